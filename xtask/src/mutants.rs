@@ -8,10 +8,10 @@ mod scratch;
 mod suite;
 
 use mutant::Mutant;
-use scratch::Scratch;
+use scratch::WorkspaceCopy;
 use std::collections::BTreeMap;
 use std::path::Path;
-use suite::Verdict;
+use suite::TestVerdict;
 
 /// How the command is called.
 pub(crate) const USAGE: &str =
@@ -47,10 +47,10 @@ fn chosen(all: Vec<Mutant>, names: &[&String]) -> Result<Vec<Mutant>, String> {
 
 /// The tests pass without a mutant, and each mutant's own tests fail with it.
 fn run_all(root: &Path, mutants: &[Mutant]) -> Result<(), String> {
-    let scratch = Scratch::of(root)?;
+    let scratch = WorkspaceCopy::of(root)?;
     for (package, tests) in tests_of(mutants) {
         let verdicts = suite::run(&scratch, package, &tests)?;
-        if let Some((test, verdict)) = verdicts.iter().find(|(_, verdict)| *verdict != Verdict::Passed) {
+        if let Some((test, verdict)) = verdicts.iter().find(|(_, verdict)| *verdict != TestVerdict::Passed) {
             return Err(format!("{package}: `{test}` {verdict} without any mutant, so it shows nothing"));
         }
     }
@@ -61,7 +61,7 @@ fn run_all(root: &Path, mutants: &[Mutant]) -> Result<(), String> {
         scratch.restore(root, mutant)?;
         for (test, verdict) in verdicts.map_err(|why| format!("{}: {why}", mutant.name))? {
             println!("{}: `{test}` {verdict}", mutant.name);
-            if verdict != Verdict::Failed {
+            if verdict != TestVerdict::Failed {
                 survivors.push(format!("{}: `{test}` {verdict}", mutant.name));
             }
         }

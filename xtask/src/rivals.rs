@@ -12,9 +12,9 @@ mod page;
 mod plot;
 mod results;
 
-use engines::Engine;
-use options::Options;
-use results::{Probe, Results};
+use engines::BenchEngine;
+use options::RivalOptions;
+use results::{CeilingProbe, RivalResults};
 use std::path::Path;
 
 /// How to call it.
@@ -25,10 +25,10 @@ pub(crate) use options::USAGE;
 /// # Errors
 /// What went wrong, as text.
 pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
-    let options = Options::parse(root, arguments)?;
+    let options = RivalOptions::parse(root, arguments)?;
     let json = options.out.join("cpu.json");
     let results = match options.draw_only {
-        true => Results::read(&json)?,
+        true => RivalResults::read(&json)?,
         false => measure(root, &options)?,
     };
     if !options.draw_only {
@@ -37,20 +37,20 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     write(&options.out.join("cpu.svg"), &plot::svg(&results))?;
     let page = options.out.join("cpu.md");
     let old = std::fs::read_to_string(&page).unwrap_or_default();
-    write(&page, &page::with_figures(&old, &page::figures(&results)))
+    write(&page, &page::with_results_table(&old, &page::results_table(&results)))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-fn measure(root: &Path, options: &Options) -> Result<Results, String> {
+fn measure(root: &Path, options: &RivalOptions) -> Result<RivalResults, String> {
     // Before anything runs: a folder that cannot be made would be known only after the first round.
     std::fs::create_dir_all(&options.out).map_err(|e| format!("{}: {e}", options.out.display()))?;
     let engines = engines::find(root, options)?;
     let ours =
         engines.first().filter(|e| e.is_ours()).ok_or("yirage itself was not found: give --yirage or --build")?;
-    let mut results = Results::new(options, &engines, ours.machine(options)?);
+    let mut results = RivalResults::new(options, &engines, ours.machine(options)?);
     for round in 0..options.rounds {
         results.probes.push(probe(ours, options, round, "before")?);
         for model in &options.models {
@@ -77,8 +77,8 @@ fn measure(root: &Path, options: &Options) -> Result<Results, String> {
     Ok(results)
 }
 
-fn probe(ours: &Engine, options: &Options, round: usize, when: &str) -> Result<Probe, String> {
+fn probe(ours: &BenchEngine, options: &RivalOptions, round: usize, when: &str) -> Result<CeilingProbe, String> {
     let limits = ours.limits(options)?;
     eprintln!("memory read: {:.1} GB/s", limits.memory);
-    Ok(Probe { round, when: when.into(), memory: limits.memory, int8: limits.int8 })
+    Ok(CeilingProbe { round, when: when.into(), memory: limits.memory, int8: limits.int8 })
 }

@@ -18,11 +18,11 @@ mod vendors;
 use std::fmt;
 use std::io;
 use std::path::Path;
-pub(crate) use tree::{File, Tree};
+pub(crate) use tree::{RepoFile, RepoTree};
 
 /// One broken rule at one place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Finding {
+pub(crate) struct TidyFinding {
     /// Path from the repository's root, with `/`.
     pub(crate) path: String,
     /// Line, counted from 1; 0 for the file as a whole.
@@ -31,23 +31,23 @@ pub(crate) struct Finding {
     pub(crate) message: String,
 }
 
-impl Finding {
+impl TidyFinding {
     fn new(path: &str, line: usize, message: impl Into<String>) -> Self {
         Self { path: path.to_owned(), line, message: message.into() }
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for TidyFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.path, self.line, self.message)
     }
 }
 
 /// A rule: looks at the whole tree and adds what it finds.
-type Rule = fn(&Tree, &mut Vec<Finding>);
+type TidyRule = fn(&RepoTree, &mut Vec<TidyFinding>);
 
 /// Every rule, by name.
-pub(crate) const RULES: &[(&str, Rule)] = &[
+pub(crate) const RULES: &[(&str, TidyRule)] = &[
     ("files are small", size::check),
     ("no vendor word in device-free crates", vendors::check),
     ("dependencies follow the arrows", arrows::check),
@@ -66,8 +66,8 @@ pub(crate) const RULES: &[(&str, Rule)] = &[
 ///
 /// # Errors
 /// The repository could not be read.
-pub(crate) fn check(root: &Path) -> io::Result<Vec<Finding>> {
-    let tree = Tree::read(root)?;
+pub(crate) fn check(root: &Path) -> io::Result<Vec<TidyFinding>> {
+    let tree = RepoTree::read(root)?;
     let mut findings = Vec::new();
     for (_, rule) in RULES {
         rule(&tree, &mut findings);
@@ -77,8 +77,8 @@ pub(crate) fn check(root: &Path) -> io::Result<Vec<Finding>> {
 }
 
 #[cfg(test)]
-fn run(rule: Rule, files: &[(&str, &str)]) -> Vec<String> {
+fn run(rule: TidyRule, files: &[(&str, &str)]) -> Vec<String> {
     let mut findings = Vec::new();
-    rule(&Tree::of(files), &mut findings);
-    findings.iter().map(Finding::to_string).collect()
+    rule(&RepoTree::of(files), &mut findings);
+    findings.iter().map(TidyFinding::to_string).collect()
 }

@@ -1,18 +1,18 @@
 //! Ops of ours, timed on each of some backends. What fails is an entry with its error, and the others go on.
 
 use crate::error::AdvisorError;
-use crate::loaded::{Rates, Running};
-use crate::workload::{ALL, Make, Sizes};
+use crate::loaded::{LoadedWorkload, OpThroughput};
+use crate::workload::{ALL, BenchmarkSizes, Make};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 use yirage_hal::{Device, OpenOptions};
 use yirage_registry::Registry;
-use yirage_tune::{Step, Timing};
+use yirage_tune::{TimedStep, Timing};
 
 /// What is about to happen, told to whoever watches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Next<'a> {
+pub enum BenchmarkEvent<'a> {
     /// An op is timed: its backend, its name and its sizes in words.
     Op(&'a str),
     /// One of its steps runs.
@@ -20,37 +20,37 @@ pub enum Next<'a> {
 }
 
 /// Hears what happens next, and says whether it shall.
-pub type Watch<'a> = dyn FnMut(Next<'_>) -> ControlFlow<()> + 'a;
+pub type BenchmarkWatcher<'a> = dyn FnMut(BenchmarkEvent<'_>) -> ControlFlow<()> + 'a;
 
 /// What became of one backend.
 #[derive(Debug)]
-pub struct OfBackend {
+pub struct BackendBenchmark {
     /// The name that was asked for.
     pub backend: String,
     /// Its first device with every op; or why there is none.
-    pub outcome: Result<OfDevice, AdvisorError>,
+    pub outcome: Result<DeviceBenchmark, AdvisorError>,
 }
 
 /// What became of one device.
 #[derive(Debug)]
-pub struct OfDevice {
+pub struct DeviceBenchmark {
     /// What the maker calls it.
     pub name: String,
     /// What the user should know of how it was opened.
     pub notes: Vec<String>,
     /// Every op.
-    pub ops: Vec<OfOp>,
+    pub ops: Vec<OpBenchmark>,
 }
 
 /// What became of one op.
 #[derive(Debug)]
-pub struct OfOp {
+pub struct OpBenchmark {
     /// The op.
     pub op: &'static str,
     /// Its sizes in words; nothing where it could not be made.
     pub shape: String,
     /// How fast it was, or why it did not run.
-    pub outcome: Result<Rates, AdvisorError>,
+    pub outcome: Result<OpThroughput, AdvisorError>,
 }
 
 /// Times every op on the first device of each backend of `names`. All steps together take `time`, in equal parts, and one
@@ -60,21 +60,21 @@ pub fn benchmark(
     registry: &Registry,
     names: &[&str],
     options: &OpenOptions,
-    sizes: &Sizes,
+    sizes: &BenchmarkSizes,
     time: Duration,
-    watch: &mut Watch<'_>,
-) -> Vec<OfBackend> {
+    watch: &mut BenchmarkWatcher<'_>,
+) -> Vec<BackendBenchmark> {
     let parts = u32::try_from(names.len() * ALL.len()).unwrap_or(u32::MAX).max(1);
     let each = time / parts;
     let mut results = Vec::with_capacity(names.len());
     for &name in names {
-        let outcome = open(registry, name, options).map(|(device, notes)| OfDevice {
+        let outcome = open(registry, name, options).map(|(device, notes)| DeviceBenchmark {
             name: device.info().name.clone(),
             notes,
             ops: on_device(&*device, name, sizes, each, watch),
         });
-        let stopped = outcome.as_ref().is_ok_and(|device| device.ops.last().is_some_and(OfOp::is_stopped));
-        results.push(OfBackend { backend: name.to_owned(), outcome });
+        let stopped = outcome.as_ref().is_ok_and(|device| device.ops.last().is_some_and(OpBenchmark::is_stopped));
+        results.push(BackendBenchmark { backend: name.to_owned(), outcome });
         if stopped {
             break;
         }
@@ -83,13 +83,19 @@ pub fn benchmark(
 }
 
 /// An open device, and what the user should know of it.
-type Opened = (Arc<dyn Device>, Vec<String>);
+type DeviceWithNotes = (Arc<dyn Device>, Vec<String>);
 
-fn open(registry: &Registry, name: &str, options: &OpenOptions) -> Result<Opened, AdvisorError> {
+fn open(registry: &Registry, name: &str, options: &OpenOptions) -> Result<DeviceWithNotes, AdvisorError> {
     Ok(registry.select(name)?.open(0, options)?)
 }
 
-fn on_device(device: &dyn Device, name: &str, sizes: &Sizes, time: Duration, watch: &mut Watch<'_>) -> Vec<OfOp> {
+fn on_device(
+    device: &dyn Device,
+    name: &str,
+    sizes: &BenchmarkSizes,
+    time: Duration,
+    watch: &mut BenchmarkWatcher<'_>,
+) -> Vec<OpBenchmark> {
     let mut ops = Vec::with_capacity(ALL.len());
     for (op, make) in ALL {
         let of_op = timed(device, name, (op, make), sizes, time, watch);
@@ -106,43 +112,43 @@ fn timed(
     device: &dyn Device,
     name: &str,
     (op, make): (&'static str, Make),
-    sizes: &Sizes,
+    sizes: &BenchmarkSizes,
     time: Duration,
-    watch: &mut Watch<'_>,
-) -> OfOp {
+    watch: &mut BenchmarkWatcher<'_>,
+) -> OpBenchmark {
     let workload = match make(sizes) {
         Ok(workload) => workload,
-        Err(error) => return OfOp { op, shape: String::new(), outcome: Err(error) },
+        Err(error) => return OpBenchmark { op, shape: String::new(), outcome: Err(error) },
     };
     let shape = workload.shape.clone();
-    if watch(Next::Op(&format!("{name}: {op} {shape}"))).is_break() {
-        return OfOp { op, shape, outcome: Err(AdvisorError::Stopped) };
+    if watch(BenchmarkEvent::Op(&format!("{name}: {op} {shape}"))).is_break() {
+        return OpBenchmark { op, shape, outcome: Err(AdvisorError::Stopped) };
     }
-    let outcome = Running::new(device, workload).and_then(|running| {
+    let outcome = LoadedWorkload::new(device, workload).and_then(|running| {
         let work = running.work();
-        Ok(Rates::new(Timing::for_time(time, &mut Watched { running, watch })?, work))
+        Ok(OpThroughput::new(Timing::for_time(time, &mut InterruptibleWorkload { running, watch })?, work))
     });
-    OfOp { op, shape, outcome }
+    OpBenchmark { op, shape, outcome }
 }
 
 /// A workload that is stopped between two steps.
-struct Watched<'a, 'b> {
-    running: Running,
-    watch: &'a mut Watch<'b>,
+struct InterruptibleWorkload<'a, 'b> {
+    running: LoadedWorkload,
+    watch: &'a mut BenchmarkWatcher<'b>,
 }
 
-impl Step for Watched<'_, '_> {
+impl TimedStep for InterruptibleWorkload<'_, '_> {
     type Error = AdvisorError;
 
     fn step(&mut self) -> Result<(), AdvisorError> {
-        match (self.watch)(Next::Step) {
+        match (self.watch)(BenchmarkEvent::Step) {
             ControlFlow::Continue(()) => self.running.step(),
             ControlFlow::Break(()) => Err(AdvisorError::Stopped),
         }
     }
 }
 
-impl OfOp {
+impl OpBenchmark {
     fn is_stopped(&self) -> bool {
         matches!(self.outcome, Err(AdvisorError::Stopped))
     }
@@ -152,14 +158,15 @@ impl OfOp {
 mod tests {
     use super::*;
     use yirage_hal::{Backend, DeviceInfo, HalError, Unavailable};
-    use yirage_registry::Surroundings;
+    use yirage_registry::ProbeEnvironment;
 
-    const SMALL: Sizes = Sizes { hidden: 64, inner: 96, tokens: 5, positions: 70, heads: 4, kv_heads: 2, head: 32 };
+    const SMALL: BenchmarkSizes =
+        BenchmarkSizes { hidden: 64, inner: 96, tokens: 5, positions: 70, heads: 4, kv_heads: 2, head: 32 };
 
     /// A backend that is there and cannot be opened.
-    struct Broken;
+    struct UnopenableBackend;
 
-    impl Backend for Broken {
+    impl Backend for UnopenableBackend {
         fn name(&self) -> &'static str {
             "broken"
         }
@@ -171,16 +178,16 @@ mod tests {
         }
     }
 
-    fn watched(names: &[&str], watch: &mut Watch<'_>) -> Vec<OfBackend> {
-        let mut registry = Registry::new(Surroundings::of_this_process());
-        registry.register(Arc::new(Broken));
+    fn watched(names: &[&str], watch: &mut BenchmarkWatcher<'_>) -> Vec<BackendBenchmark> {
+        let mut registry = Registry::new(ProbeEnvironment::of_this_process());
+        registry.register(Arc::new(UnopenableBackend));
         benchmark(&registry, names, &OpenOptions::default(), &SMALL, Duration::from_millis(6), watch)
     }
 
-    fn timed(names: &[&str]) -> (Vec<OfBackend>, Vec<String>) {
+    fn timed(names: &[&str]) -> (Vec<BackendBenchmark>, Vec<String>) {
         let mut said = Vec::new();
-        let mut say = |next: Next<'_>| {
-            if let Next::Op(text) = next {
+        let mut say = |next: BenchmarkEvent<'_>| {
+            if let BenchmarkEvent::Op(text) = next {
                 said.push(text.to_owned());
             }
             ControlFlow::Continue(())
@@ -191,20 +198,21 @@ mod tests {
     #[test]
     fn whoever_watches_stops_it_before_any_op_and_step() {
         let all = ["reference", "reference"];
-        let shown = |results: &[OfBackend]| {
-            let ops =
-                |of: &OfBackend| of.outcome.as_ref().unwrap().ops.iter().map(OfOp::is_stopped).collect::<Vec<_>>();
+        let shown = |results: &[BackendBenchmark]| {
+            let ops = |of: &BackendBenchmark| {
+                of.outcome.as_ref().unwrap().ops.iter().map(OpBenchmark::is_stopped).collect::<Vec<_>>()
+            };
             results.iter().map(ops).collect::<Vec<_>>()
         };
         let mut op = 0;
         let results = watched(&all, &mut |next| {
-            op += usize::from(next != Next::Step);
+            op += usize::from(next != BenchmarkEvent::Step);
             if op == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         assert_eq!(shown(&results), [[false, true]], "the second op is not begun");
         let mut steps = 0;
         let results = watched(&all, &mut |next| {
-            steps += usize::from(next == Next::Step);
+            steps += usize::from(next == BenchmarkEvent::Step);
             if steps == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         assert_eq!((shown(&results), steps), (vec![vec![true]], 2), "the second step of the first op does not run");
@@ -214,7 +222,7 @@ mod tests {
     fn a_backend_that_fails_is_an_entry_and_the_others_go_on() {
         let (results, said) = timed(&["broken", "warp", "reference"]);
         let [broken, unknown, reference] = results.as_slice() else { panic!("{results:?}") };
-        let error = |of: &OfBackend| of.outcome.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        let error = |of: &BackendBenchmark| of.outcome.as_ref().err().map(ToString::to_string).unwrap_or_default();
         assert!(error(broken).contains("fell off the bus") && error(unknown).contains("\"warp\" is unknown"));
         let device = reference.outcome.as_ref().unwrap();
         assert_eq!((device.ops.len(), said.len()), (ALL.len(), ALL.len()));

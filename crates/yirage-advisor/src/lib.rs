@@ -19,11 +19,11 @@ mod workers;
 mod workload;
 
 pub use advice::{Advice, Setting, advise};
-pub use benchmark::{Next, OfBackend, OfDevice, OfOp, Watch, benchmark};
+pub use benchmark::{BackendBenchmark, BenchmarkEvent, BenchmarkWatcher, DeviceBenchmark, OpBenchmark, benchmark};
 pub use error::AdvisorError;
 pub use hardware::Hardware;
-pub use loaded::Rates;
-pub use measured::{Ceiling, Latency, Measurement, latency, measure};
+pub use loaded::OpThroughput;
+pub use measured::{CeilingReadings, Latency, Measurement, latency, measure};
 pub use workers::{Workers, workers, workers_of_multiprocessors};
-pub use workload::Sizes;
+pub use workload::BenchmarkSizes;
 pub use yirage_tune::Timing;

@@ -1,17 +1,17 @@
 //! A workload on a device, ready to run, and what each of its steps has to do.
 
 use crate::error::AdvisorError;
-use crate::workload::Workload;
+use crate::workload::OpWorkload;
 use yirage_hal::Device;
 use yirage_ir::cost::{Reads, StepSizes};
 use yirage_ir::op::BLOCK;
-use yirage_ir::{Op, Source, Type, cost::Span};
+use yirage_ir::{Op, Type, ValueSource, cost::SequenceSpan};
 use yirage_plan::WeightPlan;
-use yirage_tune::{Loaded, Prepared, Step, Timing};
+use yirage_tune::{LoadedGraph, PreparedGraph, TimedStep, Timing};
 
 /// A workload on a device.
-pub(crate) struct Running {
-    loaded: Loaded,
+pub(crate) struct LoadedWorkload {
+    loaded: LoadedGraph,
     work: StepWork,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct StepWork {
 
 /// What a device does of an op.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Rates {
+pub struct OpThroughput {
     /// Its steps.
     pub timing: Timing,
     /// Multiplications and additions of a step; none where the op has no product.
@@ -35,10 +35,10 @@ pub struct Rates {
     pub bytes: f64,
 }
 
-impl Rates {
+impl OpThroughput {
     /// Steps for as long as the timing says.
-    pub(crate) fn new(timing: Timing, work: StepWork) -> Rates {
-        Rates { timing, ops: work.ops, bytes: work.bytes }
+    pub(crate) fn new(timing: Timing, work: StepWork) -> OpThroughput {
+        OpThroughput { timing, ops: work.ops, bytes: work.bytes }
     }
 
     /// Operations a second, where there are any to count.
@@ -52,16 +52,16 @@ impl Rates {
     }
 }
 
-impl Running {
+impl LoadedWorkload {
     /// Compiles the op as any graph is, and loads it.
     ///
     /// # Errors
     /// What the compiler or the device says.
-    pub(crate) fn new(device: &dyn Device, workload: Workload) -> Result<Running, AdvisorError> {
-        let Workload { op, span, prepared, .. } = workload;
-        let loaded = Loaded::new(device, prepared.clone())?;
+    pub(crate) fn new(device: &dyn Device, workload: OpWorkload) -> Result<LoadedWorkload, AdvisorError> {
+        let OpWorkload { op, span, prepared, .. } = workload;
+        let loaded = LoadedGraph::new(device, prepared.clone())?;
         let work = work(device, &op, span, &prepared, loaded.weights())?;
-        Ok(Running { loaded, work })
+        Ok(LoadedWorkload { loaded, work })
     }
 
     /// What each step has to do.
@@ -70,7 +70,7 @@ impl Running {
     }
 }
 
-impl Step for Running {
+impl TimedStep for LoadedWorkload {
     type Error = AdvisorError;
 
     fn step(&mut self) -> Result<(), AdvisorError> {
@@ -81,8 +81,8 @@ impl Step for Running {
 fn work(
     device: &dyn Device,
     op: &Op,
-    span: Span,
-    prepared: &Prepared,
+    span: SequenceSpan,
+    prepared: &PreparedGraph,
     weights: &WeightPlan,
 ) -> Result<StepWork, AdvisorError> {
     let (graph, dims) = (&prepared.graph, prepared.dims);
@@ -95,11 +95,11 @@ fn work(
         for (&id, reads) in node.ins.iter().zip(&cost.reads) {
             let value = graph.value(id);
             let whole = match (value.source, weights.get(&value.name), &prepared.cache) {
-                (Source::Weight, Some(entry), _) => device.weight_bytes(entry)? as f64,
-                (Source::State, _, Some((_, cache))) => {
-                    device.state_block_bytes(&cache.block, cache.k_width)? as f64 / BLOCK as f64
+                (ValueSource::Weight, Some(entry), _) => device.weight_bytes(entry)? as f64,
+                (ValueSource::KvCache, _, Some((_, cache))) => {
+                    device.kv_block_bytes(&cache.block, cache.k_width)? as f64 / BLOCK as f64
                 }
-                _ => value.ty.held_bytes(&dims) as f64,
+                _ => value.ty.storage_bytes(&dims) as f64,
             };
             bytes += match reads {
                 Reads::Nothing => 0.0,
@@ -107,7 +107,7 @@ fn work(
                 Reads::Parts(count) | Reads::Positions(count) => whole * count,
             };
         }
-        bytes += types(&node.outs).iter().map(|ty| ty.held_bytes(&dims) as f64).sum::<f64>();
+        bytes += types(&node.outs).iter().map(|ty| ty.storage_bytes(&dims) as f64).sum::<f64>();
     }
     Ok(StepWork { ops, bytes })
 }

@@ -2,7 +2,7 @@
 //! at least.
 
 use crate::error::AdvisorError;
-use crate::loaded::Running;
+use crate::loaded::LoadedWorkload;
 use crate::workload::smallest;
 use yirage_hal::{Device, HalError, Limit, Readings};
 use yirage_tune::Timing;
@@ -13,12 +13,12 @@ pub struct Measurement {
     /// Which ceiling.
     pub limit: Limit,
     /// What was read; the reason where the hardware or the device has no such thing.
-    pub read: Result<Ceiling, String>,
+    pub read: Result<CeilingReadings, String>,
 }
 
 /// What was read of a ceiling.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Ceiling {
+pub struct CeilingReadings {
     /// Bytes or operations a second.
     pub readings: Readings,
     /// What one reading does and counts.
@@ -45,7 +45,7 @@ pub fn measure(device: &dyn Device, limit: Limit, readings: usize) -> Result<Mea
         Err(e) => return Err(e),
     };
     let readings = Readings::take(&mut *probe, readings)?;
-    Ok(Measurement { limit, read: Ok(Ceiling { readings, method: probe.method().to_owned() }) })
+    Ok(Measurement { limit, read: Ok(CeilingReadings { readings, method: probe.method().to_owned() }) })
 }
 
 /// Times so many of the smallest steps, from submission to the result in the host's memory.
@@ -55,7 +55,7 @@ pub fn measure(device: &dyn Device, limit: Limit, readings: usize) -> Result<Mea
 pub fn latency(device: &dyn Device, steps: usize) -> Result<Latency, AdvisorError> {
     let workload = smallest()?;
     let method = format!("{steps} steps of {} of {}, from submission to result", workload.op.name(), workload.shape);
-    let timing = Timing::of_steps(steps, &mut Running::new(device, workload)?)?;
+    let timing = Timing::of_steps(steps, &mut LoadedWorkload::new(device, workload)?)?;
     Ok(Latency { timing, method })
 }
 

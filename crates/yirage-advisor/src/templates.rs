@@ -10,7 +10,7 @@ use thiserror::Error;
 
 /// What a template is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum For {
+pub enum TemplateScope {
     /// A kind of machine: the backend, workers, schedulers.
     Machine(&'static str, u32, u32),
     /// A kind of work, on any machine.
@@ -38,7 +38,7 @@ pub struct Template {
     /// For whom it is, in a sentence.
     pub about: &'static str,
     /// What it is for.
-    pub of: For,
+    pub of: TemplateScope,
     /// How much runs at once.
     pub amounts: Amounts,
 }
@@ -96,7 +96,7 @@ pub enum TemplateError {
 }
 
 /// A setting that is a number, and its range.
-struct Key {
+struct TemplateSettingKey {
     name: &'static str,
     least: u32,
     most: u32,
@@ -112,16 +112,16 @@ const TOKENS: &str = "max_num_batched_tokens";
 const PAGE: &str = "page_size";
 const PAGES: &str = "max_num_pages";
 
-const KEYS: [Key; 9] = [
-    Key { name: DEVICE, least: 0, most: 1023 },
-    Key { name: WORKERS, least: 1, most: 1024 },
-    Key { name: LOCAL, least: 1, most: 1024 },
-    Key { name: REMOTE, least: 0, most: 1024 },
-    Key { name: SEQUENCE, least: 1, most: 1 << 26 },
-    Key { name: REQUESTS, least: 1, most: 4096 },
-    Key { name: TOKENS, least: 1, most: 1 << 20 },
-    Key { name: PAGE, least: 1, most: 1 << 16 },
-    Key { name: PAGES, least: 1, most: 1 << 26 },
+const KEYS: [TemplateSettingKey; 9] = [
+    TemplateSettingKey { name: DEVICE, least: 0, most: 1023 },
+    TemplateSettingKey { name: WORKERS, least: 1, most: 1024 },
+    TemplateSettingKey { name: LOCAL, least: 1, most: 1024 },
+    TemplateSettingKey { name: REMOTE, least: 0, most: 1024 },
+    TemplateSettingKey { name: SEQUENCE, least: 1, most: 1 << 26 },
+    TemplateSettingKey { name: REQUESTS, least: 1, most: 4096 },
+    TemplateSettingKey { name: TOKENS, least: 1, most: 1 << 20 },
+    TemplateSettingKey { name: PAGE, least: 1, most: 1 << 16 },
+    TemplateSettingKey { name: PAGES, least: 1, most: 1 << 26 },
 ];
 
 const fn amounts(sequence: u32, requests: u32, tokens: u32, page: u32) -> Amounts {
@@ -135,11 +135,11 @@ const fn machine(
     numbers: (u32, u32),
     amounts: Amounts,
 ) -> Template {
-    Template { name, about, of: For::Machine(backend, numbers.0, numbers.1), amounts }
+    Template { name, about, of: TemplateScope::Machine(backend, numbers.0, numbers.1), amounts }
 }
 
 const fn work(name: &'static str, about: &'static str, amounts: Amounts) -> Template {
-    Template { name, about, of: For::Work, amounts }
+    Template { name, about, of: TemplateScope::Work, amounts }
 }
 
 /// All of them.
@@ -199,7 +199,7 @@ impl Template {
         // The one of the same backend whose workers come closest to those of the machine, the smaller of two.
         let wanted = workers(hardware).workers;
         let distance = |template: &&Template| match template.of {
-            For::Machine(backend, workers, _) if backend == hardware.backend => {
+            TemplateScope::Machine(backend, workers, _) if backend == hardware.backend => {
                 Some((workers.abs_diff(wanted), workers))
             }
             _ => None,
@@ -211,8 +211,8 @@ impl Template {
     /// Its settings for a device. Those of a machine do not depend on it.
     pub fn settings(&self, hardware: &Hardware) -> TemplateSettings {
         let (backend, device, (count, schedulers)) = match self.of {
-            For::Machine(backend, workers, schedulers) => (backend.to_owned(), 0, (workers, schedulers)),
-            For::Work => {
+            TemplateScope::Machine(backend, workers, schedulers) => (backend.to_owned(), 0, (workers, schedulers)),
+            TemplateScope::Work => {
                 let of = workers(hardware);
                 (hardware.backend.clone(), hardware.device, (of.workers, of.schedulers))
             }
@@ -234,7 +234,7 @@ impl TemplateSettings {
     /// Changes a number. The number of pages follows the others unless it is changed itself, which is done last.
     ///
     /// # Errors
-    /// [`TemplateError::Key`], [`TemplateError::Range`].
+    /// [`TemplateError::TemplateSettingKey`], [`TemplateError::Range`].
     pub fn set(&mut self, name: &str, value: i64) -> Result<(), TemplateError> {
         let key =
             KEYS.iter().find(|key| key.name == name).ok_or_else(|| TemplateError::Key { key: name.to_owned() })?;

@@ -24,7 +24,7 @@ const BY_MULTIPROCESSORS: [(u32, u32); 5] = [(160, 144), (132, 128), (108, 96), 
 const FEW: u32 = 20;
 
 /// What a device's numbers follow from.
-enum Rule {
+enum WorkerRule {
     /// The processors that a process may use.
     Processors,
     /// The processors beside a device that shares their memory.
@@ -44,9 +44,9 @@ const GB: u64 = 1_000_000_000;
 /// The numbers for a device.
 pub fn workers(hardware: &Hardware) -> Workers {
     match rule(&hardware.backend) {
-        Rule::Processors => by_processors(hardware.processors),
-        Rule::Shared => shared(hardware.processors),
-        Rule::Memory => by_memory(hardware.memory_bytes),
+        WorkerRule::Processors => by_processors(hardware.processors),
+        WorkerRule::Shared => shared(hardware.processors),
+        WorkerRule::Memory => by_memory(hardware.memory_bytes),
     }
 }
 
@@ -62,25 +62,25 @@ pub fn workers_of_multiprocessors(count: u32) -> Workers {
 
 /// Whether the numbers are those of a processor's threads.
 pub(crate) fn are_threads(hardware: &Hardware) -> bool {
-    matches!(rule(&hardware.backend), Rule::Processors)
+    matches!(rule(&hardware.backend), WorkerRule::Processors)
 }
 
-fn rule(backend: &str) -> Rule {
+fn rule(backend: &str) -> WorkerRule {
     match backend {
-        "cpu" => Rule::Processors,
-        "mps" => Rule::Shared,
-        _ => Rule::Memory,
+        "cpu" => WorkerRule::Processors,
+        "mps" => WorkerRule::Shared,
+        _ => WorkerRule::Memory,
     }
 }
 
 fn by_processors(processors: Option<u32>) -> Workers {
-    let count = known(processors);
+    let count = count_or_one(processors);
     let reason = format!("one worker for each of {}, 16 at most; half as many schedulers", named(processors));
     Workers { workers: count.min(16), schedulers: (count / 2).clamp(1, 8), reason }
 }
 
 fn shared(processors: Option<u32>) -> Workers {
-    let count = known(processors);
+    let count = count_or_one(processors);
     let reason = format!("four workers for each of {}, 64 at most; half as many schedulers", named(processors));
     Workers { workers: count.saturating_mul(4).min(64), schedulers: count.saturating_mul(2).min(32), reason }
 }
@@ -98,7 +98,7 @@ fn by_memory(bytes: Option<u64>) -> Workers {
 }
 
 /// One processor is there in any case.
-fn known(processors: Option<u32>) -> u32 {
+fn count_or_one(processors: Option<u32>) -> u32 {
     processors.unwrap_or(1).max(1)
 }
 

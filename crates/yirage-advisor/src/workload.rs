@@ -4,18 +4,18 @@
 
 use crate::error::AdvisorError;
 use std::sync::Arc;
-use yirage_compile::Options;
+use yirage_compile::CompileOptions;
 use yirage_hal::Record;
-use yirage_ir::cost::Span;
+use yirage_ir::cost::SequenceSpan;
 use yirage_ir::op::{Attention, BLOCK, Contract, Linear, RmsNorm, Softmax};
 use yirage_ir::rng::Rng;
 use yirage_ir::{DType, Dims, F32, Format, GraphBuilder, Op, Sym, Type, ValueId};
 use yirage_plan::Precision;
-use yirage_tune::{CacheInput, Prepared};
+use yirage_tune::{CacheInput, PreparedGraph};
 
 /// How large the ops are: sizes of a model's layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Sizes {
+pub struct BenchmarkSizes {
     /// Elements of a token between layers.
     pub hidden: u32,
     /// Elements of a token inside a layer.
@@ -32,26 +32,26 @@ pub struct Sizes {
     pub head: u32,
 }
 
-impl Sizes {
+impl BenchmarkSizes {
     /// Those of Qwen2.5 1.5B.
-    pub const MODEL: Sizes =
-        Sizes { hidden: 1536, inner: 8960, tokens: 128, positions: 1024, heads: 12, kv_heads: 2, head: 128 };
+    pub const MODEL: BenchmarkSizes =
+        BenchmarkSizes { hidden: 1536, inner: 8960, tokens: 128, positions: 1024, heads: 12, kv_heads: 2, head: 128 };
 }
 
 /// An op, and everything it reads.
-pub(crate) struct Workload {
+pub(crate) struct OpWorkload {
     /// The op.
     pub(crate) op: Op,
     /// Its sizes in words.
     pub(crate) shape: String,
     /// The op alone, with everything that it reads.
-    pub(crate) prepared: Prepared,
+    pub(crate) prepared: PreparedGraph,
     /// The sequence of a step.
-    pub(crate) span: Span,
+    pub(crate) span: SequenceSpan,
 }
 
 /// An op of these sizes.
-pub(crate) type Make = fn(&Sizes) -> Result<Workload, AdvisorError>;
+pub(crate) type Make = fn(&BenchmarkSizes) -> Result<OpWorkload, AdvisorError>;
 
 /// The ops that a benchmark times, by name.
 pub(crate) const ALL: [(&str, Make); 6] = [
@@ -64,16 +64,16 @@ pub(crate) const ALL: [(&str, Make); 6] = [
 ];
 
 /// The smallest step there is: a softmax of a few elements.
-pub(crate) fn smallest() -> Result<Workload, AdvisorError> {
+pub(crate) fn smallest() -> Result<OpWorkload, AdvisorError> {
     softmax_of(1, 32)
 }
 
 /// A product with 8-bit weights, as decoding (one token) and prefill have it.
-fn linear(sizes: &Sizes, tokens: u32) -> Result<Workload, AdvisorError> {
+fn linear(sizes: &BenchmarkSizes, tokens: u32) -> Result<OpWorkload, AdvisorError> {
     let (n, k) = (sizes.inner, sizes.hidden);
     let format = Format::Q8_0;
     let encode = format.info().encode.ok_or(AdvisorError::NoEncoder(format))?;
-    let mut making = Making::new(tokens, Precision::Fast);
+    let mut making = OpWorkloadBuilder::new(tokens, Precision::Fast);
     let x = making.floats("x", Type::rows(Sym::Tokens, k))?;
     let ty = Type::new(format.into(), [n, k]);
     let mut blocks = vec![0; ty.bytes(&making.dims)];
@@ -83,17 +83,17 @@ fn linear(sizes: &Sizes, tokens: u32) -> Result<Workload, AdvisorError> {
 }
 
 /// A product of two computed matrices.
-fn contract(sizes: &Sizes) -> Result<Workload, AdvisorError> {
+fn contract(sizes: &BenchmarkSizes) -> Result<OpWorkload, AdvisorError> {
     let (m, k) = (sizes.tokens, sizes.hidden);
-    let mut making = Making::new(m, Precision::Exact);
+    let mut making = OpWorkloadBuilder::new(m, Precision::Exact);
     let a = making.floats("a", Type::rows(Sym::Tokens, k))?;
     let b = making.floats("b", Type::rows(k, k))?;
     making.finish(Contract {}, &[a, b], format!("{m} x {k} by {k} x {k} f32"))
 }
 
-fn rms_norm(sizes: &Sizes) -> Result<Workload, AdvisorError> {
+fn rms_norm(sizes: &BenchmarkSizes) -> Result<OpWorkload, AdvisorError> {
     let (tokens, width) = (sizes.tokens, sizes.hidden);
-    let mut making = Making::new(tokens, Precision::Exact);
+    let mut making = OpWorkloadBuilder::new(tokens, Precision::Exact);
     let x = making.floats("x", Type::rows(Sym::Tokens, width))?;
     let ty = Type::new(DType::F32, [width]);
     let ones = vec![1.0f32; width as usize].into_iter().flat_map(f32::to_le_bytes).collect();
@@ -102,32 +102,32 @@ fn rms_norm(sizes: &Sizes) -> Result<Workload, AdvisorError> {
     making.finish(op, &[x, w], format!("{tokens} x {width} f32"))
 }
 
-fn softmax(sizes: &Sizes) -> Result<Workload, AdvisorError> {
+fn softmax(sizes: &BenchmarkSizes) -> Result<OpWorkload, AdvisorError> {
     softmax_of(sizes.tokens, sizes.positions)
 }
 
-fn softmax_of(rows: u32, width: u32) -> Result<Workload, AdvisorError> {
-    let mut making = Making::new(rows, Precision::Exact);
+fn softmax_of(rows: u32, width: u32) -> Result<OpWorkload, AdvisorError> {
+    let mut making = OpWorkloadBuilder::new(rows, Precision::Exact);
     let x = making.floats("x", Type::rows(Sym::Tokens, width))?;
     making.finish(Softmax {}, &[x], format!("{rows} x {width} f32"))
 }
 
 /// One token over what is cached, as decoding has it.
-fn attention(sizes: &Sizes) -> Result<Workload, AdvisorError> {
+fn attention(sizes: &BenchmarkSizes) -> Result<OpWorkload, AdvisorError> {
     let (heads, kv_heads, head) = (sizes.heads, sizes.kv_heads, sizes.head);
     let last = sizes.positions.saturating_sub(1);
     let blocks = sizes.positions.div_ceil(BLOCK as u32);
-    let mut making = Making::new(1, Precision::Exact);
+    let mut making = OpWorkloadBuilder::new(1, Precision::Exact);
     making.dims.blocks = blocks;
     making.span.start = last;
     let q = making.floats("q", Type::rows(Sym::Tokens, heads * head))?;
     let block = Type::new(Format::BF16.into(), [BLOCK as u32, kv_heads, 2 * head]);
     let state = making.cache("cache", CacheInput { block, k_width: head, blocks })?;
     let per_token = || Type::new(DType::I32, [Sym::Tokens]);
-    let positions = making.slot("positions", per_token(), Record::of(&[last]))?;
-    let seqs = making.slot("seqs", per_token(), Record::of(&[0u32]))?;
+    let positions = making.step_input("positions", per_token(), Record::of(&[last]))?;
+    let seqs = making.step_input("seqs", per_token(), Record::of(&[0u32]))?;
     let table: Vec<u32> = (0..blocks).collect();
-    let table = making.slot("table", Type::new(DType::I32, [Sym::Seqs, Sym::Blocks]), Record::of(&table))?;
+    let table = making.step_input("table", Type::new(DType::I32, [Sym::Seqs, Sym::Blocks]), Record::of(&table))?;
     let op = Attention {
         heads,
         kv_heads,
@@ -145,28 +145,28 @@ fn attention(sizes: &Sizes) -> Result<Workload, AdvisorError> {
 }
 
 /// A workload in the making.
-struct Making {
+struct OpWorkloadBuilder {
     builder: GraphBuilder,
     random: Rng,
     weights: Vec<(String, Vec<u8>)>,
-    slots: Vec<(String, Arc<Record>)>,
+    step_inputs: Vec<(String, Arc<Record>)>,
     cache: Option<(String, CacheInput)>,
     dims: Dims,
-    span: Span,
+    span: SequenceSpan,
     precision: Precision,
 }
 
-impl Making {
+impl OpWorkloadBuilder {
     /// Of one sequence with so many tokens.
-    fn new(tokens: u32, precision: Precision) -> Making {
-        Making {
+    fn new(tokens: u32, precision: Precision) -> OpWorkloadBuilder {
+        OpWorkloadBuilder {
             builder: GraphBuilder::new("timed"),
             random: Rng::new(1),
             weights: Vec::new(),
-            slots: Vec::new(),
+            step_inputs: Vec::new(),
             cache: None,
             dims: Dims { tokens, seqs: 1, blocks: 1, rows: 1 },
-            span: Span { start: 0, tokens, rows: 1 },
+            span: SequenceSpan { start: 0, tokens, rows: 1 },
             precision,
         }
     }
@@ -179,12 +179,12 @@ impl Making {
     /// A slot of random floats.
     fn floats(&mut self, name: &str, ty: Type) -> Result<ValueId, AdvisorError> {
         let record = Record::of(&self.numbers(ty.elems(&self.dims)));
-        self.slot(name, ty, record)
+        self.step_input(name, ty, record)
     }
 
-    fn slot(&mut self, name: &str, ty: Type, record: Record) -> Result<ValueId, AdvisorError> {
-        self.slots.push((name.to_owned(), Arc::new(record)));
-        Ok(self.builder.slot(name, ty)?)
+    fn step_input(&mut self, name: &str, ty: Type, record: Record) -> Result<ValueId, AdvisorError> {
+        self.step_inputs.push((name.to_owned(), Arc::new(record)));
+        Ok(self.builder.step_input(name, ty)?)
     }
 
     fn weight(&mut self, name: &str, ty: Type, bytes: Vec<u8>) -> Result<ValueId, AdvisorError> {
@@ -193,25 +193,25 @@ impl Making {
     }
 
     fn cache(&mut self, name: &str, cache: CacheInput) -> Result<ValueId, AdvisorError> {
-        let id = self.builder.state(name, cache.block.clone())?;
+        let id = self.builder.kv_cache(name, cache.block.clone())?;
         self.cache = Some((name.to_owned(), cache));
         Ok(id)
     }
 
-    fn finish(mut self, op: impl Into<Op>, ins: &[ValueId], shape: String) -> Result<Workload, AdvisorError> {
+    fn finish(mut self, op: impl Into<Op>, ins: &[ValueId], shape: String) -> Result<OpWorkload, AdvisorError> {
         let op = op.into();
         let made = self.builder.op("y", op.clone(), ins)?;
         self.builder.output(made);
-        Ok(Workload {
+        Ok(OpWorkload {
             op,
             shape,
-            prepared: Prepared {
+            prepared: PreparedGraph {
                 graph: self.builder.finish(),
                 weights: self.weights,
-                slots: self.slots,
+                step_inputs: self.step_inputs,
                 cache: self.cache,
                 dims: self.dims,
-                options: Options::new(self.precision),
+                options: CompileOptions::new(self.precision),
             },
             span: self.span,
         })

@@ -7,35 +7,35 @@ use yirage_ir::{Dim, Dims, Strided, Type};
 
 /// Elements of plain numbers in the host's memory, as many as their type says. Copies share the memory.
 #[derive(Clone, Debug)]
-pub struct Array {
+pub struct HostArray {
     ty: Type,
     memory: Arc<dyn HostMemory>,
 }
 
-impl Array {
+impl HostArray {
     /// An array of type `ty`, whose dimensions are fixed, gaps between strided elements included.
     ///
     /// # Errors
-    /// [`CallError::Array`]: a type that is no array's, or another number of bytes than it needs.
-    pub fn new(ty: Type, memory: Record) -> Result<Array, CallError> {
-        Array::of(ty, Arc::new(memory))
+    /// [`CallError::HostArray`]: a type that is no array's, or another number of bytes than it needs.
+    pub fn new(ty: Type, memory: Record) -> Result<HostArray, CallError> {
+        HostArray::of(ty, Arc::new(memory))
     }
 
-    /// [`Array::new`] of memory that somebody else owns, read where it is.
+    /// [`HostArray::new`] of memory that somebody else owns, read where it is.
     ///
     /// # Errors
-    /// As those of [`Array::new`].
-    pub fn of(ty: Type, memory: Arc<dyn HostMemory>) -> Result<Array, CallError> {
+    /// As those of [`HostArray::new`].
+    pub fn of(ty: Type, memory: Arc<dyn HostMemory>) -> Result<HostArray, CallError> {
         let wrong = |why: String| CallError::Array { ty: ty.to_string(), why };
         ty.check().map_err(|e| wrong(e.to_string()))?;
-        if !ty.is_fixed() || !ty.dtype.is_plain() || ty.layout.is_some() {
+        if !ty.is_fixed() || !ty.dtype.is_plain() || ty.activation_format.is_some() {
             return Err(wrong("fixed sizes of f32, f16, bf16, i32, u32 or bool wanted".into()));
         }
-        let (given, wanted) = (memory.bytes().len(), ty.held_bytes(&Dims::default()));
+        let (given, wanted) = (memory.bytes().len(), ty.storage_bytes(&Dims::default()));
         if given != wanted {
             return Err(wrong(format!("{given} bytes are given, {wanted} are needed")));
         }
-        Ok(Array { ty, memory })
+        Ok(HostArray { ty, memory })
     }
 
     /// Its type.

@@ -1,11 +1,11 @@
 //! Compiling, loading and calling.
 
-use crate::array::Array;
+use crate::array::HostArray;
 use crate::error::CallError;
 use crate::interface::{Interface, check};
 use std::collections::HashMap;
-use yirage_compile::{Options, compile, plan_weights};
-use yirage_hal::{Bindings, Device, Executor, Record, StateHandle, WeightHandle, write_view};
+use yirage_compile::{CompileOptions, compile, plan_weights};
+use yirage_hal::{Bindings, Device, Executor, KvCacheHandle, Record, WeightHandle, write_view};
 use yirage_ir::{Dims, Graph, Type};
 use yirage_plan::{Plan, Precision, Target, VerifiedPlan, WeightEntry};
 
@@ -35,8 +35,8 @@ impl CallOptions {
     }
 
     /// What the compiler is told.
-    pub fn compiling(&self) -> Options {
-        Options { fuse: self.fuse, ..Options::new(self.precision) }
+    pub fn compiling(&self) -> CompileOptions {
+        CompileOptions { fuse: self.fuse, ..CompileOptions::new(self.precision) }
     }
 }
 
@@ -51,12 +51,12 @@ pub struct Callable {
 /// Weights on a device, by their entries in the plans that were loaded with them. Another plan of the same weights uses
 /// those that lie as it wants them.
 #[derive(Clone, Default)]
-pub struct HeldWeights(Vec<(WeightEntry, WeightHandle)>);
+pub struct ResidentWeights(Vec<(WeightEntry, WeightHandle)>);
 
-impl HeldWeights {
+impl ResidentWeights {
     /// Weights that somebody has put on the device, each with what it is.
-    pub fn of(entries: Vec<(WeightEntry, WeightHandle)>) -> HeldWeights {
-        HeldWeights(entries)
+    pub fn of(entries: Vec<(WeightEntry, WeightHandle)>) -> ResidentWeights {
+        ResidentWeights(entries)
     }
 
     /// Each weight with what it is.
@@ -73,7 +73,7 @@ impl HeldWeights {
     ///
     /// # Errors
     /// What the device says; [`CallError::Weight`] for one that is not among `arrays`.
-    pub fn load(&mut self, device: &dyn Device, plan: &Plan, arrays: &[(String, Array)]) -> Result<(), CallError> {
+    pub fn load(&mut self, device: &dyn Device, plan: &Plan, arrays: &[(String, HostArray)]) -> Result<(), CallError> {
         for entry in self.missing(plan) {
             let given = arrays.iter().find(|(name, _)| *name == entry.name).map(|(_, array)| array);
             let array = given.ok_or_else(|| CallError::Weight { name: entry.name.clone(), why: "it is not given" })?;
@@ -92,14 +92,18 @@ impl HeldWeights {
 /// [`CallError::Compile`], and [`CallError::Unsupported`] for a graph with cache states.
 pub fn planned(graph: &Graph, target: &Target, options: &CallOptions) -> Result<VerifiedPlan, CallError> {
     Interface::of(graph).check_callable()?;
-    planned_with_states(graph, target, options)
+    planned_with_kv_caches(graph, target, options)
 }
 
-/// [`planned`] of a graph that may have cache states, which [`Callable::load_with_states`] is given.
+/// [`planned`] of a graph that may have cache states, which [`Callable::load_with_kv_caches`] is given.
 ///
 /// # Errors
 /// [`CallError::Compile`].
-pub fn planned_with_states(graph: &Graph, target: &Target, options: &CallOptions) -> Result<VerifiedPlan, CallError> {
+pub fn planned_with_kv_caches(
+    graph: &Graph,
+    target: &Target,
+    options: &CallOptions,
+) -> Result<VerifiedPlan, CallError> {
     let weights = plan_weights(graph, target)?;
     Ok(compile(graph, options.bucket(), target, &weights, &options.compiling())?)
 }
@@ -113,14 +117,14 @@ impl Callable {
     pub fn new(
         device: &dyn Device,
         graph: &Graph,
-        weights: &[(String, Array)],
+        weights: &[(String, HostArray)],
         options: &CallOptions,
     ) -> Result<Callable, CallError> {
         let interface = Interface::of(graph);
         interface.check_callable()?;
         interface.check_weights(weights)?;
         let plan = planned(graph, &device.target(), options)?;
-        let mut held = HeldWeights::default();
+        let mut held = ResidentWeights::default();
         held.load(device, &plan, weights)?;
         Callable::load(device, &interface, &plan, &held, options.dims)
     }
@@ -135,11 +139,11 @@ impl Callable {
         device: &dyn Device,
         interface: &Interface,
         plan: &VerifiedPlan,
-        weights: &HeldWeights,
+        weights: &ResidentWeights,
         dims: Dims,
     ) -> Result<Callable, CallError> {
         interface.check_callable()?;
-        Callable::load_with_states(device, interface, plan, weights, &HashMap::new(), dims)
+        Callable::load_with_kv_caches(device, interface, plan, weights, &HashMap::new(), dims)
     }
 
     /// [`Callable::load`] of a graph with cache states, by their names. What a call finds in them an earlier one has left
@@ -147,22 +151,22 @@ impl Callable {
     ///
     /// # Errors
     /// As [`Callable::load`]; [`CallError::Unsupported`] for a state that is not given.
-    pub fn load_with_states(
+    pub fn load_with_kv_caches(
         device: &dyn Device,
         interface: &Interface,
         plan: &VerifiedPlan,
-        weights: &HeldWeights,
-        states: &HashMap<String, StateHandle>,
+        weights: &ResidentWeights,
+        states: &HashMap<String, KvCacheHandle>,
         dims: Dims,
     ) -> Result<Callable, CallError> {
-        interface.check_states(|name| states.contains_key(name))?;
+        interface.check_kv_caches(|name| states.contains_key(name))?;
         interface.check(plan)?;
         if let Some(sym) = dims.exceeds(&plan.bucket) {
             let (most, wanted) = (plan.bucket.get(sym), dims.get(sym));
             let what = format!("it is made for {} up to {most}, {wanted} are wanted", sym.name());
             return Err(CallError::Plan { graph: interface.graph.clone(), what });
         }
-        let mut bindings = Bindings { states: states.clone(), ..Bindings::default() };
+        let mut bindings = Bindings { kv_caches: states.clone(), ..Bindings::default() };
         for entry in &plan.weights.entries {
             let held = weights.0.iter().find(|(held, _)| held == entry).map(|(_, handle)| handle);
             let missing = || CallError::Weight { name: entry.name.clone(), why: "it is not on the device" };
@@ -178,7 +182,7 @@ impl Callable {
 
     /// Names and types of what a call takes, in order.
     pub fn inputs(&self) -> &[(String, Type)] {
-        &self.interface.slots
+        &self.interface.step_inputs
     }
 
     /// Names and types of what a call gives, in order.
@@ -195,12 +199,12 @@ impl Callable {
     ///
     /// # Errors
     /// Another number of inputs, or one that is not of its type; what the device says.
-    pub fn call(&mut self, inputs: &[Array]) -> Result<Vec<Array>, CallError> {
+    pub fn call(&mut self, inputs: &[HostArray]) -> Result<Vec<HostArray>, CallError> {
         let mut made = Vec::with_capacity(self.interface.outputs.len());
         self.call_with(inputs, &mut |ty, bytes| {
             let mut memory = Record::zeroed(bytes.len());
             memory.bytes_mut().copy_from_slice(bytes);
-            made.push(Array::new(ty.clone(), memory));
+            made.push(HostArray::new(ty.clone(), memory));
         })?;
         made.into_iter().collect()
     }
@@ -210,7 +214,7 @@ impl Callable {
     ///
     /// # Errors
     /// As those of [`Callable::call`].
-    pub fn call_with(&mut self, inputs: &[Array], each: &mut dyn FnMut(&Type, &[u8])) -> Result<(), CallError> {
+    pub fn call_with(&mut self, inputs: &[HostArray], each: &mut dyn FnMut(&Type, &[u8])) -> Result<(), CallError> {
         self.set(inputs)?;
         let outputs = self.executor.run(&self.dims)?;
         for (index, (_, ty)) in self.interface.outputs.iter().enumerate() {
@@ -224,19 +228,19 @@ impl Callable {
     ///
     /// # Errors
     /// As those of [`Callable::call`].
-    pub fn run(&mut self, inputs: &[Array]) -> Result<(), CallError> {
+    pub fn run(&mut self, inputs: &[HostArray]) -> Result<(), CallError> {
         self.set(inputs)?;
         self.executor.run(&self.dims)?;
         Ok(())
     }
 
     /// Makes the inputs those of the next run.
-    fn set(&mut self, inputs: &[Array]) -> Result<(), CallError> {
+    fn set(&mut self, inputs: &[HostArray]) -> Result<(), CallError> {
         self.interface.check_count(inputs.len())?;
-        for ((name, ty), array) in self.interface.slots.iter().zip(inputs) {
+        for ((name, ty), array) in self.interface.step_inputs.iter().zip(inputs) {
             check("input", name, ty, array)?;
         }
-        for ((name, _), array) in self.interface.slots.iter().zip(inputs) {
+        for ((name, _), array) in self.interface.step_inputs.iter().zip(inputs) {
             self.executor.set_memory(name, array.shared());
         }
         Ok(())

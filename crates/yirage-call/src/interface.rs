@@ -1,9 +1,9 @@
 //! What a graph is given and what it gives, by name and in order.
 
-use crate::array::Array;
+use crate::array::HostArray;
 use crate::error::CallError;
 use std::collections::{HashMap, HashSet};
-use yirage_ir::{Dim, Dims, Graph, Source, Sym, Type, ValueId};
+use yirage_ir::{Dim, Dims, Graph, Sym, Type, ValueId, ValueSource};
 use yirage_plan::Plan;
 
 /// What a graph is given and what it gives. Sizes may be symbols.
@@ -12,11 +12,11 @@ pub struct Interface {
     /// The graph's name.
     pub graph: String,
     /// What each call is given, in order.
-    pub slots: Vec<(String, Type)>,
+    pub step_inputs: Vec<(String, Type)>,
     /// What is given once.
     pub weights: Vec<(String, Type)>,
     /// What outlives a call: cached keys and values, by the type of a block.
-    pub states: Vec<(String, Type)>,
+    pub kv_caches: Vec<(String, Type)>,
     /// What each call gives, in order.
     pub outputs: Vec<(String, Type)>,
 }
@@ -27,9 +27,9 @@ impl Interface {
         let named = |id: ValueId| (graph.value(id).name.clone(), graph.ty(id).clone());
         Interface {
             graph: graph.name.clone(),
-            slots: graph.inputs_of(Source::Slot).map(named).collect(),
-            weights: graph.inputs_of(Source::Weight).map(named).collect(),
-            states: graph.inputs_of(Source::State).map(named).collect(),
+            step_inputs: graph.inputs_of(ValueSource::StepInput).map(named).collect(),
+            weights: graph.inputs_of(ValueSource::Weight).map(named).collect(),
+            kv_caches: graph.inputs_of(ValueSource::KvCache).map(named).collect(),
             outputs: graph.outputs.iter().map(|&id| named(id)).collect(),
         }
     }
@@ -39,12 +39,12 @@ impl Interface {
     /// # Errors
     /// [`CallError::Unsupported`] where there are cache states.
     pub fn check_callable(&self) -> Result<(), CallError> {
-        self.check_states(|_| false)
+        self.check_kv_caches(|_| false)
     }
 
     /// Whether each of its cache states is given.
-    pub(crate) fn check_states(&self, given: impl Fn(&str) -> bool) -> Result<(), CallError> {
-        let Some((state, _)) = self.states.iter().find(|(name, _)| !given(name)) else { return Ok(()) };
+    pub(crate) fn check_kv_caches(&self, given: impl Fn(&str) -> bool) -> Result<(), CallError> {
+        let Some((state, _)) = self.kv_caches.iter().find(|(name, _)| !given(name)) else { return Ok(()) };
         Err(CallError::Unsupported {
             what: format!("calling the graph `{}` with its state `{state}`", self.graph),
             why: "caches are the engine's; a graph that is called has slots and weights alone",
@@ -59,9 +59,9 @@ impl Interface {
     pub fn check(&self, plan: &Plan) -> Result<(), CallError> {
         let wrong = |what: String| CallError::Plan { graph: self.graph.clone(), what };
         let kinds = [
-            (Source::Slot, "slot", &self.slots),
-            (Source::Weight, "weight", &self.weights),
-            (Source::State, "state", &self.states),
+            (ValueSource::StepInput, "slot", &self.step_inputs),
+            (ValueSource::Weight, "weight", &self.weights),
+            (ValueSource::KvCache, "state", &self.kv_caches),
         ];
         for (source, kind, known) in kinds {
             let known: HashMap<&str, &Type> = known.iter().map(|(name, ty)| (name.as_str(), ty)).collect();
@@ -87,10 +87,10 @@ impl Interface {
     ///
     /// # Errors
     /// [`CallError::Count`], [`CallError::Type`], and [`CallError::Size`] for a symbol that two inputs give two sizes.
-    pub fn dims(&self, inputs: &[Array]) -> Result<Dims, CallError> {
+    pub fn dims(&self, inputs: &[HostArray]) -> Result<Dims, CallError> {
         self.check_count(inputs.len())?;
         let (mut dims, mut from): (Dims, Vec<(Sym, &str)>) = (Dims::default(), Vec::new());
-        for ((name, ty), array) in self.slots.iter().zip(inputs) {
+        for ((name, ty), array) in self.step_inputs.iter().zip(inputs) {
             for (dim, given) in ty.shape.iter().zip(&array.ty().shape) {
                 let (Dim::Sym(sym), Dim::Const(given)) = (*dim, *given) else { continue };
                 match from.iter().find(|(known, _)| *known == sym) {
@@ -111,7 +111,7 @@ impl Interface {
                 }
             }
         }
-        for ((name, ty), array) in self.slots.iter().zip(inputs) {
+        for ((name, ty), array) in self.step_inputs.iter().zip(inputs) {
             check("input", name, &fixed(ty, &dims), array)?;
         }
         Ok(dims)
@@ -119,18 +119,23 @@ impl Interface {
 
     /// Whether so many inputs are what it takes.
     pub(crate) fn check_count(&self, given: usize) -> Result<(), CallError> {
-        if given == self.slots.len() {
+        if given == self.step_inputs.len() {
             return Ok(());
         }
-        let names: Vec<String> = self.slots.iter().map(|(name, ty)| format!("{name} {ty}")).collect();
-        Err(CallError::Count { graph: self.graph.clone(), given, wanted: self.slots.len(), names: names.join(", ") })
+        let names: Vec<String> = self.step_inputs.iter().map(|(name, ty)| format!("{name} {ty}")).collect();
+        Err(CallError::Count {
+            graph: self.graph.clone(),
+            given,
+            wanted: self.step_inputs.len(),
+            names: names.join(", "),
+        })
     }
 
     /// Whether these are its weights: each once, of its type, and no other.
     ///
     /// # Errors
     /// [`CallError::Weight`], [`CallError::Type`].
-    pub fn check_weights(&self, given: &[(String, Array)]) -> Result<(), CallError> {
+    pub fn check_weights(&self, given: &[(String, HostArray)]) -> Result<(), CallError> {
         let known: HashMap<&str, &Type> = self.weights.iter().map(|(name, ty)| (name.as_str(), ty)).collect();
         let mut here = HashSet::new();
         for (name, array) in given {
@@ -153,16 +158,16 @@ impl Interface {
         let all = |of: &[(String, Type)]| of.iter().map(|(name, ty)| (name.clone(), fixed(ty, dims))).collect();
         Interface {
             graph: self.graph.clone(),
-            slots: all(&self.slots),
+            step_inputs: all(&self.step_inputs),
             weights: self.weights.clone(),
-            states: self.states.clone(),
+            kv_caches: self.kv_caches.clone(),
             outputs: all(&self.outputs),
         }
     }
 }
 
 /// Whether an array lies as a value of type `wanted` does.
-pub(crate) fn check(what: &'static str, name: &str, wanted: &Type, array: &Array) -> Result<(), CallError> {
+pub(crate) fn check(what: &'static str, name: &str, wanted: &Type, array: &HostArray) -> Result<(), CallError> {
     if array.fits(wanted) {
         return Ok(());
     }

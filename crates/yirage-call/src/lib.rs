@@ -9,7 +9,7 @@ mod callable;
 mod error;
 mod interface;
 
-pub use array::Array;
-pub use callable::{CallOptions, Callable, HeldWeights, planned, planned_with_states};
+pub use array::HostArray;
+pub use callable::{CallOptions, Callable, ResidentWeights, planned, planned_with_kv_caches};
 pub use error::CallError;
 pub use interface::Interface;

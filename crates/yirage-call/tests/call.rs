@@ -7,7 +7,7 @@ mod cases;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use yirage_call::{Array, CallError, CallOptions, Callable};
+use yirage_call::{CallError, CallOptions, Callable, HostArray};
 use yirage_graph::workloads::ALL;
 use yirage_graph::{KernelGraph, Parameters, Scale};
 use yirage_hal::reference::Reference;
@@ -15,7 +15,7 @@ use yirage_hal::{Backend, Device, OpenOptions, Record};
 use yirage_ir::interp::evaluate;
 use yirage_ir::op::{KvAppend, Map};
 use yirage_ir::tensor::Data;
-use yirage_ir::{DType, Dims, Expr, Format, Graph, GraphBuilder, Source, Sym, Tensor, Type, ValueId, rng};
+use yirage_ir::{DType, Dims, Expr, Format, Graph, GraphBuilder, Sym, Tensor, Type, ValueId, ValueSource, rng};
 
 fn devices() -> Vec<Arc<dyn Device>> {
     let open =
@@ -23,12 +23,12 @@ fn devices() -> Vec<Arc<dyn Device>> {
     vec![open(&Reference::default()), open(&yirage_cpu::Cpu)]
 }
 
-fn array(ty: &Type, bytes: &[u8]) -> Array {
-    Array::new(ty.clone(), Record::of(bytes)).unwrap()
+fn array(ty: &Type, bytes: &[u8]) -> HostArray {
+    HostArray::new(ty.clone(), Record::of(bytes)).unwrap()
 }
 
-fn floats(sizes: &[u32], values: &[f32]) -> Array {
-    Array::new(Type::new(DType::F32, sizes.iter().copied()), Record::of(values)).unwrap()
+fn floats(sizes: &[u32], values: &[f32]) -> HostArray {
+    HostArray::new(Type::new(DType::F32, sizes.iter().copied()), Record::of(values)).unwrap()
 }
 
 fn callable(device: &dyn Device, graph: &Graph) -> Result<Callable, CallError> {
@@ -40,9 +40,9 @@ fn operations_give_what_numpy_gives() {
     for device in devices() {
         for case in cases::all() {
             let mut graph = callable(&*device, &case.graph()).unwrap_or_else(|e| panic!("{}: {e}", case.line));
-            let ins: Vec<Array> = case.ins.iter().map(|t| array(&t.ty(), &t.memory())).collect();
+            let ins: Vec<HostArray> = case.ins.iter().map(|t| array(&t.ty(), &t.memory())).collect();
             let got = graph.call(&ins).unwrap_or_else(|e| panic!("{}: {e}", case.line));
-            let data = |a: &Array| Tensor::from_memory(a.ty(), &Dims::default(), a.bytes()).data;
+            let data = |a: &HostArray| Tensor::from_memory(a.ty(), &Dims::default(), a.bytes()).data;
             // Kernels add in f32, and their functions are near, not rounded.
             case.check(&got.iter().map(data).collect::<Vec<Data>>(), 4.0);
         }
@@ -64,8 +64,8 @@ fn workloads_give_what_the_reference_gives_fused_or_not() {
         }
         let array_of = |id: ValueId| array(graph.ty(id), &tensors[&graph.value(id).name].memory());
         let weights: Vec<_> =
-            graph.inputs_of(Source::Weight).map(|id| (graph.value(id).name.clone(), array_of(id))).collect();
-        let slots: Vec<_> = graph.inputs_of(Source::Slot).map(array_of).collect();
+            graph.inputs_of(ValueSource::Weight).map(|id| (graph.value(id).name.clone(), array_of(id))).collect();
+        let slots: Vec<_> = graph.inputs_of(ValueSource::StepInput).map(array_of).collect();
         let want = evaluate(&graph, &mut tensors.clone()).unwrap().remove(0);
         let largest = want.floats().iter().fold(0f32, |m, x| m.max(x.abs()));
         for (device, fuse) in devices().into_iter().flat_map(|d| [(d.clone(), true), (d, false)]) {
@@ -106,9 +106,9 @@ fn results_come_in_the_order_of_marking_and_in_memory_of_their_own() {
     for device in devices() {
         let mut graph = callable(&*device, &scaled()).unwrap();
         let a = floats(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
-        let b = Array::new(column(), Record::of(&[10.0f32, 40.0, 20.0, 50.0, 30.0, 60.0])).unwrap();
+        let b = HostArray::new(column(), Record::of(&[10.0f32, 40.0, 20.0, 50.0, 30.0, 60.0])).unwrap();
         let first = graph.call(&[a.clone(), b.clone()]).unwrap();
-        let as_floats = |a: &Array| Tensor::from_memory(a.ty(), &Dims::default(), a.bytes()).floats().to_vec();
+        let as_floats = |a: &HostArray| Tensor::from_memory(a.ty(), &Dims::default(), a.bytes()).floats().to_vec();
         assert_eq!(as_floats(&first[0]), [22.0, 44.0, 66.0, 88.0, 110.0, 132.0]);
         assert_eq!(as_floats(&first[1]), [11.0, 22.0, 33.0, 44.0, 55.0, 66.0]);
         let kept = first[0].bytes().to_vec();
@@ -135,11 +135,11 @@ fn strides_of_single_elements_do_not_count() {
         let mut graph = callable(&*device, &g.finish().unwrap()).unwrap();
         for strides in [[1, 3, 6], [1, 3, 1], [1, 3, 700]] {
             let x = Record::of(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
-            let twice = graph.call(&[Array::new(lying(&[3, 2, 1], &strides), x).unwrap()]).unwrap();
+            let twice = graph.call(&[HostArray::new(lying(&[3, 2, 1], &strides), x).unwrap()]).unwrap();
             let twice = Tensor::from_memory(twice[0].ty(), &Dims::default(), twice[0].bytes());
             assert_eq!(twice.floats(), [2.0, 8.0, 4.0, 10.0, 6.0, 12.0], "{strides:?}");
         }
-        let x = Array::new(lying(&[3, 2, 1], &[2, 1, 1]), Record::of(&[0.0f32; 6])).unwrap();
+        let x = HostArray::new(lying(&[3, 2, 1], &[2, 1, 1]), Record::of(&[0.0f32; 6])).unwrap();
         refused(graph.call(&[x]), &["`x`", "[2, 1, 1] is given"]);
     }
 }
@@ -154,18 +154,18 @@ fn what_does_not_fit_is_told() {
     let device = &devices()[0];
     let mut graph = callable(&**device, &scaled()).unwrap();
     let a = || floats(&[2, 3], &[0.0; 6]);
-    let b = || Array::new(column(), Record::of(&[0.0f32; 6])).unwrap();
+    let b = || HostArray::new(column(), Record::of(&[0.0f32; 6])).unwrap();
     refused(graph.call(&[a()]), &["1 inputs are given", "takes 2", "a f32[2, 3], b f32[2, 3]/[1, 2]"]);
     refused(graph.call(&[a(), a()]), &["input `b` is f32[2, 3]/[1, 2], f32[2, 3] is given"]);
     refused(graph.call(&[b(), b()]), &["input `a` is f32[2, 3], f32[2, 3]/[1, 2] is given"]);
     refused(graph.call(&[floats(&[3, 2], &[0.0; 6]), b()]), &["`a`", "f32[3, 2] is given"]);
     refused(graph.call(&[floats(&[6], &[0.0; 6]), b()]), &["f32[6] is given"]);
     let half = Type::new(DType::Stored(Format::F16), [2u32, 3]);
-    refused(graph.call(&[Array::new(half, Record::zeroed(12)).unwrap(), b()]), &["f16[2, 3] is given"]);
+    refused(graph.call(&[HostArray::new(half, Record::zeroed(12)).unwrap(), b()]), &["f16[2, 3] is given"]);
     graph.call(&[a(), b()]).unwrap();
-    refused(Array::new(column(), Record::zeroed(20)), &["20 bytes", "24"]);
-    refused(Array::new(Type::rows(Sym::Tokens, 4), Record::zeroed(16)), &["fixed sizes"]);
-    refused(Array::new(Type::new(DType::Stored(Format::Q4_0), [32u32]), Record::zeroed(18)), &["f32, f16"]);
+    refused(HostArray::new(column(), Record::zeroed(20)), &["20 bytes", "24"]);
+    refused(HostArray::new(Type::rows(Sym::Tokens, 4), Record::zeroed(16)), &["fixed sizes"]);
+    refused(HostArray::new(Type::new(DType::Stored(Format::Q4_0), [32u32]), Record::zeroed(18)), &["f32, f16"]);
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn weights_are_given_once_and_checked() {
         let y = g.matmul(x, w).unwrap();
         g.mark_output(y, None).unwrap();
         let graph = g.finish().unwrap();
-        let new = |weights: &[(String, Array)]| Callable::new(&*device, &graph, weights, &CallOptions::default());
+        let new = |weights: &[(String, HostArray)]| Callable::new(&*device, &graph, weights, &CallOptions::default());
         refused(new(&[]), &["weight `w`", "not given"]);
         refused(new(&[("w".into(), floats(&[4], &[0.0; 4]))]), &["the weight `w` is f32[2, 2], f32[4] is given"]);
         let good = floats(&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
@@ -206,7 +206,7 @@ fn a_value_may_be_several_outputs() {
 fn symbols_have_the_sizes_of_the_options_and_states_are_the_engines() {
     for device in devices() {
         let mut g = GraphBuilder::new("tokens");
-        let x = g.slot("x", Type::rows(Sym::Tokens, 2)).unwrap();
+        let x = g.step_input("x", Type::rows(Sym::Tokens, 2)).unwrap();
         let y = g.op("y", Map { expr: Expr::unary(yirage_ir::expr::Func::Neg) }, &[x]).unwrap();
         g.output(y);
         let options = CallOptions { dims: Dims { tokens: 3, ..Dims::default() }, ..CallOptions::default() };
@@ -216,10 +216,10 @@ fn symbols_have_the_sizes_of_the_options_and_states_are_the_engines() {
         assert_eq!(Record::of(got[0].bytes()).values::<f32>(), [-1.0; 6]);
         refused(graph.call(&[floats(&[4, 2], &[1.0; 8])]), &["f32[3, 2]", "f32[4, 2] is given"]);
         let mut g = GraphBuilder::new("cached");
-        let state = g.state("cache", Type::new(DType::F32, [32u32, 1, 8])).unwrap();
-        let k = g.slot("k", Type::rows(Sym::Tokens, 4)).unwrap();
-        let v = g.slot("v", Type::rows(Sym::Tokens, 4)).unwrap();
-        let ids = g.slot("ids", Type::new(DType::I32, [Sym::Tokens])).unwrap();
+        let state = g.kv_cache("cache", Type::new(DType::F32, [32u32, 1, 8])).unwrap();
+        let k = g.step_input("k", Type::rows(Sym::Tokens, 4)).unwrap();
+        let v = g.step_input("v", Type::rows(Sym::Tokens, 4)).unwrap();
+        let ids = g.step_input("ids", Type::new(DType::I32, [Sym::Tokens])).unwrap();
         let appended = g.op("appended", KvAppend { kv_heads: 1 }, &[state, k, v, ids]).unwrap();
         g.output(appended);
         refused(

@@ -1,6 +1,6 @@
 //! Removes what nothing reads and computes equal things once.
 
-use crate::Options;
+use crate::CompileOptions;
 use crate::decision::{Decision, Decisions};
 use crate::error::CompileError;
 use crate::names;
@@ -9,7 +9,12 @@ use std::collections::HashMap;
 use yirage_ir::{Graph, NodeKind, ValueId};
 use yirage_plan::Target;
 
-pub(crate) fn run(graph: &Graph, _: &Target, _: &Options, decisions: &mut Decisions) -> Result<Graph, CompileError> {
+pub(crate) fn run(
+    graph: &Graph,
+    _: &Target,
+    _: &CompileOptions,
+    decisions: &mut Decisions,
+) -> Result<Graph, CompileError> {
     let live = live_values(graph);
     let mut r = Rebuild::new(graph, |i| live[i.index()])?;
     let mut seen: HashMap<(NodeKind, Vec<ValueId>), (usize, Vec<ValueId>)> = HashMap::new();

@@ -3,20 +3,20 @@
 //! A view goes to each of its readers, since it costs nothing there; a map goes to its only one. What does not make a
 //! chain ([`Chain::of`](yirage_ir::region::Chain::of)) stays a node, and a view that stays is a copy.
 
-use crate::Options;
+use crate::CompileOptions;
 use crate::decision::{Decision, Decisions};
 use crate::error::CompileError;
 use crate::group;
 use crate::names;
-use crate::readers::Readers;
+use crate::readers::ValueUses;
 use crate::rebuild::Rebuild;
-use yirage_ir::{Graph, NodeKind, Op, RegionKind, Source, Type, ValueId};
+use yirage_ir::{Graph, NodeKind, Op, RegionKind, Type, ValueId, ValueSource};
 use yirage_plan::Target;
 
 pub(crate) fn run(
     graph: &Graph,
     target: &Target,
-    options: &Options,
+    options: &CompileOptions,
     decisions: &mut Decisions,
 ) -> Result<Graph, CompileError> {
     if !options.fuse {
@@ -52,7 +52,7 @@ pub(crate) fn fused(graph: &Graph, decisions: &mut Decisions) -> Result<Graph, C
 /// What is computed together.
 struct Units<'a> {
     graph: &'a Graph,
-    readers: Readers,
+    readers: ValueUses,
     /// For each node the nodes that are computed with it to make its value, ascending, itself last.
     of_node: Vec<Vec<usize>>,
 }
@@ -69,7 +69,7 @@ fn is_view(graph: &Graph, n: usize) -> bool {
 impl<'a> Units<'a> {
     fn of(graph: &'a Graph) -> Units<'a> {
         let of_node = (0..graph.nodes.len()).map(|n| vec![n]).collect();
-        let mut units = Units { graph, readers: Readers::of(graph), of_node };
+        let mut units = Units { graph, readers: ValueUses::of(graph), of_node };
         for n in (0..graph.nodes.len()).filter(|&n| joins(graph, n)) {
             units.of_node[n] = units.grow(n);
         }
@@ -79,7 +79,7 @@ impl<'a> Units<'a> {
     /// The nodes whose values are in memory, ascending: what the graph gives back, and what other units read of them.
     fn needed(&self) -> Vec<usize> {
         let maker = |id: ValueId| match self.graph.value(id).source {
-            Source::Node { node, .. } => Some(node as usize),
+            ValueSource::Node { node, .. } => Some(node as usize),
             _ => None,
         };
         let mut needed = vec![false; self.graph.nodes.len()];
@@ -103,7 +103,7 @@ impl<'a> Units<'a> {
         loop {
             let inputs = members.iter().flat_map(|&m| &self.graph.nodes[m].ins);
             let makers = inputs.filter_map(|&i| match self.graph.value(i).source {
-                Source::Node { node, .. } => Some((node as usize, i)),
+                ValueSource::Node { node, .. } => Some((node as usize, i)),
                 _ => None,
             });
             let open = |(m, value): &(usize, ValueId)| {
@@ -159,7 +159,7 @@ impl<'a> Units<'a> {
         }
         let inputs = members.iter().filter(|&&m| joins(graph, m)).flat_map(|&m| &graph.nodes[m].ins);
         for &value in inputs {
-            let Source::Node { node, .. } = graph.value(value).source else { continue };
+            let ValueSource::Node { node, .. } = graph.value(value).source else { continue };
             let maker = node as usize;
             if members.contains(&maker) || !joins(graph, maker) {
                 continue;

@@ -3,11 +3,11 @@
 //! Every function is still evaluated and rounded as before, so no bit changes. A map of a smaller shape stays, because
 //! composed it would be computed again for each element that it meets.
 
-use crate::Options;
+use crate::CompileOptions;
 use crate::decision::{Decision, Decisions};
 use crate::error::CompileError;
 use crate::names;
-use crate::readers::Readers;
+use crate::readers::ValueUses;
 use crate::rebuild::Rebuild;
 use std::collections::HashMap;
 use yirage_ir::op::Map;
@@ -35,14 +35,14 @@ struct Composed {
 pub(crate) fn run(
     graph: &Graph,
     _: &Target,
-    options: &Options,
+    options: &CompileOptions,
     decisions: &mut Decisions,
 ) -> Result<Graph, CompileError> {
     if !options.fuse {
         decisions.tell(Decision::fusion_is_off);
         return Ok(graph.clone());
     }
-    let readers = Readers::of(graph);
+    let readers = ValueUses::of(graph);
     let mut r = Rebuild::new(graph, |_| true)?;
     let mut inner: HashMap<ValueId, Composed> = HashMap::new();
     for (n, node) in graph.nodes.iter().enumerate() {
@@ -74,7 +74,7 @@ fn as_map(node: &Node) -> Option<&Map> {
 }
 
 /// The first map that reads a value.
-fn map_reading(graph: &Graph, readers: &Readers, value: ValueId) -> Option<usize> {
+fn map_reading(graph: &Graph, readers: &ValueUses, value: ValueId) -> Option<usize> {
     readers.all(value).iter().copied().find(|&n| as_map(&graph.nodes[n]).is_some())
 }
 
@@ -84,7 +84,7 @@ fn map_reading(graph: &Graph, readers: &Readers, value: ValueId) -> Option<usize
 /// Why not.
 fn joins(
     graph: &Graph,
-    readers: &Readers,
+    readers: &ValueUses,
     reader: usize,
     inner: &HashMap<ValueId, Composed>,
     composed: &Composed,
@@ -123,7 +123,7 @@ fn compose(map: &Map, node: &Node, inner: &HashMap<ValueId, Composed>) -> Compos
     Composed { expr: map.expr.substitute(|i| parts[i as usize].clone()), ins }
 }
 
-fn decision(graph: &Graph, readers: &Readers, out: ValueId, reader: usize, joins: Result<(), Apart>) -> Decision {
+fn decision(graph: &Graph, readers: &ValueUses, out: ValueId, reader: usize, joins: Result<(), Apart>) -> Decision {
     let what = format!("computed inside of the map {}", names::listed(&names::of_node(graph, reader)));
     let values = names::one(graph, out);
     match joins {

@@ -5,10 +5,10 @@ use crate::decision::{Decision, Decisions};
 use crate::error::CompileError;
 use crate::names;
 use crate::rebuild::Rebuild;
-use yirage_ir::op::{Form, OpDef, View};
-use yirage_ir::region::Chain;
-use yirage_ir::{Graph, Node, NodeKind, Op, RegionKind, Source, Type, ValueId};
-use yirage_plan::{Lying, Refusal, RefusedInput, Target, WeightPlan, choose};
+use yirage_ir::op::{OpDef, View, ViewForm};
+use yirage_ir::region::FusedChain;
+use yirage_ir::{Graph, Node, NodeKind, Op, RegionKind, Type, ValueId, ValueSource};
+use yirage_plan::{OperandPlacement, Refusal, RefusedInput, Target, WeightPlan, select_kernel};
 
 pub(crate) fn run(
     graph: &Graph,
@@ -30,8 +30,8 @@ pub(crate) fn run(
         }
         out = copied(&out, &refused)?;
     }
-    let lying = Lying::new(&out, weights, target);
-    let helped = out.nodes.iter().all(|node| choose(target, &lying, node).is_ok());
+    let lying = OperandPlacement::new(&out, weights, target);
+    let helped = out.nodes.iter().all(|node| select_kernel(target, &lying, node).is_ok());
     for (values, of, why) in told {
         let what = format!("a copy of {of}, which it reads");
         let decision = match helped {
@@ -62,14 +62,14 @@ impl Refused {
 
 /// For each node the input that its nearest kernel does not take, if a copy of it can be made.
 fn refused(graph: &Graph, target: &Target, weights: &WeightPlan) -> Vec<Option<Refused>> {
-    let lying = Lying::new(graph, weights, target);
+    let lying = OperandPlacement::new(graph, weights, target);
     let input = |node: &Node| {
-        let (id, by) = match choose(target, &lying, node) {
+        let (id, by) = match select_kernel(target, &lying, node) {
             Ok(_) => (gapped(graph, target, node)?, None),
             Err(Refusal::Input(by)) => (node.ins.iter().copied().find(|&i| graph.value(i).name == by.name)?, Some(by)),
             Err(_) => return None,
         };
-        let given = matches!(graph.value(id).source, Source::Slot | Source::Weight);
+        let given = matches!(graph.value(id).source, ValueSource::StepInput | ValueSource::Weight);
         // What is a copy already is not copied for.
         let copy = matches!(&node.kind, NodeKind::Op(Op::View(view)) if *view == copy_of(graph, id));
         let copies = given && !copy && copy_of(graph, id).infer(&[graph.ty(id).dense()]).is_ok();
@@ -81,13 +81,13 @@ fn refused(graph: &Graph, target: &Target, weights: &WeightPlan) -> Vec<Option<R
 /// The slot whose strides no view like this one can follow, on a target whose kernels read views by strides.
 fn gapped(graph: &Graph, target: &Target, node: &Node) -> Option<ValueId> {
     let view = matches!(node.kind, NodeKind::Op(Op::View(_))) && target.runs_regions(RegionKind::Chain);
-    let gaps = view && Chain::of_node(graph, node).is_err();
+    let gaps = view && FusedChain::of_node(graph, node).is_err();
     node.ins.iter().copied().find(|&id| gaps && graph.ty(id).strides.is_some())
 }
 
 /// All elements of a value, as they are.
 fn copy_of(graph: &Graph, id: ValueId) -> View {
-    View { form: Form::Reshape(graph.ty(id).shape.clone()) }
+    View { form: ViewForm::Reshape(graph.ty(id).shape.clone()) }
 }
 
 fn copied(graph: &Graph, refused: &[Option<Refused>]) -> Result<Graph, CompileError> {

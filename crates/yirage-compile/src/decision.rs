@@ -5,7 +5,7 @@
 
 /// Whether a pass did what it looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Verdict {
+pub enum PassVerdict {
     /// It did.
     Done,
     /// It looked at it and left it as it was.
@@ -16,7 +16,7 @@ pub enum Verdict {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Decision {
     /// Done or refused.
-    pub verdict: Verdict,
+    pub verdict: PassVerdict,
     /// The values it is about, by their names in the graph. None where it is about the whole graph.
     pub values: Vec<String>,
     /// What was done or refused.
@@ -66,18 +66,18 @@ impl Decisions {
     }
 
     /// What was told.
-    pub fn into_told(self) -> Vec<Decision> {
+    pub fn into_decisions(self) -> Vec<Decision> {
         self.0.unwrap_or_default()
     }
 }
 
 impl Decision {
     pub(crate) fn done(values: Vec<String>, what: impl Into<String>, why: impl Into<String>) -> Decision {
-        Decision { verdict: Verdict::Done, values, what: what.into(), why: why.into() }
+        Decision { verdict: PassVerdict::Done, values, what: what.into(), why: why.into() }
     }
 
     pub(crate) fn refused(values: Vec<String>, what: impl Into<String>, why: impl Into<String>) -> Decision {
-        Decision { verdict: Verdict::Refused, values, what: what.into(), why: why.into() }
+        Decision { verdict: PassVerdict::Refused, values, what: what.into(), why: why.into() }
     }
 
     /// Of a pass that fuses nothing, because the options say so.

@@ -6,22 +6,22 @@
 use crate::decision::{Decision, Decisions};
 use crate::group;
 use crate::names;
-use crate::readers::{Readers, is_there};
-use yirage_ir::region::{MAX_REGION_OPS, is_product};
+use crate::readers::{ValueUses, is_there};
+use yirage_ir::region::{MAX_REGION_OPS, is_weight_matmul};
 use yirage_ir::{Graph, NodeKind, Op, RegionKind, Type, ValueId};
 use yirage_plan::Target;
 
 pub(crate) struct Epilogues<'a> {
     graph: &'a Graph,
-    readers: &'a Readers,
+    readers: &'a ValueUses,
     target: &'a Target,
 }
 
 /// Nodes, ascending, of which the last gives what all others are for.
-type Chain = Vec<usize>;
+type EpilogueChain = Vec<usize>;
 
 /// A map or view that reads the end of a chain.
-struct Next {
+struct EpilogueCandidate {
     node: usize,
     /// The chains that it makes one, by number; or why it joins none.
     joins: Result<Vec<usize>, Stays>,
@@ -38,17 +38,17 @@ enum Stays {
 }
 
 impl<'a> Epilogues<'a> {
-    pub(crate) fn new(graph: &'a Graph, readers: &'a Readers, target: &'a Target) -> Epilogues<'a> {
+    pub(crate) fn new(graph: &'a Graph, readers: &'a ValueUses, target: &'a Target) -> Epilogues<'a> {
         Epilogues { graph, readers, target }
     }
 
     /// Adds to products of one input what joins them, when the nodes of `done` have run.
     pub(crate) fn join(&self, group: &mut Vec<usize>, done: &[bool], decisions: &mut Decisions) {
-        if !group.iter().all(|&n| is_product(&self.graph.nodes[n])) {
+        if !group.iter().all(|&n| is_weight_matmul(&self.graph.nodes[n])) {
             return;
         }
-        let mut chains: Vec<Chain> = group.iter().map(|&n| vec![n]).collect();
-        let joining = |chains: &[Chain]| {
+        let mut chains: Vec<EpilogueChain> = group.iter().map(|&n| vec![n]).collect();
+        let joining = |chains: &[EpilogueChain]| {
             let next = |at| self.next(chains, at, done);
             (0..chains.len()).filter_map(next).find_map(|next| Some((next.node, next.joins.ok()?)))
         };
@@ -66,9 +66,10 @@ impl<'a> Epilogues<'a> {
     }
 
     /// What was decided of all that reads a chain's products.
-    fn decisions(&self, chains: &[Chain], at: usize, done: &[bool]) -> Vec<Decision> {
+    fn decisions(&self, chains: &[EpilogueChain], at: usize, done: &[bool]) -> Vec<Decision> {
         let (graph, mut told) = (self.graph, Vec::new());
-        let (products, more): (Vec<usize>, Vec<usize>) = chains[at].iter().partition(|&&n| is_product(&graph.nodes[n]));
+        let (products, more): (Vec<usize>, Vec<usize>) =
+            chains[at].iter().partition(|&&n| is_weight_matmul(&graph.nodes[n]));
         let named = names::listed(&names::of_nodes(graph, &products));
         let (what, of) = match products.len() {
             1 => (format!("joining the product {named}"), "it"),
@@ -78,7 +79,7 @@ impl<'a> Epilogues<'a> {
             let why = format!("nothing else reads what they read of {of}, and all else is there");
             told.push(Decision::done(names::of_nodes(graph, &more), &what, why));
         }
-        if let Some(Next { node, joins }) = self.next(chains, at, done) {
+        if let Some(EpilogueCandidate { node, joins }) = self.next(chains, at, done) {
             let why = match joins {
                 Ok(_) => format!("a region has {MAX_REGION_OPS} ops at most"),
                 Err(Stays::Shared(value)) => self.readers.wanted(graph, value, &[node]),
@@ -94,20 +95,20 @@ impl<'a> Epilogues<'a> {
     }
 
     /// What a chain gives.
-    fn end(&self, chain: &Chain) -> Option<ValueId> {
+    fn end(&self, chain: &EpilogueChain) -> Option<ValueId> {
         chain.last().and_then(|&n| self.graph.nodes[n].outs.first().copied())
     }
 
     /// The map or view that reads what a chain gives.
-    fn next(&self, chains: &[Chain], at: usize, done: &[bool]) -> Option<Next> {
+    fn next(&self, chains: &[EpilogueChain], at: usize, done: &[bool]) -> Option<EpilogueCandidate> {
         let made = self.end(&chains[at])?;
         let general = |&n: &usize| general_ops(&self.graph.nodes[n].kind).is_some();
         let node = self.readers.all(made).iter().copied().find(general)?;
-        Some(Next { node, joins: self.joined(chains, at, node, done) })
+        Some(EpilogueCandidate { node, joins: self.joined(chains, at, node, done) })
     }
 
     /// The chains that a reader of the end of one makes one, that one first.
-    fn joined(&self, chains: &[Chain], at: usize, node: usize, done: &[bool]) -> Result<Vec<usize>, Stays> {
+    fn joined(&self, chains: &[EpilogueChain], at: usize, node: usize, done: &[bool]) -> Result<Vec<usize>, Stays> {
         let reader = &self.graph.nodes[node];
         let mut joined = vec![at];
         for &read in &reader.ins {
@@ -130,7 +131,7 @@ impl<'a> Epilogues<'a> {
     fn is_run(&self, product: usize, kind: &NodeKind) -> bool {
         let Some(ops) = general_ops(kind) else { return false };
         let names: Vec<&str> = ops.iter().map(|op| op.name()).chain([self.graph.nodes[product].name()]).collect();
-        let mut kernels = self.target.kernels.iter().filter(|k| k.regions.contains(&RegionKind::Products));
+        let mut kernels = self.target.kernels.iter().filter(|k| k.regions.contains(&RegionKind::MatmulGroup));
         kernels.any(|k| names.iter().all(|name| k.rules.iter().any(|rule| rule.op == *name)))
     }
 
@@ -139,7 +140,7 @@ impl<'a> Epilogues<'a> {
     /// # Errors
     /// Why not.
     fn region(&self, members: &[usize], out: ValueId) -> Result<(), String> {
-        let made = group::region(self.graph, members, &[out], RegionKind::Products);
+        let made = group::region(self.graph, members, &[out], RegionKind::MatmulGroup);
         let (region, ins) = made.map_err(|e| e.to_string())?;
         let types: Vec<Type> = ins.iter().map(|&i| self.graph.ty(i).clone()).collect();
         region.infer(&types).map(|_| ()).map_err(|e| e.to_string())
@@ -147,8 +148,8 @@ impl<'a> Epilogues<'a> {
 }
 
 /// Some chains as one, with a node that reads them.
-fn wider(chains: &[Chain], joined: &[usize], node: usize) -> Chain {
-    let mut wider: Chain = joined.iter().flat_map(|&at| &chains[at]).copied().collect();
+fn wider(chains: &[EpilogueChain], joined: &[usize], node: usize) -> EpilogueChain {
+    let mut wider: EpilogueChain = joined.iter().flat_map(|&at| &chains[at]).copied().collect();
     wider.sort_unstable();
     wider.push(node);
     wider

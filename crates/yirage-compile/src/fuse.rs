@@ -5,23 +5,23 @@
 //! side, products of the same input as one region, whatever the formats of their weights. Maps and views of a product's
 //! result join it where all else that they read is there already.
 
-use crate::Options;
+use crate::CompileOptions;
 use crate::decision::{Decision, Decisions};
 use crate::epilogue::Epilogues;
 use crate::error::CompileError;
 use crate::group;
 use crate::names;
-use crate::readers::{Readers, is_there};
+use crate::readers::{ValueUses, is_there};
 use crate::rebuild::Rebuild;
 use std::collections::HashMap;
-use yirage_ir::region::{MAX_REGION_OPS, is_product, row_dim};
-use yirage_ir::{Dim, Graph, Node, NodeKind, Op, RegionKind, Source, Type, ValueId};
-use yirage_plan::{Step, Target};
+use yirage_ir::region::{MAX_REGION_OPS, is_weight_matmul, row_dim};
+use yirage_ir::{Dim, Graph, Node, NodeKind, Op, RegionKind, Type, ValueId, ValueSource};
+use yirage_plan::{PlanStep, Target};
 
 pub(crate) fn run(
     graph: &Graph,
     target: &Target,
-    options: &Options,
+    options: &CompileOptions,
     decisions: &mut Decisions,
 ) -> Result<Graph, CompileError> {
     if !options.fuse {
@@ -29,7 +29,7 @@ pub(crate) fn run(
         return Ok(graph.clone());
     }
     let mut r = Rebuild::new(graph, |_| true)?;
-    let readers = Readers::of(graph);
+    let readers = ValueUses::of(graph);
     for group in groups(graph, &Epilogues::new(graph, &readers, target), decisions) {
         let runs = target.runs_regions(kind_of(graph, &group));
         if let Some(norm) = norm_before(graph, &group) {
@@ -49,19 +49,19 @@ pub(crate) fn run(
 
 /// The steps of a fused graph: a node's phase is one past the latest of its producers', and phases follow the order
 /// of the graph, so that a row-wise region and the nodes beside it share a phase only if independent.
-pub(crate) fn steps(graph: &Graph, kernels: &[u32]) -> Vec<Step> {
+pub(crate) fn steps(graph: &Graph, kernels: &[u32]) -> Vec<PlanStep> {
     let mut phases: Vec<u32> = Vec::with_capacity(graph.nodes.len());
     let mut floor = 0;
     for node in &graph.nodes {
         let after = node.ins.iter().filter_map(|&i| match graph.value(i).source {
-            Source::Node { node, .. } => Some(phases[node as usize] + 1),
+            ValueSource::Node { node, .. } => Some(phases[node as usize] + 1),
             _ => None,
         });
         floor = after.fold(floor, u32::max);
         phases.push(floor);
     }
     let steps = phases.iter().zip(kernels).enumerate();
-    steps.map(|(n, (&phase, &kernel))| Step { node: n as u32, kernel, phase }).collect()
+    steps.map(|(n, (&phase, &kernel))| PlanStep { node: n as u32, kernel, phase }).collect()
 }
 
 /// Node indices that run together, in an order in which they can run.
@@ -72,7 +72,7 @@ fn groups(graph: &Graph, epilogues: &Epilogues<'_>, decisions: &mut Decisions) -
     while left > 0 {
         let mut batch = ready_rows(graph, &done, decisions);
         if batch.is_empty() {
-            batch = ready_products(graph, &done, decisions);
+            batch = ready_matmuls(graph, &done, decisions);
             batch.iter_mut().for_each(|group| epilogues.join(group, &done, decisions));
         }
         for group in &batch {
@@ -108,9 +108,9 @@ fn ready_rows(graph: &Graph, done: &[bool], decisions: &mut Decisions) -> Vec<Ve
         }
         // A producer fused in this round must run over the same rows, and what it makes be read row by row.
         let crosses = node.ins.iter().enumerate().find_map(|(at, &i)| match graph.value(i).source {
-            Source::Node { node: maker, .. } => match dim_of.get(&(maker as usize)) {
+            ValueSource::Node { node: maker, .. } => match dim_of.get(&(maker as usize)) {
                 Some(d) if *d != dim => Some((i, Crossing::Rows)),
-                Some(_) if reads_whole(node, at, graph.ty(i)) && graph.state_of(i).is_none() => {
+                Some(_) if reads_whole(node, at, graph.ty(i)) && graph.kv_cache_of(i).is_none() => {
                     Some((i, Crossing::Whole))
                 }
                 _ => None,
@@ -162,7 +162,7 @@ fn too_many(graph: &Graph, n: usize) -> Decision {
 }
 
 /// Ready nodes that are not row-wise, products of one input together.
-fn ready_products(graph: &Graph, done: &[bool], decisions: &mut Decisions) -> Vec<Vec<usize>> {
+fn ready_matmuls(graph: &Graph, done: &[bool], decisions: &mut Decisions) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (n, node) in graph.nodes.iter().enumerate() {
         if done[n] || !is_ready(graph, n, done) || row_dim(graph, node).is_some() {
@@ -170,7 +170,7 @@ fn ready_products(graph: &Graph, done: &[bool], decisions: &mut Decisions) -> Ve
         }
         let alike = |g: &[usize]| {
             let other = &graph.nodes[g[0]];
-            is_product(node) && other.name() == node.name() && other.ins[0] == node.ins[0]
+            is_weight_matmul(node) && other.name() == node.name() && other.ins[0] == node.ins[0]
         };
         if groups.iter().any(|g| alike(g) && g.len() == MAX_REGION_OPS) {
             decisions.tell(|| too_many(graph, n));
@@ -185,7 +185,7 @@ fn ready_products(graph: &Graph, done: &[bool], decisions: &mut Decisions) -> Ve
 
 /// The kind of region that nodes which run together are.
 fn kind_of(graph: &Graph, members: &[usize]) -> RegionKind {
-    if is_product(&graph.nodes[members[0]]) { RegionKind::Products } else { RegionKind::Rows }
+    if is_weight_matmul(&graph.nodes[members[0]]) { RegionKind::MatmulGroup } else { RegionKind::Rows }
 }
 
 fn decision(graph: &Graph, members: &[usize], runs: bool) -> Decision {
@@ -208,9 +208,9 @@ fn decision(graph: &Graph, members: &[usize], runs: bool) -> Decision {
 /// The norm whose rows products multiply.
 fn norm_before(graph: &Graph, members: &[usize]) -> Option<usize> {
     let product = &graph.nodes[members[0]];
-    let Source::Node { node, .. } = graph.value(*product.ins.first()?).source else { return None };
+    let ValueSource::Node { node, .. } = graph.value(*product.ins.first()?).source else { return None };
     let is_norm = |node: &Node| matches!(&node.kind, NodeKind::Op(Op::RmsNorm(_) | Op::LayerNorm(_)));
-    (is_product(product) && is_norm(&graph.nodes[node as usize])).then_some(node as usize)
+    (is_weight_matmul(product) && is_norm(&graph.nodes[node as usize])).then_some(node as usize)
 }
 
 /// Why a norm is a pass of its own.
@@ -224,7 +224,7 @@ fn norm_stays(graph: &Graph, norm: usize, product: usize) -> Decision {
     Decision::refused(names::of_node(graph, norm), what, why)
 }
 
-fn emit(graph: &Graph, members: &[usize], readers: &Readers, r: &mut Rebuild) -> Result<(), CompileError> {
+fn emit(graph: &Graph, members: &[usize], readers: &ValueUses, r: &mut Rebuild) -> Result<(), CompileError> {
     if let [n] = members {
         let ins: Vec<ValueId> = graph.nodes[*n].ins.iter().map(|&i| r.get(i)).collect();
         return Ok(r.copy(*n, &ins)?);

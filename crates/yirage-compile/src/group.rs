@@ -4,7 +4,7 @@ use crate::error::CompileError;
 use crate::rebuild::Rebuild;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use yirage_ir::{Graph, GraphBuilder, NodeKind, Region, RegionKind, Source, ValueId};
+use yirage_ir::{Graph, GraphBuilder, NodeKind, Region, RegionKind, ValueId, ValueSource};
 
 /// Adds the region of `members`, nodes of the old graph in their order, which gives `outs`.
 pub(crate) fn emit(
@@ -34,9 +34,9 @@ pub(crate) fn region(
     let mut ins = Vec::new();
     for &i in members.iter().flat_map(|&n| &graph.nodes[n].ins) {
         let source = match graph.value(i).source {
-            Source::Node { node, .. } if members.contains(&(node as usize)) => continue,
-            Source::Node { .. } if graph.state_of(i).is_some() => Source::State,
-            Source::Node { .. } => Source::Slot,
+            ValueSource::Node { node, .. } if members.contains(&(node as usize)) => continue,
+            ValueSource::Node { .. } if graph.kv_cache_of(i).is_some() => ValueSource::KvCache,
+            ValueSource::Node { .. } => ValueSource::StepInput,
             other => other,
         };
         if let Entry::Vacant(place) = map.entry(i) {

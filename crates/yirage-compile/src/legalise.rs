@@ -3,7 +3,7 @@
 //!
 //! Each input is quantised once, however many products read it, whatever the formats of their weights.
 
-use crate::Options;
+use crate::CompileOptions;
 use crate::decision::{Decision, Decisions};
 use crate::error::CompileError;
 use crate::names;
@@ -11,25 +11,26 @@ use crate::rebuild::Rebuild;
 use std::collections::HashMap;
 use yirage_ir::op::Quantize;
 use yirage_ir::{DType, Graph, NodeKind, Op, ValueId};
-use yirage_plan::{LayoutFacts, Precision, Target};
+use yirage_plan::{ActivationFormatFacts, Precision, Target};
 
 pub(crate) fn run(
     graph: &Graph,
     target: &Target,
-    options: &Options,
+    options: &CompileOptions,
     decisions: &mut Decisions,
 ) -> Result<Graph, CompileError> {
     let mut r = Rebuild::new(graph, |_| true)?;
-    let wanted = match (options.precision, target.activation_layouts.first()) {
-        (Precision::Exact, _) => Err(Floats::Exact),
-        (Precision::Fast, facts) => facts.ok_or(Floats::NoLayout),
+    let wanted = match (options.precision, target.activation_formats.first()) {
+        (Precision::Exact, _) => Err(FloatActivationReason::Exact),
+        (Precision::Fast, facts) => facts.ok_or(FloatActivationReason::NoLayout),
     };
     // Products with chosen experts read their activations token by token, the others in tiles of tokens: the two do
     // not share a quantised value, because a target may hold them differently.
     let mut quantised: HashMap<(ValueId, Option<u32>), ValueId> = HashMap::new();
     for (n, node) in graph.nodes.iter().enumerate() {
         let mut ins: Vec<ValueId> = node.ins.iter().map(|&i| r.get(i)).collect();
-        let takes = has_codes(graph, n).then(|| wanted.and_then(|facts| takes_codes(graph, n, facts).map(|()| facts)));
+        let takes = has_quantised_weight(graph, n)
+            .then(|| wanted.and_then(|facts| takes_quantised_input(graph, n, facts).map(|()| facts)));
         if let Some(takes) = takes {
             decisions.tell(|| decision(graph, n, takes));
         }
@@ -40,7 +41,7 @@ pub(crate) fn run(
                 Some(&q) => q,
                 None => {
                     let name = format!("{}.q8{}", graph.value(x).name, if by_expert.is_some() { "x" } else { "" });
-                    let quantize = Quantize { layout: facts.layout, parts: by_expert.unwrap_or(1) };
+                    let quantize = Quantize { layout: facts.format, parts: by_expert.unwrap_or(1) };
                     r.add(NodeKind::Op(quantize.into()), &ins[..1], &[name])?[0]
                 }
             };
@@ -62,7 +63,7 @@ fn expert_parts(kind: &NodeKind) -> Option<u32> {
 
 /// Why a product reads floats.
 #[derive(Clone, Copy)]
-enum Floats {
+enum FloatActivationReason {
     /// The precision says so.
     Exact,
     /// The target has no codes.
@@ -76,7 +77,7 @@ enum Floats {
 }
 
 /// Whether node `n` is a product with a block-quantised weight.
-fn has_codes(graph: &Graph, n: usize) -> bool {
+fn has_quantised_weight(graph: &Graph, n: usize) -> bool {
     let node = &graph.nodes[n];
     let product = matches!(node.kind, NodeKind::Op(Op::Linear(_) | Op::ExpertLinear(_)));
     product && matches!(graph.ty(node.ins[1]).dtype, DType::Stored(f) if f.info().block > 1)
@@ -86,38 +87,38 @@ fn has_codes(graph: &Graph, n: usize) -> bool {
 ///
 /// # Errors
 /// Why not.
-fn takes_codes(graph: &Graph, n: usize, facts: &LayoutFacts) -> Result<(), Floats> {
+fn takes_quantised_input(graph: &Graph, n: usize, facts: &ActivationFormatFacts) -> Result<(), FloatActivationReason> {
     let node = &graph.nodes[n];
     let whole = |of: usize| graph.ty(node.ins[1]).width().is_some_and(|k| k.is_multiple_of(of));
     match &node.kind {
         // Per-head products stay in f32: their inputs are short slices of a row.
-        NodeKind::Op(Op::Linear(l)) if l.groups != 1 => return Err(Floats::Groups),
+        NodeKind::Op(Op::Linear(l)) if l.groups != 1 => return Err(FloatActivationReason::Groups),
         // Parts of a row that the target would have to pad apart stay in f32 too.
         NodeKind::Op(Op::ExpertLinear(op)) if !op.shared && !whole(facts.row_multiple as usize) => {
-            return Err(Floats::Width);
+            return Err(FloatActivationReason::Width);
         }
         _ => {}
     }
     if graph.ty(node.ins[0]).dtype != DType::F32 {
-        return Err(Floats::Type);
+        return Err(FloatActivationReason::Type);
     }
-    if whole(facts.layout.info().block) { Ok(()) } else { Err(Floats::Width) }
+    if whole(facts.format.info().block) { Ok(()) } else { Err(FloatActivationReason::Width) }
 }
 
-fn decision(graph: &Graph, n: usize, takes: Result<&LayoutFacts, Floats>) -> Decision {
+fn decision(graph: &Graph, n: usize, takes: Result<&ActivationFormatFacts, FloatActivationReason>) -> Decision {
     let node = &graph.nodes[n];
     let (values, x) = (names::of_node(graph, n), names::quoted(graph, node.ins[0]));
     let what = format!("a product that reads {x} as codes");
     let why = match takes {
         Ok(facts) => {
-            let (weight, layout) = (graph.ty(node.ins[1]), facts.layout);
+            let (weight, layout) = (graph.ty(node.ins[1]), facts.format);
             return Decision::done(values, what, format!("the weight is {weight}, and the precision allows {layout}"));
         }
-        Err(Floats::Exact) => "the precision is exact".into(),
-        Err(Floats::NoLayout) => "the target has no layout of activations".into(),
-        Err(Floats::Groups) => "a product by groups reads short slices of a row".into(),
-        Err(Floats::Width) => format!("rows of {} are no whole blocks", graph.ty(node.ins[1])),
-        Err(Floats::Type) => format!("{x} is {}, not f32", graph.ty(node.ins[0])),
+        Err(FloatActivationReason::Exact) => "the precision is exact".into(),
+        Err(FloatActivationReason::NoLayout) => "the target has no layout of activations".into(),
+        Err(FloatActivationReason::Groups) => "a product by groups reads short slices of a row".into(),
+        Err(FloatActivationReason::Width) => format!("rows of {} are no whole blocks", graph.ty(node.ins[1])),
+        Err(FloatActivationReason::Type) => format!("{x} is {}, not f32", graph.ty(node.ins[0])),
     };
     Decision::refused(values, what, why)
 }

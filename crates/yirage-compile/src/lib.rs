@@ -28,32 +28,32 @@ mod tasks;
 mod tiles;
 mod weights;
 
-pub use decision::{Decision, Decisions, PassDecisions, Verdict};
+pub use decision::{Decision, Decisions, PassDecisions, PassVerdict};
 pub use error::CompileError;
-pub use options::Options;
+pub use options::CompileOptions;
 pub use weights::plan_weights;
 
-use yirage_ir::{Dims, Graph, Source};
+use yirage_ir::{Dims, Graph, ValueSource};
 use yirage_plan::{Plan, Target, VerifiedPlan, WeightPlan};
 
 /// A pass from graph to graph.
-pub struct Pass {
+pub struct GraphPass {
     /// Its name, as filetests call it.
     pub name: &'static str,
     /// What it does.
-    pub run: fn(&Graph, &Target, &Options, &mut Decisions) -> Result<Graph, CompileError>,
+    pub run: fn(&Graph, &Target, &CompileOptions, &mut Decisions) -> Result<Graph, CompileError>,
 }
 
 /// The graph passes, in order.
-pub const PIPELINE: &[Pass] = &[
-    Pass { name: "recognise", run: recognise::run },
-    Pass { name: "canonicalise", run: canonicalise::run },
-    Pass { name: "legalise", run: legalise::run },
-    Pass { name: "attention", run: attention::run },
-    Pass { name: "compose", run: compose::run },
-    Pass { name: "chains", run: chains::run },
-    Pass { name: "tiles", run: tiles::run },
-    Pass { name: "fuse", run: fuse::run },
+pub const PIPELINE: &[GraphPass] = &[
+    GraphPass { name: "recognise", run: recognise::run },
+    GraphPass { name: "canonicalise", run: canonicalise::run },
+    GraphPass { name: "legalise", run: legalise::run },
+    GraphPass { name: "attention", run: attention::run },
+    GraphPass { name: "compose", run: compose::run },
+    GraphPass { name: "chains", run: chains::run },
+    GraphPass { name: "tiles", run: tiles::run },
+    GraphPass { name: "fuse", run: fuse::run },
 ];
 
 /// The version of what plans are made of: passes, choice of kernels, places and task programs. It is raised with each change
@@ -61,7 +61,7 @@ pub const PIPELINE: &[Pass] = &[
 pub const VERSION: u32 = 2;
 
 /// The largest sizes a plan is made for.
-pub type Bucket = Dims;
+pub type ShapeBucket = Dims;
 
 /// Compiles `graph` for the sizes of `bucket` on `target`, with weights laid out as `weights` says.
 ///
@@ -69,10 +69,10 @@ pub type Bucket = Dims;
 /// What no kernel of the target runs, sizes that no memory has, and what else a plan cannot be made of.
 pub fn compile(
     graph: &Graph,
-    bucket: Bucket,
+    bucket: ShapeBucket,
     target: &Target,
     weights: &WeightPlan,
-    options: &Options,
+    options: &CompileOptions,
 ) -> Result<VerifiedPlan, CompileError> {
     compiled(graph, bucket, target, weights, options, None)
 }
@@ -83,10 +83,10 @@ pub fn compile(
 /// As [`compile`].
 pub fn compile_explained(
     graph: &Graph,
-    bucket: Bucket,
+    bucket: ShapeBucket,
     target: &Target,
     weights: &WeightPlan,
-    options: &Options,
+    options: &CompileOptions,
     told: &mut Vec<PassDecisions>,
 ) -> Result<VerifiedPlan, CompileError> {
     compiled(graph, bucket, target, weights, options, Some(told))
@@ -94,10 +94,10 @@ pub fn compile_explained(
 
 fn compiled(
     graph: &Graph,
-    bucket: Bucket,
+    bucket: ShapeBucket,
     target: &Target,
     weights: &WeightPlan,
-    options: &Options,
+    options: &CompileOptions,
     mut told: Option<&mut Vec<PassDecisions>>,
 ) -> Result<VerifiedPlan, CompileError> {
     yirage_ir::verify(graph)?;
@@ -132,11 +132,11 @@ fn compiled(
         weights,
         kernels,
         arena: 0,
-        places: Vec::new(),
+        placements: Vec::new(),
         steps,
         programs: Vec::new(),
     };
-    memory::place(&mut plan, target)?;
+    memory::assign_offsets(&mut plan, target)?;
     plan.programs = tasks::programs(&plan, &target.executors, target.queues())?;
     Ok(VerifiedPlan::new(plan, target)?)
 }
@@ -153,14 +153,14 @@ fn decided<T>(
     let before = graph.nodes.len();
     let after = made.as_ref().map_or(before, |(_, nodes)| *nodes);
     if let Some(told) = told {
-        told.push(PassDecisions { pass, before, after, decisions: decisions.into_told() });
+        told.push(PassDecisions { pass, before, after, decisions: decisions.into_decisions() });
     }
     made.map(|(made, _)| made)
 }
 
 /// Weights may be views: loading writes their rows one by one. So may slots, which kernels read where they lie, or copy.
 fn check_strides(graph: &Graph) -> Result<(), CompileError> {
-    match graph.inputs_of(Source::State).find(|&id| graph.ty(id).strides.is_some()) {
+    match graph.inputs_of(ValueSource::KvCache).find(|&id| graph.ty(id).strides.is_some()) {
         None => Ok(()),
         Some(id) => Err(CompileError::Unsupported {
             what: format!("the strided state `{}` of type {}", graph.value(id).name, graph.ty(id)),

@@ -3,23 +3,23 @@
 use crate::error::CompileError;
 use yirage_ir::Value;
 use yirage_plan::limits::MAX_ARENA;
-use yirage_plan::{Lifetime, Place, Plan, Target, lifetimes};
+use yirage_plan::{BufferPlacement, Lifetime, Plan, Target, lifetimes};
 
 /// A value to place.
-struct Item {
+struct UnplacedValue {
     life: Lifetime,
     bytes: u64,
 }
 
 /// Places the values of a plan whose graph and steps are final: greedy by size, each value at the lowest offset where it
 /// meets no value of its lifetime.
-pub(crate) fn place(plan: &mut Plan, target: &Target) -> Result<(), CompileError> {
+pub(crate) fn assign_offsets(plan: &mut Plan, target: &Target) -> Result<(), CompileError> {
     let mut phase = vec![0; plan.graph.nodes.len()];
     plan.steps.iter().for_each(|s| phase[s.node as usize] = s.phase);
     let mut items =
         lifetimes(plan, &phase).into_iter().map(|life| item(plan, life, target)).collect::<Result<Vec<_>, _>>()?;
     items.sort_by_key(|i| (std::cmp::Reverse(i.bytes), i.life.from, i.life.value));
-    let mut placed: Vec<(Item, u64)> = Vec::new();
+    let mut placed: Vec<(UnplacedValue, u64)> = Vec::new();
     for item in items {
         let offset = lowest_fit(&item, &placed, u64::from(target.align));
         let end = offset.and_then(|offset| offset.checked_add(item.bytes)).filter(|&end| end <= MAX_ARENA);
@@ -28,15 +28,15 @@ pub(crate) fn place(plan: &mut Plan, target: &Target) -> Result<(), CompileError
         placed.push((item, offset));
     }
     placed.sort_by_key(|(i, _)| i.life.value);
-    let place = |(i, offset): (Item, u64)| Place { value: i.life.value, offset, bytes: i.bytes };
-    plan.places = placed.into_iter().map(place).collect();
+    let place = |(i, offset): (UnplacedValue, u64)| BufferPlacement { value: i.life.value, offset, bytes: i.bytes };
+    plan.placements = placed.into_iter().map(place).collect();
     Ok(())
 }
 
-fn item(plan: &Plan, life: Lifetime, target: &Target) -> Result<Item, CompileError> {
+fn item(plan: &Plan, life: Lifetime, target: &Target) -> Result<UnplacedValue, CompileError> {
     let bytes = target.storage_bytes(&plan.graph.value(life.value).ty, &plan.bucket);
     let bytes = bytes.and_then(|bytes| bytes.checked_next_multiple_of(u64::from(target.align)));
-    Ok(Item { bytes: bytes.ok_or_else(|| too_large(plan, &life))?, life })
+    Ok(UnplacedValue { bytes: bytes.ok_or_else(|| too_large(plan, &life))?, life })
 }
 
 fn too_large(plan: &Plan, life: &Lifetime) -> CompileError {
@@ -48,7 +48,7 @@ fn too_large(plan: &Plan, life: &Lifetime) -> CompileError {
 }
 
 /// The lowest offset at which the value meets no other; none where that is no number.
-fn lowest_fit(item: &Item, placed: &[(Item, u64)], align: u64) -> Option<u64> {
+fn lowest_fit(item: &UnplacedValue, placed: &[(UnplacedValue, u64)], align: u64) -> Option<u64> {
     let mut busy: Vec<(u64, u64)> = placed
         .iter()
         .filter(|(other, _)| other.life.from <= item.life.to && item.life.from <= other.life.to)

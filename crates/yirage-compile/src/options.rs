@@ -4,7 +4,7 @@ use yirage_plan::Precision;
 
 /// How a graph is compiled.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Options {
+pub struct CompileOptions {
     /// How closely products are computed.
     pub precision: Precision,
     /// Whether ops are fused. Without it each op is a step of its own and every value is whole in memory: the plan that
@@ -12,21 +12,21 @@ pub struct Options {
     pub fuse: bool,
 }
 
-impl Options {
+impl CompileOptions {
     /// Products as closely as `precision` says, ops fused.
-    pub fn new(precision: Precision) -> Options {
-        Options { precision, fuse: true }
+    pub fn new(precision: Precision) -> CompileOptions {
+        CompileOptions { precision, fuse: true }
     }
 
     /// The same with every op a step of its own.
     #[must_use]
-    pub fn unfused(self) -> Options {
-        Options { fuse: false, ..self }
+    pub fn unfused(self) -> CompileOptions {
+        CompileOptions { fuse: false, ..self }
     }
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options::new(Precision::default())
+impl Default for CompileOptions {
+    fn default() -> CompileOptions {
+        CompileOptions::new(Precision::default())
     }
 }

@@ -1,16 +1,16 @@
 //! Who reads each value of a graph, and whether it is there.
 
 use crate::names;
-use yirage_ir::{Graph, Source, ValueId};
+use yirage_ir::{Graph, ValueId, ValueSource};
 
 /// The nodes that read each value, each once, ascending; and what the graph gives back.
-pub(crate) struct Readers {
+pub(crate) struct ValueUses {
     nodes: Vec<Vec<usize>>,
     output: Vec<bool>,
 }
 
-impl Readers {
-    pub(crate) fn of(graph: &Graph) -> Readers {
+impl ValueUses {
+    pub(crate) fn of(graph: &Graph) -> ValueUses {
         let mut nodes = vec![Vec::new(); graph.values.len()];
         for (n, node) in graph.nodes.iter().enumerate() {
             for i in &node.ins {
@@ -22,7 +22,7 @@ impl Readers {
         }
         let mut output = vec![false; graph.values.len()];
         graph.outputs.iter().for_each(|o| output[o.index()] = true);
-        Readers { nodes, output }
+        ValueUses { nodes, output }
     }
 
     /// The nodes that read a value.
@@ -57,7 +57,7 @@ impl Readers {
 /// Whether a value is made, or given.
 pub(crate) fn is_there(graph: &Graph, value: ValueId, done: &[bool]) -> bool {
     match graph.value(value).source {
-        Source::Node { node, .. } => done[node as usize],
+        ValueSource::Node { node, .. } => done[node as usize],
         _ => true,
     }
 }

@@ -11,24 +11,29 @@
 
 mod guess;
 
-use crate::Options;
+use crate::CompileOptions;
 use crate::decision::{Decision, Decisions};
 use crate::error::CompileError;
 use crate::names;
-use crate::readers::Readers;
+use crate::readers::ValueUses;
 use crate::rebuild::Rebuild;
 use std::collections::HashMap;
-use yirage_ir::{DType, Format, Graph, NodeKind, Op, Source, ValueId};
+use yirage_ir::{DType, Format, Graph, NodeKind, Op, ValueId, ValueSource};
 use yirage_plan::Target;
 
-pub(crate) fn run(graph: &Graph, _: &Target, _: &Options, decisions: &mut Decisions) -> Result<Graph, CompileError> {
+pub(crate) fn run(
+    graph: &Graph,
+    _: &Target,
+    _: &CompileOptions,
+    decisions: &mut Decisions,
+) -> Result<Graph, CompileError> {
     recognised(graph, decisions)
 }
 
 /// The graph with named ops where it has their general forms.
 pub(crate) fn recognised(graph: &Graph, decisions: &mut Decisions) -> Result<Graph, CompileError> {
-    let readers = Readers::of(graph);
-    let mut named: Vec<Option<Found>> = graph.nodes.iter().map(|_| None).collect();
+    let readers = ValueUses::of(graph);
+    let mut named: Vec<Option<RecognisedOp>> = graph.nodes.iter().map(|_| None).collect();
     let mut inside = vec![false; graph.nodes.len()];
     // From the last node on, so that the largest form is found first.
     for n in (0..graph.nodes.len()).rev().filter(|&n| matches!(graph.nodes[n].kind, NodeKind::Op(_))) {
@@ -59,7 +64,7 @@ pub(crate) fn recognised(graph: &Graph, decisions: &mut Decisions) -> Result<Gra
 }
 
 /// A named op that stands in the graph in its general form.
-struct Found {
+struct RecognisedOp {
     op: Op,
     ins: Vec<ValueId>,
     /// The nodes it is made of.
@@ -67,7 +72,7 @@ struct Found {
 }
 
 /// Where a form and the graph differ.
-struct Differs {
+struct FormMismatch {
     /// Nodes that were the same before.
     same: usize,
     /// The value of the form.
@@ -77,7 +82,7 @@ struct Differs {
 }
 
 /// Why a form that is there is kept as it is.
-enum Kept {
+enum FormRefusal {
     /// Others want this value too.
     Wanted(ValueId),
     /// This input would have to be a weight.
@@ -88,14 +93,14 @@ enum Kept {
     Narrow(ValueId),
 }
 
-fn find(graph: &Graph, readers: &Readers, n: usize, decisions: &mut Decisions) -> Option<Found> {
+fn find(graph: &Graph, readers: &ValueUses, n: usize, decisions: &mut Decisions) -> Option<RecognisedOp> {
     let mut refused: Vec<Decision> = Vec::new();
     let mut near: Option<(usize, Decision)> = None;
     for guess in guess::of(graph, n).into_iter().filter(|guess| guess.op.infer(&guess.types).is_ok()) {
         let Ok(form) = guess.op.lower(&guess.types) else { continue };
         match same(&form, graph, graph.nodes[n].outs[0]) {
             Ok((ins, nodes)) => {
-                let found = Found { op: guess.op, ins, nodes };
+                let found = RecognisedOp { op: guess.op, ins, nodes };
                 let stays = closed(graph, readers, n, &found).and_then(|()| inputs_fit(graph, readers, &found));
                 match stays {
                     Ok(()) => {
@@ -118,7 +123,7 @@ fn find(graph: &Graph, readers: &Readers, n: usize, decisions: &mut Decisions) -
     None
 }
 
-impl Found {
+impl RecognisedOp {
     /// What the form's last node makes stays; the rest is inside.
     fn values(&self, graph: &Graph) -> Vec<String> {
         let mut nodes = self.nodes.clone();
@@ -135,22 +140,22 @@ impl Found {
         Decision::done(self.values(graph), self.what(), why)
     }
 
-    fn refusal(&self, graph: &Graph, readers: &Readers, kept: Kept) -> Decision {
+    fn refusal(&self, graph: &Graph, readers: &ValueUses, kept: FormRefusal) -> Decision {
         let but = match kept {
-            Kept::Wanted(id) => readers.wanted(graph, id, &self.nodes),
-            Kept::NoWeight(id) => format!("{} is no weight", names::quoted(graph, id)),
-            Kept::Weight(id) => format!("{} is a weight", names::quoted(graph, id)),
-            Kept::Narrow(id) => format!("{} is {}, not f32", names::quoted(graph, id), graph.ty(id).dense()),
+            FormRefusal::Wanted(id) => readers.wanted(graph, id, &self.nodes),
+            FormRefusal::NoWeight(id) => format!("{} is no weight", names::quoted(graph, id)),
+            FormRefusal::Weight(id) => format!("{} is a weight", names::quoted(graph, id)),
+            FormRefusal::Narrow(id) => format!("{} is {}, not f32", names::quoted(graph, id), graph.ty(id).dense()),
         };
         let why = format!("they are its general form, but {but}");
         Decision::refused(self.values(graph), self.what(), why)
     }
 }
 
-impl Differs {
+impl FormMismatch {
     fn decision(&self, graph: &Graph, n: usize, op: &Op, form: &Graph) -> Decision {
         let made = |graph: &Graph, id: ValueId| match graph.value(id).source {
-            Source::Node { node, .. } => format!("made by {}", names::node(&graph.nodes[node as usize].kind)),
+            ValueSource::Node { node, .. } => format!("made by {}", names::node(&graph.nodes[node as usize].kind)),
             _ => format!("an input of type {}", graph.ty(id).dense()),
         };
         let value = names::quoted(graph, self.graph);
@@ -168,12 +173,12 @@ impl Differs {
 ///
 /// # Errors
 /// The first difference.
-fn same(form: &Graph, graph: &Graph, root: ValueId) -> Result<(Vec<ValueId>, Vec<usize>), Differs> {
+fn same(form: &Graph, graph: &Graph, root: ValueId) -> Result<(Vec<ValueId>, Vec<usize>), FormMismatch> {
     let mut is: HashMap<ValueId, ValueId> = HashMap::new();
     let mut open = vec![(form.outputs[0], root)];
     let mut nodes = Vec::new();
     while let Some((f, g)) = open.pop() {
-        let differs = Differs { same: nodes.len(), form: f, graph: g };
+        let differs = FormMismatch { same: nodes.len(), form: f, graph: g };
         if let Some(&known) = is.get(&f) {
             if known != g {
                 return Err(differs);
@@ -181,13 +186,13 @@ fn same(form: &Graph, graph: &Graph, root: ValueId) -> Result<(Vec<ValueId>, Vec
             continue;
         }
         is.insert(f, g);
-        let Source::Node { node: from, .. } = form.value(f).source else {
+        let ValueSource::Node { node: from, .. } = form.value(f).source else {
             if form.ty(f) != &graph.ty(g).dense() {
                 return Err(differs);
             }
             continue;
         };
-        let Source::Node { node: to, .. } = graph.value(g).source else { return Err(differs) };
+        let ValueSource::Node { node: to, .. } = graph.value(g).source else { return Err(differs) };
         let (wanted, there) = (&form.nodes[from as usize], &graph.nodes[to as usize]);
         if wanted.kind != there.kind || wanted.ins.len() != there.ins.len() {
             return Err(differs);
@@ -195,7 +200,7 @@ fn same(form: &Graph, graph: &Graph, root: ValueId) -> Result<(Vec<ValueId>, Vec
         nodes.push(to as usize);
         open.extend(wanted.ins.iter().copied().zip(there.ins.iter().copied()));
     }
-    let unread = |&i: &ValueId| Differs { same: nodes.len(), form: i, graph: root };
+    let unread = |&i: &ValueId| FormMismatch { same: nodes.len(), form: i, graph: root };
     let ins = form.inputs.iter().map(|i| is.get(i).copied().ok_or_else(|| unread(i))).collect::<Result<Vec<_>, _>>()?;
     Ok((ins, nodes))
 }
@@ -204,10 +209,10 @@ fn same(form: &Graph, graph: &Graph, root: ValueId) -> Result<(Vec<ValueId>, Vec
 ///
 /// # Errors
 /// What others read.
-fn closed(graph: &Graph, readers: &Readers, n: usize, found: &Found) -> Result<(), Kept> {
+fn closed(graph: &Graph, readers: &ValueUses, n: usize, found: &RecognisedOp) -> Result<(), FormRefusal> {
     let hidden = |id: ValueId| !readers.is_output(id) && readers.all(id).iter().all(|r| found.nodes.contains(r));
     let mut inside = found.nodes.iter().filter(|&&m| m != n).flat_map(|&m| &graph.nodes[m].outs);
-    inside.find(|&&o| !hidden(o)).map_or(Ok(()), |&o| Err(Kept::Wanted(o)))
+    inside.find(|&&o| !hidden(o)).map_or(Ok(()), |&o| Err(FormRefusal::Wanted(o)))
 }
 
 /// A product's weight is packed when it is loaded, which the ops that read it as it lies do not know. What is no weight has
@@ -215,14 +220,14 @@ fn closed(graph: &Graph, readers: &Readers, n: usize, found: &Found) -> Result<(
 ///
 /// # Errors
 /// The input that is no such weight, or of another type.
-fn inputs_fit(graph: &Graph, readers: &Readers, found: &Found) -> Result<(), Kept> {
-    let is_weight = |id: ValueId| graph.value(id).source == Source::Weight;
+fn inputs_fit(graph: &Graph, readers: &ValueUses, found: &RecognisedOp) -> Result<(), FormRefusal> {
+    let is_weight = |id: ValueId| graph.value(id).source == ValueSource::Weight;
     // A weight is decoded when it is loaded; beside those, named ops compute with f32 alone.
     let narrow = |id: &&ValueId| {
         !is_weight(**id) && [Format::F16, Format::BF16].map(DType::from).contains(&graph.ty(**id).dtype)
     };
     if let Some(&id) = found.ins.iter().find(narrow) {
-        return Err(Kept::Narrow(id));
+        return Err(FormRefusal::Narrow(id));
     }
     // A product may read a weight as what it multiplies, too.
     let packed = |n: usize, id: ValueId| match &graph.nodes[n].kind {
@@ -232,14 +237,14 @@ fn inputs_fit(graph: &Graph, readers: &Readers, found: &Found) -> Result<(), Kep
     };
     let alone = |id: ValueId| readers.all(id).iter().all(|&r| found.nodes.contains(&r) || packed(r, id));
     let weight = match found.op {
-        Op::Linear(_) if is_weight(found.ins[0]) => return Err(Kept::Weight(found.ins[0])),
+        Op::Linear(_) if is_weight(found.ins[0]) => return Err(FormRefusal::Weight(found.ins[0])),
         Op::Linear(_) => found.ins[1],
         Op::Embed(_) => found.ins[0],
         _ => return Ok(()),
     };
     match (is_weight(weight), alone(weight)) {
         (true, true) => Ok(()),
-        (true, false) => Err(Kept::Wanted(weight)),
-        (false, _) => Err(Kept::NoWeight(weight)),
+        (true, false) => Err(FormRefusal::Wanted(weight)),
+        (false, _) => Err(FormRefusal::NoWeight(weight)),
     }
 }

@@ -5,7 +5,9 @@ use crate::error::CompileError;
 use crate::names;
 use std::collections::HashMap;
 use yirage_ir::{Graph, Node};
-use yirage_plan::{KernelRef, Lying, Refusal, Target, WeightPlan, check_quantised, choose, passed_over};
+use yirage_plan::{
+    KernelRef, OperandPlacement, Refusal, Target, WeightPlan, check_quantised, passed_over, select_kernel,
+};
 
 /// The kernels used and, for each node, which of them runs it.
 pub(crate) fn run(
@@ -17,9 +19,9 @@ pub(crate) fn run(
     let mut used: Vec<KernelRef> = Vec::new();
     let mut index: HashMap<usize, u32> = HashMap::new();
     let mut chosen = Vec::with_capacity(graph.nodes.len());
-    let lying = Lying::new(graph, weights, target);
+    let lying = OperandPlacement::new(graph, weights, target);
     for node in &graph.nodes {
-        let at = choose(target, &lying, node).map_err(|why| no_kernel(graph, node, target, why))?;
+        let at = select_kernel(target, &lying, node).map_err(|why| no_kernel(graph, node, target, why))?;
         decisions.tell(|| {
             let over: Vec<String> = passed_over(target, &lying, node, at).iter().map(ToString::to_string).collect();
             let why = match &over[..] {

@@ -1,7 +1,7 @@
 //! Cuts steps into tasks: one program for each executor that runs programs.
 
 use yirage_plan::tasks::access::predecessors;
-use yirage_plan::{ExecutorKind, Part, Plan, PlanError, Sharing, Task, TaskProgram, Wait};
+use yirage_plan::{ExecutorKind, Partitioning, Plan, PlanError, Task, TaskPartition, TaskProgram, Wait};
 
 /// The programs of a plan whose steps and places are final, in the order of `kinds`.
 pub(crate) fn programs(plan: &Plan, kinds: &[ExecutorKind], workers: u32) -> Result<Vec<TaskProgram>, PlanError> {
@@ -15,10 +15,10 @@ pub(crate) fn programs(plan: &Plan, kinds: &[ExecutorKind], workers: u32) -> Res
 }
 
 /// The tasks of a stage: every worker has one.
-fn parts(sharing: Sharing, workers: u32) -> impl Iterator<Item = Part> {
+fn parts(sharing: Partitioning, workers: u32) -> impl Iterator<Item = TaskPartition> {
     (0..workers).map(move |index| match sharing {
-        Sharing::Shares => Part::Share { index, of: workers },
-        Sharing::Drained => Part::Drain,
+        Partitioning::Static => TaskPartition::Static { index, of: workers },
+        Partitioning::WorkQueue => TaskPartition::WorkQueue,
     })
 }
 
@@ -29,7 +29,7 @@ fn empty(kind: ExecutorKind, workers: u32) -> TaskProgram {
 /// One counter a group: the stages number n of all steps of a phase. Each group waits for all of the one before.
 fn steps(plan: &Plan, workers: u32) -> TaskProgram {
     let mut program = empty(ExecutorKind::Steps, workers);
-    let mut groups: Vec<Vec<(u32, u32, Sharing)>> = Vec::new();
+    let mut groups: Vec<Vec<(u32, u32, Partitioning)>> = Vec::new();
     let mut first = 0;
     for (s, step) in plan.steps.iter().enumerate() {
         if s == 0 || plan.steps[s - 1].phase != step.phase {
@@ -49,7 +49,7 @@ fn steps(plan: &Plan, workers: u32) -> TaskProgram {
                 // A worker's later tasks of the group have waited with its first.
                 let waits = before.filter(|_| at == 0).into_iter().collect();
                 program.queues[worker].push(program.tasks.len() as u32);
-                program.tasks.push(Task { step, stage, part, waits, signals: g as u32 });
+                program.tasks.push(Task { step, stage, partition: part, waits, signals: g as u32 });
             }
         }
     }
@@ -82,7 +82,7 @@ fn persistent(plan: &Plan, workers: u32) -> Result<TaskProgram, PlanError> {
                 clock[worker] = ended[worker].len() as u32 + 1;
                 ended[worker].push(clock);
                 program.queues[worker].push(program.tasks.len() as u32);
-                program.tasks.push(Task { step: s as u32, stage, part, waits, signals: worker as u32 });
+                program.tasks.push(Task { step: s as u32, stage, partition: part, waits, signals: worker as u32 });
             }
             needed = ended.iter().map(|e| e.len() as u32).collect();
         }

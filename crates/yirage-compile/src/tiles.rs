@@ -4,7 +4,7 @@
 use crate::decision::{Decision, Decisions};
 use crate::error::CompileError;
 use crate::rebuild::Rebuild;
-use crate::{Options, chains, compose};
+use crate::{CompileOptions, chains, compose};
 use yirage_ir::region::Tiled;
 use yirage_ir::{Graph, NodeKind, Region, RegionKind, ValueId};
 use yirage_plan::Target;
@@ -12,7 +12,7 @@ use yirage_plan::Target;
 pub(crate) fn run(
     graph: &Graph,
     target: &Target,
-    options: &Options,
+    options: &CompileOptions,
     decisions: &mut Decisions,
 ) -> Result<Graph, CompileError> {
     if !options.fuse {

@@ -4,7 +4,7 @@ use crate::decision::Decisions;
 use crate::error::CompileError;
 use crate::recognise::recognised;
 use std::collections::HashSet;
-use yirage_ir::{DType, Format, Graph, NodeKind, Op, Region, RegionKind, Source, ValueId};
+use yirage_ir::{DType, Format, Graph, NodeKind, Op, Region, RegionKind, ValueId, ValueSource};
 use yirage_plan::rules::{OpRule, OperandKind, WeightLayout};
 use yirage_plan::weights::{ELEMENTS, ROWS};
 use yirage_plan::{Target, WeightEntry, WeightPlan, matrices, readers};
@@ -21,7 +21,7 @@ pub fn plan_weights(graph: &Graph, target: &Target) -> Result<WeightPlan, Compil
     yirage_ir::verify(graph)?;
     let graph = &recognised(graph, &mut Decisions::unheard())?;
     let multiplied = multiplied_alone(graph);
-    let entries = graph.inputs_of(Source::Weight).map(|id| entry(graph, id, target, multiplied.contains(&id)));
+    let entries = graph.inputs_of(ValueSource::Weight).map(|id| entry(graph, id, target, multiplied.contains(&id)));
     Ok(WeightPlan { entries: entries.collect::<Result<_, _>>()? })
 }
 
@@ -30,7 +30,7 @@ fn entry(graph: &Graph, id: ValueId, target: &Target, multiplied: bool) -> Resul
     let product = readers(graph, id).iter().any(|r| matches!(r, (Op::Linear(_) | Op::ExpertLinear(_), 1)));
     let quantised = matches!(v.ty.dtype, DType::Stored(f) if f.info().block > 1);
     let layout = match product || quantised {
-        true => target.product_layout.clone(),
+        true => target.matmul_layout.clone(),
         false if multiplied && takes_elements(target, v.ty.dtype) => ELEMENTS.into(),
         false => ROWS.into(),
     };
@@ -38,7 +38,7 @@ fn entry(graph: &Graph, id: ValueId, target: &Target, multiplied: bool) -> Resul
     let shard_axis = if product { Some(v.ty.shape.len() as u32 - 2) } else { None };
     let mut matrices = matrices(graph, id).into_iter();
     let groups = matrices.next().unwrap_or(1);
-    match matrices.find(|&other| other != groups).filter(|_| layout == target.product_layout) {
+    match matrices.find(|&other| other != groups).filter(|_| layout == target.matmul_layout) {
         None => Ok(WeightEntry { name: v.name.clone(), ty: v.ty.clone(), layout, groups, shard_axis }),
         Some(other) => Err(CompileError::Unsupported {
             what: format!("the weight `{}` read as {groups} matrices and as {other}", v.name),
@@ -88,20 +88,21 @@ fn takes_elements(target: &Target, dtype: DType) -> bool {
     let halves = [Format::F16, Format::BF16].map(DType::from);
     let kind = OperandKind::Weight(WeightLayout::Elements);
     let mut rules = target.kernels.iter().flat_map(|kernel| &kernel.rules).filter(|rule| rule.op == "contract");
-    let takes =
-        |at| move |rule: &OpRule| rule.ways(at).iter().any(|way| way.kind == kind && way.dtypes.contains(&dtype));
+    let takes = |at| {
+        move |rule: &OpRule| rule.constraints(at).iter().any(|way| way.kind == kind && way.dtypes.contains(&dtype))
+    };
     halves.contains(&dtype) && rules.any(|rule| takes(0)(rule) && takes(1)(rule))
 }
 
 /// The entries of the weights that a graph still reads, in its order.
 pub(crate) fn of_graph(graph: &Graph, plan: &WeightPlan) -> WeightPlan {
-    let entries = graph.inputs_of(Source::Weight).filter_map(|id| plan.get(&graph.value(id).name).cloned());
+    let entries = graph.inputs_of(ValueSource::Weight).filter_map(|id| plan.get(&graph.value(id).name).cloned());
     WeightPlan { entries: entries.collect() }
 }
 
 /// Checks that `plan` covers the weights of `graph` with their types.
 pub(crate) fn check(graph: &Graph, plan: &WeightPlan) -> Result<(), CompileError> {
-    for id in graph.inputs_of(Source::Weight) {
+    for id in graph.inputs_of(ValueSource::Weight) {
         let v = graph.value(id);
         let entry = plan.get(&v.name);
         if entry.is_none_or(|e| e.ty != v.ty) {

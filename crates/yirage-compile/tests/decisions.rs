@@ -4,9 +4,11 @@
 mod support;
 
 use support::target;
-use yirage_compile::{Decision, Options, PIPELINE, PassDecisions, Verdict, compile, compile_explained, plan_weights};
-use yirage_ir::{Dims, Format, Graph, NodeKind, Source, text};
-use yirage_plan::rules::{OpRule, OperandKind, Way};
+use yirage_compile::{
+    CompileOptions, Decision, PIPELINE, PassDecisions, PassVerdict, compile, compile_explained, plan_weights,
+};
+use yirage_ir::{Dims, Format, Graph, NodeKind, ValueSource, text};
+use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
 use yirage_plan::{Plan, Precision, Target, VerifiedPlan};
 
 const BUCKET: Dims = Dims { tokens: 33, seqs: 2, blocks: 4, rows: 2 };
@@ -15,15 +17,15 @@ fn parsed(body: &str) -> Graph {
     text::parse(&format!("graph g {{ {body} }}")).unwrap()
 }
 
-fn explained_on(graph: &Graph, target: &Target, options: &Options) -> (VerifiedPlan, Vec<PassDecisions>) {
+fn explained_on(graph: &Graph, target: &Target, options: &CompileOptions) -> (VerifiedPlan, Vec<PassDecisions>) {
     let weights = plan_weights(graph, target).unwrap();
     let mut told = Vec::new();
     let plan = compile_explained(graph, BUCKET, target, &weights, options, &mut told).unwrap();
     (plan, told)
 }
 
-fn told(body: &str) -> Vec<PassDecisions> {
-    explained_on(&parsed(body), &target(), &Options::default()).1
+fn decisions_of(body: &str) -> Vec<PassDecisions> {
+    explained_on(&parsed(body), &target(), &CompileOptions::default()).1
 }
 
 /// What a pass decided of a value.
@@ -34,7 +36,7 @@ fn of<'a>(told: &'a [PassDecisions], pass: &str, value: &str) -> Vec<&'a Decisio
 
 /// That the pass decided so of the value, for a reason with all of these words.
 #[track_caller]
-fn assert_told(told: &[PassDecisions], pass: &str, value: &str, verdict: Verdict, words: &[&str]) {
+fn assert_decision(told: &[PassDecisions], pass: &str, value: &str, verdict: PassVerdict, words: &[&str]) {
     let found = of(told, pass, value);
     let fits =
         |d: &&Decision| d.verdict == verdict && words.iter().all(|w| format!("{} {}", d.what, d.why).contains(w));
@@ -49,30 +51,36 @@ const SOFTMAX: &str = r#"slot %x: f32[Tokens, 8]
 
 #[test]
 fn an_op_is_recognised_or_told_what_it_lacks() {
-    let found = told(&format!("{SOFTMAX} output %y"));
-    assert_told(&found, "recognise", "y", Verdict::Done, &["softmax", "nothing else reads"]);
-    let output = told(&format!("{SOFTMAX} output %y, %e"));
-    assert_told(&output, "recognise", "y", Verdict::Refused, &["softmax", "`e` is an output"]);
-    let shared = told(&format!("{SOFTMAX} %z = map{{expr=\"neg(x0)\"}}(%e): f32[Tokens, 8] output %y, %z"));
-    assert_told(&shared, "recognise", "y", Verdict::Refused, &["softmax", "`e` is shared", "`z`"]);
-    let other = told(&format!("{} output %y", SOFTMAX.replace("kind=max", "kind=min")));
-    assert_told(&other, "recognise", "y", Verdict::Refused, &["softmax", "`m` is made by", "kind=min", "kind=max"]);
-    let slot = told(
+    let found = decisions_of(&format!("{SOFTMAX} output %y"));
+    assert_decision(&found, "recognise", "y", PassVerdict::Done, &["softmax", "nothing else reads"]);
+    let output = decisions_of(&format!("{SOFTMAX} output %y, %e"));
+    assert_decision(&output, "recognise", "y", PassVerdict::Refused, &["softmax", "`e` is an output"]);
+    let shared = decisions_of(&format!("{SOFTMAX} %z = map{{expr=\"neg(x0)\"}}(%e): f32[Tokens, 8] output %y, %z"));
+    assert_decision(&shared, "recognise", "y", PassVerdict::Refused, &["softmax", "`e` is shared", "`z`"]);
+    let other = decisions_of(&format!("{} output %y", SOFTMAX.replace("kind=max", "kind=min")));
+    assert_decision(
+        &other,
+        "recognise",
+        "y",
+        PassVerdict::Refused,
+        &["softmax", "`m` is made by", "kind=min", "kind=max"],
+    );
+    let slot = decisions_of(
         r#"slot %x: f32[Tokens, 8] slot %w: f32[4, 8] %t = view{form="permute(1, 0)"}(%w): f32[8, 4]
            %y = contract(%x, %t): f32[Tokens, 4] output %y"#,
     );
-    assert_told(&slot, "recognise", "y", Verdict::Refused, &["linear", "`w` is no weight"]);
+    assert_decision(&slot, "recognise", "y", PassVerdict::Refused, &["linear", "`w` is no weight"]);
 }
 
 #[test]
 fn what_is_removed_or_computed_once_is_told() {
-    let found = told(
+    let found = decisions_of(
         r#"slot %x: f32[Tokens, 8] %a = map{expr="exp(x0)"}(%x): f32[Tokens, 8]
            %b = map{expr="exp(x0)"}(%x): f32[Tokens, 8] %dead = map{expr="neg(x0)"}(%a): f32[Tokens, 8]
            %y = concat{axis=1}(%a, %b): f32[Tokens, 16] output %y"#,
     );
-    assert_told(&found, "canonicalise", "dead", Verdict::Done, &["removed"]);
-    assert_told(&found, "canonicalise", "b", Verdict::Done, &["computed once", "`a` is the same op"]);
+    assert_decision(&found, "canonicalise", "dead", PassVerdict::Done, &["removed"]);
+    assert_decision(&found, "canonicalise", "b", PassVerdict::Done, &["computed once", "`a` is the same op"]);
 }
 
 #[test]
@@ -80,11 +88,11 @@ fn maps_of_maps_are_told() {
     let body = r#"slot %x: f32[Tokens, 8] slot %r: f32[Tokens, 1]
         %a = map{expr="exp(x0)"}(%x): f32[Tokens, 8] %b = map{expr="neg(x0)"}(%a): f32[Tokens, 8]
         %c = map{expr="exp(x0)"}(%r): f32[Tokens, 1] %d = map{expr="mul(x0, x1)"}(%b, %c): f32[Tokens, 8]"#;
-    let found = told(&format!("{body} output %d"));
-    assert_told(&found, "compose", "a", Verdict::Done, &["inside of the map `b`"]);
-    assert_told(&found, "compose", "c", Verdict::Refused, &["smaller"]);
-    let output = told(&format!("{body} output %d, %a"));
-    assert_told(&output, "compose", "a", Verdict::Refused, &["`a` is an output"]);
+    let found = decisions_of(&format!("{body} output %d"));
+    assert_decision(&found, "compose", "a", PassVerdict::Done, &["inside of the map `b`"]);
+    assert_decision(&found, "compose", "c", PassVerdict::Refused, &["smaller"]);
+    let output = decisions_of(&format!("{body} output %d, %a"));
+    assert_decision(&output, "compose", "a", PassVerdict::Refused, &["`a` is an output"]);
 }
 
 #[test]
@@ -92,11 +100,11 @@ fn chains_are_told() {
     let body = r#"slot %a: f32[8, 16] slot %b: f32[16, 8] slot %c: f32[8, 8]
         %t = view{form="permute(1, 0)"}(%b): f32[8, 16] %e = map{expr="mul(x0, x1)"}(%a, %t): f32[8, 16]
         %p = contract(%e, %b): f32[8, 8] %q = contract(%p, %c): f32[8, 8]"#;
-    let found = told(&format!("{body} output %q"));
-    assert_told(&found, "chains", "e", Verdict::Done, &["chain of 3 ops"]);
-    assert_told(&found, "chains", "p", Verdict::Refused, &["reads another one"]);
-    let output = told(&format!("{body} output %q, %e"));
-    assert_told(&output, "chains", "e", Verdict::Refused, &["`e` is an output"]);
+    let found = decisions_of(&format!("{body} output %q"));
+    assert_decision(&found, "chains", "e", PassVerdict::Done, &["chain of 3 ops"]);
+    assert_decision(&found, "chains", "p", PassVerdict::Refused, &["reads another one"]);
+    let output = decisions_of(&format!("{body} output %q, %e"));
+    assert_decision(&output, "chains", "e", PassVerdict::Refused, &["`e` is an output"]);
 }
 
 const PRODUCTS: &str = r#"slot %x: f32[Tokens, 64] slot %late0: f32[Tokens, 32]
@@ -107,29 +115,30 @@ const PRODUCTS: &str = r#"slot %x: f32[Tokens, 64] slot %late0: f32[Tokens, 32]
 
 #[test]
 fn regions_and_what_joins_products_are_told() {
-    let found = told(&format!("{PRODUCTS} output %kq, %qb"));
-    assert_told(&found, "legalise", "q", Verdict::Done, &["`x` as codes", "q8_0[32, 64]"]);
-    assert_told(&found, "fuse", "qb", Verdict::Done, &["joining the product `q`"]);
-    assert_told(&found, "fuse", "kq", Verdict::Refused, &["joining the product `k`", "`qb` is an output"]);
-    let joined = told(&format!("{PRODUCTS} output %kq"));
-    assert_told(&joined, "fuse", "kq", Verdict::Done, &["joining the products `q`, `k`"]);
-    let late = told(
+    let found = decisions_of(&format!("{PRODUCTS} output %kq, %qb"));
+    assert_decision(&found, "legalise", "q", PassVerdict::Done, &["`x` as codes", "q8_0[32, 64]"]);
+    assert_decision(&found, "fuse", "qb", PassVerdict::Done, &["joining the product `q`"]);
+    assert_decision(&found, "fuse", "kq", PassVerdict::Refused, &["joining the product `k`", "`qb` is an output"]);
+    let joined = decisions_of(&format!("{PRODUCTS} output %kq"));
+    assert_decision(&joined, "fuse", "kq", PassVerdict::Done, &["joining the products `q`, `k`"]);
+    let late = decisions_of(
         r#"slot %x: f32[Tokens, 64] weight %wq: q8_0[64, 64] weight %wk: q8_0[64, 64] weight %norm: f32[64]
            %q = linear{groups=1}(%x, %wq): f32[Tokens, 64] %n = rms_norm{eps=1e-5, width=64, unit_offset=false}(%q, %norm): f32[Tokens, 64]
            %k = linear{groups=1}(%x, %wk): f32[Tokens, 64] %y = map{expr="add(x0, x1)"}(%k, %n): f32[Tokens, 64] output %y"#,
     );
-    assert_told(&late, "fuse", "y", Verdict::Refused, &["`n` is not there before the product runs"]);
-    assert_told(&found, "fuse", "k", Verdict::Done, &["region `products` of 3 nodes", "products of"]);
-    let shared = told(&format!("{PRODUCTS} output %kq, %q, %qb"));
-    assert_told(&shared, "fuse", "qb", Verdict::Refused, &["`q` is an output"]);
-    let exact = explained_on(&parsed(&format!("{PRODUCTS} output %kq")), &target(), &Options::new(Precision::Exact)).1;
-    assert_told(&exact, "legalise", "q", Verdict::Refused, &["precision is exact"]);
-    let rows = told(
+    assert_decision(&late, "fuse", "y", PassVerdict::Refused, &["`n` is not there before the product runs"]);
+    assert_decision(&found, "fuse", "k", PassVerdict::Done, &["region `products` of 3 nodes", "products of"]);
+    let shared = decisions_of(&format!("{PRODUCTS} output %kq, %q, %qb"));
+    assert_decision(&shared, "fuse", "qb", PassVerdict::Refused, &["`q` is an output"]);
+    let exact =
+        explained_on(&parsed(&format!("{PRODUCTS} output %kq")), &target(), &CompileOptions::new(Precision::Exact)).1;
+    assert_decision(&exact, "legalise", "q", PassVerdict::Refused, &["precision is exact"]);
+    let rows = decisions_of(
         r#"slot %x: f32[Tokens, 8] weight %w: f32[8] slot %s: f32[Seqs, 8]
            %n = rms_norm{eps=1e-5, width=8, unit_offset=false}(%x, %w): f32[Tokens, 8]
            %m = softmax(%n): f32[Tokens, 8] %o = softmax(%s): f32[Seqs, 8] output %m, %o"#,
     );
-    assert_told(&rows, "fuse", "m", Verdict::Done, &["region `rows` of 2 nodes", "Tokens"]);
+    assert_decision(&rows, "fuse", "m", PassVerdict::Done, &["region `rows` of 2 nodes", "Tokens"]);
 }
 
 #[test]
@@ -138,17 +147,17 @@ fn copies_and_kernels_are_told() {
     // This kernel wants its input computed, and those before it do not run the op.
     let rows = target.kernels.iter_mut().find(|k| k.name == "test/rows@1").unwrap();
     let rule = rows.rules.iter_mut().find(|r| r.op == "softmax").unwrap();
-    *rule = OpRule::new("softmax", vec![vec![Way::new(OperandKind::Arena, Format::ALL.to_vec())]]);
+    *rule = OpRule::new("softmax", vec![vec![OperandConstraint::new(OperandKind::Arena, Format::ALL.to_vec())]]);
     let graph = parsed("slot %x: f32[Tokens, 8] %y = softmax(%x): f32[Tokens, 8] output %y");
-    let found = explained_on(&graph, &target, &Options::default()).1;
-    assert_told(&found, "copies", "y", Verdict::Done, &["a copy of `x`", "test/rows@1"]);
-    assert_told(&found, "select", "y", Verdict::Done, &["run by test/rows@1"]);
+    let found = explained_on(&graph, &target, &CompileOptions::default()).1;
+    assert_decision(&found, "copies", "y", PassVerdict::Done, &["a copy of `x`", "test/rows@1"]);
+    assert_decision(&found, "select", "y", PassVerdict::Done, &["run by test/rows@1"]);
 }
 
 #[test]
 fn a_pass_that_may_not_fuse_says_so() {
     let graph = parsed(&format!("{PRODUCTS} output %kq"));
-    let (_, told) = explained_on(&graph, &target(), &Options::default().unfused());
+    let (_, told) = explained_on(&graph, &target(), &CompileOptions::default().unfused());
     for pass in ["compose", "chains", "fuse"] {
         let of_pass = told.iter().find(|p| p.pass == pass).unwrap();
         assert_eq!(of_pass.decisions.len(), 1, "{pass}");
@@ -156,8 +165,8 @@ fn a_pass_that_may_not_fuse_says_so() {
     }
     let mut target = target();
     target.kernels.iter_mut().for_each(|k| k.regions.clear());
-    let (_, told) = explained_on(&graph, &target, &Options::default());
-    assert_told(&told, "fuse", "k", Verdict::Refused, &["no kernel of the target runs regions"]);
+    let (_, told) = explained_on(&graph, &target, &CompileOptions::default());
+    assert_decision(&told, "fuse", "k", PassVerdict::Refused, &["no kernel of the target runs regions"]);
 }
 
 #[test]
@@ -165,13 +174,13 @@ fn listening_changes_no_byte_of_the_plan() {
     for body in [format!("{SOFTMAX} output %y"), format!("{PRODUCTS} output %kq")] {
         let graph = parsed(&body);
         let weights = plan_weights(&graph, &target()).unwrap();
-        let silent = compile(&graph, BUCKET, &target(), &weights, &Options::default()).unwrap();
-        let (heard, told) = explained_on(&graph, &target(), &Options::default());
+        let silent = compile(&graph, BUCKET, &target(), &weights, &CompileOptions::default()).unwrap();
+        let (heard, told) = explained_on(&graph, &target(), &CompileOptions::default());
         assert_eq!(yirage_plan::text::print(&silent), yirage_plan::text::print(&heard));
         let names: Vec<&str> = told.iter().map(|p| p.pass).collect();
         let passes: Vec<&str> = PIPELINE.iter().map(|p| p.name).chain(["copies", "select"]).collect();
         assert_eq!(names, passes);
-        assert_eq!(explained_on(&graph, &target(), &Options::default()).1, told, "told twice, told the same");
+        assert_eq!(explained_on(&graph, &target(), &CompileOptions::default()).1, told, "told twice, told the same");
         for decision in told.iter().flat_map(|p| &p.decisions) {
             assert!(!decision.what.is_empty() && !decision.why.is_empty(), "{decision:?}");
         }
@@ -185,12 +194,12 @@ fn what_was_decided_before_an_error_is_told() {
     );
     let weights = plan_weights(&graph, &target()).unwrap();
     let mut told = Vec::new();
-    let failed = compile_explained(&graph, BUCKET, &target(), &weights, &Options::default(), &mut told);
+    let failed = compile_explained(&graph, BUCKET, &target(), &weights, &CompileOptions::default(), &mut told);
     assert!(failed.is_err() && told.last().unwrap().pass == "select");
 }
 
 /// The names of all values that a node of the plan gives, of the graph or out of a region.
-fn given(plan: &Plan) -> Vec<&str> {
+fn value_names(plan: &Plan) -> Vec<&str> {
     plan.graph.nodes.iter().flat_map(|n| &n.outs).map(|&v| plan.graph.value(v).name.as_str()).collect()
 }
 
@@ -205,13 +214,13 @@ fn an_output_is_never_fused_away() {
             seen.outputs = [plain.outputs.clone(), vec![node.outs[0]]].concat();
             seen.outputs.dedup();
             let name = &plain.value(node.outs[0]).name;
-            let (plan, _) = explained_on(&seen, &target(), &Options::default());
-            assert!(given(&plan).contains(&name.as_str()), "{name}: {}", text::print(&plan.graph));
+            let (plan, _) = explained_on(&seen, &target(), &CompileOptions::default());
+            assert!(value_names(&plan).contains(&name.as_str()), "{name}: {}", text::print(&plan.graph));
             let wanted: Vec<&str> = seen.outputs.iter().map(|&o| seen.value(o).name.as_str()).collect();
             let got: Vec<&str> = plan.graph.outputs.iter().map(|&o| plan.graph.value(o).name.as_str()).collect();
             assert_eq!(got, wanted);
             for &o in &plan.graph.outputs {
-                assert!(matches!(plan.graph.value(o).source, Source::Node { .. }));
+                assert!(matches!(plan.graph.value(o).source, ValueSource::Node { .. }));
             }
         }
         assert!(plain.nodes.iter().all(|n| matches!(n.kind, NodeKind::Op(_))));
@@ -227,54 +236,55 @@ const ATTENTION: &str = r#"slot %q: f32[2, 16, 8] slot %k: f32[2, 8, 32] slot %v
 #[test]
 fn attention_without_its_scores_is_told_or_what_it_lacks() {
     let pass = "attention";
-    let found = told(&format!("{ATTENTION} output %y"));
-    assert_told(&found, pass, "w", Verdict::Done, &["blocks of 16 rows", "32 keys", "no bit changes"]);
-    let output = told(&format!("{ATTENTION} output %y output %w"));
-    assert_told(&output, pass, "s", Verdict::Refused, &["`w` is an output"]);
-    let shared = told(&format!("{ATTENTION} %n = map{{expr=\"neg(x0)\"}}(%s): f32[2, 16, 32] output %y output %n"));
-    assert_told(&shared, pass, "s", Verdict::Refused, &["`s` is shared", "`n`"]);
-    let across = told(&format!(
+    let found = decisions_of(&format!("{ATTENTION} output %y"));
+    assert_decision(&found, pass, "w", PassVerdict::Done, &["blocks of 16 rows", "32 keys", "no bit changes"]);
+    let output = decisions_of(&format!("{ATTENTION} output %y output %w"));
+    assert_decision(&output, pass, "s", PassVerdict::Refused, &["`w` is an output"]);
+    let shared =
+        decisions_of(&format!("{ATTENTION} %n = map{{expr=\"neg(x0)\"}}(%s): f32[2, 16, 32] output %y output %n"));
+    assert_decision(&shared, pass, "s", PassVerdict::Refused, &["`s` is shared", "`n`"]);
+    let across = decisions_of(&format!(
         "{} output %y",
         ATTENTION
             .replace("axes=\"[2]\"", "axes=\"[1]\"")
             .replace("f32[2, 16, 1]", "f32[2, 1, 32]")
             .replace("16", "128")
     ));
-    assert_told(&across, pass, "s", Verdict::Refused, &["reads across them"]);
+    assert_decision(&across, pass, "s", PassVerdict::Refused, &["reads across them"]);
     let graph = parsed(&format!("{ATTENTION} output %y"));
     let mut without = target();
     without.capabilities.flash_attention = false;
-    let told = explained_on(&graph, &without, &Options::default()).1;
-    assert_told(&told, pass, "s", Verdict::Refused, &["has no attention without scores"]);
+    let told = explained_on(&graph, &without, &CompileOptions::default()).1;
+    assert_decision(&told, pass, "s", PassVerdict::Refused, &["has no attention without scores"]);
     let small = Target { block_bytes: Some(512), ..target() };
-    let told = explained_on(&graph, &small, &Options::default()).1;
-    assert_told(&told, pass, "s", Verdict::Refused, &["no room for the scores of 8 rows"]);
-    let unfused = explained_on(&graph, &target(), &Options::default().unfused()).1;
+    let told = explained_on(&graph, &small, &CompileOptions::default()).1;
+    assert_decision(&told, pass, "s", PassVerdict::Refused, &["no room for the scores of 8 rows"]);
+    let unfused = explained_on(&graph, &target(), &CompileOptions::default().unfused()).1;
     assert!(of(&unfused, pass, "s").is_empty());
 }
 
 #[test]
 fn attention_of_a_steps_sizes_is_told() {
-    let found = told(
+    let found = decisions_of(
         r#"slot %q: f32[Tokens, 8] slot %k: f32[8, 32] slot %v: f32[32, 8]
            %s = contract(%q, %k): f32[Tokens, 32] %p = softmax(%s): f32[Tokens, 32]
            %y = contract(%p, %v): f32[Tokens, 8] output %y"#,
     );
-    assert_told(&found, "attention", "p", Verdict::Refused, &["blocks have fixed sizes"]);
+    assert_decision(&found, "attention", "p", PassVerdict::Refused, &["blocks have fixed sizes"]);
 }
 
 #[test]
 fn a_norm_in_front_of_a_product_is_told() {
-    let found = told(
+    let found = decisions_of(
         r#"slot %x: f32[Tokens, 64] weight %g: f32[64] weight %w: f32[96, 64]
            %n = rms_norm{eps=1e-5, width=64, unit_offset=false}(%x, %g): f32[Tokens, 64]
            %y = linear{groups=1}(%n, %w): f32[Tokens, 96] output %y"#,
     );
-    assert_told(
+    assert_decision(
         &found,
         "fuse",
         "n",
-        Verdict::Refused,
+        PassVerdict::Refused,
         &["joining the product `y`", "normalised once for all", "round otherwise"],
     );
 }

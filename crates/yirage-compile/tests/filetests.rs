@@ -9,7 +9,7 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 use support::target;
-use yirage_compile::{Decisions, Options, PIPELINE, compile, plan_weights};
+use yirage_compile::{CompileOptions, Decisions, PIPELINE, compile, plan_weights};
 use yirage_ir::{Dims, text, verify};
 use yirage_plan::{Precision, VerifiedPlan};
 
@@ -38,7 +38,7 @@ fn passes_give_the_checked_text() {
         let (input, pass, precision, want) = parts(&content);
         let graph = text::parse(input).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         let pass = PIPELINE.iter().find(|p| p.name == pass).unwrap_or_else(|| panic!("no pass {pass}"));
-        let out = (pass.run)(&graph, &target(), &Options::new(precision), &mut Decisions::unheard()).unwrap();
+        let out = (pass.run)(&graph, &target(), &CompileOptions::new(precision), &mut Decisions::unheard()).unwrap();
         verify(&out).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         let got = text::print(&out);
         if std::env::var_os("YIRAGE_BLESS").is_some() {
@@ -58,10 +58,10 @@ fn plans_round_trip_and_are_byte_identical() {
         let target = target();
         let weights = plan_weights(&graph, &target).unwrap();
         let bucket = Dims { tokens: 33, seqs: 2, blocks: 4, rows: 2 };
-        let plan = compile(&graph, bucket, &target, &weights, &Options::default()).unwrap();
+        let plan = compile(&graph, bucket, &target, &weights, &CompileOptions::default()).unwrap();
         let printed = yirage_plan::text::print(&plan);
         assert_eq!(
-            yirage_plan::text::print(&compile(&graph, bucket, &target, &weights, &Options::default()).unwrap()),
+            yirage_plan::text::print(&compile(&graph, bucket, &target, &weights, &CompileOptions::default()).unwrap()),
             printed
         );
         let again = yirage_plan::text::parse(&printed).unwrap();
@@ -77,8 +77,9 @@ fn broken_plans_are_refused() {
     let graph = text::parse(parts(&content).0).unwrap();
     let target = target();
     let weights = plan_weights(&graph, &target).unwrap();
-    let plan = compile(&graph, Dims { tokens: 8, seqs: 1, blocks: 2, rows: 1 }, &target, &weights, &Options::default())
-        .unwrap();
+    let plan =
+        compile(&graph, Dims { tokens: 8, seqs: 1, blocks: 2, rows: 1 }, &target, &weights, &CompileOptions::default())
+            .unwrap();
     let broken = |change: &dyn Fn(&mut yirage_plan::Plan)| {
         let mut plan = plan.clone().into_plan();
         change(&mut plan);
@@ -86,9 +87,9 @@ fn broken_plans_are_refused() {
     };
     assert!(broken(&|p| p.steps.iter_mut().for_each(|s| s.phase = 0)).contains("before it is whole"));
     assert!(broken(&|p| p.steps.truncate(p.steps.len() - 1)).contains("never runs"));
-    assert!(broken(&|p| p.places.iter_mut().for_each(|x| x.offset = 0)).contains("share bytes"));
+    assert!(broken(&|p| p.placements.iter_mut().for_each(|x| x.offset = 0)).contains("share bytes"));
     assert!(broken(&|p| p.arena = 64).contains("outside the arena"));
-    assert!(broken(&|p| p.places.truncate(p.places.len() - 1)).contains("has no place"));
+    assert!(broken(&|p| p.placements.truncate(p.placements.len() - 1)).contains("has no place"));
     let twice = broken(&|p| {
         let again = p.steps[0].clone();
         p.steps.insert(0, again);
@@ -107,13 +108,13 @@ fn a_missing_kernel_names_op_types_and_target() {
     let target = target();
     let weights = plan_weights(&graph, &target).unwrap();
     let error =
-        compile(&graph, Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 }, &target, &weights, &Options::default())
+        compile(&graph, Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 }, &target, &weights, &CompileOptions::default())
             .unwrap_err();
     let message = error.to_string();
     assert!(message.contains("linear") && message.contains("iq4_nl") && message.contains("test none"), "{message}");
     let other = yirage_plan::WeightPlan::default();
     assert!(
-        compile(&graph, Dims::default(), &target, &other, &Options::default())
+        compile(&graph, Dims::default(), &target, &other, &CompileOptions::default())
             .unwrap_err()
             .to_string()
             .contains("does not fit")

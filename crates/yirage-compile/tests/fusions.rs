@@ -5,7 +5,7 @@ mod support;
 
 use std::collections::HashMap;
 use support::target;
-use yirage_compile::{Options, compile, plan_weights};
+use yirage_compile::{CompileOptions, compile, plan_weights};
 use yirage_ir::{Dims, Graph, GraphBuilder, NodeKind, Op, RegionKind, Type, ValueId, text};
 use yirage_plan::{Precision, VerifiedPlan};
 
@@ -14,7 +14,7 @@ const BUCKET: Dims = Dims { tokens: 33, seqs: 2, blocks: 4, rows: 2 };
 const KNOWN: [&str; 6] = ["softmax", "rms_norm", "layer_norm", "linear", "embed", "rope"];
 
 fn planned(graph: &Graph) -> VerifiedPlan {
-    let (target, options) = (target(), Options::new(Precision::Exact));
+    let (target, options) = (target(), CompileOptions::new(Precision::Exact));
     let weights = plan_weights(graph, &target).unwrap();
     compile(graph, BUCKET, &target, &weights, &options).unwrap()
 }
@@ -207,7 +207,7 @@ fn plain_attention_has_no_views_in_memory_and_one_softmax() {
     target.capabilities.flash_attention = false;
     let graph = text::parse(ATTENTION).unwrap();
     let weights = plan_weights(&graph, &target).unwrap();
-    let plan = compile(&graph, BUCKET, &target, &weights, &Options::new(Precision::Exact)).unwrap();
+    let plan = compile(&graph, BUCKET, &target, &weights, &CompileOptions::new(Precision::Exact)).unwrap();
     let found = steps(&plan);
     assert_eq!(found.iter().filter(|(_, ops)| ops.contains(&"softmax")).count(), 1, "{found:?}");
     assert!(!found.iter().any(|(kind, ops)| *kind == "op" && ops[0] == "view"), "{found:?}");

@@ -4,20 +4,20 @@
 mod support;
 
 use support::target;
-use yirage_compile::{CompileError, Options, compile, plan_weights};
+use yirage_compile::{CompileError, CompileOptions, compile, plan_weights};
 use yirage_ir::{ActivationLayout, Dims, Format, Graph, RegionKind, text};
-use yirage_plan::rules::{OperandKind, Way, WeightLayout};
-use yirage_plan::{LayoutFacts, Plan, Precision, Target, VerifiedPlan};
+use yirage_plan::rules::{OperandConstraint, OperandKind, WeightLayout};
+use yirage_plan::{ActivationFormatFacts, Plan, Precision, Target, VerifiedPlan};
 
 const BUCKET: Dims = Dims { tokens: 8, seqs: 1, blocks: 1, rows: 1 };
 
 fn without_layouts() -> Target {
-    Target { activation_layouts: Vec::new(), ..target() }
+    Target { activation_formats: Vec::new(), ..target() }
 }
 
 fn compiled(graph: &Graph, target: &Target, precision: Precision) -> Result<Plan, CompileError> {
     let weights = plan_weights(graph, target)?;
-    compile(graph, BUCKET, target, &weights, &Options::new(precision)).map(VerifiedPlan::into_plan)
+    compile(graph, BUCKET, target, &weights, &CompileOptions::new(precision)).map(VerifiedPlan::into_plan)
 }
 
 /// A product with a quantised weight.
@@ -68,10 +68,10 @@ fn a_layout_that_the_target_does_not_name_is_refused() {
 #[test]
 fn a_value_has_the_bytes_that_the_target_says_of_its_layout() {
     let bytes = |block_bytes, row_multiple| {
-        let facts = LayoutFacts { layout: ActivationLayout::Q8A, block_bytes, row_multiple };
-        let target = Target { activation_layouts: vec![facts], ..target() };
+        let facts = ActivationFormatFacts { format: ActivationLayout::Q8A, block_bytes, row_multiple };
+        let target = Target { activation_formats: vec![facts], ..target() };
         let plan = compiled(&quantised(), &target, Precision::Fast).unwrap();
-        plan.place(plan.graph.find("q").unwrap()).unwrap().bytes
+        plan.placement(plan.graph.find("q").unwrap()).unwrap().bytes
     };
     assert_eq!([bytes(72, 32), bytes(72, 128), bytes(80, 32)], [8 * 2 * 72, 8 * 4 * 72, 8 * 2 * 80]);
 }
@@ -82,7 +82,7 @@ fn reads_elements() -> Target {
     let kernel = target.kernels.iter_mut().find(|kernel| kernel.regions.contains(&RegionKind::Chain)).unwrap();
     let rule = kernel.rules.iter_mut().find(|rule| rule.op == "contract").unwrap();
     let kind = OperandKind::Weight(WeightLayout::Elements);
-    rule.inputs.iter_mut().for_each(|ways| ways.push(Way::new(kind, [Format::F16, Format::BF16])));
+    rule.inputs.iter_mut().for_each(|ways| ways.push(OperandConstraint::new(kind, [Format::F16, Format::BF16])));
     target
 }
 

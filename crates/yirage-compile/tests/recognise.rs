@@ -3,33 +3,33 @@
 
 mod support;
 
-use yirage_compile::{Decisions, Options, PIPELINE, plan_weights};
-use yirage_ir::op::{Case, Role};
-use yirage_ir::{Dim, Graph, GraphBuilder, NodeKind, Op, Source, Sym, Type, ValueId, text};
+use yirage_compile::{CompileOptions, Decisions, PIPELINE, plan_weights};
+use yirage_ir::op::{OpCase, Role};
+use yirage_ir::{Dim, Graph, GraphBuilder, NodeKind, Op, Sym, Type, ValueId, ValueSource, text};
 
 /// The ops that are recognised.
 const KNOWN: [&str; 7] = ["softmax", "rms_norm", "layer_norm", "linear", "embed", "matmul", "rope"];
 
 fn recognised(graph: &Graph) -> Graph {
     let pass = PIPELINE.iter().find(|p| p.name == "recognise").unwrap();
-    (pass.run)(graph, &support::target(), &Options::default(), &mut Decisions::unheard()).unwrap()
+    (pass.run)(graph, &support::target(), &CompileOptions::default(), &mut Decisions::unheard()).unwrap()
 }
 
 /// The inputs of a case as a model has them.
-fn inputs(b: &mut GraphBuilder, case: &Case) -> Vec<ValueId> {
+fn inputs(b: &mut GraphBuilder, case: &OpCase) -> Vec<ValueId> {
     let declare = |(i, t): (usize, &yirage_ir::Tensor)| {
         let mut ty = t.ty();
         if case.op.role(i, t) == Role::Weight {
             return b.weight(&format!("w{i}"), ty).unwrap();
         }
         ty.shape[0] = Dim::Sym(Sym::Tokens);
-        b.slot(&format!("x{i}"), ty).unwrap()
+        b.step_input(&format!("x{i}"), ty).unwrap()
     };
     case.ins.iter().enumerate().map(declare).collect()
 }
 
 /// A graph of the op, and one of its general form.
-fn both(case: &Case) -> Option<(Graph, Graph)> {
+fn both(case: &OpCase) -> Option<(Graph, Graph)> {
     let mut named = GraphBuilder::new("g");
     let ins = inputs(&mut named, case);
     let types: Vec<Type> = ins.iter().map(|&i| named.ty(i).clone()).collect();
@@ -71,8 +71,9 @@ fn what_is_read_elsewhere_stays() {
             let mut seen = general.clone();
             seen.outputs.push(seen.nodes[n].outs[0]);
             let kept = recognised(&seen);
-            let still =
-                |name: &str| kept.find(name).is_some_and(|id| matches!(kept.value(id).source, Source::Node { .. }));
+            let still = |name: &str| {
+                kept.find(name).is_some_and(|id| matches!(kept.value(id).source, ValueSource::Node { .. }))
+            };
             assert!(still(&general.value(general.nodes[n].outs[0]).name), "{}: {}", case.op.name(), case.name);
             yirage_ir::verify(&kept).unwrap();
         }

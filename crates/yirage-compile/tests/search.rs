@@ -8,7 +8,9 @@ mod workloads;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use support::target;
-use yirage_compile::search::{Candidate, End, Found, Progress, SearchError, SearchOptions, Tilings, search};
+use yirage_compile::search::{
+    Candidate, SearchEnd, SearchError, SearchOptions, SearchProgress, SearchResult, Tilings, search,
+};
 use yirage_ir::rng::Rng;
 use yirage_ir::tensor::Data;
 use yirage_ir::{Dims, Graph, RegionKind, Tensor, interp, text, verify};
@@ -26,11 +28,11 @@ fn plain_target() -> Target {
     target
 }
 
-fn found(graph: &Graph, options: &SearchOptions) -> Found {
+fn search_result(graph: &Graph, options: &SearchOptions) -> SearchResult {
     search(graph, &plain_target(), options, &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
-fn shown(found: &Found) -> String {
+fn shown(found: &SearchResult) -> String {
     let one = |c: &Candidate| format!("{:?} {:?}\n{}", c.estimate, c.rules, text::print(&c.graph));
     format!(
         "{:?}\n{}",
@@ -43,7 +45,7 @@ fn shown(found: &Found) -> String {
 fn each_workload_is_searched_and_its_candidates_have_its_interface() {
     for (name, graph) in workloads::all() {
         let options = SearchOptions { budget: 3_000, ..SearchOptions::default() };
-        let found = found(&graph, &options);
+        let found = search_result(&graph, &options);
         assert!(found.graphs >= 1 && found.input.ns > 0.0, "{name}");
         for candidate in &found.candidates {
             verify(&candidate.graph).unwrap();
@@ -61,7 +63,8 @@ fn each_workload_is_searched_and_its_candidates_have_its_interface() {
 
 #[test]
 fn a_norm_before_a_product_goes_behind_it() {
-    let found = found(&workloads::rms_norm_linear(), &SearchOptions { budget: 20_000, ..SearchOptions::default() });
+    let found =
+        search_result(&workloads::rms_norm_linear(), &SearchOptions { budget: 20_000, ..SearchOptions::default() });
     let best = &found.candidates[0];
     assert!(best.estimate.ns < found.input.ns, "{} of {}", best.estimate.ns, found.input.ns);
     // Taking it apart alone lets the product read it as it is computed; whether the scale is better before or behind the
@@ -78,7 +81,7 @@ fn an_adapter_that_was_added_to_its_matrix_leaves_it() {
            %y = contract(%x, %s): f32[16, 1024] output %y }",
     )
     .unwrap();
-    let found = found(&graph, &SearchOptions { budget: 20_000, ..SearchOptions::default() });
+    let found = search_result(&graph, &SearchOptions { budget: 20_000, ..SearchOptions::default() });
     let best = &found.candidates[0];
     assert!(best.estimate.ns < found.input.ns && best.estimate.ops < found.input.ops / 1.5, "{}", shown(&found));
     assert!(best.rules.contains(&"distribute") && best.rules.contains(&"reassociate"), "{:?}", best.rules);
@@ -89,7 +92,7 @@ fn the_same_arguments_give_the_same_bytes() {
     for (name, graph) in workloads::all() {
         let options = SearchOptions { budget: 1_500, ..SearchOptions::default() };
         // Each run has hash tables with seeds of their own.
-        let (first, again) = (shown(&found(&graph, &options)), shown(&found(&graph, &options)));
+        let (first, again) = (shown(&search_result(&graph, &options)), shown(&search_result(&graph, &options)));
         assert_eq!(first, again, "{name}");
     }
 }
@@ -97,24 +100,24 @@ fn the_same_arguments_give_the_same_bytes() {
 #[test]
 fn the_budget_and_whoever_watches_end_it() {
     let graph = workloads::group_query_attention();
-    let small = found(&graph, &SearchOptions { budget: 40, ..SearchOptions::default() });
-    assert_eq!(small.end, End::Budget);
+    let small = search_result(&graph, &SearchOptions { budget: 40, ..SearchOptions::default() });
+    assert_eq!(small.end, SearchEnd::Budget);
     // A graph that was begun is looked at to its end.
     assert!(small.nodes < 40 + 100, "{}", small.nodes);
-    let none = found(&graph, &SearchOptions { budget: 0, ..SearchOptions::default() });
-    assert_eq!((none.end, none.graphs, none.candidates.len()), (End::Budget, 1, 0));
+    let none = search_result(&graph, &SearchOptions { budget: 0, ..SearchOptions::default() });
+    assert_eq!((none.end, none.graphs, none.candidates.len()), (SearchEnd::Budget, 1, 0));
     let mut turns = 0;
     let stopped = search(&graph, &plain_target(), &SearchOptions::default(), &mut |progress| {
         turns += 1;
         assert!(progress.nodes > 0 && progress.best_ns.is_finite());
         if turns == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    assert_eq!((stopped.unwrap().end, turns), (End::Stopped, 3));
+    assert_eq!((stopped.unwrap().end, turns), (SearchEnd::Stopped, 3));
 }
 
 #[test]
 fn graphs_with_states_and_broken_ones_are_refused() {
-    let watch = &mut |_: &Progress| ControlFlow::Continue(());
+    let watch = &mut |_: &SearchProgress| ControlFlow::Continue(());
     let state = text::parse(
         "graph g { slot %k: f32[Tokens, 64] slot %v: f32[Tokens, 64] slot %s: i32[Tokens] state %c: bf16[32, 1, 128]
            %d = kv_append(%c, %k, %v, %s): bf16[32, 1, 128] output %d }",
@@ -222,7 +225,7 @@ fn capabilities_decide_what_is_proposed_and_what_it_is_expected_to_cost() {
     let options = SearchOptions { budget: 1_000, ..SearchOptions::default() };
     let found =
         |graph: &Graph, target: &Target| search(graph, target, &options, &mut |_| ControlFlow::Continue(())).unwrap();
-    let one_kernel = |found: &Found| found.candidates.iter().any(|c| c.estimate.kernels == 1);
+    let one_kernel = |found: &SearchResult| found.candidates.iter().any(|c| c.estimate.kernels == 1);
     let attention = workloads::group_query_attention();
     assert!(one_kernel(&found(&attention, &tiling_target())));
     assert!(!one_kernel(&found(&attention, &with(|has| has.flash_attention = false))));

@@ -2,13 +2,13 @@
 //! interpreter, and spoilt in every way that the two must notice.
 #![allow(clippy::unwrap_used)]
 
-use yirage_compile::{Options, compile, plan_weights};
+use yirage_compile::{CompileOptions, compile, plan_weights};
 use yirage_ir::{ActivationLayout, Dims, RegionKind, text};
-use yirage_plan::rules::{OpRule, Way};
-use yirage_plan::tasks::vm::{WalkError, Watch, walk};
+use yirage_plan::rules::{OpRule, OperandConstraint};
+use yirage_plan::tasks::vm::{ArenaRaceChecker, WalkError, walk};
 use yirage_plan::{
-    ExecutorKind, KernelCapabilities, KernelFacts, LayoutFacts, Part, Plan, PlanError, Precision, Sharing, Stage,
-    Target, TaskProgram, VerifiedPlan, Wait, When,
+    ActivationFormatFacts, ExecutorKind, KernelCapabilities, KernelFacts, Partitioning, Plan, PlanError, Precision,
+    Stage, StageCondition, Target, TaskPartition, TaskProgram, VerifiedPlan, Wait,
 };
 use yirage_testkit::rng::Rng;
 
@@ -18,26 +18,30 @@ fn target(workers: u32) -> Target {
         name: format!("test/{name}@1"),
         variant: "test".into(),
         regions: regions.to_vec(),
-        rules: ops.iter().map(|op| OpRule::new(op, vec![Way::anything()])).collect(),
+        rules: ops.iter().map(|op| OpRule::new(op, vec![OperandConstraint::any()])).collect(),
         stages: stages.to_vec(),
         scratch: false,
     };
-    let (shares, drained) = (Stage::always(Sharing::Shares), Stage::always(Sharing::Drained));
-    let staging = Stage { sharing: Sharing::Shares, when: When::FloatInput };
-    let filling = Stage { sharing: Sharing::Shares, when: When::NoState };
+    let (shares, drained) = (Stage::always(Partitioning::Static), Stage::always(Partitioning::WorkQueue));
+    let staging = Stage { partitioning: Partitioning::Static, when: StageCondition::FloatInput };
+    let filling = Stage { partitioning: Partitioning::Static, when: StageCondition::NoKvCache };
     Target {
         family: "test".into(),
         arch: "none".into(),
         capabilities: KernelCapabilities::LEAST,
         workers,
-        product_layout: "tiles".into(),
-        activation_layouts: vec![LayoutFacts { layout: ActivationLayout::Q8A, block_bytes: 72, row_multiple: 32 }],
+        matmul_layout: "tiles".into(),
+        activation_formats: vec![ActivationFormatFacts {
+            format: ActivationLayout::Q8A,
+            block_bytes: 72,
+            row_multiple: 32,
+        }],
         align: 64,
         block_bytes: None,
         executors: ExecutorKind::ALL.to_vec(),
         kernels: vec![
             kernel("rows", &[RegionKind::Rows], &["embed", "rms_norm", "map"], &[shares]),
-            kernel("products", &[RegionKind::Products], &["linear"], &[staging, drained]),
+            kernel("products", &[RegionKind::MatmulGroup], &["linear"], &[staging, drained]),
             kernel("attention", &[], &["attention"], &[filling, drained, shares]),
             kernel("gather", &[], &["gather"], &[shares]),
         ],
@@ -119,7 +123,7 @@ fn plan(shape: &str, workers: u32, tokens: u32) -> Plan {
     let graph = text::parse(&format!("{HEAD}{shape}\n}}")).unwrap();
     let target = target(workers);
     let weights = plan_weights(&graph, &target).unwrap();
-    let options = Options::new(Precision::Exact);
+    let options = CompileOptions::new(Precision::Exact);
     let plan = compile(&graph, Dims { tokens, seqs: 1, blocks: 1, rows: 1 }, &target, &weights, &options);
     plan.unwrap().into_plan()
 }
@@ -140,7 +144,7 @@ fn plans() -> impl Iterator<Item = (String, Plan)> {
 
 /// Orders in which the workers take turns: by seed, and always the first, the last, or one of them as late as possible.
 fn walk_in_order(plan: &Plan, program: &TaskProgram, order: u64) -> Result<Vec<u32>, WalkError> {
-    let mut watch = Watch::new(plan, program)?;
+    let mut watch = ArenaRaceChecker::new(plan, program)?;
     let mut rng = Rng::new(order);
     let choose = |ready: &[usize]| match order {
         0 => 0,
@@ -228,8 +232,8 @@ fn unsound_programs_are_refused_with_the_facts() {
         (&|p| p.tasks[0].waits.push(Wait { counter: 1, at_least: 2 }), "which is listed after it"),
         (&|p| p.tasks[0].signals = 7, "signals counter 7 of 2"),
         (&|p| p.tasks[0].stage = 5, "none such"),
-        (&|p| p.tasks[0].part = Part::Drain, "is not done once"),
-        (&|p| p.tasks[0].part = Part::Share { index: 1, of: 2 }, "is not done once"),
+        (&|p| p.tasks[0].partition = TaskPartition::WorkQueue, "is not done once"),
+        (&|p| p.tasks[0].partition = TaskPartition::Static { index: 1, of: 2 }, "is not done once"),
     ];
     for (change, want) in cases {
         let got = refused(change);

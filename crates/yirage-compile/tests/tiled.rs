@@ -4,9 +4,9 @@
 mod support;
 
 use support::target;
-use yirage_compile::{CompileError, Options, compile, plan_weights};
-use yirage_ir::{Dims, Graph, NodeKind, Source, text};
-use yirage_plan::work::{Costs, Sizes, Span};
+use yirage_compile::{CompileError, CompileOptions, compile, plan_weights};
+use yirage_ir::{Dims, Graph, NodeKind, ValueSource, text};
+use yirage_plan::work::{Costs, ResidentSizes, SequenceSpan};
 use yirage_plan::{Plan, Precision, Refusal, Target, VerifiedPlan};
 
 const BUCKET: Dims = Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 };
@@ -24,7 +24,7 @@ fn product() -> Graph {
     .unwrap()
 }
 
-fn compiled(target: &Target, options: &Options) -> Result<Plan, CompileError> {
+fn compiled(target: &Target, options: &CompileOptions) -> Result<Plan, CompileError> {
     let graph = product();
     let weights = plan_weights(&graph, target)?;
     compile(&graph, BUCKET, target, &weights, options).map(VerifiedPlan::into_plan)
@@ -32,7 +32,7 @@ fn compiled(target: &Target, options: &Options) -> Result<Plan, CompileError> {
 
 #[test]
 fn a_block_has_room_or_is_refused_with_the_numbers() {
-    let exact = Options::new(Precision::Exact);
+    let exact = CompileOptions::new(Precision::Exact);
     // What is made of x is part of the product then, so that it takes nothing.
     let needed = 4 * (8 * 64 + 64 * 32 + 8 * 32 + 8 * 32);
     let with = |bytes: u64| Target { block_bytes: Some(bytes), ..target() };
@@ -49,7 +49,7 @@ fn a_block_has_room_or_is_refused_with_the_numbers() {
 
 #[test]
 fn a_plan_for_a_larger_block_is_not_proved_for_a_smaller_one() {
-    let plan = compiled(&target(), &Options::new(Precision::Exact)).unwrap();
+    let plan = compiled(&target(), &CompileOptions::new(Precision::Exact)).unwrap();
     let small = Target { block_bytes: Some(64), ..target() };
     let error = VerifiedPlan::new(plan, &small).unwrap_err().to_string();
     assert!(error.contains("has 64 for one"), "{error}");
@@ -59,13 +59,13 @@ fn a_plan_for_a_larger_block_is_not_proved_for_a_smaller_one() {
 fn a_target_without_such_a_kernel_says_what_is_missing() {
     let mut without = target();
     without.kernels.retain(|kernel| kernel.name != "test/tiled@1");
-    let refused = compiled(&without, &Options::new(Precision::Exact)).unwrap_err().to_string();
+    let refused = compiled(&without, &CompileOptions::new(Precision::Exact)).unwrap_err().to_string();
     assert!(refused.contains("no kernel runs it with map, contract, map"), "{refused}");
 }
 
 #[test]
 fn the_ops_of_tiles_are_the_program_and_nothing_else_joins_them() {
-    let plan = compiled(&target(), &Options::new(Precision::Exact)).unwrap();
+    let plan = compiled(&target(), &CompileOptions::new(Precision::Exact)).unwrap();
     let [node] = &plan.graph.nodes[..] else { panic!("{}", text::print(&plan.graph)) };
     let NodeKind::Region(region) = &node.kind else { panic!("no region") };
     assert_eq!(region.graph.nodes.len(), 1, "the map joins the product:\n{}", text::print(&plan.graph));
@@ -75,9 +75,9 @@ fn the_ops_of_tiles_are_the_program_and_nothing_else_joins_them() {
 
 struct AsStored<'a>(&'a Graph);
 
-impl Sizes for AsStored<'_> {
+impl ResidentSizes for AsStored<'_> {
     fn weight(&self, name: &str) -> u64 {
-        let id = self.0.inputs_of(Source::Weight).find(|&id| self.0.value(id).name == name).unwrap();
+        let id = self.0.inputs_of(ValueSource::Weight).find(|&id| self.0.value(id).name == name).unwrap();
         self.0.ty(id).bytes(&Dims::default()) as u64
     }
     fn position(&self, _: &str) -> f64 {
@@ -88,7 +88,7 @@ impl Sizes for AsStored<'_> {
 #[test]
 fn work_is_that_of_all_tiles_and_weights_are_read_once() {
     let graph = product();
-    let work = Costs::new(&graph, &AsStored(&graph)).step(&[Span { start: 0, tokens: 1, rows: 1 }]);
+    let work = Costs::new(&graph, &AsStored(&graph)).step(&[SequenceSpan { start: 0, tokens: 1, rows: 1 }]);
     assert_eq!(work.f32_ops, 2.0 * 8.0 * 256.0 * 96.0);
     assert_eq!(work.weight_bytes, 4.0 * 256.0 * 96.0);
 }

@@ -1,15 +1,15 @@
 //! A device beside the reference, op by op: each op's outputs against those of its reference on what the device itself
 //! gave it, so that the first difference names the op that makes it.
 
-use crate::setup::{Setup, Trouble};
+use crate::setup::{GraphSetup, Trouble};
 use crate::tolerance;
 use std::collections::HashMap;
 use std::fmt;
-use yirage_compile::Options;
+use yirage_compile::CompileOptions;
 use yirage_hal::{Device, HostMemory};
 use yirage_ir::interp::evaluate_node;
 use yirage_ir::tensor::Data;
-use yirage_ir::{Dims, Graph, NodeKind, Op, Source, Tensor, ValueId};
+use yirage_ir::{Dims, Graph, NodeKind, Op, Tensor, ValueId, ValueSource};
 
 /// The first value of a device that is not the reference's.
 #[derive(Clone, PartialEq, Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct EachOp {
     pub(crate) difference: Option<OpDifference>,
 }
 
-impl Setup {
+impl GraphSetup {
     /// The first op of the graph whose outputs on `device` are too far from those of its reference; every op is a step of
     /// its own. Nothing is wanted of ops behind number `stop_after`.
     ///
@@ -62,7 +62,7 @@ impl Setup {
         }
         let mut all = self.clone();
         all.graph.outputs.clone_from(&every);
-        let alone = all.run_in(device, bucket, &Options::new(self.precision).unfused())?;
+        let alone = all.run_in(device, bucket, &CompileOptions::new(self.precision).unfused())?;
         let tensors = every.iter().zip(&alone).map(|(&v, data)| (v, self.tensor(v, data))).collect();
         let difference = self.compare(&tensors, ops)?;
         Ok(EachOp { values: every.into_iter().zip(alone).collect(), difference })
@@ -105,9 +105,9 @@ impl Setup {
         for &id in &self.graph.inputs {
             let v = self.graph.value(id);
             let tensor = match v.source {
-                Source::Weight => self.weights.get(&v.name).cloned(),
-                Source::State => self.states.iter().find(|s| s.name == v.name).map(|s| s.values.clone()),
-                _ => self.slots.get(&v.name).map(|given| Tensor::from_memory(&v.ty, &self.dims, given.bytes())),
+                ValueSource::Weight => self.weights.get(&v.name).cloned(),
+                ValueSource::KvCache => self.kv_caches.iter().find(|s| s.name == v.name).map(|s| s.values.clone()),
+                _ => self.step_inputs.get(&v.name).map(|given| Tensor::from_memory(&v.ty, &self.dims, given.bytes())),
             };
             known.insert(id, tensor.ok_or_else(|| Trouble::Failed(format!("`{}` is not given", v.name)))?);
         }
@@ -118,8 +118,8 @@ impl Setup {
 /// Whether the value may leave a device.
 fn readable(graph: &Graph, id: ValueId) -> bool {
     let v = graph.value(id);
-    let made = matches!(v.source, Source::Node { .. }) && graph.state_of(id).is_none();
-    made && v.ty.dtype.is_plain() && v.ty.layout.is_none()
+    let made = matches!(v.source, ValueSource::Node { .. }) && graph.kv_cache_of(id).is_none();
+    made && v.ty.dtype.is_plain() && v.ty.activation_format.is_none()
 }
 
 /// Whether an output is as close as its op demands; whole numbers and NaN are equal.

@@ -7,7 +7,7 @@
 mod bounds;
 mod diff;
 pub mod limits;
-mod origins;
+mod operand_sources;
 pub mod random;
 mod setup;
 mod tolerance;
@@ -15,16 +15,16 @@ pub mod vm;
 mod wrap;
 
 pub use diff::OpDifference;
-pub use origins::{Variant, variants};
-pub use setup::{Setup, State, Trouble};
-pub use wrap::Origin;
+pub use operand_sources::{OperandSourceCase, operand_source_cases};
+pub use setup::{GraphSetup, KvCacheSetup, Trouble};
+pub use wrap::OperandSource;
 
-use wrap::{How, Lie};
+use wrap::{WeightStrides, WrapOptions};
 use yirage_hal::Device;
 use yirage_ir::expr::Term;
-use yirage_ir::op::{Case, Tolerance};
+use yirage_ir::op::{OpCase, Tolerance};
 use yirage_ir::tensor::Data;
-use yirage_ir::{Op, Source, Tensor};
+use yirage_ir::{Op, Tensor, ValueSource};
 
 /// A case that does not run on a device, and why.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ pub struct Exclusion {
 
 /// What became of a case.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Outcome {
+pub enum CaseOutcome {
     /// Within its tolerance.
     Passed,
     /// Not run, for this reason.
@@ -50,25 +50,25 @@ pub enum Outcome {
 
 /// A case's full name and outcome.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Report {
+pub struct CaseReport {
     /// `op: case`.
     pub name: String,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: CaseOutcome,
 }
 
 /// Every case of every op, each with its plain weights dense, and as views with gaps and transposed; those of a general op
 /// with each input from every place that it may come from. And what the reference gives for it. Made once, run on any
 /// number of devices.
 pub struct Suite {
-    trials: Vec<Trial>,
+    cases: Vec<ConformanceCase>,
 }
 
 /// A case to run, with its inputs in one place or another.
-struct Trial {
+struct ConformanceCase {
     name: String,
-    case: Case,
-    ready: Result<(Setup, Vec<Tensor>), String>,
+    case: OpCase,
+    ready: Result<(GraphSetup, Vec<Tensor>), String>,
 }
 
 impl Default for Suite {
@@ -80,39 +80,40 @@ impl Default for Suite {
 impl Suite {
     /// All cases, evaluated by the reference.
     pub fn new() -> Suite {
-        Suite::made(Op::NAMES, usize::MAX)
+        Suite::with_cases(Op::NAMES, usize::MAX)
     }
 
     /// The cases of these ops: of those that a new backend has.
     pub fn of(ops: &[&str]) -> Suite {
-        Suite::made(ops, usize::MAX)
+        Suite::with_cases(ops, usize::MAX)
     }
 
     /// All cases, each in the first of its ways alone.
     pub fn quick() -> Suite {
-        Suite::made(Op::NAMES, 1)
+        Suite::with_cases(Op::NAMES, 1)
     }
 
-    fn made(ops: &[&str], most: usize) -> Suite {
+    fn with_cases(ops: &[&str], most: usize) -> Suite {
         let mut cases = Op::all_cases();
         cases.retain(|case| ops.contains(&case.op.name()));
-        let each = cases.iter().flat_map(|case| wrap::ways(case).into_iter().take(most).map(move |how| (case, how)));
-        Suite { trials: each.filter_map(|(case, how)| Trial::new(case, how)).collect() }
+        let each =
+            cases.iter().flat_map(|case| wrap::wrap_options(case).into_iter().take(most).map(move |how| (case, how)));
+        Suite { cases: each.filter_map(|(case, how)| ConformanceCase::new(case, how)).collect() }
     }
 
     /// How many cases there are, with their ways.
     pub fn cases(&self) -> usize {
-        self.trials.len()
+        self.cases.len()
     }
 
     /// Runs every case on `device`, but for `exclusions`.
-    pub fn run(&self, device: &dyn Device, exclusions: &[Exclusion]) -> Vec<Report> {
+    pub fn run(&self, device: &dyn Device, exclusions: &[Exclusion]) -> Vec<CaseReport> {
         self.reports(device, exclusions).collect()
     }
 
     /// The same by one of the device's ways, every case.
-    pub fn run_by(&self, device: &dyn Device, variant: &str) -> Vec<Report> {
-        self.trials.iter().map(|trial| trial.run(device, &[], Some(variant))).collect()
+    pub fn run_with_variant(&self, device: &dyn Device, variant: &str) -> Vec<CaseReport> {
+        self.cases.iter().map(|trial| trial.run(device, &[], Some(variant))).collect()
     }
 
     /// The same one by one: each case runs when its report is asked for.
@@ -120,38 +121,38 @@ impl Suite {
         &'a self,
         device: &'a dyn Device,
         exclusions: &'a [Exclusion],
-    ) -> impl Iterator<Item = Report> + 'a {
-        self.trials.iter().map(move |trial| trial.run(device, exclusions, None))
+    ) -> impl Iterator<Item = CaseReport> + 'a {
+        self.cases.iter().map(move |trial| trial.run(device, exclusions, None))
     }
 }
 
-impl Trial {
+impl ConformanceCase {
     /// None for a variant that the case does not have.
-    fn new(case: &Case, how: How) -> Option<Trial> {
+    fn new(case: &OpCase, how: WrapOptions) -> Option<ConformanceCase> {
         let name = format!("{}: {}{how}", case.op.name(), case.name);
         let setup = wrap::wrap(case, how).transpose()?;
-        if how.lie != Lie::Dense && setup.as_ref().is_ok_and(|s| !has_views(s)) {
+        if how.weight_strides != WeightStrides::Dense && setup.as_ref().is_ok_and(|s| !has_views(s)) {
             return None;
         }
         let ready = narrow(case).and(setup).and_then(|setup| setup.reference().map(|want| (setup, want)));
-        Some(Trial { name, case: case.clone(), ready })
+        Some(ConformanceCase { name, case: case.clone(), ready })
     }
 
-    fn run(&self, device: &dyn Device, exclusions: &[Exclusion], variant: Option<&str>) -> Report {
+    fn run(&self, device: &dyn Device, exclusions: &[Exclusion], variant: Option<&str>) -> CaseReport {
         let outcome = match exclusions.iter().find(|e| self.name.starts_with(e.prefix)) {
-            Some(e) => Outcome::Excluded(e.reason),
+            Some(e) => CaseOutcome::Excluded(e.reason),
             None => match self.check(device, variant) {
-                Ok(()) => Outcome::Passed,
-                Err(Trouble::Refused(why)) if wrap::is_general(&self.case) => Outcome::Refused(why),
-                Err(Trouble::Refused(why) | Trouble::Failed(why)) => Outcome::Failed(why),
+                Ok(()) => CaseOutcome::Passed,
+                Err(Trouble::Refused(why)) if wrap::is_general(&self.case) => CaseOutcome::Refused(why),
+                Err(Trouble::Refused(why) | Trouble::Failed(why)) => CaseOutcome::Failed(why),
             },
         };
-        Report { name: self.name.clone(), outcome }
+        CaseReport { name: self.name.clone(), outcome }
     }
 
     fn check(&self, device: &dyn Device, variant: Option<&str>) -> Result<(), Trouble> {
         let (setup, want) = self.ready.as_ref().map_err(Clone::clone)?;
-        let got = setup.run_by(device, variant)?;
+        let got = setup.run_with_variant(device, variant)?;
         if got.len() != want.len() {
             return Err(format!("{} outputs, {} wanted", got.len(), want.len()).into());
         }
@@ -163,13 +164,13 @@ impl Trial {
 }
 
 /// An op may not say of itself that it need not be close.
-fn narrow(case: &Case) -> Result<(), String> {
+fn narrow(case: &OpCase) -> Result<(), String> {
     let limit = limits::of(&case.op);
     if let Op::Map(map) = &case.op {
         let functions =
             map.expr.terms().iter().filter_map(|t| if let Term::Call(func, _) = t { Some(*func) } else { None });
         let mut close = functions.map(|f| (limits::of_function(f), f.tolerance()));
-        let wide = |(limit, (abs, rel)): &(limits::Limit, (f64, f64))| {
+        let wide = |(limit, (abs, rel)): &(limits::ToleranceLimit, (f64, f64))| {
             !limit.allows(Tolerance::Close { abs: *abs as f32, rel: *rel as f32 })
         };
         if let Some((limit, found)) = close.find(wide) {
@@ -185,12 +186,12 @@ fn narrow(case: &Case) -> Result<(), String> {
     ))
 }
 
-fn has_views(setup: &Setup) -> bool {
-    setup.graph.inputs_of(Source::Weight).any(|id| setup.graph.ty(id).strides.is_some())
+fn has_views(setup: &GraphSetup) -> bool {
+    setup.graph.inputs_of(ValueSource::Weight).any(|id| setup.graph.ty(id).strides.is_some())
 }
 
 /// Whether an output is as close as its case demands; integers are equal, where anything is known of them.
-fn compare(case: &Case, index: usize, got: &Data, want: &Tensor) -> Result<(), String> {
+fn compare(case: &OpCase, index: usize, got: &Data, want: &Tensor) -> Result<(), String> {
     let (got, want) = match (got, &want.data) {
         (Data::F32(got), Data::F32(want)) => (wide(got), wide(want)),
         (Data::I32(got), Data::I32(want)) => (wide(got), wide(want)),

@@ -10,7 +10,7 @@ use yirage_ir::op::Tolerance;
 
 /// A row of the source: no case's tolerance may be wider.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Limit {
+pub struct ToleranceLimit {
     /// The row, as the source names it.
     pub row: &'static str,
     /// Largest absolute part.
@@ -21,13 +21,13 @@ pub struct Limit {
     pub reason: &'static str,
 }
 
-impl Limit {
-    const fn new(row: &'static str, abs: f32, rel: f32) -> Limit {
-        Limit { row, abs, rel, reason: "its own" }
+impl ToleranceLimit {
+    const fn new(row: &'static str, abs: f32, rel: f32) -> ToleranceLimit {
+        ToleranceLimit { row, abs, rel, reason: "its own" }
     }
 
-    const fn because(self, reason: &'static str) -> Limit {
-        Limit { reason, ..self }
+    const fn because(self, reason: &'static str) -> ToleranceLimit {
+        ToleranceLimit { reason, ..self }
     }
 
     /// Whether a tolerance is this narrow.
@@ -43,19 +43,19 @@ impl Limit {
     }
 }
 
-const GEMM: Limit = Limit::new("gemm F32", 0.0, 1e-3);
-const LAYER_NORM: Limit = Limit::new("layer_norm F32", 1e-3, 1e-3);
-const ROPE: Limit = Limit::new("rope F32", 1e-4, 1e-3);
-const CAUSAL_SOFTMAX: Limit = Limit::new("causal_softmax F32", 3e-5, 1e-5);
-const SOFTMAX: Limit = Limit::new("softmax F32", 3e-5, 1e-5);
-const SILU: Limit = Limit::new("silu F32", 1e-7, 1e-7);
-const GELU: Limit = Limit::new("gelu F32", 1e-5, 1e-5);
-const ADD: Limit = Limit::new("add, mul, sub F32", 1e-7, 1e-7);
-const FUSED_MOE: Limit = Limit::new("fused_moe F32", 1e-4, 1e-4);
-const EXACT: Limit = Limit::new("random_sample, rearrange, kv_caching, embedding", 0.0, 0.0);
+const GEMM: ToleranceLimit = ToleranceLimit::new("gemm F32", 0.0, 1e-3);
+const LAYER_NORM: ToleranceLimit = ToleranceLimit::new("layer_norm F32", 1e-3, 1e-3);
+const ROPE: ToleranceLimit = ToleranceLimit::new("rope F32", 1e-4, 1e-3);
+const CAUSAL_SOFTMAX: ToleranceLimit = ToleranceLimit::new("causal_softmax F32", 3e-5, 1e-5);
+const SOFTMAX: ToleranceLimit = ToleranceLimit::new("softmax F32", 3e-5, 1e-5);
+const SILU: ToleranceLimit = ToleranceLimit::new("silu F32", 1e-7, 1e-7);
+const GELU: ToleranceLimit = ToleranceLimit::new("gelu F32", 1e-5, 1e-5);
+const ADD: ToleranceLimit = ToleranceLimit::new("add, mul, sub F32", 1e-7, 1e-7);
+const FUSED_MOE: ToleranceLimit = ToleranceLimit::new("fused_moe F32", 1e-4, 1e-4);
+const EXACT: ToleranceLimit = ToleranceLimit::new("random_sample, rearrange, kv_caching, embedding", 0.0, 0.0);
 
 /// The limit of an op's cases.
-pub fn of(op: &Op) -> Limit {
+pub fn of(op: &Op) -> ToleranceLimit {
     match op {
         Op::Attention(_) => CAUSAL_SOFTMAX.because("paged_attention has F16 and BF16 only; its softmax has F32"),
         Op::Concat(_) | Op::ConcatHeads(_) | Op::View(_) => EXACT.because("moves values as rearrange does"),
@@ -82,7 +82,7 @@ pub fn of(op: &Op) -> Limit {
 }
 
 /// The limit of a function in an expression.
-pub fn of_function(func: Func) -> Limit {
+pub fn of_function(func: Func) -> ToleranceLimit {
     match func {
         Func::Silu => SILU,
         Func::GeluErf | Func::GeluTanh => GELU,
@@ -97,9 +97,9 @@ pub fn of_function(func: Func) -> Limit {
 mod tests {
     use super::*;
     use crate::bounds::READ_BACK;
-    use yirage_ir::op::{Attention, Case};
+    use yirage_ir::op::{Attention, OpCase};
 
-    fn looser(case: &Case) -> Option<String> {
+    fn looser(case: &OpCase) -> Option<String> {
         let limit = of(&case.op);
         let name = format!("{}: {}", case.op.name(), case.name);
         (!limit.allows(case.tolerance)).then(|| format!("{name}: {:?} is wider than {limit:?}", case.tolerance))

@@ -2,24 +2,24 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use yirage_compile::{Options, compile, plan_weights};
-use yirage_hal::{Bindings, Device, Executor, HalError, HostMemory, Record, StateHandle, WeightHandle, write_view};
+use yirage_compile::{CompileOptions, compile, plan_weights};
+use yirage_hal::{Bindings, Device, Executor, HalError, HostMemory, KvCacheHandle, Record, WeightHandle, write_view};
 use yirage_ir::op::{BLOCK, Embed, KvAppend};
 use yirage_ir::tensor::Data;
-use yirage_ir::{DType, Dims, F32, Graph, GraphBuilder, Source, Sym, Tensor, Type};
+use yirage_ir::{DType, Dims, F32, Graph, GraphBuilder, Sym, Tensor, Type, ValueSource};
 use yirage_plan::{Precision, WeightEntry};
 
 /// A graph and everything it reads.
 #[derive(Clone, Debug)]
-pub struct Setup {
+pub struct GraphSetup {
     /// The graph.
     pub graph: Graph,
     /// Its weights by name.
     pub weights: HashMap<String, Tensor>,
     /// The elements of its slots by name.
-    pub slots: HashMap<String, Record>,
+    pub step_inputs: HashMap<String, Record>,
     /// Its cache states.
-    pub states: Vec<State>,
+    pub kv_caches: Vec<KvCacheSetup>,
     /// The sizes of the step.
     pub dims: Dims,
     /// How products are computed.
@@ -28,7 +28,7 @@ pub struct Setup {
 
 /// A cache state and what it holds before the step.
 #[derive(Clone, Debug)]
-pub struct State {
+pub struct KvCacheSetup {
     /// Its name in the graph.
     pub name: String,
     /// `[blocks, 32, heads, width]`.
@@ -60,26 +60,26 @@ impl From<String> for Trouble {
     }
 }
 
-impl State {
+impl KvCacheSetup {
     /// The type of one block.
     fn block(&self) -> Type {
         Type::new(self.values.dtype, self.values.shape[1..].iter().map(|&n| n as u32))
     }
 }
 
-impl Setup {
+impl GraphSetup {
     /// What the reference gives for the graph's outputs.
     ///
     /// # Errors
     /// An input that is not given.
     pub fn reference(&self) -> Result<Vec<Tensor>, String> {
         let mut tensors = self.weights.clone();
-        for id in self.graph.inputs_of(Source::Slot) {
+        for id in self.graph.inputs_of(ValueSource::StepInput) {
             let v = self.graph.value(id);
-            let given = self.slots.get(&v.name).ok_or_else(|| format!("no slot `{}` is given", v.name))?;
+            let given = self.step_inputs.get(&v.name).ok_or_else(|| format!("no slot `{}` is given", v.name))?;
             tensors.insert(v.name.clone(), Tensor::from_memory(&v.ty, &self.dims, given.bytes()));
         }
-        tensors.extend(self.states.iter().map(|s| (s.name.clone(), s.values.clone())));
+        tensors.extend(self.kv_caches.iter().map(|s| (s.name.clone(), s.values.clone())));
         yirage_ir::interp::evaluate(&self.graph, &mut tensors).map_err(|e| e.to_string())
     }
 
@@ -88,23 +88,23 @@ impl Setup {
     /// # Errors
     /// Whatever the compiler or the device says, and executors that do not give the same bytes.
     pub fn run(&self, device: &dyn Device) -> Result<Vec<Data>, Trouble> {
-        self.run_in(device, self.dims, &Options::new(self.precision))
+        self.run_in(device, self.dims, &CompileOptions::new(self.precision))
     }
 
-    /// [`Setup::run`] by one of the device's ways, or with none by its own.
+    /// [`GraphSetup::run`] by one of the device's ways, or with none by its own.
     ///
     /// # Errors
-    /// As those of [`Setup::run`].
-    pub fn run_by(&self, device: &dyn Device, variant: Option<&str>) -> Result<Vec<Data>, Trouble> {
-        let bindings = Bindings { variant: variant.map(str::to_owned), ..Bindings::default() };
-        self.run_bound(device, bindings, self.dims, &Options::new(self.precision))
+    /// As those of [`GraphSetup::run`].
+    pub fn run_with_variant(&self, device: &dyn Device, variant: Option<&str>) -> Result<Vec<Data>, Trouble> {
+        let bindings = Bindings { kernel_variant: variant.map(str::to_owned), ..Bindings::default() };
+        self.run_bound(device, bindings, self.dims, &CompileOptions::new(self.precision))
     }
 
-    /// [`Setup::run`], compiled for the sizes of `bucket` as `options` say.
+    /// [`GraphSetup::run`], compiled for the sizes of `bucket` as `options` say.
     ///
     /// # Errors
-    /// As those of [`Setup::run`].
-    pub fn run_in(&self, device: &dyn Device, bucket: Dims, options: &Options) -> Result<Vec<Data>, Trouble> {
+    /// As those of [`GraphSetup::run`].
+    pub fn run_in(&self, device: &dyn Device, bucket: Dims, options: &CompileOptions) -> Result<Vec<Data>, Trouble> {
         self.run_bound(device, Bindings::default(), bucket, options)
     }
 
@@ -113,13 +113,13 @@ impl Setup {
         device: &dyn Device,
         mut bindings: Bindings,
         bucket: Dims,
-        options: &Options,
+        options: &CompileOptions,
     ) -> Result<Vec<Data>, Trouble> {
-        for state in &self.states {
-            let handle = device.state(&state.block(), state.k_width, state.values.shape[0]);
+        for state in &self.kv_caches {
+            let handle = device.kv_cache(&state.block(), state.k_width, state.values.shape[0]);
             let handle = handle.map_err(|e| e.to_string())?;
             fill(device, state, &handle)?;
-            bindings.states.insert(state.name.clone(), handle);
+            bindings.kv_caches.insert(state.name.clone(), handle);
         }
         let executor = &mut self.load(device, &mut bindings, bucket, options)?;
         let mut first: Option<Vec<Data>> = None;
@@ -136,7 +136,7 @@ impl Setup {
 
     /// One step.
     fn step(&self, executor: &mut Executor) -> Result<Vec<Data>, String> {
-        for (name, given) in &self.slots {
+        for (name, given) in &self.step_inputs {
             executor.set_memory(name, Arc::new(given.clone()));
         }
         let outputs = executor.run(&self.dims).map_err(|e| e.to_string())?;
@@ -149,7 +149,7 @@ impl Setup {
         device: &dyn Device,
         bindings: &mut Bindings,
         bucket: Dims,
-        options: &Options,
+        options: &CompileOptions,
     ) -> Result<Executor, Trouble> {
         let target = device.target();
         let weights = plan_weights(&self.graph, &target).map_err(|e| Trouble::Refused(e.to_string()))?;
@@ -208,7 +208,7 @@ fn spread(ty: &Type, values: &[f32]) -> Vec<f32> {
 }
 
 /// Writes a whole state through `kv_append`, the only way a device lets anything in.
-fn fill(device: &dyn Device, state: &State, handle: &StateHandle) -> Result<(), Trouble> {
+fn fill(device: &dyn Device, state: &KvCacheSetup, handle: &KvCacheHandle) -> Result<(), Trouble> {
     let shape = &state.values.shape;
     let (cells, heads, width, k) = (shape[0] * BLOCK, shape[2], shape[3], state.k_width as usize);
     let part = |from: usize, to: usize| {
@@ -222,19 +222,26 @@ fn fill(device: &dyn Device, state: &State, handle: &StateHandle) -> Result<(), 
     let graph = fill_graph(state, &weights).map_err(|e| e.to_string())?;
     let ids: Vec<i32> = (0..cells as i32).collect();
     let dims = Dims { tokens: cells as u32, seqs: 1, blocks: 1, rows: 1 };
-    let setup = Setup { graph, weights, slots: HashMap::new(), states: Vec::new(), dims, precision: Precision::Exact };
+    let setup = GraphSetup {
+        graph,
+        weights,
+        step_inputs: HashMap::new(),
+        kv_caches: Vec::new(),
+        dims,
+        precision: Precision::Exact,
+    };
     let mut bindings = Bindings::default();
-    bindings.states.insert("state".into(), handle.clone());
-    let mut executor = setup.load(device, &mut bindings, dims, &Options::new(Precision::Exact))?;
+    bindings.kv_caches.insert("state".into(), handle.clone());
+    let mut executor = setup.load(device, &mut bindings, dims, &CompileOptions::new(Precision::Exact))?;
     executor.set("ids", ids);
     executor.run(&setup.dims).map_err(|e| e.to_string())?;
     Ok(())
 }
 
-fn fill_graph(state: &State, weights: &HashMap<String, Tensor>) -> Result<Graph, yirage_ir::BuildError> {
+fn fill_graph(state: &KvCacheSetup, weights: &HashMap<String, Tensor>) -> Result<Graph, yirage_ir::BuildError> {
     let mut b = GraphBuilder::new("fill");
-    let ids = b.slot("ids", Type::new(DType::I32, [Sym::Tokens]))?;
-    let mut ins = vec![b.state("state", state.block())?];
+    let ids = b.step_input("ids", Type::new(DType::I32, [Sym::Tokens]))?;
+    let mut ins = vec![b.kv_cache("state", state.block())?];
     for (name, rows) in ["k", "v"].iter().filter_map(|n| Some((n, weights.get(*n)?))) {
         let table = b.weight(name, Type::new(DType::F32, rows.shape.iter().map(|&n| n as u32)))?;
         ins.push(b.op(&format!("{name}.rows"), Embed { scale: F32(1.0) }, &[table, ids])?);

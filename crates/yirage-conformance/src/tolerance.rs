@@ -4,7 +4,7 @@ use crate::bounds;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 use yirage_ir::expr::is_float;
-use yirage_ir::op::{Case, ReduceKind, Tolerance};
+use yirage_ir::op::{OpCase, ReduceKind, Tolerance};
 use yirage_ir::{Op, Tensor};
 
 /// The widest tolerance among the cases of each named op, by its name and kind.
@@ -42,7 +42,7 @@ fn wider(a: Tolerance, b: Tolerance) -> Tolerance {
 pub(crate) fn bounds(op: &Op, ins: &[&Tensor], output: usize, wanted: &[f64]) -> Vec<f64> {
     let tolerance = of(op, ins);
     let ins_of_case = if tolerance == Tolerance::Exact { Vec::new() } else { ins.iter().copied().cloned().collect() };
-    let case = Case { name: String::new(), op: op.clone(), ins: ins_of_case, tolerance };
+    let case = OpCase { name: String::new(), op: op.clone(), ins: ins_of_case, tolerance };
     let mut bounds = bounds::of(&case, output, wanted);
     let general = matches!(op, Op::Map(_) | Op::Reduce(_) | Op::Contract(_));
     match tolerance {

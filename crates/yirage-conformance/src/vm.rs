@@ -3,23 +3,23 @@
 //!
 //! Values lie where the plan puts them, as bytes, and a task reads what lies there when it runs. So a wait that is missing,
 //! places that overlap and an op that is wrong all show as a value: the first one is told with its task, its op, the
-//! element and both values. It knows nothing of devices; [`Setup::first_difference`] compares those, op by op.
+//! element and both values. It knows nothing of devices; [`GraphSetup::first_difference`] compares those, op by op.
 //!
 //! Of a step with several stages the tasks of the last one make the outputs, each its part of the bytes. What earlier stages
 //! leave is scratch of a kernel, which a reference does not have.
 
-use crate::setup::{Setup, Trouble};
+use crate::setup::{GraphSetup, Trouble};
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use thiserror::Error;
-use yirage_compile::{Options, compile, plan_weights};
+use yirage_compile::{CompileOptions, compile, plan_weights};
 use yirage_hal::Device;
 use yirage_ir::interp::{Eval, evaluate_node};
 use yirage_ir::tensor::Data;
-use yirage_ir::{Dims, Op, Source, Tensor, ValueId};
+use yirage_ir::{Dims, Op, Tensor, ValueId, ValueSource};
 use yirage_plan::tasks::vm::{WalkError, walk};
-use yirage_plan::{ExecutorKind, Part, Plan, TaskProgram};
+use yirage_plan::{ExecutorKind, Plan, TaskPartition, TaskProgram};
 
 /// How a program is run.
 pub struct VmOptions<'a> {
@@ -101,7 +101,7 @@ pub enum VmError {
 ///
 /// # Errors
 /// [`VmError::Differs`] with the first difference; and a plan that cannot be run.
-pub fn run_program(setup: &Setup, plan: &Plan, options: &mut VmOptions<'_>) -> Result<VmReport, VmError> {
+pub fn run_program(setup: &GraphSetup, plan: &Plan, options: &mut VmOptions<'_>) -> Result<VmReport, VmError> {
     let none = || VmError::Setup(format!("the plan has no program for `{}`", options.kind));
     let program = plan.program(options.kind).ok_or_else(none)?.clone();
     run_tasks(setup, plan, &program, options)
@@ -112,12 +112,12 @@ pub fn run_program(setup: &Setup, plan: &Plan, options: &mut VmOptions<'_>) -> R
 /// # Errors
 /// As [`run_program`].
 pub fn run_tasks(
-    setup: &Setup,
+    setup: &GraphSetup,
     plan: &Plan,
     program: &TaskProgram,
     options: &mut VmOptions<'_>,
 ) -> Result<VmReport, VmError> {
-    let mut machine = Machine::new(setup, plan, program, options.eval)?;
+    let mut machine = TaskProgramVm::new(setup, plan, program, options.eval)?;
     let stop_after = options.stop_after;
     // The walk has errors of its own kind, so ours wait here.
     let mut ended: Option<Result<(), VmError>> = None;
@@ -144,10 +144,10 @@ pub fn run_tasks(
     Ok(machine.report)
 }
 
-impl Setup {
+impl GraphSetup {
     /// Where a result of this graph on `device` that is wrong comes from: the first value that a task program of its plan
     /// spoils; or else a kernel, as all programs of the plan give the values that they should.
-    pub fn blame(&self, device: &dyn Device, bucket: Dims, options: &Options) -> String {
+    pub fn blame(&self, device: &dyn Device, bucket: Dims, options: &CompileOptions) -> String {
         let target = device.target();
         let plan = plan_weights(&self.graph, &target)
             .and_then(|weights| compile(&self.graph, bucket, &target, &weights, options));
@@ -171,7 +171,7 @@ fn stopped(task: u32) -> WalkError {
     WalkError::Race { task, what: "stopped".into() }
 }
 
-struct Machine<'a> {
+struct TaskProgramVm<'a> {
     plan: &'a Plan,
     program: &'a TaskProgram,
     dims: Dims,
@@ -181,14 +181,19 @@ struct Machine<'a> {
     wanted: Vec<Option<Tensor>>,
     arena: Vec<u8>,
     /// For each step: its last stage, and that stage's tasks in the program's order.
-    makers: Vec<(u32, Vec<u32>)>,
-    left: Vec<usize>,
+    producer_tasks: Vec<(u32, Vec<u32>)>,
+    remaining_tasks: Vec<usize>,
     report: VmReport,
 }
 
-impl<'a> Machine<'a> {
-    fn new(setup: &Setup, plan: &'a Plan, program: &'a TaskProgram, eval: Eval) -> Result<Machine<'a>, VmError> {
-        let of_plan = Setup { graph: plan.graph.clone(), ..setup.clone() };
+impl<'a> TaskProgramVm<'a> {
+    fn new(
+        setup: &GraphSetup,
+        plan: &'a Plan,
+        program: &'a TaskProgram,
+        eval: Eval,
+    ) -> Result<TaskProgramVm<'a>, VmError> {
+        let of_plan = GraphSetup { graph: plan.graph.clone(), ..setup.clone() };
         let trouble = |trouble: Trouble| VmError::Setup(trouble.into());
         let inputs = of_plan.inputs().map_err(trouble)?;
         let wanted = every_value(plan, &inputs)?;
@@ -202,7 +207,7 @@ impl<'a> Machine<'a> {
         let mut left = vec![0; plan.steps.len()];
         program.tasks.iter().for_each(|t| left[t.step as usize] += 1);
         let bytes = usize::try_from(plan.arena).map_err(|_| VmError::Setup("its arena is too large".into()))?;
-        Ok(Machine {
+        Ok(TaskProgramVm {
             plan,
             program,
             dims: setup.dims,
@@ -211,8 +216,8 @@ impl<'a> Machine<'a> {
             wanted,
             // No number: what nobody has written is no value by chance.
             arena: vec![0xff; bytes],
-            makers,
-            left,
+            producer_tasks: makers,
+            remaining_tasks: left,
             report: VmReport { tasks: Vec::new(), steps: Vec::new(), outputs: Vec::new() },
         })
     }
@@ -221,19 +226,22 @@ impl<'a> Machine<'a> {
     fn run(&mut self, task: u32) -> Result<Option<usize>, VmError> {
         let t = &self.program.tasks[task as usize];
         let step = t.step as usize;
-        let (last, makers) = &self.makers[step];
+        let (last, makers) = &self.producer_tasks[step];
         if t.stage == *last {
-            let drains = makers.iter().filter(|&&m| self.program.tasks[m as usize].part == Part::Drain).count();
-            let (index, of) = match t.part {
-                Part::Share { index, of } => (index as usize, of as usize),
+            let drains = makers
+                .iter()
+                .filter(|&&m| self.program.tasks[m as usize].partition == TaskPartition::WorkQueue)
+                .count();
+            let (index, of) = match t.partition {
+                TaskPartition::Static { index, of } => (index as usize, of as usize),
                 // Which worker drains how much is nobody's promise: here each has an equal part.
-                Part::Drain => (makers.iter().position(|&m| m == task).unwrap_or(0), drains),
+                TaskPartition::WorkQueue => (makers.iter().position(|&m| m == task).unwrap_or(0), drains),
             };
             self.make(task, step, index, of.max(1))?;
         }
         self.report.tasks.push(task);
-        self.left[step] -= 1;
-        if self.left[step] > 0 {
+        self.remaining_tasks[step] -= 1;
+        if self.remaining_tasks[step] > 0 {
             return Ok(None);
         }
         self.compare(task, step)?;
@@ -252,7 +260,7 @@ impl<'a> Machine<'a> {
         let made = catch_unwind(AssertUnwindSafe(|| evaluate_node(self.eval, node, &ins)));
         let made = made.map_err(|_| fails())?.map_err(|_| fails())?;
         for (&id, tensor) in node.outs.iter().zip(&made) {
-            match plan.graph.state_of(id) {
+            match plan.graph.kv_cache_of(id) {
                 Some(state) => {
                     let mut now = self.read(state)?;
                     let (Data::F32(to), Data::F32(from)) = (&mut now.data, &tensor.data) else { return Err(fails()) };
@@ -261,7 +269,7 @@ impl<'a> Machine<'a> {
                     self.inputs.insert(state, now);
                 }
                 None => {
-                    let (bytes, from) = (tensor.memory(), self.place(id)?);
+                    let (bytes, from) = (tensor.memory(), self.arena_offset(id)?);
                     let part = bytes.len() * index / of..bytes.len() * (index + 1) / of;
                     let outside = || VmError::Setup(format!("value {} lies outside of the arena", id.0));
                     let to = self.arena.get_mut(from + part.start..from + part.end).ok_or_else(outside)?;
@@ -272,28 +280,28 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn place(&self, id: ValueId) -> Result<usize, VmError> {
+    fn arena_offset(&self, id: ValueId) -> Result<usize, VmError> {
         let none = || VmError::Setup(format!("value {} has no place", id.0));
-        usize::try_from(self.plan.place(id).ok_or_else(none)?.offset).map_err(|_| none())
+        usize::try_from(self.plan.placement(id).ok_or_else(none)?.offset).map_err(|_| none())
     }
 
     /// A value as it is now.
     fn read(&self, id: ValueId) -> Result<Tensor, VmError> {
         let graph = &self.plan.graph;
         let missing = || VmError::Setup(format!("`{}` is not given", graph.value(id).name));
-        if let Some(state) = graph.state_of(id) {
+        if let Some(state) = graph.kv_cache_of(id) {
             return self.inputs.get(&state).cloned().ok_or_else(missing);
         }
-        if !matches!(graph.value(id).source, Source::Node { .. }) {
+        if !matches!(graph.value(id).source, ValueSource::Node { .. }) {
             return self.inputs.get(&id).cloned().ok_or_else(missing);
         }
-        let (ty, from) = (graph.ty(id), self.place(id)?);
+        let (ty, from) = (graph.ty(id), self.arena_offset(id)?);
         let outside = || VmError::Setup(format!("value {} lies outside of the arena", id.0));
         let bytes = self.arena.get(from..from + ty.bytes(&self.dims)).ok_or_else(outside)?;
-        Ok(match ty.layout {
+        Ok(match ty.activation_format {
             Some(layout) => {
                 let shape: Vec<usize> = ty.shape.iter().map(|d| d.get(&self.dims)).collect();
-                Tensor::laid(layout, shape, bytes.to_vec())
+                Tensor::quantized(layout, shape, bytes.to_vec())
             }
             None => Tensor::from_memory(ty, &self.dims, bytes),
         })
@@ -313,7 +321,7 @@ impl<'a> Machine<'a> {
                 let differs = Difference { task, step, op, value, element, got, wanted };
                 return Err(VmError::Differs(Box::new(differs)));
             }
-            if plan.graph.state_of(id).is_none() {
+            if plan.graph.kv_cache_of(id).is_none() {
                 outputs.push((name.clone(), got));
             }
         }
@@ -349,7 +357,7 @@ fn first_element(got: &Tensor, wanted: &Tensor) -> Option<(usize, String, String
     if a == b {
         return None;
     }
-    if got.layout().is_some() {
+    if got.activation_format().is_some() {
         let at = a.iter().zip(&b).position(|(a, b)| a != b).unwrap_or(a.len().min(b.len()));
         let byte = |bytes: &[u8]| bytes.get(at).map_or("nothing".into(), |b| format!("byte {b}"));
         return Some((at, byte(&a), byte(&b)));

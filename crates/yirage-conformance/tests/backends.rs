@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
-use yirage_conformance::{Exclusion, Outcome, Suite};
+use yirage_conformance::{CaseOutcome, Exclusion, Suite};
 use yirage_cpu::isa::Isa;
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, OpenOptions};
@@ -20,12 +20,14 @@ fn check(backend: &dyn Backend, options: &OpenOptions, exclusions: &[Exclusion],
     let reports = SUITE.run(&*device, exclusions);
     let failed: Vec<String> = reports
         .iter()
-        .filter_map(|r| if let Outcome::Failed(why) = &r.outcome { Some(format!("{}: {why}", r.name)) } else { None })
+        .filter_map(
+            |r| if let CaseOutcome::Failed(why) = &r.outcome { Some(format!("{}: {why}", r.name)) } else { None },
+        )
         .collect();
-    let passed = reports.iter().filter(|r| r.outcome == Outcome::Passed).count();
+    let passed = reports.iter().filter(|r| r.outcome == CaseOutcome::Passed).count();
     println!("{} {options:?}: {passed} of {} cases", backend.name(), reports.len());
     let mut found: BTreeMap<&str, usize> = BTreeMap::new();
-    for r in reports.iter().filter(|r| matches!(r.outcome, Outcome::Refused(_))) {
+    for r in reports.iter().filter(|r| matches!(r.outcome, CaseOutcome::Refused(_))) {
         *found.entry(r.name.split(':').next().unwrap()).or_default() += 1;
     }
     found.iter().for_each(|(op, count)| println!("  {count} of {op} are refused"));
@@ -79,10 +81,10 @@ fn cpu_products_by_every_variant() {
     for threads in [1, 3] {
         let options = OpenOptions { threads: Some(threads), ..OpenOptions::default() };
         let (device, _) = yirage_cpu::Cpu.open(0, &options).unwrap();
-        let variants = device.variants().unwrap();
+        let variants = device.kernel_variants().unwrap();
         for answer in variants.questions().iter().flat_map(|q| &q.answers) {
-            for report in suite.run_by(&*device, answer) {
-                let passed = !matches!(report.outcome, Outcome::Failed(_));
+            for report in suite.run_with_variant(&*device, answer) {
+                let passed = !matches!(report.outcome, CaseOutcome::Failed(_));
                 assert!(passed, "{answer}: {}: {:?}", report.name, report.outcome);
             }
         }

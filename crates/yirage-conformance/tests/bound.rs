@@ -3,11 +3,12 @@
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
-use yirage_compile::{Options, compile, plan_weights};
+use yirage_compile::{CompileOptions, compile, plan_weights};
 use yirage_cpu::Cpu;
 use yirage_hal::reference::Reference;
 use yirage_hal::{
-    Backend, Bindings, Device, Executor, Fence, HalError, OpenOptions, Program, Record, SlotValue, Step, WeightHandle,
+    Backend, Bindings, Device, Executor, Fence, HalError, OpenOptions, Program, Record, StepInputValue, StepRequest,
+    WeightHandle,
 };
 use yirage_ir::{DType, Dims, Format, Graph, Type, text};
 use yirage_plan::{ExecutorKind, VerifiedPlan, WeightEntry};
@@ -23,7 +24,7 @@ fn plan(device: &dyn Device, body: &str) -> VerifiedPlan {
     let graph: Graph = text::parse(&format!("graph g {{ {body} }}")).unwrap();
     let target = device.target();
     let weights = plan_weights(&graph, &target).unwrap();
-    compile(&graph, BUCKET, &target, &weights, &Options::default()).unwrap()
+    compile(&graph, BUCKET, &target, &weights, &CompileOptions::default()).unwrap()
 }
 
 fn rows(device: &dyn Device, n: u32, width: u32) -> WeightHandle {
@@ -68,8 +69,8 @@ fn a_cache_that_is_split_otherwise_is_refused() {
     let plan = plan(&*device, body);
     let block = Type::new(DType::Stored(Format::F32), [32u32, 1, 32]);
     let bound = |k_width: u32| {
-        let states = [("s".to_string(), device.state(&block, k_width, 2).unwrap())].into();
-        load(&*device, &plan, &Bindings { states, ..Bindings::default() }).map(|_| ())
+        let states = [("s".to_string(), device.kv_cache(&block, k_width, 2).unwrap())].into();
+        load(&*device, &plan, &Bindings { kv_caches: states, ..Bindings::default() }).map(|_| ())
     };
     assert_eq!(bound(8), Ok(()));
     // Its blocks have as many bytes, but a key would be read past the end of its row.
@@ -80,7 +81,7 @@ fn a_cache_that_is_split_otherwise_is_refused() {
 #[test]
 fn choices_that_a_device_does_not_have_are_refused() {
     let refused = |device: &dyn Device, variant: &str| {
-        let bindings = Bindings { variant: Some(variant.into()), ..Bindings::default() };
+        let bindings = Bindings { kernel_variant: Some(variant.into()), ..Bindings::default() };
         let plan = plan(device, "slot %x: f32[Tokens, 8] %y = softmax(%x): f32[Tokens, 8] output %y");
         Executor::new(device, &plan, &bindings).err().map(|e| e.to_string())
     };
@@ -97,8 +98,13 @@ fn slots_of_another_length_are_no_step() {
     let plan = plan(&*device, "slot %x: f32[Tokens, 8] %y = softmax(%x): f32[Tokens, 8] output %y");
     let mut program = load(&*device, &plan, &Bindings::default()).unwrap();
     let mut run = |tokens: u32, given: &[&[i32]]| {
-        let slots = given.iter().map(|words| SlotValue::Host(Arc::new(Record::of(words)))).collect();
-        let step = Step { kind: ExecutorKind::Steps, dims: Dims { tokens, ..BUCKET }, slots, reads: Vec::new() };
+        let slots = given.iter().map(|words| StepInputValue::Host(Arc::new(Record::of(words)))).collect();
+        let step = StepRequest {
+            kind: ExecutorKind::Steps,
+            dims: Dims { tokens, ..BUCKET },
+            inputs: slots,
+            reads: Vec::new(),
+        };
         program.submit(step).and_then(Fence::wait).map(|_| ())
     };
     assert_eq!(run(2, &[&[0; 16]]), Ok(()));

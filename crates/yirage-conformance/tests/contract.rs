@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use yirage_compile::{Options, compile, plan_weights};
+use yirage_compile::{CompileOptions, compile, plan_weights};
 use yirage_cpu::Cpu;
 use yirage_hal::reference::Reference;
 use yirage_hal::{
-    Backend, Bindings, Device, Executor, HalError, HostMemory, OpenOptions, Record, StateHandle, WeightHandle,
+    Backend, Bindings, Device, Executor, HalError, HostMemory, KvCacheHandle, OpenOptions, Record, WeightHandle,
 };
 use yirage_ir::{Dims, Format, Type, text};
 use yirage_plan::{ExecutorKind, WeightEntry};
@@ -30,7 +30,7 @@ fn load(device: &dyn Device, body: &str) -> Executor {
     let graph = text::parse(&format!("graph g {{ {body} }}")).unwrap();
     let target = device.target();
     let weights = plan_weights(&graph, &target).unwrap();
-    let plan = compile(&graph, Dims { tokens: 4, ..DIMS }, &target, &weights, &Options::default()).unwrap();
+    let plan = compile(&graph, Dims { tokens: 4, ..DIMS }, &target, &weights, &CompileOptions::default()).unwrap();
     Executor::new(device, &plan, &Bindings::default()).unwrap()
 }
 
@@ -99,13 +99,13 @@ fn outputs_stay_on_the_device_for_the_next_step() {
         let (mut first, mut second) = (load(&*device, DOUBLE), load(&*device, DOUBLE));
         first.set_floats("x", [1.0, 2.0, 3.0, 4.0]);
         let flights = [first.submit(&DIMS, &[], &[]).unwrap(), {
-            let given = first.resident(0).unwrap();
+            let given = first.resident_output(0).unwrap();
             second.submit(&DIMS, &[("x", given)], &[0]).unwrap()
         }];
         let [_, last] = flights.map(|flight| flight.wait().unwrap());
         assert_eq!(last.floats(0).unwrap(), [4.0, 8.0, 12.0, 16.0]);
         // A program may read what it has made itself.
-        let own = first.resident(0).unwrap();
+        let own = first.resident_output(0).unwrap();
         let again = first.run_on(&DIMS, &[("x", own)]).unwrap();
         assert_eq!(again.floats(0).unwrap(), [4.0, 8.0, 12.0, 16.0], "{}", device.info().backend);
     }
@@ -118,13 +118,13 @@ fn outputs_that_are_gone_or_elsewhere_are_refused() {
         let (mut first, mut second) = (load(&**device, DOUBLE), load(&**device, DOUBLE));
         first.set_floats("x", [0.0; 4]);
         first.run(&DIMS).unwrap();
-        let old = first.resident(0).unwrap();
+        let old = first.resident_output(0).unwrap();
         first.set_floats("x", [1.0; 4]);
         first.run(&DIMS).unwrap();
         let error = second.submit(&DIMS, &[("x", old)], &[0]).unwrap_err();
         assert!(matches!(&error, HalError::Step(why) if why.contains("written over")), "{error}");
         let other = open(&Cpu);
-        let error = load(&*other, DOUBLE).submit(&DIMS, &[("x", first.resident(0).unwrap())], &[0]).unwrap_err();
+        let error = load(&*other, DOUBLE).submit(&DIMS, &[("x", first.resident_output(0).unwrap())], &[0]).unwrap_err();
         assert!(matches!(&error, HalError::Step(why) if why.contains("another device")), "{error}");
     }
 }
@@ -138,8 +138,8 @@ fn accounts_move_with_what_is_held() {
         assert!(device.memory().arena.used > 0, "{name}");
         drop(executor);
         let block = Type::new(Format::F32.into(), [32u32, 1, 8]);
-        let state: StateHandle = device.state(&block, 4, 3).unwrap();
-        assert_eq!(device.memory().cache.used, 3 * device.state_block_bytes(&block, 4).unwrap(), "{name}");
+        let state: KvCacheHandle = device.kv_cache(&block, 4, 3).unwrap();
+        assert_eq!(device.memory().cache.used, 3 * device.kv_block_bytes(&block, 4).unwrap(), "{name}");
         let ty = Type::new(Format::F32.into(), [4u32, 8]);
         let entry = WeightEntry {
             name: "w".into(),
@@ -161,7 +161,7 @@ fn accounts_move_with_what_is_held() {
 
 #[test]
 fn what_a_device_cannot_do_is_typed() {
-    let unrecorded = Sim::with(Settings { records: false, ..Settings::default() });
+    let unrecorded = Sim::with(Settings { captures_graphs: false, ..Settings::default() });
     for device in [open(&Cpu), open(&Reference::new()), open(&unrecorded)] {
         let error = load(&*device, DOUBLE).force(ExecutorKind::Replay).unwrap_err();
         assert!(matches!(error, HalError::Unsupported { .. }), "{error}");
@@ -195,7 +195,7 @@ fn buckets_that_share_an_arena_take_no_more_than_the_largest() {
         let target = device.target();
         let plan = |tokens| {
             let weights = plan_weights(&graph, &target).unwrap();
-            compile(&graph, Dims { tokens, ..DIMS }, &target, &weights, &Options::default()).unwrap()
+            compile(&graph, Dims { tokens, ..DIMS }, &target, &weights, &CompileOptions::default()).unwrap()
         };
         let bindings = Bindings::default();
         let mut large = Executor::new(&**device, &plan(4096), &bindings).unwrap();
@@ -207,7 +207,7 @@ fn buckets_that_share_an_arena_take_no_more_than_the_largest() {
             assert_eq!(executor.run(&DIMS).unwrap().floats(0).unwrap(), [2.0, 4.0, 6.0, 8.0]);
         }
         // A step of one ends what the other has left.
-        let left = large.resident(0).unwrap();
+        let left = large.resident_output(0).unwrap();
         let error = load(&**device, DOUBLE).submit(&DIMS, &[("x", left)], &[0]).unwrap_err();
         assert!(error.to_string().contains("written over"), "{error}");
     }
@@ -237,7 +237,11 @@ fn a_step_that_is_played_again_reads_its_slots_anew() {
     assert_eq!(played[3], [8.0; 2]);
     assert_eq!(played[6], [12.0; 8]);
     drop((executor, device));
-    assert!(sim.held().iter().all(|held| held.bytes == 0 && held.allocations == held.frees), "{:?}", sim.held());
+    assert!(
+        sim.memory_stats().iter().all(|held| held.bytes == 0 && held.allocations == held.frees),
+        "{:?}",
+        sim.memory_stats()
+    );
 }
 
 #[test]
@@ -248,7 +252,7 @@ fn an_output_of_one_device_is_the_slot_of_another() {
     for value in [1.0, -3.5] {
         first.set_floats("x", [value; 4]);
         let begun = first.submit(&DIMS, &[], &[]).unwrap();
-        let there = second.submit(&DIMS, &[("x", first.resident(0).unwrap())], &[0]).unwrap();
+        let there = second.submit(&DIMS, &[("x", first.resident_output(0).unwrap())], &[0]).unwrap();
         // The next step here writes where the other device reads, and comes after it.
         first.set_floats("x", [100.0; 4]);
         let next = first.submit(&DIMS, &[], &[]).unwrap();
@@ -266,7 +270,7 @@ fn what_a_lost_device_should_have_given_is_an_error_of_the_one_that_waits() {
     let (mut from, mut to) = (load(&*lost, DOUBLE), load(&*sound, DOUBLE));
     from.set_floats("x", [1.0; 4]);
     let begun = from.submit(&DIMS, &[], &[]).unwrap();
-    let given = to.submit(&DIMS, &[("x", from.resident(0).unwrap())], &[0]);
+    let given = to.submit(&DIMS, &[("x", from.resident_output(0).unwrap())], &[0]);
     let error = given.and_then(|flight| flight.wait()).unwrap_err();
     assert!(matches!(error, HalError::Device(_) | HalError::Lost(_)), "{error}");
     assert!(matches!(begun.wait().unwrap_err(), HalError::Lost(_)));

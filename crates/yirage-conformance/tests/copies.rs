@@ -1,7 +1,7 @@
 //! Operands that a kernel takes only computed are copied, in a step that the plan shows.
 #![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 
-use yirage_compile::{Options, compile, plan_weights};
+use yirage_compile::{CompileOptions, compile, plan_weights};
 use yirage_cpu::Cpu;
 use yirage_hal::{Backend, OpenOptions};
 use yirage_ir::{Dims, text};
@@ -14,7 +14,7 @@ fn a_copy_stands_in_the_plan() {
         let graph = text::parse(&format!("graph g {{ {body} }}")).unwrap();
         let weights = plan_weights(&graph, &target).unwrap();
         let bucket = Dims { tokens: 4, seqs: 1, blocks: 1, rows: 1 };
-        yirage_plan::text::print(&compile(&graph, bucket, &target, &weights, &Options::default()).unwrap())
+        yirage_plan::text::print(&compile(&graph, bucket, &target, &weights, &CompileOptions::default()).unwrap())
     };
     // A weight of 16 bits is held as f32, which is not how its elements are joined with others.
     let plan = compiled(

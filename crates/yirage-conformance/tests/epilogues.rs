@@ -2,13 +2,13 @@
 #![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 
 use std::collections::HashMap;
-use yirage_compile::{Options, compile, plan_weights};
-use yirage_conformance::Setup;
+use yirage_compile::{CompileOptions, compile, plan_weights};
+use yirage_conformance::GraphSetup;
 use yirage_cpu::{Cpu, isa::Isa};
 use yirage_hal::{Backend, OpenOptions, Record};
 use yirage_ir::rng::Rng;
 use yirage_ir::tensor::Data;
-use yirage_ir::{DType, Dims, Source, Tensor, Type, text};
+use yirage_ir::{DType, Dims, Tensor, Type, ValueSource, text};
 use yirage_plan::Precision;
 use yirage_testkit::skipped;
 
@@ -88,7 +88,7 @@ const BODIES: [(&str, usize); 10] = [
     ),
 ];
 
-fn setup(body: &str, format: &str, precision: Precision, tokens: u32) -> Setup {
+fn setup(body: &str, format: &str, precision: Precision, tokens: u32) -> GraphSetup {
     let shapes = [("w", "96, 64"), ("g", "96, 32"), ("i", "96, 32"), ("a", "600, 64"), ("e", "600, 64")];
     let weights: String = shapes.map(|(name, shape)| format!("weight %{name}: {format}[{shape}] ")).concat();
     let used: String = weights.split_inclusive("] ").filter(|w| body.contains(&format!("{})", &w[7..9]))).collect();
@@ -99,13 +99,13 @@ fn setup(body: &str, format: &str, precision: Precision, tokens: u32) -> Setup {
     for &id in &graph.inputs {
         let v = graph.value(id);
         let values: Vec<f32> = (0..v.ty.elems(&dims)).map(|_| rng.signed_f32()).collect();
-        if v.source == Source::Weight {
+        if v.source == ValueSource::Weight {
             weights.insert(v.name.clone(), weight(&v.ty, &values));
         } else {
             slots.insert(v.name.clone(), Record::of(&values));
         }
     }
-    Setup { graph, weights, slots, states: Vec::new(), dims, precision }
+    GraphSetup { graph, weights, step_inputs: slots, kv_caches: Vec::new(), dims, precision }
 }
 
 fn weight(ty: &Type, values: &[f32]) -> Tensor {
@@ -144,7 +144,7 @@ fn epilogues_have_the_bytes_of_op_by_op() {
                     let setup = setup(body, format, precision, tokens);
                     let (target, bucket) = (device.target(), Dims { tokens: tokens + 3, ..setup.dims });
                     let weights = plan_weights(&setup.graph, &target).unwrap();
-                    let options = Options::new(precision);
+                    let options = CompileOptions::new(precision);
                     let plan = compile(&setup.graph, bucket, &target, &weights, &options).unwrap();
                     let plan = yirage_plan::text::print(&plan);
                     assert_eq!(plan.matches("region products").count(), regions, "{plan}");

@@ -8,7 +8,7 @@ mod onnx_support;
 use onnx_support::{Case, Wanted, import, kernel_graph, read};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use yirage_conformance::{Setup, Trouble, limits};
+use yirage_conformance::{GraphSetup, Trouble, limits};
 use yirage_cpu::isa::Isa;
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions};
@@ -60,7 +60,7 @@ fn check(device: &dyn Device, case: &Case) -> Outcome {
     }
 }
 
-fn check_graph(device: &dyn Device, setup: &Setup, wanted: &[Wanted]) -> Outcome {
+fn check_graph(device: &dyn Device, setup: &GraphSetup, wanted: &[Wanted]) -> Outcome {
     let got = match setup.run(device) {
         Ok(got) => got,
         Err(Trouble::Refused(why)) => return Outcome::Refused(why),

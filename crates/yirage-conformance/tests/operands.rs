@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may stop at anything, and says what it ran
 
 use std::collections::BTreeSet;
-use yirage_conformance::{Trouble, variants};
+use yirage_conformance::{Trouble, operand_source_cases};
 use yirage_cpu::isa::Isa;
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, OpenOptions};
@@ -17,7 +17,7 @@ fn refused(backend: &dyn Backend, options: &OpenOptions) -> BTreeSet<String> {
     let (device, _) = backend.open(0, options).unwrap();
     let (mut refused, mut failed, mut ran) = (BTreeSet::new(), Vec::new(), 0);
     let mut runs = BTreeSet::new();
-    for variant in variants(MOST) {
+    for variant in operand_source_cases(MOST) {
         let of = format!("{} {} {:?}", variant.op, variant.input, variant.origin);
         match variant.check(&*device) {
             Ok(()) => {

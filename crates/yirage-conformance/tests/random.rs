@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may stop at anything, and says what it ran
 
 use std::sync::Arc;
-use yirage_conformance::random::{Drawn, Verdict};
+use yirage_conformance::random::{RandomGraph, RandomGraphVerdict};
 use yirage_cpu::isa::Isa;
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions};
@@ -20,11 +20,11 @@ fn graphs() -> u64 {
 
 fn check(name: &str, device: &dyn Device) {
     for seed in 0..graphs() {
-        let drawn = Drawn::of_seed(seed);
+        let drawn = RandomGraph::of_seed(seed);
         match drawn.check(device) {
-            Verdict::Holds => {}
-            Verdict::Refused(why) => panic!("{name}, seed {seed}: refused: {why}\n{drawn}"),
-            Verdict::Wrong(failure) => {
+            RandomGraphVerdict::Holds => {}
+            RandomGraphVerdict::Refused(why) => panic!("{name}, seed {seed}: refused: {why}\n{drawn}"),
+            RandomGraphVerdict::Wrong(failure) => {
                 let smallest = drawn.smallest(device);
                 let again = smallest.check(device);
                 panic!(
@@ -53,12 +53,12 @@ fn faulty(op: &Op, ins: &[&Tensor]) -> Vec<Tensor> {
 #[test]
 fn a_planted_fault_is_found_and_made_small() {
     let device = open(&Reference::with(faulty), &OpenOptions::default());
-    let wrong = |seed: &u64| matches!(Drawn::of_seed(*seed).check(&*device), Verdict::Wrong(_));
+    let wrong = |seed: &u64| matches!(RandomGraph::of_seed(*seed).check(&*device), RandomGraphVerdict::Wrong(_));
     let found: Vec<u64> = (0..300).filter(wrong).take(3).collect();
     assert_eq!(found.len(), 3, "found by {found:?}");
     for seed in found {
-        let smallest = Drawn::of_seed(seed).smallest(&*device);
-        assert!(matches!(smallest.check(&*device), Verdict::Wrong(_)), "seed {seed}");
+        let smallest = RandomGraph::of_seed(seed).smallest(&*device);
+        assert!(matches!(smallest.check(&*device), RandomGraphVerdict::Wrong(_)), "seed {seed}");
         let nodes = &smallest.setup.graph.nodes;
         assert!(nodes.len() <= 3 && nodes.iter().any(|n| n.name() == "contract"), "seed {seed}: {smallest}");
     }

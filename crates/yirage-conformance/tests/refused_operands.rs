@@ -4,13 +4,13 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use yirage_compile::{CompileError, Options, compile, plan_weights};
-use yirage_conformance::Setup;
+use yirage_compile::{CompileError, CompileOptions, compile, plan_weights};
+use yirage_conformance::GraphSetup;
 use yirage_cpu::Cpu;
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Bindings, Device, HalError, OpenOptions, Record};
 use yirage_ir::tensor::Data;
-use yirage_ir::{DType, Dims, Graph, Source, Tensor, text};
+use yirage_ir::{DType, Dims, Graph, Tensor, ValueSource, text};
 use yirage_plan::{Plan, Precision, Refusal, VerifiedPlan};
 
 const BUCKET: Dims = Dims { tokens: 8, seqs: 2, blocks: 2, rows: 8 };
@@ -22,7 +22,7 @@ fn cpu() -> Arc<dyn Device> {
 fn compiled(device: &dyn Device, graph: &Graph) -> Result<VerifiedPlan, CompileError> {
     let target = device.target();
     let weights = plan_weights(graph, &target)?;
-    compile(graph, BUCKET, &target, &weights, &Options::default())
+    compile(graph, BUCKET, &target, &weights, &CompileOptions::default())
 }
 
 fn graph(body: &str) -> Graph {
@@ -109,7 +109,7 @@ fn operands_that_no_kernel_reads_are_refused_in_compilation() {
 fn operands_that_once_were_misread_are_read() {
     let device = cpu();
     for body in TAKEN {
-        let setup = given(graph(body));
+        let setup = with_inputs(graph(body));
         let got = setup.run(&*device).unwrap_or_else(|e| panic!("{body}: {e:?}"));
         for (got, want) in got.iter().zip(setup.reference().unwrap()) {
             let (Data::F32(got), Data::F32(want)) = (got, &want.data) else {
@@ -123,21 +123,21 @@ fn operands_that_once_were_misread_are_read() {
 }
 
 /// A graph with numbers for its weights and slots.
-fn given(graph: Graph) -> Setup {
+fn with_inputs(graph: Graph) -> GraphSetup {
     let dims = Dims { tokens: 3, seqs: 1, blocks: 1, rows: 1 };
     let number = |i: usize| ((i * 37 + 11) % 64) as f32 / 16.0 - 2.0;
     let (mut weights, mut slots) = (HashMap::new(), HashMap::new());
     for v in graph.inputs.iter().map(|&id| graph.value(id)) {
         let shape: Vec<usize> = v.ty.shape.iter().map(|d| d.get(&dims)).collect();
         let n = v.ty.elems(&dims);
-        if v.source == Source::Weight {
+        if v.source == ValueSource::Weight {
             weights.insert(v.name.clone(), Tensor::f32(shape, (0..n).map(number).collect()));
         } else {
             let word = |i: usize| if v.ty.dtype == DType::I32 { i as i32 % 4 } else { number(i).to_bits() as i32 };
             slots.insert(v.name.clone(), Record::of(&(0..n).map(word).collect::<Vec<_>>()));
         }
     }
-    Setup { graph, weights, slots, states: Vec::new(), dims, precision: Precision::Exact }
+    GraphSetup { graph, weights, step_inputs: slots, kv_caches: Vec::new(), dims, precision: Precision::Exact }
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn sizes_that_no_memory_has_are_errors() {
     let compile = |body: &str, bucket: Dims| {
         let graph = graph(body);
         let weights = plan_weights(&graph, &target).unwrap();
-        compile(&graph, bucket, &target, &weights, &Options::default()).map(|_| ()).map_err(|e| e.to_string())
+        compile(&graph, bucket, &target, &weights, &CompileOptions::default()).map(|_| ()).map_err(|e| e.to_string())
     };
     let most = Dims { tokens: i32::MAX as u32, seqs: i32::MAX as u32, blocks: i32::MAX as u32, rows: i32::MAX as u32 };
     let soft = "slot %x: f32[Tokens, 65536] %y = softmax(%x): f32[Tokens, 65536] output %y";

@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may stop at anything, and says what it ran
 
 use std::sync::Arc;
-use yirage_compile::{Options, compile, plan_weights};
-use yirage_conformance::random::{DrawnTiles, given, plain_attention};
-use yirage_conformance::{Setup, Trouble};
+use yirage_compile::{CompileOptions, compile, plan_weights};
+use yirage_conformance::random::{RandomTiledGraph, plain_attention, with_random_inputs};
+use yirage_conformance::{GraphSetup, Trouble};
 use yirage_cpu::Cpu;
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions};
@@ -35,11 +35,11 @@ fn apart(got: &[f64], want: &[f64]) -> f64 {
 }
 
 /// Roundings of f32 differ in order; those to 16 bits may fall to the other side.
-fn tolerance(drawn: &DrawnTiles) -> f64 {
+fn tolerance(drawn: &RandomTiledGraph) -> f64 {
     if drawn.narrow { 0.05 } else { 2e-5 }
 }
 
-fn told(drawn: &DrawnTiles) -> String {
+fn graph_text(drawn: &RandomTiledGraph) -> String {
     text::print(&drawn.tiled.graph)
 }
 
@@ -47,12 +47,13 @@ fn told(drawn: &DrawnTiles) -> String {
 fn regions_are_sound_and_round_trip() {
     let (mut own, mut kept) = (0, 0);
     for seed in 0..regions() {
-        let drawn = DrawnTiles::of_seed(seed).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let drawn = RandomTiledGraph::of_seed(seed).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         for graph in [&drawn.tiled.graph, &drawn.plain.graph] {
-            verify(graph).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{}", told(&drawn)));
+            verify(graph).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{}", graph_text(&drawn)));
         }
-        let again: Graph = text::parse(&told(&drawn)).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{}", told(&drawn)));
-        assert_eq!(text::print(&again), told(&drawn), "seed {seed}");
+        let again: Graph =
+            text::parse(&graph_text(&drawn)).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{}", graph_text(&drawn)));
+        assert_eq!(text::print(&again), graph_text(&drawn), "seed {seed}");
         *(if drawn.keeps_order { &mut kept } else { &mut own }) += 1;
     }
     println!("{kept} regions keep the order of additions, {own} have one of their own");
@@ -62,13 +63,13 @@ fn regions_are_sound_and_round_trip() {
 #[test]
 fn the_reference_means_what_is_without_tiles() {
     for seed in 0..regions() {
-        let drawn = DrawnTiles::of_seed(seed).unwrap();
+        let drawn = RandomTiledGraph::of_seed(seed).unwrap();
         let (tiled, plain) = (drawn.tiled.reference().unwrap(), drawn.plain.reference().unwrap());
         for (t, p) in tiled.iter().zip(&plain) {
             let all = |t: &Tensor| t.scalars().into_iter().map(|x| x.as_f64()).collect::<Vec<_>>();
             let far = apart(&all(t), &all(p));
             let bound = if drawn.keeps_order { 0.0 } else { tolerance(&drawn) };
-            assert!(far <= bound, "seed {seed}: {far:e} apart, {bound:e} allowed\n{}", told(&drawn));
+            assert!(far <= bound, "seed {seed}: {far:e} apart, {bound:e} allowed\n{}", graph_text(&drawn));
         }
     }
 }
@@ -77,10 +78,10 @@ fn open(backend: &dyn Backend, threads: usize) -> Arc<dyn Device> {
     backend.open(0, &OpenOptions { threads: Some(threads), ..OpenOptions::default() }).unwrap().0
 }
 
-/// What a device gives, by all its executors, which [`Setup::run_in`] compares; none where a block has no room in its
+/// What a device gives, by all its executors, which [`GraphSetup::run_in`] compares; none where a block has no room in its
 /// caches.
-fn run(setup: &Setup, device: &dyn Device, fuse: bool, what: &str) -> Option<Vec<Data>> {
-    let options = Options::new(setup.precision);
+fn run(setup: &GraphSetup, device: &dyn Device, fuse: bool, what: &str) -> Option<Vec<Data>> {
+    let options = CompileOptions::new(setup.precision);
     let options = if fuse { options } else { options.unfused() };
     match setup.run_in(device, setup.dims, &options) {
         Ok(made) => Some(made),
@@ -101,10 +102,10 @@ fn bits(data: &Data) -> Vec<u32> {
 fn the_reference_device_runs_them() {
     let device = open(&Reference::new(), 1);
     for seed in 0..regions() / 10 {
-        let drawn = DrawnTiles::of_seed(seed).unwrap();
+        let drawn = RandomTiledGraph::of_seed(seed).unwrap();
         let made = run(&drawn.tiled, &*device, seed % 2 == 0, &format!("seed {seed}")).unwrap();
         for (made, wanted) in made.iter().zip(drawn.tiled.reference().unwrap()) {
-            assert_eq!(bits(made), bits(&wanted.data), "seed {seed}\n{}", told(&drawn));
+            assert_eq!(bits(made), bits(&wanted.data), "seed {seed}\n{}", graph_text(&drawn));
         }
     }
 }
@@ -115,12 +116,12 @@ fn the_cpu_gives_the_bytes_of_what_is_without_tiles() {
     let devices: Vec<Arc<dyn Device>> = (1..=8).map(|threads| open(&Cpu, threads)).collect();
     let mut without_room = 0;
     for seed in 0..regions() {
-        let drawn = DrawnTiles::of_seed(seed).unwrap();
+        let drawn = RandomTiledGraph::of_seed(seed).unwrap();
         let plain = run(&drawn.plain, &*devices[0], false, &format!("seed {seed}, plain")).unwrap();
         let reference = drawn.plain.reference().unwrap();
         for (p, r) in plain.iter().zip(&reference) {
             let far = apart(&wide(p), &wide(&r.data));
-            assert!(far <= tolerance(&drawn), "seed {seed}: {far:e} from the reference\n{}", told(&drawn));
+            assert!(far <= tolerance(&drawn), "seed {seed}: {far:e} from the reference\n{}", graph_text(&drawn));
         }
         for (workers, fuse) in [(1, true), (1, false), (2 + seed as usize % 7, true)] {
             let what = format!("seed {seed}, {workers} workers, fused {fuse}");
@@ -132,7 +133,7 @@ fn the_cpu_gives_the_bytes_of_what_is_without_tiles() {
                 let differs = bits(made).iter().zip(&bits(plain)).position(|(a, b)| a != b);
                 if let Some(at) = differs {
                     let (a, b) = (wide(made)[at], wide(plain)[at]);
-                    panic!("{what}: element {at} is {a}, {b} without tiles\n{}", told(&drawn));
+                    panic!("{what}: element {at} is {a}, {b} without tiles\n{}", graph_text(&drawn));
                 }
             }
         }
@@ -157,7 +158,7 @@ fn plain_attention_has_the_bytes_of_its_ops() {
         }
         let target = devices[1].target();
         let weights = plan_weights(&setup.graph, &target).unwrap();
-        let plan = compile(&setup.graph, setup.dims, &target, &weights, &Options::new(setup.precision)).unwrap();
+        let plan = compile(&setup.graph, setup.dims, &target, &weights, &CompileOptions::new(setup.precision)).unwrap();
         let tiled = |node: &Node| matches!(&node.kind, NodeKind::Region(region) if region.tiled.is_some());
         regions += u64::from(plan.graph.nodes.iter().any(tiled));
         for workers in [1, 2 + seed as usize % 7] {
@@ -185,7 +186,7 @@ fn demonstrations_are_their_plain_ops() {
     for (name, content) in DEMOS {
         let (tiled, rest) = content.split_once("--- ").unwrap();
         let (how, plain) = rest.split_once('\n').unwrap();
-        let setup = |text: &str| given(text::parse(text).unwrap_or_else(|e| panic!("{name}: {e}")), 5);
+        let setup = |text: &str| with_random_inputs(text::parse(text).unwrap_or_else(|e| panic!("{name}: {e}")), 5);
         let (tiled, plain) = (setup(tiled), setup(plain));
         let wanted = plain.reference().unwrap();
         let alone = run(&plain, &*devices[0], true, name).unwrap();
@@ -209,7 +210,7 @@ fn a_block_that_is_too_large_is_refused_with_the_numbers() {
          outs=\"[- - -]\", accumulate=\"[]\", running=\"[]\", reads=\"[0]\"}(%x): f32[1024, 1024]
          graph body { slot %x: f32[1024, 1024] } graph block { slot %x: f32[1024, 1024]
          %y = map{expr=\"exp(x0)\"}(%x): f32[1024, 1024] output %y } output %y }";
-    let setup = given(text::parse(graph).unwrap(), 1);
+    let setup = with_random_inputs(text::parse(graph).unwrap(), 1);
     let device = open(&Cpu, 1);
     let refused = setup.run(&*device).unwrap_err();
     let Trouble::Refused(why) = refused else { panic!("{refused:?}") };

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 
 use std::collections::HashMap;
-use yirage_compile::{CompileError, Options, compile};
-use yirage_conformance::Setup;
+use yirage_compile::{CompileError, CompileOptions, compile};
+use yirage_conformance::GraphSetup;
 use yirage_cpu::Cpu;
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, HalError, OpenOptions, Record, write_view};
@@ -16,12 +16,12 @@ fn view(dtype: DType, shape: [u32; 2], strides: [u32; 2]) -> Type {
 }
 
 /// A slot of two rows, four elements each, column by column with a gap behind each.
-fn strided(body: &str) -> Setup {
+fn strided(body: &str) -> GraphSetup {
     let graph = text::parse(&format!("graph g {{ slot %x: f32[2, 4]/[1, 3] {body} output %y }}")).unwrap();
     let elements = Record::of(&(0..11).map(|i| i as f32).collect::<Vec<_>>());
     let dims = Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 };
     let (slots, precision) = (HashMap::from([("x".to_string(), elements)]), Precision::Exact);
-    Setup { graph, weights: HashMap::new(), slots, states: Vec::new(), dims, precision }
+    GraphSetup { graph, weights: HashMap::new(), step_inputs: slots, kv_caches: Vec::new(), dims, precision }
 }
 
 #[test]
@@ -31,7 +31,8 @@ fn a_strided_slot_is_read_where_it_lies_or_copied() {
         let target = device.target();
         let run = |body: &str| {
             let setup = strided(body);
-            let plan = compile(&setup.graph, setup.dims, &target, &WeightPlan::default(), &Options::default()).unwrap();
+            let plan =
+                compile(&setup.graph, setup.dims, &target, &WeightPlan::default(), &CompileOptions::default()).unwrap();
             let Data::F32(got) = setup.run(&*device).unwrap().remove(0) else { panic!("floats") };
             (yirage_plan::text::print(&plan), got)
         };
@@ -46,7 +47,7 @@ fn a_strided_slot_is_read_where_it_lies_or_copied() {
         assert_eq!(got, [9.0, -3.0, -6.0, 0.0, 11.0, -3.0, -6.0, 0.0]);
         // As many elements as it holds, gaps among them.
         let mut short = strided("%y = map{expr=\"neg(x0)\"}(%x): f32[2, 4]");
-        short.slots.insert("x".into(), Record::of(&[0.0f32; 8]));
+        short.step_inputs.insert("x".into(), Record::of(&[0.0f32; 8]));
         let error = String::from(short.run(&*device).unwrap_err());
         assert!(error.contains("32") && error.contains("44"), "{error}");
     }
@@ -59,7 +60,7 @@ fn a_strided_state_is_not_supported() {
     let (device, _) = Reference::new().open(0, &OpenOptions::default()).unwrap();
     let graph = text::parse(text).unwrap();
     let (dims, target) = (Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 }, device.target());
-    let error = compile(&graph, dims, &target, &WeightPlan::default(), &Options::default()).unwrap_err();
+    let error = compile(&graph, dims, &target, &WeightPlan::default(), &CompileOptions::default()).unwrap_err();
     assert!(matches!(&error, CompileError::Unsupported { what, .. } if what.contains("`kv`")), "{error}");
 }
 

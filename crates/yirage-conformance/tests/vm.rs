@@ -2,17 +2,17 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)] // a test may stop at anything unexpected
 
 use std::collections::HashMap;
-use yirage_compile::{Options, compile, plan_weights};
-use yirage_conformance::random::Drawn;
+use yirage_compile::{CompileOptions, compile, plan_weights};
+use yirage_conformance::random::RandomGraph;
 use yirage_conformance::vm::{Difference, VmError, VmOptions, run_program, run_tasks};
-use yirage_conformance::{Setup, State};
+use yirage_conformance::{GraphSetup, KvCacheSetup};
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions, Record};
 use yirage_ir::expr::Func;
 use yirage_ir::op::{Attention, BLOCK, KvAppend, Linear, Map, RmsNorm, Rope};
 use yirage_ir::rng::Rng;
 use yirage_ir::{DType, Dims, F32, Graph, GraphBuilder, Op, Sym, Tensor, Type};
-use yirage_plan::tasks::vm::{WalkError, Watch, walk};
+use yirage_plan::tasks::vm::{ArenaRaceChecker, WalkError, walk};
 use yirage_plan::{ExecutorKind, Plan, Precision, Target, TaskProgram};
 
 const WIDTH: u32 = 32;
@@ -23,15 +23,15 @@ fn cpu(threads: usize) -> std::sync::Arc<dyn Device> {
 }
 
 /// A layer of a model: norm, projections, rotation, cache, attention, residual, feed-forward part.
-fn layer() -> Setup {
+fn layer() -> GraphSetup {
     let mut rng = Rng::new(5);
     let mut values = |n: usize| (0..n).map(|_| (rng.below(2001) as f32 - 1000.0) / 1000.0).collect::<Vec<f32>>();
     let mut b = GraphBuilder::new("layer");
     let rows = || Type::rows(Sym::Tokens, WIDTH);
     let per_token = || Type::new(DType::I32, [Sym::Tokens]);
-    let x = b.slot("x", rows()).unwrap();
-    let [positions, seqs, slots] = ["positions", "seqs", "slots"].map(|name| b.slot(name, per_token()).unwrap());
-    let table = b.slot("table", Type::new(DType::I32, [Sym::Seqs, Sym::Blocks])).unwrap();
+    let x = b.step_input("x", rows()).unwrap();
+    let [positions, seqs, slots] = ["positions", "seqs", "slots"].map(|name| b.step_input(name, per_token()).unwrap());
+    let table = b.step_input("table", Type::new(DType::I32, [Sym::Seqs, Sym::Blocks])).unwrap();
     let mut weights = HashMap::new();
     let mut weight = |b: &mut GraphBuilder, name: &str, shape: &[u32]| {
         let n = shape.iter().product::<u32>() as usize;
@@ -49,7 +49,7 @@ fn layer() -> Setup {
     let rope = Rope { width: 16, rotary: 16, interleaved: false, per_row: false };
     let q = b.op("q.rope", rope.clone(), &[q, tables[0], tables[1], positions]).unwrap();
     let k = b.op("k.rope", rope, &[k, tables[0], tables[1], positions]).unwrap();
-    let state = b.state("kv", Type::new(DType::F32, [BLOCK as u32, 2, 32])).unwrap();
+    let state = b.kv_cache("kv", Type::new(DType::F32, [BLOCK as u32, 2, 32])).unwrap();
     let kv = b.op("kv.after", KvAppend { kv_heads: 2 }, &[state, k, v, slots]).unwrap();
     let attention = Attention {
         heads: 2,
@@ -88,12 +88,12 @@ fn layer() -> Setup {
         ("table".to_owned(), ints(vec![0, 1])),
     ]);
     let values = Tensor::f32([2, BLOCK, 2, 32], vec![0.0; 2 * BLOCK * 64]);
-    let states = vec![State { name: "kv".into(), values, k_width: 16 }];
+    let states = vec![KvCacheSetup { name: "kv".into(), values, k_width: 16 }];
     let dims = Dims { tokens: TOKENS, seqs: 2, blocks: 1, rows: 1 };
-    Setup { graph: b.finish(), weights, slots, states, dims, precision: Precision::Exact }
+    GraphSetup { graph: b.finish(), weights, step_inputs: slots, kv_caches: states, dims, precision: Precision::Exact }
 }
 
-fn plan(graph: &Graph, dims: Dims, target: &Target, options: &Options) -> Option<Plan> {
+fn plan(graph: &Graph, dims: Dims, target: &Target, options: &CompileOptions) -> Option<Plan> {
     let weights = plan_weights(graph, target).ok()?;
     let bucket =
         Dims { tokens: dims.tokens.max(1), seqs: dims.seqs.max(1), blocks: dims.blocks.max(1), rows: dims.rows.max(1) };
@@ -107,7 +107,7 @@ fn any(seed: u64) -> impl FnMut(&[usize]) -> usize {
 }
 
 fn run(
-    setup: &Setup,
+    setup: &GraphSetup,
     plan: &Plan,
     kind: ExecutorKind,
     eval: yirage_ir::interp::Eval,
@@ -125,7 +125,7 @@ fn every_program_of_a_layer_gives_the_references_values_in_every_order() {
     let setup = layer();
     for threads in [1, 2] {
         let target = cpu(threads).target();
-        for options in [Options::new(Precision::Exact), Options::new(Precision::Exact).unfused()] {
+        for options in [CompileOptions::new(Precision::Exact), CompileOptions::new(Precision::Exact).unfused()] {
             let plan = plan(&setup.graph, setup.dims, &target, &options).unwrap();
             for kind in KINDS {
                 for seed in 0..20 {
@@ -143,8 +143,9 @@ fn random_graphs_run_in_any_order() {
     let target = cpu(2).target();
     let mut ran = 0;
     for seed in 0..150 {
-        let drawn = Drawn::of_seed(seed);
-        let Some(plan) = plan(&drawn.setup.graph, drawn.bucket, &target, &Options::new(drawn.setup.precision)) else {
+        let drawn = RandomGraph::of_seed(seed);
+        let Some(plan) = plan(&drawn.setup.graph, drawn.bucket, &target, &CompileOptions::new(drawn.setup.precision))
+        else {
             continue;
         };
         for kind in KINDS {
@@ -170,7 +171,8 @@ fn wrong_rotation(op: &Op, ins: &[&Tensor]) -> Vec<Tensor> {
 #[test]
 fn a_wrong_op_is_named_with_its_task_and_element_and_both_values() {
     let setup = layer();
-    let plan = plan(&setup.graph, setup.dims, &cpu(2).target(), &Options::new(Precision::Exact).unfused()).unwrap();
+    let plan =
+        plan(&setup.graph, setup.dims, &cpu(2).target(), &CompileOptions::new(Precision::Exact).unfused()).unwrap();
     let right = {
         let rope = plan
             .steps
@@ -213,7 +215,7 @@ fn without_waits(program: &TaskProgram, step: u32) -> TaskProgram {
 fn a_missing_wait_shows_as_the_first_value_that_it_spoils() {
     let setup = layer();
     let target = Target { workers: 4, ..cpu(2).target() };
-    let plan = plan(&setup.graph, setup.dims, &target, &Options::new(Precision::Exact).unfused()).unwrap();
+    let plan = plan(&setup.graph, setup.dims, &target, &CompileOptions::new(Precision::Exact).unfused()).unwrap();
     let program = plan.program(ExecutorKind::Persistent).unwrap();
     let (mut planted, mut named) = (0, 0);
     for step in 1..plan.steps.len() as u32 {
@@ -228,7 +230,7 @@ fn a_missing_wait_shows_as_the_first_value_that_it_spoils() {
                 VmOptions { kind: ExecutorKind::Persistent, eval: Op::eval, stop_after: None, choose: &mut choose };
             let found = run_tasks(&setup, &plan, &fault, &mut options).err();
             if found.is_some() {
-                let mut watch = Watch::new(&plan, &fault).unwrap();
+                let mut watch = ArenaRaceChecker::new(&plan, &fault).unwrap();
                 let watched = walk(&fault, any(seed), |task, _| watch.run(task));
                 assert!(matches!(watched, Err(WalkError::Race { .. })), "step {step}, order {seed}: {found:?}");
             }
@@ -248,7 +250,8 @@ fn a_missing_wait_shows_as_the_first_value_that_it_spoils() {
 #[test]
 fn it_stops_after_the_op_that_is_asked_for() {
     let setup = layer();
-    let plan = plan(&setup.graph, setup.dims, &cpu(2).target(), &Options::new(Precision::Exact).unfused()).unwrap();
+    let plan =
+        plan(&setup.graph, setup.dims, &cpu(2).target(), &CompileOptions::new(Precision::Exact).unfused()).unwrap();
     let mut before = 0;
     for step in 0..plan.steps.len() {
         let mut choose = |_: &[usize]| 0;
@@ -279,6 +282,6 @@ fn the_first_wrong_kernel_of_a_device_is_named() {
 fn a_sound_plan_leaves_the_blame_to_a_kernel() {
     let setup = layer();
     let (wrong, _) = Reference::with(wrong_rotation).open(0, &OpenOptions::default()).unwrap();
-    let blame = setup.blame(&*wrong, setup.dims, &Options::new(Precision::Exact));
+    let blame = setup.blame(&*wrong, setup.dims, &CompileOptions::new(Precision::Exact));
     assert!(blame.contains("so a kernel is wrong"), "{blame}");
 }

@@ -7,10 +7,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use yirage_cpu::attention::{BLOCK, Cache, Call, KvType, Mask, Plan, Shape, combine, run_item};
+use yirage_cpu::attention::{
+    AttentionCall, AttentionPlan, AttentionShape, BLOCK, KvCacheView, KvType, Mask, combine, run_item,
+};
 use yirage_cpu::isa::Isa;
 use yirage_cpu::memory::HugeBuf;
-use yirage_cpu::pool::Pool;
+use yirage_cpu::pool::ThreadPool;
 use yirage_cpu::rows::{Dst, Src};
 
 /// Bytes of keys and values of one pass.
@@ -21,7 +23,7 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
     let isa = args.first().map_or(Ok(Isa::detect()), |a| Isa::parse(a)).unwrap_or_else(|e| panic!("{e}"));
     let threads = args.get(1).and_then(|a| a.parse().ok()).unwrap_or(2);
-    let pool = Pool::new(threads).unwrap_or_else(|e| panic!("{e}"));
+    let pool = ThreadPool::new(threads).unwrap_or_else(|e| panic!("{e}"));
     let start = Instant::now();
     pool.run(|ctx| (0..100_000).for_each(|_| ctx.barrier()));
     println!("{isa}, {threads} threads; phase change {:.0} ns", start.elapsed().as_secs_f64() * 1e4);
@@ -34,7 +36,7 @@ fn main() {
             continue;
         }
         for (heads, kv_heads, width) in [(12, 2, 128), (4, 1, 256), (32, 8, 64), (16, 16, 128)] {
-            let shape = Shape { heads, kv_heads, k_width: width, v_width: width, v_in_k: false, kv };
+            let shape = AttentionShape { heads, kv_heads, k_width: width, v_width: width, v_in_k: false, kv };
             print!("{name}\t{heads}/{kv_heads}\t{width} |");
             for depth in [2048, 8192] {
                 let (time, rate, share) = decode(isa, &pool, shape, depth);
@@ -47,7 +49,7 @@ fn main() {
 }
 
 /// Seconds; with one thread those of the processor, so that other programs' load does not count.
-fn seconds(pool: &Pool) -> f64 {
+fn seconds(pool: &ThreadPool) -> f64 {
     let clock = if pool.count() == 1 { libc::CLOCK_PROCESS_CPUTIME_ID } else { libc::CLOCK_MONOTONIC };
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes one timespec.
@@ -63,12 +65,12 @@ fn filled(bytes: usize) -> HugeBuf {
     memory
 }
 
-fn attend(isa: Isa, pool: &Pool, call: &Call<'_>, scratch: &[Scratch]) {
+fn attend(isa: Isa, pool: &ThreadPool, call: &AttentionCall<'_>, scratch: &[Scratch]) {
     pool.run(|ctx| {
         // SAFETY: each worker uses its own scratch, items and joins; everything was sized by the plan.
         unsafe {
             let own = std::slice::from_raw_parts_mut(scratch[ctx.index].0, scratch[ctx.index].1);
-            call.plan.share(ctx.index, ctx.count).for_each(|item| run_item(isa, call, item, own));
+            call.plan.worker_items(ctx.index, ctx.count).for_each(|item| run_item(isa, call, item, own));
             ctx.barrier();
             (ctx.index..call.plan.joins()).step_by(ctx.count).for_each(|join| combine(isa, call, join, own));
         }
@@ -80,22 +82,22 @@ struct Scratch(*mut f32, usize);
 unsafe impl Sync for Scratch {}
 
 fn with_call(
-    shape: Shape,
-    plan: &Plan,
+    shape: AttentionShape,
+    plan: &AttentionPlan,
     tokens: usize,
     memory: &[HugeBuf],
     blocks: usize,
-    f: &mut dyn FnMut(&[Call<'_>]),
+    f: &mut dyn FnMut(&[AttentionCall<'_>]),
 ) {
     let (qw, ow) = (shape.heads * shape.k_width, shape.heads * shape.v_width);
     let q: Vec<f32> = (0..tokens * qw).map(|i| (i % 17) as f32 * 0.1 - 0.8).collect();
     let (mut out, mut parts) = (vec![0f32; tokens * ow], vec![0f32; plan.parts_floats()]);
-    let calls: Vec<Call<'_>> = memory
+    let calls: Vec<AttentionCall<'_>> = memory
         .iter()
-        .map(|m| Call {
+        .map(|m| AttentionCall {
             plan,
             // SAFETY: the memory was sized for the blocks and is only read.
-            cache: unsafe { Cache::new(shape, m.as_slice().as_ptr().cast_mut(), blocks) }
+            cache: unsafe { KvCacheView::new(shape, m.as_slice().as_ptr().cast_mut(), blocks) }
                 .unwrap_or_else(|e| panic!("{e}")),
             q: Src::new(q.as_ptr(), qw),
             out: Dst::new(out.as_mut_ptr(), ow),
@@ -109,14 +111,14 @@ fn with_call(
 }
 
 /// Seconds of a layer, GB/s of keys and values, and the share of a plain read.
-fn decode(isa: Isa, pool: &Pool, shape: Shape, depth: usize) -> (f64, f64, f64) {
+fn decode(isa: Isa, pool: &ThreadPool, shape: AttentionShape, depth: usize) -> (f64, f64, f64) {
     let blocks = depth / BLOCK;
     let layer = blocks * shape.block_bytes();
     let layers = (PASS / layer).max(1);
     let memory: Vec<HugeBuf> = (0..layers).map(|_| filled(layer)).collect();
     let tables: Vec<i32> = (0..blocks as i32).collect();
     let mask = Mask { causal: true, window: 0 };
-    let mut plan = Plan::default();
+    let mut plan = AttentionPlan::default();
     let (at, parts) = ([depth as i32 - 1], shape.parts_floats(depth, pool.count()));
     plan.cached(&shape, mask, &at, &[0], &tables, blocks, blocks, pool.count(), parts)
         .unwrap_or_else(|e| panic!("{e}"));
@@ -136,7 +138,7 @@ fn decode(isa: Isa, pool: &Pool, shape: Shape, depth: usize) -> (f64, f64, f64) 
     (best / layers as f64, (layers * layer) as f64 / best * 1e-9, best_read / best)
 }
 
-fn read(pool: &Pool, bytes: &[u8]) {
+fn read(pool: &ThreadPool, bytes: &[u8]) {
     static SEEN: AtomicU64 = AtomicU64::new(0);
     pool.run(|ctx| {
         let share = &bytes[bytes.len() * ctx.index / ctx.count / 512 * 512..bytes.len() * (ctx.index + 1) / ctx.count];
@@ -151,13 +153,13 @@ fn read(pool: &Pool, bytes: &[u8]) {
 }
 
 /// Milliseconds of one layer, and GFLOP/s of the visible half.
-fn prefill(isa: Isa, pool: &Pool, shape: Shape, tokens: usize) -> (f64, f64) {
+fn prefill(isa: Isa, pool: &ThreadPool, shape: AttentionShape, tokens: usize) -> (f64, f64) {
     let blocks = tokens / BLOCK;
     let memory = [filled(blocks * shape.block_bytes())];
     let tables: Vec<i32> = (0..blocks as i32).collect();
     let positions: Vec<i32> = (0..tokens as i32).collect();
     let mask = Mask { causal: true, window: 0 };
-    let mut plan = Plan::default();
+    let mut plan = AttentionPlan::default();
     let (seqs, parts) = (vec![0; tokens], shape.parts_floats(tokens, pool.count()));
     plan.cached(&shape, mask, &positions, &seqs, &tables, blocks, blocks, pool.count(), parts)
         .unwrap_or_else(|e| panic!("{e}"));

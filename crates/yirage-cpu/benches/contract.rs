@@ -8,8 +8,8 @@
 
 use std::hint::black_box;
 use std::time::Instant;
-use yirage_cpu::general::contract::{Contract, Fused, Product, contract};
-use yirage_cpu::general::{Elem, Input, Output, Program, Sizes, Strides, map};
+use yirage_cpu::general::contract::{BatchMatmul, Contract, Fused, contract};
+use yirage_cpu::general::{Elem, ElementProgram, LoopSizes, StridedInput, StridedOutput, Strides, map};
 use yirage_cpu::isa::Isa;
 use yirage_cpu::memory::HugeBuf;
 use yirage_ir::expr::{Expr, Func};
@@ -71,8 +71,8 @@ fn joined(isa: Isa, [m, k, n]: [usize; 3], dtype: DType, what: Joined) {
     let [a, b, rows, between] = &buffers;
     let out = HugeBuf::zeroed(m * n * elem.bytes()).unwrap_or_else(|e| panic!("{e}"));
     let strides = |s: [usize; 2]| Strides::new(&s.map(|s| s as i64)).unwrap_or_else(|e| panic!("{e}"));
-    let program = |expr: Expr, inputs: &[DType]| Program::new(&expr, inputs).unwrap_or_else(|e| panic!("{e}"));
-    let input = |x: &HugeBuf, s| Input::at(x.as_ptr(), elem, strides(s));
+    let program = |expr: Expr, inputs: &[DType]| ElementProgram::new(&expr, inputs).unwrap_or_else(|e| panic!("{e}"));
+    let input = |x: &HugeBuf, s| StridedInput::at(x.as_ptr(), elem, strides(s));
     let further = if what == Joined::Weights { vec![input(rows, [1, 0])] } else { Vec::new() };
     let types = |first| [first, dtype][..=further.len()].to_vec();
     let apart = program(what.of(Expr::input(0)).cast(dtype), &types(dtype));
@@ -82,8 +82,8 @@ fn joined(isa: Isa, [m, k, n]: [usize; 3], dtype: DType, what: Joined) {
         Joined::Weights => program(what.of(Expr::input(0)).cast(dtype), &types(dtype)),
     };
     let fused = Some(Fused { program: &together, others: &further });
-    let to = |x: &HugeBuf, n| Output::at(x.as_ptr(), elem, strides([n, 1]));
-    let plain = |a: &HugeBuf, out: &HugeBuf| Product {
+    let to = |x: &HugeBuf, n| StridedOutput::at(x.as_ptr(), elem, strides([n, 1]));
+    let plain = |a: &HugeBuf, out: &HugeBuf| BatchMatmul {
         batch: &[],
         m,
         k,
@@ -99,13 +99,13 @@ fn joined(isa: Isa, [m, k, n]: [usize; 3], dtype: DType, what: Joined) {
     };
     let mut scratch = HugeBuf::zeroed(Contract::scratch_bytes(m, n)).unwrap_or_else(|e| panic!("{e}"));
     let scratch = bytemuck::cast_slice_mut(scratch.as_mut_slice());
-    let mut multiply = |product: Product<'_>| {
+    let mut multiply = |product: BatchMatmul<'_>| {
         let call = Contract::new(isa, product).unwrap_or_else(|e| panic!("{e}"));
         // SAFETY: buffers of these sizes, one thread.
         unsafe { contract(isa, &call, 0..call.pieces(), scratch) };
     };
     let changed = |from: &HugeBuf, into: &HugeBuf, columns| {
-        let sizes = Sizes::new(&[m, columns]).unwrap_or_else(|e| panic!("{e}"));
+        let sizes = LoopSizes::new(&[m, columns]).unwrap_or_else(|e| panic!("{e}"));
         let inputs = [&[input(from, [columns, 1])], &further[..]].concat();
         // SAFETY: buffers of these sizes, one thread.
         unsafe { map(isa, &apart, &sizes, &inputs, to(into, columns), 0..m * columns) };
@@ -114,14 +114,14 @@ fn joined(isa: Isa, [m, k, n]: [usize; 3], dtype: DType, what: Joined) {
     for _ in 0..RUNS {
         match what {
             Joined::Exponentials => {
-                one = one.min(timed(|| multiply(Product { after: fused, ..plain(a, &out) })));
+                one = one.min(timed(|| multiply(BatchMatmul { after: fused, ..plain(a, &out) })));
                 two = two.min(timed(|| {
                     multiply(plain(a, between));
                     changed(between, &out, n);
                 }));
             }
             Joined::Weights => {
-                one = one.min(timed(|| multiply(Product { left: fused, ..plain(a, &out) })));
+                one = one.min(timed(|| multiply(BatchMatmul { left: fused, ..plain(a, &out) })));
                 two = two.min(timed(|| {
                     changed(a, between, k);
                     multiply(plain(between, &out));
@@ -145,14 +145,18 @@ fn row(isa: Isa, [m, k, n]: [usize; 3], transposed: bool, elem: Elem, few: bool)
     let (a, b) = (filled(m * k, elem), filled(k * n, elem));
     let out = HugeBuf::zeroed(m * n * elem.bytes()).unwrap_or_else(|e| panic!("{e}"));
     let strides = |s: [usize; 2]| Strides::new(&s.map(|s| s as i64)).unwrap_or_else(|e| panic!("{e}"));
-    let product = Product {
+    let product = BatchMatmul {
         batch: &[],
         m,
         k,
         n,
-        a: Input::at(a.as_ptr(), elem, strides([k, 1])),
-        b: Input::at(b.as_ptr(), elem, strides(if transposed { [1, k] } else { [n, 1] })),
-        out: Output::at(out.as_ptr(), elem, Strides::dense(&Sizes::new(&[m, n]).unwrap_or_else(|e| panic!("{e}")))),
+        a: StridedInput::at(a.as_ptr(), elem, strides([k, 1])),
+        b: StridedInput::at(b.as_ptr(), elem, strides(if transposed { [1, k] } else { [n, 1] })),
+        out: StridedOutput::at(
+            out.as_ptr(),
+            elem,
+            Strides::dense(&LoopSizes::new(&[m, n]).unwrap_or_else(|e| panic!("{e}"))),
+        ),
         left: None,
         right: None,
         after: None,

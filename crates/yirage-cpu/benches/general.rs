@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used)] // printing is its purpose
 
 use std::time::Instant;
-use yirage_cpu::general::{Elem, Input, Output, Program, Sizes, Strides, map};
+use yirage_cpu::general::{Elem, ElementProgram, LoopSizes, StridedInput, StridedOutput, Strides, map};
 use yirage_cpu::isa::Isa;
 use yirage_ir::dtype::DType;
 use yirage_ir::expr::Expr;
@@ -33,7 +33,7 @@ fn main() {
     let (mut out, mut copy) = (vec![0f32; ELEMENTS], vec![0f32; ELEMENTS]);
     for (name, text) in EXPRESSIONS {
         let expr: Expr = text.parse().unwrap();
-        let program = Program::new(&expr, &[DType::F32]).unwrap();
+        let program = ElementProgram::new(&expr, &[DType::F32]).unwrap();
         let mut ratios: Vec<f64> = (0..PAIRS)
             .map(|_| {
                 let copied = timed(threads, &mut copy, &|from, part| part.copy_from_slice(&x[from..][..part.len()]));
@@ -58,11 +58,11 @@ fn timed(threads: usize, out: &mut [f32], work: &(dyn Fn(usize, &mut [f32]) + Sy
     start.elapsed().as_secs_f64()
 }
 
-fn one(isa: Isa, program: &Program, x: &[f32], out: &mut [f32]) {
-    let sizes = Sizes::new(&[out.len()]).unwrap();
+fn one(isa: Isa, program: &ElementProgram, x: &[f32], out: &mut [f32]) {
+    let sizes = LoopSizes::new(&[out.len()]).unwrap();
     let dense = Strides::dense(&sizes);
-    let input = Input::at(x.as_ptr().cast(), Elem::F32, dense);
-    let output = Output::at(out.as_mut_ptr().cast(), Elem::F32, dense);
+    let input = StridedInput::at(x.as_ptr().cast(), Elem::F32, dense);
+    let output = StridedOutput::at(out.as_mut_ptr().cast(), Elem::F32, dense);
     // SAFETY: both slices have the elements.
     unsafe { map(isa, program, &sizes, &[input], output, 0..out.len()) }
 }

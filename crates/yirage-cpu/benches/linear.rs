@@ -9,7 +9,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use yirage_cpu::isa::Isa;
-use yirage_cpu::linear::{Dispatch, Linear, Variant, linear};
+use yirage_cpu::linear::{Dispatch, Linear, MatmulVariant, linear};
 use yirage_cpu::memory::HugeBuf;
 use yirage_cpu::pack::PackedMatrix;
 use yirage_ir::Format;
@@ -33,7 +33,7 @@ fn main() {
     };
     let tokens: Vec<usize> = arg(2).unwrap_or("1,4,8,512").split(',').filter_map(|n| n.parse().ok()).collect();
     let cached = arg(3).is_some_and(|a| a == "cached");
-    let variant = Variant::of_level(isa).with(arg(4).unwrap_or_default()).unwrap_or_else(|e| panic!("{e}"));
+    let variant = MatmulVariant::of_level(isa).with(arg(4).unwrap_or_default()).unwrap_or_else(|e| panic!("{e}"));
     println!("{variant}");
     println!("{isa}; share = of a plain read of the same bytes (few tokens), of the dot-product peak (16 and more)");
     println!("format  rows    k     tokens threads |  GB/s  GOP/s  share");
@@ -76,7 +76,7 @@ fn random_matrix(format: Format, rows: usize, k: usize) -> PackedMatrix {
     m
 }
 
-fn row((isa, variant): (Isa, Variant), m: &PackedMatrix, tokens: usize, threads: usize, evict: &[u8]) {
+fn row((isa, variant): (Isa, MatmulVariant), m: &PackedMatrix, tokens: usize, threads: usize, evict: &[u8]) {
     let kernel = Dispatch::new(isa, variant, Precision::Fast, m.format()).unwrap_or_else(|e| panic!("{e}"));
     let layout = kernel.layout(tokens, m.k());
     let x: Vec<f32> = (0..tokens * m.k()).map(|i| (i * 37 % 101) as f32 / 50.0 - 1.0).collect();

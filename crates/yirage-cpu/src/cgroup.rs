@@ -6,10 +6,10 @@ use std::path::{Component, Path, PathBuf};
 pub(crate) const ROOT: &str = "/sys/fs/cgroup";
 
 /// What reads a file: tests have files of their own.
-pub(crate) type Read<'a> = &'a dyn Fn(&Path) -> Option<String>;
+pub(crate) type CgroupFileReader<'a> = &'a dyn Fn(&Path) -> Option<String>;
 
 /// A folder of a control group.
-pub(crate) struct Group {
+pub(crate) struct CgroupDir {
     /// Where its files are.
     pub(crate) folder: PathBuf,
     /// Whether its files are those of version 2.
@@ -18,7 +18,7 @@ pub(crate) struct Group {
 
 /// The process's groups that `controller` may limit, each with its parents up to the root. `groups` is
 /// `/proc/self/cgroup`.
-pub(crate) fn groups(groups: &str, controller: &str, root: &Path) -> Vec<Group> {
+pub(crate) fn groups(groups: &str, controller: &str, root: &Path) -> Vec<CgroupDir> {
     let mut found = Vec::new();
     for line in groups.lines() {
         let mut fields = line.splitn(3, ':');
@@ -28,7 +28,7 @@ pub(crate) fn groups(groups: &str, controller: &str, root: &Path) -> Vec<Group> 
             continue;
         }
         let mount = if v2 { root.to_path_buf() } else { root.join(controller) };
-        found.extend(folders(&mount, path).into_iter().map(|folder| Group { folder, v2 }));
+        found.extend(folders(&mount, path).into_iter().map(|folder| CgroupDir { folder, v2 }));
     }
     found
 }

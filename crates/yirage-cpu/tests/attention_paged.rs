@@ -4,9 +4,9 @@
 mod attention_support;
 
 use attention_support::*;
-use yirage_cpu::attention::{AttentionError, Cache, KvType, Mask, Plan, Shape};
+use yirage_cpu::attention::{AttentionError, AttentionPlan, AttentionShape, KvCacheView, KvType, Mask};
 use yirage_cpu::isa::Isa;
-use yirage_cpu::pool::Pool;
+use yirage_cpu::pool::ThreadPool;
 use yirage_cpu::rows::Src;
 
 const ALL: [KvType; 4] = [KvType::F32, KvType::F16, KvType::BF16, KvType::Q8_0];
@@ -16,11 +16,11 @@ fn fits(width: usize, kv: KvType) -> usize {
     width.next_multiple_of(kv.block())
 }
 
-fn shape(heads: usize, kv_heads: usize, k_width: usize, v_width: usize, kv: KvType) -> Shape {
-    Shape { heads, kv_heads, k_width, v_width, v_in_k: false, kv }
+fn shape(heads: usize, kv_heads: usize, k_width: usize, v_width: usize, kv: KvType) -> AttentionShape {
+    AttentionShape { heads, kv_heads, k_width, v_width, v_in_k: false, kv }
 }
 
-fn manner(pool: &Pool) -> Manner<'_> {
+fn manner(pool: &ThreadPool) -> Manner<'_> {
     Manner { isa: Isa::detect(), pool, blocks: 1, workers: pool.count(), parts: usize::MAX }
 }
 
@@ -29,7 +29,7 @@ const CLOSE: f64 = 4e-6;
 
 #[test]
 fn close_to_f64_in_every_shape_and_storage() {
-    let pool = Pool::new(2).unwrap();
+    let pool = ThreadPool::new(2).unwrap();
     let shapes = [(1, 1, 1, 1), (4, 2, 16, 16), (6, 1, 128, 128), (3, 3, 13, 7), (8, 2, 64, 80), (4, 1, 256, 256)];
     for (i, (h, kvh, k, v)) in shapes.into_iter().enumerate() {
         for kv in ALL {
@@ -44,7 +44,7 @@ fn close_to_f64_in_every_shape_and_storage() {
 
 #[test]
 fn long_context_crosses_splits() {
-    let pool = Pool::new(2).unwrap();
+    let pool = ThreadPool::new(2).unwrap();
     for kv in ALL {
         let mut world = World::new(shape(4, 1, 32, 32, kv), &[1100], 3);
         let rows = run(&world, &[vec![(0, 0..1099)], vec![(0, 1099..1100)]], &manner(&pool));
@@ -57,7 +57,7 @@ fn long_context_crosses_splits() {
 
 #[test]
 fn large_scores_do_not_overflow() {
-    let pool = Pool::new(1).unwrap();
+    let pool = ThreadPool::new(1).unwrap();
     let mut world = World::new(shape(2, 1, 16, 16, KvType::F32), &[300], 4);
     world.scale = 100.0;
     let e = error(&world, &run(&world, &whole(&world), &manner(&pool)));
@@ -77,7 +77,7 @@ fn random_world(rng: &mut Rng) -> World {
         v_width = v_width.min(k_width) - rng.index(2).min(v_width.min(k_width) - 1);
     }
     let kv_heads = if group > 10 { 1 } else { kv_heads };
-    let shape = Shape { heads: kv_heads * group, kv_heads, k_width, v_width, v_in_k, kv };
+    let shape = AttentionShape { heads: kv_heads * group, kv_heads, k_width, v_width, v_in_k, kv };
     let seqs = 1 + rng.index(3);
     let lengths: Vec<usize> = (0..seqs)
         .map(|_| {
@@ -96,7 +96,7 @@ fn random_world(rng: &mut Rng) -> World {
 
 #[test]
 fn random_worlds_are_exact_and_the_same_in_every_manner() {
-    let pools: Vec<Pool> = [1, 2, 3, 8].into_iter().map(|n| Pool::new(n).unwrap()).collect();
+    let pools: Vec<ThreadPool> = [1, 2, 3, 8].into_iter().map(|n| ThreadPool::new(n).unwrap()).collect();
     let mut rng = Rng::new(2026);
     for round in 0..60 {
         let world = random_world(&mut rng);
@@ -117,7 +117,7 @@ fn random_worlds_are_exact_and_the_same_in_every_manner() {
 
 #[test]
 fn one_token_at_a_time_is_the_whole_prompt() {
-    let pool = Pool::new(2).unwrap();
+    let pool = ThreadPool::new(2).unwrap();
     for kv in ALL {
         for window in [0, 40] {
             let mut world = World::new(shape(6, 2, fits(24, kv), fits(24, kv), kv), &[290, 65], 9);
@@ -130,7 +130,7 @@ fn one_token_at_a_time_is_the_whole_prompt() {
 
 #[test]
 fn a_sequence_does_not_feel_its_neighbours() {
-    let pool = Pool::new(2).unwrap();
+    let pool = ThreadPool::new(2).unwrap();
     for kv in [KvType::BF16, KvType::Q8_0] {
         let world = World::new(shape(4, 2, 32, 32, kv), &[120, 50, 300], 10);
         let together = run(&world, &mixed(&world, &mut Rng::new(3)), &manner(&pool));
@@ -145,7 +145,7 @@ fn a_sequence_does_not_feel_its_neighbours() {
 
 #[test]
 fn levels_agree_to_the_bit() {
-    let pool = Pool::new(2).unwrap();
+    let pool = ThreadPool::new(2).unwrap();
     for kv in ALL {
         let mut world = World::new(shape(7, 1, fits(40, kv), fits(24, kv), kv), &[270], 11);
         world.softcap = 20.0;
@@ -159,10 +159,10 @@ fn levels_agree_to_the_bit() {
 
 #[test]
 fn latent_values_are_their_keys() {
-    let pool = Pool::new(2).unwrap();
+    let pool = ThreadPool::new(2).unwrap();
     for kv in ALL {
         let k_width = fits(72, kv);
-        let latent = Shape { v_in_k: true, ..shape(16, 1, k_width, 64, kv) };
+        let latent = AttentionShape { v_in_k: true, ..shape(16, 1, k_width, 64, kv) };
         let mut world = World::new(latent, &[150], 12);
         let rows = run(&world, &mixed(&world, &mut Rng::new(1)), &manner(&pool));
         assert!(error(&world, &rows) < CLOSE);
@@ -184,11 +184,11 @@ fn long_decode_is_shared_by_all_workers() {
     let s = shape(12, 2, 128, 128, KvType::BF16);
     for depth in [40, 300, 2047, 30_000] {
         let tables: Vec<i32> = (0..1000).collect();
-        let mut plan = Plan::default();
+        let mut plan = AttentionPlan::default();
         let mask = Mask { causal: true, window: 0 };
         let parts = s.parts_floats(32_000, 2);
         plan.cached(&s, mask, &[depth], &[0], &tables, 1000, 1000, 2, parts).unwrap();
-        let (a, b) = (plan.share(0, 2), plan.share(1, 2));
+        let (a, b) = (plan.worker_items(0, 2), plan.worker_items(1, 2));
         assert!(a.start == 0 && a.end == b.start && b.end == plan.items(), "{depth}: {a:?} {b:?}");
         assert!(!a.is_empty() && !b.is_empty(), "depth {depth}: {a:?} {b:?} of {}", plan.items());
         assert!(a.len().abs_diff(b.len()) <= 1, "depth {depth}: {a:?} {b:?}");
@@ -199,7 +199,7 @@ fn long_decode_is_shared_by_all_workers() {
 fn what_does_not_fit_is_told() {
     let s = shape(4, 2, 8, 8, KvType::F32);
     let mask = Mask { causal: true, window: 0 };
-    let mut plan = Plan::default();
+    let mut plan = AttentionPlan::default();
     let tables = [3, -1, 9, 0];
     let mut cut = |positions: &[i32], seqs: &[i32]| plan.cached(&s, mask, positions, seqs, &tables, 2, 5, 2, 100);
     assert_eq!(cut(&[0], &[0, 1]), Err(AttentionError::Length { what: "seqs", got: 2, wanted: 1 }));
@@ -214,7 +214,7 @@ fn what_does_not_fit_is_told() {
     for bad in [
         shape(3, 2, 8, 8, KvType::F32),
         shape(4, 2, 0, 8, KvType::F32),
-        Shape { v_in_k: true, ..shape(2, 1, 4, 8, KvType::F16) },
+        AttentionShape { v_in_k: true, ..shape(2, 1, 4, 8, KvType::F16) },
     ] {
         assert!(matches!(bad.check(), Err(AttentionError::Shape(_))), "{bad:?}");
     }
@@ -224,13 +224,13 @@ fn what_does_not_fit_is_told() {
 fn int8_takes_whole_blocks_and_34_bytes_for_each() {
     let s = shape(4, 2, 64, 96, KvType::Q8_0);
     assert_eq!(s.block_bytes(), 32 * 2 * (64 + 96) / 32 * 34);
-    assert_eq!(Shape { kv: KvType::BF16, ..s }.block_bytes() * 17, s.block_bytes() * 32);
+    assert_eq!(AttentionShape { kv: KvType::BF16, ..s }.block_bytes() * 17, s.block_bytes() * 32);
     for bad in [shape(4, 2, 48, 64, KvType::Q8_0), shape(4, 2, 64, 80, KvType::Q8_0)] {
         let e = bad.check().unwrap_err();
         assert_eq!(e, AttentionError::Blocks { shape: bad, block: 32 });
         assert!(e.to_string().ends_with("multiples of; store them as bf16"), "{e}");
     }
-    let latent = Shape { v_in_k: true, ..shape(4, 1, 96, 40, KvType::Q8_0) };
+    let latent = AttentionShape { v_in_k: true, ..shape(4, 1, 96, 40, KvType::Q8_0) };
     assert_eq!(latent.check().unwrap().block_bytes(), 32 * 96 / 32 * 34);
 }
 
@@ -239,7 +239,7 @@ fn slots_outside_are_refused_and_negative_ones_skipped() {
     let s = shape(1, 1, 2, 2, KvType::F32);
     let mut memory = vec![0u64; s.block_bytes() / 8];
     // SAFETY: the memory has one block.
-    let cache = unsafe { Cache::new(s, memory.as_mut_ptr().cast(), 1) }.unwrap();
+    let cache = unsafe { KvCacheView::new(s, memory.as_mut_ptr().cast(), 1) }.unwrap();
     let x = [1.0f32; 4];
     let rows = Src::new(x.as_ptr(), 2);
     // SAFETY: two rows exist; one thread.

@@ -6,8 +6,8 @@
 mod general_support;
 
 use general_support::*;
-use yirage_cpu::general::contract::{Contract, ContractError, Fused, Product, contract, room_floats};
-use yirage_cpu::general::{Elem, Input, Output, Program, Strides};
+use yirage_cpu::general::contract::{BatchMatmul, Contract, ContractError, Fused, contract, packed_rhs_floats};
+use yirage_cpu::general::{Elem, ElementProgram, StridedInput, StridedOutput, Strides};
 use yirage_cpu::isa::Isa;
 use yirage_ir::dtype::DType;
 use yirage_ir::expr::{Expr, Func, Scalar};
@@ -44,11 +44,11 @@ impl Tensor {
         tensor
     }
 
-    fn input(&self) -> Input {
+    fn input(&self) -> StridedInput {
         self.memory.input(self.dtype, &self.view)
     }
 
-    fn output(&mut self) -> Output {
+    fn output(&mut self) -> StridedOutput {
         self.memory.bytes_mut().fill(BEFORE);
         self.memory.output(self.dtype, &self.view)
     }
@@ -102,10 +102,10 @@ impl Case {
         Case { batch: batch.to_vec(), sizes, a, b, out }
     }
 
-    fn product(&mut self, workers: usize) -> Product<'_> {
+    fn product(&mut self, workers: usize) -> BatchMatmul<'_> {
         let [m, k, n] = self.sizes;
         let (a, b, out) = (self.a.input(), self.b.input(), self.out.output());
-        Product {
+        BatchMatmul {
             batch: &self.batch,
             m,
             k,
@@ -155,15 +155,15 @@ impl How {
 }
 
 /// Runs all pieces.
-fn run(isa: Isa, product: Product<'_>, how: How) {
+fn run(isa: Isa, product: BatchMatmul<'_>, how: How) {
     let matrices = product.batch.iter().product::<usize>();
     // What a worker has in its scratch from before must not matter.
     let mut scratch = vec![f32::NAN; Contract::scratch_bytes(matrices * product.m, product.n) / 4];
     let mut room = Vec::new();
     let mut call = Contract::new(isa, product).unwrap();
     if how == How::Kept {
-        room.resize(room_floats(matrices, product.k, product.n).unwrap(), f32::NAN);
-        let packed = unsafe { call.keep(isa, &mut room) };
+        room.resize(packed_rhs_floats(matrices, product.k, product.n).unwrap(), f32::NAN);
+        let packed = unsafe { call.prepack_right(isa, &mut room) };
         call = call.reading(packed, &room);
     }
     if how == How::Apart {
@@ -258,7 +258,7 @@ fn changes(to: DType) -> Expr {
 
 /// A program with its two other inputs.
 struct Change {
-    program: Program,
+    program: ElementProgram,
     expr: Expr,
     others: [Tensor; 2],
 }
@@ -268,7 +268,7 @@ impl Change {
         let sizes = [batch, &[rows, columns]].concat();
         let types = [of, *rng.choose(&FLOATS), *rng.choose(&FLOATS)];
         let others = [1, 2].map(|i| Tensor::filled(rng, types[i], &sizes));
-        Change { program: Program::new(&expr, &types).unwrap(), expr, others }
+        Change { program: ElementProgram::new(&expr, &types).unwrap(), expr, others }
     }
 
     fn of(&self, x: &[f32]) -> Vec<Scalar> {
@@ -324,30 +324,30 @@ fn what_is_no_product_is_refused() {
     let mut rng = Rng::new(6);
     let mut case = Case::new(&mut rng, &[2], [3, 4, 5], DType::F32);
     let product = case.product(1);
-    let refused = |product: Product<'_>| Contract::new(Isa::detect(), product).err().unwrap();
-    let flat = Input::at(std::ptr::null(), Elem::F32, Strides::new(&[4, 1]).unwrap());
+    let refused = |product: BatchMatmul<'_>| Contract::new(Isa::detect(), product).err().unwrap();
+    let flat = StridedInput::at(std::ptr::null(), Elem::F32, Strides::new(&[4, 1]).unwrap());
     let few = ContractError::Strides { operand: "a", strides: 2, wanted: 3 };
-    assert_eq!(refused(Product { a: flat, ..product }), few);
-    let whole = Input::at(std::ptr::null(), Elem::I32, Strides::new(&[20, 5, 1]).unwrap());
-    assert_eq!(refused(Product { b: whole, ..product }), ContractError::NoFloat("b", Elem::I32));
+    assert_eq!(refused(BatchMatmul { a: flat, ..product }), few);
+    let whole = StridedInput::at(std::ptr::null(), Elem::I32, Strides::new(&[20, 5, 1]).unwrap());
+    assert_eq!(refused(BatchMatmul { b: whole, ..product }), ContractError::NoFloat("b", Elem::I32));
     for (m, k, n) in [(usize::MAX, 4, 5), (3, usize::MAX / 2, 5), (3, 4, usize::MAX), (1 << 40, 0, 1 << 40)] {
-        assert!(matches!(refused(Product { m, k, n, ..product }), ContractError::Sizes(_)), "{m} {k} {n}");
+        assert!(matches!(refused(BatchMatmul { m, k, n, ..product }), ContractError::Sizes(_)), "{m} {k} {n}");
     }
     let many = [1; 9];
-    assert!(matches!(refused(Product { batch: &many, ..product }), ContractError::Sizes(_)));
+    assert!(matches!(refused(BatchMatmul { batch: &many, ..product }), ContractError::Sizes(_)));
     // A program of another input, of a result that is no float, without its other input.
-    let less = Program::new(&Expr::binary(Func::Less), &[DType::F32; 2]).unwrap();
-    let half = Program::identity(F16).unwrap();
-    let sum = Program::new(&Expr::binary(Func::Add), &[DType::F32; 2]).unwrap();
+    let less = ElementProgram::new(&Expr::binary(Func::Less), &[DType::F32; 2]).unwrap();
+    let half = ElementProgram::identity(F16).unwrap();
+    let sum = ElementProgram::new(&Expr::binary(Func::Add), &[DType::F32; 2]).unwrap();
     for (program, others) in [(&half, vec![]), (&less, vec![product.a]), (&sum, vec![]), (&sum, vec![whole])] {
         let fused = Some(Fused { program, others: &others });
-        assert_eq!(refused(Product { left: fused, ..product }), ContractError::Program("a"));
-        assert_eq!(refused(Product { after: fused, ..product }), ContractError::Program("the result"));
+        assert_eq!(refused(BatchMatmul { left: fused, ..product }), ContractError::Program("a"));
+        assert_eq!(refused(BatchMatmul { after: fused, ..product }), ContractError::Program("the result"));
     }
     let others = [flat];
     let flat = Some(Fused { program: &sum, others: &others });
     let few = ContractError::Strides { operand: "b", strides: 2, wanted: 3 };
-    assert_eq!(refused(Product { right: flat, ..product }), few);
+    assert_eq!(refused(BatchMatmul { right: flat, ..product }), few);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The expressions of models against f64, at every level, for any rows, in place or not.
 
 use std::ops::Range;
-use yirage_cpu::general::{Elem, Input, Output, Program, Sizes, Strides, map};
+use yirage_cpu::general::{Elem, ElementProgram, LoopSizes, StridedInput, StridedOutput, Strides, map};
 use yirage_cpu::isa::Isa;
 use yirage_ir::dtype::DType;
 use yirage_ir::expr::Func;
@@ -41,12 +41,20 @@ fn strides(rows: usize) -> Strides {
 }
 
 /// Some rows of the expression to `out`; the first input is at `first`.
-fn run(isa: Isa, program: &Program, width: usize, rows: Range<usize>, first: *const f32, ins: &[Rows], out: *mut f32) {
-    let sizes = Sizes::new(&[3, width]).expect("small sizes");
+fn run(
+    isa: Isa,
+    program: &ElementProgram,
+    width: usize,
+    rows: Range<usize>,
+    first: *const f32,
+    ins: &[Rows],
+    out: *mut f32,
+) {
+    let sizes = LoopSizes::new(&[3, width]).expect("small sizes");
     let base = |i: usize| if i == 0 { first } else { ins[i].values.as_ptr() };
-    let inputs: Vec<Input> =
-        (0..ins.len()).map(|i| Input::at(base(i).cast(), Elem::F32, strides(ins[i].stride))).collect();
-    let output = Output::at(out.cast(), Elem::F32, strides(width + PADDING));
+    let inputs: Vec<StridedInput> =
+        (0..ins.len()).map(|i| StridedInput::at(base(i).cast(), Elem::F32, strides(ins[i].stride))).collect();
+    let output = StridedOutput::at(out.cast(), Elem::F32, strides(width + PADDING));
     // SAFETY: all have three rows, or one that is met three times; the output is the first input or of its own.
     unsafe { map(isa, program, &sizes, &inputs, output, rows.start * width..rows.end * width) };
 }
@@ -54,7 +62,7 @@ fn run(isa: Isa, program: &Program, width: usize, rows: Range<usize>, first: *co
 /// The expression over three rows at every level: whole, row by row, and in place; the results must be equal to the bit
 /// and what lies between rows untouched. Returns the rows without that.
 fn everywhere(form: &Map, width: usize, ins: &[&[f32]]) -> Vec<f32> {
-    let program = Program::new(&form.expr, &vec![DType::F32; ins.len()]).expect("an expression of floats");
+    let program = ElementProgram::new(&form.expr, &vec![DType::F32; ins.len()]).expect("an expression of floats");
     let ins: Vec<Rows> = ins.iter().map(|x| Rows::new(x, width)).collect();
     let (own, stride) = (ins[0].values.as_ptr(), width + PADDING);
     let mut first: Option<Vec<f32>> = None;

@@ -5,7 +5,7 @@
 mod general_support;
 
 use general_support::*;
-use yirage_cpu::general::{Elem, Input, Output, Program, Strides, map};
+use yirage_cpu::general::{Elem, ElementProgram, StridedInput, StridedOutput, Strides, map};
 use yirage_cpu::isa::Isa;
 use yirage_ir::dtype::DType;
 use yirage_ir::expr::{Expr, Func, Scalar};
@@ -35,26 +35,26 @@ const EXACT: [Func; 19] = [
 ];
 
 /// One input: its type, its elements in the loop's order, how it lies, and its memory.
-struct Given {
+struct MapTestInput {
     dtype: DType,
     values: Vec<Scalar>,
     view: Strided,
     memory: Guarded,
 }
 
-fn given(rng: &mut Rng, dtype: DType, sizes: &[usize], at_end: bool) -> Given {
+fn test_input(rng: &mut Rng, dtype: DType, sizes: &[usize], at_end: bool) -> MapTestInput {
     let view = random_view(rng, sizes, true);
     let memory: Vec<Scalar> = (0..held(&view)).map(|_| random_scalar(rng, dtype)).collect();
     let values = places(&view, sizes).into_iter().map(|p| memory[p]).collect();
-    Given { dtype, values, view, memory: Guarded::of(&bytes(dtype, &memory), at_end) }
+    MapTestInput { dtype, values, view, memory: Guarded::of(&bytes(dtype, &memory), at_end) }
 }
 
 /// The result in row-major order; `out` says how it lies. The range is cut at `cuts`.
 fn mapped(
     isa: Isa,
-    program: &Program,
+    program: &ElementProgram,
     shape: &[usize],
-    ins: &[Given],
+    ins: &[MapTestInput],
     to: (DType, &Strided),
     cuts: &[usize],
 ) -> Vec<u8> {
@@ -80,16 +80,16 @@ fn mapped(
 }
 
 /// One random expression over random operands, at every level, in pieces, to any strides.
-fn check(rng: &mut Rng, funcs: &[Func], calls: usize) -> (Expr, Vec<Given>, DType, Vec<u8>) {
+fn check(rng: &mut Rng, funcs: &[Func], calls: usize) -> (Expr, Vec<MapTestInput>, DType, Vec<u8>) {
     let count = 1 + rng.below(3) as usize;
     let rank = rng.below(6) as usize;
     let shape = random_sizes(rng, rank, 3000);
     let dtypes: Vec<DType> = (0..count).map(|_| *rng.choose(&TYPES)).collect();
     let expr = random_expr(rng, &dtypes, calls, funcs);
     let result = *expr.infer(&dtypes).unwrap().last().unwrap();
-    let program = Program::new(&expr, &dtypes).unwrap();
+    let program = ElementProgram::new(&expr, &dtypes).unwrap();
     let at_end = rng.one_in(2);
-    let ins: Vec<Given> = dtypes.iter().map(|&d| given(rng, d, &shape, at_end)).collect();
+    let ins: Vec<MapTestInput> = dtypes.iter().map(|&d| test_input(rng, d, &shape, at_end)).collect();
     let n: usize = shape.iter().product();
     let want = mapped(Isa::Scalar, &program, &shape, &ins, (result, &dense(&shape)), &[]);
     for isa in levels() {
@@ -167,16 +167,22 @@ fn functions_of_floats_are_near_the_reference() {
         let exprs: Vec<Expr> = (0..func.arity() as u32).map(Expr::input).collect();
         let expr = Expr::call(func, &exprs);
         let result = *expr.infer(&dtypes).unwrap().last().unwrap();
-        let ins: Vec<Given> = args
+        let ins: Vec<MapTestInput> = args
             .iter()
             .map(|a| {
                 let values: Vec<Scalar> = a.iter().map(|&x| x.into()).collect();
                 let memory = Guarded::of(&bytes(DType::F32, &values), true);
-                Given { dtype: DType::F32, values, view: dense(&[n]), memory }
+                MapTestInput { dtype: DType::F32, values, view: dense(&[n]), memory }
             })
             .collect();
-        let got =
-            mapped(Isa::detect(), &Program::new(&expr, &dtypes).unwrap(), &[n], &ins, (result, &dense(&[n])), &[]);
+        let got = mapped(
+            Isa::detect(),
+            &ElementProgram::new(&expr, &dtypes).unwrap(),
+            &[n],
+            &ins,
+            (result, &dense(&[n])),
+            &[],
+        );
         let (relative, least) = limit(func);
         for (i, got) in scalars(result, &got).into_iter().enumerate() {
             let x: Vec<f64> = args.iter().map(|a| f64::from(a[i])).collect();
@@ -197,16 +203,18 @@ fn what_passes_the_caches_by_arrives() {
     // Large enough for it, and no multiple of anything; the first element starts no line of memory.
     let n = (8 << 20) + 19;
     let x: Vec<f32> = (0..n).map(|i| (i % 8191) as f32 / 16.0).collect();
-    let program = Program::new(&"sub(abs(x0), 100.5)".parse().unwrap(), &[DType::F32]).unwrap();
+    let program = ElementProgram::new(&"sub(abs(x0), 100.5)".parse().unwrap(), &[DType::F32]).unwrap();
     let all = sizes(&[n]);
     let dense = Strides::dense(&all);
     let mut out = vec![0f32; n + 1];
     for isa in levels() {
         out.fill(7.5);
-        let output = Output::at(out[1..].as_mut_ptr().cast(), Elem::F32, dense);
+        let output = StridedOutput::at(out[1..].as_mut_ptr().cast(), Elem::F32, dense);
         for range in [0..1001, 1001..n / 2, n / 2..n] {
             // SAFETY: both have n elements.
-            unsafe { map(isa, &program, &all, &[Input::at(x.as_ptr().cast(), Elem::F32, dense)], output, range) };
+            unsafe {
+                map(isa, &program, &all, &[StridedInput::at(x.as_ptr().cast(), Elem::F32, dense)], output, range)
+            };
         }
         assert_eq!(out[0], 7.5);
         let wrong = (0..n).find(|&i| out[i + 1] != x[i].abs() - 100.5);
@@ -221,11 +229,13 @@ fn a_result_may_replace_an_input() {
         let shape = random_sizes(&mut rng, 1 + round % 3, 3000);
         let view = random_view(&mut rng, &shape, false);
         let expr = random_expr(&mut rng, &[DType::F32, DType::F32], 4, &[Func::Add, Func::Mul, Func::Exp, Func::Max]);
-        let program = Program::new(&expr, &[DType::F32; 2]).unwrap();
-        let mut ins = vec![given(&mut rng, DType::F32, &shape, true), given(&mut rng, DType::F32, &shape, true)];
+        let program = ElementProgram::new(&expr, &[DType::F32; 2]).unwrap();
+        let mut ins =
+            vec![test_input(&mut rng, DType::F32, &shape, true), test_input(&mut rng, DType::F32, &shape, true)];
         let memory: Vec<Scalar> = (0..held(&view)).map(|_| random_scalar(&mut rng, DType::F32)).collect();
         let own = bytes(DType::F32, &memory);
-        ins[0] = Given { dtype: DType::F32, values: Vec::new(), view: view.clone(), memory: Guarded::of(&own, true) };
+        ins[0] =
+            MapTestInput { dtype: DType::F32, values: Vec::new(), view: view.clone(), memory: Guarded::of(&own, true) };
         if *expr.infer(&[DType::F32; 2]).unwrap().last().unwrap() != DType::F32 {
             continue;
         }

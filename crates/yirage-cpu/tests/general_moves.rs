@@ -7,7 +7,7 @@ mod general_support;
 
 use general_support::*;
 use std::ops::Range;
-use yirage_cpu::general::{self, Elem, Input, Output, Slices, Strides, fill, gather, iota};
+use yirage_cpu::general::{self, Elem, Slices, StridedInput, StridedOutput, Strides, fill, gather, iota};
 use yirage_ir::attr::List;
 use yirage_ir::dtype::DType;
 use yirage_ir::expr::Scalar;
@@ -43,7 +43,7 @@ impl Value {
         Value::new(rng, dtype, shape, |rng| random_scalar(rng, dtype))
     }
 
-    fn input(&self) -> Input {
+    fn input(&self) -> StridedInput {
         self.memory.input(self.dtype, &self.view)
     }
 }
@@ -53,7 +53,7 @@ fn of(view: &Strided, shape: &[usize]) -> Vec<usize> {
 }
 
 /// Runs a kernel on parts of a result that lies anyhow; it must be `want`, and what is beside it untouched.
-fn check(rng: &mut Rng, want: &Tensor, what: &str, kernel: impl Fn(Output, Range<usize>)) {
+fn check(rng: &mut Rng, want: &Tensor, what: &str, kernel: impl Fn(StridedOutput, Range<usize>)) {
     let view = random_view(rng, &want.shape, false);
     let size = elem(want.dtype).bytes();
     let mut memory = Guarded::new(held(&view) * size, rng.one_in(2));
@@ -121,7 +121,7 @@ fn concat_along_any_axis() {
             .collect();
         let plain: Vec<&Tensor> = parts.iter().map(|p| &p.plain).collect();
         let want = Concat { axis: axis as u32 }.eval(&plain).remove(0);
-        let inputs: Vec<(Input, usize)> = parts.iter().map(|p| (p.input(), p.plain.shape[axis])).collect();
+        let inputs: Vec<(StridedInput, usize)> = parts.iter().map(|p| (p.input(), p.plain.shape[axis])).collect();
         let sizes = sizes(&want.shape);
         check(&mut rng, &want, &format!("round {round}: {:?} {axis} {dtype}", want.shape), |out, range| {
             unsafe { general::concat(&sizes, axis, &inputs, out, range) };
@@ -149,13 +149,13 @@ fn fill_and_iota() {
 
 #[test]
 fn a_fill_of_another_type_is_refused() {
-    let out = Output::at(std::ptr::null_mut(), Elem::U32, Strides::new(&[1]).unwrap());
+    let out = StridedOutput::at(std::ptr::null_mut(), Elem::U32, Strides::new(&[1]).unwrap());
     assert!(unsafe { fill(&sizes(&[4]), Scalar::from(1.5), out, 0..4) }.is_err());
 }
 
-fn nothing(elem: Elem) -> (Input, Output) {
+fn nothing(elem: Elem) -> (StridedInput, StridedOutput) {
     let strides = Strides::new(&[1]).unwrap();
-    (Input::at(std::ptr::null(), elem, strides), Output::at(std::ptr::null_mut(), elem, strides))
+    (StridedInput::at(std::ptr::null(), elem, strides), StridedOutput::at(std::ptr::null_mut(), elem, strides))
 }
 
 #[test]

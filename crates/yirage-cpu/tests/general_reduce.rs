@@ -5,7 +5,7 @@
 mod general_support;
 
 use general_support::*;
-use yirage_cpu::general::{Program, Reduction, map, reduce};
+use yirage_cpu::general::{ElementProgram, Reduction, map, reduce};
 use yirage_cpu::isa::Isa;
 use yirage_ir::dtype::DType;
 use yirage_ir::expr::{Expr, Func, Scalar};
@@ -71,24 +71,24 @@ fn groups(shape: &[usize], axes: &[usize]) -> Vec<Vec<usize>> {
     groups
 }
 
-struct Given {
+struct ReduceTestInput {
     dtype: DType,
     view: Strided,
     memory: Guarded,
 }
 
-fn given(rng: &mut Rng, dtype: DType, shape: &[usize]) -> Given {
+fn test_input(rng: &mut Rng, dtype: DType, shape: &[usize]) -> ReduceTestInput {
     let view = random_view(rng, shape, true);
     // Numbers of one size, so that sums differ with their order; now and then any.
     let calm = !rng.one_in(4);
     let values: Vec<Scalar> = (0..held(&view))
         .map(|_| if calm { Scalar::from(rng.signed_f32() * 100.0).cast(dtype) } else { random_scalar(rng, dtype) })
         .collect();
-    Given { dtype, view, memory: Guarded::of(&bytes(dtype, &values), rng.one_in(2)) }
+    ReduceTestInput { dtype, view, memory: Guarded::of(&bytes(dtype, &values), rng.one_in(2)) }
 }
 
 /// The program's values in row-major order, by `map`, which has tests of its own.
-fn values(program: &Program, to: DType, shape: &[usize], ins: &[Given]) -> Vec<u8> {
+fn values(program: &ElementProgram, to: DType, shape: &[usize], ins: &[ReduceTestInput]) -> Vec<u8> {
     let all = sizes(shape);
     let mut out = Guarded::new(all.count() * elem(to).bytes(), true);
     let output = out.output(to, &dense(shape));
@@ -112,16 +112,16 @@ fn check(rng: &mut Rng, kind: ReduceKind, held_as: DType) {
         1 => Expr::unary(Func::Abs),
         _ => Expr::binary(*rng.choose(&[Func::Sub, Func::Mul])),
     };
-    let prologue = Program::new(&expr, &dtypes).unwrap();
-    let ins: Vec<Given> = dtypes.iter().map(|&d| given(rng, d, &shape)).collect();
+    let prologue = ElementProgram::new(&expr, &dtypes).unwrap();
+    let ins: Vec<ReduceTestInput> = dtypes.iter().map(|&d| test_input(rng, d, &shape)).collect();
     let made = *expr.infer(&dtypes).unwrap().last().unwrap();
     let x = values(&prologue, made, &shape, &ins);
     // After: nothing, or times another input.
     let more = rng.one_in(2);
     let after = if more { Expr::binary(Func::Add) } else { Expr::input(0) };
-    let further: Vec<Given> = if more { vec![given(rng, held_as, &kept)] } else { Vec::new() };
+    let further: Vec<ReduceTestInput> = if more { vec![test_input(rng, held_as, &kept)] } else { Vec::new() };
     let after_types = vec![held_as; 1 + further.len()];
-    let epilogue = Program::new(&after, &after_types).unwrap();
+    let epilogue = ElementProgram::new(&after, &after_types).unwrap();
     let to = if floats { *rng.choose(&[DType::F32, F16, BF16]) } else { held_as };
 
     let results: Vec<Scalar> = groups(&shape, &axes)
@@ -139,8 +139,11 @@ fn check(rng: &mut Rng, kind: ReduceKind, held_as: DType) {
             }
         })
         .collect();
-    let mut all =
-        vec![Given { dtype: held_as, view: dense(&kept), memory: Guarded::of(&bytes(held_as, &results), true) }];
+    let mut all = vec![ReduceTestInput {
+        dtype: held_as,
+        view: dense(&kept),
+        memory: Guarded::of(&bytes(held_as, &results), true),
+    }];
     all.extend(further);
     let want = values(&epilogue, to, &kept, &all);
     let further = &all[1..];
@@ -202,7 +205,7 @@ fn reductions_of_whole_numbers_are_their_definition_to_the_bit() {
 
 #[test]
 fn of_nothing_there_is_the_neutral_element() {
-    let program = Program::identity(DType::F32).unwrap();
+    let program = ElementProgram::identity(DType::F32).unwrap();
     let wants = [0.0, f32::NAN, f32::NEG_INFINITY, f32::INFINITY, 1.0, f32::NAN];
     for (kind, want) in KINDS.into_iter().zip(wants) {
         for isa in levels() {

@@ -6,9 +6,9 @@ mod linear_support;
 use linear_support::*;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use yirage_cpu::activation::{Form, Layout};
+use yirage_cpu::activation::{ActivationBufferLayout, ActivationEncoding};
 use yirage_cpu::isa::Isa;
-use yirage_cpu::linear::{Dispatch, Linear, Variant, linear};
+use yirage_cpu::linear::{Dispatch, Linear, MatmulVariant, linear};
 use yirage_cpu::pack::PackedMatrix;
 use yirage_ir::Format;
 use yirage_plan::Precision;
@@ -20,12 +20,14 @@ const BOTH: [Precision; 2] = [Precision::Fast, Precision::Exact];
 const C: f64 = 16.0;
 
 /// The activations a kernel really sees.
-fn seen(form: Form, x: &[f32], tokens: usize, k: usize) -> Vec<f32> {
+fn seen(form: ActivationEncoding, x: &[f32], tokens: usize, k: usize) -> Vec<f32> {
     match form {
-        Form::F32 => x.to_vec(),
-        Form::Bf16 | Form::RoundedF32 => x.iter().map(|v| half::bf16::from_f32(*v).to_f32()).collect(),
-        Form::Q8 => {
-            let layout = Layout::new(form, tokens, k);
+        ActivationEncoding::F32 => x.to_vec(),
+        ActivationEncoding::Bf16 | ActivationEncoding::RoundedF32 => {
+            x.iter().map(|v| half::bf16::from_f32(*v).to_f32()).collect()
+        }
+        ActivationEncoding::Q8 => {
+            let layout = ActivationBufferLayout::new(form, tokens, k);
             let out = stored(Isa::Scalar, layout, x);
             let mut seen = Vec::new();
             for t in 0..tokens {
@@ -51,7 +53,7 @@ fn every_kernel_is_near_the_f64_sum() {
             x.iter_mut().step_by(53).for_each(|v| *v *= 20.0);
             x[..k.min(32)].fill(0.0);
             for (isa, precision) in isas().into_iter().flat_map(|i| BOTH.map(|p| (i, p))) {
-                let form = Dispatch::new(isa, Variant::of_level(isa), precision, format).unwrap().form();
+                let form = Dispatch::new(isa, MatmulVariant::of_level(isa), precision, format).unwrap().form();
                 let (x_seen, got) = (seen(form, &x, tokens, k), product(isa, precision, &m, &x, tokens, 1));
                 for (at, got) in got.iter().enumerate() {
                     let terms = w[at % rows * k..][..k].iter().zip(&x_seen[at / rows * k..][..k]);
@@ -94,7 +96,9 @@ fn all_instruction_sets_agree_bit_for_bit() {
         x.iter_mut().step_by(331).for_each(|v| *v *= 30.0); // some blocks with outliers
         let want = bits(&product(Isa::Scalar, Precision::Fast, &m, &x, tokens, 1));
         for isa in isas() {
-            if Dispatch::new(isa, Variant::of_level(isa), Precision::Fast, format).unwrap().form() != Form::Bf16 {
+            if Dispatch::new(isa, MatmulVariant::of_level(isa), Precision::Fast, format).unwrap().form()
+                != ActivationEncoding::Bf16
+            {
                 assert_eq!(bits(&product(isa, Precision::Fast, &m, &x, tokens, 1)), want, "{format:?} {isa}");
             }
         }
@@ -150,7 +154,7 @@ fn only_the_rows_that_exist_are_written() {
                 for e in 0..count {
                     unsafe { m.pack_rows(isa, e, 0, &bytes[e * rows * row_bytes..][..rows * row_bytes]).unwrap() };
                 }
-                let kernel = Dispatch::new(isa, Variant::of_level(isa), precision, format).unwrap();
+                let kernel = Dispatch::new(isa, MatmulVariant::of_level(isa), precision, format).unwrap();
                 let layout = kernel.layout(tokens, k);
                 let x = floats(&mut rng, tokens * k);
                 let activations = stored(isa, layout, &x);
@@ -188,7 +192,7 @@ fn only_the_rows_that_exist_are_written() {
 fn refused(
     kernel: &Dispatch,
     m: &PackedMatrix,
-    layout: Layout,
+    layout: ActivationBufferLayout,
     activations: &[u8],
     (panels, tokens): (Range<usize>, Range<usize>),
 ) -> bool {
@@ -212,7 +216,7 @@ fn parts_that_do_not_exist_are_refused() {
     let mut rng = Rng::new(12);
     let (format, rows, tokens, k) = (Format::Q8_0, 130, 37, 64);
     let m = packed(format, rows, k, &weights(&mut rng, format, rows, k));
-    let kernel = Dispatch::new(Isa::Scalar, Variant::of_level(Isa::Scalar), Precision::Fast, format).unwrap();
+    let kernel = Dispatch::new(Isa::Scalar, MatmulVariant::of_level(Isa::Scalar), Precision::Fast, format).unwrap();
     let layout = kernel.layout(tokens, k);
     let activations = stored(Isa::Scalar, layout, &floats(&mut rng, tokens * k));
     let refused = |panels, tokens| refused(&kernel, &m, layout, &activations, (panels, tokens));
@@ -307,9 +311,9 @@ fn activations_without_pairs_are_refused_by_the_kernel_that_reads_them() {
     let m = packed(format, rows, k, &weights(&mut rng, format, rows, k));
     let x = floats(&mut rng, tokens * k);
     let refused_by = |many: &str, pairs: bool| {
-        let variant = Variant::of_level(isa).with(many).unwrap();
+        let variant = MatmulVariant::of_level(isa).with(many).unwrap();
         let kernel = Dispatch::new(isa, variant, Precision::Fast, format).unwrap();
-        let layout = Layout::new(kernel.form(), tokens, k).with_pairs(pairs);
+        let layout = ActivationBufferLayout::new(kernel.form(), tokens, k).with_pairs(pairs);
         let activations = stored(isa, layout, &x);
         refused(&kernel, &m, layout, &activations, (0..1, 0..tokens))
     };

@@ -6,7 +6,7 @@ mod linear_support;
 use linear_support::*;
 use yirage_cpu::Cpu;
 use yirage_cpu::isa::Isa;
-use yirage_cpu::linear::{Dispatch, Many, Share, Variant, VariantError};
+use yirage_cpu::linear::{Dispatch, MatmulSchedule, MatmulVariant, TokenTileKernel, VariantError};
 use yirage_hal::{Backend, OpenOptions, Question};
 use yirage_ir::Format;
 use yirage_plan::Precision;
@@ -18,33 +18,33 @@ const TOKENS: [usize; 14] = [1, 2, 3, 4, 5, 7, 8, 12, 15, 16, 33, 64, 91, 160];
 fn questions(isa: Isa) -> Vec<Question> {
     let options = OpenOptions { threads: Some(1), isa: Some(isa.name().into()), ..OpenOptions::default() };
     let (device, _) = Cpu.open(0, &options).unwrap();
-    device.variants().unwrap().questions()
+    device.kernel_variants().unwrap().questions()
 }
 
 /// Every answer by itself.
-fn alone(isa: Isa) -> Vec<Variant> {
+fn alone(isa: Isa) -> Vec<MatmulVariant> {
     let answers = questions(isa).into_iter().flat_map(|q| q.answers);
-    answers.map(|a| Variant::of_level(isa).with(&a).unwrap()).collect()
+    answers.map(|a| MatmulVariant::of_level(isa).with(&a).unwrap()).collect()
 }
 
 /// Answers to all questions together, one of seven ways: each two answers of different questions are among them, since no question
 /// has seven answers. How pieces are shared is not the kernels' to know.
-fn together(isa: Isa) -> Vec<Variant> {
-    let mut all = vec![Variant::of_level(isa)];
+fn together(isa: Isa) -> Vec<MatmulVariant> {
+    let mut all = vec![MatmulVariant::of_level(isa)];
     for question in questions(isa).iter().filter(|q| !q.answers[0].contains("share")) {
         all = all.iter().flat_map(|v| question.answers.iter().map(|a| v.with(a).unwrap())).collect();
     }
     all.into_iter().step_by(7).collect()
 }
 
-fn check(rng: &mut Rng, format: Format, variants: impl Fn(Isa) -> Vec<Variant>) {
+fn check(rng: &mut Rng, format: Format, variants: impl Fn(Isa) -> Vec<MatmulVariant>) {
     let (rows, k) = (150, *ks(format).last().unwrap());
     let m = packed(format, rows, k, &weights(rng, format, rows, k));
     let mut x = floats(rng, TOKENS[TOKENS.len() - 1] * k);
     x.iter_mut().step_by(331).for_each(|v| *v *= 30.0); // some blocks with outliers
     for isa in isas() {
         for precision in [Precision::Fast, Precision::Exact] {
-            let own = Variant::of_level(isa);
+            let own = MatmulVariant::of_level(isa);
             let of = |variant, n: usize| bits(&product_so((isa, variant), precision, &m, &x[..n * k], n, 1 + n % 3));
             let want = TOKENS.map(|n| of(own, n));
             for variant in variants(isa) {
@@ -73,7 +73,7 @@ fn all_answers_together_give_the_same_bytes() {
 #[test]
 fn a_variant_is_its_text() {
     for isa in Isa::ALL.iter().copied() {
-        let own = Variant::of_level(isa);
+        let own = MatmulVariant::of_level(isa);
         for text in [
             "",
             "fetch=0, many=single,share=static",
@@ -85,7 +85,7 @@ fn a_variant_is_its_text() {
             }
         }
         let variant = own.with("fetch=0, many=single,share=static").unwrap();
-        assert_eq!((variant.fetch, variant.many, variant.share), (0, Many::Single, Share::Static));
+        assert_eq!((variant.fetch, variant.many, variant.share), (0, TokenTileKernel::Single, MatmulSchedule::Static));
         assert_eq!(own.with("fletch=0"), Err(VariantError::Name("fletch".into())));
         for wrong in [
             "fetch",
@@ -114,7 +114,7 @@ fn matrix_registers_are_refused_where_there_are_none() {
     let granted = Isa::Amx.available();
     for isa in isas() {
         for choice in ["many=matrix", "lone=matrix"] {
-            let variant = Variant::of_level(isa).with(choice).unwrap();
+            let variant = MatmulVariant::of_level(isa).with(choice).unwrap();
             let kernel = Dispatch::new(isa, variant, Precision::Fast, Format::Q4_K);
             assert_eq!(kernel.is_ok(), granted, "{isa} {choice}");
             if let Err(why) = kernel {

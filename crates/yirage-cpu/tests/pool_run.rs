@@ -3,12 +3,12 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
-use yirage_cpu::pool::{Pool, PoolError};
+use yirage_cpu::pool::{PoolError, ThreadPool};
 
 #[test]
 fn every_worker_runs_once_a_run() {
     for count in 1..=8 {
-        let pool = Pool::new(count).unwrap();
+        let pool = ThreadPool::new(count).unwrap();
         let hits: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
         for _ in 0..200 {
             pool.run(|ctx| {
@@ -22,7 +22,7 @@ fn every_worker_runs_once_a_run() {
 
 /// Each worker writes its cell, all read all cells after the barrier.
 fn phases(count: usize, rounds: u32) {
-    let pool = Pool::new(count).unwrap();
+    let pool = ThreadPool::new(count).unwrap();
     let cells: Vec<AtomicU32> = (0..count).map(|_| AtomicU32::new(0)).collect();
     pool.run(|ctx| {
         for round in 1..=rounds {
@@ -48,7 +48,7 @@ fn barriers_advance_when_oversubscribed() {
 
 #[test]
 fn barriers_stay_in_step_over_runs() {
-    let pool = Pool::new(3).unwrap();
+    let pool = ThreadPool::new(3).unwrap();
     let sum = AtomicU64::new(0);
     for _ in 0..300 {
         pool.run(|ctx| {
@@ -63,7 +63,7 @@ fn barriers_stay_in_step_over_runs() {
 
 #[test]
 fn a_panic_frees_those_who_wait_and_reaches_the_caller() {
-    let pool = Pool::new(4).unwrap();
+    let pool = ThreadPool::new(4).unwrap();
     for bad in 0..4 {
         let result = pool.try_run(|ctx| {
             assert!(ctx.index != bad, "worker {bad} fails");
@@ -93,7 +93,7 @@ fn a_panic_frees_those_who_wait_and_reaches_the_caller() {
 
 #[test]
 fn panics_between_barriers() {
-    let pool = Pool::new(3).unwrap();
+    let pool = ThreadPool::new(3).unwrap();
     for at in 0..20 {
         let result = pool.try_run(|ctx| {
             for round in 0..20 {
@@ -108,7 +108,7 @@ fn panics_between_barriers() {
 
 #[test]
 fn sleeping_workers_wake_and_end() {
-    let pool = Pool::new(3).unwrap();
+    let pool = ThreadPool::new(3).unwrap();
     let hits = AtomicUsize::new(0);
     for _ in 0..5 {
         // Long enough for the workers to fall asleep.
@@ -121,12 +121,12 @@ fn sleeping_workers_wake_and_end() {
     assert_eq!(hits.load(Ordering::Relaxed), 15);
     std::thread::sleep(Duration::from_millis(30));
     drop(pool);
-    drop(Pool::new(8).unwrap());
+    drop(ThreadPool::new(8).unwrap());
 }
 
 #[test]
 fn threads_share_a_pool_by_turns() {
-    let pool = Pool::new(2).unwrap();
+    let pool = ThreadPool::new(2).unwrap();
     let inside = AtomicUsize::new(0);
     std::thread::scope(|s| {
         for _ in 0..4 {
@@ -148,15 +148,15 @@ fn threads_share_a_pool_by_turns() {
 
 #[test]
 fn misuse_is_told() {
-    assert!(matches!(Pool::new(0), Err(PoolError::Count(0))));
-    assert!(matches!(Pool::new(5000), Err(PoolError::Count(5000))));
-    let (a, b) = (Pool::new(2).unwrap(), Pool::new(2).unwrap());
+    assert!(matches!(ThreadPool::new(0), Err(PoolError::Count(0))));
+    assert!(matches!(ThreadPool::new(5000), Err(PoolError::Count(5000))));
+    let (a, b) = (ThreadPool::new(2).unwrap(), ThreadPool::new(2).unwrap());
     a.run(|_| {
         assert!(matches!(a.try_run(|_| {}), Err(PoolError::Nested)));
         assert!(matches!(b.try_run(|_| {}), Err(PoolError::Nested)));
     });
     let allowed = yirage_cpu::pool::allowed_cpus().map_or(0, |c| c.len());
-    let large = Pool::new(allowed + 1).unwrap();
+    let large = ThreadPool::new(allowed + 1).unwrap();
     assert!(large.pinning_refused().is_some());
     assert!(large.pin_caller().is_err());
 }

@@ -26,7 +26,7 @@ fn order(values: &[f64]) -> Vec<usize> {
 }
 
 /// The definition, with everything sorted, in f64.
-fn route_reference(r: &Route<'_>, logits: &[f32]) -> (Vec<usize>, Vec<f64>) {
+fn route_reference(r: &RouteParams<'_>, logits: &[f32]) -> (Vec<usize>, Vec<f64>) {
     let x: Vec<f64> = logits.iter().map(|&x| x.into()).collect();
     let max = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let sum: f64 = x.iter().map(|x| (x - max).exp()).sum();
@@ -74,7 +74,7 @@ fn routes_follow_the_definition() {
         let bias = (rng.index(2) == 0 && groups == 1 && scoring == Scoring::SoftmaxTopK).then_some(&bias[..]);
         let scale = [1.0, 2.5][rng.index(2)];
         let normalize = rng.index(2) == 0;
-        let r = Route { experts, top_k, scoring, normalize, scale, bias, groups, top_groups };
+        let r = RouteParams { experts, top_k, scoring, normalize, scale, bias, groups, top_groups };
         let mut first = None;
         for isa in levels() {
             let (mut weights, mut chosen) = (vec![0f32; 2 * top_k], vec![0i32; 2 * top_k]);
@@ -111,7 +111,7 @@ fn groups_by_their_two_best_and_bias_only_for_the_choice() {
     // Group sums of the two best: 0.5+0.5, 0.9+0.0, 0.6+0.55 with these sigmoid scores.
     let logit = |p: f64| (p / (1.0 - p)).ln() as f32;
     let logits = [0.5, 0.5, 0.9, 1e-6, 0.6, 0.55].map(logit);
-    let mut r = Route {
+    let mut r = RouteParams {
         experts: 6,
         top_k: 2,
         scoring: Scoring::Sigmoid,
@@ -121,7 +121,7 @@ fn groups_by_their_two_best_and_bias_only_for_the_choice() {
         groups: 3,
         top_groups: 1,
     };
-    let run = |r: Route<'_>| {
+    let run = |r: RouteParams<'_>| {
         let (mut w, mut e) = ([0f32; 2], [0i32; 2]);
         // SAFETY: one row.
         unsafe { route(Isa::detect(), 0..1, r, Src::new(logits.as_ptr(), 6), &mut w, &mut e) };
@@ -140,7 +140,7 @@ fn groups_by_their_two_best_and_bias_only_for_the_choice() {
 #[test]
 fn experts_of_nan_logits_are_still_distinct() {
     let logits = [f32::NAN; 5];
-    let r = Route {
+    let r = RouteParams {
         experts: 5,
         top_k: 3,
         scoring: Scoring::SoftmaxTopK,

@@ -56,14 +56,14 @@ fn norms() {
             let x = floats(&mut rng, 3 * width, size);
             let (w, b) = (floats(&mut rng, width, 2.0), floats(&mut rng, width, 1.0));
             for (weight, unit_offset) in [(None, false), (Some(&w[..]), false), (Some(&w[..]), true)] {
-                let norm = RmsNorm { row: width, width, eps: 1e-6, weight, unit_offset };
+                let norm = RmsNormParams { row: width, width, eps: 1e-6, weight, unit_offset };
                 // SAFETY: `everywhere` gives three rows.
                 let got = everywhere(&x, width, &|isa, rows, x, out| unsafe { rms_norm(isa, rows, norm, x, out) });
                 let want: Vec<f64> = x.chunks(width).flat_map(|row| rms(row, weight, unit_offset, 1e-6)).collect();
                 close(&got, &want, 1e-9, 1e-6, "rms_norm");
             }
             for bias in [None, Some(&b[..])] {
-                let norm = LayerNorm { eps: 1e-5, weight: &w, bias };
+                let norm = LayerNormParams { eps: 1e-5, weight: &w, bias };
                 // SAFETY: `everywhere` gives three rows.
                 let got = everywhere(&x, width, &|isa, rows, x, out| unsafe { layer_norm(isa, rows, norm, x, out) });
                 let want: Vec<f64> = x.chunks(width).flat_map(|row| layer(row, &w, bias, 1e-5)).collect();
@@ -79,7 +79,7 @@ fn the_norm_of_numbers_that_are_close_together() {
     for width in WIDTHS {
         let x: Vec<f32> = (0..3 * width).map(|i| 1000.0 + (i * i % 7) as f32 * 1e-3).collect();
         let w = vec![1.5; width];
-        let norm = LayerNorm { eps: 1e-5, weight: &w, bias: None };
+        let norm = LayerNormParams { eps: 1e-5, weight: &w, bias: None };
         // SAFETY: `everywhere` gives three rows.
         let got = everywhere(&x, width, &|isa, rows, x, out| unsafe { layer_norm(isa, rows, norm, x, out) });
         let want: Vec<f64> = x.chunks(width).flat_map(|row| layer(row, &w, None, 1e-5)).collect();
@@ -106,7 +106,7 @@ fn layer(x: &[f32], w: &[f32], b: Option<&[f32]>, eps: f32) -> Vec<f64> {
 fn norms_of_heads() {
     let mut rng = Rng::new(2);
     let (x, w) = (floats(&mut rng, 3 * 5 * 24, 1.0), floats(&mut rng, 24, 1.0));
-    let norm = RmsNorm { row: 120, width: 24, eps: 1e-5, weight: Some(&w), unit_offset: false };
+    let norm = RmsNormParams { row: 120, width: 24, eps: 1e-5, weight: Some(&w), unit_offset: false };
     // SAFETY: `everywhere` gives three rows.
     let got = everywhere(&x, 120, &|isa, rows, x, out| unsafe { rms_norm(isa, rows, norm, x, out) });
     let want: Vec<f64> = x.chunks(24).flat_map(|head| rms(head, Some(&w), false, 1e-5)).collect();
@@ -122,7 +122,7 @@ fn rotations() {
         let x = floats(&mut rng, 3 * heads * width, 2.0);
         let positions = [49, 0, 17];
         for interleaved in [false, true] {
-            let spec = Rope { heads, width, rotary, interleaved, cos: &cos, sin: &sin };
+            let spec = RopeParams { heads, width, rotary, interleaved, cos: &cos, sin: &sin };
             let row = heads * width;
             // SAFETY: `everywhere` gives three rows.
             let got = everywhere(&x, row, &|isa, r, x, out| unsafe {
@@ -150,7 +150,7 @@ fn rotations() {
                 // SAFETY: `everywhere` gives three rows.
                 let got = everywhere(&x, row, &|isa, r, x, out| unsafe {
                     let own = r.start * half..r.end * half;
-                    let spec = Rope { cos: &cos[own.clone()], sin: &sin[own], ..spec };
+                    let spec = RopeParams { cos: &cos[own.clone()], sin: &sin[own], ..spec };
                     rope(isa, r, spec, None, x, out)
                 });
                 close(&got, &want, 5e-7, 2e-7, "rope of each row");
@@ -172,7 +172,7 @@ fn rotations_whose_products_cancel_or_are_infinite() {
         }
         let (first, second) = at(3);
         (x[first], x[second]) = (f32::INFINITY, 1.0);
-        let spec = Rope { heads: 1, width: 32, rotary: 32, interleaved, cos: &cos, sin: &sin };
+        let spec = RopeParams { heads: 1, width: 32, rotary: 32, interleaved, cos: &cos, sin: &sin };
         // SAFETY: `everywhere` gives three rows.
         let got = everywhere(&x, 32, &|isa, r, x, out| unsafe { rope(isa, r.clone(), spec, Some(&[0; 3][r]), x, out) });
         assert_eq!((got[first], got[second]), (f32::INFINITY, f32::INFINITY));

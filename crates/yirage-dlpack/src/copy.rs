@@ -1,11 +1,11 @@
 //! Copies of arrays of other libraries, of any type that is stored.
 
-use crate::dtype::FoundElement;
+use crate::dtype::ForeignDType;
 use crate::error::ArrayError;
-use crate::found::row_major;
-use crate::import::found;
+use crate::foreign_array::row_major;
+use crate::import::read_array;
 use crate::memory::Owned;
-use crate::tensor::{Tensor, counted};
+use crate::tensor::{PyTensor, counted};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use std::sync::Arc;
 /// # Errors
 /// [`ArrayError`]: an object that is no array, elements of another type, memory of a device, and elements that lie
 /// otherwise.
-pub fn copied(object: &Bound<'_, PyAny>, what: &str) -> Result<Tensor, ArrayError> {
-    let found = match object.cast::<Tensor>() {
-        Ok(tensor) => tensor.get().found(),
-        Err(_) => found(object, what)?,
+pub fn copied(object: &Bound<'_, PyAny>, what: &str) -> Result<PyTensor, ArrayError> {
+    let found = match object.cast::<PyTensor>() {
+        Ok(tensor) => tensor.get().as_foreign(),
+        Err(_) => read_array(object, what)?,
     };
     let element = match found.element {
-        FoundElement::Is(element) => element,
-        FoundElement::Other(given) => return Err(ArrayError::Stored { what: what.to_owned(), given }),
+        ForeignDType::Is(element) => element,
+        ForeignDType::Other(given) => return Err(ArrayError::Stored { what: what.to_owned(), given }),
     };
     let wrong = |why| ArrayError::Places {
         what: what.to_owned(),
@@ -40,5 +40,5 @@ pub fn copied(object: &Bound<'_, PyAny>, what: &str) -> Result<Tensor, ArrayErro
         // SAFETY: the elements lie without gaps from here on, as many as the sizes say, and the keeper keeps them.
         _ => Owned::of(unsafe { std::slice::from_raw_parts(found.at, bytes) }),
     };
-    Ok(Tensor::placed(element, found.shape.iter().map(|&n| n as isize).collect(), Arc::new(copy)))
+    Ok(PyTensor::dense_in(element, found.shape.iter().map(|&n| n as isize).collect(), Arc::new(copy)))
 }

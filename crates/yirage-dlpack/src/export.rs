@@ -1,6 +1,6 @@
 //! From memory of ours to a capsule that others read where it lies.
 
-use crate::abi::{self, Device, Managed, Versioned, View};
+use crate::abi::{self, DlpackDevice, DlpackManaged, DlpackTensor, DlpackVersioned};
 use crate::memory::Owned;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -9,7 +9,7 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 
 /// Everything that a view points to, kept until its reader deletes it.
-struct Kept {
+struct ExportOwner {
     _memory: Arc<Owned>,
     shape: Vec<i64>,
     strides: Vec<i64>,
@@ -20,17 +20,17 @@ pub(crate) struct Export {
     pub(crate) memory: Arc<Owned>,
     pub(crate) shape: Vec<i64>,
     pub(crate) strides: Vec<i64>,
-    pub(crate) dtype: abi::ElementType,
+    pub(crate) dtype: abi::DlpackDType,
     pub(crate) copied: bool,
 }
 
 impl Export {
-    fn view(self) -> (View, Box<Kept>) {
+    fn view(self) -> (DlpackTensor, Box<ExportOwner>) {
         let data = self.memory.address().cast();
-        let mut kept = Box::new(Kept { _memory: self.memory, shape: self.shape, strides: self.strides });
-        let view = View {
+        let mut kept = Box::new(ExportOwner { _memory: self.memory, shape: self.shape, strides: self.strides });
+        let view = DlpackTensor {
             data,
-            device: Device { kind: abi::CPU, id: 0 },
+            device: DlpackDevice { kind: abi::CPU, id: 0 },
             rank: kept.shape.len() as i32,
             dtype: self.dtype,
             shape: kept.shape.as_mut_ptr(),
@@ -43,7 +43,7 @@ impl Export {
     /// A capsule as readers of before DLPack 1 take it.
     pub(crate) fn plain(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         let (view, kept) = self.view();
-        let managed = Managed { view, context: Box::into_raw(kept).cast(), deleter: Some(delete_plain) };
+        let managed = DlpackManaged { view, context: Box::into_raw(kept).cast(), deleter: Some(delete_plain) };
         // SAFETY: the pointer is of a box, and the destructor is the one of this name.
         unsafe { capsule(py, Box::into_raw(Box::new(managed)).cast(), abi::PLAIN, drop_plain) }
     }
@@ -53,7 +53,7 @@ impl Export {
         let flags = if self.copied { abi::IS_COPIED } else { 0 };
         let (view, kept) = self.view();
         let context = Box::into_raw(kept).cast();
-        let managed = Versioned { version: abi::VERSION, context, deleter: Some(delete_versioned), flags, view };
+        let managed = DlpackVersioned { version: abi::VERSION, context, deleter: Some(delete_versioned), flags, view };
         // SAFETY: the pointer is of a box, and the destructor is the one of this name.
         unsafe { capsule(py, Box::into_raw(Box::new(managed)).cast(), abi::VERSIONED, drop_versioned) }
     }
@@ -75,19 +75,19 @@ unsafe fn capsule<'py>(
     }
 }
 
-unsafe extern "C" fn delete_plain(managed: *mut Managed) {
+unsafe extern "C" fn delete_plain(managed: *mut DlpackManaged) {
     // SAFETY: DLPack has it called once, with what `Export::plain` made.
     unsafe {
         let managed = Box::from_raw(managed);
-        drop(Box::from_raw(managed.context.cast::<Kept>()));
+        drop(Box::from_raw(managed.context.cast::<ExportOwner>()));
     }
 }
 
-unsafe extern "C" fn delete_versioned(managed: *mut Versioned) {
+unsafe extern "C" fn delete_versioned(managed: *mut DlpackVersioned) {
     // SAFETY: DLPack has it called once, with what `Export::versioned` made.
     unsafe {
         let managed = Box::from_raw(managed);
-        drop(Box::from_raw(managed.context.cast::<Kept>()));
+        drop(Box::from_raw(managed.context.cast::<ExportOwner>()));
     }
 }
 

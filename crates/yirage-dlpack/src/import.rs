@@ -1,11 +1,11 @@
 //! From an object of Python to elements that are read where they lie.
 
-use crate::abi::{self, Managed, Versioned, View};
-use crate::dtype::{Element, FLOAT8_E4M3FN, FoundElement, Stored, of_dlpack, of_format};
+use crate::abi::{self, DlpackManaged, DlpackTensor, DlpackVersioned};
+use crate::dtype::{ArrayDType, FLOAT8_E4M3FN, ForeignDType, StorageDType, of_dlpack, of_format};
 use crate::error::ArrayError;
-use crate::found::{Found, row_major};
-use crate::memory::{Foreign, Keeper};
-use crate::tensor::Tensor;
+use crate::foreign_array::{ForeignArray, row_major};
+use crate::memory::{ForeignMemory, Keeper};
+use crate::tensor::PyTensor;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ use pyo3::{ffi, intern};
 use std::ffi::CStr;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use yirage_call::Array;
+use yirage_call::HostArray;
 use yirage_ir::{DType, Dim, Dims, Format, Type};
 
 /// The array that `object` is, read where it lies; `what` says in errors which argument it is. Sizes and strides are the
@@ -24,33 +24,33 @@ use yirage_ir::{DType, Dim, Dims, Format, Type};
 /// # Errors
 /// [`ArrayError`]: an object that is no array, elements of another type, memory of a device, sizes of 2^32 or more, and
 /// strides that are negative.
-pub fn taken(object: &Bound<'_, PyAny>, what: &str) -> Result<Array, ArrayError> {
+pub fn taken(object: &Bound<'_, PyAny>, what: &str) -> Result<HostArray, ArrayError> {
     let other = |given: String| ArrayError::DType { what: what.to_owned(), given };
-    if let Ok(tensor) = object.cast::<Tensor>() {
+    if let Ok(tensor) = object.cast::<PyTensor>() {
         let tensor = tensor.get();
         return tensor.array()?.ok_or_else(|| other(tensor.element().name().into()));
     }
-    let found = found(object, what)?;
+    let found = read_array(object, what)?;
     let dtype = match found.element {
-        FoundElement::Is(Element::Known(dtype)) => dtype,
-        FoundElement::Is(element) => return Err(other(element.name().into())),
-        FoundElement::Other(given) => return Err(other(given)),
+        ForeignDType::Is(ArrayDType::Known(dtype)) => dtype,
+        ForeignDType::Is(element) => return Err(other(element.name().into())),
+        ForeignDType::Other(given) => return Err(other(given)),
     };
-    let ty = placed(dtype, &found.shape, &found.strides).map_err(|why| ArrayError::Places {
+    let ty = array_type(dtype, &found.shape, &found.strides).map_err(|why| ArrayError::Places {
         what: what.to_owned(),
         shape: found.shape.clone(),
         strides: found.strides.clone(),
         why,
     })?;
-    let held = ty.held_bytes(&Dims::default());
+    let held = ty.storage_bytes(&Dims::default());
     // SAFETY: sizes and strides, none of which is negative, are those of `ty`, so that as many bytes are there until the
     // keeper lets go of them.
-    let memory = unsafe { Foreign::new(found.at, held, found.keeper) };
-    Ok(Array::of(ty, Arc::new(memory))?)
+    let memory = unsafe { ForeignMemory::new(found.at, held, found.keeper) };
+    Ok(HostArray::of(ty, Arc::new(memory))?)
 }
 
 /// The elements of `object` by whichever protocol it has.
-pub(crate) fn found(object: &Bound<'_, PyAny>, what: &str) -> Result<Found, ArrayError> {
+pub(crate) fn read_array(object: &Bound<'_, PyAny>, what: &str) -> Result<ForeignArray, ArrayError> {
     match PyUntypedBuffer::get(object) {
         Ok(buffer) => return of_buffer(buffer, None, what),
         Err(error) if error.is_instance_of::<PyTypeError>(object.py()) => {}
@@ -74,12 +74,12 @@ fn raised(what: &str, source: PyErr) -> ArrayError {
 }
 
 /// What the elements of a NumPy array are whose buffer NumPy refuses to give, and the type of NumPy's that has the same bits.
-fn of_ml_dtypes(object: &Bound<'_, PyAny>) -> Option<(Element, &'static str)> {
+fn of_ml_dtypes(object: &Bound<'_, PyAny>) -> Option<(ArrayDType, &'static str)> {
     let py = object.py();
     let name = object.getattr(intern!(py, "dtype")).and_then(|dtype| dtype.getattr(intern!(py, "name"))).ok()?;
     match name.extract::<String>().ok()?.as_str() {
-        "bfloat16" => Some((Element::Known(DType::Stored(Format::BF16)), "uint16")),
-        FLOAT8_E4M3FN => Some((Element::Stored(Stored::F8E4M3), "uint8")),
+        "bfloat16" => Some((ArrayDType::Known(DType::Stored(Format::BF16)), "uint16")),
+        FLOAT8_E4M3FN => Some((ArrayDType::Stored(StorageDType::F8E4M3), "uint8")),
         _ => None,
     }
 }
@@ -95,7 +95,7 @@ fn bytes_of_torch<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> 
     object.call_method1(intern!(object.py(), "view"), (byte,)).ok()
 }
 
-fn of_buffer(buffer: PyUntypedBuffer, element: Option<Element>, what: &str) -> Result<Found, ArrayError> {
+fn of_buffer(buffer: PyUntypedBuffer, element: Option<ArrayDType>, what: &str) -> Result<ForeignArray, ArrayError> {
     let size = buffer.item_size();
     let shape: Vec<i64> = buffer.shape().iter().map(|&n| n as i64).collect();
     let bytes: Vec<i64> = buffer.strides().iter().map(|&s| s as i64).collect();
@@ -107,12 +107,12 @@ fn of_buffer(buffer: PyUntypedBuffer, element: Option<Element>, what: &str) -> R
     if size == 0 || bytes.iter().any(|s| s % size as i64 != 0) {
         return Err(wrong("its neighbours are no whole number of elements apart"));
     }
-    let element = element.map_or_else(|| of_format(buffer.format(), size), FoundElement::Is);
+    let element = element.map_or_else(|| of_format(buffer.format(), size), ForeignDType::Is);
     let (at, writable) = (buffer.buf_ptr().cast_const().cast(), !buffer.readonly());
-    Ok(Found { at, element, shape, strides, writable, keeper: Keeper::Buffer(buffer) })
+    Ok(ForeignArray { at, element, shape, strides, writable, keeper: Keeper::Buffer(buffer) })
 }
 
-fn of_dlpack_object(object: &Bound<'_, PyAny>, what: &str) -> Result<Found, ArrayError> {
+fn of_dlpack_object(object: &Bound<'_, PyAny>, what: &str) -> Result<ForeignArray, ArrayError> {
     let py = object.py();
     let not_an_array = || ArrayError::NotAnArray { what: what.to_owned(), given: type_name(object) };
     let ask = object.getattr(intern!(py, "__dlpack_device__")).map_err(|_| not_an_array())?;
@@ -134,8 +134,8 @@ fn of_dlpack_object(object: &Bound<'_, PyAny>, what: &str) -> Result<Found, Arra
         Ok(capsule) => of_capsule(&capsule, what),
         Err(error) => match bytes_of_torch(object) {
             // Bytes are shared, so that this is asked once.
-            Some(bytes) => Ok(Found {
-                element: FoundElement::Is(Element::Stored(Stored::F8E4M3)),
+            Some(bytes) => Ok(ForeignArray {
+                element: ForeignDType::Is(ArrayDType::Stored(StorageDType::F8E4M3)),
                 ..of_dlpack_object(&bytes, what)?
             }),
             None => Err(raised(what, error)),
@@ -147,10 +147,10 @@ fn type_name(object: &Bound<'_, PyAny>) -> String {
     object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string())
 }
 
-fn of_capsule(capsule: &Bound<'_, PyAny>, what: &str) -> Result<Found, ArrayError> {
+fn of_capsule(capsule: &Bound<'_, PyAny>, what: &str) -> Result<ForeignArray, ArrayError> {
     let wrong = |why: &str| ArrayError::Capsule { what: what.to_owned(), why: why.to_owned() };
     if let Some(at) = pointer(capsule, abi::VERSIONED) {
-        let managed = at.cast::<Versioned>();
+        let managed = at.cast::<DlpackVersioned>();
         // SAFETY: a capsule of this name holds this structure; its first field has been the version since there is one.
         let major = unsafe { managed.as_ref().version.major };
         if major != abi::VERSION.major {
@@ -163,7 +163,7 @@ fn of_capsule(capsule: &Bound<'_, PyAny>, what: &str) -> Result<Found, ArrayErro
         return Ok(of_view(view, flags & abi::READ_ONLY == 0, keeper));
     }
     let Some(at) = pointer(capsule, abi::PLAIN) else { return Err(wrong("`__dlpack__` gave no DLPack capsule")) };
-    let managed = at.cast::<Managed>();
+    let managed = at.cast::<DlpackManaged>();
     rename(capsule, abi::PLAIN_USED, what)?;
     let keeper = Keeper::Plain(managed);
     // SAFETY: a capsule of this name holds this structure, and the keeper holds it.
@@ -192,7 +192,7 @@ fn rename(capsule: &Bound<'_, PyAny>, name: &'static CStr, what: &str) -> Result
     Ok(())
 }
 
-fn of_view(view: &View, writable: bool, keeper: Keeper) -> Found {
+fn of_view(view: &DlpackTensor, writable: bool, keeper: Keeper) -> ForeignArray {
     let rank = usize::try_from(view.rank).unwrap_or(0);
     let list = |at: *const i64| match (at.is_null(), rank) {
         (false, 1..) => {
@@ -206,11 +206,11 @@ fn of_view(view: &View, writable: bool, keeper: Keeper) -> Found {
     let at = view.data.cast_const().cast::<u8>();
     // The offset is the maker's; where there are no elements there may be no memory.
     let at = if shape.contains(&0) { at } else { at.wrapping_add(view.byte_offset as usize) };
-    Found { at, element: of_dlpack(view.dtype), shape, strides, writable, keeper }
+    ForeignArray { at, element: of_dlpack(view.dtype), shape, strides, writable, keeper }
 }
 
 /// The type of elements that lie so.
-fn placed(dtype: DType, shape: &[i64], strides: &[i64]) -> Result<Type, &'static str> {
+fn array_type(dtype: DType, shape: &[i64], strides: &[i64]) -> Result<Type, &'static str> {
     let sizes = shape.iter().map(|&n| u32::try_from(n)).collect::<Result<Vec<u32>, _>>();
     let sizes = sizes.map_err(|_| "each size has to be below 2^32")?;
     let dense = Type::new(dtype, sizes.iter().map(|&n| Dim::Const(n)));

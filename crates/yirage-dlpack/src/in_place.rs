@@ -1,11 +1,11 @@
 //! Elements of others that are read and written where they lie: numbers one by one, whatever their strides.
 
-use crate::dtype::{Element, FoundElement, Stored};
+use crate::dtype::{ArrayDType, ForeignDType, StorageDType};
 use crate::error::ArrayError;
-use crate::found::{Found, row_major};
-use crate::import::found;
+use crate::foreign_array::{ForeignArray, row_major};
+use crate::import::read_array;
 use crate::memory::Keeper;
-use crate::tensor::Tensor;
+use crate::tensor::PyTensor;
 use half::{bf16, f16};
 use pyo3::prelude::*;
 use yirage_ir::{DType, Format};
@@ -37,16 +37,16 @@ impl Number {
         self.element().name()
     }
 
-    fn element(self) -> Element {
+    fn element(self) -> ArrayDType {
         match self {
-            Number::F32 => Element::Known(DType::F32),
-            Number::F16 => Element::Known(DType::Stored(Format::F16)),
-            Number::BF16 => Element::Known(DType::Stored(Format::BF16)),
-            Number::I32 => Element::Known(DType::I32),
-            Number::I64 => Element::Stored(Stored::I64),
-            Number::U64 => Element::Stored(Stored::U64),
-            Number::U8 => Element::Stored(Stored::U8),
-            Number::F8E4M3 => Element::Stored(Stored::F8E4M3),
+            Number::F32 => ArrayDType::Known(DType::F32),
+            Number::F16 => ArrayDType::Known(DType::Stored(Format::F16)),
+            Number::BF16 => ArrayDType::Known(DType::Stored(Format::BF16)),
+            Number::I32 => ArrayDType::Known(DType::I32),
+            Number::I64 => ArrayDType::Stored(StorageDType::I64),
+            Number::U64 => ArrayDType::Stored(StorageDType::U64),
+            Number::U8 => ArrayDType::Stored(StorageDType::U8),
+            Number::F8E4M3 => ArrayDType::Stored(StorageDType::F8E4M3),
         }
     }
 
@@ -87,28 +87,28 @@ impl InPlace {
     /// [`ArrayError`]: an object that is no array, elements that are no [`Number`], memory of a device, more elements than
     /// an address space has.
     pub fn taken(object: &Bound<'_, PyAny>, what: &str) -> Result<InPlace, ArrayError> {
-        let found = match object.cast::<Tensor>() {
-            Ok(tensor) => tensor.get().found(),
-            Err(_) => found(object, what)?,
+        let found = match object.cast::<PyTensor>() {
+            Ok(tensor) => tensor.get().as_foreign(),
+            Err(_) => read_array(object, what)?,
         };
         InPlace::of(found, what)
     }
 
-    fn of(found: Found, what: &str) -> Result<InPlace, ArrayError> {
-        let Found { at, element, shape: sizes, strides, writable, keeper } = found;
+    fn of(found: ForeignArray, what: &str) -> Result<InPlace, ArrayError> {
+        let ForeignArray { at, element, shape: sizes, strides, writable, keeper } = found;
         let other = |given: String| ArrayError::Number { what: what.to_owned(), given };
         let number = match element {
-            FoundElement::Is(Element::Known(DType::F32)) => Number::F32,
-            FoundElement::Is(Element::Known(DType::Stored(Format::F16))) => Number::F16,
-            FoundElement::Is(Element::Known(DType::Stored(Format::BF16))) => Number::BF16,
-            FoundElement::Is(Element::Known(DType::I32)) => Number::I32,
-            FoundElement::Is(Element::Known(dtype)) => return Err(other(dtype.to_string())),
-            FoundElement::Is(Element::Stored(Stored::I64)) => Number::I64,
-            FoundElement::Is(Element::Stored(Stored::U64)) => Number::U64,
-            FoundElement::Is(Element::Stored(Stored::U8)) => Number::U8,
-            FoundElement::Is(Element::Stored(Stored::F8E4M3)) => Number::F8E4M3,
-            FoundElement::Is(element) => return Err(other(element.name().into())),
-            FoundElement::Other(given) => return Err(other(given)),
+            ForeignDType::Is(ArrayDType::Known(DType::F32)) => Number::F32,
+            ForeignDType::Is(ArrayDType::Known(DType::Stored(Format::F16))) => Number::F16,
+            ForeignDType::Is(ArrayDType::Known(DType::Stored(Format::BF16))) => Number::BF16,
+            ForeignDType::Is(ArrayDType::Known(DType::I32)) => Number::I32,
+            ForeignDType::Is(ArrayDType::Known(dtype)) => return Err(other(dtype.to_string())),
+            ForeignDType::Is(ArrayDType::Stored(StorageDType::I64)) => Number::I64,
+            ForeignDType::Is(ArrayDType::Stored(StorageDType::U64)) => Number::U64,
+            ForeignDType::Is(ArrayDType::Stored(StorageDType::U8)) => Number::U8,
+            ForeignDType::Is(ArrayDType::Stored(StorageDType::F8E4M3)) => Number::F8E4M3,
+            ForeignDType::Is(element) => return Err(other(element.name().into())),
+            ForeignDType::Other(given) => return Err(other(given)),
         };
         let places =
             |why| ArrayError::Places { what: what.to_owned(), shape: sizes.clone(), strides: strides.clone(), why };
@@ -157,7 +157,7 @@ impl InPlace {
         let mut bytes = vec![0; self.elements * width];
         for (at, out) in bytes.chunks_exact_mut(width).enumerate() {
             // SAFETY: the number is below that of the elements, each of which is `width` bytes long.
-            unsafe { out.as_mut_ptr().copy_from_nonoverlapping(self.place(at), width) };
+            unsafe { out.as_mut_ptr().copy_from_nonoverlapping(self.element_ptr(at), width) };
         }
         bytes
     }
@@ -167,9 +167,9 @@ impl InPlace {
         // SAFETY: each number is below that of the elements, and they are of the type that is read.
         let read = |at: usize| unsafe {
             match self.number {
-                Number::I32 => Some(i64::from(self.place(at).cast::<i32>().read_unaligned())),
-                Number::I64 | Number::U64 => Some(self.place(at).cast::<i64>().read_unaligned()),
-                Number::U8 => Some(i64::from(self.place(at).read())),
+                Number::I32 => Some(i64::from(self.element_ptr(at).cast::<i32>().read_unaligned())),
+                Number::I64 | Number::U64 => Some(self.element_ptr(at).cast::<i64>().read_unaligned()),
+                Number::U8 => Some(i64::from(self.element_ptr(at).read())),
                 Number::F32 | Number::F16 | Number::BF16 | Number::F8E4M3 => None,
             }
         };
@@ -185,13 +185,13 @@ impl InPlace {
         // SAFETY: the number is below that of the elements, whose type is the one that is written, and which may be written.
         unsafe {
             match self.number {
-                Number::I64 | Number::U64 => self.place(at).cast::<i64>().write_unaligned(value),
+                Number::I64 | Number::U64 => self.element_ptr(at).cast::<i64>().write_unaligned(value),
                 Number::I32 => match i32::try_from(value) {
-                    Ok(value) => self.place(at).cast::<i32>().write_unaligned(value),
+                    Ok(value) => self.element_ptr(at).cast::<i32>().write_unaligned(value),
                     Err(_) => return false,
                 },
                 Number::U8 => match u8::try_from(value) {
-                    Ok(value) => self.place(at).write(value),
+                    Ok(value) => self.element_ptr(at).write(value),
                     Err(_) => return false,
                 },
                 Number::F32 | Number::F16 | Number::BF16 | Number::F8E4M3 => return false,
@@ -208,9 +208,9 @@ impl InPlace {
         // SAFETY: as of `set_int`.
         unsafe {
             match self.number {
-                Number::F32 => self.place(at).cast::<f32>().write_unaligned(value),
-                Number::F16 => self.place(at).cast::<u16>().write_unaligned(f16::from_f32(value).to_bits()),
-                Number::BF16 => self.place(at).cast::<u16>().write_unaligned(bf16::from_f32(value).to_bits()),
+                Number::F32 => self.element_ptr(at).cast::<f32>().write_unaligned(value),
+                Number::F16 => self.element_ptr(at).cast::<u16>().write_unaligned(f16::from_f32(value).to_bits()),
+                Number::BF16 => self.element_ptr(at).cast::<u16>().write_unaligned(bf16::from_f32(value).to_bits()),
                 Number::I32 | Number::I64 | Number::U64 | Number::U8 | Number::F8E4M3 => return false,
             }
         }
@@ -218,7 +218,7 @@ impl InPlace {
     }
 
     /// Where an element lies whose number in row-major order is below that of the elements.
-    fn place(&self, at: usize) -> *mut u8 {
+    fn element_ptr(&self, at: usize) -> *mut u8 {
         if self.dense {
             return self.at.wrapping_add(at * self.number.bytes());
         }

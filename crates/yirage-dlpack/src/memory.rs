@@ -1,6 +1,6 @@
 //! Memory that is shared with others: ours, and theirs.
 
-use crate::abi::{Managed, Versioned};
+use crate::abi::{DlpackManaged, DlpackVersioned};
 use pyo3::buffer::PyUntypedBuffer;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
@@ -66,9 +66,9 @@ impl Drop for Owned {
 /// Who keeps the memory of others alive.
 pub(crate) enum Keeper {
     /// A tensor taken out of a capsule, which is ours to delete.
-    Plain(NonNull<Managed>),
+    Plain(NonNull<DlpackManaged>),
     /// The same of the versioned structure.
-    Versioned(NonNull<Versioned>),
+    Versioned(NonNull<DlpackVersioned>),
     /// Memory of ours.
     Ours(#[expect(dead_code, reason = "held for its drop")] Arc<Owned>),
     /// A view that is released when it is dropped.
@@ -76,32 +76,32 @@ pub(crate) enum Keeper {
 }
 
 /// Elements that another library owns.
-pub(crate) struct Foreign {
+pub(crate) struct ForeignMemory {
     at: *const u8,
     bytes: usize,
     _keeper: Keeper,
 }
 
-impl Foreign {
+impl ForeignMemory {
     /// # Safety
     /// `bytes` bytes have to be readable at `at` for as long as `keeper` lives; `at` may be null where there are none.
-    pub(crate) unsafe fn new(at: *const u8, bytes: usize, keeper: Keeper) -> Foreign {
-        Foreign { at, bytes, _keeper: keeper }
+    pub(crate) unsafe fn new(at: *const u8, bytes: usize, keeper: Keeper) -> ForeignMemory {
+        ForeignMemory { at, bytes, _keeper: keeper }
     }
 }
 
 // SAFETY: the keepers' owners count references with atomics or take Python's lock where they are released: DLPack asks it
 // of a deleter, and `PyUntypedBuffer` does it itself.
-unsafe impl Send for Foreign {}
+unsafe impl Send for ForeignMemory {}
 // SAFETY: nothing is written through it; see `Owned` for writes of others.
-unsafe impl Sync for Foreign {}
+unsafe impl Sync for ForeignMemory {}
 
-impl HostMemory for Foreign {
+impl HostMemory for ForeignMemory {
     fn bytes(&self) -> &[u8] {
         if self.bytes == 0 {
             return &[];
         }
-        // SAFETY: `Foreign::new` asks for it.
+        // SAFETY: `ForeignMemory::new` asks for it.
         unsafe { std::slice::from_raw_parts(self.at, self.bytes) }
     }
 }

@@ -1,10 +1,10 @@
 //! A Python object that owns its elements.
 
 use crate::abi;
-use crate::dtype::{Element, FoundElement, Stored};
+use crate::dtype::{ArrayDType, ForeignDType, StorageDType};
 use crate::error::ArrayError;
 use crate::export::Export;
-use crate::found::{Found, row_major};
+use crate::foreign_array::{ForeignArray, row_major};
 use crate::memory::{Keeper, Owned};
 use half::{bf16, f16};
 use pyo3::exceptions::{PyBufferError, PyValueError};
@@ -14,7 +14,7 @@ use pyo3::types::{PyList, PyMemoryView, PyTuple};
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::Arc;
-use yirage_call::Array;
+use yirage_call::HostArray;
 use yirage_hal::HostMemory;
 use yirage_ir::{DType, Dim, Format, Type};
 
@@ -23,70 +23,70 @@ use yirage_ir::{DType, Dim, Format, Type};
 ///
 /// NumPy, PyTorch and others read and write them where they lie, by ``__dlpack__`` or as a buffer. They stay alive as long
 /// as anybody has them.
-#[pyclass(frozen, module = "yirage")]
-pub struct Tensor {
-    element: Element,
+#[pyclass(name = "Tensor", frozen, module = "yirage")]
+pub struct PyTensor {
+    element: ArrayDType,
     memory: Arc<Owned>,
     shape: Vec<isize>,
     /// In bytes.
     strides: Vec<isize>,
 }
 
-impl Tensor {
+impl PyTensor {
     /// A copy of dense row-major elements of type `ty`.
     ///
     /// # Errors
-    /// [`ArrayError::Array`]: another number of bytes than the type needs, or elements that are not plain numbers.
-    pub fn of(ty: &Type, bytes: &[u8]) -> Result<Tensor, ArrayError> {
+    /// [`ArrayError::HostArray`]: another number of bytes than the type needs, or elements that are not plain numbers.
+    pub fn of(ty: &Type, bytes: &[u8]) -> Result<PyTensor, ArrayError> {
         let memory = Arc::new(Owned::of(bytes));
-        Array::of(ty.dense(), memory.clone())?;
+        HostArray::of(ty.dense(), memory.clone())?;
         let shape = ty.shape.iter().map(|dim| size(dim) as isize).collect();
-        Ok(Tensor::placed(Element::Known(ty.dtype), shape, memory))
+        Ok(PyTensor::dense_in(ArrayDType::Known(ty.dtype), shape, memory))
     }
 
     /// Zeros of a type that NumPy and PyTorch call `dtype`; `what` says in errors who wants them.
     ///
     /// # Errors
     /// [`ArrayError`]: a type that is not stored, more elements than memory has.
-    pub fn zeros(shape: &[u32], dtype: &str, what: &str) -> Result<Tensor, ArrayError> {
-        let element = Element::named(dtype);
+    pub fn zeros(shape: &[u32], dtype: &str, what: &str) -> Result<PyTensor, ArrayError> {
+        let element = ArrayDType::named(dtype);
         let element = element.ok_or_else(|| ArrayError::Stored { what: what.to_owned(), given: dtype.to_owned() })?;
         let none = || ArrayError::Memory { what: what.to_owned(), shape: shape.to_vec(), dtype: element.name() };
         let bytes = counted(shape.iter().map(|&n| usize::try_from(n).ok()), element).ok_or_else(none)?;
         let memory = Owned::zeroed(bytes).ok_or_else(none)?;
-        Ok(Tensor::placed(element, shape.iter().map(|&n| n as isize).collect(), Arc::new(memory)))
+        Ok(PyTensor::dense_in(element, shape.iter().map(|&n| n as isize).collect(), Arc::new(memory)))
     }
 
     /// Elements that lie densely in this memory.
-    pub(crate) fn placed(element: Element, shape: Vec<isize>, memory: Arc<Owned>) -> Tensor {
+    pub(crate) fn dense_in(element: ArrayDType, shape: Vec<isize>, memory: Arc<Owned>) -> PyTensor {
         let mut strides = vec![element.bytes() as isize; shape.len()];
         for dim in (1..shape.len()).rev() {
             strides[dim - 1] = strides[dim].saturating_mul(shape[dim].max(1));
         }
-        Tensor { element, memory, shape, strides }
+        PyTensor { element, memory, shape, strides }
     }
 
     /// The type of the elements.
-    pub(crate) fn element(&self) -> Element {
+    pub(crate) fn element(&self) -> ArrayDType {
         self.element
     }
 
     /// The elements as graphs are called with them; none where no graph computes with their type.
     ///
     /// # Errors
-    /// [`ArrayError::Array`]: sizes that no graph has.
-    pub(crate) fn array(&self) -> Result<Option<Array>, ArrayError> {
-        let Element::Known(dtype) = self.element else { return Ok(None) };
+    /// [`ArrayError::HostArray`]: sizes that no graph has.
+    pub(crate) fn array(&self) -> Result<Option<HostArray>, ArrayError> {
+        let ArrayDType::Known(dtype) = self.element else { return Ok(None) };
         let ty = Type::new(dtype, self.shape.iter().map(|&n| Dim::Const(u32::try_from(n).unwrap_or(u32::MAX))));
-        Ok(Some(Array::of(ty, self.memory.clone())?))
+        Ok(Some(HostArray::of(ty, self.memory.clone())?))
     }
 
     /// The elements as those of others are found.
-    pub(crate) fn found(&self) -> Found {
+    pub(crate) fn as_foreign(&self) -> ForeignArray {
         let shape: Vec<i64> = self.shape.iter().map(|&n| n as i64).collect();
-        Found {
+        ForeignArray {
             at: self.memory.address().cast_const(),
-            element: FoundElement::Is(self.element),
+            element: ForeignDType::Is(self.element),
             strides: row_major(&shape),
             shape,
             writable: true,
@@ -127,19 +127,20 @@ impl Tensor {
         let whole = |n: i64| Ok(n.into_pyobject(py)?.into_any());
         let float = |x: f64| Ok(x.into_pyobject(py)?.into_any());
         match self.element {
-            Element::Known(DType::I32) => whole(i64::from(word as i32)),
-            Element::Known(DType::U32) | Element::Stored(Stored::U8 | Stored::U16 | Stored::U64) => {
+            ArrayDType::Known(DType::I32) => whole(i64::from(word as i32)),
+            ArrayDType::Known(DType::U32)
+            | ArrayDType::Stored(StorageDType::U8 | StorageDType::U16 | StorageDType::U64) => {
                 Ok(word.into_pyobject(py)?.into_any())
             }
-            Element::Known(DType::Bool) => Ok((word != 0).into_pyobject(py)?.to_owned().into_any()),
-            Element::Known(DType::Stored(Format::F16)) => float(f16::from_bits(word as u16).to_f64()),
-            Element::Known(DType::Stored(Format::BF16)) => float(bf16::from_bits(word as u16).to_f64()),
-            Element::Known(_) => float(f64::from(f32::from_bits(word as u32))),
-            Element::Stored(Stored::I8) => whole(i64::from(word as i8)),
-            Element::Stored(Stored::I16) => whole(i64::from(word as i16)),
-            Element::Stored(Stored::I64) => whole(word as i64),
-            Element::Stored(Stored::F64) => float(f64::from_bits(word)),
-            Element::Stored(Stored::F8E4M3) => float(e4m3(word as u8)),
+            ArrayDType::Known(DType::Bool) => Ok((word != 0).into_pyobject(py)?.to_owned().into_any()),
+            ArrayDType::Known(DType::Stored(Format::F16)) => float(f16::from_bits(word as u16).to_f64()),
+            ArrayDType::Known(DType::Stored(Format::BF16)) => float(bf16::from_bits(word as u16).to_f64()),
+            ArrayDType::Known(_) => float(f64::from(f32::from_bits(word as u32))),
+            ArrayDType::Stored(StorageDType::I8) => whole(i64::from(word as i8)),
+            ArrayDType::Stored(StorageDType::I16) => whole(i64::from(word as i16)),
+            ArrayDType::Stored(StorageDType::I64) => whole(word as i64),
+            ArrayDType::Stored(StorageDType::F64) => float(f64::from_bits(word)),
+            ArrayDType::Stored(StorageDType::F8E4M3) => float(e4m3(word as u8)),
         }
     }
 
@@ -152,7 +153,7 @@ impl Tensor {
 }
 
 /// Bytes of so many elements; none where that is no number.
-pub(crate) fn counted(mut sizes: impl Iterator<Item = Option<usize>>, element: Element) -> Option<usize> {
+pub(crate) fn counted(mut sizes: impl Iterator<Item = Option<usize>>, element: ArrayDType) -> Option<usize> {
     sizes.try_fold(element.bytes(), |n, size| n.checked_mul(size?)).filter(|&n| isize::try_from(n).is_ok())
 }
 
@@ -172,7 +173,7 @@ fn size(dim: &Dim) -> usize {
 }
 
 #[pymethods]
-impl Tensor {
+impl PyTensor {
     /// Sizes, outermost first.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
@@ -310,7 +311,7 @@ impl Tensor {
 
 /// The elements of a tensor as whole numbers of as many bits: bfloat16 and float8_e4m3fn, for whoever knows.
 #[pyclass(frozen, module = "yirage")]
-struct Bits(Py<Tensor>);
+struct Bits(Py<PyTensor>);
 
 #[pymethods]
 impl Bits {
@@ -331,7 +332,7 @@ impl Bits {
 unsafe fn fill(
     view: *mut ffi::Py_buffer,
     flags: c_int,
-    tensor: &Tensor,
+    tensor: &PyTensor,
     format: *mut std::ffi::c_char,
     owner: Bound<'_, PyAny>,
 ) -> PyResult<()> {

@@ -67,7 +67,7 @@ pub enum EngineError {
     Vocabulary(#[from] VocabularyError),
     /// A model that was given as a graph and is not one that the engine can run.
     #[error("the given model: {0}")]
-    Given(String),
+    GraphModel(String),
     /// More memory is needed than there is.
     #[error(
         "the model would not fit: weights {} + cache {} + work space {} + tables {} = {} bytes, {available} available \

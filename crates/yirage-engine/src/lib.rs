@@ -12,7 +12,7 @@ mod engine;
 mod error;
 mod forward;
 mod forward_error;
-mod given;
+mod graph_model;
 pub mod kv;
 pub mod limits;
 mod load;
@@ -35,13 +35,13 @@ pub use engine::{Engine, Event, ModelFacts, Occupancy, Request};
 pub use error::EngineError;
 pub use forward::{Forward, ForwardOptions, ForwardRow, ForwardStep, Generate, NameDifferences};
 pub use forward_error::ForwardError;
-pub use given::GivenModel;
-pub use load::{PlannedStep, Progress, plan_step};
+pub use graph_model::GraphModel;
+pub use load::{LoadProgressFn, PlannedStep, plan_step};
 pub use memory::LoadBytes;
 pub use options::{
-    CacheSize, DEFAULT_CONTEXT, EngineOptions, PackedOptions, Speculation, SpeculationControl, Tuning, kept_plans,
+    CacheSize, DEFAULT_CONTEXT, EngineOptions, PackedOptions, Speculation, SpeculationControl, Tuning, plan_folder,
 };
 pub use packed::Notice;
 pub use plans::PlanCounts;
-pub use variants::{Answered, ChosenVariant, VariantOrigin};
+pub use variants::{ChosenVariant, VariantOrigin, VariantTiming};
 pub use vocabulary::VocabularyError;

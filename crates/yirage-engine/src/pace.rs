@@ -11,7 +11,7 @@ use crate::speculate::Curve;
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::time::Duration;
-use yirage_plan::work::{Costs, Span};
+use yirage_plan::work::{Costs, SequenceSpan};
 
 /// Tokens of a chunk before any was measured: few enough for the slowest machine, enough to learn from.
 const FIRST_CHUNK: u32 = 16;
@@ -24,7 +24,7 @@ const LEAST_EXCESS: f64 = 1.1;
 const MOST_EXCESS: f64 = 1.7;
 
 /// Steps whose excess is kept. One of them may be longer than is planned for.
-const KEPT: usize = 128;
+const EXCESS_WINDOW: usize = 128;
 
 /// What computing a prompt takes, in operations: of a token, and of each position that it sees.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ impl PromptWork {
     /// Of a model of this context.
     pub(crate) fn new(costs: &Costs, context: u32) -> PromptWork {
         let last = context.saturating_sub(1);
-        let of = |start| costs.step(&[Span { start, tokens: 1, rows: 0 }]).ops();
+        let of = |start| costs.step(&[SequenceSpan { start, tokens: 1, rows: 0 }]).ops();
         let token = of(0).max(1.0);
         let position = if last > 0 { (of(last) - token).max(0.0) / f64::from(last) } else { 0.0 };
         PromptWork { token, position }
@@ -61,21 +61,21 @@ impl PromptWork {
 /// What the newest steps took, in shares of what was expected of them.
 #[derive(Clone, Debug, Default)]
 struct Excess {
-    shares: VecDeque<f64>,
+    ratios: VecDeque<f64>,
 }
 
 impl Excess {
     fn measured(&mut self, share: f64) {
         if share.is_finite() {
-            self.shares.truncate(KEPT - 1);
-            self.shares.push_front(share);
+            self.ratios.truncate(EXCESS_WINDOW - 1);
+            self.ratios.push_front(share);
         }
     }
 
     /// What all of them but the longest kept to.
     fn planned(&self) -> f64 {
         let (_, second) = self
-            .shares
+            .ratios
             .iter()
             .fold((0.0_f64, 0.0_f64), |(first, second), &share| (first.max(share), second.max(share.min(first))));
         second.clamp(LEAST_EXCESS, MOST_EXCESS)
@@ -84,7 +84,7 @@ impl Excess {
 
 /// Keeps steps within a time.
 #[derive(Clone, Debug)]
-pub(crate) struct Pace {
+pub(crate) struct StepPacer {
     /// Seconds that a step may take.
     most: f64,
     work: PromptWork,
@@ -95,10 +95,10 @@ pub(crate) struct Pace {
     excess: Excess,
 }
 
-impl Pace {
-    pub(crate) fn new(most: Duration, work: PromptWork) -> Pace {
+impl StepPacer {
+    pub(crate) fn new(most: Duration, work: PromptWork) -> StepPacer {
         let (decodes, prompts) = (Curve::default(), Curve::default());
-        Pace { most: most.as_secs_f64(), work, decodes, prompts, excess: Excess::default() }
+        StepPacer { most: most.as_secs_f64(), work, decodes, prompts, excess: Excess::default() }
     }
 
     /// Takes what a step took.
@@ -193,7 +193,7 @@ mod tests {
             let slow = if rng.index(every) == 0 { times } else { 1.0 };
             seconds * slow * (0.95 + rng.index(100) as f64 / 1000.0)
         };
-        let mut pace = Pace::new(Duration::from_millis(60), WORK);
+        let mut pace = StepPacer::new(Duration::from_millis(60), WORK);
         pace.measured(&batch(0, 200, 0), disturbed(seconds(0, 200, 0)));
         (0..60).for_each(|_| pace.measured(&batch(8, 0, 0), disturbed(seconds(8, 0, 0))));
         let (mut start, mut over, mut steps) = (0, 0, 0);
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_time_that_nothing_keeps_to_leaves_one_token() {
-        let mut pace = Pace::new(Duration::from_millis(1), WORK);
+        let mut pace = StepPacer::new(Duration::from_millis(1), WORK);
         assert_eq!(pace.fits(8, 0, 512).get(), FIRST_CHUNK as usize, "nothing is known");
         assert_eq!(pace.fits(8, 0, 3).get(), 3);
         pace.measured(&batch(0, 512, 0), seconds(0, 512, 0));
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn more_time_and_less_depth_are_more_tokens_up_to_the_chunk() {
         let with = |milliseconds| {
-            let mut pace = Pace::new(Duration::from_millis(milliseconds), WORK);
+            let mut pace = StepPacer::new(Duration::from_millis(milliseconds), WORK);
             (0..3).for_each(|_| pace.measured(&batch(0, 128, 0), seconds(0, 128, 0)));
             pace
         };

@@ -3,10 +3,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use yirage_call::Interface;
-use yirage_compile::{CompileError, Options, compile};
+use yirage_compile::{CompileError, CompileOptions, compile};
 use yirage_ir::{Dims, Graph};
 use yirage_plan::{Target, VerifiedPlan, WeightPlan};
-use yirage_plancache::{Origin, PlanFolder, PlanKey, Told};
+use yirage_plancache::{CacheNotice, PlanFolder, PlanKey, PlanOrigin};
 
 /// Where the plans of an engine came from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -19,24 +19,24 @@ pub struct PlanCounts {
 
 /// Plans from the folder of kept ones, if there is one. Copies count and tell in one place.
 #[derive(Clone, Default)]
-pub(crate) struct KeptPlans {
+pub(crate) struct PlanProvider {
     folder: Option<PlanFolder>,
-    known: Arc<Mutex<Known>>,
+    state: Arc<Mutex<PlanProviderState>>,
 }
 
 #[derive(Default)]
-struct Known {
-    told: Vec<Told>,
+struct PlanProviderState {
+    notices: Vec<CacheNotice>,
     counts: PlanCounts,
 }
 
-impl KeptPlans {
-    pub(crate) fn new(folder: Option<PlanFolder>) -> KeptPlans {
-        KeptPlans { folder, ..KeptPlans::default() }
+impl PlanProvider {
+    pub(crate) fn new(folder: Option<PlanFolder>) -> PlanProvider {
+        PlanProvider { folder, ..PlanProvider::default() }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_state(&self) -> MutexGuard<'_, PlanProviderState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The plan of `graph` for `bucket`.
@@ -49,34 +49,34 @@ impl KeptPlans {
         bucket: Dims,
         target: &Target,
         weights: &WeightPlan,
-        options: &Options,
+        options: &CompileOptions,
     ) -> Result<VerifiedPlan, CompileError> {
         let make = || compile(graph, bucket, target, weights, options);
         let mut told = Vec::new();
         let (plan, origin) = match &self.folder {
-            None => (make()?, Origin::Compiled),
+            None => (make()?, PlanOrigin::Compiled),
             Some(folder) => {
                 let key = PlanKey::of(graph, bucket, target, options);
                 folder.plan(&key, &Interface::of(graph), target, &mut told, make)?
             }
         };
-        let mut known = self.known();
+        let mut known = self.lock_state();
         match origin {
-            Origin::Compiled => known.counts.compiled += 1,
-            Origin::File => known.counts.read += 1,
+            PlanOrigin::Compiled => known.counts.compiled += 1,
+            PlanOrigin::File => known.counts.read += 1,
         }
-        known.told.append(&mut told);
+        known.notices.append(&mut told);
         drop(known);
         Ok(plan)
     }
 
     /// Where plans came from so far.
     pub(crate) fn counts(&self) -> PlanCounts {
-        self.known().counts
+        self.lock_state().counts
     }
 
     /// What was told since the last call.
-    pub(crate) fn told(&self) -> Vec<Told> {
-        std::mem::take(&mut self.known().told)
+    pub(crate) fn take_notices(&self) -> Vec<CacheNotice> {
+        std::mem::take(&mut self.lock_state().notices)
     }
 }

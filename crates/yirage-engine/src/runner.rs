@@ -7,7 +7,7 @@ use crate::error::EngineError;
 use crate::limits::BLOCK;
 use crate::sampling::Logits;
 use crate::scheduler::{Batch, BatchEntry, SeqId};
-use yirage_hal::{Bindings, Device, Executor, Flight, Given, HalError, Outputs, Why};
+use yirage_hal::{Bindings, Device, Executor, Flight, HalError, Outputs, ResidentOutput, SelectionReason};
 use yirage_ir::Dims;
 use yirage_model::rope::Dynamic;
 use yirage_plan::{ExecutorKind, VerifiedPlan};
@@ -60,7 +60,7 @@ impl Runner {
         batch: &Batch,
         length: impl Fn(SeqId) -> u32,
         reads: &[usize],
-        ids: Option<Given>,
+        ids: Option<ResidentOutput>,
     ) -> Result<Flight, EngineError> {
         let dims = dims_of(batch);
         let fits = |e: &Executor| dims.exceeds(&e.bucket()).is_none();
@@ -99,11 +99,11 @@ impl Runner {
 
     /// The logits of the step submitted last, where they lie.
     pub(crate) fn all_logits(&self) -> Result<Logits<'_>, HalError> {
-        Ok(Logits::Resident { logits: self.executors[self.ran].resident(LOGITS)?, rows: self.rows })
+        Ok(Logits::Resident { logits: self.executors[self.ran].resident_output(LOGITS)?, rows: self.rows })
     }
 
     /// For each plan: the largest step it takes, its executor, and why it is that one.
-    pub(crate) fn executors(&self) -> Vec<(Dims, ExecutorKind, Why)> {
+    pub(crate) fn executors(&self) -> Vec<(Dims, ExecutorKind, SelectionReason)> {
         let of = |e: &Executor| (e.bucket(), e.chosen().0, e.chosen().1);
         self.executors.iter().map(of).collect()
     }

@@ -7,7 +7,7 @@ use golden_support::engine;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use yirage_engine::sampling::{Constraint, SamplingParams, TokenMask};
-use yirage_engine::scheduler::{FinishReason, SeqId, Usage};
+use yirage_engine::scheduler::{FinishReason, SeqId, SequenceUsage};
 use yirage_engine::{Engine, EngineOptions, Event, Request, Speculation, SpeculationControl};
 use yirage_plan::Precision;
 use yirage_testkit::tiny;
@@ -70,7 +70,7 @@ fn five(accepted: &[u32]) -> Vec<u32> {
 struct Output {
     tokens: Vec<u32>,
     reason: FinishReason,
-    usage: Usage,
+    usage: SequenceUsage,
 }
 
 fn run_all(engine: &mut Engine) -> HashMap<SeqId, Output> {

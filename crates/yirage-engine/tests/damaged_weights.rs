@@ -12,7 +12,7 @@ use yirage_engine::{Engine, EngineError, EngineOptions, Event, Notice, PackedOpt
 use yirage_hal::{Backend, OpenOptions};
 use yirage_mmap::{MapError, guard_mappings};
 use yirage_model::{Checkpoint, ModelError};
-use yirage_packed::Store;
+use yirage_packed::PackedStore;
 use yirage_plan::Precision;
 use yirage_testkit::bedtime;
 use yirage_testkit::rng::Rng;
@@ -41,7 +41,7 @@ impl Kept {
         kept.want = logits(&mut engine);
         engine.settle(&mut |_, _| {});
         assert_eq!(engine.notices(), []);
-        kept.entry = Store::new(store, GIB).list().unwrap().entries[0].path.clone();
+        kept.entry = PackedStore::new(store, GIB).list().unwrap().entries[0].path.clone();
         kept
     }
 

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use yirage_engine::sampling::{Logprobs, SamplingParams};
-use yirage_engine::scheduler::{LogitsWanted, SeqId, Stats};
+use yirage_engine::sampling::{PositionLogprobs, SamplingParams};
+use yirage_engine::scheduler::{LogitsWanted, SchedulerStats, SeqId};
 use yirage_engine::{CacheSize, Engine, EngineOptions, Event, Request, Speculation, SpeculationControl};
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions};
@@ -28,8 +28,8 @@ use yirage_testkit::{absent, bedtime, tiny};
 struct Output {
     tokens: Vec<u32>,
     logits: Vec<u32>,
-    logprobs: Vec<Logprobs>,
-    prompt: Vec<(usize, Logprobs)>,
+    logprobs: Vec<PositionLogprobs>,
+    prompt: Vec<(usize, PositionLogprobs)>,
     end: String,
 }
 
@@ -129,7 +129,7 @@ fn guessing(most: u32) -> Speculation {
 struct Compared {
     alone: Vec<Output>,
     mixed: Vec<Output>,
-    stats: Stats,
+    stats: SchedulerStats,
     how: String,
 }
 
@@ -159,14 +159,14 @@ fn compare(model: &Path, base: EngineOptions, seed: u64, open: &dyn Fn(usize) ->
     Compared { alone, mixed, stats: engine.stats(), how }
 }
 
-fn check(model: &Path, precision: Precision, seeds: u64) -> Stats {
+fn check(model: &Path, precision: Precision, seeds: u64) -> SchedulerStats {
     check_with(model, &options(precision), seeds)
 }
 
-fn check_with(model: &Path, base: &EngineOptions, seeds: u64) -> Stats {
+fn check_with(model: &Path, base: &EngineOptions, seeds: u64) -> SchedulerStats {
     let cpu =
         |threads| yirage_cpu::Cpu.open(0, &OpenOptions { threads: Some(threads), ..OpenOptions::default() }).unwrap().0;
-    let mut sum = Stats::default();
+    let mut sum = SchedulerStats::default();
     for seed in 0..seeds {
         let compared = compare(model, base.clone(), seed, &cpu);
         assert_eq!(compared.mixed, compared.alone, "{}", compared.how);
@@ -177,9 +177,9 @@ fn check_with(model: &Path, base: &EngineOptions, seeds: u64) -> Stats {
 }
 
 /// On two simulated accelerators: requests alone on the first, mixed on the second, whose commands are held up.
-fn check_on_sim(model: &Path, base: &EngineOptions, seed: u64) -> Stats {
+fn check_on_sim(model: &Path, base: &EngineOptions, seed: u64) -> SchedulerStats {
     let delay = Duration::from_micros(20);
-    let sim = Sim::with(Settings { devices: 2, seed, delay, records: seed != 2, ..Settings::default() });
+    let sim = Sim::with(Settings { devices: 2, seed, delay, captures_graphs: seed != 2, ..Settings::default() });
     let opened = Cell::new(0);
     let open = |_| sim.open(opened.replace(1), &OpenOptions::default()).unwrap().0;
     let compared = compare(model, base.clone(), seed, &open);
@@ -187,8 +187,8 @@ fn check_on_sim(model: &Path, base: &EngineOptions, seed: u64) -> Stats {
     compared.stats
 }
 
-fn add(a: Stats, b: Stats) -> Stats {
-    Stats {
+fn add(a: SchedulerStats, b: SchedulerStats) -> SchedulerStats {
+    SchedulerStats {
         preemptions: a.preemptions + b.preemptions,
         prefix_hit: a.prefix_hit + b.prefix_hit,
         drafted: a.drafted + b.drafted,
@@ -199,7 +199,7 @@ fn add(a: Stats, b: Stats) -> Stats {
 
 #[test]
 fn f32_and_q8_0() {
-    let mut sum = Stats::default();
+    let mut sum = SchedulerStats::default();
     for precision in [Precision::Exact, Precision::Fast] {
         sum = add(sum, check(&bedtime::f32(), precision, 6));
         sum = add(sum, check(&bedtime::q8_0(), precision, 6));
@@ -211,7 +211,7 @@ fn f32_and_q8_0() {
 
 #[test]
 fn simulated_accelerators_that_delay() {
-    let mut sum = Stats::default();
+    let mut sum = SchedulerStats::default();
     for seed in 1..=3 {
         for precision in [Precision::Exact, Precision::Fast] {
             sum = add(sum, check_on_sim(&tiny::model("qwen3"), &options(precision), seed));

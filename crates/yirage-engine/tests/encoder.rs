@@ -13,7 +13,7 @@ use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_model::Checkpoint;
 use yirage_model::arch::ModelOutput;
 use yirage_model::config::Pooling;
-use yirage_model::tokenizer::{Framed, Tokenizer};
+use yirage_model::tokenizer::{FramedTokens, Tokenizer};
 use yirage_plan::ExecutorKind;
 use yirage_testkit::rng::Rng;
 use yirage_testkit::{absent, encoders, json, tiny};
@@ -38,7 +38,7 @@ fn tokenizer(folder: &Path) -> Tokenizer {
     Tokenizer::from_json(&std::fs::read(folder.join("tokenizer.json")).unwrap(), "tokenizer.json").unwrap()
 }
 
-fn input(framed: Framed) -> EncoderInput {
+fn input(framed: FramedTokens) -> EncoderInput {
     EncoderInput { ids: framed.ids, types: framed.types }
 }
 
@@ -186,7 +186,7 @@ fn a_real_model_gives_the_vectors_of_sentence_transformers() {
         assert_eq!(tokenizer.frame(text, None).unwrap().ids, json::ids(&case["ids"]), "{text:?}");
         tokenizer.frame(text, Some(encoder.facts().longest as usize)).unwrap()
     };
-    let framed: Vec<Framed> = cases.iter().map(framed).collect();
+    let framed: Vec<FramedTokens> = cases.iter().map(framed).collect();
     assert_eq!(framed.iter().filter(|text| text.cut > 0).count(), 1);
     let found = encoder.embed(&framed.into_iter().map(input).collect::<Vec<_>>(), MEAN).unwrap();
     found.iter().zip(cases).for_each(|(row, case)| check_row(&case["text"], row, &case["embedding"]));

@@ -10,7 +10,7 @@ use yirage_engine::scheduler::LogitsWanted;
 use yirage_engine::{EngineError, Forward, ForwardError, ForwardOptions, ForwardRow, Generate};
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_ir::Format;
-use yirage_model::{Checkpoint, GivenTensor, ModelError};
+use yirage_model::{Checkpoint, ModelError, TensorOverride};
 use yirage_plan::Precision;
 use yirage_plancache::{CacheOptions, Mode};
 use yirage_testkit::{bedtime, tiny};
@@ -206,8 +206,8 @@ fn tensors_that_are_given_stand_for_those_of_the_file() {
             (stored.info().decode)(checkpoint.bytes(tensor), &mut values);
             let bytes: Vec<u8> = values.iter().flat_map(|&v| change(name, v).to_ne_bytes()).collect();
             let tensor =
-                GivenTensor { name: name.clone(), format, shape: tensor.shape.clone(), values: Arc::new(bytes) };
-            own.give(tensor).unwrap();
+                TensorOverride { name: name.clone(), format, shape: tensor.shape.clone(), values: Arc::new(bytes) };
+            own.override_tensor(tensor).unwrap();
         }
         own
     };
@@ -219,15 +219,21 @@ fn tensors_that_are_given_stand_for_those_of_the_file() {
     assert_ne!(after, before);
     let mut own = Checkpoint::open(&folder).unwrap();
     let values = Arc::new(vec![0u8; 4]);
-    let wrong = |name: &str, shape: Vec<usize>, format| GivenTensor {
+    let wrong = |name: &str, shape: Vec<usize>, format| TensorOverride {
         name: name.into(),
         format,
         shape,
         values: values.clone(),
     };
-    assert!(matches!(own.give(wrong("model.extra", vec![1], Format::F32)), Err(ModelError::MissingTensor { .. })));
-    assert!(matches!(own.give(wrong(&names[0], vec![1], Format::F32)), Err(ModelError::Config { .. })));
-    assert!(matches!(own.give(wrong(&names[0], vec![1], Format::Q8_0)), Err(ModelError::UnsupportedFormat { .. })));
+    assert!(matches!(
+        own.override_tensor(wrong("model.extra", vec![1], Format::F32)),
+        Err(ModelError::MissingTensor { .. })
+    ));
+    assert!(matches!(own.override_tensor(wrong(&names[0], vec![1], Format::F32)), Err(ModelError::Config { .. })));
+    assert!(matches!(
+        own.override_tensor(wrong(&names[0], vec![1], Format::Q8_0)),
+        Err(ModelError::UnsupportedFormat { .. })
+    ));
     let foreign = Checkpoint::open(tiny::model("llama")).unwrap();
     let refused = forward.load_weights(&foreign, &mut |_, _| {});
     assert!(matches!(refused, Err(EngineError::Forward(ForwardError::OtherModel { .. }))), "{refused:?}");

@@ -13,9 +13,9 @@ use yirage_engine::{Engine, EngineOptions, Notice, PackedOptions, Request};
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, OpenOptions};
 use yirage_model::Checkpoint;
-use yirage_packed::{Listed, Store, verify};
+use yirage_packed::{PackedStore, StoredEntry, verify};
 use yirage_plan::Precision;
-use yirage_testkit::scratch::Scratch;
+use yirage_testkit::scratch::ScratchFolder;
 use yirage_testkit::{absent, bedtime, tiny};
 
 const GIB: u64 = 1 << 30;
@@ -27,8 +27,8 @@ fn keeping() -> (TempDir, EngineOptions) {
     (folder, EngineOptions { packed, context: Some(256), ..options(Precision::Fast) })
 }
 
-fn entries(options: &EngineOptions) -> Vec<Listed> {
-    Store::new(options.packed.as_ref().unwrap().folder.clone(), GIB).list().unwrap().entries
+fn entries(options: &EngineOptions) -> Vec<StoredEntry> {
+    PackedStore::new(options.packed.as_ref().unwrap().folder.clone(), GIB).list().unwrap().entries
 }
 
 fn entry(options: &EngineOptions) -> PathBuf {
@@ -59,8 +59,8 @@ fn overwrite(path: &Path, at: u64, bytes: &[u8]) -> File {
 }
 
 /// A private copy of a small model.
-fn copy(of: &Path) -> (Scratch, PathBuf) {
-    let folder = Scratch::new("kept");
+fn copy(of: &Path) -> (ScratchFolder, PathBuf) {
+    let folder = ScratchFolder::new("kept");
     let copy = folder.copy(of);
     (folder, copy)
 }

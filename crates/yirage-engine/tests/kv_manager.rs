@@ -154,7 +154,7 @@ fn a_window_keeps_exactly_what_the_next_query_sees() {
             for (at, &block) in seq.table(0).iter().enumerate() {
                 assert_eq!(block == NO_BLOCK, at < first, "window {window}, query {next}, block {at}");
             }
-            assert_eq!(seq.blocks_held(0), next / BLOCK + 1 - first);
+            assert_eq!(seq.live_blocks(0), next / BLOCK + 1 - first);
             kv.advance(&mut seq, &text, next + 1);
             kv.check([&seq]).unwrap();
         }

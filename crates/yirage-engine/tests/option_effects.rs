@@ -7,17 +7,17 @@ use golden_support::{all_logits, engine};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
-use yirage_engine::scheduler::{AdmissionError, ConfigError, LogitsWanted, SeqId, Usage};
+use yirage_engine::scheduler::{AdmissionError, ConfigError, LogitsWanted, SeqId, SequenceUsage};
 use yirage_engine::{
     CacheSize, Engine, EngineError, EngineOptions, Event, PackedOptions, Request, Speculation, SpeculationControl,
     Tuning, VariantOrigin,
 };
-use yirage_hal::{Backend, Length, OpenOptions, Why};
+use yirage_hal::{Backend, Length, OpenOptions, SelectionReason};
 use yirage_ir::Format;
 use yirage_model::Checkpoint;
 use yirage_plan::ExecutorKind;
 use yirage_plan::Precision;
-use yirage_testkit::{bedtime, scratch::Scratch, tiny};
+use yirage_testkit::{bedtime, scratch::ScratchFolder, tiny};
 
 /// The fields named, as text, if they are all that there are.
 macro_rules! all_fields {
@@ -87,7 +87,7 @@ fn steps(engine: &mut Engine) -> Vec<Vec<Event>> {
 }
 
 /// Runs one request; what it used.
-fn usage(engine: &mut Engine, request: Request) -> Usage {
+fn usage(engine: &mut Engine, request: Request) -> SequenceUsage {
     engine.add(request).unwrap();
     let finished = |event| if let Event::Finished { usage, .. } = event { Some(usage) } else { None };
     steps(engine).into_iter().flatten().find_map(finished).unwrap()
@@ -130,7 +130,7 @@ fn executor() {
     };
     for kind in [ExecutorKind::Steps, ExecutorKind::Persistent] {
         let used = used(kind);
-        assert!(!used.is_empty() && used.iter().all(|used| *used == (kind, Why::Forced)), "{used:?}");
+        assert!(!used.is_empty() && used.iter().all(|used| *used == (kind, SelectionReason::Forced)), "{used:?}");
     }
 }
 
@@ -140,7 +140,7 @@ fn context() {
 }
 
 fn context_within() {
-    let scratch = Scratch::new("option-context-within");
+    let scratch = ScratchFolder::new("option-context-within");
     scratch.copy(&model().join("model.safetensors"));
     let config = std::fs::read_to_string(model().join("config.json")).unwrap();
     let (short, long) = (r#""max_position_embeddings":512"#, r#""max_position_embeddings":20000"#);
@@ -283,7 +283,7 @@ fn speculation() {
 }
 
 fn packed() {
-    let scratch = Scratch::new("option-packed");
+    let scratch = ScratchFolder::new("option-packed");
     let folder = scratch.0.join("packed");
     let mut engine =
         load(EngineOptions { packed: Some(PackedOptions { folder: folder.clone(), limit: 1 << 30 }), ..base() });
@@ -292,7 +292,7 @@ fn packed() {
 }
 
 fn plans() {
-    let scratch = Scratch::new("option-plans");
+    let scratch = ScratchFolder::new("option-plans");
     let plans = Some(yirage_plancache::PlanFolder::new(scratch.0.join("plans"), 1 << 24));
     let read = || load(EngineOptions { plans: plans.clone(), ..base() }).plan_counts().read;
     assert!(read() == 0 && read() > 0);

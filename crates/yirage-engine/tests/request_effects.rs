@@ -7,8 +7,8 @@ mod golden_support;
 use golden_support::{all_logits, engine, logsumexp};
 use std::collections::HashMap;
 use yirage_engine::limits::{MAX_BAD_WORDS, MAX_LOGPROBS, MAX_SALT_BYTES};
-use yirage_engine::sampling::{Logprobs, ParamError, SamplingParams};
-use yirage_engine::scheduler::{AdmissionError, FinishReason, LogitsWanted, SeqId, Usage};
+use yirage_engine::sampling::{ParamError, PositionLogprobs, SamplingParams};
+use yirage_engine::scheduler::{AdmissionError, FinishReason, LogitsWanted, SeqId, SequenceUsage};
 use yirage_engine::{CacheSize, Engine, EngineError, EngineOptions, Event, Request};
 use yirage_plan::Precision;
 use yirage_testkit::tiny;
@@ -68,10 +68,10 @@ fn prompt(length: u32) -> Vec<u32> {
 struct Output {
     tokens: Vec<u32>,
     reason: Option<FinishReason>,
-    usage: Usage,
+    usage: SequenceUsage,
     logits: Vec<usize>,
     hidden: Vec<usize>,
-    prompt: Vec<(usize, Logprobs)>,
+    prompt: Vec<(usize, PositionLogprobs)>,
 }
 
 /// Runs what was added; outputs by sequence, and the order of their ends.
@@ -225,7 +225,7 @@ fn prompt_logprobs() {
         engine.add(Request::greedy(prompt(11), 20)).unwrap();
         run(&mut engine, request())
     });
-    (of_chunks[0].usage, of_chunks[1].usage) = (Usage::default(), Usage::default());
+    (of_chunks[0].usage, of_chunks[1].usage) = (SequenceUsage::default(), SequenceUsage::default());
     assert_eq!(of_chunks[0], of_chunks[1], "chunks change nothing");
     let [out, _] = of_chunks;
     assert_eq!((out.tokens, out.prompt.len()), (plain, ids.len() - 1));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use yirage_cpu::Cpu;
 use yirage_cpu::isa::Isa;
 use yirage_engine::sampling::{
-    CheckedParams, Logits, Pick, SampleError, Sampled, Sampler, SamplingParams, TokenCounts, TokenMask,
+    CheckedParams, Logits, SampleError, Sampler, SamplerInput, SamplerOutput, SamplingParams, TokenCounts, TokenMask,
 };
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions};
@@ -38,9 +38,9 @@ fn wishes() -> Vec<CheckedParams> {
     list.into_iter().map(|params| params.checked(VOCABULARY).unwrap()).collect()
 }
 
-type Outcomes = Vec<Result<Sampled, String>>;
+type Outcomes = Vec<Result<SamplerOutput, String>>;
 
-fn outcomes(sampled: Vec<Result<Sampled, SampleError>>) -> Outcomes {
+fn outcomes(sampled: Vec<Result<SamplerOutput, SampleError>>) -> Outcomes {
     sampled.into_iter().map(|s| s.map_err(|e| e.to_string())).collect()
 }
 
@@ -51,17 +51,18 @@ fn both(device: Arc<dyn Device>) -> (Outcomes, Outcomes) {
     [7, 7, 7, 900, 12].into_iter().for_each(|token| counts.push(token));
     let mut mask = TokenMask::none(VOCABULARY);
     (0..VOCABULARY as u32).step_by(3).for_each(|token| mask.allow(token));
-    let pick = |i: usize| Pick {
+    let pick = |i: usize| SamplerInput {
         row: i % ROWS,
         params: &params[i % params.len()],
         counts: &counts,
         allowed: (i % 5 == 2).then_some(&mask),
         position: 40 + i as u32,
     };
-    let picks: Vec<Pick<'_>> = (0..56).map(pick).collect();
+    let picks: Vec<SamplerInput<'_>> = (0..56).map(pick).collect();
     let mut sampler = Sampler::new(device, 56);
     let together = outcomes(sampler.sample_all(Logits::Host(&rows), VOCABULARY, &picks).unwrap());
-    let one = |pick: &Pick<'_>| sampler.sample_all(Logits::Host(&rows), VOCABULARY, &[*pick]).unwrap().pop().unwrap();
+    let one =
+        |pick: &SamplerInput<'_>| sampler.sample_all(Logits::Host(&rows), VOCABULARY, &[*pick]).unwrap().pop().unwrap();
     let alone = outcomes(picks.iter().map(one).collect());
     (together, alone)
 }
@@ -88,7 +89,7 @@ fn a_row_that_is_not_there_is_an_error() {
     let (device, _) = Cpu.open(0, &OpenOptions { threads: Some(1), ..OpenOptions::default() }).unwrap();
     let params = SamplingParams::greedy().checked(4).unwrap();
     let counts = TokenCounts::default();
-    let pick = Pick { row: 2, params: &params, counts: &counts, allowed: None, position: 0 };
+    let pick = SamplerInput { row: 2, params: &params, counts: &counts, allowed: None, position: 0 };
     let mut sampler = Sampler::new(device, 1);
     let sampled = sampler.sample_all(Logits::Host(&[0.0; 8]), 4, &[pick]).unwrap();
     assert_eq!(sampled, [Err(SampleError::NoCandidate { vocabulary: 4 })]);

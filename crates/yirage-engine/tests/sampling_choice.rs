@@ -2,7 +2,7 @@
 
 use yirage_cpu::Cpu;
 use yirage_engine::sampling::{
-    CheckedParams, RngKey, SampleError, Sampled, Sampler, SamplingParams, TokenCounts, TokenMask,
+    CheckedParams, RngKey, SampleError, Sampler, SamplerOutput, SamplingParams, TokenCounts, TokenMask,
 };
 use yirage_hal::{Backend, OpenOptions};
 use yirage_testkit::rng;
@@ -18,7 +18,7 @@ fn checked(params: SamplingParams, vocabulary: usize) -> CheckedParams {
     params.checked(vocabulary).expect("valid parameters")
 }
 
-fn sample(row: &[f32], params: &SamplingParams, position: u32) -> Result<Sampled, SampleError> {
+fn sample(row: &[f32], params: &SamplingParams, position: u32) -> Result<SamplerOutput, SampleError> {
     let params = checked(params.clone(), row.len());
     new_sampler().sample(row, &params, &TokenCounts::default(), None, position)
 }

@@ -4,17 +4,17 @@
 use yirage_engine::kv::{CacheGroup, GroupConfig, KvManager};
 use yirage_engine::limits::{BLOCK, MAX_CACHE_SALT_BYTES, MAX_STOP_IDS};
 use yirage_engine::scheduler::{
-    AdmissionError, Batch, CommitError, Config, ConfigError, Ended, FinishReason, LogitsWanted, NewSequence, Outcome,
-    Phase, Scheduler, SeqId, SeqUpdate, StepResult,
+    AdmissionError, Batch, CommitError, ConfigError, EntryOutcome, FinishOutcome, FinishReason, LogitsWanted,
+    NewSequence, Phase, Scheduler, SchedulerConfig, SeqId, SeqUpdate, StepResult,
 };
 
-fn scheduler(blocks: u32, config: Config) -> Scheduler {
+fn scheduler(blocks: u32, config: SchedulerConfig) -> Scheduler {
     let group = CacheGroup::Paged { k_width: 4, v_width: 4, window: None, layers: 1 };
     Scheduler::new(config, KvManager::new(&[GroupConfig { group, blocks }], true).unwrap()).unwrap()
 }
 
-fn config() -> Config {
-    Config {
+fn config() -> SchedulerConfig {
+    SchedulerConfig {
         max_seqs: 4,
         token_budget: 64,
         max_rows: 64,
@@ -31,7 +31,7 @@ fn request(prompt: usize, max_new: u32) -> NewSequence {
 
 /// Results for a batch: `token` wherever one is sampled.
 fn results(batch: &Batch, token: u32) -> Vec<StepResult> {
-    let outcome = |sample| if sample { Outcome::Token(token) } else { Outcome::Ran };
+    let outcome = |sample| if sample { EntryOutcome::Token(token) } else { EntryOutcome::Ran };
     batch.entries.iter().map(|entry| StepResult { seq: entry.seq, outcome: outcome(entry.sample) }).collect()
 }
 
@@ -54,11 +54,11 @@ fn options_are_checked_with_their_numbers() {
         let group = CacheGroup::Latent { rank: 1, rope: 1, layers: 1 };
         KvManager::new(&[GroupConfig { group, blocks: 1 }], true).unwrap()
     };
-    let error = Scheduler::new(Config { max_seqs: 0, ..config() }, kv()).unwrap_err();
+    let error = Scheduler::new(SchedulerConfig { max_seqs: 0, ..config() }, kv()).unwrap_err();
     assert!(matches!(error, ConfigError::OutOfRange { field: "max_seqs", value: 0, .. }), "{error}");
-    let error = Scheduler::new(Config { token_budget: 3, ..config() }, kv()).unwrap_err();
+    let error = Scheduler::new(SchedulerConfig { token_budget: 3, ..config() }, kv()).unwrap_err();
     assert_eq!(error, ConfigError::BelowSeqs { field: "token_budget", value: 3, max_seqs: 4 });
-    Config::default().validate().unwrap();
+    SchedulerConfig::default().validate().unwrap();
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_prefill_chunk_shares_the_step_with_decodes_which_stand_first() {
 
 #[test]
 fn the_number_of_prefill_chunks_in_a_step_is_an_option() {
-    let mut sched = scheduler(20, Config { max_prefills: 1, ..config() });
+    let mut sched = scheduler(20, SchedulerConfig { max_prefills: 1, ..config() });
     sched.add(request(10, 5)).unwrap();
     sched.add(request(10, 5)).unwrap();
     assert_eq!(shape(&step(&mut sched, 1).0), [(0, 0, 10)]);
@@ -197,7 +197,7 @@ fn an_open_ended_request_stops_at_what_the_cache_holds() {
 
 #[test]
 fn the_queue_is_bounded() {
-    let mut sched = scheduler(20, Config { max_waiting: 2, ..config() });
+    let mut sched = scheduler(20, SchedulerConfig { max_waiting: 2, ..config() });
     sched.add(request(1, 1)).unwrap();
     sched.add(request(1, 1)).unwrap();
     assert_eq!(sched.add(request(1, 1)).unwrap_err(), AdmissionError::QueueFull { waiting: 2 });
@@ -230,18 +230,21 @@ fn zero_new_tokens_only_compute_the_prompt() {
 fn cancelling_works_at_any_moment() {
     let mut sched = scheduler(20, config());
     let waiting = sched.add(request(10, 10)).unwrap();
-    assert!(matches!(sched.cancel(waiting), Ended::Now(SeqUpdate::Finished { reason: FinishReason::Cancelled, .. })));
+    assert!(matches!(
+        sched.cancel(waiting),
+        FinishOutcome::Now(SeqUpdate::Finished { reason: FinishReason::Cancelled, .. })
+    ));
     let running = sched.add(request(10, 10)).unwrap();
     let batch = sched.schedule().unwrap();
-    assert_eq!(sched.cancel(running), Ended::AtCommit);
-    assert_eq!(sched.finish(running, FinishReason::StopText), Ended::AtCommit);
+    assert_eq!(sched.cancel(running), FinishOutcome::AtCommit);
+    assert_eq!(sched.finish(running, FinishReason::StopText), FinishOutcome::AtCommit);
     assert!(sched.kv().blocks_in_use(0) > 0, "the device may still write them");
     let updates = sched.commit(&results(&batch, 1)).unwrap();
     assert!(matches!(updates[..], [SeqUpdate::Finished { reason: FinishReason::Cancelled, .. }]), "{updates:?}");
-    assert_eq!((sched.cancel(running), sched.cancel(SeqId(99))), (Ended::Unknown, Ended::Unknown));
+    assert_eq!((sched.cancel(running), sched.cancel(SeqId(99))), (FinishOutcome::Unknown, FinishOutcome::Unknown));
     let between = sched.add(request(10, 10)).unwrap();
     step(&mut sched, 1);
-    assert!(matches!(sched.finish(between, FinishReason::StopText), Ended::Now(_)));
+    assert!(matches!(sched.finish(between, FinishReason::StopText), FinishOutcome::Now(_)));
     assert!(sched.is_idle() && sched.kv().blocks_in_use(0) == 0);
 }
 
@@ -255,22 +258,22 @@ fn results_must_be_those_of_the_step() {
     assert_eq!(sched.schedule().unwrap_err().step, batch.step);
     let good = results(&batch, 1);
     assert!(matches!(sched.commit(&[]), Err(CommitError::Count { entries: 1, results: 0, .. })));
-    let other = [StepResult { seq: SeqId(7), outcome: Outcome::Token(1) }];
+    let other = [StepResult { seq: SeqId(7), outcome: EntryOutcome::Token(1) }];
     assert!(matches!(sched.commit(&other), Err(CommitError::Order { got: SeqId(7), .. })));
-    let none = [StepResult { seq: good[0].seq, outcome: Outcome::Ran }];
+    let none = [StepResult { seq: good[0].seq, outcome: EntryOutcome::Ran }];
     assert!(matches!(sched.commit(&none), Err(CommitError::Shape { .. })));
     assert_eq!(sched.commit(&good).unwrap().len(), 1);
 }
 
 #[test]
 fn a_failed_entry_or_step_ends_its_sequences_only() {
-    let mut sched = scheduler(20, Config { max_seqs: 2, ..config() });
+    let mut sched = scheduler(20, SchedulerConfig { max_seqs: 2, ..config() });
     for _ in 0..3 {
         sched.add(request(3, 4)).unwrap();
     }
     let batch = sched.schedule().unwrap();
     let mut results = results(&batch, 1);
-    results[0].outcome = Outcome::Failed(FinishReason::Error("row 0 holds a NaN".to_owned()));
+    results[0].outcome = EntryOutcome::Failed(FinishReason::Error("row 0 holds a NaN".to_owned()));
     let updates = sched.commit(&results).unwrap();
     assert!(matches!(&updates[0], SeqUpdate::Finished { reason: FinishReason::Error(why), .. } if why.contains("NaN")));
     assert!(matches!(updates[1], SeqUpdate::Token { seq: SeqId(1), .. }));
@@ -282,7 +285,7 @@ fn a_failed_entry_or_step_ends_its_sequences_only() {
 
 #[test]
 fn who_is_admitted_for_the_first_time_is_told_once() {
-    let mut sched = scheduler(20, Config { max_seqs: 1, ..config() });
+    let mut sched = scheduler(20, SchedulerConfig { max_seqs: 1, ..config() });
     let (first, second) = (sched.add(request(10, 2)).unwrap(), sched.add(request(10, 1)).unwrap());
     assert!(sched.take_admitted().is_empty());
     step(&mut sched, 1);

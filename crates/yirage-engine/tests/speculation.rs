@@ -6,7 +6,7 @@ mod golden_support;
 use golden_support::{all_logits, engine_with, options};
 use std::path::Path;
 use yirage_engine::sampling::SamplingParams;
-use yirage_engine::scheduler::{FinishReason, Usage};
+use yirage_engine::scheduler::{FinishReason, SequenceUsage};
 use yirage_engine::{
     Engine, EngineError, EngineOptions, Event, Request, Speculation, SpeculationControl, VocabularyError,
 };
@@ -49,7 +49,7 @@ fn repeated(passage: &[u32]) -> Vec<u32> {
     [1].into_iter().chain(passage.iter().copied().cycle().take(48)).collect()
 }
 
-fn run(engine: &mut Engine, request: Request) -> (Vec<u32>, Usage) {
+fn run(engine: &mut Engine, request: Request) -> (Vec<u32>, SequenceUsage) {
     engine.add(request).unwrap();
     let mut tokens = Vec::new();
     loop {
@@ -153,7 +153,7 @@ fn a_draft_model_of_another_vocabulary_is_refused() {
 }
 
 /// Ends a sequence after its `n`-th token; what a second request finds in the cache must be what plain decoding left.
-fn stopped(engine: &mut Engine, n: usize) -> (Vec<u32>, Usage, Usage) {
+fn stopped(engine: &mut Engine, n: usize) -> (Vec<u32>, SequenceUsage, SequenceUsage) {
     let seq = engine.add(Request::greedy(guessed_at_once(), 100)).unwrap();
     let mut tokens = Vec::new();
     let mut end = None;

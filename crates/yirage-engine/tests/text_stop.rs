@@ -41,7 +41,7 @@ fn a_stop_string_may_span_tokens_and_nothing_of_it_is_emitted() {
 fn text_that_turns_out_harmless_is_released_at_once() {
     let mut stop = matcher(&["</end>"], &[]);
     assert_eq!(run(&mut stop, &["a</", "e", "x</e"]), (vec!["a".into(), String::new(), "</ex".into()], None));
-    assert_eq!(stop.held(), 3);
+    assert_eq!(stop.pending_bytes(), 3);
     assert_eq!(stop.finish("").text, "</e");
 }
 
@@ -147,7 +147,7 @@ fn any_cut_into_pieces_gives_the_text_of_the_definition() {
             hit = emitted.hit;
             // What is held is a beginning of a stop string and no more than that.
             let seen = &text[..text.len() - rest.len()];
-            let held = &seen[seen.len() - matcher.held()..];
+            let held = &seen[seen.len() - matcher.pending_bytes()..];
             assert!(held.is_empty() || stops.iter().any(|stop| stop.len() > held.len() && stop.starts_with(held)));
         }
         if hit.is_none() {

@@ -1,13 +1,13 @@
 //! Each step of a plan beside what the limits allow for it.
 
-use crate::report::{KernelReport, Subject};
+use crate::report::{KernelReport, ReportInput};
 use yirage_plan::work::{Costs, activation_bytes};
 
-pub(crate) fn kernels(subject: &Subject<'_>) -> Vec<KernelReport> {
+pub(crate) fn kernels(subject: &ReportInput<'_>) -> Vec<KernelReport> {
     (0..subject.plan.steps.len()).map(|step| kernel(subject, step)).collect()
 }
 
-fn kernel(subject: &Subject<'_>, index: usize) -> KernelReport {
+fn kernel(subject: &ReportInput<'_>, index: usize) -> KernelReport {
     let (plan, step) = (subject.plan, &subject.plan.steps[index]);
     let node = &plan.graph.nodes[step.node as usize];
     let work = Costs::of_node(&plan.graph, node, subject.sizes).step(subject.step.spans);

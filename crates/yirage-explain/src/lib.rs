@@ -2,7 +2,7 @@
 //! device's limits allow and what was measured, what lies where for how long, and which executor runs it and why.
 //!
 //! A [`Report`] is a value, which is shown as text, JSON ([`serde`]) or a picture ([`svg()`]). A profile of steps that ran
-//! gives it its measured times ([`Measured`]) and is written as a trace ([`write_trace`]). [`run()`] computes a graph with
+//! gives it its measured times ([`PlanTimings`]) and is written as a trace ([`write_trace`]). [`run()`] computes a graph with
 //! made-up inputs, so that there is something to measure. This crate knows no model, no backend and no file.
 #![forbid(unsafe_code)]
 
@@ -20,12 +20,12 @@ mod text;
 mod trace;
 
 pub use error::ExplainError;
-pub use measured::Measured;
+pub use measured::PlanTimings;
 pub use report::{
-    Ceiling, Decided, Dims, ExecutorReport, KernelReport, MeasuredReport, MemoryReport, PassReport, PlacedValue,
-    ProgramReport, RegionReport, Report, Subject,
+    DecisionReport, DeviceCeiling, ExecutorReport, KernelReport, MeasuredReport, PassReport, PlacedValue,
+    PlanMemoryReport, ProgramReport, RegionReport, Report, ReportDims, ReportInput,
 };
-pub use run::{Ran, StoredSizes, limits, run};
+pub use run::{PlanRun, StoredSizes, limits, run};
 pub use summary::report;
 pub use svg::svg;
 pub use text::text;

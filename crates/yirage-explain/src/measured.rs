@@ -7,7 +7,7 @@ use yirage_plan::{ExecutorKind, Plan};
 
 /// Times of a plan's steps.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Measured {
+pub struct PlanTimings {
     /// The executor that ran them.
     pub executor: ExecutorKind,
     /// Steps of the engine that count.
@@ -21,11 +21,11 @@ pub struct Measured {
     pub dropped: u64,
 }
 
-impl Measured {
+impl PlanTimings {
     /// From the runs of `plan` in a profile whose steps had these sizes; none where there is no such run. Runs in steps
     /// are preferred: there nothing of another phase runs beside a kernel. The first run does not count where there are
     /// others, since it meets cold code.
-    pub fn new(plan: &Plan, dims: &Dims, profile: &Profile) -> Option<Measured> {
+    pub fn new(plan: &Plan, dims: &Dims, profile: &Profile) -> Option<PlanTimings> {
         let of_plan = |run: &RunSpan| {
             let program = profile.programs.get(run.program);
             let same = program.is_some_and(|p| p.graph == plan.graph.name && p.bucket == plan.bucket);
@@ -46,7 +46,7 @@ impl Measured {
             }
         }
         let whole = runs.iter().map(|&r| seconds(profile.runs[r].began, profile.runs[r].ended)).collect();
-        Some(Measured {
+        Some(PlanTimings {
             executor,
             steps: runs.len(),
             step_seconds: median(whole)?,

@@ -1,15 +1,15 @@
 //! What lies where in the arena, and how long.
 
-use crate::report::{MemoryReport, PlacedValue};
+use crate::report::{PlacedValue, PlanMemoryReport};
 use yirage_plan::{Plan, lifetimes};
 
-pub(crate) fn memory(plan: &Plan) -> MemoryReport {
+pub(crate) fn memory(plan: &Plan) -> PlanMemoryReport {
     let mut phase = vec![0; plan.graph.nodes.len()];
     plan.steps.iter().for_each(|s| phase[s.node as usize] = s.phase);
     let lives = lifetimes(plan, &phase);
     let mut values: Vec<PlacedValue> = Vec::new();
     for life in &lives {
-        let Some(place) = plan.place(life.value) else { continue };
+        let Some(place) = plan.placement(life.value) else { continue };
         let value = plan.graph.value(life.value);
         values.push(PlacedValue {
             name: value.name.clone(),
@@ -25,7 +25,7 @@ pub(crate) fn memory(plan: &Plan) -> MemoryReport {
         let there = values.iter().filter(|v| v.from <= phase && v.to.is_none_or(|to| to >= phase));
         there.map(|v| v.bytes).sum::<u64>()
     };
-    MemoryReport {
+    PlanMemoryReport {
         arena_bytes: plan.arena,
         value_bytes: values.iter().map(|v| v.bytes).sum(),
         alive_bytes: (0..plan.phases()).map(alive).max().unwrap_or(0),

@@ -1,7 +1,7 @@
 //! The fused nodes of a plan, with what was decided of the values inside.
 
 use crate::report::RegionReport;
-use yirage_compile::{PassDecisions, Verdict};
+use yirage_compile::{PassDecisions, PassVerdict};
 use yirage_ir::{NodeKind, Op};
 use yirage_plan::Plan;
 
@@ -26,7 +26,7 @@ pub(crate) fn regions(plan: &Plan, passes: &[PassDecisions]) -> Vec<RegionReport
 fn reasons(passes: &[PassDecisions], inside: &[&str]) -> Vec<String> {
     let mut reasons: Vec<String> = Vec::new();
     for pass in passes.iter().filter(|p| p.pass != "select") {
-        for decision in pass.decisions.iter().filter(|d| d.verdict == Verdict::Done) {
+        for decision in pass.decisions.iter().filter(|d| d.verdict == PassVerdict::Done) {
             if decision.values.iter().any(|v| inside.contains(&v.as_str())) {
                 let reason = format!("{}: {}: {}", pass.pass, decision.what, decision.why);
                 if !reasons.contains(&reason) {

@@ -2,17 +2,17 @@
 //!
 //! Bytes are bytes, times are seconds, and offsets are those in the plan's arena. What is not known is absent.
 
-use crate::measured::Measured;
+use crate::measured::PlanTimings;
 use serde::Serialize;
 use yirage_compile::PassDecisions;
-use yirage_hal::{Ceilings, Limit, Why};
+use yirage_hal::{Ceilings, Limit, SelectionReason};
 use yirage_ir::Format;
 use yirage_ir::cost::StepSizes;
-use yirage_plan::work::Sizes;
+use yirage_plan::work::ResidentSizes;
 use yirage_plan::{ExecutorKind, VerifiedPlan};
 
 /// What is reported of.
-pub struct Subject<'a> {
+pub struct ReportInput<'a> {
     /// The plan.
     pub plan: &'a VerifiedPlan,
     /// What the passes decided while it was compiled.
@@ -20,17 +20,17 @@ pub struct Subject<'a> {
     /// The step whose times are predicted.
     pub step: StepSizes<'a>,
     /// What weights and states take on the device.
-    pub sizes: &'a dyn Sizes,
+    pub sizes: &'a dyn ResidentSizes,
     /// What the device can do at most; empty where it does not measure itself.
     pub ceilings: &'a Ceilings,
     /// The ceiling of arithmetic that products with weights of a format meet.
     pub limit_of: &'a dyn Fn(Format) -> Limit,
     /// The executor of its next step, and why, where it was loaded.
-    pub chosen: Option<(ExecutorKind, Why)>,
+    pub chosen: Option<(ExecutorKind, SelectionReason)>,
     /// How the device's kernels go about products, and why, where they have several ways.
     pub variant: Option<String>,
     /// What was measured.
-    pub measured: Option<&'a Measured>,
+    pub measured: Option<&'a PlanTimings>,
 }
 
 /// A plan, explained.
@@ -43,22 +43,22 @@ pub struct Report {
     /// How closely products are computed.
     pub precision: String,
     /// The largest sizes that the plan takes.
-    pub bucket: Dims,
+    pub bucket: ReportDims,
     /// The step whose times are told.
-    pub step: Dims,
+    pub step: ReportDims,
     /// The passes, in order.
     pub passes: Vec<PassReport>,
     /// The fused nodes.
     pub regions: Vec<RegionReport>,
     /// What the device can do at most.
-    pub ceilings: Vec<Ceiling>,
+    pub ceilings: Vec<DeviceCeiling>,
     /// The steps of the plan, in order.
     pub kernels: Vec<KernelReport>,
     /// Seconds that the limits allow for all kernels, one after the other.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub least_seconds: Option<f64>,
     /// Where values lie.
-    pub memory: MemoryReport,
+    pub memory: PlanMemoryReport,
     /// How the plan is run.
     pub executor: ExecutorReport,
     /// How the device's kernels go about products, and why.
@@ -71,7 +71,7 @@ pub struct Report {
 
 /// Sizes of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Dims {
+pub struct ReportDims {
     /// Tokens.
     pub tokens: u32,
     /// Sequences.
@@ -82,10 +82,10 @@ pub struct Dims {
     pub rows: u32,
 }
 
-impl From<yirage_ir::Dims> for Dims {
-    fn from(dims: yirage_ir::Dims) -> Dims {
+impl From<yirage_ir::Dims> for ReportDims {
+    fn from(dims: yirage_ir::Dims) -> ReportDims {
         let yirage_ir::Dims { tokens, seqs, blocks, rows } = dims;
-        Dims { tokens, seqs, blocks, rows }
+        ReportDims { tokens, seqs, blocks, rows }
     }
 }
 
@@ -99,12 +99,12 @@ pub struct PassReport {
     /// Nodes after it.
     pub after: usize,
     /// What it decided, in order.
-    pub decisions: Vec<Decided>,
+    pub decisions: Vec<DecisionReport>,
 }
 
 /// A decision of a pass.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Decided {
+pub struct DecisionReport {
     /// Whether it was done; else it was refused.
     pub done: bool,
     /// The values it is about.
@@ -132,7 +132,7 @@ pub struct RegionReport {
 
 /// What a device can do at most.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Ceiling {
+pub struct DeviceCeiling {
     /// Of what.
     pub limit: String,
     /// Bytes or operations a second.
@@ -182,7 +182,7 @@ pub struct KernelReport {
 
 /// Where values lie.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct MemoryReport {
+pub struct PlanMemoryReport {
     /// Bytes of the arena.
     pub arena_bytes: u64,
     /// Bytes of all values, if each had its own.

@@ -4,16 +4,16 @@
 //! kernel takes does not depend on them but where it chooses by its data; that is not told by such a run.
 
 use crate::error::ExplainError;
-use crate::measured::Measured;
+use crate::measured::PlanTimings;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use yirage_hal::{
-    Bindings, Device, Executor, HalError, HostMemory, Limit, MAX_SPANS, Profile, Record, Why, write_view,
+    Bindings, Device, Executor, HalError, HostMemory, Limit, MAX_SPANS, Profile, Record, SelectionReason, write_view,
 };
 use yirage_ir::rng::Rng;
-use yirage_ir::{DType, Dims, Format, Graph, Source, Type, ValueId};
-use yirage_plan::work::{Costs, Sizes, Span};
+use yirage_ir::{DType, Dims, Format, Graph, Type, ValueId, ValueSource};
+use yirage_plan::work::{Costs, ResidentSizes, SequenceSpan};
 use yirage_plan::{ExecutorKind, Plan, VerifiedPlan, WeightEntry};
 
 /// Most steps that are run: more than the choice of an executor takes.
@@ -25,11 +25,11 @@ const ENOUGH: Duration = Duration::from_secs(20);
 
 /// What a plan did when it ran.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Ran {
+pub struct PlanRun {
     /// The executor of its next step, and why it is that one.
-    pub chosen: (ExecutorKind, Why),
+    pub chosen: (ExecutorKind, SelectionReason),
     /// What its steps took.
-    pub measured: Option<Measured>,
+    pub measured: Option<PlanTimings>,
     /// When each task began and ended.
     pub profile: Profile,
 }
@@ -56,12 +56,12 @@ impl StoredSizes {
         };
         Ok(StoredSizes {
             weights: plan.weights.entries.iter().map(weight).collect::<Result<_, HalError>>()?,
-            positions: plan.graph.inputs_of(Source::State).map(position).collect(),
+            positions: plan.graph.inputs_of(ValueSource::KvCache).map(position).collect(),
         })
     }
 }
 
-impl Sizes for StoredSizes {
+impl ResidentSizes for StoredSizes {
     fn weight(&self, name: &str) -> u64 {
         self.weights.get(name).copied().unwrap_or(0)
     }
@@ -72,9 +72,14 @@ impl Sizes for StoredSizes {
 }
 
 /// The ceilings that a graph's step meets, when products with weights of a format meet that of `limit_of`.
-pub fn limits(graph: &Graph, sizes: &dyn Sizes, spans: &[Span], limit_of: &dyn Fn(Format) -> Limit) -> Vec<Limit> {
+pub fn limits(
+    graph: &Graph,
+    sizes: &dyn ResidentSizes,
+    spans: &[SequenceSpan],
+    limit_of: &dyn Fn(Format) -> Limit,
+) -> Vec<Limit> {
     let work = Costs::new(graph, sizes).step(spans);
-    let products = work.products.iter().map(|(format, _)| limit_of(*format));
+    let products = work.matmul_ops.iter().map(|(format, _)| limit_of(*format));
     [Limit::MemoryRead, Limit::F32].into_iter().chain(products).collect()
 }
 
@@ -89,33 +94,33 @@ pub fn run(
     dims: &Dims,
     executor: Option<ExecutorKind>,
     variant: Option<&str>,
-) -> Result<Ran, ExplainError> {
+) -> Result<PlanRun, ExplainError> {
     let longest = plan.programs.iter().flat_map(|p| &p.queues).map(Vec::len).max().unwrap_or(0);
     let room = MAX_SPANS / plan.target().queues() as usize;
     // One thread may run the tasks of all.
     let tasks = longest.saturating_mul(plan.target().queues() as usize);
     let profiler = device.profile(tasks.saturating_mul(STEPS).clamp(STEPS, room))?;
-    let bindings = Bindings { variant: variant.map(str::to_owned), ..bindings(device, plan)? };
+    let bindings = Bindings { kernel_variant: variant.map(str::to_owned), ..bindings(device, plan)? };
     let mut loaded = Executor::new(device, plan, &bindings)?;
     executor.map_or(Ok(()), |kind| loaded.force(kind))?;
-    let slots = slots(plan, dims);
+    let slots = step_inputs(plan, dims);
     let began = Instant::now();
     for step in 0..STEPS {
         for (name, memory) in &slots {
             loaded.set_memory(name, memory.clone());
         }
         loaded.run(dims)?;
-        let decided = !matches!(loaded.chosen().1, Why::Measuring { .. });
+        let decided = !matches!(loaded.chosen().1, SelectionReason::Measuring { .. });
         if step + 1 >= FEWEST && (began.elapsed() >= ENOUGH || (decided && step + 1 >= STEPS / 2)) {
             break;
         }
     }
     let profile = profiler.profile();
-    Ok(Ran { chosen: loaded.chosen(), measured: Measured::new(plan, dims, &profile), profile })
+    Ok(PlanRun { chosen: loaded.chosen(), measured: PlanTimings::new(plan, dims, &profile), profile })
 }
 
 fn bindings(device: &dyn Device, plan: &VerifiedPlan) -> Result<Bindings, ExplainError> {
-    if let Some(state) = plan.graph.inputs_of(Source::State).next() {
+    if let Some(state) = plan.graph.inputs_of(ValueSource::KvCache).next() {
         return Err(ExplainError::NotMadeUp {
             what: format!("the state `{}`", plan.graph.value(state).name),
             why: "which part of a block is keys only a model says; measure the model itself".into(),
@@ -131,19 +136,19 @@ fn bindings(device: &dyn Device, plan: &VerifiedPlan) -> Result<Bindings, Explai
     Ok(bindings)
 }
 
-fn slots(plan: &VerifiedPlan, dims: &Dims) -> Vec<(String, Arc<dyn HostMemory>)> {
+fn step_inputs(plan: &VerifiedPlan, dims: &Dims) -> Vec<(String, Arc<dyn HostMemory>)> {
     let mut rng = Rng::new(2);
     let slot = |id: ValueId| {
         let value = plan.graph.value(id);
         let record = Record::of(&elements(&value.ty, dims, &mut rng));
         (value.name.clone(), Arc::new(record) as Arc<dyn HostMemory>)
     };
-    plan.graph.inputs_of(Source::Slot).map(slot).collect()
+    plan.graph.inputs_of(ValueSource::StepInput).map(slot).collect()
 }
 
 /// Random numbers from -1 to 1 where the type has an encoder, else zeros.
 fn elements(ty: &Type, dims: &Dims, rng: &mut Rng) -> Vec<u8> {
-    let mut bytes = vec![0; ty.held_bytes(dims)];
+    let mut bytes = vec![0; ty.storage_bytes(dims)];
     let DType::Stored(format) = ty.dtype else { return bytes };
     let (info, Some(encode)) = (format.info(), format.info().encode) else { return bytes };
     let whole = bytes.len() / info.bytes * info.bytes;

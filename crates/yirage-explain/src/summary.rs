@@ -3,13 +3,15 @@
 use crate::kernels::kernels;
 use crate::memory::memory;
 use crate::regions::regions;
-use crate::report::{Ceiling, Decided, ExecutorReport, MeasuredReport, PassReport, ProgramReport, Report, Subject};
-use yirage_compile::{PassDecisions, Verdict};
-use yirage_hal::{Limit, Why};
+use crate::report::{
+    DecisionReport, DeviceCeiling, ExecutorReport, MeasuredReport, PassReport, ProgramReport, Report, ReportInput,
+};
+use yirage_compile::{PassDecisions, PassVerdict};
+use yirage_hal::{Limit, SelectionReason};
 use yirage_plan::{ExecutorKind, VerifiedPlan};
 
 /// Everything that is known of a plan.
-pub fn report(subject: &Subject<'_>) -> Report {
+pub fn report(subject: &ReportInput<'_>) -> Report {
     let plan = subject.plan;
     let kernels = kernels(subject);
     let least = kernels.iter().map(|k| k.predicted_seconds).sum::<Option<f64>>();
@@ -42,20 +44,20 @@ pub fn report(subject: &Subject<'_>) -> Report {
     }
 }
 
-fn decided(decision: &yirage_compile::Decision) -> Decided {
+fn decided(decision: &yirage_compile::Decision) -> DecisionReport {
     let yirage_compile::Decision { verdict, values, what, why } = decision.clone();
-    Decided { done: verdict == Verdict::Done, values, what, why }
+    DecisionReport { done: verdict == PassVerdict::Done, values, what, why }
 }
 
-fn ceiling((limit, rate): &(Limit, f64)) -> Ceiling {
-    Ceiling { limit: limit.to_string(), per_second: *rate }
+fn ceiling((limit, rate): &(Limit, f64)) -> DeviceCeiling {
+    DeviceCeiling { limit: limit.to_string(), per_second: *rate }
 }
 
-fn executor(plan: &VerifiedPlan, chosen: Option<(ExecutorKind, Why)>) -> ExecutorReport {
+fn executor(plan: &VerifiedPlan, chosen: Option<(ExecutorKind, SelectionReason)>) -> ExecutorReport {
     let (kinds, workers) = (&plan.target().executors, plan.target().queues());
     let first = || {
         let kind = kinds.first().copied().unwrap_or(ExecutorKind::Steps);
-        (kind, Why::at_first(kinds.len(), workers as usize))
+        (kind, SelectionReason::at_first(kinds.len(), workers as usize))
     };
     let (chosen, why) = chosen.unwrap_or_else(first);
     let program = |&kind: &ExecutorKind| {

@@ -1,6 +1,6 @@
 //! The report as a picture: a bar for each kernel, predicted and measured, and the memory map over the phases.
 
-use crate::report::{KernelReport, MemoryReport, Report};
+use crate::report::{KernelReport, PlanMemoryReport, Report};
 use std::fmt::{self, Write};
 
 /// Width of the picture.
@@ -94,7 +94,7 @@ fn write_bar(kernel: &KernelReport, top: f64, longest: f64, out: &mut String) ->
     text(out, "small", (RIGHT + 10.0, top + 12.0), "start", &said.join(" of "))
 }
 
-fn write_map(memory: &MemoryReport, top: f64, out: &mut String) -> fmt::Result {
+fn write_map(memory: &PlanMemoryReport, top: f64, out: &mut String) -> fmt::Result {
     let (arena, alive) = (memory.arena_bytes, memory.alive_bytes);
     let title = format!("memory: {arena} bytes over {} phases; at most {alive} are alive at once", memory.phases);
     text(out, "title", (10.0, top), "start", &title)?;

@@ -1,7 +1,7 @@
 //! The report for people. What differs by the number of a layer alone stands once, with how often it is there.
 
 use crate::alike::{grouped, without_numbers};
-use crate::report::{Decided, KernelReport, PassReport, Report};
+use crate::report::{DecisionReport, KernelReport, PassReport, Report};
 use std::fmt::{self, Write};
 
 /// The report as text. With `all`, every decision stands by itself.
@@ -39,7 +39,8 @@ fn write_pass(pass: &PassReport, all: bool, out: &mut String) -> fmt::Result {
     writeln!(out, "  {name}: {before} nodes, then {after}")?;
     let star = |text: &str| if all { text.to_owned() } else { without_numbers(text) };
     // What was decided of several values for one reason stands once too, unless all is wanted.
-    let key = |d: &&Decided| (d.done, star(&d.what), star(&d.why), if all { d.values.clone() } else { Vec::new() });
+    let key =
+        |d: &&DecisionReport| (d.done, star(&d.what), star(&d.why), if all { d.values.clone() } else { Vec::new() });
     for ((done, what, why, _), same) in grouped(decisions, key) {
         let times = if same.len() > 1 { format!(" ({} times)", same.len()) } else { String::new() };
         let verdict = if done { "done" } else { "refused" };

@@ -8,7 +8,7 @@
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use yirage_hal::{Profile, RunSpan, TaskSpan};
-use yirage_plan::{Part, Task};
+use yirage_plan::{Task, TaskPartition};
 
 /// The process that all tracks belong to.
 const PID: u32 = 1;
@@ -53,12 +53,12 @@ fn step_args(number: usize, run: &RunSpan) -> Value {
 
 fn task_args(span: &TaskSpan, task: Option<&Task>) -> Value {
     let part = |part| match part {
-        Part::Share { index, of } => format!("share {index} of {of}"),
-        Part::Drain => "pieces of a list".to_string(),
+        TaskPartition::Static { index, of } => format!("share {index} of {of}"),
+        TaskPartition::WorkQueue => "pieces of a list".to_string(),
     };
     match task {
         Some(task) => json!({
-            "task": span.task, "plan_step": task.step, "stage": task.stage, "part": part(task.part),
+            "task": span.task, "plan_step": task.step, "stage": task.stage, "part": part(task.partition),
         }),
         None => json!({ "task": span.task }),
     }

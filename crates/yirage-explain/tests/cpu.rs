@@ -4,10 +4,10 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use yirage_compile::{Options, compile, plan_weights};
+use yirage_compile::{CompileOptions, compile, plan_weights};
 use yirage_cpu::Cpu;
-use yirage_explain::{Ran, run, write_trace};
-use yirage_hal::{Backend, Device, OpenOptions, Profile, Why};
+use yirage_explain::{PlanRun, run, write_trace};
+use yirage_hal::{Backend, Device, OpenOptions, Profile, SelectionReason};
 use yirage_ir::{Dims, text};
 use yirage_plan::{ExecutorKind, VerifiedPlan};
 
@@ -38,10 +38,10 @@ fn plan(device: &dyn Device) -> VerifiedPlan {
     let graph = text::parse(GRAPH).unwrap();
     let target = device.target();
     let weights = plan_weights(&graph, &target).unwrap();
-    compile(&graph, DIMS, &target, &weights, &Options::default()).unwrap()
+    compile(&graph, DIMS, &target, &weights, &CompileOptions::default()).unwrap()
 }
 
-fn ran(threads: usize, kind: Option<ExecutorKind>) -> (VerifiedPlan, Ran) {
+fn ran(threads: usize, kind: Option<ExecutorKind>) -> (VerifiedPlan, PlanRun) {
     let device = cpu(threads);
     let plan = plan(&*device);
     let ran = run(&*device, &plan, &DIMS, kind, None).unwrap();
@@ -52,7 +52,7 @@ fn ran(threads: usize, kind: Option<ExecutorKind>) -> (VerifiedPlan, Ran) {
 fn every_task_that_ran_has_one_span_inside_of_its_step() {
     for threads in 1..=4 {
         for kind in [ExecutorKind::Steps, ExecutorKind::Persistent] {
-            let (plan, Ran { profile, chosen, .. }) = ran(threads, Some(kind));
+            let (plan, PlanRun { profile, chosen, .. }) = ran(threads, Some(kind));
             assert_eq!((chosen.0, profile.workers, profile.dropped), (kind, threads, 0));
             let tasks = plan.program(kind).unwrap().tasks.len();
             assert!(!profile.runs.is_empty() && profile.tasks.len() == tasks * profile.runs.len(), "{threads} {kind}");
@@ -85,7 +85,11 @@ fn no_overlaps(profile: &Profile) {
 fn the_first_steps_measure_executors_and_every_kernel_has_a_time() {
     let (plan, ran) = ran(2, None);
     // On a machine that is busy with other things, time may be over before the choice is made.
-    assert!(matches!(ran.chosen.1, Why::Measured { .. } | Why::Measuring { .. }), "{:?}", ran.chosen);
+    assert!(
+        matches!(ran.chosen.1, SelectionReason::Measured { .. } | SelectionReason::Measuring { .. }),
+        "{:?}",
+        ran.chosen
+    );
     let measured = ran.measured.unwrap();
     assert_eq!((measured.executor, measured.kernels.len()), (ExecutorKind::Steps, plan.steps.len()));
     assert!(measured.steps > 0 && measured.kernels.iter().all(Option::is_some));

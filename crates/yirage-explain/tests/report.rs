@@ -2,18 +2,19 @@
 #![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 
 use serde_json::Value;
-use yirage_compile::{Options, PassDecisions, compile_explained, plan_weights};
-use yirage_explain::{Measured, Report, StoredSizes, Subject, limits, report, svg, text};
+use yirage_compile::{CompileOptions, PassDecisions, compile_explained, plan_weights};
+use yirage_explain::{PlanTimings, Report, ReportInput, StoredSizes, limits, report, svg, text};
 use yirage_hal::reference::Reference;
 use yirage_hal::{
-    Backend, Ceilings, Device, HalError, Limit, OpenOptions, Profile, ProfiledProgram, RunSpan, TaskSpan, Why,
+    Backend, Ceilings, Device, HalError, Limit, OpenOptions, Profile, ProfiledProgram, RunSpan, SelectionReason,
+    TaskSpan,
 };
-use yirage_ir::cost::{Span, StepSizes};
+use yirage_ir::cost::{SequenceSpan, StepSizes};
 use yirage_ir::{Dims, text as graph_text};
-use yirage_plan::{ExecutorKind, Sharing, Stage, Target, VerifiedPlan};
+use yirage_plan::{ExecutorKind, Partitioning, Stage, Target, VerifiedPlan};
 
 const DIMS: Dims = Dims { tokens: 4, seqs: 1, blocks: 1, rows: 1 };
-const SPANS: [Span; 1] = [Span { start: 0, tokens: 4, rows: 1 }];
+const SPANS: [SequenceSpan; 1] = [SequenceSpan { start: 0, tokens: 4, rows: 1 }];
 /// Bytes and operations a second.
 const BANDWIDTH: f64 = 1e6;
 const PEAK: f64 = 1e6;
@@ -38,7 +39,7 @@ fn reference() -> std::sync::Arc<dyn Device> {
 /// That of the reference, whose kernels have no stages, with one stage each.
 fn target(device: &dyn Device) -> Target {
     let mut target = device.target();
-    target.kernels.iter_mut().for_each(|kernel| kernel.stages = vec![Stage::always(Sharing::Shares)]);
+    target.kernels.iter_mut().for_each(|kernel| kernel.stages = vec![Stage::always(Partitioning::Static)]);
     target
 }
 
@@ -50,15 +51,15 @@ fn compiled_for(target: &Target) -> (VerifiedPlan, Vec<PassDecisions>) {
     let graph = graph_text::parse(GRAPH).unwrap();
     let weights = plan_weights(&graph, target).unwrap();
     let mut told = Vec::new();
-    let plan = compile_explained(&graph, DIMS, target, &weights, &Options::default(), &mut told).unwrap();
+    let plan = compile_explained(&graph, DIMS, target, &weights, &CompileOptions::default(), &mut told).unwrap();
     (plan, told)
 }
 
-fn reported(ceilings: &Ceilings, measured: Option<&Measured>) -> (VerifiedPlan, Report) {
+fn reported(ceilings: &Ceilings, measured: Option<&PlanTimings>) -> (VerifiedPlan, Report) {
     let device = reference();
     let (plan, passes) = compiled(&*device);
     let sizes = StoredSizes::new(&*device, &plan).unwrap();
-    let subject = Subject {
+    let subject = ReportInput {
         plan: &plan,
         passes: &passes,
         step: StepSizes { dims: DIMS, spans: &SPANS },
@@ -108,7 +109,7 @@ fn a_device_without_limits_predicts_nothing() {
 fn values_lie_in_the_arena_for_as_long_as_they_are_read() {
     let (plan, report) = reported(&ceilings(), None);
     let memory = &report.memory;
-    assert_eq!(memory.values.len(), plan.places.len());
+    assert_eq!(memory.values.len(), plan.placements.len());
     assert!(memory.alive_bytes <= memory.arena_bytes && memory.arena_bytes <= memory.value_bytes.max(plan.arena));
     for (i, a) in memory.values.iter().enumerate() {
         assert!(a.offset + a.bytes <= memory.arena_bytes && a.to.is_none_or(|to| to >= a.from));
@@ -136,8 +137,8 @@ fn the_executor_has_its_reason() {
     assert_eq!((report.executor.chosen, &*report.executor.why), ("steps", "the device has no other"));
     assert_eq!(report.executor.programs.len(), 1);
     assert!(report.executor.programs[0].tasks.unwrap() >= report.kernels.len());
-    assert!(Why::at_first(2, 2).to_string().contains("undecided"));
-    assert!(Why::Measured { ratio: 0.8, pairs: 15 }.to_string().contains("0.800"));
+    assert!(SelectionReason::at_first(2, 2).to_string().contains("undecided"));
+    assert!(SelectionReason::Measured { ratio: 0.8, pairs: 15 }.to_string().contains("0.800"));
 }
 
 /// A profile of `runs` runs in steps, in which a task of plan step s takes s + 1 microseconds on a worker, one after the
@@ -167,7 +168,7 @@ fn profile(plan: &VerifiedPlan, runs: u64) -> Profile {
 #[test]
 fn measured_times_are_medians_of_warm_steps() {
     let (plan, _) = compiled(&*reference());
-    let measured = Measured::new(&plan, &DIMS, &profile(&plan, 4)).unwrap();
+    let measured = PlanTimings::new(&plan, &DIMS, &profile(&plan, 4)).unwrap();
     assert_eq!((measured.steps, measured.executor), (3, ExecutorKind::Steps));
     for (s, took) in measured.kernels.iter().enumerate() {
         let tasks = plan.programs[0].tasks.iter().filter(|t| t.step as usize == s).count() as f64;
@@ -181,14 +182,14 @@ fn measured_times_are_medians_of_warm_steps() {
         let share = kernel.predicted_seconds.unwrap() / kernel.measured_seconds.unwrap();
         assert_eq!(kernel.share_of_limit, Some(share));
     }
-    assert_eq!(Measured::new(&plan, &Dims { tokens: 3, ..DIMS }, &profile(&plan, 2)), None, "no such step ran");
-    assert_eq!(Measured::new(&plan, &DIMS, &profile(&plan, 1)).unwrap().steps, 1, "the only run counts");
+    assert_eq!(PlanTimings::new(&plan, &Dims { tokens: 3, ..DIMS }, &profile(&plan, 2)), None, "no such step ran");
+    assert_eq!(PlanTimings::new(&plan, &DIMS, &profile(&plan, 1)).unwrap().steps, 1, "the only run counts");
 }
 
 #[test]
 fn the_same_stands_in_text_json_and_picture() {
     let (plan, _) = compiled(&*reference());
-    let measured = Measured::new(&plan, &DIMS, &profile(&plan, 4)).unwrap();
+    let measured = PlanTimings::new(&plan, &DIMS, &profile(&plan, 4)).unwrap();
     let (_, report) = reported(&ceilings(), Some(&measured));
     let json: Value = serde_json::from_str(&serde_json::to_string(&report).unwrap()).unwrap();
     assert_eq!(json["kernels"].as_array().unwrap().len(), report.kernels.len());

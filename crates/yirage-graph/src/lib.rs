@@ -13,7 +13,7 @@ pub mod workloads;
 
 pub use json::{JsonError, from_json, to_json};
 pub use kernel_graph::{
-    Attribute, BlockGraph, BlockValue, ForloopAccum, GraphError, KernelGraph, NORM_EPS, SplitBy, axis,
+    BlockGraph, BlockValue, ForloopAccum, GraphError, KernelGraph, NORM_EPS, OpAttribute, SplitBy, axis,
 };
 pub use npy::{Npy, NpyError};
 pub use picture::{dot, svg};

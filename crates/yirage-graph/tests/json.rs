@@ -42,7 +42,7 @@ fn every_op_comes_back() {
 #[test]
 fn inputs_keep_their_place_among_nodes_and_odd_values_survive() {
     let mut g = GraphBuilder::new("a \"name\" with \u{1}\n and \\");
-    let x = g.slot("x", Type::new(DType::F32, [2u32, 3])).unwrap();
+    let x = g.step_input("x", Type::new(DType::F32, [2u32, 3])).unwrap();
     let y = g.op("y", Map { expr: Expr::input(0).cast(DType::I32) }, &[x]).unwrap();
     let strided = Type { strides: Some(vec![1, 2]), ..Type::new(DType::I32, [2u32, 3]) };
     let w = g.weight("w", strided).unwrap();
@@ -52,7 +52,7 @@ fn inputs_keep_their_place_among_nodes_and_odd_values_survive() {
             g.op(&format!("f{n}"), Fill { value: value.into(), shape: yirage_ir::attr::List(vec![2]) }, &[]).unwrap();
         g.output(f);
     }
-    g.slot("late", Type::new(DType::Bool, [1u32])).unwrap();
+    g.step_input("late", Type::new(DType::Bool, [1u32])).unwrap();
     g.output(z);
     g.output(z);
     round_trip(&g.finish());

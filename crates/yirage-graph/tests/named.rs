@@ -1,17 +1,17 @@
 //! Operations by their names: the graphs that methods make, and what is refused.
 #![allow(clippy::unwrap_used)]
 
-use yirage_graph::{Attribute, GraphError, KernelGraph};
+use yirage_graph::{GraphError, KernelGraph, OpAttribute};
 use yirage_ir::{DType, ValueId};
 
 const ROWS: [u32; 2] = [4, 6];
 
-fn number(name: &str, value: f64) -> (String, Attribute) {
-    (name.into(), Attribute::Number(value))
+fn number(name: &str, value: f64) -> (String, OpAttribute) {
+    (name.into(), OpAttribute::Number(value))
 }
 
-fn integers(name: &str, value: &[i64]) -> (String, Attribute) {
-    (name.into(), Attribute::Integers(value.to_vec()))
+fn integers(name: &str, value: &[i64]) -> (String, OpAttribute) {
+    (name.into(), OpAttribute::Integers(value.to_vec()))
 }
 
 /// A graph with inputs of 4 x 6 and a vector of 6.
@@ -30,7 +30,7 @@ fn hash(mut graph: KernelGraph, outputs: &[ValueId]) -> u128 {
 #[test]
 fn a_name_makes_what_its_method_makes() {
     type Method = fn(&mut KernelGraph, [ValueId; 3]) -> Result<ValueId, GraphError>;
-    type Row = (&'static str, &'static [usize], Vec<(String, Attribute)>, Method);
+    type Row = (&'static str, &'static [usize], Vec<(String, OpAttribute)>, Method);
     let rows: [Row; 16] = [
         ("silu", &[0], vec![], |g, i| g.silu(i[0])),
         ("add", &[0, 1], vec![], |g, i| g.add(i[0], i[1])),
@@ -73,7 +73,7 @@ fn every_listed_name_is_an_operation() {
 
 #[test]
 fn refusals_say_what_is_wanted() {
-    let flag = |name: &str| (name.to_owned(), Attribute::Flag(true));
+    let flag = |name: &str| (name.to_owned(), OpAttribute::Flag(true));
     for (name, operands, attributes, words) in [
         ("silo", 1, vec![], "`silo` is no operation of graphs, which are exp, silu"),
         ("silu", 2, vec![], "2 operands are given; wanted are A"),

@@ -126,7 +126,7 @@ fn pictures_are_the_same_each_time_and_too_large_ones_are_refused() {
     assert_eq!(svg(&llama_block()), svg(&llama_block()));
     // A ladder: each of many ops reads the first one's result as well as the last one's.
     let mut g = yirage_ir::GraphBuilder::new("ladder");
-    let x = g.slot("x", yirage_ir::Type::new(yirage_ir::DType::F32, [4u32])).unwrap();
+    let x = g.step_input("x", yirage_ir::Type::new(yirage_ir::DType::F32, [4u32])).unwrap();
     let add = yirage_ir::op::Map::of(yirage_ir::expr::Func::Add);
     let first = g.op("t", add.clone(), &[x, x]).unwrap();
     let mut last = first;

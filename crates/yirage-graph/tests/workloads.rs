@@ -6,7 +6,7 @@ use yirage_graph::workloads::ALL;
 use yirage_graph::{Parameters, Scale, Workload};
 use yirage_ir::interp::evaluate;
 use yirage_ir::tensor::Data;
-use yirage_ir::{DType, Graph, Source, Tensor, rng, verify};
+use yirage_ir::{DType, Graph, Tensor, ValueSource, rng, verify};
 
 const TYPES: [&str; 3] = ["f32", "f16", "bf16"];
 
@@ -87,7 +87,7 @@ fn shapes_are_those_that_mirage_times() {
         let (one, many) = (graph(name, 1, "f32", Scale::Mirage), graph(name, 16, "f32", Scale::Mirage));
         for (&a, &b) in one.inputs.iter().zip(&many.inputs) {
             let elements = |graph: &Graph, id| graph.ty(id).elems(&yirage_ir::Dims::default());
-            let factor = if one.value(a).source == Source::Weight { 1 } else { 16 };
+            let factor = if one.value(a).source == ValueSource::Weight { 1 } else { 16 };
             assert_eq!(elements(&one, a) * factor, elements(&many, b), "{name} {}", one.value(a).name);
         }
     }

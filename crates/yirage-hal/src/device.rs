@@ -1,13 +1,13 @@
 //! What a device does.
 
 use crate::error::HalError;
-use crate::handle::{StateHandle, WeightHandle};
+use crate::handle::{KvCacheHandle, WeightHandle};
 use crate::image::WeightImage;
 use crate::info::DeviceInfo;
-use crate::limit::{Limit, Probe};
+use crate::kernel_variants::KernelVariants;
+use crate::limit::{Limit, LimitProbe};
 use crate::profile::Profiler;
-use crate::step::{Fence, Resident, Step};
-use crate::variants::Variants;
+use crate::step::{Fence, OutputHandle, StepRequest};
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -80,10 +80,10 @@ pub struct Bindings {
     /// Weights by name.
     pub weights: HashMap<String, WeightHandle>,
     /// States by name.
-    pub states: HashMap<String, StateHandle>,
-    /// Choices of [`Variants`](crate::Variants) that the program's kernels compute by; the others, and with none all, are
+    pub kv_caches: HashMap<String, KvCacheHandle>,
+    /// Choices of [`KernelVariants`](crate::KernelVariants) that the program's kernels compute by; the others, and with none all, are
     /// the device's own.
-    pub variant: Option<String>,
+    pub kernel_variant: Option<String>,
 }
 
 /// A plan loaded on a device. Steps of all programs of a device run in the order in which they are submitted.
@@ -92,12 +92,12 @@ pub trait Program: Any + Send {
     ///
     /// # Errors
     /// What is known at once to be wrong. What the step meets later is told by the fence.
-    fn submit(&mut self, step: Step) -> Result<Fence, HalError>;
+    fn submit(&mut self, step: StepRequest) -> Result<Fence, HalError>;
     /// Output `index` of the step submitted last.
     ///
     /// # Errors
     /// An output that is not there, or is a cache state.
-    fn resident(&self, index: usize) -> Result<Resident, HalError>;
+    fn output_handle(&self, index: usize) -> Result<OutputHandle, HalError>;
 }
 
 const NO_IMAGES: &str = "this device makes every weight from the model's files";
@@ -117,7 +117,7 @@ pub trait Device: Send + Sync {
     /// Bytes that the weight will take.
     fn weight_bytes(&self, entry: &WeightEntry) -> Result<u64, HalError>;
     /// Bytes that one block of the state takes.
-    fn state_block_bytes(&self, block: &Type, k_width: u32) -> Result<u64, HalError>;
+    fn kv_block_bytes(&self, block: &Type, k_width: u32) -> Result<u64, HalError>;
     /// Begins a weight.
     fn weight(&self, entry: &WeightEntry) -> Result<Box<dyn WeightSink>, HalError>;
     /// What the image of a weight depends on beside its entry and its values, in words: two devices that say the same
@@ -136,7 +136,7 @@ pub trait Device: Send + Sync {
     }
     /// Grants `blocks` blocks of a state. `k_width` splits a block's width into keys and values (all keys for a latent
     /// cache).
-    fn state(&self, block: &Type, k_width: u32, blocks: usize) -> Result<StateHandle, HalError>;
+    fn kv_cache(&self, block: &Type, k_width: u32, blocks: usize) -> Result<KvCacheHandle, HalError>;
     /// Loads a plan that was proved for [`Device::target`]: resolves its kernels, grants its arena.
     ///
     /// # Errors
@@ -147,7 +147,7 @@ pub trait Device: Send + Sync {
     /// # Errors
     /// [`HalError::Unsupported`] where the device has no such measurement or the hardware no such instruction, which is
     /// what a device says by itself.
-    fn probe(&self, limit: Limit) -> Result<Box<dyn Probe>, HalError> {
+    fn probe(&self, limit: Limit) -> Result<Box<dyn LimitProbe>, HalError> {
         let why = format!("the device {} does not measure itself", self.info().backend);
         Err(HalError::Unsupported { what: format!("the limit of {limit}"), why })
     }
@@ -163,12 +163,12 @@ pub trait Device: Send + Sync {
     }
 
     /// The ways in which its kernels compute the same bytes; none where there is one way.
-    fn variants(&self) -> Option<&dyn Variants> {
+    fn kernel_variants(&self) -> Option<&dyn KernelVariants> {
         None
     }
 
     /// The ceiling of arithmetic that products with weights of `format` meet.
-    fn product_limit(&self, precision: Precision, format: Format) -> Limit {
+    fn matmul_limit(&self, precision: Precision, format: Format) -> Limit {
         let _ = (precision, format);
         Limit::F32
     }

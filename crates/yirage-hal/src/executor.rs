@@ -1,16 +1,16 @@
 //! The executor: checks a step against its plan and submits it.
 
-use crate::choice::{Choice, Why};
 use crate::device::{Bindings, Device, Program};
 use crate::error::HalError;
+use crate::executor_selector::{ExecutorSelector, SelectionReason};
+use crate::kernel_variants::no_variants;
 use crate::outputs::Outputs;
 use crate::record::{HostMemory, Record};
-use crate::step::{Fence, Resident, SlotValue, Step};
-use crate::variants::one_way;
+use crate::step::{Fence, OutputHandle, StepInputValue, StepRequest};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
-use yirage_ir::{Dims, Source, Type};
+use yirage_ir::{Dims, Type, ValueSource};
 use yirage_plan::{ExecutorKind, VerifiedPlan};
 
 /// A plan loaded on a device, with its slots.
@@ -20,25 +20,25 @@ use yirage_plan::{ExecutorKind, VerifiedPlan};
 pub struct Executor {
     bucket: Dims,
     names: HashMap<String, usize>,
-    slots: Vec<Slot>,
+    inputs: Vec<ExecutorInput>,
     /// None for a cache state.
     outputs: Vec<Option<Type>>,
     program: Box<dyn Program>,
-    choice: Choice,
+    selector: ExecutorSelector,
     last: Dims,
     done: Outputs,
 }
 
-struct Slot {
+struct ExecutorInput {
     name: String,
     ty: Type,
     /// Memory of the executor's own, which it uses again once no step has it.
     own: Arc<Record>,
-    set: Set,
+    source: ExecutorInputSource,
 }
 
 /// What the next step finds in a slot.
-enum Set {
+enum ExecutorInputSource {
     Nothing,
     Own,
     Foreign(Arc<dyn HostMemory>),
@@ -46,10 +46,10 @@ enum Set {
 
 /// An output of another executor's last step, for a slot.
 #[derive(Clone)]
-pub struct Given {
+pub struct ResidentOutput {
     ty: Type,
     dims: Dims,
-    value: Resident,
+    value: OutputHandle,
 }
 
 /// A step that was submitted.
@@ -68,24 +68,29 @@ impl Executor {
     /// # Errors
     /// What the device says of it.
     pub fn new(device: &dyn Device, plan: &VerifiedPlan, bindings: &Bindings) -> Result<Executor, HalError> {
-        if let (Some(variant), None) = (&bindings.variant, device.variants()) {
-            return Err(one_way(device.info().backend, variant));
+        if let (Some(variant), None) = (&bindings.kernel_variant, device.kernel_variants()) {
+            return Err(no_variants(device.info().backend, variant));
         }
         let workers = plan.programs.first().map_or(1, |p| p.queues.len());
         let graph = &plan.graph;
         let slot = |id| {
             let value = graph.value(id);
-            Slot { name: value.name.clone(), ty: value.ty.clone(), own: Arc::default(), set: Set::Nothing }
+            ExecutorInput {
+                name: value.name.clone(),
+                ty: value.ty.clone(),
+                own: Arc::default(),
+                source: ExecutorInputSource::Nothing,
+            }
         };
-        let slots: Vec<Slot> = graph.inputs_of(Source::Slot).map(slot).collect();
-        let output = |&id| graph.state_of(id).is_none().then(|| graph.ty(id).clone());
+        let slots: Vec<ExecutorInput> = graph.inputs_of(ValueSource::StepInput).map(slot).collect();
+        let output = |&id| graph.kv_cache_of(id).is_none().then(|| graph.ty(id).clone());
         Ok(Executor {
             bucket: plan.bucket,
             names: slots.iter().enumerate().map(|(i, slot)| (slot.name.clone(), i)).collect(),
-            slots,
+            inputs: slots,
             outputs: graph.outputs.iter().map(output).collect(),
             program: device.load(plan, bindings)?,
-            choice: Choice::new(plan.target().executors.clone(), workers),
+            selector: ExecutorSelector::new(plan.target().executors.clone(), workers),
             last: Dims::default(),
             done: Outputs::default(),
         })
@@ -96,7 +101,7 @@ impl Executor {
     /// # Errors
     /// When the device has no such executor.
     pub fn force(&mut self, kind: ExecutorKind) -> Result<(), HalError> {
-        if self.choice.force(kind) {
+        if self.selector.force(kind) {
             return Ok(());
         }
         let why = match kind {
@@ -108,12 +113,12 @@ impl Executor {
 
     /// The executors it has.
     pub fn executors(&self) -> &[ExecutorKind] {
-        self.choice.kinds()
+        self.selector.kinds()
     }
 
     /// The executor of the next step, and why it is that one.
-    pub fn chosen(&self) -> (ExecutorKind, Why) {
-        (self.choice.now(), self.choice.why())
+    pub fn chosen(&self) -> (ExecutorKind, SelectionReason) {
+        (self.selector.current(), self.selector.why())
     }
 
     /// The largest sizes of a step.
@@ -125,26 +130,26 @@ impl Executor {
     /// that the plan does not read is ignored: it was compiled away.
     pub fn set(&mut self, name: &str, values: impl IntoIterator<Item = i32>) {
         let Some(&i) = self.names.get(name) else { return };
-        let slot = &mut self.slots[i];
+        let slot = &mut self.inputs[i];
         if Arc::get_mut(&mut slot.own).is_none() {
             slot.own = Arc::default();
         }
         if let Some(own) = Arc::get_mut(&mut slot.own) {
             own.refill(values.into_iter().map(|x| x as u32));
         }
-        slot.set = Set::Own;
+        slot.source = ExecutorInputSource::Own;
     }
 
-    /// Sets a slot of floats for the next step, as [`Executor::set`].
+    /// Sets a slot of floats for the next step, as [`Executor::source`].
     pub fn set_floats(&mut self, name: &str, values: impl IntoIterator<Item = f32>) {
         self.set(name, values.into_iter().map(|x| x.to_bits() as i32));
     }
 
-    /// Sets a slot of any type for the next step: its elements as they lie, as [`Executor::set`]. The memory is read where
+    /// Sets a slot of any type for the next step: its elements as they lie, as [`Executor::source`]. The memory is read where
     /// it is, and let go once the step is over.
     pub fn set_memory(&mut self, name: &str, memory: Arc<dyn HostMemory>) {
         if let Some(&i) = self.names.get(name) {
-            self.slots[i].set = Set::Foreign(memory);
+            self.inputs[i].source = ExecutorInputSource::Foreign(memory);
         }
     }
 
@@ -160,7 +165,7 @@ impl Executor {
     ///
     /// # Errors
     /// As [`Executor::run`].
-    pub fn run_on(&mut self, dims: &Dims, given: &[(&str, Given)]) -> Result<&Outputs, HalError> {
+    pub fn run_on(&mut self, dims: &Dims, given: &[(&str, ResidentOutput)]) -> Result<&Outputs, HalError> {
         let reads: Vec<usize> = (0..self.outputs.len()).filter(|&i| self.outputs[i].is_some()).collect();
         self.done = Outputs::default();
         self.done = self.submit(dims, given, &reads)?.wait()?;
@@ -172,27 +177,32 @@ impl Executor {
     ///
     /// # Errors
     /// A step that does not fit the plan, and what the device says at once.
-    pub fn submit(&mut self, dims: &Dims, given: &[(&str, Given)], reads: &[usize]) -> Result<Flight, HalError> {
+    pub fn submit(
+        &mut self,
+        dims: &Dims,
+        given: &[(&str, ResidentOutput)],
+        reads: &[usize],
+    ) -> Result<Flight, HalError> {
         if let Some(sym) = dims.exceeds(&self.bucket) {
             let (got, max) = (dims.get(sym), self.bucket.get(sym));
             return Err(HalError::Step(format!("{} = {got} exceeds the bucket's {max}", sym.name())));
         }
         let types = reads.iter().map(|&index| self.output_type(index).cloned()).collect::<Result<_, _>>()?;
-        let mut slots = Vec::with_capacity(self.slots.len());
-        for slot in &mut self.slots {
-            let set = std::mem::replace(&mut slot.set, Set::Nothing);
+        let mut slots = Vec::with_capacity(self.inputs.len());
+        for slot in &mut self.inputs {
+            let set = std::mem::replace(&mut slot.source, ExecutorInputSource::Nothing);
             slots.push(match given.iter().find(|(name, _)| *name == slot.name) {
-                Some((_, given)) => slot.given(given, dims)?,
-                None => slot.host(set, dims)?,
+                Some((_, given)) => slot.from_device(given, dims)?,
+                None => slot.from_host(set, dims)?,
             });
         }
         self.last = *dims;
-        let (kind, reads, outputs) = (self.choice.now(), reads.to_vec(), self.outputs.len());
+        let (kind, reads, outputs) = (self.selector.current(), reads.to_vec(), self.outputs.len());
         let began = Instant::now();
-        let fence = self.program.submit(Step { kind, dims: *dims, slots, reads: reads.clone() })?;
+        let fence = self.program.submit(StepRequest { kind, dims: *dims, inputs: slots, reads: reads.clone() })?;
         // Of a step that runs on beside the host no time is known here.
         if fence.is_done() {
-            self.choice.took(dims, began.elapsed());
+            self.selector.record_time(dims, began.elapsed());
         }
         Ok(Flight { fence, dims: *dims, reads, types, outputs })
     }
@@ -201,9 +211,9 @@ impl Executor {
     ///
     /// # Errors
     /// An output that is not there, or is a cache state.
-    pub fn resident(&self, index: usize) -> Result<Given, HalError> {
+    pub fn resident_output(&self, index: usize) -> Result<ResidentOutput, HalError> {
         let ty = self.output_type(index)?.clone();
-        Ok(Given { ty, dims: self.last, value: self.program.resident(index)? })
+        Ok(ResidentOutput { ty, dims: self.last, value: self.program.output_handle(index)? })
     }
 
     fn output_type(&self, index: usize) -> Result<&Type, HalError> {
@@ -217,24 +227,24 @@ impl Executor {
     }
 }
 
-impl Slot {
+impl ExecutorInput {
     /// What the host has set.
-    fn host(&self, set: Set, dims: &Dims) -> Result<SlotValue, HalError> {
+    fn from_host(&self, set: ExecutorInputSource, dims: &Dims) -> Result<StepInputValue, HalError> {
         let memory: Arc<dyn HostMemory> = match set {
-            Set::Own => self.own.clone(),
-            Set::Foreign(memory) => memory,
-            Set::Nothing => return Err(HalError::Step(format!("slot `{}` was not set", self.name))),
+            ExecutorInputSource::Own => self.own.clone(),
+            ExecutorInputSource::Foreign(memory) => memory,
+            ExecutorInputSource::Nothing => return Err(HalError::Step(format!("slot `{}` was not set", self.name))),
         };
-        let (got, want) = (memory.bytes().len(), self.ty.held_bytes(dims));
+        let (got, want) = (memory.bytes().len(), self.ty.storage_bytes(dims));
         if got != want {
             let (name, ty) = (&self.name, &self.ty);
             return Err(HalError::Step(format!("slot `{name}` has {got} bytes, {ty} needs {want}")));
         }
-        Ok(SlotValue::Host(memory))
+        Ok(StepInputValue::Host(memory))
     }
 
     /// What another executor has left on the device.
-    fn given(&self, given: &Given, dims: &Dims) -> Result<SlotValue, HalError> {
+    fn from_device(&self, given: &ResidentOutput, dims: &Dims) -> Result<StepInputValue, HalError> {
         let (got, want) = (given.ty.elems(&given.dims), self.ty.elems(dims));
         let sizes = |ty: &Type, dims: &Dims| ty.shape.iter().map(|d| d.get(dims)).collect::<Vec<_>>();
         let alike = given.ty.dtype == self.ty.dtype && sizes(&given.ty, &given.dims) == sizes(&self.ty, dims);
@@ -244,7 +254,7 @@ impl Slot {
                 "slot `{name}` is {ty} with {want} values, the output given for it is {made} with {got}"
             )));
         }
-        Ok(SlotValue::Resident(given.value.clone()))
+        Ok(StepInputValue::Resident(given.value.clone()))
     }
 }
 
@@ -266,7 +276,7 @@ impl Flight {
         }
         let mut read: Vec<Option<(Type, Record)>> = vec![None; self.outputs];
         for ((index, ty), record) in self.reads.into_iter().zip(self.types).zip(finished.outputs) {
-            let (got, want) = (record.bytes().len(), ty.held_bytes(&self.dims));
+            let (got, want) = (record.bytes().len(), ty.storage_bytes(&self.dims));
             if got != want {
                 return Err(HalError::Device(format!("output {index} of {ty} has {got} bytes, not {want}")));
             }

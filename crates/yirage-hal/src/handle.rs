@@ -9,4 +9,4 @@ pub struct WeightHandle(pub Arc<dyn Any + Send + Sync>);
 
 /// A cache state in device memory. Copies name the same memory.
 #[derive(Clone)]
-pub struct StateHandle(pub Arc<dyn Any + Send + Sync>);
+pub struct KvCacheHandle(pub Arc<dyn Any + Send + Sync>);

@@ -9,14 +9,15 @@
 #![forbid(unsafe_code)]
 
 mod backend;
-mod choice;
 mod device;
 pub mod driver;
 mod error;
 mod executor;
+mod executor_selector;
 mod handle;
 mod image;
 mod info;
+mod kernel_variants;
 mod limit;
 mod outputs;
 mod profile;
@@ -24,22 +25,21 @@ mod record;
 pub mod reference;
 mod roofline;
 mod step;
-mod variants;
 mod view;
 
 pub use backend::{Backend, OpenOptions, Unavailable};
-pub use choice::Why;
 pub use device::{Bindings, Device, MemoryReport, PoolBytes, Program, SharedArena, WeightSink};
 pub use error::HalError;
-pub use executor::{Executor, Flight, Given};
-pub use handle::{StateHandle, WeightHandle};
+pub use executor::{Executor, Flight, ResidentOutput};
+pub use executor_selector::SelectionReason;
+pub use handle::{KvCacheHandle, WeightHandle};
 pub use image::WeightImage;
 pub use info::DeviceInfo;
-pub use limit::{Limit, Probe, Readings};
+pub use kernel_variants::{KernelVariants, Length, Question, VariantTimer, no_variants};
+pub use limit::{Limit, LimitProbe, Readings};
 pub use outputs::Outputs;
-pub use profile::{MAX_RUNS, MAX_SPANS, Profile, ProfiledProgram, Profiler, ProgramId, RunSpan, Running, TaskSpan};
+pub use profile::{MAX_RUNS, MAX_SPANS, Profile, ProfiledProgram, Profiler, ProgramId, RunSpan, RunningStep, TaskSpan};
 pub use record::{HostMemory, Record};
 pub use roofline::{Ceilings, Roofline};
-pub use step::{Fence, Finished, Pending, Resident, SlotValue, Step};
-pub use variants::{Length, Question, Trial, Variants, one_way};
+pub use step::{Fence, OutputHandle, Pending, StepInputValue, StepOutputs, StepRequest};
 pub use view::write_view;

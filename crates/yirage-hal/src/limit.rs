@@ -68,7 +68,7 @@ impl fmt::Display for Limit {
 }
 
 /// A measurement that is ready to be repeated: what it needs has been set up.
-pub trait Probe: Send {
+pub trait LimitProbe: Send {
     /// What one reading does and counts, in one line.
     fn method(&self) -> &str;
     /// One reading, some milliseconds long: bytes or operations a second.
@@ -88,8 +88,8 @@ impl Readings {
     /// Takes `count` readings, at least one, after one that is thrown away.
     ///
     /// # Errors
-    /// Those of [`Probe::read`].
-    pub fn take(probe: &mut dyn Probe, count: usize) -> Result<Readings, HalError> {
+    /// Those of [`LimitProbe::read`].
+    pub fn take(probe: &mut dyn LimitProbe, count: usize) -> Result<Readings, HalError> {
         probe.read()?;
         let mut sorted = (0..count.max(1)).map(|_| probe.read()).collect::<Result<Vec<f64>, _>>()?;
         sorted.sort_by(f64::total_cmp);
@@ -116,9 +116,9 @@ impl Readings {
 mod tests {
     use super::*;
 
-    struct Given(Vec<f64>);
+    struct FixedProbe(Vec<f64>);
 
-    impl Probe for Given {
+    impl LimitProbe for FixedProbe {
         fn method(&self) -> &str {
             "given"
         }
@@ -129,9 +129,9 @@ mod tests {
 
     #[test]
     fn the_first_reading_does_not_count() {
-        let readings = Readings::take(&mut Given(vec![2.0, 9.0, 4.0, 1000.0]), 3).unwrap();
+        let readings = Readings::take(&mut FixedProbe(vec![2.0, 9.0, 4.0, 1000.0]), 3).unwrap();
         assert_eq!((readings.lowest(), readings.median(), readings.highest()), (2.0, 4.0, 9.0));
-        assert!(Readings::take(&mut Given(vec![1.0]), 0).is_err());
+        assert!(Readings::take(&mut FixedProbe(vec![1.0]), 0).is_err());
     }
 
     #[test]

@@ -37,18 +37,18 @@ pub struct Profiler {
 #[repr(align(128))]
 struct Lane<const WORDS: usize> {
     /// Records that were asked for, beyond the room too.
-    asked: AtomicUsize,
+    requested: AtomicUsize,
     words: Box<[AtomicU64]>,
 }
 
 impl<const WORDS: usize> Lane<WORDS> {
     fn new(room: usize) -> Lane<WORDS> {
-        Lane { asked: AtomicUsize::new(0), words: (0..room * WORDS).map(|_| AtomicU64::new(0)).collect() }
+        Lane { requested: AtomicUsize::new(0), words: (0..room * WORDS).map(|_| AtomicU64::new(0)).collect() }
     }
 
     /// The number of the record, whether there is room for it or not.
     fn push(&self, record: [u64; WORDS]) -> usize {
-        let at = self.asked.fetch_add(1, Ordering::Relaxed);
+        let at = self.requested.fetch_add(1, Ordering::Relaxed);
         self.set(at, record);
         at
     }
@@ -60,12 +60,12 @@ impl<const WORDS: usize> Lane<WORDS> {
 
     fn records(&self) -> Vec<[u64; WORDS]> {
         let (whole, _) = self.words.as_chunks::<WORDS>();
-        let written = whole.iter().take(self.asked.load(Ordering::Relaxed));
+        let written = whole.iter().take(self.requested.load(Ordering::Relaxed));
         written.map(|words| std::array::from_fn(|i| words[i].load(Ordering::Relaxed))).collect()
     }
 
     fn dropped(&self) -> u64 {
-        (self.asked.load(Ordering::Relaxed) as u64).saturating_sub((self.words.len() / WORDS) as u64)
+        (self.requested.load(Ordering::Relaxed) as u64).saturating_sub((self.words.len() / WORDS) as u64)
     }
 }
 
@@ -88,7 +88,7 @@ pub struct ProgramId(u32);
 
 /// A step that runs, as a profiler knows it.
 #[derive(Clone, Copy, Debug)]
-pub struct Running {
+pub struct RunningStep {
     /// Its number among all that ran.
     run: usize,
     program: ProgramId,
@@ -183,15 +183,15 @@ impl Profiler {
     }
 
     /// A step begins.
-    pub fn begin(&self, program: ProgramId, kind: ExecutorKind, dims: &Dims) -> Running {
+    pub fn begin(&self, program: ProgramId, kind: ExecutorKind, dims: &Dims) -> RunningStep {
         // It has its place from now on, since tasks name it by that.
         let run = self.runs.push([0; RUN]);
-        Running { run, program, kind, dims: *dims, began: self.now() }
+        RunningStep { run, program, kind, dims: *dims, began: self.now() }
     }
 
     /// The step is over.
-    pub fn end(&self, step: Running) {
-        let Running { run, program, kind, dims, began } = step;
+    pub fn end(&self, step: RunningStep) {
+        let RunningStep { run, program, kind, dims, began } = step;
         let kind = ExecutorKind::ALL.iter().position(|k| *k == kind).unwrap_or(0) as u64;
         // A step that ran has ended later than the profiler began: 0 stands for one that has not.
         let ended = self.now().max(1);
@@ -199,7 +199,7 @@ impl Profiler {
     }
 
     /// Worker `worker` has run task `task` of a step since `began`, until now.
-    pub fn task(&self, step: &Running, worker: usize, task: u32, began: u64) {
+    pub fn task(&self, step: &RunningStep, worker: usize, task: u32, began: u64) {
         let Some(lane) = self.tasks.get(worker) else { return };
         lane.push([pair(step.run.min(u32::MAX as usize) as u32, task), began, self.now()]);
     }

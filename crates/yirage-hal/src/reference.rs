@@ -6,18 +6,20 @@
 use crate::backend::{Backend, OpenOptions, Unavailable};
 use crate::device::{Bindings, Device, MemoryReport, PoolBytes, Program, WeightSink};
 use crate::error::HalError;
-use crate::handle::{StateHandle, WeightHandle};
+use crate::handle::{KvCacheHandle, WeightHandle};
 use crate::info::DeviceInfo;
 use crate::record::Record;
-use crate::step::{Fence, Finished, Resident, SlotValue, Step};
+use crate::step::{Fence, OutputHandle, StepInputValue, StepOutputs, StepRequest};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use yirage_ir::interp::Eval;
 use yirage_ir::tensor::Data;
-use yirage_ir::{ActivationLayout, DType, Dims, Graph, Op, RegionKind, Source, Tensor, Type};
-use yirage_plan::rules::{OpRule, Way};
+use yirage_ir::{ActivationLayout, DType, Dims, Graph, Op, RegionKind, Tensor, Type, ValueSource};
+use yirage_plan::rules::{OpRule, OperandConstraint};
 use yirage_plan::weights::ROWS;
-use yirage_plan::{ExecutorKind, KernelCapabilities, KernelFacts, LayoutFacts, Target, VerifiedPlan, WeightEntry};
+use yirage_plan::{
+    ActivationFormatFacts, ExecutorKind, KernelCapabilities, KernelFacts, Target, VerifiedPlan, WeightEntry,
+};
 
 /// The reference backend.
 pub struct Reference {
@@ -82,9 +84,9 @@ fn info() -> DeviceInfo {
 }
 
 /// A layout as the evaluation writes it.
-fn as_evaluated(layout: ActivationLayout) -> LayoutFacts {
+fn as_evaluated(layout: ActivationLayout) -> ActivationFormatFacts {
     let info = layout.info();
-    LayoutFacts { layout, block_bytes: info.bytes as u32, row_multiple: info.block as u32 }
+    ActivationFormatFacts { format: layout, block_bytes: info.bytes as u32, row_multiple: info.block as u32 }
 }
 
 /// The target of a device of family `family` whose only kernel, called `kernel`, evaluates nodes by their reference.
@@ -93,7 +95,7 @@ pub fn target(family: &str, kernel: &str) -> Target {
         name: kernel.into(),
         variant: "scalar".into(),
         regions: RegionKind::ALL.to_vec(),
-        rules: Op::NAMES.iter().map(|op| OpRule::new(op, vec![Way::anything()])).collect(),
+        rules: Op::NAMES.iter().map(|op| OpRule::new(op, vec![OperandConstraint::any()])).collect(),
         // It evaluates the graph, node by node.
         stages: Vec::new(),
         scratch: false,
@@ -103,8 +105,8 @@ pub fn target(family: &str, kernel: &str) -> Target {
         arch: "scalar".into(),
         capabilities: CAPABILITIES,
         workers: 1,
-        product_layout: ROWS.into(),
-        activation_layouts: ActivationLayout::ALL.iter().map(|&layout| as_evaluated(layout)).collect(),
+        matmul_layout: ROWS.into(),
+        activation_formats: ActivationLayout::ALL.iter().map(|&layout| as_evaluated(layout)).collect(),
         align: 64,
         executors: vec![ExecutorKind::Steps],
         block_bytes: None,
@@ -140,23 +142,23 @@ impl Device for ReferenceDevice {
         Ok(entry.ty.bytes(&Dims::default()) as u64)
     }
 
-    fn state_block_bytes(&self, block: &Type, _: u32) -> Result<u64, HalError> {
+    fn kv_block_bytes(&self, block: &Type, _: u32) -> Result<u64, HalError> {
         Ok(block.elems(&Dims::default()) as u64 * 4)
     }
 
     fn weight(&self, entry: &WeightEntry) -> Result<Box<dyn WeightSink>, HalError> {
         take(&mut self.memory.lock().unwrap_or_else(PoisonError::into_inner).weights, self.weight_bytes(entry)?);
         let bytes = vec![0; entry.ty.bytes(&Dims::default())];
-        Ok(Box::new(Sink { name: entry.name.clone(), ty: entry.ty.clone(), bytes }))
+        Ok(Box::new(ReferenceWeightSink { name: entry.name.clone(), ty: entry.ty.clone(), bytes }))
     }
 
-    fn state(&self, block: &Type, _: u32, blocks: usize) -> Result<StateHandle, HalError> {
-        let bytes = self.state_block_bytes(block, 0)? * blocks as u64;
+    fn kv_cache(&self, block: &Type, _: u32, blocks: usize) -> Result<KvCacheHandle, HalError> {
+        let bytes = self.kv_block_bytes(block, 0)? * blocks as u64;
         take(&mut self.memory.lock().unwrap_or_else(PoisonError::into_inner).cache, bytes);
         let mut shape = vec![blocks];
         shape.extend(block.shape.iter().map(|d| d.get(&Dims::default())));
         let data = Data::F32(vec![0.0; shape.iter().product()]);
-        Ok(StateHandle(Arc::new(Mutex::new(Tensor { dtype: block.dtype, shape, data }))))
+        Ok(KvCacheHandle(Arc::new(Mutex::new(Tensor { dtype: block.dtype, shape, data }))))
     }
 
     fn load(&self, plan: &VerifiedPlan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError> {
@@ -164,16 +166,16 @@ impl Device for ReferenceDevice {
             return Err(HalError::Load(format!("it was proved for {}", plan.target().describe())));
         }
         let mut weights = HashMap::new();
-        for id in plan.graph.inputs_of(Source::Weight) {
+        for id in plan.graph.inputs_of(ValueSource::Weight) {
             let name = &plan.graph.value(id).name;
             let handle = bindings.weights.get(name).and_then(|w| w.0.downcast_ref::<Tensor>());
             let tensor = handle.filter(|t| is_of(t.dtype, &t.shape, plan.graph.ty(id)));
             weights.insert(name.clone(), tensor.ok_or_else(|| not_bound("weight", name))?.clone());
         }
         let mut states = Vec::new();
-        for id in plan.graph.inputs_of(Source::State) {
+        for id in plan.graph.inputs_of(ValueSource::KvCache) {
             let name = &plan.graph.value(id).name;
-            let handle = bindings.states.get(name).ok_or_else(|| not_bound("state", name))?;
+            let handle = bindings.kv_caches.get(name).ok_or_else(|| not_bound("state", name))?;
             let state = handle.0.downcast_ref::<Mutex<Tensor>>().ok_or_else(|| not_bound("state", name))?;
             let state = state.lock().unwrap_or_else(PoisonError::into_inner);
             if !is_of(state.dtype, state.shape.get(1..).unwrap_or(&[]), plan.graph.ty(id)) {
@@ -183,7 +185,13 @@ impl Device for ReferenceDevice {
             states.push((name.clone(), handle.clone()));
         }
         let graph = plan.graph.clone();
-        Ok(Box::new(ReferenceProgram { eval: self.eval, graph, tensors: weights, states, outputs: Vec::new() }))
+        Ok(Box::new(ReferenceProgram {
+            eval: self.eval,
+            graph,
+            tensors: weights,
+            kv_caches: states,
+            outputs: Vec::new(),
+        }))
     }
 }
 
@@ -196,13 +204,13 @@ fn not_bound(kind: &str, name: &str) -> HalError {
     HalError::Load(format!("{kind} `{name}` is not bound to memory of the reference device of the plan's type"))
 }
 
-struct Sink {
+struct ReferenceWeightSink {
     name: String,
     ty: Type,
     bytes: Vec<u8>,
 }
 
-impl WeightSink for Sink {
+impl WeightSink for ReferenceWeightSink {
     fn row_step(&self) -> usize {
         1
     }
@@ -228,26 +236,26 @@ struct ReferenceProgram {
     eval: Eval,
     graph: Graph,
     tensors: HashMap<String, Tensor>,
-    states: Vec<(String, StateHandle)>,
+    kv_caches: Vec<(String, KvCacheHandle)>,
     outputs: Vec<Arc<Tensor>>,
 }
 
 impl ReferenceProgram {
     /// The memory behind state `i`.
-    fn state(&self, i: usize) -> Result<&Mutex<Tensor>, HalError> {
-        let (name, handle) = &self.states[i];
+    fn kv_cache(&self, i: usize) -> Result<&Mutex<Tensor>, HalError> {
+        let (name, handle) = &self.kv_caches[i];
         handle.0.downcast_ref::<Mutex<Tensor>>().ok_or_else(|| not_bound("state", name))
     }
 }
 
 impl Program for ReferenceProgram {
-    fn submit(&mut self, step: Step) -> Result<Fence, HalError> {
-        let ids: Vec<_> = self.graph.inputs_of(Source::Slot).collect();
-        for (id, slot) in ids.into_iter().zip(&step.slots) {
+    fn submit(&mut self, step: StepRequest) -> Result<Fence, HalError> {
+        let ids: Vec<_> = self.graph.inputs_of(ValueSource::StepInput).collect();
+        for (id, slot) in ids.into_iter().zip(&step.inputs) {
             let v = self.graph.value(id);
             let tensor = match slot {
-                SlotValue::Host(memory) => Tensor::from_memory(&v.ty, &step.dims, memory.bytes()),
-                SlotValue::Resident(resident) => {
+                StepInputValue::Host(memory) => Tensor::from_memory(&v.ty, &step.dims, memory.bytes()),
+                StepInputValue::Resident(resident) => {
                     let tensor = resident.0.downcast_ref::<Tensor>();
                     tensor.cloned().ok_or_else(|| HalError::Step(format!("slot `{}` is of another device", v.name)))?
                 }
@@ -257,26 +265,26 @@ impl Program for ReferenceProgram {
         self.outputs = self.evaluate()?.into_iter().map(Arc::new).collect();
         let read = |&index: &usize| self.output(index).map(|tensor| Record::of(&tensor.memory()));
         let outputs = step.reads.iter().map(read).collect::<Result<_, _>>()?;
-        Ok(Fence::Signalled(Finished { outputs }))
+        Ok(Fence::Signalled(StepOutputs { outputs }))
     }
 
-    fn resident(&self, index: usize) -> Result<Resident, HalError> {
-        self.output(index).map(|tensor| Resident(tensor.clone()))
+    fn output_handle(&self, index: usize) -> Result<OutputHandle, HalError> {
+        self.output(index).map(|tensor| OutputHandle(tensor.clone()))
     }
 }
 
 impl ReferenceProgram {
     fn evaluate(&mut self) -> Result<Vec<Tensor>, HalError> {
-        for i in 0..self.states.len() {
-            let mut guard = self.state(i)?.lock().unwrap_or_else(PoisonError::into_inner);
+        for i in 0..self.kv_caches.len() {
+            let mut guard = self.kv_cache(i)?.lock().unwrap_or_else(PoisonError::into_inner);
             let tensor = std::mem::replace(&mut *guard, Tensor::i32([0], Vec::new()));
             drop(guard);
-            self.tensors.insert(self.states[i].0.clone(), tensor);
+            self.tensors.insert(self.kv_caches[i].0.clone(), tensor);
         }
         let outputs = yirage_ir::interp::evaluate_with(self.eval, &self.graph, &mut self.tensors);
-        for i in 0..self.states.len() {
-            if let Some(t) = self.tensors.remove(&self.states[i].0) {
-                *self.state(i)?.lock().unwrap_or_else(PoisonError::into_inner) = t;
+        for i in 0..self.kv_caches.len() {
+            if let Some(t) = self.tensors.remove(&self.kv_caches[i].0) {
+                *self.kv_cache(i)?.lock().unwrap_or_else(PoisonError::into_inner) = t;
             }
         }
         outputs.map_err(|e| HalError::Device(e.to_string()))

@@ -4,13 +4,13 @@
 
 use crate::device::Device;
 use crate::error::HalError;
-use crate::limit::{Limit, Probe};
+use crate::limit::{Limit, LimitProbe};
 use yirage_ir::Format;
 use yirage_plan::work::Work;
 
 /// Probes of the ceilings that matter for some work.
 pub struct Roofline {
-    probes: Vec<(Limit, Box<dyn Probe>)>,
+    probes: Vec<(Limit, Box<dyn LimitProbe>)>,
 }
 
 /// One reading of every ceiling, in bytes or operations a second.
@@ -43,7 +43,7 @@ impl Roofline {
     /// Reads every ceiling once; together some tens of milliseconds.
     ///
     /// # Errors
-    /// As [`Probe::read`].
+    /// As [`LimitProbe::read`].
     pub fn read(&mut self) -> Result<Ceilings, HalError> {
         let mut readings = Vec::with_capacity(self.probes.len());
         for (limit, probe) in &mut self.probes {
@@ -83,7 +83,7 @@ impl Ceilings {
     /// Seconds that the operations of `work` take, each at the ceiling that `limit_of` gives for its format.
     pub fn arithmetic_seconds(&self, work: &Work, limit_of: &dyn Fn(Format) -> Limit) -> Option<f64> {
         let mut seconds = work.f32_ops / self.get(Limit::F32)?;
-        for &(format, ops) in &work.products {
+        for &(format, ops) in &work.matmul_ops {
             seconds += ops / self.get(limit_of(format))?;
         }
         Some(seconds)
@@ -99,7 +99,7 @@ mod tests {
     }
 
     fn work(bytes: f64, f32_ops: f64, q4: f64) -> Work {
-        Work { weight_bytes: bytes, cache_bytes: bytes, products: vec![(Format::Q4_0, q4)], f32_ops }
+        Work { weight_bytes: bytes, cache_bytes: bytes, matmul_ops: vec![(Format::Q4_0, q4)], f32_ops }
     }
 
     #[test]

@@ -11,45 +11,45 @@ use yirage_plan::ExecutorKind;
 /// An output of a step where it lies in the device's memory. The next step of the same program writes over it: what reads
 /// it must be submitted before.
 #[derive(Clone)]
-pub struct Resident(pub Arc<dyn Any + Send + Sync>);
+pub struct OutputHandle(pub Arc<dyn Any + Send + Sync>);
 
 /// What a slot holds in a step.
 #[derive(Clone)]
-pub enum SlotValue {
+pub enum StepInputValue {
     /// Elements in the host's memory, row-major; of a strided slot everything from the first element to the last. The
     /// device keeps the handle until the fence.
     Host(Arc<dyn HostMemory>),
     /// Elements that a step before has left on the device.
-    Resident(Resident),
+    Resident(OutputHandle),
 }
 
-impl SlotValue {
+impl StepInputValue {
     /// The host's memory, where that is what it holds.
     pub(crate) fn into_host(self) -> Option<Arc<dyn HostMemory>> {
         match self {
-            SlotValue::Host(memory) => Some(memory),
-            SlotValue::Resident(_) => None,
+            StepInputValue::Host(memory) => Some(memory),
+            StepInputValue::Resident(_) => None,
         }
     }
 }
 
 /// One step.
 #[derive(Debug)]
-pub struct Step {
+pub struct StepRequest {
     /// Which of the plan's programs runs it.
     pub kind: ExecutorKind,
     /// Its sizes.
     pub dims: Dims,
     /// In the order of the plan's slots.
-    pub slots: Vec<SlotValue>,
+    pub inputs: Vec<StepInputValue>,
     /// Outputs that the host gets with the fence.
     pub reads: Vec<usize>,
 }
 
 /// What a step has left for the host.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Finished {
-    /// The outputs that it was to read, in the order of [`Step::reads`].
+pub struct StepOutputs {
+    /// The outputs that it was to read, in the order of [`StepRequest::reads`].
     pub outputs: Vec<Record>,
 }
 
@@ -61,13 +61,13 @@ pub trait Pending: Send {
     ///
     /// # Errors
     /// What the step met.
-    fn wait(self: Box<Self>) -> Result<Finished, HalError>;
+    fn wait(self: Box<Self>) -> Result<StepOutputs, HalError>;
 }
 
 /// The end of a step that was submitted.
 pub enum Fence {
     /// It is over.
-    Signalled(Finished),
+    Signalled(StepOutputs),
     /// It may be over or not.
     Pending(Box<dyn Pending>),
 }
@@ -85,7 +85,7 @@ impl Fence {
     ///
     /// # Errors
     /// What the step met.
-    pub fn wait(self) -> Result<Finished, HalError> {
+    pub fn wait(self) -> Result<StepOutputs, HalError> {
         match self {
             Fence::Signalled(finished) => Ok(finished),
             Fence::Pending(pending) => pending.wait(),
@@ -99,11 +99,11 @@ impl fmt::Debug for Fence {
     }
 }
 
-impl fmt::Debug for SlotValue {
+impl fmt::Debug for StepInputValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SlotValue::Host(memory) => memory.fmt(f),
-            SlotValue::Resident(_) => f.write_str("an output on the device"),
+            StepInputValue::Host(memory) => memory.fmt(f),
+            StepInputValue::Resident(_) => f.write_str("an output on the device"),
         }
     }
 }

@@ -2,12 +2,12 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example talks to its terminal")]
 
 use std::process::ExitCode;
-use yirage_hub::{Hub, HubEnv, HubError, ModelRef, Progress, Resolved};
+use yirage_hub::{DownloadProgress, Hub, HubEnv, HubError, ModelRef, Resolved};
 
 /// One line per event.
 struct Lines;
 
-impl Progress for Lines {
+impl DownloadProgress for Lines {
     fn start(&self, file: &str, total_bytes: Option<u64>, done_bytes: u64) {
         eprintln!("{file}: {done_bytes} of {} bytes are here", total_bytes.unwrap_or(0));
     }

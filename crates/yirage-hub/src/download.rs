@@ -1,10 +1,10 @@
 //! One file from the hub into the cache: resumed where it stopped, checked, and put in place as a whole.
 
 use crate::api::RemoteFile;
-use crate::cache::{Cache, create_folder};
-use crate::http::{Ask, Http, header};
-use crate::pace::Pace;
-use crate::{HubError, Progress, Verify};
+use crate::cache::{HubCache, create_folder};
+use crate::http::{FetchMode, Http, header};
+use crate::pace::TransferMonitor;
+use crate::{CacheVerification, DownloadProgress, HubError};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -25,20 +25,20 @@ const DISK_MARGIN_BYTES: u64 = 64 << 20;
 /// once more from its start, because what was kept may have been of another day.
 pub(crate) fn fetch(
     http: &Http,
-    cache: &Cache,
+    cache: &HubCache,
     repo: &str,
     file: &RemoteFile,
-    verify: Verify,
-    progress: &dyn Progress,
+    verify: CacheVerification,
+    progress: &dyn DownloadProgress,
 ) -> Result<PathBuf, HubError> {
     let blob = cache.blob(repo, &file.etag);
-    let doubted = || verify == Verify::Always || cache.is_being_written(repo, &file.etag);
+    let doubted = || verify == CacheVerification::Always || cache.is_being_written(repo, &file.etag);
     if is_complete(&blob, file) && !doubted() {
         return Ok(blob);
     }
     let mut lock = cache.lock(repo, &file.etag)?;
     if is_complete(&blob, file) {
-        let doubted = verify == Verify::Always || lock.was_interrupted();
+        let doubted = verify == CacheVerification::Always || lock.was_interrupted();
         if !doubted || wrong_checksum(&blob, &file.name, file.sha256.as_deref(), progress)?.is_none() {
             lock.end()?;
             return Ok(blob);
@@ -72,7 +72,7 @@ pub(crate) fn wrong_checksum(
     path: &Path,
     name: &str,
     promised: Option<&str>,
-    progress: &dyn Progress,
+    progress: &dyn DownloadProgress,
 ) -> Result<Option<String>, HubError> {
     let Some(promised) = promised else {
         progress.note(&format!("{name}: the hub gives no SHA-256 of small files; its size was compared"));
@@ -128,11 +128,11 @@ struct Transfer<'a> {
     file: File,
     hash: Sha256,
     done_bytes: u64,
-    pace: Pace,
+    pace: TransferMonitor,
 }
 
 /// How one connection ended.
-enum End {
+enum TransferEnd {
     /// The server sent all it had.
     Complete,
     /// It broke: try again from here.
@@ -172,7 +172,7 @@ impl<'a> Transfer<'a> {
     }
 
     /// Fetches the rest and checks the whole.
-    fn run(mut self, progress: &dyn Progress) -> Result<(), HubError> {
+    fn run(mut self, progress: &dyn DownloadProgress) -> Result<(), HubError> {
         progress.start(&self.remote.name, self.remote.bytes, self.done_bytes);
         let retry = self.http.retry();
         let mut tries_without_progress = 0;
@@ -180,9 +180,9 @@ impl<'a> Transfer<'a> {
             let before = self.done_bytes;
             self.pace.check(&self.remote.url)?;
             match self.connect(progress)? {
-                End::Complete => break,
-                End::Cut(_) if self.done_bytes > before => tries_without_progress = 0,
-                End::Cut(reason) => {
+                TransferEnd::Complete => break,
+                TransferEnd::Cut(_) if self.done_bytes > before => tries_without_progress = 0,
+                TransferEnd::Cut(reason) => {
                     tries_without_progress += 1;
                     if tries_without_progress >= retry.attempts {
                         let (url, done_bytes) = (self.remote.url.clone(), self.done_bytes);
@@ -197,8 +197,8 @@ impl<'a> Transfer<'a> {
     }
 
     /// One connection: asks for what is missing and writes what comes.
-    fn connect(&mut self, progress: &dyn Progress) -> Result<End, HubError> {
-        let answer = self.http.ask(&self.remote.url, Ask::BytesFrom(self.done_bytes), &self.pace, progress)?;
+    fn connect(&mut self, progress: &dyn DownloadProgress) -> Result<TransferEnd, HubError> {
+        let answer = self.http.ask(&self.remote.url, FetchMode::BytesFrom(self.done_bytes), &self.pace, progress)?;
         self.pace.connected();
         let start = match answer.status().as_u16() {
             206 => header(answer.headers(), "content-range").and_then(range_start),
@@ -213,20 +213,20 @@ impl<'a> Transfer<'a> {
             }
             self.restart()?;
             if start != Some(0) {
-                return Ok(End::Cut("the server cannot continue the file".to_owned()));
+                return Ok(TransferEnd::Cut("the server cannot continue the file".to_owned()));
             }
         }
         self.receive(answer.into_body().into_reader(), progress)
     }
 
-    fn receive(&mut self, mut body: impl Read, progress: &dyn Progress) -> Result<End, HubError> {
+    fn receive(&mut self, mut body: impl Read, progress: &dyn DownloadProgress) -> Result<TransferEnd, HubError> {
         let mut buffer = vec![0; CHUNK_BYTES];
         loop {
             let length = match body.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(length) => length,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Ok(End::Cut(error.to_string())),
+                Err(error) => return Ok(TransferEnd::Cut(error.to_string())),
             };
             self.file.write_all(&buffer[..length]).map_err(HubError::io("write", self.path))?;
             self.hash.update(&buffer[..length]);
@@ -240,8 +240,8 @@ impl<'a> Transfer<'a> {
             self.pace.took(&self.remote.url, length as u64)?;
         }
         match self.remote.bytes {
-            Some(bytes) if self.done_bytes < bytes => Ok(End::Cut("the connection ended early".to_owned())),
-            _ => Ok(End::Complete),
+            Some(bytes) if self.done_bytes < bytes => Ok(TransferEnd::Cut("the connection ended early".to_owned())),
+            _ => Ok(TransferEnd::Complete),
         }
     }
 

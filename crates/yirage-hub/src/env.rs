@@ -7,7 +7,7 @@ use std::time::Duration;
 use yirage_mmap::{is_there, read_bytes};
 
 use crate::limits;
-use crate::pace::Patience;
+use crate::pace::DownloadLimits;
 
 /// The hub's address when `HF_ENDPOINT` names no mirror. The only place that holds it.
 pub const DEFAULT_ENDPOINT: &str = "https://huggingface.co";
@@ -16,9 +16,9 @@ pub(crate) const SHORT_HOST: &str = "hf.co";
 
 /// An access token; never shown, in debug output neither.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Token(String);
+pub struct HubToken(String);
 
-impl Token {
+impl HubToken {
     /// A token from text; surrounding white space (a token file's line end) is dropped. `None` if nothing is left or
     /// it holds what a header cannot.
     pub fn new(text: &str) -> Option<Self> {
@@ -31,7 +31,7 @@ impl Token {
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for HubToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(…)")
     }
@@ -64,7 +64,7 @@ pub struct HubEnv {
     /// No variable says where a cache could be, the user's home included: then nothing is read from nor written to one.
     pub homeless: bool,
     /// Sent to the hub, and to no other host (`HF_TOKEN`, else the file `$HF_HOME/token`).
-    pub token: Option<Token>,
+    pub token: Option<HubToken>,
     /// Where a token stands that no header can carry, so that it is not sent: a variable or a file.
     pub unusable_token: Option<String>,
     /// Variables that are set to something that is no text, and are ignored.
@@ -82,7 +82,7 @@ pub struct HubEnv {
     /// How long a connection may stay silent.
     pub silence_timeout: Duration,
     /// How slow a server may be.
-    pub patience: Patience,
+    pub patience: DownloadLimits,
     /// When and how often to try again.
     pub retry: Retry,
 }
@@ -110,7 +110,7 @@ impl HubEnv {
     }
 
     /// Where graphs that a search found for this machine are kept, beside the cache as well.
-    pub fn found_graphs(&self) -> PathBuf {
+    pub fn graphs_folder(&self) -> PathBuf {
         self.cache.with_file_name("yirage-graphs")
     }
 
@@ -137,7 +137,7 @@ impl HubEnv {
             python: lookup("YIRAGE_PYTHON").unwrap_or_else(|| OsString::from("python3")),
             connect_timeout: limits::CONNECT_TIMEOUT,
             silence_timeout: limits::SILENCE_TIMEOUT,
-            patience: Patience {
+            patience: DownloadLimits {
                 deadline: limits::DEADLINE,
                 least_speed: limits::LEAST_SPEED,
                 window: limits::SPEED_WINDOW,
@@ -159,7 +159,7 @@ impl HubEnv {
     /// Takes a token as it was found at `place`. Nothing but white space is no token, and no mistake either.
     fn take_token(&mut self, found: Option<Vec<u8>>, place: impl FnOnce() -> String) {
         let Some(found) = found.filter(|bytes| !bytes.trim_ascii().is_empty()) else { return };
-        self.token = str::from_utf8(&found).ok().and_then(Token::new);
+        self.token = str::from_utf8(&found).ok().and_then(HubToken::new);
         self.unusable_token = self.token.is_none().then(place);
     }
 }
@@ -207,7 +207,7 @@ mod tests {
         ]);
         assert_eq!(all.cache, PathBuf::from("h/hub"));
         assert_eq!(all.endpoint, "http://mirror.test");
-        assert_eq!(all.token.as_ref().map(Token::header).as_deref(), Some("Bearer hf_x"));
+        assert_eq!(all.token.as_ref().map(HubToken::header).as_deref(), Some("Bearer hf_x"));
         assert!(all.offline && all.models.is_some());
         assert_eq!(env(&[("HF_HOME", "h"), ("HF_HUB_CACHE", "c")]).cache, PathBuf::from("c"));
         assert_eq!(all.packed_weights(), PathBuf::from("h/yirage-packed"));
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn a_token_is_never_shown_nor_breaks_a_header() {
         assert!(!format!("{:?}", env(&[("HF_TOKEN", "hf_secret")])).contains("secret"));
-        assert!(Token::new("a\r\nX: y").is_none() && Token::new(" \n").is_none());
+        assert!(HubToken::new("a\r\nX: y").is_none() && HubToken::new(" \n").is_none());
         let bad = env(&[("HF_TOKEN", "a\r\nX: y")]);
         assert_eq!((bad.token, bad.unusable_token.as_deref()), (None, Some("HF_TOKEN")));
         for fine in ["hf_x", " \n"] {

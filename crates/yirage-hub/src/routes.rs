@@ -4,7 +4,7 @@ use std::fmt;
 
 /// One way to a model that did not lead there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Route {
+pub struct FailedRoute {
     /// What was tried.
     pub name: String,
     /// Why it failed.
@@ -19,7 +19,7 @@ pub struct NoRoute {
     /// The model.
     pub model: String,
     /// The ways, in the order they were tried.
-    pub routes: Vec<Route>,
+    pub routes: Vec<FailedRoute>,
 }
 
 impl std::error::Error for NoRoute {}

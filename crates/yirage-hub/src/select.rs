@@ -24,14 +24,14 @@ const COMPANIONS: &[&str] = &[
 
 /// The files of one model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Selection {
+pub(crate) enum RepoFileSelection {
     /// One GGUF, in order of its parts.
     Gguf(Vec<String>),
     /// Safetensors with what belongs to them.
     Safetensors(Vec<String>),
 }
 
-impl Selection {
+impl RepoFileSelection {
     /// The names, in the order to fetch them.
     pub(crate) fn files(&self) -> &[String] {
         match self {
@@ -47,7 +47,7 @@ impl Selection {
 ///
 /// # Errors
 /// Nothing, or more than one thing, answers; the message lists what could be named.
-pub(crate) fn select(repo: &str, files: &[String], quant: Option<&str>) -> Result<Selection, HubError> {
+pub(crate) fn select(repo: &str, files: &[String], quant: Option<&str>) -> Result<RepoFileSelection, HubError> {
     let models = complete_ggufs(files);
     if models.is_empty() {
         return match quant {
@@ -66,7 +66,7 @@ pub(crate) fn select(repo: &str, files: &[String], quant: Option<&str>) -> Resul
         matching = models.keys().collect();
     }
     match matching.as_slice() {
-        [one] => Ok(Selection::Gguf(models[*one].clone())),
+        [one] => Ok(RepoFileSelection::Gguf(models[*one].clone())),
         [] => Err(no_such_quant(repo, quant.unwrap_or(PREFERRED), &models)),
         several => Err(HubError::Ambiguous { repo: repo.to_owned(), choices: labels(several) }),
     }
@@ -140,7 +140,7 @@ fn labels(names: &[&String]) -> Vec<String> {
 }
 
 /// Safetensors at the top of the repository, complete, with config and companions.
-fn safetensors(repo: &str, files: &[String]) -> Result<Selection, HubError> {
+fn safetensors(repo: &str, files: &[String]) -> Result<RepoFileSelection, HubError> {
     let none = || HubError::NoModel { repo: repo.to_owned(), files: files.len(), left_out: Vec::new() };
     let at_top = |file: &&String| !file.contains('/');
     let mut weights: Vec<String> =
@@ -157,7 +157,7 @@ fn safetensors(repo: &str, files: &[String]) -> Result<Selection, HubError> {
     let mut chosen: Vec<String> =
         files.iter().filter(|file| COMPANIONS.contains(&file.as_str()) || template(file)).cloned().collect();
     chosen.extend(weights);
-    Ok(Selection::Safetensors(chosen))
+    Ok(RepoFileSelection::Safetensors(chosen))
 }
 
 /// Whether weights that count their parts are all there.

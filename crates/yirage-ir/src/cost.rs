@@ -8,7 +8,7 @@ use crate::quant::Format;
 
 /// One sequence's part of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Span {
+pub struct SequenceSpan {
     /// Positions before it, which are cached.
     pub start: u32,
     /// Positions it computes.
@@ -23,13 +23,13 @@ pub struct StepSizes<'a> {
     /// The values of the symbols.
     pub dims: Dims,
     /// The sequences that take part.
-    pub spans: &'a [Span],
+    pub spans: &'a [SequenceSpan],
 }
 
 impl StepSizes<'_> {
     /// The sizes of a step over these sequences. Block tables have no width here: what is cached stands in the spans.
-    pub fn of(spans: &[Span]) -> StepSizes<'_> {
-        let sum = |of: fn(&Span) -> u32| spans.iter().map(of).fold(0, u32::saturating_add);
+    pub fn of(spans: &[SequenceSpan]) -> StepSizes<'_> {
+        let sum = |of: fn(&SequenceSpan) -> u32| spans.iter().map(of).fold(0, u32::saturating_add);
         let seqs = u32::try_from(spans.len()).unwrap_or(u32::MAX);
         StepSizes { dims: Dims { tokens: sum(|s| s.tokens), seqs, blocks: 0, rows: sum(|s| s.rows) }, spans }
     }

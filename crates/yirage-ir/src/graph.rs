@@ -22,14 +22,14 @@ impl ValueId {
 
 /// Where a value comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Source {
+pub enum ValueSource {
     /// Given anew for each step: ids, positions, tables, sampling parameters, or an output of another graph. Nothing else
     /// may change between steps.
-    Slot,
+    StepInput,
     /// A weight, fixed after load.
     Weight,
     /// Cache memory that outlives the step.
-    State,
+    KvCache,
     /// Output `output` of node `node`.
     Node {
         /// Position in [`Graph::nodes`].
@@ -47,7 +47,7 @@ pub struct Value {
     /// Its type.
     pub ty: Type,
     /// Where it comes from.
-    pub source: Source,
+    pub source: ValueSource,
 }
 
 /// What a node does.
@@ -107,11 +107,11 @@ impl Graph {
     }
 
     /// The state input that a value names, possibly after appends, in regions too; none for other values.
-    pub fn state_of(&self, mut id: ValueId) -> Option<ValueId> {
+    pub fn kv_cache_of(&self, mut id: ValueId) -> Option<ValueId> {
         // A chain of appends may be long: one turn an append.
         loop {
-            let Source::Node { node, output } = self.value(id).source else {
-                return (self.value(id).source == Source::State).then_some(id);
+            let ValueSource::Node { node, output } = self.value(id).source else {
+                return (self.value(id).source == ValueSource::KvCache).then_some(id);
             };
             let node = &self.nodes[node as usize];
             id = match &node.kind {
@@ -120,7 +120,7 @@ impl Graph {
                 // Tiles are of no state.
                 NodeKind::Region(r) if r.tiled.is_some() => return None,
                 NodeKind::Region(r) => {
-                    let inner = r.graph.state_of(r.graph.outputs[output as usize])?;
+                    let inner = r.graph.kv_cache_of(r.graph.outputs[output as usize])?;
                     let at = r.graph.inputs.iter().position(|&i| i == inner)?;
                     node.ins[at]
                 }
@@ -134,16 +134,16 @@ impl Graph {
     }
 
     /// Inputs of one kind, in declaration order.
-    pub fn inputs_of(&self, source: Source) -> impl Iterator<Item = ValueId> {
+    pub fn inputs_of(&self, source: ValueSource) -> impl Iterator<Item = ValueId> {
         self.inputs.iter().copied().filter(move |&id| self.value(id).source == source)
     }
 }
 
 /// Checks a value's type, and that what outlives a step has a size that no step changes.
-pub(crate) fn check_value(ty: &Type, source: Source) -> Result<(), TypeError> {
+pub(crate) fn check_value(ty: &Type, source: ValueSource) -> Result<(), TypeError> {
     ty.check()?;
     match source {
-        Source::Weight | Source::State if !ty.is_fixed() => {
+        ValueSource::Weight | ValueSource::KvCache if !ty.is_fixed() => {
             Err(TypeError::new(format!("{ty}: weights and states have fixed dimensions")))
         }
         _ => Ok(()),
@@ -194,7 +194,7 @@ impl GraphBuilder {
         GraphBuilder { graph: Graph { name: name.into(), ..Graph::default() }, names: HashSet::new() }
     }
 
-    fn add_value(&mut self, name: String, ty: Type, source: Source) -> Result<ValueId, BuildError> {
+    fn add_value(&mut self, name: String, ty: Type, source: ValueSource) -> Result<ValueId, BuildError> {
         let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
         if name.is_empty() || !name.chars().all(legal) {
             return Err(BuildError::BadName(name));
@@ -211,31 +211,31 @@ impl GraphBuilder {
         Ok(ValueId(self.graph.values.len() as u32 - 1))
     }
 
-    fn input(&mut self, name: &str, ty: Type, source: Source) -> Result<ValueId, BuildError> {
+    fn input(&mut self, name: &str, ty: Type, source: ValueSource) -> Result<ValueId, BuildError> {
         let id = self.add_value(name.to_string(), ty, source)?;
         self.graph.inputs.push(id);
         Ok(id)
     }
 
-    /// Declares an input of any kind but [`Source::Node`].
-    pub fn declare(&mut self, name: &str, ty: Type, source: Source) -> Result<ValueId, BuildError> {
-        debug_assert!(!matches!(source, Source::Node { .. }));
+    /// Declares an input of any kind but [`ValueSource::Node`].
+    pub fn declare(&mut self, name: &str, ty: Type, source: ValueSource) -> Result<ValueId, BuildError> {
+        debug_assert!(!matches!(source, ValueSource::Node { .. }));
         self.input(name, ty, source)
     }
 
     /// Declares a value given anew for each step.
-    pub fn slot(&mut self, name: &str, ty: Type) -> Result<ValueId, BuildError> {
-        self.input(name, ty, Source::Slot)
+    pub fn step_input(&mut self, name: &str, ty: Type) -> Result<ValueId, BuildError> {
+        self.input(name, ty, ValueSource::StepInput)
     }
 
     /// Declares a weight.
     pub fn weight(&mut self, name: &str, ty: Type) -> Result<ValueId, BuildError> {
-        self.input(name, ty, Source::Weight)
+        self.input(name, ty, ValueSource::Weight)
     }
 
     /// Declares a cache state; `ty` is the type of one block.
-    pub fn state(&mut self, name: &str, ty: Type) -> Result<ValueId, BuildError> {
-        self.input(name, ty, Source::State)
+    pub fn kv_cache(&mut self, name: &str, ty: Type) -> Result<ValueId, BuildError> {
+        self.input(name, ty, ValueSource::KvCache)
     }
 
     /// The type of a value.
@@ -262,7 +262,7 @@ impl GraphBuilder {
         let node = self.graph.nodes.len() as u32;
         let mut ids = Vec::with_capacity(outs.len());
         for (output, (ty, name)) in outs.into_iter().zip(names).enumerate() {
-            ids.push(self.add_value(name.clone(), ty, Source::Node { node, output: output as u32 })?);
+            ids.push(self.add_value(name.clone(), ty, ValueSource::Node { node, output: output as u32 })?);
         }
         self.graph.nodes.push(Node { kind, ins: ins.to_vec(), outs: ids.clone() });
         Ok(ids)

@@ -1,7 +1,7 @@
 //! Stable hashes: the same on every machine, build and run. They are keys of caches of our own making, not a defence
 //! against collisions made on purpose.
 
-use crate::graph::{Graph, Node, NodeKind, Source};
+use crate::graph::{Graph, Node, NodeKind, ValueSource};
 use crate::rng::mix;
 
 /// 128 bits of FNV-1a (Fowler, Noll and Vo).
@@ -54,12 +54,12 @@ impl Graph {
     }
 }
 
-fn kind(source: Source) -> &'static str {
+fn kind(source: ValueSource) -> &'static str {
     match source {
-        Source::Slot => "slot",
-        Source::Weight => "weight",
-        Source::State => "state",
-        Source::Node { .. } => "node",
+        ValueSource::StepInput => "slot",
+        ValueSource::Weight => "weight",
+        ValueSource::KvCache => "state",
+        ValueSource::Node { .. } => "node",
     }
 }
 

@@ -1,6 +1,6 @@
 //! Evaluates a graph by its ops' reference evaluations: the meaning of the graph.
 
-use crate::graph::{Graph, Node, NodeKind, Source, ValueId};
+use crate::graph::{Graph, Node, NodeKind, ValueId, ValueSource};
 use crate::op::Op;
 use crate::region::evaluate_tiled;
 use crate::tensor::Tensor;
@@ -37,7 +37,7 @@ pub fn evaluate_with(
     for &i in &graph.inputs {
         let v = graph.value(i);
         // Weights stay where they are (they are large); slots and states move in.
-        if v.source != Source::Weight {
+        if v.source != ValueSource::Weight {
             values[i.index()] = Some(tensors.remove(&v.name).ok_or_else(|| MissingInput(v.name.clone()))?);
         }
     }
@@ -49,7 +49,7 @@ pub fn evaluate_with(
     }
     let outputs = graph.outputs.iter().map(|&o| values[o.index()].clone().ok_or_else(|| missing(graph, o)));
     let outputs = outputs.collect::<Result<Vec<_>, _>>()?;
-    for (id, name) in final_states(graph) {
+    for (id, name) in final_kv_caches(graph) {
         if let Some(t) = values[id.index()].take() {
             tensors.insert(name, t);
         }
@@ -97,10 +97,10 @@ pub fn evaluate_node(eval: Eval, node: &Node, inputs: &[&Tensor]) -> Result<Vec<
 }
 
 /// The last value of each state: what appends made of it, if anything did.
-fn final_states(graph: &Graph) -> Vec<(ValueId, String)> {
+fn final_kv_caches(graph: &Graph) -> Vec<(ValueId, String)> {
     let last = |state: ValueId| {
-        let named = |&id: &ValueId| graph.state_of(id) == Some(state);
+        let named = |&id: &ValueId| graph.kv_cache_of(id) == Some(state);
         (0..graph.values.len() as u32).map(ValueId).rfind(named).unwrap_or(state)
     };
-    graph.inputs_of(Source::State).map(|state| (last(state), graph.value(state).name.clone())).collect()
+    graph.inputs_of(ValueSource::KvCache).map(|state| (last(state), graph.value(state).name.clone())).collect()
 }

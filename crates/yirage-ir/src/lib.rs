@@ -7,6 +7,7 @@
 //! no thread, no environment.
 #![forbid(unsafe_code)]
 
+pub mod activation;
 pub mod attr;
 pub mod cost;
 pub mod dim;
@@ -15,7 +16,6 @@ pub mod expr;
 pub mod graph;
 pub mod hash;
 pub mod interp;
-pub mod layout;
 pub mod op;
 pub mod quant;
 pub mod region;
@@ -26,12 +26,12 @@ pub mod text;
 pub mod types;
 pub mod verify;
 
+pub use activation::ActivationLayout;
 pub use attr::F32;
 pub use dim::{Dim, Dims, Sym};
 pub use dtype::DType;
 pub use expr::Expr;
-pub use graph::{BuildError, Graph, GraphBuilder, Node, NodeKind, Source, Value, ValueId};
-pub use layout::ActivationLayout;
+pub use graph::{BuildError, Graph, GraphBuilder, Node, NodeKind, Value, ValueId, ValueSource};
 pub use op::Op;
 pub use quant::Format;
 pub use region::{Region, RegionKind};

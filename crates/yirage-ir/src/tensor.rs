@@ -2,10 +2,10 @@
 //!
 //! Nothing here is fast: a tensor holds plain vectors, and quantised weights are decoded row by row when read.
 
+use crate::activation::ActivationLayout;
 use crate::dim::Dims;
 use crate::dtype::DType;
 use crate::expr::Scalar;
-use crate::layout::ActivationLayout;
 use crate::quant::Format;
 use crate::types::Type;
 
@@ -23,7 +23,7 @@ pub enum Data {
     /// Stored blocks of a weight.
     Blocks(Vec<u8>),
     /// Activations in a layout.
-    Laid(ActivationLayout, Vec<u8>),
+    Quantized(ActivationLayout, Vec<u8>),
 }
 
 /// A dense tensor.
@@ -88,7 +88,7 @@ impl Tensor {
             (Data::I32(v), _) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
             (Data::U32(v), _) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
             (Data::Bool(v), _) => v.iter().map(|&x| u8::from(x)).collect(),
-            (Data::Blocks(bytes) | Data::Laid(_, bytes), _) => bytes.clone(),
+            (Data::Blocks(bytes) | Data::Quantized(_, bytes), _) => bytes.clone(),
             (Data::F32(v), DType::Stored(format)) => {
                 let encode = format.info().encode.unwrap_or_else(|| panic!("nothing encodes {}", format.info().name));
                 let mut bytes = vec![0; format.info().row_bytes(v.len())];
@@ -114,22 +114,22 @@ impl Tensor {
     }
 
     /// Activations in a layout, as its `encode` writes them.
-    pub fn laid(layout: ActivationLayout, shape: impl Into<Vec<usize>>, bytes: Vec<u8>) -> Tensor {
+    pub fn quantized(layout: ActivationLayout, shape: impl Into<Vec<usize>>, bytes: Vec<u8>) -> Tensor {
         let (shape, info) = (shape.into(), layout.info());
         assert_eq!(info.row_bytes(shape.iter().product()), bytes.len(), "bytes of {shape:?} {layout}");
-        Tensor { dtype: info.dtype, shape, data: Data::Laid(layout, bytes) }
+        Tensor { dtype: info.dtype, shape, data: Data::Quantized(layout, bytes) }
     }
 
     /// Its type, of fixed sizes.
     pub fn ty(&self) -> Type {
         let ty = Type::new(self.dtype, self.shape.iter().map(|&n| n as u32));
-        Type { layout: self.layout(), ..ty }
+        Type { activation_format: self.activation_format(), ..ty }
     }
 
     /// The layout of activations, if it is in one.
-    pub fn layout(&self) -> Option<ActivationLayout> {
+    pub fn activation_format(&self) -> Option<ActivationLayout> {
         match self.data {
-            Data::Laid(layout, _) => Some(layout),
+            Data::Quantized(layout, _) => Some(layout),
             _ => None,
         }
     }
@@ -183,7 +183,7 @@ impl Tensor {
                 (format.info().decode)(&bytes[r * n..][..n], &mut out);
                 out
             }
-            Data::Laid(..) => self.row_f64(r).into_iter().map(|x| x as f32).collect(),
+            Data::Quantized(..) => self.row_f64(r).into_iter().map(|x| x as f32).collect(),
         }
     }
 }
@@ -196,7 +196,9 @@ impl Tensor {
             Data::U32(v) => v.iter().map(|&x| x.into()).collect(),
             Data::Bool(v) => v.iter().map(|&x| x.into()).collect(),
             Data::F32(v) => v.iter().map(|&x| x.into()).collect(),
-            Data::Blocks(_) | Data::Laid(..) => (0..self.rows()).flat_map(|r| self.row(r)).map(Scalar::from).collect(),
+            Data::Blocks(_) | Data::Quantized(..) => {
+                (0..self.rows()).flat_map(|r| self.row(r)).map(Scalar::from).collect()
+            }
         }
     }
 
@@ -218,7 +220,7 @@ impl Tensor {
     pub fn row_f64(&self, r: usize) -> Vec<f64> {
         let w = self.width();
         match &self.data {
-            Data::Laid(layout, bytes) => {
+            Data::Quantized(layout, bytes) => {
                 let (n, mut out) = (layout.info().row_bytes(w), vec![0.0; w]);
                 (layout.info().decode)(&bytes[r * n..][..n], &mut out);
                 out

@@ -1,8 +1,8 @@
 //! Types of values: element type, shape, strides, layout.
 
+use crate::activation::ActivationLayout;
 use crate::dim::{Dim, Dims};
 use crate::dtype::DType;
-use crate::layout::ActivationLayout;
 use std::fmt;
 use thiserror::Error;
 
@@ -21,7 +21,7 @@ pub struct Type {
     pub strides: Option<Vec<u32>>,
     /// The layout of activations that the numbers lie in; `None` where the elements are the numbers. The element type is
     /// that of the codes, so that nothing takes them for numbers that does not look here.
-    pub layout: Option<ActivationLayout>,
+    pub activation_format: Option<ActivationLayout>,
 }
 
 /// Highest number of dimensions a value may have.
@@ -33,12 +33,12 @@ pub const MAX_FIXED_BYTES: usize = 1 << 48;
 impl Type {
     /// A dense row-major type.
     pub fn new(dtype: DType, shape: impl IntoIterator<Item = impl Into<Dim>>) -> Type {
-        Type { dtype, shape: shape.into_iter().map(Into::into).collect(), strides: None, layout: None }
+        Type { dtype, shape: shape.into_iter().map(Into::into).collect(), strides: None, activation_format: None }
     }
 
     /// Numbers in a layout of activations.
-    pub fn laid(layout: ActivationLayout, shape: impl IntoIterator<Item = impl Into<Dim>>) -> Type {
-        Type { layout: Some(layout), ..Type::new(layout.info().dtype, shape) }
+    pub fn quantized(layout: ActivationLayout, shape: impl IntoIterator<Item = impl Into<Dim>>) -> Type {
+        Type { activation_format: Some(layout), ..Type::new(layout.info().dtype, shape) }
     }
 
     /// A dense f32 matrix `[outer, width]`.
@@ -81,22 +81,22 @@ impl Type {
 
     /// Bytes of `elems` consecutive elements of one row; `elems` must be a multiple of the block length.
     fn row_bytes(&self, elems: usize) -> usize {
-        self.layout.map_or_else(|| self.dtype.row_bytes(elems), |layout| layout.info().row_bytes(elems))
+        self.activation_format.map_or_else(|| self.dtype.row_bytes(elems), |layout| layout.info().row_bytes(elems))
     }
 
     /// What stands before the sizes in text forms: the name of the layout, or of the element type.
     pub fn elements(&self) -> &'static str {
-        self.layout.map_or_else(|| self.dtype.name(), |layout| layout.info().name)
+        self.activation_format.map_or_else(|| self.dtype.name(), |layout| layout.info().name)
     }
 
     /// Elements of memory under `dims` from the first to past the last, gaps included; `None` where that is no number.
-    pub fn checked_held(&self, dims: &Dims) -> Option<usize> {
+    pub fn checked_storage_elems(&self, dims: &Dims) -> Option<usize> {
         if self.strides.is_some() { self.span() } else { self.checked_elems(dims) }
     }
 
     /// Elements of memory, as [`Type::elems`] counts, gaps included.
-    pub fn held(&self, dims: &Dims) -> usize {
-        self.checked_held(dims).unwrap_or(usize::MAX)
+    pub fn storage_elems(&self, dims: &Dims) -> usize {
+        self.checked_storage_elems(dims).unwrap_or(usize::MAX)
     }
 
     /// Number of elements under `dims`, where they are known to be a number: those of a verified plan's values in its
@@ -111,10 +111,10 @@ impl Type {
     }
 
     /// Bytes of memory, as [`Type::elems`] counts: as many as a slot of this type is given.
-    pub fn held_bytes(&self, dims: &Dims) -> usize {
+    pub fn storage_bytes(&self, dims: &Dims) -> usize {
         match &self.strides {
             None => self.bytes(dims),
-            Some(_) => self.held(dims).saturating_mul(self.row_bytes(1)),
+            Some(_) => self.storage_elems(dims).saturating_mul(self.row_bytes(1)),
         }
     }
 
@@ -134,7 +134,7 @@ impl Type {
 
     /// Elements that lie together along the last dimension; an error where the element type is not the layout's.
     fn block(&self) -> Result<usize, TypeError> {
-        match (self.layout.map(ActivationLayout::info), self.dtype) {
+        match (self.activation_format.map(ActivationLayout::info), self.dtype) {
             (Some(layout), dtype) if dtype == layout.dtype => Ok(layout.block),
             (Some(layout), dtype) => {
                 Err(TypeError::new(format!("{self}: its elements are {dtype}, {} wanted", layout.dtype)))

@@ -1,6 +1,6 @@
 //! What must hold for every graph. Each pass's output is checked with this in tests and debug builds.
 
-use crate::graph::{Graph, NodeKind, Source, ValueId, check_value};
+use crate::graph::{Graph, NodeKind, ValueId, ValueSource, check_value};
 use crate::types::Type;
 use std::collections::HashSet;
 use thiserror::Error;
@@ -38,7 +38,7 @@ fn check(graph: &Graph, depth: usize) -> Result<(), String> {
     let mut ready = vec![false; graph.values.len()];
     for &i in &graph.inputs {
         let Some(v) = graph.values.get(i.index()) else { return Err(format!("input {} does not exist", i.0)) };
-        if matches!(v.source, Source::Node { .. }) || std::mem::replace(&mut ready[i.index()], true) {
+        if matches!(v.source, ValueSource::Node { .. }) || std::mem::replace(&mut ready[i.index()], true) {
             return Err(format!("`{}` cannot be an input (again)", v.name));
         }
     }
@@ -85,7 +85,7 @@ fn check_node(graph: &Graph, n: usize, ready: &mut [bool], depth: usize) -> Resu
 
 fn check_output(graph: &Graph, n: usize, output: usize, id: ValueId, ty: &Type) -> Result<(), String> {
     let Some(v) = graph.values.get(id.index()) else { return Err(format!("output {} does not exist", id.0)) };
-    if v.source != (Source::Node { node: n as u32, output: output as u32 }) {
+    if v.source != (ValueSource::Node { node: n as u32, output: output as u32 }) {
         return Err(format!("`{}` says it comes from {:?}, not from node {n}", v.name, v.source));
     }
     if v.ty != *ty {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use yirage_ir::expr::Scalar;
-use yirage_ir::region::{Chain, Core, Elements};
+use yirage_ir::region::{Core, ElementExpr, FusedChain};
 use yirage_ir::rng::Rng;
 use yirage_ir::{Dim, Dims, Graph, Op, Region, RegionKind, Strided, Tensor, interp, text, verify};
 
@@ -24,7 +24,7 @@ fn sizes(shape: &[Dim], dims: &Dims) -> Vec<usize> {
 }
 
 /// All elements of an expression over inputs.
-fn elements(e: &Elements, ins: &[Vec<Scalar>], dims: &Dims) -> Tensor {
+fn elements(e: &ElementExpr, ins: &[Vec<Scalar>], dims: &Dims) -> Tensor {
     let shape = sizes(&e.shape, dims);
     let value = |index: &Vec<usize>| {
         let read: Vec<Scalar> = e.reads.iter().map(|r| ins[r.input][at(&r.at, index)]).collect();
@@ -34,7 +34,7 @@ fn elements(e: &Elements, ins: &[Vec<Scalar>], dims: &Dims) -> Tensor {
     Tensor::from_scalars(e.dtype, shape, &values)
 }
 
-fn evaluate(chain: &Chain, given: &[Tensor], dims: &Dims) -> Vec<Scalar> {
+fn evaluate(chain: &FusedChain, given: &[Tensor], dims: &Dims) -> Vec<Scalar> {
     let ins = &given.iter().map(Tensor::scalars).collect::<Vec<_>>();
     let made = match &chain.core {
         Core::None => return elements(&chain.after, ins, dims).scalars(),
@@ -43,7 +43,7 @@ fn evaluate(chain: &Chain, given: &[Tensor], dims: &Dims) -> Vec<Scalar> {
             let [a, b] = sides.each_ref().map(|e| elements(e, ins, dims));
             Op::from(yirage_ir::op::Contract {}).eval(&[&a, &b])
         }
-        Core::Products(products) => {
+        Core::Matmuls(products) => {
             let each = products.iter().map(|p| p.op.eval(&p.ins.iter().map(|&i| &given[i]).collect::<Vec<_>>()));
             each.flatten().collect()
         }
@@ -98,7 +98,7 @@ fn a_chain_computes_what_its_ops_compute() {
     ];
     for text in chains {
         let graph = parse(text);
-        let chain = Chain::of(&graph).unwrap_or_else(|why| panic!("{why}:\n{text}"));
+        let chain = FusedChain::of(&graph).unwrap_or_else(|why| panic!("{why}:\n{text}"));
         let mut rng = Rng::new(7);
         let mut tensors = HashMap::new();
         let mut ins = Vec::new();
@@ -153,7 +153,7 @@ fn refusal(kind: RegionKind, body: &str) -> Option<String> {
 fn products_have_chains_of_their_own() {
     let two = "slot %x: f32[4, 6]\n weight %w: f32[8, 6]\n weight %v: f32[8, 6]\n slot %b: f32[8]
          %p = linear{groups=1}(%x, %w): f32[4, 8]\n %q = linear{groups=1}(%x, %v): f32[4, 8]\n";
-    let with = |rest: &str| refusal(RegionKind::Products, &format!("{two}{rest}"));
+    let with = |rest: &str| refusal(RegionKind::MatmulGroup, &format!("{two}{rest}"));
     assert_eq!(with("%y = map{expr=\"add(x0, x1)\"}(%p, %b): f32[4, 8]\n output %y\n output %q"), None);
     assert_eq!(with("%y = map{expr=\"mul(x0, x1)\"}(%p, %q): f32[4, 8]\n output %y"), None, "one chain of both");
     for (rest, why) in [

@@ -3,12 +3,12 @@
 
 use std::collections::HashMap;
 use yirage_ir::expr::Func;
-use yirage_ir::op::{Case, Linear, Map, RmsNorm, Role};
+use yirage_ir::op::{Linear, Map, OpCase, RmsNorm, Role};
 use yirage_ir::{Dim, F32, Format, GraphBuilder, Op, Sym, Tensor, Type, text, verify};
 
 fn mlp() -> yirage_ir::Graph {
     let mut b = GraphBuilder::new("mlp");
-    let x = b.slot("x", Type::rows(Sym::Tokens, 32)).unwrap();
+    let x = b.step_input("x", Type::rows(Sym::Tokens, 32)).unwrap();
     let norm = b.weight("norm", Type::new(Format::F32.into(), [32u32])).unwrap();
     let gate = b.weight("gate", Type::new(Format::Q4_0.into(), [64u32, 32])).unwrap();
     let up = b.weight("up", Type::new(Format::F32.into(), [64u32, 32])).unwrap();
@@ -56,7 +56,7 @@ fn every_case_infers_evaluates_and_round_trips() {
     let cases = Op::all_cases();
     assert!(cases.len() > 150, "{} cases", cases.len());
     let mut names = std::collections::HashSet::new();
-    for Case { name, op, ins, .. } in &cases {
+    for OpCase { name, op, ins, .. } in &cases {
         assert!(names.insert(format!("{} {name}", op.name())), "two cases of {} are called {name}", op.name());
         let types: Vec<Type> = ins.iter().enumerate().map(|(i, t)| model_type(op.role(i, t), t)).collect();
         let outs = op
@@ -78,9 +78,9 @@ fn model_type(role: Role, t: &Tensor) -> Type {
     let mut ty = t.ty();
     let symbols: &[Sym] = match role {
         Role::Activation => &[Sym::Tokens],
-        Role::Slot(symbols) => symbols,
+        Role::StepInput(symbols) => symbols,
         Role::Weight | Role::Any => &[],
-        Role::State => {
+        Role::KvCache => {
             // The type of a state is that of one block.
             ty.shape.remove(0);
             &[]

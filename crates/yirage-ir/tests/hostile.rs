@@ -2,15 +2,15 @@
 //! a graph or a typed error; nothing panics or wraps.
 #![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 
-use yirage_ir::cost::{Span, StepSizes};
-use yirage_ir::op::Case;
+use yirage_ir::cost::{SequenceSpan, StepSizes};
+use yirage_ir::op::OpCase;
 use yirage_ir::region::{block_bytes, unrolled};
 use yirage_ir::rng::Rng;
-use yirage_ir::{Dims, Graph, GraphBuilder, NodeKind, Op, Source, Type, ValueId, text, verify};
+use yirage_ir::{Dims, Graph, GraphBuilder, NodeKind, Op, Type, ValueId, ValueSource, text, verify};
 
 const MOST: Dims = Dims { tokens: u32::MAX, seqs: u32::MAX, blocks: u32::MAX, rows: u32::MAX };
 
-const LONGEST: Span = Span { start: u32::MAX, tokens: u32::MAX, rows: u32::MAX };
+const LONGEST: SequenceSpan = SequenceSpan { start: u32::MAX, tokens: u32::MAX, rows: u32::MAX };
 
 /// Inputs of a graph and one node whose sizes overflow 32 bits, or more memory than there is.
 const HOSTILE: &[(&str, &str)] = &[
@@ -94,12 +94,13 @@ fn attention(cached: bool) -> String {
 fn a_long_chain_of_appends_is_no_deep_one() {
     let mut b = GraphBuilder::new("g");
     let ty = Type::new(yirage_ir::DType::F32, [32u32, 1, 4]);
-    let (mut state, k) = (b.state("s", ty).unwrap(), b.slot("k", Type::rows(yirage_ir::Sym::Tokens, 4)).unwrap());
-    let slots = b.slot("i", Type::new(yirage_ir::DType::I32, [yirage_ir::Sym::Tokens])).unwrap();
+    let (mut state, k) =
+        (b.kv_cache("s", ty).unwrap(), b.step_input("k", Type::rows(yirage_ir::Sym::Tokens, 4)).unwrap());
+    let slots = b.step_input("i", Type::new(yirage_ir::DType::I32, [yirage_ir::Sym::Tokens])).unwrap();
     for n in 0..200_000 {
         state = b.op(&format!("a{n}"), yirage_ir::op::KvAppend { kv_heads: 1 }, &[state, k, slots]).unwrap();
     }
-    assert_eq!(b.finish().state_of(state), Some(ValueId(0)));
+    assert_eq!(b.finish().kv_cache_of(state), Some(ValueId(0)));
 }
 
 #[test]
@@ -182,14 +183,14 @@ fn corpus() -> Vec<String> {
 }
 
 /// The case with all its inputs given from outside.
-fn graph(case: &Case) -> Graph {
+fn graph(case: &OpCase) -> Graph {
     let mut b = GraphBuilder::new("case");
     let ins: Vec<ValueId> = (case.ins.iter().enumerate())
         .map(|(i, t)| {
-            let state = matches!(case.op.role(i, t), yirage_ir::op::Role::State);
+            let state = matches!(case.op.role(i, t), yirage_ir::op::Role::KvCache);
             let mut ty = t.ty();
             ty.shape.drain(..usize::from(state));
-            b.declare(&format!("i{i}"), ty, if state { Source::State } else { Source::Slot }).unwrap()
+            b.declare(&format!("i{i}"), ty, if state { ValueSource::KvCache } else { ValueSource::StepInput }).unwrap()
         })
         .collect();
     let types: Vec<Type> = ins.iter().map(|&i| b.ty(i).clone()).collect();

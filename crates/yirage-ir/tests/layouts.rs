@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 
 use std::collections::HashSet;
-use yirage_ir::layout::q8a::{self, MOST};
+use yirage_ir::activation::q8a::{self, MOST};
 use yirage_ir::op::{Attrs, OpDef, Quantize};
 use yirage_ir::rng::Rng;
 use yirage_ir::tensor::Data;
@@ -24,7 +24,7 @@ fn names_are_unique_and_parse_back() {
         let name = layout.info().name;
         assert!(names.insert(name) && DType::parse(name).is_none(), "`{name}` is another's name");
         assert_eq!((ActivationLayout::parse(name), name.parse()), (Some(layout), Ok(layout)));
-        let ty = Type::laid(layout, [Sym::Tokens.into(), yirage_ir::Dim::Const(layout.info().block as u32 * 3)]);
+        let ty = Type::quantized(layout, [Sym::Tokens.into(), yirage_ir::Dim::Const(layout.info().block as u32 * 3)]);
         assert_eq!(text::parse_type(&ty.to_string()).unwrap(), ty);
         let op = Quantize { layout, parts: 3 };
         let attrs = op.attrs().into_iter().map(|(n, v)| (n.to_string(), v)).collect();
@@ -41,9 +41,9 @@ fn a_row_has_the_bytes_that_its_type_says() {
         for blocks in 1..5 {
             let x = Tensor::f32([2, blocks * block], (0..2 * blocks * block).map(|i| i as f32 - 20.0).collect());
             let tensor = Quantize { layout, parts: 1 }.eval(&[&x]).remove(0);
-            let Data::Laid(of, bytes) = &tensor.data else { panic!("{:?}", tensor.data) };
+            let Data::Quantized(of, bytes) = &tensor.data else { panic!("{:?}", tensor.data) };
             assert_eq!((*of, bytes.len()), (layout, 2 * layout.info().row_bytes(blocks * block)));
-            assert_eq!(tensor.ty(), Type::laid(layout, [2, (blocks * block) as u32]));
+            assert_eq!(tensor.ty(), Type::quantized(layout, [2, (blocks * block) as u32]));
             assert_eq!(tensor.ty().bytes(&Dims::default()), bytes.len());
         }
     }
@@ -56,13 +56,13 @@ fn codes_are_no_numbers_without_their_layout() {
     assert!(text::parse("graph g { slot %x: i8[Tokens, 32] }").is_err());
     for layout in all() {
         let block = layout.info().block as u32;
-        let good = Type::laid(layout, [2, block]);
+        let good = Type::quantized(layout, [2, block]);
         good.check().unwrap();
         for bad in [
             Type { dtype: DType::F32, ..good.clone() },
             Type { strides: Some(vec![block, 1]), ..good.clone() },
-            Type::laid(layout, [2, block + 1]),
-            Type::laid(layout, [1u32 << 31, block << 24]),
+            Type::quantized(layout, [2, block + 1]),
+            Type::quantized(layout, [1u32 << 31, block << 24]),
         ] {
             assert!(bad.check().is_err(), "{bad:?}");
         }
@@ -76,7 +76,7 @@ fn an_op_that_asks_for_no_layout_takes_none() {
         let types: Vec<Type> = case.ins.iter().map(Tensor::ty).collect();
         for (at, layout) in (0..types.len()).flat_map(|at| all().map(move |layout| (at, layout))) {
             let mut laid = types.clone();
-            laid[at] = Type::laid(layout, laid[at].shape.clone());
+            laid[at] = Type::quantized(layout, laid[at].shape.clone());
             let product = matches!(case.op, Op::Linear(_) | Op::ExpertLinear(_)) && at == 0;
             assert_eq!(case.op.infer(&laid).is_ok(), product, "{}: {}: {laid:?}", case.op.name(), case.name);
             refused.insert(case.op.name());
@@ -133,8 +133,8 @@ fn the_few_large_numbers_of_a_row_stay_as_they_are() {
     // Nine in one block: the largest stay, of equal ones the first.
     (0..9).for_each(|i| x[3 * i] = if i == 8 { -60.0 } else { 50.0 });
     let tensor = encoded(ActivationLayout::Q8A, &x);
-    let Data::Laid(_, bytes) = &tensor.data else { panic!("{:?}", tensor.data) };
-    let blocks: Vec<q8a::Block> = q8a::blocks(bytes).collect();
+    let Data::Quantized(_, bytes) = &tensor.data else { panic!("{:?}", tensor.data) };
+    let blocks: Vec<q8a::Q8aBlock> = q8a::blocks(bytes).collect();
     let columns: Vec<usize> = (0..q8a::BLOCK).filter(|&c| blocks[0].outliers[c] != 0.0).collect();
     assert_eq!(columns, [0, 3, 6, 9, 12, 15, 24]);
     for c in columns {

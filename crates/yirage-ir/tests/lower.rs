@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 
 use std::collections::{BTreeMap, HashMap};
-use yirage_ir::op::{Case, NoGeneralForm};
+use yirage_ir::op::{NoGeneralForm, OpCase};
 use yirage_ir::{Graph, Op, Tensor, Type, interp, verify};
 
 /// Ops of which cases have no general form, and how many: those with a cache, blocks of a quantised format, or a sort.
@@ -18,7 +18,7 @@ const WITHOUT: &[(&str, usize)] = &[
     ("top_k", 26),
 ];
 
-fn types(case: &Case) -> Vec<Type> {
+fn types(case: &OpCase) -> Vec<Type> {
     let mut types: Vec<Type> = case.ins.iter().map(Tensor::ty).collect();
     if let Op::Attention(op) = &case.op
         && op.cached
@@ -77,7 +77,7 @@ fn rows_may_be_a_symbol() {
         let mut types = types(&case);
         for (i, ty) in types.iter_mut().enumerate() {
             use yirage_ir::op::Role;
-            if matches!(case.op.role(i, &case.ins[i]), Role::Activation | Role::Slot(_)) && !ty.shape.is_empty() {
+            if matches!(case.op.role(i, &case.ins[i]), Role::Activation | Role::StepInput(_)) && !ty.shape.is_empty() {
                 ty.shape[0] = yirage_ir::Dim::Sym(yirage_ir::Sym::Tokens);
             }
         }

@@ -4,15 +4,18 @@
 use yirage_ir::expr::Func;
 use yirage_ir::op::{Concat, Contract, Map, Op, Reduce, ReduceKind, RmsNorm};
 use yirage_ir::rng::Rng;
-use yirage_ir::{DType, F32, Format, Graph, GraphBuilder, Node, NodeKind, Source, Sym, Type, ValueId, verify};
+use yirage_ir::{DType, F32, Format, Graph, GraphBuilder, Node, NodeKind, Sym, Type, ValueId, ValueSource, verify};
 use yirage_ir::{Region, RegionKind};
 
 /// A random graph of square matrices: all values have one type, so that any operand may be any other.
 fn random(rng: &mut Rng, ops: usize) -> Graph {
     let ty = Type::new(DType::F32, [6u32, 6]);
     let mut g = GraphBuilder::new("random");
-    let mut values =
-        vec![g.slot("x", ty.clone()).unwrap(), g.weight("w", ty.clone()).unwrap(), g.slot("y", ty).unwrap()];
+    let mut values = vec![
+        g.step_input("x", ty.clone()).unwrap(),
+        g.weight("w", ty.clone()).unwrap(),
+        g.step_input("y", ty).unwrap(),
+    ];
     for n in 0..ops {
         let pick = |rng: &mut Rng| *rng.choose(&values);
         let (a, b) = (pick(rng), pick(rng));
@@ -36,7 +39,7 @@ fn random(rng: &mut Rng, ops: usize) -> Graph {
 /// The same graph with nodes in another order that can run, other names and other numbers of values.
 fn written_otherwise(graph: &Graph, rng: &mut Rng) -> Graph {
     let mut order: Vec<usize> = Vec::new();
-    let mut ready: Vec<bool> = graph.values.iter().map(|v| !matches!(v.source, Source::Node { .. })).collect();
+    let mut ready: Vec<bool> = graph.values.iter().map(|v| !matches!(v.source, ValueSource::Node { .. })).collect();
     while order.len() < graph.nodes.len() {
         let open = |n: &usize| !order.contains(n) && graph.nodes[*n].ins.iter().all(|i| ready[i.index()]);
         let open: Vec<usize> = (0..graph.nodes.len()).filter(open).collect();
@@ -52,7 +55,7 @@ fn written_otherwise(graph: &Graph, rng: &mut Rng) -> Graph {
     let mut values = graph.values.clone();
     for (old, value) in graph.values.iter().enumerate() {
         let source = match value.source {
-            Source::Node { node, output } => Source::Node { node: place(node), output },
+            ValueSource::Node { node, output } => ValueSource::Node { node: place(node), output },
             other => other,
         };
         let name = format!("v{}", rng.next_u64());
@@ -82,7 +85,7 @@ fn same(graph: &Graph, a: ValueId, b: ValueId) -> bool {
     let (x, y) = (graph.value(a).source, graph.value(b).source);
     match (x, y) {
         _ if a == b => true,
-        (Source::Node { node: m, .. }, Source::Node { node: n, .. }) => {
+        (ValueSource::Node { node: m, .. }, ValueSource::Node { node: n, .. }) => {
             let (m, n) = (&graph.nodes[m as usize], &graph.nodes[n as usize]);
             m.kind == n.kind && m.ins.len() == n.ins.len() && m.ins.iter().zip(&n.ins).all(|(&a, &b)| same(graph, a, b))
         }
@@ -135,7 +138,7 @@ fn every_change_counts() {
             differs("order of inputs", &other);
         }
         let mut other = graph.clone();
-        other.values[0].source = Source::Weight;
+        other.values[0].source = ValueSource::Weight;
         differs("kind of input", &other);
         for at in 0..graph.outputs.len() {
             let mut other = graph.clone();
@@ -168,7 +171,7 @@ fn every_change_counts() {
 fn attributes_and_sizes_count() {
     let with = |op: Op, sizes: [u32; 2]| {
         let mut g = GraphBuilder::new("g");
-        let x = g.slot("x", Type::new(DType::F32, sizes)).unwrap();
+        let x = g.step_input("x", Type::new(DType::F32, sizes)).unwrap();
         let y = g.op("y", op, &[x]).unwrap();
         g.output(y);
         g.finish().structural_hash()
@@ -192,7 +195,7 @@ fn attributes_and_sizes_count() {
 fn nodes_that_nothing_reads_and_nodes_that_stand_twice_count() {
     let build = |twice: bool, unread: bool| {
         let mut g = GraphBuilder::new("g");
-        let x = g.slot("x", Type::new(DType::F32, [3u32])).unwrap();
+        let x = g.step_input("x", Type::new(DType::F32, [3u32])).unwrap();
         let a = g.op("a", Map::of(Func::Exp), &[x]).unwrap();
         let b = if twice { g.op("b", Map::of(Func::Exp), &[x]).unwrap() } else { a };
         if unread {
@@ -211,14 +214,14 @@ fn regions_count_by_kind_and_content_and_not_by_names() {
     let build = |inner_name: &str, eps: f32, kind: RegionKind| {
         let ty = Type::rows(Sym::Tokens, 8);
         let mut inner = GraphBuilder::new(inner_name);
-        let x = inner.slot(&format!("{inner_name}.x"), ty.clone()).unwrap();
+        let x = inner.step_input(&format!("{inner_name}.x"), ty.clone()).unwrap();
         let op = RmsNorm { eps: F32(eps), width: 8, unit_offset: false };
         let y = inner.op(&format!("{inner_name}.y"), op, &[x]).unwrap();
         inner.output(y);
         let region = NodeKind::Region(Box::new(Region::new(kind, inner.finish())));
         let x = Type::rows(Sym::Tokens, 8);
         let value = |name: &str, source| yirage_ir::Value { name: name.into(), ty: x.clone(), source };
-        let values = vec![value("x", Source::Slot), value("y", Source::Node { node: 0, output: 0 })];
+        let values = vec![value("x", ValueSource::StepInput), value("y", ValueSource::Node { node: 0, output: 0 })];
         let nodes = vec![Node { kind: region, ins: vec![ValueId(0)], outs: vec![ValueId(1)] }];
         let graph = Graph { name: "g".into(), values, nodes, inputs: vec![ValueId(0)], outputs: vec![ValueId(1)] };
         graph.structural_hash()

@@ -1,7 +1,7 @@
 //! Views: strides say what evaluation says, whatever they are strides of; and shapes that nobody sane writes are errors.
 #![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 
-use yirage_ir::op::{Cut, Fill, Form, Iota, View};
+use yirage_ir::op::{Cut, Fill, Iota, View, ViewForm};
 use yirage_ir::rng::Rng;
 use yirage_ir::{DType, Dim, Dims, Op, Strided, Tensor, Type, text};
 
@@ -15,17 +15,17 @@ fn random(rng: &mut Rng, shape: &[usize]) -> View {
         0 => {
             let mut axes: Vec<u32> = (0..shape.len() as u32).collect();
             rng.shuffle(&mut axes);
-            Form::Permute(axes)
+            ViewForm::Permute(axes)
         }
-        1 => Form::Slice(shape.iter().map(|&n| cut(rng, n)).collect()),
+        1 => ViewForm::Slice(shape.iter().map(|&n| cut(rng, n)).collect()),
         2 => {
             let mut to: Vec<usize> = shape.iter().map(|&n| if n == 1 { rng.index(4) } else { n }).collect();
             if to.len() < 6 && rng.one_in(2) {
                 to.insert(0, 1 + rng.index(2));
             }
-            Form::Expand(fixed(&to))
+            ViewForm::Expand(fixed(&to))
         }
-        _ => Form::Reshape(fixed(&reshaped(rng, shape))),
+        _ => ViewForm::Reshape(fixed(&reshaped(rng, shape))),
     };
     View { form }
 }
@@ -94,14 +94,14 @@ fn strides_compose_as_evaluation_does() {
             match view.of(&lies) {
                 Some(next) => (lies, strided) = (next, strided + 1),
                 None => {
-                    assert!(matches!(view.form, Form::Reshape(_)), "{} has strides", view.form);
+                    assert!(matches!(view.form, ViewForm::Reshape(_)), "{} has strides", view.form);
                     memory = value.ints().to_vec();
                     (lies, copied) = (Strided::dense(&out[0].shape).unwrap(), copied + 1);
                 }
             }
             assert_eq!(lies.shape, out[0].shape);
             assert_eq!(walked(&memory, &lies), value.ints(), "{}", view.form);
-            assert_eq!(view.form.to_string().parse::<Form>().unwrap(), view.form);
+            assert_eq!(view.form.to_string().parse::<ViewForm>().unwrap(), view.form);
         }
     }
     assert!(strided > 3000 && copied > 50, "{strided} strided, {copied} copied");
@@ -114,7 +114,7 @@ fn huge_values_are_types_and_no_memory() {
     assert_eq!(fill.infer(&[]).unwrap()[0].shape, [Dim::Const(large)]);
     let iota = Op::from(Iota { shape: yirage_ir::attr::List(vec![large]), axis: 0 });
     assert_eq!(iota.infer(&[]).unwrap()[0].dtype, DType::I32);
-    let expand = Op::from(View { form: Form::Expand(vec![Dim::Const(1 << 16), Dim::Const(1 << 16)]) });
+    let expand = Op::from(View { form: ViewForm::Expand(vec![Dim::Const(1 << 16), Dim::Const(1 << 16)]) });
     expand.infer(&[Type::new(DType::F32, [1u32, 1])]).unwrap();
 }
 

@@ -1,7 +1,7 @@
 //! One answer as its client sees it.
 
-use crate::http::{Answer, refusal};
-use crate::{Sample, Target};
+use crate::http::{StreamedResponse, refusal};
+use crate::{LoadRequest, LoadTarget};
 use hyper::Method;
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ const MAX_EVENT: usize = 8 << 20;
 
 /// What was seen of one request.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Seen {
+pub struct RequestMetrics {
     /// When it was sent, since the start of the run.
     pub started: Duration,
     /// From sending it to the first text.
@@ -30,7 +30,7 @@ pub struct Seen {
     pub error: Option<String>,
 }
 
-impl Seen {
+impl RequestMetrics {
     /// Time per token behind the first; none of an answer of one token.
     pub fn tpot(&self) -> Option<Duration> {
         let gaps = u32::try_from(self.output_len).ok()?.checked_sub(1).filter(|gaps| *gaps > 0)?;
@@ -39,12 +39,12 @@ impl Seen {
 }
 
 /// Sends one request and watches its answer. `start` is the run's.
-pub(crate) async fn watch(target: &Target, sample: &Sample, start: Instant) -> Seen {
+pub(crate) async fn measure_request(target: &LoadTarget, sample: &LoadRequest, start: Instant) -> RequestMetrics {
     let began = Instant::now();
-    let mut seen = Seen {
+    let mut seen = RequestMetrics {
         started: began.saturating_duration_since(start),
         input_len: sample.input_len.unwrap_or(0),
-        ..Seen::default()
+        ..RequestMetrics::default()
     };
     let watched = stream(target, sample, began, &mut seen);
     let ended = match target.request_time {
@@ -58,14 +58,19 @@ pub(crate) async fn watch(target: &Target, sample: &Sample, start: Instant) -> S
     seen
 }
 
-async fn stream(target: &Target, sample: &Sample, began: Instant, seen: &mut Seen) -> Result<(), String> {
+async fn stream(
+    target: &LoadTarget,
+    sample: &LoadRequest,
+    began: Instant,
+    seen: &mut RequestMetrics,
+) -> Result<(), String> {
     let body = target.body(sample).to_string();
     let mut answer = target.ask(Method::POST, &target.endpoint, body).await?;
     if answer.status != 200 {
         let status = answer.status;
         return Err(refusal(status, &answer.whole().await?));
     }
-    let mut watched = Watched { began, last: None, texts: 0, counted: None };
+    let mut watched = StreamProgress { began, last: None, texts: 0, counted: None };
     read(&mut answer, &mut watched, seen).await?;
     match watched.last {
         None => return Err("the stream ended without any text".into()),
@@ -76,7 +81,7 @@ async fn stream(target: &Target, sample: &Sample, began: Instant, seen: &mut See
 }
 
 /// What is known while the stream comes.
-struct Watched {
+struct StreamProgress {
     began: Instant,
     /// The last text, since it began.
     last: Option<Duration>,
@@ -85,7 +90,11 @@ struct Watched {
     counted: Option<usize>,
 }
 
-async fn read(answer: &mut Answer, watched: &mut Watched, seen: &mut Seen) -> Result<(), String> {
+async fn read(
+    answer: &mut StreamedResponse,
+    watched: &mut StreamProgress,
+    seen: &mut RequestMetrics,
+) -> Result<(), String> {
     let mut pending: Vec<u8> = Vec::new();
     while let Some(bytes) = answer.piece().await? {
         let now = watched.began.elapsed();
@@ -105,8 +114,8 @@ async fn read(answer: &mut Answer, watched: &mut Watched, seen: &mut Seen) -> Re
     Err("the stream ended without [DONE]".into())
 }
 
-impl Watched {
-    fn event(&mut self, data: &[u8], now: Duration, seen: &mut Seen) -> Result<(), String> {
+impl StreamProgress {
+    fn event(&mut self, data: &[u8], now: Duration, seen: &mut RequestMetrics) -> Result<(), String> {
         let event: Value = serde_json::from_slice(data).map_err(|error| format!("an event is no JSON: {error}"))?;
         if let Some(error) = event.get("error").filter(|error| !error.is_null()) {
             return Err(format!("the stream broke off: {}", error["message"].as_str().unwrap_or("no message")));

@@ -15,7 +15,7 @@ const LONGEST: f64 = 1e9;
 
 /// How requests come.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Load {
+pub struct ArrivalPattern {
     /// Requests a second; none is all at once.
     pub rate: Option<f64>,
     /// Shape of the gaps' distribution.
@@ -34,8 +34,8 @@ impl Schedule {
     /// The schedule of so many requests.
     ///
     /// # Errors
-    /// [`LoadError::Load`] for rates and shapes that are no numbers above 0, and for more seconds than can be waited.
-    pub fn new(load: &Load, requests: usize) -> Result<Schedule, LoadError> {
+    /// [`LoadError::ArrivalPattern`] for rates and shapes that are no numbers above 0, and for more seconds than can be waited.
+    pub fn new(load: &ArrivalPattern, requests: usize) -> Result<Schedule, LoadError> {
         let Some(rate) = load.rate else { return Ok(Schedule(vec![Duration::ZERO; requests])) };
         let above = |what, value: f64| {
             let wrong = LoadError::Load { what, expected: "a number above 0", given: value.to_string() };
@@ -70,11 +70,11 @@ impl Schedule {
 mod tests {
     use super::*;
 
-    fn load(rate: Option<f64>, burstiness: f64, seed: u64) -> Load {
-        Load { rate, burstiness, max_concurrency: None, seed }
+    fn load(rate: Option<f64>, burstiness: f64, seed: u64) -> ArrivalPattern {
+        ArrivalPattern { rate, burstiness, max_concurrency: None, seed }
     }
 
-    fn gaps(load: &Load) -> Vec<f64> {
+    fn gaps(load: &ArrivalPattern) -> Vec<f64> {
         let schedule = Schedule::new(load, 5000).unwrap();
         schedule.times().windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect()
     }

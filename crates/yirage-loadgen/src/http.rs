@@ -1,6 +1,6 @@
 //! Connections: one for each request, so that nothing is measured of another.
 
-use crate::{LoadError, Target};
+use crate::{LoadError, LoadTarget};
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1;
 use hyper::header::{CONTENT_TYPE, HOST, HeaderName, HeaderValue};
@@ -15,15 +15,15 @@ use tokio::net::TcpStream;
 const MAX_ANSWER: usize = 64 << 20;
 
 /// How long the server may take to answer a question about itself.
-const ASKED: Duration = Duration::from_secs(60);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An answer whose body is read piece by piece.
-pub(crate) struct Answer {
+pub(crate) struct StreamedResponse {
     pub(crate) status: u16,
     body: Incoming,
 }
 
-impl Answer {
+impl StreamedResponse {
     /// The next bytes; none at the end.
     pub(crate) async fn piece(&mut self) -> Result<Option<hyper::body::Bytes>, String> {
         loop {
@@ -53,7 +53,7 @@ impl Answer {
     }
 }
 
-impl Target {
+impl LoadTarget {
     /// Whether all headers can be sent.
     pub(crate) fn check_headers(&self) -> Result<(), LoadError> {
         let wrong = |name: &str| LoadError::Header { name: name.to_owned() };
@@ -65,7 +65,7 @@ impl Target {
     }
 
     /// Opens a connection, asks, and gives the head of the answer.
-    pub(crate) async fn ask(&self, method: Method, path: &str, body: String) -> Result<Answer, String> {
+    pub(crate) async fn ask(&self, method: Method, path: &str, body: String) -> Result<StreamedResponse, String> {
         let connect = TcpStream::connect((self.host.as_str(), self.port)).await;
         let stream = connect.map_err(|error| format!("no connection to {}: {error}", self.authority()))?;
         // Requests are small, and each is to be sent at once.
@@ -81,7 +81,7 @@ impl Target {
         }
         let request = request.body(body).map_err(|error| format!("no such request: {error}"))?;
         let response: Response<Incoming> = sender.send_request(request).await.map_err(broken)?;
-        Ok(Answer { status: response.status().as_u16(), body: response.into_body() })
+        Ok(StreamedResponse { status: response.status().as_u16(), body: response.into_body() })
     }
 
     /// The JSON of an answer with status 200.
@@ -96,8 +96,8 @@ impl Target {
                 _ => Err(refusal(status, &bytes)),
             }
         };
-        let in_time = tokio::time::timeout(ASKED, asked).await;
-        in_time.map_err(|_| wrong(format!("no answer came in {} s", ASKED.as_secs())))?.map_err(wrong)
+        let in_time = tokio::time::timeout(QUERY_TIMEOUT, asked).await;
+        in_time.map_err(|_| wrong(format!("no answer came in {} s", QUERY_TIMEOUT.as_secs())))?.map_err(wrong)
     }
 }
 

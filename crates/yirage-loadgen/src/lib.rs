@@ -1,8 +1,8 @@
 //! Load for a server of language models: requests at random times from a seed, what a client sees of each answer, and
 //! statistics under the names of vLLM's `bench serve`.
 //!
-//! A [`Run`] sends [`Sample`]s to a [`Target`], which is a server, as a [`Load`] says, and gives what was seen of each
-//! ([`Seen`]). A [`Summary`] sums that up. Time is measured here, at the client: from before the connection is opened.
+//! A [`LoadRunner`] sends [`LoadRequest`]s to a [`LoadTarget`], which is a server, as a [`ArrivalPattern`] says, and gives what was seen of each
+//! ([`RequestMetrics`]). A [`Summary`] sums that up. Time is measured here, at the client: from before the connection is opened.
 //!
 //! Unknown here: models, tokenizers and engines. What a token is, the server says.
 #![forbid(unsafe_code)]
@@ -18,14 +18,14 @@ mod statistics;
 mod summary;
 mod target;
 
-pub use answer::Seen;
-pub use arrivals::{Load, Schedule};
+pub use answer::RequestMetrics;
+pub use arrivals::{ArrivalPattern, Schedule};
 pub use plot::{Point, plot};
-pub use prompts::{Lengths, RandomPrompts};
-pub use run::{Ran, Run};
+pub use prompts::{PromptLengths, RandomPrompts};
+pub use run::{LoadRun, LoadRunner};
 pub use statistics::{Statistics, percentile};
 pub use summary::{Metric, Objective, Summary};
-pub use target::{Interface, Prompt, Sample, Target};
+pub use target::{CompletionApi, LoadPrompt, LoadRequest, LoadTarget};
 
 use std::io;
 use thiserror::Error;

@@ -4,8 +4,8 @@
 //! form of `/tokenize` or llama.cpp's. Where there is none, a prompt is as many words as tokens were asked for.
 
 use crate::random::Random;
-use crate::run::Run;
-use crate::{Interface, LoadError, Prompt, Sample, Target};
+use crate::run::LoadRunner;
+use crate::{CompletionApi, LoadError, LoadPrompt, LoadRequest, LoadTarget};
 use serde_json::{Value, json};
 
 /// The purpose of these random numbers.
@@ -19,7 +19,7 @@ const WORDS: &str = "the river runs past an old mill where children play after s
 
 /// How long prompts and answers are.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Lengths {
+pub struct PromptLengths {
     /// Tokens of a prompt, its prefix not counted.
     pub input: u32,
     /// Tokens of an answer.
@@ -39,11 +39,11 @@ pub struct RandomPrompts {
 
 impl RandomPrompts {
     /// Asks the server for tokens.
-    pub fn ask(run: &Run, target: &Target) -> RandomPrompts {
+    pub fn ask(run: &LoadRunner, target: &LoadTarget) -> RandomPrompts {
         let of_vllm = json!({"model": target.model, "prompt": WORDS, "add_special_tokens": false});
         let of_llamacpp = json!({"content": WORDS, "add_special": false});
         let tokens = |body: &Value| {
-            let answer = run.asked(target, "/tokenize", body).ok()?;
+            let answer = run.post_json(target, "/tokenize", body).ok()?;
             let mut ids: Vec<u32> = answer["tokens"]
                 .as_array()?
                 .iter()
@@ -70,12 +70,12 @@ impl RandomPrompts {
     /// ids into text, which conversations need.
     pub fn samples(
         &self,
-        run: &Run,
-        target: &Target,
-        lengths: &Lengths,
+        run: &LoadRunner,
+        target: &LoadTarget,
+        lengths: &PromptLengths,
         count: usize,
         seed: u64,
-    ) -> Result<Vec<Sample>, LoadError> {
+    ) -> Result<Vec<LoadRequest>, LoadError> {
         if !(0.0..1.0).contains(&lengths.ratio) {
             let given = lengths.ratio.to_string();
             return Err(LoadError::Load { what: "the range of lengths", expected: "from 0 to below 1", given });
@@ -88,28 +88,28 @@ impl RandomPrompts {
             let output = between(lengths.output, lengths.ratio, &mut random);
             let drawn: Vec<u64> = prefix.iter().copied().chain((0..input).map(|_| random.next())).collect();
             let prompt = self.prompt(run, target, &drawn)?;
-            samples.push(Sample { prompt, input_len: Some(drawn.len()), output_len: output });
+            samples.push(LoadRequest { prompt, input_len: Some(drawn.len()), output_len: output });
         }
         Ok(samples)
     }
 
-    fn prompt(&self, run: &Run, target: &Target, drawn: &[u64]) -> Result<Prompt, LoadError> {
+    fn prompt(&self, run: &LoadRunner, target: &LoadTarget, drawn: &[u64]) -> Result<LoadPrompt, LoadError> {
         // Each number names one of so many things; which one is as good as even.
         let at = |number: u64, of: usize| Random::new(number, 0).below(of as u64) as usize;
         let Some(ids) = &self.ids else {
             let words: Vec<&str> = WORDS.split_whitespace().collect();
             let words: Vec<&str> = drawn.iter().filter_map(|n| words.get(at(*n, words.len())).copied()).collect();
-            return Ok(Prompt::Text(words.join(" ")));
+            return Ok(LoadPrompt::Text(words.join(" ")));
         };
         let ids: Vec<u32> = drawn.iter().filter_map(|n| ids.get(at(*n, ids.len())).copied()).collect();
-        if target.interface == Interface::Completions {
-            return Ok(Prompt::Ids(ids));
+        if target.interface == CompletionApi::Completions {
+            return Ok(LoadPrompt::Ids(ids));
         }
-        let answer = run.asked(target, "/detokenize", &json!({"model": target.model, "tokens": ids}))?;
+        let answer = run.post_json(target, "/detokenize", &json!({"model": target.model, "tokens": ids}))?;
         // vLLM calls it the prompt, llama.cpp the content.
         let text = answer["prompt"].as_str().or(answer["content"].as_str());
         let missing = || LoadError::Asked { path: "/detokenize".into(), why: "there is no text in the answer".into() };
-        Ok(Prompt::Text(text.ok_or_else(missing)?.to_owned()))
+        Ok(LoadPrompt::Text(text.ok_or_else(missing)?.to_owned()))
     }
 }
 

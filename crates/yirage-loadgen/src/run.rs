@@ -1,8 +1,8 @@
 //! A run: every request at its time, and what was seen of all.
 
-use crate::answer::{Seen, watch};
-use crate::arrivals::{Load, Schedule};
-use crate::{LoadError, Sample, Target};
+use crate::answer::{RequestMetrics, measure_request};
+use crate::arrivals::{ArrivalPattern, Schedule};
+use crate::{LoadError, LoadRequest, LoadTarget};
 use hyper::Method;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,35 +17,35 @@ const AGAIN: Duration = Duration::from_millis(200);
 const THREADS: usize = 2;
 
 /// What runs requests.
-pub struct Run {
+pub struct LoadRunner {
     runtime: Runtime,
 }
 
 /// What a run gave.
 #[derive(Clone, Debug)]
-pub struct Ran {
+pub struct LoadRun {
     /// From the start to the end of the last answer.
     pub duration: Duration,
     /// What was seen of each sample, in the samples' order.
-    pub seen: Vec<Seen>,
+    pub requests: Vec<RequestMetrics>,
 }
 
-impl Run {
+impl LoadRunner {
     /// Threads for connections.
     ///
     /// # Errors
     /// [`LoadError::Threads`].
-    pub fn new() -> Result<Run, LoadError> {
+    pub fn new() -> Result<LoadRunner, LoadError> {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(THREADS).thread_name("yirage-load").enable_all().build()?;
-        Ok(Run { runtime })
+        Ok(LoadRunner { runtime })
     }
 
     /// The models that the server names.
     ///
     /// # Errors
     /// [`LoadError::Asked`].
-    pub fn models(&self, target: &Target) -> Result<Vec<String>, LoadError> {
+    pub fn models(&self, target: &LoadTarget) -> Result<Vec<String>, LoadError> {
         target.check_headers()?;
         let list = self.runtime.block_on(target.json(Method::GET, "/v1/models", String::new()))?;
         let names = list["data"].as_array().into_iter().flatten().filter_map(|model| model["id"].as_str());
@@ -56,7 +56,7 @@ impl Run {
     ///
     /// # Errors
     /// What it said last.
-    pub fn wait_until_ready(&self, target: &Target, time: Duration) -> Result<(), LoadError> {
+    pub fn wait_until_ready(&self, target: &LoadTarget, time: Duration) -> Result<(), LoadError> {
         let began = Instant::now();
         while !time.is_zero() {
             match self.models(target) {
@@ -69,9 +69,9 @@ impl Run {
     }
 
     /// JSON that the server answers with.
-    pub(crate) fn asked(
+    pub(crate) fn post_json(
         &self,
-        target: &Target,
+        target: &LoadTarget,
         path: &str,
         body: &serde_json::Value,
     ) -> Result<serde_json::Value, LoadError> {
@@ -82,21 +82,26 @@ impl Run {
     ///
     /// # Errors
     /// [`LoadError::WarmUp`] where any failed.
-    pub fn warm_up(&self, target: &Target, samples: &[Sample]) -> Result<(), LoadError> {
-        let at_once = Load { rate: None, burstiness: 1.0, max_concurrency: None, seed: 0 };
+    pub fn warm_up(&self, target: &LoadTarget, samples: &[LoadRequest]) -> Result<(), LoadError> {
+        let at_once = ArrivalPattern { rate: None, burstiness: 1.0, max_concurrency: None, seed: 0 };
         let ran = self.run(target, samples, &at_once)?;
-        let mut failed = ran.seen.iter().filter_map(|seen| seen.error.as_ref());
+        let mut failed = ran.requests.iter().filter_map(|seen| seen.error.as_ref());
         match failed.next() {
             None => Ok(()),
-            Some(why) => Err(LoadError::WarmUp { count: 1 + failed.count(), of: ran.seen.len(), why: why.clone() }),
+            Some(why) => Err(LoadError::WarmUp { count: 1 + failed.count(), of: ran.requests.len(), why: why.clone() }),
         }
     }
 
     /// Sends every sample at its time and watches the answers to their ends.
     ///
     /// # Errors
-    /// [`LoadError::Load`] and [`LoadError::Header`]. A request that fails is no error: it says so itself.
-    pub fn run(&self, target: &Target, samples: &[Sample], load: &Load) -> Result<Ran, LoadError> {
+    /// [`LoadError::ArrivalPattern`] and [`LoadError::Header`]. A request that fails is no error: it says so itself.
+    pub fn run(
+        &self,
+        target: &LoadTarget,
+        samples: &[LoadRequest],
+        load: &ArrivalPattern,
+    ) -> Result<LoadRun, LoadError> {
         target.check_headers()?;
         let schedule = Schedule::new(load, samples.len())?;
         let room = load.max_concurrency.map(|most| Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS))));
@@ -113,12 +118,12 @@ impl Run {
                 };
                 let (target, sample) = (target.clone(), sample.clone());
                 open.spawn(async move {
-                    let seen = watch(&target, &sample, start).await;
+                    let seen = measure_request(&target, &sample, start).await;
                     drop(permit);
                     (number, seen)
                 });
             }
-            let mut seen: Vec<Option<Seen>> = vec![None; samples.len()];
+            let mut seen: Vec<Option<RequestMetrics>> = vec![None; samples.len()];
             while let Some(watched) = open.join_next().await {
                 if let Ok((number, of)) = watched
                     && let Some(place) = seen.get_mut(number)
@@ -128,8 +133,10 @@ impl Run {
             }
             (start.elapsed(), seen)
         });
-        let broken =
-            || Seen { error: Some("the request broke its task; please report this".into()), ..Seen::default() };
-        Ok(Ran { duration, seen: seen.into_iter().map(|seen| seen.unwrap_or_else(broken)).collect() })
+        let broken = || RequestMetrics {
+            error: Some("the request broke its task; please report this".into()),
+            ..RequestMetrics::default()
+        };
+        Ok(LoadRun { duration, requests: seen.into_iter().map(|seen| seen.unwrap_or_else(broken)).collect() })
     }
 }

@@ -1,7 +1,7 @@
 //! A run summed up, under the names of vLLM's `bench serve`.
 
-use crate::answer::Seen;
-use crate::run::Ran;
+use crate::answer::RequestMetrics;
+use crate::run::LoadRun;
 use crate::statistics::Statistics;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -65,7 +65,7 @@ impl Metric {
     }
 
     /// Of one answer, where it is one number.
-    fn of(self, seen: &Seen) -> Option<Duration> {
+    fn of(self, seen: &RequestMetrics) -> Option<Duration> {
         match self {
             Metric::Ttft => Some(seen.ttft),
             Metric::Tpot => seen.tpot(),
@@ -81,14 +81,14 @@ fn milliseconds(duration: Duration) -> f64 {
 
 impl Summary {
     /// Sums a run up. Requests that failed count as failed alone.
-    pub fn new(ran: &Ran, objectives: &[Objective]) -> Summary {
-        let whole: Vec<&Seen> = ran.seen.iter().filter(|seen| seen.error.is_none()).collect();
+    pub fn new(ran: &LoadRun, objectives: &[Objective]) -> Summary {
+        let whole: Vec<&RequestMetrics> = ran.requests.iter().filter(|seen| seen.error.is_none()).collect();
         // An answer of one token has no time per token, and keeps to every one.
-        let good = |seen: &Seen| {
+        let good = |seen: &RequestMetrics| {
             objectives.iter().all(|o| o.metric.of(seen).is_none_or(|is| milliseconds(is) <= o.milliseconds))
         };
         let statistics = |metric| {
-            let gaps = |seen: &&Seen| seen.itl.iter().copied().map(milliseconds).collect::<Vec<f64>>();
+            let gaps = |seen: &&RequestMetrics| seen.itl.iter().copied().map(milliseconds).collect::<Vec<f64>>();
             Statistics::new(match metric {
                 Metric::Itl => whole.iter().flat_map(gaps).collect(),
                 metric => whole.iter().filter_map(|seen| metric.of(seen)).map(milliseconds).collect(),
@@ -97,7 +97,7 @@ impl Summary {
         Summary {
             duration: ran.duration.as_secs_f64(),
             completed: whole.len(),
-            failed: ran.seen.len() - whole.len(),
+            failed: ran.requests.len() - whole.len(),
             input: whole.iter().map(|seen| seen.input_len).sum(),
             output: whole.iter().map(|seen| seen.output_len).sum(),
             good: (!objectives.is_empty()).then(|| whole.iter().filter(|seen| good(seen)).count()),
@@ -202,16 +202,16 @@ impl Summary {
     }
 
     /// What was seen of each request, as `--save-detailed` writes it.
-    pub fn details(ran: &Ran) -> Value {
+    pub fn details(ran: &LoadRun) -> Value {
         let seconds = |duration: &Duration| duration.as_secs_f64();
         json!({
-            "input_lens": ran.seen.iter().map(|seen| seen.input_len).collect::<Vec<_>>(),
-            "output_lens": ran.seen.iter().map(|seen| seen.output_len).collect::<Vec<_>>(),
-            "start_times": ran.seen.iter().map(|seen| seconds(&seen.started)).collect::<Vec<_>>(),
-            "ttfts": ran.seen.iter().map(|seen| seconds(&seen.ttft)).collect::<Vec<_>>(),
-            "itls": ran.seen.iter().map(|seen| seen.itl.iter().map(seconds).collect()).collect::<Vec<Vec<f64>>>(),
-            "generated_texts": ran.seen.iter().map(|seen| seen.text.as_str()).collect::<Vec<_>>(),
-            "errors": ran.seen.iter().map(|seen| seen.error.as_deref().unwrap_or_default()).collect::<Vec<_>>(),
+            "input_lens": ran.requests.iter().map(|seen| seen.input_len).collect::<Vec<_>>(),
+            "output_lens": ran.requests.iter().map(|seen| seen.output_len).collect::<Vec<_>>(),
+            "start_times": ran.requests.iter().map(|seen| seconds(&seen.started)).collect::<Vec<_>>(),
+            "ttfts": ran.requests.iter().map(|seen| seconds(&seen.ttft)).collect::<Vec<_>>(),
+            "itls": ran.requests.iter().map(|seen| seen.itl.iter().map(seconds).collect()).collect::<Vec<Vec<f64>>>(),
+            "generated_texts": ran.requests.iter().map(|seen| seen.text.as_str()).collect::<Vec<_>>(),
+            "errors": ran.requests.iter().map(|seen| seen.error.as_deref().unwrap_or_default()).collect::<Vec<_>>(),
         })
     }
 }
@@ -220,18 +220,30 @@ impl Summary {
 mod tests {
     use super::*;
 
-    fn seen(ttft: u64, gaps: &[u64], error: bool) -> Seen {
+    fn request_metrics(ttft: u64, gaps: &[u64], error: bool) -> RequestMetrics {
         let itl: Vec<Duration> = gaps.iter().copied().map(Duration::from_millis).collect();
         let latency = Duration::from_millis(ttft) + itl.iter().sum::<Duration>();
         let error = error.then(|| "broken".to_owned());
         let ttft = Duration::from_millis(ttft);
-        Seen { ttft, latency, output_len: itl.len() + 1, input_len: 10, itl, error, ..Seen::default() }
+        RequestMetrics {
+            ttft,
+            latency,
+            output_len: itl.len() + 1,
+            input_len: 10,
+            itl,
+            error,
+            ..RequestMetrics::default()
+        }
     }
 
     #[test]
     fn a_run_is_summed_up() {
-        let seen = vec![seen(100, &[10, 30], false), seen(300, &[], false), seen(9999, &[5], true)];
-        let ran = Ran { duration: Duration::from_secs(2), seen };
+        let seen = vec![
+            request_metrics(100, &[10, 30], false),
+            request_metrics(300, &[], false),
+            request_metrics(9999, &[5], true),
+        ];
+        let ran = LoadRun { duration: Duration::from_secs(2), requests: seen };
         let objective = |metric, milliseconds| Objective { metric, milliseconds };
         let sum = Summary::new(&ran, &[objective(Metric::Ttft, 200.0), objective(Metric::Tpot, 20.0)]);
         assert_eq!((sum.completed(), sum.failed(), sum.request_goodput()), (2, 1, Some(0.5)));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Which of OpenAI's interfaces answers are asked of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Interface {
+pub enum CompletionApi {
     /// Continue a text: `/v1/completions`.
     Completions,
     /// Answer a message: `/v1/chat/completions`.
@@ -15,18 +15,18 @@ pub enum Interface {
 
 /// What a request says.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Prompt {
+pub enum LoadPrompt {
     /// As text.
     Text(String),
-    /// As token ids, which only [`Interface::Completions`] takes.
+    /// As token ids, which only [`CompletionApi::Completions`] takes.
     Ids(Vec<u32>),
 }
 
 /// One request to come.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Sample {
+pub struct LoadRequest {
     /// What it says.
-    pub prompt: Prompt,
+    pub prompt: LoadPrompt,
     /// Tokens of the prompt as far as they are known; the server's own count is taken where it says one.
     pub input_len: Option<usize>,
     /// Tokens of the answer, at most.
@@ -35,13 +35,13 @@ pub struct Sample {
 
 /// A server and the way to ask it.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct LoadTarget {
     pub(crate) host: String,
     pub(crate) port: u16,
     /// Before every path, without a slash at the end.
     pub(crate) prefix: String,
     /// Which interface is asked.
-    pub interface: Interface,
+    pub interface: CompletionApi,
     /// Path of the interface behind the address.
     pub endpoint: String,
     /// The model's name at the server.
@@ -56,22 +56,22 @@ pub struct Target {
     pub request_time: Option<Duration>,
 }
 
-impl Interface {
+impl CompletionApi {
     /// Its usual path.
     pub fn path(self) -> &'static str {
         match self {
-            Interface::Completions => "/v1/completions",
-            Interface::Chat => "/v1/chat/completions",
+            CompletionApi::Completions => "/v1/completions",
+            CompletionApi::Chat => "/v1/chat/completions",
         }
     }
 }
 
-impl Target {
+impl LoadTarget {
     /// The server at `url`, `http://HOST[:PORT][/PATH]`.
     ///
     /// # Errors
     /// [`LoadError::Url`].
-    pub fn new(url: &str, interface: Interface) -> Result<Target, LoadError> {
+    pub fn new(url: &str, interface: CompletionApi) -> Result<LoadTarget, LoadError> {
         let wrong = |why| LoadError::Url { url: url.to_owned(), why };
         if url.starts_with("https://") {
             return Err(wrong(
@@ -95,7 +95,7 @@ impl Target {
         if host.is_empty() || !host.chars().all(plain) || !prefix.chars().all(plain) {
             return Err(wrong("expected http://HOST:PORT, without a user, a question mark or a hash"));
         }
-        Ok(Target {
+        Ok(LoadTarget {
             host: host.to_owned(),
             port,
             prefix: prefix.trim_end_matches('/').to_owned(),
@@ -119,8 +119,8 @@ impl Target {
         format!("{host}:{}", self.port)
     }
 
-    /// The body of a request: a stream with usage at its end, the likeliest tokens unless [`Target::extra`] says otherwise.
-    pub(crate) fn body(&self, sample: &Sample) -> Value {
+    /// The body of a request: a stream with usage at its end, the likeliest tokens unless [`LoadTarget::extra`] says otherwise.
+    pub(crate) fn body(&self, sample: &LoadRequest) -> Value {
         let mut body = json!({
             "model": self.model,
             "max_tokens": sample.output_len,
@@ -129,11 +129,13 @@ impl Target {
             "stream_options": {"include_usage": true},
         });
         match (self.interface, &sample.prompt) {
-            (Interface::Completions, Prompt::Text(text)) => body["prompt"] = text.as_str().into(),
-            (Interface::Completions, Prompt::Ids(ids)) => body["prompt"] = ids.as_slice().into(),
+            (CompletionApi::Completions, LoadPrompt::Text(text)) => body["prompt"] = text.as_str().into(),
+            (CompletionApi::Completions, LoadPrompt::Ids(ids)) => body["prompt"] = ids.as_slice().into(),
             // There is no such message; a server refuses it by name.
-            (Interface::Chat, Prompt::Ids(ids)) => body["messages"] = json!([{"role": "user", "content": ids}]),
-            (Interface::Chat, Prompt::Text(text)) => body["messages"] = json!([{"role": "user", "content": text}]),
+            (CompletionApi::Chat, LoadPrompt::Ids(ids)) => body["messages"] = json!([{"role": "user", "content": ids}]),
+            (CompletionApi::Chat, LoadPrompt::Text(text)) => {
+                body["messages"] = json!([{"role": "user", "content": text}])
+            }
         }
         if self.ignore_eos {
             body["ignore_eos"] = true.into();
@@ -151,8 +153,9 @@ mod tests {
 
     #[test]
     fn addresses_are_taken_apart() {
-        let of =
-            |url| Target::new(url, Interface::Chat).map(|t| (t.host.clone(), t.port, t.prefix.clone(), t.address()));
+        let of = |url| {
+            LoadTarget::new(url, CompletionApi::Chat).map(|t| (t.host.clone(), t.port, t.prefix.clone(), t.address()))
+        };
         let own = |host: &str, port, prefix: &str, address: &str| {
             (host.to_owned(), port, prefix.to_owned(), address.to_owned())
         };
@@ -168,10 +171,10 @@ mod tests {
 
     #[test]
     fn extra_fields_replace_others() {
-        let mut target = Target::new("http://a", Interface::Completions).unwrap();
+        let mut target = LoadTarget::new("http://a", CompletionApi::Completions).unwrap();
         target.extra.insert("temperature".into(), 1.5.into());
         target.ignore_eos = true;
-        let sample = Sample { prompt: Prompt::Ids(vec![1, 2]), input_len: Some(2), output_len: 7 };
+        let sample = LoadRequest { prompt: LoadPrompt::Ids(vec![1, 2]), input_len: Some(2), output_len: 7 };
         let body = target.body(&sample);
         assert_eq!(
             (&body["temperature"], &body["prompt"], &body["max_tokens"]),

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 pub(crate) const MAPPINGS: usize = 4096;
 
 /// A mapping's addresses, for a signal handler to find: numbers that are read and written whole, and no lock.
-struct Slot {
+struct GuardedMapping {
     /// The first address; [`FREE`] and [`TAKEN`] are none.
     start: AtomicUsize,
     len: AtomicUsize,
@@ -22,11 +22,11 @@ struct Slot {
 const FREE: usize = 0;
 const TAKEN: usize = 1;
 
-static SLOTS: [Slot; MAPPINGS] =
-    [const { Slot { start: AtomicUsize::new(FREE), len: AtomicUsize::new(0), lost: AtomicBool::new(false) } };
-        MAPPINGS];
+static GUARDED_MAPPINGS: [GuardedMapping; MAPPINGS] = [const {
+    GuardedMapping { start: AtomicUsize::new(FREE), len: AtomicUsize::new(0), lost: AtomicBool::new(false) }
+}; MAPPINGS];
 
-impl Slot {
+impl GuardedMapping {
     /// The end of the mapping, if `address` lies in it.
     ///
     /// The mapping that a thread reads stays where it is while the thread is in the handler, and no other one overlaps
@@ -43,33 +43,35 @@ impl Slot {
 
 /// A mapping's place in the table, free again when this is dropped: before the mapping ends.
 #[derive(Debug)]
-pub(crate) struct Watch(Option<usize>);
+pub(crate) struct MappingGuard(Option<usize>);
 
-impl Watch {
+impl MappingGuard {
     /// Watches the `len` bytes from address `start` on; `None` where the table is full.
-    pub(crate) fn new(start: usize, len: usize) -> Option<Watch> {
+    pub(crate) fn new(start: usize, len: usize) -> Option<MappingGuard> {
         if len == 0 {
-            return Some(Watch(None));
+            return Some(MappingGuard(None));
         }
-        let take = |slot: &Slot| slot.start.compare_exchange(FREE, TAKEN, Ordering::SeqCst, Ordering::SeqCst).is_ok();
-        let place = SLOTS.iter().position(take)?;
-        let slot = &SLOTS[place];
+        let take = |slot: &GuardedMapping| {
+            slot.start.compare_exchange(FREE, TAKEN, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        };
+        let place = GUARDED_MAPPINGS.iter().position(take)?;
+        let slot = &GUARDED_MAPPINGS[place];
         slot.lost.store(false, Ordering::SeqCst);
         slot.len.store(len, Ordering::SeqCst);
         slot.start.store(start, Ordering::SeqCst);
-        Some(Watch(Some(place)))
+        Some(MappingGuard(Some(place)))
     }
 
     /// Whether a page could not be had.
     pub(crate) fn is_lost(&self) -> bool {
-        self.0.is_some_and(|place| SLOTS[place].lost.load(Ordering::SeqCst))
+        self.0.is_some_and(|place| GUARDED_MAPPINGS[place].lost.load(Ordering::SeqCst))
     }
 }
 
-impl Drop for Watch {
+impl Drop for MappingGuard {
     fn drop(&mut self) {
         if let Some(place) = self.0 {
-            SLOTS[place].start.store(FREE, Ordering::SeqCst);
+            GUARDED_MAPPINGS[place].start.store(FREE, Ordering::SeqCst);
         }
     }
 }
@@ -91,7 +93,7 @@ pub fn guard_mappings() -> std::io::Result<()> {
 
 #[cfg(unix)]
 mod handler {
-    use super::{Ordering, SLOTS};
+    use super::{GUARDED_MAPPINGS, Ordering};
     use crate::release::page_size;
     use std::io;
     use std::mem::MaybeUninit;
@@ -148,8 +150,8 @@ mod handler {
 
     /// Puts zeros where a watched mapping cannot be read, from the page of `address` to its end, and marks it as lost.
     fn replace(address: usize, page: usize) -> bool {
-        let of = |slot| super::Slot::end_if_holds(slot, address).map(|end| (slot, end));
-        let Some((slot, end)) = SLOTS.iter().find_map(of) else { return false };
+        let of = |slot| super::GuardedMapping::end_if_holds(slot, address).map(|end| (slot, end));
+        let Some((slot, end)) = GUARDED_MAPPINGS.iter().find_map(of) else { return false };
         // First, so that whoever sees the zeros sees this as well.
         slot.lost.store(true, Ordering::SeqCst);
         let first = address / page * page;

@@ -90,7 +90,7 @@ pub enum MapError {
 pub struct MappedFile {
     path: PathBuf,
     /// Ends before the mapping does, so it stands before it.
-    watch: guard::Watch,
+    watch: guard::MappingGuard,
     map: memmap2::Mmap,
     stamp: FileStamp,
 }
@@ -116,7 +116,7 @@ impl MappedFile {
         if after != before {
             return Err(MapError::LengthChanged { path, before, after });
         }
-        let Some(watch) = guard::Watch::new(map.as_ptr().addr(), map.len()) else {
+        let Some(watch) = guard::MappingGuard::new(map.as_ptr().addr(), map.len()) else {
             return Err(MapError::TooMany { path });
         };
         Ok(MappedFile { path, watch, map, stamp })

@@ -5,13 +5,13 @@
 //! the architecture files.
 
 mod gguf_files;
-mod given;
+mod overrides;
 mod safetensors_files;
 
 use crate::error::ModelError;
 use crate::gguf::{GgmlType, Gguf};
 use crate::safetensors::SafeDtype;
-pub use given::GivenTensor;
+pub use overrides::TensorOverride;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -105,14 +105,14 @@ pub struct Checkpoint {
     maps: Vec<MappedFile>,
     tensors: Vec<TensorInfo>,
     index: HashMap<String, usize>,
-    header: Header,
+    header: ContainerHeader,
     /// What stands for the values of the files, by the tensor's name.
-    given: HashMap<String, given::Values>,
+    overrides: HashMap<String, overrides::OverrideBytes>,
 }
 
 /// What the container says beside tensors.
 #[derive(Debug)]
-enum Header {
+enum ContainerHeader {
     Gguf(Box<Gguf>),
     Safetensors { folder: PathBuf, metadata: BTreeMap<String, String> },
 }
@@ -136,7 +136,7 @@ impl Checkpoint {
         }
     }
 
-    fn new(maps: Vec<MappedFile>, tensors: Vec<TensorInfo>, header: Header) -> Result<Checkpoint, ModelError> {
+    fn new(maps: Vec<MappedFile>, tensors: Vec<TensorInfo>, header: ContainerHeader) -> Result<Checkpoint, ModelError> {
         let file =
             |m: &MappedFile| CheckpointFile { path: m.path().to_path_buf(), bytes: m.len() as u64, stamp: m.stamp() };
         let files = maps.iter().map(file).collect();
@@ -152,14 +152,14 @@ impl Checkpoint {
                 });
             }
         }
-        Ok(Checkpoint { files, maps, tensors, index, header, given: HashMap::new() })
+        Ok(Checkpoint { files, maps, tensors, index, header, overrides: HashMap::new() })
     }
 
     /// The container.
     pub fn kind(&self) -> CheckpointKind {
         match self.header {
-            Header::Gguf(_) => CheckpointKind::Gguf,
-            Header::Safetensors { .. } => CheckpointKind::Safetensors,
+            ContainerHeader::Gguf(_) => CheckpointKind::Gguf,
+            ContainerHeader::Safetensors { .. } => CheckpointKind::Safetensors,
         }
     }
 
@@ -208,7 +208,7 @@ impl Checkpoint {
 
     /// A tensor's bytes, as stored, with no promise about their alignment. `tensor` must be of this checkpoint.
     pub fn bytes(&self, tensor: &TensorInfo) -> &[u8] {
-        match self.given.get(&tensor.name) {
+        match self.overrides.get(&tensor.name) {
             Some(values) => values.bytes(),
             None => &self.maps[tensor.file].bytes()[tensor.range.clone()],
         }
@@ -217,7 +217,7 @@ impl Checkpoint {
     /// Gives back the memory of the whole pages inside `range` (bytes from the tensor's start, clamped to it); they stay
     /// readable. Returns the bytes given back.
     pub fn release(&self, tensor: &TensorInfo, range: Range<usize>) -> usize {
-        if self.given.contains_key(&tensor.name) {
+        if self.overrides.contains_key(&tensor.name) {
             return 0;
         }
         let end = tensor.range.start.saturating_add(range.end).min(tensor.range.end);
@@ -236,31 +236,31 @@ impl Checkpoint {
     /// The GGUF header (of the first shard, which holds the metadata); `None` for safetensors.
     pub fn gguf(&self) -> Option<&Gguf> {
         match &self.header {
-            Header::Gguf(gguf) => Some(gguf),
-            Header::Safetensors { .. } => None,
+            ContainerHeader::Gguf(gguf) => Some(gguf),
+            ContainerHeader::Safetensors { .. } => None,
         }
     }
 
     /// The `__metadata__` tables of all safetensors files; `None` for GGUF.
     pub fn safetensors_metadata(&self) -> Option<&BTreeMap<String, String>> {
         match &self.header {
-            Header::Gguf(_) => None,
-            Header::Safetensors { metadata, .. } => Some(metadata),
+            ContainerHeader::Gguf(_) => None,
+            ContainerHeader::Safetensors { metadata, .. } => Some(metadata),
         }
     }
 
     /// The folder with `config.json`, `tokenizer.json` and the like; `None` for GGUF, which carries its own.
     pub fn folder(&self) -> Option<&Path> {
         match &self.header {
-            Header::Gguf(_) => None,
-            Header::Safetensors { folder, .. } => Some(folder),
+            ContainerHeader::Gguf(_) => None,
+            ContainerHeader::Safetensors { folder, .. } => Some(folder),
         }
     }
 
     /// How errors call the model: its first file, or its folder where it has several.
     pub fn label(&self) -> String {
         match (&self.header, self.files.as_slice()) {
-            (Header::Safetensors { folder, .. }, [_, _, ..]) => folder.display().to_string(),
+            (ContainerHeader::Safetensors { folder, .. }, [_, _, ..]) => folder.display().to_string(),
             (_, [first, ..]) => first.path.display().to_string(),
             (_, []) => String::new(),
         }

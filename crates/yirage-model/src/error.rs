@@ -67,7 +67,7 @@ pub enum ModelError {
     },
     /// The file has tensors that the model never reads: its configuration is not the file's.
     #[error(transparent)]
-    Unread(Box<Unread>),
+    UnusedTensors(Box<UnusedTensors>),
     /// A tensor is stored in a number format that this engine cannot compute with.
     #[error(
         "{file}: tensor {tensor:?} is stored as {dtype}, which is not supported; \
@@ -119,7 +119,7 @@ impl ModelError {
     "{file}: {count} tensors would never be read, among them {}: {why}, or use the model's original file",
     quoted(names)
 )]
-pub struct Unread {
+pub struct UnusedTensors {
     /// The file.
     pub file: String,
     /// How many.

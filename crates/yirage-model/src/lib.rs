@@ -15,6 +15,6 @@ pub mod safetensors;
 pub mod tokenizer;
 pub mod weights;
 
-pub use checkpoint::{Checkpoint, CheckpointKind, GivenTensor, StoredType, TensorInfo};
+pub use checkpoint::{Checkpoint, CheckpointKind, StoredType, TensorInfo, TensorOverride};
 pub use config::{GenerationConfig, LayerType, RawConfig, RopeConfig, RopeScaling};
 pub use error::ModelError;

@@ -8,7 +8,7 @@ use crate::arch::{self, BuildOptions};
 use crate::checkpoint::{Checkpoint, StoredType, TensorInfo};
 use crate::config::{GenerationConfig, RawConfig, is_read_from_gguf};
 use crate::error::ModelError;
-use crate::gguf::{Gguf, Value};
+use crate::gguf::{Gguf, GgufValue};
 use crate::limits::CONFIG_BYTES;
 use std::collections::BTreeMap;
 use yirage_ir::Format;
@@ -27,7 +27,7 @@ pub enum Severity {
 
 /// One finding.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Finding {
+pub struct LintFinding {
     /// How much it matters.
     pub severity: Severity,
     /// What is the matter, with the numbers.
@@ -49,7 +49,7 @@ const EMBEDDINGS: &[&str] = &[
 ];
 
 /// All findings about `checkpoint`, the gravest first.
-pub fn lint(checkpoint: &Checkpoint) -> Vec<Finding> {
+pub fn lint(checkpoint: &Checkpoint) -> Vec<LintFinding> {
     let mut linter = Linter { checkpoint, findings: Vec::new() };
     match RawConfig::load(checkpoint) {
         Ok(config) => linter.config(&config),
@@ -65,13 +65,13 @@ pub fn lint(checkpoint: &Checkpoint) -> Vec<Finding> {
 
 struct Linter<'a> {
     checkpoint: &'a Checkpoint,
-    findings: Vec<Finding>,
+    findings: Vec<LintFinding>,
 }
 
 impl Linter<'_> {
     fn add(&mut self, severity: Severity, place: impl Into<String>, what: impl Into<String>, remedy: &str) {
         let (place, what, remedy) = (place.into(), what.into(), remedy.to_owned());
-        self.findings.push(Finding { severity, what, place, remedy });
+        self.findings.push(LintFinding { severity, what, place, remedy });
     }
 
     /// An error whose own text carries place and remedy.
@@ -143,7 +143,7 @@ impl Linter<'_> {
 
     fn gguf(&mut self, gguf: &Gguf) {
         const TOKENS: &str = "tokenizer.ggml.tokens";
-        let length = |key: &str| gguf.get(key).and_then(Value::as_array).map(|a| a.len());
+        let length = |key: &str| gguf.get(key).and_then(GgufValue::as_array).map(|a| a.len());
         match length(TOKENS) {
             None => self.no_tokenizer(TOKENS),
             Some(tokens) => {

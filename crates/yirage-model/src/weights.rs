@@ -6,7 +6,7 @@
 
 use crate::checkpoint::{Checkpoint, StoredType, TensorInfo};
 use crate::error::ModelError;
-use crate::rope::Table;
+use crate::rope::RopeTable;
 use std::ops::Range;
 use yirage_ir::Format;
 
@@ -81,7 +81,7 @@ pub enum WeightSource {
         scales: WeightView,
     },
     /// Values that no file holds, computed when they are read: a table of the rotary embedding.
-    Computed(Table),
+    Computed(RopeTable),
 }
 
 /// A weight of a graph and its source.

@@ -7,7 +7,7 @@ mod arch_support;
 use arch_support::Runner;
 use serde_json::Value;
 use std::path::Path;
-use yirage_model::arch::CacheGroup;
+use yirage_model::arch::KvCacheSpec;
 use yirage_testkit::json::{self, floats, ids};
 use yirage_testkit::rows::argmax;
 use yirage_testkit::{absent, bedtime};
@@ -48,7 +48,7 @@ fn q8_gguf_is_exact_with_quantised_weights_and_one_cache_group() {
     let runner = Runner::new(&bedtime::q8_0(), 64).unwrap();
     let formats: Vec<&str> = runner.model.weights.iter().map(|w| w.format.info().name).collect();
     assert!(formats.contains(&"q8_0"), "{formats:?}");
-    assert!(matches!(runner.model.groups[..], [CacheGroup::Paged { window: None, .. }]));
+    assert!(matches!(runner.model.groups[..], [KvCacheSpec::Paged { window: None, .. }]));
 }
 
 #[test]

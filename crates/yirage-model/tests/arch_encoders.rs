@@ -11,10 +11,10 @@ use tokenizer_support::from_json;
 use yirage_ir::{Format, Tensor};
 use yirage_model::arch::{BuildOptions, Model, ModelOutput, build};
 use yirage_model::config::{Pooling, SentenceConfig};
-use yirage_model::tokenizer::Framed;
+use yirage_model::tokenizer::FramedTokens;
 use yirage_model::weights::materialise;
 use yirage_model::{Checkpoint, ModelError, RawConfig};
-use yirage_testkit::{encoders, json, made};
+use yirage_testkit::{encoders, fixtures, json};
 
 const OPTIONS: BuildOptions = BuildOptions { kv: Format::F32, context: 1, hidden: false };
 /// What float32 in another order differs by from transformers.
@@ -37,7 +37,7 @@ fn ints(values: impl Iterator<Item = usize>) -> Tensor {
 }
 
 /// What the model gives for a step of these inputs: its output's rows.
-fn run(checkpoint: &Checkpoint, model: &Model, inputs: &[Framed]) -> Vec<Vec<f32>> {
+fn run(checkpoint: &Checkpoint, model: &Model, inputs: &[FramedTokens]) -> Vec<Vec<f32>> {
     let mut tensors = HashMap::new();
     let mut scratch = Vec::new();
     for w in &model.weights {
@@ -69,10 +69,10 @@ fn hidden_states_are_those_of_transformers() {
     let model = build_with(&checkpoint, &config).unwrap();
     yirage_ir::verify(&model.graph).unwrap();
     assert_eq!((model.output, model.token_types), (ModelOutput::Hidden { width: 48 }, 2));
-    assert!(model.groups.is_empty() && model.state_group.is_empty(), "nothing is cached");
+    assert!(model.groups.is_empty() && model.kv_cache_group.is_empty(), "nothing is cached");
     let golden = encoders::golden("embed");
     let cases: Vec<&Value> = golden["cases"].as_array().unwrap().iter().collect();
-    let inputs: Vec<Framed> =
+    let inputs: Vec<FramedTokens> =
         cases.iter().map(|case| tokenizer.frame(case["text"].as_str().unwrap(), None).unwrap()).collect();
     let mut rows = run(&checkpoint, &model, &inputs).into_iter();
     for (case, input) in cases.iter().zip(&inputs) {
@@ -137,7 +137,7 @@ fn what_is_not_computed_is_named() {
     let mut fewer = config.clone();
     fewer["num_hidden_layers"] = json!(1);
     let error = build_with(&checkpoint, &fewer).unwrap_err();
-    assert!(matches!(&error, ModelError::Unread(_)) && error.to_string().contains("correct it to 2"), "{error}");
+    assert!(matches!(&error, ModelError::UnusedTensors(_)) && error.to_string().contains("correct it to 2"), "{error}");
     let mut headed = config;
     headed["architectures"] = json!(["BertForSequenceClassification"]);
     let error = build_with(&checkpoint, &headed).unwrap_err();
@@ -153,7 +153,7 @@ fn sentence(change: &[(&str, &str)]) -> Result<SentenceConfig, ModelError> {
     let stated = |name: &str| change.iter().find(|(file, _)| *file == name).map(|(_, text)| text.as_bytes().to_vec());
     let files: Vec<_> = names.iter().map(|name| (*name, stated(name).unwrap_or_else(|| own(name)))).collect();
     let files: Vec<_> = files.into_iter().filter(|(_, bytes)| bytes != b"absent").collect();
-    SentenceConfig::load(&open(&made::folder("sentence", &files)))
+    SentenceConfig::load(&open(&fixtures::folder("sentence", &files)))
 }
 
 fn open(folder: &Path) -> Checkpoint {

@@ -7,7 +7,7 @@ mod arch_support;
 use arch_support::tiny;
 use serde_json::{Value, json};
 use yirage_ir::Format;
-use yirage_model::arch::{BuildOptions, CacheGroup, Model, build};
+use yirage_model::arch::{BuildOptions, KvCacheSpec, Model, build};
 use yirage_model::{Checkpoint, ModelError, RawConfig};
 
 const OPTIONS: BuildOptions = BuildOptions { kv: Format::F32, context: 8, hidden: false };
@@ -104,15 +104,15 @@ fn layers_that_keep_the_same_share_a_group() {
     let groups = |name: &str| {
         let (checkpoint, config) = fixture(name);
         let model = build_with(&checkpoint, &config).unwrap();
-        (model.groups, model.state_group)
+        (model.groups, model.kv_cache_group)
     };
     let (kinds, states) = groups("gemma3-pattern");
-    let paged = |window| CacheGroup::Paged { kv_heads: 1, k_width: 12, v_width: 12, window };
+    let paged = |window| KvCacheSpec::Paged { kv_heads: 1, k_width: 12, v_width: 12, window };
     assert_eq!(kinds, [paged(Some(4)), paged(None)]);
     let of = |i: usize| (format!("kv.{i}"), i % 2);
     assert_eq!(states, (0..4).map(of).collect::<Vec<_>>());
     let (kinds, states) = groups("deepseek-groups");
-    assert_eq!(kinds, [CacheGroup::Latent { rank: 12, rope: 6 }]);
+    assert_eq!(kinds, [KvCacheSpec::Latent { rank: 12, rope: 6 }]);
     assert_eq!(states.len(), 2);
 }
 

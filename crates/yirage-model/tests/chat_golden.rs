@@ -139,7 +139,7 @@ fn an_empty_template_is_none() {
             TemplateSources { config: Some(&named), ..TemplateSources::default() },
             TemplateSources { gguf: vec![(None, empty)], ..TemplateSources::default() },
             TemplateSources { jinja: Some(empty), ..TemplateSources::default() },
-            TemplateSources { given: Some(empty), ..TemplateSources::default() },
+            TemplateSources { user: Some(empty), ..TemplateSources::default() },
         ] {
             assert_eq!(Templates::resolve(&sources).unwrap().choose(None, true).unwrap(), None);
         }
@@ -236,7 +236,7 @@ fn sources_win_in_the_documented_order() {
         br#"{"chat_template": [{"name": "default", "template": "C"}, {"name": "tool_use", "template": "CT"}]}"#;
     let gguf = vec![(None, "G"), (Some("rag"), "GR")];
     let all = TemplateSources {
-        given: Some("U"),
+        user: Some("U"),
         jinja: Some("J"),
         additional: vec![("extra", "JE")],
         config: Some(config),
@@ -246,7 +246,7 @@ fn sources_win_in_the_documented_order() {
         Templates::resolve(sources).unwrap().choose(name, tools).unwrap().map(|(_, source)| source.to_owned())
     };
     assert_eq!(pick(&all, None, false).unwrap(), "U");
-    let without = TemplateSources { given: None, ..all.clone() };
+    let without = TemplateSources { user: None, ..all.clone() };
     assert_eq!(pick(&without, None, false).unwrap(), "J");
     assert_eq!(pick(&without, None, true).unwrap(), "CT");
     assert_eq!(pick(&without, Some("extra"), true).unwrap(), "JE");

@@ -72,7 +72,7 @@ fn layers_that_the_configuration_hides_are_named() {
 fn biases_that_the_configuration_denies_are_named() {
     for name in ["llama-biased-linear", "glm4-yarn"] {
         let err = refused(name, &[("attention_bias", json!(false))]);
-        assert!(matches!(&err, ModelError::Unread(u) if u.names[0].ends_with("_proj.bias")), "{name}: {err}");
+        assert!(matches!(&err, ModelError::UnusedTensors(u) if u.names[0].ends_with("_proj.bias")), "{name}: {err}");
     }
 }
 

@@ -5,23 +5,23 @@ mod gguf_support;
 
 use gguf_support::corpus;
 use yirage_model::Checkpoint;
-use yirage_model::lint::{Finding, Severity, lint};
-use yirage_testkit::gguf::{Writer, string};
-use yirage_testkit::scratch::Scratch;
+use yirage_model::lint::{LintFinding, Severity, lint};
+use yirage_testkit::gguf::{GgufWriter, string};
+use yirage_testkit::scratch::ScratchFolder;
 use yirage_testkit::{absent, tiny};
 
-fn findings(bytes: &[u8], test: &str) -> Vec<Finding> {
-    let s = Scratch::new(test);
+fn findings(bytes: &[u8], test: &str) -> Vec<LintFinding> {
+    let s = ScratchFolder::new(test);
     lint(&Checkpoint::open(s.write("m.gguf", bytes)).unwrap())
 }
 
-fn about<'a>(findings: &'a [Finding], place: &str) -> &'a Finding {
+fn about<'a>(findings: &'a [LintFinding], place: &str) -> &'a LintFinding {
     findings.iter().find(|f| f.place == place).unwrap_or_else(|| panic!("nothing about {place} in {findings:#?}"))
 }
 
-fn tokens(n: u64) -> Writer {
+fn tokens(n: u64) -> GgufWriter {
     let names: Vec<u8> = (0..n).flat_map(|i| string(format!("t{i}").as_bytes())).collect();
-    Writer::new().str("general.architecture", "llama").array("tokenizer.ggml.tokens", 8, n, &names)
+    GgufWriter::new().str("general.architecture", "llama").array("tokenizer.ggml.tokens", 8, n, &names)
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn mismatches_and_absences_are_found() {
     assert!(formats.what.contains("1 more") && formats.what.contains("IQ1_S"), "{formats:?}");
     assert!(all.is_sorted_by_key(|f| std::cmp::Reverse(f.severity)));
     assert!(all.iter().all(|f| !f.remedy.is_empty()));
-    let none = findings(&Writer::new().str("general.architecture", "llama").bytes(), "lint-none");
+    let none = findings(&GgufWriter::new().str("general.architecture", "llama").bytes(), "lint-none");
     assert_eq!(about(&none, "tokenizer.ggml.tokens").severity, Severity::Warning);
     assert!(about(&none, "eos_token_id").what.contains("no token ends"));
 }
@@ -70,7 +70,7 @@ fn folders_are_searched_for_their_parts() {
     let all = lint(&Checkpoint::open(tiny::model("llama")).unwrap());
     let places: Vec<_> = all.iter().map(|f| f.place.as_str()).collect();
     assert_eq!(places, ["tokenizer.json", "chat_template.jinja"]);
-    let s = Scratch::new("lint-fp8");
+    let s = ScratchFolder::new("lint-fp8");
     for (name, from) in [
         ("model.safetensors", "safetensors/fp8_bf16.safetensors"),
         ("config.json", "config_json/old-deepseek-v3-fp8.json"),

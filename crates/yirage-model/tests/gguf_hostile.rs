@@ -11,8 +11,8 @@ use gguf_support::corpus_files;
 use yirage_model::flaw::Flaw;
 use yirage_model::gguf::Gguf;
 use yirage_model::{Checkpoint, ModelError, limits};
-use yirage_testkit::gguf::{Writer, string};
-use yirage_testkit::scratch::Scratch;
+use yirage_testkit::gguf::{GgufWriter, string};
+use yirage_testkit::scratch::ScratchFolder;
 
 /// A few bytes may state as many layers as the limit allows, and some values are lists of one a layer.
 const PER_LAYER_LISTS: usize = 256 * limits::LAYERS as usize;
@@ -28,8 +28,8 @@ fn flaw(bytes: &[u8]) -> (String, u64, Flaw) {
     }
 }
 
-fn valid() -> Writer {
-    Writer::new()
+fn valid() -> GgufWriter {
+    GgufWriter::new()
         .str("general.architecture", "llama")
         .array("names", 8, 2, &[string(b"one"), string("zwölf".as_bytes())].concat())
         .array("nested", 9, 1, &[&4u32.to_le_bytes()[..], &2u64.to_le_bytes(), &[1; 8]].concat())
@@ -100,12 +100,12 @@ fn mutations_of_the_seeds_are_survived() {
 fn lying_counts_allocate_nothing() {
     for lie in [100, 65_536, 1 << 20, u64::MAX] {
         for bytes in [
-            Writer { lie_entries: Some(lie), ..valid() }.bytes(),
-            Writer { lie_tensors: Some(lie), ..valid() }.bytes(),
-            Writer::new().array("x", 4, lie, &[0; 64]).bytes(),
-            Writer::new().array("x", 8, lie, &[0; 64]).bytes(),
-            Writer::new().array("x", 9, lie, &[0; 64]).bytes(),
-            Writer::new().raw("x", 8, &[&lie.to_le_bytes()[..], &[0; 64]].concat()).bytes(),
+            GgufWriter { lie_entries: Some(lie), ..valid() }.bytes(),
+            GgufWriter { lie_tensors: Some(lie), ..valid() }.bytes(),
+            GgufWriter::new().array("x", 4, lie, &[0; 64]).bytes(),
+            GgufWriter::new().array("x", 8, lie, &[0; 64]).bytes(),
+            GgufWriter::new().array("x", 9, lie, &[0; 64]).bytes(),
+            GgufWriter::new().raw("x", 8, &[&lie.to_le_bytes()[..], &[0; 64]].concat()).bytes(),
         ] {
             let (result, peak) = peak_of(|| Gguf::parse(&bytes, "lie"));
             assert!(result.is_err(), "{lie}");
@@ -122,26 +122,26 @@ fn magic_version_and_byte_order() {
     bytes[..4].copy_from_slice(b"FUGG");
     assert_eq!(flaw(&bytes).2, Flaw::BigEndian);
     for (version, expected) in [(1, Flaw::Version { found: 1 }), (4, Flaw::Version { found: 4 })] {
-        assert_eq!(flaw(&Writer { version, ..valid() }.bytes()), ("version".into(), 4, expected));
+        assert_eq!(flaw(&GgufWriter { version, ..valid() }.bytes()), ("version".into(), 4, expected));
     }
-    assert_eq!(flaw(&Writer { version: 3 << 24, ..valid() }.bytes()).2, Flaw::BigEndian);
+    assert_eq!(flaw(&GgufWriter { version: 3 << 24, ..valid() }.bytes()).2, Flaw::BigEndian);
 }
 
 #[test]
 fn duplicates_are_named() {
-    let (field, offset, f) = flaw(&Writer::new().u32("twice", 1).u32("twice", 2).bytes());
+    let (field, offset, f) = flaw(&GgufWriter::new().u32("twice", 1).u32("twice", 2).bytes());
     assert_eq!((field.as_str(), offset, f), ("twice", 24 + 8 + 5 + 4 + 4, Flaw::Duplicate));
-    let (field, _, f) = flaw(&Writer::new().tensor("t", &[4], 0, 0).tensor("t", &[4], 0, 32).data(64).bytes());
+    let (field, _, f) = flaw(&GgufWriter::new().tensor("t", &[4], 0, 0).tensor("t", &[4], 0, 32).data(64).bytes());
     assert_eq!((field.as_str(), f), ("tensor \"t\"", Flaw::Duplicate));
 }
 
 #[test]
 fn misplaced_tensors_are_named() {
-    let base = || Writer::new().tensor("first", &[16], 0, 0);
+    let base = || GgufWriter::new().tensor("first", &[16], 0, 0);
     let overlap = flaw(&base().tensor("second", &[4], 0, 32).data(64).bytes());
     assert_eq!(overlap.0, "tensor \"second\"");
     assert!(matches!(&overlap.2, Flaw::Overlap { other, .. } if other == "first"), "{overlap:?}");
-    let same_place = flaw(&Writer::new().tensor("x", &[4], 999, 0).tensor("y", &[4], 0, 0).data(64).bytes());
+    let same_place = flaw(&GgufWriter::new().tensor("x", &[4], 999, 0).tensor("y", &[4], 0, 0).data(64).bytes());
     assert!(matches!(same_place.2, Flaw::Overlap { .. }), "unknown sizes overlap too");
     let misaligned = flaw(&base().tensor("second", &[4], 0, 68).data(128).bytes());
     assert_eq!(misaligned.2, Flaw::Misaligned { found: 68, alignment: 32 });
@@ -153,7 +153,7 @@ fn misplaced_tensors_are_named() {
 
 #[test]
 fn impossible_shapes_are_named() {
-    let one = |dims: &[u64], ty| flaw(&Writer::new().tensor("t", dims, ty, 0).data(64).bytes()).2;
+    let one = |dims: &[u64], ty| flaw(&GgufWriter::new().tensor("t", dims, ty, 0).data(64).bytes()).2;
     assert_eq!(one(&[], 0), Flaw::Zero);
     assert_eq!(one(&[4, 0], 0), Flaw::Zero);
     assert_eq!(one(&[1; 5], 0), Flaw::OverBudget { found: 5, limit: 4 });
@@ -166,31 +166,31 @@ fn impossible_shapes_are_named() {
 
 #[test]
 fn bad_values_are_named_with_their_place() {
-    let (field, offset, f) = flaw(&Writer::new().raw("k", 13, &[0; 8]).bytes());
+    let (field, offset, f) = flaw(&GgufWriter::new().raw("k", 13, &[0; 8]).bytes());
     assert_eq!((field.as_str(), offset, f), ("k", 24 + 9, Flaw::ValueType { found: 13 }));
-    let (_, offset, f) = flaw(&Writer::new().raw("k", 7, &[2]).bytes());
+    let (_, offset, f) = flaw(&GgufWriter::new().raw("k", 7, &[2]).bytes());
     assert_eq!((offset, f), (24 + 9 + 4, Flaw::Bool { found: 2 }));
-    let (_, offset, f) = flaw(&Writer::new().array("k", 7, 3, &[0, 1, 9]).bytes());
+    let (_, offset, f) = flaw(&GgufWriter::new().array("k", 7, 3, &[0, 1, 9]).bytes());
     assert_eq!((offset, f), (24 + 9 + 4 + 12 + 2, Flaw::Bool { found: 9 }));
-    let (_, offset, f) = flaw(&Writer::new().raw("k", 8, &string(b"ab\xffc")).bytes());
+    let (_, offset, f) = flaw(&GgufWriter::new().raw("k", 8, &string(b"ab\xffc")).bytes());
     assert_eq!((offset, f), (24 + 9 + 4 + 8 + 2, Flaw::Utf8));
     // The third string is broken at its second byte.
     let strings = [string(b"ab"), string(b""), string(b"c\xff")].concat();
-    let (_, offset, f) = flaw(&Writer::new().array("k", 8, 3, &strings).bytes());
+    let (_, offset, f) = flaw(&GgufWriter::new().array("k", 8, 3, &strings).bytes());
     assert_eq!((offset, f), (24 + 9 + 4 + 12 + 10 + 8 + 8 + 1, Flaw::Utf8));
     // Two halves of one character are not two strings.
     let halves = [string(b"\xc3"), string(b"\xbc")].concat();
-    assert_eq!(flaw(&Writer::new().array("k", 8, 2, &halves).bytes()).2, Flaw::Utf8);
+    assert_eq!(flaw(&GgufWriter::new().array("k", 8, 2, &halves).bytes()).2, Flaw::Utf8);
 }
 
 #[test]
 fn alignments_must_be_powers_of_two() {
     for bad in [0, 3, 48, 1 << 20] {
-        let f = flaw(&Writer::new().u32("general.alignment", bad).bytes()).2;
+        let f = flaw(&GgufWriter::new().u32("general.alignment", bad).bytes()).2;
         assert_eq!(f, Flaw::Alignment { found: bad.into() });
     }
-    assert!(matches!(flaw(&Writer::new().str("general.alignment", "32").bytes()).2, Flaw::Unexpected { .. }));
-    let eight = Writer { alignment: 8, ..Writer::new().u32("general.alignment", 8) };
+    assert!(matches!(flaw(&GgufWriter::new().str("general.alignment", "32").bytes()).2, Flaw::Unexpected { .. }));
+    let eight = GgufWriter { alignment: 8, ..GgufWriter::new().u32("general.alignment", 8) };
     let g = Gguf::parse(&eight.tensor("t", &[1], 0, 8).data(12).bytes(), "eight").unwrap();
     assert_eq!(g.tensors()[0].range.start, g.data_offset() + 8);
 }
@@ -201,31 +201,31 @@ fn nesting_is_bounded_in_depth_and_number() {
     for _ in 1..limits::GGUF_ARRAY_DEPTH - 1 {
         inner = [&9u32.to_le_bytes()[..], &1u64.to_le_bytes(), &inner].concat();
     }
-    assert!(Gguf::parse(&Writer::new().array("k", 9, 1, &inner).bytes(), "deepest").is_ok());
+    assert!(Gguf::parse(&GgufWriter::new().array("k", 9, 1, &inner).bytes(), "deepest").is_ok());
     inner = [&9u32.to_le_bytes()[..], &1u64.to_le_bytes(), &inner].concat();
-    let (field, _, f) = flaw(&Writer::new().array("k", 9, 1, &inner).bytes());
+    let (field, _, f) = flaw(&GgufWriter::new().array("k", 9, 1, &inner).bytes());
     assert!(field.contains("depth") && matches!(f, Flaw::OverBudget { .. }));
     let many = limits::GGUF_NESTED_ARRAYS + 1;
-    let (_, _, f) = flaw(&Writer::new().array("k", 9, many, &vec![0; 12 * many as usize]).bytes());
+    let (_, _, f) = flaw(&GgufWriter::new().array("k", 9, many, &vec![0; 12 * many as usize]).bytes());
     assert_eq!(f, Flaw::OverBudget { found: many, limit: many - 1 });
 }
 
 #[test]
 fn long_names_are_refused() {
     let long = "n".repeat(limits::TENSOR_NAME_BYTES as usize + 1);
-    assert!(matches!(flaw(&Writer::new().tensor(&long, &[4], 0, 0).data(16).bytes()).2, Flaw::OverBudget { .. }));
+    assert!(matches!(flaw(&GgufWriter::new().tensor(&long, &[4], 0, 0).data(16).bytes()).2, Flaw::OverBudget { .. }));
     let key = "k".repeat(limits::GGUF_KEY_BYTES as usize + 1);
-    assert!(matches!(flaw(&Writer::new().u32(&key, 0).bytes()).2, Flaw::OverBudget { .. }));
+    assert!(matches!(flaw(&GgufWriter::new().u32(&key, 0).bytes()).2, Flaw::OverBudget { .. }));
 }
 
 fn shard(no: u16, count: u16, total: u32, tensor: &str) -> Vec<u8> {
-    let w = Writer::new().str("general.architecture", "llama").u16("split.no", no).u16("split.count", count);
+    let w = GgufWriter::new().str("general.architecture", "llama").u16("split.no", no).u16("split.count", count);
     w.u32("split.tensors.count", total).tensor(tensor, &[4], 0, 0).data(16).bytes()
 }
 
 #[test]
 fn shards_open_together_from_any_of_them() {
-    let s = Scratch::new("shards");
+    let s = ScratchFolder::new("shards");
     for no in 0..3 {
         let bytes = shard(no, 3, 3, &format!("t{no}"));
         s.write(&format!("m-{:05}-of-00003.gguf", no + 1), &bytes);
@@ -249,7 +249,7 @@ fn shards_open_together_from_any_of_them() {
 
 #[test]
 fn shards_that_contradict_each_other_are_refused() {
-    let s = Scratch::new("bad-shards");
+    let s = ScratchFolder::new("bad-shards");
     let open = |second: &[u8]| {
         s.write("m-00001-of-00002.gguf", &shard(0, 2, 2, "t0"));
         s.write("m-00002-of-00002.gguf", second);
@@ -260,7 +260,7 @@ fn shards_that_contradict_each_other_are_refused() {
         (shard(0, 2, 2, "t1"), "split.no"),
         (shard(1, 3, 2, "t1"), "split.count"),
         (shard(1, 2, 2, "t0"), "\"t0\""),
-        (Writer::new().str("general.architecture", "llama").bytes(), "split.no"),
+        (GgufWriter::new().str("general.architecture", "llama").bytes(), "split.no"),
     ] {
         let error = open(&second).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
@@ -275,14 +275,14 @@ fn shards_that_contradict_each_other_are_refused() {
 
 #[test]
 fn what_is_no_model_is_refused_by_name() {
-    let s = Scratch::new("no-model");
+    let s = ScratchFolder::new("no-model");
     for (name, bytes) in [("empty.gguf", &b""[..]), ("text.gguf", b"hello, world"), ("notes.txt", b"hello, world")] {
         let error = Checkpoint::open(s.write(name, bytes)).unwrap_err().to_string();
         assert!(error.contains(name), "{error}");
     }
     let error = Checkpoint::open(s.0.join("absent.gguf")).unwrap_err().to_string();
     assert!(error.contains("absent.gguf"), "{error}");
-    let empty = Scratch::new("empty-folder");
+    let empty = ScratchFolder::new("empty-folder");
     assert!(matches!(Checkpoint::open(&empty.0), Err(ModelError::NotAModel { .. })));
     let unnamed = s.write("model.bin", &valid().bytes());
     assert!(Checkpoint::open(unnamed).is_ok(), "content decides where the name says nothing");

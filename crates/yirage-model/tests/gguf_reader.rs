@@ -5,7 +5,7 @@ mod gguf_support;
 
 use gguf_support::corpus;
 use yirage_ir::Format;
-use yirage_model::gguf::{Array, GgmlType, Gguf, Value};
+use yirage_model::gguf::{GgmlType, Gguf, GgufArray, GgufValue};
 use yirage_model::{Checkpoint, CheckpointKind, ModelError, StoredType};
 use yirage_testkit::{absent, bedtime};
 
@@ -19,37 +19,37 @@ fn every_value_type_reads_as_written() {
         let g = seed(name);
         assert_eq!(g.version(), if name == "version2.gguf" { 2 } else { 3 });
         assert_eq!(g.architecture(), Some("llama"));
-        assert_eq!(g.get("t.u8"), Some(&Value::U8(200)));
-        assert_eq!(g.get("t.i8"), Some(&Value::I8(-100)));
-        assert_eq!(g.get("t.u16"), Some(&Value::U16(60000)));
-        assert_eq!(g.get("t.i16"), Some(&Value::I16(-30000)));
-        assert_eq!(g.get("t.u32"), Some(&Value::U32(4_000_000_000)));
-        assert_eq!(g.get("t.i32"), Some(&Value::I32(-2_000_000_000)));
-        assert_eq!(g.get("t.f32"), Some(&Value::F32(1e-6)));
-        assert_eq!(g.get("t.bool"), Some(&Value::Bool(true)));
-        assert_eq!(g.get("t.string"), Some(&Value::String("grüße 🦙".into())));
-        assert_eq!(g.get("t.u64"), Some(&Value::U64(1 << 63)));
-        assert_eq!(g.get("t.i64"), Some(&Value::I64(-(1 << 62))));
-        assert_eq!(g.get("t.f64"), Some(&Value::F64(0.1)));
+        assert_eq!(g.get("t.u8"), Some(&GgufValue::U8(200)));
+        assert_eq!(g.get("t.i8"), Some(&GgufValue::I8(-100)));
+        assert_eq!(g.get("t.u16"), Some(&GgufValue::U16(60000)));
+        assert_eq!(g.get("t.i16"), Some(&GgufValue::I16(-30000)));
+        assert_eq!(g.get("t.u32"), Some(&GgufValue::U32(4_000_000_000)));
+        assert_eq!(g.get("t.i32"), Some(&GgufValue::I32(-2_000_000_000)));
+        assert_eq!(g.get("t.f32"), Some(&GgufValue::F32(1e-6)));
+        assert_eq!(g.get("t.bool"), Some(&GgufValue::Bool(true)));
+        assert_eq!(g.get("t.string"), Some(&GgufValue::String("grüße 🦙".into())));
+        assert_eq!(g.get("t.u64"), Some(&GgufValue::U64(1 << 63)));
+        assert_eq!(g.get("t.i64"), Some(&GgufValue::I64(-(1 << 62))));
+        assert_eq!(g.get("t.f64"), Some(&GgufValue::F64(0.1)));
         assert_eq!(g.get("absent"), None);
         let strings = g.get("t.strings").unwrap().as_strings().unwrap();
         assert_eq!(strings.iter().collect::<Vec<_>>(), ["", "a", "ß", "🦙 llama"]);
         assert_eq!((strings.get(2), strings.get(4), strings.len()), (Some("ß"), None, 4));
-        assert_eq!(g.get("t.ints"), Some(&Value::Array(Array::I32(vec![1, -2, 3]))));
-        assert_eq!(g.get("t.floats"), Some(&Value::Array(Array::F32(vec![0.5, -1.5]))));
-        assert_eq!(g.get("t.bools"), Some(&Value::Array(Array::Bool(vec![true, false, true]))));
-        let nested = vec![Array::I32(vec![1, 2]), Array::I32(vec![3])];
-        assert_eq!(g.get("t.nested"), Some(&Value::Array(Array::Array(nested))));
+        assert_eq!(g.get("t.ints"), Some(&GgufValue::Array(GgufArray::I32(vec![1, -2, 3]))));
+        assert_eq!(g.get("t.floats"), Some(&GgufValue::Array(GgufArray::F32(vec![0.5, -1.5]))));
+        assert_eq!(g.get("t.bools"), Some(&GgufValue::Array(GgufArray::Bool(vec![true, false, true]))));
+        let nested = vec![GgufArray::I32(vec![1, 2]), GgufArray::I32(vec![3])];
+        assert_eq!(g.get("t.nested"), Some(&GgufValue::Array(GgufArray::Array(nested))));
     }
 }
 
 #[test]
 fn f32_values_read_as_the_decimal_that_was_meant() {
-    assert_eq!(Value::F32(1e-6).as_f64(), Some(1e-6));
-    assert_eq!(Value::F32(10000.0).as_f64(), Some(10000.0));
-    assert_eq!(Value::F32(0.1).as_f64(), Some(0.1));
-    assert_eq!(Value::F32(f32::INFINITY).as_f64(), Some(f64::INFINITY));
-    assert_eq!(Value::U32(1).as_f64(), None);
+    assert_eq!(GgufValue::F32(1e-6).as_f64(), Some(1e-6));
+    assert_eq!(GgufValue::F32(10000.0).as_f64(), Some(10000.0));
+    assert_eq!(GgufValue::F32(0.1).as_f64(), Some(0.1));
+    assert_eq!(GgufValue::F32(f32::INFINITY).as_f64(), Some(f64::INFINITY));
+    assert_eq!(GgufValue::U32(1).as_f64(), None);
 }
 
 #[test]

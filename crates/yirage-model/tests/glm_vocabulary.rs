@@ -3,8 +3,8 @@
 
 use yirage_model::tokenizer::{EncodeOptions, GgufVocab, Tokenizer};
 use yirage_model::{Checkpoint, GenerationConfig, RawConfig};
-use yirage_testkit::gguf::Writer;
-use yirage_testkit::scratch::Scratch;
+use yirage_testkit::gguf::GgufWriter;
+use yirage_testkit::scratch::ScratchFolder;
 
 /// The metadata name the first two; the third ends a turn that calls a tool.
 #[test]
@@ -14,10 +14,10 @@ fn three_tokens_end_a_text() {
     let tokens = ["a", "<|endoftext|>", "[gMASK]", "<sop>", "<|user|>", "<|assistant|>", "<|observation|>"];
     let ends = |observation: i32| {
         let types = [NORMAL, CONTROL, CONTROL, CONTROL, CONTROL, CONTROL, observation];
-        let file = Writer::new().str("general.architecture", "glm4").strings("tokenizer.ggml.tokens", &tokens);
+        let file = GgufWriter::new().str("general.architecture", "glm4").strings("tokenizer.ggml.tokens", &tokens);
         let file = file.i32_list("tokenizer.ggml.token_type", &types);
         let file = file.u32("tokenizer.ggml.eos_token_id", 1).u32("tokenizer.ggml.eot_token_id", 4);
-        let folder = Scratch::new("glm-ends");
+        let folder = ScratchFolder::new("glm-ends");
         let checkpoint = Checkpoint::open(folder.write("m.gguf", &file.bytes())).unwrap();
         GenerationConfig::load(&checkpoint, &RawConfig::load(&checkpoint).unwrap()).unwrap().eos
     };

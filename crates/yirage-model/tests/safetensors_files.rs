@@ -12,7 +12,7 @@ use yirage_ir::Format;
 use yirage_model::flaw::Flaw;
 use yirage_model::safetensors::{SafeTensors, ShardIndex};
 use yirage_model::{Checkpoint, CheckpointKind, ModelError, StoredType};
-use yirage_testkit::scratch::Scratch;
+use yirage_testkit::scratch::ScratchFolder;
 use yirage_testkit::tiny;
 
 fn file(header: &str, data: usize) -> Vec<u8> {
@@ -159,7 +159,7 @@ fn misplaced_and_missized_tensors_are_named() {
 
 #[test]
 fn types_of_the_future_are_listed_and_refused_on_use() {
-    let s = Scratch::new("future");
+    let s = ScratchFolder::new("future");
     let header = r#"{"t":{"dtype":"F3_E1M1","shape":[5],"data_offsets":[0,2]}}"#;
     let c = Checkpoint::open(s.write("m.safetensors", &file(header, 2))).unwrap();
     assert!(c.format(c.tensor("t").unwrap()).unwrap_err().to_string().contains("F3_E1M1"));
@@ -169,7 +169,7 @@ const ONE: &str = r#"{"T":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}"#;
 
 #[test]
 fn shards_open_together_from_index_folder_or_shard() {
-    let s = Scratch::new("st-shards");
+    let s = ScratchFolder::new("st-shards");
     s.write("model-00001-of-00002.safetensors", &file(&ONE.replace('T', "a"), 4));
     s.write("model-00002-of-00002.safetensors", &file(&ONE.replace('T', "b"), 4));
     let index = r#"{"metadata":{"total_size":8},"weight_map":{"b":"model-00002-of-00002.safetensors","a":"model-00001-of-00002.safetensors"}}"#;

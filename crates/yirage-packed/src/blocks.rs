@@ -10,17 +10,17 @@ use std::io::{self, Seek, SeekFrom, Write};
 
 /// The bytes that do not fill a block yet.
 #[derive(Debug)]
-pub(crate) struct Blocks {
+pub(crate) struct BlockWriter {
     file: File,
     /// Bytes of the file that are written, a multiple of a block.
     written: u64,
     waiting: Vec<u8>,
 }
 
-impl Blocks {
+impl BlockWriter {
     /// Begins at the first byte of `file`.
-    pub(crate) fn new(file: File) -> Blocks {
-        Blocks { file, written: 0, waiting: Vec::new() }
+    pub(crate) fn new(file: File) -> BlockWriter {
+        BlockWriter { file, written: 0, waiting: Vec::new() }
     }
 
     /// Writes the first bytes of the file at once. What follows them is written in blocks, and they again with it.
@@ -90,7 +90,7 @@ mod tests {
         let block = BLOCK_BYTES as usize;
         let piece = |seed: usize, len: usize| (0..len).map(|i| (i * 31 + seed * 7 + i / 251) as u8).collect::<Vec<_>>();
         for sizes in [vec![1, 5, 0, 4096], vec![block - 100, 200, 3 * block + 1], vec![block, block, 17]] {
-            let mut file = Blocks::new(tempfile::tempfile().unwrap());
+            let mut file = BlockWriter::new(tempfile::tempfile().unwrap());
             let (mut expected, mut place) = (vec![0; 100], 100);
             for (i, &size) in sizes.iter().enumerate() {
                 let bytes = piece(i, size);

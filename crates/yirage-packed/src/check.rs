@@ -3,7 +3,7 @@
 //! The mapping is read, not the file: what is touched here need not be found again when it is first computed with.
 
 use crate::PackedError;
-use crate::header::Header;
+use crate::header::PackedHeader;
 use crate::sum::range_sum;
 use std::num::NonZero;
 use std::path::Path;
@@ -13,14 +13,14 @@ use std::thread::{self, Builder};
 use yirage_mmap::MappedFile;
 
 /// Bytes of the file that are compared at once.
-struct Piece<'a> {
+struct CheckedRange<'a> {
     first: u64,
     end: u64,
     /// Image and checksum; none for the zeros between images.
     of: Option<(&'a str, &'a str)>,
 }
 
-impl Piece<'_> {
+impl CheckedRange<'_> {
     fn check(&self, map: &MappedFile) -> Result<(), PackedError> {
         let bytes = &map[self.first as usize..self.end as usize];
         let (first, end, path) = (self.first, self.end, || map.path().to_path_buf());
@@ -38,16 +38,16 @@ impl Piece<'_> {
 }
 
 /// Everything behind the head, which has a checksum of its own: ranges of images and the zeros before each.
-fn pieces<'a>(header: &'a Header, head: u64) -> Vec<Piece<'a>> {
+fn pieces<'a>(header: &'a PackedHeader, head: u64) -> Vec<CheckedRange<'a>> {
     let mut pieces = Vec::new();
     let mut at = head;
     for image in &header.images {
-        pieces.push(Piece { first: at, end: image.offset, of: None });
+        pieces.push(CheckedRange { first: at, end: image.offset, of: None });
         at = image.offset + image.bytes;
         for (i, sum) in image.sums.iter().enumerate() {
             let first = image.offset + i as u64 * header.range_bytes;
             let end = at.min(first.saturating_add(header.range_bytes));
-            pieces.push(Piece { first, end, of: Some((&image.name, sum)) });
+            pieces.push(CheckedRange { first, end, of: Some((&image.name, sum)) });
         }
     }
     pieces
@@ -57,8 +57,12 @@ fn pieces<'a>(header: &'a Header, head: u64) -> Vec<Piece<'a>> {
 ///
 /// # Errors
 /// The first of [`PackedError::Damaged`], [`PackedError::Gap`] and [`PackedError::Map`] that any thread met.
-pub(crate) fn check(map: &MappedFile, header: &Header, progress: &mut dyn FnMut(u64, u64)) -> Result<(), PackedError> {
-    let (pieces, total) = (pieces(header, Header::bytes_of_head(map)), map.len() as u64);
+pub(crate) fn check(
+    map: &MappedFile,
+    header: &PackedHeader,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<(), PackedError> {
+    let (pieces, total) = (pieces(header, PackedHeader::bytes_of_head(map)), map.len() as u64);
     let (next, done, failed) = (AtomicUsize::new(0), AtomicU64::new(0), Mutex::new(None));
     let work = |report: &mut dyn FnMut(u64)| {
         while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -90,11 +94,11 @@ pub(crate) fn check(map: &MappedFile, header: &Header, progress: &mut dyn FnMut(
 /// Checks the entry at `path` completely and gives its bytes.
 ///
 /// # Errors
-/// The first of [`PackedError::Map`], [`PackedError::Header`], [`PackedError::Version`], [`PackedError::Damaged`] and
+/// The first of [`PackedError::Map`], [`PackedError::PackedHeader`], [`PackedError::Version`], [`PackedError::Damaged`] and
 /// [`PackedError::Gap`].
 pub fn verify(path: &Path) -> Result<u64, PackedError> {
     let map = MappedFile::open(path)?;
-    let header = Header::parse(&map, map.len() as u64, &path.display().to_string())?;
+    let header = PackedHeader::parse(&map, map.len() as u64, &path.display().to_string())?;
     map.will_need();
     check(&map, &header, &mut |_, _| ())?;
     Ok(map.len() as u64)

@@ -2,8 +2,8 @@
 
 use crate::PackedError;
 use crate::check::check;
-use crate::header::Header;
-use crate::key::Key;
+use crate::header::PackedHeader;
+use crate::key::PackedKey;
 use crate::mark::Mark;
 use std::collections::HashMap;
 use std::fs::File;
@@ -19,38 +19,38 @@ const TRIES: usize = 3;
 /// A whole entry, mapped. All of its bytes are what was written: they were compared now, or since the machine was
 /// started and not written to since.
 #[derive(Debug)]
-pub struct Entry {
+pub struct PackedEntry {
     map: Arc<MappedFile>,
     file: File,
     /// What the file was when it was compared.
-    seen: FileStamp,
-    header: Header,
+    stamp: FileStamp,
+    header: PackedHeader,
     index: HashMap<String, usize>,
     unmarked: Option<PackedError>,
 }
 
-impl Entry {
+impl PackedEntry {
     /// Opens the entry at `path`, which must be the one of `key`; `mark` is where its mark lies.
     pub(crate) fn open(
         path: &Path,
         mark: PathBuf,
-        key: Key,
+        key: PackedKey,
         progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<Entry, PackedError> {
+    ) -> Result<PackedEntry, PackedError> {
         let file = open_regular(path).map_err(MapError::from)?;
         let map = Arc::new(MappedFile::open(path)?);
         let seen = map.stamp();
         let name = path.display().to_string();
-        let header = Header::parse(&map, map.len() as u64, &name);
+        let header = PackedHeader::parse(&map, map.len() as u64, &name);
         map.intact()?;
         let header = header?;
         if header.key != key.to_string() {
             let (expected, found) = (key.to_string(), header.key);
             return Err(PackedError::Header { path: name, field: "key".into(), expected, found });
         }
-        let mark = Mark::new(mark, &seen, Header::sum_of_head(&map));
+        let mark = Mark::new(mark, &seen, PackedHeader::sum_of_head(&map));
         let index = header.images.iter().enumerate().map(|(i, image)| (image.name.clone(), i)).collect();
-        let mut entry = Entry { map, file, seen, header, index, unmarked: None };
+        let mut entry = PackedEntry { map, file, stamp: seen, header, index, unmarked: None };
         entry.map.will_need();
         if mark.vouches() {
             entry.confirm()?;
@@ -60,13 +60,13 @@ impl Entry {
             check(&entry.map, &entry.header, progress)?;
             entry.confirm()?;
             // What was compared twice because it changed meanwhile is another file than the mark's.
-            entry.unmarked = if entry.seen == entry.map.stamp() { mark.set(began).err() } else { None };
+            entry.unmarked = if entry.stamp == entry.map.stamp() { mark.set(began).err() } else { None };
         }
         Ok(entry)
     }
 
     /// What it says of itself.
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &PackedHeader {
         &self.header
     }
 
@@ -91,14 +91,14 @@ impl Entry {
     /// then all of it is compared again. Else this is one call of the system.
     ///
     /// # Errors
-    /// [`PackedError::Damaged`], [`PackedError::Gap`], [`PackedError::Header`] and [`PackedError::Map`]: what was read of
+    /// [`PackedError::Damaged`], [`PackedError::Gap`], [`PackedError::PackedHeader`] and [`PackedError::Map`]: what was read of
     /// it since the last call may be wrong. [`PackedError::Changing`] while somebody keeps writing to it.
     pub fn confirm(&mut self) -> Result<(), PackedError> {
         for _ in 0..TRIES {
             self.map.intact()?;
             let data = self.file.metadata().map_err(PackedError::io("ask for the state of", self.path()))?;
             let now = FileStamp::of(&data);
-            if now == self.seen {
+            if now == self.stamp {
                 return Ok(());
             }
             if now.bytes != self.map.len() as u64 {
@@ -107,7 +107,7 @@ impl Entry {
                 return Err(PackedError::Header { path, field, expected, found });
             }
             check(&self.map, &self.header, &mut |_, _| ())?;
-            self.seen = now;
+            self.stamp = now;
         }
         Err(PackedError::Changing { path: self.path().to_path_buf() })
     }

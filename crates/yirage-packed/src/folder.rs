@@ -2,7 +2,7 @@
 //! nobody's business here: it is named to the user and never opened for writing, moved or removed.
 
 use crate::header::MAGIC;
-use crate::key::Key;
+use crate::key::PackedKey;
 use crate::{PackedError, limits, mark};
 use std::collections::HashMap;
 use std::fs;
@@ -23,60 +23,60 @@ pub fn texts_folder(folder: &Path) -> PathBuf {
 }
 
 /// The name of an entry.
-pub(crate) fn entry_name(key: Key) -> String {
+pub(crate) fn entry_name(key: PackedKey) -> String {
     format!("{key}.packed")
 }
 
 /// The name of an entry's mark.
-pub(crate) fn mark_name(key: Key) -> String {
+pub(crate) fn mark_name(key: PackedKey) -> String {
     format!("{key}.used")
 }
 
 /// A name for an entry that is being written, one of many.
-pub(crate) fn unfinished_name(key: Key, number: u32) -> String {
+pub(crate) fn unfinished_name(key: PackedKey, number: u32) -> String {
     format!("{key}.{}-{number}.new", std::process::id())
 }
 
 /// What a file of ours is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum StoreFileKind {
     /// An entry.
-    Entry(Key),
+    Entry(PackedKey),
     /// When an entry was last used.
-    Mark(Key),
+    Mark(PackedKey),
     /// An entry that is being written, or was when its writer was ended.
-    Unfinished(Key),
+    Unfinished(PackedKey),
     /// The lock.
     Lock,
 }
 
-impl Kind {
+impl StoreFileKind {
     /// What a name says.
-    fn named(name: &str) -> Option<Kind> {
+    fn named(name: &str) -> Option<StoreFileKind> {
         if name == LOCK {
-            return Some(Kind::Lock);
+            return Some(StoreFileKind::Lock);
         }
         let (key, rest) = name.split_once('.')?;
-        let key = Key::parse(key)?;
+        let key = PackedKey::parse(key)?;
         let number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
         let is_unfinished = || {
             let numbers = rest.strip_suffix(".new").and_then(|rest| rest.split_once('-'));
             numbers.is_some_and(|(process, n)| number(process) && number(n))
         };
         match rest {
-            "packed" => Some(Kind::Entry(key)),
-            "used" => Some(Kind::Mark(key)),
-            _ => is_unfinished().then_some(Kind::Unfinished(key)),
+            "packed" => Some(StoreFileKind::Entry(key)),
+            "used" => Some(StoreFileKind::Mark(key)),
+            _ => is_unfinished().then_some(StoreFileKind::Unfinished(key)),
         }
     }
 
     /// Whether the content is what the name says. A writer may be ended before its first byte.
     fn fits(self, path: &Path, bytes: u64) -> bool {
         match self {
-            Kind::Entry(_) => begins_like_an_entry(path),
-            Kind::Mark(_) => mark::is_ours(path),
-            Kind::Unfinished(_) => bytes == 0 || begins_like_an_entry(path),
-            Kind::Lock => bytes == 0,
+            StoreFileKind::Entry(_) => begins_like_an_entry(path),
+            StoreFileKind::Mark(_) => mark::is_ours(path),
+            StoreFileKind::Unfinished(_) => bytes == 0 || begins_like_an_entry(path),
+            StoreFileKind::Lock => bytes == 0,
         }
     }
 }
@@ -88,8 +88,8 @@ fn begins_like_an_entry(path: &Path) -> bool {
 
 /// A file of ours.
 #[derive(Clone, Debug)]
-pub(crate) struct Item {
-    pub(crate) kind: Kind,
+pub(crate) struct StoreFile {
+    pub(crate) kind: StoreFileKind,
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
     pub(crate) modified: SystemTime,
@@ -97,26 +97,26 @@ pub(crate) struct Item {
 
 /// A folder's content.
 #[derive(Debug, Default)]
-pub(crate) struct Folder {
-    pub(crate) ours: Vec<Item>,
+pub(crate) struct StoreFolder {
+    pub(crate) ours: Vec<StoreFile>,
     /// Paths of everything else.
     pub(crate) foreign: Vec<PathBuf>,
 }
 
-impl Folder {
+impl StoreFolder {
     /// Looks at all files of `folder`; one that does not exist has none.
     ///
     /// # Errors
     /// [`PackedError::Io`] for a folder that cannot be read.
-    pub(crate) fn read(folder: &Path) -> Result<Folder, PackedError> {
+    pub(crate) fn read(folder: &Path) -> Result<StoreFolder, PackedError> {
         let found = match fs::read_dir(folder) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Folder::default()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(StoreFolder::default()),
             found => found.map_err(PackedError::io("read the folder", folder))?,
         };
-        let mut content = Folder::default();
+        let mut content = StoreFolder::default();
         for file in found.flatten().take(limits::FILES) {
             let path = file.path();
-            let kind = file.file_name().to_str().and_then(Kind::named);
+            let kind = file.file_name().to_str().and_then(StoreFileKind::named);
             if file.file_name() == TEXTS && file.file_type().is_ok_and(|ty| ty.is_dir()) {
                 continue;
             }
@@ -124,7 +124,7 @@ impl Folder {
             match (kind, file.metadata()) {
                 (Some(kind), Ok(data)) if data.is_file() && kind.fits(&path, data.len()) => {
                     let modified = data.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-                    content.ours.push(Item { kind, path, bytes: data.len(), modified });
+                    content.ours.push(StoreFile { kind, path, bytes: data.len(), modified });
                 }
                 // Gone since the folder was read: of a writer that is done, say.
                 (_, Err(e)) if e.kind() == io::ErrorKind::NotFound => {}
@@ -136,13 +136,14 @@ impl Folder {
     }
 
     /// The entries, the one used last first.
-    pub(crate) fn entries(&self) -> Vec<(Key, Item)> {
-        let mark = |item: &Item| if let Kind::Mark(key) = item.kind { Some((key, item.modified)) } else { None };
-        let marks: HashMap<Key, SystemTime> = self.ours.iter().filter_map(mark).collect();
-        let entry = |item: &Item| {
-            let Kind::Entry(key) = item.kind else { return None };
+    pub(crate) fn entries(&self) -> Vec<(PackedKey, StoreFile)> {
+        let mark =
+            |item: &StoreFile| if let StoreFileKind::Mark(key) = item.kind { Some((key, item.modified)) } else { None };
+        let marks: HashMap<PackedKey, SystemTime> = self.ours.iter().filter_map(mark).collect();
+        let entry = |item: &StoreFile| {
+            let StoreFileKind::Entry(key) = item.kind else { return None };
             let modified = marks.get(&key).map_or(item.modified, |&mark| mark.max(item.modified));
-            Some((key, Item { modified, ..item.clone() }))
+            Some((key, StoreFile { modified, ..item.clone() }))
         };
         let mut entries: Vec<_> = self.ours.iter().filter_map(entry).collect();
         entries.sort_by(|(a, one), (b, other)| other.modified.cmp(&one.modified).then(a.cmp(b)));
@@ -150,7 +151,9 @@ impl Folder {
     }
 
     /// Those that are being written, or were.
-    pub(crate) fn unfinished(&self) -> impl Iterator<Item = (Key, &Item)> {
-        self.ours.iter().filter_map(|item| if let Kind::Unfinished(key) = item.kind { Some((key, item)) } else { None })
+    pub(crate) fn unfinished(&self) -> impl Iterator<Item = (PackedKey, &StoreFile)> {
+        self.ours
+            .iter()
+            .filter_map(|item| if let StoreFileKind::Unfinished(key) = item.kind { Some((key, item)) } else { None })
     }
 }

@@ -13,7 +13,7 @@
 //! [`limits::ALIGN`], with zeros between; the file ends with the last one.
 
 use crate::PackedError;
-use crate::key::Key;
+use crate::key::PackedKey;
 use crate::limits;
 use crate::source::SourceFile;
 use crate::sum::sha256;
@@ -46,7 +46,7 @@ pub struct Image {
 /// What an entry says of itself.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Header {
+pub struct PackedHeader {
     /// The entry's key, so that a file under another name is found out.
     pub key: String,
     /// What the images are for, in the words of the device.
@@ -59,14 +59,19 @@ pub struct Header {
     pub images: Vec<Image>,
 }
 
-impl Header {
+impl PackedHeader {
     /// A header for images of these names and sizes, with places and without checksums.
-    pub(crate) fn plan(key: Key, device: String, source: Vec<SourceFile>, images: Vec<(String, u64)>) -> Header {
+    pub(crate) fn plan(
+        key: PackedKey,
+        device: String,
+        source: Vec<SourceFile>,
+        images: Vec<(String, u64)>,
+    ) -> PackedHeader {
         let range_bytes = limits::RANGE_BYTES;
         let sums = |bytes: u64| vec!["0".repeat(SUM_DIGITS); bytes.div_ceil(range_bytes) as usize];
         let image = |(name, bytes): (String, u64)| Image { name, offset: u64::MAX, bytes, sums: sums(bytes) };
         let images = images.into_iter().map(image).collect();
-        let mut header = Header { key: key.to_string(), device, source, range_bytes, images };
+        let mut header = PackedHeader { key: key.to_string(), device, source, range_bytes, images };
         // Places are written as numbers of up to twenty digits, so the longest ones say how much room is needed.
         let mut end = PREFIX as u64 + header.json().len() as u64;
         for image in &mut header.images {
@@ -95,7 +100,7 @@ impl Header {
 
     /// The head of the file.
     pub fn print(&self) -> Vec<u8> {
-        Header::seal(&self.json(), self.file_bytes())
+        PackedHeader::seal(&self.json(), self.file_bytes())
     }
 
     /// A description under the prefix that fits it, for a file of `file_bytes` bytes.
@@ -119,7 +124,7 @@ impl Header {
 
     /// Bytes of the head at the beginning of `file`, which was parsed before.
     pub(crate) fn bytes_of_head(file: &[u8]) -> u64 {
-        PREFIX as u64 + Header::description_bytes(file).unwrap_or_default()
+        PREFIX as u64 + PackedHeader::description_bytes(file).unwrap_or_default()
     }
 
     /// The checksum of the head at the beginning of `file`, which was parsed before.
@@ -132,8 +137,8 @@ impl Header {
     /// each range.
     ///
     /// # Errors
-    /// [`PackedError::Header`] with field and numbers, [`PackedError::Version`].
-    pub fn parse(bytes: &[u8], file_bytes: u64, name: &str) -> Result<Header, PackedError> {
+    /// [`PackedError::PackedHeader`] with field and numbers, [`PackedError::Version`].
+    pub fn parse(bytes: &[u8], file_bytes: u64, name: &str) -> Result<PackedHeader, PackedError> {
         let wrong = |field: &str, expected: String, found: String| {
             Err(PackedError::Header { path: name.to_owned(), field: field.to_owned(), expected, found })
         };
@@ -160,7 +165,7 @@ impl Header {
         if sha256(&[&prefix[..32], json]) != prefix[32..] {
             return wrong("checksum of the head", "the one written".into(), "another: the head is damaged".into());
         }
-        let header: Header = match serde_json::from_slice(json) {
+        let header: PackedHeader = match serde_json::from_slice(json) {
             Ok(header) => header,
             Err(e) => return wrong("description", "fields of an entry".into(), e.to_string()),
         };
@@ -172,7 +177,7 @@ impl Header {
 
     /// Checks everything beyond the syntax. `end` is the first byte behind the head.
     fn check(&self, mut end: u64, file_bytes: u64) -> Result<(), (String, String, String)> {
-        if Key::parse(&self.key).is_none() {
+        if PackedKey::parse(&self.key).is_none() {
             return Err(("key".into(), "32 hexadecimal digits".into(), format!("{:.80?}", self.key)));
         }
         if !limits::RANGES.contains(&self.range_bytes) {
@@ -200,7 +205,7 @@ impl Header {
                 }
             };
             let ranges = image.bytes.div_ceil(self.range_bytes);
-            if image.sums.len() as u64 != ranges || image.sums.iter().any(|sum| Key::parse(sum).is_none()) {
+            if image.sums.len() as u64 != ranges || image.sums.iter().any(|sum| PackedKey::parse(sum).is_none()) {
                 let expected = format!("{ranges} of {SUM_DIGITS} hexadecimal digits");
                 return Err((field("sums"), expected, format!("{}", image.sums.len())));
             }

@@ -11,11 +11,11 @@
 //! another entry, never a wrong one. **Writers** write under another name, sync, and rename: an entry under its own name
 //! is whole, whatever crashed. It is never written to again, so a mapping of it stays what it was, also after it was
 //! removed. **At open** the header is checked against its checksum, the file's length and the key, and all images
-//! against theirs, unless that was done since the machine was started and the file was not written to since: an [`Entry`]
-//! is whole. [`Entry::confirm`] tells whether it still is. **Files that are not the store's** are left alone, whatever
+//! against theirs, unless that was done since the machine was started and the file was not written to since: an [`PackedEntry`]
+//! is whole. [`PackedEntry::confirm`] tells whether it still is. **Files that are not the store's** are left alone, whatever
 //! their names.
 //!
-//! Smaller things that can be made again, such as plans, are texts: [`sealed`] under a checksum, and in a folder of [`Texts`],
+//! Smaller things that can be made again, such as plans, are texts: [`sealed`] under a checksum, and in a folder of [`TextStore`],
 //! of which each is whole or absent as well.
 //!
 //! This crate knows no model, device or layout: images are names and bytes.
@@ -34,16 +34,16 @@ pub mod sealed;
 mod source;
 mod store;
 mod sum;
-mod texts;
+mod text_store;
 mod writer;
 
 pub use check::verify;
-pub use entry::Entry;
+pub use entry::PackedEntry;
 pub use error::PackedError;
 pub use folder::texts_folder;
-pub use header::{Header, Image, MAGIC, VERSION};
-pub use key::Key;
+pub use header::{Image, MAGIC, PackedHeader, VERSION};
+pub use key::PackedKey;
 pub use source::SourceFile;
-pub use store::{Contents, Listed, Removed, Store};
-pub use texts::{Texts, TextsError};
-pub use writer::{NewEntry, Writer};
+pub use store::{Contents, PackedStore, RemovedFiles, StoredEntry};
+pub use text_store::{TextStore, TextStoreError};
+pub use writer::{NewEntry, PackedWriter};

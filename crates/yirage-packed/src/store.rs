@@ -1,10 +1,10 @@
 //! The folder of entries: what is there, what is used, and what goes when there is no more room.
 
-use crate::entry::Entry;
-use crate::folder::{self, Folder, Item, Kind};
-use crate::header::{Header, PREFIX};
-use crate::key::Key;
-use crate::writer::{NewEntry, Writer};
+use crate::entry::PackedEntry;
+use crate::folder::{self, StoreFile, StoreFileKind, StoreFolder};
+use crate::header::{PREFIX, PackedHeader};
+use crate::key::PackedKey;
+use crate::writer::{NewEntry, PackedWriter};
 use crate::{PackedError, limits, mark};
 use fs4::FileExt;
 use std::fs::{self, File};
@@ -15,16 +15,16 @@ use yirage_mmap::{FileStamp, MapError, open_regular};
 
 /// A folder of entries that together keep to a limit. Files in it that are not the store's are left alone.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub struct PackedStore {
     folder: PathBuf,
     limit: u64,
 }
 
 /// An entry as it lies in the folder.
 #[derive(Debug)]
-pub struct Listed {
+pub struct StoredEntry {
     /// Its key.
-    pub key: Key,
+    pub key: PackedKey,
     /// Its path.
     pub path: PathBuf,
     /// Its size.
@@ -32,14 +32,14 @@ pub struct Listed {
     /// When it was last opened, or written.
     pub used: SystemTime,
     /// What it says of itself, or why it cannot be read.
-    pub header: Result<Header, PackedError>,
+    pub header: Result<PackedHeader, PackedError>,
 }
 
 /// What is in the folder.
 #[derive(Debug)]
 pub struct Contents {
     /// All entries, the one used last first.
-    pub entries: Vec<Listed>,
+    pub entries: Vec<StoredEntry>,
     /// Bytes of entries that are being written, or were never finished.
     pub unfinished_bytes: u64,
     /// Paths of whatever is not the store's, which it never touches.
@@ -48,14 +48,14 @@ pub struct Contents {
 
 /// What was removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Removed {
+pub struct RemovedFiles {
     /// Entries, and pieces of entries that were never finished.
     pub files: usize,
     /// Their bytes.
     pub bytes: u64,
 }
 
-impl Removed {
+impl RemovedFiles {
     fn add(&mut self, path: &Path, bytes: u64) -> Result<(), PackedError> {
         if remove_file(path)? {
             self.files += 1;
@@ -65,10 +65,10 @@ impl Removed {
     }
 }
 
-impl Store {
+impl PackedStore {
     /// The entries in `folder`, of at most `limit` bytes together. The folder is made when the first one is written.
-    pub fn new(folder: PathBuf, limit: u64) -> Store {
-        Store { folder, limit }
+    pub fn new(folder: PathBuf, limit: u64) -> PackedStore {
+        PackedStore { folder, limit }
     }
 
     /// The folder.
@@ -77,11 +77,11 @@ impl Store {
     }
 
     /// Where the entry of `key` is, or would be.
-    pub fn path(&self, key: Key) -> PathBuf {
+    pub fn path(&self, key: PackedKey) -> PathBuf {
         self.folder.join(folder::entry_name(key))
     }
 
-    fn mark_path(&self, key: Key) -> PathBuf {
+    fn mark_path(&self, key: PackedKey) -> PathBuf {
         self.folder.join(folder::mark_name(key))
     }
 
@@ -90,16 +90,16 @@ impl Store {
     /// the bytes compared, and of all.
     ///
     /// # Errors
-    /// [`PackedError::Header`] and [`PackedError::Version`] for a file that is no entry or not this one,
+    /// [`PackedError::PackedHeader`] and [`PackedError::Version`] for a file that is no entry or not this one,
     /// [`PackedError::Damaged`] and [`PackedError::Gap`] for one whose bytes are not what was written,
     /// [`PackedError::Changing`], [`PackedError::Map`].
-    pub fn open(&self, key: Key, progress: &mut dyn FnMut(u64, u64)) -> Result<Option<Entry>, PackedError> {
+    pub fn open(&self, key: PackedKey, progress: &mut dyn FnMut(u64, u64)) -> Result<Option<PackedEntry>, PackedError> {
         let path = self.path(key);
         // A link may lead out of the folder, and a pipe nowhere.
         if !fs::symlink_metadata(&path).is_ok_and(|data| data.is_file()) {
             return Ok(None);
         }
-        Entry::open(&path, self.mark_path(key), key, progress).map(Some)
+        PackedEntry::open(&path, self.mark_path(key), key, progress).map(Some)
     }
 
     /// What is in the folder. One that does not exist has nothing.
@@ -107,10 +107,10 @@ impl Store {
     /// # Errors
     /// [`PackedError::Io`] for a folder that cannot be read.
     pub fn list(&self) -> Result<Contents, PackedError> {
-        let folder = Folder::read(&self.folder)?;
-        let listed = |(key, item): (Key, Item)| {
+        let folder = StoreFolder::read(&self.folder)?;
+        let listed = |(key, item): (PackedKey, StoreFile)| {
             let header = read_header(&item.path);
-            Listed { key, path: item.path, bytes: item.bytes, used: item.modified, header }
+            StoredEntry { key, path: item.path, bytes: item.bytes, used: item.modified, header }
         };
         let entries = folder.entries().into_iter().map(listed).collect();
         let unfinished_bytes = folder.unfinished().map(|(_, item)| item.bytes).sum();
@@ -121,8 +121,8 @@ impl Store {
     ///
     /// # Errors
     /// [`PackedError::Io`]; none for an entry that is not there.
-    pub fn remove(&self, key: Key) -> Result<Removed, PackedError> {
-        let (path, mut removed) = (self.path(key), Removed::default());
+    pub fn remove(&self, key: PackedKey) -> Result<RemovedFiles, PackedError> {
+        let (path, mut removed) = (self.path(key), RemovedFiles::default());
         let bytes = fs::symlink_metadata(&path).map_or(0, |data| data.len());
         removed.add(&path, bytes)?;
         if mark::is_ours(&self.mark_path(key)) {
@@ -136,20 +136,20 @@ impl Store {
     ///
     /// # Errors
     /// [`PackedError::Io`] at the first file that cannot be removed, [`PackedError::Busy`].
-    pub fn clear(&self) -> Result<Removed, PackedError> {
-        let mut removed = Removed::default();
-        if Folder::read(&self.folder)?.ours.is_empty() {
+    pub fn clear(&self) -> Result<RemovedFiles, PackedError> {
+        let mut removed = RemovedFiles::default();
+        if StoreFolder::read(&self.folder)?.ours.is_empty() {
             return Ok(removed);
         }
         let _lock = self.lock()?;
-        for (key, _) in Folder::read(&self.folder)?.entries() {
+        for (key, _) in StoreFolder::read(&self.folder)?.entries() {
             let one = self.remove(key)?;
             removed.files += one.files;
             removed.bytes += one.bytes;
         }
         self.sweep(&mut removed)?;
-        for item in Folder::read(&self.folder)?.ours {
-            if matches!(item.kind, Kind::Mark(_) | Kind::Lock) {
+        for item in StoreFolder::read(&self.folder)?.ours {
+            if matches!(item.kind, StoreFileKind::Mark(_) | StoreFileKind::Lock) {
                 remove_file(&item.path)?;
             }
         }
@@ -163,12 +163,12 @@ impl Store {
     /// [`PackedError::Busy`] when another process writes the same entry, [`PackedError::OverLimit`],
     /// [`PackedError::DiskFull`], [`PackedError::Foreign`] where its name is taken, [`PackedError::Io`] (a folder that
     /// cannot be written to, say).
-    pub fn begin(&self, new: NewEntry) -> Result<Writer, PackedError> {
+    pub fn begin(&self, new: NewEntry) -> Result<PackedWriter, PackedError> {
         let key = new.key;
         fs::create_dir_all(&self.folder).map_err(PackedError::io("create the folder", &self.folder))?;
         let _lock = self.lock()?;
-        self.sweep(&mut Removed::default())?;
-        if let Some((_, item)) = Folder::read(&self.folder)?.unfinished().find(|(of, _)| *of == key) {
+        self.sweep(&mut RemovedFiles::default())?;
+        if let Some((_, item)) = StoreFolder::read(&self.folder)?.unfinished().find(|(of, _)| *of == key) {
             return Err(PackedError::Busy { path: item.path.clone() });
         }
         let target = self.path(key);
@@ -176,7 +176,7 @@ impl Store {
             return Err(PackedError::Foreign { path: target });
         }
         let header = new.header();
-        self.make_room(header.file_bytes())?;
+        self.evict_for(header.file_bytes())?;
         let unique = |n: u32| self.folder.join(folder::unfinished_name(key, n));
         let (mut n, mut temporary) = (0, unique(0));
         let file = loop {
@@ -188,15 +188,15 @@ impl Store {
                 file => break file.map_err(PackedError::io("create", &temporary))?,
             }
         };
-        Writer::start(file, temporary, target, header)
+        PackedWriter::start(file, temporary, target, header)
     }
 
     /// Removes entries used longest ago until `wanted` more bytes keep to the limit, and checks that the disk has them.
-    fn make_room(&self, wanted: u64) -> Result<(), PackedError> {
+    fn evict_for(&self, wanted: u64) -> Result<(), PackedError> {
         if wanted > self.limit {
             return Err(PackedError::OverLimit { folder: self.folder.clone(), wanted, limit: self.limit });
         }
-        let mut entries = Folder::read(&self.folder)?.entries();
+        let mut entries = StoreFolder::read(&self.folder)?.entries();
         let mut held: u64 = entries.iter().map(|(_, item)| item.bytes).sum();
         while held > self.limit - wanted
             && let Some((key, item)) = entries.pop()
@@ -213,8 +213,8 @@ impl Store {
     }
 
     /// Removes what writers left behind that were ended: what no living process holds the lock of.
-    fn sweep(&self, removed: &mut Removed) -> Result<(), PackedError> {
-        for (_, item) in Folder::read(&self.folder)?.unfinished() {
+    fn sweep(&self, removed: &mut RemovedFiles) -> Result<(), PackedError> {
+        for (_, item) in StoreFolder::read(&self.folder)?.unfinished() {
             let Ok(file) = File::options().read(true).write(true).open(&item.path) else { continue };
             if FileExt::try_lock(&file).is_ok() {
                 removed.add(&item.path, item.bytes)?;
@@ -262,15 +262,15 @@ fn remove_file(path: &Path) -> Result<bool, PackedError> {
 }
 
 /// Reads the head of the entry at `path`, and nothing else of it.
-fn read_header(path: &Path) -> Result<Header, PackedError> {
+fn read_header(path: &Path) -> Result<PackedHeader, PackedError> {
     let error = |source| PackedError::Io { doing: "read", path: path.to_path_buf(), source };
     let file = open_regular(path).map_err(MapError::from)?;
     let bytes = file.metadata().map_err(error)?.len();
     let mut head = Vec::new();
     (&file).take(PREFIX as u64).read_to_end(&mut head).map_err(error)?;
     let name = path.display().to_string();
-    if let Some(length) = Header::description_bytes(&head) {
+    if let Some(length) = PackedHeader::description_bytes(&head) {
         (&file).take(length).read_to_end(&mut head).map_err(error)?;
     }
-    Header::parse(&head, bytes, &name)
+    PackedHeader::parse(&head, bytes, &name)
 }

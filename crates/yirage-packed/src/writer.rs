@@ -1,9 +1,9 @@
 //! Writing an entry, piece by piece, so that it never appears before it is whole.
 
 use crate::PackedError;
-use crate::blocks::Blocks;
-use crate::header::{Header, MAGIC};
-use crate::key::Key;
+use crate::blocks::BlockWriter;
+use crate::header::{MAGIC, PackedHeader};
+use crate::key::PackedKey;
 use crate::limits;
 use crate::source::SourceFile;
 use crate::sum::range_sum;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug)]
 pub struct NewEntry {
     /// Its key.
-    pub key: Key,
+    pub key: PackedKey,
     /// What its images are for, in the words of the device.
     pub device: String,
     /// The files it is made from.
@@ -25,19 +25,19 @@ pub struct NewEntry {
 }
 
 impl NewEntry {
-    pub(crate) fn header(self) -> Header {
-        Header::plan(self.key, self.device, self.source, self.images)
+    pub(crate) fn header(self) -> PackedHeader {
+        PackedHeader::plan(self.key, self.device, self.source, self.images)
     }
 }
 
-/// Writes an entry under another name. Dropped before [`Writer::finish`], it leaves nothing behind; a process that is
+/// Writes an entry under another name. Dropped before [`PackedWriter::finish`], it leaves nothing behind; a process that is
 /// ended leaves a file that nobody takes for an entry and the next writer removes.
 #[derive(Debug)]
-pub struct Writer {
-    file: Blocks,
+pub struct PackedWriter {
+    file: BlockWriter,
     temporary: PathBuf,
     target: PathBuf,
-    header: Header,
+    header: PackedHeader,
     image: usize,
     /// Bytes of the current image that are written.
     at: u64,
@@ -45,17 +45,17 @@ pub struct Writer {
     finished: bool,
 }
 
-impl Writer {
+impl PackedWriter {
     /// Locks the new file, says in it whose it is, and asks for its room on the disk.
     pub(crate) fn start(
         file: File,
         temporary: PathBuf,
         target: PathBuf,
-        header: Header,
-    ) -> Result<Writer, PackedError> {
+        header: PackedHeader,
+    ) -> Result<PackedWriter, PackedError> {
         let (image, at, unsynced, finished) = (0, 0, 0, false);
-        let file = Blocks::new(file);
-        let mut writer = Writer { file, temporary, target, header, image, at, unsynced, finished };
+        let file = BlockWriter::new(file);
+        let mut writer = PackedWriter { file, temporary, target, header, image, at, unsynced, finished };
         let lock = FileExt::try_lock(writer.file.file());
         lock.map_err(|e| PackedError::io("lock", &writer.temporary)(e.into()))?;
         writer.file.begin(&MAGIC).map_err(PackedError::io("write", &writer.temporary))?;
@@ -73,7 +73,7 @@ impl Writer {
         (self.image < self.header.images.len()).then_some((self.image, self.at))
     }
 
-    /// Writes the next range of the image that [`Writer::wants`] names, given the whole image.
+    /// Writes the next range of the image that [`PackedWriter::wants`] names, given the whole image.
     ///
     /// # Errors
     /// [`PackedError::Unannounced`] for an image of another size, [`PackedError::Io`].
@@ -121,7 +121,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for PackedWriter {
     fn drop(&mut self) {
         if !self.finished {
             // The next writer removes what stays here.

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 use support::{GIB, change, images, key, store, write};
-use yirage_packed::{Entry, PackedError, Store, limits};
+use yirage_packed::{PackedEntry, PackedError, PackedStore, limits};
 
 /// Opens an entry; whether all of it was compared for that.
-fn compared(store: &Store, n: u8) -> bool {
+fn compared(store: &PackedStore, n: u8) -> bool {
     let mut progress = (0, 0);
     let entry = store.open(key(n), &mut |done, total| progress = (progress.0.max(done), total)).unwrap().unwrap();
     assert!(entry.unmarked().is_none(), "{:?}", entry.unmarked());
@@ -23,7 +23,7 @@ fn compared(store: &Store, n: u8) -> bool {
 }
 
 /// An entry whose last change is long enough ago, with its mark.
-fn marked(store: &Store, n: u8) -> (PathBuf, PathBuf) {
+fn marked(store: &PackedStore, n: u8) -> (PathBuf, PathBuf) {
     let path = write(store, key(n), &images());
     assert!(compared(store, n), "nobody has looked at it yet");
     std::thread::sleep(limits::SETTLED + limits::SETTLED / 10);
@@ -128,7 +128,7 @@ fn an_open_entry_knows_what_happens_to_its_file() {
     entry.confirm().unwrap();
     write(&store, key(1), &images());
     entry.confirm().unwrap();
-    let mut cut: Entry = open();
+    let mut cut: PackedEntry = open();
     File::options().write(true).open(&path).unwrap().set_len(10_000).unwrap();
     let error = cut.confirm().unwrap_err();
     assert!(error.is_damage() && error.to_string().contains("length of the file"), "{error}");

@@ -9,10 +9,10 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::{GIB, announced, entries, fill, images, key, names, open, store, write};
-use yirage_packed::{PackedError, Store};
+use yirage_packed::{PackedError, PackedStore};
 
 /// Things that are not ours, under names that only ours should have and others.
-fn foreign(store: &Store, elsewhere: &Path) -> Vec<PathBuf> {
+fn foreign(store: &PackedStore, elsewhere: &Path) -> Vec<PathBuf> {
     fs::write(elsewhere, "YIRPACK\0 somebody's own").unwrap();
     let at = |name: String| store.folder().join(name);
     let (a, b, c, d) = (key(11), key(12), key(13), key(14));
@@ -47,7 +47,7 @@ fn it_is_named_and_never_touched() {
     assert_eq!(contents.foreign, paths);
     // Room is made of entries only, and a writer leaves what is in its way.
     let one = contents.entries[0].bytes;
-    let small = Store::new(store.folder().to_path_buf(), one);
+    let small = PackedStore::new(store.folder().to_path_buf(), one);
     fill(small.begin(announced(key(2), &images(), Vec::new())).unwrap(), &images()).unwrap();
     assert_eq!(entries(&store).iter().map(|entry| entry.key).collect::<Vec<_>>(), [key(2)]);
     for taken in [12, 13, 14] {

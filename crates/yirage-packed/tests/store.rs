@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use support::{GIB, announced, change, entries, fill, images, key, names, open, pattern, store, write};
 use tempfile::tempdir;
 use yirage_mmap::FileStamp;
-use yirage_packed::{Header, Image, PackedError, SourceFile, Store, verify};
+use yirage_packed::{Image, PackedError, PackedHeader, PackedStore, SourceFile, verify};
 use yirage_testkit::skipped;
 
 #[test]
@@ -170,7 +170,7 @@ fn the_entry_used_longest_ago_goes_first() {
     let (_folder, roomy) = store(GIB);
     let one = fs::metadata(write(&roomy, key(0), &images)).unwrap().len();
     roomy.clear().unwrap();
-    let store = Store::new(roomy.folder().to_path_buf(), 3 * one);
+    let store = PackedStore::new(roomy.folder().to_path_buf(), 3 * one);
     let long_ago = |n: u8, seconds: u64| {
         let file = File::options().append(true).open(store.path(key(n))).unwrap();
         file.set_modified(SystemTime::now() - Duration::from_secs(seconds)).unwrap();
@@ -185,7 +185,7 @@ fn the_entry_used_longest_ago_goes_first() {
     let there: Vec<bool> = (0..4).map(|n| store.path(key(n)).exists()).collect();
     assert_eq!(there, [true, false, true, true]);
     assert_eq!(entries(&store).last().unwrap().key, key(2));
-    let small = Store::new(store.folder().to_path_buf(), one - 1);
+    let small = PackedStore::new(store.folder().to_path_buf(), one - 1);
     let error = small.begin(announced(key(9), &images, Vec::new())).unwrap_err();
     assert!(matches!(error, PackedError::OverLimit { wanted, limit, .. } if (wanted, limit) == (one, one - 1)));
     assert_eq!(entries(&store).len(), 3, "nothing goes for what cannot come");
@@ -196,7 +196,7 @@ fn a_folder_that_cannot_be_written_to_is_an_error_that_names_it() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
-    let store = Store::new(file.join("packed"), GIB);
+    let store = PackedStore::new(file.join("packed"), GIB);
     let error = store.begin(announced(key(1), &images(), Vec::new())).unwrap_err();
     assert!(matches!(error, PackedError::Io { .. }) && error.to_string().contains("packed"), "{error}");
     assert!(open(&store, key(1)).unwrap().is_none());
@@ -249,7 +249,7 @@ fn a_source_that_changes_meanwhile_gives_no_entry() {
 #[ignore = "run by a_writer_that_is_killed_leaves_no_entry"]
 fn child_that_never_finishes() {
     let folder = std::env::var_os("YIRAGE_TEST_PACKED_FOLDER").expect("a folder from the test that starts this one");
-    let store = Store::new(folder.into(), GIB);
+    let store = PackedStore::new(folder.into(), GIB);
     let images = [("w".to_owned(), pattern(1, 12 << 20))];
     let mut writer = store.begin(announced(key(1), &images, Vec::new())).unwrap();
     writer.push(&images[0].1).unwrap();
@@ -287,11 +287,11 @@ fn a_writer_that_is_killed_leaves_no_entry() {
 fn a_head_by_another_writer_is_read() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/packed_header/two_images.bin");
     let bytes = fs::read(path).unwrap();
-    let header = Header::parse(&bytes, 12_345, "two_images").unwrap();
+    let header = PackedHeader::parse(&bytes, 12_345, "two_images").unwrap();
     assert_eq!(
         header.images.iter().map(|i| (i.offset, i.bytes)).collect::<Vec<_>>(),
         [(4096, 70_000 % 4096), (8192, 4153)]
     );
     assert_eq!((header.source[0].modified, header.device.as_str()), (-5, "cpu “tiles”"));
-    assert_eq!(Header::parse(&header.print(), header.file_bytes(), "again").unwrap(), header);
+    assert_eq!(PackedHeader::parse(&header.print(), header.file_bytes(), "again").unwrap(), header);
 }

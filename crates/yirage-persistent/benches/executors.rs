@@ -13,8 +13,8 @@ use std::time::Instant;
 use yirage_hal::{Backend, Device, Limit, OpenOptions, Roofline};
 use yirage_ir::{Format, rng};
 use yirage_persistent::{
-    AttentionInputs, Elements, KernelBuilder, KernelConfig, KernelTensor, Launch, MetaData, MetaTensor, MetaTensors,
-    PersistentKernel, TensorId,
+    AttentionInputs, KernelBuilder, KernelConfig, KernelDType, KernelTensor, LaunchDims, MetaData, MetaTensor,
+    MetaTensors, PersistentKernel, TensorId,
 };
 use yirage_plan::ExecutorKind;
 
@@ -26,7 +26,7 @@ const PROMPT: [i64; 4] = [1, 2, 3, 4];
 const VOCABULARY: u32 = 512;
 const LAYERS: u32 = 2;
 const WIDTHS: [u32; 4] = [64, 128, 256, 512];
-const F32: Elements = Elements::Floats(Format::F32);
+const F32: KernelDType = KernelDType::Floats(Format::F32);
 const EXECUTORS: [ExecutorKind; 2] = [ExecutorKind::Steps, ExecutorKind::Persistent];
 
 fn main() {
@@ -70,41 +70,41 @@ fn layers(width: u32, executor: Option<ExecutorKind>) -> (KernelBuilder, f64) {
         b.attach_input(KernelTensor::f32(dims, &values), &name).unwrap()
     };
     let new = |b: &mut KernelBuilder, name: &str, width: u32| b.new_tensor(&[8, width], F32, name).unwrap();
-    let ids = b.attach_input(KernelTensor::declared(&[8, 1], Elements::Int64), "ids").unwrap();
+    let ids = b.attach_input(KernelTensor::declared(&[8, 1], KernelDType::Int64), "ids").unwrap();
     let (heads, inner) = (width / 32, 4 * width);
     let [mut x, mut y, mid] = ["x", "y", "mid"].map(|name| new(&mut b, name, width));
     let (qkv, attended) = (new(&mut b, "qkv", 3 * width), new(&mut b, "attended", width));
     let wide = new(&mut b, "wide", 2 * inner);
     let table = weight(&mut b, "embed".into(), &[VOCABULARY, width]);
-    b.embed_layer(ids, table, x, 0, Launch::ONE).unwrap();
+    b.embed_layer(ids, table, x, 0, LaunchDims::ONE).unwrap();
     for l in 0..LAYERS {
         let norm = weight(&mut b, format!("{l}.norm"), &[width]);
         let parts: Vec<TensorId> =
             ["q", "k", "v"].iter().map(|p| weight(&mut b, format!("{l}.{p}"), &[width, width])).collect();
         let fused = b.fuse_tensors(&parts, 0, heads, &format!("{l}.qkv")).unwrap();
-        b.rmsnorm_linear_layer(x, norm, fused, qkv, Launch::ONE).unwrap();
+        b.rmsnorm_linear_layer(x, norm, fused, qkv, LaunchDims::ONE).unwrap();
         let cache = KernelTensor::declared(&[2, 64, heads, 32], F32);
         let [k_cache, v_cache] = ["k", "v"].map(|p| b.attach_input(cache.clone(), &format!("{l}.{p}_cache")).unwrap());
         let inputs =
             AttentionInputs { k_cache, v_cache, q_norm: None, k_norm: None, cos_pos_embed: None, sin_pos_embed: None };
-        b.paged_attention_layer(qkv, inputs, attended, Launch::ONE).unwrap();
+        b.paged_attention_layer(qkv, inputs, attended, LaunchDims::ONE).unwrap();
         let out = weight(&mut b, format!("{l}.o"), &[width, width]);
-        b.linear_with_residual_layer(attended, out, x, mid, Launch::ONE).unwrap();
+        b.linear_with_residual_layer(attended, out, x, mid, LaunchDims::ONE).unwrap();
         let norm = weight(&mut b, format!("{l}.norm2"), &[width]);
         let parts: Vec<TensorId> =
             ["gate", "up"].iter().map(|p| weight(&mut b, format!("{l}.{p}"), &[inner, width])).collect();
         let fused = b.fuse_tensors(&parts, 0, 1, &format!("{l}.gate_up")).unwrap();
-        b.rmsnorm_linear_layer(mid, norm, fused, wide, Launch::ONE).unwrap();
+        b.rmsnorm_linear_layer(mid, norm, fused, wide, LaunchDims::ONE).unwrap();
         let down = weight(&mut b, format!("{l}.down"), &[width, inner]);
-        b.silu_mul_linear_with_residual_layer(wide, down, mid, y, Launch::ONE).unwrap();
+        b.silu_mul_linear_with_residual_layer(wide, down, mid, y, LaunchDims::ONE).unwrap();
         std::mem::swap(&mut x, &mut y);
     }
     let norm = weight(&mut b, "norm".into(), &[width]);
     let head = weight(&mut b, "head".into(), &[VOCABULARY, width]);
     let logits = new(&mut b, "logits", VOCABULARY);
-    b.rmsnorm_linear_layer(x, norm, head, logits, Launch::ONE).unwrap();
-    let chosen = b.new_tensor(&[8, 1], Elements::Int64, "chosen").unwrap();
-    b.argmax_layer(logits, chosen, Launch::ONE).unwrap();
+    b.rmsnorm_linear_layer(x, norm, head, logits, LaunchDims::ONE).unwrap();
+    let chosen = b.new_tensor(&[8, 1], KernelDType::Int64, "chosen").unwrap();
+    b.argmax_layer(logits, chosen, LaunchDims::ONE).unwrap();
     (b, bytes)
 }
 

@@ -1,24 +1,24 @@
 //! Tensors and layers of a kernel, as they are declared: names, sizes and order are checked with each; and their graph.
 
-use crate::bytes::Bytes;
+use crate::bytes::SharedBytes;
 use crate::config::KernelConfig;
-use crate::declared::Declared;
-use crate::elements::Elements;
-use crate::emit::{Emit, Emitted, Purpose};
+use crate::declaration::KernelDeclaration;
+use crate::elements::KernelDType;
+use crate::emit::{EmittedGraph, GraphPurpose, LayerEmitter};
 use crate::error::PersistentError;
-use crate::grid::Launch;
+use crate::grid::LaunchDims;
 use crate::layer::Layer;
 use crate::limits::MAX_LAYERS;
 use crate::meta::MetaTensors;
 use crate::notice::{KernelNotice, Notices};
-use crate::tensor::{KernelTensor, Kind, Tensor, TensorId};
-use crate::wire::{Read, Wire};
+use crate::tensor::{DeclaredTensor, KernelTensor, TensorId, TensorSource};
+use crate::wire::{LayerInput, Wire};
 use std::collections::HashMap;
 use yirage_ir::Format;
 
 /// A kernel that is being built.
 pub struct KernelBuilder {
-    pub(crate) declared: Declared,
+    pub(crate) declared: KernelDeclaration,
     pub(crate) wires: Vec<Wire>,
     pub(crate) notices: Notices,
     pub(crate) layers: Vec<Recorded>,
@@ -43,7 +43,7 @@ impl KernelBuilder {
     /// # Errors
     /// As [`KernelConfig::check`]; [`PersistentError::Meta`] for rows shorter than `max_seq_length`.
     pub fn new(config: KernelConfig, meta: MetaTensors) -> Result<KernelBuilder, PersistentError> {
-        let declared = Declared::new(config, meta)?;
+        let declared = KernelDeclaration::new(config, meta)?;
         let config = &declared.config;
         let mut notices = Notices::default();
         if config.num_local_schedulers > 0 || config.num_remote_schedulers > 0 {
@@ -66,16 +66,16 @@ impl KernelBuilder {
     /// Attaches a tensor: a weight, a cache, or what a layer reads in test mode.
     ///
     /// # Errors
-    /// [`PersistentError::Tensor`] for a name that is taken and elements that do not fit the sizes.
+    /// [`PersistentError::DeclaredTensor`] for a name that is taken and elements that do not fit the sizes.
     pub fn attach_input(&mut self, tensor: KernelTensor, name: &str) -> Result<TensorId, PersistentError> {
-        self.declared.add(name, tensor, Kind::Attached)
+        self.declared.add(name, tensor, TensorSource::Attached)
     }
 
     /// Takes the elements of an attached tensor as its owner has them now, as many as there were.
     ///
     /// # Errors
-    /// [`PersistentError::Tensor`] for another number of elements.
-    pub fn set_elements(&mut self, id: TensorId, data: Bytes) -> Result<(), PersistentError> {
+    /// [`PersistentError::DeclaredTensor`] for another number of elements.
+    pub fn set_elements(&mut self, id: TensorId, data: SharedBytes) -> Result<(), PersistentError> {
         self.declared.set_elements(id, data)
     }
 
@@ -83,19 +83,19 @@ impl KernelBuilder {
     ///
     /// # Errors
     /// As [`KernelBuilder::attach_input`].
-    pub fn new_tensor(&mut self, dims: &[u32], elements: Elements, name: &str) -> Result<TensorId, PersistentError> {
-        let kept = matches!(elements, Elements::Floats(Format::F32) | Elements::Int32 | Elements::Int64);
+    pub fn new_tensor(&mut self, dims: &[u32], elements: KernelDType, name: &str) -> Result<TensorId, PersistentError> {
+        let kept = matches!(elements, KernelDType::Floats(Format::F32) | KernelDType::Int32 | KernelDType::Int64);
         if !kept {
             self.notices.tell(KernelNotice::Activations);
         }
-        self.declared.add(name, KernelTensor::declared(dims, elements), Kind::New)
+        self.declared.add(name, KernelTensor::declared(dims, elements), TensorSource::New)
     }
 
     /// Weights as one, whose rows are interleaved in `num_groups` groups: queries, keys and values by heads of keys, or
     /// gate and up. What is computed with it has their results in the same order.
     ///
     /// # Errors
-    /// [`PersistentError::Tensor`] for other than matrices with equal rows whose rows divide into the groups.
+    /// [`PersistentError::DeclaredTensor`] for other than matrices with equal rows whose rows divide into the groups.
     pub fn fuse_tensors(
         &mut self,
         inputs: &[TensorId],
@@ -110,13 +110,13 @@ impl KernelBuilder {
                 "{parts} weights along dimension {fused_dim} in {num_groups} groups: one at least, 0 and 1 at least are wanted"
             )));
         }
-        let first = self.of(inputs[0])?.given.clone();
+        let first = self.of(inputs[0])?.tensor.clone();
         let mut rows = 0u32;
         for &input in inputs {
             let of = self.of(input)?;
-            let t = &of.given;
+            let t = &of.tensor;
             let fits = t.dims.len() == 2 && t.dims.get(1) == first.dims.get(1) && t.elements == first.elements;
-            if !fits || !t.dims[0].is_multiple_of(num_groups) || !matches!(of.kind, Kind::Attached) {
+            if !fits || !t.dims[0].is_multiple_of(num_groups) || !matches!(of.kind, TensorSource::Attached) {
                 let (part, dims, elements) = (&of.name, &t.dims, t.elements);
                 return Err(wrong(format!(
                     "`{part}` is {elements} {dims:?}: an attached matrix of {} with rows like `{}` and a number of them \
@@ -128,7 +128,7 @@ impl KernelBuilder {
             rows = rows.checked_add(t.dims[0]).ok_or_else(|| wrong("its rows are too many".into()))?;
         }
         let tensor = KernelTensor::declared(&[rows, first.dims[1]], first.elements);
-        self.declared.add(name, tensor, Kind::Fused { parts: inputs.to_vec(), groups: num_groups })
+        self.declared.add(name, tensor, TensorSource::Fused { parts: inputs.to_vec(), groups: num_groups })
     }
 
     /// [`KernelBuilder::fuse_tensors`] by Mirage's newer name: the rows are shuffled into groups.
@@ -175,8 +175,8 @@ impl KernelBuilder {
 
     /// What is attached, by name: what [`PersistentKernel::load`](crate::PersistentKernel::load) wants of it again.
     pub fn attached_tensors(&self) -> impl Iterator<Item = (&str, &KernelTensor)> {
-        let attached = self.declared.tensors().filter(|of| matches!(of.kind, Kind::Attached));
-        attached.map(|of| (of.name.as_str(), &of.given))
+        let attached = self.declared.tensors().filter(|of| matches!(of.kind, TensorSource::Attached));
+        attached.map(|of| (of.name.as_str(), &of.tensor))
     }
 
     /// What a tensor is.
@@ -184,7 +184,7 @@ impl KernelBuilder {
     /// # Errors
     /// [`PersistentError::UnknownTensor`].
     pub fn tensor(&self, id: TensorId) -> Result<&KernelTensor, PersistentError> {
-        Ok(&self.of(id)?.given)
+        Ok(&self.of(id)?.tensor)
     }
 
     /// A tensor by its name.
@@ -193,7 +193,7 @@ impl KernelBuilder {
     }
 
     /// A tensor.
-    pub(crate) fn of(&self, id: TensorId) -> Result<&Tensor, PersistentError> {
+    pub(crate) fn of(&self, id: TensorId) -> Result<&DeclaredTensor, PersistentError> {
         self.declared.of(id)
     }
 
@@ -220,11 +220,11 @@ impl KernelBuilder {
     /// The sizes of a weight that is a matrix.
     pub(crate) fn matrix(&self, layer: &'static str, id: TensorId) -> Result<[u32; 2], PersistentError> {
         let of = self.of(id)?;
-        match of.given.dims[..] {
+        match of.tensor.dims[..] {
             [n, k] => Ok([n, k]),
             _ => Err(PersistentError::Layer {
                 layer,
-                why: format!("`{}` is {:?}, a matrix is wanted", of.name, of.given.dims),
+                why: format!("`{}` is {:?}, a matrix is wanted", of.name, of.tensor.dims),
             }),
         }
     }
@@ -237,7 +237,7 @@ impl KernelBuilder {
     pub(crate) fn record(
         &mut self,
         layer: impl Layer + 'static,
-        launch: Launch,
+        launch: LaunchDims,
         reads: &[TensorId],
         writes: &[TensorId],
     ) -> Result<(), PersistentError> {
@@ -248,7 +248,7 @@ impl KernelBuilder {
     pub(crate) fn record_of(
         &mut self,
         layer: impl Layer + 'static,
-        launch: Launch,
+        launch: LaunchDims,
         reads: &[TensorId],
         writes: &[TensorId],
         rows: &[TensorId],
@@ -266,22 +266,24 @@ impl KernelBuilder {
         for &tensor in reads {
             let (of, by) = (self.of(tensor)?, self.written.get(&tensor).copied());
             match (&of.kind, by) {
-                (Kind::Fused { .. }, _) => {
+                (TensorSource::Fused { .. }, _) => {
                     return Err(wrong(format!("`{}` is a weight, not what a layer reads", of.name)));
                 }
-                (Kind::New, None) => return Err(wrong(format!("`{}` is read before a layer writes it", of.name))),
-                _ => resolved.push(Read { tensor, by }),
+                (TensorSource::New, None) => {
+                    return Err(wrong(format!("`{}` is read before a layer writes it", of.name)));
+                }
+                _ => resolved.push(LayerInput { tensor, by }),
             }
         }
-        let all: Vec<u32> = rows.iter().map(|&id| self.of(id).map(Tensor::rows)).collect::<Result<_, _>>()?;
+        let all: Vec<u32> = rows.iter().map(|&id| self.of(id).map(DeclaredTensor::rows)).collect::<Result<_, _>>()?;
         if all.windows(2).any(|pair| pair[0] != pair[1]) {
             let names = rows.iter().filter_map(|&id| self.of(id).ok());
-            let sizes: Vec<String> = names.map(|of| format!("`{}` {:?}", of.name, of.given.dims)).collect();
+            let sizes: Vec<String> = names.map(|of| format!("`{}` {:?}", of.name, of.tensor.dims)).collect();
             return Err(wrong(format!("all have the same rows: {}", sizes.join(", "))));
         }
         for &tensor in writes {
             let of = self.of(tensor)?;
-            if matches!(of.kind, Kind::Fused { .. }) || writes.iter().filter(|&&w| w == tensor).count() > 1 {
+            if matches!(of.kind, TensorSource::Fused { .. }) || writes.iter().filter(|&&w| w == tensor).count() > 1 {
                 return Err(wrong(format!("`{}` cannot be written: each output is a tensor of its own", of.name)));
             }
         }
@@ -298,7 +300,7 @@ impl KernelBuilder {
     ///
     /// # Errors
     /// The first layer whose ops do not fit, or that reads what no graph gives.
-    pub(crate) fn emit(&self, purpose: Purpose) -> Result<Emitted, PersistentError> {
+    pub(crate) fn emit(&self, purpose: GraphPurpose) -> Result<EmittedGraph, PersistentError> {
         let (wanted, rank) = (self.declared.config.world_size, self.declared.config.mpi_rank);
         if wanted != self.ranks {
             return Err(PersistentError::Unsupported {
@@ -308,7 +310,7 @@ impl KernelBuilder {
                     .into(),
             });
         }
-        let mut e = Emit::new(&self.declared, &self.wires, purpose);
+        let mut e = LayerEmitter::new(&self.declared, &self.wires, purpose);
         for Recorded { layer, base } in &self.layers {
             e.base = *base;
             let made = layer.emit(&mut e)?;

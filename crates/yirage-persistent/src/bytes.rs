@@ -9,16 +9,16 @@ pub type Owner = dyn AsRef<[u8]> + Send + Sync;
 
 /// Bytes that a tensor's owner shares: they are read where they lie, when a compilation or a run in test mode wants them.
 #[derive(Clone)]
-pub struct Bytes(Arc<Owner>);
+pub struct SharedBytes(Arc<Owner>);
 
-impl Bytes {
+impl SharedBytes {
     /// The bytes of `owner`, which stays as long as they do.
-    pub fn of(owner: Arc<Owner>) -> Bytes {
-        Bytes(owner)
+    pub fn of(owner: Arc<Owner>) -> SharedBytes {
+        SharedBytes(owner)
     }
 }
 
-impl Deref for Bytes {
+impl Deref for SharedBytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -26,25 +26,25 @@ impl Deref for Bytes {
     }
 }
 
-impl From<Vec<u8>> for Bytes {
-    fn from(bytes: Vec<u8>) -> Bytes {
-        Bytes(Arc::new(bytes))
+impl From<Vec<u8>> for SharedBytes {
+    fn from(bytes: Vec<u8>) -> SharedBytes {
+        SharedBytes(Arc::new(bytes))
     }
 }
 
-impl From<&[u8]> for Bytes {
-    fn from(bytes: &[u8]) -> Bytes {
-        Bytes::from(bytes.to_vec())
+impl From<&[u8]> for SharedBytes {
+    fn from(bytes: &[u8]) -> SharedBytes {
+        SharedBytes::from(bytes.to_vec())
     }
 }
 
-impl PartialEq for Bytes {
-    fn eq(&self, other: &Bytes) -> bool {
+impl PartialEq for SharedBytes {
+    fn eq(&self, other: &SharedBytes) -> bool {
         self[..] == other[..]
     }
 }
 
-impl fmt::Debug for Bytes {
+impl fmt::Debug for SharedBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes", self.len())
     }

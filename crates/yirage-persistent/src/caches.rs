@@ -5,20 +5,20 @@
 //! take. A cache of `[requests, positions, ..]` is one of a page for each request.
 
 use crate::builder::KernelBuilder;
-use crate::elements::Elements;
-use crate::emit::{Cache, Emitted};
+use crate::elements::KernelDType;
+use crate::emit::{EmittedGraph, LayerCache};
 use crate::error::PersistentError;
-use crate::pass::{Pass, TestValues};
+use crate::pass::{PassTokens, TestValues};
 use crate::tensor::TensorId;
 use std::collections::HashMap;
-use yirage_compile::{Options, compile, plan_weights};
+use yirage_compile::{CompileOptions, compile, plan_weights};
 use yirage_hal::{Bindings, Device, Executor};
 use yirage_ir::op::KvAppend;
 use yirage_ir::{DType, Dim, Dims, Graph, GraphBuilder, Sym, Type, ValueId};
 
 /// Rows that a pass appended to a cache that is attached.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Appended {
+pub struct AppendedRows {
     /// The cache.
     pub cache: TensorId,
     /// Its name.
@@ -32,7 +32,7 @@ pub struct Appended {
 }
 
 /// How a cache is laid out.
-struct Layout {
+struct LayerCacheLayout {
     /// Elements of a position.
     width: usize,
     /// The place of each request's first position.
@@ -43,18 +43,18 @@ impl KernelBuilder {
     /// What a pass appended to the caches that are attached.
     pub(crate) fn appended(
         &self,
-        emitted: &Emitted,
+        emitted: &EmittedGraph,
         computed: &HashMap<ValueId, TestValues>,
-        pass: &Pass,
-    ) -> Result<Vec<Appended>, PersistentError> {
+        pass: &PassTokens,
+    ) -> Result<Vec<AppendedRows>, PersistentError> {
         let mut all = Vec::new();
         for part in emitted.caches.iter().flat_map(|cache| &cache.parts) {
             let value = part.appended.and_then(|value| computed.get(&value));
             let Some(TestValues::Floats(values)) = value else { continue };
-            let Layout { width, starts } = self.layout(part.tensor, pass)?;
+            let LayerCacheLayout { width, starts } = self.layout(part.tensor, pass)?;
             let places = pass.each().map(|(seq, position)| starts[seq] + position).collect();
             let name = self.of(part.tensor)?.name.clone();
-            all.push(Appended { cache: part.tensor, name, width, places, values: values.clone() });
+            all.push(AppendedRows { cache: part.tensor, name, width, places, values: values.clone() });
         }
         Ok(all)
     }
@@ -62,8 +62,8 @@ impl KernelBuilder {
     /// Brings what the caches that are attached have of positions before the pass into the states of a device.
     pub(crate) fn fill_caches(
         &self,
-        emitted: &Emitted,
-        pass: &Pass,
+        emitted: &EmittedGraph,
+        pass: &PassTokens,
         device: &dyn Device,
         bindings: &Bindings,
     ) -> Result<(), PersistentError> {
@@ -84,7 +84,7 @@ impl KernelBuilder {
             let (graph, dims) = (filling(cache, &widths)?, Dims { tokens: earlier as u32, ..pass.dims });
             let target = device.target();
             let weights = plan_weights(&graph, &target)?;
-            let plan = compile(&graph, dims, &target, &weights, &Options::new(self.declared.config.precision))?;
+            let plan = compile(&graph, dims, &target, &weights, &CompileOptions::new(self.declared.config.precision))?;
             let mut executor = Executor::new(device, &plan, bindings)?;
             rows.into_iter().enumerate().for_each(|(at, rows)| executor.set_floats(&rows_name(at), rows));
             executor.set("slots", pass.earlier().map(|(seq, position)| pass.slot(seq, position)));
@@ -94,16 +94,16 @@ impl KernelBuilder {
     }
 
     /// What a cache has of the positions before the pass, request by request.
-    fn earlier_rows(&self, cache: TensorId, pass: &Pass) -> Result<Vec<f32>, PersistentError> {
+    fn earlier_rows(&self, cache: TensorId, pass: &PassTokens) -> Result<Vec<f32>, PersistentError> {
         let of = self.of(cache)?;
         let wrong = |why: &str| PersistentError::Tensor { name: of.name.clone(), why: why.into() };
-        let Some(data) = &of.given.data else {
+        let Some(data) = &of.tensor.data else {
             let why = "`step` says that the pass begins behind position 0, and this cache has no elements: attach an array \
                        that has those of earlier positions";
             return Err(wrong(why));
         };
-        let Elements::Floats(format) = of.given.elements else { return Err(wrong("a cache of floats is wanted")) };
-        let Layout { width, starts } = self.layout(cache, pass)?;
+        let KernelDType::Floats(format) = of.tensor.elements else { return Err(wrong("a cache of floats is wanted")) };
+        let LayerCacheLayout { width, starts } = self.layout(cache, pass)?;
         let bytes = format.info().row_bytes(1) * width;
         let mut rows = vec![0f32; pass.earlier().count() * width];
         for (row, (seq, position)) in rows.chunks_exact_mut(width).zip(pass.earlier()) {
@@ -112,9 +112,9 @@ impl KernelBuilder {
         Ok(rows)
     }
 
-    fn layout(&self, cache: TensorId, pass: &Pass) -> Result<Layout, PersistentError> {
+    fn layout(&self, cache: TensorId, pass: &PassTokens) -> Result<LayerCacheLayout, PersistentError> {
         let of = self.of(cache)?;
-        let (&[pages, size], heads) = of.given.dims.split_first_chunk::<2>().unwrap_or((&[0, 0], &[]));
+        let (&[pages, size], heads) = of.tensor.dims.split_first_chunk::<2>().unwrap_or((&[0, 0], &[]));
         let width = heads.iter().map(|&n| n as usize).product();
         let (mut starts, mut used) = (Vec::new(), 0);
         for end in pass.ends() {
@@ -128,7 +128,7 @@ impl KernelBuilder {
             );
             return Err(PersistentError::Tensor { name: of.name.clone(), why });
         }
-        Ok(Layout { width, starts })
+        Ok(LayerCacheLayout { width, starts })
     }
 }
 
@@ -137,13 +137,13 @@ fn rows_name(at: usize) -> String {
 }
 
 /// A graph that appends rows of these widths to the state of a cache.
-fn filling(cache: &Cache, widths: &[u32]) -> Result<Graph, PersistentError> {
+fn filling(cache: &LayerCache, widths: &[u32]) -> Result<Graph, PersistentError> {
     let mut b = GraphBuilder::new("earlier");
-    let mut ins = vec![b.state(&cache.state, cache.block.clone())?];
+    let mut ins = vec![b.kv_cache(&cache.state, cache.block.clone())?];
     for (at, &width) in widths.iter().enumerate() {
-        ins.push(b.slot(&rows_name(at), Type::new(DType::F32, [Dim::Sym(Sym::Tokens), Dim::Const(width)]))?);
+        ins.push(b.step_input(&rows_name(at), Type::new(DType::F32, [Dim::Sym(Sym::Tokens), Dim::Const(width)]))?);
     }
-    ins.push(b.slot("slots", Type::new(DType::I32, [Sym::Tokens]))?);
+    ins.push(b.step_input("slots", Type::new(DType::I32, [Sym::Tokens]))?);
     let filled = b.op("filled", KvAppend { kv_heads: cache.kv_heads }, &ins)?;
     b.output(filled);
     Ok(b.finish())

@@ -6,7 +6,7 @@ use yirage_ir::Format;
 
 /// The type of a tensor's elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Elements {
+pub enum KernelDType {
     /// Numbers.
     Floats(Format),
     /// 8-bit floats E4M3, which stand for numbers together with scales.
@@ -17,20 +17,20 @@ pub enum Elements {
     Int64,
 }
 
-impl Elements {
+impl KernelDType {
     /// The type of a name: `float32`, `float16`, `bfloat16`, `float8_e4m3fn`, `int32` or `int64`, also behind `torch.`;
     /// Mirage's `fp8_e4m3` as well.
     ///
     /// # Errors
     /// [`PersistentError::Unsupported`] for any other.
-    pub fn parse(name: &str) -> Result<Elements, PersistentError> {
+    pub fn parse(name: &str) -> Result<KernelDType, PersistentError> {
         match name.strip_prefix("torch.").unwrap_or(name) {
-            "float32" | "float" => Ok(Elements::Floats(Format::F32)),
-            "float16" | "half" => Ok(Elements::Floats(Format::F16)),
-            "bfloat16" => Ok(Elements::Floats(Format::BF16)),
-            "float8_e4m3fn" | "fp8_e4m3" => Ok(Elements::Float8E4M3),
-            "int32" | "int" => Ok(Elements::Int32),
-            "int64" | "long" => Ok(Elements::Int64),
+            "float32" | "float" => Ok(KernelDType::Floats(Format::F32)),
+            "float16" | "half" => Ok(KernelDType::Floats(Format::F16)),
+            "bfloat16" => Ok(KernelDType::Floats(Format::BF16)),
+            "float8_e4m3fn" | "fp8_e4m3" => Ok(KernelDType::Float8E4M3),
+            "int32" | "int" => Ok(KernelDType::Int32),
+            "int64" | "long" => Ok(KernelDType::Int64),
             _ => Err(PersistentError::Unsupported {
                 what: format!("the element type `{name}`"),
                 why: "tensors of a kernel are float32, float16, bfloat16, float8_e4m3fn, int32 or int64".into(),
@@ -41,24 +41,24 @@ impl Elements {
     /// Bytes of an element.
     pub fn bytes(self) -> usize {
         match self {
-            Elements::Floats(format) => format.info().row_bytes(1),
-            Elements::Float8E4M3 => 1,
-            Elements::Int32 => 4,
-            Elements::Int64 => 8,
+            KernelDType::Floats(format) => format.info().row_bytes(1),
+            KernelDType::Float8E4M3 => 1,
+            KernelDType::Int32 => 4,
+            KernelDType::Int64 => 8,
         }
     }
 }
 
-impl fmt::Display for Elements {
+impl fmt::Display for KernelDType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Elements::Floats(Format::F16) => "float16",
-            Elements::Floats(Format::BF16) => "bfloat16",
-            Elements::Floats(Format::F32) => "float32",
-            Elements::Floats(other) => other.info().name,
-            Elements::Float8E4M3 => "float8_e4m3fn",
-            Elements::Int32 => "int32",
-            Elements::Int64 => "int64",
+            KernelDType::Floats(Format::F16) => "float16",
+            KernelDType::Floats(Format::BF16) => "bfloat16",
+            KernelDType::Floats(Format::F32) => "float32",
+            KernelDType::Floats(other) => other.info().name,
+            KernelDType::Float8E4M3 => "float8_e4m3fn",
+            KernelDType::Int32 => "int32",
+            KernelDType::Int64 => "int64",
         })
     }
 }

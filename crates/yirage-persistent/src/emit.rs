@@ -2,24 +2,24 @@
 //!
 //! In a step's graph the last layers before the logits are computed of the wanted rows alone; in test mode every row is.
 
-use crate::choice::Choice;
 use crate::config::PromptLookup;
-use crate::declared::Declared;
-use crate::elements::Elements;
+use crate::declaration::KernelDeclaration;
+use crate::elements::KernelDType;
 use crate::error::PersistentError;
-use crate::origin::{Origin, Part};
-use crate::tensor::{Kind, Tensor, TensorId};
-use crate::wire::{Read, Wire, rows_alone};
+use crate::origin::{TensorPart, WeightOrigin};
+use crate::sampling_mode::SamplingMode;
+use crate::tensor::{DeclaredTensor, TensorId, TensorSource};
+use crate::wire::{LayerInput, Wire, rows_alone};
 use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_engine::sampling::SamplingParams;
-use yirage_ir::op::{Concat, Cut, Form, Gather, Map, TopK, View};
+use yirage_ir::op::{Concat, Cut, Gather, Map, TopK, View, ViewForm};
 use yirage_ir::{DType, Dim, GraphBuilder, Op, Sym, Type, ValueId};
-use yirage_model::arch::CacheGroup;
+use yirage_model::arch::KvCacheSpec;
 
 /// What a layer made of a tensor that it writes.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Made {
+pub(crate) enum LayerOutput {
     /// A value of the graph.
     One(ValueId),
     /// Values that would be interleaved in so many groups if they were one.
@@ -35,23 +35,23 @@ pub(crate) enum Made {
     /// What the engine keeps for itself.
     Engine,
     /// What the host makes, in test mode alone.
-    Host(Hosted),
+    Host(HostOutput),
 }
 
 /// What the host makes of a layer in test mode.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Hosted {
+pub(crate) enum HostOutput {
     /// Guesses of each request from these tokens.
     Guesses { lookup: PromptLookup, tokens: TensorId },
     /// What of guesses is right.
-    Verified { guesses: Read, targets: Read },
+    Verified { guesses: LayerInput, targets: LayerInput },
     /// Draws from rows of logits.
     Drawn { logits: ValueId, params: SamplingParams },
 }
 
 /// What the graph is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Purpose {
+pub(crate) enum GraphPurpose {
     /// The steps of an engine.
     Steps,
     /// One pass over all layers.
@@ -59,15 +59,15 @@ pub(crate) enum Purpose {
 }
 
 /// A cache group and its slots.
-struct Group {
-    group: CacheGroup,
+struct EmittedCacheGroup {
+    group: KvCacheSpec,
     slots: ValueId,
     table: ValueId,
 }
 
 /// The cache of a layer: the state that has it in a graph, and the tensors that are attached for it.
 #[derive(Clone, Debug)]
-pub(crate) struct Cache {
+pub(crate) struct LayerCache {
     pub(crate) state: String,
     /// A block of the state.
     pub(crate) block: Type,
@@ -85,69 +85,69 @@ pub(crate) struct CachePart {
 }
 
 /// A table whose rows stand for ids: those of a tensor, or the tokens of the step.
-pub(crate) struct LookedUp {
+pub(crate) struct TableLookup {
     pub(crate) ids: Option<TensorId>,
     pub(crate) table: String,
     pub(crate) rows: u32,
 }
 
 /// A graph under construction.
-pub(crate) struct Emit<'a> {
-    pub(crate) declared: &'a Declared,
+pub(crate) struct LayerEmitter<'a> {
+    pub(crate) declared: &'a KernelDeclaration,
     wires: &'a [Wire],
     graph: GraphBuilder,
-    purpose: Purpose,
+    purpose: GraphPurpose,
     layer: usize,
     /// What is added to the numbers of tensors that a layer knows.
     pub(crate) base: u32,
     ops: usize,
-    made: Vec<Vec<Made>>,
+    layer_outputs: Vec<Vec<LayerOutput>>,
     /// Which layers are computed of the wanted rows.
     on_rows: Vec<bool>,
     gathered: HashMap<ValueId, ValueId>,
     inputs: HashMap<String, ValueId>,
-    origins: Vec<Origin>,
+    origins: Vec<WeightOrigin>,
     weights: HashMap<String, Arc<[u8]>>,
-    groups: Vec<Group>,
+    groups: Vec<EmittedCacheGroup>,
     state_group: Vec<(String, usize)>,
-    caches: Vec<Cache>,
-    looked_up: Vec<LookedUp>,
+    caches: Vec<LayerCache>,
+    looked_up: Vec<TableLookup>,
     shortest_table: Option<(String, usize)>,
     embedded: Option<(String, u32)>,
     logits: Option<ValueId>,
-    choice: Option<Choice>,
+    choice: Option<SamplingMode>,
     lookup: Option<PromptLookup>,
 }
 
 /// The graph of all layers.
-pub(crate) struct Emitted {
+pub(crate) struct EmittedGraph {
     pub(crate) graph: GraphBuilder,
-    pub(crate) made: Vec<Vec<Made>>,
-    pub(crate) origins: Vec<Origin>,
+    pub(crate) layer_outputs: Vec<Vec<LayerOutput>>,
+    pub(crate) origins: Vec<WeightOrigin>,
     pub(crate) weights: HashMap<String, Arc<[u8]>>,
-    pub(crate) groups: Vec<CacheGroup>,
+    pub(crate) groups: Vec<KvCacheSpec>,
     pub(crate) state_group: Vec<(String, usize)>,
     /// The cache of each layer that has one.
-    pub(crate) caches: Vec<Cache>,
+    pub(crate) caches: Vec<LayerCache>,
     /// What is read by ids.
-    pub(crate) looked_up: Vec<LookedUp>,
+    pub(crate) looked_up: Vec<TableLookup>,
     /// The table of a rotary embedding that has the fewest positions.
     pub(crate) shortest_table: Option<(String, usize)>,
     /// The table of the embedding, and its rows.
     pub(crate) embedded: Option<(String, u32)>,
     pub(crate) logits: Option<ValueId>,
-    pub(crate) choice: Option<Choice>,
+    pub(crate) choice: Option<SamplingMode>,
     pub(crate) lookup: Option<PromptLookup>,
 }
 
-impl<'a> Emit<'a> {
+impl<'a> LayerEmitter<'a> {
     /// Before the first layer.
-    pub(crate) fn new(declared: &'a Declared, wires: &'a [Wire], purpose: Purpose) -> Emit<'a> {
+    pub(crate) fn new(declared: &'a KernelDeclaration, wires: &'a [Wire], purpose: GraphPurpose) -> LayerEmitter<'a> {
         let on_rows = match purpose {
-            Purpose::Steps => rows_alone(wires),
-            Purpose::Test => vec![false; wires.len()],
+            GraphPurpose::Steps => rows_alone(wires),
+            GraphPurpose::Test => vec![false; wires.len()],
         };
-        Emit {
+        LayerEmitter {
             declared,
             wires,
             graph: GraphBuilder::new("kernel"),
@@ -155,7 +155,7 @@ impl<'a> Emit<'a> {
             layer: 0,
             base: 0,
             ops: 0,
-            made: Vec::new(),
+            layer_outputs: Vec::new(),
             on_rows,
             gathered: HashMap::new(),
             inputs: HashMap::new(),
@@ -174,7 +174,7 @@ impl<'a> Emit<'a> {
     }
 
     /// A tensor by the number that the layer knows.
-    pub(crate) fn of(&self, id: TensorId) -> Result<&'a Tensor, PersistentError> {
+    pub(crate) fn of(&self, id: TensorId) -> Result<&'a DeclaredTensor, PersistentError> {
         self.declared.of(self.own(id))
     }
 
@@ -184,8 +184,8 @@ impl<'a> Emit<'a> {
     }
 
     /// A layer made this; the next one begins.
-    pub(crate) fn end_layer(&mut self, made: Vec<Made>) {
-        self.made.push(made);
+    pub(crate) fn end_layer(&mut self, made: Vec<LayerOutput>) {
+        self.layer_outputs.push(made);
         self.layer += 1;
     }
 
@@ -193,13 +193,13 @@ impl<'a> Emit<'a> {
     ///
     /// # Errors
     /// Parts that cannot be one, where they have to be for test mode.
-    pub(crate) fn finish(mut self) -> Result<Emitted, PersistentError> {
-        if self.purpose == Purpose::Test {
+    pub(crate) fn finish(mut self) -> Result<EmittedGraph, PersistentError> {
+        if self.purpose == GraphPurpose::Test {
             self.join_all()?;
         }
-        Ok(Emitted {
+        Ok(EmittedGraph {
             graph: self.graph,
-            made: self.made,
+            layer_outputs: self.layer_outputs,
             origins: self.origins,
             weights: self.weights,
             groups: self.groups.into_iter().map(|g| g.group).collect(),
@@ -215,7 +215,7 @@ impl<'a> Emit<'a> {
     }
 }
 
-impl Emit<'_> {
+impl LayerEmitter<'_> {
     fn wrong<T>(&self, why: String) -> Result<T, PersistentError> {
         let layer = self.wires.get(self.layer).map_or("run_test_mode", |wire| wire.method);
         Err(PersistentError::Layer { layer, why })
@@ -227,30 +227,30 @@ impl Emit<'_> {
     }
 
     /// Read `i` of the layer.
-    pub(crate) fn tensor(&self, i: usize) -> Result<Read, PersistentError> {
+    pub(crate) fn tensor(&self, i: usize) -> Result<LayerInput, PersistentError> {
         let read = self.wires.get(self.layer).and_then(|wire| wire.reads.get(i)).copied();
         read.map_or_else(|| self.wrong(format!("it has no read {i}")), Ok)
     }
 
     /// What was made of read `i` of the layer; of the wanted rows, where the layer is computed of these.
-    pub(crate) fn made(&mut self, i: usize) -> Result<Made, PersistentError> {
+    pub(crate) fn input_value(&mut self, i: usize) -> Result<LayerOutput, PersistentError> {
         let read = self.tensor(i)?;
-        let Some(by) = read.by else { return Ok(Made::One(self.outside(read.tensor)?)) };
+        let Some(by) = read.by else { return Ok(LayerOutput::One(self.outside(read.tensor)?)) };
         let writes = &self.wires[by].writes;
         let at = writes.iter().position(|&w| w == read.tensor);
-        let Some(made) = at.and_then(|at| self.made[by].get(at)).cloned() else {
+        let Some(made) = at.and_then(|at| self.layer_outputs[by].get(at)).cloned() else {
             return self.wrong("it reads what was never made".into());
         };
         let here = self.on_rows[self.layer] || self.wires[self.layer].chooses;
-        if !here || self.on_rows[by] || self.purpose == Purpose::Test {
+        if !here || self.on_rows[by] || self.purpose == GraphPurpose::Test {
             return Ok(made);
         }
         Ok(match made {
-            Made::One(value) => Made::One(self.wanted(value)?),
-            Made::Logits(value) => Made::Logits(self.wanted(value)?),
-            Made::Parts { values, groups } => {
+            LayerOutput::One(value) => LayerOutput::One(self.wanted(value)?),
+            LayerOutput::Logits(value) => LayerOutput::Logits(self.wanted(value)?),
+            LayerOutput::Parts { values, groups } => {
                 let values = values.into_iter().map(|value| self.wanted(value)).collect::<Result<_, _>>()?;
-                Made::Parts { values, groups }
+                LayerOutput::Parts { values, groups }
             }
             made => made,
         })
@@ -260,7 +260,7 @@ impl Emit<'_> {
         if let Some(&known) = self.gathered.get(&value) {
             return Ok(known);
         }
-        let rows = self.slot("rows", Type::new(DType::I32, [Sym::Rows]))?;
+        let rows = self.step_input("rows", Type::new(DType::I32, [Sym::Rows]))?;
         let wanted = self.op("wanted", Gather { axis: 0 }, &[value, rows])?;
         self.gathered.insert(value, wanted);
         Ok(wanted)
@@ -268,7 +268,7 @@ impl Emit<'_> {
 
     /// Read `i` of the layer as one value.
     pub(crate) fn read(&mut self, i: usize) -> Result<ValueId, PersistentError> {
-        let made = self.made(i)?;
+        let made = self.input_value(i)?;
         self.joined(made)
     }
 
@@ -279,8 +279,8 @@ impl Emit<'_> {
         shares: [u32; N],
         groups: u32,
     ) -> Result<[ValueId; N], PersistentError> {
-        let made = self.made(i)?;
-        if let Made::Parts { values, .. } = &made {
+        let made = self.input_value(i)?;
+        if let LayerOutput::Parts { values, .. } = &made {
             let widths: Vec<u32> = values.iter().map(|&v| self.width_of(v)).collect();
             if let Some(parts) = values.first_chunk::<N>().filter(|_| values.len() == N) {
                 let unit = widths[0] / shares[0].max(1);
@@ -305,7 +305,7 @@ impl Emit<'_> {
             let size = share * unit;
             let cuts =
                 vec![Cut::whole(outer), Cut::whole(Dim::Const(groups)), Cut { start, step: 1, size: Dim::Const(size) }];
-            let cut = self.op("cut", View { form: Form::Slice(cuts) }, &[grouped])?;
+            let cut = self.op("cut", View { form: ViewForm::Slice(cuts) }, &[grouped])?;
             *part = self.reshaped(cut, vec![outer, Dim::Const(groups * size)])?;
             start += size;
         }
@@ -314,25 +314,25 @@ impl Emit<'_> {
 
     /// Read `i`, which stands for a cache: its state, and the table of its blocks.
     pub(crate) fn cached(&mut self, i: usize) -> Result<[ValueId; 2], PersistentError> {
-        match self.made(i)? {
-            Made::Cached { kv, table } => Ok([kv, table]),
+        match self.input_value(i)? {
+            LayerOutput::Cached { kv, table } => Ok([kv, table]),
             _ => self.wrong(format!("its read {i} stands for no cache")),
         }
     }
 
     /// Read `i`, which is a half of attention: its results.
     pub(crate) fn attended(&mut self, i: usize) -> Result<ValueId, PersistentError> {
-        match self.made(i)? {
-            Made::Attended(value) => Ok(value),
+        match self.input_value(i)? {
+            LayerOutput::Attended(value) => Ok(value),
             _ => self.wrong(format!("its read {i} is no half of attention")),
         }
     }
 
     /// Parts as one value: interleaved in their groups.
-    pub(crate) fn joined(&mut self, made: Made) -> Result<ValueId, PersistentError> {
+    pub(crate) fn joined(&mut self, made: LayerOutput) -> Result<ValueId, PersistentError> {
         match made {
-            Made::One(value) | Made::Logits(value) => Ok(value),
-            Made::Parts { values, groups } => {
+            LayerOutput::One(value) | LayerOutput::Logits(value) => Ok(value),
+            LayerOutput::Parts { values, groups } => {
                 let (outer, widths) = (self.graph.ty(values[0]).shape[0], values.iter().map(|&v| self.width_of(v)));
                 let widths: Vec<u32> = widths.collect();
                 let of = |w: &u32| vec![outer, Dim::Const(groups), Dim::Const(w / groups)];
@@ -342,16 +342,20 @@ impl Emit<'_> {
                 let joined = self.op("joined", Concat { axis: 2 }, &grouped)?;
                 self.reshaped(joined, vec![outer, Dim::Const(widths.iter().sum())])
             }
-            Made::Cached { .. } => self.wrong("it reads a cache, which only layers of latent attention read".into()),
-            Made::Attended(_) => self.wrong("it reads halves of attention, which only the reducing layer reads".into()),
-            Made::Tokens | Made::Engine | Made::Host(_) => {
+            LayerOutput::Cached { .. } => {
+                self.wrong("it reads a cache, which only layers of latent attention read".into())
+            }
+            LayerOutput::Attended(_) => {
+                self.wrong("it reads halves of attention, which only the reducing layer reads".into())
+            }
+            LayerOutput::Tokens | LayerOutput::Engine | LayerOutput::Host(_) => {
                 self.wrong("it reads tokens or guesses, which are the engine's in a step".into())
             }
         }
     }
 
     fn reshaped(&mut self, x: ValueId, shape: Vec<Dim>) -> Result<ValueId, PersistentError> {
-        self.op("shaped", View { form: Form::Reshape(shape) }, &[x])
+        self.op("shaped", View { form: ViewForm::Reshape(shape) }, &[x])
     }
 
     fn width_of(&self, value: ValueId) -> u32 {
@@ -360,23 +364,23 @@ impl Emit<'_> {
 
     /// What is several is one, so that it can be an output.
     fn join_all(&mut self) -> Result<(), PersistentError> {
-        let mut all = std::mem::take(&mut self.made);
+        let mut all = std::mem::take(&mut self.layer_outputs);
         for made in all.iter_mut().flatten() {
-            if matches!(made, Made::Parts { .. }) {
-                *made = Made::One(self.joined(made.clone())?);
+            if matches!(made, LayerOutput::Parts { .. }) {
+                *made = LayerOutput::One(self.joined(made.clone())?);
             }
         }
-        self.made = all;
+        self.layer_outputs = all;
         Ok(())
     }
 
     /// Read `i` unchanged. What comes from outside is copied, since an input is no output.
-    pub(crate) fn same(&mut self, i: usize) -> Result<Made, PersistentError> {
+    pub(crate) fn same(&mut self, i: usize) -> Result<LayerOutput, PersistentError> {
         match self.tensor(i)?.by {
-            Some(_) => self.made(i),
+            Some(_) => self.input_value(i),
             None => {
                 let x = self.read(i)?;
-                Ok(Made::One(self.op("same", Map::scale(1.0), &[x])?))
+                Ok(LayerOutput::One(self.op("same", Map::scale(1.0), &[x])?))
             }
         }
     }
@@ -384,31 +388,31 @@ impl Emit<'_> {
     /// A tensor that comes from outside: only test mode has one.
     fn outside(&mut self, id: TensorId) -> Result<ValueId, PersistentError> {
         let of = self.declared.of(id)?;
-        if self.purpose == Purpose::Steps {
+        if self.purpose == GraphPurpose::Steps {
             return self.wrong(format!("`{}` is attached, and only test mode reads activations from outside", of.name));
         }
-        let dtype = match of.given.elements {
-            Elements::Floats(_) => DType::F32,
-            Elements::Int32 => DType::I32,
-            Elements::Float8E4M3 => {
+        let dtype = match of.tensor.elements {
+            KernelDType::Floats(_) => DType::F32,
+            KernelDType::Int32 => DType::I32,
+            KernelDType::Float8E4M3 => {
                 return self.wrong(format!("`{}` is of 8-bit floats: attach float32 and quantise it", of.name));
             }
-            Elements::Int64 => return self.wrong(format!("`{}` is int64, int32 is read here", of.name)),
+            KernelDType::Int64 => return self.wrong(format!("`{}` is int64, int32 is read here", of.name)),
         };
-        self.slot(&format!("in.{}", id.0), Type::new(dtype, [Dim::Sym(Sym::Tokens), Dim::Const(of.width())]))
+        self.step_input(&format!("in.{}", id.0), Type::new(dtype, [Dim::Sym(Sym::Tokens), Dim::Const(of.width())]))
     }
 
-    fn slot(&mut self, name: &str, ty: Type) -> Result<ValueId, PersistentError> {
+    fn step_input(&mut self, name: &str, ty: Type) -> Result<ValueId, PersistentError> {
         if let Some(&known) = self.inputs.get(name) {
             return Ok(known);
         }
-        let id = self.graph.slot(name, ty)?;
+        let id = self.graph.step_input(name, ty)?;
         self.inputs.insert(name.to_owned(), id);
         Ok(id)
     }
 
     fn per_token(&mut self, name: &str) -> Result<ValueId, PersistentError> {
-        self.slot(name, Type::new(DType::I32, [Sym::Tokens]))
+        self.step_input(name, Type::new(DType::I32, [Sym::Tokens]))
     }
 
     /// The tokens of the step.
@@ -421,11 +425,13 @@ impl Emit<'_> {
     pub(crate) fn ids_of(&mut self, input: TensorId, rows: u32, table: TensorId) -> Result<ValueId, PersistentError> {
         let of = self.of(input)?;
         if self.reads() > 0 {
-            let made = self.made(0)?;
-            if self.purpose == Purpose::Steps {
+            let made = self.input_value(0)?;
+            if self.purpose == GraphPurpose::Steps {
                 // Guesses are among the tokens of a step.
                 return match made {
-                    Made::Host(Hosted::Guesses { .. }) | Made::Engine | Made::Tokens => self.ids(),
+                    LayerOutput::Host(HostOutput::Guesses { .. }) | LayerOutput::Engine | LayerOutput::Tokens => {
+                        self.ids()
+                    }
                     _ => self.wrong(format!(
                         "`{}` is written by a layer, and the ids of a step are its tokens: only test mode reads others",
                         of.name
@@ -439,13 +445,13 @@ impl Emit<'_> {
             }
             return self.reshaped(x, vec![ty.shape[0]]);
         }
-        let reads = self.purpose == Purpose::Test && of.given.data.is_some();
+        let reads = self.purpose == GraphPurpose::Test && of.tensor.data.is_some();
         if reads {
             self.check_ids(of, rows)?;
         }
         let ids = reads.then(|| self.own(input));
         let table = self.of(table)?;
-        self.looked_up.push(LookedUp { ids, table: table.name.clone(), rows: table.rows() });
+        self.looked_up.push(TableLookup { ids, table: table.name.clone(), rows: table.rows() });
         match ids {
             None => self.ids(),
             Some(own) => self.per_token(&format!("ids.{}", own.0)),
@@ -453,19 +459,19 @@ impl Emit<'_> {
     }
 
     /// Whether attached ids say which row each of so many rows is.
-    fn check_ids(&self, of: &Tensor, rows: u32) -> Result<(), PersistentError> {
-        let (dims, meta) = (&of.given.dims, &self.declared.meta);
+    fn check_ids(&self, of: &DeclaredTensor, rows: u32) -> Result<(), PersistentError> {
+        let (dims, meta) = (&of.tensor.dims, &self.declared.meta);
         let (requests, positions) = (meta.requests(), meta.max_seq_length());
         let count = dims.iter().try_fold(1u32, |n, &m| n.checked_mul(m));
         let tokens = dims.iter().map(|&n| n as usize).eq([requests, positions]);
-        let whole = matches!(of.given.elements, Elements::Int32 | Elements::Int64);
+        let whole = matches!(of.tensor.elements, KernelDType::Int32 | KernelDType::Int64);
         if whole && (count == Some(rows) || tokens) {
             return Ok(());
         }
         self.wrong(format!(
             "`{}` is {} {dims:?}: int32 or int64 with an id for each of {rows} rows, or [{requests}, {positions}] tokens, are \
              wanted",
-            of.name, of.given.elements
+            of.name, of.tensor.elements
         ))
     }
 
@@ -480,13 +486,13 @@ impl Emit<'_> {
         let mut parts = Vec::with_capacity(rows.len());
         for &(tensor, value) in rows {
             let tensor = self.own(tensor);
-            let written = self.purpose == Purpose::Test && self.declared.of(tensor)?.given.data.is_some();
+            let written = self.purpose == GraphPurpose::Test && self.declared.of(tensor)?.tensor.data.is_some();
             // A value of its own: what else reads the rows is computed as without it.
             let appended = if written { Some(self.op("kept", Map::scale(1.0), &[value])?) } else { None };
             parts.push(CachePart { tensor, appended });
         }
         let Some((state, _)) = self.state_group.last() else { return self.wrong("it has no cache".into()) };
-        self.caches.push(Cache { state: state.clone(), block, kv_heads, parts });
+        self.caches.push(LayerCache { state: state.clone(), block, kv_heads, parts });
         Ok(())
     }
 
@@ -513,37 +519,37 @@ impl Emit<'_> {
 
     /// The whole of a weight.
     pub(crate) fn weight(&mut self, id: TensorId) -> Result<ValueId, PersistentError> {
-        self.part_of(id, Part::Whole)
+        self.part_of(id, TensorPart::Whole)
     }
 
     /// A weight's matrices as one, each below the one before.
     pub(crate) fn stacked(&mut self, id: TensorId) -> Result<ValueId, PersistentError> {
         let of = self.of(id)?;
-        match of.given.dims[..] {
+        match of.tensor.dims[..] {
             [count, n, k] => {
                 let rows = count.checked_mul(n);
                 let rows = rows.map_or_else(|| self.wrong("its rows are too many".into()), Ok)?;
-                self.bound(id, Part::Whole, Some(vec![rows, k]))
+                self.bound(id, TensorPart::Whole, Some(vec![rows, k]))
             }
-            _ => self.wrong(format!("`{}` is {:?}, matrices are wanted", of.name, of.given.dims)),
+            _ => self.wrong(format!("`{}` is {:?}, matrices are wanted", of.name, of.tensor.dims)),
         }
     }
 
     /// A weight as one row without a leading size of 1.
     pub(crate) fn vector(&mut self, id: TensorId) -> Result<ValueId, PersistentError> {
         let of = self.of(id)?;
-        match of.given.dims[..] {
-            [n] | [1, n] => self.bound(id, Part::Whole, Some(vec![n])),
-            _ => self.wrong(format!("`{}` is {:?}, one row is wanted", of.name, of.given.dims)),
+        match of.tensor.dims[..] {
+            [n] | [1, n] => self.bound(id, TensorPart::Whole, Some(vec![n])),
+            _ => self.wrong(format!("`{}` is {:?}, one row is wanted", of.name, of.tensor.dims)),
         }
     }
 
     /// A table of a rotary embedding with so many columns, which covers every position.
     pub(crate) fn table(&mut self, id: TensorId, columns: u32) -> Result<ValueId, PersistentError> {
-        let table = self.part_of(id, Part::Table { columns })?;
+        let table = self.part_of(id, TensorPart::Table { columns })?;
         let rows = self.graph.ty(table).shape[0].as_const().unwrap_or(0);
         let wanted = self.declared.config.max_seq_length as usize;
-        if rows < wanted && self.purpose == Purpose::Steps {
+        if rows < wanted && self.purpose == GraphPurpose::Steps {
             let name = self.of(id)?.name.clone();
             return self
                 .wrong(format!("`{name}` has {rows} positions, max_seq_length is {wanted}: as many are wanted"));
@@ -555,15 +561,15 @@ impl Emit<'_> {
     }
 
     /// A part of a weight.
-    pub(crate) fn part_of(&mut self, id: TensorId, part: Part) -> Result<ValueId, PersistentError> {
+    pub(crate) fn part_of(&mut self, id: TensorId, part: TensorPart) -> Result<ValueId, PersistentError> {
         self.bound(id, part, None)
     }
 
-    fn bound(&mut self, id: TensorId, part: Part, shape: Option<Vec<u32>>) -> Result<ValueId, PersistentError> {
+    fn bound(&mut self, id: TensorId, part: TensorPart, shape: Option<Vec<u32>>) -> Result<ValueId, PersistentError> {
         let label = match part {
-            Part::Whole => String::new(),
-            Part::Rows { index, of } => format!(".{index}of{of}"),
-            Part::Table { columns } => format!(".table{columns}"),
+            TensorPart::Whole => String::new(),
+            TensorPart::Rows { index, of } => format!(".{index}of{of}"),
+            TensorPart::Table { columns } => format!(".table{columns}"),
         };
         let vector = if shape.is_some() { ".row" } else { "" };
         let name = format!("w{}{label}{vector}", self.own(id).0);
@@ -572,34 +578,34 @@ impl Emit<'_> {
         }
         let id = self.own(id);
         let of = self.declared.of(id)?;
-        if !matches!(of.kind, Kind::Attached) {
+        if !matches!(of.kind, TensorSource::Attached) {
             return self.wrong(format!("`{}` is read as a weight and is not attached", of.name));
         }
         let scales = self.declared.scales_of(id)?;
-        let weight = part.of(&of.name, &of.given, scales.map(|of| (of.name.as_str(), &of.given)))?;
+        let weight = part.of(&of.name, &of.tensor, scales.map(|of| (of.name.as_str(), &of.tensor)))?;
         let shape = shape.unwrap_or(weight.shape);
         let value = self.graph.weight(&name, Type::new(DType::Stored(weight.format), shape))?;
         let scales = scales.map(|of| of.name.clone());
-        self.origins.push(Origin { name: name.clone(), tensor: of.name.clone(), scales, part });
+        self.origins.push(WeightOrigin { name: name.clone(), tensor: of.name.clone(), scales, part });
         self.weights.insert(name.clone(), weight.bytes);
         self.inputs.insert(name, value);
         Ok(value)
     }
 
     /// The cache of one layer: its state, and its group's slots and table.
-    pub(crate) fn state(&mut self, group: CacheGroup, block: Type) -> Result<[ValueId; 3], PersistentError> {
+    pub(crate) fn kv_cache(&mut self, group: KvCacheSpec, block: Type) -> Result<[ValueId; 3], PersistentError> {
         let at = match self.groups.iter().position(|g| g.group == group) {
             Some(at) => at,
             None => {
                 let at = self.groups.len();
                 let slots = self.per_token(&format!("slots.{at}"))?;
-                let table = self.slot(&format!("table.{at}"), Type::new(DType::I32, [Sym::Seqs, Sym::Blocks]))?;
-                self.groups.push(Group { group, slots, table });
+                let table = self.step_input(&format!("table.{at}"), Type::new(DType::I32, [Sym::Seqs, Sym::Blocks]))?;
+                self.groups.push(EmittedCacheGroup { group, slots, table });
                 at
             }
         };
         let name = format!("kv.{}", self.state_group.len());
-        let state = self.graph.state(&name, block)?;
+        let state = self.graph.kv_cache(&name, block)?;
         self.state_group.push((name, at));
         Ok([state, self.groups[at].slots, self.groups[at].table])
     }
@@ -636,21 +642,21 @@ impl Emit<'_> {
     }
 
     /// The next tokens from the layer's first read, which are logits.
-    pub(crate) fn choose(&mut self, choice: Choice) -> Result<Made, PersistentError> {
+    pub(crate) fn choose(&mut self, choice: SamplingMode) -> Result<LayerOutput, PersistentError> {
         let same = self.same(0)?;
         let logits = self.joined(same)?;
-        if self.purpose == Purpose::Test {
+        if self.purpose == GraphPurpose::Test {
             return Ok(match choice {
-                Choice::Greedy => {
-                    Made::One(self.pair("argmax", TopK { k: 1, largest: true, sorted: true }, &[logits])?[1])
+                SamplingMode::Greedy => {
+                    LayerOutput::One(self.pair("argmax", TopK { k: 1, largest: true, sorted: true }, &[logits])?[1])
                 }
-                Choice::Sampled(params) => Made::Host(Hosted::Drawn { logits, params }),
+                SamplingMode::Sampled(params) => LayerOutput::Host(HostOutput::Drawn { logits, params }),
             });
         }
         if self.choice.is_some() {
             return self.wrong("another layer chooses the tokens already: a kernel has one that does".into());
         }
         (self.logits, self.choice) = (Some(logits), Some(choice));
-        Ok(Made::Tokens)
+        Ok(LayerOutput::Tokens)
     }
 }

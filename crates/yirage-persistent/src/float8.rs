@@ -6,7 +6,7 @@
 //! columns of a row, as Mirage's layers of experts have them; or a word for every four blocks of 128 columns of a row, with an
 //! exponent E8M0 of the OCP microscaling formats in each byte, lowest first.
 
-use crate::elements::Elements;
+use crate::elements::KernelDType;
 use crate::tensor::KernelTensor;
 
 /// Rows and columns of a block.
@@ -33,7 +33,7 @@ fn exponent(byte: u32) -> f32 {
 }
 
 /// Scales by matrix, row and column.
-enum Scales {
+enum Float8Scales {
     Floats(Vec<f32>),
     Words(Vec<u32>),
 }
@@ -52,8 +52,8 @@ pub(crate) fn widen(weight: &KernelTensor, name: &str, scale: &KernelTensor) -> 
     let across = columns.div_ceil(BLOCK);
     // Rows of a block, and the scales down and across.
     let forms = match scales {
-        Scales::Floats(_) => vec![(BLOCK, rows.div_ceil(BLOCK), across), (1, rows, across)],
-        Scales::Words(_) => vec![(1, rows, across.div_ceil(4))],
+        Float8Scales::Floats(_) => vec![(BLOCK, rows.div_ceil(BLOCK), across), (1, rows, across)],
+        Float8Scales::Words(_) => vec![(1, rows, across.div_ceil(4))],
     };
     let sizes = |down: usize, across: usize| [outer, &[down as u32, across as u32]].concat();
     let Some(&(height, down, across)) = forms.iter().find(|(_, down, across)| sizes(*down, *across) == scale.dims)
@@ -73,8 +73,8 @@ pub(crate) fn widen(weight: &KernelTensor, name: &str, scale: &KernelTensor) -> 
         let (row, column) = (i / columns, i % columns);
         let (matrix, row) = (row / rows, row % rows);
         let factor = match &scales {
-            Scales::Floats(scales) => scales[(matrix * down + row / height) * across + column / BLOCK],
-            Scales::Words(words) => {
+            Float8Scales::Floats(scales) => scales[(matrix * down + row / height) * across + column / BLOCK],
+            Float8Scales::Words(words) => {
                 let block = column / BLOCK;
                 exponent(words[(matrix * down + row) * across + block / 4] >> (8 * (block % 4)) & 0xff)
             }
@@ -91,15 +91,17 @@ pub(crate) fn widen(weight: &KernelTensor, name: &str, scale: &KernelTensor) -> 
     Ok(KernelTensor::f32(&weight.dims, &values))
 }
 
-fn read(scale: &KernelTensor, name: &str) -> Result<Scales, String> {
+fn read(scale: &KernelTensor, name: &str) -> Result<Float8Scales, String> {
     let data = scale.data.as_ref().ok_or_else(|| format!("its scales `{name}` have no elements"))?;
     match scale.elements {
-        Elements::Floats(format) => {
+        KernelDType::Floats(format) => {
             let mut values = vec![0f32; data.len() / format.info().row_bytes(1)];
             (format.info().decode)(data, &mut values);
-            Ok(Scales::Floats(values))
+            Ok(Float8Scales::Floats(values))
         }
-        Elements::Int32 => Ok(Scales::Words(data.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect())),
+        KernelDType::Int32 => {
+            Ok(Float8Scales::Words(data.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect()))
+        }
         other => Err(format!("its scales `{name}` are {other}: floats, or int32 of four exponents each, are wanted")),
     }
 }

@@ -7,24 +7,24 @@ use crate::error::PersistentError;
 use crate::limits::{MAX_BLOCK, MAX_GRID};
 
 /// Sizes of a grid or of a block.
-pub type Grid = [u32; 3];
+pub type GridDims = [u32; 3];
 
 /// What a layer method is launched with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Launch {
+pub struct LaunchDims {
     /// Blocks.
-    pub grid: Grid,
+    pub grid: GridDims,
     /// Threads of a block.
-    pub block: Grid,
+    pub block: GridDims,
 }
 
-impl Launch {
+impl LaunchDims {
     /// One block of 128 threads.
-    pub const ONE: Launch = Launch { grid: [1, 1, 1], block: [128, 1, 1] };
+    pub const ONE: LaunchDims = LaunchDims { grid: [1, 1, 1], block: [128, 1, 1] };
 
     /// A launch of `grid` blocks of 128 threads.
-    pub fn of(grid: Grid) -> Launch {
-        Launch { grid, ..Launch::ONE }
+    pub fn of(grid: GridDims) -> LaunchDims {
+        LaunchDims { grid, ..LaunchDims::ONE }
     }
 
     /// Whether a GPU could launch it.

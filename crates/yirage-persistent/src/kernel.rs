@@ -3,15 +3,15 @@
 //! It knows no op. What runs next is the engine's decision.
 
 use crate::builder::KernelBuilder;
-use crate::choice::Choice;
 use crate::config::{KernelConfig, KernelMode, PromptLookup};
-use crate::declared::Declared;
-use crate::emit::{Emitted, Purpose};
+use crate::declaration::KernelDeclaration;
+use crate::emit::{EmittedGraph, GraphPurpose};
 use crate::error::PersistentError;
 use crate::limits::MAX_PLAN_BYTES;
 use crate::meta::MetaTensors;
 use crate::notice::{KernelNotice, Notices};
-use crate::saved::{Saved, plans_folder};
+use crate::sampling_mode::SamplingMode;
+use crate::saved::{SavedKernel, plans_folder};
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use yirage_engine::kv::KvManager;
 use yirage_engine::sampling::SamplingParams;
 use yirage_engine::scheduler::{FinishReason, SeqId};
 use yirage_engine::{
-    CacheSize, Engine, EngineOptions, Event, GivenModel, PlanCounts, Request, Speculation, SpeculationControl,
+    CacheSize, Engine, EngineOptions, Event, GraphModel, PlanCounts, Request, Speculation, SpeculationControl,
 };
 use yirage_hal::{Device, Profile, Profiler};
 use yirage_ir::{Dim, Graph};
@@ -40,7 +40,7 @@ pub struct PersistentKernel {
     running: HashMap<SeqId, usize>,
     /// Rows that are still to be run, in order.
     waiting: VecDeque<usize>,
-    saved: Saved,
+    saved: SavedKernel,
 }
 
 /// A request that ended.
@@ -78,9 +78,9 @@ pub struct CallReport {
 }
 
 /// The model of the layers, and what is kept to save it.
-pub(crate) struct Parts {
-    pub(crate) given: GivenModel,
-    pub(crate) saved: Saved,
+pub(crate) struct KernelModel {
+    pub(crate) model: GraphModel,
+    pub(crate) saved: SavedKernel,
 }
 
 impl KernelBuilder {
@@ -90,7 +90,7 @@ impl KernelBuilder {
     /// # Errors
     /// Layers that are no model of a step, what the compiler and the device say, and files that cannot be written.
     pub fn compile(&self, device: Arc<dyn Device>, folder: Option<&Path>) -> Result<PersistentKernel, PersistentError> {
-        let emitted = self.emit(Purpose::Steps)?;
+        let emitted = self.emit(GraphPurpose::Steps)?;
         let parts = parts(self, emitted, &*device)?;
         if let Some(folder) = folder {
             parts.saved.write(folder)?;
@@ -102,8 +102,9 @@ impl KernelBuilder {
 }
 
 /// Layers as a model that an engine runs.
-fn parts(builder: &KernelBuilder, emitted: Emitted, device: &dyn Device) -> Result<Parts, PersistentError> {
-    let Emitted { mut graph, origins, weights, groups, state_group, embedded, logits, choice, lookup, .. } = emitted;
+fn parts(builder: &KernelBuilder, emitted: EmittedGraph, device: &dyn Device) -> Result<KernelModel, PersistentError> {
+    let EmittedGraph { mut graph, origins, weights, groups, state_group, embedded, logits, choice, lookup, .. } =
+        emitted;
     let unsupported = |what: &str, why: &str| PersistentError::Unsupported { what: what.into(), why: why.into() };
     let (Some(logits), Some(choice)) = (logits, choice) else {
         let why = "end them with argmax_layer, argmax_reduce_layer or sampling_layer, or run them in test mode";
@@ -125,15 +126,15 @@ fn parts(builder: &KernelBuilder, emitted: Emitted, device: &dyn Device) -> Resu
         let why = format!("it has {rows} rows, and tokens up to {vocabulary} can be chosen: as many are wanted");
         return Err(PersistentError::Tensor { name: table, why });
     }
-    let saved = Saved::new(&builder.declared, &graph, &groups, &state_group, origins, (choice, lookup), device)?;
-    let given = GivenModel { model: model(graph, groups, state_group, vocabulary, &builder.declared.config), weights };
-    Ok(Parts { given, saved })
+    let saved = SavedKernel::new(&builder.declared, &graph, &groups, &state_group, origins, (choice, lookup), device)?;
+    let given = GraphModel { model: model(graph, groups, state_group, vocabulary, &builder.declared.config), weights };
+    Ok(KernelModel { model: given, saved })
 }
 
 /// The engine's view of a graph of layers.
 pub(crate) fn model(
     graph: Graph,
-    groups: Vec<yirage_model::arch::CacheGroup>,
+    groups: Vec<yirage_model::arch::KvCacheSpec>,
     state_group: Vec<(String, usize)>,
     vocab_size: u32,
     config: &KernelConfig,
@@ -145,7 +146,7 @@ pub(crate) fn model(
         token_types: 0,
         weights: Vec::new(),
         groups,
-        state_group,
+        kv_cache_group: state_group,
         dynamic_rope: None,
         biased_keys: false,
         vocab_size,
@@ -155,20 +156,20 @@ pub(crate) fn model(
 
 impl PersistentKernel {
     pub(crate) fn start(
-        declared: Declared,
+        declared: KernelDeclaration,
         mut notices: Notices,
-        parts: Parts,
+        parts: KernelModel,
         device: Arc<dyn Device>,
         folder: Option<&Path>,
     ) -> Result<PersistentKernel, PersistentError> {
-        let Declared { config, meta, .. } = declared;
+        let KernelDeclaration { config, meta, .. } = declared;
         let has = device.target().queues();
         if let Some(asked) = config.num_workers.filter(|&asked| asked != has) {
             notices.tell(KernelNotice::Workers { asked, has });
         }
         // Asked for before the first plan is loaded, of which it then keeps the times.
         let profiler = config.profiler_spans.map(|spans| device.profile(spans)).transpose()?;
-        let Parts { given, saved } = parts;
+        let KernelModel { model: given, saved } = parts;
         let lookup = config.spec_decode.or(saved.lookup());
         let options = options(&config, lookup, folder.map(|at| PlanFolder::new(plans_folder(at), MAX_PLAN_BYTES)));
         if let Some(lookup) = lookup {
@@ -178,11 +179,11 @@ impl PersistentKernel {
             }
         }
         let sampling = match saved.choice() {
-            Choice::Greedy => SamplingParams::greedy(),
-            Choice::Sampled(params) => params.clone(),
+            SamplingMode::Greedy => SamplingParams::greedy(),
+            SamplingMode::Sampled(params) => params.clone(),
         };
         let tokens = given.model.vocab_size;
-        let engine = Engine::load_given(&given, device, &options, &mut |_, _| {})?;
+        let engine = Engine::load_graph_model(&given, device, &options, &mut |_, _| {})?;
         let waiting = (0..meta.requests()).collect();
         Ok(PersistentKernel {
             config,

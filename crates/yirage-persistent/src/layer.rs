@@ -1,6 +1,6 @@
 //! What a layer is to those who record it and make a graph of it.
 
-use crate::emit::{Emit, Made};
+use crate::emit::{LayerEmitter, LayerOutput};
 use crate::error::PersistentError;
 use std::fmt;
 
@@ -21,5 +21,5 @@ pub(crate) trait Layer: fmt::Debug + Send {
     }
 
     /// Adds its ops; one value for each tensor that it writes.
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError>;
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError>;
 }

@@ -2,17 +2,17 @@
 
 use crate::builder::KernelBuilder;
 use crate::config::KernelConfig;
-use crate::elements::Elements;
+use crate::elements::KernelDType;
 use crate::error::PersistentError;
-use crate::kernel::{Parts, PersistentKernel, model};
+use crate::kernel::{KernelModel, PersistentKernel, model};
 use crate::meta::MetaTensors;
 use crate::notice::KernelNotice;
-use crate::saved::{FILE, Saved, SavedWeight, here};
+use crate::saved::{FILE, SavedKernel, SavedWeight, here};
 use crate::tensor::KernelTensor;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
-use yirage_engine::GivenModel;
+use yirage_engine::GraphModel;
 use yirage_hal::Device;
 use yirage_ir::{Dim, text};
 
@@ -35,7 +35,7 @@ impl PersistentKernel {
         // The builder checks options against the metadata.
         let KernelBuilder { declared, mut notices, .. } = KernelBuilder::new(config, meta)?;
         let path = folder.join(FILE);
-        let saved = Saved::read(&path)?;
+        let saved = SavedKernel::read(&path)?;
         let damaged = |why: String| PersistentError::Damaged { path: path.clone(), why };
         let graph = text::parse(&saved.graph).map_err(|e| damaged(e.to_string()))?;
         yirage_ir::verify(&graph).map_err(|e| damaged(e.to_string()))?;
@@ -66,7 +66,7 @@ impl PersistentKernel {
             let shape = |elements: &str, dims: &[u32]| format!("{elements} {dims:?}");
             let (found, given) = (shape(elements, dims), shape(&tensor.elements.to_string(), &tensor.dims));
             differ(&format!("weight {}", origin.tensor), &found, &given)?;
-            if matches!(tensor.elements, Elements::Int32 | Elements::Int64) {
+            if matches!(tensor.elements, KernelDType::Int32 | KernelDType::Int64) {
                 return Err(PersistentError::Tensor {
                     name: origin.tensor.clone(),
                     why: "a weight is of floats".into(),
@@ -85,13 +85,13 @@ impl PersistentKernel {
             weights.insert(origin.name.clone(), origin.part.of(&origin.tensor, tensor, scales)?.bytes);
         }
         let groups = saved.groups().ok_or_else(|| damaged("a line `group` has two or three numbers".into()))?;
-        let states = saved.states().ok_or_else(|| damaged("a line `state` has a number and a name".into()))?;
+        let states = saved.kv_cache_groups().ok_or_else(|| damaged("a line `state` has a number and a name".into()))?;
         let vocabulary = match graph.outputs.first().and_then(|&id| graph.ty(id).shape.last()) {
             Some(Dim::Const(n)) => *n,
             _ => return Err(damaged("its graph gives no logits".into())),
         };
-        let given = GivenModel { model: model(graph, groups, states, vocabulary, &declared.config), weights };
+        let given = GraphModel { model: model(graph, groups, states, vocabulary, &declared.config), weights };
         let saved = saved.with_sampling(&declared.config.sampling);
-        PersistentKernel::start(declared, notices, Parts { given, saved }, device, Some(folder))
+        PersistentKernel::start(declared, notices, KernelModel { model: given, saved }, device, Some(folder))
     }
 }

@@ -3,10 +3,10 @@
 //! It knows the names of safetensors and no other; what a configuration asks for and no layer method does is refused.
 
 use crate::builder::KernelBuilder;
-use crate::bytes::Bytes;
-use crate::elements::Elements;
+use crate::bytes::SharedBytes;
+use crate::elements::KernelDType;
 use crate::error::PersistentError;
-use crate::grid::Launch;
+use crate::grid::LaunchDims;
 use crate::layers::AttentionInputs;
 use crate::tensor::{KernelTensor, TensorId};
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use yirage_plan::Precision;
 
 /// Architectures that are nothing but the layers here.
 const KNOWN: [&str; 4] = ["llama", "mistral", "qwen3", "qwen3_moe"];
-const F32: Elements = Elements::Floats(Format::F32);
+const F32: KernelDType = KernelDType::Floats(Format::F32);
 
 /// A tensor of a checkpoint, where it lies.
-struct Stored {
+struct CheckpointTensor {
     checkpoint: Arc<Checkpoint>,
     name: String,
 }
 
-impl AsRef<[u8]> for Stored {
+impl AsRef<[u8]> for CheckpointTensor {
     fn as_ref(&self) -> &[u8] {
         // It was found by this name before.
         self.checkpoint.tensor(&self.name).map_or(&[], |info| self.checkpoint.bytes(info))
@@ -33,7 +33,7 @@ impl AsRef<[u8]> for Stored {
 }
 
 /// A model while it becomes layers.
-struct Recipe<'a> {
+struct ModelLowering<'a> {
     b: &'a mut KernelBuilder,
     checkpoint: &'a Arc<Checkpoint>,
     hidden: u32,
@@ -71,7 +71,7 @@ impl KernelBuilder {
         self.declared.config.rms_norm_eps = config.f64("rms_norm_eps")? as f32;
         let tables = tables(&config, head, self.declared.config.max_seq_length)?;
         let rows = self.declared.config.max_num_batched_tokens;
-        Recipe { b: self, checkpoint, hidden, heads, kv_heads, head, rows }.layers(&config, tables, seed)
+        ModelLowering { b: self, checkpoint, hidden, heads, kv_heads, head, rows }.layers(&config, tables, seed)
     }
 }
 
@@ -111,9 +111,9 @@ fn tables(config: &RawConfig, head: u32, positions: u32) -> Result<[KernelTensor
     Ok([cos, sin].map(|table| KernelTensor::f32(&[positions, head / 2], &table)))
 }
 
-impl Recipe<'_> {
+impl ModelLowering<'_> {
     /// A weight by its name.
-    fn given(&self, name: &str) -> Result<KernelTensor, PersistentError> {
+    fn checkpoint_weight(&self, name: &str) -> Result<KernelTensor, PersistentError> {
         let info = self.checkpoint.require(name)?;
         let format = self.checkpoint.format(info)?;
         if !matches!(format, Format::F32 | Format::F16 | Format::BF16) {
@@ -122,12 +122,12 @@ impl Recipe<'_> {
         }
         let dims = info.shape.iter().map(|&n| u32::try_from(n)).collect::<Result<Vec<_>, _>>();
         let dims = dims.map_err(|_| unsupported(format!("the weight `{name}`"), "a size is 2^32 or more"))?;
-        let stored = Stored { checkpoint: Arc::clone(self.checkpoint), name: name.to_owned() };
-        Ok(KernelTensor { dims, elements: Elements::Floats(format), data: Some(Bytes::of(Arc::new(stored))) })
+        let stored = CheckpointTensor { checkpoint: Arc::clone(self.checkpoint), name: name.to_owned() };
+        Ok(KernelTensor { dims, elements: KernelDType::Floats(format), data: Some(SharedBytes::of(Arc::new(stored))) })
     }
 
     fn weight(&mut self, name: &str) -> Result<TensorId, PersistentError> {
-        let given = self.given(name)?;
+        let given = self.checkpoint_weight(name)?;
         self.b.attach_input(given, name)
     }
 
@@ -145,10 +145,10 @@ impl Recipe<'_> {
         [cos, sin]: [KernelTensor; 2],
         seed: Option<u64>,
     ) -> Result<(), PersistentError> {
-        let launch = Launch::ONE;
+        let launch = LaunchDims::ONE;
         let tables =
             [self.b.attach_input(cos, "cos_position_embedding")?, self.b.attach_input(sin, "sin_position_embedding")?];
-        let ids = KernelTensor::declared(&[self.rows, 1], Elements::Int64);
+        let ids = KernelTensor::declared(&[self.rows, 1], KernelDType::Int64);
         let ids = self.b.attach_input(ids, "input_token")?;
         let table = self.weight("model.embed_tokens.weight")?;
         let [mut x, mut y] = [self.tensor("embed_out", &[self.hidden])?, self.tensor("mlp_out", &[self.hidden])?];
@@ -168,7 +168,7 @@ impl Recipe<'_> {
         };
         let logits = self.tensor("logits", &[config.u32("vocab_size")?])?;
         self.b.rmsnorm_linear_layer(x, norm, head, logits, launch)?;
-        let chosen = self.b.new_tensor(&[self.rows, 1], Elements::Int64, "output_token")?;
+        let chosen = self.b.new_tensor(&[self.rows, 1], KernelDType::Int64, "output_token")?;
         match seed {
             None => self.b.argmax_layer(logits, chosen, launch),
             Some(seed) => self.b.sampling_layer(logits, chosen, seed, launch),
@@ -180,7 +180,7 @@ impl Recipe<'_> {
         l: u32,
         x: TensorId,
         [cos, sin]: [TensorId; 2],
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<TensorId, PersistentError> {
         let of = |part: &str| format!("model.layers.{l}.{part}.weight");
         let norm = self.weight(&of("input_layernorm"))?;
@@ -216,7 +216,13 @@ impl Recipe<'_> {
         Ok(mid)
     }
 
-    fn gated(&mut self, inner: u32, l: u32, [mid, out]: [TensorId; 2], launch: Launch) -> Result<(), PersistentError> {
+    fn gated(
+        &mut self,
+        inner: u32,
+        l: u32,
+        [mid, out]: [TensorId; 2],
+        launch: LaunchDims,
+    ) -> Result<(), PersistentError> {
         let of = |part: &str| format!("model.layers.{l}.{part}.weight");
         let norm = self.weight(&of("post_attention_layernorm"))?;
         let parts = [self.weight(&of("mlp.gate_proj"))?, self.weight(&of("mlp.up_proj"))?];
@@ -232,7 +238,7 @@ impl Recipe<'_> {
         config: &RawConfig,
         l: u32,
         [mid, out]: [TensorId; 2],
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         if !config.bool_or("norm_topk_prob", false)? {
             let what = format!("norm_topk_prob=false in {}", config.file());
@@ -265,7 +271,7 @@ impl Recipe<'_> {
         for expert in 0..count {
             for (at, part) in [(0, "gate"), (0, "up"), (1, "down")] {
                 let name = format!("model.layers.{l}.mlp.experts.{expert}.{part}_proj.weight");
-                let given = self.given(&name)?;
+                let given = self.checkpoint_weight(&name)?;
                 both[at].extend_from_slice(given.data.as_deref().unwrap_or(&[]));
                 let kind = (given.dims, given.elements);
                 if *kinds[at].get_or_insert_with(|| kind.clone()) != kind {
@@ -275,7 +281,7 @@ impl Recipe<'_> {
             }
         }
         let [w13, w2] = both;
-        let joined = |kind: Option<(Vec<u32>, Elements)>, parts: u32, bytes: Vec<u8>| match kind {
+        let joined = |kind: Option<(Vec<u32>, KernelDType)>, parts: u32, bytes: Vec<u8>| match kind {
             Some((dims, elements)) if dims.len() == 2 => {
                 let dims = vec![count, dims[0].saturating_mul(parts), dims[1]];
                 Ok(KernelTensor { dims, elements, data: Some(bytes.into()) })

@@ -80,21 +80,21 @@ impl fmt::Display for KernelNotice {
 /// Notices, each once.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Notices {
-    told: Vec<KernelNotice>,
+    notices: Vec<KernelNotice>,
     taken: usize,
 }
 
 impl Notices {
     pub(crate) fn tell(&mut self, notice: KernelNotice) {
-        if !self.told.contains(&notice) {
-            self.told.push(notice);
+        if !self.notices.contains(&notice) {
+            self.notices.push(notice);
         }
     }
 
     /// What was told since the last call.
     pub(crate) fn take(&mut self) -> Vec<KernelNotice> {
-        let new = self.told[self.taken..].to_vec();
-        self.taken = self.told.len();
+        let new = self.notices[self.taken..].to_vec();
+        self.taken = self.notices.len();
         new
     }
 }

@@ -1,6 +1,6 @@
 //! What a graph's weight is made of: a tensor of the kernel, or a part of one.
 
-use crate::elements::Elements;
+use crate::elements::KernelDType;
 use crate::error::PersistentError;
 use crate::float8::widen;
 use crate::tensor::KernelTensor;
@@ -9,7 +9,7 @@ use yirage_ir::Format;
 
 /// Which part of a tensor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Part {
+pub(crate) enum TensorPart {
     /// All of it.
     Whole,
     /// Of each matrix of it, the rows of part `index` of `of` equal ones.
@@ -20,24 +20,24 @@ pub(crate) enum Part {
 
 /// A weight of the graph and where it comes from.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Origin {
+pub(crate) struct WeightOrigin {
     /// Its name in the graph.
     pub(crate) name: String,
     /// The tensor's name.
     pub(crate) tensor: String,
     /// The name of the tensor of its scales, where it has any.
     pub(crate) scales: Option<String>,
-    pub(crate) part: Part,
+    pub(crate) part: TensorPart,
 }
 
 /// A weight's shape, format and elements.
-pub(crate) struct Weight {
+pub(crate) struct HostWeight {
     pub(crate) shape: Vec<u32>,
     pub(crate) format: Format,
     pub(crate) bytes: Arc<[u8]>,
 }
 
-impl Part {
+impl TensorPart {
     /// The part of `tensor`, called `name` in errors; of 8-bit floats with these scales, by their name, widened to f32.
     ///
     /// # Errors
@@ -48,13 +48,13 @@ impl Part {
         name: &str,
         tensor: &KernelTensor,
         scales: Option<(&str, &KernelTensor)>,
-    ) -> Result<Weight, PersistentError> {
+    ) -> Result<HostWeight, PersistentError> {
         let wrong = |why: String| PersistentError::Tensor { name: name.to_owned(), why };
         match (tensor.elements, scales) {
-            (Elements::Float8E4M3, Some((of, scales))) => {
+            (KernelDType::Float8E4M3, Some((of, scales))) => {
                 return self.of(name, &widen(tensor, of, scales).map_err(wrong)?, None);
             }
-            (Elements::Float8E4M3, None) => {
+            (KernelDType::Float8E4M3, None) => {
                 return Err(wrong(
                     "it is of 8-bit floats and has no scales: linear_fp8_layer and its kin take both".into(),
                 ));
@@ -62,14 +62,14 @@ impl Part {
             (other, Some(_)) => return Err(wrong(format!("it is {other}, only weights of 8-bit floats have scales"))),
             (_, None) => {}
         }
-        let Elements::Floats(format) = tensor.elements else {
+        let KernelDType::Floats(format) = tensor.elements else {
             return Err(wrong(format!("it is {}, a weight of floats is wanted", tensor.elements)));
         };
         let data = tensor.data.as_ref().ok_or_else(|| wrong("it is a weight and has no elements".into()))?;
         let dims = &tensor.dims;
         match self {
-            Part::Whole => Ok(Weight { shape: dims.clone(), format, bytes: Arc::from(&data[..]) }),
-            Part::Rows { index, of } => {
+            TensorPart::Whole => Ok(HostWeight { shape: dims.clone(), format, bytes: Arc::from(&data[..]) }),
+            TensorPart::Rows { index, of } => {
                 let Some((&width, &rows)) = dims.iter().rev().zip(dims.iter().rev().skip(1)).next() else {
                     return Err(wrong(format!("it has the sizes {dims:?}, a matrix is wanted")));
                 };
@@ -86,14 +86,14 @@ impl Part {
                 let mut shape = dims.clone();
                 let at = shape.len() - 2;
                 shape[at] = rows / of;
-                Ok(Weight { shape, format, bytes })
+                Ok(HostWeight { shape, format, bytes })
             }
-            Part::Table { columns } => table(dims, format, data, columns as usize).map_err(wrong),
+            TensorPart::Table { columns } => table(dims, format, data, columns as usize).map_err(wrong),
         }
     }
 }
 
-fn table(dims: &[u32], format: Format, data: &[u8], columns: usize) -> Result<Weight, String> {
+fn table(dims: &[u32], format: Format, data: &[u8], columns: usize) -> Result<HostWeight, String> {
     let width = dims.last().map_or(0, |&n| n as usize);
     let elements: usize = dims.iter().map(|&n| n as usize).product();
     if columns == 0 || (width != columns && width != 2 * columns) {
@@ -112,5 +112,5 @@ fn table(dims: &[u32], format: Format, data: &[u8], columns: usize) -> Result<We
         bytes.extend(first.iter().flat_map(|x| x.to_le_bytes()));
     }
     let shape = vec![(elements / width) as u32, columns as u32];
-    Ok(Weight { shape, format: Format::F32, bytes: bytes.into() })
+    Ok(HostWeight { shape, format: Format::F32, bytes: bytes.into() })
 }

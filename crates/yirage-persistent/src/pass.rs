@@ -13,7 +13,7 @@ pub enum TestValues {
 }
 
 /// The tokens of one pass, by request.
-pub(crate) struct Pass {
+pub(crate) struct PassTokens {
     /// The position of each request's first token.
     pub(crate) first: Vec<usize>,
     /// Tokens of each request.
@@ -21,7 +21,7 @@ pub(crate) struct Pass {
     pub(crate) dims: Dims,
 }
 
-impl Pass {
+impl PassTokens {
     /// Request and position of each token.
     pub(crate) fn each(&self) -> impl Iterator<Item = (usize, usize)> {
         let requests = self.first.iter().zip(&self.lengths).enumerate();

@@ -3,22 +3,22 @@
 
 use crate::builder::{KernelBuilder, Recorded};
 use crate::config::KernelConfig;
-use crate::declared::Declared;
+use crate::declaration::KernelDeclaration;
 use crate::error::PersistentError;
 use crate::layers::ALLREDUCE;
 use crate::notice::KernelNotice;
 use crate::tensor::TensorId;
-use crate::wire::{Read, Wire};
+use crate::wire::{LayerInput, Wire};
 
 /// The layers of one rank on their way into one kernel.
-struct Rank {
+struct RankLayers {
     builder: KernelBuilder,
     /// Tensors of the ranks before it.
     base: u32,
     /// Which of its layers are in the kernel.
-    kept: Vec<bool>,
+    included: Vec<bool>,
     /// Their places in it.
-    places: Vec<Option<usize>>,
+    positions: Vec<Option<usize>>,
 }
 
 /// What a tensor of a rank is called in the kernel of all ranks.
@@ -42,9 +42,9 @@ impl KernelBuilder {
         for (at, mut builder) in ranks.into_iter().enumerate() {
             builder.notices().into_iter().for_each(|notice| merged.notices.tell(notice));
             let base = merged.declared.append(at, &builder.declared)?;
-            let kept = kept(&builder.wires, at > 0);
+            let kept = layers_in_kernel(&builder.wires, at > 0);
             let places = vec![None; kept.len()];
-            placed.push(Rank { builder, base, kept, places });
+            placed.push(RankLayers { builder, base, included: kept, positions: places });
         }
         let count = placed.len() as u32;
         if count > 1 {
@@ -93,7 +93,7 @@ fn check(ranks: &[KernelBuilder]) -> Result<(), PersistentError> {
 }
 
 /// Which layers of a rank are in the kernel: all of rank 0, and of the `others` those whose results a sum reads in the end.
-fn kept(wires: &[Wire], others: bool) -> Vec<bool> {
+fn layers_in_kernel(wires: &[Wire], others: bool) -> Vec<bool> {
     let mut kept = vec![!others; wires.len()];
     if others {
         for at in (0..wires.len()).rev() {
@@ -107,11 +107,11 @@ fn kept(wires: &[Wire], others: bool) -> Vec<bool> {
 }
 
 /// Layer by layer, and rank by rank within each, so that a sum stands behind all that it reads.
-fn interleave(merged: &mut KernelBuilder, mut ranks: Vec<Rank>) {
+fn interleave(merged: &mut KernelBuilder, mut ranks: Vec<RankLayers>) {
     let layers = ranks[0].builder.wires.len();
     for at in 0..layers {
         for rank in 0..ranks.len() {
-            if !ranks[rank].kept[at] {
+            if !ranks[rank].included[at] {
                 continue;
             }
             let wire = ranks[rank].builder.wires[at].clone();
@@ -122,12 +122,12 @@ fn interleave(merged: &mut KernelBuilder, mut ranks: Vec<Rank>) {
             };
             let base = ranks[rank].base;
             let writes = wire.writes.iter().map(|id| TensorId(id.0 + base)).collect();
-            ranks[rank].places[at] = Some(merged.wires.len());
+            ranks[rank].positions[at] = Some(merged.wires.len());
             merged.wires.push(Wire { reads, writes, ..wire });
         }
     }
     let mut recorded: Vec<(usize, Recorded)> = Vec::new();
-    for Rank { builder, base, places, .. } in ranks {
+    for RankLayers { builder, base, positions: places, .. } in ranks {
         let own = builder.layers.into_iter().zip(places);
         recorded.extend(own.filter_map(|(of, place)| Some((place?, Recorded { base, ..of }))));
     }
@@ -136,23 +136,23 @@ fn interleave(merged: &mut KernelBuilder, mut ranks: Vec<Rank>) {
 }
 
 /// What a layer of a rank reads in the kernel. A sum stands there once, in the place of rank 0's.
-fn resolved(ranks: &[Rank], rank: usize, layer: usize) -> Vec<Read> {
-    let Rank { builder, base, places, .. } = &ranks[rank];
-    let of = |read: &Read| match read.by {
+fn resolved(ranks: &[RankLayers], rank: usize, layer: usize) -> Vec<LayerInput> {
+    let RankLayers { builder, base, positions: places, .. } = &ranks[rank];
+    let of = |read: &LayerInput| match read.by {
         Some(by) if builder.wires[by].method == ALLREDUCE => {
-            Read { tensor: ranks[0].builder.wires[by].writes[0], by: ranks[0].places[by] }
+            LayerInput { tensor: ranks[0].builder.wires[by].writes[0], by: ranks[0].positions[by] }
         }
-        by => Read { tensor: TensorId(read.tensor.0 + base), by: by.and_then(|by| places[by]) },
+        by => LayerInput { tensor: TensorId(read.tensor.0 + base), by: by.and_then(|by| places[by]) },
     };
     builder.wires[layer].reads.iter().map(of).collect()
 }
 
-impl Declared {
+impl KernelDeclaration {
     /// Adds the tensors of a rank: how many there were before.
-    fn append(&mut self, rank: usize, other: &Declared) -> Result<u32, PersistentError> {
+    fn append(&mut self, rank: usize, other: &KernelDeclaration) -> Result<u32, PersistentError> {
         let base = self.tensors().count() as u32;
         for tensor in other.tensors() {
-            self.add(&name_of_rank(rank, &tensor.name), tensor.given.clone(), tensor.kind.clone())?;
+            self.add(&name_of_rank(rank, &tensor.name), tensor.tensor.clone(), tensor.kind.clone())?;
         }
         for (weight, scales) in other.scaled() {
             self.scale(TensorId(weight.0 + base), TensorId(scales.0 + base))?;

@@ -16,12 +16,12 @@
 //! Beside it lie its plans, in a folder of plan files. The weights are not in it. A file is untrusted: its graph is
 //! verified, its plans are proved, and an engine checks what the graph takes.
 
-use crate::choice::Choice;
 use crate::config::{KernelConfig, PromptLookup};
-use crate::declared::Declared;
+use crate::declaration::KernelDeclaration;
 use crate::error::PersistentError;
 use crate::limits::MAX_SAVED_BYTES;
-use crate::origin::{Origin, Part};
+use crate::origin::{TensorPart, WeightOrigin};
+use crate::sampling_mode::SamplingMode;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use yirage_compile::plan_weights;
@@ -30,7 +30,7 @@ use yirage_hal::Device;
 use yirage_ir::hash::fnv128;
 use yirage_ir::{Graph, text};
 use yirage_mmap::read_text;
-use yirage_model::arch::CacheGroup;
+use yirage_model::arch::KvCacheSpec;
 use yirage_packed::sealed;
 
 const HEAD: &str = "yirage-kernel 1";
@@ -44,32 +44,32 @@ pub(crate) fn plans_folder(folder: &Path) -> PathBuf {
 
 /// What a kernel is.
 #[derive(Clone, Debug)]
-pub(crate) struct Saved {
+pub(crate) struct SavedKernel {
     /// What it was made of and for, as names and words.
     about: Vec<(String, String)>,
     pub(crate) graph: String,
     pub(crate) weights: Vec<SavedWeight>,
-    choice: Choice,
+    choice: SamplingMode,
     lookup: Option<PromptLookup>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct SavedWeight {
-    pub(crate) origin: Origin,
+    pub(crate) origin: WeightOrigin,
     pub(crate) elements: String,
     pub(crate) dims: Vec<u32>,
 }
 
-impl Saved {
+impl SavedKernel {
     pub(crate) fn new(
-        declared: &Declared,
+        declared: &KernelDeclaration,
         graph: &Graph,
-        groups: &[CacheGroup],
+        groups: &[KvCacheSpec],
         state_group: &[(String, usize)],
-        origins: Vec<Origin>,
-        (choice, lookup): (Choice, Option<PromptLookup>),
+        origins: Vec<WeightOrigin>,
+        (choice, lookup): (SamplingMode, Option<PromptLookup>),
         device: &dyn Device,
-    ) -> Result<Saved, PersistentError> {
+    ) -> Result<SavedKernel, PersistentError> {
         let mut about = here(&declared.config, graph, device)?;
         about.push(("choice".into(), choice_word(&choice)));
         about.push(("lookup".into(), lookup.map_or("none".into(), |l| format!("{} {}", l.ngram_size, l.spec_length))));
@@ -83,14 +83,14 @@ impl Saved {
         }
         for origin in origins {
             let missing = || PersistentError::Tensor { name: origin.tensor.clone(), why: "it is not declared".into() };
-            let tensor = &declared.of(declared.find(&origin.tensor).ok_or_else(missing)?)?.given;
+            let tensor = &declared.of(declared.find(&origin.tensor).ok_or_else(missing)?)?.tensor;
             let (elements, dims) = (tensor.elements.to_string(), tensor.dims.clone());
             weights.push(SavedWeight { origin, elements, dims });
         }
-        Ok(Saved { about, graph: text::print(graph), weights, choice, lookup })
+        Ok(SavedKernel { about, graph: text::print(graph), weights, choice, lookup })
     }
 
-    pub(crate) fn choice(&self) -> &Choice {
+    pub(crate) fn choice(&self) -> &SamplingMode {
         &self.choice
     }
 
@@ -113,9 +113,9 @@ impl Saved {
         let mut weights = String::new();
         for SavedWeight { origin, elements, dims } in &self.weights {
             let part = match origin.part {
-                Part::Whole => "whole".to_owned(),
-                Part::Rows { index, of } => format!("rows:{index}:{of}"),
-                Part::Table { columns } => format!("table:{columns}"),
+                TensorPart::Whole => "whole".to_owned(),
+                TensorPart::Rows { index, of } => format!("rows:{index}:{of}"),
+                TensorPart::Table { columns } => format!("table:{columns}"),
             };
             let dims: Vec<String> = dims.iter().map(u32::to_string).collect();
             // Writing to a string does not fail.
@@ -124,7 +124,7 @@ impl Saved {
         sealed::seal(HEAD, &[(SECTIONS[0], &about), (SECTIONS[1], &self.graph), (SECTIONS[2], &weights)])
     }
 
-    pub(crate) fn read(path: &Path) -> Result<Saved, PersistentError> {
+    pub(crate) fn read(path: &Path) -> Result<SavedKernel, PersistentError> {
         let printed = read_text(path, MAX_SAVED_BYTES)?;
         let damaged = |why: String| PersistentError::Damaged { path: path.to_owned(), why };
         let seal = |source| PersistentError::Seal { path: path.to_owned(), source };
@@ -143,10 +143,11 @@ impl Saved {
         }
         let word = |name: &str| about.iter().find(|(n, _)| n == name).map(|(_, word)| word.as_str());
         let choice = match word("choice").map(|word| word.split_once(' ').unwrap_or((word, ""))) {
-            Some(("greedy", "")) => Some(Choice::Greedy),
-            Some(("sampled", seed)) => {
-                seed.parse().ok().map(|seed| Choice::Sampled(SamplingParams { seed, ..SamplingParams::default() }))
-            }
+            Some(("greedy", "")) => Some(SamplingMode::Greedy),
+            Some(("sampled", seed)) => seed
+                .parse()
+                .ok()
+                .map(|seed| SamplingMode::Sampled(SamplingParams { seed, ..SamplingParams::default() })),
             _ => None,
         };
         let choice = choice.ok_or_else(|| damaged("it does not say how tokens are chosen".into()))?;
@@ -160,23 +161,23 @@ impl Saved {
             None => return Err(damaged("it has no line `lookup`".into())),
         };
         lookup.as_ref().map_or(Ok(()), PromptLookup::check)?;
-        Ok(Saved { graph: graph.to_owned(), about, weights, choice, lookup })
+        Ok(SavedKernel { graph: graph.to_owned(), about, weights, choice, lookup })
     }
 
     pub(crate) fn words(&self, name: &str) -> impl Iterator<Item = &str> {
         self.about.iter().filter(move |(n, _)| n == name).map(|(_, word)| word.as_str())
     }
 
-    pub(crate) fn groups(&self) -> Option<Vec<CacheGroup>> {
+    pub(crate) fn groups(&self) -> Option<Vec<KvCacheSpec>> {
         let group = |line| match numbers(line, ' ')?[..] {
-            [kv_heads, k_width, v_width] => Some(CacheGroup::Paged { kv_heads, k_width, v_width, window: None }),
-            [rank, rope] => Some(CacheGroup::Latent { rank, rope }),
+            [kv_heads, k_width, v_width] => Some(KvCacheSpec::Paged { kv_heads, k_width, v_width, window: None }),
+            [rank, rope] => Some(KvCacheSpec::Latent { rank, rope }),
             _ => None,
         };
         self.words("group").map(group).collect()
     }
 
-    pub(crate) fn states(&self) -> Option<Vec<(String, usize)>> {
+    pub(crate) fn kv_cache_groups(&self) -> Option<Vec<(String, usize)>> {
         let state = |line: &str| line.split_once(' ').and_then(|(at, name)| Some((name.to_owned(), at.parse().ok()?)));
         self.words("state").map(state).collect()
     }
@@ -189,15 +190,15 @@ impl SavedWeight {
         let (elements, dims, tensor) =
             (words.next()?.to_owned(), numbers(words.next()?, 'x')?, words.next()?.to_owned());
         let part = match part.split_once(':') {
-            None if part == "whole" => Part::Whole,
+            None if part == "whole" => TensorPart::Whole,
             Some(("rows", sizes)) => match numbers(sizes, ':')?[..] {
-                [index, of] => Part::Rows { index, of },
+                [index, of] => TensorPart::Rows { index, of },
                 _ => return None,
             },
-            Some(("table", columns)) => Part::Table { columns: columns.parse().ok()? },
+            Some(("table", columns)) => TensorPart::Table { columns: columns.parse().ok()? },
             _ => return None,
         };
-        Some(SavedWeight { origin: Origin { name, tensor, scales: None, part }, elements, dims })
+        Some(SavedWeight { origin: WeightOrigin { name, tensor, scales: None, part }, elements, dims })
     }
 }
 
@@ -206,21 +207,25 @@ fn numbers(line: &str, between: char) -> Option<Vec<u32>> {
 }
 
 /// Three numbers of keys and values, two of compressed rows.
-fn group_word(group: &CacheGroup) -> Result<String, PersistentError> {
+fn group_word(group: &KvCacheSpec) -> Result<String, PersistentError> {
     match group {
-        CacheGroup::Paged { kv_heads, k_width, v_width, window: None } => Ok(format!("{kv_heads} {k_width} {v_width}")),
-        CacheGroup::Latent { rank, rope } => Ok(format!("{rank} {rope}")),
-        CacheGroup::Paged { window: Some(_), .. } | CacheGroup::Slot { .. } => Err(PersistentError::Unsupported {
-            what: format!("a saved kernel with {group:?}"),
-            why: "no layer method keeps one".into(),
-        }),
+        KvCacheSpec::Paged { kv_heads, k_width, v_width, window: None } => {
+            Ok(format!("{kv_heads} {k_width} {v_width}"))
+        }
+        KvCacheSpec::Latent { rank, rope } => Ok(format!("{rank} {rope}")),
+        KvCacheSpec::Paged { window: Some(_), .. } | KvCacheSpec::PerSequence { .. } => {
+            Err(PersistentError::Unsupported {
+                what: format!("a saved kernel with {group:?}"),
+                why: "no layer method keeps one".into(),
+            })
+        }
     }
 }
 
-fn choice_word(choice: &Choice) -> String {
+fn choice_word(choice: &SamplingMode) -> String {
     match choice {
-        Choice::Greedy => "greedy".into(),
-        Choice::Sampled(params) => format!("sampled {}", params.seed),
+        SamplingMode::Greedy => "greedy".into(),
+        SamplingMode::Sampled(params) => format!("sampled {}", params.seed),
     }
 }
 
@@ -242,10 +247,10 @@ pub(crate) fn here(
     Ok(about)
 }
 
-impl Saved {
+impl SavedKernel {
     /// The same with the sampling parameters of the options, of which only the seed is saved.
-    pub(crate) fn with_sampling(mut self, sampling: &SamplingParams) -> Saved {
-        if let Choice::Sampled(params) = &mut self.choice {
+    pub(crate) fn with_sampling(mut self, sampling: &SamplingParams) -> SavedKernel {
+        if let SamplingMode::Sampled(params) = &mut self.choice {
             *params = SamplingParams { seed: params.seed, ..sampling.clone() };
         }
         self

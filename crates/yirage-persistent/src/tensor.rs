@@ -1,7 +1,7 @@
 //! The tensors of a kernel: what is attached, what layers write, and weights that are several in one.
 
-use crate::bytes::Bytes;
-use crate::elements::Elements;
+use crate::bytes::SharedBytes;
+use crate::elements::KernelDType;
 use crate::error::PersistentError;
 use crate::limits::{MAX_RANK, MAX_SIZE};
 
@@ -15,21 +15,21 @@ pub struct KernelTensor {
     /// Sizes, outermost first: 1 to 4 of them.
     pub dims: Vec<u32>,
     /// Its elements' type.
-    pub elements: Elements,
+    pub elements: KernelDType,
     /// Its elements, dense and row-major, little-endian. None declares a tensor whose elements nobody reads: a cache, or
     /// the ids of a step.
-    pub data: Option<Bytes>,
+    pub data: Option<SharedBytes>,
 }
 
 impl KernelTensor {
     /// A tensor of `f32`.
     pub fn f32(dims: &[u32], values: &[f32]) -> KernelTensor {
         let data = values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>().into();
-        KernelTensor { dims: dims.to_vec(), elements: Elements::Floats(yirage_ir::Format::F32), data: Some(data) }
+        KernelTensor { dims: dims.to_vec(), elements: KernelDType::Floats(yirage_ir::Format::F32), data: Some(data) }
     }
 
     /// A tensor without elements.
-    pub fn declared(dims: &[u32], elements: Elements) -> KernelTensor {
+    pub fn declared(dims: &[u32], elements: KernelDType) -> KernelTensor {
         KernelTensor { dims: dims.to_vec(), elements, data: None }
     }
 
@@ -55,7 +55,7 @@ impl KernelTensor {
 
 /// Where a tensor's elements come from.
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum TensorSource {
     /// Its owner.
     Attached,
     /// A layer.
@@ -66,19 +66,19 @@ pub(crate) enum Kind {
 
 /// A tensor that a kernel knows.
 #[derive(Clone, Debug)]
-pub(crate) struct Tensor {
+pub(crate) struct DeclaredTensor {
     pub(crate) name: String,
-    pub(crate) given: KernelTensor,
-    pub(crate) kind: Kind,
+    pub(crate) tensor: KernelTensor,
+    pub(crate) kind: TensorSource,
 }
 
-impl Tensor {
+impl DeclaredTensor {
     /// Elements of a row: all sizes but the first.
     pub(crate) fn width(&self) -> u32 {
-        self.given.dims.iter().skip(1).fold(1, |n, &m| n.saturating_mul(m))
+        self.tensor.dims.iter().skip(1).fold(1, |n, &m| n.saturating_mul(m))
     }
 
     pub(crate) fn rows(&self) -> u32 {
-        self.given.dims[0]
+        self.tensor.dims[0]
     }
 }

@@ -4,23 +4,23 @@
 //! the first is read from the caches that are attached.
 
 use crate::builder::KernelBuilder;
-use crate::caches::Appended;
+use crate::caches::AppendedRows;
 use crate::config::PromptLookup;
-use crate::elements::Elements;
-use crate::emit::{Emitted, Hosted, Made, Purpose};
+use crate::elements::KernelDType;
+use crate::emit::{EmittedGraph, GraphPurpose, HostOutput, LayerOutput};
 use crate::error::PersistentError;
 use crate::lookup::{find_ngram, verify_greedy};
-use crate::pass::{Pass, TestValues};
+use crate::pass::{PassTokens, TestValues};
 use crate::tensor::TensorId;
-use crate::wire::Read;
+use crate::wire::LayerInput;
 use std::collections::HashMap;
 use std::sync::Arc;
-use yirage_compile::{Options, compile, plan_weights};
+use yirage_compile::{CompileOptions, compile, plan_weights};
 use yirage_engine::limits::BLOCK;
 use yirage_engine::sampling::{Sampler, SamplingParams, TokenCounts};
 use yirage_hal::{Bindings, Device, Executor};
 use yirage_ir::tensor::Data;
-use yirage_ir::{Dims, Graph, Source, ValueId};
+use yirage_ir::{Dims, Graph, ValueId, ValueSource};
 
 /// What a layer wrote.
 #[derive(Clone, PartialEq, Debug)]
@@ -39,7 +39,7 @@ pub struct TestPass {
     /// Every tensor that a layer wrote, as it is after the last one.
     pub outputs: Vec<TestOutput>,
     /// What was appended to each cache that is attached.
-    pub appended: Vec<Appended>,
+    pub appended: Vec<AppendedRows>,
 }
 
 impl KernelBuilder {
@@ -61,12 +61,14 @@ impl KernelBuilder {
     /// Layers that do not fit each other, tensors with different numbers of rows, caches that are too small, and what compiler
     /// and device say.
     pub fn run_test_pass(&self, device: &Arc<dyn Device>) -> Result<TestPass, PersistentError> {
-        let mut emitted = self.emit(Purpose::Test)?;
+        let mut emitted = self.emit(GraphPurpose::Test)?;
         let last = self.last_writes();
         let mut wanted: Vec<ValueId> = Vec::new();
-        for made in emitted.made.iter().flatten() {
+        for made in emitted.layer_outputs.iter().flatten() {
             match made {
-                Made::One(value) | Made::Host(Hosted::Drawn { logits: value, .. }) if !wanted.contains(value) => {
+                LayerOutput::One(value) | LayerOutput::Host(HostOutput::Drawn { logits: value, .. })
+                    if !wanted.contains(value) =>
+                {
                     wanted.push(*value);
                 }
                 _ => {}
@@ -82,12 +84,12 @@ impl KernelBuilder {
         } else {
             wanted.iter().copied().zip(self.execute(&graph, &emitted, &pass, &**device)?).collect()
         };
-        let results = Results { builder: self, emitted: &emitted, computed, pass: &pass };
+        let results = LayerTestResults { builder: self, emitted: &emitted, computed, pass: &pass };
         let mut outputs = Vec::new();
         for (tensor, layer, at) in last {
-            let Some(values) = results.of(&emitted.made[layer][at], device)? else { continue };
+            let Some(values) = results.of(&emitted.layer_outputs[layer][at], device)? else { continue };
             let of = self.of(tensor)?;
-            outputs.push(TestOutput { name: of.name.clone(), dims: of.given.dims.clone(), values });
+            outputs.push(TestOutput { name: of.name.clone(), dims: of.tensor.dims.clone(), values });
         }
         let appended = self.appended(&emitted, &results.computed, &pass)?;
         Ok(TestPass { outputs, appended })
@@ -104,16 +106,16 @@ impl KernelBuilder {
         all
     }
 
-    fn pass(&self, emitted: &Emitted) -> Result<Pass, PersistentError> {
+    fn pass(&self, emitted: &EmittedGraph) -> Result<PassTokens, PersistentError> {
         let mut rows: Option<(u32, &str)> = None;
-        for (wire, made) in self.wires.iter().zip(&emitted.made) {
+        for (wire, made) in self.wires.iter().zip(&emitted.layer_outputs) {
             let written = wire.writes.iter().zip(made).filter(|(_, made)| {
                 !matches!(
                     made,
-                    Made::Host(Hosted::Guesses { .. } | Hosted::Verified { .. })
-                        | Made::Engine
-                        | Made::Cached { .. }
-                        | Made::Attended(_)
+                    LayerOutput::Host(HostOutput::Guesses { .. } | HostOutput::Verified { .. })
+                        | LayerOutput::Engine
+                        | LayerOutput::Cached { .. }
+                        | LayerOutput::Attended(_)
                 )
             });
             for (&tensor, _) in written {
@@ -155,14 +157,14 @@ impl KernelBuilder {
         }
         let blocks = longest.div_ceil(BLOCK).max(1) as u32;
         let dims = Dims { tokens, seqs: lengths.len() as u32, blocks, rows: tokens };
-        Ok(Pass { first, lengths, dims })
+        Ok(PassTokens { first, lengths, dims })
     }
 
     fn execute(
         &self,
         graph: &Graph,
-        emitted: &Emitted,
-        pass: &Pass,
+        emitted: &EmittedGraph,
+        pass: &PassTokens,
         device: &dyn Device,
     ) -> Result<Vec<TestValues>, PersistentError> {
         let target = device.target();
@@ -178,11 +180,11 @@ impl KernelBuilder {
         for (name, group) in &emitted.state_group {
             if let Some(id) = graph.find(name) {
                 let k_width = emitted.groups[*group].k_width();
-                bindings.states.insert(name.clone(), device.state(graph.ty(id), k_width, pass.blocks())?);
+                bindings.kv_caches.insert(name.clone(), device.kv_cache(graph.ty(id), k_width, pass.blocks())?);
             }
         }
         self.fill_caches(emitted, pass, device, &bindings)?;
-        let plan = compile(graph, pass.dims, &target, &weights, &Options::new(self.declared.config.precision))?;
+        let plan = compile(graph, pass.dims, &target, &weights, &CompileOptions::new(self.declared.config.precision))?;
         let mut executor = Executor::new(device, &plan, &bindings)?;
         if let Some(kind) = self.declared.config.executor {
             executor.force(kind)?;
@@ -206,8 +208,8 @@ impl KernelBuilder {
         &self,
         executor: &mut Executor,
         graph: &Graph,
-        emitted: &Emitted,
-        pass: &Pass,
+        emitted: &EmittedGraph,
+        pass: &PassTokens,
     ) -> Result<(), PersistentError> {
         executor.set("ids", self.ids(None, emitted, pass)?);
         executor.set("positions", pass.positions().map(|p| p as i32));
@@ -216,7 +218,7 @@ impl KernelBuilder {
             executor.set(&format!("slots.{group}"), pass.slots());
             executor.set(&format!("table.{group}"), pass.table());
         }
-        for id in graph.inputs_of(Source::Slot) {
+        for id in graph.inputs_of(ValueSource::StepInput) {
             let name = &graph.value(id).name;
             if let Some(tensor) = name.strip_prefix("ids.").and_then(|n| n.parse().ok()).map(TensorId) {
                 executor.set(name, self.ids(Some(tensor), emitted, pass)?);
@@ -234,7 +236,12 @@ impl KernelBuilder {
 
     /// The ids of the pass: those that an attached tensor has, one for each row or by request and position, else the tokens
     /// of the metadata. Where a table is read by them, each has a row there.
-    fn ids(&self, given: Option<TensorId>, emitted: &Emitted, pass: &Pass) -> Result<Vec<i32>, PersistentError> {
+    fn ids(
+        &self,
+        given: Option<TensorId>,
+        emitted: &EmittedGraph,
+        pass: &PassTokens,
+    ) -> Result<Vec<i32>, PersistentError> {
         let width = self.declared.meta.max_seq_length();
         let by_position = |all: &[i64]| pass.each().map(|(seq, position)| all[seq * width + position]).collect();
         let ids: Vec<i64> = match given {
@@ -266,22 +273,22 @@ impl KernelBuilder {
         let of = self.of(id)?;
         let missing =
             || PersistentError::Tensor { name: of.name.clone(), why: "it is read and has no elements".into() };
-        let data = of.given.data.as_ref().ok_or_else(missing)?;
-        Ok(match of.given.elements {
-            Elements::Floats(format) => {
+        let data = of.tensor.data.as_ref().ok_or_else(missing)?;
+        Ok(match of.tensor.elements {
+            KernelDType::Floats(format) => {
                 let mut values = vec![0f32; data.len() / format.info().row_bytes(1)];
                 (format.info().decode)(data, &mut values);
                 TestValues::Floats(values)
             }
-            Elements::Float8E4M3 => {
+            KernelDType::Float8E4M3 => {
                 let why = "it is of 8-bit floats, which only weights are".into();
                 return Err(PersistentError::Tensor { name: of.name.clone(), why });
             }
-            Elements::Int32 => {
+            KernelDType::Int32 => {
                 let words = data.as_chunks::<4>().0.iter().copied();
                 TestValues::Ints(words.map(|word| i64::from(i32::from_le_bytes(word))).collect())
             }
-            Elements::Int64 => {
+            KernelDType::Int64 => {
                 TestValues::Ints(data.as_chunks::<8>().0.iter().copied().map(i64::from_le_bytes).collect())
             }
         })
@@ -289,32 +296,32 @@ impl KernelBuilder {
 }
 
 /// What became of each layer's outputs.
-struct Results<'a> {
+struct LayerTestResults<'a> {
     builder: &'a KernelBuilder,
-    emitted: &'a Emitted,
+    emitted: &'a EmittedGraph,
     computed: HashMap<ValueId, TestValues>,
-    pass: &'a Pass,
+    pass: &'a PassTokens,
 }
 
-impl Results<'_> {
+impl LayerTestResults<'_> {
     /// None for what is no tensor of its own.
-    fn of(&self, made: &Made, device: &Arc<dyn Device>) -> Result<Option<TestValues>, PersistentError> {
+    fn of(&self, made: &LayerOutput, device: &Arc<dyn Device>) -> Result<Option<TestValues>, PersistentError> {
         Ok(match made {
-            Made::One(value) => self.computed.get(value).cloned(),
-            Made::Host(hosted) => Some(TestValues::Ints(self.hosted(hosted, device)?)),
-            Made::Parts { .. }
-            | Made::Logits(_)
-            | Made::Cached { .. }
-            | Made::Attended(_)
-            | Made::Tokens
-            | Made::Engine => None,
+            LayerOutput::One(value) => self.computed.get(value).cloned(),
+            LayerOutput::Host(hosted) => Some(TestValues::Ints(self.hosted(hosted, device)?)),
+            LayerOutput::Parts { .. }
+            | LayerOutput::Logits(_)
+            | LayerOutput::Cached { .. }
+            | LayerOutput::Attended(_)
+            | LayerOutput::Tokens
+            | LayerOutput::Engine => None,
         })
     }
 
-    fn hosted(&self, hosted: &Hosted, device: &Arc<dyn Device>) -> Result<Vec<i64>, PersistentError> {
+    fn hosted(&self, hosted: &HostOutput, device: &Arc<dyn Device>) -> Result<Vec<i64>, PersistentError> {
         match hosted {
-            Hosted::Guesses { lookup, tokens } => self.guesses(*lookup, *tokens),
-            Hosted::Verified { guesses, targets } => {
+            HostOutput::Guesses { lookup, tokens } => self.guesses(*lookup, *tokens),
+            HostOutput::Verified { guesses, targets } => {
                 let (rows, width) = self.rows(*guesses)?;
                 let (guesses, targets) = (self.ints(*guesses, device)?, self.ints(*targets, device)?);
                 let per_row = targets.len() / rows.max(1);
@@ -327,7 +334,7 @@ impl Results<'_> {
                 let verified = verified.map(|of| of.map(|(right, next)| [right as i64, next]).ok_or_else(few));
                 Ok(verified.collect::<Result<Vec<_>, _>>()?.concat())
             }
-            Hosted::Drawn { logits, params } => self.drawn(*logits, params, device),
+            HostOutput::Drawn { logits, params } => self.drawn(*logits, params, device),
         }
     }
 
@@ -336,7 +343,7 @@ impl Results<'_> {
     fn guesses(&self, lookup: PromptLookup, tokens: TensorId) -> Result<Vec<i64>, PersistentError> {
         let meta = &self.builder.declared.meta;
         let of = self.builder.of(tokens)?;
-        let given = match of.given.data {
+        let given = match of.tensor.data {
             Some(_) => Some(self.builder.attached(tokens)?),
             None => None,
         };
@@ -351,11 +358,11 @@ impl Results<'_> {
                     &all[row * width..][..known.len()]
                 }
                 Some(_) => {
-                    let (count, dims) = (meta.requests(), &of.given.dims);
+                    let (count, dims) = (meta.requests(), &of.tensor.dims);
                     return Err(wrong(format!(
                         "it is {} {dims:?}, and request {row} of {count} has {} tokens: whole numbers [{count}, positions] \
                          are wanted",
-                        of.given.elements,
+                        of.tensor.elements,
                         known.len()
                     )));
                 }
@@ -365,17 +372,17 @@ impl Results<'_> {
         Ok(guesses)
     }
 
-    fn rows(&self, read: Read) -> Result<(usize, usize), PersistentError> {
+    fn rows(&self, read: LayerInput) -> Result<(usize, usize), PersistentError> {
         let of = self.builder.of(read.tensor)?;
         Ok((of.rows() as usize, of.width() as usize))
     }
 
-    fn ints(&self, read: Read, device: &Arc<dyn Device>) -> Result<Vec<i64>, PersistentError> {
+    fn ints(&self, read: LayerInput, device: &Arc<dyn Device>) -> Result<Vec<i64>, PersistentError> {
         let values = match read.by {
             None => Some(self.builder.attached(read.tensor)?),
             Some(layer) => {
                 let at = self.builder.wires[layer].writes.iter().position(|&w| w == read.tensor);
-                let made = at.and_then(|at| self.emitted.made[layer].get(at));
+                let made = at.and_then(|at| self.emitted.layer_outputs[layer].get(at));
                 made.map(|made| self.of(made, device)).transpose()?.flatten()
             }
         };

@@ -4,7 +4,7 @@ use crate::tensor::TensorId;
 
 /// A tensor as a layer reads it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Read {
+pub(crate) struct LayerInput {
     pub(crate) tensor: TensorId,
     /// The layer that wrote what is read; none for a tensor that is attached.
     pub(crate) by: Option<usize>,
@@ -14,7 +14,7 @@ pub(crate) struct Read {
 #[derive(Clone, Debug)]
 pub(crate) struct Wire {
     pub(crate) method: &'static str,
-    pub(crate) reads: Vec<Read>,
+    pub(crate) reads: Vec<LayerInput>,
     pub(crate) writes: Vec<TensorId>,
     pub(crate) row_by_row: bool,
     pub(crate) chooses: bool,

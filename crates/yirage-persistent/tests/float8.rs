@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use support::{F32, cpu, meta, tensors};
 use yirage_ir::rng::at;
 use yirage_persistent::{
-    Elements, KernelBuilder, KernelConfig, KernelTensor, Launch, PersistentError, Routing, TensorId, TestValues,
+    KernelBuilder, KernelConfig, KernelDType, KernelTensor, LaunchDims, PersistentError, Routing, TensorId, TestValues,
 };
 use yirage_plan::Precision;
 
@@ -29,7 +29,7 @@ fn codes(seed: u64, dims: &[u32]) -> KernelTensor {
         .map(|i| (at(seed, u64::from(i)) >> 56) as u8 & 0xf7)
         .collect::<Vec<u8>>()
         .into();
-    KernelTensor { dims: dims.to_vec(), elements: Elements::Float8E4M3, data: Some(data) }
+    KernelTensor { dims: dims.to_vec(), elements: KernelDType::Float8E4M3, data: Some(data) }
 }
 
 /// A scale for each block of 128 rows and columns.
@@ -41,7 +41,7 @@ fn by_block() -> KernelTensor {
 /// A word of four exponents for each row.
 fn by_row() -> KernelTensor {
     let data = (0..N * 4).map(|i| 120 + (at(4, u64::from(i)) >> 61) as u8).collect::<Vec<u8>>().into();
-    KernelTensor { dims: vec![N, 1], elements: Elements::Int32, data: Some(data) }
+    KernelTensor { dims: vec![N, 1], elements: KernelDType::Int32, data: Some(data) }
 }
 
 fn builder() -> KernelBuilder {
@@ -54,9 +54,9 @@ fn builder() -> KernelBuilder {
 /// Rows of a tensor that were quantised, with their scales.
 fn quantised(b: &mut KernelBuilder, name: &str, width: u32, seed: u64) -> [TensorId; 2] {
     let x = b.attach_input(KernelTensor::f32(&[ROWS, width], &numbers(seed, ROWS * width)), name).unwrap();
-    let rows = b.new_tensor(&[ROWS, width], Elements::Float8E4M3, &format!("{name}.fp8")).unwrap();
-    let scale = b.new_tensor(&[ROWS, 1], Elements::Int32, &format!("{name}.scale")).unwrap();
-    b.quantize_fp8_layer(x, [rows, scale], Launch::ONE).unwrap();
+    let rows = b.new_tensor(&[ROWS, width], KernelDType::Float8E4M3, &format!("{name}.fp8")).unwrap();
+    let scale = b.new_tensor(&[ROWS, 1], KernelDType::Int32, &format!("{name}.scale")).unwrap();
+    b.quantize_fp8_layer(x, [rows, scale], LaunchDims::ONE).unwrap();
     [rows, scale]
 }
 
@@ -87,8 +87,8 @@ fn products_of_8_bit_weights_are_those_of_pytorch() {
         let [plain, out] = ["plain", "out"].map(|name| b.new_tensor(&[ROWS, N], F32, name).unwrap());
         let residual = numbers(5, ROWS * N);
         let r = b.attach_input(KernelTensor::f32(&[ROWS, N], &residual), "residual").unwrap();
-        b.linear_fp8_layer(x, weight, plain, Launch::ONE).unwrap();
-        b.linear_fp8_with_residual_layer(x, weight, r, out, Launch::ONE).unwrap();
+        b.linear_fp8_layer(x, weight, plain, LaunchDims::ONE).unwrap();
+        b.linear_fp8_with_residual_layer(x, weight, r, out, LaunchDims::ONE).unwrap();
         let product = list(key);
         close(&floats(&b, "plain"), &product, key);
         let sum: Vec<f64> = product.iter().zip(&residual).map(|(p, r)| p + f64::from(*r)).collect();
@@ -110,7 +110,7 @@ fn scales_of_rows_are_those_of_blocks_with_equal_rows() {
         let x = quantised(&mut b, "x", K, 2);
         let weight = [b.attach_input(codes(1, &[N, K]), "w"), b.attach_input(scales, "w.scale")].map(Result::unwrap);
         let out = b.new_tensor(&[ROWS, N], F32, "out").unwrap();
-        b.linear_fp8_layer(x, weight, out, Launch::ONE).unwrap();
+        b.linear_fp8_layer(x, weight, out, LaunchDims::ONE).unwrap();
         floats(&b, "out")
     };
     assert_eq!(run(rows), run(blocks));
@@ -148,7 +148,7 @@ fn experts_of_8_bit_weights_are_those_of_widened_ones() {
             |b: &mut KernelBuilder, name: &str, row: &[u32]| b.new_tensor(&[&[ROWS], row].concat(), F32, name).unwrap();
         let routed = ["weights", "indices"].map(|name| tensor(&mut b, name, &[top_k]));
         let routing = Routing { num_groups: 1, topk_group: 1, routed_scaling_factor: 1.0 };
-        b.moe_topk_sigmoid_routing_layer(scores, None, routed, routing, Launch::ONE).unwrap();
+        b.moe_topk_sigmoid_routing_layer(scores, None, routed, routing, LaunchDims::ONE).unwrap();
         let (wide, act, back) = (
             tensor(&mut b, "wide", &[top_k, 2 * inner]),
             tensor(&mut b, "act", &[top_k, inner]),
@@ -158,18 +158,18 @@ fn experts_of_8_bit_weights_are_those_of_widened_ones() {
         if eight {
             let w13 = [b.attach_input(w13.clone(), "w13"), b.attach_input(s13.clone(), "s13")].map(Result::unwrap);
             let w2 = [b.attach_input(w2.clone(), "w2"), b.attach_input(s2.clone(), "s2")].map(Result::unwrap);
-            b.moe_w13_fp8_layer(x, w13, routed[1], wide, Launch::ONE).unwrap();
-            b.moe_silu_mul_layer(wide, act, Launch::ONE).unwrap();
-            let rows = b.new_tensor(&[ROWS, top_k, inner], Elements::Float8E4M3, "act.fp8").unwrap();
-            let scale = b.new_tensor(&[ROWS, top_k], Elements::Int32, "act.scale").unwrap();
-            b.quantize_fp8_layer(act, [rows, scale], Launch::ONE).unwrap();
-            b.moe_w2_fp8_layer([rows, scale], w2, routed[1], back, Launch::ONE).unwrap();
+            b.moe_w13_fp8_layer(x, w13, routed[1], wide, LaunchDims::ONE).unwrap();
+            b.moe_silu_mul_layer(wide, act, LaunchDims::ONE).unwrap();
+            let rows = b.new_tensor(&[ROWS, top_k, inner], KernelDType::Float8E4M3, "act.fp8").unwrap();
+            let scale = b.new_tensor(&[ROWS, top_k], KernelDType::Int32, "act.scale").unwrap();
+            b.quantize_fp8_layer(act, [rows, scale], LaunchDims::ONE).unwrap();
+            b.moe_w2_fp8_layer([rows, scale], w2, routed[1], back, LaunchDims::ONE).unwrap();
         } else {
             let [w13, w2] = [("w13", widened(&w13, &s13)), ("w2", widened(&w2, &s2))]
                 .map(|(name, weight)| b.attach_input(weight, name).unwrap());
-            b.moe_w13_linear_layer(x[0], w13, routed[1], wide, Launch::ONE).unwrap();
-            b.moe_silu_mul_layer(wide, act, Launch::ONE).unwrap();
-            b.moe_w2_linear_layer(act, w2, routed[1], back, Launch::ONE).unwrap();
+            b.moe_w13_linear_layer(x[0], w13, routed[1], wide, LaunchDims::ONE).unwrap();
+            b.moe_silu_mul_layer(wide, act, LaunchDims::ONE).unwrap();
+            b.moe_w2_linear_layer(act, w2, routed[1], back, LaunchDims::ONE).unwrap();
         }
         floats(&b, "back")
     };
@@ -185,7 +185,7 @@ fn what_is_wrong_with_scales_and_codes_is_told() {
         let x = quantised(&mut b, "x", K, 2);
         let weight = [b.attach_input(weight, "w"), b.attach_input(scale, "w.scale")].map(Result::unwrap);
         let out = b.new_tensor(&[ROWS, N], F32, "out").unwrap();
-        let made = b.linear_fp8_layer(x, weight, out, Launch::ONE).and_then(|()| b.run_test_mode(&cpu(1)));
+        let made = b.linear_fp8_layer(x, weight, out, LaunchDims::ONE).and_then(|()| b.run_test_mode(&cpu(1)));
         let text = made.unwrap_err().to_string();
         assert!(text.contains(wanted), "{text}");
     };
@@ -194,7 +194,7 @@ fn what_is_wrong_with_scales_and_codes_is_told() {
     refused(whole.clone(), KernelTensor::declared(&[2, 3], F32), "have no elements");
     refused(
         whole.clone(),
-        KernelTensor { elements: Elements::Int64, ..KernelTensor::declared(&[2, 3], F32) },
+        KernelTensor { elements: KernelDType::Int64, ..KernelTensor::declared(&[2, 3], F32) },
         "no elements",
     );
     refused(KernelTensor::f32(&[N, K], &numbers(1, N * K)), by_block(), "`w` is float32, float8_e4m3fn is wanted");
@@ -209,16 +209,16 @@ fn what_is_wrong_with_scales_and_codes_is_told() {
     let [w, one, two] = [("w", whole), ("one", by_block()), ("two", by_row())]
         .map(|(name, tensor)| b.attach_input(tensor, name).unwrap());
     let out = b.new_tensor(&[ROWS, N], F32, "out").unwrap();
-    b.linear_layer(x[0], w, out, Launch::ONE).unwrap();
+    b.linear_layer(x[0], w, out, LaunchDims::ONE).unwrap();
     let text = b.run_test_mode(&cpu(1)).unwrap_err().to_string();
     assert!(text.contains("linear_fp8_layer"), "{text}");
-    let text = b.linear_fp8_layer([x[0], w], [w, one], out, Launch::ONE).unwrap_err().to_string();
+    let text = b.linear_fp8_layer([x[0], w], [w, one], out, LaunchDims::ONE).unwrap_err().to_string();
     assert!(text.contains("one quantize_fp8_layer wrote"), "{text}");
-    b.linear_fp8_layer(x, [w, one], out, Launch::ONE).unwrap();
-    let again: Result<(), PersistentError> = b.linear_fp8_layer(x, [w, two], out, Launch::ONE);
+    b.linear_fp8_layer(x, [w, one], out, LaunchDims::ONE).unwrap();
+    let again: Result<(), PersistentError> = b.linear_fp8_layer(x, [w, two], out, LaunchDims::ONE);
     let text = again.unwrap_err().to_string();
     assert!(text.contains("`one` in one layer and `two` in another"), "{text}");
     let given: HashMap<String, KernelTensor> = tensors(&b);
-    assert_eq!(given["w"].elements, Elements::Float8E4M3, "what is attached stays as it is");
-    assert_eq!(Elements::parse("torch.float8_e4m3fn").unwrap(), Elements::Float8E4M3);
+    assert_eq!(given["w"].elements, KernelDType::Float8E4M3, "what is attached stays as it is");
+    assert_eq!(KernelDType::parse("torch.float8_e4m3fn").unwrap(), KernelDType::Float8E4M3);
 }

@@ -8,8 +8,8 @@ use std::path::Path;
 use support::{F32, Source, behind, cpu, gated, meta, tables, tensor, tensor_of, tensors};
 use yirage_ir::rng::Rng;
 use yirage_persistent::{
-    Elements, KernelBuilder, KernelConfig, KernelTensor, LatentAttention, Launch, MetaData, MetaTensor, MetaTensors,
-    PersistentKernel, Routing, TensorId, TestValues,
+    KernelBuilder, KernelConfig, KernelDType, KernelTensor, LatentAttention, LaunchDims, MetaData, MetaTensor,
+    MetaTensors, PersistentKernel, Routing, TensorId, TestValues,
 };
 use yirage_testkit::json::ids;
 use yirage_testkit::tiny;
@@ -39,7 +39,7 @@ fn attend(
     let new = |b: &mut KernelBuilder, name: &str, dims: &[u32]| {
         b.find(name).unwrap_or_else(|| b.new_tensor(dims, F32, name).unwrap())
     };
-    let one = Launch::ONE;
+    let one = LaunchDims::ONE;
     if form == Form::Prefill {
         let [ckv, kpe] = [("ckv_sep", d_v), ("kpe_sep", d_kpe)].map(|(name, width)| new(b, name, &[64, width]));
         b.mla_kv_gather_split_layer(rows[0], rows[1], cache, [ckv, kpe], one).unwrap();
@@ -169,9 +169,9 @@ fn heads_have_matrices_of_their_own_and_neighbours_rotate() {
         .map(|(name, of)| b.attach_input(KernelTensor::f32(&[64, 3], &table(of)), name).unwrap());
     let [product, halves, neighbours] = [("product", 18), ("halves", 12), ("neighbours", 12)]
         .map(|(n, width)| b.new_tensor(&[5, width], F32, n).unwrap());
-    b.linear_bmm_layer(x, w, product, Launch::ONE).unwrap();
-    b.mla_rope_layer(y, tables, halves, 6, false, Launch::ONE).unwrap();
-    b.mla_rope_layer(y, tables, neighbours, 6, true, Launch::ONE).unwrap();
+    b.linear_bmm_layer(x, w, product, LaunchDims::ONE).unwrap();
+    b.mla_rope_layer(y, tables, halves, 6, false, LaunchDims::ONE).unwrap();
+    b.mla_rope_layer(y, tables, neighbours, 6, true, LaunchDims::ONE).unwrap();
     let all = b.run_test_mode(&cpu(1)).unwrap();
     let check = |name: &str, wanted: &dyn Fn(usize, usize) -> f64| {
         let of = all.iter().find(|of| of.name == name).unwrap();
@@ -232,7 +232,7 @@ fn deepseek(folder: &Path, config: KernelConfig, meta: MetaTensors, form: Form) 
     let config = KernelConfig { rms_norm_eps: source.eps(), ..config };
     let (tokens, positions) = (config.max_num_batched_tokens, config.max_seq_length);
     let mut b = KernelBuilder::new(config, meta).unwrap();
-    let one = Launch::ONE;
+    let one = LaunchDims::ONE;
     let size = |key: &str| source.size(key);
     let (hidden, heads, rank) = (size("hidden_size"), size("num_attention_heads"), size("kv_lora_rank"));
     let (nope, rope, v) = (size("qk_nope_head_dim"), size("qk_rope_head_dim"), size("v_head_dim"));
@@ -240,7 +240,7 @@ fn deepseek(folder: &Path, config: KernelConfig, meta: MetaTensors, form: Form) 
     let attention = LatentAttention { num_heads: heads, d_v: rank, d_kpe: rope, softmax_scale };
     let [cos, sin] = tables(source.theta(), rope, positions);
     let turns = [b.attach_input(cos, "cos"), b.attach_input(sin, "sin")].map(Result::unwrap);
-    let ids = b.attach_input(KernelTensor::declared(&[tokens, 1], Elements::Int64), "input_token").unwrap();
+    let ids = b.attach_input(KernelTensor::declared(&[tokens, 1], KernelDType::Int64), "input_token").unwrap();
     let [mut x, mut y] = ["x", "y"].map(|name| tensor(&mut b, name, hidden));
     let mid = tensor(&mut b, "mid", hidden);
     let weight = |b: &mut KernelBuilder, name: &str| b.attach_input(source.tensor(name), name).unwrap();
@@ -297,14 +297,14 @@ fn deepseek(folder: &Path, config: KernelConfig, meta: MetaTensors, form: Form) 
     let (norm, head) = (weight(&mut b, "model.norm.weight"), weight(&mut b, "lm_head.weight"));
     let logits = tensor(&mut b, "logits", size("vocab_size"));
     b.rmsnorm_linear_layer(x, norm, head, logits, one).unwrap();
-    let chosen = b.new_tensor(&[tokens, 1], Elements::Int64, "output_token").unwrap();
+    let chosen = b.new_tensor(&[tokens, 1], KernelDType::Int64, "output_token").unwrap();
     b.argmax_layer(logits, chosen, one).unwrap();
     b
 }
 
 /// Experts chosen from groups, with a bias, beside a shared one.
 fn experts(b: &mut KernelBuilder, source: &Source, l: u32, norm: TensorId, [mid, out]: [TensorId; 2]) {
-    let one = Launch::ONE;
+    let one = LaunchDims::ONE;
     let (count, top_k) = (source.size("n_routed_experts"), source.size("num_experts_per_tok"));
     let (inner, hidden) = (source.size("moe_intermediate_size"), source.size("hidden_size"));
     let mlp = |part: &str| format!("model.layers.{l}.mlp.{part}");
@@ -403,7 +403,7 @@ fn what_is_no_latent_attention_is_refused() {
     let other = b.attach_input(KernelTensor::declared(&[2, 64, 25], F32), "other").unwrap();
     let [kv, partial, lse, out, sum] = [("kv", 24), ("partial", 32), ("lse", 2), ("out", 32), ("sum", 24)]
         .map(|(n, w)| b.new_tensor(&[4, w], F32, n).unwrap());
-    let one = Launch::ONE;
+    let one = LaunchDims::ONE;
     let refused = |result: Result<(), yirage_persistent::PersistentError>, wanted: &str| {
         let text = result.unwrap_err().to_string();
         assert!(text.contains(wanted), "{text}");

@@ -8,8 +8,8 @@ use yirage_engine::sampling::SamplingParams;
 use yirage_ir::Format;
 use yirage_ir::rng::Rng;
 use yirage_persistent::{
-    AttentionInputs, Elements, KernelBuilder, KernelConfig, KernelTensor, Launch, MetaData, MetaTensor, MetaTensors,
-    PersistentError, PromptLookup, Routing, TensorId, TestValues,
+    AttentionInputs, KernelBuilder, KernelConfig, KernelDType, KernelTensor, LaunchDims, MetaData, MetaTensor,
+    MetaTensors, PersistentError, PromptLookup, Routing, TensorId, TestValues,
 };
 use yirage_plan::Precision;
 
@@ -73,10 +73,10 @@ fn close(got: &[f32], wanted: &[f64], what: &str) {
 }
 
 /// The same bytes whatever the grid.
-fn over_grids(what: &str, run: impl Fn(Launch) -> Vec<f32>) -> Vec<f32> {
-    let first = run(Launch::of(GRIDS[0]));
+fn over_grids(what: &str, run: impl Fn(LaunchDims) -> Vec<f32>) -> Vec<f32> {
+    let first = run(LaunchDims::of(GRIDS[0]));
     for grid in &GRIDS[1..] {
-        assert_eq!(run(Launch::of(*grid)), first, "{what}: grid {grid:?}");
+        assert_eq!(run(LaunchDims::of(*grid)), first, "{what}: grid {grid:?}");
     }
     first
 }
@@ -112,19 +112,19 @@ fn silu(x: f64) -> f64 {
 fn embed_layer_gives_rows_of_its_table() {
     let mut bench = Bench::new();
     let (table, values) = bench.input("table", &[20, 12]);
-    let ids = bench.b.attach_input(KernelTensor::declared(&[ROWS, 1], Elements::Int64), "ids").unwrap();
+    let ids = bench.b.attach_input(KernelTensor::declared(&[ROWS, 1], KernelDType::Int64), "ids").unwrap();
     let out = bench.out(&[ROWS, 12]);
-    bench.b.embed_layer(ids, table, out, 0, Launch::ONE).unwrap();
+    bench.b.embed_layer(ids, table, out, 0, LaunchDims::ONE).unwrap();
     let wanted: Vec<f32> = (1..=ROWS as usize).flat_map(|id| values[id * 12..][..12].to_vec()).collect();
     assert_eq!(bench.run(), wanted);
-    let refused = bench.b.embed_layer(ids, table, out, 2, Launch::ONE).unwrap_err();
+    let refused = bench.b.embed_layer(ids, table, out, 2, LaunchDims::ONE).unwrap_err();
     assert!(refused.to_string().contains("input_source is 2"), "{refused}");
 }
 
 #[test]
 fn norms_and_products_are_those_of_their_formulas() {
     let (k, n) = (24u32, 16u32);
-    let run = |which: usize, launch: Launch| {
+    let run = |which: usize, launch: LaunchDims| {
         let mut bench = Bench::new();
         let (x, xs) = bench.input("x", &[ROWS, k]);
         let (norm_w, ns) = bench.input("norm", &[k]);
@@ -151,7 +151,7 @@ fn norms_and_products_are_those_of_their_formulas() {
     };
     for which in 0..5 {
         let got = over_grids("products", |launch| run(which, launch).0);
-        close(&got, &run(which, Launch::ONE).1, &format!("layer {which}"));
+        close(&got, &run(which, LaunchDims::ONE).1, &format!("layer {which}"));
     }
 }
 
@@ -170,17 +170,17 @@ fn weights_may_be_of_half_precision() {
         let mut rounded = vec![0f32; values.len()];
         (format.info().decode)(&bytes, &mut rounded);
         assert_ne!(rounded, values);
-        let w = KernelTensor { dims: vec![16, 24], elements: Elements::Floats(format), data: Some(bytes.into()) };
+        let w = KernelTensor { dims: vec![16, 24], elements: KernelDType::Floats(format), data: Some(bytes.into()) };
         let w = bench.b.attach_input(w, "w").unwrap();
         let out = bench.out(&[ROWS, 16]);
-        bench.b.linear_layer(x, w, out, Launch::ONE).unwrap();
+        bench.b.linear_layer(x, w, out, LaunchDims::ONE).unwrap();
         close(&bench.run(), &product(&wide(&xs), &wide(&rounded), 24), format.info().name);
     }
 }
 
 #[test]
 fn additions_identities_and_one_rank_reductions() {
-    let run = |which: usize, launch: Launch| {
+    let run = |which: usize, launch: LaunchDims| {
         let mut bench = Bench::new();
         let ((x, xs), (y, ys)) = (bench.input("x", &[ROWS, 10]), bench.input("y", &[ROWS, 10]));
         let buffer = bench.b.new_tensor(&[1, ROWS, 10], F32, "buffer").unwrap();
@@ -195,13 +195,13 @@ fn additions_identities_and_one_rank_reductions() {
     };
     for which in 0..3 {
         let got = over_grids("plain", |launch| run(which, launch).0);
-        assert_eq!(got, run(which, Launch::ONE).1, "layer {which}");
+        assert_eq!(got, run(which, LaunchDims::ONE).1, "layer {which}");
     }
     let mut bench = Bench::new();
     let (x, _) = bench.input("x", &[ROWS, 10]);
     let buffer = bench.b.new_tensor(&[2, ROWS, 10], F32, "buffer").unwrap();
     let out = bench.out(&[ROWS, 10]);
-    let refused = bench.b.allreduce_layer(x, buffer, out, Launch::ONE).unwrap_err();
+    let refused = bench.b.allreduce_layer(x, buffer, out, LaunchDims::ONE).unwrap_err();
     assert!(refused.to_string().contains("world_size is 1"), "{refused}");
 }
 
@@ -213,7 +213,7 @@ fn gate_and_up_lie_as_their_weight_or_their_grid_says() {
         let mut bench = Bench::new();
         let (x, xs) = bench.input("x", &[ROWS, 2 * width as u32]);
         let out = bench.out(&[ROWS, width as u32]);
-        bench.b.silu_mul_layer(x, out, Launch::of([groups as u32, 1, 1])).unwrap();
+        bench.b.silu_mul_layer(x, out, LaunchDims::of([groups as u32, 1, 1])).unwrap();
         let part = width / groups;
         let at = |row: usize, i: usize, half: usize| {
             f64::from(xs[row * 2 * width + (i / part) * 2 * part + half * part + i % part])
@@ -225,7 +225,7 @@ fn gate_and_up_lie_as_their_weight_or_their_grid_says() {
         close(&bench.run(), &wanted, &format!("{groups} groups"));
     }
     // Behind a fused weight the grid means nothing, and what is read of the product is interleaved as the weight is.
-    let run = |groups: u32, launch: Launch| {
+    let run = |groups: u32, launch: LaunchDims| {
         let mut bench = Bench::new();
         let (x, xs) = bench.input("x", &[ROWS, 6]);
         let ((gate, gs), (up, us)) = (bench.input("gate", &[8, 6]), bench.input("up", &[8, 6]));
@@ -252,7 +252,7 @@ fn gate_and_up_lie_as_their_weight_or_their_grid_says() {
     };
     for groups in [1, 2, 4] {
         let got = over_grids("fused", |launch| run(groups, launch).0);
-        close(&got, &run(groups, Launch::ONE).1, "silu_mul_linear_with_residual");
+        close(&got, &run(groups, LaunchDims::ONE).1, "silu_mul_linear_with_residual");
     }
 }
 
@@ -261,7 +261,7 @@ fn gate_and_up_lie_as_their_weight_or_their_grid_says() {
 fn attention_with_norms_and_rotation_is_that_of_its_formula() {
     let (kv_heads, group, d) = (2usize, 2usize, 8usize);
     let lengths = [4usize, 3];
-    let run = |which: usize, normed: bool, launch: Launch| {
+    let run = |which: usize, normed: bool, launch: LaunchDims| {
         let mut tokens = meta(&[vec![1], vec![2]], 64);
         tokens = MetaTensors::from_list(vec![
             MetaTensor { shape: vec![2], data: MetaData::Int32(tokens.step().to_vec()) },
@@ -338,7 +338,7 @@ fn attention_with_norms_and_rotation_is_that_of_its_formula() {
     for which in 0..3 {
         for normed in [false, true] {
             let got = over_grids("attention", |launch| run(which, normed, launch).0);
-            close(&got, &run(which, normed, Launch::ONE).1, &format!("attention {which}"));
+            close(&got, &run(which, normed, LaunchDims::ONE).1, &format!("attention {which}"));
         }
     }
 }
@@ -346,7 +346,7 @@ fn attention_with_norms_and_rotation_is_that_of_its_formula() {
 #[test]
 fn experts_are_those_of_their_formula() {
     let (experts, top_k, inner, width) = (6usize, 2usize, 5usize, 8usize);
-    let run = |sigmoid: bool, launch: Launch| {
+    let run = |sigmoid: bool, launch: LaunchDims| {
         let mut bench = Bench::new();
         let (x, xs) = bench.input("x", &[ROWS, width as u32]);
         let (scores, ss) = bench.input("scores", &[ROWS, experts as u32]);
@@ -395,7 +395,7 @@ fn experts_are_those_of_their_formula() {
     };
     for sigmoid in [false, true] {
         let got = over_grids("experts", |launch| run(sigmoid, launch).0);
-        close(&got, &run(sigmoid, Launch::ONE).1, "experts");
+        close(&got, &run(sigmoid, LaunchDims::ONE).1, "experts");
     }
 }
 
@@ -410,17 +410,17 @@ fn the_largest_logit_is_chosen_whole_or_in_halves_and_drawn_at_no_temperature() 
                 KernelConfig { sampling, max_seq_length: 64, max_num_batched_tokens: 64, ..KernelConfig::default() };
             let mut other = Bench { b: KernelBuilder::new(config, meta(&[vec![1]], 64)).unwrap(), rng: Rng::new(17) };
             let (logits, values) = other.input("logits", &[ROWS, 50]);
-            let out = other.b.new_tensor(&[ROWS, 1], Elements::Int64, "out").unwrap();
-            other.b.sampling_layer(logits, out, 5, Launch::ONE).unwrap();
+            let out = other.b.new_tensor(&[ROWS, 1], KernelDType::Int64, "out").unwrap();
+            other.b.sampling_layer(logits, out, 5, LaunchDims::ONE).unwrap();
             return (other.ints(), values);
         }
-        let out = bench.b.new_tensor(&[ROWS, 1], Elements::Int64, "out").unwrap();
+        let out = bench.b.new_tensor(&[ROWS, 1], KernelDType::Int64, "out").unwrap();
         if which == 0 {
-            bench.b.argmax_layer(logits, out, Launch::ONE).unwrap();
+            bench.b.argmax_layer(logits, out, LaunchDims::ONE).unwrap();
         } else {
             let halves = ["value", "index"].map(|name| bench.b.new_tensor(&[ROWS, 4], F32, name).unwrap());
-            bench.b.argmax_partial_layer(logits, halves, Launch::ONE).unwrap();
-            bench.b.argmax_reduce_layer(halves, out, Launch::ONE).unwrap();
+            bench.b.argmax_partial_layer(logits, halves, LaunchDims::ONE).unwrap();
+            bench.b.argmax_reduce_layer(halves, out, LaunchDims::ONE).unwrap();
         }
         (bench.ints(), values)
     };
@@ -438,14 +438,14 @@ fn the_largest_logit_is_chosen_whole_or_in_halves_and_drawn_at_no_temperature() 
 fn guesses_and_what_of_them_is_right() {
     let prompts = [vec![5, 6, 7, 5, 6], vec![1, 2, 3], vec![9, 9, 9, 9]];
     let mut bench = Bench::of(meta(&prompts, 64));
-    let tokens = bench.b.attach_input(KernelTensor::declared(&[3, 64], Elements::Int64), "tokens").unwrap();
+    let tokens = bench.b.attach_input(KernelTensor::declared(&[3, 64], KernelDType::Int64), "tokens").unwrap();
     let lookup = PromptLookup { ngram_size: 2, spec_length: 3 };
-    let guesses = bench.b.prompt_lookup_spec_handler(lookup, tokens, Launch::ONE).unwrap();
+    let guesses = bench.b.prompt_lookup_spec_handler(lookup, tokens, LaunchDims::ONE).unwrap();
     let targets: Vec<u8> = [7i64, 5, 8, 8, 4, 4, 4, 4, 9, 3, 3, 3].iter().flat_map(|x| x.to_le_bytes()).collect();
-    let targets = KernelTensor { dims: vec![3, 4], elements: Elements::Int64, data: Some(targets.into()) };
+    let targets = KernelTensor { dims: vec![3, 4], elements: KernelDType::Int64, data: Some(targets.into()) };
     let targets = bench.b.attach_input(targets, "targets").unwrap();
-    let out = bench.b.new_tensor(&[3, 2], Elements::Int64, "out").unwrap();
-    bench.b.target_verify_greedy_layer(guesses, targets, out, Launch::ONE).unwrap();
+    let out = bench.b.new_tensor(&[3, 2], KernelDType::Int64, "out").unwrap();
+    bench.b.target_verify_greedy_layer(guesses, targets, out, LaunchDims::ONE).unwrap();
     // By hand, from the rule: the first earlier place of the last two tokens, -1 where there is none.
     let wanted = [[6, 7, 5, 6], [3, -1, -1, -1], [9, 9, 9, -1]].concat();
     assert_eq!(bench.value("spec_tokens"), TestValues::Ints(wanted));
@@ -456,7 +456,7 @@ fn guesses_and_what_of_them_is_right() {
 /// Mirage's task graph refuses.
 #[test]
 fn layers_fork_and_join_in_every_way() {
-    let run = |which: usize, launch: Launch| {
+    let run = |which: usize, launch: LaunchDims| {
         let mut bench = Bench::new();
         let (x, xs) = bench.input("x", &[ROWS, 8]);
         let weights: Vec<(TensorId, Vec<f32>)> = (0..4).map(|i| bench.input(&format!("w{i}"), &[8, 8])).collect();
@@ -510,7 +510,7 @@ fn layers_fork_and_join_in_every_way() {
     };
     for which in 0..4 {
         let got = over_grids("shape", |launch| run(which, launch).0);
-        let wanted = run(which, Launch::ONE).1;
+        let wanted = run(which, LaunchDims::ONE).1;
         assert!(
             got.iter().zip(&wanted).all(|(g, w)| (f64::from(*g) - w).abs() < 1e-3 * w.abs().max(1.0)),
             "shape {which}"
@@ -527,18 +527,18 @@ fn what_does_not_fit_is_refused_with_names_and_sizes() {
         let text = result.unwrap_err().to_string();
         assert!(parts.iter().all(|part| text.contains(part)), "{text}");
     };
-    refused(bench.b.linear_layer(x, w, out, Launch::ONE), &["linear_layer", "`x`", "6 elements"]);
-    refused(bench.b.rmsnorm_layer(x, w, out, Launch::ONE), &["rmsnorm_layer", "`w`", "8 elements"]);
+    refused(bench.b.linear_layer(x, w, out, LaunchDims::ONE), &["linear_layer", "`x`", "6 elements"]);
+    refused(bench.b.rmsnorm_layer(x, w, out, LaunchDims::ONE), &["rmsnorm_layer", "`w`", "8 elements"]);
     let new = bench.b.new_tensor(&[ROWS, 8], F32, "new").unwrap();
-    refused(bench.b.identity_layer(new, x, None, Launch::ONE), &["`new` is read before a layer writes it"]);
+    refused(bench.b.identity_layer(new, x, None, LaunchDims::ONE), &["`new` is read before a layer writes it"]);
     let fewer = bench.b.new_tensor(&[3, 8], F32, "fewer").unwrap();
-    refused(bench.b.identity_layer(x, fewer, None, Launch::ONE), &["same rows", "[7, 8]", "[3, 8]"]);
+    refused(bench.b.identity_layer(x, fewer, None, LaunchDims::ONE), &["same rows", "[7, 8]", "[3, 8]"]);
     for (grid, block) in [([0, 1, 1], [128, 1, 1]), ([1, 1, 70_000], [128, 1, 1]), ([1, 1, 1], [1024, 2, 1])] {
-        refused(bench.b.identity_layer(x, new, None, Launch { grid, block }), &["_dim is"]);
+        refused(bench.b.identity_layer(x, new, None, LaunchDims { grid, block }), &["_dim is"]);
     }
     let logits = bench.b.new_tensor(&[ROWS, 8], F32, "logits").unwrap();
-    refused(bench.b.argmax_reduce_layer([x, x], out, Launch::ONE), &["argmax_reduce_layer"]);
-    refused(bench.b.argmax_layer(x, logits, Launch::ONE), &["rows of 1 elements"]);
+    refused(bench.b.argmax_reduce_layer([x, x], out, LaunchDims::ONE), &["argmax_reduce_layer"]);
+    refused(bench.b.argmax_layer(x, logits, LaunchDims::ONE), &["rows of 1 elements"]);
     assert!(bench.b.meta().known(9).unwrap_err().to_string().contains("there are 1 rows"));
     let name = bench.b.new_tensor(&[1], F32, "x").unwrap_err();
     assert!(name.to_string().contains("the name is taken"), "{name}");

@@ -5,7 +5,8 @@ mod support;
 
 use support::{build, cpu, meta};
 use yirage_persistent::{
-    Elements, KernelBuilder, KernelConfig, KernelMode, MetaData, MetaTensor, MetaTensors, PersistentError, PromptLookup,
+    KernelBuilder, KernelConfig, KernelDType, KernelMode, MetaData, MetaTensor, MetaTensors, PersistentError,
+    PromptLookup,
 };
 use yirage_testkit::tiny;
 
@@ -88,9 +89,9 @@ fn options_out_of_range_are_refused_by_name() {
     assert!("offline".parse::<KernelMode>().is_ok());
     let unknown = "eager".parse::<KernelMode>().unwrap_err().to_string();
     assert!(unknown.contains("eager") && unknown.contains("online_multi_turn"), "{unknown}");
-    assert_eq!(Elements::parse("torch.bfloat16").unwrap().to_string(), "bfloat16");
-    assert_eq!(Elements::parse("fp8_e4m3").unwrap().to_string(), "float8_e4m3fn");
-    assert!(Elements::parse("fp8_e5m2").unwrap_err().is_unsupported());
+    assert_eq!(KernelDType::parse("torch.bfloat16").unwrap().to_string(), "bfloat16");
+    assert_eq!(KernelDType::parse("fp8_e4m3").unwrap().to_string(), "float8_e4m3fn");
+    assert!(KernelDType::parse("fp8_e5m2").unwrap_err().is_unsupported());
 }
 
 /// As the seeds construct it: workers and schedulers of a GPU, metadata as a list.

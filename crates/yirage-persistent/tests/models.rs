@@ -9,7 +9,7 @@ use yirage_engine::Request;
 use yirage_engine::sampling::SamplingParams;
 use yirage_model::Checkpoint;
 use yirage_persistent::{
-    KernelBuilder, KernelConfig, KernelMode, Launch, MetaData, MetaTensor, MetaTensors, PromptLookup,
+    KernelBuilder, KernelConfig, KernelMode, LaunchDims, MetaData, MetaTensor, MetaTensors, PromptLookup,
 };
 use yirage_testkit::json::ids;
 use yirage_testkit::rng::Rng;
@@ -268,7 +268,7 @@ fn tokens_are_drawn_by_the_seed_whatever_runs_beside_them() {
     let prompts = prompts(6, 11);
     let run = |sampling: &SamplingParams, seed, requests| {
         let config = KernelConfig { sampling: sampling.clone(), ..slots(requests, 16, 150) };
-        let kernel = build_with(&folder, config, meta(&prompts, 150), End::Sampled(seed), Launch::ONE);
+        let kernel = build_with(&folder, config, meta(&prompts, 150), End::Sampled(seed), LaunchDims::ONE);
         let mut kernel = kernel.compile(cpu(1), None).unwrap();
         kernel.call(None).unwrap();
         kernel.meta().tokens().to_vec()
@@ -278,7 +278,7 @@ fn tokens_are_drawn_by_the_seed_whatever_runs_beside_them() {
     assert_ne!(one, other);
     let cold = SamplingParams { temperature: 0.0, ..sampling.clone() };
     let greedy = {
-        let mut kernel = build_with(&folder, slots(6, 16, 150), meta(&prompts, 150), End::Halves, Launch::ONE)
+        let mut kernel = build_with(&folder, slots(6, 16, 150), meta(&prompts, 150), End::Halves, LaunchDims::ONE)
             .compile(cpu(1), None)
             .unwrap();
         kernel.call(None).unwrap();
@@ -300,8 +300,8 @@ fn grids_decide_nothing_and_are_told_once() {
         assert_eq!(told.iter().filter(|text| text.contains("grid_dim")).count(), 1, "{told:?}");
         kernel.meta().tokens().to_vec()
     };
-    let one = run(Launch::ONE);
+    let one = run(LaunchDims::ONE);
     for grid in [[96, 1, 1], [8, 2, 1], [1, 1, 64]] {
-        assert_eq!(run(Launch { grid, block: [256, 1, 1] }), one);
+        assert_eq!(run(LaunchDims { grid, block: [256, 1, 1] }), one);
     }
 }

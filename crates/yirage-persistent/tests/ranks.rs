@@ -7,7 +7,7 @@ mod support;
 use std::path::Path;
 use support::{F32, Source, behind, cpu, meta, tables, tensor, tensors};
 use yirage_persistent::{
-    AttentionInputs, Elements, KernelBuilder, KernelConfig, KernelTensor, Launch, PersistentKernel, TestValues,
+    AttentionInputs, KernelBuilder, KernelConfig, KernelDType, KernelTensor, LaunchDims, PersistentKernel, TestValues,
 };
 use yirage_testkit::json::ids;
 use yirage_testkit::tiny;
@@ -36,7 +36,7 @@ fn rank(folder: &Path, config: KernelConfig, prompts: &[Vec<u32>], width: usize)
     let (world, own, tokens) = (config.world_size, config.mpi_rank, config.max_num_batched_tokens);
     let positions = config.max_seq_length;
     let mut b = KernelBuilder::new(config, meta(prompts, width)).unwrap();
-    let one = Launch::ONE;
+    let one = LaunchDims::ONE;
     let (hidden, inner) = (source.size("hidden_size"), source.size("intermediate_size") / world);
     let (heads, kv_heads) = (source.size("num_attention_heads"), source.size("num_key_value_heads"));
     let head = hidden / heads;
@@ -44,7 +44,7 @@ fn rank(folder: &Path, config: KernelConfig, prompts: &[Vec<u32>], width: usize)
     assert!(kv_heads > 0);
     let [cos, sin] = tables(source.theta(), head, positions);
     let [cos, sin] = [("cos", cos), ("sin", sin)].map(|(name, table)| b.attach_input(table, name).unwrap());
-    let ids = b.attach_input(KernelTensor::declared(&[tokens, 1], Elements::Int64), "input_token").unwrap();
+    let ids = b.attach_input(KernelTensor::declared(&[tokens, 1], KernelDType::Int64), "input_token").unwrap();
     let [mut x, mut y] = ["x", "y"].map(|name| tensor(&mut b, name, hidden));
     let [mid, part, whole] = ["mid", "part", "whole"].map(|name| tensor(&mut b, name, hidden));
     let buffer = b.new_tensor(&[world, tokens, hidden], F32, "buffer").unwrap();
@@ -90,7 +90,7 @@ fn rank(folder: &Path, config: KernelConfig, prompts: &[Vec<u32>], width: usize)
     };
     let logits = tensor(&mut b, "logits", source.size("vocab_size"));
     b.rmsnorm_linear_layer(x, norm, head, logits, one).unwrap();
-    let chosen = b.new_tensor(&[tokens, 1], Elements::Int64, "output_token").unwrap();
+    let chosen = b.new_tensor(&[tokens, 1], KernelDType::Int64, "output_token").unwrap();
     b.argmax_layer(logits, chosen, one).unwrap();
     b
 }
@@ -155,8 +155,8 @@ fn summand(world_size: u32, mpi_rank: u32, values: &[f32]) -> KernelBuilder {
     let x = b.attach_input(KernelTensor::f32(&[2, 3], values), "x").unwrap();
     let buffer = b.new_tensor(&[world_size, 2, 3], F32, "buffer").unwrap();
     let [copy, out] = ["copy", "out"].map(|name| b.new_tensor(&[2, 3], F32, name).unwrap());
-    b.identity_layer(x, copy, None, Launch::ONE).unwrap();
-    b.allreduce_layer(copy, buffer, out, Launch::ONE).unwrap();
+    b.identity_layer(x, copy, None, LaunchDims::ONE).unwrap();
+    b.allreduce_layer(copy, buffer, out, LaunchDims::ONE).unwrap();
     b
 }
 
@@ -185,17 +185,17 @@ fn ranks_that_are_no_kernel_together_are_refused() {
     refused(vec![summand(2, 1, &values), summand(2, 0, &values)], "with mpi_rank 0 for this one");
     let mut longer = summand(2, 1, &values);
     let (x, y) = (longer.find("x").unwrap(), longer.new_tensor(&[2, 3], F32, "y").unwrap());
-    longer.identity_layer(x, y, None, Launch::ONE).unwrap();
+    longer.identity_layer(x, y, None, LaunchDims::ONE).unwrap();
     refused(vec![summand(2, 0, &values), longer], "layer 2 of rank 1 is identity_layer, of rank 0 no layer");
     let mut both = KernelBuilder::of_ranks(vec![summand(2, 0, &values), summand(2, 1, &values)]).unwrap();
     let (x, y) = (both.find("rank0.x").unwrap(), both.find("rank0.out").unwrap());
-    let text = both.identity_layer(x, y, None, Launch::ONE).unwrap_err().to_string();
+    let text = both.identity_layer(x, y, None, LaunchDims::ONE).unwrap_err().to_string();
     assert!(text.contains("the ranks are joined"), "{text}");
     let alone = summand(2, 1, &values).run_test_mode(&cpu(1)).unwrap_err();
     assert!(alone.is_unsupported() && alone.to_string().contains("rank 1 of 2"), "{alone}");
     let mut one = summand(1, 0, &values);
     let (x, y) = (one.find("x").unwrap(), one.find("out").unwrap());
     let buffer = one.new_tensor(&[2, 2, 3], F32, "two").unwrap();
-    let text = one.allreduce_layer(x, buffer, y, Launch::ONE).unwrap_err().to_string();
+    let text = one.allreduce_layer(x, buffer, y, LaunchDims::ONE).unwrap_err().to_string();
     assert!(text.contains("world_size is 1"), "{text}");
 }

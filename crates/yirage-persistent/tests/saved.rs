@@ -10,7 +10,7 @@ use yirage_engine::PlanCounts;
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, OpenOptions};
 use yirage_persistent::{
-    KernelConfig, KernelTensor, Launch, MetaTensors, PersistentError, PersistentKernel, PromptLookup,
+    KernelConfig, KernelTensor, LaunchDims, MetaTensors, PersistentError, PersistentKernel, PromptLookup,
 };
 use yirage_plan::Precision;
 use yirage_testkit::rng::Rng;
@@ -43,7 +43,7 @@ fn a_kernel_from_its_files_gives_the_same_tokens_and_compiles_nothing() {
     ] {
         let (model, folder) = (tiny::model(name), tempfile::tempdir().unwrap());
         let config = KernelConfig { rms_norm_eps: eps(&model), spec_decode: spec, ..config() };
-        let builder = build_with(&model, config.clone(), requests(), end, Launch::ONE);
+        let builder = build_with(&model, config.clone(), requests(), end, LaunchDims::ONE);
         let weights = tensors(&builder);
         let mut made = builder.compile(cpu(2), Some(folder.path())).unwrap();
         made.call(None).unwrap();

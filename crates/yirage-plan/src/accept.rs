@@ -1,12 +1,12 @@
 //! Whether a kernel runs a node, by its rules; and of a refusal, what is refused.
 
-use crate::rules::{Given, OpRule, OperandKind, WeightLayout};
+use crate::rules::{OpRule, OperandForm, OperandKind, WeightLayout};
 use crate::target::{KernelFacts, Target};
 use crate::weights::{ELEMENTS, ROWS, WeightPlan};
 use std::collections::HashMap;
 use thiserror::Error;
-use yirage_ir::region::{Part, Tiled, block_bytes};
-use yirage_ir::{Graph, Node, NodeKind, Op, Region, Source, ValueId};
+use yirage_ir::region::{RegionGraph, Tiled, block_bytes};
+use yirage_ir::{Graph, Node, NodeKind, Op, Region, ValueId, ValueSource};
 
 /// Why no kernel runs a node.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -60,41 +60,41 @@ pub struct RefusedInput {
 }
 
 /// Where the values of a graph lie under a weight plan.
-pub struct Lying<'a> {
+pub struct OperandPlacement<'a> {
     graph: &'a Graph,
     layouts: HashMap<&'a str, WeightLayout>,
     block_bytes: Option<u64>,
 }
 
-impl<'a> Lying<'a> {
+impl<'a> OperandPlacement<'a> {
     /// Of `graph` on `target`. A weight without an entry, or of a layout that the target does not have, lies nowhere.
-    pub fn new(graph: &'a Graph, weights: &'a WeightPlan, target: &Target) -> Lying<'a> {
+    pub fn new(graph: &'a Graph, weights: &'a WeightPlan, target: &Target) -> OperandPlacement<'a> {
         let layout = |name: &str| match name {
             ROWS => Some(WeightLayout::Rows),
             ELEMENTS => Some(WeightLayout::Elements),
-            name => (name == target.product_layout).then_some(WeightLayout::Product),
+            name => (name == target.matmul_layout).then_some(WeightLayout::Matmul),
         };
         let entries = weights.entries.iter().filter_map(|e| Some((e.name.as_str(), layout(&e.layout)?)));
-        Lying { graph, layouts: entries.collect(), block_bytes: target.block_bytes }
+        OperandPlacement { graph, layouts: entries.collect(), block_bytes: target.block_bytes }
     }
 
     /// Where a value lies.
     fn kind(&self, id: ValueId) -> Option<OperandKind> {
-        if self.graph.state_of(id).is_some() {
-            return Some(OperandKind::State);
+        if self.graph.kv_cache_of(id).is_some() {
+            return Some(OperandKind::KvCache);
         }
         let v = self.graph.value(id);
         match v.source {
-            Source::Slot => Some(OperandKind::Slot),
-            Source::Weight => self.layouts.get(v.name.as_str()).copied().map(OperandKind::Weight),
-            Source::State => Some(OperandKind::State),
-            Source::Node { .. } => Some(OperandKind::Arena),
+            ValueSource::StepInput => Some(OperandKind::StepInput),
+            ValueSource::Weight => self.layouts.get(v.name.as_str()).copied().map(OperandKind::Weight),
+            ValueSource::KvCache => Some(OperandKind::KvCache),
+            ValueSource::Node { .. } => Some(OperandKind::Arena),
         }
     }
 
     /// Where a value of a graph of the region of `node` lies.
-    fn inner_kind(&self, node: &Node, part: &Part<'_>, id: ValueId) -> Option<OperandKind> {
-        let id = part.graph.state_of(id).unwrap_or(id);
+    fn inner_kind(&self, node: &Node, part: &RegionGraph<'_>, id: ValueId) -> Option<OperandKind> {
+        let id = part.graph.kv_cache_of(id).unwrap_or(id);
         let at = part.graph.inputs.iter().position(|&i| i == id);
         match at.and_then(|at| part.ins.get(at).copied().flatten()) {
             Some(at) => self.kind(node.ins[at]),
@@ -107,7 +107,7 @@ impl<'a> Lying<'a> {
 ///
 /// # Errors
 /// Of the kernel that comes closest, the first input that it does not take.
-pub fn choose(target: &Target, lying: &Lying<'_>, node: &Node) -> Result<usize, Refusal> {
+pub fn select_kernel(target: &Target, lying: &OperandPlacement<'_>, node: &Node) -> Result<usize, Refusal> {
     let mut closest: Option<Near> = None;
     for (k, kernel) in target.kernels.iter().enumerate() {
         let Err(near) = kernel.runs(lying, node) else { return Ok(k) };
@@ -123,7 +123,7 @@ pub fn choose(target: &Target, lying: &Lying<'_>, node: &Node) -> Result<usize, 
 }
 
 /// Of the kernels that a target wants more than kernel `chosen`, what those that run such a node refuse of this one.
-pub fn passed_over(target: &Target, lying: &Lying<'_>, node: &Node, chosen: usize) -> Vec<Refusal> {
+pub fn passed_over(target: &Target, lying: &OperandPlacement<'_>, node: &Node, chosen: usize) -> Vec<Refusal> {
     let wanted = target.kernels.iter().take(chosen);
     wanted.filter_map(|kernel| kernel.runs(lying, node).err()?.why).collect()
 }
@@ -151,21 +151,21 @@ impl KernelFacts {
     ///
     /// # Errors
     /// What it does not take.
-    pub(crate) fn check(&self, lying: &Lying<'_>, node: &Node) -> Result<(), String> {
+    pub(crate) fn check(&self, lying: &OperandPlacement<'_>, node: &Node) -> Result<(), String> {
         self.runs(lying, node).map_err(|near| match near.why {
             Some(why) => why.to_string(),
             None => format!("{} does not run `{}`", self.name, node.name()),
         })
     }
 
-    fn runs(&self, lying: &Lying<'_>, node: &Node) -> Result<(), Near> {
+    fn runs(&self, lying: &OperandPlacement<'_>, node: &Node) -> Result<(), Near> {
         match &node.kind {
             NodeKind::Op(op) => self.op(op, lying.graph, node, 0, &|id| lying.kind(id)),
             NodeKind::Region(region) => self.region(lying, node, region),
         }
     }
 
-    fn region(&self, lying: &Lying<'_>, node: &Node, region: &Region) -> Result<(), Near> {
+    fn region(&self, lying: &OperandPlacement<'_>, node: &Node, region: &Region) -> Result<(), Near> {
         if !self.regions.contains(&region.kind) {
             return Err(Near { taken: 0, why: None });
         }
@@ -248,17 +248,17 @@ impl KernelFacts {
         }
         for (at, &id) in node.ins.iter().enumerate() {
             let ty = graph.ty(id);
-            let given = kind(id).map(|kind| Given {
+            let given = kind(id).map(|kind| OperandForm {
                 kind,
                 dtype: ty.dtype,
-                layout: ty.layout,
+                activation_format: ty.activation_format,
                 whole: op.whole(at, ty),
                 strided: ty.strides.is_some() && !matches!(kind, OperandKind::Weight(_)),
             });
-            if given.is_some_and(|given| rule.ways(at).iter().any(|way| way.takes(&given))) {
+            if given.is_some_and(|given| rule.constraints(at).iter().any(|way| way.accepts(&given))) {
                 continue;
             }
-            let accepted: Vec<String> = rule.ways(at).iter().map(ToString::to_string).collect();
+            let accepted: Vec<String> = rule.constraints(at).iter().map(ToString::to_string).collect();
             let refusal = RefusedInput {
                 op: op_name,
                 input: at,

@@ -23,14 +23,14 @@ mod verify;
 pub mod weights;
 pub mod work;
 
-pub use accept::{Lying, Refusal, RefusedInput, choose, passed_over};
+pub use accept::{OperandPlacement, Refusal, RefusedInput, passed_over, select_kernel};
 pub use capabilities::KernelCapabilities;
 pub use error::PlanError;
 pub use lifetimes::{Lifetime, lifetimes};
-pub use plan::{KernelRef, Place, Plan, Step};
+pub use plan::{BufferPlacement, KernelRef, Plan, PlanStep};
 pub use precision::Precision;
-pub use program::{ExecutorKind, Part, Sharing, Stage, Task, TaskProgram, Wait, When};
+pub use program::{ExecutorKind, Partitioning, Stage, StageCondition, Task, TaskPartition, TaskProgram, Wait};
 pub use readers::{matrices, readers};
-pub use target::{KernelFacts, LayoutFacts, Target};
+pub use target::{ActivationFormatFacts, KernelFacts, Target};
 pub use verify::{VerifiedPlan, check_quantised};
 pub use weights::{WeightEntry, WeightPlan, WeightTextError};

@@ -1,7 +1,7 @@
 //! Which values need a place, and how long each lives.
 
 use crate::plan::Plan;
-use yirage_ir::{Source, ValueId};
+use yirage_ir::{ValueId, ValueSource};
 
 /// A value that needs a place, and the phases in which its bytes must hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,9 +25,9 @@ pub fn lifetimes(plan: &Plan, phase: &[u32]) -> Vec<Lifetime> {
     graph.outputs.iter().for_each(|o| last[o.index()] = u32::MAX);
     let mut out = Vec::new();
     for (v, value) in graph.values.iter().enumerate() {
-        let Source::Node { node, .. } = value.source else { continue };
+        let ValueSource::Node { node, .. } = value.source else { continue };
         let (id, from) = (ValueId(v as u32), phase[node as usize]);
-        if graph.state_of(id).is_none() {
+        if graph.kv_cache_of(id).is_none() {
             out.push(Lifetime { value: id, from, to: from.max(last[v]) });
         }
     }

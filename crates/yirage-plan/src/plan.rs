@@ -1,7 +1,7 @@
 //! The plan: the lowered graph, which kernel runs each node, where each value lies, and in which order.
 
 use crate::precision::Precision;
-use crate::program::{ExecutorKind, Sharing, Stage, TaskProgram, When};
+use crate::program::{ExecutorKind, Partitioning, Stage, StageCondition, TaskProgram};
 use crate::weights::WeightPlan;
 use yirage_ir::{Dims, Graph, ValueId};
 
@@ -21,7 +21,7 @@ pub struct KernelRef {
 /// Where a value of the graph lies in the plan's arena. What lives only inside a region has no place: it lies in the memory
 /// of the worker that makes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct BufferPlacement {
     /// The value.
     pub value: ValueId,
     /// First byte.
@@ -32,7 +32,7 @@ pub struct Place {
 
 /// One node to run.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Step {
+pub struct PlanStep {
     /// The node.
     pub node: u32,
     /// Which of [`Plan::kernels`].
@@ -59,17 +59,17 @@ pub struct Plan {
     /// Bytes of the arena that holds all placed values.
     pub arena: u64,
     /// Where values lie.
-    pub places: Vec<Place>,
+    pub placements: Vec<BufferPlacement>,
     /// What runs, phase by phase.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
     /// The same as tasks, one program an executor.
     pub programs: Vec<TaskProgram>,
 }
 
 impl Plan {
     /// The place of a value.
-    pub fn place(&self, value: ValueId) -> Option<&Place> {
-        self.places.iter().find(|p| p.value == value)
+    pub fn placement(&self, value: ValueId) -> Option<&BufferPlacement> {
+        self.placements.iter().find(|p| p.value == value)
     }
 
     /// Number of phases.
@@ -78,16 +78,18 @@ impl Plan {
     }
 
     /// The stages that step `step` has, by number.
-    pub fn stages(&self, step: usize) -> impl Iterator<Item = (u32, Sharing)> {
+    pub fn stages(&self, step: usize) -> impl Iterator<Item = (u32, Partitioning)> {
         let s = &self.steps[step];
         let node = &self.graph.nodes[s.node as usize];
-        let of_node = |when: When| match when {
-            When::Always => true,
-            When::FloatInput => node.ins.first().is_some_and(|&x| self.graph.ty(x).layout.is_none()),
-            When::NoState => !node.ins.iter().any(|&i| self.graph.state_of(i).is_some()),
+        let of_node = |when: StageCondition| match when {
+            StageCondition::Always => true,
+            StageCondition::FloatInput => {
+                node.ins.first().is_some_and(|&x| self.graph.ty(x).activation_format.is_none())
+            }
+            StageCondition::NoKvCache => !node.ins.iter().any(|&i| self.graph.kv_cache_of(i).is_some()),
         };
         let stages = self.kernels[s.kernel as usize].stages.iter().enumerate();
-        stages.filter(move |(_, stage)| of_node(stage.when)).map(|(i, stage)| (i as u32, stage.sharing))
+        stages.filter(move |(_, stage)| of_node(stage.when)).map(|(i, stage)| (i as u32, stage.partitioning))
     }
 
     /// The program for `kind`.

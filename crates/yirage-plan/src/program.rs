@@ -44,52 +44,52 @@ impl FromStr for ExecutorKind {
 
 /// How the workers divide a stage of a kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Sharing {
+pub enum Partitioning {
     /// Into shares that the sizes of a step determine.
-    Shares,
+    Static,
     /// Each worker takes pieces from one list until it is empty: for work whose pieces or speed the plan cannot know.
-    Drained,
+    WorkQueue,
 }
 
 /// Which nodes of a kernel have a stage.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum When {
+pub enum StageCondition {
     /// All.
     Always,
     /// Those whose first input is not quantised.
     FloatInput,
     /// Those that read no cache state.
-    NoState,
+    NoKvCache,
 }
 
 /// A stage of a kernel: all of one stage ends before the next begins.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Stage {
     /// How it is divided.
-    pub sharing: Sharing,
+    pub partitioning: Partitioning,
     /// Which nodes have it.
-    pub when: When,
+    pub when: StageCondition,
 }
 
 impl Stage {
     /// A stage of every node.
-    pub const fn always(sharing: Sharing) -> Stage {
-        Stage { sharing, when: When::Always }
+    pub const fn always(sharing: Partitioning) -> Stage {
+        Stage { partitioning: sharing, when: StageCondition::Always }
     }
 }
 
 /// What a task does of its stage.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Part {
+pub enum TaskPartition {
     /// Share `index` of `of`.
-    Share {
+    Static {
         /// Which.
         index: u32,
         /// Of how many.
         of: u32,
     },
     /// Pieces of the stage's list, until it is empty.
-    Drain,
+    WorkQueue,
 }
 
 /// What must have happened before a task.
@@ -109,7 +109,7 @@ pub struct Task {
     /// Which stage of the step's kernel.
     pub stage: u32,
     /// What of it.
-    pub part: Part,
+    pub partition: TaskPartition,
     /// What it waits for; any number of counters.
     pub waits: Vec<Wait>,
     /// The counter that it raises by one when it has ended.

@@ -11,7 +11,7 @@ pub enum WeightLayout {
     /// Row after row of the elements of the file, of their own type.
     Elements,
     /// The target's product layout.
-    Product,
+    Matmul,
 }
 
 /// Where an operand lies.
@@ -20,11 +20,11 @@ pub enum OperandKind {
     /// Computed: in the plan's arena, or in a worker's own memory inside a region.
     Arena,
     /// Given from outside for each step.
-    Slot,
+    StepInput,
     /// A weight.
     Weight(WeightLayout),
     /// A cache state.
-    State,
+    KvCache,
 }
 
 /// How an op reads an operand.
@@ -40,13 +40,13 @@ pub enum Reading {
 
 /// One way in which an input may be given.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Way {
+pub struct OperandConstraint {
     /// Where it lies.
     pub kind: OperandKind,
     /// Its element types.
     pub dtypes: Vec<DType>,
     /// The layout of activations that its numbers lie in; `None` where the elements are the numbers.
-    pub layout: Option<ActivationLayout>,
+    pub activation_format: Option<ActivationLayout>,
     /// How it is read.
     pub reading: Reading,
     /// Whether it may have strides where it lies. A weight's strides end when it is loaded.
@@ -61,62 +61,65 @@ pub struct OpRule {
     /// Attributes that must have these values, as in text forms.
     pub attrs: Vec<(String, String)>,
     /// For each input the ways it may be given; the last also for all inputs that follow it.
-    pub inputs: Vec<Vec<Way>>,
+    pub inputs: Vec<Vec<OperandConstraint>>,
 }
 
-impl Way {
+impl OperandConstraint {
     /// A dense operand of these element types.
-    pub fn new(kind: OperandKind, dtypes: impl IntoIterator<Item = impl Into<DType>>) -> Way {
+    pub fn new(kind: OperandKind, dtypes: impl IntoIterator<Item = impl Into<DType>>) -> OperandConstraint {
         let dtypes = dtypes.into_iter().map(Into::into).collect();
-        Way { kind, dtypes, layout: None, reading: Reading::Either, strided: false }
+        OperandConstraint { kind, dtypes, activation_format: None, reading: Reading::Either, strided: false }
     }
 
     /// Computed activations in this layout.
-    pub fn laid(layout: ActivationLayout) -> Way {
-        Way { layout: Some(layout), ..Way::new(OperandKind::Arena, [layout.info().dtype]) }
+    pub fn quantized(layout: ActivationLayout) -> OperandConstraint {
+        OperandConstraint {
+            activation_format: Some(layout),
+            ..OperandConstraint::new(OperandKind::Arena, [layout.info().dtype])
+        }
     }
 
     /// Whatever type inference allows, wherever it lies: what an evaluation of the ops' meaning takes.
-    pub fn anything() -> Vec<Way> {
+    pub fn any() -> Vec<OperandConstraint> {
         let stored = || Format::ALL.iter().map(|&f| DType::from(f));
         let floats = [Format::F32, Format::F16, Format::BF16].map(DType::from);
         let plain = || floats.into_iter().chain([DType::I32, DType::U32, DType::Bool]);
         let mut ways = vec![
-            Way::new(OperandKind::Arena, plain()),
-            Way::new(OperandKind::Slot, plain()).with_strides(),
-            Way::new(OperandKind::Weight(WeightLayout::Rows), stored()),
-            Way::new(OperandKind::Weight(WeightLayout::Product), stored()),
-            Way::new(OperandKind::State, stored()),
+            OperandConstraint::new(OperandKind::Arena, plain()),
+            OperandConstraint::new(OperandKind::StepInput, plain()).with_strides(),
+            OperandConstraint::new(OperandKind::Weight(WeightLayout::Rows), stored()),
+            OperandConstraint::new(OperandKind::Weight(WeightLayout::Matmul), stored()),
+            OperandConstraint::new(OperandKind::KvCache, stored()),
         ];
-        ways.extend(ActivationLayout::ALL.iter().copied().map(Way::laid));
+        ways.extend(ActivationLayout::ALL.iter().copied().map(OperandConstraint::quantized));
         ways
     }
 
     /// Only read so.
-    pub fn read(self, reading: Reading) -> Way {
-        Way { reading, ..self }
+    pub fn with_reading(self, reading: Reading) -> OperandConstraint {
+        OperandConstraint { reading, ..self }
     }
 
     /// Also where it has strides.
-    pub fn with_strides(self) -> Way {
-        Way { strided: true, ..self }
+    pub fn with_strides(self) -> OperandConstraint {
+        OperandConstraint { strided: true, ..self }
     }
 
     /// Whether an operand is given so.
-    pub(crate) fn takes(&self, given: &Given) -> bool {
+    pub(crate) fn accepts(&self, given: &OperandForm) -> bool {
         let read = match self.reading {
             Reading::ByRow => !given.whole,
             Reading::Whole => given.whole,
             Reading::Either => true,
         };
         let lies = self.kind == given.kind && (self.strided || !given.strided);
-        read && lies && self.layout == given.layout && self.dtypes.contains(&given.dtype)
+        read && lies && self.activation_format == given.activation_format && self.dtypes.contains(&given.dtype)
     }
 }
 
 impl OpRule {
     /// A rule for an op, whatever its attributes.
-    pub fn new(op: &str, inputs: Vec<Vec<Way>>) -> OpRule {
+    pub fn new(op: &str, inputs: Vec<Vec<OperandConstraint>>) -> OpRule {
         OpRule { op: op.into(), attrs: Vec::new(), inputs }
     }
 
@@ -127,17 +130,17 @@ impl OpRule {
     }
 
     /// The ways in which input `at` may be given.
-    pub fn ways(&self, at: usize) -> &[Way] {
+    pub fn constraints(&self, at: usize) -> &[OperandConstraint] {
         self.inputs.get(at).or(self.inputs.last()).map_or(&[], Vec::as_slice)
     }
 }
 
 /// An operand as a node has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Given {
+pub(crate) struct OperandForm {
     pub(crate) kind: OperandKind,
     pub(crate) dtype: DType,
-    pub(crate) layout: Option<ActivationLayout>,
+    pub(crate) activation_format: Option<ActivationLayout>,
     pub(crate) whole: bool,
     pub(crate) strided: bool,
 }
@@ -146,31 +149,31 @@ impl fmt::Display for OperandKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             OperandKind::Arena => "a computed value",
-            OperandKind::Slot => "a slot",
+            OperandKind::StepInput => "a slot",
             OperandKind::Weight(WeightLayout::Rows) => "a weight in plain rows",
             OperandKind::Weight(WeightLayout::Elements) => "a weight held element by element",
-            OperandKind::Weight(WeightLayout::Product) => "a weight in the product layout",
-            OperandKind::State => "a state",
+            OperandKind::Weight(WeightLayout::Matmul) => "a weight in the product layout",
+            OperandKind::KvCache => "a state",
         })
     }
 }
 
-impl fmt::Display for Given {
+impl fmt::Display for OperandForm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let elements: &dyn fmt::Display = self.layout.as_ref().map_or(&self.dtype, |layout| layout);
+        let elements: &dyn fmt::Display = self.activation_format.as_ref().map_or(&self.dtype, |layout| layout);
         write!(f, "{} of {elements}", self.kind)?;
         f.write_str(if self.whole { " read as a whole" } else { "" })?;
         f.write_str(if self.strided { " with strides" } else { "" })
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for OperandConstraint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = Format::ALL.iter().all(|&x| self.dtypes.contains(&x.into()));
         let names: Vec<&str> =
             self.dtypes.iter().filter(|d| !all || !matches!(d, DType::Stored(_))).map(|d| d.name()).collect();
         write!(f, "{} of ", self.kind)?;
-        if let Some(layout) = self.layout {
+        if let Some(layout) = self.activation_format {
             return write!(f, "{layout}");
         }
         f.write_str(if all { "any stored format" } else { "" })?;

@@ -24,21 +24,21 @@ pub struct KernelFacts {
 
 /// A layout of activations that a target has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LayoutFacts {
+pub struct ActivationFormatFacts {
     /// The layout.
-    pub layout: ActivationLayout,
+    pub format: ActivationLayout,
     /// Bytes of one of its blocks as the target stores it.
     pub block_bytes: u32,
     /// Rows are padded to a multiple of this many elements.
     pub row_multiple: u32,
 }
 
-impl LayoutFacts {
+impl ActivationFormatFacts {
     fn storage_bytes(&self, ty: &Type, dims: &Dims) -> Option<u64> {
         let width = ty.width()?;
         let rows = ty.checked_elems(dims)?.checked_div(width).unwrap_or(0);
         let padded = width.checked_next_multiple_of(self.row_multiple as usize)?;
-        let blocks = rows.checked_mul(padded)? / self.layout.info().block;
+        let blocks = rows.checked_mul(padded)? / self.format.info().block;
         u64::try_from(blocks).ok()?.checked_mul(u64::from(self.block_bytes))
     }
 }
@@ -55,9 +55,9 @@ pub struct Target {
     /// Workers that share a step.
     pub workers: u32,
     /// The layout of weights that only products and look-ups read; [`crate::weights::ROWS`] where they stay as they are.
-    pub product_layout: String,
+    pub matmul_layout: String,
     /// The layouts of activations that it has, most wanted first. Where there is none, activations stay floats.
-    pub activation_layouts: Vec<LayoutFacts>,
+    pub activation_formats: Vec<ActivationFormatFacts>,
     /// Alignment of every buffer, in bytes.
     pub align: u32,
     /// The executors it has. A plan gets a task program for each that runs one.
@@ -72,15 +72,15 @@ pub struct Target {
 impl Target {
     /// Bytes that a value takes in the target's memory; `None` where that is no number, or the target has no such layout.
     pub fn storage_bytes(&self, ty: &Type, dims: &Dims) -> Option<u64> {
-        match ty.layout {
-            Some(layout) => self.activations(layout)?.storage_bytes(ty, dims),
+        match ty.activation_format {
+            Some(layout) => self.activation_format(layout)?.storage_bytes(ty, dims),
             None => u64::try_from(ty.checked_bytes(dims)?).ok(),
         }
     }
 
     /// What it says of a layout of activations; `None` where it has no such one.
-    pub fn activations(&self, layout: ActivationLayout) -> Option<&LayoutFacts> {
-        self.activation_layouts.iter().find(|facts| facts.layout == layout)
+    pub fn activation_format(&self, layout: ActivationLayout) -> Option<&ActivationFormatFacts> {
+        self.activation_formats.iter().find(|facts| facts.format == layout)
     }
 
     /// Workers, of which there is always one.

@@ -18,7 +18,7 @@
 //! ```
 
 use crate::fields::field;
-use crate::plan::{KernelRef, Place, Plan, Step};
+use crate::plan::{BufferPlacement, KernelRef, Plan, PlanStep};
 use crate::precision::Precision;
 use crate::tasks;
 use crate::weights::{WeightEntry, WeightPlan};
@@ -53,7 +53,7 @@ pub fn print(plan: &Plan) -> String {
         }
         out.push_str(if k.scratch { " scratch\n" } else { "\n" });
     }
-    for p in &plan.places {
+    for p in &plan.placements {
         let _ = writeln!(out, "place {} offset={} bytes={}", p.value.0, p.offset, p.bytes);
     }
     for s in &plan.steps {
@@ -78,7 +78,7 @@ pub fn parse(text: &str) -> Result<Plan, PlanTextError> {
         weights: WeightPlan::default(),
         kernels: Vec::new(),
         arena: 0,
-        places: Vec::new(),
+        placements: Vec::new(),
         steps: Vec::new(),
         programs: Vec::new(),
     };
@@ -128,13 +128,13 @@ fn head_line(plan: &mut Plan, line: &str) -> Option<()> {
         }
         "task" | "queue" => return tasks::text::line(plan.programs.last_mut()?, word, rest),
         "place" => {
-            plan.places.push(Place {
+            plan.placements.push(BufferPlacement {
                 value: ValueId(words.next()?.parse().ok()?),
                 offset: field(words.next()?, "offset")?,
                 bytes: field(words.next()?, "bytes")?,
             });
         }
-        "step" => plan.steps.push(Step {
+        "step" => plan.steps.push(PlanStep {
             node: field(words.next()?, "node")?,
             kernel: field(words.next()?, "kernel")?,
             phase: field(words.next()?, "phase")?,

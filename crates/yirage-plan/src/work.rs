@@ -12,10 +12,10 @@ use crate::target::Target;
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 use yirage_ir::cost::{Reads, StepSizes};
-use yirage_ir::region::Part;
-use yirage_ir::{Format, Graph, Node, NodeKind, Op, Source, Type, ValueId};
+use yirage_ir::region::RegionGraph;
+use yirage_ir::{Format, Graph, Node, NodeKind, Op, Type, ValueId, ValueSource};
 
-pub use yirage_ir::cost::Span;
+pub use yirage_ir::cost::SequenceSpan;
 
 /// Bytes and operations.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -25,7 +25,7 @@ pub struct Work {
     /// Bytes of cached keys and values that are read.
     pub cache_bytes: f64,
     /// Operations of products by the format of their weights; a multiplication and its addition are two.
-    pub products: Vec<(Format, f64)>,
+    pub matmul_ops: Vec<(Format, f64)>,
     /// Operations that are f32 on any device: attention, contractions, and products with weights in slices.
     pub f32_ops: f64,
 }
@@ -38,13 +38,13 @@ impl Work {
 
     /// All operations.
     pub fn ops(&self) -> f64 {
-        self.f32_ops + self.products.iter().map(|(_, ops)| ops).sum::<f64>()
+        self.f32_ops + self.matmul_ops.iter().map(|(_, ops)| ops).sum::<f64>()
     }
 
-    fn add_products(&mut self, format: Format, ops: f64) {
-        match self.products.iter_mut().find(|(f, _)| *f == format) {
+    fn add_matmul_ops(&mut self, format: Format, ops: f64) {
+        match self.matmul_ops.iter_mut().find(|(f, _)| *f == format) {
             Some((_, sum)) => *sum += ops,
-            None => self.products.push((format, ops)),
+            None => self.matmul_ops.push((format, ops)),
         }
     }
 }
@@ -54,40 +54,40 @@ impl AddAssign<&Work> for Work {
         self.weight_bytes += other.weight_bytes;
         self.cache_bytes += other.cache_bytes;
         self.f32_ops += other.f32_ops;
-        other.products.iter().for_each(|&(format, ops)| self.add_products(format, ops));
+        other.matmul_ops.iter().for_each(|&(format, ops)| self.add_matmul_ops(format, ops));
     }
 }
 
 /// The ops of a graph and what they read, from which the work of each step is summed.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Costs {
-    ops: Vec<Reader>,
+    ops: Vec<CostedOp>,
 }
 
 /// An op with its inputs.
 #[derive(Clone, PartialEq, Debug)]
-struct Reader {
+struct CostedOp {
     op: Op,
     ins: Vec<Type>,
     /// For each input the weight or state that it is, if it is one, or a tile of.
-    held: Vec<Option<Held>>,
+    resident_inputs: Vec<Option<ResidentInput>>,
     /// How often it is run: once but in a loop over tiles.
     times: f64,
 }
 
 /// A weight or state on the device.
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Held {
+struct ResidentInput {
     id: ValueId,
     /// Of all of a weight, or of one position of a state.
     bytes: f64,
-    is_state: bool,
+    is_kv_cache: bool,
     /// How many outermost parts it has.
     parts: f64,
 }
 
 /// What the weights and states of a graph take on a device.
-pub trait Sizes {
+pub trait ResidentSizes {
     /// Bytes of the weight called `name`.
     fn weight(&self, name: &str) -> u64;
     /// Bytes of one position of the state called `name`.
@@ -96,31 +96,31 @@ pub trait Sizes {
 
 impl Costs {
     /// Of the nodes of a lowered graph.
-    pub fn new(graph: &Graph, sizes: &dyn Sizes) -> Costs {
+    pub fn new(graph: &Graph, sizes: &dyn ResidentSizes) -> Costs {
         let mut costs = Costs::default();
-        let held = |id: ValueId| held(graph, id, sizes);
+        let held = |id: ValueId| resident_input(graph, id, sizes);
         costs.add_graph(graph, &held, 1.0);
         costs
     }
 
     /// Of one node of a lowered graph.
-    pub fn of_node(graph: &Graph, node: &Node, sizes: &dyn Sizes) -> Costs {
+    pub fn of_node(graph: &Graph, node: &Node, sizes: &dyn ResidentSizes) -> Costs {
         let mut costs = Costs::default();
-        costs.add_node(graph, node, &|id| held(graph, id, sizes), 1.0);
+        costs.add_node(graph, node, &|id| resident_input(graph, id, sizes), 1.0);
         costs
     }
 
     /// Adds the nodes of a graph, or of a region, which is run so often; `held` says what a value of it is on the device.
-    fn add_graph(&mut self, graph: &Graph, held: &dyn Fn(ValueId) -> Option<Held>, times: f64) {
+    fn add_graph(&mut self, graph: &Graph, held: &dyn Fn(ValueId) -> Option<ResidentInput>, times: f64) {
         graph.nodes.iter().for_each(|node| self.add_node(graph, node, held, times));
     }
 
-    fn add_node(&mut self, graph: &Graph, node: &Node, held: &dyn Fn(ValueId) -> Option<Held>, times: f64) {
+    fn add_node(&mut self, graph: &Graph, node: &Node, held: &dyn Fn(ValueId) -> Option<ResidentInput>, times: f64) {
         match &node.kind {
-            NodeKind::Op(op) => self.ops.push(Reader {
+            NodeKind::Op(op) => self.ops.push(CostedOp {
                 op: op.clone(),
                 ins: node.ins.iter().map(|&i| graph.ty(i).clone()).collect(),
-                held: node.ins.iter().map(|&i| held(i)).collect(),
+                resident_inputs: node.ins.iter().map(|&i| held(i)).collect(),
                 times,
             }),
             NodeKind::Region(region) => {
@@ -138,18 +138,20 @@ impl Costs {
     }
 
     /// The work of one step over these sequences.
-    pub fn step(&self, spans: &[Span]) -> Work {
+    pub fn step(&self, spans: &[SequenceSpan]) -> Work {
         let step = StepSizes::of(spans);
         let mut work = Work::default();
         let mut whole = BTreeMap::new();
         for reader in &self.ops {
             let cost = reader.op.work(&reader.ins, &step);
             work.add(cost.format, cost.ops * reader.times);
-            for (held, reads) in reader.held.iter().zip(cost.reads) {
+            for (held, reads) in reader.resident_inputs.iter().zip(cost.reads) {
                 match (held, reads) {
-                    (Some(held), Reads::Whole) if !held.is_state => drop(whole.insert(held.id, held.bytes)),
-                    (Some(held), Reads::Parts(n)) if !held.is_state => work.weight_bytes += held.bytes / held.parts * n,
-                    (Some(held), Reads::Positions(n)) if held.is_state => work.cache_bytes += held.bytes * n,
+                    (Some(held), Reads::Whole) if !held.is_kv_cache => drop(whole.insert(held.id, held.bytes)),
+                    (Some(held), Reads::Parts(n)) if !held.is_kv_cache => {
+                        work.weight_bytes += held.bytes / held.parts * n
+                    }
+                    (Some(held), Reads::Positions(n)) if held.is_kv_cache => work.cache_bytes += held.bytes * n,
                     _ => {}
                 }
             }
@@ -162,7 +164,7 @@ impl Costs {
 /// Bytes of the slots and computed values that a node of a graph reads and makes in a step of these sizes, as the target
 /// stores them. Of what it reads in parts, as rows of a table, the parts are counted.
 pub fn activation_bytes(graph: &Graph, node: &Node, target: &Target, step: &StepSizes<'_>) -> f64 {
-    let is_held = |id: ValueId| graph.state_of(id).is_some() || graph.value(id).source == Source::Weight;
+    let is_held = |id: ValueId| graph.kv_cache_of(id).is_some() || graph.value(id).source == ValueSource::Weight;
     let stored = |id: ValueId| target.storage_bytes(graph.ty(id), &step.dims).unwrap_or(u64::MAX) as f64;
     let cost = match &node.kind {
         NodeKind::Op(op) => {
@@ -189,18 +191,23 @@ pub fn activation_bytes(graph: &Graph, node: &Node, target: &Target, step: &Step
 }
 
 /// The weight or state of a graph that a value is, as the device has it.
-fn held(graph: &Graph, id: ValueId, sizes: &dyn Sizes) -> Option<Held> {
-    if let Some(id) = graph.state_of(id) {
-        return Some(Held { id, bytes: sizes.position(&graph.value(id).name), is_state: true, parts: 1.0 });
+fn resident_input(graph: &Graph, id: ValueId, sizes: &dyn ResidentSizes) -> Option<ResidentInput> {
+    if let Some(id) = graph.kv_cache_of(id) {
+        return Some(ResidentInput { id, bytes: sizes.position(&graph.value(id).name), is_kv_cache: true, parts: 1.0 });
     }
     let v = graph.value(id);
     let parts = v.ty.shape.first().and_then(|d| d.as_const()).unwrap_or(1).max(1) as f64;
-    (v.source == Source::Weight).then(|| Held { id, bytes: sizes.weight(&v.name) as f64, is_state: false, parts })
+    (v.source == ValueSource::Weight).then(|| ResidentInput {
+        id,
+        bytes: sizes.weight(&v.name) as f64,
+        is_kv_cache: false,
+        parts,
+    })
 }
 
 /// The value of the graph around a region that a value of the region is.
-fn outer(node: &Node, part: &Part<'_>, id: ValueId) -> Option<ValueId> {
-    let id = part.graph.state_of(id).unwrap_or(id);
+fn outer(node: &Node, part: &RegionGraph<'_>, id: ValueId) -> Option<ValueId> {
+    let id = part.graph.kv_cache_of(id).unwrap_or(id);
     let at = part.graph.inputs.iter().position(|&input| input == id)?;
     part.ins.get(at).copied().flatten().and_then(|at| node.ins.get(at).copied())
 }
@@ -208,7 +215,7 @@ fn outer(node: &Node, part: &Part<'_>, id: ValueId) -> Option<ValueId> {
 impl Work {
     fn add(&mut self, format: Option<Format>, ops: f64) {
         match format {
-            Some(format) => self.add_products(format, ops),
+            Some(format) => self.add_matmul_ops(format, ops),
             None => self.f32_ops += ops,
         }
     }

@@ -1,8 +1,8 @@
 //! The work of a step: against sums done by hand, and the same whatever was fused.
 #![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 
-use yirage_ir::{Dims, Format, Graph, Source, text};
-use yirage_plan::work::{Costs, Sizes, Span, Work};
+use yirage_ir::{Dims, Format, Graph, ValueSource, text};
+use yirage_plan::work::{Costs, ResidentSizes, SequenceSpan, Work};
 
 const FLAT: &str = include_str!("work/layer.txt");
 const FUSED: &str = include_str!("work/layer_fused.txt");
@@ -11,9 +11,9 @@ const EXPERTS: &str = include_str!("work/experts.txt");
 /// Weights as they are in the file; 100 bytes a position of any state.
 struct AsStored<'a>(&'a Graph);
 
-impl Sizes for AsStored<'_> {
+impl ResidentSizes for AsStored<'_> {
     fn weight(&self, name: &str) -> u64 {
-        let id = self.0.inputs_of(Source::Weight).find(|&id| self.0.value(id).name == name).unwrap();
+        let id = self.0.inputs_of(ValueSource::Weight).find(|&id| self.0.value(id).name == name).unwrap();
         self.0.ty(id).bytes(&Dims::default()) as u64
     }
     fn position(&self, name: &str) -> f64 {
@@ -22,17 +22,17 @@ impl Sizes for AsStored<'_> {
     }
 }
 
-fn work(graph: &str, spans: &[Span]) -> Work {
+fn work(graph: &str, spans: &[SequenceSpan]) -> Work {
     let graph = text::parse(graph).unwrap();
     Costs::new(&graph, &AsStored(&graph)).step(spans)
 }
 
-fn span(start: u32, tokens: u32, rows: u32) -> Span {
-    Span { start, tokens, rows }
+fn span(start: u32, tokens: u32, rows: u32) -> SequenceSpan {
+    SequenceSpan { start, tokens, rows }
 }
 
 fn ops(work: &Work, format: Format) -> f64 {
-    work.products.iter().find(|(f, _)| *f == format).map_or(0.0, |(_, ops)| *ops)
+    work.matmul_ops.iter().find(|(f, _)| *f == format).map_or(0.0, |(_, ops)| *ops)
 }
 
 const EMBED_ROW: f64 = 68.0; // 64 weights of q8_0

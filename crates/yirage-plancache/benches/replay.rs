@@ -14,9 +14,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 use support::{array, block, small, tokens};
-use yirage_call::Array;
+use yirage_call::HostArray;
 use yirage_hal::{Backend, Device, Limit, OpenOptions, Roofline};
-use yirage_ir::{Dims, Graph, Source, text};
+use yirage_ir::{Dims, Graph, ValueSource, text};
 use yirage_plancache::{BoundGraph, CacheOptions, Mode, PlanCache, PlanFolder};
 
 /// Rounds of warm calls.
@@ -82,20 +82,20 @@ const GRAPHS: [&str; 4] = ["a sum and a scale, 512", "layer of 64", "layer of 25
 /// A graph with its weights, its inputs, and the bytes that a call touches at least.
 struct Subject {
     graph: BoundGraph,
-    inputs: Vec<Array>,
+    inputs: Vec<HostArray>,
     bytes: f64,
 }
 
 impl Subject {
     fn new(graph: Graph) -> Subject {
         let dims = tokens(1);
-        let weights: Vec<(String, Array)> = graph
-            .inputs_of(Source::Weight)
+        let weights: Vec<(String, HostArray)> = graph
+            .inputs_of(ValueSource::Weight)
             .enumerate()
             .map(|(i, id)| (graph.value(id).name.clone(), array(graph.ty(id), &dims, 77 + i as u64)))
             .collect();
         let inputs = support::inputs(&graph, &dims, 1);
-        let outputs = graph.outputs.iter().map(|&id| graph.ty(id).held_bytes(&dims));
+        let outputs = graph.outputs.iter().map(|&id| graph.ty(id).storage_bytes(&dims));
         let arrays = weights.iter().map(|(_, array)| array).chain(&inputs).map(|array| array.bytes().len());
         let bytes = arrays.chain(outputs).sum::<usize>() as f64;
         let sizes = Dims { tokens: 0, seqs: 1, blocks: 1, rows: 0 };
@@ -104,7 +104,7 @@ impl Subject {
 
     fn call(&self, cache: &PlanCache, mode: Mode) {
         let called = cache.call(&self.graph, &self.inputs, mode).unwrap();
-        assert_eq!(called.mode, mode, "{:?}", called.told);
+        assert_eq!(called.mode, mode, "{:?}", called.notices);
     }
 }
 

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use yirage_call::{Array, CallError, Callable, HeldWeights, Interface};
+use yirage_call::{CallError, Callable, HostArray, Interface, ResidentWeights};
 use yirage_compile::CompileError;
-use yirage_hal::{Device, StateHandle};
+use yirage_hal::{Device, KvCacheHandle};
 use yirage_ir::{Dim, Dims, Graph, Sym};
 use yirage_plan::VerifiedPlan;
 
@@ -19,16 +19,16 @@ static RESIDENT: AtomicU64 = AtomicU64::new(0);
 
 /// What lies on the device for all plans of a graph, and is not the cache's.
 #[derive(Clone, Default)]
-pub struct Resident {
+pub struct ResidentTensors {
     /// Every weight of the graph, as plans for the device want it.
-    pub weights: HeldWeights,
+    pub weights: ResidentWeights,
     /// Every cache state of the graph, by name.
-    pub states: HashMap<String, StateHandle>,
+    pub kv_caches: HashMap<String, KvCacheHandle>,
 }
 
 /// A graph with its weights, checked and hashed once: what a [`PlanCache`](crate::PlanCache) is called with.
 ///
-/// Two of equal graphs share plans where their weights are the same memory: copies of an [`Array`] are, an array made again
+/// Two of equal graphs share plans where their weights are the same memory: copies of an [`HostArray`] are, an array made again
 /// is not. Arrays do not change, so equal memory is equal values.
 #[derive(Clone)]
 pub struct BoundGraph {
@@ -36,10 +36,10 @@ pub struct BoundGraph {
     pub(crate) interface: Arc<Interface>,
     pub(crate) hash: u128,
     pub(crate) interface_hash: u128,
-    pub(crate) weights: Arc<[(String, Array)]>,
+    pub(crate) weights: Arc<[(String, HostArray)]>,
     /// The weights by name, and where they lie.
     pub(crate) weight_names: WeightNames,
-    pub(crate) resident: Option<Arc<Resident>>,
+    pub(crate) resident: Option<Arc<ResidentTensors>>,
     /// Sizes of the symbols that no input has.
     others: Dims,
 }
@@ -56,12 +56,12 @@ impl BoundGraph {
     /// # Errors
     /// [`CallError`]: a graph that is not sound or has cache states; a weight that is missing, of another type or not of the
     /// graph.
-    pub fn new(graph: Graph, weights: Vec<(String, Array)>) -> Result<BoundGraph, CallError> {
+    pub fn new(graph: Graph, weights: Vec<(String, HostArray)>) -> Result<BoundGraph, CallError> {
         yirage_ir::verify(&graph).map_err(CompileError::from)?;
         let interface = Interface::of(&graph);
         interface.check_callable()?;
         interface.check_weights(&weights)?;
-        let address = |(name, array): &(String, Array)| (name.clone(), array.bytes().as_ptr() as u64);
+        let address = |(name, array): &(String, HostArray)| (name.clone(), array.bytes().as_ptr() as u64);
         let mut weight_names: Vec<(String, u64)> = weights.iter().map(address).collect();
         weight_names.sort_unstable();
         Ok(BoundGraph::of(graph, interface, weights, weight_names))
@@ -72,7 +72,7 @@ impl BoundGraph {
     ///
     /// # Errors
     /// [`CallError`]: a graph that is not sound, a weight that is not there.
-    pub fn resident(graph: Graph, resident: Resident) -> Result<BoundGraph, CallError> {
+    pub fn resident(graph: Graph, resident: ResidentTensors) -> Result<BoundGraph, CallError> {
         yirage_ir::verify(&graph).map_err(CompileError::from)?;
         let interface = Interface::of(&graph);
         let held = |name: &String| resident.weights.all().any(|(entry, _)| entry.name == *name);
@@ -84,7 +84,12 @@ impl BoundGraph {
         Ok(BoundGraph { resident, ..BoundGraph::of(graph, interface, Vec::new(), names) })
     }
 
-    fn of(graph: Graph, interface: Interface, weights: Vec<(String, Array)>, names: Vec<(String, u64)>) -> BoundGraph {
+    fn of(
+        graph: Graph,
+        interface: Interface,
+        weights: Vec<(String, HostArray)>,
+        names: Vec<(String, u64)>,
+    ) -> BoundGraph {
         BoundGraph {
             hash: graph.structural_hash(),
             interface_hash: interface_hash(&interface),
@@ -98,7 +103,7 @@ impl BoundGraph {
     }
 
     /// The weights that lie on the device before any plan of this cache is made.
-    pub(crate) fn held(&self) -> HeldWeights {
+    pub(crate) fn resident_weights(&self) -> ResidentWeights {
         self.resident.as_ref().map(|resident| resident.weights.clone()).unwrap_or_default()
     }
 
@@ -107,12 +112,12 @@ impl BoundGraph {
         &self,
         device: &dyn Device,
         plan: &VerifiedPlan,
-        weights: &HeldWeights,
+        weights: &ResidentWeights,
         dims: Dims,
     ) -> Result<Callable, CallError> {
         match &self.resident {
             None => Callable::load(device, &self.interface, plan, weights, dims),
-            Some(own) => Callable::load_with_states(device, &self.interface, plan, weights, &own.states, dims),
+            Some(own) => Callable::load_with_kv_caches(device, &self.interface, plan, weights, &own.kv_caches, dims),
         }
     }
 
@@ -124,9 +129,9 @@ impl BoundGraph {
     }
 
     /// The sizes of a call with these inputs.
-    pub(crate) fn dims(&self, inputs: &[Array]) -> Result<Dims, CallError> {
+    pub(crate) fn dims(&self, inputs: &[HostArray]) -> Result<Dims, CallError> {
         let mut dims = self.interface.dims(inputs)?;
-        let has = |sym: Sym| self.interface.slots.iter().any(|(_, ty)| ty.shape.contains(&Dim::Sym(sym)));
+        let has = |sym: Sym| self.interface.step_inputs.iter().any(|(_, ty)| ty.shape.contains(&Dim::Sym(sym)));
         Sym::ALL.into_iter().filter(|&sym| !has(sym)).for_each(|sym| dims.set(sym, self.others.get(sym)));
         Ok(dims)
     }

@@ -2,70 +2,75 @@
 
 use crate::bound::BoundGraph;
 use crate::error::CacheError;
-use crate::folder::Origin;
-use crate::kept::{CallKey, Cell, Loaded, lock};
+use crate::folder::PlanOrigin;
 use crate::key::PlanKey;
 use crate::mode::Mode;
-use crate::shared::Shared;
-use crate::told::Told;
+use crate::notices::CacheNotice;
+use crate::plan_lru::{CallKey, LoadedPlan, PlanCell, lock};
+use crate::shared::PlanCacheContext;
 use std::sync::{Arc, Mutex};
-use yirage_call::{Array, CallError, CallOptions, planned_with_states};
+use yirage_call::{CallError, CallOptions, HostArray, planned_with_kv_caches};
 use yirage_hal::HalError;
 use yirage_ir::Dims;
 use yirage_plan::VerifiedPlan;
 
 /// One call, whose inputs fit its graph.
-pub(crate) struct Call<'a> {
-    pub(crate) shared: &'a Shared,
+pub(crate) struct CachedCall<'a> {
+    pub(crate) shared: &'a PlanCacheContext,
     pub(crate) graph: &'a BoundGraph,
-    pub(crate) inputs: &'a [Array],
+    pub(crate) inputs: &'a [HostArray],
     pub(crate) dims: Dims,
 }
 
 /// The outputs of a call, and how it ran.
-type Answer = (Vec<Array>, Mode);
+type CallOutputs = (Vec<HostArray>, Mode);
 
-impl Call<'_> {
+impl CachedCall<'_> {
     /// Whether a plan was there, and what the call gives.
-    pub(crate) fn answer(&self, fuse: bool, told: &mut Vec<Told>) -> (bool, Result<Answer, CacheError>) {
+    pub(crate) fn answer(&self, fuse: bool, told: &mut Vec<CacheNotice>) -> (bool, Result<CallOutputs, CacheError>) {
         let key = CallKey::of(self.graph, &self.dims, fuse);
-        let (place, hit) = lock(&self.shared.kept).enter(&key);
+        let (place, hit) = lock(&self.shared.plans).enter(&key);
         let mut cell = lock(&place);
         let made = match &mut *cell {
-            Cell::Failed(why) => return (hit, Err(why.clone())),
-            Cell::Ready(loaded) => match loaded.callable.call(self.inputs) {
+            PlanCell::Failed(why) => return (hit, Err(why.clone())),
+            PlanCell::Ready(loaded) => match loaded.callable.call(self.inputs) {
                 Ok(outputs) => return (hit, Ok((outputs, loaded.mode))),
                 Err(why) if loaded.mode == Mode::Fusion && self.falls_back(&why) => {
                     // Its memory is there for what takes its place.
-                    *cell = Cell::Empty;
+                    *cell = PlanCell::Empty;
                     self.fall_back(&key, why, told)
                 }
                 Err(why) => return (hit, Err(why.into())),
             },
-            Cell::Empty => self.record(&key, fuse, told),
+            PlanCell::Empty => self.first_call(&key, fuse, told),
         };
         match made {
             Ok((loaded, outputs)) => {
                 let mode = loaded.mode;
                 self.keep(&key, &place, &loaded, told);
-                *cell = Cell::Ready(Box::new(loaded));
+                *cell = PlanCell::Ready(Box::new(loaded));
                 (hit, Ok((outputs, mode)))
             }
             Err(why) => {
-                *cell = Cell::Failed(why.clone());
-                lock(&self.shared.kept).forget(&key, &place);
+                *cell = PlanCell::Failed(why.clone());
+                lock(&self.shared.plans).forget(&key, &place);
                 (hit, Err(why))
             }
         }
     }
 
     /// Makes a plan and runs it for the first time.
-    fn record(&self, key: &CallKey, fuse: bool, told: &mut Vec<Told>) -> Result<(Loaded, Vec<Array>), CacheError> {
+    fn first_call(
+        &self,
+        key: &CallKey,
+        fuse: bool,
+        told: &mut Vec<CacheNotice>,
+    ) -> Result<(LoadedPlan, Vec<HostArray>), CacheError> {
         let mode = if fuse { Mode::Fusion } else { Mode::GraphReplay };
         match self.first(key, mode, told) {
             Ok(made) => {
                 if fuse {
-                    let stats = &mut lock(&self.shared.kept).stats;
+                    let stats = &mut lock(&self.shared.plans).stats;
                     stats.fusion_attempts += 1;
                     stats.fusion_successes += 1;
                 }
@@ -81,13 +86,13 @@ impl Call<'_> {
         &self,
         key: &CallKey,
         fused: CallError,
-        told: &mut Vec<Told>,
-    ) -> Result<(Loaded, Vec<Array>), CacheError> {
+        told: &mut Vec<CacheNotice>,
+    ) -> Result<(LoadedPlan, Vec<HostArray>), CacheError> {
         let why = fused.to_string();
         let both = |unfused| CacheError::Both { fused: Box::new(fused), unfused: Box::new(unfused) };
         let made = self.first(key, Mode::GraphReplay, told).map_err(both)?;
-        told.push(Told::FellBack { why });
-        let stats = &mut lock(&self.shared.kept).stats;
+        told.push(CacheNotice::FellBack { why });
+        let stats = &mut lock(&self.shared.plans).stats;
         stats.fusion_attempts += 1;
         stats.fusion_fallbacks += 1;
         Ok(made)
@@ -99,16 +104,21 @@ impl Call<'_> {
     }
 
     /// Makes a plan, loads it and runs it.
-    fn first(&self, key: &CallKey, mode: Mode, told: &mut Vec<Told>) -> Result<(Loaded, Vec<Array>), CallError> {
+    fn first(
+        &self,
+        key: &CallKey,
+        mode: Mode,
+        told: &mut Vec<CacheNotice>,
+    ) -> Result<(LoadedPlan, Vec<HostArray>), CallError> {
         let plan = self.plan(mode == Mode::Fusion, told)?;
         let device = &*self.shared.device;
-        let weights = lock(&self.shared.kept).weights(self.graph);
+        let weights = lock(&self.shared.plans).weights(self.graph);
         let callable = {
-            let mut held = weights.held();
+            let mut held = weights.device_weights();
             let bytes = |entry| device.weight_bytes(entry).map_err(CallError::from);
             let sum = |entries: Vec<_>| entries.into_iter().map(bytes).sum::<Result<u64, CallError>>();
             let missing = held.missing(&plan);
-            let dropped = lock(&self.shared.kept).make_room(key, plan.arena.saturating_add(sum(missing)?));
+            let dropped = lock(&self.shared.plans).evict_for(key, plan.arena.saturating_add(sum(missing)?));
             drop(dropped);
             let loaded = held.load(device, &plan, weights.arrays());
             // What was put there is there, also where the rest was refused.
@@ -116,7 +126,7 @@ impl Call<'_> {
             loaded?;
             self.graph.load(device, &plan, &held, self.dims)?
         };
-        let mut loaded = Loaded { callable, mode, arena: plan.arena, weights };
+        let mut loaded = LoadedPlan { callable, mode, arena: plan.arena, weights };
         for _ in 0..self.shared.options.warmup {
             loaded.callable.run(self.inputs)?;
         }
@@ -125,35 +135,36 @@ impl Call<'_> {
     }
 
     /// The plan, from a file or compiled.
-    fn plan(&self, fuse: bool, told: &mut Vec<Told>) -> Result<VerifiedPlan, CallError> {
+    fn plan(&self, fuse: bool, told: &mut Vec<CacheNotice>) -> Result<VerifiedPlan, CallError> {
         let (shared, graph) = (self.shared, self.graph);
         let options = CallOptions { dims: self.dims, precision: shared.options.precision, fuse };
-        let compile = || planned_with_states(&graph.graph, &shared.target, &options);
+        let compile = || planned_with_kv_caches(&graph.graph, &shared.target, &options);
         let before = told.len();
         let (plan, origin) = match &shared.options.folder {
-            None => (compile()?, Origin::Compiled),
+            None => (compile()?, PlanOrigin::Compiled),
             Some(folder) => {
                 let (bucket, how) = (options.bucket(), options.compiling());
                 let key = PlanKey::of_hashes(graph.hash, graph.interface_hash, bucket, &shared.target, &how);
                 folder.plan(&key, &graph.interface, &shared.target, told, compile)?
             }
         };
-        let stats = &mut lock(&shared.kept).stats;
+        let stats = &mut lock(&shared.plans).stats;
         match origin {
-            Origin::Compiled => stats.compiled += 1,
-            Origin::File => stats.read += 1,
+            PlanOrigin::Compiled => stats.compiled += 1,
+            PlanOrigin::File => stats.read += 1,
         }
-        stats.refused += told[before..].iter().filter(|told| matches!(told, Told::Refused { .. })).count() as u64;
+        stats.refused +=
+            told[before..].iter().filter(|told| matches!(told, CacheNotice::Refused { .. })).count() as u64;
         Ok(plan)
     }
 
     /// Writes down what a place holds.
-    fn keep(&self, key: &CallKey, place: &Arc<Mutex<Cell>>, loaded: &Loaded, told: &mut Vec<Told>) {
+    fn keep(&self, key: &CallKey, place: &Arc<Mutex<PlanCell>>, loaded: &LoadedPlan, told: &mut Vec<CacheNotice>) {
         let shown = (self.graph.interface.graph.as_str(), self.dims);
-        let (too_many, dropped) = lock(&self.shared.kept).made(key, place, shown, loaded);
+        let (too_many, dropped) = lock(&self.shared.plans).insert(key, place, shown, loaded);
         drop(dropped);
         if let Some(bytes) = too_many {
-            told.push(Told::NotKept { bytes, limit: self.shared.options.bytes });
+            told.push(CacheNotice::NotKept { bytes, limit: self.shared.options.bytes });
         }
     }
 }

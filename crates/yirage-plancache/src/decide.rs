@@ -3,11 +3,11 @@
 use crate::bound::BoundGraph;
 use crate::fusion::{CallShape, FusionDecision};
 use crate::options::CacheOptions;
-use yirage_call::Array;
+use yirage_call::HostArray;
 use yirage_ir::Dims;
 
 /// What the options say of a call.
-pub(crate) fn decide(options: &CacheOptions, graph: &BoundGraph, dims: &Dims, inputs: &[Array]) -> FusionDecision {
+pub(crate) fn decide(options: &CacheOptions, graph: &BoundGraph, dims: &Dims, inputs: &[HostArray]) -> FusionDecision {
     let nodes = graph.graph.nodes.len();
     if nodes < options.min_nodes_for_fusion {
         return FusionDecision::FewNodes { nodes, least: options.min_nodes_for_fusion };

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 use yirage_call::CallError;
-use yirage_packed::TextsError;
+use yirage_packed::TextStoreError;
 use yirage_packed::sealed::SealError;
 use yirage_plan::PlanError;
 use yirage_plan::text::PlanTextError;
@@ -28,7 +28,7 @@ pub enum CacheError {
 pub enum PlanFileError {
     /// The file, or the folder of plan files.
     #[error(transparent)]
-    Texts(#[from] TextsError),
+    Texts(#[from] TextStoreError),
     /// It is no plan file, one of another version, or damaged.
     #[error(transparent)]
     Seal(#[from] SealError),

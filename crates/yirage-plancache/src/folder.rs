@@ -4,19 +4,19 @@ use crate::error::PlanFileError;
 use crate::file::PlanFile;
 use crate::key::PlanKey;
 use crate::limits::FILE_BYTES;
-use crate::told::Told;
+use crate::notices::CacheNotice;
 use std::path::{Path, PathBuf};
 use yirage_call::Interface;
-use yirage_packed::{Removed, Texts};
+use yirage_packed::{RemovedFiles, TextStore};
 use yirage_plan::{Target, VerifiedPlan};
 
 /// Plan files that together keep to a limit. Processes may share the folder; files in it with other names are left alone.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PlanFolder(Texts);
+pub struct PlanFolder(TextStore);
 
 /// Where a plan is from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Origin {
+pub enum PlanOrigin {
     /// It was compiled.
     Compiled,
     /// It lay on disk, and was proved.
@@ -26,14 +26,14 @@ pub enum Origin {
 impl PlanFolder {
     /// The plans in `folder`, of at most `limit` bytes together. The folder is made when the first one is written.
     pub fn new(folder: PathBuf, limit: u64) -> PlanFolder {
-        PlanFolder(Texts::new(folder, ".plan", FILE_BYTES, limit))
+        PlanFolder(TextStore::new(folder, ".plan", FILE_BYTES, limit))
     }
 
     /// Removes all of them: how many, and their bytes.
     ///
     /// # Errors
-    /// [`PlanFileError::Texts`].
-    pub fn clear(&self) -> Result<Removed, PlanFileError> {
+    /// [`PlanFileError::TextStore`].
+    pub fn clear(&self) -> Result<RemovedFiles, PlanFileError> {
         Ok(self.0.clear()?)
     }
 
@@ -52,19 +52,19 @@ impl PlanFolder {
         key: &PlanKey,
         interface: &Interface,
         target: &Target,
-        told: &mut Vec<Told>,
+        told: &mut Vec<CacheNotice>,
         compile: impl FnOnce() -> Result<VerifiedPlan, E>,
-    ) -> Result<(VerifiedPlan, Origin), E> {
+    ) -> Result<(VerifiedPlan, PlanOrigin), E> {
         match self.read(key, interface, target) {
-            Ok(Some(plan)) => return Ok((plan, Origin::File)),
+            Ok(Some(plan)) => return Ok((plan, PlanOrigin::File)),
             Ok(None) => {}
-            Err(why) => told.push(Told::Refused { file: self.0.file(key.id()), why: why.to_string() }),
+            Err(why) => told.push(CacheNotice::Refused { file: self.0.file(key.id()), why: why.to_string() }),
         }
         let plan = compile()?;
         if let Err(why) = self.write(key, interface, &plan) {
-            told.push(Told::NotWritten { file: self.0.file(key.id()), why: why.to_string() });
+            told.push(CacheNotice::NotWritten { file: self.0.file(key.id()), why: why.to_string() });
         }
-        Ok((plan, Origin::Compiled))
+        Ok((plan, PlanOrigin::Compiled))
     }
 
     fn read(

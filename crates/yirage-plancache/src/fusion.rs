@@ -1,7 +1,7 @@
 //! Measured times by which graphs are fused, and what may be decided of one.
 
 use std::fmt;
-use yirage_call::Array;
+use yirage_call::HostArray;
 use yirage_ir::Dims;
 
 /// The sizes of a call by which times are looked up: those of its first input.
@@ -17,8 +17,8 @@ pub struct CallShape {
 
 impl CallShape {
     /// That of a call with these inputs.
-    pub fn of(inputs: &[Array]) -> CallShape {
-        let sizes = |array: &Array| -> Vec<u64> {
+    pub fn of(inputs: &[HostArray]) -> CallShape {
+        let sizes = |array: &HostArray| -> Vec<u64> {
             array.ty().shape.iter().map(|dim| dim.get(&Dims::default()) as u64).collect()
         };
         let sizes = inputs.first().map(sizes).unwrap_or_default();

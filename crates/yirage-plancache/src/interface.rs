@@ -16,7 +16,7 @@ pub(crate) fn print_interface(interface: &Interface) -> String {
     let mut out = String::new();
     // Writing to a string does not fail.
     let _ = writeln!(out, "graph {}", interface.graph);
-    let kinds = [&interface.slots, &interface.weights, &interface.states, &interface.outputs];
+    let kinds = [&interface.step_inputs, &interface.weights, &interface.kv_caches, &interface.outputs];
     for (kind, values) in KINDS.into_iter().zip(kinds) {
         for (name, ty) in values {
             let _ = writeln!(out, "{kind} %{name}: {ty}");
@@ -50,5 +50,5 @@ pub(crate) fn parse_interface(text: &str) -> Result<Interface, PlanFileError> {
         last = place;
     }
     let [slots, weights, states, outputs] = values;
-    Ok(Interface { graph, slots, weights, states, outputs })
+    Ok(Interface { graph, step_inputs: slots, weights, kv_caches: states, outputs })
 }

@@ -4,7 +4,7 @@ use crate::error::PlanFileError;
 use crate::interface::interface_hash;
 use std::fmt;
 use yirage_call::Interface;
-use yirage_compile::Options;
+use yirage_compile::CompileOptions;
 use yirage_ir::hash::fnv128;
 use yirage_ir::{Dims, Graph};
 use yirage_plan::{Precision, Target};
@@ -44,13 +44,19 @@ pub(crate) fn facts(target: &Target) -> u128 {
 
 impl PlanKey {
     /// The key of the plan that is made of `graph` for `bucket` on `target`.
-    pub fn of(graph: &Graph, bucket: Dims, target: &Target, options: &Options) -> PlanKey {
+    pub fn of(graph: &Graph, bucket: Dims, target: &Target, options: &CompileOptions) -> PlanKey {
         let interface = interface_hash(&Interface::of(graph));
         PlanKey::of_hashes(graph.structural_hash(), interface, bucket, target, options)
     }
 
     /// The same of a graph that was hashed before.
-    pub(crate) fn of_hashes(graph: u128, interface: u128, bucket: Dims, target: &Target, options: &Options) -> PlanKey {
+    pub(crate) fn of_hashes(
+        graph: u128,
+        interface: u128,
+        bucket: Dims,
+        target: &Target,
+        options: &CompileOptions,
+    ) -> PlanKey {
         PlanKey {
             graph,
             interface,

@@ -2,8 +2,8 @@
 //! is kept here lies in the host's memory, holds nothing of the device and is no part of the statistics.
 
 use crate::bound::BoundGraph;
-use crate::kept::lock;
 use crate::limits::NATIVE_PLANS;
+use crate::plan_lru::lock;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use yirage_plan::VerifiedPlan;
 
 /// What a plan depends on. The device, the precision and the compiler are the cache's, and no op is fused.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Key {
+struct NativePlanKey {
     graph: u128,
     interface: u128,
     bucket: Dims,
@@ -21,7 +21,7 @@ struct Key {
 /// Plans that were compiled, the one used last at the end.
 #[derive(Default)]
 pub(crate) struct NativePlans {
-    plans: Mutex<VecDeque<(Key, Arc<VerifiedPlan>)>>,
+    plans: Mutex<VecDeque<(NativePlanKey, Arc<VerifiedPlan>)>>,
     compiled: AtomicU64,
 }
 
@@ -37,7 +37,7 @@ impl NativePlans {
         bucket: Dims,
         compile: impl FnOnce() -> Result<VerifiedPlan, E>,
     ) -> Result<Arc<VerifiedPlan>, E> {
-        let key = Key { graph: graph.hash, interface: graph.interface_hash, bucket };
+        let key = NativePlanKey { graph: graph.hash, interface: graph.interface_hash, bucket };
         {
             let mut plans = lock(&self.plans);
             let found = plans.iter().position(|(other, _)| *other == key).and_then(|at| plans.remove(at));

@@ -9,7 +9,7 @@ use yirage_ir::Dims;
 /// disabled, and those whose inputs were refused. `recordings` is `cache_misses`, and `fusion_attempts` is
 /// `fusion_successes + fusion_fallbacks`, at any time.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Stats {
+pub struct PlanCacheStats {
     /// Whether plans are kept and fused now.
     pub enabled: bool,
     /// Whether the device has kernels for fused nodes.

@@ -9,7 +9,7 @@ use support::{ALWAYS, Faulty, bits, block, bound, cpu, inputs, is_fused, small, 
 use yirage_hal::Device;
 use yirage_plan::Plan;
 use yirage_plancache::limits::NATIVE_PLANS;
-use yirage_plancache::{BoundGraph, CacheOptions, Mode, PlanCache, Stats, Told};
+use yirage_plancache::{BoundGraph, CacheNotice, CacheOptions, Mode, PlanCache, PlanCacheStats};
 use yirage_sim::Sim;
 
 fn cache(device: Arc<dyn Device>, bytes: u64) -> PlanCache {
@@ -49,7 +49,11 @@ fn a_scripted_sequence_gives_exact_counters() {
     for mode in Mode::ALL {
         assert_eq!(call(5, mode).mode, Mode::Native);
     }
-    assert_eq!(cache.stats(), Stats { enabled: false, ..before.clone() }, "calls while disabled change nothing");
+    assert_eq!(
+        cache.stats(),
+        PlanCacheStats { enabled: false, ..before.clone() },
+        "calls while disabled change nothing"
+    );
     cache.set_fusion_enabled(true);
     assert_eq!(cache.stats(), before);
     assert_eq!(
@@ -59,7 +63,7 @@ fn a_scripted_sequence_gives_exact_counters() {
     cache.clear();
     let after = cache.stats();
     assert_eq!((after.plans.len(), after.bytes), (0, 0));
-    assert_eq!(after, Stats { plans: vec![], bytes: 0, ..before }, "what was counted stays");
+    assert_eq!(after, PlanCacheStats { plans: vec![], bytes: 0, ..before }, "what was counted stays");
     call(5, Mode::GraphReplay);
     assert_eq!(counted(&cache), [3, 5, 5, 3, 2, 1]);
 }
@@ -104,7 +108,7 @@ fn native_is_compiled_once_for_its_sizes_and_loaded_for_each_call() {
     assert_eq!(call(&bound(small("one", 3.0)), 5).0, 4, "another computation");
     assert_eq!(call(&one, 5).2, first.2);
     assert_eq!(in_use(&*device), before, "nothing stays on the device");
-    assert_eq!(cache.stats(), Stats { enabled: true, fusion_available: true, ..Stats::default() });
+    assert_eq!(cache.stats(), PlanCacheStats { enabled: true, fusion_available: true, ..PlanCacheStats::default() });
     for n in 10..10 + NATIVE_PLANS as u32 {
         call(&one, n);
     }
@@ -187,7 +191,7 @@ fn memory_is_bounded_and_given_back_to_the_byte() {
         cache.clear();
         assert_eq!((in_use(&*device), cache.stats().bytes), (before, 0), "{}", device.info().backend);
     }
-    let of_sim = &sim.held()[0];
+    let of_sim = &sim.memory_stats()[0];
     assert!(of_sim.bytes == 0 && of_sim.allocations == of_sim.frees, "{of_sim:?}");
 }
 
@@ -213,7 +217,7 @@ fn a_plan_that_does_not_fit_runs_and_is_not_kept() {
     for _ in 0..2 {
         let called = cache.call(&graph, &inputs(graph.graph(), &tokens(4), 1), Mode::Fusion).unwrap();
         assert_eq!((called.mode, called.hit), (Mode::Fusion, false));
-        assert!(matches!(&called.told[..], [Told::NotKept { limit: 100, .. }]), "{:?}", called.told);
+        assert!(matches!(&called.notices[..], [CacheNotice::NotKept { limit: 100, .. }]), "{:?}", called.notices);
     }
     assert_eq!((cache.stats().bytes, cache.stats().plans.len(), cache.stats().evicted), (0, 0, 0));
 }

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use support::{bits, block, bound, cpu, devices, inputs, open, tokens};
 use yirage_call::{CallOptions, Interface, planned};
-use yirage_compile::{Options, compile, plan_weights};
+use yirage_compile::{CompileOptions, compile, plan_weights};
 use yirage_cpu::Cpu;
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_ir::{Dims, Graph};
 use yirage_packed::sealed;
-use yirage_plancache::{CacheOptions, Mode, PlanCache, PlanFile, PlanFileError, PlanFolder, PlanKey, Told};
+use yirage_plancache::{CacheNotice, CacheOptions, Mode, PlanCache, PlanFile, PlanFileError, PlanFolder, PlanKey};
 
 fn with_folder(device: Arc<dyn Device>, folder: &Path) -> PlanCache {
     let folder = Some(PlanFolder::new(folder.into(), 1 << 20));
@@ -39,7 +39,7 @@ fn what_one_cache_compiled_another_reads() {
         let second = with_folder(device, folder.path());
         for (mode, wanted) in [Mode::Fusion, Mode::GraphReplay].into_iter().zip(&wanted) {
             let called = second.call(&graph, &ins, mode).unwrap();
-            assert_eq!((bits(&called.outputs), called.mode, called.told), (wanted.clone(), mode, vec![]));
+            assert_eq!((bits(&called.outputs), called.mode, called.notices), (wanted.clone(), mode, vec![]));
         }
         let stats = second.stats();
         assert_eq!((stats.compiled, stats.read, stats.recordings, stats.cache_misses), (0, 2, 2, 2));
@@ -70,11 +70,11 @@ fn plans_with_caches_are_files_too() {
     let graph = yirage_ir::text::parse(include_str!("../../yirage-plan/tests/work/layer.txt")).unwrap();
     let target = cpu().target();
     let bucket = Dims { tokens: 8, seqs: 2, blocks: 3, rows: 4 };
-    let options = Options::default();
+    let options = CompileOptions::default();
     let plan = compile(&graph, bucket, &target, &plan_weights(&graph, &target).unwrap(), &options).unwrap();
     let key = PlanKey::of(&graph, bucket, &target, &options);
     let file = PlanFile { key, interface: Interface::of(&graph), plan: plan.into_plan() };
-    assert_eq!(file.interface.states.len(), 1);
+    assert_eq!(file.interface.kv_caches.len(), 1);
     let read = PlanFile::parse(&file.print().unwrap()).unwrap();
     assert_eq!(read.prove(&target).unwrap().interface, file.interface);
 }
@@ -184,14 +184,14 @@ fn what_is_refused_is_told_and_made_again() {
         std::fs::write(path, &bytes).unwrap();
         let (called, stats) = call();
         assert!(
-            matches!(&called.told[..], [Told::Refused { file, why: told }] if file == path && told.contains(why)),
+            matches!(&called.notices[..], [CacheNotice::Refused { file, why: told }] if file == path && told.contains(why)),
             "{why}: {:?}",
-            called.told
+            called.notices
         );
         assert_eq!((stats.refused, stats.compiled, stats.read), (1, 1, 0), "{why}");
         assert_eq!(bits(&called.outputs), wanted);
         let (called, stats) = call();
-        assert_eq!((called.told, stats.read), (vec![], 1), "{why}: what was made again took its place");
+        assert_eq!((called.notices, stats.read), (vec![], 1), "{why}: what was made again took its place");
         assert_eq!(std::fs::read_to_string(path).unwrap(), whole);
     }
 }
@@ -204,14 +204,14 @@ fn what_cannot_be_written_is_told_and_changes_nothing_else() {
     let graph = bound(block());
     let ins = inputs(graph.graph(), &tokens(5), 1);
     let called = with_folder(cpu(), &file.join("folder")).call(&graph, &ins, Mode::Fusion).unwrap();
-    assert!(called.told.iter().any(|told| matches!(told, Told::NotWritten { .. })), "{:?}", called.told);
+    assert!(called.notices.iter().any(|told| matches!(told, CacheNotice::NotWritten { .. })), "{:?}", called.notices);
     let small = PlanCache::new(
         cpu(),
         CacheOptions { folder: Some(PlanFolder::new(folder.path().into(), 10)), ..CacheOptions::default() },
     );
-    let told = small.call(&graph, &ins, Mode::Fusion).unwrap().told;
+    let told = small.call(&graph, &ins, Mode::Fusion).unwrap().notices;
     assert!(
-        matches!(&told[..], [Told::NotWritten { why, .. }] if why.contains("does not fit into the 10")),
+        matches!(&told[..], [CacheNotice::NotWritten { why, .. }] if why.contains("does not fit into the 10")),
         "{told:?}"
     );
 }

@@ -6,24 +6,24 @@ mod support;
 
 use std::sync::atomic::Ordering;
 use support::{ALWAYS, Faulty, bits, block, bound, cpu, devices, inputs, is_fused, paged, sampling, tokens};
-use yirage_call::{Array, CallError};
+use yirage_call::{CallError, HostArray};
 use yirage_hal::HalError;
-use yirage_ir::{Dims, Graph, Source};
+use yirage_ir::{Dims, Graph, ValueSource};
 use yirage_plan::Plan;
 use yirage_plancache::{
-    BoundGraph, CacheError, CacheOptions, CallShape, FusionDecision, FusionProfile, Mode, PlanCache, ProfiledShape,
-    Told,
+    BoundGraph, CacheError, CacheNotice, CacheOptions, CallShape, FusionDecision, FusionProfile, Mode, PlanCache,
+    ProfiledShape,
 };
 
 fn cache(device: std::sync::Arc<dyn yirage_hal::Device>) -> PlanCache {
     PlanCache::new(device, CacheOptions::default())
 }
 
-fn floats(outputs: &[Array]) -> Vec<f32> {
+fn floats(outputs: &[HostArray]) -> Vec<f32> {
     outputs[0].bytes().as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect()
 }
 
-fn near(a: &[Array], b: &[Array]) -> bool {
+fn near(a: &[HostArray], b: &[HostArray]) -> bool {
     let (a, b) = (floats(a), floats(b));
     a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| (a - b).abs() <= 1e-5 * (1.0 + b.abs()))
 }
@@ -59,7 +59,7 @@ fn each_input_counts(graph: Graph, dims: &Dims, all_differ: bool) {
             for (place, other) in others.iter().enumerate() {
                 let mut ins = before.clone();
                 ins[place] = other.clone();
-                let name = graph.interface().slots[place].0.as_str();
+                let name = graph.interface().step_inputs[place].0.as_str();
                 match name {
                     // Positions belong to sequences.
                     "positions" => ins[place + 1] = others[place + 1].clone(),
@@ -94,7 +94,7 @@ fn a_llama_block_is_fused_into_fewer_kernels_with_equal_results() {
         let ins = inputs(graph.graph(), &tokens(4), 3);
         let fused = cache.call(&graph, &ins, Mode::Fusion).unwrap();
         let replayed = cache.call(&graph, &ins, Mode::GraphReplay).unwrap();
-        assert_eq!((fused.mode, fused.told), (Mode::Fusion, vec![]));
+        assert_eq!((fused.mode, fused.notices), (Mode::Fusion, vec![]));
         assert!(near(&fused.outputs, &replayed.outputs));
         let stats = cache.stats();
         assert_eq!((stats.fusion_attempts, stats.fusion_successes, stats.fusion_fallbacks), (1, 1, 0));
@@ -117,9 +117,11 @@ fn a_fused_plan_that_fails_gives_way_with_the_same_result() {
             assert_eq!(fell, if steps == 2 { 2 } else { 0 }, "{when}");
             for (at, call) in calls.iter().enumerate() {
                 assert!(near(&call.outputs, &native.outputs), "{when}, call {at}");
-                let told =
-                    call.told.iter().any(|told| matches!(told, Told::FellBack { why } if why.contains("injected")));
-                assert_eq!(told, at == fell, "{when}, call {at}: {:?}", call.told);
+                let told = call
+                    .notices
+                    .iter()
+                    .any(|told| matches!(told, CacheNotice::FellBack { why } if why.contains("injected")));
+                assert_eq!(told, at == fell, "{when}, call {at}: {:?}", call.notices);
                 assert_eq!(call.mode, if at < fell { Mode::Fusion } else { Mode::GraphReplay }, "{when}");
             }
             let stats = cache.stats();
@@ -169,7 +171,7 @@ fn nothing_takes_the_place_of_a_device_that_is_gone_or_where_it_is_not_wanted() 
 fn inputs_that_are_not_the_graphs_are_refused_before_anything_is_counted() {
     let (cache, graph) = (cache(cpu()), bound(block()));
     let ins = inputs(graph.graph(), &tokens(5), 1);
-    let refused = |ins: &[Array]| cache.call(&graph, ins, Mode::Fusion).unwrap_err().to_string();
+    let refused = |ins: &[HostArray]| cache.call(&graph, ins, Mode::Fusion).unwrap_err().to_string();
     assert!(refused(&ins[..2]).contains("2 inputs are given, the graph `block` takes 3"));
     let other = inputs(graph.graph(), &tokens(4), 1);
     let mixed = [ins[0].clone(), other[1].clone(), ins[2].clone()];
@@ -179,7 +181,7 @@ fn inputs_that_are_not_the_graphs_are_refused_before_anything_is_counted() {
     assert_eq!(cache.stats().cache_misses + cache.stats().errors, 0);
     let mut weights = support::weights(graph.graph(), 1);
     let missing = weights.pop().unwrap();
-    let why = |weights: &[(String, Array)]| BoundGraph::new(block(), weights.to_vec()).unwrap_err().to_string();
+    let why = |weights: &[(String, HostArray)]| BoundGraph::new(block(), weights.to_vec()).unwrap_err().to_string();
     assert!(why(&weights).contains("weight `down`: it is not given"));
     assert!(why(&[&weights[..], &[missing.clone(), missing.clone()]].concat()).contains("it is given twice"));
     assert!(why(&[&weights[..], &[("more".into(), missing.1)]].concat()).contains("the graph has none"));
@@ -219,7 +221,11 @@ fn a_profile_decides_what_is_fused() {
     }
     let called = cache.call(&graph, &inputs(graph.graph(), &tokens(8), 1), Mode::Fusion).unwrap();
     assert_eq!(called.mode, Mode::GraphReplay);
-    assert!(matches!(&called.told[..], [Told::NotFused(FusionDecision::DoesNotPay(_))]), "{:?}", called.told);
+    assert!(
+        matches!(&called.notices[..], [CacheNotice::NotFused(FusionDecision::DoesNotPay(_))]),
+        "{:?}",
+        called.notices
+    );
     assert_eq!(cache.stats().fusion_attempts, 0);
 }
 
@@ -249,7 +255,7 @@ fn without_a_profile_graphs_are_fused_unless_they_are_small() {
 #[test]
 fn a_graph_with_a_cache_is_refused() {
     let graph = yirage_ir::text::parse(include_str!("../../yirage-plan/tests/work/layer.txt")).unwrap();
-    assert!(graph.inputs_of(Source::State).next().is_some());
+    assert!(graph.inputs_of(ValueSource::KvCache).next().is_some());
     assert!(matches!(BoundGraph::new(graph, Vec::new()), Err(CallError::Unsupported { .. })));
 }
 

@@ -10,7 +10,7 @@ mod words;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use support::{bits, block, inputs, paged, sampling, small, weights};
-use yirage_call::{Array, CallError, CallOptions, Callable, HeldWeights, Interface, planned};
+use yirage_call::{CallError, CallOptions, Callable, HostArray, Interface, ResidentWeights, planned};
 use yirage_cpu::Cpu;
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_ir::rng::Rng;
@@ -39,8 +39,8 @@ enum Fate {
 struct Subject {
     file: PlanFile,
     text: String,
-    weights: Vec<(String, Array)>,
-    inputs: Vec<Array>,
+    weights: Vec<(String, HostArray)>,
+    inputs: Vec<HostArray>,
     wanted: Vec<Vec<u8>>,
 }
 
@@ -58,7 +58,7 @@ impl Subject {
     }
 
     fn run(&self, device: &dyn Device, file: &ProvedFile) -> Result<Vec<Vec<u8>>, CallError> {
-        let mut held = HeldWeights::default();
+        let mut held = ResidentWeights::default();
         held.load(device, &file.plan, &self.weights)?;
         let mut callable = Callable::load(device, &file.interface, &file.plan, &held, DIMS)?;
         Ok(bits(&callable.call(&self.inputs)?))

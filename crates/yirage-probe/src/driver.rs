@@ -4,9 +4,9 @@
 //! A function without which a device is not known is required. Where one fails that only describes it, the device is
 //! listed without that fact, and with the reason.
 
-use crate::answer::{Answer, told};
 use crate::error::ProbeError;
-use crate::library::Library;
+use crate::library::DriverLibrary;
+use crate::library_report::{LibraryReport, optional_fact};
 use crate::limits::MOST_DEVICES;
 use yirage_hal::DeviceInfo;
 use yirage_plan::KernelCapabilities;
@@ -17,11 +17,11 @@ const NO_DEVICE: i32 = 100;
 pub(crate) const NO_SUCH_DEVICE: i32 = 101;
 
 /// A driver's functions.
-pub(crate) struct Driver {
+pub(crate) struct DriverApi {
     /// Starts it.
     pub(crate) start: &'static str,
     /// Its version.
-    pub(crate) version: Version,
+    pub(crate) version: VersionQuery,
     /// How many devices there are.
     pub(crate) count: &'static str,
     /// A device by its number.
@@ -33,13 +33,13 @@ pub(crate) struct Driver {
     /// Its multiprocessors: a function and the attribute's number.
     pub(crate) cores: Option<(&'static str, i32)>,
     /// Its architecture.
-    pub(crate) arch: fn(&Library, i64, &str) -> Result<String, ProbeError>,
+    pub(crate) arch: fn(&DriverLibrary, i64, &str) -> Result<String, ProbeError>,
     /// What kernels can compute with on that architecture.
     pub(crate) capabilities: fn(&str) -> KernelCapabilities,
 }
 
 /// How a driver tells its version.
-pub(crate) enum Version {
+pub(crate) enum VersionQuery {
     /// One number.
     Number {
         /// The function.
@@ -58,12 +58,12 @@ pub(crate) enum Version {
     },
 }
 
-impl Driver {
+impl DriverApi {
     /// Starts the driver and asks for its devices.
     ///
     /// # Errors
     /// Why it has none.
-    pub(crate) fn ask(&self, backend: &'static str, library: &Library) -> Result<Answer, ProbeError> {
+    pub(crate) fn ask(&self, backend: &'static str, library: &DriverLibrary) -> Result<LibraryReport, ProbeError> {
         let no_device = || ProbeError::NoDevice { path: library.path(), hidden: None };
         let or_none = |error| match error {
             ProbeError::Code { code: NO_DEVICE, .. } => no_device(),
@@ -82,38 +82,38 @@ impl Driver {
             }
         };
         let devices = (0..devices).map(|ordinal| self.describe(backend, library, ordinal)).collect::<Result<_, _>>()?;
-        Ok(Answer { driver_version: Some(version), sdk_version: None, devices })
+        Ok(LibraryReport { driver_version: Some(version), sdk_version: None, devices })
     }
 
-    fn describe(&self, backend: &'static str, library: &Library, ordinal: u32) -> Result<DeviceInfo, ProbeError> {
+    fn describe(&self, backend: &'static str, library: &DriverLibrary, ordinal: u32) -> Result<DeviceInfo, ProbeError> {
         let device = library.device(self.device, ordinal)?;
         let name = library.name(self.name, device)?;
         let mut info = DeviceInfo::new(backend, ordinal, name, "unknown");
-        if let Some(arch) = told((self.arch)(library, device, &info.name), "architecture", &mut info) {
+        if let Some(arch) = optional_fact((self.arch)(library, device, &info.name), "architecture", &mut info) {
             info.capabilities = (self.capabilities)(&arch);
             info.arch = arch;
         }
-        info.total_memory_bytes = told(library.bytes(self.memory, device), "memory", &mut info);
+        info.total_memory_bytes = optional_fact(library.bytes(self.memory, device), "memory", &mut info);
         if let Some((call, attribute)) = self.cores {
-            let cores = told(library.attribute(call, attribute, device), "multiprocessors", &mut info);
+            let cores = optional_fact(library.attribute(call, attribute, device), "multiprocessors", &mut info);
             info.cores = cores.and_then(|cores| u32::try_from(cores).ok());
         }
         Ok(info)
     }
 }
 
-impl Version {
-    fn read(&self, library: &Library) -> Result<String, ProbeError> {
+impl VersionQuery {
+    fn read(&self, library: &DriverLibrary) -> Result<String, ProbeError> {
         let too_old = |found, needed| ProbeError::TooOld { path: library.path(), found, needed };
         match *self {
-            Version::Number { call, written, oldest } => {
+            VersionQuery::Number { call, written, oldest } => {
                 let found = library.number(call)?;
                 match oldest.filter(|&oldest| found < oldest) {
                     Some(oldest) => Err(too_old(written(found), written(oldest))),
                     None => Ok(written(found)),
                 }
             }
-            Version::Numbers { call, oldest } => {
+            VersionQuery::Numbers { call, oldest } => {
                 let found = library.three_numbers(call)?;
                 let written = |[a, b, c]: [i32; 3]| format!("{a}.{b}.{c}");
                 if found < oldest { Err(too_old(written(found), written(oldest))) } else { Ok(written(found)) }
@@ -129,7 +129,7 @@ pub(crate) fn thousands(version: i32) -> String {
 
 /// Two attributes as an architecture: `sm_` and `8`, `9` are `sm_89`.
 pub(crate) fn compute_capability(
-    library: &Library,
+    library: &DriverLibrary,
     call: &'static str,
     prefix: &str,
     [major, minor]: [i32; 2],

@@ -1,15 +1,15 @@
 //! What one maker's devices have in common, and how they are looked for.
 
-use crate::answer::Answer;
 use crate::deadline::within;
 use crate::driver::NO_SUCH_DEVICE;
 use crate::elf;
+use crate::environment::ProbeEnvironment;
 use crate::error::ProbeError;
-use crate::library::Library;
+use crate::library::DriverLibrary;
+use crate::library_report::LibraryReport;
 use crate::limits::MOST_VERSION_BYTES;
-use crate::search::{Wanted, candidates};
-use crate::surroundings::Surroundings;
-use crate::visible::Visible;
+use crate::search::{LibrarySearch, candidates};
+use crate::visible::VisibilityVariables;
 use std::path::Path;
 use yirage_hal::{DeviceInfo, Unavailable};
 use yirage_mmap::read_text;
@@ -23,21 +23,21 @@ pub struct Family {
     /// The operating system that has it, as Rust names it.
     pub(crate) system: &'static str,
     /// Where its libraries are.
-    pub(crate) location: Location,
+    pub(crate) location: LibraryLocation,
     /// Variables that hide its devices.
-    pub visible: Visible,
+    pub visible: VisibilityVariables,
     /// The file of the system that has the driver's own version, for a library that tells the level of its interface instead.
     pub(crate) driver_file: Option<&'static str>,
     /// How its libraries come onto a machine.
     pub(crate) install: &'static str,
     /// Asks a loaded library for its devices.
-    pub(crate) ask: fn(&'static str, &Library) -> Result<Answer, ProbeError>,
+    pub(crate) ask: fn(&'static str, &DriverLibrary) -> Result<LibraryReport, ProbeError>,
 }
 
 /// Where a family's libraries are.
-pub(crate) enum Location {
+pub(crate) enum LibraryLocation {
     /// In files that are looked for.
-    Files(Wanted),
+    Files(LibrarySearch),
     /// A part of the system, which is no file.
     System(&'static str),
 }
@@ -47,7 +47,7 @@ impl Family {
     ///
     /// # Errors
     /// Why there is no device, and what to do.
-    pub fn look(&'static self, surroundings: &Surroundings) -> Result<Vec<DeviceInfo>, Unavailable> {
+    pub fn look(&'static self, surroundings: &ProbeEnvironment) -> Result<Vec<DeviceInfo>, Unavailable> {
         self.devices(surroundings).map_err(|error| Unavailable {
             backend: self.name,
             why: error.to_string(),
@@ -56,13 +56,13 @@ impl Family {
         })
     }
 
-    fn devices(&'static self, surroundings: &Surroundings) -> Result<Vec<DeviceInfo>, ProbeError> {
+    fn devices(&'static self, surroundings: &ProbeEnvironment) -> Result<Vec<DeviceInfo>, ProbeError> {
         if surroundings.system() != self.system {
             return Err(ProbeError::OtherSystem { needed: self.system, found: surroundings.system() });
         }
         let wanted = match &self.location {
-            Location::Files(wanted) => wanted,
-            Location::System(path) => return self.asked(Path::new(path), surroundings),
+            LibraryLocation::Files(wanted) => wanted,
+            LibraryLocation::System(path) => return self.query_library(Path::new(path), surroundings),
         };
         let (files, folders) = candidates(wanted, surroundings);
         // The loader goes on behind a file that is not for this processor; so does this, and says so.
@@ -70,7 +70,7 @@ impl Family {
         for file in files {
             match elf::check(&file) {
                 Ok(()) => {
-                    let mut devices = self.asked(&file, surroundings)?;
+                    let mut devices = self.query_library(&file, surroundings)?;
                     let facts = passed_over.iter().map(|error: &ProbeError| ("passed_over", error.to_string()));
                     devices.iter_mut().for_each(|info| info.facts.extend(facts.clone()));
                     return Ok(devices);
@@ -83,9 +83,13 @@ impl Family {
     }
 
     /// The visible devices of the library at `path`.
-    fn asked(&'static self, path: &Path, surroundings: &Surroundings) -> Result<Vec<DeviceInfo>, ProbeError> {
+    fn query_library(
+        &'static self,
+        path: &Path,
+        surroundings: &ProbeEnvironment,
+    ) -> Result<Vec<DeviceInfo>, ProbeError> {
         let (file, hidden) = (path.to_path_buf(), self.visible.hidden(surroundings));
-        let answer = within(surroundings.deadline(), path, move || (self.ask)(self.name, &Library::load(&file)?));
+        let answer = within(surroundings.deadline(), path, move || (self.ask)(self.name, &DriverLibrary::load(&file)?));
         let answer = answer.map_err(|error| match (error, &hidden) {
             (ProbeError::NoDevice { path, .. }, _) => ProbeError::NoDevice { path, hidden: hidden.clone() },
             // A list that names what is not there ends the driver's start, and is to blame for it.

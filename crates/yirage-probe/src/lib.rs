@@ -13,20 +13,20 @@
 //!
 //! [`Unavailable`]: yirage_hal::Unavailable
 
-mod answer;
 mod deadline;
 mod driver;
 mod elf;
+mod environment;
 mod error;
 pub mod families;
 mod family;
 mod library;
+mod library_report;
 mod limits;
 mod search;
-mod surroundings;
 mod visible;
 
+pub use environment::ProbeEnvironment;
 pub use error::ProbeError;
 pub use family::Family;
-pub use surroundings::Surroundings;
-pub use visible::{Selection, Visible};
+pub use visible::{DeviceSelection, VisibilityVariables};

@@ -16,25 +16,25 @@ const NAME: usize = 256;
 const RECORD: usize = 8192;
 
 /// A loaded library. It stays loaded: runtimes leave threads behind, whose code must not go away.
-pub(crate) struct Library {
+pub(crate) struct DriverLibrary {
     path: PathBuf,
     handle: ManuallyDrop<libloading::Library>,
 }
 
-impl Library {
+impl DriverLibrary {
     /// Loads the library at `path`, whose file was checked by [`crate::elf::check`] where there is one. Its own code runs
     /// then, as it does whenever a program is started with it.
     ///
     /// # Errors
     /// [`ProbeError::Refused`].
-    pub(crate) fn load(path: &Path) -> Result<Library, ProbeError> {
+    pub(crate) fn load(path: &Path) -> Result<DriverLibrary, ProbeError> {
         // What the loader says stands behind the error that it is.
         let said = |e: libloading::Error| e.source().map_or_else(|| e.to_string(), ToString::to_string);
         let refused = |e| ProbeError::Refused { path: path.to_path_buf(), why: said(e) };
         // SAFETY: `elf::check` has shown that what is mapped lies in the file. That the library's own start is sound is
         // the maker's promise.
         let handle = unsafe { open(path) }.map_err(refused)?;
-        Ok(Library { path: path.to_path_buf(), handle: ManuallyDrop::new(handle) })
+        Ok(DriverLibrary { path: path.to_path_buf(), handle: ManuallyDrop::new(handle) })
     }
 
     /// Where it lies.
@@ -166,7 +166,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 /// without lending the library's names to others: makers use each other's.
 ///
 /// # Safety
-/// As [`libloading::Library::new`].
+/// As [`libloading::DriverLibrary::new`].
 #[cfg(unix)]
 unsafe fn open(path: &Path) -> Result<libloading::Library, libloading::Error> {
     use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -177,7 +177,7 @@ unsafe fn open(path: &Path) -> Result<libloading::Library, libloading::Error> {
 /// As on Unix, as far as the system knows these differences.
 ///
 /// # Safety
-/// As [`libloading::Library::new`].
+/// As [`libloading::DriverLibrary::new`].
 #[cfg(not(unix))]
 unsafe fn open(path: &Path) -> Result<libloading::Library, libloading::Error> {
     // SAFETY: the caller's promise.

@@ -5,8 +5,8 @@
 //! `/etc/ld.so.conf`, and the system's own. Nothing is taken from the working folder: what is no absolute path is passed
 //! over. Reads folders and never opens a library.
 
+use crate::environment::ProbeEnvironment;
 use crate::limits::FOLDER_LIST_BYTES;
-use crate::surroundings::Surroundings;
 use std::path::{Path, PathBuf};
 use yirage_mmap::read_text_if_there;
 
@@ -31,7 +31,7 @@ const SYSTEM: &[&str] = &[
 const IN_ROOT: &[&str] = &["lib64", "lib", "hip/lib", "targets/x86_64-linux/lib", "lib/x86_64-linux-gnu"];
 
 /// Which files would do, and where they are installed.
-pub(crate) struct Wanted {
+pub(crate) struct LibrarySearch {
     /// Names of files, most wanted first.
     pub(crate) libraries: &'static [&'static str],
     /// Variables that name the root of an installation.
@@ -45,7 +45,7 @@ pub(crate) struct Wanted {
 }
 
 /// The files that are there, most wanted first, and how many folders were searched.
-pub(crate) fn candidates(wanted: &Wanted, surroundings: &Surroundings) -> (Vec<PathBuf>, usize) {
+pub(crate) fn candidates(wanted: &LibrarySearch, surroundings: &ProbeEnvironment) -> (Vec<PathBuf>, usize) {
     let folders = folders(wanted, surroundings);
     let mut found = Vec::new();
     for library in wanted.libraries {
@@ -59,7 +59,7 @@ pub(crate) fn candidates(wanted: &Wanted, surroundings: &Surroundings) -> (Vec<P
 }
 
 /// Every folder once, in order.
-fn folders(wanted: &Wanted, surroundings: &Surroundings) -> Vec<PathBuf> {
+fn folders(wanted: &LibrarySearch, surroundings: &ProbeEnvironment) -> Vec<PathBuf> {
     let here = |folder: &&str| surroundings.path(Path::new(folder));
     let roots = wanted.roots.iter().filter_map(|name| surroundings.variable(name)).map(PathBuf::from);
     let in_roots = roots.flat_map(|root| IN_ROOT.iter().map(move |folder| root.join(folder)));
@@ -80,13 +80,13 @@ fn folders(wanted: &Wanted, surroundings: &Surroundings) -> Vec<PathBuf> {
 }
 
 /// The folders of `LD_LIBRARY_PATH`.
-fn listed(surroundings: &Surroundings) -> Vec<PathBuf> {
+fn listed(surroundings: &ProbeEnvironment) -> Vec<PathBuf> {
     let list = surroundings.variable("LD_LIBRARY_PATH").unwrap_or_default();
     std::env::split_paths(list).filter(|folder| folder.is_absolute()).collect()
 }
 
 /// The folders of `/etc/ld.so.conf` and of the files that it includes.
-fn configured(surroundings: &Surroundings) -> Vec<PathBuf> {
+fn configured(surroundings: &ProbeEnvironment) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     for line in lines(&surroundings.path(Path::new("/etc/ld.so.conf"))) {
         match line.strip_prefix("include ") {
@@ -109,7 +109,7 @@ fn lines(file: &Path) -> Vec<String> {
 }
 
 /// The files of `FOLDER/*.conf`, the one pattern that distributions use, in the order of their names.
-fn included(pattern: &str, surroundings: &Surroundings) -> Vec<PathBuf> {
+fn included(pattern: &str, surroundings: &ProbeEnvironment) -> Vec<PathBuf> {
     let Some(folder) = pattern.strip_suffix("/*.conf") else { return vec![surroundings.path(Path::new(pattern))] };
     let entries = std::fs::read_dir(surroundings.path(Path::new(folder)));
     let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path());

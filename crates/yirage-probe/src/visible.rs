@@ -5,7 +5,7 @@
 //! count. Filtering a second time would hide what is there, so for them the list only tells which physical device each
 //! number is. Where no runtime reads the variable, it is applied here.
 
-use crate::surroundings::Surroundings;
+use crate::environment::ProbeEnvironment;
 use yirage_hal::DeviceInfo;
 
 /// The fact of what lists select.
@@ -14,7 +14,7 @@ const VISIBLE: &str = "visible_devices";
 const OF_CONTAINERS: &str = "container_devices";
 
 /// The variables of a family.
-pub struct Visible {
+pub struct VisibilityVariables {
     /// Lists that the maker's runtime applies, the last one first. Of the names of one list, the first that is set counts.
     pub by_runtime: &'static [&'static [&'static str]],
     /// A list that no runtime of the maker reads.
@@ -25,27 +25,27 @@ pub struct Visible {
 
 /// What a list selects.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Selection {
+pub struct DeviceSelection {
     /// For each device that is visible, the number or name that it has in the list.
     pub devices: Vec<String>,
     /// The entry that ended the list, and why.
     pub ended: Option<String>,
 }
 
-impl Selection {
+impl DeviceSelection {
     /// Reads a list. How many devices are `present` is known only where the list is applied here.
-    pub fn of(list: &str, present: Option<usize>) -> Selection {
+    pub fn of(list: &str, present: Option<usize>) -> DeviceSelection {
         let mut devices: Vec<String> = Vec::new();
         // An empty list has no entry, not one that is empty.
         for entry in list.split(',').map(str::trim).filter(|_| !list.trim().is_empty()) {
             match refused(entry, &devices, present) {
                 None => devices.push(entry.to_owned()),
                 // The usual way to hide everything is no mistake.
-                Some(_) if entry == "-1" => return Selection { devices, ended: None },
-                Some(why) => return Selection { devices, ended: Some(format!("{entry:?} {why}")) },
+                Some(_) if entry == "-1" => return DeviceSelection { devices, ended: None },
+                Some(why) => return DeviceSelection { devices, ended: Some(format!("{entry:?} {why}")) },
             }
         }
-        Selection { devices, ended: None }
+        DeviceSelection { devices, ended: None }
     }
 }
 
@@ -65,24 +65,24 @@ fn refused(entry: &str, before: &[String], present: Option<usize>) -> Option<Str
     }
 }
 
-impl Visible {
+impl VisibilityVariables {
     /// No variable.
-    pub const NONE: Visible = Visible { by_runtime: &[], by_us: None, of_containers: &[] };
+    pub const NONE: VisibilityVariables = VisibilityVariables { by_runtime: &[], by_us: None, of_containers: &[] };
 
     /// The devices that are visible, renumbered, and with what the variables say of them.
-    pub(crate) fn apply(&self, mut devices: Vec<DeviceInfo>, surroundings: &Surroundings) -> Vec<DeviceInfo> {
+    pub(crate) fn apply(&self, mut devices: Vec<DeviceInfo>, surroundings: &ProbeEnvironment) -> Vec<DeviceInfo> {
         let own = self.by_us.and_then(|name| Some((name, surroundings.variable(name)?.to_string_lossy())));
         if let Some((name, list)) = own {
-            let selection = Selection::of(&list, Some(devices.len()));
+            let selection = DeviceSelection::of(&list, Some(devices.len()));
             let chosen = selection.devices.iter().filter_map(|n| devices.get(n.parse::<usize>().ok()?).cloned());
             devices = (0..).zip(chosen).map(|(ordinal, info)| DeviceInfo { ordinal, ..info }).collect();
             say(&mut devices, name, &list, &selection);
         }
         let lists: Vec<_> = self.by_runtime.iter().filter_map(|names| set(names, surroundings)).collect();
         for (name, list) in &lists {
-            say(&mut devices, name, list, &Selection::of(list, None));
+            say(&mut devices, name, list, &DeviceSelection::of(list, None));
         }
-        let selections: Vec<_> = lists.iter().map(|(_, list)| Selection::of(list, None)).collect();
+        let selections: Vec<_> = lists.iter().map(|(_, list)| DeviceSelection::of(list, None)).collect();
         for info in devices.iter_mut().filter(|_| !selections.is_empty()) {
             let physical = physical(&selections, info.ordinal);
             info.facts.extend(physical.map(|physical| ("physical_device", physical)));
@@ -95,7 +95,7 @@ impl Visible {
     }
 
     /// What hides devices here, for a family that has none.
-    pub(crate) fn hidden(&self, surroundings: &Surroundings) -> Option<String> {
+    pub(crate) fn hidden(&self, surroundings: &ProbeEnvironment) -> Option<String> {
         let own = self.by_us.iter().copied().collect::<Vec<_>>();
         let lists = self.by_runtime.iter().copied().chain([&own[..]]);
         let set: Vec<_> = lists.filter_map(|names| set(names, surroundings)).collect();
@@ -105,17 +105,17 @@ impl Visible {
 }
 
 /// The first of the variables that is set.
-fn set(names: &[&'static str], surroundings: &Surroundings) -> Option<(&'static str, String)> {
+fn set(names: &[&'static str], surroundings: &ProbeEnvironment) -> Option<(&'static str, String)> {
     names.iter().find_map(|&name| Some((name, surroundings.variable(name)?.to_string_lossy().into_owned())))
 }
 
 /// The number or name below all lists of the device that has `ordinal` above them.
-fn physical(selections: &[Selection], ordinal: u32) -> Option<String> {
+fn physical(selections: &[DeviceSelection], ordinal: u32) -> Option<String> {
     let number = |at: &str| at.parse::<usize>().ok();
     selections.iter().try_fold(ordinal.to_string(), |at, selection| selection.devices.get(number(&at)?).cloned())
 }
 
-fn say(devices: &mut [DeviceInfo], name: &str, list: &str, selection: &Selection) {
+fn say(devices: &mut [DeviceInfo], name: &str, list: &str, selection: &DeviceSelection) {
     let ended = selection.ended.as_ref().map(|entry| format!(": {entry}; it and what follows hide their devices"));
     let said = format!("{name}={list}{}", ended.unwrap_or_default());
     for info in devices {

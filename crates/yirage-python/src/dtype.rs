@@ -1,6 +1,6 @@
 //! Element types as Python names them.
 
-use crate::failure::{Class, Failure, Outcome};
+use crate::failure::{Class, PyFailure, PyOutcome};
 use pyo3::prelude::*;
 use yirage_dlpack::parse;
 use yirage_ir::{DType, Format};
@@ -19,11 +19,11 @@ pub(crate) fn named(object: &Bound<'_, PyAny>) -> PyResult<String> {
 ///
 /// # Errors
 /// A `GraphError` that says what is taken.
-pub(crate) fn of(object: &Bound<'_, PyAny>) -> Outcome<DType> {
+pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyOutcome<DType> {
     let text = named(object)?;
     parse(&text).ok_or_else(|| {
         let taken = "float32, float16, bfloat16 (and int32, uint32, bool for inputs that are no floats)";
-        Failure::Ours(Class::Graph, format!("dtype {text}: no graph computes with it; {taken} are taken"))
+        PyFailure::Ours(Class::Graph, format!("dtype {text}: no graph computes with it; {taken} are taken"))
     })
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn name(dtype: DType) -> String {
 }
 
 /// The format of cached keys and values; none is what the model's weights and the precision say.
-pub(crate) fn of_cache(name: &str) -> Outcome<Option<Format>> {
+pub(crate) fn of_cache(name: &str) -> PyOutcome<Option<Format>> {
     match name {
         "auto" => Ok(None),
         "float32" | "f32" => Ok(Some(Format::F32)),
@@ -42,7 +42,7 @@ pub(crate) fn of_cache(name: &str) -> Outcome<Option<Format>> {
         "q8_0" | "int8" => Ok(Some(Format::Q8_0)),
         other => {
             let taken = "'auto', 'float32', 'float16', 'bfloat16' and 'q8_0' are taken";
-            Err(Failure::option(format!("kv_cache_dtype={other:?}: {taken}")))
+            Err(PyFailure::option(format!("kv_cache_dtype={other:?}: {taken}")))
         }
     }
 }

@@ -64,7 +64,7 @@ impl Class {
 
 /// What ends a call.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum PyFailure {
     /// An exception of ours.
     Ours(Class, String),
     /// What Python raised.
@@ -72,40 +72,40 @@ pub(crate) enum Failure {
 }
 
 /// The result of what Python calls.
-pub(crate) type Outcome<T> = Result<T, Failure>;
+pub(crate) type PyOutcome<T> = Result<T, PyFailure>;
 
-impl Failure {
-    pub(crate) fn unsupported(what: impl std::fmt::Display, why: impl std::fmt::Display) -> Failure {
-        Failure::Ours(Class::Unsupported, format!("{what} is not supported: {why}"))
+impl PyFailure {
+    pub(crate) fn unsupported(what: impl std::fmt::Display, why: impl std::fmt::Display) -> PyFailure {
+        PyFailure::Ours(Class::Unsupported, format!("{what} is not supported: {why}"))
     }
 
-    pub(crate) fn option(what: impl Into<String>) -> Failure {
-        Failure::Ours(Class::Option, what.into())
+    pub(crate) fn option(what: impl Into<String>) -> PyFailure {
+        PyFailure::Ours(Class::Option, what.into())
     }
 
-    pub(crate) fn io(doing: &str, path: &std::path::Path, error: &std::io::Error) -> Failure {
+    pub(crate) fn io(doing: &str, path: &std::path::Path, error: &std::io::Error) -> PyFailure {
         let text = format!("{}: cannot {doing}: {error}", path.display());
-        Failure::Raised(pyo3::exceptions::PyOSError::new_err(text))
+        PyFailure::Raised(pyo3::exceptions::PyOSError::new_err(text))
     }
 }
 
-impl From<PyErr> for Failure {
-    fn from(error: PyErr) -> Failure {
-        Failure::Raised(error)
+impl From<PyErr> for PyFailure {
+    fn from(error: PyErr) -> PyFailure {
+        PyFailure::Raised(error)
     }
 }
 
-impl From<std::convert::Infallible> for Failure {
-    fn from(never: std::convert::Infallible) -> Failure {
+impl From<std::convert::Infallible> for PyFailure {
+    fn from(never: std::convert::Infallible) -> PyFailure {
         match never {}
     }
 }
 
-impl From<Failure> for PyErr {
-    fn from(failure: Failure) -> PyErr {
+impl From<PyFailure> for PyErr {
+    fn from(failure: PyFailure) -> PyErr {
         match failure {
-            Failure::Raised(error) => error,
-            Failure::Ours(class, message) => Python::attach(|py| match class_of(py, class) {
+            PyFailure::Raised(error) => error,
+            PyFailure::Ours(class, message) => Python::attach(|py| match class_of(py, class) {
                 Ok(class) => PyErr::from_type(class, (message,)),
                 Err(error) => error,
             }),
@@ -237,14 +237,14 @@ ours! {
     };
 }
 
-impl From<ArrayError> for Failure {
-    fn from(error: ArrayError) -> Failure {
+impl From<ArrayError> for PyFailure {
+    fn from(error: ArrayError) -> PyFailure {
         match error {
             ArrayError::Raised { what, source } => {
-                Failure::Ours(Class::Array, format!("{what} cannot be shared: {source}"))
+                PyFailure::Ours(Class::Array, format!("{what} cannot be shared: {source}"))
             }
-            memory @ ArrayError::Memory { .. } => Failure::Ours(Class::Device, memory.to_string()),
-            error => Failure::Ours(Class::Array, error.to_string()),
+            memory @ ArrayError::Memory { .. } => PyFailure::Ours(Class::Device, memory.to_string()),
+            error => PyFailure::Ours(Class::Array, error.to_string()),
         }
     }
 }

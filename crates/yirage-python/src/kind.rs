@@ -3,19 +3,19 @@
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyList, PyType};
-use yirage_dlpack::Tensor;
+use yirage_dlpack::PyTensor;
 
 /// What results become: what the first input is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ArrayKind {
     Ours,
     Numpy,
     Torch,
 }
 
-impl Kind {
+impl ArrayKind {
     /// Of an object, without importing anybody's library.
-    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Kind> {
+    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<ArrayKind> {
         static TORCH: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         static NUMPY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         let py = object.py();
@@ -30,24 +30,24 @@ impl Kind {
             known.get(py).map_or(Ok(false), |class| object.is_instance(class.bind(py)))
         };
         if is(&TORCH, "torch", "Tensor")? {
-            return Ok(Kind::Torch);
+            return Ok(ArrayKind::Torch);
         }
-        Ok(if is(&NUMPY, "numpy", "ndarray")? { Kind::Numpy } else { Kind::Ours })
+        Ok(if is(&NUMPY, "numpy", "ndarray")? { ArrayKind::Numpy } else { ArrayKind::Ours })
     }
 
     /// A result as this, where it lies.
-    pub(crate) fn made<'py>(self, py: Python<'py>, tensor: Tensor) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn convert_tensor<'py>(self, py: Python<'py>, tensor: PyTensor) -> PyResult<Bound<'py, PyAny>> {
         static FROM_DLPACK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         static AS_ARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let import = |module, name| Ok::<_, PyErr>(py.import(module)?.getattr(name)?.unbind());
         match self {
-            Kind::Ours => Ok(Bound::new(py, tensor)?.into_any()),
-            Kind::Torch => {
+            ArrayKind::Ours => Ok(Bound::new(py, tensor)?.into_any()),
+            ArrayKind::Torch => {
                 let from = FROM_DLPACK.get_or_try_init(py, || import("torch.utils.dlpack", "from_dlpack"))?;
                 // Of the tensor itself it would ask twice, which takes longer than a small graph.
                 from.bind(py).call1((tensor.capsule(py)?,))
             }
-            Kind::Numpy => {
+            ArrayKind::Numpy => {
                 let array = AS_ARRAY.get_or_try_init(py, || import("numpy", "asarray"))?;
                 array.bind(py).call1((Bound::new(py, tensor)?,))
             }
@@ -55,8 +55,8 @@ impl Kind {
     }
 
     /// Results as a list of this.
-    pub(crate) fn list<'py>(self, py: Python<'py>, tensors: Vec<Tensor>) -> PyResult<Bound<'py, PyList>> {
-        let made = tensors.into_iter().map(|tensor| self.made(py, tensor)).collect::<PyResult<Vec<_>>>()?;
+    pub(crate) fn list<'py>(self, py: Python<'py>, tensors: Vec<PyTensor>) -> PyResult<Bound<'py, PyList>> {
+        let made = tensors.into_iter().map(|tensor| self.convert_tensor(py, tensor)).collect::<PyResult<Vec<_>>>()?;
         PyList::new(py, made)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// The value, once nobody else works on it. Python's lock is given up while this waits: whoever works may want it, to look
 /// for Ctrl-C or to log, and would wait for us.
-pub(crate) fn held<'a, T: Send>(py: Python<'_>, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
+pub(crate) fn lock_detached<'a, T: Send>(py: Python<'_>, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
     loop {
         match mutex.try_lock() {
             Ok(value) => return value,

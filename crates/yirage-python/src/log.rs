@@ -18,7 +18,7 @@ const LEVELS: [(&str, u8); 6] =
     [("DEBUG", 10), ("INFO", 20), ("WARNING", 30), ("WARN", 30), ("ERROR", 40), ("CRITICAL", 50)];
 
 /// The value that the logger has its level from.
-static SEEN: Mutex<Option<String>> = Mutex::new(None);
+static LEVEL_SOURCE: Mutex<Option<String>> = Mutex::new(None);
 
 /// Says a line.
 ///
@@ -43,7 +43,7 @@ pub(crate) fn all(py: Python<'_>, level: Level, lines: &[String]) -> PyResult<()
 fn follow(py: Python<'_>, logger: &Bound<'_, PyAny>) -> PyResult<()> {
     let value = std::env::var(VARIABLE).ok();
     {
-        let mut seen = SEEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut seen = LEVEL_SOURCE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if *seen == value {
             return Ok(());
         }

@@ -1,24 +1,24 @@
 //! Whole numbers and lists of arguments, and what is said of others. Python adds the argument's name to it as a note.
 
-use crate::failure::{Class, Failure, Outcome};
+use crate::failure::{Class, PyFailure, PyOutcome};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use yirage_graph::axis;
 
 /// A type of whole numbers from 0 on.
-pub(crate) trait Count: TryFrom<i128> {
+pub(crate) trait UnsignedNumber: TryFrom<i128> {
     const MOST: u64;
 }
 
-impl Count for u32 {
+impl UnsignedNumber for u32 {
     const MOST: u64 = u32::MAX as u64;
 }
 
-impl Count for u64 {
+impl UnsignedNumber for u64 {
     const MOST: u64 = u64::MAX;
 }
 
-impl Count for usize {
+impl UnsignedNumber for usize {
     const MOST: u64 = usize::MAX as u64;
 }
 
@@ -32,18 +32,18 @@ fn number<T: TryFrom<i128>>(given: &Bound<'_, PyAny>) -> PyResult<Option<T>> {
 }
 
 /// A whole number; one out of range is an error of this class.
-pub(crate) fn within<T: Count>(given: &Bound<'_, PyAny>, class: Class) -> PyResult<T> {
-    let wrong = || Failure::Ours(class, format!("{given} is given: a whole number from 0 to {} is wanted", T::MOST));
+pub(crate) fn within<T: UnsignedNumber>(given: &Bound<'_, PyAny>, class: Class) -> PyResult<T> {
+    let wrong = || PyFailure::Ours(class, format!("{given} is given: a whole number from 0 to {} is wanted", T::MOST));
     number(given)?.ok_or_else(|| wrong().into())
 }
 
 /// Whole numbers of a list, of which each is as [`within`] has it.
-pub(crate) fn all_within<T: Count>(given: &Bound<'_, PyAny>, class: Class) -> PyResult<Vec<T>> {
+pub(crate) fn all_within<T: UnsignedNumber>(given: &Bound<'_, PyAny>, class: Class) -> PyResult<Vec<T>> {
     items(given, "whole numbers")?.iter().map(|item| within(item, class)).collect()
 }
 
 /// [`within`] for an argument that is an option.
-pub(crate) fn whole<T: Count>(given: &Bound<'_, PyAny>) -> PyResult<T> {
+pub(crate) fn whole<T: UnsignedNumber>(given: &Bound<'_, PyAny>) -> PyResult<T> {
     within(given, Class::Option)
 }
 
@@ -66,24 +66,24 @@ pub(crate) fn maybe_device_number(given: &Bound<'_, PyAny>) -> PyResult<Option<u
 }
 
 /// [`whole`], or none.
-pub(crate) fn maybe_whole<T: Count>(given: &Bound<'_, PyAny>) -> PyResult<Option<T>> {
+pub(crate) fn maybe_whole<T: UnsignedNumber>(given: &Bound<'_, PyAny>) -> PyResult<Option<T>> {
     maybe(given, whole)
 }
 
 /// Sizes or other whole numbers of a list.
-pub(crate) fn wholes<T: Count>(given: &Bound<'_, PyAny>) -> PyResult<Vec<T>> {
+pub(crate) fn wholes<T: UnsignedNumber>(given: &Bound<'_, PyAny>) -> PyResult<Vec<T>> {
     all_within(given, Class::Option)
 }
 
 /// [`wholes`], or none.
-pub(crate) fn maybe_wholes<T: Count>(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<T>>> {
+pub(crate) fn maybe_wholes<T: UnsignedNumber>(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<T>>> {
     maybe(given, wholes)
 }
 
 /// Sizes along the axes of a grid or a block.
 pub(crate) fn three(given: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
     let sizes: Vec<u32> = wholes(given)?;
-    let wrong = |sizes: Vec<u32>| Failure::option(format!("{sizes:?} is given: sizes of 3 axes are wanted"));
+    let wrong = |sizes: Vec<u32>| PyFailure::option(format!("{sizes:?} is given: sizes of 3 axes are wanted"));
     Ok(sizes.try_into().map_err(wrong)?)
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn maybe_threes(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<[u32
 
 /// A number of a dimension, which may be below 0.
 fn dimension(given: &Bound<'_, PyAny>) -> PyResult<i32> {
-    let wrong = || Failure::option(format!("{given} is given: the number of a dimension is wanted, or -1 for none"));
+    let wrong = || PyFailure::option(format!("{given} is given: the number of a dimension is wanted, or -1 for none"));
     number(given)?.ok_or_else(|| wrong().into())
 }
 
@@ -108,8 +108,9 @@ pub(crate) fn maybe_maps(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<[i32; 
     let map = |given: &Bound<'_, PyAny>| -> PyResult<[i32; 3]> {
         let numbers: Vec<i32> =
             items(given, "3 numbers of dimensions")?.iter().map(dimension).collect::<PyResult<_>>()?;
-        let wrong =
-            |numbers: Vec<i32>| Failure::option(format!("{numbers:?} is given: a number for each of 3 axes is wanted"));
+        let wrong = |numbers: Vec<i32>| {
+            PyFailure::option(format!("{numbers:?} is given: a number for each of 3 axes is wanted"))
+        };
         Ok(numbers.try_into().map_err(wrong)?)
     };
     maybe(given, |given| items(given, "maps")?.iter().map(map).collect())
@@ -122,7 +123,7 @@ pub(crate) fn maybe_strides(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32
         let shown = || given.repr().map_or_else(|_| "?".into(), |text| text.to_string());
         let strides = items.iter().map(|item| match within(item, Class::Option) {
             Err(error) if !error.is_instance_of::<PyTypeError>(given.py()) => {
-                Err(Failure::option(format!("strides {}: {}", shown(), error.value(given.py()))).into())
+                Err(PyFailure::option(format!("strides {}: {}", shown(), error.value(given.py()))).into())
             }
             read => read,
         });
@@ -142,8 +143,8 @@ pub(crate) fn kind(given: &Bound<'_, PyAny>) -> String {
 }
 
 /// The size along one of a tensor's dimensions.
-pub(crate) fn size_along(dims: &[u32], dim: i64, class: Class) -> Outcome<u32> {
+pub(crate) fn size_along(dims: &[u32], dim: i64, class: Class) -> PyOutcome<u32> {
     let rank = dims.len();
-    let wrong = || Failure::Ours(class, format!("dim({dim}): the tensor has {rank} dimensions"));
+    let wrong = || PyFailure::Ours(class, format!("dim({dim}): the tensor has {rank} dimensions"));
     axis(rank, dim).map(|dim| dims[dim]).ok_or_else(wrong)
 }

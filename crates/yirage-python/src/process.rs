@@ -1,6 +1,6 @@
 //! One process: what was opened does not survive a fork, and says so.
 
-use crate::failure::{Class, Failure, Outcome};
+use crate::failure::{Class, PyFailure, PyOutcome};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The process that opened the first device; 0 while there is none.
@@ -16,7 +16,7 @@ pub(crate) fn own() {
 ///
 /// # Errors
 /// A `ForkError`.
-pub(crate) fn check() -> Outcome<()> {
+pub(crate) fn check() -> PyOutcome<()> {
     let (owner, own) = (OWNER.load(Ordering::Relaxed), std::process::id());
     if owner == 0 || owner == own {
         return Ok(());
@@ -25,5 +25,5 @@ pub(crate) fn check() -> Outcome<()> {
         "process {own} is a fork of process {owner}, which had opened a device or a model, and threads do not survive a \
          fork: start processes by multiprocessing's `spawn` or `forkserver`, or fork before anything is opened"
     );
-    Err(Failure::Ours(Class::Fork, text))
+    Err(PyFailure::Ours(Class::Fork, text))
 }

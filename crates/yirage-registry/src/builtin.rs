@@ -1,6 +1,6 @@
 //! The list itself, most wanted first.
 
-use crate::listed::{Listed, Provider};
+use crate::entry::{Provider, RegistryEntry};
 use std::sync::Arc;
 use yirage_hal::reference::Reference;
 use yirage_probe::families;
@@ -22,9 +22,9 @@ macro_rules! family {
 }
 
 /// Every name. The first backend with a device is the default.
-pub(crate) fn list() -> Vec<Listed> {
-    let not_looked_for = |name, aliases| Listed { name, aliases, provider: Provider::NotLookedFor };
-    let of_tests = |name, backend| Listed { name, aliases: &[], provider: Provider::OfTests(backend) };
+pub(crate) fn list() -> Vec<RegistryEntry> {
+    let not_looked_for = |name, aliases| RegistryEntry { name, aliases, provider: Provider::NotLookedFor };
+    let of_tests = |name, backend| RegistryEntry { name, aliases: &[], provider: Provider::OfTests(backend) };
     vec![
         family!("cuda", CUDA, &["nvidia"]),
         family!("ascend", ASCEND, &["npu", "huawei"]),
@@ -39,7 +39,7 @@ pub(crate) fn list() -> Vec<Listed> {
         not_looked_for("ali", &["ppu"]),
         family!("mps", METAL, &["metal"]),
         family!("vulkan", VULKAN, &[]),
-        Listed { name: "cpu", aliases: &[], provider: cpu() },
+        RegistryEntry { name: "cpu", aliases: &[], provider: cpu() },
         of_tests("reference", Arc::new(Reference::new())),
         of_tests("sim", Arc::new(Sim::default())),
     ]

@@ -8,13 +8,13 @@
 #![forbid(unsafe_code)]
 
 mod builtin;
+mod entry;
 mod error;
-mod listed;
 mod registry;
 mod threads;
 
+pub use entry::{BackendAvailability, BackendSurvey};
 pub use error::RegistryError;
-pub use listed::{Finding, Found};
 pub use registry::{AUTO, Registry};
 pub use threads::most_threads;
-pub use yirage_probe::Surroundings;
+pub use yirage_probe::ProbeEnvironment;

@@ -1,11 +1,11 @@
 //! The registry: names to backends, and the order among them.
 
 use crate::builtin;
+use crate::entry::{BackendAvailability, BackendSurvey, Provider, RegistryEntry};
 use crate::error::RegistryError;
-use crate::listed::{Finding, Found, Listed, Provider};
 use std::sync::Arc;
 use yirage_hal::{Backend, DeviceInfo};
-use yirage_probe::Surroundings;
+use yirage_probe::ProbeEnvironment;
 
 /// The name that stands for the default backend.
 pub const AUTO: &str = "auto";
@@ -13,16 +13,16 @@ pub const AUTO: &str = "auto";
 /// The backends of this build, and those that were added.
 #[derive(Clone)]
 pub struct Registry {
-    surroundings: Surroundings,
+    surroundings: ProbeEnvironment,
     /// In the order of choice.
-    list: Vec<Listed>,
+    list: Vec<RegistryEntry>,
     /// What was set as the default.
     default: Option<&'static str>,
 }
 
 impl Registry {
     /// The backends of this build, on a machine with these surroundings. Nothing is looked for yet.
-    pub fn new(surroundings: Surroundings) -> Registry {
+    pub fn new(surroundings: ProbeEnvironment) -> Registry {
         Registry { surroundings, list: builtin::list(), default: None }
     }
 
@@ -33,7 +33,7 @@ impl Registry {
         let provider = Provider::Backend(backend);
         match self.list.iter_mut().find(|listed| listed.is(name)) {
             Some(listed) => listed.provider = provider,
-            None => self.list.insert(0, Listed { name, aliases: &[], provider }),
+            None => self.list.insert(0, RegistryEntry { name, aliases: &[], provider }),
         }
     }
 
@@ -52,8 +52,8 @@ impl Registry {
         }
         let listed = self.list.iter().find(|listed| listed.is(name)).ok_or_else(|| self.unknown(name))?;
         match listed.look(&self.surroundings) {
-            Found::Usable(backend, _) => Ok(backend),
-            Found::NotBuiltIn(_, why) | Found::Nothing(why) => {
+            BackendAvailability::Usable(backend, _) => Ok(backend),
+            BackendAvailability::NotBuiltIn(_, why) | BackendAvailability::Nothing(why) => {
                 Err(RegistryError::Unavailable(why, self.list_available()))
             }
         }
@@ -71,9 +71,11 @@ impl Registry {
         // Behind the first that will do, nobody is asked: asking may start a maker's driver.
         for listed in self.list.iter().filter(|listed| listed.is_backend()) {
             match listed.look(&self.surroundings) {
-                Found::Usable(backend, devices) if !is_played(&devices) => return Ok(backend),
-                Found::Usable(backend, _) => played = played.or(Some(backend)),
-                Found::NotBuiltIn(_, why) | Found::Nothing(why) => reasons.push(why.to_string()),
+                BackendAvailability::Usable(backend, devices) if !is_software(&devices) => return Ok(backend),
+                BackendAvailability::Usable(backend, _) => played = played.or(Some(backend)),
+                BackendAvailability::NotBuiltIn(_, why) | BackendAvailability::Nothing(why) => {
+                    reasons.push(why.to_string())
+                }
             }
         }
         played.ok_or(RegistryError::None { reasons })
@@ -117,12 +119,12 @@ impl Registry {
     }
 
     /// Every name with what is behind it here, but for the backends of tests. Libraries of devices are loaded for it.
-    pub fn survey(&self) -> Vec<Finding> {
+    pub fn survey(&self) -> Vec<BackendSurvey> {
         let shown = self.list.iter().filter(|listed| !matches!(listed.provider, Provider::OfTests(_)));
-        let finding = |listed: &Listed| Finding {
+        let finding = |listed: &RegistryEntry| BackendSurvey {
             name: listed.name,
             aliases: listed.aliases,
-            found: listed.look(&self.surroundings),
+            availability: listed.look(&self.surroundings),
         };
         shown.map(finding).collect()
     }
@@ -131,11 +133,11 @@ impl Registry {
     fn usable(&self) -> Vec<(Arc<dyn Backend>, Vec<DeviceInfo>)> {
         let backends = self.list.iter().filter(|listed| listed.is_backend());
         let found = backends.filter_map(|listed| match listed.look(&self.surroundings) {
-            Found::Usable(backend, devices) => Some((backend, devices)),
+            BackendAvailability::Usable(backend, devices) => Some((backend, devices)),
             _ => None,
         });
         let mut usable: Vec<_> = found.collect();
-        usable.sort_by_key(|(_, devices)| is_played(devices));
+        usable.sort_by_key(|(_, devices)| is_software(devices));
         usable
     }
 
@@ -146,6 +148,6 @@ impl Registry {
 }
 
 /// Whether a processor plays all of them.
-fn is_played(devices: &[DeviceInfo]) -> bool {
+fn is_software(devices: &[DeviceInfo]) -> bool {
     devices.iter().all(|device| device.software)
 }

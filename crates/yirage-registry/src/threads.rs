@@ -3,7 +3,7 @@
 /// Most threads that may be asked for: a multiple of the processors allowed to this process.
 #[cfg(feature = "cpu")]
 pub fn most_threads() -> usize {
-    yirage_cpu::pool::Facts::read().most()
+    yirage_cpu::pool::ThreadBudgetInputs::read().most()
 }
 
 /// As with the backend that would take them; without it, one.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use yirage_hal::{Backend, Device, DeviceInfo, HalError, OpenOptions, Unavailable};
-use yirage_registry::{Found, Registry, RegistryError, Surroundings};
+use yirage_registry::{BackendAvailability, ProbeEnvironment, Registry, RegistryError};
 
 /// A backend that says what it is told to.
 struct Fake {
@@ -44,7 +44,7 @@ fn fake(name: &'static str, devices: u32) -> Arc<dyn Backend> {
 fn bare() -> (tempfile::TempDir, Registry) {
     let root = tempfile::tempdir().unwrap();
     let nothing: [(&str, &str); 0] = [];
-    let registry = Registry::new(Surroundings::new(root.path(), nothing));
+    let registry = Registry::new(ProbeEnvironment::new(root.path(), nothing));
     (root, registry)
 }
 
@@ -197,10 +197,10 @@ fn without_any_device_every_reason_is_told() {
 fn a_survey_has_a_reason_for_everything_that_cannot_be_used() {
     let (_root, registry) = bare();
     for finding in registry.survey() {
-        match finding.found {
-            Found::Usable(backend, devices) => assert!(backend.name() == "cpu" && !devices.is_empty()),
-            Found::NotBuiltIn(..) => panic!("{} on a bare machine", finding.name),
-            Found::Nothing(why) => {
+        match finding.availability {
+            BackendAvailability::Usable(backend, devices) => assert!(backend.name() == "cpu" && !devices.is_empty()),
+            BackendAvailability::NotBuiltIn(..) => panic!("{} on a bare machine", finding.name),
+            BackendAvailability::Nothing(why) => {
                 assert!(why.backend == finding.name && !why.why.is_empty() && !why.remedy.is_empty(), "{why}");
             }
         }
@@ -223,9 +223,9 @@ fn a_feature_that_is_off_is_said_to_be() {
         ("mps", "mps", cfg!(feature = "mps")),
         ("vulkan", "vulkan", cfg!(feature = "vulkan")),
     ] {
-        let found = registry.survey().into_iter().find(|finding| finding.name == name).unwrap().found;
+        let found = registry.survey().into_iter().find(|finding| finding.name == name).unwrap().availability;
         let left_out = match found {
-            Found::Nothing(why) => {
+            BackendAvailability::Nothing(why) => {
                 why.why == "this build leaves it out" && why.remedy.contains(&format!("`{feature}`"))
             }
             _ => false,
@@ -244,8 +244,8 @@ fn devices_without_a_backend_are_there_and_never_chosen() {
     std::fs::write(&source, DRIVER).unwrap();
     let ran = std::process::Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).output();
     assert!(ran.as_ref().is_ok_and(|ran| ran.status.success()), "{ran:?}");
-    let found = registry.survey().into_iter().find(|finding| finding.name == "cuda").unwrap().found;
-    let Found::NotBuiltIn(devices, why) = found else { panic!("two devices without a backend") };
+    let found = registry.survey().into_iter().find(|finding| finding.name == "cuda").unwrap().availability;
+    let BackendAvailability::NotBuiltIn(devices, why) = found else { panic!("two devices without a backend") };
     assert_eq!(devices.len(), 2);
     assert!(why.why.contains("H100 and 1 more are there, but a backend for NVIDIA CUDA is not built into"), "{why}");
     assert_eq!((registry.list_available(), default(&registry)), (vec!["cpu"], "cpu"));

@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 use std::error::Error;
 use std::io::BufRead;
-use yirage_serve::{Verdict, Walked, walk_form};
+use yirage_serve::{BodyVerdict, Walked, walk_form};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -18,8 +18,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         let body = json!({"guided_json": schema}).to_string();
         let (mut ended, mut cut, mut stuck) = (Vec::new(), 0, Vec::new());
         let said = match walk_form(body.as_bytes(), 0..count, most) {
-            Err(Verdict::Refused { status, error }) => json!({"refused": error["error"]["message"], "status": status}),
-            Err(Verdict::Taken { .. }) => json!({}),
+            Err(BodyVerdict::Refused { status, error }) => {
+                json!({"refused": error["error"]["message"], "status": status})
+            }
+            Err(BodyVerdict::Taken { .. }) => json!({}),
             Ok(answers) => {
                 for answer in answers {
                     match answer {

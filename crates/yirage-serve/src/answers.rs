@@ -80,8 +80,8 @@ pub(crate) const SCHEMAS: &[(&str, &str)] = &[
     ("OllamaStatus", OLLAMA_STATUS),
     ("OllamaChat", OLLAMA_CHAT),
     ("OllamaText", OLLAMA_TEXT),
-    ("OllamaVectors", OLLAMA_VECTORS),
-    ("OllamaVector", OLLAMA_VECTOR),
+    ("OllamaVectors", OLLAMA_EMBEDDINGS),
+    ("OllamaVector", OLLAMA_EMBEDDING),
 ];
 
 const ERROR: &str = r#"{"type":"object","required":["error"],"properties":{"error":{"type":"object",
@@ -327,13 +327,13 @@ const OLLAMA_TEXT: &str = r#"{"type":"object","required":["model","created_at","
     "prompt_eval_duration":{"type":"integer","minimum":0},"eval_count":{"type":"integer","minimum":0},
     "eval_duration":{"type":"integer","minimum":0}}}"#;
 
-const OLLAMA_VECTORS: &str = r#"{"type":"object","required":["model","embeddings","total_duration","load_duration",
+const OLLAMA_EMBEDDINGS: &str = r#"{"type":"object","required":["model","embeddings","total_duration","load_duration",
     "prompt_eval_count"],
     "properties":{"model":{"type":"string"},"embeddings":{"type":"array","items":{"type":"array",
     "items":{"type":"number"}}},"total_duration":{"type":"integer","minimum":0},
     "load_duration":{"type":"integer","minimum":0},"prompt_eval_count":{"type":"integer","minimum":0}}}"#;
 
-const OLLAMA_VECTOR: &str = r#"{"type":"object","required":["embedding"],"properties":{"embedding":{"type":"array",
+const OLLAMA_EMBEDDING: &str = r#"{"type":"object","required":["embedding"],"properties":{"embedding":{"type":"array",
     "items":{"type":"number"}}}}"#;
 
 const OLLAMA_ERROR: &str = r#"{"type":"object","required":["error"],"properties":{"error":{"type":"string",

@@ -1,11 +1,11 @@
 //! What all requests share.
 
 use crate::error::ApiError;
-use crate::figures::Live;
 use crate::limits::{BODY_PIECE, BODY_WAIT, WORKERS};
+use crate::metrics::RequestRegistry;
 use crate::models::Models;
 use crate::options::ServeOptions;
-use crate::store::Store;
+use crate::store::ResponseStore;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,8 +16,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(crate) struct App {
     pub(crate) options: ServeOptions,
     pub(crate) models: Models,
-    pub(crate) live: Arc<Live>,
-    pub(crate) stored: Store,
+    pub(crate) live: Arc<RequestRegistry>,
+    pub(crate) stored: ResponseStore,
     draining: AtomicBool,
     ids: AtomicU64,
     random: RandomState,
@@ -34,7 +34,7 @@ impl App {
             options,
             models,
             live: Arc::default(),
-            stored: Store::default(),
+            stored: ResponseStore::default(),
             draining: AtomicBool::new(false),
             ids: AtomicU64::new(0),
             random: RandomState::new(),
@@ -65,7 +65,7 @@ impl App {
     ///
     /// # Errors
     /// 503 where the bodies of others take all of it.
-    pub(crate) fn room_for_body(&self, pieces: u32) -> Result<OwnedSemaphorePermit, ApiError> {
+    pub(crate) fn body_permit(&self, pieces: u32) -> Result<OwnedSemaphorePermit, ApiError> {
         self.bodies.clone().try_acquire_many_owned(pieces).map_err(|_| {
             let what =
                 format!("the bodies of open requests take {} bytes, and no more may be held", self.options.body_memory);

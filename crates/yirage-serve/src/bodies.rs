@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// What a parser says of a body.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum BodyVerdict {
     /// It is a request. Whether a model can answer it is another matter.
     Taken {
         /// The fields that change nothing, as the header `x-yirage-ignored` names them.
@@ -26,15 +26,15 @@ pub enum Verdict {
 }
 
 /// What the parser of a path, as `/openapi.json` lists it, says of a body; none where the path takes no body.
-pub fn read_body(path: &str, body: &[u8]) -> Option<Verdict> {
+pub fn read_body(path: &str, body: &[u8]) -> Option<BodyVerdict> {
     let endpoint = ENDPOINTS.iter().find(|endpoint| endpoint.path == path && endpoint.body.is_some())?;
     Some(match (endpoint.body.as_ref()?.check)(body) {
         Ok(mut ignored) => {
             ignored.sort();
             ignored.dedup();
-            Verdict::Taken { ignored }
+            BodyVerdict::Taken { ignored }
         }
-        Err(error) => Verdict::Refused { status: error.status.as_u16(), error: ErrorForm::of(path).object(&error) },
+        Err(error) => BodyVerdict::Refused { status: error.status.as_u16(), error: ErrorForm::of(path).object(&error) },
     })
 }
 
@@ -45,10 +45,10 @@ pub fn body_paths() -> impl Iterator<Item = &'static str> {
 
 /// What is said of the form that a body asks for in the fields of forms (`response_format`, `guided_regex` and the like),
 /// once it is compiled for a vocabulary in which each byte is a token.
-pub fn read_form(body: &[u8]) -> Verdict {
+pub fn read_form(body: &[u8]) -> BodyVerdict {
     match Grammar::of_body(body).and_then(|grammar| grammar.compile_for(Vocabulary::of_bytes)) {
-        Ok(_) => Verdict::Taken { ignored: Vec::new() },
-        Err(error) => Verdict::Refused { status: error.status.as_u16(), error: error.openai() },
+        Ok(_) => BodyVerdict::Taken { ignored: Vec::new() },
+        Err(error) => BodyVerdict::Refused { status: error.status.as_u16(), error: error.openai() },
     }
 }
 
@@ -57,7 +57,7 @@ pub fn read_form(body: &[u8]) -> Verdict {
 ///
 /// # Errors
 /// As [`read_form`].
-pub fn walk_form(body: &[u8], seeds: std::ops::Range<u64>, most: usize) -> Result<Vec<Walked>, Verdict> {
+pub fn walk_form(body: &[u8], seeds: std::ops::Range<u64>, most: usize) -> Result<Vec<Walked>, BodyVerdict> {
     let walked = Grammar::of_body(body).and_then(|grammar| grammar.walked(seeds, most));
-    walked.map_err(|error| Verdict::Refused { status: error.status.as_u16(), error: error.openai() })
+    walked.map_err(|error| BodyVerdict::Refused { status: error.status.as_u16(), error: error.openai() })
 }

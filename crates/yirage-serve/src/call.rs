@@ -16,24 +16,24 @@ use tokio::sync::OwnedSemaphorePermit;
 
 /// Who asks, and under which id; the guard puts it beside the request.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct RequestContext {
     pub(crate) caller: Caller,
     /// The request's id: the client's own, else one of ours.
     pub(crate) id: String,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Call {
+impl<S: Send + Sync> FromRequestParts<S> for RequestContext {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Call, Infallible> {
-        let unguarded = || Call { caller: Caller::anybody(), id: String::new() };
-        Ok(parts.extensions.get::<Call>().cloned().unwrap_or_else(unguarded))
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<RequestContext, Infallible> {
+        let unguarded = || RequestContext { caller: Caller::anybody(), id: String::new() };
+        Ok(parts.extensions.get::<RequestContext>().cloned().unwrap_or_else(unguarded))
     }
 }
 
 /// A request with its body, read whole within its limits.
 pub(crate) struct Posted {
-    pub(crate) call: Call,
+    pub(crate) call: RequestContext,
     pub(crate) body: Bytes,
 }
 
@@ -44,7 +44,7 @@ impl FromRequest<Arc<App>> for Posted {
         let (parts, body) = request.into_parts();
         check_type(&parts.headers)?;
         check_length(&parts.headers)?;
-        let call = parts.extensions.get::<Call>().cloned();
+        let call = parts.extensions.get::<RequestContext>().cloned();
         let call = call.ok_or_else(|| ApiError::ours("a request came past the guard; please report this"))?;
         let read = tokio::time::timeout(app.options.body_time, read(app, body));
         let slow = || format!("the body did not come within {} s", app.options.body_time.as_secs_f64());
@@ -79,12 +79,12 @@ fn too_large() -> ApiError {
 }
 
 /// A body, and the room that it takes for as long as anybody looks at it.
-struct Held {
+struct BodyBuffer {
     bytes: Vec<u8>,
-    _room: Option<OwnedSemaphorePermit>,
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for BodyBuffer {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -101,7 +101,7 @@ async fn read(app: &App, body: Body) -> Result<Bytes, ApiError> {
         bytes.extend_from_slice(&piece);
         let wanted = u32::try_from(bytes.capacity().div_ceil(BODY_PIECE)).map_err(|_| too_large())?;
         if wanted > pieces {
-            let more = app.room_for_body(wanted - pieces)?;
+            let more = app.body_permit(wanted - pieces)?;
             pieces = wanted;
             match &mut room {
                 Some(room) => room.merge(more),
@@ -109,5 +109,5 @@ async fn read(app: &App, body: Body) -> Result<Bytes, ApiError> {
             }
         }
     }
-    Ok(Bytes::from_owner(Held { bytes, _room: room }))
+    Ok(Bytes::from_owner(BodyBuffer { bytes, _permit: room }))
 }

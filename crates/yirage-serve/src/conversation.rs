@@ -4,14 +4,14 @@
 //! template reads is given to them where they are rendered, and not here.
 
 use crate::error::ApiError;
-use crate::fields::{Fields, Table, honoured, ignored, refused, wrong};
+use crate::fields::{FieldTable, Fields, honoured, ignored, refused, wrong};
 use serde_json::{Map, Value, json};
 use yirage_model::chat::THOUGHT_NAMES;
 
 /// The roles that a message may have.
 const ROLES: &[&str] = &["system", "developer", "user", "assistant", "tool", "function"];
 
-const MESSAGE: Table = &[&[
+const MESSAGE: FieldTable = &[&[
     honoured("role", "{}"),
     honoured("content", "{}"),
     honoured("name", "{}"),
@@ -35,7 +35,7 @@ const MESSAGE: Table = &[&[
     refused("prefix", "only the last message is gone on from", &["false"]),
 ]];
 
-const PART: Table = &[&[
+const PART: FieldTable = &[&[
     honoured("type", "{}"),
     honoured("text", "{}"),
     honoured("refusal", "{}"),
@@ -46,13 +46,13 @@ const PART: Table = &[&[
 ]];
 
 /// A thought as a part of content, as Mistral's interface has it.
-const THOUGHT: Table =
+const THOUGHT: FieldTable =
     &[&[honoured("type", "{}"), honoured("thinking", "{}"), ignored("closed", "{}"), ignored("signature", "{}")]];
 
-const CALL: Table =
+const CALL: FieldTable =
     &[&[honoured("id", "{}"), honoured("type", "{}"), honoured("function", "{}"), ignored("index", "{}")]];
 
-const FUNCTION: Table =
+const FUNCTION: FieldTable =
     &[&[honoured("name", "{}"), honoured("arguments", "{}"), ignored("index", "{}"), ignored("description", "{}")]];
 
 /// Messages in the neutral form, thoughts under one name. They stand in the field `root`; what changes nothing in them
@@ -221,7 +221,7 @@ fn are_arguments(arguments: &Value) -> bool {
 ///
 /// # Errors
 /// The message that the template left out, by its place.
-pub(crate) fn check_kept(messages: &[Value], prompt: &str) -> Result<(), ApiError> {
+pub(crate) fn check_user_texts(messages: &[Value], prompt: &str) -> Result<(), ApiError> {
     let mut spaced = None;
     let mut behind = 0;
     let mut is_kept = |text: &str| {
@@ -348,7 +348,7 @@ mod tests {
             texts.iter().map(|text| json!({"role": "user", "content": text})).collect()
         };
         let lost =
-            |texts: &[&str], prompt: &str| check_kept(&said(texts), prompt).map_err(|error| error.param.unwrap());
+            |texts: &[&str], prompt: &str| check_user_texts(&said(texts), prompt).map_err(|error| error.param.unwrap());
         assert_eq!(lost(&["one", "two"], "<u>one<u>two"), Ok(()));
         assert_eq!(lost(&["two", "one", "one"], "<u>one<u>two"), Ok(()));
         assert_eq!(lost(&["  a  ", ""], "<a>"), Ok(()));
@@ -359,8 +359,8 @@ mod tests {
         assert_eq!(lost(&["one"], ""), Err("messages[0].content".to_owned()));
         let parts = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "zz"}]);
         let parts = [json!({"role": "system", "content": "s"}), json!({"role": "user", "content": parts})];
-        assert_eq!(check_kept(&parts, "a").unwrap_err().param.as_deref(), Some("messages[1].content"));
-        assert!(check_kept(&parts, "a, zz").is_ok());
+        assert_eq!(check_user_texts(&parts, "a").unwrap_err().param.as_deref(), Some("messages[1].content"));
+        assert!(check_user_texts(&parts, "a, zz").is_ok());
     }
 
     #[test]

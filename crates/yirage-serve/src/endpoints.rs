@@ -2,10 +2,10 @@
 //!
 //! /openapi.json and [`crate::read_body`] are made from it; the router binds paths to what answers them.
 
+use crate::encoders::{embeddings, rerank, score};
 use crate::error::ApiError;
-use crate::fields::Table;
+use crate::fields::FieldTable;
 use crate::llamacpp::{completion, props, tokenize};
-use crate::vectors::{embeddings, rerank, score};
 use crate::{anthropic, ollama, openai, responses};
 
 /// A path with its method.
@@ -13,14 +13,14 @@ pub(crate) struct Endpoint {
     pub(crate) method: &'static str,
     pub(crate) path: &'static str,
     pub(crate) summary: &'static str,
-    pub(crate) body: Option<Body>,
-    pub(crate) answer: Answer,
+    pub(crate) body: Option<EndpointBody>,
+    pub(crate) answer: EndpointResponse,
 }
 
 /// What a path takes.
-pub(crate) struct Body {
+pub(crate) struct EndpointBody {
     /// The forms that a body may have.
-    pub(crate) forms: &'static [Form],
+    pub(crate) forms: &'static [BodySchema],
     /// Reads one without its model, and says what changes nothing in it.
     pub(crate) check: Check,
 }
@@ -29,8 +29,8 @@ pub(crate) struct Body {
 pub(crate) type Check = fn(&[u8]) -> Result<Vec<String>, ApiError>;
 
 /// A form of a body.
-pub(crate) struct Form {
-    pub(crate) table: Table,
+pub(crate) struct BodySchema {
+    pub(crate) table: FieldTable,
     /// The fields that have to be there.
     pub(crate) needs: &'static [&'static str],
     /// The fields that are looked at; none is all. The others of the table change nothing, whatever they say.
@@ -39,7 +39,7 @@ pub(crate) struct Form {
 
 /// What a path answers, with the schema's name in [`crate::answers`].
 #[derive(Clone, Copy)]
-pub(crate) enum Answer {
+pub(crate) enum EndpointResponse {
     /// An object.
     Json(&'static str),
     /// An object, or server-sent events where `stream` is true.
@@ -47,29 +47,29 @@ pub(crate) enum Answer {
     /// An object, or lines of JSON unless `stream` is false.
     Lines(&'static str),
     /// Figures as Prometheus reads them.
-    Figures,
+    Metrics,
 }
 
-const fn get(path: &'static str, summary: &'static str, answer: Answer) -> Endpoint {
+const fn get(path: &'static str, summary: &'static str, answer: EndpointResponse) -> Endpoint {
     Endpoint { method: "get", path, summary, body: None, answer }
 }
 
 const fn post(
     path: &'static str,
     summary: &'static str,
-    forms: &'static [Form],
+    forms: &'static [BodySchema],
     check: Check,
-    answer: Answer,
+    answer: EndpointResponse,
 ) -> Endpoint {
-    Endpoint { method: "post", path, summary, body: Some(Body { forms, check }), answer }
+    Endpoint { method: "post", path, summary, body: Some(EndpointBody { forms, check }), answer }
 }
 
-const fn form(table: Table, needs: &'static [&'static str]) -> Form {
-    Form { table, needs, reads: None }
+const fn form(table: FieldTable, needs: &'static [&'static str]) -> BodySchema {
+    BodySchema { table, needs, reads: None }
 }
 
-const fn part(table: Table, needs: &'static [&'static str], reads: &'static [&'static str]) -> Form {
-    Form { table, needs, reads: Some(reads) }
+const fn part(table: FieldTable, needs: &'static [&'static str], reads: &'static [&'static str]) -> BodySchema {
+    BodySchema { table, needs, reads: Some(reads) }
 }
 
 /// What rendering looks at of a conversation.
@@ -116,146 +116,176 @@ const ITEMS: &[&str] = &[
 const COUNTED: &[&str] =
     &["model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "output_format"];
 
-const CHAT: &[Form] = &[form(openai::CHAT, &["messages"])];
-const TEMPLATE: &[Form] = &[part(openai::CHAT, &["messages"], TALK)];
-const COMPLETIONS: &[Form] = &[form(openai::completions::COMPLETIONS, &["prompt"])];
-const RESPONSES: &[Form] = &[form(responses::post::RESPONSES, &["input"])];
-const INPUT_TOKENS: &[Form] = &[part(responses::post::RESPONSES, &["input"], ITEMS)];
-const EMBEDDINGS: &[Form] = &[form(embeddings::EMBEDDINGS, &["input"])];
-const RERANK: &[Form] = &[form(rerank::RERANK, &["query", "documents"])];
-const SCORE: &[Form] = &[form(score::SCORE, &[])];
-const MESSAGES: &[Form] = &[form(anthropic::messages::MESSAGES, &["messages", "max_tokens"])];
-const COUNT_TOKENS: &[Form] = &[part(anthropic::messages::MESSAGES, &["messages"], COUNTED)];
-const COMPLETION: &[Form] = &[form(completion::COMPLETION, &["prompt"])];
-const INFILL: &[Form] = &[form(completion::INFILL, &["input_prefix", "input_suffix"])];
-const TOKENIZE: &[Form] = &[
+const CHAT: &[BodySchema] = &[form(openai::CHAT, &["messages"])];
+const TEMPLATE: &[BodySchema] = &[part(openai::CHAT, &["messages"], TALK)];
+const COMPLETIONS: &[BodySchema] = &[form(openai::completions::COMPLETIONS, &["prompt"])];
+const RESPONSES: &[BodySchema] = &[form(responses::post::RESPONSES, &["input"])];
+const INPUT_TOKENS: &[BodySchema] = &[part(responses::post::RESPONSES, &["input"], ITEMS)];
+const EMBEDDINGS: &[BodySchema] = &[form(embeddings::EMBEDDINGS, &["input"])];
+const RERANK: &[BodySchema] = &[form(rerank::RERANK, &["query", "documents"])];
+const SCORE: &[BodySchema] = &[form(score::SCORE, &[])];
+const MESSAGES: &[BodySchema] = &[form(anthropic::messages::MESSAGES, &["messages", "max_tokens"])];
+const COUNT_TOKENS: &[BodySchema] = &[part(anthropic::messages::MESSAGES, &["messages"], COUNTED)];
+const COMPLETION: &[BodySchema] = &[form(completion::COMPLETION, &["prompt"])];
+const INFILL: &[BodySchema] = &[form(completion::INFILL, &["input_prefix", "input_suffix"])];
+const TOKENIZE: &[BodySchema] = &[
     form(tokenize::TOKENIZE, &["content"]),
     form(tokenize::VLLM, &["prompt"]),
     part(tokenize::CONVERSATION, &["messages"], TALK),
 ];
-const DETOKENIZE: &[Form] = &[form(tokenize::DETOKENIZE, &["tokens"])];
-const NAME: &[Form] = &[form(props::NAME, &[])];
-const SHOW: &[Form] = &[form(ollama::models::SHOW, &[])];
-const PULL: &[Form] = &[form(ollama::registry::PULL, &[])];
-const OLLAMA_CHAT: &[Form] = &[form(ollama::generate::CHAT, &[])];
-const OLLAMA_TEXT: &[Form] = &[form(ollama::generate::GENERATE, &[])];
-const EMBED: &[Form] = &[form(ollama::embed::EMBED, &["input"])];
-const OLD_EMBED: &[Form] = &[form(ollama::embed::OLD, &["prompt"])];
+const DETOKENIZE: &[BodySchema] = &[form(tokenize::DETOKENIZE, &["tokens"])];
+const NAME: &[BodySchema] = &[form(props::NAME, &[])];
+const SHOW: &[BodySchema] = &[form(ollama::models::SHOW, &[])];
+const PULL: &[BodySchema] = &[form(ollama::registry::PULL, &[])];
+const OLLAMA_CHAT: &[BodySchema] = &[form(ollama::generate::CHAT, &[])];
+const OLLAMA_TEXT: &[BodySchema] = &[form(ollama::generate::GENERATE, &[])];
+const EMBED: &[BodySchema] = &[form(ollama::embed::EMBED, &["input"])];
+const OLD_EMBED: &[BodySchema] = &[form(ollama::embed::OLD, &["prompt"])];
 
 /// All of them. Paths under /v1 answer without it as well.
 pub(crate) const ENDPOINTS: &[Endpoint] = &[
-    get("/health", "Whether new requests are taken", Answer::Json("Status")),
-    get("/health/live", "Whether the process answers", Answer::Json("Status")),
-    get("/health/ready", "Whether new requests are taken", Answer::Json("Status")),
-    get("/health/progress", "Whether requests that run get tokens", Answer::Json("Progress")),
-    get("/metrics", "Figures for Prometheus, under vLLM's names", Answer::Figures),
-    get("/v1/models", "All models", Answer::Json("Models")),
-    get("/v1/models/{id}", "A model", Answer::Json("Model")),
-    post("/models/load", "Load a model", NAME, props::check_name, Answer::Json("Loaded")),
-    post("/models/unload", "Unload a model", NAME, props::check_name, Answer::Json("Loaded")),
+    get("/health", "Whether new requests are taken", EndpointResponse::Json("Status")),
+    get("/health/live", "Whether the process answers", EndpointResponse::Json("Status")),
+    get("/health/ready", "Whether new requests are taken", EndpointResponse::Json("Status")),
+    get("/health/progress", "Whether requests that run get tokens", EndpointResponse::Json("Progress")),
+    get("/metrics", "Figures for Prometheus, under vLLM's names", EndpointResponse::Metrics),
+    get("/v1/models", "All models", EndpointResponse::Json("Models")),
+    get("/v1/models/{id}", "A model", EndpointResponse::Json("Model")),
+    post("/models/load", "Load a model", NAME, props::check_name, EndpointResponse::Json("Loaded")),
+    post("/models/unload", "Unload a model", NAME, props::check_name, EndpointResponse::Json("Loaded")),
     post(
         "/v1/chat/completions",
         "Continue a conversation",
         CHAT,
         openai::chat::check,
-        Answer::Events("ChatCompletion"),
+        EndpointResponse::Events("ChatCompletion"),
     ),
-    post("/v1/completions", "Continue texts", COMPLETIONS, openai::completions::check, Answer::Events("Completion")),
+    post(
+        "/v1/completions",
+        "Continue texts",
+        COMPLETIONS,
+        openai::completions::check,
+        EndpointResponse::Events("Completion"),
+    ),
     post(
         "/v1/responses",
         "Continue a conversation of items",
         RESPONSES,
         responses::post::check,
-        Answer::Events("Response"),
+        EndpointResponse::Events("Response"),
     ),
     post(
         "/v1/responses/input_tokens",
         "Count its tokens",
         INPUT_TOKENS,
         responses::post::check_count,
-        Answer::Json("InputTokens"),
+        EndpointResponse::Json("InputTokens"),
     ),
-    get("/v1/responses/{id}", "A response that was kept", Answer::Json("Response")),
-    get("/v1/responses/{id}/input_items", "What it was an answer to", Answer::Json("InputItems")),
+    get("/v1/responses/{id}", "A response that was kept", EndpointResponse::Json("Response")),
+    get("/v1/responses/{id}/input_items", "What it was an answer to", EndpointResponse::Json("InputItems")),
     Endpoint {
         method: "delete",
         path: "/v1/responses/{id}",
         summary: "Forget a response",
         body: None,
-        answer: Answer::Json("Forgotten"),
+        answer: EndpointResponse::Json("Forgotten"),
     },
     Endpoint {
         method: "post",
         path: "/v1/responses/{id}/cancel",
         summary: "End a response that is computed in the background",
         body: None,
-        answer: Answer::Json("Response"),
+        answer: EndpointResponse::Json("Response"),
     },
-    post("/v1/embeddings", "Vectors of texts", EMBEDDINGS, embeddings::check, Answer::Json("Embeddings")),
-    post("/v1/rerank", "How well texts answer a query", RERANK, rerank::check, Answer::Json("Rerank")),
-    post("/v1/score", "Scores of pairs of texts", SCORE, score::check, Answer::Json("Scores")),
-    post("/v1/messages", "Anthropic's messages", MESSAGES, anthropic::messages::check, Answer::Events("Message")),
+    post("/v1/embeddings", "Vectors of texts", EMBEDDINGS, embeddings::check, EndpointResponse::Json("Embeddings")),
+    post("/v1/rerank", "How well texts answer a query", RERANK, rerank::check, EndpointResponse::Json("Rerank")),
+    post("/v1/score", "Scores of pairs of texts", SCORE, score::check, EndpointResponse::Json("Scores")),
+    post(
+        "/v1/messages",
+        "Anthropic's messages",
+        MESSAGES,
+        anthropic::messages::check,
+        EndpointResponse::Events("Message"),
+    ),
     post(
         "/v1/messages/count_tokens",
         "Count their tokens",
         COUNT_TOKENS,
         anthropic::messages::check_count,
-        Answer::Json("TokenCount"),
+        EndpointResponse::Json("TokenCount"),
     ),
     post(
         "/completion",
         "llama.cpp's way to continue a text",
         COMPLETION,
         completion::check,
-        Answer::Events("LlamaCompletion"),
+        EndpointResponse::Events("LlamaCompletion"),
     ),
     post(
         "/infill",
         "llama.cpp's way to fill a text in",
         INFILL,
         completion::check_infill,
-        Answer::Events("LlamaCompletion"),
+        EndpointResponse::Events("LlamaCompletion"),
     ),
-    post("/tokenize", "Text to token ids", TOKENIZE, tokenize::check, Answer::Json("Tokens")),
-    post("/detokenize", "Token ids to text", DETOKENIZE, tokenize::check_ids, Answer::Json("Text")),
+    post("/tokenize", "Text to token ids", TOKENIZE, tokenize::check, EndpointResponse::Json("Tokens")),
+    post("/detokenize", "Token ids to text", DETOKENIZE, tokenize::check_ids, EndpointResponse::Json("Text")),
     post(
         "/apply-template",
         "The text that a conversation becomes",
         TEMPLATE,
         openai::chat::check_talk,
-        Answer::Json("Prompt"),
+        EndpointResponse::Json("Prompt"),
     ),
-    get("/props", "What llama.cpp's clients ask of a server", Answer::Json("Props")),
-    get("/slots", "Places for sequences that run at once", Answer::Json("Slots")),
-    get("/lora-adapters", "Adapters: there are none", Answer::Json("Adapters")),
-    get("/version", "The version of the server", Answer::Json("Version")),
-    get("/api/version", "The version of the server", Answer::Json("Version")),
-    get("/api/tags", "All models", Answer::Json("OllamaModels")),
-    get("/api/ps", "Models that are loaded", Answer::Json("OllamaModels")),
-    post("/api/show", "What a model is", SHOW, ollama::models::check, Answer::Json("OllamaModel")),
-    post("/api/pull", "Whether a model is there", PULL, ollama::registry::check, Answer::Lines("OllamaStatus")),
-    post("/api/chat", "ollama's conversations", OLLAMA_CHAT, ollama::generate::check_chat, Answer::Lines("OllamaChat")),
+    get("/props", "What llama.cpp's clients ask of a server", EndpointResponse::Json("Props")),
+    get("/slots", "Places for sequences that run at once", EndpointResponse::Json("Slots")),
+    get("/lora-adapters", "Adapters: there are none", EndpointResponse::Json("Adapters")),
+    get("/version", "The version of the server", EndpointResponse::Json("Version")),
+    get("/api/version", "The version of the server", EndpointResponse::Json("Version")),
+    get("/api/tags", "All models", EndpointResponse::Json("OllamaModels")),
+    get("/api/ps", "Models that are loaded", EndpointResponse::Json("OllamaModels")),
+    post("/api/show", "What a model is", SHOW, ollama::models::check, EndpointResponse::Json("OllamaModel")),
+    post(
+        "/api/pull",
+        "Whether a model is there",
+        PULL,
+        ollama::registry::check,
+        EndpointResponse::Lines("OllamaStatus"),
+    ),
+    post(
+        "/api/chat",
+        "ollama's conversations",
+        OLLAMA_CHAT,
+        ollama::generate::check_chat,
+        EndpointResponse::Lines("OllamaChat"),
+    ),
     post(
         "/api/generate",
         "ollama's way to continue a text",
         OLLAMA_TEXT,
         ollama::generate::check_generate,
-        Answer::Lines("OllamaText"),
+        EndpointResponse::Lines("OllamaText"),
     ),
-    post("/api/embed", "Vectors of texts", EMBED, ollama::embed::check, Answer::Json("OllamaVectors")),
-    post("/api/embeddings", "The vector of a text", OLD_EMBED, ollama::embed::check_old, Answer::Json("OllamaVector")),
+    post("/api/embed", "Vectors of texts", EMBED, ollama::embed::check, EndpointResponse::Json("OllamaVectors")),
+    post(
+        "/api/embeddings",
+        "The vector of a text",
+        OLD_EMBED,
+        ollama::embed::check_old,
+        EndpointResponse::Json("OllamaVector"),
+    ),
 ];
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fields::Field;
+    use crate::fields::FieldSpec;
 
     #[test]
     fn tables_have_every_name_once_and_the_names_that_forms_speak_of() {
         for endpoint in ENDPOINTS {
             for form in endpoint.body.iter().flat_map(|body| body.forms) {
-                let all: Vec<&Field> = form.table.iter().copied().flatten().collect();
+                let all: Vec<&FieldSpec> = form.table.iter().copied().flatten().collect();
                 for (at, field) in all.iter().enumerate() {
                     assert!(all[..at].iter().all(|other| other.name != field.name), "{} {}", endpoint.path, field.name);
                 }

@@ -24,7 +24,7 @@ pub(crate) enum Treatment {
 
 /// A field of a protocol.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Field {
+pub(crate) struct FieldSpec {
     pub(crate) name: &'static str,
     /// Its JSON schema.
     pub(crate) schema: &'static str,
@@ -32,28 +32,28 @@ pub(crate) struct Field {
 }
 
 /// A field that is honoured.
-pub(crate) const fn honoured(name: &'static str, schema: &'static str) -> Field {
-    Field { name, schema, treatment: Treatment::Honoured }
+pub(crate) const fn honoured(name: &'static str, schema: &'static str) -> FieldSpec {
+    FieldSpec { name, schema, treatment: Treatment::Honoured }
 }
 
 /// A field that changes nothing here.
-pub(crate) const fn ignored(name: &'static str, schema: &'static str) -> Field {
-    Field { name, schema, treatment: Treatment::Ignored }
+pub(crate) const fn ignored(name: &'static str, schema: &'static str) -> FieldSpec {
+    FieldSpec { name, schema, treatment: Treatment::Ignored }
 }
 
 /// A field that is refused unless its value asks for nothing.
-pub(crate) const fn refused(name: &'static str, why: &'static str, except: &'static [&'static str]) -> Field {
-    Field { name, schema: "{}", treatment: Treatment::Refused(why, except) }
+pub(crate) const fn refused(name: &'static str, why: &'static str, except: &'static [&'static str]) -> FieldSpec {
+    FieldSpec { name, schema: "{}", treatment: Treatment::Refused(why, except) }
 }
 
 /// The tables of one body: its own fields, and those it shares with others.
-pub(crate) type Table = &'static [&'static [Field]];
+pub(crate) type FieldTable = &'static [&'static [FieldSpec]];
 
 /// What is left of a body.
 #[derive(Debug)]
 pub(crate) struct Fields {
     left: Map<String, Value>,
-    table: Table,
+    table: FieldTable,
     /// Where the object stands in the body; empty for the body itself.
     place: String,
 }
@@ -63,7 +63,7 @@ impl Fields {
     ///
     /// # Errors
     /// What is no JSON, or no object.
-    pub(crate) fn parse(body: &[u8], table: Table) -> Result<Fields, ApiError> {
+    pub(crate) fn parse(body: &[u8], table: FieldTable) -> Result<Fields, ApiError> {
         let value: Value = serde_json::from_slice(body).map_err(|e| {
             let (line, column) = (e.line(), e.column());
             ApiError::invalid(format!("the body is no JSON: {e} (line {line}, column {column})"))
@@ -78,7 +78,7 @@ impl Fields {
     ///
     /// # Errors
     /// Another value.
-    pub(crate) fn within(value: Value, table: Table, place: &str) -> Result<Fields, ApiError> {
+    pub(crate) fn within(value: Value, table: FieldTable, place: &str) -> Result<Fields, ApiError> {
         match value {
             Value::Object(left) => Ok(Fields { left, table, place: place.to_owned() }),
             other => Err(wrong(place, "an object", &other)),
@@ -197,7 +197,7 @@ impl Fields {
     ///
     /// # Errors
     /// Another value.
-    pub(crate) fn fields(&mut self, name: &str, table: Table) -> Result<Option<Fields>, ApiError> {
+    pub(crate) fn fields(&mut self, name: &str, table: FieldTable) -> Result<Option<Fields>, ApiError> {
         let place = self.at(name);
         Ok(self.object(name)?.map(|left| Fields { left, table, place }))
     }
@@ -357,7 +357,7 @@ fn kind(value: &Value) -> &'static str {
 mod tests {
     use super::*;
 
-    const TABLE: Table = &[&[
+    const TABLE: FieldTable = &[&[
         honoured("a", "{}"),
         honoured("n", "{}"),
         ignored("user", "{}"),
@@ -380,7 +380,8 @@ mod tests {
 
     #[test]
     fn what_is_nearly_a_name_is_refused() {
-        const MEANT: Table = &[&[honoured("temperature", "{}"), honoured("top_k", "{}"), honoured("max_tokens", "{}")]];
+        const MEANT: FieldTable =
+            &[&[honoured("temperature", "{}"), honoured("top_k", "{}"), honoured("max_tokens", "{}")]];
         for wrong in ["temprature", "temperatrue", "temperatures", "temperatura", "max_token", "max_tokns", "maxtokens"]
         {
             let body = serde_json::json!({"max_tokens": 1, wrong: 2}).to_string();

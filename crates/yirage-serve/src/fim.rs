@@ -4,7 +4,7 @@
 
 use crate::error::ApiError;
 use yirage_model::tokenizer::{EncodeOptions, Tokenizer};
-use yirage_session::Texts;
+use yirage_session::TextProcessor;
 
 const BEFORE: &[&str] =
     &["<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<PRE>", "▁<PRE>", "<｜fim▁begin｜>", "<|code_prefix|>"];
@@ -19,7 +19,7 @@ const FILE: &[&str] = &["<|file_sep|>"];
 const PROJECT: &str = "myproject\n";
 
 /// Another file of the project.
-pub(crate) struct File {
+pub(crate) struct FimFile {
     pub(crate) name: String,
     pub(crate) text: String,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Gap<'a> {
     pub(crate) behind: &'a str,
     /// What the filling begins with.
     pub(crate) begun: &'a str,
-    pub(crate) files: &'a [File],
+    pub(crate) files: &'a [FimFile],
 }
 
 fn token(tokenizer: &Tokenizer, names: &[&str]) -> Option<u32> {
@@ -42,7 +42,7 @@ impl Gap<'_> {
     ///
     /// # Errors
     /// A model that was not made for it, by the token that it lacks.
-    pub(crate) fn prompt(&self, texts: &Texts, field: &str) -> Result<Vec<u32>, ApiError> {
+    pub(crate) fn prompt(&self, texts: &TextProcessor, field: &str) -> Result<Vec<u32>, ApiError> {
         let tokenizer = &texts.tokenizer;
         let need = |names: &[&str]| {
             token(tokenizer, names).ok_or_else(|| {

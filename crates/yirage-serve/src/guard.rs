@@ -2,7 +2,7 @@
 
 use crate::answers::ErrorForm;
 use crate::app::App;
-use crate::call::Call;
+use crate::call::RequestContext;
 use crate::error::ApiError;
 use crate::keys::Caller;
 use crate::limits::{MAX_HEAD, MAX_REQUEST_ID};
@@ -33,7 +33,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
         Ok(_) if method == Method::OPTIONS && origin.is_some() => preflight(),
         Ok(caller) => {
             let name = caller.name.clone();
-            request.extensions_mut().insert(Call { caller, id: id.clone() });
+            request.extensions_mut().insert(RequestContext { caller, id: id.clone() });
             let response = next.run(request).await;
             tracing::info!(
                 request = id,

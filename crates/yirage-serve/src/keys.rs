@@ -13,10 +13,10 @@ const HASHED: &str = "sha256:";
 
 /// The keys of a server.
 #[derive(Clone, Default)]
-pub struct Keys(Vec<Key>);
+pub struct ApiKeys(Vec<ApiKey>);
 
 #[derive(Clone)]
-struct Key {
+struct ApiKey {
     name: String,
     hash: [u8; 32],
 }
@@ -67,20 +67,20 @@ pub enum KeysError {
     },
 }
 
-impl fmt::Debug for Keys {
+impl fmt::Debug for ApiKeys {
     /// Names alone.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.0.iter().map(|key| &key.name)).finish()
     }
 }
 
-impl Keys {
+impl ApiKeys {
     /// Reads a file: a key a line, as `NAME sha256:HASH` or, which is said in the notes, `NAME KEY`. Empty lines and those
     /// that begin with `#` say nothing.
     ///
     /// # Errors
     /// [`KeysError`].
-    pub fn read(path: &Path) -> Result<(Keys, Vec<String>), KeysError> {
+    pub fn read(path: &Path) -> Result<(ApiKeys, Vec<String>), KeysError> {
         let of = |source| KeysError::Io { path: path.to_owned(), source };
         let mut text = String::new();
         File::open(path).map_err(of)?.take(MAX_KEY_FILE + 1).read_to_string(&mut text).map_err(of)?;
@@ -103,7 +103,7 @@ impl Keys {
 
     /// Adds a key.
     pub fn add(&mut self, name: &str, key: &str) {
-        self.0.push(Key { name: name.to_owned(), hash: Sha256::digest(key).into() });
+        self.0.push(ApiKey { name: name.to_owned(), hash: Sha256::digest(key).into() });
     }
 
     /// Whether nobody needs a key.
@@ -121,11 +121,11 @@ impl Keys {
                 found = Some(known);
             }
         }
-        found.map(Key::caller)
+        found.map(ApiKey::caller)
     }
 }
 
-impl Key {
+impl ApiKey {
     fn caller(&self) -> Caller {
         // The salt must not be the hash that a file holds: whoever sees one learns nothing of the other.
         let salt: [u8; 32] = Sha256::new().chain_update("cache salt\0").chain_update(self.hash).finalize().into();
@@ -142,8 +142,8 @@ impl Caller {
 }
 
 /// The keys of a file and the lines in which they are not hashed; or the line that is wrong, and why.
-fn parse(text: &str) -> Result<(Keys, Vec<usize>), (usize, &'static str)> {
-    let (mut keys, mut plain) = (Keys::default(), Vec::new());
+fn parse(text: &str) -> Result<(ApiKeys, Vec<usize>), (usize, &'static str)> {
+    let (mut keys, mut plain) = (ApiKeys::default(), Vec::new());
     for (at, line) in text.lines().enumerate().map(|(at, line)| (at + 1, line.trim())) {
         if line.is_empty() || line.starts_with('#') {
             continue;
@@ -158,7 +158,7 @@ fn parse(text: &str) -> Result<(Keys, Vec<usize>), (usize, &'static str)> {
         match key.strip_prefix(HASHED) {
             Some(hex) => {
                 let hash = from_hex(hex).ok_or((at, "behind sha256: 64 hexadecimal digits are wanted"))?;
-                keys.0.push(Key { name: name.to_owned(), hash });
+                keys.0.push(ApiKey { name: name.to_owned(), hash });
             }
             None => {
                 keys.add(name, key);

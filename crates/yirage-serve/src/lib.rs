@@ -4,7 +4,7 @@
 //! [`Server::until_signal`] until the process is asked to end. Every field of a request is honoured, refused by its name
 //! with a 400, or ignored and named in the header `x-yirage-ignored`. An answer whose client goes away is cancelled.
 //!
-//! Unknown here: how models are found and on which device they run ([`Opener`] brings them), and what a model computes.
+//! Unknown here: how models are found and on which device they run ([`ModelOpener`] brings them), and what a model computes.
 #![forbid(unsafe_code)]
 
 mod answers;
@@ -13,10 +13,10 @@ mod app;
 mod bodies;
 mod call;
 mod conversation;
+mod encoders;
 mod endpoints;
 mod error;
 mod fields;
-mod figures;
 mod fim;
 mod generate;
 mod grammar;
@@ -24,6 +24,7 @@ mod guard;
 mod keys;
 mod limits;
 mod llamacpp;
+mod metrics;
 mod models;
 mod ollama;
 mod openai;
@@ -44,13 +45,12 @@ mod tls;
 mod tools;
 mod unloading;
 mod unstalled;
-mod vectors;
 mod vocabulary;
 
-pub use bodies::{Verdict, Walked, body_paths, read_body, read_form, walk_form};
-pub use keys::{Keys, KeysError};
+pub use bodies::{BodyVerdict, Walked, body_paths, read_body, read_form, walk_form};
+pub use keys::{ApiKeys, KeysError};
 pub use limits::MAX_BODY;
-pub use models::{Description, Generator, ModelEntry, Opener, Served};
+pub use models::{Description, Generator, ModelEntry, ModelOpener, Served};
 pub use options::ServeOptions;
-pub use server::{Drained, Running, ServeError, Server, UntilSignal};
+pub use server::{Drained, RunningServer, ServeError, Server, UntilSignal};
 pub use tls::{Tls, TlsError};

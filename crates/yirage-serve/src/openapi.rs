@@ -1,8 +1,8 @@
 //! GET /openapi.json: what this server takes and answers, from the tables that requests are read by.
 
 use crate::answers::{ErrorForm, SCHEMAS};
-use crate::endpoints::{Answer, ENDPOINTS, Endpoint, Form};
-use crate::fields::{Field, Treatment};
+use crate::endpoints::{BodySchema, ENDPOINTS, Endpoint, EndpointResponse};
+use crate::fields::{FieldSpec, Treatment};
 use crate::reply;
 use axum::response::Response;
 use serde_json::{Map, Value, json};
@@ -81,20 +81,24 @@ fn operation(endpoint: &Endpoint) -> Value {
     operation
 }
 
-fn answer(of: Answer) -> Value {
+fn answer(of: EndpointResponse) -> Value {
     let text = json!({"schema": {"type": "string"}});
     let content = match of {
-        Answer::Json(name) => json!({"application/json": {"schema": reference(name)}}),
+        EndpointResponse::Json(name) => json!({"application/json": {"schema": reference(name)}}),
         // A schema of the whole stream is one that no event has.
-        Answer::Events(name) => json!({"application/json": {"schema": reference(name)}, "text/event-stream": {}}),
-        Answer::Lines(name) => json!({"application/json": {"schema": reference(name)}, "application/x-ndjson": text}),
-        Answer::Figures => json!({"text/plain": text}),
+        EndpointResponse::Events(name) => {
+            json!({"application/json": {"schema": reference(name)}, "text/event-stream": {}})
+        }
+        EndpointResponse::Lines(name) => {
+            json!({"application/json": {"schema": reference(name)}, "application/x-ndjson": text})
+        }
+        EndpointResponse::Metrics => json!({"text/plain": text}),
     };
     json!({"description": "The answer", "content": content})
 }
 
 /// The schema of a body: all fields of its tables. Others change nothing.
-fn schema(form: &Form) -> Value {
+fn schema(form: &BodySchema) -> Value {
     let mut properties = Map::new();
     for field in form.table.iter().copied().flatten() {
         properties.insert(field.name.to_owned(), property(field, form));
@@ -106,7 +110,7 @@ fn schema(form: &Form) -> Value {
     })
 }
 
-fn property(field: &Field, form: &Form) -> Value {
+fn property(field: &FieldSpec, form: &BodySchema) -> Value {
     let nothing = json!({"description": "taken, and changes nothing here"});
     match field.treatment {
         Treatment::Refused(why, except) => {
@@ -168,7 +172,11 @@ mod tests {
     #[test]
     fn answers_have_a_schema() {
         for endpoint in ENDPOINTS {
-            let (Answer::Json(name) | Answer::Events(name) | Answer::Lines(name)) = endpoint.answer else { continue };
+            let (EndpointResponse::Json(name) | EndpointResponse::Events(name) | EndpointResponse::Lines(name)) =
+                endpoint.answer
+            else {
+                continue;
+            };
             assert!(SCHEMAS.iter().any(|(known, _)| *known == name), "{name}");
         }
     }

@@ -1,6 +1,6 @@
 //! What an operator decides.
 
-use crate::keys::Keys;
+use crate::keys::ApiKeys;
 use crate::limits::{BODY_MEMORY, BODY_TIME, HEAD_TIME, STALLED};
 use crate::tls::Tls;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ pub struct ServeOptions {
     /// Where it listens; port 0 takes any that is free.
     pub address: SocketAddr,
     /// Who may ask. Without any key everybody may, and then only this machine is listened to.
-    pub keys: Keys,
+    pub keys: ApiKeys,
     /// What connections are secured with; none is plain HTTP.
     pub tls: Option<Tls>,
     /// Listen to other machines without a key.
@@ -52,7 +52,7 @@ impl Default for ServeOptions {
     fn default() -> ServeOptions {
         ServeOptions {
             address: SocketAddr::from(([127, 0, 0, 1], 8080)),
-            keys: Keys::default(),
+            keys: ApiKeys::default(),
             tls: None,
             insecure: false,
             allowed_hosts: Vec::new(),

@@ -12,7 +12,7 @@ use axum::response::Response;
 use crate::error::ApiError;
 
 /// A file of the page.
-struct File {
+struct PageFile {
     name: &'static str,
     kind: &'static str,
     bytes: &'static [u8],
@@ -27,9 +27,9 @@ macro_rules! file {
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-const INDEX: File = file!("index.html", HTML);
+const INDEX: PageFile = file!("index.html", HTML);
 
-const FILES: &[File] = &[
+const FILES: &[PageFile] = &[
     file!("api.js", SCRIPT),
     file!("chat.js", SCRIPT),
     file!("engine.js", SCRIPT),
@@ -62,7 +62,7 @@ pub(crate) async fn file(Path(name): Path<String>) -> Result<Response, ApiError>
     found.map(response).ok_or_else(|| ApiError::not_found("the page has no such file"))
 }
 
-fn response(file: &File) -> Response {
+fn response(file: &PageFile) -> Response {
     let mut response = Response::new(Body::from(file.bytes));
     let set = [
         (header::CONTENT_TYPE, file.kind),

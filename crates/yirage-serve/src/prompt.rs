@@ -4,11 +4,11 @@ use crate::error::ApiError;
 use crate::fields::{token_ids, wrong};
 use serde_json::Value;
 use yirage_model::tokenizer::EncodeOptions;
-use yirage_session::Texts;
+use yirage_session::TextProcessor;
 
 /// A prompt.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Prompt {
+pub(crate) enum PromptInput {
     /// Text.
     Text(String),
     /// Token ids, used as they are.
@@ -19,10 +19,10 @@ pub(crate) enum Prompt {
 ///
 /// # Errors
 /// Anything else; none; more than `most`.
-pub(crate) fn prompts(name: &str, value: Value, most: usize) -> Result<Vec<Prompt>, ApiError> {
+pub(crate) fn prompts(name: &str, value: Value, most: usize) -> Result<Vec<PromptInput>, ApiError> {
     const EXPECTED: &str = "a string, strings, token ids, or lists of token ids";
     let list = match value {
-        Value::String(text) => return Ok(vec![Prompt::Text(text)]),
+        Value::String(text) => return Ok(vec![PromptInput::Text(text)]),
         Value::Array(list) => list,
         other => return Err(wrong(name, EXPECTED, &other)),
     };
@@ -30,14 +30,14 @@ pub(crate) fn prompts(name: &str, value: Value, most: usize) -> Result<Vec<Promp
         return Err(ApiError::field(name, format!("`{name}` is empty")));
     }
     if list.iter().all(Value::is_number) {
-        return Ok(vec![Prompt::Ids(token_ids(name, &list)?)]);
+        return Ok(vec![PromptInput::Ids(token_ids(name, &list)?)]);
     }
     if list.len() > most {
         return Err(ApiError::field(name, format!("`{name}` has {} entries; {most} are taken", list.len())));
     }
     let one = |(at, value): (usize, Value)| match value {
-        Value::String(text) => Ok(Prompt::Text(text)),
-        Value::Array(ids) => Ok(Prompt::Ids(token_ids(&format!("{name}[{at}]"), &ids)?)),
+        Value::String(text) => Ok(PromptInput::Text(text)),
+        Value::Array(ids) => Ok(PromptInput::Ids(token_ids(&format!("{name}[{at}]"), &ids)?)),
         other => Err(wrong(&format!("{name}[{at}]"), EXPECTED, &other)),
     };
     list.into_iter().enumerate().map(one).collect()
@@ -45,7 +45,7 @@ pub(crate) fn prompts(name: &str, value: Value, most: usize) -> Result<Vec<Promp
 
 /// How a text becomes tokens.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Encoding {
+pub(crate) struct PromptEncoding {
     /// Whether the tokens that the model wants in front are added.
     pub(crate) add_special: bool,
     /// Whether the names of special tokens in it are those tokens.
@@ -53,21 +53,21 @@ pub(crate) struct Encoding {
 }
 
 /// As llama.cpp and vLLM encode prompts: a text that somebody rendered has its special tokens in it.
-impl Default for Encoding {
-    fn default() -> Encoding {
-        Encoding { add_special: true, parse_special: true }
+impl Default for PromptEncoding {
+    fn default() -> PromptEncoding {
+        PromptEncoding { add_special: true, parse_special: true }
     }
 }
 
-impl Prompt {
+impl PromptInput {
     /// Its ids. Those that were sent are used as they are.
     ///
     /// # Errors
     /// A text for a model without a tokenizer.
-    pub(crate) fn ids(&self, texts: Option<&Texts>, encoding: Encoding) -> Result<Vec<u32>, ApiError> {
+    pub(crate) fn ids(&self, texts: Option<&TextProcessor>, encoding: PromptEncoding) -> Result<Vec<u32>, ApiError> {
         match self {
-            Prompt::Ids(ids) => Ok(ids.clone()),
-            Prompt::Text(text) => {
+            PromptInput::Ids(ids) => Ok(ids.clone()),
+            PromptInput::Text(text) => {
                 let missing = || ApiError::invalid("the model has no tokenizer: send token ids as the prompt");
                 let texts = texts.ok_or_else(missing)?;
                 if encoding.add_special {
@@ -88,9 +88,9 @@ mod tests {
     #[test]
     fn prompts_of_every_kind() {
         let of = |value| prompts("prompt", value, 3);
-        assert_eq!(of(json!("a")).unwrap(), [Prompt::Text("a".into())]);
-        assert_eq!(of(json!([1, 2, 3, 4])).unwrap(), [Prompt::Ids(vec![1, 2, 3, 4])]);
-        assert_eq!(of(json!(["a", [1]])).unwrap(), [Prompt::Text("a".into()), Prompt::Ids(vec![1])]);
+        assert_eq!(of(json!("a")).unwrap(), [PromptInput::Text("a".into())]);
+        assert_eq!(of(json!([1, 2, 3, 4])).unwrap(), [PromptInput::Ids(vec![1, 2, 3, 4])]);
+        assert_eq!(of(json!(["a", [1]])).unwrap(), [PromptInput::Text("a".into()), PromptInput::Ids(vec![1])]);
         for wrong in [json!(1), json!([]), json!([-1]), json!([[1], 2]), json!(["a", "b", "c", "d"]), json!([1, 1.5])] {
             assert!(of(wrong.clone()).is_err(), "{wrong}");
         }

@@ -52,7 +52,7 @@ pub(crate) fn with_ignored(mut response: Response, names: &[String]) -> Response
 
 /// What else headers say of an answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct AnswerNotices {
     /// The model that answers, where another name was asked for.
     pub(crate) model: Option<String>,
     /// The new tokens that the context leaves, where more were asked for.
@@ -73,7 +73,7 @@ const CALLS: &str = "x-yirage-calls";
 /// Characters of a reason in a header.
 const MAX_REASON: usize = 256;
 
-impl Told {
+impl AnswerNotices {
     /// Says it on a response.
     pub(crate) fn on(self, mut response: Response) -> Response {
         let clipped = self.clipped.map(|most| format!("max_tokens={most}"));

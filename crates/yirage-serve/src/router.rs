@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::error::ApiError;
 use crate::guard::guard;
-use crate::{anthropic, llamacpp, ollama, openai, openapi, ops, page, responses, vectors};
+use crate::{anthropic, encoders, llamacpp, ollama, openai, openapi, ops, page, responses};
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{any, delete, get, post};
@@ -44,9 +44,9 @@ fn versioned() -> Router<Arc<App>> {
         .route("/models/{*id}", get(openai::models::get))
         .route("/chat/completions", post(openai::chat::post))
         .route("/completions", post(openai::completions::post))
-        .route("/embeddings", post(vectors::embeddings::post))
-        .route("/rerank", post(vectors::rerank::post))
-        .route("/score", post(vectors::score::post))
+        .route("/embeddings", post(encoders::embeddings::post))
+        .route("/rerank", post(encoders::rerank::post))
+        .route("/score", post(encoders::score::post))
         .route("/responses", post(responses::post::post))
         .route("/responses/input_tokens", post(responses::post::count))
         .route("/responses/{id}", get(responses::stored::get).delete(responses::stored::delete))
@@ -69,7 +69,7 @@ fn unversioned() -> Router<Arc<App>> {
         .route("/detokenize", post(llamacpp::tokenize::detokenize))
         .route("/apply-template", post(llamacpp::tokenize::apply))
         .route("/version", get(llamacpp::props::version))
-        .route("/embedding", post(vectors::embeddings::post))
+        .route("/embedding", post(encoders::embeddings::post))
 }
 
 fn of_ollama() -> Router<Arc<App>> {

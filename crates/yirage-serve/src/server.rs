@@ -93,9 +93,9 @@ pub struct Server {
 }
 
 /// A server that answers, on threads of its own. Dropped, it ends without waiting for open requests.
-pub struct Running {
+pub struct RunningServer {
     address: SocketAddr,
-    stop: watch::Sender<Stop>,
+    stop: watch::Sender<StopMode>,
     thread: Option<JoinHandle<Result<Drained, ServeError>>>,
 }
 
@@ -103,11 +103,11 @@ pub struct Running {
 pub struct UntilSignal {
     server: Server,
     runtime: Runtime,
-    stopped: watch::Receiver<Stop>,
+    stopped: watch::Receiver<StopMode>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stop {
+enum StopMode {
     No,
     /// When open requests have ended, or at the deadline.
     InOrder,
@@ -145,19 +145,19 @@ impl Server {
     pub fn open(&self, names: &[String]) -> Result<(), String> {
         names
             .iter()
-            .try_for_each(|name| self.app.models.hold_named(Some(name)).map(drop).map_err(|error| error.message))
+            .try_for_each(|name| self.app.models.lease_named(Some(name)).map(drop).map_err(|error| error.message))
     }
 
     /// Answers, on threads of its own.
     ///
     /// # Errors
     /// [`ServeError::Threads`].
-    pub fn start(self) -> Result<Running, ServeError> {
-        let (stop, stopped) = watch::channel(Stop::No);
+    pub fn start(self) -> Result<RunningServer, ServeError> {
+        let (stop, stopped) = watch::channel(StopMode::No);
         let address = self.address;
         let thread = std::thread::Builder::new().name("yirage-serve".into());
         let thread = thread.spawn(move || self.run(stopped)).map_err(ServeError::Threads)?;
-        Ok(Running { address, stop, thread: Some(thread) })
+        Ok(RunningServer { address, stop, thread: Some(thread) })
     }
 
     /// Takes the process's requests to end (SIGTERM, SIGINT, Ctrl-C) from now on, so that whoever is told the address
@@ -166,14 +166,14 @@ impl Server {
     /// # Errors
     /// [`ServeError::Threads`], [`ServeError::Signals`].
     pub fn until_signal(self) -> Result<UntilSignal, ServeError> {
-        let (stop, stopped) = watch::channel(Stop::No);
+        let (stop, stopped) = watch::channel(StopMode::No);
         let runtime = runtime()?;
         let mut signals = {
             let _within = runtime.enter();
             Signals::taken().map_err(ServeError::Signals)?
         };
         runtime.spawn(async move {
-            for next in [Stop::InOrder, Stop::Now] {
+            for next in [StopMode::InOrder, StopMode::Now] {
                 signals.next().await;
                 stop.send_replace(next);
             }
@@ -182,14 +182,14 @@ impl Server {
         Ok(UntilSignal { server: self, runtime, stopped })
     }
 
-    fn run(self, stopped: watch::Receiver<Stop>) -> Result<Drained, ServeError> {
+    fn run(self, stopped: watch::Receiver<StopMode>) -> Result<Drained, ServeError> {
         let runtime = runtime()?;
         let drained = self.serve_on(&runtime, stopped);
         runtime.shutdown_timeout(WRITE_OUT);
         drained
     }
 
-    fn serve_on(self, runtime: &Runtime, stopped: watch::Receiver<Stop>) -> Result<Drained, ServeError> {
+    fn serve_on(self, runtime: &Runtime, stopped: watch::Receiver<StopMode>) -> Result<Drained, ServeError> {
         let Server { app, listener, address } = self;
         runtime.block_on(async move {
             let listener = TcpListener::from_std(listener).map_err(|source| ServeError::Bind { address, source })?;
@@ -210,7 +210,7 @@ impl UntilSignal {
     }
 }
 
-impl Running {
+impl RunningServer {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -221,15 +221,15 @@ impl Running {
     /// # Errors
     /// [`ServeError::Broken`].
     pub fn stop(mut self) -> Result<Drained, ServeError> {
-        self.stop.send_replace(Stop::InOrder);
+        self.stop.send_replace(StopMode::InOrder);
         let thread = self.thread.take().ok_or(ServeError::Broken)?;
         thread.join().map_err(|_| ServeError::Broken)?
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningServer {
     fn drop(&mut self) {
-        self.stop.send_replace(Stop::Now);
+        self.stop.send_replace(StopMode::Now);
         if let Some(thread) = self.thread.take() {
             // How it ended is told to whoever stops it.
             let _ = thread.join();
@@ -263,7 +263,7 @@ fn runtime() -> Result<Runtime, ServeError> {
 }
 
 /// Serves until it is told to stop, then until nothing is open.
-async fn serve(app: Arc<App>, listener: TcpListener, mut stop: watch::Receiver<Stop>) -> Drained {
+async fn serve(app: Arc<App>, listener: TcpListener, mut stop: watch::Receiver<StopMode>) -> Drained {
     let router = router(app.clone());
     tokio::spawn(unload_idle(Arc::downgrade(&app)));
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
@@ -283,8 +283,8 @@ async fn serve(app: Arc<App>, listener: TcpListener, mut stop: watch::Receiver<S
                 }
                 None => tokio::time::sleep(REFUSED).await,
             },
-            told = stop.changed(), if deadline.is_none() || *stop.borrow() != Stop::Now => {
-                let now = told.is_err() || *stop.borrow() == Stop::Now;
+            told = stop.changed(), if deadline.is_none() || *stop.borrow() != StopMode::Now => {
+                let now = told.is_err() || *stop.borrow() == StopMode::Now;
                 app.drain();
                 let time = if now { Duration::ZERO } else { app.options.drain_time };
                 deadline = Some(Instant::now() + time);

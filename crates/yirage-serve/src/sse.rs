@@ -31,7 +31,7 @@ pub(crate) enum Framing {
 pub(crate) struct Gone;
 
 /// The writing end.
-pub(crate) struct Writer {
+pub(crate) struct SseWriter {
     framing: Framing,
     to: mpsc::Sender<Bytes>,
 }
@@ -47,14 +47,14 @@ impl Stream for Frames {
 }
 
 /// A response whose body `write` writes.
-pub(crate) fn stream<F>(framing: Framing, write: impl FnOnce(Writer) -> F) -> Response
+pub(crate) fn stream<F>(framing: Framing, write: impl FnOnce(SseWriter) -> F) -> Response
 where
     F: Future<Output = Result<(), Gone>> + Send + 'static,
 {
     let (to, from) = mpsc::channel(FRAMES);
     // Where nobody reads any more there is nobody to tell.
     tokio::spawn({
-        let written = write(Writer { framing, to });
+        let written = write(SseWriter { framing, to });
         async move { drop(written.await) }
     });
     let mut response = Response::new(Body::from_stream(Frames(from)));
@@ -71,7 +71,7 @@ where
     response
 }
 
-impl Writer {
+impl SseWriter {
     /// Writes an object.
     pub(crate) async fn data(&self, value: &Value) -> Result<(), Gone> {
         self.send(match self.framing {
@@ -117,10 +117,10 @@ mod tests {
     /// What a writer of this form writes.
     async fn written<F: Future<Output = Result<(), Gone>>>(
         framing: Framing,
-        write: impl FnOnce(Writer) -> F,
+        write: impl FnOnce(SseWriter) -> F,
     ) -> String {
         let (to, mut from) = mpsc::channel(8);
-        write(Writer { framing, to }).await.unwrap();
+        write(SseWriter { framing, to }).await.unwrap();
         let mut all = Vec::new();
         while let Some(frame) = from.recv().await {
             all.extend_from_slice(&frame);
@@ -136,7 +136,7 @@ mod tests {
             (Framing::Lines, "{\"a\":\"\\u2028\"}\n"),
         ];
         for (framing, wanted) in all {
-            let write = |writer: Writer| async move {
+            let write = |writer: SseWriter| async move {
                 writer.ping().await?;
                 writer.data(&json!({"a": "\u{2028}"})).await
             };

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 /// A response with the conversation that it ends.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct StoredResponse {
     pub(crate) response: Value,
     /// The conversation, the answer included and the instructions not; none where there is no answer.
     pub(crate) messages: Option<Vec<Value>>,
@@ -19,7 +19,7 @@ pub(crate) struct Kept {
     pub(crate) running: Option<Arc<Notify>>,
 }
 
-impl Kept {
+impl StoredResponse {
     fn bytes(&self) -> usize {
         let all = self.messages.iter().flatten().chain(self.input.iter());
         self.response.to_string().len() + all.map(|value| value.to_string().len()).sum::<usize>()
@@ -31,73 +31,78 @@ impl Kept {
     }
 }
 
-struct Entry {
+struct StoreEntry {
     id: String,
     owner: String,
     since: Instant,
     bytes: usize,
-    kept: Arc<Kept>,
+    stored: Arc<StoredResponse>,
 }
 
 /// The responses that are kept, the oldest first.
 #[derive(Default)]
-pub(crate) struct Store(Mutex<VecDeque<Entry>>);
+pub(crate) struct ResponseStore(Mutex<VecDeque<StoreEntry>>);
 
-impl Store {
+impl ResponseStore {
     /// The entries that are not too old.
-    fn fresh(&self) -> MutexGuard<'_, VecDeque<Entry>> {
+    fn fresh(&self) -> MutexGuard<'_, VecDeque<StoreEntry>> {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while entries.front().is_some_and(|entry| entry.since.elapsed() > STORED_TIME) {
             if let Some(old) = entries.pop_front() {
-                old.kept.forgotten();
+                old.stored.forgotten();
             }
         }
         entries
     }
 
     /// Keeps a response of `owner`. The oldest ones make room.
-    pub(crate) fn keep(&self, id: &str, owner: &str, kept: Kept) {
+    pub(crate) fn keep(&self, id: &str, owner: &str, kept: StoredResponse) {
         let bytes = kept.bytes();
         let mut entries = self.fresh();
-        let entry =
-            Entry { id: id.to_owned(), owner: owner.to_owned(), since: Instant::now(), bytes, kept: Arc::new(kept) };
+        let entry = StoreEntry {
+            id: id.to_owned(),
+            owner: owner.to_owned(),
+            since: Instant::now(),
+            bytes,
+            stored: Arc::new(kept),
+        };
         entries.push_back(entry);
-        make_room(&mut entries);
+        evict_oldest(&mut entries);
     }
 
     /// Puts another response in the place of one; where that was forgotten nothing is kept.
-    pub(crate) fn replace(&self, id: &str, owner: &str, kept: Kept) {
+    pub(crate) fn replace(&self, id: &str, owner: &str, kept: StoredResponse) {
         let bytes = kept.bytes();
         let mut entries = self.fresh();
         if let Some(entry) = entries.iter_mut().find(|entry| entry.id == id && entry.owner == owner) {
-            (entry.kept, entry.bytes) = (Arc::new(kept), bytes);
+            (entry.stored, entry.bytes) = (Arc::new(kept), bytes);
         }
-        make_room(&mut entries);
+        evict_oldest(&mut entries);
     }
 
     /// The response of this id, where it is the owner's.
-    pub(crate) fn get(&self, id: &str, owner: &str) -> Option<Arc<Kept>> {
+    pub(crate) fn get(&self, id: &str, owner: &str) -> Option<Arc<StoredResponse>> {
         let entries = self.fresh();
         let found = entries.iter().find(|entry| entry.id == id && entry.owner == owner);
-        found.map(|entry| entry.kept.clone())
+        found.map(|entry| entry.stored.clone())
     }
 
     /// Forgets a response; false where there is none.
     pub(crate) fn delete(&self, id: &str, owner: &str) -> bool {
         let mut entries = self.fresh();
         let Some(at) = entries.iter().position(|entry| entry.id == id && entry.owner == owner) else { return false };
-        entries.remove(at).iter().for_each(|entry| entry.kept.forgotten());
+        entries.remove(at).iter().for_each(|entry| entry.stored.forgotten());
         true
     }
 }
 
 /// Forgets the oldest ones until all are within their limits.
-fn make_room(entries: &mut VecDeque<Entry>) {
+fn evict_oldest(entries: &mut VecDeque<StoreEntry>) {
     let mut taken: usize = entries.iter().map(|entry| entry.bytes).sum();
     while entries.len() > MAX_STORED || taken > STORED_BYTES {
         let Some(oldest) = entries.pop_front() else { break };
         taken -= oldest.bytes;
-        oldest.kept.forgotten();
+        oldest.stored.forgotten();
     }
 }
 
@@ -108,8 +113,8 @@ mod tests {
 
     #[test]
     fn responses_are_their_owners_and_bounded() {
-        let store = Store::default();
-        let kept = |text: String| Kept {
+        let store = ResponseStore::default();
+        let kept = |text: String| StoredResponse {
             response: json!(text),
             messages: Some(Vec::new()),
             input: Arc::default(),

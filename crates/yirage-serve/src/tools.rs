@@ -1,16 +1,16 @@
 //! Tools that a model may call, and whether it has to.
 
 use crate::error::ApiError;
-use crate::fields::{Fields, Table, honoured, ignored, without_indices, wrong};
+use crate::fields::{FieldTable, Fields, honoured, ignored, without_indices, wrong};
 use serde_json::{Map, Value, json};
 
 /// Tools of one request, and bytes of a name. Agents with many servers of tools send hundreds.
 const MAX_TOOLS: usize = 1024;
 const MAX_NAME: usize = 128;
 
-const TOOL: Table = &[&[honoured("type", "{}"), honoured("function", "{}")], FUNCTION[0]];
+const TOOL: FieldTable = &[&[honoured("type", "{}"), honoured("function", "{}")], FUNCTION[0]];
 
-const FUNCTION: Table = &[&[
+const FUNCTION: FieldTable = &[&[
     honoured("name", "{}"),
     honoured("description", "{}"),
     honoured("parameters", "{}"),
@@ -21,7 +21,7 @@ const FUNCTION: Table = &[&[
     ignored("cache_control", "{}"),
 ]];
 
-const CHOICE: Table = &[&[
+const CHOICE: FieldTable = &[&[
     honoured("type", "{}"),
     honoured("function", "{}"),
     honoured("name", "{}"),
@@ -30,7 +30,7 @@ const CHOICE: Table = &[&[
     honoured("tools", "{}"),
 ]];
 
-const NAME: Table = &[&[honoured("name", "{}")]];
+const NAME: FieldTable = &[&[honoured("name", "{}")]];
 
 /// A tool.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +46,7 @@ pub(crate) struct Tool {
 
 /// Whether tools are called.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Choice {
+pub(crate) enum ToolChoice {
     /// No call is looked for, and the model hears of no tool.
     None,
     /// The model decides.
@@ -61,7 +61,7 @@ pub(crate) enum Choice {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ToolUse {
     pub(crate) tools: Vec<Tool>,
-    pub(crate) choice: Choice,
+    pub(crate) choice: ToolChoice,
     /// Whether several calls may come of one answer.
     pub(crate) parallel: bool,
 }
@@ -182,30 +182,30 @@ impl ToolUse {
         let field = "tool_choice";
         let mut tools = tools;
         let choice = match choice {
-            None => Choice::Auto,
+            None => ToolChoice::Auto,
             Some(Value::String(word)) => match word.as_str() {
-                "none" => Choice::None,
-                "auto" => Choice::Auto,
-                "required" => Choice::Required,
+                "none" => ToolChoice::None,
+                "auto" => ToolChoice::Auto,
+                "required" => ToolChoice::Required,
                 _ => return Err(ApiError::field(field, "`tool_choice`: expected none, auto, required or an object")),
             },
             Some(object @ Value::Object(_)) => of_object(Fields::within(object, CHOICE, field)?, &mut tools, ignored)?,
             Some(other) => return Err(wrong(field, "a string or an object", &other)),
         };
-        if let Choice::Named(name) = &choice
+        if let ToolChoice::Named(name) = &choice
             && !tools.iter().any(|tool| tool.name == *name)
         {
             return Err(no_tool(name));
         }
         if tools.is_empty() {
             return match choice {
-                Choice::Required => {
+                ToolChoice::Required => {
                     Err(ApiError::field(field, "`tool_choice` requires a call, and there are no tools"))
                 }
                 _ => Ok(None),
             };
         }
-        if choice == Choice::Auto && tools.iter().any(|tool| tool.strict) {
+        if choice == ToolChoice::Auto && tools.iter().any(|tool| tool.strict) {
             ignored.push("tools.strict".into());
         }
         Ok(Some(ToolUse { tools, choice, parallel }))
@@ -217,9 +217,9 @@ fn no_tool(name: &str) -> ApiError {
     ApiError::field("tool_choice", what)
 }
 
-fn of_object(mut choice: Fields, tools: &mut Vec<Tool>, ignored: &mut Vec<String>) -> Result<Choice, ApiError> {
+fn of_object(mut choice: Fields, tools: &mut Vec<Tool>, ignored: &mut Vec<String>) -> Result<ToolChoice, ApiError> {
     match choice.text("type")?.as_deref() {
-        None | Some("function") => return Ok(Choice::Named(name_of(choice, ignored)?)),
+        None | Some("function") => return Ok(ToolChoice::Named(name_of(choice, ignored)?)),
         Some("allowed_tools") => {}
         Some(other) => {
             let what = format!("`tool_choice`: tools of the type {other:?} are not run here; choose a function");
@@ -253,7 +253,7 @@ fn of_object(mut choice: Fields, tools: &mut Vec<Tool>, ignored: &mut Vec<String
         return Err(no_tool(unknown));
     }
     tools.retain(|tool| names.contains(&tool.name));
-    Ok(if required { Choice::Required } else { Choice::Auto })
+    Ok(if required { ToolChoice::Required } else { ToolChoice::Auto })
 }
 
 /// The name of a function, which stands in it or beside it.
@@ -283,16 +283,16 @@ mod tests {
     #[test]
     fn choices() {
         let of = |choice: Value| ToolUse::new(tools(), Some(choice), true, &mut Vec::new()).map(|used| used.unwrap());
-        assert_eq!(of(json!("auto")).unwrap().choice, Choice::Auto);
-        assert_eq!(of(json!("none")).unwrap().choice, Choice::None);
+        assert_eq!(of(json!("auto")).unwrap().choice, ToolChoice::Auto);
+        assert_eq!(of(json!("none")).unwrap().choice, ToolChoice::None);
         assert_eq!(
             of(json!({"type": "function", "function": {"name": "b"}})).unwrap().choice,
-            Choice::Named("b".into())
+            ToolChoice::Named("b".into())
         );
         let allowed =
             json!({"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "b"}]});
         let used = of(allowed).unwrap();
-        assert_eq!((used.tools.len(), used.choice), (1, Choice::Required));
+        assert_eq!((used.tools.len(), used.choice), (1, ToolChoice::Required));
         assert!(of(json!("maybe")).is_err() && of(json!(3)).is_err());
         assert!(of(json!({"type": "function", "function": {"name": "c"}})).is_err());
         let unknown = json!({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "z"}]});

@@ -3,7 +3,7 @@
 use llguidance::ParserFactory;
 use llguidance::toktrie::{ApproximateTokEnv, TokEnv, TokRxInfo, TokTrie};
 use std::sync::Arc;
-use yirage_session::Model;
+use yirage_session::ModelHandle;
 
 /// Before the text of a special token, so that no text of a grammar is one.
 const SPECIAL: u8 = 0xff;
@@ -23,7 +23,7 @@ impl Vocabulary {
     ///
     /// # Errors
     /// Why a model cannot be held to a form.
-    pub(crate) fn new(model: &Model) -> Result<Arc<Vocabulary>, String> {
+    pub(crate) fn new(model: &ModelHandle) -> Result<Arc<Vocabulary>, String> {
         let tokenizer = &model.texts().ok_or("the model has no tokenizer")?.tokenizer;
         let ends = model.ends().to_vec();
         let size = model.facts().vocabulary;

@@ -284,7 +284,7 @@ fn special_tokens_of_prompts_are_parsed_and_echoed() {
     }
 }
 
-fn vector(answer: &Value) -> Vec<f64> {
+fn embedding(answer: &Value) -> Vec<f64> {
     answer["data"][0]["embedding"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
 }
 
@@ -293,10 +293,10 @@ fn dimensions_cut_and_give_the_length_one_again() {
     let server = serve_with(options(), vec![encoder("embed")]);
     let address = server.address();
     let base = json!({"model": "embed", "input": "a cat on a mat"});
-    let whole = vector(&ok(address, "/v1/embeddings", &base));
+    let whole = embedding(&ok(address, "/v1/embeddings", &base));
     let size = whole.len();
     for wanted in [1, 2, 3, size / 2, size - 1, size] {
-        let short = vector(&ok(address, "/v1/embeddings", &with(&base, &json!({"dimensions": wanted}))));
+        let short = embedding(&ok(address, "/v1/embeddings", &with(&base, &json!({"dimensions": wanted}))));
         let length = whole[..wanted].iter().map(|x| x * x).sum::<f64>().sqrt();
         assert_eq!(short.len(), wanted);
         for (a, b) in short.iter().zip(&whole) {
@@ -309,7 +309,7 @@ fn dimensions_cut_and_give_the_length_one_again() {
     }
     let packed = ok(address, "/v1/embeddings", &with(&base, &json!({"dimensions": 3, "encoding_format": "base64"})));
     assert_eq!(packed["data"][0]["embedding"].as_str().unwrap().len(), 16);
-    assert_eq!(vector(&ok(address, "/v1/embeddings", &with(&base, &json!({"dimensions": null})))), whole);
+    assert_eq!(embedding(&ok(address, "/v1/embeddings", &with(&base, &json!({"dimensions": null})))), whole);
     for wrong in [json!(0), json!(-1), json!(size + 1), json!(1.5), json!("3"), json!(true), json!(1_u64 << 40)] {
         refused(address, "/v1/embeddings", &with(&base, &json!({"dimensions": wrong})), "dimensions");
     }
@@ -318,7 +318,7 @@ fn dimensions_cut_and_give_the_length_one_again() {
 }
 
 #[test]
-fn texts_of_nothing_have_no_vector() {
+fn texts_of_nothing_have_no_embedding() {
     let server = serve_with(options(), vec![story(engine_options()), encoder("embed")]);
     let address = server.address();
     for (input, param) in [

@@ -6,10 +6,10 @@ mod support;
 use serde_json::{Value, json};
 use support::{ok, options, post, serve, serve_with, story};
 use yirage_engine::EngineOptions;
-use yirage_serve::Running;
+use yirage_serve::RunningServer;
 
 /// A text that ends by itself.
-fn text(server: &Running, path: &str, more: &Value, seed: u64) -> String {
+fn text(server: &RunningServer, path: &str, more: &Value, seed: u64) -> String {
     let mut body = json!({"model": "story", "prompt": "Once", "max_tokens": 120, "seed": seed});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let answer = ok(server.address(), path, &body);

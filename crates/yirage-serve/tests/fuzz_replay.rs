@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use yirage_serve::{Verdict, body_paths, read_body};
+use yirage_serve::{BodyVerdict, body_paths, read_body};
 
 #[path = "../../../fuzz/bodies/serve_body.rs"]
 mod serve_body;
@@ -121,7 +121,7 @@ fn every_path_has_a_seed_that_it_takes() {
     for file in files(&fuzz().join("corpus/serve_body")) {
         let seed = std::fs::read_to_string(file).unwrap();
         let (path, body) = seed.split_once('\n').unwrap();
-        if let Some(Verdict::Taken { .. }) = read_body(path, body.as_bytes()) {
+        if let Some(BodyVerdict::Taken { .. }) = read_body(path, body.as_bytes()) {
             taken.insert(path.to_owned());
         }
     }
@@ -132,15 +132,15 @@ fn every_path_has_a_seed_that_it_takes() {
 #[test]
 fn a_parser_says_what_the_server_would() {
     let refused = read_body("/v1/chat/completions", br#"{"messages": []}"#).unwrap();
-    let Verdict::Refused { status: 400, error } = &refused else { panic!("{refused:?}") };
+    let BodyVerdict::Refused { status: 400, error } = &refused else { panic!("{refused:?}") };
     assert_eq!(error["error"]["param"], "messages");
     let refused = read_body("/v1/messages", b"{").unwrap();
-    let Verdict::Refused { status: 400, error } = &refused else { panic!("{refused:?}") };
+    let BodyVerdict::Refused { status: 400, error } = &refused else { panic!("{refused:?}") };
     assert_eq!((&error["type"], &error["error"]["type"]), (&"error".into(), &"invalid_request_error".into()));
     let refused = read_body("/api/chat", br#"{"options": 3}"#).unwrap();
-    let Verdict::Refused { status: 400, error } = &refused else { panic!("{refused:?}") };
+    let BodyVerdict::Refused { status: 400, error } = &refused else { panic!("{refused:?}") };
     assert!(error["error"].as_str().unwrap().contains("options"), "{error}");
     let taken = read_body("/v1/completions", br#"{"prompt": "a", "user": "u", "metadata": {"a": "b"}}"#);
-    assert_eq!(taken, Some(Verdict::Taken { ignored: vec!["metadata".into(), "user".into()] }));
+    assert_eq!(taken, Some(BodyVerdict::Taken { ignored: vec!["metadata".into(), "user".into()] }));
     assert_eq!(read_body("/health", b"{}"), None);
 }

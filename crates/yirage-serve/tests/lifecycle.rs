@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use support::{connect, device, engine_options, get, ok, options, post, raw, request, serve, serve_with, story};
 use yirage_model::Checkpoint;
-use yirage_serve::{Generator, ModelEntry, Running, ServeOptions, Served};
-use yirage_session::Loaded;
+use yirage_serve::{Generator, ModelEntry, RunningServer, ServeOptions, Served};
+use yirage_session::LoadedEngine;
 use yirage_testkit::bedtime;
 
 /// Waits for something that comes in a while.
@@ -51,7 +51,7 @@ fn responses_are_computed_in_the_background() {
 }
 
 /// Requests that are open.
-fn open(server: &Running) -> u64 {
+fn open(server: &RunningServer) -> u64 {
     get(server.address(), "/health/progress").json()["open"].as_u64().unwrap()
 }
 
@@ -197,7 +197,7 @@ fn filling() -> (ModelEntry, [u32; 3]) {
     let file = Arc::new(file);
     let open = move || {
         let checkpoint = Checkpoint::open(file.path()).unwrap();
-        let loaded = Loaded::load(&checkpoint, device(), &engine_options(), &mut |_, _| {}).unwrap();
+        let loaded = LoadedEngine::load(&checkpoint, device(), &engine_options(), &mut |_, _| {}).unwrap();
         let generator = Generator::new(loaded.start().unwrap(), 4, None).unwrap();
         Ok(Served::Generator(Box::new(generator)))
     };

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use support::{encoder, engine_options, get, options, post, serve_with, story};
 use yirage_engine::EngineOptions;
-use yirage_serve::{Running, body_paths};
+use yirage_serve::{RunningServer, body_paths};
 
 /// As much of JSON Schema (2020-12) as the document uses. A keyword that is not here is an error, so none is passed over.
 fn fits(schema: &Value, value: &Value, root: &Value) -> Result<(), String> {
@@ -78,7 +78,7 @@ fn has_type(of: &Value, value: &Value) -> bool {
     of.as_array().map_or_else(|| is(of), |several| several.iter().any(is))
 }
 
-fn server() -> Running {
+fn server() -> RunningServer {
     // The template writes a tool's whole schema into the prompt.
     let engine = EngineOptions { context: Some(512), ..engine_options() };
     serve_with(options(), vec![story(engine), encoder("embed"), encoder("score")])

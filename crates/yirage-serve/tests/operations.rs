@@ -9,14 +9,14 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 use support::{connect, engine_options, get, ok, options, post, raw, request, serve, serve_with, story};
-use yirage_serve::{Generator, Keys, ModelEntry, ServeError, ServeOptions, Served, Server};
+use yirage_serve::{ApiKeys, Generator, ModelEntry, ServeError, ServeOptions, Served, Server};
 
 fn hello() -> serde_json::Value {
     json!({"model": "story", "prompt": "Once upon a time", "max_tokens": 4})
 }
 
-fn keys() -> Keys {
-    let mut keys = Keys::default();
+fn keys() -> ApiKeys {
+    let mut keys = ApiKeys::default();
     keys.add("ann", "secret-a");
     keys.add("bob", "secret-b");
     keys
@@ -109,7 +109,7 @@ fn requests_have_ids() {
 }
 
 #[test]
-fn figures_count_what_happened() {
+fn metrics_count_what_happened() {
     let server = serve();
     for _ in 0..3 {
         ok(
@@ -293,7 +293,7 @@ fn repository(path: &str) -> String {
 }
 
 /// Words of a text that are names of figures, ours or vLLM's.
-fn figures(text: &str) -> BTreeSet<String> {
+fn metric_names(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != ':');
     let is = |word: &&str| word.starts_with("vllm:") || word.starts_with("yirage_") || word.starts_with("yirage:");
     words.filter(is).map(str::to_owned).collect()
@@ -301,25 +301,26 @@ fn figures(text: &str) -> BTreeSet<String> {
 
 /// What is deployed beside the server reads what the server says, or what a rule makes of that.
 #[test]
-fn dashboard_and_rules_name_figures_that_there_are() {
+fn dashboard_and_rules_name_metrics_that_there_are() {
     let server = serve();
     ok(server.address(), "/v1/completions", &json!({"model": "story", "prompt": "a", "max_tokens": 2}));
     let said = get(server.address(), "/metrics");
     let samples = said.text().lines().filter(|line| !line.starts_with('#'));
-    let mut known: BTreeSet<String> = samples.flat_map(figures).collect();
+    let mut known: BTreeSet<String> = samples.flat_map(metric_names).collect();
     let rules = repository("deploy/prometheus/rules.yml");
     let recorded = rules.lines().filter_map(|line| line.trim().strip_prefix("- record: "));
     known.extend(recorded.map(str::to_owned));
     let dashboard: Value = serde_json::from_str(&repository("deploy/grafana/dashboards/yirage.json")).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();
     let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
-    let mut asked: BTreeSet<String> = targets.flat_map(|target| figures(target["expr"].as_str().unwrap())).collect();
-    asked.extend(figures(&rules));
-    asked.extend(figures(&dashboard["templating"].to_string()));
+    let mut asked: BTreeSet<String> =
+        targets.flat_map(|target| metric_names(target["expr"].as_str().unwrap())).collect();
+    asked.extend(metric_names(&rules));
+    asked.extend(metric_names(&dashboard["templating"].to_string()));
     // What the page shows of the engine. A histogram is asked for by the name that its samples begin with.
     let page = repository("crates/yirage-serve/page/engine.js");
     let whole = |name: String| if known.contains(&format!("{name}_count")) { format!("{name}_count") } else { name };
-    asked.extend(figures(&page).into_iter().map(whole));
+    asked.extend(metric_names(&page).into_iter().map(whole));
     let unknown: Vec<&String> = asked.difference(&known).collect();
     assert!(unknown.is_empty(), "{unknown:?} of {known:?}");
     assert!(asked.len() > 15, "{asked:?}");

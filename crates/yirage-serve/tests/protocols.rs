@@ -5,7 +5,7 @@ mod support;
 
 use serde_json::{Value, json};
 use support::{Answered, encoder, engine_options, get, ok, options, post, raw, request, serve, serve_with, story};
-use yirage_serve::{Running, ServeOptions};
+use yirage_serve::{RunningServer, ServeOptions};
 use yirage_testkit::json::floats;
 use yirage_testkit::{bedtime, encoders};
 
@@ -336,12 +336,12 @@ fn a_model_is_shown_with_what_its_files_say() {
     assert!(shown["modified_at"].as_str().unwrap().ends_with('Z'));
 }
 
-fn with_encoders() -> Running {
+fn with_encoders() -> RunningServer {
     serve_with(options(), vec![story(engine_options()), encoder("embed"), encoder("score")])
 }
 
 #[test]
-fn vectors_are_those_of_an_independent_implementation() {
+fn embeddings_are_those_of_an_independent_implementation() {
     let server = with_encoders();
     let golden = encoders::golden("embed");
     let cases: Vec<&Value> = golden["cases"]

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use support::{engine_options, loaded, ok, options, post, serve_with};
 use yirage_model::chat::{TemplateSources, Templates};
-use yirage_serve::{Generator, ModelEntry, Running, Served};
+use yirage_serve::{Generator, ModelEntry, RunningServer, Served};
 
 /// A server whose model has this template.
-fn serving(template: &'static str) -> Running {
+fn serving(template: &'static str) -> RunningServer {
     let open = move || {
         let (mut loaded, limits) = (loaded(&engine_options()), engine_options());
         let texts = Arc::get_mut(loaded.texts.as_mut().unwrap()).unwrap();
-        let sources = TemplateSources { given: Some(template), ..TemplateSources::default() };
+        let sources = TemplateSources { user: Some(template), ..TemplateSources::default() };
         texts.templates = Templates::resolve(&sources).unwrap();
         let generator = Generator::new(loaded.start().unwrap(), limits.max_seqs as usize, None).unwrap();
         Ok(Served::Generator(Box::new(generator)))
@@ -22,7 +22,7 @@ fn serving(template: &'static str) -> Running {
     serve_with(options(), vec![ModelEntry::new(vec!["story".to_owned()], 1 << 20, Box::new(open))])
 }
 
-fn prompt(server: &Running, body: &Value) -> String {
+fn prompt(server: &RunningServer, body: &Value) -> String {
     ok(server.address(), "/apply-template", body)["prompt"].as_str().unwrap().to_owned()
 }
 

@@ -10,12 +10,12 @@ use support::{device, engine_options, ok, options, post, serve_with};
 use yirage_engine::EngineOptions;
 use yirage_model::Checkpoint;
 use yirage_model::chat::{TemplateSources, Templates};
-use yirage_serve::{Generator, ModelEntry, Running, Served};
-use yirage_session::Loaded;
+use yirage_serve::{Generator, ModelEntry, RunningServer, Served};
+use yirage_session::LoadedEngine;
 use yirage_testkit::bedtime;
 
 /// A server whose model writes calls as `call` does, which has `c` for one of the past.
-fn serving(call: &str) -> Running {
+fn serving(call: &str) -> RunningServer {
     let source = format!(
         "{{% if tools %}}{{% for t in tools %}}{{{{ t.function.name }}}} {{% endfor %}}{{% endif %}}{{% for m in messages %}}\
          {{{{ m.role }}}}:{{% if m.tool_calls %}}{{% for c in m.tool_calls %}}{call}{{% endfor %}}{{% else %}}{{{{ m.content }}}}\
@@ -24,9 +24,9 @@ fn serving(call: &str) -> Running {
     let open = move || {
         let limits = EngineOptions { context: Some(1024), ..engine_options() };
         let checkpoint = Checkpoint::open(bedtime::that_calls_tools()).unwrap();
-        let mut loaded = Loaded::load(&checkpoint, device(), &limits, &mut |_, _| {}).unwrap();
+        let mut loaded = LoadedEngine::load(&checkpoint, device(), &limits, &mut |_, _| {}).unwrap();
         let texts = Arc::get_mut(loaded.texts.as_mut().unwrap()).unwrap();
-        let sources = TemplateSources { given: Some(&source), ..TemplateSources::default() };
+        let sources = TemplateSources { user: Some(&source), ..TemplateSources::default() };
         texts.templates = Templates::resolve(&sources).unwrap();
         Ok(Served::Generator(Box::new(
             Generator::new(loaded.start().unwrap(), limits.max_seqs as usize, None).unwrap(),
@@ -63,7 +63,7 @@ fn body(said: &str, more: &Value) -> Value {
 }
 
 /// Content, thoughts, calls and the end of an answer, which is the same whole and in parts.
-fn answer(server: &Running, said: &str, more: &Value) -> (String, String, Vec<(String, String)>, String) {
+fn answer(server: &RunningServer, said: &str, more: &Value) -> (String, String, Vec<(String, String)>, String) {
     let mut body = body(said, more);
     let whole = ok(server.address(), "/v1/chat/completions", &body)["choices"][0].clone();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

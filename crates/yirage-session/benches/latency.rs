@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use yirage_engine::{CacheSize, EngineOptions, Request};
 use yirage_hal::{Backend, OpenOptions};
 use yirage_model::Checkpoint;
-use yirage_session::{Event, Job, Loaded, Model};
+use yirage_session::{Job, LoadedEngine, ModelHandle, SessionEvent};
 
 const STREAMS: u32 = 8;
 const LONG: u32 = 4000;
@@ -35,7 +35,7 @@ fn main() {
         let cache = CacheSize::Sequences(3);
         let options = EngineOptions { max_seqs: 12, cache, context: Some(4608), max_step, ..EngineOptions::default() };
         let checkpoint = Checkpoint::open(Path::new(&path)).unwrap();
-        Loaded::load(&checkpoint, device, &options, &mut |_, _| {}).unwrap().start().unwrap()
+        LoadedEngine::load(&checkpoint, device, &options, &mut |_, _| {}).unwrap().start().unwrap()
     };
     let (whole, bounded) = (model(None), model(Some(most)));
     println!("{path}: {STREAMS} streams, a prompt of {LONG} tokens among them; bound {} ms", most.as_millis());
@@ -65,7 +65,7 @@ fn prompt(length: u32, stream: u32) -> Vec<u32> {
     (0..length).map(|i| 1000 + (i * 7919 + stream * 104_729) % 20_000).collect()
 }
 
-fn round(model: &Model, turn: u32) -> Round {
+fn round(model: &ModelHandle, turn: u32) -> Round {
     let began = Instant::now();
     let (gaps, first) = std::thread::scope(|scope| {
         let streams: Vec<_> = (0..STREAMS)
@@ -91,7 +91,7 @@ fn round(model: &Model, turn: u32) -> Round {
 }
 
 /// When each token came.
-fn arrivals(answer: yirage_session::Answer) -> Vec<Instant> {
-    let token = |event: Result<Event, _>| matches!(event, Ok(Event::Token { .. })).then(Instant::now);
+fn arrivals(answer: yirage_session::AnswerEventStream) -> Vec<Instant> {
+    let token = |event: Result<SessionEvent, _>| matches!(event, Ok(SessionEvent::Token { .. })).then(Instant::now);
     answer.filter_map(token).collect()
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use yirage_engine::{CacheSize, Engine, EngineOptions, Request};
 use yirage_hal::{Backend, OpenOptions};
 use yirage_model::Checkpoint;
-use yirage_session::{Event, Job, Loaded, Model};
+use yirage_session::{Job, LoadedEngine, ModelHandle, SessionEvent};
 
 const PAIRS: usize = 11;
 const PROMPT: u32 = 32;
@@ -26,7 +26,7 @@ fn main() {
             context: Some(128),
             ..EngineOptions::default()
         };
-        Loaded::load(&Checkpoint::open(Path::new(&path)).unwrap(), device, &options, &mut |_, _| {}).unwrap()
+        LoadedEngine::load(&Checkpoint::open(Path::new(&path)).unwrap(), device, &options, &mut |_, _| {}).unwrap()
     };
     let mut engine = loaded().engine;
     let model = loaded().start().unwrap();
@@ -69,13 +69,13 @@ fn alone(engine: &mut Engine, sequences: u32, turn: u32) -> f64 {
 }
 
 /// Seconds that the library takes.
-fn shared(model: &Model, sequences: u32, turn: u32) -> f64 {
+fn shared(model: &ModelHandle, sequences: u32, turn: u32) -> f64 {
     let began = Instant::now();
     std::thread::scope(|scope| {
         for sequence in 0..sequences {
             let answer = model.submit(Job::new(request(sequence, turn))).unwrap();
             scope.spawn(move || {
-                let tokens = answer.filter(|event| matches!(event, Ok(Event::Token { .. }))).count();
+                let tokens = answer.filter(|event| matches!(event, Ok(SessionEvent::Token { .. }))).count();
                 assert_eq!(tokens, NEW as usize);
             });
         }

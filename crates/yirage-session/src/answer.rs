@@ -3,7 +3,7 @@
 //! The engine never waits for a reader: what is not read is kept up to a bound, behind which the answer ends.
 
 use crate::error::SessionError;
-use crate::event::Event;
+use crate::event::SessionEvent;
 use futures_core::Stream;
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -17,21 +17,21 @@ const MOST_UNREAD: usize = 256 << 20;
 
 /// An answer on its way. Events come in order; without one left to read, reading waits: as an iterator the thread, as a
 /// stream the task, of any runtime. Dropped, it is cancelled.
-pub struct Answer(Arc<Shared>);
+pub struct AnswerEventStream(Arc<AnswerShared>);
 
 /// The engine's end.
-pub(crate) struct Sink(Arc<Shared>);
+pub(crate) struct AnswerSink(Arc<AnswerShared>);
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct AnswerShared {
+    state: Mutex<AnswerState>,
     changed: Condvar,
     cancelled: AtomicBool,
 }
 
 #[derive(Default)]
-struct State {
-    events: VecDeque<Event>,
+struct AnswerState {
+    events: VecDeque<SessionEvent>,
     unread: usize,
     error: Option<SessionError>,
     /// The end or an error is among what is here.
@@ -43,18 +43,18 @@ struct State {
 }
 
 /// Both ends of an answer.
-pub(crate) fn answer() -> (Sink, Answer) {
-    let shared = Arc::<Shared>::default();
-    (Sink(shared.clone()), Answer(shared))
+pub(crate) fn answer() -> (AnswerSink, AnswerEventStream) {
+    let shared = Arc::<AnswerShared>::default();
+    (AnswerSink(shared.clone()), AnswerEventStream(shared))
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl AnswerShared {
+    fn state(&self) -> MutexGuard<'_, AnswerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells whoever waits that there is something to read.
-    fn tell(&self, mut state: MutexGuard<'_, State>) {
+    fn wake_reader(&self, mut state: MutexGuard<'_, AnswerState>) {
         let reader = state.reader.take();
         drop(state);
         self.changed.notify_all();
@@ -65,8 +65,8 @@ impl Shared {
     }
 }
 
-impl State {
-    fn take(&mut self) -> Poll<Option<Result<Event, SessionError>>> {
+impl AnswerState {
+    fn take(&mut self) -> Poll<Option<Result<SessionEvent, SessionError>>> {
         if let Some(event) = self.events.pop_front() {
             self.unread -= event.bytes();
             return Poll::Ready(Some(Ok(event)));
@@ -79,9 +79,9 @@ impl State {
     }
 }
 
-impl Answer {
+impl AnswerEventStream {
     /// The next event, waited for at most so long. [`Poll::Pending`] is none yet, `None` that nothing comes any more.
-    pub fn next_within(&mut self, wait: Duration) -> Poll<Option<Result<Event, SessionError>>> {
+    pub fn next_within(&mut self, wait: Duration) -> Poll<Option<Result<SessionEvent, SessionError>>> {
         let end = Instant::now() + wait;
         let mut state = self.0.state();
         loop {
@@ -100,10 +100,10 @@ impl Answer {
     }
 }
 
-impl Iterator for Answer {
-    type Item = Result<Event, SessionError>;
+impl Iterator for AnswerEventStream {
+    type Item = Result<SessionEvent, SessionError>;
 
-    fn next(&mut self) -> Option<Result<Event, SessionError>> {
+    fn next(&mut self) -> Option<Result<SessionEvent, SessionError>> {
         let mut state = self.0.state();
         loop {
             if let Poll::Ready(taken) = state.take() {
@@ -114,10 +114,10 @@ impl Iterator for Answer {
     }
 }
 
-impl Stream for Answer {
-    type Item = Result<Event, SessionError>;
+impl Stream for AnswerEventStream {
+    type Item = Result<SessionEvent, SessionError>;
 
-    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Event, SessionError>>> {
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<SessionEvent, SessionError>>> {
         let mut state = self.0.state();
         let taken = state.take();
         state.reader = taken.is_pending().then(|| context.waker().clone());
@@ -125,27 +125,27 @@ impl Stream for Answer {
     }
 }
 
-impl Drop for Answer {
+impl Drop for AnswerEventStream {
     fn drop(&mut self) {
         self.cancel();
     }
 }
 
-impl Sink {
+impl AnswerSink {
     /// Gives an event to the reader.
     ///
     /// # Errors
     /// [`SessionError::Unread`] where too much waits already.
-    pub(crate) fn push(&self, event: Event) -> Result<(), SessionError> {
+    pub(crate) fn push(&self, event: SessionEvent) -> Result<(), SessionError> {
         let mut state = self.0.state();
         let bytes = state.unread + event.bytes();
         if bytes > MOST_UNREAD && !state.events.is_empty() {
             return Err(SessionError::Unread { bytes, most: MOST_UNREAD });
         }
         state.unread = bytes;
-        state.ended |= matches!(event, Event::Finished(_));
+        state.ended |= matches!(event, SessionEvent::Finished(_));
         state.events.push_back(event);
-        self.0.tell(state);
+        self.0.wake_reader(state);
         Ok(())
     }
 
@@ -161,7 +161,7 @@ impl Sink {
     }
 }
 
-impl Drop for Sink {
+impl Drop for AnswerSink {
     fn drop(&mut self) {
         let mut state = self.0.state();
         if !state.ended {
@@ -169,7 +169,7 @@ impl Drop for Sink {
             state.error = Some(SessionError::Gone { why: "its thread ended before this answer did".into() });
         }
         state.closed = true;
-        self.0.tell(state);
+        self.0.wake_reader(state);
     }
 }
 
@@ -179,8 +179,8 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
     use std::task::Wake;
 
-    fn text(length: usize) -> Event {
-        Event::Text("x".repeat(length))
+    fn text(length: usize) -> SessionEvent {
+        SessionEvent::Text("x".repeat(length))
     }
 
     #[test]
@@ -219,17 +219,17 @@ mod tests {
 
     #[test]
     fn a_task_that_waits_is_woken_by_each_event_and_by_the_end() {
-        struct Count(AtomicUsize);
-        impl Wake for Count {
+        struct WakeCounter(AtomicUsize);
+        impl Wake for WakeCounter {
             fn wake(self: Arc<Self>) {
                 self.0.fetch_add(1, Ordering::Relaxed);
             }
         }
-        let woken = Arc::new(Count(AtomicUsize::new(0)));
+        let woken = Arc::new(WakeCounter(AtomicUsize::new(0)));
         let waker = Waker::from(woken.clone());
         let mut context = Context::from_waker(&waker);
         let (sink, mut answer) = answer();
-        let mut poll = |answer: &mut Answer| Pin::new(answer).poll_next(&mut context);
+        let mut poll = |answer: &mut AnswerEventStream| Pin::new(answer).poll_next(&mut context);
         assert!(poll(&mut answer).is_pending());
         sink.push(text(1)).unwrap();
         // What is there already wakes nobody.

@@ -1,12 +1,12 @@
 //! What a caller is told of an answer.
 
 use std::time::Duration;
-use yirage_engine::sampling::Logprobs;
-use yirage_engine::scheduler::{FinishReason, Usage};
+use yirage_engine::sampling::PositionLogprobs;
+use yirage_engine::scheduler::{FinishReason, SequenceUsage};
 
-/// What became known of an answer. The last event is [`Event::Finished`] or an error.
+/// What became known of an answer. The last event is [`SessionEvent::FinishedAnswer`] or an error.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum SessionEvent {
     /// A new token.
     Token {
         /// Its id.
@@ -14,7 +14,7 @@ pub enum Event {
         /// Its position, counted from the prompt's beginning.
         position: usize,
         /// Log-probabilities, if asked for.
-        logprobs: Option<Logprobs>,
+        logprobs: Option<PositionLogprobs>,
     },
     /// Text that is certainly part of the answer. It may belong to tokens before the last one, and never ends within a
     /// character.
@@ -24,7 +24,7 @@ pub enum Event {
         /// The token's position.
         position: usize,
         /// The token's, as the one chosen, and those of the likeliest at its place.
-        logprobs: Logprobs,
+        logprobs: PositionLogprobs,
     },
     /// Logits of a position, if asked for.
     Logits {
@@ -48,18 +48,18 @@ pub enum Event {
         original: u32,
     },
     /// The end.
-    Finished(Finished),
+    Finished(FinishedAnswer),
 }
 
 /// How an answer ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Finished {
+pub struct FinishedAnswer {
     /// Why.
     pub reason: FinishReason,
     /// The stop string that ended it, by its place among the job's.
     pub stop: Option<usize>,
     /// Its counts.
-    pub usage: Usage,
+    pub usage: SequenceUsage,
     /// By how much guessing is estimated to have made it faster; none where nothing was guessed.
     pub gain: Option<f64>,
     /// From the job's submission until the engine first admitted it; to the end where it never did.
@@ -70,16 +70,18 @@ pub struct Finished {
     pub decode: Duration,
 }
 
-impl Event {
+impl SessionEvent {
     /// Bytes that it takes while it waits to be read, but for a constant.
     pub(crate) fn bytes(&self) -> usize {
         let held = match self {
-            Event::Text(text) => text.len(),
-            Event::Logits { logits: values, .. } | Event::Hidden { state: values, .. } => size_of_val(&values[..]),
-            Event::Token { logprobs, .. } => logprobs.as_ref().map_or(0, |of| size_of_val(&of.top[..])),
-            Event::PromptLogprobs { logprobs, .. } => size_of_val(&logprobs.top[..]),
-            Event::RopeScaled { .. } | Event::Finished(_) => 0,
+            SessionEvent::Text(text) => text.len(),
+            SessionEvent::Logits { logits: values, .. } | SessionEvent::Hidden { state: values, .. } => {
+                size_of_val(&values[..])
+            }
+            SessionEvent::Token { logprobs, .. } => logprobs.as_ref().map_or(0, |of| size_of_val(&of.top[..])),
+            SessionEvent::PromptLogprobs { logprobs, .. } => size_of_val(&logprobs.top[..]),
+            SessionEvent::RopeScaled { .. } | SessionEvent::Finished(_) => 0,
         };
-        held + size_of::<Event>()
+        held + size_of::<SessionEvent>()
     }
 }

@@ -1,7 +1,7 @@
 //! A model with its texts on a thread of its own, for many callers at once: what command, Python and server share.
 //!
-//! [`Found`] turns a name into files, [`Loaded::load`] files into a model with tokenizer and templates, [`Loaded::start`]
-//! gives it to a thread. [`Model::submit`] takes a [`Job`] from any thread and gives an [`Answer`], whose events come as the
+//! [`LocalModel`] turns a name into files, [`LoadedEngine::load`] files into a model with tokenizer and templates, [`LoadedEngine::start`]
+//! gives it to a thread. [`ModelHandle::submit`] takes a [`Job`] from any thread and gives an [`AnswerEventStream`], whose events come as the
 //! engine makes them known; it is an iterator and a stream. Output does not depend on what else runs. [`TextEncoder`] is the
 //! same for models that give vectors or scores of whole texts.
 //!
@@ -45,12 +45,12 @@ mod open;
 mod texts;
 mod worker;
 
-pub use answer::Answer;
+pub use answer::AnswerEventStream;
 pub use encoder::TextEncoder;
 pub use error::SessionError;
-pub use event::{Event, Finished};
-pub use find::Found;
+pub use event::{FinishedAnswer, SessionEvent};
+pub use find::LocalModel;
 pub use job::Job;
-pub use loaded::Loaded;
-pub use model::Model;
-pub use texts::{Texts, message};
+pub use loaded::LoadedEngine;
+pub use model::ModelHandle;
+pub use texts::{TextProcessor, message};

@@ -1,23 +1,23 @@
 //! From files to a model that is ready.
 
 use crate::error::SessionError;
-use crate::texts::Texts;
+use crate::texts::TextProcessor;
 use std::sync::Arc;
-use yirage_engine::{Engine, EngineOptions, Progress};
+use yirage_engine::{Engine, EngineOptions, LoadProgressFn};
 use yirage_hal::Device;
 use yirage_model::{Checkpoint, GenerationConfig, RawConfig};
 
 /// An engine with the model's texts and suggestions, on no thread yet.
-pub struct Loaded {
+pub struct LoadedEngine {
     /// The engine.
     pub engine: Engine,
     /// Tokenizer and templates, where the model has them.
-    pub texts: Option<Arc<Texts>>,
+    pub texts: Option<Arc<TextProcessor>>,
     /// What the model's makers suggest.
     pub generation: GenerationConfig,
 }
 
-impl Loaded {
+impl LoadedEngine {
     /// Loads the model of `checkpoint` on `device`. `progress` gets bytes of weights done, and of all.
     ///
     /// # Errors
@@ -26,30 +26,30 @@ impl Loaded {
         checkpoint: &Checkpoint,
         device: Arc<dyn Device>,
         options: &EngineOptions,
-        progress: Progress<'_>,
-    ) -> Result<Loaded, SessionError> {
+        progress: LoadProgressFn<'_>,
+    ) -> Result<LoadedEngine, SessionError> {
         let generation = GenerationConfig::load(checkpoint, &RawConfig::load(checkpoint)?)?;
         // The vocabulary takes as long as weights that need only be mapped.
         let (engine, texts) = std::thread::scope(|scope| {
             let reader = std::thread::Builder::new().name("yirage-texts".into());
-            let texts = reader.spawn_scoped(scope, || Texts::load(checkpoint));
+            let texts = reader.spawn_scoped(scope, || TextProcessor::load(checkpoint));
             let engine = Engine::load(checkpoint, device, options, progress);
             let texts = match texts {
                 Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
                 // Where there is room for no further thread, one after the other.
-                Err(_) => Texts::load(checkpoint),
+                Err(_) => TextProcessor::load(checkpoint),
             };
             (engine, texts)
         });
-        Ok(Loaded { engine: engine?, texts: texts?.map(Arc::new), generation })
+        Ok(LoadedEngine { engine: engine?, texts: texts?.map(Arc::new), generation })
     }
 
     /// Loads a smaller model of the same vocabulary, whose guesses are verified from now on.
     ///
     /// # Errors
-    /// As [`Loaded::load`]; a vocabulary that differs.
-    pub fn load_draft(&mut self, checkpoint: &Checkpoint, progress: Progress<'_>) -> Result<(), SessionError> {
-        let drafting = Texts::load(checkpoint)?;
+    /// As [`LoadedEngine::load`]; a vocabulary that differs.
+    pub fn load_draft(&mut self, checkpoint: &Checkpoint, progress: LoadProgressFn<'_>) -> Result<(), SessionError> {
+        let drafting = TextProcessor::load(checkpoint)?;
         let tokenizers = self.texts.as_deref().zip(drafting.as_ref());
         let tokenizers = tokenizers.map(|(model, draft)| (&model.tokenizer, &draft.tokenizer));
         Ok(self.engine.load_draft(checkpoint, tokenizers, progress)?)

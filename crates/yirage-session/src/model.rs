@@ -1,13 +1,13 @@
 //! A model that takes jobs.
 
-use crate::answer::{Answer, answer};
+use crate::answer::{AnswerEventStream, answer};
 use crate::error::SessionError;
-use crate::event::{Event, Finished};
+use crate::event::{FinishedAnswer, SessionEvent};
 use crate::job::Job;
-use crate::loaded::Loaded;
+use crate::loaded::LoadedEngine;
 use crate::open::OpenJobs;
-use crate::texts::Texts;
-use crate::worker::{self, COMMANDS, Command};
+use crate::texts::TextProcessor;
+use crate::worker::{self, COMMANDS, WorkerCommand};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -17,26 +17,26 @@ use yirage_engine::{Embedding, Engine, ModelFacts, Request};
 use yirage_model::GenerationConfig;
 
 /// A model on a thread of its own. Every method may be called from any thread; dropped, it ends what runs and is unloaded.
-pub struct Model {
+pub struct ModelHandle {
     facts: ModelFacts,
-    texts: Option<Arc<Texts>>,
+    texts: Option<Arc<TextProcessor>>,
     generation: GenerationConfig,
     ends: Vec<u32>,
-    commands: SyncSender<Command>,
+    commands: SyncSender<WorkerCommand>,
     open: OpenJobs,
     thread: Mutex<Option<JoinHandle<Result<Engine, String>>>>,
     /// What the thread died of, once somebody has met it.
     died: OnceLock<String>,
 }
 
-impl Loaded {
+impl LoadedEngine {
     /// Gives the model to a thread, where it takes jobs from then on.
     ///
     /// # Errors
     /// [`SessionError::Thread`].
-    pub fn start(self) -> Result<Model, SessionError> {
+    pub fn start(self) -> Result<ModelHandle, SessionError> {
         let (facts, ends) = (self.engine.facts().clone(), self.ends());
-        let Loaded { engine, texts, generation } = self;
+        let LoadedEngine { engine, texts, generation } = self;
         let (commands, received) = sync_channel(COMMANDS);
         let of_thread = texts.clone();
         let thread = std::thread::Builder::new()
@@ -44,18 +44,27 @@ impl Loaded {
             .spawn(move || worker::run(engine, of_thread.as_deref(), &received))
             .map_err(SessionError::Thread)?;
         let thread = Mutex::new(Some(thread));
-        Ok(Model { facts, texts, generation, ends, commands, open: OpenJobs::default(), thread, died: OnceLock::new() })
+        Ok(ModelHandle {
+            facts,
+            texts,
+            generation,
+            ends,
+            commands,
+            open: OpenJobs::default(),
+            thread,
+            died: OnceLock::new(),
+        })
     }
 }
 
-impl Model {
+impl ModelHandle {
     /// What was loaded.
     pub fn facts(&self) -> &ModelFacts {
         &self.facts
     }
 
     /// Tokenizer and templates, where the model has them.
-    pub fn texts(&self) -> Option<&Texts> {
+    pub fn texts(&self) -> Option<&TextProcessor> {
         self.texts.as_deref()
     }
 
@@ -73,18 +82,24 @@ impl Model {
     ///
     /// # Errors
     /// [`SessionError::Busy`], [`SessionError::NoText`], [`SessionError::Stop`], [`SessionError::Gone`].
-    pub fn submit(&self, job: Job) -> Result<Answer, SessionError> {
-        let matcher = worker::Texting::matcher(&job, self.texts.is_some())?;
+    pub fn submit(&self, job: Job) -> Result<AnswerEventStream, SessionError> {
+        let matcher = worker::AnswerDetokenizer::matcher(&job, self.texts.is_some())?;
         let open = self.open.open()?;
         let (sink, answer) = answer();
-        self.send(Command::Add(Box::new(worker::New { job, matcher, sink, open, submitted: Instant::now() })))?;
+        self.send(WorkerCommand::Add(Box::new(worker::SubmittedJob {
+            job,
+            matcher,
+            sink,
+            open,
+            submitted: Instant::now(),
+        })))?;
         Ok(answer)
     }
 
     /// Logits of every position of `ids`, in order.
     ///
     /// # Errors
-    /// As [`Model::submit`], and whatever the answer ends with.
+    /// As [`ModelHandle::submit`], and whatever the answer ends with.
     pub fn forward(&self, ids: Vec<u32>) -> Result<Vec<Vec<f32>>, SessionError> {
         self.rows(Request { logits: Some(LogitsWanted::All), ..Request::greedy(ids, 0) })
     }
@@ -94,8 +109,8 @@ impl Model {
         let mut rows = Vec::with_capacity(request.prompt.len());
         for event in self.submit(Job::new(request))? {
             match event? {
-                Event::Logits { logits: row, .. } | Event::Hidden { state: row, .. } => rows.push(row),
-                Event::Finished(Finished { reason: FinishReason::Error(why), .. }) => {
+                SessionEvent::Logits { logits: row, .. } | SessionEvent::Hidden { state: row, .. } => rows.push(row),
+                SessionEvent::Finished(FinishedAnswer { reason: FinishReason::Error(why), .. }) => {
                     return Err(SessionError::Step { why });
                 }
                 _ => {}
@@ -107,7 +122,7 @@ impl Model {
     /// Hidden states of every position of `ids`, in order: those behind the final norm.
     ///
     /// # Errors
-    /// As [`Model::forward`]; [`EngineError::NoHiddenStates`](yirage_engine::EngineError::NoHiddenStates) where the engine was
+    /// As [`ModelHandle::forward`]; [`EngineError::NoHiddenStates`](yirage_engine::EngineError::NoHiddenStates) where the engine was
     /// loaded without them.
     pub fn hidden(&self, ids: Vec<u32>) -> Result<Vec<Vec<f32>>, SessionError> {
         self.rows(Request { hidden: Some(LogitsWanted::All), ..Request::greedy(ids, 0) })
@@ -116,7 +131,7 @@ impl Model {
     /// A vector for the text of `ids`, made of its hidden states.
     ///
     /// # Errors
-    /// As [`Model::hidden`].
+    /// As [`ModelHandle::hidden`].
     pub fn embed(&self, ids: Vec<u32>, how: Embedding) -> Result<Vec<f32>, SessionError> {
         let rows = self.hidden(ids)?;
         let pooled = rows.first().and_then(|first| how.of(&rows.concat(), first.len()));
@@ -145,29 +160,29 @@ impl Model {
         f: impl FnOnce(&mut Engine) -> R + Send + 'static,
     ) -> Result<R, SessionError> {
         let (result, given) = sync_channel(1);
-        self.send(Command::Ask(Box::new(move |engine| {
+        self.send(WorkerCommand::Ask(Box::new(move |engine| {
             // Whoever asked waits for it; if not, nobody needs it.
             let _ = result.send(f(engine));
         })))?;
-        given.recv().map_err(|_| self.gone())
+        given.recv().map_err(|_| self.thread_error())
     }
 
     /// What the engine's thread died of, where it has.
     pub fn death(&self) -> Option<String> {
         let ended = |thread: &JoinHandle<_>| thread.is_finished();
         let has_ended = self.thread.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_none_or(ended);
-        has_ended.then(|| self.gone()).and_then(|gone| match gone {
+        has_ended.then(|| self.thread_error()).and_then(|gone| match gone {
             SessionError::Gone { why } => Some(why),
             _ => None,
         })
     }
 
-    fn send(&self, command: Command) -> Result<(), SessionError> {
-        self.commands.send(command).map_err(|_| self.gone())
+    fn send(&self, command: WorkerCommand) -> Result<(), SessionError> {
+        self.commands.send(command).map_err(|_| self.thread_error())
     }
 
     /// Why there is no thread any more.
-    fn gone(&self) -> SessionError {
+    fn thread_error(&self) -> SessionError {
         let why = self.died.get_or_init(|| match self.join() {
             Some(Err(why)) => why,
             Some(Ok(_)) | None => "its thread has ended".into(),
@@ -184,21 +199,21 @@ impl Model {
     ///
     /// # Errors
     /// [`SessionError::Gone`] where it had ended before.
-    pub fn stop(self) -> Result<Loaded, SessionError> {
-        self.send(Command::Stop)?;
+    pub fn stop(self) -> Result<LoadedEngine, SessionError> {
+        self.send(WorkerCommand::Stop)?;
         let engine = match self.join() {
             Some(Ok(engine)) => engine,
             Some(Err(why)) => return Err(SessionError::Gone { why }),
-            None => return Err(self.gone()),
+            None => return Err(self.thread_error()),
         };
-        Ok(Loaded { engine, texts: self.texts.clone(), generation: self.generation.clone() })
+        Ok(LoadedEngine { engine, texts: self.texts.clone(), generation: self.generation.clone() })
     }
 }
 
-impl Drop for Model {
+impl Drop for ModelHandle {
     fn drop(&mut self) {
         // Where nobody takes it, the thread has ended already.
-        let _ = self.commands.send(Command::Stop);
+        let _ = self.commands.send(WorkerCommand::Stop);
         self.join();
     }
 }

@@ -12,7 +12,7 @@ use support::{Heard, hear, model, on_cpu, on_sim, recipes};
 use yirage_engine::scheduler::FinishReason;
 use yirage_engine::{Embedding, EngineError, EngineOptions, Request};
 use yirage_model::config::Pooling;
-use yirage_session::{Answer, Event, Job, SessionError};
+use yirage_session::{AnswerEventStream, Job, SessionError, SessionEvent};
 use yirage_testkit::rng::Rng;
 
 /// Callers on threads of their own, each with requests of its own; some go away in the middle of an answer.
@@ -124,7 +124,7 @@ fn a_reader_need_not_wait() {
         match answer.next_within(Duration::from_millis(1)) {
             Poll::Pending => {}
             Poll::Ready(None) => break,
-            Poll::Ready(Some(event)) => tokens += usize::from(matches!(event.unwrap(), Event::Token { .. })),
+            Poll::Ready(Some(event)) => tokens += usize::from(matches!(event.unwrap(), SessionEvent::Token { .. })),
         }
     }
     assert_eq!(tokens, 3);
@@ -144,9 +144,9 @@ fn an_answer_ends_at_its_deadline() {
 #[test]
 fn who_waits_for_a_seat_waits_until_it_is_free() {
     let model = model(&on_cpu(), &EngineOptions { max_seqs: 1, ..support::options() });
-    let end = |answer: Answer| {
+    let end = |answer: AnswerEventStream| {
         let found = answer.map(Result::unwrap).find_map(|event| match event {
-            Event::Finished(end) => Some(end),
+            SessionEvent::Finished(end) => Some(end),
             _ => None,
         });
         found.unwrap()
@@ -177,7 +177,7 @@ fn logits_without_sampling_and_a_cache_that_is_reset() {
         |row: &Vec<f32>| (0..row.len()).max_by(|&a, &b| row[a].total_cmp(&row[b]).then(b.cmp(&a))).unwrap() as u32;
     let next = hear(model.submit(Job::new(Request::greedy(ids.clone(), 1))).unwrap());
     assert_eq!(next.tokens, [best(&rows[69])]);
-    let hits = |model: &yirage_session::Model| {
+    let hits = |model: &yirage_session::ModelHandle| {
         hear(model.submit(Job::new(Request::greedy(ids.clone(), 1))).unwrap());
         model.between_steps(|engine| engine.stats().prefix_hit).unwrap()
     };

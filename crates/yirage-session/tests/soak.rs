@@ -13,7 +13,7 @@ use support::{Heard, Recipe, hear, loaded, on_cpu, on_sim, recipes};
 use yirage_engine::scheduler::FinishReason;
 use yirage_engine::{CacheSize, EngineOptions};
 use yirage_hal::Device;
-use yirage_session::{Job, Model};
+use yirage_session::{Job, ModelHandle};
 use yirage_testkit::rng::Rng;
 
 const CALLERS: u64 = 64;
@@ -39,7 +39,7 @@ struct Counts {
 }
 
 /// One caller, until the time is over.
-fn call(model: &Model, all: &[(Recipe, Heard)], mut rng: Rng, end: Instant, counts: &Counts) {
+fn call(model: &ModelHandle, all: &[(Recipe, Heard)], mut rng: Rng, end: Instant, counts: &Counts) {
     while Instant::now() < end {
         let (recipe, wanted) = &all[rng.below(all.len() as u64) as usize];
         let in_time = Instant::now() + Duration::from_millis(rng.below(40));

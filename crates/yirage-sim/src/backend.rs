@@ -1,8 +1,8 @@
 //! The backend: which devices there are, and how one is opened.
 
-use crate::driver::{SimDriver, Watch};
+use crate::driver::{SimDriver, SimMonitor};
 use crate::library::References;
-use crate::memory::Held;
+use crate::memory::SimMemoryStats;
 use crate::settings::Settings;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use yirage_hal::{Backend, Device, DeviceInfo, HalError, OpenOptions, Unavailable
 #[derive(Default)]
 pub struct Sim {
     settings: Settings,
-    opened: Mutex<Vec<Watch>>,
+    opened: Mutex<Vec<SimMonitor>>,
 }
 
 impl Sim {
@@ -23,13 +23,13 @@ impl Sim {
     }
 
     /// What each device that was opened holds now, in the order of opening.
-    pub fn held(&self) -> Vec<Held> {
-        self.opened.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Watch::held).collect()
+    pub fn memory_stats(&self) -> Vec<SimMemoryStats> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).iter().map(SimMonitor::memory_stats).collect()
     }
 
     /// How long the queue of each device that was opened has run commands, in the order of opening.
     pub fn busy(&self) -> Vec<Duration> {
-        self.opened.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Watch::busy).collect()
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).iter().map(SimMonitor::busy).collect()
     }
 
     fn info(&self, ordinal: u32) -> DeviceInfo {
@@ -64,7 +64,7 @@ impl Backend for Sim {
             );
         }
         let driver = SimDriver::new(&self.settings, ordinal)?;
-        self.opened.lock().unwrap_or_else(PoisonError::into_inner).push(driver.watch());
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).push(driver.monitor());
         Ok((Arc::new(DriverDevice::new(self.info(ordinal), driver, References)), notes))
     }
 }

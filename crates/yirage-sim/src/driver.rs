@@ -2,8 +2,8 @@
 
 use crate::faults::Countdown;
 use crate::kernel::Module;
-use crate::memory::Held;
-use crate::queue::{Call, Command, Queue, Shared};
+use crate::memory::SimMemoryStats;
+use crate::queue::{Command, SimDeviceState, SimLaunch, SimQueue};
 use crate::settings::Settings;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,23 +11,23 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use yirage_hal::driver::{Address, Download, Driver, DriverError, Launch, ModuleId, Recorder, RecordingId};
+use yirage_hal::driver::{Address, CapturedGraphId, Download, Driver, DriverError, GraphCapture, Launch, ModuleId};
 use yirage_hal::{HostMemory, Record};
 
 /// The driver of one device.
 pub(crate) struct SimDriver {
-    shared: Arc<Shared>,
-    side: Mutex<Side>,
+    shared: Arc<SimDeviceState>,
+    side: Mutex<SimHostQueue>,
     /// Modules and recordings so far.
-    made: AtomicU64,
-    recordings: Mutex<HashMap<u64, Arc<[Call]>>>,
-    records: bool,
+    next_id: AtomicU64,
+    captured_graphs: Mutex<HashMap<u64, Arc<[SimLaunch]>>>,
+    captures_graphs: bool,
     in_flight: usize,
     queue: Option<JoinHandle<()>>,
 }
 
 /// The host's side of the queue.
-struct Side {
+struct SimHostQueue {
     commands: Sender<Command>,
     signalled: u64,
     alloc_fault: Countdown,
@@ -37,35 +37,35 @@ struct Side {
 impl SimDriver {
     /// Starts the device's queue.
     pub(crate) fn new(settings: &Settings, ordinal: u32) -> Result<SimDriver, DriverError> {
-        let shared = Arc::new(Shared::new(settings.memory));
+        let shared = Arc::new(SimDeviceState::new(settings.memory));
         let (commands, received) = channel();
-        let queue = Queue::new(shared.clone(), settings, ordinal);
+        let queue = SimQueue::new(shared.clone(), settings, ordinal);
         let thread = std::thread::Builder::new().name(format!("sim {ordinal}")).spawn(move || queue.run(&received));
         let queue = thread.map_err(|e| DriverError::Failed { call: "open", why: e.to_string() })?;
         let (alloc_fault, submit_fault) =
             (Countdown::new(settings.faults.alloc), Countdown::new(settings.faults.submit));
-        let side = Mutex::new(Side { commands, signalled: 0, alloc_fault, submit_fault });
+        let side = Mutex::new(SimHostQueue { commands, signalled: 0, alloc_fault, submit_fault });
         Ok(SimDriver {
             shared,
             side,
-            made: AtomicU64::new(0),
-            recordings: Mutex::default(),
-            records: settings.records,
+            next_id: AtomicU64::new(0),
+            captured_graphs: Mutex::default(),
+            captures_graphs: settings.captures_graphs,
             in_flight: settings.in_flight,
             queue: Some(queue),
         })
     }
 
     /// A look at the device's memory that outlives the driver.
-    pub(crate) fn watch(&self) -> Watch {
-        Watch(self.shared.clone())
+    pub(crate) fn monitor(&self) -> SimMonitor {
+        SimMonitor(self.shared.clone())
     }
 
     fn submit(&self, command: Command) -> Result<(), DriverError> {
         self.submit_with(|_| command)
     }
 
-    fn submit_with(&self, command: impl FnOnce(&mut Side) -> Command) -> Result<(), DriverError> {
+    fn submit_with(&self, command: impl FnOnce(&mut SimHostQueue) -> Command) -> Result<(), DriverError> {
         self.shared.timeline.check_lost()?;
         let mut side = self.side.lock().unwrap_or_else(PoisonError::into_inner);
         if side.submit_fault.strikes() {
@@ -85,36 +85,36 @@ impl SimDriver {
 
 impl SimDriver {
     /// A launch with its kernel looked up.
-    fn call(&self, launch: Launch) -> Result<Call, DriverError> {
+    fn call(&self, launch: Launch) -> Result<SimLaunch, DriverError> {
         let module = self.shared.modules().get(&launch.module.0).cloned();
         let gone = || DriverError::Failed { call: "launch", why: format!("there is no module {}", launch.module.0) };
         let node = module.ok_or_else(gone)?.node(&launch.entry)?;
-        Ok(Call { module: launch.module.0, node, args: launch.args })
+        Ok(SimLaunch { module: launch.module.0, node, args: launch.args })
     }
 
-    fn recordings(&self) -> MutexGuard<'_, HashMap<u64, Arc<[Call]>>> {
-        self.recordings.lock().unwrap_or_else(PoisonError::into_inner)
+    fn captured_graphs(&self) -> MutexGuard<'_, HashMap<u64, Arc<[SimLaunch]>>> {
+        self.captured_graphs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Recorder for SimDriver {
-    fn record(&self, launches: Vec<Launch>) -> Result<RecordingId, DriverError> {
+impl GraphCapture for SimDriver {
+    fn capture(&self, launches: Vec<Launch>) -> Result<CapturedGraphId, DriverError> {
         self.shared.timeline.check_lost()?;
         let calls = launches.into_iter().map(|launch| self.call(launch)).collect::<Result<_, _>>()?;
-        let id = self.made.fetch_add(1, Ordering::Relaxed);
-        self.recordings().insert(id, calls);
-        Ok(RecordingId(id))
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        self.captured_graphs().insert(id, calls);
+        Ok(CapturedGraphId(id))
     }
 
-    fn play(&self, recording: RecordingId) -> Result<(), DriverError> {
-        let calls = self.recordings().get(&recording.0).cloned();
+    fn replay(&self, recording: CapturedGraphId) -> Result<(), DriverError> {
+        let calls = self.captured_graphs().get(&recording.0).cloned();
         let gone = || DriverError::Failed { call: "play", why: format!("there is no recording {}", recording.0) };
-        self.submit(Command::Play(calls.ok_or_else(gone)?))
+        self.submit(Command::Replay(calls.ok_or_else(gone)?))
     }
 
-    fn forget(&self, recording: RecordingId) {
+    fn release(&self, recording: CapturedGraphId) {
         // What was submitted has the calls itself.
-        self.recordings().remove(&recording.0);
+        self.captured_graphs().remove(&recording.0);
     }
 }
 
@@ -124,7 +124,7 @@ impl Driver for SimDriver {
         let strikes = self.side.lock().unwrap_or_else(PoisonError::into_inner).alloc_fault.strikes();
         let mut memory = self.shared.memory();
         if strikes {
-            let (free, total) = memory.room();
+            let (free, total) = memory.capacity();
             return Err(DriverError::OutOfMemory { wanted: bytes, free, total });
         }
         memory.alloc(bytes)
@@ -155,7 +155,7 @@ impl Driver for SimDriver {
     fn module(&self, code: &[u8]) -> Result<ModuleId, DriverError> {
         self.shared.timeline.check_lost()?;
         let module = Module::new(code)?;
-        let id = self.made.fetch_add(1, Ordering::Relaxed);
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         self.shared.modules().insert(id, Arc::new(module));
         Ok(ModuleId(id))
     }
@@ -175,8 +175,8 @@ impl Driver for SimDriver {
         self.submit(Command::Borrow { from: borrowed, to })
     }
 
-    fn recorder(&self) -> Option<&dyn Recorder> {
-        self.records.then_some(self)
+    fn graph_capture(&self) -> Option<&dyn GraphCapture> {
+        self.captures_graphs.then_some(self)
     }
 
     fn signal(&self) -> Result<u64, DriverError> {
@@ -223,11 +223,11 @@ impl Download for Landing {
 
 /// A look at a device's memory.
 #[derive(Clone, Debug)]
-pub(crate) struct Watch(Arc<Shared>);
+pub(crate) struct SimMonitor(Arc<SimDeviceState>);
 
-impl Watch {
-    pub(crate) fn held(&self) -> Held {
-        self.0.memory().held()
+impl SimMonitor {
+    pub(crate) fn memory_stats(&self) -> SimMemoryStats {
+        self.0.memory().stats()
     }
 
     pub(crate) fn busy(&self) -> Duration {

@@ -17,17 +17,17 @@ pub struct Faults {
 #[derive(Default, Debug)]
 pub(crate) struct Countdown {
     fails: Option<u64>,
-    seen: u64,
+    events: u64,
 }
 
 impl Countdown {
     pub(crate) fn new(fails: Option<u64>) -> Countdown {
-        Countdown { fails, seen: 0 }
+        Countdown { fails, events: 0 }
     }
 
     /// Whether this event is the one.
     pub(crate) fn strikes(&mut self) -> bool {
-        self.seen += 1;
-        self.fails == Some(self.seen - 1)
+        self.events += 1;
+        self.fails == Some(self.events - 1)
     }
 }

@@ -21,5 +21,5 @@ mod timeline;
 
 pub use backend::Sim;
 pub use faults::Faults;
-pub use memory::Held;
+pub use memory::SimMemoryStats;
 pub use settings::Settings;

@@ -1,7 +1,7 @@
 //! The kernels: the references of the ops, one launch a node of the plan.
 
 use yirage_hal::HalError;
-use yirage_hal::driver::{Arg, Launch, Library, ModuleId, Places};
+use yirage_hal::driver::{KernelArg, Launch, Library, ModuleId, ValueAddresses};
 use yirage_hal::reference;
 use yirage_ir::{Dims, text};
 use yirage_plan::{Plan, Target};
@@ -29,15 +29,15 @@ impl Library for References {
         module: ModuleId,
         step: usize,
         dims: &Dims,
-        places: &dyn Places,
+        places: &dyn ValueAddresses,
     ) -> Result<Vec<Launch>, HalError> {
         let number = plan.steps[step].node;
         let node = &plan.graph.nodes[number as usize];
-        let mut args: Vec<Arg> = [dims.tokens, dims.seqs, dims.blocks, dims.rows].map(Arg::U32).into();
+        let mut args: Vec<KernelArg> = [dims.tokens, dims.seqs, dims.blocks, dims.rows].map(KernelArg::U32).into();
         for &value in node.ins.iter().chain(&node.outs) {
-            args.push(Arg::Address(places.address(value)?));
-            if plan.graph.state_of(value).is_some() {
-                args.push(Arg::U32(places.blocks(value)?));
+            args.push(KernelArg::Address(places.address(value)?));
+            if plan.graph.kv_cache_of(value).is_some() {
+                args.push(KernelArg::U32(places.blocks(value)?));
             }
         }
         Ok(vec![Launch { module, entry: number.to_string(), grid: [1; 3], block: [1; 3], args }])

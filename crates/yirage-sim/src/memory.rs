@@ -12,7 +12,7 @@ const POISON: u8 = 0xa5;
 
 /// Allocations of a device so far.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Held {
+pub struct SimMemoryStats {
     /// Allocations that were granted.
     pub allocations: u64,
     /// Allocations that were given back.
@@ -23,44 +23,44 @@ pub struct Held {
 
 /// The memory.
 #[derive(Debug)]
-pub(crate) struct Memory {
+pub(crate) struct SimMemory {
     total: u64,
     next: u64,
     allocations: BTreeMap<u64, Vec<u8>>,
-    held: Held,
+    stats: SimMemoryStats,
 }
 
-impl Memory {
-    pub(crate) fn new(total: u64) -> Memory {
-        Memory { total, next: FIRST, allocations: BTreeMap::new(), held: Held::default() }
+impl SimMemory {
+    pub(crate) fn new(total: u64) -> SimMemory {
+        SimMemory { total, next: FIRST, allocations: BTreeMap::new(), stats: SimMemoryStats::default() }
     }
 
-    pub(crate) fn held(&self) -> Held {
-        self.held
+    pub(crate) fn stats(&self) -> SimMemoryStats {
+        self.stats
     }
 
     /// Bytes free, and all.
-    pub(crate) fn room(&self) -> (u64, u64) {
-        (self.total - self.held.bytes, self.total)
+    pub(crate) fn capacity(&self) -> (u64, u64) {
+        (self.total - self.stats.bytes, self.total)
     }
 
     pub(crate) fn alloc(&mut self, bytes: u64) -> Result<Address, DriverError> {
-        let (free, total) = self.room();
+        let (free, total) = self.capacity();
         if bytes > free {
             return Err(DriverError::OutOfMemory { wanted: bytes, free, total });
         }
         let at = self.next;
         self.next += bytes.next_multiple_of(ALIGN) + ALIGN;
         self.allocations.insert(at, vec![POISON; bytes as usize]);
-        self.held.allocations += 1;
-        self.held.bytes += bytes;
+        self.stats.allocations += 1;
+        self.stats.bytes += bytes;
         Ok(Address(at))
     }
 
     pub(crate) fn free(&mut self, at: Address) -> Result<(), DriverError> {
         let freed = self.allocations.remove(&at.0).ok_or_else(|| wild("free", at, 0))?;
-        self.held.frees += 1;
-        self.held.bytes -= freed.len() as u64;
+        self.stats.frees += 1;
+        self.stats.bytes -= freed.len() as u64;
         Ok(())
     }
 
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn nothing_beside_an_allocation_is_reached() {
-        let mut memory = Memory::new(1000);
+        let mut memory = SimMemory::new(1000);
         let (a, b) = (memory.alloc(100).unwrap(), memory.alloc(1).unwrap());
         memory.write(a, 100).unwrap().fill(7);
         assert_eq!(memory.read(a.offset(60), 40).unwrap(), [7; 40]);
@@ -109,12 +109,12 @@ mod tests {
 
     #[test]
     fn memory_is_limited_and_comes_back() {
-        let mut memory = Memory::new(1000);
+        let mut memory = SimMemory::new(1000);
         let a = memory.alloc(900).unwrap();
         assert_eq!(memory.alloc(101), Err(DriverError::OutOfMemory { wanted: 101, free: 100, total: 1000 }));
         memory.free(a).unwrap();
         assert!(memory.free(a).is_err());
         memory.alloc(1000).unwrap();
-        assert_eq!(memory.held(), Held { allocations: 2, frees: 1, bytes: 1000 });
+        assert_eq!(memory.stats(), SimMemoryStats { allocations: 2, frees: 1, bytes: 1000 });
     }
 }

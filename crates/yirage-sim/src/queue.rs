@@ -2,7 +2,7 @@
 
 use crate::faults::Countdown;
 use crate::kernel::Module;
-use crate::memory::Memory;
+use crate::memory::SimMemory;
 use crate::settings::Settings;
 use crate::timeline::Timeline;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use yirage_hal::driver::{Address, Arg, DriverError};
+use yirage_hal::driver::{Address, DriverError, KernelArg};
 use yirage_hal::{HostMemory, Record};
 use yirage_ir::rng::Rng;
 
@@ -22,8 +22,8 @@ pub(crate) enum Command {
     Copy { from: Address, to: Address, bytes: u64 },
     Lend { from: Address, bytes: u64, to: Sender<Vec<u8>> },
     Borrow { from: Receiver<Vec<u8>>, to: Address },
-    Launch(Call),
-    Play(Arc<[Call]>),
+    Launch(SimLaunch),
+    Replay(Arc<[SimLaunch]>),
     Free(Address),
     Unload(u64),
     Signal(u64),
@@ -32,25 +32,25 @@ pub(crate) enum Command {
 
 /// A kernel and what it is called with.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct SimLaunch {
     pub(crate) module: u64,
     pub(crate) node: usize,
-    pub(crate) args: Vec<Arg>,
+    pub(crate) args: Vec<KernelArg>,
 }
 
 /// What a queue and its driver both have.
 #[derive(Debug)]
-pub(crate) struct Shared {
-    memory: Mutex<Memory>,
+pub(crate) struct SimDeviceState {
+    memory: Mutex<SimMemory>,
     modules: Mutex<HashMap<u64, Arc<Module>>>,
     pub(crate) timeline: Timeline,
     busy_nanos: AtomicU64,
 }
 
-impl Shared {
-    pub(crate) fn new(memory: u64) -> Shared {
-        let (memory, timeline) = (Mutex::new(Memory::new(memory)), Timeline::default());
-        Shared { memory, modules: Mutex::default(), timeline, busy_nanos: AtomicU64::new(0) }
+impl SimDeviceState {
+    pub(crate) fn new(memory: u64) -> SimDeviceState {
+        let (memory, timeline) = (Mutex::new(SimMemory::new(memory)), Timeline::default());
+        SimDeviceState { memory, modules: Mutex::default(), timeline, busy_nanos: AtomicU64::new(0) }
     }
 
     /// Time in which the queue ran commands.
@@ -58,7 +58,7 @@ impl Shared {
         Duration::from_nanos(self.busy_nanos.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {
+    pub(crate) fn memory(&self) -> MutexGuard<'_, SimMemory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -68,8 +68,8 @@ impl Shared {
 }
 
 /// The queue's side.
-pub(crate) struct Queue {
-    shared: Arc<Shared>,
+pub(crate) struct SimQueue {
+    shared: Arc<SimDeviceState>,
     delays: Rng,
     delay: Duration,
     step: Duration,
@@ -79,9 +79,9 @@ pub(crate) struct Queue {
     error: Option<DriverError>,
 }
 
-impl Queue {
-    pub(crate) fn new(shared: Arc<Shared>, settings: &Settings, ordinal: u32) -> Queue {
-        Queue {
+impl SimQueue {
+    pub(crate) fn new(shared: Arc<SimDeviceState>, settings: &Settings, ordinal: u32) -> SimQueue {
+        SimQueue {
             shared,
             delays: Rng::new(settings.seed.wrapping_add(u64::from(ordinal))),
             delay: settings.delay,
@@ -165,17 +165,17 @@ impl Queue {
                 self.shared.memory().write(to, bytes.len() as u64)?.copy_from_slice(&bytes);
             }
             Command::Launch(call) => self.call(&call)?,
-            Command::Play(calls) => calls.iter().try_for_each(|call| self.call(call))?,
+            Command::Replay(calls) => calls.iter().try_for_each(|call| self.call(call))?,
             Command::Free(_) | Command::Unload(_) | Command::Signal(_) | Command::Stop => {}
         }
         Ok(())
     }
 
-    fn call(&mut self, call: &Call) -> Result<(), DriverError> {
+    fn call(&mut self, call: &SimLaunch) -> Result<(), DriverError> {
         if self.kernel_fault.strikes() {
             return Err(DriverError::Failed { call: "launch", why: "the kernel was ordered to fail".into() });
         }
-        let Call { module, node, args } = call;
+        let SimLaunch { module, node, args } = call;
         let found = self.shared.modules().get(module).cloned();
         let gone = || DriverError::Failed { call: "launch", why: format!("there is no module {module}") };
         found.ok_or_else(gone)?.run(*node, args, &mut self.shared.memory())

@@ -19,7 +19,7 @@ pub struct Settings {
     /// Steps that may be on the queue at once.
     pub in_flight: usize,
     /// Whether a step's launches are recorded and played again.
-    pub records: bool,
+    pub captures_graphs: bool,
     /// What goes wrong.
     pub faults: Faults,
 }
@@ -34,7 +34,7 @@ impl Default for Settings {
             delay: Duration::ZERO,
             step: Duration::ZERO,
             in_flight: 3,
-            records: true,
+            captures_graphs: true,
             faults: Faults::default(),
         }
     }

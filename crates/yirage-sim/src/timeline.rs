@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 use yirage_hal::driver::DriverError;
 
 /// Errors that nobody waits for are kept for so many signals.
-const KEPT: usize = 1024;
+const MAX_KEPT_ERRORS: usize = 1024;
 
 /// The timeline of a queue.
 #[derive(Default, Debug)]
 pub(crate) struct Timeline {
-    state: Mutex<State>,
+    state: Mutex<TimelineState>,
     changed: Condvar,
 }
 
 #[derive(Default, Debug)]
-struct State {
+struct TimelineState {
     reached: u64,
     /// The first error before each signal.
     errors: BTreeMap<u64, DriverError>,
@@ -24,7 +24,7 @@ struct State {
 }
 
 impl Timeline {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TimelineState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -33,7 +33,7 @@ impl Timeline {
         let mut state = self.state();
         state.reached = value;
         state.errors.extend(error.map(|error| (value, error)));
-        if state.errors.len() > KEPT {
+        if state.errors.len() > MAX_KEPT_ERRORS {
             state.errors.pop_first();
         }
         self.changed.notify_all();

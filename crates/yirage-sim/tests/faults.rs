@@ -66,13 +66,13 @@ fn every_schedule_ends_well() {
         let mut fault = |most: u64| (rng.below(3) == 0).then(|| rng.below(most));
         let faults = Faults { alloc: fault(60), submit: fault(commands), kernel: fault(250), lost: fault(commands) };
         let memory = if rng.below(8) == 0 { rng.below(1 << 20) } else { 1 << 30 };
-        let sim = Sim::with(Settings { memory, faults, records, ..Settings::default() });
+        let sim = Sim::with(Settings { memory, faults, captures_graphs: records, ..Settings::default() });
         let end = run(&checkpoint, open(&sim));
         if let Ok(tokens) = &end {
             assert_eq!(*tokens, right, "schedule {schedule}: {faults:?}");
         }
         *ends.entry(end.map_or_else(|why| why, |_| "the right tokens".into())).or_default() += 1;
-        let held = sim.held()[0];
+        let held = sim.memory_stats()[0];
         assert_eq!((held.bytes, held.frees), (0, held.allocations), "schedule {schedule}: {faults:?}");
     }
     println!("{schedules} schedules: {ends:?}");
@@ -84,7 +84,7 @@ fn other_devices_go_on() {
     let checkpoint = Checkpoint::open(tiny::model(tiny::NAMES[0])).unwrap();
     let lost = Faults { lost: Some(100), ..Faults::default() };
     let (failing, sound) =
-        (Sim::with(Settings { faults: lost, records: false, ..Settings::default() }), Sim::default());
+        (Sim::with(Settings { faults: lost, captures_graphs: false, ..Settings::default() }), Sim::default());
     let open = |sim: &Sim| sim.open(0, &OpenOptions::default()).unwrap().0;
     assert!(run(&checkpoint, open(&failing)).is_err());
     assert!(run(&checkpoint, open(&sound)).is_ok());

@@ -45,14 +45,23 @@ fn every_architecture_gives_the_golden_tokens() {
     for (i, model) in tiny::NAMES.iter().enumerate() {
         check(model, sim.open(i as u32 % 2, &OpenOptions::default()).unwrap().0);
     }
-    assert!(sim.held().iter().all(|held| held.bytes == 0 && held.allocations == held.frees), "{:?}", sim.held());
+    assert!(
+        sim.memory_stats().iter().all(|held| held.bytes == 0 && held.allocations == held.frees),
+        "{:?}",
+        sim.memory_stats()
+    );
 }
 
 #[test]
 fn delays_change_nothing() {
     for seed in 1..=3 {
         let records = seed == 2;
-        let sim = Sim::with(Settings { seed, records, delay: Duration::from_micros(60), ..Settings::default() });
+        let sim = Sim::with(Settings {
+            seed,
+            captures_graphs: records,
+            delay: Duration::from_micros(60),
+            ..Settings::default()
+        });
         check(tiny::NAMES[0], sim.open(0, &OpenOptions::default()).unwrap().0);
     }
 }

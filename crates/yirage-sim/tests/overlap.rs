@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 use yirage_engine::sampling::SamplingParams;
-use yirage_engine::scheduler::{FinishReason, SeqId, Stats};
+use yirage_engine::scheduler::{FinishReason, SchedulerStats, SeqId};
 use yirage_engine::{Engine, EngineOptions, Event, Request};
 use yirage_hal::{Backend, OpenOptions};
 use yirage_model::Checkpoint;
@@ -103,7 +103,7 @@ fn tokens_and_ends_are_those_of_one_step_at_a_time() {
             let mut mixed = engine(model, Settings { seed, delay, ..Settings::default() });
             let got = run(&mut mixed, &requests, || rng.below(4) == 0);
             assert_eq!(got, wanted, "{model}, seed {seed}");
-            let Stats { steps, ahead: of, .. } = mixed.stats();
+            let SchedulerStats { steps, ahead: of, .. } = mixed.stats();
             println!("{model}: {of} of {steps} steps ahead");
             ahead += of;
         }

@@ -4,7 +4,7 @@
 //! what transformers computes in float32 from the very weights that are stored. The repository has the Q8_0 file; the other
 //! forms have the same values, de-quantised.
 
-use crate::{gguf, made, safetensors};
+use crate::{fixtures, gguf, safetensors};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -34,13 +34,13 @@ pub fn f32() -> PathBuf {
 /// The folder of both, for those who name models by their files.
 #[must_use]
 pub fn folder() -> PathBuf {
-    made::folder("bedtime", &[("bedtime-q8_0.gguf", Q8_0.to_vec()), ("bedtime-f32.gguf", f32_bytes())])
+    fixtures::folder("bedtime", &[("bedtime-q8_0.gguf", Q8_0.to_vec()), ("bedtime-f32.gguf", f32_bytes())])
 }
 
 /// A folder with config.json and model.safetensors in f32, without a tokenizer.
 #[must_use]
 pub fn safetensors() -> PathBuf {
-    made::folder("bedtime-hf", &hf_files())
+    fixtures::folder("bedtime-hf", &hf_files())
 }
 
 /// The same with tokenizer.json.
@@ -48,7 +48,7 @@ pub fn safetensors() -> PathBuf {
 pub fn safetensors_with_tokenizer() -> PathBuf {
     let mut files = hf_files();
     files.push(("tokenizer.json", tokenizer_json().to_string().into_bytes()));
-    made::folder("bedtime-hf", &files)
+    fixtures::folder("bedtime-hf", &files)
 }
 
 /// The same as a model that fills gaps in: its last three pieces are the marks of a text's beginning, end and middle.
@@ -84,7 +84,7 @@ fn with_marks(folder: &'static str, marks: &[&str]) -> PathBuf {
     }
     let mut files = hf_files();
     files.push(("tokenizer.json", tokenizer.to_string().into_bytes()));
-    made::folder(folder, &files)
+    fixtures::folder(folder, &files)
 }
 
 fn contents() -> Value {
@@ -93,8 +93,9 @@ fn contents() -> Value {
 
 fn hf_files() -> Vec<(&'static str, Vec<u8>)> {
     let contents = contents();
-    let stored: Vec<Stored<'_>> = contents["tensors"].as_array().unwrap().iter().map(Stored::of).collect();
-    let tensors: Vec<safetensors::Tensor<'_>> =
+    let stored: Vec<BedtimeTensor<'_>> =
+        contents["tensors"].as_array().unwrap().iter().map(BedtimeTensor::of).collect();
+    let tensors: Vec<safetensors::NamedTensor<'_>> =
         stored.iter().map(|t| (t.hf, &t.shape[..], t.halves(t.values()))).collect();
     vec![
         ("config.json", contents["config"].to_string().into_bytes()),
@@ -107,7 +108,7 @@ fn f32_bytes() -> Vec<u8> {
     let (config, pieces) = (&contents["config"], pieces(&contents));
     let number = |key: &str| u32::try_from(config[key].as_u64().unwrap()).unwrap();
     let head = number("hidden_size") / number("num_attention_heads");
-    let mut file = gguf::Writer::new()
+    let mut file = gguf::GgufWriter::new()
         .str("general.architecture", "llama")
         .str("general.name", "bedtime")
         .u32("llama.context_length", number("max_position_embeddings"))
@@ -130,7 +131,7 @@ fn f32_bytes() -> Vec<u8> {
         .raw("tokenizer.ggml.add_bos_token", BOOL, &[1])
         .raw("tokenizer.ggml.add_space_prefix", BOOL, &[1]);
     for entry in contents["tensors"].as_array().unwrap() {
-        let stored = Stored::of(entry);
+        let stored = BedtimeTensor::of(entry);
         file = file.f32s(stored.gguf, &stored.shape, &stored.values());
     }
     file.bytes()
@@ -197,7 +198,7 @@ fn tokenizer_json() -> Value {
 }
 
 /// A tensor of the stored file.
-struct Stored<'a> {
+struct BedtimeTensor<'a> {
     gguf: &'a str,
     hf: &'a str,
     shape: Vec<usize>,
@@ -206,10 +207,10 @@ struct Stored<'a> {
     heads: usize,
 }
 
-impl<'a> Stored<'a> {
+impl<'a> BedtimeTensor<'a> {
     fn of(entry: &'a Value) -> Self {
         let number = |v: &Value| v.as_u64().unwrap() as usize;
-        Stored {
+        BedtimeTensor {
             gguf: entry["gguf"].as_str().unwrap(),
             hf: entry["hf"].as_str().unwrap(),
             shape: entry["shape"].as_array().unwrap().iter().map(number).collect(),

@@ -3,7 +3,7 @@
 //! `fixtures/encoders/NAME.json` has a model's configuration, the recipe of each tensor, its other files, and results of
 //! transformers and of the reference library of tokenizers; `tools/oracle/make_encoders.py` makes them.
 
-use crate::{made, recipe};
+use crate::{fixtures, recipe};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -36,7 +36,7 @@ pub fn model(name: &str) -> PathBuf {
         others.iter().map(|(file, value)| (file.as_str(), value.to_string().into_bytes())).collect();
     files.push(("config.json", of["config"].to_string().into_bytes()));
     files.push(("model.safetensors", recipe::checkpoint(&of)));
-    made::folder(&format!("encoder-{name}"), &files)
+    fixtures::folder(&format!("encoder-{name}"), &files)
 }
 
 #[cfg(test)]

@@ -8,9 +8,9 @@
 pub mod absent;
 pub mod bedtime;
 pub mod encoders;
+pub mod fixtures;
 pub mod gguf;
 pub mod json;
-pub mod made;
 mod recipe;
 pub mod rows;
 pub mod safetensors;

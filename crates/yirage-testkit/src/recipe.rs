@@ -25,21 +25,21 @@ fn seed(of: &Value) -> u64 {
     of["seed"].as_u64().unwrap()
 }
 
-fn recipes(of: &Value) -> Vec<Recipe<'_>> {
-    of["tensors"].as_array().unwrap().iter().map(Recipe::of).collect()
+fn recipes(of: &Value) -> Vec<TensorRecipe<'_>> {
+    of["tensors"].as_array().unwrap().iter().map(TensorRecipe::of).collect()
 }
 
 /// How a tensor is made.
-struct Recipe<'a> {
+struct TensorRecipe<'a> {
     name: &'a str,
     shape: Vec<usize>,
     base: f32,
     exponent: u8,
 }
 
-impl<'a> Recipe<'a> {
+impl<'a> TensorRecipe<'a> {
     fn of(entry: &'a Value) -> Self {
-        Recipe {
+        TensorRecipe {
             name: entry[0].as_str().unwrap(),
             shape: entry[1].as_array().unwrap().iter().map(|n| n.as_u64().unwrap() as usize).collect(),
             base: entry[2].as_f64().unwrap() as f32,

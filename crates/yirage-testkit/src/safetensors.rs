@@ -3,11 +3,11 @@
 use serde_json::{Map, json};
 
 /// A tensor: name, shape and values.
-pub type Tensor<'a> = (&'a str, &'a [usize], Vec<f32>);
+pub type NamedTensor<'a> = (&'a str, &'a [usize], Vec<f32>);
 
 /// The bytes of a file with these tensors, in their order.
 #[must_use]
-pub fn file(tensors: &[Tensor<'_>]) -> Vec<u8> {
+pub fn file(tensors: &[NamedTensor<'_>]) -> Vec<u8> {
     let (mut header, mut at) = (Map::new(), 0);
     header.insert("__metadata__".into(), json!({"format": "pt"}));
     for (name, shape, values) in tensors {

@@ -5,17 +5,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Removed when dropped.
 #[derive(Debug)]
-pub struct Scratch(pub PathBuf);
+pub struct ScratchFolder(pub PathBuf);
 
-impl Scratch {
+impl ScratchFolder {
     /// An empty folder; `test` says whose, to people who look.
     #[must_use]
-    pub fn new(test: &str) -> Scratch {
+    pub fn new(test: &str) -> ScratchFolder {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("yirage-{}-{count}-{test}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        Scratch(folder)
+        ScratchFolder(folder)
     }
 
     /// A file in it.
@@ -31,7 +31,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }

@@ -3,7 +3,7 @@
 //! Only for what depends on the machine and is known when the test runs, such as a processor's instruction sets, in a test
 //! that does something all the same. A test that would do nothing is `#[ignore]`d with its reason.
 
-use crate::made;
+use crate::fixtures;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 pub fn note(what: &str, why: &str) {
     let thread = std::thread::current();
     let line = format!("{}: {what}: {why}\n", thread.name().unwrap_or("?"));
-    fs::create_dir_all(made::root()).unwrap();
+    fs::create_dir_all(fixtures::root()).unwrap();
     // One write of one line: other tests write at the same time.
     fs::File::options().create(true).append(true).open(file()).unwrap().write_all(line.as_bytes()).unwrap();
 }
@@ -34,5 +34,5 @@ fn file() -> PathBuf {
     let run = std::os::unix::process::parent_id();
     #[cfg(not(unix))]
     let run = 0;
-    made::root().join(format!("skipped-{run}"))
+    fixtures::root().join(format!("skipped-{run}"))
 }

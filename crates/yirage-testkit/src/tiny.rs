@@ -3,7 +3,7 @@
 //! `fixtures/tiny/NAME.json` has a model's configuration, the recipe of each tensor and what transformers says of three
 //! inputs; `tools/oracle/make_tiny_archs.py` makes them. The weights come from [`crate::weights`].
 
-use crate::{made, recipe};
+use crate::{fixtures, recipe};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -61,7 +61,7 @@ pub fn model(name: &str) -> PathBuf {
     if of["generation_config"].is_object() {
         files.push(("generation_config.json", of["generation_config"].to_string().into_bytes()));
     }
-    made::folder(name, &files)
+    fixtures::folder(name, &files)
 }
 
 #[cfg(test)]

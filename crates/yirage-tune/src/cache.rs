@@ -1,18 +1,18 @@
 //! Kept results: those of this process, and those on disk.
 
-use crate::disk::Folder;
+use crate::disk::TuneCacheFolder;
 use crate::entry;
-use crate::key::Key;
+use crate::key::TuneKey;
 use crate::limits::MEMORY_BYTES;
 use crate::options::SuperOptions;
-use crate::outcome::{Outcome, Told};
+use crate::outcome::{SearchOutcome, SearchResultOrigin};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use yirage_ir::Graph;
 
 /// How often results were found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counters {
+pub struct TuneCacheCounters {
     /// Results that this process had.
     pub memory_hits: u64,
     /// Results that lay on disk.
@@ -27,54 +27,54 @@ pub struct Counters {
 
 /// Kept results. Threads may share it.
 #[derive(Debug)]
-pub struct Cache {
-    folder: Option<Folder>,
+pub struct TuneCache {
+    folder: Option<TuneCacheFolder>,
     limit: u64,
-    kept: Mutex<Kept>,
+    memory: Mutex<TuneMemoryCache>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
-    entries: BTreeMap<Key, Entry>,
+struct TuneMemoryCache {
+    entries: BTreeMap<TuneKey, TuneCacheEntry>,
     bytes: u64,
     turn: u64,
-    counters: Counters,
+    counters: TuneCacheCounters,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct TuneCacheEntry {
     text: Arc<str>,
     used: u64,
 }
 
-impl Cache {
+impl TuneCache {
     /// Results of this process, and those in `folder` if there is one.
-    pub fn new(folder: Option<Folder>) -> Cache {
-        Cache::with_limit(folder, MEMORY_BYTES)
+    pub fn new(folder: Option<TuneCacheFolder>) -> TuneCache {
+        TuneCache::with_limit(folder, MEMORY_BYTES)
     }
 
-    /// [`Cache::new`] with at most so many bytes of results in the process.
-    pub fn with_limit(folder: Option<Folder>, limit: u64) -> Cache {
-        Cache { folder, limit, kept: Mutex::default() }
+    /// [`TuneCache::new`] with at most so many bytes of results in the process.
+    pub fn with_limit(folder: Option<TuneCacheFolder>, limit: u64) -> TuneCache {
+        TuneCache { folder, limit, memory: Mutex::default() }
     }
 
     /// How often results were found.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> TuneCacheCounters {
         self.lock().counters
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, TuneMemoryCache> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The result that is kept for a graph. Why one was not believed goes to `notes`.
     pub(crate) fn find(
         &self,
-        key: &Key,
+        key: &TuneKey,
         graph: &Graph,
         options: &SuperOptions,
         notes: &mut Vec<String>,
-    ) -> Option<Outcome> {
+    ) -> Option<SearchOutcome> {
         let refused = |told: &str, why: String, notes: &mut Vec<String>| {
             notes.push(format!("the result {told} was refused and is searched again: {why}"));
             self.lock().counters.refusals += 1;
@@ -82,7 +82,7 @@ impl Cache {
         if options.use_graph_dataset
             && let Some(text) = self.in_process(key)
         {
-            match entry::parse(&text, key, graph, Told::Memory) {
+            match entry::parse(&text, key, graph, SearchResultOrigin::Memory) {
                 Ok(outcome) => {
                     self.lock().counters.memory_hits += 1;
                     return Some(outcome);
@@ -95,7 +95,9 @@ impl Cache {
         {
             let parsed = match folder.0.read(key.id()) {
                 Ok(None) => None,
-                Ok(Some(text)) => Some(entry::parse(&text, key, graph, Told::Disk).map(|outcome| (text, outcome))),
+                Ok(Some(text)) => {
+                    Some(entry::parse(&text, key, graph, SearchResultOrigin::Disk).map(|outcome| (text, outcome)))
+                }
                 Err(error) => Some(Err(error.to_string())),
             };
             match parsed {
@@ -103,7 +105,7 @@ impl Cache {
                 Some(Ok((text, outcome))) => {
                     self.lock().counters.disk_hits += 1;
                     if options.use_graph_dataset {
-                        self.keep_in_process(key, text);
+                        self.insert_in_memory(key, text);
                     }
                     return Some(outcome);
                 }
@@ -116,7 +118,7 @@ impl Cache {
 
     /// Keeps a result: on disk what another process would find as well. What keeps it from the disk is told, and changes
     /// nothing else.
-    pub(crate) fn keep(&self, key: &Key, outcome: &mut Outcome, options: &SuperOptions) {
+    pub(crate) fn insert(&self, key: &TuneKey, outcome: &mut SearchOutcome, options: &SuperOptions) {
         let disturbed = outcome.is_disturbed();
         if disturbed && options.use_cached_graphs && self.folder.is_some() {
             let why = "something else was at work while candidates were measured: the result is not kept on disk";
@@ -133,11 +135,11 @@ impl Cache {
             }
         }
         if options.use_graph_dataset {
-            self.keep_in_process(key, text);
+            self.insert_in_memory(key, text);
         }
     }
 
-    fn in_process(&self, key: &Key) -> Option<Arc<str>> {
+    fn in_process(&self, key: &TuneKey) -> Option<Arc<str>> {
         let mut kept = self.lock();
         kept.turn += 1;
         let turn = kept.turn;
@@ -146,7 +148,7 @@ impl Cache {
         Some(entry.text.clone())
     }
 
-    fn keep_in_process(&self, key: &Key, text: String) {
+    fn insert_in_memory(&self, key: &TuneKey, text: String) {
         let mut kept = self.lock();
         if let Some(old) = kept.entries.remove(key) {
             kept.bytes -= old.text.len() as u64;
@@ -167,6 +169,6 @@ impl Cache {
         kept.turn += 1;
         let used = kept.turn;
         kept.bytes += bytes;
-        kept.entries.insert(key.clone(), Entry { text: text.into(), used });
+        kept.entries.insert(key.clone(), TuneCacheEntry { text: text.into(), used });
     }
 }

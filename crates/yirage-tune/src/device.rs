@@ -2,47 +2,47 @@
 
 use crate::error::TuneError;
 use crate::limits::SETTLING;
-use crate::prepared::Prepared;
-use crate::timing::Step;
+use crate::prepared::PreparedGraph;
+use crate::timing::TimedStep;
 use std::sync::Arc;
 use yirage_compile::{compile, plan_weights};
-use yirage_hal::{Bindings, Device, Executor, HostMemory, Why, write_view};
+use yirage_hal::{Bindings, Device, Executor, HostMemory, SelectionReason, write_view};
 use yirage_ir::Dims;
 use yirage_plan::WeightPlan;
 
-/// A graph on a device. Each [`Step::step`] sets its slots and runs it to its end.
-pub struct Loaded {
+/// A graph on a device. Each [`TimedStep::step`] sets its slots and runs it to its end.
+pub struct LoadedGraph {
     executor: Executor,
-    slots: Vec<(String, Arc<dyn HostMemory>)>,
+    step_inputs: Vec<(String, Arc<dyn HostMemory>)>,
     dims: Dims,
     weights: WeightPlan,
 }
 
-impl Loaded {
+impl LoadedGraph {
     /// Compiles the graph as any is, and loads it.
     ///
     /// # Errors
     /// What the compiler or the device says; a weight without values.
-    pub fn new(device: &dyn Device, prepared: Prepared) -> Result<Loaded, TuneError> {
+    pub fn new(device: &dyn Device, prepared: PreparedGraph) -> Result<LoadedGraph, TuneError> {
         let target = device.target();
         let weights = plan_weights(&prepared.graph, &target)?;
         let bindings = bind(device, &prepared, &weights)?;
         let plan = compile(&prepared.graph, prepared.dims, &target, &weights, &prepared.options)?;
         let executor = Executor::new(device, &plan, &bindings)?;
         let shared = |(name, record)| (name, record as Arc<dyn HostMemory>);
-        let slots = prepared.slots.into_iter().map(shared).collect();
-        Ok(Loaded { executor, slots, dims: prepared.dims, weights })
+        let slots = prepared.step_inputs.into_iter().map(shared).collect();
+        Ok(LoadedGraph { executor, step_inputs: slots, dims: prepared.dims, weights })
     }
 
     /// Runs it until it is chosen which of the device's executors runs it: so long they take turns, and what steps take says
     /// nothing of the graph.
     ///
     /// # Errors
-    /// As [`Step::step`].
+    /// As [`TimedStep::step`].
     pub fn settle(&mut self) -> Result<(), TuneError> {
         // A device whose steps run beside the host never chooses.
         for _ in 0..SETTLING {
-            if !matches!(self.executor.chosen(), (_, Why::Measuring { .. })) {
+            if !matches!(self.executor.chosen(), (_, SelectionReason::Measuring { .. })) {
                 break;
             }
             self.step()?;
@@ -61,11 +61,11 @@ impl Loaded {
     }
 }
 
-impl Step for Loaded {
+impl TimedStep for LoadedGraph {
     type Error = TuneError;
 
     fn step(&mut self) -> Result<(), TuneError> {
-        for (name, memory) in &self.slots {
+        for (name, memory) in &self.step_inputs {
             self.executor.set_memory(name, memory.clone());
         }
         self.executor.run(&self.dims)?;
@@ -73,7 +73,7 @@ impl Step for Loaded {
     }
 }
 
-fn bind(device: &dyn Device, prepared: &Prepared, weights: &WeightPlan) -> Result<Bindings, TuneError> {
+fn bind(device: &dyn Device, prepared: &PreparedGraph, weights: &WeightPlan) -> Result<Bindings, TuneError> {
     let mut bindings = Bindings::default();
     for entry in &weights.entries {
         let given = prepared.weights.iter().find(|(name, _)| *name == entry.name);
@@ -83,8 +83,8 @@ fn bind(device: &dyn Device, prepared: &Prepared, weights: &WeightPlan) -> Resul
         bindings.weights.insert(name.clone(), sink.finish()?);
     }
     if let Some((name, cache)) = &prepared.cache {
-        let state = device.state(&cache.block, cache.k_width, cache.blocks as usize)?;
-        bindings.states.insert(name.clone(), state);
+        let state = device.kv_cache(&cache.block, cache.k_width, cache.blocks as usize)?;
+        bindings.kv_caches.insert(name.clone(), state);
     }
     Ok(bindings)
 }

@@ -3,10 +3,10 @@
 //! A checksum finds damage, the key foreign entries, and the certificate graphs that it is not of. It is no defence against
 //! someone who writes into the folder on purpose.
 
-use crate::key::Key;
+use crate::comparison::{PairedComparison, Times};
+use crate::key::TuneKey;
 use crate::limits::ENTRY_BYTES;
-use crate::look::{Look, Times};
-use crate::outcome::{Measured, Outcome, Told, Verdict};
+use crate::outcome::{CandidateResult, CandidateVerdict, SearchOutcome, SearchResultOrigin};
 use std::collections::HashSet;
 use yirage_compile::equal::Certificate;
 use yirage_ir::{Graph, ValueId, text, verify};
@@ -19,7 +19,7 @@ const HEAD: &str = "yirage-tune 3";
 const SECTIONS: [&str; 6] = ["key", "graph", "certificate", "rules", "measured", "notes"];
 
 /// The text of a result.
-pub(crate) fn print(key: &Key, outcome: &Outcome) -> String {
+pub(crate) fn print(key: &TuneKey, outcome: &SearchOutcome) -> String {
     let (graph, certificate) = match &outcome.certificate {
         Some(certificate) => (text::print(&outcome.graph), certificate.to_string()),
         None => (String::new(), String::new()),
@@ -36,11 +36,11 @@ fn plain(text: &str) -> String {
     text.replace(['\n', '\r', '\t'], " ")
 }
 
-fn line(of: &Measured) -> String {
+fn line(of: &CandidateResult) -> String {
     let (kind, rest) = match &of.verdict {
-        Verdict::Unproved(why) => ("unproved", plain(why)),
-        Verdict::NotRun(why) => ("not run", plain(why)),
-        Verdict::Timed { first, second } => {
+        CandidateVerdict::Unproved(why) => ("unproved", plain(why)),
+        CandidateVerdict::NotRun(why) => ("not run", plain(why)),
+        CandidateVerdict::Timed { first, second } => {
             let looks = std::iter::once(first).chain(second).map(numbers).collect::<Vec<_>>();
             ("timed", looks.join(" "))
         }
@@ -49,8 +49,8 @@ fn line(of: &Measured) -> String {
 }
 
 /// The numbers of a look, in the order in which [`read_look`] takes them.
-fn numbers(look: &Look) -> String {
-    let Look { pairs, wins, disturbed, ratio, input, candidate } = look;
+fn numbers(look: &PairedComparison) -> String {
+    let PairedComparison { pairs, wins, disturbed, ratio, input, candidate } = look;
     let (times, own) = ((input.median_ns, input.lowest_ns), (candidate.median_ns, candidate.lowest_ns));
     format!("{pairs} {wins} {disturbed} {ratio:?} {:?} {:?} {:?} {:?}", times.0, times.1, own.0, own.1)
 }
@@ -59,7 +59,12 @@ fn numbers(look: &Look) -> String {
 const NUMBERS: usize = 8;
 
 /// The result that a text holds for a graph, if it is whole and this graph's.
-pub(crate) fn parse(entry: &str, key: &Key, graph: &Graph, told: Told) -> Result<Outcome, String> {
+pub(crate) fn parse(
+    entry: &str,
+    key: &TuneKey,
+    graph: &Graph,
+    told: SearchResultOrigin,
+) -> Result<SearchOutcome, String> {
     if entry.len() as u64 > ENTRY_BYTES {
         return Err(format!("{} bytes, {ENTRY_BYTES} are the most", entry.len()));
     }
@@ -72,47 +77,47 @@ pub(crate) fn parse(entry: &str, key: &Key, graph: &Graph, told: Told) -> Result
     let measured = measured.lines().map(read_line).collect::<Result<Vec<_>, String>>()?;
     let (rules, notes) = (lines(rules), lines(notes));
     if candidate.is_empty() && certificate.is_empty() {
-        return Ok(Outcome { graph: graph.clone(), certificate: None, rules, measured, notes, told });
+        return Ok(SearchOutcome { graph: graph.clone(), certificate: None, rules, measured, notes, origin: told });
     }
     let candidate = text::parse(candidate).map_err(|e| format!("its graph: {e}"))?;
     verify(&candidate).map_err(|e| format!("its graph: {e}"))?;
     let candidate = named_like(candidate, graph)?;
     let certificate: Certificate = certificate.parse().map_err(|e| format!("{e}"))?;
     certificate.check(graph, &candidate).map_err(|e| e.to_string())?;
-    Ok(Outcome { graph: candidate, certificate: Some(certificate), rules, measured, notes, told })
+    Ok(SearchOutcome { graph: candidate, certificate: Some(certificate), rules, measured, notes, origin: told })
 }
 
-fn read_line(line: &str) -> Result<Measured, String> {
+fn read_line(line: &str) -> Result<CandidateResult, String> {
     let wrong = || format!("a line of its measurements is none: `{line}`");
     let [kind, expected, rest, rules] = line.split('\t').collect::<Vec<_>>()[..] else { return Err(wrong()) };
     let verdict = match kind {
-        "unproved" => Verdict::Unproved(rest.to_owned()),
-        "not run" => Verdict::NotRun(rest.to_owned()),
+        "unproved" => CandidateVerdict::Unproved(rest.to_owned()),
+        "not run" => CandidateVerdict::NotRun(rest.to_owned()),
         "timed" => {
             let words: Vec<&str> = rest.split(' ').collect();
             let looks = words.chunks(NUMBERS).map(read_look).collect::<Option<Vec<_>>>().ok_or_else(wrong)?;
             match looks[..] {
-                [first] => Verdict::Timed { first, second: None },
-                [first, second] => Verdict::Timed { first, second: Some(second) },
+                [first] => CandidateVerdict::Timed { first, second: None },
+                [first, second] => CandidateVerdict::Timed { first, second: Some(second) },
                 _ => return Err(wrong()),
             }
         }
         _ => return Err(wrong()),
     };
     let rules = rules.split("; ").filter(|rule| !rule.is_empty()).map(str::to_owned).collect();
-    Ok(Measured { rules, expected_ns: number(expected).ok_or_else(wrong)?, verdict })
+    Ok(CandidateResult { rules, expected_ns: number(expected).ok_or_else(wrong)?, verdict })
 }
 
 fn number(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|n| !n.is_nan())
 }
 
-fn read_look(words: &[&str]) -> Option<Look> {
+fn read_look(words: &[&str]) -> Option<PairedComparison> {
     let [pairs, wins, disturbed, ratio, times @ ..] = words else { return None };
     let [input, lowest, candidate, own_lowest] = times else { return None };
     let count = |text: &str| text.parse::<u32>().ok();
     let times = |median: &str, lowest: &str| Some(Times { median_ns: number(median)?, lowest_ns: number(lowest)? });
-    Some(Look {
+    Some(PairedComparison {
         pairs: count(pairs)?,
         wins: count(wins)?,
         disturbed: count(disturbed)?,
@@ -125,7 +130,9 @@ fn read_look(words: &[&str]) -> Option<Look> {
 /// A kept graph with the names of the inputs and outputs of the graph that it is to stand for.
 fn named_like(mut kept: Graph, graph: &Graph) -> Result<Graph, String> {
     let types = |g: &Graph, ids: &[ValueId]| {
-        ids.iter().map(|&id| (g.ty(id).clone(), matches!(g.value(id).source, yirage_ir::Source::Node { .. }))).collect()
+        ids.iter()
+            .map(|&id| (g.ty(id).clone(), matches!(g.value(id).source, yirage_ir::ValueSource::Node { .. })))
+            .collect()
     };
     let ends = |g: &Graph| -> (Vec<_>, Vec<_>) { (types(g, &g.inputs), types(g, &g.outputs)) };
     let sources = |g: &Graph| g.inputs.iter().map(|&id| g.value(id).source).collect::<Vec<_>>();

@@ -9,14 +9,14 @@ use yirage_ir::hash::fnv128;
 
 /// What a kept result belongs to, in words. Two searches with equal keys ask the same.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Key(String);
+pub(crate) struct TuneKey(String);
 
-impl Key {
-    pub(crate) fn of(graph: &Graph, device: &dyn Device, options: &SuperOptions) -> Key {
+impl TuneKey {
+    pub(crate) fn of(graph: &Graph, device: &dyn Device, options: &SuperOptions) -> TuneKey {
         let (info, target) = (device.info(), device.target());
         let facts = fnv128(format!("{target:?}").as_bytes());
         let driver = (&info.driver_version, &info.sdk_version);
-        Key(format!(
+        TuneKey(format!(
             "graph {:032x}\nrules {RULES_VERSION}\nchecker {CHECKER_VERSION}\ntarget {} {facts:032x}\n\
              device {} {} {driver:?}\narguments {}\n",
             graph.structural_hash(),

@@ -2,14 +2,14 @@
 
 use std::fmt;
 use std::time::Duration;
-use yirage_compile::Options;
-use yirage_compile::search::{DEFAULT_BUDGET, Rates};
+use yirage_compile::CompileOptions;
+use yirage_compile::search::{DEFAULT_BUDGET, DeviceRates};
 use yirage_ir::{Dims, RegionKind};
 use yirage_plan::Target;
 
 /// A kind of graph, which says how much of its neighbourhood is worth looking at.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Config {
+pub enum SearchPreset {
     /// Attention: twice the budget, because its best forms are further away.
     Attention,
     /// A product with a thin one beside it: the usual budget.
@@ -18,19 +18,19 @@ pub enum Config {
     Mlp,
 }
 
-impl Config {
+impl SearchPreset {
     /// The inverse of `Display`.
-    pub fn parse(name: &str) -> Option<Config> {
-        [Config::Attention, Config::Lora, Config::Mlp].into_iter().find(|c| c.to_string() == name)
+    pub fn parse(name: &str) -> Option<SearchPreset> {
+        [SearchPreset::Attention, SearchPreset::Lora, SearchPreset::Mlp].into_iter().find(|c| c.to_string() == name)
     }
 }
 
-impl fmt::Display for Config {
+impl fmt::Display for SearchPreset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Config::Attention => "attention",
-            Config::Lora => "lora",
-            Config::Mlp => "mlp",
+            SearchPreset::Attention => "attention",
+            SearchPreset::Lora => "lora",
+            SearchPreset::Mlp => "mlp",
         })
     }
 }
@@ -52,7 +52,7 @@ pub struct SuperOptions {
     /// The numbers of iterations that loops may have.
     pub franges: Option<Vec<u32>>,
     /// The kind of graph.
-    pub config: Option<Config>,
+    pub config: Option<SearchPreset>,
     /// Steps of each graph before it is measured.
     pub warmup_iters: u32,
     /// Most steps of each graph that are measured, over all pairs.
@@ -68,13 +68,13 @@ pub struct SuperOptions {
     /// The sizes for which graphs are compared.
     pub dims: Dims,
     /// How graphs are compiled.
-    pub compile: Options,
+    pub compile: CompileOptions,
     /// Nodes of all graphs that are looked at.
     pub budget: u64,
     /// Candidates that are proved and measured, at most.
     pub keep: usize,
     /// How fast the device is; measured where it is not said.
-    pub rates: Option<Rates>,
+    pub rates: Option<DeviceRates>,
     /// When to stop with what there is. Without one the same arguments find the same candidates.
     pub time_limit: Option<Duration>,
 }
@@ -96,7 +96,7 @@ impl Default for SuperOptions {
             save_codes: false,
             is_formal_verified: false,
             dims: Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 },
-            compile: Options::default(),
+            compile: CompileOptions::default(),
             budget: DEFAULT_BUDGET,
             keep: 8,
             rates: None,
@@ -108,7 +108,7 @@ impl Default for SuperOptions {
 impl SuperOptions {
     /// The budget for this kind of graph.
     pub(crate) fn nodes(&self) -> u64 {
-        if self.config == Some(Config::Attention) { self.budget.saturating_mul(2) } else { self.budget }
+        if self.config == Some(SearchPreset::Attention) { self.budget.saturating_mul(2) } else { self.budget }
     }
 
     /// What was asked for and changes nothing here.
@@ -181,8 +181,8 @@ mod tests {
     #[test]
     fn configs_have_names() {
         for name in ["attention", "lora", "mlp"] {
-            assert_eq!(Config::parse(name).unwrap().to_string(), name);
+            assert_eq!(SearchPreset::parse(name).unwrap().to_string(), name);
         }
-        assert_eq!(Config::parse("moe"), None);
+        assert_eq!(SearchPreset::parse("moe"), None);
     }
 }

@@ -1,13 +1,13 @@
 //! What came of a search.
 
-use crate::look::Look;
+use crate::comparison::PairedComparison;
 use std::fmt;
 use yirage_compile::equal::Certificate;
 use yirage_ir::Graph;
 
 /// What came of a search.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Outcome {
+pub struct SearchOutcome {
     /// The fastest graph that is proved to be equal: the input, or a candidate.
     pub graph: Graph,
     /// What shows that it is equal; none where the input stays.
@@ -15,14 +15,14 @@ pub struct Outcome {
     /// The rules that made it of the input.
     pub rules: Vec<String>,
     /// Every candidate that was looked at closer, the one expected to be the fastest first.
-    pub measured: Vec<Measured>,
+    pub measured: Vec<CandidateResult>,
     /// What should be known of the way here.
     pub notes: Vec<String>,
     /// Where this is from.
-    pub told: Told,
+    pub origin: SearchResultOrigin,
 }
 
-impl Outcome {
+impl SearchOutcome {
     /// Whether the input graph stays.
     pub fn input_stays(&self) -> bool {
         self.certificate.is_none()
@@ -36,7 +36,7 @@ impl Outcome {
 
 /// Where a result is from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Told {
+pub enum SearchResultOrigin {
     /// It was searched for.
     Searched,
     /// This process had it.
@@ -47,18 +47,18 @@ pub enum Told {
 
 /// What became of a candidate.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Measured {
+pub struct CandidateResult {
     /// The rules that made it.
     pub rules: Vec<String>,
     /// Nanoseconds that it was expected to take.
     pub expected_ns: f64,
     /// What became of it.
-    pub verdict: Verdict,
+    pub verdict: CandidateVerdict,
 }
 
 /// What became of a candidate.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Verdict {
+pub enum CandidateVerdict {
     /// There is no certificate for it.
     Unproved(String),
     /// It was not run, or could not be.
@@ -66,26 +66,26 @@ pub enum Verdict {
     /// It was measured beside the input.
     Timed {
         /// What was seen first.
-        first: Look,
+        first: PairedComparison,
         /// What was seen of both graphs when they were loaded and measured once more, before the candidate was taken.
-        second: Option<Look>,
+        second: Option<PairedComparison>,
     },
 }
 
-impl Verdict {
+impl CandidateVerdict {
     /// Whether it was measured while something else was at work.
     pub(crate) fn is_disturbed(&self) -> bool {
-        let Verdict::Timed { first, second } = self else { return false };
+        let CandidateVerdict::Timed { first, second } = self else { return false };
         first.is_disturbed() || second.is_some_and(|look| look.is_disturbed())
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for CandidateVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (first, second) = match self {
-            Verdict::Unproved(why) => return write!(f, "not proved equal: {why}"),
-            Verdict::NotRun(why) => return write!(f, "not run: {why}"),
-            Verdict::Timed { first, second } => (first, second),
+            CandidateVerdict::Unproved(why) => return write!(f, "not proved equal: {why}"),
+            CandidateVerdict::NotRun(why) => return write!(f, "not run: {why}"),
+            CandidateVerdict::Timed { first, second } => (first, second),
         };
         write!(f, "{first}; ")?;
         if let Some(why) = first.lost() {

@@ -1,25 +1,25 @@
 //! A graph with everything that a step of it reads.
 
 use std::sync::Arc;
-use yirage_compile::Options;
+use yirage_compile::CompileOptions;
 use yirage_hal::Record;
 use yirage_ir::{Dims, Graph, Type};
 
 /// A graph and what it reads. Knows no device.
 #[derive(Clone, Debug)]
-pub struct Prepared {
+pub struct PreparedGraph {
     /// The graph.
     pub graph: Graph,
     /// The bytes of each weight, by name.
     pub weights: Vec<(String, Vec<u8>)>,
     /// The elements of each slot, by name.
-    pub slots: Vec<(String, Arc<Record>)>,
+    pub step_inputs: Vec<(String, Arc<Record>)>,
     /// The cache that it reads, with its name.
     pub cache: Option<(String, CacheInput)>,
     /// The sizes of a step.
     pub dims: Dims,
     /// How it is compiled.
-    pub options: Options,
+    pub options: CompileOptions,
 }
 
 /// A cache, of which nobody reads what it holds.

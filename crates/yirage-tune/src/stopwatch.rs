@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// Which graph runs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Timed {
+pub enum TimedGraphId {
     /// The input graph.
     Input,
     /// The candidate of this number.
@@ -21,7 +21,7 @@ pub trait Stopwatch {
     ///
     /// # Errors
     /// Those of `run`.
-    fn time(&self, graph: Timed, run: &mut dyn FnMut() -> Result<(), TuneError>) -> Result<Duration, TuneError>;
+    fn time(&self, graph: TimedGraphId, run: &mut dyn FnMut() -> Result<(), TuneError>) -> Result<Duration, TuneError>;
 }
 
 /// The machine's monotonic clock.
@@ -40,7 +40,7 @@ impl Stopwatch for MonotonicStopwatch {
         self.0.elapsed()
     }
 
-    fn time(&self, _: Timed, run: &mut dyn FnMut() -> Result<(), TuneError>) -> Result<Duration, TuneError> {
+    fn time(&self, _: TimedGraphId, run: &mut dyn FnMut() -> Result<(), TuneError>) -> Result<Duration, TuneError> {
         let before = Instant::now();
         run()?;
         Ok(before.elapsed())

@@ -1,36 +1,36 @@
 //! The whole way: kept results, search, proof, measurement, choice.
 
-use crate::cache::Cache;
-use crate::device::Loaded;
+use crate::cache::TuneCache;
+use crate::comparison::PairedComparison;
+use crate::device::LoadedGraph;
 use crate::error::TuneError;
-use crate::key::Key;
+use crate::key::TuneKey;
 use crate::limits::{FASTER, PAIRS, SLOWER, WINS};
-use crate::look::Look;
 use crate::options::SuperOptions;
-use crate::outcome::{Measured, Outcome, Told, Verdict};
-use crate::pairs::{Lengths, compare};
-use crate::prepared::Prepared;
+use crate::outcome::{CandidateResult, CandidateVerdict, SearchOutcome, SearchResultOrigin};
+use crate::pairs::{PairLengths, compare};
+use crate::prepared::PreparedGraph;
 use crate::random::prepared;
 use crate::rates::measure_rates;
 use crate::stopwatch::{MonotonicStopwatch, Stopwatch};
 use std::ops::ControlFlow;
 use std::time::Duration;
 use yirage_compile::equal::{Certificate, EqualityOptions, NotEqual, equivalent};
-use yirage_compile::search::{Candidate, End, Found, Progress, SearchOptions, Tilings, search};
+use yirage_compile::search::{Candidate, SearchEnd, SearchOptions, SearchProgress, SearchResult, Tilings, search};
 use yirage_hal::Device;
 use yirage_ir::Graph;
 
 /// What shows that a candidate may stand for a graph.
-pub type Verify<'a> = dyn Fn(&Graph, &Graph) -> Result<Certificate, NotEqual> + 'a;
+pub type VerifyFn<'a> = dyn Fn(&Graph, &Graph) -> Result<Certificate, NotEqual> + 'a;
 
 /// Hears how far the search is, and may end it: what is known then is the result, which is not kept.
-pub type Watch<'a> = dyn FnMut(&Doing) -> ControlFlow<()> + 'a;
+pub type SearchWatcher<'a> = dyn FnMut(&SearchStatus) -> ControlFlow<()> + 'a;
 
 /// What is being done.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Doing {
+pub enum SearchStatus {
     /// Looking for candidates.
-    Searching(Progress),
+    Searching(SearchProgress),
     /// Proving and measuring candidate `number` of `of`.
     Candidate {
         /// Counted from 0.
@@ -43,15 +43,15 @@ pub enum Doing {
 }
 
 /// Everything that a search is done with.
-pub struct Surroundings<'a> {
+pub struct SearchContext<'a> {
     /// The device.
     pub device: &'a dyn Device,
     /// Kept results.
-    pub cache: &'a Cache,
+    pub cache: &'a TuneCache,
     /// What takes times.
     pub stopwatch: &'a dyn Stopwatch,
     /// What shows equality.
-    pub verify: &'a Verify<'a>,
+    pub verify: &'a VerifyFn<'a>,
 }
 
 /// The fastest graph on `device` that computes what `graph` does: the input, or a candidate with a certificate that was
@@ -64,12 +64,12 @@ pub fn superoptimize(
     graph: &Graph,
     device: &dyn Device,
     options: &SuperOptions,
-    cache: &Cache,
-    watch: &mut Watch<'_>,
-) -> Result<Outcome, TuneError> {
+    cache: &TuneCache,
+    watch: &mut SearchWatcher<'_>,
+) -> Result<SearchOutcome, TuneError> {
     let verify = |a: &Graph, b: &Graph| equivalent(a, b, &EqualityOptions::default());
     let stopwatch = MonotonicStopwatch::start();
-    superoptimize_with(graph, options, &Surroundings { device, cache, stopwatch: &stopwatch, verify: &verify }, watch)
+    superoptimize_with(graph, options, &SearchContext { device, cache, stopwatch: &stopwatch, verify: &verify }, watch)
 }
 
 /// [`superoptimize`] with any clock and verifier.
@@ -79,11 +79,11 @@ pub fn superoptimize(
 pub fn superoptimize_with(
     graph: &Graph,
     options: &SuperOptions,
-    with: &Surroundings<'_>,
-    watch: &mut Watch<'_>,
-) -> Result<Outcome, TuneError> {
+    with: &SearchContext<'_>,
+    watch: &mut SearchWatcher<'_>,
+) -> Result<SearchOutcome, TuneError> {
     let tilings = options.checked()?;
-    let key = Key::of(graph, with.device, options);
+    let key = TuneKey::of(graph, with.device, options);
     let mut notes = options.without_meaning(&with.device.target());
     if let Some(mut kept) = with.cache.find(&key, graph, options, &mut notes) {
         let new: Vec<String> = notes.into_iter().filter(|note| !kept.notes.contains(note)).collect();
@@ -91,7 +91,7 @@ pub fn superoptimize_with(
         return Ok(kept);
     }
     let mut ended = false;
-    let mut told = |doing: &Doing| {
+    let mut told = |doing: &SearchStatus| {
         let flow = if ended { ControlFlow::Break(()) } else { watch(doing) };
         ended |= flow.is_break();
         flow
@@ -105,7 +105,8 @@ pub fn superoptimize_with(
     let taken = measuring.take(&found, &mut measured, &mut told)?;
     notes.extend(method(with.device, &measured));
     let (graph, rules) = (graph.clone(), Vec::new());
-    let mut outcome = Outcome { graph, certificate: None, rules, measured, notes, told: Told::Searched };
+    let mut outcome =
+        SearchOutcome { graph, certificate: None, rules, measured, notes, origin: SearchResultOrigin::Searched };
     if let Some((number, certificate)) = taken {
         outcome.graph = found.candidates[number].graph.clone();
         outcome.rules.clone_from(&outcome.measured[number].rules);
@@ -114,25 +115,25 @@ pub fn superoptimize_with(
     if ended {
         outcome.notes.push("the search was ended: the result is not kept".into());
     } else {
-        with.cache.keep(&key, &mut outcome, options);
+        with.cache.insert(&key, &mut outcome, options);
     }
     Ok(outcome)
 }
 
 /// How far the search came.
-fn summary(found: &Found) -> String {
+fn summary(found: &SearchResult) -> String {
     let end = match found.end {
-        End::Exhausted => "no rule makes another",
-        End::Budget => "the budget is used up",
-        End::Stopped => "the search was ended",
+        SearchEnd::Exhausted => "no rule makes another",
+        SearchEnd::Budget => "the budget is used up",
+        SearchEnd::Stopped => "the search was ended",
     };
     let (graphs, nodes, ns) = (found.graphs, found.nodes, found.input.ns);
     format!("{graphs} graphs of {nodes} nodes were looked at: {end}; the input is expected to take {ns:.0} ns")
 }
 
 /// How candidates were measured, where any was.
-fn method(device: &dyn Device, measured: &[Measured]) -> Option<String> {
-    let timed = measured.iter().any(|of| matches!(of.verdict, Verdict::Timed { .. }));
+fn method(device: &dyn Device, measured: &[CandidateResult]) -> Option<String> {
+    let timed = measured.iter().any(|of| matches!(of.verdict, CandidateVerdict::Timed { .. }));
     let info = device.info();
     timed.then(|| {
         format!(
@@ -149,10 +150,10 @@ fn explore(
     graph: &Graph,
     options: &SuperOptions,
     tilings: Tilings,
-    with: &Surroundings<'_>,
-    watch: &mut Watch<'_>,
+    with: &SearchContext<'_>,
+    watch: &mut SearchWatcher<'_>,
     notes: &mut Vec<String>,
-) -> Result<Found, TuneError> {
+) -> Result<SearchResult, TuneError> {
     let rates = match options.rates {
         Some(rates) => rates,
         None => {
@@ -165,11 +166,11 @@ fn explore(
     let wanted = SearchOptions { dims, rates, budget: options.nodes(), keep, compile, tilings };
     // Half of the time is left for the candidates.
     let limit = options.time_limit.map(|limit| limit / 2);
-    let mut told = |progress: &Progress| {
+    let mut told = |progress: &SearchProgress| {
         if limit.is_some_and(|limit| with.stopwatch.elapsed() > limit) {
             return ControlFlow::Break(());
         }
-        watch(&Doing::Searching(*progress))
+        watch(&SearchStatus::Searching(*progress))
     };
     Ok(search(graph, &with.device.target(), &wanted, &mut told)?)
 }
@@ -177,34 +178,34 @@ fn explore(
 /// The input on the device, and what candidates are compared with.
 struct Measuring<'a> {
     options: &'a SuperOptions,
-    with: &'a Surroundings<'a>,
+    with: &'a SearchContext<'a>,
     /// Loaded for the first candidate.
-    input: Option<Loaded>,
-    prepared: Prepared,
+    input: Option<LoadedGraph>,
+    prepared: PreparedGraph,
     /// The candidates that won their first look: their numbers, what was seen, and their certificates.
-    won: Vec<(usize, Look, Certificate)>,
+    won: Vec<(usize, PairedComparison, Certificate)>,
 }
 
 impl Measuring<'_> {
     /// What becomes of each candidate at first.
-    fn all(&mut self, found: &Found, watch: &mut Watch<'_>) -> Result<Vec<Measured>, TuneError> {
+    fn all(&mut self, found: &SearchResult, watch: &mut SearchWatcher<'_>) -> Result<Vec<CandidateResult>, TuneError> {
         // A quarter of the time is left for second looks.
         let limit = self.options.time_limit.map(|limit| limit * 3 / 4);
         let mut measured = Vec::with_capacity(found.candidates.len());
         for (number, candidate) in found.candidates.iter().enumerate() {
-            let ended = watch(&Doing::Candidate { number, of: found.candidates.len() }).is_break();
+            let ended = watch(&SearchStatus::Candidate { number, of: found.candidates.len() }).is_break();
             let verdict = if ended {
-                Verdict::NotRun("the search was ended".into())
+                CandidateVerdict::NotRun("the search was ended".into())
             } else if self.is_over(limit) {
-                Verdict::NotRun("the time limit was reached".into())
+                CandidateVerdict::NotRun("the time limit was reached".into())
             } else if candidate.estimate.ns > found.input.ns * SLOWER {
                 let ns = found.input.ns;
-                Verdict::NotRun(format!("it is expected to be slower than the input, which takes {ns:.0} ns"))
+                CandidateVerdict::NotRun(format!("it is expected to be slower than the input, which takes {ns:.0} ns"))
             } else {
                 self.verdict(number, candidate)?
             };
             let rules = candidate.rules.iter().map(|&rule| rule.to_owned()).collect();
-            measured.push(Measured { rules, expected_ns: candidate.estimate.ns, verdict });
+            measured.push(CandidateResult { rules, expected_ns: candidate.estimate.ns, verdict });
         }
         Ok(measured)
     }
@@ -214,18 +215,18 @@ impl Measuring<'_> {
     }
 
     /// What becomes of a candidate at first.
-    fn verdict(&mut self, number: usize, candidate: &Candidate) -> Result<Verdict, TuneError> {
+    fn verdict(&mut self, number: usize, candidate: &Candidate) -> Result<CandidateVerdict, TuneError> {
         let certificate = match (self.with.verify)(&self.prepared.graph, &candidate.graph) {
             Ok(certificate) => certificate,
-            Err(why) => return Ok(Verdict::Unproved(why.to_string())),
+            Err(why) => return Ok(CandidateVerdict::Unproved(why.to_string())),
         };
-        Ok(match self.look(number, candidate)? {
-            Err(why) => Verdict::NotRun(why.to_string()),
+        Ok(match self.compare_candidate(number, candidate)? {
+            Err(why) => CandidateVerdict::NotRun(why.to_string()),
             Ok(first) => {
                 if first.lost().is_none() {
                     self.won.push((number, first, certificate));
                 }
-                Verdict::Timed { first, second: None }
+                CandidateVerdict::Timed { first, second: None }
             }
         })
     }
@@ -234,22 +235,22 @@ impl Measuring<'_> {
     /// memory and time has passed.
     fn take(
         &mut self,
-        found: &Found,
-        measured: &mut [Measured],
-        watch: &mut Watch<'_>,
+        found: &SearchResult,
+        measured: &mut [CandidateResult],
+        watch: &mut SearchWatcher<'_>,
     ) -> Result<Option<(usize, Certificate)>, TuneError> {
         let mut won = std::mem::take(&mut self.won);
         won.sort_by(|(_, a, _), (_, b, _)| a.ratio.total_cmp(&b.ratio));
         for (number, first, certificate) in won {
-            if watch(&Doing::Again(number)).is_break() || self.is_over(self.options.time_limit) {
+            if watch(&SearchStatus::Again(number)).is_break() || self.is_over(self.options.time_limit) {
                 break;
             }
             self.input = None;
-            let again = self.look(number, &found.candidates[number])?;
+            let again = self.compare_candidate(number, &found.candidates[number])?;
             let taken = again.as_ref().is_ok_and(|look| look.lost().is_none());
             measured[number].verdict = match again {
-                Ok(second) => Verdict::Timed { first, second: Some(second) },
-                Err(why) => Verdict::NotRun(format!("when it was to be measured once more: {why}")),
+                Ok(second) => CandidateVerdict::Timed { first, second: Some(second) },
+                Err(why) => CandidateVerdict::NotRun(format!("when it was to be measured once more: {why}")),
             };
             if taken {
                 return Ok(Some((number, certificate)));
@@ -259,20 +260,24 @@ impl Measuring<'_> {
     }
 
     /// A look at a candidate beside the input, or why the candidate cannot run.
-    fn look(&mut self, number: usize, candidate: &Candidate) -> Result<Result<Look, TuneError>, TuneError> {
+    fn compare_candidate(
+        &mut self,
+        number: usize,
+        candidate: &Candidate,
+    ) -> Result<Result<PairedComparison, TuneError>, TuneError> {
         let device = self.with.device;
         let input = match &mut self.input {
             Some(input) => input,
             // The input has to run; only a candidate may fail.
             empty => {
-                let input = empty.insert(Loaded::new(device, self.prepared.clone())?);
+                let input = empty.insert(LoadedGraph::new(device, self.prepared.clone())?);
                 input.settle()?;
                 input
             }
         };
-        let prepared = Prepared { graph: candidate.graph.clone(), ..self.prepared.clone() };
-        let lengths = Lengths { warmup: self.options.warmup_iters, steps: self.options.profile_iters };
-        Ok(Loaded::new(device, prepared).and_then(|mut loaded| {
+        let prepared = PreparedGraph { graph: candidate.graph.clone(), ..self.prepared.clone() };
+        let lengths = PairLengths { warmup: self.options.warmup_iters, steps: self.options.profile_iters };
+        Ok(LoadedGraph::new(device, prepared).and_then(|mut loaded| {
             loaded.settle()?;
             compare(self.with.stopwatch, lengths, input, (number, &mut loaded))
         }))

@@ -10,7 +10,7 @@ pub struct Timing {
 }
 
 /// What can be run again and again.
-pub trait Step {
+pub trait TimedStep {
     /// Why it cannot.
     type Error;
     /// Runs it to its end.
@@ -19,7 +19,7 @@ pub trait Step {
 
 /// When a loop ends.
 #[derive(Clone, Copy)]
-enum End {
+enum TimingLoopEnd {
     /// After so many steps.
     Steps(usize),
     /// With the step that reaches this time.
@@ -31,16 +31,16 @@ impl Timing {
     ///
     /// # Errors
     /// The step's.
-    pub fn of_steps<S: Step>(steps: usize, of: &mut S) -> Result<Timing, S::Error> {
-        repeat(End::Steps(steps), Instant::now, |from, to| to - from, of)
+    pub fn of_steps<S: TimedStep>(steps: usize, of: &mut S) -> Result<Timing, S::Error> {
+        repeat(TimingLoopEnd::Steps(steps), Instant::now, |from, to| to - from, of)
     }
 
     /// Of steps for so long, the one that does not count among them.
     ///
     /// # Errors
     /// The step's.
-    pub fn for_time<S: Step>(time: Duration, of: &mut S) -> Result<Timing, S::Error> {
-        repeat(End::Time(time), Instant::now, |from, to| to - from, of)
+    pub fn for_time<S: TimedStep>(time: Duration, of: &mut S) -> Result<Timing, S::Error> {
+        repeat(TimingLoopEnd::Time(time), Instant::now, |from, to| to - from, of)
     }
 
     /// How many steps.
@@ -65,8 +65,8 @@ impl Timing {
 }
 
 /// The loop, with any clock.
-fn repeat<S: Step, T: Copy>(
-    end: End,
+fn repeat<S: TimedStep, T: Copy>(
+    end: TimingLoopEnd,
     now: impl Fn() -> T,
     between: impl Fn(T, T) -> Duration,
     of: &mut S,
@@ -81,8 +81,8 @@ fn repeat<S: Step, T: Copy>(
         let after = now();
         sorted.push(between(before, after).as_secs_f64());
         let over = match end {
-            End::Steps(steps) => sorted.len() >= steps,
-            End::Time(time) => between(begun, after) >= time,
+            TimingLoopEnd::Steps(steps) => sorted.len() >= steps,
+            TimingLoopEnd::Time(time) => between(begun, after) >= time,
         };
         if over {
             break;
@@ -100,7 +100,7 @@ mod tests {
     /// Steps that move a clock.
     struct Clocked<'a>(&'a Cell<u64>, Vec<u64>);
 
-    impl Step for Clocked<'_> {
+    impl TimedStep for Clocked<'_> {
         type Error = &'static str;
         fn step(&mut self) -> Result<(), &'static str> {
             let seconds = self.1.pop().ok_or("no more")?;
@@ -110,7 +110,7 @@ mod tests {
     }
 
     /// Steps that take so many seconds each, the last one first.
-    fn timed(end: End, seconds: &[u64]) -> Result<Timing, &'static str> {
+    fn timed(end: TimingLoopEnd, seconds: &[u64]) -> Result<Timing, &'static str> {
         let clock = Cell::new(0);
         let steps = &mut Clocked(&clock, seconds.to_vec());
         repeat(end, || clock.get(), |from, to| Duration::from_secs(to - from), steps)
@@ -118,16 +118,16 @@ mod tests {
 
     #[test]
     fn the_first_step_does_not_count_but_for_the_time() {
-        let timing = timed(End::Steps(3), &[9, 2, 4, 3, 100]).unwrap();
+        let timing = timed(TimingLoopEnd::Steps(3), &[9, 2, 4, 3, 100]).unwrap();
         assert_eq!((timing.steps(), timing.lowest(), timing.median(), timing.highest()), (3, 2.0, 3.0, 4.0));
-        let timing = timed(End::Time(Duration::from_secs(10)), &[9, 2, 4, 3, 5]).unwrap();
+        let timing = timed(TimingLoopEnd::Time(Duration::from_secs(10)), &[9, 2, 4, 3, 5]).unwrap();
         assert_eq!((timing.steps(), timing.highest()), (2, 4.0), "5, 3 and 4 seconds reach ten");
     }
 
     #[test]
     fn one_step_counts_at_least_and_errors_end_the_loop() {
-        assert_eq!(timed(End::Time(Duration::ZERO), &[7, 8]).unwrap().median(), 7.0);
-        assert_eq!(timed(End::Steps(0), &[7, 8]).unwrap().steps(), 1);
-        assert_eq!(timed(End::Steps(2), &[7, 8]), Err("no more"));
+        assert_eq!(timed(TimingLoopEnd::Time(Duration::ZERO), &[7, 8]).unwrap().median(), 7.0);
+        assert_eq!(timed(TimingLoopEnd::Steps(0), &[7, 8]).unwrap().steps(), 1);
+        assert_eq!(timed(TimingLoopEnd::Steps(2), &[7, 8]), Err("no more"));
     }
 }

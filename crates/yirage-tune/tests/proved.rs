@@ -4,12 +4,13 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 use yirage_compile::equal::{EqualityOptions, equivalent};
-use yirage_compile::search::Rates;
+use yirage_compile::search::DeviceRates;
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, OpenOptions};
 use yirage_ir::{Graph, text};
 use yirage_tune::{
-    Cache, Outcome, Stopwatch, SuperOptions, Surroundings, Timed, TuneError, Verdict, superoptimize_with,
+    CandidateVerdict, SearchContext, SearchOutcome, Stopwatch, SuperOptions, TimedGraphId, TuneCache, TuneError,
+    superoptimize_with,
 };
 
 /// Every candidate takes half of the input's time, and none is run.
@@ -19,23 +20,23 @@ impl Stopwatch for Half {
     fn elapsed(&self) -> Duration {
         Duration::ZERO
     }
-    fn time(&self, graph: Timed, _: &mut dyn FnMut() -> Result<(), TuneError>) -> Result<Duration, TuneError> {
-        Ok(Duration::from_millis(if graph == Timed::Input { 2 } else { 1 }))
+    fn time(&self, graph: TimedGraphId, _: &mut dyn FnMut() -> Result<(), TuneError>) -> Result<Duration, TuneError> {
+        Ok(Duration::from_millis(if graph == TimedGraphId::Input { 2 } else { 1 }))
     }
 }
 
-fn proved(graph: &str) -> (Graph, Outcome) {
+fn proved(graph: &str) -> (Graph, SearchOutcome) {
     let graph = text::parse(graph).unwrap();
     let device = Reference::new().open(0, &OpenOptions::default()).unwrap().0;
     let verify = |a: &Graph, b: &Graph| equivalent(a, b, &EqualityOptions::default());
-    let cache = Cache::new(None);
-    let with = Surroundings { device: &*device, cache: &cache, stopwatch: &Half, verify: &verify };
+    let cache = TuneCache::new(None);
+    let with = SearchContext { device: &*device, cache: &cache, stopwatch: &Half, verify: &verify };
     let options = SuperOptions {
         budget: 400,
         keep: 6,
         warmup_iters: 1,
         profile_iters: 1,
-        rates: Some(Rates::UNMEASURED),
+        rates: Some(DeviceRates::UNMEASURED),
         ..SuperOptions::default()
     };
     let outcome = superoptimize_with(&graph, &options, &with, &mut |_| ControlFlow::Continue(())).unwrap();
@@ -63,9 +64,10 @@ fn what_is_chosen_has_a_certificate_of_the_verifier() {
         let shown = format!("{:#?}\n{:?}", outcome.measured, outcome.notes);
         assert!(!outcome.input_stays(), "{}: {shown}", input.name);
         outcome.certificate.as_ref().unwrap().check(&input, &outcome.graph).unwrap();
-        assert!(outcome.measured.iter().any(|m| matches!(m.verdict, Verdict::Timed { .. })), "{shown}");
-        let tiled = |m: &&yirage_tune::Measured| m.rules.last().is_some_and(|rule| rule == "tile");
-        let unproved = outcome.measured.iter().filter(tiled).find(|m| matches!(m.verdict, Verdict::Unproved(_)));
+        assert!(outcome.measured.iter().any(|m| matches!(m.verdict, CandidateVerdict::Timed { .. })), "{shown}");
+        let tiled = |m: &&yirage_tune::CandidateResult| m.rules.last().is_some_and(|rule| rule == "tile");
+        let unproved =
+            outcome.measured.iter().filter(tiled).find(|m| matches!(m.verdict, CandidateVerdict::Unproved(_)));
         assert!(unproved.is_none(), "{}: {shown}", input.name);
     }
 }

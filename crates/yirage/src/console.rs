@@ -1,6 +1,6 @@
 //! Standard output and standard error: results on the one, everything else on the other.
 
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -22,8 +22,8 @@ impl Console {
     /// The console that the options ask for. Logging starts here.
     ///
     /// # Errors
-    /// [`Failure::Usage`] for an unknown log level.
-    pub(crate) fn new(layers: &Layers) -> Result<Console, Failure> {
+    /// [`CliFailure::Usage`] for an unknown log level.
+    pub(crate) fn new(layers: &Layers) -> Result<Console, CliFailure> {
         let level = match layers.choice("log-level")? {
             "off" => LevelFilter::OFF,
             "error" => LevelFilter::ERROR,
@@ -61,8 +61,8 @@ impl Console {
     /// terminal, which would obey them.
     ///
     /// # Errors
-    /// [`Failure::Closed`] when standard output takes no more.
-    pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
+    /// [`CliFailure::Closed`] when standard output takes no more.
+    pub(crate) fn text(&self, text: &str) -> Result<(), CliFailure> {
         if io::stdout().is_terminal() { write(&visible(text)) } else { write(text) }
     }
 
@@ -70,7 +70,7 @@ impl Console {
     ///
     /// # Errors
     /// As [`Console::text`].
-    pub(crate) fn line(&self, text: &str) -> Result<(), Failure> {
+    pub(crate) fn line(&self, text: &str) -> Result<(), CliFailure> {
         write(&format!("{}\n", visible(text)))
     }
 
@@ -78,8 +78,9 @@ impl Console {
     ///
     /// # Errors
     /// As [`Console::text`].
-    pub(crate) fn value(&self, value: &impl Serialize) -> Result<(), Failure> {
-        let text = serde_json::to_string(value).map_err(|e| Failure::Other(format!("the result is no JSON: {e}")))?;
+    pub(crate) fn value(&self, value: &impl Serialize) -> Result<(), CliFailure> {
+        let text =
+            serde_json::to_string(value).map_err(|e| CliFailure::Other(format!("the result is no JSON: {e}")))?;
         self.line(&text)
     }
 
@@ -113,18 +114,18 @@ const BAR: &str = "{wide_msg} {bar:20} {bytes}/{total_bytes} {eta}";
 /// Work on fewer bytes is over before a line about it is read.
 const PLAIN_LINE_FROM: u64 = 64 << 20;
 
-fn write(text: &str) -> Result<(), Failure> {
+fn write(text: &str) -> Result<(), CliFailure> {
     let mut out = standard_output()?.lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Closed)
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliFailure::Closed)
 }
 
 /// Standard output, if the process began with one.
 ///
 /// # Errors
-/// [`Failure::Closed`]: what is written would vanish.
-pub(crate) fn standard_output() -> Result<io::Stdout, Failure> {
+/// [`CliFailure::Closed`]: what is written would vanish.
+pub(crate) fn standard_output() -> Result<io::Stdout, CliFailure> {
     match yirage_process::standard_output_was_closed() {
-        true => Err(Failure::Closed(io::Error::other("it was closed before this program began"))),
+        true => Err(CliFailure::Closed(io::Error::other("it was closed before this program began"))),
         false => Ok(io::stdout()),
     }
 }

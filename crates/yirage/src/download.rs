@@ -6,7 +6,7 @@ use indicatif::ProgressBar;
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::time::Instant;
-use yirage_hub::{Hub, HubEnv, Progress, Shipped};
+use yirage_hub::{DownloadProgress, Hub, HubEnv, Shipped};
 
 /// The hub that the environment and the options describe.
 pub(crate) fn hub(layers: &Layers) -> Hub {
@@ -43,22 +43,22 @@ pub(crate) fn fetching_hub(layers: &Layers, console: &Console) -> Hub {
 }
 
 /// Shows a download: a line a file, and a bar on a terminal.
-pub(crate) struct Shown<'a> {
+pub(crate) struct DownloadDisplay<'a> {
     console: &'a Console,
     cache: PathBuf,
     bar: RefCell<ProgressBar>,
     began: Cell<Instant>,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> DownloadDisplay<'a> {
     /// Shows on `console` what `hub` fetches.
-    pub(crate) fn on(console: &'a Console, hub: &Hub) -> Shown<'a> {
+    pub(crate) fn on(console: &'a Console, hub: &Hub) -> DownloadDisplay<'a> {
         let (cache, bar) = (hub.env().cache.clone(), RefCell::new(ProgressBar::hidden()));
-        Shown { console, cache, bar, began: Cell::new(Instant::now()) }
+        DownloadDisplay { console, cache, bar, began: Cell::new(Instant::now()) }
     }
 }
 
-impl Progress for Shown<'_> {
+impl DownloadProgress for DownloadDisplay<'_> {
     fn start(&self, file: &str, total_bytes: Option<u64>, done_bytes: u64) {
         if done_bytes > 0 {
             self.console.note(&format!("{file}: {} are here from before", bytes(done_bytes)));

@@ -38,7 +38,7 @@ const STACK: u64 = 2 << 20;
 
 /// Why a command failed.
 #[derive(Debug, Error)]
-pub(crate) enum Failure {
+pub(crate) enum CliFailure {
     /// Arguments that make no sense; the text names the option as it was given.
     #[error("{0}")]
     Usage(String),
@@ -138,44 +138,46 @@ pub(crate) enum Failure {
     Interrupted,
 }
 
-impl Failure {
+impl CliFailure {
     /// An error about a file.
-    pub(crate) fn io(path: &Path, source: io::Error) -> Failure {
-        Failure::Io { path: path.to_path_buf(), source }
+    pub(crate) fn io(path: &Path, source: io::Error) -> CliFailure {
+        CliFailure::Io { path: path.to_path_buf(), source }
     }
 
     /// Exit code and the kind's name.
     fn code(&self) -> (u8, &'static str) {
         const UNSUPPORTED: (u8, &str) = (3, "unsupported");
         match self {
-            Failure::Usage(_) | Failure::Stop(_) | Failure::Device(HalError::Option { .. }) => (2, "usage"),
-            Failure::Hub(HubError::Malformed { .. }) => (2, "usage"),
-            Failure::Serve(ServeError::Open { .. } | ServeError::NoModel | ServeError::Name { .. }) => (2, "usage"),
-            Failure::Load(LoadError::Url { .. } | LoadError::Header { .. } | LoadError::Load { .. }) => (2, "usage"),
-            Failure::Backend(RegistryError::Unknown { .. }) => (2, "usage"),
-            Failure::Backend(_) => UNSUPPORTED,
-            Failure::Engine(EngineError::Sampling(ParamError::OutOfRange { .. })) => (2, "usage"),
-            Failure::Engine(EngineError::Device(HalError::Option { .. })) => (2, "usage"),
-            Failure::Clap(e) if e.use_stderr() => (2, "usage"),
-            Failure::Clap(_) => (0, "ok"),
-            Failure::Engine(e) if e.is_unsupported() => UNSUPPORTED,
-            Failure::Engine(e) if e.would_not_fit() => (WOULD_NOT_FIT, "would_not_fit"),
-            Failure::Model(ModelError::Unsupported { .. } | ModelError::UnsupportedFormat { .. }) => UNSUPPORTED,
-            Failure::Tokenizer(TokenizerError::Unsupported { .. } | TokenizerError::UnknownRules { .. }) => UNSUPPORTED,
-            Failure::Device(HalError::Unsupported { .. }) => UNSUPPORTED,
-            Failure::Advisor(AdvisorError::Compile(_) | AdvisorError::Device(HalError::Unsupported { .. })) => {
+            CliFailure::Usage(_) | CliFailure::Stop(_) | CliFailure::Device(HalError::Option { .. }) => (2, "usage"),
+            CliFailure::Hub(HubError::Malformed { .. }) => (2, "usage"),
+            CliFailure::Serve(ServeError::Open { .. } | ServeError::NoModel | ServeError::Name { .. }) => (2, "usage"),
+            CliFailure::Load(LoadError::Url { .. } | LoadError::Header { .. } | LoadError::Load { .. }) => (2, "usage"),
+            CliFailure::Backend(RegistryError::Unknown { .. }) => (2, "usage"),
+            CliFailure::Backend(_) => UNSUPPORTED,
+            CliFailure::Engine(EngineError::Sampling(ParamError::OutOfRange { .. })) => (2, "usage"),
+            CliFailure::Engine(EngineError::Device(HalError::Option { .. })) => (2, "usage"),
+            CliFailure::Clap(e) if e.use_stderr() => (2, "usage"),
+            CliFailure::Clap(_) => (0, "ok"),
+            CliFailure::Engine(e) if e.is_unsupported() => UNSUPPORTED,
+            CliFailure::Engine(e) if e.would_not_fit() => (WOULD_NOT_FIT, "would_not_fit"),
+            CliFailure::Model(ModelError::Unsupported { .. } | ModelError::UnsupportedFormat { .. }) => UNSUPPORTED,
+            CliFailure::Tokenizer(TokenizerError::Unsupported { .. } | TokenizerError::UnknownRules { .. }) => {
                 UNSUPPORTED
             }
-            Failure::Plan { source: PlanFileError::Other { .. }, .. } => UNSUPPORTED,
-            Failure::Picture(_)
-            | Failure::Call(
+            CliFailure::Device(HalError::Unsupported { .. }) => UNSUPPORTED,
+            CliFailure::Advisor(AdvisorError::Compile(_) | AdvisorError::Device(HalError::Unsupported { .. })) => {
+                UNSUPPORTED
+            }
+            CliFailure::Plan { source: PlanFileError::Other { .. }, .. } => UNSUPPORTED,
+            CliFailure::Picture(_)
+            | CliFailure::Call(
                 CallError::Compile(_) | CallError::Unsupported { .. } | CallError::Device(HalError::Unsupported { .. }),
             ) => UNSUPPORTED,
-            Failure::Call(CallError::Device(HalError::OutOfMemory { .. })) => (WOULD_NOT_FIT, "would_not_fit"),
-            Failure::Device(HalError::OutOfMemory { .. }) => (WOULD_NOT_FIT, "would_not_fit"),
-            Failure::Slower(_) => (5, "slower"),
-            Failure::Interrupted => (130, "interrupted"),
-            Failure::Closed(e) if e.kind() == io::ErrorKind::BrokenPipe => (141, "closed"),
+            CliFailure::Call(CallError::Device(HalError::OutOfMemory { .. })) => (WOULD_NOT_FIT, "would_not_fit"),
+            CliFailure::Device(HalError::OutOfMemory { .. }) => (WOULD_NOT_FIT, "would_not_fit"),
+            CliFailure::Slower(_) => (5, "slower"),
+            CliFailure::Interrupted => (130, "interrupted"),
+            CliFailure::Closed(e) if e.kind() == io::ErrorKind::BrokenPipe => (141, "closed"),
             _ => (1, "failure"),
         }
     }
@@ -196,8 +198,8 @@ impl Failure {
     }
 }
 
-impl From<SessionError> for Failure {
-    fn from(error: SessionError) -> Failure {
+impl From<SessionError> for CliFailure {
+    fn from(error: SessionError) -> CliFailure {
         match error {
             SessionError::Hub(e) => e.into(),
             SessionError::Model(e) => e.into(),
@@ -206,36 +208,38 @@ impl From<SessionError> for Failure {
             SessionError::Chat(e) => e.into(),
             SessionError::Engine(e) => e.into(),
             SessionError::Stop(e) => e.into(),
-            SessionError::Folder { folder, source } => Failure::Io { path: folder, source },
+            SessionError::Folder { folder, source } => CliFailure::Io { path: folder, source },
             SessionError::Thread(e) => no_thread("the engine's thread", &e),
-            SessionError::NoText { .. } => Failure::Usage("--stop needs text, and the model has no tokenizer".into()),
-            other => Failure::Other(other.to_string()),
+            SessionError::NoText { .. } => {
+                CliFailure::Usage("--stop needs text, and the model has no tokenizer".into())
+            }
+            other => CliFailure::Other(other.to_string()),
         }
     }
 }
 
 /// Why there is no thread: one that is refused is memory that is refused.
-pub(crate) fn no_thread(which: &str, error: &io::Error) -> Failure {
+pub(crate) fn no_thread(which: &str, error: &io::Error) -> CliFailure {
     if matches!(error.kind(), io::ErrorKind::OutOfMemory | io::ErrorKind::WouldBlock) {
         let detail = format!("{which}: {error}");
         return HalError::OutOfMemory { pool: "threads", wanted: STACK, detail }.into();
     }
-    Failure::Other(format!("{which}: {error}"))
+    CliFailure::Other(format!("{which}: {error}"))
 }
 
 /// Writes the failure to standard error, as text or (with `--json`) as one JSON object, and gives the exit code.
-pub(crate) fn report(failure: &Failure, json: bool) -> u8 {
+pub(crate) fn report(failure: &CliFailure, json: bool) -> u8 {
     let (code, kind) = failure.code();
-    if let (Failure::Clap(help), 0) = (failure, code) {
-        let printed = standard_output().and_then(|_| help.print().map_err(Failure::Closed));
+    if let (CliFailure::Clap(help), 0) = (failure, code) {
+        let printed = standard_output().and_then(|_| help.print().map_err(CliFailure::Closed));
         return printed.map_or_else(|failure| report(&failure, json), |()| 0);
     }
     // Nobody is left to tell when standard error itself fails.
     let _ = match failure {
-        Failure::Clap(e) if !json => e.print(),
-        Failure::Interrupted => Ok(()),
+        CliFailure::Clap(e) if !json => e.print(),
+        CliFailure::Interrupted => Ok(()),
         // Whoever reads the first lines alone knows that there are more.
-        Failure::Closed(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        CliFailure::Closed(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         _ if json => {
             let message = failure.chain();
             let error = json!({"error": {"code": code, "kind": kind, "message": message.trim_end()}});

@@ -1,6 +1,6 @@
 //! One answer: asked for, read to its end, and its times.
 
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::interrupt::Interrupt;
 use serde::Serialize;
 use std::task::Poll;
@@ -8,10 +8,10 @@ use std::time::Duration;
 use yirage_engine::sampling::SamplingParams;
 use yirage_engine::scheduler::FinishReason;
 use yirage_engine::{Engine, Request};
-use yirage_hal::Why;
+use yirage_hal::SelectionReason;
 use yirage_ir::Dims;
 use yirage_plan::ExecutorKind;
-use yirage_session::{Event, Finished, Job, Model};
+use yirage_session::{FinishedAnswer, Job, ModelHandle, SessionEvent};
 
 /// New tokens at most where nobody says a number.
 pub(crate) const DEFAULT_MAX_TOKENS: u32 = 512;
@@ -20,7 +20,7 @@ pub(crate) const DEFAULT_MAX_TOKENS: u32 = 512;
 const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// What to generate.
-pub(crate) struct Asked {
+pub(crate) struct GenerationJob {
     /// Token ids of the prompt.
     pub(crate) prompt: Vec<u32>,
     /// New tokens at most; `None` is [`DEFAULT_MAX_TOKENS`] or what the context leaves.
@@ -34,13 +34,13 @@ pub(crate) struct Asked {
 }
 
 /// What came of it.
-pub(crate) struct Answer {
+pub(crate) struct GeneratedAnswer {
     /// All sampled tokens, one that ended the text included.
     pub(crate) tokens: Vec<u32>,
     /// The text, `None` without a tokenizer.
     pub(crate) text: Option<String>,
     /// How it ended, its counts and times.
-    pub(crate) end: Finished,
+    pub(crate) end: FinishedAnswer,
     /// What the user should know of how it was computed.
     pub(crate) notes: Vec<String>,
     /// How each of the model's plans was run.
@@ -62,20 +62,20 @@ pub(crate) struct ChosenExecutor {
 
 /// How the engine runs its plans now.
 fn executors(engine: &Engine) -> Vec<ChosenExecutor> {
-    let chosen = |(sizes, kind, why): (Dims, ExecutorKind, Why)| {
+    let chosen = |(sizes, kind, why): (Dims, ExecutorKind, SelectionReason)| {
         let (why, ratio) = match why {
-            Why::Only => ("only", None),
-            Why::Preferred => ("preferred", None),
-            Why::Forced => ("forced", None),
-            Why::Measuring { .. } => ("measuring", None),
-            Why::Measured { ratio, .. } => ("measured", Some(ratio)),
+            SelectionReason::Only => ("only", None),
+            SelectionReason::Preferred => ("preferred", None),
+            SelectionReason::Forced => ("forced", None),
+            SelectionReason::Measuring { .. } => ("measuring", None),
+            SelectionReason::Measured { ratio, .. } => ("measured", Some(ratio)),
         };
         ChosenExecutor { tokens: sizes.tokens, executor: kind.name(), why, ratio }
     };
     engine.executors().into_iter().map(chosen).collect()
 }
 
-impl Answer {
+impl GeneratedAnswer {
     /// The reason in the words of APIs.
     pub(crate) fn finish_reason(&self) -> &'static str {
         match self.end.reason {
@@ -148,18 +148,17 @@ pub(crate) struct Timings {
 /// Generates; `show` gets the text piece by piece.
 ///
 /// # Errors
-/// [`Failure`] for a request that cannot run, and from `show`. A step that fails ends the answer with its reason.
+/// [`CliFailure`] for a request that cannot run, and from `show`. A step that fails ends the answer with its reason.
 pub(crate) fn generate(
-    model: &Model,
-    asked: Asked,
+    model: &ModelHandle,
+    job: GenerationJob,
     interrupt: &Interrupt,
-    show: &mut dyn FnMut(&str) -> Result<(), Failure>,
-) -> Result<Answer, Failure> {
-    let left = u64::from(model.facts().context).saturating_sub(asked.prompt.len() as u64);
-    let max_tokens = asked.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS.min(left.max(1) as u32));
-    let request =
-        Request { stop_ids: asked.stop_ids, sampling: asked.sampling, ..Request::greedy(asked.prompt, max_tokens) };
-    let events = model.submit(Job { stops: asked.stops, ..Job::new(request) })?;
+    show: &mut dyn FnMut(&str) -> Result<(), CliFailure>,
+) -> Result<GeneratedAnswer, CliFailure> {
+    let left = u64::from(model.facts().context).saturating_sub(job.prompt.len() as u64);
+    let max_tokens = job.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS.min(left.max(1) as u32));
+    let request = Request { stop_ids: job.stop_ids, sampling: job.sampling, ..Request::greedy(job.prompt, max_tokens) };
+    let events = model.submit(Job { stops: job.stops, ..Job::new(request) })?;
     interrupt.begin();
     let answer = read(events, model.texts().is_some(), interrupt, show);
     interrupt.end();
@@ -167,34 +166,40 @@ pub(crate) fn generate(
     for cost in costs {
         tracing::debug!(rows = cost.rows, steps = cost.steps, milliseconds = cost.seconds * 1e3, "decoding steps");
     }
-    Ok(Answer { executors, ..answer? })
+    Ok(GeneratedAnswer { executors, ..answer? })
 }
 
 /// Reads an answer to its end.
 fn read(
-    mut events: yirage_session::Answer,
+    mut events: yirage_session::AnswerEventStream,
     has_text: bool,
     interrupt: &Interrupt,
-    show: &mut dyn FnMut(&str) -> Result<(), Failure>,
-) -> Result<Answer, Failure> {
+    show: &mut dyn FnMut(&str) -> Result<(), CliFailure>,
+) -> Result<GeneratedAnswer, CliFailure> {
     let (mut tokens, mut text, mut notes) = (Vec::new(), String::new(), Vec::new());
     loop {
         let next = events.next_within(LOOK_UP);
-        if interrupt.asked() {
+        if interrupt.is_requested() {
             events.cancel();
         }
         let Poll::Ready(next) = next else { continue };
-        let unended = || Failure::Other("the engine stopped without ending the answer; please report this".into());
+        let unended = || CliFailure::Other("the engine stopped without ending the answer; please report this".into());
         match next.ok_or_else(unended)?? {
-            Event::Token { token, .. } => tokens.push(token),
-            Event::Text(piece) => {
+            SessionEvent::Token { token, .. } => tokens.push(token),
+            SessionEvent::Text(piece) => {
                 text.push_str(&piece);
                 show(&piece)?;
             }
-            Event::RopeScaled { length, original } => notes.push(rope_note(length, original)),
-            Event::Logits { .. } | Event::Hidden { .. } | Event::PromptLogprobs { .. } => {}
-            Event::Finished(end) => {
-                return Ok(Answer { tokens, text: has_text.then_some(text), end, notes, executors: Vec::new() });
+            SessionEvent::RopeScaled { length, original } => notes.push(rope_note(length, original)),
+            SessionEvent::Logits { .. } | SessionEvent::Hidden { .. } | SessionEvent::PromptLogprobs { .. } => {}
+            SessionEvent::Finished(end) => {
+                return Ok(GeneratedAnswer {
+                    tokens,
+                    text: has_text.then_some(text),
+                    end,
+                    notes,
+                    executors: Vec::new(),
+                });
             }
         }
     }

@@ -24,8 +24,8 @@ mod roofline;
 mod session;
 mod settings;
 
-use failure::Failure;
-use options::{Command, Invocation};
+use failure::CliFailure;
+use options::{CliCommand, Invocation};
 use std::ffi::OsString;
 use std::time::Instant;
 use yirage_process::last_resort;
@@ -48,7 +48,7 @@ pub fn main(arguments: Vec<OsString>) -> u8 {
     }
 }
 
-fn run(invocation: &Invocation, started: Instant) -> Result<(), Failure> {
+fn run(invocation: &Invocation, started: Instant) -> Result<(), CliFailure> {
     let layers = &invocation.layers;
     let console = console::Console::new(layers)?;
     if let Err(why) = yirage_mmap::guard_mappings() {
@@ -59,43 +59,43 @@ fn run(invocation: &Invocation, started: Instant) -> Result<(), Failure> {
     }
     let positional = invocation.positional.first().map(String::as_str);
     match invocation.command {
-        Command::Run => commands::run::run(layers, &console, started),
-        Command::Chat => commands::chat::run(layers, &console, started),
-        Command::Serve => commands::serve::run(layers, &console, &invocation.positional),
-        Command::Logits => commands::logits::run(layers, &console, started),
-        Command::Perplexity => commands::perplexity::run(layers, &console, started),
-        Command::Embed => commands::embed::run(layers, &console),
-        Command::Rerank => commands::rerank::run(layers, &console),
-        Command::Tokenize => commands::tokenize::run(layers, &console),
-        Command::Inspect => commands::inspect::run(layers, &console),
-        Command::Pull => commands::pull::run(layers, &console, positional),
-        Command::List => commands::list::run(layers, &console),
-        Command::Rm => commands::rm::run(layers, &console, positional.unwrap_or_default()),
-        Command::Cache => commands::cache::run(layers, &console, positional.unwrap_or_default()),
-        Command::Devices => commands::devices::run(&console),
-        Command::Doctor => commands::doctor::run(layers, &console),
-        Command::Bench => commands::bench::run(layers, &console),
-        Command::BenchGraph => commands::bench_graph::run(layers, &console, &invocation.positional),
-        Command::BenchServe => commands::bench_serve::run(layers, &console),
-        Command::BackendInfo => commands::backend::info::run(layers, &console),
-        Command::BackendOptimize => commands::backend::optimize::run(layers, &console),
-        Command::BackendBenchmark => commands::backend::benchmark::run(layers, &console, &invocation.positional),
-        Command::BackendSet => commands::backend::default::set(layers, &console, positional.unwrap_or_default()),
-        Command::BackendReset => commands::backend::default::reset(layers, &console),
-        Command::BackendSave => commands::backend::config::save(layers, &console, positional.unwrap_or_default()),
-        Command::BackendLoad => commands::backend::config::load(layers, &console, positional.unwrap_or_default()),
-        Command::BackendShow => commands::backend::config::show(layers, &console),
-        Command::BackendTest => commands::backend::test::run(layers, &console),
-        Command::GraphRun => commands::graph::run::run(layers, &console, positional.unwrap_or_default()),
-        Command::GraphShow => commands::graph::show::run(layers, &console, positional.unwrap_or_default()),
-        Command::GraphCheck => commands::graph::check::run(layers, &console, positional.unwrap_or_default()),
-        Command::PlanSave => commands::plan::save::run(layers, &console, positional.unwrap_or_default()),
-        Command::PlanShow => commands::plan::show::run(&console, positional.unwrap_or_default()),
-        Command::PlanCheck => commands::plan::check::run(layers, &console, positional.unwrap_or_default()),
-        Command::PlanRun => commands::plan::run::run(layers, &console, positional.unwrap_or_default()),
-        Command::Completions => commands::completions::run(&console, positional.unwrap_or_default()),
-        Command::Version => commands::version::run(&console),
-        Command::Explain => commands::explain::run(layers, &console),
-        Command::ConfigExplain => commands::config::run(layers, &console),
+        CliCommand::Run => commands::run::run(layers, &console, started),
+        CliCommand::Chat => commands::chat::run(layers, &console, started),
+        CliCommand::Serve => commands::serve::run(layers, &console, &invocation.positional),
+        CliCommand::Logits => commands::logits::run(layers, &console, started),
+        CliCommand::Perplexity => commands::perplexity::run(layers, &console, started),
+        CliCommand::Embed => commands::embed::run(layers, &console),
+        CliCommand::Rerank => commands::rerank::run(layers, &console),
+        CliCommand::Tokenize => commands::tokenize::run(layers, &console),
+        CliCommand::Inspect => commands::inspect::run(layers, &console),
+        CliCommand::Pull => commands::pull::run(layers, &console, positional),
+        CliCommand::List => commands::list::run(layers, &console),
+        CliCommand::Rm => commands::rm::run(layers, &console, positional.unwrap_or_default()),
+        CliCommand::Cache => commands::cache::run(layers, &console, positional.unwrap_or_default()),
+        CliCommand::Devices => commands::devices::run(&console),
+        CliCommand::Doctor => commands::doctor::run(layers, &console),
+        CliCommand::Bench => commands::bench::run(layers, &console),
+        CliCommand::BenchGraph => commands::bench_graph::run(layers, &console, &invocation.positional),
+        CliCommand::BenchServe => commands::bench_serve::run(layers, &console),
+        CliCommand::BackendInfo => commands::backend::info::run(layers, &console),
+        CliCommand::BackendOptimize => commands::backend::optimize::run(layers, &console),
+        CliCommand::BackendBenchmark => commands::backend::benchmark::run(layers, &console, &invocation.positional),
+        CliCommand::BackendSet => commands::backend::default::set(layers, &console, positional.unwrap_or_default()),
+        CliCommand::BackendReset => commands::backend::default::reset(layers, &console),
+        CliCommand::BackendSave => commands::backend::config::save(layers, &console, positional.unwrap_or_default()),
+        CliCommand::BackendLoad => commands::backend::config::load(layers, &console, positional.unwrap_or_default()),
+        CliCommand::BackendShow => commands::backend::config::show(layers, &console),
+        CliCommand::BackendTest => commands::backend::test::run(layers, &console),
+        CliCommand::GraphRun => commands::graph::run::run(layers, &console, positional.unwrap_or_default()),
+        CliCommand::GraphShow => commands::graph::show::run(layers, &console, positional.unwrap_or_default()),
+        CliCommand::GraphCheck => commands::graph::check::run(layers, &console, positional.unwrap_or_default()),
+        CliCommand::PlanSave => commands::plan::save::run(layers, &console, positional.unwrap_or_default()),
+        CliCommand::PlanShow => commands::plan::show::run(&console, positional.unwrap_or_default()),
+        CliCommand::PlanCheck => commands::plan::check::run(layers, &console, positional.unwrap_or_default()),
+        CliCommand::PlanRun => commands::plan::run::run(layers, &console, positional.unwrap_or_default()),
+        CliCommand::Completions => commands::completions::run(&console, positional.unwrap_or_default()),
+        CliCommand::Version => commands::version::run(&console),
+        CliCommand::Explain => commands::explain::run(layers, &console),
+        CliCommand::ConfigExplain => commands::config::run(layers, &console),
     }
 }

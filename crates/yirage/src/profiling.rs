@@ -1,7 +1,7 @@
 //! `--profile FILE`: the times of all tasks of a device, written when a command is done with it.
 
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -25,10 +25,10 @@ impl Profiling {
     ///
     /// # Errors
     /// A file that cannot be written; a device that keeps no such times.
-    pub(crate) fn begin(layers: &Layers, device: &dyn Device) -> Result<Option<Profiling>, Failure> {
+    pub(crate) fn begin(layers: &Layers, device: &dyn Device) -> Result<Option<Profiling>, CliFailure> {
         let Some(file) = layers.text("profile").map(PathBuf::from) else { return Ok(None) };
         let profiler = device.profile(SPANS / device.target().queues() as usize)?;
-        File::create(&file).map_err(|e| Failure::io(&file, e))?;
+        File::create(&file).map_err(|e| CliFailure::io(&file, e))?;
         Ok(Some(Profiling { file, profiler }))
     }
 
@@ -36,7 +36,7 @@ impl Profiling {
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub(crate) fn write(&self, console: &Console) -> Result<(), Failure> {
+    pub(crate) fn write(&self, console: &Console) -> Result<(), CliFailure> {
         write(&self.file, &self.profiler.profile(), console)
     }
 }
@@ -45,13 +45,13 @@ impl Profiling {
 ///
 /// # Errors
 /// A file that cannot be written.
-pub(crate) fn write(file: &Path, profile: &Profile, console: &Console) -> Result<(), Failure> {
+pub(crate) fn write(file: &Path, profile: &Profile, console: &Console) -> Result<(), CliFailure> {
     let written = File::create(file).and_then(|made| {
         let mut out = BufWriter::new(made);
         write_trace(profile, &mut out)?;
         out.flush()
     });
-    written.map_err(|e| Failure::io(file, e))?;
+    written.map_err(|e| CliFailure::io(file, e))?;
     let (tasks, steps, name) = (profile.tasks.len(), profile.runs.len(), file.display());
     console.note(&format!("{name}: {tasks} tasks of {steps} steps; open it at https://ui.perfetto.dev"));
     if profile.dropped > 0 {

@@ -1,25 +1,25 @@
 //! The ceilings that a model's steps meet, and the least time that they take under them.
 
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use yirage_engine::Engine;
 use yirage_hal::{Ceilings, Device, Limit, Roofline};
 use yirage_plan::Precision;
-use yirage_plan::work::{Span, Work};
+use yirage_plan::work::{SequenceSpan, Work};
 
 /// The ceilings that a model's steps meet on this device.
 ///
 /// # Errors
 /// As [`Roofline::new`].
-pub(crate) fn of_model(device: &dyn Device, engine: &Engine, precision: Precision) -> Result<Roofline, Failure> {
-    let work = engine.work(&[Span { start: 0, tokens: 1, rows: 1 }]);
+pub(crate) fn of_model(device: &dyn Device, engine: &Engine, precision: Precision) -> Result<Roofline, CliFailure> {
+    let work = engine.work(&[SequenceSpan { start: 0, tokens: 1, rows: 1 }]);
     let mut limits = vec![Limit::MemoryRead, Limit::F32];
-    limits.extend(work.products.iter().map(|(format, _)| device.product_limit(precision, *format)));
+    limits.extend(work.matmul_ops.iter().map(|(format, _)| device.matmul_limit(precision, *format)));
     Ok(Roofline::new(device, limits)?)
 }
 
 /// The least times of some steps: what memory, arithmetic, and the slower of the two in each step would take.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Least {
+pub(crate) struct RooflineTimes {
     /// Seconds of reading.
     pub(crate) memory: f64,
     /// Seconds of arithmetic.
@@ -28,11 +28,16 @@ pub(crate) struct Least {
     pub(crate) both: f64,
 }
 
-impl Least {
+impl RooflineTimes {
     /// The least times of `steps`; none where the device does not measure itself.
-    pub(crate) fn of(steps: &[Work], ceilings: &Ceilings, device: &dyn Device, precision: Precision) -> Option<Least> {
-        let limit_of = |format| device.product_limit(precision, format);
-        let mut least = Least::default();
+    pub(crate) fn of(
+        steps: &[Work],
+        ceilings: &Ceilings,
+        device: &dyn Device,
+        precision: Precision,
+    ) -> Option<RooflineTimes> {
+        let limit_of = |format| device.matmul_limit(precision, format);
+        let mut least = RooflineTimes::default();
         for work in steps {
             let memory = ceilings.memory_seconds(work.bytes())?;
             let arithmetic = ceilings.arithmetic_seconds(work, &limit_of)?;

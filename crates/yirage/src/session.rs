@@ -1,7 +1,7 @@
 //! A model that is loaded and ready.
 
 use crate::console::{Console, bytes};
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::locate::{locate, named};
 use crate::options::Layers;
 use crate::profiling::Profiling;
@@ -10,14 +10,14 @@ use std::time::Instant;
 use yirage_engine::{Engine, Notice};
 use yirage_ir::Format;
 use yirage_model::Checkpoint;
-use yirage_session::{Loaded, Model, Texts};
+use yirage_session::{LoadedEngine, ModelHandle, TextProcessor};
 
 /// A model that takes jobs, and how it was called.
 pub(crate) struct Session {
     /// How the user called the model.
     pub(crate) name: String,
     /// The model.
-    pub(crate) model: Model,
+    pub(crate) model: ModelHandle,
     /// Milliseconds from the start of the process until all of this was ready.
     pub(crate) load_ms: f64,
     profiling: Option<Profiling>,
@@ -28,7 +28,7 @@ impl Session {
     ///
     /// # Errors
     /// Whatever is wrong with options, files or the device.
-    pub(crate) fn load(layers: &Layers, console: &Console, started: Instant) -> Result<Session, Failure> {
+    pub(crate) fn load(layers: &Layers, console: &Console, started: Instant) -> Result<Session, CliFailure> {
         let settings = EngineSettings::resolve(layers)?;
         let located = locate(layers, console)?;
         let checkpoint = Checkpoint::open(&located.path)?;
@@ -45,12 +45,12 @@ impl Session {
         };
         let profiling = Profiling::begin(layers, &*device)?;
         let (packs, began) = (device.packing().is_some(), Instant::now());
-        let loaded = Loaded::load(&checkpoint, device, &settings.options, &mut progress);
+        let loaded = LoadedEngine::load(&checkpoint, device, &settings.options, &mut progress);
         bar.finish_and_clear();
         let mut loaded = loaded?;
         match &settings.draft {
             Some(draft) => load_draft(&mut loaded, draft, layers, console)?,
-            None if layers.given("draft-model").is_some() => {
+            None if layers.raw_value("draft-model").is_some() => {
                 console.note(&format!("{} is not used", layers.label("draft-model")));
             }
             None => {}
@@ -105,7 +105,7 @@ impl Session {
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub(crate) fn write_profile(&self, console: &Console) -> Result<(), Failure> {
+    pub(crate) fn write_profile(&self, console: &Console) -> Result<(), CliFailure> {
         self.profiling.as_ref().map_or(Ok(()), |profiling| profiling.write(console))
     }
 
@@ -114,7 +114,7 @@ impl Session {
     ///
     /// # Errors
     /// An engine that has ended by itself.
-    pub(crate) fn settle(self, console: &Console) -> Result<(), Failure> {
+    pub(crate) fn settle(self, console: &Console) -> Result<(), CliFailure> {
         let mut engine = self.model.stop()?.engine;
         let mut bar = None;
         engine.settle(&mut |done, total| {
@@ -131,10 +131,10 @@ impl Session {
     /// The tokenizer.
     ///
     /// # Errors
-    /// [`Failure::Other`] naming the model and `instead`, an option that takes ids.
-    pub(crate) fn texts(&self, instead: &str) -> Result<&Texts, Failure> {
+    /// [`CliFailure::Other`] naming the model and `instead`, an option that takes ids.
+    pub(crate) fn texts(&self, instead: &str) -> Result<&TextProcessor, CliFailure> {
         let missing = || format!("{}: the model has no tokenizer; give token ids with {instead}", self.name);
-        self.model.texts().ok_or_else(|| Failure::Other(missing()))
+        self.model.texts().ok_or_else(|| CliFailure::Other(missing()))
     }
 }
 
@@ -149,7 +149,7 @@ fn say_notices(engine: &mut Engine, console: &Console) {
 }
 
 /// Loads the model that guesses.
-fn load_draft(loaded: &mut Loaded, name: &str, layers: &Layers, console: &Console) -> Result<(), Failure> {
+fn load_draft(loaded: &mut LoadedEngine, name: &str, layers: &Layers, console: &Console) -> Result<(), CliFailure> {
     let located = named(name, layers, console)?;
     let checkpoint = Checkpoint::open(&located.path)?;
     let bar = console.progress("loading the draft model", checkpoint.total_bytes(), 0);

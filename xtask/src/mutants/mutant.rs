@@ -1,6 +1,6 @@
 //! A mutant's file: what it breaks, the tests that must fail, and a unified diff.
 
-use super::patch::{self, Change};
+use super::patch::{self, FilePatch};
 use std::fs;
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub(crate) struct Mutant {
     /// Full names of the crate's unit tests that must fail.
     pub(crate) tests: Vec<String>,
     /// What it does to each file.
-    pub(crate) changes: Vec<Change>,
+    pub(crate) changes: Vec<FilePatch>,
 }
 
 impl Mutant {
@@ -43,7 +43,7 @@ impl Mutant {
     /// # Errors
     /// A file that is not there, and a diff that no longer fits one.
     pub(crate) fn sources(&self, root: &Path) -> Result<Vec<(String, String)>, String> {
-        let source = |change: &Change| {
+        let source = |change: &FilePatch| {
             let text = fs::read_to_string(root.join(&change.path));
             let text = text.map_err(|error| format!("{}: {}: {error}", self.name, change.path))?;
             let changed = change.apply(&text).map_err(|why| format!("{}: {}: {why}", self.name, change.path))?;

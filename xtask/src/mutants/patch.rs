@@ -3,7 +3,7 @@
 
 /// What a diff does to one file.
 #[derive(Debug)]
-pub(crate) struct Change {
+pub(crate) struct FilePatch {
     /// Path from the repository's root.
     pub(crate) path: String,
     hunks: Vec<Hunk>,
@@ -20,14 +20,14 @@ struct Hunk {
 ///
 /// # Errors
 /// A line that has no place in a diff.
-pub(crate) fn parse(diff: &str) -> Result<Vec<Change>, String> {
-    let mut changes: Vec<Change> = Vec::new();
+pub(crate) fn parse(diff: &str) -> Result<Vec<FilePatch>, String> {
+    let mut changes: Vec<FilePatch> = Vec::new();
     for line in diff.lines() {
         if line.starts_with("--- ") {
             continue;
         }
         if let Some(path) = line.strip_prefix("+++ b/") {
-            changes.push(Change { path: path.to_owned(), hunks: Vec::new() });
+            changes.push(FilePatch { path: path.to_owned(), hunks: Vec::new() });
             continue;
         }
         let change = changes.last_mut().ok_or_else(|| format!("`{line}` stands before any file"))?;
@@ -60,7 +60,7 @@ impl Hunk {
     }
 }
 
-impl Change {
+impl FilePatch {
     /// `text` with the change.
     ///
     /// # Errors

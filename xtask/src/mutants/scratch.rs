@@ -11,22 +11,22 @@ use std::path::{Path, PathBuf};
 const SKIPPED: &[&str] = &["target", ".git", "fuzz"];
 
 /// The copy, and where builds of it go.
-pub(crate) struct Scratch {
+pub(crate) struct WorkspaceCopy {
     /// The copy's root.
     pub(crate) root: PathBuf,
     /// The workspace's own build folder: the copy's third-party crates are the same.
     pub(crate) target: PathBuf,
 }
 
-impl Scratch {
+impl WorkspaceCopy {
     /// A copy of the workspace at `root`. What an earlier copy has already is not written again, so it is not built
     /// again either.
     ///
     /// # Errors
     /// Whatever reading or writing says.
-    pub(crate) fn of(root: &Path) -> Result<Scratch, String> {
+    pub(crate) fn of(root: &Path) -> Result<WorkspaceCopy, String> {
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |path| root.join(path));
-        let scratch = Scratch { root: target.join("mutants"), target };
+        let scratch = WorkspaceCopy { root: target.join("mutants"), target };
         mirror(root, &scratch.root).map_err(|error| format!("copying to {}: {error}", scratch.root.display()))?;
         Ok(scratch)
     }

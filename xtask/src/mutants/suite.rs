@@ -1,6 +1,6 @@
 //! Runs named unit tests of one package in the copy and says what became of each.
 
-use super::scratch::Scratch;
+use super::scratch::WorkspaceCopy;
 use std::fmt;
 use std::fs::{self, File};
 use std::process::{Command, ExitStatus};
@@ -13,16 +13,16 @@ const HANGS_AFTER: Duration = Duration::from_secs(1800);
 
 /// What became of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum TestVerdict {
     /// It passed.
     Passed,
     /// It failed.
     Failed,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for TestVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if *self == Verdict::Passed { "passes" } else { "fails" })
+        f.write_str(if *self == TestVerdict::Passed { "passes" } else { "fails" })
     }
 }
 
@@ -30,7 +30,11 @@ impl fmt::Display for Verdict {
 ///
 /// # Errors
 /// Sources that do not compile, a test that does not exist or end, and whatever else keeps them from running.
-pub(crate) fn run(scratch: &Scratch, package: &str, tests: &[String]) -> Result<Vec<(String, Verdict)>, String> {
+pub(crate) fn run(
+    scratch: &WorkspaceCopy,
+    package: &str,
+    tests: &[String],
+) -> Result<Vec<(String, TestVerdict)>, String> {
     let (output, errors) = (scratch.target.join("mutants.out"), scratch.target.join("mutants.err"));
     let file = |path| File::create(path).map_err(|error| error.to_string());
     let mut command = Command::new(env!("CARGO"));
@@ -67,24 +71,24 @@ fn wait(command: &mut Command) -> Result<ExitStatus, String> {
 }
 
 /// What a test runner's output says of a test.
-fn verdict(said: &str, test: &str) -> Option<Verdict> {
+fn verdict(said: &str, test: &str) -> Option<TestVerdict> {
     let result = |line: &str| line.strip_prefix("test ")?.strip_prefix(test)?.strip_prefix(" ... ").map(str::to_owned);
     match said.lines().find_map(result)?.as_str() {
-        "ok" => Some(Verdict::Passed),
-        "FAILED" => Some(Verdict::Failed),
+        "ok" => Some(TestVerdict::Passed),
+        "FAILED" => Some(TestVerdict::Failed),
         _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Verdict, verdict};
+    use super::{TestVerdict, verdict};
 
     #[test]
     fn verdicts_are_read_from_whole_names() {
         let said = "\nrunning 2 tests\ntest a::bc ... ok\ntest a::b ... FAILED\ntest d ... ignored, why\n";
-        assert_eq!(verdict(said, "a::b"), Some(Verdict::Failed));
-        assert_eq!(verdict(said, "a::bc"), Some(Verdict::Passed));
+        assert_eq!(verdict(said, "a::b"), Some(TestVerdict::Failed));
+        assert_eq!(verdict(said, "a::bc"), Some(TestVerdict::Passed));
         assert_eq!((verdict(said, "a"), verdict(said, "d")), (None, None));
     }
 }

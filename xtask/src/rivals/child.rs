@@ -13,7 +13,7 @@ const LOOK: Duration = Duration::from_millis(1);
 const TAIL: usize = 1500;
 
 /// A program that has ended well.
-pub(super) struct Ended {
+pub(super) struct ProcessOutput {
     /// Standard output.
     pub(super) out: String,
     /// Standard error.
@@ -25,7 +25,7 @@ pub(super) struct Ended {
 }
 
 /// Runs `program` to its end.
-pub(super) fn run<A: AsRef<OsStr>>(program: &Path, arguments: &[A]) -> Result<Ended, String> {
+pub(super) fn run<A: AsRef<OsStr>>(program: &Path, arguments: &[A]) -> Result<ProcessOutput, String> {
     let called = || program.display().to_string();
     let began = Instant::now();
     let mut child = Command::new(program)
@@ -52,7 +52,7 @@ pub(super) fn run<A: AsRef<OsStr>>(program: &Path, arguments: &[A]) -> Result<En
         let tail: String = err.chars().skip(err.chars().count().saturating_sub(TAIL)).collect();
         return Err(format!("{} ended with {status}:\n{tail}", called()));
     }
-    Ok(Ended { out, err, seconds, peak })
+    Ok(ProcessOutput { out, err, seconds, peak })
 }
 
 fn reader(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {

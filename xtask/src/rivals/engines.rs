@@ -1,8 +1,8 @@
 //! The engines: where they are found, and how each is asked for each figure.
 
 use super::child;
-use super::options::{Options, RIVALS, Test};
-use super::results::{Found, Machine};
+use super::options::{RIVALS, RivalOptions, RivalTest};
+use super::results::{BenchMachine, RivalSample};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -11,10 +11,10 @@ const BATCH_PROMPT: u32 = 128;
 const BATCH_GENERATE: u32 = 32;
 
 /// A program to measure.
-pub(super) struct Engine {
+pub(super) struct BenchEngine {
     /// How tables call it.
     pub(super) name: &'static str,
-    kind: Kind,
+    kind: BenchEngineKind,
     /// The program that measures.
     bench: PathBuf,
     /// The program that measures batches, where that is another one.
@@ -22,7 +22,7 @@ pub(super) struct Engine {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum BenchEngineKind {
     Yirage,
     /// With or without repacking.
     LlamaCpp(bool),
@@ -30,7 +30,7 @@ enum Kind {
 }
 
 /// Ceilings as our own program measures them.
-pub(super) struct Limits {
+pub(super) struct RooflineLimits {
     /// GB/s.
     pub(super) memory: f64,
     /// GOP/s with 4-bit codes, where there is such a ceiling.
@@ -38,9 +38,14 @@ pub(super) struct Limits {
 }
 
 /// All engines that are here, ours first; what is missing is said.
-pub(super) fn find(root: &Path, options: &Options) -> Result<Vec<Engine>, String> {
+pub(super) fn find(root: &Path, options: &RivalOptions) -> Result<Vec<BenchEngine>, String> {
     let mut engines = Vec::new();
-    engines.push(Engine { name: "yirage", kind: Kind::Yirage, bench: yirage(root, options)?, batched: None });
+    engines.push(BenchEngine {
+        name: "yirage",
+        kind: BenchEngineKind::Yirage,
+        bench: yirage(root, options)?,
+        batched: None,
+    });
     if options.build {
         [&options.llama_cpp, &options.ik_llama].into_iter().flatten().try_for_each(|folder| build(folder))?;
     }
@@ -48,17 +53,17 @@ pub(super) fn find(root: &Path, options: &Options) -> Result<Vec<Engine>, String
     if let Some((bench, batched)) = llama {
         for (name, repack) in [(RIVALS[0], true), (RIVALS[1], false)] {
             let (bench, batched) = (bench.clone(), batched.clone());
-            engines.push(Engine { name, kind: Kind::LlamaCpp(repack), bench, batched });
+            engines.push(BenchEngine { name, kind: BenchEngineKind::LlamaCpp(repack), bench, batched });
         }
     }
     if let Some((bench, batched)) = programs("ik_llama.cpp", "--ik-llama", options.ik_llama.as_deref(), false) {
-        engines.push(Engine { name: RIVALS[2], kind: Kind::IkLlama, bench, batched });
+        engines.push(BenchEngine { name: RIVALS[2], kind: BenchEngineKind::IkLlama, bench, batched });
     }
     engines.retain(|e| e.is_ours() || options.engines.is_empty() || options.engines.iter().any(|name| name == e.name));
     Ok(engines)
 }
 
-fn yirage(root: &Path, options: &Options) -> Result<PathBuf, String> {
+fn yirage(root: &Path, options: &RivalOptions) -> Result<PathBuf, String> {
     if let Some(path) = &options.yirage {
         return Ok(path.clone());
     }
@@ -108,10 +113,10 @@ fn programs(name: &str, option: &str, folder: Option<&Path>, on_path: bool) -> O
     Some((found.join("llama-bench"), batched))
 }
 
-impl Engine {
+impl BenchEngine {
     /// Whether this is the engine that the others are compared with.
     pub(super) fn is_ours(&self) -> bool {
-        self.kind == Kind::Yirage
+        self.kind == BenchEngineKind::Yirage
     }
 
     /// Whether it can read the model.
@@ -126,15 +131,15 @@ impl Engine {
     }
 
     /// The machine, as our own program sees it.
-    pub(super) fn machine(&self, options: &Options) -> Result<Machine, String> {
+    pub(super) fn machine(&self, options: &RivalOptions) -> Result<BenchMachine, String> {
         let devices = json(&child::run(&self.bench, &["devices", "--json"])?.out)?;
         let device = &devices["devices"][0];
         let text = |name: &str| device[name].as_str().unwrap_or_default().to_owned();
-        Ok(Machine { cpu: text("name"), arch: text("arch"), threads: options.threads })
+        Ok(BenchMachine { cpu: text("name"), arch: text("arch"), threads: options.threads })
     }
 
     /// The ceilings now.
-    pub(super) fn limits(&self, options: &Options) -> Result<Limits, String> {
+    pub(super) fn limits(&self, options: &RivalOptions) -> Result<RooflineLimits, String> {
         let threads = options.threads.to_string();
         let out = child::run(&self.bench, &["doctor", "--roofline", "--json", "--quiet", "--threads", &threads])?.out;
         let value = json(&out)?;
@@ -143,53 +148,64 @@ impl Engine {
             limits.filter(|l| l["limit"] == name).find_map(|l| l["median"].as_f64())
         };
         let memory = limit("memory read").ok_or("yirage doctor says nothing of \"memory read\"")?;
-        Ok(Limits { memory, int8: limit("int8 x 4-bit codes") })
+        Ok(RooflineLimits { memory, int8: limit("int8 x 4-bit codes") })
     }
 
     /// The figures of one test.
-    pub(super) fn run(&self, test: Test, model: &Path, options: &Options) -> Result<Vec<Found>, String> {
+    pub(super) fn run(
+        &self,
+        test: RivalTest,
+        model: &Path,
+        options: &RivalOptions,
+    ) -> Result<Vec<RivalSample>, String> {
         let (prompt, generate) = (options.prompt.to_string(), options.generate.to_string());
         match test {
-            Test::Prefill => self.rows(model, options, &["-p", &prompt, "-n", "0"], 0),
-            Test::Decode => self.rows(model, options, &["-p", "0", "-n", &generate], 0),
-            Test::Depth => {
+            RivalTest::Prefill => self.rows(model, options, &["-p", &prompt, "-n", "0"], 0),
+            RivalTest::Decode => self.rows(model, options, &["-p", "0", "-n", &generate], 0),
+            RivalTest::Depth => {
                 let mut found = Vec::new();
                 for depth in &options.depths {
                     let text = depth.to_string();
                     let pair = format!("{depth},{generate}");
                     let arguments = match self.kind {
                         // Its own name for tokens behind an untimed prompt.
-                        Kind::IkLlama => ["-p", "0", "-n", "0", "-gp", &pair].to_vec(),
+                        BenchEngineKind::IkLlama => ["-p", "0", "-n", "0", "-gp", &pair].to_vec(),
                         _ => ["-p", "0", "-n", &generate, "-d", &text].to_vec(),
                     };
                     found.extend(self.rows(model, options, &arguments, *depth)?);
                 }
                 Ok(found)
             }
-            Test::Batch => self.batches(model, options),
-            Test::Start => self.start(model, options),
+            RivalTest::Batch => self.batches(model, options),
+            RivalTest::Start => self.start(model, options),
         }
     }
 
     /// Rows of the measuring program's JSON; `depth` is what they are behind.
-    fn rows(&self, model: &Path, options: &Options, more: &[&str], depth: u32) -> Result<Vec<Found>, String> {
+    fn rows(
+        &self,
+        model: &Path,
+        options: &RivalOptions,
+        more: &[&str],
+        depth: u32,
+    ) -> Result<Vec<RivalSample>, String> {
         let (model, threads) = (model.to_string_lossy(), options.threads.to_string());
         let mut arguments = match self.kind {
-            Kind::Yirage => vec!["bench", "--quiet"],
+            BenchEngineKind::Yirage => vec!["bench", "--quiet"],
             _ => Vec::new(),
         };
         arguments.extend(["-m", &model, "-t", &threads, "-r", "1", "-o", "json"]);
         arguments.extend(more);
         match self.kind {
-            Kind::LlamaCpp(true) => arguments.extend(["--repack", "1"]),
-            Kind::LlamaCpp(false) => arguments.extend(["--repack", "0"]),
+            BenchEngineKind::LlamaCpp(true) => arguments.extend(["--repack", "1"]),
+            BenchEngineKind::LlamaCpp(false) => arguments.extend(["--repack", "0"]),
             _ => {}
         }
-        found(&json(&child::run(&self.bench, &arguments)?.out)?, depth)
+        rival_samples(&json(&child::run(&self.bench, &arguments)?.out)?, depth)
     }
 
     /// Sums of the rates of sequences that decode together.
-    fn batches(&self, model: &Path, options: &Options) -> Result<Vec<Found>, String> {
+    fn batches(&self, model: &Path, options: &RivalOptions) -> Result<Vec<RivalSample>, String> {
         let counts: Vec<String> = options.sequences.iter().map(u32::to_string).collect();
         let (counts, generate, prompt) = (counts.join(","), BATCH_GENERATE.to_string(), BATCH_PROMPT.to_string());
         if self.is_ours() {
@@ -206,7 +222,7 @@ impl Engine {
         let mut arguments =
             vec!["-m", &model, "-t", &threads, "-c", &context, "-b", "2048", "-ub", "512", "-npp", &prompt, "-ntg"];
         arguments.extend([generate.as_str(), "-npl", &counts]);
-        if self.kind == Kind::LlamaCpp(false) {
+        if self.kind == BenchEngineKind::LlamaCpp(false) {
             arguments.push("--no-repack");
         }
         let ended = child::run(program, &arguments)?;
@@ -215,20 +231,22 @@ impl Engine {
     }
 
     /// A process that loads the model, computes one token and ends.
-    fn start(&self, model: &Path, options: &Options) -> Result<Vec<Found>, String> {
+    fn start(&self, model: &Path, options: &RivalOptions) -> Result<Vec<RivalSample>, String> {
         let (model, threads) = (model.to_string_lossy(), options.threads.to_string());
         let one = ["-m", &model, "-t", &threads, "-p", "0", "-n", "1", "-r", "1", "-o", "json"];
         let arguments: Vec<&str> = match self.kind {
-            Kind::Yirage => {
+            BenchEngineKind::Yirage => {
                 let run = ["run", "--quiet", "--json", "-m", &model, "-t", &threads, "--prompt-ids", "100"];
                 [&run[..], &["--max-tokens", "1", "--temperature", "0"]].concat()
             }
-            Kind::LlamaCpp(repack) => [&one[..], &["--no-warmup", "--repack", if repack { "1" } else { "0" }]].concat(),
-            Kind::IkLlama => [&one[..], &["-w", "0"]].concat(),
+            BenchEngineKind::LlamaCpp(repack) => {
+                [&one[..], &["--no-warmup", "--repack", if repack { "1" } else { "0" }]].concat()
+            }
+            BenchEngineKind::IkLlama => [&one[..], &["-w", "0"]].concat(),
         };
         let ended = child::run(&self.bench, &arguments)?;
-        let mut out = vec![Found::plain("start", ended.seconds)];
-        out.extend(ended.peak.map(|bytes| Found::plain("memory", bytes as f64 / f64::from(1 << 20))));
+        let mut out = vec![RivalSample::plain("start", ended.seconds)];
+        out.extend(ended.peak.map(|bytes| RivalSample::plain("memory", bytes as f64 / f64::from(1 << 20))));
         Ok(out)
     }
 }
@@ -245,7 +263,7 @@ fn json(text: &str) -> Result<Value, String> {
 }
 
 /// Rows under llama-bench's names; `depth` where a row does not say its own.
-fn found(rows: &Value, depth: u32) -> Result<Vec<Found>, String> {
+fn rival_samples(rows: &Value, depth: u32) -> Result<Vec<RivalSample>, String> {
     let one = |row: &Value| {
         let number = |name: &str| row[name].as_u64().unwrap_or(0);
         let value = row["avg_ts"].as_f64().ok_or_else(|| format!("a row without avg_ts: {row}"))?;
@@ -256,18 +274,18 @@ fn found(rows: &Value, depth: u32) -> Result<Vec<Found>, String> {
             (_, depth) => format!("decode at {depth}"),
         };
         let sequences = row["n_sequences"].as_u64().unwrap_or(1);
-        Ok(Found { test, value, share: row["share_of_roofline"].as_f64(), sequences })
+        Ok(RivalSample { test, value, share: row["share_of_roofline"].as_f64(), sequences })
     };
     rows.as_array().ok_or("no list of rows")?.iter().map(one).collect()
 }
 
 /// `| PP | TG | B | N_KV | T_PP s | S_PP t/s | T_TG s | S_TG t/s | T s | S t/s |`
-fn batch_rows(text: &str) -> Vec<Found> {
+fn batch_rows(text: &str) -> Vec<RivalSample> {
     let row = |line: &str| {
         let cells: Vec<&str> = line.trim().trim_matches('|').split('|').map(str::trim).collect();
         let [_, _, count, _, _, _, _, rate, _, _] = cells[..] else { return None };
         let (sequences, value) = (count.parse().ok()?, rate.parse().ok()?);
-        Some(Found { test: batch_name(sequences), value, share: None, sequences })
+        Some(RivalSample { test: batch_name(sequences), value, share: None, sequences })
     };
     text.lines().filter_map(row).collect()
 }
@@ -283,14 +301,17 @@ mod tests {
              {"n_prompt":0,"n_gen":128,"n_depth":2048,"avg_ts":20.0,"share_of_roofline":0.5},
              {"n_prompt":0,"n_gen":8,"avg_ts":30.0}]
             done"#;
-        let rows = json(text).and_then(|v| found(&v, 0)).unwrap_or_else(|e| panic!("{e}"));
+        let rows = json(text).and_then(|v| rival_samples(&v, 0)).unwrap_or_else(|e| panic!("{e}"));
         let names: Vec<&str> = rows.iter().map(|r| r.test.as_str()).collect();
         assert_eq!(names, ["prefill", "decode at 2048", "decode"]);
         assert_eq!((rows[0].value, rows[1].share), (100.5, Some(0.5)));
         // a program that measures behind a prompt without saying how long it was
         let gp = r#"[{"n_prompt":2048,"n_gen":64,"avg_ts":9.0}]"#;
-        assert_eq!(json(gp).and_then(|v| found(&v, 2048)).unwrap_or_else(|e| panic!("{e}"))[0].test, "decode at 2048");
-        assert!(json("nothing").is_err() && found(&Value::Null, 0).is_err());
+        assert_eq!(
+            json(gp).and_then(|v| rival_samples(&v, 2048)).unwrap_or_else(|e| panic!("{e}"))[0].test,
+            "decode at 2048"
+        );
+        assert!(json("nothing").is_err() && rival_samples(&Value::Null, 0).is_err());
     }
 
     #[test]

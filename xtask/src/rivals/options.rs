@@ -21,7 +21,7 @@ pub(crate) const USAGE: &str = "cargo xtask bench-rivals [OPTIONS] MODEL.gguf...
 
 /// A group of figures that one run of a program gives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Test {
+pub(super) enum RivalTest {
     /// A prompt.
     Prefill,
     /// New tokens.
@@ -34,17 +34,18 @@ pub(super) enum Test {
     Start,
 }
 
-impl Test {
-    const ALL: [Test; 5] = [Test::Prefill, Test::Decode, Test::Depth, Test::Batch, Test::Start];
+impl RivalTest {
+    const ALL: [RivalTest; 5] =
+        [RivalTest::Prefill, RivalTest::Decode, RivalTest::Depth, RivalTest::Batch, RivalTest::Start];
 
     /// The name in options and messages.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Test::Prefill => "prefill",
-            Test::Decode => "decode",
-            Test::Depth => "depth",
-            Test::Batch => "batch",
-            Test::Start => "start",
+            RivalTest::Prefill => "prefill",
+            RivalTest::Decode => "decode",
+            RivalTest::Depth => "depth",
+            RivalTest::Batch => "batch",
+            RivalTest::Start => "start",
         }
     }
 }
@@ -54,7 +55,7 @@ pub(super) const RIVALS: [&str; 3] = ["llama.cpp", "llama.cpp --repack 0", "ik_l
 
 /// What to run.
 #[derive(Clone, Debug)]
-pub(super) struct Options {
+pub(super) struct RivalOptions {
     pub(super) yirage: Option<PathBuf>,
     pub(super) llama_cpp: Option<PathBuf>,
     pub(super) ik_llama: Option<PathBuf>,
@@ -65,7 +66,7 @@ pub(super) struct Options {
     pub(super) generate: u32,
     pub(super) depths: Vec<u32>,
     pub(super) sequences: Vec<u32>,
-    pub(super) tests: Vec<Test>,
+    pub(super) tests: Vec<RivalTest>,
     /// Names of rivals; empty for all.
     pub(super) engines: Vec<String>,
     pub(super) out: PathBuf,
@@ -73,11 +74,11 @@ pub(super) struct Options {
     pub(super) models: Vec<PathBuf>,
 }
 
-impl Options {
+impl RivalOptions {
     /// Reads the command line and the two variables.
-    pub(super) fn parse(root: &Path, arguments: &[String]) -> Result<Options, String> {
+    pub(super) fn parse(root: &Path, arguments: &[String]) -> Result<RivalOptions, String> {
         let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-        let mut options = Options {
+        let mut options = RivalOptions {
             yirage: None,
             llama_cpp: variable("LLAMA_CPP_DIR"),
             ik_llama: variable("IK_LLAMA_DIR"),
@@ -88,7 +89,7 @@ impl Options {
             generate: 128,
             depths: vec![2048],
             sequences: vec![1, 4, 8, 16],
-            tests: Test::ALL.to_vec(),
+            tests: RivalTest::ALL.to_vec(),
             engines: Vec::new(),
             out: root.join("docs/benchmarks"),
             draw_only: false,
@@ -119,7 +120,7 @@ impl Options {
         options.check()
     }
 
-    fn check(self) -> Result<Options, String> {
+    fn check(self) -> Result<RivalOptions, String> {
         if self.models.is_empty() && !self.draw_only {
             return Err(format!("no model was given\n\n{USAGE}"));
         }
@@ -140,9 +141,9 @@ fn list<T>(text: &str, one: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>
     text.split(',').map(one).collect()
 }
 
-fn test(name: &str) -> Result<Test, String> {
-    let names = || Test::ALL.map(Test::name).join(", ");
-    let found = Test::ALL.into_iter().find(|t| t.name() == name.trim());
+fn test(name: &str) -> Result<RivalTest, String> {
+    let names = || RivalTest::ALL.map(RivalTest::name).join(", ");
+    let found = RivalTest::ALL.into_iter().find(|t| t.name() == name.trim());
     found.ok_or_else(|| format!("--tests: expected {}, not {name:?}", names()))
 }
 
@@ -155,9 +156,9 @@ fn engine(name: &str) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    fn parse(words: &[&str]) -> Result<Options, String> {
+    fn parse(words: &[&str]) -> Result<RivalOptions, String> {
         let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
-        Options::parse(Path::new("root"), &words)
+        RivalOptions::parse(Path::new("root"), &words)
     }
 
     #[test]
@@ -175,7 +176,7 @@ mod tests {
         ]);
         let options = options.unwrap_or_else(|e| panic!("{e}"));
         assert_eq!((options.depths, options.rounds), (vec![2048, 8192], 3));
-        assert_eq!(options.tests, [Test::Batch, Test::Start]);
+        assert_eq!(options.tests, [RivalTest::Batch, RivalTest::Start]);
         assert_eq!(options.engines, ["ik_llama.cpp"]);
         assert_eq!(options.out, Path::new("root/docs/benchmarks"));
     }

@@ -1,13 +1,13 @@
 //! The table, and the page around it: people write the page, this writes what stands between two comments in it.
 
-use super::results::{Results, Runs, less_is_better, median};
+use super::results::{RivalResults, Runs, less_is_better, median};
 use std::fmt::Write;
 
 const BEGIN: &str = "<!-- figures: written by cargo xtask bench-rivals -->";
 const END: &str = "<!-- /figures -->";
 
 /// `page` with new figures in the place of the old; a page without one gets it at its end.
-pub(super) fn with_figures(page: &str, figures: &str) -> String {
+pub(super) fn with_results_table(page: &str, figures: &str) -> String {
     let block = format!("{BEGIN}\n{figures}{END}");
     match (page.find(BEGIN), page.find(END)) {
         (Some(begin), Some(end)) if begin < end => format!("{}{block}{}", &page[..begin], &page[end + END.len()..]),
@@ -17,7 +17,7 @@ pub(super) fn with_figures(page: &str, figures: &str) -> String {
 }
 
 /// What was measured on what, and the table.
-pub(super) fn figures(results: &Results) -> String {
+pub(super) fn results_table(results: &RivalResults) -> String {
     let mut out = String::new();
     let m = &results.machine;
     let memory: Vec<f64> = results.probes.iter().map(|p| p.memory).collect();
@@ -41,7 +41,7 @@ pub(super) fn figures(results: &Results) -> String {
     out
 }
 
-fn table(results: &Results, out: &mut String) {
+fn table(results: &RivalResults, out: &mut String) {
     let names: Vec<&str> = results.engines.iter().map(|(name, _)| name.as_str()).collect();
     let _ = writeln!(out, "| model | test | {} | of the limit | yirage / best |", names.join(" | "));
     let _ = writeln!(out, "|---|---|{}---|---|", "---|".repeat(names.len()));
@@ -58,7 +58,7 @@ fn table(results: &Results, out: &mut String) {
 }
 
 /// A test with its unit.
-fn named(test: &str, results: &Results) -> String {
+fn named(test: &str, results: &RivalResults) -> String {
     let unit = match test {
         "start" => "s",
         "memory" => "MiB",
@@ -89,18 +89,18 @@ mod tests {
 
     #[test]
     fn prose_stays_and_figures_change() {
-        let first = with_figures("", "one\n");
+        let first = with_results_table("", "one\n");
         assert!(first.starts_with("# CPU benchmarks\n\n<!-- figures"));
         let page = first.replace("# CPU", "Before.\n\n# CPU") + "\nAfter.\n";
-        let second = with_figures(&page, "two\n");
+        let second = with_results_table(&page, "two\n");
         assert_eq!(second, page.replace("one\n", "two\n"));
-        assert_eq!(with_figures(&second, "two\n"), second);
-        assert!(with_figures("Prose.\n", "one\n").starts_with("Prose.\n\n<!-- figures"));
+        assert_eq!(with_results_table(&second, "two\n"), second);
+        assert!(with_results_table("Prose.\n", "one\n").starts_with("Prose.\n\n<!-- figures"));
     }
 
     #[test]
     fn the_table_has_every_figure() {
-        let text = figures(&sample());
+        let text = results_table(&sample());
         assert!(text.contains("22.0 GB/s (20.0 to 24.0)"), "{text}");
         assert!(text.contains("| b | prefill of 512, tokens/s | 201 (200 to 202) | 101 (100 to 102) | 151 (150 to 152) | 50 % | 1.33 |"), "{text}");
         assert!(text.contains("| b | decode at 2048, tokens/s | 15.0 (14.0 to 16.0) |"), "{text}");

@@ -1,7 +1,7 @@
 //! The plot: for each kind of test a panel, in it for each model a bar of every engine, as a multiple of the best rival's
 //! speed, with its tokens a second behind it.
 
-use super::results::Results;
+use super::results::RivalResults;
 use std::fmt::Write;
 
 const BAR: f64 = 15.0;
@@ -17,7 +17,7 @@ const HALO: &str = "paint-order=\"stroke\" stroke=\"white\" stroke-width=\"3\"";
 const COLOURS: [&str; 5] = ["#1f5fa8", "#e08a1e", "#f0bf6f", "#7a9e4b", "#9a6fb0"];
 
 /// The plot as SVG.
-pub(super) fn svg(results: &Results) -> String {
+pub(super) fn svg(results: &RivalResults) -> String {
     let panels = panels(results);
     let names = results.models.iter().map(|m| m.chars().count()).max().unwrap_or(0);
     let left = 16.0 + names as f64 * LETTER;
@@ -44,7 +44,7 @@ pub(super) fn svg(results: &Results) -> String {
 }
 
 /// Tests that are drawn: all whose figures are rates, but of batches only the largest.
-fn panels(results: &Results) -> Vec<String> {
+fn panels(results: &RivalResults) -> Vec<String> {
     let mut tests: Vec<&str> = Vec::new();
     for model in &results.models {
         for test in results.tests(model) {
@@ -59,7 +59,7 @@ fn panels(results: &Results) -> Vec<String> {
     tests.into_iter().map(String::from).collect()
 }
 
-fn legend(results: &Results, out: &mut String) {
+fn legend(results: &RivalResults, out: &mut String) {
     text(out, 12.0, 20.0, "start", "Tokens/s as a multiple of the best rival's median; the figures are tokens/s");
     let mut x = 12.0;
     for (i, (name, _)) in results.engines.iter().enumerate() {
@@ -69,7 +69,7 @@ fn legend(results: &Results, out: &mut String) {
     }
 }
 
-fn panel(results: &Results, test: &str, left: f64, group: f64, height: f64, out: &mut String) {
+fn panel(results: &RivalResults, test: &str, left: f64, group: f64, height: f64, out: &mut String) {
     let title = match test {
         "prefill" => format!("prefill of {}", results.prompt),
         "decode" => format!("decode of {}", results.generate),

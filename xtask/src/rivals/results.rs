@@ -1,14 +1,14 @@
 //! The figures, as they are kept.
 
-use super::engines::Engine;
-use super::options::Options;
+use super::engines::BenchEngine;
+use super::options::RivalOptions;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// One figure of one run.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Found {
+pub(super) struct RivalSample {
     /// What was measured.
     pub(super) test: String,
     /// Tokens a second, seconds or MiB, as the test's name says.
@@ -19,15 +19,15 @@ pub(super) struct Found {
     pub(super) sequences: u64,
 }
 
-impl Found {
-    pub(super) fn plain(test: &str, value: f64) -> Found {
-        Found { test: test.into(), value, share: None, sequences: 1 }
+impl RivalSample {
+    pub(super) fn plain(test: &str, value: f64) -> RivalSample {
+        RivalSample { test: test.into(), value, share: None, sequences: 1 }
     }
 }
 
 /// What it ran on.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Machine {
+pub(super) struct BenchMachine {
     pub(super) cpu: String,
     pub(super) arch: String,
     pub(super) threads: usize,
@@ -35,7 +35,7 @@ pub(super) struct Machine {
 
 /// Ceilings before or after a round.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Probe {
+pub(super) struct CeilingProbe {
     pub(super) round: usize,
     /// `before` or `after`.
     pub(super) when: String,
@@ -55,8 +55,8 @@ pub(super) struct Runs {
 
 /// Everything.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Results {
-    pub(super) machine: Machine,
+pub(super) struct RivalResults {
+    pub(super) machine: BenchMachine,
     pub(super) rounds: usize,
     pub(super) prompt: u32,
     pub(super) generate: u32,
@@ -64,15 +64,15 @@ pub(super) struct Results {
     pub(super) engines: Vec<(String, String)>,
     /// Names of models, in the order of rows.
     pub(super) models: Vec<String>,
-    pub(super) probes: Vec<Probe>,
+    pub(super) probes: Vec<CeilingProbe>,
     /// By model, test and engine.
     pub(super) runs: BTreeMap<String, BTreeMap<String, BTreeMap<String, Runs>>>,
 }
 
-impl Results {
+impl RivalResults {
     /// No figures yet.
-    pub(super) fn new(options: &Options, engines: &[Engine], machine: Machine) -> Results {
-        Results {
+    pub(super) fn new(options: &RivalOptions, engines: &[BenchEngine], machine: BenchMachine) -> RivalResults {
+        RivalResults {
             machine,
             rounds: options.rounds,
             prompt: options.prompt,
@@ -85,7 +85,7 @@ impl Results {
     }
 
     /// Adds a figure.
-    pub(super) fn add(&mut self, model: &str, engine: &str, found: &Found) {
+    pub(super) fn add(&mut self, model: &str, engine: &str, found: &RivalSample) {
         let tests = self.runs.entry(model.to_owned()).or_default();
         let runs = tests.entry(found.test.clone()).or_default().entry(engine.to_owned()).or_default();
         runs.values.push(found.value);
@@ -124,8 +124,8 @@ impl Results {
         Some(ours / self.best_rival(model, test)?.1)
     }
 
-    /// Reads what [`Results::write`] wrote.
-    pub(super) fn read(path: &Path) -> Result<Results, String> {
+    /// Reads what [`RivalResults::write`] wrote.
+    pub(super) fn read(path: &Path) -> Result<RivalResults, String> {
         let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
         serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))
     }
@@ -175,12 +175,12 @@ pub(super) fn model_name(path: &Path) -> String {
 
 /// Figures for the tests of the page and the plot.
 #[cfg(test)]
-pub(super) fn sample() -> Results {
-    let machine = Machine { cpu: "a processor".into(), arch: "x86_64/avx2".into(), threads: 2 };
+pub(super) fn sample() -> RivalResults {
+    let machine = BenchMachine { cpu: "a processor".into(), arch: "x86_64/avx2".into(), threads: 2 };
     let engines = ["yirage", "llama.cpp", "llama.cpp --repack 0"].map(|n| (n.to_owned(), "1".to_owned()));
     let models = ["a-model-with-a-rather-long-name-q4_k_m", "b"].map(String::from);
-    let probe = |when: &str, memory| Probe { round: 0, when: when.into(), memory, int8: Some(400.0) };
-    let mut results = Results {
+    let probe = |when: &str, memory| CeilingProbe { round: 0, when: when.into(), memory, int8: Some(400.0) };
+    let mut results = RivalResults {
         machine,
         rounds: 3,
         prompt: 512,
@@ -197,9 +197,9 @@ pub(super) fn sample() -> Results {
                 {
                     let value = base * speed + f64::from(round);
                     let share = (engine == "yirage").then_some(0.5);
-                    results.add(model, engine, &Found { test: test.into(), value, share, sequences: 1 });
+                    results.add(model, engine, &RivalSample { test: test.into(), value, share, sequences: 1 });
                 }
-                results.add(model, engine, &Found::plain("start", 1.0 / speed));
+                results.add(model, engine, &RivalSample::plain("start", 1.0 / speed));
             }
         }
     }
@@ -224,7 +224,7 @@ mod tests {
     fn results_survive_their_file() {
         let results = sample();
         let text = serde_json::to_string(&results).unwrap_or_else(|e| panic!("{e}"));
-        let back: Results = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}"));
+        let back: RivalResults = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!((back.runs, back.models, back.engines), (results.runs, results.models, results.engines));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Only what a crate is built from counts: its tests may use anything (a compiler test may run its plan).
 
-use super::{Finding, Tree, manifest};
+use super::{RepoTree, TidyFinding, manifest};
 
 /// Each crate and the crates of ours it may be built from.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -119,18 +119,18 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
+pub(super) fn check(tree: &RepoTree, findings: &mut Vec<TidyFinding>) {
     for manifest in manifest::members(tree, findings) {
         let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == manifest.folder) else {
             let message =
                 format!("crate `{}` is not in the table of arrows: add it there with its one job", manifest.folder);
-            findings.push(Finding::new(manifest.path, 0, message));
+            findings.push(TidyFinding::new(manifest.path, 0, message));
             continue;
         };
         for name in manifest.dependencies() {
             if ARROWS.iter().any(|(ours, _)| *ours == name) && !allowed.contains(&name.as_str()) {
                 let message = format!("`{}` must not depend on `{name}`", manifest.folder);
-                findings.push(Finding::new(manifest.path, 0, message));
+                findings.push(TidyFinding::new(manifest.path, 0, message));
             }
         }
     }

@@ -3,7 +3,7 @@
 //! In the last column stands in backticks: a test's function or file, `file::function`, a test of the Python package, a
 //! path of the repository, or a command of this program. A test that is `#[ignore]`d shows nothing.
 
-use super::{File, Finding, Tree};
+use super::{RepoFile, RepoTree, TidyFinding};
 use std::collections::BTreeSet;
 
 const CHECKLIST: &str = "docs/checklist.md";
@@ -14,7 +14,7 @@ const PYTHON_TESTS: &str = "python/tests/";
 /// Where this program's commands stand.
 const COMMANDS: &str = "xtask/src/main.rs";
 
-pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
+pub(super) fn check(tree: &RepoTree, findings: &mut Vec<TidyFinding>) {
     let Some(checklist) = tree.file(CHECKLIST) else { return };
     let mut tests: BTreeSet<String> = tree.files.iter().filter(|file| file.is_rust()).flat_map(tests_of).collect();
     tests.extend(tree.files.iter().filter(|file| file.path.starts_with(PYTHON_TESTS)).flat_map(tests_of_python));
@@ -22,7 +22,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
         let Some(shown) = last_cell(text).filter(|shown| *shown != OPEN) else { continue };
         let names: Vec<&str> = shown.split('`').skip(1).step_by(2).collect();
         if names.is_empty() {
-            findings.push(Finding::new(
+            findings.push(TidyFinding::new(
                 CHECKLIST,
                 line,
                 format!("`{shown}` names no test; a row without one is `{OPEN}`"),
@@ -30,7 +30,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
         }
         for name in names.into_iter().filter(|name| !exists(tree, &tests, name)) {
             let message = format!("`{name}`: no such test that runs, no such file and no such command");
-            findings.push(Finding::new(CHECKLIST, line, message));
+            findings.push(TidyFinding::new(CHECKLIST, line, message));
         }
     }
 }
@@ -42,7 +42,7 @@ fn last_cell(line: &str) -> Option<&str> {
     is_item.then(|| row.rsplit(" | ").next().unwrap_or(row))
 }
 
-fn exists(tree: &Tree, tests: &BTreeSet<String>, name: &str) -> bool {
+fn exists(tree: &RepoTree, tests: &BTreeSet<String>, name: &str) -> bool {
     if let Some(command) = name.strip_prefix(COMMAND) {
         let command = command.split(' ').next().unwrap_or(command);
         return tree.file(COMMANDS).is_some_and(|file| file.text.contains(&format!("[\"{command}\"")));
@@ -51,7 +51,7 @@ fn exists(tree: &Tree, tests: &BTreeSet<String>, name: &str) -> bool {
 }
 
 /// The tests of a file that run: each by its function, by the file's name with the function, and the file itself.
-fn tests_of(file: &File) -> Vec<String> {
+fn tests_of(file: &RepoFile) -> Vec<String> {
     let stem = stem(&file.path);
     let functions = functions(&file.text);
     let mut names: Vec<String> = functions.iter().flat_map(|f| [(*f).to_owned(), format!("{stem}::{f}")]).collect();
@@ -62,7 +62,7 @@ fn tests_of(file: &File) -> Vec<String> {
 }
 
 /// The functions of a file that pytest runs.
-fn tests_of_python(file: &File) -> impl Iterator<Item = String> {
+fn tests_of_python(file: &RepoFile) -> impl Iterator<Item = String> {
     let names = file.text.lines().filter_map(|line| line.strip_prefix("def ")?.split('(').next());
     names.filter(|name| name.starts_with("test_")).map(str::to_owned)
 }

@@ -3,7 +3,7 @@
 //! What is looked at are paths that begin with `crate::` or `super::` and name a module; comments are passed over. A
 //! module's own `mod` lines and the items it shows of its children are no imports.
 
-use super::{File, Finding, Tree};
+use super::{RepoFile, RepoTree, TidyFinding};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Folders whose modules still have a circle. None is to be added.
@@ -22,7 +22,7 @@ const TIED: &[&str] = &[
 /// For each folder its members, and for each member the ones it imports.
 type Imports = BTreeMap<Vec<String>, BTreeMap<String, BTreeSet<String>>>;
 
-pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
+pub(super) fn check(tree: &RepoTree, findings: &mut Vec<TidyFinding>) {
     let roots: BTreeSet<&str> = tree.files.iter().filter_map(root).collect();
     for root in roots {
         for (folder, members) in imports(tree, root) {
@@ -36,21 +36,22 @@ pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
                 (None, true) => "has no circle any more: take it off the list in xtask/src/tidy/circles.rs".to_owned(),
                 _ => continue,
             };
-            findings.push(Finding::new(&place, 0, message));
+            findings.push(TidyFinding::new(&place, 0, message));
         }
     }
 }
 
 /// The folder of the sources of the crate that a file is a source of.
-fn root(file: &File) -> Option<&str> {
+fn root(file: &RepoFile) -> Option<&str> {
     let sources = if file.path.starts_with("crates/") { 2 } else { 1 };
     let (end, _) = file.path.match_indices('/').nth(sources)?;
     let root = &file.path[..=end];
     (file.is_rust() && root.ends_with("/src/")).then_some(root)
 }
 
-fn imports(tree: &Tree, root: &str) -> Imports {
-    let files: Vec<&File> = tree.files.iter().filter(|file| file.is_rust() && file.path.starts_with(root)).collect();
+fn imports(tree: &RepoTree, root: &str) -> Imports {
+    let files: Vec<&RepoFile> =
+        tree.files.iter().filter(|file| file.is_rust() && file.path.starts_with(root)).collect();
     let modules: BTreeSet<Vec<String>> = files.iter().map(|file| module(root, file)).collect();
     let mut imports = Imports::new();
     for file in files {
@@ -63,7 +64,7 @@ fn imports(tree: &Tree, root: &str) -> Imports {
 }
 
 /// The path of a file's module from the crate's root, which is empty for `lib.rs`.
-fn module(root: &str, file: &File) -> Vec<String> {
+fn module(root: &str, file: &RepoFile) -> Vec<String> {
     let path = file.path.strip_prefix(root).and_then(|path| path.strip_suffix(".rs")).unwrap_or_default();
     let mut parts: Vec<String> = path.split('/').map(str::to_owned).collect();
     if matches!(parts.last().map(String::as_str), Some("mod" | "lib" | "main")) {
@@ -132,7 +133,7 @@ fn circle(members: &BTreeMap<String, BTreeSet<String>>) -> Option<Vec<String>> {
         while let Some(at) = open.pop() {
             for to in members.get(at).into_iter().flatten() {
                 if to == start {
-                    return Some(way(&came, start, at));
+                    return Some(import_path(&came, start, at));
                 }
                 if !came.contains_key(to) {
                     came.insert(to, at);
@@ -145,7 +146,7 @@ fn circle(members: &BTreeMap<String, BTreeSet<String>>) -> Option<Vec<String>> {
 }
 
 /// From `start` to `last` and back.
-fn way(came: &BTreeMap<&String, &String>, start: &String, last: &String) -> Vec<String> {
+fn import_path(came: &BTreeMap<&String, &String>, start: &String, last: &String) -> Vec<String> {
     let mut way = vec![start.clone()];
     let mut at = last;
     while at != start {

@@ -1,12 +1,12 @@
 //! Every third-party crate has a line in `docs/dependencies.md` that says why it is the best of its kind.
 
-use super::{Finding, Tree, manifest};
+use super::{RepoTree, TidyFinding, manifest};
 use toml::Value;
 
 const LIST: &str = "docs/dependencies.md";
 const WORKSPACE: &str = "Cargo.toml";
 
-pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
+pub(super) fn check(tree: &RepoTree, findings: &mut Vec<TidyFinding>) {
     let Some(root) = tree.file(WORKSPACE) else { return };
     let Some(table) = manifest::parse(root, findings) else { return };
     let names = table
@@ -19,12 +19,12 @@ pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
     let names: Vec<&String> = names.collect();
     for name in &names {
         if !list.lines().any(|line| row(line) == Some(name.as_str())) {
-            findings.push(Finding::new(WORKSPACE, 0, format!("`{name}` has no line in {LIST}")));
+            findings.push(TidyFinding::new(WORKSPACE, 0, format!("`{name}` has no line in {LIST}")));
         }
     }
     for (index, line) in list.lines().enumerate() {
         if let Some(name) = row(line).filter(|name| !names.iter().any(|known| known == name)) {
-            findings.push(Finding::new(
+            findings.push(TidyFinding::new(
                 LIST,
                 index + 1,
                 format!("`{name}` is no dependency of the workspace any more"),
@@ -37,7 +37,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
             if !own && !names.contains(&&name) {
                 let message =
                     format!("`{name}` is not taken from the workspace: add it to its [workspace.dependencies]");
-                findings.push(Finding::new(manifest.path, 0, message));
+                findings.push(TidyFinding::new(manifest.path, 0, message));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The hub's address is one constant in one file, so that a mirror is one setting away.
 
-use super::{Finding, Tree};
+use super::{RepoTree, TidyFinding};
 
 /// This file has to spell the name it looks for.
 const ITSELF: &str = "xtask/src/tidy/hosts.rs";
@@ -8,10 +8,10 @@ const ITSELF: &str = "xtask/src/tidy/hosts.rs";
 const HOME: &str = "crates/yirage-hub/src/env.rs";
 const HOST: &str = "huggingface.co";
 
-pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
+pub(super) fn check(tree: &RepoTree, findings: &mut Vec<TidyFinding>) {
     for file in tree.files.iter().filter(|file| file.is_rust() && file.path != ITSELF && file.path != HOME) {
         for (number, _) in file.lines().filter(|(_, line)| line.contains(HOST)) {
-            findings.push(Finding::new(
+            findings.push(TidyFinding::new(
                 &file.path,
                 number,
                 format!("names the hub's host: use the constant in {HOME}"),

@@ -1,13 +1,13 @@
 //! Every link between the repository's documents leads somewhere: the file exists, and so does the heading.
 
-use super::{File, Finding, Tree};
+use super::{RepoFile, RepoTree, TidyFinding};
 
-pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
+pub(super) fn check(tree: &RepoTree, findings: &mut Vec<TidyFinding>) {
     for file in tree.files.iter().filter(|file| file.path.ends_with(".md")) {
         for (number, line) in prose(&file.text) {
             for target in targets(line) {
                 if let Some(message) = broken(tree, file, target) {
-                    findings.push(Finding::new(&file.path, number, message));
+                    findings.push(TidyFinding::new(&file.path, number, message));
                 }
             }
         }
@@ -32,7 +32,7 @@ fn targets(line: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Why a link is broken, if it is.
-fn broken(tree: &Tree, from: &File, target: &str) -> Option<String> {
+fn broken(tree: &RepoTree, from: &RepoFile, target: &str) -> Option<String> {
     if target.contains("://") || target.starts_with("mailto:") {
         return None;
     }

@@ -1,6 +1,6 @@
 //! What the rules ask of a `Cargo.toml`: the names in its dependency tables.
 
-use super::{File, Finding, Tree};
+use super::{RepoFile, RepoTree, TidyFinding};
 use toml::Table;
 
 /// A crate's manifest.
@@ -29,18 +29,18 @@ impl Manifest<'_> {
 }
 
 /// Parses a manifest; one that is not TOML is a finding.
-pub(super) fn parse(file: &File, findings: &mut Vec<Finding>) -> Option<Table> {
+pub(super) fn parse(file: &RepoFile, findings: &mut Vec<TidyFinding>) -> Option<Table> {
     match file.text.parse::<Table>() {
         Ok(table) => Some(table),
         Err(error) => {
-            findings.push(Finding::new(&file.path, 0, format!("not TOML: {}", error.message())));
+            findings.push(TidyFinding::new(&file.path, 0, format!("not TOML: {}", error.message())));
             None
         }
     }
 }
 
 /// The manifests of `crates/*` and `xtask`.
-pub(super) fn members<'a>(tree: &'a Tree, findings: &mut Vec<Finding>) -> Vec<Manifest<'a>> {
+pub(super) fn members<'a>(tree: &'a RepoTree, findings: &mut Vec<TidyFinding>) -> Vec<Manifest<'a>> {
     let mut manifests = Vec::new();
     for file in &tree.files {
         let Some(folder) = file.path.strip_suffix("/Cargo.toml") else { continue };

@@ -1,17 +1,17 @@
 //! No text names a folder of the machine it was written on.
 
-use super::{Finding, Tree};
+use super::{RepoTree, TidyFinding};
 
 /// This file has to spell the prefixes it looks for.
 const ITSELF: &str = "xtask/src/tidy/paths.rs";
 const PREFIXES: &[&str] = &["/work/", "/root/", "/home/", "/Users/", "C:\\Users"];
 
-pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
+pub(super) fn check(tree: &RepoTree, findings: &mut Vec<TidyFinding>) {
     for file in tree.files.iter().filter(|file| file.path != ITSELF) {
         for (number, line) in file.lines() {
             for prefix in PREFIXES.iter().filter(|prefix| starts_a_path(line, prefix)) {
                 let message = format!("`{prefix}…` exists on one machine only: write it relative to the repository");
-                findings.push(Finding::new(&file.path, number, message));
+                findings.push(TidyFinding::new(&file.path, number, message));
             }
         }
     }

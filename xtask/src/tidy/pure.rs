@@ -1,11 +1,11 @@
 //! The IR, plans and the compiler are values and functions: no file, environment, thread, clock or connection.
 
-use super::{Finding, Tree};
+use super::{RepoTree, TidyFinding};
 
 const PURE: &[&str] = &["yirage-ir", "yirage-plan", "yirage-compile"];
 const IMPURE: &[&str] = &["std::env", "std::fs", "std::thread", "std::net", "std::process", "std::time"];
 
-pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
+pub(super) fn check(tree: &RepoTree, findings: &mut Vec<TidyFinding>) {
     for file in tree.files.iter().filter(|file| file.is_rust() && file.path.contains("/src/")) {
         if !file.crate_name().is_some_and(|name| PURE.contains(&name)) {
             continue;
@@ -13,7 +13,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
         for (number, line) in file.lines() {
             for module in IMPURE.iter().filter(|module| line.contains(**module)) {
                 let message = format!("`{module}` in a pure crate: take what it would give as an argument");
-                findings.push(Finding::new(&file.path, number, message));
+                findings.push(TidyFinding::new(&file.path, number, message));
             }
         }
     }

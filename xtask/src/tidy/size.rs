@@ -1,15 +1,15 @@
 //! A Rust file fits a reader's head: 800 lines at most.
 
-use super::{Finding, Tree};
+use super::{RepoTree, TidyFinding};
 
 const MAX_LINES: usize = 800;
 
-pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
+pub(super) fn check(tree: &RepoTree, findings: &mut Vec<TidyFinding>) {
     for file in tree.files.iter().filter(|file| file.is_rust()) {
         let lines = file.text.lines().count();
         if lines > MAX_LINES {
             let message = format!("{lines} lines, more than {MAX_LINES}: split it by what its parts are");
-            findings.push(Finding::new(&file.path, 0, message));
+            findings.push(TidyFinding::new(&file.path, 0, message));
         }
     }
 }

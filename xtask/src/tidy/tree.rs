@@ -12,14 +12,14 @@ const TEXT_EXTENSIONS: &[&str] = &["rs", "toml", "md", "sh", "py", "txt", "yml"]
 
 /// One text file.
 #[derive(Debug)]
-pub(crate) struct File {
+pub(crate) struct RepoFile {
     /// Path from the root, with `/`.
     pub(crate) path: String,
     /// Its whole text.
     pub(crate) text: String,
 }
 
-impl File {
+impl RepoFile {
     /// Whether this is Rust source.
     pub(crate) fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
@@ -38,14 +38,14 @@ impl File {
 
 /// All text files and all paths of a repository.
 #[derive(Debug, Default)]
-pub(crate) struct Tree {
+pub(crate) struct RepoTree {
     /// Text files, by path.
-    pub(crate) files: Vec<File>,
+    pub(crate) files: Vec<RepoFile>,
     /// Every file and folder, text or not.
     pub(crate) paths: BTreeSet<String>,
 }
 
-impl Tree {
+impl RepoTree {
     /// Reads the repository at `root`.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl Tree {
             } else if kind.is_file() {
                 if is_text(&path) {
                     let text = String::from_utf8_lossy(&fs::read(entry.path())?).into_owned();
-                    self.files.push(File { path: path.clone(), text });
+                    self.files.push(RepoFile { path: path.clone(), text });
                 }
                 self.paths.insert(path);
             }
@@ -80,7 +80,7 @@ impl Tree {
     }
 
     /// The file at `path`.
-    pub(crate) fn file(&self, path: &str) -> Option<&File> {
+    pub(crate) fn file(&self, path: &str) -> Option<&RepoFile> {
         self.files.iter().find(|file| file.path == path)
     }
 
@@ -89,7 +89,7 @@ impl Tree {
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
         let mut tree = Self::default();
         for (path, text) in files {
-            tree.files.push(File { path: (*path).to_owned(), text: (*text).to_owned() });
+            tree.files.push(RepoFile { path: (*path).to_owned(), text: (*text).to_owned() });
             for (index, _) in path.match_indices('/') {
                 tree.paths.insert(path[..index].to_owned());
             }
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn the_repository_itself_is_read() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        let tree = Tree::read(root).unwrap();
+        let tree = RepoTree::read(root).unwrap();
         assert!(tree.file("xtask/src/tidy/tree.rs").is_some());
         assert!(tree.paths.contains("xtask/src"));
         assert!(tree.files.iter().all(|file| !file.path.starts_with("target/")));

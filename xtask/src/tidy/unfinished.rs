@@ -1,6 +1,6 @@
 //! What is in the repository is finished: no marker of work left for later.
 
-use super::{Finding, Tree};
+use super::{RepoTree, TidyFinding};
 
 /// This file has to spell the words it looks for.
 const ITSELF: &str = "xtask/src/tidy/unfinished.rs";
@@ -9,7 +9,7 @@ const MACROS: &[&str] = &["todo!(", "unimplemented!("];
 /// Not in a comment, where they announce something missing; `placeholder` may well name a variable.
 const WORDS: &[&str] = &["TODO", "FIXME", "XXX", "HACK", "placeholder", "for now", "not yet implemented"];
 
-pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
+pub(super) fn check(tree: &RepoTree, findings: &mut Vec<TidyFinding>) {
     for file in tree.files.iter().filter(|file| file.path != ITSELF) {
         let opener = match file.path.rsplit('.').next() {
             Some("rs") => "//",
@@ -23,7 +23,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
             let in_comment = WORDS.iter().filter(|word| has_word(comment, word));
             for word in in_code.chain(in_comment) {
                 let message = format!("`{word}`: finish it, or write an issue and remove the mark");
-                findings.push(Finding::new(&file.path, number, message));
+                findings.push(TidyFinding::new(&file.path, number, message));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! `unsafe` lives in backends, in `yirage-mmap`, `yirage-probe`, `yirage-process`, `yirage-dlpack` and nowhere else: the other
 //! crates say so in their first lines.
 
-use super::{Finding, Tree};
+use super::{RepoTree, TidyFinding};
 
 const SAFE: &[&str] = &[
     "yirage-ir",
@@ -19,12 +19,12 @@ const SAFE: &[&str] = &[
     "yirage-testkit",
 ];
 
-pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
+pub(super) fn check(tree: &RepoTree, findings: &mut Vec<TidyFinding>) {
     for name in SAFE {
         let path = format!("crates/{name}/src/lib.rs");
         let says_so = |text: &str| text.lines().any(|line| line.trim() == "#![forbid(unsafe_code)]");
         if tree.file(&path).is_some_and(|file| !says_so(&file.text)) {
-            findings.push(Finding::new(&path, 0, "lacks `#![forbid(unsafe_code)]`"));
+            findings.push(TidyFinding::new(&path, 0, "lacks `#![forbid(unsafe_code)]`"));
         }
     }
 }

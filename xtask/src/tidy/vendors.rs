@@ -1,11 +1,11 @@
 //! Device-free crates name no vendor: a word for one kind of hardware there would be the start of a special case.
 
-use super::{Finding, Tree};
+use super::{RepoTree, TidyFinding};
 
 const DEVICE_FREE: &[&str] = &["yirage-ir", "yirage-plan", "yirage-compile", "yirage-engine", "yirage-model"];
 const VENDORS: &[&str] = &["cuda", "hip", "metal", "vulkan", "musa", "maca", "ascend", "cambricon"];
 
-pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
+pub(super) fn check(tree: &RepoTree, findings: &mut Vec<TidyFinding>) {
     let files = tree.files.iter().filter(|file| file.crate_name().is_some_and(|name| DEVICE_FREE.contains(&name)));
     for file in files.filter(|file| file.is_rust()) {
         for (number, line) in file.lines() {
@@ -13,7 +13,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
                 if VENDORS.contains(&word.to_ascii_lowercase().as_str()) && !is_the_verb(word, line) {
                     let message =
                         format!("vendor word `{word}`: hardware has a place in backends and target facts only");
-                    findings.push(Finding::new(&file.path, number, message));
+                    findings.push(TidyFinding::new(&file.path, number, message));
                 }
             }
         }

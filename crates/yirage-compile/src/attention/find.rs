@@ -1,17 +1,17 @@
 //! Which nodes of a graph are attention: a product, an exponential of it, and a product of what becomes of that.
 
-use crate::readers::Readers;
+use crate::readers::ValueUses;
 use crate::search::tiles::of_view;
 use std::collections::BTreeSet;
 use yirage_ir::expr::{Func, Term};
 use yirage_ir::op::View;
-use yirage_ir::{Dim, Graph, NodeKind, Op, Source, Strided, ValueId};
+use yirage_ir::{Dim, Graph, NodeKind, Op, Strided, ValueId, ValueSource};
 
 /// Queries of a head from which on a copy of keys takes less time than reading them far apart.
 const COPIED: usize = 8;
 
 /// Nodes that are attention.
-pub(super) struct Found {
+pub(super) struct AttentionMatch {
     /// The scores' product, what makes weights of them, the second product, and what follows it alone; ascending.
     pub(super) nodes: Vec<usize>,
     /// Views of what these read that may be inside as well, ascending: most of them first, then fewer.
@@ -19,10 +19,10 @@ pub(super) struct Found {
     /// The product of queries and keys.
     pub(super) scores: usize,
     /// The product of weights and values.
-    pub(super) product: usize,
+    pub(super) value_matmul: usize,
 }
 
-impl Found {
+impl AttentionMatch {
     /// The last node, whose value stays.
     pub(super) fn last(&self) -> usize {
         self.nodes[self.nodes.len() - 1]
@@ -34,7 +34,7 @@ impl Found {
     }
 
     /// A value inside that something else wants.
-    pub(super) fn wanted_elsewhere(&self, graph: &Graph, readers: &Readers) -> Option<ValueId> {
+    pub(super) fn wanted_elsewhere(&self, graph: &Graph, readers: &ValueUses) -> Option<ValueId> {
         let inner = self.nodes.iter().filter(|&&n| n != self.last()).map(|&n| graph.nodes[n].outs[0]);
         let elsewhere =
             |id: &ValueId| readers.is_output(*id) || readers.all(*id).iter().any(|n| !self.nodes.contains(n));
@@ -43,8 +43,8 @@ impl Found {
 }
 
 /// All attentions of a graph; no node is of two.
-pub(super) fn all(graph: &Graph, readers: &Readers) -> Vec<Found> {
-    let mut found: Vec<Found> = Vec::new();
+pub(super) fn all(graph: &Graph, readers: &ValueUses) -> Vec<AttentionMatch> {
+    let mut found: Vec<AttentionMatch> = Vec::new();
     for n in (0..graph.nodes.len()).filter(|&n| matches!(op(graph, n), Some(Op::Contract(_)))) {
         let taken = |nodes: &[usize]| found.iter().any(|f| f.nodes.iter().any(|n| nodes.contains(n)));
         if let Some(one) = behind(graph, readers, n).filter(|one| !taken(&one.nodes)) {
@@ -58,20 +58,20 @@ fn op(graph: &Graph, n: usize) -> Option<&Op> {
     if let NodeKind::Op(op) = &graph.nodes[n].kind { Some(op) } else { None }
 }
 
-fn maker(graph: &Graph, id: ValueId) -> Option<usize> {
+fn producer(graph: &Graph, id: ValueId) -> Option<usize> {
     match graph.value(id).source {
-        Source::Node { node, .. } => Some(node as usize),
+        ValueSource::Node { node, .. } => Some(node as usize),
         _ => None,
     }
 }
 
 /// The attention whose second product is node `product`.
-fn behind(graph: &Graph, readers: &Readers, product: usize) -> Option<Found> {
+fn behind(graph: &Graph, readers: &ValueUses, product: usize) -> Option<AttentionMatch> {
     let (scores, between) = before(graph, *graph.nodes[product].ins.first()?)?;
     let mut nodes: Vec<usize> = vec![scores];
     let mut exponential = false;
     for n in between {
-        if graph.nodes[n].ins.iter().any(|&i| maker(graph, i).is_some_and(|m| nodes.contains(&m))) {
+        if graph.nodes[n].ins.iter().any(|&i| producer(graph, i).is_some_and(|m| nodes.contains(&m))) {
             exponential |= has_exp(op(graph, n)?);
             nodes.push(n);
         }
@@ -92,7 +92,7 @@ fn behind(graph: &Graph, readers: &Readers, product: usize) -> Option<Found> {
     // Heads that are a part of a dimension are cut apart by a copy of the queries.
     let fewer = views(graph, &nodes, |(n, at)| n != scores || (at == 1 && !copied));
     let views = vec![all, fewer, Vec::new()];
-    Some(Found { nodes, views, scores, product })
+    Some(AttentionMatch { nodes, views, scores, value_matmul: product })
 }
 
 /// The nearest product that a value is made of, and what is between, ascending.
@@ -100,7 +100,7 @@ fn before(graph: &Graph, value: ValueId) -> Option<(usize, BTreeSet<usize>)> {
     let (mut between, mut products) = (BTreeSet::new(), BTreeSet::new());
     let mut open = vec![value];
     while let Some(id) = open.pop() {
-        let Some(n) = maker(graph, id) else { continue };
+        let Some(n) = producer(graph, id) else { continue };
         match op(graph, n) {
             Some(Op::Contract(_)) => _ = products.insert(n),
             Some(Op::Map(_) | Op::View(_) | Op::Reduce(_) | Op::Softmax(_)) if between.insert(n) => {
@@ -121,7 +121,7 @@ fn has_exp(op: &Op) -> bool {
 }
 
 /// A view or a map of one shape that alone reads what a node makes, and in which the dimensions of `cut` are seen.
-fn follows(graph: &Graph, readers: &Readers, n: usize, cut: &mut Vec<u32>) -> Option<usize> {
+fn follows(graph: &Graph, readers: &ValueUses, n: usize, cut: &mut Vec<u32>) -> Option<usize> {
     let made = *graph.nodes[n].outs.first()?;
     let next = readers.only(made)?;
     let shape = |id: ValueId| &graph.ty(id).shape;
@@ -168,6 +168,6 @@ fn lies(graph: &Graph, id: ValueId) -> Option<Strided> {
 
 /// The view that a value is.
 fn view(graph: &Graph, id: ValueId) -> Option<(usize, &View)> {
-    let n = maker(graph, id)?;
+    let n = producer(graph, id)?;
     if let Some(Op::View(view)) = op(graph, n) { Some((n, view)) } else { None }
 }

@@ -1,11 +1,11 @@
 //! How attention is cut into blocks: heads apart, and the queries of a head into as many rows as a block has room for.
 
-use super::find::Found;
+use super::find::AttentionMatch;
 use crate::names;
-use crate::search::terms::{Kind, Terms, Val};
-use crate::search::tiles::{Axes, has_room, of_view, without_loop};
+use crate::search::terms::{TermKind, Terms, Val};
+use crate::search::tiles::{Axes, block_fits, of_view, without_loop};
 use std::collections::HashMap;
-use yirage_ir::op::{Form, OpDef, Reduce, Softmax, View};
+use yirage_ir::op::{OpDef, Reduce, Softmax, View, ViewForm};
 use yirage_ir::{Dim, Graph, Node, NodeKind, Op, Region, ValueId};
 use yirage_plan::Target;
 
@@ -14,10 +14,10 @@ const MOST_ROWS: u32 = 64;
 /// Fewest rows of a block of many queries: with fewer, reading the keys takes longer than multiplying them.
 const LEAST_ROWS: u32 = 8;
 /// Blocks that each worker finds at least, where there are as many queries.
-const SHARE: u64 = 4;
+const BLOCKS_PER_WORKER: u64 = 4;
 
 /// Attention as a region.
-pub(super) struct Blocks {
+pub(super) struct AttentionRegion {
     pub(super) region: Region,
     /// The values of the graph that the region reads.
     pub(super) reads: Vec<ValueId>,
@@ -27,12 +27,12 @@ pub(super) struct Blocks {
     keys: Dim,
 }
 
-impl Blocks {
+impl AttentionRegion {
     /// The blocks of an attention.
     ///
     /// # Errors
     /// Why it has none.
-    pub(super) fn of(graph: &Graph, target: &Target, found: &Found) -> Result<Blocks, String> {
+    pub(super) fn of(graph: &Graph, target: &Target, found: &AttentionMatch) -> Result<AttentionRegion, String> {
         let open = found.nodes.iter().flat_map(|&n| graph.nodes[n].ins.iter().chain(&graph.nodes[n].outs));
         if let Some(&id) = open.into_iter().find(|&&id| !graph.ty(id).is_fixed()) {
             let (value, ty) = (names::quoted(graph, id), graph.ty(id));
@@ -45,9 +45,9 @@ impl Blocks {
             for rows in sizes(queries.size, heads.iter().map(|axis| u64::from(axis.size)).product(), target) {
                 let (grid, cut) = grid(&queries, &heads, rows);
                 let Some((region, reads)) = region(graph, found, views, grid, cut) else { continue };
-                if has_room(&region, target) {
+                if block_fits(&region, target) {
                     let keys = graph.ty(graph.nodes[found.scores].outs[0]).shape.last().copied();
-                    return Ok(Blocks {
+                    return Ok(AttentionRegion {
                         region,
                         reads,
                         views: views.clone(),
@@ -79,39 +79,45 @@ impl Blocks {
 }
 
 /// The region with these views inside, and the values that it reads; nothing where it cannot be cut so.
-fn region(graph: &Graph, found: &Found, views: &[usize], grid: [u32; 3], cut: Axes) -> Option<(Region, Vec<ValueId>)> {
+fn region(
+    graph: &Graph,
+    found: &AttentionMatch,
+    views: &[usize],
+    grid: [u32; 3],
+    cut: Axes,
+) -> Option<(Region, Vec<ValueId>)> {
     let mut terms = Terms::default();
     let (out, given) = import(graph, found, views, &mut terms)?;
     let (region, reads) = without_loop(&terms, out, grid, cut)?;
     // What reads across rows would have the block compute its scores again, of all rows.
-    let products = region.tiled.as_ref()?.block.nodes.iter().filter(|node| is_product(node)).count();
-    if products != found.nodes.iter().filter(|&&n| is_product(&graph.nodes[n])).count() {
+    let products = region.tiled.as_ref()?.block.nodes.iter().filter(|node| is_contraction(node)).count();
+    if products != found.nodes.iter().filter(|&&n| is_contraction(&graph.nodes[n])).count() {
         return None;
     }
     let of = |v: &Val| match terms.term(*v).kind {
-        Kind::Input(at) => given.get(at as usize).copied(),
-        Kind::Node(_) => None,
+        TermKind::Input(at) => given.get(at as usize).copied(),
+        TermKind::Node(_) => None,
     };
     let reads = reads.iter().map(of).collect::<Option<Vec<_>>>()?;
     Some((region, reads))
 }
 
-fn is_product(node: &Node) -> bool {
+fn is_contraction(node: &Node) -> bool {
     matches!(&node.kind, NodeKind::Op(Op::Contract(_)))
 }
 
 /// A dimension of the region's output that blocks cut.
-struct Axis {
+struct GridAxis {
     dim: u32,
     size: u32,
 }
 
 /// The dimension of queries, and at most two of heads: those that are largest.
-fn axes(graph: &Graph, found: &Found) -> Result<(Axis, Vec<Axis>), String> {
-    let product = graph.ty(graph.nodes[found.product].outs[0]);
+fn axes(graph: &Graph, found: &AttentionMatch) -> Result<(GridAxis, Vec<GridAxis>), String> {
+    let product = graph.ty(graph.nodes[found.value_matmul].outs[0]);
     let rank = product.shape.len();
     let behind = |dim: usize| {
-        let after = found.nodes.iter().filter(|&&n| n > found.product);
+        let after = found.nodes.iter().filter(|&&n| n > found.value_matmul);
         after.into_iter().try_fold(dim as u32, |dim, &n| match &graph.nodes[n].kind {
             NodeKind::Op(Op::View(view)) => of_view(&view.form, &graph.ty(graph.nodes[n].ins[0]).shape, dim),
             _ => Some(dim),
@@ -119,10 +125,10 @@ fn axes(graph: &Graph, found: &Found) -> Result<(Axis, Vec<Axis>), String> {
     };
     let axis = |at: usize| {
         let size = product.shape[at].as_const().and_then(|n| u32::try_from(n).ok())?;
-        Some(Axis { dim: behind(at)?, size })
+        Some(GridAxis { dim: behind(at)?, size })
     };
     let queries = rank.checked_sub(2).and_then(axis).ok_or("its queries are no dimension of the result")?;
-    let mut heads: Vec<Axis> = (0..rank - 2).filter_map(axis).filter(|axis| axis.size > 1).collect();
+    let mut heads: Vec<GridAxis> = (0..rank - 2).filter_map(axis).filter(|axis| axis.size > 1).collect();
     while heads.len() > 2 {
         let smallest = (0..heads.len()).min_by_key(|&at| heads[at].size).unwrap_or(0);
         heads.remove(smallest);
@@ -134,7 +140,7 @@ fn axes(graph: &Graph, found: &Found) -> Result<(Axis, Vec<Axis>), String> {
 fn sizes(queries: u32, heads: u64, target: &Target) -> Vec<u32> {
     let mut all: Vec<u32> = (1..=MOST_ROWS.min(queries)).rev().filter(|rows| queries.is_multiple_of(*rows)).collect();
     all.retain(|&rows| rows >= LEAST_ROWS.min(queries));
-    let shared = |rows: u32| heads * u64::from(queries / rows) >= SHARE * u64::from(target.workers);
+    let shared = |rows: u32| heads * u64::from(queries / rows) >= BLOCKS_PER_WORKER * u64::from(target.workers);
     // Enough blocks for all workers first, then what there is.
     let (mut first, rest): (Vec<u32>, Vec<u32>) = all.into_iter().partition(|&rows| shared(rows));
     first.extend(rest);
@@ -142,7 +148,7 @@ fn sizes(queries: u32, heads: u64, target: &Target) -> Vec<u32> {
 }
 
 /// The grid: rows of one head follow each other, so that who has a block often finds its keys at hand.
-fn grid(queries: &Axis, heads: &[Axis], rows: u32) -> ([u32; 3], Axes) {
+fn grid(queries: &GridAxis, heads: &[GridAxis], rows: u32) -> ([u32; 3], Axes) {
     let mut all: Vec<(u32, u32)> = vec![(queries.size / rows, queries.dim)];
     all.extend(heads.iter().rev().map(|axis| (axis.size, axis.dim)));
     let (mut grid, mut axes) = ([1; 3], [None; 3]);
@@ -153,7 +159,7 @@ fn grid(queries: &Axis, heads: &[Axis], rows: u32) -> ([u32; 3], Axes) {
 }
 
 /// The terms of an attention and the values that are their inputs; nothing where a term does not take what it would read.
-fn import(graph: &Graph, found: &Found, views: &[usize], terms: &mut Terms) -> Option<(Val, Vec<ValueId>)> {
+fn import(graph: &Graph, found: &AttentionMatch, views: &[usize], terms: &mut Terms) -> Option<(Val, Vec<ValueId>)> {
     let mut nodes: Vec<usize> = found.nodes.iter().chain(views).copied().collect();
     nodes.sort_unstable();
     let mut given: Vec<ValueId> = Vec::new();
@@ -170,7 +176,7 @@ fn import(graph: &Graph, found: &Found, views: &[usize], terms: &mut Terms) -> O
         }
         let made = match &node.kind {
             NodeKind::Op(Op::Softmax(op)) => softmax(terms, op, args[0])?,
-            NodeKind::Op(Op::View(View { form: Form::Reshape(shape) })) => reshaped(terms, shape, args[0])?,
+            NodeKind::Op(Op::View(View { form: ViewForm::Reshape(shape) })) => reshaped(terms, shape, args[0])?,
             NodeKind::Op(op) => terms.op(op.clone(), &args)?,
             NodeKind::Region(_) => return None,
         };
@@ -182,17 +188,17 @@ fn import(graph: &Graph, found: &Found, views: &[usize], terms: &mut Terms) -> O
 /// A value in another shape. One that was in another shape before is seen from there.
 fn reshaped(terms: &mut Terms, shape: &[Dim], x: Val) -> Option<Val> {
     let from = match terms.view(x) {
-        Some((Form::Reshape(_), from)) => from,
+        Some((ViewForm::Reshape(_), from)) => from,
         _ => x,
     };
-    if terms.shape(from) == shape { Some(from) } else { terms.seen(Form::Reshape(shape.to_vec()), from) }
+    if terms.shape(from) == shape { Some(from) } else { terms.add_view(ViewForm::Reshape(shape.to_vec()), from) }
 }
 
 /// The softmax of rows, in general ops. Rows that are a reshaped matrix of each head are those of the heads.
 fn softmax(terms: &mut Terms, op: &Softmax, x: Val) -> Option<Val> {
     let rows = terms.ty(x).clone();
     let heads = match terms.view(x) {
-        Some((Form::Reshape(_), from)) if terms.shape(from).last() == rows.shape.last() => Some(from),
+        Some((ViewForm::Reshape(_), from)) if terms.shape(from).last() == rows.shape.last() => Some(from),
         _ => None,
     };
     let form = op.lower(&[rows.dense()]).ok()?;

@@ -12,14 +12,14 @@
 mod find;
 mod grid;
 
-use crate::Options;
+use crate::CompileOptions;
 use crate::decision::{Decision, Decisions};
 use crate::error::CompileError;
 use crate::names;
-use crate::readers::Readers;
+use crate::readers::ValueUses;
 use crate::rebuild::Rebuild;
-use find::Found;
-use grid::Blocks;
+use find::AttentionMatch;
+use grid::AttentionRegion;
 use yirage_ir::{Graph, NodeKind, RegionKind, ValueId};
 use yirage_plan::Target;
 
@@ -28,15 +28,15 @@ const WHAT: &str = "attention without its matrix of scores";
 pub(crate) fn run(
     graph: &Graph,
     target: &Target,
-    options: &Options,
+    options: &CompileOptions,
     decisions: &mut Decisions,
 ) -> Result<Graph, CompileError> {
     if !options.fuse {
         decisions.tell(Decision::fusion_is_off);
         return Ok(graph.clone());
     }
-    let readers = Readers::of(graph);
-    let mut regions: Vec<(Found, Blocks)> = Vec::new();
+    let readers = ValueUses::of(graph);
+    let mut regions: Vec<(AttentionMatch, AttentionRegion)> = Vec::new();
     for found in find::all(graph, &readers) {
         let refused = |why: String| Decision::refused(names::of_nodes(graph, &found.nodes), WHAT, why);
         match fits(graph, target, &readers, &found) {
@@ -54,7 +54,12 @@ pub(crate) fn run(
 ///
 /// # Errors
 /// Why it is none.
-fn fits(graph: &Graph, target: &Target, readers: &Readers, found: &Found) -> Result<Blocks, String> {
+fn fits(
+    graph: &Graph,
+    target: &Target,
+    readers: &ValueUses,
+    found: &AttentionMatch,
+) -> Result<AttentionRegion, String> {
     if !target.runs_regions(RegionKind::Tiled) {
         return Err("no kernel of the target runs regions of this kind".into());
     }
@@ -64,11 +69,15 @@ fn fits(graph: &Graph, target: &Target, readers: &Readers, found: &Found) -> Res
     if let Some(wanted) = found.wanted_elsewhere(graph, readers) {
         return Err(readers.wanted(graph, wanted, &found.nodes));
     }
-    Blocks::of(graph, target, found)
+    AttentionRegion::of(graph, target, found)
 }
 
 /// The graph with the regions in place of their nodes.
-fn rebuilt(graph: &Graph, readers: &Readers, regions: Vec<(Found, Blocks)>) -> Result<Graph, CompileError> {
+fn rebuilt(
+    graph: &Graph,
+    readers: &ValueUses,
+    regions: Vec<(AttentionMatch, AttentionRegion)>,
+) -> Result<Graph, CompileError> {
     let mut inside = vec![false; graph.nodes.len()];
     for (found, _) in &regions {
         found.nodes.iter().for_each(|&n| inside[n] = true);

@@ -4,23 +4,23 @@ use std::rc::Rc;
 
 /// The indices of a dimension that are wanted, ascending.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Axis {
+pub(super) struct IndexSet {
     size: usize,
     /// `None` is all of them.
     some: Option<Rc<[u32]>>,
 }
 
-impl Axis {
-    pub(super) fn all(size: usize) -> Axis {
-        Axis { size, some: None }
+impl IndexSet {
+    pub(super) fn all(size: usize) -> IndexSet {
+        IndexSet { size, some: None }
     }
 
     /// The indices in `at`, in any order and more than once.
-    pub(super) fn of(size: usize, mut at: Vec<u32>) -> Axis {
+    pub(super) fn of(size: usize, mut at: Vec<u32>) -> IndexSet {
         at.sort_unstable();
         at.dedup();
         let some = (at.len() < size).then(|| at.into());
-        Axis { size, some }
+        IndexSet { size, some }
     }
 
     /// How many are wanted.
@@ -43,26 +43,26 @@ impl Axis {
     }
 
     /// The number that an index has among the wanted ones; it must be one of them.
-    pub(super) fn place(&self, index: usize) -> usize {
+    pub(super) fn position(&self, index: usize) -> usize {
         self.some.as_ref().map_or(index, |at| at.partition_point(|&have| (have as usize) < index))
     }
 
-    pub(super) fn union(&self, other: &Axis) -> Axis {
+    pub(super) fn union(&self, other: &IndexSet) -> IndexSet {
         match (&self.some, &other.some) {
             (Some(a), Some(b)) if a == b => self.clone(),
-            (Some(a), Some(b)) => Axis::of(self.size, a.iter().chain(b.iter()).copied().collect()),
-            _ => Axis::all(self.size),
+            (Some(a), Some(b)) => IndexSet::of(self.size, a.iter().chain(b.iter()).copied().collect()),
+            _ => IndexSet::all(self.size),
         }
     }
 }
 
 /// Elements of a value of which only these indices are wanted.
-pub(super) fn count(axes: &[Axis]) -> usize {
-    axes.iter().map(Axis::len).product()
+pub(super) fn count(axes: &[IndexSet]) -> usize {
+    axes.iter().map(IndexSet::len).product()
 }
 
 /// For each dimension, elements between neighbours in the dense list of the wanted ones.
-pub(super) fn strides(axes: &[Axis]) -> Vec<usize> {
+pub(super) fn strides(axes: &[IndexSet]) -> Vec<usize> {
     let mut strides = vec![1; axes.len()];
     for at in (1..axes.len()).rev() {
         strides[at - 1] = strides[at] * axes[at].len();
@@ -85,11 +85,11 @@ mod tests {
 
     #[test]
     fn places_are_the_inverse_of_indices() {
-        let some = Axis::of(9, vec![7, 2, 2, 5]);
+        let some = IndexSet::of(9, vec![7, 2, 2, 5]);
         assert_eq!(some.iter().collect::<Vec<_>>(), [2, 5, 7]);
-        assert!((0..3).all(|i| some.place(some.at(i)) == i));
-        assert_eq!(some.union(&Axis::of(9, vec![0, 5])), Axis::of(9, vec![0, 2, 5, 7]));
-        assert_eq!(Axis::of(3, vec![2, 1, 0]), Axis::all(3));
+        assert!((0..3).all(|i| some.position(some.at(i)) == i));
+        assert_eq!(some.union(&IndexSet::of(9, vec![0, 5])), IndexSet::of(9, vec![0, 2, 5, 7]));
+        assert_eq!(IndexSet::of(3, vec![2, 1, 0]), IndexSet::all(3));
         assert_eq!(offsets(&[vec![0, 10], vec![1, 2, 3]]), [1, 2, 3, 11, 12, 13]);
     }
 }

@@ -106,16 +106,16 @@ impl Certificate {
 /// The text form: a line for each fact, and the hash of these lines in the last one.
 impl fmt::Display for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let facts = Facts(self).to_string();
+        let facts = CertificateBody(self).to_string();
         writeln!(f, "{facts}end {:032x}", fnv128(facts.as_bytes()))
     }
 }
 
-struct Facts<'a>(&'a Certificate);
+struct CertificateBody<'a>(&'a Certificate);
 
-impl fmt::Display for Facts<'_> {
+impl fmt::Display for CertificateBody<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Facts(certificate) = self;
+        let CertificateBody(certificate) = self;
         writeln!(f, "equality {}", certificate.version)?;
         writeln!(f, "original {:032x}", certificate.original)?;
         writeln!(f, "candidate {:032x}", certificate.candidate)?;
@@ -135,12 +135,12 @@ impl fmt::Display for Facts<'_> {
 }
 
 /// The rest of one line.
-struct Words<'a> {
+struct CertificateLine<'a> {
     line: usize,
     words: SplitWhitespace<'a>,
 }
 
-impl Words<'_> {
+impl CertificateLine<'_> {
     fn wrong(&self, what: impl Into<String>) -> CertificateError {
         CertificateError::Text { line: self.line, what: what.into() }
     }
@@ -199,7 +199,7 @@ impl FromStr for Certificate {
         let text = whole(text)?;
         let (mut head, mut sizes, mut fields, mut classes) = (Head::default(), Vec::new(), Vec::new(), Vec::new());
         for (at, line) in text.lines().enumerate() {
-            let mut w = Words { line: at + 1, words: line.split_whitespace() };
+            let mut w = CertificateLine { line: at + 1, words: line.split_whitespace() };
             match w.word("the first word")? {
                 "equality" => once(&mut head.version, w.take("version")?, &w)?,
                 "original" => once(&mut head.original, w.hash("hash")?, &w)?,
@@ -256,7 +256,7 @@ fn whole(text: &str) -> Result<&str, CertificateError> {
     if end == format!("end {:032x}\n", fnv128(facts.as_bytes())) { Ok(facts) } else { Err(cut()) }
 }
 
-fn once<T>(slot: &mut Option<T>, value: T, at: &Words<'_>) -> Result<(), CertificateError> {
+fn once<T>(slot: &mut Option<T>, value: T, at: &CertificateLine<'_>) -> Result<(), CertificateError> {
     match slot.replace(value) {
         None => Ok(()),
         Some(_) => Err(at.wrong("this was said before")),

@@ -13,7 +13,7 @@
 //! The bound is of floats that are given. Whole numbers and bools are drawn from few, and what differs for some of
 //! these alone is seen as often as they are drawn.
 
-use super::program::{Kind, Program};
+use super::program::{EvalOp, EvalProgram};
 use yirage_ir::Expr;
 use yirage_ir::expr::{Func, Term};
 use yirage_ir::op::{Reduce, ReduceKind};
@@ -84,7 +84,7 @@ impl Degree {
 
 /// The binary logarithm of a bound of the probability that a trial over a field of `q` elements accepts programs that
 /// differ; at most 0.
-pub(super) fn false_accept_log2(original: &Program, candidate: &Program, q: u32) -> f64 {
+pub(super) fn false_accept_log2(original: &EvalProgram, candidate: &EvalProgram, q: u32) -> f64 {
     let (a, b) = (outputs(original), outputs(candidate));
     let one = |(a, b): (&Degree, &Degree)| {
         let degree = (a.above + b.below).max(b.above + a.below);
@@ -98,22 +98,22 @@ pub(super) fn false_accept_log2(original: &Program, candidate: &Program, q: u32)
     worst.log2().min(0.0)
 }
 
-fn outputs(program: &Program) -> Vec<Degree> {
+fn outputs(program: &EvalProgram) -> Vec<Degree> {
     let mut degrees = vec![VARIABLE; program.values.len()];
     for step in &program.steps {
         let ins: Vec<Degree> = step.ins.iter().map(|&i| degrees[i]).collect();
         let all = || ins.iter().copied().reduce(Degree::either).unwrap_or_default();
         let out = match &step.kind {
-            Kind::Map(expr) => map(expr, &ins),
-            Kind::Reduce(op) => reduce(op, ins[0], &program.values[step.ins[0]].sizes),
-            Kind::Contract => {
+            EvalOp::Map(expr) => map(expr, &ins),
+            EvalOp::Reduce(op) => reduce(op, ins[0], &program.values[step.ins[0]].sizes),
+            EvalOp::Contract => {
                 let k = program.values[step.ins[0]].sizes.last().copied().unwrap_or(1);
                 ins[0].mul(ins[1]).times(k as f64)
             }
-            Kind::View(_) | Kind::Concat(_) => all(),
-            Kind::Gather(_) => ins[0],
-            Kind::Fill(_) | Kind::Iota(_) => Degree::default(),
-            Kind::Closed(_) => {
+            EvalOp::View(_) | EvalOp::Concat(_) => all(),
+            EvalOp::Gather(_) => ins[0],
+            EvalOp::Fill(_) | EvalOp::Iota(_) => Degree::default(),
+            EvalOp::Closed(_) => {
                 let elements = step.ins.iter().filter_map(|&i| program.values[i].elements()).sum::<usize>();
                 all().random(elements as f64)
             }

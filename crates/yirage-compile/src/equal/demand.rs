@@ -3,15 +3,15 @@
 //! For each dimension of a value a set of indices is kept; all combinations of them are computed. So a sample of rows
 //! and columns of a product reads those rows and columns of its factors alone.
 
-use super::axis::{Axis, count};
-use super::program::{Kind, Program, Step};
+use super::axis::{IndexSet, count};
+use super::program::{EvalOp, EvalProgram, EvalStep};
 use yirage_ir::expr::{Func, Term};
-use yirage_ir::op::{Cut, Form};
+use yirage_ir::op::{Cut, ViewForm};
 use yirage_ir::rng::Rng;
 
 /// For each value of a program, the indices that are needed along each dimension; `None` for values that nothing needs.
 pub(super) struct Demand {
-    pub(super) axes: Vec<Option<Vec<Axis>>>,
+    pub(super) axes: Vec<Option<Vec<IndexSet>>>,
     /// Operations that computing them takes.
     pub(super) work: u64,
 }
@@ -19,13 +19,13 @@ pub(super) struct Demand {
 impl Demand {
     /// What `outputs` need, each given by its indices along each dimension; as soon as one value alone needs more than
     /// `budget` operations, only how many these are.
-    pub(super) fn of(program: &Program, outputs: &[Vec<Axis>], budget: u64) -> Demand {
+    pub(super) fn of(program: &EvalProgram, outputs: &[Vec<IndexSet>], budget: u64) -> Demand {
         let mut demand = Demand { axes: vec![None; program.values.len()], work: 0 };
         for (output, axes) in program.outputs.iter().zip(outputs) {
             demand.add(output.value, axes.clone());
         }
         for step in program.steps.iter().rev() {
-            let needed: Vec<&Vec<Axis>> = step.outs.iter().filter_map(|&o| demand.axes[o].as_ref()).collect();
+            let needed: Vec<&Vec<IndexSet>> = step.outs.iter().filter_map(|&o| demand.axes[o].as_ref()).collect();
             let Some(&first) = needed.first() else { continue };
             // Sizes of 0 do not make the lists of the others short.
             let listed = first.iter().fold(1u64, |n, axis| n.saturating_mul(axis.len().max(1) as u64));
@@ -45,7 +45,7 @@ impl Demand {
         demand
     }
 
-    fn add(&mut self, value: usize, axes: Vec<Axis>) {
+    fn add(&mut self, value: usize, axes: Vec<IndexSet>) {
         let known = &mut self.axes[value];
         *known = Some(match known.take() {
             None => axes,
@@ -55,87 +55,89 @@ impl Demand {
 }
 
 /// All elements of a value.
-pub(super) fn whole(sizes: &[usize]) -> Vec<Axis> {
-    sizes.iter().map(|&n| Axis::all(n)).collect()
+pub(super) fn whole(sizes: &[usize]) -> Vec<IndexSet> {
+    sizes.iter().map(|&n| IndexSet::all(n)).collect()
 }
 
 /// The indices of each input that a step needs for these of its outputs.
-pub(super) fn backward(program: &Program, step: &Step, out: &[Axis]) -> Vec<Vec<Axis>> {
+pub(super) fn backward(program: &EvalProgram, step: &EvalStep, out: &[IndexSet]) -> Vec<Vec<IndexSet>> {
     let sizes = |i: usize| program.values[step.ins[i]].sizes.as_slice();
     match &step.kind {
-        Kind::Map(_) => (0..step.ins.len()).map(|i| spread(sizes(i), out)).collect(),
-        Kind::Reduce(reduce) => {
+        EvalOp::Map(_) => (0..step.ins.len()).map(|i| spread(sizes(i), out)).collect(),
+        EvalOp::Reduce(reduce) => {
             let mut left = out.iter();
             let axis = |(at, &size): (usize, &usize)| {
                 let reduced = reduce.axes.0.contains(&(at as u32));
                 let kept = if reduced && !reduce.keep { None } else { left.next() };
-                kept.filter(|_| !reduced).cloned().unwrap_or_else(|| Axis::all(size))
+                kept.filter(|_| !reduced).cloned().unwrap_or_else(|| IndexSet::all(size))
             };
             vec![sizes(0).iter().enumerate().map(axis).collect()]
         }
-        Kind::View(form) => vec![seen(form, sizes(0), out)],
-        Kind::Contract => {
+        EvalOp::View(form) => vec![view_demand(form, sizes(0), out)],
+        EvalOp::Contract => {
             let ([batch @ .., m, n], k) = (out, sizes(0)[sizes(0).len() - 1]) else { return Vec::new() };
-            let matrix = |i: usize, inner: [Axis; 2]| {
+            let matrix = |i: usize, inner: [IndexSet; 2]| {
                 let mut axes = spread(&sizes(i)[..sizes(i).len() - 2], batch);
                 axes.extend(inner);
                 axes
             };
-            vec![matrix(0, [m.clone(), Axis::all(k)]), matrix(1, [Axis::all(k), n.clone()])]
+            vec![matrix(0, [m.clone(), IndexSet::all(k)]), matrix(1, [IndexSet::all(k), n.clone()])]
         }
-        Kind::Concat(axis) => {
+        EvalOp::Concat(axis) => {
             let mut first = 0;
             let part = |i: usize| {
                 let (n, mut axes) = (sizes(i)[*axis], out.to_vec());
                 let inside = out[*axis].iter().filter(|&at| (first..first + n).contains(&at));
-                axes[*axis] = Axis::of(n, inside.map(|at| (at - first) as u32).collect());
+                axes[*axis] = IndexSet::of(n, inside.map(|at| (at - first) as u32).collect());
                 first += n;
                 axes
             };
             (0..step.ins.len()).map(part).collect()
         }
-        Kind::Gather(axis) => {
+        EvalOp::Gather(axis) => {
             let (rank, chosen) = (sizes(0).len(), sizes(1).len());
             let after = out[axis + chosen..].iter().cloned();
-            let x: Vec<Axis> = out[..*axis].iter().cloned().chain([Axis::all(sizes(0)[*axis])]).chain(after).collect();
+            let x: Vec<IndexSet> =
+                out[..*axis].iter().cloned().chain([IndexSet::all(sizes(0)[*axis])]).chain(after).collect();
             debug_assert_eq!(x.len(), rank);
             vec![x, out[*axis..axis + chosen].to_vec()]
         }
-        Kind::Fill(_) | Kind::Iota(_) => Vec::new(),
-        Kind::Closed(_) => (0..step.ins.len()).map(|i| whole(sizes(i))).collect(),
+        EvalOp::Fill(_) | EvalOp::Iota(_) => Vec::new(),
+        EvalOp::Closed(_) => (0..step.ins.len()).map(|i| whole(sizes(i))).collect(),
     }
 }
 
 /// Of a value that meets others in a larger shape.
-fn spread(sizes: &[usize], out: &[Axis]) -> Vec<Axis> {
+fn spread(sizes: &[usize], out: &[IndexSet]) -> Vec<IndexSet> {
     let first = out.len() - sizes.len();
-    let axis = |(&size, axis): (&usize, &Axis)| if size == axis.size() { axis.clone() } else { Axis::all(size) };
+    let axis =
+        |(&size, axis): (&usize, &IndexSet)| if size == axis.size() { axis.clone() } else { IndexSet::all(size) };
     sizes.iter().zip(&out[first..]).map(axis).collect()
 }
 
-fn seen(form: &Form, sizes: &[usize], out: &[Axis]) -> Vec<Axis> {
+fn view_demand(form: &ViewForm, sizes: &[usize], out: &[IndexSet]) -> Vec<IndexSet> {
     match form {
-        Form::Permute(axes) => {
+        ViewForm::Permute(axes) => {
             let mut seen = whole(sizes);
             axes.iter().zip(out).for_each(|(&from, axis)| seen[from as usize] = axis.clone());
             seen
         }
-        Form::Slice(cuts) => {
-            let cut = |(&size, (cut, axis)): (&usize, (&Cut, &Axis))| {
-                Axis::of(size, axis.iter().map(|i| cut_at(cut, i) as u32).collect())
+        ViewForm::Slice(cuts) => {
+            let cut = |(&size, (cut, axis)): (&usize, (&Cut, &IndexSet))| {
+                IndexSet::of(size, axis.iter().map(|i| cut_at(cut, i) as u32).collect())
             };
             sizes.iter().zip(cuts.iter().zip(out)).map(cut).collect()
         }
-        Form::Expand(_) => spread(sizes, out),
-        Form::Reshape(_) => {
-            let to: Vec<usize> = out.iter().map(Axis::size).collect();
+        ViewForm::Expand(_) => spread(sizes, out),
+        ViewForm::Reshape(_) => {
+            let to: Vec<usize> = out.iter().map(IndexSet::size).collect();
             let mut seen = Vec::with_capacity(sizes.len());
             for (from, into) in groups(sizes, &to) {
                 let chosen = flat(&out[into]);
                 let mut inner: usize = sizes[from.clone()].iter().product();
                 for &size in &sizes[from] {
                     inner /= size.max(1);
-                    seen.push(Axis::of(size, chosen.iter().map(|at| (at / inner.max(1) % size) as u32).collect()));
+                    seen.push(IndexSet::of(size, chosen.iter().map(|at| (at / inner.max(1) % size) as u32).collect()));
                 }
             }
             seen
@@ -149,7 +151,7 @@ pub(super) fn cut_at(cut: &Cut, i: usize) -> usize {
 }
 
 /// The numbers of the chosen elements among all of these dimensions, row-major, in order.
-pub(super) fn flat(axes: &[Axis]) -> Vec<usize> {
+pub(super) fn flat(axes: &[IndexSet]) -> Vec<usize> {
     let mut all = vec![0];
     for axis in axes {
         all = all.iter().flat_map(|before| axis.iter().map(move |i| before * axis.size() + i)).collect();
@@ -157,11 +159,11 @@ pub(super) fn flat(axes: &[Axis]) -> Vec<usize> {
     all
 }
 
-type Span = std::ops::Range<usize>;
+type DimRange = std::ops::Range<usize>;
 
 /// The fewest dimensions of each side of a reshape that hold as many elements, from the outermost on. Every dimension
 /// is in one group; sizes of 0 make one group of all.
-pub(super) fn groups(from: &[usize], to: &[usize]) -> Vec<(Span, Span)> {
+pub(super) fn groups(from: &[usize], to: &[usize]) -> Vec<(DimRange, DimRange)> {
     if from.contains(&0) || to.contains(&0) {
         return vec![(0..from.len(), 0..to.len())];
     }
@@ -189,17 +191,17 @@ pub(super) fn groups(from: &[usize], to: &[usize]) -> Vec<(Span, Span)> {
 }
 
 /// Operations of a step.
-fn work(program: &Program, step: &Step, out: &[Axis], ins: &[Vec<Axis>]) -> u64 {
+fn work(program: &EvalProgram, step: &EvalStep, out: &[IndexSet], ins: &[Vec<IndexSet>]) -> u64 {
     let n = count(out) as u64;
     let read: u64 = ins.iter().map(|axes| count(axes) as u64).sum();
     match &step.kind {
-        Kind::Map(expr) => n.saturating_mul(expr.terms().iter().map(cost).sum()),
-        Kind::Contract => {
-            let k = ins.first().and_then(|a| a.last()).map_or(0, Axis::len) as u64;
+        EvalOp::Map(expr) => n.saturating_mul(expr.terms().iter().map(cost).sum()),
+        EvalOp::Contract => {
+            let k = ins.first().and_then(|a| a.last()).map_or(0, IndexSet::len) as u64;
             n.saturating_mul(k)
         }
-        Kind::Reduce(_) => read.saturating_mul(4),
-        Kind::Closed(_) => {
+        EvalOp::Reduce(_) => read.saturating_mul(4),
+        EvalOp::Closed(_) => {
             let outs = step.outs.iter().filter_map(|&o| program.values[o].elements());
             read.saturating_mul(4).saturating_add(outs.map(|n| n as u64).sum())
         }
@@ -221,12 +223,12 @@ fn cost(term: &Term) -> u64 {
 }
 
 /// One index of each of `wanted` equal parts of a dimension, drawn anew from every `rng`.
-pub(super) fn sample(size: usize, wanted: usize, rng: &mut Rng) -> Axis {
+pub(super) fn sample(size: usize, wanted: usize, rng: &mut Rng) -> IndexSet {
     if wanted >= size {
-        return Axis::all(size);
+        return IndexSet::all(size);
     }
     let start = |i: usize| i * size / wanted;
-    Axis::of(size, (0..wanted).map(|i| (start(i) + rng.index(start(i + 1) - start(i))) as u32).collect())
+    IndexSet::of(size, (0..wanted).map(|i| (start(i) + rng.index(start(i + 1) - start(i))) as u32).collect())
 }
 
 #[cfg(test)]
@@ -243,10 +245,10 @@ mod tests {
 
     #[test]
     fn what_a_reshape_reads_holds_what_it_gives() {
-        let out = [Axis::all(2), Axis::of(6, vec![1, 4])];
-        let form = Form::Reshape(vec![2.into(), 6.into()]);
-        let read = seen(&form, &[2, 2, 3], &out);
-        assert_eq!(read, [Axis::all(2), Axis::all(2), Axis::of(3, vec![1])]);
+        let out = [IndexSet::all(2), IndexSet::of(6, vec![1, 4])];
+        let form = ViewForm::Reshape(vec![2.into(), 6.into()]);
+        let read = view_demand(&form, &[2, 2, 3], &out);
+        assert_eq!(read, [IndexSet::all(2), IndexSet::all(2), IndexSet::of(3, vec![1])]);
     }
 
     #[test]

@@ -2,31 +2,31 @@
 //!
 //! A domain knows single elements, runs of them and matrices. Shapes, views and the order of steps are the evaluator's.
 
-use super::axis::Axis;
+use super::axis::IndexSet;
 use super::error::NotEqual;
-use super::program::Input;
+use super::program::EvalInput;
 use yirage_ir::DType;
 use yirage_ir::expr::Func;
 use yirage_ir::op::ReduceKind;
 
 /// Why an evaluation ended early.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(super) enum EvalStop {
     /// It divided by a zero of the field: other inputs may not.
     Division,
     /// It cannot be done.
     Refused(NotEqual),
 }
 
-impl From<NotEqual> for Stop {
-    fn from(why: NotEqual) -> Stop {
-        Stop::Refused(why)
+impl From<NotEqual> for EvalStop {
+    fn from(why: NotEqual) -> EvalStop {
+        EvalStop::Refused(why)
     }
 }
 
 /// The elements of a value, dense and row-major.
 #[derive(Clone, Debug)]
-pub(super) enum Data<N> {
+pub(super) enum TensorElements<N> {
     /// Floats and bools: what decides may be as unknown as what is computed.
     Numbers(Vec<N>),
     /// Whole numbers, each as its own value.
@@ -35,9 +35,9 @@ pub(super) enum Data<N> {
 
 /// Some elements of a value.
 #[derive(Clone, Debug)]
-pub(super) struct Tensor<N> {
-    pub(super) axes: Vec<Axis>,
-    pub(super) data: Data<N>,
+pub(super) struct SampledTensor<N> {
+    pub(super) axes: Vec<IndexSet>,
+    pub(super) data: TensorElements<N>,
 }
 
 /// The sizes of a product of matrices.
@@ -54,10 +54,10 @@ pub(super) trait Domain {
     type Num: Copy + std::fmt::Debug;
 
     /// Element `at` (counted row-major) of an input of floats or bools, whose sizes are `sizes`.
-    fn input(&mut self, input: &Input, dtype: DType, sizes: &[usize], at: usize) -> Self::Num;
+    fn input(&mut self, input: &EvalInput, dtype: DType, sizes: &[usize], at: usize) -> Self::Num;
 
     /// Element `at` of an input of whole numbers.
-    fn whole_input(&mut self, input: &Input, at: usize) -> i64;
+    fn whole_input(&mut self, input: &EvalInput, at: usize) -> i64;
 
     /// A constant of an expression or a fill.
     fn constant(&mut self, x: f32) -> Self::Num;
@@ -69,7 +69,7 @@ pub(super) trait Domain {
     fn truth(&self, x: Self::Num) -> Option<bool>;
 
     /// A function of floats or bools.
-    fn call(&mut self, func: Func, x: &[Self::Num]) -> Result<Self::Num, Stop>;
+    fn call(&mut self, func: Func, x: &[Self::Num]) -> Result<Self::Num, EvalStop>;
 
     /// A float, a bool or a whole number's float as a float of another width.
     fn cast(&mut self, x: Self::Num, to: DType) -> Self::Num;
@@ -78,7 +78,7 @@ pub(super) trait Domain {
     fn cut_off(&mut self, x: Self::Num, to: DType) -> i64;
 
     /// A reduction of floats of type `dtype`, in order.
-    fn reduce(&mut self, kind: ReduceKind, x: &[Self::Num], dtype: DType) -> Result<Self::Num, Stop>;
+    fn reduce(&mut self, kind: ReduceKind, x: &[Self::Num], dtype: DType) -> Result<Self::Num, EvalStop>;
 
     /// `a [m, k]` times `b [k, n]`, of floats of type `dtype`.
     fn contract(&mut self, a: &[Self::Num], b: &[Self::Num], size: Matrices, dtype: DType) -> Vec<Self::Num>;

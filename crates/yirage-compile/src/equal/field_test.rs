@@ -2,12 +2,12 @@
 
 use super::certificate::FieldEvidence;
 use super::degree::false_accept_log2;
-use super::domain::{Data, Stop, Tensor};
+use super::domain::{EvalStop, SampledTensor, TensorElements};
 use super::error::NotEqual;
 use super::eval::evaluate;
-use super::pair::{FIELDS, Pair, Pairs};
-use super::program::{Kind, Program, is_whole};
-use super::sampling::{Sampled, Sampling, index};
+use super::pair::{FIELDS, ResidueDomain, ResiduePair};
+use super::program::{EvalOp, EvalProgram, is_whole};
+use super::sampling::{OutputSample, OutputSampling, index};
 use yirage_ir::DType;
 use yirage_ir::expr::{Func, Term};
 use yirage_ir::rng::{Rng, mix};
@@ -21,7 +21,7 @@ const DECIDING: u32 = 4;
 
 /// Trials over each field; the evidence of each.
 pub(super) fn run(
-    sampling: &Sampling<'_>,
+    sampling: &OutputSampling<'_>,
     seed: u64,
     trials: u32,
     sizes: &str,
@@ -55,23 +55,23 @@ pub(super) fn run(
     Ok(all)
 }
 
-type Differs<'a> = &'a dyn Fn(usize, String, Vec<usize>) -> NotEqual;
+type MismatchFn<'a> = &'a dyn Fn(usize, String, Vec<usize>) -> NotEqual;
 
 /// One trial; how many elements were compared.
 fn one(
-    sampling: &Sampling<'_>,
+    sampling: &OutputSampling<'_>,
     field: (u32, u32),
     key: u64,
     exponents: bool,
-    differs: Differs<'_>,
+    differs: MismatchFn<'_>,
 ) -> Result<u64, NotEqual> {
     for draw in 0..DRAWS {
         let seed = mix(key.wrapping_add(u64::from(draw) << 32));
         let sampled = sampling.draw(&mut Rng::new(seed));
-        let (a, b) = match both(sampling, &sampled, Pairs::new(field, seed, exponents)) {
+        let (a, b) = match both(sampling, &sampled, ResidueDomain::new(field, seed, exponents)) {
             Ok(values) => values,
-            Err(Stop::Division) => continue,
-            Err(Stop::Refused(why)) => return Err(why),
+            Err(EvalStop::Division) => continue,
+            Err(EvalStop::Refused(why)) => return Err(why),
         };
         for (output, (a, b)) in a.iter().zip(&b).enumerate() {
             if let Some(at) = first_difference(a, b) {
@@ -85,37 +85,41 @@ fn one(
     Err(NotEqual::Unsupported { what: "a quotient".into(), why })
 }
 
-type Values = Vec<Tensor<Pair>>;
+type FieldOutputs = Vec<SampledTensor<ResiduePair>>;
 
-fn both(sampling: &Sampling<'_>, sampled: &Sampled, mut field: Pairs) -> Result<(Values, Values), Stop> {
+fn both(
+    sampling: &OutputSampling<'_>,
+    sampled: &OutputSample,
+    mut field: ResidueDomain,
+) -> Result<(FieldOutputs, FieldOutputs), EvalStop> {
     let a = evaluate(sampling.original, &sampled.original, &mut field)?;
     let b = evaluate(sampling.candidate, &sampled.candidate, &mut field)?;
     Ok((a, b))
 }
 
 /// The first element in which two outputs differ. Only first residues count: the second may be unknown.
-fn first_difference(a: &Tensor<Pair>, b: &Tensor<Pair>) -> Option<usize> {
+fn first_difference(a: &SampledTensor<ResiduePair>, b: &SampledTensor<ResiduePair>) -> Option<usize> {
     match (&a.data, &b.data) {
-        (Data::Numbers(a), Data::Numbers(b)) => a.iter().zip(b).position(|(a, b)| a.p != b.p),
-        (Data::Whole(a), Data::Whole(b)) => a.iter().zip(b).position(|(a, b)| a != b),
+        (TensorElements::Numbers(a), TensorElements::Numbers(b)) => a.iter().zip(b).position(|(a, b)| a.p != b.p),
+        (TensorElements::Whole(a), TensorElements::Whole(b)) => a.iter().zip(b).position(|(a, b)| a != b),
         _ => Some(0),
     }
 }
 
 /// Whether whole numbers or bools are given.
-fn decides(program: &Program) -> bool {
+fn decides(program: &EvalProgram) -> bool {
     let mut dtypes = program.inputs.iter().map(|input| program.values[input.value].dtype);
     dtypes.any(|dtype| is_whole(dtype) || dtype == DType::Bool)
 }
 
 /// Whether anything is an exponential.
-fn has_exponents(program: &Program) -> bool {
+fn has_exponents(program: &EvalProgram) -> bool {
     let exponential = |term: &Term| {
         let Term::Call(func, _) = term else { return false };
         matches!(func, Func::Exp | Func::Tanh | Func::Sigmoid | Func::Silu | Func::GeluTanh)
     };
     program.steps.iter().any(|step| match &step.kind {
-        Kind::Map(expr) => expr.terms().iter().any(exponential),
+        EvalOp::Map(expr) => expr.terms().iter().any(exponential),
         _ => false,
     })
 }

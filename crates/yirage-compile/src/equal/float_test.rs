@@ -8,12 +8,12 @@
 
 use super::certificate::ClassEvidence;
 use super::class::Class;
-use super::domain::{Data, Stop, Tensor};
+use super::domain::{EvalStop, SampledTensor, TensorElements};
 use super::error::NotEqual;
 use super::eval::evaluate;
 use super::rounded::Rounded;
-use super::running::{Running, RunningErrors, unit};
-use super::sampling::{Sampling, index};
+use super::running::{BoundedFloat, RunningErrors, unit};
+use super::sampling::{OutputSampling, index};
 use yirage_ir::DType;
 use yirage_ir::rng::{Rng, mix};
 
@@ -21,12 +21,17 @@ use yirage_ir::rng::{Rng, mix};
 const SLACK: f64 = 8.0;
 
 /// Both programs on one class of inputs.
-pub(super) fn run(sampling: &Sampling<'_>, class: Class, seed: u64, sizes: &str) -> Result<ClassEvidence, NotEqual> {
+pub(super) fn run(
+    sampling: &OutputSampling<'_>,
+    class: Class,
+    seed: u64,
+    sizes: &str,
+) -> Result<ClassEvidence, NotEqual> {
     let seed = mix(seed ^ (class as u64 + 1) << 40);
     let sampled = sampling.draw(&mut Rng::new(seed));
     let refused = |stop| match stop {
-        Stop::Refused(why) => why,
-        Stop::Division => NotEqual::Unsupported { what: "a quotient".into(), why: "floats divide by zero".into() },
+        EvalStop::Refused(why) => why,
+        EvalStop::Division => NotEqual::Unsupported { what: "a quotient".into(), why: "floats divide by zero".into() },
     };
     let exact = evaluate(sampling.original, &sampled.original, &mut RunningErrors { class, seed }).map_err(refused)?;
     let rounded = evaluate(sampling.candidate, &sampled.candidate, &mut Rounded { class, seed }).map_err(refused)?;
@@ -56,9 +61,14 @@ struct Wrong {
     bound: f64,
 }
 
-fn judge(a: &Tensor<Running>, b: &Tensor<f64>, dtype: DType, evidence: &mut ClassEvidence) -> Result<(), Wrong> {
+fn judge(
+    a: &SampledTensor<BoundedFloat>,
+    b: &SampledTensor<f64>,
+    dtype: DType,
+    evidence: &mut ClassEvidence,
+) -> Result<(), Wrong> {
     // Whole numbers do not round; the fields compare them.
-    let (Data::Numbers(exact), Data::Numbers(rounded)) = (&a.data, &b.data) else { return Ok(()) };
+    let (TensorElements::Numbers(exact), TensorElements::Numbers(rounded)) = (&a.data, &b.data) else { return Ok(()) };
     let width = row_width(a);
     for (row, (exact, rounded)) in exact.chunks(width).zip(rounded.chunks(width)).enumerate() {
         let finite = exact.iter().map(|x| x.value.abs()).filter(|x| x.is_finite());
@@ -93,7 +103,7 @@ fn judge(a: &Tensor<Running>, b: &Tensor<f64>, dtype: DType, evidence: &mut Clas
 
 /// Elements that are measured by the largest of them: the fewest innermost dimensions with at least four. Less would be
 /// single sums, which cancel by chance.
-fn row_width<N>(x: &Tensor<N>) -> usize {
+fn row_width<N>(x: &SampledTensor<N>) -> usize {
     let mut width = 1;
     for axis in x.axes.iter().rev() {
         if width >= 4 {

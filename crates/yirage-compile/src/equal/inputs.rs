@@ -1,7 +1,7 @@
 //! The elements of inputs: in each evaluation of either graph the same, by name and place alone.
 
 use super::class::Class;
-use super::program::Input;
+use super::program::EvalInput;
 use yirage_ir::DType;
 use yirage_ir::expr::Scalar;
 use yirage_ir::quant::Format;
@@ -11,14 +11,14 @@ use yirage_ir::rng::{self, mix};
 const FEW: u64 = 2;
 
 /// A random whole number that is valid wherever slices are chosen.
-pub(super) fn choice(seed: u64, input: &Input, at: usize) -> i64 {
+pub(super) fn choice(seed: u64, input: &EvalInput, at: usize) -> i64 {
     let (hash, below) = (rng::at(seed ^ input.key, at as u64), u64::from(input.below));
     let below = if hash >> 62 == 0 { below } else { below.min(FEW) };
     (hash % below) as i64
 }
 
 /// Element `at`, counted row-major, of an input; a number of its type.
-pub(super) fn element(class: Class, seed: u64, input: &Input, dtype: DType, sizes: &[usize], at: usize) -> f64 {
+pub(super) fn element(class: Class, seed: u64, input: &EvalInput, dtype: DType, sizes: &[usize], at: usize) -> f64 {
     let key = if class == Class::EqualOperands { mix(seed) } else { mix(seed ^ input.key) };
     let unit = |n: u64| (rng::at(key, n) >> 11) as f64 / (1u64 << 53) as f64;
     if dtype == DType::Bool {

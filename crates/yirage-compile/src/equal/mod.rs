@@ -35,8 +35,8 @@ pub use class::Class;
 pub use error::{CertificateError, NotEqual};
 pub use options::EqualityOptions;
 
-use program::{Program, called_alike};
-use sampling::Sampling;
+use program::{EvalProgram, called_alike};
+use sampling::OutputSampling;
 use std::collections::HashMap;
 use yirage_ir::rng::mix;
 use yirage_ir::{Dims, Graph, verify};
@@ -70,12 +70,12 @@ pub fn equivalent(original: &Graph, candidate: &Graph, options: &EqualityOptions
     let programs = sizes.iter().map(|dims| programs(original, candidate, dims)).collect::<Result<Vec<_>, _>>()?;
     // Fields first, at all sizes: what differs is seen there at once.
     for ((a, b), (dims, n)) in programs.iter().zip(sizes.iter().zip(0u64..)) {
-        let sampling = Sampling::within(a, b, options.work, "a trial over a field")?;
+        let sampling = OutputSampling::within(a, b, options.work, "a trial over a field")?;
         let found = field_test::run(&sampling, mix(options.seed ^ n), options.trials.max(1), &described(dims))?;
         add_fields(&mut certificate.fields, found);
     }
     for ((a, b), (dims, n)) in programs.iter().zip(sizes.iter().zip(0u64..)) {
-        let sampling = Sampling::within(a, b, options.work / FLOAT_SHARE, "a test in floats")?;
+        let sampling = OutputSampling::within(a, b, options.work / FLOAT_SHARE, "a test in floats")?;
         for (at, &class) in Class::ALL.iter().enumerate() {
             let found = float_test::run(&sampling, class, mix(options.seed ^ n), &described(dims))?;
             match certificate.classes.get_mut(at) {
@@ -103,8 +103,8 @@ fn compared_sizes(a: &Graph, b: &Graph, options: &EqualityOptions) -> Result<Vec
     Ok(options.sizes.clone())
 }
 
-fn programs(original: &Graph, candidate: &Graph, dims: &Dims) -> Result<(Program, Program), NotEqual> {
-    let (a, mut b) = (Program::of(original, dims)?, Program::of(candidate, dims)?);
+fn programs(original: &Graph, candidate: &Graph, dims: &Dims) -> Result<(EvalProgram, EvalProgram), NotEqual> {
+    let (a, mut b) = (EvalProgram::of(original, dims)?, EvalProgram::of(candidate, dims)?);
     // One input has one value in both: the original says which whole numbers are valid.
     let below: HashMap<&str, u32> = a.inputs.iter().map(|input| (input.name.as_str(), input.below)).collect();
     for input in &mut b.inputs {

@@ -17,11 +17,11 @@
 //!
 //! Rounding is no part of this: a float of another width is the same number.
 
-use super::domain::{Domain, Matrices, Stop};
+use super::domain::{Domain, EvalStop, Matrices};
 use super::inputs::choice;
 use super::map::wrapped;
 use super::prime::Prime;
-use super::program::Input;
+use super::program::EvalInput;
 use super::rational::meant;
 use std::collections::HashMap;
 use yirage_ir::DType;
@@ -34,7 +34,7 @@ pub(super) const FIELDS: [(u32, u32); 2] = [(2_147_483_579, 1_073_741_789), (2_1
 
 /// A number. The second residue is `UNKNOWN` behind an `exp`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Pair {
+pub(super) struct ResiduePair {
     pub(super) p: u32,
     q: u32,
 }
@@ -58,24 +58,30 @@ const FUNCTIONS: u64 = 0x100;
 const DIGIT: u32 = 10;
 
 /// One trial: two fields, a generator, and the key of all random functions and inputs.
-pub(super) struct Pairs {
+pub(super) struct ResidueDomain {
     p: Prime,
     q: Prime,
     /// Powers of the generator, a table for each digit of the exponent.
     powers: Vec<Vec<u32>>,
     seed: u64,
     /// Minus infinity: it takes what is added to it in, and no maximum depends on it.
-    lowest: Pair,
+    lowest: ResiduePair,
     /// For each maximum, what it is of, ascending.
-    sets: HashMap<u32, Vec<Pair>>,
+    sets: HashMap<u32, Vec<ResiduePair>>,
 }
 
-impl Pairs {
+impl ResidueDomain {
     /// The trial that follows from `seed`; without `exponents`, which only `exp` needs, second residues are left out.
-    pub(super) fn new(field: (u32, u32), seed: u64, exponents: bool) -> Pairs {
+    pub(super) fn new(field: (u32, u32), seed: u64, exponents: bool) -> ResidueDomain {
         let (p, q) = (Prime::new(field.0), Prime::new(field.1));
-        let mut pairs =
-            Pairs { p, q, powers: Vec::new(), seed, lowest: Pair { p: 0, q: UNKNOWN }, sets: HashMap::new() };
+        let mut pairs = ResidueDomain {
+            p,
+            q,
+            powers: Vec::new(),
+            seed,
+            lowest: ResiduePair { p: 0, q: UNKNOWN },
+            sets: HashMap::new(),
+        };
         if exponents {
             pairs.powers = pairs.tables();
         }
@@ -101,37 +107,37 @@ impl Pairs {
         tables
     }
 
-    fn pair(&self, p: u32, q: u32) -> Pair {
-        Pair { p, q: if self.powers.is_empty() { UNKNOWN } else { q } }
+    fn pair(&self, p: u32, q: u32) -> ResiduePair {
+        ResiduePair { p, q: if self.powers.is_empty() { UNKNOWN } else { q } }
     }
 
     /// The number that a hash is.
-    fn fresh(&self, hash: u64) -> Pair {
+    fn fresh(&self, hash: u64) -> ResiduePair {
         let (p, q) = (mix(hash ^ 0x5555), mix(hash ^ 0xaaaa));
         self.pair(self.p.reduce(p), self.q.reduce(q))
     }
 
     /// A random function of first residues.
-    fn random(&self, name: u64, args: &[u32]) -> Pair {
+    fn random(&self, name: u64, args: &[u32]) -> ResiduePair {
         let hash = args.iter().fold(mix(self.seed ^ name), |hash, &x| mix(hash.rotate_left(7) ^ u64::from(x)));
         self.fresh(hash)
     }
 
-    fn random_of(&self, func: Func, args: &[u32]) -> Pair {
+    fn random_of(&self, func: Func, args: &[u32]) -> ResiduePair {
         self.random(FUNCTIONS + func as u64, args)
     }
 
-    fn whole_pair(&self, x: i64) -> Pair {
+    fn whole_pair(&self, x: i64) -> ResiduePair {
         self.pair(self.p.signed(x), self.q.signed(x))
     }
 
     /// The same of both residues; unknown where one argument's is.
-    fn both(&self, a: Pair, b: Pair, of: impl Fn(Prime, u32, u32) -> u32) -> Pair {
+    fn both(&self, a: ResiduePair, b: ResiduePair, of: impl Fn(Prime, u32, u32) -> u32) -> ResiduePair {
         let q = if a.q == UNKNOWN || b.q == UNKNOWN { UNKNOWN } else { of(self.q, a.q, b.q) };
-        Pair { p: of(self.p, a.p, b.p), q }
+        ResiduePair { p: of(self.p, a.p, b.p), q }
     }
 
-    fn add(&self, a: Pair, b: Pair) -> Pair {
+    fn add(&self, a: ResiduePair, b: ResiduePair) -> ResiduePair {
         if a == self.lowest || b == self.lowest {
             return self.lowest;
         }
@@ -142,34 +148,34 @@ impl Pairs {
         self.both(a, b, Prime::add)
     }
 
-    fn neg(&self, a: Pair) -> Pair {
+    fn neg(&self, a: ResiduePair) -> ResiduePair {
         self.both(a, a, |f, a, _| f.neg(a))
     }
 
-    fn sub(&self, a: Pair, b: Pair) -> Pair {
+    fn sub(&self, a: ResiduePair, b: ResiduePair) -> ResiduePair {
         self.add(a, self.neg(b))
     }
 
-    fn mul(&self, a: Pair, b: Pair) -> Pair {
+    fn mul(&self, a: ResiduePair, b: ResiduePair) -> ResiduePair {
         // Nothing times anything is known in both fields.
-        let none = Pair { p: 0, q: 0 };
+        let none = ResiduePair { p: 0, q: 0 };
         if a == none || b == none {
             return none;
         }
         self.both(a, b, Prime::mul)
     }
 
-    fn recip(&self, a: Pair) -> Result<Pair, Stop> {
-        let p = self.p.inverse(a.p).ok_or(Stop::Division)?;
-        let q = if a.q == UNKNOWN { UNKNOWN } else { self.q.inverse(a.q).ok_or(Stop::Division)? };
-        Ok(Pair { p, q })
+    fn recip(&self, a: ResiduePair) -> Result<ResiduePair, EvalStop> {
+        let p = self.p.inverse(a.p).ok_or(EvalStop::Division)?;
+        let q = if a.q == UNKNOWN { UNKNOWN } else { self.q.inverse(a.q).ok_or(EvalStop::Division)? };
+        Ok(ResiduePair { p, q })
     }
 
-    fn div(&self, a: Pair, b: Pair) -> Result<Pair, Stop> {
+    fn div(&self, a: ResiduePair, b: ResiduePair) -> Result<ResiduePair, EvalStop> {
         Ok(self.mul(a, self.recip(b)?))
     }
 
-    fn exp(&self, x: Pair) -> Pair {
+    fn exp(&self, x: ResiduePair) -> ResiduePair {
         if x == self.lowest {
             return self.whole_pair(0);
         }
@@ -179,11 +185,11 @@ impl Pairs {
         let digit = |(i, table): (usize, &Vec<u32>)| table[(x.q >> (DIGIT * i as u32)) as usize & ((1 << DIGIT) - 1)];
         let p = self.powers.iter().enumerate().map(digit).fold(1, |power, factor| self.p.mul(power, factor));
         // The exponential of nothing is one, whatever follows.
-        if x.p == 0 && x.q == 0 { self.whole_pair(1) } else { Pair { p, q: UNKNOWN } }
+        if x.p == 0 && x.q == 0 { self.whole_pair(1) } else { ResiduePair { p, q: UNKNOWN } }
     }
 
     /// The whole number up to `size` that a number is.
-    fn small(&self, x: Pair, size: u32) -> Option<i64> {
+    fn small(&self, x: ResiduePair, size: u32) -> Option<i64> {
         let negative = self.p.neg(x.p);
         if x.p <= size {
             return Some(i64::from(x.p));
@@ -191,22 +197,22 @@ impl Pairs {
         (negative <= size).then(|| -i64::from(negative))
     }
 
-    fn sqrt(&self, x: Pair) -> Pair {
+    fn sqrt(&self, x: ResiduePair) -> ResiduePair {
         let root = (0..=SMALL).find(|root| root * root == x.p);
         root.map_or_else(|| self.random_of(Func::Sqrt, &[x.p]), |root| self.whole_pair(i64::from(root)))
     }
 
-    fn sigmoid(&self, x: Pair) -> Result<Pair, Stop> {
+    fn sigmoid(&self, x: ResiduePair) -> Result<ResiduePair, EvalStop> {
         self.recip(self.add(self.whole_pair(1), self.exp(self.neg(x))))
     }
 
-    fn tanh(&self, x: Pair) -> Result<Pair, Stop> {
+    fn tanh(&self, x: ResiduePair) -> Result<ResiduePair, EvalStop> {
         let (one, two) = (self.whole_pair(1), self.whole_pair(2));
         let below = self.add(self.exp(self.mul(two, x)), one);
         Ok(self.sub(one, self.div(two, below)?))
     }
 
-    fn gelu_tanh(&mut self, x: Pair) -> Result<Pair, Stop> {
+    fn gelu_tanh(&mut self, x: ResiduePair) -> Result<ResiduePair, EvalStop> {
         // The constants of the definition as a graph writes them.
         let [half, cubic, scale] = [0.5, 0.044_715, 0.797_884_6].map(|c| self.constant(c));
         let inner = self.add(x, self.mul(cubic, self.mul(self.mul(x, x), x)));
@@ -215,7 +221,7 @@ impl Pairs {
     }
 
     /// A power by repeated products where the exponent is small and whole, a root where it is a half.
-    fn pow(&mut self, x: Pair, y: Pair) -> Result<Pair, Stop> {
+    fn pow(&mut self, x: ResiduePair, y: ResiduePair) -> Result<ResiduePair, EvalStop> {
         let half = self.constant(0.5);
         if y.p == half.p {
             return Ok(self.sqrt(x));
@@ -229,7 +235,7 @@ impl Pairs {
     }
 
     /// `a < b`; never of equal numbers.
-    fn less(&self, a: Pair, b: Pair) -> Pair {
+    fn less(&self, a: ResiduePair, b: ResiduePair) -> ResiduePair {
         if let (Some(a), Some(b)) = (self.small(a, WHOLE), self.small(b, WHOLE)) {
             return self.whole_pair(i64::from(a < b));
         }
@@ -239,7 +245,7 @@ impl Pairs {
         }
     }
 
-    fn equal(&self, a: Pair, b: Pair) -> Pair {
+    fn equal(&self, a: ResiduePair, b: ResiduePair) -> ResiduePair {
         match (a.p, self.sub(a, b)) {
             (p, _) if p == b.p => self.whole_pair(1),
             // Two whole numbers are different, and so are two known bools.
@@ -251,11 +257,11 @@ impl Pairs {
         }
     }
 
-    fn not(&self, c: Pair) -> Pair {
+    fn not(&self, c: ResiduePair) -> ResiduePair {
         self.sub(self.whole_pair(1), c)
     }
 
-    fn select(&self, c: Pair, yes: Pair, no: Pair) -> Pair {
+    fn select(&self, c: ResiduePair, yes: ResiduePair, no: ResiduePair) -> ResiduePair {
         match self.truth(c) {
             Some(true) => yes,
             Some(false) => no,
@@ -265,8 +271,8 @@ impl Pairs {
     }
 
     /// The largest of a set.
-    fn max(&mut self, x: &[Pair]) -> Pair {
-        let mut set: Vec<Pair> = Vec::with_capacity(x.len());
+    fn max(&mut self, x: &[ResiduePair]) -> ResiduePair {
+        let mut set: Vec<ResiduePair> = Vec::with_capacity(x.len());
         for &x in x.iter().filter(|&&x| x != self.lowest) {
             match self.sets.get(&x.p) {
                 Some(inner) => set.extend(inner),
@@ -284,37 +290,37 @@ impl Pairs {
         let count = self.whole_pair(set.len() as i64);
         // As many elements as the order of a field are not held.
         let mean = self.div(sum, count).unwrap_or(sum);
-        let hash = |x: &Pair| mix(self.seed ^ mix(MAXIMUM ^ u64::from(self.p.sub(x.p, mean.p)) << 8));
+        let hash = |x: &ResiduePair| mix(self.seed ^ mix(MAXIMUM ^ u64::from(self.p.sub(x.p, mean.p)) << 8));
         let hash = set.iter().map(hash).fold(0, u64::wrapping_add);
         let max = self.both(mean, self.fresh(mix(hash)), Prime::add);
         self.sets.insert(max.p, set);
         max
     }
 
-    fn min(&mut self, x: &[Pair]) -> Pair {
-        let negative: Vec<Pair> = x.iter().map(|&x| self.neg(x)).collect();
+    fn min(&mut self, x: &[ResiduePair]) -> ResiduePair {
+        let negative: Vec<ResiduePair> = x.iter().map(|&x| self.neg(x)).collect();
         let max = self.max(&negative);
         self.neg(max)
     }
 
-    fn sum(&self, x: &[Pair]) -> Pair {
+    fn sum(&self, x: &[ResiduePair]) -> ResiduePair {
         x.iter().fold(self.whole_pair(0), |sum, &x| self.add(sum, x))
     }
 }
 
-impl Domain for Pairs {
-    type Num = Pair;
+impl Domain for ResidueDomain {
+    type Num = ResiduePair;
 
-    fn input(&mut self, input: &Input, dtype: DType, _: &[usize], at: usize) -> Pair {
+    fn input(&mut self, input: &EvalInput, dtype: DType, _: &[usize], at: usize) -> ResiduePair {
         let hash = rng::at(self.seed ^ input.key, at as u64);
         if dtype == DType::Bool { self.whole_pair((hash & 1) as i64) } else { self.fresh(hash) }
     }
 
-    fn whole_input(&mut self, input: &Input, at: usize) -> i64 {
+    fn whole_input(&mut self, input: &EvalInput, at: usize) -> i64 {
         choice(self.seed, input, at)
     }
 
-    fn constant(&mut self, x: f32) -> Pair {
+    fn constant(&mut self, x: f32) -> ResiduePair {
         if x.is_nan() {
             return self.random(NAN, &[]);
         }
@@ -335,11 +341,11 @@ impl Domain for Pairs {
         self.pair(residue(self.p), residue(self.q))
     }
 
-    fn whole(&mut self, x: i64) -> Pair {
+    fn whole(&mut self, x: i64) -> ResiduePair {
         self.whole_pair(x)
     }
 
-    fn truth(&self, x: Pair) -> Option<bool> {
+    fn truth(&self, x: ResiduePair) -> Option<bool> {
         match x.p {
             0 => Some(false),
             1 => Some(true),
@@ -347,7 +353,7 @@ impl Domain for Pairs {
         }
     }
 
-    fn call(&mut self, func: Func, x: &[Pair]) -> Result<Pair, Stop> {
+    fn call(&mut self, func: Func, x: &[ResiduePair]) -> Result<ResiduePair, EvalStop> {
         Ok(match func {
             Func::Add => self.add(x[0], x[1]),
             Func::Sub => self.sub(x[0], x[1]),
@@ -390,16 +396,16 @@ impl Domain for Pairs {
         })
     }
 
-    fn cast(&mut self, x: Pair, _: DType) -> Pair {
+    fn cast(&mut self, x: ResiduePair, _: DType) -> ResiduePair {
         x
     }
 
-    fn cut_off(&mut self, x: Pair, to: DType) -> i64 {
+    fn cut_off(&mut self, x: ResiduePair, to: DType) -> i64 {
         let whole = self.small(x, WHOLE).unwrap_or_else(|| self.random(CUT_OFF, &[x.p]).p.into());
         wrapped(whole, to)
     }
 
-    fn reduce(&mut self, kind: ReduceKind, x: &[Pair], _: DType) -> Result<Pair, Stop> {
+    fn reduce(&mut self, kind: ReduceKind, x: &[ResiduePair], _: DType) -> Result<ResiduePair, EvalStop> {
         let count = self.whole_pair(x.len() as i64);
         Ok(match kind {
             ReduceKind::Sum => self.sum(x),
@@ -414,23 +420,23 @@ impl Domain for Pairs {
         })
     }
 
-    fn contract(&mut self, a: &[Pair], b: &[Pair], size: Matrices, _: DType) -> Vec<Pair> {
-        let first = |x: &[Pair]| x.iter().map(|x| x.p).collect::<Vec<_>>();
+    fn contract(&mut self, a: &[ResiduePair], b: &[ResiduePair], size: Matrices, _: DType) -> Vec<ResiduePair> {
+        let first = |x: &[ResiduePair]| x.iter().map(|x| x.p).collect::<Vec<_>>();
         let p = self.p.contract(&first(a), &first(b), size.k, size.n);
         let known = !self.powers.is_empty() && a.iter().chain(b).all(|x| x.q != UNKNOWN);
         if !known {
-            return p.into_iter().map(|p| Pair { p, q: UNKNOWN }).collect();
+            return p.into_iter().map(|p| ResiduePair { p, q: UNKNOWN }).collect();
         }
-        let second = |x: &[Pair]| x.iter().map(|x| x.q).collect::<Vec<_>>();
+        let second = |x: &[ResiduePair]| x.iter().map(|x| x.q).collect::<Vec<_>>();
         let q = self.q.contract(&second(a), &second(b), size.k, size.n);
-        p.into_iter().zip(q).map(|(p, q)| Pair { p, q }).collect()
+        p.into_iter().zip(q).map(|(p, q)| ResiduePair { p, q }).collect()
     }
 
-    fn digest(&self, x: Pair) -> u64 {
+    fn digest(&self, x: ResiduePair) -> u64 {
         x.p.into()
     }
 
-    fn closed(&mut self, hash: u64) -> Pair {
+    fn closed(&mut self, hash: u64) -> ResiduePair {
         self.fresh(mix(hash ^ self.seed))
     }
 }
@@ -453,7 +459,7 @@ mod tests {
     #[test]
     fn exponentials_are_of_order_q_and_a_homomorphism() {
         for field in FIELDS {
-            let pairs = Pairs::new(field, 5, true);
+            let pairs = ResidueDomain::new(field, 5, true);
             for hash in 0..50 {
                 let (a, b) = (pairs.fresh(hash), pairs.fresh(mix(hash)));
                 assert_eq!(pairs.exp(pairs.add(a, b)).p, pairs.mul(pairs.exp(a), pairs.exp(b)).p);
@@ -466,7 +472,7 @@ mod tests {
 
     #[test]
     fn maxima_are_a_semilattice_that_shifts() {
-        let mut f = Pairs::new(FIELDS[0], 5, true);
+        let mut f = ResidueDomain::new(FIELDS[0], 5, true);
         let [a, b, c] = [1, 2, 3].map(|hash| f.fresh(hash));
         let all = f.max(&[a, b, c]);
         let (ab, bc) = (f.max(&[b, a]), f.max(&[b, c]));

@@ -7,24 +7,24 @@ use super::error::NotEqual;
 use std::rc::Rc;
 use yirage_ir::expr::{Scalar, is_float};
 use yirage_ir::hash::fnv128;
-use yirage_ir::op::{Form, Reduce};
+use yirage_ir::op::{Reduce, ViewForm};
 use yirage_ir::region::unrolled;
-use yirage_ir::{DType, Dims, Expr, Graph, Node, NodeKind, Op, RegionKind, Source, Type, ValueId};
+use yirage_ir::{DType, Dims, Expr, Graph, Node, NodeKind, Op, RegionKind, Type, ValueId, ValueSource};
 
 /// Most steps of a program: named ops and regions are a few each.
 const MAX_STEPS: usize = 1 << 20;
 
 /// The type of a value.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Shape {
+pub(super) struct EvalShape {
     /// A plain type.
     pub(super) dtype: DType,
     pub(super) sizes: Vec<usize>,
 }
 
-impl Shape {
-    fn of(ty: &Type, dims: &Dims) -> Shape {
-        Shape { dtype: numbers(ty.dtype), sizes: ty.shape.iter().map(|d| d.get(dims)).collect() }
+impl EvalShape {
+    fn of(ty: &Type, dims: &Dims) -> EvalShape {
+        EvalShape { dtype: numbers(ty.dtype), sizes: ty.shape.iter().map(|d| d.get(dims)).collect() }
     }
 
     fn ty(&self) -> Type {
@@ -58,10 +58,10 @@ pub(super) struct Closed {
 
 /// What a step does.
 #[derive(Clone, Debug)]
-pub(super) enum Kind {
+pub(super) enum EvalOp {
     Map(Rc<Expr>),
     Reduce(Reduce),
-    View(Form),
+    View(ViewForm),
     Contract,
     Concat(usize),
     Gather(usize),
@@ -70,17 +70,17 @@ pub(super) enum Kind {
     Closed(Closed),
 }
 
-/// A step; numbers are positions in [`Program::values`].
+/// A step; numbers are positions in [`EvalProgram::values`].
 #[derive(Clone, Debug)]
-pub(super) struct Step {
-    pub(super) kind: Kind,
+pub(super) struct EvalStep {
+    pub(super) kind: EvalOp,
     pub(super) ins: Vec<usize>,
     pub(super) outs: Vec<usize>,
 }
 
 /// A value that is given.
 #[derive(Clone, Debug)]
-pub(super) struct Input {
+pub(super) struct EvalInput {
     pub(super) value: usize,
     pub(super) name: String,
     /// What its random elements are named by.
@@ -91,52 +91,52 @@ pub(super) struct Input {
 
 /// A value that is given back, or a state after the step.
 #[derive(Clone, Debug)]
-pub(super) struct Output {
+pub(super) struct EvalOutput {
     pub(super) value: usize,
     pub(super) name: String,
 }
 
 /// Steps in an order in which they can run.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Program {
-    pub(super) values: Vec<Shape>,
-    pub(super) steps: Vec<Step>,
-    pub(super) inputs: Vec<Input>,
-    pub(super) outputs: Vec<Output>,
+pub(super) struct EvalProgram {
+    pub(super) values: Vec<EvalShape>,
+    pub(super) steps: Vec<EvalStep>,
+    pub(super) inputs: Vec<EvalInput>,
+    pub(super) outputs: Vec<EvalOutput>,
 }
 
 /// What whole numbers that choose nothing stay below.
 const SMALL: u32 = 4;
 
-impl Program {
+impl EvalProgram {
     /// The program of a sound graph under `dims`.
-    pub(super) fn of(graph: &Graph, dims: &Dims) -> Result<Program, NotEqual> {
-        let mut program = Program::default();
+    pub(super) fn of(graph: &Graph, dims: &Dims) -> Result<EvalProgram, NotEqual> {
+        let mut program = EvalProgram::default();
         let mut given = Vec::with_capacity(graph.inputs.len());
         for &id in &graph.inputs {
             let v = graph.value(id);
-            let value = program.value(Shape::of(&v.ty, dims))?;
+            let value = program.value(EvalShape::of(&v.ty, dims))?;
             let key = fnv128(v.name.as_bytes()) as u64;
-            program.inputs.push(Input { value, name: v.name.clone(), key, below: SMALL });
+            program.inputs.push(EvalInput { value, name: v.name.clone(), key, below: SMALL });
             given.push(value);
         }
         let values = program.inline(graph, &given, dims)?;
         let find = |id: ValueId| values[id.index()];
         for (&id, at) in graph.outputs.iter().zip(0..) {
-            program.outputs.push(Output { value: find(id), name: name_of(graph, id, at) });
+            program.outputs.push(EvalOutput { value: find(id), name: name_of(graph, id, at) });
         }
-        let mut states: Vec<ValueId> = graph.inputs_of(Source::State).collect();
+        let mut states: Vec<ValueId> = graph.inputs_of(ValueSource::KvCache).collect();
         states.sort_by_key(|&state| &graph.value(state).name);
         for state in states {
-            let named = |&id: &ValueId| graph.state_of(id) == Some(state);
+            let named = |&id: &ValueId| graph.kv_cache_of(id) == Some(state);
             let last = (0..graph.values.len() as u32).map(ValueId).rfind(named).unwrap_or(state);
-            program.outputs.push(Output { value: find(last), name: graph.value(state).name.clone() });
+            program.outputs.push(EvalOutput { value: find(last), name: graph.value(state).name.clone() });
         }
         program.bound_choices();
         Ok(program)
     }
 
-    fn value(&mut self, shape: Shape) -> Result<usize, NotEqual> {
+    fn value(&mut self, shape: EvalShape) -> Result<usize, NotEqual> {
         if shape.elements().is_none() {
             let what = format!("a value of sizes {:?}", shape.sizes);
             return Err(NotEqual::Unsupported { what, why: "its elements are no number".into() });
@@ -155,7 +155,7 @@ impl Program {
             let outs = match &node.kind {
                 NodeKind::Op(op) => self.op(graph, node, op, ins, dims)?,
                 NodeKind::Region(region) => match region.kind {
-                    RegionKind::Rows | RegionKind::Products | RegionKind::Chain => {
+                    RegionKind::Rows | RegionKind::MatmulGroup | RegionKind::Chain => {
                         let inner = self.inline(&region.graph, &ins, dims)?;
                         region.graph.outputs.iter().map(|id| inner[id.index()]).collect()
                     }
@@ -183,16 +183,16 @@ impl Program {
         ins: Vec<usize>,
         dims: &Dims,
     ) -> Result<Vec<usize>, NotEqual> {
-        let shapes: Vec<Shape> = node.outs.iter().map(|&id| Shape::of(graph.ty(id), dims)).collect();
+        let shapes: Vec<EvalShape> = node.outs.iter().map(|&id| EvalShape::of(graph.ty(id), dims)).collect();
         let kind = match op {
-            Op::Map(map) => Kind::Map(Rc::new(map.expr.clone())),
-            Op::Reduce(reduce) => Kind::Reduce(reduce.clone()),
-            Op::View(view) => Kind::View(view.form.clone()),
-            Op::Contract(_) => Kind::Contract,
-            Op::Concat(concat) => Kind::Concat(concat.axis as usize),
-            Op::Gather(gather) => Kind::Gather(gather.axis as usize),
-            Op::Fill(fill) => Kind::Fill(fill.value),
-            Op::Iota(iota) => Kind::Iota(iota.axis as usize),
+            Op::Map(map) => EvalOp::Map(Rc::new(map.expr.clone())),
+            Op::Reduce(reduce) => EvalOp::Reduce(reduce.clone()),
+            Op::View(view) => EvalOp::View(view.form.clone()),
+            Op::Contract(_) => EvalOp::Contract,
+            Op::Concat(concat) => EvalOp::Concat(concat.axis as usize),
+            Op::Gather(gather) => EvalOp::Gather(gather.axis as usize),
+            Op::Fill(fill) => EvalOp::Fill(fill.value),
+            Op::Iota(iota) => EvalOp::Iota(iota.axis as usize),
             named => {
                 let types: Vec<Type> = ins.iter().map(|&i| self.values[i].ty()).collect();
                 match named.lower(&types) {
@@ -200,7 +200,7 @@ impl Program {
                         let inner = self.inline(&form, &ins, dims)?;
                         return Ok(form.outputs.iter().map(|id| inner[id.index()]).collect());
                     }
-                    Err(_) => Kind::Closed(closed(named, &types)),
+                    Err(_) => EvalOp::Closed(closed(named, &types)),
                 }
             }
         };
@@ -209,7 +209,7 @@ impl Program {
             return Err(NotEqual::Unsupported { what: format!("the graph `{}`", graph.name), why });
         }
         let outs = shapes.into_iter().map(|shape| self.value(shape)).collect::<Result<Vec<_>, _>>()?;
-        self.steps.push(Step { kind, ins, outs: outs.clone() });
+        self.steps.push(EvalStep { kind, ins, outs: outs.clone() });
         Ok(outs)
     }
 
@@ -219,8 +219,8 @@ impl Program {
         let mut seen: Vec<usize> = (0..self.values.len()).collect();
         for step in &self.steps {
             match step.kind {
-                Kind::View(_) => seen[step.outs[0]] = seen[step.ins[0]],
-                Kind::Gather(axis) => {
+                EvalOp::View(_) => seen[step.outs[0]] = seen[step.ins[0]],
+                EvalOp::Gather(axis) => {
                     let (from, size) = (seen[step.ins[1]], self.values[step.ins[0]].sizes[axis]);
                     let size = u32::try_from(size).unwrap_or(u32::MAX).max(1);
                     for input in self.inputs.iter_mut().filter(|input| input.value == from) {
@@ -234,7 +234,7 @@ impl Program {
     }
 
     /// The types of a step's inputs.
-    pub(super) fn dtypes(&self, step: &Step) -> Vec<DType> {
+    pub(super) fn dtypes(&self, step: &EvalStep) -> Vec<DType> {
         step.ins.iter().map(|&i| self.values[i].dtype).collect()
     }
 }
@@ -271,7 +271,7 @@ pub(super) fn called_alike(original: &Graph, candidate: &Graph) -> Result<(), No
             return wrong(format!("`{}` is a {:?} of {} and a {:?} of {}", v.name, v.source, v.ty, w.source, w.ty));
         }
     }
-    for v in original.inputs_of(Source::State).map(|id| original.value(id)) {
+    for v in original.inputs_of(ValueSource::KvCache).map(|id| original.value(id)) {
         if given(candidate, &v.name).is_none() {
             return wrong(format!("the candidate has no state `{}`", v.name));
         }

@@ -1,10 +1,10 @@
 //! What a graph is when each function rounds to its type, as the ops' references do.
 
 use super::class::Class;
-use super::domain::{Domain, Matrices, Stop};
+use super::domain::{Domain, EvalStop, Matrices};
 use super::inputs::{choice, element};
 use super::map::wrapped;
-use super::program::Input;
+use super::program::EvalInput;
 use yirage_ir::DType;
 use yirage_ir::expr::{Func, Scalar};
 use yirage_ir::op::ReduceKind;
@@ -26,11 +26,11 @@ fn stored(x: f64, dtype: DType) -> f64 {
 impl Domain for Rounded {
     type Num = f64;
 
-    fn input(&mut self, input: &Input, dtype: DType, sizes: &[usize], at: usize) -> f64 {
+    fn input(&mut self, input: &EvalInput, dtype: DType, sizes: &[usize], at: usize) -> f64 {
         element(self.class, self.seed, input, dtype, sizes, at)
     }
 
-    fn whole_input(&mut self, input: &Input, at: usize) -> i64 {
+    fn whole_input(&mut self, input: &EvalInput, at: usize) -> i64 {
         choice(self.seed, input, at)
     }
 
@@ -46,7 +46,7 @@ impl Domain for Rounded {
         Some(x != 0.0)
     }
 
-    fn call(&mut self, func: Func, x: &[f64]) -> Result<f64, Stop> {
+    fn call(&mut self, func: Func, x: &[f64]) -> Result<f64, EvalStop> {
         Ok(f32_of(func.of_floats(x)))
     }
 
@@ -58,7 +58,7 @@ impl Domain for Rounded {
         wrapped(Scalar::from(x as f32).cast(to).as_f64() as i64, to)
     }
 
-    fn reduce(&mut self, kind: ReduceKind, x: &[f64], dtype: DType) -> Result<f64, Stop> {
+    fn reduce(&mut self, kind: ReduceKind, x: &[f64], dtype: DType) -> Result<f64, EvalStop> {
         let (n, nan) = (x.len() as f64, x.iter().any(|x| x.is_nan()));
         let value = match kind {
             ReduceKind::Max | ReduceKind::Min if nan => f64::NAN,

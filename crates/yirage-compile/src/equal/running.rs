@@ -11,10 +11,10 @@
 //! turn, or a division by what may be zero. Such elements are open: they show nothing.
 
 use super::class::Class;
-use super::domain::{Domain, Matrices, Stop};
+use super::domain::{Domain, EvalStop, Matrices};
 use super::inputs::{choice, element};
 use super::map::wrapped;
-use super::program::{Input, rounds};
+use super::program::{EvalInput, rounds};
 use yirage_ir::DType;
 use yirage_ir::expr::{Func, Scalar};
 use yirage_ir::op::ReduceKind;
@@ -22,7 +22,7 @@ use yirage_ir::quant::Format;
 
 /// The value of exact arithmetic, and a bound of the distance from it.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Running {
+pub(super) struct BoundedFloat {
     pub(super) value: f64,
     pub(super) within: f64,
 }
@@ -57,18 +57,18 @@ fn times(size: f64, within: f64) -> f64 {
 }
 
 /// A value that carries an error of `carried`, rounded `roundings` times at the size of `size`.
-fn rounded(value: f64, carried: f64, roundings: f64, size: f64, dtype: DType) -> Running {
+fn rounded(value: f64, carried: f64, roundings: f64, size: f64, dtype: DType) -> BoundedFloat {
     if carried.is_nan() || carried.is_infinite() {
-        return Running { value, within: f64::INFINITY };
+        return BoundedFloat { value, within: f64::INFINITY };
     }
     if !value.is_finite() || !size.is_finite() {
-        return Running { value, within: if size.is_nan() == value.is_nan() { carried } else { f64::INFINITY } };
+        return BoundedFloat { value, within: if size.is_nan() == value.is_nan() { carried } else { f64::INFINITY } };
     }
     if value.abs().max(size) > largest(dtype) {
-        return Running { value, within: f64::INFINITY };
+        return BoundedFloat { value, within: f64::INFINITY };
     }
     let lost = if value != 0.0 && value.abs() < smallest(dtype) { smallest(dtype) } else { 0.0 };
-    Running { value, within: carried + roundings * unit(dtype) * size + lost }
+    BoundedFloat { value, within: carried + roundings * unit(dtype) * size + lost }
 }
 
 /// The roundings that a chain of `depth` counts as.
@@ -76,7 +76,7 @@ fn chain(depth: usize) -> f64 {
     2.0 * (depth as f64).sqrt()
 }
 
-fn sum(x: &[Running], dtype: DType) -> Running {
+fn sum(x: &[BoundedFloat], dtype: DType) -> BoundedFloat {
     let value: f64 = x.iter().map(|x| x.value).sum();
     let size: f64 = x.iter().map(|x| x.value.abs()).sum();
     let carried: f64 = x.iter().map(|x| x.within).sum();
@@ -85,22 +85,22 @@ fn sum(x: &[Running], dtype: DType) -> Running {
     rounded(value, partial.within, if dtype == DType::F32 { 0.0 } else { 1.0 }, value.abs(), dtype)
 }
 
-fn float(x: Running, carried: f64, roundings: f64) -> Running {
+fn float(x: BoundedFloat, carried: f64, roundings: f64) -> BoundedFloat {
     rounded(x.value, carried, roundings, x.value.abs(), DType::F32)
 }
 
-fn mul(x: Running, y: Running) -> Running {
-    let value = Running { value: x.value * y.value, within: 0.0 };
+fn mul(x: BoundedFloat, y: BoundedFloat) -> BoundedFloat {
+    let value = BoundedFloat { value: x.value * y.value, within: 0.0 };
     float(value, product_error(x, y), 1.0)
 }
 
-fn product_error(x: Running, y: Running) -> f64 {
+fn product_error(x: BoundedFloat, y: BoundedFloat) -> f64 {
     times(x.value, y.within) + times(y.value, x.within) + times(x.within, y.within)
 }
 
 /// The furthest that a function is from its value when its argument is within its bound; functions that rise or fall
 /// everywhere, or are flat enough in between.
-fn ends(func: Func, x: Running) -> f64 {
+fn ends(func: Func, x: BoundedFloat) -> f64 {
     let value = func.of_floats(&[x.value]);
     let far = |x: f64| {
         let other = func.of_floats(&[x]);
@@ -113,11 +113,11 @@ fn open_unless(certain: bool) -> f64 {
     if certain { 0.0 } else { f64::INFINITY }
 }
 
-fn call(func: Func, x: &[Running]) -> Running {
+fn call(func: Func, x: &[BoundedFloat]) -> BoundedFloat {
     let values: Vec<f64> = x.iter().map(|x| x.value).collect();
-    let value = Running { value: func.of_floats(&values), within: 0.0 };
+    let value = BoundedFloat { value: func.of_floats(&values), within: 0.0 };
     if x.iter().any(|x| x.within.is_infinite()) && func != Func::Select {
-        return Running { within: f64::INFINITY, ..value };
+        return BoundedFloat { within: f64::INFINITY, ..value };
     }
     let furthest = x.iter().map(|x| x.within).fold(0.0, f64::max);
     match func {
@@ -125,15 +125,15 @@ fn call(func: Func, x: &[Running]) -> Running {
         Func::Mul => mul(x[0], x[1]),
         Func::Square => mul(x[0], x[0]),
         Func::Div => div(x[0], x[1], value),
-        Func::Recip => div(Running { value: 1.0, within: 0.0 }, x[0], value),
+        Func::Recip => div(BoundedFloat { value: 1.0, within: 0.0 }, x[0], value),
         Func::Pow => power(x, value),
         Func::Neg | Func::Abs | Func::Relu | Func::Min | Func::Max | Func::Clamp => {
-            Running { within: furthest, ..value }
+            BoundedFloat { within: furthest, ..value }
         }
         Func::Less | Func::LessEqual | Func::Equal | Func::NotEqual => {
             let (far, within) = ((x[0].value - x[1].value).abs(), x[0].within + x[1].within);
             // NaN and infinities that meet themselves are certain.
-            Running { within: open_unless(within == 0.0 || far.is_nan() || far > within), ..value }
+            BoundedFloat { within: open_unless(within == 0.0 || far.is_nan() || far > within), ..value }
         }
         Func::Select => select(x),
         // Nowhere steeper than 1.2.
@@ -145,9 +145,9 @@ fn call(func: Func, x: &[Running]) -> Running {
     }
 }
 
-fn div(x: Running, y: Running, value: Running) -> Running {
+fn div(x: BoundedFloat, y: BoundedFloat, value: BoundedFloat) -> BoundedFloat {
     if y.within > 0.0 && y.value.abs() <= y.within {
-        return Running { within: f64::INFINITY, ..value };
+        return BoundedFloat { within: f64::INFINITY, ..value };
     }
     let carried = x.within + times(value.value, y.within);
     // Nothing is carried through an exact division by zero.
@@ -155,12 +155,12 @@ fn div(x: Running, y: Running, value: Running) -> Running {
     float(value, carried, 1.0)
 }
 
-fn power(x: &[Running], value: Running) -> Running {
+fn power(x: &[BoundedFloat], value: BoundedFloat) -> BoundedFloat {
     if x[0].within == 0.0 && x[1].within == 0.0 {
         return float(value, 0.0, 8.0);
     }
     if x[0].value <= x[0].within {
-        return Running { within: f64::INFINITY, ..value };
+        return BoundedFloat { within: f64::INFINITY, ..value };
     }
     let corner =
         |a: f64, b: f64| ((x[0].value + a * x[0].within).powf(x[1].value + b * x[1].within) - value.value).abs();
@@ -168,63 +168,63 @@ fn power(x: &[Running], value: Running) -> Running {
     float(value, corners.into_iter().fold(0.0, f64::max), 8.0)
 }
 
-fn select(x: &[Running]) -> Running {
+fn select(x: &[BoundedFloat]) -> BoundedFloat {
     let (chosen, other) = if x[0].value != 0.0 { (x[1], x[2]) } else { (x[2], x[1]) };
     if x[0].within == 0.0 || chosen == other {
         return chosen;
     }
     let far = (chosen.value - other.value).abs() + other.within;
-    Running { within: if far.is_nan() { f64::INFINITY } else { chosen.within.max(far) }, ..chosen }
+    BoundedFloat { within: if far.is_nan() { f64::INFINITY } else { chosen.within.max(far) }, ..chosen }
 }
 
 impl Domain for RunningErrors {
-    type Num = Running;
+    type Num = BoundedFloat;
 
-    fn input(&mut self, input: &Input, dtype: DType, sizes: &[usize], at: usize) -> Running {
+    fn input(&mut self, input: &EvalInput, dtype: DType, sizes: &[usize], at: usize) -> BoundedFloat {
         let value = element(self.class, self.seed, input, dtype, sizes, at);
         // A device may take what is below the smallest normal number for 0.
         let lost = value != 0.0 && value.abs() < smallest(DType::F32);
-        Running { value, within: if lost { smallest(DType::F32) } else { 0.0 } }
+        BoundedFloat { value, within: if lost { smallest(DType::F32) } else { 0.0 } }
     }
 
-    fn whole_input(&mut self, input: &Input, at: usize) -> i64 {
+    fn whole_input(&mut self, input: &EvalInput, at: usize) -> i64 {
         choice(self.seed, input, at)
     }
 
-    fn constant(&mut self, x: f32) -> Running {
-        Running { value: x.into(), within: 0.0 }
+    fn constant(&mut self, x: f32) -> BoundedFloat {
+        BoundedFloat { value: x.into(), within: 0.0 }
     }
 
-    fn whole(&mut self, x: i64) -> Running {
-        Running { value: x as f64, within: 0.0 }
+    fn whole(&mut self, x: i64) -> BoundedFloat {
+        BoundedFloat { value: x as f64, within: 0.0 }
     }
 
-    fn truth(&self, x: Running) -> Option<bool> {
+    fn truth(&self, x: BoundedFloat) -> Option<bool> {
         Some(x.value != 0.0)
     }
 
-    fn call(&mut self, func: Func, x: &[Running]) -> Result<Running, Stop> {
+    fn call(&mut self, func: Func, x: &[BoundedFloat]) -> Result<BoundedFloat, EvalStop> {
         Ok(call(func, x))
     }
 
-    fn cast(&mut self, x: Running, to: DType) -> Running {
+    fn cast(&mut self, x: BoundedFloat, to: DType) -> BoundedFloat {
         let exact = x.within == 0.0 && Scalar::from(x.value as f32).cast(to).as_f64() == x.value;
         if exact || !rounds(to) { x } else { rounded(x.value, x.within, 1.0, x.value.abs(), to) }
     }
 
-    fn cut_off(&mut self, x: Running, to: DType) -> i64 {
+    fn cut_off(&mut self, x: BoundedFloat, to: DType) -> i64 {
         wrapped(Scalar::from(x.value as f32).cast(to).as_f64() as i64, to)
     }
 
-    fn reduce(&mut self, kind: ReduceKind, x: &[Running], dtype: DType) -> Result<Running, Stop> {
-        let count = Running { value: x.len() as f64, within: 0.0 };
-        let over = |sum: Running| call(Func::Div, &[sum, count]);
-        let stored = |x: Running| self.cast(x, dtype);
+    fn reduce(&mut self, kind: ReduceKind, x: &[BoundedFloat], dtype: DType) -> Result<BoundedFloat, EvalStop> {
+        let count = BoundedFloat { value: x.len() as f64, within: 0.0 };
+        let over = |sum: BoundedFloat| call(Func::Div, &[sum, count]);
+        let stored = |x: BoundedFloat| self.cast(x, dtype);
         let furthest = || x.iter().map(|x| x.within).fold(0.0, f64::max);
         let nan = x.iter().any(|x| x.value.is_nan());
         let extreme = |start: f64, of: fn(f64, f64) -> f64| {
             let value = if nan { f64::NAN } else { x.iter().map(|x| x.value).fold(start, of) };
-            Running { value, within: furthest() }
+            BoundedFloat { value, within: furthest() }
         };
         let mut stored = stored;
         Ok(match kind {
@@ -232,15 +232,15 @@ impl Domain for RunningErrors {
             ReduceKind::Mean => stored(over(sum(x, DType::F32))),
             ReduceKind::Max => extreme(f64::NEG_INFINITY, f64::max),
             ReduceKind::Min => extreme(f64::INFINITY, f64::min),
-            ReduceKind::Prod => stored(x.iter().fold(Running { value: 1.0, within: 0.0 }, |all, &x| mul(all, x))),
+            ReduceKind::Prod => stored(x.iter().fold(BoundedFloat { value: 1.0, within: 0.0 }, |all, &x| mul(all, x))),
             ReduceKind::MeanSquare => {
-                let squares: Vec<Running> = x.iter().map(|&x| mul(x, x)).collect();
+                let squares: Vec<BoundedFloat> = x.iter().map(|&x| mul(x, x)).collect();
                 stored(over(sum(&squares, DType::F32)))
             }
         })
     }
 
-    fn contract(&mut self, a: &[Running], b: &[Running], size: Matrices, dtype: DType) -> Vec<Running> {
+    fn contract(&mut self, a: &[BoundedFloat], b: &[BoundedFloat], size: Matrices, dtype: DType) -> Vec<BoundedFloat> {
         let Matrices { m, k, n } = size;
         let mut out = Vec::with_capacity(m * n);
         for i in 0..m {
@@ -263,11 +263,11 @@ impl Domain for RunningErrors {
         out
     }
 
-    fn digest(&self, _: Running) -> u64 {
+    fn digest(&self, _: BoundedFloat) -> u64 {
         0
     }
 
-    fn closed(&mut self, _: u64) -> Running {
-        Running { value: 0.0, within: f64::INFINITY }
+    fn closed(&mut self, _: u64) -> BoundedFloat {
+        BoundedFloat { value: 0.0, within: f64::INFINITY }
     }
 }

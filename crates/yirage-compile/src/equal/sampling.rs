@@ -1,42 +1,42 @@
 //! Which elements of the outputs two programs are compared at: all, or as many as the budget allows.
 
-use super::axis::{Axis, count};
+use super::axis::{IndexSet, count};
 use super::demand::{Demand, sample};
 use super::error::NotEqual;
-use super::program::Program;
+use super::program::EvalProgram;
 use yirage_ir::rng::Rng;
 
 /// Two programs of one interface, and how many indices of each dimension of each output are compared.
-pub(super) struct Sampling<'a> {
-    pub(super) original: &'a Program,
-    pub(super) candidate: &'a Program,
+pub(super) struct OutputSampling<'a> {
+    pub(super) original: &'a EvalProgram,
+    pub(super) candidate: &'a EvalProgram,
     wanted: Vec<Vec<usize>>,
     budget: u64,
 }
 
 /// A sample, and what each program has to compute for it.
-pub(super) struct Sampled {
+pub(super) struct OutputSample {
     pub(super) original: Demand,
     pub(super) candidate: Demand,
     /// Elements of outputs in it.
     pub(super) compared: u64,
 }
 
-impl<'a> Sampling<'a> {
+impl<'a> OutputSampling<'a> {
     /// The largest samples, by halving the longest dimension, that either program computes in `budget` operations.
     ///
     /// # Errors
     /// [`NotEqual::TooLarge`] where even one element of each output takes more.
     pub(super) fn within(
-        original: &'a Program,
-        candidate: &'a Program,
+        original: &'a EvalProgram,
+        candidate: &'a EvalProgram,
         budget: u64,
         what: &str,
-    ) -> Result<Sampling<'a>, NotEqual> {
-        let sizes = |program: &Program| -> Vec<Vec<usize>> {
+    ) -> Result<OutputSampling<'a>, NotEqual> {
+        let sizes = |program: &EvalProgram| -> Vec<Vec<usize>> {
             program.outputs.iter().map(|o| program.values[o.value].sizes.clone()).collect()
         };
-        let mut sampling = Sampling { original, candidate, wanted: sizes(original), budget };
+        let mut sampling = OutputSampling { original, candidate, wanted: sizes(original), budget };
         let product = |wanted: &Vec<usize>| wanted.iter().fold(1u64, |n, &w| n.saturating_mul(w.max(1) as u64));
         loop {
             // What outputs alone are too many for is not drawn.
@@ -65,13 +65,13 @@ impl<'a> Sampling<'a> {
     }
 
     /// A sample of these sizes.
-    pub(super) fn draw(&self, rng: &mut Rng) -> Sampled {
-        let axes = |(output, wanted): (&super::program::Output, &Vec<usize>)| -> Vec<Axis> {
+    pub(super) fn draw(&self, rng: &mut Rng) -> OutputSample {
+        let axes = |(output, wanted): (&super::program::EvalOutput, &Vec<usize>)| -> Vec<IndexSet> {
             let sizes = &self.original.values[output.value].sizes;
             sizes.iter().zip(wanted).map(|(&size, &wanted)| sample(size, wanted, rng)).collect()
         };
-        let outputs: Vec<Vec<Axis>> = self.original.outputs.iter().zip(&self.wanted).map(axes).collect();
-        Sampled {
+        let outputs: Vec<Vec<IndexSet>> = self.original.outputs.iter().zip(&self.wanted).map(axes).collect();
+        OutputSample {
             original: Demand::of(self.original, &outputs, self.budget),
             candidate: Demand::of(self.candidate, &outputs, self.budget),
             compared: outputs.iter().map(|axes| count(axes) as u64).sum(),
@@ -80,7 +80,7 @@ impl<'a> Sampling<'a> {
 }
 
 /// The index that element `at` of a dense list of chosen ones has along each dimension.
-pub(super) fn index(axes: &[Axis], mut at: usize) -> Vec<usize> {
+pub(super) fn index(axes: &[IndexSet], mut at: usize) -> Vec<usize> {
     let mut index = vec![0; axes.len()];
     for (slot, axis) in index.iter_mut().zip(axes).rev() {
         *slot = axis.at(at % axis.len());

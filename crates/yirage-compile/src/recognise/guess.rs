@@ -1,8 +1,8 @@
 //! Which named op a general subgraph may be, told by its last node.
 
 use yirage_ir::expr::{Scalar, Term};
-use yirage_ir::op::{Embed, Form, LayerNorm, Linear, Map, MatMul, RmsNorm, Rope, Softmax};
-use yirage_ir::{Dim, F32, Graph, Node, NodeKind, Op, Source, Type, ValueId};
+use yirage_ir::op::{Embed, LayerNorm, Linear, Map, MatMul, RmsNorm, Rope, Softmax, ViewForm};
+use yirage_ir::{Dim, F32, Graph, Node, NodeKind, Op, Type, ValueId, ValueSource};
 
 /// An op, and the types of what it would read.
 pub(super) struct Guess {
@@ -27,12 +27,12 @@ pub(super) fn of(graph: &Graph, n: usize) -> Vec<Guess> {
             guesses.extend(scaled_rows(graph, map, node));
             guesses
         }
-        NodeKind::Op(Op::View(view)) if matches!(view.form, Form::Reshape(_)) => {
-            let Some(inner) = maker(graph, node.ins[0]) else { return Vec::new() };
+        NodeKind::Op(Op::View(view)) if matches!(view.form, ViewForm::Reshape(_)) => {
+            let Some(inner) = producer(graph, node.ins[0]) else { return Vec::new() };
             match &inner.kind {
                 NodeKind::Op(Op::Map(map)) => norms(graph, map, inner, ty(graph, node.outs[0])),
                 NodeKind::Op(Op::Contract(_)) => {
-                    products(graph, inner).into_iter().chain(grouped(graph, inner)).collect()
+                    matmuls(graph, inner).into_iter().chain(grouped(graph, inner)).collect()
                 }
                 NodeKind::Op(Op::Concat(_)) => rotations(graph, node, inner),
                 _ => Vec::new(),
@@ -44,15 +44,15 @@ pub(super) fn of(graph: &Graph, n: usize) -> Vec<Guess> {
     }
 }
 
-fn maker(graph: &Graph, id: ValueId) -> Option<&Node> {
+fn producer(graph: &Graph, id: ValueId) -> Option<&Node> {
     match graph.value(id).source {
-        Source::Node { node, .. } => graph.nodes.get(node as usize),
+        ValueSource::Node { node, .. } => graph.nodes.get(node as usize),
         _ => None,
     }
 }
 
 fn is_reduced(graph: &Graph, id: ValueId) -> bool {
-    maker(graph, id).is_some_and(|node| matches!(node.kind, NodeKind::Op(Op::Reduce(_))))
+    producer(graph, id).is_some_and(|node| matches!(node.kind, NodeKind::Op(Op::Reduce(_))))
 }
 
 /// Strides say where a weight lies, not what it is.
@@ -80,9 +80,9 @@ fn norms(graph: &Graph, map: &Map, node: &Node, x: Type) -> Vec<Guess> {
 
 /// Look-ups whose rows are scaled, or decoded.
 fn scaled_rows(graph: &Graph, map: &Map, node: &Node) -> Vec<Guess> {
-    let gather = match maker(graph, node.ins[0]) {
+    let gather = match producer(graph, node.ins[0]) {
         Some(inner) if matches!(&inner.kind, NodeKind::Op(Op::Gather(_))) => inner,
-        Some(inner) => match inner.ins.first().and_then(|&i| maker(graph, i)) {
+        Some(inner) => match inner.ins.first().and_then(|&i| producer(graph, i)) {
             Some(gather) if matches!(&gather.kind, NodeKind::Op(Op::Gather(_))) => gather,
             _ => return Vec::new(),
         },
@@ -98,16 +98,16 @@ fn rows(graph: &Graph, gather: &Node, scale: F32) -> Vec<Guess> {
 
 /// A product whose right side is a matrix seen the other way round, cast or not.
 fn linear(graph: &Graph, contract: &Node) -> Vec<Guess> {
-    let Some(view) = maker(graph, contract.ins[1]) else { return Vec::new() };
+    let Some(view) = producer(graph, contract.ins[1]) else { return Vec::new() };
     let Some(&seen) = view.ins.first() else { return Vec::new() };
-    let cast = maker(graph, seen).and_then(|node| node.ins.first().copied());
+    let cast = producer(graph, seen).and_then(|node| node.ins.first().copied());
     let guess = |w: ValueId| Guess::new(Linear { groups: 1 }, [ty(graph, contract.ins[0]), ty(graph, w)]);
     [Some(seen), cast].into_iter().flatten().map(guess).collect()
 }
 
 /// A product by groups: the right side is a weight's rows in groups, each seen the other way round.
 fn grouped(graph: &Graph, contract: &Node) -> Option<Guess> {
-    let read = |id: ValueId| maker(graph, id).and_then(|view| view.ins.first().copied());
+    let read = |id: ValueId| producer(graph, id).and_then(|view| view.ins.first().copied());
     let x = read(contract.ins[0])?;
     let rows = read(read(contract.ins[1])?)?;
     let [Dim::Const(groups), ..] = graph.ty(contract.ins[1]).shape[..] else { return None };
@@ -115,8 +115,8 @@ fn grouped(graph: &Graph, contract: &Node) -> Option<Guess> {
 }
 
 /// Matrices in rows.
-fn products(graph: &Graph, contract: &Node) -> Vec<Guess> {
-    let sides = [0, 1].map(|i| maker(graph, contract.ins[i]).and_then(|view| view.ins.first().copied()));
+fn matmuls(graph: &Graph, contract: &Node) -> Vec<Guess> {
+    let sides = [0, 1].map(|i| producer(graph, contract.ins[i]).and_then(|view| view.ins.first().copied()));
     let ([Some(a), Some(b)], [_, Dim::Const(m), Dim::Const(n)]) = (sides, &graph.ty(contract.outs[0]).shape[..]) else {
         return Vec::new();
     };
@@ -128,24 +128,25 @@ fn rotations(graph: &Graph, node: &Node, concat: &Node) -> Vec<Guess> {
     let width_of = |id: ValueId| graph.ty(id).width().and_then(|width| u32::try_from(width).ok());
     let first = concat.ins.first().copied();
     let (Some(part), Some(width)) = (first, width_of(concat.outs[0])) else { return Vec::new() };
-    let cos = rotated(graph, part).and_then(|map| map.ins.get(2)).and_then(|&cos| maker(graph, cos));
+    let cos = rotated(graph, part).and_then(|map| map.ins.get(2)).and_then(|&cos| producer(graph, cos));
     let (Some(size), Some(&rows)) = (width_of(part), cos.and_then(|view| view.ins.first())) else { return Vec::new() };
     // Pairs that are neighbours are put beside each other before they are a part of a head.
-    let interleaved = !maker(graph, part).is_some_and(|node| matches!(node.kind, NodeKind::Op(Op::Map(_))));
+    let interleaved = !producer(graph, part).is_some_and(|node| matches!(node.kind, NodeKind::Op(Op::Map(_))));
     let rotary = if interleaved { size } else { size.saturating_mul(2) };
     let x = ty(graph, node.outs[0]);
     let rope = |per_row| Rope { width, rotary, interleaved, per_row };
-    let looked_up = maker(graph, rows).filter(|node| matches!(node.kind, NodeKind::Op(Op::Gather(_)))).map(|gather| {
-        let [table, positions] = [0, 1].map(|i| ty(graph, gather.ins[i]));
-        Guess::new(rope(false), [x.clone(), table.clone(), table, positions])
-    });
+    let looked_up =
+        producer(graph, rows).filter(|node| matches!(node.kind, NodeKind::Op(Op::Gather(_)))).map(|gather| {
+            let [table, positions] = [0, 1].map(|i| ty(graph, gather.ins[i]));
+            Guess::new(rope(false), [x.clone(), table.clone(), table, positions])
+        });
     let of_rows = Guess::new(rope(true), [x.clone(), ty(graph, rows), ty(graph, rows)]);
     looked_up.into_iter().chain([of_rows]).collect()
 }
 
 /// The map that makes a value, whatever it is seen as since.
 fn rotated(graph: &Graph, id: ValueId) -> Option<&Node> {
-    let node = maker(graph, id)?;
+    let node = producer(graph, id)?;
     match &node.kind {
         NodeKind::Op(Op::Map(_)) => Some(node),
         NodeKind::Op(Op::View(_) | Op::Concat(_)) => rotated(graph, *node.ins.first()?),

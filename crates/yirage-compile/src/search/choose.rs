@@ -1,9 +1,9 @@
 //! From the graphs that were looked at to candidates: tilings of the cheapest ones, and of all of them the best that a plan
 //! can be made of.
 
-use super::convert::{Interface, export};
+use super::convert::{GraphSignature, export};
 use super::cost::{self, Estimate};
-use super::explore::Explored;
+use super::explore::ExploredGraphs;
 use super::{Candidate, SearchError, SearchOptions, tiles};
 use crate::{compile, plan_weights};
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ use yirage_ir::{Graph, NodeKind, RegionKind};
 use yirage_plan::Target;
 
 /// A graph that may become a candidate.
-pub(super) struct Made {
+pub(super) struct CandidateGraph {
     graph: Graph,
     estimate: Estimate,
     /// The graph that was looked at which it is, or is a tiling of.
@@ -26,19 +26,19 @@ const TILINGS_KEPT: usize = 3;
 
 /// Tilings of the cheapest graphs.
 pub(super) fn tiled(
-    like: &Interface,
+    like: &GraphSignature,
     target: &Target,
     options: &SearchOptions,
-    explored: &mut Explored,
+    explored: &mut ExploredGraphs,
     notes: &mut Vec<String>,
-) -> Result<Vec<Made>, SearchError> {
+) -> Result<Vec<CandidateGraph>, SearchError> {
     if !target.runs_regions(RegionKind::Tiled) || !options.compile.fuse {
         return Ok(Vec::new());
     }
     let (mut made, mut refused) = (Vec::new(), 0u64);
     for of in cheapest(explored).into_iter().take(TILED_GRAPHS) {
-        let outputs = explored.seen[of].outputs.clone();
-        let mut kept: Vec<Made> = Vec::new();
+        let outputs = explored.visited[of].outputs.clone();
+        let mut kept: Vec<CandidateGraph> = Vec::new();
         for outputs in tiles::proposals(&mut explored.terms, &outputs, target, &options.tilings, &mut refused) {
             let order = explored.terms.reachable(&outputs);
             explored.nodes += order.len() as u64;
@@ -48,7 +48,7 @@ pub(super) fn tiled(
                 continue;
             };
             let estimate = cost::estimate(&fused, &options.dims, target, &options.rates);
-            kept.push(Made { graph, estimate, of, tiled: true });
+            kept.push(CandidateGraph { graph, estimate, of, tiled: true });
         }
         kept.sort_by(|a, b| a.estimate.ns.total_cmp(&b.estimate.ns));
         made.extend(kept.into_iter().take(TILINGS_KEPT));
@@ -60,35 +60,35 @@ pub(super) fn tiled(
 }
 
 /// The graphs that were looked at, the cheapest first; of equal ones the one that was found first.
-fn cheapest(explored: &Explored) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..explored.seen.len()).collect();
-    let ns = |at: usize| explored.seen[at].estimate.ns;
+fn cheapest(explored: &ExploredGraphs) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..explored.visited.len()).collect();
+    let ns = |at: usize| explored.visited[at].estimate.ns;
     order.sort_by(|&a, &b| ns(a).total_cmp(&ns(b)).then(a.cmp(&b)));
     order
 }
 
 /// The cheapest graphs that a plan can be made of, each other than the input after fusion.
 pub(super) fn best(
-    like: &Interface,
+    like: &GraphSignature,
     target: &Target,
     options: &SearchOptions,
-    explored: &Explored,
-    tiled: &[Made],
+    explored: &ExploredGraphs,
+    tiled: &[CandidateGraph],
     input: &Graph,
     notes: &mut Vec<String>,
 ) -> Result<Vec<Candidate>, SearchError> {
-    let mut made: Vec<Made> = Vec::new();
+    let mut made: Vec<CandidateGraph> = Vec::new();
     let mut known: HashSet<String> = HashSet::from([shape_of(input)]);
     for of in cheapest(explored).into_iter().take(SHOWN * options.keep) {
-        let seen = &explored.seen[of];
+        let seen = &explored.visited[of];
         let nodes = explored.terms.reachable(&seen.outputs);
         let graph = export(like, &explored.terms, &seen.outputs, &nodes)?;
         // The first one is the input, as it is written again.
         if known.insert(shape_of(&cost::fused(&graph, target, &options.compile)?)) && of != 0 {
-            made.push(Made { graph, estimate: seen.estimate, of, tiled: false });
+            made.push(CandidateGraph { graph, estimate: seen.estimate, of, tiled: false });
         }
     }
-    let mut order: Vec<&Made> = made.iter().chain(tiled).collect();
+    let mut order: Vec<&CandidateGraph> = made.iter().chain(tiled).collect();
     order.sort_by(|a, b| a.estimate.ns.total_cmp(&b.estimate.ns).then(a.of.cmp(&b.of)));
     let mut candidates = Vec::new();
     for made in order {

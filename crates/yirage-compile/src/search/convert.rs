@@ -4,16 +4,16 @@
 //! taken apart into single functions, and put together again on the way back.
 
 use super::SearchError;
-use super::terms::{Arg, Kind, Step, Term, Terms, Val};
+use super::terms::{MapArg, MapFunc, SearchTerm, TermKind, Terms, Val};
 use crate::decision::Decisions;
 use crate::recognise::recognised;
 use std::collections::{HashMap, HashSet};
 use yirage_ir::op::Map;
-use yirage_ir::{BuildError, Expr, Graph, GraphBuilder, NodeKind, Op, Source, Type, ValueId};
+use yirage_ir::{BuildError, Expr, Graph, GraphBuilder, NodeKind, Op, Type, ValueId, ValueSource};
 
 /// The terms of a graph's outputs.
 pub(super) fn import(graph: &Graph, terms: &mut Terms) -> Result<Vec<Val>, SearchError> {
-    if let Some(state) = graph.inputs_of(Source::State).next() {
+    if let Some(state) = graph.inputs_of(ValueSource::KvCache).next() {
         return Err(SearchError::State { name: graph.value(state).name.clone() });
     }
     let graph = &recognised(graph, &mut Decisions::unheard())?;
@@ -42,19 +42,19 @@ pub(super) fn inline(graph: &Graph, inputs: &[Val], terms: &mut Terms) -> Option
 
 /// What a graph is called by: its name, its inputs and the names of its outputs.
 #[derive(Clone, Debug)]
-pub(super) struct Interface {
+pub(super) struct GraphSignature {
     pub(super) name: String,
-    pub(super) inputs: Vec<(String, Type, Source)>,
+    pub(super) inputs: Vec<(String, Type, ValueSource)>,
     pub(super) outputs: Vec<String>,
 }
 
-impl Interface {
-    pub(super) fn of(graph: &Graph) -> Interface {
+impl GraphSignature {
+    pub(super) fn of(graph: &Graph) -> GraphSignature {
         let input = |&id: &ValueId| {
             let value = graph.value(id);
             (value.name.clone(), value.ty.clone(), value.source)
         };
-        Interface {
+        GraphSignature {
             name: graph.name.clone(),
             inputs: graph.inputs.iter().map(input).collect(),
             outputs: graph.outputs.iter().map(|&id| graph.value(id).name.clone()).collect(),
@@ -63,20 +63,25 @@ impl Interface {
 }
 
 /// The graph of these outputs, with all inputs of `like` and the names of its outputs.
-pub(super) fn export(like: &Interface, terms: &Terms, outputs: &[Val], order: &[u32]) -> Result<Graph, BuildError> {
+pub(super) fn export(
+    like: &GraphSignature,
+    terms: &Terms,
+    outputs: &[Val],
+    order: &[u32],
+) -> Result<Graph, BuildError> {
     let mut b = GraphBuilder::new(like.name.clone());
     let mut is: HashMap<Val, ValueId> = HashMap::new();
     let mut inputs = Vec::with_capacity(like.inputs.len());
     for (name, ty, source) in &like.inputs {
         inputs.push(b.declare(name, ty.clone(), *source)?);
     }
-    let mut names = Names::new(like, outputs);
+    let mut names = ValueNamer::new(like, outputs);
     let groups = Groups::of(terms, outputs, order);
     for &term in order {
         let here = terms.term(Val { term, out: 0 });
         match &here.kind {
-            Kind::Input(at) => drop(is.insert(Val { term, out: 0 }, inputs[*at as usize])),
-            Kind::Node(kind) => {
+            TermKind::Input(at) => drop(is.insert(Val { term, out: 0 }, inputs[*at as usize])),
+            TermKind::Node(kind) => {
                 let Some(members) = groups.at(term) else { continue };
                 if let Some((expr, args)) = groups.expression(terms, term, members) {
                     let ins: Vec<ValueId> = args.iter().map(|v| is[v]).collect();
@@ -101,19 +106,19 @@ fn add_node(
     terms: &Terms,
     term: u32,
     is: &mut HashMap<Val, ValueId>,
-    names: &mut Names,
+    names: &mut ValueNamer,
 ) -> Result<(), BuildError> {
     let here = terms.term(Val { term, out: 0 });
-    if let Kind::Node(kind) = &here.kind { add(b, kind, here, term, is, names) } else { Ok(()) }
+    if let TermKind::Node(kind) = &here.kind { add(b, kind, here, term, is, names) } else { Ok(()) }
 }
 
 fn add(
     b: &mut GraphBuilder,
     kind: &NodeKind,
-    here: &Term,
+    here: &SearchTerm,
     term: u32,
     is: &mut HashMap<Val, ValueId>,
-    names: &mut Names,
+    names: &mut ValueNamer,
 ) -> Result<(), BuildError> {
     let ins: Vec<ValueId> = here.args.iter().map(|v| is[v]).collect();
     let vals: Vec<Val> = (0..here.types.len() as u32).map(|out| Val { term, out }).collect();
@@ -123,24 +128,24 @@ fn add(
 }
 
 /// Names of values: outputs keep theirs, the others are numbered.
-struct Names {
-    given: HashMap<Val, String>,
+struct ValueNamer {
+    by_value: HashMap<Val, String>,
     taken: HashSet<String>,
     next: u32,
 }
 
-impl Names {
-    fn new(like: &Interface, outputs: &[Val]) -> Names {
+impl ValueNamer {
+    fn new(like: &GraphSignature, outputs: &[Val]) -> ValueNamer {
         let mut given = HashMap::new();
         for (v, name) in outputs.iter().zip(&like.outputs) {
             given.entry(*v).or_insert_with(|| name.clone());
         }
         let inputs = like.inputs.iter().map(|(name, ..)| name.clone());
-        Names { given, taken: inputs.chain(like.outputs.iter().cloned()).collect(), next: 0 }
+        ValueNamer { by_value: given, taken: inputs.chain(like.outputs.iter().cloned()).collect(), next: 0 }
     }
 
     fn of(&mut self, v: Val) -> String {
-        if let Some(name) = self.given.get(&v) {
+        if let Some(name) = self.by_value.get(&v) {
             return name.clone();
         }
         loop {
@@ -174,7 +179,7 @@ impl Groups {
         for &term in order {
             let here = terms.term(value(term));
             let plain = |v: &Val| of_inputs.contains(&v.term);
-            if matches!(here.kind, Kind::Input(_)) || (calls.contains(&term) && here.args.iter().all(plain)) {
+            if matches!(here.kind, TermKind::Input(_)) || (calls.contains(&term) && here.args.iter().all(plain)) {
                 of_inputs.insert(term);
             }
         }
@@ -206,9 +211,9 @@ impl Groups {
         let mut ins: Vec<Val> = Vec::new();
         for &term in members {
             let call = terms.call(Val { term, out: 0 })?;
-            let mut part = |arg: &Arg| match *arg {
-                Arg::Const(c) => Expr::constant(c),
-                Arg::Val(v) => made.get(&v.term).cloned().unwrap_or_else(|| {
+            let mut part = |arg: &MapArg| match *arg {
+                MapArg::Const(c) => Expr::constant(c),
+                MapArg::Val(v) => made.get(&v.term).cloned().unwrap_or_else(|| {
                     let at = ins.iter().position(|&i| i == v).unwrap_or_else(|| {
                         ins.push(v);
                         ins.len() - 1
@@ -218,8 +223,8 @@ impl Groups {
             };
             let parts: Vec<Expr> = call.args.iter().map(&mut part).collect();
             let expr = match call.step {
-                Step::Func(func) => Expr::call(func, &parts),
-                Step::Cast(to) => parts.first()?.cast(to),
+                MapFunc::Func(func) => Expr::call(func, &parts),
+                MapFunc::Cast(to) => parts.first()?.cast(to),
             };
             made.insert(term, expr);
         }

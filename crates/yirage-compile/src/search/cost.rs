@@ -7,16 +7,16 @@
 
 use crate::decision::Decisions;
 use crate::error::CompileError;
-use crate::{Options, PIPELINE};
+use crate::{CompileOptions, PIPELINE};
 use yirage_ir::cost::{Reads, StepSizes};
 use yirage_ir::expr::{Func, Term};
-use yirage_ir::op::Form;
+use yirage_ir::op::ViewForm;
 use yirage_ir::{DType, Dims, Format, Graph, Node, NodeKind, Op, Type, ValueId};
 use yirage_plan::{KernelCapabilities, Target};
 
 /// How fast a device is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Rates {
+pub struct DeviceRates {
     /// Bytes of memory that are read in a second.
     pub bytes_per_second: u64,
     /// Operations on f32 in a second; a multiplication and an addition are two.
@@ -25,10 +25,10 @@ pub struct Rates {
     pub launch_ns: u64,
 }
 
-impl Rates {
+impl DeviceRates {
     /// Of a device that nobody has measured: a desktop's processor, by orders of magnitude.
-    pub const UNMEASURED: Rates =
-        Rates { bytes_per_second: 20_000_000_000, f32_ops_per_second: 200_000_000_000, launch_ns: 2_000 };
+    pub const UNMEASURED: DeviceRates =
+        DeviceRates { bytes_per_second: 20_000_000_000, f32_ops_per_second: 200_000_000_000, launch_ns: 2_000 };
 }
 
 /// What a graph is expected to cost.
@@ -45,7 +45,7 @@ pub struct Estimate {
 }
 
 /// The graph after the compiler's passes.
-pub(super) fn fused(graph: &Graph, target: &Target, options: &Options) -> Result<Graph, CompileError> {
+pub(super) fn fused(graph: &Graph, target: &Target, options: &CompileOptions) -> Result<Graph, CompileError> {
     let mut lowered = graph.clone();
     // Which tiles are worth it the search proposes itself: a graph without them is what its proposals are weighed against.
     for pass in PIPELINE.iter().filter(|pass| pass.name != "attention") {
@@ -55,7 +55,7 @@ pub(super) fn fused(graph: &Graph, target: &Target, options: &Options) -> Result
 }
 
 /// What a fused graph is expected to cost in a step of these sizes.
-pub(super) fn estimate(fused: &Graph, dims: &Dims, target: &Target, rates: &Rates) -> Estimate {
+pub(super) fn estimate(fused: &Graph, dims: &Dims, target: &Target, rates: &DeviceRates) -> Estimate {
     let mut sum = Estimate { ns: 0.0, kernels: 0, bytes: 0.0, ops: 0.0 };
     for node in &fused.nodes {
         let (bytes, ops) = (bytes(fused, node, dims), ops(fused, node, dims, &target.capabilities));
@@ -75,7 +75,7 @@ pub(super) fn estimate(fused: &Graph, dims: &Dims, target: &Target, rates: &Rate
 
 /// Bytes that a kernel reads and writes: each operand once, of what only views read no more than they show.
 fn bytes(graph: &Graph, node: &Node, dims: &Dims) -> f64 {
-    let held = |id: ValueId| graph.ty(id).held_bytes(dims) as f64;
+    let held = |id: ValueId| graph.ty(id).storage_bytes(dims) as f64;
     let written: f64 = node.outs.iter().map(|&o| held(o)).sum();
     let mut read = 0.0;
     for (at, &id) in node.ins.iter().enumerate() {
@@ -106,8 +106,8 @@ fn of_op(op: &Op, graph: &Graph, node: &Node, at: usize, dims: &Dims) -> f64 {
 }
 
 /// The part of its input that a view shows.
-fn cut(form: &Form, of: usize, shown: usize) -> f64 {
-    if matches!(form, Form::Slice(_)) { (shown as f64 / of.max(1) as f64).min(1.0) } else { 1.0 }
+fn cut(form: &ViewForm, of: usize, shown: usize) -> f64 {
+    if matches!(form, ViewForm::Slice(_)) { (shown as f64 / of.max(1) as f64).min(1.0) } else { 1.0 }
 }
 
 /// The part of a region's input that is read, where slices alone read it.

@@ -1,10 +1,10 @@
 //! The search: best first, by the estimate, until nothing new is found or the budget is used up.
 
-use super::convert::{Interface, export, import};
+use super::convert::{GraphSignature, export, import};
 use super::cost::{Estimate, estimate, fused};
 use super::rule::{Apply, Rule};
-use super::terms::{Kind, Terms, Val};
-use super::{Progress, SearchError, SearchOptions};
+use super::terms::{TermKind, Terms, Val};
+use super::{SearchError, SearchOptions, SearchProgress};
 use crate::error::CompileError;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -13,7 +13,7 @@ use yirage_ir::Graph;
 use yirage_plan::Target;
 
 /// A graph that was looked at.
-pub(super) struct Seen {
+pub(super) struct VisitedGraph {
     pub(super) outputs: Vec<Val>,
     pub(super) estimate: Estimate,
     /// The graph it was made of, and by which rule; none for the input.
@@ -21,11 +21,11 @@ pub(super) struct Seen {
 }
 
 /// Everything that was looked at.
-pub(super) struct Explored {
+pub(super) struct ExploredGraphs {
     pub(super) terms: Terms,
-    pub(super) seen: Vec<Seen>,
+    pub(super) visited: Vec<VisitedGraph>,
     pub(super) nodes: u64,
-    pub(super) end: End,
+    pub(super) end: SearchEnd,
     /// Graphs that the compiler does not take, and what it said of the first.
     pub(super) refused: Option<(u64, CompileError)>,
     best_ns: f64,
@@ -33,7 +33,7 @@ pub(super) struct Explored {
 
 /// Why the search ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum End {
+pub enum SearchEnd {
     /// No rule makes anything new.
     Exhausted,
     /// The budget is used up.
@@ -44,65 +44,66 @@ pub enum End {
 
 /// A graph that waits for its turn: the cheapest first, of equal ones the one that was found first.
 #[derive(PartialEq)]
-struct Waiting(f64, usize);
+struct FrontierEntry(f64, usize);
 
-impl Eq for Waiting {}
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Waiting) -> Option<Ordering> {
+impl Eq for FrontierEntry {}
+impl PartialOrd for FrontierEntry {
+    fn partial_cmp(&self, other: &FrontierEntry) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Waiting {
-    fn cmp(&self, other: &Waiting) -> Ordering {
+impl Ord for FrontierEntry {
+    fn cmp(&self, other: &FrontierEntry) -> Ordering {
         self.0.total_cmp(&other.0).then(self.1.cmp(&other.1))
     }
 }
 
 struct Explorer<'a> {
-    like: &'a Interface,
+    like: &'a GraphSignature,
     target: &'a Target,
     options: &'a SearchOptions,
     rules: &'a [Rule],
-    found: Explored,
+    explored: ExploredGraphs,
     known: HashSet<Vec<Val>>,
-    waiting: BinaryHeap<Reverse<Waiting>>,
+    waiting: BinaryHeap<Reverse<FrontierEntry>>,
     /// What local rules make of a value, which is the same in every graph.
     equal: HashMap<Val, Vec<(&'static str, Val)>>,
 }
 
 pub(super) fn explore(
     graph: &Graph,
-    like: &Interface,
+    like: &GraphSignature,
     target: &Target,
     options: &SearchOptions,
     rules: &[Rule],
-    watch: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
-) -> Result<Explored, SearchError> {
+    watch: &mut dyn FnMut(&SearchProgress) -> ControlFlow<()>,
+) -> Result<ExploredGraphs, SearchError> {
     let mut terms = Terms::default();
     let outputs = import(graph, &mut terms)?;
-    let (end, best_ns) = (End::Exhausted, f64::INFINITY);
-    let found = Explored { terms, seen: Vec::new(), nodes: 0, end, refused: None, best_ns };
+    let (end, best_ns) = (SearchEnd::Exhausted, f64::INFINITY);
+    let found = ExploredGraphs { terms, visited: Vec::new(), nodes: 0, end, refused: None, best_ns };
     let (known, equal) = (HashSet::new(), HashMap::new());
-    let mut explorer = Explorer { like, target, options, rules, found, known, waiting: BinaryHeap::new(), equal };
+    let mut explorer =
+        Explorer { like, target, options, rules, explored: found, known, waiting: BinaryHeap::new(), equal };
     explorer.add(outputs, None)?;
-    while let Some(Reverse(Waiting(_, at))) = explorer.waiting.pop() {
-        if explorer.found.nodes >= options.budget {
-            explorer.found.end = End::Budget;
+    while let Some(Reverse(FrontierEntry(_, at))) = explorer.waiting.pop() {
+        if explorer.explored.nodes >= options.budget {
+            explorer.explored.end = SearchEnd::Budget;
             break;
         }
         if watch(&explorer.progress()).is_break() {
-            explorer.found.end = End::Stopped;
+            explorer.explored.end = SearchEnd::Stopped;
             break;
         }
         explorer.expand(at)?;
     }
-    Ok(explorer.found)
+    Ok(explorer.explored)
 }
 
 impl Explorer<'_> {
-    fn progress(&self) -> Progress {
-        let (graphs, waiting) = (self.found.seen.len(), self.waiting.len());
-        Progress { graphs, nodes: self.found.nodes, waiting, best_ns: self.found.best_ns }
+    fn progress(&self) -> SearchProgress {
+        let (graphs, waiting) = (self.explored.visited.len(), self.waiting.len());
+        SearchProgress { graphs, nodes: self.explored.nodes, waiting, best_ns: self.explored.best_ns }
     }
 
     /// Adds a graph that is new.
@@ -110,35 +111,35 @@ impl Explorer<'_> {
         if !self.known.insert(outputs.clone()) || !self.gives_what_it_makes(&outputs) {
             return Ok(());
         }
-        let order = self.found.terms.reachable(&outputs);
-        self.found.nodes += order.len() as u64;
-        let graph = export(self.like, &self.found.terms, &outputs, &order)?;
+        let order = self.explored.terms.reachable(&outputs);
+        self.explored.nodes += order.len() as u64;
+        let graph = export(self.like, &self.explored.terms, &outputs, &order)?;
         let fused = match fused(&graph, self.target, &self.options.compile) {
             Ok(fused) => fused,
             Err(why) => {
-                self.found.refused.get_or_insert((0, why)).0 += 1;
+                self.explored.refused.get_or_insert((0, why)).0 += 1;
                 return Ok(());
             }
         };
         let estimate = estimate(&fused, &self.options.dims, self.target, &self.options.rates);
-        let at = self.found.seen.len();
-        self.found.best_ns = self.found.best_ns.min(estimate.ns);
-        self.found.seen.push(Seen { outputs, estimate, from });
-        self.waiting.push(Reverse(Waiting(estimate.ns, at)));
+        let at = self.explored.visited.len();
+        self.explored.best_ns = self.explored.best_ns.min(estimate.ns);
+        self.explored.visited.push(VisitedGraph { outputs, estimate, from });
+        self.waiting.push(Reverse(FrontierEntry(estimate.ns, at)));
         Ok(())
     }
 
     /// Whether each output is made by a node, and only one is: a plan has a place for each.
     fn gives_what_it_makes(&self, outputs: &[Val]) -> bool {
         let mut seen = HashSet::new();
-        let made = |v: &Val| !matches!(self.found.terms.term(*v).kind, Kind::Input(_));
-        self.found.seen.is_empty() || outputs.iter().all(|v| made(v) && seen.insert(*v))
+        let made = |v: &Val| !matches!(self.explored.terms.term(*v).kind, TermKind::Input(_));
+        self.explored.visited.is_empty() || outputs.iter().all(|v| made(v) && seen.insert(*v))
     }
 
     /// Adds what the rules make of a graph.
     fn expand(&mut self, at: usize) -> Result<(), SearchError> {
-        let outputs = self.found.seen[at].outputs.clone();
-        let order = self.found.terms.reachable(&outputs);
+        let outputs = self.explored.visited[at].outputs.clone();
+        let order = self.explored.terms.reachable(&outputs);
         let mut changes: Vec<(&'static str, Vec<(Val, Val)>)> = Vec::new();
         for &term in &order {
             let v = Val { term, out: 0 };
@@ -146,14 +147,14 @@ impl Explorer<'_> {
         }
         for rule in self.rules {
             if let Apply::Joint(apply) = rule.apply {
-                changes.extend(apply(&mut self.found.terms, &order).into_iter().map(|with| (rule.name, with)));
+                changes.extend(apply(&mut self.explored.terms, &order).into_iter().map(|with| (rule.name, with)));
             }
         }
         for (rule, with) in changes {
-            if self.found.nodes >= self.options.budget {
+            if self.explored.nodes >= self.options.budget {
                 break;
             }
-            if let Some(new) = self.found.terms.replaced(&outputs, &order, &with) {
+            if let Some(new) = self.explored.terms.replaced(&outputs, &order, &with) {
                 self.add(new, Some((at, rule)))?;
             }
         }
@@ -161,7 +162,7 @@ impl Explorer<'_> {
     }
 
     fn equal_to(&mut self, v: Val) -> &[(&'static str, Val)] {
-        let (terms, rules) = (&mut self.found.terms, self.rules);
+        let (terms, rules) = (&mut self.explored.terms, self.rules);
         self.equal.entry(v).or_insert_with(|| {
             let mut all: Vec<(&'static str, Val)> = Vec::new();
             for rule in rules {
@@ -186,11 +187,11 @@ pub(super) fn alternatives(terms: &mut Terms, apply: super::rule::Local, v: Val)
     made.filter(|&to| to != v && terms.ty(to).dense() == terms.ty(v).dense()).collect()
 }
 
-impl Explored {
+impl ExploredGraphs {
     /// The rules that made a graph of the input, in the order in which they were used.
     pub(super) fn rules_of(&self, mut at: usize) -> Vec<&'static str> {
         let mut rules = Vec::new();
-        while let Some((from, rule)) = self.seen[at].from {
+        while let Some((from, rule)) = self.visited[at].from {
             rules.push(rule);
             at = from;
         }

@@ -14,15 +14,15 @@ mod rules;
 pub(crate) mod terms;
 pub(crate) mod tiles;
 
-pub use cost::{Estimate, Rates};
-pub use explore::End;
+pub use cost::{DeviceRates, Estimate};
+pub use explore::SearchEnd;
 pub use rule::Rule;
 pub use rules::{RULES, RULES_VERSION};
 pub use tiles::Tilings;
 
-use crate::Options;
+use crate::CompileOptions;
 use crate::error::CompileError;
-use convert::Interface;
+use convert::GraphSignature;
 use std::ops::ControlFlow;
 use terms::{Terms, Val};
 use thiserror::Error;
@@ -36,13 +36,13 @@ pub struct SearchOptions {
     /// The sizes for which graphs are compared; those of graphs whose shapes are fixed say nothing.
     pub dims: Dims,
     /// How fast the device is.
-    pub rates: Rates,
+    pub rates: DeviceRates,
     /// Nodes of all graphs that are looked at, together; the input is looked at in any case.
     pub budget: u64,
     /// Candidates that are wanted.
     pub keep: usize,
     /// How graphs are compiled.
-    pub compile: Options,
+    pub compile: CompileOptions,
     /// Which tilings are tried, where the target runs tiled regions.
     pub tilings: Tilings,
 }
@@ -55,10 +55,10 @@ impl Default for SearchOptions {
         let dims = Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 };
         SearchOptions {
             dims,
-            rates: Rates::UNMEASURED,
+            rates: DeviceRates::UNMEASURED,
             budget: DEFAULT_BUDGET,
             keep: 8,
-            compile: Options::default(),
+            compile: CompileOptions::default(),
             tilings: Tilings::default(),
         }
     }
@@ -66,7 +66,7 @@ impl Default for SearchOptions {
 
 /// How far a search is.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Progress {
+pub struct SearchProgress {
     /// Graphs that were looked at.
     pub graphs: usize,
     /// Their nodes together.
@@ -90,7 +90,7 @@ pub struct Candidate {
 
 /// What a search has found.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Found {
+pub struct SearchResult {
     /// What the input graph is expected to cost.
     pub input: Estimate,
     /// The best candidates, the cheapest first. The input is not among them.
@@ -100,7 +100,7 @@ pub struct Found {
     /// Their nodes together.
     pub nodes: u64,
     /// Why the search ended.
-    pub end: End,
+    pub end: SearchEnd,
     /// What was refused on the way, and why.
     pub notes: Vec<String>,
 }
@@ -145,12 +145,12 @@ pub fn search(
     graph: &Graph,
     target: &Target,
     options: &SearchOptions,
-    watch: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
-) -> Result<Found, SearchError> {
+    watch: &mut dyn FnMut(&SearchProgress) -> ControlFlow<()>,
+) -> Result<SearchResult, SearchError> {
     yirage_ir::verify(graph)?;
     let fused = cost::fused(graph, target, &options.compile)?;
     let input = cost::estimate(&fused, &options.dims, target, &options.rates);
-    let like = Interface::of(graph);
+    let like = GraphSignature::of(graph);
     let mut explored = explore::explore(graph, &like, target, options, RULES, watch)?;
     let mut notes = Vec::new();
     if let Some((count, why)) = &explored.refused {
@@ -158,8 +158,8 @@ pub fn search(
     }
     let tiled = choose::tiled(&like, target, options, &mut explored, &mut notes)?;
     let candidates = choose::best(&like, target, options, &explored, &tiled, &fused, &mut notes)?;
-    let (graphs, nodes, end) = (explored.seen.len(), explored.nodes, explored.end);
-    Ok(Found { input, candidates, graphs, nodes, end, notes })
+    let (graphs, nodes, end) = (explored.visited.len(), explored.nodes, explored.end);
+    Ok(SearchResult { input, candidates, graphs, nodes, end, notes })
 }
 
 /// Every graph that one use of `rule` makes of `graph`.
@@ -184,7 +184,7 @@ pub fn rewrites(graph: &Graph, rule: &Rule) -> Result<Vec<Graph>, SearchError> {
     for with in changes {
         if let Some(new) = terms.replaced(&outputs, &order, &with) {
             let order = terms.reachable(&new);
-            made.push(convert::export(&Interface::of(graph), &terms, &new, &order)?);
+            made.push(convert::export(&GraphSignature::of(graph), &terms, &new, &order)?);
         }
     }
     Ok(made)

@@ -1,13 +1,13 @@
 //! Terms: the search's own form of a graph. Each term stands once, so equal subgraphs of all graphs that are looked at
 //! are the same number, and comparing two graphs is comparing the numbers of their outputs.
 //!
-//! Maps are functions of single values here ([`Call`]): what is between two functions has a number of its own, and rules
+//! Maps are functions of single values here ([`MapCall`]): what is between two functions has a number of its own, and rules
 //! need to look at one function at a time. Knows no rule, no cost and no target.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 use yirage_ir::expr::{Func, Scalar, Term as ExprTerm};
-use yirage_ir::op::{Form, Map, View};
+use yirage_ir::op::{Map, View, ViewForm};
 use yirage_ir::{DType, Dim, Expr, NodeKind, Op, Type};
 
 /// An output of a term.
@@ -19,7 +19,7 @@ pub(crate) struct Val {
 
 /// What a term is.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum TermKind {
     /// An input of the graph, by its place among them.
     Input(u32),
     /// A node.
@@ -28,67 +28,67 @@ pub(crate) enum Kind {
 
 /// A node with what it reads, or an input.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Term {
-    pub(crate) kind: Kind,
+pub(crate) struct SearchTerm {
+    pub(crate) kind: TermKind,
     pub(crate) args: Vec<Val>,
     pub(crate) types: Vec<Type>,
 }
 
 /// What a function reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Arg {
+pub(crate) enum MapArg {
     /// A value, element by element.
     Val(Val),
     /// A constant.
     Const(Scalar),
 }
 
-impl Arg {
+impl MapArg {
     pub(crate) fn val(self) -> Option<Val> {
-        if let Arg::Val(v) = self { Some(v) } else { None }
+        if let MapArg::Val(v) = self { Some(v) } else { None }
     }
 
     pub(crate) fn float(self) -> Option<f32> {
-        if let Arg::Const(Scalar::F32(x)) = self { Some(x.0) } else { None }
+        if let MapArg::Const(Scalar::F32(x)) = self { Some(x.0) } else { None }
     }
 }
 
-impl From<Val> for Arg {
-    fn from(v: Val) -> Arg {
-        Arg::Val(v)
+impl From<Val> for MapArg {
+    fn from(v: Val) -> MapArg {
+        MapArg::Val(v)
     }
 }
 
-impl From<f32> for Arg {
-    fn from(x: f32) -> Arg {
-        Arg::Const(x.into())
+impl From<f32> for MapArg {
+    fn from(x: f32) -> MapArg {
+        MapArg::Const(x.into())
     }
 }
 
 /// What a map of one step computes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Step {
+pub(crate) enum MapFunc {
     Func(Func),
     Cast(DType),
 }
 
 /// A map of one step.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Call {
-    pub(crate) step: Step,
-    pub(crate) args: Vec<Arg>,
+pub(crate) struct MapCall {
+    pub(crate) step: MapFunc,
+    pub(crate) args: Vec<MapArg>,
 }
 
 /// All terms. A term reads earlier ones only.
 #[derive(Default)]
 pub(crate) struct Terms {
-    terms: Vec<Rc<Term>>,
+    terms: Vec<Rc<SearchTerm>>,
     // Only looked up in, never walked.
-    index: HashMap<Rc<Term>, u32>,
+    index: HashMap<Rc<SearchTerm>, u32>,
 }
 
 impl Terms {
-    pub(crate) fn term(&self, v: Val) -> &Term {
+    pub(crate) fn term(&self, v: Val) -> &SearchTerm {
         &self.terms[v.term as usize]
     }
 
@@ -104,7 +104,7 @@ impl Terms {
         self.ty(v).shape.len()
     }
 
-    fn intern(&mut self, term: Term) -> u32 {
+    fn intern(&mut self, term: SearchTerm) -> u32 {
         let term = Rc::new(term);
         if let Some(&known) = self.index.get(&term) {
             return known;
@@ -116,7 +116,7 @@ impl Terms {
     }
 
     pub(crate) fn input(&mut self, at: u32, ty: Type) -> Val {
-        Val { term: self.intern(Term { kind: Kind::Input(at), args: Vec::new(), types: vec![ty] }), out: 0 }
+        Val { term: self.intern(SearchTerm { kind: TermKind::Input(at), args: Vec::new(), types: vec![ty] }), out: 0 }
     }
 
     /// A node; nothing where it does not take what it would read.
@@ -127,7 +127,7 @@ impl Terms {
             NodeKind::Region(region) => region.infer(&types),
         };
         let types = outs.ok().filter(|outs| outs.iter().all(|ty| ty.check().is_ok()))?;
-        Some(self.intern(Term { kind: Kind::Node(kind), args: args.to_vec(), types }))
+        Some(self.intern(SearchTerm { kind: TermKind::Node(kind), args: args.to_vec(), types }))
     }
 
     /// An op with one output.
@@ -137,50 +137,50 @@ impl Terms {
     }
 
     /// The op that makes a value alone, and what it reads.
-    pub(crate) fn made(&self, v: Val) -> Option<(&Op, &[Val])> {
+    pub(crate) fn producing_op(&self, v: Val) -> Option<(&Op, &[Val])> {
         let term = self.term(v);
         match &term.kind {
-            Kind::Node(NodeKind::Op(op)) if term.types.len() == 1 => Some((op, &term.args)),
+            TermKind::Node(NodeKind::Op(op)) if term.types.len() == 1 => Some((op, &term.args)),
             _ => None,
         }
     }
 
     /// The two sides of a contraction.
     pub(crate) fn contract(&self, v: Val) -> Option<(Val, Val)> {
-        match self.made(v)? {
+        match self.producing_op(v)? {
             (Op::Contract(_), &[a, b]) => Some((a, b)),
             _ => None,
         }
     }
 
     /// A view's form and what it sees.
-    pub(crate) fn view(&self, v: Val) -> Option<(&Form, Val)> {
-        match self.made(v)? {
+    pub(crate) fn view(&self, v: Val) -> Option<(&ViewForm, Val)> {
+        match self.producing_op(v)? {
             (Op::View(view), &[x]) => Some((&view.form, x)),
             _ => None,
         }
     }
 
     /// A map of one step. A map of more steps is none: its expression could not be taken apart.
-    pub(crate) fn call(&self, v: Val) -> Option<Call> {
-        let (Op::Map(map), args) = self.made(v)? else { return None };
+    pub(crate) fn call(&self, v: Val) -> Option<MapCall> {
+        let (Op::Map(map), args) = self.producing_op(v)? else { return None };
         let (last, leaves) = map.expr.terms().split_last()?;
         let leaf = |&at: &u32| match leaves.get(at as usize)? {
-            ExprTerm::Input(i) => Some(Arg::Val(*args.get(*i as usize)?)),
-            ExprTerm::Const(c) => Some(Arg::Const(*c)),
+            ExprTerm::Input(i) => Some(MapArg::Val(*args.get(*i as usize)?)),
+            ExprTerm::Const(c) => Some(MapArg::Const(*c)),
             _ => None,
         };
         let args = last.args().iter().map(leaf).collect::<Option<Vec<_>>>()?;
         match last {
-            ExprTerm::Call(func, _) => Some(Call { step: Step::Func(*func), args }),
-            ExprTerm::Cast(to, _) => Some(Call { step: Step::Cast(*to), args }),
+            ExprTerm::Call(func, _) => Some(MapCall { step: MapFunc::Func(*func), args }),
+            ExprTerm::Cast(to, _) => Some(MapCall { step: MapFunc::Cast(*to), args }),
             _ => None,
         }
     }
 
     /// What one function reads, where a value is made by it.
-    pub(crate) fn func(&self, v: Val, func: Func) -> Option<Vec<Arg>> {
-        self.call(v).filter(|call| call.step == Step::Func(func)).map(|call| call.args)
+    pub(crate) fn func(&self, v: Val, func: Func) -> Option<Vec<MapArg>> {
+        self.call(v).filter(|call| call.step == MapFunc::Func(func)).map(|call| call.args)
     }
 
     /// The one value that a function of one argument reads.
@@ -189,36 +189,36 @@ impl Terms {
     }
 
     /// One step of constants is one.
-    fn constant(step: Step, args: &[Scalar]) -> Scalar {
+    fn constant(step: MapFunc, args: &[Scalar]) -> Scalar {
         let args: Vec<Expr> = args.iter().map(|&c| Expr::constant(c)).collect();
         match step {
-            Step::Func(func) => Expr::call(func, &args).eval(&[]),
-            Step::Cast(to) => args[0].cast(to).eval(&[]),
+            MapFunc::Func(func) => Expr::call(func, &args).eval(&[]),
+            MapFunc::Cast(to) => args[0].cast(to).eval(&[]),
         }
     }
 
     /// A map of one step; nothing where it is not defined for them. Arguments of functions that commute have one order.
-    pub(crate) fn step(&mut self, step: Step, args: &[Arg]) -> Option<Arg> {
+    pub(crate) fn step(&mut self, step: MapFunc, args: &[MapArg]) -> Option<MapArg> {
         let constants: Vec<Scalar> =
-            args.iter().filter_map(|a| if let Arg::Const(c) = a { Some(*c) } else { None }).collect();
+            args.iter().filter_map(|a| if let MapArg::Const(c) = a { Some(*c) } else { None }).collect();
         if constants.len() == args.len() {
             let dtypes: Vec<DType> = Vec::new();
             let parts: Vec<Expr> = constants.iter().map(|&c| Expr::constant(c)).collect();
             let expr = match step {
-                Step::Func(func) => Expr::call(func, &parts),
-                Step::Cast(to) => parts.first()?.cast(to),
+                MapFunc::Func(func) => Expr::call(func, &parts),
+                MapFunc::Cast(to) => parts.first()?.cast(to),
             };
-            return expr.infer(&dtypes).ok().map(|_| Arg::Const(Terms::constant(step, &constants)));
+            return expr.infer(&dtypes).ok().map(|_| MapArg::Const(Terms::constant(step, &constants)));
         }
         let mut args = args.to_vec();
-        if matches!(step, Step::Func(Func::Add | Func::Mul | Func::Min | Func::Max | Func::Equal | Func::NotEqual)) {
+        if matches!(step, MapFunc::Func(Func::Add | Func::Mul | Func::Min | Func::Max | Func::Equal | Func::NotEqual)) {
             // Constants last, else in the order in which they were met.
             args.sort_by_key(|a| (a.val().is_none(), a.val()));
         }
         let mut ins: Vec<Val> = Vec::new();
-        let mut part = |arg: &Arg| match *arg {
-            Arg::Const(c) => Expr::constant(c),
-            Arg::Val(v) => {
+        let mut part = |arg: &MapArg| match *arg {
+            MapArg::Const(c) => Expr::constant(c),
+            MapArg::Val(v) => {
                 let at = ins.iter().position(|&i| i == v).unwrap_or_else(|| {
                     ins.push(v);
                     ins.len() - 1
@@ -228,40 +228,40 @@ impl Terms {
         };
         let parts: Vec<Expr> = args.iter().map(&mut part).collect();
         let expr = match step {
-            Step::Func(func) => Expr::call(func, &parts),
-            Step::Cast(to) => parts.first()?.cast(to),
+            MapFunc::Func(func) => Expr::call(func, &parts),
+            MapFunc::Cast(to) => parts.first()?.cast(to),
         };
-        self.op(Map { expr }, &ins).map(Arg::Val)
+        self.op(Map { expr }, &ins).map(MapArg::Val)
     }
 
     /// A function of values and constants; nothing where it is not defined for them, or is a constant.
-    pub(crate) fn map(&mut self, func: Func, args: &[Arg]) -> Option<Val> {
-        self.step(Step::Func(func), args)?.val()
+    pub(crate) fn map(&mut self, func: Func, args: &[MapArg]) -> Option<Val> {
+        self.step(MapFunc::Func(func), args)?.val()
     }
 
     /// A function of two.
-    pub(crate) fn map2(&mut self, func: Func, a: impl Into<Arg>, b: impl Into<Arg>) -> Option<Val> {
+    pub(crate) fn map2(&mut self, func: Func, a: impl Into<MapArg>, b: impl Into<MapArg>) -> Option<Val> {
         self.map(func, &[a.into(), b.into()])
     }
 
     /// A map taken apart into single steps, if the value stays what it is.
     pub(crate) fn steps(&mut self, expr: &Expr, args: &[Val]) -> Option<Val> {
         let whole = self.op(Map { expr: expr.clone() }, args)?;
-        let mut made: Vec<Arg> = Vec::with_capacity(expr.terms().len());
+        let mut made: Vec<MapArg> = Vec::with_capacity(expr.terms().len());
         for term in expr.terms() {
-            let of: Vec<Arg> = term.args().iter().map(|&a| made[a as usize]).collect();
+            let of: Vec<MapArg> = term.args().iter().map(|&a| made[a as usize]).collect();
             made.push(match term {
-                ExprTerm::Input(i) => Arg::Val(*args.get(*i as usize)?),
-                ExprTerm::Const(c) => Arg::Const(*c),
-                ExprTerm::Cast(to, _) => self.step(Step::Cast(*to), &of)?,
-                ExprTerm::Call(func, _) => self.step(Step::Func(*func), &of)?,
+                ExprTerm::Input(i) => MapArg::Val(*args.get(*i as usize)?),
+                ExprTerm::Const(c) => MapArg::Const(*c),
+                ExprTerm::Cast(to, _) => self.step(MapFunc::Cast(*to), &of)?,
+                ExprTerm::Call(func, _) => self.step(MapFunc::Func(*func), &of)?,
             });
         }
         let last = made.last()?.val()?;
         (self.ty(last) == self.ty(whole)).then_some(last)
     }
 
-    pub(crate) fn seen(&mut self, form: Form, x: Val) -> Option<Val> {
+    pub(crate) fn add_view(&mut self, form: ViewForm, x: Val) -> Option<Val> {
         self.op(View { form }, &[x])
     }
 
@@ -292,7 +292,7 @@ impl Terms {
             if args == old.args {
                 continue;
             }
-            let Kind::Node(kind) = &old.kind else { continue };
+            let TermKind::Node(kind) = &old.kind else { continue };
             let new = self.node(kind.clone(), &args)?;
             for out in 0..old.types.len() as u32 {
                 is.entry(Val { term, out }).or_insert(Val { term: new, out });

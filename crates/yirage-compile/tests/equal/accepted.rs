@@ -5,7 +5,7 @@ use crate::support::target;
 use std::collections::BTreeSet;
 use std::path::Path;
 use yirage_compile::equal::{EqualityOptions, equivalent};
-use yirage_compile::{Decisions, Options, PIPELINE};
+use yirage_compile::{CompileOptions, Decisions, PIPELINE};
 use yirage_ir::{DType, Format, text};
 use yirage_plan::Precision;
 
@@ -58,7 +58,8 @@ fn passes_give_equal_graphs() {
         let mut lowered = original.clone();
         for pass in PIPELINE {
             lowered =
-                (pass.run)(&lowered, &target(), &Options::new(Precision::Exact), &mut Decisions::unheard()).unwrap();
+                (pass.run)(&lowered, &target(), &CompileOptions::new(Precision::Exact), &mut Decisions::unheard())
+                    .unwrap();
         }
         let compared = equivalent(&original, &lowered, &EqualityOptions::default());
         compared.unwrap_or_else(|e| panic!("{}: {e}", file.display()));

@@ -1,7 +1,7 @@
 //! Laws: two ways to write one function, for any sizes and most element types.
 
 use super::sketch::Sketch;
-use yirage_ir::op::{Form, Hadamard, LayerNorm, Linear, MatMul, ReduceKind, RmsNorm, Rope, Softmax};
+use yirage_ir::op::{Hadamard, LayerNorm, Linear, MatMul, ReduceKind, RmsNorm, Rope, Softmax, ViewForm};
 use yirage_ir::{DType, F32, Graph, ValueId};
 
 /// Sizes of a case.
@@ -305,7 +305,7 @@ laws! {
         let y = g.add(a, b); let y = g.reduce(Sum, &[1], y); [g.reshape(&[s.m, 1], y)]
     };
     "an identity view": |g, s| [x [s.m, s.k], a [s.k, s.n]] { [g.dot(x, a)] } = {
-        let x = g.view(Form::Permute(vec![0, 1]), x); let x = g.reshape(&[1, s.m, s.k], x); let y = g.dot(x, a);
+        let x = g.view(ViewForm::Permute(vec![0, 1]), x); let x = g.reshape(&[1, s.m, s.k], x); let y = g.dot(x, a);
         [g.reshape(&[s.m, s.n], y)]
     };
 }

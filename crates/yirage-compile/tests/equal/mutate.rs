@@ -1,7 +1,7 @@
 //! One change of a graph that keeps it sound and its types as they are: what a wrong rewrite does.
 
 use yirage_ir::expr::{Expr, Func, Scalar, Term};
-use yirage_ir::op::{Cut, Form, Map, ReduceKind, View};
+use yirage_ir::op::{Cut, Map, ReduceKind, View, ViewForm};
 use yirage_ir::rng::Rng;
 use yirage_ir::{F32, Graph, GraphBuilder, NodeKind, Op, ValueId};
 
@@ -108,14 +108,14 @@ fn extra(sizes: Vec<usize>, rng: &mut Rng) -> Option<(String, Op)> {
                 return None;
             }
             axes.swap(i, j);
-            Some((format!("dimensions {i} and {j} exchanged"), View { form: Form::Permute(axes) }.into()))
+            Some((format!("dimensions {i} and {j} exchanged"), View { form: ViewForm::Permute(axes) }.into()))
         }
         6 => {
             let axis = rng.index(sizes.len().max(1));
             let mut cuts: Vec<Cut> = sizes.iter().map(|&n| Cut::whole(n as u32)).collect();
             let cut = cuts.get_mut(axis)?;
             *cut = Cut { start: *sizes.get(axis)? as u32 - 1, step: -1, size: cut.size };
-            Some((format!("dimension {axis} reversed"), View { form: Form::Slice(cuts) }.into()))
+            Some((format!("dimension {axis} reversed"), View { form: ViewForm::Slice(cuts) }.into()))
         }
         _ => map("mul(x0, 1.01)"),
     }
@@ -164,14 +164,14 @@ fn other_op(op: &Op, rng: &mut Rng) -> Option<(String, Op)> {
     (changed != *op).then(|| (format!("{:?} instead of {:?}", changed, op), changed))
 }
 
-fn other_form(form: &Form, rng: &mut Rng) -> Option<Form> {
+fn other_form(form: &ViewForm, rng: &mut Rng) -> Option<ViewForm> {
     match form {
-        Form::Permute(axes) => {
+        ViewForm::Permute(axes) => {
             let mut axes = axes.clone();
             rng.shuffle(&mut axes);
-            Some(Form::Permute(axes))
+            Some(ViewForm::Permute(axes))
         }
-        Form::Slice(cuts) => {
+        ViewForm::Slice(cuts) => {
             let mut cuts = cuts.clone();
             let at = rng.index(cuts.len());
             let cut = &mut cuts[at];
@@ -180,15 +180,15 @@ fn other_form(form: &Form, rng: &mut Rng) -> Option<Form> {
                 1 => cut.start = cut.start.checked_sub(1)?,
                 _ => cut.step = 2,
             }
-            Some(Form::Slice(cuts))
+            Some(ViewForm::Slice(cuts))
         }
         // In another order, which inference refuses where it is no reshape.
-        Form::Reshape(dims) => {
+        ViewForm::Reshape(dims) => {
             let mut axes: Vec<u32> = (0..dims.len() as u32).collect();
             rng.shuffle(&mut axes);
-            Some(Form::Permute(axes))
+            Some(ViewForm::Permute(axes))
         }
-        Form::Expand(_) => None,
+        ViewForm::Expand(_) => None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use yirage_ir::attr::List;
 use yirage_ir::expr::Scalar;
-use yirage_ir::op::{Concat, Contract, Cut, Fill, Form, Gather, Map, Reduce, ReduceKind, View};
+use yirage_ir::op::{Concat, Contract, Cut, Fill, Gather, Map, Reduce, ReduceKind, View, ViewForm};
 use yirage_ir::{DType, Dim, Graph, GraphBuilder, Op, Type, ValueId};
 
 /// A graph being written. Results of maps have its element type.
@@ -27,7 +27,7 @@ impl Sketch {
     }
 
     pub(crate) fn input_of(&mut self, name: &str, dtype: DType, sizes: &[usize]) -> ValueId {
-        self.builder.slot(name, Type::new(dtype, sizes.iter().map(|&n| n as u32))).unwrap()
+        self.builder.step_input(name, Type::new(dtype, sizes.iter().map(|&n| n as u32))).unwrap()
     }
 
     pub(crate) fn op(&mut self, op: impl Into<Op>, ins: &[ValueId]) -> ValueId {
@@ -72,12 +72,12 @@ impl Sketch {
         self.builder.ty(x).shape.iter().map(|d| d.as_const().unwrap()).collect()
     }
 
-    pub(crate) fn view(&mut self, form: Form, x: ValueId) -> ValueId {
+    pub(crate) fn view(&mut self, form: ViewForm, x: ValueId) -> ValueId {
         self.op(View { form }, &[x])
     }
 
     pub(crate) fn permute(&mut self, axes: &[u32], x: ValueId) -> ValueId {
-        self.view(Form::Permute(axes.to_vec()), x)
+        self.view(ViewForm::Permute(axes.to_vec()), x)
     }
 
     /// The last two dimensions exchanged.
@@ -89,18 +89,18 @@ impl Sketch {
     }
 
     pub(crate) fn reshape(&mut self, sizes: &[usize], x: ValueId) -> ValueId {
-        self.view(Form::Reshape(sizes.iter().map(|&n| Dim::Const(n as u32)).collect()), x)
+        self.view(ViewForm::Reshape(sizes.iter().map(|&n| Dim::Const(n as u32)).collect()), x)
     }
 
     pub(crate) fn expand(&mut self, sizes: &[usize], x: ValueId) -> ValueId {
-        self.view(Form::Expand(sizes.iter().map(|&n| Dim::Const(n as u32)).collect()), x)
+        self.view(ViewForm::Expand(sizes.iter().map(|&n| Dim::Const(n as u32)).collect()), x)
     }
 
     /// Elements `from..to` along `axis`.
     pub(crate) fn slice(&mut self, axis: usize, from: usize, to: usize, x: ValueId) -> ValueId {
         let mut cuts: Vec<Cut> = self.sizes(x).iter().map(|&n| Cut::whole(n as u32)).collect();
         cuts[axis] = Cut { start: from as u32, step: 1, size: Dim::Const((to - from) as u32) };
-        self.view(Form::Slice(cuts), x)
+        self.view(ViewForm::Slice(cuts), x)
     }
 
     pub(crate) fn concat(&mut self, axis: u32, parts: &[ValueId]) -> ValueId {

@@ -1,20 +1,21 @@
 //! A target for tests of passes.
 
 use yirage_ir::{ActivationLayout, Format, Op, RegionKind};
-use yirage_plan::rules::{OpRule, OperandKind, Way, WeightLayout};
-use yirage_plan::{ExecutorKind, KernelCapabilities, KernelFacts, LayoutFacts, Sharing, Stage, Target};
+use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind, WeightLayout};
+use yirage_plan::{ActivationFormatFacts, ExecutorKind, KernelCapabilities, KernelFacts, Partitioning, Stage, Target};
 
 /// It runs everything but one format.
 pub(crate) fn target() -> Target {
-    let any = |op: &str| OpRule::new(op, vec![Way::anything()]);
+    let any = |op: &str| OpRule::new(op, vec![OperandConstraint::any()]);
     let kernel = |name: &str, regions: &[RegionKind], rules: Vec<OpRule>| {
-        let stages = vec![Stage::always(if name == "test/products@1" { Sharing::Drained } else { Sharing::Shares })];
+        let stages =
+            vec![Stage::always(if name == "test/products@1" { Partitioning::WorkQueue } else { Partitioning::Static })];
         let (name, variant, regions) = (name.into(), "test".into(), regions.to_vec());
         KernelFacts { name, variant, regions, rules, stages, scratch: false }
     };
     let formats: Vec<Format> = Format::ALL.iter().copied().filter(|f| *f != Format::IQ4_NL).collect();
-    let weight = vec![Way::new(OperandKind::Weight(WeightLayout::Product), formats)];
-    let product = |op: &str| OpRule::new(op, vec![Way::anything(), weight.clone(), Way::anything()]);
+    let weight = vec![OperandConstraint::new(OperandKind::Weight(WeightLayout::Matmul), formats)];
+    let product = |op: &str| OpRule::new(op, vec![OperandConstraint::any(), weight.clone(), OperandConstraint::any()]);
     let products = vec![product("linear"), product("expert_linear"), any("map"), any("view")];
     let row_wise = Op::NAMES.iter().filter(|op| !["linear", "expert_linear", "attention", "gather"].contains(*op));
     let tiles = ["map", "view", "reduce", "contract", "concat", "fill", "iota"];
@@ -23,14 +24,18 @@ pub(crate) fn target() -> Target {
         arch: "none".into(),
         capabilities: KernelCapabilities { flash_attention: true, ..KernelCapabilities::LEAST },
         workers: 2,
-        product_layout: "tiles".into(),
-        activation_layouts: vec![LayoutFacts { layout: ActivationLayout::Q8A, block_bytes: 72, row_multiple: 32 }],
+        matmul_layout: "tiles".into(),
+        activation_formats: vec![ActivationFormatFacts {
+            format: ActivationLayout::Q8A,
+            block_bytes: 72,
+            row_multiple: 32,
+        }],
         align: 64,
         block_bytes: None,
         executors: vec![ExecutorKind::Steps, ExecutorKind::Persistent],
         kernels: vec![
             kernel("test/rows@1", &[RegionKind::Rows, RegionKind::Chain], row_wise.map(|op| any(op)).collect()),
-            kernel("test/products@1", &[RegionKind::Products], products),
+            kernel("test/products@1", &[RegionKind::MatmulGroup], products),
             kernel("test/attention@1", &[], vec![any("attention")]),
             kernel("test/gather@1", &[], vec![any("gather")]),
             kernel("test/tiled@1", &[RegionKind::Tiled], tiles.map(any).into()),

@@ -1,7 +1,7 @@
 //! Random attention in plain ops: heads alone, in groups or behind views, with or without scale, mask, bias and shift.
 
-use super::given;
-use crate::setup::Setup;
+use super::with_random_inputs;
+use crate::setup::GraphSetup;
 use yirage_ir::rng::Rng;
 use yirage_ir::{Graph, text};
 
@@ -9,15 +9,15 @@ use yirage_ir::{Graph, text};
 ///
 /// # Errors
 /// What of it is not well typed: a fault of the drawing.
-pub fn plain_attention(seed: u64) -> Result<Setup, String> {
+pub fn plain_attention(seed: u64) -> Result<GraphSetup, String> {
     let mut rng = Rng::new(seed);
-    let text = drawn(&mut rng);
+    let text = random_attention_text(&mut rng);
     let graph: Graph = text::parse(&text).map_err(|e| format!("{e}\n{text}"))?;
-    Ok(given(graph, seed))
+    Ok(with_random_inputs(graph, seed))
 }
 
 /// Sizes of one attention.
-struct Sizes {
+struct RandomAttentionSizes {
     heads: u32,
     group: u32,
     queries: u32,
@@ -26,8 +26,8 @@ struct Sizes {
     values: u32,
 }
 
-fn drawn(rng: &mut Rng) -> String {
-    let sizes = Sizes {
+fn random_attention_text(rng: &mut Rng) -> String {
+    let sizes = RandomAttentionSizes {
         heads: *rng.choose(&[1, 2, 3]),
         group: *rng.choose(&[1, 1, 2, 4]),
         queries: *rng.choose(&[1, 8, 16, 24, 40, 60, 128]),
@@ -44,8 +44,8 @@ fn drawn(rng: &mut Rng) -> String {
 }
 
 /// Queries and keys, how keys are seen, and the scores.
-fn keys(rng: &mut Rng, sizes: &Sizes, dtype: &str) -> (String, String, String) {
-    let Sizes { heads: h, group: g, queries: m, keys: n, width: d, .. } = *sizes;
+fn keys(rng: &mut Rng, sizes: &RandomAttentionSizes, dtype: &str) -> (String, String, String) {
+    let RandomAttentionSizes { heads: h, group: g, queries: m, keys: n, width: d, .. } = *sizes;
     let q = format!("slot %q: {dtype}[{h}, {g}, {m}, {d}]");
     let (k, seen) = match rng.index(3) {
         // As Mirage has them, with their elements outermost.
@@ -68,8 +68,8 @@ fn keys(rng: &mut Rng, sizes: &Sizes, dtype: &str) -> (String, String, String) {
 }
 
 /// What becomes of scores: a scale, a mask or a bias, and the softmax with its shift or without.
-fn weights(rng: &mut Rng, sizes: &Sizes, dtype: &str) -> (String, String) {
-    let Sizes { heads: h, group: g, queries: m, keys: n, .. } = *sizes;
+fn weights(rng: &mut Rng, sizes: &RandomAttentionSizes, dtype: &str) -> (String, String) {
+    let RandomAttentionSizes { heads: h, group: g, queries: m, keys: n, .. } = *sizes;
     let all = format!("{dtype}[{h}, {g}, {m}, {n}]");
     let one = format!("{dtype}[{h}, {g}, {m}, 1]");
     let cast = |e: &str| if dtype == "f32" { e.to_string() } else { format!("cast.{dtype}({e})") };
@@ -108,8 +108,8 @@ fn weights(rng: &mut Rng, sizes: &Sizes, dtype: &str) -> (String, String) {
 }
 
 /// The values, repeated for each head of a group or not, and the product.
-fn values(rng: &mut Rng, sizes: &Sizes, dtype: &str) -> (String, String) {
-    let Sizes { heads: h, group: g, queries: m, keys: n, values: w, .. } = *sizes;
+fn values(rng: &mut Rng, sizes: &RandomAttentionSizes, dtype: &str) -> (String, String) {
+    let RandomAttentionSizes { heads: h, group: g, queries: m, keys: n, values: w, .. } = *sizes;
     let (slot, read) = if rng.one_in(2) {
         (format!("slot %v: {dtype}[{h}, 1, {n}, {w}]"), "%v")
     } else {
@@ -120,8 +120,8 @@ fn values(rng: &mut Rng, sizes: &Sizes, dtype: &str) -> (String, String) {
 }
 
 /// The result as rows of tokens, or as it is.
-fn behind(rng: &mut Rng, sizes: &Sizes, dtype: &str) -> String {
-    let Sizes { heads: h, group: g, queries: m, values: w, .. } = *sizes;
+fn behind(rng: &mut Rng, sizes: &RandomAttentionSizes, dtype: &str) -> String {
+    let RandomAttentionSizes { heads: h, group: g, queries: m, values: w, .. } = *sizes;
     let cast = |e: &str| if dtype == "f32" { e.to_string() } else { format!("cast.f32({e})") };
     if rng.one_in(2) {
         return format!("%y = map{{expr=\"{}\"}}(%o): f32[{h}, {g}, {m}, {w}]", cast("add(x0, 1.0)"));

@@ -1,18 +1,18 @@
 //! Nodes of ops that work on caches, experts and samplers: cases of theirs with their own inputs.
 
 use super::draft::Draft;
-use crate::setup::State;
+use crate::setup::KvCacheSetup;
 use std::sync::LazyLock;
 use yirage_hal::Record;
 use yirage_ir::attr::F32;
-use yirage_ir::op::{Attention, Case, KvAppend, Role};
-use yirage_ir::{BuildError, DType, Dim, Op, Source, Sym, Type, ValueId};
+use yirage_ir::op::{Attention, KvAppend, OpCase, Role};
+use yirage_ir::{BuildError, DType, Dim, Op, Sym, Type, ValueId, ValueSource};
 
 /// For each op whose inputs are not drawn, its small cases, and of an op that has none its smallest ones.
-static CASES: LazyLock<Vec<Vec<Case>>> = LazyLock::new(|| {
-    let elements = |case: &Case| case.ins.iter().map(|t| t.shape.iter().product::<usize>()).sum::<usize>();
-    let plain = |case: &Case| case.ins.iter().all(|t| t.layout().is_none());
-    let mut ops: Vec<Vec<Case>> = Vec::new();
+static CASES: LazyLock<Vec<Vec<OpCase>>> = LazyLock::new(|| {
+    let elements = |case: &OpCase| case.ins.iter().map(|t| t.shape.iter().product::<usize>()).sum::<usize>();
+    let plain = |case: &OpCase| case.ins.iter().all(|t| t.activation_format().is_none());
+    let mut ops: Vec<Vec<OpCase>> = Vec::new();
     for case in Op::all_cases().into_iter().filter(|case| whole(&case.op) && plain(case)) {
         match ops.last_mut().filter(|cases| cases[0].op.name() == case.op.name()) {
             Some(cases) => cases.push(case),
@@ -45,8 +45,8 @@ impl Draft<'_> {
     pub(super) fn case(&mut self) -> Result<(), BuildError> {
         let cases = &CASES[self.choices.below(CASES.len())];
         let case = &cases[self.choices.below(cases.len())];
-        let state = case.ins.iter().enumerate().any(|(i, t)| case.op.role(i, t) == Role::State);
-        if state && !self.states.is_empty() {
+        let state = case.ins.iter().enumerate().any(|(i, t)| case.op.role(i, t) == Role::KvCache);
+        if state && !self.kv_caches.is_empty() {
             return Ok(());
         }
         let append = matches!(case.op, Op::KvAppend(_));
@@ -63,7 +63,7 @@ impl Draft<'_> {
         }
         let mut ins = Vec::new();
         for i in 0..case.ins.len() {
-            ins.push(self.given_by(case, i)?);
+            ins.push(self.case_input(case, i)?);
         }
         if let Op::KvAppend(op) = &case.op {
             self.append(case, op, &ins)
@@ -73,7 +73,7 @@ impl Draft<'_> {
     }
 
     /// A cache is read through attention alone: each token's over what lies up to its own slot.
-    fn append(&mut self, case: &Case, op: &KvAppend, ins: &[ValueId]) -> Result<(), BuildError> {
+    fn append(&mut self, case: &OpCase, op: &KvAppend, ins: &[ValueId]) -> Result<(), BuildError> {
         let name = self.name();
         let state = self.builder.op(&name, op.clone(), ins)?;
         let (heads, latent) = (op.kv_heads, ins.len() == 3);
@@ -85,9 +85,9 @@ impl Draft<'_> {
         self.taken.extend([Sym::Seqs, Sym::Blocks]);
         let q = self.input(Type::rows(Sym::Tokens, heads * k))?;
         let per_token = || Type::new(DType::I32, [Sym::Tokens]);
-        let seqs = self.given(per_token(), Record::of(&vec![0i32; tokens]))?;
+        let seqs = self.step_input(per_token(), Record::of(&vec![0i32; tokens]))?;
         let table = Type::new(DType::I32, [Sym::Seqs, Sym::Blocks]);
-        let table = self.given(table, Record::of(&(0..blocks as i32).collect::<Vec<_>>()))?;
+        let table = self.step_input(table, Record::of(&(0..blocks as i32).collect::<Vec<_>>()))?;
         let attention = Attention {
             heads,
             kv_heads: heads,
@@ -103,7 +103,7 @@ impl Draft<'_> {
         self.op(attention, &[q, state, ins[ins.len() - 1], seqs, table]).map(drop)
     }
 
-    fn given_by(&mut self, case: &Case, input: usize) -> Result<ValueId, BuildError> {
+    fn case_input(&mut self, case: &OpCase, input: usize) -> Result<ValueId, BuildError> {
         let t = &case.ins[input];
         let mut shape: Vec<Dim> = t.shape.iter().map(|&n| Dim::Const(n as u32)).collect();
         for (dim, &sym) in shape.iter_mut().zip(symbols(case, input)) {
@@ -112,26 +112,26 @@ impl Draft<'_> {
             *dim = sym.into();
         }
         match case.op.role(input, t) {
-            Role::State => {
+            Role::KvCache => {
                 let name = self.name();
                 let k_width = match &case.op {
                     Op::Attention(a) => a.k_width,
                     Op::KvAppend(op) => case.ins[1].width() as u32 / op.kv_heads,
                     _ => 0,
                 };
-                self.states.push(State { name: name.clone(), values: t.clone(), k_width });
-                self.builder.declare(&name, Type::new(t.dtype, shape[1..].iter().copied()), Source::State)
+                self.kv_caches.push(KvCacheSetup { name: name.clone(), values: t.clone(), k_width });
+                self.builder.declare(&name, Type::new(t.dtype, shape[1..].iter().copied()), ValueSource::KvCache)
             }
-            Role::Weight => self.held(Type::new(t.dtype, shape), t.clone()),
-            _ => self.given(Type::new(t.dtype, shape), Record::of(&t.memory())),
+            Role::Weight => self.weight_of_values(Type::new(t.dtype, shape), t.clone()),
+            _ => self.step_input(Type::new(t.dtype, shape), Record::of(&t.memory())),
         }
     }
 }
 
 /// The symbols of an input's outermost sizes.
-fn symbols(case: &Case, input: usize) -> &'static [Sym] {
+fn symbols(case: &OpCase, input: usize) -> &'static [Sym] {
     match case.op.role(input, &case.ins[input]) {
-        Role::Slot(syms) => syms,
+        Role::StepInput(syms) => syms,
         Role::Activation => &[Sym::Tokens],
         _ => &[],
     }

@@ -1,58 +1,60 @@
 //! What must hold of a graph on a device: unfused, each op is within its tolerance of its reference on the device's own
 //! inputs; fused, every output has the same bytes.
 
-use super::Drawn;
+use super::RandomGraph;
 use crate::diff::{EachOp, OpDifference};
 use crate::setup::Trouble;
-use yirage_compile::Options;
+use yirage_compile::CompileOptions;
 use yirage_hal::Device;
 use yirage_ir::tensor::Data;
 
 /// What became of a graph.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Verdict {
+pub enum RandomGraphVerdict {
     /// All that must hold does.
     Holds,
     /// The device said when compiling that it does not run this.
     Refused(String),
     /// Something does not hold.
-    Wrong(Failure),
+    Wrong(RandomGraphFailure),
 }
 
 /// What does not hold.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Failure {
+pub struct RandomGraphFailure {
     /// The value, by name.
     pub value: String,
     /// What is wrong with it, and with which of its elements first.
     pub why: String,
 }
 
-impl Drawn {
+impl RandomGraph {
     /// Whether all that must hold does on `device`.
-    pub fn check(&self, device: &dyn Device) -> Verdict {
+    pub fn check(&self, device: &dyn Device) -> RandomGraphVerdict {
         match self.try_check(device) {
-            Ok(None) => Verdict::Holds,
-            Ok(Some(failure)) => Verdict::Wrong(failure),
-            Err(Trouble::Refused(why)) => Verdict::Refused(why),
-            Err(Trouble::Failed(why)) => Verdict::Wrong(Failure { value: "the graph".into(), why }),
+            Ok(None) => RandomGraphVerdict::Holds,
+            Ok(Some(failure)) => RandomGraphVerdict::Wrong(failure),
+            Err(Trouble::Refused(why)) => RandomGraphVerdict::Refused(why),
+            Err(Trouble::Failed(why)) => {
+                RandomGraphVerdict::Wrong(RandomGraphFailure { value: "the graph".into(), why })
+            }
         }
     }
 
-    fn try_check(&self, device: &dyn Device) -> Result<Option<Failure>, Trouble> {
+    fn try_check(&self, device: &dyn Device) -> Result<Option<RandomGraphFailure>, Trouble> {
         let graph = &self.setup.graph;
         let EachOp { values, difference } = self.setup.each_op(device, self.bucket, graph.nodes.len())?;
         if let Some(OpDifference { name, value, why, .. }) = difference {
-            return Ok(Some(Failure { value, why: format!("{name} {why}") }));
+            return Ok(Some(RandomGraphFailure { value, why: format!("{name} {why}") }));
         }
-        let options = Options::new(self.setup.precision);
+        let options = CompileOptions::new(self.setup.precision);
         let fused = self.setup.run_in(device, self.bucket, &options)?;
         for (&output, fused) in graph.outputs.iter().zip(&fused) {
             let Some((_, alone)) = values.iter().find(|(v, _)| *v == output) else { continue };
             if !same(fused, alone) {
                 let blame = self.setup.blame(device, self.bucket, &options);
                 let why = format!("fused and alone differ{}; {blame}", first_difference(fused, alone));
-                return Ok(Some(Failure { value: graph.value(output).name.clone(), why }));
+                return Ok(Some(RandomGraphFailure { value: graph.value(output).name.clone(), why }));
             }
         }
         Ok(None)
@@ -89,7 +91,7 @@ fn first_difference(a: &Data, b: &Data) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::random::Drawn;
+    use crate::random::RandomGraph;
     use std::collections::BTreeSet;
     use yirage_ir::Op;
 
@@ -97,7 +99,7 @@ mod tests {
     fn graphs_are_well_typed_and_of_every_op() {
         let mut ops = BTreeSet::new();
         for seed in 0..3000 {
-            let drawn = Drawn::of_seed(seed);
+            let drawn = RandomGraph::of_seed(seed);
             yirage_ir::verify(&drawn.setup.graph).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{drawn}"));
             ops.extend(drawn.setup.graph.nodes.iter().map(|n| n.name().to_string()));
             let printed = yirage_ir::text::print(&drawn.setup.graph);

@@ -1,7 +1,7 @@
 //! A graph being drawn: its values so far, and the inputs that are made when something wants one.
 
 use super::choices::Choices;
-use crate::setup::{Setup, State};
+use crate::setup::{GraphSetup, KvCacheSetup};
 use std::collections::HashMap;
 use yirage_hal::Record;
 use yirage_ir::op::{Map, Op};
@@ -22,10 +22,10 @@ pub(super) struct Draft<'a> {
     /// What a node may read: dense values of plain types.
     pub(super) values: Vec<ValueId>,
     /// What nodes made.
-    pub(super) made: Vec<ValueId>,
+    pub(super) node_outputs: Vec<ValueId>,
     weights: HashMap<String, Tensor>,
-    slots: HashMap<String, Record>,
-    pub(super) states: Vec<State>,
+    step_inputs: HashMap<String, Record>,
+    pub(super) kv_caches: Vec<KvCacheSetup>,
     pub(super) dims: Dims,
     /// Symbols whose values are decided.
     pub(super) taken: Vec<Sym>,
@@ -47,10 +47,10 @@ impl<'a> Draft<'a> {
             choices,
             builder: GraphBuilder::new("random"),
             values: Vec::new(),
-            made: Vec::new(),
+            node_outputs: Vec::new(),
             weights: HashMap::new(),
-            slots: HashMap::new(),
-            states: Vec::new(),
+            step_inputs: HashMap::new(),
+            kv_caches: Vec::new(),
             dims,
             taken: Vec::new(),
             numbers,
@@ -85,7 +85,7 @@ impl<'a> Draft<'a> {
         let made = self.builder.node(NodeKind::Op(op), ins, &names)?;
         let plain = |id: &ValueId| PLAIN.contains(&self.builder.ty(*id).dtype);
         let readable: Vec<ValueId> = made.iter().copied().filter(plain).collect();
-        self.made.extend(&readable);
+        self.node_outputs.extend(&readable);
         self.values.extend(&readable);
         Ok(made)
     }
@@ -143,24 +143,24 @@ impl<'a> Draft<'a> {
             self.weight(ty)?
         } else if (narrow || ty.dtype == DType::Bool) && self.choices.one_in(2) {
             let words = if narrow { DType::F32 } else { DType::I32 };
-            let wide = self.slot(Type { dtype: words, ..ty.clone() })?;
+            let wide = self.random_step_input(Type { dtype: words, ..ty.clone() })?;
             return self.op(Map { expr: Expr::input(0).cast(ty.dtype) }, &[wide]);
         } else {
-            self.slot(ty)?
+            self.random_step_input(ty)?
         };
         self.values.push(id);
         Ok(id)
     }
 
     /// A slot, dense or strided; what lies in gaps is drawn as well.
-    fn slot(&mut self, ty: Type) -> Result<ValueId, BuildError> {
+    fn random_step_input(&mut self, ty: Type) -> Result<ValueId, BuildError> {
         let fixed: Option<Vec<usize>> = ty.shape.iter().map(|d| d.as_const()).collect();
         let strides = match fixed {
             Some(shape) if self.choices.one_in(4) => self.strides(&shape),
             _ => None,
         };
         let ty = Type { strides, ..ty };
-        let n = ty.held(&self.dims);
+        let n = ty.storage_elems(&self.dims);
         let words: Vec<i32> = (0..n).map(|_| self.word(ty.dtype)).collect();
         let given = match ty.dtype {
             DType::I32 | DType::U32 => Record::of(&words),
@@ -170,14 +170,14 @@ impl<'a> Draft<'a> {
                 Record::of(&Tensor { dtype, ..Tensor::f32([n], floats) }.memory())
             }
         };
-        self.given(ty, given)
+        self.step_input(ty, given)
     }
 
     /// A slot of these elements.
-    pub(super) fn given(&mut self, ty: Type, elements: Record) -> Result<ValueId, BuildError> {
+    pub(super) fn step_input(&mut self, ty: Type, elements: Record) -> Result<ValueId, BuildError> {
         let name = self.name();
-        self.slots.insert(name.clone(), elements);
-        self.builder.slot(&name, ty)
+        self.step_inputs.insert(name.clone(), elements);
+        self.builder.step_input(&name, ty)
     }
 
     /// A weight of floats, dense or strided.
@@ -189,11 +189,11 @@ impl<'a> Draft<'a> {
             _ => Tensor::f32(shape.clone(), values),
         };
         let strides = if ty.dtype == DType::F32 && self.choices.one_in(3) { self.strides(&shape) } else { None };
-        self.held(Type { strides, ..ty }, tensor)
+        self.weight_of_values(Type { strides, ..ty }, tensor)
     }
 
     /// A weight of these values.
-    pub(super) fn held(&mut self, ty: Type, values: Tensor) -> Result<ValueId, BuildError> {
+    pub(super) fn weight_of_values(&mut self, ty: Type, values: Tensor) -> Result<ValueId, BuildError> {
         let name = self.name();
         self.weights.insert(name.clone(), values);
         self.builder.weight(&name, ty)
@@ -239,8 +239,8 @@ impl<'a> Draft<'a> {
     }
 
     /// The graph with everything it reads, and the largest sizes that it is compiled for.
-    pub(super) fn finish(mut self) -> (Setup, Dims) {
-        let wanted: Vec<ValueId> = self.made.clone();
+    pub(super) fn finish(mut self) -> (GraphSetup, Dims) {
+        let wanted: Vec<ValueId> = self.node_outputs.clone();
         let last = wanted.len().saturating_sub(1);
         for (i, id) in wanted.into_iter().enumerate() {
             if i == last || self.choices.one_in(3) {
@@ -251,11 +251,11 @@ impl<'a> Draft<'a> {
         for sym in Sym::ALL {
             bucket.set(sym, self.dims.get(sym).max(1) + self.choices.below(4) as u32);
         }
-        let setup = Setup {
+        let setup = GraphSetup {
             graph: self.builder.finish(),
             weights: self.weights,
-            slots: self.slots,
-            states: self.states,
+            step_inputs: self.step_inputs,
+            kv_caches: self.kv_caches,
             dims: self.dims,
             precision: Precision::Exact,
         };

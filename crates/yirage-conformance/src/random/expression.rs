@@ -6,7 +6,7 @@ use yirage_ir::expr::{Func, is_float};
 use yirage_ir::{DType, Expr};
 
 /// A part, and the type it is computed in.
-struct Part {
+struct TypedExpr {
     expr: Expr,
     dtype: DType,
 }
@@ -35,9 +35,9 @@ const COMPARE: [Func; 4] = [Func::Less, Func::LessEqual, Func::Equal, Func::NotE
 
 /// An expression that reads an input of each of these types.
 pub(super) fn draw(choices: &mut Choices<'_>, ins: &[DType]) -> Expr {
-    let mut parts: Vec<Part> = Vec::new();
+    let mut parts: Vec<TypedExpr> = Vec::new();
     for (i, &dtype) in ins.iter().enumerate() {
-        parts.push(Part { expr: Expr::input(i as u32), dtype: if is_float(dtype) { DType::F32 } else { dtype } });
+        parts.push(TypedExpr { expr: Expr::input(i as u32), dtype: if is_float(dtype) { DType::F32 } else { dtype } });
     }
     let mut more = choices.below(6);
     while parts.len() > 1 || more > 0 {
@@ -57,7 +57,7 @@ pub(super) fn draw(choices: &mut Choices<'_>, ins: &[DType]) -> Expr {
     if choices.one_in(3) { last.expr.cast(choices.choose(&PLAIN)) } else { last.expr }
 }
 
-fn float(part: Part) -> Expr {
+fn float(part: TypedExpr) -> Expr {
     if part.dtype == DType::F32 { part.expr } else { part.expr.cast(DType::F32) }
 }
 
@@ -70,33 +70,33 @@ fn constant(choices: &mut Choices<'_>, dtype: DType) -> Expr {
     }
 }
 
-fn alone(choices: &mut Choices<'_>, part: Part) -> Part {
+fn alone(choices: &mut Choices<'_>, part: TypedExpr) -> TypedExpr {
     match (choices.below(5), part.dtype) {
-        (0 | 1, DType::F32) => Part { expr: Expr::call(choices.choose(&UNARY), &[part.expr]), dtype: DType::F32 },
+        (0 | 1, DType::F32) => TypedExpr { expr: Expr::call(choices.choose(&UNARY), &[part.expr]), dtype: DType::F32 },
         (0 | 1, dtype @ (DType::I32 | DType::U32)) => {
             let funcs = if dtype == DType::U32 { &WHOLE_UNARY[..3] } else { &WHOLE_UNARY[..] };
-            Part { expr: Expr::call(choices.choose(funcs), &[part.expr]), dtype }
+            TypedExpr { expr: Expr::call(choices.choose(funcs), &[part.expr]), dtype }
         }
         (2, dtype) if dtype != DType::Bool => {
             let bounds = [constant(choices, dtype), constant(choices, dtype)];
             let [low, high] = bounds;
-            Part { expr: Expr::call(Func::Clamp, &[part.expr, low, high]), dtype }
+            TypedExpr { expr: Expr::call(Func::Clamp, &[part.expr, low, high]), dtype }
         }
         (3, _) => {
             let to = choices.choose(&[F16, BF16, DType::F32, DType::I32, DType::U32, DType::Bool]);
-            Part { expr: part.expr.cast(to), dtype: if is_float(to) { DType::F32 } else { to } }
+            TypedExpr { expr: part.expr.cast(to), dtype: if is_float(to) { DType::F32 } else { to } }
         }
         (_, dtype) => {
             let other = constant(choices, dtype);
-            together(choices, part, Part { expr: other, dtype })
+            together(choices, part, TypedExpr { expr: other, dtype })
         }
     }
 }
 
-fn together(choices: &mut Choices<'_>, a: Part, b: Part) -> Part {
+fn together(choices: &mut Choices<'_>, a: TypedExpr, b: TypedExpr) -> TypedExpr {
     if a.dtype == DType::Bool && choices.one_in(2) {
         let (dtype, other) = (b.dtype, constant(choices, b.dtype));
-        return Part { expr: Expr::call(Func::Select, &[a.expr, b.expr, other]), dtype };
+        return TypedExpr { expr: Expr::call(Func::Select, &[a.expr, b.expr, other]), dtype };
     }
     let (a, b, dtype) = if a.dtype == b.dtype && a.dtype != DType::Bool {
         (a.expr, b.expr, a.dtype)
@@ -104,8 +104,8 @@ fn together(choices: &mut Choices<'_>, a: Part, b: Part) -> Part {
         (float(a), float(b), DType::F32)
     };
     if choices.one_in(6) {
-        return Part { expr: Expr::call(choices.choose(&COMPARE), &[a, b]), dtype: DType::Bool };
+        return TypedExpr { expr: Expr::call(choices.choose(&COMPARE), &[a, b]), dtype: DType::Bool };
     }
     let funcs = if dtype == DType::F32 { &BINARY[..] } else { &BINARY[..5] };
-    Part { expr: Expr::call(choices.choose(funcs), &[a, b]), dtype }
+    TypedExpr { expr: Expr::call(choices.choose(funcs), &[a, b]), dtype }
 }

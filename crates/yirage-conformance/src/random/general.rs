@@ -5,11 +5,11 @@ use super::expression;
 use yirage_hal::Record;
 use yirage_ir::attr::List;
 use yirage_ir::expr::{Scalar, is_float};
-use yirage_ir::op::{Concat, Contract, Cut, Fill, Form, Gather, Iota, Map, Reduce, ReduceKind, View};
+use yirage_ir::op::{Concat, Contract, Cut, Fill, Gather, Iota, Map, Reduce, ReduceKind, View, ViewForm};
 use yirage_ir::types::MAX_RANK;
 use yirage_ir::{BuildError, DType, Dim, Sym, Type, ValueId};
 
-type Drawn = Result<(), BuildError>;
+type GeneralOpResult = Result<(), BuildError>;
 
 fn plain(ty: &Type) -> bool {
     PLAIN.contains(&ty.dtype)
@@ -31,7 +31,7 @@ impl Draft<'_> {
     }
 
     /// An expression of one to four values whose shapes meet.
-    pub(super) fn map(&mut self) -> Drawn {
+    pub(super) fn map(&mut self) -> GeneralOpResult {
         let first = self.value(plain, Self::plain_type)?;
         let shape = self.ty(first).shape;
         let mut ins = vec![first];
@@ -57,7 +57,7 @@ impl Draft<'_> {
         shape[from..].iter().map(size).collect()
     }
 
-    pub(super) fn reduce(&mut self) -> Drawn {
+    pub(super) fn reduce(&mut self) -> GeneralOpResult {
         let number =
             |ty: &Type| (is_float(ty.dtype) || matches!(ty.dtype, DType::I32 | DType::U32)) && !ty.shape.is_empty();
         let x = self.value(number, |draft| {
@@ -83,14 +83,14 @@ impl Draft<'_> {
         self.op(op, &[x]).map(drop)
     }
 
-    pub(super) fn view(&mut self) -> Drawn {
+    pub(super) fn view(&mut self) -> GeneralOpResult {
         let x = self.value(plain, Self::plain_type)?;
         let ty = self.ty(x);
         let form = match self.choices.below(4) {
-            0 => Form::Permute(self.order(&ty)),
-            1 => Form::Reshape(self.reshaped(&ty)),
-            2 => Form::Slice(ty.shape.iter().map(|&dim| self.cut(dim)).collect()),
-            _ => Form::Expand(self.expanded(&ty)),
+            0 => ViewForm::Permute(self.order(&ty)),
+            1 => ViewForm::Reshape(self.reshaped(&ty)),
+            2 => ViewForm::Slice(ty.shape.iter().map(|&dim| self.cut(dim)).collect()),
+            _ => ViewForm::Expand(self.expanded(&ty)),
         };
         self.op(View { form }, &[x]).map(drop)
     }
@@ -154,7 +154,7 @@ impl Draft<'_> {
     }
 
     /// A product with an input of the same type, which is turned now and then.
-    pub(super) fn contract(&mut self) -> Drawn {
+    pub(super) fn contract(&mut self) -> GeneralOpResult {
         let matrix = |ty: &Type| is_float(ty.dtype) && ty.shape.len() >= 2;
         let a = self.value(matrix, |draft| {
             let dtype = draft.choices.choose(&FLOATS);
@@ -177,12 +177,12 @@ impl Draft<'_> {
         if turned {
             let rank = shape.len() as u32;
             let order = (0..rank - 2).chain([rank - 1, rank - 2]).collect();
-            b = self.op(View { form: Form::Permute(order) }, &[b])?;
+            b = self.op(View { form: ViewForm::Permute(order) }, &[b])?;
         }
         self.op(Contract {}, &[a, b]).map(drop)
     }
 
-    pub(super) fn concat(&mut self) -> Drawn {
+    pub(super) fn concat(&mut self) -> GeneralOpResult {
         let joined = |ty: &Type| plain(ty) && ty.shape.iter().any(|d| d.as_const().is_some());
         let first = self.value(joined, |draft| {
             let mut ty = draft.plain_type();
@@ -216,7 +216,7 @@ impl Draft<'_> {
     }
 
     /// Numbers inside and outside of the dimension.
-    pub(super) fn gather(&mut self) -> Drawn {
+    pub(super) fn gather(&mut self) -> GeneralOpResult {
         let x = self.value(
             |ty| plain(ty) && !ty.shape.is_empty(),
             |draft| {
@@ -244,11 +244,11 @@ impl Draft<'_> {
         let n = ty.shape[axis].get(&self.dims) as i32;
         let count = self.elems(&at);
         let numbers = if self.choices.one_in(5) { self.ints(count, -2, n + 2) } else { self.ints(count, 0, n) };
-        let at = self.given(Type::new(DType::I32, at), Record::of(&numbers))?;
+        let at = self.step_input(Type::new(DType::I32, at), Record::of(&numbers))?;
         self.op(Gather { axis: axis as u32 }, &[x, at]).map(drop)
     }
 
-    pub(super) fn constant(&mut self) -> Drawn {
+    pub(super) fn constant(&mut self) -> GeneralOpResult {
         let shape: Vec<u32> = self.shape().into_iter().map(|d| d.get(&self.dims) as u32).collect();
         if self.choices.one_in(2) && !shape.is_empty() {
             let axis = self.choices.below(shape.len()) as u32;

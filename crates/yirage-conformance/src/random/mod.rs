@@ -1,7 +1,7 @@
 //! Random graphs: well-typed ones over all ops, drawn from bytes, and what must hold of each on every device.
 //!
-//! A test draws the bytes from numbers, a fuzzer makes them; the same bytes are the same graph. [`Drawn::check`] says what
-//! is wrong, [`Drawn::smallest`] finds the smallest part of a graph of which it is still wrong.
+//! A test draws the bytes from numbers, a fuzzer makes them; the same bytes are the same graph. [`RandomGraph::check`] says what
+//! is wrong, [`RandomGraph::smallest`] finds the smallest part of a graph of which it is still wrong.
 
 mod attention;
 mod cases;
@@ -15,10 +15,10 @@ mod shrink;
 mod tiled;
 
 pub use attention::plain_attention;
-pub use check::{Failure, Verdict};
-pub use tiled::{DrawnTiles, given, without_tiles};
+pub use check::{RandomGraphFailure, RandomGraphVerdict};
+pub use tiled::{RandomTiledGraph, with_random_inputs, without_tiles};
 
-use crate::setup::Setup;
+use crate::setup::GraphSetup;
 use draft::Draft;
 use std::fmt;
 use yirage_ir::rng::Rng;
@@ -29,36 +29,36 @@ const BYTES: usize = 1024;
 
 /// A graph with everything it reads.
 #[derive(Clone, Debug)]
-pub struct Drawn {
+pub struct RandomGraph {
     /// The graph, and the sizes of the step.
-    pub setup: Setup,
+    pub setup: GraphSetup,
     /// The largest sizes that it is compiled for.
     pub bucket: Dims,
 }
 
-impl Drawn {
+impl RandomGraph {
     /// The graph of a seed.
-    pub fn of_seed(seed: u64) -> Drawn {
+    pub fn of_seed(seed: u64) -> RandomGraph {
         let mut rng = Rng::new(seed);
         let bytes: Vec<u8> = (0..BYTES).map(|_| rng.next_u64() as u8).collect();
-        Drawn::of_bytes(&bytes)
+        RandomGraph::of_bytes(&bytes)
     }
 
     /// The graph that the bytes choose. All bytes choose one.
-    pub fn of_bytes(bytes: &[u8]) -> Drawn {
+    pub fn of_bytes(bytes: &[u8]) -> RandomGraph {
         let mut draft = Draft::new(bytes);
         for _ in 0..1 + draft.choices.below(8) {
             draft.any();
         }
-        while draft.made.is_empty() {
+        while draft.node_outputs.is_empty() {
             draft.any_constant();
         }
         let (setup, bucket) = draft.finish();
-        Drawn { setup, bucket }
+        RandomGraph { setup, bucket }
     }
 }
 
-impl fmt::Display for Drawn {
+impl fmt::Display for RandomGraph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:?} of {:?}", self.setup.dims, self.bucket)?;
         f.write_str(&text::print(&self.setup.graph))

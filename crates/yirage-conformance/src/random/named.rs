@@ -23,7 +23,7 @@ const ACTIVATIONS: [Func; 9] = [
 
 const GATES: [Func; 3] = [Func::Silu, Func::GeluTanh, Func::GeluErf];
 
-type Drawn = Result<(), BuildError>;
+type NamedOpResult = Result<(), BuildError>;
 
 impl Draft<'_> {
     fn rows(&mut self) -> Result<ValueId, BuildError> {
@@ -60,7 +60,7 @@ impl Draft<'_> {
     }
 
     /// One of the ops that work row by row.
-    pub(super) fn row_op(&mut self) -> Drawn {
+    pub(super) fn row_op(&mut self) -> NamedOpResult {
         let x = self.rows()?;
         let n = width(self, x);
         match self.choices.below(10) {
@@ -129,13 +129,13 @@ impl Draft<'_> {
         let (cos, sin) = (self.weight(table.clone())?, self.weight(table)?);
         let outer = self.ty(x).shape[0];
         let positions = self.ints(outer.get(&self.dims), 0, 7);
-        let positions = self.given(Type::new(DType::I32, [outer]), Record::of(&positions))?;
+        let positions = self.step_input(Type::new(DType::I32, [outer]), Record::of(&positions))?;
         let op = Rope { width, rotary, interleaved: self.choices.one_in(2), per_row: false };
         self.op(op, &[x, cos, sin, positions])
     }
 
     /// A product with a weight of any format, or a look-up in one.
-    pub(super) fn table_op(&mut self) -> Drawn {
+    pub(super) fn table_op(&mut self) -> NamedOpResult {
         let formats: Vec<Format> = Format::ALL.iter().copied().filter(|f| f.info().encode.is_some()).collect();
         let format = self.choices.choose(&formats);
         let block = format.info().block as u32;
@@ -145,7 +145,7 @@ impl Draft<'_> {
             let count = self.dims.tokens as usize;
             let ids = self.ints(count, 0, 11);
             let tokens = self.take(Sym::Tokens);
-            let ids = self.given(Type::new(DType::I32, [tokens]), Record::of(&ids))?;
+            let ids = self.step_input(Type::new(DType::I32, [tokens]), Record::of(&ids))?;
             let scale = F32(self.choices.choose(&[1.0, 2.5]));
             return self.op(Embed { scale }, &[table, ids]).map(drop);
         }
@@ -164,6 +164,6 @@ impl Draft<'_> {
         let finite = |x: f32| if x.abs() < 8.0 { x } else { 1.0 };
         let values: Vec<f32> = (0..shape[0] * shape[1]).map(|_| finite(self.float())).collect();
         let tensor = stored(format, shape.map(|n| n as usize).to_vec(), &values);
-        self.held(Type::new(DType::Stored(format), shape), tensor)
+        self.weight_of_values(Type::new(DType::Stored(format), shape), tensor)
     }
 }

@@ -3,14 +3,15 @@
 //! What is drawn is well typed: values are found for ops, not ops for values. Numbers stay small, so that what is added up
 //! in different orders stays comparable.
 
-use crate::setup::Setup;
+use crate::setup::GraphSetup;
 use std::collections::HashMap;
 use yirage_hal::Record;
-use yirage_ir::op::{Concat, Contract, Cut, Form, Map, Op, Reduce, ReduceKind, View};
+use yirage_ir::op::{Concat, Contract, Cut, Map, Op, Reduce, ReduceKind, View, ViewForm};
 use yirage_ir::region::{Accumulate, CONTINUED, TileIn, TileOut, Tiled, unrolled};
 use yirage_ir::rng::Rng;
 use yirage_ir::{
-    BuildError, DType, Dim, Dims, Expr, Format, Graph, GraphBuilder, NodeKind, Region, Source, Tensor, Type, ValueId,
+    BuildError, DType, Dim, Dims, Expr, Format, Graph, GraphBuilder, NodeKind, Region, Tensor, Type, ValueId,
+    ValueSource,
 };
 use yirage_plan::Precision;
 
@@ -19,29 +20,29 @@ const MOST: u32 = 512;
 
 /// A graph with a tiled region, and the graph that it means.
 #[derive(Clone, Debug)]
-pub struct DrawnTiles {
+pub struct RandomTiledGraph {
     /// With the region.
-    pub tiled: Setup,
+    pub tiled: GraphSetup,
     /// With the ops of all its tiles instead.
-    pub plain: Setup,
+    pub plain: GraphSetup,
     /// Whether the region says that no order of additions is its own.
     pub keeps_order: bool,
     /// Whether something is rounded to 16 bits.
     pub narrow: bool,
 }
 
-impl DrawnTiles {
+impl RandomTiledGraph {
     /// The graphs of a seed.
     ///
     /// # Errors
     /// What of them is not well typed: a fault of the drawing.
-    pub fn of_seed(seed: u64) -> Result<DrawnTiles, String> {
-        let mut draw = Draw::new(seed);
+    pub fn of_seed(seed: u64) -> Result<RandomTiledGraph, String> {
+        let mut draw = TiledGraphGenerator::new(seed);
         let (graph, keeps_order) = draw.graph().map_err(|e| e.to_string())?;
         let plain = without_tiles(&graph)?;
         let narrow = yirage_ir::text::print(&graph).contains("f16");
-        let setup = |graph: Graph| given(graph, seed);
-        Ok(DrawnTiles { tiled: setup(graph), plain: setup(plain), keeps_order, narrow })
+        let setup = |graph: Graph| with_random_inputs(graph, seed);
+        Ok(RandomTiledGraph { tiled: setup(graph), plain: setup(plain), keeps_order, narrow })
     }
 }
 
@@ -84,14 +85,14 @@ pub fn without_tiles(graph: &Graph) -> Result<Graph, String> {
 }
 
 /// A graph of slots and weights with elements for all of them, the same for inputs of one name.
-pub fn given(graph: Graph, seed: u64) -> Setup {
+pub fn with_random_inputs(graph: Graph, seed: u64) -> GraphSetup {
     let (mut slots, mut weights) = (HashMap::new(), HashMap::new());
     for &id in &graph.inputs {
         let v = graph.value(id);
         let mut rng = Rng::new(seed ^ v.name.bytes().fold(7, |h, b| h * 31 + u64::from(b)));
-        let n = v.ty.held(&Dims::default());
+        let n = v.ty.storage_elems(&Dims::default());
         match (v.source, v.ty.dtype) {
-            (Source::Weight, _) => {
+            (ValueSource::Weight, _) => {
                 let shape: Vec<usize> = v.ty.shape.iter().map(|d| d.get(&Dims::default())).collect();
                 weights.insert(v.name.clone(), Tensor::f32(shape, (0..n).map(|_| rng.signed_f32()).collect()));
             }
@@ -101,7 +102,7 @@ pub fn given(graph: Graph, seed: u64) -> Setup {
             }
             (_, DType::Stored(format)) if format != Format::F32 => {
                 let (x, mut bytes): (Vec<f32>, _) =
-                    ((0..n).map(|_| rng.signed_f32()).collect(), vec![0; v.ty.held_bytes(&Dims::default())]);
+                    ((0..n).map(|_| rng.signed_f32()).collect(), vec![0; v.ty.storage_bytes(&Dims::default())]);
                 if let Some(encode) = format.info().encode {
                     encode(&x, &mut bytes);
                 }
@@ -114,38 +115,38 @@ pub fn given(graph: Graph, seed: u64) -> Setup {
         }
     }
     let dims = Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 };
-    Setup { graph, weights, slots, states: Vec::new(), dims, precision: Precision::Exact }
+    GraphSetup { graph, weights, step_inputs: slots, kv_caches: Vec::new(), dims, precision: Precision::Exact }
 }
 
-type Drawn<T> = Result<T, BuildError>;
+type TileBuildResult<T> = Result<T, BuildError>;
 
-struct Draw {
+struct TiledGraphGenerator {
     rng: Rng,
     grid: [u32; 3],
     loops: u32,
 }
 
 /// A graph of a tile while it is drawn.
-struct Tile {
+struct TileGraphBuilder {
     b: GraphBuilder,
     values: Vec<ValueId>,
-    made: usize,
+    node_count: usize,
 }
 
-impl Tile {
-    fn new(name: &str) -> Tile {
-        Tile { b: GraphBuilder::new(name), values: Vec::new(), made: 0 }
+impl TileGraphBuilder {
+    fn new(name: &str) -> TileGraphBuilder {
+        TileGraphBuilder { b: GraphBuilder::new(name), values: Vec::new(), node_count: 0 }
     }
 
-    fn input(&mut self, ty: &Type) -> Drawn<ValueId> {
-        let id = self.b.slot(&format!("i{}", self.values.len()), ty.clone())?;
+    fn input(&mut self, ty: &Type) -> TileBuildResult<ValueId> {
+        let id = self.b.step_input(&format!("i{}", self.values.len()), ty.clone())?;
         self.values.push(id);
         Ok(id)
     }
 
-    fn op(&mut self, op: impl Into<Op>, ins: &[ValueId]) -> Drawn<ValueId> {
-        self.made += 1;
-        let id = self.b.op(&format!("t{}", self.made), op, ins)?;
+    fn op(&mut self, op: impl Into<Op>, ins: &[ValueId]) -> TileBuildResult<ValueId> {
+        self.node_count += 1;
+        let id = self.b.op(&format!("t{}", self.node_count), op, ins)?;
         self.values.push(id);
         Ok(id)
     }
@@ -154,7 +155,7 @@ impl Tile {
         self.b.ty(id).shape.iter().map(|d| d.get(&Dims::default()) as u32).collect()
     }
 
-    fn map(&mut self, expr: &str, ins: &[ValueId]) -> Drawn<ValueId> {
+    fn map(&mut self, expr: &str, ins: &[ValueId]) -> TileBuildResult<ValueId> {
         let expr: Expr = expr.parse().unwrap_or_else(|e| panic!("{expr}: {e}"));
         self.op(Map { expr }, ins)
     }
@@ -164,21 +165,21 @@ impl Tile {
     }
 }
 
-impl Draw {
-    fn new(seed: u64) -> Draw {
+impl TiledGraphGenerator {
+    fn new(seed: u64) -> TiledGraphGenerator {
         let mut rng = Rng::new(seed);
         let grid = [*rng.choose(&[1, 2, 3, 4]), *rng.choose(&[1, 1, 2, 3]), *rng.choose(&[1, 1, 1, 2])];
         let loops = *rng.choose(&[1, 2, 2, 3, 4, 5]);
-        Draw { rng, grid, loops }
+        TiledGraphGenerator { rng, grid, loops }
     }
 
     fn one_in(&mut self, n: u64) -> bool {
         self.rng.one_in(n)
     }
 
-    fn graph(&mut self) -> Drawn<(Graph, bool)> {
+    fn graph(&mut self) -> TileBuildResult<(Graph, bool)> {
         let mut outer = GraphBuilder::new("drawn");
-        let mut body = Tile::new("body");
+        let mut body = TileGraphBuilder::new("body");
         let (mut ins, mut cuts) = (Vec::new(), Vec::new());
         for at in 0..1 + self.rng.index(3) {
             let (tile, cut, whole) = self.tile(at);
@@ -201,7 +202,7 @@ impl Draw {
         }
         let (accumulators, outputs, factors) = self.accumulated(&mut body, count, &running)?;
         outputs.iter().chain(&factors).for_each(|&o| body.b.output(o));
-        let mut block = Tile::new("block");
+        let mut block = TileGraphBuilder::new("block");
         for &o in &outputs {
             let ty = body.b.ty(o).clone();
             block.input(&ty)?;
@@ -219,7 +220,7 @@ impl Draw {
         }
         let mut outs = Vec::new();
         for _ in 0..1 + self.rng.index(2) {
-            outs.push(self.laid(&mut block)?);
+            outs.push(self.block_output(&mut block)?);
         }
         let tiled = Tiled {
             grid: self.grid,
@@ -277,10 +278,10 @@ impl Draw {
     }
 
     /// An input of the region: a slot, dense or not, a weight, or computed.
-    fn outer(&mut self, b: &mut GraphBuilder, at: usize, ty: Type) -> Drawn<ValueId> {
+    fn outer(&mut self, b: &mut GraphBuilder, at: usize, ty: Type) -> TileBuildResult<ValueId> {
         let name = format!("x{at}");
         if ty.dtype == DType::I32 {
-            return b.slot(&name, ty);
+            return b.step_input(&name, ty);
         }
         match self.rng.index(4) {
             0 => b.weight(&name, ty),
@@ -291,18 +292,18 @@ impl Draw {
                     next = next * dim.get(&Dims::default()) as u32 + 3;
                 }
                 strides.reverse();
-                b.slot(&name, Type { strides: Some(strides), ..ty })
+                b.step_input(&name, Type { strides: Some(strides), ..ty })
             }
             2 => {
-                let given = b.slot(&name, ty)?;
-                b.op(&format!("c{at}"), Map { expr: Expr::input(0).cast(DType::F32) }, &[given])
+                let given = b.step_input(&name, ty)?;
+                b.op(&format!("c{at}"), Map { expr: Expr::input(0).cast(DType::F32) }, &[with_random_inputs])
             }
-            _ => b.slot(&name, ty),
+            _ => b.step_input(&name, ty),
         }
     }
 
     /// A value that is made of others.
-    fn any(&mut self, tile: &mut Tile) -> Drawn<ValueId> {
+    fn any(&mut self, tile: &mut TileGraphBuilder) -> TileBuildResult<ValueId> {
         let x = *self.rng.choose(&tile.values.clone());
         let rank = tile.sizes(x).len();
         match self.rng.index(9) {
@@ -328,7 +329,7 @@ impl Draw {
     }
 
     /// A map of two values that meet.
-    fn both(&mut self, tile: &mut Tile, x: ValueId) -> Drawn<ValueId> {
+    fn both(&mut self, tile: &mut TileGraphBuilder, x: ValueId) -> TileBuildResult<ValueId> {
         let sizes = tile.sizes(x);
         let meets = |y: &&ValueId| {
             let other = tile.sizes(**y);
@@ -347,7 +348,7 @@ impl Draw {
         tile.map(expr, &[x, y])
     }
 
-    fn reduction(&mut self, tile: &mut Tile, x: ValueId) -> Drawn<ValueId> {
+    fn reduction(&mut self, tile: &mut TileGraphBuilder, x: ValueId) -> TileBuildResult<ValueId> {
         let rank = tile.sizes(x).len() as u32;
         let axes: Vec<u32> = (0..rank).filter(|_| self.rng.one_in(2)).collect();
         let axes = if axes.is_empty() { vec![rank - 1] } else { axes };
@@ -361,35 +362,35 @@ impl Draw {
         tile.op(Reduce::new(kind, &axes, keep), &[x])
     }
 
-    fn view(&mut self, tile: &mut Tile, x: ValueId) -> Drawn<ValueId> {
+    fn view(&mut self, tile: &mut TileGraphBuilder, x: ValueId) -> TileBuildResult<ValueId> {
         let sizes = tile.sizes(x);
         let form = match self.rng.index(4) {
             0 => {
                 let mut axes: Vec<u32> = (0..sizes.len() as u32).collect();
                 self.rng.shuffle(&mut axes);
-                Form::Permute(axes)
+                ViewForm::Permute(axes)
             }
-            1 => Form::Reshape(vec![Dim::Const(sizes.iter().product())]),
+            1 => ViewForm::Reshape(vec![Dim::Const(sizes.iter().product())]),
             2 => {
                 let cut = |&n: &u32| {
                     let start = self.rng.index(n as usize) as u32;
                     Cut { start, step: 1, size: Dim::Const(n - start) }
                 };
-                Form::Slice(sizes.iter().map(cut).collect())
+                ViewForm::Slice(sizes.iter().map(cut).collect())
             }
-            _ => Form::Expand([vec![2], sizes].concat().into_iter().map(Dim::Const).collect()),
+            _ => ViewForm::Expand([vec![2], sizes].concat().into_iter().map(Dim::Const).collect()),
         };
         tile.op(View { form }, &[x])
     }
 
     /// A product with a value that can be turned so that it fits, or with itself turned.
-    fn contraction(&mut self, tile: &mut Tile, x: ValueId) -> Drawn<ValueId> {
+    fn contraction(&mut self, tile: &mut TileGraphBuilder, x: ValueId) -> TileBuildResult<ValueId> {
         let a = self.matrix(tile, x)?;
         let k = tile.sizes(a)[1];
         for y in tile.values.clone() {
             if let ([n, l], true) = (&tile.sizes(y)[..], tile.b.ty(y).dtype == tile.b.ty(a).dtype) {
                 if *l == k && self.one_in(2) {
-                    let b = tile.op(View { form: Form::Permute(vec![1, 0]) }, &[y])?;
+                    let b = tile.op(View { form: ViewForm::Permute(vec![1, 0]) }, &[y])?;
                     return tile.op(Contract {}, &[a, b]);
                 }
                 if *n == k {
@@ -397,29 +398,29 @@ impl Draw {
                 }
             }
         }
-        let b = tile.op(View { form: Form::Permute(vec![1, 0]) }, &[a])?;
+        let b = tile.op(View { form: ViewForm::Permute(vec![1, 0]) }, &[a])?;
         let product = tile.op(Contract {}, &[a, b])?;
         // Numbers stay small.
         tile.map("tanh(mul(x0, 0.1))", &[product])
     }
 
     /// A value as a matrix of few rows.
-    fn matrix(&mut self, tile: &mut Tile, x: ValueId) -> Drawn<ValueId> {
+    fn matrix(&mut self, tile: &mut TileGraphBuilder, x: ValueId) -> TileBuildResult<ValueId> {
         let sizes = tile.sizes(x);
         if sizes.len() == 2 {
             return Ok(x);
         }
         let (last, rows) = sizes.split_last().map_or((1, 1), |(last, outer)| (*last, outer.iter().product::<u32>()));
-        tile.op(View { form: Form::Reshape(vec![Dim::Const(rows), Dim::Const(last)]) }, &[x])
+        tile.op(View { form: ViewForm::Reshape(vec![Dim::Const(rows), Dim::Const(last)]) }, &[x])
     }
 
     /// Accumulators, the values that they take, and what rescales them.
     fn accumulated(
         &mut self,
-        tile: &mut Tile,
+        tile: &mut TileGraphBuilder,
         tiles: usize,
         running: &[(ValueId, Accumulate)],
-    ) -> Drawn<(Vec<Accumulate>, Vec<ValueId>, Vec<ValueId>)> {
+    ) -> TileBuildResult<(Vec<Accumulate>, Vec<ValueId>, Vec<ValueId>)> {
         let (mut how, mut values, mut rescaled, mut factors) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for &(before, accumulate) in running {
             let ty = tile.b.ty(before).clone();
@@ -465,7 +466,7 @@ impl Draw {
     }
 
     /// A contraction or reduction that goes on; another accumulation where none can be made.
-    fn continued(&mut self, tile: &mut Tile, x: ValueId) -> Drawn<(ValueId, Accumulate)> {
+    fn continued(&mut self, tile: &mut TileGraphBuilder, x: ValueId) -> TileBuildResult<(ValueId, Accumulate)> {
         let sizes = tile.sizes(x);
         let whole = sizes.last().is_some_and(|n| n.is_multiple_of(CONTINUED as u32));
         if !sizes.is_empty() && (self.loops == 1 || whole) && self.one_in(2) {
@@ -479,7 +480,7 @@ impl Draw {
             return Ok((x, Accumulate::Sum));
         }
         let a = self.matrix(tile, x)?;
-        let b = tile.op(View { form: Form::Permute(vec![1, 0]) }, &[a])?;
+        let b = tile.op(View { form: ViewForm::Permute(vec![1, 0]) }, &[a])?;
         let b = if self.one_in(2) { tile.map("tanh(x0)", &[b])? } else { b };
         let (a, b) = if self.one_in(3) {
             let to: DType = Format::BF16.into();
@@ -494,7 +495,7 @@ impl Draw {
     }
 
     /// An output of the block, of f32 or i32, with a dimension for each axis of the grid.
-    fn laid(&mut self, tile: &mut Tile) -> Drawn<TileOut> {
+    fn block_output(&mut self, tile: &mut TileGraphBuilder) -> TileBuildResult<TileOut> {
         let mut x = *self.rng.choose(&tile.values.clone());
         if tile.is_float(x) && tile.b.ty(x).dtype != DType::F32 {
             x = tile.op(Map { expr: Expr::input(0).cast(DType::F32) }, &[x])?;
@@ -505,7 +506,7 @@ impl Draw {
             let mut shape = vec![1; wide.len() - sizes.len()];
             shape.append(&mut sizes);
             sizes = shape;
-            let form = Form::Reshape(sizes.iter().map(|&n| Dim::Const(n)).collect());
+            let form = ViewForm::Reshape(sizes.iter().map(|&n| Dim::Const(n)).collect());
             x = tile.op(View { form }, &[x])?;
         }
         let mut dims: Vec<u32> = (0..sizes.len() as u32).collect();

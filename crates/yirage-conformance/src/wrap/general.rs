@@ -2,45 +2,45 @@
 //!
 //! Only floats are weights; all others are cast inside the graph from one that may.
 
-use super::{From, Origin, Wrapping};
+use super::{GeneralInputScheme, OperandSource, Wrapping};
 use yirage_hal::Record;
 use yirage_ir::expr::is_float;
-use yirage_ir::op::{Case, Map, Role};
+use yirage_ir::op::{Map, OpCase, Role};
 use yirage_ir::tensor::Data;
 use yirage_ir::{BuildError, DType, Dim, Expr, Sym, Tensor, Type, ValueId};
 
 /// Where an input comes from, and whether its outermost dimension is a symbol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Place {
-    origin: Origin,
+pub(super) struct GeneralInput {
+    origin: OperandSource,
     symbol: bool,
 }
 
 /// Whether the op takes its inputs from anywhere.
-pub(crate) fn is_general(case: &Case) -> bool {
+pub(crate) fn is_general(case: &OpCase) -> bool {
     case.ins.iter().enumerate().any(|(i, t)| case.op.role(i, t) == Role::Any)
 }
 
 /// Where each input comes from; `None` where the op has no symbolic dimension.
-pub(super) fn places(case: &Case, from: From) -> Option<Vec<Place>> {
+pub(super) fn general_inputs(case: &OpCase, from: GeneralInputScheme) -> Option<Vec<GeneralInput>> {
     let (turn, symbolic) = match from {
-        From::Turn(turn) => (turn, false),
+        GeneralInputScheme::Turn(turn) => (turn, false),
         _ => (1, true),
     };
     let symbols = symbols(case, symbolic)?;
     let place = |(i, (t, &symbol)): (usize, (&Tensor, &bool))| {
-        let origin = match Origin::ALL[(i + turn) % 3] {
-            Origin::Slot => Origin::Slot,
-            Origin::Weight if is_float(t.dtype) && !symbol => Origin::Weight,
-            _ => Origin::Computed,
+        let origin = match OperandSource::ALL[(i + turn) % 3] {
+            OperandSource::Slot => OperandSource::Slot,
+            OperandSource::Weight if is_float(t.dtype) && !symbol => OperandSource::Weight,
+            _ => OperandSource::Computed,
         };
-        Place { origin, symbol }
+        GeneralInput { origin, symbol }
     };
     Some(case.ins.iter().zip(&symbols).enumerate().map(place).collect())
 }
 
 /// Which inputs have a symbol outermost: none, or if `wanted`, or if the op names one, as many as it allows.
-fn symbols(case: &Case, wanted: bool) -> Option<Vec<bool>> {
+fn symbols(case: &OpCase, wanted: bool) -> Option<Vec<bool>> {
     let rank = case.ins.iter().map(|t| t.shape.len()).max()?;
     let size = case.ins.iter().filter(|t| t.shape.len() == rank).filter_map(|t| t.shape.first()).max();
     let outermost = |t: &Tensor| t.shape.len() == rank && t.shape.first() == size && size.is_some();
@@ -67,21 +67,21 @@ fn ty(t: &Tensor, dtype: DType, symbol: bool) -> Type {
 }
 
 impl Wrapping {
-    pub(super) fn any(&mut self, name: &str, t: &Tensor, place: Place) -> Result<ValueId, BuildError> {
+    pub(super) fn any(&mut self, name: &str, t: &Tensor, place: GeneralInput) -> Result<ValueId, BuildError> {
         if place.symbol {
             self.dims.tokens = t.shape[0] as u32;
         }
         match place.origin {
-            Origin::Slot => self.given(name, t, place.symbol),
-            Origin::Weight => self.weight(name, &stored(t)),
-            Origin::Computed => self.computed(name, t, place.symbol),
+            OperandSource::Slot => self.plain_step_input(name, t, place.symbol),
+            OperandSource::Weight => self.weight(name, &stored(t)),
+            OperandSource::Computed => self.computed(name, t, place.symbol),
         }
     }
 
     /// A slot.
-    fn given(&mut self, name: &str, t: &Tensor, symbol: bool) -> Result<ValueId, BuildError> {
-        self.slots.insert(name.into(), Record::of(&t.memory()));
-        self.builder.slot(name, ty(t, t.dtype, symbol))
+    fn plain_step_input(&mut self, name: &str, t: &Tensor, symbol: bool) -> Result<ValueId, BuildError> {
+        self.step_inputs.insert(name.into(), Record::of(&t.memory()));
+        self.builder.step_input(name, ty(t, t.dtype, symbol))
     }
 
     /// What another op makes of a slot.
@@ -92,7 +92,7 @@ impl Wrapping {
             _ => DType::F32,
         };
         let values = Tensor::from_scalars(given, t.shape.clone(), &t.scalars());
-        let slot = self.given(&format!("{name}.given"), &values, symbol)?;
+        let slot = self.plain_step_input(&format!("{name}.given"), &values, symbol)?;
         let expr = if given == t.dtype { Expr::input(0) } else { Expr::input(0).cast(t.dtype) };
         self.builder.op(name, Map { expr }, &[slot])
     }

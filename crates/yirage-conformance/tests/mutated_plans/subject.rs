@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use yirage_compile::{Options, compile, plan_weights};
+use yirage_compile::{CompileOptions, compile, plan_weights};
 use yirage_cpu::Cpu;
 use yirage_hal::{Backend, Bindings, Device, Executor, HalError, OpenOptions};
 use yirage_ir::op::Sample;
-use yirage_ir::{DType, Dims, Format, Graph, GraphBuilder, Source, Type, text};
+use yirage_ir::{DType, Dims, Format, Graph, GraphBuilder, Type, ValueSource, text};
 use yirage_plan::{Plan, Precision, Target, VerifiedPlan, WeightEntry};
 
 /// The sizes of the steps that are run.
@@ -65,7 +65,7 @@ pub(crate) fn subjects() -> Vec<Subject> {
 fn sampling() -> Graph {
     let op = Sample { draw: true, mask: true, bias: false, penalties: false, logprobs: true, top: 2 };
     let mut b = GraphBuilder::new("sample");
-    let ins: Vec<_> = op.slots().into_iter().map(|s| b.slot(s.name(), s.ty(40)).unwrap()).collect();
+    let ins: Vec<_> = op.inputs().into_iter().map(|s| b.step_input(s.name(), s.ty(40)).unwrap()).collect();
     let outs = b.op_multi(&["token", "fault", "logprob", "top", "top_logprob"], op, &ins).unwrap();
     outs.into_iter().for_each(|o| b.output(o));
     b.finish()
@@ -76,7 +76,7 @@ impl Subject {
         let target = device.target();
         let weights = plan_weights(graph, &target).unwrap();
         let bucket = Dims { tokens: 8, seqs: 2, blocks: 3, rows: 4 };
-        let plan = compile(graph, bucket, &target, &weights, &Options::new(precision)).unwrap();
+        let plan = compile(graph, bucket, &target, &weights, &CompileOptions::new(precision)).unwrap();
         let mut bindings = Bindings::default();
         for entry in &weights.entries {
             let mut sink = device.weight(entry).unwrap();
@@ -107,7 +107,7 @@ impl Subject {
     pub(crate) fn run(&self, plan: &VerifiedPlan) -> Result<Vec<Vec<u32>>, HalError> {
         let mut first: Option<Vec<Vec<u32>>> = None;
         for program in &plan.programs {
-            let bindings = Bindings { states: self.states(plan)?, ..self.bindings.clone() };
+            let bindings = Bindings { kv_caches: self.kv_caches(plan)?, ..self.bindings.clone() };
             let mut executor = Executor::new(&*self.device, plan, &bindings)?;
             executor.force(program.kind)?;
             let b = plan.bucket;
@@ -117,12 +117,12 @@ impl Subject {
                 blocks: DIMS.blocks.min(b.blocks),
                 rows: DIMS.rows.min(b.rows),
             };
-            for slot in plan.graph.inputs_of(Source::Slot).map(|id| plan.graph.value(id)) {
+            for slot in plan.graph.inputs_of(ValueSource::StepInput).map(|id| plan.graph.value(id)) {
                 executor.set(&slot.name, (0..slot.ty.elems(&dims)).map(|i| word(&slot.name, &slot.ty, i)));
             }
             executor.run(&dims)?;
             let made = plan.graph.outputs.iter().enumerate();
-            let outputs = made.filter(|(_, id)| plan.graph.state_of(**id).is_none());
+            let outputs = made.filter(|(_, id)| plan.graph.kv_cache_of(**id).is_none());
             let got: Vec<Vec<u32>> = outputs.map(|(i, _)| bits(&executor, i)).collect::<Result<_, _>>()?;
             assert!(first.as_ref().is_none_or(|first| *first == got), "{}: `{}` differs", self.name, program.kind);
             first.get_or_insert(got);
@@ -131,13 +131,14 @@ impl Subject {
     }
 
     /// States of zeros.
-    fn states(&self, plan: &Plan) -> Result<HashMap<String, yirage_hal::StateHandle>, HalError> {
+    fn kv_caches(&self, plan: &Plan) -> Result<HashMap<String, yirage_hal::KvCacheHandle>, HalError> {
         let sound = &self.plan.graph;
-        let states = plan.graph.inputs_of(Source::State).map(|id| plan.graph.value(id));
-        let named = states.filter(|s| sound.find(&s.name).is_some_and(|id| sound.value(id).source == Source::State));
+        let states = plan.graph.inputs_of(ValueSource::KvCache).map(|id| plan.graph.value(id));
+        let named =
+            states.filter(|s| sound.find(&s.name).is_some_and(|id| sound.value(id).source == ValueSource::KvCache));
         let granted = named.map(|s| {
             let ty = sound.ty(sound.find(&s.name).unwrap());
-            Ok((s.name.clone(), self.device.state(ty, ty.width().unwrap() as u32 / 2, BLOCKS)?))
+            Ok((s.name.clone(), self.device.kv_cache(ty, ty.width().unwrap() as u32 / 2, BLOCKS)?))
         });
         granted.collect()
     }

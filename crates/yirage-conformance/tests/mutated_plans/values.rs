@@ -1,8 +1,8 @@
 //! Plans with one of their values changed.
 
 use yirage_ir::rng::Rng;
-use yirage_ir::{Dim, Format, Graph, NodeKind, Region, RegionKind, Source, Sym, ValueId};
-use yirage_plan::{Part, Plan, Precision, Sharing, Stage, Task, Wait, When};
+use yirage_ir::{Dim, Format, Graph, NodeKind, Region, RegionKind, Sym, ValueId, ValueSource};
+use yirage_plan::{Partitioning, Plan, Precision, Stage, StageCondition, Task, TaskPartition, Wait};
 
 /// Changes something, and says what.
 pub(crate) fn spoil(plan: &mut Plan, rng: &mut Rng) -> &'static str {
@@ -10,8 +10,8 @@ pub(crate) fn spoil(plan: &mut Plan, rng: &mut Rng) -> &'static str {
     const CHANGES: [(&str, Change); 12] = [
         ("bucket", bucket),
         ("arena", arena),
-        ("place", place),
-        ("places", places),
+        ("place", mutate_placement),
+        ("places", mutate_placements),
         ("step", step),
         ("kernel", kernel),
         ("task", task),
@@ -60,8 +60,8 @@ fn arena(plan: &mut Plan, rng: &mut Rng) -> Option<()> {
     Some(())
 }
 
-fn place(plan: &mut Plan, rng: &mut Rng) -> Option<()> {
-    let place = pick(&mut plan.places, rng)?;
+fn mutate_placement(plan: &mut Plan, rng: &mut Rng) -> Option<()> {
+    let place = pick(&mut plan.placements, rng)?;
     match rng.index(3) {
         0 => place.bytes = other(place.bytes, rng),
         1 => place.value = ValueId(other32(place.value.0, rng)),
@@ -70,15 +70,15 @@ fn place(plan: &mut Plan, rng: &mut Rng) -> Option<()> {
     Some(())
 }
 
-fn places(plan: &mut Plan, rng: &mut Rng) -> Option<()> {
-    let n = plan.places.len();
+fn mutate_placements(plan: &mut Plan, rng: &mut Rng) -> Option<()> {
+    let n = plan.placements.len();
     let (a, b) = (rng.index(n.max(1)), rng.index(n.max(1)));
-    let (first, second) = (plan.places.get(a)?.clone(), plan.places.get(b)?.clone());
+    let (first, second) = (plan.placements.get(a)?.clone(), plan.placements.get(b)?.clone());
     match rng.index(4) {
-        0 => drop(plan.places.remove(a)),
-        1 => plan.places.push(first),
-        2 => plan.places[a].offset = second.offset,
-        _ => (plan.places[a].offset, plan.places[b].offset) = (second.offset, first.offset),
+        0 => drop(plan.placements.remove(a)),
+        1 => plan.placements.push(first),
+        2 => plan.placements[a].offset = second.offset,
+        _ => (plan.placements[a].offset, plan.placements[b].offset) = (second.offset, first.offset),
     }
     Some(())
 }
@@ -106,7 +106,7 @@ fn kernel(plan: &mut Plan, rng: &mut Rng) -> Option<()> {
         0 => kernel.name = name,
         1 => kernel.variant.push('x'),
         2 => kernel.scratch = !kernel.scratch,
-        3 => kernel.stages.push(Stage { sharing: Sharing::Drained, when: When::NoState }),
+        3 => kernel.stages.push(Stage { partitioning: Partitioning::WorkQueue, when: StageCondition::NoKvCache }),
         _ => kernel.stages.truncate(1),
     }
     Some(())
@@ -116,12 +116,18 @@ fn task(plan: &mut Plan, rng: &mut Rng) -> Option<()> {
     let program = pick(&mut plan.programs, rng)?;
     let counters = program.counters;
     let task = pick(&mut program.tasks, rng)?;
-    let Task { step, stage, part, waits, signals } = task;
+    let Task { step, stage, partition: part, waits, signals } = task;
     match (rng.index(8), pick(waits, rng)) {
         (0, _) => *step = other32(*step, rng),
         (1, _) => *stage = other32(*stage, rng),
         (2, _) => *signals = other32(*signals, rng),
-        (3, _) => *part = if *part == Part::Drain { Part::Share { index: 0, of: 1 } } else { Part::Drain },
+        (3, _) => {
+            *part = if *part == TaskPartition::WorkQueue {
+                TaskPartition::Static { index: 0, of: 1 }
+            } else {
+                TaskPartition::WorkQueue
+            }
+        }
         (4, Some(wait)) => wait.at_least = other32(wait.at_least, rng),
         (5, Some(wait)) => wait.counter = other32(wait.counter, rng),
         (6, _) => drop(waits.pop()),
@@ -208,8 +214,8 @@ fn value(plan: &mut Plan, rng: &mut Rng) -> Option<()> {
     match rng.index(6) {
         0 => v.ty.dtype = Format::ALL[rng.index(3)].into(),
         1 => v.ty.strides = Some(vec![0; v.ty.shape.len()]),
-        2 => v.source = [Source::Slot, Source::Weight, Source::State][rng.index(3)],
-        3 => v.source = Source::Node { node: rng.index(9) as u32, output: rng.index(2) as u32 },
+        2 => v.source = [ValueSource::StepInput, ValueSource::Weight, ValueSource::KvCache][rng.index(3)],
+        3 => v.source = ValueSource::Node { node: rng.index(9) as u32, output: rng.index(2) as u32 },
         4 => *pick(&mut v.ty.shape, rng)? = Dim::Sym(Sym::ALL[rng.index(4)]),
         _ => {
             let dim = pick(&mut v.ty.shape, rng)?;

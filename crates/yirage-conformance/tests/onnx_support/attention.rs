@@ -3,7 +3,7 @@
 
 use super::case::{Array, Case};
 use super::import::Import;
-use yirage_conformance::State;
+use yirage_conformance::KvCacheSetup;
 use yirage_hal::Record;
 use yirage_ir::op::{Attention, BLOCK, KvAppend};
 use yirage_ir::{BuildError, DType, F32, Sym, Tensor, Type, ValueId};
@@ -74,8 +74,8 @@ pub(crate) fn attention(case: &Case, import: &mut Import) -> Result<(), BuildErr
     let at = import.ints("positions", queries.iter().map(|&(b, i)| last_seen(b, i)).collect())?;
     let seqs = import.ints("seqs", queries.iter().map(|&(b, _)| b as i32).collect())?;
     import.dims.seqs = s.batch as u32;
-    import.slots.insert("table".into(), Record::of(&(0..s.batch as i32).collect::<Vec<_>>()));
-    let table = import.builder.slot("table", Type::new(DType::I32, [Sym::Seqs, Sym::Blocks]))?;
+    import.step_inputs.insert("table".into(), Record::of(&(0..s.batch as i32).collect::<Vec<_>>()));
+    let table = import.builder.step_input("table", Type::new(DType::I32, [Sym::Seqs, Sym::Blocks]))?;
     let y = import.builder.op("y", op.clone(), &[q, state, at, seqs, table])?;
     import.want(y, rows(&case.outs[0]));
     if let [_, present_key, present_value] = &case.outs[..] {
@@ -111,9 +111,9 @@ fn append(
         }
     }
     let cells = Tensor::f32([s.batch, BLOCK, s.kv_heads, width], cells);
-    import.states.push(State { name: name.into(), values: cells, k_width: s.k_width as u32 });
+    import.kv_caches.push(KvCacheSetup { name: name.into(), values: cells, k_width: s.k_width as u32 });
     let block = [BLOCK as u32, s.kv_heads as u32, width as u32];
-    let mut ins = vec![import.builder.state(name, Type::new(DType::F32, block))?];
+    let mut ins = vec![import.builder.kv_cache(name, Type::new(DType::F32, block))?];
     ins.push(import.activation(&format!("{name}.k"), s.kv_heads * s.k_width, keys.to_vec())?);
     if let Some(values) = values {
         ins.push(import.activation(&format!("{name}.v"), s.kv_heads * s.v_width, values.to_vec())?);

@@ -6,7 +6,7 @@
 
 use super::case::{Array, Element, Values};
 use std::collections::HashMap;
-use yirage_conformance::{Setup, State};
+use yirage_conformance::{GraphSetup, KvCacheSetup};
 use yirage_hal::Record;
 use yirage_ir::op::Embed;
 use yirage_ir::{BuildError, DType, Dim, Dims, F32, Format, GraphBuilder, Tensor, Type, ValueId};
@@ -16,8 +16,8 @@ use yirage_plan::Precision;
 pub(crate) struct Import {
     pub(crate) builder: GraphBuilder,
     pub(crate) weights: HashMap<String, Tensor>,
-    pub(crate) slots: HashMap<String, Record>,
-    pub(crate) states: Vec<State>,
+    pub(crate) step_inputs: HashMap<String, Record>,
+    pub(crate) kv_caches: Vec<KvCacheSetup>,
     pub(crate) dims: Dims,
     /// One an output, in the graph's order of elements.
     pub(crate) wanted: Vec<Wanted>,
@@ -34,8 +34,8 @@ impl Import {
         Import {
             builder: GraphBuilder::new(name),
             weights: HashMap::new(),
-            slots: HashMap::new(),
-            states: Vec::new(),
+            step_inputs: HashMap::new(),
+            kv_caches: Vec::new(),
             dims: Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 },
             wanted: Vec::new(),
         }
@@ -48,8 +48,8 @@ impl Import {
 
     pub(crate) fn ints(&mut self, name: &str, values: Vec<i32>) -> Result<ValueId, BuildError> {
         let ty = Type::new(DType::I32, [values.len() as u32]);
-        self.slots.insert(name.into(), Record::of(&values));
-        self.builder.slot(name, ty)
+        self.step_inputs.insert(name.into(), Record::of(&values));
+        self.builder.step_input(name, ty)
     }
 
     /// Rows of `width` elements.
@@ -100,8 +100,8 @@ impl Import {
             }
             (_, Values::Int(v)) => (DType::I32, Record::of(&fitting(v)?)),
         };
-        self.slots.insert(name.into(), elements);
-        self.builder.slot(name, Type::new(dtype, shape)).map_err(|e| e.to_string())
+        self.step_inputs.insert(name.into(), elements);
+        self.builder.step_input(name, Type::new(dtype, shape)).map_err(|e| e.to_string())
     }
 
     fn narrow(&mut self, name: &str, format: Format, shape: &[usize], values: &[f32]) -> Result<ValueId, String> {
@@ -131,9 +131,16 @@ impl Import {
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> (Setup, Vec<Wanted>) {
-        let Import { builder, weights, slots, states, dims, wanted } = self;
-        let setup = Setup { graph: builder.finish(), weights, slots, states, dims, precision: Precision::Exact };
+    pub(crate) fn finish(self) -> (GraphSetup, Vec<Wanted>) {
+        let Import { builder, weights, step_inputs: slots, kv_caches: states, dims, wanted } = self;
+        let setup = GraphSetup {
+            graph: builder.finish(),
+            weights,
+            step_inputs: slots,
+            kv_caches: states,
+            dims,
+            precision: Precision::Exact,
+        };
         (setup, wanted)
     }
 }

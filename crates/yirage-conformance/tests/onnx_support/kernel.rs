@@ -5,7 +5,7 @@ use super::case::{Array, Case, Element, Values};
 use super::general::{axes, axis};
 use super::import::{Wanted, dtype};
 use std::collections::HashMap;
-use yirage_conformance::Setup;
+use yirage_conformance::GraphSetup;
 use yirage_graph::{GraphError, KernelGraph, SplitBy};
 use yirage_hal::Record;
 use yirage_ir::{Dims, Tensor, ValueId};
@@ -15,15 +15,15 @@ use yirage_plan::Precision;
 struct Node<'a> {
     case: &'a Case,
     graph: KernelGraph,
-    slots: HashMap<String, Record>,
+    step_inputs: HashMap<String, Record>,
 }
 
 /// The case as a kernel graph, with what its outputs must be.
 ///
 /// # Errors
 /// Why there is none.
-pub(crate) fn import(case: &Case) -> Result<(Setup, Vec<Wanted>), String> {
-    let mut node = Node { case, graph: KernelGraph::new(&case.name), slots: HashMap::new() };
+pub(crate) fn import(case: &Case) -> Result<(GraphSetup, Vec<Wanted>), String> {
+    let mut node = Node { case, graph: KernelGraph::new(&case.name), step_inputs: HashMap::new() };
     let outputs = outputs(&mut node)?;
     let mut wanted = Vec::new();
     for (&output, array) in outputs.iter().zip(&case.outs) {
@@ -33,10 +33,13 @@ pub(crate) fn import(case: &Case) -> Result<(Setup, Vec<Wanted>), String> {
         node.graph.mark_output(output, None).map_err(said)?;
         wanted.push(Wanted::F32(values.clone()));
     }
-    let Node { graph, slots, .. } = node;
+    let Node { graph, step_inputs: slots, .. } = node;
     let (graph, dims) = (graph.finish().map_err(said)?, Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 });
     let (weights, states) = (HashMap::new(), Vec::new());
-    Ok((Setup { graph, weights, slots, states, dims, precision: Precision::Exact }, wanted))
+    Ok((
+        GraphSetup { graph, weights, step_inputs: slots, kv_caches: states, dims, precision: Precision::Exact },
+        wanted,
+    ))
 }
 
 fn outputs(node: &mut Node<'_>) -> Result<Vec<ValueId>, String> {
@@ -89,7 +92,7 @@ impl Node<'_> {
         let (name, dtype) = (format!("x{input}"), dtype(element));
         let sizes: Vec<u32> = shape.iter().map(|&n| n as u32).collect();
         let id = self.graph.named_input(&name, &sizes, None, dtype).map_err(said)?;
-        self.slots.insert(name, Record::of(&Tensor { dtype, ..Tensor::f32(shape, values) }.memory()));
+        self.step_inputs.insert(name, Record::of(&Tensor { dtype, ..Tensor::f32(shape, values) }.memory()));
         Ok(id)
     }
 

@@ -9,14 +9,14 @@ mod nodes;
 
 use case::{Array, Element};
 use import::Import;
-use yirage_conformance::Setup;
+use yirage_conformance::GraphSetup;
 
 pub(crate) use case::{Case, read};
 pub(crate) use import::Wanted;
 pub(crate) use kernel::import as kernel_graph;
 
 /// The case as graphs of our ops, each with what its outputs must be: of the named ops, of the general ones, or of both.
-pub(crate) fn import(case: &Case) -> Result<Vec<(Setup, Vec<Wanted>)>, String> {
+pub(crate) fn import(case: &Case) -> Result<Vec<(GraphSetup, Vec<Wanted>)>, String> {
     let mut made = Vec::new();
     let mut import = Import::new(&case.name);
     let named = match case.op.as_str() {

@@ -5,9 +5,9 @@
 //! second region `[32-block][token]` of scales and sums. The number of blocks is even: k is padded with zeros to 64, the
 //! largest unit of a weight format whose file blocks are shorter. Token t of the batch depends on row t alone.
 //!
-//! Int8 has a third region `[32-block][token]` of outliers (`yirage_ir::layout::q8a` says what they are), and a bit for each
+//! Int8 has a third region `[32-block][token]` of outliers (`yirage_ir::format::q8a` says what they are), and a bit for each
 //! block of a token that has some; the third region of other blocks is never touched. A fourth region `[32-block][token]`
-//! holds `Pairs` of full tiles, with AVX-512 and for kernels that read them; else it is never touched.
+//! holds `WinogradActivations` of full tiles, with AVX-512 and for kernels that read them; else it is never touched.
 //!
 //! Knows nothing of weight formats: int8 sums are stored so that a kernel gets any format's offset by a shift.
 
@@ -25,18 +25,18 @@ use crate::memory::prefetch;
 use crate::pack::BLOCK;
 pub(crate) use outliers::BlockOutliers;
 #[cfg(target_arch = "x86_64")]
-pub(crate) use pairs::Pairs;
+pub(crate) use pairs::WinogradActivations;
 use std::ops::Range;
 use yirage_ir::ActivationLayout;
-use yirage_plan::LayoutFacts;
+use yirage_plan::ActivationFormatFacts;
 
 /// Bytes of a block as Winograd's products read it.
 const PAIRS: usize = 48;
 
 /// int8 activations as they lie here. A block takes, rounded up: codes, scale and sums, outliers, pairs, and its share of the
 /// bits.
-pub(crate) const Q8A: LayoutFacts = LayoutFacts {
-    layout: ActivationLayout::Q8A,
+pub(crate) const Q8A: ActivationFormatFacts = ActivationFormatFacts {
+    format: ActivationLayout::Q8A,
     block_bytes: (BLOCK + size_of::<Meta>() + size_of::<BlockOutliers>() + PAIRS + 4) as u32,
     row_multiple: 64,
 };
@@ -46,7 +46,7 @@ pub const TOKEN_TILE: usize = 16;
 
 /// How the numbers of activations are stored for a kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum Form {
+pub enum ActivationEncoding {
     /// int8 in blocks of 32, and outliers: the contents of `ActivationLayout::Q8A`.
     Q8,
     /// f32 rounded to bf16 (nearest even), stored as bf16: operands of the BF16 dot product.
@@ -57,13 +57,13 @@ pub enum Form {
     F32,
 }
 
-impl Form {
+impl ActivationEncoding {
     /// Bytes of 32 numbers, without scales.
     pub(crate) fn block_bytes(self) -> usize {
         match self {
-            Form::Q8 => BLOCK,
-            Form::Bf16 => 2 * BLOCK,
-            Form::RoundedF32 | Form::F32 => 4 * BLOCK,
+            ActivationEncoding::Q8 => BLOCK,
+            ActivationEncoding::Bf16 => 2 * BLOCK,
+            ActivationEncoding::RoundedF32 | ActivationEncoding::F32 => 4 * BLOCK,
         }
     }
 }
@@ -110,22 +110,22 @@ pub(crate) struct Offsets {
 
 /// Where the activations of `tokens` rows of `k` numbers lie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Layout {
-    form: Form,
+pub struct ActivationBufferLayout {
+    form: ActivationEncoding,
     tokens: usize,
     k: usize,
     pairs: bool,
 }
 
-impl Layout {
+impl ActivationBufferLayout {
     /// The layout of `tokens` rows of `k` numbers.
-    pub fn new(form: Form, tokens: usize, k: usize) -> Layout {
-        Layout { form, tokens, k, pairs: false }
+    pub fn new(form: ActivationEncoding, tokens: usize, k: usize) -> ActivationBufferLayout {
+        ActivationBufferLayout { form, tokens, k, pairs: false }
     }
 
     /// This one with or without pairs for Winograd's products, for which there is room in any case.
-    pub fn with_pairs(self, pairs: bool) -> Layout {
-        Layout { pairs, ..self }
+    pub fn with_pairs(self, pairs: bool) -> ActivationBufferLayout {
+        ActivationBufferLayout { pairs, ..self }
     }
 
     /// Whether it is stored with pairs, where the instruction set has kernels that read them.
@@ -134,7 +134,7 @@ impl Layout {
     }
 
     /// How the numbers are stored.
-    pub fn form(&self) -> Form {
+    pub fn form(&self) -> ActivationEncoding {
         self.form
     }
 
@@ -151,7 +151,7 @@ impl Layout {
     /// Bytes of the whole; 64-byte alignment is best, any works.
     pub fn bytes(&self) -> usize {
         match self.form {
-            Form::Q8 => self.mark_offset() + self.tokens * self.mark_words() * size_of::<u64>(),
+            ActivationEncoding::Q8 => self.mark_offset() + self.tokens * self.mark_words() * size_of::<u64>(),
             form => self.tokens * self.blocks() * form.block_bytes(),
         }
     }
@@ -192,7 +192,7 @@ impl Layout {
         let numbers = blocks * self.form.block_bytes();
         let metas = self.meta_offset() + blocks * size_of::<Meta>();
         let outliers = self.outlier_offset() + blocks * size_of::<BlockOutliers>();
-        let words = if self.form == Form::Q8 { self.mark_words() } else { 0 };
+        let words = if self.form == ActivationEncoding::Q8 { self.mark_words() } else { 0 };
         let marks = self.mark_offset() + (tile.first + token) * words * size_of::<u64>();
         Offsets {
             numbers,
@@ -212,7 +212,7 @@ impl Layout {
     }
 
     /// Offsets of block 0 of a token, and from block to block, in numbers of blocks (the same for all regions).
-    fn place(&self, token: usize) -> (usize, usize) {
+    fn block_offset(&self, token: usize) -> (usize, usize) {
         let tile = self.tile(token / TOKEN_TILE);
         (tile.first * self.blocks() + token - tile.first, tile.tokens)
     }
@@ -224,13 +224,13 @@ impl Layout {
     /// When `range` exceeds the tokens of the layout.
     ///
     /// # Safety
-    /// `x` is readable for `k` numbers in each row of `range`; `out` is writable for [`Layout::bytes`], and nobody
+    /// `x` is readable for `k` numbers in each row of `range`; `out` is writable for [`ActivationBufferLayout::bytes`], and nobody
     /// else uses the bytes of these tokens; the CPU has `isa`.
     pub unsafe fn store(&self, isa: Isa, x: *const f32, ldx: usize, range: Range<usize>, out: *mut u8) {
         assert!(range.end <= self.tokens, "tokens {range:?} of {}", self.tokens);
         let mut padded = [0f32; BLOCK];
         for token in range.clone() {
-            let (first, step) = self.place(token);
+            let (first, step) = self.block_offset(token);
             for b in 0..self.blocks() {
                 let (at, have) = (first + b * step, self.k.saturating_sub(b * BLOCK));
                 // SAFETY: the caller promises the row and the room; a part of a block is read from `padded`.
@@ -244,7 +244,7 @@ impl Layout {
                     self.store_block(isa, src, at, out);
                 }
             }
-            if self.form == Form::Q8 {
+            if self.form == ActivationEncoding::Q8 {
                 // SAFETY: the same row and bytes; the blocks are stored.
                 unsafe { self.store_outliers(isa, x.wrapping_add(token * ldx), token, out) };
             }
@@ -259,11 +259,11 @@ impl Layout {
     /// Copies the one token of `from`, which has this form and width, to be token `token` of this layout.
     ///
     /// # Safety
-    /// `from` holds a layout of one token that [`Layout::store`] wrote; `out` as for [`Layout::store`].
+    /// `from` holds a layout of one token that [`ActivationBufferLayout::store`] wrote; `out` as for [`ActivationBufferLayout::store`].
     #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))] // other levels store no pairs
     pub(crate) unsafe fn copy_token(&self, isa: Isa, from: *const u8, token: usize, out: *mut u8) {
-        let one = Layout { tokens: 1, ..*self };
-        let (first, step) = self.place(token);
+        let one = ActivationBufferLayout { tokens: 1, ..*self };
+        let (first, step) = self.block_offset(token);
         // SAFETY: blocks, metas and bits of a token lie in its layout, here and there.
         unsafe {
             let copy = |there: usize, here: usize, bytes: usize| {
@@ -273,7 +273,7 @@ impl Layout {
                 }
             };
             copy(0, 0, self.form.block_bytes());
-            if self.form == Form::Q8 {
+            if self.form == ActivationEncoding::Q8 {
                 copy(one.meta_offset(), self.meta_offset(), size_of::<Meta>());
                 copy(one.outlier_offset(), self.outlier_offset(), size_of::<BlockOutliers>());
                 let bytes = self.mark_words() * size_of::<u64>();
@@ -285,21 +285,21 @@ impl Layout {
         }
     }
 
-    /// Asks for what every product reads of what [`Layout::store`] left in `stored`: all but outliers.
+    /// Asks for what every product reads of what [`ActivationBufferLayout::store`] left in `stored`: all but outliers.
     pub(crate) fn fetch(&self, stored: *const u8) {
-        let bytes = if self.form == Form::Q8 { self.outlier_offset() } else { self.bytes() };
+        let bytes = if self.form == ActivationEncoding::Q8 { self.outlier_offset() } else { self.bytes() };
         prefetch(stored, bytes);
     }
 
     /// # Safety
-    /// As [`Layout::store`], for the 32 numbers at `src`.
+    /// As [`ActivationBufferLayout::store`], for the 32 numbers at `src`.
     #[inline]
     unsafe fn store_block(&self, isa: Isa, src: *const f32, at: usize, out: *mut u8) {
         // SAFETY: `at` is a block of this layout, and the caller gives the rest.
         unsafe {
             let dst = out.add(at * self.form.block_bytes());
             match self.form {
-                Form::Q8 => {
+                ActivationEncoding::Q8 => {
                     let codes = dst.cast::<[i8; BLOCK]>();
                     let meta = out.add(self.meta_offset()).cast::<Meta>().add(at);
                     match isa.vectors() {
@@ -310,20 +310,20 @@ impl Layout {
                         _ => scalar::quantize(src, codes, meta),
                     }
                 }
-                Form::Bf16 => scalar::round(src, dst.cast()),
-                Form::RoundedF32 => scalar::round_wide(src, dst.cast()),
-                Form::F32 => std::ptr::copy_nonoverlapping(src, dst.cast(), BLOCK),
+                ActivationEncoding::Bf16 => scalar::round(src, dst.cast()),
+                ActivationEncoding::RoundedF32 => scalar::round_wide(src, dst.cast()),
+                ActivationEncoding::F32 => std::ptr::copy_nonoverlapping(src, dst.cast(), BLOCK),
             }
         }
     }
 
-    /// Scale, codes and outliers of a 32-block of a token as [`Layout::store`] left them in `stored`, for comparing with
+    /// Scale, codes and outliers of a 32-block of a token as [`ActivationBufferLayout::store`] left them in `stored`, for comparing with
     /// the op's definition. `None` if the layout is not int8, or has no such block.
     pub fn quantized<'a>(&self, stored: &'a [u8], token: usize, block: usize) -> Option<(f32, &'a [u8], [f32; BLOCK])> {
-        if self.form != Form::Q8 || token >= self.tokens || block >= self.blocks() {
+        if self.form != ActivationEncoding::Q8 || token >= self.tokens || block >= self.blocks() {
             return None;
         }
-        let (first, step) = self.place(token);
+        let (first, step) = self.block_offset(token);
         let at = first + block * step;
         let scale = stored.get(self.meta_offset() + at * size_of::<Meta>()..)?.first_chunk::<4>()?;
         let codes = stored.get(at * BLOCK..(at + 1) * BLOCK)?;
@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn tiles_cover_every_token_once() {
         for tokens in 0..70 {
-            let layout = Layout::new(Form::Q8, tokens, 100);
+            let layout = ActivationBufferLayout::new(ActivationEncoding::Q8, tokens, 100);
             let mut next = 0;
             for tile in (0..tokens.div_ceil(TOKEN_TILE)).map(|number| layout.tile(number)) {
                 assert_eq!(tile.first, next);
@@ -355,7 +355,10 @@ mod tests {
         let large = |i: usize| if i.is_multiple_of(97) { 90.0 } else { 1.0 };
         let x: Vec<f32> = (0..tokens * k).map(|i| large(i) * ((i * 37 % 101) as f32 / 50.0 - 1.0)).collect();
         for &isa in Isa::ALL.iter().filter(|isa| isa.available()) {
-            let (all, one) = (Layout::new(Form::Q8, tokens, k).with_pairs(true), Layout::new(Form::Q8, 1, k));
+            let (all, one) = (
+                ActivationBufferLayout::new(ActivationEncoding::Q8, tokens, k).with_pairs(true),
+                ActivationBufferLayout::new(ActivationEncoding::Q8, 1, k),
+            );
             let (mut stored, mut copied) = (vec![0u8; all.bytes()], vec![0u8; all.bytes()]);
             // SAFETY: sizes as the layouts say.
             unsafe { all.store(isa, x.as_ptr(), k, 0..tokens, stored.as_mut_ptr()) };
@@ -414,7 +417,7 @@ mod tests {
                 _ => {}
             }
             let stored = isas.iter().map(|&isa| {
-                let layout = Layout::new(Form::Q8, 1, 32);
+                let layout = ActivationBufferLayout::new(ActivationEncoding::Q8, 1, 32);
                 let mut out = vec![0u8; layout.bytes()];
                 // SAFETY: sizes as the layout says.
                 unsafe { layout.store(isa, x.as_ptr(), 32, 0..1, out.as_mut_ptr()) };

@@ -4,7 +4,7 @@ use super::Meta;
 use crate::pack::BLOCK;
 use std::arch::aarch64::*;
 use std::array::from_fn;
-use yirage_ir::layout::q8a::MOST;
+use yirage_ir::activation::q8a::MOST;
 
 /// Quantises 32 numbers to int8 with one scale.
 ///

@@ -1,9 +1,9 @@
 //! The numbers of a row that are too large for its codes: found, taken out of their blocks, and stored beside them.
 
-use super::{Form, Layout, Meta};
+use super::{ActivationBufferLayout, ActivationEncoding, Meta};
 use crate::isa::Isa;
 use crate::pack::BLOCK;
-use yirage_ir::layout::q8a::{LARGE, MAX_OUTLIERS, MOST};
+use yirage_ir::activation::q8a::{LARGE, MAX_OUTLIERS, MOST};
 
 /// The outliers of a block of a token.
 #[repr(C)]
@@ -33,13 +33,13 @@ impl BlockOutliers {
     }
 }
 
-impl Layout {
+impl ActivationBufferLayout {
     /// Takes the outliers out of a token's blocks.
     ///
     /// # Safety
-    /// As [`Layout::store`], for the row at `row`; the token's blocks are stored, with outliers as any numbers.
+    /// As [`ActivationBufferLayout::store`], for the row at `row`; the token's blocks are stored, with outliers as any numbers.
     pub(super) unsafe fn store_outliers(&self, isa: Isa, row: *const f32, token: usize, out: *mut u8) {
-        let ((first, step), real) = (self.place(token), self.k.div_ceil(BLOCK));
+        let ((first, step), real) = (self.block_offset(token), self.k.div_ceil(BLOCK));
         let square = |scale: f32| f64::from(scale) * f64::from(scale);
         // SAFETY: blocks, metas, outliers and bits of this token lie in the layout.
         unsafe {
@@ -64,14 +64,14 @@ impl Layout {
         }
     }
 
-    /// The outliers of a block as [`Layout::store`] left them in `stored`, each in its column; 0 elsewhere.
+    /// The outliers of a block as [`ActivationBufferLayout::store`] left them in `stored`, each in its column; 0 elsewhere.
     pub(super) fn outliers(&self, stored: &[u8], token: usize, block: usize) -> Option<[f32; BLOCK]> {
-        debug_assert_eq!(self.form, Form::Q8);
+        debug_assert_eq!(self.form, ActivationEncoding::Q8);
         let word = self.mark_offset() + (token * self.mark_words() + block / 64) * size_of::<u64>();
         let marks = u64::from_ne_bytes(*stored.get(word..)?.first_chunk()?);
         let mut out = [0.0; BLOCK];
         if marks >> (block % 64) & 1 == 1 {
-            let (first, step) = self.place(token);
+            let (first, step) = self.block_offset(token);
             let at = self.outlier_offset() + (first + block * step) * size_of::<BlockOutliers>();
             let words = stored.get(at..at + size_of::<BlockOutliers>())?.chunks_exact(4);
             let mut words = words.map(|w| u32::from_ne_bytes([w[0], w[1], w[2], w[3]]));
@@ -88,7 +88,7 @@ impl Layout {
 mod tests {
     use super::*;
     use yirage_ir::ActivationLayout;
-    use yirage_ir::layout::q8a;
+    use yirage_ir::activation::q8a;
     use yirage_ir::op::{OpDef, Quantize};
     use yirage_ir::tensor::Data;
 
@@ -111,11 +111,11 @@ mod tests {
             .collect();
         let tensor = yirage_ir::Tensor::f32([tokens, k], x.clone());
         let op = Quantize { layout: ActivationLayout::Q8A, parts: 1 };
-        let Data::Laid(_, bytes) = op.eval(&[&tensor]).remove(0).data else { panic!() };
-        let blocks: Vec<q8a::Block> = q8a::blocks(&bytes).collect();
+        let Data::Quantized(_, bytes) = op.eval(&[&tensor]).remove(0).data else { panic!() };
+        let blocks: Vec<q8a::Q8aBlock> = q8a::blocks(&bytes).collect();
         let found = blocks.iter().flat_map(|block| block.outliers).filter(|&o| o != 0.0).count();
         assert!(found > 100 && blocks.len() == tokens * k / 32, "too few to show anything");
-        let layout = Layout::new(Form::Q8, tokens, k);
+        let layout = ActivationBufferLayout::new(ActivationEncoding::Q8, tokens, k);
         for &isa in Isa::ALL.iter().filter(|isa| isa.available()) {
             let mut out = vec![0xa5u8; layout.bytes()];
             // SAFETY: sizes as the layout says.

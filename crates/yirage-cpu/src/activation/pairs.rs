@@ -1,24 +1,30 @@
 //! A block of a token as Winograd's inner products read it (`linear/avx512/winograd.rs`).
 
-use super::{Form, Layout, Meta, TOKEN_TILE};
+use super::{ActivationBufferLayout, ActivationEncoding, Meta, TOKEN_TILE};
 use crate::isa::Isa;
 use crate::pack::BLOCK;
 use std::arch::x86_64::*;
 use std::ops::Range;
-use yirage_ir::layout::q8a::MOST;
+use yirage_ir::activation::q8a::MOST;
 
 // Sums of codes and numbers are bytes: those of the first codes unsigned, those of the second signed.
-const _: () = assert!(Pairs::MORE >= MOST as i32 && (1 << Pairs::BITS) - 1 + Pairs::MORE + MOST as i32 <= 255);
-const _: () = assert!(Pairs::LESS + MOST as i32 <= 128 && (1 << Pairs::BITS) - 1 - Pairs::LESS + MOST as i32 <= 127);
+const _: () = assert!(
+    WinogradActivations::MORE >= MOST as i32
+        && (1 << WinogradActivations::BITS) - 1 + WinogradActivations::MORE + MOST as i32 <= 255
+);
+const _: () = assert!(
+    WinogradActivations::LESS + MOST as i32 <= 128
+        && (1 << WinogradActivations::BITS) - 1 - WinogradActivations::LESS + MOST as i32 <= 127
+);
 
 /// Everything that such a product reads of a block. Of the products `(p + MORE + b) * (q - LESS + a)`, `a` and `b` being
 /// numbers of the block 16 apart, a part is the token's whatever the row; beside it and the row's own there is `p * a + q * b`.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Pairs {
+pub(crate) struct WinogradActivations {
     /// Minus the token's part, for codes without an offset.
     pub(crate) plain: i32,
-    /// The same for codes with an offset of [`Pairs::OFFSET`].
+    /// The same for codes with an offset of [`WinogradActivations::OFFSET`].
     pub(crate) offset: i32,
     /// The scale.
     pub(crate) scale: f32,
@@ -26,11 +32,11 @@ pub(crate) struct Pairs {
     pub(crate) scaled_sum: f32,
     /// The first 16 codes.
     pub(crate) first: [i8; BLOCK / 2],
-    /// The others, plus [`Pairs::MORE`].
+    /// The others, plus [`WinogradActivations::MORE`].
     pub(crate) second: [u8; BLOCK / 2],
 }
 
-impl Pairs {
+impl WinogradActivations {
     /// Bits of the largest codes of weights.
     pub(crate) const BITS: u32 = 4;
     /// What is added to a token's second numbers.
@@ -41,14 +47,14 @@ impl Pairs {
     pub(crate) const OFFSET: i32 = 1 << (Self::BITS - 1);
 
     /// Of a block.
-    fn of(codes: &[i8; BLOCK], meta: &Meta) -> Pairs {
+    fn of(codes: &[i8; BLOCK], meta: &Meta) -> WinogradActivations {
         let (first, second) = (codes.first_chunk(), codes.last_chunk::<{ BLOCK / 2 }>());
         let (Some(&first), Some(second)) = (first, second) else { unreachable!("a block has 32 codes") };
         let products: i32 = first.iter().zip(second).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum();
         let plain = Self::MORE * meta.minus_first - Self::LESS * (meta.minus_sum - meta.minus_first) - products;
         let second = second.map(|code| code.wrapping_add(Self::MORE as i8) as u8);
         let offset = plain + Self::OFFSET * meta.minus_sum;
-        Pairs { plain, offset, scale: meta.scale, scaled_sum: meta.scaled_sum, first, second }
+        WinogradActivations { plain, offset, scale: meta.scale, scaled_sum: meta.scaled_sum, first, second }
     }
 
     /// Of the same block of four tokens.
@@ -56,7 +62,7 @@ impl Pairs {
     /// # Safety
     /// Four blocks at `codes` and at `metas`, room for four at `out`; AVX-512 with VNNI.
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    unsafe fn four(codes: *const [i8; BLOCK], metas: *const Meta, out: *mut Pairs) {
+    unsafe fn four(codes: *const [i8; BLOCK], metas: *const Meta, out: *mut WinogradActivations) {
         // SAFETY: as promised by the caller; two blocks of codes, four metas, and a third of four pairs have 64 bytes.
         unsafe {
             let [x, y] = [0, 2].map(|i| _mm512_loadu_si512(codes.add(i).cast()));
@@ -94,13 +100,13 @@ impl Pairs {
     }
 }
 
-impl Layout {
-    /// Stores the [`Pairs`] of a range of tokens where a kernel may read them: in full tiles.
+impl ActivationBufferLayout {
+    /// Stores the [`WinogradActivations`] of a range of tokens where a kernel may read them: in full tiles.
     ///
     /// # Safety
-    /// As [`Layout::store`]; the tokens' codes and metas are stored.
+    /// As [`ActivationBufferLayout::store`]; the tokens' codes and metas are stored.
     pub(super) unsafe fn store_pairs(&self, isa: Isa, range: Range<usize>, out: *mut u8) {
-        if !self.pairs || self.form != Form::Q8 || isa.vectors() != Isa::Avx512 {
+        if !self.pairs || self.form != ActivationEncoding::Q8 || isa.vectors() != Isa::Avx512 {
             return;
         }
         let tiles = (range.start / TOKEN_TILE..range.end.div_ceil(TOKEN_TILE)).map(|number| self.tile(number));
@@ -109,15 +115,17 @@ impl Layout {
             for first in (0..self.blocks()).map(|b| tile.first * self.blocks() + b * TOKEN_TILE) {
                 let codes = |t: usize| out.wrapping_add((first + t) * BLOCK).cast::<[i8; BLOCK]>().cast_const();
                 let metas = |t: usize| out.wrapping_add(self.meta_offset()).cast::<Meta>().wrapping_add(first + t);
-                let pairs = |t: usize| out.wrapping_add(self.pairs_offset()).cast::<Pairs>().wrapping_add(first + t);
+                let pairs = |t: usize| {
+                    out.wrapping_add(self.pairs_offset()).cast::<WinogradActivations>().wrapping_add(first + t)
+                };
                 // SAFETY: these are blocks of this layout; all levels of AVX-512 have VNNI.
                 unsafe {
                     let fours = tokens.len() / 4 * 4;
                     for t in tokens.clone().take(fours).step_by(4) {
-                        Pairs::four(codes(t), metas(t), pairs(t));
+                        WinogradActivations::four(codes(t), metas(t), pairs(t));
                     }
                     for t in tokens.clone().skip(fours) {
-                        pairs(t).write_unaligned(Pairs::of(&*codes(t), &metas(t).read_unaligned()));
+                        pairs(t).write_unaligned(WinogradActivations::of(&*codes(t), &metas(t).read_unaligned()));
                     }
                 }
             }
@@ -138,15 +146,15 @@ mod tests {
             let row: [i32; BLOCK] = std::array::from_fn(|i| number(i as i32 + 40, 15));
             let sum = |some: &[i8]| some.iter().map(|c| i32::from(*c)).sum::<i32>();
             let meta = Meta { minus_sum: -sum(&codes), minus_first: -sum(&codes[..16]), ..Meta::default() };
-            let pairs = Pairs::of(&codes, &meta);
+            let pairs = WinogradActivations::of(&codes, &meta);
             let (mut all, mut own) = (0, 0);
             for i in 0..16 {
-                let (p, q) = (row[i] + Pairs::MORE, row[i + 16] - Pairs::LESS);
+                let (p, q) = (row[i] + WinogradActivations::MORE, row[i + 16] - WinogradActivations::LESS);
                 all += (row[i] + i32::from(pairs.second[i])) * (q + i32::from(pairs.first[i]));
                 own += p * q;
             }
             let dot = |offset: i32| (0..BLOCK).map(|i| (row[i] - offset) * i32::from(codes[i])).sum::<i32>();
-            assert_eq!((all - own + pairs.plain, all - own + pairs.offset), (dot(0), dot(Pairs::OFFSET)));
+            assert_eq!((all - own + pairs.plain, all - own + pairs.offset), (dot(0), dot(WinogradActivations::OFFSET)));
         }
     }
 }

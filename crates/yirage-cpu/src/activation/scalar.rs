@@ -3,7 +3,7 @@
 use super::Meta;
 use crate::pack::BLOCK;
 use half::bf16;
-use yirage_ir::layout::q8a::MOST;
+use yirage_ir::activation::q8a::MOST;
 
 /// Quantises 32 numbers to int8 with one scale.
 ///

@@ -3,7 +3,7 @@
 use super::{Meta, scalar};
 use crate::pack::BLOCK;
 use std::arch::x86_64::*;
-use yirage_ir::layout::q8a::MOST;
+use yirage_ir::activation::q8a::MOST;
 
 /// What is smaller has a scale whose reciprocal may be infinite.
 const LEAST: u32 = (127 - 100) << 23;

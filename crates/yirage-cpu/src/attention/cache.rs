@@ -1,15 +1,15 @@
 //! The memory of one layer's keys and values, and writing to it.
 
-use super::cell::{CODES, Cell, Coded};
-use super::{AttentionError, BLOCK, Shape};
+use super::cell::{KvElement, QuantizedKvElement, SCALE_GROUP};
+use super::{AttentionError, AttentionShape, BLOCK};
 use crate::rows::Src;
 use crate::simd::LANES;
 use std::ops::Range;
 
 /// One layer's blocks, somewhere in memory. Copies name the same memory.
 #[derive(Clone, Copy, Debug)]
-pub struct Cache {
-    shape: Shape,
+pub struct KvCacheView {
+    shape: AttentionShape,
     base: *mut u8,
     blocks: usize,
 }
@@ -17,15 +17,15 @@ pub struct Cache {
 /// Writes a token's key and value to a slot.
 ///
 /// # Safety
-/// As for [`Cache::append`]; the slot exists.
-pub(super) type WriteFn = unsafe fn(&Cache, slot: usize, k: *const f32, v: *const f32);
+/// As for [`KvCacheView::append`]; the slot exists.
+pub(super) type WriteFn = unsafe fn(&KvCacheView, slot: usize, k: *const f32, v: *const f32);
 
 // SAFETY: a Cache is an address; its unsafe users vouch for who touches what when.
-unsafe impl Send for Cache {}
+unsafe impl Send for KvCacheView {}
 // SAFETY: a Cache is an address; its unsafe users vouch for who touches what when.
-unsafe impl Sync for Cache {}
+unsafe impl Sync for KvCacheView {}
 
-impl Cache {
+impl KvCacheView {
     /// A cache of `blocks` blocks at `base`. What is not yet written may hold anything.
     ///
     /// # Safety
@@ -33,13 +33,13 @@ impl Cache {
     /// as the value and its copies are used.
     ///
     /// # Errors
-    /// [`AttentionError::Shape`].
-    pub unsafe fn new(shape: Shape, base: *mut u8, blocks: usize) -> Result<Cache, AttentionError> {
-        Ok(Cache { shape: shape.check()?, base, blocks })
+    /// [`AttentionError::AttentionShape`].
+    pub unsafe fn new(shape: AttentionShape, base: *mut u8, blocks: usize) -> Result<KvCacheView, AttentionError> {
+        Ok(KvCacheView { shape: shape.check()?, base, blocks })
     }
 
     /// Heads, widths and storage.
-    pub fn shape(&self) -> &Shape {
+    pub fn shape(&self) -> &AttentionShape {
         &self.shape
     }
 
@@ -84,7 +84,7 @@ impl Cache {
     }
 
     /// [`WriteFn`] of a storage without scales.
-    pub(super) unsafe fn write<C: Cell>(&self, slot: usize, k: *const f32, v: *const f32) {
+    pub(super) unsafe fn write<C: KvElement>(&self, slot: usize, k: *const f32, v: *const f32) {
         let s = &self.shape;
         let (block, at) = (slot / BLOCK, slot % BLOCK);
         for head in 0..s.kv_heads {
@@ -109,7 +109,7 @@ impl Cache {
     }
 
     /// The same for codes, block by block: widths are multiples of a block's.
-    pub(super) unsafe fn write_blocks<C: Coded>(&self, slot: usize, k: *const f32, v: *const f32) {
+    pub(super) unsafe fn write_blocks<C: QuantizedKvElement>(&self, slot: usize, k: *const f32, v: *const f32) {
         let s = &self.shape;
         let (block, at) = (slot / BLOCK, slot % BLOCK);
         for head in 0..s.kv_heads {
@@ -118,21 +118,23 @@ impl Cache {
                 let base = self.head(block, head);
                 let tile = base.add(at / LANES * LANES * s.k_width * C::BYTES);
                 let scales = base.add(BLOCK * s.k_width * C::BYTES).cast::<u16>();
-                for group in 0..s.k_width / CODES {
-                    let mut x = k.add(head * s.k_width + group * CODES).cast::<[f32; CODES]>().read_unaligned();
+                for group in 0..s.k_width / SCALE_GROUP {
+                    let mut x =
+                        k.add(head * s.k_width + group * SCALE_GROUP).cast::<[f32; SCALE_GROUP]>().read_unaligned();
                     scales.add(group * BLOCK + at).write(C::encode(&mut x));
-                    x.iter().enumerate().for_each(|(d, x)| C::put(tile, group * CODES + d, at % LANES, *x));
+                    x.iter().enumerate().for_each(|(d, x)| C::put(tile, group * SCALE_GROUP + d, at % LANES, *x));
                 }
                 if s.v_in_k {
                     continue;
                 }
                 let values = base.add(s.k_bytes());
                 let scales = values.add(BLOCK * s.v_width * C::BYTES).cast::<u16>();
-                for group in 0..s.v_width / CODES {
-                    let mut x = v.add(head * s.v_width + group * CODES).cast::<[f32; CODES]>().read_unaligned();
+                for group in 0..s.v_width / SCALE_GROUP {
+                    let mut x =
+                        v.add(head * s.v_width + group * SCALE_GROUP).cast::<[f32; SCALE_GROUP]>().read_unaligned();
                     scales.add(group * BLOCK + at).write(C::encode(&mut x));
                     for (i, x) in x.iter().enumerate() {
-                        let chunk = (group * CODES + i) / LANES;
+                        let chunk = (group * SCALE_GROUP + i) / LANES;
                         C::put(values.add(chunk * BLOCK * LANES * C::BYTES), at, i % LANES, *x);
                     }
                 }

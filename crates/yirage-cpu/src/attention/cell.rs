@@ -4,10 +4,10 @@ use super::BLOCK;
 use crate::simd::{LANES, Lanes};
 
 /// Elements of a key or value that share a scale, where they do.
-pub(super) const CODES: usize = 32;
+pub(super) const SCALE_GROUP: usize = 32;
 
 /// A storage type. Its tiles are `[rows][16]`, read two rows at a time.
-pub(super) trait Cell {
+pub(super) trait KvElement {
     /// Bytes of a value.
     const BYTES: usize;
     /// Whether what the tiles hold are codes, to be multiplied by scales that follow the tiles: f16,
@@ -22,29 +22,29 @@ pub(super) trait Cell {
 }
 
 /// A storage type with scales.
-pub(super) trait Coded: Cell {
+pub(super) trait QuantizedKvElement: KvElement {
     /// Makes codes of 32 elements, and says their scale.
-    fn encode(x: &mut [f32; CODES]) -> u16;
+    fn encode(x: &mut [f32; SCALE_GROUP]) -> u16;
 }
 
 /// The scales of sixteen positions from `at` on, of the `group`th 32 elements of a part of `width` elements that
 /// begins at `part`.
 #[inline(always)]
-pub(super) unsafe fn scales<V: Lanes, C: Cell>(part: *const u8, width: usize, group: usize, at: usize) -> V {
+pub(super) unsafe fn scales<V: Lanes, C: KvElement>(part: *const u8, width: usize, group: usize, at: usize) -> V {
     // SAFETY: the caller vouches for the part.
     unsafe { V::load_f16(part.add(BLOCK * width * C::BYTES).cast::<u16>().add(group * BLOCK + at)) }
 }
 
 /// f32 tiles.
-pub(super) struct F32;
+pub(super) struct KvF32;
 /// IEEE half tiles.
-pub(super) struct F16;
+pub(super) struct KvF16;
 /// bf16 tiles, two rows interleaved.
-pub(super) struct Bf16;
+pub(super) struct KvBf16;
 /// Tiles of int8 codes: Q8_0.
-pub(super) struct Q8;
+pub(super) struct KvQ8;
 
-impl Cell for F32 {
+impl KvElement for KvF32 {
     const BYTES: usize = 4;
     #[inline(always)]
     unsafe fn pair<V: Lanes>(p: *const u8) -> (V, V) {
@@ -58,7 +58,7 @@ impl Cell for F32 {
     }
 }
 
-impl Cell for F16 {
+impl KvElement for KvF16 {
     const BYTES: usize = 2;
     #[inline(always)]
     unsafe fn pair<V: Lanes>(p: *const u8) -> (V, V) {
@@ -72,7 +72,7 @@ impl Cell for F16 {
     }
 }
 
-impl Cell for Bf16 {
+impl KvElement for KvBf16 {
     const BYTES: usize = 2;
     #[inline(always)]
     unsafe fn pair<V: Lanes>(p: *const u8) -> (V, V) {
@@ -87,7 +87,7 @@ impl Cell for Bf16 {
     }
 }
 
-impl Cell for Q8 {
+impl KvElement for KvQ8 {
     const BYTES: usize = 1;
     const SCALED: bool = true;
     #[inline(always)]
@@ -102,9 +102,9 @@ impl Cell for Q8 {
     }
 }
 
-impl Coded for Q8 {
+impl QuantizedKvElement for KvQ8 {
     /// As the format's own encoder does, bit for bit, without a call an element.
-    fn encode(x: &mut [f32; CODES]) -> u16 {
+    fn encode(x: &mut [f32; SCALE_GROUP]) -> u16 {
         let largest = x.iter().fold(0f32, |best, v| if v.abs() > best { v.abs() } else { best });
         let scale = largest / 127.0;
         let inverse = if scale == 0.0 { 0.0 } else { 1.0 / scale };
@@ -125,12 +125,12 @@ mod tests {
     use yirage_ir::Format;
 
     /// Code by code and scale by scale as the format encodes.
-    fn check(x: [f32; CODES]) {
+    fn check(x: [f32; SCALE_GROUP]) {
         let mut want = [0u8; 34];
         let encode = Format::Q8_0.info().encode;
         encode.unwrap_or_else(|| panic!("q8_0 has no encoder"))(&x, &mut want);
         let mut codes = x;
-        let scale = Q8::encode(&mut codes);
+        let scale = KvQ8::encode(&mut codes);
         assert_eq!(scale.to_le_bytes(), want[..2], "{x:?}");
         assert_eq!(codes.map(|c| c as i8 as u8), want[2..], "{x:?}");
     }
@@ -139,9 +139,9 @@ mod tests {
     fn encodes_as_the_format_does() {
         let mut rng = yirage_ir::rng::Rng::new(7);
         let mut random = || rng.next_u64() as u32;
-        check([0.0; CODES]);
-        check([-0.0; CODES]);
-        check([f32::NAN; CODES]);
+        check([0.0; SCALE_GROUP]);
+        check([-0.0; SCALE_GROUP]);
+        check([f32::NAN; SCALE_GROUP]);
         check(std::array::from_fn(|i| (i as f32 - 15.5) * if i == 31 { 127.0 / 15.5 } else { 1.0 }));
         for special in [f32::NAN, f32::INFINITY, -f32::INFINITY, f32::MAX, 1e-30, f32::MIN_POSITIVE, 1e-45, 8.4e6] {
             check(std::array::from_fn(|i| if i % 7 == 3 { special } else { i as f32 - 9.0 }));

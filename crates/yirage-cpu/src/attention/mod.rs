@@ -8,7 +8,7 @@
 //! the weights, once for each 32 columns. A position outside a row's range has weight 0, so a block outside is a no-op
 //! of that row to the bit (unless a *written* value there is infinite or NaN).
 //!
-//! Use: [`Plan::cached`] or [`Plan::dense`] once per step and kind of layer; per layer [`Cache::append`] for all tokens,
+//! Use: [`AttentionPlan::cached`] or [`AttentionPlan::dense`] once per step and kind of layer; per layer [`KvCacheView::append`] for all tokens,
 //! a barrier, [`run_item`] for every item by any thread, a barrier, [`combine`] for every join by any thread.
 //!
 //! # Layout
@@ -27,9 +27,9 @@ mod plan;
 mod run;
 mod tile;
 
-pub use cache::Cache;
-pub use plan::{Mask, Plan};
-pub use run::{Call, combine, run_item};
+pub use cache::KvCacheView;
+pub use plan::{AttentionPlan, Mask};
+pub use run::{AttentionCall, combine, run_item};
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -45,10 +45,10 @@ pub(crate) const MAX_ROWS: usize = 64;
 
 /// How the cache stores its values.
 #[derive(Clone, Copy)]
-pub struct KvType(&'static Stored);
+pub struct KvType(&'static KvTypeOps);
 
 /// A format, and what reads and writes it.
-struct Stored {
+struct KvTypeOps {
     format: Format,
     /// Elements that share a scale; 1 where none do.
     block: usize,
@@ -56,21 +56,21 @@ struct Stored {
     write: cache::WriteFn,
 }
 
-impl Stored {
-    const fn plain<C: cell::Cell>(format: Format) -> Stored {
-        Stored { format, block: 1, run: run::item::<C>, write: Cache::write::<C> }
+impl KvTypeOps {
+    const fn plain<C: cell::KvElement>(format: Format) -> KvTypeOps {
+        KvTypeOps { format, block: 1, run: run::item::<C>, write: KvCacheView::write::<C> }
     }
 }
 
 // Statics, since a crate that named a constant with these functions would compile them once more.
-static F32: Stored = Stored::plain::<cell::F32>(Format::F32);
-static F16: Stored = Stored::plain::<cell::F16>(Format::F16);
-static BF16: Stored = Stored::plain::<cell::Bf16>(Format::BF16);
-static Q8_0: Stored = Stored {
+static F32: KvTypeOps = KvTypeOps::plain::<cell::KvF32>(Format::F32);
+static F16: KvTypeOps = KvTypeOps::plain::<cell::KvF16>(Format::F16);
+static BF16: KvTypeOps = KvTypeOps::plain::<cell::KvBf16>(Format::BF16);
+static Q8_0: KvTypeOps = KvTypeOps {
     format: Format::Q8_0,
-    block: cell::CODES,
-    run: run::item::<cell::Q8>,
-    write: Cache::write_blocks::<cell::Q8>,
+    block: cell::SCALE_GROUP,
+    run: run::item::<cell::KvQ8>,
+    write: KvCacheView::write_blocks::<cell::KvQ8>,
 };
 
 impl KvType {
@@ -129,7 +129,7 @@ impl fmt::Debug for KvType {
 
 /// Heads and widths of a layer's attention, and how its cache stores them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Shape {
+pub struct AttentionShape {
     /// Query heads, a multiple of `kv_heads`.
     pub heads: usize,
     /// Key and value heads.
@@ -144,12 +144,12 @@ pub struct Shape {
     pub kv: KvType,
 }
 
-impl Shape {
+impl AttentionShape {
     /// The shape itself if it is sound.
     ///
     /// # Errors
-    /// [`AttentionError::Shape`], [`AttentionError::Blocks`].
-    pub fn check(self) -> Result<Shape, AttentionError> {
+    /// [`AttentionError::AttentionShape`], [`AttentionError::Blocks`].
+    pub fn check(self) -> Result<AttentionShape, AttentionError> {
         let block = self.kv.block();
         if !self.k_width.is_multiple_of(block) || (!self.v_in_k && !self.v_width.is_multiple_of(block)) {
             return Err(AttentionError::Blocks { shape: self, block });
@@ -189,7 +189,7 @@ impl Shape {
     }
     /// Floats of scratch memory that each worker needs in [`run_item`].
     pub fn worker_scratch_floats(&self) -> usize {
-        run::Scratch::floats(self)
+        run::AttentionScratch::floats(self)
     }
     /// Floats of partial results that let `workers` threads share every batch well whose sequences have up to
     /// `positions` positions. Less is allowed everywhere: work is then shared in larger pieces.
@@ -204,7 +204,7 @@ impl Shape {
 pub enum AttentionError {
     /// Heads or widths do not fit together.
     #[error("attention of {0:?}: heads must be a multiple of kv_heads, widths at least 1, and values lie in keys")]
-    Shape(Shape),
+    Shape(AttentionShape),
     /// Keys or values are not whole blocks of how they are to be stored.
     #[error(
         "attention of {shape:?}: keys and values are stored in blocks of {block} elements, which their widths must be \
@@ -212,7 +212,7 @@ pub enum AttentionError {
     )]
     Blocks {
         /// The shape.
-        shape: Shape,
+        shape: AttentionShape,
         /// Elements of a block.
         block: usize,
     },

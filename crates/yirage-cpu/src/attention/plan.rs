@@ -1,7 +1,7 @@
 //! Who computes what: a batch cut into items of bounded, balanced work. A pure function of positions, sequences and
 //! block tables; the cut never changes a result.
 
-use super::{AttentionError, BLOCK, MAX_ROWS, SPLIT, Shape};
+use super::{AttentionError, AttentionShape, BLOCK, MAX_ROWS, SPLIT};
 use std::ops::Range;
 
 /// Which positions a token sees of its sequence.
@@ -15,29 +15,29 @@ pub struct Mask {
 
 /// Rows worked on together: some tokens of one sequence x some query heads of some key heads.
 #[derive(Clone, Debug)]
-pub(super) struct Unit {
+pub(super) struct AttentionTile {
     pub(super) seq: usize,
     pub(super) tokens: Range<usize>,
     pub(super) kv_heads: Range<usize>,
     /// Query heads within each key head's group.
     pub(super) group: Range<usize>,
     /// Positions that any row sees.
-    pub(super) seen: Range<usize>,
+    pub(super) visible: Range<usize>,
     /// First float of its partial results, if its splits are separate items.
     pub(super) parts: Option<usize>,
 }
 
-impl Unit {
+impl AttentionTile {
     pub(super) fn rows(&self) -> usize {
         self.tokens.len() * self.kv_heads.len() * self.group.len()
     }
     pub(super) fn splits(&self) -> Range<usize> {
-        self.seen.start / SPLIT..self.seen.end.div_ceil(SPLIT)
+        self.visible.start / SPLIT..self.visible.end.div_ceil(SPLIT)
     }
     /// Work in positions x rows.
     fn cost(&self, splits: &Range<usize>) -> u64 {
-        let from = (splits.start * SPLIT).max(self.seen.start) / BLOCK * BLOCK;
-        let to = (splits.end * SPLIT).min(self.seen.end).next_multiple_of(BLOCK);
+        let from = (splits.start * SPLIT).max(self.visible.start) / BLOCK * BLOCK;
+        let to = (splits.end * SPLIT).min(self.visible.end).next_multiple_of(BLOCK);
         // A row's own overhead counts like some positions.
         ((to - from + 32) * self.rows()) as u64
     }
@@ -45,7 +45,7 @@ impl Unit {
 
 /// A piece of work for one thread.
 #[derive(Clone, Debug)]
-pub(super) struct Item {
+pub(super) struct AttentionWorkItem {
     pub(super) unit: usize,
     pub(super) splits: Range<usize>,
     /// Work before its middle.
@@ -54,19 +54,19 @@ pub(super) struct Item {
 
 /// Rows of a unit whose partial results are to be joined.
 #[derive(Clone, Debug)]
-pub(super) struct Join {
+pub(super) struct AttentionMerge {
     pub(super) unit: usize,
     pub(super) rows: Range<usize>,
 }
 
-/// The cut of one batch. Reuse it ([`Plan::cached`], [`Plan::dense`] clear it first) to keep its memory.
+/// The cut of one batch. Reuse it ([`AttentionPlan::cached`], [`AttentionPlan::dense`] clear it first) to keep its memory.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
-    pub(super) units: Vec<Unit>,
-    pub(super) items: Vec<Item>,
-    pub(super) joins: Vec<Join>,
+pub struct AttentionPlan {
+    pub(super) units: Vec<AttentionTile>,
+    pub(super) items: Vec<AttentionWorkItem>,
+    pub(super) joins: Vec<AttentionMerge>,
     /// Positions that each token sees.
-    pub(super) seen: Vec<Range<u32>>,
+    pub(super) visible: Vec<Range<u32>>,
     pub(super) tables: Vec<i32>,
     pub(super) max_blocks: usize,
     slots: Vec<i32>,
@@ -76,10 +76,10 @@ pub struct Plan {
     work: u64,
 }
 
-impl Plan {
+impl AttentionPlan {
     /// Cuts a batch over a cache of `blocks` blocks: token t is at `positions[t]` of sequence `seqs[t]`, whose blocks are
     /// row `seqs[t]` of `tables` (`max_blocks` a row; -1 only where no token of the batch looks). Tokens of one
-    /// sequence should be neighbours. `parts` bounds [`Plan::parts_floats`].
+    /// sequence should be neighbours. `parts` bounds [`AttentionPlan::parts_floats`].
     ///
     /// # Errors
     /// Every [`AttentionError`] but `Slot` and `Gap`: what is accepted here cannot make [`super::run_item`] read outside
@@ -87,7 +87,7 @@ impl Plan {
     #[allow(clippy::too_many_arguments)]
     pub fn cached(
         &mut self,
-        shape: &Shape,
+        shape: &AttentionShape,
         mask: Mask,
         positions: &[i32],
         seqs: &[i32],
@@ -108,7 +108,7 @@ impl Plan {
             }
             let at = usize::try_from(pos).ok().filter(|&p| p < limit);
             let at = at.ok_or(AttentionError::Position { token, pos, limit })?;
-            self.seen.push(first_seen(at, mask.window) as u32..at as u32 + 1);
+            self.visible.push(first_visible(at, mask.window) as u32..at as u32 + 1);
         }
         self.tables.extend_from_slice(tables);
         (self.max_blocks, self.blocks) = (max_blocks, blocks);
@@ -118,14 +118,14 @@ impl Plan {
     }
 
     /// Cuts a batch whose keys and values come with it. They are first written to a temporary [`super::Cache`] of
-    /// [`Plan::blocks`] blocks at [`Plan::slots`]; then everything goes as with a cache. The tokens of a sequence must
+    /// [`AttentionPlan::blocks`] blocks at [`AttentionPlan::slots`]; then everything goes as with a cache. The tokens of a sequence must
     /// come in order of consecutive positions (other sequences may lie between).
     ///
     /// # Errors
-    /// [`AttentionError::Shape`], [`AttentionError::Length`], [`AttentionError::Gap`].
+    /// [`AttentionError::AttentionShape`], [`AttentionError::Length`], [`AttentionError::Gap`].
     pub fn dense(
         &mut self,
-        shape: &Shape,
+        shape: &AttentionShape,
         mask: Mask,
         positions: &[i32],
         seqs: &[i32],
@@ -149,7 +149,7 @@ impl Plan {
             if pos != wanted {
                 return Err(AttentionError::Gap { seq, pos, wanted });
             }
-            self.seen.push(entry.2 as u32..0);
+            self.visible.push(entry.2 as u32..0);
             entry.2 += 1;
             index.push(i);
         }
@@ -162,11 +162,11 @@ impl Plan {
             self.tables.extend((0..self.max_blocks).map(|b| if b < used { (blocks + b) as i32 } else { -1 }));
             self.blocks += used;
         }
-        for (seen, &i) in self.seen.iter_mut().zip(&index) {
+        for (seen, &i) in self.visible.iter_mut().zip(&index) {
             let at = seen.start as usize;
             self.slots.push((firsts[i] + at) as i32);
             let to = if mask.causal { at + 1 } else { found[i].2 };
-            *seen = first_seen(at, mask.window) as u32..to as u32;
+            *seen = first_visible(at, mask.window) as u32..to as u32;
         }
         let seq_of = |t: usize| index[t];
         self.cut(shape, &seq_of, workers, parts);
@@ -184,7 +184,7 @@ impl Plan {
     }
 
     /// The items of one of `count` workers: consecutive (memory is read in order) and of about equal work.
-    pub fn share(&self, worker: usize, count: usize) -> Range<usize> {
+    pub fn worker_items(&self, worker: usize, count: usize) -> Range<usize> {
         let total = u128::from(self.work);
         // An item belongs to the worker in whose share of the work its middle lies.
         let edge = |w: usize| match w {
@@ -200,19 +200,19 @@ impl Plan {
         self.parts
     }
 
-    /// Where [`Plan::dense`] wants the keys and values of each token.
+    /// Where [`AttentionPlan::dense`] wants the keys and values of each token.
     pub fn slots(&self) -> &[i32] {
         &self.slots
     }
 
-    /// Blocks of the cache (the temporary one for [`Plan::dense`]).
+    /// Blocks of the cache (the temporary one for [`AttentionPlan::dense`]).
     pub fn blocks(&self) -> usize {
         self.blocks
     }
 }
 
 /// First position a token sees.
-fn first_seen(at: usize, window: usize) -> usize {
+fn first_visible(at: usize, window: usize) -> usize {
     if window == 0 { 0 } else { (at + 1).saturating_sub(window) }
 }
 
@@ -223,19 +223,19 @@ fn same_length(positions: &[i32], seqs: &[i32]) -> Result<(), AttentionError> {
     Err(AttentionError::Length { what: "seqs", got: seqs.len(), wanted: positions.len() })
 }
 
-impl Plan {
+impl AttentionPlan {
     fn clear(&mut self) {
         self.units.clear();
         self.items.clear();
         self.joins.clear();
-        self.seen.clear();
+        self.visible.clear();
         self.tables.clear();
         self.slots.clear();
         (self.max_blocks, self.blocks, self.parts, self.work) = (0, 0, 0, 0);
     }
 
     /// Runs of tokens to units, units to items.
-    fn cut(&mut self, shape: &Shape, seq_of: &dyn Fn(usize) -> usize, workers: usize, parts: usize) {
+    fn cut(&mut self, shape: &AttentionShape, seq_of: &dyn Fn(usize) -> usize, workers: usize, parts: usize) {
         let wanted = 4 * workers.max(1);
         let mut heads = shape.kv_heads;
         loop {
@@ -251,24 +251,24 @@ impl Plan {
     }
 
     /// Units of at most `heads` key heads and [`MAX_ROWS`] rows (a single token's group may be cut too).
-    fn cut_units(&mut self, shape: &Shape, seq_of: &dyn Fn(usize) -> usize, heads: usize) {
+    fn cut_units(&mut self, shape: &AttentionShape, seq_of: &dyn Fn(usize) -> usize, heads: usize) {
         let group = shape.group();
         let mut start = 0;
-        while start < self.seen.len() {
+        while start < self.visible.len() {
             let seq = seq_of(start);
-            let run = (start..self.seen.len()).take_while(|&t| seq_of(t) == seq).count();
+            let run = (start..self.visible.len()).take_while(|&t| seq_of(t) == seq).count();
             let tokens = start..start + run.min((MAX_ROWS / group).max(1));
             let some = (MAX_ROWS / (tokens.len() * group)).clamp(1, heads);
-            let from = tokens.clone().map(|t| self.seen[t].start).min().unwrap_or(0) as usize;
-            let to = tokens.clone().map(|t| self.seen[t].end).max().unwrap_or(0) as usize;
+            let from = tokens.clone().map(|t| self.visible[t].start).min().unwrap_or(0) as usize;
+            let to = tokens.clone().map(|t| self.visible[t].end).max().unwrap_or(0) as usize;
             for h in (0..shape.kv_heads).step_by(some) {
                 for g in (0..group).step_by(MAX_ROWS) {
-                    self.units.push(Unit {
+                    self.units.push(AttentionTile {
                         seq,
                         tokens: tokens.clone(),
                         kv_heads: h..(h + some).min(shape.kv_heads),
                         group: g..(g + MAX_ROWS).min(group),
-                        seen: from..to,
+                        visible: from..to,
                         parts: None,
                     });
                 }
@@ -278,7 +278,7 @@ impl Plan {
     }
 
     /// Units too large for one thread give one item a split, as far as `parts` floats reach.
-    fn cut_items(&mut self, shape: &Shape, wanted: usize, workers: usize, parts: usize) {
+    fn cut_items(&mut self, shape: &AttentionShape, wanted: usize, workers: usize, parts: usize) {
         let total: u64 = self.units.iter().map(|u| u.cost(&u.splits())).sum();
         for (index, unit) in self.units.iter_mut().enumerate() {
             let splits = unit.splits();
@@ -289,14 +289,14 @@ impl Plan {
             for first in splits.clone().step_by(step) {
                 let piece = first..first + step;
                 let cost = unit.cost(&piece);
-                self.items.push(Item { unit: index, splits: piece, middle: self.work + cost / 2 });
+                self.items.push(AttentionWorkItem { unit: index, splits: piece, middle: self.work + cost / 2 });
                 self.work += cost;
             }
             if separate {
                 unit.parts = Some(self.parts);
                 self.parts += need;
                 let rows = unit.rows();
-                let joins = (0..rows).step_by(8).map(|r| Join { unit: index, rows: r..(r + 8).min(rows) });
+                let joins = (0..rows).step_by(8).map(|r| AttentionMerge { unit: index, rows: r..(r + 8).min(rows) });
                 self.joins.extend(joins);
             }
         }
@@ -305,7 +305,7 @@ impl Plan {
     /// Every block that an item reads exists.
     fn check_blocks(&self) -> Result<(), AttentionError> {
         for unit in &self.units {
-            for index in unit.seen.start / BLOCK..unit.seen.end.div_ceil(BLOCK) {
+            for index in unit.visible.start / BLOCK..unit.visible.end.div_ceil(BLOCK) {
                 let block = self.tables[unit.seq * self.max_blocks + index];
                 if usize::try_from(block).map_or(true, |b| b >= self.blocks) {
                     return Err(AttentionError::Block { seq: unit.seq, index, block, blocks: self.blocks });

@@ -1,9 +1,9 @@
 //! One item: rows over the blocks of its splits with a running maximum; and the joining of splits.
 
-use super::cell::{self, CODES, Cell};
-use super::plan::{Plan, Unit};
-use super::tile::{self, Live, Stream};
-use super::{BLOCK, Cache, KvType, MAX_ROWS, SPLIT, Shape};
+use super::cell::{self, KvElement, SCALE_GROUP};
+use super::plan::{AttentionPlan, AttentionTile};
+use super::tile::{self, KvPositionRange, KvTileStream};
+use super::{AttentionShape, BLOCK, KvCacheView, KvType, MAX_ROWS, SPLIT};
 use crate::isa::Isa;
 use crate::rows::{Dst, Src};
 use crate::simd::{LANES, Lanes, WithLanes, launch, math};
@@ -18,11 +18,11 @@ const SLACK: f32 = 8.0;
 
 /// One layer's attention over one batch.
 #[derive(Clone, Copy)]
-pub struct Call<'a> {
+pub struct AttentionCall<'a> {
     /// The cut of the batch, made for the shape of `cache`.
-    pub plan: &'a Plan,
+    pub plan: &'a AttentionPlan,
     /// Keys and values, those of the batch included.
-    pub cache: Cache,
+    pub cache: KvCacheView,
     /// Queries, `[token][heads * k_width]`.
     pub q: Src,
     /// Result, `[token][heads * v_width]`.
@@ -33,16 +33,16 @@ pub struct Call<'a> {
     pub softcap: f32,
     /// One more score a head, without a value.
     pub sinks: Option<&'a [f32]>,
-    /// [`Plan::parts_floats`] floats shared by all threads.
+    /// [`AttentionPlan::parts_floats`] floats shared by all threads.
     pub parts: *mut f32,
 }
 
 // SAFETY: `parts` is only written through disjoint ranges by items, under the contract of `run_item`.
-unsafe impl Send for Call<'_> {}
+unsafe impl Send for AttentionCall<'_> {}
 // SAFETY: `parts` is only written through disjoint ranges by items, under the contract of `run_item`.
-unsafe impl Sync for Call<'_> {}
+unsafe impl Sync for AttentionCall<'_> {}
 
-impl Call<'_> {
+impl AttentionCall<'_> {
     fn check(&self) {
         let heads = self.cache.shape().heads;
         assert!(self.sinks.is_none_or(|s| s.len() == heads), "one sink a head: {heads} wanted");
@@ -54,23 +54,23 @@ impl Call<'_> {
 ///
 /// # Safety
 /// The plan was made for the cache's shape; rows of `q` and `out` exist for all tokens of the plan; every position that
-/// the batch sees is written; `parts` has [`Plan::parts_floats`] floats; no two threads run the same item.
+/// the batch sees is written; `parts` has [`AttentionPlan::parts_floats`] floats; no two threads run the same item.
 ///
 /// # Panics
-/// If `item` is not below [`Plan::items`] or `scratch` has less than [`Shape::worker_scratch_floats`] floats.
-pub unsafe fn run_item(isa: Isa, call: &Call<'_>, item: usize, scratch: &mut [f32]) {
+/// If `item` is not below [`AttentionPlan::items`] or `scratch` has less than [`AttentionShape::worker_scratch_floats`] floats.
+pub unsafe fn run_item(isa: Isa, call: &AttentionCall<'_>, item: usize, scratch: &mut [f32]) {
     call.check();
     assert!(item < call.plan.items.len(), "item {item} of {}", call.plan.items.len());
-    let needed = Scratch::floats(call.cache.shape());
+    let needed = AttentionScratch::floats(call.cache.shape());
     assert!(scratch.len() >= needed, "attention needs {needed} floats of scratch, {} given", scratch.len());
     (call.cache.shape().kv.0.run)(isa, call, item, scratch);
 }
 
 /// [`run_item`] of a storage type.
-pub(super) type ItemFn = fn(Isa, &Call<'_>, usize, &mut [f32]);
+pub(super) type ItemFn = fn(Isa, &AttentionCall<'_>, usize, &mut [f32]);
 
 /// [`run_item`] of what a cell stores, checked.
-pub(super) fn item<C: Cell>(isa: Isa, call: &Call<'_>, item: usize, scratch: &mut [f32]) {
+pub(super) fn item<C: KvElement>(isa: Isa, call: &AttentionCall<'_>, item: usize, scratch: &mut [f32]) {
     launch(isa, ItemKernel { call, item, scratch, cell: PhantomData::<C> });
 }
 
@@ -80,8 +80,8 @@ pub(super) fn item<C: Cell>(isa: Isa, call: &Call<'_>, item: usize, scratch: &mu
 /// As [`run_item`]; all items are finished and their writes visible.
 ///
 /// # Panics
-/// If `join` is not below [`Plan::joins`].
-pub unsafe fn combine(isa: Isa, call: &Call<'_>, join: usize, scratch: &mut [f32]) {
+/// If `join` is not below [`AttentionPlan::joins`].
+pub unsafe fn combine(isa: Isa, call: &AttentionCall<'_>, join: usize, scratch: &mut [f32]) {
     call.check();
     assert!(join < call.plan.joins.len(), "join {join} of {}", call.plan.joins.len());
     let v_pad = call.cache.shape().v_pad();
@@ -91,7 +91,7 @@ pub unsafe fn combine(isa: Isa, call: &Call<'_>, join: usize, scratch: &mut [f32
 
 /// One worker's memory during an item.
 #[derive(Clone, Copy)]
-pub(super) struct Scratch {
+pub(super) struct AttentionScratch {
     /// Scaled queries, `[row][k_pad]`.
     q: *mut f32,
     /// Running maxima, `[row]`.
@@ -112,8 +112,8 @@ pub(super) struct Scratch {
     v: *mut f32,
 }
 
-impl Scratch {
-    fn sizes(s: &Shape) -> [usize; 10] {
+impl AttentionScratch {
+    fn sizes(s: &AttentionShape) -> [usize; 10] {
         let (k, v) = (s.k_pad(), s.v_pad());
         let own = if s.v_in_k { BLOCK * v } else { 0 };
         let rows = MAX_ROWS;
@@ -121,12 +121,12 @@ impl Scratch {
         [k * rows, rows, LANES * rows, v * rows, rows, rows, v * rows, 8 * BLOCK, scaled, own]
     }
 
-    pub(super) fn floats(s: &Shape) -> usize {
+    pub(super) fn floats(s: &AttentionShape) -> usize {
         Self::sizes(s).iter().map(|n| n.next_multiple_of(LANES)).sum()
     }
 
-    /// Cuts `scratch`, which has at least [`Scratch::floats`] floats.
-    fn cut(s: &Shape, scratch: &mut [f32]) -> Scratch {
+    /// Cuts `scratch`, which has at least [`AttentionScratch::floats`] floats.
+    fn cut(s: &AttentionShape, scratch: &mut [f32]) -> AttentionScratch {
         let mut rest = scratch;
         let mut places = [std::ptr::null_mut(); 10];
         for (place, size) in places.iter_mut().zip(Self::sizes(s)) {
@@ -135,33 +135,33 @@ impl Scratch {
             rest = tail;
         }
         let [q, m, l, o, all_m, all_l, all_o, p, scaled, v] = places;
-        Scratch { q, m, l, o, all_m, all_l, all_o, p, scaled, v }
+        AttentionScratch { q, m, l, o, all_m, all_l, all_o, p, scaled, v }
     }
 }
 
 /// A row of a unit: its token and query head.
 #[inline(always)]
-fn place(unit: &Unit, group: usize, row: usize) -> (usize, usize) {
+fn token_and_head(unit: &AttentionTile, group: usize, row: usize) -> (usize, usize) {
     let (g, tokens) = (unit.group.len(), unit.tokens.len());
     let (head, rest) = (unit.kv_heads.start + row / (g * tokens), row % (g * tokens));
     (unit.tokens.start + rest / g, head * group + unit.group.start + rest % g)
 }
 
 struct ItemKernel<'a, 'b, C> {
-    call: &'a Call<'b>,
+    call: &'a AttentionCall<'b>,
     item: usize,
     scratch: &'a mut [f32],
     cell: PhantomData<C>,
 }
 
-impl<C: Cell> WithLanes for ItemKernel<'_, '_, C> {
+impl<C: KvElement> WithLanes for ItemKernel<'_, '_, C> {
     type Out = ();
     #[inline(always)]
     fn run<V: Lanes>(self) {
         let (call, shape) = (self.call, self.call.cache.shape());
         let item = &call.plan.items[self.item];
         let unit = &call.plan.units[item.unit];
-        let scratch = Scratch::cut(shape, self.scratch);
+        let scratch = AttentionScratch::cut(shape, self.scratch);
         // SAFETY: the contract of `run_item`; the scratch was cut to the shape.
         unsafe {
             queries(call, unit, &scratch);
@@ -178,7 +178,7 @@ impl<C: Cell> WithLanes for ItemKernel<'_, '_, C> {
             }
             if unit.parts.is_none() {
                 for row in 0..unit.rows() {
-                    let state = State {
+                    let state = OnlineSoftmaxState {
                         m: *scratch.all_m.add(row),
                         l: *scratch.all_l.add(row),
                         o: scratch.all_o.add(row * shape.v_pad()),
@@ -198,10 +198,10 @@ unsafe fn fill(p: *mut f32, n: usize) {
 
 /// Scaled queries of all rows, padded with a zero.
 #[inline(always)]
-unsafe fn queries(call: &Call<'_>, unit: &Unit, scratch: &Scratch) {
+unsafe fn queries(call: &AttentionCall<'_>, unit: &AttentionTile, scratch: &AttentionScratch) {
     let s = call.cache.shape();
     for row in 0..unit.rows() {
-        let (token, head) = place(unit, s.group(), row);
+        let (token, head) = token_and_head(unit, s.group(), row);
         // SAFETY: the caller vouches for q's rows; the scratch has MAX_ROWS rows.
         unsafe {
             let (from, to) = (call.q.row(token).add(head * s.k_width), scratch.q.add(row * s.k_pad()));
@@ -217,7 +217,12 @@ unsafe fn queries(call: &Call<'_>, unit: &Unit, scratch: &Scratch) {
 
 /// Maximum, sum and weighted values of all rows over one split, in `scratch.{m, l, o}`.
 #[inline(always)]
-unsafe fn run_split<V: Lanes, C: Cell>(call: &Call<'_>, unit: &Unit, split: usize, scratch: &Scratch) {
+unsafe fn run_split<V: Lanes, C: KvElement>(
+    call: &AttentionCall<'_>,
+    unit: &AttentionTile,
+    split: usize,
+    scratch: &AttentionScratch,
+) {
     let s = call.cache.shape();
     let (per_head, v_pad) = (unit.tokens.len() * unit.group.len(), s.v_pad());
     // SAFETY: the contract of `run_item`: blocks and rows exist.
@@ -227,12 +232,12 @@ unsafe fn run_split<V: Lanes, C: Cell>(call: &Call<'_>, unit: &Unit, split: usiz
         }
         fill(scratch.l, unit.rows() * LANES);
         fill(scratch.o, unit.rows() * v_pad);
-        let (from, to) = ((split * SPLIT).max(unit.seen.start), ((split + 1) * SPLIT).min(unit.seen.end));
+        let (from, to) = ((split * SPLIT).max(unit.visible.start), ((split + 1) * SPLIT).min(unit.visible.end));
         let blocks = from / BLOCK..to.div_ceil(BLOCK);
         let physical = |block: usize| call.plan.tables[unit.seq * call.plan.max_blocks + block] as usize;
         for block in blocks.clone() {
             let first = block * BLOCK;
-            let live = Live { from: from.saturating_sub(first) / 2 * 2, to: (to - first).min(BLOCK) };
+            let live = KvPositionRange { from: from.saturating_sub(first) / 2 * 2, to: (to - first).min(BLOCK) };
             for (i, head) in unit.kv_heads.clone().enumerate() {
                 let k = call.cache.head(physical(block), head).cast_const();
                 let v = k.add(s.k_bytes());
@@ -248,15 +253,15 @@ unsafe fn run_split<V: Lanes, C: Cell>(call: &Call<'_>, unit: &Unit, split: usiz
                     let n = V::ROWS.min((i + 1) * per_head - row);
                     // the first rows ask for what follows
                     let ahead = |p: *const u8| if row == i * per_head { p } else { std::ptr::null() };
-                    let keys = Stream { now: k, next: ahead(if s.v_in_k { next.cast_const() } else { v }) };
+                    let keys = KvTileStream { now: k, next: ahead(if s.v_in_k { next.cast_const() } else { v }) };
                     tile::scores::<V, C>(n, keys, s.k_pad() / 2, scratch.q.add(row * s.k_pad()), scratch.p);
                     let any = softmax_rows::<V>(call, unit, row..row + n, first, scratch);
                     let o = scratch.o.add(row * v_pad);
                     if any && s.v_in_k {
-                        let v = Stream { now: scratch.v.cast::<u8>().cast_const(), next: std::ptr::null() };
-                        tile::weighted::<V, cell::F32>(n, v, v_pad / LANES, live, scratch.p, scratch.scaled, o);
+                        let v = KvTileStream { now: scratch.v.cast::<u8>().cast_const(), next: std::ptr::null() };
+                        tile::weighted::<V, cell::KvF32>(n, v, v_pad / LANES, live, scratch.p, scratch.scaled, o);
                     } else if any {
-                        let v = Stream { now: v, next: ahead(next.cast_const()) };
+                        let v = KvTileStream { now: v, next: ahead(next.cast_const()) };
                         tile::weighted::<V, C>(n, v, v_pad / LANES, live, scratch.p, scratch.scaled, o);
                     }
                     row += n;
@@ -269,18 +274,18 @@ unsafe fn run_split<V: Lanes, C: Cell>(call: &Call<'_>, unit: &Unit, split: usiz
 /// Scores in `scratch.p` to weights; false if no row sees any position of the block at `first`.
 #[inline(always)]
 unsafe fn softmax_rows<V: Lanes>(
-    call: &Call<'_>,
-    unit: &Unit,
+    call: &AttentionCall<'_>,
+    unit: &AttentionTile,
     rows: Range<usize>,
     first: usize,
-    scratch: &Scratch,
+    scratch: &AttentionScratch,
 ) -> bool {
     let s = call.cache.shape();
     let (cap, per_cap) = (V::splat(call.softcap), V::splat(1.0 / call.softcap));
     let mut any = false;
     for (n, row) in rows.enumerate() {
-        let (token, _) = place(unit, s.group(), row);
-        let seen = &call.plan.seen[token];
+        let (token, _) = token_and_head(unit, s.group(), row);
+        let seen = &call.plan.visible[token];
         let from = (seen.start as usize).saturating_sub(first).min(BLOCK);
         let to = (seen.end as usize).saturating_sub(first).min(BLOCK).max(from);
         // SAFETY: the scratch has these rows.
@@ -325,7 +330,7 @@ unsafe fn softmax_rows<V: Lanes>(
 
 /// The first `v_width` elements of a block's keys as f32 values `[v_pad / 16][32][16]`.
 #[inline(always)]
-unsafe fn values_of_keys<V: Lanes, C: Cell>(k: *const u8, s: &Shape, out: *mut f32) {
+unsafe fn values_of_keys<V: Lanes, C: KvElement>(k: *const u8, s: &AttentionShape, out: *mut f32) {
     let pairs = s.k_pad() / 2;
     // SAFETY: the caller vouches for the keys; `out` has BLOCK * v_pad floats.
     unsafe {
@@ -335,7 +340,7 @@ unsafe fn values_of_keys<V: Lanes, C: Cell>(k: *const u8, s: &Shape, out: *mut f
                 let (even, odd) = C::pair::<V>(k.add((tile * pairs + d / 2) * C::PAIR));
                 let mut row = if d % 2 == 0 { even } else { odd };
                 if C::SCALED {
-                    row = row.mul(cell::scales::<V, C>(k, s.k_width, d / CODES, tile * LANES));
+                    row = row.mul(cell::scales::<V, C>(k, s.k_width, d / SCALE_GROUP, tile * LANES));
                 }
                 for (i, x) in row.array().into_iter().enumerate() {
                     *out.add((d / LANES * BLOCK + tile * LANES + i) * LANES + d % LANES) = x;
@@ -347,7 +352,7 @@ unsafe fn values_of_keys<V: Lanes, C: Cell>(k: *const u8, s: &Shape, out: *mut f
 
 /// A row's maximum, sum of weights, and weighted values.
 #[derive(Clone, Copy)]
-struct State {
+struct OnlineSoftmaxState {
     m: f32,
     l: f32,
     o: *mut f32,
@@ -355,7 +360,7 @@ struct State {
 
 /// Joins `part` to `all`. A part without any position changes nothing to the bit.
 #[inline(always)]
-unsafe fn fold<V: Lanes>(all: &mut State, part: State, v_pad: usize) {
+unsafe fn fold<V: Lanes>(all: &mut OnlineSoftmaxState, part: OnlineSoftmaxState, v_pad: usize) {
     let new = if part.m > all.m { part.m } else { all.m };
     let (a, b) = (math::exp(V::splat(all.m - new)), math::exp(V::splat(part.m - new)));
     all.m = new;
@@ -368,13 +373,13 @@ unsafe fn fold<V: Lanes>(all: &mut State, part: State, v_pad: usize) {
 
 /// Hands the split's results on: to the parts, or joined to those of the splits before.
 #[inline(always)]
-unsafe fn emit<V: Lanes>(call: &Call<'_>, unit: &Unit, split: usize, scratch: &Scratch) {
+unsafe fn emit<V: Lanes>(call: &AttentionCall<'_>, unit: &AttentionTile, split: usize, scratch: &AttentionScratch) {
     let (v_pad, rows) = (call.cache.shape().v_pad(), unit.rows());
     for row in 0..rows {
         // SAFETY: the scratch has these rows; the unit's parts are its own and this split's are this item's.
         unsafe {
             let (o, l) = (scratch.o.add(row * v_pad), V::load(scratch.l.add(row * LANES)).sum());
-            let part = State { m: *scratch.m.add(row), l, o };
+            let part = OnlineSoftmaxState { m: *scratch.m.add(row), l, o };
             if let Some(first) = unit.parts {
                 let base = call.parts.add(first + (split - unit.splits().start) * rows * (2 + v_pad));
                 *base.add(row) = part.m;
@@ -385,7 +390,7 @@ unsafe fn emit<V: Lanes>(call: &Call<'_>, unit: &Unit, split: usize, scratch: &S
                 }
             } else {
                 let (m, l) = (scratch.all_m.add(row), scratch.all_l.add(row));
-                let mut all = State { m: *m, l: *l, o: scratch.all_o.add(row * v_pad) };
+                let mut all = OnlineSoftmaxState { m: *m, l: *l, o: scratch.all_o.add(row * v_pad) };
                 fold::<V>(&mut all, part, v_pad);
                 (*m, *l) = (all.m, all.l);
             }
@@ -395,9 +400,9 @@ unsafe fn emit<V: Lanes>(call: &Call<'_>, unit: &Unit, split: usize, scratch: &S
 
 /// The sink joins the sum; values over sum go out.
 #[inline(always)]
-unsafe fn finish<V: Lanes>(call: &Call<'_>, unit: &Unit, row: usize, mut state: State) {
+unsafe fn finish<V: Lanes>(call: &AttentionCall<'_>, unit: &AttentionTile, row: usize, mut state: OnlineSoftmaxState) {
     let s = call.cache.shape();
-    let (token, head) = place(unit, s.group(), row);
+    let (token, head) = token_and_head(unit, s.group(), row);
     let mut a = V::splat(1.0);
     if let Some(sinks) = call.sinks {
         let new = if sinks[head] > state.m { sinks[head] } else { state.m };
@@ -422,7 +427,7 @@ unsafe fn finish<V: Lanes>(call: &Call<'_>, unit: &Unit, row: usize, mut state: 
 }
 
 struct JoinKernel<'a, 'b> {
-    call: &'a Call<'b>,
+    call: &'a AttentionCall<'b>,
     join: usize,
     scratch: &'a mut [f32],
 }
@@ -438,13 +443,16 @@ impl WithLanes for JoinKernel<'_, '_> {
         let Some(first) = unit.parts else { return };
         for row in join.rows.clone() {
             self.scratch[..v_pad].fill(0.0);
-            let mut all = State { m: NOTHING, l: 0.0, o: self.scratch.as_mut_ptr() };
+            let mut all = OnlineSoftmaxState { m: NOTHING, l: 0.0, o: self.scratch.as_mut_ptr() };
             for split in 0..splits {
                 // SAFETY: all items have written their parts; the scratch has v_pad floats.
                 unsafe {
                     let base = call.parts.add(first + split * rows * (2 + v_pad));
-                    let part =
-                        State { m: *base.add(row), l: *base.add(rows + row), o: base.add(2 * rows + row * v_pad) };
+                    let part = OnlineSoftmaxState {
+                        m: *base.add(row),
+                        l: *base.add(rows + row),
+                        o: base.add(2 * rows + row * v_pad),
+                    };
                     fold::<V>(&mut all, part, v_pad);
                 }
             }

@@ -5,7 +5,7 @@
 //! elements, each times its scale.
 
 use super::BLOCK;
-use super::cell::{self, CODES, Cell};
+use super::cell::{self, KvElement, SCALE_GROUP};
 use crate::memory::prefetch;
 use crate::simd::{LANES, Lanes};
 use std::ops::Range;
@@ -13,20 +13,20 @@ use std::ops::Range;
 /// A block's keys or values, and what memory is to be read next, if it should be asked for: the hardware does not know
 /// where the next block lies.
 #[derive(Clone, Copy)]
-pub(super) struct Stream {
+pub(super) struct KvTileStream {
     /// The block's.
     pub(super) now: *const u8,
     /// As many bytes, or null.
     pub(super) next: *const u8,
 }
 
-impl Stream {
+impl KvTileStream {
     /// The pair of vectors `at` bytes from the beginning.
     ///
     /// # Safety
     /// It is one of the block's.
     #[inline(always)]
-    unsafe fn pair<V: Lanes, C: Cell>(self, at: usize) -> (V, V) {
+    unsafe fn pair<V: Lanes, C: KvElement>(self, at: usize) -> (V, V) {
         if !self.next.is_null() {
             prefetch(self.next.wrapping_add(at), C::PAIR);
         }
@@ -37,7 +37,13 @@ impl Stream {
 
 /// Scores of up to `V::ROWS` (4 or 8) rows: `out[n][32] = q[n] . keys`. `pairs` is half the padded width.
 #[inline(always)]
-pub(super) unsafe fn scores<V: Lanes, C: Cell>(rows: usize, k: Stream, pairs: usize, q: *const f32, out: *mut f32) {
+pub(super) unsafe fn scores<V: Lanes, C: KvElement>(
+    rows: usize,
+    k: KvTileStream,
+    pairs: usize,
+    q: *const f32,
+    out: *mut f32,
+) {
     // SAFETY: the caller vouches for `rows` rows of q and out and a block's keys.
     unsafe {
         match rows {
@@ -56,8 +62,8 @@ pub(super) unsafe fn scores<V: Lanes, C: Cell>(rows: usize, k: Stream, pairs: us
 
 /// `N` rows, `T` tiles of 16 positions at once (independent chains for few rows).
 #[inline(always)]
-unsafe fn score_rows<V: Lanes, C: Cell, const N: usize, const T: usize>(
-    k: Stream,
+unsafe fn score_rows<V: Lanes, C: KvElement, const N: usize, const T: usize>(
+    k: KvTileStream,
     pairs: usize,
     q: *const f32,
     out: *mut f32,
@@ -68,7 +74,7 @@ unsafe fn score_rows<V: Lanes, C: Cell, const N: usize, const T: usize>(
         // SAFETY: the caller vouches for the block's keys and N rows of q and out.
         unsafe {
             if C::SCALED {
-                let per = CODES / 2;
+                let per = SCALE_GROUP / 2;
                 for group in 0..pairs / per {
                     let sums = dot::<V, C, N, T>(k, pairs, first, group * per..(group + 1) * per, q);
                     for t in 0..T {
@@ -93,8 +99,8 @@ unsafe fn score_rows<V: Lanes, C: Cell, const N: usize, const T: usize>(
 
 /// Sums over some pairs of elements, of `T` tiles from `first` on.
 #[inline(always)]
-unsafe fn dot<V: Lanes, C: Cell, const N: usize, const T: usize>(
-    k: Stream,
+unsafe fn dot<V: Lanes, C: KvElement, const N: usize, const T: usize>(
+    k: KvTileStream,
     pairs: usize,
     first: usize,
     range: Range<usize>,
@@ -120,7 +126,7 @@ unsafe fn dot<V: Lanes, C: Cell, const N: usize, const T: usize>(
 
 /// The part of a block whose values are read: positions `from..to`.
 #[derive(Clone, Copy)]
-pub(super) struct Live {
+pub(super) struct KvPositionRange {
     /// First position, rounded down to an even one.
     pub(super) from: usize,
     /// One past the last position.
@@ -135,16 +141,16 @@ const MOST: usize = 8;
 /// Adds `weights[n][32]` times the block's values to `o[n][16 * chunks]`. `scaled` has [`SCALED_FLOATS`] floats where
 /// the values have scales.
 #[inline(always)]
-pub(super) unsafe fn weighted<V: Lanes, C: Cell>(
+pub(super) unsafe fn weighted<V: Lanes, C: KvElement>(
     rows: usize,
-    v: Stream,
+    v: KvTileStream,
     chunks: usize,
-    live: Live,
+    live: KvPositionRange,
     weights: *const f32,
     scaled: *mut f32,
     o: *mut f32,
 ) {
-    let b = Values { v, chunks, live, scaled };
+    let b = ValueTile { v, chunks, live, scaled };
     // SAFETY: the caller vouches for `rows` rows of weights and o and a block's values.
     unsafe {
         match rows {
@@ -163,29 +169,33 @@ pub(super) unsafe fn weighted<V: Lanes, C: Cell>(
 
 /// A block's values, `[chunks][32][16]`, of which some are live, and room for scaled weights.
 #[derive(Clone, Copy)]
-struct Values {
-    v: Stream,
+struct ValueTile {
+    v: KvTileStream,
     chunks: usize,
-    live: Live,
+    live: KvPositionRange,
     scaled: *mut f32,
 }
 
 /// Weights `[rows][32]`, and how far apart those of adjacent groups of [`PER`] chunks are: 0 where all are the same.
 #[derive(Clone, Copy)]
-struct Weights {
+struct AttentionWeights {
     first: *const f32,
     apart: usize,
 }
 
 /// Chunks of 16 columns that share scales, where there are any.
-const PER: usize = CODES / LANES;
+const PER: usize = SCALE_GROUP / LANES;
 
 /// `N` rows, `T` chunks of 16 columns at once.
 #[inline(always)]
-unsafe fn weigh_rows<V: Lanes, C: Cell, const N: usize, const T: usize>(b: Values, weights: *const f32, o: *mut f32) {
+unsafe fn weigh_rows<V: Lanes, C: KvElement, const N: usize, const T: usize>(
+    b: ValueTile,
+    weights: *const f32,
+    o: *mut f32,
+) {
     if !C::SCALED {
         // SAFETY: the caller's.
-        return unsafe { weigh_span::<V, C, N, T>(b, 0..b.chunks, Weights { first: weights, apart: 0 }, o) };
+        return unsafe { weigh_span::<V, C, N, T>(b, 0..b.chunks, AttentionWeights { first: weights, apart: 0 }, o) };
     }
     // The widths of scaled values are whole groups.
     let (groups, at_once) = (b.chunks / PER, T.div_ceil(PER));
@@ -203,7 +213,7 @@ unsafe fn weigh_rows<V: Lanes, C: Cell, const N: usize, const T: usize>(b: Value
                     }
                 }
             }
-            let scaled = Weights { first: b.scaled, apart: N * BLOCK };
+            let scaled = AttentionWeights { first: b.scaled, apart: N * BLOCK };
             weigh_span::<V, C, N, T>(b, group * PER..(group + count) * PER, scaled, o);
         }
         group += count;
@@ -212,10 +222,10 @@ unsafe fn weigh_rows<V: Lanes, C: Cell, const N: usize, const T: usize>(b: Value
 
 /// A span of chunks, `T` at once; the weights are those of its first group on.
 #[inline(always)]
-unsafe fn weigh_span<V: Lanes, C: Cell, const N: usize, const T: usize>(
-    b: Values,
+unsafe fn weigh_span<V: Lanes, C: KvElement, const N: usize, const T: usize>(
+    b: ValueTile,
     span: Range<usize>,
-    weights: Weights,
+    weights: AttentionWeights,
     o: *mut f32,
 ) {
     let mut c = span.start;
@@ -223,7 +233,7 @@ unsafe fn weigh_span<V: Lanes, C: Cell, const N: usize, const T: usize>(
     unsafe {
         while c < span.end {
             let first = weights.first.add((c - span.start) / PER * weights.apart);
-            let weights = Weights { first, ..weights };
+            let weights = AttentionWeights { first, ..weights };
             if c + T <= span.end {
                 weigh_chunks::<V, C, N, T>(b, c, weights, o);
                 c += T;
@@ -236,13 +246,13 @@ unsafe fn weigh_span<V: Lanes, C: Cell, const N: usize, const T: usize>(
 }
 
 #[inline(always)]
-unsafe fn weigh_chunks<V: Lanes, C: Cell, const N: usize, const T: usize>(
-    b: Values,
+unsafe fn weigh_chunks<V: Lanes, C: KvElement, const N: usize, const T: usize>(
+    b: ValueTile,
     c: usize,
-    weights: Weights,
+    weights: AttentionWeights,
     o: *mut f32,
 ) {
-    let Values { v, chunks, live, .. } = b;
+    let ValueTile { v, chunks, live, .. } = b;
     let chunk = BLOCK / 2 * C::PAIR;
     // SAFETY: for all of it the caller vouches; positions past `live.to` are not used.
     unsafe {

@@ -1,64 +1,80 @@
 //! Where the values of a plan lie, once what it names is bound.
 
-use super::group::{self, Inner};
-use super::location::{Location, Operand};
-use super::scratch::{Scratch, ScratchSizes};
-use super::site::{Readers, Site};
-use super::spot::Spot;
+use super::arena_slice::ArenaSlice;
+use super::group::{self, GroupAllocation};
+use super::location::{OperandLocation, PlanOperand};
+use super::scratch::{ScratchBuffer, ScratchSizes};
+use super::site::{QuantizedReaders, Site};
 use super::viewed::Whole;
-use crate::cuts::Cuts;
-use crate::held::{CpuState, CpuWeight};
-use crate::linear::{Dispatch, Variant};
+use crate::attention_plans::AttentionPlans;
+use crate::linear::{Dispatch, MatmulVariant};
 use crate::memory::{OutOfMemory, Supply};
-use crate::shared::Shared;
+use crate::shared::CpuContext;
+use crate::storage::{CpuKvCache, CpuWeight};
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_hal::{Bindings, HalError};
-use yirage_ir::region::Chain;
-use yirage_ir::{DType, Dims, Format, Graph, Node, NodeKind, Op, RegionKind, Source, Type, ValueId};
-use yirage_plan::{Place, Plan, Precision};
+use yirage_ir::region::FusedChain;
+use yirage_ir::{DType, Dims, Format, Graph, Node, NodeKind, Op, RegionKind, Type, ValueId, ValueSource};
+use yirage_plan::{BufferPlacement, Plan, Precision};
 
 /// What binding a kernel needs to know, and what it adds to: scratch memory and cuts of batches.
 pub(crate) struct Binder<'a> {
-    pub(crate) shared: &'a Arc<Shared>,
+    pub(crate) shared: &'a Arc<CpuContext>,
     pub(crate) precision: Precision,
     /// How products are computed.
-    pub(crate) variant: Variant,
+    pub(crate) variant: MatmulVariant,
     pub(crate) scratch: ScratchSizes,
-    pub(crate) cuts: Cuts,
+    pub(crate) attention_plans: AttentionPlans,
     plan: &'a Plan,
     bindings: &'a Bindings,
     /// How quantised values are read.
-    readers: HashMap<ValueId, Readers>,
-    slots: HashMap<ValueId, usize>,
+    readers: HashMap<ValueId, QuantizedReaders>,
+    step_inputs: HashMap<ValueId, usize>,
     /// Where placed values lie.
-    spots: HashMap<ValueId, Spot>,
+    spots: HashMap<ValueId, ArenaSlice>,
     /// Bytes that each worker needs for what lives only inside passes over rows.
     worker_bytes: usize,
 }
 
 /// A place of an output of the plan; none for cache states, which stay where they are.
-pub(crate) type Output = Option<(Spot, Type)>;
+pub(crate) type BoundOutput = Option<(ArenaSlice, Type)>;
 
 impl<'a> Binder<'a> {
     /// For a verified plan.
     ///
     /// # Errors
     /// A guarded device that has no memory left; choices of the bindings that there are not.
-    pub(crate) fn new(shared: &'a Arc<Shared>, plan: &'a Plan, bindings: &'a Bindings) -> Result<Binder<'a>, HalError> {
+    pub(crate) fn new(
+        shared: &'a Arc<CpuContext>,
+        plan: &'a Plan,
+        bindings: &'a Bindings,
+    ) -> Result<Binder<'a>, HalError> {
         let precision = plan.precision;
-        let slots = plan.graph.inputs_of(Source::Slot).enumerate().map(|(i, id)| (id, i)).collect();
-        let (scratch, cuts) = (ScratchSizes::new(shared.supply), Cuts::default());
-        let spot = |place: &Place| Ok((place.value, spot(shared.supply, plan, place)?));
-        let spots = plan.places.iter().map(spot).collect::<Result<_, HalError>>()?;
-        let variant = shared.way(bindings.variant.as_deref())?;
+        let slots = plan.graph.inputs_of(ValueSource::StepInput).enumerate().map(|(i, id)| (id, i)).collect();
+        let (scratch, cuts) = (ScratchSizes::new(shared.supply), AttentionPlans::default());
+        let spot = |place: &BufferPlacement| Ok((place.value, arena_slice(shared.supply, plan, place)?));
+        let spots = plan.placements.iter().map(spot).collect::<Result<_, HalError>>()?;
+        let variant = shared.parse_variant(bindings.kernel_variant.as_deref())?;
         let pairs = |format| {
             let kernel = Dispatch::new(shared.isa, variant, Precision::Fast, format).ok();
             kernel.filter(|kernel| kernel.reads_pairs(usize::MAX))
         };
         let readers = readers(&plan.graph, pairs);
-        Ok(Binder { shared, plan, bindings, precision, variant, scratch, cuts, readers, slots, spots, worker_bytes: 0 })
+        Ok(Binder {
+            shared,
+            plan,
+            bindings,
+            precision,
+            variant,
+            scratch,
+            attention_plans: cuts,
+            readers,
+            step_inputs: slots,
+            spots,
+            worker_bytes: 0,
+        })
     }
 
     /// The largest sizes of a step.
@@ -81,8 +97,8 @@ impl<'a> Binder<'a> {
             NodeKind::Region(region) => {
                 // Passes over rows are made group by group; other regions keep nothing inside.
                 let inner = match region.kind {
-                    RegionKind::Rows => group::place(&region.graph, self.shared.pool.count(), self.shared.supply)?,
-                    _ => Inner::default(),
+                    RegionKind::Rows => group::allocate(&region.graph, self.shared.pool.count(), self.shared.supply)?,
+                    _ => GroupAllocation::default(),
                 };
                 self.worker_bytes = self.worker_bytes.max(inner.end);
                 let bind = |op: &Node| self.inner_site(&inner, node, &region.graph, op);
@@ -115,7 +131,7 @@ impl<'a> Binder<'a> {
         Ok(Whole {
             name: node.name().into(),
             op: if let NodeKind::Op(op) = &node.kind { Some(op.clone()) } else { None },
-            chains: Chain::of_node(&self.plan.graph, node),
+            chains: FusedChain::of_node(&self.plan.graph, node),
             ins: operands(&node.ins)?,
             outs: operands(&node.outs)?,
             bucket: self.plan.bucket,
@@ -126,7 +142,7 @@ impl<'a> Binder<'a> {
     ///
     /// # Errors
     /// A device that has no memory left.
-    pub(crate) fn each_worker(&mut self, bytes: usize) -> Result<Vec<Scratch>, HalError> {
+    pub(crate) fn each_worker(&mut self, bytes: usize) -> Result<Vec<ScratchBuffer>, HalError> {
         (0..self.shared.pool.count()).map(|_| self.scratch.take(bytes)).collect()
     }
 
@@ -134,19 +150,19 @@ impl<'a> Binder<'a> {
     ///
     /// # Errors
     /// An output that nothing computes.
-    pub(crate) fn outputs(&self) -> Result<Vec<Output>, HalError> {
+    pub(crate) fn outputs(&self) -> Result<Vec<BoundOutput>, HalError> {
         let output = |&id: &ValueId| {
             let operand = self.value(id)?;
             match operand.location {
-                Location::Arena(spot) => Ok(Some((spot, operand.ty))),
-                Location::State(_) => Ok(None),
+                OperandLocation::Arena(spot) => Ok(Some((spot, operand.ty))),
+                OperandLocation::KvCache(_) => Ok(None),
                 _ => Err(HalError::Load(format!("the output {operand} is not a computed value"))),
             }
         };
         self.plan.graph.outputs.iter().map(output).collect()
     }
 
-    fn inner_site(&self, inner: &Inner, outer: &Node, graph: &Graph, node: &Node) -> Result<Site, HalError> {
+    fn inner_site(&self, inner: &GroupAllocation, outer: &Node, graph: &Graph, node: &Node) -> Result<Site, HalError> {
         let NodeKind::Op(op) = &node.kind else {
             return Err(HalError::Load("this device runs no region inside a region".into()));
         };
@@ -162,8 +178,14 @@ impl<'a> Binder<'a> {
         Ok(Site { op: op.clone(), ins: operands(&node.ins)?, outs: operands(&node.outs)?, readers })
     }
 
-    fn inner_value(&self, inner: &Inner, outer: &Node, graph: &Graph, id: ValueId) -> Result<Operand, HalError> {
-        if let Some(state) = graph.state_of(id) {
+    fn inner_value(
+        &self,
+        inner: &GroupAllocation,
+        outer: &Node,
+        graph: &Graph,
+        id: ValueId,
+    ) -> Result<PlanOperand, HalError> {
+        if let Some(state) = graph.kv_cache_of(id) {
             let at = graph.inputs.iter().position(|&i| i == state);
             let at = at.ok_or_else(|| HalError::Load("a region's state is not its input".into()))?;
             return self.value(outer.ins[at]);
@@ -172,31 +194,33 @@ impl<'a> Binder<'a> {
             return self.value(outer.ins[at]);
         }
         if let Some(at) = graph.outputs.iter().position(|&o| o == id) {
-            return Ok(Operand { inner: true, ..self.value(outer.outs[at])? });
+            return Ok(PlanOperand { inner: true, ..self.value(outer.outs[at])? });
         }
         let value = graph.value(id);
         let spot = inner.spots.get(&id);
         let spot = spot.ok_or_else(|| HalError::Load(format!("`{}` of a region has no place", value.name)))?;
-        let location = Location::Group(spot.clone());
-        Ok(Operand { name: value.name.clone(), ty: value.ty.clone(), location, inner: true })
+        let location = OperandLocation::Group(spot.clone());
+        Ok(PlanOperand { name: value.name.clone(), ty: value.ty.clone(), location, inner: true })
     }
 
-    pub(super) fn value(&self, id: ValueId) -> Result<Operand, HalError> {
+    pub(super) fn value(&self, id: ValueId) -> Result<PlanOperand, HalError> {
         let graph = &self.plan.graph;
         let value = graph.value(id);
-        if let Some(state) = graph.state_of(id) {
-            return self.state(&graph.value(state).name, &value.ty);
+        if let Some(state) = graph.kv_cache_of(id) {
+            return self.kv_cache(&graph.value(state).name, &value.ty);
         }
         let location = match value.source {
-            Source::Slot => {
-                let index = self.slots.get(&id).copied();
-                Location::Slot(index.ok_or_else(|| HalError::Load(format!("`{}` is no slot of the plan", value.name)))?)
+            ValueSource::StepInput => {
+                let index = self.step_inputs.get(&id).copied();
+                OperandLocation::StepInput(
+                    index.ok_or_else(|| HalError::Load(format!("`{}` is no slot of the plan", value.name)))?,
+                )
             }
-            Source::Weight => Location::Weight(self.weight(&value.name, &value.ty)?),
-            _ => return self.placed(id),
+            ValueSource::Weight => OperandLocation::Weight(self.weight(&value.name, &value.ty)?),
+            _ => return self.arena_value(id),
         };
-        let ty = if value.source == Source::Weight { value.ty.dense() } else { value.ty.clone() };
-        Ok(Operand { name: value.name.clone(), ty, location, inner: false })
+        let ty = if value.source == ValueSource::Weight { value.ty.dense() } else { value.ty.clone() };
+        Ok(PlanOperand { name: value.name.clone(), ty, location, inner: false })
     }
 
     fn weight(&self, name: &str, ty: &Type) -> Result<Arc<CpuWeight>, HalError> {
@@ -209,31 +233,31 @@ impl<'a> Binder<'a> {
         Ok(weight)
     }
 
-    fn state(&self, name: &str, ty: &Type) -> Result<Operand, HalError> {
-        let handle = self.bindings.states.get(name);
+    fn kv_cache(&self, name: &str, ty: &Type) -> Result<PlanOperand, HalError> {
+        let handle = self.bindings.kv_caches.get(name);
         let handle = handle.ok_or_else(|| HalError::Load(format!("state `{name}` is not bound")))?;
-        let location = Location::State(own::<CpuState>(&handle.0, "state", name)?);
-        Ok(Operand { name: name.into(), ty: ty.clone(), location, inner: false })
+        let location = OperandLocation::KvCache(own::<CpuKvCache>(&handle.0, "state", name)?);
+        Ok(PlanOperand { name: name.into(), ty: ty.clone(), location, inner: false })
     }
 
-    fn placed(&self, id: ValueId) -> Result<Operand, HalError> {
+    fn arena_value(&self, id: ValueId) -> Result<PlanOperand, HalError> {
         let value = self.plan.graph.value(id);
         let spot = self.spots.get(&id);
         let spot = spot.ok_or_else(|| HalError::Load(format!("`{}` has no place", value.name)))?;
-        let location = Location::Arena(spot.clone());
-        Ok(Operand { name: value.name.clone(), ty: value.ty.clone(), location, inner: false })
+        let location = OperandLocation::Arena(spot.clone());
+        Ok(PlanOperand { name: value.name.clone(), ty: value.ty.clone(), location, inner: false })
     }
 }
 
 /// Where a placed value lies. Words of their own end where the value does, others where the place does.
-fn spot(supply: Supply, plan: &Plan, place: &Place) -> Result<Spot, HalError> {
+fn arena_slice(supply: Supply, plan: &Plan, place: &BufferPlacement) -> Result<ArenaSlice, HalError> {
     let ty = plan.graph.ty(place.value);
-    let (bytes, align) = match ty.layout {
+    let (bytes, align) = match ty.activation_format {
         Some(_) => (place.bytes as usize, 64),
         None => (ty.bytes(&plan.bucket), align_of::<f32>()),
     };
     let refused = |e: OutOfMemory| HalError::OutOfMemory { pool: "arena", wanted: bytes as u64, detail: e.to_string() };
-    Spot::new(supply, place.offset as usize, bytes, align).map_err(refused)
+    ArenaSlice::new(supply, place.offset as usize, bytes, align).map_err(refused)
 }
 
 /// What a handle holds, if it is this device's.
@@ -243,7 +267,7 @@ fn own<T: Any + Send + Sync>(handle: &Arc<dyn Any + Send + Sync>, what: &str, na
 }
 
 /// How the quantised values of a graph are read; `pairs` gives the kernel for weights of a format if it reads pairs.
-fn readers(graph: &Graph, pairs: impl Fn(Format) -> Option<Dispatch>) -> HashMap<ValueId, Readers> {
+fn readers(graph: &Graph, pairs: impl Fn(Format) -> Option<Dispatch>) -> HashMap<ValueId, QuantizedReaders> {
     let parts = |op: &Op| match op {
         Op::ExpertLinear(e) => Some(if e.shared { 1 } else { e.top_k as usize }),
         _ => None,
@@ -259,9 +283,9 @@ fn readers(graph: &Graph, pairs: impl Fn(Format) -> Option<Dispatch>) -> HashMap
         DType::Stored(format) => pairs(format),
         _ => None,
     };
-    let mut readers = HashMap::<ValueId, Readers>::new();
+    let mut readers = HashMap::<ValueId, QuantizedReaders>::new();
     for node in &graph.nodes {
-        let quantised = node.ins.iter().filter(|&&id| graph.ty(id).layout.is_some());
+        let quantised = node.ins.iter().filter(|&&id| graph.ty(id).activation_format.is_some());
         for &id in quantised {
             let known = readers.entry(id).or_default();
             known.parts = known.parts.or(of(node));

@@ -1,12 +1,12 @@
 //! Numbers that kernels read.
 
-use super::group::GroupSpot;
+use super::arena_slice::ArenaSlice;
+use super::group::WorkerSlice;
 use super::location::Moves;
-use super::run::Run;
-use super::spot::Spot;
-use crate::held::{Elements, Rows};
+use super::run::CpuRunContext;
 use crate::memory::prefetch;
 use crate::rows::Src;
+use crate::storage::{DecodedRows, WeightElements};
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,27 +16,27 @@ use yirage_ir::{DType, Dim, Dims};
 #[derive(Clone)]
 pub(super) enum Base {
     /// In the arena.
-    Arena(Spot),
+    Arena(ArenaSlice),
     /// With the worker.
-    Group(GroupSpot),
+    Group(WorkerSlice),
     /// A slot by number.
-    Slot(usize),
+    StepInput(usize),
     /// A weight held as plain rows.
-    Weight(Arc<Rows>),
+    Weight(Arc<DecodedRows>),
     /// A weight held element by element; who reads it knows their type.
-    Elements(Arc<Elements>),
+    Elements(Arc<WeightElements>),
     /// A tile of what lies elsewhere, of elements of so many bytes.
     Tile(Box<Base>, Moves, usize),
 }
 
 impl Base {
     /// The address of the first element. `yirage_plan::VerifiedPlan` proves that arena values lie inside the arena,
-    /// [`super::slots`] that slots have as many words as their types, `Binder::weight` that weights have.
-    pub(super) fn first(&self, run: &Run<'_>) -> *const f32 {
+    /// [`super::step_inputs`] that slots have as many words as their types, `Binder::weight` that weights have.
+    pub(super) fn first(&self, run: &CpuRunContext<'_>) -> *const f32 {
         match self {
             Base::Arena(spot) => spot.first(run.arena).cast::<f32>().cast_const(),
             Base::Group(spot) => spot.first(run).cast::<f32>().cast_const(),
-            Base::Slot(index) => run.slots[*index].as_ptr().cast(),
+            Base::StepInput(index) => run.step_inputs[*index].as_ptr().cast(),
             Base::Weight(rows) => rows.values().as_ptr(),
             Base::Elements(held) => held.bytes().as_ptr().cast(),
             // Inside: `yirage_ir` has checked that all tiles are parts of the value.
@@ -70,18 +70,18 @@ impl FloatRows {
     }
 
     /// The rows.
-    pub(crate) fn src(&self, run: &Run<'_>) -> Src {
+    pub(crate) fn src(&self, run: &CpuRunContext<'_>) -> Src {
         Src::new(self.base.first(run), self.width)
     }
 
     /// The first element; rows follow each other without gaps.
-    pub(crate) fn first(&self, run: &Run<'_>) -> *const f32 {
+    pub(crate) fn first(&self, run: &CpuRunContext<'_>) -> *const f32 {
         self.base.first(run)
     }
 
     /// Asks for a single row that other workers may have had a part in: it lies in their caches then, and is too short for
     /// the hardware to see what is coming.
-    pub(crate) fn fetch(&self, run: &Run<'_>, rows: &Range<usize>) {
+    pub(crate) fn fetch(&self, run: &CpuRunContext<'_>, rows: &Range<usize>) {
         if rows.len() == 1 && matches!(self.base, Base::Arena(_)) {
             let first = self.first(run).wrapping_add(rows.start * self.width);
             prefetch(first.cast(), self.width * size_of::<f32>());
@@ -92,7 +92,7 @@ impl FloatRows {
     ///
     /// # Safety
     /// A computed value was written before and is not written meanwhile.
-    pub(crate) unsafe fn all<'a>(&'a self, run: &'a Run<'_>) -> &'a [f32] {
+    pub(crate) unsafe fn all<'a>(&'a self, run: &'a CpuRunContext<'_>) -> &'a [f32] {
         // SAFETY: the caller's contract, and these are the rows that exist.
         unsafe { self.some(run, 0..run.size(self.rows)) }
     }
@@ -101,7 +101,7 @@ impl FloatRows {
     ///
     /// # Safety
     /// The rows exist in this run; those of a computed value were written before and are not written meanwhile.
-    pub(crate) unsafe fn some<'a>(&'a self, run: &'a Run<'_>, rows: Range<usize>) -> &'a [f32] {
+    pub(crate) unsafe fn some<'a>(&'a self, run: &'a CpuRunContext<'_>, rows: Range<usize>) -> &'a [f32] {
         // SAFETY: the value is whole in its memory (`Base::first`); the caller orders writes before.
         unsafe {
             let first = self.base.first(run).wrapping_add(rows.start * self.width);
@@ -119,7 +119,7 @@ pub(crate) struct FloatRow {
 
 impl FloatRow {
     /// The first element.
-    pub(crate) fn first(&self, run: &Run<'_>) -> *const f32 {
+    pub(crate) fn first(&self, run: &CpuRunContext<'_>) -> *const f32 {
         self.base.first(run)
     }
 
@@ -127,7 +127,7 @@ impl FloatRow {
     ///
     /// # Safety
     /// As [`FloatRows::all`].
-    pub(crate) unsafe fn all<'a>(&'a self, run: &'a Run<'_>) -> &'a [f32] {
+    pub(crate) unsafe fn all<'a>(&'a self, run: &'a CpuRunContext<'_>) -> &'a [f32] {
         // SAFETY: as in `FloatRows::all`.
         unsafe { std::slice::from_raw_parts(self.base.first(run), self.width) }
     }
@@ -151,18 +151,18 @@ impl Word for f32 {
 
 /// Words of any shape: ids, positions, choices; given in a slot or computed.
 #[derive(Clone)]
-pub(crate) struct Array<T> {
+pub(crate) struct WordArray<T> {
     pub(super) base: Base,
     pub(super) shape: Vec<Dim>,
     pub(super) of: PhantomData<T>,
 }
 
-impl<T: Word> Array<T> {
+impl<T: Word> WordArray<T> {
     /// All of them.
     ///
     /// # Safety
     /// As [`FloatRows::all`].
-    pub(crate) unsafe fn all<'a>(&'a self, run: &'a Run<'_>) -> &'a [T] {
+    pub(crate) unsafe fn all<'a>(&'a self, run: &'a CpuRunContext<'_>) -> &'a [T] {
         let rows = self.shape.first().map_or(1, |&dim| run.size(dim));
         // SAFETY: the caller's contract, and these are the rows that exist.
         unsafe { self.some(run, 0..rows) }
@@ -172,7 +172,7 @@ impl<T: Word> Array<T> {
     ///
     /// # Safety
     /// As [`FloatRows::some`].
-    pub(crate) unsafe fn some<'a>(&'a self, run: &'a Run<'_>, rows: Range<usize>) -> &'a [T] {
+    pub(crate) unsafe fn some<'a>(&'a self, run: &'a CpuRunContext<'_>, rows: Range<usize>) -> &'a [T] {
         let row: usize = self.shape.iter().skip(1).map(|&dim| run.size(dim)).product();
         // SAFETY: as in `FloatRows::some`; any word is a `T`, as `Word` says.
         unsafe {

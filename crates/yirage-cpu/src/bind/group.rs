@@ -1,19 +1,19 @@
 //! What lives only inside a pass over rows: it lies in the memory of the worker that makes it, a group of rows at a time.
 
-use super::run::Run;
+use super::run::CpuRunContext;
 use crate::memory::{HugeBuf, Supply};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use yirage_hal::HalError;
-use yirage_ir::{DType, Dims, Graph, Source, Type, ValueId};
+use yirage_ir::{DType, Dims, Graph, Type, ValueId, ValueSource};
 
 /// Rows that pass through all ops of a pass together: they stay in the second-level cache.
 pub(crate) const GROUP: usize = 16;
 
 /// Rows of the group that a worker makes.
 #[derive(Clone)]
-pub(super) struct GroupSpot {
+pub(super) struct WorkerSlice {
     /// In each worker's memory.
     bytes: Range<usize>,
     /// Bytes of a row.
@@ -22,17 +22,17 @@ pub(super) struct GroupSpot {
     own: Vec<Arc<HugeBuf>>,
 }
 
-impl GroupSpot {
+impl WorkerSlice {
     /// Bytes in each worker's memory that do not depend on rows.
     ///
     /// # Errors
     /// A guarded device that has no memory left.
-    pub(super) fn fixed(bytes: Range<usize>, workers: usize, supply: Supply) -> Result<GroupSpot, HalError> {
+    pub(super) fn fixed(bytes: Range<usize>, workers: usize, supply: Supply) -> Result<WorkerSlice, HalError> {
         let own = match supply {
             Supply::Plain => Vec::new(),
             Supply::Guarded => own(supply, workers, bytes.len())?,
         };
-        Ok(GroupSpot { bytes, row: 0, own })
+        Ok(WorkerSlice { bytes, row: 0, own })
     }
 
     /// Its bytes in each worker's memory.
@@ -41,7 +41,7 @@ impl GroupSpot {
     }
 
     /// Where the first of all rows would lie, so that those of the group lie where the worker keeps them.
-    pub(super) fn first(&self, run: &Run<'_>) -> *mut u8 {
+    pub(super) fn first(&self, run: &CpuRunContext<'_>) -> *mut u8 {
         let group = match self.own.get(run.worker) {
             Some(own) => own.as_ptr(),
             // Inside: each worker's memory is as large as the end of all spots.
@@ -53,8 +53,8 @@ impl GroupSpot {
 
 /// The inner values of a pass, and where the last of them ends.
 #[derive(Default)]
-pub(super) struct Inner {
-    pub(super) spots: HashMap<ValueId, GroupSpot>,
+pub(super) struct GroupAllocation {
+    pub(super) spots: HashMap<ValueId, WorkerSlice>,
     pub(super) end: usize,
 }
 
@@ -63,8 +63,8 @@ pub(super) struct Inner {
 ///
 /// # Errors
 /// A value of which rows do not lie by themselves, and a guarded device that has no memory left.
-pub(super) fn place(graph: &Graph, workers: usize, supply: Supply) -> Result<Inner, HalError> {
-    let mut inner = Inner { spots: HashMap::new(), end: 0 };
+pub(super) fn allocate(graph: &Graph, workers: usize, supply: Supply) -> Result<GroupAllocation, HalError> {
+    let mut inner = GroupAllocation { spots: HashMap::new(), end: 0 };
     // Where values lie, and the last op that reads each.
     let mut live: Vec<(Range<usize>, usize)> = Vec::new();
     for (n, node) in graph.nodes.iter().enumerate() {
@@ -80,7 +80,7 @@ pub(super) fn place(graph: &Graph, workers: usize, supply: Supply) -> Result<Inn
             let last = graph.nodes.iter().rposition(|node| node.ins.contains(&id)).unwrap_or(n);
             inner.end = inner.end.max(bytes.end);
             live.push((bytes.clone(), last));
-            inner.spots.insert(id, GroupSpot { bytes, row, own });
+            inner.spots.insert(id, WorkerSlice { bytes, row, own });
         }
     }
     Ok(inner)
@@ -88,8 +88,8 @@ pub(super) fn place(graph: &Graph, workers: usize, supply: Supply) -> Result<Inn
 
 /// Whether a value that an op makes is read inside alone.
 fn stays(graph: &Graph, id: ValueId) -> bool {
-    let made = matches!(graph.value(id).source, Source::Node { .. });
-    made && graph.state_of(id).is_none() && !graph.outputs.contains(&id)
+    let made = matches!(graph.value(id).source, ValueSource::Node { .. });
+    made && graph.kv_cache_of(id).is_none() && !graph.outputs.contains(&id)
 }
 
 fn row_bytes(graph: &Graph, id: ValueId) -> Result<usize, HalError> {
@@ -142,7 +142,7 @@ mod tests {
             %d = map{expr="add(x0, x1)"}(%b, %c): f32[Tokens, 40]
             output %d"#;
         let graph = yirage_ir::text::parse(&format!("graph g {{ {body} }}")).unwrap();
-        let inner = place(&graph, 2, Supply::Plain).unwrap();
+        let inner = allocate(&graph, 2, Supply::Plain).unwrap();
         let bytes = |name: &str| {
             let id = (0..graph.values.len() as u32).map(ValueId).find(|&id| graph.value(id).name == name).unwrap();
             inner.spots.get(&id).map(|spot| spot.bytes.clone())

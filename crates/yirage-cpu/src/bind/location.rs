@@ -1,39 +1,39 @@
 //! Where a value of a plan lies.
 
-use super::group::GroupSpot;
+use super::arena_slice::ArenaSlice;
+use super::group::WorkerSlice;
 use super::run::TileAt;
-use super::spot::Spot;
-use crate::held::{CpuState, CpuWeight};
+use crate::storage::{CpuKvCache, CpuWeight};
 use std::fmt;
 use std::sync::Arc;
 use yirage_ir::Type;
 
 /// An operand as the plan names it, before a kernel says what it wants of it.
 #[derive(Clone)]
-pub(super) struct Operand {
+pub(super) struct PlanOperand {
     /// The value's name.
     pub(super) name: String,
     pub(super) ty: Type,
-    pub(super) location: Location,
+    pub(super) location: OperandLocation,
     /// Whether an op of the same region makes it: then its rows are made while other rows are read.
     pub(super) inner: bool,
 }
 
 /// Memory of a value.
 #[derive(Clone)]
-pub(super) enum Location {
+pub(super) enum OperandLocation {
     /// Computed: in the arena.
-    Arena(Spot),
+    Arena(ArenaSlice),
     /// Computed and read inside a pass over rows, or of a tiled region, alone: with the worker.
-    Group(GroupSpot),
+    Group(WorkerSlice),
     /// A tile of what lies elsewhere, by the elements that it moves.
-    Tile(Box<Location>, Moves),
+    Tile(Box<OperandLocation>, Moves),
     /// A slot by number.
-    Slot(usize),
+    StepInput(usize),
     /// A weight.
     Weight(Arc<CpuWeight>),
     /// A cache state.
-    State(Arc<CpuState>),
+    KvCache(Arc<CpuKvCache>),
 }
 
 /// Elements from one tile to the next: along each axis of the grid, and from iteration to iteration.
@@ -51,20 +51,20 @@ impl Moves {
     }
 }
 
-impl fmt::Display for Operand {
+impl fmt::Display for PlanOperand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match &self.location {
-            Location::Group(_) => "computed in the same pass over the rows",
-            Location::Tile(..) => "a tile",
-            Location::Arena(_) if self.inner => "computed in the same pass over the rows",
-            Location::Arena(_) => "computed",
-            Location::Slot(_) => "a slot",
-            Location::Weight(weight) => match **weight {
+            OperandLocation::Group(_) => "computed in the same pass over the rows",
+            OperandLocation::Tile(..) => "a tile",
+            OperandLocation::Arena(_) if self.inner => "computed in the same pass over the rows",
+            OperandLocation::Arena(_) => "computed",
+            OperandLocation::StepInput(_) => "a slot",
+            OperandLocation::Weight(weight) => match **weight {
                 CpuWeight::Packed(_) => "a weight packed for products",
                 CpuWeight::Rows(_) => "a weight held as plain rows",
                 CpuWeight::Elements(_) => "a weight held element by element",
             },
-            Location::State(_) => "a cache state",
+            OperandLocation::KvCache(_) => "a cache state",
         };
         write!(f, "`{}` ({}, {what})", self.name, self.ty)
     }

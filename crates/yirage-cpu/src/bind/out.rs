@@ -1,10 +1,10 @@
 //! What kernels write: in the arena, or with the worker what lives only inside a pass over rows.
 
+use super::arena_slice::ArenaSlice;
 use super::float::Word;
-use super::group::GroupSpot;
+use super::group::WorkerSlice;
 use super::location::Moves;
-use super::run::Run;
-use super::spot::Spot;
+use super::run::CpuRunContext;
 use crate::rows::Dst;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -14,15 +14,15 @@ use yirage_ir::Dim;
 #[derive(Clone)]
 pub(super) enum OutBase {
     /// In the arena.
-    Arena(Spot),
+    Arena(ArenaSlice),
     /// With the worker.
-    Group(GroupSpot),
+    Group(WorkerSlice),
     /// A tile of what lies in the arena, of elements of so many bytes.
-    Tile(Spot, Moves, usize),
+    Tile(ArenaSlice, Moves, usize),
 }
 
 impl OutBase {
-    pub(super) fn first(&self, run: &Run<'_>) -> *mut u8 {
+    pub(super) fn first(&self, run: &CpuRunContext<'_>) -> *mut u8 {
         match self {
             OutBase::Arena(spot) => spot.first(run.arena),
             OutBase::Group(spot) => spot.first(run),
@@ -34,14 +34,14 @@ impl OutBase {
 
 /// Rows of words that a kernel writes; a value of one dimension has rows of one element.
 #[derive(Clone)]
-pub(crate) struct Out<T> {
+pub(crate) struct OutputRows<T> {
     pub(super) base: OutBase,
     pub(super) rows: Dim,
     pub(super) width: usize,
     pub(super) of: PhantomData<T>,
 }
 
-impl<T: Word> Out<T> {
+impl<T: Word> OutputRows<T> {
     /// Elements of a row.
     pub(crate) fn width(&self) -> usize {
         self.width
@@ -54,7 +54,7 @@ impl<T: Word> Out<T> {
 
     /// The first element; rows follow each other without gaps. `yirage_plan::VerifiedPlan` proves that all of them lie inside
     /// the arena.
-    pub(crate) fn first(&self, run: &Run<'_>) -> *mut T {
+    pub(crate) fn first(&self, run: &CpuRunContext<'_>) -> *mut T {
         self.base.first(run).cast()
     }
 
@@ -63,8 +63,8 @@ impl<T: Word> Out<T> {
     /// # Safety
     /// The rows exist in this run, and nobody else uses them meanwhile.
     #[allow(clippy::mut_from_ref)] // the arena is shared by address, its rows are not
-    pub(crate) unsafe fn some<'a>(&self, run: &'a Run<'_>, rows: Range<usize>) -> &'a mut [T] {
-        // SAFETY: the value is whole in the arena (`Out::first`); the caller gives the rest.
+    pub(crate) unsafe fn some<'a>(&self, run: &'a CpuRunContext<'_>, rows: Range<usize>) -> &'a mut [T] {
+        // SAFETY: the value is whole in the arena (`OutputRows::first`); the caller gives the rest.
         unsafe {
             let first = self.first(run).wrapping_add(rows.start * self.width);
             std::slice::from_raw_parts_mut(first, rows.len() * self.width)
@@ -72,21 +72,21 @@ impl<T: Word> Out<T> {
     }
 }
 
-impl Out<f32> {
+impl OutputRows<f32> {
     /// The rows.
-    pub(crate) fn dst(&self, run: &Run<'_>) -> Dst {
+    pub(crate) fn dst(&self, run: &CpuRunContext<'_>) -> Dst {
         Dst::new(self.first(run), self.width)
     }
 }
 
 /// Quantised activations in the arena, as the activation layouts of this crate lay them out.
 #[derive(Clone)]
-pub(crate) struct Codes {
-    pub(super) spot: Spot,
+pub(crate) struct QuantizedRows {
+    pub(super) spot: ArenaSlice,
     pub(super) rows: Dim,
 }
 
-impl Codes {
+impl QuantizedRows {
     /// How many rows there are.
     pub(crate) fn rows(&self) -> Dim {
         self.rows
@@ -94,7 +94,7 @@ impl Codes {
 
     /// The first byte. `yirage_plan::VerifiedPlan` proves that the bytes which the target's storage size gives lie inside the
     /// arena.
-    pub(crate) fn first(&self, run: &Run<'_>) -> *mut u8 {
+    pub(crate) fn first(&self, run: &CpuRunContext<'_>) -> *mut u8 {
         self.spot.first(run.arena)
     }
 }

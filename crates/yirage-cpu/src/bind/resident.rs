@@ -1,16 +1,16 @@
 //! Outputs of a step that stay where they were computed.
 
-use super::run::Memory;
-use super::spot::Spot;
-use crate::shared::{Shared, Turn};
+use super::arena_slice::ArenaSlice;
+use super::run::ProgramMemory;
+use crate::shared::{CpuContext, RunPermit};
 use std::sync::Arc;
 use yirage_hal::{HalError, Record};
 use yirage_ir::{Dims, Type};
 
 /// An output of a program's step.
 pub(crate) struct CpuResident {
-    memory: Arc<Memory>,
-    spot: Spot,
+    memory: Arc<ProgramMemory>,
+    spot: ArenaSlice,
     bytes: usize,
     /// Which step of those that write to the memory it is of.
     step: u64,
@@ -18,7 +18,12 @@ pub(crate) struct CpuResident {
 
 impl CpuResident {
     /// A value of type `ty` in `memory`, computed by step `step` of those that write there, which has these sizes.
-    pub(crate) fn new(memory: &Arc<Memory>, (spot, ty): &(Spot, Type), dims: &Dims, step: u64) -> CpuResident {
+    pub(crate) fn new(
+        memory: &Arc<ProgramMemory>,
+        (spot, ty): &(ArenaSlice, Type),
+        dims: &Dims,
+        step: u64,
+    ) -> CpuResident {
         CpuResident { memory: memory.clone(), spot: spot.clone(), bytes: ty.bytes(dims), step }
     }
 
@@ -26,7 +31,7 @@ impl CpuResident {
     ///
     /// # Errors
     /// What is wrong with it for a slot of this name.
-    pub(super) fn check(&self, shared: &Arc<Shared>, slot: &str) -> Result<(), HalError> {
+    pub(super) fn check(&self, shared: &Arc<CpuContext>, slot: &str) -> Result<(), HalError> {
         if !self.memory.is_of(shared) {
             return Err(HalError::Step(format!("slot `{slot}` lies on another device")));
         }
@@ -39,12 +44,12 @@ impl CpuResident {
     }
 
     /// Whether it lies in this memory.
-    pub(super) fn is_of(&self, memory: &Arc<Memory>) -> bool {
+    pub(super) fn is_of(&self, memory: &Arc<ProgramMemory>) -> bool {
         Arc::ptr_eq(&self.memory, memory)
     }
 
     /// The elements, row-major.
-    pub(crate) fn bytes(&self, _: &Turn<'_>) -> &[u8] {
+    pub(crate) fn bytes(&self, _: &RunPermit<'_>) -> &[u8] {
         let first = self.spot.first(&self.memory.arena);
         // SAFETY: `yirage_plan::VerifiedPlan` proves that the whole value lies inside the arena in the largest step; programs
         // of a device write only in their turn, which is another's now.
@@ -52,7 +57,7 @@ impl CpuResident {
     }
 
     /// A copy for the host.
-    pub(crate) fn record(&self, turn: &Turn<'_>) -> Record {
+    pub(crate) fn record(&self, turn: &RunPermit<'_>) -> Record {
         Record::of(self.bytes(turn))
     }
 }

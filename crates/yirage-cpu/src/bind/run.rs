@@ -1,9 +1,9 @@
 //! One run of a program, as its kernels see it.
 
-use crate::cuts::Cuts;
+use crate::attention_plans::AttentionPlans;
 use crate::isa::Isa;
 use crate::memory::{HugeBuf, OutOfMemory};
-use crate::shared::{Booked, Purpose, Shared, book};
+use crate::shared::{CpuContext, MemoryPurpose, MemoryReservation, book};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use yirage_hal::HalError;
@@ -25,7 +25,7 @@ impl Failed {
 
 /// Bytes that a program wants.
 #[derive(Clone, Copy)]
-pub(crate) struct Wanted {
+pub(crate) struct ProgramMemorySizes {
     /// For placed values.
     pub(crate) arena: usize,
     /// For what kernels of a phase divide.
@@ -35,40 +35,40 @@ pub(crate) struct Wanted {
 }
 
 /// Memory of programs of which one runs at a time.
-pub(crate) struct Memory {
+pub(crate) struct ProgramMemory {
     pub(super) arena: HugeBuf,
     scratch: HugeBuf,
     workers: HugeBuf,
-    shared: Arc<Shared>,
+    shared: Arc<CpuContext>,
     /// Steps that have written here, which whoever was given an output looks at.
     steps: AtomicU64,
-    _booked: Booked,
+    _booked: MemoryReservation,
 }
 
-impl Memory {
+impl ProgramMemory {
     /// Memory of a device.
     ///
     /// # Errors
     /// A device that has none left.
-    pub(crate) fn new(shared: &Arc<Shared>, wanted: Wanted) -> Result<Memory, HalError> {
+    pub(crate) fn new(shared: &Arc<CpuContext>, wanted: ProgramMemorySizes) -> Result<ProgramMemory, HalError> {
         let held = |bytes| {
             let detail =
                 |e: OutOfMemory| HalError::OutOfMemory { pool: "arena", wanted: bytes as u64, detail: e.to_string() };
             HugeBuf::zeroed(bytes).map_err(detail)
         };
         let (arena, scratch, workers) = (held(wanted.arena)?, held(wanted.scratch)?, held(wanted.workers)?);
-        let booked = book(shared, Purpose::Arena, (arena.len() + scratch.len() + workers.len()) as u64);
+        let booked = book(shared, MemoryPurpose::Arena, (arena.len() + scratch.len() + workers.len()) as u64);
         let (shared, steps) = (shared.clone(), AtomicU64::new(0));
-        Ok(Memory { arena, scratch, workers, shared, steps, _booked: booked })
+        Ok(ProgramMemory { arena, scratch, workers, shared, steps, _booked: booked })
     }
 
     /// Whether it is this device's and has room for so much.
-    pub(crate) fn holds(&self, shared: &Arc<Shared>, wanted: Wanted) -> bool {
+    pub(crate) fn holds(&self, shared: &Arc<CpuContext>, wanted: ProgramMemorySizes) -> bool {
         let room = [(&self.arena, wanted.arena), (&self.scratch, wanted.scratch), (&self.workers, wanted.workers)];
         self.is_of(shared) && room.iter().all(|(held, wanted)| held.len() >= *wanted)
     }
 
-    pub(super) fn is_of(&self, shared: &Arc<Shared>) -> bool {
+    pub(super) fn is_of(&self, shared: &Arc<CpuContext>) -> bool {
         Arc::ptr_eq(&self.shared, shared)
     }
 
@@ -98,12 +98,12 @@ pub(crate) struct TileAt {
 
 /// What a run reads and writes.
 #[derive(Clone, Copy)]
-pub(crate) struct Run<'a> {
+pub(crate) struct CpuRunContext<'a> {
     pub(crate) isa: Isa,
     pub(crate) dims: &'a Dims,
-    pub(crate) cuts: &'a Cuts,
+    pub(crate) attention_plans: &'a AttentionPlans,
     /// The memory of each slot, as [`Slots::bytes`](super::Slots::bytes) has checked it.
-    pub(super) slots: &'a [&'a [u8]],
+    pub(super) step_inputs: &'a [&'a [u8]],
     pub(super) arena: &'a HugeBuf,
     pub(super) scratch: &'a HugeBuf,
     pub(super) workers: &'a HugeBuf,
@@ -115,30 +115,43 @@ pub(crate) struct Run<'a> {
     failed: &'a Failed,
 }
 
-impl<'a> Run<'a> {
+impl<'a> CpuRunContext<'a> {
     /// A run of these sizes over memory that holds what the plan wants, so many bytes of it for each worker's passes over
     /// rows.
     pub(crate) fn new(
         isa: Isa,
         dims: &'a Dims,
-        cuts: &'a Cuts,
+        cuts: &'a AttentionPlans,
         slots: &'a [&'a [u8]],
-        (memory, worker_bytes): (&'a Memory, usize),
+        (memory, worker_bytes): (&'a ProgramMemory, usize),
         failed: &'a Failed,
-    ) -> Run<'a> {
-        let Memory { arena, scratch, workers, .. } = memory;
+    ) -> CpuRunContext<'a> {
+        let ProgramMemory { arena, scratch, workers, .. } = memory;
         let (worker, group, tile) = (0, 0, TileAt::default());
-        Run { isa, dims, cuts, slots, arena, scratch, workers, worker_bytes, worker, group, tile, failed }
+        CpuRunContext {
+            isa,
+            dims,
+            attention_plans: cuts,
+            step_inputs: slots,
+            arena,
+            scratch,
+            workers,
+            worker_bytes,
+            worker,
+            group,
+            tile,
+            failed,
+        }
     }
 
     /// As one worker of a pass over rows sees it while it makes the group that begins with this row.
-    pub(crate) fn of_group(&self, worker: usize, group: usize) -> Run<'a> {
-        Run { worker, group, ..*self }
+    pub(crate) fn of_group(&self, worker: usize, group: usize) -> CpuRunContext<'a> {
+        CpuRunContext { worker, group, ..*self }
     }
 
     /// As one worker of a tiled region sees it there.
-    pub(crate) fn of_tile(&self, worker: usize, tile: TileAt) -> Run<'a> {
-        Run { worker, group: 0, tile, ..*self }
+    pub(crate) fn of_tile(&self, worker: usize, tile: TileAt) -> CpuRunContext<'a> {
+        CpuRunContext { worker, group: 0, tile, ..*self }
     }
 
     /// The size of a dimension.

@@ -1,7 +1,7 @@
 //! Scratch memory, handed out when a plan is loaded.
 
-use super::run::Run;
-use super::spot::Spot;
+use super::arena_slice::ArenaSlice;
+use super::run::CpuRunContext;
 use crate::memory::{OutOfMemory, Supply};
 use yirage_hal::HalError;
 
@@ -14,8 +14,8 @@ pub(crate) struct ScratchSizes {
 
 /// Bytes of a program's scratch memory, at a multiple of 64.
 #[derive(Clone)]
-pub(crate) struct Scratch {
-    spot: Spot,
+pub(crate) struct ScratchBuffer {
+    spot: ArenaSlice,
     bytes: usize,
 }
 
@@ -29,13 +29,13 @@ impl ScratchSizes {
     ///
     /// # Errors
     /// A guarded device that has no memory left.
-    pub(crate) fn take(&mut self, bytes: usize) -> Result<Scratch, HalError> {
+    pub(crate) fn take(&mut self, bytes: usize) -> Result<ScratchBuffer, HalError> {
         let offset = self.used;
         self.used = offset.saturating_add(bytes.checked_next_multiple_of(64).unwrap_or(usize::MAX));
         self.peak = self.peak.max(self.used);
         let refused =
             |e: OutOfMemory| HalError::OutOfMemory { pool: "arena", wanted: bytes as u64, detail: e.to_string() };
-        Ok(Scratch { spot: Spot::new(self.supply, offset, bytes, 64).map_err(refused)?, bytes })
+        Ok(ScratchBuffer { spot: ArenaSlice::new(self.supply, offset, bytes, 64).map_err(refused)?, bytes })
     }
 
     /// A phase begins: what the one before had is free.
@@ -49,14 +49,14 @@ impl ScratchSizes {
     }
 }
 
-impl Scratch {
+impl ScratchBuffer {
     /// All of it, as floats.
     ///
     /// # Safety
     /// Nobody else uses it meanwhile.
     #[allow(clippy::mut_from_ref)] // scratch is shared by address, its parts are not
-    pub(crate) unsafe fn floats<'a>(&self, run: &'a Run<'_>) -> &'a mut [f32] {
-        // SAFETY: `Scratch::at` checks that the bytes exist; they begin at a multiple of 64, and any bits are floats.
+    pub(crate) unsafe fn floats<'a>(&self, run: &'a CpuRunContext<'_>) -> &'a mut [f32] {
+        // SAFETY: `ScratchBuffer::at` checks that the bytes exist; they begin at a multiple of 64, and any bits are floats.
         unsafe { std::slice::from_raw_parts_mut(self.at(run, 0).cast(), self.bytes / size_of::<f32>()) }
     }
 
@@ -64,7 +64,7 @@ impl Scratch {
     ///
     /// # Panics
     /// If it has no such byte, nor ends there.
-    pub(crate) fn at(&self, run: &Run<'_>, at: usize) -> *mut u8 {
+    pub(crate) fn at(&self, run: &CpuRunContext<'_>, at: usize) -> *mut u8 {
         assert!(at <= self.bytes, "byte {at} of {} of scratch memory", self.bytes);
         // Inside: the program's memory is as large as the peak of all that was taken.
         self.spot.first(run.scratch).wrapping_add(at)

@@ -1,12 +1,12 @@
 //! An op of a plan with its operands, which kernels take as the types they read.
 
-use super::float::{Array, Base, FloatRow, FloatRows, Word};
-use super::held::{Cache, Packed, Table};
-use super::location::{Location, Operand};
-use super::out::{Codes, Out, OutBase};
+use super::float::{Base, FloatRow, FloatRows, Word, WordArray};
+use super::location::{OperandLocation, PlanOperand};
+use super::out::{OutBase, OutputRows, QuantizedRows};
+use super::resources::{KvCacheOperand, LookupTable, PackedWeight};
 use crate::attention;
-use crate::held::CpuWeight;
 use crate::linear::Dispatch;
+use crate::storage::CpuWeight;
 use std::fmt::Display;
 use std::marker::PhantomData;
 use yirage_hal::HalError;
@@ -16,15 +16,15 @@ use yirage_ir::{ActivationLayout, DType, Dim, Op};
 /// operand of which op it is, what was found and what is wanted.
 pub(crate) struct Site {
     pub(super) op: Op,
-    pub(super) ins: Vec<Operand>,
-    pub(super) outs: Vec<Operand>,
+    pub(super) ins: Vec<PlanOperand>,
+    pub(super) outs: Vec<PlanOperand>,
     /// How its quantised output is read.
-    pub(super) readers: Readers,
+    pub(super) readers: QuantizedReaders,
 }
 
 /// How products read a quantised value.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Readers {
+pub(crate) struct QuantizedReaders {
     /// If chosen experts do, so that it is held token by token: in how many parts a token's row.
     pub(crate) parts: Option<usize>,
     /// A kernel of theirs that reads pairs of enough tokens.
@@ -33,7 +33,7 @@ pub(crate) struct Readers {
 
 /// What an operand is of its op.
 #[derive(Clone, Copy)]
-enum Part {
+enum OperandRole {
     Input,
     Output,
 }
@@ -60,7 +60,7 @@ impl Site {
     }
 
     /// How its quantised output is read.
-    pub(crate) fn readers(&self) -> &Readers {
+    pub(crate) fn readers(&self) -> &QuantizedReaders {
         &self.readers
     }
 
@@ -69,7 +69,8 @@ impl Site {
     /// # Errors
     /// An op without rows.
     pub(crate) fn rows(&self) -> Result<Dim, HalError> {
-        let made = self.outs.iter().find(|out| matches!(out.location, Location::Arena(_) | Location::Group(_)));
+        let made =
+            self.outs.iter().find(|out| matches!(out.location, OperandLocation::Arena(_) | OperandLocation::Group(_)));
         let rows = made.or(self.ins.get(1)).and_then(|operand| operand.ty.shape.first());
         rows.copied().ok_or_else(|| HalError::Load(format!("`{}` has no rows", self.op.name())))
     }
@@ -97,23 +98,23 @@ impl Site {
     }
 
     /// Words in a slot, or computed.
-    pub(crate) fn array<T: Word>(&self, input: usize) -> Result<Array<T>, HalError> {
+    pub(crate) fn array<T: Word>(&self, input: usize) -> Result<WordArray<T>, HalError> {
         let wanted = format!("{} in a slot, or computed", T::DTYPE);
         let operand = self.input(input, &wanted)?;
         let base = match &operand.location {
-            Location::Arena(spot) if operand.ty.dtype == T::DTYPE => Base::Arena(spot.clone()),
-            Location::Group(spot) if operand.ty.dtype == T::DTYPE => Base::Group(spot.clone()),
-            Location::Slot(index) if operand.ty.dtype == T::DTYPE => Base::Slot(*index),
+            OperandLocation::Arena(spot) if operand.ty.dtype == T::DTYPE => Base::Arena(spot.clone()),
+            OperandLocation::Group(spot) if operand.ty.dtype == T::DTYPE => Base::Group(spot.clone()),
+            OperandLocation::StepInput(index) if operand.ty.dtype == T::DTYPE => Base::StepInput(*index),
             _ => return Err(self.refuse(input, operand, &wanted)),
         };
-        Ok(Array { base, shape: operand.ty.shape.clone(), of: PhantomData })
+        Ok(WordArray { base, shape: operand.ty.shape.clone(), of: PhantomData })
     }
 
     /// The number of a slot of integers, which are known before the step begins.
-    pub(crate) fn slot(&self, input: usize) -> Result<usize, HalError> {
+    pub(crate) fn step_input(&self, input: usize) -> Result<usize, HalError> {
         let wanted = "integers in a slot";
         match self.input(input, wanted)? {
-            Operand { location: Location::Slot(index), ty, .. } if ty.dtype == DType::I32 => Ok(*index),
+            PlanOperand { location: OperandLocation::StepInput(index), ty, .. } if ty.dtype == DType::I32 => Ok(*index),
             operand => Err(self.refuse(input, operand, wanted)),
         }
     }
@@ -126,23 +127,23 @@ impl Site {
     }
 
     /// Rows to look up, each by its number.
-    pub(crate) fn table(&self, input: usize) -> Result<Table, HalError> {
+    pub(crate) fn table(&self, input: usize) -> Result<LookupTable, HalError> {
         match &self.whole(input)?.location {
-            Location::Weight(weight) => match &**weight {
-                CpuWeight::Packed(matrix) => Ok(Table::Packed(Packed(matrix.clone()))),
-                _ => Ok(Table::Rows(self.float_rows(input)?)),
+            OperandLocation::Weight(weight) => match &**weight {
+                CpuWeight::Packed(matrix) => Ok(LookupTable::Packed(PackedWeight(matrix.clone()))),
+                _ => Ok(LookupTable::Rows(self.float_rows(input)?)),
             },
-            _ => Ok(Table::Rows(self.float_rows(input)?)),
+            _ => Ok(LookupTable::Rows(self.float_rows(input)?)),
         }
     }
 
     /// A weight packed for products: as many matrices as `count`, all of its rows together.
-    pub(crate) fn packed(&self, input: usize, count: usize) -> Result<Packed, HalError> {
+    pub(crate) fn packed(&self, input: usize, count: usize) -> Result<PackedWeight, HalError> {
         let wanted = format!("a weight packed for products as a stack of {count}");
         let operand = self.input(input, &wanted)?;
         match &operand.location {
-            Location::Weight(weight) => match &**weight {
-                CpuWeight::Packed(matrix) if matrix.packed().count() == count => Ok(Packed(matrix.clone())),
+            OperandLocation::Weight(weight) => match &**weight {
+                CpuWeight::Packed(matrix) if matrix.packed().count() == count => Ok(PackedWeight(matrix.clone())),
                 _ => Err(self.refuse(input, operand, &wanted)),
             },
             _ => Err(self.refuse(input, operand, &wanted)),
@@ -161,27 +162,29 @@ impl Site {
 
     /// Whether an input is quantised.
     pub(crate) fn is_quantised(&self, input: usize) -> bool {
-        self.ins.get(input).is_some_and(|operand| operand.ty.layout == Some(ActivationLayout::Q8A))
+        self.ins.get(input).is_some_and(|operand| operand.ty.activation_format == Some(ActivationLayout::Q8A))
     }
 
     /// Quantised activations.
-    pub(crate) fn codes(&self, input: usize) -> Result<Codes, HalError> {
-        self.coded(Part::Input, input)
+    pub(crate) fn quantized(&self, input: usize) -> Result<QuantizedRows, HalError> {
+        self.coded(OperandRole::Input, input)
     }
 
     /// The cache of blocks of this shape, whose storage is the state's.
-    pub(crate) fn cache(&self, input: usize, shape: CacheShape) -> Result<Cache, HalError> {
+    pub(crate) fn cache(&self, input: usize, shape: CacheShape) -> Result<KvCacheOperand, HalError> {
         let wanted = format!("a cache of {shape:?}");
         let operand = self.input(input, &wanted)?;
-        let Location::State(state) = &operand.location else { return Err(self.refuse(input, operand, &wanted)) };
+        let OperandLocation::KvCache(state) = &operand.location else {
+            return Err(self.refuse(input, operand, &wanted));
+        };
         let CacheShape { heads, kv_heads, k_width, v_width, v_in_k } = shape;
-        let shape = attention::Shape { heads, kv_heads, k_width, v_width, v_in_k, kv: state.stored().kv };
+        let shape = attention::AttentionShape { heads, kv_heads, k_width, v_width, v_in_k, kv: state.stored().kv };
         let cache = state.cache(shape).map_err(|why| self.refuse(input, operand, &format!("{wanted}: {why}; this")))?;
-        Ok(Cache { state: state.clone(), cache })
+        Ok(KvCacheOperand { kv_cache: state.clone(), cache })
     }
 
     /// Rows of words that the op writes; all inner dimensions are a row.
-    pub(crate) fn out<T: Word>(&self, output: usize) -> Result<Out<T>, HalError> {
+    pub(crate) fn out<T: Word>(&self, output: usize) -> Result<OutputRows<T>, HalError> {
         let wanted = format!("a computed value of {}", T::DTYPE);
         let operand = self.output(output, &wanted)?;
         let fits = |(rows, inner): (&Dim, &[Dim])| {
@@ -193,31 +196,31 @@ impl Site {
             .shape
             .split_first()
             .and_then(fits)
-            .ok_or_else(|| self.found(Part::Output, output, operand, &wanted))?;
+            .ok_or_else(|| self.mismatch(OperandRole::Output, output, operand, &wanted))?;
         let base = match &operand.location {
-            Location::Arena(spot) if operand.ty.dtype == T::DTYPE => OutBase::Arena(spot.clone()),
-            Location::Group(spot) if operand.ty.dtype == T::DTYPE => OutBase::Group(spot.clone()),
-            _ => return Err(self.found(Part::Output, output, operand, &wanted)),
+            OperandLocation::Arena(spot) if operand.ty.dtype == T::DTYPE => OutBase::Arena(spot.clone()),
+            OperandLocation::Group(spot) if operand.ty.dtype == T::DTYPE => OutBase::Group(spot.clone()),
+            _ => return Err(self.mismatch(OperandRole::Output, output, operand, &wanted)),
         };
-        Ok(Out { base, rows, width, of: PhantomData })
+        Ok(OutputRows { base, rows, width, of: PhantomData })
     }
 
     /// Quantised activations that the op writes.
-    pub(crate) fn out_codes(&self, output: usize) -> Result<Codes, HalError> {
-        self.coded(Part::Output, output)
+    pub(crate) fn out_quantized(&self, output: usize) -> Result<QuantizedRows, HalError> {
+        self.coded(OperandRole::Output, output)
     }
 
-    fn coded(&self, part: Part, number: usize) -> Result<Codes, HalError> {
+    fn coded(&self, part: OperandRole, number: usize) -> Result<QuantizedRows, HalError> {
         let wanted = "computed activations of q8a";
         let operand = match part {
-            Part::Input => self.input(number, wanted)?,
-            Part::Output => self.output(number, wanted)?,
+            OperandRole::Input => self.input(number, wanted)?,
+            OperandRole::Output => self.output(number, wanted)?,
         };
-        match (&operand.location, &operand.ty.shape[..], operand.ty.layout) {
-            (Location::Arena(spot), [rows, Dim::Const(_)], Some(ActivationLayout::Q8A)) => {
-                Ok(Codes { spot: spot.clone(), rows: *rows })
+        match (&operand.location, &operand.ty.shape[..], operand.ty.activation_format) {
+            (OperandLocation::Arena(spot), [rows, Dim::Const(_)], Some(ActivationLayout::Q8A)) => {
+                Ok(QuantizedRows { spot: spot.clone(), rows: *rows })
             }
-            _ => Err(self.found(part, number, operand, wanted)),
+            _ => Err(self.mismatch(part, number, operand, wanted)),
         }
     }
 
@@ -225,10 +228,10 @@ impl Site {
     fn floats(&self, input: usize, wanted: &str) -> Result<Base, HalError> {
         let operand = self.input(input, wanted)?;
         match &operand.location {
-            Location::Arena(spot) if operand.ty.dtype == DType::F32 => Ok(Base::Arena(spot.clone())),
-            Location::Group(spot) if operand.ty.dtype == DType::F32 => Ok(Base::Group(spot.clone())),
-            Location::Slot(index) if operand.ty.dtype == DType::F32 => Ok(Base::Slot(*index)),
-            Location::Weight(weight) => match &**weight {
+            OperandLocation::Arena(spot) if operand.ty.dtype == DType::F32 => Ok(Base::Arena(spot.clone())),
+            OperandLocation::Group(spot) if operand.ty.dtype == DType::F32 => Ok(Base::Group(spot.clone())),
+            OperandLocation::StepInput(index) if operand.ty.dtype == DType::F32 => Ok(Base::StepInput(*index)),
+            OperandLocation::Weight(weight) => match &**weight {
                 CpuWeight::Rows(rows) => Ok(Base::Weight(rows.clone())),
                 _ => Err(self.refuse(input, operand, wanted)),
             },
@@ -237,19 +240,19 @@ impl Site {
     }
 
     /// An input that is read whole for any row: none of it may be made in the same pass over the rows.
-    fn whole(&self, input: usize) -> Result<&Operand, HalError> {
+    fn whole(&self, input: usize) -> Result<&PlanOperand, HalError> {
         let wanted = "a value that is whole before the pass begins";
         let operand = self.input(input, wanted)?;
         if operand.inner { Err(self.refuse(input, operand, wanted)) } else { Ok(operand) }
     }
 
-    fn input(&self, number: usize, wanted: &str) -> Result<&Operand, HalError> {
+    fn input(&self, number: usize, wanted: &str) -> Result<&PlanOperand, HalError> {
         let operand = self.ins.get(number).ok_or_else(|| self.missing("inputs", self.ins.len(), number, wanted))?;
         let dense = operand.ty.strides.is_none();
         if dense { Ok(operand) } else { Err(self.refuse(number, operand, &format!("{wanted}, without strides,"))) }
     }
 
-    fn output(&self, number: usize, wanted: &str) -> Result<&Operand, HalError> {
+    fn output(&self, number: usize, wanted: &str) -> Result<&PlanOperand, HalError> {
         self.outs.get(number).ok_or_else(|| self.missing("outputs", self.outs.len(), number, wanted))
     }
 
@@ -257,14 +260,14 @@ impl Site {
         HalError::Load(format!("`{}` has {count} {what}, and none {number}: {wanted} wanted", self.op.name()))
     }
 
-    fn refuse(&self, input: usize, found: &Operand, wanted: &str) -> HalError {
-        self.found(Part::Input, input, found, wanted)
+    fn refuse(&self, input: usize, found: &PlanOperand, wanted: &str) -> HalError {
+        self.mismatch(OperandRole::Input, input, found, wanted)
     }
 
-    fn found(&self, part: Part, number: usize, found: &dyn Display, wanted: &str) -> HalError {
+    fn mismatch(&self, part: OperandRole, number: usize, found: &dyn Display, wanted: &str) -> HalError {
         let part = match part {
-            Part::Input => "input",
-            Part::Output => "output",
+            OperandRole::Input => "input",
+            OperandRole::Output => "output",
         };
         HalError::Load(format!("{part} {number} of `{}` is {found}; {wanted} wanted", self.op.name()))
     }

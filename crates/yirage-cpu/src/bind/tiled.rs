@@ -4,8 +4,8 @@
 //! step computes is a matter of kernels.
 
 use super::binder::Binder;
-use super::group::{GroupSpot, lowest};
-use super::location::{Location, Moves, Operand};
+use super::group::{WorkerSlice, lowest};
+use super::location::{Moves, OperandLocation, PlanOperand};
 use super::viewed::Whole;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,8 +13,8 @@ use yirage_hal::HalError;
 use yirage_ir::attr::List;
 use yirage_ir::expr::{Expr, Func, Scalar, is_float};
 use yirage_ir::op::{Fill, Map, Op, Reduce};
-use yirage_ir::region::{Accumulate, CONTINUED, Chain, Core, TileIn, TileOut, Tiled, in_place};
-use yirage_ir::{DType, Dims, Graph, GraphBuilder, Node, NodeKind, Region, Source, Strided, Type, ValueId};
+use yirage_ir::region::{Accumulate, CONTINUED, Core, FusedChain, TileIn, TileOut, Tiled, in_place};
+use yirage_ir::{DType, Dims, Graph, GraphBuilder, Node, NodeKind, Region, Strided, Type, ValueId, ValueSource};
 
 /// The steps of a block.
 pub(crate) struct TiledSteps {
@@ -28,14 +28,14 @@ pub(crate) struct TiledSteps {
 
 /// A step on tiles.
 pub(crate) struct TileStep {
-    pub(crate) when: Turn,
+    pub(crate) when: IterationFilter,
     pub(crate) whole: Whole,
     pub(crate) carry: Carry,
 }
 
 /// In which iterations a step is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Turn {
+pub(crate) enum IterationFilter {
     /// In all.
     Each,
     /// In the first.
@@ -57,10 +57,10 @@ pub(crate) enum Carry {
 }
 
 /// A value of a tile's graph, and the type it is read as.
-type Values = HashMap<ValueId, Operand>;
+type TileOperands = HashMap<ValueId, PlanOperand>;
 
 /// Memory of a worker, handed out.
-struct Room<'a, 'b> {
+struct WorkerAllocator<'a, 'b> {
     binder: &'a mut Binder<'b>,
     /// What lives, and the step that reads it last.
     live: Vec<(Range<usize>, usize)>,
@@ -81,70 +81,70 @@ impl Binder<'_> {
         let Some(tiled) = &region.tiled else { return Err(HalError::Load("a region without tiles".into())) };
         let ins = node.ins.iter().map(|&i| self.value(i)).collect::<Result<Vec<_>, _>>()?;
         let outs = node.outs.iter().map(|&o| self.value(o)).collect::<Result<Vec<_>, _>>()?;
-        let mut room = Room { binder: self, live: Vec::new(), end: 0 };
-        let steps = Steps { region, tiled, ins, outs }.bind(&mut room)?;
+        let mut room = WorkerAllocator { binder: self, live: Vec::new(), end: 0 };
+        let steps = TiledStepsBuilder { region, tiled, ins, outs }.bind(&mut room)?;
         let end = room.end;
         self.need_worker_bytes(end);
         Ok(steps)
     }
 }
 
-impl Room<'_, '_> {
+impl WorkerAllocator<'_, '_> {
     /// Memory for a dense value of this type up to a step.
-    fn take(&mut self, name: &str, ty: &Type, last: usize) -> Result<Operand, HalError> {
+    fn take(&mut self, name: &str, ty: &Type, last: usize) -> Result<PlanOperand, HalError> {
         let bytes = ty.bytes(&Dims::default()).checked_next_multiple_of(64).unwrap_or(usize::MAX);
         let bytes = lowest(&self.live, bytes);
         self.end = self.end.max(bytes.end);
         self.live.push((bytes.clone(), last));
-        let spot = GroupSpot::fixed(bytes, self.binder.shared.pool.count(), self.binder.shared.supply)?;
-        let location = Location::Group(spot);
-        Ok(Operand { name: name.into(), ty: ty.clone(), location, inner: false })
+        let spot = WorkerSlice::fixed(bytes, self.binder.shared.pool.count(), self.binder.shared.supply)?;
+        let location = OperandLocation::Group(spot);
+        Ok(PlanOperand { name: name.into(), ty: ty.clone(), location, inner: false })
     }
 }
 
-impl Room<'_, '_> {
+impl WorkerAllocator<'_, '_> {
     /// The same memory for another value of its type, up to a step.
-    fn pass_on(&mut self, name: &str, from: &Operand, last: usize) -> Option<Operand> {
-        let Location::Group(spot) = &from.location else { return None };
+    fn pass_on(&mut self, name: &str, from: &PlanOperand, last: usize) -> Option<PlanOperand> {
+        let OperandLocation::Group(spot) = &from.location else { return None };
         let (_, until) = self.live.iter_mut().find(|(bytes, _)| bytes == spot.bytes())?;
         *until = last;
-        Some(Operand { name: name.into(), ..from.clone() })
+        Some(PlanOperand { name: name.into(), ..from.clone() })
     }
 }
 
-struct Steps<'a> {
+struct TiledStepsBuilder<'a> {
     region: &'a Region,
     tiled: &'a Tiled,
-    ins: Vec<Operand>,
-    outs: Vec<Operand>,
+    ins: Vec<PlanOperand>,
+    outs: Vec<PlanOperand>,
 }
 
 /// An accumulator.
-struct Accumulator {
+struct TileAccumulator {
     /// As it is held: floats as f32.
-    held: Operand,
+    stored: PlanOperand,
     /// As it is read.
-    read: Operand,
+    read: PlanOperand,
     /// The partial results of a reduction that is continued.
-    parts: Option<Operand>,
+    parts: Option<PlanOperand>,
 }
 
-impl Steps<'_> {
-    fn bind(&self, room: &mut Room<'_, '_>) -> Result<TiledSteps, HalError> {
+impl TiledStepsBuilder<'_> {
+    fn bind(&self, room: &mut WorkerAllocator<'_, '_>) -> Result<TiledSteps, HalError> {
         let (body, block) = (&self.region.graph, &self.tiled.block);
         let accumulators = self.accumulators(room)?;
         let (mut first, mut looped) = (Vec::new(), Vec::new());
         let mut values = self.tiles(body, &(0..self.ins.len()).map(Some).collect::<Vec<_>>(), room, &mut looped)?;
         for (&r, &id) in self.tiled.running.iter().zip(&body.inputs[self.ins.len()..]) {
             let a = &accumulators[r as usize];
-            first.push(none(self.tiled.accumulators[r as usize], &a.held)?);
+            first.push(none(self.tiled.accumulators[r as usize], &a.stored)?);
             looped.extend(rounded(a)?);
             values.insert(id, a.read.clone());
         }
         let permanent = room.live.len();
         looped.splice(0..0, first);
         self.nodes(body, &mut values, room, &accumulators, true, &mut looped)?;
-        self.keep(body, &mut values, room, &mut looped)?;
+        self.copy_accumulators(body, &mut values, room, &mut looped)?;
         for (at, accumulator) in accumulators.iter().enumerate() {
             self.accumulate(at, accumulator, &values, &mut looped)?;
         }
@@ -166,7 +166,7 @@ impl Steps<'_> {
         Ok(TiledSteps { tiled, body: looped, block: after })
     }
 
-    fn accumulators(&self, room: &mut Room<'_, '_>) -> Result<Vec<Accumulator>, HalError> {
+    fn accumulators(&self, room: &mut WorkerAllocator<'_, '_>) -> Result<Vec<TileAccumulator>, HalError> {
         let graph = &self.region.graph;
         let mut made = Vec::new();
         for (at, (&id, how)) in graph.outputs.iter().zip(&self.tiled.accumulators).enumerate() {
@@ -184,7 +184,7 @@ impl Steps<'_> {
             } else {
                 None
             };
-            made.push(Accumulator { held, read, parts });
+            made.push(TileAccumulator { stored: held, read, parts });
         }
         Ok(made)
     }
@@ -194,10 +194,10 @@ impl Steps<'_> {
         &self,
         graph: &Graph,
         of: &[Option<usize>],
-        room: &mut Room<'_, '_>,
+        room: &mut WorkerAllocator<'_, '_>,
         steps: &mut Vec<TileStep>,
-    ) -> Result<Values, HalError> {
-        let mut values = Values::new();
+    ) -> Result<TileOperands, HalError> {
+        let mut values = TileOperands::new();
         for (&id, of) in graph.inputs.iter().zip(of) {
             if let Some(of) = *of {
                 values.insert(id, self.tile(of, graph.ty(id))?);
@@ -213,7 +213,11 @@ impl Steps<'_> {
                 let copy = room.take(&tile.name, graph.ty(id), ALWAYS)?;
                 let copied =
                     self.tiled.ins.get(graph.inputs.iter().position(|i| *i == id).and_then(|at| of[at]).unwrap_or(0));
-                let when = if copied.is_some_and(|cut| cut.by_loop.is_none()) { Turn::First } else { Turn::Each };
+                let when = if copied.is_some_and(|cut| cut.by_loop.is_none()) {
+                    IterationFilter::First
+                } else {
+                    IterationFilter::Each
+                };
                 steps.push(TileStep { when, ..each(Expr::input(0), &[tile], &copy)? });
                 values.insert(id, copy);
             }
@@ -222,24 +226,24 @@ impl Steps<'_> {
     }
 
     /// A tile of an input where it lies.
-    fn tile(&self, at: usize, tile: &Type) -> Result<Operand, HalError> {
+    fn tile(&self, at: usize, tile: &Type) -> Result<PlanOperand, HalError> {
         let (whole, cut) = (&self.ins[at], &self.tiled.ins[at]);
         tile_of(whole, tile, cut, self.tiled.loops)
     }
 
     /// The block's outputs where they lie in the node's, of those that are made there and nowhere read.
-    fn outputs(&self, block: &Graph, values: &mut Values) {
+    fn outputs(&self, block: &Graph, values: &mut TileOperands) {
         for (at, &id) in block.outputs.iter().enumerate() {
             let read = block.nodes.iter().any(|n| n.ins.contains(&id));
             let again = block.outputs.iter().filter(|o| **o == id).count() > 1;
-            let made = matches!(block.value(id).source, Source::Node { .. });
+            let made = matches!(block.value(id).source, ValueSource::Node { .. });
             if let (true, false, false, Ok(tile)) = (made, read, again, self.out(at, block.ty(id))) {
                 values.insert(id, tile);
             }
         }
     }
 
-    fn out(&self, at: usize, tile: &Type) -> Result<Operand, HalError> {
+    fn out(&self, at: usize, tile: &Type) -> Result<PlanOperand, HalError> {
         let TileOut { grid } = self.tiled.outs[at];
         tile_of(&self.outs[at], tile, &TileIn { grid, by_loop: None }, 1)
     }
@@ -248,9 +252,9 @@ impl Steps<'_> {
     fn nodes(
         &self,
         graph: &Graph,
-        values: &mut Values,
-        room: &mut Room<'_, '_>,
-        accumulators: &[Accumulator],
+        values: &mut TileOperands,
+        room: &mut WorkerAllocator<'_, '_>,
+        accumulators: &[TileAccumulator],
         body: bool,
         steps: &mut Vec<TileStep>,
     ) -> Result<(), HalError> {
@@ -275,7 +279,7 @@ impl Steps<'_> {
             };
             // What lies in the node's output already is written there, if it is written in order.
             let chains = chains(graph, node, values);
-            let in_order = |out: &&Operand| match chains.as_deref() {
+            let in_order = |out: &&PlanOperand| match chains.as_deref() {
                 _ if is_moved(node) => true,
                 Ok([chain]) => chain.out.is_dense() && laid(chain.clone(), out).is_ok(),
                 _ => false,
@@ -298,23 +302,29 @@ impl Steps<'_> {
     }
 
     /// A step whose op goes on from iteration to iteration.
-    fn continued(&self, graph: &Graph, node: &Node, values: &Values, a: &Accumulator) -> Result<TileStep, HalError> {
+    fn continued(
+        &self,
+        graph: &Graph,
+        node: &Node,
+        values: &TileOperands,
+        a: &TileAccumulator,
+    ) -> Result<TileStep, HalError> {
         let chains = chains(graph, node, values);
         let count = match chains.as_ref().map(|c| c.first().map(|c| &c.core)) {
             Ok(Some(Core::Reduce(reduce, x))) => Some(reduced(reduce, &x.shape)),
             _ => None,
         };
-        let outs = std::iter::once(a.held.clone()).chain(a.parts.clone()).collect();
+        let outs = std::iter::once(a.stored.clone()).chain(a.parts.clone()).collect();
         let carry = count.map_or(Carry::Sums, |count| Carry::Parts(count.saturating_mul(self.tiled.loops as usize)));
         Ok(TileStep { carry, ..step(node, values, chains, outs)? })
     }
 
     /// Copies of accumulators that the body gives as they stood: the first that changes must not change the next.
-    fn keep(
+    fn copy_accumulators(
         &self,
         body: &Graph,
-        values: &mut Values,
-        room: &mut Room<'_, '_>,
+        values: &mut TileOperands,
+        room: &mut WorkerAllocator<'_, '_>,
         steps: &mut Vec<TileStep>,
     ) -> Result<(), HalError> {
         for id in &body.inputs[self.ins.len()..] {
@@ -331,8 +341,8 @@ impl Steps<'_> {
     fn accumulate(
         &self,
         at: usize,
-        a: &Accumulator,
-        values: &Values,
+        a: &TileAccumulator,
+        values: &TileOperands,
         steps: &mut Vec<TileStep>,
     ) -> Result<(), HalError> {
         let graph = &self.region.graph;
@@ -341,7 +351,7 @@ impl Steps<'_> {
             let found = id.and_then(|id| values.get(id));
             found.ok_or_else(|| HalError::Load(format!("nothing makes output {output} of a tile")))
         };
-        let wide = |i: u32, of: &Operand| {
+        let wide = |i: u32, of: &PlanOperand| {
             if is_float(of.ty.dtype) { Expr::input(i).cast(DType::F32) } else { Expr::input(i) }
         };
         let how = self.tiled.accumulators[at];
@@ -349,27 +359,27 @@ impl Steps<'_> {
             return Ok(());
         }
         let value = find(at)?;
-        steps.push(TileStep { when: Turn::First, ..each(wide(0, value), &[value], &a.held)? });
+        steps.push(TileStep { when: IterationFilter::First, ..each(wide(0, value), &[value], &a.stored)? });
         let (before, next) = (Expr::input(0), wide(1, value));
         let later = match how {
             Accumulate::Rescaled { by } => {
                 let factor = find(by as usize)?;
                 let scaled = Expr::call(Func::Mul, &[before, wide(2, factor)]);
-                each(Expr::call(Func::Add, &[scaled, next]), &[&a.held, value, factor], &a.held)?
+                each(Expr::call(Func::Add, &[scaled, next]), &[&a.stored, value, factor], &a.stored)?
             }
-            Accumulate::Max => each(Expr::call(Func::Max, &[before, next]), &[&a.held, value], &a.held)?,
-            _ => each(Expr::call(Func::Add, &[before, next]), &[&a.held, value], &a.held)?,
+            Accumulate::Max => each(Expr::call(Func::Max, &[before, next]), &[&a.stored, value], &a.stored)?,
+            _ => each(Expr::call(Func::Add, &[before, next]), &[&a.stored, value], &a.stored)?,
         };
-        steps.push(TileStep { when: Turn::Later, ..later });
+        steps.push(TileStep { when: IterationFilter::Later, ..later });
         Ok(())
     }
 
     /// Copies of the block's outputs that were not made where they belong.
-    fn copies(&self, block: &Graph, values: &Values, steps: &mut Vec<TileStep>) -> Result<(), HalError> {
+    fn copies(&self, block: &Graph, values: &TileOperands, steps: &mut Vec<TileStep>) -> Result<(), HalError> {
         for (at, id) in block.outputs.iter().enumerate() {
             let made = values.get(id).ok_or_else(|| HalError::Load(format!("nothing makes output {at} of a block")))?;
-            if !matches!(&made.location, Location::Tile(of, _) if matches!(**of, Location::Arena(_)))
-                || !matches!(block.value(*id).source, Source::Node { .. })
+            if !matches!(&made.location, OperandLocation::Tile(of, _) if matches!(**of, OperandLocation::Arena(_)))
+                || !matches!(block.value(*id).source, ValueSource::Node { .. })
             {
                 steps.push(each(Expr::input(0), &[made], &self.out(at, block.ty(*id))?)?);
             }
@@ -380,8 +390,8 @@ impl Steps<'_> {
 
 /// What makes a value of a tile's graph, where that is a chain.
 fn core(graph: &Graph, id: ValueId) -> Option<Core> {
-    let Source::Node { node, .. } = graph.value(id).source else { return None };
-    let chains = Chain::of_node(graph, &graph.nodes[node as usize]).ok()?;
+    let ValueSource::Node { node, .. } = graph.value(id).source else { return None };
+    let chains = FusedChain::of_node(graph, &graph.nodes[node as usize]).ok()?;
     chains.into_iter().next().map(|chain| chain.core)
 }
 
@@ -397,38 +407,38 @@ fn is_moved(node: &Node) -> bool {
 }
 
 /// The normal form of a node whose inputs lie as these do.
-fn chains(graph: &Graph, node: &Node, values: &Values) -> Result<Vec<Chain>, String> {
+fn chains(graph: &Graph, node: &Node, values: &TileOperands) -> Result<Vec<FusedChain>, String> {
     let mut lying = graph.clone();
     for id in &node.ins {
         if let Some(operand) = values.get(id) {
             lying.values[id.index()].ty = operand.ty.clone();
         }
     }
-    let NodeKind::Region(region) = &node.kind else { return Chain::of_node(&lying, node) };
+    let NodeKind::Region(region) = &node.kind else { return FusedChain::of_node(&lying, node) };
     let mut inner = region.graph.clone();
     for (input, id) in region.graph.inputs.iter().zip(&node.ins) {
         inner.values[input.index()].ty = lying.ty(*id).clone();
     }
-    Chain::each(&inner)
+    FusedChain::each(&inner)
 }
 
 /// A node as a step.
 fn step(
     node: &Node,
-    values: &Values,
-    chains: Result<Vec<Chain>, String>,
-    outs: Vec<Operand>,
+    values: &TileOperands,
+    chains: Result<Vec<FusedChain>, String>,
+    outs: Vec<PlanOperand>,
 ) -> Result<TileStep, HalError> {
     let missing = || HalError::Load(format!("`{}` of a tile reads what is not made", node.name()));
     let ins = node.ins.iter().map(|id| values.get(id).cloned().ok_or_else(missing)).collect::<Result<_, _>>()?;
     let chains = chains.and_then(|chains| chains.into_iter().map(|chain| laid(chain, &outs[0])).collect());
     let op = if let NodeKind::Op(op) = &node.kind { Some(op.clone()) } else { None };
     let whole = Whole { name: node.name().into(), op, chains, ins, outs, bucket: Dims::default() };
-    Ok(TileStep { when: Turn::Each, whole, carry: Carry::Nothing })
+    Ok(TileStep { when: IterationFilter::Each, whole, carry: Carry::Nothing })
 }
 
 /// A chain that writes to where its output lies.
-fn laid(mut chain: Chain, out: &Operand) -> Result<Chain, String> {
+fn laid(mut chain: FusedChain, out: &PlanOperand) -> Result<FusedChain, String> {
     if let Some(strides) = &out.ty.strides {
         let whole = Strided::of(&out.ty).ok_or("an output too large")?;
         // In order, so that the dimensions of what is made are divided as those of the output are.
@@ -439,12 +449,12 @@ fn laid(mut chain: Chain, out: &Operand) -> Result<Chain, String> {
 }
 
 /// A step that computes an expression of operands, element by element.
-fn each(expr: Expr, ins: &[&Operand], out: &Operand) -> Result<TileStep, HalError> {
+fn each(expr: Expr, ins: &[&PlanOperand], out: &PlanOperand) -> Result<TileStep, HalError> {
     let unsound = |e: yirage_ir::BuildError| HalError::Load(format!("a step of a tiled region: {e}"));
     let mut b = GraphBuilder::new("step");
     let mut ids = Vec::new();
     for (at, operand) in ins.iter().enumerate() {
-        ids.push(b.slot(&format!("x{at}"), operand.ty.clone()).map_err(unsound)?);
+        ids.push(b.step_input(&format!("x{at}"), operand.ty.clone()).map_err(unsound)?);
     }
     let made = b.op("y", Map { expr }, &ids).map_err(unsound)?;
     b.output(made);
@@ -454,15 +464,15 @@ fn each(expr: Expr, ins: &[&Operand], out: &Operand) -> Result<TileStep, HalErro
 }
 
 /// An accumulator as the body reads it, where that is not as it is held.
-fn rounded(a: &Accumulator) -> Result<Option<TileStep>, HalError> {
-    if a.held.ty == a.read.ty {
+fn rounded(a: &TileAccumulator) -> Result<Option<TileStep>, HalError> {
+    if a.stored.ty == a.read.ty {
         return Ok(None);
     }
-    each(Expr::input(0).cast(a.read.ty.dtype), &[&a.held], &a.read).map(Some)
+    each(Expr::input(0).cast(a.read.ty.dtype), &[&a.stored], &a.read).map(Some)
 }
 
 /// An accumulator before the first iteration.
-fn none(how: Accumulate, held: &Operand) -> Result<TileStep, HalError> {
+fn none(how: Accumulate, held: &PlanOperand) -> Result<TileStep, HalError> {
     let value = match (how, held.ty.dtype) {
         (Accumulate::Max, DType::I32) => Scalar::from(i32::MIN),
         (_, DType::I32) => Scalar::from(0i32),
@@ -473,12 +483,12 @@ fn none(how: Accumulate, held: &Operand) -> Result<TileStep, HalError> {
     let shape = held.ty.shape.iter().map(|d| d.get(&Dims::default()) as u32).collect();
     let node =
         Node { kind: NodeKind::Op(Fill { value, shape: List(shape) }.into()), ins: Vec::new(), outs: Vec::new() };
-    let step = step(&node, &Values::new(), Err("a constant".into()), vec![held.clone()])?;
-    Ok(TileStep { when: Turn::First, ..step })
+    let step = step(&node, &TileOperands::new(), Err("a constant".into()), vec![held.clone()])?;
+    Ok(TileStep { when: IterationFilter::First, ..step })
 }
 
 /// A tile of a value where it lies.
-fn tile_of(whole: &Operand, tile: &Type, cut: &TileIn, loops: u32) -> Result<Operand, HalError> {
+fn tile_of(whole: &PlanOperand, tile: &Type, cut: &TileIn, loops: u32) -> Result<PlanOperand, HalError> {
     let far = || HalError::Load(format!("{whole}: its tiles lie too far apart"));
     let lies = Strided::of(&whole.ty).ok_or_else(far)?;
     let sizes: Vec<usize> = tile.shape.iter().map(|d| d.get(&Dims::default())).collect();
@@ -493,6 +503,6 @@ fn tile_of(whole: &Operand, tile: &Type, cut: &TileIn, loops: u32) -> Result<Ope
     let strides = lies.strides.iter().map(|&s| u32::try_from(s).map_err(|_| far())).collect::<Result<Vec<_>, _>>()?;
     let seen = Strided { shape: tile.shape.clone(), strides: lies.strides.clone(), offset: 0 };
     let ty = Type { strides: (!seen.is_dense()).then_some(strides), ..tile.clone() };
-    let location = Location::Tile(Box::new(whole.location.clone()), moves);
-    Ok(Operand { name: whole.name.clone(), ty, location, inner: false })
+    let location = OperandLocation::Tile(Box::new(whole.location.clone()), moves);
+    Ok(PlanOperand { name: whole.name.clone(), ty, location, inner: false })
 }

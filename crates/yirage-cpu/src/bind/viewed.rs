@@ -1,14 +1,14 @@
 //! Operands of general kernels: elements of any type, seen through strides.
 
 use super::float::Base;
-use super::location::{Location, Moves, Operand};
+use super::location::{Moves, OperandLocation, PlanOperand};
 use super::out::OutBase;
-use super::run::Run;
-use super::site::{Readers, Site};
-use crate::general::{Elem, Input, Output, Strides};
-use crate::held::CpuWeight;
+use super::run::CpuRunContext;
+use super::site::{QuantizedReaders, Site};
+use crate::general::{Elem, StridedInput, StridedOutput, Strides};
+use crate::storage::CpuWeight;
 use yirage_hal::HalError;
-use yirage_ir::region::{Chain, Core, Product, Read};
+use yirage_ir::region::{ChainMatmul, ChainRead, Core, FusedChain};
 use yirage_ir::{DType, Dim, Dims, Op, Strided};
 
 /// A node as a whole with its operands: an op, or a region that is one loop.
@@ -16,9 +16,9 @@ pub(crate) struct Whole {
     pub(super) name: String,
     pub(super) op: Option<Op>,
     /// One for each output.
-    pub(super) chains: Result<Vec<Chain>, String>,
-    pub(super) ins: Vec<Operand>,
-    pub(super) outs: Vec<Operand>,
+    pub(super) chains: Result<Vec<FusedChain>, String>,
+    pub(super) ins: Vec<PlanOperand>,
+    pub(super) outs: Vec<PlanOperand>,
     pub(super) bucket: Dims,
 }
 
@@ -61,7 +61,7 @@ impl Whole {
     pub(crate) fn all(&self, input: usize) -> Result<(Viewed, Vec<Dim>), HalError> {
         let operand = self.input(input)?;
         let at = Strided::of(&operand.ty).ok_or_else(|| self.refuse(operand, "sizes that memory has"))?;
-        let (viewed, _) = self.read(&Read { input, at })?;
+        let (viewed, _) = self.read(&ChainRead { input, at })?;
         Ok((viewed, operand.ty.shape.clone()))
     }
 
@@ -87,7 +87,7 @@ impl Whole {
     ///
     /// # Errors
     /// A node that is no chain.
-    pub(crate) fn chain(&self) -> Result<&Chain, HalError> {
+    pub(crate) fn chain(&self) -> Result<&FusedChain, HalError> {
         match self.chains()? {
             [chain] => Ok(chain),
             chains => Err(HalError::Load(format!("`{}` is {} chains, one wanted", self.name, chains.len()))),
@@ -98,7 +98,7 @@ impl Whole {
     ///
     /// # Errors
     /// A node that is no chains.
-    pub(crate) fn chains(&self) -> Result<&[Chain], HalError> {
+    pub(crate) fn chains(&self) -> Result<&[FusedChain], HalError> {
         let no_chain = |why: &String| HalError::Load(format!("`{}` is no chain: {why}", self.name));
         self.chains.as_deref().map_err(no_chain)
     }
@@ -107,14 +107,14 @@ impl Whole {
     ///
     /// # Errors
     /// A chain without products, and inputs that the node does not have.
-    pub(crate) fn products(&self, output: usize, chain: &Chain) -> Result<Vec<Site>, HalError> {
-        let Core::Products(products) = &chain.core else {
+    pub(crate) fn matmul_sites(&self, output: usize, chain: &FusedChain) -> Result<Vec<Site>, HalError> {
+        let Core::Matmuls(products) = &chain.core else {
             return Err(HalError::Load(format!("output {output} of `{}` comes of no product", self.name)));
         };
-        let site = |product: &Product| {
+        let site = |product: &ChainMatmul| {
             let ins = product.ins.iter().map(|&at| self.input(at).cloned()).collect::<Result<_, _>>()?;
             let (op, outs) = (product.op.clone(), vec![self.output(output)?.clone()]);
-            Ok(Site { op, ins, outs, readers: Readers::default() })
+            Ok(Site { op, ins, outs, readers: QuantizedReaders::default() })
         };
         products.iter().map(site).collect()
     }
@@ -128,7 +128,7 @@ impl Whole {
     ///
     /// # Errors
     /// An operand of another kind, or that has not all of these elements.
-    pub(crate) fn read(&self, read: &Read) -> Result<(Viewed, DType), HalError> {
+    pub(crate) fn read(&self, read: &ChainRead) -> Result<(Viewed, DType), HalError> {
         let operand = self.input(read.input)?;
         let wanted = "plain elements, computed, in a slot or of a weight that is not packed";
         let (base, dtype) = base(&operand.location, operand.ty.dtype).ok_or_else(|| self.refuse(operand, wanted))?;
@@ -139,11 +139,11 @@ impl Whole {
 
     /// Whether it is a tile of what lies outside of the region, where no block changes it, and the next block of the grid
     /// reads it too.
-    pub(crate) fn is_next_tile_too(&self, read: &Read, grid: [u32; 3]) -> bool {
+    pub(crate) fn is_next_tile_too(&self, read: &ChainRead, grid: [u32; 3]) -> bool {
         let innermost = grid.iter().position(|n| *n > 1);
         let stays = |moves: &Moves| moves.by_loop == 0 && innermost.is_some_and(|axis| moves.grid[axis] == 0);
         self.input(read.input).is_ok_and(|of| match &of.location {
-            Location::Tile(whole, moves) => !matches!(**whole, Location::Group(_)) && stays(moves),
+            OperandLocation::Tile(whole, moves) => !matches!(**whole, OperandLocation::Group(_)) && stays(moves),
             _ => false,
         })
     }
@@ -157,10 +157,10 @@ impl Whole {
         let wanted = "plain elements that are computed";
         let elem = Elem::try_from(operand.ty.dtype).map_err(|_| self.refuse(operand, wanted))?;
         let base = match &operand.location {
-            Location::Arena(spot) => OutBase::Arena(spot.clone()),
-            Location::Group(spot) => OutBase::Group(spot.clone()),
-            Location::Tile(of, moves) => match &**of {
-                Location::Arena(spot) => OutBase::Tile(spot.clone(), *moves, elem.bytes()),
+            OperandLocation::Arena(spot) => OutBase::Arena(spot.clone()),
+            OperandLocation::Group(spot) => OutBase::Group(spot.clone()),
+            OperandLocation::Tile(of, moves) => match &**of {
+                OperandLocation::Arena(spot) => OutBase::Tile(spot.clone(), *moves, elem.bytes()),
                 _ => return Err(self.refuse(operand, wanted)),
             },
             _ => return Err(self.refuse(operand, wanted)),
@@ -171,50 +171,50 @@ impl Whole {
 
     /// Bytes to the first element, all of them being elements of the operand in the largest step; in a smaller one fewer
     /// of them are met.
-    fn inside(&self, operand: &Operand, at: &Strided, elem: Elem) -> Result<isize, HalError> {
+    fn inside(&self, operand: &PlanOperand, at: &Strided, elem: Elem) -> Result<isize, HalError> {
         let bucket = &self.bucket;
         if at.shape.iter().any(|dim| dim.get(bucket) == 0) {
             return Ok(0);
         }
-        let held = operand.ty.held(bucket) as i64;
+        let held = operand.ty.storage_elems(bucket) as i64;
         match at.reach(bucket) {
             Some((low, high)) if low >= 0 && high < held => Ok(at.offset as isize * elem.bytes() as isize),
             reach => Err(self.refuse(operand, &format!("elements {reach:?} of {held}"))),
         }
     }
 
-    fn input(&self, number: usize) -> Result<&Operand, HalError> {
+    fn input(&self, number: usize) -> Result<&PlanOperand, HalError> {
         let missing = || HalError::Load(format!("`{}` has no input {number}", self.name));
         self.ins.get(number).ok_or_else(missing)
     }
 
-    fn output(&self, number: usize) -> Result<&Operand, HalError> {
+    fn output(&self, number: usize) -> Result<&PlanOperand, HalError> {
         let missing = || HalError::Load(format!("`{}` has no output {number}", self.name));
         self.outs.get(number).ok_or_else(missing)
     }
 
-    fn refuse(&self, operand: &Operand, wanted: &str) -> HalError {
+    fn refuse(&self, operand: &PlanOperand, wanted: &str) -> HalError {
         HalError::Load(format!("{operand} of `{}`: {wanted} wanted", self.name))
     }
 }
 
 /// Where plain elements lie, and the type that they are computed with as; none of what is not plain.
-fn base(location: &Location, dtype: DType) -> Option<(Base, DType)> {
+fn base(location: &OperandLocation, dtype: DType) -> Option<(Base, DType)> {
     match location {
-        Location::Arena(spot) => Some((Base::Arena(spot.clone()), dtype)),
-        Location::Group(spot) => Some((Base::Group(spot.clone()), dtype)),
-        Location::Slot(index) => Some((Base::Slot(*index), dtype)),
-        Location::Weight(weight) => match &**weight {
+        OperandLocation::Arena(spot) => Some((Base::Arena(spot.clone()), dtype)),
+        OperandLocation::Group(spot) => Some((Base::Group(spot.clone()), dtype)),
+        OperandLocation::StepInput(index) => Some((Base::StepInput(*index), dtype)),
+        OperandLocation::Weight(weight) => match &**weight {
             CpuWeight::Rows(rows) => Some((Base::Weight(rows.clone()), DType::F32)),
             CpuWeight::Elements(held) => Some((Base::Elements(held.clone()), held.dtype())),
             CpuWeight::Packed(_) => None,
         },
-        Location::Tile(of, moves) => {
+        OperandLocation::Tile(of, moves) => {
             let (of, dtype) = base(of, dtype)?;
             let bytes = Elem::try_from(dtype).ok()?.bytes();
             Some((Base::Tile(Box::new(of), *moves, bytes), dtype))
         }
-        Location::State(_) => None,
+        OperandLocation::KvCache(_) => None,
     }
 }
 
@@ -225,13 +225,13 @@ impl Viewed {
     }
 
     /// The address of the first element. `Whole::inside` has checked that the others exist.
-    pub(crate) fn first(&self, run: &Run<'_>) -> *const u8 {
+    pub(crate) fn first(&self, run: &CpuRunContext<'_>) -> *const u8 {
         self.base.first(run).cast::<u8>().wrapping_byte_offset(self.offset)
     }
 
     /// The elements as a kernel takes them.
-    pub(crate) fn input(&self, run: &Run<'_>, strides: Strides) -> Input {
-        Input::at(self.first(run), self.elem, strides)
+    pub(crate) fn input(&self, run: &CpuRunContext<'_>, strides: Strides) -> StridedInput {
+        StridedInput::at(self.first(run), self.elem, strides)
     }
 }
 
@@ -242,7 +242,7 @@ impl ViewedOut {
     }
 
     /// The address of the first element. `Whole::inside` has checked that the others exist.
-    pub(crate) fn first(&self, run: &Run<'_>) -> *mut u8 {
+    pub(crate) fn first(&self, run: &CpuRunContext<'_>) -> *mut u8 {
         self.base.first(run).wrapping_byte_offset(self.offset)
     }
 
@@ -252,7 +252,7 @@ impl ViewedOut {
     }
 
     /// The elements as a kernel takes them.
-    pub(crate) fn output(&self, run: &Run<'_>, strides: Strides) -> Output {
-        Output::at(self.first(run), self.elem, strides)
+    pub(crate) fn output(&self, run: &CpuRunContext<'_>, strides: Strides) -> StridedOutput {
+        StridedOutput::at(self.first(run), self.elem, strides)
     }
 }

@@ -1,15 +1,15 @@
 //! The backend: opening the device with its threads and instruction set.
 
 use super::info::info;
-use super::known;
 use super::on_cpu::CpuDevice;
+use super::processor_defaults;
+use crate::free_memory;
 use crate::isa::{Isa, IsaError};
-use crate::machine::Identity;
+use crate::machine::ProcessorId;
 use crate::memory::{GUARDS, Supply};
-use crate::pool::{Facts, Pool, PoolError};
-use crate::room;
-use crate::shared::Shared;
-use crate::shed::Watch;
+use crate::pool::{PoolError, ThreadBudgetInputs, ThreadPool};
+use crate::shared::CpuContext;
+use crate::straggler::WorkerMonitor;
 use std::sync::Arc;
 use yirage_hal::{Backend, Device, DeviceInfo, HalError, OpenOptions, Unavailable};
 
@@ -25,7 +25,7 @@ impl Backend for Cpu {
     }
 
     fn probe(&self) -> Result<Vec<DeviceInfo>, Unavailable> {
-        Ok(vec![info(Isa::detect(), &Facts::read(), None, room::left())])
+        Ok(vec![info(Isa::detect(), &ThreadBudgetInputs::read(), None, free_memory::available())])
     }
 
     fn open(&self, ordinal: u32, options: &OpenOptions) -> Result<(Arc<dyn Device>, Vec<String>), HalError> {
@@ -41,7 +41,7 @@ impl Backend for Cpu {
             let why = "this system has no pages that cannot be touched".into();
             return Err(HalError::Option { option: "guarded", why });
         }
-        let facts = Facts::read();
+        let facts = ThreadBudgetInputs::read();
         let (budget, most) = (facts.budget(options.threads), facts.most());
         if budget.0 > most {
             let (threads, processors) = (budget.0, facts.affinity);
@@ -52,14 +52,14 @@ impl Backend for Cpu {
             return Err(HalError::Option { option: "threads", why });
         }
         // Before threads begin, which reserve address space that they still have to give.
-        let room = room::left();
-        let pool = Pool::new(budget.0).map_err(|e| match e {
+        let room = free_memory::available();
+        let pool = ThreadPool::new(budget.0).map_err(|e| match e {
             PoolError::Spawn { .. } => {
                 HalError::OutOfMemory { pool: "threads", wanted: budget.0 as u64 * STACK, detail: e.to_string() }
             }
             e => HalError::Option { option: "threads", why: e.to_string() },
         })?;
-        let (variant, _) = known::choices(isa, Identity::here().as_ref());
+        let (variant, _) = processor_defaults::choices(isa, ProcessorId::here().as_ref());
         let mut notes = Vec::new();
         if let Some(value) = &facts.omp_is_no_number {
             notes.push(format!("OMP_NUM_THREADS is {value:?}, which is no number of threads: it is not used"));
@@ -73,19 +73,19 @@ impl Backend for Cpu {
         let (watch, stalled) = watch(&pool, options.keep_stalled);
         let mut info = info(isa, &facts, options.threads, room);
         info.facts.push(("stalled_workers", stalled));
-        Ok((Arc::new(CpuDevice::new(info, Shared::new(isa, (pool, watch), supply, variant))), notes))
+        Ok((Arc::new(CpuDevice::new(info, CpuContext::new(isa, (pool, watch), supply, variant))), notes))
     }
 }
 
 /// What tells of workers whose processors are taken by others, if they are to be left out, and in words what is done.
-fn watch(pool: &Pool, keep_stalled: bool) -> (Option<Watch>, String) {
+fn watch(pool: &ThreadPool, keep_stalled: bool) -> (Option<WorkerMonitor>, String) {
     if keep_stalled {
         return (None, "kept: it was asked for".into());
     }
     if pool.count() == 1 {
         return (None, "kept: there is one".into());
     }
-    match Watch::new(&pool.threads()) {
+    match WorkerMonitor::new(&pool.threads()) {
         Ok(watch) => (Some(watch), "left out while that is faster".into()),
         Err(why) => (None, format!("kept: {why}")),
     }

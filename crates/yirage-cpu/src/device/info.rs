@@ -1,21 +1,26 @@
 //! What is known of the processor as a device.
 
 use super::capabilities::capabilities;
+use crate::free_memory::{self, FreeMemory};
 use crate::isa::Isa;
 use crate::machine;
-use crate::pool::Facts;
-use crate::room::{self, Room};
+use crate::pool::ThreadBudgetInputs;
 use yirage_hal::DeviceInfo;
 
 /// The processor at an instruction-set level, with the threads that are asked for, if any.
-pub(super) fn info(isa: Isa, facts: &Facts, threads: Option<usize>, room: Option<Room>) -> DeviceInfo {
+pub(super) fn info(
+    isa: Isa,
+    facts: &ThreadBudgetInputs,
+    threads: Option<usize>,
+    room: Option<FreeMemory>,
+) -> DeviceInfo {
     let limit = room.as_ref().map(|room| ("memory_limit", room.limit.clone()));
     let (threads, reason) = facts.budget(threads);
     let of_threads =
         [("threads", threads.to_string()), ("threads_reason", reason), ("isa_available", available_isas().join(" "))];
     DeviceInfo {
         memory_bytes: room.map(|room| room.bytes),
-        total_memory_bytes: room::total(),
+        total_memory_bytes: free_memory::total(),
         cores: u32::try_from(facts.affinity).ok(),
         capabilities: capabilities(isa),
         facts: of_threads.into_iter().chain(limit).chain(machine::facts()).collect(),

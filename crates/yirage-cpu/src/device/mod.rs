@@ -5,11 +5,11 @@
 mod backend;
 mod capabilities;
 mod info;
-mod known;
 mod on_cpu;
 mod probe;
+mod processor_defaults;
+mod profiled;
 mod program;
-mod timed;
 mod trial;
 
 pub use backend::Cpu;

@@ -4,28 +4,28 @@ use super::probe;
 use super::program::CpuProgram;
 use super::trial;
 use crate::activation;
-use crate::held::{self, CpuState, CpuWeight, PRODUCT_LAYOUT, Sink, packed_bytes};
 use crate::kernels::KERNELS;
 use crate::linear;
 use crate::machine;
-use crate::shared::{Purpose, Shared};
+use crate::shared::{CpuContext, MemoryPurpose};
+use crate::storage::{self, CpuKvCache, CpuWeight, CpuWeightSink, MATMUL_LAYOUT, packed_bytes};
 use std::sync::Arc;
 use yirage_hal::{
-    Bindings, Device, DeviceInfo, HalError, Length, Limit, MemoryReport, Probe, Profiler, Program, Question,
-    StateHandle, Trial, Variants, WeightHandle, WeightImage, WeightSink,
+    Bindings, Device, DeviceInfo, HalError, KernelVariants, KvCacheHandle, Length, Limit, LimitProbe, MemoryReport,
+    Profiler, Program, Question, VariantTimer, WeightHandle, WeightImage, WeightSink,
 };
 use yirage_ir::{Format, Type};
 use yirage_plan::{ExecutorKind, KernelFacts, Precision, Target, VerifiedPlan, WeightEntry};
 
 pub(super) struct CpuDevice {
     info: DeviceInfo,
-    shared: Arc<Shared>,
+    shared: Arc<CpuContext>,
     /// A worker's part of the second-level cache, in which the tiles of a block live.
     block_bytes: u64,
 }
 
 impl CpuDevice {
-    pub(super) fn new(info: DeviceInfo, shared: Shared) -> CpuDevice {
+    pub(super) fn new(info: DeviceInfo, shared: CpuContext) -> CpuDevice {
         CpuDevice { info, shared: Arc::new(shared), block_bytes: machine::second_level() }
     }
 }
@@ -49,8 +49,8 @@ impl Device for CpuDevice {
             arch: self.info.arch.clone(),
             capabilities: self.info.capabilities,
             workers: self.shared.pool.count() as u32,
-            product_layout: PRODUCT_LAYOUT.into(),
-            activation_layouts: vec![activation::Q8A],
+            matmul_layout: MATMUL_LAYOUT.into(),
+            activation_formats: vec![activation::Q8A],
             align: 64,
             executors: vec![ExecutorKind::Steps, ExecutorKind::Persistent],
             block_bytes: Some(self.block_bytes),
@@ -66,16 +66,16 @@ impl Device for CpuDevice {
         packed_bytes(entry)
     }
 
-    fn state_block_bytes(&self, block: &Type, k_width: u32) -> Result<u64, HalError> {
-        Ok(CpuState::shape(block, k_width)?.block_bytes() as u64)
+    fn kv_block_bytes(&self, block: &Type, k_width: u32) -> Result<u64, HalError> {
+        Ok(CpuKvCache::shape(block, k_width)?.block_bytes() as u64)
     }
 
     fn weight(&self, entry: &WeightEntry) -> Result<Box<dyn WeightSink>, HalError> {
-        Ok(Box::new(Sink::new(&self.shared, entry)?))
+        Ok(Box::new(CpuWeightSink::new(&self.shared, entry)?))
     }
 
     fn packing(&self) -> Option<String> {
-        held::packing(self.shared.isa).ok()
+        storage::packing(self.shared.isa).ok()
     }
 
     fn image<'a>(&self, handle: &'a WeightHandle) -> Result<&'a [u8], HalError> {
@@ -84,11 +84,11 @@ impl Device for CpuDevice {
     }
 
     fn adopt(&self, entry: &WeightEntry, image: WeightImage) -> Result<WeightHandle, HalError> {
-        held::adopt(&self.shared, entry, image)
+        storage::adopt(&self.shared, entry, image)
     }
 
-    fn state(&self, block: &Type, k_width: u32, blocks: usize) -> Result<StateHandle, HalError> {
-        Ok(StateHandle(Arc::new(CpuState::new(&self.shared, block, k_width, blocks, Purpose::Cache)?)))
+    fn kv_cache(&self, block: &Type, k_width: u32, blocks: usize) -> Result<KvCacheHandle, HalError> {
+        Ok(KvCacheHandle(Arc::new(CpuKvCache::new(&self.shared, block, k_width, blocks, MemoryPurpose::Cache)?)))
     }
 
     fn load(&self, plan: &VerifiedPlan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError> {
@@ -99,7 +99,7 @@ impl Device for CpuDevice {
         Ok(Box::new(CpuProgram::new(&self.shared, plan, bindings)?))
     }
 
-    fn probe(&self, limit: Limit) -> Result<Box<dyn Probe>, HalError> {
+    fn probe(&self, limit: Limit) -> Result<Box<dyn LimitProbe>, HalError> {
         probe::probe(&self.shared, limit)
     }
 
@@ -111,36 +111,36 @@ impl Device for CpuDevice {
         Ok(self.shared.profiler.get_or_init(|| made).clone())
     }
 
-    fn variants(&self) -> Option<&dyn Variants> {
+    fn kernel_variants(&self) -> Option<&dyn KernelVariants> {
         Some(self)
     }
 
-    fn product_limit(&self, precision: Precision, format: Format) -> Limit {
+    fn matmul_limit(&self, precision: Precision, format: Format) -> Limit {
         // A device's instruction set is available: there are kernels for it.
         linear::Dispatch::new(self.shared.isa, self.shared.variant, precision, format).map_or(Limit::F32, |k| k.limit())
     }
 }
 
-impl Variants for CpuDevice {
+impl KernelVariants for CpuDevice {
     fn facts(&self) -> String {
         trial::facts(&self.shared, &self.info.name)
     }
 
-    fn way(&self, text: &str) -> Result<String, HalError> {
-        Ok(self.shared.way(Some(text))?.to_string())
+    fn resolve(&self, text: &str) -> Result<String, HalError> {
+        Ok(self.shared.parse_variant(Some(text))?.to_string())
     }
 
     fn questions(&self) -> Vec<Question> {
         trial::questions(self.shared.isa)
     }
 
-    fn trial(
+    fn timer(
         &self,
         weights: &[WeightHandle],
         precision: Precision,
         tokens: usize,
         length: Length,
-    ) -> Result<Box<dyn Trial + '_>, HalError> {
-        Ok(Box::new(trial::Products::new(&self.shared, weights, precision, (tokens, length))?))
+    ) -> Result<Box<dyn VariantTimer + '_>, HalError> {
+        Ok(Box::new(trial::MatmulTrial::new(&self.shared, weights, precision, (tokens, length))?))
     }
 }

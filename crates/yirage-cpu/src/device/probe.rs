@@ -1,13 +1,13 @@
 //! The ceilings of this machine, measured on the device's own threads.
 
+use crate::free_memory;
 use crate::limits::{self, Arithmetic};
 use crate::memory::HugeBuf;
-use crate::room;
-use crate::shared::Shared;
+use crate::shared::CpuContext;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
-use yirage_hal::{HalError, Limit, Probe};
+use yirage_hal::{HalError, Limit, LimitProbe};
 
 /// Least size of the memory that is read.
 const MEMORY: usize = 256 << 20;
@@ -21,9 +21,9 @@ const PASSES: usize = 2;
 const SECONDS: f64 = 4e-3;
 
 /// Sets up a measurement.
-pub(super) fn probe(shared: &Arc<Shared>, limit: Limit) -> Result<Box<dyn Probe>, HalError> {
+pub(super) fn probe(shared: &Arc<CpuContext>, limit: Limit) -> Result<Box<dyn LimitProbe>, HalError> {
     if limit == Limit::MemoryRead {
-        return Ok(Box::new(Memory::new(shared)?));
+        return Ok(Box::new(MemoryBandwidthProbe::new(shared)?));
     }
     let peak = limits::arithmetic(shared.isa, limit).ok_or_else(|| HalError::Unsupported {
         what: format!("the limit of {limit}"),
@@ -33,7 +33,7 @@ pub(super) fn probe(shared: &Arc<Shared>, limit: Limit) -> Result<Box<dyn Probe>
 }
 
 /// Seconds in which all workers have run `f`, from when the last of them began.
-fn timed(shared: &Shared, f: impl Fn() -> u64 + Sync) -> Result<f64, HalError> {
+fn timed(shared: &CpuContext, f: impl Fn() -> u64 + Sync) -> Result<f64, HalError> {
     let nanos = AtomicU64::new(0);
     let run = shared.pool.try_run(|ctx| {
         ctx.barrier();
@@ -49,14 +49,14 @@ fn timed(shared: &Shared, f: impl Fn() -> u64 + Sync) -> Result<f64, HalError> {
 }
 
 /// Reads memory that no cache holds.
-struct Memory {
-    shared: Arc<Shared>,
+struct MemoryBandwidthProbe {
+    shared: Arc<CpuContext>,
     bytes: HugeBuf,
     method: String,
 }
 
-impl Memory {
-    fn new(shared: &Arc<Shared>) -> Result<Memory, HalError> {
+impl MemoryBandwidthProbe {
+    fn new(shared: &Arc<CpuContext>) -> Result<MemoryBandwidthProbe, HalError> {
         let size = MEMORY.max(CACHES.saturating_mul(last_cache().unwrap_or(0)));
         let no_memory = |e: crate::memory::OutOfMemory| HalError::OutOfMemory {
             pool: "probe",
@@ -64,7 +64,7 @@ impl Memory {
             detail: e.to_string(),
         };
         // All of it will be written to, which is where a control group that allows less would end the process.
-        if let Some(room) = room::left().filter(|room| room.bytes < size as u64) {
+        if let Some(room) = free_memory::available().filter(|room| room.bytes < size as u64) {
             let detail = format!("{} {}", room.bytes, room.limit);
             return Err(HalError::OutOfMemory { pool: "probe", wanted: size as u64, detail });
         }
@@ -74,11 +74,11 @@ impl Memory {
         let threads = shared.pool.count();
         let method =
             format!("{} MiB read {PASSES} times by {threads} threads in pieces of {} KiB", size >> 20, PIECE >> 10);
-        Ok(Memory { shared: shared.clone(), bytes, method })
+        Ok(MemoryBandwidthProbe { shared: shared.clone(), bytes, method })
     }
 }
 
-impl Probe for Memory {
+impl LimitProbe for MemoryBandwidthProbe {
     fn method(&self) -> &str {
         &self.method
     }
@@ -113,14 +113,14 @@ pub(super) fn last_cache() -> Option<usize> {
 
 /// A loop of arithmetic on all threads.
 struct Peak {
-    shared: Arc<Shared>,
+    shared: Arc<CpuContext>,
     peak: Arithmetic,
     rounds: u64,
     method: String,
 }
 
 impl Peak {
-    fn new(shared: &Arc<Shared>, peak: Arithmetic) -> Result<Peak, HalError> {
+    fn new(shared: &Arc<CpuContext>, peak: Arithmetic) -> Result<Peak, HalError> {
         let method = format!("{}, {} threads", peak.method, shared.pool.count());
         let mut out = Peak { shared: shared.clone(), peak, rounds: 1 << 10, method };
         while out.seconds()? < SECONDS && out.rounds < 1 << 40 {
@@ -135,7 +135,7 @@ impl Peak {
     }
 }
 
-impl Probe for Peak {
+impl LimitProbe for Peak {
     fn method(&self) -> &str {
         &self.method
     }

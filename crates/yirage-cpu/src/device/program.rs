@@ -1,16 +1,19 @@
 //! A plan loaded on the CPU: kernels bound to their operands, and the task programs that walk them.
 
-use super::timed::Timed;
-use crate::bind::{Binder, CpuResident, Failed, Memory, Output, Run, Slots, Wanted, shared_bytes};
-use crate::cuts::Cuts;
+use super::profiled::ProfiledTasks;
+use crate::attention_plans::AttentionPlans;
+use crate::bind::{
+    Binder, BoundOutput, CpuResident, CpuRunContext, CpuStepInputs, Failed, ProgramMemory, ProgramMemorySizes,
+    shared_bytes,
+};
 use crate::kernels::{self, BoundKernel};
-use crate::shared::Shared;
-use crate::shed::Sheds;
-use crate::walk::{Tasks, Walker, Work};
+use crate::shared::CpuContext;
+use crate::straggler::StragglerControllers;
+use crate::walk::{StageWork, Tasks, Walker};
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
-use yirage_hal::{Bindings, Fence, Finished, HalError, Profiler, Program, ProgramId, Resident, Step};
-use yirage_ir::{Dims, Source};
+use yirage_hal::{Bindings, Fence, HalError, OutputHandle, Profiler, Program, ProgramId, StepOutputs, StepRequest};
+use yirage_ir::{Dims, ValueSource};
 use yirage_plan::{ExecutorKind, Plan, Task};
 
 /// What parts of memory of different workers are multiples of.
@@ -18,18 +21,18 @@ const PAGE: usize = 4096;
 
 /// The program.
 pub(super) struct CpuProgram {
-    shared: Arc<Shared>,
-    slots: Slots,
+    shared: Arc<CpuContext>,
+    step_inputs: CpuStepInputs,
     /// One for each step.
     kernels: Vec<Box<dyn BoundKernel>>,
     walkers: Vec<(ExecutorKind, Walker)>,
-    cuts: Cuts,
+    attention_plans: AttentionPlans,
     /// Who runs the steps.
-    sheds: Sheds,
-    memory: Arc<Memory>,
+    stragglers: StragglerControllers,
+    memory: Arc<ProgramMemory>,
     /// Bytes of a worker's passes over rows.
     worker_bytes: usize,
-    outputs: Vec<Output>,
+    outputs: Vec<BoundOutput>,
     /// Where the times of tasks go, if they are kept.
     profiler: Option<(Arc<Profiler>, ProgramId)>,
     /// The sizes of the last step, and its number among those that write to the memory.
@@ -37,7 +40,7 @@ pub(super) struct CpuProgram {
 }
 
 impl CpuProgram {
-    pub(super) fn new(shared: &Arc<Shared>, plan: &Plan, bindings: &Bindings) -> Result<CpuProgram, HalError> {
+    pub(super) fn new(shared: &Arc<CpuContext>, plan: &Plan, bindings: &Bindings) -> Result<CpuProgram, HalError> {
         let mut binder = Binder::new(shared, plan, bindings)?;
         let mut bound = Vec::new();
         for (s, step) in plan.steps.iter().enumerate() {
@@ -46,27 +49,27 @@ impl CpuProgram {
             }
             bound.push(kernels::bind(&mut binder, step.node as usize, &plan.kernels[step.kernel as usize].name)?);
         }
-        let slots = plan.graph.inputs_of(Source::Slot).map(|id| plan.graph.value(id));
+        let slots = plan.graph.inputs_of(ValueSource::StepInput).map(|id| plan.graph.value(id));
         let slots = slots.map(|value| (value.name.clone(), value.ty.clone())).collect();
         let walkers = plan.programs.iter().map(|p| (p.kind, Walker::new(plan, p))).collect();
         let outputs = binder.outputs()?;
         // Parts of a page each, so that workers do not share lines or what is fetched beside them.
         let worker_bytes = binder.worker_bytes().checked_next_multiple_of(PAGE).unwrap_or(usize::MAX);
         let bytes = |bytes| shared_bytes(shared.supply, bytes);
-        let wanted = Wanted {
+        let wanted = ProgramMemorySizes {
             arena: bytes(plan.arena as usize),
             scratch: bytes(binder.scratch.peak()),
             workers: bytes(worker_bytes.saturating_mul(shared.pool.count())),
         };
-        let fits = |memory: &Memory| memory.holds(shared, wanted);
+        let fits = |memory: &ProgramMemory| memory.holds(shared, wanted);
         Ok(CpuProgram {
             shared: shared.clone(),
-            slots: Slots::new(plan.bucket, slots, shared),
+            step_inputs: CpuStepInputs::new(plan.bucket, slots, shared),
             kernels: bound,
             walkers,
-            cuts: binder.cuts,
-            sheds: Sheds::new(shared.pool.count()),
-            memory: bindings.arena.memory(fits, || Memory::new(shared, wanted))?,
+            attention_plans: binder.attention_plans,
+            stragglers: StragglerControllers::new(shared.pool.count()),
+            memory: bindings.arena.memory(fits, || ProgramMemory::new(shared, wanted))?,
             worker_bytes,
             outputs,
             profiler: shared.profiler.get().map(|profiler| (profiler.clone(), profiler.program(plan))),
@@ -77,35 +80,42 @@ impl CpuProgram {
 
 impl Program for CpuProgram {
     /// Runs the step at once: the fence is signalled.
-    fn submit(&mut self, step: Step) -> Result<Fence, HalError> {
+    fn submit(&mut self, step: StepRequest) -> Result<Fence, HalError> {
         let shared = self.shared.clone();
         let turn = shared.turn();
-        let held = self.slots.held(&step.dims, &step.slots, &self.memory, &turn)?;
+        let held = self.step_inputs.resolve(&step.dims, &step.inputs, &self.memory, &turn)?;
         let slots: Vec<&[u8]> = held.iter().map(|slot| slot.bytes(&turn)).collect();
         self.last = (step.dims, self.memory.begin_step());
         self.run(step.kind, &step.dims, &slots)?;
-        let outputs = step.reads.iter().map(|&index| Ok(self.left(index)?.record(&turn)));
-        Ok(Fence::Signalled(Finished { outputs: outputs.collect::<Result<_, HalError>>()? }))
+        let outputs = step.reads.iter().map(|&index| Ok(self.resident_output(index)?.record(&turn)));
+        Ok(Fence::Signalled(StepOutputs { outputs: outputs.collect::<Result<_, HalError>>()? }))
     }
 
-    fn resident(&self, index: usize) -> Result<Resident, HalError> {
-        Ok(Resident(Arc::new(self.left(index)?)))
+    fn output_handle(&self, index: usize) -> Result<OutputHandle, HalError> {
+        Ok(OutputHandle(Arc::new(self.resident_output(index)?)))
     }
 }
 
 impl CpuProgram {
     fn run(&mut self, kind: ExecutorKind, dims: &Dims, slots: &[&[u8]]) -> Result<(), HalError> {
-        self.cuts.prepare(dims, slots, self.shared.pool.count())?;
+        self.attention_plans.prepare(dims, slots, self.shared.pool.count())?;
         let failed = Failed::default();
-        let run = Run::new(self.shared.isa, dims, &self.cuts, slots, (&self.memory, self.worker_bytes), &failed);
+        let run = CpuRunContext::new(
+            self.shared.isa,
+            dims,
+            &self.attention_plans,
+            slots,
+            (&self.memory, self.worker_bytes),
+            &failed,
+        );
         // Waking the others costs more than what one worker does anyway.
         let alone = self.kernels.iter().all(|kernel| kernel.workers(dims) <= 1);
         let missing = || HalError::Step(format!("the plan was loaded without a program for the executor `{kind}`"));
         let (_, walker) = self.walkers.iter_mut().find(|(k, _)| *k == kind).ok_or_else(missing)?;
-        let (pool, kernels) = (&self.shared.pool, Kernels { kernels: &self.kernels, run });
+        let (pool, kernels) = (&self.shared.pool, KernelTasks { kernels: &self.kernels, run });
         let watch = self.shared.watch.as_ref().filter(|_| !alone);
         let team = match watch {
-            Some(_) => Some(self.sheds.team(dims.tokens)),
+            Some(_) => Some(self.stragglers.team(dims.tokens)),
             None => (!alone).then(|| pool.all()),
         };
         let began = Instant::now();
@@ -113,20 +123,24 @@ impl CpuProgram {
             None => walker.run(pool, team, &kernels),
             Some((profiler, program)) => {
                 let step = profiler.begin(*program, kind, dims);
-                let walked = walker.run(pool, team, &Timed::new(&kernels, profiler, &step, alone));
+                let walked = walker.run(pool, team, &ProfiledTasks::new(&kernels, profiler, &step, alone));
                 profiler.end(step);
                 walked
             }
         };
         if let Some(watch) = watch {
-            self.sheds.took(dims.tokens, began.elapsed(), &mut watch.lock().unwrap_or_else(PoisonError::into_inner));
+            self.stragglers.took(
+                dims.tokens,
+                began.elapsed(),
+                &mut watch.lock().unwrap_or_else(PoisonError::into_inner),
+            );
         }
         walked.map_err(|e| HalError::Device(e.to_string()))?;
         failed.end()
     }
 
     /// An output of the last step where it lies.
-    fn left(&self, index: usize) -> Result<CpuResident, HalError> {
+    fn resident_output(&self, index: usize) -> Result<CpuResident, HalError> {
         let missing = || HalError::Step(format!("output {index} is not there, or is a cache state"));
         let output = self.outputs.get(index).and_then(Option::as_ref).ok_or_else(missing)?;
         let (dims, step) = &self.last;
@@ -135,18 +149,18 @@ impl CpuProgram {
 }
 
 /// The kernels of a program in one run.
-struct Kernels<'a> {
+struct KernelTasks<'a> {
     kernels: &'a [Box<dyn BoundKernel>],
-    run: Run<'a>,
+    run: CpuRunContext<'a>,
 }
 
-impl Tasks for Kernels<'_> {
-    unsafe fn run(&self, task: &Task, work: Work<'_>) {
+impl Tasks for KernelTasks<'_> {
+    unsafe fn run(&self, task: &Task, work: StageWork<'_>) {
         // SAFETY: the caller's contract.
         unsafe { self.kernels[task.step as usize].run(task.stage, &self.run, work) }
     }
 
-    fn waiting(&self, task: &Task, work: Work<'_>, look: u32) {
+    fn waiting(&self, task: &Task, work: StageWork<'_>, look: u32) {
         self.kernels[task.step as usize].waiting(task.stage, &self.run, work, look);
     }
 }

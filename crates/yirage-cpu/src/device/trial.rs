@@ -1,20 +1,20 @@
 //! Products with a model's weights, timed in one way or another.
 
 use super::probe::last_cache;
-use crate::activation::{Form, Layout, TOKEN_TILE};
-use crate::held::{CpuWeight, Matrix};
+use crate::activation::{ActivationBufferLayout, ActivationEncoding, TOKEN_TILE};
 use crate::isa::Isa;
-use crate::linear::{self, Linear, Variant, pieces};
-use crate::machine::Identity;
+use crate::linear::{self, Linear, MatmulVariant, work_items};
+use crate::machine::ProcessorId;
 use crate::memory::HugeBuf;
 use crate::pack::PANEL_ROWS;
-use crate::shared::Shared;
+use crate::shared::CpuContext;
+use crate::storage::{CpuWeight, MatmulWeight};
 use crate::walk::WorkList;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use yirage_hal::{HalError, Length, Question, Trial, WeightHandle};
+use yirage_hal::{HalError, Length, Question, VariantTimer, WeightHandle};
 use yirage_plan::Precision;
 
 /// Bytes of weights that a reading with few tokens goes through: more than most last-level caches hold.
@@ -71,17 +71,20 @@ pub(super) fn questions(isa: Isa) -> Vec<Question> {
 }
 
 /// What the fastest way depends on beside the weights.
-pub(super) fn facts(shared: &Shared, processor: &str) -> String {
-    let identity = Identity::here().map_or_else(String::new, |id| {
+pub(super) fn facts(shared: &CpuContext, processor: &str) -> String {
+    let identity = ProcessorId::here().map_or_else(String::new, |id| {
         format!(" ({} family {:#x} model {:#x})", id.vendor.escape_default(), id.family, id.model)
     });
     let (isa, workers, build) = (shared.isa, shared.pool.count(), env!("YIRAGE_CPU_BUILD"));
-    format!("{processor}{identity}, {isa}, {workers} workers, kernels {build}, choices {}", Variant::NAMES.join(" "))
+    format!(
+        "{processor}{identity}, {isa}, {workers} workers, kernels {build}, choices {}",
+        MatmulVariant::NAMES.join(" ")
+    )
 }
 
 /// A matrix of which the first panels are used.
-struct Used {
-    weight: Arc<Matrix>,
+struct TrialMatrix {
+    weight: Arc<MatmulWeight>,
     matrix: usize,
     panels: usize,
     /// Which activations it reads.
@@ -89,30 +92,30 @@ struct Used {
 }
 
 /// Activations in a form.
-struct Stored {
-    layout: Layout,
+struct TrialActivations {
+    layout: ActivationBufferLayout,
     bytes: HugeBuf,
 }
 
 /// The products, one after the other, as a step has them.
-pub(super) struct Products {
-    shared: Arc<Shared>,
+pub(super) struct MatmulTrial {
+    shared: Arc<CpuContext>,
     precision: Precision,
-    matrices: Vec<Used>,
-    stored: Vec<Stored>,
+    matrices: Vec<TrialMatrix>,
+    stored: Vec<TrialActivations>,
     out: HugeBuf,
     /// Numbers from row to row of the result.
     width: usize,
 }
 
-impl Products {
+impl MatmulTrial {
     /// Of some of these weights.
     pub(super) fn new(
-        shared: &Arc<Shared>,
+        shared: &Arc<CpuContext>,
         weights: &[WeightHandle],
         precision: Precision,
         (tokens, length): (usize, Length),
-    ) -> Result<Products, HalError> {
+    ) -> Result<MatmulTrial, HalError> {
         let matrices = match length {
             Length::Full => chosen(weights, usize::MAX),
             Length::Short if tokens > TOKEN_TILE => chosen(weights, MANY_BYTES),
@@ -129,25 +132,25 @@ impl Products {
         let width = matrices.iter().map(|m| m.2).max().unwrap_or(0) * PANEL_ROWS;
         let out = zeroed(tokens.saturating_mul(width).saturating_mul(size_of::<f32>()))?;
         let mut made =
-            Products { shared: shared.clone(), precision, matrices: Vec::new(), stored: Vec::new(), out, width };
+            MatmulTrial { shared: shared.clone(), precision, matrices: Vec::new(), stored: Vec::new(), out, width };
         for (weight, matrix, panels) in matrices {
             let activations = made.store(&weight, tokens)?;
-            made.matrices.push(Used { weight, matrix, panels, activations });
+            made.matrices.push(TrialMatrix { weight, matrix, panels, activations });
         }
         Ok(made)
     }
 
-    fn kernel(&self, weight: &Matrix, variant: Variant) -> Result<linear::Dispatch, HalError> {
+    fn kernel(&self, weight: &MatmulWeight, variant: MatmulVariant) -> Result<linear::Dispatch, HalError> {
         let format = weight.packed().format();
         let kernel = linear::Dispatch::new(self.shared.isa, variant, self.precision, format);
         kernel.map_err(|e| HalError::Device(e.to_string()))
     }
 
     /// The number of activations that a matrix can read.
-    fn store(&mut self, weight: &Matrix, tokens: usize) -> Result<usize, HalError> {
-        let form: Form = self.kernel(weight, self.shared.variant)?.form();
+    fn store(&mut self, weight: &MatmulWeight, tokens: usize) -> Result<usize, HalError> {
+        let form: ActivationEncoding = self.kernel(weight, self.shared.variant)?.form();
         // For every way that may be asked for.
-        let layout = Layout::new(form, tokens, weight.packed().k()).with_pairs(true);
+        let layout = ActivationBufferLayout::new(form, tokens, weight.packed().k()).with_pairs(true);
         if let Some(there) = self.stored.iter().position(|s| s.layout == layout) {
             return Ok(there);
         }
@@ -155,7 +158,7 @@ impl Products {
         let bytes = zeroed(layout.bytes())?;
         // SAFETY: `x` and `bytes` have the layout's sizes, and one thread writes.
         unsafe { layout.store(self.shared.isa, x.as_ptr(), layout.k(), 0..tokens, bytes.as_ptr()) };
-        self.stored.push(Stored { layout, bytes });
+        self.stored.push(TrialActivations { layout, bytes });
         Ok(self.stored.len() - 1)
     }
 
@@ -163,7 +166,7 @@ impl Products {
     ///
     /// # Safety
     /// The panels are among the matrix's, and no other worker has them.
-    unsafe fn multiply(&self, of: &Used, kernel: &linear::Dispatch, part: &pieces::Part) {
+    unsafe fn multiply(&self, of: &TrialMatrix, kernel: &linear::Dispatch, part: &work_items::MatmulWorkItem) {
         let stored = &self.stored[of.activations];
         let job = Linear {
             kernel,
@@ -175,15 +178,15 @@ impl Products {
             ldo: self.width,
             rows: None,
         };
-        // SAFETY: `Products::store` wrote the activations, `Products::new` made room for the widest result, and the panels
+        // SAFETY: `MatmulTrial::store` wrote the activations, `MatmulTrial::new` made room for the widest result, and the panels
         // are the caller's.
         unsafe { linear::linear(&job, part.panels.clone(), part.tokens.clone()) }
     }
 }
 
-impl Trial for Products {
+impl VariantTimer for MatmulTrial {
     fn seconds(&mut self, variant: &str) -> Result<f64, HalError> {
-        let variant = self.shared.way(Some(variant))?;
+        let variant = self.shared.parse_variant(Some(variant))?;
         let kernels = self.matrices.iter().map(|m| self.kernel(&m.weight, variant)).collect::<Result<Vec<_>, _>>()?;
         let lists: Vec<WorkList> = self.matrices.iter().map(|_| WorkList::new()).collect();
         let nanos = AtomicU64::new(0);
@@ -193,17 +196,17 @@ impl Trial for Products {
             let began = Instant::now();
             for ((of, kernel), list) in this.matrices.iter().zip(&kernels).zip(&lists) {
                 let tokens = this.stored[of.activations].layout.tokens();
-                let one = pieces::Panels { count: of.panels, bytes: of.weight.packed().panel_bytes() };
-                let cut = pieces::cut(std::iter::once(one), &variant, tokens, ctx.count);
-                let total = pieces::total(cut.clone());
+                let one = work_items::Panels { count: of.panels, bytes: of.weight.packed().panel_bytes() };
+                let cut = work_items::cut(std::iter::once(one), &variant, tokens, ctx.count);
+                let total = work_items::total(cut.clone());
                 let multiply = |some: Range<usize>| {
-                    for part in pieces::parts(cut.clone(), some) {
+                    for part in work_items::parts(cut.clone(), some) {
                         // SAFETY: `chosen` gives panels that exist, and pieces of different workers are disjoint.
                         unsafe { this.multiply(of, kernel, &part) }
                     }
                 };
-                if pieces::is_even(&variant, tokens) {
-                    multiply(pieces::even(cut.clone(), ctx.index, ctx.count));
+                if work_items::is_even(&variant, tokens) {
+                    multiply(work_items::even(cut.clone(), ctx.index, ctx.count));
                 } else {
                     multiply(WorkList::first(total, ctx.index, ctx.count));
                     while let Some(some) = list.take(1, total, ctx.count) {
@@ -223,14 +226,14 @@ impl Trial for Products {
 
 /// Matrices of about `most` bytes together from all over the model, each with the panels of it that are used: of one that is
 /// larger than a quarter of them the first.
-fn chosen(weights: &[WeightHandle], most: usize) -> Vec<(Arc<Matrix>, usize, usize)> {
+fn chosen(weights: &[WeightHandle], most: usize) -> Vec<(Arc<MatmulWeight>, usize, usize)> {
     let packed = |handle: &WeightHandle| match handle.0.downcast_ref::<CpuWeight>() {
         Some(CpuWeight::Packed(matrix)) => Some(matrix.clone()),
         _ => None,
     };
-    let all: Vec<Arc<Matrix>> = weights.iter().filter_map(packed).collect();
-    let used = |m: &Matrix| m.packed().panels().min((most / 4 / m.packed().panel_bytes().max(1)).max(1));
-    let bytes = |m: &Matrix| used(m) * m.packed().panel_bytes();
+    let all: Vec<Arc<MatmulWeight>> = weights.iter().filter_map(packed).collect();
+    let used = |m: &MatmulWeight| m.packed().panels().min((most / 4 / m.packed().panel_bytes().max(1)).max(1));
+    let bytes = |m: &MatmulWeight| used(m) * m.packed().panel_bytes();
     let total: usize = all.iter().map(|m| m.packed().count() * bytes(m)).sum();
     let (mut seen, mut taken, mut out) = (0usize, 0usize, Vec::new());
     for weight in &all {

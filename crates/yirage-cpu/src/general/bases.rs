@@ -1,6 +1,6 @@
 //! Where operands of a loop lie.
 
-use super::operand::Input;
+use super::operand::StridedInput;
 use yirage_ir::expr::MAX_INPUTS;
 
 /// Where the first elements of a loop lie.
@@ -11,7 +11,7 @@ pub(super) struct Bases {
 }
 
 impl Bases {
-    pub(super) fn of(inputs: &[Input], out: *mut u8) -> Bases {
+    pub(super) fn of(inputs: &[StridedInput], out: *mut u8) -> Bases {
         let mut bases = Bases { inputs: [std::ptr::null(); MAX_INPUTS], out };
         bases.inputs.iter_mut().zip(inputs).for_each(|(base, input)| *base = input.base);
         bases

@@ -3,7 +3,7 @@
 //! From strip to strip each function would cost a store, which waits for those before it; stores past the caches are slow
 //! ones. The bits are those of the functions' steps.
 
-use super::step::{Code, Place, Source, Step, cheap};
+use super::step::{ElementArg, ElementInstruction, ElementOpcode, LaneSource, cheap};
 use crate::simd::{LANES, Lanes};
 use yirage_ir::expr::Func;
 
@@ -12,53 +12,56 @@ const TOGETHER: usize = 4;
 
 /// A function of what came before, with a constant where it has two arguments.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Link {
+pub(super) struct ChainedFunc {
     func: Func,
     constant: [f32; LANES],
 }
 
-impl Link {
+impl ChainedFunc {
     /// The step as a link; none where it is not cheap, or its second argument is no constant.
-    fn of(step: &Step, constants: &[[f32; LANES]]) -> Option<Link> {
+    fn of(step: &ElementInstruction, constants: &[[f32; LANES]]) -> Option<ChainedFunc> {
         let func = step.code.cheap()?;
         match (func.arity(), step.args[1]) {
-            (1, _) => Some(Link { func, constant: [0.0; LANES] }),
-            (2, Place::Constant(c)) => Some(Link { func, constant: constants[c as usize] }),
+            (1, _) => Some(ChainedFunc { func, constant: [0.0; LANES] }),
+            (2, ElementArg::Constant(c)) => Some(ChainedFunc { func, constant: constants[c as usize] }),
             _ => None,
         }
     }
 }
 
 /// The steps with each chain of at least two links as one step; and the chains.
-pub(super) fn join(steps: &[Step], constants: &[[f32; LANES]]) -> (Vec<Step>, Vec<Vec<Link>>) {
-    let reads = |step: &Step, of: usize| step.args.contains(&Place::Strip(of as u16));
+pub(super) fn join(
+    steps: &[ElementInstruction],
+    constants: &[[f32; LANES]],
+) -> (Vec<ElementInstruction>, Vec<Vec<ChainedFunc>>) {
+    let reads = |step: &ElementInstruction, of: usize| step.args.contains(&ElementArg::Strip(of as u16));
     let readers = |of: usize| steps[of + 1..].iter().filter(|step| reads(step, of)).count();
-    let follows = |at: usize| steps[at].args[0] == Place::Strip(at as u16 - 1) && readers(at - 1) == 1;
+    let follows = |at: usize| steps[at].args[0] == ElementArg::Strip(at as u16 - 1) && readers(at - 1) == 1;
     let (mut joined, mut chains) = (Vec::new(), Vec::new());
     // Of each step, the one that makes its result now.
     let mut now = vec![0u16; steps.len()];
     let mut at = 0;
     while at < steps.len() {
         let first = at;
-        let mut links: Vec<Link> = Link::of(&steps[at], constants).into_iter().collect();
+        let mut links: Vec<ChainedFunc> = ChainedFunc::of(&steps[at], constants).into_iter().collect();
         at += 1;
         while at < steps.len() && !links.is_empty() && follows(at) {
-            let Some(link) = Link::of(&steps[at], constants) else { break };
+            let Some(link) = ChainedFunc::of(&steps[at], constants) else { break };
             links.push(link);
             at += 1;
         }
-        let moved = |place| if let Place::Strip(s) = place { Place::Strip(now[s as usize]) } else { place };
+        let moved = |place| if let ElementArg::Strip(s) = place { ElementArg::Strip(now[s as usize]) } else { place };
         let args = steps[first].args.map(moved);
         let code = match links.len() {
             0 | 1 => steps[first].code,
             _ => {
                 chains.push(links);
-                Code::Chain(chains.len() as u16 - 1)
+                ElementOpcode::Chain(chains.len() as u16 - 1)
             }
         };
-        let args = if matches!(code, Code::Chain(_)) { [args[0]; 3] } else { args };
+        let args = if matches!(code, ElementOpcode::Chain(_)) { [args[0]; 3] } else { args };
         now[at - 1] = joined.len() as u16;
-        joined.push(Step { code, args, out: joined.len() as u16 });
+        joined.push(ElementInstruction { code, args, out: joined.len() as u16 });
     }
     (joined, chains)
 }
@@ -77,7 +80,7 @@ pub(super) enum To {
 /// # Safety
 /// The argument and the output have as many.
 #[inline(always)]
-pub(super) unsafe fn run<V: Lanes>(links: &[Link], n: usize, from: Source, to: To) {
+pub(super) unsafe fn run<V: Lanes>(links: &[ChainedFunc], n: usize, from: LaneSource, to: To) {
     let mut i = 0;
     // SAFETY: the contract.
     unsafe {
@@ -107,7 +110,7 @@ macro_rules! through {
 }
 
 #[inline(always)]
-unsafe fn group<V: Lanes, const W: usize>(links: &[Link], i: usize, from: Source, to: To) {
+unsafe fn group<V: Lanes, const W: usize>(links: &[ChainedFunc], i: usize, from: LaneSource, to: To) {
     let mut x = [V::splat(0.0); W];
     for (k, x) in x.iter_mut().enumerate() {
         // SAFETY: the contract of `run`.

@@ -1,7 +1,7 @@
 //! Values one after the other along a dimension.
 
 use super::nest::Nest;
-use super::operand::{Input, Output, Sizes};
+use super::operand::{LoopSizes, StridedInput, StridedOutput};
 use super::runs;
 use std::ops::Range;
 
@@ -12,9 +12,15 @@ use std::ops::Range;
 /// If the range is not of the result, the parts' sizes are not together the result's, or types or ranks differ.
 ///
 /// # Safety
-/// All elements exist, as [`Input::within`] and [`Output::within`] check; those of the result are distinct, overlap no
+/// All elements exist, as [`StridedInput::within`] and [`StridedOutput::within`] check; those of the result are distinct, overlap no
 /// part, and nobody else touches those of the range.
-pub unsafe fn concat(sizes: &Sizes, axis: usize, parts: &[(Input, usize)], out: Output, range: Range<usize>) {
+pub unsafe fn concat(
+    sizes: &LoopSizes,
+    axis: usize,
+    parts: &[(StridedInput, usize)],
+    out: StridedOutput,
+    range: Range<usize>,
+) {
     let shape = sizes.as_slice();
     let along: usize = parts.iter().map(|(_, n)| n).sum();
     assert!(range.end <= sizes.count() && shape[axis] == along, "elements {range:?} of {sizes:?}, {along} of {axis}");
@@ -25,7 +31,7 @@ pub unsafe fn concat(sizes: &Sizes, axis: usize, parts: &[(Input, usize)], out: 
         let mut part = [1; yirage_ir::types::MAX_RANK];
         part[..shape.len()].copy_from_slice(shape);
         part[axis] = n;
-        let part = Sizes::new(&part[..shape.len()]).unwrap_or_else(|_| unreachable!("no larger than the result"));
+        let part = LoopSizes::new(&part[..shape.len()]).unwrap_or_else(|_| unreachable!("no larger than the result"));
         let nest = Nest::new(&part, [input.strides, out.strides].into_iter());
         let elem = out.elem;
         let to = out.base.wrapping_byte_offset(first as isize * step as isize * elem.bytes() as isize);

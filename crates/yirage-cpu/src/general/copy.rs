@@ -1,7 +1,7 @@
 //! Dense or strided copies of strided elements, as they are.
 
-use super::nest::{Coords, Nest, Way};
-use super::operand::{Input, Output, Sizes};
+use super::nest::{AccessPattern, Coords, Nest};
+use super::operand::{LoopSizes, StridedInput, StridedOutput};
 use std::ops::Range;
 
 /// Rows and columns that are turned together: their lines of memory stay in the cache.
@@ -10,12 +10,12 @@ const BLOCK: usize = 32;
 /// The elements `range` of the loop, in row-major order, from the input to the output.
 ///
 /// # Safety
-/// All elements of the range exist in both, as [`Input::within`] and [`Output::within`] check; no two of the output are
+/// All elements of the range exist in both, as [`StridedInput::within`] and [`StridedOutput::within`] check; no two of the output are
 /// one; its memory is none of the input's.
 ///
 /// # Panics
 /// If elements are not of one size, or the operands have not a stride for each of the loop's.
-pub unsafe fn copy(sizes: &Sizes, input: Input, output: Output, range: Range<usize>) {
+pub unsafe fn copy(sizes: &LoopSizes, input: StridedInput, output: StridedOutput, range: Range<usize>) {
     assert_eq!(input.elem, output.elem, "a copy changes no type");
     assert!(range.end <= sizes.count(), "elements {range:?} of {sizes:?}");
     if range.is_empty() {
@@ -60,7 +60,7 @@ impl Copy<'_> {
         let nest = self.nest;
         // SAFETY: the contract of `copy`.
         unsafe {
-            if nest.of(FROM) == Way::Dense && nest.of(TO) == Way::Dense {
+            if nest.of(FROM) == AccessPattern::Dense && nest.of(TO) == AccessPattern::Dense {
                 let (from, to) = (self.from.cast::<T>(), self.to.cast::<T>());
                 return std::ptr::copy_nonoverlapping(from.add(range.start), to.add(range.start), range.len());
             }
@@ -72,7 +72,7 @@ impl Copy<'_> {
                     nest.advance_rows(&mut coords, rows);
                     at += rows * nest.row();
                 } else {
-                    let n = nest.left(&coords).min(range.end - at);
+                    let n = nest.left_in_row(&coords).min(range.end - at);
                     self.line::<T>(&coords, n);
                     nest.advance(&mut coords, n);
                     at += n;

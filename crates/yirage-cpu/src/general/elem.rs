@@ -44,7 +44,7 @@ impl TryFrom<DType> for Elem {
 
 /// What elements are while they are computed with: all fill a lane of 32 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Held {
+pub enum ComputeType {
     /// An f32, whatever the width in memory.
     Float,
     /// A signed number.
@@ -66,12 +66,12 @@ impl Elem {
     }
 
     /// What an element is computed with as.
-    pub fn held(self) -> Held {
+    pub fn compute_type(self) -> ComputeType {
         match self {
-            Elem::F32 | Elem::F16 | Elem::BF16 => Held::Float,
-            Elem::I32 => Held::I32,
-            Elem::U32 => Held::U32,
-            Elem::Bool => Held::Mask,
+            Elem::F32 | Elem::F16 | Elem::BF16 => ComputeType::Float,
+            Elem::I32 => ComputeType::I32,
+            Elem::U32 => ComputeType::U32,
+            Elem::Bool => ComputeType::Mask,
         }
     }
 }

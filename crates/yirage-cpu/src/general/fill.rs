@@ -2,7 +2,7 @@
 
 use super::elem::{Elem, NoElem};
 use super::nest::Nest;
-use super::operand::{Output, Sizes, Strides};
+use super::operand::{LoopSizes, StridedOutput, Strides};
 use super::runs;
 use std::ops::Range;
 use yirage_ir::expr::Scalar;
@@ -16,9 +16,9 @@ use yirage_ir::expr::Scalar;
 /// If the range is not of the result, or ranks differ.
 ///
 /// # Safety
-/// All elements exist, as [`Output::within`] checks; those of the result are distinct, and nobody else touches those of
+/// All elements exist, as [`StridedOutput::within`] checks; those of the result are distinct, and nobody else touches those of
 /// the range.
-pub unsafe fn fill(sizes: &Sizes, value: Scalar, out: Output, range: Range<usize>) -> Result<(), NoElem> {
+pub unsafe fn fill(sizes: &LoopSizes, value: Scalar, out: StridedOutput, range: Range<usize>) -> Result<(), NoElem> {
     assert!(range.end <= sizes.count(), "elements {range:?} of {sizes:?}");
     let bits = match (value, out.elem) {
         (Scalar::F32(x), Elem::F32) => x.0.to_bits(),
@@ -43,7 +43,7 @@ pub unsafe fn fill(sizes: &Sizes, value: Scalar, out: Output, range: Range<usize
 ///
 /// # Safety
 /// As for [`fill`].
-pub unsafe fn iota(sizes: &Sizes, axis: usize, out: Output, range: Range<usize>) {
+pub unsafe fn iota(sizes: &LoopSizes, axis: usize, out: StridedOutput, range: Range<usize>) {
     assert!(range.end <= sizes.count(), "elements {range:?} of {sizes:?}");
     assert_eq!(out.elem, Elem::I32, "numbers that count");
     // The index is where an operand would lie that has this stride alone.

@@ -1,6 +1,6 @@
 //! Partial results: how a reduction takes elements in, and joins what it has.
 
-use super::elem::Held;
+use super::elem::ComputeType;
 use crate::simd::math::{larger, smaller};
 use crate::simd::{LANES, Lanes, WithLanes};
 use yirage_ir::op::{PARTS, ReduceKind};
@@ -9,19 +9,19 @@ use yirage_ir::op::{PARTS, ReduceKind};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fold {
     pub(super) kind: ReduceKind,
-    pub(super) held: Held,
+    pub(super) compute_type: ComputeType,
 }
 
 impl Fold {
     /// The word of a partial result of no elements.
     pub(super) fn none(self) -> u32 {
-        match (self.kind, self.held) {
-            (ReduceKind::Prod, Held::Float) => 1f32.to_bits(),
+        match (self.kind, self.compute_type) {
+            (ReduceKind::Prod, ComputeType::Float) => 1f32.to_bits(),
             (ReduceKind::Prod, _) => 1,
-            (ReduceKind::Max, Held::Float) => f32::NEG_INFINITY.to_bits(),
-            (ReduceKind::Max, Held::I32) => i32::MIN as u32,
-            (ReduceKind::Min, Held::Float) => f32::INFINITY.to_bits(),
-            (ReduceKind::Min, Held::I32) => i32::MAX as u32,
+            (ReduceKind::Max, ComputeType::Float) => f32::NEG_INFINITY.to_bits(),
+            (ReduceKind::Max, ComputeType::I32) => i32::MIN as u32,
+            (ReduceKind::Min, ComputeType::Float) => f32::INFINITY.to_bits(),
+            (ReduceKind::Min, ComputeType::I32) => i32::MAX as u32,
             (ReduceKind::Min, _) => u32::MAX,
             _ => 0,
         }
@@ -37,7 +37,7 @@ impl Fold {
 }
 
 /// A step of a reduction.
-trait Step {
+trait FoldStep {
     /// The partial result with an element taken in.
     fn take<V: Lanes>(part: V, x: V) -> V;
     /// Two partial results as one.
@@ -72,9 +72,9 @@ steps! {
     UnsignedSmallest: a, x => below(x, a).choose(x, a);
 }
 
-struct Squares;
+struct SumOfSquares;
 
-impl Step for Squares {
+impl FoldStep for SumOfSquares {
     #[inline(always)]
     fn take<V: Lanes>(part: V, x: V) -> V {
         x.fma(x, part)
@@ -93,21 +93,21 @@ fn below<V: Lanes>(a: V, b: V) -> V {
 
 /// Something that is done with the step of a fold.
 trait Folding {
-    fn with<V: Lanes, S: Step>(self);
+    fn with<V: Lanes, S: FoldStep>(self);
 }
 
 #[inline(always)]
 fn dispatch<V: Lanes>(fold: Fold, work: impl Folding) {
-    match (fold.kind, fold.held) {
-        (ReduceKind::Sum | ReduceKind::Mean, Held::Float) => work.with::<V, Sum>(),
-        (ReduceKind::MeanSquare, _) => work.with::<V, Squares>(),
-        (ReduceKind::Prod, Held::Float) => work.with::<V, Product>(),
-        (ReduceKind::Max, Held::Float) => work.with::<V, Largest>(),
-        (ReduceKind::Min, Held::Float) => work.with::<V, Smallest>(),
+    match (fold.kind, fold.compute_type) {
+        (ReduceKind::Sum | ReduceKind::Mean, ComputeType::Float) => work.with::<V, Sum>(),
+        (ReduceKind::MeanSquare, _) => work.with::<V, SumOfSquares>(),
+        (ReduceKind::Prod, ComputeType::Float) => work.with::<V, Product>(),
+        (ReduceKind::Max, ComputeType::Float) => work.with::<V, Largest>(),
+        (ReduceKind::Min, ComputeType::Float) => work.with::<V, Smallest>(),
         (ReduceKind::Sum | ReduceKind::Mean, _) => work.with::<V, WholeSum>(),
         (ReduceKind::Prod, _) => work.with::<V, WholeProduct>(),
-        (ReduceKind::Max, Held::I32) => work.with::<V, SignedLargest>(),
-        (ReduceKind::Min, Held::I32) => work.with::<V, SignedSmallest>(),
+        (ReduceKind::Max, ComputeType::I32) => work.with::<V, SignedLargest>(),
+        (ReduceKind::Min, ComputeType::I32) => work.with::<V, SignedSmallest>(),
         (ReduceKind::Max, _) => work.with::<V, UnsignedLargest>(),
         (ReduceKind::Min, _) => work.with::<V, UnsignedSmallest>(),
     }
@@ -130,7 +130,7 @@ impl WithLanes for Take<'_> {
 
 impl Folding for Take<'_> {
     #[inline(always)]
-    fn with<V: Lanes, S: Step>(self) {
+    fn with<V: Lanes, S: FoldStep>(self) {
         let Take { fold, parts, x } = self;
         let (vectors, rest) = parts.as_chunks_mut::<LANES>();
         debug_assert!(rest.is_empty());
@@ -162,12 +162,12 @@ impl Folding for Take<'_> {
 }
 
 /// Joins the partial results of one output, into the first.
-pub(super) struct Join<'a> {
+pub(super) struct JoinPartials<'a> {
     pub(super) fold: Fold,
     pub(super) parts: &'a mut [f32; PARTS],
 }
 
-impl WithLanes for Join<'_> {
+impl WithLanes for JoinPartials<'_> {
     type Out = ();
     #[inline(always)]
     fn run<V: Lanes>(self) {
@@ -175,9 +175,9 @@ impl WithLanes for Join<'_> {
     }
 }
 
-impl Folding for Join<'_> {
+impl Folding for JoinPartials<'_> {
     #[inline(always)]
-    fn with<V: Lanes, S: Step>(self) {
+    fn with<V: Lanes, S: FoldStep>(self) {
         let (p, rest) = self.parts.as_chunks_mut::<LANES>();
         debug_assert!(rest.is_empty());
         let all = S::join(S::join(V::of(&p[0]), V::of(&p[1])), S::join(V::of(&p[2]), V::of(&p[3])));
@@ -210,7 +210,7 @@ impl WithLanes for TakeEach<'_> {
 
 impl Folding for TakeEach<'_> {
     #[inline(always)]
-    fn with<V: Lanes, S: Step>(self) {
+    fn with<V: Lanes, S: FoldStep>(self) {
         let vectors = self.n.div_ceil(LANES);
         let (parts, _) = self.parts.as_chunks_mut::<LANES>();
         let (x, _) = self.x.as_chunks::<LANES>();
@@ -239,7 +239,7 @@ impl WithLanes for JoinEach<'_> {
 
 impl Folding for JoinEach<'_> {
     #[inline(always)]
-    fn with<V: Lanes, S: Step>(self) {
+    fn with<V: Lanes, S: FoldStep>(self) {
         let JoinEach { parts, width, used, .. } = self;
         for i in 0..LANES {
             join_rows::<V, S>(parts, width, used, i, 16 + i);
@@ -256,7 +256,7 @@ impl Folding for JoinEach<'_> {
 
 /// Joins partial results `from` into `to`, if there are any.
 #[inline(always)]
-fn join_rows<V: Lanes, S: Step>(parts: &mut [f32], width: usize, used: usize, to: usize, from: usize) {
+fn join_rows<V: Lanes, S: FoldStep>(parts: &mut [f32], width: usize, used: usize, to: usize, from: usize) {
     if from >= used {
         return;
     }

@@ -2,7 +2,7 @@
 
 use super::elem::Elem;
 use super::nest::Nest;
-use super::operand::{Input, Output, Sizes, Strides};
+use super::operand::{LoopSizes, StridedInput, StridedOutput, Strides};
 use super::runs;
 use std::ops::Range;
 use yirage_ir::types::MAX_RANK;
@@ -11,13 +11,13 @@ use yirage_ir::types::MAX_RANK;
 #[derive(Clone, Copy, Debug)]
 pub struct Slices {
     /// The value.
-    pub x: Input,
+    pub x: StridedInput,
     /// The dimension of the value.
     pub axis: usize,
     /// The value's size along it.
     pub extent: usize,
     /// The numbers.
-    pub at: Input,
+    pub at: StridedInput,
 }
 
 /// The bits of an element that is not there: NaN, 0 or false.
@@ -37,9 +37,9 @@ fn missing(elem: Elem) -> u32 {
 /// If the range is not of the result, or types or ranks do not fit.
 ///
 /// # Safety
-/// All elements exist, as [`Input::within`] and [`Output::within`] check; those of the result are distinct, overlap no
+/// All elements exist, as [`StridedInput::within`] and [`StridedOutput::within`] check; those of the result are distinct, overlap no
 /// input, and nobody else touches those of the range.
-pub unsafe fn gather(sizes: &Sizes, slices: &Slices, out: Output, range: Range<usize>) {
+pub unsafe fn gather(sizes: &LoopSizes, slices: &Slices, out: StridedOutput, range: Range<usize>) {
     let Slices { x, axis, extent, at } = *slices;
     assert!(range.end <= sizes.count(), "elements {range:?} of {sizes:?}");
     assert_eq!((x.elem, at.elem), (out.elem, Elem::I32), "elements are moved as they are, chosen by i32");

@@ -3,7 +3,7 @@
 //! A row of the table is an expression in the text form, with `c0` and `c1` for constants, and the same on lanes. The
 //! lanes' functions are those of steps, so the bits are the same either way.
 
-use super::step::Source;
+use super::step::LaneSource;
 use crate::rows::{load, store};
 use crate::simd::math::{exp, gelu_erf, gelu_tanh, larger, sigmoid, silu, smaller, tanh};
 use crate::simd::{LANES, Lanes};
@@ -145,13 +145,13 @@ impl Hot {
     /// # Safety
     /// The inputs have them, or sixteen that are the same, and `out` has room for them.
     #[inline(always)]
-    pub(super) unsafe fn run<V: Lanes>(&self, inputs: &[Source], out: *mut f32, n: usize) {
-        let mut sources = [Source::run(std::ptr::null()); MOST];
+    pub(super) unsafe fn run<V: Lanes>(&self, inputs: &[LaneSource], out: *mut f32, n: usize) {
+        let mut sources = [LaneSource::run(std::ptr::null()); MOST];
         for (source, &input) in sources.iter_mut().zip(&self.inputs) {
             *source = inputs[input as usize];
         }
         for (source, constant) in sources[self.inputs.len()..].iter_mut().zip(&self.constants) {
-            *source = Source::same(constant.as_ptr());
+            *source = LaneSource::same(constant.as_ptr());
         }
         // SAFETY: the contract.
         unsafe { run::<V>(self.name, sources, out, n) }

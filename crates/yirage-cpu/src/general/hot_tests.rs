@@ -1,7 +1,7 @@
 //! Loops of their own against the steps that they stand for.
 
 use super::hot::{Hot, Name, TABLE};
-use super::{Elem, Input, Output, Program, Sizes, Strides, map};
+use super::{Elem, ElementProgram, LoopSizes, StridedInput, StridedOutput, Strides, map};
 use crate::isa::Isa;
 use yirage_ir::dtype::DType;
 use yirage_ir::expr::{Expr, Func};
@@ -13,24 +13,24 @@ fn a_loop_of_its_own_gives_the_bits_of_the_steps() {
     let mut rng = Rng::new(81);
     for (name, inputs, pattern) in TABLE.iter() {
         let own = pattern.substitute(|i| if (i as usize) < *inputs { Expr::input(i) } else { Expr::constant(2.5f32) });
-        let hot = Program::new(&own, &vec![DType::F32; *inputs]).unwrap();
-        let steps = Program { hot: None, ..hot.clone() };
+        let hot = ElementProgram::new(&own, &vec![DType::F32; *inputs]).unwrap();
+        let steps = ElementProgram { hot: None, ..hot.clone() };
         for n in [1, 15, 16, 64, 67, 1000] {
             let odd = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, 1e-40, 3e38];
             let mut float = || if rng.one_in(9) { *rng.choose(&odd) } else { rng.signed_f32() * 12.0 };
             let x: Vec<Vec<f32>> = (0..*inputs).map(|_| (0..3 * n).map(|_| float()).collect()).collect();
             // The second input: of its own, or one row for all.
             for repeats in [false, true] {
-                let sizes = Sizes::new(&[3, n]).unwrap();
+                let sizes = LoopSizes::new(&[3, n]).unwrap();
                 let dense = Strides::dense(&sizes);
                 let row = Strides::new(&[0, 1]).unwrap();
                 let strides = |i: usize| if repeats && i == 1 { row } else { dense };
-                let operand = |(i, x): (usize, &Vec<f32>)| Input::at(x.as_ptr().cast(), Elem::F32, strides(i));
-                let operands: Vec<Input> = x.iter().enumerate().map(operand).collect();
+                let operand = |(i, x): (usize, &Vec<f32>)| StridedInput::at(x.as_ptr().cast(), Elem::F32, strides(i));
+                let operands: Vec<StridedInput> = x.iter().enumerate().map(operand).collect();
                 for isa in Isa::ALL.iter().copied().filter(|isa| isa.available()) {
                     let made = [&hot, &steps].map(|program| {
                         let mut out = vec![0f32; 3 * n];
-                        let output = Output::at(out.as_mut_ptr().cast(), Elem::F32, dense);
+                        let output = StridedOutput::at(out.as_mut_ptr().cast(), Elem::F32, dense);
                         // SAFETY: all have three rows of n elements, or one that is met three times.
                         unsafe { map(isa, program, &sizes, &operands, output, 1..3 * n) };
                         let word = |x: f32| if x.is_nan() { u32::MAX } else { x.to_bits() };

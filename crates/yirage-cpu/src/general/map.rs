@@ -1,36 +1,41 @@
 //! A program, element by element.
 
 use super::bases::Bases;
-use super::operand::{Input, Output, Sizes};
-use super::program::Program;
+use super::operand::{LoopSizes, StridedInput, StridedOutput};
+use super::program::ElementProgram;
 use super::ranges::Ranges;
-use super::strips::Bound;
+use super::strips::BoundElementProgram;
 use crate::isa::Isa;
 use std::ops::Range;
 
 /// A program with the operands of a run.
-pub struct Map<'a> {
-    bound: Bound<'a>,
+pub struct BoundMap<'a> {
+    bound: BoundElementProgram<'a>,
     bases: Bases,
     count: usize,
 }
 
-impl<'a> Map<'a> {
+impl<'a> BoundMap<'a> {
     /// A loop of these sizes.
     ///
     /// # Panics
     /// If the operands are not of the program's types, but for floats of other widths, or have not a stride for each size.
-    pub fn new(program: &'a Program, sizes: &Sizes, inputs: &[Input], output: Output) -> Map<'a> {
+    pub fn new(
+        program: &'a ElementProgram,
+        sizes: &LoopSizes,
+        inputs: &[StridedInput],
+        output: StridedOutput,
+    ) -> BoundMap<'a> {
         let operands = inputs.iter().map(|input| (input.elem, input.strides));
-        let bound = Bound::new(program, sizes, operands, (output.elem, output.strides));
-        Map { bound, bases: Bases::of(inputs, output.base), count: sizes.count() }
+        let bound = BoundElementProgram::new(program, sizes, operands, (output.elem, output.strides));
+        BoundMap { bound, bases: Bases::of(inputs, output.base), count: sizes.count() }
     }
 
     /// The program's value for the elements `range` of the loop, in row-major order. Rows `a..b` of `[rows, width]` are
     /// elements `a * width..b * width`.
     ///
     /// # Safety
-    /// All elements of the range exist in the inputs and the output, as [`Input::within`] and [`Output::within`] check;
+    /// All elements of the range exist in the inputs and the output, as [`StridedInput::within`] and [`StridedOutput::within`] check;
     /// no two of the output are one; its memory is that of inputs at the same places, or of none.
     ///
     /// # Panics
@@ -40,21 +45,21 @@ impl<'a> Map<'a> {
         unsafe { self.run_ranges(isa, Ranges::one(range), &[]) }
     }
 
-    /// [`Map::run`] of the elements `range` of each of `rows` rows, which are `width` elements apart, with other addresses
+    /// [`BoundMap::run`] of the elements `range` of each of `rows` rows, which are `width` elements apart, with other addresses
     /// of the first elements of the first inputs.
     ///
     /// # Safety
-    /// As for [`Map::run`], with these inputs.
+    /// As for [`BoundMap::run`], with these inputs.
     ///
     /// # Panics
-    /// As [`Map::run`].
+    /// As [`BoundMap::run`].
     pub unsafe fn run_rows(&self, isa: Isa, range: Range<usize>, rows: usize, width: usize, first: &[*const u8]) {
         // SAFETY: the contract.
         unsafe { self.run_ranges(isa, Ranges::rows(range, rows, width), first) }
     }
 
     /// # Safety
-    /// As for [`Map::run_rows`].
+    /// As for [`BoundMap::run_rows`].
     unsafe fn run_ranges(&self, isa: Isa, ranges: Ranges, first: &[*const u8]) {
         assert!(ranges.end() <= self.count, "elements up to {} of {}", ranges.end(), self.count);
         let mut bases = self.bases;
@@ -64,14 +69,21 @@ impl<'a> Map<'a> {
     }
 }
 
-/// [`Map::run`] of a loop that is run once.
+/// [`BoundMap::run`] of a loop that is run once.
 ///
 /// # Safety
-/// As for [`Map::run`].
+/// As for [`BoundMap::run`].
 ///
 /// # Panics
-/// As [`Map::new`] and [`Map::run`].
-pub unsafe fn map(isa: Isa, program: &Program, sizes: &Sizes, inputs: &[Input], output: Output, range: Range<usize>) {
+/// As [`BoundMap::new`] and [`BoundMap::run`].
+pub unsafe fn map(
+    isa: Isa,
+    program: &ElementProgram,
+    sizes: &LoopSizes,
+    inputs: &[StridedInput],
+    output: StridedOutput,
+    range: Range<usize>,
+) {
     // SAFETY: the contract.
-    unsafe { Map::new(program, sizes, inputs, output).run(isa, range) }
+    unsafe { BoundMap::new(program, sizes, inputs, output).run(isa, range) }
 }

@@ -30,11 +30,11 @@ mod strips;
 
 pub use concat::concat;
 pub use copy::copy;
-pub use elem::{Elem, Held, NoElem};
+pub use elem::{ComputeType, Elem, NoElem};
 pub use fill::{fill, iota};
 pub use gather::{Slices, gather};
-pub use map::{Map, map};
-pub use operand::{Input, OperandError, Output, Sizes, Strides};
-pub use partial::Partial;
-pub use program::{Program, ProgramError};
+pub use map::{BoundMap, map};
+pub use operand::{LoopSizes, OperandError, StridedInput, StridedOutput, Strides};
+pub use partial::PartialReduction;
+pub use program::{ElementProgram, ProgramError};
 pub use reduce::{Reduction, reduce};

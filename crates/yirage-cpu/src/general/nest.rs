@@ -1,6 +1,6 @@
 //! A loop over several operands, with as few dimensions as it can have.
 
-use super::operand::{Sizes, Strides};
+use super::operand::{LoopSizes, Strides};
 use yirage_ir::expr::MAX_INPUTS;
 use yirage_ir::types::MAX_RANK;
 
@@ -12,7 +12,7 @@ const LONG: usize = 64;
 
 /// How the elements of an operand lie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Way {
+pub(super) enum AccessPattern {
     /// One after the other through the whole loop.
     Dense,
     /// One element for the whole loop.
@@ -27,7 +27,7 @@ pub(super) struct Nest {
     rank: usize,
     sizes: [usize; MAX_RANK],
     strides: [[i64; MAX_RANK]; MAX_OPERANDS],
-    ways: [Way; MAX_OPERANDS],
+    patterns: [AccessPattern; MAX_OPERANDS],
 }
 
 /// Where an element of the loop is.
@@ -38,7 +38,7 @@ impl Nest {
     ///
     /// # Panics
     /// If an operand has not one stride a dimension, or there are too many operands.
-    pub(super) fn new(sizes: &Sizes, operands: impl Iterator<Item = Strides>) -> Nest {
+    pub(super) fn new(sizes: &LoopSizes, operands: impl Iterator<Item = Strides>) -> Nest {
         let mut given = [[0; MAX_RANK]; MAX_OPERANDS];
         let mut count = 0;
         for strides in operands {
@@ -50,7 +50,7 @@ impl Nest {
             rank: 0,
             sizes: [1; MAX_RANK],
             strides: [[0; MAX_RANK]; MAX_OPERANDS],
-            ways: [Way::Strided; MAX_OPERANDS],
+            patterns: [AccessPattern::Strided; MAX_OPERANDS],
         };
         for (axis, &size) in sizes.as_slice().iter().enumerate().filter(|(_, size)| **size != 1) {
             let outer = nest.rank.wrapping_sub(1);
@@ -62,11 +62,11 @@ impl Nest {
             nest.rank = at + 1;
         }
         nest.rank = nest.rank.max(1);
-        (0..count).for_each(|o| nest.ways[o] = nest.way(o));
+        (0..count).for_each(|o| nest.patterns[o] = nest.access_pattern(o));
         nest
     }
 
-    fn way(&self, operand: usize) -> Way {
+    fn access_pattern(&self, operand: usize) -> AccessPattern {
         let strides = &self.strides[operand][..self.rank];
         let mut next = 1;
         let dense = strides.iter().zip(&self.sizes[..self.rank]).rev().all(|(&stride, &size)| {
@@ -75,15 +75,15 @@ impl Nest {
             fits
         });
         match dense {
-            true => Way::Dense,
-            false if strides.iter().all(|&s| s == 0) => Way::One,
-            false => Way::Strided,
+            true => AccessPattern::Dense,
+            false if strides.iter().all(|&s| s == 0) => AccessPattern::One,
+            false => AccessPattern::Strided,
         }
     }
 
     /// How an operand lies.
-    pub(super) fn of(&self, operand: usize) -> Way {
-        self.ways[operand]
+    pub(super) fn of(&self, operand: usize) -> AccessPattern {
+        self.patterns[operand]
     }
 
     /// Elements of the innermost dimension.
@@ -114,7 +114,7 @@ impl Nest {
     }
 
     /// Elements from `coords` to the end of their row.
-    pub(super) fn left(&self, coords: &Coords) -> usize {
+    pub(super) fn left_in_row(&self, coords: &Coords) -> usize {
         self.row() - coords[self.rank - 1]
     }
 
@@ -136,7 +136,7 @@ impl Nest {
 
     /// Elements that are taken together from `coords` on, of `most`: none past a long row's end.
     pub(super) fn together(&self, coords: &Coords, most: usize) -> usize {
-        if self.is_short() { most } else { most.min(self.left(coords)) }
+        if self.is_short() { most } else { most.min(self.left_in_row(coords)) }
     }
 
     /// Elements between neighbours of the dimension around the innermost one, if there is one.

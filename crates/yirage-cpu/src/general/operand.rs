@@ -40,17 +40,17 @@ pub enum OperandError {
 
 /// The sizes of a loop, outermost first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Sizes {
+pub struct LoopSizes {
     rank: usize,
     sizes: [usize; MAX_RANK],
 }
 
-impl Sizes {
+impl LoopSizes {
     /// Checked: at most eight, and their product fits an address.
     ///
     /// # Errors
     /// Sizes that do not.
-    pub fn new(sizes: &[usize]) -> Result<Sizes, OperandError> {
+    pub fn new(sizes: &[usize]) -> Result<LoopSizes, OperandError> {
         if sizes.len() > MAX_RANK {
             return Err(OperandError::Rank(sizes.len()));
         }
@@ -61,20 +61,20 @@ impl Sizes {
         }
         let mut all = [1; MAX_RANK];
         all[..sizes.len()].copy_from_slice(sizes);
-        Ok(Sizes { rank: sizes.len(), sizes: all })
+        Ok(LoopSizes { rank: sizes.len(), sizes: all })
     }
 
     /// Those of a view under `dims`.
     ///
     /// # Errors
-    /// As [`Sizes::new`].
-    pub fn of(view: &Strided, dims: &Dims) -> Result<Sizes, OperandError> {
+    /// As [`LoopSizes::new`].
+    pub fn of(view: &Strided, dims: &Dims) -> Result<LoopSizes, OperandError> {
         let mut sizes = [1; MAX_RANK];
         let rank = view.shape.len();
         for (size, dim) in sizes.iter_mut().zip(&view.shape) {
             *size = dim.get(dims);
         }
-        Sizes::new(sizes.get(..rank).ok_or(OperandError::Rank(rank))?)
+        LoopSizes::new(sizes.get(..rank).ok_or(OperandError::Rank(rank))?)
     }
 
     /// One for each dimension.
@@ -83,8 +83,8 @@ impl Sizes {
     }
 
     /// The sizes of the dimensions that are marked, or of the others.
-    pub(super) fn only(&self, marked: &[bool; MAX_RANK], want: bool) -> Sizes {
-        let mut only = Sizes { rank: 0, sizes: [1; MAX_RANK] };
+    pub(super) fn only(&self, marked: &[bool; MAX_RANK], want: bool) -> LoopSizes {
+        let mut only = LoopSizes { rank: 0, sizes: [1; MAX_RANK] };
         for (&size, _) in self.as_slice().iter().zip(marked).filter(|(_, is)| **is == want) {
             only.sizes[only.rank] = size;
             only.rank += 1;
@@ -120,11 +120,11 @@ impl Strides {
     }
 
     /// Row-major without gaps.
-    pub fn dense(sizes: &Sizes) -> Strides {
+    pub fn dense(sizes: &LoopSizes) -> Strides {
         let (mut strides, mut next) = ([0; MAX_RANK], 1);
         for (stride, &size) in strides.iter_mut().zip(sizes.as_slice()).rev() {
             *stride = next;
-            // `Sizes::new` has checked the product.
+            // `LoopSizes::new` has checked the product.
             next *= size.max(1) as i64;
         }
         Strides { rank: sizes.rank, strides }
@@ -148,7 +148,7 @@ impl Strides {
 
 /// Elements that are read.
 #[derive(Clone, Copy, Debug)]
-pub struct Input {
+pub struct StridedInput {
     pub(super) base: *const u8,
     pub(super) elem: Elem,
     pub(super) strides: Strides,
@@ -156,22 +156,22 @@ pub struct Input {
 
 /// Elements that are written.
 #[derive(Clone, Copy, Debug)]
-pub struct Output {
+pub struct StridedOutput {
     pub(super) base: *mut u8,
     pub(super) elem: Elem,
     pub(super) strides: Strides,
 }
 
 // SAFETY: addresses; the unsafe functions that use them say who may touch what.
-unsafe impl Send for Input {}
+unsafe impl Send for StridedInput {}
 // SAFETY: addresses; the unsafe functions that use them say who may touch what.
-unsafe impl Sync for Input {}
+unsafe impl Sync for StridedInput {}
 // SAFETY: addresses; the unsafe functions that use them say who may touch what.
-unsafe impl Send for Output {}
+unsafe impl Send for StridedOutput {}
 // SAFETY: addresses; the unsafe functions that use them say who may touch what.
-unsafe impl Sync for Output {}
+unsafe impl Sync for StridedOutput {}
 
-impl Input {
+impl StridedInput {
     /// The elements of `view` in `bytes` of memory at `memory`.
     ///
     /// # Errors
@@ -182,37 +182,37 @@ impl Input {
         elem: Elem,
         view: &Strided,
         dims: &Dims,
-    ) -> Result<Input, OperandError> {
+    ) -> Result<StridedInput, OperandError> {
         let offset = checked(memory as usize, bytes, elem, view, dims)?;
-        Ok(Input { base: memory.wrapping_byte_offset(offset), elem, strides: Strides::new(&view.strides)? })
+        Ok(StridedInput { base: memory.wrapping_byte_offset(offset), elem, strides: Strides::new(&view.strides)? })
     }
 
     /// Elements of which the first lies at `base`. Who calls a kernel vouches that all of the loop's exist.
-    pub fn at(base: *const u8, elem: Elem, strides: Strides) -> Input {
-        Input { base, elem, strides }
+    pub fn at(base: *const u8, elem: Elem, strides: Strides) -> StridedInput {
+        StridedInput { base, elem, strides }
     }
 }
 
-impl Output {
+impl StridedOutput {
     /// The elements of `view` in `bytes` of memory at `memory`.
     ///
     /// # Errors
-    /// As [`Input::within`].
+    /// As [`StridedInput::within`].
     pub fn within(
         memory: *mut u8,
         bytes: usize,
         elem: Elem,
         view: &Strided,
         dims: &Dims,
-    ) -> Result<Output, OperandError> {
+    ) -> Result<StridedOutput, OperandError> {
         let offset = checked(memory as usize, bytes, elem, view, dims)?;
-        Ok(Output { base: memory.wrapping_byte_offset(offset), elem, strides: Strides::new(&view.strides)? })
+        Ok(StridedOutput { base: memory.wrapping_byte_offset(offset), elem, strides: Strides::new(&view.strides)? })
     }
 
     /// Elements of which the first lies at `base`. Who calls a kernel vouches that all of the loop's exist, that each is
     /// one of its own, and that it alone touches them.
-    pub fn at(base: *mut u8, elem: Elem, strides: Strides) -> Output {
-        Output { base, elem, strides }
+    pub fn at(base: *mut u8, elem: Elem, strides: Strides) -> StridedOutput {
+        StridedOutput { base, elem, strides }
     }
 }
 
@@ -222,7 +222,7 @@ fn checked(address: usize, bytes: usize, elem: Elem, view: &Strided, dims: &Dims
     if sizes != strides {
         return Err(OperandError::Uneven { sizes, strides });
     }
-    let count = Sizes::of(view, dims)?.count();
+    let count = LoopSizes::of(view, dims)?.count();
     if !address.is_multiple_of(elem.bytes()) {
         return Err(OperandError::Misaligned(elem.bytes()));
     }
@@ -252,7 +252,7 @@ mod tests {
     fn elements_lie_inside_or_are_refused() {
         let memory = [0f32; 12];
         let at = |view: &Strided| {
-            Input::within(memory.as_ptr().cast(), 48, Elem::F32, view, &Dims::default()).map(|i| i.base as usize)
+            StridedInput::within(memory.as_ptr().cast(), 48, Elem::F32, view, &Dims::default()).map(|i| i.base as usize)
         };
         let start = memory.as_ptr() as usize;
         assert_eq!(at(&view(&[3, 4], &[4, 1], 0)), Ok(start));
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(at(&view(&[1; 9], &[0; 9], 0)), Err(OperandError::Rank(9)));
         // Nothing is reached, wherever it is said to be.
         assert_eq!(at(&view(&[0], &[1], 99)), Ok(start));
-        let odd = Input::within(
+        let odd = StridedInput::within(
             memory.as_ptr().cast::<u8>().wrapping_add(1),
             40,
             Elem::F32,

@@ -1,9 +1,9 @@
 //! Programs: expressions made into steps on strips of lanes, once.
 
-use super::chain::{self, Link};
-use super::elem::{Elem, Held, NoElem};
+use super::chain::{self, ChainedFunc};
+use super::elem::{ComputeType, Elem, NoElem};
 use super::hot::Hot;
-use super::step::{Code, Place, Step};
+use super::step::{ElementArg, ElementInstruction, ElementOpcode};
 use crate::simd::LANES;
 use thiserror::Error;
 use yirage_ir::dtype::DType;
@@ -26,12 +26,12 @@ pub enum ProgramError {
 
 /// An expression for elements of certain types.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Program {
+pub struct ElementProgram {
     pub(super) inputs: Vec<Elem>,
     pub(super) result: Elem,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<ElementInstruction>,
     /// Those that steps name.
-    pub(super) chains: Vec<Vec<Link>>,
+    pub(super) chains: Vec<Vec<ChainedFunc>>,
     /// Each in all lanes.
     pub(super) constants: Vec<[f32; LANES]>,
     /// Strips beside those of the inputs and of the result.
@@ -40,37 +40,38 @@ pub struct Program {
     pub(super) hot: Option<Hot>,
 }
 
-impl Program {
+impl ElementProgram {
     /// The expression for inputs of these types.
     ///
     /// # Errors
     /// An expression that does not fit them.
-    pub fn new(expr: &Expr, inputs: &[DType]) -> Result<Program, ProgramError> {
+    pub fn new(expr: &Expr, inputs: &[DType]) -> Result<ElementProgram, ProgramError> {
         let types = expr.infer(inputs)?;
         let hot = if inputs.iter().all(|&t| t == DType::F32) { Hot::of(expr) } else { None };
         let elems = |types: &[DType]| types.iter().map(|&t| Elem::try_from(t)).collect::<Result<Vec<_>, _>>();
         let (inputs, types) = (elems(inputs)?, elems(&types)?);
-        let mut made = Making { types: &types, steps: Vec::new(), constants: Vec::new(), places: Vec::new() };
+        let mut made =
+            ElementProgramBuilder { types: &types, steps: Vec::new(), constants: Vec::new(), places: Vec::new() };
         for (at, term) in expr.terms().iter().enumerate() {
             let place = made.term(at, term);
             made.places.push(place);
         }
         let (last, result) = (made.places[types.len() - 1], types[types.len() - 1]);
-        if !matches!(last, Place::Strip(_)) {
-            made.step(Code::Move, &[last]);
+        if !matches!(last, ElementArg::Strip(_)) {
+            made.step(ElementOpcode::Move, &[last]);
         }
-        let Making { steps, constants, .. } = made;
+        let ElementProgramBuilder { steps, constants, .. } = made;
         let (mut steps, chains) = chain::join(&steps, &constants);
         let strips = reuse(&mut steps);
-        Ok(Program { inputs, result, steps, chains, constants, strips, hot })
+        Ok(ElementProgram { inputs, result, steps, chains, constants, strips, hot })
     }
 
     /// The elements as they are.
     ///
     /// # Errors
     /// A type that is not computed with.
-    pub fn identity(dtype: DType) -> Result<Program, ProgramError> {
-        Program::new(&Expr::input(0), &[dtype])
+    pub fn identity(dtype: DType) -> Result<ElementProgram, ProgramError> {
+        ElementProgram::new(&Expr::input(0), &[dtype])
     }
 
     /// The types of its inputs.
@@ -91,53 +92,55 @@ impl Program {
     }
 }
 
-struct Making<'a> {
+struct ElementProgramBuilder<'a> {
     types: &'a [Elem],
-    steps: Vec<Step>,
+    steps: Vec<ElementInstruction>,
     constants: Vec<[f32; LANES]>,
     /// Of the terms.
-    places: Vec<Place>,
+    places: Vec<ElementArg>,
 }
 
-impl Making<'_> {
-    fn term(&mut self, at: usize, term: &Term) -> Place {
+impl ElementProgramBuilder<'_> {
+    fn term(&mut self, at: usize, term: &Term) -> ElementArg {
         match *term {
-            Term::Input(i) => Place::Input(i as u16),
+            Term::Input(i) => ElementArg::Input(i as u16),
             Term::Const(value) => {
                 self.constants.push([f32::from_bits(word(value)); LANES]);
-                Place::Constant(self.constants.len() as u16 - 1)
+                ElementArg::Constant(self.constants.len() as u16 - 1)
             }
             Term::Cast(_, x) => self.cast(self.types[x as usize], self.types[at], self.places[x as usize]),
             Term::Call(func, args) => {
                 let args = &args[..func.arity()];
-                let held = self.types[args[if func == Func::Select { 1 } else { 0 }] as usize].held();
-                let places: Vec<Place> = args.iter().map(|&a| self.places[a as usize]).collect();
-                self.step(Code::Call(func, held), &places)
+                let held = self.types[args[if func == Func::Select { 1 } else { 0 }] as usize].compute_type();
+                let places: Vec<ElementArg> = args.iter().map(|&a| self.places[a as usize]).collect();
+                self.step(ElementOpcode::Call(func, held), &places)
             }
         }
     }
 
-    fn cast(&mut self, from: Elem, to: Elem, mut at: Place) -> Place {
-        let same_bits = |a: Held, b: Held| {
-            a == b || !matches!(a, Held::Float | Held::Mask) && !matches!(b, Held::Float | Held::Mask)
+    fn cast(&mut self, from: Elem, to: Elem, mut at: ElementArg) -> ElementArg {
+        let same_bits = |a: ComputeType, b: ComputeType| {
+            a == b
+                || !matches!(a, ComputeType::Float | ComputeType::Mask)
+                    && !matches!(b, ComputeType::Float | ComputeType::Mask)
         };
-        if !same_bits(from.held(), to.held()) {
-            at = self.step(Code::Hold(from.held(), to.held()), &[at]);
+        if !same_bits(from.compute_type(), to.compute_type()) {
+            at = self.step(ElementOpcode::Convert(from.compute_type(), to.compute_type()), &[at]);
         }
         match to {
-            Elem::F16 if from != to => self.step(Code::Halve, &[at]),
-            Elem::BF16 if from != to => self.step(Code::Shorten, &[at]),
+            Elem::F16 if from != to => self.step(ElementOpcode::Halve, &[at]),
+            Elem::BF16 if from != to => self.step(ElementOpcode::Shorten, &[at]),
             _ => at,
         }
     }
 
     /// A step with a strip of its own.
-    fn step(&mut self, code: Code, args: &[Place]) -> Place {
+    fn step(&mut self, code: ElementOpcode, args: &[ElementArg]) -> ElementArg {
         let mut all = [args[0]; 3];
         all[..args.len()].copy_from_slice(args);
         let out = self.steps.len() as u16;
-        self.steps.push(Step { code, args: all, out });
-        Place::Strip(out)
+        self.steps.push(ElementInstruction { code, args: all, out });
+        ElementArg::Strip(out)
     }
 }
 
@@ -152,11 +155,11 @@ fn word(value: Scalar) -> u32 {
 }
 
 /// Gives steps the strips of others that nobody reads any more; how many there are, the result's not among them.
-fn reuse(steps: &mut [Step]) -> usize {
+fn reuse(steps: &mut [ElementInstruction]) -> usize {
     let mut last_read = vec![0; steps.len()];
     for (at, step) in steps.iter().enumerate() {
         for place in step.args {
-            if let Place::Strip(s) = place {
+            if let ElementArg::Strip(s) = place {
                 last_read[s as usize] = at;
             }
         }
@@ -166,17 +169,17 @@ fn reuse(steps: &mut [Step]) -> usize {
     for at in 0..steps.len() {
         let mut args = steps[at].args;
         for arg in &mut args {
-            if let Place::Strip(s) = *arg {
+            if let ElementArg::Strip(s) = *arg {
                 let own = now[s as usize];
                 // Once, though it may be read by several arguments.
                 if last_read[s as usize] == at && !free.contains(&own) {
                     free.push(own);
                 }
-                *arg = Place::Strip(own);
+                *arg = ElementArg::Strip(own);
             }
         }
         if at + 1 == steps.len() {
-            steps[at] = Step { args, out: 0, ..steps[at] };
+            steps[at] = ElementInstruction { args, out: 0, ..steps[at] };
             break;
         }
         let out = free.pop().unwrap_or_else(|| {
@@ -184,7 +187,7 @@ fn reuse(steps: &mut [Step]) -> usize {
             strips - 1
         });
         now[at] = out;
-        steps[at] = Step { args, out, ..steps[at] };
+        steps[at] = ElementInstruction { args, out, ..steps[at] };
     }
     strips as usize
 }

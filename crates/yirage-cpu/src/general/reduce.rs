@@ -5,12 +5,12 @@
 //! elements of neighbouring outputs are neighbours, the outputs are.
 
 use super::bases::Bases;
-use super::elem::{Elem, Held};
-use super::fold::{Fold, Join, JoinEach, Take, TakeEach};
+use super::elem::{ComputeType, Elem};
+use super::fold::{Fold, JoinEach, JoinPartials, Take, TakeEach};
 use super::nest::Nest;
-use super::operand::{Input, Output, Sizes, Strides};
-use super::program::Program;
-use super::strips::Bound;
+use super::operand::{LoopSizes, StridedInput, StridedOutput, Strides};
+use super::program::ElementProgram;
+use super::strips::BoundElementProgram;
 use crate::isa::Isa;
 use crate::simd::launch;
 use std::ops::Range;
@@ -28,37 +28,37 @@ pub struct Reduction<'a> {
     /// What becomes of the elements.
     pub kind: ReduceKind,
     /// Sizes of what is reduced.
-    pub sizes: Sizes,
+    pub sizes: LoopSizes,
     /// The dimensions that are reduced, ascending.
     pub axes: &'a [usize],
     /// Makes the elements that are reduced of the inputs: the identity, or what is fused.
-    pub prologue: &'a Program,
+    pub prologue: &'a ElementProgram,
     /// Inputs of the prologue, with strides for all dimensions.
-    pub inputs: &'a [Input],
+    pub inputs: &'a [StridedInput],
     /// Makes the output of the reduced value, which is its input 0 (f32, i32 or u32).
-    pub epilogue: &'a Program,
+    pub epilogue: &'a ElementProgram,
     /// Further inputs of the epilogue, with strides for the dimensions that stay.
-    pub further: &'a [Input],
+    pub further: &'a [StridedInput],
     /// With strides for the dimensions that stay. Floats are rounded to its type.
-    pub output: Output,
+    pub output: StridedOutput,
 }
 
 /// Output elements `range`, in row-major order of the dimensions that stay.
 ///
 /// # Safety
-/// All elements that these are made of exist, as [`Input::within`] and [`Output::within`] check; no two of the output are
+/// All elements that these are made of exist, as [`StridedInput::within`] and [`StridedOutput::within`] check; no two of the output are
 /// one; its memory is none of the inputs'.
 ///
 /// # Panics
 /// If the operands do not fit the programs and sizes, or there is no such reduction.
 pub unsafe fn reduce(isa: Isa, what: &Reduction<'_>, range: Range<usize>) {
-    let held = what.prologue.result().held();
-    let whole = matches!(what.kind, ReduceKind::Mean | ReduceKind::MeanSquare) && held != Held::Float;
-    assert!(held != Held::Mask && !whole, "{} of {held:?}", what.kind);
-    let split = Split::new(what);
+    let held = what.prologue.result().compute_type();
+    let whole = matches!(what.kind, ReduceKind::Mean | ReduceKind::MeanSquare) && held != ComputeType::Float;
+    assert!(held != ComputeType::Mask && !whole, "{} of {held:?}", what.kind);
+    let split = ReductionAxes::new(what);
     assert!(range.end <= split.kept.count(), "outputs {range:?} of {:?}", split.kept);
-    let run = Run::new(isa, what, &split, Fold { kind: what.kind, held });
-    let mut joined = Row([0.0; OUTPUTS]);
+    let run = ReductionRun::new(isa, what, &split, Fold { kind: what.kind, compute_type: held });
+    let mut joined = ReducedOutputs([0.0; OUTPUTS]);
     for start in range.clone().step_by(OUTPUTS) {
         let outputs = start..range.end.min(start + OUTPUTS);
         // SAFETY: the contract.
@@ -68,34 +68,34 @@ pub unsafe fn reduce(isa: Isa, what: &Reduction<'_>, range: Range<usize>) {
 
 /// Results of several outputs.
 #[repr(align(64))]
-struct Row([f32; OUTPUTS]);
+struct ReducedOutputs([f32; OUTPUTS]);
 
 /// Elements before they are taken in.
 #[repr(align(64))]
-struct Elements([f32; ELEMENTS]);
+struct ElementBuffer([f32; ELEMENTS]);
 
 /// The dimensions, apart.
-struct Split {
-    kept: Sizes,
-    reduced: Sizes,
+struct ReductionAxes {
+    kept: LoopSizes,
+    reduced: LoopSizes,
     /// Whether each dimension is reduced.
     axes: [bool; MAX_RANK],
 }
 
-impl Split {
-    fn new(what: &Reduction<'_>) -> Split {
+impl ReductionAxes {
+    fn new(what: &Reduction<'_>) -> ReductionAxes {
         let sizes = what.sizes.as_slice();
         let mut axes = [false; MAX_RANK];
         for &axis in what.axes {
             assert!(axis < sizes.len(), "axis {axis} of {sizes:?}");
             axes[axis] = true;
         }
-        Split { kept: what.sizes.only(&axes, false), reduced: what.sizes.only(&axes, true), axes }
+        ReductionAxes { kept: what.sizes.only(&axes, false), reduced: what.sizes.only(&axes, true), axes }
     }
 }
 
 /// What all outputs share.
-struct Run<'a> {
+struct ReductionRun<'a> {
     isa: Isa,
     what: &'a Reduction<'a>,
     fold: Fold,
@@ -103,33 +103,33 @@ struct Run<'a> {
     /// Whether outputs are the lanes.
     across: bool,
     /// The prologue over the dimensions that lanes go along: those that stay, or those that are reduced.
-    prologue: Bound<'a>,
+    prologue: BoundElementProgram<'a>,
     /// Where the inputs' elements lie along the other ones.
     others: Nest,
-    epilogue: Bound<'a>,
+    epilogue: BoundElementProgram<'a>,
 }
 
-impl<'a> Run<'a> {
-    fn new(isa: Isa, what: &'a Reduction<'a>, split: &Split, fold: Fold) -> Run<'a> {
+impl<'a> ReductionRun<'a> {
+    fn new(isa: Isa, what: &'a Reduction<'a>, split: &ReductionAxes, fold: Fold) -> ReductionRun<'a> {
         let along = |reduced: bool| what.inputs.iter().map(move |i| (i.elem, i.strides.only(&split.axes, reduced)));
         let across = across(what, split);
         let (lanes, others) = if across { (split.kept, split.reduced) } else { (split.reduced, split.kept) };
-        let held = match fold.held {
-            Held::I32 => Elem::I32,
-            Held::U32 => Elem::U32,
+        let held = match fold.compute_type {
+            ComputeType::I32 => Elem::I32,
+            ComputeType::U32 => Elem::U32,
             _ => Elem::F32,
         };
         let results = [(held, Strides::dense(&split.kept))];
         let further = what.further.iter().map(|input| (input.elem, input.strides));
-        Run {
+        ReductionRun {
             isa,
             what,
             fold,
             count: split.reduced.count(),
             across,
-            prologue: Bound::new(what.prologue, &lanes, along(!across), (held, Strides::dense(&lanes))),
+            prologue: BoundElementProgram::new(what.prologue, &lanes, along(!across), (held, Strides::dense(&lanes))),
             others: Nest::new(&others, along(across).map(|(_, strides)| strides)),
-            epilogue: Bound::new(
+            epilogue: BoundElementProgram::new(
                 what.epilogue,
                 &split.kept,
                 results.into_iter().chain(further),
@@ -140,7 +140,7 @@ impl<'a> Run<'a> {
 
     /// # Safety
     /// As [`reduce`], for at most [`OUTPUTS`] outputs.
-    unsafe fn outputs(&self, outputs: Range<usize>, joined: &mut Row) {
+    unsafe fn outputs(&self, outputs: Range<usize>, joined: &mut ReducedOutputs) {
         let (first, n) = (outputs.start, outputs.len());
         // SAFETY: the contract; the epilogue finds result `first` at the start of the row.
         unsafe {
@@ -169,22 +169,22 @@ impl<'a> Run<'a> {
     }
 
     /// Each output by itself.
-    unsafe fn along(&self, outputs: Range<usize>, joined: &mut Row) {
+    unsafe fn along(&self, outputs: Range<usize>, joined: &mut ReducedOutputs) {
         for (joined, output) in joined.0.iter_mut().zip(outputs) {
             let mut parts = [f32::from_bits(self.fold.none()); PARTS];
             let bases = self.bases(output, std::ptr::null_mut());
             // SAFETY: the contract.
             unsafe { take_in(self.isa, self.fold, &self.prologue, bases, self.count, &mut parts) };
-            launch(self.isa, Join { fold: self.fold, parts: &mut parts });
+            launch(self.isa, JoinPartials { fold: self.fold, parts: &mut parts });
             *joined = parts[0];
         }
     }
 
     /// All outputs at a time, element after element.
-    unsafe fn across(&self, outputs: Range<usize>, joined: &mut Row) {
+    unsafe fn across(&self, outputs: Range<usize>, joined: &mut ReducedOutputs) {
         let (isa, fold) = (self.isa, self.fold);
         let (first, n) = (outputs.start, outputs.len());
-        let (mut x, mut parts) = (Row([0.0; OUTPUTS]), Parts([[0.0; OUTPUTS]; PARTS]));
+        let (mut x, mut parts) = (ReducedOutputs([0.0; OUTPUTS]), PartialSums([[0.0; OUTPUTS]; PARTS]));
         let used = self.count.min(PARTS);
         parts.0[..used.max(1)].as_flattened_mut().fill(f32::from_bits(fold.none()));
         for element in 0..self.count {
@@ -205,12 +205,12 @@ impl<'a> Run<'a> {
 pub(super) unsafe fn take_in(
     isa: Isa,
     fold: Fold,
-    prologue: &Bound<'_>,
+    prologue: &BoundElementProgram<'_>,
     mut bases: Bases,
     count: usize,
     parts: &mut [f32; PARTS],
 ) {
-    let mut elements = Elements([0.0; ELEMENTS]);
+    let mut elements = ElementBuffer([0.0; ELEMENTS]);
     for start in (0..count).step_by(ELEMENTS) {
         let n = ELEMENTS.min(count - start);
         let x = &mut elements.0[..n];
@@ -223,11 +223,11 @@ pub(super) unsafe fn take_in(
 
 /// Partial results of several outputs.
 #[repr(align(64))]
-struct Parts([[f32; OUTPUTS]; PARTS]);
+struct PartialSums([[f32; OUTPUTS]; PARTS]);
 
 /// Whether lanes go along outputs: where most inputs' elements are neighbours so, and not along what is reduced; and
 /// where so few elements are reduced that lanes along them would be empty.
-fn across(what: &Reduction<'_>, split: &Split) -> bool {
+fn across(what: &Reduction<'_>, split: &ReductionAxes) -> bool {
     if split.kept.count() < 2 || split.reduced.count() == 0 {
         return false;
     }

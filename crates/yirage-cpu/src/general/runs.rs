@@ -11,7 +11,7 @@ pub(super) fn each(nest: &Nest, range: Range<usize>, mut run: impl FnMut(&Coords
     }
     let (mut left, mut coords) = (range.len(), nest.coords(range.start));
     while left > 0 {
-        let n = nest.left(&coords).min(left);
+        let n = nest.left_in_row(&coords).min(left);
         run(&coords, n);
         left -= n;
         nest.advance(&mut coords, n);

@@ -1,7 +1,7 @@
 //! Steps of a program: one function of strips of lanes.
 
 use super::convert::{floats_of_unsigned, not, rounded_to_bf16, signed, unsigned};
-use super::elem::Held;
+use super::elem::ComputeType;
 use crate::simd::math::{self, larger, smaller};
 use crate::simd::power::{log, pow};
 use crate::simd::{LANES, Lanes};
@@ -9,13 +9,13 @@ use yirage_ir::expr::Func;
 
 /// What a step does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Code {
+pub(super) enum ElementOpcode {
     /// The same.
     Move,
     /// A function of arguments held so; of `Select`, all but the first.
-    Call(Func, Held),
+    Call(Func, ComputeType),
     /// What is held so, held otherwise.
-    Hold(Held, Held),
+    Convert(ComputeType, ComputeType),
     /// A float as narrow as a half.
     Halve,
     /// A float as narrow as a bf16.
@@ -24,12 +24,15 @@ pub(super) enum Code {
     Chain(u16),
 }
 
-impl Code {
+impl ElementOpcode {
     /// The function, where it is one of floats that costs little more than its store.
     pub(super) fn cheap(self) -> Option<Func> {
         use Func::{Abs, Add, Max, Min, Mul, Neg, Relu, Square, Sub};
         match self {
-            Code::Call(func @ (Add | Sub | Mul | Min | Max | Neg | Abs | Square | Relu), Held::Float) => Some(func),
+            ElementOpcode::Call(
+                func @ (Add | Sub | Mul | Min | Max | Neg | Abs | Square | Relu),
+                ComputeType::Float,
+            ) => Some(func),
             _ => None,
         }
     }
@@ -37,7 +40,7 @@ impl Code {
 
 /// Where a step's argument is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
+pub(super) enum ElementArg {
     /// An input.
     Input(u16),
     /// A constant.
@@ -48,9 +51,9 @@ pub(super) enum Place {
 
 /// One step of a program. The last one makes the result, which has a place of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Step {
-    pub(super) code: Code,
-    pub(super) args: [Place; 3],
+pub(super) struct ElementInstruction {
+    pub(super) code: ElementOpcode,
+    pub(super) args: [ElementArg; 3],
     pub(super) out: u16,
 }
 
@@ -74,22 +77,22 @@ pub(super) fn cheap<V: Lanes>(func: Func, a: V, b: V) -> V {
 
 /// Lanes that a step reads: one after the other, or the same sixteen again and again.
 #[derive(Clone, Copy)]
-pub(super) struct Source {
+pub(super) struct LaneSource {
     base: *const f32,
     mask: usize,
 }
 
-impl Source {
+impl LaneSource {
     /// Elements one after the other.
     #[inline(always)]
-    pub(super) fn run(base: *const f32) -> Source {
-        Source { base, mask: usize::MAX }
+    pub(super) fn run(base: *const f32) -> LaneSource {
+        LaneSource { base, mask: usize::MAX }
     }
 
     /// Sixteen that are the same.
     #[inline(always)]
-    pub(super) fn same(base: *const f32) -> Source {
-        Source { base, mask: 0 }
+    pub(super) fn same(base: *const f32) -> LaneSource {
+        LaneSource { base, mask: 0 }
     }
 
     /// The address of element `i`.
@@ -130,39 +133,39 @@ macro_rules! each {
 /// # Safety
 /// The arguments that it reads and `out` have as many.
 #[inline(always)]
-pub(super) unsafe fn run<V: Lanes>(code: Code, n: usize, args: [Source; 3], out: *mut f32) {
+pub(super) unsafe fn run<V: Lanes>(code: ElementOpcode, n: usize, args: [LaneSource; 3], out: *mut f32) {
     let [a, b, c] = args;
     match code {
-        Code::Move => each!(n, out, a => a),
-        Code::Halve => each!(n, out, a => a.halves()),
-        Code::Shorten => each!(n, out, a => rounded_to_bf16(a)),
+        ElementOpcode::Move => each!(n, out, a => a),
+        ElementOpcode::Halve => each!(n, out, a => a.halves()),
+        ElementOpcode::Shorten => each!(n, out, a => rounded_to_bf16(a)),
         // SAFETY: the contract, for all three.
-        Code::Hold(from, to) => unsafe { hold::<V>(from, to, n, a, out) },
-        Code::Call(Func::Select, _) => each!(n, out, a, b, c => a.choose(b, c)),
-        Code::Call(func, Held::Float) => unsafe { float::<V>(func, n, args, out) },
-        Code::Call(func, held) => unsafe { whole::<V>(func, held, n, args, out) },
-        Code::Chain(_) => unreachable!("`Pass::steps` runs chains"),
+        ElementOpcode::Convert(from, to) => unsafe { convert::<V>(from, to, n, a, out) },
+        ElementOpcode::Call(Func::Select, _) => each!(n, out, a, b, c => a.choose(b, c)),
+        ElementOpcode::Call(func, ComputeType::Float) => unsafe { float::<V>(func, n, args, out) },
+        ElementOpcode::Call(func, held) => unsafe { whole::<V>(func, held, n, args, out) },
+        ElementOpcode::Chain(_) => unreachable!("`Pass::steps` runs chains"),
     }
 }
 
 #[inline(always)]
-unsafe fn hold<V: Lanes>(from: Held, to: Held, n: usize, a: Source, out: *mut f32) {
+unsafe fn convert<V: Lanes>(from: ComputeType, to: ComputeType, n: usize, a: LaneSource, out: *mut f32) {
     match (from, to) {
-        (Held::Float, Held::I32) => each!(n, out, a => signed(a)),
-        (Held::Float, Held::U32) => each!(n, out, a => unsigned(a)),
-        (Held::Float, Held::Mask) => each!(n, out, a => not(a.equal(V::splat(0.0)))),
-        (Held::I32, Held::Float) => each!(n, out, a => a.floats()),
-        (Held::U32, Held::Float) => each!(n, out, a => floats_of_unsigned(a)),
-        (Held::Mask, Held::Float) => each!(n, out, a => a.and(V::splat(1.0))),
-        (Held::Mask, Held::I32 | Held::U32) => each!(n, out, a => a.and(V::word(1))),
-        (Held::I32 | Held::U32, Held::Mask) => each!(n, out, a => not(a.whole_equal(V::word(0)))),
+        (ComputeType::Float, ComputeType::I32) => each!(n, out, a => signed(a)),
+        (ComputeType::Float, ComputeType::U32) => each!(n, out, a => unsigned(a)),
+        (ComputeType::Float, ComputeType::Mask) => each!(n, out, a => not(a.equal(V::splat(0.0)))),
+        (ComputeType::I32, ComputeType::Float) => each!(n, out, a => a.floats()),
+        (ComputeType::U32, ComputeType::Float) => each!(n, out, a => floats_of_unsigned(a)),
+        (ComputeType::Mask, ComputeType::Float) => each!(n, out, a => a.and(V::splat(1.0))),
+        (ComputeType::Mask, ComputeType::I32 | ComputeType::U32) => each!(n, out, a => a.and(V::word(1))),
+        (ComputeType::I32 | ComputeType::U32, ComputeType::Mask) => each!(n, out, a => not(a.whole_equal(V::word(0)))),
         // The same bits.
         _ => each!(n, out, a => a),
     }
 }
 
 #[inline(always)]
-unsafe fn float<V: Lanes>(func: Func, n: usize, [a, b, c]: [Source; 3], out: *mut f32) {
+unsafe fn float<V: Lanes>(func: Func, n: usize, [a, b, c]: [LaneSource; 3], out: *mut f32) {
     match func {
         Func::Add => each!(n, out, a, b => cheap(Func::Add, a, b)),
         Func::Sub => each!(n, out, a, b => cheap(Func::Sub, a, b)),
@@ -195,8 +198,8 @@ unsafe fn float<V: Lanes>(func: Func, n: usize, [a, b, c]: [Source; 3], out: *mu
 }
 
 #[inline(always)]
-unsafe fn whole<V: Lanes>(func: Func, held: Held, n: usize, [a, b, c]: [Source; 3], out: *mut f32) {
-    let signed = held == Held::I32;
+unsafe fn whole<V: Lanes>(func: Func, held: ComputeType, n: usize, [a, b, c]: [LaneSource; 3], out: *mut f32) {
+    let signed = held == ComputeType::I32;
     match func {
         Func::Add => each!(n, out, a, b => a.wrapping_add(b)),
         Func::Sub => each!(n, out, a, b => a.wrapping_sub(b)),

@@ -1,26 +1,28 @@
 //! Attention over the paged cache, or over the step's own keys and values.
 
-use super::ways::{cache, floats, host_integers};
+use super::operand_constraints::{cache, floats, host_integers};
 use super::{BoundKernel, Kernel, not_for, single};
-use crate::attention::{self, BLOCK, Call, Mask, Plan, Shape};
-use crate::bind::{Binder, Cache, CacheShape, FloatRow, FloatRows, Out, Run, Scratch, Site};
-use crate::cuts::{CutId, Kind, TableSlot};
-use crate::held::CpuState;
-use crate::shared::Purpose;
-use crate::walk::Work;
+use crate::attention::{self, AttentionCall, AttentionPlan, AttentionShape, BLOCK, Mask};
+use crate::attention_plans::{AttentionPlanId, AttentionPlanKey, TableInput};
+use crate::bind::{
+    Binder, CacheShape, CpuRunContext, FloatRow, FloatRows, KvCacheOperand, OutputRows, ScratchBuffer, Site,
+};
+use crate::shared::MemoryPurpose;
+use crate::storage::CpuKvCache;
+use crate::walk::StageWork;
 use yirage_hal::HalError;
 use yirage_ir::{DType, Dim, Format, Op, Type};
 use yirage_plan::rules::OpRule;
-use yirage_plan::{Sharing, Stage, When};
+use yirage_plan::{Partitioning, Stage, StageCondition};
 
 pub(super) const KERNEL: Kernel = Kernel {
     name: "cpu/attention@1",
     regions: &[],
     rules,
     stages: &[
-        Stage { sharing: Sharing::Shares, when: When::NoState },
-        Stage::always(Sharing::Drained),
-        Stage::always(Sharing::Shares),
+        Stage { partitioning: Partitioning::Static, when: StageCondition::NoKvCache },
+        Stage::always(Partitioning::WorkQueue),
+        Stage::always(Partitioning::Static),
     ],
     scratch: true,
     bind,
@@ -39,32 +41,32 @@ fn rules() -> Vec<OpRule> {
 const MAX_PARTS: usize = 16 << 20;
 
 /// The step's own keys and values, and the cache they are written to for the step.
-struct Given {
+struct UncachedKv {
     k: FloatRows,
     v: FloatRows,
-    state: CpuState,
-    temporary: attention::Cache,
+    kv_cache: CpuKvCache,
+    temporary: attention::KvCacheView,
 }
 
 /// Where keys and values come from.
-enum Keys {
-    Cached(Cache),
-    Given(Box<Given>),
+enum KvSource {
+    Cached(KvCacheOperand),
+    Uncached(Box<UncachedKv>),
 }
 
 /// One layer's attention.
 struct Attention {
-    shape: Shape,
+    shape: AttentionShape,
     scale: f32,
     softcap: f32,
     q: FloatRows,
-    keys: Keys,
+    keys: KvSource,
     sinks: Option<FloatRow>,
-    out: Out<f32>,
-    cut: CutId,
+    out: OutputRows<f32>,
+    cut: AttentionPlanId,
     /// The partial results, and the workers' own scratch.
-    parts: Scratch,
-    own: Scratch,
+    parts: ScratchBuffer,
+    own: ScratchBuffer,
 }
 
 fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
@@ -72,21 +74,25 @@ fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalEr
     let [site] = single(sites, KERNEL.name)?;
     let Op::Attention(op) = site.op() else { return Err(not_for(KERNEL.name, &site)) };
     let q = site.float_rows(0)?;
-    let keys =
-        if op.cached { Keys::Cached(cached(&site, op)?) } else { Keys::Given(Box::new(given(binder, &site, op)?)) };
-    let (cache, at) = match &keys {
-        Keys::Cached(cache) => (cache.blocks(), 2),
-        Keys::Given(given) => (given.temporary, 3),
+    let keys = if op.cached {
+        KvSource::Cached(cached(&site, op)?)
+    } else {
+        KvSource::Uncached(Box::new(uncached_kv(binder, &site, op)?))
     };
-    let table = if op.cached { Some(TableSlot { slot: site.slot(4)?, width: site.last_dim(4)? }) } else { None };
+    let (cache, at) = match &keys {
+        KvSource::Cached(cache) => (cache.blocks(), 2),
+        KvSource::Uncached(given) => (given.temporary, 3),
+    };
+    let table =
+        if op.cached { Some(TableInput { input: site.step_input(4)?, width: site.last_dim(4)? }) } else { None };
     let (shape, workers) = (*cache.shape(), binder.shared.pool.count());
     let positions = table.map_or(q.most(binder.bucket()), |t| t.width.get(binder.bucket()).saturating_mul(BLOCK));
     let parts = shape.parts_floats(positions, workers).min(MAX_PARTS);
-    let kind = Kind {
+    let kind = AttentionPlanKey {
         shape,
         mask: Mask { causal: op.causal, window: op.window as usize },
-        positions: site.slot(at)?,
-        seqs: site.slot(at + 1)?,
+        positions: site.step_input(at)?,
+        seqs: site.step_input(at + 1)?,
         table,
         blocks: cache.blocks(),
         parts,
@@ -99,7 +105,7 @@ fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalEr
         keys,
         sinks: if site.inputs() > 5 { Some(site.float_row(5)?) } else { None },
         out: site.out(0)?,
-        cut: binder.cuts.add(kind),
+        cut: binder.attention_plans.add(kind),
         parts: binder.scratch.take(parts.saturating_mul(size_of::<f32>()))?,
         own: binder.scratch.take(workers.saturating_mul(own_bytes(&shape)))?,
     }))
@@ -115,26 +121,26 @@ fn cache_shape(op: &yirage_ir::op::Attention) -> CacheShape {
     }
 }
 
-fn cached(site: &Site, op: &yirage_ir::op::Attention) -> Result<Cache, HalError> {
+fn cached(site: &Site, op: &yirage_ir::op::Attention) -> Result<KvCacheOperand, HalError> {
     site.cache(1, cache_shape(op))
 }
 
-fn given(binder: &Binder<'_>, site: &Site, op: &yirage_ir::op::Attention) -> Result<Given, HalError> {
+fn uncached_kv(binder: &Binder<'_>, site: &Site, op: &yirage_ir::op::Attention) -> Result<UncachedKv, HalError> {
     let (k, v) = (site.float_rows(1)?, site.float_rows(2)?);
     let width = op.k_width.saturating_add(op.v_width);
     let block = Type::new(DType::Stored(Format::F32), [Dim::Const(BLOCK as u32), op.kv_heads.into(), width.into()]);
     // Each sequence may leave one block unfilled, and there are at most as many sequences as tokens.
     let (tokens, seqs) = (k.most(binder.bucket()), binder.bucket().seqs.max(1) as usize);
     let blocks = tokens / BLOCK + tokens.min(seqs) + 1;
-    let state = CpuState::new(binder.shared, &block, op.k_width, blocks, Purpose::Arena)?;
+    let state = CpuKvCache::new(binder.shared, &block, op.k_width, blocks, MemoryPurpose::Arena)?;
     let CacheShape { heads, kv_heads, k_width, v_width, v_in_k } = cache_shape(op);
-    let shape = Shape { heads, kv_heads, k_width, v_width, v_in_k, kv: state.stored().kv };
+    let shape = AttentionShape { heads, kv_heads, k_width, v_width, v_in_k, kv: state.stored().kv };
     let temporary = state.cache(shape).map_err(HalError::Load)?;
-    Ok(Given { k, v, state, temporary })
+    Ok(UncachedKv { k, v, kv_cache: state, temporary })
 }
 
 /// Bytes of one worker's own scratch.
-fn own_bytes(shape: &Shape) -> usize {
+fn own_bytes(shape: &AttentionShape) -> usize {
     (shape.worker_scratch_floats() * size_of::<f32>()).next_multiple_of(64)
 }
 
@@ -143,10 +149,10 @@ impl Attention {
     ///
     /// # Safety
     /// Keys and values are whole.
-    unsafe fn fill(&self, run: &Run<'_>, plan: &Plan, work: Work<'_>) {
-        let Keys::Given(given) = &self.keys else { return };
-        debug_assert_eq!(given.state.blocks(), given.temporary.blocks());
-        let share = work.share(run.size(given.k.rows()));
+    unsafe fn fill(&self, run: &CpuRunContext<'_>, plan: &AttentionPlan, work: StageWork<'_>) {
+        let KvSource::Uncached(given) = &self.keys else { return };
+        debug_assert_eq!(given.kv_cache.blocks(), given.temporary.blocks());
+        let share = work.partition(run.size(given.k.rows()));
         let slots = &plan.slots()[share.clone()];
         // SAFETY: `Site` bound rows that lie whole in their memory; `Cuts::prepare` gave each token a slot of its own, and
         // nobody reads before the next stage.
@@ -157,8 +163,8 @@ impl Attention {
 }
 
 impl BoundKernel for Attention {
-    unsafe fn run(&self, stage: u32, run: &Run<'_>, work: Work<'_>) {
-        let (isa, plan) = (run.isa, run.cuts.get(self.cut));
+    unsafe fn run(&self, stage: u32, run: &CpuRunContext<'_>, work: StageWork<'_>) {
+        let (isa, plan) = (run.isa, run.attention_plans.get(self.cut));
         if stage == 0 {
             // SAFETY: the caller's contract.
             return unsafe { self.fill(run, plan, work) };
@@ -167,11 +173,11 @@ impl BoundKernel for Attention {
         // SAFETY: the caller's contract; `bind` took scratch for the partial results and for each worker, and `Cuts::prepare`
         // made the plan for these rows and a cache of this size.
         unsafe {
-            let call = Call {
+            let call = AttentionCall {
                 plan,
                 cache: match &self.keys {
-                    Keys::Cached(cache) => cache.blocks(),
-                    Keys::Given(given) => given.temporary,
+                    KvSource::Cached(cache) => cache.blocks(),
+                    KvSource::Uncached(given) => given.temporary,
                 },
                 q: self.q.src(run),
                 out: self.out.dst(run),
@@ -183,9 +189,11 @@ impl BoundKernel for Attention {
             let own = self.own.at(run, work.worker * bytes).cast::<f32>();
             let own = std::slice::from_raw_parts_mut(own, bytes / size_of::<f32>());
             if stage == 1 {
-                work.drain(plan.items(), |items| items.for_each(|item| attention::run_item(isa, &call, item, own)));
+                work.for_each_item(plan.items(), |items| {
+                    items.for_each(|item| attention::run_item(isa, &call, item, own))
+                });
             } else {
-                work.share(plan.joins()).for_each(|join| attention::combine(isa, &call, join, own));
+                work.partition(plan.joins()).for_each(|join| attention::combine(isa, &call, join, own));
             }
         }
     }

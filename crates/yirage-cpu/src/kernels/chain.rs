@@ -1,23 +1,23 @@
 //! Chains without a contraction: expressions over views, and reductions with what comes before and after.
 
-use super::ways::elements;
+use super::operand_constraints::elements;
 use super::{BoundKernel, Kernel};
-use crate::bind::{Binder, Run, Viewed, ViewedOut, Whole};
-use crate::general::{self, Input, Program, Reduction, Sizes, Strides};
-use crate::walk::Work;
+use crate::bind::{Binder, CpuRunContext, Viewed, ViewedOut, Whole};
+use crate::general::{self, ElementProgram, LoopSizes, Reduction, StridedInput, Strides};
+use crate::walk::StageWork;
 use yirage_hal::HalError;
 use yirage_ir::expr::{Expr, is_float};
 use yirage_ir::op::{Reduce, ReduceKind};
-use yirage_ir::region::{Chain, Core, Elements};
+use yirage_ir::region::{Core, ElementExpr, FusedChain};
 use yirage_ir::{DType, Dim, Dims, RegionKind};
 use yirage_plan::rules::OpRule;
-use yirage_plan::{Sharing, Stage};
+use yirage_plan::{Partitioning, Stage};
 
 pub(super) const KERNEL: Kernel = Kernel {
     name: "cpu/chain@1",
     regions: &[RegionKind::Chain],
     rules: || ["map", "view", "reduce"].map(|op| OpRule::new(op, vec![elements()])).into(),
-    stages: &[Stage::always(Sharing::Shares)],
+    stages: &[Stage::always(Partitioning::Static)],
     scratch: false,
     bind,
 };
@@ -35,11 +35,11 @@ pub(super) fn bound(node: &Whole) -> Result<Box<dyn BoundKernel>, HalError> {
     let out = node.written(0, &chain.out)?;
     Ok(match &chain.core {
         Core::None => {
-            let each = Each::bind(node, &chain.after)?;
+            let each = BoundExpr::bind(node, &chain.after)?;
             Box::new(MapChain { each, shape: chain.after.shape.clone(), out })
         }
         Core::Reduce(op, x) => {
-            let (before, stay) = (Each::bind(node, x)?, stay(op, &x.shape));
+            let (before, stay) = (BoundExpr::bind(node, x)?, stay(op, &x.shape));
             let kept =
                 |strides: &[i64]| if op.keep { stay.iter().map(|&a| strides[a]).collect() } else { strides.to_vec() };
             let (after, types) = further(node, chain)?;
@@ -58,7 +58,7 @@ pub(super) fn bound(node: &Whole) -> Result<Box<dyn BoundKernel>, HalError> {
                 out,
             })
         }
-        Core::Contract(_) | Core::Products(_) => {
+        Core::Contract(_) | Core::Matmuls(_) => {
             return Err(HalError::Load(format!("{} computes no contraction and no product", KERNEL.name)));
         }
     })
@@ -70,26 +70,26 @@ fn stay(op: &Reduce, shape: &[Dim]) -> Vec<usize> {
 }
 
 /// An expression with its operands.
-pub(super) struct Each {
-    pub(super) program: Program,
+pub(super) struct BoundExpr {
+    pub(super) program: ElementProgram,
     pub(super) reads: Vec<Viewed>,
 }
 
-impl Each {
-    pub(super) fn bind(node: &Whole, e: &Elements) -> Result<Each, HalError> {
+impl BoundExpr {
+    pub(super) fn bind(node: &Whole, e: &ElementExpr) -> Result<BoundExpr, HalError> {
         let reads = e.reads.iter().map(|read| node.read(read)).collect::<Result<Vec<_>, _>>()?;
         let (reads, types): (Vec<Viewed>, Vec<DType>) = reads.into_iter().unzip();
-        Ok(Each { program: program(&e.expr, &types)?, reads })
+        Ok(BoundExpr { program: program(&e.expr, &types)?, reads })
     }
 
     /// The operands with the strides they are bound with.
-    pub(super) fn inputs(&self, run: &Run<'_>) -> Vec<Input> {
+    pub(super) fn inputs(&self, run: &CpuRunContext<'_>) -> Vec<StridedInput> {
         self.reads.iter().map(|read| read.input(run, strides(read.strides()))).collect()
     }
 }
 
 /// What is read beside the results of a chain's core, and the types of all that the expression reads, the results' first.
-pub(super) fn further(node: &Whole, chain: &Chain) -> Result<(Vec<Viewed>, Vec<DType>), HalError> {
+pub(super) fn further(node: &Whole, chain: &FusedChain) -> Result<(Vec<Viewed>, Vec<DType>), HalError> {
     let reads = chain.after.reads.iter().map(|read| node.read(read)).collect::<Result<Vec<_>, _>>()?;
     let (reads, mut types): (Vec<Viewed>, Vec<DType>) = reads.into_iter().unzip();
     // Results of floats come as f32.
@@ -108,8 +108,8 @@ pub(super) fn rounded(expr: &Expr, result: Option<DType>) -> Expr {
     }
 }
 
-pub(super) fn program(expr: &Expr, types: &[DType]) -> Result<Program, HalError> {
-    Program::new(expr, types).map_err(|why| HalError::Load(format!("`{expr}`: {why}")))
+pub(super) fn program(expr: &Expr, types: &[DType]) -> Result<ElementProgram, HalError> {
+    ElementProgram::new(expr, types).map_err(|why| HalError::Load(format!("`{expr}`: {why}")))
 }
 
 /// Strides of a bound operand: there are as many as its shape has dimensions, which types bound.
@@ -118,22 +118,22 @@ pub(super) fn strides(of: &[i64]) -> Strides {
 }
 
 /// Sizes of a shape in a step; they are at most the bucket's, for which the plan was placed.
-pub(super) fn sizes(shape: &[Dim], dims: &Dims) -> Sizes {
+pub(super) fn sizes(shape: &[Dim], dims: &Dims) -> LoopSizes {
     let all: Vec<usize> = shape.iter().map(|dim| dim.get(dims)).collect();
-    Sizes::new(&all).unwrap_or_else(|why| unreachable!("sizes of a placed value: {why}"))
+    LoopSizes::new(&all).unwrap_or_else(|why| unreachable!("sizes of a placed value: {why}"))
 }
 
 struct MapChain {
-    each: Each,
+    each: BoundExpr,
     shape: Vec<Dim>,
     out: ViewedOut,
 }
 
 impl BoundKernel for MapChain {
-    unsafe fn run(&self, _: u32, run: &Run<'_>, work: Work<'_>) {
+    unsafe fn run(&self, _: u32, run: &CpuRunContext<'_>, work: StageWork<'_>) {
         let sizes = sizes(&self.shape, run.dims);
         let (inputs, out) = (self.each.inputs(run), self.out.output(run, strides(self.out.strides())));
-        let share = work.share(sizes.count());
+        let share = work.partition(sizes.count());
         // SAFETY: `Whole::read` and `Whole::written` have checked that all elements exist; workers take disjoint ones.
         unsafe { general::map(run.isa, &self.each.program, &sizes, &inputs, out, share) };
     }
@@ -155,8 +155,8 @@ struct ReduceChain {
     shape: Vec<Dim>,
     /// The dimensions that stay.
     stay: Vec<Dim>,
-    before: Each,
-    epilogue: Program,
+    before: BoundExpr,
+    epilogue: ElementProgram,
     after: Vec<Further>,
     /// Of the output, for the dimensions that stay.
     strides: Vec<i64>,
@@ -164,8 +164,8 @@ struct ReduceChain {
 }
 
 impl BoundKernel for ReduceChain {
-    unsafe fn run(&self, _: u32, run: &Run<'_>, work: Work<'_>) {
-        let further: Vec<Input> = self.after.iter().map(|f| f.read.input(run, strides(&f.strides))).collect();
+    unsafe fn run(&self, _: u32, run: &CpuRunContext<'_>, work: StageWork<'_>) {
+        let further: Vec<StridedInput> = self.after.iter().map(|f| f.read.input(run, strides(&f.strides))).collect();
         let reduction = Reduction {
             kind: self.kind,
             sizes: sizes(&self.shape, run.dims),
@@ -176,7 +176,7 @@ impl BoundKernel for ReduceChain {
             further: &further,
             output: self.out.output(run, strides(&self.strides)),
         };
-        let share = work.share(sizes(&self.stay, run.dims).count());
+        let share = work.partition(sizes(&self.stay, run.dims).count());
         // SAFETY: as in `MapChain::run`.
         unsafe { general::reduce(run.isa, &reduction, share) };
     }

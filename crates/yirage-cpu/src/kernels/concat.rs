@@ -1,21 +1,21 @@
 //! Values one after the other.
 
 use super::chain::{sizes, strides};
-use super::ways::moved;
+use super::operand_constraints::moved;
 use super::{BoundKernel, Kernel};
-use crate::bind::{Binder, Run, Viewed, ViewedOut, Whole};
+use crate::bind::{Binder, CpuRunContext, Viewed, ViewedOut, Whole};
 use crate::general;
-use crate::walk::Work;
+use crate::walk::StageWork;
 use yirage_hal::HalError;
 use yirage_ir::{Dim, Op};
 use yirage_plan::rules::OpRule;
-use yirage_plan::{Sharing, Stage};
+use yirage_plan::{Partitioning, Stage};
 
 pub(super) const KERNEL: Kernel = Kernel {
     name: "cpu/concat@1",
     regions: &[],
     rules: || vec![OpRule::new("concat", vec![moved()])],
-    stages: &[Stage::always(Sharing::Shares)],
+    stages: &[Stage::always(Partitioning::Static)],
     scratch: false,
     bind,
 };
@@ -50,10 +50,10 @@ pub(super) fn bound(node: &Whole) -> Result<Box<dyn BoundKernel>, HalError> {
 }
 
 impl BoundKernel for Concat {
-    unsafe fn run(&self, _: u32, run: &Run<'_>, work: Work<'_>) {
+    unsafe fn run(&self, _: u32, run: &CpuRunContext<'_>, work: StageWork<'_>) {
         let sizes = sizes(&self.shape, run.dims);
         let parts: Vec<_> = self.parts.iter().map(|(x, n)| (x.input(run, strides(x.strides())), *n)).collect();
-        let (out, share) = (self.out.output(run, strides(self.out.strides())), work.share(sizes.count()));
+        let (out, share) = (self.out.output(run, strides(self.out.strides())), work.partition(sizes.count()));
         // SAFETY: `Whole::all` has checked that all elements exist; workers take disjoint ones.
         unsafe { general::concat(&sizes, self.axis, &parts, out, share) };
     }

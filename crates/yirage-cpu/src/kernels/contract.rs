@@ -1,44 +1,44 @@
 //! Chains around a contraction.
 
 use super::chain::{further, program, rounded, sizes, strides};
-use super::ways::elements;
+use super::operand_constraints::elements;
 use super::{BoundKernel, Kernel};
-use crate::bind::{Binder, Run, Scratch, Viewed, ViewedOut, Whole};
-use crate::general::contract::{self, Contract, Fused, Packed, Product};
-use crate::general::{Input, Program};
-use crate::walk::Work;
+use crate::bind::{Binder, CpuRunContext, ScratchBuffer, Viewed, ViewedOut, Whole};
+use crate::general::contract::{self, BatchMatmul, Contract, Fused, RhsPacking};
+use crate::general::{ElementProgram, StridedInput};
+use crate::walk::StageWork;
 use std::sync::{Mutex, PoisonError};
 use yirage_hal::HalError;
 use yirage_ir::expr::Expr;
-use yirage_ir::region::{Core, Elements};
+use yirage_ir::region::{Core, ElementExpr};
 use yirage_ir::{DType, Dim, Dims, RegionKind};
 use yirage_plan::rules::OpRule;
-use yirage_plan::{Sharing, Stage};
+use yirage_plan::{Partitioning, Stage};
 
 pub(super) const KERNEL: Kernel = Kernel {
     name: "cpu/contract@1",
     regions: &[RegionKind::Chain],
     rules: || ["contract", "map", "view"].map(|op| OpRule::new(op, vec![elements()])).into(),
-    stages: &[Stage::always(Sharing::Drained)],
+    stages: &[Stage::always(Partitioning::WorkQueue)],
     scratch: true,
     bind,
 };
 
 /// A matrix of a batch as it is multiplied: elements of one operand, changed or not.
-struct Side {
+struct ContractOperand {
     matrix: Viewed,
-    change: Option<Change>,
+    change: Option<ElementTransform>,
 }
 
 /// What becomes of elements that are at hand, and what else is read for it.
-struct Change {
-    program: Program,
+struct ElementTransform {
+    program: ElementProgram,
     further: Vec<Viewed>,
 }
 
-impl Change {
+impl ElementTransform {
     /// What else is read, where it is in a run.
-    fn inputs(&self, run: &Run<'_>) -> Vec<Input> {
+    fn inputs(&self, run: &CpuRunContext<'_>) -> Vec<StridedInput> {
         self.further.iter().map(|read| read.input(run, strides(read.strides()))).collect()
     }
 }
@@ -48,26 +48,26 @@ struct ContractChain {
     m: Dim,
     k: Dim,
     n: Dim,
-    sides: [Side; 2],
-    after: Option<Change>,
+    sides: [ContractOperand; 2],
+    after: Option<ElementTransform>,
     out: ViewedOut,
     /// Whether it goes on from its output in all iterations of a loop but the first.
     carries: bool,
     /// Of each worker.
-    scratch: Vec<Scratch>,
+    scratch: Vec<ScratchBuffer>,
     /// Of each worker, where a right side is kept from block to block of a tiled region.
-    kept: Option<Vec<Kept>>,
+    prepacked: Option<Vec<PrepackCache>>,
 }
 
 /// Where a worker keeps a packed right side.
-struct Kept {
-    memory: Scratch,
+struct PrepackCache {
+    memory: ScratchBuffer,
     /// How it was packed last, and from which address.
-    packed: Mutex<Option<(Packed, usize)>>,
+    packed: Mutex<Option<(RhsPacking, usize)>>,
 }
 
 /// Fewest rows of a product whose right side is kept: packing it takes as long as fewer rows do.
-const KEPT_ROWS: usize = 8;
+const MIN_PREPACK_ROWS: usize = 8;
 
 fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
     let node = binder.whole(n)?;
@@ -86,7 +86,7 @@ pub(super) fn scratch_bytes(node: &Whole) -> Result<usize, HalError> {
 
 /// Bytes in which a worker keeps the packed right side of a chain around a contraction on tiles; nothing where it is made or
 /// changed inside of the block, read by few rows, or another one in the next block of the grid.
-pub(super) fn kept_bytes(node: &Whole, grid: [u32; 3]) -> Result<Option<usize>, HalError> {
+pub(super) fn prepacked_bytes(node: &Whole, grid: [u32; 3]) -> Result<Option<usize>, HalError> {
     let chain = node.chain()?;
     let Core::Contract(sides) = &chain.core else { return Ok(None) };
     let [read] = &sides[1].reads[..] else { return Ok(None) };
@@ -94,25 +94,25 @@ pub(super) fn kept_bytes(node: &Whole, grid: [u32; 3]) -> Result<Option<usize>, 
     let given = sides[1].expr == Expr::input(0) && node.is_next_tile_too(read, grid);
     let size = |dim: &Dim| dim.get(node.bucket());
     let k = sides[0].shape.last().map_or(0, size);
-    let floats = contract::room_floats(count(outer, node.bucket()), k, size(n));
+    let floats = contract::packed_rhs_floats(count(outer, node.bucket()), k, size(n));
     let bytes = floats.and_then(|floats| floats.checked_mul(size_of::<f32>()));
-    Ok(bytes.filter(|_| given && size(m) >= KEPT_ROWS))
+    Ok(bytes.filter(|_| given && size(m) >= MIN_PREPACK_ROWS))
 }
 
 /// A chain around a contraction on tiles, which goes on from its output in a loop, or keeps its right side.
 pub(super) fn in_tiles(
     node: &Whole,
     carries: bool,
-    scratch: Vec<Scratch>,
-    kept: Option<Vec<Scratch>>,
+    scratch: Vec<ScratchBuffer>,
+    kept: Option<Vec<ScratchBuffer>>,
 ) -> Result<Box<dyn BoundKernel>, HalError> {
-    let one = |memory: Scratch| Kept { memory, packed: Mutex::new(None) };
+    let one = |memory: ScratchBuffer| PrepackCache { memory, packed: Mutex::new(None) };
     let kept = kept.map(|all| all.into_iter().map(one).collect());
-    Ok(Box::new(ContractChain { carries, kept, ..whole(node, scratch)? }))
+    Ok(Box::new(ContractChain { carries, prepacked: kept, ..whole(node, scratch)? }))
 }
 
 /// A chain around a contraction.
-fn whole(node: &Whole, scratch: Vec<Scratch>) -> Result<ContractChain, HalError> {
+fn whole(node: &Whole, scratch: Vec<ScratchBuffer>) -> Result<ContractChain, HalError> {
     let chain = node.chain()?;
     let Core::Contract(sides) = &chain.core else {
         return Err(HalError::Load(format!("{} computes contractions alone", KERNEL.name)));
@@ -124,7 +124,7 @@ fn whole(node: &Whole, scratch: Vec<Scratch>) -> Result<ContractChain, HalError>
     let Some((&m, batch)) = outer.split_last() else {
         return Err(HalError::Load("a contraction to what is no matrix".into()));
     };
-    let side = |e: &Elements| -> Result<Side, HalError> {
+    let side = |e: &ElementExpr| -> Result<ContractOperand, HalError> {
         let e = batched(e, batch);
         let read = e.reads.iter().map(|read| node.read(read)).collect::<Result<Vec<_>, _>>()?;
         let (reads, types): (Vec<Viewed>, Vec<DType>) = read.into_iter().unzip();
@@ -135,9 +135,9 @@ fn whole(node: &Whole, scratch: Vec<Scratch>) -> Result<ContractChain, HalError>
         let change = if e.expr == Expr::input(0) {
             None
         } else {
-            Some(Change { program: program(&e.expr, &types)?, further: reads.collect() })
+            Some(ElementTransform { program: program(&e.expr, &types)?, further: reads.collect() })
         };
-        Ok(Side { matrix, change })
+        Ok(ContractOperand { matrix, change })
     };
     let sides = [side(&sides[0])?, side(&sides[1])?];
     let (reads, types) = further(node, chain)?;
@@ -145,10 +145,10 @@ fn whole(node: &Whole, scratch: Vec<Scratch>) -> Result<ContractChain, HalError>
         None
     } else {
         let expr = rounded(&chain.after.expr, chain.core_dtype);
-        Some(Change { program: program(&expr, &types)?, further: reads })
+        Some(ElementTransform { program: program(&expr, &types)?, further: reads })
     };
     let (out, batch) = (node.written(0, &chain.out)?, batch.to_vec());
-    Ok(ContractChain { batch, m, k, n: columns, sides, after, out, carries: false, scratch, kept: None })
+    Ok(ContractChain { batch, m, k, n: columns, sides, after, out, carries: false, scratch, prepacked: None })
 }
 
 fn count(batch: &[Dim], dims: &Dims) -> usize {
@@ -157,7 +157,7 @@ fn count(batch: &[Dim], dims: &Dims) -> usize {
 
 /// A side with strides for all dimensions of the batch: it meets those that it does not have, or has once, again and
 /// again.
-fn batched(e: &Elements, batch: &[Dim]) -> Elements {
+fn batched(e: &ElementExpr, batch: &[Dim]) -> ElementExpr {
     let mut e = e.clone();
     let own = e.shape.len() - 2;
     let missing = batch.len() - own;
@@ -177,7 +177,7 @@ fn batched(e: &Elements, batch: &[Dim]) -> Elements {
 }
 
 impl BoundKernel for ContractChain {
-    unsafe fn run(&self, _: u32, run: &Run<'_>, work: Work<'_>) {
+    unsafe fn run(&self, _: u32, run: &CpuRunContext<'_>, work: StageWork<'_>) {
         let [m, k, n] = [self.m, self.k, self.n].map(|dim| run.size(dim));
         let batch = sizes(&self.batch, run.dims);
         let changes = [&self.sides[0].change, &self.sides[1].change, &self.after].map(Option::as_ref);
@@ -186,8 +186,8 @@ impl BoundKernel for ContractChain {
             let others = inputs[i].as_slice();
             changes[i].map(|change| Fused { program: &change.program, others })
         });
-        let matrix = |side: &Side| side.matrix.input(run, strides(side.matrix.strides()));
-        let product = Product {
+        let matrix = |side: &ContractOperand| side.matrix.input(run, strides(side.matrix.strides()));
+        let product = BatchMatmul {
             batch: batch.as_slice(),
             m,
             k,
@@ -207,8 +207,8 @@ impl BoundKernel for ContractChain {
         };
         // SAFETY: each worker has scratch of its own.
         let scratch = unsafe { self.scratch[work.worker].floats(run) };
-        if let Some(kept) = &self.kept {
-            let Kept { memory, packed } = &kept[work.worker];
+        if let Some(kept) = &self.prepacked {
+            let PrepackCache { memory, packed } = &kept[work.worker];
             let from = self.sides[1].matrix.first(run) as usize;
             // SAFETY: the memory is this worker's.
             let room = unsafe { memory.floats(run) };
@@ -216,10 +216,11 @@ impl BoundKernel for ContractChain {
             // In this run, this worker has packed the same tile.
             let there = last.filter(|(_, of)| run.tile.kept && *of == from);
             // SAFETY: `Whole::read` has checked that all elements exist.
-            let (packed, _) = *last.insert(there.unwrap_or_else(|| (unsafe { call.keep(run.isa, room) }, from)));
+            let (packed, _) =
+                *last.insert(there.unwrap_or_else(|| (unsafe { call.prepack_right(run.isa, room) }, from)));
             call = call.reading(packed, room);
         }
         // SAFETY: `Whole::read` and `Whole::written` have checked that all elements exist; pieces are disjoint.
-        work.drain(call.pieces(), |pieces| unsafe { contract::contract(run.isa, &call, pieces, scratch) });
+        work.for_each_item(call.pieces(), |pieces| unsafe { contract::contract(run.isa, &call, pieces, scratch) });
     }
 }

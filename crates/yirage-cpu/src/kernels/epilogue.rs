@@ -1,54 +1,54 @@
 //! What becomes of products' results where they are at hand: an expression of them and of other values.
 
 use super::chain::{further, program, sizes, strides};
-use crate::bind::{Binder, Run, Scratch, Viewed, ViewedOut, Whole};
-use crate::general::{Elem, Input, Map, Program, Strides};
+use crate::bind::{Binder, CpuRunContext, ScratchBuffer, Viewed, ViewedOut, Whole};
+use crate::general::{BoundMap, Elem, ElementProgram, StridedInput, Strides};
 use crate::isa::Isa;
-use crate::linear::pieces::{Part, SLICE};
+use crate::linear::work_items::{MatmulWorkItem, SLICE};
 use crate::pack::PANEL_ROWS;
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::Dim;
 use yirage_ir::expr::Expr;
-use yirage_ir::region::Chain;
+use yirage_ir::region::FusedChain;
 
 /// The expression, its operands, and where products leave their results for it.
 pub(super) struct Epilogue {
-    program: Program,
+    program: ElementProgram,
     /// The elements of `[rows, width]` in their order, as the expression sees them.
     shape: Vec<Dim>,
     width: usize,
     /// What is read beside the results.
     further: Vec<Viewed>,
     out: ViewedOut,
-    results: Results,
+    results: EpilogueStorage,
 }
 
 /// Memory of the results.
-enum Results {
+enum EpilogueStorage {
     /// The output's place.
-    Place,
+    InPlace,
     /// All of one product.
-    Held(Scratch),
+    Buffer(ScratchBuffer),
     /// A block of some rows and columns of several products.
-    Blocks(Blocks),
+    Blocks(EpilogueBlocks),
 }
 
 /// Where products write their results in a run.
-pub(super) enum Place<'a> {
+pub(super) enum EpilogueTarget<'a> {
     /// One product all of them, row after row.
     Whole(*mut f32),
     /// Several, a block at a time.
-    Blocks(&'a Blocks),
+    Blocks(&'a EpilogueBlocks),
 }
 
 /// Most results of a product in a block: with as many of another, a part of a second-level cache.
 const BLOCK: usize = 8 * PANEL_ROWS * SLICE;
 
 /// Memory of blocks, one product's behind another's.
-pub(super) struct Blocks {
+pub(super) struct EpilogueBlocks {
     /// Each worker's.
-    memory: Vec<Scratch>,
+    memory: Vec<ScratchBuffer>,
     /// Results of a product.
     each: usize,
     panels: usize,
@@ -68,31 +68,35 @@ impl BlockSize {
     }
 
     /// The blocks of some panels and tokens: all tokens with the same panels.
-    pub(super) fn cut(self, part: &Part) -> impl Iterator<Item = Part> {
+    pub(super) fn cut(self, part: &MatmulWorkItem) -> impl Iterator<Item = MatmulWorkItem> {
         let edges = |all: Range<usize>, step| {
             let end = all.end;
             all.step_by(step).map(move |first| first..end.min(first + step))
         };
         let (matrix, tokens) = (part.matrix, part.tokens.clone());
         let of_panels = move |panels: Range<usize>| {
-            edges(tokens.clone(), self.rows).map(move |tokens| Part { matrix, panels: panels.clone(), tokens })
+            edges(tokens.clone(), self.rows).map(move |tokens| MatmulWorkItem {
+                matrix,
+                panels: panels.clone(),
+                tokens,
+            })
         };
         edges(part.panels.clone(), self.panels).flat_map(of_panels)
     }
 }
 
-impl Blocks {
+impl EpilogueBlocks {
     /// For results of `rows` rows of `width` columns at most.
-    fn new(binder: &mut Binder<'_>, products: usize, rows: usize, width: usize) -> Result<Blocks, HalError> {
-        let made = Blocks::without_memory(rows, width);
+    fn new(binder: &mut Binder<'_>, products: usize, rows: usize, width: usize) -> Result<EpilogueBlocks, HalError> {
+        let made = EpilogueBlocks::without_memory(rows, width);
         let bytes = made.each.saturating_mul(products).saturating_mul(size_of::<f32>());
-        Ok(Blocks { memory: binder.each_worker(bytes)?, ..made })
+        Ok(EpilogueBlocks { memory: binder.each_worker(bytes)?, ..made })
     }
 
-    fn without_memory(rows: usize, width: usize) -> Blocks {
+    fn without_memory(rows: usize, width: usize) -> EpilogueBlocks {
         let panels = width.div_ceil(PANEL_ROWS);
         let each = rows.saturating_mul(panels).saturating_mul(PANEL_ROWS).min(BLOCK);
-        Blocks { memory: Vec::new(), each, panels }
+        EpilogueBlocks { memory: Vec::new(), each, panels }
     }
 
     /// Blocks of a step of `rows` rows, `most` panels wide at most. They are as high as there is room for, so that a panel
@@ -105,7 +109,7 @@ impl Blocks {
     }
 
     /// Where a worker's products write the results of a block.
-    pub(super) fn first(&self, run: &Run<'_>, worker: usize, product: usize) -> *mut f32 {
+    pub(super) fn first(&self, run: &CpuRunContext<'_>, worker: usize, product: usize) -> *mut f32 {
         self.memory[worker].at(run, product * self.each * size_of::<f32>()).cast()
     }
 }
@@ -119,7 +123,7 @@ impl Epilogue {
         binder: &mut Binder<'_>,
         node: &Whole,
         output: usize,
-        chain: &Chain,
+        chain: &FusedChain,
         (rows, width): (Dim, usize),
     ) -> Result<Option<Epilogue>, HalError> {
         let products = chain.core.results();
@@ -130,47 +134,49 @@ impl Epilogue {
         let (out, shape) = (node.written(output, &chain.out)?, chain.after.shape.clone());
         let rows = rows.get(node.bucket());
         let results = if products > 1 {
-            Results::Blocks(Blocks::new(binder, products, rows, width)?)
+            EpilogueStorage::Blocks(EpilogueBlocks::new(binder, products, rows, width)?)
         } else if out.elem() == Elem::F32 && chain.out.is_dense() {
-            Results::Place
+            EpilogueStorage::InPlace
         } else {
-            Results::Held(binder.scratch.take(rows.saturating_mul(width).saturating_mul(size_of::<f32>()))?)
+            EpilogueStorage::Buffer(binder.scratch.take(rows.saturating_mul(width).saturating_mul(size_of::<f32>()))?)
         };
         let program = program(&chain.after.expr, &types)?;
         Ok(Some(Epilogue { program, shape, width, further, out, results }))
     }
 
     /// Where products write their results.
-    pub(super) fn place(&self, run: &Run<'_>) -> Place<'_> {
+    pub(super) fn target(&self, run: &CpuRunContext<'_>) -> EpilogueTarget<'_> {
         match &self.results {
-            Results::Place => Place::Whole(self.out.first(run).cast()),
-            Results::Held(scratch) => Place::Whole(scratch.at(run, 0).cast()),
-            Results::Blocks(blocks) => Place::Blocks(blocks),
+            EpilogueStorage::InPlace => EpilogueTarget::Whole(self.out.first(run).cast()),
+            EpilogueStorage::Buffer(scratch) => EpilogueTarget::Whole(scratch.at(run, 0).cast()),
+            EpilogueStorage::Blocks(blocks) => EpilogueTarget::Blocks(blocks),
         }
     }
 
     /// As it is in a run, with results whose rows of a product are `stride` apart.
-    pub(super) fn ready(&self, run: &Run<'_>, products: usize, stride: usize) -> Ready<'_> {
+    pub(super) fn ready(&self, run: &CpuRunContext<'_>, products: usize, stride: usize) -> BoundEpilogue<'_> {
         let sizes = sizes(&self.shape, run.dims);
-        let results = match self.place(run) {
-            Place::Whole(first) => Input::at(first.cast_const().cast(), Elem::F32, Strides::dense(&sizes)),
+        let results = match self.target(run) {
+            EpilogueTarget::Whole(first) => {
+                StridedInput::at(first.cast_const().cast(), Elem::F32, Strides::dense(&sizes))
+            }
             // `yirage_ir` has checked that several products are read as they are: as rows of columns.
-            Place::Blocks(_) => Input::at(std::ptr::null(), Elem::F32, strides(&[stride as i64, 1])),
+            EpilogueTarget::Blocks(_) => StridedInput::at(std::ptr::null(), Elem::F32, strides(&[stride as i64, 1])),
         };
         let further = self.further.iter().map(|read| read.input(run, strides(read.strides())));
-        let inputs: Vec<Input> = std::iter::repeat_n(results, products).chain(further).collect();
+        let inputs: Vec<StridedInput> = std::iter::repeat_n(results, products).chain(further).collect();
         let out = self.out.output(run, strides(self.out.strides()));
-        Ready { map: Map::new(&self.program, &sizes, &inputs, out), width: self.width }
+        BoundEpilogue { map: BoundMap::new(&self.program, &sizes, &inputs, out), width: self.width }
     }
 }
 
 /// An epilogue with the operands of a run.
-pub(super) struct Ready<'a> {
-    map: Map<'a>,
+pub(super) struct BoundEpilogue<'a> {
+    map: BoundMap<'a>,
     width: usize,
 }
 
-impl Ready<'_> {
+impl BoundEpilogue<'_> {
     /// The output's elements of these rows and columns; `first` are the addresses that results of row 0 and column 0 have
     /// where they lie in blocks.
     ///
@@ -192,12 +198,13 @@ mod tests {
     #[test]
     fn blocks_have_room_and_meet_each_element_once() {
         for (most, width) in [(1, 1), (1, 8960), (16, 4864), (40, 64), (512, 600), (512, 151_936), (2048, 8960)] {
-            let blocks = Blocks::without_memory(most, width);
+            let blocks = EpilogueBlocks::without_memory(most, width);
             for rows in [1, 2, 15, 16, 17, 63, 64, 65, 127, most].into_iter().filter(|rows| *rows <= most) {
                 for together in [0, 1, 3, usize::MAX] {
                     let size = blocks.size(rows, together);
                     assert!(size.rows * size.columns() <= blocks.each, "{rows} of {most} rows of {width}");
-                    let part = Part { matrix: 3, panels: 1..width.div_ceil(PANEL_ROWS).min(40), tokens: 0..rows };
+                    let part =
+                        MatmulWorkItem { matrix: 3, panels: 1..width.div_ceil(PANEL_ROWS).min(40), tokens: 0..rows };
                     let mut seen = vec![0; 40 * rows];
                     for block in size.cut(&part) {
                         assert!(block.panels.len() <= size.panels && block.tokens.len() <= size.rows);

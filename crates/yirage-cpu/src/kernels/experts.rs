@@ -1,75 +1,77 @@
 //! Products with the experts each token has chosen: an expert's weights meet all its tokens at once.
 
-use super::products::{Input, one_input, precision};
-use super::ways::{codes, floats, integers, packed};
+use super::matmul_group::{MatmulInput, one_input, precision};
+use super::operand_constraints::{floats, integers, packed, quantized};
 use super::{BoundKernel, Kernel, not_for};
-use crate::activation::Layout;
-use crate::bind::{Array, Binder, Codes, FloatRows, Out, Packed, Run, Scratch, Site};
+use crate::activation::ActivationBufferLayout;
+use crate::bind::{
+    Binder, CpuRunContext, FloatRows, OutputRows, PackedWeight, QuantizedRows, ScratchBuffer, Site, WordArray,
+};
 use crate::linear::{self, Linear};
 use crate::pack::{BLOCK, PackedMatrix};
-use crate::walk::Work;
+use crate::walk::StageWork;
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::{Op, RegionKind};
 use yirage_plan::rules::OpRule;
-use yirage_plan::{Sharing, Stage, When};
+use yirage_plan::{Partitioning, Stage, StageCondition};
 
 pub(super) const KERNEL: Kernel = Kernel {
     name: "cpu/experts@1",
-    regions: &[RegionKind::Products],
-    rules: || vec![OpRule::new("expert_linear", vec![[floats(), codes()].concat(), packed(), integers()])],
+    regions: &[RegionKind::MatmulGroup],
+    rules: || vec![OpRule::new("expert_linear", vec![[floats(), quantized()].concat(), packed(), integers()])],
     stages: &[
-        Stage { sharing: Sharing::Shares, when: When::FloatInput },
-        Stage::always(Sharing::Shares),
-        Stage::always(Sharing::Drained),
+        Stage { partitioning: Partitioning::Static, when: StageCondition::FloatInput },
+        Stage::always(Partitioning::Static),
+        Stage::always(Partitioning::WorkQueue),
     ],
     scratch: true,
     bind,
 };
 
 /// The rows that experts multiply, each by itself.
-enum Rows {
+enum ExpertInputRows {
     /// As they were quantised.
-    Codes(Codes),
+    Quantized(QuantizedRows),
     /// Floats, and where they are staged in the form that the kernel reads.
-    Floats(FloatRows, Scratch),
+    Floats(FloatRows, ScratchBuffer),
 }
 
 /// One stack of experts.
 struct Stack {
-    weight: Packed,
+    weight: PackedWeight,
     kernel: linear::Dispatch,
-    rows: Rows,
-    chosen: Array<i32>,
-    out: Out<f32>,
+    rows: ExpertInputRows,
+    chosen: WordArray<i32>,
+    out: OutputRows<f32>,
     top_k: usize,
     shared: bool,
     /// The rows of experts that several tokens have chosen, together.
-    gathered: Scratch,
+    gathered: ScratchBuffer,
 }
 
 /// The (token, rank) pairs that chose one expert.
-struct Group {
+struct ExpertTokenGroup {
     expert: usize,
     /// Of the pairs in order of their experts.
     pairs: Range<usize>,
 }
 
 /// Expert products that share an input.
-struct Experts {
-    x: Input,
+struct ExpertMatmulGroup {
+    x: MatmulInput,
     stacks: Vec<Stack>,
 }
 
 fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
     let sites = binder.sites(n)?;
     let first = one_input(sites.iter())?;
-    let x = Input::of(first)?;
+    let x = MatmulInput::of(first)?;
     let stacks = sites.iter().map(|site| stack(binder, &x, site)).collect::<Result<_, _>>()?;
-    Ok(Box::new(Experts { x, stacks }))
+    Ok(Box::new(ExpertMatmulGroup { x, stacks }))
 }
 
-fn stack(binder: &mut Binder<'_>, x: &Input, site: &Site) -> Result<Stack, HalError> {
+fn stack(binder: &mut Binder<'_>, x: &MatmulInput, site: &Site) -> Result<Stack, HalError> {
     let Op::ExpertLinear(op) = site.op() else { return Err(not_for(KERNEL.name, site)) };
     let (tokens, top_k) = (x.most(binder.bucket()), op.top_k as usize);
     let parts = if op.shared { 1 } else { top_k };
@@ -82,12 +84,12 @@ fn stack(binder: &mut Binder<'_>, x: &Input, site: &Site) -> Result<Stack, HalEr
     let take =
         |binder: &mut Binder<'_>, rows: usize| binder.scratch.take(tokens.saturating_mul(rows).saturating_mul(row));
     let rows = match x {
-        Input::Codes(_) if parts > 1 && !matrix.k().is_multiple_of(2 * BLOCK) => {
+        MatmulInput::Quantized(_) if parts > 1 && !matrix.k().is_multiple_of(2 * BLOCK) => {
             let k = matrix.k();
             return Err(HalError::Load(format!("quantised parts of {k} elements do not lie whole in a row")));
         }
-        Input::Codes(codes) => Rows::Codes(codes.clone()),
-        Input::Floats(floats) => Rows::Floats(floats.clone(), take(binder, parts)?),
+        MatmulInput::Quantized(codes) => ExpertInputRows::Quantized(codes.clone()),
+        MatmulInput::Floats(floats) => ExpertInputRows::Floats(floats.clone(), take(binder, parts)?),
     };
     let gathered = take(binder, top_k)?;
     let (chosen, out) = (site.array(2)?, site.out(0)?);
@@ -100,7 +102,7 @@ impl Stack {
     }
 
     /// The layout of one row.
-    fn one(&self) -> Layout {
+    fn one(&self) -> ActivationBufferLayout {
         self.kernel.layout(1, self.matrix().k())
     }
 
@@ -108,11 +110,11 @@ impl Stack {
     ///
     /// # Safety
     /// The input is whole; workers take disjoint rows.
-    unsafe fn stage(&self, run: &Run<'_>, tokens: usize, work: Work<'_>) {
-        let Rows::Floats(x, staged) = &self.rows else { return };
+    unsafe fn stage(&self, run: &CpuRunContext<'_>, tokens: usize, work: StageWork<'_>) {
+        let ExpertInputRows::Floats(x, staged) = &self.rows else { return };
         let layout = self.one();
         let rows = tokens * if self.shared { 1 } else { self.top_k };
-        for r in work.share(rows) {
+        for r in work.partition(rows) {
             // SAFETY: `stack` took scratch for the bucket's tokens, `slots` checked that there are no more.
             unsafe {
                 let (x, out) = (x.first(run).add(r * layout.k()), staged.at(run, r * layout.bytes()));
@@ -125,7 +127,7 @@ impl Stack {
     ///
     /// # Safety
     /// Rows are staged and experts chosen; workers take disjoint pairs.
-    unsafe fn gather(&self, run: &Run<'_>, work: Work<'_>) {
+    unsafe fn gather(&self, run: &CpuRunContext<'_>, work: StageWork<'_>) {
         let count = self.matrix().count();
         // SAFETY: the router wrote the choice in an earlier step.
         let chosen = unsafe { self.chosen.all(run) };
@@ -136,7 +138,7 @@ impl Stack {
             run.fail(format!("token {} chose expert {} of {count}", p / self.top_k, chosen[p]));
         }
         let one = self.one();
-        let mine = work.share(order.len());
+        let mine = work.partition(order.len());
         for g in groups.iter().filter(|g| g.pairs.len() > 1) {
             let layout = self.kernel.layout(g.pairs.len(), one.k());
             let (pairs, own) = (&order[g.pairs.clone()], |at: usize| mine.contains(&(g.pairs.start + at)));
@@ -149,12 +151,12 @@ impl Stack {
     }
 
     /// The stored row of a pair: a shared input has one a token, else each pair has its own.
-    fn row(&self, run: &Run<'_>, pair: usize) -> *const u8 {
+    fn row(&self, run: &CpuRunContext<'_>, pair: usize) -> *const u8 {
         let row = if self.shared { pair / self.top_k } else { pair };
         let at = row * self.one().bytes();
         match &self.rows {
-            Rows::Floats(_, staged) => staged.at(run, at).cast_const(),
-            Rows::Codes(codes) => codes.first(run).wrapping_add(at).cast_const(),
+            ExpertInputRows::Floats(_, staged) => staged.at(run, at).cast_const(),
+            ExpertInputRows::Quantized(codes) => codes.first(run).wrapping_add(at).cast_const(),
         }
     }
 
@@ -162,7 +164,7 @@ impl Stack {
     ///
     /// # Safety
     /// Rows are gathered; workers take disjoint panels.
-    unsafe fn multiply(&self, run: &Run<'_>, order: &[u32], g: &Group, panels: Range<usize>) {
+    unsafe fn multiply(&self, run: &CpuRunContext<'_>, order: &[u32], g: &ExpertTokenGroup, panels: Range<usize>) {
         let (matrix, one) = (self.matrix(), self.one());
         let pairs = &order[g.pairs.clone()];
         let activations = match pairs {
@@ -187,26 +189,26 @@ impl Stack {
 
 /// Pairs in order of the experts they chose, and for each expert that is chosen where its pairs stand. Pairs with an
 /// expert that does not exist are left out.
-fn group(chosen: &[i32], experts: usize) -> (Vec<u32>, Vec<Group>) {
+fn group(chosen: &[i32], experts: usize) -> (Vec<u32>, Vec<ExpertTokenGroup>) {
     let expert = |p: u32| usize::try_from(chosen[p as usize]).unwrap_or(usize::MAX);
     let mut order: Vec<u32> = (0..chosen.len() as u32).filter(|&p| expert(p) < experts).collect();
     order.sort_by_key(|&p| (expert(p), p));
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<ExpertTokenGroup> = Vec::new();
     for (at, &p) in order.iter().enumerate() {
         match groups.last_mut().filter(|g| g.expert == expert(p)) {
             Some(g) => g.pairs.end = at + 1,
-            None => groups.push(Group { expert: expert(p), pairs: at..at + 1 }),
+            None => groups.push(ExpertTokenGroup { expert: expert(p), pairs: at..at + 1 }),
         }
     }
     (order, groups)
 }
 
-impl Experts {
+impl ExpertMatmulGroup {
     /// Pieces of all stacks: some panels of one expert each.
     ///
     /// # Safety
     /// Rows are gathered.
-    unsafe fn multiply_all(&self, run: &Run<'_>, work: Work<'_>) {
+    unsafe fn multiply_all(&self, run: &CpuRunContext<'_>, work: StageWork<'_>) {
         let of = |s| {
             let s: &Stack = s;
             let m = s.matrix();
@@ -218,7 +220,7 @@ impl Experts {
         let stacks: Vec<_> = self.stacks.iter().map(of).collect();
         let counts: Vec<usize> =
             stacks.iter().map(|(_, _, g, step, panels)| g.len() * panels.div_ceil(*step)).collect();
-        work.drain(counts.iter().sum(), |some| {
+        work.for_each_item(counts.iter().sum(), |some| {
             for piece in some {
                 let (mut i, mut at) = (0, piece);
                 while at >= counts[i] {
@@ -235,8 +237,8 @@ impl Experts {
     }
 }
 
-impl BoundKernel for Experts {
-    unsafe fn run(&self, stage: u32, run: &Run<'_>, work: Work<'_>) {
+impl BoundKernel for ExpertMatmulGroup {
+    unsafe fn run(&self, stage: u32, run: &CpuRunContext<'_>, work: StageWork<'_>) {
         let tokens = run.size(self.x.rows());
         // SAFETY: the caller's contract; each stage ends before the next begins.
         unsafe {

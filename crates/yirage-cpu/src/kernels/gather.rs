@@ -1,26 +1,26 @@
 //! Chosen slices of a value.
 
 use super::chain::{sizes, strides};
-use super::ways::{integers, moved};
+use super::operand_constraints::{integers, moved};
 use super::{BoundKernel, Kernel};
-use crate::bind::{Binder, Run, Viewed, ViewedOut};
+use crate::bind::{Binder, CpuRunContext, Viewed, ViewedOut};
 use crate::general::{self, Slices};
-use crate::walk::Work;
+use crate::walk::StageWork;
 use yirage_hal::HalError;
 use yirage_ir::{Dim, Op};
 use yirage_plan::rules::OpRule;
-use yirage_plan::{Sharing, Stage};
+use yirage_plan::{Partitioning, Stage};
 
 pub(super) const KERNEL: Kernel = Kernel {
     name: "cpu/gather@2",
     regions: &[],
     rules: || vec![OpRule::new("gather", vec![moved(), integers()])],
-    stages: &[Stage::always(Sharing::Shares)],
+    stages: &[Stage::always(Partitioning::Static)],
     scratch: false,
     bind,
 };
 
-struct Gather {
+struct GatherKernel {
     axis: usize,
     /// The value's size along the axis.
     extent: Dim,
@@ -39,15 +39,15 @@ fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalEr
     let ((x, from), (at, _), (out, shape)) = (node.all(0)?, node.all(1)?, node.all_written()?);
     let extent = from.get(axis).copied();
     let extent = extent.ok_or_else(|| HalError::Load(format!("what is chosen from has no dimension {axis}")))?;
-    Ok(Box::new(Gather { axis, extent, x, at, shape, out }))
+    Ok(Box::new(GatherKernel { axis, extent, x, at, shape, out }))
 }
 
-impl BoundKernel for Gather {
-    unsafe fn run(&self, _: u32, run: &Run<'_>, work: Work<'_>) {
+impl BoundKernel for GatherKernel {
+    unsafe fn run(&self, _: u32, run: &CpuRunContext<'_>, work: StageWork<'_>) {
         let sizes = sizes(&self.shape, run.dims);
         let (x, at) = (self.x.input(run, strides(self.x.strides())), self.at.input(run, strides(self.at.strides())));
         let slices = Slices { x, axis: self.axis, extent: run.size(self.extent), at };
-        let (out, share) = (self.out.output(run, strides(self.out.strides())), work.share(sizes.count()));
+        let (out, share) = (self.out.output(run, strides(self.out.strides())), work.partition(sizes.count()));
         // SAFETY: `Whole::all` has checked that all elements exist; workers take disjoint ones.
         unsafe { general::gather(&sizes, &slices, out, share) };
     }

@@ -11,14 +11,14 @@ mod contract;
 mod epilogue;
 mod experts;
 mod gather;
-mod products;
+mod matmul_group;
+mod operand_constraints;
 mod row_ops;
 mod sample;
 mod tiled;
-mod ways;
 
-use crate::bind::{Binder, Run, Site};
-use crate::walk::Work;
+use crate::bind::{Binder, CpuRunContext, Site};
+use crate::walk::StageWork;
 use yirage_hal::HalError;
 use yirage_ir::{Dims, RegionKind};
 use yirage_plan::Stage;
@@ -31,7 +31,7 @@ pub(crate) static KERNELS: &[Kernel] = &[
     concat::KERNEL,
     constants::KERNEL,
     row_ops::KERNEL,
-    products::KERNEL,
+    matmul_group::KERNEL,
     experts::KERNEL,
     attention::KERNEL,
     gather::KERNEL,
@@ -66,11 +66,11 @@ pub(crate) trait BoundKernel: Send + Sync {
     /// # Safety
     /// Everything before it in the task program has ended: earlier stages, and what writes what this one reads or reads
     /// what it writes. `yirage_plan::VerifiedPlan` proves that of programs.
-    unsafe fn run(&self, stage: u32, run: &Run<'_>, work: Work<'_>);
+    unsafe fn run(&self, stage: u32, run: &CpuRunContext<'_>, work: StageWork<'_>);
 
     /// A worker has nothing to do until this task, for the `look`th time. What it warms must not depend on what has not
     /// ended.
-    fn waiting(&self, stage: u32, run: &Run<'_>, work: Work<'_>, look: u32) {
+    fn waiting(&self, stage: u32, run: &CpuRunContext<'_>, work: StageWork<'_>, look: u32) {
         let _ = (stage, run, work, look);
     }
 

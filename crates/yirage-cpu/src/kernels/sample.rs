@@ -1,136 +1,137 @@
 //! Tokens from logits, a sequence at a time.
 
-use super::ways::words;
+use super::operand_constraints::words;
 use super::{BoundKernel, Kernel, not_for, single};
-use crate::bind::{Array, Binder, FloatRows, Out, Run, Site, Word};
-use crate::sample::{Adjustments, Draw, Penalties, Sampled, Scratch, logprobs, sample};
-use crate::shared::{Booked, Purpose, book};
-use crate::walk::Work;
+use crate::bind::{Binder, CpuRunContext, FloatRows, OutputRows, Site, Word, WordArray};
+use crate::sample::{Adjustments, DrawParams, Penalties, SamplingScratch, TokenChoice, logprobs, sample};
+use crate::shared::{MemoryPurpose, MemoryReservation, book};
+use crate::walk::StageWork;
 use std::sync::{Mutex, PoisonError};
 use yirage_hal::HalError;
-use yirage_ir::op::sample::{SampleFault, SampleSlot, uniform};
+use yirage_ir::op::sample::{SampleFault, SampleInput, uniform};
 use yirage_ir::{Dims, Op};
 use yirage_plan::rules::OpRule;
-use yirage_plan::{Sharing, Stage};
+use yirage_plan::{Partitioning, Stage};
 
 pub(super) const KERNEL: Kernel = Kernel {
     name: "cpu/sample@1",
     regions: &[],
     rules: || vec![OpRule::new("sample", vec![words()])],
-    stages: &[Stage::always(Sharing::Drained)],
+    stages: &[Stage::always(Partitioning::WorkQueue)],
     scratch: false,
     bind,
 };
 
 /// What draws read, an entry a sequence.
 struct Draws {
-    temperature: Array<f32>,
-    top_k: Array<i32>,
-    top_p: Array<f32>,
-    min_p: Array<f32>,
-    key: Array<u32>,
+    temperature: WordArray<f32>,
+    top_k: WordArray<i32>,
+    top_p: WordArray<f32>,
+    min_p: WordArray<f32>,
+    key: WordArray<u32>,
 }
 
 /// What penalties read: factors a sequence, and the history of all.
 struct Histories {
-    repetition: Array<f32>,
-    frequency: Array<f32>,
-    presence: Array<f32>,
-    history: Array<i32>,
+    repetition: WordArray<f32>,
+    frequency: WordArray<f32>,
+    presence: WordArray<f32>,
+    history: WordArray<i32>,
 }
 
 /// What is reported beside the token.
-struct Logprobs {
-    own: Out<f32>,
-    top: Option<(Out<i32>, Out<f32>)>,
+struct LogprobOutputs {
+    own: OutputRows<f32>,
+    top: Option<(OutputRows<i32>, OutputRows<f32>)>,
 }
 
 /// A sampling op.
 struct SampleTokens {
     logits: FloatRows,
-    row: Array<i32>,
+    row: WordArray<i32>,
     draws: Option<Draws>,
-    allowed: Option<Array<u32>>,
+    allowed: Option<WordArray<u32>>,
     /// Where biases go, and what they are.
-    bias: Option<(Array<i32>, Array<f32>)>,
+    bias: Option<(WordArray<i32>, WordArray<f32>)>,
     histories: Option<Histories>,
-    token: Out<i32>,
-    fault: Out<i32>,
-    logprobs: Option<Logprobs>,
+    token: OutputRows<i32>,
+    fault: OutputRows<i32>,
+    logprobs: Option<LogprobOutputs>,
     /// One a worker.
-    scratch: Vec<Mutex<Scratch>>,
-    _booked: Booked,
+    scratch: Vec<Mutex<SamplingScratch>>,
+    _booked: MemoryReservation,
 }
 
 fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
     let sites = binder.sites(n)?;
     let [site] = &single(sites, KERNEL.name)?;
     let Op::Sample(op) = site.op() else { return Err(not_for(KERNEL.name, site)) };
-    let ins = Inputs { site, slots: op.slots() };
+    let ins = Inputs { site, slots: op.inputs() };
     let logits = site.float_rows(0)?;
     let (copies, selects) = (op.mask || op.bias || op.penalties, op.draw || op.top > 0);
     let workers = 0..binder.shared.pool.count();
-    let scratch: Vec<Scratch> = workers.map(|_| Scratch::new(logits.width(), copies, selects)).collect();
-    let bytes = scratch.iter().map(Scratch::bytes).sum::<usize>() as u64;
+    let scratch: Vec<SamplingScratch> =
+        workers.map(|_| SamplingScratch::new(logits.width(), copies, selects)).collect();
+    let bytes = scratch.iter().map(SamplingScratch::bytes).sum::<usize>() as u64;
     Ok(Box::new(SampleTokens {
         logits,
-        row: ins.array(SampleSlot::Row)?,
+        row: ins.array(SampleInput::Row)?,
         draws: op.draw.then(|| ins.draws()).transpose()?,
-        allowed: op.mask.then(|| ins.array(SampleSlot::Allowed)).transpose()?,
+        allowed: op.mask.then(|| ins.array(SampleInput::Allowed)).transpose()?,
         bias: op
             .bias
-            .then(|| Ok::<_, HalError>((ins.array(SampleSlot::BiasAt)?, ins.array(SampleSlot::Bias)?)))
+            .then(|| Ok::<_, HalError>((ins.array(SampleInput::BiasAt)?, ins.array(SampleInput::Bias)?)))
             .transpose()?,
         histories: op.penalties.then(|| ins.histories()).transpose()?,
         token: site.out(0)?,
         fault: site.out(1)?,
         logprobs: op.logprobs.then(|| logprobs_of(site, op.top > 0)).transpose()?,
         scratch: scratch.into_iter().map(Mutex::new).collect(),
-        _booked: book(binder.shared, Purpose::Arena, bytes),
+        _booked: book(binder.shared, MemoryPurpose::Arena, bytes),
     }))
 }
 
 /// The inputs of a sampling op by what they are.
 struct Inputs<'a> {
     site: &'a Site,
-    slots: Vec<SampleSlot>,
+    slots: Vec<SampleInput>,
 }
 
 impl Inputs<'_> {
-    fn array<T: Word>(&self, slot: SampleSlot) -> Result<Array<T>, HalError> {
+    fn array<T: Word>(&self, slot: SampleInput) -> Result<WordArray<T>, HalError> {
         let missing = || HalError::Load(format!("`sample` has no input {}", slot.name()));
         self.site.array(self.slots.iter().position(|s| *s == slot).ok_or_else(missing)?)
     }
 
     fn draws(&self) -> Result<Draws, HalError> {
         Ok(Draws {
-            temperature: self.array(SampleSlot::Temperature)?,
-            top_k: self.array(SampleSlot::TopK)?,
-            top_p: self.array(SampleSlot::TopP)?,
-            min_p: self.array(SampleSlot::MinP)?,
-            key: self.array(SampleSlot::Key)?,
+            temperature: self.array(SampleInput::Temperature)?,
+            top_k: self.array(SampleInput::TopK)?,
+            top_p: self.array(SampleInput::TopP)?,
+            min_p: self.array(SampleInput::MinP)?,
+            key: self.array(SampleInput::Key)?,
         })
     }
 
     fn histories(&self) -> Result<Histories, HalError> {
         Ok(Histories {
-            repetition: self.array(SampleSlot::Repetition)?,
-            frequency: self.array(SampleSlot::Frequency)?,
-            presence: self.array(SampleSlot::Presence)?,
-            history: self.array(SampleSlot::History)?,
+            repetition: self.array(SampleInput::Repetition)?,
+            frequency: self.array(SampleInput::Frequency)?,
+            presence: self.array(SampleInput::Presence)?,
+            history: self.array(SampleInput::History)?,
         })
     }
 }
 
-fn logprobs_of(site: &Site, top: bool) -> Result<Logprobs, HalError> {
+fn logprobs_of(site: &Site, top: bool) -> Result<LogprobOutputs, HalError> {
     let top = if top { Some((site.out(3)?, site.out(4)?)) } else { None };
-    Ok(Logprobs { own: site.out(2)?, top })
+    Ok(LogprobOutputs { own: site.out(2)?, top })
 }
 
 impl SampleTokens {
     /// # Safety
     /// Computed inputs are written.
-    unsafe fn adjustments<'a>(&'a self, run: &'a Run<'_>, s: usize) -> Adjustments<'a> {
+    unsafe fn adjustments<'a>(&'a self, run: &'a CpuRunContext<'_>, s: usize) -> Adjustments<'a> {
         let mut adjustments = Adjustments::default();
         // SAFETY: the caller's contract.
         unsafe {
@@ -160,12 +161,12 @@ impl SampleTokens {
 
     /// # Safety
     /// Computed inputs are written.
-    unsafe fn draw(&self, run: &Run<'_>, s: usize) -> Option<Draw> {
+    unsafe fn draw(&self, run: &CpuRunContext<'_>, s: usize) -> Option<DrawParams> {
         let d = self.draws.as_ref()?;
         // SAFETY: the caller's contract.
         unsafe {
             let key = &d.key.all(run)[s * 5..][..5];
-            Some(Draw {
+            Some(DrawParams {
                 temperature: d.temperature.all(run)[s],
                 top_k: usize::try_from(d.top_k.all(run)[s]).unwrap_or(0),
                 top_p: d.top_p.all(run)[s],
@@ -179,7 +180,7 @@ impl SampleTokens {
     ///
     /// # Safety
     /// Computed inputs are written; nobody else samples this sequence.
-    unsafe fn sequence(&self, run: &Run<'_>, s: usize, scratch: &mut Scratch) {
+    unsafe fn sequence(&self, run: &CpuRunContext<'_>, s: usize, scratch: &mut SamplingScratch) {
         let vocabulary = self.logits.width();
         // SAFETY: the caller's contract; outputs of different sequences are disjoint.
         unsafe {
@@ -199,12 +200,18 @@ impl SampleTokens {
     }
 }
 
-impl Logprobs {
+impl LogprobOutputs {
     /// Writes the log-probabilities of sequence `s`.
     ///
     /// # Safety
     /// Nobody else samples this sequence.
-    unsafe fn report(&self, run: &Run<'_>, s: usize, sampled: Option<(&[f32], Sampled)>, scratch: &mut Scratch) {
+    unsafe fn report(
+        &self,
+        run: &CpuRunContext<'_>,
+        s: usize,
+        sampled: Option<(&[f32], TokenChoice)>,
+        scratch: &mut SamplingScratch,
+    ) {
         // SAFETY: the caller's contract; outputs of different sequences are disjoint.
         unsafe {
             let (tokens, values): (&mut [i32], &mut [f32]) = match &self.top {
@@ -224,9 +231,9 @@ impl BoundKernel for SampleTokens {
         dims.seqs as usize
     }
 
-    unsafe fn run(&self, _: u32, run: &Run<'_>, work: Work<'_>) {
+    unsafe fn run(&self, _: u32, run: &CpuRunContext<'_>, work: StageWork<'_>) {
         let mut scratch = self.scratch[work.worker].lock().unwrap_or_else(PoisonError::into_inner);
-        work.drain(run.size(self.token.rows()), |some| {
+        work.for_each_item(run.size(self.token.rows()), |some| {
             for s in some {
                 // SAFETY: the caller's contract; workers take different sequences.
                 unsafe { self.sequence(run, s, &mut scratch) };

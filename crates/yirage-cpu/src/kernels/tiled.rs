@@ -2,17 +2,17 @@
 //!
 //! The steps of a block are the chains that this device runs as nodes of their own too: their kernels, on tiles.
 
-use super::ways::{elements, moved};
+use super::operand_constraints::{elements, moved};
 use super::{BoundKernel, Kernel, chain, concat, constants, contract};
-use crate::bind::{Binder, Carry, Run, Scratch, TileAt, TileStep, Turn, ViewedOut, Whole};
-use crate::general::Partial;
-use crate::walk::Work;
+use crate::bind::{Binder, Carry, CpuRunContext, IterationFilter, ScratchBuffer, TileAt, TileStep, ViewedOut, Whole};
+use crate::general::PartialReduction;
+use crate::walk::StageWork;
 use yirage_hal::HalError;
 use yirage_ir::op::{Op, PARTS, ReduceKind};
 use yirage_ir::region::{Core, Tiled};
 use yirage_ir::{Dim, Dims, RegionKind};
 use yirage_plan::rules::OpRule;
-use yirage_plan::{Sharing, Stage};
+use yirage_plan::{Partitioning, Stage};
 
 pub(super) const KERNEL: Kernel = Kernel {
     name: "cpu/tiled@1",
@@ -24,25 +24,25 @@ pub(super) const KERNEL: Kernel = Kernel {
         rules.extend(["fill", "iota"].map(|op| OpRule::new(op, Vec::new())));
         rules
     },
-    stages: &[Stage::always(Sharing::Drained)],
+    stages: &[Stage::always(Partitioning::WorkQueue)],
     scratch: true,
     bind,
 };
 
 /// Most bytes of a right side that a worker keeps: a part of the third-level cache.
-const MOST_KEPT: usize = 4 << 20;
+const MAX_PREPACKED_BYTES: usize = 4 << 20;
 
 /// A step, bound.
-struct Bound {
-    when: Turn,
+struct BoundTileStep {
+    when: IterationFilter,
     kernel: Box<dyn BoundKernel>,
 }
 
-struct Blocks {
+struct TiledKernel {
     tiled: Tiled,
     blocks: usize,
-    body: Vec<Bound>,
-    block: Vec<Bound>,
+    body: Vec<BoundTileStep>,
+    block: Vec<BoundTileStep>,
 }
 
 fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
@@ -58,22 +58,26 @@ fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalEr
     let scratch = binder.each_worker(bytes)?;
     let mut all = |steps: Vec<TileStep>| {
         let bind = |step: TileStep| {
-            let kept = kept(binder, &step, tiled.grid)?;
+            let kept = prepack_scratch(binder, &step, tiled.grid)?;
             bound(step, &scratch, kept)
         };
         steps.into_iter().map(bind).collect::<Result<Vec<_>, HalError>>()
     };
     let (body, block) = (all(steps.body)?, all(steps.block)?);
-    Ok(Box::new(Blocks { tiled, blocks: blocks as usize, body, block }))
+    Ok(Box::new(TiledKernel { tiled, blocks: blocks as usize, body, block }))
 }
 
 /// Memory in which each worker keeps the right side of a product from block to block, where several rows read it; nothing
 /// of other steps, and of right sides that are larger than the caches.
-fn kept(binder: &mut Binder<'_>, step: &TileStep, grid: [u32; 3]) -> Result<Option<Vec<Scratch>>, HalError> {
+fn prepack_scratch(
+    binder: &mut Binder<'_>,
+    step: &TileStep,
+    grid: [u32; 3],
+) -> Result<Option<Vec<ScratchBuffer>>, HalError> {
     if step.carry != Carry::Nothing || !is_contraction(&step.whole) {
         return Ok(None);
     }
-    match contract::kept_bytes(&step.whole, grid)?.filter(|bytes| *bytes <= MOST_KEPT) {
+    match contract::prepacked_bytes(&step.whole, grid)?.filter(|bytes| *bytes <= MAX_PREPACKED_BYTES) {
         Some(bytes) => binder.each_worker(bytes).map(Some),
         None => Ok(None),
     }
@@ -83,7 +87,11 @@ fn is_contraction(whole: &Whole) -> bool {
     whole.chain().is_ok_and(|chain| matches!(chain.core, Core::Contract(_)))
 }
 
-fn bound(step: TileStep, scratch: &[Scratch], kept: Option<Vec<Scratch>>) -> Result<Bound, HalError> {
+fn bound(
+    step: TileStep,
+    scratch: &[ScratchBuffer],
+    kept: Option<Vec<ScratchBuffer>>,
+) -> Result<BoundTileStep, HalError> {
     let TileStep { when, whole, carry } = step;
     let kernel = match (carry, whole.op()) {
         (Carry::Parts(count), _) => Box::new(Carried::bind(&whole, count)?),
@@ -94,13 +102,13 @@ fn bound(step: TileStep, scratch: &[Scratch], kept: Option<Vec<Scratch>>) -> Res
         }
         _ => chain::bound(&whole)?,
     };
-    Ok(Bound { when, kernel })
+    Ok(BoundTileStep { when, kernel })
 }
 
-impl BoundKernel for Blocks {
-    unsafe fn run(&self, _: u32, run: &Run<'_>, work: Work<'_>) {
+impl BoundKernel for TiledKernel {
+    unsafe fn run(&self, _: u32, run: &CpuRunContext<'_>, work: StageWork<'_>) {
         let mut kept = false;
-        work.drain(self.blocks, |blocks| {
+        work.for_each_item(self.blocks, |blocks| {
             for at in blocks {
                 // SAFETY: a block writes its own tiles of the outputs and the worker's memory.
                 unsafe { self.one(self.tiled.block_at(at), kept, run, work.alone()) };
@@ -114,18 +122,18 @@ impl BoundKernel for Blocks {
     }
 }
 
-impl Blocks {
+impl TiledKernel {
     /// A block from its first iteration to its end.
     ///
     /// # Safety
     /// As [`BoundKernel::run`]; nobody else has the block, nor the worker's memory.
-    unsafe fn one(&self, block: [usize; 3], kept: bool, run: &Run<'_>, work: Work<'_>) {
+    unsafe fn one(&self, block: [usize; 3], kept: bool, run: &CpuRunContext<'_>, work: StageWork<'_>) {
         let loops = self.tiled.loops as usize;
         for iteration in 0..loops {
             let now = run.of_tile(work.worker, TileAt { block, iteration, last: iteration + 1 == loops, kept });
             let first = iteration == 0;
             for step in &self.body {
-                if step.when == Turn::Each || (step.when == Turn::First) == first {
+                if step.when == IterationFilter::Each || (step.when == IterationFilter::First) == first {
                     // SAFETY: the contract; steps follow each other.
                     unsafe { step.kernel.run(0, &now, work) };
                 }
@@ -144,7 +152,7 @@ struct Carried {
     kind: ReduceKind,
     axes: Vec<usize>,
     shape: Vec<Dim>,
-    before: chain::Each,
+    before: chain::BoundExpr,
     /// Elements of all iterations.
     count: usize,
     results: usize,
@@ -162,14 +170,14 @@ impl Carried {
         let stay = x.shape.iter().enumerate().filter(|(axis, _)| !axes.contains(axis));
         let results = stay.map(|(_, dim)| dim.get(node.bucket())).product();
         let (parts, out) = (node.all_written_of(1)?.0, node.all_written_of(0)?.0);
-        let before = chain::Each::bind(node, x)?;
+        let before = chain::BoundExpr::bind(node, x)?;
         Ok(Carried { kind: op.kind, axes, shape: x.shape.clone(), before, count, results, parts, out })
     }
 }
 
 impl BoundKernel for Carried {
-    unsafe fn run(&self, _: u32, run: &Run<'_>, _: Work<'_>) {
-        let partial = Partial {
+    unsafe fn run(&self, _: u32, run: &CpuRunContext<'_>, _: StageWork<'_>) {
+        let partial = PartialReduction {
             kind: self.kind,
             sizes: chain::sizes(&self.shape, run.dims),
             axes: &self.axes,

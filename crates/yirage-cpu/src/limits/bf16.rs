@@ -62,7 +62,7 @@ mod x86 {
 
 #[cfg(target_arch = "aarch64")]
 mod neon {
-    use crate::linear::dot::{Bfmmla, Squares};
+    use crate::linear::dot::{Bfmmla, MatrixDotProduct};
     use std::arch::aarch64::*;
 
     /// Sums of a round.

@@ -202,7 +202,7 @@ mod x86 {
 
 #[cfg(target_arch = "aarch64")]
 mod neon {
-    use crate::linear::dot::{Sdot, Squares, Usmmla, Words};
+    use crate::linear::dot::{MatrixDotProduct, Sdot, Usmmla, WordDotProduct};
     use std::arch::aarch64::*;
 
     /// Sums of a round.

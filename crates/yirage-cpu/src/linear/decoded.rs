@@ -4,11 +4,11 @@
 //! A panel is decoded piece by piece along k, and a piece meets many tiles while the second-level cache holds it and
 //! what it meets of them. Between pieces the sums wait in memory, which rounds nothing.
 
-use super::lanes::Lanes;
-use super::pass::Pass;
+use super::lanes::RowLanes;
+use super::pass::PanelPass;
 use super::unroll::unroll;
 use crate::activation::TOKEN_TILE;
-use crate::pack::{BLOCK, PANEL_ROWS, PANEL_TILES, Scales, TILE_ROWS, Tile};
+use crate::pack::{BLOCK, PANEL_ROWS, PANEL_TILES, TILE_ROWS, TileFormat, UnitScales};
 use std::array::from_fn;
 use std::mem::MaybeUninit;
 
@@ -19,17 +19,17 @@ const TILES: usize = 8;
 
 /// The functions of an instruction set and a weight format.
 #[derive(Clone, Copy)]
-pub(crate) struct Decoded {
+pub(crate) struct DecodedKernel {
     /// From some units at `w` of a panel to `[tile][k][row]`.
     decode: unsafe fn(w: *const u8, units: usize, into: *mut f32),
     /// Adds a piece to a tile of tokens.
-    multiply: unsafe fn(&Pass, &Piece),
+    multiply: unsafe fn(&PanelPass, &DecodedBlock),
     unit_blocks: usize,
     unit_bytes: usize,
 }
 
 /// A piece of a panel, for one tile of tokens.
-pub(crate) struct Piece {
+pub(crate) struct DecodedBlock {
     /// `[tile][k][row]`, [`PIECE`] blocks a tile.
     w: *const f32,
     /// 32-blocks there are.
@@ -46,7 +46,7 @@ pub(crate) struct Piece {
 
 /// Whole cache lines, or every second read would touch two.
 #[repr(C, align(64))]
-struct Room {
+struct DecodedScratch {
     w: [f32; PANEL_ROWS * PIECE * BLOCK],
     sums: [f32; PANEL_ROWS * TILES * TOKEN_TILE],
 }
@@ -78,14 +78,14 @@ macro_rules! functions {
 }
 pub(super) use functions;
 
-impl Decoded {
+impl DecodedKernel {
     /// For weights of the format `F`.
-    pub(crate) fn new<F: Tile>(
+    pub(crate) fn new<F: TileFormat>(
         decode: unsafe fn(*const u8, usize, *mut f32),
-        multiply: unsafe fn(&Pass, &Piece),
-    ) -> Decoded {
+        multiply: unsafe fn(&PanelPass, &DecodedBlock),
+    ) -> DecodedKernel {
         const { assert!(PIECE.is_multiple_of(F::UNIT_BLOCKS)) };
-        Decoded { decode, multiply, unit_blocks: F::UNIT_BLOCKS, unit_bytes: F::UNIT_BYTES }
+        DecodedKernel { decode, multiply, unit_blocks: F::UNIT_BLOCKS, unit_bytes: F::UNIT_BYTES }
     }
 
     /// A panel times `tiles` full tiles of tokens; `pass` says what to do for each.
@@ -93,8 +93,8 @@ impl Decoded {
     /// # Safety
     /// As for [`super::pass::PassFn`] with every pass, which have all the same weights.
     #[inline(never)] // 96 KiB of stack that one token need not touch
-    pub(crate) unsafe fn run<'a>(&self, tiles: usize, pass: &dyn Fn(usize) -> Pass<'a>) {
-        let mut room = MaybeUninit::<Room>::uninit();
+    pub(crate) unsafe fn run<'a>(&self, tiles: usize, pass: &dyn Fn(usize) -> PanelPass<'a>) {
+        let mut room = MaybeUninit::<DecodedScratch>::uninit();
         let room = room.as_mut_ptr();
         // SAFETY: places in `room`.
         let (w, sums) = unsafe { ((&raw mut (*room).w).cast::<f32>(), (&raw mut (*room).sums).cast::<f32>()) };
@@ -112,7 +112,7 @@ impl Decoded {
                     let sums = sums.wrapping_add((tile - begin) * TOKEN_TILE * PANEL_ROWS);
                     let (blocks, last) = (now * self.unit_blocks, unit + now == units);
                     // SAFETY: as promised by the caller; the sums of earlier pieces are there.
-                    unsafe { (self.multiply)(&p, &Piece { w, blocks, sums, next, first: unit == 0, last }) };
+                    unsafe { (self.multiply)(&p, &DecodedBlock { w, blocks, sums, next, first: unit == 0, last }) };
                 }
             }
         }
@@ -124,8 +124,8 @@ impl Decoded {
 /// # Safety
 /// They lie at `w`, `into` has room for them, and the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn decode<L: Lanes, F: Tile>(mut w: *const u8, units: usize, into: *mut f32) {
-    let mut scales = Scales::new();
+pub(super) unsafe fn decode<L: RowLanes, F: TileFormat>(mut w: *const u8, units: usize, into: *mut f32) {
+    let mut scales = UnitScales::new();
     for unit in 0..units {
         for tile in 0..PANEL_TILES {
             // SAFETY: as promised by the caller.
@@ -151,7 +151,7 @@ pub(super) unsafe fn decode<L: Lanes, F: Tile>(mut w: *const u8, units: usize, i
 /// # Safety
 /// As for [`super::pass::PassFn`], but for the weights, which are the piece's; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn multiply<L: Lanes>(p: &Pass, piece: &Piece) {
+pub(super) unsafe fn multiply<L: RowLanes>(p: &PanelPass, piece: &DecodedBlock) {
     const { assert!(TOKEN_TILE == 16 && (L::TOKENS == 6 || L::TOKENS == 16)) };
     // SAFETY: as promised by the caller.
     unsafe {
@@ -176,7 +176,12 @@ pub(super) unsafe fn multiply<L: Lanes>(p: &Pass, piece: &Piece) {
 /// # Safety
 /// As for [`multiply`].
 #[inline(always)]
-unsafe fn tokens<L: Lanes, const R: usize, const T: usize>(p: &Pass, piece: &Piece, tile: usize, first: usize) {
+unsafe fn tokens<L: RowLanes, const R: usize, const T: usize>(
+    p: &PanelPass,
+    piece: &DecodedBlock,
+    tile: usize,
+    first: usize,
+) {
     const TILE_NUMBERS: usize = PIECE * BLOCK * TILE_ROWS;
     // SAFETY: tiles, tokens and blocks exist.
     unsafe {

@@ -1,17 +1,17 @@
 //! Weights decoded to f32 times f32 activations, for every format: `acc = fma(w_k, x_k, acc)`, k ascending.
 
-use super::lanes::Lanes;
-use super::pass::{Pass, fetch};
+use super::lanes::RowLanes;
+use super::pass::{PanelPass, fetch};
 use super::unroll::unroll;
-use crate::pack::{BLOCK, PANEL_TILES, Scales, Tile};
+use crate::pack::{BLOCK, PANEL_TILES, TileFormat, UnitScales};
 
 /// One pass, `T` tokens at a time (`T` divides how many there are).
 ///
 /// # Safety
 /// As for [`super::pass::PassFn`]; the instruction set of `L`.
 #[inline(always)]
-pub(crate) unsafe fn pass<L: Lanes, F: Tile, const T: usize>(p: &Pass) {
-    let mut scales = Scales::new();
+pub(crate) unsafe fn pass<L: RowLanes, F: TileFormat, const T: usize>(p: &PanelPass) {
+    let mut scales = UnitScales::new();
     for first in (0..p.tokens).step_by(T) {
         // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile.
         unsafe {
@@ -44,10 +44,10 @@ pub(crate) unsafe fn pass<L: Lanes, F: Tile, const T: usize>(p: &Pass) {
 /// # Safety
 /// A unit at `w`, `T` tokens of 32 numbers at `x`; the instruction set of `L`.
 #[inline(always)]
-unsafe fn block<L: Lanes, F: Tile, const T: usize>(
+unsafe fn block<L: RowLanes, F: TileFormat, const T: usize>(
     w: *const u8,
     b: usize,
-    scales: &Scales,
+    scales: &UnitScales,
     x: *const f32,
     acc: &mut [L::F; T],
 ) {

@@ -34,25 +34,25 @@ mod float;
 mod neon;
 mod outliers;
 mod pass;
-pub(crate) mod pieces;
 mod portable;
 pub(crate) mod unpack;
 mod unroll;
 mod variant;
+pub(crate) mod work_items;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx2::{Vnni, groups_before_widening, has_vex};
 #[cfg(target_arch = "aarch64")]
 pub(crate) use neon::dot;
 
-use crate::activation::{Form, Layout, TOKEN_TILE, TokenTile};
+use crate::activation::{ActivationBufferLayout, ActivationEncoding, TOKEN_TILE, TokenTile};
 use crate::isa::{Isa, IsaError};
-use crate::pack::{Codes, PANEL_ROWS, PackedMatrix, Tile, for_format};
-use decoded::Decoded;
-use pass::{Pass, Passes, PassesFn};
+use crate::pack::{PANEL_ROWS, PackedMatrix, QuantizedTileFormat, TileFormat, for_format};
+use decoded::DecodedKernel;
+use pass::{PanelPass, Passes, PassesFn};
 use std::ops::Range;
 use variant::MOST_TOGETHER;
-pub use variant::{Many, Share, Variant, VariantError};
+pub use variant::{MatmulSchedule, MatmulVariant, TokenTileKernel, VariantError};
 use yirage_hal::Limit;
 use yirage_ir::Format;
 use yirage_plan::Precision;
@@ -62,17 +62,17 @@ use yirage_plan::Precision;
 pub struct Dispatch {
     isa: Isa,
     format: Format,
-    form: Form,
+    form: ActivationEncoding,
     passes: Passes,
     /// For full tiles, if there is a better way than one by one.
     many: Option<FullTiles>,
     /// For one that comes alone, if there is a better way than that of any number of tokens.
     lone: Option<PassesFn>,
-    variant: Variant,
+    variant: MatmulVariant,
 }
 
 /// Kernels of a format.
-struct Kernels {
+struct FormatKernels {
     passes: Passes,
     /// As [`Dispatch::many`].
     many: Option<FullTiles>,
@@ -84,11 +84,11 @@ struct Kernels {
 #[derive(Clone, Copy)]
 enum FullTiles {
     /// Its weights are decoded to memory.
-    Decoded(Decoded),
+    Decoded(DecodedKernel),
     /// They share what is read and unpacked of it.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // such kernels are of AVX-512
     Together(PassesFn),
-    /// As many as [`Variant::together`] says with a kernel that reads pairs, fewer with the other, which unpacks a panel in
+    /// As many as [`MatmulVariant::together`] says with a kernel that reads pairs, fewer with the other, which unpacks a panel in
     /// less time.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // as above
     Winograd(PassesFn, PassesFn),
@@ -96,7 +96,7 @@ enum FullTiles {
 
 impl FullTiles {
     /// How many there must be. With BF16 decoded on Zen 3 one tile is slower so, two are about as fast, four are faster.
-    fn from(self, variant: &Variant) -> usize {
+    fn from(self, variant: &MatmulVariant) -> usize {
         match self {
             FullTiles::Decoded(_) | FullTiles::Together(_) => 2,
             FullTiles::Winograd(..) => variant.together.min(2),
@@ -109,38 +109,38 @@ impl Dispatch {
     ///
     /// # Errors
     /// When this CPU lacks `isa`, or what `variant` computes with.
-    pub fn new(isa: Isa, variant: Variant, precision: Precision, format: Format) -> Result<Dispatch, IsaError> {
+    pub fn new(isa: Isa, variant: MatmulVariant, precision: Precision, format: Format) -> Result<Dispatch, IsaError> {
         let isa = isa.require()?;
         variant.require()?;
-        let (form, Kernels { passes, many, lone }) = for_format!(format,
+        let (form, FormatKernels { passes, many, lone }) = for_format!(format,
             codes => |T| match precision {
-                Precision::Fast => (Form::Q8, codes_passes::<T>(isa, &variant)),
-                Precision::Exact => (Form::F32, float_passes::<T>(isa)),
+                Precision::Fast => (ActivationEncoding::Q8, quantized_kernels::<T>(isa, &variant)),
+                Precision::Exact => (ActivationEncoding::F32, float_passes::<T>(isa)),
             },
             floats => |T| match (precision, format, isa) {
                 #[cfg(target_arch = "x86_64")]
                 (Precision::Fast, Format::BF16, Isa::Avx512Bf16) => {
                     let many = Some(FullTiles::Together(avx512::BF16_TOGETHER));
-                    (Form::Bf16, Kernels { passes: avx512::BF16_PASSES, many, lone: None })
+                    (ActivationEncoding::Bf16, FormatKernels { passes: avx512::BF16_PASSES, many, lone: None })
                 }
                 #[cfg(target_arch = "x86_64")]
                 (Precision::Fast, Format::BF16, Isa::Amx) => {
                     let many = Some(FullTiles::Together(avx512::BF16_MATRIX_TOGETHER));
-                    (Form::Bf16, Kernels { passes: avx512::bf16_matrix_passes(&variant), many, lone: None })
+                    (ActivationEncoding::Bf16, FormatKernels { passes: avx512::bf16_matrix_passes(&variant), many, lone: None })
                 }
                 #[cfg(target_arch = "aarch64")]
                 (Precision::Fast, Format::BF16, Isa::NeonBf16) => {
-                    (Form::Bf16, Kernels { passes: neon::BF16_PASSES, many: None, lone: None })
+                    (ActivationEncoding::Bf16, FormatKernels { passes: neon::BF16_PASSES, many: None, lone: None })
                 }
-                (Precision::Fast, Format::BF16, _) => (Form::RoundedF32, float_passes::<T>(isa)),
-                _ => (Form::F32, float_passes::<T>(isa)),
+                (Precision::Fast, Format::BF16, _) => (ActivationEncoding::RoundedF32, float_passes::<T>(isa)),
+                _ => (ActivationEncoding::F32, float_passes::<T>(isa)),
             }
         );
         Ok(Dispatch { isa, format, form, passes, many, lone, variant })
     }
 
     /// How it goes about products.
-    pub fn variant(&self) -> &Variant {
+    pub fn variant(&self) -> &MatmulVariant {
         &self.variant
     }
 
@@ -162,18 +162,18 @@ impl Dispatch {
     /// The ceiling that products of these kernels meet.
     pub fn limit(&self) -> Limit {
         match self.form {
-            Form::Q8 => for_format!(self.format, codes => |T| Limit::int8(T::BITS), floats => |T| {
+            ActivationEncoding::Q8 => for_format!(self.format, codes => |T| Limit::int8(T::BITS), floats => |T| {
                 // A format without codes never has 8-bit activations.
-                let _ = <T as Tile>::PUT;
+                let _ = <T as TileFormat>::PUT;
                 Limit::F32
             }),
-            Form::Bf16 => Limit::Bf16,
-            Form::F32 | Form::RoundedF32 => Limit::F32,
+            ActivationEncoding::Bf16 => Limit::Bf16,
+            ActivationEncoding::F32 | ActivationEncoding::RoundedF32 => Limit::F32,
         }
     }
 
     /// The form the activations must be stored in.
-    pub fn form(&self) -> Form {
+    pub fn form(&self) -> ActivationEncoding {
         self.form
     }
 
@@ -183,48 +183,48 @@ impl Dispatch {
     }
 
     /// How `tokens` rows of `k` activations must be stored.
-    pub fn layout(&self, tokens: usize, k: usize) -> Layout {
-        Layout::new(self.form, tokens, k).with_pairs(self.reads_pairs(tokens))
+    pub fn layout(&self, tokens: usize, k: usize) -> ActivationBufferLayout {
+        ActivationBufferLayout::new(self.form, tokens, k).with_pairs(self.reads_pairs(tokens))
     }
 }
 
 #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))] // kernels of other levels have one way
-fn codes_passes<T: Codes>(isa: Isa, variant: &Variant) -> Kernels {
+fn quantized_kernels<T: QuantizedTileFormat>(isa: Isa, variant: &MatmulVariant) -> FormatKernels {
     let passes = match isa {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 | Isa::Avx512Bf16 | Isa::Amx => {
             let many = match variant.many {
-                Many::Pairs => FullTiles::Together(avx512::pairs::<T>()),
-                Many::Single => FullTiles::Together(avx512::single::<T>()),
-                Many::Winograd => match avx512::winograd::<T>() {
+                TokenTileKernel::Pairs => FullTiles::Together(avx512::pairs::<T>()),
+                TokenTileKernel::Single => FullTiles::Together(avx512::single::<T>()),
+                TokenTileKernel::Winograd => match avx512::winograd::<T>() {
                     Some(kernel) => FullTiles::Winograd(kernel, avx512::pairs::<T>()),
                     None => FullTiles::Together(avx512::pairs::<T>()),
                 },
-                Many::Matrix => FullTiles::Together(avx512::matrix::<T>()),
+                TokenTileKernel::Matrix => FullTiles::Together(avx512::matrix::<T>()),
             };
             let lone = match variant.lone {
-                Many::Pairs | Many::Winograd => None,
-                Many::Single => Some(avx512::single::<T>()),
-                Many::Matrix => Some(avx512::matrix::<T>()),
+                TokenTileKernel::Pairs | TokenTileKernel::Winograd => None,
+                TokenTileKernel::Single => Some(avx512::single::<T>()),
+                TokenTileKernel::Matrix => Some(avx512::matrix::<T>()),
             };
-            return Kernels { passes: avx512::codes_passes::<T>(variant), many: Some(many), lone };
+            return FormatKernels { passes: avx512::quantized_passes::<T>(variant), many: Some(many), lone };
         }
         #[cfg(target_arch = "x86_64")]
-        Isa::AvxVnni if avx2::has_vex() => avx2::codes_passes::<T, avx2::Vnni<true>>(),
+        Isa::AvxVnni if avx2::has_vex() => avx2::quantized_passes::<T, avx2::Vnni<true>>(),
         #[cfg(target_arch = "x86_64")]
-        Isa::AvxVnni => avx2::codes_passes::<T, avx2::Vnni<false>>(),
+        Isa::AvxVnni => avx2::quantized_passes::<T, avx2::Vnni<false>>(),
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => avx2::codes_passes::<T, avx2::Widened>(),
+        Isa::Avx2 => avx2::quantized_passes::<T, avx2::Widened>(),
         #[cfg(target_arch = "aarch64")]
-        Isa::NeonI8mm | Isa::NeonBf16 => neon::i8mm_codes_passes::<T>(),
+        Isa::NeonI8mm | Isa::NeonBf16 => neon::i8mm_quantized_passes::<T>(),
         #[cfg(target_arch = "aarch64")]
-        Isa::Neon => neon::codes_passes::<T>(),
-        _ => portable::codes_passes::<T>(),
+        Isa::Neon => neon::quantized_passes::<T>(),
+        _ => portable::quantized_passes::<T>(),
     };
-    Kernels { passes, many: None, lone: None }
+    FormatKernels { passes, many: None, lone: None }
 }
 
-fn float_passes<T: Tile>(isa: Isa) -> Kernels {
+fn float_passes<T: TileFormat>(isa: Isa) -> FormatKernels {
     let (passes, decoded) = match isa.vectors() {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 => (avx512::float_passes::<T>(), avx512::decoded::<T>()),
@@ -232,9 +232,9 @@ fn float_passes<T: Tile>(isa: Isa) -> Kernels {
         Isa::Avx2 => (avx2::float_passes::<T>(), avx2::decoded::<T>()),
         #[cfg(target_arch = "aarch64")]
         Isa::Neon => (neon::float_passes::<T>(), neon::decoded::<T>()),
-        _ => return Kernels { passes: portable::float_passes::<T>(), many: None, lone: None },
+        _ => return FormatKernels { passes: portable::float_passes::<T>(), many: None, lone: None },
     };
-    Kernels { passes, many: Some(FullTiles::Decoded(decoded)), lone: None }
+    FormatKernels { passes, many: Some(FullTiles::Decoded(decoded)), lone: None }
 }
 
 /// One product: everything but the panels.
@@ -246,7 +246,7 @@ pub struct Linear<'a> {
     /// Which matrix of the stack.
     pub matrix: usize,
     /// Where the activations lie: as the kernel wants it, k as the weights.
-    pub layout: Layout,
+    pub layout: ActivationBufferLayout,
     /// The stored activations.
     pub activations: *const u8,
     /// Row t of the result starts at `out + t * ldo`.
@@ -264,7 +264,7 @@ pub struct Linear<'a> {
 /// When kernel, weights and layout do not belong together, or `panels`, `tokens` or `matrix` does not exist.
 ///
 /// # Safety
-/// `activations` holds [`Layout::bytes`] bytes written by [`Layout::store`] for every token; `out` is writable at
+/// `activations` holds [`ActivationBufferLayout::bytes`] bytes written by [`ActivationBufferLayout::store`] for every token; `out` is writable at
 /// `t * ldo + row` for every token t of `tokens` and row of the panels, and nobody else uses these places meanwhile. No
 /// thread packs rows of `weights`.
 pub unsafe fn linear(job: &Linear<'_>, panels: Range<usize>, tokens: Range<usize>) {
@@ -332,7 +332,7 @@ impl Linear<'_> {
                             outliers::fetch(&pass(tile, panels.start));
                         }
                         for panel in panels.clone() {
-                            let passes: [Pass; MOST_TOGETHER] =
+                            let passes: [PanelPass; MOST_TOGETHER] =
                                 std::array::from_fn(|i| pass(first + i.min(count - 1), panel));
                             kernel(&passes[..count]);
                         }
@@ -343,11 +343,11 @@ impl Linear<'_> {
     }
 
     /// Some panels times the tokens `part` of a tile.
-    fn pass(&self, tile: TokenTile, part: Range<usize>, panels: Range<usize>) -> Pass<'_> {
+    fn pass(&self, tile: TokenTile, part: Range<usize>, panels: Range<usize>) -> PanelPass<'_> {
         let (at, first_row) = (self.layout.offsets(tile, part.start), panels.start * PANEL_ROWS);
         let tokens = tile.first + part.start..tile.first + part.end;
         let first_token = if self.rows.is_some() { 0 } else { tokens.start };
-        Pass {
+        PanelPass {
             w: self.weights.panel(self.matrix, panels.start),
             #[cfg(target_arch = "x86_64")]
             panels: panels.len(),
@@ -375,39 +375,42 @@ impl Linear<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pack::{BF16, Q4_0, Q8_0};
+    use crate::pack::{PackedBf16, Q4_0, Q8_0};
 
     /// A level that ran the portable kernels would pass every comparison with them.
     #[test]
     fn every_level_has_kernels_of_its_own() {
         let differ = |a: &Passes, b: &Passes| a.sizes.iter().zip(b.sizes).all(|(a, b)| !std::ptr::fn_addr_eq(*a, b));
         for isa in Isa::ALL.iter().copied().filter(|isa| *isa != Isa::Scalar && isa.available()) {
-            let variant = Variant::of_level(isa);
+            let variant = MatmulVariant::of_level(isa);
             assert!(
                 differ(
-                    &codes_passes::<Q4_0>(isa, &variant).passes,
-                    &codes_passes::<Q4_0>(Isa::Scalar, &Variant::of_level(Isa::Scalar)).passes
+                    &quantized_kernels::<Q4_0>(isa, &variant).passes,
+                    &quantized_kernels::<Q4_0>(Isa::Scalar, &MatmulVariant::of_level(Isa::Scalar)).passes
                 ),
                 "{isa}"
             );
             assert!(
                 differ(
-                    &codes_passes::<Q8_0>(isa, &variant).passes,
-                    &codes_passes::<Q8_0>(Isa::Scalar, &Variant::of_level(Isa::Scalar)).passes
+                    &quantized_kernels::<Q8_0>(isa, &variant).passes,
+                    &quantized_kernels::<Q8_0>(Isa::Scalar, &MatmulVariant::of_level(Isa::Scalar)).passes
                 ),
                 "{isa}"
             );
-            assert!(differ(&float_passes::<BF16>(isa).passes, &float_passes::<BF16>(Isa::Scalar).passes), "{isa}");
-            assert!(float_passes::<BF16>(isa).many.is_some(), "{isa}");
-            let form = Dispatch::new(isa, Variant::of_level(isa), Precision::Fast, Format::BF16).unwrap().form();
+            assert!(
+                differ(&float_passes::<PackedBf16>(isa).passes, &float_passes::<PackedBf16>(Isa::Scalar).passes),
+                "{isa}"
+            );
+            assert!(float_passes::<PackedBf16>(isa).many.is_some(), "{isa}");
+            let form = Dispatch::new(isa, MatmulVariant::of_level(isa), Precision::Fast, Format::BF16).unwrap().form();
             let bf16 = matches!(isa, Isa::Avx512Bf16 | Isa::Amx | Isa::NeonBf16);
-            assert_eq!(form, if bf16 { Form::Bf16 } else { Form::RoundedF32 }, "{isa}");
+            assert_eq!(form, if bf16 { ActivationEncoding::Bf16 } else { ActivationEncoding::RoundedF32 }, "{isa}");
         }
         if Isa::NeonI8mm.available() {
             assert!(
                 differ(
-                    &codes_passes::<Q4_0>(Isa::NeonI8mm, &Variant::of_level(Isa::NeonI8mm)).passes,
-                    &codes_passes::<Q4_0>(Isa::Neon, &Variant::of_level(Isa::Neon)).passes
+                    &quantized_kernels::<Q4_0>(Isa::NeonI8mm, &MatmulVariant::of_level(Isa::NeonI8mm)).passes,
+                    &quantized_kernels::<Q4_0>(Isa::Neon, &MatmulVariant::of_level(Isa::Neon)).passes
                 ),
                 "i8mm"
             );

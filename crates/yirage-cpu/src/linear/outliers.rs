@@ -1,18 +1,18 @@
 //! What outliers add to a panel's sums: columns of weights, each decoded once for all tokens. A unit's follow its last
 //! block, when its codes and scales are still at hand; the loop over its blocks has no branch that depends on data.
 
-use super::lanes::Lanes;
-use super::pass::Pass;
+use super::lanes::RowLanes;
+use super::pass::PanelPass;
 use super::variant::MOST_TOGETHER;
 use crate::activation::{BlockOutliers, TOKEN_TILE};
 use crate::memory::prefetch;
-use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales, decode_column};
+use crate::pack::{BLOCK, PANEL_TILES, QuantizedTileFormat, UnitScales, decode_column};
 
 /// Tokens at once: a bit each.
 const MOST: usize = MOST_TOGETHER * TOKEN_TILE;
 
 /// A panel's sums for a tile of tokens, or for several full ones.
-pub(super) trait Sums<L: Lanes> {
+pub(super) trait OutlierAccumulator<L: RowLanes> {
     /// `sum = fma(w, x, sum)` for the rows of a tile and a token, counted through all tiles of tokens.
     ///
     /// # Safety
@@ -20,7 +20,7 @@ pub(super) trait Sums<L: Lanes> {
     unsafe fn add(&mut self, tile: usize, token: usize, w: L::F, x: f32);
 }
 
-impl<L: Lanes, const N: usize> Sums<L> for [[L::F; N]; PANEL_TILES] {
+impl<L: RowLanes, const N: usize> OutlierAccumulator<L> for [[L::F; N]; PANEL_TILES] {
     #[inline(always)]
     unsafe fn add(&mut self, tile: usize, token: usize, w: L::F, x: f32) {
         // SAFETY: as promised by the caller.
@@ -28,11 +28,11 @@ impl<L: Lanes, const N: usize> Sums<L> for [[L::F; N]; PANEL_TILES] {
     }
 }
 
-impl<L: Lanes, const N: usize> Sums<L> for [[[L::F; N]; PANEL_TILES]] {
+impl<L: RowLanes, const N: usize> OutlierAccumulator<L> for [[[L::F; N]; PANEL_TILES]] {
     #[inline(always)]
     unsafe fn add(&mut self, tile: usize, token: usize, w: L::F, x: f32) {
         // SAFETY: as promised by the caller.
-        unsafe { Sums::<L>::add(&mut self[token / N], tile, token % N, w, x) }
+        unsafe { OutlierAccumulator::<L>::add(&mut self[token / N], tile, token % N, w, x) }
     }
 }
 
@@ -40,7 +40,7 @@ impl<L: Lanes, const N: usize> Sums<L> for [[[L::F; N]; PANEL_TILES]] {
 ///
 /// # Safety
 /// As for [`super::pass::PassFn`].
-pub(super) unsafe fn fetch(p: &Pass) {
+pub(super) unsafe fn fetch(p: &PanelPass) {
     for word in 0..p.words {
         for token in 0..p.tokens {
             // SAFETY: as promised by the caller.
@@ -55,8 +55,8 @@ pub(super) unsafe fn fetch(p: &Pass) {
 }
 
 /// Which blocks hold outliers, and of which tokens: of 64 blocks at a time.
-pub(super) struct Marked<'a> {
-    passes: &'a [Pass<'a>],
+pub(super) struct OutlierBlocks<'a> {
+    passes: &'a [PanelPass<'a>],
     /// Which 64 blocks.
     word: usize,
     /// A bit for each of them that some token marks.
@@ -65,11 +65,11 @@ pub(super) struct Marked<'a> {
     tokens: [u64; 64],
 }
 
-impl<'a> Marked<'a> {
+impl<'a> OutlierBlocks<'a> {
     /// Those of some passes with the panel in common; if they are several, of full tiles.
     #[inline(always)]
-    pub(super) fn new(passes: &'a [Pass<'a>]) -> Marked<'a> {
-        Marked { passes, word: usize::MAX, any: 0, tokens: [0; 64] }
+    pub(super) fn new(passes: &'a [PanelPass<'a>]) -> OutlierBlocks<'a> {
+        OutlierBlocks { passes, word: usize::MAX, any: 0, tokens: [0; 64] }
     }
 
     /// The marked blocks of unit `unit`, a bit each.
@@ -77,7 +77,7 @@ impl<'a> Marked<'a> {
     /// # Safety
     /// As for [`super::pass::PassFn`], with each pass; the unit exists.
     #[inline(always)]
-    pub(super) unsafe fn blocks<F: Codes>(&mut self, unit: usize) -> u64 {
+    pub(super) unsafe fn blocks<F: QuantizedTileFormat>(&mut self, unit: usize) -> u64 {
         const { assert!(64 % F::UNIT_BLOCKS == 0) };
         let first = unit * F::UNIT_BLOCKS;
         if first / 64 != self.word {
@@ -91,20 +91,20 @@ impl<'a> Marked<'a> {
     /// first-level cache holds.
     ///
     /// # Safety
-    /// As for [`Marked::blocks`].
+    /// As for [`OutlierBlocks::blocks`].
     #[inline(always)]
-    pub(super) unsafe fn fetch<F: Codes>(&mut self, unit: usize) {
+    pub(super) unsafe fn fetch<F: QuantizedTileFormat>(&mut self, unit: usize) {
         // SAFETY: as promised by the caller.
         let mut left = unsafe { self.blocks::<F>(unit) };
         while left != 0 {
             let at = unit * F::UNIT_BLOCKS + left.trailing_zeros() as usize;
             left &= left - 1;
-            each(self.tokens[at % 64], |t| prefetch(held(self.passes, at, t).cast(), 1));
+            each(self.tokens[at % 64], |t| prefetch(outliers_at(self.passes, at, t).cast(), 1));
         }
     }
 
     /// # Safety
-    /// As for [`Marked::blocks`]; each token has that word.
+    /// As for [`OutlierBlocks::blocks`]; each token has that word.
     #[inline(always)]
     unsafe fn read(&mut self, word: usize) {
         const { assert!(MOST <= 64) };
@@ -129,12 +129,12 @@ impl<'a> Marked<'a> {
 /// # Safety
 /// As for [`super::pass::PassFn`], with each pass; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn add<L: Lanes, F: Codes>(
-    marked: &mut Marked,
+pub(super) unsafe fn add<L: RowLanes, F: QuantizedTileFormat>(
+    marked: &mut OutlierBlocks,
     unit: usize,
     w: *const u8,
-    scales: &[Scales; PANEL_TILES],
-    sums: &mut (impl Sums<L> + ?Sized),
+    scales: &[UnitScales; PANEL_TILES],
+    sums: &mut (impl OutlierAccumulator<L> + ?Sized),
 ) {
     // SAFETY: the passes'; a marked block exists, and so do its outliers.
     unsafe {
@@ -153,18 +153,18 @@ pub(super) unsafe fn add<L: Lanes, F: Codes>(
 /// # Safety
 /// As for [`add`]; these tokens mark the block.
 #[inline(always)]
-unsafe fn block<L: Lanes, F: Codes>(
-    passes: &[Pass],
+unsafe fn block<L: RowLanes, F: QuantizedTileFormat>(
+    passes: &[PanelPass],
     w: *const u8,
     b: usize,
     at: usize,
     tokens: u64,
-    scales: &[Scales; PANEL_TILES],
-    sums: &mut (impl Sums<L> + ?Sized),
+    scales: &[UnitScales; PANEL_TILES],
+    sums: &mut (impl OutlierAccumulator<L> + ?Sized),
 ) {
     // SAFETY: as promised by the caller; a block has as many values as it has bits of columns.
     unsafe {
-        let held = |t: usize| held(passes, at, t);
+        let held = |t: usize| outliers_at(passes, at, t);
         let columns = |t: usize| (&raw const (*held(t)).columns).read_unaligned();
         // Of each column the tokens that have it: asking each token for each column is a branch that no processor foresees.
         let (mut all, mut having) = (0, [0u64; BLOCK]);
@@ -192,7 +192,7 @@ unsafe fn block<L: Lanes, F: Codes>(
 
 /// The outliers of block `at` of token `t`, counted through all passes.
 #[inline(always)]
-fn held(passes: &[Pass], at: usize, t: usize) -> *const BlockOutliers {
+fn outliers_at(passes: &[PanelPass], at: usize, t: usize) -> *const BlockOutliers {
     let p = &passes[t / TOKEN_TILE];
     p.outliers.wrapping_add(at * p.stride + t % TOKEN_TILE)
 }

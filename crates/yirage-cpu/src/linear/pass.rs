@@ -1,12 +1,12 @@
 //! What one kernel call works on, and how its results leave the registers.
 
-use super::lanes::Lanes;
+use super::lanes::RowLanes;
 use crate::activation::{BlockOutliers, Meta};
-use crate::pack::{BLOCK, TILE_ROWS, Tile};
+use crate::pack::{BLOCK, TILE_ROWS, TileFormat};
 use std::ops::Range;
 
 /// One panel of 64 rows, or several one behind the other, times some tokens of a tile.
-pub(crate) struct Pass<'a> {
+pub(crate) struct PanelPass<'a> {
     /// The panel: `[unit][tile]`.
     pub(crate) w: *const u8,
     /// How many panels: at most what [`Passes::panels`] says.
@@ -31,7 +31,7 @@ pub(crate) struct Pass<'a> {
     pub(crate) outliers: *const BlockOutliers,
     /// Their blocks as Winograd's products read them (int8, AVX-512 and full tiles only): `[32-block][token of the tile]`.
     #[cfg(target_arch = "x86_64")]
-    pub(crate) pairs: *const crate::activation::Pairs,
+    pub(crate) pairs: *const crate::activation::WinogradActivations,
     /// Bits of their blocks with outliers (int8 only): `[token][word]`.
     pub(crate) marks: *const u64,
     /// Words a token.
@@ -49,8 +49,8 @@ pub(crate) struct Pass<'a> {
 /// A kernel; it may be made for one number of tokens, for multiples of one, or for any.
 ///
 /// # Safety
-/// All of [`Pass`] holds, `tokens` fits the kernel, and the CPU has the kernel's instruction set.
-pub(crate) type PassFn = unsafe fn(&Pass);
+/// All of [`PanelPass`] holds, `tokens` fits the kernel, and the CPU has the kernel's instruction set.
+pub(crate) type PassFn = unsafe fn(&PanelPass);
 
 /// The kernels for the tokens of a tile.
 #[derive(Clone, Copy)]
@@ -84,9 +84,9 @@ impl Passes {
 ///
 /// # Safety
 /// As for [`PassFn`], with each.
-pub(crate) type PassesFn = unsafe fn(&[Pass]);
+pub(crate) type PassesFn = unsafe fn(&[PanelPass]);
 
-impl Pass<'_> {
+impl PanelPass<'_> {
     /// The numbers and metas of a block for the first token.
     #[inline(always)]
     pub(crate) fn block(&self, block: usize) -> (*const u8, *const Meta) {
@@ -111,7 +111,7 @@ impl Pass<'_> {
     /// # Safety
     /// As for [`PassFn`]; the instruction set of `L`.
     #[inline(always)]
-    pub(crate) unsafe fn put<L: Lanes>(&self, tile: usize, token: usize, v: L::F) {
+    pub(crate) unsafe fn put<L: RowLanes>(&self, tile: usize, token: usize, v: L::F) {
         let row = tile * TILE_ROWS;
         let have = self.rows.saturating_sub(row);
         // SAFETY: the first `rows` places of each token are writable; whole vectors only where 16 rows exist.
@@ -131,7 +131,7 @@ impl Pass<'_> {
 
 /// Asks for a 32-block's share of the unit `ahead` bytes behind this one, whether there is one or not; with 0 for nothing.
 #[inline(always)]
-pub(crate) fn fetch<L: Lanes, F: Tile>(ahead: usize, unit: *const u8, b: usize) {
+pub(crate) fn fetch<L: RowLanes, F: TileFormat>(ahead: usize, unit: *const u8, b: usize) {
     if ahead == 0 {
         return;
     }
@@ -155,7 +155,7 @@ unsafe fn put_part(out: *mut f32, rows: &[f32]) {
 mod tests {
     use super::*;
 
-    unsafe fn no_kernel(_: &Pass) {}
+    unsafe fn no_kernel(_: &PanelPass) {}
 
     #[test]
     fn every_token_of_a_tile_is_in_one_pass() {

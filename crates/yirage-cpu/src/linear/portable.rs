@@ -1,28 +1,28 @@
 //! Kernels in plain Rust: the fallback of every CPU, and what the others are compared with.
 
 use super::lanes::PortableLanes;
-use super::outliers::{self, Marked};
-use super::pass::{Pass, Passes};
+use super::outliers::{self, OutlierBlocks};
+use super::pass::{PanelPass, Passes};
 use crate::activation::{Meta, TOKEN_TILE};
-use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales, TILE_ROWS, Tile};
+use crate::pack::{BLOCK, PANEL_TILES, QuantizedTileFormat, TILE_ROWS, TileFormat, UnitScales};
 use std::array::from_fn;
 
 /// Kernels for f32 activations.
-pub(crate) fn float_passes<F: Tile>() -> Passes {
+pub(crate) fn float_passes<F: TileFormat>() -> Passes {
     Passes { sizes: [float_pass::<F>; 5], from: 1, step: 1, panels: 1 }
 }
 
 /// Kernels for int8 activations.
-pub(crate) fn codes_passes<F: Codes>() -> Passes {
-    Passes { sizes: [codes_pass::<F>; 5], from: 1, step: 1, panels: 1 }
+pub(crate) fn quantized_passes<F: QuantizedTileFormat>() -> Passes {
+    Passes { sizes: [quantized_pass::<F>; 5], from: 1, step: 1, panels: 1 }
 }
 
 /// The loop of [`super::float`] without its unrolling, which only makes this code large.
 ///
 /// # Safety
 /// As for [`super::pass::PassFn`].
-unsafe fn float_pass<F: Tile>(p: &Pass) {
-    let mut scales = Scales::new();
+unsafe fn float_pass<F: TileFormat>(p: &PanelPass) {
+    let mut scales = UnitScales::new();
     let mut acc = [[[0f32; TILE_ROWS]; TOKEN_TILE]; PANEL_TILES];
     let mut w = p.w;
     for u in 0..p.units {
@@ -51,7 +51,7 @@ unsafe fn float_pass<F: Tile>(p: &Pass) {
 }
 
 /// Writes the results of a panel.
-fn put(p: &Pass, acc: &[[[f32; TILE_ROWS]; TOKEN_TILE]; PANEL_TILES]) {
+fn put(p: &PanelPass, acc: &[[[f32; TILE_ROWS]; TOKEN_TILE]; PANEL_TILES]) {
     for (i, tile) in acc.iter().enumerate() {
         for (t, v) in tile[..p.tokens].iter().enumerate() {
             // SAFETY: the callers' contract.
@@ -62,10 +62,10 @@ fn put(p: &Pass, acc: &[[[f32; TILE_ROWS]; TOKEN_TILE]; PANEL_TILES]) {
 
 /// # Safety
 /// As for [`super::pass::PassFn`].
-unsafe fn codes_pass<F: Codes>(p: &Pass) {
-    let mut scales = [const { Scales::new() }; PANEL_TILES];
+unsafe fn quantized_pass<F: QuantizedTileFormat>(p: &PanelPass) {
+    let mut scales = [const { UnitScales::new() }; PANEL_TILES];
     let mut acc = [[[0f32; TILE_ROWS]; TOKEN_TILE]; PANEL_TILES];
-    let mut marked = Marked::new(std::slice::from_ref(p));
+    let mut marked = OutlierBlocks::new(std::slice::from_ref(p));
     let mut unit = p.w;
     for u in 0..p.units {
         let mut w = unit;
@@ -90,10 +90,10 @@ unsafe fn codes_pass<F: Codes>(p: &Pass) {
 ///
 /// # Safety
 /// The unit, and that many tokens of 32 numbers at `x` with their metas.
-unsafe fn tokens<F: Codes>(
+unsafe fn tokens<F: QuantizedTileFormat>(
     w: *const u8,
     b: usize,
-    scales: &Scales,
+    scales: &UnitScales,
     x: *const u8,
     metas: *const Meta,
     acc: &mut [[f32; TILE_ROWS]],
@@ -109,7 +109,7 @@ unsafe fn tokens<F: Codes>(
 }
 
 /// Exact sums of codes times activations over the groups `from..from + groups.len()`, less the offset's share.
-fn dots<F: Codes>(groups: &[[u8; 64]], x: &[i8], minus_sum: i32) -> [i32; TILE_ROWS] {
+fn dots<F: QuantizedTileFormat>(groups: &[[u8; 64]], x: &[i8], minus_sum: i32) -> [i32; TILE_ROWS] {
     let mut dot = [minus_sum * F::OFFSET; TILE_ROWS];
     for (group, x) in groups.iter().zip(x.chunks_exact(4)) {
         for (r, dot) in dot.iter_mut().enumerate() {
@@ -125,7 +125,14 @@ fn dots<F: Codes>(groups: &[[u8; 64]], x: &[i8], minus_sum: i32) -> [i32; TILE_R
 ///
 /// # Safety
 /// `s` holds what `F` decodes.
-unsafe fn block<F: Codes>(w: &[[u8; 64]], x: &[i8; BLOCK], m: &Meta, s: &Scales, b: usize, acc: &mut [f32; TILE_ROWS]) {
+unsafe fn block<F: QuantizedTileFormat>(
+    w: &[[u8; 64]],
+    x: &[i8; BLOCK],
+    m: &Meta,
+    s: &UnitScales,
+    b: usize,
+    acc: &mut [f32; TILE_ROWS],
+) {
     // SAFETY: formats write the scales of all halves, and with mins the mins of all halves.
     let (scale, min) = (|i| unsafe { s.scale(i) }, |i| unsafe { s.min(i) });
     if F::HALVES == 1 {

@@ -1,8 +1,8 @@
 //! One packed row back to f32 (embedding lookup).
 
-use super::lanes::{Job, Lanes, launch};
+use super::lanes::{RowLanes, RowLanesJob, launch};
 use crate::isa::Isa;
-use crate::pack::{BLOCK, PackedMatrix, Scales, TILE_ROWS, Tile, for_format};
+use crate::pack::{BLOCK, PackedMatrix, TILE_ROWS, TileFormat, UnitScales, for_format};
 use std::marker::PhantomData;
 
 /// Decodes a row. The caller checked that it exists and that `out` is k long.
@@ -11,13 +11,13 @@ pub(crate) fn row(isa: Isa, m: &PackedMatrix, matrix: usize, row: usize, out: &m
     // SAFETY: the tile's units lie in the matrix.
     unsafe {
         for_format!(m.format(),
-            codes => |T| launch(isa, Row::<T> { unit, step, lane, out, format: PhantomData }),
-            floats => |T| launch(isa, Row::<T> { unit, step, lane, out, format: PhantomData }));
+            codes => |T| launch(isa, UnpackRow::<T> { unit, step, lane, out, format: PhantomData }),
+            floats => |T| launch(isa, UnpackRow::<T> { unit, step, lane, out, format: PhantomData }));
     }
 }
 
 /// Lane `lane` of the units at `unit` and every `step` bytes, enough of them for `out`.
-struct Row<'a, T> {
+struct UnpackRow<'a, T> {
     unit: *const u8,
     step: usize,
     lane: usize,
@@ -25,9 +25,9 @@ struct Row<'a, T> {
     format: PhantomData<T>,
 }
 
-impl<T: Tile> Job for Row<'_, T> {
+impl<T: TileFormat> RowLanesJob for UnpackRow<'_, T> {
     #[inline(always)]
-    unsafe fn run<L: Lanes>(self) {
+    unsafe fn run<L: RowLanes>(self) {
         // SAFETY: as promised by the caller.
         unsafe { decode::<L, T>(self.unit, self.step, self.lane, self.out) }
     }
@@ -36,8 +36,8 @@ impl<T: Tile> Job for Row<'_, T> {
 /// # Safety
 /// Enough units for `out` at `unit` and every `step` bytes; the instruction set of `L`.
 #[inline(always)]
-unsafe fn decode<L: Lanes, T: Tile>(unit: *const u8, step: usize, lane: usize, out: &mut [f32]) {
-    let mut scales = Scales::new();
+unsafe fn decode<L: RowLanes, T: TileFormat>(unit: *const u8, step: usize, lane: usize, out: &mut [f32]) {
+    let mut scales = UnitScales::new();
     let mut rows = [[0f32; TILE_ROWS]; 4];
     for (u, part) in out.chunks_mut(T::UNIT_BLOCKS * BLOCK).enumerate() {
         let unit = unit.wrapping_add(u * step);

@@ -5,9 +5,9 @@ use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// The choices of a device, as text in the form of [`Variant::NAMES`], such as `fetch=8K,many=pairs,share=drained`.
+/// The choices of a device, as text in the form of [`MatmulVariant::NAMES`], such as `fetch=8K,many=pairs,share=drained`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Variant {
+pub struct MatmulVariant {
     /// How many bytes ahead of the weights in use others are asked for, with few tokens; with 0 the hardware is left alone.
     pub fetch: usize,
     /// The same with many tokens.
@@ -18,10 +18,10 @@ pub struct Variant {
     pub few8: usize,
     /// Panels that few tokens meet in turns, each a stream of memory.
     pub panels: usize,
-    /// Where the operands of a full tile are that comes alone; [`Many::Winograd`] is `Pairs` here, and refused in a text.
-    pub lone: Many,
+    /// Where the operands of a full tile are that comes alone; [`TokenTileKernel::Winograd`] is `Pairs` here, and refused in a text.
+    pub lone: TokenTileKernel,
     /// Where those of several full tiles are.
-    pub many: Many,
+    pub many: TokenTileKernel,
     /// Full tiles of tokens that meet a panel before the next panel.
     pub together: usize,
     /// Bytes of weights that are read from memory together and then serve all tokens from the second-level cache.
@@ -29,12 +29,12 @@ pub struct Variant {
     /// Bytes of weights that a worker takes at once with few tokens.
     pub piece: usize,
     /// How the pieces of a product are shared.
-    pub share: Share,
+    pub share: MatmulSchedule,
 }
 
 /// Where the operands of full tiles of tokens are that meet a panel, with AVX-512 and 8-bit activations.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Many {
+pub enum TokenTileKernel {
     /// The codes of two tiles of rows in registers, sums in the first-level cache: a number of a token is loaded for two
     /// products. For processors that start more products in a cycle than they load.
     Pairs,
@@ -49,9 +49,9 @@ pub enum Many {
 
 /// How the pieces of a product are shared among workers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Share {
+pub enum MatmulSchedule {
     /// Workers take pieces from a list until it is empty.
-    Drained,
+    Dynamic,
     /// Each worker has an even part, in the order of memory.
     Static,
 }
@@ -60,7 +60,7 @@ pub enum Share {
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum VariantError {
     /// No such choice.
-    #[error("`{0}` is none of the choices {names}", names = Variant::NAMES.join(", "))]
+    #[error("`{0}` is none of the choices {names}", names = MatmulVariant::NAMES.join(", "))]
     Name(String),
     /// A value that the choice does not have.
     #[error("{name}={value}: {allowed}")]
@@ -81,18 +81,18 @@ pub(crate) const MOST_TOGETHER: usize = 4;
 pub(crate) const MOST_PANELS: usize = 2;
 
 /// What all levels begin with.
-const COMMON: Variant = Variant {
+const COMMON: MatmulVariant = MatmulVariant {
     fetch: 0,
     stream: 0,
     few: 4,
     few8: 7,
     panels: 1,
-    lone: Many::Pairs,
-    many: Many::Pairs,
+    lone: TokenTileKernel::Pairs,
+    many: TokenTileKernel::Pairs,
     together: MOST_TOGETHER,
     group: 256 << 10,
     piece: 64 << 10,
-    share: Share::Drained,
+    share: MatmulSchedule::Dynamic,
 };
 
 const DISTANCE: &str = "a multiple of 64 bytes, 64K at most, as in 8K";
@@ -101,32 +101,32 @@ const PANELS: &str = "1 or 2 panels";
 const TOGETHER: &str = "1 to 4 tiles";
 const BYTES: &str = "4K to 16384K bytes";
 
-impl Variant {
+impl MatmulVariant {
     /// The choices, in the order of a text.
     pub const NAMES: [&'static str; 11] =
         ["fetch", "stream", "few", "few8", "panels", "lone", "many", "together", "group", "piece", "share"];
 
     /// What suits the processors of a level that nobody has measured. On Zen 3 (AVX2) distances of 1 to 4 KiB are equally
     /// good; on Zen 5 (AVX-512) 8 to 16 KiB are, with 2 KiB four tokens do half as much, with nothing a third.
-    pub fn of_level(isa: Isa) -> Variant {
+    pub fn of_level(isa: Isa) -> MatmulVariant {
         let distance = match isa.vectors() {
             Isa::Avx512 => 8 << 10,
             Isa::Avx2 => 2 << 10,
             // Kernels of other levels ask for nothing.
             _ => 0,
         };
-        let many = if isa == Isa::Amx { Many::Matrix } else { Many::Pairs };
-        Variant { fetch: distance, stream: distance, many, ..COMMON }
+        let many = if isa == Isa::Amx { TokenTileKernel::Matrix } else { TokenTileKernel::Pairs };
+        MatmulVariant { fetch: distance, stream: distance, many, ..COMMON }
     }
 
     /// This one with the choices that `text` makes, `NAME=VALUE` with commas between them.
     ///
     /// # Errors
     /// [`VariantError`]: the first choice that does not exist, or value that it does not have.
-    pub fn with(mut self, text: &str) -> Result<Variant, VariantError> {
+    pub fn with(mut self, text: &str) -> Result<MatmulVariant, VariantError> {
         for choice in text.split(',').map(str::trim).filter(|choice| !choice.is_empty()) {
             let (name, value) = choice.split_once('=').unwrap_or((choice, ""));
-            let known = Variant::NAMES.into_iter().find(|n| *n == name.trim());
+            let known = MatmulVariant::NAMES.into_iter().find(|n| *n == name.trim());
             self.set(known.ok_or_else(|| VariantError::Name(name.trim().to_owned()))?, value.trim())?;
         }
         Ok(self)
@@ -134,7 +134,7 @@ impl Variant {
 
     /// An error if this CPU lacks what the choices compute with.
     pub(crate) fn require(&self) -> Result<(), IsaError> {
-        if self.many == Many::Matrix || self.lone == Many::Matrix {
+        if self.many == TokenTileKernel::Matrix || self.lone == TokenTileKernel::Matrix {
             Isa::Amx.require()?;
         }
         Ok(())
@@ -153,7 +153,7 @@ impl Variant {
             "few8" => self.few8 = number(4, 15, 1, FEW)?,
             "panels" => self.panels = number(1, MOST_PANELS, 1, PANELS)?,
             "lone" => match value.parse() {
-                Ok(Many::Winograd) | Err(()) => return Err(bad("pairs, single or matrix")),
+                Ok(TokenTileKernel::Winograd) | Err(()) => return Err(bad("pairs, single or matrix")),
                 Ok(lone) => self.lone = lone,
             },
             "many" => self.many = value.parse().map_err(|()| bad("pairs, single, matrix or winograd"))?,
@@ -175,9 +175,9 @@ fn bytes(text: &str) -> Option<usize> {
 }
 
 /// [`bytes`] as text.
-struct Bytes(usize);
+struct ByteSize(usize);
 
-impl fmt::Display for Bytes {
+impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             n if n > 0 && n.is_multiple_of(1024) => write!(f, "{}K", n / 1024),
@@ -186,58 +186,58 @@ impl fmt::Display for Bytes {
     }
 }
 
-impl fmt::Display for Variant {
+impl fmt::Display for MatmulVariant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let share = if self.share == Share::Drained { "drained" } else { "static" };
+        let share = if self.share == MatmulSchedule::Dynamic { "drained" } else { "static" };
         write!(
             f,
             "fetch={},stream={},few={},few8={},panels={},lone={},many={},together={},group={},piece={},share={share}",
-            Bytes(self.fetch),
-            Bytes(self.stream),
+            ByteSize(self.fetch),
+            ByteSize(self.stream),
             self.few,
             self.few8,
             self.panels,
             self.lone,
             self.many,
             self.together,
-            Bytes(self.group),
-            Bytes(self.piece)
+            ByteSize(self.group),
+            ByteSize(self.piece)
         )
     }
 }
 
-impl fmt::Display for Many {
+impl fmt::Display for TokenTileKernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Many::Pairs => "pairs",
-            Many::Single => "single",
-            Many::Matrix => "matrix",
-            Many::Winograd => "winograd",
+            TokenTileKernel::Pairs => "pairs",
+            TokenTileKernel::Single => "single",
+            TokenTileKernel::Matrix => "matrix",
+            TokenTileKernel::Winograd => "winograd",
         })
     }
 }
 
-impl FromStr for Many {
+impl FromStr for TokenTileKernel {
     type Err = ();
 
-    fn from_str(text: &str) -> Result<Many, ()> {
+    fn from_str(text: &str) -> Result<TokenTileKernel, ()> {
         match text {
-            "pairs" => Ok(Many::Pairs),
-            "single" => Ok(Many::Single),
-            "matrix" => Ok(Many::Matrix),
-            "winograd" => Ok(Many::Winograd),
+            "pairs" => Ok(TokenTileKernel::Pairs),
+            "single" => Ok(TokenTileKernel::Single),
+            "matrix" => Ok(TokenTileKernel::Matrix),
+            "winograd" => Ok(TokenTileKernel::Winograd),
             _ => Err(()),
         }
     }
 }
 
-impl FromStr for Share {
+impl FromStr for MatmulSchedule {
     type Err = ();
 
-    fn from_str(text: &str) -> Result<Share, ()> {
+    fn from_str(text: &str) -> Result<MatmulSchedule, ()> {
         match text {
-            "drained" => Ok(Share::Drained),
-            "static" => Ok(Share::Static),
+            "drained" => Ok(MatmulSchedule::Dynamic),
+            "static" => Ok(MatmulSchedule::Static),
             _ => Err(()),
         }
     }

@@ -1,19 +1,19 @@
 //! The caches of the first processor.
 
 use super::processors::count;
-use super::{Read, line};
+use super::{SysfsReader, line};
 
 /// More caches than any processor has.
 const MOST: usize = 16;
 
 /// Each cache with its size and how many processors share it: `L1d 32K, L2 1024K, L3 32768K of 2 processors`.
-pub(super) fn caches(read: Read<'_>) -> Option<String> {
+pub(super) fn caches(read: SysfsReader<'_>) -> Option<String> {
     let all: Vec<String> = (0..MOST).map_while(|index| cache(read, index)).collect();
     (!all.is_empty()).then(|| all.join(", "))
 }
 
 /// Bytes of the second-level cache that are one processor's, shared evenly.
-pub(super) fn second_level(read: Read<'_>) -> Option<u64> {
+pub(super) fn second_level(read: SysfsReader<'_>) -> Option<u64> {
     let of = |index: usize, name: &str| line(read, &format!("devices/system/cpu/cpu0/cache/index{index}/{name}"));
     let index = (0..MOST).find(|&index| of(index, "level").as_deref() == Some("2"))?;
     let bytes = of(index, "size")?.strip_suffix('K')?.parse::<u64>().ok()?.checked_mul(1024)?;
@@ -21,7 +21,7 @@ pub(super) fn second_level(read: Read<'_>) -> Option<u64> {
     bytes.checked_div(sharers.max(1) as u64)
 }
 
-fn cache(read: Read<'_>, index: usize) -> Option<String> {
+fn cache(read: SysfsReader<'_>, index: usize) -> Option<String> {
     let of = |name: &str| line(read, &format!("devices/system/cpu/cpu0/cache/index{index}/{name}"));
     let kind = match of("type")?.as_str() {
         "Data" => "d",

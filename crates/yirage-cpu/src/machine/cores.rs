@@ -1,23 +1,23 @@
 //! Kinds of cores: fast and slow ones, and cores that are two processors.
 
 use super::processors::count;
-use super::{Read, line};
+use super::{SysfsReader, line};
 use std::collections::BTreeMap;
 
 /// The kinds of cores, as the system tells them: by name, by speed, or all alike.
-pub(super) fn cores(read: Read<'_>) -> Option<String> {
+pub(super) fn cores(read: SysfsReader<'_>) -> Option<String> {
     by_name(read).or_else(|| by_speed(read)).or_else(|| alike(read))
 }
 
 /// Intel's processors of two kinds.
-fn by_name(read: Read<'_>) -> Option<String> {
+fn by_name(read: SysfsReader<'_>) -> Option<String> {
     let (fast, slow) = (line(read, "devices/cpu_core/cpus")?, line(read, "devices/cpu_atom/cpus")?);
     let (fasts, slows) = (count(&fast)?, count(&slow)?);
     Some(format!("{fasts} processors on performance cores ({fast}), {slows} on efficiency cores ({slow})"))
 }
 
 /// ARM's: each processor has a speed, in thousandths of the fastest.
-fn by_speed(read: Read<'_>) -> Option<String> {
+fn by_speed(read: SysfsReader<'_>) -> Option<String> {
     let online = count(&line(read, "devices/system/cpu/online")?)?;
     let mut speeds = BTreeMap::new();
     for cpu in 0..online {
@@ -30,7 +30,7 @@ fn by_speed(read: Read<'_>) -> Option<String> {
 }
 
 /// Processors of one kind, of which a core may be several.
-fn alike(read: Read<'_>) -> Option<String> {
+fn alike(read: SysfsReader<'_>) -> Option<String> {
     let online = count(&line(read, "devices/system/cpu/online")?)?;
     let each = count(&line(read, "devices/system/cpu/cpu0/topology/thread_siblings_list")?)?;
     let cores = online.checked_div(each)?;

@@ -1,9 +1,9 @@
 //! Large pages: whether the system gives them, and whether some are set aside.
 
-use super::{Read, line};
+use super::{SysfsReader, line};
 
 /// The mode of transparent huge pages, and the pages that are set aside.
-pub(super) fn huge_pages(read: Read<'_>) -> Option<String> {
+pub(super) fn huge_pages(read: SysfsReader<'_>) -> Option<String> {
     let modes = line(read, "kernel/mm/transparent_hugepage/enabled")?;
     // The mode that holds stands in brackets.
     let mode = modes.split_once('[')?.1.split_once(']')?.0;

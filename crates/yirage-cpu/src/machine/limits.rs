@@ -1,11 +1,11 @@
 //! What the control groups allow, in one line.
 
-use crate::pool::Facts;
-use crate::room;
+use crate::free_memory;
+use crate::pool::ThreadBudgetInputs;
 
 /// The limits of time and memory, or that there is none. Where the system has no control groups, nothing.
 pub(super) fn of_groups() -> Option<String> {
-    cfg!(target_os = "linux").then(|| written(Facts::read().cgroup_quota, room::group_limit()))
+    cfg!(target_os = "linux").then(|| written(ThreadBudgetInputs::read().cgroup_quota, free_memory::group_limit()))
 }
 
 fn written(processors: Option<f64>, bytes: Option<u64>) -> String {

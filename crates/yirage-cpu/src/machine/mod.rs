@@ -13,7 +13,7 @@ mod limits;
 mod numa;
 mod processors;
 
-pub(crate) use identity::Identity;
+pub(crate) use identity::ProcessorId;
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ use std::path::Path;
 const SYSTEM: &str = "/sys";
 
 /// What reads a file below a root: tests have files of their own.
-type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
+type SysfsReader<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Bytes of a second-level cache where the system does not tell: what the smallest of processors at any of our
 /// instruction-set levels have.
@@ -49,7 +49,7 @@ pub(crate) fn facts() -> Vec<(&'static str, String)> {
 }
 
 /// The first line of a file, without what surrounds it.
-fn line(read: Read<'_>, path: &str) -> Option<String> {
+fn line(read: SysfsReader<'_>, path: &str) -> Option<String> {
     read(path).map(|text| text.trim().to_owned()).filter(|line| !line.is_empty())
 }
 

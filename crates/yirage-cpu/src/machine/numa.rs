@@ -1,13 +1,13 @@
 //! Memory that is nearer to some processors than to others.
 
 use super::processors::count;
-use super::{Read, line};
+use super::{SysfsReader, line};
 
 /// More nodes than a machine has.
 const MOST: usize = 1024;
 
 /// The nodes with their processors: `2 nodes (0-15; 16-31)`.
-pub(super) fn nodes(read: Read<'_>) -> Option<String> {
+pub(super) fn nodes(read: SysfsReader<'_>) -> Option<String> {
     let online = line(read, "devices/system/node/online")?;
     let nodes = count(&online)?;
     if nodes == 1 {

@@ -1,19 +1,19 @@
 //! F16 in tiles. Unit of 32 k: [32][16 rows] (1024 bytes).
 
 use super::planes::put_halves;
-use super::tile::{Blocks, Scales, Tile};
-use crate::linear::lanes::Lanes;
+use super::tile::{SourceBlocks, TileFormat, UnitScales};
+use crate::linear::lanes::RowLanes;
 
 /// See the module description.
-pub(crate) struct F16;
+pub(crate) struct PackedF16;
 
-impl Tile for F16 {
+impl TileFormat for PackedF16 {
     const UNIT_BLOCKS: usize = 1;
     const UNIT_BYTES: usize = 1024;
     const PUT: usize = 32;
 
     #[inline(always)]
-    unsafe fn put<L: Lanes>(unit: *mut u8, _: usize, rows: &Blocks) {
+    unsafe fn put<L: RowLanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
         // SAFETY: as promised by the caller.
         unsafe {
             for k in 0..32 {
@@ -23,10 +23,10 @@ impl Tile for F16 {
     }
 
     #[inline(always)]
-    unsafe fn scales<L: Lanes>(_: *const u8, _: &mut Scales) {}
+    unsafe fn scales<L: RowLanes>(_: *const u8, _: &mut UnitScales) {}
 
     #[inline(always)]
-    unsafe fn four<L: Lanes>(unit: *const u8, _: usize, g: usize, _: &Scales) -> [L::F; 4] {
+    unsafe fn four<L: RowLanes>(unit: *const u8, _: usize, g: usize, _: &UnitScales) -> [L::F; 4] {
         // SAFETY: as promised by the caller.
         unsafe {
             let p = unit.add(128 * g);

@@ -1,18 +1,18 @@
 //! F32 in tiles. Unit of 32 k: [32][16 rows] (2048 bytes).
 
-use super::tile::{Blocks, Scales, Tile};
-use crate::linear::lanes::Lanes;
+use super::tile::{SourceBlocks, TileFormat, UnitScales};
+use crate::linear::lanes::RowLanes;
 
 /// See the module description.
-pub(crate) struct F32;
+pub(crate) struct PackedF32;
 
-impl Tile for F32 {
+impl TileFormat for PackedF32 {
     const UNIT_BLOCKS: usize = 1;
     const UNIT_BYTES: usize = 2048;
     const PUT: usize = 32;
 
     #[inline(always)]
-    unsafe fn put<L: Lanes>(unit: *mut u8, _: usize, rows: &Blocks) {
+    unsafe fn put<L: RowLanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
         // SAFETY: as promised by the caller.
         unsafe {
             for four in 0..8 {
@@ -24,10 +24,10 @@ impl Tile for F32 {
     }
 
     #[inline(always)]
-    unsafe fn scales<L: Lanes>(_: *const u8, _: &mut Scales) {}
+    unsafe fn scales<L: RowLanes>(_: *const u8, _: &mut UnitScales) {}
 
     #[inline(always)]
-    unsafe fn four<L: Lanes>(unit: *const u8, _: usize, g: usize, _: &Scales) -> [L::F; 4] {
+    unsafe fn four<L: RowLanes>(unit: *const u8, _: usize, g: usize, _: &UnitScales) -> [L::F; 4] {
         // SAFETY: as promised by the caller.
         unsafe {
             let p = unit.add(256 * g);

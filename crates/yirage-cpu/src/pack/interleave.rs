@@ -1,9 +1,9 @@
 //! Up to sixteen rows of a file become a tile.
 
-use super::tile::{BLOCK, Blocks, TILE_ROWS, Tile};
+use super::tile::{BLOCK, SourceBlocks, TILE_ROWS, TileFormat};
 use super::{PackedMatrix, for_format};
 use crate::isa::Isa;
-use crate::linear::lanes::{Job, Lanes, launch};
+use crate::linear::lanes::{RowLanes, RowLanesJob, launch};
 use std::array::from_fn;
 use std::marker::PhantomData;
 
@@ -21,7 +21,7 @@ pub(super) unsafe fn tile(isa: Isa, m: &PackedMatrix, matrix: usize, row: usize,
     }
 }
 
-/// Bytes of the largest block that is handed to [`Tile::put`].
+/// Bytes of the largest block that is handed to [`TileFormat::put`].
 const BLOCK_BYTES: usize = 256;
 /// What stands in for rows beyond the matrix.
 static ZEROS: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
@@ -35,9 +35,9 @@ struct Interleave<'a, T> {
     format: PhantomData<T>,
 }
 
-impl<T: Tile> Job for Interleave<'_, T> {
+impl<T: TileFormat> RowLanesJob for Interleave<'_, T> {
     #[inline(always)]
-    unsafe fn run<L: Lanes>(self) {
+    unsafe fn run<L: RowLanes>(self) {
         let info = self.matrix.format.info();
         let (row_bytes, block) = (info.row_bytes(self.matrix.k), info.row_bytes(T::PUT));
         let (whole, part) = (self.matrix.k / T::PUT, self.matrix.k % T::PUT);
@@ -48,7 +48,7 @@ impl<T: Tile> Job for Interleave<'_, T> {
         for i in 0..whole {
             let unit = self.unit.wrapping_add(i / per_unit * self.step);
             // SAFETY: every pointer is at a whole block, of a row or of zeros.
-            unsafe { T::put::<L>(unit, i % per_unit, &Blocks(at)) };
+            unsafe { T::put::<L>(unit, i % per_unit, &SourceBlocks(at)) };
             at = from_fn(|r| at[r].wrapping_add(forward[r]));
         }
         if part > 0 {
@@ -59,7 +59,7 @@ impl<T: Tile> Job for Interleave<'_, T> {
             }
             let unit = self.unit.wrapping_add(whole / per_unit * self.step);
             // SAFETY: every pointer is at a whole block on the stack, and the unit is that of the last blocks.
-            unsafe { T::put::<L>(unit, whole % per_unit, &Blocks(last.each_ref().map(|b| b.as_ptr()))) };
+            unsafe { T::put::<L>(unit, whole % per_unit, &SourceBlocks(last.each_ref().map(|b| b.as_ptr()))) };
         }
     }
 }

@@ -2,8 +2,8 @@
 //! block 1. A nibble is an index into 16 levels; kernels see the level.
 
 use super::planes::{nibbles_pair, put_halves, put_split_nibbles};
-use super::tile::{Blocks, Codes, Scales, Tile, decode_four};
-use crate::linear::lanes::Lanes;
+use super::tile::{QuantizedTileFormat, SourceBlocks, TileFormat, UnitScales, decode_four};
+use crate::linear::lanes::RowLanes;
 
 /// See the module description.
 #[allow(non_camel_case_types)] // the name of the file format
@@ -12,13 +12,13 @@ pub(crate) struct IQ4_NL;
 /// The 16 levels, with 128 added.
 const LEVELS: [u8; 16] = [1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241];
 
-impl Tile for IQ4_NL {
+impl TileFormat for IQ4_NL {
     const UNIT_BLOCKS: usize = 2;
     const UNIT_BYTES: usize = 576;
     const PUT: usize = 32;
 
     #[inline(always)]
-    unsafe fn put<L: Lanes>(unit: *mut u8, at: usize, rows: &Blocks) {
+    unsafe fn put<L: RowLanes>(unit: *mut u8, at: usize, rows: &SourceBlocks) {
         // SAFETY: as promised by the caller.
         unsafe {
             put_halves(unit.add(32 * at), rows, 0);
@@ -27,7 +27,7 @@ impl Tile for IQ4_NL {
     }
 
     #[inline(always)]
-    unsafe fn scales<L: Lanes>(unit: *const u8, into: &mut Scales) {
+    unsafe fn scales<L: RowLanes>(unit: *const u8, into: &mut UnitScales) {
         // SAFETY: as promised by the caller.
         unsafe {
             for b in 0..2 {
@@ -37,18 +37,18 @@ impl Tile for IQ4_NL {
     }
 
     #[inline(always)]
-    unsafe fn four<L: Lanes>(unit: *const u8, b: usize, g: usize, scales: &Scales) -> [L::F; 4] {
+    unsafe fn four<L: RowLanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L::F; 4] {
         // SAFETY: as promised by the caller.
         unsafe { decode_four::<Self, L>(unit, b, g, scales) }
     }
 }
 
-impl Codes for IQ4_NL {
+impl QuantizedTileFormat for IQ4_NL {
     const BITS: u32 = 8;
     const OFFSET: i32 = 128;
 
     #[inline(always)]
-    unsafe fn pair<L: Lanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
+    unsafe fn pair<L: RowLanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
         // SAFETY: as promised by the caller.
         unsafe {
             let [a, b] = nibbles_pair::<L>(unit.add(64 + 256 * b), i);

@@ -23,9 +23,9 @@ mod q6_k;
 mod q8_0;
 mod tile;
 
-pub(crate) use bf16::BF16;
-pub(crate) use f16::F16;
-pub(crate) use f32::F32;
+pub(crate) use bf16::PackedBf16;
+pub(crate) use f16::PackedF16;
+pub(crate) use f32::PackedF32;
 pub(crate) use iq4_nl::IQ4_NL;
 pub(crate) use mxfp4::MXFP4;
 pub(crate) use q2_k::Q2_K;
@@ -39,7 +39,7 @@ pub(crate) use q5_k::Q5_K;
 pub(crate) use q6_k::Q6_K;
 pub(crate) use q8_0::Q8_0;
 pub use tile::{BLOCK, PANEL_ROWS, PANEL_TILES, TILE_ROWS};
-pub(crate) use tile::{Codes, Scales, Tile, decode_column};
+pub(crate) use tile::{QuantizedTileFormat, TileFormat, UnitScales, decode_column};
 
 use crate::isa::Isa;
 use crate::linear::unpack;
@@ -73,7 +73,7 @@ struct UnitSize {
 }
 
 fn unit_size(format: Format) -> UnitSize {
-    fn of<T: Tile>() -> UnitSize {
+    fn of<T: TileFormat>() -> UnitSize {
         debug_assert!(T::UNIT_BLOCKS <= 8);
         UnitSize { blocks: T::UNIT_BLOCKS, bytes: T::UNIT_BYTES }
     }
@@ -163,33 +163,33 @@ pub struct PackedMatrix {
     unit: UnitSize,
     units: usize,
     panels: usize,
-    buf: Store,
+    buf: PackedStorage,
 }
 
 /// What every first byte of a matrix is a multiple of.
 const BLOCK_ALIGN: usize = 64;
 
 /// Where a matrix lies.
-enum Store {
+enum PackedStorage {
     /// In memory of its own.
     Own(HugeBuf),
     /// In a file that an earlier run wrote.
     Mapped(WeightImage),
 }
 
-impl Store {
+impl PackedStorage {
     fn bytes(&self) -> &[u8] {
         match self {
-            Store::Own(buf) => buf.as_slice(),
-            Store::Mapped(image) => image.bytes(),
+            PackedStorage::Own(buf) => buf.as_slice(),
+            PackedStorage::Mapped(image) => image.bytes(),
         }
     }
 
     /// The first byte; written to only where the matrix is in memory of its own.
     fn first(&self) -> *const u8 {
         match self {
-            Store::Own(buf) => buf.as_ptr(),
-            Store::Mapped(image) => image.bytes().as_ptr(),
+            PackedStorage::Own(buf) => buf.as_ptr(),
+            PackedStorage::Mapped(image) => image.bytes().as_ptr(),
         }
     }
 }
@@ -220,7 +220,9 @@ impl PackedMatrix {
         rows: usize,
         k: usize,
     ) -> Result<PackedMatrix, PackError> {
-        PackedMatrix::with_store(format, count, rows, k, |bytes| Ok(Store::Own(supply.zeroed(bytes, BLOCK_ALIGN)?)))
+        PackedMatrix::with_store(format, count, rows, k, |bytes| {
+            Ok(PackedStorage::Own(supply.zeroed(bytes, BLOCK_ALIGN)?))
+        })
     }
 
     /// Matrices from their [`PackedMatrix::packed_bytes`], which stay where they are.
@@ -240,7 +242,7 @@ impl PackedMatrix {
             if found != wanted || !(image.bytes().as_ptr() as usize).is_multiple_of(BLOCK_ALIGN) {
                 return Err(PackError::BadImage { format: name, count, rows, k, wanted, found });
             }
-            Ok(Store::Mapped(image))
+            Ok(PackedStorage::Mapped(image))
         })
     }
 
@@ -249,7 +251,7 @@ impl PackedMatrix {
         count: usize,
         rows: usize,
         k: usize,
-        store: impl FnOnce(usize) -> Result<Store, PackError>,
+        store: impl FnOnce(usize) -> Result<PackedStorage, PackError>,
     ) -> Result<PackedMatrix, PackError> {
         let (unit, info) = (unit_size(format), format.info());
         if !k.is_multiple_of(info.block) {
@@ -339,7 +341,7 @@ impl PackedMatrix {
     /// Calls that run at the same time must not write the same tile: give each thread rows of its own tiles (a
     /// multiple of 16 rows, but for the last). Nothing may read those rows meanwhile.
     pub unsafe fn pack_rows(&self, isa: Isa, matrix: usize, first_row: usize, bytes: &[u8]) -> Result<(), PackError> {
-        if matches!(self.buf, Store::Mapped(_)) {
+        if matches!(self.buf, PackedStorage::Mapped(_)) {
             return Err(PackError::ReadOnly);
         }
         let row_bytes = self.format.info().row_bytes(self.k);

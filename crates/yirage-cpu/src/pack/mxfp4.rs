@@ -2,8 +2,8 @@
 //! bytes) and block 1. A nibble is an E2M1 number; kernels see twice its value (an integer) and half the scale.
 
 use super::planes::{nibbles_pair, put_split_nibbles};
-use super::tile::{Blocks, Codes, Scales, TILE_ROWS, Tile, decode_four};
-use crate::linear::lanes::Lanes;
+use super::tile::{QuantizedTileFormat, SourceBlocks, TILE_ROWS, TileFormat, UnitScales, decode_four};
+use crate::linear::lanes::RowLanes;
 
 /// See the module description.
 #[allow(non_camel_case_types)] // the name of the file format
@@ -12,13 +12,13 @@ pub(crate) struct MXFP4;
 /// Twice the value of each E2M1 number, with 16 added.
 const LEVELS: [u8; 16] = [16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4];
 
-impl Tile for MXFP4 {
+impl TileFormat for MXFP4 {
     const UNIT_BLOCKS: usize = 2;
     const UNIT_BYTES: usize = 544;
     const PUT: usize = 32;
 
     #[inline(always)]
-    unsafe fn put<L: Lanes>(unit: *mut u8, at: usize, rows: &Blocks) {
+    unsafe fn put<L: RowLanes>(unit: *mut u8, at: usize, rows: &SourceBlocks) {
         // SAFETY: as promised by the caller.
         unsafe {
             unit.add(16 * at).cast::<[[u8; 1]; TILE_ROWS]>().write_unaligned(rows.read(0));
@@ -27,7 +27,7 @@ impl Tile for MXFP4 {
     }
 
     #[inline(always)]
-    unsafe fn scales<L: Lanes>(unit: *const u8, into: &mut Scales) {
+    unsafe fn scales<L: RowLanes>(unit: *const u8, into: &mut UnitScales) {
         // SAFETY: as promised by the caller.
         unsafe {
             for b in 0..2 {
@@ -45,18 +45,18 @@ impl Tile for MXFP4 {
     }
 
     #[inline(always)]
-    unsafe fn four<L: Lanes>(unit: *const u8, b: usize, g: usize, scales: &Scales) -> [L::F; 4] {
+    unsafe fn four<L: RowLanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L::F; 4] {
         // SAFETY: as promised by the caller.
         unsafe { decode_four::<Self, L>(unit, b, g, scales) }
     }
 }
 
-impl Codes for MXFP4 {
+impl QuantizedTileFormat for MXFP4 {
     const BITS: u32 = 5;
     const OFFSET: i32 = 16;
 
     #[inline(always)]
-    unsafe fn pair<L: Lanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
+    unsafe fn pair<L: RowLanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
         // SAFETY: as promised by the caller.
         unsafe {
             let [a, b] = nibbles_pair::<L>(unit.add(32 + 256 * b), i);

@@ -8,15 +8,15 @@
 //!
 //! `put_*` write all rows; `*_pair` read the groups 2i and 2i+1 of all rows.
 
-use super::tile::{Blocks, TILE_ROWS};
-use crate::linear::lanes::Lanes;
+use super::tile::{SourceBlocks, TILE_ROWS};
+use crate::linear::lanes::RowLanes;
 
 /// Two bytes of each row, those at `at` of its block (32 bytes).
 ///
 /// # Safety
 /// A whole block at each of `rows`; 32 writable bytes at `dst`.
 #[inline(always)]
-pub(super) unsafe fn put_halves(dst: *mut u8, rows: &Blocks, at: usize) {
+pub(super) unsafe fn put_halves(dst: *mut u8, rows: &SourceBlocks, at: usize) {
     // SAFETY: as promised by the caller.
     unsafe { dst.cast::<[[u8; 2]; TILE_ROWS]>().write_unaligned(rows.read(at)) }
 }
@@ -26,7 +26,7 @@ pub(super) unsafe fn put_halves(dst: *mut u8, rows: &Blocks, at: usize) {
 /// # Safety
 /// A whole block at each of `rows`; `64 n` writable bytes at `dst`.
 #[inline(always)]
-pub(super) unsafe fn put_columns(dst: *mut u8, rows: &Blocks, at: usize, n: usize) {
+pub(super) unsafe fn put_columns(dst: *mut u8, rows: &SourceBlocks, at: usize, n: usize) {
     for column in 0..n {
         // SAFETY: as promised by the caller.
         unsafe { dst.add(64 * column).cast::<[[u8; 4]; TILE_ROWS]>().write_unaligned(rows.read(at + 4 * column)) }
@@ -38,7 +38,7 @@ pub(super) unsafe fn put_columns(dst: *mut u8, rows: &Blocks, at: usize, n: usiz
 /// # Safety
 /// A whole block at each of `rows`; 256 writable bytes at `dst`.
 #[inline(always)]
-pub(super) unsafe fn put_bytes(dst: *mut u8, rows: &Blocks, at: usize) {
+pub(super) unsafe fn put_bytes(dst: *mut u8, rows: &SourceBlocks, at: usize) {
     // SAFETY: as promised by the caller.
     unsafe {
         let rows = rows.read::<16>(at);
@@ -52,7 +52,7 @@ pub(super) unsafe fn put_bytes(dst: *mut u8, rows: &Blocks, at: usize) {
 /// # Safety
 /// A whole block at each of `rows`; 512 writable bytes at `dst`; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn put_flipped<L: Lanes>(dst: *mut u8, rows: &Blocks, at: usize) {
+pub(super) unsafe fn put_flipped<L: RowLanes>(dst: *mut u8, rows: &SourceBlocks, at: usize) {
     // SAFETY: as promised by the caller.
     unsafe {
         for half in 0..2 {
@@ -69,7 +69,7 @@ pub(super) unsafe fn put_flipped<L: Lanes>(dst: *mut u8, rows: &Blocks, at: usiz
 /// # Safety
 /// A whole block at each of `rows`; 128 writable bytes at `low` and at `high`; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn put_nibbles<L: Lanes>(low: *mut u8, high: *mut u8, rows: &Blocks, at: usize) {
+pub(super) unsafe fn put_nibbles<L: RowLanes>(low: *mut u8, high: *mut u8, rows: &SourceBlocks, at: usize) {
     // SAFETY: as promised by the caller.
     unsafe {
         let w = rows.words::<L>(at);
@@ -87,7 +87,7 @@ pub(super) unsafe fn put_nibbles<L: Lanes>(low: *mut u8, high: *mut u8, rows: &B
 /// # Safety
 /// As for [`put_nibbles`]; 256 writable bytes at `dst`.
 #[inline(always)]
-pub(super) unsafe fn put_split_nibbles<L: Lanes>(dst: *mut u8, rows: &Blocks, at: usize) {
+pub(super) unsafe fn put_split_nibbles<L: RowLanes>(dst: *mut u8, rows: &SourceBlocks, at: usize) {
     // SAFETY: as promised by the caller.
     unsafe { put_nibbles::<L>(dst, dst.add(128), rows, at) }
 }
@@ -97,7 +97,7 @@ pub(super) unsafe fn put_split_nibbles<L: Lanes>(dst: *mut u8, rows: &Blocks, at
 /// # Safety
 /// A whole block at each of `rows`; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn groups<L: Lanes>(rows: &Blocks, at: usize) -> [L::I; 8] {
+pub(super) unsafe fn groups<L: RowLanes>(rows: &SourceBlocks, at: usize) -> [L::I; 8] {
     // SAFETY: as promised by the caller.
     unsafe {
         let ([a, b, c, d], [e, f, g, h]) = (rows.words::<L>(at), rows.words::<L>(at + 16));
@@ -110,7 +110,7 @@ pub(super) unsafe fn groups<L: Lanes>(rows: &Blocks, at: usize) -> [L::I; 8] {
 /// # Safety
 /// 128 writable bytes at `dst`; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn put_twos<L: Lanes>(dst: *mut u8, codes: &[L::I; 8], from: u32) {
+pub(super) unsafe fn put_twos<L: RowLanes>(dst: *mut u8, codes: &[L::I; 8], from: u32) {
     // SAFETY: as promised by the caller.
     unsafe {
         for (h, c) in codes.chunks_exact(4).enumerate() {
@@ -126,7 +126,7 @@ pub(super) unsafe fn put_twos<L: Lanes>(dst: *mut u8, codes: &[L::I; 8], from: u
 /// # Safety
 /// 64 writable bytes at `dst`; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn put_ones<L: Lanes>(dst: *mut u8, codes: &[L::I; 8], bit: u32) {
+pub(super) unsafe fn put_ones<L: RowLanes>(dst: *mut u8, codes: &[L::I; 8], bit: u32) {
     // SAFETY: as promised by the caller.
     unsafe {
         let mut plane = L::field(codes[0], bit, 1, 0);
@@ -142,7 +142,7 @@ pub(super) unsafe fn put_ones<L: Lanes>(dst: *mut u8, codes: &[L::I; 8], bit: u3
 /// # Safety
 /// A whole block at each of `rows`; 64 writable bytes at `dst`.
 #[inline(always)]
-pub(super) unsafe fn put_bits(dst: *mut u8, rows: &Blocks, at: usize) {
+pub(super) unsafe fn put_bits(dst: *mut u8, rows: &SourceBlocks, at: usize) {
     // SAFETY: as promised by the caller.
     let bits = unsafe { rows.read::<4>(at) }.map(u32::from_le_bytes);
     let mut plane = [0u32; TILE_ROWS];
@@ -162,7 +162,7 @@ pub(super) unsafe fn put_bits(dst: *mut u8, rows: &Blocks, at: usize) {
 /// # Safety
 /// 512 readable bytes at `p`; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn bytes_pair<L: Lanes>(p: *const u8, i: usize) -> [L::I; 2] {
+pub(super) unsafe fn bytes_pair<L: RowLanes>(p: *const u8, i: usize) -> [L::I; 2] {
     // SAFETY: as promised by the caller.
     unsafe { [L::load(p.add(128 * i)), L::load(p.add(128 * i + 64))] }
 }
@@ -172,7 +172,7 @@ pub(super) unsafe fn bytes_pair<L: Lanes>(p: *const u8, i: usize) -> [L::I; 2] {
 /// # Safety
 /// 256 readable bytes at `p`; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn nibbles_pair<L: Lanes>(p: *const u8, i: usize) -> [L::I; 2] {
+pub(super) unsafe fn nibbles_pair<L: RowLanes>(p: *const u8, i: usize) -> [L::I; 2] {
     // SAFETY: as promised by the caller.
     unsafe {
         let v = L::load(p.add(64 * i));
@@ -185,7 +185,7 @@ pub(super) unsafe fn nibbles_pair<L: Lanes>(p: *const u8, i: usize) -> [L::I; 2]
 /// # Safety
 /// 128 readable bytes at `p`; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn twos_pair<L: Lanes>(p: *const u8, i: usize, to: u32) -> [L::I; 2] {
+pub(super) unsafe fn twos_pair<L: RowLanes>(p: *const u8, i: usize, to: u32) -> [L::I; 2] {
     // SAFETY: as promised by the caller.
     unsafe {
         let v = L::load(p.add(64 * (i / 2)));
@@ -199,7 +199,7 @@ pub(super) unsafe fn twos_pair<L: Lanes>(p: *const u8, i: usize, to: u32) -> [L:
 /// # Safety
 /// 64 readable bytes at `p`; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn ones_pair<L: Lanes>(p: *const u8, i: usize, to: u32) -> [L::I; 2] {
+pub(super) unsafe fn ones_pair<L: RowLanes>(p: *const u8, i: usize, to: u32) -> [L::I; 2] {
     // SAFETY: as promised by the caller.
     unsafe {
         let v = L::load(p);
@@ -213,7 +213,7 @@ pub(super) unsafe fn ones_pair<L: Lanes>(p: *const u8, i: usize, to: u32) -> [L:
 /// # Safety
 /// The instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn join<L: Lanes>(a: [L::I; 2], b: [L::I; 2]) -> [L::I; 2] {
+pub(super) unsafe fn join<L: RowLanes>(a: [L::I; 2], b: [L::I; 2]) -> [L::I; 2] {
     // SAFETY: as promised by the caller.
     unsafe { [L::or(a[0], b[0]), L::or(a[1], b[1])] }
 }

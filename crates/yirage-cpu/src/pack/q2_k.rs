@@ -2,20 +2,20 @@
 //! four columns of u32 (4 x 64), then a two-bit plane of each of the 8 blocks (128 bytes each).
 
 use super::planes::{groups, put_columns, put_halves, put_twos, twos_pair};
-use super::tile::{Blocks, Codes, Scales, Tile, decode_four};
-use crate::linear::lanes::Lanes;
+use super::tile::{QuantizedTileFormat, SourceBlocks, TileFormat, UnitScales, decode_four};
+use crate::linear::lanes::RowLanes;
 
 /// See the module description.
 #[allow(non_camel_case_types)] // the name of the file format
 pub(crate) struct Q2_K;
 
-impl Tile for Q2_K {
+impl TileFormat for Q2_K {
     const UNIT_BLOCKS: usize = 8;
     const UNIT_BYTES: usize = 1344;
     const PUT: usize = 256;
 
     #[inline(always)]
-    unsafe fn put<L: Lanes>(unit: *mut u8, _: usize, rows: &Blocks) {
+    unsafe fn put<L: RowLanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
         // SAFETY: as promised by the caller.
         unsafe {
             put_columns(unit.add(64), rows, 0, 4);
@@ -31,7 +31,7 @@ impl Tile for Q2_K {
     }
 
     #[inline(always)]
-    unsafe fn scales<L: Lanes>(unit: *const u8, into: &mut Scales) {
+    unsafe fn scales<L: RowLanes>(unit: *const u8, into: &mut UnitScales) {
         // SAFETY: as promised by the caller.
         unsafe {
             let (d, dmin) = (L::f16(unit), L::sub(L::splat(-0.0), L::f16(unit.add(32))));
@@ -47,20 +47,20 @@ impl Tile for Q2_K {
     }
 
     #[inline(always)]
-    unsafe fn four<L: Lanes>(unit: *const u8, b: usize, g: usize, scales: &Scales) -> [L::F; 4] {
+    unsafe fn four<L: RowLanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L::F; 4] {
         // SAFETY: as promised by the caller.
         unsafe { decode_four::<Self, L>(unit, b, g, scales) }
     }
 }
 
-impl Codes for Q2_K {
+impl QuantizedTileFormat for Q2_K {
     const BITS: u32 = 2;
     const OFFSET: i32 = 0;
     const HALVES: usize = 2;
     const MINS: bool = true;
 
     #[inline(always)]
-    unsafe fn pair<L: Lanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
+    unsafe fn pair<L: RowLanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
         // SAFETY: as promised by the caller.
         unsafe { twos_pair::<L>(unit.add(320 + 128 * b), i, 0) }
     }

@@ -2,20 +2,20 @@
 //! then for each of the 8 blocks a one-bit plane (bit 2 of the codes, 64 bytes) and a two-bit plane (128).
 
 use super::planes::{groups, join, ones_pair, put_columns, put_halves, put_ones, put_twos, twos_pair};
-use super::tile::{Blocks, Codes, Scales, Tile, decode_four};
-use crate::linear::lanes::Lanes;
+use super::tile::{QuantizedTileFormat, SourceBlocks, TileFormat, UnitScales, decode_four};
+use crate::linear::lanes::RowLanes;
 
 /// See the module description.
 #[allow(non_camel_case_types)] // the name of the file format
 pub(crate) struct Q3_K;
 
-impl Tile for Q3_K {
+impl TileFormat for Q3_K {
     const UNIT_BLOCKS: usize = 8;
     const UNIT_BYTES: usize = 1760;
     const PUT: usize = 256;
 
     #[inline(always)]
-    unsafe fn put<L: Lanes>(unit: *mut u8, _: usize, rows: &Blocks) {
+    unsafe fn put<L: RowLanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
         // SAFETY: as promised by the caller.
         unsafe {
             put_halves(unit, rows, 108);
@@ -33,7 +33,7 @@ impl Tile for Q3_K {
     }
 
     #[inline(always)]
-    unsafe fn scales<L: Lanes>(unit: *const u8, into: &mut Scales) {
+    unsafe fn scales<L: RowLanes>(unit: *const u8, into: &mut UnitScales) {
         // SAFETY: as promised by the caller.
         unsafe {
             let (d, bias) = (L::f16(unit), L::splat(32.0));
@@ -54,19 +54,19 @@ impl Tile for Q3_K {
     }
 
     #[inline(always)]
-    unsafe fn four<L: Lanes>(unit: *const u8, b: usize, g: usize, scales: &Scales) -> [L::F; 4] {
+    unsafe fn four<L: RowLanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L::F; 4] {
         // SAFETY: as promised by the caller.
         unsafe { decode_four::<Self, L>(unit, b, g, scales) }
     }
 }
 
-impl Codes for Q3_K {
+impl QuantizedTileFormat for Q3_K {
     const BITS: u32 = 3;
     const OFFSET: i32 = 4;
     const HALVES: usize = 2;
 
     #[inline(always)]
-    unsafe fn pair<L: Lanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
+    unsafe fn pair<L: RowLanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
         // SAFETY: as promised by the caller.
         unsafe {
             let p = unit.add(224 + 192 * b);

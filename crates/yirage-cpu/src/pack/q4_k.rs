@@ -2,20 +2,20 @@
 //! columns of u32 (3 x 64), then nibbles of each of the 8 blocks (256 bytes each).
 
 use super::planes::{nibbles_pair, put_columns, put_halves, put_nibbles};
-use super::tile::{Blocks, Codes, Scales, Tile, decode_four};
-use crate::linear::lanes::Lanes;
+use super::tile::{QuantizedTileFormat, SourceBlocks, TileFormat, UnitScales, decode_four};
+use crate::linear::lanes::RowLanes;
 
 /// See the module description.
 #[allow(non_camel_case_types)] // the name of the file format
 pub(crate) struct Q4_K;
 
-impl Tile for Q4_K {
+impl TileFormat for Q4_K {
     const UNIT_BLOCKS: usize = 8;
     const UNIT_BYTES: usize = 2304;
     const PUT: usize = 256;
 
     #[inline(always)]
-    unsafe fn put<L: Lanes>(unit: *mut u8, _: usize, rows: &Blocks) {
+    unsafe fn put<L: RowLanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
         // SAFETY: as promised by the caller.
         unsafe {
             put_scales(unit, rows);
@@ -29,7 +29,7 @@ impl Tile for Q4_K {
     }
 
     #[inline(always)]
-    unsafe fn scales<L: Lanes>(unit: *const u8, into: &mut Scales) {
+    unsafe fn scales<L: RowLanes>(unit: *const u8, into: &mut UnitScales) {
         // SAFETY: as promised by the caller.
         unsafe {
             scale_columns::<L>(unit, into);
@@ -37,19 +37,19 @@ impl Tile for Q4_K {
     }
 
     #[inline(always)]
-    unsafe fn four<L: Lanes>(unit: *const u8, b: usize, g: usize, scales: &Scales) -> [L::F; 4] {
+    unsafe fn four<L: RowLanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L::F; 4] {
         // SAFETY: as promised by the caller.
         unsafe { decode_four::<Self, L>(unit, b, g, scales) }
     }
 }
 
-impl Codes for Q4_K {
+impl QuantizedTileFormat for Q4_K {
     const BITS: u32 = 4;
     const OFFSET: i32 = 0;
     const MINS: bool = true;
 
     #[inline(always)]
-    unsafe fn pair<L: Lanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
+    unsafe fn pair<L: RowLanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
         // SAFETY: as promised by the caller.
         unsafe { nibbles_pair::<L>(unit.add(256 + 256 * b), i) }
     }
@@ -60,7 +60,7 @@ impl Codes for Q4_K {
 /// # Safety
 /// A whole block at each of `rows`; 256 writable bytes at `unit`.
 #[inline(always)]
-pub(super) unsafe fn put_scales(unit: *mut u8, rows: &Blocks) {
+pub(super) unsafe fn put_scales(unit: *mut u8, rows: &SourceBlocks) {
     // SAFETY: as promised by the caller.
     unsafe {
         put_halves(unit, rows, 0);
@@ -74,7 +74,7 @@ pub(super) unsafe fn put_scales(unit: *mut u8, rows: &Blocks) {
 /// # Safety
 /// 256 readable bytes at `unit`; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn scale_columns<L: Lanes>(unit: *const u8, into: &mut Scales) {
+pub(super) unsafe fn scale_columns<L: RowLanes>(unit: *const u8, into: &mut UnitScales) {
     // SAFETY: as promised by the caller.
     unsafe {
         let (d, dmin) = (L::f16(unit), L::sub(L::splat(-0.0), L::f16(unit.add(32))));

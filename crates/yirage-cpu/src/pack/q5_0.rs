@@ -2,20 +2,20 @@
 //! 4 of the codes, 64 bytes) and nibbles (256).
 
 use super::planes::{join, nibbles_pair, ones_pair, put_bits, put_halves, put_split_nibbles};
-use super::tile::{Blocks, Codes, Scales, Tile, decode_four};
-use crate::linear::lanes::Lanes;
+use super::tile::{QuantizedTileFormat, SourceBlocks, TileFormat, UnitScales, decode_four};
+use crate::linear::lanes::RowLanes;
 
 /// See the module description.
 #[allow(non_camel_case_types)] // the name of the file format
 pub(crate) struct Q5_0;
 
-impl Tile for Q5_0 {
+impl TileFormat for Q5_0 {
     const UNIT_BLOCKS: usize = 2;
     const UNIT_BYTES: usize = 704;
     const PUT: usize = 32;
 
     #[inline(always)]
-    unsafe fn put<L: Lanes>(unit: *mut u8, at: usize, rows: &Blocks) {
+    unsafe fn put<L: RowLanes>(unit: *mut u8, at: usize, rows: &SourceBlocks) {
         // SAFETY: as promised by the caller.
         unsafe {
             put_halves(unit.add(32 * at), rows, 0);
@@ -25,7 +25,7 @@ impl Tile for Q5_0 {
     }
 
     #[inline(always)]
-    unsafe fn scales<L: Lanes>(unit: *const u8, into: &mut Scales) {
+    unsafe fn scales<L: RowLanes>(unit: *const u8, into: &mut UnitScales) {
         // SAFETY: as promised by the caller.
         unsafe {
             for b in 0..2 {
@@ -35,18 +35,18 @@ impl Tile for Q5_0 {
     }
 
     #[inline(always)]
-    unsafe fn four<L: Lanes>(unit: *const u8, b: usize, g: usize, scales: &Scales) -> [L::F; 4] {
+    unsafe fn four<L: RowLanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L::F; 4] {
         // SAFETY: as promised by the caller.
         unsafe { decode_four::<Self, L>(unit, b, g, scales) }
     }
 }
 
-impl Codes for Q5_0 {
+impl QuantizedTileFormat for Q5_0 {
     const BITS: u32 = 5;
     const OFFSET: i32 = 16;
 
     #[inline(always)]
-    unsafe fn pair<L: Lanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
+    unsafe fn pair<L: RowLanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
         // SAFETY: as promised by the caller.
         unsafe {
             let p = unit.add(64 + 320 * b);

@@ -2,20 +2,20 @@
 //! each of the 8 blocks a two-bit plane (bits 4 and 5 of the codes, 128 bytes) and nibbles (256).
 
 use super::planes::{groups, join, nibbles_pair, put_bytes, put_halves, put_nibbles, put_twos, twos_pair};
-use super::tile::{Blocks, Codes, Scales, Tile, decode_four};
-use crate::linear::lanes::Lanes;
+use super::tile::{QuantizedTileFormat, SourceBlocks, TileFormat, UnitScales, decode_four};
+use crate::linear::lanes::RowLanes;
 
 /// See the module description.
 #[allow(non_camel_case_types)] // the name of the file format
 pub(crate) struct Q6_K;
 
-impl Tile for Q6_K {
+impl TileFormat for Q6_K {
     const UNIT_BLOCKS: usize = 8;
     const UNIT_BYTES: usize = 3360;
     const PUT: usize = 256;
 
     #[inline(always)]
-    unsafe fn put<L: Lanes>(unit: *mut u8, _: usize, rows: &Blocks) {
+    unsafe fn put<L: RowLanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
         // SAFETY: as promised by the caller.
         unsafe {
             put_halves(unit, rows, 208);
@@ -35,7 +35,7 @@ impl Tile for Q6_K {
     }
 
     #[inline(always)]
-    unsafe fn scales<L: Lanes>(unit: *const u8, into: &mut Scales) {
+    unsafe fn scales<L: RowLanes>(unit: *const u8, into: &mut UnitScales) {
         // SAFETY: as promised by the caller.
         unsafe {
             let d = L::f16(unit);
@@ -46,19 +46,19 @@ impl Tile for Q6_K {
     }
 
     #[inline(always)]
-    unsafe fn four<L: Lanes>(unit: *const u8, b: usize, g: usize, scales: &Scales) -> [L::F; 4] {
+    unsafe fn four<L: RowLanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L::F; 4] {
         // SAFETY: as promised by the caller.
         unsafe { decode_four::<Self, L>(unit, b, g, scales) }
     }
 }
 
-impl Codes for Q6_K {
+impl QuantizedTileFormat for Q6_K {
     const BITS: u32 = 6;
     const OFFSET: i32 = 32;
     const HALVES: usize = 2;
 
     #[inline(always)]
-    unsafe fn pair<L: Lanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
+    unsafe fn pair<L: RowLanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
         // SAFETY: as promised by the caller.
         unsafe {
             let p = unit.add(288 + 384 * b);

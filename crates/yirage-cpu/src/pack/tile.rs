@@ -1,6 +1,6 @@
 //! What a kernel must know of a packed format.
 
-use crate::linear::lanes::Lanes;
+use crate::linear::lanes::RowLanes;
 use std::mem::MaybeUninit;
 
 /// Rows of a tile: the lanes of a 512-bit register of 32-bit numbers.
@@ -15,17 +15,17 @@ pub const BLOCK: usize = 32;
 /// Scales and mins of a unit as f32, a row of 16 for each 32-block and half of it. A format writes the rows it has; the
 /// others are never touched, as clearing 2 KiB for each panel is a hundredth of a product with one token.
 #[repr(C, align(64))]
-pub(crate) struct Scales {
+pub(crate) struct UnitScales {
     scale: [[MaybeUninit<f32>; TILE_ROWS]; 16],
     min: [[MaybeUninit<f32>; TILE_ROWS]; 16],
 }
 
-impl Scales {
+impl UnitScales {
     /// No row written.
     #[inline(always)]
-    pub(crate) const fn new() -> Scales {
+    pub(crate) const fn new() -> UnitScales {
         let rows = [[MaybeUninit::uninit(); TILE_ROWS]; 16];
-        Scales { scale: rows, min: rows }
+        UnitScales { scale: rows, min: rows }
     }
 
     /// Where the scales of half `i` (of all the unit's blocks, in order) go: what a code (less its offset) is multiplied
@@ -54,7 +54,7 @@ impl Scales {
     /// The mins of half `i`.
     ///
     /// # Safety
-    /// As for [`Scales::scale`].
+    /// As for [`UnitScales::scale`].
     #[inline(always)]
     pub(crate) unsafe fn min(&self, i: usize) -> &[f32; TILE_ROWS] {
         // SAFETY: as promised by the caller.
@@ -64,9 +64,9 @@ impl Scales {
 
 /// Where a block of `PUT` weights begins in the file, for each row of a tile.
 #[derive(Clone, Copy)]
-pub(crate) struct Blocks(pub(super) [*const u8; TILE_ROWS]);
+pub(crate) struct SourceBlocks(pub(super) [*const u8; TILE_ROWS]);
 
-impl Blocks {
+impl SourceBlocks {
     /// `N` bytes of each row from `at` of its block.
     ///
     /// # Safety
@@ -80,9 +80,9 @@ impl Blocks {
     /// Four words of each row from byte `at` of its block.
     ///
     /// # Safety
-    /// As for [`Blocks::read`]; the instruction set of `L`.
+    /// As for [`SourceBlocks::read`]; the instruction set of `L`.
     #[inline(always)]
-    pub(super) unsafe fn words<L: Lanes>(&self, at: usize) -> [L::I; 4] {
+    pub(super) unsafe fn words<L: RowLanes>(&self, at: usize) -> [L::I; 4] {
         // SAFETY: as promised by the caller.
         unsafe { L::words(&self.0, at) }
     }
@@ -93,7 +93,7 @@ impl Blocks {
 ///
 /// # Safety
 /// The methods need a whole unit at `unit`, the instruction set of `L`, and whole blocks where they are told some.
-pub(crate) trait Tile {
+pub(crate) trait TileFormat {
     /// 32-blocks of a unit: 1, 2 or 8.
     const UNIT_BLOCKS: usize;
     /// Bytes of a unit of 16 rows.
@@ -102,18 +102,18 @@ pub(crate) trait Tile {
     const PUT: usize;
 
     /// Writes the `at`-th `PUT` weights of the unit, of all rows.
-    unsafe fn put<L: Lanes>(unit: *mut u8, at: usize, rows: &Blocks);
+    unsafe fn put<L: RowLanes>(unit: *mut u8, at: usize, rows: &SourceBlocks);
     /// Decodes the scales of the unit.
-    unsafe fn scales<L: Lanes>(unit: *const u8, into: &mut Scales);
+    unsafe fn scales<L: RowLanes>(unit: *const u8, into: &mut UnitScales);
     /// The weights k = 4g..4g+4 of 32-block `b`, exactly the f32 values of the format's `decode`.
-    unsafe fn four<L: Lanes>(unit: *const u8, b: usize, g: usize, scales: &Scales) -> [L::F; 4];
+    unsafe fn four<L: RowLanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L::F; 4];
 }
 
 /// A packed format with integer codes: weight = scale * (code - OFFSET) + min.
 ///
 /// # Safety
-/// As for [`Tile`].
-pub(crate) trait Codes: Tile {
+/// As for [`TileFormat`].
+pub(crate) trait QuantizedTileFormat: TileFormat {
     /// Bits of a code.
     #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(dead_code))] // portable code need not know
     const BITS: u32;
@@ -128,15 +128,20 @@ pub(crate) trait Codes: Tile {
     const MINS: bool = false;
 
     /// The codes of the k-groups 2i and 2i+1 of 32-block `b`.
-    unsafe fn pair<L: Lanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2];
+    unsafe fn pair<L: RowLanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2];
 }
 
-/// [`Tile::four`] of a format with codes.
+/// [`TileFormat::four`] of a format with codes.
 ///
 /// # Safety
-/// As for [`Tile`].
+/// As for [`TileFormat`].
 #[inline(always)]
-pub(crate) unsafe fn decode_four<T: Codes, L: Lanes>(unit: *const u8, b: usize, g: usize, s: &Scales) -> [L::F; 4] {
+pub(crate) unsafe fn decode_four<T: QuantizedTileFormat, L: RowLanes>(
+    unit: *const u8,
+    b: usize,
+    g: usize,
+    s: &UnitScales,
+) -> [L::F; 4] {
     // SAFETY: as promised by the caller.
     unsafe {
         let codes = T::pair::<L>(unit, b, g / 2)[g % 2];
@@ -148,12 +153,17 @@ pub(crate) unsafe fn decode_four<T: Codes, L: Lanes>(unit: *const u8, b: usize, 
     }
 }
 
-/// The weights k = `column` of 32-block `b`, exactly those of [`Tile::four`].
+/// The weights k = `column` of 32-block `b`, exactly those of [`TileFormat::four`].
 ///
 /// # Safety
-/// As for [`Tile`].
+/// As for [`TileFormat`].
 #[inline(always)]
-pub(crate) unsafe fn decode_column<T: Codes, L: Lanes>(unit: *const u8, b: usize, column: usize, s: &Scales) -> L::F {
+pub(crate) unsafe fn decode_column<T: QuantizedTileFormat, L: RowLanes>(
+    unit: *const u8,
+    b: usize,
+    column: usize,
+    s: &UnitScales,
+) -> L::F {
     let g = column / 4;
     // SAFETY: as promised by the caller.
     unsafe {
@@ -166,9 +176,9 @@ pub(crate) unsafe fn decode_column<T: Codes, L: Lanes>(unit: *const u8, b: usize
 /// product of scale and code always fits 24 bits.
 ///
 /// # Safety
-/// As for [`Tile`].
+/// As for [`TileFormat`].
 #[inline(always)]
-unsafe fn decode_byte<T: Codes, L: Lanes>(codes: L::I, i: usize, at: usize, s: &Scales) -> L::F {
+unsafe fn decode_byte<T: QuantizedTileFormat, L: RowLanes>(codes: L::I, i: usize, at: usize, s: &UnitScales) -> L::F {
     // SAFETY: as promised by the caller; the tables hold UNIT_BLOCKS * HALVES <= 16 rows.
     unsafe {
         let scale = L::floats(s.scale(at).as_ptr());

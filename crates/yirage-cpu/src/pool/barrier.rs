@@ -1,33 +1,37 @@
 //! A phase barrier without a central counter: every worker publishes its own epoch on its own cache line.
 
-use super::wait::{Backoff, Patience};
+use super::wait::{Backoff, SpinPolicy};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// One counter alone on its cache lines (128 bytes: processors fetch lines in pairs).
 #[repr(align(128))]
 #[derive(Default)]
-struct Line(AtomicU32);
+struct EpochLine(AtomicU32);
 
 /// The epochs of all workers.
 pub(super) struct Barrier {
-    epochs: Box<[Line]>,
+    epochs: Box<[EpochLine]>,
     broken: AtomicBool,
-    patience: Patience,
+    patience: SpinPolicy,
 }
 
 /// A worker that will never arrive makes the barrier broken.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Broken;
+pub(super) struct BarrierBroken;
 
 impl Barrier {
-    pub(super) fn new(workers: usize, patience: Patience) -> Barrier {
-        Barrier { epochs: (0..workers).map(|_| Line::default()).collect(), broken: AtomicBool::new(false), patience }
+    pub(super) fn new(workers: usize, patience: SpinPolicy) -> Barrier {
+        Barrier {
+            epochs: (0..workers).map(|_| EpochLine::default()).collect(),
+            broken: AtomicBool::new(false),
+            patience,
+        }
     }
 
     /// Arrives and waits for the others of the first `count`. What any worker wrote before is visible to all after. Waiters
     /// of a broken barrier return at once.
     #[inline]
-    pub(super) fn wait(&self, me: usize, count: usize) -> Result<(), Broken> {
+    pub(super) fn wait(&self, me: usize, count: usize) -> Result<(), BarrierBroken> {
         let mine = &self.epochs[me].0;
         let target = mine.load(Ordering::Relaxed).wrapping_add(1);
         mine.store(target, Ordering::Release);
@@ -39,7 +43,7 @@ impl Barrier {
             // The others can be one epoch ahead, never more: they cannot pass their next barrier without us.
             while (other.0.load(Ordering::Acquire).wrapping_sub(target) as i32) < 0 {
                 if self.broken.load(Ordering::Acquire) {
-                    return Err(Broken);
+                    return Err(BarrierBroken);
                 }
                 backoff.snooze();
             }
@@ -53,7 +57,7 @@ impl Barrier {
     }
 
     /// How long its waiters spin.
-    pub(super) fn patience(&self) -> Patience {
+    pub(super) fn patience(&self) -> SpinPolicy {
         self.patience
     }
 

@@ -11,7 +11,7 @@ const LEAST_MOST: usize = 64;
 
 /// What decides the default number of threads.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Facts {
+pub struct ThreadBudgetInputs {
     /// Processors in the affinity mask.
     pub affinity: usize,
     /// Processors' worth of time that the control groups allow, if they limit it.
@@ -22,17 +22,17 @@ pub struct Facts {
     pub omp_is_no_number: Option<String>,
 }
 
-impl Facts {
+impl ThreadBudgetInputs {
     /// Reads them: affinity mask, control groups v2 and v1, environment. The only place of this crate that reads the
     /// environment.
-    pub fn read() -> Facts {
+    pub fn read() -> ThreadBudgetInputs {
         let affinity = super::allowed_cpus().map(|c| c.len()).unwrap_or(0);
         let fallback = || std::thread::available_parallelism().map_or(1, |n| n.get());
         let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let set = std::env::var_os("OMP_NUM_THREADS").map(|value| value.to_string_lossy().into_owned());
         let set = set.filter(|value| !value.trim().is_empty());
         let omp = set.as_deref().and_then(parse_omp);
-        Facts {
+        ThreadBudgetInputs {
             affinity: if affinity > 0 { affinity } else { fallback() },
             cgroup_quota: cgroup_quota(&groups, Path::new(cgroup::ROOT), &|p| fs::read_to_string(p).ok()),
             omp,
@@ -84,13 +84,13 @@ fn parse_omp(value: &str) -> Option<usize> {
 }
 
 /// The least quota on the way from the process's groups to the root.
-fn cgroup_quota(groups: &str, root: &Path, read: cgroup::Read<'_>) -> Option<f64> {
-    let quota = |g: cgroup::Group| if g.v2 { quota_v2(&g.folder, read) } else { quota_v1(&g.folder, read) };
+fn cgroup_quota(groups: &str, root: &Path, read: cgroup::CgroupFileReader<'_>) -> Option<f64> {
+    let quota = |g: cgroup::CgroupDir| if g.v2 { quota_v2(&g.folder, read) } else { quota_v1(&g.folder, read) };
     cgroup::groups(groups, "cpu", root).into_iter().filter_map(quota).min_by(f64::total_cmp)
 }
 
 /// `cpu.max`: "QUOTA PERIOD" in microseconds, QUOTA may be `max`.
-fn quota_v2(folder: &Path, read: cgroup::Read<'_>) -> Option<f64> {
+fn quota_v2(folder: &Path, read: cgroup::CgroupFileReader<'_>) -> Option<f64> {
     let text = read(&folder.join("cpu.max"))?;
     let mut words = text.split_whitespace();
     let quota: f64 = words.next()?.parse().ok()?;
@@ -99,7 +99,7 @@ fn quota_v2(folder: &Path, read: cgroup::Read<'_>) -> Option<f64> {
 }
 
 /// `cpu.cfs_quota_us` (-1 is none) over `cpu.cfs_period_us`.
-fn quota_v1(folder: &Path, read: cgroup::Read<'_>) -> Option<f64> {
+fn quota_v1(folder: &Path, read: cgroup::CgroupFileReader<'_>) -> Option<f64> {
     let number = |name: &str| read(&folder.join(name))?.trim().parse::<f64>().ok();
     let (quota, period) = (number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?);
     (quota > 0.0 && period > 0.0).then_some(quota / period)
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn few_processors_have_a_sane_most() {
-        let most = |affinity| Facts { affinity, ..Facts::default() }.most();
+        let most = |affinity| ThreadBudgetInputs { affinity, ..ThreadBudgetInputs::default() }.most();
         assert_eq!([1, 2, 8, 16, 96, 4096].map(most), [64, 64, 64, 128, 768, 1024]);
     }
 
@@ -168,6 +168,6 @@ mod tests {
         assert_eq!(parse_omp(" 4 ,2"), Some(4));
         assert_eq!(parse_omp("0"), None);
         assert_eq!(parse_omp("many"), None);
-        assert!(Facts::read().budget(None).0 >= 1);
+        assert!(ThreadBudgetInputs::read().budget(None).0 >= 1);
     }
 }

@@ -11,7 +11,7 @@ mod team;
 mod wait;
 
 pub use affinity::allowed_cpus;
-pub use budget::{Facts, thread_budget};
+pub use budget::{ThreadBudgetInputs, thread_budget};
 
 use barrier::Barrier;
 pub(crate) use queued::{Queued, this_thread};
@@ -24,7 +24,7 @@ use std::thread::{JoinHandle, Thread};
 pub(crate) use team::Team;
 use thiserror::Error;
 pub(crate) use wait::Backoff;
-use wait::Patience;
+use wait::SpinPolicy;
 
 /// Why a pool could not be made or a run not finished.
 #[derive(Debug, Error)]
@@ -97,7 +97,7 @@ impl WorkerCtx<'_> {
     }
 
     /// How long to spin in other waits.
-    pub(crate) fn patience(&self) -> Patience {
+    pub(crate) fn patience(&self) -> SpinPolicy {
         self.barrier.patience()
     }
 
@@ -108,10 +108,10 @@ impl WorkerCtx<'_> {
 }
 
 /// A broadcast closure with its lifetime erased; it is used only while `run` waits.
-type Job = *const (dyn Fn(WorkerCtx<'_>) + Sync);
+type BroadcastClosure = *const (dyn Fn(WorkerCtx<'_>) + Sync);
 
 #[repr(align(128))]
-struct Worker {
+struct PoolWorker {
     /// Number of the last run this worker was asked for, counted for each worker: not all take part in every run.
     asked: AtomicU32,
     /// Number of the last run this worker has finished.
@@ -123,24 +123,24 @@ struct Worker {
     thread: AtomicU32,
 }
 
-struct Shared {
-    workers: Box<[Worker]>,
+struct PoolShared {
+    workers: Box<[PoolWorker]>,
     barrier: Barrier,
     /// What is to be run, by how many workers.
-    job: UnsafeCell<Option<(Job, usize)>>,
+    job: UnsafeCell<Option<(BroadcastClosure, usize)>>,
     stop: AtomicBool,
     panic: Mutex<Option<(usize, Box<dyn Any + Send>)>>,
 }
 
 // SAFETY: `job` is written by the caller while no worker reads it: before any worker's `asked` is advanced (Release), and
 // again only after `done` of every worker that was asked has been seen (Acquire). The closure behind it is Sync.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for PoolShared {}
 // SAFETY: nothing in it belongs to a thread; `job` is written and read in turns, as for Sync.
-unsafe impl Send for Shared {}
+unsafe impl Send for PoolShared {}
 
 /// A fixed set of threads. Dropping it ends them.
-pub struct Pool {
-    shared: Arc<Shared>,
+pub struct ThreadPool {
+    shared: Arc<PoolShared>,
     threads: Vec<JoinHandle<()>>,
     /// One run at a time; how many workers the last had.
     turn: Mutex<usize>,
@@ -153,34 +153,40 @@ fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Pool {
+impl ThreadPool {
     /// Starts `count - 1` threads, each pinned to its own processor of the allowed set if there are enough. Where
-    /// pinning is refused the threads run unpinned and [`Pool::pinning_refused`] says why.
+    /// pinning is refused the threads run unpinned and [`ThreadPool::pinning_refused`] says why.
     ///
     /// # Errors
     /// [`PoolError::Count`], [`PoolError::Spawn`].
-    pub fn new(count: usize) -> Result<Pool, PoolError> {
+    pub fn new(count: usize) -> Result<ThreadPool, PoolError> {
         if count == 0 || count > MAX_WORKERS {
             return Err(PoolError::Count(count));
         }
         let cpus = allowed_cpus().ok().filter(|c| c.len() >= count).unwrap_or_default();
-        let patience = if cpus.is_empty() { Patience::CROWDED } else { Patience::ALONE };
-        let worker = || Worker {
+        let patience = if cpus.is_empty() { SpinPolicy::CROWDED } else { SpinPolicy::ALONE };
+        let worker = || PoolWorker {
             asked: AtomicU32::new(0),
             done: AtomicU32::new(0),
             rank: AtomicU32::new(0),
             asleep: AtomicBool::new(false),
             thread: AtomicU32::new(0),
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(PoolShared {
             workers: (0..count).map(|_| worker()).collect(),
             barrier: Barrier::new(count, patience),
             job: UnsafeCell::new(None),
             stop: AtomicBool::new(false),
             panic: Mutex::new(None),
         });
-        let mut pool =
-            Pool { shared, threads: Vec::new(), turn: Mutex::new(count), all: Team::all(count), cpus, unpinned: None };
+        let mut pool = ThreadPool {
+            shared,
+            threads: Vec::new(),
+            turn: Mutex::new(count),
+            all: Team::all(count),
+            cpus,
+            unpinned: None,
+        };
         if pool.cpus.is_empty() {
             pool.unpinned = Some(format!("fewer than {count} processors are allowed to this process"));
         }
@@ -225,7 +231,7 @@ impl Pool {
         self.shared.workers[1..].iter().map(|worker| worker.thread.load(Ordering::Relaxed)).collect()
     }
 
-    /// Pins the calling thread to worker 0's processor, for a thread that does nothing but call [`Pool::run`]. The pool
+    /// Pins the calling thread to worker 0's processor, for a thread that does nothing but call [`ThreadPool::run`]. The pool
     /// never does this by itself: the caller's thread is not its own.
     ///
     /// # Errors
@@ -247,10 +253,10 @@ impl Pool {
         self.try_run_by(&self.all, f)
     }
 
-    /// [`Pool::try_run`] by some of the pool's workers, which are numbered by their ranks in the team; the others sleep on.
+    /// [`ThreadPool::try_run`] by some of the pool's workers, which are numbered by their ranks in the team; the others sleep on.
     ///
     /// # Errors
-    /// As [`Pool::try_run`].
+    /// As [`ThreadPool::try_run`].
     pub(crate) fn try_run_by<F: Fn(WorkerCtx<'_>) + Sync>(&self, team: &Team, f: F) -> Result<(), PoolError> {
         match self.broadcast(team, &f)? {
             None => Ok(()),
@@ -260,7 +266,7 @@ impl Pool {
         }
     }
 
-    /// [`Pool::try_run`], but a worker's panic continues on the caller.
+    /// [`ThreadPool::try_run`], but a worker's panic continues on the caller.
     ///
     /// # Panics
     /// If `f` panics on any worker, or from inside a run.
@@ -281,7 +287,7 @@ impl Pool {
             return Err(PoolError::Nested);
         }
         let _turn = lock(&self.turn);
-        let barrier = Barrier::new(1, Patience::ALONE);
+        let barrier = Barrier::new(1, SpinPolicy::ALONE);
         INSIDE.set(true);
         let result = catch_unwind(AssertUnwindSafe(|| f(WorkerCtx { index: 0, count: 1, barrier: &barrier })));
         INSIDE.set(false);
@@ -304,7 +310,8 @@ impl Pool {
             shared.barrier.restart();
         }
         // SAFETY: only the lifetime changes; `f` outlives this call, which waits for every worker to be done with it.
-        let job: Job = unsafe { std::mem::transmute::<*const (dyn Fn(WorkerCtx<'_>) + Sync + '_), Job>(f) };
+        let job: BroadcastClosure =
+            unsafe { std::mem::transmute::<*const (dyn Fn(WorkerCtx<'_>) + Sync + '_), BroadcastClosure>(f) };
         // SAFETY: no worker reads the cell between its `done` and the next `asked` (see Shared).
         unsafe { *shared.job.get() = Some((job, team.len())) };
         for (rank, (worker, _)) in others().enumerate() {
@@ -330,7 +337,7 @@ impl Pool {
     }
 }
 
-impl Drop for Pool {
+impl Drop for ThreadPool {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
         fence(Ordering::SeqCst);
@@ -343,7 +350,7 @@ impl Drop for Pool {
 }
 
 /// One worker's share of a run; a panic is kept for the caller and frees those who wait at the barrier.
-fn execute(shared: &Shared, (index, count): (usize, usize), f: &(dyn Fn(WorkerCtx<'_>) + Sync)) {
+fn execute(shared: &PoolShared, (index, count): (usize, usize), f: &(dyn Fn(WorkerCtx<'_>) + Sync)) {
     let ctx = WorkerCtx { index, count, barrier: &shared.barrier };
     INSIDE.set(true);
     let result = catch_unwind(AssertUnwindSafe(|| f(ctx)));
@@ -357,7 +364,7 @@ fn execute(shared: &Shared, (index, count): (usize, usize), f: &(dyn Fn(WorkerCt
 }
 
 /// The life of a worker thread.
-fn work(shared: &Shared, index: usize) {
+fn work(shared: &PoolShared, index: usize) {
     let me = &shared.workers[index];
     let mut last = 0;
     loop {
@@ -387,7 +394,7 @@ fn work(shared: &Shared, index: usize) {
 }
 
 /// Sleeps unless there is something to do. A wake-up for nothing is harmless: the caller checks again.
-fn rest(shared: &Shared, me: &Worker, last: u32) {
+fn rest(shared: &PoolShared, me: &PoolWorker, last: u32) {
     me.asleep.store(true, Ordering::Relaxed);
     fence(Ordering::SeqCst);
     if me.asked.load(Ordering::Acquire) == last && !shared.stop.load(Ordering::Acquire) {

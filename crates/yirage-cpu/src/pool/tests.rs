@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicUsize;
 /// Teams follow each other in any order: each member runs once, by its rank, and barriers hold the team together.
 #[test]
 fn a_team_runs_by_its_ranks_and_the_others_do_not() {
-    let pool = Pool::new(4).unwrap();
+    let pool = ThreadPool::new(4).unwrap();
     let left_out: [&[usize]; 7] = [&[], &[1], &[1, 2, 3], &[2, 3], &[], &[1, 3], &[3]];
     for left_out in left_out.into_iter().cycle().take(200) {
         let team = pool.all().without(left_out);
@@ -31,7 +31,7 @@ fn a_team_runs_by_its_ranks_and_the_others_do_not() {
 
 #[test]
 fn a_panic_in_a_team_frees_the_others_of_it() {
-    let pool = Pool::new(4).unwrap();
+    let pool = ThreadPool::new(4).unwrap();
     let team = pool.all().without(&[1]);
     for bad in 0..3 {
         let result = pool.try_run_by(&team, |ctx| {
@@ -46,7 +46,7 @@ fn a_panic_in_a_team_frees_the_others_of_it() {
 /// Those that slept through other workers' runs wake for their own.
 #[test]
 fn who_was_left_out_for_long_takes_part_again() {
-    let pool = Pool::new(3).unwrap();
+    let pool = ThreadPool::new(3).unwrap();
     let (some, hits) = (pool.all().without(&[2]), AtomicUsize::new(0));
     for _ in 0..3 {
         for _ in 0..2000 {
@@ -63,7 +63,7 @@ fn who_was_left_out_for_long_takes_part_again() {
 #[cfg(target_os = "linux")]
 #[test]
 fn threads_have_numbers_of_their_own() {
-    let pool = Pool::new(3).unwrap();
+    let pool = ThreadPool::new(3).unwrap();
     let threads = pool.threads();
     let seen = Mutex::new(Vec::new());
     pool.run(|ctx| lock(&seen).push((ctx.index, this_thread())));

@@ -7,19 +7,19 @@ use std::time::Duration;
 
 /// How long a wait spins.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct SpinPolicy {
     /// Pauses before the first nap in a run.
     spins: u32,
     /// Pauses between runs before a worker sleeps until it is woken.
     idle: u32,
 }
 
-impl Patience {
+impl SpinPolicy {
     /// For threads that each have a processor: spins for some tens of microseconds, longer than any balanced phase change,
     /// and for a few hundred between runs.
-    pub(crate) const ALONE: Patience = Patience { spins: 2000, idle: 10_000 };
+    pub(crate) const ALONE: SpinPolicy = SpinPolicy { spins: 2000, idle: 10_000 };
     /// For threads that share processors: whoever is waited for may need this one.
-    pub(crate) const CROWDED: Patience = Patience { spins: 20, idle: 20 };
+    pub(crate) const CROWDED: SpinPolicy = SpinPolicy { spins: 20, idle: 20 };
 }
 
 /// A nap of one who must look again by itself.
@@ -33,12 +33,12 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     /// For a wait inside of a run.
-    pub(crate) fn new(patience: Patience) -> Backoff {
+    pub(crate) fn new(patience: SpinPolicy) -> Backoff {
         Backoff { spins: patience.spins, rounds: 0 }
     }
 
     /// For a wait between runs.
-    pub(super) fn idle(patience: Patience) -> Backoff {
+    pub(super) fn idle(patience: SpinPolicy) -> Backoff {
         Backoff { spins: patience.idle, rounds: 0 }
     }
 

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// Sizes of the matrices of a row: `[m, k]` times `[k, n]`, row-major.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MatMul {
+pub struct MatMulSizes {
     /// Rows of the left matrix.
     pub m: usize,
     /// Columns of the left matrix, rows of the right one.
@@ -20,26 +20,26 @@ pub struct MatMul {
 ///
 /// # Safety
 /// The rows of the range exist in all three; `out` overlaps neither input.
-pub unsafe fn matmul(isa: Isa, rows: Range<usize>, sizes: MatMul, a: Src, b: Src, out: Dst) {
-    launch(isa, Products { rows, sizes, a, b, out });
+pub unsafe fn matmul(isa: Isa, rows: Range<usize>, sizes: MatMulSizes, a: Src, b: Src, out: Dst) {
+    launch(isa, MatMulKernel { rows, sizes, a, b, out });
 }
 
 /// Rows of a register tile: with two vectors a row they fill the registers of every level.
 const TILE: usize = 4;
 
-struct Products {
+struct MatMulKernel {
     rows: Range<usize>,
-    sizes: MatMul,
+    sizes: MatMulSizes,
     a: Src,
     b: Src,
     out: Dst,
 }
 
-impl WithLanes for Products {
+impl WithLanes for MatMulKernel {
     type Out = ();
     #[inline(always)]
     fn run<V: Lanes>(self) {
-        let MatMul { m, k, n } = self.sizes;
+        let MatMulSizes { m, k, n } = self.sizes;
         for r in self.rows {
             // SAFETY: the contract of `matmul`.
             let (a, b, out) = unsafe { (self.a.row(r), self.b.row(r), self.out.row(r)) };

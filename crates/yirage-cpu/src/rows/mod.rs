@@ -15,13 +15,13 @@ mod softmax;
 mod top_k;
 
 pub use hadamard::hadamard;
-pub use matmul::{MatMul, matmul};
+pub use matmul::{MatMulSizes, matmul};
 pub use mixture::{expert_bias, expert_sum};
-pub use norm::{LayerNorm, RmsNorm, layer_norm, rms_norm};
-pub use rope::{Rope, rope};
-pub use route::{MAX_EXPERTS, Route, route};
+pub use norm::{LayerNormParams, RmsNormParams, layer_norm, rms_norm};
+pub use rope::{RopeParams, rope};
+pub use route::{MAX_EXPERTS, RouteParams, route};
 pub use softmax::softmax;
-pub use top_k::{TopK, top_k};
+pub use top_k::{TopKParams, top_k};
 
 use crate::simd::{LANES, Lanes};
 
@@ -107,7 +107,7 @@ pub(crate) unsafe fn store<V: Lanes>(v: V, p: *mut f32, n: usize) {
 }
 
 /// A step of a reduction over a row's elements.
-pub(crate) trait Term {
+pub(crate) trait ReductionTerm {
     /// Value of lanes past the row's end: it must change nothing.
     fn fill(&self) -> f32;
     /// The accumulator with `x` taken in.
@@ -116,7 +116,7 @@ pub(crate) trait Term {
 
 /// Sum of `n` elements' terms: vector c of the row goes to accumulator c mod 4.
 #[inline(always)]
-pub(crate) unsafe fn reduce<V: Lanes, T: Term>(term: &T, p: *const f32, n: usize) -> f32 {
+pub(crate) unsafe fn reduce<V: Lanes, T: ReductionTerm>(term: &T, p: *const f32, n: usize) -> f32 {
     let mut acc = [V::splat(0.0); 4];
     let mut i = 0;
     while i + 4 * LANES <= n {
@@ -137,14 +137,14 @@ pub(crate) unsafe fn reduce<V: Lanes, T: Term>(term: &T, p: *const f32, n: usize
 }
 
 /// A function of one element.
-pub(crate) trait Map {
+pub(crate) trait LaneFn {
     /// Lanes in, lanes out.
     fn at<V: Lanes>(&self, x: V) -> V;
 }
 
 /// `out[i] = f(x[i])`.
 #[inline(always)]
-pub(crate) unsafe fn map<V: Lanes, F: Map>(f: &F, x: *const f32, out: *mut f32, n: usize) {
+pub(crate) unsafe fn map<V: Lanes, F: LaneFn>(f: &F, x: *const f32, out: *mut f32, n: usize) {
     for i in (0..n).step_by(LANES) {
         // SAFETY: the caller vouches for n floats of both.
         unsafe { store(f.at(load::<V>(x.add(i), n - i, 0.0)), out.add(i), n - i) };

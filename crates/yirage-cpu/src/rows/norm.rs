@@ -1,13 +1,13 @@
 //! RMS and layer normalisation.
 
-use super::{Dst, Src, Term, load, reduce, store};
+use super::{Dst, ReductionTerm, Src, load, reduce, store};
 use crate::isa::Isa;
 use crate::simd::{LANES, Lanes, WithLanes, launch};
 use std::ops::Range;
 
 /// `x / sqrt(mean(x^2) + eps) * w` over groups of `width` elements (Zhang and Sennrich, 2019).
 #[derive(Clone, Copy, Debug)]
-pub struct RmsNorm<'a> {
+pub struct RmsNormParams<'a> {
     /// Elements of a row, a multiple of `width`.
     pub row: usize,
     /// Elements normalised together: a row, or a head.
@@ -22,7 +22,7 @@ pub struct RmsNorm<'a> {
 
 /// `(x - mean) / sqrt(variance + eps) * w + b` over rows of `weight.len()` elements (Ba, Kiros and Hinton, 2016).
 #[derive(Clone, Copy, Debug)]
-pub struct LayerNorm<'a> {
+pub struct LayerNormParams<'a> {
     /// Added to the variance.
     pub eps: f32,
     /// Weights.
@@ -48,7 +48,7 @@ impl Centre {
     unsafe fn of<V: Lanes>(x: *const f32, n: usize) -> Centre {
         // SAFETY: the contract.
         unsafe {
-            let near = reduce::<V, _>(&Sum, x, n) / n as f32;
+            let near = reduce::<V, _>(&PlainSum, x, n) / n as f32;
             let off = reduce::<V, _>(&Distances { from: near }, x, n) / n as f32;
             Centre { near, off }
         }
@@ -61,7 +61,7 @@ impl Centre {
     #[inline(always)]
     unsafe fn variance<V: Lanes>(self, x: *const f32, n: usize) -> f64 {
         // SAFETY: the contract.
-        let squares = unsafe { reduce::<V, _>(&Squares { from: self.near }, x, n) };
+        let squares = unsafe { reduce::<V, _>(&SquaredDistances { from: self.near }, x, n) };
         (f64::from(squares) / n as f64 - f64::from(self.off) * f64::from(self.off)).max(0.0)
     }
 
@@ -76,7 +76,7 @@ struct Distances {
     from: f32,
 }
 
-impl Term for Distances {
+impl ReductionTerm for Distances {
     #[inline(always)]
     fn fill(&self) -> f32 {
         self.from
@@ -88,11 +88,11 @@ impl Term for Distances {
 }
 
 /// Sum of squared distances.
-struct Squares {
+struct SquaredDistances {
     from: f32,
 }
 
-impl Term for Squares {
+impl ReductionTerm for SquaredDistances {
     #[inline(always)]
     fn fill(&self) -> f32 {
         self.from
@@ -105,9 +105,9 @@ impl Term for Squares {
 }
 
 /// Plain sum.
-struct Sum;
+struct PlainSum;
 
-impl Term for Sum {
+impl ReductionTerm for PlainSum {
     #[inline(always)]
     fn fill(&self) -> f32 {
         0.0
@@ -131,7 +131,7 @@ fn inverse(square: f64, eps: f32) -> f32 {
 ///
 /// # Panics
 /// If widths do not fit together.
-pub unsafe fn rms_norm(isa: Isa, rows: Range<usize>, norm: RmsNorm<'_>, x: Src, out: Dst) {
+pub unsafe fn rms_norm(isa: Isa, rows: Range<usize>, norm: RmsNormParams<'_>, x: Src, out: Dst) {
     let fits = norm.width > 0 && norm.row.is_multiple_of(norm.width);
     assert!(fits && norm.weight.is_none_or(|w| w.len() == norm.width), "rows do not fit {norm:?}");
     launch(isa, RmsKernel { rows, norm, x, out });
@@ -139,7 +139,7 @@ pub unsafe fn rms_norm(isa: Isa, rows: Range<usize>, norm: RmsNorm<'_>, x: Src, 
 
 struct RmsKernel<'a> {
     rows: Range<usize>,
-    norm: RmsNorm<'a>,
+    norm: RmsNormParams<'a>,
     x: Src,
     out: Dst,
 }
@@ -154,7 +154,7 @@ impl WithLanes for RmsKernel<'_> {
                 // SAFETY: the contract of `rms_norm`.
                 unsafe {
                     let (x, out) = (self.x.row(r).add(at), self.out.row(r).add(at));
-                    let squares = reduce::<V, _>(&Squares { from: 0.0 }, x, n);
+                    let squares = reduce::<V, _>(&SquaredDistances { from: 0.0 }, x, n);
                     let factor = V::splat(inverse(f64::from(squares) / n as f64, self.norm.eps));
                     for i in (0..n).step_by(LANES) {
                         let mut y = load::<V>(x.add(i), n - i, 0.0).mul(factor);
@@ -177,14 +177,14 @@ impl WithLanes for RmsKernel<'_> {
 ///
 /// # Panics
 /// If there are not as many biases as weights.
-pub unsafe fn layer_norm(isa: Isa, rows: Range<usize>, norm: LayerNorm<'_>, x: Src, out: Dst) {
+pub unsafe fn layer_norm(isa: Isa, rows: Range<usize>, norm: LayerNormParams<'_>, x: Src, out: Dst) {
     assert!(norm.bias.is_none_or(|b| b.len() == norm.weight.len()), "{} biases wanted", norm.weight.len());
     launch(isa, LayerKernel { rows, norm, x, out });
 }
 
 struct LayerKernel<'a> {
     rows: Range<usize>,
-    norm: LayerNorm<'a>,
+    norm: LayerNormParams<'a>,
     x: Src,
     out: Dst,
 }

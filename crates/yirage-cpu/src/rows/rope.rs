@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// Heads that rotate, and the tables.
 #[derive(Clone, Copy, Debug)]
-pub struct Rope<'a> {
+pub struct RopeParams<'a> {
     /// Heads of a row.
     pub heads: usize,
     /// Elements of a head.
@@ -30,7 +30,7 @@ pub struct Rope<'a> {
 ///
 /// # Panics
 /// If widths or tables do not fit together or positions are too few.
-pub unsafe fn rope(isa: Isa, rows: Range<usize>, rope: Rope<'_>, positions: Option<&[i32]>, x: Src, out: Dst) {
+pub unsafe fn rope(isa: Isa, rows: Range<usize>, rope: RopeParams<'_>, positions: Option<&[i32]>, x: Src, out: Dst) {
     let fits = rope.rotary.is_multiple_of(2) && rope.rotary <= rope.width && rope.cos.len() == rope.sin.len();
     assert!(
         fits,
@@ -48,7 +48,7 @@ pub unsafe fn rope(isa: Isa, rows: Range<usize>, rope: Rope<'_>, positions: Opti
 
 struct RopeKernel<'a> {
     rows: Range<usize>,
-    rope: Rope<'a>,
+    rope: RopeParams<'a>,
     positions: Option<&'a [i32]>,
     x: Src,
     out: Dst,

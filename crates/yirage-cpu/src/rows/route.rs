@@ -1,7 +1,7 @@
 //! The choice of experts.
 
 use super::softmax::{Shifted, largest};
-use super::{Map, Src, map, reduce};
+use super::{LaneFn, Src, map, reduce};
 use crate::isa::Isa;
 use crate::simd::{Lanes, WithLanes, launch, math};
 use std::ops::Range;
@@ -12,7 +12,7 @@ pub const MAX_EXPERTS: usize = 1024;
 
 /// How experts are chosen and weighted.
 #[derive(Clone, Copy, Debug)]
-pub struct Route<'a> {
+pub struct RouteParams<'a> {
     /// Experts of the layer, at most [`MAX_EXPERTS`].
     pub experts: usize,
     /// Experts a token meets.
@@ -42,7 +42,7 @@ pub struct Route<'a> {
 pub unsafe fn route(
     isa: Isa,
     rows: Range<usize>,
-    route: Route<'_>,
+    route: RouteParams<'_>,
     logits: Src,
     weights: &mut [f32],
     chosen: &mut [i32],
@@ -58,7 +58,7 @@ pub unsafe fn route(
 
 struct RouteKernel<'a> {
     rows: Range<usize>,
-    route: Route<'a>,
+    route: RouteParams<'a>,
     logits: Src,
     weights: &'a mut [f32],
     chosen: &'a mut [i32],
@@ -90,7 +90,7 @@ impl WithLanes for RouteKernel<'_> {
 }
 
 struct Sigmoid;
-impl Map for Sigmoid {
+impl LaneFn for Sigmoid {
     #[inline(always)]
     fn at<V: Lanes>(&self, x: V) -> V {
         math::sigmoid(x)
@@ -99,7 +99,7 @@ impl Map for Sigmoid {
 
 /// Logits of a row to scores.
 #[inline(always)]
-unsafe fn score<V: Lanes>(r: &Route<'_>, logits: *const f32, scores: &mut [f32]) {
+unsafe fn score<V: Lanes>(r: &RouteParams<'_>, logits: *const f32, scores: &mut [f32]) {
     let (n, out) = (scores.len(), scores.as_mut_ptr());
     // SAFETY: the caller vouches for n logits.
     unsafe {
@@ -122,7 +122,7 @@ fn better(a: f32, b: f32) -> bool {
 }
 
 /// Experts outside the best groups lose their chance.
-fn limit_groups(r: &Route<'_>, choice: &mut [f32]) {
+fn limit_groups(r: &RouteParams<'_>, choice: &mut [f32]) {
     let size = r.experts / r.groups;
     let mut values = [0f32; MAX_EXPERTS];
     for (g, members) in choice.chunks_exact(size).enumerate() {
@@ -161,7 +161,7 @@ fn best(values: &[f32], out: &mut [i32]) {
 
 /// Weights of the chosen: their scores, made to sum 1 if wanted, times the factor.
 #[inline(always)]
-fn weigh<V: Lanes>(r: &Route<'_>, scores: &[f32], chosen: &[i32], weights: &mut [f32]) {
+fn weigh<V: Lanes>(r: &RouteParams<'_>, scores: &[f32], chosen: &[i32], weights: &mut [f32]) {
     for (w, &e) in weights.iter_mut().zip(chosen) {
         *w = scores[e as usize];
     }

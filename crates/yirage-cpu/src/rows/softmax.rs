@@ -1,6 +1,6 @@
 //! Softmax over a row.
 
-use super::{Dst, Map, Src, Term, load, map, reduce};
+use super::{Dst, LaneFn, ReductionTerm, Src, load, map, reduce};
 use crate::isa::Isa;
 use crate::simd::{LANES, Lanes, WithLanes, launch, math};
 use std::ops::Range;
@@ -30,7 +30,7 @@ pub(super) struct Shifted {
     pub(super) max: f32,
 }
 
-impl Map for Shifted {
+impl LaneFn for Shifted {
     #[inline(always)]
     fn at<V: Lanes>(&self, x: V) -> V {
         math::exp(x.sub(V::splat(self.max)))
@@ -38,7 +38,7 @@ impl Map for Shifted {
 }
 
 /// Sum of `e^(x - max)`.
-impl Term for Shifted {
+impl ReductionTerm for Shifted {
     #[inline(always)]
     fn fill(&self) -> f32 {
         f32::NEG_INFINITY
@@ -54,7 +54,7 @@ struct Normal {
     sum: f32,
 }
 
-impl Map for Normal {
+impl LaneFn for Normal {
     #[inline(always)]
     fn at<V: Lanes>(&self, x: V) -> V {
         self.shifted.at(x).div(V::splat(self.sum))

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// Which elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TopK {
+pub struct TopKParams {
     /// Elements of a row.
     pub width: usize,
     /// Elements kept.
@@ -38,7 +38,7 @@ fn rank(x: f32, largest: bool, index: usize) -> u64 {
 ///
 /// # Panics
 /// If `values` or `indices` have another length, or `k` is above `width`.
-pub unsafe fn top_k(isa: Isa, rows: Range<usize>, top: TopK, x: Src, values: &mut [f32], indices: &mut [i32]) {
+pub unsafe fn top_k(isa: Isa, rows: Range<usize>, top: TopKParams, x: Src, values: &mut [f32], indices: &mut [i32]) {
     let wanted = rows.len() * top.k;
     assert!(top.k <= top.width && values.len() == wanted && indices.len() == wanted, "room for {wanted} wanted");
     let mut best = Vec::new();
@@ -59,7 +59,7 @@ pub unsafe fn top_k(isa: Isa, rows: Range<usize>, top: TopK, x: Src, values: &mu
 }
 
 /// Fills `best` with the ranks of the `k` best, in no order.
-fn select(isa: Isa, x: &[f32], top: &TopK, best: &mut Vec<u64>) {
+fn select(isa: Isa, x: &[f32], top: &TopKParams, best: &mut Vec<u64>) {
     best.clear();
     let limit = top.k.saturating_mul(2).max(1024);
     let mut floor: Option<f32> = None;

@@ -8,27 +8,27 @@ mod select;
 mod weights;
 
 use crate::isa::Isa;
-use select::{Candidate, gather, nucleus, sort_by_likelihood, sort_by_token, top_k};
-use weights::{Weights, largest};
+use select::{TokenLogit, gather, nucleus, sort_by_likelihood, sort_by_token, top_k};
+use weights::{SoftmaxWeights, largest};
 use yirage_ir::op::sample::{CHUNK, GREEDY_BELOW, MASS_UNIT, SampleFault, logprob, nucleus_floor};
 
 /// Memory that sampling a row needs, for one worker at a time.
 #[derive(Debug)]
-pub struct Scratch {
+pub struct SamplingScratch {
     row: Vec<f32>,
-    candidates: Vec<Candidate>,
+    candidates: Vec<TokenLogit>,
 }
 
-impl Scratch {
+impl SamplingScratch {
     /// Room for rows of `vocabulary` logits: for a changed copy, and for tokens that are selected.
-    pub fn new(vocabulary: usize, copies: bool, selects: bool) -> Scratch {
+    pub fn new(vocabulary: usize, copies: bool, selects: bool) -> SamplingScratch {
         let room = |wanted: bool| if wanted { vocabulary } else { 0 };
-        Scratch { row: Vec::with_capacity(room(copies)), candidates: Vec::with_capacity(room(selects)) }
+        SamplingScratch { row: Vec::with_capacity(room(copies)), candidates: Vec::with_capacity(room(selects)) }
     }
 
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        self.row.capacity() * size_of::<f32>() + self.candidates.capacity() * size_of::<Candidate>()
+        self.row.capacity() * size_of::<f32>() + self.candidates.capacity() * size_of::<TokenLogit>()
     }
 }
 
@@ -92,7 +92,7 @@ impl Adjustments<'_> {
 
 /// How a token is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Draw {
+pub struct DrawParams {
     /// Divides the logits; below [`GREEDY_BELOW`] the largest is taken.
     pub temperature: f32,
     /// Likeliest tokens kept; 0 keeps all.
@@ -107,7 +107,7 @@ pub struct Draw {
 
 /// A chosen token.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sampled {
+pub struct TokenChoice {
     /// Its id.
     pub token: u32,
     /// The largest logit as given.
@@ -122,10 +122,10 @@ pub fn sample(
     isa: Isa,
     logits: &[f32],
     adjustments: &Adjustments<'_>,
-    draw: Option<Draw>,
-    scratch: &mut Scratch,
-) -> Result<Sampled, SampleFault> {
-    let given = largest(isa, logits, |token, value| SampleFault::Given { token, value })?;
+    draw: Option<DrawParams>,
+    scratch: &mut SamplingScratch,
+) -> Result<TokenChoice, SampleFault> {
+    let given = largest(isa, logits, |token, value| SampleFault::InputLogit { token, value })?;
     let (row, best) = if adjustments.none() {
         (logits, given)
     } else {
@@ -138,18 +138,18 @@ pub fn sample(
     let drawn = draw.filter(|d| d.temperature >= GREEDY_BELOW);
     // Rounding leaves no weight at all only if the likeliest token's were not 1.
     let token = drawn.and_then(|d| self::draw(isa, row, best.1, &d, &mut scratch.candidates));
-    Ok(Sampled { token: token.unwrap_or(best.0 as u32), largest: given.1 })
+    Ok(TokenChoice { token: token.unwrap_or(best.0 as u32), largest: given.1 })
 }
 
 /// Steps 5 to 8.
-fn draw(isa: Isa, row: &[f32], max: f32, d: &Draw, candidates: &mut Vec<Candidate>) -> Option<u32> {
-    let weights = Weights { max, inverse: 1.0 / d.temperature, floor: d.min_p };
+fn draw(isa: Isa, row: &[f32], max: f32, d: &DrawParams, candidates: &mut Vec<TokenLogit>) -> Option<u32> {
+    let weights = SoftmaxWeights { max, inverse: 1.0 / d.temperature, floor: d.min_p };
     let limited = d.top_k > 0 && d.top_k < row.len();
     if !limited && d.top_p >= 1.0 {
         return draw_from_all(isa, row, &weights, d.uniform);
     }
-    let weight = |candidate: &Candidate| f64::from(weights.of(candidate.logit));
-    let mass = |candidate: &Candidate| (weight(candidate) * MASS_UNIT + 0.5) as u64;
+    let weight = |candidate: &TokenLogit| f64::from(weights.of(candidate.logit));
+    let mass = |candidate: &TokenLogit| (weight(candidate) * MASS_UNIT + 0.5) as u64;
     let total = if limited {
         top_k(isa, row, d.top_k, candidates);
         candidates.iter().map(mass).sum::<u64>() as f64
@@ -168,7 +168,7 @@ fn draw(isa: Isa, row: &[f32], max: f32, d: &Draw, candidates: &mut Vec<Candidat
 }
 
 /// The draw from a whole row in order of ids; a chunk before the chosen one costs one addition.
-fn draw_from_all(isa: Isa, row: &[f32], weights: &Weights, uniform: f64) -> Option<u32> {
+fn draw_from_all(isa: Isa, row: &[f32], weights: &SoftmaxWeights, uniform: f64) -> Option<u32> {
     let mut target = uniform * weights.sum(isa, row);
     let mut last = None;
     for (at, chunk) in row.chunks(CHUNK).enumerate() {
@@ -206,12 +206,12 @@ fn pick(weighted: impl Iterator<Item = (u32, f64)>, target: f64) -> Option<u32> 
 pub fn logprobs(
     isa: Isa,
     logits: &[f32],
-    sampled: Sampled,
-    scratch: &mut Scratch,
+    sampled: TokenChoice,
+    scratch: &mut SamplingScratch,
     tokens: &mut [i32],
     values: &mut [f32],
 ) -> f32 {
-    let total = Weights { max: sampled.largest, inverse: 1.0, floor: 0.0 }.sum(isa, logits);
+    let total = SoftmaxWeights { max: sampled.largest, inverse: 1.0, floor: 0.0 }.sum(isa, logits);
     let of = |logit: f32| logprob(logit, sampled.largest, total);
     if !tokens.is_empty() {
         top_k(isa, logits, tokens.len(), &mut scratch.candidates);

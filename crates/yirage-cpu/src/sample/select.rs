@@ -7,13 +7,13 @@ use std::cmp::Ordering;
 
 /// A token and its logit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Candidate {
+pub(super) struct TokenLogit {
     pub(super) token: u32,
     pub(super) logit: f32,
 }
 
 /// Larger logits first, smaller ids first among equals. Rows were checked for NaN before.
-fn likelier(a: &Candidate, b: &Candidate) -> Ordering {
+fn likelier(a: &TokenLogit, b: &TokenLogit) -> Ordering {
     b.logit.partial_cmp(&a.logit).unwrap_or(Ordering::Equal).then(a.token.cmp(&b.token))
 }
 
@@ -21,21 +21,21 @@ fn likelier(a: &Candidate, b: &Candidate) -> Ordering {
 const SKIP: usize = 64;
 
 /// Replaces `best` by the `k` likeliest tokens of `row` (fewer when fewer are above -infinity), in no order.
-pub(super) fn top_k(isa: Isa, row: &[f32], k: usize, best: &mut Vec<Candidate>) {
-    launch(isa, TopK { row, k, best });
+pub(super) fn top_k(isa: Isa, row: &[f32], k: usize, best: &mut Vec<TokenLogit>) {
+    launch(isa, TopKKernel { row, k, best });
 }
 
-struct TopK<'a> {
+struct TopKKernel<'a> {
     row: &'a [f32],
     k: usize,
-    best: &'a mut Vec<Candidate>,
+    best: &'a mut Vec<TokenLogit>,
 }
 
-impl WithLanes for TopK<'_> {
+impl WithLanes for TopKKernel<'_> {
     type Out = ();
     #[inline(always)]
     fn run<V: Lanes>(self) {
-        let TopK { row, k, best } = self;
+        let TopKKernel { row, k, best } = self;
         best.clear();
         let limit = k.saturating_mul(2).max(1024);
         let mut floor = f32::NEG_INFINITY;
@@ -45,7 +45,7 @@ impl WithLanes for TopK<'_> {
             }
             for (within, &logit) in chunk.iter().enumerate() {
                 if logit > floor {
-                    best.push(Candidate { token: (at * SKIP + within) as u32, logit });
+                    best.push(TokenLogit { token: (at * SKIP + within) as u32, logit });
                 }
             }
             if best.len() >= limit {
@@ -59,7 +59,7 @@ impl WithLanes for TopK<'_> {
 }
 
 /// Keeps the `k` likeliest.
-fn keep(best: &mut Vec<Candidate>, k: usize) {
+fn keep(best: &mut Vec<TokenLogit>, k: usize) {
     if best.len() > k {
         best.select_nth_unstable_by(k, likelier);
         best.truncate(k);
@@ -67,17 +67,17 @@ fn keep(best: &mut Vec<Candidate>, k: usize) {
 }
 
 /// Replaces `all` by the tokens of `row` whose logit is at least `lowest`.
-pub(super) fn gather(isa: Isa, row: &[f32], lowest: f64, all: &mut Vec<Candidate>) {
-    launch(isa, Gather { row, lowest, all });
+pub(super) fn gather(isa: Isa, row: &[f32], lowest: f64, all: &mut Vec<TokenLogit>) {
+    launch(isa, GatherLikelyKernel { row, lowest, all });
 }
 
-struct Gather<'a> {
+struct GatherLikelyKernel<'a> {
     row: &'a [f32],
     lowest: f64,
-    all: &'a mut Vec<Candidate>,
+    all: &'a mut Vec<TokenLogit>,
 }
 
-impl WithLanes for Gather<'_> {
+impl WithLanes for GatherLikelyKernel<'_> {
     type Out = ();
     #[inline(always)]
     fn run<V: Lanes>(self) {
@@ -87,18 +87,18 @@ impl WithLanes for Gather<'_> {
                 continue;
             }
             let wanted = chunk.iter().enumerate().filter(|(_, logit)| f64::from(**logit) >= self.lowest);
-            self.all.extend(wanted.map(|(i, &logit)| Candidate { token: (at * SKIP + i) as u32, logit }));
+            self.all.extend(wanted.map(|(i, &logit)| TokenLogit { token: (at * SKIP + i) as u32, logit }));
         }
     }
 }
 
 /// Sorts the likeliest first.
-pub(super) fn sort_by_likelihood(all: &mut [Candidate]) {
+pub(super) fn sort_by_likelihood(all: &mut [TokenLogit]) {
     all.sort_unstable_by(likelier);
 }
 
 /// Sorts by token id.
-pub(super) fn sort_by_token(all: &mut [Candidate]) {
+pub(super) fn sort_by_token(all: &mut [TokenLogit]) {
     all.sort_unstable_by_key(|candidate| candidate.token);
 }
 
@@ -106,7 +106,7 @@ pub(super) fn sort_by_token(all: &mut [Candidate]) {
 ///
 /// Masses are integers, so their sums do not depend on the order in which the selection meets the tokens. Each round
 /// halves the range in which the last kept token is looked for: linear work in all.
-pub(super) fn nucleus(all: &mut Vec<Candidate>, mass: impl Fn(&Candidate) -> u64, target: u64) {
+pub(super) fn nucleus(all: &mut Vec<TokenLogit>, mass: impl Fn(&TokenLogit) -> u64, target: u64) {
     let (mut low, mut high, mut reached) = (0, all.len(), 0);
     while low < high {
         let middle = low + (high - low) / 2;
@@ -153,7 +153,7 @@ mod tests {
         row[2000] = -5.0;
         let mut best = Vec::new();
         top_k(Isa::detect(), &row, 10, &mut best);
-        assert_eq!(best, [Candidate { token: 2000, logit: -5.0 }]);
+        assert_eq!(best, [TokenLogit { token: 2000, logit: -5.0 }]);
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
             gather(Isa::detect(), &row, f64::NEG_INFINITY, &mut sorted);
             let unsorted = sorted.clone();
             sort_by_likelihood(&mut sorted);
-            let mass = |candidate: &Candidate| candidate.logit as u64 + 1;
+            let mass = |candidate: &TokenLogit| candidate.logit as u64 + 1;
             let total: u64 = sorted.iter().map(mass).sum();
             for target in [0, 1, 2, total / 3, total / 2, total - 1, total, total + 1] {
                 let mut reached = 0;

@@ -6,14 +6,14 @@ use yirage_ir::op::sample::{CHUNK, SampleFault, weight};
 
 /// How logits become weights: the op's [`weight`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Weights {
+pub(super) struct SoftmaxWeights {
     pub(super) max: f32,
     pub(super) inverse: f32,
     /// Weights below this count as 0.
     pub(super) floor: f32,
 }
 
-impl Weights {
+impl SoftmaxWeights {
     /// The weight of one logit.
     pub(super) fn of(&self, logit: f32) -> f32 {
         weight(logit, self.max, self.inverse, self.floor)
@@ -21,16 +21,16 @@ impl Weights {
 
     /// The sum of the weights of a row.
     pub(super) fn sum(&self, isa: Isa, row: &[f32]) -> f64 {
-        launch(isa, Sum { row, weights: *self })
+        launch(isa, WeightSumKernel { row, weights: *self })
     }
 }
 
-struct Sum<'a> {
+struct WeightSumKernel<'a> {
     row: &'a [f32],
-    weights: Weights,
+    weights: SoftmaxWeights,
 }
 
-impl WithLanes for Sum<'_> {
+impl WithLanes for WeightSumKernel<'_> {
     type Out = f64;
     #[inline(always)]
     fn run<V: Lanes>(self) -> f64 {
@@ -44,7 +44,7 @@ impl WithLanes for Sum<'_> {
 
 /// The sum of the weights of at most [`CHUNK`] logits.
 #[inline(always)]
-fn chunk_sum<V: Lanes>(w: &Weights, chunk: &[f32]) -> f64 {
+fn chunk_sum<V: Lanes>(w: &SoftmaxWeights, chunk: &[f32]) -> f64 {
     let (groups, rest) = chunk.as_chunks::<LANES>();
     let mut partial = V::splat(0.0);
     for group in groups {
@@ -61,7 +61,7 @@ fn chunk_sum<V: Lanes>(w: &Weights, chunk: &[f32]) -> f64 {
 
 /// The op's `weight` in lanes: the same operations in the same order, none fused.
 #[inline(always)]
-fn lanes<V: Lanes>(w: &Weights, logit: V) -> V {
+fn lanes<V: Lanes>(w: &SoftmaxWeights, logit: V) -> V {
     let x = logit.sub(V::splat(w.max)).mul(V::splat(w.inverse));
     let low = V::splat(-87.0);
     let clamped = x.max(low);

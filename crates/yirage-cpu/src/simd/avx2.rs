@@ -1,7 +1,7 @@
 //! Lanes as two AVX registers (AVX2, FMA, F16C).
 
 use super::{LANES, Lanes};
-use crate::linear::lanes::{Avx2Lanes, Lanes as _};
+use crate::linear::lanes::{Avx2Lanes, RowLanes as _};
 use std::arch::x86_64::*;
 
 /// Lanes 0 to 7, lanes 8 to 15.

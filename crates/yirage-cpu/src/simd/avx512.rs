@@ -1,7 +1,7 @@
 //! Lanes as one AVX-512 register.
 
 use super::{LANES, Lanes};
-use crate::linear::lanes::{Avx512Lanes, Lanes as _};
+use crate::linear::lanes::{Avx512Lanes, RowLanes as _};
 use std::arch::x86_64::*;
 
 /// All sixteen lanes.

@@ -16,14 +16,14 @@ mod words;
 
 use crate::isa::Isa;
 use plain::Plain;
-pub(crate) use words::Words;
+pub(crate) use words::BitLanes;
 
 /// Lanes of a vector.
 pub(crate) const LANES: usize = 16;
 
 /// Sixteen f32 values. A type of this trait may be used only inside [`launch`], which enables its instructions; all of
 /// its methods are then safe apart from the raw loads and stores, whose pointers must be valid for what they touch.
-pub(crate) trait Lanes: Words {
+pub(crate) trait Lanes: BitLanes {
     /// Rows that a register tile of two vectors a row may hold without spilling.
     const ROWS: usize;
     /// Whether the registers hold twelve rows of two vectors of sums and not only six of one.

@@ -4,7 +4,7 @@
 //! `fmax` and `fmin` give NaN for NaN, unlike the trait's `max` and `min`: those are a comparison and a choice.
 
 use super::{LANES, Lanes};
-use crate::linear::lanes::{Lanes as _, NeonLanes};
+use crate::linear::lanes::{NeonLanes, RowLanes as _};
 use std::arch::aarch64::*;
 
 /// Lanes 0 to 3, 4 to 7, 8 to 11, 12 to 15.

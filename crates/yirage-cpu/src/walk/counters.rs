@@ -7,20 +7,20 @@ use super::sync::{AtomicU32, Ordering};
 
 /// A counter alone on its cache lines (128 bytes: processors fetch lines in pairs).
 #[repr(align(128))]
-struct Line(AtomicU32);
+struct CounterLine(AtomicU32);
 
 /// The counters of one program.
-pub(crate) struct Counters {
-    lines: Box<[Line]>,
+pub(crate) struct SignalCounters {
+    lines: Box<[CounterLine]>,
     /// Signals that each gets in one run.
     totals: Box<[u32]>,
 }
 
-impl Counters {
+impl SignalCounters {
     /// Counters as they stand after `runs` runs; `totals` are the signals that each gets in one run.
-    pub(crate) fn new(totals: &[u32], runs: u32) -> Counters {
-        let line = |total: &u32| Line(AtomicU32::new(runs.wrapping_mul(*total)));
-        Counters { lines: totals.iter().map(line).collect(), totals: totals.into() }
+    pub(crate) fn new(totals: &[u32], runs: u32) -> SignalCounters {
+        let line = |total: &u32| CounterLine(AtomicU32::new(runs.wrapping_mul(*total)));
+        SignalCounters { lines: totals.iter().map(line).collect(), totals: totals.into() }
     }
 
     /// Raises a counter by one.

@@ -9,10 +9,10 @@ mod list;
 mod queues;
 mod sync;
 
-use crate::pool::{Backoff, Pool, PoolError, Team, WorkerCtx};
-use counters::Counters;
+use crate::pool::{Backoff, PoolError, Team, ThreadPool, WorkerCtx};
+use counters::SignalCounters;
 pub(crate) use list::WorkList;
-use queues::{Queues, Turn};
+use queues::{QueuedTask, Queues};
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 use yirage_plan::tasks::vm::Blocked;
-use yirage_plan::{Part, Plan, Task, TaskProgram};
+use yirage_plan::{Plan, Task, TaskPartition, TaskProgram};
 
 /// How long all workers that have not ended may wait, before a run is given up.
 const HANG_AFTER: Duration = Duration::from_secs(10);
@@ -31,7 +31,7 @@ const LOOKS: u32 = 1024;
 
 /// Why a run ended early.
 #[derive(Debug, Error)]
-pub(crate) enum WalkError {
+pub(crate) enum CpuWalkError {
     /// A worker panicked, or a pool was used inside a pool.
     #[error(transparent)]
     Pool(#[from] PoolError),
@@ -47,41 +47,41 @@ pub(crate) enum WalkError {
 
 /// What a task is given to do of its stage.
 #[derive(Clone, Copy)]
-pub(crate) struct Work<'a> {
+pub(crate) struct StageWork<'a> {
     /// Number of the worker that it is run as; a thread may stand for several.
     pub(crate) worker: usize,
     /// Workers of the program.
     pub(crate) workers: usize,
     /// Number of the task in its program.
     pub(crate) number: u32,
-    part: Part,
+    part: TaskPartition,
     list: &'a WorkList,
     run: u32,
     /// Whether the thread comes to the list again, as another worker.
     again: bool,
 }
 
-impl Work<'_> {
+impl StageWork<'_> {
     /// This task's share of `total` things that lie in a row.
-    pub(crate) fn share(&self, total: usize) -> Range<usize> {
+    pub(crate) fn partition(&self, total: usize) -> Range<usize> {
         match self.part {
-            Part::Share { index, of } => {
+            TaskPartition::Static { index, of } => {
                 total * index as usize / of as usize..total * (index as usize + 1) / of as usize
             }
-            Part::Drain => 0..total,
+            TaskPartition::WorkQueue => 0..total,
         }
     }
 
     /// All of a stage, by one worker, inside of what it does anyway.
     pub(crate) fn alone(self) -> Self {
-        Work { workers: 1, part: Part::Share { index: 0, of: 1 }, ..self }
+        StageWork { workers: 1, part: TaskPartition::Static { index: 0, of: 1 }, ..self }
     }
 
     /// Runs `piece` on pieces of a list of `total` until it is empty. The first are known beforehand
-    /// ([`Work::first`]). A share of a list is some of its pieces.
-    pub(crate) fn drain(&self, total: usize, mut pieces: impl FnMut(Range<usize>)) {
-        if let Part::Share { .. } = self.part {
-            let share = self.share(total);
+    /// ([`StageWork::first`]). A share of a list is some of its pieces.
+    pub(crate) fn for_each_item(&self, total: usize, mut pieces: impl FnMut(Range<usize>)) {
+        if let TaskPartition::Static { .. } = self.part {
+            let share = self.partition(total);
             if !share.is_empty() {
                 pieces(share);
             }
@@ -100,8 +100,8 @@ impl Work<'_> {
     }
 
     /// Whether this task and those of all other workers are to take pieces of one list.
-    pub(crate) fn drains(&self) -> bool {
-        self.part == Part::Drain
+    pub(crate) fn uses_queue(&self) -> bool {
+        self.part == TaskPartition::WorkQueue
     }
 
     /// The pieces that this task begins with.
@@ -116,16 +116,16 @@ pub(crate) trait Tasks: Sync {
     ///
     /// # Safety
     /// Everything the program orders before the task has ended, and nothing that the program orders after it has begun.
-    unsafe fn run(&self, task: &Task, work: Work<'_>);
+    unsafe fn run(&self, task: &Task, work: StageWork<'_>);
 
     /// A worker waits before this task, for the `look`th time. There is nothing that must be done.
-    fn waiting(&self, task: &Task, work: Work<'_>, look: u32);
+    fn waiting(&self, task: &Task, work: StageWork<'_>, look: u32);
 }
 
 /// A program with its counters.
 pub(crate) struct Walker {
     program: TaskProgram,
-    counters: Counters,
+    counters: SignalCounters,
     /// What the threads of the last team do.
     queues: Queues,
     /// Where each thread is in its queue.
@@ -148,7 +148,7 @@ impl Walker {
     /// For a program over `steps` steps of at most `stages` stages.
     fn over(steps: usize, stages: usize, program: &TaskProgram) -> Walker {
         Walker {
-            counters: Counters::new(&program.totals(), 0),
+            counters: SignalCounters::new(&program.totals(), 0),
             queues: Queues::new(program, &Team::all(program.queues.len())),
             heads: program.queues.iter().map(|_| AtomicU32::new(ENDED)).collect(),
             lists: (0..steps * stages).map(|_| WorkList::new()).collect(),
@@ -163,8 +163,13 @@ impl Walker {
     /// or without a team on the caller alone, for work too small to share.
     ///
     /// # Errors
-    /// [`WalkError`]; the walker can be used again.
-    pub(crate) fn run(&mut self, pool: &Pool, team: Option<&Team>, tasks: &impl Tasks) -> Result<(), WalkError> {
+    /// [`CpuWalkError`]; the walker can be used again.
+    pub(crate) fn run(
+        &mut self,
+        pool: &ThreadPool,
+        team: Option<&Team>,
+        tasks: &impl Tasks,
+    ) -> Result<(), CpuWalkError> {
         assert_eq!(pool.count(), self.program.queues.len(), "the program is for another number of workers");
         let hang = Mutex::new(None);
         let result = match team {
@@ -194,13 +199,13 @@ impl Walker {
         }
     }
 
-    fn work(&self, task: &Task, turn: Turn) -> Work<'_> {
+    fn work(&self, task: &Task, turn: QueuedTask) -> StageWork<'_> {
         let list = &self.lists[task.step as usize * self.stages + task.stage as usize];
-        Work {
+        StageWork {
             worker: turn.worker as usize,
             workers: self.program.queues.len(),
             number: turn.task,
-            part: task.part,
+            part: task.partition,
             list,
             run: self.runs.wrapping_add(1),
             again: turn.again,
@@ -211,13 +216,13 @@ impl Walker {
     fn walk_alone(&self, tasks: &impl Tasks) {
         for (t, task) in (0..).zip(&self.program.tasks) {
             let owner = self.program.queues.iter().position(|q| q.binary_search(&t).is_ok());
-            let turn = Turn { task: t, worker: owner.unwrap_or(0) as u32, again: false };
+            let turn = QueuedTask { task: t, worker: owner.unwrap_or(0) as u32, again: false };
             // SAFETY: the list is a linear extension of the program's order.
             unsafe { tasks.run(task, self.work(task, turn)) };
         }
     }
 
-    fn walk(&self, ctx: WorkerCtx<'_>, tasks: &impl Tasks, hang: &Mutex<Option<WalkError>>) {
+    fn walk(&self, ctx: WorkerCtx<'_>, tasks: &impl Tasks, hang: &Mutex<Option<CpuWalkError>>) {
         for (position, &turn) in self.queues.by_rank[ctx.index].iter().enumerate() {
             let task = &self.program.tasks[turn.task as usize];
             let work = self.work(task, turn);
@@ -237,9 +242,9 @@ impl Walker {
         &self,
         ctx: WorkerCtx<'_>,
         task: &Task,
-        work: Work<'_>,
+        work: StageWork<'_>,
         tasks: &impl Tasks,
-        hang: &Mutex<Option<WalkError>>,
+        hang: &Mutex<Option<CpuWalkError>>,
     ) -> bool {
         let mut backoff = Backoff::new(ctx.patience());
         let mut watchdog = Watchdog { looks: 0, since: None, moved: 0 };
@@ -251,7 +256,7 @@ impl Walker {
                 if !watchdog.barks(self) {
                     return true;
                 }
-                let error = WalkError::Hang { seconds: self.hang_after.as_secs(), stuck: self.stuck() };
+                let error = CpuWalkError::Hang { seconds: self.hang_after.as_secs(), stuck: self.stuck() };
                 hang.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                 ctx.abandon();
                 false
@@ -261,7 +266,7 @@ impl Walker {
 
     /// The workers that wait, and for what.
     fn stuck(&self) -> Vec<Blocked> {
-        let head = |((queue, &worker), head): ((&Vec<Turn>, &usize), &AtomicU32)| {
+        let head = |((queue, &worker), head): ((&Vec<QueuedTask>, &usize), &AtomicU32)| {
             let position = head.load(Ordering::Relaxed) as usize;
             let task = queue.get(position)?.task;
             let waits = self.program.tasks[task as usize].waits.iter();

@@ -2,9 +2,11 @@
 #![allow(dead_code, clippy::unwrap_used)] // helpers of tests; each test uses some
 
 use std::collections::BTreeMap;
-use yirage_cpu::attention::{BLOCK, Cache, Call, KvType, Mask, Plan, Shape, combine, run_item};
+use yirage_cpu::attention::{
+    AttentionCall, AttentionPlan, AttentionShape, BLOCK, KvCacheView, KvType, Mask, combine, run_item,
+};
 use yirage_cpu::isa::Isa;
-use yirage_cpu::pool::Pool;
+use yirage_cpu::pool::ThreadPool;
 use yirage_cpu::rows::{Dst, Src};
 pub(crate) use yirage_testkit::rng::Rng;
 
@@ -16,7 +18,7 @@ fn floats(rng: &mut Rng, n: usize) -> Vec<f32> {
 /// One layer and its sequences' queries, keys and values.
 #[derive(Clone)]
 pub(crate) struct World {
-    pub(crate) shape: Shape,
+    pub(crate) shape: AttentionShape,
     pub(crate) mask: Mask,
     pub(crate) scale: f32,
     pub(crate) softcap: f32,
@@ -28,7 +30,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(shape: Shape, lengths: &[usize], seed: u64) -> World {
+    pub(crate) fn new(shape: AttentionShape, lengths: &[usize], seed: u64) -> World {
         let mut rng = Rng::new(seed);
         let mut rows = |width: usize, factor: f32| -> Vec<Vec<f32>> {
             let one = |n: &usize| floats(&mut rng, n * width).into_iter().map(|x| x * factor).collect();
@@ -96,7 +98,7 @@ pub(crate) type Chunk = (usize, std::ops::Range<usize>);
 /// How a run is done; none of it may change a result.
 pub(crate) struct Manner<'a> {
     pub(crate) isa: Isa,
-    pub(crate) pool: &'a Pool,
+    pub(crate) pool: &'a ThreadPool,
     /// Seed of the order of physical blocks.
     pub(crate) blocks: u64,
     /// Workers that the plan is cut for, and floats of partial results.
@@ -115,9 +117,9 @@ pub(crate) fn run(world: &World, steps: &[Vec<Chunk>], manner: &Manner<'_>) -> B
     let mut tables = vec![-1i32; world.lengths.len() * max_blocks];
     let mut memory = vec![u64::MAX; blocks * s.block_bytes() / 8];
     // SAFETY: the memory outlives the cache's use below and has its size.
-    let cache = unsafe { Cache::new(*s, memory.as_mut_ptr().cast(), blocks) }.unwrap();
+    let cache = unsafe { KvCacheView::new(*s, memory.as_mut_ptr().cast(), blocks) }.unwrap();
     let mut rows = BTreeMap::new();
-    let mut plan = Plan::default();
+    let mut plan = AttentionPlan::default();
     for step in steps {
         for (seq, range) in step {
             for block in range.start / BLOCK..range.end.div_ceil(BLOCK) {
@@ -144,7 +146,7 @@ pub(crate) fn run(world: &World, steps: &[Vec<Chunk>], manner: &Manner<'_>) -> B
 }
 
 /// Blocks that fell out of every window: gone from the table, their memory NaN again.
-fn free(world: &World, step: &[Chunk], tables: &mut [i32], max_blocks: usize, cache: &Cache) {
+fn free(world: &World, step: &[Chunk], tables: &mut [i32], max_blocks: usize, cache: &KvCacheView) {
     if world.mask.window == 0 {
         return;
     }
@@ -170,8 +172,8 @@ pub(crate) fn step_rows(
     world: &World,
     tokens: &[(usize, usize)],
     slots: &[i32],
-    plan: &Plan,
-    cache: Cache,
+    plan: &AttentionPlan,
+    cache: KvCacheView,
     manner: &Manner<'_>,
 ) -> Vec<Vec<f32>> {
     let s = &world.shape;
@@ -184,7 +186,7 @@ pub(crate) fn step_rows(
     let mut parts = vec![f32::NAN; plan.parts_floats()];
     assert!(parts.len() <= manner.parts);
     let (q, k, v) = (Src::new(q.as_ptr(), qw), Src::new(k.as_ptr(), kw), Src::new(v.as_ptr(), vw));
-    let call = Call {
+    let call = AttentionCall {
         plan,
         cache,
         q,
@@ -203,7 +205,7 @@ pub(crate) fn step_rows(
         unsafe {
             call.cache.append(share.clone(), k, v, &slots[share]).unwrap();
             ctx.barrier();
-            for item in plan.share(ctx.index, ctx.count) {
+            for item in plan.worker_items(ctx.index, ctx.count) {
                 run_item(manner.isa, call, item, &mut scratch);
             }
             ctx.barrier();

@@ -1,7 +1,7 @@
 //! Memory between pages that nobody may touch, views of it, and random expressions.
 #![allow(dead_code, clippy::unwrap_used)] // helpers of tests; each test uses some
 
-use yirage_cpu::general::{Elem, Input, Output, Sizes};
+use yirage_cpu::general::{Elem, LoopSizes, StridedInput, StridedOutput};
 use yirage_cpu::isa::Isa;
 use yirage_ir::dim::{Dim, Dims};
 use yirage_ir::dtype::DType;
@@ -66,12 +66,12 @@ impl Guarded {
         unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes) }
     }
 
-    pub(crate) fn input(&self, dtype: DType, view: &Strided) -> Input {
-        Input::within(self.start, self.bytes, elem(dtype), view, &Dims::default()).unwrap()
+    pub(crate) fn input(&self, dtype: DType, view: &Strided) -> StridedInput {
+        StridedInput::within(self.start, self.bytes, elem(dtype), view, &Dims::default()).unwrap()
     }
 
-    pub(crate) fn output(&mut self, dtype: DType, view: &Strided) -> Output {
-        Output::within(self.start, self.bytes, elem(dtype), view, &Dims::default()).unwrap()
+    pub(crate) fn output(&mut self, dtype: DType, view: &Strided) -> StridedOutput {
+        StridedOutput::within(self.start, self.bytes, elem(dtype), view, &Dims::default()).unwrap()
     }
 }
 
@@ -120,8 +120,8 @@ pub(crate) fn dense(sizes: &[usize]) -> Strided {
     Strided::dense(&fixed(sizes)).unwrap()
 }
 
-pub(crate) fn sizes(sizes: &[usize]) -> Sizes {
-    Sizes::new(sizes).unwrap()
+pub(crate) fn sizes(sizes: &[usize]) -> LoopSizes {
+    LoopSizes::new(sizes).unwrap()
 }
 
 /// Sizes of up to `most` elements.

@@ -2,9 +2,9 @@
 #![allow(dead_code)] // each test file uses a part
 
 use half::bf16;
-use yirage_cpu::activation::{Layout, TOKEN_TILE};
+use yirage_cpu::activation::{ActivationBufferLayout, TOKEN_TILE};
 use yirage_cpu::isa::Isa;
-use yirage_cpu::linear::{Dispatch, Linear, Variant, linear};
+use yirage_cpu::linear::{Dispatch, Linear, MatmulVariant, linear};
 use yirage_cpu::pack::PackedMatrix;
 use yirage_ir::Format;
 use yirage_plan::Precision;
@@ -100,7 +100,7 @@ pub(crate) fn decoded(format: Format, rows: usize, k: usize, bytes: &[u8]) -> Ve
     out
 }
 
-pub(crate) fn stored(isa: Isa, layout: Layout, x: &[f32]) -> Vec<u8> {
+pub(crate) fn stored(isa: Isa, layout: ActivationBufferLayout, x: &[f32]) -> Vec<u8> {
     let mut out = vec![0xa5u8; layout.bytes()];
     unsafe { layout.store(isa, x.as_ptr(), layout.k(), 0..layout.tokens(), out.as_mut_ptr()) };
     out
@@ -115,12 +115,12 @@ pub(crate) fn product(
     tokens: usize,
     parts: usize,
 ) -> Vec<f32> {
-    product_so((isa, Variant::of_level(isa)), precision, m, x, tokens, parts)
+    product_so((isa, MatmulVariant::of_level(isa)), precision, m, x, tokens, parts)
 }
 
 /// [`product`] by a variant of the kernels.
 pub(crate) fn product_so(
-    (isa, variant): (Isa, Variant),
+    (isa, variant): (Isa, MatmulVariant),
     precision: Precision,
     m: &PackedMatrix,
     x: &[f32],

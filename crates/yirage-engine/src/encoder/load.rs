@@ -6,14 +6,14 @@ use super::pool::Embedding;
 use crate::encoder_input::{Bounds, EncoderError};
 use crate::error::EngineError;
 use crate::limits::MAX_STEP_TOKENS;
-use crate::load::{DeviceSizes, Progress, bind_weights, check};
+use crate::load::{DeviceSizes, LoadProgressFn, bind_weights, check};
 use crate::memory::LoadBytes;
-use crate::variants::{self, Products};
+use crate::variants::{self, ModelMatmuls};
 use std::collections::HashMap;
 use std::sync::Arc;
-use yirage_compile::{Options as CompileOptions, compile, plan_weights};
+use yirage_compile::{CompileOptions, compile, plan_weights};
 use yirage_hal::{Device, Executor};
-use yirage_ir::{Dims, Format, Source};
+use yirage_ir::{Dims, Format, ValueSource};
 use yirage_model::arch::{self, BuildOptions, Model, ModelOutput};
 use yirage_model::config::SentenceConfig;
 use yirage_model::{Checkpoint, ModelError, RawConfig};
@@ -33,7 +33,7 @@ impl Encoder {
         checkpoint: &Checkpoint,
         device: Arc<dyn Device>,
         options: &EncoderOptions,
-        progress: Progress,
+        progress: LoadProgressFn,
     ) -> Result<Encoder, EngineError> {
         let config = RawConfig::load(checkpoint)?;
         // Encoders keep nothing, and their tables of positions come with the file.
@@ -50,7 +50,7 @@ impl Encoder {
         check(&bytes, &*device)?;
         let mut bindings = bind_weights(checkpoint, &*device, &model, &weights, HashMap::new(), progress)?;
         let mut notices = Vec::new();
-        let products = Products { plan: &weights, precision: options.precision, bytes: bytes.weights };
+        let products = ModelMatmuls { plan: &weights, precision: options.precision, bytes: bytes.weights };
         let variant = variants::bind(&*device, products, &mut bindings, &options.tuning, &mut notices)?;
         let mut executor = Executor::new(&*device, &plan, &bindings)?;
         options.executor.map_or(Ok(()), |kind| executor.force(kind))?;
@@ -94,7 +94,7 @@ fn bucket(model: &Model, chunk: u32, longest: u32) -> Result<Dims, EngineError> 
 /// What the model takes. Nothing is kept of inputs but the slots and outputs of a step.
 fn predict(sizes: &DeviceSizes, plan: &VerifiedPlan) -> LoadBytes {
     let of = |id| plan.graph.ty(id).bytes(&plan.bucket) as u64;
-    let slots = plan.graph.inputs_of(Source::Slot).map(of).fold(0, u64::saturating_add);
+    let slots = plan.graph.inputs_of(ValueSource::StepInput).map(of).fold(0, u64::saturating_add);
     let outputs = plan.graph.outputs.iter().map(|&id| of(id)).fold(0, u64::saturating_add);
     LoadBytes {
         weights: sizes.weights.values().copied().fold(0, u64::saturating_add),

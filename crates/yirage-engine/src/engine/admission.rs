@@ -4,12 +4,12 @@ use super::cache_salt::cache_salt;
 use super::core::Engine;
 use super::event::Event;
 use super::request::Request;
-use super::request_state::{RequestState, Wanted};
+use super::request_state::{RequestState, RequestedOutputs};
 use super::restraint::Restraint;
 use crate::error::EngineError;
 use crate::limits::MAX_LOGPROBS;
-use crate::sampling::{Constraint, Lists, ParamError, Restriction, TokenCounts};
-use crate::scheduler::{Ended, FinishReason, NewSequence, SeqId};
+use crate::sampling::{Constraint, ParamError, RequestTokenLists, Restriction, TokenCounts};
+use crate::scheduler::{FinishOutcome, FinishReason, NewSequence, SeqId};
 use std::collections::VecDeque;
 
 impl Engine {
@@ -36,7 +36,7 @@ impl Engine {
         constraint: Option<Box<dyn Constraint>>,
     ) -> Result<SeqId, EngineError> {
         let restriction = self.check(&request)?;
-        let wanted = Wanted::of(&request);
+        let wanted = RequestedOutputs::of(&request);
         let vocabulary = self.facts.vocabulary as usize;
         let sampling = request.sampling.checked(vocabulary)?;
         let counts = TokenCounts::new(&request.prompt);
@@ -55,7 +55,7 @@ impl Engine {
             key: request.key,
         })?;
         self.speculator.add(seq, &prompt);
-        self.known.extend(scaled.map(|original| Event::RopeScaled { seq, length, original }));
+        self.pending_events.extend(scaled.map(|original| Event::RopeScaled { seq, length, original }));
         let ready = VecDeque::new();
         self.requests.insert(seq, RequestState { sampling, counts, restraint, wanted, length, salt, ready });
         Ok(seq)
@@ -79,7 +79,7 @@ impl Engine {
         if min > most {
             return Err(ParamError::MinAboveMost { min, most }.into());
         }
-        let lists = Lists {
+        let lists = RequestTokenLists {
             allowed: request.allowed_tokens.as_deref(),
             bad_words: &request.bad_words,
             stop_ids: &request.stop_ids,
@@ -98,8 +98,8 @@ impl Engine {
     /// Ends a sequence now; its end is reported here or, if it is being computed, by the next step.
     pub fn finish(&mut self, seq: SeqId, reason: FinishReason) -> Option<Event> {
         match self.scheduler.finish(seq, reason) {
-            Ended::Now(update) => Some(self.report(update)),
-            Ended::AtCommit | Ended::Unknown => None,
+            FinishOutcome::Now(update) => Some(self.report(update)),
+            FinishOutcome::AtCommit | FinishOutcome::Unknown => None,
         }
     }
 

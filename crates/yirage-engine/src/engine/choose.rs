@@ -1,7 +1,7 @@
 //! Tokens from the logits of a step.
 
 use super::core::Engine;
-use crate::sampling::{Pick, SampleError, Sampling, TokenCounts};
+use crate::sampling::{SampleError, SamplerInput, SamplingInFlight, TokenCounts};
 use crate::scheduler::{Batch, BatchEntry};
 
 impl Engine {
@@ -13,7 +13,7 @@ impl Engine {
     /// Begins to choose tokens from the logits of the step submitted last: one for each row of each entry that
     /// [`Engine::samples`], of its last certain token and of its drafts, each with the history that the drafts before it
     /// make; and before them the tokens of its prompt whose log-probabilities are wanted. None where there is no such row.
-    pub(super) fn sample(&mut self, batch: &Batch) -> Result<Option<Sampling>, SampleError> {
+    pub(super) fn sample(&mut self, batch: &Batch) -> Result<Option<SamplingInFlight>, SampleError> {
         self.restrain(batch);
         let histories = self.histories(batch);
         let mut histories = histories.iter();
@@ -27,7 +27,7 @@ impl Engine {
             let Some(seq) = self.requests.get(&entry.seq) else { continue };
             let counts = &seq.counts;
             while let Some((_, row, params)) = prompts.next_if(|(seq, ..)| *seq == entry.seq) {
-                picks.push(Pick { row: first + row, params, counts, allowed: None, position: entry.start });
+                picks.push(SamplerInput { row: first + row, params, counts, allowed: None, position: entry.start });
             }
             if !entry.sample {
                 continue;
@@ -37,7 +37,7 @@ impl Engine {
                 let with_drafts = if at > 0 && params.has_penalties() { histories.next() } else { None };
                 let counts = with_drafts.unwrap_or(counts);
                 let (allowed, position) = (seq.restraint.mask(at), next_position(entry) + at as u32);
-                picks.push(Pick { row: rows - 1 - drafts + at, params, counts, allowed, position });
+                picks.push(SamplerInput { row: rows - 1 - drafts + at, params, counts, allowed, position });
             }
         }
         if picks.is_empty() {

@@ -2,10 +2,10 @@
 
 use super::event::Event;
 use super::facts::ModelFacts;
-use super::launched::Launched;
 use super::request_state::RequestState;
+use super::submitted_step::SubmittedStep;
 use crate::options::EngineOptions;
-use crate::pace::Pace;
+use crate::pace::StepPacer;
 use crate::packed::{Background, Notice};
 use crate::runner::Runner;
 use crate::sampling::Sampler;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use yirage_hal::Device;
 use yirage_model::rope::Dynamic;
-use yirage_packed::Entry as KeptEntry;
+use yirage_packed::PackedEntry as KeptEntry;
 use yirage_plan::WeightPlan;
 use yirage_plan::work::Costs;
 
@@ -36,19 +36,19 @@ pub struct Engine {
     pub(super) requests: HashMap<SeqId, RequestState>,
     pub(super) dynamic_rope: Option<Dynamic>,
     /// The step that was submitted behind the last one.
-    pub(super) launched: Option<Launched>,
+    pub(super) launched: Option<SubmittedStep>,
     /// Events that wait for the next step.
-    pub(super) known: Vec<Event>,
+    pub(super) pending_events: Vec<Event>,
     pub(super) speculator: Speculator,
     /// What keeps steps within a time, where they have to be.
-    pub(super) pace: Option<Pace>,
+    pub(super) pace: Option<StepPacer>,
     /// When the last step was over.
     pub(super) over: Option<Instant>,
     pub(super) options: EngineOptions,
     /// The entry that repacked weights are mapped from.
-    pub(super) kept: Option<KeptEntry>,
+    pub(super) packed_entry: Option<KeptEntry>,
     /// Repacked weights that are written once the first step is over.
     pub(super) background: Option<Background>,
     /// What was told while the kernels' variant was chosen, and nobody has heard yet.
-    pub(super) told: Vec<Notice>,
+    pub(super) notices: Vec<Notice>,
 }

@@ -1,7 +1,7 @@
 //! What a caller is told.
 
-use crate::sampling::Logprobs;
-use crate::scheduler::{FinishReason, SeqId, Usage};
+use crate::sampling::PositionLogprobs;
+use crate::scheduler::{FinishReason, SeqId, SequenceUsage};
 
 /// What a step made known.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +31,7 @@ pub enum Event {
         /// The token's position.
         position: usize,
         /// The token's, as the one chosen, and those of the likeliest at its place.
-        logprobs: Logprobs,
+        logprobs: PositionLogprobs,
     },
     /// A new token.
     Token {
@@ -42,7 +42,7 @@ pub enum Event {
         /// Its position, counted from the prompt's beginning.
         position: usize,
         /// Log-probabilities, if asked for.
-        logprobs: Option<Logprobs>,
+        logprobs: Option<PositionLogprobs>,
     },
     /// The model's rotary embedding has the dynamic scaling, and this sequence will exceed what the model was made for:
     /// its frequencies are those of its whole length.
@@ -61,7 +61,7 @@ pub enum Event {
         /// Why.
         reason: FinishReason,
         /// Its counts.
-        usage: Usage,
+        usage: SequenceUsage,
         /// By how much guessing is estimated to have made its tokens faster than one by one, from measured times; none
         /// where guessing is off or nothing was decoded.
         gain: Option<f64>,

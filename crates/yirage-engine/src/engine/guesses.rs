@@ -2,11 +2,11 @@
 
 use super::core::Engine;
 use super::event::Event;
-use super::request_state::Ready;
+use super::request_state::VerifiedToken;
 use crate::error::EngineError;
-use crate::sampling::{Logprobs, Sampled};
-use crate::scheduler::{Batch, BatchEntry, Outcome, Phase, SeqId, SeqUpdate, StepResult};
-use crate::speculate::View;
+use crate::sampling::{PositionLogprobs, SamplerOutput};
+use crate::scheduler::{Batch, BatchEntry, EntryOutcome, Phase, SeqId, SeqUpdate, StepResult};
+use crate::speculate::DecodingSequence;
 use std::collections::HashMap;
 
 impl Engine {
@@ -18,29 +18,36 @@ impl Engine {
         let view = |seq: SeqId| {
             let of = self.requests.get(&seq)?;
             let (params, counts, whole, salt) = (&of.sampling, &of.counts, of.length, &of.salt[..]);
-            Some(View { seq, room: self.scheduler.draft_room(seq), params, counts, whole, salt })
+            Some(DecodingSequence {
+                seq,
+                draft_capacity: self.scheduler.draft_capacity(seq),
+                params,
+                counts,
+                whole,
+                salt,
+            })
         };
-        let views: Vec<View<'_>> = self.scheduler.decoding().filter_map(view).collect();
+        let views: Vec<DecodingSequence<'_>> = self.scheduler.decoding().filter_map(view).collect();
         let drafts = self.speculator.propose(&views, self.scheduler.has_prompts())?;
         drafts.into_iter().for_each(|(seq, drafts)| self.scheduler.propose(seq, drafts));
         Ok(())
     }
 
     /// Keeps what belongs to a run's tokens: of the first for this step's events, of the others until they are delivered.
-    pub(super) fn keep(
+    pub(super) fn record_run(
         &mut self,
         entry: &BatchEntry,
         first_row: usize,
-        run: Vec<Sampled>,
-        logprobs: &mut HashMap<SeqId, Logprobs>,
-    ) -> Outcome {
+        run: Vec<SamplerOutput>,
+        logprobs: &mut HashMap<SeqId, PositionLogprobs>,
+    ) -> EntryOutcome {
         let tokens: Vec<u32> = run.iter().map(|sampled| sampled.token).collect();
         self.speculator.verified(entry.seq, entry.drafts as usize, tokens.len() - 1);
         let certain = entry.certain().len();
         let first_row = first_row + entry.rows.len() - entry.drafts as usize - 1;
         let mut run = run.into_iter().enumerate();
         logprobs.extend(run.next().and_then(|(_, first)| first.logprobs).map(|of| (entry.seq, of)));
-        let ready = run.map(|(at, sampled)| Ready {
+        let ready = run.map(|(at, sampled)| VerifiedToken {
             row: first_row + at,
             position: entry.start as usize + certain - 1 + at,
             logprobs: sampled.logprobs,
@@ -48,7 +55,7 @@ impl Engine {
         if let Some(sequence) = self.requests.get_mut(&entry.seq) {
             sequence.ready = ready.collect();
         }
-        Outcome::Run(tokens)
+        EntryOutcome::Run(tokens)
     }
 
     /// Tells what a step took: the pace, and if only decoding sequences had part in it the speculator.
@@ -59,7 +66,8 @@ impl Engine {
         if batch.entries.iter().any(|entry| entry.phase != Phase::Decode) {
             return;
         }
-        let tokens = |result: &StepResult| if let Outcome::Run(run) = &result.outcome { run.len() as u32 } else { 0 };
+        let tokens =
+            |result: &StepResult| if let EntryOutcome::Run(run) = &result.outcome { run.len() as u32 } else { 0 };
         let of = |(entry, result): (&BatchEntry, &StepResult)| (entry.seq, entry.tokens.len() as u32, tokens(result));
         let seqs: Vec<_> = batch.entries.iter().zip(results).map(of).collect();
         self.speculator.ran(&seqs, seconds);
@@ -67,7 +75,7 @@ impl Engine {
 
     /// Reports the next token of each verified run.
     pub(super) fn deliver(&mut self) -> Result<Vec<Event>, EngineError> {
-        let mut events = std::mem::take(&mut self.known);
+        let mut events = std::mem::take(&mut self.pending_events);
         for update in self.scheduler.deliver() {
             let ready = match update {
                 SeqUpdate::Token { seq, .. } => self.requests.get_mut(&seq).and_then(|s| s.ready.pop_front()),

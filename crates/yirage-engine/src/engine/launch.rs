@@ -1,28 +1,29 @@
 //! Steps on the device: submitted, waited for, and submitted behind one that is not over.
 
 use super::core::Engine;
-use super::launched::Launched;
-use super::request_state::Wanted;
+use super::request_state::RequestedOutputs;
+use super::submitted_step::SubmittedStep;
 use crate::runner::{HIDDEN, LOGITS};
-use crate::sampling::{SampleError, Sampled, Sampling};
+use crate::sampling::{SampleError, SamplerOutput, SamplingInFlight};
 use crate::scheduler::{Batch, LogitsWanted};
 use std::time::Instant;
-use yirage_hal::{Flight, Given};
+use yirage_hal::{Flight, ResidentOutput};
 
 impl Engine {
     /// Submits a batch and the choice of its tokens. `ids` are its tokens where only the device knows them.
-    pub(super) fn launch(&mut self, batch: Batch, ids: Option<Given>) -> Result<Launched, String> {
+    pub(super) fn launch(&mut self, batch: Batch, ids: Option<ResidentOutput>) -> Result<SubmittedStep, String> {
         let began = Instant::now();
         let reads = self.reads();
         let length = |seq| self.requests.get(&seq).map_or(0, |s| s.length);
         let model = self.runner.submit(&batch, length, &reads, ids).map_err(|e| e.to_string())?;
         let sampling = self.sample(&batch).map_err(|e| e.to_string())?;
-        Ok(Launched { batch, began, model, sampling })
+        Ok(SubmittedStep { batch, began, model, sampling })
     }
 
     /// The outputs of which some request wants rows.
     fn reads(&self) -> Vec<usize> {
-        let any = |of: fn(&Wanted) -> Option<LogitsWanted>| self.requests.values().any(|r| of(&r.wanted).is_some());
+        let any =
+            |of: fn(&RequestedOutputs) -> Option<LogitsWanted>| self.requests.values().any(|r| of(&r.wanted).is_some());
         let logits = any(|wanted| wanted.logits).then_some(LOGITS);
         let hidden = any(|wanted| wanted.hidden).then_some(HIDDEN);
         logits.into_iter().chain(hidden).collect()
@@ -30,8 +31,8 @@ impl Engine {
 
     /// Submits the step behind one that is not over, with the tokens that are still on the device. None where the host has
     /// to see them first, or the device takes one step at a time.
-    pub(super) fn launch_ahead(&mut self, before: &Launched) -> Option<Result<Launched, String>> {
-        let ids = before.sampling.as_ref().map(Sampling::tokens)?;
+    pub(super) fn launch_ahead(&mut self, before: &SubmittedStep) -> Option<Result<SubmittedStep, String>> {
+        let ids = before.sampling.as_ref().map(SamplingInFlight::tokens)?;
         if !self.may_run_ahead() {
             return None;
         }
@@ -49,8 +50,8 @@ impl Engine {
     pub(super) fn collect(
         &mut self,
         model: Flight,
-        sampling: Option<Sampling>,
-    ) -> Result<Vec<Result<Sampled, SampleError>>, String> {
+        sampling: Option<SamplingInFlight>,
+    ) -> Result<Vec<Result<SamplerOutput, SampleError>>, String> {
         self.runner.collect(model).map_err(|e| e.to_string())?;
         sampling.map_or(Ok(Vec::new()), |sampling| sampling.wait().map_err(|e| e.to_string()))
     }

@@ -3,19 +3,19 @@
 use super::core::Engine;
 use super::facts::ModelFacts;
 use crate::error::EngineError;
-use crate::given::GivenModel;
+use crate::graph_model::GraphModel;
 use crate::kv::KvManager;
 use crate::limits::BLOCK;
-use crate::load::{self, Prepared, Progress};
+use crate::load::{self, LoadProgressFn, ModelLoadPlan};
 use crate::options::{CacheSize, EngineOptions};
-use crate::pace::{Pace, PromptWork};
-use crate::packed::Packed;
-use crate::plans::KeptPlans;
+use crate::pace::{PromptWork, StepPacer};
+use crate::packed::PackedModelEntry;
+use crate::plans::PlanProvider;
 use crate::runner::Runner;
 use crate::sampling::Sampler;
-use crate::scheduler::{Config, Scheduler};
+use crate::scheduler::{Scheduler, SchedulerConfig};
 use crate::speculate::{DraftModel, Speculator};
-use crate::variants::{self, Products};
+use crate::variants::{self, ModelMatmuls};
 use crate::vocabulary::{VocabularyError, same_vocabulary};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,18 +32,19 @@ impl Engine {
         checkpoint: &Checkpoint,
         device: Arc<dyn Device>,
         options: &EngineOptions,
-        progress: Progress,
+        progress: LoadProgressFn,
     ) -> Result<Engine, EngineError> {
-        let plans = KeptPlans::new(options.plans.clone());
+        let plans = PlanProvider::new(options.plans.clone());
         let prepared = load::prepare(checkpoint, &*device, options, &plans)?;
         let scheduler = scheduler(&prepared, options)?;
-        let mut packed = options.packed.as_ref().and_then(|o| Packed::find(o, checkpoint, &device, &prepared));
+        let mut packed =
+            options.packed.as_ref().and_then(|o| PackedModelEntry::find(o, checkpoint, &device, &prepared));
         let (adopted, kept) = packed.as_mut().and_then(|packed| packed.adopt(progress)).unzip();
         let bindings = load::bind(checkpoint, &*device, &prepared, adopted.unwrap_or_default(), progress)?;
         let background = packed.map(|packed| packed.background(kept.is_some(), &bindings));
         let mut engine = Engine::assemble(prepared, bindings, scheduler, device, options, plans)?;
         engine.facts.packed_weights = kept.as_ref().map(|entry| entry.path().to_path_buf());
-        (engine.kept, engine.background) = (kept, background);
+        (engine.packed_entry, engine.background) = (kept, background);
         Ok(engine)
     }
 
@@ -51,36 +52,38 @@ impl Engine {
     /// has the format of the graph's states, whatever [`EngineOptions::kv`] says, and its weights are not kept on disk.
     ///
     /// # Errors
-    /// [`EngineError::Given`] for a graph that an engine cannot run; else as [`Engine::load`].
-    pub fn load_given(
-        given: &GivenModel,
+    /// [`EngineError::GraphModel`] for a graph that an engine cannot run; else as [`Engine::load`].
+    pub fn load_graph_model(
+        given: &GraphModel,
         device: Arc<dyn Device>,
         options: &EngineOptions,
-        progress: Progress,
+        progress: LoadProgressFn,
     ) -> Result<Engine, EngineError> {
         if options.hidden {
-            return Err(EngineError::Given("hidden states are asked for, and its one output is its logits".into()));
+            return Err(EngineError::GraphModel(
+                "hidden states are asked for, and its one output is its logits".into(),
+            ));
         }
-        let plans = KeptPlans::new(options.plans.clone());
-        let prepared = load::prepare_given(given, &*device, options, &plans)?;
+        let plans = PlanProvider::new(options.plans.clone());
+        let prepared = load::prepare_graph_model(given, &*device, options, &plans)?;
         let scheduler = scheduler(&prepared, options)?;
-        let bindings = load::bind_given(given, &*device, &prepared, progress)?;
+        let bindings = load::bind_graph_model(given, &*device, &prepared, progress)?;
         Engine::assemble(prepared, bindings, scheduler, device, options, plans)
     }
 
     fn assemble(
-        prepared: Prepared,
+        prepared: ModelLoadPlan,
         mut bindings: Bindings,
         scheduler: Scheduler,
         device: Arc<dyn Device>,
         options: &EngineOptions,
-        plans: KeptPlans,
+        plans: PlanProvider,
     ) -> Result<Engine, EngineError> {
         let vocabulary = prepared.model.vocab_size;
         let groups = prepared.groups.len();
         let dynamic_rope = prepared.model.dynamic_rope.clone();
         let mut told = Vec::new();
-        let products = Products::of(&prepared, options.precision);
+        let products = ModelMatmuls::of(&prepared, options.precision);
         let variant = variants::bind(&*device, products, &mut bindings, &options.tuning, &mut told)?;
         let runner = Runner::new(&*device, &prepared.plans, &bindings, groups, dynamic_rope.clone(), options.executor)?;
         let facts = ModelFacts {
@@ -99,7 +102,7 @@ impl Engine {
         let mut sampler = Sampler::keeping(device.clone(), seqs, plans);
         sampler.prepare(vocabulary as usize)?;
         let work = || PromptWork::new(&prepared.costs, prepared.context);
-        let pace = options.max_step.map(|most| Pace::new(most, work()));
+        let pace = options.max_step.map(|most| StepPacer::new(most, work()));
         Ok(Engine {
             facts,
             device,
@@ -111,14 +114,14 @@ impl Engine {
             requests: HashMap::new(),
             dynamic_rope,
             launched: None,
-            known: Vec::new(),
+            pending_events: Vec::new(),
             speculator: Speculator::new(options.speculation),
             pace,
             over: None,
             options: options.clone(),
-            kept: None,
+            packed_entry: None,
             background: None,
-            told,
+            notices: told,
         })
     }
 
@@ -131,7 +134,7 @@ impl Engine {
         &mut self,
         checkpoint: &Checkpoint,
         tokenizers: Option<(&Tokenizer, &Tokenizer)>,
-        progress: Progress,
+        progress: LoadProgressFn,
     ) -> Result<(), EngineError> {
         if let Some((model, draft)) = tokenizers {
             same_vocabulary(model, draft)?;
@@ -139,7 +142,7 @@ impl Engine {
         let options = EngineOptions { context: Some(self.facts.context), ..self.options.clone() };
         let sizes = (&options, self.whole_sequences());
         let (draft, told) = DraftModel::load(checkpoint, self.device.clone(), sizes, self.sampler.plans(), progress)?;
-        self.told.extend(told);
+        self.notices.extend(told);
         let (model, width) = (self.facts.vocabulary, draft.vocabulary());
         if tokenizers.is_none() && model != width {
             return Err(VocabularyError::Width { model, draft: width }.into());
@@ -164,17 +167,17 @@ impl Engine {
 }
 
 /// The scheduler of an engine with these options.
-fn scheduler(prepared: &Prepared, options: &EngineOptions) -> Result<Scheduler, EngineError> {
+fn scheduler(prepared: &ModelLoadPlan, options: &EngineOptions) -> Result<Scheduler, EngineError> {
     let kv = KvManager::new(&prepared.groups, options.prefix_cache)?;
     let chunk = options.chunk.max(options.max_seqs);
-    let config = Config {
+    let config = SchedulerConfig {
         max_seqs: options.max_seqs,
         token_budget: chunk,
         max_rows: options.logit_rows.max(options.max_seqs),
         prefill_chunk: chunk,
         max_prefills: options.max_seqs,
         max_context: prepared.context,
-        ..Config::default()
+        ..SchedulerConfig::default()
     };
     Ok(Scheduler::new(config, kv)?)
 }

@@ -8,7 +8,6 @@ mod event;
 mod facts;
 mod guesses;
 mod launch;
-mod launched;
 mod load;
 mod prompt_rows;
 mod report;
@@ -17,6 +16,7 @@ mod request_state;
 mod restraint;
 mod statistics;
 mod step;
+mod submitted_step;
 mod verify;
 
 pub use self::core::Engine;

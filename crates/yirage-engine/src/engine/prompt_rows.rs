@@ -4,7 +4,7 @@
 
 use super::core::Engine;
 use super::event::Event;
-use crate::sampling::{CheckedParams, Logprobs, SampleError, Sampled, TokenLogprob};
+use crate::sampling::{CheckedParams, PositionLogprobs, SampleError, SamplerOutput, TokenLogprob};
 use crate::scheduler::{BatchEntry, SeqId};
 
 impl Engine {
@@ -35,7 +35,7 @@ impl Engine {
     pub(super) fn report_prompt(
         &self,
         entry: &BatchEntry,
-        sampled: &mut impl Iterator<Item = Result<Sampled, SampleError>>,
+        sampled: &mut impl Iterator<Item = Result<SamplerOutput, SampleError>>,
         events: &mut Vec<Event>,
     ) -> Result<(), SampleError> {
         let rows: Vec<_> = self.prompt_rows(entry).zip(sampled).collect();
@@ -47,8 +47,8 @@ impl Engine {
 }
 
 /// The event of one token of a prompt. Only a token whose own logit is -infinity is not the one that was taken.
-fn prompt_event(seq: SeqId, position: usize, token: u32, sampled: Sampled) -> Option<Event> {
-    let Logprobs { chosen, top } = sampled.logprobs?;
+fn prompt_event(seq: SeqId, position: usize, token: u32, sampled: SamplerOutput) -> Option<Event> {
+    let PositionLogprobs { chosen, top } = sampled.logprobs?;
     let chosen = if chosen.token == token { chosen } else { TokenLogprob { token, logprob: f32::NEG_INFINITY } };
-    Some(Event::PromptLogprobs { seq, position, logprobs: Logprobs { chosen, top } })
+    Some(Event::PromptLogprobs { seq, position, logprobs: PositionLogprobs { chosen, top } })
 }

@@ -2,7 +2,7 @@
 
 use super::request::Request;
 use super::restraint::Restraint;
-use crate::sampling::{CheckedParams, Logprobs, TokenCounts};
+use crate::sampling::{CheckedParams, PositionLogprobs, TokenCounts};
 use crate::scheduler::LogitsWanted;
 use std::collections::VecDeque;
 
@@ -11,13 +11,13 @@ pub(super) struct RequestState {
     pub(super) sampling: CheckedParams,
     pub(super) counts: TokenCounts,
     pub(super) restraint: Restraint,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: RequestedOutputs,
     /// Positions that will be computed if it is not stopped early.
     pub(super) length: u32,
     /// Distinguishes cached beginnings.
     pub(super) salt: Vec<u8>,
     /// What belongs to the verified tokens that the scheduler has not delivered yet.
-    pub(super) ready: VecDeque<Ready>,
+    pub(super) ready: VecDeque<VerifiedToken>,
 }
 
 impl RequestState {
@@ -28,17 +28,17 @@ impl RequestState {
 }
 
 /// What a request wants to be told beside its tokens.
-pub(super) struct Wanted {
+pub(super) struct RequestedOutputs {
     pub(super) logits: Option<LogitsWanted>,
     pub(super) hidden: Option<LogitsWanted>,
     /// For log-probabilities of the prompt: how many likeliest tokens, and the prompt.
     pub(super) prompt: Option<(u32, Vec<u32>)>,
 }
 
-impl Wanted {
-    pub(super) fn of(request: &Request) -> Wanted {
+impl RequestedOutputs {
+    pub(super) fn of(request: &Request) -> RequestedOutputs {
         let prompt = request.prompt_logprobs.map(|top| (top, request.prompt.clone()));
-        Wanted { logits: request.logits, hidden: request.hidden, prompt }
+        RequestedOutputs { logits: request.logits, hidden: request.hidden, prompt }
     }
 
     /// The rows that have to be computed for it.
@@ -53,10 +53,10 @@ impl Wanted {
 }
 
 /// What belongs to a token of a verified run.
-pub(super) struct Ready {
+pub(super) struct VerifiedToken {
     /// Its row of the last step.
     pub(super) row: usize,
     /// The position of that row.
     pub(super) position: usize,
-    pub(super) logprobs: Option<Logprobs>,
+    pub(super) logprobs: Option<PositionLogprobs>,
 }

@@ -3,15 +3,15 @@
 use super::core::Engine;
 use super::facts::ModelFacts;
 use crate::kv::KvManager;
-use crate::load::Progress;
+use crate::load::LoadProgressFn;
 use crate::memory::LoadBytes;
 use crate::packed::{Background, Notice};
 use crate::plans::PlanCounts;
-use crate::scheduler::{SeqId, Stats};
+use crate::scheduler::{SchedulerStats, SeqId};
 use crate::speculate::{DraftModel, StepCost};
-use yirage_hal::{MemoryReport, Why};
+use yirage_hal::{MemoryReport, SelectionReason};
 use yirage_ir::Dims;
-use yirage_plan::work::{Span, Work};
+use yirage_plan::work::{SequenceSpan, Work};
 use yirage_plan::{ExecutorKind, WeightPlan};
 
 /// What an engine is busy with at one moment.
@@ -47,12 +47,12 @@ impl Engine {
     }
 
     /// For each plan: the sizes of the largest step it takes, its executor now, and why it is that one.
-    pub fn executors(&self) -> Vec<(Dims, ExecutorKind, Why)> {
+    pub fn executors(&self) -> Vec<(Dims, ExecutorKind, SelectionReason)> {
         self.runner.executors()
     }
 
     /// What a step over these sequences has to read and compute at least.
-    pub fn work(&self, spans: &[Span]) -> Work {
+    pub fn work(&self, spans: &[SequenceSpan]) -> Work {
         self.costs.step(spans)
     }
 
@@ -62,7 +62,7 @@ impl Engine {
     }
 
     /// Counters of the scheduler.
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> SchedulerStats {
         self.scheduler.stats()
     }
 
@@ -89,9 +89,9 @@ impl Engine {
 
     /// What became known of the kernels' variant, the repacked weights and the kept plans since the last call.
     pub fn notices(&mut self) -> Vec<Notice> {
-        let plans = self.sampler.plans().told().into_iter().map(|told| Notice::Plan(told.to_string()));
+        let plans = self.sampler.plans().take_notices().into_iter().map(|told| Notice::Plan(told.to_string()));
         let weights = self.background.as_ref().map_or_else(Vec::new, Background::notices);
-        let told = std::mem::take(&mut self.told);
+        let told = std::mem::take(&mut self.notices);
         told.into_iter().chain(weights).chain(plans).collect()
     }
 
@@ -103,7 +103,7 @@ impl Engine {
     /// Finishes writing the repacked weights for the next start, if that was begun or is still to do; what this meets is
     /// among the [`Engine::notices`]. An engine dropped without this leaves them unwritten, unless that was done by
     /// itself beside the steps. `progress` gets the bytes written, and of all.
-    pub fn settle(&mut self, progress: Progress) {
+    pub fn settle(&mut self, progress: LoadProgressFn) {
         if let Some(background) = &mut self.background {
             background.settle(progress);
         }

@@ -2,14 +2,14 @@
 
 use super::core::Engine;
 use super::event::Event;
-use super::launched::Launched;
+use super::submitted_step::SubmittedStep;
 use super::verify::verify;
 use crate::error::EngineError;
-use crate::sampling::{Logprobs, SampleError, Sampled};
-use crate::scheduler::{Batch, FinishReason, Outcome, SeqId, StepResult};
+use crate::sampling::{PositionLogprobs, SampleError, SamplerOutput};
+use crate::scheduler::{Batch, EntryOutcome, FinishReason, SeqId, StepResult};
 use std::collections::HashMap;
 use std::time::Instant;
-use yirage_packed::Entry as KeptEntry;
+use yirage_packed::PackedEntry as KeptEntry;
 
 impl Engine {
     /// Runs one step. A request can fail; the engine goes on.
@@ -30,7 +30,7 @@ impl Engine {
         if self.scheduler.has_ready() {
             return self.deliver();
         }
-        let mut events = std::mem::take(&mut self.known);
+        let mut events = std::mem::take(&mut self.pending_events);
         let launched = match self.launched.take() {
             Some(launched) => launched,
             None => match self.begin()? {
@@ -43,7 +43,7 @@ impl Engine {
             },
         };
         let next = self.launch_ahead(&launched);
-        let Launched { batch, began, model, sampling } = launched;
+        let SubmittedStep { batch, began, model, sampling } = launched;
         let computed = self.collect(model, sampling);
         let sampled = match self.confirm_weights().and(computed) {
             Ok(sampled) => sampled,
@@ -65,7 +65,7 @@ impl Engine {
     }
 
     /// Plans a step and submits it; nothing where there is nothing to run.
-    fn begin(&mut self) -> Result<Option<Result<Launched, String>>, EngineError> {
+    fn begin(&mut self) -> Result<Option<Result<SubmittedStep, String>>, EngineError> {
         let guessed = self.propose();
         self.limit_prompts();
         let batch = self.scheduler.schedule()?;
@@ -96,7 +96,7 @@ impl Engine {
     fn commit(
         &mut self,
         batch: &Batch,
-        sampled: Vec<Result<Sampled, SampleError>>,
+        sampled: Vec<Result<SamplerOutput, SampleError>>,
         began: Instant,
         events: &mut Vec<Event>,
     ) -> Result<(), EngineError> {
@@ -119,8 +119,8 @@ impl Engine {
     fn results(
         &mut self,
         batch: &Batch,
-        sampled: Vec<Result<Sampled, SampleError>>,
-        logprobs: &mut HashMap<SeqId, Logprobs>,
+        sampled: Vec<Result<SamplerOutput, SampleError>>,
+        logprobs: &mut HashMap<SeqId, PositionLogprobs>,
         events: &mut Vec<Event>,
     ) -> Result<Vec<StepResult>, EngineError> {
         let mut sampled = sampled.into_iter();
@@ -132,13 +132,13 @@ impl Engine {
             let rows = if self.samples(entry) { 1 + entry.drafts as usize } else { 0 };
             let rows: Vec<_> = sampled.by_ref().take(rows).collect();
             let outcome = match prompt.map_err(|e| e.to_string()).and_then(|()| verify(entry.drafted(), rows)) {
-                Err(_) if self.allows_none(entry) => Outcome::Failed(FinishReason::NothingAllowed),
-                Err(why) => Outcome::Failed(FinishReason::Error(why)),
+                Err(_) if self.allows_none(entry) => EntryOutcome::Failed(FinishReason::NothingAllowed),
+                Err(why) => EntryOutcome::Failed(FinishReason::Error(why)),
                 Ok(run) if run.is_empty() && entry.sample => {
-                    Outcome::Failed(FinishReason::Error("the engine lost the sequence".into()))
+                    EntryOutcome::Failed(FinishReason::Error("the engine lost the sequence".into()))
                 }
-                Ok(run) if run.is_empty() => Outcome::Ran,
-                Ok(run) => self.keep(entry, first_row, run, logprobs),
+                Ok(run) if run.is_empty() => EntryOutcome::Ran,
+                Ok(run) => self.record_run(entry, first_row, run, logprobs),
             };
             first_row += entry.rows.len();
             results.push(StepResult { seq: entry.seq, outcome });
@@ -149,7 +149,7 @@ impl Engine {
     /// Whether the step that ran computed with the weights of the model: those that are mapped can go or change under
     /// it. What it computed is then of no use, whatever came of it.
     fn confirm_weights(&mut self) -> Result<(), String> {
-        let confirmed = self.kept.as_mut().map_or(Ok(()), KeptEntry::confirm);
+        let confirmed = self.packed_entry.as_mut().map_or(Ok(()), KeptEntry::confirm);
         confirmed.map_err(|e| format!("repacked weights in use are gone or changed, start again: {e}"))
     }
 

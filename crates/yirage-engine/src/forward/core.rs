@@ -1,10 +1,10 @@
 //! The parts of a forward pass.
 
+use super::kv_reservation::KvReservation;
 use super::options::ForwardOptions;
-use super::room::Room;
 use crate::sampling::Sampler;
 use std::sync::Arc;
-use yirage_call::HeldWeights;
+use yirage_call::ResidentWeights;
 use yirage_hal::Device;
 use yirage_ir::Format;
 use yirage_model::arch::Model;
@@ -24,8 +24,8 @@ pub struct Forward {
     pub(super) context: u32,
     pub(super) kv: Format,
     pub(super) ties_head: bool,
-    pub(super) held: Option<HeldWeights>,
-    pub(super) room: Option<Room>,
+    pub(super) loaded_weights: Option<ResidentWeights>,
+    pub(super) reservation: Option<KvReservation>,
     pub(super) sampler: Option<(usize, Sampler)>,
 }
 
@@ -57,11 +57,11 @@ impl Forward {
 
     /// Whether the weights are there.
     pub fn has_weights(&self) -> bool {
-        self.held.is_some()
+        self.loaded_weights.is_some()
     }
 
     /// Cached positions of each sequence that there is room for.
     pub fn cached(&self) -> &[u32] {
-        self.room.as_ref().map_or(&[], |room| &room.lengths)
+        self.reservation.as_ref().map_or(&[], |room| &room.lengths)
     }
 }

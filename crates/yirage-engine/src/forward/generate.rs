@@ -4,7 +4,7 @@ use super::core::Forward;
 use super::row::ForwardRow;
 use super::step::ForwardStep;
 use crate::error::EngineError;
-use crate::sampling::{CheckedParams, Logits, Pick, Sampler, SamplingParams, TokenCounts};
+use crate::sampling::{CheckedParams, Logits, Sampler, SamplerInput, SamplingParams, TokenCounts};
 use crate::scheduler::LogitsWanted;
 
 /// How tokens are generated.
@@ -19,17 +19,17 @@ pub struct Generate {
 }
 
 /// A row that is being generated.
-struct Row {
+struct GenerationRow {
     counts: TokenCounts,
     /// Tokens that the next call computes, and where they begin.
     next: Vec<u32>,
     start: u32,
-    made: Vec<u32>,
+    generated: Vec<u32>,
 }
 
-impl Row {
-    fn new(prompt: &[u32]) -> Row {
-        Row { counts: TokenCounts::new(prompt), next: prompt.to_vec(), start: 0, made: Vec::new() }
+impl GenerationRow {
+    fn new(prompt: &[u32]) -> GenerationRow {
+        GenerationRow { counts: TokenCounts::new(prompt), next: prompt.to_vec(), start: 0, generated: Vec::new() }
     }
 
     /// The position that the token behind those will have.
@@ -41,12 +41,12 @@ impl Row {
         self.start = self.position();
         self.next = vec![token];
         self.counts.push(token);
-        self.made.push(token);
+        self.generated.push(token);
     }
 
     fn has_ended(&self, how: &Generate) -> bool {
-        let ended = self.made.last().is_some_and(|last| how.ends.contains(last));
-        ended || self.made.len() >= how.max_new_tokens as usize
+        let ended = self.generated.last().is_some_and(|last| how.ends.contains(last));
+        ended || self.generated.len() >= how.max_new_tokens as usize
     }
 }
 
@@ -63,9 +63,9 @@ impl Forward {
         each: &mut dyn FnMut(&ForwardStep) -> bool,
     ) -> Result<Vec<Vec<u32>>, EngineError> {
         let params = how.sampling.clone().checked(self.vocabulary() as usize)?;
-        let mut rows: Vec<Row> = prompts.iter().map(|prompt| Row::new(prompt)).collect();
+        let mut rows: Vec<GenerationRow> = prompts.iter().map(|prompt| GenerationRow::new(prompt)).collect();
         if how.max_new_tokens == 0 {
-            return Ok(rows.into_iter().map(|row| row.made).collect());
+            return Ok(rows.into_iter().map(|row| row.generated).collect());
         }
         loop {
             let open: Vec<usize> = (0..rows.len()).filter(|&at| !rows[at].has_ended(how)).collect();
@@ -82,7 +82,7 @@ impl Forward {
                 break;
             }
         }
-        Ok(rows.into_iter().map(|row| row.made).collect())
+        Ok(rows.into_iter().map(|row| row.generated).collect())
     }
 
     /// A token for each row of logits: `rows` are what it had so far, and the position the token will have.
@@ -105,7 +105,7 @@ impl Forward {
         let (_, sampler) = self.sampler.insert(known);
         let mut picks = Vec::with_capacity(rows.len());
         for (row, &(counts, position)) in rows.iter().enumerate() {
-            picks.push(Pick { row, params, counts, allowed: None, position });
+            picks.push(SamplerInput { row, params, counts, allowed: None, position });
         }
         let sampled = sampler.sample_all(Logits::Host(&logits), vocabulary, &picks)?;
         sampled.into_iter().map(|one| Ok(one?.token)).collect()

@@ -1,10 +1,10 @@
 //! The slots of a call.
 
-use super::room::Room;
+use super::kv_reservation::KvReservation;
 use super::row::ForwardRow;
 use crate::error::EngineError;
 use crate::scheduler::LogitsWanted;
-use yirage_call::Array;
+use yirage_call::HostArray;
 use yirage_hal::{HalError, Record};
 use yirage_ir::Dims;
 use yirage_model::rope::Dynamic;
@@ -24,11 +24,11 @@ fn wanted_rows(rows: &[ForwardRow<'_>], wanted: LogitsWanted) -> Vec<i32> {
 
 /// The slots of a call, in the order of the graph. The rows were checked.
 pub(super) fn inputs(
-    room: &Room,
+    room: &KvReservation,
     rows: &[ForwardRow<'_>],
     wanted: LogitsWanted,
     rope: Option<&Dynamic>,
-) -> Result<Vec<Array>, EngineError> {
+) -> Result<Vec<HostArray>, EngineError> {
     let wanted = wanted_rows(rows, wanted);
     let dims = Dims {
         tokens: rows.iter().map(|row| row.tokens.len()).sum::<usize>() as u32,
@@ -38,8 +38,8 @@ pub(super) fn inputs(
     };
     let interface = room.graph.interface().fixed(&dims);
     let rotations = rope.map(|rope| rotations(rope, rows));
-    let mut arrays = Vec::with_capacity(interface.slots.len());
-    for (name, ty) in interface.slots {
+    let mut arrays = Vec::with_capacity(interface.step_inputs.len());
+    for (name, ty) in interface.step_inputs {
         let record = match (name.as_str(), &rotations) {
             ("ids", _) => each(rows, |row| row.tokens.iter().map(|&id| id as i32).collect()),
             ("positions", _) => each(rows, |row| row.positions().collect()),
@@ -54,7 +54,7 @@ pub(super) fn inputs(
             (name, _) if name.starts_with("table.") => each(rows, |row| row.table(room.blocks).collect()),
             (name, _) => return Err(HalError::Step(format!("nobody knows what the slot `{name}` is for")).into()),
         };
-        arrays.push(Array::new(ty, record).map_err(CacheError::from)?);
+        arrays.push(HostArray::new(ty, record).map_err(CacheError::from)?);
     }
     Ok(arrays)
 }

@@ -4,13 +4,13 @@ use super::core::Forward;
 use super::options::ForwardOptions;
 use crate::error::EngineError;
 use crate::forward_error::ForwardError;
-use crate::load::{Built, DeviceSizes, Progress, bind_weights, build, check};
+use crate::load::{BuiltModel, DeviceSizes, LoadProgressFn, bind_weights, build, check};
 use crate::memory::LoadBytes;
 use std::collections::HashMap;
 use std::sync::Arc;
-use yirage_call::HeldWeights;
+use yirage_call::ResidentWeights;
 use yirage_hal::Device;
-use yirage_model::arch::{CacheGroup, Model};
+use yirage_model::arch::{KvCacheSpec, Model};
 use yirage_model::{Checkpoint, ModelError, RawConfig};
 use yirage_plancache::PlanCache;
 
@@ -25,8 +25,8 @@ impl Forward {
         device: Arc<dyn Device>,
         options: &ForwardOptions,
     ) -> Result<Forward, EngineError> {
-        let Built { model, weights, context, kv, .. } = build(checkpoint, &*device, &options.engine())?;
-        if model.groups.iter().any(|group| matches!(group, CacheGroup::Slot { .. })) {
+        let BuiltModel { model, weights, context, kv, .. } = build(checkpoint, &*device, &options.engine())?;
+        if model.groups.iter().any(|group| matches!(group, KvCacheSpec::PerSequence { .. })) {
             let what = format!("a forward pass of {}", model.name);
             let why = "some of its layers keep a state that is no list of positions".to_owned();
             return Err(ModelError::Unsupported { what, why }.into());
@@ -42,8 +42,8 @@ impl Forward {
             context,
             kv,
             ties_head: tied == Some(true),
-            held: None,
-            room: None,
+            loaded_weights: None,
+            reservation: None,
             sampler: None,
         })
     }
@@ -54,9 +54,9 @@ impl Forward {
     /// # Errors
     /// [`ForwardError::OtherModel`]; [`EngineError::WouldNotFit`] with the numbers; and whatever is wrong with the files.
     /// The weights of before are then still there, unless there was too little memory for both.
-    pub fn load_weights(&mut self, checkpoint: &Checkpoint, progress: Progress<'_>) -> Result<(), EngineError> {
+    pub fn load_weights(&mut self, checkpoint: &Checkpoint, progress: LoadProgressFn<'_>) -> Result<(), EngineError> {
         let options = ForwardOptions { context: Some(self.opened), kv: Some(self.kv), ..self.options.clone() };
-        let Built { model, weights, .. } = build(checkpoint, &*self.device, &options.engine())?;
+        let BuiltModel { model, weights, .. } = build(checkpoint, &*self.device, &options.engine())?;
         same_model(&self.model, &model, checkpoint)?;
         let sizes = DeviceSizes::new(&*self.device, &model, &weights)?;
         let bytes = sizes.weights.values().copied().fold(0, u64::saturating_add);
@@ -70,15 +70,15 @@ impl Forward {
         let entries = weights.entries.iter();
         let held = entries.filter_map(|entry| Some((entry.clone(), bound.weights.get(&entry.name)?.clone()))).collect();
         self.drop_weights();
-        self.held = Some(HeldWeights::of(held));
+        self.loaded_weights = Some(ResidentWeights::of(held));
         (self.model, self.weights) = (model, weights);
         Ok(())
     }
 
     /// Forgets weights, cache and plans.
     fn drop_weights(&mut self) {
-        self.held = None;
-        self.room = None;
+        self.loaded_weights = None;
+        self.reservation = None;
         self.plans.clear();
     }
 }

@@ -11,11 +11,11 @@ mod checks;
 mod core;
 mod generate;
 mod inputs;
+mod kv_reservation;
 mod load;
 mod names;
 mod options;
 mod reserve;
-mod room;
 mod row;
 mod step;
 

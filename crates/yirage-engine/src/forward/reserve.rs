@@ -1,14 +1,14 @@
 //! Making room for sequences, and forgetting what is cached of them.
 
 use super::core::Forward;
-use super::room::Room;
+use super::kv_reservation::KvReservation;
 use crate::error::EngineError;
 use crate::forward_error::ForwardError;
 use crate::limits::{BLOCK, MAX_POOL_BLOCKS};
-use crate::load::{DeviceSizes, check, state_type};
+use crate::load::{DeviceSizes, check, kv_cache_type};
 use crate::memory::LoadBytes;
 use std::collections::HashMap;
-use yirage_plancache::{BoundGraph, CacheError, Resident};
+use yirage_plancache::{BoundGraph, CacheError, ResidentTensors};
 
 impl Forward {
     /// Forgets what is cached; with `sequences` there is room for so many from now on, and with `context` a sequence has so
@@ -24,12 +24,12 @@ impl Forward {
             }
             if wanted != self.context {
                 self.context = wanted;
-                self.drop_room();
+                self.drop_reservation();
             }
         }
-        match (sequences, &mut self.room) {
+        match (sequences, &mut self.reservation) {
             (Some(sequences), room) if room.as_ref().is_none_or(|room| room.lengths.len() != sequences) => {
-                self.make_room(sequences)
+                self.reserve_sequences(sequences)
             }
             (_, Some(room)) => {
                 room.lengths.fill(0);
@@ -41,26 +41,26 @@ impl Forward {
 
     /// Sees to it that there is room for so many sequences; whether something cached was forgotten for it.
     pub(super) fn reserve(&mut self, sequences: usize) -> Result<bool, EngineError> {
-        let (there, cached) = match &self.room {
+        let (there, cached) = match &self.reservation {
             Some(room) => (room.lengths.len(), room.lengths.iter().any(|&length| length > 0)),
             None => (0, false),
         };
         if sequences <= there {
             return Ok(false);
         }
-        self.make_room(sequences)?;
+        self.reserve_sequences(sequences)?;
         Ok(cached)
     }
 
-    fn drop_room(&mut self) {
-        self.room = None;
+    fn drop_reservation(&mut self) {
+        self.reservation = None;
         self.plans.clear();
     }
 
-    fn make_room(&mut self, sequences: usize) -> Result<(), EngineError> {
-        let weights = self.held.clone().ok_or(ForwardError::NoWeights)?;
+    fn reserve_sequences(&mut self, sequences: usize) -> Result<(), EngineError> {
+        let weights = self.loaded_weights.clone().ok_or(ForwardError::NoWeights)?;
         // Their memory is there for what takes their place.
-        self.drop_room();
+        self.drop_reservation();
         let blocks = self.context.div_ceil(BLOCK as u32);
         let most = MAX_POOL_BLOCKS / blocks.max(1);
         let wanted = u32::try_from(sequences).ok().filter(|&wanted| (1..=most).contains(&wanted));
@@ -71,14 +71,14 @@ impl Forward {
             sizes.blocks.values().fold(0u64, |sum, &block| sum.saturating_add(block.saturating_mul(pool as u64)));
         check(&LoadBytes { weights: 0, cache, arena: 0, tables: 0 }, &*self.device)?;
         let mut states = HashMap::new();
-        for (name, group) in &self.model.state_group {
+        for (name, group) in &self.model.kv_cache_group {
             let width = self.model.groups[*group].k_width();
-            let state = self.device.state(&state_type(&self.model, name)?, width, pool)?;
+            let state = self.device.kv_cache(&kv_cache_type(&self.model, name)?, width, pool)?;
             states.insert(name.clone(), state);
         }
-        let resident = Resident { weights, states };
+        let resident = ResidentTensors { weights, kv_caches: states };
         let graph = BoundGraph::resident(self.model.graph.clone(), resident).map_err(CacheError::from)?;
-        self.room = Some(Room { lengths: vec![0; sequences], blocks, graph });
+        self.reservation = Some(KvReservation { lengths: vec![0; sequences], blocks, graph });
         Ok(())
     }
 }

@@ -6,19 +6,19 @@ use super::row::ForwardRow;
 use crate::error::EngineError;
 use crate::forward_error::ForwardError;
 use crate::scheduler::LogitsWanted;
-use yirage_call::Array;
+use yirage_call::HostArray;
 use yirage_hal::HalError;
-use yirage_plancache::{Called, Mode, Told};
+use yirage_plancache::{CacheNotice, CallOutcome, Mode};
 
 /// What a call gave.
 #[derive(Clone, Debug)]
 pub struct ForwardStep {
     /// f32 `[n, vocabulary]`: of every token or of the last one of each row, in their order.
-    pub logits: Array,
+    pub logits: HostArray,
     /// How it ran.
     pub mode: Mode,
     /// What happened beside the result.
-    pub told: Vec<Told>,
+    pub notices: Vec<CacheNotice>,
     /// Whether positions that were cached had to be forgotten to make room for more sequences.
     pub forgot: bool,
 }
@@ -30,23 +30,23 @@ impl Forward {
     /// [`ForwardError`] for rows that cannot be computed, which change nothing; what compiler and device say, after which
     /// nothing is cached of these sequences from where the rows begin.
     pub fn forward(&mut self, rows: &[ForwardRow<'_>], wanted: LogitsWanted) -> Result<ForwardStep, EngineError> {
-        if self.held.is_none() {
+        if self.loaded_weights.is_none() {
             return Err(ForwardError::NoWeights.into());
         }
         self.check(rows)?;
         let forgot = self.reserve(rows.iter().map(|row| row.sequence + 1).max().unwrap_or(0))?;
-        let room = self.room.as_mut().ok_or(ForwardError::NoWeights)?;
+        let room = self.reservation.as_mut().ok_or(ForwardError::NoWeights)?;
         let inputs = inputs(room, rows, wanted, self.model.dynamic_rope.as_ref())?;
         for row in rows {
             let length = &mut room.lengths[row.sequence];
             *length = row.start.min(*length);
         }
-        let Called { outputs, mode, told, .. } = self.plans.call(&room.graph, &inputs, Mode::Fusion)?;
+        let CallOutcome { outputs, mode, notices: told, .. } = self.plans.call(&room.graph, &inputs, Mode::Fusion)?;
         let logits = outputs.into_iter().next();
         let logits = logits.ok_or_else(|| HalError::Step("the model's plan has no output".into()))?;
         for row in rows {
             room.lengths[row.sequence] = row.start + row.tokens.len() as u32;
         }
-        Ok(ForwardStep { logits, mode, told, forgot })
+        Ok(ForwardStep { logits, mode, notices: told, forgot })
     }
 }

@@ -1,7 +1,7 @@
 //! The invariants of the bookkeeping, recomputed from nothing but the tables. Used by tests; linear in the pools.
 
 use super::manager::KvManager;
-use super::pool::Pool;
+use super::pool::KvBlockPool;
 use super::seq::SeqCache;
 use crate::limits::BLOCK;
 
@@ -78,7 +78,7 @@ impl KvManager {
 }
 
 /// A block's count must equal the tables that hold it; one that can be written has one holder and no key.
-fn check_block(pool: &Pool, block: usize, holders: u32, writable: bool) -> Result<(), String> {
+fn check_block(pool: &KvBlockPool, block: usize, holders: u32, writable: bool) -> Result<(), String> {
     let entry = &pool.blocks[block];
     if entry.refs != holders {
         return Err(format!("reference count {}, but {holders} tables hold it", entry.refs));
@@ -96,7 +96,7 @@ fn check_block(pool: &Pool, block: usize, holders: u32, writable: bool) -> Resul
 }
 
 /// Each unreferenced block is in exactly the list it belongs to; the index names only published blocks.
-fn check_lists(pool: &Pool) -> Result<(), (usize, String)> {
+fn check_lists(pool: &KvBlockPool) -> Result<(), (usize, String)> {
     let mut listed = vec![0u32; pool.blocks.len()];
     for &block in &pool.free {
         listed[block as usize] += 1;

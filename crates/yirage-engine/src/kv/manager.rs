@@ -3,7 +3,7 @@
 use super::error::{KvError, OutOfBlocks};
 use super::group::{CacheGroup, GroupConfig};
 use super::key::BlockKey;
-use super::pool::Pool;
+use super::pool::KvBlockPool;
 use super::seq::{NO_BLOCK, SeqCache};
 use crate::limits::{BLOCK, MAX_GROUPS, MAX_POOL_BLOCKS};
 
@@ -15,7 +15,7 @@ use crate::limits::{BLOCK, MAX_GROUPS, MAX_POOL_BLOCKS};
 #[derive(Clone, Debug)]
 pub struct KvManager {
     pub(super) groups: Vec<CacheGroup>,
-    pub(super) pools: Vec<Pool>,
+    pub(super) pools: Vec<KvBlockPool>,
     prefix_cache: bool,
 }
 
@@ -42,7 +42,7 @@ impl KvManager {
         }
         Ok(KvManager {
             groups: groups.iter().map(|config| config.group.clone()).collect(),
-            pools: groups.iter().map(|config| Pool::new(config.blocks)).collect(),
+            pools: groups.iter().map(|config| KvBlockPool::new(config.blocks)).collect(),
             prefix_cache,
         })
     }
@@ -75,7 +75,7 @@ impl KvManager {
     /// The longest sequence, in cached positions, that fits the pools when it is alone and runs at most `chunk` new
     /// positions a step; `usize::MAX` when every group has a window and the pools hold the window and the chunk.
     pub fn max_positions(&self, chunk: usize) -> usize {
-        let fits = |(group, pool): (&CacheGroup, &Pool)| {
+        let fits = |(group, pool): (&CacheGroup, &KvBlockPool)| {
             let blocks = pool.blocks.len();
             if group.peak_blocks(usize::MAX, chunk) <= blocks { usize::MAX } else { blocks * BLOCK }
         };
@@ -95,7 +95,7 @@ impl KvManager {
             return seq;
         }
         let limit = tokens.len().saturating_sub(1).min(max_hit) / BLOCK;
-        let keys = self.known_chain(seq.root, tokens, limit);
+        let keys = self.cached_prefix(seq.root, tokens, limit);
         let hit = self.servable(&keys);
         for (group, (spec, pool)) in self.groups.iter().zip(&mut self.pools).enumerate() {
             let first = spec.first_visible(hit * BLOCK) / BLOCK;
@@ -114,11 +114,12 @@ impl KvManager {
     }
 
     /// Keys of the blocks of `tokens` up to the first that a group without a window lacks.
-    fn known_chain(&self, root: BlockKey, tokens: &[u32], limit: usize) -> Vec<BlockKey> {
+    fn cached_prefix(&self, root: BlockKey, tokens: &[u32], limit: usize) -> Vec<BlockKey> {
         let mut keys = Vec::new();
         for block in tokens.chunks_exact(BLOCK).take(limit) {
             let key = key_after(root, &keys, block);
-            let lacks = |(group, pool): (&CacheGroup, &Pool)| group.window().is_none() && pool.find(&key).is_none();
+            let lacks =
+                |(group, pool): (&CacheGroup, &KvBlockPool)| group.window().is_none() && pool.find(&key).is_none();
             if self.groups.iter().zip(&self.pools).any(lacks) {
                 break;
             }
@@ -142,7 +143,7 @@ impl KvManager {
 
     /// Forgets the cached beginnings that no sequence holds.
     pub fn forget(&mut self) {
-        self.pools.iter_mut().for_each(Pool::forget);
+        self.pools.iter_mut().for_each(KvBlockPool::forget);
     }
 
     /// Makes room for the positions up to `upto` (exclusive), after giving back what fell out of the windows.
@@ -171,7 +172,7 @@ impl KvManager {
     /// cached is evicted for it. Returns the positions there is room for, at least those there was room for before, at
     /// most `upto`. What the sequence's next query sees stays, whatever becomes of the positions.
     pub fn reserve_unused(&mut self, seq: &mut SeqCache, upto: usize) -> usize {
-        let room = |(table, pool): (&Vec<i32>, &Pool)| (table.len() + pool.free.len()) * BLOCK;
+        let room = |(table, pool): (&Vec<i32>, &KvBlockPool)| (table.len() + pool.free.len()) * BLOCK;
         let room = seq.tables.iter().zip(&self.pools).map(room).min().unwrap_or(0);
         let upto = upto.min(room);
         for (table, pool) in seq.tables.iter_mut().zip(&mut self.pools) {
@@ -250,7 +251,7 @@ impl KvManager {
     /// most `chunk`.
     pub(crate) fn add_outstanding(&self, seq: &SeqCache, upto: usize, chunk: usize, wanted: &mut [usize]) {
         for (group, wanted) in wanted.iter_mut().enumerate() {
-            *wanted += self.groups[group].peak_blocks(upto, chunk).saturating_sub(seq.blocks_held(group));
+            *wanted += self.groups[group].peak_blocks(upto, chunk).saturating_sub(seq.live_blocks(group));
         }
     }
 }
@@ -261,7 +262,7 @@ fn key_after(root: BlockKey, keys: &[BlockKey], tokens: &[u32]) -> BlockKey {
 }
 
 /// Releases the block of a table entry, if it has one.
-fn release(pool: &mut Pool, entry: &mut i32) {
+fn release(pool: &mut KvBlockPool, entry: &mut i32) {
     if let Ok(block) = u32::try_from(*entry) {
         pool.release(block);
     }

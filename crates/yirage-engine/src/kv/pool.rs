@@ -6,7 +6,7 @@ use super::key::BlockKey;
 
 /// What the pool knows of one block. `refs == 0` without a key is free; `refs == 0` with a key is cached.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Block {
+pub(super) struct KvPoolBlock {
     /// Sequences whose table holds this block.
     pub(super) refs: u32,
     /// Set once the block is full and findable; its content never changes while this is set.
@@ -17,8 +17,8 @@ pub(super) struct Block {
 
 /// The blocks of one cache group.
 #[derive(Clone, Debug)]
-pub(super) struct Pool {
-    pub(super) blocks: Vec<Block>,
+pub(super) struct KvBlockPool {
+    pub(super) blocks: Vec<KvPoolBlock>,
     pub(super) free: Vec<u32>,
     pub(super) index: BTreeMap<BlockKey, u32>,
     /// Cached blocks by the time of their last release, oldest first.
@@ -26,11 +26,11 @@ pub(super) struct Pool {
     releases: u64,
 }
 
-impl Pool {
+impl KvBlockPool {
     /// A pool of `blocks` free blocks, handed out in ascending order at first.
     pub(super) fn new(blocks: u32) -> Self {
-        Pool {
-            blocks: vec![Block::default(); blocks as usize],
+        KvBlockPool {
+            blocks: vec![KvPoolBlock::default(); blocks as usize],
             free: (0..blocks).rev().collect(),
             index: BTreeMap::new(),
             evictable: BTreeMap::new(),

@@ -46,7 +46,7 @@ impl SeqCache {
     }
 
     /// Blocks held in `group`.
-    pub fn blocks_held(&self, group: usize) -> usize {
+    pub fn live_blocks(&self, group: usize) -> usize {
         self.tables[group].len() - self.live_from[group]
     }
 

@@ -4,19 +4,19 @@ use crate::error::EngineError;
 use crate::kv::{CacheGroup, GroupConfig, KvError};
 use crate::options::{CacheSize, EngineOptions};
 use crate::scheduler::ConfigError;
-use yirage_ir::{Source, Type};
+use yirage_ir::{Type, ValueSource};
 use yirage_model::ModelError;
 use yirage_model::arch::{self, Model};
 
 /// The KV manager's view of a model's cache group: widths of all heads together.
 pub(super) fn cache_group(model: &Model, g: usize) -> CacheGroup {
-    let layers = model.state_group.iter().filter(|(_, of)| *of == g).count() as u32;
+    let layers = model.kv_cache_group.iter().filter(|(_, of)| *of == g).count() as u32;
     match model.groups[g] {
-        arch::CacheGroup::Paged { kv_heads, k_width, v_width, window } => {
+        arch::KvCacheSpec::Paged { kv_heads, k_width, v_width, window } => {
             CacheGroup::Paged { k_width: kv_heads * k_width, v_width: kv_heads * v_width, window, layers }
         }
-        arch::CacheGroup::Latent { rank, rope } => CacheGroup::Latent { rank, rope, layers },
-        arch::CacheGroup::Slot { bytes } => CacheGroup::Slot { bytes },
+        arch::KvCacheSpec::Latent { rank, rope } => CacheGroup::Latent { rank, rope, layers },
+        arch::KvCacheSpec::PerSequence { bytes } => CacheGroup::Slot { bytes },
     }
 }
 
@@ -72,8 +72,8 @@ pub(super) fn group_configs(model: &Model, blocks: &[u64]) -> Result<Vec<GroupCo
 }
 
 /// The type of a state's blocks in the model's graph.
-pub(crate) fn state_type(model: &Model, name: &str) -> Result<Type, EngineError> {
-    let id = model.graph.inputs_of(Source::State).find(|&id| model.graph.value(id).name == name);
+pub(crate) fn kv_cache_type(model: &Model, name: &str) -> Result<Type, EngineError> {
+    let id = model.graph.inputs_of(ValueSource::KvCache).find(|&id| model.graph.value(id).name == name);
     let missing = || ModelError::Unsupported { what: format!("state `{name}`"), why: "the graph has none".into() };
     Ok(model.graph.ty(id.ok_or_else(missing)?).clone())
 }

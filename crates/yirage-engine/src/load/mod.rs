@@ -9,10 +9,10 @@ mod progress;
 mod sizes;
 mod weights;
 
-pub(crate) use cache::state_type;
+pub(crate) use cache::kv_cache_type;
 pub(crate) use predict::check;
-pub(crate) use prepare::{Built, Prepared, build, prepare, prepare_given};
+pub(crate) use prepare::{BuiltModel, ModelLoadPlan, build, prepare, prepare_graph_model};
 pub use prepare::{PlannedStep, plan_step};
-pub use progress::Progress;
+pub use progress::LoadProgressFn;
 pub(crate) use sizes::DeviceSizes;
-pub(crate) use weights::{bind, bind_given, bind_weights};
+pub(crate) use weights::{bind, bind_graph_model, bind_weights};

@@ -6,7 +6,7 @@ use crate::limits::BLOCK;
 use crate::memory::LoadBytes;
 use crate::options::EngineOptions;
 use yirage_hal::Device;
-use yirage_ir::Source;
+use yirage_ir::ValueSource;
 use yirage_model::arch::Model;
 use yirage_plan::VerifiedPlan;
 
@@ -28,7 +28,7 @@ pub(super) fn predict(
     options: &EngineOptions,
 ) -> LoadBytes {
     let block = |name: &str| sizes.blocks.get(name).copied().unwrap_or(0);
-    let states = model.state_group.iter().map(|(name, group)| block(name).saturating_mul(blocks[*group]));
+    let states = model.kv_cache_group.iter().map(|(name, group)| block(name).saturating_mul(blocks[*group]));
     LoadBytes {
         weights: sum(sizes.weights.values().copied()),
         cache: sum(states),
@@ -58,7 +58,8 @@ pub(crate) fn check(bytes: &LoadBytes, device: &dyn Device) -> Result<(), Engine
 /// Everything beside weights, cache and arenas whose size the options decide.
 fn tables(model: &Model, plans: &[VerifiedPlan], blocks: &[u64], options: &EngineOptions) -> u64 {
     let slots = |plan: &VerifiedPlan| {
-        let inputs = plan.graph.inputs_of(Source::Slot).map(|id| plan.graph.ty(id).bytes(&plan.bucket) as u64);
+        let inputs =
+            plan.graph.inputs_of(ValueSource::StepInput).map(|id| plan.graph.ty(id).bytes(&plan.bucket) as u64);
         // The batch has them once and the executor once.
         sum(inputs).saturating_mul(2)
     };

@@ -6,12 +6,12 @@ use super::longest::longest;
 use super::predict::{check, predict};
 use super::sizes::DeviceSizes;
 use crate::error::EngineError;
-use crate::given::GivenModel;
+use crate::graph_model::GraphModel;
 use crate::kv::GroupConfig;
 use crate::limits::MAX_CONTEXT;
 use crate::memory::LoadBytes;
 use crate::options::{DEFAULT_CONTEXT, EngineOptions};
-use crate::plans::KeptPlans;
+use crate::plans::PlanProvider;
 use crate::scheduler::ConfigError;
 use yirage_compile::{PassDecisions, compile_explained, plan_weights};
 use yirage_hal::{Device, HalError};
@@ -19,11 +19,11 @@ use yirage_ir::Format;
 use yirage_model::arch::{self, BuildOptions, Model, ModelOutput};
 use yirage_model::checkpoint::StoredType;
 use yirage_model::{Checkpoint, ModelError, RawConfig};
-use yirage_plan::work::{Costs, Sizes};
+use yirage_plan::work::{Costs, ResidentSizes};
 use yirage_plan::{Target, VerifiedPlan, WeightPlan};
 
 /// A model's numbers before it is loaded.
-pub(crate) struct Prepared {
+pub(crate) struct ModelLoadPlan {
     pub(crate) model: Model,
     pub(crate) weights: WeightPlan,
     pub(crate) plans: Vec<VerifiedPlan>,
@@ -35,7 +35,7 @@ pub(crate) struct Prepared {
 }
 
 /// A model's graph and where its weights go.
-pub(crate) struct Built {
+pub(crate) struct BuiltModel {
     pub(crate) model: Model,
     target: Target,
     pub(crate) weights: WeightPlan,
@@ -48,7 +48,7 @@ pub struct PlannedStep {
     /// The plan.
     pub plan: VerifiedPlan,
     /// What its weights and states take on the device.
-    pub sizes: Box<dyn Sizes>,
+    pub sizes: Box<dyn ResidentSizes>,
 }
 
 /// The plan that an engine with these options runs a step of so many tokens by, of the model of `checkpoint` on `device`.
@@ -63,7 +63,7 @@ pub fn plan_step(
     tokens: u32,
     told: &mut Vec<PassDecisions>,
 ) -> Result<PlannedStep, EngineError> {
-    let Built { model, target, weights, context, .. } = build(checkpoint, device, options)?;
+    let BuiltModel { model, target, weights, context, .. } = build(checkpoint, device, options)?;
     let buckets = buckets(options, context);
     let most = buckets.last().map_or(0, |b| b.tokens);
     let none = || HalError::Step(format!("a step of {tokens} tokens: the largest plan takes {most}"));
@@ -77,8 +77,8 @@ pub(crate) fn prepare(
     checkpoint: &Checkpoint,
     device: &dyn Device,
     options: &EngineOptions,
-    kept: &KeptPlans,
-) -> Result<Prepared, EngineError> {
+    kept: &PlanProvider,
+) -> Result<ModelLoadPlan, EngineError> {
     match prepared(build(checkpoint, device, options)?, device, options, kept) {
         // A long context that nobody asked for is given up where the plans for it leave no room.
         Err(EngineError::WouldNotFit { .. }) if options.context.is_none() && options.context_within.is_some() => {
@@ -90,12 +90,12 @@ pub(crate) fn prepare(
 }
 
 /// The same of a model that is given as a graph.
-pub(crate) fn prepare_given(
-    given: &GivenModel,
+pub(crate) fn prepare_graph_model(
+    given: &GraphModel,
     device: &dyn Device,
     options: &EngineOptions,
-    kept: &KeptPlans,
-) -> Result<Prepared, EngineError> {
+    kept: &PlanProvider,
+) -> Result<ModelLoadPlan, EngineError> {
     let kv = given.check()?;
     let model = given.model.clone();
     let context = options.context.unwrap_or_else(|| model.context.min(DEFAULT_CONTEXT));
@@ -104,16 +104,16 @@ pub(crate) fn prepare_given(
     }
     let target = device.target();
     let weights = plan_weights(&model.graph, &target)?;
-    prepared(Built { model, target, weights, context, kv }, device, options, kept)
+    prepared(BuiltModel { model, target, weights, context, kv }, device, options, kept)
 }
 
 fn prepared(
-    built: Built,
+    built: BuiltModel,
     device: &dyn Device,
     options: &EngineOptions,
-    kept: &KeptPlans,
-) -> Result<Prepared, EngineError> {
-    let Built { model, target, weights, context, kv } = built;
+    kept: &PlanProvider,
+) -> Result<ModelLoadPlan, EngineError> {
+    let BuiltModel { model, target, weights, context, kv } = built;
     let compiling = options.compiling();
     let mut plans = Vec::new();
     for bucket in buckets(options, context) {
@@ -125,7 +125,7 @@ fn prepared(
     check(&bytes, device)?;
     let groups = group_configs(&model, &blocks)?;
     let costs = Costs::new(&plans[0].graph, &sizes);
-    Ok(Prepared { model, weights, plans, groups, context, kv, bytes, costs })
+    Ok(ModelLoadPlan { model, weights, plans, groups, context, kv, bytes, costs })
 }
 
 /// Builds the model's graph for a device, as the options say.
@@ -133,19 +133,19 @@ pub(crate) fn build(
     checkpoint: &Checkpoint,
     device: &dyn Device,
     options: &EngineOptions,
-) -> Result<Built, EngineError> {
+) -> Result<BuiltModel, EngineError> {
     let config = RawConfig::load(checkpoint)?;
     let trained = config.opt_u32("max_position_embeddings")?;
     let context = options.context.unwrap_or_else(|| trained.unwrap_or(DEFAULT_CONTEXT).min(DEFAULT_CONTEXT));
     let weights_f32 = checkpoint.tensors().all(|t| t.dtype == StoredType::Format(Format::F32));
     let kv = options.kv_format(weights_f32, &device.info().capabilities);
     check_context(&config, options, context)?;
-    let of = |context| -> Result<Built, EngineError> {
+    let of = |context| -> Result<BuiltModel, EngineError> {
         let model = arch::build(checkpoint, &config, BuildOptions { kv, context, hidden: options.hidden })?;
         check_generates(&model)?;
         let target = device.target();
         let weights = plan_weights(&model.graph, &target)?;
-        Ok(Built { model, target, weights, context, kv })
+        Ok(BuiltModel { model, target, weights, context, kv })
     };
     let built = of(context)?;
     match options.context_within.filter(|_| options.context.is_none()) {

@@ -1,4 +1,4 @@
 //! How far a load is.
 
 /// Progress of a load: bytes of weights done, and of all.
-pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
+pub type LoadProgressFn<'a> = &'a mut dyn FnMut(u64, u64);

@@ -1,13 +1,13 @@
 //! What weights and blocks of states take on the device.
 
-use super::cache::state_type;
+use super::cache::kv_cache_type;
 use crate::error::EngineError;
 use crate::limits::BLOCK;
 use std::collections::HashMap;
 use yirage_hal::Device;
 use yirage_model::arch::Model;
 use yirage_plan::WeightPlan;
-use yirage_plan::work::Sizes;
+use yirage_plan::work::ResidentSizes;
 
 /// Bytes of each weight and of a block of each state, by their names.
 pub(crate) struct DeviceSizes {
@@ -21,9 +21,9 @@ impl DeviceSizes {
         for entry in &weights.entries {
             sizes.weights.insert(entry.name.clone(), device.weight_bytes(entry)?);
         }
-        for (name, group) in &model.state_group {
-            let block = state_type(model, name)?;
-            let bytes = device.state_block_bytes(&block, model.groups[*group].k_width())?;
+        for (name, group) in &model.kv_cache_group {
+            let block = kv_cache_type(model, name)?;
+            let bytes = device.kv_block_bytes(&block, model.groups[*group].k_width())?;
             sizes.blocks.insert(name.clone(), bytes);
         }
         Ok(sizes)
@@ -32,14 +32,14 @@ impl DeviceSizes {
     /// Bytes of a block of each cache group, of all its states together.
     pub(super) fn group_blocks(&self, model: &Model) -> Vec<u64> {
         let mut bytes = vec![0u64; model.groups.len()];
-        for (name, group) in &model.state_group {
+        for (name, group) in &model.kv_cache_group {
             bytes[*group] = bytes[*group].saturating_add(self.blocks[name]);
         }
         bytes
     }
 }
 
-impl Sizes for DeviceSizes {
+impl ResidentSizes for DeviceSizes {
     fn weight(&self, name: &str) -> u64 {
         self.weights.get(name).copied().unwrap_or(0)
     }

@@ -1,10 +1,10 @@
 //! Weights onto the device, piece by piece, and a cache beside them.
 
-use super::cache::state_type;
-use super::prepare::Prepared;
-use super::progress::Progress;
+use super::cache::kv_cache_type;
+use super::prepare::ModelLoadPlan;
+use super::progress::LoadProgressFn;
 use crate::error::EngineError;
-use crate::given::GivenModel;
+use crate::graph_model::GraphModel;
 use std::collections::HashMap;
 use yirage_hal::{Bindings, Device, WeightHandle};
 use yirage_ir::Dims;
@@ -20,9 +20,9 @@ const PIECE: usize = 8 << 20;
 pub(crate) fn bind(
     checkpoint: &Checkpoint,
     device: &dyn Device,
-    prepared: &Prepared,
+    prepared: &ModelLoadPlan,
     adopted: HashMap<String, WeightHandle>,
-    progress: Progress,
+    progress: LoadProgressFn,
 ) -> Result<Bindings, EngineError> {
     let (model, weights) = (&prepared.model, &prepared.weights);
     let mut bindings = bind_weights(checkpoint, device, model, weights, adopted, progress)?;
@@ -31,17 +31,17 @@ pub(crate) fn bind(
 }
 
 /// Loads the weights of a model that is given, and grants the cache.
-pub(crate) fn bind_given(
-    given: &GivenModel,
+pub(crate) fn bind_graph_model(
+    given: &GraphModel,
     device: &dyn Device,
-    prepared: &Prepared,
-    progress: Progress,
+    prepared: &ModelLoadPlan,
+    progress: LoadProgressFn,
 ) -> Result<Bindings, EngineError> {
     let mut bindings = Bindings::default();
     let total: u64 = given.weights.values().map(|bytes| bytes.len() as u64).sum();
     let mut done = 0;
     for entry in &prepared.weights.entries {
-        let missing = || EngineError::Given(format!("its weight `{}` is not given", entry.name));
+        let missing = || EngineError::GraphModel(format!("its weight `{}` is not given", entry.name));
         let bytes = given.weights.get(&entry.name).ok_or_else(missing)?;
         let mut sink = device.weight(entry)?;
         sink.write_rows(0, bytes)?;
@@ -53,12 +53,12 @@ pub(crate) fn bind_given(
     Ok(bindings)
 }
 
-fn grant_cache(device: &dyn Device, prepared: &Prepared, bindings: &mut Bindings) -> Result<(), EngineError> {
+fn grant_cache(device: &dyn Device, prepared: &ModelLoadPlan, bindings: &mut Bindings) -> Result<(), EngineError> {
     let model = &prepared.model;
-    for (name, group) in &model.state_group {
+    for (name, group) in &model.kv_cache_group {
         let blocks = prepared.groups[*group].blocks as usize;
-        let state = device.state(&state_type(model, name)?, model.groups[*group].k_width(), blocks)?;
-        bindings.states.insert(name.clone(), state);
+        let state = device.kv_cache(&kv_cache_type(model, name)?, model.groups[*group].k_width(), blocks)?;
+        bindings.kv_caches.insert(name.clone(), state);
     }
     Ok(())
 }
@@ -70,7 +70,7 @@ pub(crate) fn bind_weights(
     model: &Model,
     weights: &WeightPlan,
     adopted: HashMap<String, WeightHandle>,
-    progress: Progress,
+    progress: LoadProgressFn,
 ) -> Result<Bindings, EngineError> {
     let bound = bind_all(checkpoint, device, model, weights, adopted, progress);
     // What a file no longer had was read as zeros, whatever came of it.
@@ -84,7 +84,7 @@ fn bind_all(
     model: &Model,
     weights: &WeightPlan,
     adopted: HashMap<String, WeightHandle>,
-    progress: Progress,
+    progress: LoadProgressFn,
 ) -> Result<Bindings, EngineError> {
     let mut bindings = Bindings { weights: adopted, ..Bindings::default() };
     let by_name: HashMap<&str, &WeightBinding> = model.weights.iter().map(|w| (w.name.as_str(), w)).collect();

@@ -8,6 +8,6 @@ mod tuning;
 
 pub use cache::CacheSize;
 pub use engine::{DEFAULT_CONTEXT, EngineOptions};
-pub use packed::{PackedOptions, kept_plans};
+pub use packed::{PackedOptions, plan_folder};
 pub use speculation::{Speculation, SpeculationControl};
 pub use tuning::Tuning;

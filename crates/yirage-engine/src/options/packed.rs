@@ -22,11 +22,11 @@ impl PackedOptions {
 
     /// The compiled plans there.
     pub fn plans(&self) -> PlanFolder {
-        kept_plans(&self.folder)
+        plan_folder(&self.folder)
     }
 }
 
 /// The compiled plans beside the repacked weights in `folder`.
-pub fn kept_plans(folder: &Path) -> PlanFolder {
+pub fn plan_folder(folder: &Path) -> PlanFolder {
     PlanFolder::new(texts_folder(folder), FOLDER_BYTES)
 }

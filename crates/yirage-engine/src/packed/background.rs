@@ -1,6 +1,6 @@
 //! A thread that writes an entry, stepping back behind everything else.
 
-use super::keep::Keep;
+use super::entry_writer::PackedEntryWriter;
 use super::notice::Notice;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,36 +10,36 @@ use yirage_mmap::step_back;
 /// At most one entry to write, on a thread of its own from [`Background::start`] on. Dropping it ends the work where it
 /// stands.
 pub(crate) struct Background {
-    state: State,
-    shared: Arc<Shared>,
+    state: BackgroundWriteState,
+    shared: Arc<BackgroundWriteShared>,
 }
 
-enum State {
+enum BackgroundWriteState {
     Idle,
-    Waiting(Box<Keep>),
+    Waiting(Box<PackedEntryWriter>),
     /// Gives the work back where it was told to stop before its end.
-    Writing(JoinHandle<Option<Keep>>),
+    Writing(JoinHandle<Option<PackedEntryWriter>>),
 }
 
-struct Shared {
+struct BackgroundWriteShared {
     stop: AtomicBool,
     notices: Mutex<Vec<Notice>>,
 }
 
-impl Shared {
+impl BackgroundWriteShared {
     fn report(&self, notice: Notice) {
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
     }
 
     /// One step; whether there are more.
-    fn step(&self, keep: &mut Keep) -> bool {
+    fn step(&self, keep: &mut PackedEntryWriter) -> bool {
         keep.step().unwrap_or_else(|why| {
             self.report(Notice::NotKept(why));
             false
         })
     }
 
-    fn run(&self, mut keep: Keep) -> Option<Keep> {
+    fn run(&self, mut keep: PackedEntryWriter) -> Option<PackedEntryWriter> {
         while !self.stop.load(Ordering::Relaxed) {
             if !self.step(&mut keep) {
                 return None;
@@ -50,15 +50,18 @@ impl Shared {
 }
 
 impl Background {
-    pub(super) fn new(keep: Option<Keep>, notices: Vec<Notice>) -> Background {
-        let shared = Shared { stop: AtomicBool::new(false), notices: Mutex::new(notices) };
-        Background { state: keep.map_or(State::Idle, |keep| State::Waiting(Box::new(keep))), shared: Arc::new(shared) }
+    pub(super) fn new(keep: Option<PackedEntryWriter>, notices: Vec<Notice>) -> Background {
+        let shared = BackgroundWriteShared { stop: AtomicBool::new(false), notices: Mutex::new(notices) };
+        Background {
+            state: keep.map_or(BackgroundWriteState::Idle, |keep| BackgroundWriteState::Waiting(Box::new(keep))),
+            shared: Arc::new(shared),
+        }
     }
 
     /// Starts the work unless that was done before.
     pub(crate) fn start(&mut self) {
-        let keep = match std::mem::replace(&mut self.state, State::Idle) {
-            State::Waiting(keep) => *keep,
+        let keep = match std::mem::replace(&mut self.state, BackgroundWriteState::Idle) {
+            BackgroundWriteState::Waiting(keep) => *keep,
             other => return self.state = other,
         };
         let shared = Arc::clone(&self.shared);
@@ -67,7 +70,7 @@ impl Background {
             shared.run(keep)
         };
         match Builder::new().name("yirage-packed".into()).spawn(body) {
-            Ok(thread) => self.state = State::Writing(thread),
+            Ok(thread) => self.state = BackgroundWriteState::Writing(thread),
             Err(e) => self.shared.report(Notice::NotKept(format!("no thread can be started: {e}"))),
         }
     }
@@ -89,11 +92,11 @@ impl Background {
         }
     }
 
-    fn take(&mut self) -> Option<Keep> {
-        match std::mem::replace(&mut self.state, State::Idle) {
-            State::Idle => None,
-            State::Waiting(keep) => Some(*keep),
-            State::Writing(thread) => {
+    fn take(&mut self) -> Option<PackedEntryWriter> {
+        match std::mem::replace(&mut self.state, BackgroundWriteState::Idle) {
+            BackgroundWriteState::Idle => None,
+            BackgroundWriteState::Waiting(keep) => Some(*keep),
+            BackgroundWriteState::Writing(thread) => {
                 self.shared.stop.store(true, Ordering::Relaxed);
                 // A thread that panicked has nothing left to finish; its message was printed.
                 thread.join().ok().flatten()

@@ -5,10 +5,10 @@
 //! [`Notice`] says why.
 
 mod background;
-mod keep;
+mod entry_writer;
+mod model_entry;
 mod notice;
-mod place;
 
 pub(crate) use background::Background;
+pub(crate) use model_entry::PackedModelEntry;
 pub use notice::Notice;
-pub(crate) use place::Packed;

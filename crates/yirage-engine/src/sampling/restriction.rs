@@ -7,7 +7,7 @@ use super::mask::TokenMask;
 use crate::limits::{MAX_BAD_WORD_TOKENS, MAX_BAD_WORDS};
 
 /// The lists as a request has them.
-pub(crate) struct Lists<'a> {
+pub(crate) struct RequestTokenLists<'a> {
     /// The only tokens that are sampled; none allows all.
     pub(crate) allowed: Option<&'a [u32]>,
     /// Sequences of tokens that are never completed.
@@ -36,7 +36,7 @@ impl Restriction {
     ///
     /// # Errors
     /// [`ParamError`] for what is too long, empty, unknown, or leaves nothing to sample.
-    pub(crate) fn new(lists: &Lists<'_>, vocabulary: usize) -> Result<Restriction, ParamError> {
+    pub(crate) fn new(lists: &RequestTokenLists<'_>, vocabulary: usize) -> Result<Restriction, ParamError> {
         check_bad_words(lists.bad_words, vocabulary)?;
         let mut everywhere = lists.allowed.map(|tokens| allowed(tokens, vocabulary)).transpose()?;
         let mut sequences = Vec::new();
@@ -98,7 +98,7 @@ fn check_bad_words(words: &[Vec<u32>], vocabulary: usize) -> Result<(), ParamErr
         if word.is_empty() || word.len() > MAX_BAD_WORD_TOKENS {
             return Err(ParamError::BadWordLength { at, tokens: word.len() });
         }
-        known("bad_words", word, vocabulary)?;
+        check_tokens("bad_words", word, vocabulary)?;
     }
     Ok(())
 }
@@ -108,13 +108,13 @@ fn allowed(tokens: &[u32], vocabulary: usize) -> Result<TokenMask, ParamError> {
     if tokens.len() > vocabulary {
         return Err(ParamError::TooManyAllowed { count: tokens.len(), vocabulary });
     }
-    known("allowed_tokens", tokens, vocabulary)?;
+    check_tokens("allowed_tokens", tokens, vocabulary)?;
     let mut mask = TokenMask::none(vocabulary);
     tokens.iter().for_each(|&token| mask.allow(token));
     Ok(mask)
 }
 
-fn known(field: &'static str, tokens: &[u32], vocabulary: usize) -> Result<(), ParamError> {
+fn check_tokens(field: &'static str, tokens: &[u32], vocabulary: usize) -> Result<(), ParamError> {
     match tokens.iter().find(|&&token| token as usize >= vocabulary) {
         Some(&token) => Err(ParamError::UnknownToken { field, token, vocabulary }),
         None => Ok(()),
@@ -125,9 +125,10 @@ fn known(field: &'static str, tokens: &[u32], vocabulary: usize) -> Result<(), P
 mod tests {
     use super::*;
 
-    const LISTS: Lists<'_> = Lists { allowed: None, bad_words: &[], stop_ids: &[], first_end: 0, first: 0 };
+    const LISTS: RequestTokenLists<'_> =
+        RequestTokenLists { allowed: None, bad_words: &[], stop_ids: &[], first_end: 0, first: 0 };
 
-    fn left(restriction: &Restriction, position: u32, before: &[u32]) -> Vec<u32> {
+    fn allowed_tokens(restriction: &Restriction, position: u32, before: &[u32]) -> Vec<u32> {
         let mut mask = TokenMask::all(40);
         restriction.apply(position, before.iter().rev(), &mut mask);
         (0..40).filter(|&token| mask.allows(token)).collect()
@@ -136,37 +137,43 @@ mod tests {
     #[test]
     fn lists_leave_what_they_say() {
         let words = [vec![7], vec![1, 2, 3], vec![2, 5]];
-        let lists = Lists { allowed: Some(&[3, 5, 7, 39]), bad_words: &words, stop_ids: &[39], first_end: 4, ..LISTS };
+        let lists = RequestTokenLists {
+            allowed: Some(&[3, 5, 7, 39]),
+            bad_words: &words,
+            stop_ids: &[39],
+            first_end: 4,
+            ..LISTS
+        };
         let restriction = Restriction::new(&lists, 40).unwrap();
-        assert_eq!(left(&restriction, 4, &[]), [3, 5, 39]);
-        assert_eq!(left(&restriction, 3, &[9]), [3, 5], "the stop id comes too early");
-        assert_eq!(left(&restriction, 9, &[9, 1, 2]), [39], "both words would be completed");
-        assert_eq!(left(&restriction, 9, &[2]), [3, 39], "a word is not there before its beginning is");
+        assert_eq!(allowed_tokens(&restriction, 4, &[]), [3, 5, 39]);
+        assert_eq!(allowed_tokens(&restriction, 3, &[9]), [3, 5], "the stop id comes too early");
+        assert_eq!(allowed_tokens(&restriction, 9, &[9, 1, 2]), [39], "both words would be completed");
+        assert_eq!(allowed_tokens(&restriction, 9, &[2]), [3, 39], "a word is not there before its beginning is");
         assert_eq!((restriction.looked_at(), restriction.looks_back()), (2, true));
-        let free = Restriction::new(&Lists { stop_ids: &[1], first_end: 2, ..LISTS }, 40).unwrap();
+        let free = Restriction::new(&RequestTokenLists { stop_ids: &[1], first_end: 2, ..LISTS }, 40).unwrap();
         assert_eq!((free.concerns(1), free.concerns(2)), (true, false));
     }
 
     #[test]
     fn hostile_lists_are_refused_with_their_numbers() {
-        let error = |lists: Lists<'_>| Restriction::new(&lists, 40).unwrap_err();
+        let error = |lists: RequestTokenLists<'_>| Restriction::new(&lists, 40).unwrap_err();
         let unknown = |field| ParamError::UnknownToken { field, token: 40, vocabulary: 40 };
-        assert_eq!(error(Lists { allowed: Some(&[40]), ..LISTS }), unknown("allowed_tokens"));
-        assert_eq!(error(Lists { bad_words: &[vec![1, 40]], ..LISTS }), unknown("bad_words"));
+        assert_eq!(error(RequestTokenLists { allowed: Some(&[40]), ..LISTS }), unknown("allowed_tokens"));
+        assert_eq!(error(RequestTokenLists { bad_words: &[vec![1, 40]], ..LISTS }), unknown("bad_words"));
         let many = ParamError::TooManyAllowed { count: 41, vocabulary: 40 };
-        assert_eq!(error(Lists { allowed: Some(&[0; 41]), ..LISTS }), many);
+        assert_eq!(error(RequestTokenLists { allowed: Some(&[0; 41]), ..LISTS }), many);
         let nothing = ParamError::NothingAllowed { vocabulary: 40 };
-        assert_eq!(error(Lists { allowed: Some(&[]), ..LISTS }), nothing);
-        assert_eq!(error(Lists { allowed: Some(&[4]), bad_words: &[vec![4]], ..LISTS }), nothing);
-        assert_eq!(error(Lists { allowed: Some(&[4]), stop_ids: &[4], first_end: 1, ..LISTS }), nothing);
+        assert_eq!(error(RequestTokenLists { allowed: Some(&[]), ..LISTS }), nothing);
+        assert_eq!(error(RequestTokenLists { allowed: Some(&[4]), bad_words: &[vec![4]], ..LISTS }), nothing);
+        assert_eq!(error(RequestTokenLists { allowed: Some(&[4]), stop_ids: &[4], first_end: 1, ..LISTS }), nothing);
         let long = vec![0; MAX_BAD_WORD_TOKENS + 1];
         for (tokens, word) in [(0, Vec::new()), (MAX_BAD_WORD_TOKENS + 1, long)] {
             let refused = ParamError::BadWordLength { at: 1, tokens };
-            assert_eq!(error(Lists { bad_words: &[vec![1], word], ..LISTS }), refused);
+            assert_eq!(error(RequestTokenLists { bad_words: &[vec![1], word], ..LISTS }), refused);
         }
         let words = vec![vec![1]; MAX_BAD_WORDS + 1];
         let refused = ParamError::TooManyBadWords { count: MAX_BAD_WORDS + 1 };
-        assert_eq!(error(Lists { bad_words: &words, ..LISTS }), refused);
+        assert_eq!(error(RequestTokenLists { bad_words: &words, ..LISTS }), refused);
     }
 
     #[test]

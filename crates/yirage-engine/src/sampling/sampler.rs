@@ -8,13 +8,13 @@ use super::error::SampleError;
 use super::key::RngKey;
 use super::mask::TokenMask;
 use super::params::{CheckedParams, SamplingParams};
-use crate::plans::KeptPlans;
+use crate::plans::PlanProvider;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
-use yirage_compile::Options;
-use yirage_hal::{Bindings, Device, Executor, Flight, Given, HalError, Outputs};
-use yirage_ir::op::sample::{Sample, SampleFault, SampleSlot};
+use yirage_compile::CompileOptions;
+use yirage_hal::{Bindings, Device, Executor, Flight, HalError, Outputs, ResidentOutput};
+use yirage_ir::op::sample::{Sample, SampleFault, SampleInput};
 use yirage_ir::{Dims, GraphBuilder};
 use yirage_plan::{Precision, WeightPlan};
 
@@ -29,7 +29,7 @@ pub struct TokenLogprob {
 
 /// Log-probabilities at one position, of the raw logits.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Logprobs {
+pub struct PositionLogprobs {
     /// The sampled token's.
     pub chosen: TokenLogprob,
     /// The likeliest tokens', the likeliest first; as many as asked for.
@@ -38,16 +38,16 @@ pub struct Logprobs {
 
 /// A sampled token.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sampled {
+pub struct SamplerOutput {
     /// The token's id.
     pub token: u32,
     /// Log-probabilities, when the parameters ask for them.
-    pub logprobs: Option<Logprobs>,
+    pub logprobs: Option<PositionLogprobs>,
 }
 
 /// A sequence to sample for.
 #[derive(Clone, Copy, Debug)]
-pub struct Pick<'a> {
+pub struct SamplerInput<'a> {
     /// Its row of the logits.
     pub row: usize,
     /// How its token is chosen.
@@ -60,7 +60,7 @@ pub struct Pick<'a> {
     pub position: u32,
 }
 
-impl Pick<'_> {
+impl SamplerInput<'_> {
     /// The name of its random number.
     fn key(&self) -> RngKey {
         let SamplingParams { seed, choice, .. } = *self.params.get();
@@ -76,7 +76,7 @@ pub enum Logits<'a> {
     /// An output of an executor's last step on the same device: read where it lies.
     Resident {
         /// The output.
-        logits: Given,
+        logits: ResidentOutput,
         /// Rows that it has.
         rows: usize,
     },
@@ -87,22 +87,22 @@ pub struct Sampler {
     device: Arc<dyn Device>,
     seqs: u32,
     variants: HashMap<(usize, Sample), Executor>,
-    plans: KeptPlans,
+    plans: PlanProvider,
 }
 
 impl Sampler {
     /// A sampler for at most `seqs` sequences at a time.
     pub fn new(device: Arc<dyn Device>, seqs: u32) -> Self {
-        Sampler::keeping(device, seqs, KeptPlans::default())
+        Sampler::keeping(device, seqs, PlanProvider::default())
     }
 
     /// The same with plans that are kept.
-    pub(crate) fn keeping(device: Arc<dyn Device>, seqs: u32, plans: KeptPlans) -> Self {
+    pub(crate) fn keeping(device: Arc<dyn Device>, seqs: u32, plans: PlanProvider) -> Self {
         Sampler { device, seqs, variants: HashMap::new(), plans }
     }
 
     /// Where plans come from.
-    pub(crate) fn plans(&self) -> &KeptPlans {
+    pub(crate) fn plans(&self) -> &PlanProvider {
         &self.plans
     }
 
@@ -136,11 +136,11 @@ impl Sampler {
         counts: &TokenCounts,
         allowed: Option<&TokenMask>,
         position: u32,
-    ) -> Result<Sampled, SampleError> {
+    ) -> Result<SamplerOutput, SampleError> {
         if logits.len() != params.vocabulary() {
             return Err(SampleError::Vocabulary { expected: params.vocabulary(), got: logits.len() });
         }
-        let pick = Pick { row: 0, params, counts, allowed, position };
+        let pick = SamplerInput { row: 0, params, counts, allowed, position };
         let mut sampled = self.sample_all(Logits::Host(logits), params.vocabulary(), &[pick])?;
         sampled.pop().unwrap_or_else(|| Err(HalError::Step("one row was asked for, none was sampled".into()).into()))
     }
@@ -153,8 +153,8 @@ impl Sampler {
         &mut self,
         logits: Logits<'_>,
         vocabulary: usize,
-        picks: &[Pick<'_>],
-    ) -> Result<Vec<Result<Sampled, SampleError>>, SampleError> {
+        picks: &[SamplerInput<'_>],
+    ) -> Result<Vec<Result<SamplerOutput, SampleError>>, SampleError> {
         if picks.is_empty() {
             return Ok(Vec::new());
         }
@@ -169,19 +169,19 @@ impl Sampler {
         &mut self,
         logits: Logits<'_>,
         vocabulary: usize,
-        picks: &[Pick<'_>],
-    ) -> Result<Sampling, SampleError> {
+        picks: &[SamplerInput<'_>],
+    ) -> Result<SamplingInFlight, SampleError> {
         let op = variant(picks, vocabulary);
         let executor = self.variant(&op, vocabulary)?;
         let dims = fill(executor, &op, vocabulary, &logits, picks);
         let given = match logits {
             Logits::Host(_) => None,
-            Logits::Resident { logits, .. } => Some((SampleSlot::Logits.name(), logits)),
+            Logits::Resident { logits, .. } => Some((SampleInput::Logits.name(), logits)),
         };
         let reads: Vec<usize> = (0..outputs_of(&op)).collect();
         let flight = executor.submit(&dims, given.as_slice(), &reads)?;
         let logprobs = picks.iter().map(|pick| pick.params.get().logprobs).collect();
-        Ok(Sampling { flight, tokens: executor.resident(TOKENS)?, op, vocabulary, logprobs })
+        Ok(SamplingInFlight { flight, tokens: executor.resident_output(TOKENS)?, op, vocabulary, logprobs })
     }
 }
 
@@ -194,18 +194,18 @@ fn outputs_of(op: &Sample) -> usize {
 }
 
 /// Tokens that are being chosen.
-pub(crate) struct Sampling {
+pub(crate) struct SamplingInFlight {
     flight: Flight,
-    tokens: Given,
+    tokens: ResidentOutput,
     op: Sample,
     vocabulary: usize,
     /// How many log-probabilities each row wants, if any.
     logprobs: Vec<Option<u32>>,
 }
 
-impl Sampling {
+impl SamplingInFlight {
     /// The tokens on the device, for a step that is submitted before any other sampling.
-    pub(crate) fn tokens(&self) -> Given {
+    pub(crate) fn tokens(&self) -> ResidentOutput {
         self.tokens.clone()
     }
 
@@ -213,16 +213,16 @@ impl Sampling {
     ///
     /// # Errors
     /// What concerns one row is its own result; the error is of the device.
-    pub(crate) fn wait(self) -> Result<Vec<Result<Sampled, SampleError>>, SampleError> {
-        let Sampling { flight, op, vocabulary, logprobs, .. } = self;
+    pub(crate) fn wait(self) -> Result<Vec<Result<SamplerOutput, SampleError>>, SampleError> {
+        let SamplingInFlight { flight, op, vocabulary, logprobs, .. } = self;
         let outputs = flight.wait()?;
         logprobs.into_iter().enumerate().map(|(s, wanted)| read(&outputs, &op, vocabulary, s, wanted)).collect()
     }
 }
 
 /// The steps that any of the sequences wants.
-fn variant(picks: &[Pick<'_>], vocabulary: usize) -> Sample {
-    let any = |wants: fn(&Pick<'_>) -> bool| picks.iter().any(wants);
+fn variant(picks: &[SamplerInput<'_>], vocabulary: usize) -> Sample {
+    let any = |wants: fn(&SamplerInput<'_>) -> bool| picks.iter().any(wants);
     let top = picks.iter().filter_map(|p| p.params.get().logprobs).max();
     // Few variants instead of one for each number.
     let rounded = |top: u32| if top == 0 { 0 } else { top.next_power_of_two().min(vocabulary as u32) };
@@ -239,13 +239,13 @@ fn variant(picks: &[Pick<'_>], vocabulary: usize) -> Sample {
 /// Compiles the graph of `op` and loads it.
 fn load(
     device: &dyn Device,
-    plans: &KeptPlans,
+    plans: &PlanProvider,
     op: &Sample,
     vocabulary: usize,
     seqs: u32,
 ) -> Result<Executor, SampleError> {
     let mut builder = GraphBuilder::new("sample");
-    let slots = op.slots().into_iter().map(|slot| builder.slot(slot.name(), slot.ty(vocabulary as u32)));
+    let slots = op.inputs().into_iter().map(|slot| builder.step_input(slot.name(), slot.ty(vocabulary as u32)));
     let ins = slots.collect::<Result<Vec<_>, _>>()?;
     let names = ["token", "fault", "logprob", "top", "top_logprob"];
     for output in builder.op_multi(&names[..outputs_of(op)], op.clone(), &ins)? {
@@ -254,54 +254,61 @@ fn load(
     // Only outputs take memory, and they are one row a sequence: everything else may be as large as it comes.
     let most = i32::MAX as u32;
     let bucket = Dims { tokens: most, seqs, blocks: most, rows: most };
-    let options = Options::new(Precision::Exact);
+    let options = CompileOptions::new(Precision::Exact);
     let plan = plans.plan(&builder.finish(), bucket, &device.target(), &WeightPlan::default(), &options)?;
     Ok(Executor::new(device, &plan, &Bindings::default())?)
 }
 
 /// Sets the slots of a step and gives its sizes.
-fn fill(executor: &mut Executor, op: &Sample, vocabulary: usize, logits: &Logits<'_>, picks: &[Pick<'_>]) -> Dims {
+fn fill(
+    executor: &mut Executor,
+    op: &Sample,
+    vocabulary: usize,
+    logits: &Logits<'_>,
+    picks: &[SamplerInput<'_>],
+) -> Dims {
     let mut dims = Dims { seqs: picks.len() as u32, ..Dims::default() };
     dims.rows = match logits {
         Logits::Host(values) => {
-            executor.set_floats(SampleSlot::Logits.name(), values.iter().copied());
+            executor.set_floats(SampleInput::Logits.name(), values.iter().copied());
             (values.len() / vocabulary.max(1)) as u32
         }
         Logits::Resident { rows, .. } => *rows as u32,
     };
-    for slot in op.slots() {
+    for slot in op.inputs() {
         let name = slot.name();
         let params = || picks.iter().map(|p| p.params.get());
         match slot {
-            SampleSlot::Logits => {}
-            SampleSlot::Row => executor.set(name, picks.iter().map(|p| p.row as i32)),
-            SampleSlot::Temperature => executor.set_floats(name, params().map(|p| p.temperature)),
-            SampleSlot::TopK => executor.set(name, params().map(|p| i32::try_from(p.top_k).unwrap_or(i32::MAX))),
-            SampleSlot::TopP => executor.set_floats(name, params().map(|p| p.top_p)),
-            SampleSlot::MinP => executor.set_floats(name, params().map(|p| p.min_p)),
-            SampleSlot::Repetition => executor.set_floats(name, params().map(|p| p.repetition_penalty)),
-            SampleSlot::Frequency => executor.set_floats(name, params().map(|p| p.frequency_penalty)),
-            SampleSlot::Presence => executor.set_floats(name, params().map(|p| p.presence_penalty)),
-            SampleSlot::Key => {
+            SampleInput::Logits => {}
+            SampleInput::Row => executor.set(name, picks.iter().map(|p| p.row as i32)),
+            SampleInput::Temperature => executor.set_floats(name, params().map(|p| p.temperature)),
+            SampleInput::TopK => executor.set(name, params().map(|p| i32::try_from(p.top_k).unwrap_or(i32::MAX))),
+            SampleInput::TopP => executor.set_floats(name, params().map(|p| p.top_p)),
+            SampleInput::MinP => executor.set_floats(name, params().map(|p| p.min_p)),
+            SampleInput::Repetition => executor.set_floats(name, params().map(|p| p.repetition_penalty)),
+            SampleInput::Frequency => executor.set_floats(name, params().map(|p| p.frequency_penalty)),
+            SampleInput::Presence => executor.set_floats(name, params().map(|p| p.presence_penalty)),
+            SampleInput::Key => {
                 let words = picks.iter().flat_map(|p| p.key().words());
                 executor.set(name, words.map(|word| word as i32));
             }
-            SampleSlot::Allowed => {
+            SampleInput::Allowed => {
                 let all = TokenMask::all(vocabulary);
                 let words = picks.iter().flat_map(|p| p.allowed.unwrap_or(&all).words(vocabulary));
                 executor.set(name, words.map(|word| word as i32));
             }
-            SampleSlot::BiasAt => {
-                let of =
-                    |(s, p): (usize, &Pick<'_>)| entries(s, p.params.get().logit_bias.iter().map(|&(token, _)| token));
+            SampleInput::BiasAt => {
+                let of = |(s, p): (usize, &SamplerInput<'_>)| {
+                    entries(s, p.params.get().logit_bias.iter().map(|&(token, _)| token))
+                };
                 executor.set(name, picks.iter().enumerate().flat_map(of));
             }
-            SampleSlot::Bias => {
+            SampleInput::Bias => {
                 let values: Vec<f32> = params().flat_map(|p| p.logit_bias.iter().map(|&(_, bias)| bias)).collect();
                 dims.blocks = values.len() as u32;
                 executor.set_floats(name, values);
             }
-            SampleSlot::History => {
+            SampleInput::History => {
                 let entries = history(picks);
                 dims.tokens = (entries.len() / 3) as u32;
                 executor.set(name, entries);
@@ -317,9 +324,9 @@ fn entries(s: usize, tokens: impl Iterator<Item = u32>) -> Vec<i32> {
 }
 
 /// (sequence, token, uses) triples of the sequences that have penalties.
-fn history(picks: &[Pick<'_>]) -> Vec<i32> {
+fn history(picks: &[SamplerInput<'_>]) -> Vec<i32> {
     let penalised = picks.iter().enumerate().filter(|(_, p)| p.params.has_penalties());
-    let of = |(s, p): (usize, &Pick<'_>)| {
+    let of = |(s, p): (usize, &SamplerInput<'_>)| {
         let with_prompt = p.params.get().repetition_penalty != 1.0;
         let tokens = p.counts.history(with_prompt);
         tokens.flat_map(|(token, uses)| [s as i32, token as i32, uses as i32]).collect::<Vec<_>>()
@@ -334,12 +341,12 @@ fn read(
     vocabulary: usize,
     s: usize,
     logprobs: Option<u32>,
-) -> Result<Result<Sampled, SampleError>, SampleError> {
+) -> Result<Result<SamplerOutput, SampleError>, SampleError> {
     let fault = &outputs.ints(1)?[3 * s..][..3];
     match SampleFault::parse([fault[0], fault[1], fault[2]]) {
         None => {}
         Some(SampleFault::Nothing) => return Ok(Err(SampleError::NoCandidate { vocabulary })),
-        Some(SampleFault::Given { token, value }) => {
+        Some(SampleFault::InputLogit { token, value }) => {
             let stage = "as the model gave it";
             return Ok(Err(SampleError::NotFinite { token: token as usize, value, stage }));
         }
@@ -349,7 +356,7 @@ fn read(
         }
     }
     let token = outputs.ints(TOKENS)?[s] as u32;
-    let Some(count) = logprobs else { return Ok(Ok(Sampled { token, logprobs: None })) };
+    let Some(count) = logprobs else { return Ok(Ok(SamplerOutput { token, logprobs: None })) };
     let chosen = TokenLogprob { token, logprob: outputs.floats(2)?[s] };
     let width = op.top as usize;
     let mut top = Vec::new();
@@ -359,5 +366,5 @@ fn read(
         let wanted = tokens.zip(logprobs).take(count as usize).filter(|(token, _)| **token >= 0);
         top.extend(wanted.map(|(&token, &logprob)| TokenLogprob { token: token as u32, logprob }));
     }
-    Ok(Ok(Sampled { token, logprobs: Some(Logprobs { chosen, top }) }))
+    Ok(Ok(SamplerOutput { token, logprobs: Some(PositionLogprobs { chosen, top }) }))
 }

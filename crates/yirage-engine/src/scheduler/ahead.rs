@@ -5,7 +5,7 @@
 //! computed once more for nothing. A row without a token is none that a model knows: what follows it is not a number, in
 //! that row alone.
 
-use super::batch::{Batch, Outcome, StepResult};
+use super::batch::{Batch, EntryOutcome, StepResult};
 use super::core::Scheduler;
 use super::error::CommitError;
 use super::phase::Phase;
@@ -41,7 +41,7 @@ impl Scheduler {
         let alike = self.waiting.is_empty() && self.assumed.is_empty() && self.in_flight.len() == self.running.len();
         let each = self.in_flight.iter().zip(&self.running).all(|(entry, seq)| {
             let one = entry.seq == seq.id && entry.sample && entry.drafts.is_empty() && seq.drafts.is_empty();
-            one && seq.ending.is_none() && seq.ready.is_empty() && !seq.wants_all_logits() && seq.room_after(1) > 0
+            one && seq.ending.is_none() && seq.ready.is_empty() && !seq.wants_all_logits() && seq.remaining_after(1) > 0
         });
         alike
             && each
@@ -57,11 +57,11 @@ impl Scheduler {
             let Some(at) = self.in_flight_at(&entry) else { continue };
             let seq = &mut self.running[at];
             let token = match &result.outcome {
-                Outcome::Token(token) => Some(*token),
-                Outcome::Run(run) => run.first().copied(),
-                Outcome::Ran | Outcome::Failed(_) => None,
+                EntryOutcome::Token(token) => Some(*token),
+                EntryOutcome::Run(run) => run.first().copied(),
+                EntryOutcome::Ran | EntryOutcome::Failed(_) => None,
             };
-            if let Outcome::Failed(why) = &result.outcome {
+            if let EntryOutcome::Failed(why) = &result.outcome {
                 seq.ending.get_or_insert_with(|| why.clone());
             }
             let (Some(token), None) = (token, &seq.ending) else {

@@ -64,7 +64,7 @@ impl BatchEntry {
 
 /// What became of one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum EntryOutcome {
     /// The entry ran and samples nothing ([`BatchEntry::sample`] is false).
     Ran,
     /// The entry ran and this token was sampled.
@@ -82,5 +82,5 @@ pub struct StepResult {
     /// The entry's sequence.
     pub seq: SeqId,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: EntryOutcome,
 }

@@ -5,7 +5,7 @@ use crate::limits::{MAX_CONTEXT, MAX_SEQS, MAX_STEP_TOKENS, MAX_WAITING};
 
 /// How much the scheduler may put into a step and keep in its queues.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct SchedulerConfig {
     /// Sequences that may hold cache blocks at once.
     pub max_seqs: u32,
     /// Tokens one step may run over all sequences; at least `max_seqs`, so that no running sequence is left out.
@@ -23,10 +23,10 @@ pub struct Config {
     pub max_waiting: u32,
 }
 
-impl Default for Config {
+impl Default for SchedulerConfig {
     /// 16 sequences, 512 tokens and rows a step, any number of prefill chunks in it, a context of 4096, 1024 waiting.
     fn default() -> Self {
-        Config {
+        SchedulerConfig {
             max_seqs: 16,
             token_budget: 512,
             max_rows: 512,
@@ -38,7 +38,7 @@ impl Default for Config {
     }
 }
 
-impl Config {
+impl SchedulerConfig {
     /// Checks every field against the hard limits and against each other.
     ///
     /// # Errors

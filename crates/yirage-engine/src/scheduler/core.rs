@@ -1,22 +1,22 @@
 //! The scheduler's state, its commands, and the commit of a step.
 
-use super::batch::{Batch, BatchEntry, Outcome, StepResult};
-use super::config::Config;
+use super::batch::{Batch, BatchEntry, EntryOutcome, StepResult};
+use super::config::SchedulerConfig;
 use super::error::{AdmissionError, CommitError, ConfigError};
 use super::new_sequence::NewSequence;
 use super::phase::Phase;
-use super::queue::Queue;
+use super::queue::SequenceQueue;
 use super::rank::Rank;
 use super::seq_id::SeqId;
 use super::sequence::Sequence;
 use super::shares::Shares;
-use super::update::{Ended, FinishReason, SeqUpdate};
+use super::update::{FinishOutcome, FinishReason, SeqUpdate};
 use crate::kv::{KvManager, Violation};
 use std::num::NonZeroUsize;
 
 /// Exact counters since the scheduler was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct SchedulerStats {
     /// Steps scheduled with at least one entry.
     pub steps: u64,
     /// Tokens run over all steps.
@@ -52,9 +52,9 @@ pub(super) struct InFlight {
 /// batch, [`Scheduler::commit`].
 #[derive(Clone, Debug)]
 pub struct Scheduler {
-    pub(super) config: Config,
+    pub(super) config: SchedulerConfig,
     pub(super) kv: KvManager,
-    pub(super) waiting: Queue,
+    pub(super) waiting: SequenceQueue,
     pub(super) shares: Shares,
     /// By rank.
     pub(super) running: Vec<Sequence>,
@@ -68,7 +68,7 @@ pub struct Scheduler {
     /// The step before it, where that has no results yet either.
     pub(super) assumed: Vec<InFlight>,
     pub(super) step: u64,
-    pub(super) stats: Stats,
+    pub(super) stats: SchedulerStats,
     next_id: u64,
 }
 
@@ -77,12 +77,12 @@ impl Scheduler {
     ///
     /// # Errors
     /// [`ConfigError`] when the limits contradict each other or the hard limits.
-    pub fn new(config: Config, kv: KvManager) -> Result<Self, ConfigError> {
+    pub fn new(config: SchedulerConfig, kv: KvManager) -> Result<Self, ConfigError> {
         config.validate()?;
         Ok(Scheduler {
             config,
             kv,
-            waiting: Queue::default(),
+            waiting: SequenceQueue::default(),
             shares: Shares::default(),
             running: Vec::new(),
             prefill_limit: None,
@@ -91,7 +91,7 @@ impl Scheduler {
             in_flight: Vec::new(),
             assumed: Vec::new(),
             step: 0,
-            stats: Stats::default(),
+            stats: SchedulerStats::default(),
             next_id: 0,
         })
     }
@@ -116,23 +116,23 @@ impl Scheduler {
 
     /// Ends a sequence because the caller no longer wants it; [`Scheduler::finish`] with
     /// [`FinishReason::Cancelled`].
-    pub fn cancel(&mut self, seq: SeqId) -> Ended {
+    pub fn cancel(&mut self, seq: SeqId) -> FinishOutcome {
         self.finish(seq, FinishReason::Cancelled)
     }
 
     /// Ends a sequence for a reason the scheduler cannot see (a stop string, a lost client). Allowed at any moment:
     /// blocks that the step in flight still writes are given back with its commit.
-    pub fn finish(&mut self, seq: SeqId, reason: FinishReason) -> Ended {
+    pub fn finish(&mut self, seq: SeqId, reason: FinishReason) -> FinishOutcome {
         if let Some(seq) = self.waiting.remove(seq) {
-            return Ended::Now(self.close(seq, reason));
+            return FinishOutcome::Now(self.close(seq, reason));
         }
-        let Some(at) = self.running_at(seq) else { return Ended::Unknown };
+        let Some(at) = self.running_at(seq) else { return FinishOutcome::Unknown };
         if self.in_flight.iter().any(|entry| entry.seq == seq) {
             self.running[at].ending.get_or_insert(reason);
-            return Ended::AtCommit;
+            return FinishOutcome::AtCommit;
         }
         let seq = self.running.remove(at);
-        Ended::Now(self.close(seq, reason))
+        FinishOutcome::Now(self.close(seq, reason))
     }
 
     /// Where a running sequence stands.
@@ -203,9 +203,11 @@ impl Scheduler {
                 return Err(CommitError::Order { step, at, expected: entry.seq, got: result.seq });
             }
             let what = match (&result.outcome, entry.sample) {
-                (Outcome::Ran, true) => "has no token but the entry samples",
-                (Outcome::Token(_) | Outcome::Run(_), false) => "has a token but the entry does not sample",
-                (Outcome::Run(run), true) if !verified(run, &entry.drafts) => "has a run that its drafts do not allow",
+                (EntryOutcome::Ran, true) => "has no token but the entry samples",
+                (EntryOutcome::Token(_) | EntryOutcome::Run(_), false) => "has a token but the entry does not sample",
+                (EntryOutcome::Run(run), true) if !verified(run, &entry.drafts) => {
+                    "has a run that its drafts do not allow"
+                }
                 _ => continue,
             };
             return Err(CommitError::Shape { step, at, seq: entry.seq, what });
@@ -213,13 +215,13 @@ impl Scheduler {
         Ok(())
     }
 
-    fn commit_entry(&mut self, at: usize, entry: InFlight, outcome: &Outcome, updates: &mut Vec<SeqUpdate>) {
+    fn commit_entry(&mut self, at: usize, entry: InFlight, outcome: &EntryOutcome, updates: &mut Vec<SeqUpdate>) {
         let upto = entry.upto;
         let seq = &mut self.running[at];
         seq.drafted += entry.drafts.len();
         seq.verifications += usize::from(!entry.drafts.is_empty());
         let mut end = seq.ending.take();
-        if let Outcome::Failed(why) = outcome {
+        if let EntryOutcome::Failed(why) = outcome {
             end.get_or_insert_with(|| why.clone());
         }
         if let Some(reason) = end {
@@ -230,9 +232,9 @@ impl Scheduler {
         self.kv.advance(&mut seq.cache, &seq.tokens, upto);
         seq.rows_delivered(upto);
         let (first, rest) = match outcome {
-            Outcome::Token(token) => (Some(*token), &[][..]),
-            Outcome::Run(run) => (run.first().copied(), &run[1..]),
-            Outcome::Ran | Outcome::Failed(_) => (None, &[][..]),
+            EntryOutcome::Token(token) => (Some(*token), &[][..]),
+            EntryOutcome::Run(run) => (run.first().copied(), &run[1..]),
+            EntryOutcome::Ran | EntryOutcome::Failed(_) => (None, &[][..]),
         };
         if let Some(token) = first {
             seq.ready.extend(rest);
@@ -308,8 +310,8 @@ impl Scheduler {
     }
 
     /// The most drafts for `seq` that a step could use; 0 for a sequence that does not decode.
-    pub fn draft_room(&self, seq: SeqId) -> usize {
-        self.running_at(seq).map_or(0, |at| self.running[at].draft_room())
+    pub fn draft_capacity(&self, seq: SeqId) -> usize {
+        self.running_at(seq).map_or(0, |at| self.running[at].draft_capacity())
     }
 
     /// Offers guesses of the tokens that follow the last one of `seq`, for the next step only. As many of them run as
@@ -317,7 +319,7 @@ impl Scheduler {
     /// step, so that nobody is delayed, preempted or evicted for them.
     pub fn propose(&mut self, seq: SeqId, mut drafts: Vec<u32>) {
         if let Some(at) = self.running_at(seq) {
-            drafts.truncate(self.running[at].draft_room());
+            drafts.truncate(self.running[at].draft_capacity());
             self.running[at].drafts = drafts;
         }
     }
@@ -372,7 +374,7 @@ impl Scheduler {
     }
 
     /// The limits it was made with.
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &SchedulerConfig {
         &self.config
     }
 
@@ -382,7 +384,7 @@ impl Scheduler {
     }
 
     /// Counters since the beginning.
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> SchedulerStats {
         self.stats
     }
 

@@ -77,12 +77,12 @@ mod shares;
 mod sim;
 mod update;
 
-pub use self::core::{Scheduler, Stats};
+pub use self::core::{Scheduler, SchedulerStats};
 pub use ahead::UNKNOWN;
-pub use batch::{Batch, BatchEntry, Outcome, StepResult};
-pub use config::Config;
+pub use batch::{Batch, BatchEntry, EntryOutcome, StepResult};
+pub use config::SchedulerConfig;
 pub use error::{AdmissionError, CommitError, ConfigError, StepInFlight};
 pub use new_sequence::{LogitsWanted, NewSequence};
 pub use phase::Phase;
 pub use seq_id::SeqId;
-pub use update::{Ended, FinishReason, SeqUpdate, Usage};
+pub use update::{FinishOutcome, FinishReason, SeqUpdate, SequenceUsage};

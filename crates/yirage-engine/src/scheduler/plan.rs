@@ -9,7 +9,7 @@ use super::sequence::Sequence;
 use std::num::NonZeroUsize;
 
 /// What is left to give in the step being planned.
-struct Left {
+struct StepBudget {
     tokens: usize,
     rows: usize,
     prefills: usize,
@@ -42,9 +42,9 @@ impl Scheduler {
         let mut at = 0;
         while at < self.running.len() {
             let behind = self.running.len() - at - 1;
-            let count = self.share(at, behind, &left);
+            let count = self.tokens_for(at, behind, &left);
             if count > 0 {
-                if !self.make_room(at, count, &mut left) {
+                if !self.reserve_or_preempt(at, count, &mut left) {
                     break;
                 }
                 entries.push(self.take_part(at, count, &mut left));
@@ -52,7 +52,7 @@ impl Scheduler {
             at += 1;
         }
         while let Some(at) = self.admit(&left) {
-            let count = self.share(at, 0, &left);
+            let count = self.tokens_for(at, 0, &left);
             if !self.reserve(at, count) {
                 self.preempt(at);
                 break;
@@ -66,7 +66,7 @@ impl Scheduler {
     }
 
     /// The running sequence at `at` takes part with its next `count` tokens, for which there is room.
-    fn take_part(&mut self, at: usize, count: usize, left: &mut Left) -> (Rank, BatchEntry) {
+    fn take_part(&mut self, at: usize, count: usize, left: &mut StepBudget) -> (Rank, BatchEntry) {
         let (seq, groups) = (&self.running[at], self.kv.groups().len());
         let entry = seq.entry(count, 0, groups);
         left.tokens = left.tokens.saturating_sub(count);
@@ -81,7 +81,7 @@ impl Scheduler {
 
     /// Puts drafts behind the tokens of decodes, by rank, with what everything else has left of the step and
     /// of the blocks that hold nothing. Drafts that find no room are forgotten.
-    fn add_drafts(&mut self, entries: &mut [(Rank, BatchEntry)], left: &mut Left) {
+    fn add_drafts(&mut self, entries: &mut [(Rank, BatchEntry)], left: &mut StepBudget) {
         for seq in &mut self.running {
             if seq.drafts.is_empty() {
                 continue;
@@ -89,7 +89,7 @@ impl Scheduler {
             let own = entries.iter_mut().map(|(_, entry)| entry).find(|entry| entry.seq == seq.id);
             if let Some(entry) = own.filter(|entry| entry.phase == Phase::Decode && entry.sample) {
                 let certain = seq.cache.len() + entry.tokens.len();
-                let wanted = certain + seq.drafts.len().min(seq.draft_room()).min(left.tokens).min(left.rows);
+                let wanted = certain + seq.drafts.len().min(seq.draft_capacity()).min(left.tokens).min(left.rows);
                 let drafts = self.kv.reserve_unused(&mut seq.cache, wanted) - certain;
                 left.tokens = left.tokens.saturating_sub(drafts);
                 left.rows = left.rows.saturating_sub(drafts);
@@ -99,10 +99,10 @@ impl Scheduler {
         }
     }
 
-    fn full_step(&self) -> Left {
+    fn full_step(&self) -> StepBudget {
         let decodes = self.running.iter().any(|seq| seq.phase == Phase::Decode);
         let limit = self.prefill_limit.filter(|_| decodes);
-        Left {
+        StepBudget {
             tokens: self.config.token_budget as usize,
             rows: self.config.max_rows as usize,
             prefills: self.config.max_prefills as usize,
@@ -114,7 +114,7 @@ impl Scheduler {
     /// Tokens of the running sequence at index `at` in this step. One token and one row are kept back for each of those
     /// `behind` it, which `token_budget` and `max_rows` of at least `max_seqs` make possible, so nobody who runs is passed
     /// over for lack of budget.
-    fn share(&self, at: usize, behind: usize, left: &Left) -> usize {
+    fn tokens_for(&self, at: usize, behind: usize, left: &StepBudget) -> usize {
         let seq = &self.running[at];
         let rows = if seq.wants_all_logits() { left.rows.saturating_sub(behind) } else { usize::MAX };
         let budget = left.tokens.saturating_sub(behind).min(rows);
@@ -128,7 +128,7 @@ impl Scheduler {
 
     /// Reserves room for `count` more positions of the sequence at `at`, preempting the last sequence as long as there is
     /// none. False when that was the sequence itself.
-    fn make_room(&mut self, at: usize, count: usize, left: &mut Left) -> bool {
+    fn reserve_or_preempt(&mut self, at: usize, count: usize, left: &mut StepBudget) -> bool {
         while !self.reserve(at, count) {
             left.preempted = true;
             let last = self.running.len() - 1;
@@ -160,7 +160,7 @@ impl Scheduler {
     }
 
     /// Admits those who are more urgent than somebody who runs, before anything is given to those.
-    fn admit_urgent(&mut self, left: &Left) {
+    fn admit_urgent(&mut self, left: &StepBudget) {
         let last = |running: &[Sequence]| running.last().map(|seq| seq.rank.priority);
         while self.waiting.priority().is_some_and(|next| last(&self.running).is_some_and(|last| next < last)) {
             if self.admit(left).is_none() {
@@ -171,7 +171,7 @@ impl Scheduler {
 
     /// Admits the head of the queue when a seat, budget, and blocks for all its tokens beside those the running
     /// sequences still need are there; where it then stands.
-    fn admit(&mut self, left: &Left) -> Option<usize> {
+    fn admit(&mut self, left: &StepBudget) -> Option<usize> {
         let seats = self.running.len() < self.config.max_seqs as usize;
         let prefill = left.prefills > 0 && left.prefill_tokens > 0;
         if !seats || left.preempted || left.tokens == 0 || left.rows == 0 || !prefill {

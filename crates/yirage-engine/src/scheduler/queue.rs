@@ -9,14 +9,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// The sequences that hold nothing.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Queue {
+pub(super) struct SequenceQueue {
     /// Those that lost their blocks, by rank.
     preempted: VecDeque<Sequence>,
     /// Those that had no turn yet by priority and key, each in order of arrival. No list is empty.
     new: BTreeMap<(i32, u64), VecDeque<Sequence>>,
 }
 
-impl Queue {
+impl SequenceQueue {
     /// Puts a sequence to its place.
     pub(super) fn put(&mut self, seq: Sequence) {
         if seq.rank.turn.is_some() {

@@ -5,7 +5,7 @@ use super::new_sequence::{LogitsWanted, NewSequence};
 use super::phase::Phase;
 use super::rank::Rank;
 use super::seq_id::SeqId;
-use super::update::{FinishReason, Usage};
+use super::update::{FinishReason, SequenceUsage};
 use crate::kv::SeqCache;
 use std::collections::VecDeque;
 
@@ -100,12 +100,12 @@ impl Sequence {
     }
 
     /// Drafts that could become tokens: the last token of all is never fed back.
-    pub(super) fn draft_room(&self) -> usize {
-        if self.phase == Phase::Decode { self.room_after(1) } else { 0 }
+    pub(super) fn draft_capacity(&self) -> usize {
+        if self.phase == Phase::Decode { self.remaining_after(1) } else { 0 }
     }
 
     /// Tokens that it may still get after `more` of them.
-    pub(super) fn room_after(&self, more: usize) -> usize {
+    pub(super) fn remaining_after(&self, more: usize) -> usize {
         (self.final_len - self.tokens.len()).saturating_sub(more)
     }
 
@@ -155,8 +155,8 @@ impl Sequence {
         (full && (sampled || self.uncomputed() == 0)).then_some(FinishReason::Length)
     }
 
-    pub(super) fn usage(&self) -> Usage {
-        Usage {
+    pub(super) fn usage(&self) -> SequenceUsage {
+        SequenceUsage {
             prompt_tokens: self.prompt_len,
             cached_tokens: self.cached_tokens.unwrap_or(0),
             new_tokens: self.tokens.len() - self.prompt_len,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// A key's account, while it has requests.
 #[derive(Clone, Debug)]
-struct Account {
+struct FairShareAccount {
     /// Tokens computed for it, counted from what others had when it came.
     served: u64,
     requests: usize,
@@ -15,7 +15,7 @@ struct Account {
 /// The accounts of all keys that have requests.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shares {
-    accounts: BTreeMap<u64, Account>,
+    accounts: BTreeMap<u64, FairShareAccount>,
 }
 
 impl Shares {
@@ -27,7 +27,7 @@ impl Shares {
             return;
         }
         let least = self.accounts.values().map(|account| account.served).min();
-        self.accounts.insert(key, Account { served: least.unwrap_or_default(), requests: 1 });
+        self.accounts.insert(key, FairShareAccount { served: least.unwrap_or_default(), requests: 1 });
     }
 
     /// A request of `key` is over.

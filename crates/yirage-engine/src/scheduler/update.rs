@@ -23,7 +23,7 @@ pub enum FinishReason {
 
 /// Token counts of a finished sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct SequenceUsage {
     /// Tokens of the prompt.
     pub prompt_tokens: usize,
     /// Prompt tokens that the cache had when the sequence was first admitted.
@@ -59,13 +59,13 @@ pub enum SeqUpdate {
         /// Why.
         reason: FinishReason,
         /// Its counts.
-        usage: Usage,
+        usage: SequenceUsage,
     },
 }
 
 /// What [`super::Scheduler::finish`] did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum FinishOutcome {
     /// The sequence is gone; the update is its last.
     Now(SeqUpdate),
     /// The sequence is in the step in flight; the commit of that step reports its end and drops its token.

@@ -1,6 +1,6 @@
 //! How often guesses are right: shares of a sequence, leaning on those of all before it.
 //!
-//! Each token of a guess has a [`Kind`] of its own: a copied token that follows sixty agreeing ones is not like one that
+//! Each token of a guess has a [`DraftSource`] of its own: a copied token that follows sixty agreeing ones is not like one that
 //! follows two. The chance that a guess is right up to its n-th token is the product of its tokens' shares.
 //!
 //! This module deliberately knows no costs and no tokens.
@@ -19,16 +19,16 @@ const KEEP_ALL: f64 = 0.995;
 
 /// Where a guessed token comes from, and how sure that source is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kind(usize);
+pub struct DraftSource(usize);
 
-impl Kind {
+impl DraftSource {
     /// A token of a draft model.
-    pub const MODEL: Kind = Kind(0);
+    pub const MODEL: DraftSource = DraftSource(0);
 
     /// A token that followed `length` agreeing ones.
-    pub fn copied(length: usize) -> Kind {
+    pub fn copied(length: usize) -> DraftSource {
         let bounds = [3, 4, 6, 8, 12, 16, 24, 40];
-        Kind(1 + bounds.iter().position(|&bound| length < bound).unwrap_or(bounds.len()))
+        DraftSource(1 + bounds.iter().position(|&bound| length < bound).unwrap_or(bounds.len()))
     }
 
     /// The share that is assumed before anything is known: copies of little agreement are mostly wrong.
@@ -39,18 +39,18 @@ impl Kind {
 
 /// Right and all tokens of a kind; the past fades.
 #[derive(Clone, Copy, Debug, Default)]
-struct Count {
+struct AcceptanceCount {
     right: f64,
     all: f64,
 }
 
-impl Count {
+impl AcceptanceCount {
     fn push(&mut self, right: bool, keep: f64) {
         self.right = self.right * keep + f64::from(u8::from(right));
         self.all = self.all * keep + 1.0;
     }
 
-    fn share(self, prior: f64) -> f64 {
+    fn rate(self, prior: f64) -> f64 {
         (self.right + PRIOR_WEIGHT * prior) / (self.all + PRIOR_WEIGHT)
     }
 }
@@ -58,26 +58,26 @@ impl Count {
 /// Counts by kind: of one sequence, or of all.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Acceptance {
-    counts: [Count; KINDS],
+    counts: [AcceptanceCount; KINDS],
 }
 
 impl Acceptance {
     /// Takes one token's fate, for the sequence and for all.
-    pub fn observe(&mut self, all: &mut Acceptance, kind: Kind, right: bool) {
+    pub fn observe(&mut self, all: &mut Acceptance, kind: DraftSource, right: bool) {
         self.counts[kind.0].push(right, KEEP);
         all.counts[kind.0].push(right, KEEP_ALL);
     }
 
     /// Halves the weight of what was seen of a kind.
-    pub fn fade(&mut self, kind: Kind) {
+    pub fn fade(&mut self, kind: DraftSource) {
         let count = &mut self.counts[kind.0];
         (count.right, count.all) = (count.right / 2.0, count.all / 2.0);
     }
 
     /// The share of right tokens of a kind: the sequence's own, leaning on that of all, which leans on an assumption.
-    pub fn share(&self, all: &Acceptance, kind: Kind) -> f64 {
-        let prior = all.counts[kind.0].share(kind.initial());
-        self.counts[kind.0].share(prior)
+    pub fn rate(&self, all: &Acceptance, kind: DraftSource) -> f64 {
+        let prior = all.counts[kind.0].rate(kind.initial());
+        self.counts[kind.0].rate(prior)
     }
 }
 
@@ -88,24 +88,24 @@ mod tests {
     #[test]
     fn shares_move_from_the_assumption_to_what_is_seen() {
         let (mut own, mut all) = (Acceptance::default(), Acceptance::default());
-        let kind = Kind::copied(2);
-        assert!((own.share(&all, kind) - 0.25).abs() < 1e-12);
+        let kind = DraftSource::copied(2);
+        assert!((own.rate(&all, kind) - 0.25).abs() < 1e-12);
         for _ in 0..40 {
             own.observe(&mut all, kind, true);
         }
-        assert!(own.share(&all, kind) > 0.95);
+        assert!(own.rate(&all, kind) > 0.95);
         let other = Acceptance::default();
-        let (a, b) = (other.share(&all, kind), other.share(&all, Kind::copied(30)));
+        let (a, b) = (other.rate(&all, kind), other.rate(&all, DraftSource::copied(30)));
         assert!(a > 0.85 && (b - 0.8).abs() < 1e-12, "{a} {b}: another sequence begins with what all have seen");
         for _ in 0..40 {
             own.observe(&mut all, kind, false);
         }
-        assert!(own.share(&all, kind) < 0.2, "{}: the past fades", own.share(&all, kind));
+        assert!(own.rate(&all, kind) < 0.2, "{}: the past fades", own.rate(&all, kind));
     }
 
     #[test]
     fn longer_agreement_is_another_kind_and_lengths_are_bounded() {
-        let kinds: Vec<Kind> = (2..100).map(Kind::copied).collect();
+        let kinds: Vec<DraftSource> = (2..100).map(DraftSource::copied).collect();
         assert!(kinds.windows(2).all(|pair| pair[0].0 <= pair[1].0));
         assert_eq!(kinds.last().map(|kind| kind.0), Some(KINDS - 1));
         assert_eq!(kinds[0].0, 1);

@@ -54,7 +54,7 @@ const CURVES: u32 = 64;
 
 /// One sequence's guess.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wish {
+pub struct DraftProposal {
     /// For each draft, the chance that it is right if all before it are.
     pub chances: Vec<f64>,
     /// Whether a draft model makes the drafts, which takes time.
@@ -65,7 +65,7 @@ pub struct Wish {
 
 /// What a step was and took.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ran {
+pub struct DecodeStepMeasurement {
     /// Sequences in it, all of which decode.
     pub seqs: u32,
     /// Tokens it computed, drafts included.
@@ -95,7 +95,7 @@ pub struct StepCost {
 
 /// Decides lengths from measured costs. Equal calls give equal answers.
 #[derive(Clone, Debug)]
-pub struct Controller {
+pub struct DraftLengthController {
     /// Seconds of a step by its rows, for each number of sequences.
     steps: BTreeMap<u32, Curve>,
     /// Seconds of the draft model for a draft of each, for each number of sequences.
@@ -108,27 +108,27 @@ pub struct Controller {
 }
 
 /// A draft of a wish, as it is weighed.
-struct Candidate {
+struct DraftCandidate {
     wish: usize,
     worth: f64,
 }
 
-impl Controller {
+impl DraftLengthController {
     /// Without measurements. A step of the draft model is expected to take `model_share` of the model's: what it reads of
     /// memory.
-    pub fn new(model_share: f64) -> Controller {
+    pub fn new(model_share: f64) -> DraftLengthController {
         let (steps, model) = (BTreeMap::new(), BTreeMap::new());
-        Controller { steps, model, model_share, credit: [INITIAL_CREDIT; 2], since_plain: 0 }
+        DraftLengthController { steps, model, model_share, credit: [INITIAL_CREDIT; 2], since_plain: 0 }
     }
 
     /// Which of several ways to guess, each with a wish for every sequence, a step of `seqs` decoding sequences takes, and
     /// how many drafts of each wish it verifies; none where it takes none.
-    pub fn decide(&self, seqs: u32, ways: &[Vec<Wish>]) -> Option<(usize, Vec<usize>)> {
+    pub fn decide(&self, seqs: u32, ways: &[Vec<DraftProposal>]) -> Option<(usize, Vec<usize>)> {
         let plain = self.plain_seconds(seqs).filter(|_| self.since_plain < REFRESH)?;
-        let best = |(way, wishes): (usize, &Vec<Wish>)| Some((way, self.best(seqs, wishes, plain, 1.0)?));
+        let best = |(way, wishes): (usize, &Vec<DraftProposal>)| Some((way, self.best(seqs, wishes, plain, 1.0)?));
         let wanted: Vec<_> = ways.iter().enumerate().filter_map(best).collect();
         if wanted.is_empty() {
-            let trial = |(way, wishes): (usize, &Vec<Wish>)| Some((way, self.trial(seqs, wishes, plain)?));
+            let trial = |(way, wishes): (usize, &Vec<DraftProposal>)| Some((way, self.trial(seqs, wishes, plain)?));
             return ways.iter().enumerate().find_map(trial);
         }
         let pay = |(way, (rate, lengths)): (usize, (f64, Vec<usize>))| {
@@ -144,7 +144,7 @@ impl Controller {
 
     /// The drafts of most tokens a second, and that rate, if it is better than that of a plain step; of what drafts are
     /// expected to give the share `trust` counts.
-    fn best(&self, seqs: u32, wishes: &[Wish], plain: f64, trust: f64) -> Option<(f64, Vec<usize>)> {
+    fn best(&self, seqs: u32, wishes: &[DraftProposal], plain: f64, trust: f64) -> Option<(f64, Vec<usize>)> {
         let known = self.steps.get(&curve(seqs)).and_then(|steps| steps.largest(TRIALS)).unwrap_or(seqs);
         let tried = known.saturating_sub(seqs) as usize;
         let most = (2 * tried + 1).max(seqs as usize);
@@ -177,7 +177,7 @@ impl Controller {
     /// it, so while guessing wins a size that is not known is tried if it would be better at the price of the largest that
     /// is, and if the account can pay for it should a row cost as much as there and half of the guesses be wrong. Not
     /// where drafts cost time themselves: those rise for sure.
-    fn explores(&self, seqs: u32, wishes: &[Wish], lengths: &[usize], plain: f64, best_rate: f64) -> bool {
+    fn explores(&self, seqs: u32, wishes: &[DraftProposal], lengths: &[usize], plain: f64, best_rate: f64) -> bool {
         let rows = seqs + lengths.iter().sum::<usize>() as u32;
         let Some(steps) = self.steps.get(&curve(seqs)).filter(|steps| steps.count(rows) < TRIALS) else { return false };
         let known = steps.largest(TRIALS).and_then(|known| Some((known, steps.seconds(known)?)));
@@ -196,7 +196,7 @@ impl Controller {
     }
 
     /// Seconds expected of a step with these drafts, the draft model's included.
-    fn seconds(&self, seqs: u32, wishes: &[Wish], lengths: &[usize], plain: f64) -> f64 {
+    fn seconds(&self, seqs: u32, wishes: &[DraftProposal], lengths: &[usize], plain: f64) -> f64 {
         let rows = seqs + lengths.iter().sum::<usize>() as u32;
         let step = self.steps.get(&curve(seqs)).and_then(|steps| steps.seconds(rows)).unwrap_or(plain);
         let asked = || wishes.iter().zip(lengths).filter(|(wish, length)| wish.model && **length > 0);
@@ -213,7 +213,7 @@ impl Controller {
 
     /// A step that is expected to lose a little, to learn what it costs or whether guesses have become better, if the
     /// account can pay for it: with one draft, or with one for each sequence that asks a draft model, whichever loses less.
-    fn trial(&self, seqs: u32, wishes: &[Wish], plain: f64) -> Option<Vec<usize>> {
+    fn trial(&self, seqs: u32, wishes: &[DraftProposal], plain: f64) -> Option<Vec<usize>> {
         let unknown = self.steps.get(&curve(seqs)).is_none_or(|steps| steps.count(seqs + 1) < TRIALS);
         // What a lookup would have guessed is seen without trying; a draft model must be tried.
         let order = by_worth(wishes);
@@ -231,8 +231,9 @@ impl Controller {
 
     /// Drafts for each of `wishes` in a step that also computes prompts. Such a step is long anyway and what a row more
     /// costs in it is not known from decoding, so it takes drafts that are likelier right than not.
-    pub fn decide_beside_prompts(&self, wishes: &[Wish]) -> Vec<usize> {
-        let length = |wish: &Wish| if wish.model { 0 } else { worths(wish).take_while(|&worth| worth > 0.5).count() };
+    pub fn decide_beside_prompts(&self, wishes: &[DraftProposal]) -> Vec<usize> {
+        let length =
+            |wish: &DraftProposal| if wish.model { 0 } else { worths(wish).take_while(|&worth| worth > 0.5).count() };
         wishes.iter().map(length).collect()
     }
 
@@ -245,7 +246,7 @@ impl Controller {
     }
 
     /// Takes what a step was; steps that also computed prompts are not told.
-    pub fn ran(&mut self, ran: Ran) {
+    pub fn ran(&mut self, ran: DecodeStepMeasurement) {
         let curve = curve(ran.seqs);
         let steps = self.steps.entry(curve).or_default();
         let counts = steps.measured(ran.rows, ran.seconds);
@@ -281,20 +282,21 @@ fn curve(seqs: u32) -> u32 {
 }
 
 /// Which account pays for these drafts.
-fn account(wishes: &[Wish], lengths: &[usize]) -> usize {
+fn account(wishes: &[DraftProposal], lengths: &[usize]) -> usize {
     usize::from(wishes.iter().zip(lengths).any(|(wish, &length)| wish.model && length > 0))
 }
 
 /// As many drafts for each sequence that asks the draft model as for the one that asks most: it makes them together.
-fn level(wishes: &[Wish], lengths: &[usize]) -> Vec<usize> {
+fn level(wishes: &[DraftProposal], lengths: &[usize]) -> Vec<usize> {
     let each = || wishes.iter().zip(lengths);
     let longest = each().filter(|(wish, _)| wish.model).map(|(_, &length)| length).max().unwrap_or(0);
-    let of = |(wish, &length): (&Wish, &usize)| if wish.model { longest.min(wish.chances.len()) } else { length };
+    let of =
+        |(wish, &length): (&DraftProposal, &usize)| if wish.model { longest.min(wish.chances.len()) } else { length };
     each().map(of).collect()
 }
 
 /// The chance of each draft of a wish that it and all before it are right.
-fn worths(wish: &Wish) -> impl Iterator<Item = f64> {
+fn worths(wish: &DraftProposal) -> impl Iterator<Item = f64> {
     wish.chances.iter().scan(1.0, |worth, chance| {
         *worth *= chance.clamp(0.0, 1.0);
         Some(*worth)
@@ -302,14 +304,16 @@ fn worths(wish: &Wish) -> impl Iterator<Item = f64> {
 }
 
 /// Tokens expected of a step with these drafts.
-fn tokens(seqs: u32, wishes: &[Wish], lengths: &[usize]) -> f64 {
+fn tokens(seqs: u32, wishes: &[DraftProposal], lengths: &[usize]) -> f64 {
     f64::from(seqs) + wishes.iter().zip(lengths).flat_map(|(wish, &length)| worths(wish).take(length)).sum::<f64>()
 }
 
 /// Drafts of all wishes, the worthiest first; of one wish always in their order.
-fn by_worth(wishes: &[Wish]) -> Vec<Candidate> {
-    let of = |(wish, from): (usize, &Wish)| worths(from).map(|worth| Candidate { wish, worth }).collect::<Vec<_>>();
-    let mut all: Vec<Candidate> = wishes.iter().enumerate().flat_map(of).collect();
+fn by_worth(wishes: &[DraftProposal]) -> Vec<DraftCandidate> {
+    let of = |(wish, from): (usize, &DraftProposal)| {
+        worths(from).map(|worth| DraftCandidate { wish, worth }).collect::<Vec<_>>()
+    };
+    let mut all: Vec<DraftCandidate> = wishes.iter().enumerate().flat_map(of).collect();
     // Stable, and the worths of a wish never rise.
     all.sort_by(|a, b| b.worth.total_cmp(&a.worth));
     all

@@ -1,7 +1,7 @@
 //! The controller against synthetic machines and texts: it never loses, and wins most of what there is to win.
 
-use super::acceptance::{Acceptance, Kind};
-use super::controller::{Controller, Ran, Wish};
+use super::acceptance::{Acceptance, DraftSource};
+use super::controller::{DecodeStepMeasurement, DraftLengthController, DraftProposal};
 use std::collections::BTreeSet;
 use yirage_ir::rng::Rng;
 
@@ -23,7 +23,7 @@ const MOST: usize = 15;
 const COLD: f64 = 1.0;
 
 /// Drafts of each sequence, where there is one way to guess.
-fn decided(controller: &Controller, seqs: u32, wishes: &[Wish]) -> Vec<usize> {
+fn decided(controller: &DraftLengthController, seqs: u32, wishes: &[DraftProposal]) -> Vec<usize> {
     controller.decide(seqs, &[wishes.to_vec()]).map_or(vec![0; wishes.len()], |(_, lengths)| lengths)
 }
 
@@ -31,18 +31,18 @@ fn decided(controller: &Controller, seqs: u32, wishes: &[Wish]) -> Vec<usize> {
 fn seconds(world: &World<'_>, seqs: usize, tokens: usize, length: Option<usize>, seed: u64) -> f64 {
     let mut rng = Rng::new(seed);
     let (mut controller, mut warm) =
-        (Controller::new(world.draft.unwrap_or(0.0)), BTreeSet::from([seqs.next_power_of_two()]));
+        (DraftLengthController::new(world.draft.unwrap_or(0.0)), BTreeSet::from([seqs.next_power_of_two()]));
     let (mut all, mut own) = (Acceptance::default(), vec![Acceptance::default(); seqs]);
     let mut done = vec![0; seqs];
     let mut clock = 0.0;
     while done.iter().sum::<usize>() < seqs * tokens {
         let now = done.iter().sum::<usize>() / seqs;
-        let kind = if world.draft.is_some() { Kind::MODEL } else { Kind::copied(5) };
+        let kind = if world.draft.is_some() { DraftSource::MODEL } else { DraftSource::copied(5) };
         let wish = |own: &Acceptance| {
-            let chances = vec![own.share(&all, kind); MOST];
-            Wish { chances, model: world.draft.is_some(), backlog: 0.0 }
+            let chances = vec![own.rate(&all, kind); MOST];
+            DraftProposal { chances, model: world.draft.is_some(), backlog: 0.0 }
         };
-        let wishes: Vec<Wish> = own.iter().map(wish).collect();
+        let wishes: Vec<DraftProposal> = own.iter().map(wish).collect();
         let lengths = length.map_or_else(|| decided(&controller, seqs as u32, &wishes), |length| vec![length; seqs]);
         let (mut rows, mut given) = (seqs, 0);
         for (s, &length) in lengths.iter().enumerate() {
@@ -66,7 +66,7 @@ fn seconds(world: &World<'_>, seqs: usize, tokens: usize, length: Option<usize>,
         let model_drafts = if world.draft.is_some() { longest as u32 } else { 0 };
         clock += took + model_seconds;
         let (seqs, rows, tokens) = (seqs as u32, rows as u32, given as u32);
-        controller.ran(Ran { seqs, rows, tokens, seconds: took, model_drafts, model_seconds });
+        controller.ran(DecodeStepMeasurement { seqs, rows, tokens, seconds: took, model_drafts, model_seconds });
     }
     clock
 }
@@ -163,33 +163,41 @@ fn it_follows_a_text_that_changes() {
 
 #[test]
 fn without_measurements_or_guesses_there_are_no_drafts() {
-    let mut controller = Controller::new(0.25);
-    let wish = Wish { chances: vec![1.0; 8], model: false, backlog: 0.0 };
+    let mut controller = DraftLengthController::new(0.25);
+    let wish = DraftProposal { chances: vec![1.0; 8], model: false, backlog: 0.0 };
     assert_eq!(decided(&controller, 1, std::slice::from_ref(&wish)), [0]);
     assert_eq!(decided(&controller, 1, &[]), [0; 0]);
-    let plain = Ran { seqs: 1, rows: 1, tokens: 1, seconds: 1.0, model_drafts: 0, model_seconds: 0.0 };
+    let plain =
+        DecodeStepMeasurement { seqs: 1, rows: 1, tokens: 1, seconds: 1.0, model_drafts: 0, model_seconds: 0.0 };
     controller.ran(plain);
     assert_eq!(decided(&controller, 1, std::slice::from_ref(&wish)), [0], "one measurement may be any");
     controller.ran(plain);
     assert_eq!(decided(&controller, 1, std::slice::from_ref(&wish)), [1], "sizes are tried in doublings");
-    controller.ran(Ran { rows: 2, tokens: 2, seconds: 9.0, ..plain });
+    controller.ran(DecodeStepMeasurement { rows: 2, tokens: 2, seconds: 9.0, ..plain });
     assert_eq!(decided(&controller, 1, std::slice::from_ref(&wish)), [1], "the first of a size says nothing of it");
-    controller.ran(Ran { rows: 2, tokens: 2, seconds: 1.05, ..plain });
+    controller.ran(DecodeStepMeasurement { rows: 2, tokens: 2, seconds: 1.05, ..plain });
     assert_eq!(decided(&controller, 1, std::slice::from_ref(&wish)), [3]);
-    let none = Wish { chances: Vec::new(), ..wish.clone() };
+    let none = DraftProposal { chances: Vec::new(), ..wish.clone() };
     assert_eq!(decided(&controller, 1, &[none]), [0]);
-    let useless = Wish { chances: vec![0.01; 8], ..wish };
+    let useless = DraftProposal { chances: vec![0.01; 8], ..wish };
     assert_eq!(decided(&controller, 1, &[useless]), [0]);
 }
 
 #[test]
 fn the_worthiest_drafts_of_all_sequences_are_taken() {
-    let mut controller = Controller::new(0.25);
+    let mut controller = DraftLengthController::new(0.25);
     for rows in [2, 2, 3, 3, 4, 4, 6, 6, 8, 8, 16, 16] {
         let seconds = if rows <= 6 { 1.0 } else { 9.0 };
-        controller.ran(Ran { seqs: 2, rows, tokens: 8 * rows, seconds, model_drafts: 0, model_seconds: 0.0 });
+        controller.ran(DecodeStepMeasurement {
+            seqs: 2,
+            rows,
+            tokens: 8 * rows,
+            seconds,
+            model_drafts: 0,
+            model_seconds: 0.0,
+        });
     }
-    let wish = |chance| Wish { chances: vec![chance; 8], model: false, backlog: 0.0 };
+    let wish = |chance| DraftProposal { chances: vec![chance; 8], model: false, backlog: 0.0 };
     assert_eq!(decided(&controller, 2, &[wish(0.7), wish(0.9)]), [1, 3]);
     assert_eq!(controller.decide_beside_prompts(&[wish(0.5), wish(0.9), wish(1.0)]), [0, 6, 8]);
 }
@@ -198,16 +206,17 @@ fn the_worthiest_drafts_of_all_sequences_are_taken() {
 /// likely right, and only then.
 #[test]
 fn long_guesses_that_were_wrong_do_not_end_short_ones() {
-    let mut controller = Controller::new(0.0);
-    let plain = Ran { seqs: 1, rows: 1, tokens: 1, seconds: 1.0, model_drafts: 0, model_seconds: 0.0 };
+    let mut controller = DraftLengthController::new(0.0);
+    let plain =
+        DecodeStepMeasurement { seqs: 1, rows: 1, tokens: 1, seconds: 1.0, model_drafts: 0, model_seconds: 0.0 };
     for (rows, seconds) in [(1, 1.0), (2, 1.2), (4, 1.7), (8, 2.7), (16, 5.2)] {
-        controller.ran(Ran { rows, tokens: rows, seconds, ..plain });
-        controller.ran(Ran { rows, tokens: rows, seconds, ..plain });
+        controller.ran(DecodeStepMeasurement { rows, tokens: rows, seconds, ..plain });
+        controller.ran(DecodeStepMeasurement { rows, tokens: rows, seconds, ..plain });
     }
-    let wish = |chance| Wish { chances: vec![chance; 15], model: false, backlog: 0.0 };
+    let wish = |chance| DraftProposal { chances: vec![chance; 15], model: false, backlog: 0.0 };
     assert_eq!(decided(&controller, 1, &[wish(1.0)]), [15]);
     for _ in 0..4 {
-        controller.ran(Ran { rows: 16, tokens: 1, seconds: 5.2, ..plain });
+        controller.ran(DecodeStepMeasurement { rows: 16, tokens: 1, seconds: 5.2, ..plain });
     }
     let [short] = decided(&controller, 1, &[wish(0.9)])[..] else { panic!("one sequence") };
     assert!((1..8).contains(&short), "{short}");
@@ -218,15 +227,16 @@ fn long_guesses_that_were_wrong_do_not_end_short_ones() {
 /// wins, if the account can pay.
 #[test]
 fn a_flat_behind_a_rise_is_looked_for() {
-    let mut controller = Controller::new(0.0);
-    let plain = Ran { seqs: 1, rows: 1, tokens: 1, seconds: 1.0, model_drafts: 0, model_seconds: 0.0 };
+    let mut controller = DraftLengthController::new(0.0);
+    let plain =
+        DecodeStepMeasurement { seqs: 1, rows: 1, tokens: 1, seconds: 1.0, model_drafts: 0, model_seconds: 0.0 };
     for (rows, seconds) in [(1, 1.0), (2, 1.3), (3, 2.2)] {
-        controller.ran(Ran { rows, tokens: rows, seconds, ..plain });
-        controller.ran(Ran { rows, tokens: rows, seconds, ..plain });
+        controller.ran(DecodeStepMeasurement { rows, tokens: rows, seconds, ..plain });
+        controller.ran(DecodeStepMeasurement { rows, tokens: rows, seconds, ..plain });
     }
-    let sure = Wish { chances: vec![0.98; 15], model: false, backlog: 0.0 };
+    let sure = DraftProposal { chances: vec![0.98; 15], model: false, backlog: 0.0 };
     assert_eq!(decided(&controller, 1, std::slice::from_ref(&sure)), [5]);
-    controller.ran(Ran { rows: 2, tokens: 1, seconds: 3.0, ..plain });
+    controller.ran(DecodeStepMeasurement { rows: 2, tokens: 1, seconds: 3.0, ..plain });
     assert_eq!(decided(&controller, 1, &[sure]), [1], "the account can no longer pay for a trial");
 }
 
@@ -234,20 +244,21 @@ fn a_flat_behind_a_rise_is_looked_for() {
 /// does not keep it from that.
 #[test]
 fn the_cheaper_of_two_ways_is_taken() {
-    let mut controller = Controller::new(0.4);
-    let plain = Ran { seqs: 1, rows: 1, tokens: 1, seconds: 1.0, model_drafts: 0, model_seconds: 0.0 };
-    for ran in [plain, Ran { rows: 2, seconds: 1.1, ..plain }] {
+    let mut controller = DraftLengthController::new(0.4);
+    let plain =
+        DecodeStepMeasurement { seqs: 1, rows: 1, tokens: 1, seconds: 1.0, model_drafts: 0, model_seconds: 0.0 };
+    for ran in [plain, DecodeStepMeasurement { rows: 2, seconds: 1.1, ..plain }] {
         controller.ran(ran);
         controller.ran(ran);
     }
-    let ways =
-        [false, true].map(|model| vec![Wish { chances: vec![if model { 0.95 } else { 0.9 }; 2], model, backlog: 0.0 }]);
+    let ways = [false, true]
+        .map(|model| vec![DraftProposal { chances: vec![if model { 0.95 } else { 0.9 }; 2], model, backlog: 0.0 }]);
     assert_eq!(controller.decide(1, &ways), Some((0, vec![2])));
-    let unsure = vec![Wish { chances: vec![0.1; 2], ..ways[0][0].clone() }];
+    let unsure = vec![DraftProposal { chances: vec![0.1; 2], ..ways[0][0].clone() }];
     let (way, _) = controller.decide(1, &[unsure, ways[1].clone()]).expect("the draft model is likely right");
     assert_eq!(way, 1);
     for _ in 0..4 {
-        controller.ran(Ran { rows: 2, seconds: 1.1, model_drafts: 1, model_seconds: 3.0, ..plain });
+        controller.ran(DecodeStepMeasurement { rows: 2, seconds: 1.1, model_drafts: 1, model_seconds: 3.0, ..plain });
     }
     assert_eq!(controller.decide(1, &ways), Some((0, vec![2])));
     assert_eq!(controller.decide(1, &ways[1..]), None);

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 /// Measurements of one size that are kept; the median is of these.
-const KEPT: usize = 9;
+const COST_WINDOW: usize = 9;
 
 /// What one more row is taken to cost, as a share of a whole plain step, until it is measured. More than a machine that
 /// is bound by memory takes, less than one that is bound by arithmetic.
@@ -26,10 +26,10 @@ impl Recent {
         if std::mem::take(&mut self.doubted) {
             self.seconds.clear();
         }
-        if self.seconds.len() < KEPT {
+        if self.seconds.len() < COST_WINDOW {
             self.seconds.push(seconds);
         } else {
-            self.seconds[self.next % KEPT] = seconds;
+            self.seconds[self.next % COST_WINDOW] = seconds;
         }
         self.next += 1;
     }
@@ -111,7 +111,7 @@ mod tests {
         curve.measured(1, f64::NAN);
         curve.measured(1, 0.0);
         assert_eq!((curve.count(1), curve.seconds(1)), (5, Some(1.0)));
-        for _ in 0..KEPT {
+        for _ in 0..COST_WINDOW {
             curve.measured(1, 3.0);
         }
         assert_eq!(curve.seconds(1), Some(3.0));

@@ -9,15 +9,15 @@
 
 use crate::error::EngineError;
 use crate::kv::{KvManager, SeqCache};
-use crate::load::{self, Progress};
+use crate::load::{self, LoadProgressFn};
 use crate::memory::LoadBytes;
 use crate::options::{CacheSize, EngineOptions, Speculation};
 use crate::packed::Notice;
-use crate::plans::KeptPlans;
+use crate::plans::PlanProvider;
 use crate::runner::Runner;
-use crate::sampling::{CheckedParams, Pick, Sampler, TokenCounts};
+use crate::sampling::{CheckedParams, Sampler, SamplerInput, TokenCounts};
 use crate::scheduler::{Batch, BatchEntry, Phase, SeqId};
-use crate::variants::{self, Products};
+use crate::variants::{self, ModelMatmuls};
 use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_hal::Device;
@@ -42,7 +42,7 @@ pub(crate) struct DraftJob<'a> {
 }
 
 /// What the draft model has of a sequence.
-struct Known {
+struct DraftSeqCache {
     cache: SeqCache,
     /// The tokens whose keys and values were computed; those behind the cache's length were guesses.
     computed: Vec<u32>,
@@ -58,7 +58,7 @@ pub(crate) struct DraftModel {
     chunk: usize,
     /// Sequences of one step.
     seqs: usize,
-    known: HashMap<SeqId, Known>,
+    caches: HashMap<SeqId, DraftSeqCache>,
     bytes: LoadBytes,
 }
 
@@ -69,8 +69,8 @@ impl DraftModel {
         checkpoint: &Checkpoint,
         device: Arc<dyn Device>,
         (options, sequences): (&EngineOptions, u32),
-        plans: &KeptPlans,
-        progress: Progress,
+        plans: &PlanProvider,
+        progress: LoadProgressFn,
     ) -> Result<(DraftModel, Vec<Notice>), EngineError> {
         let speculation = Speculation::default();
         let cache = CacheSize::Sequences(sequences);
@@ -81,7 +81,7 @@ impl DraftModel {
         let mut bindings = load::bind(checkpoint, &*device, &prepared, HashMap::new(), progress)?;
         let (groups, dynamic) = (prepared.groups.len(), prepared.model.dynamic_rope.clone());
         let mut told = Vec::new();
-        let products = Products::of(&prepared, options.precision);
+        let products = ModelMatmuls::of(&prepared, options.precision);
         variants::bind(&*device, products, &mut bindings, &options.tuning, &mut told)?;
         let draft = DraftModel {
             runner: Runner::new(&*device, &prepared.plans, &bindings, groups, dynamic, options.executor)?,
@@ -90,7 +90,7 @@ impl DraftModel {
             vocabulary: prepared.model.vocab_size,
             chunk: options.chunk.max(options.max_seqs) as usize,
             seqs: options.max_seqs as usize,
-            known: HashMap::new(),
+            caches: HashMap::new(),
             bytes: prepared.bytes,
         };
         Ok((draft, told))
@@ -108,19 +108,19 @@ impl DraftModel {
 
     /// Whether it has read anything of a sequence.
     pub(crate) fn knows(&self, seq: SeqId) -> bool {
-        self.known.contains_key(&seq)
+        self.caches.contains_key(&seq)
     }
 
     /// Tokens of a sequence that it would have to read by itself before it guesses.
     pub(crate) fn backlog(&self, seq: SeqId, tokens: &[u32]) -> usize {
-        let read = self.known.get(&seq).map_or(0, |known| agreeing(&known.computed, tokens));
+        let read = self.caches.get(&seq).map_or(0, |known| agreeing(&known.computed, tokens));
         let unread = tokens.len() - read;
         if unread > READ_ALONG { unread } else { 0 }
     }
 
     /// Forgets a sequence.
     pub(crate) fn forget(&mut self, seq: SeqId) {
-        if let Some(mut known) = self.known.remove(&seq) {
+        if let Some(mut known) = self.caches.remove(&seq) {
             self.kv.close(&mut known.cache);
         }
     }
@@ -142,7 +142,7 @@ impl DraftModel {
                 self.kv.advance(&mut known.cache, job.tokens, upto);
                 known.computed = job.tokens[..upto].to_vec();
             }
-            self.known.insert(job.seq, known);
+            self.caches.insert(job.seq, known);
         }
         Ok(())
     }
@@ -159,7 +159,7 @@ impl DraftModel {
 
     /// [`DraftModel::draft`] for as many sequences as one step takes.
     fn draft_together(&mut self, jobs: &[DraftJob<'_>], drafts: &mut [Vec<u32>]) -> Result<(), EngineError> {
-        let mut known: Vec<Option<Known>> = jobs.iter().map(|job| self.begin(job)).collect();
+        let mut known: Vec<Option<DraftSeqCache>> = jobs.iter().map(|job| self.begin(job)).collect();
         let mut counts: Vec<TokenCounts> = jobs.iter().map(|job| job.counts.clone()).collect();
         for step in 0.. {
             let wants = |i: usize| known[i].is_some() && jobs[i].length > step && drafts[i].len() == step;
@@ -186,7 +186,7 @@ impl DraftModel {
             }
         }
         for (job, known) in jobs.iter().zip(known) {
-            self.known.extend(known.map(|known| (job.seq, known)));
+            self.caches.extend(known.map(|known| (job.seq, known)));
         }
         Ok(())
     }
@@ -202,14 +202,14 @@ impl DraftModel {
         let batch = Batch { step: 0, entries };
         let whole = |seq| jobs.iter().find(|job| job.seq == seq).map_or(0, |job| job.whole);
         self.runner.run(&batch, whole)?;
-        let pick = |(row, (entry, &i)): (usize, (&BatchEntry, &usize))| Pick {
+        let pick = |(row, (entry, &i)): (usize, (&BatchEntry, &usize))| SamplerInput {
             row,
             params: jobs[i].params,
             counts: &counts[i],
             allowed: None,
             position: entry.start + entry.tokens.len() as u32,
         };
-        let picks: Vec<Pick<'_>> = batch.entries.iter().zip(who).enumerate().map(pick).collect();
+        let picks: Vec<SamplerInput<'_>> = batch.entries.iter().zip(who).enumerate().map(pick).collect();
         let sampled = self.sampler.sample_all(self.runner.all_logits()?, self.vocabulary as usize, &picks)?;
         // A row that gives no token gives no guess.
         let usable =
@@ -219,7 +219,7 @@ impl DraftModel {
     }
 
     /// The state of a sequence with room for its guesses; none if it cannot be guessed.
-    fn begin(&mut self, job: &DraftJob<'_>) -> Option<Known> {
+    fn begin(&mut self, job: &DraftJob<'_>) -> Option<DraftSeqCache> {
         if job.tokens.iter().any(|&token| token >= self.vocabulary) {
             return None;
         }
@@ -234,10 +234,10 @@ impl DraftModel {
 
     /// Takes the state of a sequence out, with what its guesses have become: the cache's length is that of the tokens
     /// computed rightly, and at least one token is left to compute.
-    fn take(&mut self, job: &DraftJob<'_>) -> Known {
-        let mut known = self.known.remove(&job.seq).unwrap_or_else(|| {
+    fn take(&mut self, job: &DraftJob<'_>) -> DraftSeqCache {
+        let mut known = self.caches.remove(&job.seq).unwrap_or_else(|| {
             let cache = self.kv.open(job.tokens, job.salt, usize::MAX);
-            Known { computed: job.tokens[..cache.len()].to_vec(), cache }
+            DraftSeqCache { computed: job.tokens[..cache.len()].to_vec(), cache }
         });
         let right = agreeing(&known.computed, job.tokens).min(job.tokens.len() - 1);
         known.computed.truncate(right);
@@ -246,7 +246,14 @@ impl DraftModel {
         known
     }
 
-    fn entry(&self, job: &DraftJob<'_>, known: &Known, start: usize, tokens: &[u32], sample: bool) -> BatchEntry {
+    fn entry(
+        &self,
+        job: &DraftJob<'_>,
+        known: &DraftSeqCache,
+        start: usize,
+        tokens: &[u32],
+        sample: bool,
+    ) -> BatchEntry {
         let groups = self.kv.groups().len();
         let slot = |group: usize, position: usize| {
             known.cache.slot(group, position).expect("positions were reserved before an entry is made of them")

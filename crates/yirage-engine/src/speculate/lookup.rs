@@ -39,7 +39,7 @@ struct Match {
 
 /// What the lookup said of a token before it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Foresight {
+pub struct LookupPrediction {
     /// Tokens that agreed.
     pub length: usize,
     /// Whether the token was the guessed one.
@@ -71,8 +71,8 @@ impl Lookup {
     }
 
     /// Takes the sequence's next token, and says whether it was foreseen.
-    pub fn push(&mut self, token: u32) -> Option<Foresight> {
-        let foresight = self.found.map(|found| Foresight {
+    pub fn push(&mut self, token: u32) -> Option<LookupPrediction> {
+        let foresight = self.found.map(|found| LookupPrediction {
             length: found.length,
             right: self.tokens.get(found.next).is_some_and(|&guess| guess == token),
         });
@@ -174,7 +174,7 @@ mod tests {
                 let guessed = lookup.guess(1).first().copied();
                 let length = lookup.length();
                 let foresight = lookup.push(token);
-                assert_eq!(foresight, guessed.map(|g| Foresight { length, right: g == token }));
+                assert_eq!(foresight, guessed.map(|g| LookupPrediction { length, right: g == token }));
                 tokens.push(token);
                 let (found, tried) = (lookup.found, by_trying(&tokens));
                 let Some(found) = found else {

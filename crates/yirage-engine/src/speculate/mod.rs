@@ -20,7 +20,7 @@
 //!
 //! # The parts
 //! [`lookup`](Lookup) guesses from the sequence itself, `draft` from a smaller model. How many guesses a
-//! step verifies is decided by a [`Controller`] from measured costs and from how often guesses were right. What is
+//! step verifies is decided by a [`DraftLengthController`] from measured costs and from how often guesses were right. What is
 //! guessed and when depends on the clock; what comes out does not.
 //!
 //! This module deliberately knows no text and nothing of how a step is planned.
@@ -34,10 +34,10 @@ mod draft;
 mod lookup;
 mod speculator;
 
-pub use acceptance::{Acceptance, Kind};
-pub use controller::{ALLOWANCE, Controller, Ran, StepCost, Wish};
+pub use acceptance::{Acceptance, DraftSource};
+pub use controller::{ALLOWANCE, DecodeStepMeasurement, DraftLengthController, DraftProposal, StepCost};
 pub use costs::Curve;
-pub use lookup::{Foresight, LEAST, Lookup, MOST_PLACES};
+pub use lookup::{LEAST, Lookup, LookupPrediction, MOST_PLACES};
 
 pub(crate) use draft::DraftModel;
-pub(crate) use speculator::{Speculator, View};
+pub(crate) use speculator::{DecodingSequence, Speculator};

@@ -1,7 +1,7 @@
 //! Joins the proposers, the controller and the engine: which drafts go into the next step, and what became of them.
 
-use super::acceptance::{Acceptance, Kind};
-use super::controller::{Controller, Ran, StepCost, Wish};
+use super::acceptance::{Acceptance, DraftSource};
+use super::controller::{DecodeStepMeasurement, DraftLengthController, DraftProposal, StepCost};
 use super::draft::{DraftJob, DraftModel};
 use super::lookup::Lookup;
 use crate::error::EngineError;
@@ -12,10 +12,10 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 /// What a decoding sequence is to the speculator.
-pub(crate) struct View<'a> {
+pub(crate) struct DecodingSequence<'a> {
     pub(crate) seq: SeqId,
     /// Drafts that could become tokens.
-    pub(crate) room: usize,
+    pub(crate) draft_capacity: usize,
     pub(crate) params: &'a CheckedParams,
     pub(crate) counts: &'a TokenCounts,
     /// Positions it will have when it is whole.
@@ -24,7 +24,7 @@ pub(crate) struct View<'a> {
 }
 
 /// What is kept of a sequence.
-struct Own {
+struct SpeculationState {
     lookup: Option<Lookup>,
     /// All its tokens; only kept for a draft model.
     tokens: Vec<u32>,
@@ -39,34 +39,34 @@ struct Own {
 /// Guesses for an engine.
 pub(crate) struct Speculator {
     options: Speculation,
-    controller: Controller,
+    controller: DraftLengthController,
     /// Acceptance over all sequences.
     all: Acceptance,
-    own: HashMap<SeqId, Own>,
+    own: HashMap<SeqId, SpeculationState>,
     model: Option<DraftModel>,
     /// Seconds and tokens of the draft model's reading.
     read: (f64, usize),
     /// Of the drafts for the next step: the most of a sequence that the draft model made, its seconds, and those of its
     /// reading.
-    made: (u32, f64, f64),
+    draft_timing: (u32, f64, f64),
 }
 
 impl Speculator {
     pub(crate) fn new(options: Speculation) -> Speculator {
         Speculator {
             options,
-            controller: Controller::new(0.0),
+            controller: DraftLengthController::new(0.0),
             all: Acceptance::default(),
             own: HashMap::new(),
             model: None,
             read: (0.0, 0),
-            made: (0, 0.0, 0.0),
+            draft_timing: (0, 0.0, 0.0),
         }
     }
 
     /// Takes a draft model whose weights are `share` times those of the model.
     pub(crate) fn set_model(&mut self, model: DraftModel, share: f64) {
-        (self.model, self.controller) = (Some(model), Controller::new(share));
+        (self.model, self.controller) = (Some(model), DraftLengthController::new(share));
     }
 
     pub(crate) fn model(&self) -> Option<&DraftModel> {
@@ -78,7 +78,7 @@ impl Speculator {
         self.options.most == 0 || !(self.options.lookup || self.model.is_some())
     }
 
-    /// What steps took: [`Controller::measured`].
+    /// What steps took: [`DraftLengthController::measured`].
     pub(crate) fn measured(&self) -> Vec<StepCost> {
         self.controller.measured().collect()
     }
@@ -90,9 +90,9 @@ impl Speculator {
         }
         if self.model.is_some() {
             // A draft model that one text switched off is tried again with others.
-            self.all.fade(Kind::MODEL);
+            self.all.fade(DraftSource::MODEL);
         }
-        let own = Own {
+        let own = SpeculationState {
             lookup: self.options.lookup.then(|| Lookup::new(prompt)),
             tokens: if self.model.is_some() { prompt.to_vec() } else { Vec::new() },
             acceptance: Acceptance::default(),
@@ -107,7 +107,7 @@ impl Speculator {
     pub(crate) fn push(&mut self, seq: SeqId, token: u32) {
         let Some(own) = self.own.get_mut(&seq) else { return };
         if let Some(seen) = own.lookup.as_mut().and_then(|lookup| lookup.push(token)) {
-            own.acceptance.observe(&mut self.all, Kind::copied(seen.length), seen.right);
+            own.acceptance.observe(&mut self.all, DraftSource::copied(seen.length), seen.right);
         }
         if self.model.is_some() {
             own.tokens.push(token);
@@ -126,15 +126,15 @@ impl Speculator {
     /// Drafts for the next step, which has these decoding sequences and computes prompts besides or not.
     pub(crate) fn propose(
         &mut self,
-        views: &[View<'_>],
+        views: &[DecodingSequence<'_>],
         beside_prompts: bool,
     ) -> Result<Vec<(SeqId, Vec<u32>)>, EngineError> {
-        self.made = (0, 0.0, 0.0);
+        self.draft_timing = (0, 0.0, 0.0);
         if self.is_off() || views.is_empty() {
             return Ok(Vec::new());
         }
-        let ways = self.ways(views, beside_prompts);
-        let all = |wishes: &Vec<Wish>| wishes.iter().map(|wish| wish.chances.len()).collect();
+        let ways = self.draft_alternatives(views, beside_prompts);
+        let all = |wishes: &Vec<DraftProposal>| wishes.iter().map(|wish| wish.chances.len()).collect();
         let decided = match self.options.control {
             // By lookup, or by both where there is a draft model.
             SpeculationControl::Most => {
@@ -147,7 +147,7 @@ impl Speculator {
         };
         let Some((way, lengths)) = decided else { return Ok(Vec::new()) };
         let mut drafts = Vec::new();
-        let mut jobs: Vec<(&View<'_>, usize)> = Vec::new();
+        let mut jobs: Vec<(&DecodingSequence<'_>, usize)> = Vec::new();
         for ((view, wish), &length) in views.iter().zip(&ways[way]).zip(&lengths) {
             let Some(own) = self.own.get_mut(&view.seq).filter(|_| length > 0) else { continue };
             own.by_model = wish.model;
@@ -157,58 +157,63 @@ impl Speculator {
                 None => {}
             }
         }
-        drafts.extend(self.ask_model(&jobs)?);
+        drafts.extend(self.draft_with_model(&jobs)?);
         Ok(drafts)
     }
 
     /// The ways to guess: by lookup; by lookup where something is found and else by the draft model; by the draft model.
-    fn ways(&self, views: &[View<'_>], beside_prompts: bool) -> Vec<Vec<Wish>> {
-        let found: Vec<Wish> = views.iter().map(|view| self.looked_up(view)).collect();
+    fn draft_alternatives(&self, views: &[DecodingSequence<'_>], beside_prompts: bool) -> Vec<Vec<DraftProposal>> {
+        let found: Vec<DraftProposal> = views.iter().map(|view| self.lookup_proposal(view)).collect();
         let Some(model) = self.model.as_ref().filter(|_| !beside_prompts) else { return vec![found] };
-        let asked: Vec<Wish> = views.iter().map(|view| self.asked(model, view)).collect();
-        let either = |(found, asked): (&Wish, &Wish)| if found.chances.is_empty() { asked } else { found }.clone();
+        let asked: Vec<DraftProposal> = views.iter().map(|view| self.model_proposal(model, view)).collect();
+        let either = |(found, asked): (&DraftProposal, &DraftProposal)| {
+            if found.chances.is_empty() { asked } else { found }.clone()
+        };
         let either = found.iter().zip(&asked).map(either).collect();
         vec![found, either, asked]
     }
 
     /// Drafts that a sequence can make, and what is kept of it.
-    fn room(&self, view: &View<'_>) -> Option<(usize, &Own)> {
-        Some((view.room.min(self.options.most as usize), self.own.get(&view.seq)?))
+    fn draft_capacity(&self, view: &DecodingSequence<'_>) -> Option<(usize, &SpeculationState)> {
+        Some((view.draft_capacity.min(self.options.most as usize), self.own.get(&view.seq)?))
     }
 
     /// What looking up would guess of a sequence.
-    fn looked_up(&self, view: &View<'_>) -> Wish {
-        let chances = self.room(view).and_then(|(most, own)| {
+    fn lookup_proposal(&self, view: &DecodingSequence<'_>) -> DraftProposal {
+        let chances = self.draft_capacity(view).and_then(|(most, own)| {
             let least = (self.options.ngram as usize).max(1);
             let length = own.lookup.as_ref().map(Lookup::length).filter(|&length| length >= least)?;
-            let share = |at| own.acceptance.share(&self.all, Kind::copied(length + at));
+            let share = |at| own.acceptance.rate(&self.all, DraftSource::copied(length + at));
             Some((0..most).map(share).collect())
         });
-        Wish { chances: chances.unwrap_or_default(), model: false, backlog: 0.0 }
+        DraftProposal { chances: chances.unwrap_or_default(), model: false, backlog: 0.0 }
     }
 
     /// What the draft model would guess of a sequence.
-    fn asked(&self, model: &DraftModel, view: &View<'_>) -> Wish {
-        let Some((most, own)) = self.room(view) else {
-            return Wish { chances: Vec::new(), model: true, backlog: 0.0 };
+    fn model_proposal(&self, model: &DraftModel, view: &DecodingSequence<'_>) -> DraftProposal {
+        let Some((most, own)) = self.draft_capacity(view) else {
+            return DraftProposal { chances: Vec::new(), model: true, backlog: 0.0 };
         };
         // What it must read first. A prompt is read once for all tokens that may come.
         let unread = model.backlog(view.seq, &own.tokens);
         let per_token = if self.read.1 > 0 { self.read.0 / self.read.1 as f64 } else { 0.0 };
         let left =
             if model.knows(view.seq) { 1 } else { (view.whole as usize).saturating_sub(own.tokens.len()).max(1) };
-        let chances = vec![own.acceptance.share(&self.all, Kind::MODEL); most];
-        Wish { chances, model: true, backlog: unread as f64 * per_token / left as f64 }
+        let chances = vec![own.acceptance.rate(&self.all, DraftSource::MODEL); most];
+        DraftProposal { chances, model: true, backlog: unread as f64 * per_token / left as f64 }
     }
 
-    fn ask_model(&mut self, jobs: &[(&View<'_>, usize)]) -> Result<Vec<(SeqId, Vec<u32>)>, EngineError> {
+    fn draft_with_model(
+        &mut self,
+        jobs: &[(&DecodingSequence<'_>, usize)],
+    ) -> Result<Vec<(SeqId, Vec<u32>)>, EngineError> {
         let Some(model) = self.model.as_mut().filter(|_| !jobs.is_empty()) else { return Ok(Vec::new()) };
         let own = &self.own;
         let jobs: Vec<DraftJob<'_>> = jobs
             .iter()
             .filter_map(|&(view, length)| {
                 let tokens = &own.get(&view.seq)?.tokens[..];
-                let View { seq, params, counts, whole, salt, .. } = *view;
+                let DecodingSequence { seq, params, counts, whole, salt, .. } = *view;
                 Some(DraftJob { seq, tokens, length, params, counts, whole, salt })
             })
             .collect();
@@ -220,7 +225,7 @@ impl Speculator {
         let drafting = started.elapsed().as_secs_f64() - reading;
         self.read = (self.read.0 + reading, self.read.1 + unread);
         let longest = drafts.iter().map(Vec::len).max().unwrap_or(0);
-        self.made = (longest as u32, drafting, reading);
+        self.draft_timing = (longest as u32, drafting, reading);
         Ok(jobs.iter().map(|job| job.seq).zip(drafts).collect())
     }
 
@@ -229,7 +234,7 @@ impl Speculator {
         // A lookup learns from every token.
         let Some(own) = self.own.get_mut(&seq).filter(|own| own.by_model) else { return };
         for at in 0..drafts.min(right + 1) {
-            own.acceptance.observe(&mut self.all, Kind::MODEL, at < right);
+            own.acceptance.observe(&mut self.all, DraftSource::MODEL, at < right);
         }
     }
 
@@ -238,10 +243,10 @@ impl Speculator {
         if self.is_off() || seqs.is_empty() {
             return;
         }
-        let (model_drafts, model_seconds, reading) = std::mem::take(&mut self.made);
+        let (model_drafts, model_seconds, reading) = std::mem::take(&mut self.draft_timing);
         let (rows, tokens) = seqs.iter().fold((0, 0), |(rows, tokens), of| (rows + of.1, tokens + of.2));
         let count = seqs.len() as u32;
-        self.controller.ran(Ran { seqs: count, rows, tokens, seconds, model_drafts, model_seconds });
+        self.controller.ran(DecodeStepMeasurement { seqs: count, rows, tokens, seconds, model_drafts, model_seconds });
         let spent = (seconds + model_seconds + reading) / f64::from(count);
         let plain = self.controller.plain_seconds(count).filter(|_| rows > count).unwrap_or(seconds);
         for (seq, _, tokens) in seqs {

@@ -5,4 +5,4 @@
 
 mod stop;
 
-pub use stop::{Emitted, StopError, StopHit, StopMatcher};
+pub use stop::{EmittedText, StopError, StopHit, StopMatcher};

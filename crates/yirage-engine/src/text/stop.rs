@@ -44,7 +44,7 @@ pub enum StopHit {
 
 /// What one token gives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Emitted {
+pub struct EmittedText {
     /// Text that is certainly part of the output. May be empty, and may belong to earlier tokens.
     pub text: String,
     /// Set once, by the token that ends the text.
@@ -74,7 +74,7 @@ pub struct StopMatcher {
     ids: Vec<u32>,
     strings: Vec<Automaton>,
     /// Text not emitted yet.
-    held: String,
+    pending: String,
     done: bool,
 }
 
@@ -101,18 +101,18 @@ impl StopMatcher {
         let mut ids = ids.to_vec();
         ids.sort_unstable();
         let strings = strings.iter().map(|string| Automaton::new(string.as_ref())).collect();
-        Ok(StopMatcher { ids, strings, held: String::new(), done: false })
+        Ok(StopMatcher { ids, strings, pending: String::new(), done: false })
     }
 
     /// Takes a sampled token and the text that it completed (possibly none, possibly that of earlier tokens too). The
     /// text of a stop id is dropped; after a stop nothing is emitted any more.
-    pub fn push(&mut self, token: u32, piece: &str) -> Emitted {
+    pub fn push(&mut self, token: u32, piece: &str) -> EmittedText {
         if self.done {
-            return Emitted::default();
+            return EmittedText::default();
         }
         if self.ids.binary_search(&token).is_ok() {
             self.done = true;
-            return Emitted { text: std::mem::take(&mut self.held), hit: Some(StopHit::Id(token)) };
+            return EmittedText { text: std::mem::take(&mut self.pending), hit: Some(StopHit::Id(token)) };
         }
         self.follow(piece)
     }
@@ -125,18 +125,18 @@ impl StopMatcher {
     /// Takes a token that is no text but a mark in it, shown as `mark`. No stop string goes across one or is part of one, so
     /// what was held back comes first.
     /// `before` is what the detokeniser had left of the text before it.
-    pub fn push_mark(&mut self, token: u32, before: &str, mark: &str) -> Emitted {
+    pub fn push_mark(&mut self, token: u32, before: &str, mark: &str) -> EmittedText {
         if self.done {
-            return Emitted::default();
+            return EmittedText::default();
         }
         let mut emitted = self.follow(before);
         if emitted.hit.is_some() {
             return emitted;
         }
-        emitted.text.push_str(&std::mem::take(&mut self.held));
+        emitted.text.push_str(&std::mem::take(&mut self.pending));
         if self.ends_at(token) {
             self.done = true;
-            return Emitted { hit: Some(StopHit::Id(token)), ..emitted };
+            return EmittedText { hit: Some(StopHit::Id(token)), ..emitted };
         }
         self.strings.iter_mut().for_each(|automaton| automaton.matched = 0);
         emitted.text.push_str(mark);
@@ -145,21 +145,21 @@ impl StopMatcher {
 
     /// Ends the text without a stop (length, cancellation): emits what is held back. `rest` is what the detokeniser had
     /// left; a stop string may still be completed by it.
-    pub fn finish(&mut self, rest: &str) -> Emitted {
-        let mut emitted = if self.done { Emitted::default() } else { self.follow(rest) };
+    pub fn finish(&mut self, rest: &str) -> EmittedText {
+        let mut emitted = if self.done { EmittedText::default() } else { self.follow(rest) };
         self.done = true;
-        emitted.text.push_str(&std::mem::take(&mut self.held));
+        emitted.text.push_str(&std::mem::take(&mut self.pending));
         emitted
     }
 
     /// Bytes held back at the moment.
-    pub fn held(&self) -> usize {
-        self.held.len()
+    pub fn pending_bytes(&self) -> usize {
+        self.pending.len()
     }
 
-    fn follow(&mut self, piece: &str) -> Emitted {
-        let before = self.held.len();
-        self.held.push_str(piece);
+    fn follow(&mut self, piece: &str) -> EmittedText {
+        let before = self.pending.len();
+        self.pending.push_str(piece);
         for (at, &byte) in piece.as_bytes().iter().enumerate() {
             let mut hit: Option<(usize, usize)> = None;
             for (index, automaton) in self.strings.iter_mut().enumerate() {
@@ -170,15 +170,15 @@ impl StopMatcher {
             }
             if let Some((index, length)) = hit {
                 self.done = true;
-                let mut text = std::mem::take(&mut self.held);
+                let mut text = std::mem::take(&mut self.pending);
                 // A stop string begins with a whole character of the text, so this is a character boundary.
                 text.truncate(before + at + 1 - length);
-                return Emitted { text, hit: Some(StopHit::Text(index)) };
+                return EmittedText { text, hit: Some(StopHit::Text(index)) };
             }
         }
         let keep = self.strings.iter().map(|automaton| automaton.matched).max().unwrap_or(0);
-        let rest = self.held.split_off(self.held.len() - keep);
-        Emitted { text: std::mem::replace(&mut self.held, rest), hit: None }
+        let rest = self.pending.split_off(self.pending.len() - keep);
+        EmittedText { text: std::mem::replace(&mut self.pending, rest), hit: None }
     }
 }
 

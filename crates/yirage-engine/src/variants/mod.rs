@@ -6,17 +6,17 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-pub use pick::Answered;
+pub use pick::VariantTiming;
 
 use crate::limits::{FULL_TUNING_ROUNDS, TUNING_BYTES, TUNING_ROUNDS, TUNING_TIME};
-use crate::load::Prepared;
+use crate::load::ModelLoadPlan;
 use crate::options::Tuning;
 use crate::packed::Notice;
-use pick::{Effort, Picked, Subject, pick};
-use record::{Key, Records};
+use pick::{Effort, TunedVariant, VariantTuningJob, pick};
+use record::{Records, VariantRecordKey};
 use std::fmt;
 use std::time::{Duration, Instant};
-use yirage_hal::{Bindings, Device, HalError, Length, Variants, WeightHandle, one_way};
+use yirage_hal::{Bindings, Device, HalError, KernelVariants, Length, WeightHandle, no_variants};
 use yirage_plan::{Precision, WeightPlan};
 
 /// How the way came to be the one it is.
@@ -40,9 +40,9 @@ pub struct ChosenVariant {
     /// How it came to be this one.
     pub origin: VariantOrigin,
     /// What a first start measures for it; empty where nothing was at this start.
-    pub answers: Vec<Answered>,
+    pub answers: Vec<VariantTiming>,
     /// What was then measured with every weight, if that was asked for.
-    pub full: Vec<Answered>,
+    pub full: Vec<VariantTiming>,
 }
 
 impl fmt::Display for ChosenVariant {
@@ -63,7 +63,7 @@ impl fmt::Display for VariantOrigin {
 }
 
 /// The products of a model.
-pub(crate) struct Products<'a> {
+pub(crate) struct ModelMatmuls<'a> {
     /// Their weights.
     pub(crate) plan: &'a WeightPlan,
     /// How they are computed.
@@ -72,17 +72,17 @@ pub(crate) struct Products<'a> {
     pub(crate) bytes: u64,
 }
 
-impl<'a> Products<'a> {
+impl<'a> ModelMatmuls<'a> {
     /// Those of a prepared model.
-    pub(crate) fn of(prepared: &'a Prepared, precision: Precision) -> Products<'a> {
-        Products { plan: &prepared.weights, precision, bytes: prepared.bytes.weights }
+    pub(crate) fn of(prepared: &'a ModelLoadPlan, precision: Precision) -> ModelMatmuls<'a> {
+        ModelMatmuls { plan: &prepared.weights, precision, bytes: prepared.bytes.weights }
     }
 }
 
 /// What a choice is made for.
-struct Wanted<'a> {
+struct VariantContext<'a> {
     device: &'a dyn Device,
-    products: Products<'a>,
+    matmuls: ModelMatmuls<'a>,
     /// Their weights, on the device.
     weights: &'a [WeightHandle],
 }
@@ -93,37 +93,41 @@ struct Wanted<'a> {
 /// [`HalError::Option`] and [`HalError::Unsupported`] for a way that is asked for.
 pub(crate) fn bind(
     device: &dyn Device,
-    products: Products<'_>,
+    products: ModelMatmuls<'_>,
     bindings: &mut Bindings,
     tuning: &Tuning,
     notices: &mut Vec<Notice>,
 ) -> Result<Option<ChosenVariant>, HalError> {
     let weights = products.plan.entries.iter().filter_map(|entry| bindings.weights.get(&entry.name).cloned());
     let weights: Vec<WeightHandle> = weights.collect();
-    let chosen = choose(&Wanted { device, products, weights: &weights }, tuning, notices)?;
-    bindings.variant = chosen.as_ref().map(|chosen| chosen.text.clone());
+    let chosen = choose(&VariantContext { device, matmuls: products, weights: &weights }, tuning, notices)?;
+    bindings.kernel_variant = chosen.as_ref().map(|chosen| chosen.text.clone());
     Ok(chosen)
 }
 
 /// The way of a model's programs; none on a device that has one way.
-fn choose(wanted: &Wanted<'_>, tuning: &Tuning, notices: &mut Vec<Notice>) -> Result<Option<ChosenVariant>, HalError> {
-    let Some(variants) = wanted.device.variants() else {
+fn choose(
+    wanted: &VariantContext<'_>,
+    tuning: &Tuning,
+    notices: &mut Vec<Notice>,
+) -> Result<Option<ChosenVariant>, HalError> {
+    let Some(variants) = wanted.device.kernel_variants() else {
         return match tuning {
-            Tuning::Forced(text) => Err(one_way(wanted.device.info().backend, text)),
+            Tuning::Forced(text) => Err(no_variants(wanted.device.info().backend, text)),
             Tuning::Unmeasured | Tuning::Measured { .. } => Ok(None),
         };
     };
     let chosen = |text, origin| Ok(Some(ChosenVariant { text, origin, answers: Vec::new(), full: Vec::new() }));
     let (folder, anew) = match tuning {
-        Tuning::Unmeasured => return chosen(variants.way("")?, VariantOrigin::Device),
-        Tuning::Forced(text) => return chosen(variants.way(text)?, VariantOrigin::Forced),
+        Tuning::Unmeasured => return chosen(variants.resolve("")?, VariantOrigin::Device),
+        Tuning::Forced(text) => return chosen(variants.resolve(text)?, VariantOrigin::Forced),
         Tuning::Measured { folder, anew } => (folder, *anew),
     };
     // What caches hold tells nothing of memory, and is over before a difference matters.
-    if wanted.products.bytes < TUNING_BYTES || variants.questions().is_empty() {
-        return chosen(variants.way("")?, VariantOrigin::Device);
+    if wanted.matmuls.bytes < TUNING_BYTES || variants.questions().is_empty() {
+        return chosen(variants.resolve("")?, VariantOrigin::Device);
     }
-    let key = Key::of(&variants.facts(), wanted.products.plan, wanted.products.precision);
+    let key = VariantRecordKey::of(&variants.facts(), wanted.matmuls.plan, wanted.matmuls.precision);
     let records = folder.as_ref().map(|folder| Records::new(folder));
     if let (Some(records), None) = (&records, anew) {
         match records.read(&key, variants) {
@@ -138,7 +142,7 @@ fn choose(wanted: &Wanted<'_>, tuning: &Tuning, notices: &mut Vec<Notice>) -> Re
         Ok(measured) => measured,
         Err(why) => {
             notices.push(Notice::Variant(format!("not measured: {why}")));
-            return chosen(variants.way("")?, VariantOrigin::Device);
+            return chosen(variants.resolve("")?, VariantOrigin::Device);
         }
     };
     if let Some(Err(why)) = records.map(|records| records.write(&key, &measured)) {
@@ -149,18 +153,19 @@ fn choose(wanted: &Wanted<'_>, tuning: &Tuning, notices: &mut Vec<Notice>) -> Re
 
 /// What a first start measures; with a full length then all of it.
 fn measure(
-    wanted: &Wanted<'_>,
-    variants: &dyn Variants,
+    wanted: &VariantContext<'_>,
+    variants: &dyn KernelVariants,
     anew: Option<Length>,
     notices: &mut Vec<Notice>,
 ) -> Result<ChosenVariant, HalError> {
     let began = Instant::now();
     let pick = |way, effort| {
-        let subject = Subject { variants, weights: wanted.weights, precision: wanted.products.precision, way };
+        let subject =
+            VariantTuningJob { variants, weights: wanted.weights, precision: wanted.matmuls.precision, variant: way };
         pick(subject, effort, &|| began.elapsed())
     };
     let short = Effort { length: Length::Short, rounds: TUNING_ROUNDS, most: TUNING_TIME };
-    let Picked { mut way, answers, unanswered } = pick(variants.way("")?, short)?;
+    let TunedVariant { variant: mut way, answers, unanswered } = pick(variants.resolve("")?, short)?;
     notices.push(Notice::Variant(format!("measured for this model in {:.1} s: {way}", began.elapsed().as_secs_f64())));
     if unanswered > 0 {
         let most = TUNING_TIME.as_secs_f64();
@@ -173,7 +178,7 @@ fn measure(
     if anew == Some(Length::Full) {
         let all = Effort { length: Length::Full, rounds: FULL_TUNING_ROUNDS, most: Duration::MAX };
         let picked = pick(way, all)?;
-        (way, full) = (picked.way, picked.answers);
+        (way, full) = (picked.variant, picked.answers);
     }
     Ok(ChosenVariant { text: way, origin: VariantOrigin::Measured, answers, full })
 }

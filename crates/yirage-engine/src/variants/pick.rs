@@ -2,7 +2,7 @@
 //! answer takes the place of the one that is selected only where no reading of it is as long as the shortest of that one.
 
 use std::time::Duration;
-use yirage_hal::{HalError, Length, Trial, Variants, WeightHandle};
+use yirage_hal::{HalError, KernelVariants, Length, VariantTimer, WeightHandle};
 use yirage_plan::Precision;
 
 /// What all readings of another answer must be below, of the shortest of the one that is selected: differences that are none
@@ -11,7 +11,7 @@ const BETTER: f64 = 0.98;
 
 /// An answer that was measured.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Answered {
+pub struct VariantTiming {
     /// Its choices.
     pub choices: String,
     /// Tokens of the products.
@@ -39,32 +39,36 @@ pub(super) struct Effort {
 }
 
 /// What came of the questions.
-pub(super) struct Picked {
+pub(super) struct TunedVariant {
     /// The fastest way, with every choice.
-    pub(super) way: String,
+    pub(super) variant: String,
     /// Answers that were measured, in order.
-    pub(super) answers: Vec<Answered>,
+    pub(super) answers: Vec<VariantTiming>,
     /// Questions that were not, since the time was over.
     pub(super) unanswered: usize,
 }
 
 /// What is measured, and from where on.
-pub(super) struct Subject<'a> {
-    pub(super) variants: &'a dyn Variants,
+pub(super) struct VariantTuningJob<'a> {
+    pub(super) variants: &'a dyn KernelVariants,
     pub(super) weights: &'a [WeightHandle],
     pub(super) precision: Precision,
     /// The way that is selected already.
-    pub(super) way: String,
+    pub(super) variant: String,
 }
 
 /// Asks the device's questions until the time is over by the clock `now`.
 ///
 /// # Errors
-/// Those of [`Variants::trial`] and [`Trial::seconds`].
-pub(super) fn pick(subject: Subject<'_>, effort: Effort, now: &dyn Fn() -> Duration) -> Result<Picked, HalError> {
-    let Subject { variants, weights, precision, way } = subject;
-    let mut picked = Picked { way, answers: Vec::new(), unanswered: 0 };
-    let mut trial: Option<(usize, Box<dyn Trial + '_>)> = None;
+/// Those of [`KernelVariants::timer`] and [`VariantTimer::seconds`].
+pub(super) fn pick(
+    subject: VariantTuningJob<'_>,
+    effort: Effort,
+    now: &dyn Fn() -> Duration,
+) -> Result<TunedVariant, HalError> {
+    let VariantTuningJob { variants, weights, precision, variant: way } = subject;
+    let mut picked = TunedVariant { variant: way, answers: Vec::new(), unanswered: 0 };
+    let mut trial: Option<(usize, Box<dyn VariantTimer + '_>)> = None;
     for question in &variants.questions() {
         if now() >= effort.most {
             picked.unanswered += 1;
@@ -72,14 +76,14 @@ pub(super) fn pick(subject: Subject<'_>, effort: Effort, now: &dyn Fn() -> Durat
         }
         let tokens = if effort.length == Length::Full { question.step } else { question.tokens };
         if trial.as_ref().is_none_or(|(made, _)| *made != tokens) {
-            let mut made = variants.trial(weights, precision, tokens, effort.length)?;
+            let mut made = variants.timer(weights, precision, tokens, effort.length)?;
             // The first reading meets pages that nobody has touched.
-            made.seconds(&picked.way)?;
+            made.seconds(&picked.variant)?;
             trial = Some((tokens, made));
         }
         let Some((_, trial)) = &mut trial else { continue };
-        let ways: Vec<String> = question.answers.iter().map(|answer| format!("{},{answer}", picked.way)).collect();
-        let own = own(&picked.way, &question.answers);
+        let ways: Vec<String> = question.answers.iter().map(|answer| format!("{},{answer}", picked.variant)).collect();
+        let own = own(&picked.variant, &question.answers);
         let Some(read) = readings(&mut **trial, &ways, own, effort, now)? else {
             picked.unanswered += 1;
             continue;
@@ -88,17 +92,17 @@ pub(super) fn pick(subject: Subject<'_>, effort: Effort, now: &dyn Fn() -> Durat
         for (at, (choices, read)) in question.answers.iter().zip(&read).enumerate() {
             let (choices, selected, own) = (choices.clone(), at == chosen, Some(at) == own);
             let (seconds, median, longest) = (read.shortest(), read.median(), read.longest());
-            picked.answers.push(Answered { choices, tokens, seconds, median, longest, own, selected });
+            picked.answers.push(VariantTiming { choices, tokens, seconds, median, longest, own, selected });
         }
-        picked.way = variants.way(&ways[chosen])?;
+        picked.variant = variants.resolve(&ways[chosen])?;
     }
     Ok(picked)
 }
 
 /// Seconds of an answer, in ascending order; at least one reading.
-struct Read(Vec<f64>);
+struct TrialReadings(Vec<f64>);
 
-impl Read {
+impl TrialReadings {
     fn shortest(&self) -> f64 {
         self.0[0]
     }
@@ -115,12 +119,12 @@ impl Read {
 /// Readings of each way, and at the end of a round one more of the one that is selected; none where the time was over
 /// before each had one.
 fn readings(
-    trial: &mut dyn Trial,
+    trial: &mut dyn VariantTimer,
     ways: &[String],
     own: Option<usize>,
     effort: Effort,
     now: &dyn Fn() -> Duration,
-) -> Result<Option<Vec<Read>>, HalError> {
+) -> Result<Option<Vec<TrialReadings>>, HalError> {
     let mut read = vec![Vec::new(); ways.len()];
     'over: for _ in 0..effort.rounds {
         for at in (0..ways.len()).chain(own) {
@@ -132,16 +136,16 @@ fn readings(
     }
     let sorted = |mut seconds: Vec<f64>| {
         seconds.sort_by(f64::total_cmp);
-        (!seconds.is_empty()).then_some(Read(seconds))
+        (!seconds.is_empty()).then_some(TrialReadings(seconds))
     };
     Ok(read.into_iter().map(sorted).collect())
 }
 
 /// The fastest answer where it is surely faster than the one that is selected.
-fn chosen(read: &[Read], own: Option<usize>, length: Length) -> usize {
+fn chosen(read: &[TrialReadings], own: Option<usize>, length: Length) -> usize {
     let full = length == Length::Full;
-    let of_another = |read: &Read| if full { read.median() } else { read.longest() };
-    let of_own = |read: &Read| if full { read.median() } else { read.shortest() };
+    let of_another = |read: &TrialReadings| if full { read.median() } else { read.longest() };
+    let of_own = |read: &TrialReadings| if full { read.median() } else { read.shortest() };
     let by_time = |&a: &usize, &b: &usize| of_another(&read[a]).total_cmp(&of_another(&read[b]));
     let fastest = (0..read.len()).min_by(by_time).unwrap_or(0);
     match own {

@@ -4,10 +4,10 @@ use super::ChosenVariant;
 use crate::limits::{TUNING_FOLDER_BYTES, TUNING_RECORD_BYTES};
 use std::fmt::Write;
 use std::path::Path;
-use yirage_hal::Variants;
+use yirage_hal::KernelVariants;
 use yirage_ir::hash::fnv128;
 use yirage_packed::sealed::{open, seal};
-use yirage_packed::{Texts, TextsError};
+use yirage_packed::{TextStore, TextStoreError};
 use yirage_plan::weights::{ELEMENTS, ROWS};
 use yirage_plan::{Precision, WeightEntry, WeightPlan};
 
@@ -15,40 +15,43 @@ use yirage_plan::{Precision, WeightEntry, WeightPlan};
 const HEAD: &str = "yirage-variant 1";
 
 /// What a record belongs to, in words.
-pub(super) struct Key(String);
+pub(super) struct VariantRecordKey(String);
 
-impl Key {
+impl VariantRecordKey {
     /// Of a device's facts and the formats and shapes of a model's matrices; rows and tables, of which some depend on the
     /// context, are no part of products.
-    pub(super) fn of(facts: &str, plan: &WeightPlan, precision: Precision) -> Key {
+    pub(super) fn of(facts: &str, plan: &WeightPlan, precision: Precision) -> VariantRecordKey {
         let matrix = |entry: &&WeightEntry| ![ROWS, ELEMENTS].contains(&entry.layout.as_str());
         let matrices = WeightPlan { entries: plan.entries.iter().filter(matrix).cloned().collect() };
-        Key(format!("device {facts}\nweights {:032x}\nprecision {precision:?}", fnv128(matrices.print().as_bytes())))
+        VariantRecordKey(format!(
+            "device {facts}\nweights {:032x}\nprecision {precision:?}",
+            fnv128(matrices.print().as_bytes())
+        ))
     }
 }
 
 /// The kept records.
-pub(super) struct Records(Texts);
+pub(super) struct Records(TextStore);
 
 impl Records {
     /// In the folder of texts beside repacked weights.
     pub(super) fn new(folder: &Path) -> Records {
-        Records(Texts::new(folder.to_path_buf(), ".variant", TUNING_RECORD_BYTES, TUNING_FOLDER_BYTES))
+        Records(TextStore::new(folder.to_path_buf(), ".variant", TUNING_RECORD_BYTES, TUNING_FOLDER_BYTES))
     }
 
     /// The way that is kept for `key`; none where nothing is.
-    pub(super) fn read(&self, key: &Key, variants: &dyn Variants) -> Result<Option<String>, String> {
+    pub(super) fn read(&self, key: &VariantRecordKey, variants: &dyn KernelVariants) -> Result<Option<String>, String> {
         let id = fnv128(key.0.as_bytes());
         let Some(text) = self.0.read(id).map_err(|e| e.to_string())? else { return Ok(None) };
         let [found, variant, _] = open(HEAD, ["key", "variant", "answers"], &text).map_err(|e| e.to_string())?;
         if found != key.0 {
             return Err("it is of another processor, build or model".into());
         }
-        variants.way(variant).map(Some).map_err(|e| e.to_string())
+        variants.resolve(variant).map(Some).map_err(|e| e.to_string())
     }
 
     /// Keeps a way and what was measured for it.
-    pub(super) fn write(&self, key: &Key, chosen: &ChosenVariant) -> Result<(), TextsError> {
+    pub(super) fn write(&self, key: &VariantRecordKey, chosen: &ChosenVariant) -> Result<(), TextStoreError> {
         let mut lines = String::new();
         for answer in chosen.answers.iter().chain(&chosen.full) {
             let (mark, us) =

@@ -1,16 +1,16 @@
 //! Choices with a device whose times are made up.
 
-use super::pick::{Effort, Picked, Subject, pick};
-use super::record::{Key, Records};
+use super::pick::{Effort, TunedVariant, VariantTuningJob, pick};
+use super::record::{Records, VariantRecordKey};
 use super::{ChosenVariant, VariantOrigin};
 use std::cell::Cell;
 use std::sync::Mutex;
 use std::time::Duration;
-use yirage_hal::{HalError, Length, Question, Trial, Variants, WeightHandle};
+use yirage_hal::{HalError, KernelVariants, Length, Question, VariantTimer, WeightHandle};
 use yirage_plan::{Precision, WeightPlan};
 
 /// A device of two choices, `a` from 0 to 3 and `b` from 0 to 1, whose own choice is what the test's table says.
-struct Made {
+struct FakeVariants {
     own: [usize; 2],
     /// Seconds of products with each value of `a` and of `b`.
     times: [Vec<f64>; 2],
@@ -18,9 +18,9 @@ struct Made {
     disturbed: Mutex<Vec<f64>>,
 }
 
-impl Made {
-    fn new(own: [usize; 2], a: [f64; 4], b: [f64; 2]) -> Made {
-        Made { own, times: [a.to_vec(), b.to_vec()], disturbed: Mutex::default() }
+impl FakeVariants {
+    fn new(own: [usize; 2], a: [f64; 4], b: [f64; 2]) -> FakeVariants {
+        FakeVariants { own, times: [a.to_vec(), b.to_vec()], disturbed: Mutex::default() }
     }
 
     fn with(&self, text: &str) -> Result<[usize; 2], HalError> {
@@ -35,12 +35,12 @@ impl Made {
     }
 }
 
-impl Variants for Made {
+impl KernelVariants for FakeVariants {
     fn facts(&self) -> String {
         "a made-up processor".into()
     }
 
-    fn way(&self, text: &str) -> Result<String, HalError> {
+    fn resolve(&self, text: &str) -> Result<String, HalError> {
         let [a, b] = self.with(text)?;
         Ok(format!("a={a},b={b}"))
     }
@@ -54,21 +54,21 @@ impl Variants for Made {
         vec![of(1, "a", 4), of(64, "b", 2)]
     }
 
-    fn trial(
+    fn timer(
         &self,
         _: &[WeightHandle],
         _: Precision,
         tokens: usize,
         length: Length,
-    ) -> Result<Box<dyn Trial + '_>, HalError> {
+    ) -> Result<Box<dyn VariantTimer + '_>, HalError> {
         let of = if length == Length::Full { tokens / 2 } else { tokens };
-        Ok(Box::new(Timed(self, [1, 64].iter().position(|tokens| *tokens == of).unwrap())))
+        Ok(Box::new(FakeTrial(self, [1, 64].iter().position(|tokens| *tokens == of).unwrap())))
     }
 }
 
-struct Timed<'a>(&'a Made, usize);
+struct FakeTrial<'a>(&'a FakeVariants, usize);
 
-impl Trial for Timed<'_> {
+impl VariantTimer for FakeTrial<'_> {
     fn seconds(&mut self, variant: &str) -> Result<f64, HalError> {
         let factor = self.0.disturbed.lock().unwrap().pop().unwrap_or(1.0);
         Ok(factor * self.0.times[self.1][self.0.with(variant)?[self.1]])
@@ -81,31 +81,31 @@ fn effort(length: Length, most: Duration) -> Effort {
     Effort { length, rounds: 3, most }
 }
 
-fn asked(made: &Made, way: &str, effort: Effort, now: &dyn Fn() -> Duration) -> Picked {
-    let (weights, precision, way) = (&[][..], Precision::Fast, made.way(way).unwrap());
-    pick(Subject { variants: made, weights, precision, way }, effort, now).unwrap()
+fn run_pick(made: &FakeVariants, way: &str, effort: Effort, now: &dyn Fn() -> Duration) -> TunedVariant {
+    let (weights, precision, way) = (&[][..], Precision::Fast, made.resolve(way).unwrap());
+    pick(VariantTuningJob { variants: made, weights, precision, variant: way }, effort, now).unwrap()
 }
 
-fn picked(made: &Made, most: Duration, now: &dyn Fn() -> Duration) -> (String, usize) {
-    let picked = asked(made, "", effort(Length::Short, most), now);
-    (picked.way, picked.unanswered)
+fn picked(made: &FakeVariants, most: Duration, now: &dyn Fn() -> Duration) -> (String, usize) {
+    let picked = run_pick(made, "", effort(Length::Short, most), now);
+    (picked.variant, picked.unanswered)
 }
 
 #[test]
 fn a_wrong_table_is_corrected_by_the_first_start() {
-    let made = Made::new([3, 0], [2.0, 1.0, 4.0, 9.0], [3.0, 2.0]);
+    let made = FakeVariants::new([3, 0], [2.0, 1.0, 4.0, 9.0], [3.0, 2.0]);
     assert_eq!(picked(&made, LONG, &|| Duration::ZERO), ("a=1,b=1".into(), 0));
 }
 
 #[test]
 fn differences_that_are_none_change_nothing() {
-    let made = Made::new([2, 0], [1.0, 1.01, 1.015, 1.5], [1.0, 0.985]);
+    let made = FakeVariants::new([2, 0], [1.0, 1.01, 1.015, 1.5], [1.0, 0.985]);
     assert_eq!(picked(&made, LONG, &|| Duration::ZERO), ("a=2,b=0".into(), 0));
 }
 
 #[test]
 fn what_others_disturb_changes_nothing() {
-    let made = Made::new([2, 0], [1.1, 1.1, 1.0, 1.1], [1.0, 1.0]);
+    let made = FakeVariants::new([2, 0], [1.1, 1.1, 1.0, 1.1], [1.0, 1.0]);
     // For all of the first rounds' readings but one of another answer, which others left alone.
     *made.disturbed.lock().unwrap() = [[1.3; 9].as_slice(), &[0.8], &[1.3; 6]].concat();
     assert_eq!(picked(&made, LONG, &|| Duration::ZERO), ("a=2,b=0".into(), 0));
@@ -113,11 +113,11 @@ fn what_others_disturb_changes_nothing() {
 
 #[test]
 fn a_full_measurement_goes_by_medians_from_what_is_selected_at_the_steps_own_sizes() {
-    let made = Made::new([2, 0], [1.1, 1.0, 1.2, 1.0], [1.0, 1.0]);
+    let made = FakeVariants::new([2, 0], [1.1, 1.0, 1.2, 1.0], [1.0, 1.0]);
     // The last readings come first: the second of `a=1` and the third of `a=3` are disturbed.
     *made.disturbed.lock().unwrap() = vec![1.0, 3.0, 1.0, 1.0, 1.0, 1.0, 1.0, 3.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-    let picked = asked(&made, "a=0", effort(Length::Full, Duration::MAX), &|| Duration::ZERO);
-    assert_eq!(picked.way, "a=1,b=0");
+    let picked = run_pick(&made, "a=0", effort(Length::Full, Duration::MAX), &|| Duration::ZERO);
+    assert_eq!(picked.variant, "a=1,b=0");
     let answers: Vec<_> = picked.answers.iter().map(|a| (&*a.choices, a.tokens, a.median, a.own, a.selected)).collect();
     let want = [
         ("a=0", 2, 1.1, true, false),
@@ -132,22 +132,22 @@ fn a_full_measurement_goes_by_medians_from_what_is_selected_at_the_steps_own_siz
 
 #[test]
 fn what_there_is_no_time_for_stays_the_devices_own() {
-    let made = Made::new([3, 0], [2.0, 1.0, 4.0, 9.0], [3.0, 2.0]);
+    let made = FakeVariants::new([3, 0], [2.0, 1.0, 4.0, 9.0], [3.0, 2.0]);
     let looks = Cell::new(0u64);
     let clock = || {
         looks.set(looks.get() + 1);
         Duration::from_millis(100 * looks.get())
     };
     assert_eq!(picked(&made, LONG, &clock), ("a=1,b=0".into(), 1), "one round of four answers is over in time");
-    let made = Made::new([3, 0], [2.0, 1.0, 4.0, 9.0], [3.0, 2.0]);
+    let made = FakeVariants::new([3, 0], [2.0, 1.0, 4.0, 9.0], [3.0, 2.0]);
     assert_eq!(picked(&made, Duration::ZERO, &|| Duration::ZERO), ("a=3,b=0".into(), 2));
 }
 
 #[test]
 fn records_are_whole_of_this_key_and_of_choices_that_exist_or_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let (records, made) = (Records::new(folder.path()), Made::new([0, 0], [1.0; 4], [1.0; 2]));
-    let key = |facts| Key::of(facts, &WeightPlan { entries: Vec::new() }, Precision::Fast);
+    let (records, made) = (Records::new(folder.path()), FakeVariants::new([0, 0], [1.0; 4], [1.0; 2]));
+    let key = |facts| VariantRecordKey::of(facts, &WeightPlan { entries: Vec::new() }, Precision::Fast);
     let mine = key("mine");
     let way = |text: &str| {
         let (text, origin) = (text.into(), VariantOrigin::Measured);

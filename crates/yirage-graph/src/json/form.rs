@@ -167,17 +167,17 @@ impl<'de> Visitor<'de> for AttributesVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Attributes, A::Error> {
         let mut list = Vec::new();
         while let Some(name) = map.next_key::<String>()? {
-            list.push((name, map.next_value::<Attribute>()?.0));
+            list.push((name, map.next_value::<AttributeText>()?.0));
         }
         Ok(Attributes(list))
     }
 }
 
 /// The text form of one attribute.
-struct Attribute(String);
+struct AttributeText(String);
 
-impl<'de> Deserialize<'de> for Attribute {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Attribute, D::Error> {
+impl<'de> Deserialize<'de> for AttributeText {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<AttributeText, D::Error> {
         from.deserialize_any(AttributeVisitor)
     }
 }
@@ -185,33 +185,33 @@ impl<'de> Deserialize<'de> for Attribute {
 struct AttributeVisitor;
 
 impl<'de> Visitor<'de> for AttributeVisitor {
-    type Value = Attribute;
+    type Value = AttributeText;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a text, a whole number, a truth value or a list of whole numbers")
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Attribute, E> {
-        Ok(Attribute(text.to_owned()))
+    fn visit_str<E: Error>(self, text: &str) -> Result<AttributeText, E> {
+        Ok(AttributeText(text.to_owned()))
     }
 
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Attribute, E> {
-        Ok(Attribute(value.to_string()))
+    fn visit_bool<E: Error>(self, value: bool) -> Result<AttributeText, E> {
+        Ok(AttributeText(value.to_string()))
     }
 
-    fn visit_u64<E: Error>(self, n: u64) -> Result<Attribute, E> {
-        Ok(Attribute(n.to_string()))
+    fn visit_u64<E: Error>(self, n: u64) -> Result<AttributeText, E> {
+        Ok(AttributeText(n.to_string()))
     }
 
-    fn visit_i64<E: Error>(self, n: i64) -> Result<Attribute, E> {
-        Ok(Attribute(n.to_string()))
+    fn visit_i64<E: Error>(self, n: i64) -> Result<AttributeText, E> {
+        Ok(AttributeText(n.to_string()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Attribute, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<AttributeText, A::Error> {
         let mut items = Vec::new();
         while let Some(n) = list.next_element::<i64>()? {
             items.push(n.to_string());
         }
-        Ok(Attribute(format!("[{}]", items.join(", "))))
+        Ok(AttributeText(format!("[{}]", items.join(", "))))
     }
 }

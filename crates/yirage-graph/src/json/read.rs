@@ -8,7 +8,7 @@ use yirage_ir::region::Tiled;
 use yirage_ir::types::MAX_RANK;
 use yirage_ir::verify::MAX_REGION_DEPTH;
 use yirage_ir::{
-    ActivationLayout, DType, Dim, Graph, GraphBuilder, NodeKind, Op, Region, RegionKind, Source, Sym, Type,
+    ActivationLayout, DType, Dim, Graph, GraphBuilder, NodeKind, Op, Region, RegionKind, Sym, Type, ValueSource,
 };
 
 /// Most bytes of a document.
@@ -61,35 +61,35 @@ pub fn from_json(text: &str) -> Result<Graph, JsonError> {
     if document.version != VERSION {
         return Err(JsonError::Version { version: document.version });
     }
-    Reader { left: MAX_VALUES }.graph(document.graph, "graph", 0)
+    JsonGraphReader { remaining: MAX_VALUES }.graph(document.graph, "graph", 0)
 }
 
 fn at(path: String, what: impl Into<String>) -> JsonError {
     JsonError::At { path, what: what.into() }
 }
 
-struct Reader {
+struct JsonGraphReader {
     /// Inputs and nodes that may still come.
-    left: usize,
+    remaining: usize,
 }
 
 /// What has been declared of a graph.
-struct Scope {
+struct GraphScope {
     builder: GraphBuilder,
     names: HashMap<String, yirage_ir::ValueId>,
 }
 
-impl Reader {
+impl JsonGraphReader {
     fn graph(&mut self, form: GraphForm, path: &str, depth: usize) -> Result<Graph, JsonError> {
         if depth > MAX_REGION_DEPTH {
             return Err(at(path.into(), format!("regions nest deeper than {MAX_REGION_DEPTH}")));
         }
         let wanted = form.inputs.len().saturating_add(form.nodes.len());
-        self.left = self
-            .left
+        self.remaining = self
+            .remaining
             .checked_sub(wanted)
             .ok_or_else(|| at(path.into(), format!("the document has more than {MAX_VALUES} inputs and nodes")))?;
-        let mut scope = Scope { builder: GraphBuilder::new(form.name), names: HashMap::new() };
+        let mut scope = GraphScope { builder: GraphBuilder::new(form.name), names: HashMap::new() };
         let nodes = form.nodes.len();
         if let Some((i, input)) = form.inputs.iter().enumerate().find(|(_, input)| input.after > nodes) {
             return Err(at(format!("{path}.inputs[{i}].after"), format!("{} of {nodes} nodes", input.after)));
@@ -111,7 +111,7 @@ impl Reader {
         Ok(scope.builder.finish())
     }
 
-    fn node(&mut self, scope: &mut Scope, form: NodeForm, path: &str, depth: usize) -> Result<(), JsonError> {
+    fn node(&mut self, scope: &mut GraphScope, form: NodeForm, path: &str, depth: usize) -> Result<(), JsonError> {
         let NodeForm { op, attrs, region, graph, block, inputs, outputs } = form;
         let kind = match (op, region, graph, block) {
             (Some(name), None, None, None) => match Op::from_attrs(&name, attrs.0) {
@@ -178,7 +178,7 @@ fn declared(is: &Type, output: &OutputForm, path: &str) -> Result<(), JsonError>
     Ok(())
 }
 
-impl Scope {
+impl GraphScope {
     fn find(&self, name: &str, path: impl Fn() -> String) -> Result<yirage_ir::ValueId, JsonError> {
         let missing = || at(path(), format!("nothing before it is called `{name}`"));
         self.names.get(name).copied().ok_or_else(missing)
@@ -186,16 +186,16 @@ impl Scope {
 
     fn input(&mut self, form: InputForm, path: &str) -> Result<(), JsonError> {
         let source = match form.kind.as_str() {
-            "slot" => Source::Slot,
-            "weight" => Source::Weight,
-            "state" => Source::State,
+            "slot" => ValueSource::StepInput,
+            "weight" => ValueSource::Weight,
+            "state" => ValueSource::KvCache,
             other => return Err(at(format!("{path}.kind"), format!("`{other}` is none of slot, weight, state"))),
         };
         let layout = ActivationLayout::parse(&form.dtype);
         let dtype = layout.map(|layout| layout.info().dtype).or_else(|| DType::parse(&form.dtype));
         let dtype = dtype.ok_or_else(|| at(format!("{path}.dtype"), format!("there is no dtype `{}`", form.dtype)))?;
         let shape = shape(&form.shape, &format!("{path}.shape"))?;
-        let ty = Type { dtype, shape, strides: form.strides, layout };
+        let ty = Type { dtype, shape, strides: form.strides, activation_format: layout };
         let id = self.builder.declare(&form.name, ty, source).map_err(|e| at(path.into(), e.to_string()))?;
         self.names.insert(form.name, id);
         Ok(())

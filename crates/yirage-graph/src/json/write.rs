@@ -3,7 +3,7 @@
 use super::VERSION;
 use super::form::{Attributes, GraphForm, InputForm, NodeForm, OutputForm, Size};
 use serde::Serialize;
-use yirage_ir::{Dim, Graph, Node, NodeKind, Source, Type, Value, ValueId};
+use yirage_ir::{Dim, Graph, Node, NodeKind, Type, Value, ValueId, ValueSource};
 
 /// The JSON form of a sound graph ([`yirage_ir::verify()`]): a line for each input and node.
 pub fn to_json(graph: &Graph) -> String {
@@ -39,12 +39,12 @@ fn graph_form(graph: &Graph) -> GraphForm {
 fn input_form(graph: &Graph, id: ValueId) -> InputForm {
     let Value { name, ty, source } = graph.value(id);
     let kind = match source {
-        Source::Slot => "slot",
-        Source::Weight => "weight",
-        Source::State => "state",
-        Source::Node { .. } => unreachable!("`{name}` is an input and an output of a node, in a verified graph"),
+        ValueSource::StepInput => "slot",
+        ValueSource::Weight => "weight",
+        ValueSource::KvCache => "state",
+        ValueSource::Node { .. } => unreachable!("`{name}` is an input and an output of a node, in a verified graph"),
     };
-    let before = |value: &Value| matches!(value.source, Source::Node { output: 0, .. });
+    let before = |value: &Value| matches!(value.source, ValueSource::Node { output: 0, .. });
     InputForm {
         name: name.clone(),
         kind: kind.to_owned(),

@@ -1,14 +1,14 @@
 //! Attention of plain tensors, without a cache.
 
-use super::builder::{KernelGraph, Made, operands, sizes};
+use super::builder::{KernelGraph, KernelGraphResult, operands, sizes};
 use super::error::GraphError;
 use yirage_ir::attr::List;
-use yirage_ir::op::{Contract, Form, Iota, Map, Reduce, ReduceKind, View};
+use yirage_ir::op::{Contract, Iota, Map, Reduce, ReduceKind, View, ViewForm};
 use yirage_ir::{Expr, F32, ValueId};
 
 /// The operands, as grouped heads of f32: queries `[batch.., kv_heads, group, len, dim]`, keys and values
 /// `[batch.., kv_heads, 1, len, dim]`.
-struct Heads {
+struct GroupedHeads {
     q: ValueId,
     k: ValueId,
     v: ValueId,
@@ -28,7 +28,14 @@ impl KernelGraph {
     /// # Errors
     /// Ranks that differ or are below 3, sizes that do not fit, heads that are no multiple of the key heads, no key at
     /// all, more queries than keys if `causal`, a scale that is not finite.
-    pub fn attention(&mut self, q: ValueId, k: ValueId, v: ValueId, causal: bool, scale: Option<f32>) -> Made {
+    pub fn attention(
+        &mut self,
+        q: ValueId,
+        k: ValueId,
+        v: ValueId,
+        causal: bool,
+        scale: Option<f32>,
+    ) -> KernelGraphResult {
         let what = "attention";
         let dtype = self.common(what, &[q, k, v])?;
         let dims = sizes(self.ty(what, q)?);
@@ -51,7 +58,7 @@ impl KernelGraph {
         self.reshaped(what, made, &shape)
     }
 
-    fn grouped(&mut self, q: ValueId, k: ValueId, v: ValueId, causal: bool) -> Result<Heads, GraphError> {
+    fn grouped(&mut self, q: ValueId, k: ValueId, v: ValueId, causal: bool) -> Result<GroupedHeads, GraphError> {
         let what = "attention";
         let types = [self.ty(what, q)?, self.ty(what, k)?, self.ty(what, v)?];
         let wrong = |wanted: &str| operands(what, &types, wanted);
@@ -84,15 +91,15 @@ impl KernelGraph {
             let x = self.widened(what, x)?;
             self.reshaped(what, x, dims)
         };
-        Ok(Heads { q: one(q, &q_dims)?, k: one(k, &k_dims)?, v: one(v, &v_dims)?, queries, keys })
+        Ok(GroupedHeads { q: one(q, &q_dims)?, k: one(k, &k_dims)?, v: one(v, &v_dims)?, queries, keys })
     }
 
     /// Scaled scores `[batch.., kv_heads, group, queries, keys]`; of keys that a query does not see minus infinity.
-    fn scores(&mut self, heads: &Heads, causal: bool, scale: f32) -> Made {
+    fn scores(&mut self, heads: &GroupedHeads, causal: bool, scale: f32) -> KernelGraphResult {
         let rank = sizes(self.ty("attention", heads.k)?).len() as u32;
         let mut axes: Vec<u32> = (0..rank).collect();
         axes.swap(rank as usize - 1, rank as usize - 2);
-        let turned = self.op(View { form: Form::Permute(axes) }, &[heads.k])?;
+        let turned = self.op(View { form: ViewForm::Permute(axes) }, &[heads.k])?;
         let dots = self.op(Contract {}, &[heads.q, turned])?;
         let scaled = format!("mul(x0, {})", F32(scale));
         if !causal || heads.queries == 0 {

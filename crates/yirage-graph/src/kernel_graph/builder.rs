@@ -3,8 +3,8 @@
 use super::error::GraphError;
 use std::collections::{BTreeMap, HashSet};
 use yirage_ir::expr::is_float;
-use yirage_ir::op::{Form, Map, View};
-use yirage_ir::{BuildError, DType, Dim, Expr, Graph, GraphBuilder, NodeKind, Op, Region, Source, Type, ValueId};
+use yirage_ir::op::{Map, View, ViewForm};
+use yirage_ir::{BuildError, DType, Dim, Expr, Graph, GraphBuilder, NodeKind, Op, Region, Type, ValueId, ValueSource};
 
 /// Most dimensions of an input, as Mirage has it. Values within a graph may have as many as the IR allows.
 pub const MAX_INPUT_RANK: usize = 4;
@@ -23,11 +23,11 @@ pub struct KernelGraph {
     names: HashSet<String>,
     /// Names of marked outputs, which the finished graph has.
     renamed: BTreeMap<ValueId, String>,
-    made: usize,
+    node_count: usize,
 }
 
 /// The result of an operation.
-pub(super) type Made = Result<ValueId, GraphError>;
+pub(super) type KernelGraphResult = Result<ValueId, GraphError>;
 
 impl KernelGraph {
     /// An empty graph.
@@ -42,9 +42,9 @@ impl KernelGraph {
     ///
     /// # Errors
     /// More than [`MAX_INPUT_RANK`] dimensions, other strides, another type than f32, f16 and bf16.
-    pub fn new_input(&mut self, dims: &[u32], strides: Option<&[u32]>, dtype: DType) -> Made {
+    pub fn new_input(&mut self, dims: &[u32], strides: Option<&[u32]>, dtype: DType) -> KernelGraphResult {
         let name = self.free_name("in", self.builder.graph().inputs.len());
-        self.input(&name, dims, strides, dtype, Source::Slot)
+        self.input(&name, dims, strides, dtype, ValueSource::StepInput)
     }
 
     /// [`KernelGraph::new_input`] with a name of its own.
@@ -52,19 +52,32 @@ impl KernelGraph {
     /// # Errors
     /// As those of [`KernelGraph::new_input`]; a name that is taken or has other characters than letters, digits, `_` and
     /// `.`.
-    pub fn named_input(&mut self, name: &str, dims: &[u32], strides: Option<&[u32]>, dtype: DType) -> Made {
-        self.input(name, dims, strides, dtype, Source::Slot)
+    pub fn named_input(
+        &mut self,
+        name: &str,
+        dims: &[u32],
+        strides: Option<&[u32]>,
+        dtype: DType,
+    ) -> KernelGraphResult {
+        self.input(name, dims, strides, dtype, ValueSource::StepInput)
     }
 
     /// Declares a weight: given once, before the first call.
     ///
     /// # Errors
     /// As those of [`KernelGraph::named_input`].
-    pub fn new_weight(&mut self, name: &str, dims: &[u32], strides: Option<&[u32]>, dtype: DType) -> Made {
-        self.input(name, dims, strides, dtype, Source::Weight)
+    pub fn new_weight(&mut self, name: &str, dims: &[u32], strides: Option<&[u32]>, dtype: DType) -> KernelGraphResult {
+        self.input(name, dims, strides, dtype, ValueSource::Weight)
     }
 
-    fn input(&mut self, name: &str, dims: &[u32], strides: Option<&[u32]>, dtype: DType, source: Source) -> Made {
+    fn input(
+        &mut self,
+        name: &str,
+        dims: &[u32],
+        strides: Option<&[u32]>,
+        dtype: DType,
+        source: ValueSource,
+    ) -> KernelGraphResult {
         if dims.len() > MAX_INPUT_RANK {
             return Err(GraphError::Rank { rank: dims.len() });
         }
@@ -87,7 +100,7 @@ impl KernelGraph {
     /// Strides that are not those of row-major order: results lie dense. An input: what a graph gives back is computed.
     pub fn mark_output(&mut self, a: ValueId, strides: Option<&[u32]>) -> Result<(), GraphError> {
         let value = self.value("mark_output", a)?;
-        if !matches!(value.source, Source::Node { .. }) {
+        if !matches!(value.source, ValueSource::Node { .. }) {
             return Err(GraphError::Unsupported {
                 what: format!("mark_output of the input `{}`", value.name),
                 why: "a graph gives back what it computes, and the caller has this value already".into(),
@@ -107,7 +120,7 @@ impl KernelGraph {
     /// that was named before.
     pub fn named_output(&mut self, name: &str, a: ValueId, strides: Option<&[u32]>) -> Result<(), GraphError> {
         let value = self.value("named_output", a)?;
-        if !matches!(value.source, Source::Node { .. }) || self.renamed.contains_key(&a) {
+        if !matches!(value.source, ValueSource::Node { .. }) || self.renamed.contains_key(&a) {
             let has = self.renamed.get(&a).unwrap_or(&value.name);
             let given = format!("{name}, and the value is called `{has}`");
             return Err(GraphError::Argument {
@@ -197,11 +210,11 @@ impl KernelGraph {
     }
 
     /// A node with one output.
-    pub(super) fn op(&mut self, op: impl Into<Op>, ins: &[ValueId]) -> Made {
+    pub(super) fn op(&mut self, op: impl Into<Op>, ins: &[ValueId]) -> KernelGraphResult {
         let op = op.into();
-        let name = self.free_name(op.name(), self.made);
+        let name = self.free_name(op.name(), self.node_count);
         let made = self.builder.op(&name, op, ins)?;
-        self.made += 1;
+        self.node_count += 1;
         self.names.insert(name);
         Ok(made)
     }
@@ -218,33 +231,33 @@ impl KernelGraph {
         let outputs = region.tiled.as_ref().map_or(region.graph.outputs.len(), |tiled| tiled.outs.len());
         let mut names = Vec::with_capacity(outputs);
         for output in 0..outputs {
-            names.push(self.free_name(region.kind.name(), self.made + output));
+            names.push(self.free_name(region.kind.name(), self.node_count + output));
         }
         let made = self.builder.node(NodeKind::Region(Box::new(region)), ins, &names)?;
-        self.made += outputs;
+        self.node_count += outputs;
         self.names.extend(names);
         Ok(made)
     }
 
     /// An expression of operands, whose result has their element type.
-    pub(super) fn map(&mut self, what: &'static str, expr: Expr, ins: &[ValueId]) -> Made {
+    pub(super) fn map(&mut self, what: &'static str, expr: Expr, ins: &[ValueId]) -> KernelGraphResult {
         let dtype = self.common(what, ins)?;
         let expr = if dtype == DType::F32 { expr } else { expr.cast(dtype) };
         self.op(Map { expr }, ins)
     }
 
     /// A value as f32.
-    pub(super) fn widened(&mut self, what: &'static str, a: ValueId) -> Made {
+    pub(super) fn widened(&mut self, what: &'static str, a: ValueId) -> KernelGraphResult {
         self.cast(what, a, DType::F32)
     }
 
     /// Whether a value is a weight as it was declared.
     pub(super) fn is_weight(&self, what: &'static str, a: ValueId) -> Result<bool, GraphError> {
-        Ok(self.value(what, a)?.source == Source::Weight)
+        Ok(self.value(what, a)?.source == ValueSource::Weight)
     }
 
     /// A value as another element type.
-    pub(super) fn cast(&mut self, what: &'static str, a: ValueId, to: DType) -> Made {
+    pub(super) fn cast(&mut self, what: &'static str, a: ValueId, to: DType) -> KernelGraphResult {
         if self.ty(what, a)?.dtype == to {
             return Ok(a);
         }
@@ -252,15 +265,15 @@ impl KernelGraph {
     }
 
     /// A value in another shape of as many elements.
-    pub(super) fn reshaped(&mut self, what: &'static str, a: ValueId, dims: &[u32]) -> Made {
+    pub(super) fn reshaped(&mut self, what: &'static str, a: ValueId, dims: &[u32]) -> KernelGraphResult {
         if sizes(self.ty(what, a)?) == dims {
             return Ok(a);
         }
-        self.op(View { form: Form::Reshape(dims.iter().map(|&n| Dim::Const(n)).collect()) }, &[a])
+        self.op(View { form: ViewForm::Reshape(dims.iter().map(|&n| Dim::Const(n)).collect()) }, &[a])
     }
 
     /// The nodes of a general form, whose inputs are `ins`.
-    pub(super) fn inlined(&mut self, form: &Graph, ins: &[ValueId]) -> Made {
+    pub(super) fn inlined(&mut self, form: &Graph, ins: &[ValueId]) -> KernelGraphResult {
         let mut is: Vec<Option<ValueId>> = vec![None; form.values.len()];
         form.inputs.iter().zip(ins).for_each(|(id, &given)| is[id.index()] = Some(given));
         for node in &form.nodes {

@@ -1,6 +1,6 @@
 //! Functions of single elements.
 
-use super::builder::{KernelGraph, Made, operands, sizes};
+use super::builder::{KernelGraph, KernelGraphResult, operands, sizes};
 use super::error::GraphError;
 use yirage_ir::expr::Func;
 use yirage_ir::{Expr, ValueId};
@@ -71,7 +71,7 @@ impl KernelGraph {
     ///
     /// # Errors
     /// A value that is not of this graph; a bound that is NaN.
-    pub fn clamp(&mut self, a: ValueId, min_val: f32, max_val: f32) -> Made {
+    pub fn clamp(&mut self, a: ValueId, min_val: f32, max_val: f32) -> KernelGraphResult {
         for (argument, bound) in [("min_val", min_val), ("max_val", max_val)] {
             if bound.is_nan() {
                 return Err(GraphError::Argument { what: "clamp", argument, given: "NaN".into(), wanted: "a number" });
@@ -85,13 +85,13 @@ impl KernelGraph {
     ///
     /// # Errors
     /// A value that is not of this graph.
-    pub fn mul_scalar(&mut self, a: ValueId, scalar: f32) -> Made {
+    pub fn mul_scalar(&mut self, a: ValueId, scalar: f32) -> KernelGraphResult {
         let expr = Expr::call(Func::Mul, &[Expr::input(0), Expr::constant(scalar)]);
         self.map("mul_scalar", expr, &[a])
     }
 
     /// The larger of A and B, element by element; NaN where one is NaN.
-    pub(super) fn larger(&mut self, a: ValueId, b: ValueId) -> Made {
+    pub(super) fn larger(&mut self, a: ValueId, b: ValueId) -> KernelGraphResult {
         self.meet("max", a, b)?;
         self.map("max", Expr::binary(Func::Max), &[a, b])
     }

@@ -8,15 +8,15 @@ mod attention;
 mod builder;
 mod elementwise;
 mod error;
+mod matmul;
 mod named;
 mod norms;
-mod products;
 mod shapes;
 mod threadblock;
 
 pub use builder::{KernelGraph, MAX_INPUT_RANK, axis};
 pub use error::GraphError;
-pub use named::Attribute;
+pub use named::OpAttribute;
 pub use norms::NORM_EPS;
 pub use shapes::SplitBy;
 pub use threadblock::{BlockGraph, BlockValue, ForloopAccum};

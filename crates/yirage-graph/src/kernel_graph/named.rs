@@ -1,6 +1,6 @@
 //! Operations by their names, as descriptions of graphs that come from elsewhere have them.
 
-use super::builder::{KernelGraph, Made, operands};
+use super::builder::{KernelGraph, KernelGraphResult, operands};
 use super::error::GraphError;
 use super::norms::NORM_EPS;
 use super::shapes::SplitBy;
@@ -8,7 +8,7 @@ use yirage_ir::ValueId;
 
 /// What a description says of an operation beside its operands.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Attribute {
+pub enum OpAttribute {
     /// A number; sizes and dimensions are whole ones.
     Number(f64),
     /// Yes or no.
@@ -65,14 +65,14 @@ impl KernelGraph {
         &mut self,
         name: &str,
         ins: &[ValueId],
-        attributes: &[(String, Attribute)],
+        attributes: &[(String, OpAttribute)],
     ) -> Result<Vec<ValueId>, GraphError> {
         let found = OPERATIONS.iter().find(|(known, ..)| *known == name);
         let &(what, wanted, known) = found.ok_or_else(|| {
             let known = Self::operations().collect::<Vec<_>>().join(", ");
             GraphError::NoOperation { name: name.to_owned(), known }
         })?;
-        let given = Given { what, known, attributes };
+        let given = OpAttributes { what, known, attributes };
         given.check()?;
         let one = match (what, ins) {
             ("exp", &[a]) => self.exp(a),
@@ -114,7 +114,13 @@ impl KernelGraph {
         Ok(vec![one?])
     }
 
-    fn named_norm(&mut self, given: &Given<'_>, a: ValueId, vectors: &[ValueId], wanted: &str) -> Made {
+    fn named_norm(
+        &mut self,
+        given: &OpAttributes<'_>,
+        a: ValueId,
+        vectors: &[ValueId],
+        wanted: &str,
+    ) -> KernelGraphResult {
         let shape = match (given.sizes("normalized_shape")?, vectors.first()) {
             (Some(shape), _) => shape,
             (None, Some(&weight)) => self.dims(weight)?,
@@ -138,13 +144,13 @@ impl KernelGraph {
 }
 
 /// The attributes of one operation.
-struct Given<'a> {
+struct OpAttributes<'a> {
     what: &'static str,
     known: &'static [&'static str],
-    attributes: &'a [(String, Attribute)],
+    attributes: &'a [(String, OpAttribute)],
 }
 
-impl<'a> Given<'a> {
+impl<'a> OpAttributes<'a> {
     /// Whether each is the operation's.
     fn check(&self) -> Result<(), GraphError> {
         let Some((name, _)) = self.attributes.iter().find(|(name, _)| !self.known.contains(&name.as_str())) else {
@@ -158,7 +164,7 @@ impl<'a> Given<'a> {
         })
     }
 
-    fn get(&self, name: &'static str) -> Option<&'a Attribute> {
+    fn get(&self, name: &'static str) -> Option<&'a OpAttribute> {
         self.attributes.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
@@ -174,7 +180,7 @@ impl<'a> Given<'a> {
     fn maybe_number(&self, name: &'static str) -> Result<Option<f64>, GraphError> {
         match self.get(name) {
             None => Ok(None),
-            Some(Attribute::Number(number)) => Ok(Some(*number)),
+            Some(OpAttribute::Number(number)) => Ok(Some(*number)),
             Some(_) => Err(self.other(name, "a number")),
         }
     }
@@ -192,7 +198,7 @@ impl<'a> Given<'a> {
     fn integers(&self, name: &'static str) -> Result<Option<&'a [i64]>, GraphError> {
         match self.get(name) {
             None => Ok(None),
-            Some(Attribute::Integers(list)) => Ok(Some(list)),
+            Some(OpAttribute::Integers(list)) => Ok(Some(list)),
             Some(_) => Err(self.other(name, "a list of whole numbers")),
         }
     }
@@ -206,7 +212,7 @@ impl<'a> Given<'a> {
     fn flag(&self, name: &'static str) -> Result<Option<bool>, GraphError> {
         match self.get(name) {
             None => Ok(None),
-            Some(Attribute::Flag(flag)) => Ok(Some(*flag)),
+            Some(OpAttribute::Flag(flag)) => Ok(Some(*flag)),
             Some(_) => Err(self.other(name, "true or false")),
         }
     }

@@ -1,6 +1,6 @@
 //! Normalisations: the general forms of the named ops, on rows.
 
-use super::builder::{KernelGraph, Made, operands, product, sizes};
+use super::builder::{KernelGraph, KernelGraphResult, operands, product, sizes};
 use super::error::GraphError;
 use yirage_ir::attr::List;
 use yirage_ir::op::{Fill, LayerNorm, OpDef, RmsNorm, Softmax};
@@ -15,7 +15,7 @@ impl KernelGraph {
     ///
     /// # Errors
     /// A shape that is not A's innermost dimensions.
-    pub fn rms_norm(&mut self, a: ValueId, normalized_shape: &[u32]) -> Made {
+    pub fn rms_norm(&mut self, a: ValueId, normalized_shape: &[u32]) -> KernelGraphResult {
         self.scaled_rms_norm(a, normalized_shape, None, 0.0)
     }
 
@@ -24,7 +24,13 @@ impl KernelGraph {
     ///
     /// # Errors
     /// A shape that is not A's innermost dimensions, a weight of another shape, an `eps` that is negative or no number.
-    pub fn scaled_rms_norm(&mut self, a: ValueId, normalized_shape: &[u32], weight: Option<ValueId>, eps: f32) -> Made {
+    pub fn scaled_rms_norm(
+        &mut self,
+        a: ValueId,
+        normalized_shape: &[u32],
+        weight: Option<ValueId>,
+        eps: f32,
+    ) -> KernelGraphResult {
         let what = "rms_norm";
         let width = self.normalized(what, a, normalized_shape, eps)?;
         let weight = weight.map(|w| self.vector(what, w, normalized_shape, width)).transpose()?;
@@ -43,7 +49,7 @@ impl KernelGraph {
         weight: Option<ValueId>,
         bias: Option<ValueId>,
         eps: f32,
-    ) -> Made {
+    ) -> KernelGraphResult {
         let what = "layer_norm";
         let width = self.normalized(what, a, normalized_shape, eps)?;
         let weight = match weight {
@@ -61,7 +67,7 @@ impl KernelGraph {
     ///
     /// # Errors
     /// A dimension that A does not have.
-    pub fn softmax(&mut self, a: ValueId, dim: i64) -> Made {
+    pub fn softmax(&mut self, a: ValueId, dim: i64) -> KernelGraphResult {
         let (dim, width) = self.along("softmax", a, dim)?;
         let rank = sizes(self.ty("softmax", a)?).len() as u32;
         if dim + 1 == rank {
@@ -90,7 +96,7 @@ impl KernelGraph {
     }
 
     /// A weight or bias of the normalised shape, as a vector.
-    fn vector(&mut self, what: &'static str, w: ValueId, shape: &[u32], width: u32) -> Made {
+    fn vector(&mut self, what: &'static str, w: ValueId, shape: &[u32], width: u32) -> KernelGraphResult {
         let ty = self.ty(what, w)?;
         if sizes(ty) != shape {
             return Err(operands(what, &[ty], format!("a weight or bias of shape {shape:?} wanted")));
@@ -101,7 +107,14 @@ impl KernelGraph {
     }
 
     /// A named op on rows of `width` elements in f32, in its general form.
-    fn by_rows<T>(&mut self, what: &'static str, a: ValueId, width: u32, op: &T, vectors: &[ValueId]) -> Made
+    fn by_rows<T>(
+        &mut self,
+        what: &'static str,
+        a: ValueId,
+        width: u32,
+        op: &T,
+        vectors: &[ValueId],
+    ) -> KernelGraphResult
     where
         T: OpDef + Clone + Into<Op>,
     {

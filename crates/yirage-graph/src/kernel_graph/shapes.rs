@@ -1,9 +1,9 @@
 //! Where elements lie: parts, joins and views.
 
-use super::builder::{KernelGraph, Made, operands, sizes};
+use super::builder::{KernelGraph, KernelGraphResult, operands, sizes};
 use super::error::GraphError;
 use yirage_ir::ValueId;
-use yirage_ir::op::{Concat, Cut, Form, View};
+use yirage_ir::op::{Concat, Cut, View, ViewForm};
 
 /// How a dimension is split.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,7 +19,7 @@ impl KernelGraph {
     ///
     /// # Errors
     /// No value, more than the IR joins, values of different element types or of sizes that differ elsewhere.
-    pub fn concat(&mut self, list: &[ValueId], dim: i64) -> Made {
+    pub fn concat(&mut self, list: &[ValueId], dim: i64) -> KernelGraphResult {
         let [first, others @ ..] = list else { return Err(operands("concat", &[], "at least one value wanted")) };
         self.common("concat", list)?;
         let (axis, _) = self.along("concat", *first, dim)?;
@@ -65,7 +65,7 @@ impl KernelGraph {
     ///
     /// # Errors
     /// As those of [`KernelGraph::chunk`] and [`KernelGraph::concat`].
-    pub fn interleave(&mut self, list: &[ValueId], groups: u32, dim: i64) -> Made {
+    pub fn interleave(&mut self, list: &[ValueId], groups: u32, dim: i64) -> KernelGraphResult {
         let parts = list.iter().map(|&a| self.chunk(a, groups, dim)).collect::<Result<Vec<_>, _>>()?;
         let of_group = |group: usize| parts.iter().map(move |parts| parts[group]);
         self.concat(&(0..groups as usize).flat_map(of_group).collect::<Vec<_>>(), dim)
@@ -76,7 +76,7 @@ impl KernelGraph {
     ///
     /// # Errors
     /// Another number of elements, other sizes below 0, and a -1 for which there is no size, several, or another -1.
-    pub fn reshape(&mut self, a: ValueId, dims: &[i64]) -> Made {
+    pub fn reshape(&mut self, a: ValueId, dims: &[i64]) -> KernelGraphResult {
         let ty = self.ty("reshape", a)?;
         let wrong = |wanted: &str| operands("reshape", &[ty], format!("{wanted} wanted; {dims:?} given"));
         let known = dims.iter().filter(|&&n| n != -1).map(|&n| u32::try_from(n)).collect::<Result<Vec<_>, _>>();
@@ -98,14 +98,14 @@ impl KernelGraph {
     ///
     /// # Errors
     /// Dimensions that are not each of A's once.
-    pub fn permute(&mut self, a: ValueId, dims: &[i64]) -> Made {
+    pub fn permute(&mut self, a: ValueId, dims: &[i64]) -> KernelGraphResult {
         self.ty("permute", a)?;
         let axes = dims.iter().map(|&dim| Ok(self.along("permute", a, dim)?.0)).collect::<Result<_, GraphError>>()?;
         self.permuted(a, axes)
     }
 
-    pub(super) fn permuted(&mut self, a: ValueId, axes: Vec<u32>) -> Made {
-        self.op(View { form: Form::Permute(axes) }, &[a])
+    pub(super) fn permuted(&mut self, a: ValueId, axes: Vec<u32>) -> KernelGraphResult {
+        self.op(View { form: ViewForm::Permute(axes) }, &[a])
     }
 
     /// Parts of these sizes, which end within the dimension.
@@ -116,7 +116,7 @@ impl KernelGraph {
         for &size in parts {
             let mut cuts = whole.clone();
             cuts[dim as usize] = Cut { start, step: 1, size: size.into() };
-            made.push(self.op(View { form: Form::Slice(cuts) }, &[a])?);
+            made.push(self.op(View { form: ViewForm::Slice(cuts) }, &[a])?);
             start += size;
         }
         Ok(made)

@@ -1,13 +1,13 @@
 //! Arrays and the memory of values.
 
 use super::NpyError;
-use super::header::Header;
+use super::header::NpyHeader;
 use yirage_ir::{DType, Dims, Format, Type};
 
 /// An array as it lies in a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Npy<'a> {
-    header: Header,
+    header: NpyHeader,
     elements: &'a [u8],
 }
 
@@ -29,14 +29,14 @@ impl<'a> Npy<'a> {
     /// The array of a whole file.
     ///
     /// # Errors
-    /// [`NpyError::Format`] and [`NpyError::Header`].
+    /// [`NpyError::Format`] and [`NpyError::NpyHeader`].
     pub fn parse(bytes: &'a [u8]) -> Result<Npy<'a>, NpyError> {
-        let (header, elements) = Header::parse(bytes)?;
+        let (header, elements) = NpyHeader::parse(bytes)?;
         Ok(Npy { header, elements })
     }
 
     /// Type, order and sizes.
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &NpyHeader {
         &self.header
     }
 
@@ -70,7 +70,7 @@ impl<'a> Npy<'a> {
 
     fn check_type(&self, ty: &Type) -> Result<(), NpyError> {
         let header = &self.header;
-        let known = TYPES.iter().find(|(dtype, ..)| *dtype == ty.dtype && ty.layout.is_none());
+        let known = TYPES.iter().find(|(dtype, ..)| *dtype == ty.dtype && ty.activation_format.is_none());
         let Some((_, descr, others, way)) = known else {
             let remedy = "; f32, f16, bf16, i32, u32 and bool come from .npy files".to_owned();
             return Err(NpyError::DType { wanted: ty.to_string(), descr: header.descr.clone(), remedy });
@@ -100,7 +100,7 @@ impl<'a> Npy<'a> {
         if from == to || self.elements.is_empty() {
             return Ok(self.elements.to_vec());
         }
-        let bytes = ty.held_bytes(&Dims::default());
+        let bytes = ty.storage_bytes(&Dims::default());
         let mut out = Vec::new();
         out.try_reserve_exact(bytes).map_err(|_| NpyError::Memory { wanted: ty.to_string(), bytes })?;
         out.resize(bytes, 0);
@@ -127,7 +127,7 @@ impl<'a> Npy<'a> {
 /// # Errors
 /// A type of elements that NumPy has no name for; symbolic dimensions; another number of bytes than the type's.
 pub fn write(ty: &Type, elements: &[u8]) -> Result<(Vec<u8>, Option<&'static str>), NpyError> {
-    let known = TYPES.iter().find(|(dtype, ..)| *dtype == ty.dtype && ty.layout.is_none());
+    let known = TYPES.iter().find(|(dtype, ..)| *dtype == ty.dtype && ty.activation_format.is_none());
     let Some((_, descr, ..)) = known else {
         let remedy = "; f32, f16, bf16, i32, u32 and bool go into .npy files".to_owned();
         return Err(NpyError::DType { wanted: ty.to_string(), descr: ty.elements().to_owned(), remedy });
@@ -141,7 +141,7 @@ pub fn write(ty: &Type, elements: &[u8]) -> Result<(Vec<u8>, Option<&'static str
         let descr = (*descr).to_owned();
         return Err(NpyError::Length { given: elements.len(), wanted, descr, shape });
     }
-    let mut out = Header { descr: (*descr).to_owned(), fortran_order: false, shape }.bytes();
+    let mut out = NpyHeader { descr: (*descr).to_owned(), fortran_order: false, shape }.bytes();
     out.extend_from_slice(elements);
     let note = "bf16 is written as two bytes without a meaning in NumPy: .view(ml_dtypes.bfloat16) reads it";
     Ok((out, (ty.dtype == DType::Stored(Format::BF16)).then_some(note)))

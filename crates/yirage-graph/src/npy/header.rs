@@ -1,7 +1,7 @@
 //! What stands before the elements.
 
 use super::NpyError;
-use super::literal::{Literal, Value};
+use super::literal::{PyLiteral, PyLiteralReader};
 
 /// Most bytes of a header: a shape and a type of elements need few.
 pub const MAX_HEADER: usize = 64 << 10;
@@ -10,7 +10,7 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// Type, order and sizes of an array.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Header {
+pub struct NpyHeader {
     /// The type of elements as NumPy writes it: `<f4`.
     pub descr: String,
     /// Whether the first dimension is the one whose neighbours lie together.
@@ -19,12 +19,12 @@ pub struct Header {
     pub shape: Vec<usize>,
 }
 
-impl Header {
+impl NpyHeader {
     /// The header at the beginning of a file, and the bytes behind it.
     ///
     /// # Errors
-    /// [`NpyError::Format`], [`NpyError::Header`].
-    pub fn parse(bytes: &[u8]) -> Result<(Header, &[u8]), NpyError> {
+    /// [`NpyError::Format`], [`NpyError::NpyHeader`].
+    pub fn parse(bytes: &[u8]) -> Result<(NpyHeader, &[u8]), NpyError> {
         let short = || NpyError::Format("it ends within its header".into());
         let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| NpyError::Format("its first bytes are others".into()))?;
         let ([major, minor], rest) = rest.split_first_chunk().ok_or_else(short)?;
@@ -58,20 +58,20 @@ impl Header {
     }
 }
 
-fn dict(text: &str) -> Result<Header, NpyError> {
+fn dict(text: &str) -> Result<NpyHeader, NpyError> {
     let (mut descr, mut order, mut shape) = (None, None, None);
-    let mut literal = Literal { rest: text };
+    let mut literal = PyLiteralReader { rest: text };
     literal.expect('{')?;
     while !literal.accept('}') {
         let key = literal.text()?;
         literal.expect(':')?;
         let twice = match (key, literal.value()?) {
-            ("descr", Value::Text(text)) => descr.replace(text.to_owned()).is_some(),
-            ("descr", Value::List) => {
+            ("descr", PyLiteral::Text(text)) => descr.replace(text.to_owned()).is_some(),
+            ("descr", PyLiteral::List) => {
                 return Err(NpyError::Header("elements with fields; an array of one plain type is wanted".into()));
             }
-            ("fortran_order", Value::Truth(truth)) => order.replace(truth).is_some(),
-            ("shape", Value::Sizes(sizes)) => shape.replace(sizes).is_some(),
+            ("fortran_order", PyLiteral::Truth(truth)) => order.replace(truth).is_some(),
+            ("shape", PyLiteral::Sizes(sizes)) => shape.replace(sizes).is_some(),
             (key, _) => return Err(NpyError::Header(format!("`{key}` is unknown, or of another type"))),
         };
         if twice {
@@ -86,7 +86,7 @@ fn dict(text: &str) -> Result<Header, NpyError> {
         return Err(NpyError::Header("something follows its dict".into()));
     }
     let missing = |key: &str| NpyError::Header(format!("`{key}` is missing"));
-    Ok(Header {
+    Ok(NpyHeader {
         descr: descr.ok_or_else(|| missing("descr"))?,
         fortran_order: order.ok_or_else(|| missing("fortran_order"))?,
         shape: shape.ok_or_else(|| missing("shape"))?,

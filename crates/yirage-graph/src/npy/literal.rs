@@ -3,12 +3,12 @@
 use super::NpyError;
 
 /// Reads tokens of a literal.
-pub(super) struct Literal<'a> {
+pub(super) struct PyLiteralReader<'a> {
     pub(super) rest: &'a str,
 }
 
 /// A value of the dict.
-pub(super) enum Value<'a> {
+pub(super) enum PyLiteral<'a> {
     Text(&'a str),
     Truth(bool),
     Sizes(Vec<usize>),
@@ -20,7 +20,7 @@ fn wrong(what: impl Into<String>) -> NpyError {
     NpyError::Header(what.into())
 }
 
-impl<'a> Literal<'a> {
+impl<'a> PyLiteralReader<'a> {
     /// Takes `c` if it comes next, behind blanks.
     pub(super) fn accept(&mut self, c: char) -> bool {
         self.rest = self.rest.trim_start();
@@ -46,18 +46,18 @@ impl<'a> Literal<'a> {
         Ok(text)
     }
 
-    pub(super) fn value(&mut self) -> Result<Value<'a>, NpyError> {
+    pub(super) fn value(&mut self) -> Result<PyLiteral<'a>, NpyError> {
         self.rest = self.rest.trim_start();
         for (word, truth) in [("True", true), ("False", false)] {
             if let Some(rest) = self.rest.strip_prefix(word) {
                 self.rest = rest;
-                return Ok(Value::Truth(truth));
+                return Ok(PyLiteral::Truth(truth));
             }
         }
         match self.rest.chars().next() {
-            Some('(') => self.sizes().map(Value::Sizes),
-            Some('[') => Ok(Value::List),
-            _ => self.text().map(Value::Text),
+            Some('(') => self.sizes().map(PyLiteral::Sizes),
+            Some('[') => Ok(PyLiteral::List),
+            _ => self.text().map(PyLiteral::Text),
         }
     }
 

@@ -9,7 +9,7 @@ mod header;
 mod literal;
 
 pub use array::{Npy, write};
-pub use header::{Header, MAX_HEADER};
+pub use header::{MAX_HEADER, NpyHeader};
 
 use thiserror::Error;
 

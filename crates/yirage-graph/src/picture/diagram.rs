@@ -1,7 +1,7 @@
 //! What a picture shows, and nothing of where: boxes, and edges between them.
 
 use yirage_ir::region::Tiled;
-use yirage_ir::{Graph, Node, NodeKind, Source, Value, ValueId};
+use yirage_ir::{Graph, Node, NodeKind, Value, ValueId, ValueSource};
 
 /// A graph, or the inside of a region.
 pub(super) struct Diagram {
@@ -11,7 +11,7 @@ pub(super) struct Diagram {
 
 /// A box.
 pub(super) struct Box {
-    pub(super) kind: Kind,
+    pub(super) kind: BoxKind,
     pub(super) title: String,
     /// Smaller lines under the title.
     pub(super) lines: Vec<String>,
@@ -22,10 +22,10 @@ pub(super) struct Box {
 
 /// What a box stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
-    Slot,
+pub(super) enum BoxKind {
+    StepInput,
     Weight,
-    State,
+    KvCache,
     Op,
     Output,
     Region,
@@ -89,19 +89,19 @@ fn inside(graph: &Graph, in_region: bool) -> Inside {
 
 fn input(value: &Value, in_region: bool) -> Box {
     let kind = match value.source {
-        _ if in_region => Kind::Port,
-        Source::Weight => Kind::Weight,
-        Source::State => Kind::State,
-        Source::Slot | Source::Node { .. } => Kind::Slot,
+        _ if in_region => BoxKind::Port,
+        ValueSource::Weight => BoxKind::Weight,
+        ValueSource::KvCache => BoxKind::KvCache,
+        ValueSource::StepInput | ValueSource::Node { .. } => BoxKind::StepInput,
     };
     named(kind, value, in_region)
 }
 
 fn output(value: &Value, in_region: bool) -> Box {
-    named(if in_region { Kind::Port } else { Kind::Output }, value, in_region)
+    named(if in_region { BoxKind::Port } else { BoxKind::Output }, value, in_region)
 }
 
-fn named(kind: Kind, value: &Value, in_region: bool) -> Box {
+fn named(kind: BoxKind, value: &Value, in_region: bool) -> Box {
     let lines = if in_region { Vec::new() } else { vec![cut(&value.ty.to_string())] };
     Box { kind, title: cut(&value.name), lines, tip: format!("{}: {}", value.name, value.ty), inside: None }
 }
@@ -121,19 +121,19 @@ fn of_node(graph: &Graph, node: &Node) -> Box {
                 _ => Some(attrs.join(" ")),
             };
             let lines = shown.into_iter().chain(types.iter().cloned()).map(|line| cut(&line)).collect();
-            Box { kind: Kind::Op, title: op.name().to_owned(), lines, tip: tip(&whole), inside: None }
+            Box { kind: BoxKind::Op, title: op.name().to_owned(), lines, tip: tip(&whole), inside: None }
         }
         NodeKind::Region(region) => {
             let what = format!("region {}", region.kind.name());
             let Some(tiled) = &region.tiled else {
                 let inside = Some(inside(&region.graph, true));
-                return Box { kind: Kind::Region, title: what.clone(), lines: Vec::new(), tip: tip(&what), inside };
+                return Box { kind: BoxKind::Region, title: what.clone(), lines: Vec::new(), tip: tip(&what), inside };
             };
             let attrs: Vec<String> = tiled.attrs().iter().map(|(name, value)| format!("{name}={value}")).collect();
             let title = cut(&format!("{what} {:?} x {}", tiled.grid, tiled.loops));
             let tip = tip(&format!("{what}{{{}}}", attrs.join(", ")));
             let inside = Some(of_tiles(&region.graph, tiled));
-            Box { kind: Kind::Region, title, lines: Vec::new(), tip, inside }
+            Box { kind: BoxKind::Region, title, lines: Vec::new(), tip, inside }
         }
     }
 }
@@ -146,10 +146,10 @@ fn of_tiles(body: &Graph, tiled: &Tiled) -> Inside {
     for (at, &out) in looped.outs.iter().enumerate() {
         let how = tiled.accumulators.get(at).map_or_else(|| "factor".to_owned(), ToString::to_string);
         let shown = &mut looped.diagram.boxes[out];
-        (shown.kind, shown.lines) = (Kind::Op, vec![how]);
+        (shown.kind, shown.lines) = (BoxKind::Op, vec![how]);
     }
     let mut boxes = after.diagram.boxes;
-    after.ins.iter().for_each(|&at| boxes[at].kind = Kind::Op);
+    after.ins.iter().for_each(|&at| boxes[at].kind = BoxKind::Op);
     looped.diagram.boxes.extend(boxes);
     let shifted = |edge: Edge| Edge { from: edge.from + first, to: edge.to + first, ..edge };
     looped.diagram.edges.extend(after.diagram.edges.into_iter().map(shifted));
@@ -162,7 +162,7 @@ fn of_tiles(body: &Graph, tiled: &Tiled) -> Inside {
     // Accumulators that the body reads come from the iteration before.
     let ins = looped.ins[..tiled.ins.len()].to_vec();
     for &before in &looped.ins[tiled.ins.len()..] {
-        looped.diagram.boxes[before].kind = Kind::Op;
+        looped.diagram.boxes[before].kind = BoxKind::Op;
     }
     Inside { diagram: looped.diagram, ins, outs: after.outs.iter().map(|at| at + first).collect() }
 }

@@ -1,6 +1,6 @@
 //! Graphs for graphviz: the DOT language.
 
-use super::diagram::{Box, Diagram, Inside, Kind};
+use super::diagram::{Box, BoxKind, Diagram, Inside};
 use std::fmt::Write;
 use yirage_ir::Graph;
 
@@ -47,14 +47,14 @@ fn label(shown: &Box) -> String {
     [std::slice::from_ref(&shown.title), &shown.lines].concat().join("\n")
 }
 
-fn look(kind: Kind) -> &'static str {
+fn look(kind: BoxKind) -> &'static str {
     match kind {
-        Kind::Slot => "fillcolor=\"#e2f3e2\"",
-        Kind::Weight => "fillcolor=\"#fdf0d5\"",
-        Kind::State => "fillcolor=\"#f0e4f7\"",
-        Kind::Op | Kind::Region => "fillcolor=\"#e9f0fb\"",
-        Kind::Output => "fillcolor=\"#f9dfe0\"",
-        Kind::Port => "fillcolor=\"#ffffff\", height=0.2",
+        BoxKind::StepInput => "fillcolor=\"#e2f3e2\"",
+        BoxKind::Weight => "fillcolor=\"#fdf0d5\"",
+        BoxKind::KvCache => "fillcolor=\"#f0e4f7\"",
+        BoxKind::Op | BoxKind::Region => "fillcolor=\"#e9f0fb\"",
+        BoxKind::Output => "fillcolor=\"#f9dfe0\"",
+        BoxKind::Port => "fillcolor=\"#ffffff\", height=0.2",
     }
 }
 

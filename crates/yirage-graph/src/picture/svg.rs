@@ -1,7 +1,7 @@
 //! Graphs as SVG.
 
-use super::diagram::{Box, Diagram, Kind};
-use super::layout::{HEAD, LINE, Layout, PAD, Place, SMALL, TITLE, TooLarge, layout};
+use super::diagram::{Box, BoxKind, Diagram};
+use super::layout::{DiagramLayout, HEAD, LINE, PAD, PositionedBox, SMALL, TITLE, TooLarge, layout};
 use std::fmt::Write;
 use yirage_ir::Graph;
 
@@ -41,7 +41,7 @@ pub fn svg(graph: &Graph) -> Result<String, TooLarge> {
 }
 
 /// A layout whose top left corner lies at `x`, `y`.
-fn draw(diagram: &Diagram, layout: &Layout, x: f64, y: f64, out: &mut String) {
+fn draw(diagram: &Diagram, layout: &DiagramLayout, x: f64, y: f64, out: &mut String) {
     for place in &layout.boxes {
         draw_box(&diagram.boxes[place.shows], place, x + place.left, y + place.top, out);
     }
@@ -50,11 +50,11 @@ fn draw(diagram: &Diagram, layout: &Layout, x: f64, y: f64, out: &mut String) {
     }
 }
 
-fn draw_box(shown: &Box, place: &Place, x: f64, y: f64, out: &mut String) {
+fn draw_box(shown: &Box, place: &PositionedBox, x: f64, y: f64, out: &mut String) {
     let (width, height) = (place.width, place.height);
     let _ = writeln!(out, "<g><title>{}</title>", escaped(&shown.tip));
     let (fill, line, round) = look(shown.kind);
-    let dashed = if shown.kind == Kind::Region { " stroke-dasharray=\"5 3\"" } else { "" };
+    let dashed = if shown.kind == BoxKind::Region { " stroke-dasharray=\"5 3\"" } else { "" };
     let _ = writeln!(
         out,
         "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"{round}\" fill=\"{fill}\" stroke=\"{line}\"{dashed}/>"
@@ -67,7 +67,7 @@ fn draw_box(shown: &Box, place: &Place, x: f64, y: f64, out: &mut String) {
         }
         _ => {
             let middle = x + width / 2.0;
-            let class = if shown.kind == Kind::Port { "l" } else { "t" };
+            let class = if shown.kind == BoxKind::Port { "l" } else { "t" };
             let first = y + (height - LINE * shown.lines.len() as f64) / 2.0 + 4.0;
             text(&shown.title, class, middle, first, shown.title.chars().count() as f64 * TITLE, out);
             for (n, line) in shown.lines.iter().enumerate() {
@@ -108,15 +108,15 @@ fn draw_edge(points: &[(f64, f64)], x: f64, y: f64, out: &mut String) {
 }
 
 /// Fill, line and rounding of a box.
-fn look(kind: Kind) -> (&'static str, &'static str, u32) {
+fn look(kind: BoxKind) -> (&'static str, &'static str, u32) {
     match kind {
-        Kind::Slot => ("#e2f3e2", "#4d8c4d", 12),
-        Kind::Weight => ("#fdf0d5", "#b58a2a", 12),
-        Kind::State => ("#f0e4f7", "#8a5aa8", 12),
-        Kind::Op => ("#e9f0fb", "#4a6fa5", 4),
-        Kind::Output => ("#f9dfe0", "#b04a50", 12),
-        Kind::Region => ("#f6f7f9", "#7b8794", 6),
-        Kind::Port => ("#ffffff", "#b3bcc7", 9),
+        BoxKind::StepInput => ("#e2f3e2", "#4d8c4d", 12),
+        BoxKind::Weight => ("#fdf0d5", "#b58a2a", 12),
+        BoxKind::KvCache => ("#f0e4f7", "#8a5aa8", 12),
+        BoxKind::Op => ("#e9f0fb", "#4a6fa5", 4),
+        BoxKind::Output => ("#f9dfe0", "#b04a50", 12),
+        BoxKind::Region => ("#f6f7f9", "#7b8794", 6),
+        BoxKind::Port => ("#ffffff", "#b3bcc7", 9),
     }
 }
 

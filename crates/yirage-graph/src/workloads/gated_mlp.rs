@@ -1,6 +1,6 @@
 //! The gate of a feed-forward layer: two products of one input, one of them through SiLU (Shazeer, 2020).
 
-use super::{Making, Workload};
+use super::{Workload, WorkloadBuilder};
 use crate::kernel_graph::GraphError;
 use yirage_ir::ValueId;
 
@@ -10,7 +10,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     build,
 };
 
-fn build(making: &mut Making) -> Result<ValueId, GraphError> {
+fn build(making: &mut WorkloadBuilder) -> Result<ValueId, GraphError> {
     let (width, out) = (making.size(4096, 32), making.size(4096, 48));
     let rows = making.batched(making.size(8, 4))?;
     let x = making.input("x", &[rows, width])?;

@@ -1,7 +1,7 @@
 //! Group-query attention: the queries of each group stand together, as rows over one key head.
 
-use super::unshifted::{Heads, attention, inputs};
-use super::{Making, Workload};
+use super::unshifted::{AttentionSizes, attention, inputs};
+use super::{Workload, WorkloadBuilder};
 use crate::kernel_graph::GraphError;
 use yirage_ir::ValueId;
 
@@ -11,9 +11,10 @@ pub(super) const WORKLOAD: Workload = Workload {
     build,
 };
 
-fn build(making: &mut Making) -> Result<ValueId, GraphError> {
+fn build(making: &mut WorkloadBuilder) -> Result<ValueId, GraphError> {
     let heads = making.batched(2)?;
-    let sizes = Heads { heads, queries: making.size(256, 8), dim: making.size(64, 8), keys: making.size(4096, 32) };
+    let sizes =
+        AttentionSizes { heads, queries: making.size(256, 8), dim: making.size(64, 8), keys: making.size(4096, 32) };
     let qkv = inputs(making, sizes)?;
     attention(making, qkv)
 }

@@ -38,7 +38,7 @@ pub struct Workload {
     pub name: &'static str,
     /// What it computes.
     pub about: &'static str,
-    build: fn(&mut Making) -> Result<ValueId, GraphError>,
+    build: fn(&mut WorkloadBuilder) -> Result<ValueId, GraphError>,
 }
 
 /// What a workload's graph is made for.
@@ -76,7 +76,7 @@ impl Workload {
             let wanted = "a number of at least 1";
             return Err(GraphError::Argument { what: self.name, argument: "batch", given: "0".into(), wanted });
         }
-        let mut making = Making { graph: KernelGraph::new(self.name), parameters };
+        let mut making = WorkloadBuilder { graph: KernelGraph::new(self.name), parameters };
         let made = (self.build)(&mut making)?;
         making.graph.named_output("o", made, None)?;
         making.graph.finish()
@@ -84,12 +84,12 @@ impl Workload {
 }
 
 /// A workload's graph under construction.
-struct Making {
+struct WorkloadBuilder {
     graph: KernelGraph,
     parameters: Parameters,
 }
 
-impl Making {
+impl WorkloadBuilder {
     /// A size as Mirage has it, or its small stand-in.
     fn size(&self, mirage: u32, small: u32) -> u32 {
         match self.parameters.scale {

@@ -1,7 +1,7 @@
 //! Multi-head attention: 32 heads with keys of their own.
 
-use super::unshifted::{Heads, attention, inputs};
-use super::{Making, Workload};
+use super::unshifted::{AttentionSizes, attention, inputs};
+use super::{Workload, WorkloadBuilder};
 use crate::kernel_graph::GraphError;
 use yirage_ir::ValueId;
 
@@ -11,9 +11,10 @@ pub(super) const WORKLOAD: Workload = Workload {
     build,
 };
 
-fn build(making: &mut Making) -> Result<ValueId, GraphError> {
+fn build(making: &mut WorkloadBuilder) -> Result<ValueId, GraphError> {
     let heads = making.batched(making.size(32, 4))?;
-    let sizes = Heads { heads, queries: making.size(16, 4), dim: making.size(64, 8), keys: making.size(4096, 32) };
+    let sizes =
+        AttentionSizes { heads, queries: making.size(16, 4), dim: making.size(64, 8), keys: making.size(4096, 32) };
     let qkv = inputs(making, sizes)?;
     attention(making, qkv)
 }

@@ -1,7 +1,7 @@
 //! Group-query attention with normalised queries and values, which the benchmark takes from Chameleon (Meta, 2024).
 
-use super::unshifted::{Heads, attention, inputs};
-use super::{Making, Workload};
+use super::unshifted::{AttentionSizes, attention, inputs};
+use super::{Workload, WorkloadBuilder};
 use crate::kernel_graph::GraphError;
 use yirage_ir::ValueId;
 
@@ -11,9 +11,10 @@ pub(super) const WORKLOAD: Workload = Workload {
     build,
 };
 
-fn build(making: &mut Making) -> Result<ValueId, GraphError> {
+fn build(making: &mut WorkloadBuilder) -> Result<ValueId, GraphError> {
     let dim = making.size(64, 8);
-    let sizes = Heads { heads: making.batched(2)?, queries: making.size(256, 8), dim, keys: making.size(4096, 32) };
+    let sizes =
+        AttentionSizes { heads: making.batched(2)?, queries: making.size(256, 8), dim, keys: making.size(4096, 32) };
     let [q, k, v] = inputs(making, sizes)?;
     let q = making.graph.rms_norm(q, &[dim])?;
     let v = making.graph.rms_norm(v, &[dim])?;

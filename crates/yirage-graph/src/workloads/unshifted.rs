@@ -1,12 +1,12 @@
 //! Attention as Mirage's benchmarks write it: a softmax without the shift by the largest score, and no scale.
 
-use super::Making;
+use super::WorkloadBuilder;
 use crate::kernel_graph::GraphError;
 use yirage_ir::ValueId;
 
 /// Sizes of queries `[heads, queries, dim]`, keys `[heads, dim, keys]` and values `[heads, keys, dim]`.
 #[derive(Clone, Copy)]
-pub(super) struct Heads {
+pub(super) struct AttentionSizes {
     pub(super) heads: u32,
     pub(super) queries: u32,
     pub(super) dim: u32,
@@ -14,8 +14,8 @@ pub(super) struct Heads {
 }
 
 /// Queries, keys and values, which change with each call.
-pub(super) fn inputs(making: &mut Making, sizes: Heads) -> Result<[ValueId; 3], GraphError> {
-    let Heads { heads, queries, dim, keys } = sizes;
+pub(super) fn inputs(making: &mut WorkloadBuilder, sizes: AttentionSizes) -> Result<[ValueId; 3], GraphError> {
+    let AttentionSizes { heads, queries, dim, keys } = sizes;
     let q = making.input("q", &[heads, queries, dim])?;
     let k = making.input("k", &[heads, dim, keys])?;
     let v = making.input("v", &[heads, keys, dim])?;
@@ -23,7 +23,7 @@ pub(super) fn inputs(making: &mut Making, sizes: Heads) -> Result<[ValueId; 3], 
 }
 
 /// `exp(q k) / sum exp(q k) v`.
-pub(super) fn attention(making: &mut Making, [q, k, v]: [ValueId; 3]) -> Result<ValueId, GraphError> {
+pub(super) fn attention(making: &mut WorkloadBuilder, [q, k, v]: [ValueId; 3]) -> Result<ValueId, GraphError> {
     let g = &mut making.graph;
     let scores = g.matmul(q, k)?;
     let e = g.exp(scores)?;

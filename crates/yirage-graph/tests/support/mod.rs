@@ -57,14 +57,14 @@ pub(crate) fn llama_block() -> Graph {
 pub(crate) fn regions() -> Graph {
     let mut inner = GraphBuilder::new("inside");
     let ty = Type::rows(Sym::Tokens, 64);
-    let (a, b) = (inner.slot("a", ty.clone()).unwrap(), inner.slot("b", ty.clone()).unwrap());
+    let (a, b) = (inner.step_input("a", ty.clone()).unwrap(), inner.step_input("b", ty.clone()).unwrap());
     let sum = inner.op("sum", yirage_ir::op::Map::of(yirage_ir::expr::Func::Add), &[a, b]).unwrap();
     let norm = inner.op("norm", RmsNorm { eps: F32(1e-5), width: 64, unit_offset: false }, &[sum]).unwrap();
     inner.output(sum);
     inner.output(norm);
     let rows = NodeKind::Region(Box::new(Region::new(RegionKind::Rows, inner.finish())));
     let mut g = GraphBuilder::new("with \"regions\" <&>");
-    let (x, y) = (g.slot("x", ty.clone()).unwrap(), g.slot("y", ty).unwrap());
+    let (x, y) = (g.step_input("x", ty.clone()).unwrap(), g.step_input("y", ty).unwrap());
     let first = g.node(rows.clone(), &[x, y], &["s1".into(), "n1".into()]).unwrap();
     let t = g.op("t", yirage_ir::op::Map::scale(0.5), &[first[1]]).unwrap();
     let second = g.node(rows, &[t, first[0]], &["s2".into(), "n2".into()]).unwrap();

@@ -7,61 +7,61 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Which account bytes are booked to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Pool {
+pub(super) enum MemoryPool {
     Weights,
     Cache,
     Arena,
 }
 
-impl Pool {
+impl MemoryPool {
     fn name(self) -> &'static str {
         match self {
-            Pool::Weights => "weights",
-            Pool::Cache => "cache",
-            Pool::Arena => "arena",
+            MemoryPool::Weights => "weights",
+            MemoryPool::Cache => "cache",
+            MemoryPool::Arena => "arena",
         }
     }
 
     fn of(self, report: &mut MemoryReport) -> &mut PoolBytes {
         match self {
-            Pool::Weights => &mut report.weights,
-            Pool::Cache => &mut report.cache,
-            Pool::Arena => &mut report.arena,
+            MemoryPool::Weights => &mut report.weights,
+            MemoryPool::Cache => &mut report.cache,
+            MemoryPool::Arena => &mut report.arena,
         }
     }
 }
 
 /// A driver, and what is held of its memory.
-pub(super) struct Account<D> {
+pub(super) struct DriverAccount<D> {
     pub(super) driver: D,
     report: Mutex<MemoryReport>,
 }
 
-impl<D: Driver> Account<D> {
-    pub(super) fn new(driver: D) -> Account<D> {
-        Account { driver, report: Mutex::default() }
+impl<D: Driver> DriverAccount<D> {
+    pub(super) fn new(driver: D) -> DriverAccount<D> {
+        DriverAccount { driver, report: Mutex::default() }
     }
 
     pub(super) fn report(&self) -> MemoryReport {
         *self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn book(&self, pool: Pool, change: impl FnOnce(&mut PoolBytes)) {
+    fn book(&self, pool: MemoryPool, change: impl FnOnce(&mut PoolBytes)) {
         change(pool.of(&mut self.report.lock().unwrap_or_else(PoisonError::into_inner)));
     }
 }
 
 /// Bytes of a device's memory.
 pub(super) struct Buffer<D: Driver> {
-    account: Arc<Account<D>>,
-    pool: Pool,
+    account: Arc<DriverAccount<D>>,
+    pool: MemoryPool,
     at: Address,
     bytes: u64,
 }
 
 impl<D: Driver> Buffer<D> {
     /// Takes them. Of no byte at all a device is asked for one, so that every buffer has an address.
-    pub(super) fn new(account: &Arc<Account<D>>, pool: Pool, bytes: u64) -> Result<Buffer<D>, HalError> {
+    pub(super) fn new(account: &Arc<DriverAccount<D>>, pool: MemoryPool, bytes: u64) -> Result<Buffer<D>, HalError> {
         let at = account.driver.alloc(bytes.max(1)).map_err(|e| e.of_pool(pool.name()))?;
         account.book(pool, |held| {
             held.used += bytes;
@@ -83,7 +83,7 @@ impl<D: Driver> Buffer<D> {
     }
 
     /// Whether it is memory of this device.
-    pub(super) fn is_of(&self, account: &Arc<Account<D>>) -> bool {
+    pub(super) fn is_of(&self, account: &Arc<DriverAccount<D>>) -> bool {
         Arc::ptr_eq(&self.account, account)
     }
 }

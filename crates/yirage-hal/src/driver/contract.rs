@@ -23,7 +23,7 @@ pub struct ModuleId(pub u64);
 
 /// An argument of a kernel.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Arg {
+pub enum KernelArg {
     /// A place in the device's memory.
     Address(Address),
     /// A number.
@@ -32,7 +32,7 @@ pub enum Arg {
 
 /// Launches that a device was given to play again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct RecordingId(pub u64);
+pub struct CapturedGraphId(pub u64);
 
 /// A kernel to run.
 #[derive(Clone, PartialEq, Debug)]
@@ -46,7 +46,7 @@ pub struct Launch {
     /// Threads of a group, along three axes.
     pub block: [u32; 3],
     /// Its arguments.
-    pub args: Vec<Arg>,
+    pub args: Vec<KernelArg>,
 }
 
 /// Bytes on their way from a device to the host.
@@ -56,19 +56,19 @@ pub trait Download: Send {
 }
 
 /// Launches that are given to a device once, and submitted many times at the price of one command.
-pub trait Recorder {
+pub trait GraphCapture {
     /// Gives launches to the device, in their order. None of them runs.
     ///
     /// # Errors
     /// As [`Driver::launch`].
-    fn record(&self, launches: Vec<Launch>) -> Result<RecordingId, DriverError>;
+    fn capture(&self, launches: Vec<Launch>) -> Result<CapturedGraphId, DriverError>;
     /// Submits: all launches of a recording.
     ///
     /// # Errors
     /// As [`Driver::fill`].
-    fn play(&self, recording: RecordingId) -> Result<(), DriverError>;
+    fn replay(&self, recording: CapturedGraphId) -> Result<(), DriverError>;
     /// Forgets a recording once everything submitted so far has run.
-    fn forget(&self, recording: RecordingId);
+    fn release(&self, recording: CapturedGraphId);
 }
 
 /// A vendor's runtime for one device: memory, and one queue whose commands run in the order in which they are submitted.
@@ -129,7 +129,7 @@ pub trait Driver: Send + Sync + 'static {
     /// As [`Driver::fill`], and a kernel that the module does not have.
     fn launch(&self, launch: Launch) -> Result<(), DriverError>;
     /// How launches are recorded; none where they cannot be.
-    fn recorder(&self) -> Option<&dyn Recorder> {
+    fn graph_capture(&self) -> Option<&dyn GraphCapture> {
         None
     }
     /// Submits a signal: the queue's value grows to the one that is given back once everything before has run.

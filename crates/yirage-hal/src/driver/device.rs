@@ -1,14 +1,14 @@
 //! The device over any driver.
 
-use super::buffer::{Account, Buffer, Pool};
+use super::buffer::{Buffer, DriverAccount, MemoryPool};
 use super::contract::Driver;
+use super::kv_cache::DeviceKvCache;
 use super::library::Library;
 use super::program::DriverProgram;
-use super::state::State;
-use super::weight::Sink;
+use super::weight::DriverWeightSink;
 use crate::device::{Bindings, Device, MemoryReport, Program, WeightSink};
 use crate::error::HalError;
-use crate::handle::StateHandle;
+use crate::handle::KvCacheHandle;
 use crate::info::DeviceInfo;
 use std::sync::Arc;
 use yirage_ir::{Dims, Type};
@@ -17,14 +17,14 @@ use yirage_plan::{ExecutorKind, Target, VerifiedPlan, WeightEntry};
 /// A device made of a driver and a library of kernels.
 pub struct DriverDevice<D: Driver, L: Library> {
     info: DeviceInfo,
-    account: Arc<Account<D>>,
+    account: Arc<DriverAccount<D>>,
     library: Arc<L>,
 }
 
 impl<D: Driver, L: Library> DriverDevice<D, L> {
     /// The device.
     pub fn new(info: DeviceInfo, driver: D, library: L) -> DriverDevice<D, L> {
-        DriverDevice { info, account: Arc::new(Account::new(driver)), library: Arc::new(library) }
+        DriverDevice { info, account: Arc::new(DriverAccount::new(driver)), library: Arc::new(library) }
     }
 }
 
@@ -35,7 +35,7 @@ impl<D: Driver, L: Library> Device for DriverDevice<D, L> {
 
     fn target(&self) -> Target {
         let mut target = self.library.target();
-        if self.account.driver.recorder().is_some() {
+        if self.account.driver.graph_capture().is_some() {
             target.executors.insert(0, ExecutorKind::Replay);
         }
         target
@@ -53,21 +53,21 @@ impl<D: Driver, L: Library> Device for DriverDevice<D, L> {
         Ok(entry.ty.dense().bytes(&Dims::default()) as u64)
     }
 
-    fn state_block_bytes(&self, block: &Type, _: u32) -> Result<u64, HalError> {
+    fn kv_block_bytes(&self, block: &Type, _: u32) -> Result<u64, HalError> {
         Ok(block.bytes(&Dims::default()) as u64)
     }
 
     fn weight(&self, entry: &WeightEntry) -> Result<Box<dyn WeightSink>, HalError> {
-        Ok(Box::new(Sink::new(&self.account, entry)?))
+        Ok(Box::new(DriverWeightSink::new(&self.account, entry)?))
     }
 
-    fn state(&self, block: &Type, k_width: u32, blocks: usize) -> Result<StateHandle, HalError> {
+    fn kv_cache(&self, block: &Type, k_width: u32, blocks: usize) -> Result<KvCacheHandle, HalError> {
         let too_many = || HalError::Load(format!("a cache of {blocks} blocks, {} at most", u32::MAX));
         let blocks = u32::try_from(blocks).map_err(|_| too_many())?;
-        let bytes = self.state_block_bytes(block, k_width)?.saturating_mul(u64::from(blocks));
-        let buffer = Buffer::new(&self.account, Pool::Cache, bytes)?;
+        let bytes = self.kv_block_bytes(block, k_width)?.saturating_mul(u64::from(blocks));
+        let buffer = Buffer::new(&self.account, MemoryPool::Cache, bytes)?;
         buffer.driver().fill(buffer.at(), 0, bytes)?;
-        Ok(StateHandle(Arc::new(State { block: block.clone(), blocks, buffer })))
+        Ok(KvCacheHandle(Arc::new(DeviceKvCache { block: block.clone(), blocks, buffer })))
     }
 
     fn load(&self, plan: &VerifiedPlan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError> {

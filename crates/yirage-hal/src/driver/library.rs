@@ -6,7 +6,7 @@ use yirage_ir::{Dims, ValueId};
 use yirage_plan::{Plan, Target};
 
 /// Where the values of a step lie.
-pub trait Places {
+pub trait ValueAddresses {
     /// The first byte of a value: of the step's slot, of the weight or state that is bound, or in the arena.
     ///
     /// # Errors
@@ -38,6 +38,6 @@ pub trait Library: Send + Sync + 'static {
         module: ModuleId,
         step: usize,
         dims: &Dims,
-        places: &dyn Places,
+        places: &dyn ValueAddresses,
     ) -> Result<Vec<Launch>, HalError>;
 }

@@ -5,16 +5,16 @@
 //! backend gives these two and has all else. Unknown here: any vendor, and what a kernel computes.
 
 mod buffer;
+mod captured_graphs;
 mod contract;
 mod device;
 mod error;
+mod kv_cache;
 mod library;
 mod program;
-mod recordings;
-mod state;
 mod weight;
 
-pub use contract::{Address, Arg, Download, Driver, Launch, ModuleId, Recorder, RecordingId};
+pub use contract::{Address, CapturedGraphId, Download, Driver, GraphCapture, KernelArg, Launch, ModuleId};
 pub use device::DriverDevice;
 pub use error::DriverError;
-pub use library::{Library, Places};
+pub use library::{Library, ValueAddresses};

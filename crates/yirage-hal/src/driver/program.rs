@@ -1,20 +1,20 @@
 //! A plan loaded on a device over a driver: one launch after the other on its queue.
 
-use super::buffer::{Account, Buffer, Pool};
+use super::buffer::{Buffer, DriverAccount, MemoryPool};
+use super::captured_graphs::{CapturedGraphKey, CapturedGraphs};
 use super::contract::{Address, Download, Driver, ModuleId};
-use super::library::{Library, Places};
-use super::recordings::{Key, Recordings};
-use super::state::State;
-use super::weight::Weight;
+use super::kv_cache::DeviceKvCache;
+use super::library::{Library, ValueAddresses};
+use super::weight::DeviceWeight;
 use crate::device::{Bindings, Program};
 use crate::error::HalError;
 use crate::record::HostMemory;
-use crate::step::{Fence, Finished, Pending, Resident, SlotValue, Step};
+use crate::step::{Fence, OutputHandle, Pending, StepInputValue, StepOutputs, StepRequest};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use yirage_ir::{Dims, Source, Type, ValueId};
+use yirage_ir::{Dims, Type, ValueId, ValueSource};
 use yirage_plan::{ExecutorKind, Plan, VerifiedPlan};
 
 /// How long a step may take before its device counts as hanging.
@@ -22,16 +22,16 @@ const HANG_AFTER: Duration = Duration::from_secs(120);
 
 /// The program.
 pub(super) struct DriverProgram<D: Driver, L: Library> {
-    account: Arc<Account<D>>,
+    account: Arc<DriverAccount<D>>,
     library: Arc<L>,
     plan: Plan,
     /// Forgotten before the code that they launch.
-    recordings: Recordings<D>,
-    code: Code<D>,
+    captured_graphs: CapturedGraphs<D>,
+    code: LoadedModule<D>,
     /// Weights and states.
-    bound: HashMap<ValueId, Bound<D>>,
+    bound: HashMap<ValueId, BoundBuffer<D>>,
     arena: Arc<Arena<D>>,
-    slots: Vec<Slot<D>>,
+    inputs: Vec<DriverStepInput<D>>,
     /// The number of the last step among those that write to the arena.
     last: u64,
 }
@@ -44,13 +44,13 @@ struct Arena<D: Driver> {
 }
 
 /// Memory of a weight or a state, kept for as long as the program is.
-enum Bound<D: Driver> {
-    Weight(Arc<Weight<D>>),
-    State(Arc<State<D>>),
+enum BoundBuffer<D: Driver> {
+    Weight(Arc<DeviceWeight<D>>),
+    KvCache(Arc<DeviceKvCache<D>>),
 }
 
 /// A slot.
-struct Slot<D: Driver> {
+struct DriverStepInput<D: Driver> {
     id: ValueId,
     name: String,
     ty: Type,
@@ -59,13 +59,13 @@ struct Slot<D: Driver> {
 }
 
 /// Code, forgotten with the program.
-struct Code<D: Driver> {
-    account: Arc<Account<D>>,
+struct LoadedModule<D: Driver> {
+    account: Arc<DriverAccount<D>>,
     module: ModuleId,
 }
 
 /// An output where it lies.
-struct Left<D: Driver> {
+struct DeviceOutput<D: Driver> {
     arena: Arc<Arena<D>>,
     at: Address,
     step: u64,
@@ -73,7 +73,7 @@ struct Left<D: Driver> {
 
 impl<D: Driver, L: Library> DriverProgram<D, L> {
     pub(super) fn new(
-        account: &Arc<Account<D>>,
+        account: &Arc<DriverAccount<D>>,
         library: &Arc<L>,
         plan: &VerifiedPlan,
         bindings: &Bindings,
@@ -83,12 +83,14 @@ impl<D: Driver, L: Library> DriverProgram<D, L> {
         for &id in &graph.inputs {
             let value = graph.value(id);
             let found = match value.source {
-                Source::Weight => {
-                    bindings.weights.get(&value.name).and_then(|w| w.0.clone().downcast().ok()).map(Bound::Weight)
+                ValueSource::Weight => {
+                    bindings.weights.get(&value.name).and_then(|w| w.0.clone().downcast().ok()).map(BoundBuffer::Weight)
                 }
-                Source::State => {
-                    bindings.states.get(&value.name).and_then(|s| s.0.clone().downcast().ok()).map(Bound::State)
-                }
+                ValueSource::KvCache => bindings
+                    .kv_caches
+                    .get(&value.name)
+                    .and_then(|s| s.0.clone().downcast().ok())
+                    .map(BoundBuffer::KvCache),
                 _ => continue,
             };
             let fits = found.filter(|found| found.fits(account, &value.ty));
@@ -97,23 +99,23 @@ impl<D: Driver, L: Library> DriverProgram<D, L> {
         }
         let slot = |id| {
             let value = graph.value(id);
-            Slot { id, name: value.name.clone(), ty: value.ty.clone(), buffer: None }
+            DriverStepInput { id, name: value.name.clone(), ty: value.ty.clone(), buffer: None }
         };
         let code = library.code(plan)?;
         Ok(DriverProgram {
-            recordings: Recordings::new(),
-            code: Code { account: account.clone(), module: account.driver.module(&code)? },
+            captured_graphs: CapturedGraphs::new(),
+            code: LoadedModule { account: account.clone(), module: account.driver.module(&code)? },
             bound,
             arena: bindings.arena.memory(
                 |arena: &Arena<D>| arena.buffer.is_of(account) && arena.buffer.bytes() >= plan.arena,
                 || {
                     Ok::<_, HalError>(Arena {
-                        buffer: Buffer::new(account, Pool::Arena, plan.arena)?,
+                        buffer: Buffer::new(account, MemoryPool::Arena, plan.arena)?,
                         steps: AtomicU64::new(0),
                     })
                 },
             )?,
-            slots: graph.inputs_of(Source::Slot).map(slot).collect(),
+            inputs: graph.inputs_of(ValueSource::StepInput).map(slot).collect(),
             last: 0,
             plan: plan.clone().into_plan(),
             account: account.clone(),
@@ -122,20 +124,20 @@ impl<D: Driver, L: Library> DriverProgram<D, L> {
     }
 
     /// Where each slot lies in the step; what the host gives is on its way there.
-    fn slots(&mut self, step: &Step) -> Result<HashMap<ValueId, Address>, HalError> {
+    fn input_addresses(&mut self, step: &StepRequest) -> Result<HashMap<ValueId, Address>, HalError> {
         if let Some(sym) = step.dims.exceeds(&self.plan.bucket) {
             let (got, max) = (step.dims.get(sym), self.plan.bucket.get(sym));
             return Err(HalError::Step(format!("{} = {got} exceeds the {max} that the plan was made for", sym.name())));
         }
-        if step.slots.len() != self.slots.len() {
+        if step.inputs.len() != self.inputs.len() {
             return Err(HalError::Step(format!(
                 "{} slots are given, the plan has {}",
-                step.slots.len(),
-                self.slots.len()
+                step.inputs.len(),
+                self.inputs.len()
             )));
         }
         let mut at = HashMap::new();
-        for (slot, value) in self.slots.iter_mut().zip(&step.slots) {
+        for (slot, value) in self.inputs.iter_mut().zip(&step.inputs) {
             at.insert(slot.id, slot.fill(&self.account, &self.arena, value, &step.dims)?);
         }
         Ok(at)
@@ -143,7 +145,7 @@ impl<D: Driver, L: Library> DriverProgram<D, L> {
 
     /// Submits the launches of a step one by one.
     fn launch(&self, dims: &Dims, slots: HashMap<ValueId, Address>) -> Result<(), HalError> {
-        let places = At { program: self, slots };
+        let places = StepAddresses { program: self, inputs: slots };
         for n in 0..self.plan.steps.len() {
             for launch in self.library.launches(&self.plan, self.code.module, n, dims, &places)? {
                 self.account.driver.launch(launch)?;
@@ -153,55 +155,57 @@ impl<D: Driver, L: Library> DriverProgram<D, L> {
     }
 
     /// Submits the launches of a step as one recording.
-    fn play(&mut self, dims: &Dims, slots: HashMap<ValueId, Address>) -> Result<(), HalError> {
-        let mut recordings = std::mem::replace(&mut self.recordings, Recordings::new());
-        let key =
-            Key { dims: *dims, slots: self.slots.iter().filter_map(|slot| slots.get(&slot.id).copied()).collect() };
-        let places = At { program: self, slots };
+    fn replay(&mut self, dims: &Dims, slots: HashMap<ValueId, Address>) -> Result<(), HalError> {
+        let mut recordings = std::mem::replace(&mut self.captured_graphs, CapturedGraphs::new());
+        let key = CapturedGraphKey {
+            dims: *dims,
+            inputs: self.inputs.iter().filter_map(|slot| slots.get(&slot.id).copied()).collect(),
+        };
+        let places = StepAddresses { program: self, inputs: slots };
         let launches = || {
             let of = |n| self.library.launches(&self.plan, self.code.module, n, dims, &places);
             Ok((0..self.plan.steps.len()).map(of).collect::<Result<Vec<_>, HalError>>()?.concat())
         };
-        let played = recordings.play(&self.account, key, launches);
-        self.recordings = recordings;
+        let played = recordings.replay(&self.account, key, launches);
+        self.captured_graphs = recordings;
         played
     }
 
     /// An output's place in the arena and its type.
     fn output(&self, index: usize) -> Result<(Address, &Type), HalError> {
-        let place = self.plan.graph.outputs.get(index).and_then(|&id| self.plan.place(id));
+        let place = self.plan.graph.outputs.get(index).and_then(|&id| self.plan.placement(id));
         let place = place.ok_or_else(|| HalError::Step(format!("output {index} is not there, or is a cache state")))?;
         Ok((self.arena.buffer.at().offset(place.offset), self.plan.graph.ty(place.value)))
     }
 }
 
-impl<D: Driver> Slot<D> {
+impl<D: Driver> DriverStepInput<D> {
     /// Where the slot lies in a step of the program with this arena; what the host gives is on its way there.
     fn fill(
         &mut self,
-        account: &Arc<Account<D>>,
+        account: &Arc<DriverAccount<D>>,
         arena: &Arc<Arena<D>>,
-        value: &SlotValue,
+        value: &StepInputValue,
         dims: &Dims,
     ) -> Result<Address, HalError> {
-        let bytes = self.ty.held_bytes(dims);
+        let bytes = self.ty.storage_bytes(dims);
         match value {
-            SlotValue::Host(memory) => {
+            StepInputValue::Host(memory) => {
                 let got = memory.bytes().len();
                 if got != bytes {
-                    let Slot { name, ty, .. } = self;
+                    let DriverStepInput { name, ty, .. } = self;
                     return Err(HalError::Step(format!("slot `{name}` has {got} bytes, {ty} needs {bytes}")));
                 }
-                let at = self.room(account, bytes as u64)?;
+                let at = self.reserve(account, bytes as u64)?;
                 account.driver.upload(memory.clone(), at)?;
                 Ok(at)
             }
-            SlotValue::Resident(resident) => {
+            StepInputValue::Resident(resident) => {
                 let foreign = || HalError::Step(format!("slot `{}` lies on a device of another backend", self.name));
-                let left = resident.0.downcast_ref::<Left<D>>().ok_or_else(foreign)?;
+                let left = resident.0.downcast_ref::<DeviceOutput<D>>().ok_or_else(foreign)?;
                 left.check_current(&self.name)?;
                 if !left.arena.buffer.is_of(account) {
-                    let at = self.room(account, bytes as u64)?;
+                    let at = self.reserve(account, bytes as u64)?;
                     account.driver.copy_from(left.arena.buffer.driver(), left.at, at, bytes as u64)?;
                     return Ok(at);
                 }
@@ -209,7 +213,7 @@ impl<D: Driver> Slot<D> {
                     return Ok(left.at);
                 }
                 // The step writes where it would read.
-                let at = self.room(account, bytes as u64)?;
+                let at = self.reserve(account, bytes as u64)?;
                 account.driver.copy(left.at, at, bytes as u64)?;
                 Ok(at)
             }
@@ -217,18 +221,18 @@ impl<D: Driver> Slot<D> {
     }
 
     /// Memory of so many bytes. The memory of steps before is given back behind them.
-    fn room(&mut self, account: &Arc<Account<D>>, bytes: u64) -> Result<Address, HalError> {
+    fn reserve(&mut self, account: &Arc<DriverAccount<D>>, bytes: u64) -> Result<Address, HalError> {
         match &self.buffer {
             Some(buffer) if buffer.bytes() >= bytes => Ok(buffer.at()),
             _ => {
                 let room = bytes.checked_next_power_of_two().unwrap_or(bytes);
-                Ok(self.buffer.insert(Buffer::new(account, Pool::Arena, room)?).at())
+                Ok(self.buffer.insert(Buffer::new(account, MemoryPool::Arena, room)?).at())
             }
         }
     }
 }
 
-impl<D: Driver> Left<D> {
+impl<D: Driver> DeviceOutput<D> {
     /// That no later step has written over it.
     fn check_current(&self, slot: &str) -> Result<(), HalError> {
         let late = self.arena.steps.load(Ordering::Relaxed) - self.step;
@@ -240,12 +244,12 @@ impl<D: Driver> Left<D> {
 }
 
 impl<D: Driver, L: Library> Program for DriverProgram<D, L> {
-    fn submit(&mut self, step: Step) -> Result<Fence, HalError> {
-        let slots = self.slots(&step)?;
+    fn submit(&mut self, step: StepRequest) -> Result<Fence, HalError> {
+        let slots = self.input_addresses(&step)?;
         self.last = self.arena.steps.fetch_add(1, Ordering::Relaxed) + 1;
         match step.kind {
             ExecutorKind::Steps => self.launch(&step.dims, slots)?,
-            ExecutorKind::Replay => self.play(&step.dims, slots)?,
+            ExecutorKind::Replay => self.replay(&step.dims, slots)?,
             ExecutorKind::Persistent => {
                 let why = "the device runs one launch after the other".into();
                 return Err(HalError::Unsupported { what: "a persistent executor".into(), why });
@@ -258,59 +262,59 @@ impl<D: Driver, L: Library> Program for DriverProgram<D, L> {
         };
         let downloads = step.reads.iter().map(read).collect::<Result<Vec<_>, HalError>>()?;
         let value = driver.signal()?;
-        let given = step.slots.into_iter().filter_map(SlotValue::into_host).collect();
+        let given = step.inputs.into_iter().filter_map(StepInputValue::into_host).collect();
         Ok(Fence::Pending(Box::new(InQueue { account: self.account.clone(), value, downloads, _given: given })))
     }
 
-    fn resident(&self, index: usize) -> Result<Resident, HalError> {
+    fn output_handle(&self, index: usize) -> Result<OutputHandle, HalError> {
         let (at, _) = self.output(index)?;
-        Ok(Resident(Arc::new(Left { arena: self.arena.clone(), at, step: self.last })))
+        Ok(OutputHandle(Arc::new(DeviceOutput { arena: self.arena.clone(), at, step: self.last })))
     }
 }
 
 /// Where values lie in a step.
-struct At<'a, D: Driver, L: Library> {
+struct StepAddresses<'a, D: Driver, L: Library> {
     program: &'a DriverProgram<D, L>,
-    slots: HashMap<ValueId, Address>,
+    inputs: HashMap<ValueId, Address>,
 }
 
-impl<D: Driver, L: Library> Places for At<'_, D, L> {
+impl<D: Driver, L: Library> ValueAddresses for StepAddresses<'_, D, L> {
     fn address(&self, value: ValueId) -> Result<Address, HalError> {
         let DriverProgram { plan, bound, arena, .. } = self.program;
-        let value = plan.graph.state_of(value).unwrap_or(value);
-        let given = self.slots.get(&value).copied().or_else(|| bound.get(&value).map(Bound::at));
-        let placed = || plan.place(value).map(|place| arena.buffer.at().offset(place.offset));
+        let value = plan.graph.kv_cache_of(value).unwrap_or(value);
+        let given = self.inputs.get(&value).copied().or_else(|| bound.get(&value).map(BoundBuffer::at));
+        let placed = || plan.placement(value).map(|place| arena.buffer.at().offset(place.offset));
         let missing = || HalError::Load(format!("`{}` has no place in memory", plan.graph.value(value).name));
         given.or_else(placed).ok_or_else(missing)
     }
 
     fn blocks(&self, state: ValueId) -> Result<u32, HalError> {
         let DriverProgram { plan, bound, .. } = self.program;
-        let id = plan.graph.state_of(state).and_then(|id| bound.get(&id));
+        let id = plan.graph.kv_cache_of(state).and_then(|id| bound.get(&id));
         match id {
-            Some(Bound::State(state)) => Ok(state.blocks),
+            Some(BoundBuffer::KvCache(state)) => Ok(state.blocks),
             _ => Err(HalError::Load(format!("`{}` is no cache state", plan.graph.value(state).name))),
         }
     }
 }
 
-impl<D: Driver> Bound<D> {
-    fn fits(&self, account: &Arc<Account<D>>, ty: &Type) -> bool {
+impl<D: Driver> BoundBuffer<D> {
+    fn fits(&self, account: &Arc<DriverAccount<D>>, ty: &Type) -> bool {
         match self {
-            Bound::Weight(weight) => weight.buffer.is_of(account) && weight.ty == ty.dense(),
-            Bound::State(state) => state.buffer.is_of(account) && state.block == *ty,
+            BoundBuffer::Weight(weight) => weight.buffer.is_of(account) && weight.ty == ty.dense(),
+            BoundBuffer::KvCache(state) => state.buffer.is_of(account) && state.block == *ty,
         }
     }
 
     fn at(&self) -> Address {
         match self {
-            Bound::Weight(weight) => weight.buffer.at(),
-            Bound::State(state) => state.buffer.at(),
+            BoundBuffer::Weight(weight) => weight.buffer.at(),
+            BoundBuffer::KvCache(state) => state.buffer.at(),
         }
     }
 }
 
-impl<D: Driver> Drop for Code<D> {
+impl<D: Driver> Drop for LoadedModule<D> {
     fn drop(&mut self) {
         self.account.driver.unload(self.module);
     }
@@ -318,7 +322,7 @@ impl<D: Driver> Drop for Code<D> {
 
 /// A step on the queue.
 struct InQueue<D: Driver> {
-    account: Arc<Account<D>>,
+    account: Arc<DriverAccount<D>>,
     value: u64,
     downloads: Vec<Box<dyn Download>>,
     /// What the host gave, which its owners may want back only when the step is over.
@@ -331,8 +335,8 @@ impl<D: Driver> Pending for InQueue<D> {
         self.account.driver.reached().map_or(true, |reached| reached >= self.value)
     }
 
-    fn wait(self: Box<Self>) -> Result<Finished, HalError> {
+    fn wait(self: Box<Self>) -> Result<StepOutputs, HalError> {
         self.account.driver.wait(self.value, HANG_AFTER)?;
-        Ok(Finished { outputs: self.downloads.into_iter().map(Download::take).collect() })
+        Ok(StepOutputs { outputs: self.downloads.into_iter().map(Download::take).collect() })
     }
 }

@@ -1,6 +1,6 @@
 //! Weights on their way to a device: rows as they lie in the file.
 
-use super::buffer::{Account, Buffer, Pool};
+use super::buffer::{Buffer, DriverAccount, MemoryPool};
 use super::contract::Driver;
 use crate::device::WeightSink;
 use crate::error::HalError;
@@ -11,32 +11,32 @@ use yirage_ir::{Dims, Type};
 use yirage_plan::WeightEntry;
 
 /// A weight in a device's memory.
-pub(super) struct Weight<D: Driver> {
+pub(super) struct DeviceWeight<D: Driver> {
     pub(super) ty: Type,
     pub(super) buffer: Buffer<D>,
 }
 
 /// Takes a weight's rows.
-pub(super) struct Sink<D: Driver> {
+pub(super) struct DriverWeightSink<D: Driver> {
     name: String,
-    weight: Weight<D>,
+    weight: DeviceWeight<D>,
 }
 
-impl<D: Driver> Sink<D> {
-    pub(super) fn new(account: &Arc<Account<D>>, entry: &WeightEntry) -> Result<Sink<D>, HalError> {
+impl<D: Driver> DriverWeightSink<D> {
+    pub(super) fn new(account: &Arc<DriverAccount<D>>, entry: &WeightEntry) -> Result<DriverWeightSink<D>, HalError> {
         let ty = entry.ty.dense();
-        let buffer = Buffer::new(account, Pool::Weights, ty.bytes(&Dims::default()) as u64)?;
-        Ok(Sink { name: entry.name.clone(), weight: Weight { ty, buffer } })
+        let buffer = Buffer::new(account, MemoryPool::Weights, ty.bytes(&Dims::default()) as u64)?;
+        Ok(DriverWeightSink { name: entry.name.clone(), weight: DeviceWeight { ty, buffer } })
     }
 }
 
-impl<D: Driver> WeightSink for Sink<D> {
+impl<D: Driver> WeightSink for DriverWeightSink<D> {
     fn row_step(&self) -> usize {
         1
     }
 
     fn write_rows(&mut self, first_row: usize, bytes: &[u8]) -> Result<(), HalError> {
-        let Weight { ty, buffer } = &self.weight;
+        let DeviceWeight { ty, buffer } = &self.weight;
         let row = ty.dtype.row_bytes(ty.width().unwrap_or(1));
         let first = first_row.checked_mul(row);
         let end = first.and_then(|first| first.checked_add(bytes.len())).filter(|&end| end as u64 <= buffer.bytes());

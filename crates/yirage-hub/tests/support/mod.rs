@@ -8,7 +8,7 @@ pub(crate) use server::{Server, Trick, sha256};
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
-use yirage_hub::{Hub, HubEnv, Progress, Retry, Token};
+use yirage_hub::{DownloadProgress, Hub, HubEnv, HubToken, Retry};
 
 /// A hub whose surroundings are this server and this cache folder.
 pub(crate) fn hub(endpoint: &str, cache: &Path) -> Hub {
@@ -20,7 +20,7 @@ pub(crate) fn env(endpoint: &str, cache: &Path) -> HubEnv {
     let mut env = HubEnv::from_lookup(|_| None);
     env.endpoint = endpoint.to_owned();
     env.cache = cache.to_owned();
-    env.token = Token::new("hf_secret");
+    env.token = HubToken::new("hf_secret");
     env.homeless = false;
     env.use_proxies = false;
     env.python = "no-such-python".into();
@@ -32,7 +32,7 @@ pub(crate) fn env(endpoint: &str, cache: &Path) -> HubEnv {
 #[derive(Default)]
 pub(crate) struct Log(pub(crate) Mutex<Vec<String>>);
 
-impl Progress for Log {
+impl DownloadProgress for Log {
     fn start(&self, file: &str, total_bytes: Option<u64>, done_bytes: u64) {
         self.0.lock().unwrap().push(format!("start {file} {done_bytes}/{}", total_bytes.unwrap_or(0)));
     }

@@ -82,7 +82,7 @@ impl FromStr for Expr {
                 None if last => (None, statement),
                 _ => return Err(ExprError(format!("`{statement}`: `NAME = TERM;` wanted, and one TERM last"))),
             };
-            let mut parser = Parser { rest: body.trim(), names: &names, out: &mut out };
+            let mut parser = ExprParser { rest: body.trim(), names: &names, out: &mut out };
             let value = parser.term(0)?;
             parser.end()?;
             let Some(name) = name else { return whole(out.closed(value)) };
@@ -105,13 +105,13 @@ fn whole(expr: Expr) -> Result<Expr, ExprError> {
     Ok(expr)
 }
 
-struct Parser<'a, 'b> {
+struct ExprParser<'a, 'b> {
     rest: &'a str,
     names: &'b HashMap<&'a str, u32>,
     out: &'b mut Expr,
 }
 
-impl<'a> Parser<'a, '_> {
+impl<'a> ExprParser<'a, '_> {
     fn end(&self) -> Result<(), ExprError> {
         if self.rest.is_empty() { Ok(()) } else { Err(ExprError(format!("`{}` after its end", self.rest))) }
     }

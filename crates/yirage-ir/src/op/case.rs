@@ -9,7 +9,7 @@ use crate::tensor::{Data, Tensor};
 
 /// One case of an op.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub struct OpCase {
     /// What the case shows, unique within its op.
     pub name: String,
     /// The op with its attributes.
@@ -20,10 +20,10 @@ pub struct Case {
     pub tolerance: Tolerance,
 }
 
-impl Case {
+impl OpCase {
     /// A case.
-    pub fn new(name: impl Into<String>, op: impl Into<Op>, ins: Vec<Tensor>, tolerance: Tolerance) -> Case {
-        Case { name: name.into(), op: op.into(), ins, tolerance }
+    pub fn new(name: impl Into<String>, op: impl Into<Op>, ins: Vec<Tensor>, tolerance: Tolerance) -> OpCase {
+        OpCase { name: name.into(), op: op.into(), ins, tolerance }
     }
 }
 
@@ -32,11 +32,11 @@ pub(crate) const PLAIN: [DType; 6] =
     [DType::F32, DType::Stored(Format::F16), DType::Stored(Format::BF16), DType::I32, DType::U32, DType::Bool];
 
 /// Values of cases.
-pub(crate) struct Values(Rng);
+pub(crate) struct CaseValues(Rng);
 
-impl Values {
-    pub(crate) fn new(seed: u64) -> Values {
-        Values(Rng::new(seed))
+impl CaseValues {
+    pub(crate) fn new(seed: u64) -> CaseValues {
+        CaseValues(Rng::new(seed))
     }
 
     pub(crate) fn word(&mut self) -> u32 {
@@ -61,7 +61,7 @@ impl Values {
     /// Values of any plain type, rounded to it.
     pub(crate) fn rounded(&mut self, dtype: DType, shape: &[usize]) -> Tensor {
         let n = shape.iter().product();
-        let value = |rng: &mut Values| match dtype {
+        let value = |rng: &mut CaseValues| match dtype {
             DType::I32 | DType::U32 => Scalar::from(rng.below(19) as i32 - 9).cast(dtype),
             DType::Bool => (rng.below(2) == 1).into(),
             _ => Scalar::from(rng.float() * 4.0),
@@ -100,7 +100,7 @@ impl Values {
     }
 
     /// A cache state filled with values its format can hold.
-    pub(crate) fn state(&mut self, format: Format, shape: [usize; 4]) -> Tensor {
+    pub(crate) fn kv_cache(&mut self, format: Format, shape: [usize; 4]) -> Tensor {
         let dtype = DType::Stored(format);
         let mut t = self.floats(shape);
         if let Data::F32(v) = &mut t.data {

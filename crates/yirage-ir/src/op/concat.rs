@@ -1,7 +1,7 @@
 //! `concat`: values one after the other along a dimension.
 
-use super::case::{PLAIN, Values};
-use super::{Case, OpDef, Role, Tolerance, arity, plain, symbol_outermost};
+use super::case::{CaseValues, PLAIN};
+use super::{OpCase, OpDef, Role, Tolerance, arity, plain, symbol_outermost};
 use crate::dim::Dim;
 use crate::op_struct;
 use crate::tensor::Tensor;
@@ -59,8 +59,8 @@ impl OpDef for Concat {
         Role::Any
     }
 
-    fn cases() -> Vec<Case> {
-        let mut rng = Values::new(34);
+    fn cases() -> Vec<OpCase> {
+        let mut rng = CaseValues::new(34);
         let mut cases = Vec::new();
         let shapes: [(u32, &[&[usize]]); 9] = [
             (1, &[&[3, 2, 4], &[3, 5, 4]]),
@@ -76,7 +76,7 @@ impl OpDef for Concat {
         for (axis, parts) in shapes {
             for dtype in PLAIN {
                 let ins = parts.iter().map(|s| rng.rounded(dtype, s)).collect();
-                cases.push(Case::new(
+                cases.push(OpCase::new(
                     format!("{parts:?} along {axis} {dtype}"),
                     Concat { axis },
                     ins,
@@ -85,7 +85,7 @@ impl OpDef for Concat {
             }
         }
         let many = (0..MAX_PARTS).map(|n| rng.floats([2, n % 3])).collect();
-        cases.push(Case::new("as many as can be", Concat { axis: 1 }, many, Tolerance::Exact));
+        cases.push(OpCase::new("as many as can be", Concat { axis: 1 }, many, Tolerance::Exact));
         cases
     }
 }

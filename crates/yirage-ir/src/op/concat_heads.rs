@@ -1,8 +1,8 @@
 //! `concat_heads`: two activations side by side, head by head.
 
-use super::case::Values;
+use super::case::CaseValues;
 use super::lower::Lowering;
-use super::{Case, NoGeneralForm, OpDef, Tolerance, arity, f32_rows, plus};
+use super::{NoGeneralForm, OpCase, OpDef, Tolerance, arity, f32_rows, plus};
 use crate::dim::Dim;
 use crate::graph::Graph;
 use crate::op_struct;
@@ -59,9 +59,9 @@ impl OpDef for ConcatHeads {
         l.finish(y)
     }
 
-    fn cases() -> Vec<Case> {
-        let mut rng = Values::new(11);
+    fn cases() -> Vec<OpCase> {
+        let mut rng = CaseValues::new(11);
         let ins = vec![rng.floats([3, 4 * 16]), rng.floats([3, 4 * 5])];
-        vec![Case::new("heads", ConcatHeads { groups: 4 }, ins, Tolerance::Exact)]
+        vec![OpCase::new("heads", ConcatHeads { groups: 4 }, ins, Tolerance::Exact)]
     }
 }

@@ -1,7 +1,7 @@
 //! `contract`: products of matrices, a batch of them.
 
-use super::case::Values;
-use super::{Case, OpDef, Role, Tolerance, arity, broadcast};
+use super::case::CaseValues;
+use super::{OpCase, OpDef, Role, Tolerance, arity, broadcast};
 use crate::cost::{Cost, StepSizes};
 use crate::dim::Dim;
 use crate::dtype::DType;
@@ -73,8 +73,8 @@ impl OpDef for Contract {
         Role::Any
     }
 
-    fn cases() -> Vec<Case> {
-        let mut rng = Values::new(32);
+    fn cases() -> Vec<OpCase> {
+        let mut rng = CaseValues::new(32);
         let mut cases = Vec::new();
         let shapes: [(&[usize], &[usize]); 17] = [
             (&[1, 1], &[1, 1]),
@@ -100,7 +100,7 @@ impl OpDef for Contract {
                 let ins = vec![rng.rounded(dtype, a), rng.rounded(dtype, b)];
                 // A chain of f32 additions, k of them, each off by half a rounding.
                 let tolerance = Tolerance::SumOfProducts { c: 16.0 + a[a.len() - 1] as f32 / 2.0 };
-                cases.push(Case::new(format!("{a:?} by {b:?} {dtype}"), Contract {}, ins, tolerance));
+                cases.push(OpCase::new(format!("{a:?} by {b:?} {dtype}"), Contract {}, ins, tolerance));
             }
         }
         cases

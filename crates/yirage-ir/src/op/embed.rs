@@ -1,8 +1,8 @@
 //! `embed`: rows of a table chosen by ids.
 
-use super::case::Values;
+use super::case::CaseValues;
 use super::lower::Lowering;
-use super::{Case, NoGeneralForm, OpDef, Role, Tolerance, arity, per_row};
+use super::{NoGeneralForm, OpCase, OpDef, Role, Tolerance, arity, per_row};
 use crate::attr::F32;
 use crate::cost::{Cost, Reads, StepSizes};
 use crate::dim::{Dim, Sym};
@@ -58,7 +58,7 @@ impl OpDef for Embed {
     fn role(&self, input: usize, _: &Tensor) -> Role {
         match input {
             0 => Role::Weight,
-            _ => Role::Slot(&[Sym::Tokens]),
+            _ => Role::StepInput(&[Sym::Tokens]),
         }
     }
 
@@ -81,14 +81,14 @@ impl OpDef for Embed {
         cost
     }
 
-    fn cases() -> Vec<Case> {
-        let mut rng = Values::new(1);
+    fn cases() -> Vec<OpCase> {
+        let mut rng = CaseValues::new(1);
         let mut cases = Vec::new();
         for &format in Format::ALL {
             let table = rng.weight(format, [37, 256]);
             let ids = Tensor::i32([5], vec![0, 36, 17, 17, 1]);
             let op = Embed { scale: F32(if format == Format::F32 { 1.0 } else { 16.0 }) };
-            cases.push(Case::new(format.info().name, op, vec![table, ids], Tolerance::Exact));
+            cases.push(OpCase::new(format.info().name, op, vec![table, ids], Tolerance::Exact));
         }
         cases
     }

@@ -1,14 +1,14 @@
 //! `expert_linear`, `expert_bias`, `expert_sum`: what chosen experts do with a token.
 
-use super::case::Values;
-use super::linear::product_format;
+use super::case::CaseValues;
+use super::linear::matmul_format;
 use super::lower::Lowering;
-use super::{Case, NoGeneralForm, OpDef, Quantize, Role, Tolerance, activations, arity, f32_rows, times};
+use super::{NoGeneralForm, OpCase, OpDef, Quantize, Role, Tolerance, activations, arity, f32_rows, times};
+use crate::activation::ActivationLayout;
 use crate::cost::{Cost, Reads, StepSizes};
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
 use crate::graph::Graph;
-use crate::layout::ActivationLayout;
 use crate::op_struct;
 use crate::quant::Format;
 use crate::tensor::Tensor;
@@ -77,7 +77,7 @@ impl OpDef for ExpertLinear {
         Ok(vec![Type::rows(ins[0].shape[0], times(n, self.top_k, "results of all experts")?)])
     }
 
-    fn takes_layouts(&self, input: usize) -> bool {
+    fn takes_quantized(&self, input: usize) -> bool {
         input == 0
     }
 
@@ -102,7 +102,7 @@ impl OpDef for ExpertLinear {
         match input {
             0 => Role::Activation,
             1 => Role::Weight,
-            _ => Role::Slot(&[Sym::Tokens]),
+            _ => Role::StepInput(&[Sym::Tokens]),
         }
     }
 
@@ -123,8 +123,8 @@ impl OpDef for ExpertLinear {
         l.finish(y)
     }
 
-    fn cases() -> Vec<Case> {
-        let mut rng = Values::new(17);
+    fn cases() -> Vec<OpCase> {
+        let mut rng = CaseValues::new(17);
         let mut cases = Vec::new();
         for format in [Format::F32, Format::BF16, Format::Q4_0, Format::Q8_0, Format::Q4_K, Format::MXFP4] {
             let k = if format.info().block == 256 { 512 } else { 320 };
@@ -138,9 +138,9 @@ impl OpDef for ExpertLinear {
                 if format.info().block > 1 {
                     let q = quantised(&x, shared);
                     let ins = vec![q, w.clone(), chosen.clone()];
-                    cases.push(Case::new(format!("{name} q8a"), op.clone(), ins, tolerance));
+                    cases.push(OpCase::new(format!("{name} q8a"), op.clone(), ins, tolerance));
                 }
-                cases.push(Case::new(format!("{name} f32"), op, vec![x, w, chosen], tolerance));
+                cases.push(OpCase::new(format!("{name} f32"), op, vec![x, w, chosen], tolerance));
             }
         }
         // Experts with many tokens, with one, and with none.
@@ -154,8 +154,8 @@ impl OpDef for ExpertLinear {
             let chosen = Tensor::i32([41, 2], crowd.clone());
             let tolerance = Tolerance::SumOfProducts { c: 16.0 };
             let ins = vec![q, w.clone(), chosen.clone()];
-            cases.push(Case::new(format!("crowded shared {shared} q8a"), op.clone(), ins, tolerance));
-            cases.push(Case::new(format!("crowded shared {shared} f32"), op, vec![x, w, chosen], tolerance));
+            cases.push(OpCase::new(format!("crowded shared {shared} q8a"), op.clone(), ins, tolerance));
+            cases.push(OpCase::new(format!("crowded shared {shared} f32"), op, vec![x, w, chosen], tolerance));
         }
         cases
     }
@@ -167,7 +167,7 @@ impl OpDef for ExpertLinear {
         let met = of * (1.0 - (1.0 - chosen / of).max(0.0).powf(tokens));
         Cost {
             ops: 2.0 * one * chosen * tokens,
-            format: product_format(&ins[0], &ins[1]),
+            format: matmul_format(&ins[0], &ins[1]),
             reads: vec![Reads::Whole, Reads::Parts(met), Reads::Whole],
         }
     }
@@ -204,7 +204,7 @@ impl OpDef for ExpertBias {
         match input {
             0 => Role::Activation,
             1 => Role::Weight,
-            _ => Role::Slot(&[Sym::Tokens]),
+            _ => Role::StepInput(&[Sym::Tokens]),
         }
     }
 
@@ -217,10 +217,10 @@ impl OpDef for ExpertBias {
         l.finish(y)
     }
 
-    fn cases() -> Vec<Case> {
-        let mut rng = Values::new(18);
+    fn cases() -> Vec<OpCase> {
+        let mut rng = CaseValues::new(18);
         let ins = vec![rng.floats([3, 2 * 19]), rng.floats([4, 19]), Tensor::i32([3, 2], vec![3, 0, 1, 2, 0, 3])];
-        vec![Case::new("two of four", ExpertBias { top_k: 2 }, ins, Tolerance::Exact)]
+        vec![OpCase::new("two of four", ExpertBias { top_k: 2 }, ins, Tolerance::Exact)]
     }
 }
 
@@ -258,9 +258,9 @@ impl OpDef for ExpertSum {
         l.finish(y)
     }
 
-    fn cases() -> Vec<Case> {
-        let mut rng = Values::new(19);
+    fn cases() -> Vec<OpCase> {
+        let mut rng = CaseValues::new(19);
         let ins = vec![rng.floats([3, 4 * 33]), rng.floats([3, 4])];
-        vec![Case::new("four", ExpertSum { top_k: 4 }, ins, Tolerance::Close { abs: 1e-6, rel: 1e-6 })]
+        vec![OpCase::new("four", ExpertSum { top_k: 4 }, ins, Tolerance::Close { abs: 1e-6, rel: 1e-6 })]
     }
 }

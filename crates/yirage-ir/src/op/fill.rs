@@ -1,6 +1,6 @@
 //! `fill`: one value everywhere.
 
-use super::{Case, OpDef, Tolerance, arity};
+use super::{OpCase, OpDef, Tolerance, arity};
 use crate::attr::List;
 use crate::expr::Scalar;
 use crate::op_struct;
@@ -34,13 +34,13 @@ impl OpDef for Fill {
         vec![Tensor::from_scalars(self.value.dtype(), shape, &elements)]
     }
 
-    fn cases() -> Vec<Case> {
+    fn cases() -> Vec<OpCase> {
         let values = [1.5.into(), f32::NAN.into(), (-0.0f32).into(), (-3).into(), u32::MAX.into(), true.into()];
         let shapes: [&[u32]; 6] = [&[3, 40], &[], &[1], &[0, 5], &[2, 1, 2, 1, 2, 1, 2, 3], &[1027]];
         let each = shapes.into_iter().flat_map(|shape| values.map(|value| (shape, value)));
         let case = |(shape, value): (&[u32], Scalar)| {
             let name = format!("{value} in {shape:?}");
-            Case::new(name, Fill { value, shape: List(shape.to_vec()) }, vec![], Tolerance::Exact)
+            OpCase::new(name, Fill { value, shape: List(shape.to_vec()) }, vec![], Tolerance::Exact)
         };
         each.map(case).collect()
     }

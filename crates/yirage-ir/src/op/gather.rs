@@ -1,7 +1,7 @@
 //! `gather`: chosen slices of a value.
 
-use super::case::{PLAIN, Values};
-use super::{Case, OpDef, Role, Tolerance, arity, plain, symbol_outermost};
+use super::case::{CaseValues, PLAIN};
+use super::{OpCase, OpDef, Role, Tolerance, arity, plain, symbol_outermost};
 use crate::cost::{Cost, Reads, StepSizes};
 use crate::dtype::DType;
 use crate::expr::{Scalar, is_float};
@@ -69,14 +69,14 @@ impl OpDef for Gather {
         cost
     }
 
-    fn cases() -> Vec<Case> {
-        let mut rng = Values::new(2);
+    fn cases() -> Vec<OpCase> {
+        let mut rng = CaseValues::new(2);
         let x = rng.floats([6, 33]);
         let rows = Gather { axis: 0 };
         let mut cases = vec![
-            Case::new("some", rows.clone(), vec![x.clone(), Tensor::i32([3], vec![5, 0, 5])], Tolerance::Exact),
-            Case::new("none", rows.clone(), vec![x.clone(), Tensor::i32([0], vec![])], Tolerance::Exact),
-            Case::new("one", rows, vec![x, Tensor::i32([], vec![4])], Tolerance::Exact),
+            OpCase::new("some", rows.clone(), vec![x.clone(), Tensor::i32([3], vec![5, 0, 5])], Tolerance::Exact),
+            OpCase::new("none", rows.clone(), vec![x.clone(), Tensor::i32([0], vec![])], Tolerance::Exact),
+            OpCase::new("one", rows, vec![x, Tensor::i32([], vec![4])], Tolerance::Exact),
         ];
         let shapes: [(u32, &[usize], &[usize]); 8] = [
             (0, &[5], &[7]),
@@ -98,7 +98,7 @@ impl OpDef for Gather {
                 let ids = (0..at.iter().product()).map(&mut index).collect();
                 let ins = vec![rng.rounded(dtype, x), Tensor::i32(at, ids)];
                 let name = format!("{at:?} of {x:?} along {axis} {dtype}");
-                cases.push(Case::new(name, Gather { axis }, ins, Tolerance::Exact));
+                cases.push(OpCase::new(name, Gather { axis }, ins, Tolerance::Exact));
             }
         }
         cases

@@ -1,9 +1,9 @@
 //! `hadamard`: parts of a row times a Hadamard matrix, which leaves scores and lengths as they are and spreads an
 //! element that is far larger than the others over all of its part (Chee et al., 2023; Ashkboos et al., 2024).
 
-use super::case::Values;
+use super::case::CaseValues;
 use super::lower::Lowering;
-use super::{Case, NoGeneralForm, OpDef, Tolerance, arity, f32_rows};
+use super::{NoGeneralForm, OpCase, OpDef, Tolerance, arity, f32_rows};
 use crate::attr::F32;
 use crate::dim::Dim;
 use crate::graph::Graph;
@@ -68,15 +68,15 @@ impl OpDef for Hadamard {
         l.finish(y)
     }
 
-    fn cases() -> Vec<Case> {
-        let mut rng = Values::new(31);
+    fn cases() -> Vec<OpCase> {
+        let mut rng = CaseValues::new(31);
         // Every element is a sum of all of a part, with as many roundings in f32 as the part's size has bits.
         let close = Tolerance::Close { abs: 2e-6, rel: 1e-6 };
         [(1, 1, 64), (5, 2, 128), (3, 3, 32), (2, 1, 256), (4, 2, 16), (3, 5, 8), (2, 3, 2), (2, 7, 1), (0, 1, 64)]
             .into_iter()
             .map(|(rows, parts, part)| {
                 let x = rng.floats([rows, parts * part]);
-                Case::new(format!("{rows}x{parts}x{part}"), Hadamard { part: part as u32 }, vec![x], close)
+                OpCase::new(format!("{rows}x{parts}x{part}"), Hadamard { part: part as u32 }, vec![x], close)
             })
             .collect()
     }

@@ -1,6 +1,6 @@
 //! `iota`: numbers that count along a dimension.
 
-use super::{Case, OpDef, Tolerance, arity};
+use super::{OpCase, OpDef, Tolerance, arity};
 use crate::attr::List;
 use crate::dtype::DType;
 use crate::op_struct;
@@ -39,7 +39,7 @@ impl OpDef for Iota {
         vec![Tensor::i32(shape, data)]
     }
 
-    fn cases() -> Vec<Case> {
+    fn cases() -> Vec<OpCase> {
         let shapes: [(&[u32], u32); 7] = [
             (&[2, 5, 3], 1),
             (&[1], 0),
@@ -51,7 +51,7 @@ impl OpDef for Iota {
         ];
         let case = |(shape, axis): (&[u32], u32)| {
             let op = Iota { shape: List(shape.to_vec()), axis };
-            Case::new(format!("{shape:?} along {axis}"), op, vec![], Tolerance::Exact)
+            OpCase::new(format!("{shape:?} along {axis}"), op, vec![], Tolerance::Exact)
         };
         shapes.into_iter().map(case).collect()
     }

@@ -1,7 +1,7 @@
 //! `kv_append`: keys and values into the paged cache.
 
-use super::case::Values;
-use super::{BLOCK, Case, NoGeneralForm, OpDef, Role, Tolerance, arity, f32_rows, per_row, plus, times};
+use super::case::CaseValues;
+use super::{BLOCK, NoGeneralForm, OpCase, OpDef, Role, Tolerance, arity, f32_rows, per_row, plus, times};
 use crate::cost::{Cost, StepSizes};
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
@@ -26,7 +26,7 @@ op_struct! {
 }
 
 /// The checked shape of a cache state: `(kv_heads, width)`.
-pub(super) fn state_shape(ty: &Type) -> Result<(u32, u32), TypeError> {
+pub(super) fn kv_cache_shape(ty: &Type) -> Result<(u32, u32), TypeError> {
     let kept = matches!(ty.dtype, DType::Stored(Format::F32 | Format::F16 | Format::BF16 | Format::Q8_0));
     match (kept, &ty.shape[..]) {
         (true, [Dim::Const(b), Dim::Const(h), Dim::Const(w)]) if *b as usize == BLOCK => Ok((*h, *w)),
@@ -51,7 +51,7 @@ impl OpDef for KvAppend {
 
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
         arity(ins, 3..=4)?;
-        let (heads, width) = state_shape(&ins[0])?;
+        let (heads, width) = kv_cache_shape(&ins[0])?;
         let mut given = f32_rows(&ins[1], "k")?;
         if ins.len() == 4 {
             given = plus(given, f32_rows(&ins[2], "v")?, "k and v")?;
@@ -92,8 +92,8 @@ impl OpDef for KvAppend {
 
     fn role(&self, input: usize, like: &Tensor) -> Role {
         match input {
-            0 => Role::State,
-            _ if like.dtype == DType::I32 => Role::Slot(&[Sym::Tokens]),
+            0 => Role::KvCache,
+            _ if like.dtype == DType::I32 => Role::StepInput(&[Sym::Tokens]),
             _ => Role::Activation,
         }
     }
@@ -107,20 +107,20 @@ impl OpDef for KvAppend {
         Cost::reading(0, 0)
     }
 
-    fn cases() -> Vec<Case> {
-        let mut rng = Values::new(13);
+    fn cases() -> Vec<OpCase> {
+        let mut rng = CaseValues::new(13);
         let mut cases = Vec::new();
         for format in [Format::F32, Format::F16, Format::BF16] {
             for (heads, k, v) in [(2, 16, 16), (1, 24, 8), (3, 5, 7)] {
-                let state = rng.state(format, [3, BLOCK, heads, k + v]);
+                let state = rng.kv_cache(format, [3, BLOCK, heads, k + v]);
                 let slots = Tensor::i32([4], vec![0, 33, 95, 1]);
                 let ins = vec![state, rng.floats([4, heads * k]), rng.floats([4, heads * v]), slots];
                 let name = format!("{} {heads}x({k}+{v})", format.info().name);
-                cases.push(Case::new(name, KvAppend { kv_heads: heads as u32 }, ins, Tolerance::Exact));
+                cases.push(OpCase::new(name, KvAppend { kv_heads: heads as u32 }, ins, Tolerance::Exact));
             }
-            let (state, x) = (rng.state(format, [2, BLOCK, 1, 20]), rng.floats([2, 20]));
+            let (state, x) = (rng.kv_cache(format, [2, BLOCK, 1, 20]), rng.floats([2, 20]));
             let ins = vec![state, x, Tensor::i32([2], vec![40, 7])];
-            cases.push(Case::new(
+            cases.push(OpCase::new(
                 format!("{} latent", format.info().name),
                 KvAppend { kv_heads: 1 },
                 ins,
@@ -133,23 +133,23 @@ impl OpDef for KvAppend {
 }
 
 /// States of Q8_0: whole blocks a key and a value, with zeros, ties between codes, and blocks of one large element.
-fn block_cases(rng: &mut Values) -> Vec<Case> {
+fn block_cases(rng: &mut CaseValues) -> Vec<OpCase> {
     let mut cases = Vec::new();
     for (heads, k, v) in [(2, 32, 32), (1, 64, 32), (3, 32, 96)] {
-        let state = rng.state(Format::Q8_0, [3, BLOCK, heads, k + v]);
+        let state = rng.kv_cache(Format::Q8_0, [3, BLOCK, heads, k + v]);
         let slots = Tensor::i32([4], vec![0, 33, 95, 1]);
         let ins = vec![state, spiky(rng, [4, heads * k]), spiky(rng, [4, heads * v]), slots];
         let op = KvAppend { kv_heads: heads as u32 };
-        cases.push(Case::new(format!("q8_0 {heads}x({k}+{v})"), op, ins, Tolerance::Exact));
+        cases.push(OpCase::new(format!("q8_0 {heads}x({k}+{v})"), op, ins, Tolerance::Exact));
     }
-    let (state, x) = (rng.state(Format::Q8_0, [2, BLOCK, 1, 96]), spiky(rng, [2, 96]));
+    let (state, x) = (rng.kv_cache(Format::Q8_0, [2, BLOCK, 1, 96]), spiky(rng, [2, 96]));
     let ins = vec![state, x, Tensor::i32([2], vec![40, 7])];
-    cases.push(Case::new("q8_0 latent", KvAppend { kv_heads: 1 }, ins, Tolerance::Exact));
+    cases.push(OpCase::new("q8_0 latent", KvAppend { kv_heads: 1 }, ins, Tolerance::Exact));
     cases
 }
 
 /// Rows that begin with a block of exact halves of a code's step; the last of several blocks is 0 but for one element.
-fn spiky(rng: &mut Values, shape: [usize; 2]) -> Tensor {
+fn spiky(rng: &mut CaseValues, shape: [usize; 2]) -> Tensor {
     let mut t = rng.floats(shape);
     if let Data::F32(x) = &mut t.data {
         for row in x.chunks_exact_mut(shape[1]) {

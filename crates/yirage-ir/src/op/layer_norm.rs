@@ -1,8 +1,8 @@
 //! `layer_norm`: mean and variance normalisation (Ba, Kiros and Hinton, 2016).
 
-use super::case::Values;
+use super::case::CaseValues;
 use super::lower::Lowering;
-use super::{Case, NoGeneralForm, OpDef, ReduceKind, Role, Tolerance, arity, f32_rows, vector};
+use super::{NoGeneralForm, OpCase, OpDef, ReduceKind, Role, Tolerance, arity, f32_rows, vector};
 use crate::attr::F32;
 use crate::graph::Graph;
 use crate::op_struct;
@@ -70,16 +70,16 @@ impl OpDef for LayerNorm {
         l.finish(y)
     }
 
-    fn cases() -> Vec<Case> {
-        let mut rng = Values::new(6);
+    fn cases() -> Vec<OpCase> {
+        let mut rng = CaseValues::new(6);
         let close = Tolerance::Close { abs: 5e-6, rel: 5e-6 };
         let mut cases = Vec::new();
         for (rows, width) in [(1, 64), (5, 768), (3, 31), (2, 1), (0, 16)] {
             let ins = vec![rng.floats([rows, width]), rng.floats([width]), rng.floats([width])];
-            cases.push(Case::new(format!("{rows}x{width}"), LayerNorm { eps: F32(1e-5) }, ins, close));
+            cases.push(OpCase::new(format!("{rows}x{width}"), LayerNorm { eps: F32(1e-5) }, ins, close));
         }
         let ins = vec![rng.floats([3, 200]), rng.floats([200])];
-        cases.push(Case::new("no bias", LayerNorm { eps: F32(1e-5) }, ins, close));
+        cases.push(OpCase::new("no bias", LayerNorm { eps: F32(1e-5) }, ins, close));
         cases
     }
 }

@@ -1,13 +1,13 @@
 //! `linear`: activations times a weight matrix.
 
-use super::case::Values;
+use super::case::CaseValues;
 use super::lower::Lowering;
-use super::{Case, NoGeneralForm, OpDef, Role, Tolerance, activations, arity, times};
+use super::{NoGeneralForm, OpCase, OpDef, Role, Tolerance, activations, arity, times};
+use crate::activation::ActivationLayout;
 use crate::cost::{Cost, StepSizes};
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::graph::Graph;
-use crate::layout::ActivationLayout;
 use crate::op_struct;
 use crate::quant::Format;
 use crate::tensor::Tensor;
@@ -27,9 +27,9 @@ op_struct! {
 }
 
 /// The format whose ceiling a product meets; none where a quantised weight meets f32 activations.
-pub(super) fn product_format(x: &Type, w: &Type) -> Option<Format> {
+pub(super) fn matmul_format(x: &Type, w: &Type) -> Option<Format> {
     let DType::Stored(format) = w.dtype else { return None };
-    (x.layout.is_some() || format.info().block == 1).then_some(format)
+    (x.activation_format.is_some() || format.info().block == 1).then_some(format)
 }
 
 impl OpDef for Linear {
@@ -52,7 +52,7 @@ impl OpDef for Linear {
         Ok(vec![Type::new(DType::F32, [*rows, Dim::Const(*n)])])
     }
 
-    fn takes_layouts(&self, input: usize) -> bool {
+    fn takes_quantized(&self, input: usize) -> bool {
         input == 0
     }
 
@@ -97,8 +97,8 @@ impl OpDef for Linear {
         l.finish(y)
     }
 
-    fn cases() -> Vec<Case> {
-        let mut rng = Values::new(3);
+    fn cases() -> Vec<OpCase> {
+        let mut rng = CaseValues::new(3);
         let mut cases = Vec::new();
         for &format in Format::ALL {
             let info = format.info();
@@ -107,7 +107,7 @@ impl OpDef for Linear {
                 let w = rng.weight(format, [n, k]);
                 let x = rng.floats([rows, k]);
                 let name = format!("{} {rows}x{n}x{k}", info.name);
-                cases.push(Case::new(
+                cases.push(OpCase::new(
                     format!("{name} f32"),
                     Linear { groups: 1 },
                     vec![x.clone(), w.clone()],
@@ -118,19 +118,19 @@ impl OpDef for Linear {
                         |x: &Tensor| super::Quantize { layout: ActivationLayout::Q8A, parts: 1 }.eval(&[x]).remove(0);
                     let tolerance = Tolerance::SumOfProducts { c: 16.0 };
                     let ins = vec![quantise(&x), w];
-                    cases.push(Case::new(format!("{name} q8a"), Linear { groups: 1 }, ins, tolerance));
+                    cases.push(OpCase::new(format!("{name} q8a"), Linear { groups: 1 }, ins, tolerance));
                     let ins = vec![quantise(&rng.outliers([rows, 512])), rng.weight(format, [n, 512])];
-                    cases.push(Case::new(format!("{name} q8a outliers"), Linear { groups: 1 }, ins, tolerance));
+                    cases.push(OpCase::new(format!("{name} q8a outliers"), Linear { groups: 1 }, ins, tolerance));
                 }
             }
         }
         for (rows, n, k) in [(0, 8, 32), (1, 1, 1), (3, 7, 5), (2, 130, 1000)] {
             let ins = vec![rng.floats([rows, k]), rng.weight(Format::F32, [n, k])];
             let name = format!("f32 {rows}x{n}x{k}");
-            cases.push(Case::new(name, Linear { groups: 1 }, ins, Tolerance::SumOfProducts { c: 32.0 }));
+            cases.push(OpCase::new(name, Linear { groups: 1 }, ins, Tolerance::SumOfProducts { c: 32.0 }));
         }
         let grouped = vec![rng.floats([3, 4 * 24]), rng.weight(Format::F32, [4 * 40, 24])];
-        cases.push(Case::new("grouped", Linear { groups: 4 }, grouped, Tolerance::SumOfProducts { c: 16.0 }));
+        cases.push(OpCase::new("grouped", Linear { groups: 4 }, grouped, Tolerance::SumOfProducts { c: 16.0 }));
         cases
     }
 
@@ -138,7 +138,7 @@ impl OpDef for Linear {
         let rows = ins[0].shape[0].get(&step.dims);
         let ops = 2.0 * rows as f64 * ins[1].elems(&step.dims) as f64;
         // Slices of a row stay f32, and so does their arithmetic.
-        let format = product_format(&ins[0], &ins[1]).filter(|_| self.groups == 1);
+        let format = matmul_format(&ins[0], &ins[1]).filter(|_| self.groups == 1);
         Cost { ops, format, ..Cost::reading(2, rows) }
     }
 }

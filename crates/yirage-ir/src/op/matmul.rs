@@ -1,8 +1,8 @@
 //! `matmul`: products of two activations.
 
-use super::case::Values;
+use super::case::CaseValues;
 use super::lower::Lowering;
-use super::{Case, NoGeneralForm, OpDef, Tolerance, arity, f32_rows, times};
+use super::{NoGeneralForm, OpCase, OpDef, Tolerance, arity, f32_rows, times};
 use crate::cost::{Cost, StepSizes};
 use crate::dim::Dim;
 use crate::graph::Graph;
@@ -64,13 +64,13 @@ impl OpDef for MatMul {
         l.finish(y)
     }
 
-    fn cases() -> Vec<Case> {
-        let mut rng = Values::new(20);
+    fn cases() -> Vec<OpCase> {
+        let mut rng = CaseValues::new(20);
         let sizes = [(1, 1, 1, 1), (3, 2, 5, 7), (2, 4, 33, 16), (5, 1, 64, 100), (2, 9, 17, 1), (1, 65, 40, 70)];
         let case = |(rows, m, k, n): (usize, usize, usize, usize)| {
             let ins = vec![rng.floats([rows, m * k]), rng.floats([rows, k * n])];
             let op = MatMul { m: m as u32, n: n as u32 };
-            Case::new(format!("{rows} of {m}x{k}x{n}"), op, ins, Tolerance::SumOfProducts { c: 40.0 })
+            OpCase::new(format!("{rows} of {m}x{k}x{n}"), op, ins, Tolerance::SumOfProducts { c: 40.0 })
         };
         sizes.into_iter().chain([(0, 2, 3, 4)]).map(case).collect()
     }

@@ -43,7 +43,7 @@ mod top_k;
 mod view;
 
 pub use attention::Attention;
-pub use case::Case;
+pub use case::OpCase;
 pub use concat::Concat;
 pub use concat_heads::ConcatHeads;
 pub use contract::Contract;
@@ -64,11 +64,11 @@ pub use reduce::{PARTS, Reduce, ReduceKind, join as join_parts};
 pub use rms_norm::RmsNorm;
 pub use rope::Rope;
 pub use route::{Route, Scoring};
-pub use sample::{Sample, SampleSlot};
+pub use sample::{Sample, SampleInput};
 pub use softmax::Softmax;
 pub use tolerance::Tolerance;
 pub use top_k::TopK;
-pub use view::{Cut, Form, View};
+pub use view::{Cut, View, ViewForm};
 
 /// Positions of one cache block.
 pub const BLOCK: usize = 32;
@@ -81,9 +81,9 @@ pub enum Role {
     /// Fixed after load.
     Weight,
     /// Given anew for each step; its outermost sizes are these symbols, the others are fixed.
-    Slot(&'static [Sym]),
+    StepInput(&'static [Sym]),
     /// Cache memory.
-    State,
+    KvCache,
     /// From anywhere: the op is general, and so are its kernels.
     Any,
 }
@@ -106,7 +106,7 @@ pub trait OpDef: Attrs {
     /// Output types for these input types.
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError>;
     /// Whether input `input` may be in a layout of activations.
-    fn takes_layouts(&self, input: usize) -> bool {
+    fn takes_quantized(&self, input: usize) -> bool {
         let _ = input;
         false
     }
@@ -117,7 +117,7 @@ pub trait OpDef: Attrs {
     fn role(&self, input: usize, like: &Tensor) -> Role {
         let _ = input;
         match like.dtype {
-            DType::I32 | DType::U32 => Role::Slot(&[Sym::Tokens]),
+            DType::I32 | DType::U32 => Role::StepInput(&[Sym::Tokens]),
             _ => Role::Activation,
         }
     }
@@ -141,7 +141,7 @@ pub trait OpDef: Attrs {
         Err(NoGeneralForm::General)
     }
     /// Shapes and values to test a kernel with.
-    fn cases() -> Vec<Case>;
+    fn cases() -> Vec<OpCase>;
     /// What it has to do at least in a step, the only place where that is said: by default read all its inputs.
     fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
         let rows = ins.first().and_then(|t| t.shape.first()).map_or(1, |d| d.get(&step.dims));
@@ -150,7 +150,7 @@ pub trait OpDef: Attrs {
 }
 
 /// An op as one of all.
-pub trait Variant: OpDef {
+pub trait OpVariant: OpDef {
     /// The op itself, if `op` is one of this kind.
     fn of(op: &Op) -> Option<&Self>;
 }
@@ -191,7 +191,7 @@ macro_rules! ops {
                 $(if name == $name::NAME { return Some($name::from_attrs(list).map(Op::$name)); })*
                 None
             }
-            /// See [`OpDef::takes_layouts`].
+            /// See [`OpDef::takes_quantized`].
             pub fn takes_layouts(&self, input: usize) -> bool {
                 match self { $(Op::$name(op) => op.takes_layouts(input)),* }
             }
@@ -289,7 +289,7 @@ pub(crate) fn f32_rows(ty: &Type, what: &str) -> Result<u32, TypeError> {
 
 /// Checks that `ty` is what products read: f32, or a layout of activations, whichever it is.
 pub(crate) fn activations(ty: &Type) -> Result<(), TypeError> {
-    if ty.dtype == DType::F32 || ty.layout.is_some() {
+    if ty.dtype == DType::F32 || ty.activation_format.is_some() {
         return Ok(());
     }
     Err(TypeError::new(format!("x is {ty}, f32 or a layout of activations wanted")))

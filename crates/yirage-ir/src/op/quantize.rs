@@ -1,16 +1,16 @@
 //! `quantize`: activations to a layout of activations.
 
-use super::case::{Values, with_extremes};
-use super::{Case, NoGeneralForm, OpDef, Tolerance, arity, f32_rows, times};
+use super::case::{CaseValues, with_extremes};
+use super::{NoGeneralForm, OpCase, OpDef, Tolerance, arity, f32_rows, times};
+use crate::activation::ActivationLayout;
 use crate::graph::Graph;
-use crate::layout::ActivationLayout;
 use crate::op_struct;
 use crate::tensor::{Data, Tensor};
 use crate::types::{Type, TypeError};
 
 op_struct! {
     /// `x f32[rows, width] -> q8a[rows, width]`, or another layout: what the numbers become is said by the layout's file
-    /// ([`crate::layout`]).
+    /// ([`crate::activation`]).
     Quantize {
         /// The layout of the result.
         layout: ActivationLayout,
@@ -31,7 +31,7 @@ impl OpDef for Quantize {
             let (x, parts) = (&ins[0], self.parts);
             return Err(TypeError::new(format!("x is {x}: {parts} parts of whole blocks of {block} wanted")));
         }
-        let out = Type::laid(self.layout, [ins[0].shape[0], width.into()]);
+        let out = Type::quantized(self.layout, [ins[0].shape[0], width.into()]);
         out.check()?;
         Ok(vec![out])
     }
@@ -43,33 +43,33 @@ impl OpDef for Quantize {
         for (x, dst) in x.chunks_exact(part).zip(bytes.chunks_exact_mut(info.row_bytes(part))) {
             (info.encode)(x, dst);
         }
-        vec![Tensor::laid(self.layout, ins[0].shape.clone(), bytes)]
+        vec![Tensor::quantized(self.layout, ins[0].shape.clone(), bytes)]
     }
 
     fn lower(&self, _: &[Type]) -> Result<Graph, NoGeneralForm> {
         Err(NoGeneralForm::Beyond("a layout of activations is no plain numbers"))
     }
 
-    fn cases() -> Vec<Case> {
-        let mut rng = Values::new(4);
+    fn cases() -> Vec<OpCase> {
+        let mut rng = CaseValues::new(4);
         let op = Quantize { layout: ActivationLayout::Q8A, parts: 1 };
         let shapes = [[1, 32], [7, 96], [16, 64], [33, 320], [0, 32]];
-        let mut cases: Vec<Case> = shapes
+        let mut cases: Vec<OpCase> = shapes
             .iter()
-            .map(|s| Case::new(format!("{}x{}", s[0], s[1]), op.clone(), vec![rng.floats(*s)], Tolerance::Exact))
+            .map(|s| OpCase::new(format!("{}x{}", s[0], s[1]), op.clone(), vec![rng.floats(*s)], Tolerance::Exact))
             .collect();
         let extremes = with_extremes(rng.floats([3, 64]));
-        cases.push(Case::new("extremes", op.clone(), vec![extremes], Tolerance::Exact));
+        cases.push(OpCase::new("extremes", op.clone(), vec![extremes], Tolerance::Exact));
         for (rows, width) in [(1, 320), (19, 576), (2, 4224)] {
             let x = vec![rng.outliers([rows, width])];
-            cases.push(Case::new(format!("outliers {rows}x{width}"), op.clone(), x, Tolerance::Exact));
+            cases.push(OpCase::new(format!("outliers {rows}x{width}"), op.clone(), x, Tolerance::Exact));
         }
         // Blocks with more outliers than are kept, some of them equal.
         let mut crowded = rng.floats([3, 1024]);
         if let Data::F32(v) = &mut crowded.data {
             (0..3).for_each(|row| (0..9 + row).for_each(|i| v[row * 1024 + 64 + 3 * i] = 20.0 + (i % 4) as f32));
         }
-        cases.push(Case::new("crowded", op, vec![crowded], Tolerance::Exact));
+        cases.push(OpCase::new("crowded", op, vec![crowded], Tolerance::Exact));
         cases
     }
 }

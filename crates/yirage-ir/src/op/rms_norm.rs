@@ -1,8 +1,8 @@
 //! `rms_norm`: root-mean-square normalisation (Zhang and Sennrich, 2019), of whole rows or of each head.
 
-use super::case::{Values, with_extremes};
+use super::case::{CaseValues, with_extremes};
 use super::lower::Lowering;
-use super::{Case, NoGeneralForm, OpDef, ReduceKind, Role, Tolerance, arity, f32_rows, vector};
+use super::{NoGeneralForm, OpCase, OpDef, ReduceKind, Role, Tolerance, arity, f32_rows, vector};
 use crate::attr::F32;
 use crate::dim::Dim;
 use crate::graph::Graph;
@@ -85,8 +85,8 @@ impl OpDef for RmsNorm {
         l.finish(y)
     }
 
-    fn cases() -> Vec<Case> {
-        let mut rng = Values::new(5);
+    fn cases() -> Vec<OpCase> {
+        let mut rng = CaseValues::new(5);
         let close = Tolerance::Close { abs: 2e-6, rel: 2e-6 };
         let mut cases = Vec::new();
         for (rows, row, width, unit_offset) in
@@ -94,12 +94,12 @@ impl OpDef for RmsNorm {
         {
             let op = RmsNorm { eps: F32(1e-6), width: width as u32, unit_offset };
             let ins = vec![rng.floats([rows, row]), rng.floats([width])];
-            cases.push(Case::new(format!("{rows}x{row}/{width} offset {unit_offset}"), op, ins, close));
+            cases.push(OpCase::new(format!("{rows}x{row}/{width} offset {unit_offset}"), op, ins, close));
         }
         let op = RmsNorm { eps: F32(1e-5), width: 2048, unit_offset: false };
-        cases.push(Case::new("no weight", op.clone(), vec![rng.floats([4, 2048])], close));
+        cases.push(OpCase::new("no weight", op.clone(), vec![rng.floats([4, 2048])], close));
         let ins = vec![with_extremes(rng.floats([4, 2048])), rng.floats([2048])];
-        cases.push(Case::new("extremes", op, ins, close));
+        cases.push(OpCase::new("extremes", op, ins, close));
         cases
     }
 }

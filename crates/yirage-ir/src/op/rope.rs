@@ -1,8 +1,8 @@
 //! `rope`: rotary position embedding (Su et al., 2021) by table.
 
-use super::case::Values;
+use super::case::CaseValues;
 use super::lower::Lowering;
-use super::{Case, NoGeneralForm, OpDef, Role, Tolerance, arity, f32_rows, per_row};
+use super::{NoGeneralForm, OpCase, OpDef, Role, Tolerance, arity, f32_rows, per_row};
 use crate::cost::{Cost, StepSizes};
 use crate::dim::{Dim, Sym};
 use crate::graph::{Graph, ValueId};
@@ -90,9 +90,9 @@ impl OpDef for Rope {
     fn role(&self, input: usize, _: &Tensor) -> Role {
         match input {
             0 => Role::Activation,
-            1 | 2 if self.per_row => Role::Slot(&[Sym::Tokens]),
+            1 | 2 if self.per_row => Role::StepInput(&[Sym::Tokens]),
             1 | 2 => Role::Weight,
-            _ => Role::Slot(&[Sym::Tokens]),
+            _ => Role::StepInput(&[Sym::Tokens]),
         }
     }
 
@@ -132,8 +132,8 @@ impl OpDef for Rope {
         Cost::reading(0, 0)
     }
 
-    fn cases() -> Vec<Case> {
-        let mut rng = Values::new(12);
+    fn cases() -> Vec<OpCase> {
+        let mut rng = CaseValues::new(12);
         let close = Tolerance::Close { abs: 1e-6, rel: 1e-6 };
         let mut cases = Vec::new();
         for (rows, heads, width, rotary, interleaved) in [
@@ -149,10 +149,10 @@ impl OpDef for Rope {
             let (width32, rotary32) = (width as u32, rotary as u32);
             let op = Rope { width: width32, rotary: rotary32, interleaved, per_row: false };
             let name = format!("{rows}x{heads}x{width}, {rotary} rotate, interleaved {interleaved}");
-            cases.push(Case::new(name.clone(), op, ins.clone(), close));
+            cases.push(OpCase::new(name.clone(), op, ins.clone(), close));
             let (cos, sin) = (rng.floats([rows, rotary / 2]), rng.floats([rows, rotary / 2]));
             let op = Rope { width: width32, rotary: rotary32, interleaved, per_row: true };
-            cases.push(Case::new(format!("{name}, of each row"), op, vec![ins[0].clone(), cos, sin], close));
+            cases.push(OpCase::new(format!("{name}, of each row"), op, vec![ins[0].clone(), cos, sin], close));
         }
         cases
     }

@@ -1,7 +1,7 @@
 //! `route`: the choice of experts.
 
-use super::case::Values;
-use super::{Case, NoGeneralForm, OpDef, Role, Tolerance, arity, f32_rows, times, vector};
+use super::case::CaseValues;
+use super::{NoGeneralForm, OpCase, OpDef, Role, Tolerance, arity, f32_rows, times, vector};
 use crate::attr::F32;
 use crate::attr_enum;
 use crate::dtype::DType;
@@ -151,8 +151,8 @@ impl OpDef for Route {
         Err(NoGeneralForm::Beyond("it sorts experts by their scores"))
     }
 
-    fn cases() -> Vec<Case> {
-        let mut rng = Values::new(16);
+    fn cases() -> Vec<OpCase> {
+        let mut rng = CaseValues::new(16);
         let close = Tolerance::Close { abs: 1e-6, rel: 1e-5 };
         let base =
             Route { top_k: 2, scoring: Scoring::Softmax, normalize: true, scale: F32(1.0), groups: 1, top_groups: 1 };
@@ -161,14 +161,14 @@ impl OpDef for Route {
             for normalize in [true, false] {
                 let op = Route { scoring, normalize, ..base.clone() };
                 let name = format!("{scoring} normalize {normalize}");
-                cases.push(Case::new(name, op, vec![rng.floats([5, 8])], close));
+                cases.push(OpCase::new(name, op, vec![rng.floats([5, 8])], close));
             }
         }
         let op =
             Route { scoring: Scoring::Sigmoid, groups: 4, top_groups: 2, top_k: 3, scale: F32(2.5), ..base.clone() };
-        cases.push(Case::new("groups and bias", op, vec![rng.floats([7, 16]), rng.floats([16])], close));
+        cases.push(OpCase::new("groups and bias", op, vec![rng.floats([7, 16]), rng.floats([16])], close));
         let ties = Tensor::f32([2, 4], vec![1.0, 2.0, 2.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
-        cases.push(Case::new("ties", base, vec![ties], close));
+        cases.push(OpCase::new("ties", base, vec![ties], close));
         cases
     }
 }

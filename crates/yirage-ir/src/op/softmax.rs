@@ -1,8 +1,8 @@
 //! `softmax` of rows.
 
-use super::case::Values;
+use super::case::CaseValues;
 use super::lower::Lowering;
-use super::{Case, NoGeneralForm, OpDef, ReduceKind, Tolerance, arity, f32_rows};
+use super::{NoGeneralForm, OpCase, OpDef, ReduceKind, Tolerance, arity, f32_rows};
 use crate::graph::Graph;
 use crate::op_struct;
 use crate::tensor::Tensor;
@@ -44,8 +44,8 @@ impl OpDef for Softmax {
         l.finish(y)
     }
 
-    fn cases() -> Vec<Case> {
-        let mut rng = Values::new(7);
+    fn cases() -> Vec<OpCase> {
+        let mut rng = CaseValues::new(7);
         let close = Tolerance::Close { abs: 1e-7, rel: 1e-5 };
         [(1, 1), (3, 31), (2, 512), (4, 128), (0, 8)]
             .into_iter()
@@ -54,7 +54,7 @@ impl OpDef for Softmax {
                 if let crate::tensor::Data::F32(v) = &mut x.data {
                     v.iter_mut().for_each(|v| *v *= 20.0);
                 }
-                Case::new(format!("{r}x{w}"), Softmax {}, vec![x], close)
+                OpCase::new(format!("{r}x{w}"), Softmax {}, vec![x], close)
             })
             .collect()
     }

@@ -1,6 +1,6 @@
 //! How close a kernel must come to the reference.
 
-use super::{Case, Op};
+use super::{Op, OpCase};
 use crate::dtype::DType;
 use crate::quant::Format;
 use crate::tensor::{Data, Tensor};
@@ -30,13 +30,13 @@ pub enum Tolerance {
 /// The smallest positive f32.
 const SMALLEST: f64 = f32::from_bits(1) as f64;
 
-impl Case {
+impl OpCase {
     /// How far each value of an output may be from `want`, which is the reference's.
     pub fn bounds(&self, output: usize, want: &[f64]) -> Vec<f64> {
         self.bounds_of(self.tolerance, output, want)
     }
 
-    /// [`Case::bounds`] of another tolerance.
+    /// [`OpCase::bounds`] of another tolerance.
     pub fn bounds_of(&self, tolerance: Tolerance, output: usize, want: &[f64]) -> Vec<f64> {
         match tolerance {
             Tolerance::Exact => vec![0.0; want.len()],
@@ -60,7 +60,7 @@ impl Case {
     }
 }
 
-impl Case {
+impl OpCase {
     /// The outputs for |value| in place of each number that is read.
     pub fn magnitudes(&self) -> Vec<Tensor> {
         let magnitudes: Vec<Tensor> = self.ins.iter().map(magnitude).collect();

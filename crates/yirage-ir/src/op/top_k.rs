@@ -1,7 +1,7 @@
 //! `top_k`: the largest or smallest elements of rows.
 
-use super::case::Values;
-use super::{Case, NoGeneralForm, OpDef, Tolerance, arity, f32_rows};
+use super::case::CaseValues;
+use super::{NoGeneralForm, OpCase, OpDef, Tolerance, arity, f32_rows};
 use crate::dtype::DType;
 use crate::graph::Graph;
 use crate::op_struct;
@@ -69,8 +69,8 @@ impl OpDef for TopK {
         Err(NoGeneralForm::Beyond("it sorts"))
     }
 
-    fn cases() -> Vec<Case> {
-        let mut rng = Values::new(21);
+    fn cases() -> Vec<OpCase> {
+        let mut rng = CaseValues::new(21);
         let mut cases = Vec::new();
         for (rows, width, k) in [(1, 1, 1), (4, 50, 3), (2, 50, 50), (3, 3000, 40), (2, 5000, 1500), (0, 7, 2)] {
             for (largest, sorted) in [(true, true), (false, true), (true, false), (false, false)] {
@@ -81,7 +81,7 @@ impl OpDef for TopK {
                 }
                 let op = TopK { k, largest, sorted };
                 let name = format!("{k} of {rows}x{width} largest {largest} sorted {sorted}");
-                cases.push(Case::new(name, op, vec![x], Tolerance::Exact));
+                cases.push(OpCase::new(name, op, vec![x], Tolerance::Exact));
             }
         }
         let (inf, nan) = (f32::INFINITY, f32::NAN);
@@ -95,7 +95,7 @@ impl OpDef for TopK {
         );
         for largest in [true, false] {
             let op = TopK { k: 4, largest, sorted: true };
-            cases.push(Case::new(format!("odd values largest {largest}"), op, vec![odd.clone()], Tolerance::Exact));
+            cases.push(OpCase::new(format!("odd values largest {largest}"), op, vec![odd.clone()], Tolerance::Exact));
         }
         cases
     }

@@ -22,9 +22,9 @@ mod q6_k;
 mod q8_0;
 
 /// Decodes whole blocks.
-pub type Decode = fn(src: &[u8], dst: &mut [f32]);
+pub type DecodeBlocks = fn(src: &[u8], dst: &mut [f32]);
 /// Encodes whole blocks.
-pub type Encode = fn(src: &[f32], dst: &mut [u8]);
+pub type EncodeBlocks = fn(src: &[f32], dst: &mut [u8]);
 
 /// What a stored format is. `decode` and `encode` work on whole blocks.
 pub struct FormatInfo {
@@ -37,9 +37,9 @@ pub struct FormatInfo {
     /// The type number in GGUF files.
     pub ggml_type: u32,
     /// Decodes whole blocks: `src.len() / bytes * block == dst.len()`.
-    pub decode: Decode,
+    pub decode: DecodeBlocks,
     /// Encodes whole blocks, where an independent oracle to compare with exists.
-    pub encode: Option<Encode>,
+    pub encode: Option<EncodeBlocks>,
 }
 
 impl FormatInfo {

@@ -1,21 +1,21 @@
 //! Chains: maps and views around at most one reduction or contraction, or behind products with weights, computed in one
 //! pass over memory.
 //!
-//! [`Chain::of`] gives the normal form: what is computed of which elements, with no word of how the ops were cut.
+//! [`FusedChain::of`] gives the normal form: what is computed of which elements, with no word of how the ops were cut.
 //! Nothing inside of a chain is ever whole: views are strides, maps are one expression.
 
-use super::is_product;
+use super::is_weight_matmul;
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::expr::{Expr, is_float};
-use crate::graph::{Graph, GraphBuilder, Node, NodeKind, Source, ValueId};
+use crate::graph::{Graph, GraphBuilder, Node, NodeKind, ValueId, ValueSource};
 use crate::op::{Op, Reduce, View};
 use crate::strided::Strided;
 use crate::types::Type;
 
 /// An input of the chain as an expression reads it: where its elements lie for each element of the expression's shape.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Read {
+pub struct ChainRead {
     /// Position among the chain's inputs.
     pub input: usize,
     /// The elements, in the input's own memory.
@@ -24,11 +24,11 @@ pub struct Read {
 
 /// An expression over elements of inputs.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Elements {
+pub struct ElementExpr {
     /// The expression; its input i is `reads[i]`.
     pub expr: Expr,
     /// What it reads.
-    pub reads: Vec<Read>,
+    pub reads: Vec<ChainRead>,
     /// The shape, which each of the reads has.
     pub shape: Vec<Dim>,
     /// The type of the expression's value.
@@ -41,17 +41,17 @@ pub enum Core {
     /// None: the chain is an expression.
     None,
     /// A reduction.
-    Reduce(Reduce, Elements),
+    Reduce(Reduce, ElementExpr),
     /// A contraction of two.
-    Contract(Box<[Elements; 2]>),
+    Contract(Box<[ElementExpr; 2]>),
     /// Products with weights ([`is_product`]), whose results have one type. Where there are several, the expression reads
     /// each as it is.
-    Products(Vec<Product>),
+    Matmuls(Vec<ChainMatmul>),
 }
 
 /// A product with a weight.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Product {
+pub struct ChainMatmul {
     /// The op.
     pub op: Op,
     /// Which of the chain's inputs it takes, as they are.
@@ -64,20 +64,20 @@ impl Core {
         match self {
             Core::None => 0,
             Core::Reduce(..) | Core::Contract(_) => 1,
-            Core::Products(products) => products.len(),
+            Core::Matmuls(products) => products.len(),
         }
     }
 }
 
 /// The normal form of a chain.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Chain {
+pub struct FusedChain {
     /// The op in the middle.
     pub core: Core,
     /// What becomes of each element of the core's results, which are the first inputs of the expression (`reads` begins
     /// with the next). Its shape is the core's results', or the chain's where there is none. Dimensions of a single product's
     /// result may be divided in it: the elements are the same in the same order.
-    pub after: Elements,
+    pub after: ElementExpr,
     /// Where the elements of `after` go in the chain's dense output.
     pub out: Strided,
     /// The type of the core's results, where there is a core.
@@ -86,15 +86,15 @@ pub struct Chain {
 
 /// A value inside of a chain.
 #[derive(Clone)]
-struct Made {
+struct ChainValue {
     expr: Expr,
-    reads: Vec<(From, Strided)>,
+    reads: Vec<(ReadSource, Strided)>,
     shape: Vec<Dim>,
     dtype: DType,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum From {
+enum ReadSource {
     Input(usize),
     /// A result of the core, by number.
     Core(usize),
@@ -102,55 +102,55 @@ enum From {
 
 type Middle = Option<(Core, Vec<Dim>, DType)>;
 
-impl Chain {
+impl FusedChain {
     /// The normal form of each output of a node: a region of chains, or one op of one.
     ///
     /// # Errors
     /// Why one of them is none.
-    pub fn of_node(graph: &Graph, node: &Node) -> Result<Vec<Chain>, String> {
+    pub fn of_node(graph: &Graph, node: &Node) -> Result<Vec<FusedChain>, String> {
         if let NodeKind::Region(region) = &node.kind {
-            return Chain::each(&region.graph);
+            return FusedChain::each(&region.graph);
         }
         let mut alone = GraphBuilder::new("alone");
         let input = |at: usize, b: &mut GraphBuilder| {
             let v = graph.value(node.ins[at]);
-            let source = if matches!(v.source, Source::Node { .. }) { Source::Slot } else { v.source };
+            let source = if matches!(v.source, ValueSource::Node { .. }) { ValueSource::StepInput } else { v.source };
             b.declare(&format!("x{at}"), v.ty.clone(), source)
         };
         let ins = (0..node.ins.len()).map(|at| input(at, &mut alone)).collect::<Result<Vec<_>, _>>();
         let names: Vec<String> = (0..node.outs.len()).map(|at| format!("y{at}")).collect();
         let outs = ins.and_then(|ins| alone.node(node.kind.clone(), &ins, &names));
         outs.map_err(|e| e.to_string())?.into_iter().for_each(|o| alone.output(o));
-        Chain::each(&alone.finish())
+        FusedChain::each(&alone.finish())
     }
 
     /// The normal form of a graph with one output.
     ///
     /// # Errors
     /// Why it is no chain.
-    pub fn of(graph: &Graph) -> Result<Chain, String> {
+    pub fn of(graph: &Graph) -> Result<FusedChain, String> {
         let [output] = graph.outputs[..] else { return Err(format!("{} outputs, one wanted", graph.outputs.len())) };
-        Chain::to(graph, output)
+        FusedChain::to(graph, output)
     }
 
     /// The normal form of each output of a graph.
     ///
     /// # Errors
     /// Why one of them is no chain.
-    pub fn each(graph: &Graph) -> Result<Vec<Chain>, String> {
-        graph.outputs.iter().map(|&output| Chain::to(graph, output)).collect()
+    pub fn each(graph: &Graph) -> Result<Vec<FusedChain>, String> {
+        graph.outputs.iter().map(|&output| FusedChain::to(graph, output)).collect()
     }
 
     /// The normal form of one output.
-    pub(super) fn to(graph: &Graph, output: ValueId) -> Result<Chain, String> {
-        let mut made: Vec<Option<Made>> = vec![None; graph.values.len()];
+    pub(super) fn to(graph: &Graph, output: ValueId) -> Result<FusedChain, String> {
+        let mut made: Vec<Option<ChainValue>> = vec![None; graph.values.len()];
         let mut core: Middle = None;
-        for node in makers(graph, output) {
+        for node in producers(graph, output) {
             for &id in &node.ins {
                 if let Some(at) = graph.inputs.iter().position(|&i| i == id)
                     && made[id.index()].is_none()
                 {
-                    made[id.index()] = Some(Made::input(at, graph, id)?);
+                    made[id.index()] = Some(ChainValue::input(at, graph, id)?);
                 }
             }
             let value = make(graph, node, &made, &mut core)?;
@@ -163,7 +163,7 @@ impl Chain {
 }
 
 /// The nodes that an output depends on, in order.
-pub(super) fn makers(graph: &Graph, output: ValueId) -> Vec<&Node> {
+pub(super) fn producers(graph: &Graph, output: ValueId) -> Vec<&Node> {
     let mut wanted = vec![false; graph.values.len()];
     wanted[output.index()] = true;
     let mut nodes: Vec<&Node> = Vec::new();
@@ -177,34 +177,35 @@ pub(super) fn makers(graph: &Graph, output: ValueId) -> Vec<&Node> {
     nodes
 }
 
-impl Made {
-    fn input(at: usize, graph: &Graph, id: ValueId) -> Result<Made, String> {
-        if graph.value(id).source == Source::State {
+impl ChainValue {
+    fn input(at: usize, graph: &Graph, id: ValueId) -> Result<ChainValue, String> {
+        if graph.value(id).source == ValueSource::KvCache {
             return Err(format!("`{}` is a state", graph.value(id).name));
         }
         let ty = graph.ty(id);
         // A weight is dense where a kernel reads it: its strides end when it is loaded.
-        let lies = if graph.value(id).source == Source::Weight { Strided::dense(&ty.shape) } else { Strided::of(ty) };
+        let lies =
+            if graph.value(id).source == ValueSource::Weight { Strided::dense(&ty.shape) } else { Strided::of(ty) };
         let lies = lies.ok_or_else(|| format!("{ty}: only the outermost dimension may be symbolic"))?;
-        Ok(Made {
+        Ok(ChainValue {
             expr: Expr::input(0),
-            reads: vec![(From::Input(at), lies)],
+            reads: vec![(ReadSource::Input(at), lies)],
             shape: ty.shape.clone(),
             dtype: ty.dtype,
         })
     }
 
-    fn viewed(&self, view: &View, shape: &[Dim]) -> Result<Made, String> {
-        let see = |(from, at): &(From, Strided)| {
+    fn viewed(&self, view: &View, shape: &[Dim]) -> Result<ChainValue, String> {
+        let see = |(from, at): &(ReadSource, Strided)| {
             let at = view.of(at).ok_or_else(|| format!("{} of what has gaps needs a copy", view.form))?;
             Ok((*from, at))
         };
         let reads = self.reads.iter().map(see).collect::<Result<_, String>>()?;
-        Ok(Made { reads, shape: shape.to_vec(), ..self.clone() })
+        Ok(ChainValue { reads, shape: shape.to_vec(), ..self.clone() })
     }
 
     /// As it meets others in a larger shape.
-    fn expanded(&self, shape: &[Dim]) -> Made {
+    fn expanded(&self, shape: &[Dim]) -> ChainValue {
         let first = shape.len() - self.shape.len();
         let expand = |at: &Strided| {
             let mut strides = vec![0; shape.len()];
@@ -214,52 +215,53 @@ impl Made {
             Strided { shape: shape.to_vec(), strides, offset: at.offset }
         };
         let reads = self.reads.iter().map(|(from, at)| (*from, expand(at))).collect();
-        Made { reads, shape: shape.to_vec(), ..self.clone() }
+        ChainValue { reads, shape: shape.to_vec(), ..self.clone() }
     }
 
     /// Without the result of a core: what goes into one.
-    fn elements(self) -> Result<Elements, String> {
-        let read = |(from, at): (From, Strided)| match from {
-            From::Input(input) => Ok(Read { input, at }),
-            From::Core(_) => Err("a reduction, contraction or product reads another one".to_string()),
+    fn elements(self) -> Result<ElementExpr, String> {
+        let read = |(from, at): (ReadSource, Strided)| match from {
+            ReadSource::Input(input) => Ok(ChainRead { input, at }),
+            ReadSource::Core(_) => Err("a reduction, contraction or product reads another one".to_string()),
         };
         let reads = self.reads.into_iter().map(read).collect::<Result<_, _>>()?;
-        Ok(Elements { expr: self.expr, reads, shape: self.shape, dtype: self.dtype })
+        Ok(ElementExpr { expr: self.expr, reads, shape: self.shape, dtype: self.dtype })
     }
 
-    fn finish(self, core: Middle) -> Result<Chain, String> {
+    fn finish(self, core: Middle) -> Result<FusedChain, String> {
         let Some((core, shape, dtype)) = core else {
             let out = Strided::dense(&self.shape).ok_or("its output is too large")?;
-            return Ok(Chain { core: Core::None, after: self.elements()?, out, core_dtype: None });
+            return Ok(FusedChain { core: Core::None, after: self.elements()?, out, core_dtype: None });
         };
-        let at = self.seen(&core, &shape)?;
-        let seen = Seen::of(at, &shape, matches!(core, Core::Products(_)));
+        let at = self.result_view(&core, &shape)?;
+        let seen = ResultView::of(at, &shape, matches!(core, Core::Matmuls(_)));
         let (seen, shape) = seen.ok_or("the result is not seen whole, each element once")?;
         let turned = |at: &Strided| seen.turned(at, &shape).ok_or("what meets the result has gaps and needs a copy");
         let dense = Strided::dense(&self.shape).ok_or("its output is too large")?;
         // The core's results come first, the others behind them as they were.
         let others = self.reads.iter().filter_map(|(from, at)| match from {
-            From::Input(input) => Some(turned(at).map(|at| Read { input: *input, at })),
-            From::Core(_) => None,
+            ReadSource::Input(input) => Some(turned(at).map(|at| ChainRead { input: *input, at })),
+            ReadSource::Core(_) => None,
         });
         let reads = others.collect::<Result<_, _>>()?;
         let mut places = Vec::with_capacity(self.reads.len());
         let mut next = core.results();
         for (from, _) in &self.reads {
-            places.push(if let From::Core(number) = from { *number } else { next });
-            next += usize::from(matches!(from, From::Input(_)));
+            places.push(if let ReadSource::Core(number) = from { *number } else { next });
+            next += usize::from(matches!(from, ReadSource::Input(_)));
         }
         let expr = self.expr.substitute(|i| Expr::input(places[i as usize] as u32));
         let out = turned(&dense)?;
-        let after = Elements { expr, reads, shape, dtype: self.dtype };
-        Ok(Chain { core, after, out, core_dtype: Some(dtype) })
+        let after = ElementExpr { expr, reads, shape, dtype: self.dtype };
+        Ok(FusedChain { core, after, out, core_dtype: Some(dtype) })
     }
 }
 
-impl Made {
+impl ChainValue {
     /// How it sees the results of a core, all of them alike.
-    fn seen(&self, core: &Core, shape: &[Dim]) -> Result<&Strided, String> {
-        let of = |number| self.reads.iter().filter(move |(from, _)| *from == From::Core(number)).map(|(_, at)| at);
+    fn result_view(&self, core: &Core, shape: &[Dim]) -> Result<&Strided, String> {
+        let of =
+            |number| self.reads.iter().filter(move |(from, _)| *from == ReadSource::Core(number)).map(|(_, at)| at);
         let mut seen = None;
         for number in 0..core.results() {
             let mut reads = of(number);
@@ -276,36 +278,37 @@ impl Made {
 }
 
 /// How a view sees each element of a dense result once.
-enum Seen {
+enum ResultView {
     /// For each dimension of the result, which dimension of the view runs along it; none for sizes of 1.
     Axes(Vec<Option<usize>>),
     /// In the result's own order, in other dimensions.
     InOrder,
 }
 
-impl Seen {
+impl ResultView {
     /// How `at` sees a result of this shape, and in which dimensions the result is seen then: in others than its own only
     /// if it `may_divide`. `None` where `at` sees an element twice, or not at all.
-    fn of(at: &Strided, shape: &[Dim], may_divide: bool) -> Option<(Seen, Vec<Dim>)> {
+    fn of(at: &Strided, shape: &[Dim], may_divide: bool) -> Option<(ResultView, Vec<Dim>)> {
         if let Some(axes) = axes(at, shape) {
-            return Some((Seen::Axes(axes), shape.to_vec()));
+            return Some((ResultView::Axes(axes), shape.to_vec()));
         }
         if !may_divide {
-            return (at.is_dense() && at.reshaped(shape).is_some()).then(|| (Seen::InOrder, shape.to_vec()));
+            return (at.is_dense() && at.reshaped(shape).is_some()).then(|| (ResultView::InOrder, shape.to_vec()));
         }
         let mut order: Vec<usize> = (0..at.shape.len()).filter(|&a| at.shape[a] != Dim::Const(1)).collect();
         order.sort_by_key(|&a| std::cmp::Reverse(at.strides[a]));
         let divided: Vec<Dim> = order.iter().map(|&a| at.shape[a]).collect();
         let dense = Strided::dense(&divided)?;
         let whole = order.iter().zip(&dense.strides).all(|(&a, stride)| at.strides[a] == *stride) && at.offset == 0;
-        (whole && dense.reshaped(shape).is_some()).then(|| (Seen::Axes(order.into_iter().map(Some).collect()), divided))
+        (whole && dense.reshaped(shape).is_some())
+            .then(|| (ResultView::Axes(order.into_iter().map(Some).collect()), divided))
     }
 
     /// What lies along the view, along the result of this shape; `None` where no strides tell that.
     fn turned(&self, at: &Strided, shape: &[Dim]) -> Option<Strided> {
         match self {
-            Seen::InOrder => at.reshaped(shape),
-            Seen::Axes(axes) => Some(Strided {
+            ResultView::InOrder => at.reshaped(shape),
+            ResultView::Axes(axes) => Some(Strided {
                 shape: shape.to_vec(),
                 strides: axes.iter().map(|a| a.map_or(0, |a| at.strides[a])).collect(),
                 offset: at.offset,
@@ -332,7 +335,7 @@ fn axes(at: &Strided, shape: &[Dim]) -> Option<Vec<Option<usize>>> {
     (left.is_empty() && at.offset == 0).then_some(axes)
 }
 
-fn make(graph: &Graph, node: &Node, made: &[Option<Made>], core: &mut Middle) -> Result<Made, String> {
+fn make(graph: &Graph, node: &Node, made: &[Option<ChainValue>], core: &mut Middle) -> Result<ChainValue, String> {
     let NodeKind::Op(op) = &node.kind else { return Err("a region inside".into()) };
     let find =
         |i: usize| made[node.ins[i].index()].clone().ok_or_else(|| format!("`{}` reads what is not made", op.name()));
@@ -345,17 +348,22 @@ fn make(graph: &Graph, node: &Node, made: &[Option<Made>], core: &mut Middle) ->
         Op::View(view) => return find(0)?.viewed(view, &out.shape),
         Op::Reduce(reduce) => Core::Reduce(reduce.clone(), find(0)?.elements()?),
         Op::Contract(_) => Core::Contract(Box::new([find(0)?.elements()?, find(1)?.elements()?])),
-        product if is_product(node) => {
+        product if is_weight_matmul(node) => {
             let given = |id: &ValueId| graph.inputs.iter().position(|i| i == id);
             let ins = node.ins.iter().map(given).collect::<Option<_>>();
             let ins = ins.ok_or("a product reads what is made inside")?;
-            Core::Products(vec![Product { op: product.clone(), ins }])
+            Core::Matmuls(vec![ChainMatmul { op: product.clone(), ins }])
         }
         other => return Err(format!("`{}` is neither map nor view, reduction, contraction nor product", other.name())),
     };
     let number = add(core, middle, (&out.shape, out.dtype))?;
     let at = Strided::dense(&out.shape).ok_or("a result too large")?;
-    Ok(Made { expr: Expr::input(0), reads: vec![(From::Core(number), at)], shape: out.shape.clone(), dtype: out.dtype })
+    Ok(ChainValue {
+        expr: Expr::input(0),
+        reads: vec![(ReadSource::Core(number), at)],
+        shape: out.shape.clone(),
+        dtype: out.dtype,
+    })
 }
 
 /// Adds a core with a result of this type; the result's number. Products of one type are one core.
@@ -365,11 +373,11 @@ fn add(core: &mut Middle, middle: Core, (shape, dtype): (&[Dim], DType)) -> Resu
             *none = Some((middle, shape.to_vec(), dtype));
             Ok(0)
         }
-        (Some((Core::Products(have), of, held)), Core::Products(more)) if of[..] == *shape && *held == dtype => {
+        (Some((Core::Matmuls(have), of, held)), Core::Matmuls(more)) if of[..] == *shape && *held == dtype => {
             have.extend(more);
             Ok(have.len() - 1)
         }
-        (Some((Core::Products(_), of, held)), Core::Products(_)) => {
+        (Some((Core::Matmuls(_), of, held)), Core::Matmuls(_)) => {
             let [a, b] = [(&of[..], *held), (shape, dtype)].map(|(shape, dtype)| Type::new(dtype, shape.to_vec()));
             Err(format!("products of two types, {a} and {b}"))
         }
@@ -378,8 +386,8 @@ fn add(core: &mut Middle, middle: Core, (shape, dtype): (&[Dim], DType)) -> Resu
 }
 
 /// An expression of values that meet in `shape`. What is read twice in the same way is one read.
-fn mapped(expr: &Expr, ins: &[Made], shape: &[Dim], dtype: DType) -> Made {
-    let mut reads: Vec<(From, Strided)> = Vec::new();
+fn mapped(expr: &Expr, ins: &[ChainValue], shape: &[Dim], dtype: DType) -> ChainValue {
+    let mut reads: Vec<(ReadSource, Strided)> = Vec::new();
     let mut inner: Vec<Expr> = Vec::with_capacity(ins.len());
     for value in ins {
         let value = value.expanded(shape);
@@ -393,24 +401,24 @@ fn mapped(expr: &Expr, ins: &[Made], shape: &[Dim], dtype: DType) -> Made {
         inner.push(value.expr.substitute(|i| Expr::input(names[i as usize] as u32)));
     }
     // A substitution may lose a read: what nothing depends on is not computed.
-    Made { expr: expr.substitute(|i| inner[i as usize].clone()), reads, shape: shape.to_vec(), dtype }
+    ChainValue { expr: expr.substitute(|i| inner[i as usize].clone()), reads, shape: shape.to_vec(), dtype }
 }
 
 /// What a region of this kind must be: a chain whose expressions are within their limits.
 pub(super) fn check(graph: &Graph) -> Result<(), String> {
-    let chain = Chain::of(graph)?;
-    if let Core::Products(products) = &chain.core {
+    let chain = FusedChain::of(graph)?;
+    if let Core::Matmuls(products) = &chain.core {
         let names: Vec<&str> = products.iter().map(|product| product.op.name()).collect();
         return Err(format!("`{}` belongs into a region of products", names.join("`, `")));
     }
-    let inputs = |e: &Elements| read_types(graph, e);
+    let inputs = |e: &ElementExpr| read_types(graph, e);
     match &chain.core {
-        Core::None | Core::Products(_) => {}
+        Core::None | Core::Matmuls(_) => {}
         Core::Reduce(_, x) => fits(x, &inputs(x))?,
         Core::Contract(sides) => {
             sides.iter().try_for_each(|x| fits(x, &inputs(x)))?;
             // Elements change where they are multiplied, as floats.
-            let floats = |x: &Elements| inputs(x).first().is_some_and(|&dtype| is_float(dtype));
+            let floats = |x: &ElementExpr| inputs(x).first().is_some_and(|&dtype| is_float(dtype));
             if !sides.iter().all(floats) || !is_float(chain.after.dtype) {
                 return Err("a contraction's factors and what becomes of its result are floats".into());
             }
@@ -420,16 +428,16 @@ pub(super) fn check(graph: &Graph) -> Result<(), String> {
 }
 
 /// Whether what becomes of the core's results is an expression within its limits.
-pub(super) fn fits_after(graph: &Graph, chain: &Chain) -> Result<(), String> {
+pub(super) fn fits_after(graph: &Graph, chain: &FusedChain) -> Result<(), String> {
     let results = chain.core_dtype.into_iter().flat_map(|dtype| std::iter::repeat_n(dtype, chain.core.results()));
     let types: Vec<DType> = results.chain(read_types(graph, &chain.after)).collect();
     fits(&chain.after, &types)
 }
 
-fn read_types(graph: &Graph, e: &Elements) -> Vec<DType> {
+fn read_types(graph: &Graph, e: &ElementExpr) -> Vec<DType> {
     e.reads.iter().map(|r| graph.ty(graph.inputs[r.input]).dtype).collect()
 }
 
-fn fits(e: &Elements, ins: &[DType]) -> Result<(), String> {
+fn fits(e: &ElementExpr, ins: &[DType]) -> Result<(), String> {
     e.expr.infer(ins).map(|_| ()).map_err(|why| why.to_string())
 }

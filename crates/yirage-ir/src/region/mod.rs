@@ -1,19 +1,19 @@
 //! Regions: nodes that are several ops, run as one kernel. What a region may hold is a matter of its kind, one file each.
 
 mod chain;
-mod products;
+mod matmul_group;
 mod rows;
 mod tiled;
 
-pub use chain::{Chain, Core, Elements, Product, Read};
-pub use products::is_product;
+pub use chain::{ChainMatmul, ChainRead, Core, ElementExpr, FusedChain};
+pub use matmul_group::is_weight_matmul;
 pub use rows::row_dim;
 pub(crate) use tiled::evaluate as evaluate_tiled;
 pub use tiled::{
     Accumulate, CONTINUED, MAX_UNROLLED, NotUnrolled, TileIn, TileOut, Tiled, block_bytes, in_place, unrolled,
 };
 
-use crate::graph::{Graph, NodeKind, Source};
+use crate::graph::{Graph, NodeKind, ValueSource};
 use crate::op::Op;
 use crate::types::{Type, TypeError};
 use std::collections::HashSet;
@@ -34,7 +34,7 @@ pub struct Region {
 
 /// One graph of a region.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Part<'a> {
+pub struct RegionGraph<'a> {
     /// The graph.
     pub graph: &'a Graph,
     /// For each of its inputs the input of the node that it is, or is a tile of; none for accumulators.
@@ -47,8 +47,8 @@ pub enum RegionKind {
     /// Row-wise ops over one dimension of rows: one pass over the rows, without waiting between the ops.
     Rows,
     /// Products of one kind that share their first input, with the maps and views behind them.
-    Products,
-    /// Maps and views around at most one reduction or contraction ([`Chain`]): one pass over memory.
+    MatmulGroup,
+    /// Maps and views around at most one reduction or contraction ([`FusedChain`]): one pass over memory.
     Chain,
     /// A grid of blocks that loop over tiles ([`Tiled`]).
     Tiled,
@@ -56,13 +56,13 @@ pub enum RegionKind {
 
 impl RegionKind {
     /// All kinds.
-    pub const ALL: [RegionKind; 4] = [RegionKind::Rows, RegionKind::Products, RegionKind::Chain, RegionKind::Tiled];
+    pub const ALL: [RegionKind; 4] = [RegionKind::Rows, RegionKind::MatmulGroup, RegionKind::Chain, RegionKind::Tiled];
 
     /// The name in text forms.
     pub fn name(self) -> &'static str {
         match self {
             RegionKind::Rows => "rows",
-            RegionKind::Products => "products",
+            RegionKind::MatmulGroup => "products",
             RegionKind::Chain => "chain",
             RegionKind::Tiled => "tiled",
         }
@@ -99,20 +99,23 @@ impl Region {
             (_, Some(_)) => Err("it is tiled, which is a kind of its own".into()),
             _ if nodes == 0 => Err(format!("0 ops, 1 to {MAX_REGION_OPS} wanted")),
             (RegionKind::Rows, None) => outside(rows::check(graph)),
-            (RegionKind::Products, None) => outside(products::check(graph)),
+            (RegionKind::MatmulGroup, None) => outside(matmul_group::check(graph)),
             (RegionKind::Chain, None) => outside(chain::check(graph)),
         };
         types.map_err(|why| TypeError::new(format!("region `{}`: {why}", self.kind.name())))
     }
 
     /// Its graphs with what their inputs are.
-    pub fn parts(&self) -> Vec<Part<'_>> {
+    pub fn parts(&self) -> Vec<RegionGraph<'_>> {
         let whole = |graph: &Graph| (0..graph.inputs.len()).map(Some).collect();
-        let Some(tiled) = &self.tiled else { return vec![Part { graph: &self.graph, ins: whole(&self.graph) }] };
+        let Some(tiled) = &self.tiled else { return vec![RegionGraph { graph: &self.graph, ins: whole(&self.graph) }] };
         let tiles = (0..tiled.ins.len()).map(Some).chain(tiled.running.iter().map(|_| None));
         let read = tiled.reads.iter().map(|&at| Some(at as usize));
         let after = tiled.accumulators.iter().map(|_| None).chain(read);
-        vec![Part { graph: &self.graph, ins: tiles.collect() }, Part { graph: &tiled.block, ins: after.collect() }]
+        vec![
+            RegionGraph { graph: &self.graph, ins: tiles.collect() },
+            RegionGraph { graph: &tiled.block, ins: after.collect() },
+        ]
     }
 
     /// Its graphs: its own, and what follows the loop of a tiled one.
@@ -138,7 +141,7 @@ fn as_outside(graph: &Graph, ins: &[Type]) -> Result<Vec<Type>, String> {
     let mut types = Vec::with_capacity(graph.outputs.len());
     for &o in &graph.outputs {
         let v = graph.value(o);
-        if !matches!(v.source, Source::Node { .. }) || !seen.insert(o) {
+        if !matches!(v.source, ValueSource::Node { .. }) || !seen.insert(o) {
             return Err(format!("its output `{}` is not made inside, once", v.name));
         }
         types.push(v.ty.clone());

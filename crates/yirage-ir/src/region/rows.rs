@@ -3,7 +3,7 @@
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::expr::is_float;
-use crate::graph::{Graph, Node, NodeKind, Source, ValueId};
+use crate::graph::{Graph, Node, NodeKind, ValueId, ValueSource};
 use crate::op::Op;
 use crate::types::Type;
 
@@ -18,14 +18,14 @@ pub fn row_dim(graph: &Graph, node: &Node) -> Option<Dim> {
 }
 
 fn row_wise(graph: &Graph, node: &Node, op: &Op) -> bool {
-    let ins: Vec<Type> = node.ins.iter().map(|&i| seen(graph, i)).collect();
+    let ins: Vec<Type> = node.ins.iter().map(|&i| row_type(graph, i)).collect();
     op.row_wise(&ins)
 }
 
 /// The type that rows are read as. A weight of f16 or bf16 is held as f32 by every device that keeps it in rows.
-fn seen(graph: &Graph, id: ValueId) -> Type {
+fn row_type(graph: &Graph, id: ValueId) -> Type {
     let ty = graph.ty(id);
-    let weight = graph.value(id).source == Source::Weight;
+    let weight = graph.value(id).source == ValueSource::Weight;
     if weight && is_float(ty.dtype) { Type { dtype: DType::F32, ..ty.clone() } } else { ty.clone() }
 }
 
@@ -39,7 +39,7 @@ pub(super) fn check(graph: &Graph) -> Result<(), String> {
         }
         let NodeKind::Op(op) = &node.kind else { return Err("a region inside".into()) };
         for (i, &id) in node.ins.iter().enumerate() {
-            let made = matches!(graph.value(id).source, Source::Node { .. }) && graph.state_of(id).is_none();
+            let made = matches!(graph.value(id).source, ValueSource::Node { .. }) && graph.kv_cache_of(id).is_none();
             if made && op.whole(i, graph.ty(id)) {
                 return Err(format!(
                     "`{}` reads all of `{}`, of which only some rows are made",

@@ -1,10 +1,10 @@
 //! Text to graph. The input may be a file from disk: every error is typed and names its line.
 
-use super::lexer::{Token, tokens};
+use super::lexer::{GraphToken, tokens};
+use crate::activation::ActivationLayout;
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
-use crate::graph::{Graph, GraphBuilder, NodeKind, Source, ValueId};
-use crate::layout::ActivationLayout;
+use crate::graph::{Graph, GraphBuilder, NodeKind, ValueId, ValueSource};
 use crate::op::Op;
 use crate::region::{Region, RegionKind, Tiled};
 use crate::types::{MAX_RANK, Type};
@@ -27,7 +27,7 @@ const MAX_VALUES: usize = 1 << 20;
 
 /// Parses the text form of a graph.
 pub fn parse(text: &str) -> Result<Graph, ParseError> {
-    let mut parser = Parser { tokens: tokens(text), at: 0 };
+    let mut parser = GraphParser { tokens: tokens(text), at: 0 };
     let graph = parser.graph(0)?;
     match parser.peek() {
         None => Ok(graph),
@@ -37,7 +37,7 @@ pub fn parse(text: &str) -> Result<Graph, ParseError> {
 
 /// Parses the text form of a type, the inverse of its `Display`.
 pub fn parse_type(text: &str) -> Result<Type, ParseError> {
-    let mut parser = Parser { tokens: tokens(text), at: 0 };
+    let mut parser = GraphParser { tokens: tokens(text), at: 0 };
     let ty = parser.ty()?;
     ty.check().map_err(|e| parser.error(e.to_string()))?;
     match parser.peek() {
@@ -46,14 +46,14 @@ pub fn parse_type(text: &str) -> Result<Type, ParseError> {
     }
 }
 
-struct Parser<'a> {
-    tokens: Vec<Token<'a>>,
+struct GraphParser<'a> {
+    tokens: Vec<GraphToken<'a>>,
     at: usize,
 }
 
-type Names = HashMap<String, ValueId>;
+type ValueNames = HashMap<String, ValueId>;
 
-impl<'a> Parser<'a> {
+impl<'a> GraphParser<'a> {
     fn peek(&self) -> Option<&'a str> {
         self.tokens.get(self.at).map(|t| t.text)
     }
@@ -94,7 +94,7 @@ impl<'a> Parser<'a> {
         }
         self.expect("graph")?;
         let mut builder = GraphBuilder::new(self.next()?);
-        let mut names = Names::new();
+        let mut names = ValueNames::new();
         self.expect("{")?;
         while !self.accept("}") {
             if names.len() > MAX_VALUES {
@@ -105,11 +105,16 @@ impl<'a> Parser<'a> {
         Ok(builder.finish())
     }
 
-    fn statement(&mut self, builder: &mut GraphBuilder, names: &mut Names, depth: usize) -> Result<(), ParseError> {
+    fn statement(
+        &mut self,
+        builder: &mut GraphBuilder,
+        names: &mut ValueNames,
+        depth: usize,
+    ) -> Result<(), ParseError> {
         let source = match self.peek() {
-            Some("slot") => Source::Slot,
-            Some("weight") => Source::Weight,
-            Some("state") => Source::State,
+            Some("slot") => ValueSource::StepInput,
+            Some("weight") => ValueSource::Weight,
+            Some("state") => ValueSource::KvCache,
             Some("output") => {
                 self.at += 1;
                 for id in self.operands(names)? {
@@ -133,7 +138,7 @@ impl<'a> Parser<'a> {
         Ok(self.next()?.to_string())
     }
 
-    fn operands(&mut self, names: &Names) -> Result<Vec<ValueId>, ParseError> {
+    fn operands(&mut self, names: &ValueNames) -> Result<Vec<ValueId>, ParseError> {
         let mut ids = Vec::new();
         loop {
             let name = self.name()?;
@@ -144,7 +149,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn node(&mut self, builder: &mut GraphBuilder, names: &mut Names, depth: usize) -> Result<(), ParseError> {
+    fn node(&mut self, builder: &mut GraphBuilder, names: &mut ValueNames, depth: usize) -> Result<(), ParseError> {
         let mut outs = vec![self.name()?];
         while self.accept(",") {
             outs.push(self.name()?);
@@ -229,7 +234,7 @@ impl<'a> Parser<'a> {
         } else {
             None
         };
-        Ok(Type { dtype, shape, strides, layout })
+        Ok(Type { dtype, shape, strides, activation_format: layout })
     }
 
     fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T, ParseError>) -> Result<Vec<T>, ParseError> {

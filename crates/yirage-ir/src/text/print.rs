@@ -1,7 +1,7 @@
 //! Graph to text.
 
 use super::lexer::is_word;
-use crate::graph::{Graph, Node, NodeKind, Source, ValueId};
+use crate::graph::{Graph, Node, NodeKind, ValueId, ValueSource};
 use std::fmt::Write;
 
 /// The text form of a graph.
@@ -18,10 +18,10 @@ fn print_graph(graph: &Graph, indent: usize, out: &mut String) {
     for &i in &graph.inputs {
         let v = graph.value(i);
         let kind = match v.source {
-            Source::Slot => "slot",
-            Source::Weight => "weight",
-            Source::State => "state",
-            Source::Node { .. } => "node",
+            ValueSource::StepInput => "slot",
+            ValueSource::Weight => "weight",
+            ValueSource::KvCache => "state",
+            ValueSource::Node { .. } => "node",
         };
         let _ = writeln!(out, "{pad}  {kind} %{}: {}", v.name, v.ty);
     }

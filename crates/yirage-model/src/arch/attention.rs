@@ -1,7 +1,7 @@
 //! Attention over the cache, as most architectures have it.
 
-use super::CacheGroup;
-use super::emit::{Emit, Rotation};
+use super::KvCacheSpec;
+use super::emit::{ModelBuilder, Rotation};
 use crate::error::ModelError;
 use yirage_ir::expr::Func;
 use yirage_ir::op::{Attention, KvAppend, Map, RmsNorm};
@@ -9,7 +9,7 @@ use yirage_ir::{F32, Graph, NodeKind, Op, ValueId};
 
 /// The sizes of attention.
 #[derive(Clone, Copy)]
-pub(super) struct Heads {
+pub(super) struct AttentionHeads {
     pub(super) hidden: u32,
     pub(super) heads: u32,
     pub(super) kv_heads: u32,
@@ -19,14 +19,14 @@ pub(super) struct Heads {
     pub(super) v_width: u32,
 }
 
-impl Heads {
+impl AttentionHeads {
     /// From the usual keys.
-    pub(super) fn read(e: &Emit<'_>) -> Result<Heads, ModelError> {
+    pub(super) fn read(e: &ModelBuilder<'_>) -> Result<AttentionHeads, ModelError> {
         let width = e.size("head_dim")?;
         // Only GGUF metadata states the width of values apart for models of this kind.
         let v_width = if e.is_gguf() && e.config.has("v_head_dim") { e.size("v_head_dim")? } else { width };
         let (heads, kv_heads) = (e.size("num_attention_heads")?, e.size("num_key_value_heads")?);
-        let h = Heads { hidden: e.size("hidden_size")?, heads, kv_heads, width, v_width };
+        let h = AttentionHeads { hidden: e.size("hidden_size")?, heads, kv_heads, width, v_width };
         e.product(heads.max(kv_heads), width.max(v_width), "num_attention_heads times head_dim")?;
         Ok(h)
     }
@@ -54,7 +54,7 @@ impl Heads {
     /// Queries, keys and values by the layer's three projections, with these biases.
     pub(super) fn project(
         &self,
-        e: &mut Emit<'_>,
+        e: &mut ModelBuilder<'_>,
         layer: u32,
         x: ValueId,
         bias: bool,
@@ -70,7 +70,7 @@ impl Heads {
     /// The same from one tensor, whose rows are those of queries, keys and values in this order.
     pub(super) fn project_fused(
         &self,
-        e: &mut Emit<'_>,
+        e: &mut ModelBuilder<'_>,
         layer: u32,
         x: ValueId,
         bias: bool,
@@ -89,7 +89,7 @@ impl Heads {
     /// RMS norms of queries and keys: of each head where `norm` has a head's width, else of whole rows.
     pub(super) fn normalise(
         &self,
-        e: &mut Emit<'_>,
+        e: &mut ModelBuilder<'_>,
         layer: u32,
         [q, k, v]: [ValueId; 3],
         [of_q, of_k]: [&RmsNorm; 2],
@@ -102,7 +102,13 @@ impl Heads {
     }
 
     /// The output projection.
-    pub(super) fn output(&self, e: &mut Emit<'_>, layer: u32, x: ValueId, bias: bool) -> Result<ValueId, ModelError> {
+    pub(super) fn output(
+        &self,
+        e: &mut ModelBuilder<'_>,
+        layer: u32,
+        x: ValueId,
+        bias: bool,
+    ) -> Result<ValueId, ModelError> {
         let hf = format!("model.layers.{layer}.self_attn.o_proj");
         let bias = e.biased(bias, &format!("{hf}.bias"));
         e.linear(&format!("l{layer}.o"), &hf, x, [self.hidden, self.heads * self.v_width], bias)
@@ -111,7 +117,7 @@ impl Heads {
 
 /// How a layer attends.
 #[derive(Clone, Copy)]
-pub(super) struct Attend {
+pub(super) struct LayerAttention {
     pub(super) rotation: Option<Rotation>,
     pub(super) scale: f32,
     /// 0 is none.
@@ -120,15 +126,15 @@ pub(super) struct Attend {
     pub(super) sinks: Option<ValueId>,
 }
 
-impl Attend {
+impl LayerAttention {
     /// Causal attention to everything.
-    pub(super) fn full(rotation: Option<Rotation>, scale: f32) -> Attend {
-        Attend { rotation, scale, softcap: 0.0, window: None, sinks: None }
+    pub(super) fn full(rotation: Option<Rotation>, scale: f32) -> LayerAttention {
+        LayerAttention { rotation, scale, softcap: 0.0, window: None, sinks: None }
     }
 
     /// The same with a window.
-    pub(super) fn within(self, window: Option<u32>) -> Attend {
-        Attend { window, ..self }
+    pub(super) fn within(self, window: Option<u32>) -> LayerAttention {
+        LayerAttention { window, ..self }
     }
 
     /// Rotates, appends to the cache and attends; the result holds one value head a query head.
@@ -138,9 +144,9 @@ impl Attend {
     /// Values stay: in Qwen2.5, where keys lose most, the divergence by values is less than a hundredth of that by keys.
     pub(super) fn emit(
         &self,
-        e: &mut Emit<'_>,
+        e: &mut ModelBuilder<'_>,
         layer: u32,
-        h: &Heads,
+        h: &AttentionHeads,
         [mut q, mut k, v]: [ValueId; 3],
     ) -> Result<ValueId, ModelError> {
         if let Some(r) = self.rotation {
@@ -148,8 +154,8 @@ impl Attend {
             k = e.rotate(&format!("l{layer}.k.rope"), k, h.width, r)?;
         }
         let (kv_heads, k_width, v_width) = (h.kv_heads, h.width, h.v_width);
-        let group = CacheGroup::Paged { kv_heads, k_width, v_width, window: self.window };
-        let [state, slots, table] = e.state(layer, group)?;
+        let group = KvCacheSpec::Paged { kv_heads, k_width, v_width, window: self.window };
+        let [state, slots, table] = e.kv_cache(layer, group)?;
         if e.caches_blocks() {
             q = e.spread(&format!("l{layer}.q.spread"), q, h.width)?;
             k = e.spread(&format!("l{layer}.k.spread"), k, h.width)?;
@@ -167,7 +173,7 @@ impl Attend {
             cached: true,
             v_in_k: false,
         };
-        let mut ins = vec![q, kv, e.slots.positions, e.slots.seqs, table];
+        let mut ins = vec![q, kv, e.inputs.positions, e.inputs.seqs, table];
         ins.extend(self.sinks);
         e.op(&format!("l{layer}.attn"), op, &ins)
     }

@@ -2,8 +2,8 @@
 //! part, and biases. As a bare body, or with the head that scores whole sequences.
 
 use super::ModelOutput;
-use super::attention::Heads;
-use super::emit::Emit;
+use super::attention::AttentionHeads;
+use super::emit::ModelBuilder;
 use super::ffn;
 use crate::error::ModelError;
 use serde_json::Value;
@@ -14,10 +14,10 @@ use yirage_ir::{F32, ValueId};
 /// Labels of a file that names none.
 const LABELS: u32 = 2;
 
-pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
+pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     e.plain_storage()?;
     let scores = has_head(e)?;
-    let h = Heads::read(e)?;
+    let h = AttentionHeads::read(e)?;
     let (hidden, eps) = (h.hidden, e.eps("layer_norm_eps")?);
     let (inner, act) = (e.size("intermediate_size")?, ffn::activation(e)?);
     let mut x = embeddings(e, hidden)?;
@@ -46,7 +46,7 @@ pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
 }
 
 /// Whether the model scores sequences.
-fn has_head(e: &Emit<'_>) -> Result<bool, ModelError> {
+fn has_head(e: &ModelBuilder<'_>) -> Result<bool, ModelError> {
     match e.config.architectures()[..] {
         [] | ["BertModel"] => Ok(false),
         ["BertForSequenceClassification"] => Ok(true),
@@ -61,7 +61,7 @@ fn has_head(e: &Emit<'_>) -> Result<bool, ModelError> {
 }
 
 /// The sum of what token, type and position say.
-fn embeddings(e: &mut Emit<'_>, hidden: u32) -> Result<ValueId, ModelError> {
+fn embeddings(e: &mut ModelBuilder<'_>, hidden: u32) -> Result<ValueId, ModelError> {
     let (positions, types) = (e.size("max_position_embeddings")?, e.size("type_vocab_size")?);
     let tokens = e.embed("bert.embeddings.word_embeddings.weight", hidden, 1.0)?;
     let table = e.tensor("types.w", "bert.embeddings.token_type_embeddings.weight", &[types, hidden])?;
@@ -69,12 +69,18 @@ fn embeddings(e: &mut Emit<'_>, hidden: u32) -> Result<ValueId, ModelError> {
     let of_type = e.op("type", Embed { scale: F32(1.0) }, &[table, of_tokens])?;
     let typed = e.add("typed", tokens, of_type)?;
     let table = e.tensor("positions.w", "bert.embeddings.position_embeddings.weight", &[positions, hidden])?;
-    let at = e.op("position", Embed { scale: F32(1.0) }, &[table, e.slots.positions])?;
+    let at = e.op("position", Embed { scale: F32(1.0) }, &[table, e.inputs.positions])?;
     e.add("positioned", typed, at)
 }
 
 /// Attention to all of the sequence.
-fn attention(e: &mut Emit<'_>, name: &str, hf: &str, h: &Heads, x: ValueId) -> Result<ValueId, ModelError> {
+fn attention(
+    e: &mut ModelBuilder<'_>,
+    name: &str,
+    hf: &str,
+    h: &AttentionHeads,
+    x: ValueId,
+) -> Result<ValueId, ModelError> {
     let mut one = |part: &str, label: &str, n: u32| {
         e.linear(&format!("{name}.{label}"), &format!("{hf}.{part}"), x, [n, h.hidden], true)
     };
@@ -91,11 +97,11 @@ fn attention(e: &mut Emit<'_>, name: &str, hf: &str, h: &Heads, x: ValueId) -> R
         cached: false,
         v_in_k: false,
     };
-    e.op(&format!("{name}.attn"), op, &[q, k, v, e.slots.positions, e.slots.seqs])
+    e.op(&format!("{name}.attn"), op, &[q, k, v, e.inputs.positions, e.inputs.seqs])
 }
 
 /// Scores by the first tokens of sequences.
-fn head(e: &mut Emit<'_>, x: ValueId, hidden: u32) -> Result<(), ModelError> {
+fn head(e: &mut ModelBuilder<'_>, x: ValueId, hidden: u32) -> Result<(), ModelError> {
     let labels = match e.config.get("id2label") {
         None => LABELS,
         Some(Value::Object(names)) if !names.is_empty() => u32::try_from(names.len()).unwrap_or(u32::MAX),

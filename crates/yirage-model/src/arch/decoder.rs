@@ -1,12 +1,12 @@
 //! The frame that most decoders share: each part of a layer reads its input normalised and adds to it.
 
-use super::emit::Emit;
+use super::emit::ModelBuilder;
 use crate::error::ModelError;
 use yirage_ir::op::RmsNorm;
 use yirage_ir::{F32, ValueId};
 
 /// What is emitted of a part of layer `l` from its normalised input.
-pub(super) type Part<'p> = &'p dyn Fn(&mut Emit<'_>, u32, ValueId) -> Result<ValueId, ModelError>;
+pub(super) type SublayerFn<'p> = &'p dyn Fn(&mut ModelBuilder<'_>, u32, ValueId) -> Result<ValueId, ModelError>;
 
 /// A decoder with RMS norms before both parts of a layer.
 pub(super) struct Decoder {
@@ -16,13 +16,18 @@ pub(super) struct Decoder {
 
 impl Decoder {
     /// From the usual keys.
-    pub(super) fn read(e: &Emit<'_>) -> Result<Decoder, ModelError> {
+    pub(super) fn read(e: &ModelBuilder<'_>) -> Result<Decoder, ModelError> {
         let hidden = e.size("hidden_size")?;
         Ok(Decoder { hidden, norm: RmsNorm { eps: F32(e.eps("rms_norm_eps")?), width: hidden, unit_offset: false } })
     }
 
     /// Emits the whole model around the two parts.
-    pub(super) fn emit(&self, e: &mut Emit<'_>, attention: Part<'_>, feed_forward: Part<'_>) -> Result<(), ModelError> {
+    pub(super) fn emit(
+        &self,
+        e: &mut ModelBuilder<'_>,
+        attention: SublayerFn<'_>,
+        feed_forward: SublayerFn<'_>,
+    ) -> Result<(), ModelError> {
         let mut x = e.embed("model.embed_tokens.weight", self.hidden, 1.0)?;
         for l in 0..e.config.layers()? {
             let hf = format!("model.layers.{l}");
@@ -37,7 +42,7 @@ impl Decoder {
     }
 
     /// The wanted rows, the last norm and the logits.
-    pub(super) fn head(&self, e: &mut Emit<'_>, x: ValueId, softcap: f32) -> Result<(), ModelError> {
+    pub(super) fn head(&self, e: &mut ModelBuilder<'_>, x: ValueId, softcap: f32) -> Result<(), ModelError> {
         let x = e.wanted(x)?;
         let x = e.rms_norm("norm", "model.norm", x, &self.norm)?;
         e.logits("lm_head", x, self.hidden, softcap)

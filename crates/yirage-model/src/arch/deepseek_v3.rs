@@ -5,11 +5,11 @@
 //! space by each head's key matrix, and what attention gives back is carried out of it by each head's value matrix, so
 //! keys and values are never made.
 
-use super::CacheGroup;
+use super::KvCacheSpec;
 use super::decoder::Decoder;
-use super::emit::{Emit, Rotation};
-use super::experts::{Experts, Names};
-use super::ffn::Gated;
+use super::emit::{ModelBuilder, Rotation};
+use super::experts::{ExpertTensorNames, MoeLayer};
+use super::ffn::GatedMlp;
 use crate::config::LayerType;
 use crate::error::ModelError;
 use crate::rope::score_factor;
@@ -33,17 +33,18 @@ struct Latent {
     rotation: Rotation,
 }
 
-pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
+pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     e.plain_storage()?;
     let latent = Latent::read(e)?;
-    let mlp = Gated::read(e, false)?;
-    let experts = Experts::read(e, "moe_intermediate_size", route(e)?)?;
+    let mlp = GatedMlp::read(e, false)?;
+    let experts = MoeLayer::read(e, "moe_intermediate_size", route(e)?)?;
     let dense = e.config.u32_or("first_k_dense_replace", 0)?;
     let shared = match e.config.u32_or("n_shared_experts", 0)? {
         0 => None,
-        n => Some(Gated { inner: e.product(n, experts.inner, "n_shared_experts")?, ..mlp }),
+        n => Some(GatedMlp { inner: e.product(n, experts.inner, "n_shared_experts")?, ..mlp }),
     };
-    let names = Names { router: "mlp.gate", experts: "mlp.experts", parts: ["gate_proj", "up_proj", "down_proj"] };
+    let names =
+        ExpertTensorNames { router: "mlp.gate", experts: "mlp.experts", parts: ["gate_proj", "up_proj", "down_proj"] };
     Decoder::read(e)?.emit(e, &|e, l, x| latent.emit(e, l, x), &|e, l, x| {
         if l < dense {
             return mlp.emit_layer(e, l, x);
@@ -58,7 +59,7 @@ pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
     })
 }
 
-fn route(e: &Emit<'_>) -> Result<Route, ModelError> {
+fn route(e: &ModelBuilder<'_>) -> Result<Route, ModelError> {
     Ok(Route {
         top_k: e.size("num_experts_per_tok")?,
         scoring: Scoring::Sigmoid,
@@ -70,7 +71,7 @@ fn route(e: &Emit<'_>) -> Result<Route, ModelError> {
 }
 
 impl Latent {
-    fn read(e: &mut Emit<'_>) -> Result<Latent, ModelError> {
+    fn read(e: &mut ModelBuilder<'_>) -> Result<Latent, ModelError> {
         let (rope, nope) = (e.size("qk_rope_head_dim")?, e.size("qk_nope_head_dim")?);
         let q_rank = if e.config.has("q_lora_rank") { Some(e.size("q_lora_rank")?) } else { None };
         let extra = score_factor(&e.config.rope(LayerType::Full)?.scaling);
@@ -96,10 +97,10 @@ impl Latent {
         Ok(latent)
     }
 
-    fn emit(&self, e: &mut Emit<'_>, l: u32, x: ValueId) -> Result<ValueId, ModelError> {
+    fn emit(&self, e: &mut ModelBuilder<'_>, l: u32, x: ValueId) -> Result<ValueId, ModelError> {
         let query = self.query(e, l, x)?;
         let key = self.key(e, l, x)?;
-        let [state, slots, table] = e.state(l, CacheGroup::Latent { rank: self.rank, rope: self.rope })?;
+        let [state, slots, table] = e.kv_cache(l, KvCacheSpec::Latent { rank: self.rank, rope: self.rope })?;
         let kv = e.op(&format!("l{l}.kv"), KvAppend { kv_heads: 1 }, &[state, key, slots])?;
         let op = Attention {
             heads: self.heads,
@@ -113,7 +114,7 @@ impl Latent {
             cached: true,
             v_in_k: true,
         };
-        let a = e.op(&format!("l{l}.attn"), op, &[query, kv, e.slots.positions, e.slots.seqs, table])?;
+        let a = e.op(&format!("l{l}.attn"), op, &[query, kv, e.inputs.positions, e.inputs.seqs, table])?;
         let values = self.values(e, l)?;
         let a = e.matmul(&format!("l{l}.value"), a, values, self.heads)?;
         let hf = format!("model.layers.{l}.self_attn.o_proj");
@@ -121,7 +122,7 @@ impl Latent {
     }
 
     /// Queries in the compressed space, each followed by its rotated part.
-    fn query(&self, e: &mut Emit<'_>, l: u32, x: ValueId) -> Result<ValueId, ModelError> {
+    fn query(&self, e: &mut ModelBuilder<'_>, l: u32, x: ValueId) -> Result<ValueId, ModelError> {
         let hf = format!("model.layers.{l}.self_attn");
         let (from, source, k) = match self.q_rank {
             None => (x, format!("{hf}.q_proj.weight"), self.hidden),
@@ -146,7 +147,7 @@ impl Latent {
     }
 
     /// The compressed row and the rotated key that all heads share.
-    fn key(&self, e: &mut Emit<'_>, l: u32, x: ValueId) -> Result<ValueId, ModelError> {
+    fn key(&self, e: &mut ModelBuilder<'_>, l: u32, x: ValueId) -> Result<ValueId, ModelError> {
         let hf = format!("model.layers.{l}.self_attn");
         let all = self.rank + self.rope;
         let mut part = |name: &str, first: u32, n: u32| {
@@ -163,7 +164,7 @@ impl Latent {
     }
 
     /// Each head's key matrix, transposed: `[heads * rank, nope]`.
-    fn keys(&self, e: &mut Emit<'_>, l: u32) -> Result<ValueId, ModelError> {
+    fn keys(&self, e: &mut ModelBuilder<'_>, l: u32) -> Result<ValueId, ModelError> {
         let head = e.product(self.nope + self.v, self.rank, "a head's size")?;
         let (shape, strides) = ([self.heads, self.rank, self.nope], [head, 1, self.rank]);
         let view = e.part(&kv_b(l), &[self.heads * (self.nope + self.v), self.rank], 0, &shape, &strides)?;
@@ -172,7 +173,7 @@ impl Latent {
     }
 
     /// Each head's value matrix: `[heads * v, rank]`.
-    fn values(&self, e: &mut Emit<'_>, l: u32) -> Result<ValueId, ModelError> {
+    fn values(&self, e: &mut ModelBuilder<'_>, l: u32) -> Result<ValueId, ModelError> {
         let head = e.product(self.nope + self.v, self.rank, "a head's size")?;
         let (shape, strides) = ([self.heads, self.v, self.rank], [head, self.rank, 1]);
         let first = e.product(self.nope, self.rank, "a head's size")?;

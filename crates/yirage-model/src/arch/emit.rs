@@ -3,7 +3,7 @@
 //! It knows how a graph is put together, not how any model is.
 
 use super::attention::biased_keys;
-use super::{BuildOptions, CacheGroup, Model, ModelOutput, names, unread};
+use super::{BuildOptions, KvCacheSpec, Model, ModelOutput, names, unused_tensors};
 use crate::checkpoint::Checkpoint;
 use crate::config::{ConfigSource, LayerType, Quantization, RawConfig, RopeConfig, RopeScaling};
 use crate::error::ModelError;
@@ -22,7 +22,7 @@ const LARGEST_TABLE: u64 = 1 << 30;
 
 /// The slots that every model has.
 #[derive(Clone, Copy)]
-pub(super) struct Slots {
+pub(super) struct StepInputs {
     pub(super) ids: ValueId,
     pub(super) positions: ValueId,
     pub(super) seqs: ValueId,
@@ -40,7 +40,7 @@ pub(super) struct Rotation {
 }
 
 /// Tables that are declared: their configuration and the rotating width.
-struct Table {
+struct RopeTableInputs {
     config: RopeConfig,
     rotary: u32,
     cos: ValueId,
@@ -48,17 +48,17 @@ struct Table {
 }
 
 /// A cache group and its two slots.
-struct Group {
-    group: CacheGroup,
-    slots: ValueId,
-    table: ValueId,
+struct CacheGroupInputs {
+    group: KvCacheSpec,
+    slot_mapping: ValueId,
+    block_table: ValueId,
 }
 
 /// A model under construction.
-pub(super) struct Emit<'a> {
+pub(super) struct ModelBuilder<'a> {
     pub(super) config: &'a RawConfig,
     pub(super) checkpoint: &'a Checkpoint,
-    pub(super) slots: Slots,
+    pub(super) inputs: StepInputs,
     options: BuildOptions,
     post_norms: bool,
     graph: GraphBuilder,
@@ -67,18 +67,18 @@ pub(super) struct Emit<'a> {
     token_types: u32,
     weights: Vec<WeightBinding>,
     bound: HashMap<String, ValueId>,
-    groups: Vec<Group>,
-    state_group: Vec<(String, usize)>,
-    tables: Vec<Table>,
+    groups: Vec<CacheGroupInputs>,
+    kv_cache_group: Vec<(String, usize)>,
+    tables: Vec<RopeTableInputs>,
     dynamic: Option<(rope::Dynamic, ValueId, ValueId)>,
 }
 
-impl<'a> Emit<'a> {
+impl<'a> ModelBuilder<'a> {
     pub(super) fn new(
         checkpoint: &'a Checkpoint,
         config: &'a RawConfig,
         options: BuildOptions,
-    ) -> Result<Emit<'a>, ModelError> {
+    ) -> Result<ModelBuilder<'a>, ModelError> {
         if !matches!(options.kv, Format::F32 | Format::F16 | Format::BF16 | Format::Q8_0) {
             return Err(ModelError::Unsupported {
                 what: format!("a cache of {}", options.kv.info().name),
@@ -86,16 +86,16 @@ impl<'a> Emit<'a> {
             });
         }
         let mut graph = GraphBuilder::new(config.model_type()?.replace(|c: char| !c.is_ascii_alphanumeric(), "_"));
-        let mut slot = |name: &str, dim: Sym| graph.slot(name, Type::new(DType::I32, [dim]));
-        let mut four = || -> Result<Slots, BuildError> {
+        let mut slot = |name: &str, dim: Sym| graph.step_input(name, Type::new(DType::I32, [dim]));
+        let mut four = || -> Result<StepInputs, BuildError> {
             let (ids, positions) = (slot("ids", Sym::Tokens)?, slot("positions", Sym::Tokens)?);
-            Ok(Slots { ids, positions, seqs: slot("seqs", Sym::Tokens)?, rows: slot("rows", Sym::Rows)? })
+            Ok(StepInputs { ids, positions, seqs: slot("seqs", Sym::Tokens)?, rows: slot("rows", Sym::Rows)? })
         };
         let slots = four().map_err(|e| misfit(config, &e))?;
-        Ok(Emit {
+        Ok(ModelBuilder {
             config,
             checkpoint,
-            slots,
+            inputs: slots,
             options,
             post_norms: false,
             graph,
@@ -105,7 +105,7 @@ impl<'a> Emit<'a> {
             weights: Vec::new(),
             bound: HashMap::new(),
             groups: Vec::new(),
-            state_group: Vec::new(),
+            kv_cache_group: Vec::new(),
             tables: Vec::new(),
             dynamic: None,
         })
@@ -289,7 +289,7 @@ impl<'a> Emit<'a> {
         self.add(name, product, b)
     }
 
-    /// [`Emit::project`] by the tensors `hf.weight` and, if `bias`, `hf.bias`.
+    /// [`ModelBuilder::project`] by the tensors `hf.weight` and, if `bias`, `hf.bias`.
     pub(super) fn linear(
         &mut self,
         name: &str,
@@ -327,13 +327,13 @@ impl<'a> Emit<'a> {
     pub(super) fn embed(&mut self, hf: &str, hidden: u32, scale: f32) -> Result<ValueId, ModelError> {
         let vocab = self.size("vocab_size")?;
         let table = self.tensor("embed.w", hf, &[vocab, hidden])?;
-        self.op("embed", Embed { scale: F32(scale) }, &[table, self.slots.ids])
+        self.op("embed", Embed { scale: F32(scale) }, &[table, self.inputs.ids])
     }
 
     /// The slot of tokens' types, of which there are `count`.
     pub(super) fn token_types(&mut self, count: u32) -> Result<ValueId, ModelError> {
         self.token_types = count;
-        self.graph.slot("types", Type::new(DType::I32, [Sym::Tokens])).map_err(|e| misfit(self.config, &e))
+        self.graph.step_input("types", Type::new(DType::I32, [Sym::Tokens])).map_err(|e| misfit(self.config, &e))
     }
 
     /// Says that the model has no use for a tensor that files may have.
@@ -349,7 +349,7 @@ impl<'a> Emit<'a> {
 
     /// The wanted rows.
     pub(super) fn wanted(&mut self, x: ValueId) -> Result<ValueId, ModelError> {
-        self.op("wanted", Gather { axis: 0 }, &[x, self.slots.rows])
+        self.op("wanted", Gather { axis: 0 }, &[x, self.inputs.rows])
     }
 
     /// The logits of already normalised rows, by the embedding where the configuration ties them, and the output. A head
@@ -420,12 +420,12 @@ impl<'a> Emit<'a> {
         };
         let (frequencies, at) = (rope::Frequencies::new(&config, rotary, factors.as_deref()), self.tables.len());
         let positions = self.options.context.max(1);
-        let [cosines, sines] = rope::Table::both(frequencies, positions);
+        let [cosines, sines] = rope::RopeTable::both(frequencies, positions);
         let mut table =
             |name: &str, table| self.bind(name, Format::F32, &[positions, rotary / 2], WeightSource::Computed(table));
         let cos = table(&format!("rope.{at}.cos"), cosines)?;
         let sin = table(&format!("rope.{at}.sin"), sines)?;
-        self.tables.push(Table { config, rotary, cos, sin });
+        self.tables.push(RopeTableInputs { config, rotary, cos, sin });
         Ok(Rotation { cos, sin, rotary, interleaved, per_row: false })
     }
 
@@ -442,7 +442,7 @@ impl<'a> Emit<'a> {
             }
             None => {
                 let ty = Type::new(DType::F32, [Dim::Sym(Sym::Tokens), Dim::Const(rotary / 2)]);
-                let mut slot = |name| self.graph.slot(name, ty.clone()).map_err(|e| misfit(self.config, &e));
+                let mut slot = |name| self.graph.step_input(name, ty.clone()).map_err(|e| misfit(self.config, &e));
                 (slot("rope.cos")?, slot("rope.sin")?)
             }
         };
@@ -453,7 +453,7 @@ impl<'a> Emit<'a> {
     /// Rotates heads of `width`.
     pub(super) fn rotate(&mut self, name: &str, x: ValueId, width: u32, r: Rotation) -> Result<ValueId, ModelError> {
         let Rotation { cos, sin, rotary, interleaved, per_row } = r;
-        let ins = [x, cos, sin, self.slots.positions];
+        let ins = [x, cos, sin, self.inputs.positions];
         self.op(name, Rope { width, rotary, interleaved, per_row }, if per_row { &ins[..3] } else { &ins })
     }
 
@@ -468,11 +468,11 @@ impl<'a> Emit<'a> {
     }
 
     /// Layer `layer`'s cache state in `group`: the state, and the group's `slots` and `table`.
-    pub(super) fn state(&mut self, layer: u32, group: CacheGroup) -> Result<[ValueId; 3], ModelError> {
+    pub(super) fn kv_cache(&mut self, layer: u32, group: KvCacheSpec) -> Result<[ValueId; 3], ModelError> {
         let (heads, width) = match group {
-            CacheGroup::Paged { kv_heads, k_width, v_width, .. } => (kv_heads, k_width + v_width),
-            CacheGroup::Latent { rank, rope } => (1, rank + rope),
-            CacheGroup::Slot { .. } => {
+            KvCacheSpec::Paged { kv_heads, k_width, v_width, .. } => (kv_heads, k_width + v_width),
+            KvCacheSpec::Latent { rank, rope } => (1, rank + rope),
+            KvCacheSpec::PerSequence { .. } => {
                 let (what, why) = ("a cache of fixed size".to_owned(), "no architecture here keeps one".to_owned());
                 return Err(ModelError::Unsupported { what, why });
             }
@@ -481,17 +481,17 @@ impl<'a> Emit<'a> {
         let at = self.group(group)?;
         let name = format!("kv.{layer}");
         let ty = Type::new(DType::Stored(self.options.kv), [yirage_ir::op::BLOCK as u32, heads, width]);
-        let state = self.graph.state(&name, ty).map_err(|e| misfit(self.config, &e))?;
-        self.state_group.push((name, at));
-        Ok([state, self.groups[at].slots, self.groups[at].table])
+        let state = self.graph.kv_cache(&name, ty).map_err(|e| misfit(self.config, &e))?;
+        self.kv_cache_group.push((name, at));
+        Ok([state, self.groups[at].slot_mapping, self.groups[at].block_table])
     }
 
     /// Whether each head's key and value are whole blocks of the cache's format.
-    fn check_blocks(&self, layer: u32, group: CacheGroup) -> Result<(), ModelError> {
+    fn check_blocks(&self, layer: u32, group: KvCacheSpec) -> Result<(), ModelError> {
         let parts = match group {
-            CacheGroup::Paged { k_width, v_width, .. } => vec![("keys", k_width), ("values", v_width)],
-            CacheGroup::Latent { rank, rope } => vec![("latent keys", rank + rope)],
-            CacheGroup::Slot { .. } => Vec::new(),
+            KvCacheSpec::Paged { k_width, v_width, .. } => vec![("keys", k_width), ("values", v_width)],
+            KvCacheSpec::Latent { rank, rope } => vec![("latent keys", rank + rope)],
+            KvCacheSpec::PerSequence { .. } => Vec::new(),
         };
         let info = self.options.kv.info();
         match parts.into_iter().find(|(_, width)| !(*width as usize).is_multiple_of(info.block)) {
@@ -507,18 +507,18 @@ impl<'a> Emit<'a> {
         }
     }
 
-    fn group(&mut self, group: CacheGroup) -> Result<usize, ModelError> {
+    fn group(&mut self, group: KvCacheSpec) -> Result<usize, ModelError> {
         if let Some(at) = self.groups.iter().position(|g| g.group == group) {
             return Ok(at);
         }
         let at = self.groups.len();
         let mut slot = |name: String, shape: Vec<Sym>| {
             let ty = Type::new(DType::I32, shape.into_iter().map(Dim::Sym));
-            self.graph.slot(&name, ty).map_err(|e| misfit(self.config, &e))
+            self.graph.step_input(&name, ty).map_err(|e| misfit(self.config, &e))
         };
         let slots = slot(format!("slots.{at}"), vec![Sym::Tokens])?;
         let table = slot(format!("table.{at}"), vec![Sym::Seqs, Sym::Blocks])?;
-        self.groups.push(Group { group, slots, table });
+        self.groups.push(CacheGroupInputs { group, slot_mapping: slots, block_table: table });
         Ok(at)
     }
 
@@ -541,7 +541,7 @@ impl<'a> Emit<'a> {
         });
         let passed_over = self.passed_over.iter().map(String::as_str);
         let read = self.weights.iter().flat_map(WeightBinding::tensors).chain(factors).chain(passed_over).collect();
-        unread::check(self.checkpoint, self.config, &read)
+        unused_tensors::check(self.checkpoint, self.config, &read)
     }
 
     /// The finished model.
@@ -562,7 +562,7 @@ impl<'a> Emit<'a> {
             token_types: self.token_types,
             weights: self.weights,
             groups: self.groups.into_iter().map(|g| g.group).collect(),
-            state_group: self.state_group,
+            kv_cache_group: self.kv_cache_group,
             dynamic_rope: self.dynamic.map(|(dynamic, ..)| dynamic),
         })
     }

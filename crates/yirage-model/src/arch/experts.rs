@@ -1,6 +1,6 @@
 //! Gated experts without biases, from one tensor an expert or from stacked ones.
 
-use super::emit::Emit;
+use super::emit::ModelBuilder;
 use super::ffn;
 use crate::error::ModelError;
 use yirage_ir::ValueId;
@@ -8,7 +8,7 @@ use yirage_ir::expr::Func;
 use yirage_ir::op::{ExpertLinear, ExpertSum, Map, Route};
 
 /// What a family calls its tensors.
-pub(super) struct Names {
+pub(super) struct ExpertTensorNames {
     pub(super) router: &'static str,
     pub(super) experts: &'static str,
     /// Gate, up, down.
@@ -16,7 +16,7 @@ pub(super) struct Names {
 }
 
 /// The sizes of a layer's experts and how they are chosen.
-pub(super) struct Experts {
+pub(super) struct MoeLayer {
     pub(super) hidden: u32,
     pub(super) inner: u32,
     pub(super) count: u32,
@@ -24,20 +24,20 @@ pub(super) struct Experts {
     pub(super) route: Route,
 }
 
-impl Experts {
+impl MoeLayer {
     /// From the usual keys; `inner` is the key of an expert's inner width.
-    pub(super) fn read(e: &Emit<'_>, inner: &str, route: Route) -> Result<Experts, ModelError> {
+    pub(super) fn read(e: &ModelBuilder<'_>, inner: &str, route: Route) -> Result<MoeLayer, ModelError> {
         let (hidden, inner) = (e.size("hidden_size")?, e.size(inner)?);
-        Ok(Experts { hidden, inner, count: e.size("num_experts")?, gate: ffn::gate(e)?, route })
+        Ok(MoeLayer { hidden, inner, count: e.size("num_experts")?, gate: ffn::gate(e)?, route })
     }
 
     /// Emits layer `l`'s experts; `correction` joins the choice only.
     pub(super) fn emit(
         &self,
-        e: &mut Emit<'_>,
+        e: &mut ModelBuilder<'_>,
         l: u32,
         x: ValueId,
-        names: &Names,
+        names: &ExpertTensorNames,
         correction: Option<ValueId>,
     ) -> Result<ValueId, ModelError> {
         let (top_k, hf) = (self.route.top_k, format!("model.layers.{l}"));
@@ -57,7 +57,13 @@ impl Experts {
     }
 
     /// One of the three matrices of all experts.
-    fn weight(&self, e: &mut Emit<'_>, l: u32, names: &Names, part: usize) -> Result<ValueId, ModelError> {
+    fn weight(
+        &self,
+        e: &mut ModelBuilder<'_>,
+        l: u32,
+        names: &ExpertTensorNames,
+        part: usize,
+    ) -> Result<ValueId, ModelError> {
         let label = ["gate", "up", "down"][part];
         let [n, k] = if part == 2 { [self.hidden, self.inner] } else { [self.inner, self.hidden] };
         let (name, shape) = (format!("l{l}.ffn.{label}.w"), [self.count, n, k]);

@@ -1,13 +1,13 @@
 //! Feed-forward parts: gated and plain, dense and of experts.
 
-use super::emit::Emit;
+use super::emit::ModelBuilder;
 use crate::error::ModelError;
 use yirage_ir::ValueId;
 use yirage_ir::expr::Func;
 use yirage_ir::op::Map;
 
 /// The gate that the configuration's activation means.
-pub(super) fn gate(e: &Emit<'_>) -> Result<Func, ModelError> {
+pub(super) fn gate(e: &ModelBuilder<'_>) -> Result<Func, ModelError> {
     match e.config.str("hidden_act")? {
         "silu" | "swish" => Ok(Func::Silu),
         "gelu_pytorch_tanh" | "gelu_new" | "gelu_fast" => Ok(Func::GeluTanh),
@@ -17,14 +17,14 @@ pub(super) fn gate(e: &Emit<'_>) -> Result<Func, ModelError> {
 }
 
 /// The function of a plain feed-forward part.
-pub(super) fn activation(e: &Emit<'_>) -> Result<Func, ModelError> {
+pub(super) fn activation(e: &ModelBuilder<'_>) -> Result<Func, ModelError> {
     match e.config.str("hidden_act")? {
         "relu" => Ok(Func::Relu),
         _ => gate(e),
     }
 }
 
-fn unknown(e: &Emit<'_>, name: &str) -> ModelError {
+fn unknown(e: &ModelBuilder<'_>, name: &str) -> ModelError {
     ModelError::Unsupported {
         what: format!("the activation {name:?}"),
         why: format!(
@@ -37,28 +37,34 @@ fn unknown(e: &Emit<'_>, name: &str) -> ModelError {
 
 /// A gated feed-forward part `down(gate(x) * up(x))`.
 #[derive(Clone, Copy)]
-pub(super) struct Gated {
+pub(super) struct GatedMlp {
     pub(super) hidden: u32,
     pub(super) inner: u32,
     pub(super) gate: Func,
     pub(super) bias: bool,
 }
 
-impl Gated {
+impl GatedMlp {
     /// From the usual keys.
-    pub(super) fn read(e: &Emit<'_>, bias: bool) -> Result<Gated, ModelError> {
+    pub(super) fn read(e: &ModelBuilder<'_>, bias: bool) -> Result<GatedMlp, ModelError> {
         let (hidden, inner) = (e.size("hidden_size")?, e.size("intermediate_size")?);
         e.product(inner, 2, "intermediate_size")?;
-        Ok(Gated { hidden, inner, gate: gate(e)?, bias })
+        Ok(GatedMlp { hidden, inner, gate: gate(e)?, bias })
     }
 
     /// Emits layer `l`'s under the usual names.
-    pub(super) fn emit_layer(&self, e: &mut Emit<'_>, l: u32, x: ValueId) -> Result<ValueId, ModelError> {
+    pub(super) fn emit_layer(&self, e: &mut ModelBuilder<'_>, l: u32, x: ValueId) -> Result<ValueId, ModelError> {
         self.emit(e, &format!("l{l}.ffn"), &format!("model.layers.{l}.mlp"), x)
     }
 
     /// Emits it under the name `name` from the tensors under `hf`.
-    pub(super) fn emit(&self, e: &mut Emit<'_>, name: &str, hf: &str, x: ValueId) -> Result<ValueId, ModelError> {
+    pub(super) fn emit(
+        &self,
+        e: &mut ModelBuilder<'_>,
+        name: &str,
+        hf: &str,
+        x: ValueId,
+    ) -> Result<ValueId, ModelError> {
         let mut half = |part: &str| {
             let hf = format!("{hf}.{part}_proj");
             let bias = e.biased(self.bias, &format!("{hf}.bias"));
@@ -69,7 +75,7 @@ impl Gated {
     }
 
     /// Emits layer `l`'s where one tensor has the rows of gate and then those of up.
-    pub(super) fn emit_fused_layer(&self, e: &mut Emit<'_>, l: u32, x: ValueId) -> Result<ValueId, ModelError> {
+    pub(super) fn emit_fused_layer(&self, e: &mut ModelBuilder<'_>, l: u32, x: ValueId) -> Result<ValueId, ModelError> {
         let (name, hf) = (format!("l{l}.ffn"), format!("model.layers.{l}.mlp"));
         let fused = format!("{hf}.gate_up_proj.weight");
         let mut half = |part: &str, first: u32| {
@@ -83,7 +89,7 @@ impl Gated {
     /// What follows gate and up.
     pub(super) fn finish(
         &self,
-        e: &mut Emit<'_>,
+        e: &mut ModelBuilder<'_>,
         name: &str,
         hf: &str,
         gate: ValueId,

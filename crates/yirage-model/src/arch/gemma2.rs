@@ -1,23 +1,28 @@
 //! Gemma 2 (arXiv 2408.00118): norms before and after each part, soft caps of scores and logits, windows in every
 //! other layer.
 
-use super::attention::{Attend, Heads};
+use super::attention::{AttentionHeads, LayerAttention};
 use super::decoder::Decoder;
-use super::emit::{Emit, Rotation};
-use super::ffn::Gated;
+use super::emit::{ModelBuilder, Rotation};
+use super::ffn::GatedMlp;
 use crate::config::LayerType;
 use crate::error::ModelError;
 use yirage_ir::op::RmsNorm;
 
-pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
-    let h = Heads::read(e)?;
+pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
+    let h = AttentionHeads::read(e)?;
     let rotation = e.rotation(LayerType::Full, h.width, false)?;
     frame(e, &h, [rotation, rotation], false)
 }
 
 /// What both generations share; `rotations` are those of layers with full attention and with a window, `head_norms`
 /// says whether queries and keys are normalised.
-pub(super) fn frame(e: &mut Emit<'_>, h: &Heads, rotations: [Rotation; 2], head_norms: bool) -> Result<(), ModelError> {
+pub(super) fn frame(
+    e: &mut ModelBuilder<'_>,
+    h: &AttentionHeads,
+    rotations: [Rotation; 2],
+    head_norms: bool,
+) -> Result<(), ModelError> {
     e.plain_storage()?;
     e.with_post_norms();
     let mut decoder = Decoder::read(e)?;
@@ -25,7 +30,7 @@ pub(super) fn frame(e: &mut Emit<'_>, h: &Heads, rotations: [Rotation; 2], head_
     decoder.norm.unit_offset = !e.is_gguf();
     let head_norm = RmsNorm { width: h.width, ..decoder.norm.clone() };
     let bias = e.config.bool_or("attention_bias", false)?;
-    let mlp = Gated::read(e, false)?;
+    let mlp = GatedMlp::read(e, false)?;
     let scalar = e.positive("query_pre_attn_scalar", f64::from(h.width))?;
     if scalar == 0.0 {
         return Err(e.config.invalid("query_pre_attn_scalar", "a number above 0"));
@@ -35,7 +40,7 @@ pub(super) fn frame(e: &mut Emit<'_>, h: &Heads, rotations: [Rotation; 2], head_
     let windows = e.config.windows()?;
     let mut x = e.embed("model.embed_tokens.weight", h.hidden, f64::from(h.hidden).sqrt() as f32)?;
     for l in 0..e.config.layers()? {
-        let norm = |e: &mut Emit<'_>, name: &str, hf: &str, x| {
+        let norm = |e: &mut ModelBuilder<'_>, name: &str, hf: &str, x| {
             e.rms_norm(&format!("l{l}.{name}"), &format!("model.layers.{l}.{hf}_layernorm"), x, &decoder.norm)
         };
         let n = norm(e, "attn_norm", "input", x)?;
@@ -45,7 +50,10 @@ pub(super) fn frame(e: &mut Emit<'_>, h: &Heads, rotations: [Rotation; 2], head_
         }
         let window = windows[l as usize];
         let rotation = rotations[usize::from(window.is_some())];
-        let attend = Attend { softcap: softcap as f32, ..Attend::full(Some(rotation), scale as f32).within(window) };
+        let attend = LayerAttention {
+            softcap: softcap as f32,
+            ..LayerAttention::full(Some(rotation), scale as f32).within(window)
+        };
         let a = attend.emit(e, l, h, qkv)?;
         let a = h.output(e, l, a, bias)?;
         let a = norm(e, "attn_post_norm", "post_attention", a)?;

@@ -1,14 +1,14 @@
 //! GLM-4 of April 2025 and GLM-Z1: as the first GLM-4, with norms of what attention and the feed-forward part give.
 
 use super::decoder::Decoder;
-use super::emit::Emit;
-use super::glm::Parts;
+use super::emit::ModelBuilder;
+use super::glm::GlmSublayers;
 use crate::error::ModelError;
 
-pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
-    let parts = Parts::read(e)?;
+pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
+    let parts = GlmSublayers::read(e)?;
     let decoder = Decoder::read(e)?;
-    let norm = |e: &mut Emit<'_>, l: u32, name: &str, hf: &str, x| {
+    let norm = |e: &mut ModelBuilder<'_>, l: u32, name: &str, hf: &str, x| {
         e.rms_norm(&format!("l{l}.{name}"), &format!("model.layers.{l}.{hf}"), x, &decoder.norm)
     };
     decoder.emit(

@@ -1,16 +1,16 @@
 //! GPT-2 (Radford et al., 2019): learned positions, layer norms, biases, matrices stored `[in, out]`.
 
-use super::attention::{Attend, Heads};
-use super::emit::Emit;
+use super::attention::{AttentionHeads, LayerAttention};
+use super::emit::ModelBuilder;
 use super::ffn;
 use crate::error::ModelError;
 use crate::weights::WeightView;
 use yirage_ir::op::{Embed, Map};
 use yirage_ir::{F32, ValueId};
 
-pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
+pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     e.plain_storage()?;
-    let h = Heads::read(e)?;
+    let h = AttentionHeads::read(e)?;
     let (hidden, eps) = (h.hidden, e.eps("layer_norm_eps")?);
     let (inner, act) = (e.size("intermediate_size")?, ffn::activation(e)?);
     let scaled = e.config.bool_or("scale_attn_weights", true)?;
@@ -26,7 +26,7 @@ pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
             qkv[part] = transposed(e, &format!("{name}.{label}"), &fused, n, hidden, columns)?;
         }
         let scale = if scaled { h.scale() } else { 1.0 } / if by_layer { (l + 1) as f32 } else { 1.0 };
-        let a = Attend::full(None, scale).emit(e, l, &h, qkv)?;
+        let a = LayerAttention::full(None, scale).emit(e, l, &h, qkv)?;
         let a = transposed(e, &format!("{name}.o"), &format!("{hf}.attn.c_proj"), a, hidden, [0, hidden, hidden])?;
         x = e.add(&format!("{name}.mid"), x, a)?;
         let n = e.layer_norm(&format!("{name}.ffn_norm"), &format!("{hf}.ln_2"), x, hidden, eps)?;
@@ -43,17 +43,17 @@ pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
 }
 
 /// Token plus position embeddings.
-fn positioned(e: &mut Emit<'_>, hidden: u32) -> Result<ValueId, ModelError> {
+fn positioned(e: &mut ModelBuilder<'_>, hidden: u32) -> Result<ValueId, ModelError> {
     let tokens = e.embed("transformer.wte.weight", hidden, 1.0)?;
     let positions = e.size("max_position_embeddings")?;
     let table = e.tensor("positions.w", "transformer.wpe.weight", &[positions, hidden])?;
-    let at = e.op("position", Embed { scale: F32(1.0) }, &[table, e.slots.positions])?;
+    let at = e.op("position", Embed { scale: F32(1.0) }, &[table, e.inputs.positions])?;
     e.add("positioned", tokens, at)
 }
 
 /// A projection by columns `first..first + n` of a matrix stored `[k, all]`.
 fn transposed(
-    e: &mut Emit<'_>,
+    e: &mut ModelBuilder<'_>,
     name: &str,
     hf: &str,
     x: ValueId,

@@ -1,8 +1,8 @@
 //! GPT-NeoX and Pythia (Black et al., arXiv 2204.06745): both parts of a layer in parallel, part of each head rotates,
 //! and queries, keys and values of a head lie together in one tensor.
 
-use super::attention::{Attend, Heads};
-use super::emit::Emit;
+use super::attention::{AttentionHeads, LayerAttention};
+use super::emit::ModelBuilder;
 use super::ffn;
 use crate::config::LayerType;
 use crate::error::ModelError;
@@ -10,21 +10,21 @@ use yirage_ir::ValueId;
 use yirage_ir::expr::Func;
 use yirage_ir::op::Map;
 
-struct Part {
+struct GptNeoxMlp {
     hidden: u32,
     inner: u32,
     act: Func,
 }
 
-pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
+pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     e.plain_storage()?;
-    let h = Heads::read(e)?;
+    let h = AttentionHeads::read(e)?;
     let (hidden, eps) = (h.hidden, e.eps("layer_norm_eps")?);
-    let ffn = Part { hidden, inner: e.size("intermediate_size")?, act: ffn::activation(e)? };
+    let ffn = GptNeoxMlp { hidden, inner: e.size("intermediate_size")?, act: ffn::activation(e)? };
     let bias = e.config.bool_or("attention_bias", true)?;
     let parallel = e.config.bool_or("use_parallel_residual", true)?;
     let rotation = e.rotation(LayerType::Full, h.width, false)?;
-    let attend = Attend::full(Some(rotation), h.scale());
+    let attend = LayerAttention::full(Some(rotation), h.scale());
     let mut x = e.embed("gpt_neox.embed_in.weight", hidden, 1.0)?;
     for l in 0..e.config.layers()? {
         let hf = format!("gpt_neox.layers.{l}");
@@ -45,7 +45,13 @@ pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
 }
 
 /// Rows of the fused tensor: for each head its query, its key, its value.
-fn project(e: &mut Emit<'_>, l: u32, x: ValueId, h: &Heads, bias: bool) -> Result<[ValueId; 3], ModelError> {
+fn project(
+    e: &mut ModelBuilder<'_>,
+    l: u32,
+    x: ValueId,
+    h: &AttentionHeads,
+    bias: bool,
+) -> Result<[ValueId; 3], ModelError> {
     let fused = format!("gpt_neox.layers.{l}.attention.query_key_value");
     let (heads, width, hidden, all) = (h.heads, h.width, h.hidden, 3 * h.q());
     let mut one = |part: u32, label: &str| {
@@ -61,8 +67,8 @@ fn project(e: &mut Emit<'_>, l: u32, x: ValueId, h: &Heads, bias: bool) -> Resul
     Ok([one(0, "q")?, one(1, "k")?, one(2, "v")?])
 }
 
-impl Part {
-    fn emit(&self, e: &mut Emit<'_>, l: u32, x: ValueId) -> Result<ValueId, ModelError> {
+impl GptNeoxMlp {
+    fn emit(&self, e: &mut ModelBuilder<'_>, l: u32, x: ValueId) -> Result<ValueId, ModelError> {
         let hf = format!("gpt_neox.layers.{l}.mlp");
         let up =
             e.linear(&format!("l{l}.ffn.up"), &format!("{hf}.dense_h_to_4h"), x, [self.inner, self.hidden], true)?;

@@ -4,16 +4,16 @@
 //! Experts are read from GGUF tensors, from MXFP4 safetensors (`*_blocks`, `*_scales`), and from plain ones, where gate
 //! and up alternate.
 
-use super::attention::{Attend, Heads};
+use super::attention::{AttentionHeads, LayerAttention};
 use super::decoder::Decoder;
-use super::emit::Emit;
+use super::emit::ModelBuilder;
 use crate::config::{LayerType, Quantization};
 use crate::error::ModelError;
 use crate::weights::WeightSource;
 use yirage_ir::op::{ExpertBias, ExpertLinear, ExpertSum, Map, Route, Scoring};
 use yirage_ir::{F32, Format, ValueId};
 
-struct Experts {
+struct GptOssMoe {
     hidden: u32,
     inner: u32,
     count: u32,
@@ -23,7 +23,7 @@ struct Experts {
 
 /// One of an expert's matrices: `n` rows of `k`; of the fused tensor's rows every `step`-th from `first` on.
 #[derive(Clone, Copy)]
-struct Matrix {
+struct ExpertMatrix {
     label: &'static str,
     fused: &'static str,
     n: u32,
@@ -32,14 +32,14 @@ struct Matrix {
     step: u32,
 }
 
-pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
+pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     check_gate(e)?;
-    let h = Heads::read(e)?;
+    let h = AttentionHeads::read(e)?;
     if e.is_gguf() {
         e.with_post_norms();
     }
     let inner = if e.config.has("moe_intermediate_size") { "moe_intermediate_size" } else { "intermediate_size" };
-    let experts = Experts {
+    let experts = GptOssMoe {
         hidden: h.hidden,
         inner: e.size(inner)?,
         count: e.size("num_experts")?,
@@ -55,7 +55,8 @@ pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
             let qkv = h.project(e, l, x, bias)?;
             let sinks = format!("model.layers.{l}.self_attn.sinks");
             let sinks = Some(e.tensor(&format!("l{l}.sinks"), &sinks, &[h.heads])?);
-            let attend = Attend { sinks, ..Attend::full(Some(rotation), h.scale()).within(windows[l as usize]) };
+            let attend =
+                LayerAttention { sinks, ..LayerAttention::full(Some(rotation), h.scale()).within(windows[l as usize]) };
             let a = attend.emit(e, l, &h, qkv)?;
             h.output(e, l, a, bias)
         },
@@ -64,7 +65,7 @@ pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
 }
 
 /// The op's constants are those of all published models.
-fn check_gate(e: &Emit<'_>) -> Result<(), ModelError> {
+fn check_gate(e: &ModelBuilder<'_>) -> Result<(), ModelError> {
     for (key, only) in [("swiglu_limit", 7.0), ("swiglu_alpha", 1.702)] {
         let found = e.config.f64_or(key, only)?;
         if (found - only).abs() > 1e-6 {
@@ -77,24 +78,31 @@ fn check_gate(e: &Emit<'_>) -> Result<(), ModelError> {
     Ok(())
 }
 
-impl Experts {
-    fn emit(&self, e: &mut Emit<'_>, l: u32, x: ValueId) -> Result<ValueId, ModelError> {
+impl GptOssMoe {
+    fn emit(&self, e: &mut ModelBuilder<'_>, l: u32, x: ValueId) -> Result<ValueId, ModelError> {
         let (top_k, router) = (self.top_k, format!("model.layers.{l}.mlp.router"));
         let logits = e.linear(&format!("l{l}.router"), &router, x, [self.count, self.hidden], true)?;
         let scoring = Scoring::SoftmaxTopK;
         let route = Route { top_k, scoring, normalize: true, scale: F32(1.0), groups: 1, top_groups: 1 };
         let chosen = e.ops(&[&format!("l{l}.chances"), &format!("l{l}.chosen")], route, &[logits])?;
         let (hidden, inner) = (self.hidden, self.inner);
-        let half = |label, first| Matrix { label, fused: "gate_up_proj", n: inner, k: hidden, first, step: 2 };
+        let half = |label, first| ExpertMatrix { label, fused: "gate_up_proj", n: inner, k: hidden, first, step: 2 };
         let gate = self.expert(e, l, x, chosen[1], half("gate", 0))?;
         let up = self.expert(e, l, x, chosen[1], half("up", 1))?;
         let act = e.op(&format!("l{l}.ffn.act"), Map::clipped_gate(), &[gate, up])?;
-        let down = Matrix { label: "down", fused: "down_proj", n: hidden, k: inner, first: 0, step: 1 };
+        let down = ExpertMatrix { label: "down", fused: "down_proj", n: hidden, k: inner, first: 0, step: 1 };
         let down = self.expert(e, l, act, chosen[1], down)?;
         e.op(&format!("l{l}.ffn"), ExpertSum { top_k }, &[down, chosen[0]])
     }
 
-    fn expert(&self, e: &mut Emit<'_>, l: u32, x: ValueId, chosen: ValueId, m: Matrix) -> Result<ValueId, ModelError> {
+    fn expert(
+        &self,
+        e: &mut ModelBuilder<'_>,
+        l: u32,
+        x: ValueId,
+        chosen: ValueId,
+        m: ExpertMatrix,
+    ) -> Result<ValueId, ModelError> {
         let name = format!("l{l}.ffn.{}", m.label);
         let (w, b) = (self.weight(e, l, &name, m)?, self.bias(e, l, &name, m)?);
         let op = ExpertLinear { top_k: self.top_k, shared: m.label != "down" };
@@ -102,7 +110,7 @@ impl Experts {
         e.op(&name, ExpertBias { top_k: self.top_k }, &[product, b, chosen])
     }
 
-    fn weight(&self, e: &mut Emit<'_>, l: u32, name: &str, m: Matrix) -> Result<ValueId, ModelError> {
+    fn weight(&self, e: &mut ModelBuilder<'_>, l: u32, name: &str, m: ExpertMatrix) -> Result<ValueId, ModelError> {
         let (name, shape) = (format!("{name}.w"), [self.count, m.n, m.k]);
         if e.is_gguf() {
             return e.tensor(&name, &format!("blk.{l}.ffn_{}_exps.weight", m.label), &shape);
@@ -125,7 +133,7 @@ impl Experts {
         e.bind(&name, Format::MXFP4, &shape, source)
     }
 
-    fn bias(&self, e: &mut Emit<'_>, l: u32, name: &str, m: Matrix) -> Result<ValueId, ModelError> {
+    fn bias(&self, e: &mut ModelBuilder<'_>, l: u32, name: &str, m: ExpertMatrix) -> Result<ValueId, ModelError> {
         let (name, shape) = (format!("{name}.b"), [self.count, m.n]);
         if e.is_gguf() {
             return e.tensor(&name, &format!("blk.{l}.ffn_{}_exps.bias", m.label), &shape);

@@ -1,21 +1,21 @@
 //! Llama (Touvron et al., arXiv 2302.13971; Llama 3, arXiv 2407.21783): grouped heads, SwiGLU, rotary embedding with
 //! any scaling.
 
-use super::attention::{Attend, Heads};
+use super::attention::{AttentionHeads, LayerAttention};
 use super::decoder::Decoder;
-use super::emit::Emit;
-use super::ffn::Gated;
+use super::emit::ModelBuilder;
+use super::ffn::GatedMlp;
 use crate::config::LayerType;
 use crate::error::ModelError;
 
-pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
+pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     e.plain_storage()?;
-    let h = Heads::read(e)?;
+    let h = AttentionHeads::read(e)?;
     let bias = e.config.bool_or("attention_bias", false)?;
-    let mlp = Gated::read(e, e.config.bool_or("mlp_bias", false)?)?;
+    let mlp = GatedMlp::read(e, e.config.bool_or("mlp_bias", false)?)?;
     // GGUF files hold the rows of q and k in the order of neighbouring pairs.
     let rotation = e.rotation(LayerType::Full, h.width, e.is_gguf())?;
-    let attend = Attend::full(Some(rotation), h.scale());
+    let attend = LayerAttention::full(Some(rotation), h.scale());
     Decoder::read(e)?.emit(
         e,
         &|e, l, x| {

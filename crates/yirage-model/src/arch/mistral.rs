@@ -1,23 +1,23 @@
 //! Mistral (Jiang et al., arXiv 2310.06825): Llama with a sliding window.
 
-use super::attention::{Attend, Heads};
+use super::attention::{AttentionHeads, LayerAttention};
 use super::decoder::Decoder;
-use super::emit::Emit;
-use super::ffn::Gated;
+use super::emit::ModelBuilder;
+use super::ffn::GatedMlp;
 use crate::config::LayerType;
 use crate::error::ModelError;
 
-pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
+pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     e.plain_storage()?;
-    let h = Heads::read(e)?;
-    let mlp = Gated::read(e, false)?;
+    let h = AttentionHeads::read(e)?;
+    let mlp = GatedMlp::read(e, false)?;
     let rotation = e.rotation(LayerType::Full, h.width, false)?;
     let windows = e.config.windows()?;
     Decoder::read(e)?.emit(
         e,
         &|e, l, x| {
             let qkv = h.project(e, l, x, false)?;
-            let attend = Attend::full(Some(rotation), h.scale()).within(windows[l as usize]);
+            let attend = LayerAttention::full(Some(rotation), h.scale()).within(windows[l as usize]);
             let a = attend.emit(e, l, &h, qkv)?;
             h.output(e, l, a, false)
         },

@@ -37,14 +37,14 @@ mod qwen2;
 mod qwen3;
 mod qwen3moe;
 mod smollm3;
-mod unread;
+mod unused_tensors;
 
 use crate::checkpoint::Checkpoint;
 use crate::config::{ConfigSource, RawConfig};
 use crate::error::ModelError;
 use crate::rope;
 use crate::weights::WeightBinding;
-use emit::Emit;
+use emit::ModelBuilder;
 use yirage_ir::{Format, Graph};
 
 /// What the caller decides about a model's graph.
@@ -60,7 +60,7 @@ pub struct BuildOptions {
 
 /// What a group of layers keeps of each position. Layers of one group share block tables.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum CacheGroup {
+pub enum KvCacheSpec {
     /// Keys and values of each head.
     Paged {
         /// Heads.
@@ -80,19 +80,19 @@ pub enum CacheGroup {
         rope: u32,
     },
     /// A fixed number of bytes a sequence, whatever its length.
-    Slot {
+    PerSequence {
         /// The number.
         bytes: u64,
     },
 }
 
-impl CacheGroup {
+impl KvCacheSpec {
     /// Elements of a head's key in a block of the state; 0 where there are no blocks.
     pub fn k_width(&self) -> u32 {
         match *self {
-            CacheGroup::Paged { k_width, .. } => k_width,
-            CacheGroup::Latent { rank, rope } => rank + rope,
-            CacheGroup::Slot { .. } => 0,
+            KvCacheSpec::Paged { k_width, .. } => k_width,
+            KvCacheSpec::Latent { rank, rope } => rank + rope,
+            KvCacheSpec::PerSequence { .. } => 0,
         }
     }
 }
@@ -128,9 +128,9 @@ pub struct Model {
     /// A binding for each weight of the graph, in the graph's order.
     pub weights: Vec<WeightBinding>,
     /// The cache groups; group g has the slots `slots.g` and `table.g`.
-    pub groups: Vec<CacheGroup>,
+    pub groups: Vec<KvCacheSpec>,
     /// Each state's name and its group.
-    pub state_group: Vec<(String, usize)>,
+    pub kv_cache_group: Vec<(String, usize)>,
     /// The dynamic scaling of the rotary embedding. Such a model has the slots `rope.cos` and `rope.sin` of f32
     /// `[Tokens, rotary / 2]`, as its sequences' frequencies depend on their lengths.
     pub dynamic_rope: Option<rope::Dynamic>,
@@ -144,7 +144,7 @@ pub struct Model {
 }
 
 /// An architecture: its `model_type`, whether it is also read from GGUF, and what emits it.
-type Architecture = (&'static str, bool, fn(&mut Emit<'_>) -> Result<(), ModelError>);
+type Architecture = (&'static str, bool, fn(&mut ModelBuilder<'_>) -> Result<(), ModelError>);
 
 /// Every architecture: the only list.
 const ARCHITECTURES: &[Architecture] = &[
@@ -186,7 +186,7 @@ pub fn build(checkpoint: &Checkpoint, config: &RawConfig, options: BuildOptions)
         });
     };
     config.check_supported()?;
-    let mut e = Emit::new(checkpoint, config, options)?;
+    let mut e = ModelBuilder::new(checkpoint, config, options)?;
     emit(&mut e)?;
     e.finish()
 }

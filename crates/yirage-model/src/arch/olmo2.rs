@@ -1,21 +1,21 @@
 //! OLMo 2 (arXiv 2501.00656): norms only after each part, and norms of whole queries and keys.
 
-use super::attention::{Attend, Heads};
+use super::attention::{AttentionHeads, LayerAttention};
 use super::decoder::Decoder;
-use super::emit::Emit;
-use super::ffn::Gated;
+use super::emit::ModelBuilder;
+use super::ffn::GatedMlp;
 use crate::config::LayerType;
 use crate::error::ModelError;
 use yirage_ir::op::RmsNorm;
 
-pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
+pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     e.plain_storage()?;
-    let h = Heads::read(e)?;
+    let h = AttentionHeads::read(e)?;
     let decoder = Decoder::read(e)?;
     let bias = e.config.bool_or("attention_bias", false)?;
-    let mlp = Gated::read(e, false)?;
+    let mlp = GatedMlp::read(e, false)?;
     let rotation = e.rotation(LayerType::Full, h.width, false)?;
-    let attend = Attend::full(Some(rotation), h.scale());
+    let attend = LayerAttention::full(Some(rotation), h.scale());
     let (norm, q_norm) = (&decoder.norm, RmsNorm { width: h.q(), ..decoder.norm.clone() });
     let k_norm = RmsNorm { width: h.k(), ..decoder.norm.clone() };
     let mut x = e.embed("model.embed_tokens.weight", h.hidden, 1.0)?;

@@ -1,17 +1,17 @@
 //! Qwen3, mixture of experts (arXiv 2505.09388): softmax over all experts, then the choice.
 
-use super::emit::Emit;
-use super::experts::{Experts, Names};
-use super::ffn::Gated;
+use super::emit::ModelBuilder;
+use super::experts::{ExpertTensorNames, MoeLayer};
+use super::ffn::GatedMlp;
 use super::qwen3;
 use crate::error::ModelError;
 use yirage_ir::F32;
 use yirage_ir::op::{Route, Scoring};
 
-pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
+pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     e.plain_storage()?;
     let dense = dense_layers(e)?;
-    let mlp = if dense.contains(&true) { Some(Gated::read(e, false)?) } else { None };
+    let mlp = if dense.contains(&true) { Some(GatedMlp::read(e, false)?) } else { None };
     let route = Route {
         top_k: e.size("num_experts_per_tok")?,
         scoring: Scoring::Softmax,
@@ -20,8 +20,9 @@ pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
         groups: 1,
         top_groups: 1,
     };
-    let experts = Experts::read(e, "moe_intermediate_size", route)?;
-    let names = Names { router: "mlp.gate", experts: "mlp.experts", parts: ["gate_proj", "up_proj", "down_proj"] };
+    let experts = MoeLayer::read(e, "moe_intermediate_size", route)?;
+    let names =
+        ExpertTensorNames { router: "mlp.gate", experts: "mlp.experts", parts: ["gate_proj", "up_proj", "down_proj"] };
     qwen3::with_feed_forward(e, &|e, l, x| match &mlp {
         Some(mlp) if dense[l as usize] => mlp.emit_layer(e, l, x),
         _ => experts.emit(e, l, x, &names, None),
@@ -29,7 +30,7 @@ pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
 }
 
 /// Which layers have no experts.
-fn dense_layers(e: &Emit<'_>) -> Result<Vec<bool>, ModelError> {
+fn dense_layers(e: &ModelBuilder<'_>) -> Result<Vec<bool>, ModelError> {
     let step = e.config.u32_or("decoder_sparse_step", 1)?;
     if step == 0 {
         return Err(e.config.invalid("decoder_sparse_step", "an integer above 0"));

@@ -1,18 +1,18 @@
 //! SmolLM3 (Hugging Face, July 2025): Llama where every n-th layer has no position embedding (NoPE, Yang et al.,
 //! arXiv 2501.18795).
 
-use super::attention::{Attend, Heads};
+use super::attention::{AttentionHeads, LayerAttention};
 use super::decoder::Decoder;
-use super::emit::Emit;
-use super::ffn::Gated;
+use super::emit::ModelBuilder;
+use super::ffn::GatedMlp;
 use crate::config::LayerType;
 use crate::error::ModelError;
 
-pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
+pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     e.plain_storage()?;
-    let h = Heads::read(e)?;
+    let h = AttentionHeads::read(e)?;
     let bias = e.config.bool_or("attention_bias", false)?;
-    let mlp = Gated::read(e, e.config.bool_or("mlp_bias", false)?)?;
+    let mlp = GatedMlp::read(e, e.config.bool_or("mlp_bias", false)?)?;
     let rotation = e.rotation(LayerType::Full, h.width, false)?;
     let windows = e.config.windows()?;
     // 1 = the layer rotates, despite the key's name.
@@ -22,7 +22,7 @@ pub(super) fn emit(e: &mut Emit<'_>) -> Result<(), ModelError> {
         &|e, l, x| {
             let qkv = h.project(e, l, x, bias)?;
             let rotation = (rotates[l as usize] != 0).then_some(rotation);
-            let a = Attend::full(rotation, h.scale()).within(windows[l as usize]).emit(e, l, &h, qkv)?;
+            let a = LayerAttention::full(rotation, h.scale()).within(windows[l as usize]).emit(e, l, &h, qkv)?;
             h.output(e, l, a, bias)
         },
         &|e, l, x| mlp.emit_layer(e, l, x),

@@ -31,7 +31,7 @@ pub const THOUGHT_NAMES: [&str; 3] = ["reasoning_content", "reasoning", "thinkin
 
 /// How a template reads what a message says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Content {
+pub struct ContentSupport {
     /// A text is shown as it is.
     pub text: bool,
     /// A list of one part is shown as its text.
@@ -42,7 +42,7 @@ pub struct Content {
 
 /// How a template reads the arguments of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arguments {
+pub enum ToolArgumentsFormat {
     /// As an object.
     Object,
     /// As the JSON text of one.
@@ -62,13 +62,13 @@ pub enum ThoughtPart {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// Content of the system's messages.
-    pub system: Content,
+    pub system: ContentSupport,
     /// Content of the user's messages.
-    pub user: Content,
+    pub user: ContentSupport,
     /// Content of the assistant's messages.
-    pub assistant: Content,
+    pub assistant: ContentSupport,
     /// Content of what tools answer.
-    pub tool: Content,
+    pub tool: ContentSupport,
     /// Content beside calls may be null.
     pub null_beside_calls: bool,
     /// Calls beside an empty text are shown, as they are beside null.
@@ -76,7 +76,7 @@ pub struct Capabilities {
     /// Content of a message without calls may be null.
     pub null_alone: bool,
     /// Arguments of calls.
-    pub arguments: Arguments,
+    pub arguments: ToolArgumentsFormat,
     /// The name that thoughts have.
     pub thoughts: &'static str,
     /// How thoughts are read as parts of content, where they are read under no name.
@@ -87,8 +87,8 @@ pub struct Capabilities {
 
 impl Capabilities {
     /// Tries a template, which `render` renders.
-    pub(super) fn of(render: &Render<'_>) -> Self {
-        let probe = Probe { render, began: Instant::now(), spent: Cell::new(false) };
+    pub(super) fn of(render: &RenderFn<'_>) -> Self {
+        let probe = TemplateProbe { render, began: Instant::now(), spent: Cell::new(false) };
         let arguments = probe.arguments();
         let thoughts = probe.thoughts(arguments);
         let assistant = probe.content(|content| {
@@ -171,7 +171,7 @@ impl Capabilities {
         thought.filter(|thought| !thought.is_empty()).map(|thought| part.of(thought))
     }
 
-    fn content(&self, role: &str) -> Content {
+    fn content(&self, role: &str) -> ContentSupport {
         match role {
             "system" | "developer" => self.system,
             "assistant" => self.assistant,
@@ -192,7 +192,7 @@ impl Capabilities {
     }
 }
 
-impl Content {
+impl ContentSupport {
     /// Both forms stay as they were sent where the template reads both, as its makers' renderer leaves them.
     fn shape(self, content: &Json, null: bool) -> Json {
         let kept = self.parts || self.part && content.as_array().is_some_and(|parts| parts.len() == 1);
@@ -219,7 +219,7 @@ impl ThoughtPart {
     }
 }
 
-impl Arguments {
+impl ToolArgumentsFormat {
     fn shape(self, arguments: &Json) -> Json {
         match (self, arguments) {
             (Self::Object, Json::String(text)) => {
@@ -272,10 +272,10 @@ fn no_arguments() -> Json {
 }
 
 /// A conversation with a call, and the tool's answer where there is one. The id is as the strictest templates want it.
-fn called(content: &Json, arguments: Arguments, answer: Option<Json>) -> Vec<Json> {
+fn called(content: &Json, arguments: ToolArgumentsFormat, answer: Option<Json>) -> Vec<Json> {
     let arguments = match arguments {
-        Arguments::Object => json!({ARGUMENT: "v"}),
-        Arguments::Text => json!(format!("{{\"{ARGUMENT}\": \"v\"}}")),
+        ToolArgumentsFormat::Object => json!({ARGUMENT: "v"}),
+        ToolArgumentsFormat::Text => json!(format!("{{\"{ARGUMENT}\": \"v\"}}")),
     };
     let call = json!({"id": "abcdefghi", "type": "function", "function": {"name": CALLED, "arguments": arguments}});
     let mut messages = vec![user(json!("q")), json!({"role": "assistant", "content": content, "tool_calls": [call]})];
@@ -286,17 +286,17 @@ fn called(content: &Json, arguments: Arguments, answer: Option<Json>) -> Vec<Jso
 }
 
 /// How a template is rendered.
-pub(super) type Render<'r> = dyn Fn(&ChatInputs<'_>) -> Result<RenderedChat, ChatError> + 'r;
+pub(super) type RenderFn<'r> = dyn Fn(&ChatInputs<'_>) -> Result<RenderedChat, ChatError> + 'r;
 
 /// A template under trial.
-struct Probe<'r> {
-    render: &'r Render<'r>,
+struct TemplateProbe<'r> {
+    render: &'r RenderFn<'r>,
     began: Instant,
     /// A budget ran out: what takes that long with so little is not tried again.
     spent: Cell<bool>,
 }
 
-impl Probe<'_> {
+impl TemplateProbe<'_> {
     /// What becomes of messages, with a tool to call and, should that fail, without.
     fn render(&self, messages: &[Json]) -> Option<String> {
         let function = json!({"name": CALLED, "description": "d", "parameters": no_arguments()});
@@ -319,7 +319,7 @@ impl Probe<'_> {
         }
     }
 
-    fn content(&self, conversation: impl Fn(Json) -> Vec<Json>) -> Content {
+    fn content(&self, conversation: impl Fn(Json) -> Vec<Json>) -> ContentSupport {
         let shown = |content: Json| {
             let messages = conversation(content);
             self.render_with(&messages, None).or_else(|| self.render(&messages)).filter(|text| text.contains(CONTENT))
@@ -332,7 +332,7 @@ impl Probe<'_> {
         let part = shown(one_part(CONTENT)).filter(read).is_some();
         let two = json!([{"type": "text", "text": CONTENT}, {"type": "text", "text": SECOND}]);
         let parts = part && shown(two).filter(read).is_some_and(|text| text.contains(SECOND));
-        Content { text: text.is_some(), part, parts }
+        ContentSupport { text: text.is_some(), part, parts }
     }
 
     /// Whether null is shown as nothing, and nothing else of the conversation is lost by it.
@@ -349,7 +349,7 @@ impl Probe<'_> {
     }
 
     /// The arguments of a call as they are shown, whatever else the template wants of the conversation.
-    fn shown_arguments(&self, arguments: Arguments) -> Option<String> {
+    fn shown_arguments(&self, arguments: ToolArgumentsFormat) -> Option<String> {
         let contents = [Json::Null, json!(""), json!("c")];
         let mut tried = contents
             .iter()
@@ -357,15 +357,15 @@ impl Probe<'_> {
         tried.find_map(|messages| self.render(&messages).filter(|text| text.contains(ARGUMENT)))
     }
 
-    fn arguments(&self) -> Arguments {
+    fn arguments(&self) -> ToolArgumentsFormat {
         let printed = format!("'{ARGUMENT}'");
         let quoted = format!("\\\"{ARGUMENT}");
-        let object = self.shown_arguments(Arguments::Object).is_some_and(|text| !text.contains(&printed));
-        let text = || self.shown_arguments(Arguments::Text).is_some_and(|text| !text.contains(&quoted));
-        if !object && text() { Arguments::Text } else { Arguments::Object }
+        let object = self.shown_arguments(ToolArgumentsFormat::Object).is_some_and(|text| !text.contains(&printed));
+        let text = || self.shown_arguments(ToolArgumentsFormat::Text).is_some_and(|text| !text.contains(&quoted));
+        if !object && text() { ToolArgumentsFormat::Text } else { ToolArgumentsFormat::Object }
     }
 
-    fn thoughts(&self, arguments: Arguments) -> Option<&'static str> {
+    fn thoughts(&self, arguments: ToolArgumentsFormat) -> Option<&'static str> {
         let reads = |name: &str| {
             let thinking = |mut messages: Vec<Json>| {
                 messages[1][name] = json!(THOUGHT);
@@ -455,11 +455,11 @@ mod tests {
 
     #[test]
     fn content_is_given_as_it_is_read() {
-        let text = Content { text: true, part: false, parts: false };
-        let part = Content { text: false, part: true, parts: false };
-        let parts = Content { text: false, part: true, parts: true };
-        let both = Content { text: true, part: true, parts: true };
-        let first = Content { text: true, part: true, parts: false };
+        let text = ContentSupport { text: true, part: false, parts: false };
+        let part = ContentSupport { text: false, part: true, parts: false };
+        let parts = ContentSupport { text: false, part: true, parts: true };
+        let both = ContentSupport { text: true, part: true, parts: true };
+        let first = ContentSupport { text: true, part: true, parts: false };
         for (content, wanted) in [
             ("{{ m.content }}", text),
             ("{{ m.content | trim }}", text),
@@ -496,31 +496,34 @@ mod tests {
     #[test]
     fn arguments_are_given_as_they_are_read() {
         for (arguments, wanted) in [
-            ("{{ c.function.arguments }}", Arguments::Text),
-            ("{{ 'x' + c['function']['arguments'] }}", Arguments::Text),
-            ("{{ c.function.arguments.strip() }}", Arguments::Text),
-            ("{{ c.function.arguments | tojson }}", Arguments::Object),
-            ("{{ c.function | tojson }}", Arguments::Object),
-            ("{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}", Arguments::Object),
-            ("{% for k in c.function.arguments %}{{ k }}{{ c.function.arguments[k] }}{% endfor %}", Arguments::Object),
+            ("{{ c.function.arguments }}", ToolArgumentsFormat::Text),
+            ("{{ 'x' + c['function']['arguments'] }}", ToolArgumentsFormat::Text),
+            ("{{ c.function.arguments.strip() }}", ToolArgumentsFormat::Text),
+            ("{{ c.function.arguments | tojson }}", ToolArgumentsFormat::Object),
+            ("{{ c.function | tojson }}", ToolArgumentsFormat::Object),
+            ("{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}", ToolArgumentsFormat::Object),
+            (
+                "{% for k in c.function.arguments %}{{ k }}{{ c.function.arguments[k] }}{% endfor %}",
+                ToolArgumentsFormat::Object,
+            ),
             (
                 "{% if c.function.arguments is string %}{{ c.function.arguments }}{% else %}{{ c.function.arguments | tojson }}{% endif %}",
-                Arguments::Object,
+                ToolArgumentsFormat::Object,
             ),
             (
                 "{% if c.function.arguments is mapping %}{{ raise_exception('text') }}{% endif %}{{ c.function.arguments }}",
-                Arguments::Text,
+                ToolArgumentsFormat::Text,
             ),
-            ("", Arguments::Object),
+            ("", ToolArgumentsFormat::Object),
         ] {
             let source = of_messages(&format!("{{{{ m.content or '' }}}}{CALLS}{arguments}{{% endfor %}}"));
             assert_eq!(reads(&source).arguments, wanted, "{arguments}");
         }
         let sent = json!({"n": 12345678901234567890123_u128, "é": ["a", {}]});
-        assert_eq!(Arguments::Text.shape(&sent), r#"{"n": 12345678901234567890123, "é": ["a", {}]}"#);
-        assert_eq!(Arguments::Text.shape(&json!("{ }")), "{ }");
-        assert_eq!(Arguments::Object.shape(&json!(sent.to_string())), sent);
-        assert_eq!(Arguments::Object.shape(&json!("{ }")), json!({}));
+        assert_eq!(ToolArgumentsFormat::Text.shape(&sent), r#"{"n": 12345678901234567890123, "é": ["a", {}]}"#);
+        assert_eq!(ToolArgumentsFormat::Text.shape(&json!("{ }")), "{ }");
+        assert_eq!(ToolArgumentsFormat::Object.shape(&json!(sent.to_string())), sent);
+        assert_eq!(ToolArgumentsFormat::Object.shape(&json!("{ }")), json!({}));
     }
 
     #[test]
@@ -584,7 +587,7 @@ mod tests {
     #[test]
     fn a_template_that_fails_at_everything_is_given_what_most_read() {
         let found = reads("{{ raise_exception('no') }}");
-        assert_eq!((found.arguments, found.thoughts), (Arguments::Object, "reasoning_content"));
+        assert_eq!((found.arguments, found.thoughts), (ToolArgumentsFormat::Object, "reasoning_content"));
         let list = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
         let sent = [json!({"role": "user", "content": list}), json!({"role": "assistant", "content": null}), json!(3)];
         let wanted =

@@ -19,7 +19,7 @@ mod limits;
 mod source;
 mod template;
 
-pub use capabilities::{Arguments, Capabilities, Content, THOUGHT_NAMES, ThoughtPart};
+pub use capabilities::{Capabilities, ContentSupport, THOUGHT_NAMES, ThoughtPart, ToolArgumentsFormat};
 pub use error::ChatError;
 pub use inputs::{ChatInputs, RenderedChat};
 pub use limits::{

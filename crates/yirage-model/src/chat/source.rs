@@ -15,7 +15,7 @@ use super::{ChatError, MAX_TEMPLATES};
 #[derive(Clone, Debug, Default)]
 pub struct TemplateSources<'a> {
     /// A template the user gave.
-    pub given: Option<&'a str>,
+    pub user: Option<&'a str>,
     /// `chat_template.jinja`.
     pub jinja: Option<&'a str>,
     /// `additional_chat_templates/<name>.jinja`: name and source.
@@ -36,7 +36,7 @@ pub struct Templates {
 }
 
 #[derive(Deserialize)]
-struct Config {
+struct ChatTemplateConfig {
     #[serde(default)]
     chat_template: Option<ConfigTemplate>,
 }
@@ -45,11 +45,11 @@ struct Config {
 #[serde(untagged)]
 enum ConfigTemplate {
     One(String),
-    Many(Vec<Named>),
+    Many(Vec<NamedTemplate>),
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct NamedTemplate {
     name: String,
     template: String,
 }
@@ -67,7 +67,7 @@ impl Templates {
                 all.push((name.to_owned(), source.to_owned()));
             }
         };
-        sources.given.iter().for_each(|source| offer(DEFAULT_TEMPLATE, source));
+        sources.user.iter().for_each(|source| offer(DEFAULT_TEMPLATE, source));
         sources.jinja.iter().for_each(|source| offer(DEFAULT_TEMPLATE, source));
         sources.additional.iter().for_each(|(name, source)| offer(name, source));
         match sources.config.map(from_config).transpose()?.flatten() {
@@ -115,7 +115,7 @@ impl Templates {
 }
 
 fn from_config(bytes: &[u8]) -> Result<Option<ConfigTemplate>, ChatError> {
-    let config: Config = serde_json::from_slice(bytes)
+    let config: ChatTemplateConfig = serde_json::from_slice(bytes)
         .map_err(|error| ChatError::Source { name: "tokenizer_config.json".to_owned(), detail: error.to_string() })?;
     Ok(config.chat_template)
 }

@@ -6,14 +6,14 @@ use std::thread;
 use super::capabilities::Capabilities;
 use super::error::ChatError;
 use super::inputs::{ChatInputs, RenderedChat};
-use super::jinja::{self, Cause, Fault, Input, Tree};
+use super::jinja::{self, Cause, Fault, JinjaTemplate, RenderInput};
 use super::limits::{MAX_TEMPLATE_BYTES, STACK_BYTES};
 
 /// A parsed chat template.
 #[derive(Debug)]
 pub struct ChatTemplate {
     name: String,
-    tree: Tree,
+    tree: JinjaTemplate,
     /// Found when first asked for.
     capabilities: OnceLock<Capabilities>,
 }
@@ -53,7 +53,7 @@ impl ChatTemplate {
     /// # Errors
     /// [`ChatError::Refused`] where the template calls `raise_exception`, [`ChatError::Render`], [`ChatError::Limit`].
     pub fn render(&self, inputs: &ChatInputs<'_>) -> Result<RenderedChat, ChatError> {
-        let input = Input { variables: inputs.variables(), now: inputs.now };
+        let input = RenderInput { variables: inputs.variables(), now: inputs.now };
         let text =
             on_own_stack(&self.name, || jinja::render(&self.tree, &input))?.map_err(|fault| self.fault(fault))?;
         let starts_with_bos = !inputs.bos_token.is_empty() && text.starts_with(inputs.bos_token);

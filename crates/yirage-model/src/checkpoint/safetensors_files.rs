@@ -1,6 +1,6 @@
 //! Opening a safetensors model: one file, or all shards that an index names.
 
-use super::{Checkpoint, Header, StoredType, TensorInfo, shape_of, to_usize};
+use super::{Checkpoint, ContainerHeader, StoredType, TensorInfo, shape_of, to_usize};
 use crate::error::ModelError;
 use crate::limits::SAFETENSORS_INDEX_BYTES;
 use crate::safetensors::{SafeTensors, ShardIndex};
@@ -25,7 +25,7 @@ pub(super) fn open(path: &Path) -> Result<Checkpoint, ModelError> {
     let (map, parsed) = load(path)?;
     let tensors = parsed.tensors().iter().map(|t| info(t, 0)).collect();
     let metadata = parsed.metadata().clone();
-    Checkpoint::new(vec![map], tensors, Header::Safetensors { folder, metadata })
+    Checkpoint::new(vec![map], tensors, ContainerHeader::Safetensors { folder, metadata })
 }
 
 /// Opens the model of an index.
@@ -59,7 +59,7 @@ fn open_shards(index_path: &Path, folder: PathBuf, index: &ShardIndex) -> Result
         metadata.extend(parsed.metadata().clone());
         maps.push(map);
     }
-    let checkpoint = Checkpoint::new(maps, tensors, Header::Safetensors { folder, metadata })?;
+    let checkpoint = Checkpoint::new(maps, tensors, ContainerHeader::Safetensors { folder, metadata })?;
     match index.weight_map.iter().find(|(tensor, _)| checkpoint.tensor(tensor).is_none()) {
         Some((tensor, &shard)) => Err(ModelError::MissingTensor {
             file: checkpoint.files()[shard].path.display().to_string(),

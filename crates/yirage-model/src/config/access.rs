@@ -1,18 +1,18 @@
 //! Typed reading of configuration values.
 
 use super::RawConfig;
-use super::names::Names;
+use super::names::ConfigKeyNames;
 use crate::error::ModelError;
 use serde_json::{Map, Value};
 
 /// The error for a value of another type or range than `expected`.
 pub(super) fn mismatch(file: &str, key: &str, expected: &str, found: &Value) -> ModelError {
-    let found = said(found);
+    let found = describe_value(found);
     ModelError::Config { file: file.to_owned(), key: key.to_owned(), expected: expected.to_owned(), found }
 }
 
 /// A value in words, not too many of them.
-pub(super) fn said(value: &Value) -> String {
+pub(super) fn describe_value(value: &Value) -> String {
     let found = match value {
         Value::Null => "nothing".to_owned(),
         Value::Bool(b) => format!("the boolean {b}"),
@@ -31,7 +31,7 @@ pub(super) struct Section<'a> {
     pub(super) prefix: &'a str,
     pub(super) values: &'a Map<String, Value>,
     /// What the file calls the keys.
-    pub(super) names: &'a Names,
+    pub(super) names: &'a ConfigKeyNames,
 }
 
 impl<'a> Section<'a> {

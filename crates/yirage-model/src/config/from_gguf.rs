@@ -4,14 +4,14 @@ use super::gguf_keys::{ARCHITECTURES, FLOATS, INTEGERS, PRESENCE, names};
 use super::pinned::check_gguf;
 use super::{ConfigSource, LayerType, RawConfig};
 use crate::error::ModelError;
-use crate::gguf::{Array, Gguf, Value};
+use crate::gguf::{Gguf, GgufArray, GgufValue};
 use crate::limits::LAYERS;
 use serde_json::{Map, Value as Json, json};
 
 /// The error for a metadata value of another type than `expected`.
-pub(super) fn mismatch(gguf: &Gguf, key: &str, expected: &str, found: &Value) -> ModelError {
+pub(super) fn mismatch(gguf: &Gguf, key: &str, expected: &str, found: &GgufValue) -> ModelError {
     let found = match found {
-        Value::Array(a) => format!("{} of {}", a.type_name(), a.len()),
+        GgufValue::Array(a) => format!("{} of {}", a.type_name(), a.len()),
         other => format!("{} {other:?}", other.type_name()).chars().take(200).collect(),
     };
     ModelError::Config { file: gguf.name().to_owned(), key: key.to_owned(), expected: expected.to_owned(), found }
@@ -67,22 +67,22 @@ impl<'a> Translation<'a> {
         self.values.entry(key).or_insert_with(|| value.into());
     }
 
-    fn get(&self, suffix: &str) -> Option<&'a Value> {
+    fn get(&self, suffix: &str) -> Option<&'a GgufValue> {
         self.gguf.get(&format!("{}.{suffix}", self.arch))
     }
 
-    fn error(&self, suffix: &str, expected: &str, found: &Value) -> ModelError {
+    fn error(&self, suffix: &str, expected: &str, found: &GgufValue) -> ModelError {
         mismatch(self.gguf, &format!("{}.{suffix}", self.arch), expected, found)
     }
 
     fn float(&self, suffix: &str) -> Result<Option<f64>, ModelError> {
         let read =
-            |v: &Value| v.as_f64().filter(|x| x.is_finite()).ok_or_else(|| self.error(suffix, "a finite float", v));
+            |v: &GgufValue| v.as_f64().filter(|x| x.is_finite()).ok_or_else(|| self.error(suffix, "a finite float", v));
         self.get(suffix).map(read).transpose()
     }
 
     fn u32(&self, suffix: &str) -> Result<Option<u32>, ModelError> {
-        let read = |v: &Value| v.as_u32().ok_or_else(|| self.error(suffix, "an unsigned integer", v));
+        let read = |v: &GgufValue| v.as_u32().ok_or_else(|| self.error(suffix, "an unsigned integer", v));
         self.get(suffix).map(read).transpose()
     }
 
@@ -121,10 +121,10 @@ impl<'a> Translation<'a> {
     }
 
     /// One number where all layers agree, so that few readers meet a list.
-    fn integer_or_list(&self, suffix: &str, value: &Value) -> Result<Json, ModelError> {
+    fn integer_or_list(&self, suffix: &str, value: &GgufValue) -> Result<Json, ModelError> {
         let expected = format!("an unsigned integer, or an array of at most {LAYERS}");
         let wrong = || self.error(suffix, &expected, value);
-        let Value::Array(array) = value else { return value.as_u32().map(Json::from).ok_or_else(wrong) };
+        let GgufValue::Array(array) = value else { return value.as_u32().map(Json::from).ok_or_else(wrong) };
         if array.is_empty() || array.len() > LAYERS as usize {
             return Err(wrong());
         }
@@ -134,7 +134,7 @@ impl<'a> Translation<'a> {
     }
 
     fn sizes(&mut self, vocab_rows: Option<usize>) -> Result<(), ModelError> {
-        let tokens = self.gguf.get("tokenizer.ggml.tokens").and_then(Value::as_array).map(Array::len);
+        let tokens = self.gguf.get("tokenizer.ggml.tokens").and_then(GgufValue::as_array).map(GgufArray::len);
         let stated = self.u32("vocab_size")?.map(|n| n as usize);
         if let Some(vocab) = vocab_rows.or(stated).or(tokens) {
             self.set("vocab_size", vocab);
@@ -214,7 +214,7 @@ impl<'a> Translation<'a> {
         let by_period = |period: usize| (1..=layers).map(|n| !n.is_multiple_of(period)).collect();
         let sliding: Vec<bool> = match self.get(SUFFIX) {
             None => by_period(period),
-            Some(Value::Array(Array::Bool(list))) if list.len() == layers => list.clone(),
+            Some(GgufValue::Array(GgufArray::Bool(list))) if list.len() == layers => list.clone(),
             Some(v) => by_period(v.as_u32().filter(|&n| n > 0).ok_or_else(|| wrong(v))? as usize),
         };
         let name = |s: &bool| if *s { LayerType::Sliding.name() } else { LayerType::Full.name() };

@@ -1,6 +1,6 @@
 //! `config.json` of any dialect, brought into one.
 
-use super::names::Names;
+use super::names::ConfigKeyNames;
 use super::{ConfigSource, RawConfig, access, defaults, parse_object};
 use crate::error::ModelError;
 use crate::limits::LAYERS;
@@ -31,7 +31,7 @@ impl RawConfig {
     pub fn from_json(bytes: &[u8], file: &str) -> Result<RawConfig, ModelError> {
         let outer = parse_object(bytes, file)?;
         let part = outer.get("text_config").is_some_and(|v| !v.is_null());
-        let mut names = Names::default();
+        let mut names = ConfigKeyNames::default();
         let mut values = flatten_text_config(outer, file, &mut names)?;
         let model_type = values.get("model_type").and_then(Value::as_str).unwrap_or_default().to_owned();
         // Stated values first, so that no default stands in the way of one under another name; then once more, because
@@ -104,7 +104,7 @@ impl RawConfig {
     }
 }
 
-fn apply_aliases(values: &mut Map<String, Value>, names: &mut Names) {
+fn apply_aliases(values: &mut Map<String, Value>, names: &mut ConfigKeyNames) {
     for (name, others) in ALIASES {
         if values.get(*name).is_none_or(Value::is_null)
             && let Some((other, value)) = others.iter().find_map(|o| stated(values, o).map(|v| (o, v.clone())))
@@ -144,7 +144,7 @@ pub(super) fn same(a: &Value, b: &Value) -> bool {
 fn flatten_text_config(
     mut outer: Map<String, Value>,
     file: &str,
-    names: &mut Names,
+    names: &mut ConfigKeyNames,
 ) -> Result<Map<String, Value>, ModelError> {
     let mut text = match outer.remove("text_config") {
         None | Some(Value::Null) => return Ok(outer),

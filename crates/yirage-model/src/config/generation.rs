@@ -5,7 +5,7 @@ use super::names::AS_WRITTEN;
 use super::{RawConfig, access, parse_object};
 use crate::checkpoint::Checkpoint;
 use crate::error::ModelError;
-use crate::gguf::{Array, Gguf, Value};
+use crate::gguf::{Gguf, GgufArray, GgufValue};
 use crate::limits::CONFIG_BYTES;
 use std::path::Path;
 use yirage_mmap::read_bytes_if_there;
@@ -161,7 +161,8 @@ impl TokenIds<'_> {
         let stated = self.own.get(key).map(|v| (self.own.file, v));
         let stated = stated.or(self.config.get(key).map(|v| (self.config.file(), v)));
         if let Some((file, value)) = stated.filter(|(_, v)| access::as_u32(v).is_none()) {
-            self.ignored.push(format!("{file}: {key} is {}, which is no token; it is left out", access::said(value)));
+            self.ignored
+                .push(format!("{file}: {key} is {}, which is no token; it is left out", access::describe_value(value)));
         }
         self.ignored
     }
@@ -176,8 +177,8 @@ fn sorted(mut ids: Vec<u32>) -> Vec<u32> {
 /// Ids of [`ENDINGS`] that the vocabulary has as special tokens.
 fn endings_by_text(gguf: &Gguf) -> Vec<u32> {
     const NORMAL: i32 = 1;
-    let Some(tokens) = gguf.get("tokenizer.ggml.tokens").and_then(Value::as_strings) else { return Vec::new() };
-    let types = gguf.get("tokenizer.ggml.token_type").and_then(Value::as_array).and_then(Array::as_i32s);
+    let Some(tokens) = gguf.get("tokenizer.ggml.tokens").and_then(GgufValue::as_strings) else { return Vec::new() };
+    let types = gguf.get("tokenizer.ggml.token_type").and_then(GgufValue::as_array).and_then(GgufArray::as_i32s);
     let special = |i: usize| types.and_then(|t| t.get(i)).is_some_and(|&t| t != NORMAL);
     let found = tokens.iter().enumerate().filter(|(i, text)| ENDINGS.contains(text) && special(*i));
     let found: Vec<(u32, &str)> = found.map(|(i, text)| (i as u32, text)).collect();
@@ -186,14 +187,14 @@ fn endings_by_text(gguf: &Gguf) -> Vec<u32> {
 }
 
 fn id(gguf: &Gguf, key: &str) -> Result<Option<u32>, ModelError> {
-    read(gguf, key, "an integer from 0 to 4294967295", Value::as_u32)
+    read(gguf, key, "an integer from 0 to 4294967295", GgufValue::as_u32)
 }
 
 fn number(gguf: &Gguf, key: &str) -> Result<Option<f64>, ModelError> {
-    read(gguf, key, "a float", Value::as_f64)
+    read(gguf, key, "a float", GgufValue::as_f64)
 }
 
-fn read<T>(gguf: &Gguf, key: &str, expected: &str, as_t: fn(&Value) -> Option<T>) -> Result<Option<T>, ModelError> {
+fn read<T>(gguf: &Gguf, key: &str, expected: &str, as_t: fn(&GgufValue) -> Option<T>) -> Result<Option<T>, ModelError> {
     let Some(value) = gguf.get(key) else { return Ok(None) };
     as_t(value).map(Some).ok_or_else(|| super::from_gguf::mismatch(gguf, key, expected, value))
 }

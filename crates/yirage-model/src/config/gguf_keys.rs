@@ -1,7 +1,7 @@
 //! The keys of GGUF metadata: which are read into which keys of a `config.json`, and what errors call those again.
 
 use super::LayerType;
-use super::names::Names;
+use super::names::ConfigKeyNames;
 
 /// GGUF architecture, `model_type`, class name.
 pub(super) const ARCHITECTURES: &[(&str, &str, &str)] = &[
@@ -92,8 +92,8 @@ const DERIVED: &[(&str, &str)] = &[
 
 /// What a file of `arch` calls the keys that its metadata are translated into. `has` says whether it has a suffix: what
 /// it does not state follows from other keys.
-pub(super) fn names(arch: &str, has: &dyn Fn(&str) -> bool) -> Names {
-    let mut names = Names::default();
+pub(super) fn names(arch: &str, has: &dyn Fn(&str) -> bool) -> ConfigKeyNames {
+    let mut names = ConfigKeyNames::default();
     for (suffix, key) in INTEGERS.iter().chain(FLOATS) {
         names.add(*key, format!("{arch}.{suffix}"));
     }

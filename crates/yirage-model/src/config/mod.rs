@@ -33,7 +33,7 @@ pub use sentence::{Pooling, SentenceConfig};
 use crate::checkpoint::Checkpoint;
 use crate::error::ModelError;
 use crate::limits::CONFIG_BYTES;
-use names::Names;
+use names::ConfigKeyNames;
 use serde_json::{Map, Value};
 use std::path::Path;
 use yirage_mmap::read_bytes;
@@ -55,7 +55,7 @@ pub struct RawConfig {
     file: String,
     source: ConfigSource,
     values: Map<String, Value>,
-    names: Names,
+    names: ConfigKeyNames,
     part: bool,
 }
 

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 /// Keys of a current `config.json`, and what the file at hand calls them where it says otherwise.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Names(BTreeMap<String, String>);
+pub(super) struct ConfigKeyNames(BTreeMap<String, String>);
 
 /// Those of a file in which every key has its own name.
-pub(super) static AS_WRITTEN: Names = Names(BTreeMap::new());
+pub(super) static AS_WRITTEN: ConfigKeyNames = ConfigKeyNames(BTreeMap::new());
 
-impl Names {
+impl ConfigKeyNames {
     /// Says that the file calls `key` so.
     pub(super) fn add(&mut self, key: impl Into<String>, called: impl Into<String>) {
         self.0.insert(key.into(), called.into());

@@ -5,7 +5,7 @@
 use super::RawConfig;
 use super::from_json::same;
 use crate::error::ModelError;
-use crate::gguf::{Gguf, Value};
+use crate::gguf::{Gguf, GgufValue};
 use serde_json::Value as Json;
 
 /// Model types (none: all), key of a `config.json`, its values that are computed, and what others ask for.
@@ -118,6 +118,6 @@ pub(super) fn check_gguf(gguf: &Gguf, arch: &str) -> Result<(), ModelError> {
     Ok(())
 }
 
-fn number(value: &Value) -> Option<f64> {
+fn number(value: &GgufValue) -> Option<f64> {
     value.as_f64().or_else(|| value.as_int().map(|n| n as f64)).or_else(|| value.as_bool().map(f64::from))
 }

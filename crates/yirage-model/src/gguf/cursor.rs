@@ -22,7 +22,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Bytes left in the file.
-    pub(super) fn left(&self) -> u64 {
+    pub(super) fn remaining(&self) -> u64 {
         (self.bytes.len() - self.pos) as u64
     }
 
@@ -37,8 +37,8 @@ impl<'a> Cursor<'a> {
 
     /// The next `n` bytes.
     pub(super) fn take(&mut self, n: u64, field: &str) -> Result<&'a [u8], ModelError> {
-        if n > self.left() {
-            return Err(self.error(field, Flaw::Truncated { needed: n, left: self.left() }));
+        if n > self.remaining() {
+            return Err(self.error(field, Flaw::Truncated { needed: n, left: self.remaining() }));
         }
         // n <= left, so it fits usize and the sum stays inside the file.
         let end = self.pos + n as usize;
@@ -81,8 +81,8 @@ impl<'a> Cursor<'a> {
             return Err(self.error_at(at, field, Flaw::OverBudget { found: n, limit }));
         }
         let needed = n.saturating_mul(each);
-        if needed > self.left() {
-            return Err(self.error_at(at, field, Flaw::Truncated { needed, left: self.left() }));
+        if needed > self.remaining() {
+            return Err(self.error_at(at, field, Flaw::Truncated { needed, left: self.remaining() }));
         }
         Ok(())
     }

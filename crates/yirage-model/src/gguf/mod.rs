@@ -13,7 +13,7 @@ mod value;
 pub use ggml_type::GgmlType;
 pub use strings::StringArray;
 pub use tensor::GgufTensor;
-pub use value::{Array, Value};
+pub use value::{GgufArray, GgufValue};
 
 use crate::error::ModelError;
 use crate::flaw::Flaw;
@@ -28,7 +28,7 @@ pub struct Gguf {
     version: u32,
     alignment: u64,
     data_offset: u64,
-    entries: Vec<(String, Value)>,
+    entries: Vec<(String, GgufValue)>,
     index: HashMap<String, usize>,
     tensors: Vec<GgufTensor>,
 }
@@ -112,23 +112,23 @@ impl Gguf {
     }
 
     /// All metadata, in file order.
-    pub fn metadata(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> {
+    pub fn metadata(&self) -> impl ExactSizeIterator<Item = (&str, &GgufValue)> {
         self.entries.iter().map(|(k, v)| (k.as_str(), v))
     }
 
     /// The metadata value of `key`.
-    pub fn get(&self, key: &str) -> Option<&Value> {
+    pub fn get(&self, key: &str) -> Option<&GgufValue> {
         self.index.get(key).map(|&i| &self.entries[i].1)
     }
 
     /// The value of `<architecture>.<suffix>`.
-    pub fn arch_key(&self, suffix: &str) -> Option<&Value> {
+    pub fn arch_key(&self, suffix: &str) -> Option<&GgufValue> {
         self.get(&format!("{}.{suffix}", self.architecture()?))
     }
 
     /// `general.architecture`.
     pub fn architecture(&self) -> Option<&str> {
-        self.get("general.architecture").and_then(Value::as_str)
+        self.get("general.architecture").and_then(GgufValue::as_str)
     }
 
     /// All tensors, in the table's order.
@@ -154,7 +154,7 @@ fn magic_and_version(c: &mut Cursor<'_>) -> Result<u32, ModelError> {
     }
 }
 
-fn alignment(c: &Cursor<'_>, at: u64, value: &Value) -> Result<u64, ModelError> {
+fn alignment(c: &Cursor<'_>, at: u64, value: &GgufValue) -> Result<u64, ModelError> {
     let Some(found) = value.as_int().and_then(|v| u64::try_from(v).ok()) else {
         let flaw = Flaw::Unexpected { expected: "an unsigned integer".into(), found: value.type_name().into() };
         return Err(c.error_at(at, "general.alignment", flaw));

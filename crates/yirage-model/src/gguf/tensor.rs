@@ -22,7 +22,7 @@ pub struct GgufTensor {
 }
 
 /// A table row before placement: offsets are still relative to the data.
-pub(super) struct Row {
+pub(super) struct GgufTensorEntry {
     at: u64,
     name: String,
     shape: Vec<u64>,
@@ -30,7 +30,7 @@ pub(super) struct Row {
     offset: u64,
 }
 
-pub(super) fn read_table(c: &mut Cursor<'_>, count: u64) -> Result<Vec<Row>, ModelError> {
+pub(super) fn read_table(c: &mut Cursor<'_>, count: u64) -> Result<Vec<GgufTensorEntry>, ModelError> {
     let mut names = HashSet::with_capacity(count as usize);
     let mut rows = Vec::with_capacity(count as usize);
     for i in 0..count {
@@ -42,7 +42,7 @@ pub(super) fn read_table(c: &mut Cursor<'_>, count: u64) -> Result<Vec<Row>, Mod
         let shape = read_shape(c, name)?;
         let ty = GgmlType(c.u32(&format!("type of tensor {name:?}"))?);
         let offset = c.u64(&format!("offset of tensor {name:?}"))?;
-        rows.push(Row { at, name: name.to_owned(), shape, ty, offset });
+        rows.push(GgufTensorEntry { at, name: name.to_owned(), shape, ty, offset });
     }
     Ok(rows)
 }
@@ -70,7 +70,7 @@ fn read_shape(c: &mut Cursor<'_>, name: &str) -> Result<Vec<u64>, ModelError> {
 }
 
 /// Bytes of a tensor's data; `None` where the format's block size is unknown.
-fn byte_size(row: &Row) -> Result<Option<u64>, Flaw> {
+fn byte_size(row: &GgufTensorEntry) -> Result<Option<u64>, Flaw> {
     let overflow = || Flaw::SizeOverflow { shape: row.shape.clone() };
     let elements = row.shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d)).ok_or_else(overflow)?;
     let Some((block, bytes)) = row.ty.block() else { return Ok(None) };
@@ -85,7 +85,7 @@ fn byte_size(row: &Row) -> Result<Option<u64>, Flaw> {
 /// Turns relative offsets into ranges of the file and checks them against it and each other.
 pub(super) fn place(
     c: &Cursor<'_>,
-    rows: Vec<Row>,
+    rows: Vec<GgufTensorEntry>,
     data: u64,
     alignment: u64,
     file_len: u64,
@@ -125,7 +125,7 @@ pub(super) fn place(
 /// The end of each tensor's data. All starts lie inside the file already.
 fn ends_without_overlap(
     c: &Cursor<'_>,
-    rows: &[Row],
+    rows: &[GgufTensorEntry],
     sizes: &[Option<u64>],
     data: u64,
     file_len: u64,

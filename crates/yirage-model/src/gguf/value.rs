@@ -9,7 +9,7 @@ use crate::limits::{GGUF_ARRAY_DEPTH, GGUF_ARRAY_ELEMENTS, GGUF_NESTED_ARRAYS, G
 /// One metadata value.
 #[derive(Clone, PartialEq, Debug)]
 #[allow(missing_docs)]
-pub enum Value {
+pub enum GgufValue {
     U8(u8),
     I8(i8),
     U16(u16),
@@ -19,7 +19,7 @@ pub enum Value {
     F32(f32),
     Bool(bool),
     String(String),
-    Array(Array),
+    Array(GgufArray),
     U64(u64),
     I64(i64),
     F64(f64),
@@ -28,7 +28,7 @@ pub enum Value {
 /// A metadata array: the elements of one type, packed.
 #[derive(Clone, PartialEq, Debug)]
 #[allow(missing_docs)]
-pub enum Array {
+pub enum GgufArray {
     U8(Vec<u8>),
     I8(Vec<i8>),
     U16(Vec<u16>),
@@ -38,43 +38,43 @@ pub enum Array {
     F32(Vec<f32>),
     Bool(Vec<bool>),
     String(StringArray),
-    Array(Vec<Array>),
+    Array(Vec<GgufArray>),
     U64(Vec<u64>),
     I64(Vec<i64>),
     F64(Vec<f64>),
 }
 
-impl Value {
+impl GgufValue {
     /// The name of the value's type, as error messages show it.
     pub fn type_name(&self) -> &'static str {
         match self {
-            Value::U8(_) => "u8",
-            Value::I8(_) => "i8",
-            Value::U16(_) => "u16",
-            Value::I16(_) => "i16",
-            Value::U32(_) => "u32",
-            Value::I32(_) => "i32",
-            Value::F32(_) => "f32",
-            Value::Bool(_) => "bool",
-            Value::String(_) => "string",
-            Value::Array(a) => a.type_name(),
-            Value::U64(_) => "u64",
-            Value::I64(_) => "i64",
-            Value::F64(_) => "f64",
+            GgufValue::U8(_) => "u8",
+            GgufValue::I8(_) => "i8",
+            GgufValue::U16(_) => "u16",
+            GgufValue::I16(_) => "i16",
+            GgufValue::U32(_) => "u32",
+            GgufValue::I32(_) => "i32",
+            GgufValue::F32(_) => "f32",
+            GgufValue::Bool(_) => "bool",
+            GgufValue::String(_) => "string",
+            GgufValue::Array(a) => a.type_name(),
+            GgufValue::U64(_) => "u64",
+            GgufValue::I64(_) => "i64",
+            GgufValue::F64(_) => "f64",
         }
     }
 
     /// Any integer type, as `i128` (which holds them all).
     pub fn as_int(&self) -> Option<i128> {
         match *self {
-            Value::U8(v) => Some(v.into()),
-            Value::I8(v) => Some(v.into()),
-            Value::U16(v) => Some(v.into()),
-            Value::I16(v) => Some(v.into()),
-            Value::U32(v) => Some(v.into()),
-            Value::I32(v) => Some(v.into()),
-            Value::U64(v) => Some(v.into()),
-            Value::I64(v) => Some(v.into()),
+            GgufValue::U8(v) => Some(v.into()),
+            GgufValue::I8(v) => Some(v.into()),
+            GgufValue::U16(v) => Some(v.into()),
+            GgufValue::I16(v) => Some(v.into()),
+            GgufValue::U32(v) => Some(v.into()),
+            GgufValue::I32(v) => Some(v.into()),
+            GgufValue::U64(v) => Some(v.into()),
+            GgufValue::I64(v) => Some(v.into()),
             _ => None,
         }
     }
@@ -88,8 +88,8 @@ impl Value {
     /// and the model means `1e-6`.
     pub fn as_f64(&self) -> Option<f64> {
         match *self {
-            Value::F32(v) => Some(shortest(v)),
-            Value::F64(v) => Some(v),
+            GgufValue::F32(v) => Some(shortest(v)),
+            GgufValue::F64(v) => Some(v),
             _ => None,
         }
     }
@@ -97,7 +97,7 @@ impl Value {
     /// A boolean.
     pub fn as_bool(&self) -> Option<bool> {
         match *self {
-            Value::Bool(v) => Some(v),
+            GgufValue::Bool(v) => Some(v),
             _ => None,
         }
     }
@@ -105,7 +105,7 @@ impl Value {
     /// A string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
-            Value::String(v) => Some(v),
+            GgufValue::String(v) => Some(v),
             _ => None,
         }
     }
@@ -113,15 +113,15 @@ impl Value {
     /// An array of strings.
     pub fn as_strings(&self) -> Option<&StringArray> {
         match self {
-            Value::Array(Array::String(v)) => Some(v),
+            GgufValue::Array(GgufArray::String(v)) => Some(v),
             _ => None,
         }
     }
 
     /// Any array.
-    pub fn as_array(&self) -> Option<&Array> {
+    pub fn as_array(&self) -> Option<&GgufArray> {
         match self {
-            Value::Array(v) => Some(v),
+            GgufValue::Array(v) => Some(v),
             _ => None,
         }
     }
@@ -131,23 +131,23 @@ fn shortest(v: f32) -> f64 {
     v.to_string().parse().unwrap_or(f64::from(v))
 }
 
-impl Array {
+impl GgufArray {
     /// Number of elements (of the outermost level).
     pub fn len(&self) -> usize {
         match self {
-            Array::U8(v) => v.len(),
-            Array::I8(v) => v.len(),
-            Array::U16(v) => v.len(),
-            Array::I16(v) => v.len(),
-            Array::U32(v) => v.len(),
-            Array::I32(v) => v.len(),
-            Array::F32(v) => v.len(),
-            Array::Bool(v) => v.len(),
-            Array::String(v) => v.len(),
-            Array::Array(v) => v.len(),
-            Array::U64(v) => v.len(),
-            Array::I64(v) => v.len(),
-            Array::F64(v) => v.len(),
+            GgufArray::U8(v) => v.len(),
+            GgufArray::I8(v) => v.len(),
+            GgufArray::U16(v) => v.len(),
+            GgufArray::I16(v) => v.len(),
+            GgufArray::U32(v) => v.len(),
+            GgufArray::I32(v) => v.len(),
+            GgufArray::F32(v) => v.len(),
+            GgufArray::Bool(v) => v.len(),
+            GgufArray::String(v) => v.len(),
+            GgufArray::Array(v) => v.len(),
+            GgufArray::U64(v) => v.len(),
+            GgufArray::I64(v) => v.len(),
+            GgufArray::F64(v) => v.len(),
         }
     }
 
@@ -159,45 +159,45 @@ impl Array {
     /// The name of the array's type, as error messages show it.
     pub fn type_name(&self) -> &'static str {
         match self {
-            Array::U8(_) => "array of u8",
-            Array::I8(_) => "array of i8",
-            Array::U16(_) => "array of u16",
-            Array::I16(_) => "array of i16",
-            Array::U32(_) => "array of u32",
-            Array::I32(_) => "array of i32",
-            Array::F32(_) => "array of f32",
-            Array::Bool(_) => "array of bool",
-            Array::String(_) => "array of string",
-            Array::Array(_) => "array of array",
-            Array::U64(_) => "array of u64",
-            Array::I64(_) => "array of i64",
-            Array::F64(_) => "array of f64",
+            GgufArray::U8(_) => "array of u8",
+            GgufArray::I8(_) => "array of i8",
+            GgufArray::U16(_) => "array of u16",
+            GgufArray::I16(_) => "array of i16",
+            GgufArray::U32(_) => "array of u32",
+            GgufArray::I32(_) => "array of i32",
+            GgufArray::F32(_) => "array of f32",
+            GgufArray::Bool(_) => "array of bool",
+            GgufArray::String(_) => "array of string",
+            GgufArray::Array(_) => "array of array",
+            GgufArray::U64(_) => "array of u64",
+            GgufArray::I64(_) => "array of i64",
+            GgufArray::F64(_) => "array of f64",
         }
     }
 
     /// Element `i` as a value of its own; `None` past the end.
-    pub fn get(&self, i: usize) -> Option<Value> {
+    pub fn get(&self, i: usize) -> Option<GgufValue> {
         match self {
-            Array::U8(v) => v.get(i).map(|&x| Value::U8(x)),
-            Array::I8(v) => v.get(i).map(|&x| Value::I8(x)),
-            Array::U16(v) => v.get(i).map(|&x| Value::U16(x)),
-            Array::I16(v) => v.get(i).map(|&x| Value::I16(x)),
-            Array::U32(v) => v.get(i).map(|&x| Value::U32(x)),
-            Array::I32(v) => v.get(i).map(|&x| Value::I32(x)),
-            Array::F32(v) => v.get(i).map(|&x| Value::F32(x)),
-            Array::Bool(v) => v.get(i).map(|&x| Value::Bool(x)),
-            Array::String(v) => v.get(i).map(|x| Value::String(x.to_owned())),
-            Array::Array(v) => v.get(i).map(|x| Value::Array(x.clone())),
-            Array::U64(v) => v.get(i).map(|&x| Value::U64(x)),
-            Array::I64(v) => v.get(i).map(|&x| Value::I64(x)),
-            Array::F64(v) => v.get(i).map(|&x| Value::F64(x)),
+            GgufArray::U8(v) => v.get(i).map(|&x| GgufValue::U8(x)),
+            GgufArray::I8(v) => v.get(i).map(|&x| GgufValue::I8(x)),
+            GgufArray::U16(v) => v.get(i).map(|&x| GgufValue::U16(x)),
+            GgufArray::I16(v) => v.get(i).map(|&x| GgufValue::I16(x)),
+            GgufArray::U32(v) => v.get(i).map(|&x| GgufValue::U32(x)),
+            GgufArray::I32(v) => v.get(i).map(|&x| GgufValue::I32(x)),
+            GgufArray::F32(v) => v.get(i).map(|&x| GgufValue::F32(x)),
+            GgufArray::Bool(v) => v.get(i).map(|&x| GgufValue::Bool(x)),
+            GgufArray::String(v) => v.get(i).map(|x| GgufValue::String(x.to_owned())),
+            GgufArray::Array(v) => v.get(i).map(|x| GgufValue::Array(x.clone())),
+            GgufArray::U64(v) => v.get(i).map(|&x| GgufValue::U64(x)),
+            GgufArray::I64(v) => v.get(i).map(|&x| GgufValue::I64(x)),
+            GgufArray::F64(v) => v.get(i).map(|&x| GgufValue::F64(x)),
         }
     }
 
     /// The scores of a vocabulary and the like, without copying.
     pub fn as_f32s(&self) -> Option<&[f32]> {
         match self {
-            Array::F32(v) => Some(v),
+            GgufArray::F32(v) => Some(v),
             _ => None,
         }
     }
@@ -205,7 +205,7 @@ impl Array {
     /// The token types of a vocabulary and the like, without copying.
     pub fn as_i32s(&self) -> Option<&[i32]> {
         match self {
-            Array::I32(v) => Some(v),
+            GgufArray::I32(v) => Some(v),
             _ => None,
         }
     }
@@ -222,27 +222,27 @@ impl ValueReader {
     }
 
     /// The value of `key`: type number, then content.
-    pub(super) fn value(&mut self, c: &mut Cursor<'_>, key: &str) -> Result<Value, ModelError> {
+    pub(super) fn value(&mut self, c: &mut Cursor<'_>, key: &str) -> Result<GgufValue, ModelError> {
         let at = c.pos();
         Ok(match c.u32(key)? {
-            0 => Value::U8(u8::from_le_bytes(c.array(key)?)),
-            1 => Value::I8(i8::from_le_bytes(c.array(key)?)),
-            2 => Value::U16(u16::from_le_bytes(c.array(key)?)),
-            3 => Value::I16(i16::from_le_bytes(c.array(key)?)),
-            4 => Value::U32(c.u32(key)?),
-            5 => Value::I32(i32::from_le_bytes(c.array(key)?)),
-            6 => Value::F32(f32::from_le_bytes(c.array(key)?)),
-            7 => Value::Bool(bools(c, 1, key)?[0]),
-            8 => Value::String(c.string(GGUF_STRING_BYTES, key)?.to_owned()),
-            9 => Value::Array(self.array(c, key, 1)?),
-            10 => Value::U64(c.u64(key)?),
-            11 => Value::I64(i64::from_le_bytes(c.array(key)?)),
-            12 => Value::F64(f64::from_le_bytes(c.array(key)?)),
+            0 => GgufValue::U8(u8::from_le_bytes(c.array(key)?)),
+            1 => GgufValue::I8(i8::from_le_bytes(c.array(key)?)),
+            2 => GgufValue::U16(u16::from_le_bytes(c.array(key)?)),
+            3 => GgufValue::I16(i16::from_le_bytes(c.array(key)?)),
+            4 => GgufValue::U32(c.u32(key)?),
+            5 => GgufValue::I32(i32::from_le_bytes(c.array(key)?)),
+            6 => GgufValue::F32(f32::from_le_bytes(c.array(key)?)),
+            7 => GgufValue::Bool(bools(c, 1, key)?[0]),
+            8 => GgufValue::String(c.string(GGUF_STRING_BYTES, key)?.to_owned()),
+            9 => GgufValue::Array(self.array(c, key, 1)?),
+            10 => GgufValue::U64(c.u64(key)?),
+            11 => GgufValue::I64(i64::from_le_bytes(c.array(key)?)),
+            12 => GgufValue::F64(f64::from_le_bytes(c.array(key)?)),
             found => return Err(c.error_at(at, key, Flaw::ValueType { found })),
         })
     }
 
-    fn array(&mut self, c: &mut Cursor<'_>, key: &str, depth: u32) -> Result<Array, ModelError> {
+    fn array(&mut self, c: &mut Cursor<'_>, key: &str, depth: u32) -> Result<GgufArray, ModelError> {
         let at = c.pos();
         if depth > GGUF_ARRAY_DEPTH {
             let over = Flaw::OverBudget { found: depth.into(), limit: GGUF_ARRAY_DEPTH.into() };
@@ -251,24 +251,24 @@ impl ValueReader {
         let ty = c.u32(key)?;
         let n = c.count(GGUF_ARRAY_ELEMENTS, smallest(ty), key)?;
         Ok(match ty {
-            0 => Array::U8(c.take(n, key)?.to_vec()),
-            1 => Array::I8(numbers(c, n, key, i8::from_le_bytes)?),
-            2 => Array::U16(numbers(c, n, key, u16::from_le_bytes)?),
-            3 => Array::I16(numbers(c, n, key, i16::from_le_bytes)?),
-            4 => Array::U32(numbers(c, n, key, u32::from_le_bytes)?),
-            5 => Array::I32(numbers(c, n, key, i32::from_le_bytes)?),
-            6 => Array::F32(numbers(c, n, key, f32::from_le_bytes)?),
-            7 => Array::Bool(bools(c, n, key)?),
-            8 => Array::String(StringArray::read(c, n, key)?),
-            9 => Array::Array(self.arrays(c, n, key, depth)?),
-            10 => Array::U64(numbers(c, n, key, u64::from_le_bytes)?),
-            11 => Array::I64(numbers(c, n, key, i64::from_le_bytes)?),
-            12 => Array::F64(numbers(c, n, key, f64::from_le_bytes)?),
+            0 => GgufArray::U8(c.take(n, key)?.to_vec()),
+            1 => GgufArray::I8(numbers(c, n, key, i8::from_le_bytes)?),
+            2 => GgufArray::U16(numbers(c, n, key, u16::from_le_bytes)?),
+            3 => GgufArray::I16(numbers(c, n, key, i16::from_le_bytes)?),
+            4 => GgufArray::U32(numbers(c, n, key, u32::from_le_bytes)?),
+            5 => GgufArray::I32(numbers(c, n, key, i32::from_le_bytes)?),
+            6 => GgufArray::F32(numbers(c, n, key, f32::from_le_bytes)?),
+            7 => GgufArray::Bool(bools(c, n, key)?),
+            8 => GgufArray::String(StringArray::read(c, n, key)?),
+            9 => GgufArray::Array(self.arrays(c, n, key, depth)?),
+            10 => GgufArray::U64(numbers(c, n, key, u64::from_le_bytes)?),
+            11 => GgufArray::I64(numbers(c, n, key, i64::from_le_bytes)?),
+            12 => GgufArray::F64(numbers(c, n, key, f64::from_le_bytes)?),
             found => return Err(c.error_at(at, key, Flaw::ValueType { found })),
         })
     }
 
-    fn arrays(&mut self, c: &mut Cursor<'_>, n: u64, key: &str, depth: u32) -> Result<Vec<Array>, ModelError> {
+    fn arrays(&mut self, c: &mut Cursor<'_>, n: u64, key: &str, depth: u32) -> Result<Vec<GgufArray>, ModelError> {
         self.nested = self.nested.saturating_add(n);
         if self.nested > GGUF_NESTED_ARRAYS {
             let over = Flaw::OverBudget { found: self.nested, limit: GGUF_NESTED_ARRAYS };

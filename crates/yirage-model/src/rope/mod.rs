@@ -9,7 +9,7 @@ mod table;
 mod yarn;
 
 pub use dynamic::Dynamic;
-pub use table::Table;
+pub use table::RopeTable;
 pub use yarn::score_factor;
 
 use crate::config::{RopeConfig, RopeScaling};

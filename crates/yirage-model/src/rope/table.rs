@@ -14,7 +14,7 @@ enum Wave {
 
 /// Cosines or sines of the positions from 0 on, `[positions, pairs]`.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct RopeTable {
     of: Arc<Angles>,
     wave: Wave,
 }
@@ -36,18 +36,18 @@ struct Spare {
     values: Vec<f32>,
 }
 
-impl PartialEq for Table {
-    fn eq(&self, other: &Table) -> bool {
+impl PartialEq for RopeTable {
+    fn eq(&self, other: &RopeTable) -> bool {
         let same = self.of.frequencies == other.of.frequencies && self.of.positions == other.of.positions;
         same && self.wave == other.wave
     }
 }
 
-impl Table {
+impl RopeTable {
     /// The cosines and the sines of a rotation.
-    pub fn both(frequencies: Frequencies, positions: u32) -> [Table; 2] {
+    pub fn both(frequencies: Frequencies, positions: u32) -> [RopeTable; 2] {
         let of = Arc::new(Angles { frequencies, positions, spare: Mutex::new(None) });
-        [Wave::Cosine, Wave::Sine].map(|wave| Table { of: Arc::clone(&of), wave })
+        [Wave::Cosine, Wave::Sine].map(|wave| RopeTable { of: Arc::clone(&of), wave })
     }
 
     /// Number of values.
@@ -80,7 +80,7 @@ mod tests {
     fn values_are_those_of_the_tables_computed_at_once_in_whatever_order() {
         let frequencies = Frequencies { per_position: vec![1.0, 0.1, 1e-3], factor: 1.25 };
         let (cosines, sines) = frequencies.tables(0..50);
-        let [cosine, sine] = Table::both(frequencies, 50);
+        let [cosine, sine] = RopeTable::both(frequencies, 50);
         for _ in 0..2 {
             assert_eq!(cosine.values(0..50), cosines);
             assert_eq!(sine.values(7..9), sines[21..27]);

@@ -8,33 +8,33 @@ use std::fmt;
 
 /// Everything the header says.
 #[derive(Default)]
-pub(super) struct Header {
+pub(super) struct SafetensorsHeader {
     pub(super) metadata: BTreeMap<String, String>,
-    pub(super) tensors: Vec<(String, Entry)>,
+    pub(super) tensors: Vec<(String, SafetensorsEntry)>,
 }
 
 /// A tensor's entry.
 #[derive(Deserialize)]
-pub(super) struct Entry {
+pub(super) struct SafetensorsEntry {
     pub(super) dtype: String,
-    pub(super) shape: Shape,
+    pub(super) shape: SafetensorsShape,
     pub(super) data_offsets: (u64, u64),
 }
 
 /// Dimensions, outermost first; never more than the budget.
-pub(super) struct Shape(pub(super) Vec<u64>);
+pub(super) struct SafetensorsShape(pub(super) Vec<u64>);
 
-impl<'de> Deserialize<'de> for Shape {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Shape, D::Error> {
-        struct Dims;
-        impl<'de> Visitor<'de> for Dims {
-            type Value = Shape;
+impl<'de> Deserialize<'de> for SafetensorsShape {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<SafetensorsShape, D::Error> {
+        struct ShapeVisitor;
+        impl<'de> Visitor<'de> for ShapeVisitor {
+            type Value = SafetensorsShape;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, "a list of at most {SAFETENSORS_DIMS} dimensions")
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Shape, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<SafetensorsShape, A::Error> {
                 let mut dims = Vec::new();
                 while let Some(dim) = seq.next_element()? {
                     if dims.len() == SAFETENSORS_DIMS {
@@ -42,10 +42,10 @@ impl<'de> Deserialize<'de> for Shape {
                     }
                     dims.push(dim);
                 }
-                Ok(Shape(dims))
+                Ok(SafetensorsShape(dims))
             }
         }
-        d.deserialize_seq(Dims)
+        d.deserialize_seq(ShapeVisitor)
     }
 }
 
@@ -54,8 +54,8 @@ struct Metadata(BTreeMap<String, String>);
 
 impl<'de> Deserialize<'de> for Metadata {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Metadata, D::Error> {
-        struct Table;
-        impl<'de> Visitor<'de> for Table {
+        struct MetadataVisitor;
+        impl<'de> Visitor<'de> for MetadataVisitor {
             type Value = Metadata;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -75,22 +75,22 @@ impl<'de> Deserialize<'de> for Metadata {
                 Ok(Metadata(table))
             }
         }
-        d.deserialize_map(Table)
+        d.deserialize_map(MetadataVisitor)
     }
 }
 
-impl<'de> Deserialize<'de> for Header {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Header, D::Error> {
+impl<'de> Deserialize<'de> for SafetensorsHeader {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<SafetensorsHeader, D::Error> {
         struct Top;
         impl<'de> Visitor<'de> for Top {
-            type Value = Header;
+            type Value = SafetensorsHeader;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a table of tensors")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Header, A::Error> {
-                let mut header = Header::default();
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SafetensorsHeader, A::Error> {
+                let mut header = SafetensorsHeader::default();
                 let mut names = HashSet::new();
                 while let Some(name) = map.next_key::<String>()? {
                     if name.len() as u64 > TENSOR_NAME_BYTES {

@@ -15,7 +15,7 @@ pub struct ShardIndex {
 }
 
 #[derive(Deserialize)]
-struct Stored {
+struct ShardIndexFile {
     weight_map: BTreeMap<String, String>,
 }
 
@@ -32,7 +32,7 @@ impl ShardIndex {
         if bytes.len() as u64 > SAFETENSORS_INDEX_BYTES {
             return bad("file", format!("at most {SAFETENSORS_INDEX_BYTES} bytes"), format!("{} bytes", bytes.len()));
         }
-        let stored: Stored = serde_json::from_slice(bytes).map_err(|e| ModelError::json(name, &e))?;
+        let stored: ShardIndexFile = serde_json::from_slice(bytes).map_err(|e| ModelError::json(name, &e))?;
         if stored.weight_map.len() as u64 > TENSORS {
             return bad("weight_map", format!("at most {TENSORS} tensors"), stored.weight_map.len().to_string());
         }

@@ -16,7 +16,7 @@ pub use index::ShardIndex;
 use crate::error::{Corrupt, ModelError};
 use crate::flaw::Flaw;
 use crate::limits::SAFETENSORS_HEADER_BYTES;
-use header::Header;
+use header::SafetensorsHeader;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -53,7 +53,7 @@ impl SafeTensors {
     pub fn parse(bytes: &[u8], name: &str) -> Result<SafeTensors, ModelError> {
         let len = bytes.len() as u64;
         let (text, data_offset) = header_text(bytes, name)?;
-        let header: Header = serde_json::from_slice(text).map_err(|e| header_error(text, name, &e))?;
+        let header: SafetensorsHeader = serde_json::from_slice(text).map_err(|e| header_error(text, name, &e))?;
         let mut tensors = Vec::with_capacity(header.tensors.len());
         for (tensor, entry) in header.tensors {
             let (begin, end) = entry.data_offsets;

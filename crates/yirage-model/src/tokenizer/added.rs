@@ -8,13 +8,13 @@ use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
+use super::deadline::EncodeDeadline;
 use super::error::TokenizerError;
 use super::limits;
-use super::watch::Watch;
 
 /// A token that is matched as text.
 #[derive(Debug, Clone)]
-pub(super) struct Added {
+pub(super) struct AddedToken {
     pub(super) id: u32,
     pub(super) text: String,
     /// Only matched where special tokens are parsed.
@@ -37,14 +37,14 @@ pub(super) enum Fragment {
 /// Searches in the manner of `tokenizer.json`.
 #[derive(Debug, Default)]
 pub(super) struct Leftmost {
-    tokens: Vec<Added>,
+    tokens: Vec<AddedToken>,
     search: Option<AhoCorasick>,
     /// A character of a word, as the reference library's matcher means `\w`.
     word: Option<regex::Regex>,
 }
 
 impl Leftmost {
-    pub(super) fn new(name: &str, tokens: Vec<Added>) -> Result<Self, TokenizerError> {
+    pub(super) fn new(name: &str, tokens: Vec<AddedToken>) -> Result<Self, TokenizerError> {
         let search = build(name, MatchKind::LeftmostLongest, &tokens)?;
         let word = if tokens.iter().any(|t| t.single_word) { regex::Regex::new(r"^\w").ok() } else { None };
         Ok(Self { tokens, search, word })
@@ -56,7 +56,7 @@ impl Leftmost {
         &self,
         text: &str,
         parse_special: bool,
-        watch: &Watch,
+        watch: &EncodeDeadline,
     ) -> Result<Vec<Fragment>, TokenizerError> {
         let mut out = Vec::new();
         let mut done = 0;
@@ -105,13 +105,13 @@ impl Leftmost {
 pub(super) struct LongestFirst {
     any: Option<AhoCorasick>,
     /// One search per token length, longest first.
-    groups: Vec<(AhoCorasick, Vec<Added>)>,
+    groups: Vec<(AhoCorasick, Vec<AddedToken>)>,
 }
 
 impl LongestFirst {
-    pub(super) fn new(name: &str, tokens: Vec<Added>) -> Result<Self, TokenizerError> {
+    pub(super) fn new(name: &str, tokens: Vec<AddedToken>) -> Result<Self, TokenizerError> {
         let any = build(name, MatchKind::LeftmostFirst, &tokens)?;
-        let mut by_length: BTreeMap<usize, Vec<Added>> = BTreeMap::new();
+        let mut by_length: BTreeMap<usize, Vec<AddedToken>> = BTreeMap::new();
         for token in tokens {
             by_length.entry(token.text.len()).or_default().push(token);
         }
@@ -130,7 +130,7 @@ impl LongestFirst {
         Ok(Self { any, groups })
     }
 
-    pub(super) fn partition(&self, text: &str, watch: &Watch) -> Result<Vec<Fragment>, TokenizerError> {
+    pub(super) fn partition(&self, text: &str, watch: &EncodeDeadline) -> Result<Vec<Fragment>, TokenizerError> {
         let mut fragments = if text.is_empty() { vec![] } else { vec![Fragment::Text(0..text.len())] };
         if !self.any.as_ref().is_some_and(|any| any.is_match(text)) {
             return Ok(fragments);
@@ -151,10 +151,10 @@ impl LongestFirst {
 
 fn cut(
     search: &AhoCorasick,
-    tokens: &[Added],
+    tokens: &[AddedToken],
     text: &str,
     range: Range<usize>,
-    watch: &Watch,
+    watch: &EncodeDeadline,
     out: &mut Vec<Fragment>,
 ) -> Result<(), TokenizerError> {
     let mut done = range.start;
@@ -181,7 +181,7 @@ fn cut(
     Ok(())
 }
 
-fn build(name: &str, kind: MatchKind, tokens: &[Added]) -> Result<Option<AhoCorasick>, TokenizerError> {
+fn build(name: &str, kind: MatchKind, tokens: &[AddedToken]) -> Result<Option<AhoCorasick>, TokenizerError> {
     TokenizerError::limit(name, "number of added tokens", tokens.len(), limits::MAX_ADDED)?;
     if tokens.is_empty() {
         return Ok(None);
@@ -197,33 +197,39 @@ fn build(name: &str, kind: MatchKind, tokens: &[Added]) -> Result<Option<AhoCora
 mod tests {
     use super::*;
 
-    fn token(id: u32, text: &str) -> Added {
-        Added { id, text: text.into(), special: true, single_word: false, lstrip: false, rstrip: false }
+    fn token(id: u32, text: &str) -> AddedToken {
+        AddedToken { id, text: text.into(), special: true, single_word: false, lstrip: false, rstrip: false }
     }
 
     #[test]
     fn the_two_manners_differ_exactly_where_matches_overlap() {
         let tokens = vec![token(1, "ab"), token(2, "bcd")];
         let left = Leftmost::new("t", tokens.clone()).unwrap();
-        assert_eq!(left.partition("abcd", true, &Watch::new(64)).unwrap(), [Fragment::Token(1), Fragment::Text(2..4)]);
+        assert_eq!(
+            left.partition("abcd", true, &EncodeDeadline::new(64)).unwrap(),
+            [Fragment::Token(1), Fragment::Text(2..4)]
+        );
         let long = LongestFirst::new("t", tokens).unwrap();
-        assert_eq!(long.partition("abcd", &Watch::new(64)).unwrap(), [Fragment::Text(0..1), Fragment::Token(2)]);
+        assert_eq!(
+            long.partition("abcd", &EncodeDeadline::new(64)).unwrap(),
+            [Fragment::Text(0..1), Fragment::Token(2)]
+        );
     }
 
     #[test]
     fn options_of_added_tokens() {
-        let strip = Added { lstrip: true, rstrip: true, special: false, ..token(7, "<m>") };
-        let word = Added { single_word: true, ..token(8, "he") };
+        let strip = AddedToken { lstrip: true, rstrip: true, special: false, ..token(7, "<m>") };
+        let word = AddedToken { single_word: true, ..token(8, "he") };
         let left = Leftmost::new("t", vec![strip, word]).unwrap();
         assert_eq!(
-            left.partition("a \t<m>  b", false, &Watch::new(64)).unwrap(),
+            left.partition("a \t<m>  b", false, &EncodeDeadline::new(64)).unwrap(),
             [Fragment::Text(0..1), Fragment::Token(7), Fragment::Text(8..9)]
         );
         assert_eq!(
-            left.partition("the he", true, &Watch::new(64)).unwrap(),
+            left.partition("the he", true, &EncodeDeadline::new(64)).unwrap(),
             [Fragment::Text(0..4), Fragment::Token(8)]
         );
-        assert_eq!(left.partition("the he", false, &Watch::new(64)).unwrap(), [Fragment::Text(0..6)]);
-        assert_eq!(left.partition("", true, &Watch::new(64)).unwrap(), []);
+        assert_eq!(left.partition("the he", false, &EncodeDeadline::new(64)).unwrap(), [Fragment::Text(0..6)]);
+        assert_eq!(left.partition("", true, &EncodeDeadline::new(64)).unwrap(), []);
     }
 }

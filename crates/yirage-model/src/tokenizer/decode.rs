@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use super::Tokenizer;
 use super::bytes;
-use super::decode_chain::{Chain, ChainState};
+use super::decode_chain::{ChainState, DecoderChain};
 
 /// How a token of a GGUF file becomes bytes. Special and added tokens are written as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,9 +21,9 @@ pub(super) enum Spelling {
 
 /// How a sequence of tokens becomes text.
 #[derive(Debug)]
-pub(super) enum Decoder {
+pub(super) enum TokenDecoder {
     /// As `tokenizer.json` says.
-    Chain(Chain),
+    Chain(DecoderChain),
     /// As runtimes of GGUF do.
     Joined {
         /// How a token becomes bytes.
@@ -40,10 +40,10 @@ impl Tokenizer {
         let text = self.spelled(id)?;
         let plain = Cow::Borrowed(text.as_bytes());
         Some(match &self.decoder {
-            Decoder::Chain(chain) => Cow::Owned(chain.bytes_of(text)),
-            Decoder::Joined { .. } if self.is_added(id) => plain,
-            Decoder::Joined { spelling: Spelling::ByteLevel, .. } => bytes::decode(text).map_or(plain, Cow::Owned),
-            Decoder::Joined { spelling: Spelling::Spm, .. } => match bytes::fallback_byte(text) {
+            TokenDecoder::Chain(chain) => Cow::Owned(chain.bytes_of(text)),
+            TokenDecoder::Joined { .. } if self.is_added(id) => plain,
+            TokenDecoder::Joined { spelling: Spelling::ByteLevel, .. } => bytes::decode(text).map_or(plain, Cow::Owned),
+            TokenDecoder::Joined { spelling: Spelling::Spm, .. } => match bytes::fallback_byte(text) {
                 Some(byte) => Cow::Owned(vec![byte]),
                 None if text.contains('▁') => Cow::Owned(text.replace('▁', " ").into_bytes()),
                 None => plain,
@@ -91,9 +91,9 @@ impl Tokenizer {
 
     fn stream(&self, skip_special: bool, within: bool) -> Detokenizer<'_> {
         let progress = match &self.decoder {
-            Decoder::Chain(chain) => Progress::Chain(chain, chain.begin(within)),
-            Decoder::Joined { strip_start, .. } => {
-                Progress::Joined { strip: strip_start.filter(|_| !within), pending: Vec::new() }
+            TokenDecoder::Chain(chain) => DecodeProgress::Chain(chain, chain.begin(within)),
+            TokenDecoder::Joined { strip_start, .. } => {
+                DecodeProgress::Joined { strip: strip_start.filter(|_| !within), pending: Vec::new() }
             }
         };
         Detokenizer { tokenizer: self, skip_special, progress }
@@ -113,12 +113,12 @@ fn decode_with(mut stream: Detokenizer<'_>, ids: &[u32]) -> String {
 pub struct Detokenizer<'t> {
     tokenizer: &'t Tokenizer,
     skip_special: bool,
-    progress: Progress<'t>,
+    progress: DecodeProgress<'t>,
 }
 
 #[derive(Debug, Clone)]
-enum Progress<'t> {
-    Chain(&'t Chain, ChainState),
+enum DecodeProgress<'t> {
+    Chain(&'t DecoderChain, ChainState),
     Joined { strip: Option<(char, usize)>, pending: Vec<u8> },
 }
 
@@ -130,14 +130,14 @@ impl Detokenizer<'_> {
             return String::new();
         }
         match &mut self.progress {
-            Progress::Chain(chain, state) => {
+            DecodeProgress::Chain(chain, state) => {
                 let mut out = String::new();
                 if let Some(text) = t.spelled(id) {
                     chain.push(state, text, &mut out);
                 }
                 out
             }
-            Progress::Joined { strip, pending } => {
+            DecodeProgress::Joined { strip, pending } => {
                 let Some(bytes) = t.token_bytes(id) else { return String::new() };
                 pending.extend_from_slice(&bytes);
                 without_prefix(strip, bytes::take_characters(pending))
@@ -148,12 +148,14 @@ impl Detokenizer<'_> {
     /// Ends the stream: what is left, with U+FFFD for bytes that never became a character.
     pub fn finish(mut self) -> String {
         match &mut self.progress {
-            Progress::Chain(chain, state) => {
+            DecodeProgress::Chain(chain, state) => {
                 let mut out = String::new();
                 chain.finish(state, &mut out);
                 out
             }
-            Progress::Joined { strip, pending } => without_prefix(strip, String::from_utf8_lossy(pending).into_owned()),
+            DecodeProgress::Joined { strip, pending } => {
+                without_prefix(strip, String::from_utf8_lossy(pending).into_owned())
+            }
         }
     }
 }

@@ -5,9 +5,9 @@
 //! are the same by construction.
 
 use super::bytes;
+use super::deadline::EncodeDeadline;
 use super::limits;
 use super::pattern::Pattern;
-use super::watch::Watch;
 
 /// What the reference library's clean-up rewrites within a token, in its order.
 const CLEANUP: [(&str, &str); 11] = [
@@ -51,7 +51,7 @@ pub(super) enum Rewrite {
 
 /// A part of a token on its way through the chain.
 #[derive(Clone, Copy)]
-struct Part<'a> {
+struct TokenPart<'a> {
     text: &'a str,
     /// The token begins with it.
     begins: bool,
@@ -61,7 +61,7 @@ struct Part<'a> {
 
 /// What one rewrite remembers of a stream.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Memory {
+pub(super) struct RewriteState {
     /// Tokens begun.
     tokens: usize,
     /// The token so far.
@@ -71,32 +71,32 @@ pub(super) struct Memory {
     /// Bytes that are no character yet.
     bytes: Vec<u8>,
     /// How many characters may still go from the start of this token.
-    left: usize,
+    strippable: usize,
     /// Something was given out.
-    given: bool,
+    emitted: bool,
 }
 
 /// The state of a stream: one memory for each rewrite.
 #[derive(Debug, Clone)]
-pub(super) struct ChainState(Vec<Memory>);
+pub(super) struct ChainState(Vec<RewriteState>);
 
 /// A chain of rewrites.
 #[derive(Debug)]
-pub(super) struct Chain(pub(super) Vec<Rewrite>);
+pub(super) struct DecoderChain(pub(super) Vec<Rewrite>);
 
-impl Chain {
+impl DecoderChain {
     /// The state in front of a text, or within one, where nothing is taken off the front.
     pub(super) fn begin(&self, within: bool) -> ChainState {
         let memory = |rewrite: &Rewrite| {
             let started = within && !matches!(rewrite, Rewrite::Spaces);
-            Memory { tokens: usize::from(started), given: started, ..Memory::default() }
+            RewriteState { tokens: usize::from(started), emitted: started, ..RewriteState::default() }
         };
         ChainState(self.0.iter().map(memory).collect())
     }
 
     /// Takes a token and appends the text that is certain by now.
     pub(super) fn push(&self, state: &mut ChainState, token: &str, out: &mut String) {
-        feed(&self.0, &mut state.0, Part { text: token, begins: true, ends: true }, out);
+        feed(&self.0, &mut state.0, TokenPart { text: token, begins: true, ends: true }, out);
     }
 
     /// Ends the stream.
@@ -135,7 +135,7 @@ impl Chain {
     }
 }
 
-fn feed(rewrites: &[Rewrite], memories: &mut [Memory], part: Part<'_>, out: &mut String) {
+fn feed(rewrites: &[Rewrite], memories: &mut [RewriteState], part: TokenPart<'_>, out: &mut String) {
     match (rewrites.split_first(), memories.split_first_mut()) {
         (Some((rewrite, rewrites)), Some((memory, memories))) => {
             push_one(rewrite, memory, part, &mut |part| feed(rewrites, memories, part, out));
@@ -144,25 +144,25 @@ fn feed(rewrites: &[Rewrite], memories: &mut [Memory], part: Part<'_>, out: &mut
     }
 }
 
-fn push_one(rewrite: &Rewrite, memory: &mut Memory, part: Part<'_>, give: &mut dyn FnMut(Part<'_>)) {
+fn push_one(rewrite: &Rewrite, memory: &mut RewriteState, part: TokenPart<'_>, give: &mut dyn FnMut(TokenPart<'_>)) {
     if part.begins {
         memory.tokens += 1;
     }
     match rewrite {
         Rewrite::Fuse => {
-            give(Part { text: part.text, begins: !memory.given, ends: false });
-            memory.given = true;
+            give(TokenPart { text: part.text, begins: !memory.emitted, ends: false });
+            memory.emitted = true;
             return;
         }
         Rewrite::Spaces if part.begins && memory.tokens > 1 => {
-            give(Part { text: " ", begins: true, ends: false });
-            return give(Part { begins: false, ..part });
+            give(TokenPart { text: " ", begins: true, ends: false });
+            return give(TokenPart { begins: false, ..part });
         }
         Rewrite::Spaces => return give(part),
         Rewrite::Strip { content, start, stop: 0 } => return strip_start(*content, *start, memory, part, give),
         Rewrite::Metaspace { mark, drop_first } => {
             let space = if *drop_first && memory.tokens <= 1 { "" } else { " " };
-            return give(Part { text: &part.text.replace(*mark, space), ..part });
+            return give(TokenPart { text: &part.text.replace(*mark, space), ..part });
         }
         _ => {}
     }
@@ -174,62 +174,70 @@ fn push_one(rewrite: &Rewrite, memory: &mut Memory, part: Part<'_>, give: &mut d
 }
 
 /// Takes from the start what may go, up to so many characters of each token.
-fn strip_start(content: char, start: usize, memory: &mut Memory, part: Part<'_>, give: &mut dyn FnMut(Part<'_>)) {
+fn strip_start(
+    content: char,
+    start: usize,
+    memory: &mut RewriteState,
+    part: TokenPart<'_>,
+    give: &mut dyn FnMut(TokenPart<'_>),
+) {
     if part.begins {
-        memory.left = start;
+        memory.strippable = start;
     }
-    let gone = part.text.chars().take(memory.left).take_while(|&c| c == content).count();
+    let gone = part.text.chars().take(memory.strippable).take_while(|&c| c == content).count();
     let rest = &part.text[gone * content.len_utf8()..];
-    memory.left = if rest.is_empty() { memory.left - gone } else { 0 };
-    give(Part { text: rest, ..part });
+    memory.strippable = if rest.is_empty() { memory.strippable - gone } else { 0 };
+    give(TokenPart { text: rest, ..part });
 }
 
 /// A whole token of a rewrite that looks at whole tokens.
-fn end_token(rewrite: &Rewrite, memory: &mut Memory, token: String, give: &mut dyn FnMut(Part<'_>)) {
+fn end_token(rewrite: &Rewrite, memory: &mut RewriteState, token: String, give: &mut dyn FnMut(TokenPart<'_>)) {
     match rewrite {
         Rewrite::ByteLevel => {
             memory.bytes.extend(bytes::decode(&token).unwrap_or_else(|| token.into_bytes()));
             let ready = bytes::take_characters(&mut memory.bytes);
-            give(Part { text: &ready, begins: !memory.given, ends: false });
-            memory.given = true;
+            give(TokenPart { text: &ready, begins: !memory.emitted, ends: false });
+            memory.emitted = true;
         }
         Rewrite::ByteFallback => match bytes::fallback_byte(&token) {
             Some(byte) => memory.bytes.push(byte),
             None => {
                 give_bytes(memory, give);
-                give(Part { text: &token, begins: true, ends: true });
+                give(TokenPart { text: &token, begins: true, ends: true });
             }
         },
         Rewrite::Bpe { suffix } => {
             if let Some(last) = memory.last.replace(token) {
-                give(Part { text: &last.replace(suffix.as_str(), " "), begins: true, ends: true });
+                give(TokenPart { text: &last.replace(suffix.as_str(), " "), begins: true, ends: true });
             }
         }
         Rewrite::Ctc { .. } => {
             if memory.last.as_ref() != Some(&token) {
                 whole(rewrite, memory.tokens, &token, &mut |text| {
                     if !text.is_empty() {
-                        give(Part { text, begins: true, ends: true });
+                        give(TokenPart { text, begins: true, ends: true });
                     }
                 });
                 memory.last = Some(token);
             }
         }
-        other => whole(other, memory.tokens - 1, &token, &mut |text| give(Part { text, begins: true, ends: true })),
+        other => {
+            whole(other, memory.tokens - 1, &token, &mut |text| give(TokenPart { text, begins: true, ends: true }))
+        }
     }
 }
 
-fn finish_one(rewrite: &Rewrite, memory: &mut Memory, give: &mut dyn FnMut(Part<'_>)) {
+fn finish_one(rewrite: &Rewrite, memory: &mut RewriteState, give: &mut dyn FnMut(TokenPart<'_>)) {
     match rewrite {
-        Rewrite::Fuse => give(Part { text: "", begins: !memory.given, ends: true }),
+        Rewrite::Fuse => give(TokenPart { text: "", begins: !memory.emitted, ends: true }),
         Rewrite::ByteLevel => {
             let rest = String::from_utf8_lossy(&memory.bytes);
-            give(Part { text: &rest, begins: !memory.given, ends: true });
+            give(TokenPart { text: &rest, begins: !memory.emitted, ends: true });
         }
         Rewrite::ByteFallback => give_bytes(memory, give),
         Rewrite::Bpe { suffix } => {
             if let Some(last) = memory.last.take() {
-                give(Part { text: &last.replace(suffix.as_str(), ""), begins: true, ends: true });
+                give(TokenPart { text: &last.replace(suffix.as_str(), ""), begins: true, ends: true });
             }
         }
         _ => {}
@@ -237,12 +245,12 @@ fn finish_one(rewrite: &Rewrite, memory: &mut Memory, give: &mut dyn FnMut(Part<
 }
 
 /// A run of bytes is the text that it spells, or one sign of a lost character for each byte.
-fn give_bytes(memory: &mut Memory, give: &mut dyn FnMut(Part<'_>)) {
+fn give_bytes(memory: &mut RewriteState, give: &mut dyn FnMut(TokenPart<'_>)) {
     let run = std::mem::take(&mut memory.bytes);
     match std::str::from_utf8(&run) {
         Ok("") => {}
-        Ok(text) => give(Part { text, begins: true, ends: true }),
-        Err(_) => run.iter().for_each(|_| give(Part { text: "\u{fffd}", begins: true, ends: true })),
+        Ok(text) => give(TokenPart { text, begins: true, ends: true }),
+        Err(_) => run.iter().for_each(|_| give(TokenPart { text: "\u{fffd}", begins: true, ends: true })),
     }
 }
 
@@ -281,7 +289,7 @@ fn whole(rewrite: &Rewrite, before: usize, token: &str, give: &mut dyn FnMut(&st
 /// readable.
 fn replaced(pattern: &Pattern, content: &str, token: &str) -> String {
     let (mut out, mut done) = (String::new(), 0);
-    let found = pattern.each(token, &Watch::new(token.len()), |found| {
+    let found = pattern.each(token, &EncodeDeadline::new(token.len()), |found| {
         if out.len() > limits::MAX_TOKEN_TEXT {
             return;
         }
@@ -307,7 +315,7 @@ mod tests {
     use super::*;
 
     fn decoded(chain: Vec<Rewrite>, tokens: &[&str]) -> String {
-        let chain = Chain(chain);
+        let chain = DecoderChain(chain);
         let mut state = chain.begin(false);
         let mut out = String::new();
         tokens.iter().for_each(|token| chain.push(&mut state, token, &mut out));

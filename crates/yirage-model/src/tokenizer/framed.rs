@@ -18,7 +18,7 @@ pub(super) enum PairPart {
 
 /// An input of an encoder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Framed {
+pub struct FramedTokens {
     /// Tokens.
     pub ids: Vec<u32>,
     /// The type of each token: which of two texts it belongs to.
@@ -32,30 +32,30 @@ impl Tokenizer {
     ///
     /// # Errors
     /// As [`Tokenizer::encode`].
-    pub fn frame(&self, text: &str, limit: Option<usize>) -> Result<Framed, TokenizerError> {
+    pub fn frame(&self, text: &str, limit: Option<usize>) -> Result<FramedTokens, TokenizerError> {
         let mut inner = self.without_frame(text)?;
         let room = limit.map_or(inner.len(), |limit| limit.saturating_sub(self.prefix.len() + self.suffix.len()));
         let cut = inner.len().saturating_sub(room);
         inner.truncate(room);
         let ids = [&self.prefix[..], &inner, &self.suffix].concat();
-        Ok(Framed { types: vec![0; ids.len()], ids, cut })
+        Ok(FramedTokens { types: vec![0; ids.len()], ids, cut })
     }
 
     /// Two texts in the file's frame. With a `limit` the end of the longer text is left out, then of both.
     ///
     /// # Errors
     /// As [`Tokenizer::encode`]; [`TokenizerError::NoPair`] for a file that says nothing of pairs.
-    pub fn frame_pair(&self, first: &str, second: &str, limit: Option<usize>) -> Result<Framed, TokenizerError> {
+    pub fn frame_pair(&self, first: &str, second: &str, limit: Option<usize>) -> Result<FramedTokens, TokenizerError> {
         let parts = self.pair.as_ref().ok_or_else(|| TokenizerError::NoPair { name: self.name.clone() })?;
         let (mut first, mut second) = (self.without_frame(first)?, self.without_frame(second)?);
         let (whole, frame) = (first.len() + second.len(), parts.iter().filter(|p| matches!(p, PairPart::Token(..))));
         if let Some(limit) = limit {
             let room = limit.saturating_sub(frame.count());
-            let kept = kept_of_both(first.len(), second.len(), room);
+            let kept = pair_lengths(first.len(), second.len(), room);
             first.truncate(kept.0);
             second.truncate(kept.1);
         }
-        let mut out = Framed { cut: whole - first.len() - second.len(), ..Framed::default() };
+        let mut out = FramedTokens { cut: whole - first.len() - second.len(), ..FramedTokens::default() };
         for part in parts {
             let (ids, kind) = match part {
                 PairPart::Token(id, kind) => (std::slice::from_ref(id), kind),
@@ -74,7 +74,7 @@ impl Tokenizer {
 }
 
 /// How much is kept of two texts for which there is so much room: the reference library shortens the longer one first.
-fn kept_of_both(first: usize, second: usize, room: usize) -> (usize, usize) {
+fn pair_lengths(first: usize, second: usize, room: usize) -> (usize, usize) {
     if first + second <= room {
         return (first, second);
     }
@@ -84,15 +84,15 @@ fn kept_of_both(first: usize, second: usize, room: usize) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::kept_of_both;
+    use super::pair_lengths;
 
     #[test]
     fn the_longer_text_is_shortened_first() {
-        assert_eq!(kept_of_both(3, 4, 7), (3, 4));
-        assert_eq!(kept_of_both(3, 9, 7), (3, 4));
-        assert_eq!(kept_of_both(9, 3, 7), (4, 3));
-        assert_eq!(kept_of_both(9, 9, 7), (3, 4));
-        assert_eq!(kept_of_both(10, 9, 7), (4, 3));
-        assert_eq!(kept_of_both(5, 5, 0), (0, 0));
+        assert_eq!(pair_lengths(3, 4, 7), (3, 4));
+        assert_eq!(pair_lengths(3, 9, 7), (3, 4));
+        assert_eq!(pair_lengths(9, 3, 7), (4, 3));
+        assert_eq!(pair_lengths(9, 9, 7), (3, 4));
+        assert_eq!(pair_lengths(10, 9, 7), (4, 3));
+        assert_eq!(pair_lengths(5, 5, 0), (0, 0));
     }
 }

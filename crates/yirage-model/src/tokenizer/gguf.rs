@@ -11,15 +11,15 @@
 
 use std::collections::HashMap;
 
-use super::added::{Added, LongestFirst};
-use super::decode::{Decoder, Spelling};
+use super::added::{AddedToken, LongestFirst};
+use super::decode::{Spelling, TokenDecoder};
 use super::error::TokenizerError;
 use super::gguf_split;
 use super::limits;
-use super::model::{self, Alphabet, Fallback, Merges, Model, Twice, Unknown};
+use super::model::{self, Alphabet, Fallback, Merges, TokenizerModel, Twice, Unknown};
 use super::normalize::Normalizer;
 use super::pattern::Pattern;
-use super::split::{Behavior, Step};
+use super::split::{Behavior, PreTokenizer};
 use super::vocab::{NO_TOKEN, TokenTable};
 use super::{Partition, SpecialIds, Tokenizer};
 
@@ -242,13 +242,13 @@ fn partition(
 ) -> Result<Partition, TokenizerError> {
     let lower = vocab.model_name.unwrap_or_default().to_lowercase();
     let phi3 = lower.contains("phi-3") || lower.contains("phi3");
-    let select = |wanted: &[i32]| -> Vec<Added> {
+    let select = |wanted: &[i32]| -> Vec<AddedToken> {
         let of_kind = (0u32..).zip(kinds).filter(|(_, k)| wanted.contains(k));
         let added = of_kind.filter_map(|(id, _)| tokens.text(id).map(|text| (id, text)));
         added
             .map(|(id, text)| {
                 let rstrip = phi3 && !["<unk>", "<s>", "<|endoftext|>"].contains(&text);
-                Added { id, text: text.to_owned(), special: true, single_word: false, lstrip: false, rstrip }
+                AddedToken { id, text: text.to_owned(), special: true, single_word: false, lstrip: false, rstrip }
             })
             .collect()
     };
@@ -258,7 +258,7 @@ fn partition(
     })
 }
 
-fn spm_model(vocab: &GgufVocab<'_>, tokens: &TokenTable, unk: Option<u32>) -> Result<Model, TokenizerError> {
+fn spm_model(vocab: &GgufVocab<'_>, tokens: &TokenTable, unk: Option<u32>) -> Result<TokenizerModel, TokenizerError> {
     let n = vocab.tokens.len();
     let priorities = match &vocab.scores {
         Some(scores) => scores[..n].iter().map(|&score| priority(score)).collect(),
@@ -269,7 +269,7 @@ fn spm_model(vocab: &GgufVocab<'_>, tokens: &TokenTable, unk: Option<u32>) -> Re
         unknown: unk.map_or(Unknown::Refused, Unknown::Token),
         fuse_unk: false,
     };
-    Ok(Model::Spm { priorities, fallback })
+    Ok(TokenizerModel::Spm { priorities, fallback })
 }
 
 /// The tokens of the bytes. A byte without a token that names it is the character of that byte, as where `\t` has taken
@@ -292,7 +292,11 @@ fn priority(score: f32) -> u32 {
     !ascending
 }
 
-fn bpe_model(vocab: &GgufVocab<'_>, tokens: &TokenTable, rules: gguf_split::Rules) -> Result<Model, TokenizerError> {
+fn bpe_model(
+    vocab: &GgufVocab<'_>,
+    tokens: &TokenTable,
+    rules: gguf_split::Rules,
+) -> Result<TokenizerModel, TokenizerError> {
     let field = "tokenizer.ggml.merges";
     let list = vocab.merges.as_deref().ok_or_else(|| TokenizerError::field(vocab.name, field, "is absent"))?;
     TokenizerError::limit(vocab.name, "number of merge rules", list.len(), limits::MAX_MERGES)?;
@@ -308,11 +312,11 @@ fn bpe_model(vocab: &GgufVocab<'_>, tokens: &TokenTable, rules: gguf_split::Rule
         let _unused = merges.push(tokens, (&rule[..cut], &rule[cut + 1..], 0), Twice::FirstCounts);
     }
     let alphabet = Alphabet::Bytes(model::byte_alphabet(tokens));
-    Ok(Model::Bpe { merges, alphabet, ignore_merges: rules.ignore_merges })
+    Ok(TokenizerModel::Bpe { merges, alphabet, ignore_merges: rules.ignore_merges })
 }
 
-fn isolate(name: &str, source: &str) -> Result<Step, TokenizerError> {
-    Ok(Step::Split { pattern: Pattern::regex(name, source)?, behavior: Behavior::Isolated, invert: false })
+fn isolate(name: &str, source: &str) -> Result<PreTokenizer, TokenizerError> {
+    Ok(PreTokenizer::Split { pattern: Pattern::regex(name, source)?, behavior: Behavior::Isolated, invert: false })
 }
 
 fn spm_normalizers(space_prefix: bool) -> Vec<Normalizer> {
@@ -320,9 +324,9 @@ fn spm_normalizers(space_prefix: bool) -> Vec<Normalizer> {
     if space_prefix { vec![Normalizer::Prepend("▁".into()), mark] } else { vec![mark] }
 }
 
-fn decoder(spm: bool, space_prefix: bool) -> Decoder {
+fn decoder(spm: bool, space_prefix: bool) -> TokenDecoder {
     let spelling = if spm { Spelling::Spm } else { Spelling::ByteLevel };
-    Decoder::Joined { spelling, strip_start: space_prefix.then_some((' ', 1)) }
+    TokenDecoder::Joined { spelling, strip_start: space_prefix.then_some((' ', 1)) }
 }
 
 #[cfg(test)]

@@ -11,16 +11,16 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use super::added::{Added, Leftmost};
-use super::decode::Decoder;
+use super::added::{AddedToken, Leftmost};
+use super::deadline::EncodeDeadline;
+use super::decode::TokenDecoder;
 use super::error::{TokenizerError, shorten};
-use super::json_parts::{self, Parts, Template};
+use super::json_parts::{self, PostProcessor, TokenizerComponents};
 use super::limits;
-use super::model::{self, Affixes, Alphabet, Fallback, Merges, Model, Twice, Unknown};
-use super::split::Step;
+use super::model::{self, Affixes, Alphabet, Fallback, Merges, TokenizerModel, Twice, Unknown};
+use super::split::PreTokenizer;
 use super::unigram::Unigram;
 use super::vocab::{NO_TOKEN, TokenTable};
-use super::watch::Watch;
 use super::wordpiece::WordPiece;
 use super::{Partition, SpecialIds, Tokenizer, normalize};
 
@@ -69,7 +69,7 @@ impl Tokenizer {
     /// [`TokenizerError::Json`] for broken JSON, [`TokenizerError::Field`] for a flag whose token is unknown.
     pub fn apply_config(&mut self, bytes: &[u8], name: &str) -> Result<(), TokenizerError> {
         TokenizerError::limit(name, "size of the file in bytes", bytes.len(), limits::MAX_FILE_BYTES)?;
-        let config: Config = serde_json::from_slice(bytes).map_err(|error| TokenizerError::Json {
+        let config: SpecialTokensConfig = serde_json::from_slice(bytes).map_err(|error| TokenizerError::Json {
             name: name.to_owned(),
             detail: shorten(&error.to_string()),
             line: error.line(),
@@ -95,7 +95,7 @@ impl Tokenizer {
 }
 
 #[derive(Deserialize)]
-struct Config {
+struct SpecialTokensConfig {
     bos_token: Option<TokenText>,
     eos_token: Option<TokenText>,
     unk_token: Option<TokenText>,
@@ -202,7 +202,7 @@ impl Loader<'_> {
         let mut vocab = self.vocab.take().unwrap_or_else(|| TokenTable::with_capacity(0));
         self.settle_added(&mut vocab)?;
         vocab.shrink();
-        let parts = Parts {
+        let parts = TokenizerComponents {
             normalizers: json_parts::normalizers(name, &self.normalizer)?,
             splitting: json_parts::pre_tokenizers(name, &self.pre_tokenizer)?,
             decoder: json_parts::decoder(name, &self.decoder)?,
@@ -235,17 +235,17 @@ impl Loader<'_> {
         Ok(())
     }
 
-    fn assemble(mut self, vocab: TokenTable, parts: Parts) -> Result<Tokenizer, TokenizerError> {
+    fn assemble(mut self, vocab: TokenTable, parts: TokenizerComponents) -> Result<Tokenizer, TokenizerError> {
         let name = self.name;
         let unk = self.unk_token.as_ref().and_then(|text| vocab.get(text.as_bytes())).or(self.unk_id);
         let mut steps = parts.splitting.steps;
         // A model that reads bytes does not see what stands for none of the text.
         let reads_bytes = parts.splitting.byte_level && !normalize::may_insert(&parts.normalizers);
         let model = self.model(&vocab, reads_bytes)?;
-        if parts.splitting.byte_level && !matches!(model, Model::Bpe { alphabet: Alphabet::Bytes(_), .. }) {
-            steps.push(Step::Bytes);
+        if parts.splitting.byte_level && !matches!(model, TokenizerModel::Bpe { alphabet: Alphabet::Bytes(_), .. }) {
+            steps.push(PreTokenizer::Bytes);
         }
-        let Template { prefix, suffix, pair } = parts.template;
+        let PostProcessor { prefix, suffix, pair } = parts.template;
         let ids = SpecialIds { bos: prefix.first().copied(), unk, ..SpecialIds::default() };
         let (partition, respelled) = self.partition(&parts.normalizers)?;
         Ok(Tokenizer {
@@ -258,7 +258,7 @@ impl Loader<'_> {
             model,
             normalizers: parts.normalizers,
             steps,
-            decoder: Decoder::Chain(parts.decoder),
+            decoder: TokenDecoder::Chain(parts.decoder),
             ids,
             prefix,
             suffix,
@@ -268,7 +268,7 @@ impl Loader<'_> {
     }
 
     /// The model that the file names; files that name none are told apart by what is there.
-    fn model(&mut self, vocab: &TokenTable, byte_level: bool) -> Result<Model, TokenizerError> {
+    fn model(&mut self, vocab: &TokenTable, byte_level: bool) -> Result<TokenizerModel, TokenizerError> {
         let guess = match (&self.merges, self.max_word_chars, &self.scores) {
             (_, _, Some(_)) => UNIGRAM,
             (None, Some(_), None) => WORD_PIECE,
@@ -279,14 +279,14 @@ impl Loader<'_> {
         match (kind.as_str(), self.scores.take()) {
             (UNIGRAM, Some(scores)) => {
                 let model = Unigram::new(self.name, vocab, scores, self.unk_id, self.byte_fallback)?;
-                Ok(Model::Unigram(model))
+                Ok(TokenizerModel::Unigram(model))
             }
             (UNIGRAM, None) => {
                 Err(TokenizerError::field(self.name, "model.vocab", "is not a list of tokens and scores"))
             }
             (_, Some(_)) => Err(TokenizerError::field(self.name, "model.vocab", "is not a map from token to id")),
-            (WORD_PIECE, None) => Ok(Model::WordPiece(self.word_piece(vocab)?)),
-            (WORD_LEVEL, None) => Ok(Model::WordLevel { unk: own(&self.unk_token) }),
+            (WORD_PIECE, None) => Ok(TokenizerModel::WordPiece(self.word_piece(vocab)?)),
+            (WORD_LEVEL, None) => Ok(TokenizerModel::WordLevel { unk: own(&self.unk_token) }),
             _ => {
                 let unknown = match (&self.unk_token, own(&self.unk_token)) {
                     (None, _) => Unknown::Dropped,
@@ -298,7 +298,7 @@ impl Loader<'_> {
         }
     }
 
-    fn bpe(&mut self, vocab: &TokenTable, byte_level: bool, unknown: Unknown) -> Model {
+    fn bpe(&mut self, vocab: &TokenTable, byte_level: bool, unknown: Unknown) -> TokenizerModel {
         let affixes = Affixes {
             prefix: self.continuing_prefix.take().unwrap_or_default(),
             suffix: self.word_suffix.take().unwrap_or_default(),
@@ -312,7 +312,7 @@ impl Loader<'_> {
             Alphabet::Chars(Fallback { bytes, unknown, fuse_unk: self.fuse_unk }, affixes)
         };
         let merges = self.merges.take().filter(|_| !self.never_merges).unwrap_or_default();
-        Model::Bpe { merges, alphabet, ignore_merges: self.ignore_merges }
+        TokenizerModel::Bpe { merges, alphabet, ignore_merges: self.ignore_merges }
     }
 
     fn word_piece(&mut self, vocab: &TokenTable) -> Result<WordPiece, TokenizerError> {
@@ -331,9 +331,9 @@ impl Loader<'_> {
         let mut raw = Vec::new();
         let mut normalized = Vec::new();
         let mut respelled = HashMap::new();
-        let watch = Watch::new(self.added.iter().map(|t| t.content.len()).sum());
+        let watch = EncodeDeadline::new(self.added.iter().map(|t| t.content.len()).sum());
         for t in &self.added {
-            let mut token = Added {
+            let mut token = AddedToken {
                 id: t.id,
                 text: t.content.clone(),
                 special: t.special,
@@ -361,21 +361,21 @@ impl Loader<'_> {
 }
 
 /// A string that stays borrowed from the file where it has no escapes.
-struct Text<'de>(Cow<'de, str>);
+struct BorrowedText<'de>(Cow<'de, str>);
 
-impl<'de> Deserialize<'de> for Text<'de> {
+impl<'de> Deserialize<'de> for BorrowedText<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct TextVisitor;
         impl<'de> Visitor<'de> for TextVisitor {
-            type Value = Text<'de>;
+            type Value = BorrowedText<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Borrowed(text)))
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<BorrowedText<'de>, E> {
+                Ok(BorrowedText(Cow::Borrowed(text)))
             }
-            fn visit_str<E>(self, text: &str) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Owned(text.to_owned())))
+            fn visit_str<E>(self, text: &str) -> Result<BorrowedText<'de>, E> {
+                Ok(BorrowedText(Cow::Owned(text.to_owned())))
             }
         }
         deserializer.deserialize_str(TextVisitor)
@@ -391,7 +391,7 @@ impl<'de> Visitor<'de> for TopLevel<'_, '_> {
     }
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let loader = self.0;
-        while let Some(Text(key)) = map.next_key()? {
+        while let Some(BorrowedText(key)) = map.next_key()? {
             match key.as_ref() {
                 "added_tokens" => {
                     loader.added = map.next_value::<Option<Vec<AddedEntry>>>()?.unwrap_or_default();
@@ -427,7 +427,7 @@ impl<'de> Visitor<'de> for ModelSeed<'_, '_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let loader = self.0;
         loader.has_model = true;
-        while let Some(Text(key)) = map.next_key()? {
+        while let Some(BorrowedText(key)) = map.next_key()? {
             match key.as_ref() {
                 "type" => {
                     let kind: String = map.next_value()?;
@@ -490,7 +490,7 @@ impl<'de> Visitor<'de> for VocabSeed<'_, '_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let loader = self.0;
         let mut table = TokenTable::with_capacity(1 << 15);
-        while let Some((Text(text), id)) = map.next_entry::<Text<'de>, u32>()? {
+        while let Some((BorrowedText(text), id)) = map.next_entry::<BorrowedText<'de>, u32>()? {
             table.insert(loader.name, id, &text).map_err(|fault| loader.fail(fault))?;
         }
         loader.vocab = Some(table);
@@ -501,7 +501,7 @@ impl<'de> Visitor<'de> for VocabSeed<'_, '_> {
         let loader = self.0;
         let mut table = TokenTable::with_capacity(1 << 15);
         let mut scores = Vec::new();
-        while let Some((Text(text), score)) = seq.next_element::<(Text<'de>, f64)>()? {
+        while let Some((BorrowedText(text), score)) = seq.next_element::<(BorrowedText<'de>, f64)>()? {
             let id = u32::try_from(scores.len()).unwrap_or(u32::MAX);
             table.insert(loader.name, id, &text).map_err(|fault| loader.fail(fault))?;
             scores.push(score);
@@ -558,9 +558,9 @@ impl<'de> Visitor<'de> for MergeSeed<'_, '_> {
         }
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        let parts = (seq.next_element::<Text<'de>>()?, seq.next_element::<Text<'de>>()?);
+        let parts = (seq.next_element::<BorrowedText<'de>>()?, seq.next_element::<BorrowedText<'de>>()?);
         match (parts, seq.next_element::<IgnoredAny>()?) {
-            ((Some(Text(left)), Some(Text(right))), None) => {
+            ((Some(BorrowedText(left)), Some(BorrowedText(right))), None) => {
                 self.0.merge(&left, &right).map_err(|fault| self.0.fail(fault))
             }
             _ => Err(serde::de::Error::custom("a merge rule is not two parts")),

@@ -6,27 +6,27 @@ use serde_json::Value;
 
 use super::bert;
 use super::charsmap::Charsmap;
-use super::decode_chain::{Chain, Rewrite};
+use super::decode_chain::{DecoderChain, Rewrite};
 use super::error::TokenizerError;
 use super::framed::PairPart;
 use super::limits;
 use super::normalize::Normalizer;
 use super::pattern::Pattern;
 use super::scripts::Scripts;
-use super::split::{Behavior, Prepend, Step};
+use super::split::{Behavior, PreTokenizer, Prepend};
 use super::vocab::TokenTable;
 
 /// All components of a file.
-pub(super) struct Parts {
+pub(super) struct TokenizerComponents {
     pub(super) normalizers: Vec<Normalizer>,
     pub(super) splitting: Splitting,
-    pub(super) decoder: Chain,
-    pub(super) template: Template,
+    pub(super) decoder: DecoderChain,
+    pub(super) template: PostProcessor,
 }
 
 /// What a post-processor puts around texts.
 #[derive(Default)]
-pub(super) struct Template {
+pub(super) struct PostProcessor {
     pub(super) prefix: Vec<u32>,
     pub(super) suffix: Vec<u32>,
     pub(super) pair: Option<Vec<PairPart>>,
@@ -35,7 +35,7 @@ pub(super) struct Template {
 /// The pre-tokenisers of a file.
 #[derive(Default)]
 pub(super) struct Splitting {
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<PreTokenizer>,
     /// The vocabulary is written in the GPT-2 byte alphabet, and the last step to it is left to the model.
     pub(super) byte_level: bool,
 }
@@ -151,20 +151,20 @@ pub(super) fn pre_tokenizers(name: &str, value: &Value) -> Result<Splitting, Tok
     let mut out = Splitting::default();
     for part in flatten(name, value, "pretokenizers")? {
         if std::mem::take(&mut out.byte_level) {
-            out.steps.push(Step::Bytes);
+            out.steps.push(PreTokenizer::Bytes);
         }
-        let cut = |pattern: Pattern, behavior: Behavior| Step::Split { pattern, behavior, invert: false };
+        let cut = |pattern: Pattern, behavior: Behavior| PreTokenizer::Split { pattern, behavior, invert: false };
         match kind(part) {
             "ByteLevel" => {
                 out.byte_level = true;
                 if flag(part, "add_prefix_space", true) {
-                    out.steps.push(Step::SpacePrefix);
+                    out.steps.push(PreTokenizer::SpacePrefix);
                 }
                 if flag(part, "use_regex", true) {
                     out.steps.push(cut(Pattern::regex(name, BYTE_LEVEL_SPLIT)?, Behavior::Isolated));
                 }
             }
-            "Split" => out.steps.push(Step::Split {
+            "Split" => out.steps.push(PreTokenizer::Split {
                 pattern: pattern(name, part)?,
                 behavior: behavior(name, part)?,
                 invert: flag(part, "invert", false),
@@ -174,7 +174,7 @@ pub(super) fn pre_tokenizers(name: &str, value: &Value) -> Result<Splitting, Tok
                 let behavior = if alone { Behavior::Isolated } else { Behavior::Contiguous };
                 out.steps.push(cut(Pattern::Chars(char::is_numeric), behavior));
             }
-            "Whitespace" => out.steps.push(Step::Split {
+            "Whitespace" => out.steps.push(PreTokenizer::Split {
                 pattern: Pattern::words_and_signs(name)?,
                 behavior: Behavior::Removed,
                 invert: true,
@@ -188,15 +188,15 @@ pub(super) fn pre_tokenizers(name: &str, value: &Value) -> Result<Splitting, Tok
                 let behavior = if stated { behavior(name, part)? } else { Behavior::Isolated };
                 out.steps.push(cut(Pattern::Chars(bert::is_punctuation), behavior));
             }
-            "UnicodeScripts" => out.steps.push(Step::Scripts(Scripts::new(name)?)),
+            "UnicodeScripts" => out.steps.push(PreTokenizer::Scripts(Scripts::new(name)?)),
             "FixedLength" => {
                 let length = part.get("length").map_or(Some(5), Value::as_u64).filter(|&length| length > 0);
                 let length = length.and_then(|length| usize::try_from(length).ok());
                 let wrong = || TokenizerError::field(name, "FixedLength.length", "is not a number above 0");
-                out.steps.push(Step::Length(length.ok_or_else(wrong)?));
+                out.steps.push(PreTokenizer::Length(length.ok_or_else(wrong)?));
             }
             "Metaspace" => out.steps.push(metaspace(name, part)?),
-            "BertPreTokenizer" => out.steps.push(Step::Bert),
+            "BertPreTokenizer" => out.steps.push(PreTokenizer::Bert),
             other => return Err(TokenizerError::unsupported(name, "pre_tokenizer", other)),
         }
     }
@@ -233,17 +233,17 @@ fn prepend(name: &str, part: &Value) -> Result<Prepend, TokenizerError> {
     }
 }
 
-fn metaspace(name: &str, part: &Value) -> Result<Step, TokenizerError> {
+fn metaspace(name: &str, part: &Value) -> Result<PreTokenizer, TokenizerError> {
     let mark = one_char(name, part, "replacement")?;
-    Ok(Step::Metaspace { mark, prepend: prepend(name, part)?, cut: flag(part, "split", true) })
+    Ok(PreTokenizer::Metaspace { mark, prepend: prepend(name, part)?, cut: flag(part, "split", true) })
 }
 
-pub(super) fn decoder(name: &str, value: &Value) -> Result<Chain, TokenizerError> {
+pub(super) fn decoder(name: &str, value: &Value) -> Result<DecoderChain, TokenizerError> {
     if value.is_null() {
-        return Ok(Chain(vec![Rewrite::Spaces]));
+        return Ok(DecoderChain(vec![Rewrite::Spaces]));
     }
     let parts = flatten(name, value, "decoders")?;
-    parts.into_iter().map(|part| rewrite(name, part)).collect::<Result<_, _>>().map(Chain)
+    parts.into_iter().map(|part| rewrite(name, part)).collect::<Result<_, _>>().map(DecoderChain)
 }
 
 fn rewrite(name: &str, part: &Value) -> Result<Rewrite, TokenizerError> {
@@ -274,8 +274,8 @@ fn rewrite(name: &str, part: &Value) -> Result<Rewrite, TokenizerError> {
 }
 
 /// What the post-processors of a file put around a text and a pair of texts.
-pub(super) fn template(name: &str, value: &Value, vocab: &TokenTable) -> Result<Template, TokenizerError> {
-    let mut out = Template::default();
+pub(super) fn template(name: &str, value: &Value, vocab: &TokenTable) -> Result<PostProcessor, TokenizerError> {
+    let mut out = PostProcessor::default();
     for part in flatten(name, value, "processors")? {
         match kind(part) {
             "ByteLevel" => {}
@@ -307,7 +307,7 @@ fn fixed_pair(cls: u32, sep: u32, roberta: bool) -> Vec<PairPart> {
     out
 }
 
-fn single(name: &str, part: &Value, vocab: &TokenTable, out: &mut Template) -> Result<(), TokenizerError> {
+fn single(name: &str, part: &Value, vocab: &TokenTable, out: &mut PostProcessor) -> Result<(), TokenizerError> {
     let mut seen_text = false;
     for piece in pieces(name, part, "single")? {
         if piece.get("Sequence").is_some() {

@@ -23,10 +23,10 @@ pub(super) struct Symbol {
 }
 
 /// Joins two neighbours: `Some((priority, id))`, smaller priorities first.
-pub(super) type Rule<'a> = dyn Fn(&Symbol, &Symbol) -> Option<(u32, u32)> + 'a;
+pub(super) type MergeRule<'a> = dyn Fn(&Symbol, &Symbol) -> Option<(u32, u32)> + 'a;
 
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Candidate {
+struct MergeCandidate {
     priority: u32,
     left: u32,
     right: u32,
@@ -39,7 +39,7 @@ struct Candidate {
 #[derive(Default, Debug)]
 pub(super) struct Merger {
     symbols: Vec<Symbol>,
-    queue: BinaryHeap<Reverse<Candidate>>,
+    queue: BinaryHeap<Reverse<MergeCandidate>>,
 }
 
 impl Merger {
@@ -60,7 +60,7 @@ impl Merger {
     }
 
     /// Joins until no rule applies and visits what is left, in order.
-    pub(super) fn run(&mut self, rule: &Rule<'_>, mut visit: impl FnMut(&Symbol)) {
+    pub(super) fn run(&mut self, rule: &MergeRule<'_>, mut visit: impl FnMut(&Symbol)) {
         for left in 0..self.symbols.len().saturating_sub(1) {
             self.consider(left as u32, left as u32 + 1, rule);
         }
@@ -82,14 +82,14 @@ impl Merger {
         self.symbols.iter().filter(|s| s.alive).for_each(&mut visit);
     }
 
-    fn consider(&mut self, left: u32, right: u32, rule: &Rule<'_>) {
+    fn consider(&mut self, left: u32, right: u32, rule: &MergeRule<'_>) {
         if left == END || right == END {
             return;
         }
         let (l, r) = (&self.symbols[left as usize], &self.symbols[right as usize]);
         if let Some((priority, id)) = rule(l, r) {
             let (left_len, right_len) = (l.len, r.len);
-            self.queue.push(Reverse(Candidate { priority, left, right, left_len, right_len, id }));
+            self.queue.push(Reverse(MergeCandidate { priority, left, right, left_len, right_len, id }));
         }
     }
 }

@@ -20,6 +20,7 @@ mod added;
 mod bert;
 mod bytes;
 mod charsmap;
+mod deadline;
 mod decode;
 mod decode_chain;
 mod error;
@@ -39,7 +40,6 @@ mod scripts;
 mod split;
 mod unigram;
 mod vocab;
-mod watch;
 mod wordpiece;
 
 use std::borrow::Cow;
@@ -47,15 +47,15 @@ use std::collections::HashMap;
 
 pub use decode::Detokenizer;
 pub use error::TokenizerError;
-pub use framed::Framed;
+pub use framed::FramedTokens;
 pub use gguf::GgufVocab;
 
 use added::{Fragment, Leftmost, LongestFirst};
+use deadline::EncodeDeadline;
 use framed::PairPart;
-use model::{Model, Scratch};
+use model::{EncodeScratch, TokenizerModel};
 use normalize::{Beginning, Normalizer};
-use split::Step;
-use watch::Watch;
+use split::PreTokenizer;
 
 /// How one text is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,11 +94,11 @@ enum Partition {
 pub struct Tokenizer {
     name: String,
     tokens: vocab::TokenTable,
-    model: Model,
+    model: TokenizerModel,
     partition: Partition,
     normalizers: Vec<Normalizer>,
-    steps: Vec<Step>,
-    decoder: decode::Decoder,
+    steps: Vec<PreTokenizer>,
+    decoder: decode::TokenDecoder,
     /// How decoding writes added tokens that are searched for in normalised text, where that differs.
     respelled: HashMap<u32, String>,
     /// Sorted ids that are special, and sorted ids of all added tokens.
@@ -126,8 +126,8 @@ impl Tokenizer {
         if options.add_special {
             out.extend_from_slice(&self.prefix);
         }
-        let mut scratch = Scratch::default();
-        let watch = Watch::new(text.len());
+        let mut scratch = EncodeScratch::default();
+        let watch = EncodeDeadline::new(text.len());
         let fragments = match &self.partition {
             Partition::Leftmost { raw, .. } => raw.partition(text, options.parse_special, &watch)?,
             Partition::LongestFirst { all, .. } if options.parse_special => all.partition(text, &watch)?,
@@ -160,8 +160,8 @@ impl Tokenizer {
         text: &str,
         at_start: bool,
         parse_special: bool,
-        watch: &Watch,
-        scratch: &mut Scratch,
+        watch: &EncodeDeadline,
+        scratch: &mut EncodeScratch,
         out: &mut Vec<u32>,
     ) -> Result<(), TokenizerError> {
         let (text, beginning) = normalize::apply(&self.normalizers, Cow::Borrowed(text), watch)?;

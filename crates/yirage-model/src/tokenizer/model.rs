@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use super::bytes;
+use super::deadline::EncodeDeadline;
 use super::error::TokenizerError;
 use super::limits;
 use super::merge::Merger;
 use super::unigram::Unigram;
 use super::vocab::{NO_TOKEN, TokenTable};
-use super::watch::Watch;
 use super::wordpiece::WordPiece;
 
 type PairMap = HashMap<(u32, u32), (u32, u32), foldhash::fast::RandomState>;
@@ -134,7 +134,7 @@ pub(super) struct Affixes {
 
 /// The model of a tokenizer.
 #[derive(Debug)]
-pub(super) enum Model {
+pub(super) enum TokenizerModel {
     /// Byte-pair encoding.
     Bpe {
         merges: Merges,
@@ -158,19 +158,19 @@ pub(super) enum Model {
 
 /// Buffers reused from word to word.
 #[derive(Default, Debug)]
-pub(super) struct Scratch {
+pub(super) struct EncodeScratch {
     merger: Merger,
     text: String,
 }
 
-impl Model {
+impl TokenizerModel {
     /// Appends the tokens of `word`.
     pub(super) fn encode(
         &self,
         vocab: &TokenTable,
         word: &str,
-        scratch: &mut Scratch,
-        watch: &Watch,
+        scratch: &mut EncodeScratch,
+        watch: &EncodeDeadline,
         out: &mut Vec<u32>,
     ) -> Result<(), TokenizerError> {
         scratch.merger.clear();
@@ -253,9 +253,9 @@ fn push_chars(
     fallback: &Fallback,
     affixes: &Affixes,
     word: &str,
-    scratch: &mut Scratch,
+    scratch: &mut EncodeScratch,
 ) -> Result<(), TokenizerError> {
-    let Scratch { merger, text } = scratch;
+    let EncodeScratch { merger, text } = scratch;
     let mut unknown: Option<(u32, u32)> = None;
     let give = |merger: &mut Merger, unknown: Option<(u32, u32)>| {
         unknown.into_iter().for_each(|(id, len)| merger.push(id, len));

@@ -8,10 +8,10 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quic
 use super::bert;
 use super::bytes::byte_char;
 use super::charsmap::Charsmap;
+use super::deadline::EncodeDeadline;
 use super::error::TokenizerError;
 use super::limits;
 use super::pattern::Pattern;
-use super::watch::Watch;
 
 /// One rewrite.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl Beginning {
 pub(super) fn apply<'a>(
     steps: &[Normalizer],
     mut text: Cow<'a, str>,
-    watch: &Watch,
+    watch: &EncodeDeadline,
 ) -> Result<(Cow<'a, str>, Beginning), TokenizerError> {
     let mut beginning = Beginning { first: text.chars().next().map_or(0, char::len_utf8), inserted: 0 };
     let (times, more) = limits::MAX_GROWTH;
@@ -187,7 +187,7 @@ fn replace<'a>(
     content: &str,
     (text, beginning): (Cow<'a, str>, Beginning),
     longest: usize,
-    watch: &Watch,
+    watch: &EncodeDeadline,
 ) -> Result<(Cow<'a, str>, Beginning), TokenizerError> {
     let mut out = String::new();
     let mut done = 0;

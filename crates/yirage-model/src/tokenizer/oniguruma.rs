@@ -29,7 +29,7 @@ const MULTIPLE: [&str; 6] = ["ss", "st", "ff", "fi", "fl", "i\u{307}"];
 /// `source` in the syntax of this crate's matchers, or what about it cannot be said there.
 pub(super) fn translate(source: &str) -> Result<String, String> {
     let eased = EASED.iter().fold(source.to_owned(), |text, (from, to)| text.replace(from, to));
-    let mut parser = Parser { rest: eased.chars().peekable(), depth: 0 };
+    let mut parser = OnigurumaParser { rest: eased.chars().peekable(), depth: 0 };
     let mut out = String::with_capacity(eased.len() * 2);
     parser.alternatives(Flags::default(), &mut out)?;
     match parser.rest.next() {
@@ -48,7 +48,7 @@ struct Flags {
     spaced: bool,
 }
 
-struct Parser<'p> {
+struct OnigurumaParser<'p> {
     rest: Peekable<Chars<'p>>,
     depth: usize,
 }
@@ -61,7 +61,7 @@ enum Last {
     Item,
 }
 
-impl Parser<'_> {
+impl OnigurumaParser<'_> {
     fn take(&mut self, c: char) -> bool {
         self.rest.next_if_eq(&c).is_some()
     }
@@ -628,14 +628,14 @@ fn posix(name: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::deadline::EncodeDeadline;
     use super::super::pattern::Pattern;
-    use super::super::watch::Watch;
 
     /// `text` with `#` for each match, as the reference library's `Replace` writes it.
     fn marked(pattern: &str, text: &str) -> String {
         let pattern = Pattern::regex("t", pattern).unwrap();
         let (mut out, mut done) = (String::new(), 0);
-        let watch = Watch::new(text.len());
+        let watch = EncodeDeadline::new(text.len());
         pattern
             .each(text, &watch, |r| {
                 out.push_str(&text[done..r.start]);

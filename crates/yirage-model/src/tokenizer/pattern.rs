@@ -1,16 +1,16 @@
 //! Search patterns from tokenizer files, under budgets.
 //!
-//! Files are untrusted: compiled size, backtracking steps and time are bounded; the time by a [`Watch`] over all
+//! Files are untrusted: compiled size, backtracking steps and time are bounded; the time by a [`EncodeDeadline`] over all
 //! searches of one text, since even a linear automaton may read on to the end of the text for each of its matches. The tail `|\s+(?!\S)|\s+`, which almost
 //! every published splitting pattern ends in, is the only reason those patterns need a backtracking matcher. It is
 //! taken off and done by hand, so that the rest runs on a linear-time automaton.
 
 use std::ops::Range;
 
+use super::deadline::EncodeDeadline;
 use super::error::{TokenizerError, shorten};
 use super::limits;
 use super::oniguruma;
-use super::watch::Watch;
 
 const SPACE_TAILS: [&str; 2] = [r"|\s+(?!\S)|\s+", r"|\s+(?!\S)"];
 
@@ -80,7 +80,7 @@ impl Pattern {
     pub(super) fn each(
         &self,
         text: &str,
-        watch: &Watch,
+        watch: &EncodeDeadline,
         mut visit: impl FnMut(Range<usize>),
     ) -> Result<(), TokenizerError> {
         let mut each_char = |wanted: &dyn Fn(char) -> bool| {
@@ -137,7 +137,7 @@ fn backtracking(source: &str, steps: usize) -> Result<fancy_regex::Regex, fancy_
 fn each_with_space_tail(
     head: &regex::Regex,
     text: &str,
-    watch: &Watch,
+    watch: &EncodeDeadline,
     mut visit: impl FnMut(Range<usize>),
 ) -> Result<(), TokenizerError> {
     let mut at = 0;
@@ -173,7 +173,7 @@ fn space_match(text: &str, start: usize) -> Range<usize> {
 fn each_backtracking(
     by_length: &[(usize, fancy_regex::Regex)],
     text: &str,
-    watch: &Watch,
+    watch: &EncodeDeadline,
     mut visit: impl FnMut(Range<usize>),
 ) -> Result<(), TokenizerError> {
     let fitting = by_length.iter().find(|(longest, _)| text.len() <= *longest).map(|(_, regex)| regex);
@@ -209,7 +209,7 @@ mod tests {
 
     fn matches(pattern: &Pattern, text: &str) -> Vec<Range<usize>> {
         let mut out = Vec::new();
-        pattern.each(text, &Watch::new(text.len()), |r| out.push(r)).unwrap();
+        pattern.each(text, &EncodeDeadline::new(text.len()), |r| out.push(r)).unwrap();
         out
     }
 
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn a_pattern_that_explodes_is_an_error_and_not_a_hang() {
         let pattern = Pattern::regex("t", r"(a+a+)+(?=b)c").unwrap();
-        let error = pattern.each(&"a".repeat(64), &Watch::new(64), |_| {}).unwrap_err();
+        let error = pattern.each(&"a".repeat(64), &EncodeDeadline::new(64), |_| {}).unwrap_err();
         assert!(matches!(error, TokenizerError::Search { .. }), "{error}");
     }
 

@@ -7,11 +7,11 @@ use std::ops::Range;
 
 use super::bert;
 use super::bytes::byte_char;
+use super::deadline::EncodeDeadline;
 use super::error::TokenizerError;
 use super::normalize::Beginning;
 use super::pattern::Pattern;
 use super::scripts::Scripts;
-use super::watch::Watch;
 
 /// What happens to the matches of a splitting pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(super) enum Prepend {
 
 /// One pre-tokeniser.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum PreTokenizer {
     /// Cut at a pattern; `invert` swaps matches and gaps.
     Split { pattern: Pattern, behavior: Behavior, invert: bool },
     /// Put a space in front of every piece that lacks one.
@@ -69,34 +69,36 @@ pub(super) struct Pieces<'a> {
 
 /// Applies all steps to a fragment, of which is said how it begins, as the caller's text does.
 pub(super) fn apply<'a>(
-    steps: &[Step],
+    steps: &[PreTokenizer],
     text: Cow<'a, str>,
     beginning: Beginning,
-    watch: &Watch,
+    watch: &EncodeDeadline,
 ) -> Result<Pieces<'a>, TokenizerError> {
     let whole = 0..text.len();
     let mut pieces = Pieces { ranges: if text.is_empty() { vec![] } else { vec![whole] }, text, beginning };
     for step in steps {
         match step {
-            Step::Split { pattern, behavior, invert } => split(&mut pieces, pattern, *behavior, *invert, watch)?,
-            Step::SpacePrefix => rebuild(&mut pieces, |piece, _, out| {
+            PreTokenizer::Split { pattern, behavior, invert } => {
+                split(&mut pieces, pattern, *behavior, *invert, watch)?
+            }
+            PreTokenizer::SpacePrefix => rebuild(&mut pieces, |piece, _, out| {
                 if !piece.starts_with(' ') {
                     out.push(' ');
                 }
                 out.push_str(piece);
             }),
-            Step::Metaspace { mark, prepend, cut } => {
+            PreTokenizer::Metaspace { mark, prepend, cut } => {
                 metaspace(&mut pieces, *mark, *prepend);
                 if *cut {
                     split(&mut pieces, &Pattern::Char(*mark), Behavior::MergedWithNext, false, watch)?;
                 }
             }
-            Step::Bert => words(&mut pieces),
-            Step::Scripts(scripts) => narrow(&mut pieces, |piece, cut| scripts.cut(piece, cut)),
-            Step::Length(length) => narrow(&mut pieces, |piece, cut| {
+            PreTokenizer::Bert => words(&mut pieces),
+            PreTokenizer::Scripts(scripts) => narrow(&mut pieces, |piece, cut| scripts.cut(piece, cut)),
+            PreTokenizer::Length(length) => narrow(&mut pieces, |piece, cut| {
                 piece.char_indices().step_by(*length).for_each(|(at, _)| cut(at));
             }),
-            Step::Bytes => {
+            PreTokenizer::Bytes => {
                 let inserted = pieces.beginning.inserted;
                 rebuild(&mut pieces, |piece, offset, out| {
                     out.extend(piece.bytes().map(byte_char));
@@ -116,7 +118,7 @@ fn split(
     pattern: &Pattern,
     behavior: Behavior,
     invert: bool,
-    watch: &Watch,
+    watch: &EncodeDeadline,
 ) -> Result<(), TokenizerError> {
     let mut out = Vec::with_capacity(pieces.ranges.len());
     let mut parts: Vec<(Range<usize>, bool)> = Vec::new();
@@ -259,8 +261,8 @@ mod tests {
     const START: Beginning = Beginning { first: 1, inserted: 0 };
 
     fn cut(behavior: Behavior, invert: bool, text: &str) -> Vec<String> {
-        let steps = [Step::Split { pattern: Pattern::Literal("-".into()), behavior, invert }];
-        let pieces = apply(&steps, Cow::Borrowed(text), START, &Watch::new(64)).unwrap();
+        let steps = [PreTokenizer::Split { pattern: Pattern::Literal("-".into()), behavior, invert }];
+        let pieces = apply(&steps, Cow::Borrowed(text), START, &EncodeDeadline::new(64)).unwrap();
         pieces.ranges.iter().map(|r| pieces.text[r.clone()].to_owned()).collect()
     }
 
@@ -278,27 +280,33 @@ mod tests {
     #[test]
     fn punctuation_is_cut_off_words() {
         let pieces =
-            apply(&[Step::Bert], Cow::Borrowed(" don't (stop)\u{3000}ab。c "), START, &Watch::new(64)).unwrap();
+            apply(&[PreTokenizer::Bert], Cow::Borrowed(" don't (stop)\u{3000}ab。c "), START, &EncodeDeadline::new(64))
+                .unwrap();
         let words: Vec<_> = pieces.ranges.iter().map(|r| &pieces.text[r.clone()]).collect();
         assert_eq!(words, ["don", "'", "t", "(", "stop", ")", "ab", "。", "c"]);
     }
 
     #[test]
     fn metaspace_marks_words() {
-        let steps = [Step::Metaspace { mark: '▁', prepend: Prepend::First, cut: true }];
-        let pieces = apply(&steps, Cow::Borrowed("Hey my  friend"), START, &Watch::new(64)).unwrap();
+        let steps = [PreTokenizer::Metaspace { mark: '▁', prepend: Prepend::First, cut: true }];
+        let pieces = apply(&steps, Cow::Borrowed("Hey my  friend"), START, &EncodeDeadline::new(64)).unwrap();
         let words: Vec<_> = pieces.ranges.iter().map(|r| &pieces.text[r.clone()]).collect();
         assert_eq!(words, ["▁Hey", "▁my", "▁", "▁friend"]);
-        assert_eq!(apply(&steps, Cow::Borrowed("Hey"), Beginning::default(), &Watch::new(64)).unwrap().text, "Hey");
+        assert_eq!(
+            apply(&steps, Cow::Borrowed("Hey"), Beginning::default(), &EncodeDeadline::new(64)).unwrap().text,
+            "Hey"
+        );
     }
 
     #[test]
     fn bytes_of_what_replaced_nothing_stand_beside_it() {
-        let steps =
-            [Step::Split { pattern: Pattern::Char('-'), behavior: Behavior::Isolated, invert: false }, Step::Bytes];
+        let steps = [
+            PreTokenizer::Split { pattern: Pattern::Char('-'), behavior: Behavior::Isolated, invert: false },
+            PreTokenizer::Bytes,
+        ];
         let words = |inserted| {
             let beginning = Beginning { first: 1, inserted };
-            let pieces = apply(&steps, Cow::Borrowed("-ä-"), beginning, &Watch::new(64)).unwrap();
+            let pieces = apply(&steps, Cow::Borrowed("-ä-"), beginning, &EncodeDeadline::new(64)).unwrap();
             pieces.ranges.iter().map(|r| pieces.text[r.clone()].to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(words(0), ["-", "Ã¤", "-"]);

@@ -3,9 +3,9 @@
 //!
 //! Knows nothing of how text became words.
 
+use super::deadline::EncodeDeadline;
 use super::error::TokenizerError;
 use super::vocab::{NO_TOKEN, TokenTable};
-use super::watch::Watch;
 
 /// How much worse than the worst token a character is that has none.
 const UNKNOWN_PENALTY: f64 = 10.0;
@@ -25,7 +25,7 @@ pub(super) struct Unigram {
 
 /// The best way to a place in a text.
 #[derive(Clone, Copy)]
-struct Node {
+struct ViterbiNode {
     score: f64,
     /// Where its last token begins; `usize::MAX` where there is no way yet.
     from: usize,
@@ -58,10 +58,10 @@ impl Unigram {
         &self,
         vocab: &TokenTable,
         word: &str,
-        watch: &Watch,
+        watch: &EncodeDeadline,
         out: &mut Vec<u32>,
     ) -> Result<(), TokenizerError> {
-        let best = self.best_ways(vocab, word, watch)?;
+        let best = self.best_paths(vocab, word, watch)?;
         let mut cuts = Vec::new();
         let mut end = word.len();
         while end > 0 {
@@ -107,11 +107,16 @@ impl Unigram {
         Ok(())
     }
 
-    fn best_ways(&self, vocab: &TokenTable, word: &str, watch: &Watch) -> Result<Vec<Node>, TokenizerError> {
-        let mut best = vec![Node { score: 0.0, from: usize::MAX, id: 0 }; word.len() + 1];
-        let improve = |at: usize, from: usize, score: f64, id: u32, best: &mut Vec<Node>| {
+    fn best_paths(
+        &self,
+        vocab: &TokenTable,
+        word: &str,
+        watch: &EncodeDeadline,
+    ) -> Result<Vec<ViterbiNode>, TokenizerError> {
+        let mut best = vec![ViterbiNode { score: 0.0, from: usize::MAX, id: 0 }; word.len() + 1];
+        let improve = |at: usize, from: usize, score: f64, id: u32, best: &mut Vec<ViterbiNode>| {
             if best[at].from == usize::MAX || score > best[at].score {
-                best[at] = Node { score, from, id };
+                best[at] = ViterbiNode { score, from, id };
             }
         };
         for (start, c) in word.char_indices() {
@@ -191,7 +196,7 @@ mod tests {
         let encode = |unk, bytes, text: &str| {
             let model = Unigram::new("t", &vocab, scores.clone(), unk, bytes).unwrap();
             let mut out = Vec::new();
-            model.encode(&vocab, text, &Watch::new(64), &mut out).map(|()| out)
+            model.encode(&vocab, text, &EncodeDeadline::new(64), &mut out).map(|()| out)
         };
         assert_eq!(encode(Some(0), false, "abcdacdxx").unwrap(), [8, 1, 5, 0]);
         assert_eq!(encode(Some(0), true, "xxa").unwrap(), [9, 9, 1]);

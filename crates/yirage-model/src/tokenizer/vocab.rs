@@ -15,7 +15,7 @@ pub(super) const NO_TOKEN: u32 = u32::MAX;
 const HOLE: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
-struct Span {
+struct TokenSpan {
     start: u32,
     len: u32,
 }
@@ -23,7 +23,7 @@ struct Span {
 /// Tokens by id and by text.
 pub(super) struct TokenTable {
     arena: String,
-    spans: Vec<Span>,
+    spans: Vec<TokenSpan>,
     index: HashTable<u32>,
     hasher: foldhash::fast::RandomState,
     /// Some text has two ids.
@@ -64,7 +64,7 @@ impl TokenTable {
         )?;
         let slot = id as usize;
         if slot >= self.spans.len() {
-            self.spans.resize(slot + 1, Span { start: 0, len: HOLE });
+            self.spans.resize(slot + 1, TokenSpan { start: 0, len: HOLE });
         }
         if self.text(id).is_some_and(|old| old != text) {
             return Err(TokenizerError::field(name, "vocab", format!("id {id} is given to two different tokens")));
@@ -79,7 +79,7 @@ impl TokenTable {
             self.spans[slot] = self.spans[old as usize];
             return Ok(Some(old));
         }
-        self.spans[slot] = Span { start: self.arena.len() as u32, len: text.len() as u32 };
+        self.spans[slot] = TokenSpan { start: self.arena.len() as u32, len: text.len() as u32 };
         self.arena.push_str(text);
         let (arena, spans, hasher) = (&self.arena, &self.spans, &self.hasher);
         self.index.insert_unique(hash, id, |&other| {
@@ -140,6 +140,6 @@ impl TokenTable {
     }
 }
 
-fn span_text(arena: &str, span: Span) -> Option<&str> {
+fn span_text(arena: &str, span: TokenSpan) -> Option<&str> {
     if span.len == HOLE { None } else { arena.get(span.start as usize..(span.start + span.len) as usize) }
 }

@@ -3,10 +3,10 @@
 //!
 //! Knows nothing of how text became words.
 
+use super::deadline::EncodeDeadline;
 use super::error::{TokenizerError, shorten};
 use super::limits;
 use super::vocab::TokenTable;
-use super::watch::Watch;
 
 /// The parameters of a file.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl WordPiece {
         vocab: &TokenTable,
         word: &str,
         text: &mut String,
-        watch: &Watch,
+        watch: &EncodeDeadline,
         out: &mut Vec<u32>,
     ) -> Result<(), TokenizerError> {
         let first = out.len();

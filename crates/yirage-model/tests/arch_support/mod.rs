@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use yirage_ir::dim::Dims;
-use yirage_ir::{Format, Source, Tensor};
+use yirage_ir::{Format, Tensor, ValueSource};
 use yirage_model::arch::{BuildOptions, Model, build};
 use yirage_model::weights::materialise;
 use yirage_model::{Checkpoint, ModelError, RawConfig};
@@ -65,7 +65,7 @@ impl Runner {
     pub(crate) fn reset(&mut self) {
         self.length = 0;
         let graph = &self.model.graph;
-        for state in graph.inputs_of(Source::State) {
+        for state in graph.inputs_of(ValueSource::KvCache) {
             let ty = graph.ty(state);
             let mut shape = vec![self.blocks];
             shape.extend(ty.shape.iter().map(|d| d.get(&Dims::default())));

@@ -4,22 +4,24 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use tempfile::{TempDir, tempdir};
-use yirage_packed::{Entry, Key, Listed, NewEntry, PackedError, SourceFile, Store, Writer, limits};
+use yirage_packed::{
+    NewEntry, PackedEntry, PackedError, PackedKey, PackedStore, PackedWriter, SourceFile, StoredEntry, limits,
+};
 use yirage_testkit::rng;
 
 pub(crate) const GIB: u64 = 1 << 30;
 
 /// Opens an entry; what is compared is not looked at.
-pub(crate) fn open(store: &Store, key: Key) -> Result<Option<Entry>, PackedError> {
+pub(crate) fn open(store: &PackedStore, key: PackedKey) -> Result<Option<PackedEntry>, PackedError> {
     store.open(key, &mut |_, _| ())
 }
 
-pub(crate) fn entries(store: &Store) -> Vec<Listed> {
+pub(crate) fn entries(store: &PackedStore) -> Vec<StoredEntry> {
     store.list().unwrap().entries
 }
 
-pub(crate) fn key(n: u8) -> Key {
-    Key::of(&[&[n]])
+pub(crate) fn key(n: u8) -> PackedKey {
+    PackedKey::of(&[&[n]])
 }
 
 /// Bytes that differ from place to place.
@@ -33,25 +35,25 @@ pub(crate) fn images() -> Vec<(String, Vec<u8>)> {
     sizes.iter().enumerate().map(|(i, &n)| (format!("layers.{i}.weight"), pattern(i as u64, n))).collect()
 }
 
-pub(crate) fn announced(key: Key, images: &[(String, Vec<u8>)], source: Vec<SourceFile>) -> NewEntry {
+pub(crate) fn announced(key: PackedKey, images: &[(String, Vec<u8>)], source: Vec<SourceFile>) -> NewEntry {
     let images = images.iter().map(|(name, bytes)| (name.clone(), bytes.len() as u64)).collect();
     NewEntry { key, device: "test 1".into(), source, images }
 }
 
-pub(crate) fn fill(mut writer: Writer, images: &[(String, Vec<u8>)]) -> Result<PathBuf, PackedError> {
+pub(crate) fn fill(mut writer: PackedWriter, images: &[(String, Vec<u8>)]) -> Result<PathBuf, PackedError> {
     while let Some((image, _)) = writer.wants() {
         writer.push(&images[image].1)?;
     }
     writer.finish()
 }
 
-pub(crate) fn write(store: &Store, key: Key, images: &[(String, Vec<u8>)]) -> PathBuf {
+pub(crate) fn write(store: &PackedStore, key: PackedKey, images: &[(String, Vec<u8>)]) -> PathBuf {
     fill(store.begin(announced(key, images, Vec::new())).unwrap(), images).unwrap()
 }
 
-pub(crate) fn store(limit: u64) -> (TempDir, Store) {
+pub(crate) fn store(limit: u64) -> (TempDir, PackedStore) {
     let folder = tempdir().unwrap();
-    let store = Store::new(folder.path().join("packed"), limit);
+    let store = PackedStore::new(folder.path().join("packed"), limit);
     (folder, store)
 }
 

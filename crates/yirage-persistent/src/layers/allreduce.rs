@@ -1,9 +1,9 @@
 //! `allreduce_layer`: the sum over ranks, in their order. All of them run in one process.
 
 use crate::builder::KernelBuilder;
-use crate::emit::{Emit, Made};
+use crate::emit::{LayerEmitter, LayerOutput};
 use crate::error::PersistentError;
-use crate::grid::Launch;
+use crate::grid::LaunchDims;
 use crate::layer::Layer;
 use crate::tensor::TensorId;
 use yirage_ir::expr::Func;
@@ -25,11 +25,11 @@ impl KernelBuilder {
         input: TensorId,
         buffer: TensorId,
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         let (of, ranks) = (self.of(buffer)?, self.declared.config.world_size);
-        if of.given.dims.len() != 3 || of.given.dims[0] != ranks {
-            let (name, dims) = (&of.name, &of.given.dims);
+        if of.tensor.dims.len() != 3 || of.tensor.dims[0] != ranks {
+            let (name, dims) = (&of.name, &of.tensor.dims);
             let why = format!("`{name}` is {dims:?}: [ranks, rows, width] is wanted, and world_size is {ranks}");
             return Err(PersistentError::Layer { layer: ALLREDUCE, why });
         }
@@ -47,7 +47,7 @@ impl Layer for AllReduce {
         true
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
         let count = e.reads();
         if count == 1 {
             return Ok(vec![e.same(0)?]);
@@ -57,6 +57,6 @@ impl Layer for AllReduce {
             let part = e.read(rank)?;
             sum = e.op("sum", Map::of(Func::Add), &[sum, part])?;
         }
-        Ok(vec![Made::One(sum)])
+        Ok(vec![LayerOutput::One(sum)])
     }
 }

@@ -3,15 +3,15 @@
 //! All three are one op here: a step may have any number of tokens of any number of requests, and the cache has pages.
 
 use crate::builder::KernelBuilder;
-use crate::elements::Elements;
-use crate::emit::{Emit, Made};
+use crate::elements::KernelDType;
+use crate::emit::{LayerEmitter, LayerOutput};
 use crate::error::PersistentError;
-use crate::grid::Launch;
+use crate::grid::LaunchDims;
 use crate::layer::Layer;
 use crate::tensor::TensorId;
 use yirage_ir::op::{Attention, BLOCK, KvAppend, RmsNorm, Rope};
 use yirage_ir::{DType, F32, Format, Type, ValueId};
-use yirage_model::arch::CacheGroup;
+use yirage_model::arch::KvCacheSpec;
 
 /// What an attention layer reads beside its input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,7 +52,7 @@ impl KernelBuilder {
         input: TensorId,
         inputs: AttentionInputs,
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         self.attend("attention_layer", input, inputs, output, launch)
     }
@@ -66,7 +66,7 @@ impl KernelBuilder {
         input: TensorId,
         inputs: AttentionInputs,
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         self.attend("single_batch_extend_attention_layer", input, inputs, output, launch)
     }
@@ -80,7 +80,7 @@ impl KernelBuilder {
         input: TensorId,
         inputs: AttentionInputs,
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         self.attend("paged_attention_layer", input, inputs, output, launch)
     }
@@ -91,20 +91,20 @@ impl KernelBuilder {
         input: TensorId,
         inputs: AttentionInputs,
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         let wrong = |why| Err(PersistentError::Layer { layer: method, why });
         let (k, v) = (self.of(inputs.k_cache)?, self.of(inputs.v_cache)?);
-        let ([.., kv_heads, width], true) = (&k.given.dims[..], k.given.dims.len() == 4) else {
-            return wrong(format!("`{}` is {:?}, [pages, page_size, heads, width] is wanted", k.name, k.given.dims));
+        let ([.., kv_heads, width], true) = (&k.tensor.dims[..], k.tensor.dims.len() == 4) else {
+            return wrong(format!("`{}` is {:?}, [pages, page_size, heads, width] is wanted", k.name, k.tensor.dims));
         };
         let (kv_heads, width) = (*kv_heads, *width);
-        if k.given.dims != v.given.dims || k.given.elements != v.given.elements || k.name == v.name {
-            let (k, v) = ((&k.name, &k.given.dims), (&v.name, &v.given.dims));
+        if k.tensor.dims != v.tensor.dims || k.tensor.elements != v.tensor.elements || k.name == v.name {
+            let (k, v) = ((&k.name, &k.tensor.dims), (&v.name, &v.tensor.dims));
             return wrong(format!("the caches are {k:?} and {v:?}: two of one size and type are wanted"));
         }
-        let Elements::Floats(format) = k.given.elements else {
-            return wrong(format!("`{}` is {}, a cache of floats is wanted", k.name, k.given.elements));
+        let KernelDType::Floats(format) = k.tensor.elements else {
+            return wrong(format!("`{}` is {}, a cache of floats is wanted", k.name, k.tensor.elements));
         };
         let all = self.width(output)?;
         let heads = all / width.max(1);
@@ -129,14 +129,19 @@ impl KernelBuilder {
 }
 
 impl AttentionLayer {
-    fn normed(&self, e: &mut Emit<'_>, x: ValueId, weight: Option<TensorId>) -> Result<ValueId, PersistentError> {
+    fn normed(
+        &self,
+        e: &mut LayerEmitter<'_>,
+        x: ValueId,
+        weight: Option<TensorId>,
+    ) -> Result<ValueId, PersistentError> {
         let Some(weight) = weight else { return Ok(x) };
         let w = e.vector(weight)?;
         let eps = F32(e.declared.config.rms_norm_eps);
         e.op("norm", RmsNorm { eps, width: self.width, unit_offset: false }, &[x, w])
     }
 
-    fn rotated(&self, e: &mut Emit<'_>, x: ValueId) -> Result<ValueId, PersistentError> {
+    fn rotated(&self, e: &mut LayerEmitter<'_>, x: ValueId) -> Result<ValueId, PersistentError> {
         let (Some(cos), Some(sin)) = (self.inputs.cos_pos_embed, self.inputs.sin_pos_embed) else { return Ok(x) };
         let tables = [e.table(cos, self.width / 2)?, e.table(sin, self.width / 2)?];
         let positions = e.positions()?;
@@ -150,14 +155,14 @@ impl Layer for AttentionLayer {
         self.method
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
         let (heads, kv_heads, width) = (self.heads, self.kv_heads, self.width);
         let [q, k, v] = e.parts(0, [heads / kv_heads, 1, 1], kv_heads)?;
         let (q, k) = (self.normed(e, q, self.inputs.q_norm)?, self.normed(e, k, self.inputs.k_norm)?);
         let (q, k) = (self.rotated(e, q)?, self.rotated(e, k)?);
-        let group = CacheGroup::Paged { kv_heads, k_width: width, v_width: width, window: None };
+        let group = KvCacheSpec::Paged { kv_heads, k_width: width, v_width: width, window: None };
         let block = Type::new(DType::Stored(self.format), [BLOCK as u32, kv_heads, 2 * width]);
-        let [state, slots, table] = e.state(group, block.clone())?;
+        let [state, slots, table] = e.kv_cache(group, block.clone())?;
         e.keep(kv_heads, block, &[(self.inputs.k_cache, k), (self.inputs.v_cache, v)])?;
         let kv = e.op("kv", KvAppend { kv_heads }, &[state, k, v, slots])?;
         let op = Attention {
@@ -173,6 +178,6 @@ impl Layer for AttentionLayer {
             v_in_k: false,
         };
         let (positions, seqs) = (e.positions()?, e.seqs()?);
-        Ok(vec![Made::One(e.op("attention", op, &[q, kv, positions, seqs, table])?)])
+        Ok(vec![LayerOutput::One(e.op("attention", op, &[q, kv, positions, seqs, table])?)])
     }
 }

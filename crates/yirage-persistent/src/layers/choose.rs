@@ -1,11 +1,11 @@
 //! What chooses tokens from logits: `argmax_layer`, its two halves, and `sampling_layer`.
 
 use crate::builder::KernelBuilder;
-use crate::choice::Choice;
-use crate::emit::{Emit, Made};
+use crate::emit::{LayerEmitter, LayerOutput};
 use crate::error::PersistentError;
-use crate::grid::Launch;
+use crate::grid::LaunchDims;
 use crate::layer::Layer;
+use crate::sampling_mode::SamplingMode;
 use crate::tensor::TensorId;
 use yirage_engine::sampling::SamplingParams;
 
@@ -17,21 +17,26 @@ const SAMPLING: &str = "sampling_layer";
 #[derive(Debug)]
 struct Choose {
     method: &'static str,
-    choice: Choice,
+    choice: SamplingMode,
 }
 
 /// The first half of the argmax: its two outputs stand for the logits.
 #[derive(Debug)]
-struct Partial;
+struct ArgmaxPartial;
 
 impl KernelBuilder {
     /// `output[t]` is the index of the largest of `input[t]`, the first of equals: the token that follows.
     ///
     /// # Errors
     /// [`PersistentError::Layer`] for an output of more than one element a row.
-    pub fn argmax_layer(&mut self, input: TensorId, output: TensorId, launch: Launch) -> Result<(), PersistentError> {
+    pub fn argmax_layer(
+        &mut self,
+        input: TensorId,
+        output: TensorId,
+        launch: LaunchDims,
+    ) -> Result<(), PersistentError> {
         self.check_width(ARGMAX, output, 1)?;
-        self.record(Choose { method: ARGMAX, choice: Choice::Greedy }, launch, &[input], &[output])
+        self.record(Choose { method: ARGMAX, choice: SamplingMode::Greedy }, launch, &[input], &[output])
     }
 
     /// The first half of [`KernelBuilder::argmax_layer`]: largest values and their indices, part by part. The two are one
@@ -43,10 +48,10 @@ impl KernelBuilder {
         &mut self,
         input: TensorId,
         output: [TensorId; 2],
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         self.check_width(PARTIAL, output[1], self.width(output[0])?)?;
-        self.record(Partial, launch, &[input], &output)
+        self.record(ArgmaxPartial, launch, &[input], &output)
     }
 
     /// The second half of [`KernelBuilder::argmax_layer`].
@@ -57,7 +62,7 @@ impl KernelBuilder {
         &mut self,
         input: [TensorId; 2],
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         self.check_width(REDUCE, output, 1)?;
         let writers = input.map(|id| self.writer(id));
@@ -65,7 +70,7 @@ impl KernelBuilder {
             let why = "its two inputs are those that one argmax_partial_layer wrote".into();
             return Err(PersistentError::Layer { layer: REDUCE, why });
         }
-        self.record(Choose { method: REDUCE, choice: Choice::Greedy }, launch, &input, &[output])
+        self.record(Choose { method: REDUCE, choice: SamplingMode::Greedy }, launch, &input, &[output])
     }
 
     /// `output[t]` is a token that is drawn by the kernel's sampling parameters with this `seed`: temperature, top-k, top-p
@@ -79,12 +84,12 @@ impl KernelBuilder {
         input: TensorId,
         output: TensorId,
         seed: u64,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         self.check_width(SAMPLING, output, 1)?;
         let params = SamplingParams { seed, ..self.declared.config.sampling.clone() };
         params.clone().checked(self.width(input)? as usize)?;
-        self.record(Choose { method: SAMPLING, choice: Choice::Sampled(params) }, launch, &[input], &[output])
+        self.record(Choose { method: SAMPLING, choice: SamplingMode::Sampled(params) }, launch, &[input], &[output])
     }
 }
 
@@ -97,12 +102,12 @@ impl Layer for Choose {
         true
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
         Ok(vec![e.choose(self.choice.clone())?])
     }
 }
 
-impl Layer for Partial {
+impl Layer for ArgmaxPartial {
     fn method(&self) -> &'static str {
         PARTIAL
     }
@@ -111,8 +116,8 @@ impl Layer for Partial {
         true
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
-        let logits = Made::Logits(e.read(0)?);
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
+        let logits = LayerOutput::Logits(e.read(0)?);
         Ok(vec![logits.clone(), logits])
     }
 }

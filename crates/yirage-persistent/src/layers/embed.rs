@@ -1,9 +1,9 @@
 //! `embed_layer`: rows of the token embedding.
 
 use crate::builder::KernelBuilder;
-use crate::emit::{Emit, Made};
+use crate::emit::{LayerEmitter, LayerOutput};
 use crate::error::PersistentError;
-use crate::grid::Launch;
+use crate::grid::LaunchDims;
 use crate::layer::Layer;
 use crate::tensor::TensorId;
 use yirage_ir::F32;
@@ -32,7 +32,7 @@ impl KernelBuilder {
         weight: TensorId,
         output: TensorId,
         input_source: u32,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         let wrong = |why| Err(PersistentError::Layer { layer: EMBED, why });
         if input_source > 1 {
@@ -54,9 +54,9 @@ impl Layer for EmbedLayer {
         EMBED
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
         let (table, ids) = (e.weight(self.weight)?, e.ids_of(self.input, self.rows, self.weight)?);
         e.embeds(self.weight)?;
-        Ok(vec![Made::One(e.op("embed", Embed { scale: F32(1.0) }, &[table, ids])?)])
+        Ok(vec![LayerOutput::One(e.op("embed", Embed { scale: F32(1.0) }, &[table, ids])?)])
     }
 }

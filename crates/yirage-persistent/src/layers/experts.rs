@@ -4,11 +4,11 @@
 
 use super::gated::silu_mul;
 use crate::builder::KernelBuilder;
-use crate::emit::{Emit, Made};
+use crate::emit::{LayerEmitter, LayerOutput};
 use crate::error::PersistentError;
-use crate::grid::Launch;
+use crate::grid::LaunchDims;
 use crate::layer::Layer;
-use crate::origin::Part;
+use crate::origin::TensorPart;
 use crate::tensor::TensorId;
 use yirage_ir::expr::Func;
 use yirage_ir::op::{ExpertLinear, ExpertSum, Map, Route, Scoring};
@@ -69,7 +69,7 @@ pub(super) struct Down {
 
 /// Reads the experts' rows, the weights, and what the sum is added to.
 #[derive(Debug)]
-struct Sum {
+struct MoeSumLayer {
     top_k: u32,
 }
 
@@ -83,7 +83,7 @@ impl KernelBuilder {
         &mut self,
         input: TensorId,
         output: [TensorId; 2],
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         let (scoring, scale) = (Scoring::Softmax, F32(1.0));
         let top_k = self.width(output[0])?;
@@ -101,7 +101,7 @@ impl KernelBuilder {
         bias: Option<TensorId>,
         output: [TensorId; 2],
         routing: Routing,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         let (top_k, scale) = (self.width(output[0])?, F32(routing.routed_scaling_factor));
         let (groups, top_groups) = (routing.num_groups, routing.topk_group);
@@ -116,7 +116,7 @@ impl KernelBuilder {
         bias: Option<TensorId>,
         output: [TensorId; 2],
         route: Route,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         let (experts, top_k) = (self.width(input)?, route.top_k);
         self.check_width(method, output[1], top_k)?;
@@ -140,7 +140,7 @@ impl KernelBuilder {
         weight: TensorId,
         indices: TensorId,
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         let top_k = self.check_gates(W13, input, weight, indices, output)?;
         self.record(Gates { method: W13, weight, top_k }, launch, &[input, indices], &[output])
@@ -154,11 +154,11 @@ impl KernelBuilder {
         &mut self,
         input: TensorId,
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         let (of, width) = (self.of(output)?, self.width(output)?);
-        let [_, top_k, _] = of.given.dims[..] else {
-            let why = format!("`{}` is {:?}, [rows, top_k, inner] is wanted", of.name, of.given.dims);
+        let [_, top_k, _] = of.tensor.dims[..] else {
+            let why = format!("`{}` is {:?}, [rows, top_k, inner] is wanted", of.name, of.tensor.dims);
             return Err(PersistentError::Layer { layer: ACT, why });
         };
         self.check_width(ACT, input, width.saturating_mul(2))?;
@@ -176,7 +176,7 @@ impl KernelBuilder {
         weight: TensorId,
         indices: TensorId,
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         let top_k = self.check_down(W2, input, weight, indices, output)?;
         self.record(Down { method: W2, weight, top_k }, launch, &[input, indices], &[output])
@@ -192,12 +192,12 @@ impl KernelBuilder {
         weights: TensorId,
         residual: TensorId,
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         let (top_k, width) = (self.width(weights)?, self.width(output)?);
         self.check_width(SUM, input, width.saturating_mul(top_k))?;
         self.check_width(SUM, residual, width)?;
-        self.record(Sum { top_k }, launch, &[input, weights, residual], &[output])
+        self.record(MoeSumLayer { top_k }, launch, &[input, weights, residual], &[output])
     }
 
     /// Whether these are rows, gates and ups of chosen experts: how many are chosen.
@@ -232,10 +232,10 @@ impl KernelBuilder {
 
     fn experts(&self, layer: &'static str, weight: TensorId) -> Result<[u32; 3], PersistentError> {
         let of = self.of(weight)?;
-        match of.given.dims[..] {
+        match of.tensor.dims[..] {
             [experts, n, k] => Ok([experts, n, k]),
             _ => {
-                let why = format!("`{}` is {:?}, [experts, rows, columns] is wanted", of.name, of.given.dims);
+                let why = format!("`{}` is {:?}, [experts, rows, columns] is wanted", of.name, of.tensor.dims);
                 Err(PersistentError::Layer { layer, why })
             }
         }
@@ -247,13 +247,13 @@ impl Layer for RouteLayer {
         self.method
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
         let mut ins = vec![e.read(0)?];
         if let Some(bias) = self.bias {
             ins.push(e.vector(bias)?);
         }
         let [weights, experts] = e.pair("route", self.route.clone(), &ins)?;
-        Ok(vec![Made::One(weights), Made::One(experts)])
+        Ok(vec![LayerOutput::One(weights), LayerOutput::One(experts)])
     }
 }
 
@@ -262,13 +262,13 @@ impl Layer for Gates {
         self.method
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
         let (x, chosen, top_k) = (e.read(0)?, e.read(1)?, self.top_k);
         let mut half = |index| -> Result<ValueId, PersistentError> {
-            let w = e.part_of(self.weight, Part::Rows { index, of: 2 })?;
+            let w = e.part_of(self.weight, TensorPart::Rows { index, of: 2 })?;
             e.op("experts", ExpertLinear { top_k, shared: true }, &[x, w, chosen])
         };
-        Ok(vec![Made::Parts { values: vec![half(0)?, half(1)?], groups: top_k }])
+        Ok(vec![LayerOutput::Parts { values: vec![half(0)?, half(1)?], groups: top_k }])
     }
 }
 
@@ -277,8 +277,8 @@ impl Layer for Act {
         ACT
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
-        Ok(vec![Made::One(silu_mul(e, self.top_k)?)])
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
+        Ok(vec![LayerOutput::One(silu_mul(e, self.top_k)?)])
     }
 }
 
@@ -287,20 +287,24 @@ impl Layer for Down {
         self.method
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
         let (x, chosen, w) = (e.read(0)?, e.read(1)?, e.weight(self.weight)?);
-        Ok(vec![Made::One(e.op("experts", ExpertLinear { top_k: self.top_k, shared: false }, &[x, w, chosen])?)])
+        Ok(vec![LayerOutput::One(e.op(
+            "experts",
+            ExpertLinear { top_k: self.top_k, shared: false },
+            &[x, w, chosen],
+        )?)])
     }
 }
 
-impl Layer for Sum {
+impl Layer for MoeSumLayer {
     fn method(&self) -> &'static str {
         SUM
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
         let (x, weights, residual) = (e.read(0)?, e.read(1)?, e.read(2)?);
         let sum = e.op("mixed", ExpertSum { top_k: self.top_k }, &[x, weights])?;
-        Ok(vec![Made::One(e.op("sum", Map::of(Func::Add), &[residual, sum])?)])
+        Ok(vec![LayerOutput::One(e.op("sum", Map::of(Func::Add), &[residual, sum])?)])
     }
 }

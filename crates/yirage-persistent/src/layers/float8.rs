@@ -6,10 +6,10 @@
 use super::experts::{Down, Gates};
 use super::linear::{LinearLayer, WithResidual};
 use crate::builder::KernelBuilder;
-use crate::elements::Elements;
-use crate::emit::{Emit, Made};
+use crate::elements::KernelDType;
+use crate::emit::{LayerEmitter, LayerOutput};
 use crate::error::PersistentError;
-use crate::grid::Launch;
+use crate::grid::LaunchDims;
 use crate::layer::Layer;
 use crate::notice::KernelNotice;
 use crate::tensor::TensorId;
@@ -21,7 +21,7 @@ const W13: &str = "moe_w13_fp8_layer";
 const W2: &str = "moe_w2_fp8_layer";
 
 #[derive(Debug)]
-struct Quantize;
+struct QuantizeLayer;
 
 impl KernelBuilder {
     /// `output` stands for `input` and `scale` for its scales, which only layers of 8-bit floats read. Nothing is rounded.
@@ -32,11 +32,11 @@ impl KernelBuilder {
         &mut self,
         input: TensorId,
         [output, scale]: [TensorId; 2],
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         self.check_width(QUANTIZE, output, self.width(input)?)?;
         self.notices.tell(KernelNotice::Float8);
-        self.record_of(Quantize, launch, &[input], &[output, scale], &[input, output])
+        self.record_of(QuantizeLayer, launch, &[input], &[output, scale], &[input, output])
     }
 
     /// `output = input * weight^T`. `input` are the two outputs of one [`KernelBuilder::quantize_fp8_layer`]; `weight` is
@@ -51,7 +51,7 @@ impl KernelBuilder {
         input: [TensorId; 2],
         weight: [TensorId; 2],
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         self.check_linear(LINEAR, input[0], weight[0], output)?;
         self.float8(LINEAR, input, weight)?;
@@ -68,7 +68,7 @@ impl KernelBuilder {
         weight: [TensorId; 2],
         residual: TensorId,
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         self.check_linear(RESIDUAL, input[0], weight[0], output)?;
         self.check_width(RESIDUAL, residual, self.width(output)?)?;
@@ -87,7 +87,7 @@ impl KernelBuilder {
         weight: [TensorId; 2],
         indices: TensorId,
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         let top_k = self.check_gates(W13, input[0], weight[0], indices, output)?;
         self.float8(W13, input, weight)?;
@@ -104,7 +104,7 @@ impl KernelBuilder {
         weight: [TensorId; 2],
         indices: TensorId,
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         let top_k = self.check_down(W2, input[0], weight[0], indices, output)?;
         self.float8(W2, input, weight)?;
@@ -124,16 +124,16 @@ impl KernelBuilder {
             return wrong(format!("its rows and their scales are those that one {QUANTIZE} wrote"));
         }
         let of = self.of(weight)?;
-        if of.given.elements != Elements::Float8E4M3 {
-            let (name, found) = (&of.name, of.given.elements);
-            return wrong(format!("`{name}` is {found}, {} is wanted", Elements::Float8E4M3));
+        if of.tensor.elements != KernelDType::Float8E4M3 {
+            let (name, found) = (&of.name, of.tensor.elements);
+            return wrong(format!("`{name}` is {found}, {} is wanted", KernelDType::Float8E4M3));
         }
         self.notices.tell(KernelNotice::Float8);
         self.declared.scale(weight, weight_scales)
     }
 }
 
-impl Layer for Quantize {
+impl Layer for QuantizeLayer {
     fn method(&self) -> &'static str {
         QUANTIZE
     }
@@ -142,7 +142,7 @@ impl Layer for Quantize {
         true
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
-        Ok(vec![e.same(0)?, Made::Engine])
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
+        Ok(vec![e.same(0)?, LayerOutput::Engine])
     }
 }

@@ -2,9 +2,9 @@
 
 use super::linear::added;
 use crate::builder::KernelBuilder;
-use crate::emit::{Emit, Made};
+use crate::emit::{LayerEmitter, LayerOutput};
 use crate::error::PersistentError;
-use crate::grid::Launch;
+use crate::grid::LaunchDims;
 use crate::layer::Layer;
 use crate::tensor::TensorId;
 use yirage_ir::ValueId;
@@ -34,7 +34,12 @@ impl KernelBuilder {
     ///
     /// # Errors
     /// [`PersistentError::Layer`] for sizes that do not fit; at compilation for groups that do not divide the width.
-    pub fn silu_mul_layer(&mut self, input: TensorId, output: TensorId, launch: Launch) -> Result<(), PersistentError> {
+    pub fn silu_mul_layer(
+        &mut self,
+        input: TensorId,
+        output: TensorId,
+        launch: LaunchDims,
+    ) -> Result<(), PersistentError> {
         let width = self.width(output)?;
         self.check_width(SILU_MUL, input, width.saturating_mul(2))?;
         self.record(SiluMul { groups: launch.grid[0] }, launch, &[input], &[output])
@@ -51,7 +56,7 @@ impl KernelBuilder {
         weight: TensorId,
         residual: TensorId,
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         let [n, k] = self.matrix(SILU_MUL_LINEAR, weight)?;
         self.check_width(SILU_MUL_LINEAR, input, k.saturating_mul(2))?;
@@ -61,7 +66,7 @@ impl KernelBuilder {
     }
 }
 
-pub(super) fn silu_mul(e: &mut Emit<'_>, groups: u32) -> Result<ValueId, PersistentError> {
+pub(super) fn silu_mul(e: &mut LayerEmitter<'_>, groups: u32) -> Result<ValueId, PersistentError> {
     let [gate, up] = e.parts(0, [1, 1], groups)?;
     e.op("act", Map::gated(Func::Silu), &[gate, up])
 }
@@ -71,8 +76,8 @@ impl Layer for SiluMul {
         SILU_MUL
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
-        Ok(vec![Made::One(silu_mul(e, self.groups)?)])
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
+        Ok(vec![LayerOutput::One(silu_mul(e, self.groups)?)])
     }
 }
 
@@ -81,7 +86,7 @@ impl Layer for SiluMulLinear {
         SILU_MUL_LINEAR
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
         let (x, residual) = (silu_mul(e, self.groups)?, e.read(1)?);
         Ok(vec![added(e, residual, x, self.weight)?])
     }

@@ -6,15 +6,15 @@
 //! carries both in and out. Decoding and prefill are one op here, and how it is cut is decided anew in each step.
 
 use crate::builder::KernelBuilder;
-use crate::elements::Elements;
-use crate::emit::{Emit, Made};
+use crate::elements::KernelDType;
+use crate::emit::{LayerEmitter, LayerOutput};
 use crate::error::PersistentError;
-use crate::grid::Launch;
+use crate::grid::LaunchDims;
 use crate::layer::Layer;
 use crate::tensor::TensorId;
 use yirage_ir::op::{Attention, BLOCK, ConcatHeads, KvAppend, Rope};
 use yirage_ir::{DType, F32, Format, Type, ValueId};
-use yirage_model::arch::CacheGroup;
+use yirage_model::arch::KvCacheSpec;
 
 const GATHER: &str = "mla_kv_gather_layer";
 const GATHER_SPLIT: &str = "mla_kv_gather_split_layer";
@@ -43,7 +43,7 @@ pub struct LatentAttention {
 
 /// Reads compressed rows and rotated keys.
 #[derive(Debug)]
-struct Gather {
+struct LatentGather {
     method: &'static str,
     cache: TensorId,
     rank: u32,
@@ -54,7 +54,7 @@ struct Gather {
 
 /// Reads queries, or both parts of them, and then the cache.
 #[derive(Debug)]
-struct Attend {
+struct LatentAttend {
     method: &'static str,
     attention: LatentAttention,
     parts: usize,
@@ -92,7 +92,7 @@ impl KernelBuilder {
         k_pe: TensorId,
         paged_cache: TensorId,
         contiguous_kv: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         self.gather(GATHER, [c_latent, k_pe], paged_cache, &[contiguous_kv], launch)
     }
@@ -108,7 +108,7 @@ impl KernelBuilder {
         k_pe: TensorId,
         paged_cache: TensorId,
         [ckv, kpe]: [TensorId; 2],
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         self.gather(GATHER_SPLIT, [c_latent, k_pe], paged_cache, &[ckv, kpe], launch)
     }
@@ -119,22 +119,22 @@ impl KernelBuilder {
         rows: [TensorId; 2],
         cache: TensorId,
         writes: &[TensorId],
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         let (rank, rope) = (self.width(rows[0])?, self.width(rows[1])?);
         let of = self.of(cache)?;
         let wrong = |why| Err(PersistentError::Layer { layer: method, why });
         let wanted = rank.checked_add(rope);
-        let kept = of.given.dims.iter().skip(2).try_fold(1u32, |all, &n| all.checked_mul(n));
-        if !(3..=4).contains(&of.given.dims.len()) || wanted.is_none() || kept != wanted {
-            let (name, dims) = (&of.name, &of.given.dims);
+        let kept = of.tensor.dims.iter().skip(2).try_fold(1u32, |all, &n| all.checked_mul(n));
+        if !(3..=4).contains(&of.tensor.dims.len()) || wanted.is_none() || kept != wanted {
+            let (name, dims) = (&of.name, &of.tensor.dims);
             return wrong(format!("`{name}` is {dims:?}, [pages, page_size, {rank} + {rope}] is wanted"));
         }
-        let Elements::Floats(format) = of.given.elements else {
-            return wrong(format!("`{}` is {}, a cache of floats is wanted", of.name, of.given.elements));
+        let KernelDType::Floats(format) = of.tensor.elements else {
+            return wrong(format!("`{}` is {}, a cache of floats is wanted", of.name, of.tensor.elements));
         };
         self.take_cache(method, &[cache])?;
-        let layer = Gather { method, cache, rank, rope, format, outputs: writes.len() };
+        let layer = LatentGather { method, cache, rank, rope, format, outputs: writes.len() };
         self.record_of(layer, launch, &rows, writes, &rows)
     }
 
@@ -150,7 +150,7 @@ impl KernelBuilder {
         kv: TensorId,
         output: [TensorId; 2],
         attention: LatentAttention,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         self.attend_latent(HALVES[0][0], &[q], &[kv], &output, attention, launch)
     }
@@ -163,7 +163,7 @@ impl KernelBuilder {
         &mut self,
         input: [TensorId; 2],
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         self.reduce_latent(HALVES[0], input, output, launch)
     }
@@ -178,7 +178,7 @@ impl KernelBuilder {
         kv: TensorId,
         output: [TensorId; 2],
         attention: LatentAttention,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         self.attend_latent(HALVES[1][0], &[q], &[kv], &output, attention, launch)
     }
@@ -191,7 +191,7 @@ impl KernelBuilder {
         &mut self,
         input: [TensorId; 2],
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         self.reduce_latent(HALVES[1], input, output, launch)
     }
@@ -208,7 +208,7 @@ impl KernelBuilder {
         [ckv, kpe]: [TensorId; 2],
         output: TensorId,
         attention: LatentAttention,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         self.attend_latent(PREFILL, &[q_nope, q_pe], &[ckv, kpe], &[output], attention, launch)
     }
@@ -223,7 +223,7 @@ impl KernelBuilder {
         kv: TensorId,
         output: TensorId,
         attention: LatentAttention,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         self.attend_latent(PREFILL_ABSORBED, &[q], &[kv], &[output], attention, launch)
     }
@@ -235,7 +235,7 @@ impl KernelBuilder {
         cache: &[TensorId],
         writes: &[TensorId],
         attention: LatentAttention,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         let wrong = |why| Err(PersistentError::Layer { layer: method, why });
         let LatentAttention { num_heads, d_v, d_kpe, softmax_scale } = attention;
@@ -265,7 +265,7 @@ impl KernelBuilder {
             return wrong(format!("the cache keeps rows and keys of {kept:?} elements, {:?} are wanted", [d_v, d_kpe]));
         }
         let rows = if halves { queries.to_vec() } else { [queries, writes].concat() };
-        let layer = Attend { method, attention, parts: queries.len(), halves };
+        let layer = LatentAttend { method, attention, parts: queries.len(), halves };
         self.record_of(layer, launch, &[queries, cache].concat(), writes, &rows)
     }
 
@@ -274,7 +274,7 @@ impl KernelBuilder {
         [first, method]: [&'static str; 2],
         input: [TensorId; 2],
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         let writers = input.map(|id| self.writer(id));
         if writers[0] != writers[1] || writers[0].map(|(method, _)| method) != Some(first) {
@@ -294,7 +294,7 @@ impl KernelBuilder {
         [q_nope, q_pe]: [TensorId; 2],
         output: TensorId,
         num_heads: u32,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         let widths = [self.width(q_nope)?, self.width(q_pe)?];
         if num_heads == 0 || widths.iter().any(|width| !width.is_multiple_of(num_heads)) {
@@ -318,7 +318,7 @@ impl KernelBuilder {
         output: TensorId,
         width: u32,
         interleaved: bool,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         let all = self.width(input)?;
         if width == 0 || !width.is_multiple_of(2) || !all.is_multiple_of(width) {
@@ -341,30 +341,30 @@ impl KernelBuilder {
     }
 }
 
-impl Layer for Gather {
+impl Layer for LatentGather {
     fn method(&self) -> &'static str {
         self.method
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
         let (row, rope) = (e.read(0)?, e.read(1)?);
         let key = e.op("key", ConcatHeads { groups: 1 }, &[row, rope])?;
         let width = self.rank + self.rope;
-        let group = CacheGroup::Latent { rank: self.rank, rope: self.rope };
+        let group = KvCacheSpec::Latent { rank: self.rank, rope: self.rope };
         let block = Type::new(DType::Stored(self.format), [BLOCK as u32, 1, width]);
-        let [state, slots, table] = e.state(group, block.clone())?;
+        let [state, slots, table] = e.kv_cache(group, block.clone())?;
         e.keep(1, block, &[(self.cache, key)])?;
         let kv = e.op("kv", KvAppend { kv_heads: 1 }, &[state, key, slots])?;
-        Ok(vec![Made::Cached { kv, table }; self.outputs])
+        Ok(vec![LayerOutput::Cached { kv, table }; self.outputs])
     }
 }
 
-impl Layer for Attend {
+impl Layer for LatentAttend {
     fn method(&self) -> &'static str {
         self.method
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
         let LatentAttention { num_heads, d_v, d_kpe, softmax_scale } = self.attention;
         let mut query: ValueId = e.read(0)?;
         if self.parts == 2 {
@@ -386,7 +386,7 @@ impl Layer for Attend {
         };
         let (positions, seqs) = (e.positions()?, e.seqs()?);
         let attended = e.op("attention", op, &[query, kv, positions, seqs, table])?;
-        Ok(if self.halves { vec![Made::Attended(attended); 2] } else { vec![Made::One(attended)] })
+        Ok(if self.halves { vec![LayerOutput::Attended(attended); 2] } else { vec![LayerOutput::One(attended)] })
     }
 }
 
@@ -395,8 +395,8 @@ impl Layer for Reduce {
         self.method
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
-        Ok(vec![Made::One(e.attended(0)?)])
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
+        Ok(vec![LayerOutput::One(e.attended(0)?)])
     }
 }
 
@@ -405,9 +405,9 @@ impl Layer for Assemble {
         ASSEMBLE
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
         let (nope, rope) = (e.read(0)?, e.read(1)?);
-        Ok(vec![Made::One(e.op("query", ConcatHeads { groups: self.heads }, &[nope, rope])?)])
+        Ok(vec![LayerOutput::One(e.op("query", ConcatHeads { groups: self.heads }, &[nope, rope])?)])
     }
 }
 
@@ -416,12 +416,12 @@ impl Layer for RopeLayer {
         ROPE
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
         let x = e.read(0)?;
         let [cos, sin] = self.tables;
         let tables = [e.table(cos, self.width / 2)?, e.table(sin, self.width / 2)?];
         let positions = e.positions()?;
         let op = Rope { width: self.width, rotary: self.width, interleaved: self.interleaved, per_row: false };
-        Ok(vec![Made::One(e.op("rope", op, &[x, tables[0], tables[1], positions])?)])
+        Ok(vec![LayerOutput::One(e.op("rope", op, &[x, tables[0], tables[1], positions])?)])
     }
 }

@@ -1,11 +1,11 @@
 //! `linear_layer`, `splitk_linear_layer` and `linear_with_residual_layer`.
 
 use crate::builder::KernelBuilder;
-use crate::emit::{Emit, Made};
+use crate::emit::{LayerEmitter, LayerOutput};
 use crate::error::PersistentError;
-use crate::grid::Launch;
+use crate::grid::LaunchDims;
 use crate::layer::Layer;
-use crate::tensor::{Kind, TensorId};
+use crate::tensor::{TensorId, TensorSource};
 use yirage_ir::ValueId;
 use yirage_ir::expr::Func;
 use yirage_ir::op::{Linear, Map};
@@ -45,7 +45,7 @@ impl KernelBuilder {
         input: TensorId,
         weight: TensorId,
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         self.check_linear(LINEAR, input, weight, output)?;
         self.record(LinearLayer { method: LINEAR, weight }, launch, &[input], &[output])
@@ -61,7 +61,7 @@ impl KernelBuilder {
         input: TensorId,
         weight: TensorId,
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         self.check_linear(SPLIT_K, input, weight, output)?;
         self.record(LinearLayer { method: SPLIT_K, weight }, launch, &[input], &[output])
@@ -77,11 +77,11 @@ impl KernelBuilder {
         input: TensorId,
         weight: TensorId,
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         let of = self.of(weight)?;
-        let [heads, n, k] = of.given.dims[..] else {
-            let why = format!("`{}` is {:?}, [heads, rows, columns] is wanted", of.name, of.given.dims);
+        let [heads, n, k] = of.tensor.dims[..] else {
+            let why = format!("`{}` is {:?}, [heads, rows, columns] is wanted", of.name, of.tensor.dims);
             return Err(PersistentError::Layer { layer: BMM, why });
         };
         self.check_width(BMM, input, heads.saturating_mul(k))?;
@@ -99,7 +99,7 @@ impl KernelBuilder {
         weight: TensorId,
         residual: TensorId,
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         self.check_linear(RESIDUAL, input, weight, output)?;
         self.check_width(RESIDUAL, residual, self.width(output)?)?;
@@ -120,30 +120,30 @@ impl KernelBuilder {
 }
 
 /// `x * weight^T`, part by part where the weight is several.
-pub(super) fn product(e: &mut Emit<'_>, x: ValueId, weight: TensorId) -> Result<Made, PersistentError> {
-    let one = |e: &mut Emit<'_>, weight| {
+pub(super) fn matmul(e: &mut LayerEmitter<'_>, x: ValueId, weight: TensorId) -> Result<LayerOutput, PersistentError> {
+    let one = |e: &mut LayerEmitter<'_>, weight| {
         let w = e.weight(weight)?;
         e.op("linear", Linear { groups: 1 }, &[x, w])
     };
     match e.of(weight)?.kind.clone() {
-        Kind::Fused { parts, groups } => {
+        TensorSource::Fused { parts, groups } => {
             let values = parts.into_iter().map(|part| one(e, part)).collect::<Result<_, _>>()?;
-            Ok(Made::Parts { values, groups })
+            Ok(LayerOutput::Parts { values, groups })
         }
-        Kind::Attached | Kind::New => Ok(Made::One(one(e, weight)?)),
+        TensorSource::Attached | TensorSource::New => Ok(LayerOutput::One(one(e, weight)?)),
     }
 }
 
 /// `residual + x * weight^T`.
 pub(super) fn added(
-    e: &mut Emit<'_>,
+    e: &mut LayerEmitter<'_>,
     residual: ValueId,
     x: ValueId,
     weight: TensorId,
-) -> Result<Made, PersistentError> {
-    let product = product(e, x, weight)?;
+) -> Result<LayerOutput, PersistentError> {
+    let product = matmul(e, x, weight)?;
     let product = e.joined(product)?;
-    Ok(Made::One(e.op("sum", Map::of(Func::Add), &[residual, product])?))
+    Ok(LayerOutput::One(e.op("sum", Map::of(Func::Add), &[residual, product])?))
 }
 
 impl Layer for LinearLayer {
@@ -155,9 +155,9 @@ impl Layer for LinearLayer {
         true
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
         let x = e.read(0)?;
-        Ok(vec![product(e, x, self.weight)?])
+        Ok(vec![matmul(e, x, self.weight)?])
     }
 }
 
@@ -170,9 +170,9 @@ impl Layer for Bmm {
         true
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
         let (x, w) = (e.read(0)?, e.stacked(self.weight)?);
-        Ok(vec![Made::One(e.op("bmm", Linear { groups: self.heads }, &[x, w])?)])
+        Ok(vec![LayerOutput::One(e.op("bmm", Linear { groups: self.heads }, &[x, w])?)])
     }
 }
 
@@ -181,7 +181,7 @@ impl Layer for WithResidual {
         self.method
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
         let (x, residual) = (e.read(0)?, e.read(1)?);
         Ok(vec![added(e, residual, x, self.weight)?])
     }

@@ -5,9 +5,9 @@
 
 use crate::builder::KernelBuilder;
 use crate::config::PromptLookup;
-use crate::emit::{Emit, Hosted, Made};
+use crate::emit::{HostOutput, LayerEmitter, LayerOutput};
 use crate::error::PersistentError;
-use crate::grid::Launch;
+use crate::grid::LaunchDims;
 use crate::layer::Layer;
 use crate::tensor::TensorId;
 
@@ -25,7 +25,7 @@ struct Find {
 }
 
 #[derive(Debug)]
-struct Verify;
+struct VerifyLayer;
 
 /// What the engine does behind each step that verified guesses.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl KernelBuilder {
         input: TensorId,
         output: TensorId,
         ngram_size: u32,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         PromptLookup { ngram_size, ..PromptLookup::default() }.check()?;
         self.of(input)?;
@@ -60,7 +60,7 @@ impl KernelBuilder {
         output: TensorId,
         ngram_size: u32,
         spec_length: u32,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         let lookup = PromptLookup { ngram_size, spec_length };
         lookup.check()?;
@@ -77,12 +77,12 @@ impl KernelBuilder {
         &mut self,
         lookup: PromptLookup,
         tokens: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<TensorId, PersistentError> {
         lookup.check()?;
         let requests = self.declared.meta.requests() as u32;
         let (name, width) = ("spec_tokens", lookup.spec_length + 1);
-        let output = self.new_tensor(&[requests, width], crate::elements::Elements::Int64, name)?;
+        let output = self.new_tensor(&[requests, width], crate::elements::KernelDType::Int64, name)?;
         self.find_ngram_global_layer(tokens, output, lookup.ngram_size, lookup.spec_length, launch)?;
         Ok(output)
     }
@@ -99,7 +99,7 @@ impl KernelBuilder {
         spec_tokens: TensorId,
         target_output: TensorId,
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         let (guessed, target) = (self.width(spec_tokens)?, self.width(target_output)?);
         let of_the_step = self.of(target_output)?.rows() != self.of(spec_tokens)?.rows();
@@ -110,7 +110,7 @@ impl KernelBuilder {
             let why = format!("{guessed} guesses a request have as many targets, not {target}");
             return Err(PersistentError::Layer { layer: VERIFY, why });
         }
-        self.record(Verify, launch, &[spec_tokens, target_output], &[output])
+        self.record(VerifyLayer, launch, &[spec_tokens, target_output], &[output])
     }
 }
 
@@ -119,8 +119,8 @@ impl Layer for VerifySteps {
         VERIFY
     }
 
-    fn emit(&self, _: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
-        Ok(vec![Made::Engine])
+    fn emit(&self, _: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
+        Ok(vec![LayerOutput::Engine])
     }
 }
 
@@ -129,8 +129,8 @@ impl Layer for FindPartial {
         FIND_PARTIAL
     }
 
-    fn emit(&self, _: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
-        Ok(vec![Made::Engine])
+    fn emit(&self, _: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
+        Ok(vec![LayerOutput::Engine])
     }
 }
 
@@ -139,19 +139,19 @@ impl Layer for Find {
         FIND
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
         e.look_up(self.lookup);
-        Ok(vec![Made::Host(Hosted::Guesses { lookup: self.lookup, tokens: e.own(self.tokens) })])
+        Ok(vec![LayerOutput::Host(HostOutput::Guesses { lookup: self.lookup, tokens: e.own(self.tokens) })])
     }
 }
 
-impl Layer for Verify {
+impl Layer for VerifyLayer {
     fn method(&self) -> &'static str {
         VERIFY
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
         let reads = [e.tensor(0)?, e.tensor(1)?];
-        Ok(vec![Made::Host(Hosted::Verified { guesses: reads[0], targets: reads[1] })])
+        Ok(vec![LayerOutput::Host(HostOutput::Verified { guesses: reads[0], targets: reads[1] })])
     }
 }

@@ -1,10 +1,10 @@
 //! `rmsnorm_layer` and `rmsnorm_linear_layer`.
 
-use super::linear::product;
+use super::linear::matmul;
 use crate::builder::KernelBuilder;
-use crate::emit::{Emit, Made};
+use crate::emit::{LayerEmitter, LayerOutput};
 use crate::error::PersistentError;
-use crate::grid::Launch;
+use crate::grid::LaunchDims;
 use crate::layer::Layer;
 use crate::tensor::TensorId;
 use yirage_ir::op::RmsNorm;
@@ -34,7 +34,7 @@ impl KernelBuilder {
         input: TensorId,
         weight: TensorId,
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         self.check_norm(NORM, input, weight)?;
         self.check_width(NORM, output, self.width(input)?)?;
@@ -51,7 +51,7 @@ impl KernelBuilder {
         weight_norm: TensorId,
         weight_linear: TensorId,
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         self.check_norm(NORM_LINEAR, input, weight_norm)?;
         self.check_linear(NORM_LINEAR, input, weight_linear, output)?;
@@ -60,10 +60,10 @@ impl KernelBuilder {
 
     fn check_norm(&self, layer: &'static str, input: TensorId, weight: TensorId) -> Result<(), PersistentError> {
         let (width, of) = (self.width(input)?, self.of(weight)?);
-        if of.given.dims[..] == [width] || of.given.dims[..] == [1, width] {
+        if of.tensor.dims[..] == [width] || of.tensor.dims[..] == [1, width] {
             return Ok(());
         }
-        let why = format!("`{}` is {:?}, {width} elements are wanted", of.name, of.given.dims);
+        let why = format!("`{}` is {:?}, {width} elements are wanted", of.name, of.tensor.dims);
         Err(PersistentError::Layer { layer, why })
     }
 
@@ -73,15 +73,15 @@ impl KernelBuilder {
         if of.width() == width {
             return Ok(());
         }
-        let why = format!("`{}` is {:?}, rows of {width} elements are wanted", of.name, of.given.dims);
+        let why = format!("`{}` is {:?}, rows of {width} elements are wanted", of.name, of.tensor.dims);
         Err(PersistentError::Layer { layer, why })
     }
 }
 
-fn norm(e: &mut Emit<'_>, weight: TensorId) -> Result<ValueId, PersistentError> {
+fn norm(e: &mut LayerEmitter<'_>, weight: TensorId) -> Result<ValueId, PersistentError> {
     let (x, w) = (e.read(0)?, e.vector(weight)?);
     // Its weight was checked to be one row.
-    let width = e.of(weight)?.given.dims.last().copied().unwrap_or(1);
+    let width = e.of(weight)?.tensor.dims.last().copied().unwrap_or(1);
     e.op("norm", RmsNorm { eps: F32(e.declared.config.rms_norm_eps), width, unit_offset: false }, &[x, w])
 }
 
@@ -94,8 +94,8 @@ impl Layer for Norm {
         true
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
-        Ok(vec![Made::One(norm(e, self.weight)?)])
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
+        Ok(vec![LayerOutput::One(norm(e, self.weight)?)])
     }
 }
 
@@ -108,8 +108,8 @@ impl Layer for NormLinear {
         true
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
         let x = norm(e, self.norm)?;
-        Ok(vec![product(e, x, self.linear)?])
+        Ok(vec![matmul(e, x, self.linear)?])
     }
 }

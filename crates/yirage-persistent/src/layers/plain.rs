@@ -1,9 +1,9 @@
 //! `identity_layer` and `elementwise_add_layer`.
 
 use crate::builder::KernelBuilder;
-use crate::emit::{Emit, Made};
+use crate::emit::{LayerEmitter, LayerOutput};
 use crate::error::PersistentError;
-use crate::grid::Launch;
+use crate::grid::LaunchDims;
 use crate::layer::Layer;
 use crate::tensor::TensorId;
 use yirage_ir::expr::Func;
@@ -13,7 +13,7 @@ const IDENTITY: &str = "identity_layer";
 const ADD: &str = "elementwise_add_layer";
 
 #[derive(Debug)]
-struct Identity;
+struct IdentityLayer;
 
 #[derive(Debug)]
 struct Add;
@@ -28,11 +28,11 @@ impl KernelBuilder {
         input: TensorId,
         output: TensorId,
         dependent: Option<TensorId>,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         self.check_width(IDENTITY, output, self.width(input)?)?;
         dependent.map_or(Ok(()), |id| self.of(id).map(|_| ()))?;
-        self.record(Identity, launch, &[input], &[output])
+        self.record(IdentityLayer, launch, &[input], &[output])
     }
 
     /// `output = input_a + input_b`.
@@ -44,7 +44,7 @@ impl KernelBuilder {
         input_a: TensorId,
         input_b: TensorId,
         output: TensorId,
-        launch: Launch,
+        launch: LaunchDims,
     ) -> Result<(), PersistentError> {
         let width = self.width(output)?;
         self.check_width(ADD, input_a, width)?;
@@ -53,7 +53,7 @@ impl KernelBuilder {
     }
 }
 
-impl Layer for Identity {
+impl Layer for IdentityLayer {
     fn method(&self) -> &'static str {
         IDENTITY
     }
@@ -62,7 +62,7 @@ impl Layer for Identity {
         true
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
         Ok(vec![e.same(0)?])
     }
 }
@@ -72,8 +72,8 @@ impl Layer for Add {
         ADD
     }
 
-    fn emit(&self, e: &mut Emit<'_>) -> Result<Vec<Made>, PersistentError> {
+    fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
         let (a, b) = (e.read(0)?, e.read(1)?);
-        Ok(vec![Made::One(e.op("sum", Map::of(Func::Add), &[a, b])?)])
+        Ok(vec![LayerOutput::One(e.op("sum", Map::of(Func::Add), &[a, b])?)])
     }
 }

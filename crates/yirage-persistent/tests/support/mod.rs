@@ -12,11 +12,11 @@ use yirage_model::Checkpoint;
 use yirage_model::checkpoint::StoredType;
 use yirage_model::rope::Frequencies;
 use yirage_persistent::{
-    AttentionInputs, Elements, KernelBuilder, KernelConfig, KernelTensor, Launch, MetaData, MetaTensor, MetaTensors,
-    TensorId,
+    AttentionInputs, KernelBuilder, KernelConfig, KernelDType, KernelTensor, LaunchDims, MetaData, MetaTensor,
+    MetaTensors, TensorId,
 };
 
-pub const F32: Elements = Elements::Floats(Format::F32);
+pub const F32: KernelDType = KernelDType::Floats(Format::F32);
 
 pub fn cpu(threads: usize) -> Arc<dyn Device> {
     let open = OpenOptions { threads: Some(threads), ..OpenOptions::default() };
@@ -110,10 +110,16 @@ pub enum End {
 
 /// A kernel of the model in `folder`, of layer methods alone.
 pub fn build(folder: &Path, config: KernelConfig, meta: MetaTensors) -> KernelBuilder {
-    build_with(folder, config, meta, End::Argmax, Launch::ONE)
+    build_with(folder, config, meta, End::Argmax, LaunchDims::ONE)
 }
 
-pub fn build_with(folder: &Path, config: KernelConfig, meta: MetaTensors, end: End, launch: Launch) -> KernelBuilder {
+pub fn build_with(
+    folder: &Path,
+    config: KernelConfig,
+    meta: MetaTensors,
+    end: End,
+    launch: LaunchDims,
+) -> KernelBuilder {
     let source = Source::open(folder);
     let config = KernelConfig { rms_norm_eps: source.eps(), ..config };
     let rows = config.max_num_batched_tokens;
@@ -127,7 +133,7 @@ pub fn build_with(folder: &Path, config: KernelConfig, meta: MetaTensors, end: E
     let [cos, sin] = tables(source.theta(), head, positions);
     let cos = b.attach_input(cos, "cos_position_embedding").unwrap();
     let sin = b.attach_input(sin, "sin_position_embedding").unwrap();
-    let ids = b.attach_input(KernelTensor::declared(&[rows, 1], Elements::Int64), "input_token").unwrap();
+    let ids = b.attach_input(KernelTensor::declared(&[rows, 1], KernelDType::Int64), "input_token").unwrap();
     let new = |b: &mut KernelBuilder, name: &str, width: u32| b.new_tensor(&[rows, width], F32, name).unwrap();
     // As in Mirage's demonstrations, one tensor of each kind serves all layers.
     let [mut x, mut y] = ["embed_out", "mlp_out"].map(|name| new(&mut b, name, hidden));
@@ -174,11 +180,11 @@ pub fn build_with(folder: &Path, config: KernelConfig, meta: MetaTensors, end: E
     };
     let logits = new(&mut b, "logits", vocabulary);
     b.rmsnorm_linear_layer(x, norm, head, logits, launch).unwrap();
-    let chosen = b.new_tensor(&[rows, 1], Elements::Int64, "output_token").unwrap();
+    let chosen = b.new_tensor(&[rows, 1], KernelDType::Int64, "output_token").unwrap();
     match end {
         End::Argmax => b.argmax_layer(logits, chosen, launch).unwrap(),
         End::Halves => {
-            let halves = [("argmax_value", F32), ("argmax_index", Elements::Int64)];
+            let halves = [("argmax_value", F32), ("argmax_index", KernelDType::Int64)];
             let halves = halves.map(|(name, elements)| b.new_tensor(&[rows, 96], elements, name).unwrap());
             b.argmax_partial_layer(logits, halves, launch).unwrap();
             b.argmax_reduce_layer(halves, chosen, launch).unwrap();
@@ -194,7 +200,7 @@ pub fn gated(
     l: u32,
     norm: TensorId,
     [mid, out]: [TensorId; 2],
-    launch: Launch,
+    launch: LaunchDims,
 ) {
     let of = |part: &str| format!("model.layers.{l}.mlp.{part}_proj.weight");
     let parts = ["gate", "up"].map(|p| b.attach_input(source.tensor(&of(p)), &of(p)).unwrap());
@@ -212,7 +218,14 @@ pub fn gated(
     }
 }
 
-fn experts(b: &mut KernelBuilder, source: &Source, l: u32, norm: TensorId, [mid, out]: [TensorId; 2], launch: Launch) {
+fn experts(
+    b: &mut KernelBuilder,
+    source: &Source,
+    l: u32,
+    norm: TensorId,
+    [mid, out]: [TensorId; 2],
+    launch: LaunchDims,
+) {
     let (count, top_k) = (source.size("num_local_experts"), source.size("num_experts_per_tok"));
     let (inner, hidden) = (source.size("moe_intermediate_size"), source.size("hidden_size"));
     let normed = tensor(b, "moe_norm_out", hidden);

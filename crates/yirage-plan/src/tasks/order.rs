@@ -8,7 +8,7 @@ pub(crate) struct Clocks {
     clocks: Vec<u32>,
     workers: usize,
     /// Queue and position in it of each task.
-    places: Vec<(usize, u32)>,
+    queue_positions: Vec<(usize, u32)>,
 }
 
 fn error(what: String) -> PlanError {
@@ -24,7 +24,11 @@ impl Clocks {
     /// for what is listed later, a program that has clocks cannot come to a halt before its end.
     pub(crate) fn of(program: &TaskProgram) -> Result<Clocks, PlanError> {
         let workers = program.queues.len();
-        let mut made = Clocks { clocks: vec![0; program.tasks.len() * workers], workers, places: places(program)? };
+        let mut made = Clocks {
+            clocks: vec![0; program.tasks.len() * workers],
+            workers,
+            queue_positions: queue_positions(program)?,
+        };
         let signallers = made.signallers(program)?;
         let mut joined = (None, vec![0; workers]);
         for (t, task) in program.tasks.iter().enumerate() {
@@ -33,7 +37,7 @@ impl Clocks {
             } else {
                 made.join_order(program, &signallers, t)?;
             }
-            let (queue, at) = made.places[t];
+            let (queue, at) = made.queue_positions[t];
             let mut clock = joined.1.clone();
             if at > 0 {
                 let before = program.queues[queue][at as usize - 1] as usize;
@@ -51,7 +55,7 @@ impl Clocks {
 
     /// Whether task `a` has certainly ended when `b` begins.
     pub(crate) fn before(&self, a: u32, b: u32) -> bool {
-        let (queue, at) = self.places[a as usize];
+        let (queue, at) = self.queue_positions[a as usize];
         self.clock(b as usize)[queue] > at
     }
 
@@ -62,7 +66,9 @@ impl Clocks {
             let counter = program.tasks[t as usize].signals;
             let none = || error(format!("task {t} signals counter {counter} of {}", program.counters));
             let (list, one_queue) = of.get_mut(counter as usize).ok_or_else(none)?;
-            let same = list.first().is_none_or(|&f: &u32| self.places[f as usize].0 == self.places[t as usize].0);
+            let same = list
+                .first()
+                .is_none_or(|&f: &u32| self.queue_positions[f as usize].0 == self.queue_positions[t as usize].0);
             *one_queue &= same;
             list.push(t);
         }
@@ -111,7 +117,7 @@ impl Clocks {
         let mut clock = vec![0; self.workers];
         for wait in 0..program.tasks[t].waits.len() {
             for &e in self.ended(program, signallers, t, wait)? {
-                let (queue, at) = self.places[e as usize];
+                let (queue, at) = self.queue_positions[e as usize];
                 clock.iter_mut().zip(self.clock(e as usize)).for_each(|(mine, &other)| *mine = (*mine).max(other));
                 clock[queue] = clock[queue].max(at + 1);
             }
@@ -121,7 +127,7 @@ impl Clocks {
 }
 
 /// Queue and position of each task; queues must follow the order of the list.
-fn places(program: &TaskProgram) -> Result<Vec<(usize, u32)>, PlanError> {
+fn queue_positions(program: &TaskProgram) -> Result<Vec<(usize, u32)>, PlanError> {
     let mut places = vec![None; program.tasks.len()];
     for (q, queue) in program.queues.iter().enumerate() {
         for (at, &t) in queue.iter().enumerate() {

@@ -8,7 +8,7 @@
 //! ```
 
 use crate::fields::field;
-use crate::program::{ExecutorKind, Part, Sharing, Stage, Task, TaskProgram, Wait, When};
+use crate::program::{ExecutorKind, Partitioning, Stage, StageCondition, Task, TaskPartition, TaskProgram, Wait};
 use std::fmt::Write;
 
 /// The lines of a program.
@@ -17,9 +17,9 @@ pub(crate) fn print(program: &TaskProgram, out: &mut String) {
     let _ = writeln!(out, "program {} counters={}", program.kind, program.counters);
     for t in &program.tasks {
         let _ = write!(out, "task step={} stage={} ", t.step, t.stage);
-        let _ = match t.part {
-            Part::Share { index, of } => write!(out, "share={index}/{of}"),
-            Part::Drain => write!(out, "drain"),
+        let _ = match t.partition {
+            TaskPartition::Static { index, of } => write!(out, "share={index}/{of}"),
+            TaskPartition::WorkQueue => write!(out, "drain"),
         };
         for (i, w) in t.waits.iter().enumerate() {
             let _ = write!(out, "{}{}:{}", if i == 0 { " waits=" } else { "," }, w.counter, w.at_least);
@@ -51,7 +51,7 @@ pub(crate) fn line(program: &mut TaskProgram, word: &str, rest: &str) -> Option<
                     list.split(',').map(wait).collect::<Option<_>>()?
                 }
             };
-            program.tasks.push(Task { step, stage, part, waits, signals: field(next, "signals")? });
+            program.tasks.push(Task { step, stage, partition: part, waits, signals: field(next, "signals")? });
         }
         "queue" => {
             let tasks: Vec<u32> = words.by_ref().map(|w| w.parse().ok()).collect::<Option<_>>()?;
@@ -70,12 +70,12 @@ pub(crate) fn head(rest: &str) -> Option<TaskProgram> {
     Some(TaskProgram { kind, counters, tasks: Vec::new(), queues: Vec::new() })
 }
 
-fn part(word: &str) -> Option<Part> {
+fn part(word: &str) -> Option<TaskPartition> {
     if word == "drain" {
-        return Some(Part::Drain);
+        return Some(TaskPartition::WorkQueue);
     }
     let (index, of) = word.strip_prefix("share=")?.split_once('/')?;
-    Some(Part::Share { index: index.parse().ok()?, of: of.parse().ok()? })
+    Some(TaskPartition::Static { index: index.parse().ok()?, of: of.parse().ok()? })
 }
 
 fn wait(word: &str) -> Option<Wait> {
@@ -85,14 +85,14 @@ fn wait(word: &str) -> Option<Wait> {
 
 /// A stage as a word: how it is divided, and for which nodes it is.
 pub(crate) fn print_stage(stage: &Stage) -> String {
-    let sharing = match stage.sharing {
-        Sharing::Shares => "shares",
-        Sharing::Drained => "drained",
+    let sharing = match stage.partitioning {
+        Partitioning::Static => "shares",
+        Partitioning::WorkQueue => "drained",
     };
     let when = match stage.when {
-        When::Always => "",
-        When::FloatInput => "?float",
-        When::NoState => "?nostate",
+        StageCondition::Always => "",
+        StageCondition::FloatInput => "?float",
+        StageCondition::NoKvCache => "?nostate",
     };
     format!("{sharing}{when}")
 }
@@ -101,15 +101,15 @@ pub(crate) fn print_stage(stage: &Stage) -> String {
 pub(crate) fn stage(word: &str) -> Option<Stage> {
     let (sharing, when) = word.split_once('?').map_or((word, None), |(s, w)| (s, Some(w)));
     let sharing = match sharing {
-        "shares" => Sharing::Shares,
-        "drained" => Sharing::Drained,
+        "shares" => Partitioning::Static,
+        "drained" => Partitioning::WorkQueue,
         _ => return None,
     };
     let when = match when {
-        None => When::Always,
-        Some("float") => When::FloatInput,
-        Some("nostate") => When::NoState,
+        None => StageCondition::Always,
+        Some("float") => StageCondition::FloatInput,
+        Some("nostate") => StageCondition::NoKvCache,
         Some(_) => return None,
     };
-    Some(Stage { sharing, when })
+    Some(Stage { partitioning: sharing, when })
 }

@@ -5,7 +5,7 @@ use super::order::Clocks;
 use crate::error::PlanError;
 use crate::limits::{MAX_CLOCKS, MAX_TASKS, MAX_WORKERS};
 use crate::plan::Plan;
-use crate::program::{ExecutorKind, Part, Sharing, Task, TaskProgram};
+use crate::program::{ExecutorKind, Partitioning, Task, TaskPartition, TaskProgram};
 use crate::target::Target;
 
 fn error(kind: ExecutorKind, what: String) -> PlanError {
@@ -52,7 +52,7 @@ fn check_sizes(program: &TaskProgram, workers: usize) -> Result<(), PlanError> {
 
 /// The tasks of each step, stage after stage.
 fn stages(plan: &Plan, program: &TaskProgram) -> Result<Vec<Vec<Vec<u32>>>, PlanError> {
-    let numbers: Vec<Vec<(u32, Sharing)>> = (0..plan.steps.len()).map(|s| plan.stages(s).collect()).collect();
+    let numbers: Vec<Vec<(u32, Partitioning)>> = (0..plan.steps.len()).map(|s| plan.stages(s).collect()).collect();
     let mut tasks: Vec<Vec<Vec<u32>>> = numbers.iter().map(|n| vec![Vec::new(); n.len()]).collect();
     for (t, task) in program.tasks.iter().enumerate() {
         let step = task.step as usize;
@@ -63,7 +63,7 @@ fn stages(plan: &Plan, program: &TaskProgram) -> Result<Vec<Vec<Vec<u32>>>, Plan
     }
     for (step, stages) in tasks.iter().enumerate() {
         for (at, of_stage) in stages.iter().enumerate() {
-            let parts: Vec<Part> = of_stage.iter().map(|&t| program.tasks[t as usize].part).collect();
+            let parts: Vec<TaskPartition> = of_stage.iter().map(|&t| program.tasks[t as usize].partition).collect();
             let (stage, sharing) = numbers[step][at];
             // More parts than workers would be no sharing, and comparing their orders would take long.
             if parts.len() > program.queues.len() || !whole(&parts, sharing) {
@@ -76,11 +76,11 @@ fn stages(plan: &Plan, program: &TaskProgram) -> Result<Vec<Vec<Vec<u32>>>, Plan
 }
 
 /// Whether the parts are all of a stage.
-fn whole(parts: &[Part], sharing: Sharing) -> bool {
+fn whole(parts: &[TaskPartition], sharing: Partitioning) -> bool {
     let mut seen = vec![false; parts.len()];
-    let fits = |part: &Part| match (sharing, *part) {
-        (Sharing::Drained, Part::Drain) => true,
-        (Sharing::Shares, Part::Share { index, of }) if of as usize == parts.len() => {
+    let fits = |part: &TaskPartition| match (sharing, *part) {
+        (Partitioning::WorkQueue, TaskPartition::WorkQueue) => true,
+        (Partitioning::Static, TaskPartition::Static { index, of }) if of as usize == parts.len() => {
             seen.get_mut(index as usize).is_some_and(|s| !std::mem::replace(s, true))
         }
         _ => false,

@@ -9,7 +9,7 @@ use crate::plan::Plan;
 use crate::program::TaskProgram;
 use std::fmt;
 use thiserror::Error;
-use yirage_ir::{Source, ValueId};
+use yirage_ir::{ValueId, ValueSource};
 
 /// Where a worker stands that cannot go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,26 +99,26 @@ pub fn walk(
 }
 
 /// Watches the memory of a plan while its tasks run one after the other.
-pub struct Watch<'a> {
+pub struct ArenaRaceChecker<'a> {
     plan: &'a Plan,
     program: &'a TaskProgram,
     accesses: Vec<Access>,
     /// Tasks of each step.
     all: Vec<usize>,
     /// Those that have not run yet.
-    left: Vec<usize>,
+    remaining: Vec<usize>,
     /// Tasks of each stage of each step that have not run yet.
-    stages_left: Vec<Vec<usize>>,
+    stages_remaining: Vec<Vec<usize>>,
     /// What lies in the arena: (from, to, value), disjoint.
-    lying: Vec<(u64, u64, ValueId)>,
+    arena_values: Vec<(u64, u64, ValueId)>,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> ArenaRaceChecker<'a> {
     /// Before the first task.
     ///
     /// # Errors
     /// When a value has no place.
-    pub fn new(plan: &'a Plan, program: &'a TaskProgram) -> Result<Watch<'a>, PlanError> {
+    pub fn new(plan: &'a Plan, program: &'a TaskProgram) -> Result<ArenaRaceChecker<'a>, PlanError> {
         let mut all = vec![0; plan.steps.len()];
         let widest = plan.kernels.iter().map(|k| k.stages.len()).max().unwrap_or(0);
         let mut stages_left = vec![vec![0; widest]; plan.steps.len()];
@@ -127,7 +127,15 @@ impl<'a> Watch<'a> {
             stages_left[t.step as usize][t.stage as usize] += 1;
         }
         let accesses = accesses(plan)?;
-        Ok(Watch { plan, program, accesses, left: all.clone(), all, stages_left, lying: Vec::new() })
+        Ok(ArenaRaceChecker {
+            plan,
+            program,
+            accesses,
+            remaining: all.clone(),
+            all,
+            stages_remaining: stages_left,
+            arena_values: Vec::new(),
+        })
     }
 
     /// A task runs now, from beginning to end.
@@ -139,22 +147,22 @@ impl<'a> Watch<'a> {
         let t = &self.program.tasks[task as usize];
         let step = t.step as usize;
         let race = |what: String| WalkError::Race { task, what };
-        if let Some(stage) = self.stages_left[step][..t.stage as usize].iter().position(|&n| n > 0) {
+        if let Some(stage) = self.stages_remaining[step][..t.stage as usize].iter().position(|&n| n > 0) {
             return Err(race(format!("stage {stage} of step {step} has not ended")));
         }
         self.check_reads(step).map_err(race)?;
         self.check_writes(step).map_err(race)?;
         for w in self.accesses[step].writes.clone() {
-            self.lying.retain(|(from, to, _)| *to <= w.from || w.to <= *from);
-            self.lying.push((w.from, w.to, w.value));
+            self.arena_values.retain(|(from, to, _)| *to <= w.from || w.to <= *from);
+            self.arena_values.push((w.from, w.to, w.value));
         }
-        self.left[step] -= 1;
-        self.stages_left[step][t.stage as usize] -= 1;
+        self.remaining[step] -= 1;
+        self.stages_remaining[step][t.stage as usize] -= 1;
         Ok(())
     }
 
-    fn maker(&self, value: ValueId) -> Option<usize> {
-        let Source::Node { node, .. } = self.plan.graph.value(value).source else { return None };
+    fn producer(&self, value: ValueId) -> Option<usize> {
+        let ValueSource::Node { node, .. } = self.plan.graph.value(value).source else { return None };
         self.plan.steps.iter().position(|s| s.node == node)
     }
 
@@ -165,14 +173,14 @@ impl<'a> Watch<'a> {
     fn check_reads(&self, step: usize) -> Result<(), String> {
         let node = &self.plan.graph.nodes[self.plan.steps[step].node as usize];
         for &i in &node.ins {
-            if let Some(maker) = self.maker(i)
-                && self.left[maker] > 0
+            if let Some(maker) = self.producer(i)
+                && self.remaining[maker] > 0
             {
                 return Err(format!("`{}` is read before it is whole", self.name(i)));
             }
         }
         for r in &self.accesses[step].reads {
-            if !self.lying.contains(&(r.from, r.to, r.value)) {
+            if !self.arena_values.contains(&(r.from, r.to, r.value)) {
                 return Err(format!("`{}` is read after its bytes were used again", self.name(r.value)));
             }
         }
@@ -183,13 +191,13 @@ impl<'a> Watch<'a> {
     fn check_writes(&self, step: usize) -> Result<(), String> {
         let mine = &self.accesses[step];
         for (other, access) in self.accesses.iter().enumerate() {
-            let running = other != step && self.left[other] > 0 && self.left[other] < self.all[other];
+            let running = other != step && self.remaining[other] > 0 && self.remaining[other] < self.all[other];
             if running && mine.conflicts(access) {
                 return Err(format!("step {step} and step {other} run together and touch the same memory"));
             }
             if other < step
-                && self.left[other] > 0
-                && access.states_read.iter().any(|s| mine.states_written.contains(s))
+                && self.remaining[other] > 0
+                && access.kv_caches_read.iter().any(|s| mine.kv_caches_written.contains(s))
             {
                 return Err(format!("step {step} writes a state that step {other} has not read yet"));
             }

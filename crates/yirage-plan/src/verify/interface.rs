@@ -1,13 +1,13 @@
 //! What a plan gets from outside and gives back: the bucket, slots, weights, outputs.
 
 use crate::error::PlanError;
-use crate::limits::{MAX_SLOT_BYTES, MAX_SYMBOL};
+use crate::limits::{MAX_STEP_INPUT_BYTES, MAX_SYMBOL};
 use crate::plan::Plan;
 use crate::readers::matrices;
 use crate::target::Target;
 use crate::weights::{ELEMENTS, ROWS};
 use std::collections::HashSet;
-use yirage_ir::{Graph, Source, Sym, Type, Value, ValueId};
+use yirage_ir::{Graph, Sym, Type, Value, ValueId, ValueSource};
 
 /// Checks it of a plan whose graph is sound.
 pub(super) fn check(plan: &Plan, target: &Target) -> Result<(), PlanError> {
@@ -20,9 +20,9 @@ pub(super) fn check(plan: &Plan, target: &Target) -> Result<(), PlanError> {
     let graph = &plan.graph;
     for &id in &graph.inputs {
         let value = graph.value(id);
-        if value.source == Source::Slot {
-            check_slot(plan, value)?;
-        } else if value.ty.strides.is_some() && value.source != Source::Weight {
+        if value.source == ValueSource::StepInput {
+            check_step_input(plan, value)?;
+        } else if value.ty.strides.is_some() && value.source != ValueSource::Weight {
             return Err(PlanError(format!("the state `{}` has strides", value.name)));
         }
     }
@@ -30,27 +30,27 @@ pub(super) fn check(plan: &Plan, target: &Target) -> Result<(), PlanError> {
     check_weights(plan, target)
 }
 
-fn check_slot(plan: &Plan, slot: &Value) -> Result<(), PlanError> {
+fn check_step_input(plan: &Plan, slot: &Value) -> Result<(), PlanError> {
     let (name, ty) = (&slot.name, &slot.ty);
     if !leaves_and_enters(ty) {
         return Err(PlanError(format!("the slot `{name}` is {ty}: plain numbers are wanted")));
     }
-    match ty.checked_held(&plan.bucket).and_then(|elems| elems.checked_mul(ty.dtype.row_bytes(1))) {
-        Some(bytes) if bytes as u64 <= MAX_SLOT_BYTES => Ok(()),
+    match ty.checked_storage_elems(&plan.bucket).and_then(|elems| elems.checked_mul(ty.dtype.row_bytes(1))) {
+        Some(bytes) if bytes as u64 <= MAX_STEP_INPUT_BYTES => Ok(()),
         _ => Err(PlanError(format!("the slot `{name}` of {ty} has no size in the bucket {:?}", plan.bucket))),
     }
 }
 
 /// Whether the host can say and be told elements of this type.
 fn leaves_and_enters(ty: &Type) -> bool {
-    ty.layout.is_none() && ty.dtype.is_plain()
+    ty.activation_format.is_none() && ty.dtype.is_plain()
 }
 
 /// States stay where they are; everything else is read from its place.
 fn check_output(graph: &Graph, id: ValueId) -> Result<(), PlanError> {
     let v = graph.value(id);
-    let made = matches!(v.source, Source::Node { .. }) && leaves_and_enters(&v.ty);
-    if made || graph.state_of(id).is_some() {
+    let made = matches!(v.source, ValueSource::Node { .. }) && leaves_and_enters(&v.ty);
+    if made || graph.kv_cache_of(id).is_some() {
         return Ok(());
     }
     Err(PlanError(format!("the output `{}` is {}, no computed value of plain numbers", v.name, v.ty)))
@@ -59,18 +59,18 @@ fn check_output(graph: &Graph, id: ValueId) -> Result<(), PlanError> {
 fn check_weights(plan: &Plan, target: &Target) -> Result<(), PlanError> {
     let mut names = HashSet::new();
     for entry in &plan.weights.entries {
-        let known = [ROWS, ELEMENTS, &target.product_layout].contains(&entry.layout.as_str());
+        let known = [ROWS, ELEMENTS, &target.matmul_layout].contains(&entry.layout.as_str());
         if !names.insert(&entry.name) || !known {
             let (name, layout) = (&entry.name, &entry.layout);
             return Err(PlanError(format!("the weight `{name}` is there twice, or its layout `{layout}` is unknown")));
         }
     }
-    let ids: Vec<ValueId> = plan.graph.inputs_of(Source::Weight).collect();
+    let ids: Vec<ValueId> = plan.graph.inputs_of(ValueSource::Weight).collect();
     for &id in &ids {
         let v = plan.graph.value(id);
         let entry = plan.weights.get(&v.name).filter(|e| e.ty == v.ty);
         let entry = entry.ok_or_else(|| PlanError(format!("no weight is called `{}` and {}", v.name, v.ty)))?;
-        if entry.layout != target.product_layout {
+        if entry.layout != target.matmul_layout {
             continue;
         }
         if let Some(read) = matrices(&plan.graph, id).into_iter().find(|&n| n != entry.groups) {

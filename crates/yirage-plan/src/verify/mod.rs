@@ -2,7 +2,7 @@
 
 mod interface;
 mod kernels;
-mod places;
+mod placements;
 mod quantised;
 mod steps;
 
@@ -57,7 +57,7 @@ impl VerifiedPlan {
         interface::check(&plan, target)?;
         let phases = steps::phases(&plan)?;
         kernels::check(&plan, target)?;
-        places::check(&plan, target, &phases)?;
+        placements::check(&plan, target, &phases)?;
         crate::tasks::verify::check(&plan, target)?;
         Ok(VerifiedPlan { plan, target: target.clone() })
     }

@@ -1,13 +1,13 @@
 //! Quantised activations are in a layout that the target has, and read as they were made: whole or in parts, token by
 //! token or in tiles of tokens.
 
-use crate::target::{LayoutFacts, Target};
+use crate::target::{ActivationFormatFacts, Target};
 use std::collections::BTreeMap;
-use yirage_ir::{Graph, NodeKind, Op, Source, Value, ValueId};
+use yirage_ir::{Graph, NodeKind, Op, Value, ValueId, ValueSource};
 
 /// How a quantised value is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Read {
+struct QuantizedRead {
     /// Whether the reader meets it token by token; else in tiles of tokens.
     by_token: bool,
     /// Parts of a row that are read apart.
@@ -20,22 +20,22 @@ struct Read {
 /// # Errors
 /// The first value that is read otherwise, or in no layout of the target.
 pub fn check_quantised(graph: &Graph, target: &Target) -> Result<(), String> {
-    check_layouts(graph, target)?;
-    let mut reads: BTreeMap<ValueId, Read> = BTreeMap::new();
+    check_activation_formats(graph, target)?;
+    let mut reads: BTreeMap<ValueId, QuantizedRead> = BTreeMap::new();
     for node in &graph.nodes {
         let of = |op: &Op| match op {
-            Op::ExpertLinear(e) => Some(Read { by_token: true, parts: if e.shared { 1 } else { e.top_k } }),
-            Op::Linear(_) => Some(Read { by_token: false, parts: 1 }),
+            Op::ExpertLinear(e) => Some(QuantizedRead { by_token: true, parts: if e.shared { 1 } else { e.top_k } }),
+            Op::Linear(_) => Some(QuantizedRead { by_token: false, parts: 1 }),
             _ => None,
         };
-        let all: Vec<Read> = match &node.kind {
+        let all: Vec<QuantizedRead> = match &node.kind {
             NodeKind::Op(op) => of(op).into_iter().collect(),
             NodeKind::Region(region) => region.ops().filter_map(of).collect(),
         };
         // The products of a region share their first input, which is the region's first.
         let Some(&x) = node.ins.first() else { continue };
         let value = graph.value(x);
-        let Some(LayoutFacts { row_multiple, .. }) = facts(target, value)? else { continue };
+        let Some(ActivationFormatFacts { row_multiple, .. }) = facts(target, value)? else { continue };
         for read in all {
             if *reads.entry(x).or_insert(read) != read {
                 return Err(format!(
@@ -53,26 +53,26 @@ pub fn check_quantised(graph: &Graph, target: &Target) -> Result<(), String> {
             }
         }
     }
-    reads.iter().try_for_each(|(&id, read)| match made(graph, id) {
+    reads.iter().try_for_each(|(&id, read)| match quantized_parts(graph, id) {
         Some(parts) if parts == read.parts => Ok(()),
         parts => Err(format!("`{}` is quantised in {parts:?} parts and read in {}", graph.value(id).name, read.parts)),
     })
 }
 
 /// Checks that the target has the layout of each value, those inside regions among them.
-fn check_layouts(graph: &Graph, target: &Target) -> Result<(), String> {
+fn check_activation_formats(graph: &Graph, target: &Target) -> Result<(), String> {
     graph.values.iter().try_for_each(|value| facts(target, value).map(drop))?;
     graph.nodes.iter().try_for_each(|node| match &node.kind {
         NodeKind::Op(_) => Ok(()),
-        NodeKind::Region(region) => region.graphs().try_for_each(|graph| check_layouts(graph, target)),
+        NodeKind::Region(region) => region.graphs().try_for_each(|graph| check_activation_formats(graph, target)),
     })
 }
 
 /// What the target says of the layout that a value is in; nothing of a plain one.
-fn facts<'a>(target: &'a Target, value: &Value) -> Result<Option<&'a LayoutFacts>, String> {
-    let Some(layout) = value.ty.layout else { return Ok(None) };
-    let facts = target.activations(layout).ok_or_else(|| {
-        let has: Vec<String> = target.activation_layouts.iter().map(|facts| facts.layout.to_string()).collect();
+fn facts<'a>(target: &'a Target, value: &Value) -> Result<Option<&'a ActivationFormatFacts>, String> {
+    let Some(layout) = value.ty.activation_format else { return Ok(None) };
+    let facts = target.activation_format(layout).ok_or_else(|| {
+        let has: Vec<String> = target.activation_formats.iter().map(|facts| facts.format.to_string()).collect();
         let has = if has.is_empty() { "none".into() } else { has.join(", ") };
         format!("`{}` is {}; of the layouts of activations the target has {has}", value.name, value.ty)
     })?;
@@ -80,13 +80,13 @@ fn facts<'a>(target: &'a Target, value: &Value) -> Result<Option<&'a LayoutFacts
 }
 
 /// In how many parts a value is quantised.
-fn made(graph: &Graph, id: ValueId) -> Option<u32> {
-    let Source::Node { node, output } = graph.value(id).source else { return None };
+fn quantized_parts(graph: &Graph, id: ValueId) -> Option<u32> {
+    let ValueSource::Node { node, output } = graph.value(id).source else { return None };
     match &graph.nodes[node as usize].kind {
         NodeKind::Op(Op::Quantize(q)) => Some(q.parts),
         NodeKind::Op(_) => None,
         // Tiles are plain numbers.
         NodeKind::Region(r) if r.tiled.is_some() => None,
-        NodeKind::Region(r) => made(&r.graph, r.graph.outputs[output as usize]),
+        NodeKind::Region(r) => quantized_parts(&r.graph, r.graph.outputs[output as usize]),
     }
 }

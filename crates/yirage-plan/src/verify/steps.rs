@@ -1,14 +1,14 @@
 //! Each node runs once, after the makers of what it reads.
 
 use crate::error::PlanError;
-use crate::plan::{Plan, Step};
-use yirage_ir::Source;
+use crate::plan::{Plan, PlanStep};
+use yirage_ir::ValueSource;
 
 /// The phase of each node.
 pub(super) fn phases(plan: &Plan) -> Result<Vec<u32>, PlanError> {
     let mut phase = vec![None; plan.graph.nodes.len()];
     let mut last = 0;
-    for Step { node, kernel, phase: p } in &plan.steps {
+    for PlanStep { node, kernel, phase: p } in &plan.steps {
         let slot =
             phase.get_mut(*node as usize).ok_or_else(|| PlanError(format!("step of node {node}: no such node")))?;
         if slot.replace(*p).is_some() {
@@ -33,7 +33,7 @@ pub(super) fn phases(plan: &Plan) -> Result<Vec<u32>, PlanError> {
 fn check_order(plan: &Plan, phase: &[u32]) -> Result<(), PlanError> {
     for (n, node) in plan.graph.nodes.iter().enumerate() {
         for &i in &node.ins {
-            if let Source::Node { node: maker, .. } = plan.graph.value(i).source
+            if let ValueSource::Node { node: maker, .. } = plan.graph.value(i).source
                 && phase[maker as usize] >= phase[n]
             {
                 return Err(PlanError(format!("node {n} reads `{}` before it is whole", plan.graph.value(i).name)));

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use yirage_call::Array;
+use yirage_call::HostArray;
 use yirage_hal::reference::Reference;
 use yirage_hal::{
-    Backend, Bindings, Device, DeviceInfo, Fence, HalError, MemoryReport, OpenOptions, Program, Record, Resident,
-    StateHandle, Step, WeightHandle, WeightSink,
+    Backend, Bindings, Device, DeviceInfo, Fence, HalError, KvCacheHandle, MemoryReport, OpenOptions, OutputHandle,
+    Program, Record, StepRequest, WeightHandle, WeightSink,
 };
 use yirage_ir::op::Sample;
-use yirage_ir::{DType, Dim, Dims, Graph, GraphBuilder, NodeKind, Source, Type, rng, text};
+use yirage_ir::{DType, Dim, Dims, Graph, GraphBuilder, NodeKind, Type, ValueSource, rng, text};
 use yirage_plan::{Plan, Target, VerifiedPlan, WeightEntry};
 use yirage_plancache::BoundGraph;
 use yirage_sim::Sim;
@@ -65,7 +65,7 @@ pub(crate) fn paged() -> Graph {
 pub(crate) fn sampling() -> Graph {
     let op = Sample { draw: true, mask: true, bias: false, penalties: false, logprobs: true, top: 2 };
     let mut b = GraphBuilder::new("sample");
-    let ins: Vec<_> = op.slots().into_iter().map(|s| b.slot(s.name(), s.ty(40)).unwrap()).collect();
+    let ins: Vec<_> = op.inputs().into_iter().map(|s| b.step_input(s.name(), s.ty(40)).unwrap()).collect();
     let outs = b.op_multi(&["token", "fault", "logprob", "top", "top_logprob"], op, &ins).unwrap();
     outs.into_iter().for_each(|o| b.output(o));
     b.finish()
@@ -86,7 +86,7 @@ fn sized(ty: &Type, dims: &Dims) -> Type {
 }
 
 /// An array whose elements a seed decides; integers are from 0 to 3.
-pub(crate) fn array(ty: &Type, dims: &Dims, seed: u64) -> Array {
+pub(crate) fn array(ty: &Type, dims: &Dims, seed: u64) -> HostArray {
     let ty = sized(ty, dims);
     let n = ty.elems(dims);
     let record = match ty.dtype {
@@ -99,7 +99,7 @@ pub(crate) fn array(ty: &Type, dims: &Dims, seed: u64) -> Array {
         }
         other => panic!("{other}"),
     };
-    Array::new(ty, record).unwrap()
+    HostArray::new(ty, record).unwrap()
 }
 
 pub(crate) fn tokens(tokens: u32) -> Dims {
@@ -107,8 +107,8 @@ pub(crate) fn tokens(tokens: u32) -> Dims {
 }
 
 /// The inputs of a call.
-pub(crate) fn inputs(graph: &Graph, dims: &Dims, seed: u64) -> Vec<Array> {
-    let slots = graph.inputs_of(Source::Slot).enumerate();
+pub(crate) fn inputs(graph: &Graph, dims: &Dims, seed: u64) -> Vec<HostArray> {
+    let slots = graph.inputs_of(ValueSource::StepInput).enumerate();
     let words = |words: Vec<u32>| Record::of(&words);
     slots
         .map(|(i, id)| {
@@ -116,8 +116,10 @@ pub(crate) fn inputs(graph: &Graph, dims: &Dims, seed: u64) -> Vec<Array> {
             // Tokens of one sequence, or of two.
             let first = if seed == 1 { n } else { n / 2 };
             match graph.value(id).name.as_str() {
-                "positions" => Array::new(ty, words((0..n).map(|t| if t < first { t } else { t - first }).collect())),
-                "seqs" => Array::new(ty, words((0..n).map(|t| u32::from(t >= first)).collect())),
+                "positions" => {
+                    HostArray::new(ty, words((0..n).map(|t| if t < first { t } else { t - first }).collect()))
+                }
+                "seqs" => HostArray::new(ty, words((0..n).map(|t| u32::from(t >= first)).collect())),
                 _ => Ok(array(graph.ty(id), dims, seed * 1000 + i as u64)),
             }
             .unwrap()
@@ -125,8 +127,8 @@ pub(crate) fn inputs(graph: &Graph, dims: &Dims, seed: u64) -> Vec<Array> {
         .collect()
 }
 
-pub(crate) fn weights(graph: &Graph, seed: u64) -> Vec<(String, Array)> {
-    let weights = graph.inputs_of(Source::Weight).enumerate();
+pub(crate) fn weights(graph: &Graph, seed: u64) -> Vec<(String, HostArray)> {
+    let weights = graph.inputs_of(ValueSource::Weight).enumerate();
     weights.map(|(i, id)| (graph.value(id).name.clone(), array(graph.ty(id), &tokens(1), seed + i as u64))).collect()
 }
 
@@ -136,7 +138,7 @@ pub(crate) fn bound(graph: Graph) -> BoundGraph {
 }
 
 /// The bits of all outputs.
-pub(crate) fn bits(outputs: &[Array]) -> Vec<Vec<u8>> {
+pub(crate) fn bits(outputs: &[HostArray]) -> Vec<Vec<u8>> {
     outputs.iter().map(|array| array.bytes().to_vec()).collect()
 }
 
@@ -187,14 +189,14 @@ impl Device for Faulty {
     fn weight_bytes(&self, entry: &WeightEntry) -> Result<u64, HalError> {
         self.inner.weight_bytes(entry)
     }
-    fn state_block_bytes(&self, block: &Type, k_width: u32) -> Result<u64, HalError> {
-        self.inner.state_block_bytes(block, k_width)
+    fn kv_block_bytes(&self, block: &Type, k_width: u32) -> Result<u64, HalError> {
+        self.inner.kv_block_bytes(block, k_width)
     }
     fn weight(&self, entry: &WeightEntry) -> Result<Box<dyn WeightSink>, HalError> {
         self.inner.weight(entry)
     }
-    fn state(&self, block: &Type, k_width: u32, blocks: usize) -> Result<StateHandle, HalError> {
-        self.inner.state(block, k_width, blocks)
+    fn kv_cache(&self, block: &Type, k_width: u32, blocks: usize) -> Result<KvCacheHandle, HalError> {
+        self.inner.kv_cache(block, k_width, blocks)
     }
     fn image<'a>(&self, weight: &'a WeightHandle) -> Result<&'a [u8], HalError> {
         self.inner.image(weight)
@@ -219,10 +221,10 @@ struct FaultyProgram {
 }
 
 impl Program for FaultyProgram {
-    fn submit(&mut self, step: Step) -> Result<Fence, HalError> {
+    fn submit(&mut self, step: StepRequest) -> Result<Fence, HalError> {
         if spent(&self.steps) { Err(self.error.clone()) } else { self.program.submit(step) }
     }
-    fn resident(&self, index: usize) -> Result<Resident, HalError> {
-        self.program.resident(index)
+    fn output_handle(&self, index: usize) -> Result<OutputHandle, HalError> {
+        self.program.output_handle(index)
     }
 }

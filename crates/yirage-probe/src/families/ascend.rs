@@ -2,13 +2,13 @@
 //!
 //! Memory is told only of a device that was made current, which takes time on a busy machine; it is given back at once.
 
-use crate::answer::{Answer, told};
 use crate::error::ProbeError;
-use crate::family::{Family, Location};
-use crate::library::Library;
+use crate::family::{Family, LibraryLocation};
+use crate::library::DriverLibrary;
+use crate::library_report::{LibraryReport, optional_fact};
 use crate::limits::MOST_DEVICES;
-use crate::search::Wanted;
-use crate::visible::Visible;
+use crate::search::LibrarySearch;
+use crate::visible::VisibilityVariables;
 use std::ffi::c_char;
 use yirage_hal::DeviceInfo;
 use yirage_plan::KernelCapabilities;
@@ -18,14 +18,14 @@ pub static ASCEND: Family = Family {
     name: "ascend",
     title: "Huawei Ascend",
     system: "linux",
-    location: Location::Files(Wanted {
+    location: LibraryLocation::Files(LibrarySearch {
         libraries: &["libascendcl.so"],
         roots: &["ASCEND_TOOLKIT_HOME", "ASCEND_HOME_PATH", "ASCEND_HOME"],
         folders: &["/usr/local/Ascend/ascend-toolkit/latest/lib64", "/usr/local/Ascend/nnrt/latest/lib64"],
         own_folders_only: false,
         foreign: &[],
     }),
-    visible: Visible {
+    visible: VisibilityVariables {
         by_runtime: &[&["ASCEND_RT_VISIBLE_DEVICES"]],
         by_us: None,
         of_containers: &["ASCEND_VISIBLE_DEVICES", "NPU_VISIBLE_DEVICES"],
@@ -42,7 +42,7 @@ const OLDEST: [i32; 3] = [1, 0, 0];
 /// The number of the memory on the package.
 const HBM: i32 = 1;
 
-fn ask(backend: &'static str, library: &Library) -> Result<Answer, ProbeError> {
+fn ask(backend: &'static str, library: &DriverLibrary) -> Result<LibraryReport, ProbeError> {
     let version = library.three_numbers("aclrtGetVersion")?;
     let written = |[a, b, c]: [i32; 3]| format!("{a}.{b}.{c}");
     if version < OLDEST {
@@ -65,20 +65,20 @@ fn ask(backend: &'static str, library: &Library) -> Result<Answer, ProbeError> {
     };
     let chip = library.own_text("aclrtGetSocName")?;
     let devices = (0..count).map(|ordinal| describe(backend, library, ordinal, &chip)).collect();
-    Ok(Answer { driver_version: None, sdk_version: Some(written(version)), devices })
+    Ok(LibraryReport { driver_version: None, sdk_version: Some(written(version)), devices })
 }
 
-fn describe(backend: &'static str, library: &Library, ordinal: u32, chip: &str) -> DeviceInfo {
+fn describe(backend: &'static str, library: &DriverLibrary, ordinal: u32, chip: &str) -> DeviceInfo {
     let mut info = DeviceInfo::new(backend, ordinal, chip, chip);
     info.capabilities = capabilities(chip);
-    if let Some([free, total]) = told(memory(library, ordinal), "memory", &mut info) {
+    if let Some([free, total]) = optional_fact(memory(library, ordinal), "memory", &mut info) {
         (info.memory_bytes, info.total_memory_bytes) = (Some(free), Some(total));
     }
     info
 }
 
 /// Free and all bytes.
-fn memory(library: &Library, ordinal: u32) -> Result<[u64; 2], ProbeError> {
+fn memory(library: &DriverLibrary, ordinal: u32) -> Result<[u64; 2], ProbeError> {
     library.of_number("aclrtSetDevice", ordinal)?;
     let told = library.two_sizes("aclrtGetMemInfo", HBM);
     library.of_number("aclrtResetDevice", ordinal)?;

@@ -1,9 +1,9 @@
 //! Cambricon: a driver of CUDA's shape, whose version has three numbers.
 
-use crate::driver::{Driver, Version};
-use crate::family::{Family, Location};
-use crate::search::Wanted;
-use crate::visible::Visible;
+use crate::driver::{DriverApi, VersionQuery};
+use crate::family::{Family, LibraryLocation};
+use crate::search::LibrarySearch;
+use crate::visible::VisibilityVariables;
 use yirage_plan::KernelCapabilities;
 
 /// Cambricon.
@@ -11,14 +11,14 @@ pub static CAMBRICON: Family = Family {
     name: "cambricon",
     title: "Cambricon MLU",
     system: "linux",
-    location: Location::Files(Wanted {
+    location: LibraryLocation::Files(LibrarySearch {
         libraries: &["libcndrv.so.1", "libcndrv.so"],
         roots: &["NEUWARE_HOME"],
         folders: &["/usr/local/neuware/lib64"],
         own_folders_only: false,
         foreign: &[],
     }),
-    visible: Visible {
+    visible: VisibilityVariables {
         by_runtime: &[&["MLU_VISIBLE_DEVICES"]],
         by_us: None,
         of_containers: &["CAMBRICON_VISIBLE_DEVICES"],
@@ -28,9 +28,9 @@ pub static CAMBRICON: Family = Family {
     ask: |backend, library| DRIVER.ask(backend, library),
 };
 
-const DRIVER: Driver = Driver {
+const DRIVER: DriverApi = DriverApi {
     start: "cnInit",
-    version: Version::Numbers { call: "cnGetDriverVersion", oldest: [4, 20, 0] },
+    version: VersionQuery::Numbers { call: "cnGetDriverVersion", oldest: [4, 20, 0] },
     count: "cnDeviceGetCount",
     device: "cnDeviceGet",
     name: "cnDeviceGetName",

@@ -1,10 +1,10 @@
 //! Iluvatar CoreX: a driver with CUDA's very names, in a folder of its own.
 
 use super::cuda::ATTRIBUTE;
-use crate::driver::{Driver, Version, compute_capability, thousands};
-use crate::family::{Family, Location};
-use crate::search::Wanted;
-use crate::visible::Visible;
+use crate::driver::{DriverApi, VersionQuery, compute_capability, thousands};
+use crate::family::{Family, LibraryLocation};
+use crate::search::LibrarySearch;
+use crate::visible::VisibilityVariables;
 use yirage_plan::KernelCapabilities;
 
 /// Iluvatar CoreX.
@@ -12,14 +12,14 @@ pub static COREX: Family = Family {
     name: "iluvatar",
     title: "Iluvatar CoreX",
     system: "linux",
-    location: Location::Files(Wanted {
+    location: LibraryLocation::Files(LibrarySearch {
         libraries: &["libcuda.so.1", "libcuda.so"],
         roots: &["COREX_HOME", "COREX_ROOT"],
         folders: &["/usr/local/corex/lib64", "/usr/local/corex/lib"],
         own_folders_only: true,
         foreign: &[],
     }),
-    visible: Visible {
+    visible: VisibilityVariables {
         by_runtime: &[&["ILUVATAR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"]],
         by_us: None,
         of_containers: &[],
@@ -29,9 +29,9 @@ pub static COREX: Family = Family {
     ask: |backend, library| DRIVER.ask(backend, library),
 };
 
-const DRIVER: Driver = Driver {
+const DRIVER: DriverApi = DriverApi {
     start: "cuInit",
-    version: Version::Number { call: "cuDriverGetVersion", written: thousands, oldest: Some(10020) },
+    version: VersionQuery::Number { call: "cuDriverGetVersion", written: thousands, oldest: Some(10020) },
     count: "cuDeviceGetCount",
     device: "cuDeviceGet",
     name: "cuDeviceGetName",

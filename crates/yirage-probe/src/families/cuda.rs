@@ -1,10 +1,10 @@
 //! NVIDIA: the driver's own library, which knows more than the toolkit's and is there without one.
 
-use crate::driver::{Driver, Version, compute_capability, thousands};
-use crate::family::{Family, Location};
-use crate::library::Library;
-use crate::search::Wanted;
-use crate::visible::Visible;
+use crate::driver::{DriverApi, VersionQuery, compute_capability, thousands};
+use crate::family::{Family, LibraryLocation};
+use crate::library::DriverLibrary;
+use crate::search::LibrarySearch;
+use crate::visible::VisibilityVariables;
 use yirage_plan::KernelCapabilities;
 
 /// NVIDIA.
@@ -12,7 +12,7 @@ pub static CUDA: Family = Family {
     name: "cuda",
     title: "NVIDIA CUDA",
     system: "linux",
-    location: Location::Files(Wanted {
+    location: LibraryLocation::Files(LibrarySearch {
         libraries: &["libcuda.so.1", "libcuda.so"],
         roots: &["CUDA_HOME", "CUDA_PATH"],
         folders: &["/usr/local/nvidia/lib64", "/usr/lib/wsl/lib"],
@@ -20,7 +20,7 @@ pub static CUDA: Family = Family {
         // They have a libcuda.so of their own.
         foreign: &["corex", "dtk"],
     }),
-    visible: Visible {
+    visible: VisibilityVariables {
         by_runtime: &[&["CUDA_VISIBLE_DEVICES"]],
         by_us: None,
         of_containers: &["NVIDIA_VISIBLE_DEVICES"],
@@ -30,9 +30,9 @@ pub static CUDA: Family = Family {
     ask: |backend, library| DRIVER.ask(backend, library),
 };
 
-const DRIVER: Driver = Driver {
+const DRIVER: DriverApi = DriverApi {
     start: "cuInit",
-    version: Version::Number { call: "cuDriverGetVersion", written: thousands, oldest: Some(12000) },
+    version: VersionQuery::Number { call: "cuDriverGetVersion", written: thousands, oldest: Some(12000) },
     count: "cuDeviceGetCount",
     device: "cuDeviceGet",
     name: "cuDeviceGetName",
@@ -45,7 +45,7 @@ const DRIVER: Driver = Driver {
 /// The function that gives attributes.
 pub(super) const ATTRIBUTE: &str = "cuDeviceGetAttribute";
 
-fn arch(library: &Library, device: i64) -> Result<String, crate::ProbeError> {
+fn arch(library: &DriverLibrary, device: i64) -> Result<String, crate::ProbeError> {
     compute_capability(library, ATTRIBUTE, "sm_", [75, 76], device)
 }
 

@@ -1,11 +1,11 @@
 //! AMD, and Hygon, whose runtime is HIP under another roof.
 
-use crate::driver::{Driver, Version};
+use crate::driver::{DriverApi, VersionQuery};
 use crate::error::ProbeError;
-use crate::family::{Family, Location};
-use crate::library::Library;
-use crate::search::Wanted;
-use crate::visible::Visible;
+use crate::family::{Family, LibraryLocation};
+use crate::library::DriverLibrary;
+use crate::search::LibrarySearch;
+use crate::visible::VisibilityVariables;
 use yirage_plan::KernelCapabilities;
 
 /// AMD.
@@ -13,7 +13,7 @@ pub static HIP: Family = Family {
     name: "hip",
     title: "AMD ROCm",
     system: "linux",
-    location: Location::Files(Wanted {
+    location: LibraryLocation::Files(LibrarySearch {
         libraries: &["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"],
         roots: &["ROCM_PATH", "ROCM_HOME", "HIP_PATH"],
         folders: &["/opt/rocm/lib", "/opt/rocm/hip/lib"],
@@ -31,7 +31,7 @@ pub static HYGON: Family = Family {
     name: "hygon",
     title: "Hygon DCU",
     system: "linux",
-    location: Location::Files(Wanted {
+    location: LibraryLocation::Files(LibrarySearch {
         libraries: &["libgalaxyhip.so.5", "libgalaxyhip.so", "libamdhip64.so.5", "libamdhip64.so"],
         roots: &["DTK_ROOT", "DTK_HOME", "DTKROOT"],
         folders: &["/opt/dtk/lib", "/opt/dtk/lib64", "/opt/dtk/hip/lib"],
@@ -45,16 +45,16 @@ pub static HYGON: Family = Family {
 };
 
 /// The layer above the kernel's driver applies its list first, then the runtime its own.
-const LISTS: Visible = Visible {
+const LISTS: VisibilityVariables = VisibilityVariables {
     by_runtime: &[&["HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"], &["ROCR_VISIBLE_DEVICES"]],
     by_us: None,
     of_containers: &[],
 };
 
-const fn driver(capabilities: fn(&str) -> KernelCapabilities) -> Driver {
-    Driver {
+const fn driver(capabilities: fn(&str) -> KernelCapabilities) -> DriverApi {
+    DriverApi {
         start: "hipInit",
-        version: Version::Number { call: "hipRuntimeGetVersion", written, oldest: Some(50_000_000) },
+        version: VersionQuery::Number { call: "hipRuntimeGetVersion", written, oldest: Some(50_000_000) },
         count: "hipGetDeviceCount",
         device: "hipDeviceGet",
         name: "hipDeviceGetName",
@@ -74,7 +74,7 @@ fn written(version: i32) -> String {
 /// revision in its name came with version 6, the older one kept its layout.
 const RECORDS: [(&str, usize); 2] = [("hipGetDevicePropertiesR0600", 1160), ("hipGetDeviceProperties", 396)];
 
-fn arch(library: &Library, device: i64) -> Result<String, ProbeError> {
+fn arch(library: &DriverLibrary, device: i64) -> Result<String, ProbeError> {
     let [(newer, newer_at), (older, older_at)] = RECORDS;
     let (call, found) = match library.text_of_record(newer, newer_at, device) {
         Err(ProbeError::MissingSymbol { .. }) => (older, library.text_of_record(older, older_at, device)?),

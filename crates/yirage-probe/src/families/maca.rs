@@ -1,9 +1,9 @@
 //! MetaX: a runtime with CUDA's functions under names of its own.
 
-use crate::driver::{Driver, Version};
-use crate::family::{Family, Location};
-use crate::search::Wanted;
-use crate::visible::Visible;
+use crate::driver::{DriverApi, VersionQuery};
+use crate::family::{Family, LibraryLocation};
+use crate::search::LibrarySearch;
+use crate::visible::VisibilityVariables;
 use yirage_plan::KernelCapabilities;
 
 /// MetaX.
@@ -11,14 +11,14 @@ pub static MACA: Family = Family {
     name: "metax",
     title: "MetaX MACA",
     system: "linux",
-    location: Location::Files(Wanted {
+    location: LibraryLocation::Files(LibrarySearch {
         libraries: &["libmcruntime.so"],
         roots: &["MACA_PATH", "MACA_HOME", "MACA_ROOT"],
         folders: &["/opt/maca/lib"],
         own_folders_only: false,
         foreign: &[],
     }),
-    visible: Visible {
+    visible: VisibilityVariables {
         by_runtime: &[&["MACA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"]],
         by_us: None,
         of_containers: &[],
@@ -28,10 +28,10 @@ pub static MACA: Family = Family {
     ask: |backend, library| DRIVER.ask(backend, library),
 };
 
-const DRIVER: Driver = Driver {
+const DRIVER: DriverApi = DriverApi {
     start: "mcInit",
     // The maker documents no form of this number.
-    version: Version::Number { call: "mcRuntimeGetVersion", written: |version| version.to_string(), oldest: None },
+    version: VersionQuery::Number { call: "mcRuntimeGetVersion", written: |version| version.to_string(), oldest: None },
     count: "mcGetDeviceCount",
     device: "mcDeviceGet",
     name: "mcDeviceGetName",

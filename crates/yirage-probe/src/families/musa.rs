@@ -1,9 +1,9 @@
 //! Moore Threads: a driver with CUDA's functions under names of its own.
 
-use crate::driver::{Driver, Version, compute_capability};
-use crate::family::{Family, Location};
-use crate::search::Wanted;
-use crate::visible::Visible;
+use crate::driver::{DriverApi, VersionQuery, compute_capability};
+use crate::family::{Family, LibraryLocation};
+use crate::search::LibrarySearch;
+use crate::visible::VisibilityVariables;
 use yirage_plan::KernelCapabilities;
 
 /// Moore Threads.
@@ -11,14 +11,14 @@ pub static MUSA: Family = Family {
     name: "moore",
     title: "Moore Threads MUSA",
     system: "linux",
-    location: Location::Files(Wanted {
+    location: LibraryLocation::Files(LibrarySearch {
         libraries: &["libmusa.so.1", "libmusa.so"],
         roots: &["MUSA_HOME", "MUSA_ROOT", "MUSA_PATH"],
         folders: &["/usr/local/musa/lib"],
         own_folders_only: false,
         foreign: &[],
     }),
-    visible: Visible {
+    visible: VisibilityVariables {
         by_runtime: &[&["MUSA_VISIBLE_DEVICES"]],
         by_us: None,
         of_containers: &["MTHREADS_VISIBLE_DEVICES"],
@@ -28,10 +28,10 @@ pub static MUSA: Family = Family {
     ask: |backend, library| DRIVER.ask(backend, library),
 };
 
-const DRIVER: Driver = Driver {
+const DRIVER: DriverApi = DriverApi {
     start: "muInit",
     // The maker documents no form of this number.
-    version: Version::Number { call: "muDriverGetVersion", written: |version| version.to_string(), oldest: None },
+    version: VersionQuery::Number { call: "muDriverGetVersion", written: |version| version.to_string(), oldest: None },
     count: "muDeviceGetCount",
     device: "muDeviceGet",
     name: "muDeviceGetName",

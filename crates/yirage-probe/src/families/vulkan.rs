@@ -3,13 +3,13 @@
 //! Records are those of the registry's headers for 64-bit systems. An instance is made for the question and destroyed
 //! after it.
 
-use crate::answer::Answer;
 use crate::error::ProbeError;
-use crate::family::{Family, Location};
-use crate::library::{Library, text};
+use crate::family::{Family, LibraryLocation};
+use crate::library::{DriverLibrary, text};
+use crate::library_report::LibraryReport;
 use crate::limits::MOST_DEVICES;
-use crate::search::Wanted;
-use crate::visible::Visible;
+use crate::search::LibrarySearch;
+use crate::visible::VisibilityVariables;
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 use yirage_hal::DeviceInfo;
@@ -19,14 +19,14 @@ pub static VULKAN: Family = Family {
     name: "vulkan",
     title: "Vulkan",
     system: "linux",
-    location: Location::Files(Wanted {
+    location: LibraryLocation::Files(LibrarySearch {
         libraries: &["libvulkan.so.1", "libvulkan.so"],
         roots: &["VULKAN_SDK"],
         folders: &[],
         own_folders_only: false,
         foreign: &[],
     }),
-    visible: Visible { by_runtime: &[], by_us: Some("GGML_VK_VISIBLE_DEVICES"), of_containers: &[] },
+    visible: VisibilityVariables { by_runtime: &[], by_us: Some("GGML_VK_VISIBLE_DEVICES"), of_containers: &[] },
     driver_file: None,
     install: "install the Vulkan loader (libvulkan1) and a driver for your device",
     ask,
@@ -68,7 +68,7 @@ struct Properties {
 
 /// `VkPhysicalDeviceMemoryProperties`.
 #[repr(C)]
-struct Memory {
+struct VkMemoryProperties {
     types: u32,
     type_list: [[u32; 2]; 32],
     heaps: u32,
@@ -83,13 +83,13 @@ struct Heap {
     flags: u32,
 }
 
-type Handle = *mut c_void;
-type Create = unsafe extern "C" fn(*const InstanceInfo, *const c_void, *mut Handle) -> i32;
-type Destroy = unsafe extern "C" fn(Handle, *const c_void);
-type Enumerate = unsafe extern "C" fn(Handle, *mut u32, *mut Handle) -> i32;
-type Describe<T> = unsafe extern "C" fn(Handle, *mut T);
+type VkHandle = *mut c_void;
+type Create = unsafe extern "C" fn(*const InstanceInfo, *const c_void, *mut VkHandle) -> i32;
+type Destroy = unsafe extern "C" fn(VkHandle, *const c_void);
+type Enumerate = unsafe extern "C" fn(VkHandle, *mut u32, *mut VkHandle) -> i32;
+type Describe<T> = unsafe extern "C" fn(VkHandle, *mut T);
 
-fn ask(backend: &'static str, library: &Library) -> Result<Answer, ProbeError> {
+fn ask(backend: &'static str, library: &DriverLibrary) -> Result<LibraryReport, ProbeError> {
     let version = library.number("vkEnumerateInstanceVersion")?.cast_unsigned();
     if version < OLDEST {
         return Err(ProbeError::TooOld { path: library.path(), found: written(version), needed: written(OLDEST) });
@@ -114,10 +114,10 @@ fn ask(backend: &'static str, library: &Library) -> Result<Answer, ProbeError> {
     let devices = devices(backend, library, instance);
     // SAFETY: it was made above, and nobody else has it.
     unsafe { destroy(instance, null()) };
-    Ok(Answer { driver_version: None, sdk_version: Some(written(version)), devices: devices? })
+    Ok(LibraryReport { driver_version: None, sdk_version: Some(written(version)), devices: devices? })
 }
 
-fn devices(backend: &'static str, library: &Library, instance: Handle) -> Result<Vec<DeviceInfo>, ProbeError> {
+fn devices(backend: &'static str, library: &DriverLibrary, instance: VkHandle) -> Result<Vec<DeviceInfo>, ProbeError> {
     let call = "vkEnumeratePhysicalDevices";
     let mut count = MOST_DEVICES;
     let mut handles = vec![null_mut(); MOST_DEVICES as usize];
@@ -131,7 +131,12 @@ fn devices(backend: &'static str, library: &Library, instance: Handle) -> Result
     (0..).zip(handles).map(|(ordinal, device)| describe(backend, library, ordinal, device)).collect()
 }
 
-fn describe(backend: &'static str, library: &Library, ordinal: u32, device: Handle) -> Result<DeviceInfo, ProbeError> {
+fn describe(
+    backend: &'static str,
+    library: &DriverLibrary,
+    ordinal: u32,
+    device: VkHandle,
+) -> Result<DeviceInfo, ProbeError> {
     let mut of = Properties {
         api_version: 0,
         driver_version: 0,
@@ -141,12 +146,16 @@ fn describe(backend: &'static str, library: &Library, ordinal: u32, device: Hand
         name: [0; 256],
         rest: [0; 1024],
     };
-    let mut memory =
-        Memory { types: 0, type_list: [[0; 2]; 32], heaps: 0, heap_list: [Heap { bytes: 0, flags: 0 }; 16] };
+    let mut memory = VkMemoryProperties {
+        types: 0,
+        type_list: [[0; 2]; 32],
+        heaps: 0,
+        heap_list: [Heap { bytes: 0, flags: 0 }; 16],
+    };
     // SAFETY: the headers' types; the device is one that the loader gave, and the records are ours and large enough.
     unsafe {
         library.function::<Describe<Properties>>("vkGetPhysicalDeviceProperties")?(device, &mut of);
-        library.function::<Describe<Memory>>("vkGetPhysicalDeviceMemoryProperties")?(device, &mut memory);
+        library.function::<Describe<VkMemoryProperties>>("vkGetPhysicalDeviceMemoryProperties")?(device, &mut memory);
     }
     let heaps = memory.heap_list.iter().take(memory.heaps as usize).filter(|heap| heap.flags & ON_DEVICE != 0);
     let bytes = heaps.map(|heap| heap.bytes).fold(0, u64::saturating_add);

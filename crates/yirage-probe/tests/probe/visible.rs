@@ -2,7 +2,7 @@
 
 use crate::fakes::{CUDA, Machine};
 use yirage_hal::DeviceInfo;
-use yirage_probe::{Family, Selection, families};
+use yirage_probe::{DeviceSelection, Family, families};
 
 #[test]
 fn lists_end_where_they_make_no_sense() {
@@ -24,7 +24,7 @@ fn lists_end_where_they_make_no_sense() {
         ("7", None, &["7"], None),
     ];
     for (list, present, devices, ended) in rows {
-        let selection = Selection::of(list, *present);
+        let selection = DeviceSelection::of(list, *present);
         assert_eq!(selection.devices, *devices, "{list:?}");
         match (ended, &selection.ended) {
             (Some(ended), Some(says)) => assert!(says.contains(ended), "{list:?}: {says}"),

@@ -2,18 +2,18 @@
 
 use super::facts::{gigabytes, info, member, memory, wanted};
 use super::table::{self, Chosen};
-use crate::failure::{Class, Failure, Outcome};
+use crate::failure::{Class, PyFailure, PyOutcome};
 use crate::log::{Level, say};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use yirage_advisor::{Hardware, OfDevice, Sizes, advise, workers, workers_of_multiprocessors};
+use yirage_advisor::{BenchmarkSizes, DeviceBenchmark, Hardware, advise, workers, workers_of_multiprocessors};
 use yirage_hal::{DeviceInfo, OpenOptions};
 
 /// The backend that an argument means; the current one without it.
-pub(super) fn meant(py: Python<'_>, backend: Option<&Bound<'_, PyAny>>) -> Outcome<Chosen> {
+pub(super) fn meant(py: Python<'_>, backend: Option<&Bound<'_, PyAny>>) -> PyOutcome<Chosen> {
     match backend {
         Some(object) => table::select(py, &wanted(object)?),
         None => table::current(py),
@@ -21,10 +21,10 @@ pub(super) fn meant(py: Python<'_>, backend: Option<&Bound<'_, PyAny>>) -> Outco
 }
 
 /// The devices of a backend of ours.
-pub(super) fn devices(py: Python<'_>, chosen: &Chosen) -> Outcome<Vec<DeviceInfo>> {
+pub(super) fn devices(py: Python<'_>, chosen: &Chosen) -> PyOutcome<Vec<DeviceInfo>> {
     let backend = table::backend(py, chosen)?;
     let found = py.detach(|| backend.probe());
-    found.map_err(|why| Failure::Ours(Class::BackendUnavailable, why.to_string()))
+    found.map_err(|why| PyFailure::Ours(Class::BackendUnavailable, why.to_string()))
 }
 
 /// Settings for the current backend, or the one that is named: a ``dict`` that ``PersistentKernel(**config)`` takes, with
@@ -34,12 +34,12 @@ pub(super) fn devices(py: Python<'_>, chosen: &Chosen) -> Outcome<Vec<DeviceInfo
 pub(crate) fn auto_configure_backend<'py>(
     py: Python<'py>,
     backend: Option<Bound<'py, PyAny>>,
-) -> Outcome<Bound<'py, PyDict>> {
+) -> PyOutcome<Bound<'py, PyDict>> {
     let chosen = meant(py, backend.as_ref())?;
     let devices = devices(py, &chosen)?;
     let first = devices
         .first()
-        .ok_or_else(|| Failure::Ours(Class::BackendUnavailable, format!("{}: it names no device", chosen.name())))?;
+        .ok_or_else(|| PyFailure::Ours(Class::BackendUnavailable, format!("{}: it names no device", chosen.name())))?;
     let hardware = Hardware::from(first);
     let (workers, advice) = (workers(&hardware), advise(&hardware));
     let config = PyDict::new(py);
@@ -66,7 +66,7 @@ pub(crate) fn get_configurations_from_gpu(
     py: Python<'_>,
     rank: u32,
     backend: Option<Bound<'_, PyAny>>,
-) -> Outcome<(u32, u32)> {
+) -> PyOutcome<(u32, u32)> {
     let chosen = match backend {
         Some(object) => table::select(py, &wanted(&object)?)?,
         None => table::select(py, "cuda")?,
@@ -75,20 +75,20 @@ pub(crate) fn get_configurations_from_gpu(
     let name = chosen.name();
     let missing = || {
         let text = format!("{name} {rank} is not available: {} devices of it are here", devices.len());
-        Failure::Ours(Class::BackendUnavailable, text)
+        PyFailure::Ours(Class::BackendUnavailable, text)
     };
     let device = devices.iter().find(|device| device.ordinal == rank).ok_or_else(missing)?;
     let unknown =
-        || Failure::unsupported(format!("the rule for {}", device.name), "its driver counts no multiprocessors");
+        || PyFailure::unsupported(format!("the rule for {}", device.name), "its driver counts no multiprocessors");
     let found = workers_of_multiprocessors(device.cores.ok_or_else(unknown)?);
     Ok((found.workers, found.schedulers))
 }
 
 /// Workers and schedulers of a persistent kernel by YiRage's rule for the processors that this process may use.
 #[pyfunction]
-pub(crate) fn get_configurations_from_cpu(py: Python<'_>) -> Outcome<(u32, u32)> {
+pub(crate) fn get_configurations_from_cpu(py: Python<'_>) -> PyOutcome<(u32, u32)> {
     let devices = devices(py, &table::select(py, "cpu")?)?;
-    let none = || Failure::Ours(Class::BackendUnavailable, "cpu: it names no device".into());
+    let none = || PyFailure::Ours(Class::BackendUnavailable, "cpu: it names no device".into());
     let found = workers(&Hardware::from(devices.first().ok_or_else(none)?));
     Ok((found.workers, found.schedulers))
 }
@@ -101,7 +101,10 @@ pub(crate) fn get_configurations_from_cpu(py: Python<'_>) -> Outcome<(u32, u32)>
 ///     UnknownBackendError, BackendUnavailableError
 #[pyfunction]
 #[pyo3(signature = (backend = None))]
-pub(crate) fn get_memory_info<'py>(py: Python<'py>, backend: Option<Bound<'py, PyAny>>) -> Outcome<Bound<'py, PyDict>> {
+pub(crate) fn get_memory_info<'py>(
+    py: Python<'py>,
+    backend: Option<Bound<'py, PyAny>>,
+) -> PyOutcome<Bound<'py, PyDict>> {
     let names = match &backend {
         Some(object) => vec![table::select(py, &wanted(object)?)?.name().to_owned()],
         None => table::available(py)?,
@@ -139,7 +142,7 @@ pub(crate) fn get_memory_info<'py>(py: Python<'py>, backend: Option<Bound<'py, P
 pub(crate) fn get_backend_info<'py>(
     py: Python<'py>,
     backend: Option<Bound<'py, PyAny>>,
-) -> Outcome<Bound<'py, PyDict>> {
+) -> PyOutcome<Bound<'py, PyDict>> {
     let chosen = meant(py, backend.as_ref())?;
     let found = PyDict::new(py);
     found.set_item("backend", chosen.name())?;
@@ -185,18 +188,18 @@ pub(crate) fn benchmark_backends<'py>(
     py: Python<'py>,
     duration_seconds: f64,
     backends: Option<Vec<Bound<'py, PyAny>>>,
-) -> Outcome<Bound<'py, PyAny>> {
+) -> PyOutcome<Bound<'py, PyAny>> {
     let time = Duration::try_from_secs_f64(duration_seconds);
-    let time = time.map_err(|e| Failure::option(format!("duration_seconds={duration_seconds}: {e}")))?;
+    let time = time.map_err(|e| PyFailure::option(format!("duration_seconds={duration_seconds}: {e}")))?;
     let names = match &backends {
-        Some(given) => given.iter().map(wanted).collect::<Outcome<Vec<_>>>()?,
+        Some(given) => given.iter().map(wanted).collect::<PyOutcome<Vec<_>>>()?,
         None => table::available(py)?.into_iter().filter(|name| table::python(name).is_none()).collect(),
     };
     let (registry, options) = (table::registry(), OpenOptions::default());
     let listed: Vec<&str> = names.iter().map(String::as_str).collect();
     let (mut raised, mut looked) = (Ok(()), Instant::now());
     let found = py.detach(|| {
-        yirage_advisor::benchmark(&registry, &listed, &options, &Sizes::MODEL, time, &mut |_| {
+        yirage_advisor::benchmark(&registry, &listed, &options, &BenchmarkSizes::MODEL, time, &mut |_| {
             if looked.elapsed() >= LOOK_UP {
                 looked = Instant::now();
                 raised = Python::attach(|py| py.check_signals());
@@ -225,7 +228,7 @@ pub(crate) fn benchmark_backends<'py>(
 }
 
 /// Every op, and the time of the product.
-fn timed<'py>(py: Python<'py>, device: &OfDevice) -> Result<(f64, Bound<'py, PyList>), String> {
+fn timed<'py>(py: Python<'py>, device: &DeviceBenchmark) -> Result<(f64, Bound<'py, PyList>), String> {
     let (ops, mut product) = (PyList::empty(py), Err("it has no product of matrices".to_owned()));
     for of in &device.ops {
         let row = PyDict::new(py);
@@ -257,11 +260,11 @@ fn timed<'py>(py: Python<'py>, device: &OfDevice) -> Result<(f64, Bound<'py, PyL
 
 /// Writes a configuration as JSON.
 #[pyfunction]
-pub(crate) fn save_config(py: Python<'_>, filename: PathBuf, config: Bound<'_, PyDict>) -> Outcome<()> {
+pub(crate) fn save_config(py: Python<'_>, filename: PathBuf, config: Bound<'_, PyDict>) -> PyOutcome<()> {
     let options = PyDict::new(py);
     options.set_item("indent", 2)?;
     let text: String = py.import("json")?.getattr("dumps")?.call((config,), Some(&options))?.extract()?;
-    std::fs::write(&filename, text + "\n").map_err(|e| Failure::io("write", &filename, &e))
+    std::fs::write(&filename, text + "\n").map_err(|e| PyFailure::io("write", &filename, &e))
 }
 
 /// Most bytes of a configuration.
@@ -269,11 +272,11 @@ const MAX_CONFIG: u64 = 1 << 20;
 
 /// Reads a configuration that was saved. Keys that nobody here knows stay in it.
 #[pyfunction]
-pub(crate) fn load_config(py: Python<'_>, filename: PathBuf) -> Outcome<Bound<'_, PyDict>> {
+pub(crate) fn load_config(py: Python<'_>, filename: PathBuf) -> PyOutcome<Bound<'_, PyDict>> {
     let text = yirage_mmap::read_text(&filename, MAX_CONFIG);
-    let text = text.map_err(|e| Failure::option(e.to_string()))?;
+    let text = text.map_err(|e| PyFailure::option(e.to_string()))?;
     let parsed = py.import("json")?.call_method1("loads", (text,));
-    let wrong = |why: String| Failure::option(format!("{}: {why}", filename.display()));
+    let wrong = |why: String| PyFailure::option(format!("{}: {why}", filename.display()));
     let parsed = parsed.map_err(|e| wrong(e.to_string()))?;
     let config = parsed.cast_into::<PyDict>().map_err(|_| wrong("an object of settings is wanted".into()))?;
     match config.get_item("backend")? {

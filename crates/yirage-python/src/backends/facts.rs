@@ -1,6 +1,6 @@
 //! Facts about devices, as the shells of `yirage.protocols`.
 
-use crate::failure::{Class, Failure, Outcome};
+use crate::failure::{Class, PyFailure, PyOutcome};
 use crate::numbers::kind;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -25,11 +25,11 @@ pub(crate) fn name_in(object: &Bound<'_, PyAny>) -> Option<String> {
 ///
 /// # Errors
 /// An `UnknownBackendError`.
-pub(crate) fn wanted(object: &Bound<'_, PyAny>) -> Outcome<String> {
+pub(crate) fn wanted(object: &Bound<'_, PyAny>) -> PyOutcome<String> {
     name_in(object).ok_or_else(|| {
         let given = kind(object);
         let text = format!("a backend is named by a text or a member of BackendType, and a `{given}` was given");
-        Failure::Ours(Class::UnknownBackend, text)
+        PyFailure::Ours(Class::UnknownBackend, text)
     })
 }
 
@@ -76,10 +76,10 @@ pub(crate) fn capabilities<'py>(py: Python<'py>, of: &KernelCapabilities) -> PyR
 ///
 /// # Errors
 /// `Unsupported` where the device does not tell.
-pub(crate) fn memory(info: &DeviceInfo) -> Outcome<(f64, f64, f64)> {
+pub(crate) fn memory(info: &DeviceInfo) -> PyOutcome<(f64, f64, f64)> {
     let (Some(total), Some(free)) = (info.total_memory_bytes, info.memory_bytes) else {
         let what = format!("memory statistics of {} {}", info.backend, info.ordinal);
-        return Err(Failure::unsupported(what, "its driver does not tell how much memory is free"));
+        return Err(PyFailure::unsupported(what, "its driver does not tell how much memory is free"));
     };
     let free = free.min(total);
     Ok((gigabytes(total), gigabytes(total - free), gigabytes(free)))

@@ -1,7 +1,7 @@
 //! Failures on order, of simulated accelerators: what a program makes of them can be tested without a device that fails.
 
 use super::table;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{PyFailure, PyOutcome};
 use crate::numbers::maybe_whole;
 use pyo3::prelude::*;
 use yirage_sim::{Faults, Settings};
@@ -16,10 +16,10 @@ pub(super) fn put_faults(
     #[pyo3(from_py_with = maybe_whole)] kernel: Option<u64>,
     #[pyo3(from_py_with = maybe_whole)] lost: Option<u64>,
     #[pyo3(from_py_with = maybe_whole)] memory: Option<u64>,
-) -> Outcome<()> {
+) -> PyOutcome<()> {
     let faults = Faults { alloc, submit, kernel, lost };
     if faults == Faults::default() && memory.is_none() {
-        return Err(Failure::option("inject_faults: give one of alloc, submit, kernel, lost and memory at least"));
+        return Err(PyFailure::option("inject_faults: give one of alloc, submit, kernel, lost and memory at least"));
     }
     let usual = Settings::default();
     table::put_faulty(py, Settings { faults, memory: memory.unwrap_or(usual.memory), ..usual })

@@ -11,7 +11,7 @@ pub(crate) use facts::wanted;
 pub(crate) use native::NativeBackend;
 pub(crate) use table::{Chosen, current, device, device_with, own_device, select};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{PyFailure, PyOutcome};
 use facts::{member, name_in};
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -70,15 +70,15 @@ fn canonical_backend(name: &str) -> Option<String> {
 /// Nothing changes where it raises.
 #[pyfunction]
 #[pyo3(signature = (backend, *, threads = None))]
-fn set_backend(py: Python<'_>, backend: &Bound<'_, PyAny>, threads: Option<usize>) -> Outcome<()> {
+fn set_backend(py: Python<'_>, backend: &Bound<'_, PyAny>, threads: Option<usize>) -> PyOutcome<()> {
     if threads == Some(0) {
-        return Err(Failure::option("threads=0: one or more"));
+        return Err(PyFailure::option("threads=0: one or more"));
     }
     table::set(py, &wanted(backend)?, OpenOptions { threads, ..OpenOptions::default() })
 }
 
 /// The device that an argument means: a backend, a text such as `cuda:1`, or an object with `type` and `index`.
-pub(crate) fn given(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> Outcome<Arc<dyn Device>> {
+pub(crate) fn device_argument(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> PyOutcome<Arc<dyn Device>> {
     let Some(given) = given.filter(|given| !given.is_none()) else {
         return device(py, &current(py)?, 0);
     };
@@ -88,7 +88,7 @@ pub(crate) fn given(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> Outcome
             None => (wanted(given)?, None),
             Some((name, number)) => {
                 let wrong =
-                    |e| Failure::option(format!("device={name}:{number}: the number of a device is wanted: {e}"));
+                    |e| PyFailure::option(format!("device={name}:{number}: the number of a device is wanted: {e}"));
                 (name.to_owned(), Some(number.parse().map_err(wrong)?))
             }
         },
@@ -110,7 +110,7 @@ fn shown<'py>(py: Python<'py>, chosen: &Chosen) -> PyResult<Bound<'py, PyAny>> {
 ///     UnknownBackendError, BackendUnavailableError
 #[pyfunction]
 #[pyo3(signature = (backend = None))]
-fn get_backend<'py>(py: Python<'py>, backend: Option<Bound<'py, PyAny>>) -> Outcome<Bound<'py, PyAny>> {
+fn get_backend<'py>(py: Python<'py>, backend: Option<Bound<'py, PyAny>>) -> PyOutcome<Bound<'py, PyAny>> {
     let chosen = match backend {
         Some(object) => table::select(py, &wanted(&object)?)?,
         None => table::current(py)?,
@@ -120,18 +120,18 @@ fn get_backend<'py>(py: Python<'py>, backend: Option<Bound<'py, PyAny>>) -> Outc
 
 /// The backend that is named, or ``None`` where it has no device here.
 #[pyfunction]
-fn find_backend<'py>(py: Python<'py>, backend: &Bound<'py, PyAny>) -> Outcome<Option<Bound<'py, PyAny>>> {
+fn find_backend<'py>(py: Python<'py>, backend: &Bound<'py, PyAny>) -> PyOutcome<Option<Bound<'py, PyAny>>> {
     let Some(name) = name_in(backend) else { return Ok(None) };
     match table::select(py, &name) {
         Ok(chosen) => Ok(Some(shown(py, &chosen)?)),
-        Err(Failure::Ours(..)) => Ok(None),
+        Err(PyFailure::Ours(..)) => Ok(None),
         Err(raised) => Err(raised),
     }
 }
 
 /// The member of ``BackendType`` that graphs and models run on where none is named.
 #[pyfunction]
-fn get_default_backend(py: Python<'_>) -> Outcome<Bound<'_, PyAny>> {
+fn get_default_backend(py: Python<'_>) -> PyOutcome<Bound<'_, PyAny>> {
     Ok(member(py, table::current(py)?.name())?)
 }
 
@@ -143,7 +143,7 @@ fn reset_backend() {
 
 /// Registers a class of Python under a name.
 #[pyfunction]
-fn register_backend(py: Python<'_>, backend: &Bound<'_, PyAny>, class: &Bound<'_, PyAny>) -> Outcome<()> {
+fn register_backend(py: Python<'_>, backend: &Bound<'_, PyAny>, class: &Bound<'_, PyAny>) -> PyOutcome<()> {
     Ok(table::register(py, &wanted(backend)?, class)?)
 }
 
@@ -155,20 +155,20 @@ fn forget_backends() {
 
 /// The members of ``BackendType`` that have a device here, the best first. The CPU is always among them.
 #[pyfunction]
-fn get_available_backends(py: Python<'_>) -> Outcome<Vec<Bound<'_, PyAny>>> {
+fn get_available_backends(py: Python<'_>) -> PyOutcome<Vec<Bound<'_, PyAny>>> {
     let names = table::available(py)?;
     Ok(names.iter().map(|name| member(py, name)).collect::<PyResult<_>>()?)
 }
 
 /// Their names.
 #[pyfunction]
-fn list_available_backends(py: Python<'_>) -> Outcome<Vec<String>> {
+fn list_available_backends(py: Python<'_>) -> PyOutcome<Vec<String>> {
     table::available(py)
 }
 
 /// A ``DeviceInfo`` for every device of every available backend, the best first.
 #[pyfunction]
-fn discover_devices(py: Python<'_>) -> Outcome<Vec<Bound<'_, PyAny>>> {
+fn discover_devices(py: Python<'_>) -> PyOutcome<Vec<Bound<'_, PyAny>>> {
     let mut found = Vec::new();
     for name in table::available(py)? {
         match table::select(py, &name)? {
@@ -192,6 +192,6 @@ fn discover_devices(py: Python<'_>) -> Outcome<Vec<Bound<'_, PyAny>>> {
 
 /// Whether a backend has a device here. ``False`` for what is no backend at all.
 #[pyfunction]
-fn is_backend_available(py: Python<'_>, backend: &Bound<'_, PyAny>) -> Outcome<bool> {
+fn is_backend_available(py: Python<'_>, backend: &Bound<'_, PyAny>) -> PyOutcome<bool> {
     Ok(find_backend(py, backend)?.is_some())
 }

@@ -3,13 +3,13 @@
 use super::facts::{capabilities, info, member, memory, name_in};
 use super::table;
 use crate::dtype;
-use crate::failure::{Class, Failure, Outcome};
+use crate::failure::{Class, PyFailure, PyOutcome};
 use crate::numbers::{device_number, maybe_device_number, wholes};
 use crate::process;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::atomic::{AtomicU32, Ordering};
-use yirage_dlpack::{Tensor, copied};
+use yirage_dlpack::{PyTensor, copied};
 use yirage_hal::DeviceInfo;
 
 /// A backend that yirage brings: what ``get_backend()`` gives, and a ``HardwareBackend``.
@@ -25,18 +25,18 @@ impl NativeBackend {
     }
 
     /// Its devices now.
-    fn devices(&self, py: Python<'_>) -> Outcome<Vec<DeviceInfo>> {
+    fn devices(&self, py: Python<'_>) -> PyOutcome<Vec<DeviceInfo>> {
         let backend = table::backend(py, &table::Chosen::Native(self.name))?;
         let found = py.detach(|| backend.probe());
-        found.map_err(|why| Failure::Ours(Class::BackendUnavailable, why.to_string()))
+        found.map_err(|why| PyFailure::Ours(Class::BackendUnavailable, why.to_string()))
     }
 
-    fn device(&self, py: Python<'_>, device_id: u32) -> Outcome<DeviceInfo> {
+    fn device(&self, py: Python<'_>, device_id: u32) -> PyOutcome<DeviceInfo> {
         let devices = self.devices(py)?;
         let count = devices.len();
         devices.into_iter().find(|device| device.ordinal == device_id).ok_or_else(|| {
             let text = format!("device_id {device_id}: {} has {count} device(s), counted from 0", self.name);
-            Failure::Ours(Class::Device, text)
+            PyFailure::Ours(Class::Device, text)
         })
     }
 }
@@ -76,7 +76,7 @@ impl NativeBackend {
         &self,
         py: Python<'py>,
         #[pyo3(from_py_with = device_number)] device_id: u32,
-    ) -> Outcome<Bound<'py, PyAny>> {
+    ) -> PyOutcome<Bound<'py, PyAny>> {
         Ok(info(py, &self.device(py, device_id)?)?)
     }
 
@@ -86,13 +86,13 @@ impl NativeBackend {
         &self,
         py: Python<'py>,
         #[pyo3(from_py_with = device_number)] device_id: u32,
-    ) -> Outcome<Bound<'py, PyAny>> {
+    ) -> PyOutcome<Bound<'py, PyAny>> {
         Ok(capabilities(py, &self.device(py, device_id)?.capabilities)?)
     }
 
     /// The device as PyTorch writes it: ``'cpu'``, and ``'cuda:0'`` of others.
     #[pyo3(signature = (device_id = 0))]
-    fn get_device(&self, py: Python<'_>, #[pyo3(from_py_with = device_number)] device_id: u32) -> Outcome<String> {
+    fn get_device(&self, py: Python<'_>, #[pyo3(from_py_with = device_number)] device_id: u32) -> PyOutcome<String> {
         let device = self.device(py, device_id)?;
         Ok(if self.name == "cpu" { self.name.to_owned() } else { format!("{}:{}", self.name, device.ordinal) })
     }
@@ -103,7 +103,7 @@ impl NativeBackend {
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = maybe_device_number)] device_id: Option<u32>,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         self.device(py, device_id.unwrap_or_else(|| self.current_device())).map(drop)
     }
 
@@ -113,7 +113,7 @@ impl NativeBackend {
         &self,
         py: Python<'py>,
         #[pyo3(from_py_with = device_number)] device_id: u32,
-    ) -> Outcome<Bound<'py, PyDict>> {
+    ) -> PyOutcome<Bound<'py, PyDict>> {
         let (total, used, free) = memory(&self.device(py, device_id)?)?;
         let stats = PyDict::new(py);
         stats.set_item("total_gb", total)?;
@@ -128,7 +128,7 @@ impl NativeBackend {
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = maybe_device_number)] device_id: Option<u32>,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         self.synchronize(py, device_id)
     }
 
@@ -136,7 +136,7 @@ impl NativeBackend {
     ///
     /// Raises:
     ///     DeviceError: there is none of that number.
-    fn set_device(&self, py: Python<'_>, #[pyo3(from_py_with = device_number)] device_id: u32) -> Outcome<()> {
+    fn set_device(&self, py: Python<'_>, #[pyo3(from_py_with = device_number)] device_id: u32) -> PyOutcome<()> {
         self.device(py, device_id)?;
         self.current.store(device_id, Ordering::Relaxed);
         Ok(())
@@ -155,11 +155,11 @@ impl NativeBackend {
         #[pyo3(from_py_with = wholes)] shape: Vec<u32>,
         dtype: Option<Bound<'_, PyAny>>,
         #[pyo3(from_py_with = device_number)] device_id: u32,
-    ) -> Outcome<Tensor> {
+    ) -> PyOutcome<PyTensor> {
         process::check()?;
         self.host_alone(py, device_id, "allocate_tensor")?;
         let dtype = dtype.map_or_else(|| Ok("float32".to_owned()), |dtype| dtype::named(&dtype))?;
-        Ok(Tensor::zeros(&shape, &dtype, "allocate_tensor")?)
+        Ok(PyTensor::zeros(&shape, &dtype, "allocate_tensor")?)
     }
 
     /// A copy of a dense array on a device: of whole numbers, floats or truth values, whether graphs compute with them or not.
@@ -170,7 +170,7 @@ impl NativeBackend {
         tensor: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = device_number)] device_id: u32,
         non_blocking: bool,
-    ) -> Outcome<Tensor> {
+    ) -> PyOutcome<PyTensor> {
         // Copies are done when the call returns, which is what blocking means.
         let _ = non_blocking;
         self.host_alone(py, device_id, "copy_to_device")?;
@@ -179,7 +179,7 @@ impl NativeBackend {
 
     /// A copy of a device's tensor in the host's memory.
     #[pyo3(signature = (tensor, non_blocking = true))]
-    fn copy_to_host(&self, py: Python<'_>, tensor: &Bound<'_, PyAny>, non_blocking: bool) -> Outcome<Tensor> {
+    fn copy_to_host(&self, py: Python<'_>, tensor: &Bound<'_, PyAny>, non_blocking: bool) -> PyOutcome<PyTensor> {
         let _ = non_blocking;
         self.host_alone(py, self.current_device(), "copy_to_host")?;
         Ok(copied(tensor, "tensor")?)
@@ -204,12 +204,12 @@ impl NativeBackend {
 
 impl NativeBackend {
     /// Refuses what is written for the host's memory alone.
-    fn host_alone(&self, py: Python<'_>, device_id: u32, what: &str) -> Outcome<()> {
+    fn host_alone(&self, py: Python<'_>, device_id: u32, what: &str) -> PyOutcome<()> {
         self.device(py, device_id)?;
         if self.name == "cpu" {
             return Ok(());
         }
         let why = "tensors of Python lie in the host's memory, and graphs bring them to the device";
-        Err(Failure::unsupported(format!("{what} on {}", self.name), why))
+        Err(PyFailure::unsupported(format!("{what} on {}", self.name), why))
     }
 }

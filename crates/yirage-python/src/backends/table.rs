@@ -3,13 +3,13 @@
 //! Backends written in Python stand beside those of the registry. They serve discovery and may become the default; graphs
 //! and models do not run on them.
 
-use crate::failure::{Class, Failure, Outcome};
+use crate::failure::{Class, PyFailure, PyOutcome};
 use crate::log::{Level, all, say};
 use crate::process;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use yirage_hal::{Backend, Device, OpenOptions};
-use yirage_registry::{AUTO, Registry, Surroundings};
+use yirage_registry::{AUTO, ProbeEnvironment, Registry};
 use yirage_sim::{Settings, Sim};
 
 /// The variable that names a backend where the program sets none.
@@ -24,7 +24,7 @@ pub(crate) enum Chosen {
     Python(String, Arc<Py<PyAny>>),
 }
 
-struct Table {
+struct BackendTable {
     registry: Registry,
     python: Vec<(String, Arc<Py<PyAny>>)>,
     /// What the program set.
@@ -37,16 +37,16 @@ struct Table {
     faulty: Option<Arc<Sim>>,
 }
 
-static TABLE: Mutex<Option<Table>> = Mutex::new(None);
+static TABLE: Mutex<Option<BackendTable>> = Mutex::new(None);
 
-fn table() -> MutexGuard<'static, Option<Table>> {
+fn table() -> MutexGuard<'static, Option<BackendTable>> {
     TABLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn with<R>(f: impl FnOnce(&mut Table) -> R) -> R {
+fn with<R>(f: impl FnOnce(&mut BackendTable) -> R) -> R {
     let mut table = table();
-    f(table.get_or_insert_with(|| Table {
-        registry: Registry::new(Surroundings::of_this_process()),
+    f(table.get_or_insert_with(|| BackendTable {
+        registry: Registry::new(ProbeEnvironment::of_this_process()),
         python: Vec::new(),
         set: None,
         complained: None,
@@ -124,7 +124,7 @@ fn says_available(py: Python<'_>, name: &str, instance: &Py<PyAny>) -> PyResult<
 ///
 /// # Errors
 /// An `UnknownBackendError`, a `BackendUnavailableError` with the reason and what there is.
-pub(crate) fn select(py: Python<'_>, name: &str) -> Outcome<Chosen> {
+pub(crate) fn select(py: Python<'_>, name: &str) -> PyOutcome<Chosen> {
     let name = canonical(name).unwrap_or_else(|| name.to_owned());
     if name == AUTO {
         return default(py);
@@ -138,7 +138,7 @@ pub(crate) fn select(py: Python<'_>, name: &str) -> Outcome<Chosen> {
             "the backend {name} is not available: is_available of the class registered for it says so; install what it \
              needs or choose another; available here: {there}"
         );
-        return Err(Failure::Ours(Class::BackendUnavailable, text));
+        return Err(PyFailure::Ours(Class::BackendUnavailable, text));
     }
     let registry = registry();
     let backend = py.detach(|| registry.select(&name))?;
@@ -146,7 +146,7 @@ pub(crate) fn select(py: Python<'_>, name: &str) -> Outcome<Chosen> {
 }
 
 /// The names of the backends that have a device here, in the order of choice.
-pub(crate) fn available(py: Python<'_>) -> Outcome<Vec<String>> {
+pub(crate) fn available(py: Python<'_>) -> PyOutcome<Vec<String>> {
     let registry = registry();
     let native = py.detach(|| registry.list_available());
     let mut there = Vec::new();
@@ -163,7 +163,7 @@ pub(crate) fn available(py: Python<'_>) -> Outcome<Vec<String>> {
 }
 
 /// The best that is here.
-fn default(py: Python<'_>) -> Outcome<Chosen> {
+fn default(py: Python<'_>) -> PyOutcome<Chosen> {
     let order = names();
     let registry = registry();
     let mut best = None;
@@ -192,7 +192,7 @@ fn default(py: Python<'_>) -> Outcome<Chosen> {
 ///
 /// # Errors
 /// As [`select`].
-pub(crate) fn set(py: Python<'_>, name: &str, options: OpenOptions) -> Outcome<()> {
+pub(crate) fn set(py: Python<'_>, name: &str, options: OpenOptions) -> PyOutcome<()> {
     // `auto` is decided now, and not by the variable any more.
     let chosen = select(py, name)?;
     let before = with(|table| {
@@ -207,7 +207,7 @@ pub(crate) fn set(py: Python<'_>, name: &str, options: OpenOptions) -> Outcome<(
 ///
 /// # Errors
 /// A variable that names what is known and absent; no backend at all.
-pub(crate) fn current(py: Python<'_>) -> Outcome<Chosen> {
+pub(crate) fn current(py: Python<'_>) -> PyOutcome<Chosen> {
     if let Some(set) = with(|table| table.set.clone()) {
         return Ok(set);
     }
@@ -217,7 +217,7 @@ pub(crate) fn current(py: Python<'_>) -> Outcome<Chosen> {
     }
     match canonical(&value) {
         Some(name) => select(py, &name).map_err(|failure| match failure {
-            Failure::Ours(class, text) => Failure::Ours(class, format!("{VARIABLE}={value}: {text}")),
+            PyFailure::Ours(class, text) => PyFailure::Ours(class, format!("{VARIABLE}={value}: {text}")),
             raised => raised,
         }),
         None => {
@@ -248,7 +248,7 @@ impl Chosen {
 ///
 /// # Errors
 /// A backend that is written in Python, as `Unsupported`.
-pub(crate) fn backend(py: Python<'_>, chosen: &Chosen) -> Outcome<Arc<dyn Backend>> {
+pub(crate) fn backend(py: Python<'_>, chosen: &Chosen) -> PyOutcome<Arc<dyn Backend>> {
     match chosen {
         Chosen::Native(name) => {
             let (registry, faulty) = (registry(), with(|table| table.faulty.clone()));
@@ -258,7 +258,7 @@ pub(crate) fn backend(py: Python<'_>, chosen: &Chosen) -> Outcome<Arc<dyn Backen
                 _ => Ok(native),
             }
         }
-        Chosen::Python(name, _) => Err(Failure::unsupported(
+        Chosen::Python(name, _) => Err(PyFailure::unsupported(
             format!("running on the backend {name}"),
             "it is a class of Python, which has no kernels: it serves discovery, and set_backend('cpu') runs graphs",
         )),
@@ -270,7 +270,7 @@ pub(crate) fn backend(py: Python<'_>, chosen: &Chosen) -> Outcome<Arc<dyn Backen
 ///
 /// # Errors
 /// An `OptionError` where others are there already.
-pub(crate) fn put_faulty(py: Python<'_>, settings: Settings) -> Outcome<()> {
+pub(crate) fn put_faulty(py: Python<'_>, settings: Settings) -> PyOutcome<()> {
     let sim = Arc::new(Sim::with(settings));
     let dropped = with(|table| {
         if table.faulty.is_some() {
@@ -280,7 +280,7 @@ pub(crate) fn put_faulty(py: Python<'_>, settings: Settings) -> Outcome<()> {
         table.faulty = Some(sim);
         Some(dropped)
     });
-    let there = || Failure::option("inject_faults: faults are injected already; leave that block first");
+    let there = || PyFailure::option("inject_faults: faults are injected already; leave that block first");
     let dropped = dropped.ok_or_else(there)?;
     py.detach(|| drop(dropped));
     Ok(())
@@ -292,7 +292,7 @@ pub(crate) fn take_faulty(py: Python<'_>) {
     py.detach(|| drop(dropped));
 }
 
-impl Table {
+impl BackendTable {
     /// The devices of a backend, which are not found open any more.
     fn forget(&mut self, backend: &str) -> Vec<Arc<dyn Device>> {
         let open = std::mem::take(&mut self.open);
@@ -306,7 +306,7 @@ impl Table {
 ///
 /// # Errors
 /// As [`backend`]; what opening it met.
-pub(crate) fn device(py: Python<'_>, chosen: &Chosen, ordinal: u32) -> Outcome<Arc<dyn Device>> {
+pub(crate) fn device(py: Python<'_>, chosen: &Chosen, ordinal: u32) -> PyOutcome<Arc<dyn Device>> {
     let options = with(|table| table.options.clone());
     device_with(py, chosen, ordinal, options)
 }
@@ -320,7 +320,7 @@ pub(crate) fn device_with(
     chosen: &Chosen,
     ordinal: u32,
     options: OpenOptions,
-) -> Outcome<Arc<dyn Device>> {
+) -> PyOutcome<Arc<dyn Device>> {
     process::check()?;
     let backend = backend(py, chosen)?;
     let name = backend.name();
@@ -349,7 +349,7 @@ pub(crate) fn own_device(
     chosen: &Chosen,
     ordinal: u32,
     options: &OpenOptions,
-) -> Outcome<Arc<dyn Device>> {
+) -> PyOutcome<Arc<dyn Device>> {
     process::check()?;
     let backend = backend(py, chosen)?;
     let (device, notes) = py.detach(|| backend.open(ordinal, options))?;

@@ -2,17 +2,17 @@
 
 use super::advice::{devices, meant};
 use super::facts::name_in;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{PyFailure, PyOutcome};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 use yirage_advisor::Hardware;
-use yirage_advisor::templates::{For, TEMPLATES, Template, TemplateSettings};
+use yirage_advisor::templates::{TEMPLATES, Template, TemplateScope, TemplateSettings};
 
 /// The device that a template of work takes its numbers from.
-fn hardware(py: Python<'_>, backend: Option<&Bound<'_, PyAny>>) -> Outcome<Hardware> {
+fn hardware(py: Python<'_>, backend: Option<&Bound<'_, PyAny>>) -> PyOutcome<Hardware> {
     let chosen = meant(py, backend)?;
     let devices = devices(py, &chosen)?;
-    let none = || Failure::unsupported(format!("templates for {}", chosen.name()), "it names no device");
+    let none = || PyFailure::unsupported(format!("templates for {}", chosen.name()), "it names no device");
     Ok(Hardware::from(devices.first().ok_or_else(none)?))
 }
 
@@ -44,27 +44,27 @@ pub(crate) fn get_template<'py>(
     name: &str,
     backend: Option<Bound<'py, PyAny>>,
     changes: Option<Bound<'py, PyDict>>,
-) -> Outcome<Bound<'py, PyDict>> {
+) -> PyOutcome<Bound<'py, PyDict>> {
     let template = Template::named(name)?;
     let hardware = match template.of {
         // It names its backend, which need not be here.
-        For::Machine(named, ..) => {
+        TemplateScope::Machine(named, ..) => {
             let other = backend.as_ref().and_then(name_in).filter(|other| other != named);
             if let Some(other) = other {
                 let text =
                     format!("template {name:?} is of {named}, and backend={other:?} is asked for: choose another");
-                return Err(Failure::option(text));
+                return Err(PyFailure::option(text));
             }
             hardware_of(named)
         }
-        For::Work => hardware(py, backend.as_ref())?,
+        TemplateScope::Work => hardware(py, backend.as_ref())?,
     };
     let mut settings = template.settings(&hardware);
     let mut pages = None;
     for (key, value) in changes.iter().flat_map(|changes| changes.iter()) {
         let key: String = key.extract()?;
         let number = value.extract::<i64>().ok().filter(|_| !value.is_instance_of::<PyBool>());
-        let wrong = || Failure::option(format!("{key}={}: a whole number is wanted", value));
+        let wrong = || PyFailure::option(format!("{key}={}: a whole number is wanted", value));
         let number = number.ok_or_else(wrong)?;
         settings.set(&key, number)?;
         if key == "max_num_pages" {
@@ -98,6 +98,6 @@ pub(crate) fn recommended_template(
     py: Python<'_>,
     work: Option<&str>,
     backend: Option<Bound<'_, PyAny>>,
-) -> Outcome<&'static str> {
+) -> PyOutcome<&'static str> {
     Ok(Template::recommended(&hardware(py, backend.as_ref())?, work)?.name)
 }

@@ -1,12 +1,12 @@
 //! How plans are made and kept, and what is said of them: what every class with a plan cache shares.
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{PyFailure, PyOutcome};
 use crate::log::{Level, say};
 use crate::numbers::{kind, maybe_whole, whole};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use yirage_plancache::{CacheOptions, Stats, Told};
+use yirage_plancache::{CacheNotice, CacheOptions, PlanCacheStats};
 
 /// `yirage.FusionConfig`.
 pub(crate) struct FusionConfig {
@@ -41,7 +41,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for FusionConfig {
 fn field<'py, T>(of: &Bound<'py, PyAny>, name: &str, read: impl Fn(&Bound<'py, PyAny>) -> PyResult<T>) -> PyResult<T> {
     let other = |_| PyTypeError::new_err(format!("a `{}` is given: a FusionConfig is wanted", kind(of)));
     let value = of.getattr(name).map_err(other)?;
-    let wrong = |why: PyErr| Failure::option(format!("FusionConfig.{name}: {}", why.value(of.py())));
+    let wrong = |why: PyErr| PyFailure::option(format!("FusionConfig.{name}: {}", why.value(of.py())));
     Ok(read(&value).map_err(wrong)?)
 }
 
@@ -62,10 +62,10 @@ impl FusionConfig {
 }
 
 /// Says what happened beside a result; with `debug` all of it as INFO.
-pub(crate) fn tell(py: Python<'_>, all: &[Told], debug: bool) -> Outcome<()> {
+pub(crate) fn tell(py: Python<'_>, all: &[CacheNotice], debug: bool) -> PyOutcome<()> {
     for told in all {
         let level = match told {
-            Told::FellBack { .. } | Told::Refused { .. } => Level::Warning,
+            CacheNotice::FellBack { .. } | CacheNotice::Refused { .. } => Level::Warning,
             _ if debug => Level::Info,
             _ => Level::Debug,
         };
@@ -75,7 +75,7 @@ pub(crate) fn tell(py: Python<'_>, all: &[Told], debug: bool) -> Outcome<()> {
 }
 
 /// InfiniLM's eleven keys.
-pub(crate) fn counts<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn counts<'py>(py: Python<'py>, stats: &PlanCacheStats) -> PyResult<Bound<'py, PyDict>> {
     let found = PyDict::new(py);
     found.set_item("enabled", stats.enabled)?;
     found.set_item("fusion_scheduler_available", stats.fusion_available)?;

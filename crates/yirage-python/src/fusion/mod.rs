@@ -5,7 +5,7 @@
 //! ```
 
 mod config;
-mod piece;
+mod group;
 mod scheduler;
 mod subgraph;
 

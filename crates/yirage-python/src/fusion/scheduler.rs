@@ -1,13 +1,13 @@
 //! The class.
 
 use super::config::{FusionConfig, counts, tell};
-use super::piece::{Compiled, Piece, Place, pieces};
-use super::subgraph::{Registered, Step, SubGraph, Work};
+use super::group::{CompiledGroup, FusionGroup, ResultSource, fusion_groups};
+use super::subgraph::{Registered, SubGraph, SubgraphStep, SubgraphWork};
 use crate::backends;
-use crate::failure::{Class, Failure, Outcome};
+use crate::failure::{Class, PyFailure, PyOutcome};
 use crate::graphs::KNGraph;
-use crate::kind::Kind;
-use crate::lock::held;
+use crate::kind::ArrayKind;
+use crate::lock::lock_detached;
 use crate::log::{Level, say};
 use crate::process;
 use pyo3::prelude::*;
@@ -15,8 +15,8 @@ use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use yirage_call::Array;
-use yirage_dlpack::{Tensor, taken};
+use yirage_call::HostArray;
+use yirage_dlpack::{PyTensor, taken};
 use yirage_graph::KernelGraph;
 use yirage_plancache::{BoundGraph, Mode, PlanCache};
 
@@ -30,7 +30,7 @@ pub(crate) struct FusionScheduler {
     fallback: bool,
     debug: bool,
     ops: Mutex<HashMap<String, Registered>>,
-    graphs: Mutex<VecDeque<(String, Arc<Compiled>)>>,
+    graphs: Mutex<VecDeque<(String, Arc<CompiledGroup>)>>,
     /// Operations that callables of Python computed.
     python_ops: AtomicU64,
     /// Pieces that callables computed because no plan could.
@@ -38,31 +38,31 @@ pub(crate) struct FusionScheduler {
 }
 
 /// A value of a dispatch, as whoever made it has it.
-struct Value {
+struct DispatchValue {
     object: Option<Py<PyAny>>,
-    array: Option<Array>,
+    array: Option<HostArray>,
 }
 
 /// The values of a dispatch by their names.
-struct Values {
-    kind: Kind,
-    of: HashMap<String, Value>,
+struct DispatchValues {
+    kind: ArrayKind,
+    of: HashMap<String, DispatchValue>,
 }
 
-impl Values {
-    fn object<'py>(&mut self, py: Python<'py>, name: &str) -> Outcome<Bound<'py, PyAny>> {
+impl DispatchValues {
+    fn object<'py>(&mut self, py: Python<'py>, name: &str) -> PyOutcome<Bound<'py, PyAny>> {
         let kind = self.kind;
         let value = self.get(name)?;
         if let Some(object) = &value.object {
             return Ok(object.bind(py).clone());
         }
         let array = value.array.as_ref().ok_or_else(|| missing(name))?;
-        let object = kind.made(py, Tensor::of(array.ty(), array.bytes())?)?;
+        let object = kind.convert_tensor(py, PyTensor::of(array.ty(), array.bytes())?)?;
         value.object = Some(object.clone().unbind());
         Ok(object)
     }
 
-    fn array(&mut self, py: Python<'_>, name: &str) -> Outcome<Array> {
+    fn array(&mut self, py: Python<'_>, name: &str) -> PyOutcome<HostArray> {
         let value = self.get(name)?;
         if let Some(array) = &value.array {
             return Ok(array.clone());
@@ -73,38 +73,38 @@ impl Values {
         Ok(array)
     }
 
-    fn get(&mut self, name: &str) -> Outcome<&mut Value> {
+    fn get(&mut self, name: &str) -> PyOutcome<&mut DispatchValue> {
         self.of.get_mut(name).ok_or_else(|| missing(name))
     }
 
-    fn put_array(&mut self, name: &str, array: Array) {
-        self.of.insert(name.to_owned(), Value { object: None, array: Some(array) });
+    fn put_array(&mut self, name: &str, array: HostArray) {
+        self.of.insert(name.to_owned(), DispatchValue { object: None, array: Some(array) });
     }
 
     /// The value `of` under another name.
-    fn put_again(&mut self, py: Python<'_>, name: &str, of: &str) -> Outcome<()> {
-        let Value { object, array } = self.get(of)?;
-        let again = Value { object: object.as_ref().map(|object| object.clone_ref(py)), array: array.clone() };
+    fn put_again(&mut self, py: Python<'_>, name: &str, of: &str) -> PyOutcome<()> {
+        let DispatchValue { object, array } = self.get(of)?;
+        let again = DispatchValue { object: object.as_ref().map(|object| object.clone_ref(py)), array: array.clone() };
         self.of.insert(name.to_owned(), again);
         Ok(())
     }
 
     fn put_object(&mut self, name: &str, object: &Bound<'_, PyAny>) {
-        self.of.insert(name.to_owned(), Value { object: Some(object.clone().unbind()), array: None });
+        self.of.insert(name.to_owned(), DispatchValue { object: Some(object.clone().unbind()), array: None });
     }
 }
 
-fn missing(name: &str) -> Failure {
-    Failure::Ours(Class::Graph, format!("nothing has made `{name}`; please report this"))
+fn missing(name: &str) -> PyFailure {
+    PyFailure::Ours(Class::Graph, format!("nothing has made `{name}`; please report this"))
 }
 
 impl FusionScheduler {
     /// Runs a piece, whose results become values.
-    fn run(&self, py: Python<'_>, piece: &Piece<'_>, values: &mut Values) -> Outcome<()> {
+    fn run(&self, py: Python<'_>, piece: &FusionGroup<'_>, values: &mut DispatchValues) -> PyOutcome<()> {
         match (&piece.steps[0].work, piece.steps) {
-            (Work::Callable(callable), [step]) => self.call(py, step, callable, values),
-            (Work::Graph(graph), [step]) => {
-                let arrays = step.inputs.iter().map(|name| values.array(py, name)).collect::<Outcome<Vec<_>>>()?;
+            (SubgraphWork::Callable(callable), [step]) => self.call(py, step, callable, values),
+            (SubgraphWork::Graph(graph), [step]) => {
+                let arrays = step.inputs.iter().map(|name| values.array(py, name)).collect::<PyOutcome<Vec<_>>>()?;
                 let made = self.planned(py, graph, &arrays)?;
                 step.check_count(made.len())?;
                 step.outputs.iter().zip(made).for_each(|(name, array)| values.put_array(name, array));
@@ -115,22 +115,22 @@ impl FusionScheduler {
     }
 
     /// Runs operations by their plan; by callables where there can be none and each has one.
-    fn operations(&self, py: Python<'_>, piece: &Piece<'_>, values: &mut Values) -> Outcome<()> {
+    fn operations(&self, py: Python<'_>, piece: &FusionGroup<'_>, values: &mut DispatchValues) -> PyOutcome<()> {
         let (class, why) = match self.compiled(py, piece, values) {
-            Err(Failure::Ours(class @ (Class::Graph | Class::Array | Class::Unsupported), why)) if self.fallback => {
+            Err(PyFailure::Ours(class @ (Class::Graph | Class::Array | Class::Unsupported), why)) if self.fallback => {
                 (class, why)
             }
             done => return done,
         };
-        let instead = |step: &Step| match &step.work {
-            Work::Operation { instead } => instead.as_ref().map(|callable| callable.clone_ref(py)),
+        let instead = |step: &SubgraphStep| match &step.work {
+            SubgraphWork::Operation { instead } => instead.as_ref().map(|callable| callable.clone_ref(py)),
             _ => None,
         };
         let Some(callables) = piece.steps.iter().map(instead).collect::<Option<Vec<_>>>() else {
             let without = piece.steps.iter().filter(|step| instead(step).is_none()).map(|step| step.op.as_str());
             let without = without.collect::<Vec<_>>().join(", ");
             let text = format!("{why}; nothing falls back, as no callable is registered for {without}");
-            return Err(Failure::Ours(class, text));
+            return Err(PyFailure::Ours(class, text));
         };
         say(py, Level::Warning, &format!("no plan can be made and callables run operation by operation: {why}"))?;
         self.op_fallbacks.fetch_add(1, Ordering::Relaxed);
@@ -139,9 +139,9 @@ impl FusionScheduler {
     }
 
     /// Runs operations by their plan.
-    fn compiled(&self, py: Python<'_>, piece: &Piece<'_>, values: &mut Values) -> Outcome<()> {
-        let arrays = piece.reads.iter().map(|name| values.array(py, name)).collect::<Outcome<Vec<_>>>()?;
-        let types: Vec<_> = arrays.iter().map(Array::ty).collect();
+    fn compiled(&self, py: Python<'_>, piece: &FusionGroup<'_>, values: &mut DispatchValues) -> PyOutcome<()> {
+        let arrays = piece.reads.iter().map(|name| values.array(py, name)).collect::<PyOutcome<Vec<_>>>()?;
+        let types: Vec<_> = arrays.iter().map(HostArray::ty).collect();
         let key = piece.key(py, &types)?;
         let compiled = match self.remembered(py, &key) {
             Some(compiled) => compiled,
@@ -151,25 +151,31 @@ impl FusionScheduler {
             Some(graph) => self.planned(py, graph, &arrays)?,
             None => Vec::new(),
         };
-        for (name, place) in piece.gives.iter().zip(&compiled.places) {
+        for (name, place) in piece.gives.iter().zip(&compiled.sources) {
             match *place {
-                Place::Read(at) => values.put_again(py, name, piece.reads[at])?,
-                Place::Result(at) => values.put_array(name, made[at].clone()),
+                ResultSource::Read(at) => values.put_again(py, name, piece.reads[at])?,
+                ResultSource::Result(at) => values.put_array(name, made[at].clone()),
             }
         }
         Ok(())
     }
 
     /// Runs a graph by the plan cache, without Python's lock.
-    fn planned(&self, py: Python<'_>, graph: &BoundGraph, arrays: &[Array]) -> Outcome<Vec<Array>> {
+    fn planned(&self, py: Python<'_>, graph: &BoundGraph, arrays: &[HostArray]) -> PyOutcome<Vec<HostArray>> {
         let called = py.detach(|| self.plans.call(graph, arrays, Mode::Fusion))?;
-        tell(py, &called.told, self.debug)?;
+        tell(py, &called.notices, self.debug)?;
         Ok(called.outputs)
     }
 
     /// Runs a callable of Python.
-    fn call(&self, py: Python<'_>, step: &Step, callable: &Py<PyAny>, values: &mut Values) -> Outcome<()> {
-        let given = step.inputs.iter().map(|name| values.object(py, name)).collect::<Outcome<Vec<_>>>()?;
+    fn call(
+        &self,
+        py: Python<'_>,
+        step: &SubgraphStep,
+        callable: &Py<PyAny>,
+        values: &mut DispatchValues,
+    ) -> PyOutcome<()> {
+        let given = step.inputs.iter().map(|name| values.object(py, name)).collect::<PyOutcome<Vec<_>>>()?;
         let attrs = step.attrs.iter().map(|(name, value)| (name, value.bind(py))).into_py_dict(py)?;
         let made = callable.bind(py).call(PyTuple::new(py, given)?, Some(&attrs))?;
         self.python_ops.fetch_add(1, Ordering::Relaxed);
@@ -185,8 +191,8 @@ impl FusionScheduler {
     }
 
     /// The graph of a piece, if it is remembered; it is now the one used last.
-    fn remembered(&self, py: Python<'_>, key: &str) -> Option<Arc<Compiled>> {
-        let mut graphs = held(py, &self.graphs);
+    fn remembered(&self, py: Python<'_>, key: &str) -> Option<Arc<CompiledGroup>> {
+        let mut graphs = lock_detached(py, &self.graphs);
         let at = graphs.iter().position(|(known, _)| known == key)?;
         let used = graphs.remove(at)?;
         let compiled = used.1.clone();
@@ -195,8 +201,8 @@ impl FusionScheduler {
     }
 
     /// Remembers the graph of a piece as the one used last, in the place of one that another thread made meanwhile.
-    fn remember(&self, py: Python<'_>, key: String, compiled: Arc<Compiled>) -> Arc<Compiled> {
-        let mut graphs = held(py, &self.graphs);
+    fn remember(&self, py: Python<'_>, key: String, compiled: Arc<CompiledGroup>) -> Arc<CompiledGroup> {
+        let mut graphs = lock_detached(py, &self.graphs);
         graphs.retain(|(known, _)| *known != key);
         graphs.push_back((key, compiled.clone()));
         if graphs.len() > GRAPHS {
@@ -210,8 +216,8 @@ impl FusionScheduler {
 impl FusionScheduler {
     #[new]
     #[pyo3(signature = (config, device = None))]
-    fn new(py: Python<'_>, config: FusionConfig, device: Option<Bound<'_, PyAny>>) -> Outcome<FusionScheduler> {
-        let device = backends::given(py, device.as_ref())?;
+    fn new(py: Python<'_>, config: FusionConfig, device: Option<Bound<'_, PyAny>>) -> PyOutcome<FusionScheduler> {
+        let device = backends::device_argument(py, device.as_ref())?;
         Ok(FusionScheduler {
             plans: PlanCache::new(device, config.options()),
             fallback: config.fallback_on_error,
@@ -229,26 +235,26 @@ impl FusionScheduler {
         py: Python<'py>,
         graph: SubGraph,
         inputs: &Bound<'py, PyDict>,
-    ) -> Outcome<Bound<'py, PyDict>> {
+    ) -> PyOutcome<Bound<'py, PyDict>> {
         process::check()?;
-        let steps = graph.steps(py, &held(py, &self.ops))?;
-        let mut values = Values { kind: Kind::Ours, of: HashMap::new() };
+        let steps = graph.steps(py, &lock_detached(py, &self.ops))?;
+        let mut values = DispatchValues { kind: ArrayKind::Ours, of: HashMap::new() };
         for (number, name) in graph.input_names.iter().enumerate() {
             let object = inputs.get_item(name)?.ok_or_else(|| {
                 let text = format!("the input `{name}` is missing; inputs are {}", graph.input_names.join(", "));
-                Failure::Ours(Class::Inputs, text)
+                PyFailure::Ours(Class::Inputs, text)
             })?;
             if number == 0 {
-                values.kind = Kind::of(&object)?;
+                values.kind = ArrayKind::of(&object)?;
             }
             values.put_object(name, &object);
         }
         let names: Vec<String> = inputs.keys().extract()?;
         if let Some(other) = names.iter().find(|name| !graph.input_names.contains(name)) {
             let text = format!("the sub-graph has no input `{other}`; inputs are {}", graph.input_names.join(", "));
-            return Err(Failure::Ours(Class::Inputs, text));
+            return Err(PyFailure::Ours(Class::Inputs, text));
         }
-        pieces(&steps, &graph.output_names).iter().try_for_each(|piece| self.run(py, piece, &mut values))?;
+        fusion_groups(&steps, &graph.output_names).iter().try_for_each(|piece| self.run(py, piece, &mut values))?;
         let outputs = PyDict::new(py);
         for name in &graph.output_names {
             outputs.set_item(name, values.object(py, name)?)?;
@@ -257,7 +263,7 @@ impl FusionScheduler {
     }
 
     /// Gives a name a meaning: a kernel graph, a sub-graph or a callable.
-    fn register_op(&self, py: Python<'_>, op_type: String, op: &Bound<'_, PyAny>) -> Outcome<()> {
+    fn register_op(&self, py: Python<'_>, op_type: String, op: &Bound<'_, PyAny>) -> PyOutcome<()> {
         let operation = KernelGraph::operations().any(|known| known == op_type);
         let registered = if let Ok(graph) = op.cast::<KNGraph>() {
             let graph = graph.get().callable_graph()?;
@@ -270,7 +276,7 @@ impl FusionScheduler {
         } else {
             let text =
                 format!("register_op({op_type:?}): a callable, a SubGraph or a KNGraph is wanted, {op} is given");
-            return Err(Failure::option(text));
+            return Err(PyFailure::option(text));
         };
         match (&registered, operation) {
             (Registered::Callable(_), true) => {
@@ -280,17 +286,17 @@ impl FusionScheduler {
             }
             (_, true) => {
                 let text = format!("register_op({op_type:?}): it is an operation of graphs; take another name");
-                return Err(Failure::option(text));
+                return Err(PyFailure::option(text));
             }
             _ => {}
         }
-        held(py, &self.ops).insert(op_type, registered);
+        lock_detached(py, &self.ops).insert(op_type, registered);
         Ok(())
     }
 
     /// Drops all plans and what they hold on the device.
     fn clear_cache(&self, py: Python<'_>) {
-        held(py, &self.graphs).clear();
+        lock_detached(py, &self.graphs).clear();
         py.detach(|| self.plans.clear());
     }
 

@@ -1,10 +1,10 @@
 //! Sub-graphs as Python gives them: checked, and each operation with what its name stands for.
 
-use crate::failure::{Class, Failure, Outcome};
+use crate::failure::{Class, PyFailure, PyOutcome};
 use pyo3::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use yirage_graph::{Attribute, KernelGraph};
+use yirage_graph::{KernelGraph, OpAttribute};
 use yirage_plancache::BoundGraph;
 
 /// Most operations of a sub-graph, with all that registered ones stand for.
@@ -38,7 +38,7 @@ pub(super) enum Registered {
 }
 
 /// What computes a step.
-pub(super) enum Work {
+pub(super) enum SubgraphWork {
     /// An operation of graphs, and the callable that computes it where no plan can.
     Operation { instead: Option<Py<PyAny>> },
     /// A callable of Python.
@@ -48,17 +48,17 @@ pub(super) enum Work {
 }
 
 /// One operation of a sub-graph.
-pub(super) struct Step {
+pub(super) struct SubgraphStep {
     pub(super) op: String,
-    pub(super) work: Work,
+    pub(super) work: SubgraphWork,
     pub(super) inputs: Vec<String>,
     pub(super) outputs: Vec<String>,
     pub(super) attrs: Vec<(String, Py<PyAny>)>,
 }
 
-impl Step {
+impl SubgraphStep {
     /// Whether so many results are what its outputs name.
-    pub(super) fn check_count(&self, results: usize) -> Outcome<()> {
+    pub(super) fn check_count(&self, results: usize) -> PyOutcome<()> {
         match self.outputs.len() {
             named if named == results => Ok(()),
             named => wrong(format!("{} gives {results} values, and {named} outputs are named", self.op)),
@@ -66,19 +66,19 @@ impl Step {
     }
 
     /// Its attributes, as operations of graphs take them.
-    pub(super) fn attributes(&self, py: Python<'_>) -> Outcome<Vec<(String, Attribute)>> {
+    pub(super) fn attributes(&self, py: Python<'_>) -> PyOutcome<Vec<(String, OpAttribute)>> {
         let one = |(name, value): &(String, Py<PyAny>)| {
             let value = value.bind(py);
             // A bool of Python is a number as well.
             let found = if let Ok(flag) = value.extract::<bool>() {
-                Attribute::Flag(flag)
+                OpAttribute::Flag(flag)
             } else if let Ok(number) = value.extract::<f64>() {
-                Attribute::Number(number)
+                OpAttribute::Number(number)
             } else if let Ok(integers) = value.extract::<Vec<i64>>() {
-                Attribute::Integers(integers)
+                OpAttribute::Integers(integers)
             } else {
                 let text = format!("{}: its attribute `{name}` is {value}: a number, a bool or sizes wanted", self.op);
-                return Err(Failure::Ours(Class::Graph, text));
+                return Err(PyFailure::Ours(Class::Graph, text));
             };
             Ok((name.clone(), found))
         };
@@ -86,8 +86,8 @@ impl Step {
     }
 }
 
-fn wrong<T>(text: String) -> Outcome<T> {
-    Err(Failure::Ours(Class::Graph, text))
+fn wrong<T>(text: String) -> PyOutcome<T> {
+    Err(PyFailure::Ours(Class::Graph, text))
 }
 
 impl SubGraph {
@@ -95,7 +95,7 @@ impl SubGraph {
     ///
     /// # Errors
     /// A `GraphError` that says which is not.
-    pub(super) fn check(&self) -> Outcome<()> {
+    pub(super) fn check(&self) -> PyOutcome<()> {
         let mut known = HashSet::new();
         for name in &self.input_names {
             if !known.insert(name) {
@@ -132,7 +132,7 @@ impl SubGraph {
     ///
     /// # Errors
     /// As those of [`SubGraph::check`].
-    pub(super) fn check_operation(&self) -> Outcome<()> {
+    pub(super) fn check_operation(&self) -> PyOutcome<()> {
         self.check()?;
         let mut seen: HashSet<&String> = self.input_names.iter().collect();
         match self.output_names.iter().find(|&name| !seen.insert(name)) {
@@ -145,27 +145,27 @@ impl SubGraph {
     ///
     /// # Errors
     /// A `GraphError`: a name that is no operation's, a registered sub-graph that stands for itself, too many operations.
-    pub(super) fn steps(&self, py: Python<'_>, ops: &HashMap<String, Registered>) -> Outcome<Vec<Step>> {
+    pub(super) fn steps(&self, py: Python<'_>, ops: &HashMap<String, Registered>) -> PyOutcome<Vec<SubgraphStep>> {
         self.check()?;
-        let mut found = Steps { py, ops, steps: Vec::new(), within: Vec::new(), expanded: 0 };
+        let mut found = SubgraphExpander { py, ops, steps: Vec::new(), within: Vec::new(), expanded: 0 };
         found.add(self, &|name| name.to_owned())?;
         Ok(found.steps)
     }
 }
 
 /// Steps as they are found.
-struct Steps<'a> {
+struct SubgraphExpander<'a> {
     py: Python<'a>,
     ops: &'a HashMap<String, Registered>,
-    steps: Vec<Step>,
+    steps: Vec<SubgraphStep>,
     /// The registered sub-graphs that it is in.
     within: Vec<String>,
     /// Registered sub-graphs so far, by which their own names are told apart.
     expanded: usize,
 }
 
-impl Steps<'_> {
-    fn add(&mut self, graph: &SubGraph, named: &dyn Fn(&str) -> String) -> Outcome<()> {
+impl SubgraphExpander<'_> {
+    fn add(&mut self, graph: &SubGraph, named: &dyn Fn(&str) -> String) -> PyOutcome<()> {
         for node in &graph.nodes {
             let all = |names: &[String]| names.iter().map(|name| named(name)).collect::<Vec<_>>();
             let (inputs, outputs) = (all(&node.inputs), all(&node.outputs));
@@ -177,7 +177,7 @@ impl Steps<'_> {
             let py = self.py;
             let attrs = node.attrs.iter().flatten().map(|(name, value)| (name.clone(), value.clone_ref(py))).collect();
             let op = node.op_type.clone();
-            self.steps.push(Step { work: self.work(&op)?, op, inputs, outputs, attrs });
+            self.steps.push(SubgraphStep { work: self.work(&op)?, op, inputs, outputs, attrs });
             if self.steps.len() > MAX_OPERATIONS {
                 return wrong(format!("the sub-graph has more than {MAX_OPERATIONS} operations"));
             }
@@ -186,7 +186,7 @@ impl Steps<'_> {
     }
 
     /// The steps of a sub-graph that stands for an operation.
-    fn expand(&mut self, node: &OpNode, inner: &SubGraph, inputs: Vec<String>, outputs: Vec<String>) -> Outcome<()> {
+    fn expand(&mut self, node: &OpNode, inner: &SubGraph, inputs: Vec<String>, outputs: Vec<String>) -> PyOutcome<()> {
         let op = &node.op_type;
         let counts =
             [(inner.input_names.len(), inputs.len(), "inputs"), (inner.output_names.len(), outputs.len(), "outputs")];
@@ -217,16 +217,16 @@ impl Steps<'_> {
         Ok(())
     }
 
-    fn work(&self, op: &str) -> Outcome<Work> {
+    fn work(&self, op: &str) -> PyOutcome<SubgraphWork> {
         let py = self.py;
         let operation = KernelGraph::operations().any(|known| known == op);
         match self.ops.get(op) {
             Some(Registered::Callable(instead)) if operation => {
-                Ok(Work::Operation { instead: Some(instead.clone_ref(py)) })
+                Ok(SubgraphWork::Operation { instead: Some(instead.clone_ref(py)) })
             }
-            None if operation => Ok(Work::Operation { instead: None }),
-            Some(Registered::Callable(callable)) => Ok(Work::Callable(callable.clone_ref(py))),
-            Some(Registered::Graph(graph)) => Ok(Work::Graph(graph.clone())),
+            None if operation => Ok(SubgraphWork::Operation { instead: None }),
+            Some(Registered::Callable(callable)) => Ok(SubgraphWork::Callable(callable.clone_ref(py))),
+            Some(Registered::Graph(graph)) => Ok(SubgraphWork::Graph(graph.clone())),
             _ => {
                 let mut known: Vec<&str> = KernelGraph::operations().collect();
                 known.extend(self.ops.keys().map(String::as_str));

@@ -1,15 +1,15 @@
 //! `TBGraph`: the graph of a thread block, by the names and arguments of Mirage.
 
-use super::content::{Block, Shared};
+use super::content::{PyBlockGraph, SharedGraph};
 use super::values::{DTensor, STensor};
-use crate::failure::{Class, Failure, Outcome};
+use crate::failure::{Class, PyFailure, PyOutcome};
 use crate::numbers::{three, whole};
 use pyo3::prelude::*;
 use yirage_graph::{BlockGraph, BlockValue, ForloopAccum, GraphError, NORM_EPS};
 
 /// The graph of a thread block, for ``KNGraph.customized``.
 #[pyclass(frozen, module = "yirage")]
-pub(crate) struct TBGraph(Shared<Block>);
+pub(crate) struct TBGraph(SharedGraph<PyBlockGraph>);
 
 /// A new graph of a thread block: blocks along each axis, threads of a block, iterations of its loop, and the width that
 /// ``forloop_accum(.., 'sum_todimx')`` leaves.
@@ -20,14 +20,14 @@ pub(crate) fn new_threadblock_graph(
     #[pyo3(from_py_with = three)] block_dim: [u32; 3],
     #[pyo3(from_py_with = whole)] forloop_range: u32,
     #[pyo3(from_py_with = whole)] reduction_dimx: u32,
-) -> Outcome<TBGraph> {
+) -> PyOutcome<TBGraph> {
     let graph = BlockGraph::new(grid_dim, block_dim, forloop_range, reduction_dimx)?;
-    Ok(TBGraph(Shared::new(Block { graph, operators: Vec::new() })))
+    Ok(TBGraph(SharedGraph::new(PyBlockGraph { graph, operators: Vec::new() })))
 }
 
 impl TBGraph {
     /// The graph, by which it is known again.
-    pub(super) fn shared(&self) -> &Shared<Block> {
+    pub(super) fn shared(&self) -> &SharedGraph<PyBlockGraph> {
         &self.0
     }
 
@@ -36,17 +36,17 @@ impl TBGraph {
         self.with(|block| block.graph.clone())
     }
 
-    fn with<R>(&self, f: impl FnOnce(&mut Block) -> R) -> R {
+    fn with<R>(&self, f: impl FnOnce(&mut PyBlockGraph) -> R) -> R {
         f(&mut self.0.lock())
     }
 
-    fn made(
+    fn add_op(
         slf: &Bound<'_, Self>,
         what: &str,
         ins: &[&Bound<'_, STensor>],
         op: impl FnOnce(&mut BlockGraph, &[BlockValue]) -> Result<BlockValue, GraphError>,
-    ) -> Outcome<STensor> {
-        let values = ins.iter().map(|value| value.get().of(&slf.get().0, what)).collect::<Outcome<Vec<_>>>()?;
+    ) -> PyOutcome<STensor> {
+        let values = ins.iter().map(|value| value.get().of(&slf.get().0, what)).collect::<PyOutcome<Vec<_>>>()?;
         let value = slf.get().with(|block| {
             let made = op(&mut block.graph, &values)?;
             block.operators.push(what.to_owned());
@@ -56,7 +56,7 @@ impl TBGraph {
     }
 }
 
-fn accum(acc: Option<&str>) -> Outcome<Option<ForloopAccum>> {
+fn accum(acc: Option<&str>) -> PyOutcome<Option<ForloopAccum>> {
     match acc {
         None => Ok(None),
         Some("sum") => Ok(Some(ForloopAccum::Sum)),
@@ -65,7 +65,7 @@ fn accum(acc: Option<&str>) -> Outcome<Option<ForloopAccum>> {
         Some("sum_todimx") => Ok(Some(ForloopAccum::SumToDimx)),
         Some(other) => {
             let text = format!("acc={other:?}: None, 'sum', 'mean', 'rms' or 'sum_todimx' is wanted");
-            Err(Failure::Ours(Class::Graph, text))
+            Err(PyFailure::Ours(Class::Graph, text))
         }
     }
 }
@@ -111,7 +111,7 @@ impl TBGraph {
         input_map: [i32; 3],
         forloop_dim: i32,
         store_in_dmem: bool,
-    ) -> Outcome<STensor> {
+    ) -> PyOutcome<STensor> {
         let dtensor = dtensor.get();
         let mut content = dtensor.graph.lock();
         let graph = content.builder("new_input")?;
@@ -131,10 +131,10 @@ impl TBGraph {
         output_map: [i32; 3],
         forloop_dim: i32,
         epilogue: Option<&str>,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         if let Some(epilogue) = epilogue {
             let why = "no backend of this build has several devices that compute one graph";
-            return Err(Failure::unsupported(format!("new_output with epilogue {epilogue:?}"), why));
+            return Err(PyFailure::unsupported(format!("new_output with epilogue {epilogue:?}"), why));
         }
         let value = stensor.get().of(&slf.get().0, "new_output")?;
         slf.get().with(|block| {
@@ -146,128 +146,128 @@ impl TBGraph {
 
     /// ``A [..., m, k]`` times ``B [..., k, n]``.
     #[expect(non_snake_case, reason = "Mirage's names of the arguments")]
-    fn matmul(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, B: &Bound<'_, STensor>) -> Outcome<STensor> {
-        TBGraph::made(slf, "matmul", &[A, B], |g, v| g.matmul(v[0], v[1]))
+    fn matmul(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, B: &Bound<'_, STensor>) -> PyOutcome<STensor> {
+        TBGraph::add_op(slf, "matmul", &[A, B], |g, v| g.matmul(v[0], v[1]))
     }
 
     /// ``e**A``.
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn exp(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>) -> Outcome<STensor> {
-        TBGraph::made(slf, "exp", &[A], |g, v| g.exp(v[0]))
+    fn exp(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>) -> PyOutcome<STensor> {
+        TBGraph::add_op(slf, "exp", &[A], |g, v| g.exp(v[0]))
     }
 
     /// ``A / (1 + e**-A)``.
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn silu(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>) -> Outcome<STensor> {
-        TBGraph::made(slf, "silu", &[A], |g, v| g.silu(v[0]))
+    fn silu(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>) -> PyOutcome<STensor> {
+        TBGraph::add_op(slf, "silu", &[A], |g, v| g.silu(v[0]))
     }
 
     /// ``A / 2 * (1 + erf(A / sqrt(2)))``.
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn gelu(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>) -> Outcome<STensor> {
-        TBGraph::made(slf, "gelu", &[A], |g, v| g.gelu(v[0]))
+    fn gelu(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>) -> PyOutcome<STensor> {
+        TBGraph::add_op(slf, "gelu", &[A], |g, v| g.gelu(v[0]))
     }
 
     /// The larger of ``A`` and 0.
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn relu(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>) -> Outcome<STensor> {
-        TBGraph::made(slf, "relu", &[A], |g, v| g.relu(v[0]))
+    fn relu(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>) -> PyOutcome<STensor> {
+        TBGraph::add_op(slf, "relu", &[A], |g, v| g.relu(v[0]))
     }
 
     /// ``min(max(A, min_val), max_val)``.
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn clamp(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, min_val: f32, max_val: f32) -> Outcome<STensor> {
-        TBGraph::made(slf, "clamp", &[A], |g, v| g.clamp(v[0], min_val, max_val))
+    fn clamp(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, min_val: f32, max_val: f32) -> PyOutcome<STensor> {
+        TBGraph::add_op(slf, "clamp", &[A], |g, v| g.clamp(v[0], min_val, max_val))
     }
 
     /// ``A * A``.
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn square(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>) -> Outcome<STensor> {
-        TBGraph::made(slf, "square", &[A], |g, v| g.square(v[0]))
+    fn square(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>) -> PyOutcome<STensor> {
+        TBGraph::add_op(slf, "square", &[A], |g, v| g.square(v[0]))
     }
 
     /// The square root.
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn sqrt(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>) -> Outcome<STensor> {
-        TBGraph::made(slf, "sqrt", &[A], |g, v| g.sqrt(v[0]))
+    fn sqrt(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>) -> PyOutcome<STensor> {
+        TBGraph::add_op(slf, "sqrt", &[A], |g, v| g.sqrt(v[0]))
     }
 
     /// ``A * scalar``.
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn mul_scalar(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, scalar: f32) -> Outcome<STensor> {
-        TBGraph::made(slf, "mul_scalar", &[A], |g, v| g.mul_scalar(v[0], scalar))
+    fn mul_scalar(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, scalar: f32) -> PyOutcome<STensor> {
+        TBGraph::add_op(slf, "mul_scalar", &[A], |g, v| g.mul_scalar(v[0], scalar))
     }
 
     /// ``A + B``.
     #[expect(non_snake_case, reason = "Mirage's names of the arguments")]
-    fn add(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, B: &Bound<'_, STensor>) -> Outcome<STensor> {
-        TBGraph::made(slf, "add", &[A, B], |g, v| g.add(v[0], v[1]))
+    fn add(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, B: &Bound<'_, STensor>) -> PyOutcome<STensor> {
+        TBGraph::add_op(slf, "add", &[A, B], |g, v| g.add(v[0], v[1]))
     }
 
     /// ``A * B``.
     #[expect(non_snake_case, reason = "Mirage's names of the arguments")]
-    fn mul(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, B: &Bound<'_, STensor>) -> Outcome<STensor> {
-        TBGraph::made(slf, "mul", &[A, B], |g, v| g.mul(v[0], v[1]))
+    fn mul(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, B: &Bound<'_, STensor>) -> PyOutcome<STensor> {
+        TBGraph::add_op(slf, "mul", &[A, B], |g, v| g.mul(v[0], v[1]))
     }
 
     /// ``A / B``.
     #[expect(non_snake_case, reason = "Mirage's names of the arguments")]
-    fn div(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, B: &Bound<'_, STensor>) -> Outcome<STensor> {
-        TBGraph::made(slf, "div", &[A, B], |g, v| g.div(v[0], v[1]))
+    fn div(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, B: &Bound<'_, STensor>) -> PyOutcome<STensor> {
+        TBGraph::add_op(slf, "div", &[A, B], |g, v| g.div(v[0], v[1]))
     }
 
     /// ``A - B``.
     #[expect(non_snake_case, reason = "Mirage's names of the arguments")]
-    fn sub(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, B: &Bound<'_, STensor>) -> Outcome<STensor> {
-        TBGraph::made(slf, "sub", &[A, B], |g, v| g.sub(v[0], v[1]))
+    fn sub(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, B: &Bound<'_, STensor>) -> PyOutcome<STensor> {
+        TBGraph::add_op(slf, "sub", &[A, B], |g, v| g.sub(v[0], v[1]))
     }
 
     /// The sum along ``dim``, which stays, of size 1.
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn reduction(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, dim: i64) -> Outcome<STensor> {
-        TBGraph::made(slf, "reduction", &[A], |g, v| g.reduction(v[0], dim))
+    fn reduction(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, dim: i64) -> PyOutcome<STensor> {
+        TBGraph::add_op(slf, "reduction", &[A], |g, v| g.reduction(v[0], dim))
     }
 
     /// The largest along ``dim`` so far, and how much it has grown in this iteration.
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn reduction_max(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, dim: i64) -> Outcome<(STensor, STensor)> {
+    fn reduction_max(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, dim: i64) -> PyOutcome<(STensor, STensor)> {
         let mut grown = None;
-        let largest = TBGraph::made(slf, "reduction_max", &[A], |g, v| {
+        let largest = TBGraph::add_op(slf, "reduction_max", &[A], |g, v| {
             let (largest, difference) = g.reduction_max(v[0], dim)?;
             grown = Some(difference);
             Ok(largest)
         })?;
-        let missing = || Failure::Ours(Class::Graph, "reduction_max gave one value; please report this".into());
+        let missing = || PyFailure::Ours(Class::Graph, "reduction_max gave one value; please report this".into());
         let value = grown.ok_or_else(missing)?;
         Ok((largest, STensor::shown(&slf.get().0, value)?))
     }
 
     /// ``A / sqrt(mean(A**2))`` along the last dimension.
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn rms_norm(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>) -> Outcome<STensor> {
-        TBGraph::made(slf, "rms_norm", &[A], |g, v| g.rms_norm(v[0]))
+    fn rms_norm(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>) -> PyOutcome<STensor> {
+        TBGraph::add_op(slf, "rms_norm", &[A], |g, v| g.rms_norm(v[0]))
     }
 
     /// ``(A - mean) / sqrt(variance + eps)`` along the last dimension.
     #[pyo3(signature = (A, eps = NORM_EPS))]
     #[expect(non_snake_case, reason = "as with the other operations")]
-    fn layer_norm(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, eps: f32) -> Outcome<STensor> {
-        TBGraph::made(slf, "layer_norm", &[A], |g, v| g.layer_norm(v[0], eps))
+    fn layer_norm(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, eps: f32) -> PyOutcome<STensor> {
+        TBGraph::add_op(slf, "layer_norm", &[A], |g, v| g.layer_norm(v[0], eps))
     }
 
     /// ``A`` and ``B`` one after the other along ``dim``.
     #[expect(non_snake_case, reason = "Mirage's names of the arguments")]
-    fn concat(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, B: &Bound<'_, STensor>, dim: i64) -> Outcome<STensor> {
-        TBGraph::made(slf, "concat", &[A, B], |g, v| g.concat(v[0], v[1], dim))
+    fn concat(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, B: &Bound<'_, STensor>, dim: i64) -> PyOutcome<STensor> {
+        TBGraph::add_op(slf, "concat", &[A, B], |g, v| g.concat(v[0], v[1], dim))
     }
 
     /// ``A`` over all iterations: summed up, or reduced along its last dimension as well by ``acc``: ``'sum'``,
     /// ``'mean'``, ``'rms'`` or ``'sum_todimx'``.
     #[pyo3(signature = (A, acc = None))]
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn forloop_accum(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, acc: Option<&str>) -> Outcome<STensor> {
+    fn forloop_accum(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>, acc: Option<&str>) -> PyOutcome<STensor> {
         let acc = accum(acc)?;
-        TBGraph::made(slf, "forloop_accum", &[A], |g, v| g.forloop_accum(v[0], acc))
+        TBGraph::add_op(slf, "forloop_accum", &[A], |g, v| g.forloop_accum(v[0], acc))
     }
 
     /// What there is times ``B`` plus ``A``, in each iteration but the first.
@@ -278,14 +278,14 @@ impl TBGraph {
         A: &Bound<'_, STensor>,
         B: &Bound<'_, STensor>,
         acc: Option<&str>,
-    ) -> Outcome<STensor> {
+    ) -> PyOutcome<STensor> {
         let acc = accum(acc)?;
-        TBGraph::made(slf, "forloop_accum_rescale", &[A, B], |g, v| g.forloop_accum_rescale(v[0], v[1], acc))
+        TBGraph::add_op(slf, "forloop_accum_rescale", &[A, B], |g, v| g.forloop_accum_rescale(v[0], v[1], acc))
     }
 
     /// The largest ``A`` of all iterations.
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn forloop_accum_max(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>) -> Outcome<STensor> {
-        TBGraph::made(slf, "forloop_accum_max", &[A], |g, v| g.forloop_accum_max(v[0]))
+    fn forloop_accum_max(slf: &Bound<'_, Self>, A: &Bound<'_, STensor>) -> PyOutcome<STensor> {
+        TBGraph::add_op(slf, "forloop_accum_max", &[A], |g, v| g.forloop_accum_max(v[0]))
     }
 }

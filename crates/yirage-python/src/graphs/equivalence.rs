@@ -1,7 +1,7 @@
 //! Whether two graphs compute the same.
 
 use super::kernel::KNGraph;
-use crate::failure::Outcome;
+use crate::failure::PyOutcome;
 use pyo3::prelude::*;
 use yirage_compile::equal::{BothWays, EqualityOptions};
 
@@ -71,7 +71,7 @@ impl Equivalence {
 /// Raises:
 ///     GraphError: a graph without outputs.
 #[pyfunction]
-pub(super) fn equivalent(py: Python<'_>, a: &Bound<'_, KNGraph>, b: &Bound<'_, KNGraph>) -> Outcome<Equivalence> {
+pub(super) fn equivalent(py: Python<'_>, a: &Bound<'_, KNGraph>, b: &Bound<'_, KNGraph>) -> PyOutcome<Equivalence> {
     let (a, b) = (a.get().graph()?, b.get().graph()?);
     Ok(Equivalence { both: py.detach(|| BothWays::of(&a, &b, &EqualityOptions::default())) })
 }

@@ -1,12 +1,12 @@
 //! Why a graph runs as it does.
 
 use crate::backends::{self, Chosen};
-use crate::failure::Outcome;
+use crate::failure::PyOutcome;
 use pyo3::prelude::*;
-use yirage_compile::{Options, compile_explained, plan_weights};
-use yirage_explain::{StoredSizes, Subject, report, text};
+use yirage_compile::{CompileOptions, compile_explained, plan_weights};
+use yirage_explain::{ReportInput, StoredSizes, report, text};
 use yirage_hal::Ceilings;
-use yirage_ir::cost::{Span, StepSizes};
+use yirage_ir::cost::{SequenceSpan, StepSizes};
 use yirage_ir::{Dims, Format, Graph};
 use yirage_plan::Precision;
 
@@ -20,17 +20,17 @@ pub(super) fn explain(
     chosen: &Chosen,
     notes: &[String],
     decisions: bool,
-) -> Outcome<String> {
+) -> PyOutcome<String> {
     let device = backends::device(py, chosen, 0)?;
     let mut shown = py.detach(|| {
-        let (target, options) = (device.target(), Options::new(Precision::Exact));
+        let (target, options) = (device.target(), CompileOptions::new(Precision::Exact));
         let weights = plan_weights(graph, &target)?;
         let mut passes = Vec::new();
         let plan = compile_explained(graph, DIMS, &target, &weights, &options, &mut passes)?;
         let stored = StoredSizes::new(&*device, &plan)?;
-        let limit_of = |format: Format| device.product_limit(plan.precision, format);
-        let spans = [Span { start: 0, tokens: 1, rows: 1 }];
-        let report = report(&Subject {
+        let limit_of = |format: Format| device.matmul_limit(plan.precision, format);
+        let spans = [SequenceSpan { start: 0, tokens: 1, rows: 1 }];
+        let report = report(&ReportInput {
             plan: &plan,
             passes: &passes,
             step: StepSizes { dims: DIMS, spans: &spans },
@@ -41,7 +41,7 @@ pub(super) fn explain(
             chosen: None,
             measured: None,
         });
-        Outcome::Ok(text(&report, decisions))
+        PyOutcome::Ok(text(&report, decisions))
     })?;
     if !notes.is_empty() {
         shown.push_str("\nsearch:\n");

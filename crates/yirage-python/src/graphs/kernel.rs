@@ -1,16 +1,16 @@
 //! `KNGraph`: a kernel graph, by the names and arguments of Mirage.
 
 use super::block::TBGraph;
-use super::content::{Content, Customized, Form, Shared, Task};
+use super::content::{Customized, PyGraphBody, PyGraphContent, SharedGraph, TaskAnnotation};
 use super::explain::explain;
-use super::loaded::{Handle, Loaded};
-use super::search::{Arguments, superoptimize};
+use super::loaded::{CallableKernelGraph, CompileHandle};
+use super::search::{SuperoptimizeArgs, superoptimize};
 use super::values::DTensor;
 use crate::backends::{self, Chosen, wanted};
 use crate::dtype;
-use crate::failure::{Class, Failure, Outcome};
+use crate::failure::{Class, PyFailure, PyOutcome};
 use crate::files;
-use crate::kind::Kind;
+use crate::kind::ArrayKind;
 use crate::log::{Level, say};
 use crate::numbers::{
     items, maybe, maybe_dimensions, maybe_maps, maybe_strides, maybe_threes, maybe_whole, maybe_wholes, whole, wholes,
@@ -39,9 +39,9 @@ fn arrays<'py>(given: &Bound<'py, PyAny>) -> PyResult<Option<Vec<Bound<'py, PyAn
 /// whose method gave them. A method that raises leaves the graph as it was.
 #[pyclass(frozen, module = "yirage")]
 pub(crate) struct KNGraph {
-    content: Shared<Content>,
+    content: SharedGraph<PyGraphContent>,
     pub(super) chosen: Chosen,
-    loaded: Mutex<Option<Arc<Loaded>>>,
+    loaded: Mutex<Option<Arc<CallableKernelGraph>>>,
 }
 
 /// A new kernel graph for a backend; for the current one where none is named.
@@ -50,25 +50,25 @@ pub(crate) struct KNGraph {
 ///     UnknownBackendError, BackendUnavailableError
 #[pyfunction]
 #[pyo3(signature = (backend = None))]
-pub(crate) fn new_kernel_graph(py: Python<'_>, backend: Option<Bound<'_, PyAny>>) -> Outcome<KNGraph> {
+pub(crate) fn new_kernel_graph(py: Python<'_>, backend: Option<Bound<'_, PyAny>>) -> PyOutcome<KNGraph> {
     let chosen = match backend {
         Some(object) => backends::select(py, &wanted(&object)?)?,
         None => backends::current(py)?,
     };
-    Ok(KNGraph::of(Form::Building(Box::new(KernelGraph::new("graph"))), chosen, Vec::new()))
+    Ok(KNGraph::of(PyGraphBody::Building(Box::new(KernelGraph::new("graph"))), chosen, Vec::new()))
 }
 
 impl KNGraph {
-    pub(super) fn of(form: Form, chosen: Chosen, notes: Vec<String>) -> KNGraph {
-        KNGraph { content: Shared::new(Content::new(form, notes)), chosen, loaded: Mutex::new(None) }
+    pub(super) fn of(form: PyGraphBody, chosen: Chosen, notes: Vec<String>) -> KNGraph {
+        KNGraph { content: SharedGraph::new(PyGraphContent::new(form, notes)), chosen, loaded: Mutex::new(None) }
     }
 
-    pub(super) fn content(&self) -> MutexGuard<'_, Content> {
+    pub(super) fn content(&self) -> MutexGuard<'_, PyGraphContent> {
         self.content.lock()
     }
 
     /// The graph so far.
-    pub(super) fn graph(&self) -> Outcome<Graph> {
+    pub(super) fn graph(&self) -> PyOutcome<Graph> {
         self.content().graph()
     }
 
@@ -76,20 +76,20 @@ impl KNGraph {
     ///
     /// # Errors
     /// `Unsupported` where arrays are attached.
-    pub(crate) fn callable_graph(&self) -> Outcome<Graph> {
+    pub(crate) fn callable_graph(&self) -> PyOutcome<Graph> {
         let content = self.content();
         if content.attached.is_empty() {
             return content.graph();
         }
         let why = "give each input in the call";
-        Err(Failure::unsupported(
+        Err(PyFailure::unsupported(
             format!("a graph with {} attached arrays as an operation", content.attached.len()),
             why,
         ))
     }
 
     /// Values for Python.
-    fn values(slf: &Bound<'_, Self>, what: &str, ids: Vec<ValueId>) -> Outcome<Vec<DTensor>> {
+    fn values(slf: &Bound<'_, Self>, what: &str, ids: Vec<ValueId>) -> PyOutcome<Vec<DTensor>> {
         let mut content = slf.get().content();
         let builder = content.builder(what)?;
         let value = |id| {
@@ -100,14 +100,14 @@ impl KNGraph {
     }
 
     /// An operation with one result.
-    fn made(
+    fn add_op(
         slf: &Bound<'_, Self>,
         what: &str,
         ins: &[&Bound<'_, DTensor>],
         op: impl FnOnce(&mut KernelGraph, &[ValueId]) -> Result<ValueId, GraphError>,
-    ) -> Outcome<DTensor> {
+    ) -> PyOutcome<DTensor> {
         let mut made = KNGraph::several(slf, what, ins, |builder, ids| Ok(vec![op(builder, ids)?]))?;
-        made.pop().ok_or_else(|| Failure::Ours(Class::Graph, format!("{what} gave nothing; please report this")))
+        made.pop().ok_or_else(|| PyFailure::Ours(Class::Graph, format!("{what} gave nothing; please report this")))
     }
 
     fn several(
@@ -115,19 +115,19 @@ impl KNGraph {
         what: &str,
         ins: &[&Bound<'_, DTensor>],
         op: impl FnOnce(&mut KernelGraph, &[ValueId]) -> Result<Vec<ValueId>, GraphError>,
-    ) -> Outcome<Vec<DTensor>> {
-        let ids = ins.iter().map(|value| value.get().of(&slf.get().content, what)).collect::<Outcome<Vec<_>>>()?;
+    ) -> PyOutcome<Vec<DTensor>> {
+        let ids = ins.iter().map(|value| value.get().of(&slf.get().content, what)).collect::<PyOutcome<Vec<_>>>()?;
         let made = op(slf.get().content().builder(what)?, &ids)?;
         KNGraph::values(slf, what, made)
     }
 
     /// Says once of each argument that it changes nothing here, and refuses unknown ones.
-    fn report(&self, py: Python<'_>, what: &str, options: Option<&Bound<'_, PyDict>>) -> Outcome<()> {
+    fn report(&self, py: Python<'_>, what: &str, options: Option<&Bound<'_, PyDict>>) -> PyOutcome<()> {
         for (key, value) in options.into_iter().flat_map(|options| options.iter()) {
             let name: String = key.extract()?;
             if !OF_CUDA.contains(&name.as_str()) {
                 let text = format!("{what}() got an unexpected keyword argument '{name}'");
-                return Err(Failure::Raised(pyo3::exceptions::PyTypeError::new_err(text)));
+                return Err(PyFailure::Raised(pyo3::exceptions::PyTypeError::new_err(text)));
             }
             if value.is_none() {
                 continue;
@@ -147,7 +147,7 @@ impl KNGraph {
     }
 
     /// The graph on its device, compiled where it is not yet.
-    fn load(&self, py: Python<'_>, profiled: bool) -> Outcome<Arc<Loaded>> {
+    fn load(&self, py: Python<'_>, profiled: bool) -> PyOutcome<Arc<CallableKernelGraph>> {
         let (graph, version) = {
             let content = self.content();
             let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
@@ -160,8 +160,8 @@ impl KNGraph {
             (content.graph()?, content.version)
         };
         let device = backends::device(py, &self.chosen, 0)?;
-        let made = py.detach(|| Loaded::new(&*device, &graph, version, profiled));
-        if let Err(Failure::Ours(_, why)) = &made {
+        let made = py.detach(|| CallableKernelGraph::new(&*device, &graph, version, profiled));
+        if let Err(PyFailure::Ours(_, why)) = &made {
             self.content().problem = Some(why.clone());
         }
         let loaded = Arc::new(made?);
@@ -189,9 +189,9 @@ impl KNGraph {
         #[pyo3(from_py_with = wholes)] dims: Vec<u32>,
         #[pyo3(from_py_with = maybe_strides)] strides: Option<Vec<u32>>,
         dtype: Option<Bound<'_, PyAny>>,
-    ) -> Outcome<DTensor> {
+    ) -> PyOutcome<DTensor> {
         let dtype = dtype.map_or(Ok(DType::Stored(Format::F16)), |dtype| dtype::of(&dtype))?;
-        KNGraph::made(slf, "new_input", &[], |g, _| g.new_input(&dims, strides.as_deref(), dtype))
+        KNGraph::add_op(slf, "new_input", &[], |g, _| g.new_input(&dims, strides.as_deref(), dtype))
     }
 
     /// Declares that the graph gives ``A`` back. Results come in the order in which they are marked. ``strides``, in elements,
@@ -206,118 +206,118 @@ impl KNGraph {
         slf: &Bound<'_, Self>,
         A: &Bound<'_, DTensor>,
         #[pyo3(from_py_with = maybe_strides)] strides: Option<Vec<u32>>,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         let id = A.get().of(&slf.get().content, "mark_output")?;
         Ok(slf.get().content().builder("mark_output")?.mark_output(id, strides.as_deref())?)
     }
 
     /// ``A [..., m, k]`` times ``B [..., k, n]``: ranks and leading sizes are equal.
     #[expect(non_snake_case, reason = "Mirage's names of the arguments")]
-    fn matmul(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, B: &Bound<'_, DTensor>) -> Outcome<DTensor> {
-        KNGraph::made(slf, "matmul", &[A, B], |g, i| g.matmul(i[0], i[1]))
+    fn matmul(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, B: &Bound<'_, DTensor>) -> PyOutcome<DTensor> {
+        KNGraph::add_op(slf, "matmul", &[A, B], |g, i| g.matmul(i[0], i[1]))
     }
 
     /// The sum along ``dim``, which stays, of size 1. Below 0 dimensions are counted from the last one, here and in the
     /// other operations.
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn reduction(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dim: i64) -> Outcome<DTensor> {
-        KNGraph::made(slf, "reduction", &[A], |g, i| g.reduction(i[0], dim))
+    fn reduction(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dim: i64) -> PyOutcome<DTensor> {
+        KNGraph::add_op(slf, "reduction", &[A], |g, i| g.reduction(i[0], dim))
     }
 
     /// The largest along ``dim``, which stays, of size 1.
     #[expect(non_snake_case, reason = "as with the other operations")]
-    fn max(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dim: i64) -> Outcome<DTensor> {
-        KNGraph::made(slf, "max", &[A], |g, i| g.max(i[0], dim))
+    fn max(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dim: i64) -> PyOutcome<DTensor> {
+        KNGraph::add_op(slf, "max", &[A], |g, i| g.max(i[0], dim))
     }
 
     /// ``e**A``.
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn exp(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>) -> Outcome<DTensor> {
-        KNGraph::made(slf, "exp", &[A], |g, i| g.exp(i[0]))
+    fn exp(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>) -> PyOutcome<DTensor> {
+        KNGraph::add_op(slf, "exp", &[A], |g, i| g.exp(i[0]))
     }
 
     /// ``A / (1 + e**-A)``.
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn silu(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>) -> Outcome<DTensor> {
-        KNGraph::made(slf, "silu", &[A], |g, i| g.silu(i[0]))
+    fn silu(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>) -> PyOutcome<DTensor> {
+        KNGraph::add_op(slf, "silu", &[A], |g, i| g.silu(i[0]))
     }
 
     /// ``A / 2 * (1 + erf(A / sqrt(2)))``.
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn gelu(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>) -> Outcome<DTensor> {
-        KNGraph::made(slf, "gelu", &[A], |g, i| g.gelu(i[0]))
+    fn gelu(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>) -> PyOutcome<DTensor> {
+        KNGraph::add_op(slf, "gelu", &[A], |g, i| g.gelu(i[0]))
     }
 
     /// The larger of ``A`` and 0; NaN stays.
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn relu(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>) -> Outcome<DTensor> {
-        KNGraph::made(slf, "relu", &[A], |g, i| g.relu(i[0]))
+    fn relu(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>) -> PyOutcome<DTensor> {
+        KNGraph::add_op(slf, "relu", &[A], |g, i| g.relu(i[0]))
     }
 
     /// The square root; NaN below 0.
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn sqrt(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>) -> Outcome<DTensor> {
-        KNGraph::made(slf, "sqrt", &[A], |g, i| g.sqrt(i[0]))
+    fn sqrt(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>) -> PyOutcome<DTensor> {
+        KNGraph::add_op(slf, "sqrt", &[A], |g, i| g.sqrt(i[0]))
     }
 
     /// ``A * A``.
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn square(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>) -> Outcome<DTensor> {
-        KNGraph::made(slf, "square", &[A], |g, i| g.square(i[0]))
+    fn square(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>) -> PyOutcome<DTensor> {
+        KNGraph::add_op(slf, "square", &[A], |g, i| g.square(i[0]))
     }
 
     /// ``1 / (1 + e**-A)``.
     #[expect(non_snake_case, reason = "as with the other operations")]
-    fn sigmoid(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>) -> Outcome<DTensor> {
-        KNGraph::made(slf, "sigmoid", &[A], |g, i| g.sigmoid(i[0]))
+    fn sigmoid(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>) -> PyOutcome<DTensor> {
+        KNGraph::add_op(slf, "sigmoid", &[A], |g, i| g.sigmoid(i[0]))
     }
 
     /// The natural logarithm.
     #[expect(non_snake_case, reason = "as with the other operations")]
-    fn log(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>) -> Outcome<DTensor> {
-        KNGraph::made(slf, "log", &[A], |g, i| g.log(i[0]))
+    fn log(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>) -> PyOutcome<DTensor> {
+        KNGraph::add_op(slf, "log", &[A], |g, i| g.log(i[0]))
     }
 
     /// ``min(max(A, min_val), max_val)``.
     #[expect(non_snake_case, reason = "Mirage's name of the argument")]
-    fn clamp(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, min_val: f32, max_val: f32) -> Outcome<DTensor> {
-        KNGraph::made(slf, "clamp", &[A], |g, i| g.clamp(i[0], min_val, max_val))
+    fn clamp(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, min_val: f32, max_val: f32) -> PyOutcome<DTensor> {
+        KNGraph::add_op(slf, "clamp", &[A], |g, i| g.clamp(i[0], min_val, max_val))
     }
 
     /// ``A * scalar``.
     #[expect(non_snake_case, reason = "as with the other operations")]
-    fn mul_scalar(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, scalar: f32) -> Outcome<DTensor> {
-        KNGraph::made(slf, "mul_scalar", &[A], |g, i| g.mul_scalar(i[0], scalar))
+    fn mul_scalar(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, scalar: f32) -> PyOutcome<DTensor> {
+        KNGraph::add_op(slf, "mul_scalar", &[A], |g, i| g.mul_scalar(i[0], scalar))
     }
 
     /// ``A + B``; a size of 1 meets any other, and ranks are equal.
     #[expect(non_snake_case, reason = "Mirage's names of the arguments")]
-    fn add(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, B: &Bound<'_, DTensor>) -> Outcome<DTensor> {
-        KNGraph::made(slf, "add", &[A, B], |g, i| g.add(i[0], i[1]))
+    fn add(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, B: &Bound<'_, DTensor>) -> PyOutcome<DTensor> {
+        KNGraph::add_op(slf, "add", &[A, B], |g, i| g.add(i[0], i[1]))
     }
 
     /// ``A - B``; a size of 1 meets any other, and ranks are equal.
     #[expect(non_snake_case, reason = "as with the other operations")]
-    fn sub(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, B: &Bound<'_, DTensor>) -> Outcome<DTensor> {
-        KNGraph::made(slf, "sub", &[A, B], |g, i| g.sub(i[0], i[1]))
+    fn sub(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, B: &Bound<'_, DTensor>) -> PyOutcome<DTensor> {
+        KNGraph::add_op(slf, "sub", &[A, B], |g, i| g.sub(i[0], i[1]))
     }
 
     /// ``A * B``; a size of 1 meets any other, and ranks are equal.
     #[expect(non_snake_case, reason = "Mirage's names of the arguments")]
-    fn mul(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, B: &Bound<'_, DTensor>) -> Outcome<DTensor> {
-        KNGraph::made(slf, "mul", &[A, B], |g, i| g.mul(i[0], i[1]))
+    fn mul(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, B: &Bound<'_, DTensor>) -> PyOutcome<DTensor> {
+        KNGraph::add_op(slf, "mul", &[A, B], |g, i| g.mul(i[0], i[1]))
     }
 
     /// ``A / B``; a size of 1 meets any other, and ranks are equal.
     #[expect(non_snake_case, reason = "Mirage's names of the arguments")]
-    fn div(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, B: &Bound<'_, DTensor>) -> Outcome<DTensor> {
-        KNGraph::made(slf, "div", &[A, B], |g, i| g.div(i[0], i[1]))
+    fn div(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, B: &Bound<'_, DTensor>) -> PyOutcome<DTensor> {
+        KNGraph::add_op(slf, "div", &[A, B], |g, i| g.div(i[0], i[1]))
     }
 
     /// ``A ** B``; a size of 1 meets any other, and ranks are equal.
     #[expect(non_snake_case, reason = "Mirage's names of the arguments")]
-    fn pow(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, B: &Bound<'_, DTensor>) -> Outcome<DTensor> {
-        KNGraph::made(slf, "pow", &[A, B], |g, i| g.pow(i[0], i[1]))
+    fn pow(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, B: &Bound<'_, DTensor>) -> PyOutcome<DTensor> {
+        KNGraph::add_op(slf, "pow", &[A, B], |g, i| g.pow(i[0], i[1]))
     }
 
     /// ``A / sqrt(mean(A**2))`` over the trailing dimensions ``normalized_shape``, without weight and epsilon.
@@ -326,8 +326,8 @@ impl KNGraph {
         slf: &Bound<'_, Self>,
         A: &Bound<'_, DTensor>,
         #[pyo3(from_py_with = wholes)] normalized_shape: Vec<u32>,
-    ) -> Outcome<DTensor> {
-        KNGraph::made(slf, "rms_norm", &[A], |g, i| g.rms_norm(i[0], &normalized_shape))
+    ) -> PyOutcome<DTensor> {
+        KNGraph::add_op(slf, "rms_norm", &[A], |g, i| g.rms_norm(i[0], &normalized_shape))
     }
 
     /// ``(A - mean) / sqrt(variance + eps) * weight + bias`` over the trailing dimensions ``normalized_shape``, which
@@ -341,9 +341,9 @@ impl KNGraph {
         weight: Option<&Bound<'_, DTensor>>,
         bias: Option<&Bound<'_, DTensor>>,
         eps: f32,
-    ) -> Outcome<DTensor> {
+    ) -> PyOutcome<DTensor> {
         let ins: Vec<_> = [Some(A), weight, bias].into_iter().flatten().collect();
-        KNGraph::made(slf, "layer_norm", &ins, |g, i| {
+        KNGraph::add_op(slf, "layer_norm", &ins, |g, i| {
             let mut vectors = i[1..].iter().copied();
             let weight = weight.and_then(|_| vectors.next());
             g.layer_norm(i[0], &normalized_shape, weight, vectors.next(), eps)
@@ -352,8 +352,8 @@ impl KNGraph {
 
     /// ``exp(A - max) / sum(exp(A - max))`` along ``dim``.
     #[expect(non_snake_case, reason = "as with the other operations")]
-    fn softmax(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dim: i64) -> Outcome<DTensor> {
-        KNGraph::made(slf, "softmax", &[A], |g, i| g.softmax(i[0], dim))
+    fn softmax(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dim: i64) -> PyOutcome<DTensor> {
+        KNGraph::add_op(slf, "softmax", &[A], |g, i| g.softmax(i[0], dim))
     }
 
     /// ``softmax(scale q k**T) v`` of ``q [.., heads, len, dim]``, ``k [.., kv_heads, keys, dim]`` and
@@ -366,13 +366,13 @@ impl KNGraph {
         v: &Bound<'_, DTensor>,
         causal: bool,
         scale: Option<f32>,
-    ) -> Outcome<DTensor> {
-        KNGraph::made(slf, "attention", &[q, k, v], |g, i| g.attention(i[0], i[1], i[2], causal, scale))
+    ) -> PyOutcome<DTensor> {
+        KNGraph::add_op(slf, "attention", &[q, k, v], |g, i| g.attention(i[0], i[1], i[2], causal, scale))
     }
 
     /// Values one after the other along ``dim``.
-    fn concat(slf: &Bound<'_, Self>, tensors: Vec<Bound<'_, DTensor>>, dim: i64) -> Outcome<DTensor> {
-        KNGraph::made(slf, "concat", &tensors.iter().collect::<Vec<_>>(), |g, i| g.concat(i, dim))
+    fn concat(slf: &Bound<'_, Self>, tensors: Vec<Bound<'_, DTensor>>, dim: i64) -> PyOutcome<DTensor> {
+        KNGraph::add_op(slf, "concat", &tensors.iter().collect::<Vec<_>>(), |g, i| g.concat(i, dim))
     }
 
     /// The parts of ``A`` along ``dim``, of these sizes.
@@ -382,7 +382,7 @@ impl KNGraph {
         A: &Bound<'_, DTensor>,
         #[pyo3(from_py_with = wholes)] sizes: Vec<u32>,
         dim: i64,
-    ) -> Outcome<Vec<DTensor>> {
+    ) -> PyOutcome<Vec<DTensor>> {
         KNGraph::several(slf, "split", &[A], |g, i| g.split(i[0], SplitBy::Sizes(&sizes), dim))
     }
 
@@ -393,20 +393,20 @@ impl KNGraph {
         A: &Bound<'_, DTensor>,
         #[pyo3(from_py_with = whole)] chunks: u32,
         dim: i64,
-    ) -> Outcome<Vec<DTensor>> {
+    ) -> PyOutcome<Vec<DTensor>> {
         KNGraph::several(slf, "chunk", &[A], |g, i| g.chunk(i[0], chunks, dim))
     }
 
     /// The elements of ``A`` in row-major order in another shape; one size may be -1, which is what the others leave.
     #[expect(non_snake_case, reason = "as with the other operations")]
-    fn reshape(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dims: Vec<i64>) -> Outcome<DTensor> {
-        KNGraph::made(slf, "reshape", &[A], |g, i| g.reshape(i[0], &dims))
+    fn reshape(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dims: Vec<i64>) -> PyOutcome<DTensor> {
+        KNGraph::add_op(slf, "reshape", &[A], |g, i| g.reshape(i[0], &dims))
     }
 
     /// Dimension i of the result is dimension ``dims[i]`` of ``A``.
     #[expect(non_snake_case, reason = "as with the other operations")]
-    fn permute(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dims: Vec<i64>) -> Outcome<DTensor> {
-        KNGraph::made(slf, "permute", &[A], |g, i| g.permute(i[0], &dims))
+    fn permute(slf: &Bound<'_, Self>, A: &Bound<'_, DTensor>, dims: Vec<i64>) -> PyOutcome<DTensor> {
+        KNGraph::add_op(slf, "permute", &[A], |g, i| g.permute(i[0], &dims))
     }
 
     /// A node that runs the graph of a thread block on these values; gives its results in the order of ``new_output``.
@@ -414,7 +414,7 @@ impl KNGraph {
         slf: &Bound<'_, Self>,
         inputs: Vec<Bound<'_, DTensor>>,
         bgraph: &Bound<'_, TBGraph>,
-    ) -> Outcome<Vec<DTensor>> {
+    ) -> PyOutcome<Vec<DTensor>> {
         let block = bgraph.get().block();
         for note in block.notes() {
             let new = !slf.get().content().reported.contains(&note);
@@ -438,7 +438,7 @@ impl KNGraph {
         t: &Bound<'_, DTensor>,
         torch_tensor: &Bound<'_, PyAny>,
         name: Option<String>,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         let what = name.unwrap_or_else(|| "torch_tensor".into());
         let id = t.get().of(&slf.get().content, "attach_torch_tensor")?;
         let array = taken(torch_tensor, &what)?;
@@ -447,7 +447,7 @@ impl KNGraph {
         let given: Vec<u32> = array.ty().shape.iter().filter_map(|d| d.as_const()).map(|n| n as u32).collect();
         if graph != given {
             let text = format!("attach_torch_tensor: `{what}` has shape {given:?}, the input {graph:?}");
-            return Err(Failure::Ours(Class::Array, text));
+            return Err(PyFailure::Ours(Class::Array, text));
         }
         content.attached.retain(|(own, _)| *own != id);
         content.attached.push((id, array));
@@ -463,10 +463,10 @@ impl KNGraph {
         fuse_dim: i64,
         #[pyo3(from_py_with = whole)] num_groups: u32,
         name: Option<String>,
-    ) -> Outcome<DTensor> {
+    ) -> PyOutcome<DTensor> {
         let _ = name;
         let interleave = |g: &mut KernelGraph, ids: &[ValueId]| g.interleave(ids, num_groups, fuse_dim);
-        KNGraph::made(slf, "fuse_tensors", &input.iter().collect::<Vec<_>>(), interleave)
+        KNGraph::add_op(slf, "fuse_tensors", &input.iter().collect::<Vec<_>>(), interleave)
     }
 
     /// Tensors whose parts take turns along ``shuffled_dim``: part i of each, in the order of the list, then part i + 1. So
@@ -478,10 +478,10 @@ impl KNGraph {
         shuffled_dim: i64,
         #[pyo3(from_py_with = whole)] num_groups: u32,
         name: Option<String>,
-    ) -> Outcome<DTensor> {
+    ) -> PyOutcome<DTensor> {
         let _ = name;
         let interleave = |g: &mut KernelGraph, ids: &[ValueId]| g.interleave(ids, num_groups, shuffled_dim);
-        KNGraph::made(slf, "shuffle_tensors", &input.iter().collect::<Vec<_>>(), interleave)
+        KNGraph::add_op(slf, "shuffle_tensors", &input.iter().collect::<Vec<_>>(), interleave)
     }
 
     /// Says which task the thread block's graph that was last given to ``customized`` is, for ``generate_task_graph``.
@@ -492,16 +492,17 @@ impl KNGraph {
         bgraph: &Bound<'_, TBGraph>,
         task_type: String,
         params: Option<Vec<i64>>,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         let mut content = slf.get().content();
         let last = content.customized.last_mut().filter(|last| last.block.is(bgraph.get().shared()));
         let wrong = || {
             let text = format!(
                 "register_task({task_type:?}): give the graph to customized first; the last one there is meant"
             );
-            Failure::Ours(Class::Graph, text)
+            PyFailure::Ours(Class::Graph, text)
         };
-        last.ok_or_else(wrong)?.task = Some(Task { name: task_type.clone(), params: params.unwrap_or_default() });
+        last.ok_or_else(wrong)?.task =
+            Some(TaskAnnotation { name: task_type.clone(), params: params.unwrap_or_default() });
         Ok(())
     }
 
@@ -516,7 +517,7 @@ impl KNGraph {
         py: Python<'py>,
         #[pyo3(from_py_with = whole)] num_gpus: u32,
         #[pyo3(from_py_with = whole)] my_gpu_id: u32,
-    ) -> Outcome<Bound<'py, PyDict>> {
+    ) -> PyOutcome<Bound<'py, PyDict>> {
         let (graph, tasks) = {
             let content = self.content();
             (content.graph()?, content.customized.clone())
@@ -531,17 +532,17 @@ impl KNGraph {
 
     /// Memory of CUDA devices.
     #[pyo3(signature = (t, name = None))]
-    fn attach_cuda_tensor(&self, t: &Bound<'_, DTensor>, name: Option<String>) -> Outcome<()> {
+    fn attach_cuda_tensor(&self, t: &Bound<'_, DTensor>, name: Option<String>) -> PyOutcome<()> {
         let _ = (t, name);
         let why = "no backend of this build allocates by name; give the array with attach_torch_tensor or in the call";
-        Err(Failure::unsupported("attach_cuda_tensor", why))
+        Err(PyFailure::unsupported("attach_cuda_tensor", why))
     }
 
     /// Memory of NVSHMEM.
     #[pyo3(signature = (t, name = None))]
-    fn attach_nvshmem_tensor(&self, t: &Bound<'_, DTensor>, name: Option<String>) -> Outcome<()> {
+    fn attach_nvshmem_tensor(&self, t: &Bound<'_, DTensor>, name: Option<String>) -> PyOutcome<()> {
         let _ = (t, name);
-        Err(Failure::unsupported("attach_nvshmem_tensor", "no backend of this build shares memory between devices"))
+        Err(PyFailure::unsupported("attach_nvshmem_tensor", "no backend of this build shares memory between devices"))
     }
 
     /// Compiles the graph for its backend, which the first call does otherwise. With ``async_`` on a thread of its own;
@@ -554,7 +555,7 @@ impl KNGraph {
         inputs: Option<Bound<'py, PyAny>>,
         profiling: bool,
         options: Option<Bound<'py, PyDict>>,
-    ) -> Outcome<Option<Handle>> {
+    ) -> PyOutcome<Option<CompileHandle>> {
         let py = slf.py();
         let _ = inputs;
         slf.get().report(py, "compile", options.as_ref())?;
@@ -565,8 +566,8 @@ impl KNGraph {
         let graph = slf.clone().unbind();
         let work = move || Python::attach(|py| graph.get().load(py, profiling).map(drop));
         let thread = std::thread::Builder::new().name("yirage-compile".into()).spawn(work);
-        let failed = |e: std::io::Error| Failure::Ours(Class::Device, format!("no thread to compile on: {e}"));
-        Ok(Some(Handle::of(thread.map_err(failed)?)))
+        let failed = |e: std::io::Error| PyFailure::Ours(Class::Device, format!("no thread to compile on: {e}"));
+        Ok(Some(CompileHandle::of(thread.map_err(failed)?)))
     }
 
     /// Runs the graph on arrays, in the order of its inputs, and gives its results in the order in which they were
@@ -583,7 +584,7 @@ impl KNGraph {
         stream: Option<Bound<'py, PyAny>>,
         profiling: bool,
         options: Option<Bound<'py, PyDict>>,
-    ) -> Outcome<Bound<'py, PyList>> {
+    ) -> PyOutcome<Bound<'py, PyList>> {
         let (py, this) = (slf.py(), slf.get());
         process::check()?;
         this.report(py, "__call__", options.as_ref())?;
@@ -593,7 +594,7 @@ impl KNGraph {
             this.report(py, "__call__", Some(&given))?;
         }
         let inputs = inputs.unwrap_or_default();
-        let kind = inputs.first().map_or(Ok(Kind::Ours), Kind::of)?;
+        let kind = inputs.first().map_or(Ok(ArrayKind::Ours), ArrayKind::of)?;
         let loaded = this.load(py, profiling)?;
         let mut arrays = Vec::with_capacity(inputs.len());
         for (number, object) in inputs.iter().enumerate() {
@@ -635,13 +636,13 @@ impl KNGraph {
         is_formal_verified: bool,
         time_limit: Option<f64>,
         #[pyo3(from_py_with = maybe_whole)] budget: Option<u64>,
-    ) -> Outcome<KNGraph> {
+    ) -> PyOutcome<KNGraph> {
         let py = slf.py();
         let chosen = match backend {
             Some(object) => backends::select(py, &wanted(&object)?)?,
             None => slf.get().chosen.clone(),
         };
-        let arguments = Arguments {
+        let arguments = SuperoptimizeArgs {
             imaps,
             omaps,
             griddims,
@@ -660,13 +661,13 @@ impl KNGraph {
             budget,
         };
         let (graph, notes) = superoptimize(py, &slf.get().graph()?, &chosen, arguments)?;
-        Ok(KNGraph::of(Form::Finished(graph), chosen, notes))
+        Ok(KNGraph::of(PyGraphBody::Finished(graph), chosen, notes))
     }
 
     /// Why it runs as it does: what each pass of the compiler did and refused, the kernels, the memory, and what came of a
     /// search. With ``decisions``, every decision stands by itself.
     #[pyo3(signature = (decisions = false))]
-    fn why(&self, py: Python<'_>, decisions: bool) -> Outcome<String> {
+    fn why(&self, py: Python<'_>, decisions: bool) -> PyOutcome<String> {
         let (graph, notes) = {
             let content = self.content();
             (content.graph()?, content.notes.clone())
@@ -676,28 +677,28 @@ impl KNGraph {
 
     /// Writes the graph as JSON; gives the text where no file is named.
     #[pyo3(signature = (filename = None))]
-    fn to_json(&self, filename: Option<PathBuf>) -> Outcome<Option<String>> {
+    fn to_json(&self, filename: Option<PathBuf>) -> PyOutcome<Option<String>> {
         let text = yirage_graph::to_json(&self.graph()?);
         let Some(path) = filename else { return Ok(Some(text)) };
-        std::fs::write(&path, text).map_err(|e| Failure::io("write", &path, &e))?;
+        std::fs::write(&path, text).map_err(|e| PyFailure::io("write", &path, &e))?;
         Ok(None)
     }
 
     /// Becomes the graph of a file that ``to_json`` wrote. It is finished then: it can be called, not built on.
-    fn from_json(slf: &Bound<'_, Self>, filename: PathBuf) -> Outcome<()> {
+    fn from_json(slf: &Bound<'_, Self>, filename: PathBuf) -> PyOutcome<()> {
         let text = yirage_mmap::read_text(&filename, yirage_graph::json::MAX_BYTES as u64);
-        let text = text.map_err(|e| Failure::Ours(Class::Graph, e.to_string()))?;
-        let wrong = |e: &dyn std::fmt::Display| Failure::Ours(Class::Graph, format!("{}: {e}", filename.display()));
+        let text = text.map_err(|e| PyFailure::Ours(Class::Graph, e.to_string()))?;
+        let wrong = |e: &dyn std::fmt::Display| PyFailure::Ours(Class::Graph, format!("{}: {e}", filename.display()));
         let graph = yirage_graph::from_json(&text).map_err(|e| wrong(&e))?;
         yirage_ir::verify(&graph).map_err(|e| wrong(&e))?;
         let mut content = slf.get().content();
         let version = content.version + 1;
-        *content = Content { version, ..Content::new(Form::Finished(graph), Vec::new()) };
+        *content = PyGraphContent { version, ..PyGraphContent::new(PyGraphBody::Finished(graph), Vec::new()) };
         Ok(())
     }
 
     /// Writes pictures of the graph, ``file_name.dot`` for graphviz and ``file_name.svg``; neither needs graphviz.
-    fn visualize(&self, file_name: PathBuf) -> Outcome<()> {
+    fn visualize(&self, file_name: PathBuf) -> PyOutcome<()> {
         files::stem(&file_name, "file_name")?;
         let graph = self.graph()?;
         let svg = picture(&graph)?;
@@ -705,18 +706,18 @@ impl KNGraph {
             let mut name = file_name.clone().into_os_string();
             name.push(format!(".{ending}"));
             let path = PathBuf::from(name);
-            std::fs::write(&path, text).map_err(|e| Failure::io("write", &path, &e))?;
+            std::fs::write(&path, text).map_err(|e| PyFailure::io("write", &path, &e))?;
         }
         Ok(())
     }
 
     /// A picture, for notebooks.
-    fn _repr_svg_(&self) -> Outcome<String> {
+    fn _repr_svg_(&self) -> PyOutcome<String> {
         picture(&self.graph()?)
     }
 
     /// The graph as text.
-    fn __str__(&self) -> Outcome<String> {
+    fn __str__(&self) -> PyOutcome<String> {
         Ok(yirage_ir::text::print(&self.graph()?))
     }
 
@@ -725,15 +726,15 @@ impl KNGraph {
     }
 
     /// A number that graphs which compute the same by the same operations have in common.
-    fn get_owner_independent_hash(&self) -> Outcome<u128> {
+    fn get_owner_independent_hash(&self) -> PyOutcome<u128> {
         Ok(self.graph()?.structural_hash())
     }
 
     /// Whether the backend has kernels for the graph.
-    fn valid_kernels(&self, py: Python<'_>) -> Outcome<bool> {
+    fn valid_kernels(&self, py: Python<'_>) -> PyOutcome<bool> {
         match self.load(py, false) {
             Ok(_) => Ok(true),
-            Err(Failure::Ours(Class::Unsupported | Class::Device, _)) => Ok(false),
+            Err(PyFailure::Ours(Class::Unsupported | Class::Device, _)) => Ok(false),
             Err(failure) => Err(failure),
         }
     }
@@ -745,15 +746,15 @@ impl KNGraph {
 
     /// Writes the times of all calls since ``compile(profiling=True)`` as a trace for Perfetto: a span a task, on a track
     /// a worker.
-    fn write_trace(&self, file_name: PathBuf) -> Outcome<()> {
+    fn write_trace(&self, file_name: PathBuf) -> PyOutcome<()> {
         let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let profiler = loaded.as_ref().and_then(|loaded| loaded.profiler.as_ref()).ok_or_else(|| {
-            Failure::Ours(
+            PyFailure::Ours(
                 Class::Graph,
                 "write_trace: nothing was kept; compile(profiling=True) before the calls".into(),
             )
         })?;
-        let failed = |e: std::io::Error| Failure::io("write", &file_name, &e);
+        let failed = |e: std::io::Error| PyFailure::io("write", &file_name, &e);
         let mut file = std::io::BufWriter::new(std::fs::File::create(&file_name).map_err(failed)?);
         yirage_explain::write_trace(&profiler.profile(), &mut file).map_err(failed)?;
         std::io::Write::flush(&mut file).map_err(failed)
@@ -762,7 +763,7 @@ impl KNGraph {
 
 impl KNGraph {
     /// The arrays of all inputs: those that a call gives, and those that are attached.
-    fn with_attached(&self, given: Vec<yirage_call::Array>) -> Outcome<Vec<yirage_call::Array>> {
+    fn with_attached(&self, given: Vec<yirage_call::HostArray>) -> PyOutcome<Vec<yirage_call::HostArray>> {
         let content = self.content();
         if content.attached.is_empty() {
             return Ok(given);
@@ -777,17 +778,17 @@ impl KNGraph {
                 given.len(),
                 names.join(", ")
             );
-            return Err(Failure::Ours(Class::Inputs, text));
+            return Err(PyFailure::Ours(Class::Inputs, text));
         }
         let mut rest = given.into_iter();
         let one = |id: ValueId| {
             let attached = content.attached.iter().find(|(own, _)| *own == id).map(|(_, array)| array.clone());
             attached.or_else(|| rest.next())
         };
-        Ok(graph.inputs_of(yirage_ir::Source::Slot).filter_map(one).collect())
+        Ok(graph.inputs_of(yirage_ir::ValueSource::StepInput).filter_map(one).collect())
     }
 }
 
-fn picture(graph: &Graph) -> Outcome<String> {
-    yirage_graph::svg(graph).map_err(|e| Failure::Ours(Class::Graph, e.to_string()))
+fn picture(graph: &Graph) -> PyOutcome<String> {
+    yirage_graph::svg(graph).map_err(|e| PyFailure::Ours(Class::Graph, e.to_string()))
 }

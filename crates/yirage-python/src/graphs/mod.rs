@@ -20,9 +20,9 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<block::TBGraph>()?;
     module.add_class::<values::DTensor>()?;
     module.add_class::<values::STensor>()?;
-    module.add_class::<loaded::Handle>()?;
+    module.add_class::<loaded::CompileHandle>()?;
     module.add_class::<equivalence::Equivalence>()?;
-    module.add_class::<yirage_dlpack::Tensor>()?;
+    module.add_class::<yirage_dlpack::PyTensor>()?;
     module.add_function(wrap_pyfunction!(kernel::new_kernel_graph, module)?)?;
     module.add_function(wrap_pyfunction!(block::new_threadblock_graph, module)?)?;
     module.add_function(wrap_pyfunction!(equivalence::equivalent, module)?)?;

@@ -1,7 +1,7 @@
 //! `superoptimize`: the search for a faster graph, from Python.
 
 use crate::backends::{self, Chosen};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{PyFailure, PyOutcome};
 use crate::log::{Level, all, say};
 use crate::process;
 use pyo3::prelude::*;
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use yirage_hub::HubEnv;
 use yirage_ir::Graph;
 use yirage_tune::limits::DISK_BYTES;
-use yirage_tune::{Cache, Config, Doing, Folder, SuperOptions};
+use yirage_tune::{SearchPreset, SearchStatus, SuperOptions, TuneCache, TuneCacheFolder};
 
 /// How often Ctrl-C is looked for.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// The arguments of `superoptimize`, by their names.
-pub(super) struct Arguments {
+pub(super) struct SuperoptimizeArgs {
     pub(super) imaps: Option<Vec<[i32; 3]>>,
     pub(super) omaps: Option<Vec<[i32; 3]>>,
     pub(super) griddims: Option<Vec<[u32; 3]>>,
@@ -37,15 +37,15 @@ pub(super) struct Arguments {
     pub(super) budget: Option<u64>,
 }
 
-impl Arguments {
-    fn options(self) -> Outcome<SuperOptions> {
+impl SuperoptimizeArgs {
+    fn options(self) -> PyOutcome<SuperOptions> {
         let usual = SuperOptions::default();
         let unknown =
-            |name: &str| Failure::option(format!("config={name:?}: None, 'attention', 'lora' or 'mlp' is wanted"));
-        let config = self.config.map(|name| Config::parse(&name).ok_or_else(|| unknown(&name))).transpose()?;
+            |name: &str| PyFailure::option(format!("config={name:?}: None, 'attention', 'lora' or 'mlp' is wanted"));
+        let config = self.config.map(|name| SearchPreset::parse(&name).ok_or_else(|| unknown(&name))).transpose()?;
         let limit = |seconds: f64| {
             Duration::try_from_secs_f64(seconds)
-                .map_err(|e| Failure::option(format!("time_limit={seconds}: {e}; seconds are wanted")))
+                .map_err(|e| PyFailure::option(format!("time_limit={seconds}: {e}; seconds are wanted")))
         };
         Ok(SuperOptions {
             imaps: self.imaps,
@@ -69,11 +69,11 @@ impl Arguments {
 }
 
 /// Kept results of this process, and of the folder where other starts find them.
-fn cache() -> &'static Cache {
-    static CACHE: OnceLock<Cache> = OnceLock::new();
+fn cache() -> &'static TuneCache {
+    static CACHE: OnceLock<TuneCache> = OnceLock::new();
     CACHE.get_or_init(|| {
         let env = HubEnv::from_env();
-        Cache::new((!env.homeless).then(|| Folder::new(env.found_graphs(), DISK_BYTES)))
+        TuneCache::new((!env.homeless).then(|| TuneCacheFolder::new(env.graphs_folder(), DISK_BYTES)))
     })
 }
 
@@ -94,8 +94,8 @@ pub(super) fn superoptimize(
     py: Python<'_>,
     graph: &Graph,
     chosen: &Chosen,
-    arguments: Arguments,
-) -> Outcome<(Graph, Vec<String>)> {
+    arguments: SuperoptimizeArgs,
+) -> PyOutcome<(Graph, Vec<String>)> {
     process::check()?;
     let level = if arguments.verbose { Level::Warning } else { Level::Info };
     let options = arguments.options()?;
@@ -103,7 +103,7 @@ pub(super) fn superoptimize(
     let mut raised = None;
     let mut looked = Instant::now();
     let outcome = py.detach(|| {
-        let mut watch = |_: &Doing| {
+        let mut watch = |_: &SearchStatus| {
             if looked.elapsed() < LOOK_UP {
                 return ControlFlow::Continue(());
             }
@@ -119,7 +119,7 @@ pub(super) fn superoptimize(
         yirage_tune::superoptimize(graph, &*device, &options, cache(), &mut watch)
     });
     if let Some(error) = raised {
-        return Err(Failure::Raised(error));
+        return Err(PyFailure::Raised(error));
     }
     let outcome = outcome?;
     all(py, level, &outcome.notes)?;

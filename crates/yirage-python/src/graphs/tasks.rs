@@ -1,12 +1,12 @@
 //! A graph's tasks as JSON, by the names of Mirage's task graphs.
 
 use super::content::Customized;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{PyFailure, PyOutcome};
 use serde_json::{Value, json};
 use yirage_call::{CallOptions, planned};
 use yirage_hal::Device;
 use yirage_ir::Graph;
-use yirage_plan::{ExecutorKind, Part, TaskProgram, VerifiedPlan};
+use yirage_plan::{ExecutorKind, TaskPartition, TaskProgram, VerifiedPlan};
 
 /// The tasks of a graph on a device. Those that the persistent executor runs, or the only ones there are.
 ///
@@ -18,14 +18,14 @@ pub(super) fn json(
     customized: &[Customized],
     devices: u32,
     own: u32,
-) -> Outcome<String> {
+) -> PyOutcome<String> {
     if devices != 1 || own != 0 {
         let what = format!("a task graph for device {own} of {devices}");
-        return Err(Failure::unsupported(what, "a graph runs on one device"));
+        return Err(PyFailure::unsupported(what, "a graph runs on one device"));
     }
     let plan = planned(graph, &device.target(), &CallOptions::default())?;
     let persistent = plan.programs.iter().find(|program| program.kind == ExecutorKind::Persistent);
-    let none = || Failure::unsupported("the task graph of this device", "its plans have no task program");
+    let none = || PyFailure::unsupported("the task graph of this device", "its plans have no task program");
     let program = persistent.or(plan.programs.first()).ok_or_else(none)?;
     let tasks: Vec<Value> = program.tasks.iter().enumerate().map(|(id, _)| task(&plan, program, id)).collect();
     let events: Vec<Value> =
@@ -56,10 +56,10 @@ fn task(plan: &VerifiedPlan, program: &TaskProgram, id: usize) -> Value {
     let outputs: Vec<&str> = node.outs.iter().map(|&id| plan.graph.value(id).name.as_str()).collect();
     let waits: Vec<Value> =
         task.waits.iter().map(|wait| json!({"event": wait.counter, "at_least": wait.at_least})).collect();
-    let (index, of) = match task.part {
-        Part::Share { index, of } => (json!(index), json!(of)),
+    let (index, of) = match task.partition {
+        TaskPartition::Static { index, of } => (json!(index), json!(of)),
         // Pieces of a list, until it is empty.
-        Part::Drain => (Value::Null, Value::Null),
+        TaskPartition::WorkQueue => (Value::Null, Value::Null),
     };
     json!({
         "id": id,

@@ -1,8 +1,8 @@
 //! Values of graphs, which Python holds.
 
-use super::content::{Block, Content, Shared};
+use super::content::{PyBlockGraph, PyGraphContent, SharedGraph};
 use crate::dtype;
-use crate::failure::{Class, Failure, Outcome};
+use crate::failure::{Class, PyFailure, PyOutcome};
 use crate::numbers::size_along;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -12,7 +12,7 @@ use yirage_ir::{DType, ValueId};
 /// A value of a kernel graph.
 #[pyclass(frozen, module = "yirage")]
 pub(crate) struct DTensor {
-    pub(super) graph: Shared<Content>,
+    pub(super) graph: SharedGraph<PyGraphContent>,
     pub(super) id: ValueId,
     pub(super) dims: Vec<u32>,
     pub(super) strides: Vec<u32>,
@@ -52,7 +52,7 @@ impl DTensor {
     }
 
     /// The size along a dimension; below 0 they are counted from the last one.
-    fn dim(&self, dim: i64) -> Outcome<u32> {
+    fn dim(&self, dim: i64) -> PyOutcome<u32> {
         size_along(&self.dims, dim, Class::Graph)
     }
 
@@ -63,19 +63,19 @@ impl DTensor {
 
 impl DTensor {
     /// Its number, if it is a value of this graph.
-    pub(super) fn of(&self, graph: &Shared<Content>, what: &str) -> Outcome<ValueId> {
+    pub(super) fn of(&self, graph: &SharedGraph<PyGraphContent>, what: &str) -> PyOutcome<ValueId> {
         if self.graph.is(graph) {
             return Ok(self.id);
         }
         let text = format!("{what}: {} is a value of another graph; graphs share no values", self.__repr__());
-        Err(Failure::Ours(Class::Graph, text))
+        Err(PyFailure::Ours(Class::Graph, text))
     }
 }
 
 /// A tile of a thread block's graph.
 #[pyclass(frozen, module = "yirage")]
 pub(crate) struct STensor {
-    pub(super) graph: Shared<Block>,
+    pub(super) graph: SharedGraph<PyBlockGraph>,
     pub(super) value: BlockValue,
     dims: Vec<u32>,
     strides: Vec<u32>,
@@ -115,7 +115,7 @@ impl STensor {
     }
 
     /// The size along a dimension; below 0 they are counted from the last one.
-    fn dim(&self, dim: i64) -> Outcome<u32> {
+    fn dim(&self, dim: i64) -> PyOutcome<u32> {
         size_along(&self.dims, dim, Class::Graph)
     }
 
@@ -126,7 +126,7 @@ impl STensor {
 
 impl STensor {
     /// A value of a graph, for Python.
-    pub(super) fn shown(graph: &Shared<Block>, value: BlockValue) -> Outcome<STensor> {
+    pub(super) fn shown(graph: &SharedGraph<PyBlockGraph>, value: BlockValue) -> PyOutcome<STensor> {
         let (dims, strides, dtype) = {
             let block = graph.lock();
             (block.graph.dims(value)?, block.graph.strides(value)?, block.graph.dtype(value)?)
@@ -137,11 +137,11 @@ impl STensor {
 
 impl STensor {
     /// The value, if it is one of this graph.
-    pub(super) fn of(&self, graph: &Shared<Block>, what: &str) -> Outcome<BlockValue> {
+    pub(super) fn of(&self, graph: &SharedGraph<PyBlockGraph>, what: &str) -> PyOutcome<BlockValue> {
         if self.graph.is(graph) {
             return Ok(self.value);
         }
         let text = format!("{what}: {} is a tile of another graph; graphs share no values", self.__repr__());
-        Err(Failure::Ours(Class::Graph, text))
+        Err(PyFailure::Ours(Class::Graph, text))
     }
 }

@@ -1,6 +1,6 @@
 //! What a model's configuration says, for Python.
 
-use crate::failure::Outcome;
+use crate::failure::PyOutcome;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use yirage_ir::{DType, Format};
@@ -8,7 +8,7 @@ use yirage_model::{Checkpoint, RawConfig, StoredType};
 
 /// The type of elements that the model's makers computed with, by Python's name: what the configuration says, else that of
 /// the largest tensor; none where that is quantised.
-fn dtype(config: &RawConfig, checkpoint: &Checkpoint) -> Outcome<Option<String>> {
+fn dtype(config: &RawConfig, checkpoint: &Checkpoint) -> PyOutcome<Option<String>> {
     if let Some(name) = config.opt_str("dtype")? {
         return Ok(Some(name.to_owned()));
     }
@@ -26,7 +26,7 @@ pub(super) fn model_config<'py>(
     py: Python<'py>,
     config: &RawConfig,
     checkpoint: &Checkpoint,
-) -> Outcome<Bound<'py, PyAny>> {
+) -> PyOutcome<Bound<'py, PyAny>> {
     let text = serde_json::Value::Object(config.values().clone()).to_string();
     let values = py.import("json")?.call_method1("loads", (text,))?.cast_into::<PyDict>().map_err(PyErr::from)?;
     let dtype = match dtype(config, checkpoint)? {

@@ -5,10 +5,10 @@ use super::ids::{rows, starts};
 use super::options::options;
 use super::weights;
 use crate::backends;
-use crate::failure::{Class, Failure, Outcome};
+use crate::failure::{Class, PyFailure, PyOutcome};
 use crate::fusion::{self, FusionConfig};
-use crate::kind::Kind;
-use crate::lock::held;
+use crate::kind::ArrayKind;
+use crate::lock::lock_detached;
 use crate::log::{Level, say};
 use crate::numbers::{maybe_whole, maybe_wholes, whole};
 use crate::others::{self, OF_FORWARD, OF_INFINILM};
@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use yirage_dlpack::Tensor;
+use yirage_dlpack::PyTensor;
 use yirage_engine::sampling::{SamplingParams, TokenCounts};
 use yirage_engine::scheduler::LogitsWanted;
 use yirage_engine::{EngineError, Forward, ForwardError, ForwardRow, ForwardStep, Generate};
@@ -38,14 +38,14 @@ pub(crate) struct InferEngine {
 
 /// How tokens are chosen from logits, where a call wants tokens.
 #[derive(FromPyObject)]
-struct Choice {
+struct TokenSampling {
     temperature: Option<f32>,
     top_k: Option<u32>,
     top_p: Option<f32>,
     seed: u64,
 }
 
-impl Choice {
+impl TokenSampling {
     fn params(&self) -> SamplingParams {
         let usual = SamplingParams::default();
         SamplingParams {
@@ -60,7 +60,7 @@ impl Choice {
 
 impl InferEngine {
     /// Works on the forward pass without Python's lock, its weights loaded.
-    fn with<R: Send>(&self, py: Python<'_>, f: impl FnOnce(&mut Forward) -> Outcome<R> + Send) -> Outcome<R> {
+    fn with<R: Send>(&self, py: Python<'_>, f: impl FnOnce(&mut Forward) -> PyOutcome<R> + Send) -> PyOutcome<R> {
         process::check()?;
         let loaded = py.detach(|| {
             let mut held = self.forward.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,7 +69,7 @@ impl InferEngine {
             if loaded {
                 forward.load_weights(&Checkpoint::open(&self.path)?, &mut |_, _| {})?;
             }
-            Outcome::Ok((loaded, f(forward)?))
+            PyOutcome::Ok((loaded, f(forward)?))
         });
         let (loaded, made) = loaded?;
         if loaded {
@@ -81,7 +81,7 @@ impl InferEngine {
     }
 
     /// Says what happened beside the result.
-    fn tell(&self, py: Python<'_>, step: &ForwardStep) -> Outcome<()> {
+    fn tell(&self, py: Python<'_>, step: &ForwardStep) -> PyOutcome<()> {
         if step.forgot {
             say(
                 py,
@@ -89,11 +89,11 @@ impl InferEngine {
                 "what was cached was forgotten to make room for more rows; reset_cache makes it before",
             )?;
         }
-        fusion::tell(py, &step.told, self.debug)
+        fusion::tell(py, &step.notices, self.debug)
     }
 
     /// Loads a checkpoint.
-    fn take(&self, py: Python<'_>, checkpoint: &Checkpoint) -> Outcome<()> {
+    fn take(&self, py: Python<'_>, checkpoint: &Checkpoint) -> PyOutcome<()> {
         process::check()?;
         py.detach(|| {
             let mut held = self.forward.lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,8 +102,8 @@ impl InferEngine {
     }
 }
 
-fn closed() -> Failure {
-    Failure::Ours(Class::Engine, "the engine was closed: make it again".into())
+fn closed() -> PyFailure {
+    PyFailure::Ours(Class::Engine, "the engine was closed: make it again".into())
 }
 
 #[pymethods]
@@ -123,12 +123,12 @@ impl InferEngine {
         #[pyo3(from_py_with = maybe_whole)] max_cache_len: Option<u32>,
         #[pyo3(from_py_with = maybe_whole)] max_batch_size: Option<usize>,
         others: Option<Bound<'_, PyDict>>,
-    ) -> Outcome<InferEngine> {
+    ) -> PyOutcome<InferEngine> {
         others::take(py, "InferEngine", &[OF_INFINILM], others.as_ref())?;
         let kv = kv_cache_dtype.as_deref();
         let options = options(fusion_config.as_ref(), warmup_iterations, &precision, kv, max_cache_len)?;
-        let device = backends::given(py, device.as_ref())?;
-        let path = crate::llm::found(py, &model_path)?;
+        let device = backends::device_argument(py, device.as_ref())?;
+        let path = crate::llm::resolve_model(py, &model_path)?;
         let (checkpoint, config, forward, ends) = py.detach(|| {
             let checkpoint = Checkpoint::open(&path)?;
             let config = RawConfig::load(&checkpoint)?;
@@ -138,7 +138,7 @@ impl InferEngine {
                 forward.load_weights(&checkpoint, &mut |_, _| {})?;
                 forward.reset_cache(Some(rows), None)?;
             }
-            Outcome::Ok((checkpoint, config, forward, ends))
+            PyOutcome::Ok((checkpoint, config, forward, ends))
         })?;
         let config = model_config(py, &config, &checkpoint)?.unbind();
         let plans = forward.plans().clone();
@@ -163,9 +163,9 @@ impl InferEngine {
         pos: Option<Bound<'py, PyAny>>,
         past_kv_lengths: Option<Bound<'py, PyAny>>,
         total_kv_lengths: Option<Bound<'py, PyAny>>,
-        choice: Option<Choice>,
+        choice: Option<TokenSampling>,
         others: Option<Bound<'py, PyDict>>,
-    ) -> Outcome<Bound<'py, PyAny>> {
+    ) -> PyOutcome<Bound<'py, PyAny>> {
         others::take(py, "forward", &[OF_FORWARD], others.as_ref())?;
         let ids = rows(input_ids, "input_ids")?;
         let past = past_kv_lengths.map(|given| lengths(&given, ids.len(), "past_kv_lengths")).transpose()?;
@@ -202,7 +202,7 @@ impl InferEngine {
         }
         let shape = [ids.len() as u32, tokens, vocabulary].map(Dim::Const).to_vec();
         let ty = Type { shape, ..step.logits.ty().clone() };
-        Ok(Kind::of(input_ids)?.made(py, Tensor::of(&ty, step.logits.bytes())?)?)
+        Ok(ArrayKind::of(input_ids)?.convert_tensor(py, PyTensor::of(&ty, step.logits.bytes())?)?)
     }
 
     /// Continues each row: lists of new tokens. What was cached of these rows is forgotten.
@@ -212,10 +212,10 @@ impl InferEngine {
         py: Python<'_>,
         input_ids: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = whole)] max_new_tokens: u32,
-        choice: Choice,
+        choice: TokenSampling,
         #[pyo3(from_py_with = maybe_wholes)] eos_token_id: Option<Vec<u32>>,
         stop_on_eos: bool,
-    ) -> Outcome<Vec<Vec<u32>>> {
+    ) -> PyOutcome<Vec<Vec<u32>>> {
         let ids = rows(input_ids, "input_ids")?;
         let ends = if stop_on_eos { eos_token_id.unwrap_or_else(|| self.ends.clone()) } else { Vec::new() };
         let how = Generate { max_new_tokens, sampling: choice.params(), ends };
@@ -239,13 +239,13 @@ impl InferEngine {
         py: Python<'_>,
         #[pyo3(from_py_with = maybe_whole)] max_batch_size: Option<usize>,
         #[pyo3(from_py_with = maybe_whole)] max_cache_len: Option<u32>,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         self.with(py, |forward| Ok(forward.reset_cache(max_batch_size, max_cache_len)?))
     }
 
     /// Names of the tensors that the model reads.
-    fn state_dict_keyname(&self, py: Python<'_>) -> Outcome<Vec<String>> {
-        let held = held(py, &self.forward);
+    fn state_dict_keyname(&self, py: Python<'_>) -> PyOutcome<Vec<String>> {
+        let held = lock_detached(py, &self.forward);
         let forward = held.as_ref().ok_or_else(closed)?;
         Ok(forward.tensors().into_iter().map(str::to_owned).collect())
     }
@@ -258,10 +258,10 @@ impl InferEngine {
         py: Python<'_>,
         state_dict: &Bound<'_, PyDict>,
         strict: bool,
-    ) -> Outcome<(Vec<String>, Vec<String>)> {
+    ) -> PyOutcome<(Vec<String>, Vec<String>)> {
         let names: Vec<String> = state_dict.keys().extract()?;
         let (differs, known) = {
-            let held = held(py, &self.forward);
+            let held = lock_detached(py, &self.forward);
             let forward = held.as_ref().ok_or_else(closed)?;
             let known: Vec<String> = forward.tensors().into_iter().map(str::to_owned).collect();
             (forward.compare(names.iter().map(String::as_str)), known)
@@ -271,14 +271,14 @@ impl InferEngine {
             return Err(EngineError::from(ForwardError::Names { missing, unexpected }).into());
         }
         let tensors = weights::tensors(state_dict, |name| known.iter().any(|known| known == name))?;
-        self.take(py, &weights::given(&self.path, tensors)?)?;
+        self.take(py, &weights::open_with_tensors(&self.path, tensors)?)?;
         Ok((differs.missing, differs.unexpected))
     }
 
     /// Weights from the files of a model.
     #[pyo3(signature = (model_path, dtype = None))]
-    fn load_file(&self, py: Python<'_>, model_path: String, dtype: Option<Bound<'_, PyAny>>) -> Outcome<()> {
-        let path = crate::llm::found(py, &model_path)?;
+    fn load_file(&self, py: Python<'_>, model_path: String, dtype: Option<Bound<'_, PyAny>>) -> PyOutcome<()> {
+        let path = crate::llm::resolve_model(py, &model_path)?;
         let own = self.config.bind(py).getattr("dtype")?;
         if let Some(dtype) = dtype.filter(|dtype| !dtype.is_none()) {
             let asked = crate::dtype::of(&dtype)?;
@@ -329,14 +329,14 @@ impl InferEngine {
 
     /// Positions of each row that are cached.
     #[getter]
-    fn cached_lengths(&self, py: Python<'_>) -> Outcome<Vec<u32>> {
-        let held = held(py, &self.forward);
+    fn cached_lengths(&self, py: Python<'_>) -> PyOutcome<Vec<u32>> {
+        let held = lock_detached(py, &self.forward);
         Ok(held.as_ref().ok_or_else(closed)?.cached().to_vec())
     }
 
     /// Gives weights, caches and plans back.
     fn close(&self, py: Python<'_>) {
-        let forward = held(py, &self.forward).take();
+        let forward = lock_detached(py, &self.forward).take();
         py.detach(|| {
             drop(forward);
             self.plans.clear();
@@ -345,21 +345,21 @@ impl InferEngine {
 }
 
 /// One number for each row.
-fn lengths(given: &Bound<'_, PyAny>, rows: usize, what: &str) -> Outcome<Vec<u32>> {
+fn lengths(given: &Bound<'_, PyAny>, rows: usize, what: &str) -> PyOutcome<Vec<u32>> {
     let list = self::rows(given, what)?.concat();
     if list.len() == rows {
         return Ok(list);
     }
     let text = format!("{what} has {} numbers, and input_ids {rows} rows: one for each is wanted", list.len());
-    Err(Failure::Ours(Class::Request, text))
+    Err(PyFailure::Ours(Class::Request, text))
 }
 
 /// Whether what was given says what follows from the positions.
-fn agree(what: &str, given: Option<&[u32]>, follows: &[u32]) -> Outcome<()> {
+fn agree(what: &str, given: Option<&[u32]>, follows: &[u32]) -> PyOutcome<()> {
     match given {
         Some(given) if given != follows => {
             let text = format!("{what} is {given:?}, and the positions of the call make it {follows:?}");
-            Err(Failure::Ours(Class::Request, text))
+            Err(PyFailure::Ours(Class::Request, text))
         }
         _ => Ok(()),
     }

@@ -1,19 +1,19 @@
 //! Token ids and positions of a call: tensors of anybody's, or nested lists.
 
-use crate::failure::{Class, Failure, Outcome};
+use crate::failure::{Class, PyFailure, PyOutcome};
 use crate::numbers::kind;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-fn wrong(what: String) -> Failure {
-    Failure::Ours(Class::Request, what)
+fn wrong(what: String) -> PyFailure {
+    PyFailure::Ours(Class::Request, what)
 }
 
 /// Rows of numbers; one row where there is one dimension.
 ///
 /// # Errors
 /// A `RequestError` for what is none, and for rows of several lengths.
-pub(super) fn rows(given: &Bound<'_, PyAny>, what: &str) -> Outcome<Vec<Vec<u32>>> {
+pub(super) fn rows(given: &Bound<'_, PyAny>, what: &str) -> PyOutcome<Vec<Vec<u32>>> {
     let list = if given.hasattr("tolist")? { given.call_method0("tolist")? } else { given.clone() };
     let one = list.extract::<Vec<u32>>().map(|row| vec![row]);
     let rows = one.or_else(|_| list.extract::<Vec<Vec<u32>>>()).map_err(|_| {
@@ -44,7 +44,7 @@ fn unfit<'py>(given: &Bound<'py, PyAny>, depth: usize) -> Option<Bound<'py, PyAn
 ///
 /// # Errors
 /// A `RequestError` for positions of another shape, and for those that leave some out.
-pub(super) fn starts(positions: &[Vec<u32>], ids: &[Vec<u32>]) -> Outcome<Vec<u32>> {
+pub(super) fn starts(positions: &[Vec<u32>], ids: &[Vec<u32>]) -> PyOutcome<Vec<u32>> {
     let (rows, tokens) = (ids.len(), ids.first().map_or(0, Vec::len));
     let shape = [positions.len(), positions.first().map_or(0, Vec::len)];
     if shape != [rows, tokens] && shape != [1, tokens] {
@@ -60,7 +60,7 @@ pub(super) fn starts(positions: &[Vec<u32>], ids: &[Vec<u32>]) -> Outcome<Vec<u3
             None => Ok(first),
         }
     };
-    let mut starts = positions.iter().enumerate().map(start).collect::<Outcome<Vec<u32>>>()?;
+    let mut starts = positions.iter().enumerate().map(start).collect::<PyOutcome<Vec<u32>>>()?;
     let last = starts.last().copied().unwrap_or(0);
     starts.resize(rows, last);
     Ok(starts)

@@ -1,6 +1,6 @@
 //! What an engine is asked for.
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{PyFailure, PyOutcome};
 use crate::fusion::FusionConfig;
 use yirage_engine::ForwardOptions;
 use yirage_plan::Precision;
@@ -13,11 +13,11 @@ pub(super) fn options(
     precision: &str,
     kv: Option<&str>,
     context: Option<u32>,
-) -> Outcome<ForwardOptions> {
+) -> PyOutcome<ForwardOptions> {
     let precision = match precision {
         "exact" => Precision::Exact,
         "fast" => Precision::Fast,
-        other => return Err(Failure::option(format!("precision={other:?}: 'fast' or 'exact' is wanted"))),
+        other => return Err(PyFailure::option(format!("precision={other:?}: 'fast' or 'exact' is wanted"))),
     };
     let plans = fusion.map_or_else(CacheOptions::default, FusionConfig::options);
     let plans = CacheOptions { precision, warmup, ..plans };

@@ -1,26 +1,26 @@
 //! Weights of an engine: those of its files, of other files, and of a state dict.
 
-use crate::failure::{Class, Failure, Outcome};
+use crate::failure::{Class, PyFailure, PyOutcome};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
-use yirage_call::Array;
+use yirage_call::HostArray;
 use yirage_dlpack::taken;
 use yirage_hal::Record;
 use yirage_ir::{DType, Dims, Format, Strided};
-use yirage_model::{Checkpoint, GivenTensor};
+use yirage_model::{Checkpoint, TensorOverride};
 
 /// The elements of an array, where they lie or gathered.
-enum Elements {
-    Shared(Array),
+enum ArrayElements {
+    Shared(HostArray),
     Gathered(Record),
 }
 
-impl AsRef<[u8]> for Elements {
+impl AsRef<[u8]> for ArrayElements {
     fn as_ref(&self) -> &[u8] {
         match self {
-            Elements::Shared(array) => array.bytes(),
-            Elements::Gathered(record) => yirage_hal::HostMemory::bytes(record),
+            ArrayElements::Shared(array) => array.bytes(),
+            ArrayElements::Gathered(record) => yirage_hal::HostMemory::bytes(record),
         }
     }
 }
@@ -29,7 +29,7 @@ impl AsRef<[u8]> for Elements {
 ///
 /// # Errors
 /// An `ArrayError` for what is no array of floats.
-pub(super) fn tensors(state: &Bound<'_, PyDict>, wanted: impl Fn(&str) -> bool) -> Outcome<Vec<GivenTensor>> {
+pub(super) fn tensors(state: &Bound<'_, PyDict>, wanted: impl Fn(&str) -> bool) -> PyOutcome<Vec<TensorOverride>> {
     let mut given = Vec::with_capacity(state.len());
     for (name, value) in state.iter() {
         let name: String = name.extract()?;
@@ -43,24 +43,25 @@ pub(super) fn tensors(state: &Bound<'_, PyDict>, wanted: impl Fn(&str) -> bool) 
     Ok(given)
 }
 
-fn tensor(name: String, array: Array) -> Outcome<GivenTensor> {
+fn tensor(name: String, array: HostArray) -> PyOutcome<TensorOverride> {
     let format = match array.ty().dtype {
         DType::Stored(format) => format,
         other => {
             let text =
                 format!("state dict: `{name}` has elements of type {other}; float32, float16 or bfloat16 is wanted");
-            return Err(Failure::Ours(Class::Array, text));
+            return Err(PyFailure::Ours(Class::Array, text));
         }
     };
     let none = Dims::default();
     let shape: Vec<usize> = array.ty().shape.iter().map(|dim| dim.get(&none)).collect();
     let dense = Strided::of(array.ty()).is_some_and(|place| place.is_dense());
-    let values = if dense { Elements::Shared(array) } else { Elements::Gathered(gathered(&array, &shape, format)) };
-    Ok(GivenTensor { name, format, shape, values: Arc::new(values) })
+    let values =
+        if dense { ArrayElements::Shared(array) } else { ArrayElements::Gathered(gathered(&array, &shape, format)) };
+    Ok(TensorOverride { name, format, shape, values: Arc::new(values) })
 }
 
 /// The elements of a strided array, row-major.
-fn gathered(array: &Array, shape: &[usize], format: Format) -> Record {
+fn gathered(array: &HostArray, shape: &[usize], format: Format) -> Record {
     let width = format.info().bytes;
     let strides = array.ty().strides.clone().unwrap_or_default();
     let count = shape.iter().product::<usize>();
@@ -77,8 +78,8 @@ fn gathered(array: &Array, shape: &[usize], format: Format) -> Record {
 }
 
 /// Has tensors stand for those of a model's files.
-pub(super) fn given(path: &std::path::Path, tensors: Vec<GivenTensor>) -> Outcome<Checkpoint> {
+pub(super) fn open_with_tensors(path: &std::path::Path, tensors: Vec<TensorOverride>) -> PyOutcome<Checkpoint> {
     let mut checkpoint = Checkpoint::open(path)?;
-    tensors.into_iter().try_for_each(|tensor| checkpoint.give(tensor))?;
+    tensors.into_iter().try_for_each(|tensor| checkpoint.override_tensor(tensor))?;
     Ok(checkpoint)
 }

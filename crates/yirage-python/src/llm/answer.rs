@@ -1,38 +1,38 @@
 //! One answer while it is computed, and what Python sees of it.
 
-use super::params::SamplingParams;
-use crate::failure::{Class, Failure, Outcome};
+use super::params::PySamplingParams;
+use crate::failure::{Class, PyFailure, PyOutcome};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
-use yirage_engine::sampling::Logprobs;
+use yirage_engine::sampling::PositionLogprobs;
 use yirage_engine::scheduler::FinishReason;
-use yirage_session::{Answer, Event, Finished, Texts};
+use yirage_session::{AnswerEventStream, FinishedAnswer, SessionEvent, TextProcessor};
 
 /// A choice of a request.
-pub(super) struct Running {
-    answer: Answer,
-    params: SamplingParams,
+pub(super) struct RunningChoice {
+    answer: AnswerEventStream,
+    params: PySamplingParams,
     tokens: Vec<u32>,
     text: String,
-    logprobs: Vec<Logprobs>,
-    pub(super) prompt_logprobs: Vec<Logprobs>,
-    pub(super) end: Option<Finished>,
+    logprobs: Vec<PositionLogprobs>,
+    pub(super) prompt_logprobs: Vec<PositionLogprobs>,
+    pub(super) end: Option<FinishedAnswer>,
 }
 
-impl Running {
-    pub(super) fn new(answer: Answer, params: SamplingParams) -> Running {
+impl RunningChoice {
+    pub(super) fn new(answer: AnswerEventStream, params: PySamplingParams) -> RunningChoice {
         let (tokens, text, logprobs, prompt_logprobs) = (Vec::new(), String::new(), Vec::new(), Vec::new());
-        Running { answer, params, tokens, text, logprobs, prompt_logprobs, end: None }
+        RunningChoice { answer, params, tokens, text, logprobs, prompt_logprobs, end: None }
     }
 
     /// Reads what comes for so long, or to the end.
     ///
     /// # Errors
     /// What ends the answer without one.
-    pub(super) fn read(&mut self, wait: Duration) -> Outcome<()> {
+    pub(super) fn read(&mut self, wait: Duration) -> PyOutcome<()> {
         let until = Instant::now() + wait;
         while self.end.is_none() {
             match self.answer.next_within(until.saturating_duration_since(Instant::now())) {
@@ -46,8 +46,8 @@ impl Running {
     /// Reads until something came that shows, for so long. Whether something did.
     ///
     /// # Errors
-    /// As [`Running::read`].
-    pub(super) fn read_some(&mut self, wait: Duration) -> Outcome<bool> {
+    /// As [`RunningChoice::read`].
+    pub(super) fn read_some(&mut self, wait: Duration) -> PyOutcome<bool> {
         let until = Instant::now() + wait;
         let before = self.tokens.len();
         while self.end.is_none() {
@@ -65,8 +65,8 @@ impl Running {
     /// Reads what there is; `waker` is told when more comes. Whether anything was there.
     ///
     /// # Errors
-    /// As [`Running::read`].
-    pub(super) fn poll(&mut self, waker: &Waker) -> Outcome<bool> {
+    /// As [`RunningChoice::read`].
+    pub(super) fn poll(&mut self, waker: &Waker) -> PyOutcome<bool> {
         let mut any = false;
         while self.end.is_none() {
             let polled = {
@@ -76,7 +76,7 @@ impl Running {
             match polled {
                 Poll::Pending => return Ok(any),
                 Poll::Ready(event) => {
-                    any |= matches!(&event, Some(Ok(Event::Token { .. } | Event::Finished(_))));
+                    any |= matches!(&event, Some(Ok(SessionEvent::Token { .. } | SessionEvent::Finished(_))));
                     self.take(event)?;
                 }
             }
@@ -84,20 +84,20 @@ impl Running {
         Ok(any)
     }
 
-    fn take(&mut self, event: Option<Result<Event, yirage_session::SessionError>>) -> Outcome<()> {
-        let ended = || Failure::Ours(Class::Engine, "the answer ended without a reason; please report this".into());
+    fn take(&mut self, event: Option<Result<SessionEvent, yirage_session::SessionError>>) -> PyOutcome<()> {
+        let ended = || PyFailure::Ours(Class::Engine, "the answer ended without a reason; please report this".into());
         match event.ok_or_else(ended)?? {
-            Event::Token { token, logprobs, .. } => {
+            SessionEvent::Token { token, logprobs, .. } => {
                 self.tokens.push(token);
                 self.logprobs.extend(logprobs);
             }
-            Event::Text(piece) => self.text.push_str(&piece),
-            Event::PromptLogprobs { logprobs, .. } => self.prompt_logprobs.push(logprobs),
-            Event::Finished(Finished { reason: FinishReason::Error(why), .. }) => {
-                return Err(Failure::Ours(Class::Engine, format!("a step failed: {why}")));
+            SessionEvent::Text(piece) => self.text.push_str(&piece),
+            SessionEvent::PromptLogprobs { logprobs, .. } => self.prompt_logprobs.push(logprobs),
+            SessionEvent::Finished(FinishedAnswer { reason: FinishReason::Error(why), .. }) => {
+                return Err(PyFailure::Ours(Class::Engine, format!("a step failed: {why}")));
             }
-            Event::Finished(end) => self.end = Some(end),
-            Event::Logits { .. } | Event::Hidden { .. } | Event::RopeScaled { .. } => {}
+            SessionEvent::Finished(end) => self.end = Some(end),
+            SessionEvent::Logits { .. } | SessionEvent::Hidden { .. } | SessionEvent::RopeScaled { .. } => {}
         }
         Ok(())
     }
@@ -107,10 +107,10 @@ impl Running {
     }
 
     /// The text as the parameters want it, and the stop text that ended it.
-    fn shown(&self, texts: Option<&Texts>) -> (String, Option<String>) {
+    fn shown(&self, texts: Option<&TextProcessor>) -> (String, Option<String>) {
         let (wanted, skip, include) = self.params.text();
         let Some(texts) = texts.filter(|_| wanted) else { return (String::new(), None) };
-        let stopped = matches!(&self.end, Some(Finished { reason: FinishReason::StopText, .. }));
+        let stopped = matches!(&self.end, Some(FinishedAnswer { reason: FinishReason::StopText, .. }));
         let whole = |skip| texts.tokenizer.decode_continuation(&self.tokens, skip);
         let stop = stopped.then(|| {
             let rest = whole(true);
@@ -127,7 +127,12 @@ impl Running {
     }
 
     /// A `CompletionOutput`.
-    pub(super) fn output<'py>(&self, py: Python<'py>, index: u32, texts: Option<&Texts>) -> Outcome<Bound<'py, PyAny>> {
+    pub(super) fn output<'py>(
+        &self,
+        py: Python<'py>,
+        index: u32,
+        texts: Option<&TextProcessor>,
+    ) -> PyOutcome<Bound<'py, PyAny>> {
         let (text, stop) = self.shown(texts);
         let fields = PyDict::new(py);
         fields.set_item("index", index)?;
@@ -143,7 +148,9 @@ impl Running {
         fields.set_item("finish_reason", finish)?;
         match (&self.end, stop) {
             (_, Some(stop)) => fields.set_item("stop_reason", stop)?,
-            (Some(Finished { reason: FinishReason::StopId(id), .. }), None) if self.params.stop_ids().contains(id) => {
+            (Some(FinishedAnswer { reason: FinishReason::StopId(id), .. }), None)
+                if self.params.stop_ids().contains(id) =>
+            {
                 fields.set_item("stop_reason", id)?;
             }
             _ => fields.set_item("stop_reason", py.None())?,
@@ -163,9 +170,9 @@ impl Running {
 /// A list of `{token: Logprob}`, one a position.
 pub(super) fn logprobs<'py>(
     py: Python<'py>,
-    positions: &[Logprobs],
-    texts: Option<&Texts>,
-) -> Outcome<Bound<'py, PyList>> {
+    positions: &[PositionLogprobs],
+    texts: Option<&TextProcessor>,
+) -> PyOutcome<Bound<'py, PyList>> {
     let class = py.import("yirage.outputs")?.getattr("Logprob")?;
     let list = PyList::empty(py);
     for of in positions {

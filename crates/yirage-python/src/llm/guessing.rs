@@ -1,6 +1,6 @@
 //! `speculative_config`: how tokens are guessed ahead, by vLLM's names. No output depends on it.
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{PyFailure, PyOutcome};
 use crate::log::{Level, say};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -16,7 +16,7 @@ const MODEL: &str = "model";
 
 /// What `speculative_config` may be, where it is not `None`.
 #[derive(FromPyObject)]
-pub(super) enum Config<'py> {
+pub(super) enum SpeculativeConfig<'py> {
     Word(String),
     Keys(Bound<'py, PyDict>),
 }
@@ -31,27 +31,27 @@ pub(super) struct Guessing {
 impl Guessing {
     /// # Errors
     /// A word or key that is none, a number out of its range, a method that does not exist here.
-    pub(super) fn of(config: Option<Config<'_>>) -> Outcome<Guessing> {
+    pub(super) fn of(config: Option<SpeculativeConfig<'_>>) -> PyOutcome<Guessing> {
         match config {
             None => Ok(Guessing { speculation: Speculation::default(), draft: None }),
-            Some(Config::Word(word)) if word == "auto" => {
+            Some(SpeculativeConfig::Word(word)) if word == "auto" => {
                 Ok(Guessing { speculation: Speculation::lookup(), draft: None })
             }
-            Some(Config::Word(word)) => {
+            Some(SpeculativeConfig::Word(word)) => {
                 let text = format!("speculative_config={word:?}: 'auto', None or a dict with 'method' is wanted");
-                Err(Failure::option(text))
+                Err(PyFailure::option(text))
             }
-            Some(Config::Keys(keys)) => Guessing::of_keys(&keys),
+            Some(SpeculativeConfig::Keys(keys)) => Guessing::of_keys(&keys),
         }
     }
 
-    fn of_keys(keys: &Bound<'_, PyDict>) -> Outcome<Guessing> {
+    fn of_keys(keys: &Bound<'_, PyDict>) -> PyOutcome<Guessing> {
         let known = [METHOD, COUNT, LEAST, LONGEST, MODEL];
         for key in keys.keys() {
             let key: String = key.extract()?;
             if !known.contains(&key.as_str()) {
                 let text = format!("speculative_config has {key:?}: its keys are {}", known.join(", "));
-                return Err(Failure::option(text));
+                return Err(PyFailure::option(text));
             }
         }
         let method: Option<String> = keys.get_item(METHOD)?.map(|method| method.extract()).transpose()?;
@@ -61,15 +61,15 @@ impl Guessing {
             (Some("ngram"), None) => true,
             (Some("draft_model") | None, Some(_)) => false,
             (Some("ngram"), Some(_)) => {
-                return Err(Failure::option("speculative_config: 'ngram' guesses without a model"));
+                return Err(PyFailure::option("speculative_config: 'ngram' guesses without a model"));
             }
             (Some("draft_model") | None, None) => {
                 let text = "speculative_config names nobody who guesses: 'method': 'ngram', or 'model': PATH";
-                return Err(Failure::option(text));
+                return Err(PyFailure::option(text));
             }
             (Some(other), _) => {
                 let why = "tokens are guessed by 'ngram' and by 'draft_model'";
-                return Err(Failure::unsupported(format!("speculative_config with method {other:?}"), why));
+                return Err(PyFailure::unsupported(format!("speculative_config with method {other:?}"), why));
             }
         };
         if keys.contains(LONGEST)? {
@@ -83,13 +83,13 @@ impl Guessing {
 }
 
 /// A number of the dict, from `least` to the most guesses that a step can have.
-fn number(keys: &Bound<'_, PyDict>, key: &str, least: u32) -> Outcome<Option<u32>> {
+fn number(keys: &Bound<'_, PyDict>, key: &str, least: u32) -> PyOutcome<Option<u32>> {
     let Some(given) = keys.get_item(key)? else { return Ok(None) };
     match given.extract::<u32>().ok().filter(|n| (least..=MAX_DRAFTS).contains(n)) {
         Some(number) => Ok(Some(number)),
         None => {
             let text = format!("speculative_config: {key}={given}: a number from {least} to {MAX_DRAFTS} is wanted");
-            Err(Failure::option(text))
+            Err(PyFailure::option(text))
         }
     }
 }

@@ -2,16 +2,16 @@
 
 use super::guessing::Guessing;
 use crate::backends;
-use crate::failure::{Class, Failure, Outcome};
+use crate::failure::{Class, PyFailure, PyOutcome};
 use crate::log::{Level, all, say};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use yirage_engine::{CacheSize, EncoderOptions, EngineError, EngineOptions, PackedOptions, Tuning};
 use yirage_hal::OpenOptions;
-use yirage_hub::{Hub, HubEnv, Quiet};
+use yirage_hub::{Hub, HubEnv, NoProgress};
 use yirage_model::{Checkpoint, ModelError};
 use yirage_plan::Precision;
-use yirage_session::{Found, Loaded, Model, SessionError, TextEncoder};
+use yirage_session::{LoadedEngine, LocalModel, ModelHandle, SessionError, TextEncoder};
 
 /// Sequences of full length that the cache holds where nobody says how much it holds.
 const CACHED: u32 = 4;
@@ -19,7 +19,7 @@ const CACHED: u32 = 4;
 const PACKED: u64 = 20 << 30;
 
 /// What an `LLM` is asked for.
-pub(super) struct Wanted {
+pub(super) struct LlmOptions {
     pub(super) model: String,
     pub(super) task: String,
     pub(super) backend: Option<String>,
@@ -36,15 +36,15 @@ pub(super) struct Wanted {
 }
 
 /// What a model does.
-pub(super) enum Ready {
+pub(super) enum LoadedLlm {
     /// It continues texts.
-    Generates(Box<Model>),
+    Generates(Box<ModelHandle>),
     /// It computes whole texts.
     Encodes(Box<TextEncoder>),
 }
 
-impl Wanted {
-    fn options(&self) -> Outcome<EngineOptions> {
+impl LlmOptions {
+    fn options(&self) -> PyOutcome<EngineOptions> {
         let usual = EngineOptions::default();
         let kv = crate::dtype::of_cache(&self.kv_cache_dtype)?;
         let cache = self.kv_cache_memory_bytes.map_or(CacheSize::Sequences(CACHED), CacheSize::Bytes);
@@ -71,11 +71,11 @@ impl Wanted {
         })
     }
 
-    fn precision(&self) -> Outcome<Precision> {
+    fn precision(&self) -> PyOutcome<Precision> {
         match self.precision.as_str() {
             "fast" => Ok(Precision::Fast),
             "exact" => Ok(Precision::Exact),
-            other => Err(Failure::option(format!("precision={other:?}: 'fast' or 'exact' is wanted"))),
+            other => Err(PyFailure::option(format!("precision={other:?}: 'fast' or 'exact' is wanted"))),
         }
     }
 
@@ -83,10 +83,10 @@ impl Wanted {
     ///
     /// # Errors
     /// Whatever is wrong with options, files or the device.
-    pub(super) fn load(&self, py: Python<'_>) -> Outcome<Ready> {
+    pub(super) fn load(&self, py: Python<'_>) -> PyOutcome<LoadedLlm> {
         if !["auto", "generate", "embed", "score"].contains(&self.task.as_str()) {
             let text = format!("task={:?}: 'auto', 'generate', 'embed' or 'score' is wanted", self.task);
-            return Err(Failure::option(text));
+            return Err(PyFailure::option(text));
         }
         let options = self.options()?;
         let chosen = match &self.backend {
@@ -95,43 +95,43 @@ impl Wanted {
         };
         let device = match self.threads {
             None => backends::device(py, &chosen, 0)?,
-            Some(0) => return Err(Failure::option("threads=0: one or more")),
+            Some(0) => return Err(PyFailure::option("threads=0: one or more")),
             threads => backends::device_with(py, &chosen, 0, OpenOptions { threads, ..OpenOptions::default() })?,
         };
-        let path = found(py, &self.model)?;
-        let draft = self.guessing.draft.as_deref().map(|name| found(py, name)).transpose()?;
+        let path = resolve_model(py, &self.model)?;
+        let draft = self.guessing.draft.as_deref().map(|name| resolve_model(py, name)).transpose()?;
         let tuning = options.tuning.clone();
         let encoder = EncoderOptions { precision: options.precision, tuning, ..EncoderOptions::default() };
         let (ready, notes) = py.detach(|| {
             let checkpoint = Checkpoint::open(&path)?;
             let mut notes = Vec::new();
             let encode = || TextEncoder::load(&checkpoint, device.clone(), &encoder, &mut |_, _| {});
-            let loaded = Loaded::load(&checkpoint, device.clone(), &options, &mut |_, _| {});
+            let loaded = LoadedEngine::load(&checkpoint, device.clone(), &options, &mut |_, _| {});
             let ready = match loaded {
                 Ok(mut loaded) => {
                     if let Some(draft) = &draft {
                         loaded.load_draft(&Checkpoint::open(draft)?, &mut |_, _| {})?;
                     }
                     notes.extend(loaded.engine.notices().iter().map(ToString::to_string));
-                    Ready::Generates(Box::new(loaded.start()?))
+                    LoadedLlm::Generates(Box::new(loaded.start()?))
                 }
                 Err(error) if self.task != "generate" && is_unsupported(&error) => match encode() {
                     Ok(encoder) => {
                         notes.extend(encoder.notices().iter().map(ToString::to_string));
-                        Ready::Encodes(Box::new(encoder))
+                        LoadedLlm::Encodes(Box::new(encoder))
                     }
                     // What a model that is neither lacks is told of the way that was asked for first.
-                    Err(refused) if is_unsupported(&refused) => return Err(Failure::from(error)),
-                    Err(refused) => return Err(Failure::from(refused)),
+                    Err(refused) if is_unsupported(&refused) => return Err(PyFailure::from(error)),
+                    Err(refused) => return Err(PyFailure::from(refused)),
                 },
                 Err(error) => return Err(error.into()),
             };
             Ok((ready, notes))
         })?;
         all(py, Level::Info, &notes)?;
-        if self.task == "score" && matches!(ready, Ready::Generates(_)) {
+        if self.task == "score" && matches!(ready, LoadedLlm::Generates(_)) {
             let why = "it continues texts; scores are made by encoders with labels, such as cross-encoders";
-            return Err(Failure::unsupported(format!("scores of {}", self.model), why));
+            return Err(PyFailure::unsupported(format!("scores of {}", self.model), why));
         }
         Ok(ready)
     }
@@ -141,12 +141,12 @@ impl Wanted {
 ///
 /// # Errors
 /// A `ModelNotFoundError` that says where it was looked for.
-pub(crate) fn found(py: Python<'_>, name: &str) -> Outcome<PathBuf> {
-    let found = py.detach(|| match Found::here(name, None) {
+pub(crate) fn resolve_model(py: Python<'_>, name: &str) -> PyOutcome<PathBuf> {
+    let found = py.detach(|| match LocalModel::here(name, None) {
         Some(found) => Ok(found),
-        None => Found::by_hub(name, &Hub::new(HubEnv::from_env()), &Quiet).map_err(|error| {
+        None => LocalModel::by_hub(name, &Hub::new(HubEnv::from_env()), &NoProgress).map_err(|error| {
             let text = format!("the model {name:?} is neither a path nor known: {error}");
-            Failure::Ours(Class::ModelNotFound, text)
+            PyFailure::Ours(Class::ModelNotFound, text)
         }),
     })?;
     if found.fetched {

@@ -9,16 +9,16 @@ mod prompt;
 mod stream;
 mod tokenizer;
 
-pub(crate) use load::found;
-pub(crate) use params::SamplingParams;
+pub(crate) use load::resolve_model;
+pub(crate) use params::PySamplingParams;
 
 use pyo3::prelude::*;
 
 /// Adds the classes of models to the module.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<params::SamplingParams>()?;
+    module.add_class::<params::PySamplingParams>()?;
     module.add_class::<model::Llm>()?;
-    module.add_class::<stream::Stream>()?;
-    module.add_class::<tokenizer::Tokenizer>()?;
+    module.add_class::<stream::RequestStream>()?;
+    module.add_class::<tokenizer::PyTokenizer>()?;
     module.add_function(wrap_pyfunction!(tokenizer::load_tokenizer, module)?)
 }

@@ -1,14 +1,14 @@
 //! `LLM`: a model that is loaded, and what it is asked.
 
-use super::answer::Running;
-use super::guessing::{Config, Guessing};
-use super::load::{Ready, Wanted};
-use super::params::SamplingParams;
-use super::prompt::{Prompt, conversation, job, no_conversation, no_texts, prompts};
-use super::stream::{LOOK_UP, Stream, request_output};
-use super::tokenizer::{Source, Tokenizer};
+use super::answer::RunningChoice;
+use super::guessing::{Guessing, SpeculativeConfig};
+use super::load::{LlmOptions, LoadedLlm};
+use super::params::PySamplingParams;
+use super::prompt::{TokenizedPrompt, conversation, job, no_conversation, no_texts, prompts};
+use super::stream::{LOOK_UP, RequestStream, request_output};
+use super::tokenizer::{PyTokenizer, TokenizerSource};
 use crate::backends::wanted;
-use crate::failure::{Class, Failure, Outcome};
+use crate::failure::{Class, PyFailure, PyOutcome};
 use crate::numbers::{kind, maybe_whole, whole};
 use crate::others::{self, OF_VLLM};
 use crate::process;
@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use yirage_engine::{Embedding, EncoderInput, EngineError};
 use yirage_model::config::Pooling;
-use yirage_model::tokenizer::Framed;
-use yirage_session::{Model, SessionError};
+use yirage_model::tokenizer::FramedTokens;
+use yirage_session::{ModelHandle, SessionError};
 
 /// Jobs that are open at once for one call: enough that the engine never waits for the next one.
 const WINDOW: usize = 256;
@@ -29,63 +29,68 @@ const WINDOW: usize = 256;
 /// A model: loaded once, asked by any number of threads.
 #[pyclass(name = "LLM", frozen, subclass, module = "yirage")]
 pub(crate) struct Llm {
-    ready: Mutex<Option<Arc<Ready>>>,
+    ready: Mutex<Option<Arc<LoadedLlm>>>,
     seed: u64,
     requests: AtomicU64,
 }
 
 /// One request of a call.
-struct Asked {
+struct LlmRequest {
     id: String,
-    prompt: Prompt,
-    params: SamplingParams,
+    prompt: TokenizedPrompt,
+    params: PySamplingParams,
     seed: u64,
 }
 
 impl Llm {
-    fn ready(&self) -> Outcome<Arc<Ready>> {
+    fn ready(&self) -> PyOutcome<Arc<LoadedLlm>> {
         process::check()?;
         let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        ready.ok_or_else(|| Failure::Ours(Class::Engine, "the model was closed: load it again".into()))
+        ready.ok_or_else(|| PyFailure::Ours(Class::Engine, "the model was closed: load it again".into()))
     }
 
     /// Requests of prompts, with their parameters.
-    fn asked(&self, model: &Model, prompts: Vec<Prompt>, params: Option<&Bound<'_, PyAny>>) -> Outcome<Vec<Asked>> {
-        let each: Vec<SamplingParams> = match params.filter(|params| !params.is_none()) {
-            None => vec![SamplingParams::of_model(model.generation())?; prompts.len()],
-            Some(given) => match given.extract::<SamplingParams>() {
+    fn prompt_requests(
+        &self,
+        model: &ModelHandle,
+        prompts: Vec<TokenizedPrompt>,
+        params: Option<&Bound<'_, PyAny>>,
+    ) -> PyOutcome<Vec<LlmRequest>> {
+        let each: Vec<PySamplingParams> = match params.filter(|params| !params.is_none()) {
+            None => vec![PySamplingParams::of_model(model.generation())?; prompts.len()],
+            Some(given) => match given.extract::<PySamplingParams>() {
                 Ok(params) => vec![params; prompts.len()],
-                Err(_) => given.extract::<Vec<SamplingParams>>().map_err(|_| {
+                Err(_) => given.extract::<Vec<PySamplingParams>>().map_err(|_| {
                     let text =
                         format!("sampling_params is a `{}`: SamplingParams, or a list of them, is wanted", kind(given));
-                    Failure::Raised(PyTypeError::new_err(text))
+                    PyFailure::Raised(PyTypeError::new_err(text))
                 })?,
             },
         };
         if each.len() != prompts.len() {
             let text =
                 format!("{} sampling_params for {} prompts: one for all, or one each", each.len(), prompts.len());
-            return Err(Failure::Ours(Class::Request, text));
+            return Err(PyFailure::Ours(Class::Request, text));
         }
-        let one = |(prompt, params): (Prompt, SamplingParams)| {
+        let one = |(prompt, params): (TokenizedPrompt, PySamplingParams)| {
             params.check()?;
             let number = self.requests.fetch_add(1, Ordering::Relaxed);
-            Ok(Asked { id: number.to_string(), prompt, params, seed: self.seed.wrapping_add(number) })
+            Ok(LlmRequest { id: number.to_string(), prompt, params, seed: self.seed.wrapping_add(number) })
         };
         prompts.into_iter().zip(each).map(one).collect()
     }
 }
 
-fn submit(model: &Model, asked: &Asked, choice: u32) -> Outcome<Running> {
+fn submit(model: &ModelHandle, asked: &LlmRequest, choice: u32) -> PyOutcome<RunningChoice> {
     let job = job(model, &asked.prompt, &asked.params, asked.seed, choice)?;
-    Ok(Running::new(model.submit(job)?, asked.params.clone()))
+    Ok(RunningChoice::new(model.submit(job)?, asked.params.clone()))
 }
 
 /// A model that continues texts.
-fn generates(ready: &Ready) -> Outcome<&Model> {
+fn generates(ready: &LoadedLlm) -> PyOutcome<&ModelHandle> {
     match ready {
-        Ready::Generates(model) => Ok(model),
-        Ready::Encodes(encoder) => Err(Failure::unsupported(
+        LoadedLlm::Generates(model) => Ok(model),
+        LoadedLlm::Encodes(encoder) => Err(PyFailure::unsupported(
             format!("text of {}", encoder.facts().architecture),
             "it is an encoder, which computes whole texts: use embed or score",
         )),
@@ -102,7 +107,7 @@ impl Llm {
     #[pyo3(signature = (model, *, task = "auto".to_owned(), backend = None, threads = None, precision = "fast".to_owned(),
         max_model_len = None, max_num_seqs = 16, max_num_batched_tokens = None, kv_cache_dtype = "auto".to_owned(),
         kv_cache_memory_bytes = None, enable_prefix_caching = true,
-        speculative_config = Some(Config::Word("auto".to_owned())), variant = None, seed = 0, **others))]
+        speculative_config = Some(SpeculativeConfig::Word("auto".to_owned())), variant = None, seed = 0, **others))]
     #[expect(clippy::too_many_arguments, reason = "vLLM's")]
     fn new(
         py: Python<'_>,
@@ -117,13 +122,13 @@ impl Llm {
         kv_cache_dtype: String,
         #[pyo3(from_py_with = maybe_whole)] kv_cache_memory_bytes: Option<u64>,
         enable_prefix_caching: bool,
-        speculative_config: Option<Config<'_>>,
+        speculative_config: Option<SpeculativeConfig<'_>>,
         variant: Option<String>,
         #[pyo3(from_py_with = whole)] seed: u64,
         others: Option<Bound<'_, PyDict>>,
-    ) -> Outcome<Llm> {
+    ) -> PyOutcome<Llm> {
         others::take(py, "LLM", &[OF_VLLM], others.as_ref())?;
-        let asked = Wanted {
+        let asked = LlmOptions {
             model: model.to_string_lossy().into_owned(),
             task,
             backend: backend.as_ref().map(wanted).transpose()?,
@@ -152,11 +157,11 @@ impl Llm {
         prompts: &Bound<'py, PyAny>,
         sampling_params: Option<Bound<'py, PyAny>>,
         on_finished: Option<Bound<'py, PyAny>>,
-    ) -> Outcome<Bound<'py, PyList>> {
+    ) -> PyOutcome<Bound<'py, PyList>> {
         let ready = self.ready()?;
         let model = generates(&ready)?;
         let given = self::prompts(prompts, model.texts())?;
-        let asked = self.asked(model, given, sampling_params.as_ref())?;
+        let asked = self.prompt_requests(model, given, sampling_params.as_ref())?;
         run(py, &ready, model, &asked, on_finished.as_ref())
     }
 
@@ -168,20 +173,21 @@ impl Llm {
         messages: &Bound<'py, PyAny>,
         sampling_params: Option<Bound<'py, PyAny>>,
         on_finished: Option<Bound<'py, PyAny>>,
-    ) -> Outcome<Bound<'py, PyList>> {
+    ) -> PyOutcome<Bound<'py, PyList>> {
         let ready = self.ready()?;
         let model = generates(&ready)?;
         let texts = model.texts().ok_or_else(no_texts)?;
         let list = messages.cast::<PyList>().map_err(|_| no_conversation(messages))?;
         let many = list.iter().next().is_some_and(|first| first.is_instance_of::<PyList>());
-        let one =
-            |messages: &Bound<'py, PyAny>| Outcome::Ok(Prompt { text: None, ids: conversation(py, texts, messages)? });
+        let one = |messages: &Bound<'py, PyAny>| {
+            PyOutcome::Ok(TokenizedPrompt { text: None, ids: conversation(py, texts, messages)? })
+        };
         let given = if many {
-            list.iter().map(|messages| one(&messages)).collect::<Outcome<Vec<_>>>()?
+            list.iter().map(|messages| one(&messages)).collect::<PyOutcome<Vec<_>>>()?
         } else {
             vec![one(messages)?]
         };
-        let asked = self.asked(model, given, sampling_params.as_ref())?;
+        let asked = self.prompt_requests(model, given, sampling_params.as_ref())?;
         run(py, &ready, model, &asked, on_finished.as_ref())
     }
 
@@ -193,19 +199,19 @@ impl Llm {
         prompt: &Bound<'_, PyAny>,
         sampling_params: Option<Bound<'_, PyAny>>,
         chat: bool,
-    ) -> Outcome<Stream> {
+    ) -> PyOutcome<RequestStream> {
         let ready = self.ready()?;
         let model = generates(&ready)?;
         let given = if chat {
-            vec![Prompt { text: None, ids: conversation(py, model.texts().ok_or_else(no_texts)?, prompt)? }]
+            vec![TokenizedPrompt { text: None, ids: conversation(py, model.texts().ok_or_else(no_texts)?, prompt)? }]
         } else {
             prompts(prompt, model.texts())?
         };
-        let mut asked = self.asked(model, given, sampling_params.as_ref())?;
+        let mut asked = self.prompt_requests(model, given, sampling_params.as_ref())?;
         let one = asked.pop().filter(|one| asked.is_empty() && one.params.choices() == 1);
-        let one = one.ok_or_else(|| Failure::Ours(Class::Request, "a stream has one prompt, and n=1".into()))?;
+        let one = one.ok_or_else(|| PyFailure::Ours(Class::Request, "a stream has one prompt, and n=1".into()))?;
         let running = py.detach(|| submit(model, &one, 0))?;
-        Ok(Stream::new(ready.clone(), one.id, one.prompt, running))
+        Ok(RequestStream::new(ready.clone(), one.id, one.prompt, running))
     }
 
     /// A vector for each text, as lists of floats.
@@ -216,17 +222,17 @@ impl Llm {
         prompts: &Bound<'_, PyAny>,
         pooling: Option<&str>,
         normalize: Option<bool>,
-    ) -> Outcome<Vec<(Vec<u32>, Vec<f32>)>> {
+    ) -> PyOutcome<Vec<(Vec<u32>, Vec<f32>)>> {
         let ready = self.ready()?;
         let pooling = pooling.map(|name| match name {
             "cls" => Ok(Pooling::Cls),
             "last" => Ok(Pooling::Last),
             "mean" => Ok(Pooling::Mean),
-            other => Err(Failure::option(format!("pooling={other:?}: 'cls', 'last' or 'mean' is wanted"))),
+            other => Err(PyFailure::option(format!("pooling={other:?}: 'cls', 'last' or 'mean' is wanted"))),
         });
         let pooling = pooling.transpose()?;
         match &*ready {
-            Ready::Encodes(encoder) => {
+            LoadedLlm::Encodes(encoder) => {
                 let framed = texts_of(prompts)?;
                 let framed = framed.iter().map(|text| encoder.tokenizer().frame(text, None));
                 let (inputs, ids) = inputs(framed.collect::<Result<Vec<_>, _>>().map_err(SessionError::from)?);
@@ -238,14 +244,14 @@ impl Llm {
                 let rows = py.detach(|| encoder.embed(inputs, how))?;
                 Ok(ids.into_iter().zip(rows).collect())
             }
-            Ready::Generates(model) => {
+            LoadedLlm::Generates(model) => {
                 let how = Embedding { pooling: pooling.unwrap_or(Pooling::Last), normalise: normalize.unwrap_or(true) };
                 let given = self::prompts(prompts, model.texts())?;
                 let mut rows = Vec::with_capacity(given.len());
                 for prompt in given {
                     py.check_signals()?;
                     let row = py.detach(|| model.embed(prompt.ids.clone(), how)).map_err(|error| match error {
-                        SessionError::Engine(EngineError::NoHiddenStates) => Failure::Ours(
+                        SessionError::Engine(EngineError::NoHiddenStates) => PyFailure::Ours(
                             Class::Request,
                             "embed: the model was loaded to continue texts; load it with task='embed'".into(),
                         ),
@@ -260,11 +266,11 @@ impl Llm {
 
     /// How well texts belong together, by a model that reads both: a score a pair.
     #[pyo3(name = "_score")]
-    fn score(&self, py: Python<'_>, pairs: Vec<(String, String)>) -> Outcome<Vec<(Vec<u32>, Vec<f32>)>> {
+    fn score(&self, py: Python<'_>, pairs: Vec<(String, String)>) -> PyOutcome<Vec<(Vec<u32>, Vec<f32>)>> {
         let ready = self.ready()?;
-        let Ready::Encodes(encoder) = &*ready else {
+        let LoadedLlm::Encodes(encoder) = &*ready else {
             let why = "it continues texts; scores are made by encoders with labels, such as cross-encoders";
-            return Err(Failure::unsupported("score of this model", why));
+            return Err(PyFailure::unsupported("score of this model", why));
         };
         let framed = pairs.iter().map(|(a, b)| encoder.tokenizer().frame_pair(a, b, None));
         let (inputs, ids) = inputs(framed.collect::<Result<Vec<_>, _>>().map_err(SessionError::from)?);
@@ -273,23 +279,23 @@ impl Llm {
     }
 
     /// The model's tokenizer.
-    fn get_tokenizer(&self) -> Outcome<Tokenizer> {
+    fn get_tokenizer(&self) -> PyOutcome<PyTokenizer> {
         let ready = self.ready()?;
         ready.tokenizer()?;
-        Ok(Tokenizer(Source::Model(ready)))
+        Ok(PyTokenizer(TokenizerSource::Model(ready)))
     }
 
     /// What a request has without parameters: vLLM's defaults, and what the model's makers suggest.
-    fn get_default_sampling_params(&self) -> Outcome<SamplingParams> {
-        SamplingParams::of_model(generates(&*self.ready()?)?.generation())
+    fn get_default_sampling_params(&self) -> PyOutcome<PySamplingParams> {
+        PySamplingParams::of_model(generates(&*self.ready()?)?.generation())
     }
 
     /// What was loaded.
     #[getter]
-    fn model_info<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyDict>> {
+    fn model_info<'py>(&self, py: Python<'py>) -> PyOutcome<Bound<'py, PyDict>> {
         let (ready, info) = (self.ready()?, PyDict::new(py));
         match &*ready {
-            Ready::Generates(model) => {
+            LoadedLlm::Generates(model) => {
                 let facts = model.facts();
                 info.set_item("architecture", &facts.architecture)?;
                 info.set_item("vocabulary", facts.vocabulary)?;
@@ -299,7 +305,7 @@ impl Llm {
                 info.set_item("kv_cache_bytes", facts.bytes.cache)?;
                 info.set_item("variant", facts.variant.as_ref().map(|variant| &variant.text))?;
             }
-            Ready::Encodes(encoder) => {
+            LoadedLlm::Encodes(encoder) => {
                 let facts = encoder.facts();
                 info.set_item("architecture", &facts.architecture)?;
                 info.set_item("vocabulary", facts.vocabulary)?;
@@ -314,7 +320,7 @@ impl Llm {
     /// What the model has done since it was loaded, counted exactly: ``steps``, ``tokens_run``, ``preemptions``; tokens of
     /// prompts that were looked for in the cache, ``prefix_queried``, and found, ``prefix_hit``; tokens that were guessed,
     /// ``drafted``, and right, ``accepted``.
-    fn get_stats<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyDict>> {
+    fn get_stats<'py>(&self, py: Python<'py>) -> PyOutcome<Bound<'py, PyDict>> {
         let ready = self.ready()?;
         let model = generates(&ready)?;
         let stats = py.detach(|| model.between_steps(|engine| engine.stats()))?;
@@ -330,14 +336,14 @@ impl Llm {
     }
 
     /// Forgets the cached beginnings of prompts.
-    fn reset_prefix_cache(&self, py: Python<'_>) -> Outcome<()> {
+    fn reset_prefix_cache(&self, py: Python<'_>) -> PyOutcome<()> {
         let ready = self.ready()?;
         let model = generates(&ready)?;
         Ok(py.detach(|| model.reset_cache())?)
     }
 
     /// Unloads the model, once everything that runs has ended.
-    fn close(&self, py: Python<'_>) -> Outcome<()> {
+    fn close(&self, py: Python<'_>) -> PyOutcome<()> {
         process::check()?;
         let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner).take();
         py.detach(|| drop(ready));
@@ -361,14 +367,14 @@ impl Drop for Llm {
     }
 }
 
-fn texts_of(given: &Bound<'_, PyAny>) -> Outcome<Vec<String>> {
+fn texts_of(given: &Bound<'_, PyAny>) -> PyOutcome<Vec<String>> {
     if let Ok(text) = given.extract::<String>() {
         return Ok(vec![text]);
     }
     Ok(given.extract::<Vec<String>>()?)
 }
 
-fn inputs(framed: Vec<Framed>) -> (Vec<EncoderInput>, Vec<Vec<u32>>) {
+fn inputs(framed: Vec<FramedTokens>) -> (Vec<EncoderInput>, Vec<Vec<u32>>) {
     let ids = framed.iter().map(|text| text.ids.clone()).collect();
     (framed.into_iter().map(|text| EncoderInput { ids: text.ids, types: text.types }).collect(), ids)
 }
@@ -376,13 +382,13 @@ fn inputs(framed: Vec<Framed>) -> (Vec<EncoderInput>, Vec<Vec<u32>>) {
 /// Runs requests, all at once as far as the engine takes them, and gives their outputs in order.
 fn run<'py>(
     py: Python<'py>,
-    ready: &Ready,
-    model: &Model,
-    asked: &[Asked],
+    ready: &LoadedLlm,
+    model: &ModelHandle,
+    asked: &[LlmRequest],
     on_finished: Option<&Bound<'py, PyAny>>,
-) -> Outcome<Bound<'py, PyList>> {
+) -> PyOutcome<Bound<'py, PyList>> {
     let mut next = asked.iter().flat_map(|one| (0..one.params.choices()).map(move |choice| (one, choice)));
-    let mut open: VecDeque<Running> = VecDeque::new();
+    let mut open: VecDeque<RunningChoice> = VecDeque::new();
     let outputs = PyList::empty(py);
     for one in asked {
         let mut choices = Vec::new();
@@ -392,7 +398,7 @@ fn run<'py>(
             {
                 open.push_back(py.detach(|| submit(model, of, choice))?);
             }
-            let missing = || Failure::Ours(Class::Engine, "a request was not submitted; please report this".into());
+            let missing = || PyFailure::Ours(Class::Engine, "a request was not submitted; please report this".into());
             let mut running = open.pop_front().ok_or_else(missing)?;
             while running.end.is_none() {
                 py.detach(|| running.read(LOOK_UP))?;

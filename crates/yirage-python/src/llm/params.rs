@@ -1,7 +1,7 @@
 //! How tokens are chosen, by the names and defaults of vLLM.
 
-use crate::failure::{Class, Failure, Outcome};
-use crate::numbers::{Count, all_within, kind, maybe, within};
+use crate::failure::{Class, PyFailure, PyOutcome};
+use crate::numbers::{UnsignedNumber, all_within, kind, maybe, within};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
@@ -12,9 +12,9 @@ use yirage_model::GenerationConfig;
 ///
 /// Raises:
 ///     RequestError: a value out of its range. It is a ``ValueError``.
-#[pyclass(get_all, set_all, from_py_object, module = "yirage")]
+#[pyclass(name = "SamplingParams", get_all, set_all, from_py_object, module = "yirage")]
 #[derive(Clone, Debug)]
-pub(crate) struct SamplingParams {
+pub(crate) struct PySamplingParams {
     /// Answers to each prompt.
     n: u32,
     /// -2 to 2: subtracted from the logit of each token that the answer has.
@@ -62,11 +62,11 @@ pub(crate) struct SamplingParams {
 }
 
 /// Whole numbers of a request, and texts: one, several, or none.
-fn count<T: Count>(given: &Bound<'_, PyAny>) -> PyResult<T> {
+fn count<T: UnsignedNumber>(given: &Bound<'_, PyAny>) -> PyResult<T> {
     within(given, Class::Request)
 }
 
-fn maybe_count<T: Count>(given: &Bound<'_, PyAny>) -> PyResult<Option<T>> {
+fn maybe_count<T: UnsignedNumber>(given: &Bound<'_, PyAny>) -> PyResult<Option<T>> {
     maybe(given, count)
 }
 
@@ -81,9 +81,9 @@ fn biases(given: &Bound<'_, PyAny>) -> PyResult<Option<BTreeMap<u32, f32>>> {
     let of: BTreeMap<i64, f32> = given.extract()?;
     let one = |(token, bias): (i64, f32)| {
         let wrong = |_| format!("logit_bias: token {token} is given: a token's id from 0 on is wanted");
-        Ok((u32::try_from(token).map_err(|e| Failure::Ours(Class::Request, wrong(e)))?, bias))
+        Ok((u32::try_from(token).map_err(|e| PyFailure::Ours(Class::Request, wrong(e)))?, bias))
     };
-    of.into_iter().map(one).collect::<Outcome<_>>().map(Some).map_err(PyErr::from)
+    of.into_iter().map(one).collect::<PyOutcome<_>>().map(Some).map_err(PyErr::from)
 }
 
 fn texts(given: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
@@ -99,7 +99,7 @@ fn texts(given: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
 }
 
 #[pymethods]
-impl SamplingParams {
+impl PySamplingParams {
     #[new]
     #[pyo3(signature = (n = 1, presence_penalty = 0.0, frequency_penalty = 0.0, repetition_penalty = 1.0,
         temperature = 1.0, top_p = 1.0, top_k = 0, min_p = 0.0, seed = None, stop = Vec::new(), stop_token_ids = None,
@@ -130,8 +130,8 @@ impl SamplingParams {
         #[pyo3(from_py_with = texts)] bad_words: Vec<String>,
         #[pyo3(from_py_with = tokens)] allowed_token_ids: Option<Vec<u32>>,
         #[pyo3(from_py_with = biases)] logit_bias: Option<BTreeMap<u32, f32>>,
-    ) -> Outcome<SamplingParams> {
-        let params = SamplingParams {
+    ) -> PyOutcome<PySamplingParams> {
+        let params = PySamplingParams {
             n,
             presence_penalty,
             frequency_penalty,
@@ -164,10 +164,10 @@ impl SamplingParams {
     }
 }
 
-impl SamplingParams {
+impl PySamplingParams {
     /// What vLLM's defaults and the model's makers say.
-    pub(super) fn of_model(model: &GenerationConfig) -> Outcome<SamplingParams> {
-        let mut params = SamplingParams::new(
+    pub(super) fn of_model(model: &GenerationConfig) -> PyOutcome<PySamplingParams> {
+        let mut params = PySamplingParams::new(
             1,
             0.0,
             0.0,
@@ -202,30 +202,30 @@ impl SamplingParams {
     }
 
     /// Refuses what no model takes.
-    pub(super) fn check(&self) -> Outcome<()> {
+    pub(super) fn check(&self) -> PyOutcome<()> {
         if self.n == 0 {
-            return Err(Failure::Ours(Class::Request, "n=0: one answer or more".into()));
+            return Err(PyFailure::Ours(Class::Request, "n=0: one answer or more".into()));
         }
         if self.max_tokens == Some(0) {
-            return Err(Failure::Ours(Class::Request, "max_tokens=0: one token or more, or None".into()));
+            return Err(PyFailure::Ours(Class::Request, "max_tokens=0: one token or more, or None".into()));
         }
         if self.allowed_token_ids.as_ref().is_some_and(Vec::is_empty) {
             let text = "allowed_token_ids=[]: it allows no token; give one at least, or None";
-            return Err(Failure::Ours(Class::Request, text.into()));
+            return Err(PyFailure::Ours(Class::Request, text.into()));
         }
         if let Some(most) = self.max_tokens.filter(|&most| self.min_tokens > most) {
             let text = format!("min_tokens={} is more than max_tokens={most}", self.min_tokens);
-            return Err(Failure::Ours(Class::Request, text));
+            return Err(PyFailure::Ours(Class::Request, text));
         }
         let params = Sampling { logit_bias: Vec::new(), ..self.sampling(0, 0)? };
         let checked = params.checked(u32::MAX as usize);
-        checked.map(drop).map_err(|e| Failure::Ours(Class::Request, e.to_string()))
+        checked.map(drop).map_err(|e| PyFailure::Ours(Class::Request, e.to_string()))
     }
 
     /// As the engine takes it, for a choice of a request.
-    pub(crate) fn sampling(&self, seed: u64, choice: u32) -> Outcome<Sampling> {
+    pub(crate) fn sampling(&self, seed: u64, choice: u32) -> PyOutcome<Sampling> {
         let top_k = u32::try_from(self.top_k.max(0)).ok().filter(|_| self.top_k >= -1);
-        let wrong = || Failure::Ours(Class::Request, format!("top_k={}: 0 or more, or -1 for all", self.top_k));
+        let wrong = || PyFailure::Ours(Class::Request, format!("top_k={}: 0 or more, or -1 for all", self.top_k));
         Ok(Sampling {
             temperature: self.temperature,
             top_k: top_k.ok_or_else(wrong)?,

@@ -1,7 +1,7 @@
 //! Prompts: texts, token ids, and vLLM's dictionaries of them.
 
-use super::params::SamplingParams;
-use crate::failure::{Class, Failure, Outcome};
+use super::params::PySamplingParams;
+use crate::failure::{Class, PyFailure, PyOutcome};
 use crate::numbers::{all_within, kind};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -10,14 +10,14 @@ use serde_json::Value;
 use yirage_engine::Request;
 use yirage_model::chat::ChatTemplate;
 use yirage_model::tokenizer::EncodeOptions;
-use yirage_session::{Job, Model, SessionError, Texts};
+use yirage_session::{Job, ModelHandle, SessionError, TextProcessor};
 
 /// What stands before a word that is looked at as part of a text.
 const ANCHOR: &str = "a";
 
 /// A prompt as tokens, with its text where it had one.
 #[derive(Clone)]
-pub(super) struct Prompt {
+pub(super) struct TokenizedPrompt {
     pub(super) text: Option<String>,
     pub(super) ids: Vec<u32>,
 }
@@ -26,7 +26,7 @@ pub(super) struct Prompt {
 ///
 /// # Errors
 /// A `RequestError` for what is no prompt, and for texts of a model without a tokenizer.
-pub(super) fn prompts(given: &Bound<'_, PyAny>, texts: Option<&Texts>) -> Outcome<Vec<Prompt>> {
+pub(super) fn prompts(given: &Bound<'_, PyAny>, texts: Option<&TextProcessor>) -> PyOutcome<Vec<TokenizedPrompt>> {
     let items = if let Ok(list) = given.cast::<PyList>() {
         list.iter().collect::<Vec<_>>()
     } else if let Ok(tuple) = given.cast::<PyTuple>() {
@@ -36,56 +36,56 @@ pub(super) fn prompts(given: &Bound<'_, PyAny>, texts: Option<&Texts>) -> Outcom
     };
     // A list of numbers is one prompt.
     if !items.is_empty() && items.iter().all(|item| item.extract::<u32>().is_ok()) {
-        return Ok(vec![Prompt { text: None, ids: given.extract()? }]);
+        return Ok(vec![TokenizedPrompt { text: None, ids: given.extract()? }]);
     }
     items.iter().enumerate().map(|(number, item)| prompt(item, number, texts)).collect()
 }
 
-fn prompt(given: &Bound<'_, PyAny>, number: usize, texts: Option<&Texts>) -> Outcome<Prompt> {
+fn prompt(given: &Bound<'_, PyAny>, number: usize, texts: Option<&TextProcessor>) -> PyOutcome<TokenizedPrompt> {
     if let Ok(text) = given.cast::<PyString>() {
         return of_text(&text.to_string(), texts);
     }
     if let Ok(fields) = given.cast::<PyDict>() {
         if let Some(ids) = fields.get_item("prompt_token_ids")? {
             let text = fields.get_item("prompt")?.map(|text| text.extract()).transpose()?;
-            return Ok(Prompt { text, ids: tokens(&ids, number)? });
+            return Ok(TokenizedPrompt { text, ids: tokens(&ids, number)? });
         }
         if let Some(text) = fields.get_item("prompt")? {
             return of_text(&text.extract::<String>()?, texts);
         }
     }
     if let Ok(ids) = given.extract::<Vec<u32>>() {
-        return Ok(Prompt { text: None, ids });
+        return Ok(TokenizedPrompt { text: None, ids });
     }
     let text = format!(
         "prompt {number} is a `{}`: a text, token ids, or a dict with `prompt` or `prompt_token_ids` is wanted",
         kind(given)
     );
-    Err(Failure::Ours(Class::Request, text))
+    Err(PyFailure::Ours(Class::Request, text))
 }
 
-fn tokens(ids: &Bound<'_, PyAny>, number: usize) -> Outcome<Vec<u32>> {
+fn tokens(ids: &Bound<'_, PyAny>, number: usize) -> PyOutcome<Vec<u32>> {
     let wrong = |why: PyErr| {
         let text = format!("prompt_token_ids of prompt {number}: {}", why.value(ids.py()));
-        Failure::Ours(Class::Request, text)
+        PyFailure::Ours(Class::Request, text)
     };
     all_within(ids, Class::Request).map_err(wrong)
 }
 
-fn of_text(text: &str, texts: Option<&Texts>) -> Outcome<Prompt> {
+fn of_text(text: &str, texts: Option<&TextProcessor>) -> PyOutcome<TokenizedPrompt> {
     let texts = texts.ok_or_else(no_texts)?;
-    Ok(Prompt { text: Some(text.to_owned()), ids: texts.encode_raw(text, None)? })
+    Ok(TokenizedPrompt { text: Some(text.to_owned()), ids: texts.encode_raw(text, None)? })
 }
 
 /// What a model without a tokenizer says to texts.
-pub(super) fn no_texts() -> Failure {
-    Failure::Ours(Class::Request, "the model has no tokenizer: give token ids as prompt_token_ids".into())
+pub(super) fn no_texts() -> PyFailure {
+    PyFailure::Ours(Class::Request, "the model has no tokenizer: give token ids as prompt_token_ids".into())
 }
 
 /// What is said to an argument that is no conversation.
-pub(super) fn no_conversation(given: &Bound<'_, PyAny>) -> Failure {
+pub(super) fn no_conversation(given: &Bound<'_, PyAny>) -> PyFailure {
     let wanted = "a list of messages such as {'role': 'user', 'content': 'Hello'}, or a list of such lists, is wanted";
-    Failure::Raised(PyTypeError::new_err(format!("the conversation is a `{}`: {wanted}", kind(given))))
+    PyFailure::Raised(PyTypeError::new_err(format!("the conversation is a `{}`: {wanted}", kind(given))))
 }
 
 /// A message as templates expect it: parts of text are joined, and what an assistant does not say is an empty text.
@@ -121,18 +121,18 @@ fn of_part(part: &Value) -> Result<&str, String> {
 ///
 /// # Errors
 /// A model without tokenizer or template, messages that are none, and those that the template refuses.
-pub(super) fn conversation(py: Python<'_>, texts: &Texts, messages: &Bound<'_, PyAny>) -> Outcome<Vec<u32>> {
+pub(super) fn conversation(py: Python<'_>, texts: &TextProcessor, messages: &Bound<'_, PyAny>) -> PyOutcome<Vec<u32>> {
     if !messages.is_instance_of::<PyList>() {
         return Err(no_conversation(messages));
     }
     let text: String = py.import("json")?.call_method1("dumps", (messages,))?.extract()?;
-    let wrong = |why: String| Failure::Ours(Class::Request, format!("messages: {why}"));
+    let wrong = |why: String| PyFailure::Ours(Class::Request, format!("messages: {why}"));
     let messages: Vec<Value> = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
     if messages.is_empty() {
         return Err(wrong("there is none; give one at least".into()));
     }
     let one = |(at, message)| plain(message).map_err(|why| wrong(format!("message {at}: {why}")));
-    let messages = messages.into_iter().enumerate().map(one).collect::<Outcome<Vec<_>>>()?;
+    let messages = messages.into_iter().enumerate().map(one).collect::<PyOutcome<Vec<_>>>()?;
     let chosen = texts.templates.choose(None, false).map_err(SessionError::from)?;
     let (name, source) =
         chosen.ok_or_else(|| wrong("the model has no chat template: use generate with a prompt of your own".into()))?;
@@ -144,7 +144,13 @@ pub(super) fn conversation(py: Python<'_>, texts: &Texts, messages: &Bound<'_, P
 ///
 /// # Errors
 /// A `RequestError` for bad words that make no token.
-pub(super) fn job(model: &Model, prompt: &Prompt, params: &SamplingParams, seed: u64, choice: u32) -> Outcome<Job> {
+pub(super) fn job(
+    model: &ModelHandle,
+    prompt: &TokenizedPrompt,
+    params: &PySamplingParams,
+    seed: u64,
+    choice: u32,
+) -> PyOutcome<Job> {
     let (min, max) = params.tokens();
     let mut stop_ids: Vec<u32> = if params.ignores_ends() { Vec::new() } else { model.ends().to_vec() };
     stop_ids.extend(params.stop_ids());

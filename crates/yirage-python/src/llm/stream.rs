@@ -1,9 +1,9 @@
 //! One request whose answer is read while it is computed.
 
-use super::answer::{Running, logprobs};
-use super::load::Ready;
-use super::prompt::Prompt;
-use crate::failure::{Class, Failure, Outcome};
+use super::answer::{RunningChoice, logprobs};
+use super::load::LoadedLlm;
+use super::prompt::TokenizedPrompt;
+use crate::failure::{Class, PyFailure, PyOutcome};
 use crate::process;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -15,18 +15,18 @@ use std::time::Duration;
 pub(super) const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// A request under way: its ``RequestOutput`` after each token.
-#[pyclass(frozen, module = "yirage")]
-pub(crate) struct Stream {
-    model: Arc<Ready>,
+#[pyclass(name = "Stream", frozen, module = "yirage")]
+pub(crate) struct RequestStream {
+    model: Arc<LoadedLlm>,
     id: String,
-    prompt: Prompt,
-    running: Mutex<Option<Running>>,
+    prompt: TokenizedPrompt,
+    running: Mutex<Option<RunningChoice>>,
 }
 
 /// Tells Python that there is more to read.
-struct Call(Py<PyAny>);
+struct StreamWaker(Py<PyAny>);
 
-impl Wake for Call {
+impl Wake for StreamWaker {
     fn wake(self: Arc<Self>) {
         Python::try_attach(|py| {
             // A loop that is closed by now wants no more.
@@ -35,17 +35,22 @@ impl Wake for Call {
     }
 }
 
-impl Stream {
-    pub(super) fn new(model: Arc<Ready>, id: String, prompt: Prompt, running: Running) -> Stream {
-        Stream { model, id, prompt, running: Mutex::new(Some(running)) }
+impl RequestStream {
+    pub(super) fn new(
+        model: Arc<LoadedLlm>,
+        id: String,
+        prompt: TokenizedPrompt,
+        running: RunningChoice,
+    ) -> RequestStream {
+        RequestStream { model, id, prompt, running: Mutex::new(Some(running)) }
     }
 
-    fn running(&self) -> MutexGuard<'_, Option<Running>> {
+    fn running(&self) -> MutexGuard<'_, Option<RunningChoice>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the answer out where it has not ended, so that nobody waits for a lock while it is read.
-    fn still(&self) -> Outcome<Option<Running>> {
+    fn still(&self) -> PyOutcome<Option<RunningChoice>> {
         process::check()?;
         let mut held = self.running();
         match held.as_ref() {
@@ -53,27 +58,27 @@ impl Stream {
             Some(_) => Ok(held.take()),
             None => {
                 let text = format!("{}: it is being read by another thread; a stream has one reader", self.id);
-                Err(Failure::Ours(Class::Request, text))
+                Err(PyFailure::Ours(Class::Request, text))
             }
         }
     }
 
-    fn back(&self, running: Running) {
+    fn back(&self, running: RunningChoice) {
         *self.running() = Some(running);
     }
 }
 
 #[pymethods]
-impl Stream {
+impl RequestStream {
     /// Waits for more of the answer; ``None`` at its end.
-    fn next<'py>(&self, py: Python<'py>) -> Outcome<Option<Bound<'py, PyAny>>> {
+    fn next<'py>(&self, py: Python<'py>) -> PyOutcome<Option<Bound<'py, PyAny>>> {
         let Some(mut running) = self.still()? else { return Ok(None) };
         loop {
             let read = py.detach(|| running.read_some(LOOK_UP));
             if let Err(error) = py.check_signals() {
                 running.cancel();
                 self.back(running);
-                return Err(Failure::Raised(error));
+                return Err(PyFailure::Raised(error));
             }
             match read {
                 Ok(false) => {}
@@ -91,9 +96,9 @@ impl Stream {
     }
 
     /// What there is, or ``None``: ``wake`` is called, on any thread, once there is more. ``(ended, output)``.
-    fn poll<'py>(&self, py: Python<'py>, wake: Py<PyAny>) -> Outcome<(bool, Option<Bound<'py, PyAny>>)> {
+    fn poll<'py>(&self, py: Python<'py>, wake: Py<PyAny>) -> PyOutcome<(bool, Option<Bound<'py, PyAny>>)> {
         let Some(mut running) = self.still()? else { return Ok((true, None)) };
-        let waker = Waker::from(Arc::new(Call(wake)));
+        let waker = Waker::from(Arc::new(StreamWaker(wake)));
         let polled = py.detach(|| running.poll(&waker));
         let output = match polled {
             Ok(true) => self.output(py, &running).map(Some),
@@ -112,8 +117,8 @@ impl Stream {
     }
 }
 
-impl Stream {
-    fn output<'py>(&self, py: Python<'py>, running: &Running) -> Outcome<Bound<'py, PyAny>> {
+impl RequestStream {
+    fn output<'py>(&self, py: Python<'py>, running: &RunningChoice) -> PyOutcome<Bound<'py, PyAny>> {
         request_output(py, &self.model, &self.id, &self.prompt, std::slice::from_ref(running))
     }
 }
@@ -121,21 +126,21 @@ impl Stream {
 /// A `RequestOutput`.
 pub(super) fn request_output<'py>(
     py: Python<'py>,
-    model: &Ready,
+    model: &LoadedLlm,
     id: &str,
-    prompt: &Prompt,
-    choices: &[Running],
-) -> Outcome<Bound<'py, PyAny>> {
+    prompt: &TokenizedPrompt,
+    choices: &[RunningChoice],
+) -> PyOutcome<Bound<'py, PyAny>> {
     let texts = match model {
-        Ready::Generates(model) => model.texts(),
-        Ready::Encodes(_) => None,
+        LoadedLlm::Generates(model) => model.texts(),
+        LoadedLlm::Encodes(_) => None,
     };
     let outputs = choices.iter().zip(0..).map(|(running, index)| running.output(py, index, texts));
     let fields = PyDict::new(py);
     fields.set_item("request_id", id)?;
     fields.set_item("prompt", &prompt.text)?;
     fields.set_item("prompt_token_ids", &prompt.ids)?;
-    fields.set_item("outputs", outputs.collect::<Outcome<Vec<_>>>()?)?;
+    fields.set_item("outputs", outputs.collect::<PyOutcome<Vec<_>>>()?)?;
     fields.set_item("finished", choices.iter().all(|running| running.end.is_some()))?;
     let first = choices.first();
     let rows = first.map(|running| running.prompt_logprobs.as_slice()).filter(|rows| !rows.is_empty());

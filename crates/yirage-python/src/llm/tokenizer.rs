@@ -1,39 +1,39 @@
 //! The model's tokenizer, as Python calls it.
 
-use super::load::Ready;
+use super::load::LoadedLlm;
 use super::prompt::{conversation, no_texts};
-use crate::failure::{Class, Failure, Outcome};
+use crate::failure::{Class, PyFailure, PyOutcome};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
 use yirage_model::Checkpoint;
 use yirage_model::tokenizer::{EncodeOptions, Tokenizer as Native};
-use yirage_session::{SessionError, Texts};
+use yirage_session::{SessionError, TextProcessor};
 
 /// Where a tokenizer is.
-pub(super) enum Source {
+pub(super) enum TokenizerSource {
     /// With a model that is loaded.
-    Model(Arc<Ready>),
+    Model(Arc<LoadedLlm>),
     /// By itself.
-    Texts(Box<Texts>),
+    Texts(Box<TextProcessor>),
 }
 
-impl Source {
-    fn tokenizer(&self) -> Outcome<&Native> {
+impl TokenizerSource {
+    fn tokenizer(&self) -> PyOutcome<&Native> {
         match self {
-            Source::Model(ready) => ready.tokenizer(),
-            Source::Texts(texts) => Ok(&texts.tokenizer),
+            TokenizerSource::Model(ready) => ready.tokenizer(),
+            TokenizerSource::Texts(texts) => Ok(&texts.tokenizer),
         }
     }
 
     /// Tokenizer and templates.
-    fn texts(&self) -> Outcome<&Texts> {
+    fn texts(&self) -> PyOutcome<&TextProcessor> {
         match self {
-            Source::Texts(texts) => Ok(texts),
-            Source::Model(ready) => match &**ready {
-                Ready::Generates(model) => model.texts().ok_or_else(no_texts),
-                Ready::Encodes(_) => {
-                    Err(Failure::unsupported("a chat template of an encoder", "it continues no conversation"))
+            TokenizerSource::Texts(texts) => Ok(texts),
+            TokenizerSource::Model(ready) => match &**ready {
+                LoadedLlm::Generates(model) => model.texts().ok_or_else(no_texts),
+                LoadedLlm::Encodes(_) => {
+                    Err(PyFailure::unsupported("a chat template of an encoder", "it continues no conversation"))
                 }
             },
         }
@@ -41,38 +41,38 @@ impl Source {
 }
 
 /// The tokenizer of a model.
-#[pyclass(frozen, module = "yirage")]
-pub(crate) struct Tokenizer(pub(super) Source);
+#[pyclass(name = "Tokenizer", frozen, module = "yirage")]
+pub(crate) struct PyTokenizer(pub(super) TokenizerSource);
 
 /// The tokenizer of a model's files, of which no weight is read.
 ///
 /// Raises:
 ///     ModelError, RequestError: files without a tokenizer.
 #[pyfunction]
-pub(crate) fn load_tokenizer(py: Python<'_>, model_path: PathBuf) -> Outcome<Tokenizer> {
-    let path = super::found(py, &model_path.to_string_lossy())?;
-    let texts = py.detach(|| Texts::load(&Checkpoint::open(&path)?))?;
-    Ok(Tokenizer(Source::Texts(Box::new(texts.ok_or_else(no_texts)?))))
+pub(crate) fn load_tokenizer(py: Python<'_>, model_path: PathBuf) -> PyOutcome<PyTokenizer> {
+    let path = super::resolve_model(py, &model_path.to_string_lossy())?;
+    let texts = py.detach(|| TextProcessor::load(&Checkpoint::open(&path)?))?;
+    Ok(PyTokenizer(TokenizerSource::Texts(Box::new(texts.ok_or_else(no_texts)?))))
 }
 
-impl Ready {
+impl LoadedLlm {
     /// The tokenizer.
     ///
     /// # Errors
     /// A model without one.
-    pub(super) fn tokenizer(&self) -> Outcome<&Native> {
+    pub(super) fn tokenizer(&self) -> PyOutcome<&Native> {
         match self {
-            Ready::Generates(model) => Ok(&model.texts().ok_or_else(no_texts)?.tokenizer),
-            Ready::Encodes(encoder) => Ok(encoder.tokenizer()),
+            LoadedLlm::Generates(model) => Ok(&model.texts().ok_or_else(no_texts)?.tokenizer),
+            LoadedLlm::Encodes(encoder) => Ok(encoder.tokenizer()),
         }
     }
 }
 
 #[pymethods]
-impl Tokenizer {
+impl PyTokenizer {
     /// The tokens of a text, with those that the model wants around it.
     #[pyo3(signature = (text, add_special_tokens = true))]
-    fn encode(&self, text: &str, add_special_tokens: bool) -> Outcome<Vec<u32>> {
+    fn encode(&self, text: &str, add_special_tokens: bool) -> PyOutcome<Vec<u32>> {
         let tokenizer = self.0.tokenizer()?;
         let options = EncodeOptions { add_special: add_special_tokens, ..tokenizer.default_options() };
         Ok(tokenizer.encode(text, options).map_err(SessionError::from)?)
@@ -80,11 +80,11 @@ impl Tokenizer {
 
     /// The text of tokens.
     #[pyo3(signature = (token_ids, skip_special_tokens = false))]
-    fn decode(&self, token_ids: Vec<u32>, skip_special_tokens: bool) -> Outcome<String> {
+    fn decode(&self, token_ids: Vec<u32>, skip_special_tokens: bool) -> PyOutcome<String> {
         let tokenizer = self.0.tokenizer()?;
         let size = tokenizer.vocab_size();
         if let Some(id) = token_ids.iter().find(|&&id| id as usize >= size) {
-            return Err(Failure::Ours(
+            return Err(PyFailure::Ours(
                 Class::Request,
                 format!("token {id}: the vocabulary has {size}, counted from 0"),
             ));
@@ -99,7 +99,7 @@ impl Tokenizer {
         py: Python<'py>,
         messages: &Bound<'py, PyAny>,
         tokenize: bool,
-    ) -> Outcome<Bound<'py, PyAny>> {
+    ) -> PyOutcome<Bound<'py, PyAny>> {
         let ids = conversation(py, self.0.texts()?, messages)?;
         if tokenize {
             return Ok(ids.into_pyobject(py)?.into_any());
@@ -109,23 +109,23 @@ impl Tokenizer {
 
     /// Largest token plus one.
     #[getter]
-    fn vocab_size(&self) -> Outcome<usize> {
+    fn vocab_size(&self) -> PyOutcome<usize> {
         Ok(self.0.tokenizer()?.vocab_size())
     }
 
     /// The token that begins a text.
     #[getter]
-    fn bos_token_id(&self) -> Outcome<Option<u32>> {
+    fn bos_token_id(&self) -> PyOutcome<Option<u32>> {
         Ok(self.0.tokenizer()?.bos())
     }
 
     /// The token that ends a text.
     #[getter]
-    fn eos_token_id(&self) -> Outcome<Option<u32>> {
+    fn eos_token_id(&self) -> PyOutcome<Option<u32>> {
         Ok(self.0.tokenizer()?.eos())
     }
 
-    fn __len__(&self) -> Outcome<usize> {
+    fn __len__(&self) -> PyOutcome<usize> {
         self.vocab_size()
     }
 }

@@ -1,11 +1,11 @@
 //! The constructor's arguments, in the orders of Mirage's generations and by name.
 
 use super::buffers::MetaBuffers;
-use super::shared::{Profiled, Shared, tell};
+use super::shared::{Profiled, SharedKernel, tell};
 use crate::backends::{self, Chosen, wanted};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{PyFailure, PyOutcome};
 use crate::files;
-use crate::llm::SamplingParams;
+use crate::llm::PySamplingParams;
 use crate::log::{Level, say};
 use crate::others::{self, OF_MIRAGE, OF_YIRAGE};
 use pyo3::exceptions::PyTypeError;
@@ -62,16 +62,16 @@ const SPANS: usize = 1 << 18;
 pub(super) const WORDS: usize = 4;
 
 /// Arguments that were given, by name; each is taken once.
-struct Given<'py>(Bound<'py, PyDict>);
+struct KernelArguments<'py>(Bound<'py, PyDict>);
 
-impl<'py> Given<'py> {
-    fn new(positional: &Bound<'py, PyTuple>, named: Option<&Bound<'py, PyDict>>) -> Outcome<Given<'py>> {
+impl<'py> KernelArguments<'py> {
+    fn new(positional: &Bound<'py, PyTuple>, named: Option<&Bound<'py, PyDict>>) -> PyOutcome<KernelArguments<'py>> {
         let given = PyDict::new(positional.py());
         let order: &[&str] = match positional.get_item(0) {
             Ok(first) if first.extract::<String>().is_ok() => &BY_MODE,
             _ => &BY_WORLD,
         };
-        let wrong = |text: String| Failure::Raised(PyTypeError::new_err(text));
+        let wrong = |text: String| PyFailure::Raised(PyTypeError::new_err(text));
         if positional.len() > order.len() {
             let (got, most) = (positional.len(), order.len());
             return Err(wrong(format!("PersistentKernel() takes {most} positional arguments, and {got} were given")));
@@ -83,7 +83,7 @@ impl<'py> Given<'py> {
             }
             given.set_item(name, value)?;
         }
-        Ok(Given(given))
+        Ok(KernelArguments(given))
     }
 
     /// An argument; none where it is `None` as well.
@@ -95,44 +95,49 @@ impl<'py> Given<'py> {
         Ok(found.filter(|value| !value.is_none()))
     }
 
-    fn value<T>(&self, name: &str, wanted: &str, read: impl Fn(&Bound<'py, PyAny>) -> Option<T>) -> Outcome<Option<T>> {
+    fn value<T>(
+        &self,
+        name: &str,
+        wanted: &str,
+        read: impl Fn(&Bound<'py, PyAny>) -> Option<T>,
+    ) -> PyOutcome<Option<T>> {
         let Some(value) = self.object(name)? else { return Ok(None) };
         match read(&value) {
             Some(read) => Ok(Some(read)),
-            None => Err(Failure::option(format!("{name}={}: {wanted} is wanted", value.repr()?))),
+            None => Err(PyFailure::option(format!("{name}={}: {wanted} is wanted", value.repr()?))),
         }
     }
 
-    fn number(&self, name: &str) -> Outcome<Option<u32>> {
+    fn number(&self, name: &str) -> PyOutcome<Option<u32>> {
         self.value(name, "a whole number from 0 on", |value| {
             value.extract::<u32>().ok().filter(|_| !value.is_instance_of::<PyBool>())
         })
     }
 
-    fn text(&self, name: &str) -> Outcome<Option<String>> {
+    fn text(&self, name: &str) -> PyOutcome<Option<String>> {
         self.value(name, "a text", |value| value.extract().ok())
     }
 
-    fn flag(&self, name: &str) -> Outcome<Option<bool>> {
+    fn flag(&self, name: &str) -> PyOutcome<Option<bool>> {
         self.value(name, "True or False", |value| value.extract().ok())
     }
 }
 
 /// The token that ends requests; none for -1, as in Mirage.
-pub(super) fn end(value: &Bound<'_, PyAny>) -> Outcome<Option<u32>> {
+pub(super) fn end(value: &Bound<'_, PyAny>) -> PyOutcome<Option<u32>> {
     match value.extract::<i64>() {
         Ok(-1) => Ok(None),
         Ok(id) if u32::try_from(id).is_ok() => Ok(Some(id as u32)),
-        _ => Err(Failure::option(format!("eos_token_id={}: a token's id, or -1 for none, is wanted", value.repr()?))),
+        _ => Err(PyFailure::option(format!("eos_token_id={}: a token's id, or -1 for none, is wanted", value.repr()?))),
     }
 }
 
 /// How guesses are made, of an object with its two numbers.
-pub(super) fn lookup(config: &Bound<'_, PyAny>) -> Outcome<PromptLookup> {
+pub(super) fn lookup(config: &Bound<'_, PyAny>) -> PyOutcome<PromptLookup> {
     let number = |name: &str| config.getattr(name).and_then(|value| value.extract::<u32>());
     match (number("ngram_size"), number("spec_length")) {
         (Ok(ngram_size), Ok(spec_length)) => Ok(PromptLookup { ngram_size, spec_length }),
-        _ => Err(Failure::unsupported(
+        _ => Err(PyFailure::unsupported(
             format!("spec_decode_config={}", config.repr()?),
             "guesses are looked up in the prompt: give a PromptLookupConfig with ngram_size and spec_length",
         )),
@@ -147,8 +152,8 @@ pub(super) fn kernel(
     py: Python<'_>,
     positional: &Bound<'_, PyTuple>,
     named: Option<&Bound<'_, PyDict>>,
-) -> Outcome<Arc<Shared>> {
-    let given = Given::new(positional, named)?;
+) -> PyOutcome<Arc<SharedKernel>> {
+    let given = KernelArguments::new(positional, named)?;
     let meta = given.object("meta_tensors")?;
     let buffers = meta.map(|meta| MetaBuffers::of(&meta)).transpose()?;
     let sizes = buffers.as_ref().and_then(MetaBuffers::sizes);
@@ -173,10 +178,10 @@ pub(super) fn kernel(
     };
     let mut builder = KernelBuilder::new(config, buffers.read()?)?;
     tell(py, builder.notices())?;
-    Ok(Shared::new(builder, device, Arc::new(buffers), profiled.map(Arc::new), test_mode))
+    Ok(SharedKernel::new(builder, device, Arc::new(buffers), profiled.map(Arc::new), test_mode))
 }
 
-fn config(py: Python<'_>, given: &Given<'_>, sizes: Option<(usize, usize)>) -> Outcome<KernelConfig> {
+fn config(py: Python<'_>, given: &KernelArguments<'_>, sizes: Option<(usize, usize)>) -> PyOutcome<KernelConfig> {
     let usual = KernelConfig::default();
     let size = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     let requests = sizes.map_or(1, |(requests, _)| size(requests)).clamp(1, AT_ONCE);
@@ -184,7 +189,7 @@ fn config(py: Python<'_>, given: &Given<'_>, sizes: Option<(usize, usize)>) -> O
     let requests = given.number("max_num_batched_requests")?.unwrap_or(requests);
     let tokens = given.number("max_num_batched_tokens")?;
     let sampling =
-        given.value("sampling_params", "a SamplingParams", |value| value.extract::<SamplingParams>().ok())?;
+        given.value("sampling_params", "a SamplingParams", |value| value.extract::<PySamplingParams>().ok())?;
     let sampling = match sampling {
         None => usual.sampling.clone(),
         Some(params) => {
@@ -226,7 +231,7 @@ fn config(py: Python<'_>, given: &Given<'_>, sizes: Option<(usize, usize)>) -> O
 }
 
 /// The array that times are written into.
-fn profile_of(tensor: &Bound<'_, PyAny>) -> Outcome<InPlace> {
+fn profile_of(tensor: &Bound<'_, PyAny>) -> PyOutcome<InPlace> {
     let array = InPlace::taken(tensor, "profiler_tensor")?;
     let name = array.number().name();
     if array.writable() && array.number().is_wide() && array.elements() >= WORDS {
@@ -236,7 +241,7 @@ fn profile_of(tensor: &Bound<'_, PyAny>) -> Outcome<InPlace> {
         "profiler_tensor is {name} of {} elements: int64 or uint64, {WORDS} for each task, that may be written, are wanted",
         array.elements()
     );
-    Err(Failure::Ours(crate::failure::Class::Array, text))
+    Err(PyFailure::Ours(crate::failure::Class::Array, text))
 }
 
 /// The device that a kernel runs on: that of its backend; another one of as many threads as there are workers, where the
@@ -247,7 +252,7 @@ fn device(
     number: u32,
     workers: Option<u32>,
     profiled: bool,
-) -> Outcome<Arc<dyn Device>> {
+) -> PyOutcome<Arc<dyn Device>> {
     let chosen = match backend {
         Some(object) => backends::select(py, &wanted(&object)?)?,
         None => backends::current(py)?,

@@ -1,47 +1,47 @@
 //! Arrays of the program as tensors of a kernel, read where they lie.
 
 use super::shared::wrong;
-use crate::failure::{Failure, Outcome};
-use crate::others::{Answer, Foreign, Value};
+use crate::failure::{PyFailure, PyOutcome};
+use crate::others::{ArgumentReply, ArgumentValue, ForeignArgument};
 use pyo3::exceptions::PyTypeError;
 use std::sync::Arc;
 use yirage_dlpack::{InPlace, Number};
 use yirage_ir::Format;
-use yirage_persistent::{Bytes, Elements, KernelTensor};
+use yirage_persistent::{KernelDType, KernelTensor, SharedBytes};
 
 /// Mirage's argument of where a tensor is allocated.
-pub(super) const CATEGORY: &[Foreign] = &[Foreign {
+pub(super) const CATEGORY: &[ForeignArgument] = &[ForeignArgument {
     name: "io_category",
-    neutral: &[Value::Nothing, Value::Text("cuda_tensor")],
-    answer: Answer::Refused(ONE_PROCESS),
+    neutral: &[ArgumentValue::Nothing, ArgumentValue::Text("cuda_tensor")],
+    answer: ArgumentReply::Refused(ONE_PROCESS),
 }];
 
 /// The same of a kernel that is one of several ranks: they share the memory of their process.
-pub(super) const CATEGORY_OF_RANKS: &[Foreign] = &[Foreign {
+pub(super) const CATEGORY_OF_RANKS: &[ForeignArgument] = &[ForeignArgument {
     name: "io_category",
-    neutral: &[Value::Nothing, Value::Text("cuda_tensor"), Value::Text("nvshmem_tensor")],
-    answer: Answer::Refused(ONE_PROCESS),
+    neutral: &[ArgumentValue::Nothing, ArgumentValue::Text("cuda_tensor"), ArgumentValue::Text("nvshmem_tensor")],
+    answer: ArgumentReply::Refused(ONE_PROCESS),
 }];
 
 const ONE_PROCESS: &str =
     "a kernel runs in one process, whose tensors are 'cuda_tensor'; 'nvshmem_tensor' is the same where there are ranks";
 
 /// The type of a tensor's elements; what no tensor has is `Unsupported`.
-fn elements_of(number: Number) -> Outcome<Elements> {
+fn elements_of(number: Number) -> PyOutcome<KernelDType> {
     match number {
-        Number::F32 => Ok(Elements::Floats(Format::F32)),
-        Number::F16 => Ok(Elements::Floats(Format::F16)),
-        Number::BF16 => Ok(Elements::Floats(Format::BF16)),
-        Number::F8E4M3 => Ok(Elements::Float8E4M3),
-        Number::I32 => Ok(Elements::Int32),
-        Number::I64 => Ok(Elements::Int64),
-        Number::U64 | Number::U8 => Ok(Elements::parse(number.name())?),
+        Number::F32 => Ok(KernelDType::Floats(Format::F32)),
+        Number::F16 => Ok(KernelDType::Floats(Format::F16)),
+        Number::BF16 => Ok(KernelDType::Floats(Format::BF16)),
+        Number::F8E4M3 => Ok(KernelDType::Float8E4M3),
+        Number::I32 => Ok(KernelDType::Int32),
+        Number::I64 => Ok(KernelDType::Int64),
+        Number::U64 | Number::U8 => Ok(KernelDType::parse(number.name())?),
     }
 }
 
 /// The same where the caller says what bytes stand for.
-fn elements_as(number: Number, wanted: Elements, name: &str) -> Outcome<Elements> {
-    if (number, wanted) == (Number::U8, Elements::Float8E4M3) {
+fn elements_as(number: Number, wanted: KernelDType, name: &str) -> PyOutcome<KernelDType> {
+    if (number, wanted) == (Number::U8, KernelDType::Float8E4M3) {
         return Ok(wanted);
     }
     let own = elements_of(number)?;
@@ -50,30 +50,30 @@ fn elements_as(number: Number, wanted: Elements, name: &str) -> Outcome<Elements
     }
     let text = format!(
         "attach_input: dtype={wanted}: `{name}` is {own}, and only uint8 stands for another type, {}: convert it",
-        Elements::Float8E4M3
+        KernelDType::Float8E4M3
     );
     Err(wrong(text))
 }
 
 /// Elements where they lie.
-struct Lying(Arc<InPlace>);
+struct InPlaceBytes(Arc<InPlace>);
 
-impl AsRef<[u8]> for Lying {
+impl AsRef<[u8]> for InPlaceBytes {
     fn as_ref(&self) -> &[u8] {
         // Only dense arrays are shared so.
         self.0.bytes().unwrap_or(&[])
     }
 }
 
-fn bytes(array: &Arc<InPlace>) -> Bytes {
+fn bytes(array: &Arc<InPlace>) -> SharedBytes {
     match array.bytes() {
-        Some(_) => Bytes::of(Arc::new(Lying(array.clone()))),
+        Some(_) => SharedBytes::of(Arc::new(InPlaceBytes(array.clone()))),
         None => array.gathered().into(),
     }
 }
 
 /// An array as a tensor of a kernel, of the type that its elements have or stand for.
-pub(super) fn tensor(array: &Arc<InPlace>, name: &str, stands: Option<Elements>) -> Outcome<KernelTensor> {
+pub(super) fn tensor(array: &Arc<InPlace>, name: &str, stands: Option<KernelDType>) -> PyOutcome<KernelTensor> {
     let dims: Option<Vec<u32>> = array.shape().iter().map(|&n| u32::try_from(n).ok()).collect();
     let too_large = || wrong(format!("attach_input: `{name}` is {:?}: sizes below 2^32 are wanted", array.shape()));
     let dims = dims.ok_or_else(too_large)?;
@@ -83,8 +83,8 @@ pub(super) fn tensor(array: &Arc<InPlace>, name: &str, stands: Option<Elements>)
 }
 
 /// The name that a tensor has to have.
-pub(super) fn named<'a>(name: Option<&'a str>, what: &str) -> Outcome<&'a str> {
+pub(super) fn named<'a>(name: Option<&'a str>, what: &str) -> PyOutcome<&'a str> {
     name.ok_or_else(|| {
-        Failure::Raised(PyTypeError::new_err(format!("{what}() missing 1 required argument: 'name' of the tensor")))
+        PyFailure::Raised(PyTypeError::new_err(format!("{what}() missing 1 required argument: 'name' of the tensor")))
     })
 }

@@ -1,6 +1,6 @@
 //! The metadata in arrays of the program: read before a call, and written where they lie while it runs.
 
-use crate::failure::{Class, Failure, Outcome};
+use crate::failure::{Class, PyFailure, PyOutcome};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use yirage_dlpack::{InPlace, Number};
@@ -9,7 +9,7 @@ use yirage_persistent::{MetaData, MetaTensor, MetaTensors};
 /// Arrays by the names of metadata tensors.
 pub(super) struct MetaBuffers {
     /// As Python has them: a ``dict``.
-    given: Py<PyDict>,
+    dict: Py<PyDict>,
     step: InPlace,
     tokens: InPlace,
     prompt_lengths: Option<InPlace>,
@@ -29,7 +29,7 @@ impl MetaBuffers {
     ///
     /// # Errors
     /// An `ArrayError` for what is no such array, what must not be written, and too many members of a list.
-    pub(super) fn of(given: &Bound<'_, PyAny>) -> Outcome<MetaBuffers> {
+    pub(super) fn of(given: &Bound<'_, PyAny>) -> PyOutcome<MetaBuffers> {
         let named = match given.cast::<PyDict>() {
             Ok(dict) => dict.copy()?,
             Err(_) => listed(given)?,
@@ -38,7 +38,7 @@ impl MetaBuffers {
     }
 
     /// One request whose only token is 0, in memory of Python's own.
-    pub(super) fn fresh(py: Python<'_>, positions: u32) -> Outcome<MetaBuffers> {
+    pub(super) fn fresh(py: Python<'_>, positions: u32) -> PyOutcome<MetaBuffers> {
         let builtins = py.import("builtins")?;
         let zeros = |bytes: u64| builtins.call_method1("memoryview", (builtins.call_method1("bytearray", (bytes,))?,));
         let named = PyDict::new(py);
@@ -48,7 +48,7 @@ impl MetaBuffers {
         MetaBuffers::named(named)
     }
 
-    fn named(named: Bound<'_, PyDict>) -> Outcome<MetaBuffers> {
+    fn named(named: Bound<'_, PyDict>) -> PyOutcome<MetaBuffers> {
         let mut buffers = [const { None }; LISTED.len()];
         let mut others = Vec::new();
         for (key, value) in named.iter() {
@@ -60,20 +60,20 @@ impl MetaBuffers {
             }
         }
         let [step, tokens, prompt_lengths, num_new_tokens] = buffers;
-        let missing = |name: &str| Failure::Ours(Class::Array, format!("metadata tensor `{name}`: it is missing"));
+        let missing = |name: &str| PyFailure::Ours(Class::Array, format!("metadata tensor `{name}`: it is missing"));
         let step = step.ok_or_else(|| missing("step"))?;
         let tokens = tokens.ok_or_else(|| missing("tokens"))?;
-        Ok(MetaBuffers { given: named.unbind(), step, tokens, prompt_lengths, num_new_tokens, others })
+        Ok(MetaBuffers { dict: named.unbind(), step, tokens, prompt_lengths, num_new_tokens, others })
     }
 
     /// As Python has them.
-    pub(super) fn given<'py>(&self, py: Python<'py>) -> Bound<'py, PyDict> {
-        self.given.bind(py).clone()
+    pub(super) fn as_dict<'py>(&self, py: Python<'py>) -> Bound<'py, PyDict> {
+        self.dict.bind(py).clone()
     }
 
     /// Whether Mirage's table of pages is among them, of which nothing is read.
     pub(super) fn has_pages(&self, py: Python<'_>) -> PyResult<bool> {
-        let given = self.given.bind(py);
+        let given = self.dict.bind(py);
         Ok(given.get_item(PAGES)?.is_some_and(|pages| !pages.is_none()))
     }
 
@@ -89,11 +89,12 @@ impl MetaBuffers {
     ///
     /// # Errors
     /// As `MetaTensors::from_named`.
-    pub(super) fn read(&self) -> Outcome<MetaTensors> {
+    pub(super) fn read(&self) -> PyOutcome<MetaTensors> {
         let arrays = [Some(&self.step), Some(&self.tokens), self.prompt_lengths.as_ref(), self.num_new_tokens.as_ref()];
         let known = LISTED.iter().zip(arrays).filter_map(|(name, array)| array.map(|array| (*name, array)));
-        let mut named =
-            known.map(|(name, array)| Ok((name.to_owned(), held(array, name)?))).collect::<Outcome<Vec<_>>>()?;
+        let mut named = known
+            .map(|(name, array)| Ok((name.to_owned(), meta_tensor(array, name)?)))
+            .collect::<PyOutcome<Vec<_>>>()?;
         // Their names are the crate's to know; what they hold is not read.
         let unread = || MetaTensor { shape: vec![0], data: MetaData::Int32(Vec::new()) };
         named.extend(self.others.iter().map(|name| (name.clone(), unread())));
@@ -111,7 +112,7 @@ impl MetaBuffers {
     }
 
     /// Writes a request that was loaded.
-    pub(super) fn write_request(&self, meta: &MetaTensors, row: usize) -> Outcome<()> {
+    pub(super) fn write_request(&self, meta: &MetaTensors, row: usize) -> PyOutcome<()> {
         let length = meta.step().get(row).map_or(0, |&step| i64::from(step) + 1);
         let lengths = self.prompt_lengths.as_ref().is_none_or(|lengths| lengths.set_int(row, length));
         if self.write_row(meta, row, 0) && lengths {
@@ -144,19 +145,19 @@ impl Written {
 }
 
 /// Says that an array did not take what was written.
-pub(super) fn unwritten() -> Failure {
+pub(super) fn unwritten() -> PyFailure {
     let text = "metadata tensors did not take what was written: their sizes or their owner's mind have changed";
-    Failure::Ours(Class::Array, text.into())
+    PyFailure::Ours(Class::Array, text.into())
 }
 
-fn held(array: &InPlace, name: &str) -> Outcome<MetaTensor> {
+fn meta_tensor(array: &InPlace, name: &str) -> PyOutcome<MetaTensor> {
     let shape = array.shape().to_vec();
     let wrong = || {
         let text = format!(
             "metadata tensor `{name}`: it is {} of shape {shape:?}, int32 or int64 is wanted",
             array.number().name()
         );
-        Failure::Ours(Class::Array, text)
+        PyFailure::Ours(Class::Array, text)
     };
     let ints = array.ints().ok_or_else(wrong)?;
     let data = match array.number() {
@@ -167,23 +168,23 @@ fn held(array: &InPlace, name: &str) -> Outcome<MetaTensor> {
     Ok(MetaTensor { shape, data })
 }
 
-fn array(value: &Bound<'_, PyAny>, name: &str, written: bool) -> Outcome<InPlace> {
+fn array(value: &Bound<'_, PyAny>, name: &str, written: bool) -> PyOutcome<InPlace> {
     let array = InPlace::taken(value, &format!("metadata tensor `{name}`"))?;
     if written && !array.writable() {
         let text = format!("metadata tensor `{name}`: it must not be written, and the kernel writes into it: copy it");
-        return Err(Failure::Ours(Class::Array, text));
+        return Err(PyFailure::Ours(Class::Array, text));
     }
     Ok(array)
 }
 
-fn listed<'py>(given: &Bound<'py, PyAny>) -> Outcome<Bound<'py, PyDict>> {
+fn listed<'py>(given: &Bound<'py, PyAny>) -> PyOutcome<Bound<'py, PyDict>> {
     let py = given.py();
     let members = if given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>() {
         given.try_iter()?.collect::<PyResult<Vec<_>>>()?
     } else {
         let kind = given.get_type().name()?;
         let text = format!("meta_tensors is a `{kind}`: a list [step, tokens, ..] or a dict of names is wanted");
-        return Err(Failure::Ours(Class::Array, text));
+        return Err(PyFailure::Ours(Class::Array, text));
     };
     if members.len() > LISTED.len() {
         let text = format!(
@@ -192,7 +193,7 @@ fn listed<'py>(given: &Bound<'py, PyAny>) -> Outcome<Bound<'py, PyDict>> {
             LISTED.len(),
             LISTED.join(", ")
         );
-        return Err(Failure::Ours(Class::Array, text));
+        return Err(PyFailure::Ours(Class::Array, text));
     }
     let named = PyDict::new(py);
     LISTED.iter().zip(members).try_for_each(|(name, member)| named.set_item(*name, member))?;

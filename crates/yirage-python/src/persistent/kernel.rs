@@ -1,4 +1,4 @@
-//! `PersistentKernel`: what its layers read, how it is compiled, and how it runs.
+//! `PyPersistentKernel`: what its layers read, how it is compiled, and how it runs.
 
 use super::arguments::{self, end};
 use super::attach::{CATEGORY, CATEGORY_OF_RANKS, named, tensor};
@@ -7,12 +7,12 @@ use super::latent::LatentLayers;
 use super::layers::KernelLayers;
 use super::profiled;
 use super::ranks;
-use super::report::CallReport;
-use super::shared::{Shared, State, finalized, tell, wrong};
-use super::tensor::KernelTensor;
+use super::report::PyCallReport;
+use super::shared::{KernelState, SharedKernel, finalized, tell, wrong};
+use super::tensor::PyKernelTensor;
 use super::tested;
 use crate::dtype;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{PyFailure, PyOutcome};
 use crate::files;
 use crate::log::{Level, say};
 use crate::numbers::{maybe_strides, maybe_whole, whole, wholes};
@@ -25,9 +25,9 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
-use yirage_dlpack::{InPlace, Tensor};
+use yirage_dlpack::{InPlace, PyTensor};
 use yirage_model::Checkpoint;
-use yirage_persistent::{Elements, PersistentKernel as Kernel};
+use yirage_persistent::{KernelDType, PersistentKernel as Kernel};
 
 /// How often a call on the main thread looks for Ctrl-C.
 const LOOKS: Duration = Duration::from_millis(50);
@@ -71,54 +71,54 @@ const LOOKS: Duration = Duration::from_millis(50);
 ///
 /// Raises:
 ///     OptionError, ArrayError, Unsupported, UnknownBackendError, BackendUnavailableError
-#[pyclass(extends = LatentLayers, frozen, subclass, module = "yirage")]
-pub(crate) struct PersistentKernel;
+#[pyclass(name = "PersistentKernel", extends = LatentLayers, frozen, subclass, module = "yirage")]
+pub(crate) struct PyPersistentKernel;
 
-fn shared<'a>(slf: &'a Bound<'_, PersistentKernel>) -> &'a Arc<Shared> {
+fn shared<'a>(slf: &'a Bound<'_, PyPersistentKernel>) -> &'a Arc<SharedKernel> {
     &slf.as_super().as_super().get().0
 }
 
 /// The object that Python has.
-fn of_shared(shared: Arc<Shared>) -> PyClassInitializer<PersistentKernel> {
-    PyClassInitializer::from(KernelLayers(shared)).add_subclass(LatentLayers).add_subclass(PersistentKernel)
+fn of_shared(shared: Arc<SharedKernel>) -> PyClassInitializer<PyPersistentKernel> {
+    PyClassInitializer::from(KernelLayers(shared)).add_subclass(LatentLayers).add_subclass(PyPersistentKernel)
 }
 
 /// Works on a kernel that was compiled, without Python's lock.
 fn with<R: Send>(
-    slf: &Bound<'_, PersistentKernel>,
+    slf: &Bound<'_, PyPersistentKernel>,
     what: &str,
-    work: impl FnOnce(&mut Kernel) -> Outcome<R> + Send,
-) -> Outcome<R> {
+    work: impl FnOnce(&mut Kernel) -> PyOutcome<R> + Send,
+) -> PyOutcome<R> {
     process::check()?;
     let shared = shared(slf);
     slf.py().detach(|| match &mut *shared.alone() {
-        State::Ready(kernel) => work(kernel),
-        State::Building(_) if shared.test_mode => {
+        KernelState::Ready(kernel) => work(kernel),
+        KernelState::Building(_) if shared.test_mode => {
             Err(wrong(format!("{what}: the kernel was made with test_mode=True: use run_test_mode()")))
         }
-        State::Building(_) => Err(wrong(format!("{what}: the kernel is not compiled: use compile() first"))),
-        State::Gone => Err(finalized(what)),
+        KernelState::Building(_) => Err(wrong(format!("{what}: the kernel is not compiled: use compile() first"))),
+        KernelState::Gone => Err(finalized(what)),
     })
 }
 
 /// Replaces the layers by a kernel that is made of them, without Python's lock, and says what there is to say.
 fn become_ready(
-    slf: &Bound<'_, PersistentKernel>,
+    slf: &Bound<'_, PyPersistentKernel>,
     what: &str,
-    make: impl FnOnce(&mut yirage_persistent::KernelBuilder) -> Outcome<Option<Kernel>> + Send,
-) -> Outcome<()> {
+    make: impl FnOnce(&mut yirage_persistent::KernelBuilder) -> PyOutcome<Option<Kernel>> + Send,
+) -> PyOutcome<()> {
     process::check()?;
     let (py, shared) = (slf.py(), shared(slf));
     let notices = py.detach(|| {
         let mut state = shared.alone();
         let made = match &mut *state {
-            State::Building(builder) => make(builder)?,
-            State::Ready(_) => return Err(wrong(format!("{what}: the kernel is compiled; make another one"))),
-            State::Gone => return Err(finalized(what)),
+            KernelState::Building(builder) => make(builder)?,
+            KernelState::Ready(_) => return Err(wrong(format!("{what}: the kernel is compiled; make another one"))),
+            KernelState::Gone => return Err(finalized(what)),
         };
         let Some(mut kernel) = made else { return Ok(Vec::new()) };
         let notices = kernel.notices();
-        *state = State::Ready(Box::new(kernel));
+        *state = KernelState::Ready(Box::new(kernel));
         shared.compiled.store(true, Ordering::Relaxed);
         Ok(notices)
     })?;
@@ -131,14 +131,14 @@ fn become_ready(
 }
 
 #[pymethods]
-impl PersistentKernel {
+impl PyPersistentKernel {
     #[new]
     #[pyo3(signature = (*arguments, **named))]
     fn new(
         py: Python<'_>,
         arguments: &Bound<'_, PyTuple>,
         named: Option<&Bound<'_, PyDict>>,
-    ) -> Outcome<PyClassInitializer<PersistentKernel>> {
+    ) -> PyOutcome<PyClassInitializer<PyPersistentKernel>> {
         let shared = arguments::kernel(py, arguments, named)?;
         Ok(of_shared(shared))
     }
@@ -155,9 +155,9 @@ impl PersistentKernel {
     ///     ArrayError: different metadata.
     ///     KernelError: different layers, a kernel that is compiled or given twice.
     #[staticmethod]
-    fn ranks(py: Python<'_>, kernels: Vec<Bound<'_, PersistentKernel>>) -> Outcome<Py<PersistentKernel>> {
+    fn ranks(py: Python<'_>, kernels: Vec<Bound<'_, PyPersistentKernel>>) -> PyOutcome<Py<PyPersistentKernel>> {
         process::check()?;
-        let all: Vec<Arc<Shared>> = kernels.iter().map(|kernel| shared(kernel).clone()).collect();
+        let all: Vec<Arc<SharedKernel>> = kernels.iter().map(|kernel| shared(kernel).clone()).collect();
         Ok(Py::new(py, of_shared(ranks::joined(py, &all)?))?)
     }
 
@@ -178,16 +178,16 @@ impl PersistentKernel {
         torch_tensor: &Bound<'_, PyAny>,
         name: Option<&str>,
         dtype: Option<Bound<'_, PyAny>>,
-    ) -> Outcome<KernelTensor> {
+    ) -> PyOutcome<PyKernelTensor> {
         let shared = shared(slf);
         let name = named(name, "attach_input")?;
         let array = Arc::new(InPlace::taken(torch_tensor, &format!("tensor `{name}`"))?);
-        let stands = dtype.map(|dtype| Ok::<_, Failure>(Elements::parse(&dtype::named(&dtype)?)?)).transpose()?;
+        let stands = dtype.map(|dtype| Ok::<_, PyFailure>(KernelDType::parse(&dtype::named(&dtype)?)?)).transpose()?;
         let given = tensor(&array, name, stands)?;
         shared.building(slf.py(), "attach_input", |builder| {
             let id = builder.attach_input(given, name)?;
             shared.attached.lock().unwrap_or_else(PoisonError::into_inner).insert(id, array.clone());
-            KernelTensor::shown(shared, builder, id, name)
+            PyKernelTensor::shown(shared, builder, id, name)
         })
     }
 
@@ -201,7 +201,7 @@ impl PersistentKernel {
         dtype: Option<Bound<'_, PyAny>>,
         name: Option<&str>,
         others: Option<Bound<'_, PyDict>>,
-    ) -> Outcome<KernelTensor> {
+    ) -> PyOutcome<PyKernelTensor> {
         let world = shared(slf).building(slf.py(), "new_tensor", |builder| Ok(builder.config().world_size))?;
         let category = if world > 1 { CATEGORY_OF_RANKS } else { CATEGORY };
         others::take(slf.py(), "new_tensor", &[category], others.as_ref())?;
@@ -212,10 +212,10 @@ impl PersistentKernel {
             return Err(wrong(text));
         }
         let dtype = dtype.map_or_else(|| Ok("bfloat16".to_owned()), |dtype| dtype::named(&dtype))?;
-        let elements = Elements::parse(&dtype)?;
+        let elements = KernelDType::parse(&dtype)?;
         shared(slf).building(slf.py(), "new_tensor", |builder| {
             let id = builder.new_tensor(&dims, elements, name)?;
-            KernelTensor::shown(shared(slf), builder, id, name)
+            PyKernelTensor::shown(shared(slf), builder, id, name)
         })
     }
 
@@ -224,17 +224,17 @@ impl PersistentKernel {
     #[pyo3(signature = (inputs, fused_dim, num_groups, name = None))]
     fn fuse_tensors(
         slf: &Bound<'_, Self>,
-        inputs: Vec<Bound<'_, KernelTensor>>,
+        inputs: Vec<Bound<'_, PyKernelTensor>>,
         #[pyo3(from_py_with = whole)] fused_dim: u32,
         #[pyo3(from_py_with = whole)] num_groups: u32,
         name: Option<&str>,
-    ) -> Outcome<KernelTensor> {
+    ) -> PyOutcome<PyKernelTensor> {
         let name = named(name, "fuse_tensors")?;
         let ids =
-            inputs.iter().map(|input| input.get().of(shared(slf), "fuse_tensors")).collect::<Outcome<Vec<_>>>()?;
+            inputs.iter().map(|input| input.get().of(shared(slf), "fuse_tensors")).collect::<PyOutcome<Vec<_>>>()?;
         shared(slf).building(slf.py(), "fuse_tensors", |builder| {
             let id = builder.fuse_tensors(&ids, fused_dim, num_groups, name)?;
-            KernelTensor::shown(shared(slf), builder, id, name)
+            PyKernelTensor::shown(shared(slf), builder, id, name)
         })
     }
 
@@ -242,17 +242,17 @@ impl PersistentKernel {
     #[pyo3(signature = (inputs, shuffled_dim, num_groups, name = None))]
     fn shuffle_tensors(
         slf: &Bound<'_, Self>,
-        inputs: Vec<Bound<'_, KernelTensor>>,
+        inputs: Vec<Bound<'_, PyKernelTensor>>,
         #[pyo3(from_py_with = whole)] shuffled_dim: u32,
         #[pyo3(from_py_with = whole)] num_groups: u32,
         name: Option<&str>,
-    ) -> Outcome<KernelTensor> {
+    ) -> PyOutcome<PyKernelTensor> {
         let name = named(name, "shuffle_tensors")?;
         let ids =
-            inputs.iter().map(|input| input.get().of(shared(slf), "shuffle_tensors")).collect::<Outcome<Vec<_>>>()?;
+            inputs.iter().map(|input| input.get().of(shared(slf), "shuffle_tensors")).collect::<PyOutcome<Vec<_>>>()?;
         shared(slf).building(slf.py(), "shuffle_tensors", |builder| {
             let id = builder.shuffle_tensors(&ids, shuffled_dim, num_groups, name)?;
-            KernelTensor::shown(shared(slf), builder, id, name)
+            PyKernelTensor::shown(shared(slf), builder, id, name)
         })
     }
 
@@ -264,9 +264,9 @@ impl PersistentKernel {
     ///     ModelNotFoundError, ModelError
     ///     Unsupported: another architecture, quantised weights, and what layer methods do not have.
     #[pyo3(signature = (model_path, *, seed = None))]
-    fn build_model(slf: &Bound<'_, Self>, model_path: PathBuf, seed: Option<u64>) -> Outcome<()> {
+    fn build_model(slf: &Bound<'_, Self>, model_path: PathBuf, seed: Option<u64>) -> PyOutcome<()> {
         let (py, shared) = (slf.py(), shared(slf));
-        let path = crate::llm::found(py, &model_path.to_string_lossy())?;
+        let path = crate::llm::resolve_model(py, &model_path.to_string_lossy())?;
         let checkpoint = Arc::new(py.detach(|| Checkpoint::open(&path))?);
         shared.building(py, "build_model", |builder| Ok(builder.build_model(&checkpoint, seed)?))
     }
@@ -283,7 +283,7 @@ impl PersistentKernel {
         slf: &Bound<'_, Self>,
         output_dir: Option<PathBuf>,
         eos_token_id: Option<Bound<'_, PyAny>>,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         output_dir.as_deref().map_or(Ok(()), |folder| files::folder(folder, "output_dir"))?;
         let ends = eos_token_id.map(|value| end(&value)).transpose()?;
         let (device, test_mode) = (shared(slf).device.clone(), shared(slf).test_mode);
@@ -302,7 +302,7 @@ impl PersistentKernel {
     /// Raises:
     ///     KernelError: a kernel that was made of or for something else, or is damaged.
     #[pyo3(signature = (output_dir, skip_validation = false))]
-    fn load_mpk_kernel(slf: &Bound<'_, Self>, output_dir: PathBuf, skip_validation: bool) -> Outcome<()> {
+    fn load_mpk_kernel(slf: &Bound<'_, Self>, output_dir: PathBuf, skip_validation: bool) -> PyOutcome<()> {
         let (device, meta) = (shared(slf).device.clone(), shared(slf).buffers.read()?);
         become_ready(slf, "load_mpk_kernel", |builder| {
             let attached = builder.attached_tensors().map(|(name, tensor)| (name.to_owned(), tensor.clone()));
@@ -312,7 +312,7 @@ impl PersistentKernel {
     }
 
     /// Saves what the kernel is, without its plans, for ``load_mpk_kernel``.
-    fn save(slf: &Bound<'_, Self>, output_dir: PathBuf) -> Outcome<()> {
+    fn save(slf: &Bound<'_, Self>, output_dir: PathBuf) -> PyOutcome<()> {
         files::folder(&output_dir, "output_dir")?;
         with(slf, "save", |kernel| Ok(kernel.save(&output_dir)?))
     }
@@ -328,7 +328,7 @@ impl PersistentKernel {
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = maybe_whole)] max_steps: Option<u64>,
         others: Option<Bound<'_, PyDict>>,
-    ) -> Outcome<CallReport> {
+    ) -> PyOutcome<PyCallReport> {
         let (py, shared) = (slf.py(), shared(slf));
         others::take(py, "PersistentKernel.__call__", &[OF_LAUNCH], others.as_ref())?;
         let threading = py.import("threading")?;
@@ -356,7 +356,7 @@ impl PersistentKernel {
             say(py, Level::Warning, &format!("PersistentKernel: the profile had no room for {dropped} tasks"))?;
         }
         raised?;
-        Ok(CallReport::of(py, report)?)
+        Ok(PyCallReport::of(py, report)?)
     }
 
     /// Ends a call that runs on another thread behind its step. The next call goes on from there.
@@ -369,7 +369,7 @@ impl PersistentKernel {
     ///
     /// Raises:
     ///     RequestError: no such row, one that runs, a prompt that does not fit.
-    fn load_new_request(slf: &Bound<'_, Self>, request: usize, prompt: &Bound<'_, PyAny>) -> Outcome<()> {
+    fn load_new_request(slf: &Bound<'_, Self>, request: usize, prompt: &Bound<'_, PyAny>) -> PyOutcome<()> {
         let list = if prompt.hasattr("tolist")? { prompt.call_method0("tolist")? } else { prompt.clone() };
         let prompt: Vec<i64> = list.extract()?;
         let shared = shared(slf);
@@ -377,12 +377,12 @@ impl PersistentKernel {
         slf.py().detach(|| {
             let mut meta = shared.buffers.read()?;
             match &mut *shared.alone() {
-                State::Building(_) => meta.set_prompt(request, &prompt)?,
-                State::Ready(kernel) => {
+                KernelState::Building(_) => meta.set_prompt(request, &prompt)?,
+                KernelState::Ready(kernel) => {
                     kernel.load_new_request(request, &prompt)?;
                     meta = kernel.meta().clone();
                 }
-                State::Gone => return Err(finalized("load_new_request")),
+                KernelState::Gone => return Err(finalized("load_new_request")),
             }
             shared.buffers.write_request(&meta, request)
         })
@@ -399,7 +399,7 @@ impl PersistentKernel {
     ///
     /// Raises:
     ///     KernelError: layers that do not fit each other, a kernel that is compiled.
-    fn run_test_mode<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, PyDict>> {
+    fn run_test_mode<'py>(slf: &Bound<'py, Self>) -> PyOutcome<Bound<'py, PyDict>> {
         let (py, shared) = (slf.py(), shared(slf));
         process::check()?;
         if shared.buffers.has_pages(py)? {
@@ -408,16 +408,16 @@ impl PersistentKernel {
             shared.tell_once(py, text)?;
         }
         let outputs = py.detach(|| match &mut *shared.alone() {
-            State::Building(builder) => {
+            KernelState::Building(builder) => {
                 builder.set_meta(shared.buffers.read()?)?;
                 tested::run(shared, builder)
             }
-            State::Ready(_) => Err(wrong("run_test_mode: the kernel is compiled; make another one".into())),
-            State::Gone => Err(finalized("run_test_mode")),
+            KernelState::Ready(_) => Err(wrong("run_test_mode: the kernel is compiled; make another one".into())),
+            KernelState::Gone => Err(finalized("run_test_mode")),
         })?;
         let found = PyDict::new(py);
         for (name, ty, bytes) in outputs {
-            found.set_item(name, Bound::new(py, Tensor::of(&ty, &bytes)?)?)?;
+            found.set_item(name, Bound::new(py, PyTensor::of(&ty, &bytes)?)?)?;
         }
         Ok(found)
     }
@@ -426,7 +426,7 @@ impl PersistentKernel {
     ///
     /// Raises:
     ///     KernelError: nothing was kept.
-    fn write_trace(slf: &Bound<'_, Self>, file_name: PathBuf) -> Outcome<()> {
+    fn write_trace(slf: &Bound<'_, Self>, file_name: PathBuf) -> PyOutcome<()> {
         with(slf, "write_trace", |kernel| profiled::write_trace(kernel, &file_name))
     }
 
@@ -435,7 +435,7 @@ impl PersistentKernel {
         let shared = shared(slf);
         shared.cancelled.store(true, Ordering::Relaxed);
         slf.py().detach(|| {
-            let before = std::mem::replace(&mut *shared.alone(), State::Gone);
+            let before = std::mem::replace(&mut *shared.alone(), KernelState::Gone);
             shared.compiled.store(false, Ordering::Relaxed);
             drop(before);
         });
@@ -449,19 +449,19 @@ impl PersistentKernel {
 
     #[pyo3(signature = (*_exception))]
     fn __exit__(slf: &Bound<'_, Self>, _exception: &Bound<'_, PyTuple>) {
-        PersistentKernel::finalize(slf);
+        PyPersistentKernel::finalize(slf);
     }
 
     /// The arguments of the constructor with their defaults, as Mirage gives them.
     #[classmethod]
-    fn get_default_init_parameters<'py>(class: &Bound<'py, PyType>) -> Outcome<Bound<'py, PyDict>> {
+    fn get_default_init_parameters<'py>(class: &Bound<'py, PyType>) -> PyOutcome<Bound<'py, PyDict>> {
         Ok(arguments::defaults(class.py())?)
     }
 
     /// The metadata by name, as it was given.
     #[getter]
     fn meta_tensors<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyDict> {
-        shared(slf).buffers.given(slf.py())
+        shared(slf).buffers.as_dict(slf.py())
     }
 
     /// The name of the backend that it runs on.
@@ -483,7 +483,7 @@ impl PersistentKernel {
     }
 
     /// Blocks of 32 positions of the cache: ``total``, ``in_use``, ``free``, and ``cached`` beginnings that may be used again.
-    fn cache_stats<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, PyDict>> {
+    fn cache_stats<'py>(slf: &Bound<'py, Self>) -> PyOutcome<Bound<'py, PyDict>> {
         let counts = with(slf, "cache_stats", |kernel| {
             let kv = kernel.kv();
             Ok([
@@ -499,7 +499,7 @@ impl PersistentKernel {
     }
 
     /// Where its plans came from: how many were ``compiled``, and how many ``read`` from the folder of a saved kernel.
-    fn plan_counts<'py>(slf: &Bound<'py, Self>) -> Outcome<Bound<'py, PyDict>> {
+    fn plan_counts<'py>(slf: &Bound<'py, Self>) -> PyOutcome<Bound<'py, PyDict>> {
         let counts = with(slf, "plan_counts", |kernel| Ok(kernel.plan_counts()))?;
         let found = PyDict::new(slf.py());
         found.set_item("compiled", counts.compiled)?;

@@ -3,9 +3,9 @@
 //! Names, order and tuples are Mirage's where it has such a layer. This file knows no sizes of tensors: `KernelBuilder` has
 //! them, and numbers of a tuple are held against it.
 
-use super::layers::{Grid, Handle, KernelLayers, launch};
+use super::layers::{GridArgument, KernelLayers, TensorHandle, launch};
 use super::shared::wrong;
-use crate::failure::Outcome;
+use crate::failure::PyOutcome;
 use pyo3::prelude::*;
 use yirage_persistent::{KernelBuilder, LatentAttention, PersistentError, TensorId};
 
@@ -48,13 +48,13 @@ fn layers<'a>(slf: &'a Bound<'_, LatentLayers>) -> &'a KernelLayers {
 }
 
 /// The numbers of a tuple, whose places have names.
-fn numbers<const N: usize>(what: &str, given: &[u32], names: [&str; N]) -> Outcome<[u32; N]> {
+fn numbers<const N: usize>(what: &str, given: &[u32], names: [&str; N]) -> PyOutcome<[u32; N]> {
     let text = || format!("{what}: mla_params has {} numbers: ({}) is wanted", given.len(), names.join(", "));
     <[u32; N]>::try_from(given).map_err(|_| wrong(text()))
 }
 
 /// The numbers of a tuple that may have `q_len` as its last one; that is no size.
-fn with_length(what: &str, given: &[u32], names: [&str; 5], q_len: u32) -> Outcome<[u32; 5]> {
+fn with_length(what: &str, given: &[u32], names: [&str; 5], q_len: u32) -> PyOutcome<[u32; 5]> {
     let (sizes, length) = match given {
         [sizes @ .., length] if given.len() == 6 => (sizes, *length),
         sizes => (sizes, q_len),
@@ -64,7 +64,7 @@ fn with_length(what: &str, given: &[u32], names: [&str; 5], q_len: u32) -> Outco
 }
 
 /// Whether lengths are some; nothing more depends on them.
-fn lengths(what: &str, given: &[(&str, u32)]) -> Outcome<()> {
+fn lengths(what: &str, given: &[(&str, u32)]) -> PyOutcome<()> {
     match given.iter().find(|(_, n)| *n == 0) {
         None => Ok(()),
         Some((name, _)) => Err(wrong(format!("{what}: {name} is 0: a number from 1 on is wanted"))),
@@ -72,7 +72,7 @@ fn lengths(what: &str, given: &[(&str, u32)]) -> Outcome<()> {
 }
 
 /// What a layer of attention is told.
-fn attention(what: &str, [num_heads, d_k, d_v]: [u32; 3], softmax_scale: Option<f32>) -> Outcome<LatentAttention> {
+fn attention(what: &str, [num_heads, d_k, d_v]: [u32; 3], softmax_scale: Option<f32>) -> PyOutcome<LatentAttention> {
     let text = || format!("{what}: d_k is {d_k} and d_v is {d_v}: a key is a value and its rotated part");
     let d_kpe = d_k.checked_sub(d_v).ok_or_else(|| wrong(text()))?;
     let softmax_scale = softmax_scale.unwrap_or_else(scale_of_mirage);
@@ -111,7 +111,7 @@ fn gathers(
 }
 
 /// Numbers of a layer of prefill: heads, elements of a key, elements of a value.
-fn prefill(what: &str, mla_params: &[u32]) -> Outcome<[u32; 3]> {
+fn prefill(what: &str, mla_params: &[u32]) -> PyOutcome<[u32; 3]> {
     let names = ["num_heads", "seq_len", "d_ckv", "d_kpe", "d_v"];
     let [num_heads, seq_len, d_ckv, d_kpe, d_v] = numbers(what, mla_params, names)?;
     lengths(what, &[("seq_len", seq_len)])?;
@@ -128,11 +128,11 @@ fn prefill(what: &str, mla_params: &[u32]) -> Outcome<[u32; 3]> {
 fn mtp_decode(
     slf: &Bound<'_, LatentLayers>,
     what: &'static str,
-    tensors: [Handle<'_, '_>; 4],
+    tensors: [TensorHandle<'_, '_>; 4],
     [q_len, kv_len]: [u32; 2],
     sizes: [u32; 3],
     softmax_scale: Option<f32>,
-) -> Outcome<()> {
+) -> PyOutcome<()> {
     lengths(what, &[("q_len", q_len), ("kv_len", kv_len)])?;
     let attention = attention(what, sizes, softmax_scale)?;
     layers(slf).0.tell_once(slf.py(), SPLITS)?;
@@ -145,9 +145,9 @@ fn mtp_decode(
 fn mtp_reduce(
     slf: &Bound<'_, LatentLayers>,
     what: &'static str,
-    tensors: [Handle<'_, '_>; 3],
+    tensors: [TensorHandle<'_, '_>; 3],
     [q_len, kv_len]: [u32; 2],
-) -> Outcome<()> {
+) -> PyOutcome<()> {
     lengths(what, &[("q_len", q_len), ("kv_len", kv_len)])?;
     layers(slf).0.tell_once(slf.py(), SPLITS)?;
     layers(slf).layer(slf.py(), what, tensors, |b, [partial, lse, out]| {
@@ -162,12 +162,12 @@ impl LatentLayers {
     #[pyo3(signature = (input, weight, output, grid_dim = None, block_dim = None))]
     fn linear_bmm_layer(
         slf: &Bound<'_, Self>,
-        input: Handle<'_, '_>,
-        weight: Handle<'_, '_>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input: TensorHandle<'_, '_>,
+        weight: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let launch = launch(grid_dim, block_dim);
         layers(slf).layer(slf.py(), "linear_bmm_layer", [input, weight, output], |b, [x, w, out]| {
             b.linear_bmm_layer(x, w, out, launch)
@@ -182,15 +182,15 @@ impl LatentLayers {
     #[expect(clippy::too_many_arguments, reason = "as of Mirage's layers of attention")]
     fn mla_rope_layer(
         slf: &Bound<'_, Self>,
-        input: Handle<'_, '_>,
-        cos_pos_embed: Handle<'_, '_>,
-        sin_pos_embed: Handle<'_, '_>,
-        output: Handle<'_, '_>,
+        input: TensorHandle<'_, '_>,
+        cos_pos_embed: TensorHandle<'_, '_>,
+        sin_pos_embed: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
         width: u32,
-        grid_dim: Grid,
-        block_dim: Grid,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
         interleaved: bool,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         let (launch, tensors) = (launch(grid_dim, block_dim), [input, cos_pos_embed, sin_pos_embed, output]);
         layers(slf).layer(slf.py(), "mla_rope_layer", tensors, |b, [x, cos, sin, out]| {
             b.mla_rope_layer(x, [cos, sin], out, width, interleaved, launch)
@@ -202,13 +202,13 @@ impl LatentLayers {
     #[pyo3(signature = (q_nope, q_pe, output, num_heads, grid_dim = None, block_dim = None))]
     fn assemble_q_decode_layer(
         slf: &Bound<'_, Self>,
-        q_nope: Handle<'_, '_>,
-        q_pe: Handle<'_, '_>,
-        output: Handle<'_, '_>,
+        q_nope: TensorHandle<'_, '_>,
+        q_pe: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
         num_heads: u32,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let (launch, tensors) = (launch(grid_dim, block_dim), [q_nope, q_pe, output]);
         layers(slf).layer(slf.py(), "assemble_q_decode_layer", tensors, |b, [nope, rope, out]| {
             b.assemble_q_decode_layer([nope, rope], out, num_heads, launch)
@@ -225,14 +225,14 @@ impl LatentLayers {
     #[expect(clippy::too_many_arguments, reason = "Mirage's")]
     fn mla_kv_gather_layer(
         slf: &Bound<'_, Self>,
-        c_latent_new: Handle<'_, '_>,
-        k_pe_new: Handle<'_, '_>,
-        paged_cache: Handle<'_, '_>,
-        contiguous_kv: Handle<'_, '_>,
+        c_latent_new: TensorHandle<'_, '_>,
+        k_pe_new: TensorHandle<'_, '_>,
+        paged_cache: TensorHandle<'_, '_>,
+        contiguous_kv: TensorHandle<'_, '_>,
         mla_params: Vec<u32>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let (what, launch) = ("mla_kv_gather_layer", launch(grid_dim, block_dim));
         let sizes = numbers(what, &mla_params, ["d_k", "d_v", "page_size"])?;
         let tensors = [c_latent_new, k_pe_new, paged_cache, contiguous_kv];
@@ -252,15 +252,15 @@ impl LatentLayers {
     #[expect(clippy::too_many_arguments, reason = "Mirage's")]
     fn mla_kv_gather_split_layer(
         slf: &Bound<'_, Self>,
-        c_latent_new: Handle<'_, '_>,
-        k_pe_new: Handle<'_, '_>,
-        paged_cache: Handle<'_, '_>,
-        ckv_sep: Handle<'_, '_>,
-        kpe_sep: Handle<'_, '_>,
+        c_latent_new: TensorHandle<'_, '_>,
+        k_pe_new: TensorHandle<'_, '_>,
+        paged_cache: TensorHandle<'_, '_>,
+        ckv_sep: TensorHandle<'_, '_>,
+        kpe_sep: TensorHandle<'_, '_>,
         mla_params: Vec<u32>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let (what, launch) = ("mla_kv_gather_split_layer", launch(grid_dim, block_dim));
         let sizes = numbers(what, &mla_params, ["d_k", "d_v", "page_size"])?;
         let tensors = [c_latent_new, k_pe_new, paged_cache, ckv_sep, kpe_sep];
@@ -281,16 +281,16 @@ impl LatentLayers {
     #[expect(clippy::too_many_arguments, reason = "Mirage's")]
     fn mla_decode_layer(
         slf: &Bound<'_, Self>,
-        q_input: Handle<'_, '_>,
-        kv_input: Handle<'_, '_>,
-        output_partial: Handle<'_, '_>,
-        output_lse: Handle<'_, '_>,
+        q_input: TensorHandle<'_, '_>,
+        kv_input: TensorHandle<'_, '_>,
+        output_partial: TensorHandle<'_, '_>,
+        output_lse: TensorHandle<'_, '_>,
         mla_params: Vec<u32>,
-        grid_dim: Grid,
-        block_dim: Grid,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
         q_len: u32,
         softmax_scale: Option<f32>,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         let (what, launch) = ("mla_decode_layer", launch(grid_dim, block_dim));
         let names = ["num_heads", "d_k", "d_v", "num_splits", "kv_len"];
         let [num_heads, d_k, d_v, num_splits, kv_len] = with_length(what, &mla_params, names, q_len)?;
@@ -311,14 +311,14 @@ impl LatentLayers {
     #[expect(clippy::too_many_arguments, reason = "Mirage's")]
     fn mla_reduce_layer(
         slf: &Bound<'_, Self>,
-        input_partial: Handle<'_, '_>,
-        input_lse: Handle<'_, '_>,
-        output: Handle<'_, '_>,
+        input_partial: TensorHandle<'_, '_>,
+        input_lse: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
         mla_params: Vec<u32>,
-        grid_dim: Grid,
-        block_dim: Grid,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
         q_len: u32,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         let (what, launch) = ("mla_reduce_layer", launch(grid_dim, block_dim));
         let names = ["num_heads", "d_v", "num_splits", "d_start", "d_count"];
         let [num_heads, d_v, num_splits, d_start, d_count] = with_length(what, &mla_params, names, q_len)?;
@@ -342,17 +342,17 @@ impl LatentLayers {
     #[expect(clippy::too_many_arguments, reason = "Mirage's, and its fixed sizes")]
     fn mla_mtp_decode_layer(
         slf: &Bound<'_, Self>,
-        q_input: Handle<'_, '_>,
-        kv_input: Handle<'_, '_>,
-        output_partial: Handle<'_, '_>,
-        output_lse: Handle<'_, '_>,
+        q_input: TensorHandle<'_, '_>,
+        kv_input: TensorHandle<'_, '_>,
+        output_partial: TensorHandle<'_, '_>,
+        output_lse: TensorHandle<'_, '_>,
         q_len: u32,
         kv_len: u32,
         num_heads: u32,
         d_k: u32,
         d_v: u32,
         softmax_scale: Option<f32>,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         let (what, tensors) = ("mla_mtp_decode_layer", [q_input, kv_input, output_partial, output_lse]);
         mtp_decode(slf, what, tensors, [q_len, kv_len], [num_heads, d_k, d_v], softmax_scale)
     }
@@ -361,12 +361,12 @@ impl LatentLayers {
     #[pyo3(signature = (input_partial, input_lse, output, q_len, kv_len))]
     fn mla_mtp_reduce_layer(
         slf: &Bound<'_, Self>,
-        input_partial: Handle<'_, '_>,
-        input_lse: Handle<'_, '_>,
-        output: Handle<'_, '_>,
+        input_partial: TensorHandle<'_, '_>,
+        input_lse: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
         q_len: u32,
         kv_len: u32,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         mtp_reduce(slf, "mla_mtp_reduce_layer", [input_partial, input_lse, output], [q_len, kv_len])
     }
 
@@ -376,17 +376,17 @@ impl LatentLayers {
     #[expect(clippy::too_many_arguments, reason = "Mirage's, and its fixed sizes")]
     fn mla_mtp_decode_tp2_layer(
         slf: &Bound<'_, Self>,
-        q_input: Handle<'_, '_>,
-        kv_input: Handle<'_, '_>,
-        output_partial: Handle<'_, '_>,
-        output_lse: Handle<'_, '_>,
+        q_input: TensorHandle<'_, '_>,
+        kv_input: TensorHandle<'_, '_>,
+        output_partial: TensorHandle<'_, '_>,
+        output_lse: TensorHandle<'_, '_>,
         q_len: u32,
         kv_len: u32,
         num_heads: u32,
         d_k: u32,
         d_v: u32,
         softmax_scale: Option<f32>,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         let (what, tensors) = ("mla_mtp_decode_tp2_layer", [q_input, kv_input, output_partial, output_lse]);
         mtp_decode(slf, what, tensors, [q_len, kv_len], [num_heads, d_k, d_v], softmax_scale)
     }
@@ -395,12 +395,12 @@ impl LatentLayers {
     #[pyo3(signature = (input_partial, input_lse, output, q_len, kv_len))]
     fn mla_mtp_decode_tp2_reduce_layer(
         slf: &Bound<'_, Self>,
-        input_partial: Handle<'_, '_>,
-        input_lse: Handle<'_, '_>,
-        output: Handle<'_, '_>,
+        input_partial: TensorHandle<'_, '_>,
+        input_lse: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
         q_len: u32,
         kv_len: u32,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         mtp_reduce(slf, "mla_mtp_decode_tp2_reduce_layer", [input_partial, input_lse, output], [q_len, kv_len])
     }
 
@@ -410,17 +410,17 @@ impl LatentLayers {
     #[expect(clippy::too_many_arguments, reason = "Mirage's, and its fixed sizes")]
     fn mla_mtp_decode_tp4_layer(
         slf: &Bound<'_, Self>,
-        q_input: Handle<'_, '_>,
-        kv_input: Handle<'_, '_>,
-        output_partial: Handle<'_, '_>,
-        output_lse: Handle<'_, '_>,
+        q_input: TensorHandle<'_, '_>,
+        kv_input: TensorHandle<'_, '_>,
+        output_partial: TensorHandle<'_, '_>,
+        output_lse: TensorHandle<'_, '_>,
         q_len: u32,
         kv_len: u32,
         num_heads: u32,
         d_k: u32,
         d_v: u32,
         softmax_scale: Option<f32>,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         let (what, tensors) = ("mla_mtp_decode_tp4_layer", [q_input, kv_input, output_partial, output_lse]);
         mtp_decode(slf, what, tensors, [q_len, kv_len], [num_heads, d_k, d_v], softmax_scale)
     }
@@ -429,12 +429,12 @@ impl LatentLayers {
     #[pyo3(signature = (input_partial, input_lse, output, q_len, kv_len))]
     fn mla_mtp_decode_tp4_reduce_layer(
         slf: &Bound<'_, Self>,
-        input_partial: Handle<'_, '_>,
-        input_lse: Handle<'_, '_>,
-        output: Handle<'_, '_>,
+        input_partial: TensorHandle<'_, '_>,
+        input_lse: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
         q_len: u32,
         kv_len: u32,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         mtp_reduce(slf, "mla_mtp_decode_tp4_reduce_layer", [input_partial, input_lse, output], [q_len, kv_len])
     }
 
@@ -444,17 +444,17 @@ impl LatentLayers {
     #[expect(clippy::too_many_arguments, reason = "Mirage's, and its fixed sizes")]
     fn mla_mtp_decode_tp8_layer(
         slf: &Bound<'_, Self>,
-        q_input: Handle<'_, '_>,
-        kv_input: Handle<'_, '_>,
-        output_partial: Handle<'_, '_>,
-        output_lse: Handle<'_, '_>,
+        q_input: TensorHandle<'_, '_>,
+        kv_input: TensorHandle<'_, '_>,
+        output_partial: TensorHandle<'_, '_>,
+        output_lse: TensorHandle<'_, '_>,
         q_len_real: u32,
         kv_len: u32,
         num_heads: u32,
         d_k: u32,
         d_v: u32,
         softmax_scale: Option<f32>,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         let (what, tensors) = ("mla_mtp_decode_tp8_layer", [q_input, kv_input, output_partial, output_lse]);
         mtp_decode(slf, what, tensors, [q_len_real, kv_len], [num_heads, d_k, d_v], softmax_scale)
     }
@@ -463,12 +463,12 @@ impl LatentLayers {
     #[pyo3(signature = (input_partial, input_lse, output, q_len_real, kv_len))]
     fn mla_mtp_decode_tp8_reduce_layer(
         slf: &Bound<'_, Self>,
-        input_partial: Handle<'_, '_>,
-        input_lse: Handle<'_, '_>,
-        output: Handle<'_, '_>,
+        input_partial: TensorHandle<'_, '_>,
+        input_lse: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
         q_len_real: u32,
         kv_len: u32,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         mtp_reduce(slf, "mla_mtp_decode_tp8_reduce_layer", [input_partial, input_lse, output], [q_len_real, kv_len])
     }
 
@@ -482,16 +482,16 @@ impl LatentLayers {
     #[expect(clippy::too_many_arguments, reason = "Mirage's")]
     fn mla_prefill_layer(
         slf: &Bound<'_, Self>,
-        q_nope: Handle<'_, '_>,
-        q_pe: Handle<'_, '_>,
-        ckv: Handle<'_, '_>,
-        kpe: Handle<'_, '_>,
-        output: Handle<'_, '_>,
+        q_nope: TensorHandle<'_, '_>,
+        q_pe: TensorHandle<'_, '_>,
+        ckv: TensorHandle<'_, '_>,
+        kpe: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
         mla_params: Vec<u32>,
-        grid_dim: Grid,
-        block_dim: Grid,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
         softmax_scale: Option<f32>,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         let (what, launch) = ("mla_prefill_layer", launch(grid_dim, block_dim));
         let attention = attention(what, prefill(what, &mla_params)?, softmax_scale)?;
         layers(slf).0.tell_once(slf.py(), SPLITS)?;
@@ -510,14 +510,14 @@ impl LatentLayers {
     #[expect(clippy::too_many_arguments, reason = "as of mla_prefill_layer")]
     fn mla_prefill_absorbed_layer(
         slf: &Bound<'_, Self>,
-        q: Handle<'_, '_>,
-        kv: Handle<'_, '_>,
-        output: Handle<'_, '_>,
+        q: TensorHandle<'_, '_>,
+        kv: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
         mla_params: Vec<u32>,
-        grid_dim: Grid,
-        block_dim: Grid,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
         softmax_scale: Option<f32>,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         let (what, launch) = ("mla_prefill_absorbed_layer", launch(grid_dim, block_dim));
         let attention = attention(what, prefill(what, &mla_params)?, softmax_scale)?;
         layers(slf).0.tell_once(slf.py(), SPLITS)?;
@@ -531,13 +531,13 @@ impl LatentLayers {
     #[pyo3(signature = (input, output_fp8, output_scale, grid_dim = None, block_dim = None, scale_ue8m0 = true))]
     fn quantize_fp8_layer(
         slf: &Bound<'_, Self>,
-        input: Handle<'_, '_>,
-        output_fp8: Handle<'_, '_>,
-        output_scale: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
+        input: TensorHandle<'_, '_>,
+        output_fp8: TensorHandle<'_, '_>,
+        output_scale: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
         scale_ue8m0: bool,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         let launch = launch(grid_dim, block_dim);
         if !scale_ue8m0 {
             layers(slf).0.tell_once(slf.py(), SCALES)?;
@@ -555,14 +555,14 @@ impl LatentLayers {
     #[expect(clippy::too_many_arguments, reason = "Mirage's")]
     fn linear_fp8_layer(
         slf: &Bound<'_, Self>,
-        input_fp8: Handle<'_, '_>,
-        input_scale: Handle<'_, '_>,
-        weight_fp8: Handle<'_, '_>,
-        weight_scale: Handle<'_, '_>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input_fp8: TensorHandle<'_, '_>,
+        input_scale: TensorHandle<'_, '_>,
+        weight_fp8: TensorHandle<'_, '_>,
+        weight_scale: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let launch = launch(grid_dim, block_dim);
         let tensors = [input_fp8, input_scale, weight_fp8, weight_scale, output];
         layers(slf).layer(slf.py(), "linear_fp8_layer", tensors, |b, [x, scale, w, scales, out]| {
@@ -576,15 +576,15 @@ impl LatentLayers {
     #[expect(clippy::too_many_arguments, reason = "Mirage's")]
     fn linear_fp8_with_residual_layer(
         slf: &Bound<'_, Self>,
-        input_fp8: Handle<'_, '_>,
-        input_scale: Handle<'_, '_>,
-        weight_fp8: Handle<'_, '_>,
-        weight_scale: Handle<'_, '_>,
-        residual: Handle<'_, '_>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input_fp8: TensorHandle<'_, '_>,
+        input_scale: TensorHandle<'_, '_>,
+        weight_fp8: TensorHandle<'_, '_>,
+        weight_scale: TensorHandle<'_, '_>,
+        residual: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let (what, launch) = ("linear_fp8_with_residual_layer", launch(grid_dim, block_dim));
         let tensors = [input_fp8, input_scale, weight_fp8, weight_scale, residual, output];
         layers(slf).layer(slf.py(), what, tensors, |b, [x, scale, w, scales, residual, out]| {
@@ -599,16 +599,16 @@ impl LatentLayers {
     #[expect(clippy::too_many_arguments, reason = "Mirage's")]
     fn moe_w13_fp8_layer(
         slf: &Bound<'_, Self>,
-        input_fp8: Handle<'_, '_>,
-        input_scale: Handle<'_, '_>,
-        weight_fp8: Handle<'_, '_>,
-        weight_scale: Handle<'_, '_>,
-        moe_routing_indices: Handle<'_, '_>,
-        moe_mask: Option<Handle<'_, '_>>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input_fp8: TensorHandle<'_, '_>,
+        input_scale: TensorHandle<'_, '_>,
+        weight_fp8: TensorHandle<'_, '_>,
+        weight_scale: TensorHandle<'_, '_>,
+        moe_routing_indices: TensorHandle<'_, '_>,
+        moe_mask: Option<TensorHandle<'_, '_>>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let (what, launch) = ("moe_w13_fp8_layer", launch(grid_dim, block_dim));
         layers(slf).maybe(moe_mask, what)?;
         let tensors = [input_fp8, input_scale, weight_fp8, weight_scale, moe_routing_indices, output];
@@ -624,16 +624,16 @@ impl LatentLayers {
     #[expect(clippy::too_many_arguments, reason = "Mirage's")]
     fn moe_w2_fp8_layer(
         slf: &Bound<'_, Self>,
-        input_fp8: Handle<'_, '_>,
-        input_scale: Handle<'_, '_>,
-        weight_fp8: Handle<'_, '_>,
-        weight_scale: Handle<'_, '_>,
-        moe_routing_indices: Handle<'_, '_>,
-        moe_mask: Option<Handle<'_, '_>>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input_fp8: TensorHandle<'_, '_>,
+        input_scale: TensorHandle<'_, '_>,
+        weight_fp8: TensorHandle<'_, '_>,
+        weight_scale: TensorHandle<'_, '_>,
+        moe_routing_indices: TensorHandle<'_, '_>,
+        moe_mask: Option<TensorHandle<'_, '_>>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let (what, launch) = ("moe_w2_fp8_layer", launch(grid_dim, block_dim));
         layers(slf).maybe(moe_mask, what)?;
         let tensors = [input_fp8, input_scale, weight_fp8, weight_scale, moe_routing_indices, output];

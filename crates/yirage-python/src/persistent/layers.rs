@@ -1,16 +1,16 @@
 //! The layer methods of a kernel.
 
 use super::arguments::lookup;
-use super::shared::{Shared, wrong};
-use super::tensor::KernelTensor;
-use crate::failure::{Failure, Outcome};
+use super::shared::{SharedKernel, wrong};
+use super::tensor::PyKernelTensor;
+use crate::failure::{PyFailure, PyOutcome};
 use crate::log::{Level, say};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::Arc;
 use yirage_persistent::{
-    AttentionInputs, Elements, KernelBuilder, Launch, PersistentError, Routing, TensorId, missing_layer,
+    AttentionInputs, KernelBuilder, KernelDType, LaunchDims, PersistentError, Routing, TensorId, missing_layer,
 };
 
 /// The layer methods of a ``PersistentKernel``, by the names and arguments of Mirage.
@@ -22,26 +22,32 @@ use yirage_persistent::{
 /// Raises:
 ///     KernelError: sizes that do not fit, a tensor that no layer wrote, a kernel that is compiled.
 #[pyclass(frozen, subclass, module = "yirage")]
-pub(crate) struct KernelLayers(pub(super) Arc<Shared>);
+pub(crate) struct KernelLayers(pub(super) Arc<SharedKernel>);
 
-pub(super) type Handle<'a, 'py> = &'a Bound<'py, KernelTensor>;
-pub(super) type Grid = Option<[u32; 3]>;
+pub(super) type TensorHandle<'a, 'py> = &'a Bound<'py, PyKernelTensor>;
+pub(super) type GridArgument = Option<[u32; 3]>;
 
-pub(super) fn launch(grid: Grid, block: Grid) -> Launch {
-    Launch { grid: grid.unwrap_or(Launch::ONE.grid), block: block.unwrap_or(Launch::ONE.block) }
+pub(super) fn launch(grid: GridArgument, block: GridArgument) -> LaunchDims {
+    LaunchDims { grid: grid.unwrap_or(LaunchDims::ONE.grid), block: block.unwrap_or(LaunchDims::ONE.block) }
 }
 
 impl KernelLayers {
-    pub(super) fn id(&self, tensor: Handle<'_, '_>, what: &str) -> Outcome<TensorId> {
+    pub(super) fn id(&self, tensor: TensorHandle<'_, '_>, what: &str) -> PyOutcome<TensorId> {
         tensor.get().of(&self.0, what)
     }
 
-    pub(super) fn maybe(&self, tensor: Option<Handle<'_, '_>>, what: &str) -> Outcome<Option<TensorId>> {
+    pub(super) fn maybe(&self, tensor: Option<TensorHandle<'_, '_>>, what: &str) -> PyOutcome<Option<TensorId>> {
         tensor.map(|tensor| self.id(tensor, what)).transpose()
     }
 
     /// Two tensors, or three of which the last is Mirage's mask of experts, which nothing here writes.
-    fn pair(&self, py: Python<'_>, of: &[Bound<'_, KernelTensor>], what: &str, mask: bool) -> Outcome<[TensorId; 2]> {
+    fn pair(
+        &self,
+        py: Python<'_>,
+        of: &[Bound<'_, PyKernelTensor>],
+        what: &str,
+        mask: bool,
+    ) -> PyOutcome<[TensorId; 2]> {
         match of {
             [first, second] => Ok([self.id(first, what)?, self.id(second, what)?]),
             [first, second, third] if mask => {
@@ -58,9 +64,9 @@ impl KernelLayers {
         &self,
         py: Python<'_>,
         what: &str,
-        tensors: [Handle<'_, '_>; N],
+        tensors: [TensorHandle<'_, '_>; N],
         add: impl FnOnce(&mut KernelBuilder, [TensorId; N]) -> Result<(), PersistentError>,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         let mut ids = Vec::with_capacity(N);
         for tensor in tensors {
             ids.push(self.id(tensor, what)?);
@@ -74,11 +80,11 @@ impl KernelLayers {
         &self,
         py: Python<'_>,
         what: &str,
-        [input, k_cache, v_cache]: [Handle<'_, '_>; 3],
-        [q_norm, k_norm, cos, sin]: [Option<Handle<'_, '_>>; 4],
-        output: Handle<'_, '_>,
+        [input, k_cache, v_cache]: [TensorHandle<'_, '_>; 3],
+        [q_norm, k_norm, cos, sin]: [Option<TensorHandle<'_, '_>>; 4],
+        output: TensorHandle<'_, '_>,
         add: impl FnOnce(&mut KernelBuilder, TensorId, AttentionInputs, TensorId) -> Result<(), PersistentError>,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         let inputs = AttentionInputs {
             k_cache: self.id(k_cache, what)?,
             v_cache: self.id(v_cache, what)?,
@@ -102,13 +108,13 @@ impl KernelLayers {
     fn embed_layer(
         &self,
         py: Python<'_>,
-        input: Handle<'_, '_>,
-        weight: Handle<'_, '_>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
+        input: TensorHandle<'_, '_>,
+        weight: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
         input_source: u32,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         let launch = launch(grid_dim, block_dim);
         self.layer(py, "embed_layer", [input, weight, output], |b, [x, w, out]| {
             b.embed_layer(x, w, out, input_source, launch)
@@ -120,12 +126,12 @@ impl KernelLayers {
     fn rmsnorm_layer(
         &self,
         py: Python<'_>,
-        input: Handle<'_, '_>,
-        weight: Handle<'_, '_>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input: TensorHandle<'_, '_>,
+        weight: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let launch = launch(grid_dim, block_dim);
         self.layer(py, "rmsnorm_layer", [input, weight, output], |b, [x, w, out]| b.rmsnorm_layer(x, w, out, launch))
     }
@@ -136,13 +142,13 @@ impl KernelLayers {
     fn rmsnorm_linear_layer(
         &self,
         py: Python<'_>,
-        input: Handle<'_, '_>,
-        weight_norm: Handle<'_, '_>,
-        weight_linear: Handle<'_, '_>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input: TensorHandle<'_, '_>,
+        weight_norm: TensorHandle<'_, '_>,
+        weight_linear: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let launch = launch(grid_dim, block_dim);
         let tensors = [input, weight_norm, weight_linear, output];
         self.layer(py, "rmsnorm_linear_layer", tensors, |b, [x, n, w, out]| {
@@ -155,12 +161,12 @@ impl KernelLayers {
     fn linear_layer(
         &self,
         py: Python<'_>,
-        input: Handle<'_, '_>,
-        weight: Handle<'_, '_>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input: TensorHandle<'_, '_>,
+        weight: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let launch = launch(grid_dim, block_dim);
         self.layer(py, "linear_layer", [input, weight, output], |b, [x, w, out]| b.linear_layer(x, w, out, launch))
     }
@@ -170,12 +176,12 @@ impl KernelLayers {
     fn splitk_linear_layer(
         &self,
         py: Python<'_>,
-        input: Handle<'_, '_>,
-        weight: Handle<'_, '_>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input: TensorHandle<'_, '_>,
+        weight: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let (launch, tensors) = (launch(grid_dim, block_dim), [input, weight, output]);
         self.layer(py, "splitk_linear_layer", tensors, |b, [x, w, out]| b.splitk_linear_layer(x, w, out, launch))
     }
@@ -186,13 +192,13 @@ impl KernelLayers {
     fn linear_with_residual_layer(
         &self,
         py: Python<'_>,
-        input: Handle<'_, '_>,
-        weight: Handle<'_, '_>,
-        residual: Handle<'_, '_>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input: TensorHandle<'_, '_>,
+        weight: TensorHandle<'_, '_>,
+        residual: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let (launch, tensors) = (launch(grid_dim, block_dim), [input, weight, residual, output]);
         self.layer(py, "linear_with_residual_layer", tensors, |b, [x, w, r, out]| {
             b.linear_with_residual_layer(x, w, r, out, launch)
@@ -205,11 +211,11 @@ impl KernelLayers {
     fn silu_mul_layer(
         &self,
         py: Python<'_>,
-        input: Handle<'_, '_>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let launch = launch(grid_dim, block_dim);
         self.layer(py, "silu_mul_layer", [input, output], |b, [x, out]| b.silu_mul_layer(x, out, launch))
     }
@@ -221,13 +227,13 @@ impl KernelLayers {
     fn silu_mul_linear_with_residual_layer(
         &self,
         py: Python<'_>,
-        input: Handle<'_, '_>,
-        weight: Handle<'_, '_>,
-        residual: Handle<'_, '_>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input: TensorHandle<'_, '_>,
+        weight: TensorHandle<'_, '_>,
+        residual: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let (launch, tensors) = (launch(grid_dim, block_dim), [input, weight, residual, output]);
         self.layer(py, "silu_mul_linear_with_residual_layer", tensors, |b, [x, w, r, out]| {
             b.silu_mul_linear_with_residual_layer(x, w, r, out, launch)
@@ -239,12 +245,12 @@ impl KernelLayers {
     fn identity_layer(
         &self,
         py: Python<'_>,
-        input: Handle<'_, '_>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-        dependent_tensor: Option<Handle<'_, '_>>,
-    ) -> Outcome<()> {
+        input: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+        dependent_tensor: Option<TensorHandle<'_, '_>>,
+    ) -> PyOutcome<()> {
         let (launch, before) = (launch(grid_dim, block_dim), self.maybe(dependent_tensor, "identity_layer")?);
         self.layer(py, "identity_layer", [input, output], |b, [x, out]| b.identity_layer(x, out, before, launch))
     }
@@ -254,12 +260,12 @@ impl KernelLayers {
     fn elementwise_add_layer(
         &self,
         py: Python<'_>,
-        input_a: Handle<'_, '_>,
-        input_b: Handle<'_, '_>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input_a: TensorHandle<'_, '_>,
+        input_b: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let (launch, tensors) = (launch(grid_dim, block_dim), [input_a, input_b, output]);
         self.layer(py, "elementwise_add_layer", tensors, |b, [x, y, out]| b.elementwise_add_layer(x, y, out, launch))
     }
@@ -270,12 +276,12 @@ impl KernelLayers {
     fn allreduce_layer(
         &self,
         py: Python<'_>,
-        input: Handle<'_, '_>,
-        buffer: Handle<'_, '_>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input: TensorHandle<'_, '_>,
+        buffer: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let (launch, tensors) = (launch(grid_dim, block_dim), [input, buffer, output]);
         self.layer(py, "allreduce_layer", tensors, |b, [x, buffer, out]| b.allreduce_layer(x, buffer, out, launch))
     }
@@ -298,17 +304,17 @@ impl KernelLayers {
     fn attention_layer(
         &self,
         py: Python<'_>,
-        input: Handle<'_, '_>,
-        k_cache: Handle<'_, '_>,
-        v_cache: Handle<'_, '_>,
-        q_norm: Option<Handle<'_, '_>>,
-        k_norm: Option<Handle<'_, '_>>,
-        cos_pos_embed: Option<Handle<'_, '_>>,
-        sin_pos_embed: Option<Handle<'_, '_>>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input: TensorHandle<'_, '_>,
+        k_cache: TensorHandle<'_, '_>,
+        v_cache: TensorHandle<'_, '_>,
+        q_norm: Option<TensorHandle<'_, '_>>,
+        k_norm: Option<TensorHandle<'_, '_>>,
+        cos_pos_embed: Option<TensorHandle<'_, '_>>,
+        sin_pos_embed: Option<TensorHandle<'_, '_>>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let (launch, tables) = (launch(grid_dim, block_dim), [q_norm, k_norm, cos_pos_embed, sin_pos_embed]);
         self.attend(py, "attention_layer", [input, k_cache, v_cache], tables, output, |b, x, inputs, out| {
             b.attention_layer(x, inputs, out, launch)
@@ -322,17 +328,17 @@ impl KernelLayers {
     fn single_batch_extend_attention_layer(
         &self,
         py: Python<'_>,
-        input: Handle<'_, '_>,
-        k_cache: Handle<'_, '_>,
-        v_cache: Handle<'_, '_>,
-        q_norm: Option<Handle<'_, '_>>,
-        k_norm: Option<Handle<'_, '_>>,
-        cos_pos_embed: Option<Handle<'_, '_>>,
-        sin_pos_embed: Option<Handle<'_, '_>>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input: TensorHandle<'_, '_>,
+        k_cache: TensorHandle<'_, '_>,
+        v_cache: TensorHandle<'_, '_>,
+        q_norm: Option<TensorHandle<'_, '_>>,
+        k_norm: Option<TensorHandle<'_, '_>>,
+        cos_pos_embed: Option<TensorHandle<'_, '_>>,
+        sin_pos_embed: Option<TensorHandle<'_, '_>>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let (launch, tables) = (launch(grid_dim, block_dim), [q_norm, k_norm, cos_pos_embed, sin_pos_embed]);
         let what = "single_batch_extend_attention_layer";
         self.attend(py, what, [input, k_cache, v_cache], tables, output, |b, x, inputs, out| {
@@ -347,17 +353,17 @@ impl KernelLayers {
     fn paged_attention_layer(
         &self,
         py: Python<'_>,
-        input: Handle<'_, '_>,
-        k_cache: Handle<'_, '_>,
-        v_cache: Handle<'_, '_>,
-        q_norm: Option<Handle<'_, '_>>,
-        k_norm: Option<Handle<'_, '_>>,
-        cos_pos_embed: Option<Handle<'_, '_>>,
-        sin_pos_embed: Option<Handle<'_, '_>>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input: TensorHandle<'_, '_>,
+        k_cache: TensorHandle<'_, '_>,
+        v_cache: TensorHandle<'_, '_>,
+        q_norm: Option<TensorHandle<'_, '_>>,
+        k_norm: Option<TensorHandle<'_, '_>>,
+        cos_pos_embed: Option<TensorHandle<'_, '_>>,
+        sin_pos_embed: Option<TensorHandle<'_, '_>>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let (launch, tables) = (launch(grid_dim, block_dim), [q_norm, k_norm, cos_pos_embed, sin_pos_embed]);
         self.attend(py, "paged_attention_layer", [input, k_cache, v_cache], tables, output, |b, x, inputs, out| {
             b.paged_attention_layer(x, inputs, out, launch)
@@ -370,11 +376,11 @@ impl KernelLayers {
     fn moe_topk_softmax_routing_layer(
         &self,
         py: Python<'_>,
-        input: Handle<'_, '_>,
-        output: Vec<Bound<'_, KernelTensor>>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input: TensorHandle<'_, '_>,
+        output: Vec<Bound<'_, PyKernelTensor>>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let what = "moe_topk_softmax_routing_layer";
         let (launch, outputs) = (launch(grid_dim, block_dim), self.pair(py, &output, what, true)?);
         self.layer(py, what, [input], |b, [x]| b.moe_topk_softmax_routing_layer(x, outputs, launch))
@@ -388,15 +394,15 @@ impl KernelLayers {
     fn moe_topk_sigmoid_routing_layer(
         &self,
         py: Python<'_>,
-        input: Handle<'_, '_>,
-        bias: Option<Handle<'_, '_>>,
-        output: Vec<Bound<'_, KernelTensor>>,
-        grid_dim: Grid,
-        block_dim: Grid,
+        input: TensorHandle<'_, '_>,
+        bias: Option<TensorHandle<'_, '_>>,
+        output: Vec<Bound<'_, PyKernelTensor>>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
         num_groups: u32,
         topk_group: u32,
         routed_scaling_factor: f32,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         let what = "moe_topk_sigmoid_routing_layer";
         let (launch, outputs) = (launch(grid_dim, block_dim), self.pair(py, &output, what, true)?);
         let (bias, routing) = (self.maybe(bias, what)?, Routing { num_groups, topk_group, routed_scaling_factor });
@@ -410,14 +416,14 @@ impl KernelLayers {
     fn moe_w13_linear_layer(
         &self,
         py: Python<'_>,
-        input: Handle<'_, '_>,
-        weight: Handle<'_, '_>,
-        moe_routing_indices: Handle<'_, '_>,
-        moe_mask: Option<Handle<'_, '_>>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input: TensorHandle<'_, '_>,
+        weight: TensorHandle<'_, '_>,
+        moe_routing_indices: TensorHandle<'_, '_>,
+        moe_mask: Option<TensorHandle<'_, '_>>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let (launch, what) = (launch(grid_dim, block_dim), "moe_w13_linear_layer");
         self.maybe(moe_mask, what)?;
         self.layer(py, what, [input, weight, moe_routing_indices, output], |b, [x, w, indices, out]| {
@@ -430,11 +436,11 @@ impl KernelLayers {
     fn moe_silu_mul_layer(
         &self,
         py: Python<'_>,
-        input: Handle<'_, '_>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let launch = launch(grid_dim, block_dim);
         self.layer(py, "moe_silu_mul_layer", [input, output], |b, [x, out]| b.moe_silu_mul_layer(x, out, launch))
     }
@@ -446,14 +452,14 @@ impl KernelLayers {
     fn moe_w2_linear_layer(
         &self,
         py: Python<'_>,
-        input: Handle<'_, '_>,
-        weight: Handle<'_, '_>,
-        moe_routing_indices: Handle<'_, '_>,
-        moe_mask: Option<Handle<'_, '_>>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input: TensorHandle<'_, '_>,
+        weight: TensorHandle<'_, '_>,
+        moe_routing_indices: TensorHandle<'_, '_>,
+        moe_mask: Option<TensorHandle<'_, '_>>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let (launch, what) = (launch(grid_dim, block_dim), "moe_w2_linear_layer");
         self.maybe(moe_mask, what)?;
         self.layer(py, what, [input, weight, moe_routing_indices, output], |b, [x, w, indices, out]| {
@@ -467,13 +473,13 @@ impl KernelLayers {
     fn moe_mul_sum_add_layer(
         &self,
         py: Python<'_>,
-        input: Handle<'_, '_>,
-        weight: Handle<'_, '_>,
-        residual: Handle<'_, '_>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input: TensorHandle<'_, '_>,
+        weight: TensorHandle<'_, '_>,
+        residual: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let (launch, tensors) = (launch(grid_dim, block_dim), [input, weight, residual, output]);
         self.layer(py, "moe_mul_sum_add_layer", tensors, |b, [x, w, r, out]| {
             b.moe_mul_sum_add_layer(x, w, r, out, launch)
@@ -485,11 +491,11 @@ impl KernelLayers {
     fn argmax_layer(
         &self,
         py: Python<'_>,
-        input: Handle<'_, '_>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let launch = launch(grid_dim, block_dim);
         self.layer(py, "argmax_layer", [input, output], |b, [x, out]| b.argmax_layer(x, out, launch))
     }
@@ -500,11 +506,11 @@ impl KernelLayers {
     fn argmax_partial_layer(
         &self,
         py: Python<'_>,
-        input: Handle<'_, '_>,
-        output: Vec<Bound<'_, KernelTensor>>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input: TensorHandle<'_, '_>,
+        output: Vec<Bound<'_, PyKernelTensor>>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let what = "argmax_partial_layer";
         let (launch, outputs) = (launch(grid_dim, block_dim), self.pair(py, &output, what, false)?);
         self.layer(py, what, [input], |b, [x]| b.argmax_partial_layer(x, outputs, launch))
@@ -515,11 +521,11 @@ impl KernelLayers {
     fn argmax_reduce_layer(
         &self,
         py: Python<'_>,
-        input: Vec<Bound<'_, KernelTensor>>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input: Vec<Bound<'_, PyKernelTensor>>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let what = "argmax_reduce_layer";
         let (launch, inputs) = (launch(grid_dim, block_dim), self.pair(py, &input, what, false)?);
         self.layer(py, what, [output], |b, [out]| b.argmax_reduce_layer(inputs, out, launch))
@@ -531,12 +537,12 @@ impl KernelLayers {
     fn sampling_layer(
         &self,
         py: Python<'_>,
-        logits: Handle<'_, '_>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
+        logits: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
         seed: u64,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         let launch = launch(grid_dim, block_dim);
         self.layer(py, "sampling_layer", [logits, output], |b, [x, out]| b.sampling_layer(x, out, seed, launch))
     }
@@ -546,12 +552,12 @@ impl KernelLayers {
     fn sampling_sm100_layer(
         &self,
         py: Python<'_>,
-        logits: Handle<'_, '_>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
+        logits: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
         seed: u64,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         self.sampling_layer(py, logits, output, grid_dim, block_dim, seed)
     }
 
@@ -560,12 +566,12 @@ impl KernelLayers {
     fn find_ngram_partial_layer(
         &self,
         py: Python<'_>,
-        input: Handle<'_, '_>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
+        input: TensorHandle<'_, '_>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
         ngram_size: u32,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         let (launch, what) = (launch(grid_dim, block_dim), "find_ngram_partial_layer");
         self.layer(py, what, [input, output], |b, [x, out]| b.find_ngram_partial_layer(x, out, ngram_size, launch))
     }
@@ -578,13 +584,13 @@ impl KernelLayers {
     fn find_ngram_global_layer(
         &self,
         py: Python<'_>,
-        input: Vec<Bound<'_, KernelTensor>>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
+        input: Vec<Bound<'_, PyKernelTensor>>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
         ngram_size: u32,
         spec_length: u32,
-    ) -> Outcome<()> {
+    ) -> PyOutcome<()> {
         let (launch, what) = (launch(grid_dim, block_dim), "find_ngram_global_layer");
         let [_, tokens] = self.pair(py, &input, what, false)?;
         self.layer(py, what, [output], |b, [out]| {
@@ -598,15 +604,15 @@ impl KernelLayers {
         &self,
         py: Python<'_>,
         spec_decode_config: &Bound<'_, PyAny>,
-        tokens: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<KernelTensor> {
+        tokens: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<PyKernelTensor> {
         let (launch, what) = (launch(grid_dim, block_dim), "prompt_lookup_spec_handler");
         let (lookup, tokens) = (lookup(spec_decode_config)?, self.id(tokens, what)?);
         self.0.building(py, what, |builder| {
             let id = builder.prompt_lookup_spec_handler(lookup, tokens, launch)?;
-            KernelTensor::shown(&self.0, builder, id, "spec_tokens")
+            PyKernelTensor::shown(&self.0, builder, id, "spec_tokens")
         })
     }
 
@@ -616,10 +622,10 @@ impl KernelLayers {
         &self,
         py: Python<'_>,
         spec_decode_config: &Bound<'_, PyAny>,
-        tokens: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<KernelTensor> {
+        tokens: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<PyKernelTensor> {
         self.prompt_lookup_spec_handler(py, spec_decode_config, tokens, grid_dim, block_dim)
     }
 
@@ -630,11 +636,11 @@ impl KernelLayers {
     fn target_verify_greedy_layer(
         &self,
         py: Python<'_>,
-        input: Vec<Bound<'_, KernelTensor>>,
-        output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<()> {
+        input: Vec<Bound<'_, PyKernelTensor>>,
+        output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<()> {
         let (launch, what) = (launch(grid_dim, block_dim), "target_verify_greedy_layer");
         let [guesses, targets] = self.pair(py, &input, what, false)?;
         self.layer(py, what, [output], |b, [out]| b.target_verify_greedy_layer(guesses, targets, out, launch))
@@ -646,19 +652,19 @@ impl KernelLayers {
         &self,
         py: Python<'_>,
         spec_decode_config: &Bound<'_, PyAny>,
-        spec_tokens: Handle<'_, '_>,
-        target_output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<KernelTensor> {
+        spec_tokens: TensorHandle<'_, '_>,
+        target_output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<PyKernelTensor> {
         let (launch, what) = (launch(grid_dim, block_dim), "prompt_lookup_verify_handler");
         lookup(spec_decode_config)?;
         let (guesses, targets) = (self.id(spec_tokens, what)?, self.id(target_output, what)?);
         self.0.building(py, what, |builder| {
             let requests = builder.meta().requests() as u32;
-            let id = builder.new_tensor(&[requests, 2], Elements::Int64, "verify_out")?;
+            let id = builder.new_tensor(&[requests, 2], KernelDType::Int64, "verify_out")?;
             builder.target_verify_greedy_layer(guesses, targets, id, launch)?;
-            KernelTensor::shown(&self.0, builder, id, "verify_out")
+            PyKernelTensor::shown(&self.0, builder, id, "verify_out")
         })
     }
 
@@ -668,21 +674,21 @@ impl KernelLayers {
         &self,
         py: Python<'_>,
         spec_decode_config: &Bound<'_, PyAny>,
-        spec_tokens: Handle<'_, '_>,
-        target_output: Handle<'_, '_>,
-        grid_dim: Grid,
-        block_dim: Grid,
-    ) -> Outcome<KernelTensor> {
+        spec_tokens: TensorHandle<'_, '_>,
+        target_output: TensorHandle<'_, '_>,
+        grid_dim: GridArgument,
+        block_dim: GridArgument,
+    ) -> PyOutcome<PyKernelTensor> {
         self.prompt_lookup_verify_handler(py, spec_decode_config, spec_tokens, target_output, grid_dim, block_dim)
     }
 
     /// Mirage's layer methods that are not here: they raise ``Unsupported`` when they are called, with the reason.
-    fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> Outcome<MissingLayer> {
+    fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyOutcome<MissingLayer> {
         if missing_layer(name).is_some() {
             return Ok(MissingLayer(name.to_owned()));
         }
         let class = slf.get_type().name()?;
-        Err(Failure::Raised(PyAttributeError::new_err(format!("'{class}' object has no attribute '{name}'"))))
+        Err(PyFailure::Raised(PyAttributeError::new_err(format!("'{class}' object has no attribute '{name}'"))))
     }
 }
 
@@ -693,7 +699,7 @@ struct MissingLayer(String);
 #[pymethods]
 impl MissingLayer {
     #[pyo3(signature = (*_arguments, **_named))]
-    fn __call__(&self, _arguments: &Bound<'_, PyTuple>, _named: Option<&Bound<'_, PyDict>>) -> Outcome<()> {
+    fn __call__(&self, _arguments: &Bound<'_, PyTuple>, _named: Option<&Bound<'_, PyDict>>) -> PyOutcome<()> {
         missing_layer(&self.0).map_or(Ok(()), |error| Err(error.into()))
     }
 }

@@ -1,4 +1,4 @@
-//! `PersistentKernel`: models of layer methods, by the names and arguments of Mirage.
+//! `PyPersistentKernel`: models of layer methods, by the names and arguments of Mirage.
 
 mod arguments;
 mod attach;
@@ -17,10 +17,10 @@ use pyo3::prelude::*;
 
 /// Adds the classes to the module.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<tensor::KernelTensor>()?;
+    module.add_class::<tensor::PyKernelTensor>()?;
     module.add_class::<layers::KernelLayers>()?;
     module.add_class::<latent::LatentLayers>()?;
-    module.add_class::<kernel::PersistentKernel>()?;
-    module.add_class::<report::CallReport>()?;
-    module.add_class::<report::EndedRequest>()
+    module.add_class::<kernel::PyPersistentKernel>()?;
+    module.add_class::<report::PyCallReport>()?;
+    module.add_class::<report::PyEndedRequest>()
 }

@@ -1,8 +1,8 @@
 //! Times of tasks, as an array and as a file.
 
 use super::arguments::WORDS;
-use super::shared::{Profiled, Shared, wrong};
-use crate::failure::{Failure, Outcome};
+use super::shared::{Profiled, SharedKernel, wrong};
+use crate::failure::{PyFailure, PyOutcome};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use yirage_hal::Profile;
 use yirage_persistent::PersistentKernel;
 
 /// Writes the times so far to where the kernel was told; gives how many tasks there was no room for.
-pub(super) fn write_out(shared: &Shared, kernel: &PersistentKernel) -> Outcome<u64> {
+pub(super) fn write_out(shared: &SharedKernel, kernel: &PersistentKernel) -> PyOutcome<u64> {
     let (Some(Profiled { tensor, trace_name }), Some(profile)) = (shared.profiled.as_deref(), kernel.profile()) else {
         return Ok(0);
     };
@@ -35,13 +35,13 @@ fn fill(tensor: &InPlace, profile: &Profile) {
 }
 
 /// Writes the times so far as a trace.
-pub(super) fn write_trace(kernel: &PersistentKernel, path: &Path) -> Outcome<()> {
+pub(super) fn write_trace(kernel: &PersistentKernel, path: &Path) -> PyOutcome<()> {
     let nothing = || wrong("write_trace: nothing was kept: give the constructor profiler_tensor or trace_name".into());
     trace(&kernel.profile().ok_or_else(nothing)?, path)
 }
 
-fn trace(profile: &Profile, path: &Path) -> Outcome<()> {
-    let failed = |e: std::io::Error| Failure::io("write", path, &e);
+fn trace(profile: &Profile, path: &Path) -> PyOutcome<()> {
+    let failed = |e: std::io::Error| PyFailure::io("write", path, &e);
     let mut file = BufWriter::new(File::create(path).map_err(failed)?);
     yirage_explain::write_trace(profile, &mut file).map_err(failed)?;
     file.flush().map_err(failed)

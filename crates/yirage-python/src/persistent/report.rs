@@ -3,8 +3,8 @@
 use pyo3::prelude::*;
 
 /// A request that ended.
-#[pyclass(frozen, get_all, module = "yirage")]
-pub(crate) struct EndedRequest {
+#[pyclass(name = "EndedRequest", frozen, get_all, module = "yirage")]
+pub(crate) struct PyEndedRequest {
     /// Its row of the metadata.
     request: usize,
     /// ``'eos'`` or ``'length'``.
@@ -18,9 +18,9 @@ pub(crate) struct EndedRequest {
 }
 
 #[pymethods]
-impl EndedRequest {
+impl PyEndedRequest {
     fn __repr__(&self) -> String {
-        let EndedRequest { request, reason, new_tokens, drafted, accepted } = self;
+        let PyEndedRequest { request, reason, new_tokens, drafted, accepted } = self;
         format!(
             "EndedRequest(request={request}, reason={reason:?}, new_tokens={new_tokens}, drafted={drafted}, \
              accepted={accepted})"
@@ -29,8 +29,8 @@ impl EndedRequest {
 }
 
 /// What a call of a persistent kernel did.
-#[pyclass(frozen, get_all, module = "yirage")]
-pub(crate) struct CallReport {
+#[pyclass(name = "CallReport", frozen, get_all, module = "yirage")]
+pub(crate) struct PyCallReport {
     /// Whether every request has ended.
     finished: bool,
     /// Steps that ran.
@@ -44,13 +44,13 @@ pub(crate) struct CallReport {
     /// Of those, the ones that were right.
     accepted: u64,
     /// Requests that ended, in order.
-    ended: Vec<Py<EndedRequest>>,
+    ended: Vec<Py<PyEndedRequest>>,
 }
 
 #[pymethods]
-impl CallReport {
+impl PyCallReport {
     fn __repr__(&self) -> String {
-        let CallReport { finished, steps, tokens_run, new_tokens, drafted, accepted, ended } = self;
+        let PyCallReport { finished, steps, tokens_run, new_tokens, drafted, accepted, ended } = self;
         let (finished, ended) = (if *finished { "True" } else { "False" }, ended.len());
         format!(
             "CallReport(finished={finished}, steps={steps}, tokens_run={tokens_run}, new_tokens={new_tokens}, \
@@ -59,15 +59,15 @@ impl CallReport {
     }
 }
 
-impl CallReport {
-    pub(super) fn of(py: Python<'_>, report: yirage_persistent::CallReport) -> PyResult<CallReport> {
+impl PyCallReport {
+    pub(super) fn of(py: Python<'_>, report: yirage_persistent::CallReport) -> PyResult<PyCallReport> {
         let yirage_persistent::CallReport { finished, steps, tokens_run, new_tokens, drafted, accepted, ended } =
             report;
         let ended = ended.into_iter().map(|of| {
             let yirage_persistent::EndedRequest { row, reason, new_tokens, drafted, accepted } = of;
-            Py::new(py, EndedRequest { request: row, reason, new_tokens, drafted, accepted })
+            Py::new(py, PyEndedRequest { request: row, reason, new_tokens, drafted, accepted })
         });
         let ended = ended.collect::<PyResult<_>>()?;
-        Ok(CallReport { finished, steps, tokens_run, new_tokens, drafted, accepted, ended })
+        Ok(PyCallReport { finished, steps, tokens_run, new_tokens, drafted, accepted, ended })
     }
 }

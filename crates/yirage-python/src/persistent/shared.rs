@@ -1,8 +1,8 @@
 //! A kernel as its Python objects share it: what it is now, and how it is worked on without Python's lock.
 
 use super::buffers::MetaBuffers;
-use crate::failure::{Class, Failure, Outcome};
-use crate::lock::held;
+use crate::failure::{Class, PyFailure, PyOutcome};
+use crate::lock::lock_detached;
 use crate::log::{Level, say};
 use crate::process;
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ use yirage_hal::Device;
 use yirage_persistent::{KernelBuilder, KernelNotice, PersistentKernel, TensorId};
 
 /// What a kernel is now.
-pub(super) enum State {
+pub(super) enum KernelState {
     /// Layers are recorded.
     Building(Box<KernelBuilder>),
     /// It runs.
@@ -24,8 +24,8 @@ pub(super) enum State {
 }
 
 /// A kernel.
-pub(super) struct Shared {
-    state: Mutex<State>,
+pub(super) struct SharedKernel {
+    state: Mutex<KernelState>,
     pub(super) device: Arc<dyn Device>,
     pub(super) buffers: Arc<MetaBuffers>,
     /// Arrays of the program that were attached, which a layer may write in test mode.
@@ -37,7 +37,7 @@ pub(super) struct Shared {
     pub(super) profiled: Option<Arc<Profiled>>,
     pub(super) test_mode: bool,
     /// What was said of arguments that change nothing.
-    told: Mutex<BTreeSet<&'static str>>,
+    notices: Mutex<BTreeSet<&'static str>>,
 }
 
 /// Where times go.
@@ -48,16 +48,16 @@ pub(super) struct Profiled {
     pub(super) trace_name: Option<String>,
 }
 
-impl Shared {
+impl SharedKernel {
     pub(super) fn new(
         builder: KernelBuilder,
         device: Arc<dyn Device>,
         buffers: Arc<MetaBuffers>,
         profiled: Option<Arc<Profiled>>,
         test_mode: bool,
-    ) -> Arc<Shared> {
-        Arc::new(Shared {
-            state: Mutex::new(State::Building(Box::new(builder))),
+    ) -> Arc<SharedKernel> {
+        Arc::new(SharedKernel {
+            state: Mutex::new(KernelState::Building(Box::new(builder))),
             device,
             buffers,
             attached: Mutex::new(HashMap::new()),
@@ -65,23 +65,23 @@ impl Shared {
             cancelled: AtomicBool::new(false),
             profiled,
             test_mode,
-            told: Mutex::default(),
+            notices: Mutex::default(),
         })
     }
 
     /// Says something of arguments once, however many layers have them.
     pub(super) fn tell_once(&self, py: Python<'_>, text: &'static str) -> PyResult<()> {
-        let is_new = self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(text);
+        let is_new = self.notices.lock().unwrap_or_else(PoisonError::into_inner).insert(text);
         if is_new { say(py, Level::Info, text) } else { Ok(()) }
     }
 
     /// What it is, once nobody else works on it.
-    pub(super) fn state(&self, py: Python<'_>) -> MutexGuard<'_, State> {
-        held(py, &self.state)
+    pub(super) fn state(&self, py: Python<'_>) -> MutexGuard<'_, KernelState> {
+        lock_detached(py, &self.state)
     }
 
     /// What it is, for who holds no lock of Python's.
-    pub(super) fn alone(&self) -> MutexGuard<'_, State> {
+    pub(super) fn alone(&self) -> MutexGuard<'_, KernelState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -93,16 +93,16 @@ impl Shared {
         &self,
         py: Python<'_>,
         what: &str,
-        work: impl FnOnce(&mut KernelBuilder) -> Outcome<R>,
-    ) -> Outcome<R> {
+        work: impl FnOnce(&mut KernelBuilder) -> PyOutcome<R>,
+    ) -> PyOutcome<R> {
         process::check()?;
         let (made, notices) = match &mut *self.state(py) {
-            State::Building(builder) => {
+            KernelState::Building(builder) => {
                 let made = work(builder);
                 (made, builder.notices())
             }
-            State::Ready(_) => return Err(wrong(format!("{what}: the kernel is compiled; make another one"))),
-            State::Gone => return Err(finalized(what)),
+            KernelState::Ready(_) => return Err(wrong(format!("{what}: the kernel is compiled; make another one"))),
+            KernelState::Gone => return Err(finalized(what)),
         };
         tell(py, notices)?;
         made
@@ -120,10 +120,10 @@ pub(super) fn tell(py: Python<'_>, notices: Vec<KernelNotice>) -> PyResult<()> {
     })
 }
 
-pub(super) fn wrong(text: String) -> Failure {
-    Failure::Ours(Class::Kernel, text)
+pub(super) fn wrong(text: String) -> PyFailure {
+    PyFailure::Ours(Class::Kernel, text)
 }
 
-pub(super) fn finalized(what: &str) -> Failure {
+pub(super) fn finalized(what: &str) -> PyFailure {
     wrong(format!("{what}: the kernel was finalized; make another one"))
 }

@@ -1,7 +1,7 @@
 //! Tensors of kernels, which Python holds.
 
-use super::shared::Shared;
-use crate::failure::{Class, Failure, Outcome};
+use super::shared::SharedKernel;
+use crate::failure::{Class, PyFailure, PyOutcome};
 use crate::numbers::size_along;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -9,9 +9,9 @@ use std::sync::Arc;
 use yirage_persistent::{KernelBuilder, TensorId};
 
 /// A tensor of a persistent kernel: one that was attached, or one that a layer writes.
-#[pyclass(frozen, module = "yirage")]
-pub(crate) struct KernelTensor {
-    pub(super) kernel: Arc<Shared>,
+#[pyclass(name = "KernelTensor", frozen, module = "yirage")]
+pub(crate) struct PyKernelTensor {
+    pub(super) kernel: Arc<SharedKernel>,
     pub(super) id: TensorId,
     pub(super) name: String,
     pub(super) dims: Vec<u32>,
@@ -19,7 +19,7 @@ pub(crate) struct KernelTensor {
 }
 
 #[pymethods]
-impl KernelTensor {
+impl PyKernelTensor {
     /// Its name in the kernel.
     #[getter]
     fn name(&self) -> &str {
@@ -51,7 +51,7 @@ impl KernelTensor {
     }
 
     /// The size along a dimension; below 0 they are counted from the last one.
-    fn dim(&self, dim: i64) -> Outcome<u32> {
+    fn dim(&self, dim: i64) -> PyOutcome<u32> {
         size_along(&self.dims, dim, Class::Kernel)
     }
 
@@ -60,25 +60,25 @@ impl KernelTensor {
     }
 }
 
-impl KernelTensor {
+impl PyKernelTensor {
     /// A tensor of a kernel, for Python.
     pub(super) fn shown(
-        kernel: &Arc<Shared>,
+        kernel: &Arc<SharedKernel>,
         builder: &KernelBuilder,
         id: TensorId,
         name: &str,
-    ) -> Outcome<KernelTensor> {
+    ) -> PyOutcome<PyKernelTensor> {
         let of = builder.tensor(id)?;
         let (dims, dtype) = (of.dims.clone(), of.elements.to_string());
-        Ok(KernelTensor { kernel: kernel.clone(), id, name: name.to_owned(), dims, dtype })
+        Ok(PyKernelTensor { kernel: kernel.clone(), id, name: name.to_owned(), dims, dtype })
     }
 
     /// Its number, if it is a tensor of this kernel.
-    pub(super) fn of(&self, kernel: &Arc<Shared>, what: &str) -> Outcome<TensorId> {
+    pub(super) fn of(&self, kernel: &Arc<SharedKernel>, what: &str) -> PyOutcome<TensorId> {
         if Arc::ptr_eq(&self.kernel, kernel) {
             return Ok(self.id);
         }
         let text = format!("{what}: {} is a tensor of another kernel; kernels share no tensors", self.__repr__());
-        Err(Failure::Ours(Class::Kernel, text))
+        Err(PyFailure::Ours(Class::Kernel, text))
     }
 }

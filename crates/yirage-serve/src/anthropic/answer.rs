@@ -1,39 +1,39 @@
 //! Answers of /v1/messages, whole and in parts.
 
-use super::begun::Message;
+use super::active::ActiveMessage;
 use crate::error::ApiError;
-use crate::generate::{End, Ending, Said, StopCause};
+use crate::generate::{AnswerEnd, AnswerUpdate, Ending, StopCause};
 use crate::reply;
-use crate::response_parser::{Call, CallPart, Piece};
-use crate::sse::{Gone, Writer};
+use crate::response_parser::{CallPart, ResponsePiece, ToolCall};
+use crate::sse::{Gone, SseWriter};
 use axum::response::Response;
 use serde_json::{Value, json};
 
 /// The kind of a content block.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum AnthropicBlockKind {
     Thinking,
     Text,
     ToolUse,
 }
 
-impl Kind {
-    fn of(piece: &Piece) -> Kind {
+impl AnthropicBlockKind {
+    fn of(piece: &ResponsePiece) -> AnthropicBlockKind {
         match piece {
-            Piece::Reasoning(_) => Kind::Thinking,
-            Piece::Content(_) => Kind::Text,
-            Piece::Call(_) => Kind::ToolUse,
+            ResponsePiece::Reasoning(_) => AnthropicBlockKind::Thinking,
+            ResponsePiece::Content(_) => AnthropicBlockKind::Text,
+            ResponsePiece::Call(_) => AnthropicBlockKind::ToolUse,
         }
     }
 }
 
-impl Message {
-    fn object(&self, content: Vec<Value>, end: Option<&End>) -> Value {
+impl ActiveMessage {
+    fn object(&self, content: Vec<Value>, end: Option<&AnswerEnd>) -> Value {
         json!({
             "id": self.id,
             "type": "message",
             "role": "assistant",
-            "model": self.conversing.turns.held().entry.name(),
+            "model": self.conversing.turns.lease().entry.name(),
             "content": content,
             "stop_reason": end.map(stop_reason),
             "stop_sequence": end.map_or(Value::Null, stop_sequence),
@@ -42,7 +42,7 @@ impl Message {
     }
 
     /// Tokens that were read from the cache are not among those of the input, as Anthropic counts.
-    fn usage(&self, end: Option<&End>) -> Value {
+    fn usage(&self, end: Option<&AnswerEnd>) -> Value {
         let (cached, new) = end.map_or((0, 0), |end| (end.finished.usage.cached_tokens, end.finished.usage.new_tokens));
         json!({
             "input_tokens": self.conversing.prompt.len().saturating_sub(cached),
@@ -57,7 +57,7 @@ impl Message {
     }
 }
 
-fn stop_reason(end: &End) -> &'static str {
+fn stop_reason(end: &AnswerEnd) -> &'static str {
     match (end.ending, &end.stop) {
         (Ending::Calls, _) => "tool_use",
         (Ending::Length, _) => "max_tokens",
@@ -66,7 +66,7 @@ fn stop_reason(end: &End) -> &'static str {
     }
 }
 
-fn stop_sequence(end: &End) -> Value {
+fn stop_sequence(end: &AnswerEnd) -> Value {
     match &end.stop {
         Some(StopCause::Text(text)) => text.as_str().into(),
         _ => Value::Null,
@@ -74,24 +74,29 @@ fn stop_sequence(end: &End) -> Value {
 }
 
 /// A content block of a whole answer.
-enum Block {
+enum AnthropicBlock {
     Thinking(String),
     Text(String),
-    ToolUse(Call),
+    ToolUse(ToolCall),
 }
 
-impl Block {
+impl AnthropicBlock {
     /// Adds a piece to the last block, or as a new one.
-    fn add(all: &mut Vec<Block>, piece: Piece) {
+    fn add(all: &mut Vec<AnthropicBlock>, piece: ResponsePiece) {
         match (all.last_mut(), piece) {
-            (Some(Block::Text(all)), Piece::Content(text)) | (Some(Block::Thinking(all)), Piece::Reasoning(text)) => {
+            (Some(AnthropicBlock::Text(all)), ResponsePiece::Content(text))
+            | (Some(AnthropicBlock::Thinking(all)), ResponsePiece::Reasoning(text)) => {
                 all.push_str(&text);
             }
-            (_, Piece::Content(text)) => all.push(Block::Text(text)),
-            (_, Piece::Reasoning(text)) => all.push(Block::Thinking(text)),
-            (Some(Block::ToolUse(call)), Piece::Call(CallPart::Arguments(text))) => call.arguments.push_str(&text),
-            (_, Piece::Call(CallPart::Begin(name))) => all.push(Block::ToolUse(Call { name, ..Call::default() })),
-            (_, Piece::Call(CallPart::Arguments(_) | CallPart::End)) => {}
+            (_, ResponsePiece::Content(text)) => all.push(AnthropicBlock::Text(text)),
+            (_, ResponsePiece::Reasoning(text)) => all.push(AnthropicBlock::Thinking(text)),
+            (Some(AnthropicBlock::ToolUse(call)), ResponsePiece::Call(CallPart::Arguments(text))) => {
+                call.arguments.push_str(&text)
+            }
+            (_, ResponsePiece::Call(CallPart::Begin(name))) => {
+                all.push(AnthropicBlock::ToolUse(ToolCall { name, ..ToolCall::default() }))
+            }
+            (_, ResponsePiece::Call(CallPart::Arguments(_) | CallPart::End)) => {}
         }
     }
 }
@@ -101,11 +106,11 @@ fn input(arguments: &str) -> Value {
     serde_json::from_str(arguments).unwrap_or_else(|_| json!({}))
 }
 
-fn parts(said: Said) -> (Vec<Piece>, Option<Box<End>>) {
+fn parts(said: AnswerUpdate) -> (Vec<ResponsePiece>, Option<Box<AnswerEnd>>) {
     match said {
-        Said::Pieces { pieces, .. } => (pieces, None),
-        Said::Ended { pieces, end, .. } => (pieces, Some(end)),
-        Said::Prompt { .. } => (Vec::new(), None),
+        AnswerUpdate::Pieces { pieces, .. } => (pieces, None),
+        AnswerUpdate::Ended { pieces, end, .. } => (pieces, Some(end)),
+        AnswerUpdate::Prompt { .. } => (Vec::new(), None),
     }
 }
 
@@ -113,18 +118,18 @@ fn parts(said: Said) -> (Vec<Piece>, Option<Box<End>>) {
 ///
 /// # Errors
 /// What the answer ended with.
-pub(super) async fn whole(mut message: Message) -> Result<Response, ApiError> {
-    let mut all: Vec<Block> = Vec::new();
+pub(super) async fn whole(mut message: ActiveMessage) -> Result<Response, ApiError> {
+    let mut all: Vec<AnthropicBlock> = Vec::new();
     let mut ended = None;
     while let Some(said) = message.conversing.turns.next().await? {
         let (pieces, end) = parts(said);
-        pieces.into_iter().for_each(|piece| Block::add(&mut all, piece));
+        pieces.into_iter().for_each(|piece| AnthropicBlock::add(&mut all, piece));
         ended = end.or(ended);
     }
-    let block = |(at, block): (usize, Block)| match block {
-        Block::Thinking(text) => json!({"type": "thinking", "thinking": text, "signature": ""}),
-        Block::Text(text) => json!({"type": "text", "text": text}),
-        Block::ToolUse(call) => {
+    let block = |(at, block): (usize, AnthropicBlock)| match block {
+        AnthropicBlock::Thinking(text) => json!({"type": "thinking", "thinking": text, "signature": ""}),
+        AnthropicBlock::Text(text) => json!({"type": "text", "text": text}),
+        AnthropicBlock::ToolUse(call) => {
             json!({"type": "tool_use", "id": message.call_id(at), "name": call.name, "input": input(&call.arguments)})
         }
     };
@@ -136,7 +141,7 @@ pub(super) async fn whole(mut message: Message) -> Result<Response, ApiError> {
 ///
 /// # Errors
 /// [`Gone`].
-pub(super) async fn stream(mut message: Message, writer: Writer) -> Result<(), Gone> {
+pub(super) async fn stream(mut message: ActiveMessage, writer: SseWriter) -> Result<(), Gone> {
     let start = json!({"type": "message_start", "message": message.object(Vec::new(), None)});
     writer.event("message_start", &start).await?;
     let (mut at, mut open) = (0, None);
@@ -148,9 +153,9 @@ pub(super) async fn stream(mut message: Message, writer: Writer) -> Result<(), G
         };
         let (pieces, end) = parts(said);
         for piece in pieces {
-            let kind = Kind::of(&piece);
+            let kind = AnthropicBlockKind::of(&piece);
             // A call is a block of its own, and pieces of one kind share theirs.
-            let begins = matches!(piece, Piece::Call(CallPart::Begin(_)));
+            let begins = matches!(piece, ResponsePiece::Call(CallPart::Begin(_)));
             if open.is_some_and(|open| open != kind || begins) {
                 writer.event("content_block_stop", &json!({"type": "content_block_stop", "index": at})).await?;
                 (at, open) = (at + 1, None);
@@ -160,10 +165,12 @@ pub(super) async fn stream(mut message: Message, writer: Writer) -> Result<(), G
                 open = Some(kind);
             }
             let delta = match piece {
-                Piece::Reasoning(text) => json!({"type": "thinking_delta", "thinking": text}),
-                Piece::Content(text) => json!({"type": "text_delta", "text": text}),
-                Piece::Call(CallPart::Arguments(text)) => json!({"type": "input_json_delta", "partial_json": text}),
-                Piece::Call(CallPart::Begin(_) | CallPart::End) => continue,
+                ResponsePiece::Reasoning(text) => json!({"type": "thinking_delta", "thinking": text}),
+                ResponsePiece::Content(text) => json!({"type": "text_delta", "text": text}),
+                ResponsePiece::Call(CallPart::Arguments(text)) => {
+                    json!({"type": "input_json_delta", "partial_json": text})
+                }
+                ResponsePiece::Call(CallPart::Begin(_) | CallPart::End) => continue,
             };
             let event = json!({"type": "content_block_delta", "index": at, "delta": delta});
             writer.event("content_block_delta", &event).await?;
@@ -180,11 +187,11 @@ pub(super) async fn stream(mut message: Message, writer: Writer) -> Result<(), G
     writer.event("message_stop", &json!({"type": "message_stop"})).await
 }
 
-async fn begin(message: &Message, writer: &Writer, at: usize, piece: &Piece) -> Result<(), Gone> {
+async fn begin(message: &ActiveMessage, writer: &SseWriter, at: usize, piece: &ResponsePiece) -> Result<(), Gone> {
     let block = match piece {
-        Piece::Reasoning(_) => json!({"type": "thinking", "thinking": "", "signature": ""}),
-        Piece::Content(_) => json!({"type": "text", "text": ""}),
-        Piece::Call(part) => {
+        ResponsePiece::Reasoning(_) => json!({"type": "thinking", "thinking": "", "signature": ""}),
+        ResponsePiece::Content(_) => json!({"type": "text", "text": ""}),
+        ResponsePiece::Call(part) => {
             let name = if let CallPart::Begin(name) = part { name.as_str() } else { "" };
             json!({"type": "tool_use", "id": message.call_id(at), "name": name, "input": {}})
         }

@@ -2,16 +2,16 @@
 
 use crate::conversation::of_texts;
 use crate::error::ApiError;
-use crate::fields::{Field, Fields, Table, honoured, ignored, wrong};
+use crate::fields::{FieldSpec, FieldTable, Fields, honoured, ignored, wrong};
 use crate::tools::{Tool, ToolUse, check_count, named};
 use serde_json::{Value, json};
 
-const MESSAGE: Table = &[&[honoured("role", "{}"), honoured("content", "{}")]];
+const MESSAGE: FieldTable = &[&[honoured("role", "{}"), honoured("content", "{}")]];
 
 /// What every block may have.
-const ANY: &[Field] = &[honoured("type", "{}"), ignored("cache_control", "{}")];
+const ANY: &[FieldSpec] = &[honoured("type", "{}"), ignored("cache_control", "{}")];
 
-const TEXT: Table = &[ANY, &[honoured("text", "{}"), ignored("citations", "{}")]];
+const TEXT: FieldTable = &[ANY, &[honoured("text", "{}"), ignored("citations", "{}")]];
 
 /// What stands in a conversation of tools that only its makers' servers run, and of tools that are found only when they are
 /// looked for: here they do not run, and all tools are known.
@@ -37,7 +37,7 @@ fn is_elsewhere(place: &str, block: &Value, ignored: &mut Vec<String>) -> bool {
 }
 
 /// The fields of all kinds: one that another kind honours changes nothing here.
-const BLOCK: Table = &[
+const BLOCK: FieldTable = &[
     ANY,
     &[
         honoured("text", "{}"),
@@ -56,7 +56,7 @@ const BLOCK: Table = &[
     ],
 ];
 
-const TOOL: Table = &[
+const TOOL: FieldTable = &[
     ANY,
     &[
         honoured("name", "{}"),
@@ -71,7 +71,8 @@ const TOOL: Table = &[
     ],
 ];
 
-const CHOICE: Table = &[&[honoured("type", "{}"), honoured("name", "{}"), honoured("disable_parallel_tool_use", "{}")]];
+const CHOICE: FieldTable =
+    &[&[honoured("type", "{}"), honoured("name", "{}"), honoured("disable_parallel_tool_use", "{}")]];
 
 /// The text of the system, in front of the messages.
 ///
@@ -124,7 +125,7 @@ pub(super) fn messages(list: Vec<Value>, ignored: &mut Vec<String>) -> Result<Ve
         let (place, content) = (message.at("content"), message.take("content"));
         match message.need("content", content)? {
             Value::String(text) => out.push(json!({"role": role, "content": text})),
-            Value::Array(blocks) => out.extend(Read::of(&place, blocks, ignored)?.messages(&role)),
+            Value::Array(blocks) => out.extend(MessageBlocks::of(&place, blocks, ignored)?.messages(&role)),
             other => return Err(wrong(&place, "a string or blocks", &other)),
         }
         message.finish_into(ignored)?;
@@ -134,16 +135,16 @@ pub(super) fn messages(list: Vec<Value>, ignored: &mut Vec<String>) -> Result<Ve
 
 /// What the blocks of a message hold.
 #[derive(Default)]
-struct Read {
+struct MessageBlocks {
     texts: Vec<String>,
     thought: String,
     calls: Vec<Value>,
     results: Vec<Value>,
 }
 
-impl Read {
-    fn of(place: &str, blocks: Vec<Value>, ignored: &mut Vec<String>) -> Result<Read, ApiError> {
-        let mut read = Read::default();
+impl MessageBlocks {
+    fn of(place: &str, blocks: Vec<Value>, ignored: &mut Vec<String>) -> Result<MessageBlocks, ApiError> {
+        let mut read = MessageBlocks::default();
         for (at, block) in blocks.into_iter().enumerate() {
             if is_elsewhere(place, &block, ignored) {
                 continue;

@@ -1,13 +1,13 @@
 //! POST /v1/messages and /v1/messages/count_tokens.
 
+use super::active::ActiveMessage;
 use super::answer::{stream, whole};
-use super::begun::Message;
 use super::history;
 use crate::app::App;
-use crate::call::{Call, Posted};
+use crate::call::{Posted, RequestContext};
 use crate::error::ApiError;
-use crate::fields::{Field, Fields, Table, honoured, ignored};
-use crate::generate::{Asked, Budget, Talk, converse};
+use crate::fields::{FieldSpec, FieldTable, Fields, honoured, ignored};
+use crate::generate::{GenerationParams, Talk, ThinkingBudget, converse};
 use crate::grammar::Grammar;
 use crate::reply::{self, with_ignored};
 use crate::sse::{self, Framing};
@@ -16,7 +16,7 @@ use axum::response::Response;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-const SHARED: &[Field] = &[
+const SHARED: &[FieldSpec] = &[
     honoured("model", r#"{"type":"string"}"#),
     honoured("messages", r#"{"type":"array","minItems":1,"items":{"type":"object","required":["role","content"]}}"#),
     honoured("system", r#"{"anyOf":[{"type":"string"},{"type":"array"}]}"#),
@@ -37,7 +37,7 @@ const SHARED: &[Field] = &[
     ignored("betas", r#"{"type":"array"}"#),
 ];
 
-const OWN: &[Field] = &[
+const OWN: &[FieldSpec] = &[
     honoured("max_tokens", r#"{"type":"integer","minimum":1}"#),
     honoured("temperature", r#"{"type":"number","minimum":0,"maximum":100}"#),
     honoured("top_p", r#"{"type":"number","exclusiveMinimum":0,"maximum":1}"#),
@@ -47,13 +47,13 @@ const OWN: &[Field] = &[
 ];
 
 /// The fields of /v1/messages.
-pub(crate) const MESSAGES: Table = &[SHARED, OWN];
+pub(crate) const MESSAGES: FieldTable = &[SHARED, OWN];
 
 /// The endpoint.
 pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
     let mut message = app.work(move |app| begin(app, &call, &body)).await?;
     message.conversing.turns.first().await?;
-    let (ignored, told) = (std::mem::take(&mut message.ignored), message.conversing.turns.told());
+    let (ignored, told) = (std::mem::take(&mut message.ignored), message.conversing.turns.notices());
     let response = match message.stream {
         true => sse::stream(Framing::Named, |writer| stream(message, writer)),
         false => whole(message).await?,
@@ -61,28 +61,28 @@ pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Pos
     Ok(told.on(with_ignored(response, &ignored)))
 }
 
-fn begin(app: &App, call: &Call, body: &[u8]) -> Result<Message, ApiError> {
+fn begin(app: &App, call: &RequestContext, body: &[u8]) -> Result<ActiveMessage, ApiError> {
     let mut fields = Fields::parse(body, MESSAGES)?;
     let model = fields.text("model")?;
-    let held = app.models.hold(model.as_deref())?;
+    let held = app.models.lease(model.as_deref())?;
     let generator = held.generator()?;
-    let suggested = Asked::suggested(generator.model().generation(), app.unique());
-    let Read { asked, talk, stream, mut ignored } = read(fields, suggested)?;
+    let suggested = GenerationParams::suggested(generator.model().generation(), app.unique());
+    let MessagesRequest { params: asked, talk, stream, mut ignored } = read(fields, suggested)?;
     let conversing = converse(app, call, &held, &asked, &talk)?;
     ignored.extend_from_slice(&conversing.ignored);
-    Ok(Message { conversing, id: app.id("msg"), stream, ignored })
+    Ok(ActiveMessage { conversing, id: app.id("msg"), stream, ignored })
 }
 
 /// What a body asks of its model.
-struct Read {
-    asked: Asked,
+struct MessagesRequest {
+    params: GenerationParams,
     talk: Talk,
     stream: bool,
     ignored: Vec<String>,
 }
 
 /// The fields of a body behind its model, over what that suggests.
-fn read(mut fields: Fields, suggested: Asked) -> Result<Read, ApiError> {
+fn read(mut fields: Fields, suggested: GenerationParams) -> Result<MessagesRequest, ApiError> {
     let mut asked = suggested;
     let most = fields.whole::<u32>("max_tokens", "a whole number from 1")?;
     asked.max_tokens = Some(fields.need("max_tokens", most.filter(|most| *most > 0))?);
@@ -99,7 +99,7 @@ fn read(mut fields: Fields, suggested: Asked) -> Result<Read, ApiError> {
     let stream = fields.switch("stream")?.unwrap_or(false);
     let talk = talk(&mut fields)?;
     let ignored = fields.finish()?;
-    Ok(Read { asked, talk, stream, ignored })
+    Ok(MessagesRequest { params: asked, talk, stream, ignored })
 }
 
 /// What changes nothing in a body.
@@ -109,7 +109,7 @@ fn read(mut fields: Fields, suggested: Asked) -> Result<Read, ApiError> {
 pub(crate) fn check(body: &[u8]) -> Result<Vec<String>, ApiError> {
     let mut fields = Fields::parse(body, MESSAGES)?;
     fields.text("model")?;
-    let Read { talk, ignored, .. } = read(fields, Asked::unsuggested())?;
+    let MessagesRequest { talk, ignored, .. } = read(fields, GenerationParams::unsuggested())?;
     Ok([ignored, talk.ignored].concat())
 }
 
@@ -124,11 +124,11 @@ pub(crate) fn check_count(body: &[u8]) -> Result<Vec<String>, ApiError> {
     Ok([fields.finish_part()?, talk.ignored].concat())
 }
 
-const THINKING: Table = &[&[honoured("type", "{}"), honoured("budget_tokens", "{}"), ignored("display", "{}")]];
+const THINKING: FieldTable = &[&[honoured("type", "{}"), honoured("budget_tokens", "{}"), ignored("display", "{}")]];
 
-const OUTPUT: Table = &[&[honoured("effort", "{}"), honoured("format", "{}"), ignored("task_budget", "{}")]];
+const OUTPUT: FieldTable = &[&[honoured("effort", "{}"), honoured("format", "{}"), ignored("task_budget", "{}")]];
 
-const FORMAT: Table = &[&[honoured("type", "{}"), honoured("schema", "{}"), ignored("name", "{}")]];
+const FORMAT: FieldTable = &[&[honoured("type", "{}"), honoured("schema", "{}"), ignored("name", "{}")]];
 
 /// How an answer is to be made: how hard to think, and its form, which an older word asks for as well.
 fn output(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<(Option<String>, Grammar), ApiError> {
@@ -184,7 +184,7 @@ fn talk(fields: &mut Fields) -> Result<Talk, ApiError> {
             Some("disabled") => Some(false),
             _ => return Err(asked.error("type", "expected enabled, adaptive or disabled")),
         };
-        budget = Budget::read(&mut asked, &["budget_tokens"])?;
+        budget = ThinkingBudget::read(&mut asked, &["budget_tokens"])?;
         asked.finish_into(&mut ignored)?;
     }
     let (reasoning_effort, grammar) = output(fields, &mut ignored)?;
@@ -196,7 +196,7 @@ pub(crate) async fn count(State(app): State<Arc<App>>, Posted { body, .. }: Post
     app.work(move |app| {
         let mut fields = Fields::parse(&body, MESSAGES)?;
         let model = fields.text("model")?;
-        let held = app.models.hold(model.as_deref())?;
+        let held = app.models.lease(model.as_deref())?;
         let talk = talk(&mut fields)?;
         let ignored = [fields.finish_part()?, talk.ignored.clone()].concat();
         let (_, ids) = talk.render(held.generator()?)?;

@@ -1,6 +1,6 @@
 //! Anthropic's interface.
 
+mod active;
 mod answer;
-mod begun;
 mod history;
 pub(crate) mod messages;

@@ -61,7 +61,7 @@ impl Continues {
 }
 
 /// How a conversation is given to its template.
-pub(super) enum Ended {
+pub(super) enum ConversationEnding {
     /// As it is.
     Whole,
     /// Without its last message, which says nothing yet.
@@ -83,10 +83,14 @@ pub(super) struct Wants {
 ///
 /// # Errors
 /// A last message that nothing can go on from.
-pub(super) fn ended(messages: &[Value], continues: Continues, wants: Wants) -> Result<Ended, ApiError> {
+pub(super) fn conversation_ending(
+    messages: &[Value],
+    continues: Continues,
+    wants: Wants,
+) -> Result<ConversationEnding, ApiError> {
     let last = messages.last().filter(|last| last["role"] == "assistant");
     let last = match (continues, last) {
-        (Continues::Never, _) | (Continues::AsItIs, None) => return Ok(Ended::Whole),
+        (Continues::Never, _) | (Continues::AsItIs, None) => return Ok(ConversationEnding::Whole),
         (Continues::Always, None) => {
             let what = "`continue_final_message` goes on from the assistant's message, and the last is another's";
             return Err(ApiError::field("continue_final_message", what));
@@ -102,7 +106,7 @@ pub(super) fn ended(messages: &[Value], continues: Continues, wants: Wants) -> R
     if text.is_empty() {
         return match last["reasoning_content"].as_str() {
             Some(thought) if !thought.is_empty() => refused("it has thoughts and no text; leave it out"),
-            _ => Ok(Ended::Without),
+            _ => Ok(ConversationEnding::Without),
         };
     }
     if wants.form {
@@ -118,7 +122,7 @@ pub(super) fn ended(messages: &[Value], continues: Continues, wants: Wants) -> R
     if let Some(last) = messages.last_mut() {
         put_behind(last, &word);
     }
-    Ok(Ended::At { messages, word })
+    Ok(ConversationEnding::At { messages, word })
 }
 
 /// The text of a message, which may be in parts.
@@ -191,7 +195,9 @@ mod tests {
     fn the_word_stands_behind_the_text_and_nowhere_else() {
         for content in [json!("a goes0on0here"), json!([{"type": "text", "text": "goes0on0here"}, {"type": "image"}])] {
             let sent = [json!({"role": "assistant", "content": content})];
-            let Ok(Ended::At { messages, word }) = ended(&sent, Continues::AsItIs, Wants::default()) else {
+            let Ok(ConversationEnding::At { messages, word }) =
+                conversation_ending(&sent, Continues::AsItIs, Wants::default())
+            else {
                 panic!("{content}")
             };
             assert_eq!(word, "goes1on1here");
@@ -208,14 +214,23 @@ mod tests {
             json!({"role": "assistant", "content": null, "reasoning_content": "hm"}),
         ] {
             let sent = [last.clone()];
-            assert!(ended(&sent, Continues::AsItIs, Wants::default()).is_err(), "{last}");
-            assert!(matches!(ended(&sent, Continues::Never, Wants::default()), Ok(Ended::Whole)));
+            assert!(conversation_ending(&sent, Continues::AsItIs, Wants::default()).is_err(), "{last}");
+            assert!(matches!(
+                conversation_ending(&sent, Continues::Never, Wants::default()),
+                Ok(ConversationEnding::Whole)
+            ));
         }
         for empty in [json!(""), Value::Null, json!([])] {
             let sent = [json!({"role": "assistant", "content": empty})];
-            assert!(matches!(ended(&sent, Continues::AsItIs, Wants::default()), Ok(Ended::Without)), "{empty}");
+            assert!(
+                matches!(
+                    conversation_ending(&sent, Continues::AsItIs, Wants::default()),
+                    Ok(ConversationEnding::Without)
+                ),
+                "{empty}"
+            );
         }
         let of_user = [json!({"role": "user", "content": "a"})];
-        assert!(ended(&of_user, Continues::Always, Wants::default()).is_err());
+        assert!(conversation_ending(&of_user, Continues::Always, Wants::default()).is_err());
     }
 }

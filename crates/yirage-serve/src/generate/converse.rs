@@ -1,19 +1,19 @@
 //! A conversation that a model is to continue, whatever the protocol it came by.
 
-use super::asked::Asked;
-use super::continued::{Continues, Ended, Wants, cut, ended, text};
+use super::continued::{Continues, ConversationEnding, Wants, conversation_ending, cut, text};
+use super::params::GenerationParams;
 use super::speaker::Speaker;
 use super::streams::start;
-use super::thoughts::{Budget, Prepared};
+use super::thoughts::{ThinkingBudget, ThinkingSetup};
 use super::turns::Turns;
 use crate::app::App;
-use crate::call::Call;
+use crate::call::RequestContext;
 use crate::conversation;
 use crate::error::ApiError;
-use crate::grammar::{ForcedCalls, Grammar, Shape};
-use crate::models::{Generator, Held};
-use crate::response_parser::{Declared, Thoughts};
-use crate::tools::{Choice, ToolUse};
+use crate::grammar::{ForcedCalls, Grammar, GrammarKind};
+use crate::models::{Generator, ModelLease};
+use crate::response_parser::{DeclaredTools, ThoughtMarks};
+use crate::tools::{ToolChoice, ToolUse};
 use serde_json::{Map, Value};
 use yirage_model::chat::ChatInputs;
 
@@ -28,7 +28,7 @@ pub(crate) struct Talk {
     pub(crate) kwargs: Map<String, Value>,
     pub(crate) reasoning_effort: Option<String>,
     pub(crate) thinking: Option<bool>,
-    pub(crate) budget: Option<Budget>,
+    pub(crate) budget: Option<ThinkingBudget>,
     pub(crate) add_generation_prompt: bool,
     /// Whether the answer goes on from the last message.
     pub(crate) continues: Continues,
@@ -64,15 +64,16 @@ impl Talk {
     /// # Errors
     /// A template that refuses it; a last message that nothing can go on from.
     pub(crate) fn render(&self, generator: &Generator) -> Result<(String, Vec<u32>), ApiError> {
-        let called = |used: &ToolUse| matches!(used.choice, Choice::Required | Choice::Named(_));
-        let wants = Wants { form: self.grammar.shape != Shape::Free, call: self.tools.as_ref().is_some_and(called) };
-        match ended(&self.messages, self.continues, wants)? {
-            Ended::Whole => self.rendered(generator, &self.messages, self.add_generation_prompt, None),
-            Ended::Without => {
+        let called = |used: &ToolUse| matches!(used.choice, ToolChoice::Required | ToolChoice::Named(_));
+        let wants =
+            Wants { form: self.grammar.shape != GrammarKind::Free, call: self.tools.as_ref().is_some_and(called) };
+        match conversation_ending(&self.messages, self.continues, wants)? {
+            ConversationEnding::Whole => self.rendered(generator, &self.messages, self.add_generation_prompt, None),
+            ConversationEnding::Without => {
                 let (_, before) = self.messages.split_last().unwrap_or((&Value::Null, &[]));
                 self.rendered(generator, before, true, None)
             }
-            Ended::At { messages, word } => self.rendered(generator, &messages, false, Some(&word)),
+            ConversationEnding::At { messages, word } => self.rendered(generator, &messages, false, Some(&word)),
         }
     }
 
@@ -106,7 +107,7 @@ impl Talk {
     ///
     /// # Errors
     /// A template that refuses the conversation.
-    fn is_within_thought(&self, generator: &Generator, marks: Thoughts, prompt: &str) -> Result<bool, ApiError> {
+    fn is_within_thought(&self, generator: &Generator, marks: ThoughtMarks, prompt: &str) -> Result<bool, ApiError> {
         let last = self.messages.last().filter(|last| last["role"] == "assistant");
         let said = last.filter(|_| self.continues != Continues::Never).map(text);
         if marks.ends(prompt) || said.as_ref().is_some_and(|said| marks.is_open(said)) {
@@ -122,7 +123,7 @@ impl Talk {
 
     /// The tools that the model hears of.
     fn shown_tools(&self) -> Option<&ToolUse> {
-        self.tools.as_ref().filter(|used| used.choice != Choice::None)
+        self.tools.as_ref().filter(|used| used.choice != ToolChoice::None)
     }
 }
 
@@ -141,16 +142,16 @@ pub(crate) struct Conversing {
 /// A conversation that the model cannot continue as it is asked to.
 pub(crate) fn converse(
     app: &App,
-    call: &Call,
-    held: &Held,
-    asked: &Asked,
+    call: &RequestContext,
+    held: &ModelLease,
+    asked: &GenerationParams,
     talk: &Talk,
 ) -> Result<Conversing, ApiError> {
     let generator = held.generator()?;
     let used = talk.shown_tools();
     let template = generator.template(used.is_some())?;
     let mut family = template.family;
-    if used.is_some_and(|used| used.choice == Choice::Auto) && family.calls.is_none() {
+    if used.is_some_and(|used| used.choice == ToolChoice::Auto) && family.calls.is_none() {
         let why = "the model's chat template has no form of calling tools that is known here; leave `tools` out, or force a \
                    call by `tool_choice`";
         return Err(ApiError::unsupported("tools", why));
@@ -158,12 +159,12 @@ pub(crate) fn converse(
     if used.is_none() {
         family = family.without_calls();
     }
-    let forced = used.filter(|used| matches!(used.choice, Choice::Required | Choice::Named(_)));
+    let forced = used.filter(|used| matches!(used.choice, ToolChoice::Required | ToolChoice::Named(_)));
     if forced.is_some() {
-        talk.grammar.leaves_room_for_calls()?;
+        talk.grammar.check_allows_calls()?;
     }
     let (text, prompt) = talk.render(generator)?;
-    conversation::check_kept(&talk.messages, &text)?;
+    conversation::check_user_texts(&talk.messages, &text)?;
     let within = family.thoughts.map(|marks| talk.is_within_thought(generator, marks, &text));
     let within_thought = within.transpose()?.unwrap_or(false);
     let compile = |grammar: &Grammar| grammar.compile(generator);
@@ -179,21 +180,21 @@ pub(crate) fn converse(
         None => (compile(&talk.grammar)?, None),
     };
     let mut ignored = talk.ignored.clone();
-    let is_held = forced.is_some() || talk.grammar.shape != Shape::Free;
+    let is_held = forced.is_some() || talk.grammar.shape != GrammarKind::Free;
     // Where nothing is thought, no budget of thoughts changes anything; nor where a form leaves no room for thoughts.
     let thinks = family.thoughts.filter(|_| within_thought || !is_held);
     ignored.extend(talk.budget.iter().filter(|_| thinks.is_none()).map(|budget| budget.field.clone()));
     let budget = talk.budget.as_ref().filter(|_| thinks.is_some());
     let watched = budget.is_some() || within_thought && is_held;
     let watched = family.thoughts.filter(|_| watched);
-    let thoughts = watched.map(|marks| Prepared::new(generator, marks, budget, within_thought)).transpose()?;
+    let thoughts = watched.map(|marks| ThinkingSetup::new(generator, marks, budget, within_thought)).transpose()?;
     let constraint = || match &thoughts {
         Some(thoughts) => Some(thoughts.around(compiled.constraint())),
         None => compiled.constraint(),
     };
     let streams = start(app, call, held, std::slice::from_ref(&prompt), asked, &template.marks, &constraint)?;
     let parallel = used.is_none_or(|used| used.parallel);
-    let declared = used.map_or_else(Declared::default, |used| Declared::new(&used.tools));
+    let declared = used.map_or_else(DeclaredTools::default, |used| DeclaredTools::new(&used.tools));
     let turns = Turns::new(streams, asked.n, || {
         let plain = Speaker::plain(&asked.stops, &asked.stop_ids, talk.keeps_tokens);
         plain.of_family(&family, within_thought, declared.clone(), parallel)

@@ -1,18 +1,18 @@
 //! From what a protocol asks to a model's answers, and from their events to what was said: what every protocol shares.
 
-mod asked;
+mod admission;
 mod continued;
 mod converse;
-mod room;
+mod params;
 mod speaker;
 mod streams;
 mod thoughts;
 mod turns;
 
-pub(crate) use asked::{Asked, SAMPLING};
 pub(crate) use continued::Continues;
 pub(crate) use converse::{Conversing, Talk, converse};
-pub(crate) use speaker::{End, Ending, SeenToken, Speaker, StopCause};
+pub(crate) use params::{GenerationParams, SAMPLING};
+pub(crate) use speaker::{AnswerEnd, AnswerToken, Ending, Speaker, StopCause};
 pub(crate) use streams::start;
-pub(crate) use thoughts::{BUDGETS, Budget};
-pub(crate) use turns::{Said, Turns, Usage};
+pub(crate) use thoughts::{BUDGETS, ThinkingBudget};
+pub(crate) use turns::{AnswerUpdate, Turns, Usage};

@@ -1,16 +1,16 @@
 //! One answer: from events to pieces, tokens and an end.
 
 use crate::error::ApiError;
-use crate::response_parser::{CallPart, Declared, Family, Piece, ResponseParser};
-use yirage_engine::sampling::Logprobs;
+use crate::response_parser::{CallPart, DeclaredTools, OutputFormat, ResponseParser, ResponsePiece};
+use yirage_engine::sampling::PositionLogprobs;
 use yirage_engine::scheduler::FinishReason;
-use yirage_session::{Event, Finished};
+use yirage_session::{FinishedAnswer, SessionEvent};
 
 /// A token that came, for those who asked for tokens.
 #[derive(Clone, Debug)]
-pub(crate) struct SeenToken {
+pub(crate) struct AnswerToken {
     pub(crate) id: u32,
-    pub(crate) logprobs: Option<Logprobs>,
+    pub(crate) logprobs: Option<PositionLogprobs>,
     /// Whether it is one of a thought.
     pub(crate) thought: bool,
 }
@@ -37,10 +37,10 @@ pub(crate) enum StopCause {
 
 /// An answer's end.
 #[derive(Clone, Debug)]
-pub(crate) struct End {
+pub(crate) struct AnswerEnd {
     pub(crate) ending: Ending,
     pub(crate) stop: Option<StopCause>,
-    pub(crate) finished: Finished,
+    pub(crate) finished: FinishedAnswer,
     /// Tokens of thoughts.
     pub(crate) reasoning: usize,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Speaker {
     /// Whether anybody wants the tokens.
     keeps: bool,
     /// Tokens that were not given on yet.
-    waiting: Vec<SeenToken>,
+    waiting: Vec<AnswerToken>,
     reasoning: usize,
     /// Calls that have begun.
     calls: usize,
@@ -79,9 +79,9 @@ impl Speaker {
     /// Without `parallel` only the first call counts.
     pub(crate) fn of_family(
         self,
-        family: &Family,
+        family: &OutputFormat,
         within_thought: bool,
-        declared: Declared,
+        declared: DeclaredTools,
         parallel: bool,
     ) -> Speaker {
         Speaker { parser: Some(ResponseParser::new(family, within_thought, declared)), parallel, ..self }
@@ -91,18 +91,18 @@ impl Speaker {
     ///
     /// # Errors
     /// An end that is no answer.
-    pub(crate) fn take(&mut self, event: Event) -> Result<(Vec<Piece>, Option<End>), ApiError> {
+    pub(crate) fn take(&mut self, event: SessionEvent) -> Result<(Vec<ResponsePiece>, Option<AnswerEnd>), ApiError> {
         match event {
-            Event::Token { token, logprobs, .. } => {
+            SessionEvent::Token { token, logprobs, .. } => {
                 let thought = self.parser.as_ref().is_some_and(ResponseParser::is_thinking);
                 if self.keeps {
-                    self.waiting.push(SeenToken { id: token, logprobs, thought });
+                    self.waiting.push(AnswerToken { id: token, logprobs, thought });
                 }
                 self.reasoning += usize::from(thought);
                 Ok((Vec::new(), None))
             }
-            Event::Text(text) => Ok((self.said(&text), None)),
-            Event::Finished(finished) => {
+            SessionEvent::Text(text) => Ok((self.said(&text), None)),
+            SessionEvent::Finished(finished) => {
                 let pieces = self.parser.take().map(ResponseParser::finish).unwrap_or_default();
                 let pieces = self.counted(pieces);
                 let end = self.end(finished)?;
@@ -112,24 +112,24 @@ impl Speaker {
         }
     }
 
-    fn said(&mut self, text: &str) -> Vec<Piece> {
+    fn said(&mut self, text: &str) -> Vec<ResponsePiece> {
         let pieces = match self.parser.as_mut() {
             Some(parser) => parser.push(text),
-            None => vec![Piece::Content(text.to_owned())],
+            None => vec![ResponsePiece::Content(text.to_owned())],
         };
         self.counted(pieces)
     }
 
     /// Counts calls, and leaves those out that are too many.
-    fn counted(&mut self, mut pieces: Vec<Piece>) -> Vec<Piece> {
+    fn counted(&mut self, mut pieces: Vec<ResponsePiece>) -> Vec<ResponsePiece> {
         pieces.retain(|piece| {
-            self.calls += usize::from(matches!(piece, Piece::Call(CallPart::Begin(_))));
-            !matches!(piece, Piece::Call(_)) || self.parallel || self.calls <= 1
+            self.calls += usize::from(matches!(piece, ResponsePiece::Call(CallPart::Begin(_))));
+            !matches!(piece, ResponsePiece::Call(_)) || self.parallel || self.calls <= 1
         });
         pieces
     }
 
-    fn end(&mut self, finished: Finished) -> Result<End, ApiError> {
+    fn end(&mut self, finished: FinishedAnswer) -> Result<AnswerEnd, ApiError> {
         let (ending, stop) = match &finished.reason {
             FinishReason::StopId(id) => {
                 // The token that ended it says nothing.
@@ -156,11 +156,11 @@ impl Speaker {
             FinishReason::Error(why) => return Err(ApiError::ours(why.clone())),
         };
         let ending = if self.calls > 0 && ending == Ending::Stop { Ending::Calls } else { ending };
-        Ok(End { ending, stop, finished, reasoning: self.reasoning })
+        Ok(AnswerEnd { ending, stop, finished, reasoning: self.reasoning })
     }
 
     /// The tokens that came since the last call.
-    pub(crate) fn tokens(&mut self) -> Vec<SeenToken> {
+    pub(crate) fn tokens(&mut self) -> Vec<AnswerToken> {
         std::mem::take(&mut self.waiting)
     }
 }

@@ -1,13 +1,13 @@
 //! The answers of one request, as one stream of events.
 
-use super::asked::Asked;
-use super::room::{Waiting, enter};
+use super::admission::{QueuedTokens, enter};
+use super::params::GenerationParams;
 use crate::app::App;
-use crate::call::Call;
+use crate::call::RequestContext;
 use crate::error::ApiError;
-use crate::figures::Ticket;
 use crate::limits::{FIRST_EVENT, MAX_CHOICES};
-use crate::models::{Generator, Held};
+use crate::metrics::Ticket;
+use crate::models::{Generator, ModelLease};
 use futures_core::Stream;
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -18,27 +18,27 @@ use std::time::Instant;
 use yirage_engine::Request;
 use yirage_engine::sampling::{Constraint, SamplingParams};
 use yirage_engine::scheduler::AdmissionError;
-use yirage_session::{Answer, Event, Job, SessionError};
+use yirage_session::{AnswerEventStream, Job, SessionError, SessionEvent};
 
 /// The answers of a request. Dropped, all of them are cancelled.
 pub(crate) struct Streams {
-    held: Held,
-    answers: Vec<One>,
+    lease: ModelLease,
+    answers: Vec<AnswerStream>,
     /// Whose turn it is, so that none is read before all others.
     turn: usize,
-    early: VecDeque<(usize, Event)>,
+    early: VecDeque<(usize, SessionEvent)>,
     started: Instant,
     ticket: Ticket,
     /// The fewest new tokens that the context leaves an answer, where more were asked for.
     clipped: Option<u32>,
 }
 
-struct One {
+struct AnswerStream {
     /// None once it has ended.
-    answer: Option<Answer>,
+    answer: Option<AnswerEventStream>,
     last: Option<Instant>,
     /// Its prompt, as long as nothing of the answer has come.
-    waiting: Option<Waiting>,
+    waiting: Option<QueuedTokens>,
 }
 
 /// Makes the grammar of an answer, one for each.
@@ -50,10 +50,10 @@ pub(crate) type MakeConstraint<'a> = &'a dyn Fn() -> Option<Box<dyn Constraint>>
 /// A request that the model cannot take; too many that are open.
 pub(crate) fn start(
     app: &App,
-    call: &Call,
-    held: &Held,
+    call: &RequestContext,
+    held: &ModelLease,
     prompts: &[Vec<u32>],
-    asked: &Asked,
+    asked: &GenerationParams,
     marks: &Arc<[u32]>,
     constraint: MakeConstraint<'_>,
 ) -> Result<Streams, ApiError> {
@@ -70,7 +70,7 @@ pub(crate) fn start(
     for (prompt, waiting) in prompts.iter().zip(waiting) {
         // The first answer to a prompt has it computed for all of them.
         let mut waiting = Some(waiting);
-        let room = room(generator, prompt)?;
+        let room = remaining_context(generator, prompt)?;
         let most = asked.max_tokens.map(|most| most.min(room));
         if most < asked.max_tokens {
             clipped = Some(clipped.map_or(room, |fewest| fewest.min(room)));
@@ -80,18 +80,22 @@ pub(crate) fn start(
             let deadline = app.options.request_time.map(|time| Instant::now() + time);
             let job =
                 Job { request, stops: asked.stops.clone(), marks: marks.clone(), constraint: constraint(), deadline };
-            answers.push(One { answer: Some(generator.model().submit(job)?), last: None, waiting: waiting.take() });
+            answers.push(AnswerStream {
+                answer: Some(generator.model().submit(job)?),
+                last: None,
+                waiting: waiting.take(),
+            });
         }
     }
     let early = VecDeque::new();
-    Ok(Streams { held: held.clone(), answers, turn: 0, early, started: Instant::now(), ticket, clipped })
+    Ok(Streams { lease: held.clone(), answers, turn: 0, early, started: Instant::now(), ticket, clipped })
 }
 
 /// New tokens that the context leaves behind a prompt, before anything is queued.
 ///
 /// # Errors
 /// A prompt that leaves none.
-fn room(generator: &Generator, prompt: &[u32]) -> Result<u32, ApiError> {
+fn remaining_context(generator: &Generator, prompt: &[u32]) -> Result<u32, ApiError> {
     let context = generator.model().facts().context;
     let (prompt, max_context) = (prompt.len(), context as usize);
     if prompt >= max_context {
@@ -104,10 +108,10 @@ fn room(generator: &Generator, prompt: &[u32]) -> Result<u32, ApiError> {
 
 fn request(
     app: &App,
-    call: &Call,
+    call: &RequestContext,
     generator: &Generator,
     prompt: &[u32],
-    asked: &Asked,
+    asked: &GenerationParams,
     choice: u32,
 ) -> Result<Request, ApiError> {
     let model = generator.model();
@@ -138,8 +142,8 @@ fn request(
 
 impl Streams {
     /// The model that answers.
-    pub(crate) fn held(&self) -> &Held {
-        &self.held
+    pub(crate) fn lease(&self) -> &ModelLease {
+        &self.lease
     }
 
     /// The fewest new tokens that the context leaves an answer, where more were asked for.
@@ -166,7 +170,7 @@ impl Streams {
     ///
     /// # Errors
     /// What an answer ended with, by which all end.
-    pub(crate) async fn next(&mut self) -> Result<Option<(usize, Event)>, ApiError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<(usize, SessionEvent)>, ApiError> {
         if let Some(early) = self.early.pop_front() {
             return Ok(Some(early));
         }
@@ -177,7 +181,7 @@ impl Streams {
                 Ok(Some((at, event)))
             }
             Some((at, Err(error))) => {
-                self.held.entry.figures.broke_off(true);
+                self.lease.entry.metrics.broke_off(true);
                 self.answers.iter_mut().for_each(|one| one.answer = None);
                 tracing::warn!(answer = at, error = %error, "an answer ended in an error");
                 Err(error.into())
@@ -185,7 +189,7 @@ impl Streams {
         }
     }
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<(usize, Result<Event, SessionError>)>> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<(usize, Result<SessionEvent, SessionError>)>> {
         let count = self.answers.len();
         let mut open = false;
         for step in 0..count {
@@ -204,11 +208,11 @@ impl Streams {
         if open { Poll::Pending } else { Poll::Ready(None) }
     }
 
-    fn count_event(&mut self, at: usize, event: &Event) {
+    fn count_event(&mut self, at: usize, event: &SessionEvent) {
         use std::sync::atomic::Ordering;
-        let figures = &self.held.entry.figures;
+        let figures = &self.lease.entry.metrics;
         match event {
-            Event::Token { .. } => {
+            SessionEvent::Token { .. } => {
                 let now = Instant::now();
                 figures.generation_tokens.fetch_add(1, Ordering::Relaxed);
                 self.ticket.token();
@@ -220,7 +224,7 @@ impl Streams {
                     }
                 }
             }
-            Event::Finished(end) => {
+            SessionEvent::Finished(end) => {
                 figures.finished(end);
                 // What comes behind the end is nothing.
                 if let Some(one) = self.answers.get_mut(at) {
@@ -235,6 +239,6 @@ impl Streams {
 impl Drop for Streams {
     fn drop(&mut self) {
         let open = self.answers.iter().filter(|one| one.answer.is_some()).count();
-        (0..open).for_each(|_| self.held.entry.figures.broke_off(false));
+        (0..open).for_each(|_| self.lease.entry.metrics.broke_off(false));
     }
 }

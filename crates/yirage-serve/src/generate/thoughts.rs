@@ -4,9 +4,9 @@
 //! form is said of is what comes behind the mark, so a grammar waits for it.
 
 use crate::error::ApiError;
-use crate::fields::{Field, Fields, honoured};
+use crate::fields::{FieldSpec, Fields, honoured};
 use crate::models::Generator;
-use crate::response_parser::Thoughts as Marks;
+use crate::response_parser::ThoughtMarks as Marks;
 use crate::vocabulary::Vocabulary;
 use serde_json::json;
 use std::collections::VecDeque;
@@ -16,26 +16,26 @@ use yirage_engine::sampling::{Constraint, TokenMask};
 use yirage_model::tokenizer::EncodeOptions;
 
 /// vLLM's and llama.cpp's names of a budget.
-pub(crate) const BUDGETS: &[Field] = &[
+pub(crate) const BUDGETS: &[FieldSpec] = &[
     honoured("thinking_token_budget", r#"{"type":["integer","null"],"minimum":-1}"#),
     honoured("thinking_budget_tokens", r#"{"type":["integer","null"],"minimum":-1}"#),
 ];
 
 /// Tokens that thoughts may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Budget {
+pub(crate) struct ThinkingBudget {
     pub(crate) tokens: u32,
     /// The field that says so.
     pub(crate) field: String,
 }
 
-impl Budget {
+impl ThinkingBudget {
     /// The budget that one of these fields says; -1 is none.
     ///
     /// # Errors
     /// What is no number of tokens; two that differ.
-    pub(crate) fn read(fields: &mut Fields, names: &[&str]) -> Result<Option<Budget>, ApiError> {
-        let mut found: Option<Budget> = None;
+    pub(crate) fn read(fields: &mut Fields, names: &[&str]) -> Result<Option<ThinkingBudget>, ApiError> {
+        let mut found: Option<ThinkingBudget> = None;
         for name in names {
             fields.leave_out(name, &json!(-1));
             let Some(tokens) = fields.whole(name, "a number of tokens, or -1 for no limit")? else { continue };
@@ -44,7 +44,7 @@ impl Budget {
                 Some(first) if first.tokens != tokens => {
                     return Err(fields.error(name, format!("`{}` says another number", first.field)));
                 }
-                _ => found = Some(Budget { tokens, field }),
+                _ => found = Some(ThinkingBudget { tokens, field }),
             }
         }
         Ok(found)
@@ -52,7 +52,7 @@ impl Budget {
 }
 
 /// What the thoughts of one model's answers are held to.
-pub(super) struct Prepared {
+pub(super) struct ThinkingSetup {
     vocabulary: Arc<Vocabulary>,
     marks: Marks,
     /// The tokens of the mark that ends thoughts.
@@ -65,15 +65,15 @@ pub(super) struct Prepared {
     within: bool,
 }
 
-impl Prepared {
+impl ThinkingSetup {
     /// # Errors
     /// A model whose thoughts cannot be held to anything.
     pub(super) fn new(
         generator: &Generator,
         marks: Marks,
-        budget: Option<&Budget>,
+        budget: Option<&ThinkingBudget>,
         within: bool,
-    ) -> Result<Prepared, ApiError> {
+    ) -> Result<ThinkingSetup, ApiError> {
         let field = budget.map_or("response_format", |budget| budget.field.as_str());
         let refused = |why: String| ApiError::field(field, format!("`{field}`: thoughts cannot be held to it: {why}"));
         let vocabulary = generator.vocabulary().map_err(|why| refused(why.clone()))?.clone();
@@ -87,26 +87,33 @@ impl Prepared {
                 (ids, (0..size).filter(|id| crosses(vocabulary.bytes(*id))).collect())
             }
         };
-        Ok(Prepared { vocabulary, marks, end, crossing: crossing.into(), budget: budget.map(|b| b.tokens), within })
+        Ok(ThinkingSetup {
+            vocabulary,
+            marks,
+            end,
+            crossing: crossing.into(),
+            budget: budget.map(|b| b.tokens),
+            within,
+        })
     }
 
     /// The constraint of one answer, around the one of its form.
     pub(super) fn around(&self, form: Option<Box<dyn Constraint>>) -> Box<dyn Constraint> {
         let at = match (self.within, &form) {
-            (true, _) => At::Thinking,
+            (true, _) => ThinkingPhase::Thinking,
             // A form leaves no room for thoughts that the prompt has not opened.
-            (false, Some(_)) => At::Saying,
-            (false, None) => At::Start,
+            (false, Some(_)) => ThinkingPhase::Saying,
+            (false, None) => ThinkingPhase::Start,
         };
-        let thoughts = Thoughts {
+        let thoughts = ThinkingLimits {
             vocabulary: self.vocabulary.clone(),
             marks: self.marks,
             end: self.end.clone(),
             crossing: self.crossing.clone(),
             budget: self.budget,
         };
-        let now = Stage { at, spent: 0, marked: 0, tail: Vec::new(), given: 0 };
-        Box::new(Held { thoughts, form, now, before: VecDeque::new() })
+        let now = ThinkingState { at, spent: 0, marked: 0, tail: Vec::new(), form_tokens: 0 };
+        Box::new(ThinkingConstraint { thoughts, form, now, before: VecDeque::new() })
     }
 }
 
@@ -115,7 +122,7 @@ fn crosses(bytes: &[u8]) -> bool {
     behind.is_some_and(|behind| behind.iter().any(|b| !b.is_ascii_whitespace()))
 }
 
-struct Thoughts {
+struct ThinkingLimits {
     vocabulary: Arc<Vocabulary>,
     marks: Marks,
     end: Vec<u32>,
@@ -124,7 +131,7 @@ struct Thoughts {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum At {
+enum ThinkingPhase {
     /// Before anything was said: thoughts may begin.
     Start,
     Thinking,
@@ -133,8 +140,8 @@ enum At {
 
 /// Where an answer is, behind one of its tokens.
 #[derive(Clone)]
-struct Stage {
-    at: At,
+struct ThinkingState {
+    at: ThinkingPhase,
     /// Tokens of thoughts.
     spent: u32,
     /// Tokens of the mark that were forced.
@@ -142,33 +149,33 @@ struct Stage {
     /// The newest bytes, as many as a mark may have.
     tail: Vec<u8>,
     /// Tokens that the form was given.
-    given: usize,
+    form_tokens: usize,
 }
 
 /// An answer whose thoughts are watched.
-struct Held {
-    thoughts: Thoughts,
+struct ThinkingConstraint {
+    thoughts: ThinkingLimits,
     form: Option<Box<dyn Constraint>>,
-    now: Stage,
+    now: ThinkingState,
     /// Where it was before each of the newest tokens.
-    before: VecDeque<Stage>,
+    before: VecDeque<ThinkingState>,
 }
 
-impl Stage {
-    fn take(&mut self, thoughts: &Thoughts, token: u32) {
+impl ThinkingState {
+    fn take(&mut self, thoughts: &ThinkingLimits, token: u32) {
         match self.at {
-            At::Saying => self.given += 1,
-            At::Start => {
+            ThinkingPhase::Saying => self.form_tokens += 1,
+            ThinkingPhase::Start => {
                 self.tail.extend_from_slice(thoughts.vocabulary.bytes(token));
                 let text = self.tail.trim_ascii_start();
                 let open = thoughts.marks.open.trim_end().as_bytes();
                 if text.starts_with(open) {
-                    (self.at, self.tail) = (At::Thinking, Vec::new());
+                    (self.at, self.tail) = (ThinkingPhase::Thinking, Vec::new());
                 } else if !open.starts_with(text) {
-                    self.at = At::Saying;
+                    self.at = ThinkingPhase::Saying;
                 }
             }
-            At::Thinking => {
+            ThinkingPhase::Thinking => {
                 let forced = thoughts.budget.is_some_and(|budget| self.spent >= budget);
                 self.marked += usize::from(forced);
                 self.spent = self.spent.saturating_add(u32::from(!forced));
@@ -176,7 +183,7 @@ impl Stage {
                 let mark = thoughts.marks.close.as_bytes();
                 // The mark's tokens spell it, whatever spaces a tokenizer puts before them.
                 if self.tail.windows(mark.len()).any(|bytes| bytes == mark) || self.marked >= thoughts.end.len() {
-                    self.at = At::Saying;
+                    self.at = ThinkingPhase::Saying;
                 }
                 let old = self.tail.len().saturating_sub(mark.len());
                 self.tail.drain(..old);
@@ -185,11 +192,11 @@ impl Stage {
     }
 }
 
-impl Constraint for Held {
+impl Constraint for ThinkingConstraint {
     fn fill(&mut self, allowed: &mut TokenMask) {
         match (self.now.at, self.form.as_mut()) {
-            (At::Saying, Some(form)) => form.fill(allowed),
-            (At::Thinking, form) => {
+            (ThinkingPhase::Saying, Some(form)) => form.fill(allowed),
+            (ThinkingPhase::Thinking, form) => {
                 if self.thoughts.budget.is_some_and(|budget| self.now.spent >= budget) {
                     self.thoughts.end.get(self.now.marked).iter().for_each(|id| allowed.allow(**id));
                     return;
@@ -210,20 +217,20 @@ impl Constraint for Held {
             self.before.pop_front();
         }
         self.before.push_back(self.now.clone());
-        if let Some(form) = self.form.as_mut().filter(|_| self.now.at == At::Saying) {
+        if let Some(form) = self.form.as_mut().filter(|_| self.now.at == ThinkingPhase::Saying) {
             form.accept(token);
         }
         self.now.take(&self.thoughts, token);
     }
 
     fn roll_back(&mut self, tokens: usize) {
-        let given = self.now.given;
+        let given = self.now.form_tokens;
         for _ in 0..tokens {
             let Some(before) = self.before.pop_back() else { break };
             self.now = before;
         }
-        if let Some(form) = self.form.as_mut().filter(|_| given > self.now.given) {
-            form.roll_back(given - self.now.given);
+        if let Some(form) = self.form.as_mut().filter(|_| given > self.now.form_tokens) {
+            form.roll_back(given - self.now.form_tokens);
         }
     }
 }

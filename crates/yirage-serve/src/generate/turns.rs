@@ -1,25 +1,25 @@
 //! All answers of a request, as what was said in them.
 
-use super::speaker::{End, SeenToken, Speaker};
+use super::speaker::{AnswerEnd, AnswerToken, Speaker};
 use super::streams::Streams;
 use crate::error::ApiError;
 use crate::limits::KEEP_ALIVE;
-use crate::models::Held;
-use crate::reply::Told;
-use crate::response_parser::Piece;
-use crate::sse::{Gone, Writer};
-use yirage_engine::sampling::Logprobs;
-use yirage_session::Event;
+use crate::models::ModelLease;
+use crate::reply::AnswerNotices;
+use crate::response_parser::ResponsePiece;
+use crate::sse::{Gone, SseWriter};
+use yirage_engine::sampling::PositionLogprobs;
+use yirage_session::SessionEvent;
 
 /// Something of an answer.
 #[derive(Debug)]
-pub(crate) enum Said {
+pub(crate) enum AnswerUpdate {
     /// Text or calls, with the tokens that came until then.
-    Pieces { choice: usize, pieces: Vec<Piece>, tokens: Vec<SeenToken> },
+    Pieces { choice: usize, pieces: Vec<ResponsePiece>, tokens: Vec<AnswerToken> },
     /// The log-probability of a token of the prompt, of each but the first.
-    Prompt { choice: usize, logprobs: Logprobs },
+    Prompt { choice: usize, logprobs: PositionLogprobs },
     /// The end of an answer, with what was left of it.
-    Ended { choice: usize, pieces: Vec<Piece>, tokens: Vec<SeenToken>, end: Box<End> },
+    Ended { choice: usize, pieces: Vec<ResponsePiece>, tokens: Vec<AnswerToken>, end: Box<AnswerEnd> },
 }
 
 /// Tokens of a whole request.
@@ -59,15 +59,15 @@ impl Turns {
     }
 
     /// The model that answers.
-    pub(crate) fn held(&self) -> &Held {
-        self.streams.held()
+    pub(crate) fn lease(&self) -> &ModelLease {
+        self.streams.lease()
     }
 
     /// What headers say of the answers.
-    pub(crate) fn told(&self) -> Told {
-        let held = self.streams.held();
+    pub(crate) fn notices(&self) -> AnswerNotices {
+        let held = self.streams.lease();
         let model = held.stands_in.then(|| held.entry.name().to_owned());
-        Told { model, clipped: self.streams.clipped(), calls: self.bare.clone() }
+        AnswerNotices { model, clipped: self.streams.clipped(), calls: self.bare.clone() }
     }
 
     /// How many answers there are.
@@ -92,26 +92,26 @@ impl Turns {
     ///
     /// # Errors
     /// What an answer ended with, by which all end.
-    pub(crate) async fn next(&mut self) -> Result<Option<Said>, ApiError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<AnswerUpdate>, ApiError> {
         loop {
             let Some((choice, event)) = self.streams.next().await? else { return Ok(None) };
-            if let Event::PromptLogprobs { logprobs, .. } = event {
-                return Ok(Some(Said::Prompt { choice, logprobs }));
+            if let SessionEvent::PromptLogprobs { logprobs, .. } = event {
+                return Ok(Some(AnswerUpdate::Prompt { choice, logprobs }));
             }
             let Some(speaker) = self.speakers.get_mut(choice) else { continue };
             let (pieces, end) = speaker.take(event)?;
             if let Some(end) = end {
                 let tokens = speaker.tokens();
                 self.count_end(choice, &end);
-                return Ok(Some(Said::Ended { choice, pieces, tokens, end: Box::new(end) }));
+                return Ok(Some(AnswerUpdate::Ended { choice, pieces, tokens, end: Box::new(end) }));
             }
             if !pieces.is_empty() {
-                return Ok(Some(Said::Pieces { choice, pieces, tokens: speaker.tokens() }));
+                return Ok(Some(AnswerUpdate::Pieces { choice, pieces, tokens: speaker.tokens() }));
             }
         }
     }
 
-    fn count_end(&mut self, choice: usize, end: &End) {
+    fn count_end(&mut self, choice: usize, end: &AnswerEnd) {
         let usage = &end.finished.usage;
         if choice.is_multiple_of(self.n) {
             self.usage.prompt += usage.prompt_tokens;
@@ -125,7 +125,10 @@ impl Turns {
     ///
     /// # Errors
     /// [`Gone`].
-    pub(crate) async fn next_for(&mut self, writer: &Writer) -> Result<Result<Option<Said>, ApiError>, Gone> {
+    pub(crate) async fn next_for(
+        &mut self,
+        writer: &SseWriter,
+    ) -> Result<Result<Option<AnswerUpdate>, ApiError>, Gone> {
         loop {
             tokio::select! {
                 said = self.next() => return Ok(said),

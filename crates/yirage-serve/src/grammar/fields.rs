@@ -1,8 +1,8 @@
 //! The fields that ask for a form: OpenAI's, vLLM's of today and of before, llama.cpp's.
 
-use super::{Grammar, Shape};
+use super::{Grammar, GrammarKind};
 use crate::error::ApiError;
-use crate::fields::{Field, Fields, Table, honoured, ignored, refused, wrong};
+use crate::fields::{FieldSpec, FieldTable, Fields, honoured, ignored, refused, wrong};
 use serde_json::Value;
 
 const STRUCTURED: &str = r#"{"type":["object","null"],"minProperties":1,"properties":{
@@ -10,7 +10,7 @@ const STRUCTURED: &str = r#"{"type":["object","null"],"minProperties":1,"propert
     "choice":{"type":["array","null"],"minItems":1,"items":{"type":"string"}},"grammar":{"type":["string","null"]}}}"#;
 
 /// The fields of a form where nothing else is asked for in their names.
-pub(crate) const FORMS: &[Field] = &[
+pub(crate) const FORMS: &[FieldSpec] = &[
     honoured("response_format", r#"{"type":["object","null"],"required":["type"]}"#),
     honoured("structured_outputs", STRUCTURED),
     honoured("guided_json", r#"{"type":["object","string","null"]}"#),
@@ -26,9 +26,9 @@ pub(crate) const FORMS: &[Field] = &[
     refused("preserved_tokens", "special tokens are never text; ask for token ids", &["[]"]),
 ];
 
-const FORMS_ALONE: Table = &[FORMS];
+const FORMS_ALONE: FieldTable = &[FORMS];
 
-const FORMAT: Table = &[&[
+const FORMAT: FieldTable = &[&[
     honoured("type", "{}"),
     honoured("json_schema", "{}"),
     // llama.cpp's place for the schema of a `json_object`.
@@ -40,7 +40,7 @@ const FORMAT: Table = &[&[
     ignored("description", "{}"),
 ]];
 
-const OUTPUTS: Table = &[&[
+const OUTPUTS: FieldTable = &[&[
     honoured("json", "{}"),
     honoured("json_object", "{}"),
     honoured("regex", "{}"),
@@ -82,16 +82,16 @@ impl Grammar {
             let grammar = match field {
                 "response_format" => Grammar::of_response_format(field, value, ignored)?,
                 "structured_outputs" => of_outputs(Fields::within(value, OUTPUTS, field)?, ignored)?,
-                "guided_regex" => Grammar::new(Shape::Regex(text(field, value)?), field),
+                "guided_regex" => Grammar::new(GrammarKind::Regex(text(field, value)?), field),
                 "guided_choice" => choice(field, value)?,
-                "guided_grammar" | "grammar" => Grammar::new(Shape::Text(text(field, value)?), field),
+                "guided_grammar" | "grammar" => Grammar::new(GrammarKind::Text(text(field, value)?), field),
                 _ => Grammar::of_schema(field, value)?,
             };
-            if let Some(first) = found.as_ref().filter(|_| grammar.shape != Shape::Free) {
+            if let Some(first) = found.as_ref().filter(|_| grammar.shape != GrammarKind::Free) {
                 let what = format!("`{}` and `{}` exclude each other", grammar.field, first.field);
                 return Err(ApiError::field(&grammar.field, what));
             }
-            found = Some(grammar).filter(|grammar| grammar.shape != Shape::Free).or(found);
+            found = Some(grammar).filter(|grammar| grammar.shape != GrammarKind::Free).or(found);
         }
         Ok(found.unwrap_or_else(Grammar::free))
     }
@@ -111,7 +111,7 @@ impl Grammar {
             Some("text") => Grammar::free(),
             Some("json_object") => match format.take("schema") {
                 Some(schema) => Grammar::of_schema(&format.at("schema"), schema)?,
-                None => Grammar::new(Shape::Object, field),
+                None => Grammar::new(GrammarKind::Object, field),
             },
             Some("json_schema") => {
                 // The responses interface has the schema beside its type.
@@ -149,7 +149,7 @@ impl Grammar {
             other => other,
         };
         match schema {
-            schema @ Value::Object(_) => Ok(Grammar::new(Shape::Schema(schema), field)),
+            schema @ Value::Object(_) => Ok(Grammar::new(GrammarKind::Schema(schema), field)),
             other => Err(wrong(field, "a schema, which is an object", &other)),
         }
     }
@@ -170,7 +170,7 @@ fn choice(field: &str, value: Value) -> Result<Grammar, ApiError> {
     }
     let one = |(at, value)| text(&format!("{field}[{at}]"), value);
     let texts = list.into_iter().enumerate().map(one).collect::<Result<_, _>>()?;
-    Ok(Grammar::new(Shape::Choice(texts), field))
+    Ok(Grammar::new(GrammarKind::Choice(texts), field))
 }
 
 fn of_outputs(mut outputs: Fields, ignored: &mut Vec<String>) -> Result<Grammar, ApiError> {
@@ -180,11 +180,11 @@ fn of_outputs(mut outputs: Fields, ignored: &mut Vec<String>) -> Result<Grammar,
         let Some(value) = outputs.take(name) else { continue };
         let grammar = match name {
             "json" => Grammar::of_schema(&place, value)?,
-            "json_object" if value == Value::Bool(true) => Grammar::new(Shape::Object, &place),
+            "json_object" if value == Value::Bool(true) => Grammar::new(GrammarKind::Object, &place),
             "json_object" => return Err(wrong(&place, "true", &value)),
-            "regex" => Grammar::new(Shape::Regex(text(&place, value)?), &place),
+            "regex" => Grammar::new(GrammarKind::Regex(text(&place, value)?), &place),
             "choice" => choice(&place, value)?,
-            _ => Grammar::new(Shape::Text(text(&place, value)?), &place),
+            _ => Grammar::new(GrammarKind::Text(text(&place, value)?), &place),
         };
         if let Some(first) = found.replace(grammar) {
             return Err(ApiError::field(&place, format!("`{place}` and `{}` exclude each other", first.field)));
@@ -208,22 +208,25 @@ mod tests {
     fn each_name_of_a_form_is_that_form() {
         let schema = json!({"type": "integer"});
         for (body, shape) in [
-            (json!({}), Shape::Free),
-            (json!({"response_format": {"type": "text"}, "grammar": ""}), Shape::Free),
-            (json!({"response_format": {"type": "json_object"}}), Shape::Object),
-            (json!({"response_format": {"type": "json_object", "schema": schema}}), Shape::Schema(schema.clone())),
-            (json!({"structured_outputs": {"json": schema}}), Shape::Schema(schema.clone())),
-            (json!({"structured_outputs": {"json": schema.to_string()}}), Shape::Schema(schema.clone())),
-            (json!({"structured_outputs": {"json_object": true}}), Shape::Object),
-            (json!({"structured_outputs": {"regex": "a+"}}), Shape::Regex("a+".into())),
-            (json!({"structured_outputs": {"choice": ["a"]}}), Shape::Choice(vec!["a".into()])),
-            (json!({"structured_outputs": {"grammar": "root ::= \"a\""}}), Shape::Text("root ::= \"a\"".into())),
-            (json!({"guided_json": schema}), Shape::Schema(schema.clone())),
-            (json!({"guided_regex": "a+"}), Shape::Regex("a+".into())),
-            (json!({"guided_choice": ["a", "b"]}), Shape::Choice(vec!["a".into(), "b".into()])),
-            (json!({"guided_grammar": "x"}), Shape::Text("x".into())),
-            (json!({"grammar": "x"}), Shape::Text("x".into())),
-            (json!({"json_schema": schema}), Shape::Schema(schema.clone())),
+            (json!({}), GrammarKind::Free),
+            (json!({"response_format": {"type": "text"}, "grammar": ""}), GrammarKind::Free),
+            (json!({"response_format": {"type": "json_object"}}), GrammarKind::Object),
+            (
+                json!({"response_format": {"type": "json_object", "schema": schema}}),
+                GrammarKind::Schema(schema.clone()),
+            ),
+            (json!({"structured_outputs": {"json": schema}}), GrammarKind::Schema(schema.clone())),
+            (json!({"structured_outputs": {"json": schema.to_string()}}), GrammarKind::Schema(schema.clone())),
+            (json!({"structured_outputs": {"json_object": true}}), GrammarKind::Object),
+            (json!({"structured_outputs": {"regex": "a+"}}), GrammarKind::Regex("a+".into())),
+            (json!({"structured_outputs": {"choice": ["a"]}}), GrammarKind::Choice(vec!["a".into()])),
+            (json!({"structured_outputs": {"grammar": "root ::= \"a\""}}), GrammarKind::Text("root ::= \"a\"".into())),
+            (json!({"guided_json": schema}), GrammarKind::Schema(schema.clone())),
+            (json!({"guided_regex": "a+"}), GrammarKind::Regex("a+".into())),
+            (json!({"guided_choice": ["a", "b"]}), GrammarKind::Choice(vec!["a".into(), "b".into()])),
+            (json!({"guided_grammar": "x"}), GrammarKind::Text("x".into())),
+            (json!({"grammar": "x"}), GrammarKind::Text("x".into())),
+            (json!({"json_schema": schema}), GrammarKind::Schema(schema.clone())),
         ] {
             assert_eq!(read(body.clone()).unwrap().shape, shape, "{body}");
         }

@@ -21,17 +21,17 @@ const MAX_REPEAT: u32 = 2000;
 
 /// Something that a rule is made of.
 #[derive(Clone, Debug, PartialEq)]
-enum Item {
+enum GbnfItem {
     Text(String),
     /// A regular expression of one character.
     Class(String),
     Rule(String),
-    Group(Vec<Vec<Item>>),
-    Repeat(Box<Item>, u32, Option<u32>),
+    Group(Vec<Vec<GbnfItem>>),
+    Repeat(Box<GbnfItem>, u32, Option<u32>),
 }
 
-struct Rule {
-    alternatives: Vec<Vec<Item>>,
+struct GbnfRule {
+    alternatives: Vec<Vec<GbnfItem>>,
     refers: BTreeSet<String>,
 }
 
@@ -40,7 +40,7 @@ struct Rule {
 /// # Errors
 /// What is no GBNF, with its line; what cannot be said in Lark.
 pub(super) fn lark(text: &str) -> Result<String, String> {
-    let rules = Reader { text, at: 0, refers: BTreeSet::new() }.rules()?;
+    let rules = GbnfParser { text, at: 0, refers: BTreeSet::new() }.rules()?;
     if !rules.contains_key("root") {
         return Err("it has no rule `root`".into());
     }
@@ -70,10 +70,10 @@ pub(super) fn lark(text: &str) -> Result<String, String> {
 }
 
 /// The rules that never come back to themselves, nor lead to one that does.
-fn regular(rules: &BTreeMap<String, Rule>) -> Result<BTreeSet<&str>, String> {
+fn regular(rules: &BTreeMap<String, GbnfRule>) -> Result<BTreeSet<&str>, String> {
     let mut regular: BTreeSet<&str> = BTreeSet::new();
     for round in 0.. {
-        let is_next = |(name, rule): &(&String, &Rule)| {
+        let is_next = |(name, rule): &(&String, &GbnfRule)| {
             !regular.contains(name.as_str()) && rule.refers.iter().all(|of| regular.contains(of.as_str()))
         };
         let next: Vec<&str> = rules.iter().filter(is_next).map(|(name, _)| name.as_str()).collect();
@@ -88,7 +88,7 @@ fn regular(rules: &BTreeMap<String, Rule>) -> Result<BTreeSet<&str>, String> {
     Ok(regular)
 }
 
-fn write_alternatives(out: &mut String, alternatives: &[Vec<Item>], names: &BTreeMap<&str, String>) {
+fn write_alternatives(out: &mut String, alternatives: &[Vec<GbnfItem>], names: &BTreeMap<&str, String>) {
     for (at, sequence) in alternatives.iter().enumerate() {
         out.push_str(if at == 0 { "" } else { " | " });
         if sequence.is_empty() {
@@ -101,20 +101,20 @@ fn write_alternatives(out: &mut String, alternatives: &[Vec<Item>], names: &BTre
     }
 }
 
-fn write_item(out: &mut String, item: &Item, names: &BTreeMap<&str, String>) {
+fn write_item(out: &mut String, item: &GbnfItem, names: &BTreeMap<&str, String>) {
     match item {
-        Item::Text(text) => out.push_str(&serde_json::Value::from(text.as_str()).to_string()),
-        Item::Class(regex) => {
+        GbnfItem::Text(text) => out.push_str(&serde_json::Value::from(text.as_str()).to_string()),
+        GbnfItem::Class(regex) => {
             let _ = write!(out, "/{regex}/");
         }
-        Item::Rule(name) => out.push_str(names.get(name.as_str()).map_or("", String::as_str)),
-        Item::Group(alternatives) => {
+        GbnfItem::Rule(name) => out.push_str(names.get(name.as_str()).map_or("", String::as_str)),
+        GbnfItem::Group(alternatives) => {
             out.push('(');
             write_alternatives(out, alternatives, names);
             out.push(')');
         }
-        Item::Repeat(_, _, Some(0)) => out.push_str("\"\""),
-        Item::Repeat(item, least, most) => {
+        GbnfItem::Repeat(_, _, Some(0)) => out.push_str("\"\""),
+        GbnfItem::Repeat(item, least, most) => {
             out.push('(');
             write_item(out, item, names);
             out.push(')');
@@ -129,7 +129,7 @@ fn write_item(out: &mut String, item: &Item, names: &BTreeMap<&str, String>) {
     }
 }
 
-struct Reader<'a> {
+struct GbnfParser<'a> {
     text: &'a str,
     at: usize,
     /// Rules that the one being read refers to.
@@ -140,7 +140,7 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '-' || c == '_'
 }
 
-impl Reader<'_> {
+impl GbnfParser<'_> {
     fn rest(&self) -> &str {
         self.text.get(self.at..).unwrap_or_default()
     }
@@ -189,7 +189,7 @@ impl Reader<'_> {
         Some(name)
     }
 
-    fn rules(mut self) -> Result<BTreeMap<String, Rule>, String> {
+    fn rules(mut self) -> Result<BTreeMap<String, GbnfRule>, String> {
         let mut rules = BTreeMap::new();
         self.space(true);
         while self.peek().is_some() {
@@ -205,7 +205,7 @@ impl Reader<'_> {
                 return Err(self.error("an end of line is missing"));
             }
             self.space(true);
-            if rules.insert(name.clone(), Rule { alternatives, refers }).is_some() {
+            if rules.insert(name.clone(), GbnfRule { alternatives, refers }).is_some() {
                 return Err(self.error(&format!("the rule `{name}` is there twice")));
             }
             if rules.len() > MAX_RULES {
@@ -215,7 +215,7 @@ impl Reader<'_> {
         Ok(rules)
     }
 
-    fn alternatives(&mut self, depth: usize) -> Result<Vec<Vec<Item>>, String> {
+    fn alternatives(&mut self, depth: usize) -> Result<Vec<Vec<GbnfItem>>, String> {
         let mut all = vec![self.sequence(depth)?];
         while self.takes("|") {
             self.space(true);
@@ -224,7 +224,7 @@ impl Reader<'_> {
         Ok(all)
     }
 
-    fn sequence(&mut self, depth: usize) -> Result<Vec<Item>, String> {
+    fn sequence(&mut self, depth: usize) -> Result<Vec<GbnfItem>, String> {
         let mut items = Vec::new();
         while let Some(c) = self.peek() {
             let item = match c {
@@ -232,7 +232,7 @@ impl Reader<'_> {
                 '[' => self.class()?,
                 '.' => {
                     self.next();
-                    Item::Class("(?s:.)".into())
+                    GbnfItem::Class("(?s:.)".into())
                 }
                 '(' => self.group(depth)?,
                 '<' | '!' => return Err(self.error("tokens cannot be named in a grammar; write their text")),
@@ -240,7 +240,7 @@ impl Reader<'_> {
                 c if is_name(c) => {
                     let name = self.name().unwrap_or_default();
                     self.refers.insert(name.clone());
-                    Item::Rule(name)
+                    GbnfItem::Rule(name)
                 }
                 _ => break,
             };
@@ -250,20 +250,20 @@ impl Reader<'_> {
         Ok(items)
     }
 
-    fn group(&mut self, depth: usize) -> Result<Item, String> {
+    fn group(&mut self, depth: usize) -> Result<GbnfItem, String> {
         self.next();
         if depth >= MAX_DEPTH {
             return Err(self.error(&format!("more than {MAX_DEPTH} groups within each other")));
         }
         self.space(true);
         let alternatives = self.alternatives(depth + 1)?;
-        if self.takes(")") { Ok(Item::Group(alternatives)) } else { Err(self.error("`)` is missing")) }
+        if self.takes(")") { Ok(GbnfItem::Group(alternatives)) } else { Err(self.error("`)` is missing")) }
     }
 
-    fn repeated(&mut self, item: Option<Item>) -> Result<Item, String> {
+    fn repeated(&mut self, item: Option<GbnfItem>) -> Result<GbnfItem, String> {
         let item = item.ok_or_else(|| self.error("there is nothing to repeat"))?;
         // Repeated again and again it would nest as deep as the text is long.
-        if matches!(&item, Item::Repeat(inner, ..) if matches!(**inner, Item::Repeat(..))) {
+        if matches!(&item, GbnfItem::Repeat(inner, ..) if matches!(**inner, GbnfItem::Repeat(..))) {
             return Err(self.error("something is repeated three times over"));
         }
         let (least, most) = match self.next() {
@@ -272,7 +272,7 @@ impl Reader<'_> {
             Some('?') => (0, Some(1)),
             _ => self.numbers()?,
         };
-        Ok(Item::Repeat(Box::new(item), least, most))
+        Ok(GbnfItem::Repeat(Box::new(item), least, most))
     }
 
     /// `m}`, `m,}` or `m,n}`.
@@ -301,7 +301,7 @@ impl Reader<'_> {
         Ok(Some(number))
     }
 
-    fn literal(&mut self) -> Result<Item, String> {
+    fn literal(&mut self) -> Result<GbnfItem, String> {
         self.next();
         let mut text = String::new();
         loop {
@@ -314,10 +314,10 @@ impl Reader<'_> {
                 Some(_) => text.push(self.character()?),
             }
         }
-        Ok(Item::Text(text))
+        Ok(GbnfItem::Text(text))
     }
 
-    fn class(&mut self) -> Result<Item, String> {
+    fn class(&mut self) -> Result<GbnfItem, String> {
         self.next();
         let mut regex = String::from("[");
         if self.takes("^") {
@@ -343,7 +343,7 @@ impl Reader<'_> {
             return Err(self.error("a class without characters"));
         }
         regex.push(']');
-        Ok(Item::Class(regex))
+        Ok(GbnfItem::Class(regex))
     }
 
     /// A character, escaped or not.

@@ -4,16 +4,16 @@
 //! is computed. An answer that is cut off by its limit is the only one that may lack its form.
 
 mod calls;
+mod constraint;
 mod fields;
 mod gbnf;
-mod held;
 mod schema;
 mod text;
 mod walk;
 
 pub(crate) use calls::ForcedCalls;
+pub(crate) use constraint::CompiledGrammar;
 pub(crate) use fields::FORMS;
-pub(crate) use held::Compiled;
 pub use walk::Walked;
 
 use self::calls::OwnCalls;
@@ -27,14 +27,14 @@ use std::sync::Arc;
 /// The form of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Grammar {
-    pub(crate) shape: Shape,
+    pub(crate) shape: GrammarKind,
     /// The field that asks for it, which errors name.
     field: String,
 }
 
 /// What an answer is made of.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Shape {
+pub(crate) enum GrammarKind {
     /// Any text.
     Free,
     /// A JSON object.
@@ -56,10 +56,10 @@ pub(crate) enum Shape {
 impl Grammar {
     /// Any text will do.
     pub(crate) fn free() -> Grammar {
-        Grammar::new(Shape::Free, "response_format")
+        Grammar::new(GrammarKind::Free, "response_format")
     }
 
-    pub(crate) fn new(shape: Shape, field: &str) -> Grammar {
+    pub(crate) fn new(shape: GrammarKind, field: &str) -> Grammar {
         Grammar { shape, field: field.to_owned() }
     }
 
@@ -67,7 +67,7 @@ impl Grammar {
     ///
     /// # Errors
     /// A form that cannot be enforced, with what cannot.
-    pub(crate) fn compile(&self, generator: &Generator) -> Result<Compiled, ApiError> {
+    pub(crate) fn compile(&self, generator: &Generator) -> Result<CompiledGrammar, ApiError> {
         self.compile_for(|| generator.vocabulary().cloned().map_err(String::clone))
     }
 
@@ -78,31 +78,31 @@ impl Grammar {
     pub(crate) fn compile_for(
         &self,
         vocabulary: impl FnOnce() -> Result<Arc<Vocabulary>, String>,
-    ) -> Result<Compiled, ApiError> {
-        if self.shape == Shape::Free {
-            return Ok(Compiled::free());
+    ) -> Result<CompiledGrammar, ApiError> {
+        if self.shape == GrammarKind::Free {
+            return Ok(CompiledGrammar::free());
         }
         let vocabulary = &vocabulary().map_err(|why| self.refused(&why))?;
         // Forms nest as deep as whoever writes them likes, and are compiled by functions that call themselves.
-        let compiled = text::with_room(|| Compiled::new(vocabulary, self.of_library()?));
+        let compiled = text::with_large_stack(|| CompiledGrammar::new(vocabulary, self.of_library()?));
         compiled.map_err(|why| self.refused(&why))
     }
 
     /// In the words of the library that enforces it.
     fn of_library(&self) -> Result<TopLevelGrammar, String> {
         Ok(match &self.shape {
-            Shape::Free => TopLevelGrammar::from_regex("(?s:.*)"),
-            Shape::Object => TopLevelGrammar::from_json_schema(schema::of(&json!({"type": "object"}))?),
-            Shape::Schema(schema) => TopLevelGrammar::from_json_schema(schema::of(schema)?),
-            Shape::Regex(regex) => {
+            GrammarKind::Free => TopLevelGrammar::from_regex("(?s:.*)"),
+            GrammarKind::Object => TopLevelGrammar::from_json_schema(schema::of(&json!({"type": "object"}))?),
+            GrammarKind::Schema(schema) => TopLevelGrammar::from_json_schema(schema::of(schema)?),
+            GrammarKind::Regex(regex) => {
                 text::check(regex)?;
                 TopLevelGrammar::from_regex(text::without_anchors(regex))
             }
-            Shape::Choice(texts) => TopLevelGrammar::from_regex(&text::choice(texts)?),
-            Shape::Text(text) => TopLevelGrammar::from_lark(text::lark(text)?.into_owned()),
-            Shape::Calls(calls) => TopLevelGrammar::from_lark(calls.lark()?),
-            Shape::BareCalls { schema, most: 1 } => TopLevelGrammar::from_json_schema(schema::of(schema)?),
-            Shape::BareCalls { schema, most } => {
+            GrammarKind::Choice(texts) => TopLevelGrammar::from_regex(&text::choice(texts)?),
+            GrammarKind::Text(text) => TopLevelGrammar::from_lark(text::lark(text)?.into_owned()),
+            GrammarKind::Calls(calls) => TopLevelGrammar::from_lark(calls.lark()?),
+            GrammarKind::BareCalls { schema, most: 1 } => TopLevelGrammar::from_json_schema(schema::of(schema)?),
+            GrammarKind::BareCalls { schema, most } => {
                 let more = most.saturating_sub(1);
                 let schema = schema::of(schema)?;
                 TopLevelGrammar::from_lark(format!("start: call (\"; \" call){{0,{more}}}\ncall: %json {schema}\n"))
@@ -112,7 +112,7 @@ impl Grammar {
 
     fn refused(&self, why: &str) -> ApiError {
         let (code, what) = match self.shape {
-            Shape::Object | Shape::Schema(_) | Shape::Calls(_) | Shape::BareCalls { .. } => {
+            GrammarKind::Object | GrammarKind::Schema(_) | GrammarKind::Calls(_) | GrammarKind::BareCalls { .. } => {
                 ("unsupported_schema", "the schema")
             }
             _ => ("unsupported_grammar", "the form"),

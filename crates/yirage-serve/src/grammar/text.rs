@@ -91,7 +91,7 @@ pub(super) fn check(text: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// What `f` says; no thread.
-pub(super) fn with_room<R: Send>(f: impl FnOnce() -> Result<R, String> + Send) -> Result<R, String> {
+pub(super) fn with_large_stack<R: Send>(f: impl FnOnce() -> Result<R, String> + Send) -> Result<R, String> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("grammar".into()).stack_size(STACK);
         let thread = thread.spawn_scoped(scope, f).map_err(|e| format!("no thread to read it: {e}"))?;

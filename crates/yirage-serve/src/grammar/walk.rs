@@ -1,6 +1,6 @@
 //! Answers of a form by chance, as a model would write them that knows nothing: what fuzzing and tests look at.
 
-use super::{Compiled, Grammar};
+use super::{CompiledGrammar, Grammar};
 use crate::error::ApiError;
 use crate::vocabulary::{BYTES, Vocabulary};
 use yirage_engine::sampling::{Constraint, TokenMask};
@@ -29,7 +29,7 @@ impl Grammar {
     }
 }
 
-impl Compiled {
+impl CompiledGrammar {
     /// The same with a vocabulary of bytes and marks; `ends` are texts that are written at times where they may stand, for
     /// chance alone writes none.
     pub(crate) fn walked(
@@ -42,21 +42,27 @@ impl Compiled {
         let walk = |seed| {
             let held = self.constraint()?;
             Some(
-                Walk { held, vocabulary, allowed: TokenMask::none(0), text: Vec::new(), state: begun(seed) }
-                    .finished(most, ends),
+                Walk {
+                    constraint: held,
+                    vocabulary,
+                    allowed: TokenMask::none(0),
+                    text: Vec::new(),
+                    state: seed_state(seed),
+                }
+                .finished(most, ends),
             )
         };
         seeds.filter_map(walk).collect()
     }
 }
 
-fn begun(seed: u64) -> u64 {
+fn seed_state(seed: u64) -> u64 {
     seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xd1b5_4a32_d192_ed03
 }
 
 /// An answer on its way.
 struct Walk<'a> {
-    held: Box<dyn Constraint>,
+    constraint: Box<dyn Constraint>,
     vocabulary: &'a Vocabulary,
     allowed: TokenMask,
     text: Vec<u8>,
@@ -73,11 +79,11 @@ impl Walk<'_> {
 
     fn look(&mut self) {
         self.allowed = TokenMask::none(self.vocabulary.size() as usize);
-        self.held.fill(&mut self.allowed);
+        self.constraint.fill(&mut self.allowed);
     }
 
     fn take(&mut self, token: u32) {
-        self.held.accept(token);
+        self.constraint.accept(token);
         self.text.extend_from_slice(self.vocabulary.bytes(token));
     }
 

@@ -1,25 +1,25 @@
 //! POST /completion and /infill: llama.cpp's own forms of continuing a text and of filling one in.
 
-use super::cut::Cut;
+use super::cut::InfillLimits;
 use crate::app::App;
-use crate::call::{Call, Posted};
+use crate::call::{Posted, RequestContext};
 use crate::error::ApiError;
-use crate::fields::{Field, Fields, Table, honoured, ignored, refused};
-use crate::fim::{File, Gap};
-use crate::generate::{Asked, End, Ending, SAMPLING, Said, Speaker, StopCause, Turns, start};
+use crate::fields::{FieldSpec, FieldTable, Fields, honoured, ignored, refused};
+use crate::fim::{FimFile, Gap};
+use crate::generate::{AnswerEnd, AnswerUpdate, Ending, GenerationParams, SAMPLING, Speaker, StopCause, Turns, start};
 use crate::grammar::{FORMS, Grammar};
-use crate::models::{Generator, Held};
-use crate::prompt::{Encoding, Prompt, prompts};
+use crate::models::{Generator, ModelLease};
+use crate::prompt::{PromptEncoding, PromptInput, prompts};
 use crate::reply::{self, with_ignored};
-use crate::response_parser::Piece;
-use crate::sse::{self, Framing, Gone, Writer};
+use crate::response_parser::ResponsePiece;
+use crate::sse::{self, Framing, Gone, SseWriter};
 use axum::extract::State;
 use axum::response::Response;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const OWN: &[Field] = &[
+const OWN: &[FieldSpec] = &[
     honoured("model", r#"{"type":["string","null"]}"#),
     honoured("n_predict", r#"{"type":"integer"}"#),
     honoured("max_tokens", r#"{"type":"integer"}"#),
@@ -42,12 +42,12 @@ const OWN: &[Field] = &[
     refused("lora", "there are no adapters", &["[]"]),
 ];
 
-const TEXT: &[Field] = &[honoured("prompt", r#"{"anyOf":[{"type":"string"},{"type":"array","minItems":1}]}"#)];
+const TEXT: &[FieldSpec] = &[honoured("prompt", r#"{"anyOf":[{"type":"string"},{"type":"array","minItems":1}]}"#)];
 
 /// The fields of it.
-pub(crate) const COMPLETION: Table = &[TEXT, OWN, FORMS, SAMPLING];
+pub(crate) const COMPLETION: FieldTable = &[TEXT, OWN, FORMS, SAMPLING];
 
-const GAP: &[Field] = &[
+const GAP: &[FieldSpec] = &[
     honoured("input_prefix", r#"{"type":"string"}"#),
     honoured("input_suffix", r#"{"type":"string"}"#),
     honoured("input_extra", r#"{"type":["array","null"],"items":{"type":"object","required":["text"]}}"#),
@@ -55,29 +55,29 @@ const GAP: &[Field] = &[
 ];
 
 /// The fields of /infill.
-pub(crate) const INFILL: Table = &[GAP, OWN, FORMS, SAMPLING];
+pub(crate) const INFILL: FieldTable = &[GAP, OWN, FORMS, SAMPLING];
 
-const EXTRA: Table = &[&[honoured("filename", "{}"), honoured("text", "{}")]];
+const EXTRA: FieldTable = &[&[honoured("filename", "{}"), honoured("text", "{}")]];
 
 struct Completion {
     /// None where there was nothing to continue.
     turns: Option<Turns>,
-    held: Held,
+    lease: ModelLease,
     prompt: Vec<u32>,
-    shape: Shape,
+    shape: LlamaReplyOptions,
     began: Instant,
     ignored: Vec<String>,
 }
 
 /// How an answer is given.
 #[derive(Default)]
-struct Shape {
+struct LlamaReplyOptions {
     stream: bool,
     /// Whether ids of tokens are wanted.
     tokens: bool,
     /// The fields that are wanted of an answer; none is all.
     fields: Option<Vec<String>>,
-    cut: Cut,
+    cut: InfillLimits,
 }
 
 /// The endpoint.
@@ -96,7 +96,7 @@ async fn respond(mut of: Completion) -> Result<Response, ApiError> {
     let (response, told) = match turns {
         Some(mut turns) => {
             turns.first().await?;
-            let told = turns.told();
+            let told = turns.notices();
             let response = match of.shape.stream {
                 true => sse::stream(Framing::Events, |writer| stream(of, turns, writer)),
                 false => whole(&of, turns).await?,
@@ -104,7 +104,7 @@ async fn respond(mut of: Completion) -> Result<Response, ApiError> {
             (response, Some(told))
         }
         None if of.shape.stream => (sse::stream(Framing::Events, |writer| nothing(of, writer)), None),
-        None => (reply::json(&of.shown(of.last(&Seen::default(), None))), None),
+        None => (reply::json(&of.shown(of.last(&LlamaProgress::default(), None))), None),
     };
     let response = with_ignored(response, &ignored);
     Ok(match told {
@@ -114,20 +114,20 @@ async fn respond(mut of: Completion) -> Result<Response, ApiError> {
 }
 
 /// What a prompt is made of.
-enum Sent {
-    Text(Vec<Prompt>),
-    Gap { before: String, behind: String, begun: String, files: Vec<File> },
+enum LlamaPrompt {
+    Text(Vec<PromptInput>),
+    Gap { before: String, behind: String, begun: String, files: Vec<FimFile> },
 }
 
 /// Reads the prompt of a body.
-type ReadPrompt = fn(&mut Fields, &mut Vec<String>) -> Result<Sent, ApiError>;
+type ReadPrompt = fn(&mut Fields, &mut Vec<String>) -> Result<LlamaPrompt, ApiError>;
 
-fn text(fields: &mut Fields, _: &mut Vec<String>) -> Result<Sent, ApiError> {
+fn text(fields: &mut Fields, _: &mut Vec<String>) -> Result<LlamaPrompt, ApiError> {
     let prompt = fields.take("prompt");
-    Ok(Sent::Text(prompts("prompt", fields.need("prompt", prompt)?, 1)?))
+    Ok(LlamaPrompt::Text(prompts("prompt", fields.need("prompt", prompt)?, 1)?))
 }
 
-fn gap(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<Sent, ApiError> {
+fn gap(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<LlamaPrompt, ApiError> {
     let (before, behind) = (fields.text("input_prefix")?, fields.text("input_suffix")?);
     let before = fields.need("input_prefix", before)?;
     let behind = fields.need("input_suffix", behind)?;
@@ -136,28 +136,28 @@ fn gap(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<Sent, ApiError>
     for (at, extra) in fields.list("input_extra")?.unwrap_or_default().into_iter().enumerate() {
         let mut extra = Fields::within(extra, EXTRA, &format!("input_extra[{at}]"))?;
         let (name, text) = (extra.text("filename")?, extra.text("text")?);
-        files.push(File { name: name.unwrap_or_else(|| "tmp".into()), text: extra.need("text", text)? });
+        files.push(FimFile { name: name.unwrap_or_else(|| "tmp".into()), text: extra.need("text", text)? });
         extra.finish_into(ignored)?;
     }
-    Ok(Sent::Gap { before, behind, begun, files })
+    Ok(LlamaPrompt::Gap { before, behind, begun, files })
 }
 
-impl Sent {
+impl LlamaPrompt {
     /// Its ids for a model.
     ///
     /// # Errors
     /// A model that cannot take it.
     fn ids(&self, generator: &Generator) -> Result<Vec<u32>, ApiError> {
         match self {
-            Sent::Text(prompts) => {
+            LlamaPrompt::Text(prompts) => {
                 let texts = generator.model().texts();
                 let ids = prompts
                     .iter()
-                    .map(|prompt| prompt.ids(texts, Encoding::default()))
+                    .map(|prompt| prompt.ids(texts, PromptEncoding::default()))
                     .collect::<Result<Vec<_>, _>>()?;
                 Ok(ids.concat())
             }
-            Sent::Gap { before, behind, begun, files } => {
+            LlamaPrompt::Gap { before, behind, begun, files } => {
                 Gap { before, behind, begun, files }.prompt(generator.texts()?, "input_prefix")
             }
         }
@@ -165,16 +165,16 @@ impl Sent {
 }
 
 /// What a body asks of its model.
-struct Read {
-    asked: Asked,
-    sent: Sent,
+struct LlamaRequest {
+    params: GenerationParams,
+    sent: LlamaPrompt,
     grammar: Grammar,
-    shape: Shape,
+    shape: LlamaReplyOptions,
     ignored: Vec<String>,
 }
 
 /// The fields of a body behind its model, over what that suggests.
-fn read(mut fields: Fields, suggested: Asked, prompt: ReadPrompt) -> Result<Read, ApiError> {
+fn read(mut fields: Fields, suggested: GenerationParams, prompt: ReadPrompt) -> Result<LlamaRequest, ApiError> {
     // Here -1 asks for any seed.
     fields.leave_out("seed", &json!(-1));
     let mut asked = suggested.read(&mut fields)?;
@@ -193,10 +193,10 @@ fn read(mut fields: Fields, suggested: Asked, prompt: ReadPrompt) -> Result<Read
     let sent = prompt(&mut fields, &mut ignored)?;
     let grammar = Grammar::read(&mut fields, &mut ignored)?;
     fields.finish_into(&mut ignored)?;
-    Ok(Read { asked, sent, grammar, shape, ignored })
+    Ok(LlamaRequest { params: asked, sent, grammar, shape, ignored })
 }
 
-fn shape(fields: &mut Fields) -> Result<Shape, ApiError> {
+fn shape(fields: &mut Fields) -> Result<LlamaReplyOptions, ApiError> {
     let tokens = fields.switch("return_tokens")?.unwrap_or(false);
     let stream = fields.switch("stream")?.unwrap_or(false);
     let named = fields.texts("response_fields")?;
@@ -204,7 +204,12 @@ fn shape(fields: &mut Fields) -> Result<Shape, ApiError> {
     // No time, and -1, are no limit.
     let time = fields.whole::<i64>("t_max_predict_ms", "milliseconds")?.and_then(|time| u64::try_from(time).ok());
     let time = time.filter(|time| *time > 0).map(Duration::from_millis);
-    Ok(Shape { stream, tokens, fields: Some(named).filter(|named| !named.is_empty()), cut: Cut { indent, time } })
+    Ok(LlamaReplyOptions {
+        stream,
+        tokens,
+        fields: Some(named).filter(|named| !named.is_empty()),
+        cut: InfillLimits { indent, time },
+    })
 }
 
 /// What changes nothing in a body of /completion.
@@ -223,46 +228,52 @@ pub(crate) fn check_infill(body: &[u8]) -> Result<Vec<String>, ApiError> {
     checked(body, INFILL, gap)
 }
 
-fn checked(body: &[u8], table: Table, prompt: ReadPrompt) -> Result<Vec<String>, ApiError> {
+fn checked(body: &[u8], table: FieldTable, prompt: ReadPrompt) -> Result<Vec<String>, ApiError> {
     let mut fields = Fields::parse(body, table)?;
     fields.text("model")?;
-    Ok(read(fields, Asked::unsuggested(), prompt)?.ignored)
+    Ok(read(fields, GenerationParams::unsuggested(), prompt)?.ignored)
 }
 
-fn begin(app: &App, call: &Call, body: &[u8], table: Table, prompt: ReadPrompt) -> Result<Completion, ApiError> {
+fn begin(
+    app: &App,
+    call: &RequestContext,
+    body: &[u8],
+    table: FieldTable,
+    prompt: ReadPrompt,
+) -> Result<Completion, ApiError> {
     let began = Instant::now();
     let mut fields = Fields::parse(body, table)?;
     let model = fields.text("model")?;
-    let held = app.models.hold(model.as_deref())?;
+    let held = app.models.lease(model.as_deref())?;
     let generator = held.generator()?;
-    let suggested = Asked::suggested(generator.model().generation(), app.unique());
-    let Read { asked, sent, grammar, shape, ignored } = read(fields, suggested, prompt)?;
+    let suggested = GenerationParams::suggested(generator.model().generation(), app.unique());
+    let LlamaRequest { params: asked, sent, grammar, shape, ignored } = read(fields, suggested, prompt)?;
     let prompt = sent.ids(generator)?;
     if prompt.is_empty() {
         // Clients ask so whether the server is there, and to have it warm.
-        return Ok(Completion { turns: None, held, prompt, shape, began, ignored });
+        return Ok(Completion { turns: None, lease: held, prompt, shape, began, ignored });
     }
     let compiled = grammar.compile(generator)?;
     let streams =
         start(app, call, &held, std::slice::from_ref(&prompt), &asked, &Arc::default(), &|| compiled.constraint())?;
     let turns = Some(Turns::new(streams, 1, || Speaker::plain(&asked.stops, &asked.stop_ids, true)));
-    Ok(Completion { turns, held, prompt, shape, began, ignored })
+    Ok(Completion { turns, lease: held, prompt, shape, began, ignored })
 }
 
 /// Text and ids of what was said, and the end where it is one.
-fn parts(said: Said) -> (String, Vec<u32>, Option<Box<End>>) {
+fn parts(said: AnswerUpdate) -> (String, Vec<u32>, Option<Box<AnswerEnd>>) {
     let (pieces, tokens, end) = match said {
-        Said::Pieces { pieces, tokens, .. } => (pieces, tokens, None),
-        Said::Ended { pieces, tokens, end, .. } => (pieces, tokens, Some(end)),
-        Said::Prompt { .. } => return (String::new(), Vec::new(), None),
+        AnswerUpdate::Pieces { pieces, tokens, .. } => (pieces, tokens, None),
+        AnswerUpdate::Ended { pieces, tokens, end, .. } => (pieces, tokens, Some(end)),
+        AnswerUpdate::Prompt { .. } => return (String::new(), Vec::new(), None),
     };
-    let text = |piece| if let Piece::Content(text) = piece { text } else { String::new() };
+    let text = |piece| if let ResponsePiece::Content(text) = piece { text } else { String::new() };
     (pieces.into_iter().map(text).collect(), tokens.iter().map(|token| token.id).collect(), end)
 }
 
 /// What has been said so far.
 #[derive(Default)]
-struct Seen {
+struct LlamaProgress {
     text: String,
     ids: Vec<u32>,
     /// Until the first token, and from then on.
@@ -270,7 +281,7 @@ struct Seen {
     spoken: Duration,
 }
 
-impl Seen {
+impl LlamaProgress {
     /// Takes ids that came so long after the request.
     fn heard(&mut self, ids: &[u32], since: Duration) {
         match self.ids.is_empty() {
@@ -282,7 +293,7 @@ impl Seen {
 }
 
 async fn whole(of: &Completion, mut turns: Turns) -> Result<Response, ApiError> {
-    let (mut seen, mut ended, mut watch) = (Seen::default(), None, of.shape.cut.watch());
+    let (mut seen, mut ended, mut watch) = (LlamaProgress::default(), None, of.shape.cut.watch());
     while let Some(said) = turns.next().await? {
         let (mut more, tokens, end) = parts(said);
         let cut = watch.take(&mut more);
@@ -297,8 +308,8 @@ async fn whole(of: &Completion, mut turns: Turns) -> Result<Response, ApiError> 
     Ok(reply::json(&of.shown(of.last(&seen, ended.as_deref()))))
 }
 
-async fn stream(of: Completion, mut turns: Turns, writer: Writer) -> Result<(), Gone> {
-    let (mut seen, mut watch) = (Seen::default(), of.shape.cut.watch());
+async fn stream(of: Completion, mut turns: Turns, writer: SseWriter) -> Result<(), Gone> {
+    let (mut seen, mut watch) = (LlamaProgress::default(), of.shape.cut.watch());
     loop {
         let said = match turns.next_for(&writer).await? {
             Ok(Some(said)) => said,
@@ -308,7 +319,7 @@ async fn stream(of: Completion, mut turns: Turns, writer: Writer) -> Result<(), 
         let (mut text, ids, end) = parts(said);
         let cut = watch.take(&mut text);
         seen.heard(&ids, of.began.elapsed());
-        let part = Seen { text, ids, ..Seen::default() };
+        let part = LlamaProgress { text, ids, ..LlamaProgress::default() };
         if end.is_some() || cut {
             let last = of.last_part(&seen, part, end.as_deref());
             return writer.data(&of.shown(last)).await;
@@ -322,8 +333,8 @@ async fn stream(of: Completion, mut turns: Turns, writer: Writer) -> Result<(), 
 }
 
 /// The stream of an answer to nothing.
-async fn nothing(of: Completion, writer: Writer) -> Result<(), Gone> {
-    writer.data(&of.shown(of.last(&Seen::default(), None))).await
+async fn nothing(of: Completion, writer: SseWriter) -> Result<(), Gone> {
+    writer.data(&of.shown(of.last(&LlamaProgress::default(), None))).await
 }
 
 /// The value at a path such as `timings/prompt_ms`.
@@ -339,7 +350,7 @@ impl Completion {
     }
 
     /// The last object of a stream: what all of it came to, and its last part.
-    fn last_part(&self, seen: &Seen, part: Seen, end: Option<&End>) -> Value {
+    fn last_part(&self, seen: &LlamaProgress, part: LlamaProgress, end: Option<&AnswerEnd>) -> Value {
         let mut object = self.last(seen, end);
         object["content"] = part.text.into();
         if self.shape.tokens {
@@ -349,11 +360,11 @@ impl Completion {
     }
 
     /// What the last object says. An answer without an end was cut off.
-    fn last(&self, seen: &Seen, end: Option<&End>) -> Value {
+    fn last(&self, seen: &LlamaProgress, end: Option<&AnswerEnd>) -> Value {
         let mut object = json!({
             "index": 0,
             "content": seen.text,
-            "model": self.held.entry.name(),
+            "model": self.lease.entry.name(),
             "stop": true,
             "stop_type": "limit",
             "stopping_word": "",

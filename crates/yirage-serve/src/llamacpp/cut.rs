@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// What ends a filling early.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Cut {
+pub(super) struct InfillLimits {
     /// White space that each line but the first begins with.
     pub(super) indent: usize,
     /// Time from the first token on.
@@ -16,8 +16,8 @@ pub(super) struct Cut {
 
 /// A filling on its way.
 #[derive(Debug)]
-pub(super) struct Watch {
-    cut: Cut,
+pub(super) struct InfillTracker {
+    cut: InfillLimits,
     since: Option<Instant>,
     /// Whether a line has ended.
     ended: bool,
@@ -25,14 +25,14 @@ pub(super) struct Watch {
     blank: Option<usize>,
 }
 
-impl Cut {
+impl InfillLimits {
     /// A filling that this ends.
-    pub(super) fn watch(&self) -> Watch {
-        Watch { cut: self.clone(), since: None, ended: false, blank: None }
+    pub(super) fn watch(&self) -> InfillTracker {
+        InfillTracker { cut: self.clone(), since: None, ended: false, blank: None }
     }
 }
 
-impl Watch {
+impl InfillTracker {
     /// Takes what came; what is no part of the answer is cut off. Whether the answer ends here.
     pub(super) fn take(&mut self, text: &mut String) -> bool {
         let since = *self.since.get_or_insert_with(Instant::now);
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     /// What is left of an answer that comes in these pieces.
-    fn left(cut: &Cut, pieces: &[&str]) -> String {
+    fn left(cut: &InfillLimits, pieces: &[&str]) -> String {
         let (mut watch, mut all) = (cut.watch(), String::new());
         for piece in pieces {
             let mut text = (*piece).to_owned();
@@ -71,18 +71,18 @@ mod tests {
 
     #[test]
     fn lines_that_stand_less_deep_are_no_part_of_it() {
-        let deep = Cut { indent: 4, time: None };
+        let deep = InfillLimits { indent: 4, time: None };
         assert_eq!(left(&deep, &["a\n    b\n", "\n     c\n  ", "d\n"]), "a\n    b\n\n     c\n  ");
         assert_eq!(left(&deep, &["a", "\n", "b"]), "a\n");
         assert_eq!(left(&deep, &["x\n\t\t\t\ty"]), "x\n\t\t\t\ty");
-        assert_eq!(left(&Cut::default(), &["a\nb", "\nc"]), "a\nb\nc");
+        assert_eq!(left(&InfillLimits::default(), &["a\nb", "\nc"]), "a\nb\nc");
     }
 
     #[test]
     fn time_ends_an_answer_behind_a_whole_line() {
-        let at_once = Cut { indent: 0, time: Some(Duration::ZERO) };
+        let at_once = InfillLimits { indent: 0, time: Some(Duration::ZERO) };
         assert_eq!(left(&at_once, &["a", "b", "c\nd", "e"]), "abc\nd");
-        let later = Cut { indent: 0, time: Some(Duration::from_secs(3600)) };
+        let later = InfillLimits { indent: 0, time: Some(Duration::from_secs(3600)) };
         assert_eq!(left(&later, &["a\n", "b\n"]), "a\nb\n");
     }
 }

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::call::Posted;
 use crate::error::ApiError;
-use crate::fields::{Fields, Table, honoured};
+use crate::fields::{FieldTable, Fields, honoured};
 use crate::reply;
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(crate) async fn props(State(app): State<Arc<App>>, RawQuery(asked): RawQuery) -> Result<Response, ApiError> {
     let name = name(&app, asked.as_deref());
     app.work(move |app| {
-        let held = app.models.hold_named(name.as_deref())?;
+        let held = app.models.lease_named(name.as_deref())?;
         let generator = held.generator()?;
         let generation = generator.model().generation();
         let template = generator.template_source().unwrap_or_default();
@@ -76,7 +76,7 @@ fn decoded(text: &str) -> String {
 pub(crate) async fn slots(State(app): State<Arc<App>>, RawQuery(asked): RawQuery) -> Result<Response, ApiError> {
     let name = name(&app, asked.as_deref());
     app.work(move |app| {
-        let held = app.models.hold_named(name.as_deref())?;
+        let held = app.models.lease_named(name.as_deref())?;
         let generator = held.generator()?;
         let (context, open) = (generator.model().facts().context, generator.model().open_jobs());
         let slot = |id| json!({"id": id, "n_ctx": context, "is_processing": id < open});
@@ -97,7 +97,7 @@ pub(crate) async fn adapters() -> Response {
 }
 
 /// The field of /models/load and /models/unload.
-pub(crate) const NAME: Table = &[&[honoured("model", r#"{"type":"string"}"#)]];
+pub(crate) const NAME: FieldTable = &[&[honoured("model", r#"{"type":"string"}"#)]];
 
 fn read_name(body: &[u8]) -> Result<Option<String>, ApiError> {
     let mut fields = Fields::parse(body, NAME)?;
@@ -118,7 +118,7 @@ pub(crate) fn check_name(body: &[u8]) -> Result<Vec<String>, ApiError> {
 pub(crate) async fn load(State(app): State<Arc<App>>, Posted { body, .. }: Posted) -> Result<Response, ApiError> {
     app.work(move |app| {
         let model = read_name(&body)?;
-        app.models.hold_named(model.as_deref())?;
+        app.models.lease_named(model.as_deref())?;
         Ok(reply::json(&json!({"success": true})))
     })
     .await

@@ -3,9 +3,9 @@
 use crate::app::App;
 use crate::call::Posted;
 use crate::error::ApiError;
-use crate::fields::{Field, Fields, Table, honoured, ignored};
+use crate::fields::{FieldSpec, FieldTable, Fields, honoured, ignored};
 use crate::generate::Talk;
-use crate::models::{Held, Served};
+use crate::models::{ModelLease, Served};
 use crate::openai::CHAT;
 use crate::openai::chat::talk;
 use crate::reply::{self, with_ignored};
@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use yirage_model::tokenizer::{EncodeOptions, Tokenizer};
 
-const MODEL: Field = honoured("model", r#"{"type":["string","null"]}"#);
+const MODEL: FieldSpec = honoured("model", r#"{"type":["string","null"]}"#);
 const SWITCH: &str = r#"{"type":["boolean","null"]}"#;
 
 /// The fields of llama.cpp's form.
-pub(crate) const TOKENIZE: Table = &[&[
+pub(crate) const TOKENIZE: FieldTable = &[&[
     MODEL,
     honoured("content", r#"{"type":"string"}"#),
     honoured("add_special", SWITCH),
@@ -28,7 +28,7 @@ pub(crate) const TOKENIZE: Table = &[&[
 ]];
 
 /// The fields of vLLM's form for a text.
-pub(crate) const VLLM: Table = &[&[
+pub(crate) const VLLM: FieldTable = &[&[
     MODEL,
     honoured("prompt", r#"{"type":"string"}"#),
     honoured("add_special_tokens", SWITCH),
@@ -36,15 +36,16 @@ pub(crate) const VLLM: Table = &[&[
 ]];
 
 /// What vLLM's form for a conversation has beside the fields of one.
-const STRINGS: &[Field] = &[honoured("return_token_strs", SWITCH), ignored("add_special_tokens", SWITCH)];
+const STRINGS: &[FieldSpec] = &[honoured("return_token_strs", SWITCH), ignored("add_special_tokens", SWITCH)];
 
 /// vLLM's form for a conversation.
-pub(crate) const CONVERSATION: Table = &[CHAT[0], CHAT[1], CHAT[2], CHAT[3], STRINGS];
+pub(crate) const CONVERSATION: FieldTable = &[CHAT[0], CHAT[1], CHAT[2], CHAT[3], STRINGS];
 
 /// The fields of /detokenize.
-pub(crate) const DETOKENIZE: Table = &[&[MODEL, honoured("tokens", r#"{"type":"array","items":{"type":"integer"}}"#)]];
+pub(crate) const DETOKENIZE: FieldTable =
+    &[&[MODEL, honoured("tokens", r#"{"type":"array","items":{"type":"integer"}}"#)]];
 
-fn tokenizer(held: &Held) -> Result<&Tokenizer, ApiError> {
+fn tokenizer(held: &ModelLease) -> Result<&Tokenizer, ApiError> {
     match &*held.served {
         Served::Generator(generator) => Ok(&generator.texts()?.tokenizer),
         Served::Encoder(encoder) => Ok(encoder.tokenizer()),
@@ -52,14 +53,14 @@ fn tokenizer(held: &Held) -> Result<&Tokenizer, ApiError> {
 }
 
 /// A body of /tokenize in one of its forms, its model aside.
-enum Sent {
+enum TokenizeRequest {
     Content { text: String, add_special: bool, parse_special: bool, with_pieces: bool },
     Prompt { text: String, add_special: bool, strings: bool },
     Conversation { talk: Box<Talk>, strings: bool, ignored: Vec<String> },
 }
 
 /// The model that a body names, and the rest of it; which form it is its fields say.
-fn read(body: &[u8]) -> Result<(Option<String>, Sent), ApiError> {
+fn read(body: &[u8]) -> Result<(Option<String>, TokenizeRequest), ApiError> {
     let sent: Value = serde_json::from_slice(body).unwrap_or_default();
     if sent.get("messages").is_some() {
         let mut fields = Fields::parse(body, CONVERSATION)?;
@@ -67,7 +68,7 @@ fn read(body: &[u8]) -> Result<(Option<String>, Sent), ApiError> {
         let strings = fields.switch("return_token_strs")?.unwrap_or(false);
         let talk = Box::new(talk(&mut fields)?);
         let ignored = fields.finish_part()?;
-        return Ok((model, Sent::Conversation { talk, strings, ignored }));
+        return Ok((model, TokenizeRequest::Conversation { talk, strings, ignored }));
     }
     if sent.get("prompt").is_some() {
         let mut fields = Fields::parse(body, VLLM)?;
@@ -76,7 +77,7 @@ fn read(body: &[u8]) -> Result<(Option<String>, Sent), ApiError> {
         let add_special = fields.switch("add_special_tokens")?.unwrap_or(true);
         let strings = fields.switch("return_token_strs")?.unwrap_or(false);
         fields.finish()?;
-        return Ok((model, Sent::Prompt { text, add_special, strings }));
+        return Ok((model, TokenizeRequest::Prompt { text, add_special, strings }));
     }
     let mut fields = Fields::parse(body, TOKENIZE)?;
     let (model, text) = (fields.text("model")?, fields.text("content")?);
@@ -85,7 +86,7 @@ fn read(body: &[u8]) -> Result<(Option<String>, Sent), ApiError> {
     let parse_special = fields.switch("parse_special")?.unwrap_or(true);
     let with_pieces = fields.switch("with_pieces")?.unwrap_or(false);
     fields.finish()?;
-    Ok((model, Sent::Content { text, add_special, parse_special, with_pieces }))
+    Ok((model, TokenizeRequest::Content { text, add_special, parse_special, with_pieces }))
 }
 
 /// What changes nothing in a body of /tokenize.
@@ -94,8 +95,8 @@ fn read(body: &[u8]) -> Result<(Option<String>, Sent), ApiError> {
 /// What is no request, whatever the model.
 pub(crate) fn check(body: &[u8]) -> Result<Vec<String>, ApiError> {
     match read(body)?.1 {
-        Sent::Conversation { talk, ignored, .. } => Ok([ignored, talk.ignored].concat()),
-        Sent::Content { .. } | Sent::Prompt { .. } => Ok(Vec::new()),
+        TokenizeRequest::Conversation { talk, ignored, .. } => Ok([ignored, talk.ignored].concat()),
+        TokenizeRequest::Content { .. } | TokenizeRequest::Prompt { .. } => Ok(Vec::new()),
     }
 }
 
@@ -103,18 +104,18 @@ pub(crate) fn check(body: &[u8]) -> Result<Vec<String>, ApiError> {
 pub(crate) async fn tokenize(State(app): State<Arc<App>>, Posted { body, .. }: Posted) -> Result<Response, ApiError> {
     app.work(move |app| {
         let (model, sent) = read(&body)?;
-        let held = app.models.hold(model.as_deref())?;
+        let held = app.models.lease(model.as_deref())?;
         let tokenizer = tokenizer(&held)?;
         match sent {
-            Sent::Content { text, add_special, parse_special, with_pieces } => {
+            TokenizeRequest::Content { text, add_special, parse_special, with_pieces } => {
                 let ids = encode(tokenizer, &text, EncodeOptions { add_special, parse_special }, "content")?;
                 Ok(listed(tokenizer, &ids, with_pieces))
             }
-            Sent::Prompt { text, add_special, strings } => {
+            TokenizeRequest::Prompt { text, add_special, strings } => {
                 let options = EncodeOptions { add_special, parse_special: true };
                 counted(&held, tokenizer, &encode(tokenizer, &text, options, "prompt")?, strings)
             }
-            Sent::Conversation { talk, strings, ignored } => {
+            TokenizeRequest::Conversation { talk, strings, ignored } => {
                 let (_, ids) = talk.render(held.generator()?)?;
                 let ignored = [ignored, talk.ignored].concat();
                 Ok(with_ignored(counted(&held, tokenizer, &ids, strings)?, &ignored))
@@ -140,7 +141,7 @@ fn encode(tokenizer: &Tokenizer, text: &str, options: EncodeOptions, field: &str
     tokenizer.encode(text, options).map_err(|e| ApiError::field(field, e.to_string()))
 }
 
-fn counted(held: &Held, tokenizer: &Tokenizer, ids: &[u32], strings: bool) -> Result<Response, ApiError> {
+fn counted(held: &ModelLease, tokenizer: &Tokenizer, ids: &[u32], strings: bool) -> Result<Response, ApiError> {
     let pieces = || ids.iter().map(|&id| tokenizer.piece(id)).collect::<Vec<_>>();
     Ok(reply::json(&json!({
         "count": ids.len(),
@@ -172,7 +173,7 @@ pub(crate) fn check_ids(body: &[u8]) -> Result<Vec<String>, ApiError> {
 pub(crate) async fn detokenize(State(app): State<Arc<App>>, Posted { body, .. }: Posted) -> Result<Response, ApiError> {
     app.work(move |app| {
         let (model, ids) = read_ids(&body)?;
-        let held = app.models.hold(model.as_deref())?;
+        let held = app.models.lease(model.as_deref())?;
         let tokenizer = tokenizer(&held)?;
         if let Some(at) = ids.iter().position(|&id| tokenizer.piece(id).is_none()) {
             let what = format!("`tokens[{at}]`: the model has no token {}", ids[at]);
@@ -189,7 +190,7 @@ pub(crate) async fn apply(State(app): State<Arc<App>>, Posted { body, .. }: Post
     app.work(move |app| {
         let mut fields = Fields::parse(&body, CHAT)?;
         let model = fields.text("model")?;
-        let held = app.models.hold(model.as_deref())?;
+        let held = app.models.lease(model.as_deref())?;
         let talk = talk(&mut fields)?;
         let ignored = fields.finish_part()?;
         let (text, _) = talk.render(held.generator()?)?;

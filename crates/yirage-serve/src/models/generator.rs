@@ -1,19 +1,19 @@
 //! A model that generates text, with what a conversation needs.
 
 use crate::error::ApiError;
-use crate::response_parser::{Family, Frame, Own};
+use crate::response_parser::{CallFrame, ModelCallFrame, OutputFormat};
 use crate::vocabulary::Vocabulary;
 use std::sync::{Arc, OnceLock};
 use yirage_model::chat::{ChatInputs, ChatTemplate};
 use yirage_model::tokenizer::EncodeOptions;
-use yirage_session::{Model, SessionError, Texts};
+use yirage_session::{ModelHandle, SessionError, TextProcessor};
 
 /// A model with its chat templates, parsed once.
 pub struct Generator {
-    model: Model,
-    chat: Option<Template>,
+    model: ModelHandle,
+    chat: Option<GeneratorTemplate>,
     /// The one for conversations with tools, where the model has one of its own.
-    tools: Option<Template>,
+    tools: Option<GeneratorTemplate>,
     /// Sequences it runs at once.
     max_seqs: usize,
     /// Its tokens for grammars, made when one is first wanted; or why there are none.
@@ -21,18 +21,18 @@ pub struct Generator {
 }
 
 /// A chat template with what its source says of the model.
-pub(crate) struct Template {
+pub(crate) struct GeneratorTemplate {
     pub(crate) template: ChatTemplate,
     pub(crate) source: String,
-    pub(crate) family: Family,
+    pub(crate) family: OutputFormat,
     /// Special tokens that mark something: they are shown in the text.
     pub(crate) marks: Arc<[u32]>,
     /// How calls are written that have to come; none where no form of calls is known.
-    pub(crate) own: Option<Arc<Own>>,
+    pub(crate) own: Option<Arc<ModelCallFrame>>,
 }
 
 /// The special tokens that mark something in a family's answers.
-fn marks(texts: &Texts, family: &Family) -> Arc<[u32]> {
+fn marks(texts: &TextProcessor, family: &OutputFormat) -> Arc<[u32]> {
     let tokenizer = &texts.tokenizer;
     let size = u32::try_from(tokenizer.vocab_size()).unwrap_or(u32::MAX);
     let marks = |id: &u32| {
@@ -42,7 +42,7 @@ fn marks(texts: &Texts, family: &Family) -> Arc<[u32]> {
 }
 
 /// The tokens that are marks in a frame: those of a meaning of their own, and words in brackets that are one token.
-fn tokens(texts: &Texts, frame: &Frame) -> Vec<(String, u32)> {
+fn tokens(texts: &TextProcessor, frame: &CallFrame) -> Vec<(String, u32)> {
     let tokenizer = &texts.tokenizer;
     let size = u32::try_from(tokenizer.vocab_size()).unwrap_or(u32::MAX);
     let options = EncodeOptions { add_special: false, parse_special: true };
@@ -61,24 +61,24 @@ impl Generator {
     ///
     /// # Errors
     /// [`SessionError::Chat`] for a template that is broken or not there.
-    pub fn new(model: Model, max_seqs: usize, name: Option<&str>) -> Result<Generator, SessionError> {
-        let of = |with_tools| -> Result<Option<Template>, SessionError> {
+    pub fn new(model: ModelHandle, max_seqs: usize, name: Option<&str>) -> Result<Generator, SessionError> {
+        let of = |with_tools| -> Result<Option<GeneratorTemplate>, SessionError> {
             let Some(texts) = model.texts() else { return Ok(None) };
             let Some((name, source)) = texts.templates.choose(name, with_tools)? else { return Ok(None) };
             let (template, source) = (ChatTemplate::new(name, source)?, source.to_owned());
-            let (family, frame) = Family::of(texts, &template, &source);
+            let (family, frame) = OutputFormat::of(texts, &template, &source);
             let own = frame.map(|frame| {
                 let tokens = tokens(texts, &frame);
-                Arc::new(Own::new(frame, tokens, model.ends()))
+                Arc::new(ModelCallFrame::new(frame, tokens, model.ends()))
             });
-            Ok(Some(Template { template, family, marks: marks(texts, &family), own, source }))
+            Ok(Some(GeneratorTemplate { template, family, marks: marks(texts, &family), own, source }))
         };
         let chat = of(false)?;
         let tools = of(true)?.filter(|tools| chat.as_ref().is_none_or(|chat| chat.source != tools.source));
         Ok(Generator { model, chat, tools, max_seqs, vocabulary: OnceLock::new() })
     }
 
-    pub(crate) fn model(&self) -> &Model {
+    pub(crate) fn model(&self) -> &ModelHandle {
         &self.model
     }
 
@@ -98,7 +98,7 @@ impl Generator {
     ///
     /// # Errors
     /// A model without a tokenizer, which takes and gives token ids alone.
-    pub(crate) fn texts(&self) -> Result<&Texts, ApiError> {
+    pub(crate) fn texts(&self) -> Result<&TextProcessor, ApiError> {
         self.model.texts().ok_or_else(|| ApiError::invalid("the model has no tokenizer: send token ids as the prompt"))
     }
 
@@ -106,7 +106,7 @@ impl Generator {
     ///
     /// # Errors
     /// A model without any.
-    pub(crate) fn template(&self, with_tools: bool) -> Result<&Template, ApiError> {
+    pub(crate) fn template(&self, with_tools: bool) -> Result<&GeneratorTemplate, ApiError> {
         let template = self.tools.as_ref().filter(|_| with_tools).or(self.chat.as_ref());
         template.ok_or_else(|| {
             ApiError::field("messages", "the model has no chat template; send its prompt to /v1/completions")
@@ -124,7 +124,7 @@ impl Generator {
     /// [`SessionError::Chat`], [`SessionError::Tokenizer`]; what `end` says.
     pub(crate) fn render(
         &self,
-        of: &Template,
+        of: &GeneratorTemplate,
         inputs: ChatInputs<'_>,
         end: impl FnOnce(String) -> Result<String, ApiError>,
     ) -> Result<(String, Vec<u32>), ApiError> {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// How long a model stays when nobody uses it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Keep {
+pub(crate) enum KeepAlive {
     /// For this long.
     For(Duration),
     /// Until another one needs its memory.
@@ -16,7 +16,7 @@ pub(crate) enum Keep {
 /// Since when a model is not used, and how long a client wants it to stay.
 pub(super) struct Idle {
     since: Instant,
-    keep: Option<Keep>,
+    keep: Option<KeepAlive>,
 }
 
 impl Idle {
@@ -32,16 +32,16 @@ impl ModelEntry {
     }
 
     /// Says how long it stays, until it is unloaded.
-    pub(crate) fn keep(&self, keep: Keep) {
+    pub(crate) fn keep(&self, keep: KeepAlive) {
         self.idle().keep = Some(keep);
     }
 
     /// How long it stays from now on if nobody uses it; none is for ever. `usual` is what holds where no client said it.
     pub(crate) fn stays(&self, usual: Option<Duration>) -> Option<Duration> {
         let idle = self.idle();
-        match idle.keep.unwrap_or(usual.map_or(Keep::Forever, Keep::For)) {
-            Keep::For(time) => Some(time.saturating_sub(idle.since.elapsed())),
-            Keep::Forever => None,
+        match idle.keep.unwrap_or(usual.map_or(KeepAlive::Forever, KeepAlive::For)) {
+            KeepAlive::For(time) => Some(time.saturating_sub(idle.since.elapsed())),
+            KeepAlive::Forever => None,
         }
     }
 

@@ -9,11 +9,11 @@ mod served;
 
 pub use description::Description;
 pub use generator::Generator;
-pub(crate) use idle::Keep;
+pub(crate) use idle::KeepAlive;
 pub use served::Served;
 
 use crate::error::ApiError;
-use crate::figures::ModelFigures;
+use crate::metrics::ModelMetrics;
 use axum::http::StatusCode;
 use idle::Idle;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,12 +21,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Opens a model; the error is for operators and clients.
-pub type Opener = Box<dyn Fn() -> Result<Served, String> + Send + Sync>;
+pub type ModelOpener = Box<dyn Fn() -> Result<Served, String> + Send + Sync>;
 
 /// A model that a server has, opened or not.
 pub struct ModelEntry {
     names: Vec<String>,
-    open: Opener,
+    open: ModelOpener,
     bytes: u64,
     description: Description,
     slot: Mutex<Option<Arc<Served>>>,
@@ -34,17 +34,17 @@ pub struct ModelEntry {
     used: AtomicU64,
     created: u64,
     idle: Mutex<Idle>,
-    pub(crate) figures: ModelFigures,
+    pub(crate) metrics: ModelMetrics,
 }
 
 impl ModelEntry {
     /// A model under one or several names, the first of which answers carry; `bytes` is about what it will take.
-    pub fn new(names: Vec<String>, bytes: u64, open: Opener) -> ModelEntry {
+    pub fn new(names: Vec<String>, bytes: u64, open: ModelOpener) -> ModelEntry {
         let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let (slot, used) = (Mutex::new(None), AtomicU64::new(0));
         let idle = Mutex::new(Idle::new());
-        let (description, figures) = (Description::default(), ModelFigures::default());
-        ModelEntry { names, open, bytes, description, slot, used, created, idle, figures }
+        let (description, figures) = (Description::default(), ModelMetrics::default());
+        ModelEntry { names, open, bytes, description, slot, used, created, idle, metrics: figures }
     }
 
     /// The same model, with what its files say of it.
@@ -117,14 +117,14 @@ enum Closing {
 
 /// A model while it is used: it is not unloaded.
 #[derive(Clone)]
-pub(crate) struct Held {
+pub(crate) struct ModelLease {
     pub(crate) entry: Arc<ModelEntry>,
     pub(crate) served: Arc<Served>,
     /// Whether it answers for a name that is none of its own.
     pub(crate) stands_in: bool,
 }
 
-impl Held {
+impl ModelLease {
     /// The model, which has to generate text.
     ///
     /// # Errors
@@ -183,11 +183,11 @@ impl Models {
     /// connections.
     ///
     /// # Errors
-    /// As [`Models::hold_named`].
-    pub(crate) fn hold(&self, name: Option<&str>) -> Result<Held, ApiError> {
+    /// As [`Models::lease_named`].
+    pub(crate) fn lease(&self, name: Option<&str>) -> Result<ModelLease, ApiError> {
         match (self.entry(name), self.entries.as_slice()) {
-            (Err(_), [_]) => Ok(Held { stands_in: true, ..self.hold_named(None)? }),
-            _ => self.hold_named(name),
+            (Err(_), [_]) => Ok(ModelLease { stands_in: true, ..self.lease_named(None)? }),
+            _ => self.lease_named(name),
         }
     }
 
@@ -195,18 +195,18 @@ impl Models {
     ///
     /// # Errors
     /// As [`Models::entry`]; a model that cannot be opened, or that does not fit beside those that are used.
-    pub(crate) fn hold_named(&self, name: Option<&str>) -> Result<Held, ApiError> {
+    pub(crate) fn lease_named(&self, name: Option<&str>) -> Result<ModelLease, ApiError> {
         let entry = self.entry(name)?;
         entry.touch();
         entry.used.store(self.clock.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
         if let Some(served) = entry.opened() {
-            return Ok(Held { entry: entry.clone(), served, stands_in: false });
+            return Ok(ModelLease { entry: entry.clone(), served, stands_in: false });
         }
         let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(served) = entry.opened() {
-            return Ok(Held { entry: entry.clone(), served, stands_in: false });
+            return Ok(ModelLease { entry: entry.clone(), served, stands_in: false });
         }
-        self.make_room(entry)?;
+        self.evict_for(entry)?;
         let opened = (entry.open)();
         let served = opened.map_err(|why| {
             let what = format!("the model `{}` cannot be loaded: {why}", entry.name());
@@ -215,11 +215,11 @@ impl Models {
         let served = Arc::new(served);
         entry.touch();
         *entry.slot() = Some(served.clone());
-        Ok(Held { entry: entry.clone(), served, stands_in: false })
+        Ok(ModelLease { entry: entry.clone(), served, stands_in: false })
     }
 
     /// Closes models, the one used longest ago first, until `entry` fits.
-    fn make_room(&self, entry: &ModelEntry) -> Result<(), ApiError> {
+    fn evict_for(&self, entry: &ModelEntry) -> Result<(), ApiError> {
         let Some(budget) = self.budget else { return Ok(()) };
         if entry.bytes > budget {
             let (name, bytes) = (entry.name(), entry.bytes);

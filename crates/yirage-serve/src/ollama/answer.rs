@@ -1,29 +1,29 @@
 //! Answers of /api/chat and /api/generate, whole and in parts.
 
-use super::begun::Begun;
+use super::active::OllamaAnswer;
 use super::clock;
 use crate::error::ApiError;
-use crate::generate::{End, Ending, Said};
+use crate::generate::{AnswerEnd, AnswerUpdate, Ending};
 use crate::reply;
-use crate::response_parser::{Call, Piece};
-use crate::sse::{Gone, Writer};
+use crate::response_parser::{ResponsePiece, ToolCall};
+use crate::sse::{Gone, SseWriter};
 use axum::response::Response;
 use serde_json::{Value, json};
 
 /// What was said, all or a part of it.
 #[derive(Default)]
-struct Part {
+struct OllamaDelta {
     text: String,
     thought: String,
-    calls: Vec<Call>,
+    calls: Vec<ToolCall>,
 }
 
-impl Part {
-    fn add(&mut self, piece: Piece) {
+impl OllamaDelta {
+    fn add(&mut self, piece: ResponsePiece) {
         match piece {
-            Piece::Content(text) => self.text.push_str(&text),
-            Piece::Reasoning(text) => self.thought.push_str(&text),
-            Piece::Call(part) => Call::add(&mut self.calls, part),
+            ResponsePiece::Content(text) => self.text.push_str(&text),
+            ResponsePiece::Reasoning(text) => self.thought.push_str(&text),
+            ResponsePiece::Call(part) => ToolCall::add(&mut self.calls, part),
         }
     }
 
@@ -32,22 +32,22 @@ impl Part {
     }
 
     /// What can be told: all but a call that is not whole, which stays.
-    fn told(&mut self) -> Part {
+    fn take_complete(&mut self) -> OllamaDelta {
         let open = self.calls.pop_if(|call| !call.ended);
-        std::mem::replace(self, Part { calls: open.into_iter().collect(), ..Part::default() })
+        std::mem::replace(self, OllamaDelta { calls: open.into_iter().collect(), ..OllamaDelta::default() })
     }
 }
 
 /// A call: here arguments are an object, not its text.
-fn call(call: &Call) -> Value {
+fn call(call: &ToolCall) -> Value {
     let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!({}));
     json!({"function": {"name": call.name, "arguments": arguments}})
 }
 
-impl Begun {
-    fn object(&self, part: Part, end: Option<&End>) -> Value {
+impl OllamaAnswer {
+    fn object(&self, part: OllamaDelta, end: Option<&AnswerEnd>) -> Value {
         let mut object = json!({
-            "model": self.turns.held().entry.name(),
+            "model": self.turns.lease().entry.name(),
             "created_at": clock::now(),
             "done": end.is_some(),
         });
@@ -81,11 +81,11 @@ impl Begun {
 }
 
 /// Adds what was said to `part`.
-fn hear(part: &mut Part, said: Said) -> Option<Box<End>> {
+fn hear(part: &mut OllamaDelta, said: AnswerUpdate) -> Option<Box<AnswerEnd>> {
     let (pieces, end) = match said {
-        Said::Pieces { pieces, .. } => (pieces, None),
-        Said::Ended { pieces, end, .. } => (pieces, Some(end)),
-        Said::Prompt { .. } => (Vec::new(), None),
+        AnswerUpdate::Pieces { pieces, .. } => (pieces, None),
+        AnswerUpdate::Ended { pieces, end, .. } => (pieces, Some(end)),
+        AnswerUpdate::Prompt { .. } => (Vec::new(), None),
     };
     pieces.into_iter().for_each(|piece| part.add(piece));
     end
@@ -95,20 +95,20 @@ fn hear(part: &mut Part, said: Said) -> Option<Box<End>> {
 ///
 /// # Errors
 /// What the answer ended with.
-pub(super) async fn whole(mut begun: Begun) -> Result<Response, ApiError> {
-    let (mut all, mut ended) = (Part::default(), None);
+pub(super) async fn whole(mut begun: OllamaAnswer) -> Result<Response, ApiError> {
+    let (mut all, mut ended) = (OllamaDelta::default(), None);
     while let Some(said) = begun.turns.next().await? {
         ended = hear(&mut all, said).or(ended);
     }
-    Ok(reply::json(&begun.object(all.told(), ended.as_deref())))
+    Ok(reply::json(&begun.object(all.take_complete(), ended.as_deref())))
 }
 
 /// Writes the lines of a request.
 ///
 /// # Errors
 /// [`Gone`].
-pub(super) async fn stream(mut begun: Begun, writer: Writer) -> Result<(), Gone> {
-    let mut part = Part::default();
+pub(super) async fn stream(mut begun: OllamaAnswer, writer: SseWriter) -> Result<(), Gone> {
+    let mut part = OllamaDelta::default();
     loop {
         let said = match begun.turns.next_for(&writer).await? {
             Ok(Some(said)) => said,
@@ -116,7 +116,7 @@ pub(super) async fn stream(mut begun: Begun, writer: Writer) -> Result<(), Gone>
             Err(error) => return writer.data(&error.ollama()).await,
         };
         let end = hear(&mut part, said);
-        let told = part.told();
+        let told = part.take_complete();
         // Parts of a call alone are no line.
         if end.is_some() || !told.is_empty() {
             writer.data(&begun.object(told, end.as_deref())).await?;

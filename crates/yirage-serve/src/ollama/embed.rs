@@ -1,16 +1,16 @@
 //! POST /api/embed and the older /api/embeddings.
 
-use super::asked::untagged;
 use super::keep::keep;
+use super::options::untagged;
 use crate::app::App;
 use crate::call::Posted;
+use crate::encoders::embed;
 use crate::error::ApiError;
-use crate::fields::{Fields, Table, honoured, ignored};
+use crate::fields::{FieldTable, Fields, honoured, ignored};
 use crate::limits::MAX_INPUTS;
-use crate::models::Keep;
-use crate::prompt::{Prompt, prompts};
+use crate::models::KeepAlive;
+use crate::prompt::{PromptInput, prompts};
 use crate::reply::{self, with_ignored};
-use crate::vectors::embed;
 use axum::extract::State;
 use axum::response::Response;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// The fields of /api/embed.
-pub(crate) const EMBED: Table = &[&[
+pub(crate) const EMBED: FieldTable = &[&[
     honoured("model", r#"{"type":"string"}"#),
     honoured("input", r#"{"anyOf":[{"type":"string"},{"type":"array"}]}"#),
     honoured("keep_alive", r#"{"type":["string","number","null"]}"#),
@@ -28,7 +28,7 @@ pub(crate) const EMBED: Table = &[&[
 ]];
 
 /// The fields of /api/embeddings.
-pub(crate) const OLD: Table = &[&[
+pub(crate) const OLD: FieldTable = &[&[
     honoured("model", r#"{"type":"string"}"#),
     honoured("prompt", r#"{"type":"string"}"#),
     honoured("keep_alive", r#"{"type":["string","number","null"]}"#),
@@ -36,15 +36,15 @@ pub(crate) const OLD: Table = &[&[
 ]];
 
 /// What a body asks of its model.
-struct Read {
+struct OllamaEmbedRequest {
     /// None where the text is one of nothing, as ollama has it.
-    inputs: Vec<Prompt>,
+    inputs: Vec<PromptInput>,
     dimensions: Option<u32>,
-    keep: Option<Keep>,
+    keep: Option<KeepAlive>,
     ignored: Vec<String>,
 }
 
-fn read(mut fields: Fields) -> Result<Read, ApiError> {
+fn read(mut fields: Fields) -> Result<OllamaEmbedRequest, ApiError> {
     let inputs = match fields.take("input") {
         None => return Err(ApiError::field("input", "`input` is missing")),
         Some(Value::Array(list)) if list.is_empty() => Vec::new(),
@@ -54,15 +54,15 @@ fn read(mut fields: Fields) -> Result<Read, ApiError> {
     // 0 is what ollama's own client sends for none.
     let dimensions = fields.whole("dimensions", "a whole number from 1")?.filter(|wanted| *wanted != 0);
     let keep = keep(&mut fields)?;
-    Ok(Read { inputs, dimensions, keep, ignored: fields.finish()? })
+    Ok(OllamaEmbedRequest { inputs, dimensions, keep, ignored: fields.finish()? })
 }
 
-fn read_old(mut fields: Fields) -> Result<Read, ApiError> {
+fn read_old(mut fields: Fields) -> Result<OllamaEmbedRequest, ApiError> {
     let prompt = fields.text("prompt")?;
     let prompt = fields.need("prompt", prompt)?;
-    let inputs = if prompt.is_empty() { Vec::new() } else { vec![Prompt::Text(prompt)] };
+    let inputs = if prompt.is_empty() { Vec::new() } else { vec![PromptInput::Text(prompt)] };
     let keep = keep(&mut fields)?;
-    Ok(Read { inputs, dimensions: None, keep, ignored: fields.finish()? })
+    Ok(OllamaEmbedRequest { inputs, dimensions: None, keep, ignored: fields.finish()? })
 }
 
 /// What changes nothing in a body of /api/embed.
@@ -91,8 +91,8 @@ pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Pos
         let began = Instant::now();
         let mut fields = Fields::parse(&body, EMBED)?;
         let model = untagged(app, fields.text("model")?);
-        let held = app.models.hold(model.as_deref())?;
-        let Read { inputs, dimensions, keep, ignored } = read(fields)?;
+        let held = app.models.lease(model.as_deref())?;
+        let OllamaEmbedRequest { inputs, dimensions, keep, ignored } = read(fields)?;
         keep.iter().for_each(|keep| held.entry.keep(*keep));
         let _open = app.live.enter(&call.id, held.entry.name());
         let (vectors, tokens) = embed(&held, &inputs, dimensions)?;
@@ -113,8 +113,8 @@ pub(crate) async fn old(State(app): State<Arc<App>>, Posted { call, body }: Post
     app.work(move |app| {
         let mut fields = Fields::parse(&body, OLD)?;
         let model = untagged(app, fields.text("model")?);
-        let held = app.models.hold(model.as_deref())?;
-        let Read { inputs, keep, ignored, .. } = read_old(fields)?;
+        let held = app.models.lease(model.as_deref())?;
+        let OllamaEmbedRequest { inputs, keep, ignored, .. } = read_old(fields)?;
         keep.iter().for_each(|keep| held.entry.keep(*keep));
         let _open = app.live.enter(&call.id, held.entry.name());
         let (vectors, _) = embed(&held, &inputs, None)?;

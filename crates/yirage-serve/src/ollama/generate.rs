@@ -1,19 +1,19 @@
 //! POST /api/chat and /api/generate.
 
+use super::active::OllamaAnswer;
 use super::answer::{stream, whole};
-use super::asked::{SHARED, asked, grammar, think, untagged};
-use super::begun::Begun;
 use super::clock;
 use super::keep::keep;
+use super::options::{SHARED, grammar, read_options, think, untagged};
 use crate::app::App;
-use crate::call::{Call, Posted};
+use crate::call::{Posted, RequestContext};
 use crate::conversation;
 use crate::error::ApiError;
-use crate::fields::{Field, Fields, Table, honoured, refused};
+use crate::fields::{FieldSpec, FieldTable, Fields, honoured, refused};
 use crate::fim::Gap;
-use crate::generate::{Asked, Conversing, Speaker, Talk, Turns, converse, start};
+use crate::generate::{Conversing, GenerationParams, Speaker, Talk, Turns, converse, start};
 use crate::grammar::Grammar;
-use crate::models::{Held, Keep};
+use crate::models::{KeepAlive, ModelLease};
 use crate::reply::{self, with_ignored};
 use crate::sse::{self, Framing};
 use crate::tools::{Tool, ToolUse};
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The fields of /api/chat.
-pub(crate) const CHAT: Table = &[
+pub(crate) const CHAT: FieldTable = &[
     SHARED,
     &[
         honoured("messages", r#"{"type":"array","items":{"type":"object"}}"#),
@@ -32,7 +32,7 @@ pub(crate) const CHAT: Table = &[
     ],
 ];
 
-const TEXT: &[Field] = &[
+const TEXT: &[FieldSpec] = &[
     honoured("prompt", r#"{"type":["string","null"]}"#),
     honoured("suffix", r#"{"type":["string","null"]}"#),
     honoured("system", r#"{"type":["string","null"]}"#),
@@ -42,11 +42,11 @@ const TEXT: &[Field] = &[
 ];
 
 /// The fields of /api/generate.
-pub(crate) const GENERATE: Table = &[SHARED, TEXT];
+pub(crate) const GENERATE: FieldTable = &[SHARED, TEXT];
 
 /// What a request is for.
-enum Wanted {
-    Answer(Box<Begun>),
+enum OllamaAction {
+    Answer(Box<OllamaAnswer>),
     /// Nothing was asked: the model is loaded or unloaded.
     Only {
         model: String,
@@ -54,8 +54,8 @@ enum Wanted {
     },
 }
 
-struct Read {
-    wanted: Wanted,
+struct OllamaRequest {
+    action: OllamaAction,
     stream: bool,
     ignored: Vec<String>,
 }
@@ -72,9 +72,9 @@ pub(crate) async fn generate(State(app): State<Arc<App>>, Posted { call, body }:
     respond(read, false).await
 }
 
-async fn respond(read: Read, as_message: bool) -> Result<Response, ApiError> {
-    let response = match read.wanted {
-        Wanted::Only { model, reason } => {
+async fn respond(read: OllamaRequest, as_message: bool) -> Result<Response, ApiError> {
+    let response = match read.action {
+        OllamaAction::Only { model, reason } => {
             let mut object = json!({"model": model, "created_at": clock::now(), "done": true, "done_reason": reason});
             match as_message {
                 true => object["message"] = json!({"role": "assistant", "content": ""}),
@@ -82,9 +82,9 @@ async fn respond(read: Read, as_message: bool) -> Result<Response, ApiError> {
             }
             reply::json(&object)
         }
-        Wanted::Answer(mut begun) => {
+        OllamaAction::Answer(mut begun) => {
             begun.turns.first().await?;
-            let told = begun.turns.told();
+            let told = begun.turns.notices();
             told.on(match read.stream {
                 true => sse::stream(Framing::Lines, |writer| stream(*begun, writer)),
                 false => whole(*begun).await?,
@@ -95,45 +95,49 @@ async fn respond(read: Read, as_message: bool) -> Result<Response, ApiError> {
 }
 
 /// What both kinds of requests ask of their model.
-struct Shared {
+struct OllamaCommonFields {
     stream: bool,
-    keep: Option<Keep>,
-    asked: Asked,
+    keep: Option<KeepAlive>,
+    params: GenerationParams,
     grammar: Grammar,
     thinking: Option<bool>,
     effort: Option<String>,
     ignored: Vec<String>,
 }
 
-fn shared(fields: &mut Fields, suggested: Asked, context: u32) -> Result<Shared, ApiError> {
-    let (asked, ignored) = asked(suggested, context, fields)?;
+fn common_fields(
+    fields: &mut Fields,
+    suggested: GenerationParams,
+    context: u32,
+) -> Result<OllamaCommonFields, ApiError> {
+    let (asked, ignored) = read_options(suggested, context, fields)?;
     let (thinking, effort) = think(fields)?;
     let stream = fields.switch("stream")?.unwrap_or(true);
     let (keep, grammar) = (keep(fields)?, grammar(fields)?);
-    Ok(Shared { stream, keep, asked, grammar, thinking, effort, ignored })
+    Ok(OllamaCommonFields { stream, keep, params: asked, grammar, thinking, effort, ignored })
 }
 
 /// A request whose model is open.
-struct Opened {
-    held: Held,
-    shared: Shared,
+struct OllamaModelRequest {
+    lease: ModelLease,
+    common: OllamaCommonFields,
 }
 
-fn open(app: &App, fields: &mut Fields) -> Result<Opened, ApiError> {
+fn open(app: &App, fields: &mut Fields) -> Result<OllamaModelRequest, ApiError> {
     let model = untagged(app, fields.text("model")?);
-    let held = app.models.hold(model.as_deref())?;
+    let held = app.models.lease(model.as_deref())?;
     let model = held.generator()?.model();
-    let suggested = Asked::suggested(model.generation(), app.unique());
-    let shared = shared(fields, suggested, model.facts().context)?;
-    Ok(Opened { held, shared })
+    let suggested = GenerationParams::suggested(model.generation(), app.unique());
+    let shared = common_fields(fields, suggested, model.facts().context)?;
+    Ok(OllamaModelRequest { lease: held, common: shared })
 }
 
-impl Opened {
+impl OllamaModelRequest {
     /// The response to a request that asks nothing.
-    fn only(self, app: &App, more: Vec<String>) -> Result<Read, ApiError> {
-        let Opened { held, shared } = self;
+    fn only(self, app: &App, more: Vec<String>) -> Result<OllamaRequest, ApiError> {
+        let OllamaModelRequest { lease: held, common: shared } = self;
         let model = held.entry.name().to_owned();
-        let unload = shared.keep == Some(Keep::For(Duration::ZERO));
+        let unload = shared.keep == Some(KeepAlive::For(Duration::ZERO));
         let reason = if unload { "unload" } else { "load" };
         shared.keep.iter().for_each(|keep| held.entry.keep(*keep));
         drop(held);
@@ -141,19 +145,23 @@ impl Opened {
             app.models.unload(Some(&model))?;
         }
         let ignored = [shared.ignored, more].concat();
-        Ok(Read { wanted: Wanted::Only { model, reason }, stream: false, ignored })
+        Ok(OllamaRequest { action: OllamaAction::Only { model, reason }, stream: false, ignored })
     }
 
-    fn begun(self, turns: Turns, as_message: bool, more: Vec<String>) -> Read {
-        let Opened { held, shared } = self;
+    fn into_answer(self, turns: Turns, as_message: bool, more: Vec<String>) -> OllamaRequest {
+        let OllamaModelRequest { lease: held, common: shared } = self;
         // It counts from the answer's end.
         shared.keep.iter().for_each(|keep| held.entry.keep(*keep));
-        let begun = Box::new(Begun { turns, as_message, began: Instant::now() });
-        Read { wanted: Wanted::Answer(begun), stream: shared.stream, ignored: [shared.ignored, more].concat() }
+        let begun = Box::new(OllamaAnswer { turns, as_message, began: Instant::now() });
+        OllamaRequest {
+            action: OllamaAction::Answer(begun),
+            stream: shared.stream,
+            ignored: [shared.ignored, more].concat(),
+        }
     }
 }
 
-impl Shared {
+impl OllamaCommonFields {
     fn talk(&self, messages: Vec<Value>) -> Talk {
         Talk {
             grammar: self.grammar.clone(),
@@ -209,7 +217,7 @@ fn of_text(mut fields: Fields) -> Result<OfText, ApiError> {
 pub(crate) fn check_chat(body: &[u8]) -> Result<Vec<String>, ApiError> {
     let mut fields = Fields::parse(body, CHAT)?;
     fields.text("model")?;
-    let shared = shared(&mut fields, Asked::unsuggested(), u32::MAX)?;
+    let shared = common_fields(&mut fields, GenerationParams::unsuggested(), u32::MAX)?;
     Ok([shared.ignored, of_chat(fields)?.ignored].concat())
 }
 
@@ -220,30 +228,30 @@ pub(crate) fn check_chat(body: &[u8]) -> Result<Vec<String>, ApiError> {
 pub(crate) fn check_generate(body: &[u8]) -> Result<Vec<String>, ApiError> {
     let mut fields = Fields::parse(body, GENERATE)?;
     fields.text("model")?;
-    let shared = shared(&mut fields, Asked::unsuggested(), u32::MAX)?;
+    let shared = common_fields(&mut fields, GenerationParams::unsuggested(), u32::MAX)?;
     Ok([shared.ignored, of_text(fields)?.ignored].concat())
 }
 
-fn begin_chat(app: &App, call: &Call, body: &[u8]) -> Result<Read, ApiError> {
+fn begin_chat(app: &App, call: &RequestContext, body: &[u8]) -> Result<OllamaRequest, ApiError> {
     let mut fields = Fields::parse(body, CHAT)?;
     let opened = open(app, &mut fields)?;
     let OfChat { messages, tools, ignored } = of_chat(fields)?;
     if messages.is_empty() {
         return opened.only(app, ignored);
     }
-    let talk = Talk { tools, ..opened.shared.talk(messages) };
-    let Conversing { turns, .. } = converse(app, call, &opened.held, &opened.shared.asked, &talk)?;
-    Ok(opened.begun(turns, true, ignored))
+    let talk = Talk { tools, ..opened.common.talk(messages) };
+    let Conversing { turns, .. } = converse(app, call, &opened.lease, &opened.common.params, &talk)?;
+    Ok(opened.into_answer(turns, true, ignored))
 }
 
-fn begin_text(app: &App, call: &Call, body: &[u8]) -> Result<Read, ApiError> {
+fn begin_text(app: &App, call: &RequestContext, body: &[u8]) -> Result<OllamaRequest, ApiError> {
     let mut fields = Fields::parse(body, GENERATE)?;
     let opened = open(app, &mut fields)?;
     let OfText { prompt, system, suffix, raw, ignored } = of_text(fields)?;
     if prompt.is_empty() {
         return opened.only(app, ignored);
     }
-    let Opened { held, shared } = &opened;
+    let OllamaModelRequest { lease: held, common: shared } = &opened;
     let generator = held.generator()?;
     if raw || !suffix.is_empty() || generator.template_source().is_none() {
         if !system.is_empty() {
@@ -253,16 +261,16 @@ fn begin_text(app: &App, call: &Call, body: &[u8]) -> Result<Read, ApiError> {
         let gap = Gap { before: &prompt, behind: &suffix, begun: "", files: &[] };
         let ids = if suffix.is_empty() { texts.encode_raw(&prompt, Some(true))? } else { gap.prompt(texts, "suffix")? };
         let compiled = shared.grammar.compile(generator)?;
-        let asked = &shared.asked;
+        let asked = &shared.params;
         let streams = start(app, call, held, &[ids], asked, &Arc::default(), &|| compiled.constraint())?;
         let turns = Turns::new(streams, 1, || Speaker::plain(&asked.stops, &[], false));
-        return Ok(opened.begun(turns, false, ignored));
+        return Ok(opened.into_answer(turns, false, ignored));
     }
     let mut messages = Vec::new();
     if !system.is_empty() {
         messages.push(yirage_session::message("system", &system));
     }
     messages.push(yirage_session::message("user", &prompt));
-    let Conversing { turns, .. } = converse(app, call, held, &shared.asked, &shared.talk(messages))?;
-    Ok(opened.begun(turns, false, ignored))
+    let Conversing { turns, .. } = converse(app, call, held, &shared.params, &shared.talk(messages))?;
+    Ok(opened.into_answer(turns, false, ignored))
 }

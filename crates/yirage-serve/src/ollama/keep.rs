@@ -2,7 +2,7 @@
 
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::models::Keep;
+use crate::models::KeepAlive;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const FOREVER: f64 = 1e9;
 ///
 /// # Errors
 /// What is no time.
-pub(super) fn keep(fields: &mut Fields) -> Result<Option<Keep>, ApiError> {
+pub(super) fn keep(fields: &mut Fields) -> Result<Option<KeepAlive>, ApiError> {
     let seconds = match fields.take("keep_alive") {
         None => return Ok(None),
         Some(Value::Number(number)) => number.as_f64(),
@@ -23,9 +23,9 @@ pub(super) fn keep(fields: &mut Fields) -> Result<Option<Keep>, ApiError> {
     let expected = "expected a number of seconds or a time such as 5m";
     let seconds = seconds.ok_or_else(|| fields.error("keep_alive", expected))?;
     Ok(Some(if (0.0..FOREVER).contains(&seconds) {
-        Keep::For(Duration::from_secs_f64(seconds))
+        KeepAlive::For(Duration::from_secs_f64(seconds))
     } else {
-        Keep::Forever
+        KeepAlive::Forever
     }))
 }
 

@@ -1,12 +1,12 @@
 //! GET /api/version, /api/tags, /api/ps and POST /api/show.
 
-use super::asked::untagged;
 use super::clock;
+use super::options::untagged;
 use crate::app::{App, now};
 use crate::call::Posted;
 use crate::error::ApiError;
-use crate::fields::{Fields, Table, honoured, ignored};
-use crate::models::{Held, ModelEntry, Served};
+use crate::fields::{FieldTable, Fields, honoured, ignored};
+use crate::models::{ModelEntry, ModelLease, Served};
 use crate::reply::{self, with_ignored};
 use axum::extract::State;
 use axum::response::Response;
@@ -77,7 +77,7 @@ pub(crate) async fn running(State(app): State<Arc<App>>) -> Response {
 }
 
 /// The fields of /api/show.
-pub(crate) const SHOW: Table = &[&[
+pub(crate) const SHOW: FieldTable = &[&[
     honoured("model", r#"{"type":"string"}"#),
     honoured("name", r#"{"type":"string"}"#),
     ignored("system", r#"{"type":"string"}"#),
@@ -107,7 +107,7 @@ pub(crate) async fn show(State(app): State<Arc<App>>, Posted { body, .. }: Poste
     app.work(move |app| {
         let (model, ignored) = read_show(&body)?;
         let model = untagged(app, model);
-        let held = app.models.hold_named(model.as_deref())?;
+        let held = app.models.lease_named(model.as_deref())?;
         let mut object = one(&held.entry);
         let (mut capabilities, mut template) = (vec!["embedding"], String::new());
         if let Served::Generator(generator) = &*held.served {
@@ -129,7 +129,7 @@ pub(crate) async fn show(State(app): State<Arc<App>>, Posted { body, .. }: Poste
 }
 
 /// What a model is, under the names of GGUF's keys.
-fn information(held: &Held) -> Value {
+fn information(held: &ModelLease) -> Value {
     let of = held.entry.description();
     let (architecture, vocabulary) = match &*held.served {
         Served::Generator(generator) => {

@@ -2,12 +2,12 @@
 //!
 //! This server opens no connection and changes no file. A model that it has is there; the rest is done by the program.
 
-use super::asked::untagged;
 use super::models::digest;
+use super::options::untagged;
 use crate::app::App;
 use crate::call::Posted;
 use crate::error::ApiError;
-use crate::fields::{Fields, Table, honoured, ignored};
+use crate::fields::{FieldTable, Fields, honoured, ignored};
 use crate::reply::{self, with_ignored};
 use crate::sse::{self, Framing};
 use axum::extract::State;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// The fields of /api/pull.
-pub(crate) const PULL: Table = &[&[
+pub(crate) const PULL: FieldTable = &[&[
     honoured("model", r#"{"type":"string"}"#),
     honoured("name", r#"{"type":"string"}"#),
     honoured("stream", r#"{"type":["boolean","null"]}"#),

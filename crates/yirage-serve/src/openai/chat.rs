@@ -1,16 +1,16 @@
 //! POST /v1/chat/completions.
 
-use super::begun::Chat;
+use super::active::ActiveChat;
 use super::chat_answer::{stream, whole};
 use super::chat_fields::{CHAT, STREAM_OPTIONS};
 use super::effort::effort;
 use super::hints::{HINTS, hints};
 use crate::app::{App, now};
-use crate::call::{Call, Posted};
+use crate::call::{Posted, RequestContext};
 use crate::conversation;
 use crate::error::ApiError;
-use crate::fields::{Fields, Table, honoured, ignored, wrong};
-use crate::generate::{Asked, Budget, Continues, Talk, converse};
+use crate::fields::{FieldTable, Fields, honoured, ignored, wrong};
+use crate::generate::{Continues, GenerationParams, Talk, ThinkingBudget, converse};
 use crate::grammar::Grammar;
 use crate::reply::with_ignored;
 use crate::sse::{self, Framing};
@@ -27,7 +27,7 @@ const MAX_TOP: u32 = 20;
 pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
     let mut chat = app.work(move |app| begin(app, &call, &body)).await?;
     chat.conversing.turns.first().await?;
-    let told = chat.conversing.turns.told();
+    let told = chat.conversing.turns.notices();
     let ignored = std::mem::take(&mut chat.ignored);
     let response = match chat.stream {
         true => sse::stream(Framing::Events, |writer| stream(chat, writer)),
@@ -36,21 +36,31 @@ pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Pos
     Ok(told.on(with_ignored(response, &ignored)))
 }
 
-fn begin(app: &App, call: &Call, body: &[u8]) -> Result<Chat, ApiError> {
+fn begin(app: &App, call: &RequestContext, body: &[u8]) -> Result<ActiveChat, ApiError> {
     let mut fields = Fields::parse(body, CHAT)?;
     let model = fields.text("model")?;
-    let held = app.models.hold(model.as_deref())?;
+    let held = app.models.lease(model.as_deref())?;
     let generator = held.generator()?;
-    let suggested = Asked::suggested(generator.model().generation(), app.unique());
-    let Read { asked, talk, stream, include_usage, logprobs, token_ids, mut ignored } = read(fields, suggested)?;
+    let suggested = GenerationParams::suggested(generator.model().generation(), app.unique());
+    let ChatRequest { params: asked, talk, stream, include_usage, logprobs, token_ids, mut ignored } =
+        read(fields, suggested)?;
     let conversing = converse(app, call, &held, &asked, &talk)?;
     ignored.extend_from_slice(&conversing.ignored);
-    Ok(Chat { conversing, id: app.id("chatcmpl"), created: now(), stream, include_usage, logprobs, token_ids, ignored })
+    Ok(ActiveChat {
+        conversing,
+        id: app.id("chatcmpl"),
+        created: now(),
+        stream,
+        include_usage,
+        logprobs,
+        token_ids,
+        ignored,
+    })
 }
 
 /// What a body asks of its model.
-struct Read {
-    asked: Asked,
+struct ChatRequest {
+    params: GenerationParams,
     talk: Talk,
     stream: bool,
     include_usage: bool,
@@ -60,7 +70,7 @@ struct Read {
 }
 
 /// The fields of a body behind its model, over what that suggests.
-fn read(mut fields: Fields, suggested: Asked) -> Result<Read, ApiError> {
+fn read(mut fields: Fields, suggested: GenerationParams) -> Result<ChatRequest, ApiError> {
     let mut asked = suggested.read(&mut fields)?;
     let new = fields.whole("max_completion_tokens", "a whole number from 0")?;
     let old = fields.whole("max_tokens", "a whole number from 0")?;
@@ -79,7 +89,7 @@ fn read(mut fields: Fields, suggested: Asked) -> Result<Read, ApiError> {
     functions(&mut fields, &mut ignored)?;
     hints(&mut fields, HINTS, &mut ignored)?;
     fields.finish_into(&mut ignored)?;
-    Ok(Read { asked, talk, stream, include_usage, logprobs, token_ids, ignored })
+    Ok(ChatRequest { params: asked, talk, stream, include_usage, logprobs, token_ids, ignored })
 }
 
 /// Log-probabilities beside each token.
@@ -101,7 +111,7 @@ pub(crate) fn top_logprobs(fields: &mut Fields) -> Result<u32, ApiError> {
 pub(crate) fn check(body: &[u8]) -> Result<Vec<String>, ApiError> {
     let mut fields = Fields::parse(body, CHAT)?;
     fields.text("model")?;
-    let Read { talk, ignored, .. } = read(fields, Asked::unsuggested())?;
+    let ChatRequest { talk, ignored, .. } = read(fields, GenerationParams::unsuggested())?;
     Ok([ignored, talk.ignored].concat())
 }
 
@@ -168,7 +178,7 @@ pub(crate) fn talk(fields: &mut Fields) -> Result<Talk, ApiError> {
     let tools = ToolUse::new(Tool::list(&list, &mut ignored)?, choice, parallel, &mut ignored)?;
     let kwargs = fields.object("chat_template_kwargs")?.unwrap_or_default();
     let mut reasoning_effort = effort(fields, "reasoning_effort")?;
-    let mut budget = Budget::read(fields, &["thinking_token_budget", "thinking_budget_tokens"])?;
+    let mut budget = ThinkingBudget::read(fields, &["thinking_token_budget", "thinking_budget_tokens"])?;
     let asked = reasoning(fields, &mut ignored)?;
     reasoning_effort = reasoning_effort.or(asked.effort);
     budget = budget.or(asked.budget);
@@ -192,10 +202,10 @@ pub(crate) fn talk(fields: &mut Fields) -> Result<Talk, ApiError> {
 #[derive(Default)]
 pub(crate) struct Reasoning {
     pub(crate) effort: Option<String>,
-    pub(crate) budget: Option<Budget>,
+    pub(crate) budget: Option<ThinkingBudget>,
 }
 
-const REASONING: Table = &[&[
+const REASONING: FieldTable = &[&[
     honoured("effort", "{}"),
     honoured("budget", "{}"),
     honoured("max_tokens", "{}"),
@@ -210,7 +220,7 @@ const REASONING: Table = &[&[
 pub(crate) fn reasoning(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<Reasoning, ApiError> {
     let Some(mut reasoning) = fields.fields("reasoning", REASONING)? else { return Ok(Reasoning::default()) };
     let effort = effort(&mut reasoning, "effort")?;
-    let budget = Budget::read(&mut reasoning, &["budget", "max_tokens"])?;
+    let budget = ThinkingBudget::read(&mut reasoning, &["budget", "max_tokens"])?;
     reasoning.finish_into(ignored)?;
     Ok(Reasoning { effort, budget })
 }

@@ -1,40 +1,40 @@
 //! Answers of /v1/chat/completions, whole and in parts.
 
-use super::begun::{Chat, PART, WHOLE, fingerprint};
+use super::active::{ActiveChat, PART, WHOLE, fingerprint};
 use super::logprobs;
 use crate::error::ApiError;
-use crate::generate::{End, Ending, Said, SeenToken, StopCause, Usage};
+use crate::generate::{AnswerEnd, AnswerToken, AnswerUpdate, Ending, StopCause, Usage};
 use crate::reply;
-use crate::response_parser::{Call, CallPart, Piece};
-use crate::sse::{Gone, Writer};
+use crate::response_parser::{CallPart, ResponsePiece, ToolCall};
+use crate::sse::{Gone, SseWriter};
 use axum::response::Response;
 use serde_json::{Map, Value, json};
 
 /// An answer as it grows.
 #[derive(Default)]
-struct Message {
+struct ChatAnswerBuilder {
     content: String,
     reasoning: String,
-    calls: Vec<Call>,
-    tokens: Vec<SeenToken>,
-    end: Option<Box<End>>,
+    calls: Vec<ToolCall>,
+    tokens: Vec<AnswerToken>,
+    end: Option<Box<AnswerEnd>>,
 }
 
 /// The response of a request without a stream.
 ///
 /// # Errors
 /// What an answer ended with.
-pub(super) async fn whole(mut chat: Chat) -> Result<Response, ApiError> {
+pub(super) async fn whole(mut chat: ActiveChat) -> Result<Response, ApiError> {
     let count = chat.conversing.turns.count();
-    let mut messages: Vec<Message> = (0..count).map(|_| Message::default()).collect();
+    let mut messages: Vec<ChatAnswerBuilder> = (0..count).map(|_| ChatAnswerBuilder::default()).collect();
     while let Some(said) = chat.conversing.turns.next().await? {
         let (choice, pieces, tokens, end) = parts(said);
         let Some(message) = messages.get_mut(choice) else { continue };
         for piece in pieces {
             match piece {
-                Piece::Content(text) => message.content.push_str(&text),
-                Piece::Reasoning(text) => message.reasoning.push_str(&text),
-                Piece::Call(part) => Call::add(&mut message.calls, part),
+                ResponsePiece::Content(text) => message.content.push_str(&text),
+                ResponsePiece::Reasoning(text) => message.reasoning.push_str(&text),
+                ResponsePiece::Call(part) => ToolCall::add(&mut message.calls, part),
             }
         }
         message.tokens.extend(tokens);
@@ -49,11 +49,11 @@ pub(super) async fn whole(mut chat: Chat) -> Result<Response, ApiError> {
     Ok(reply::json(&object))
 }
 
-fn parts(said: Said) -> (usize, Vec<Piece>, Vec<SeenToken>, Option<Box<End>>) {
+fn parts(said: AnswerUpdate) -> (usize, Vec<ResponsePiece>, Vec<AnswerToken>, Option<Box<AnswerEnd>>) {
     match said {
-        Said::Pieces { choice, pieces, tokens } => (choice, pieces, tokens, None),
-        Said::Ended { choice, pieces, tokens, end } => (choice, pieces, tokens, Some(end)),
-        Said::Prompt { choice, .. } => (choice, Vec::new(), Vec::new(), None),
+        AnswerUpdate::Pieces { choice, pieces, tokens } => (choice, pieces, tokens, None),
+        AnswerUpdate::Ended { choice, pieces, tokens, end } => (choice, pieces, tokens, Some(end)),
+        AnswerUpdate::Prompt { choice, .. } => (choice, Vec::new(), Vec::new(), None),
     }
 }
 
@@ -69,7 +69,7 @@ pub(super) fn usage(of: Usage) -> Value {
 }
 
 /// The word for an ending.
-pub(super) fn finish_reason(end: &End) -> &'static str {
+pub(super) fn finish_reason(end: &AnswerEnd) -> &'static str {
     match end.ending {
         Ending::Stop => "stop",
         Ending::Length => "length",
@@ -78,7 +78,7 @@ pub(super) fn finish_reason(end: &End) -> &'static str {
 }
 
 /// vLLM's field for the stop that a client asked for.
-pub(super) fn stop_reason(end: &End) -> Value {
+pub(super) fn stop_reason(end: &AnswerEnd) -> Value {
     match &end.stop {
         Some(StopCause::Text(text)) => Value::from(text.as_str()),
         Some(StopCause::Token(id)) => Value::from(*id),
@@ -86,7 +86,7 @@ pub(super) fn stop_reason(end: &End) -> Value {
     }
 }
 
-impl Chat {
+impl ActiveChat {
     fn call_id(&self, choice: usize, at: usize) -> String {
         format!("call_{}_{choice}_{at}", self.id.trim_start_matches("chatcmpl-"))
     }
@@ -96,26 +96,26 @@ impl Chat {
             "id": self.id,
             "object": kind,
             "created": self.created,
-            "model": self.conversing.turns.held().entry.name(),
+            "model": self.conversing.turns.lease().entry.name(),
             "system_fingerprint": fingerprint(),
             "choices": choices,
         })
     }
 
-    fn logprobs(&self, tokens: &[SeenToken]) -> Value {
-        let texts = self.conversing.turns.held().generator().ok().and_then(|generator| generator.model().texts());
+    fn logprobs(&self, tokens: &[AnswerToken]) -> Value {
+        let texts = self.conversing.turns.lease().generator().ok().and_then(|generator| generator.model().texts());
         match texts.filter(|_| self.logprobs) {
             Some(texts) => json!({"content": logprobs::entries(&texts.tokenizer, tokens), "refusal": null}),
             None => Value::Null,
         }
     }
 
-    fn choice(&self, at: usize, message: &Message) -> Value {
+    fn choice(&self, at: usize, message: &ChatAnswerBuilder) -> Value {
         let called = !message.calls.is_empty();
         let content = if called && message.content.is_empty() { Value::Null } else { message.content.as_str().into() };
         let mut said = json!({"role": "assistant", "content": content, "refusal": null});
         if called {
-            let call = |(nth, call): (usize, &Call)| {
+            let call = |(nth, call): (usize, &ToolCall)| {
                 json!({
                     "id": self.call_id(at, nth),
                     "type": "function",
@@ -141,7 +141,7 @@ impl Chat {
     }
 
     /// A part of a stream.
-    fn part(&self, choice: usize, delta: Value, tokens: &[SeenToken], end: Option<&End>) -> Value {
+    fn part(&self, choice: usize, delta: Value, tokens: &[AnswerToken], end: Option<&AnswerEnd>) -> Value {
         let mut part = json!({
             "index": choice,
             "delta": delta,
@@ -162,7 +162,7 @@ impl Chat {
     }
 }
 
-fn ids(tokens: &[SeenToken]) -> Value {
+fn ids(tokens: &[AnswerToken]) -> Value {
     tokens.iter().map(|token| Value::from(token.id)).collect()
 }
 
@@ -170,7 +170,7 @@ fn ids(tokens: &[SeenToken]) -> Value {
 ///
 /// # Errors
 /// [`Gone`].
-pub(super) async fn stream(mut chat: Chat, writer: Writer) -> Result<(), Gone> {
+pub(super) async fn stream(mut chat: ActiveChat, writer: SseWriter) -> Result<(), Gone> {
     let count = chat.conversing.turns.count();
     let mut calls = vec![0; count];
     for choice in 0..count {
@@ -206,24 +206,24 @@ pub(super) async fn stream(mut chat: Chat, writer: Writer) -> Result<(), Gone> {
     writer.done().await
 }
 
-impl Chat {
+impl ActiveChat {
     /// What a piece adds to a choice; nothing where a call ends. Behind the calls of each choice stands how many there are.
-    fn delta(&self, choice: usize, piece: Piece, calls: &mut [usize]) -> Option<Value> {
+    fn delta(&self, choice: usize, piece: ResponsePiece, calls: &mut [usize]) -> Option<Value> {
         Some(match piece {
-            Piece::Content(text) => json!({"content": text}),
-            Piece::Reasoning(text) => json!({"reasoning_content": text}),
-            Piece::Call(CallPart::Begin(name)) => {
+            ResponsePiece::Content(text) => json!({"content": text}),
+            ResponsePiece::Reasoning(text) => json!({"reasoning_content": text}),
+            ResponsePiece::Call(CallPart::Begin(name)) => {
                 let count = calls.get_mut(choice)?;
                 let (at, id) = (*count, self.call_id(choice, *count));
                 *count += 1;
                 let function = json!({"name": name, "arguments": ""});
                 json!({"tool_calls": [{"index": at, "id": id, "type": "function", "function": function}]})
             }
-            Piece::Call(CallPart::Arguments(text)) => {
+            ResponsePiece::Call(CallPart::Arguments(text)) => {
                 let at = calls.get(choice)?.checked_sub(1)?;
                 json!({"tool_calls": [{"index": at, "function": {"arguments": text}}]})
             }
-            Piece::Call(CallPart::End) => return None,
+            ResponsePiece::Call(CallPart::End) => return None,
         })
     }
 }

@@ -2,12 +2,12 @@
 
 use super::effort::EFFORT_SCHEMA;
 use super::hints::HINTS;
-use crate::fields::{Field, honoured, ignored, refused};
+use crate::fields::{FieldSpec, honoured, ignored, refused};
 use crate::generate::{BUDGETS, SAMPLING};
 use crate::grammar::FORMS;
 
 /// Fields of a conversation.
-const OWN: &[Field] = &[
+const OWN: &[FieldSpec] = &[
     honoured("model", r#"{"type":"string"}"#),
     honoured("messages", r#"{"type":"array","minItems":1,"items":{"type":"object","required":["role"]}}"#),
     honoured("max_completion_tokens", r#"{"type":["integer","null"],"minimum":0}"#),
@@ -34,10 +34,10 @@ const OWN: &[Field] = &[
 ];
 
 /// All of them.
-pub(crate) const CHAT: &[&[Field]] = &[OWN, HINTS, FORMS, BUDGETS, SAMPLING];
+pub(crate) const CHAT: &[&[FieldSpec]] = &[OWN, HINTS, FORMS, BUDGETS, SAMPLING];
 
 /// What `stream_options` may have.
-pub(crate) const STREAM_OPTIONS: &[&[Field]] = &[&[
+pub(crate) const STREAM_OPTIONS: &[&[FieldSpec]] = &[&[
     honoured("include_usage", "{}"),
     ignored("include_obfuscation", "{}"),
     refused("continuous_usage_stats", "usage comes once, at the end", &["false"]),

@@ -1,18 +1,18 @@
 //! POST /v1/completions.
 
-use super::begun::{Completions, Sent};
+use super::active::{ActiveCompletions, EncodedPrompt};
 use super::chat::include_usage;
 use super::completions_answer::{stream, whole};
 use super::hints::{METADATA, USER, hints};
 use crate::app::{App, now};
-use crate::call::{Call, Posted};
+use crate::call::{Posted, RequestContext};
 use crate::error::ApiError;
-use crate::fields::{Field, Fields, honoured, refused};
+use crate::fields::{FieldSpec, Fields, honoured, refused};
 use crate::fim::Gap;
-use crate::generate::{Asked, SAMPLING, Speaker, Turns, start};
+use crate::generate::{GenerationParams, SAMPLING, Speaker, Turns, start};
 use crate::grammar::{FORMS, Grammar};
 use crate::limits::MAX_CHOICES;
-use crate::prompt::{Encoding, Prompt, prompts};
+use crate::prompt::{PromptEncoding, PromptInput, prompts};
 use crate::reply::with_ignored;
 use crate::sse::{self, Framing};
 use axum::extract::State;
@@ -26,7 +26,7 @@ const TOKENS: u32 = 16;
 /// Log-probabilities beside each token, at most. OpenAI takes 5, vLLM and those who measure models more.
 const MAX_TOP: u32 = 20;
 
-const OWN: &[Field] = &[
+const OWN: &[FieldSpec] = &[
     honoured("model", r#"{"type":"string"}"#),
     honoured("prompt", r#"{"anyOf":[{"type":"string"},{"type":"array","minItems":1}]}"#),
     honoured("max_tokens", r#"{"type":["integer","null"],"minimum":0}"#),
@@ -42,16 +42,16 @@ const OWN: &[Field] = &[
     refused("prompt_logprobs", "use `echo` with `logprobs`", &[]),
 ];
 
-const HINTS: &[Field] = &[USER, METADATA];
+const HINTS: &[FieldSpec] = &[USER, METADATA];
 
 /// All fields of it.
-pub(crate) const COMPLETIONS: &[&[Field]] = &[OWN, HINTS, FORMS, SAMPLING];
+pub(crate) const COMPLETIONS: &[&[FieldSpec]] = &[OWN, HINTS, FORMS, SAMPLING];
 
 /// The endpoint.
 pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
     let mut of = app.work(move |app| begin(app, &call, &body)).await?;
     of.turns.first().await?;
-    let told = of.turns.told();
+    let told = of.turns.notices();
     let ignored = std::mem::take(&mut of.ignored);
     let response = match of.stream {
         true => sse::stream(Framing::Events, |writer| stream(of, writer)),
@@ -61,11 +61,11 @@ pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Pos
 }
 
 /// What a body asks of its model.
-struct Read {
-    asked: Asked,
-    sent: Vec<Prompt>,
+struct CompletionsRequest {
+    params: GenerationParams,
+    sent: Vec<PromptInput>,
     suffix: String,
-    encoding: Encoding,
+    encoding: PromptEncoding,
     grammar: Grammar,
     stream: bool,
     include_usage: bool,
@@ -75,7 +75,7 @@ struct Read {
 }
 
 /// The fields of a body behind its model, over what that suggests.
-fn read(mut fields: Fields, suggested: Asked) -> Result<Read, ApiError> {
+fn read(mut fields: Fields, suggested: GenerationParams) -> Result<CompletionsRequest, ApiError> {
     let mut asked = suggested.read(&mut fields)?;
     asked.max_tokens = Some(fields.whole("max_tokens", "a whole number")?.unwrap_or(TOKENS));
     best_of(&mut fields, asked.n)?;
@@ -91,8 +91,8 @@ fn read(mut fields: Fields, suggested: Asked) -> Result<Read, ApiError> {
     let stream = fields.switch("stream")?.unwrap_or(false);
     let mut ignored = Vec::new();
     let include_usage = include_usage(&mut fields, stream, &mut ignored)?;
-    let usual = Encoding::default();
-    let encoding = Encoding {
+    let usual = PromptEncoding::default();
+    let encoding = PromptEncoding {
         add_special: fields.switch("add_special_tokens")?.unwrap_or(usual.add_special),
         parse_special: fields.switch("parse_special")?.unwrap_or(usual.parse_special),
     };
@@ -102,10 +102,21 @@ fn read(mut fields: Fields, suggested: Asked) -> Result<Read, ApiError> {
     let suffix = fields.text("suffix")?.unwrap_or_default();
     hints(&mut fields, HINTS, &mut ignored)?;
     fields.finish_into(&mut ignored)?;
-    if !suffix.is_empty() && sent.iter().any(|prompt| matches!(prompt, Prompt::Ids(_))) {
+    if !suffix.is_empty() && sent.iter().any(|prompt| matches!(prompt, PromptInput::Ids(_))) {
         return Err(ApiError::field("suffix", "`suffix` needs a prompt of text: token ids are used as they are"));
     }
-    Ok(Read { asked, sent, suffix, encoding, grammar, stream, include_usage, echo, token_ids, ignored })
+    Ok(CompletionsRequest {
+        params: asked,
+        sent,
+        suffix,
+        encoding,
+        grammar,
+        stream,
+        include_usage,
+        echo,
+        token_ids,
+        ignored,
+    })
 }
 
 /// Looks at how many answers are to be compared. Where it asks for no more than are wanted, it asks for nothing.
@@ -130,31 +141,31 @@ fn best_of(fields: &mut Fields, n: u32) -> Result<(), ApiError> {
 pub(crate) fn check(body: &[u8]) -> Result<Vec<String>, ApiError> {
     let mut fields = Fields::parse(body, COMPLETIONS)?;
     fields.text("model")?;
-    Ok(read(fields, Asked::unsuggested())?.ignored)
+    Ok(read(fields, GenerationParams::unsuggested())?.ignored)
 }
 
-fn begin(app: &App, call: &Call, body: &[u8]) -> Result<Completions, ApiError> {
+fn begin(app: &App, call: &RequestContext, body: &[u8]) -> Result<ActiveCompletions, ApiError> {
     let mut fields = Fields::parse(body, COMPLETIONS)?;
     let model = fields.text("model")?;
-    let held = app.models.hold(model.as_deref())?;
+    let held = app.models.lease(model.as_deref())?;
     let generator = held.generator()?;
-    let of = read(fields, Asked::suggested(generator.model().generation(), app.unique()))?;
+    let of = read(fields, GenerationParams::suggested(generator.model().generation(), app.unique()))?;
     let texts = generator.model().texts();
-    let ids = |prompt: &Prompt| match prompt {
-        Prompt::Text(before) if !of.suffix.is_empty() => {
+    let ids = |prompt: &PromptInput| match prompt {
+        PromptInput::Text(before) if !of.suffix.is_empty() => {
             Gap { before, behind: &of.suffix, begun: "", files: &[] }.prompt(generator.texts()?, "suffix")
         }
         prompt => prompt.ids(texts, of.encoding),
     };
     let prompts = of.sent.iter().map(ids).collect::<Result<Vec<_>, _>>()?;
     let compiled = of.grammar.compile(generator)?;
-    let asked = of.asked;
+    let asked = of.params;
     let streams = start(app, call, &held, &prompts, &asked, &Arc::default(), &|| compiled.constraint())?;
     let logprobs = asked.sampling.logprobs.is_some();
     let keeps = logprobs || of.token_ids;
     let turns = Turns::new(streams, asked.n, || Speaker::plain(&asked.stops, &asked.stop_ids, keeps));
-    let prompts = of.sent.into_iter().zip(prompts).map(|(sent, ids)| Sent::new(sent, ids, texts)).collect();
-    Ok(Completions {
+    let prompts = of.sent.into_iter().zip(prompts).map(|(sent, ids)| EncodedPrompt::new(sent, ids, texts)).collect();
+    Ok(ActiveCompletions {
         turns,
         prompts,
         n: asked.n as usize,

@@ -1,32 +1,32 @@
 //! Answers of /v1/completions, whole and in parts.
 
-use super::begun::{Completions, fingerprint};
+use super::active::{ActiveCompletions, fingerprint};
 use super::chat_answer::{finish_reason, stop_reason, usage};
-use super::logprobs::Lists;
+use super::logprobs::LogprobLists;
 use crate::error::ApiError;
-use crate::generate::{End, Said, SeenToken};
+use crate::generate::{AnswerEnd, AnswerToken, AnswerUpdate};
 use crate::reply;
-use crate::response_parser::Piece;
-use crate::sse::{Gone, Writer};
+use crate::response_parser::ResponsePiece;
+use crate::sse::{Gone, SseWriter};
 use axum::response::Response;
 use serde_json::{Value, json};
-use yirage_session::Texts;
+use yirage_session::TextProcessor;
 
 /// An answer as it grows: what was not given out yet.
 #[derive(Default)]
-struct Text {
+struct CompletionText {
     text: String,
-    lists: Lists,
+    lists: LogprobLists,
     ids: Vec<u32>,
-    end: Option<Box<End>>,
+    end: Option<Box<AnswerEnd>>,
 }
 
 /// The response of a request without a stream.
 ///
 /// # Errors
 /// What an answer ended with.
-pub(super) async fn whole(mut of: Completions) -> Result<Response, ApiError> {
-    let mut texts = of.begun();
+pub(super) async fn whole(mut of: ActiveCompletions) -> Result<Response, ApiError> {
+    let mut texts = of.initial_texts();
     while let Some(said) = of.turns.next().await? {
         of.add(&mut texts, said);
     }
@@ -40,8 +40,8 @@ pub(super) async fn whole(mut of: Completions) -> Result<Response, ApiError> {
 ///
 /// # Errors
 /// [`Gone`].
-pub(super) async fn stream(mut of: Completions, writer: Writer) -> Result<(), Gone> {
-    let mut texts = of.begun();
+pub(super) async fn stream(mut of: ActiveCompletions, writer: SseWriter) -> Result<(), Gone> {
+    let mut texts = of.initial_texts();
     loop {
         let said = match of.turns.next_for(&writer).await? {
             Ok(Some(said)) => said,
@@ -49,7 +49,7 @@ pub(super) async fn stream(mut of: Completions, writer: Writer) -> Result<(), Go
             Err(error) => return writer.data(&error.openai()).await,
         };
         // What is known of the prompt goes with the first piece behind it.
-        let known = matches!(said, Said::Prompt { .. });
+        let known = matches!(said, AnswerUpdate::Prompt { .. });
         let choice = of.add(&mut texts, said);
         let Some(text) = texts.get_mut(choice).filter(|_| !known) else { continue };
         let choice = of.choice(choice, text);
@@ -67,20 +67,20 @@ pub(super) async fn stream(mut of: Completions, writer: Writer) -> Result<(), Go
     writer.done().await
 }
 
-impl Completions {
-    fn texts(&self) -> Option<&Texts> {
-        self.turns.held().generator().ok()?.model().texts()
+impl ActiveCompletions {
+    fn texts(&self) -> Option<&TextProcessor> {
+        self.turns.lease().generator().ok()?.model().texts()
     }
 
     /// The answers, with the prompt in front where that is wanted.
-    fn begun(&self) -> Vec<Text> {
+    fn initial_texts(&self) -> Vec<CompletionText> {
         let one = |at: usize| {
-            let mut text = Text::default();
+            let mut text = CompletionText::default();
             let prompt = self.prompts.get(at / self.n.max(1)).filter(|_| self.echo);
             if let Some(prompt) = prompt {
                 text.text.clone_from(&prompt.text);
                 if let (Some(&first), Some(texts), true) = (prompt.ids.first(), self.texts(), self.logprobs) {
-                    text.lists = Lists::of_prompt(prompt.hidden);
+                    text.lists = LogprobLists::of_prompt(prompt.hidden);
                     text.lists.first(&texts.tokenizer, first);
                 }
             }
@@ -90,11 +90,11 @@ impl Completions {
     }
 
     /// Adds what was said to its answer, whose number it gives.
-    fn add(&self, texts: &mut [Text], said: Said) -> usize {
+    fn add(&self, texts: &mut [CompletionText], said: AnswerUpdate) -> usize {
         let (choice, pieces, tokens, end) = match said {
-            Said::Pieces { choice, pieces, tokens } => (choice, pieces, tokens, None),
-            Said::Ended { choice, pieces, tokens, end } => (choice, pieces, tokens, Some(end)),
-            Said::Prompt { choice, logprobs } => {
+            AnswerUpdate::Pieces { choice, pieces, tokens } => (choice, pieces, tokens, None),
+            AnswerUpdate::Ended { choice, pieces, tokens, end } => (choice, pieces, tokens, Some(end)),
+            AnswerUpdate::Prompt { choice, logprobs } => {
                 if let (Some(text), Some(of)) = (texts.get_mut(choice), self.texts()) {
                     text.lists.add_of_prompt(&of.tokenizer, &logprobs);
                 }
@@ -103,7 +103,7 @@ impl Completions {
         };
         let Some(text) = texts.get_mut(choice) else { return choice };
         for piece in pieces {
-            if let Piece::Content(more) = piece {
+            if let ResponsePiece::Content(more) = piece {
                 text.text.push_str(&more);
             }
         }
@@ -112,7 +112,7 @@ impl Completions {
         choice
     }
 
-    fn add_tokens(&self, text: &mut Text, tokens: &[SeenToken]) {
+    fn add_tokens(&self, text: &mut CompletionText, tokens: &[AnswerToken]) {
         text.ids.extend(tokens.iter().map(|token| token.id));
         if let Some(of) = self.texts().filter(|_| self.logprobs) {
             tokens
@@ -123,7 +123,7 @@ impl Completions {
     }
 
     /// What came of an answer since the last call.
-    fn choice(&self, at: usize, text: &mut Text) -> Value {
+    fn choice(&self, at: usize, text: &mut CompletionText) -> Value {
         let mut choice = json!({
             "index": at,
             "text": std::mem::take(&mut text.text),
@@ -143,7 +143,7 @@ impl Completions {
             "id": self.id,
             "object": "text_completion",
             "created": self.created,
-            "model": self.turns.held().entry.name(),
+            "model": self.turns.lease().entry.name(),
             "system_fingerprint": fingerprint(),
             "choices": choices,
         })

@@ -26,9 +26,9 @@ pub(crate) fn effort(fields: &mut Fields, name: &str) -> Result<Option<String>, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fields::{Table, honoured};
+    use crate::fields::{FieldTable, honoured};
 
-    const TABLE: Table = &[&[honoured("reasoning_effort", EFFORT_SCHEMA)]];
+    const TABLE: FieldTable = &[&[honoured("reasoning_effort", EFFORT_SCHEMA)]];
 
     #[test]
     fn words_are_those_of_the_schema_and_no_other_one_is_taken() {

@@ -2,7 +2,7 @@
 //! that a client hears of a slip, and they are named unless their value asks for nothing.
 
 use crate::error::ApiError;
-use crate::fields::{Field, Fields, ignored, wrong};
+use crate::fields::{FieldSpec, Fields, ignored, wrong};
 use serde_json::Value;
 
 const TEXT: &str = r#"{"type":["string","null"]}"#;
@@ -10,13 +10,13 @@ const OBJECT: &str = r#"{"type":["object","null"]}"#;
 const SWITCH: &str = r#"{"type":["boolean","null"]}"#;
 
 /// What says who asks.
-pub(crate) const USER: Field = ignored("user", TEXT);
+pub(crate) const USER: FieldSpec = ignored("user", TEXT);
 /// Words of the client's own.
-pub(super) const METADATA: Field = ignored("metadata", OBJECT);
+pub(super) const METADATA: FieldSpec = ignored("metadata", OBJECT);
 
 /// Those of conversations. There are no voices, no other places where an answer may be computed, no searches, nothing is
 /// moderated, and conversations are kept at /v1/responses alone.
-pub(super) const HINTS: &[Field] = &[
+pub(super) const HINTS: &[FieldSpec] = &[
     USER,
     METADATA,
     ignored("safety_identifier", TEXT),
@@ -45,7 +45,7 @@ const NOTHING: &[(&str, &str)] = &[
 ///
 /// # Errors
 /// A value of another kind than the field has.
-pub(crate) fn hints(fields: &mut Fields, table: &[Field], names: &mut Vec<String>) -> Result<(), ApiError> {
+pub(crate) fn hints(fields: &mut Fields, table: &[FieldSpec], names: &mut Vec<String>) -> Result<(), ApiError> {
     for field in table {
         let Some(value) = fields.take(field.name) else { continue };
         check(&fields.at(field.name), field, &value)?;
@@ -58,7 +58,7 @@ pub(crate) fn hints(fields: &mut Fields, table: &[Field], names: &mut Vec<String
 }
 
 /// Holds a value to its field's schema, which says a type or the words that there are.
-fn check(place: &str, field: &Field, value: &Value) -> Result<(), ApiError> {
+fn check(place: &str, field: &FieldSpec, value: &Value) -> Result<(), ApiError> {
     let schema: Value = serde_json::from_str(field.schema).unwrap_or_default();
     if let Some(words) = schema["enum"].as_array() {
         if words.contains(value) {

@@ -1,8 +1,8 @@
 //! Log-probabilities in the two forms of OpenAI's interface.
 
-use crate::generate::SeenToken;
+use crate::generate::AnswerToken;
 use serde_json::{Value, json};
-use yirage_engine::sampling::{Logprobs, TokenLogprob};
+use yirage_engine::sampling::{PositionLogprobs, TokenLogprob};
 use yirage_model::tokenizer::Tokenizer;
 
 /// Below every logarithm that matters: JSON has no infinity.
@@ -23,8 +23,8 @@ fn entry(tokenizer: &Tokenizer, of: &TokenLogprob) -> Value {
 }
 
 /// The form of conversations and responses, one of `{token, logprob, bytes, top_logprobs}` for each token.
-pub(crate) fn entries<'a>(tokenizer: &Tokenizer, tokens: impl IntoIterator<Item = &'a SeenToken>) -> Vec<Value> {
-    let one = |logprobs: &Logprobs| {
+pub(crate) fn entries<'a>(tokenizer: &Tokenizer, tokens: impl IntoIterator<Item = &'a AnswerToken>) -> Vec<Value> {
+    let one = |logprobs: &PositionLogprobs| {
         let mut entry_of = entry(tokenizer, &logprobs.chosen);
         entry_of["top_logprobs"] = logprobs.top.iter().map(|top| entry(tokenizer, top)).collect();
         entry_of
@@ -33,14 +33,14 @@ pub(crate) fn entries<'a>(tokenizer: &Tokenizer, tokens: impl IntoIterator<Item 
 }
 
 /// The most probable tokens by their names.
-fn top(tokenizer: &Tokenizer, of: &Logprobs) -> Value {
+fn top(tokenizer: &Tokenizer, of: &PositionLogprobs) -> Value {
     let one = |top: &TokenLogprob| (name(tokenizer, top.token), Value::from(number(top.logprob)));
     Value::Object(of.top.iter().map(one).collect())
 }
 
 /// The form of completions: parallel lists. Offsets count characters from the text's beginning.
 #[derive(Default)]
-pub(super) struct Lists {
+pub(super) struct LogprobLists {
     tokens: Vec<String>,
     logprobs: Vec<Value>,
     top: Vec<Value>,
@@ -53,10 +53,10 @@ pub(super) struct Lists {
     fresh: bool,
 }
 
-impl Lists {
+impl LogprobLists {
     /// Those of an answer behind its prompt, whose first `hidden` tokens are none of its text.
-    pub(super) fn of_prompt(hidden: usize) -> Lists {
-        Lists { hidden, fresh: true, ..Lists::default() }
+    pub(super) fn of_prompt(hidden: usize) -> LogprobLists {
+        LogprobLists { hidden, fresh: true, ..LogprobLists::default() }
     }
 
     /// Adds a token of which nothing is known: the first one of a prompt.
@@ -65,12 +65,12 @@ impl Lists {
     }
 
     /// Adds a further token of a prompt.
-    pub(super) fn add_of_prompt(&mut self, tokenizer: &Tokenizer, of: &Logprobs) {
+    pub(super) fn add_of_prompt(&mut self, tokenizer: &Tokenizer, of: &PositionLogprobs) {
         self.push_of_prompt(tokenizer, of.chosen.token, number(of.chosen.logprob).into(), top(tokenizer, of));
     }
 
     /// Adds a token of an answer.
-    pub(super) fn add(&mut self, tokenizer: &Tokenizer, of: &Logprobs) {
+    pub(super) fn add(&mut self, tokenizer: &Tokenizer, of: &PositionLogprobs) {
         // Control tokens of an answer have a name and are no text.
         let text = tokenizer.decode_continuation(&[of.chosen.token], true);
         self.push(tokenizer, of.chosen.token, number(of.chosen.logprob).into(), top(tokenizer, of), &text);

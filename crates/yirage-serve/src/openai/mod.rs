@@ -1,6 +1,6 @@
 //! OpenAI's interface, with the fields that vLLM and llama.cpp add to it.
 
-mod begun;
+mod active;
 pub(crate) mod chat;
 mod chat_answer;
 mod chat_fields;

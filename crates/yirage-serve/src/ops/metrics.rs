@@ -1,8 +1,8 @@
 //! GET /metrics: figures under vLLM's names, in Prometheus' text form.
 
 use crate::app::App;
-use crate::figures::{ENDS, Histogram};
 use crate::limits::ASK_ENGINE;
+use crate::metrics::{ENDS, Histogram};
 use crate::models::{ModelEntry, Served};
 use axum::body::Body;
 use axum::extract::State;
@@ -88,32 +88,32 @@ fn text(app: &App, occupancies: &[Option<Occupancy>]) -> String {
     let name = "yirage_waiting_prompt_tokens";
     page.head(name, "gauge", "Tokens of prompts that are not computed yet.");
     for (entry, label, _) in &page.models {
-        let _ = writeln!(page.out, "{name}{{{label}}} {}", entry.figures.waiting_tokens.load(Ordering::Relaxed));
+        let _ = writeln!(page.out, "{name}{{{label}}} {}", entry.metrics.waiting_tokens.load(Ordering::Relaxed));
     }
-    page.counter("vllm:prompt_tokens_total", "Tokens of prompts.", |of| &of.figures.prompt_tokens);
-    page.counter("vllm:generation_tokens_total", "Tokens generated.", |of| &of.figures.generation_tokens);
-    page.counter("vllm:prefix_cache_queries_total", "Tokens looked for in the cache.", |of| &of.figures.prompt_tokens);
-    page.counter("vllm:prefix_cache_hits_total", "Tokens found in the cache.", |of| &of.figures.cached_tokens);
-    page.counter("vllm:num_preemptions_total", "Sequences that lost their cache.", |of| &of.figures.preemptions);
-    page.counter("vllm:spec_decode_num_drafts_total", "Steps that verified guesses.", |of| &of.figures.verifications);
-    page.counter("vllm:spec_decode_num_draft_tokens_total", "Tokens guessed.", |of| &of.figures.drafted);
-    page.counter("vllm:spec_decode_num_accepted_tokens_total", "Guesses that were right.", |of| &of.figures.accepted);
+    page.counter("vllm:prompt_tokens_total", "Tokens of prompts.", |of| &of.metrics.prompt_tokens);
+    page.counter("vllm:generation_tokens_total", "Tokens generated.", |of| &of.metrics.generation_tokens);
+    page.counter("vllm:prefix_cache_queries_total", "Tokens looked for in the cache.", |of| &of.metrics.prompt_tokens);
+    page.counter("vllm:prefix_cache_hits_total", "Tokens found in the cache.", |of| &of.metrics.cached_tokens);
+    page.counter("vllm:num_preemptions_total", "Sequences that lost their cache.", |of| &of.metrics.preemptions);
+    page.counter("vllm:spec_decode_num_drafts_total", "Steps that verified guesses.", |of| &of.metrics.verifications);
+    page.counter("vllm:spec_decode_num_draft_tokens_total", "Tokens guessed.", |of| &of.metrics.drafted);
+    page.counter("vllm:spec_decode_num_accepted_tokens_total", "Guesses that were right.", |of| &of.metrics.accepted);
     let name = "vllm:request_success_total";
     page.head(name, "counter", "Answers by how they ended.");
     for (entry, label, _) in &page.models {
-        for (end, count) in ENDS.iter().zip(&entry.figures.ends) {
+        for (end, count) in ENDS.iter().zip(&entry.metrics.ends) {
             let count = count.load(Ordering::Relaxed);
             let _ = writeln!(page.out, "{name}{{{label},finished_reason=\"{end}\"}} {count}");
         }
     }
     let figures: [(&str, &str, OfModel); 7] = [
-        ("vllm:time_to_first_token_seconds", "From submission to the first token.", |of| &of.figures.first_token),
-        ("vllm:inter_token_latency_seconds", "Between two tokens.", |of| &of.figures.between_tokens),
-        ("vllm:request_time_per_output_token_seconds", "Mean of an answer's gaps.", |of| &of.figures.per_token),
-        ("vllm:request_queue_time_seconds", "From submission until the engine takes it up.", |of| &of.figures.queue),
-        ("vllm:request_prefill_time_seconds", "From then to the first token.", |of| &of.figures.prefill),
-        ("vllm:request_decode_time_seconds", "From the first token to the last.", |of| &of.figures.decode),
-        ("vllm:e2e_request_latency_seconds", "From submission to the last token.", |of| &of.figures.whole),
+        ("vllm:time_to_first_token_seconds", "From submission to the first token.", |of| &of.metrics.first_token),
+        ("vllm:inter_token_latency_seconds", "Between two tokens.", |of| &of.metrics.between_tokens),
+        ("vllm:request_time_per_output_token_seconds", "Mean of an answer's gaps.", |of| &of.metrics.per_token),
+        ("vllm:request_queue_time_seconds", "From submission until the engine takes it up.", |of| &of.metrics.queue),
+        ("vllm:request_prefill_time_seconds", "From then to the first token.", |of| &of.metrics.prefill),
+        ("vllm:request_decode_time_seconds", "From the first token to the last.", |of| &of.metrics.decode),
+        ("vllm:e2e_request_latency_seconds", "From submission to the last token.", |of| &of.metrics.whole),
     ];
     for (name, help, of) in figures {
         page.histogram(name, help, of);

@@ -9,15 +9,15 @@ const MAX_FOLLOWED: usize = 16;
 
 /// The tools of a request.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Declared(Arc<[Tool]>);
+pub(crate) struct DeclaredTools(Arc<[Tool]>);
 
 /// What a value is to be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Types(Vec<String>);
 
-impl Declared {
-    pub(crate) fn new(tools: &[Tool]) -> Declared {
-        Declared(tools.into())
+impl DeclaredTools {
+    pub(crate) fn new(tools: &[Tool]) -> DeclaredTools {
+        DeclaredTools(tools.into())
     }
 
     /// Whether there is a tool of this name.

@@ -1,7 +1,7 @@
 //! Which form a template's calls are in: templates of our own in each maker's style.
 
-use super::Family;
-use super::frame::{Arguments, Frame};
+use super::OutputFormat;
+use super::frame::{ArgumentSyntax, CallFrame};
 use yirage_model::chat::ChatTemplate;
 
 /// Arguments as elements: what stands before each key, between key and value, and behind the value.
@@ -85,7 +85,7 @@ fn written() -> Vec<(&'static str, String)> {
 
 fn name(source: &str) -> Option<&'static str> {
     let template = ChatTemplate::new("test", source).unwrap();
-    let (family, _) = Family::by(source, &|inputs| template.render(&inputs).ok().map(|rendered| rendered.text));
+    let (family, _) = OutputFormat::by(source, &|inputs| template.render(&inputs).ok().map(|rendered| rendered.text));
     family.calls.map(super::family::Calls::name)
 }
 
@@ -102,7 +102,7 @@ fn a_form_is_the_one_that_reads_the_call_which_the_template_writes() {
 }
 
 /// A template of messages in ChatML, in which a call is written so.
-fn chatml(call: &str, between: &str, before: &str, behind: &str) -> Option<Frame> {
+fn chatml(call: &str, between: &str, before: &str, behind: &str) -> Option<CallFrame> {
     let source = format!(
         "{{% if tools %}}[tools]{{{{ tools | tojson }}}}{{% endif %}}{{% for m in messages %}}<|im_start|>{{{{ m.role }}}}\n\
          {{% if m.tool_calls %}}{before}{{% for c in m.tool_calls %}}{call}{{% if not loop.last %}}{between}{{% endif %}}\
@@ -110,15 +110,15 @@ fn chatml(call: &str, between: &str, before: &str, behind: &str) -> Option<Frame
          {{% if add_generation_prompt %}}<|im_start|>assistant\n<think>\n{{% endif %}}{{# </think> #}}"
     );
     let template = ChatTemplate::new("test", &source).unwrap();
-    Family::by(&source, &|inputs| template.render(&inputs).ok().map(|rendered| rendered.text)).1
+    OutputFormat::by(&source, &|inputs| template.render(&inputs).ok().map(|rendered| rendered.text)).1
 }
 
 #[test]
 fn calls_that_have_to_come_are_written_as_the_template_writes_them() {
     let name = "{{ c.function.name }}";
     let json = "{{ c.function.arguments if c.function.arguments is string else c.function.arguments | tojson }}";
-    let texts = |frame: &Frame| {
-        let Frame { first, between, next, last, .. } = frame.clone();
+    let texts = |frame: &CallFrame| {
+        let CallFrame { first, between, next, last, .. } = frame.clone();
         [first, between, next.unwrap_or_default(), last]
     };
     let spaced = format!("<tool_call>{{\"name\":\"{name}\",\"arguments\":{json}}}</tool_call>");
@@ -144,7 +144,7 @@ fn calls_that_have_to_come_are_written_as_the_template_writes_them() {
     );
     let frame = chatml(&glm, "", "", "").unwrap();
     assert_eq!(texts(&frame), ["\n<tool_call>", "", "</tool_call>\n<tool_call>", "</tool_call>"]);
-    let Arguments::Elements(element) = &frame.arguments else { panic!("{frame:?}") };
+    let ArgumentSyntax::Elements(element) = &frame.arguments else { panic!("{frame:?}") };
     let parts = [&element.open, &element.text, &element.json, &element.close];
     assert_eq!(parts, ["<arg_key>", "</arg_key><arg_value>", "</arg_key><arg_value>", "</arg_value>"]);
     let pairs = "{% for k, v in c.function.arguments.items() %}{{ k }}={{ v | tojson }}{% if not loop.last %}, {% endif %}{% endfor %}";

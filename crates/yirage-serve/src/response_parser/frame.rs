@@ -11,7 +11,7 @@ pub(crate) const ID: char = '\u{2}';
 /// The text around names and arguments. One call is `first NAME between ARGUMENTS last`; before another one `next` stands in
 /// the place of `last` and `first`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Frame<T = String> {
+pub(crate) struct CallFrame<T = String> {
     /// What stands before the first name.
     pub(crate) first: T,
     /// From a name to its arguments.
@@ -20,18 +20,18 @@ pub(crate) struct Frame<T = String> {
     pub(crate) next: Option<T>,
     /// What stands behind the last arguments.
     pub(crate) last: T,
-    pub(crate) arguments: Arguments<T>,
+    pub(crate) arguments: ArgumentSyntax<T>,
     /// What stands before and behind a thought that may come before the calls, where calls and thoughts are of one form.
     pub(crate) thought: Option<[T; 2]>,
 }
 
 /// How arguments are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arguments<T = String> {
+pub(crate) enum ArgumentSyntax<T = String> {
     /// As a JSON object.
     Json,
     /// Each as an element.
-    Elements(Element<T>),
+    Elements(ArgumentElement<T>),
     /// As Python has them: `key="value", other=1`.
     Python,
     /// As `key:value,other:1`, texts between marks.
@@ -43,7 +43,7 @@ pub(crate) enum Arguments<T = String> {
 
 /// What stands around an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Element<T = String> {
+pub(crate) struct ArgumentElement<T = String> {
     /// Before the key.
     pub(crate) open: T,
     /// From the key to a text.
@@ -58,31 +58,31 @@ pub(crate) struct Element<T = String> {
     pub(crate) says: bool,
 }
 
-impl Frame<&'static str> {
+impl CallFrame<&'static str> {
     /// No calls at all.
-    pub(super) const NONE: Frame<&'static str> =
-        Frame { first: "", between: "", next: None, last: "", arguments: Arguments::Json, thought: None };
+    pub(super) const NONE: CallFrame<&'static str> =
+        CallFrame { first: "", between: "", next: None, last: "", arguments: ArgumentSyntax::Json, thought: None };
 
-    pub(super) fn owned(&self) -> Frame {
-        Frame {
+    pub(super) fn owned(&self) -> CallFrame {
+        CallFrame {
             first: self.first.to_owned(),
             between: self.between.to_owned(),
             next: self.next.map(str::to_owned),
             last: self.last.to_owned(),
             arguments: match self.arguments {
-                Arguments::Json => Arguments::Json,
-                Arguments::Elements(of) => Arguments::Elements(of.owned()),
-                Arguments::Python => Arguments::Python,
-                Arguments::Braces { quote } => Arguments::Braces { quote },
+                ArgumentSyntax::Json => ArgumentSyntax::Json,
+                ArgumentSyntax::Elements(of) => ArgumentSyntax::Elements(of.owned()),
+                ArgumentSyntax::Python => ArgumentSyntax::Python,
+                ArgumentSyntax::Braces { quote } => ArgumentSyntax::Braces { quote },
             },
             thought: self.thought.map(|thought| thought.map(str::to_owned)),
         }
     }
 }
 
-impl Element<&'static str> {
-    fn owned(&self) -> Element {
-        Element {
+impl ArgumentElement<&'static str> {
+    fn owned(&self) -> ArgumentElement {
+        ArgumentElement {
             open: self.open.to_owned(),
             text: self.text.to_owned(),
             json: self.json.to_owned(),
@@ -93,15 +93,15 @@ impl Element<&'static str> {
     }
 }
 
-impl Frame {
+impl CallFrame {
     /// All its texts.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         let around = [&self.first, &self.between, &self.last].into_iter().chain(&self.next);
         let around = around.chain(self.thought.iter().flatten());
         let within: Vec<&str> = match &self.arguments {
-            Arguments::Json | Arguments::Python => Vec::new(),
-            Arguments::Elements(of) => vec![&of.open, &of.text, &of.json, &of.close],
-            Arguments::Braces { quote } => vec![quote],
+            ArgumentSyntax::Json | ArgumentSyntax::Python => Vec::new(),
+            ArgumentSyntax::Elements(of) => vec![&of.open, &of.text, &of.json, &of.close],
+            ArgumentSyntax::Braces { quote } => vec![quote],
         };
         around.map(String::as_str).chain(within)
     }

@@ -1,18 +1,18 @@
 //! How one model writes calls that have to come: the frame of its form, with its own tokens.
 
-use super::frame::Frame;
+use super::frame::CallFrame;
 
 /// How one model writes calls.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Own {
-    pub(crate) frame: Frame,
+pub(crate) struct ModelCallFrame {
+    pub(crate) frame: CallFrame,
     /// Marks of the frame that are tokens.
     pub(crate) tokens: Vec<(String, u32)>,
 }
 
-impl Own {
+impl ModelCallFrame {
     /// A frame, whose marks are these tokens of a model; some of them end its answers.
-    pub(crate) fn new(mut frame: Frame, tokens: Vec<(String, u32)>, ends: &[u32]) -> Own {
+    pub(crate) fn new(mut frame: CallFrame, tokens: Vec<(String, u32)>, ends: &[u32]) -> ModelCallFrame {
         for (text, _) in tokens.iter().filter(|(_, id)| ends.contains(id)) {
             // What ends an answer stands behind the calls and is not of the text.
             if let Some(at) = frame.last.find(text.as_str()) {
@@ -20,6 +20,6 @@ impl Own {
             }
             frame.next = frame.next.filter(|next| !next.contains(text.as_str()));
         }
-        Own { frame, tokens }
+        ModelCallFrame { frame, tokens }
     }
 }

@@ -1,24 +1,24 @@
 //! A stream of text cut into pieces as it comes. What may be the beginning of a marker is held back until it is known.
 
-use super::declared::Declared;
-use super::family::{Calls, Family};
-use super::forms::Form;
+use super::declared::DeclaredTools;
+use super::family::{Calls, OutputFormat};
+use super::forms::ToolCallForm;
 use super::harmony::Harmony;
 use super::marker::{Begins, begins, first, unfinished};
-use super::piece::{CallPart, Piece};
-use super::syntax::{Reader, Seen, Step};
-use super::thoughts::Thoughts;
+use super::piece::{CallPart, ResponsePiece};
+use super::syntax::{ReaderContext, SyntaxReader, SyntaxStep};
+use super::thoughts::ThoughtMarks;
 
 /// Cuts one answer.
 pub(crate) enum ResponseParser {
-    Marked(Box<Marked>),
+    Marked(Box<MarkerParser>),
     Harmony(Box<Harmony>),
 }
 
 impl ResponseParser {
     /// A parser for an answer of a family to a request with tools or without; `within_thought` is whether the prompt ends
     /// in an open thought.
-    pub(crate) fn new(family: &Family, within_thought: bool, declared: Declared) -> ResponseParser {
+    pub(crate) fn new(family: &OutputFormat, within_thought: bool, declared: DeclaredTools) -> ResponseParser {
         match family.calls {
             Some(Calls::Harmony) => ResponseParser::Harmony(Box::default()),
             Some(Calls::Form(form)) => marked(family.thoughts, within_thought, Some(form), declared),
@@ -29,13 +29,13 @@ impl ResponseParser {
     /// Whether what comes now is thought.
     pub(crate) fn is_thinking(&self) -> bool {
         match self {
-            ResponseParser::Marked(marked) => matches!(marked.at, At::Thinking),
+            ResponseParser::Marked(marked) => matches!(marked.at, MarkerState::Thinking),
             ResponseParser::Harmony(harmony) => harmony.is_thinking(),
         }
     }
 
     /// Takes text, and gives what is certain by now.
-    pub(crate) fn push(&mut self, text: &str) -> Vec<Piece> {
+    pub(crate) fn push(&mut self, text: &str) -> Vec<ResponsePiece> {
         match self {
             ResponseParser::Marked(marked) => marked.push(text, false),
             ResponseParser::Harmony(harmony) => harmony.push(text, false),
@@ -43,7 +43,7 @@ impl ResponseParser {
     }
 
     /// What is left at the end.
-    pub(crate) fn finish(self) -> Vec<Piece> {
+    pub(crate) fn finish(self) -> Vec<ResponsePiece> {
         match self {
             ResponseParser::Marked(mut marked) => marked.push("", true),
             ResponseParser::Harmony(mut harmony) => harmony.push("", true),
@@ -52,34 +52,43 @@ impl ResponseParser {
 }
 
 fn marked(
-    thoughts: Option<Thoughts>,
+    thoughts: Option<ThoughtMarks>,
     within_thought: bool,
-    form: Option<&'static Form>,
-    declared: Declared,
+    form: Option<&'static ToolCallForm>,
+    declared: DeclaredTools,
 ) -> ResponseParser {
     let within = within_thought && thoughts.is_some();
     let openers = form.map_or_else(Vec::new, |form| form.openers.iter().map(|opener| opener.text).collect());
-    let at = if within { At::Thinking } else { At::Start };
+    let at = if within { MarkerState::Thinking } else { MarkerState::Start };
     let (held, said) = (String::new(), false);
-    ResponseParser::Marked(Box::new(Marked { at, thoughts, form, openers, declared, held, trim: within, said }))
+    ResponseParser::Marked(Box::new(MarkerParser {
+        at,
+        thoughts,
+        form,
+        openers,
+        declared,
+        buffer: held,
+        trim: within,
+        said,
+    }))
 }
 
 /// An answer whose parts stand between marks.
-pub(crate) struct Marked {
-    at: At,
-    thoughts: Option<Thoughts>,
-    form: Option<&'static Form>,
+pub(crate) struct MarkerParser {
+    at: MarkerState,
+    thoughts: Option<ThoughtMarks>,
+    form: Option<&'static ToolCallForm>,
     openers: Vec<&'static str>,
-    declared: Declared,
+    declared: DeclaredTools,
     /// Text that is not read yet.
-    held: String,
+    buffer: String,
     /// White space between parts is not said.
     trim: bool,
     /// Whether something was said.
     said: bool,
 }
 
-enum At {
+enum MarkerState {
     /// Before anything was said: thoughts may begin here, and calls without marks.
     Start,
     Thinking,
@@ -89,7 +98,7 @@ enum At {
 
 /// A section of calls.
 struct Calling {
-    reader: Reader,
+    reader: SyntaxReader,
     /// Which kind of the form's syntax is tried.
     syntax: usize,
     known: bool,
@@ -101,41 +110,41 @@ struct Calling {
     open: bool,
 }
 
-impl Marked {
-    fn push(&mut self, text: &str, whole: bool) -> Vec<Piece> {
-        self.held.push_str(text);
+impl MarkerParser {
+    fn push(&mut self, text: &str, whole: bool) -> Vec<ResponsePiece> {
+        self.buffer.push_str(text);
         let mut pieces = Vec::new();
         while self.advance(whole, &mut pieces) {}
         pieces
     }
 
     /// One step; false where more text is needed.
-    fn advance(&mut self, whole: bool, pieces: &mut Vec<Piece>) -> bool {
+    fn advance(&mut self, whole: bool, pieces: &mut Vec<ResponsePiece>) -> bool {
         if self.trim {
-            let kept = self.held.trim_start().len();
-            self.held.drain(..self.held.len() - kept);
+            let kept = self.buffer.trim_start().len();
+            self.buffer.drain(..self.buffer.len() - kept);
             if kept == 0 {
                 return false;
             }
             self.trim = false;
         }
         match self.at {
-            At::Start => self.start(whole),
-            At::Thinking => self.think(whole, pieces),
-            At::Saying => self.say(whole, pieces),
-            At::Calling(_) => self.call(whole, pieces),
+            MarkerState::Start => self.start(whole),
+            MarkerState::Thinking => self.think(whole, pieces),
+            MarkerState::Saying => self.say(whole, pieces),
+            MarkerState::Calling(_) => self.call(whole, pieces),
         }
     }
 
     /// Decides what the answer begins with.
     fn start(&mut self, whole: bool) -> bool {
-        let text = self.held.trim_start();
+        let text = self.buffer.trim_start();
         if let Some(thoughts) = self.thoughts {
             // What a mark ends with is looked for without its white space, which models forget.
             match begins(text, thoughts.open.trim_end(), whole) {
                 Begins::Yes => {
-                    self.held = text[thoughts.open.trim_end().len()..].to_owned();
-                    (self.at, self.trim) = (At::Thinking, true);
+                    self.buffer = text[thoughts.open.trim_end().len()..].to_owned();
+                    (self.at, self.trim) = (MarkerState::Thinking, true);
                     return true;
                 }
                 Begins::Maybe => return false,
@@ -143,7 +152,7 @@ impl Marked {
             }
         }
         let Some(form) = self.form else {
-            self.at = At::Saying;
+            self.at = MarkerState::Saying;
             return true;
         };
         if text.is_empty() && !whole {
@@ -162,21 +171,21 @@ impl Marked {
                 Begins::No => {}
             }
         }
-        self.at = At::Saying;
+        self.at = MarkerState::Saying;
         true
     }
 
     /// Behind an opener: a call, or text for the user where the form has it there.
-    fn opened(&mut self, form: &'static Form, opener: String, known: bool, whole: bool) -> bool {
+    fn opened(&mut self, form: &'static ToolCallForm, opener: String, known: bool, whole: bool) -> bool {
         if let Some(mark) = form.for_user {
-            match begins(&self.held, mark, whole) {
+            match begins(&self.buffer, mark, whole) {
                 Begins::Yes => {
-                    self.held.drain(..mark.len());
-                    self.at = At::Saying;
+                    self.buffer.drain(..mark.len());
+                    self.at = MarkerState::Saying;
                     return true;
                 }
                 Begins::Maybe => {
-                    self.held.insert_str(0, &opener);
+                    self.buffer.insert_str(0, &opener);
                     return false;
                 }
                 Begins::No => {}
@@ -186,51 +195,53 @@ impl Marked {
         true
     }
 
-    fn begin_call(&mut self, form: &'static Form, syntax: usize, known: bool, opener: String) {
+    fn begin_call(&mut self, form: &'static ToolCallForm, syntax: usize, known: bool, opener: String) {
         self.at = match form.reader(syntax, known) {
-            Some(reader) => At::Calling(Calling { reader, syntax, known, read: opener, called: false, open: false }),
+            Some(reader) => {
+                MarkerState::Calling(Calling { reader, syntax, known, read: opener, called: false, open: false })
+            }
             None => {
-                self.held.insert_str(0, &opener);
-                At::Saying
+                self.buffer.insert_str(0, &opener);
+                MarkerState::Saying
             }
         };
     }
 
-    fn think(&mut self, whole: bool, pieces: &mut Vec<Piece>) -> bool {
+    fn think(&mut self, whole: bool, pieces: &mut Vec<ResponsePiece>) -> bool {
         let close = self.thoughts.map_or("", |thoughts| thoughts.close);
-        if let Some((thought, behind)) = self.held.split_once(close) {
-            Piece::give(pieces, Piece::Reasoning, thought.trim_end());
-            self.held = behind.to_owned();
-            (self.at, self.trim) = (At::Start, true);
+        if let Some((thought, behind)) = self.buffer.split_once(close) {
+            ResponsePiece::give(pieces, ResponsePiece::Reasoning, thought.trim_end());
+            self.buffer = behind.to_owned();
+            (self.at, self.trim) = (MarkerState::Start, true);
             // Thoughts do not follow each other.
             self.thoughts = None;
             return true;
         }
         let certain = match whole {
-            true => self.held.len(),
-            false => self.held[..self.held.len() - unfinished(&self.held, &[close])].trim_end().len(),
+            true => self.buffer.len(),
+            false => self.buffer[..self.buffer.len() - unfinished(&self.buffer, &[close])].trim_end().len(),
         };
-        let held = self.held.split_off(certain);
-        Piece::give(pieces, Piece::Reasoning, std::mem::replace(&mut self.held, held));
+        let held = self.buffer.split_off(certain);
+        ResponsePiece::give(pieces, ResponsePiece::Reasoning, std::mem::replace(&mut self.buffer, held));
         false
     }
 
     /// Gives text up to an opener.
-    fn say(&mut self, whole: bool, pieces: &mut Vec<Piece>) -> bool {
-        let Some((at, opener)) = first(&self.held, &self.openers) else {
+    fn say(&mut self, whole: bool, pieces: &mut Vec<ResponsePiece>) -> bool {
+        let Some((at, opener)) = first(&self.buffer, &self.openers) else {
             let mut certain =
-                if whole { self.held.len() } else { self.held.len() - unfinished(&self.held, &self.openers) };
+                if whole { self.buffer.len() } else { self.buffer.len() - unfinished(&self.buffer, &self.openers) };
             // White space alone before calls is nothing that was said.
-            if !whole && !self.said && !self.openers.is_empty() && self.held[..certain].trim_start().is_empty() {
+            if !whole && !self.said && !self.openers.is_empty() && self.buffer[..certain].trim_start().is_empty() {
                 certain = 0;
             }
-            let held = self.held.split_off(certain);
-            let text = std::mem::replace(&mut self.held, held);
+            let held = self.buffer.split_off(certain);
+            let text = std::mem::replace(&mut self.buffer, held);
             self.give(text, pieces);
             return false;
         };
-        let behind = self.held.split_off(at);
-        let before = std::mem::replace(&mut self.held, behind);
+        let behind = self.buffer.split_off(at);
+        let before = std::mem::replace(&mut self.buffer, behind);
         if self.said || !before.trim_start().is_empty() {
             self.give(before, pieces);
         }
@@ -240,42 +251,42 @@ impl Marked {
             self.begin_call(form, 0, false, String::new());
             return true;
         }
-        self.held.drain(..opener.len());
+        self.buffer.drain(..opener.len());
         self.opened(form, opener.to_owned(), false, whole)
     }
 
-    fn give(&mut self, text: String, pieces: &mut Vec<Piece>) {
+    fn give(&mut self, text: String, pieces: &mut Vec<ResponsePiece>) {
         self.said |= !text.is_empty();
-        Piece::give(pieces, Piece::Content, text);
+        ResponsePiece::give(pieces, ResponsePiece::Content, text);
     }
 
-    fn call(&mut self, whole: bool, pieces: &mut Vec<Piece>) -> bool {
-        let At::Calling(calling) = &mut self.at else { return false };
+    fn call(&mut self, whole: bool, pieces: &mut Vec<ResponsePiece>) -> bool {
+        let MarkerState::Calling(calling) = &mut self.at else { return false };
         let mut parts = Vec::new();
-        let mut seen = Seen { text: &self.held, whole, declared: &self.declared, parts: &mut parts };
+        let mut seen = ReaderContext { text: &self.buffer, whole, declared: &self.declared, parts: &mut parts };
         let step = calling.reader.step(&mut seen);
         calling.called |= !parts.is_empty();
         calling.open = parts.last().map_or(calling.open, |part| *part != CallPart::End);
-        pieces.extend(parts.into_iter().map(Piece::Call));
+        pieces.extend(parts.into_iter().map(ResponsePiece::Call));
         match step {
-            Step::Read(length) => {
+            SyntaxStep::Read(length) => {
                 if calling.called {
                     calling.read.clear();
-                    self.held.drain(..length);
+                    self.buffer.drain(..length);
                 } else {
-                    calling.read.extend(self.held.drain(..length));
+                    calling.read.extend(self.buffer.drain(..length));
                 }
                 true
             }
-            Step::More if !whole => false,
-            Step::Done(length) => {
+            SyntaxStep::More if !whole => false,
+            SyntaxStep::Done(length) => {
                 // What is left of a call that the answer's end cut off is no text.
-                let read = if whole && calling.open { self.held.len() } else { length };
-                self.held.drain(..read);
-                (self.at, self.trim) = (At::Saying, true);
+                let read = if whole && calling.open { self.buffer.len() } else { length };
+                self.buffer.drain(..read);
+                (self.at, self.trim) = (MarkerState::Saying, true);
                 true
             }
-            Step::More | Step::Refused => {
+            SyntaxStep::More | SyntaxStep::Refused => {
                 self.refused(pieces);
                 true
             }
@@ -283,8 +294,8 @@ impl Marked {
     }
 
     /// What was read is no call by this kind of syntax: it is tried by the next, and is text where there is none.
-    fn refused(&mut self, pieces: &mut Vec<Piece>) {
-        let At::Calling(calling) = std::mem::replace(&mut self.at, At::Saying) else { return };
+    fn refused(&mut self, pieces: &mut Vec<ResponsePiece>) {
+        let MarkerState::Calling(calling) = std::mem::replace(&mut self.at, MarkerState::Saying) else { return };
         if calling.called {
             return;
         }
@@ -292,7 +303,7 @@ impl Marked {
         let Some(form) = self.form.filter(|form| next < form.syntaxes.len()) else {
             // Its opener is not looked at again.
             let text = if calling.read.is_empty() {
-                self.held.drain(..char_length(&self.held)).collect()
+                self.buffer.drain(..char_length(&self.buffer)).collect()
             } else {
                 calling.read
             };
@@ -301,7 +312,7 @@ impl Marked {
         };
         let opener = form.openers.iter().find(|one| !one.stays && calling.read.starts_with(one.text));
         let opener = opener.map_or(0, |one| one.text.len());
-        self.held.insert_str(0, &calling.read[opener..]);
+        self.buffer.insert_str(0, &calling.read[opener..]);
         self.begin_call(form, next, calling.known, calling.read[..opener].to_owned());
     }
 }

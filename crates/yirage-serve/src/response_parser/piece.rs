@@ -2,7 +2,7 @@
 
 /// A piece of what a model says.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Piece {
+pub(crate) enum ResponsePiece {
     /// Thought, and not for the user.
     Reasoning(String),
     /// Said.
@@ -25,7 +25,7 @@ pub(crate) enum CallPart {
 
 /// A call as far as it has come.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Call {
+pub(crate) struct ToolCall {
     pub(crate) name: String,
     /// Arguments as JSON text.
     pub(crate) arguments: String,
@@ -33,11 +33,11 @@ pub(crate) struct Call {
     pub(crate) ended: bool,
 }
 
-impl Call {
+impl ToolCall {
     /// Adds a part to the calls that it belongs to, the last one of `calls` or a new one.
-    pub(crate) fn add(calls: &mut Vec<Call>, part: CallPart) {
+    pub(crate) fn add(calls: &mut Vec<ToolCall>, part: CallPart) {
         match (part, calls.last_mut()) {
-            (CallPart::Begin(name), _) => calls.push(Call { name, ..Call::default() }),
+            (CallPart::Begin(name), _) => calls.push(ToolCall { name, ..ToolCall::default() }),
             (CallPart::Arguments(text), Some(call)) => call.arguments.push_str(&text),
             (CallPart::End, Some(call)) => call.ended = true,
             // Nothing of a call comes before its beginning.
@@ -46,9 +46,9 @@ impl Call {
     }
 }
 
-impl Piece {
+impl ResponsePiece {
     /// Adds a piece of text to `pieces`, if there is any.
-    pub(super) fn give(pieces: &mut Vec<Piece>, piece: fn(String) -> Piece, text: impl Into<String>) {
+    pub(super) fn give(pieces: &mut Vec<ResponsePiece>, piece: fn(String) -> ResponsePiece, text: impl Into<String>) {
         let text = text.into();
         if !text.is_empty() {
             pieces.push(piece(text));

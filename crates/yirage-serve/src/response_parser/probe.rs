@@ -3,40 +3,44 @@
 //! A call is rendered as one of the past, and the form whose parser reads that very call back is the model's. A template
 //! that writes no calls of the past is taken at its word: what it tells the model of tools has the form's marks.
 
-use super::family::{Calls, Family};
-use super::frame::Frame;
+use super::family::{Calls, OutputFormat};
+use super::frame::CallFrame;
 use super::rendered::Rendered;
-use super::thoughts::Thoughts;
-use super::trial::{Render, Trial};
+use super::thoughts::ThoughtMarks;
+use super::trial::{TemplateRenderer, ToolCallTrial};
 use std::time::Instant;
 use yirage_model::chat::{ChatTemplate, MAX_TRIAL_TIME};
-use yirage_session::Texts;
+use yirage_session::TextProcessor;
 
-impl Family {
+impl OutputFormat {
     /// What a template says of its model, found by rendering it, and how calls are written that have to come.
-    pub(crate) fn of(texts: &Texts, template: &ChatTemplate, source: &str) -> (Family, Option<Frame>) {
-        Family::by(source, &|inputs| texts.render(template, inputs).ok().map(|rendered| rendered.text))
+    pub(crate) fn of(
+        texts: &TextProcessor,
+        template: &ChatTemplate,
+        source: &str,
+    ) -> (OutputFormat, Option<CallFrame>) {
+        OutputFormat::by(source, &|inputs| texts.render(template, inputs).ok().map(|rendered| rendered.text))
     }
 
     /// What a template of this source says, which `render` renders; none where it refuses.
-    pub(super) fn by(source: &str, render: Render<'_>) -> (Family, Option<Frame>) {
-        let thoughts = Thoughts::of(source);
-        let of = |calls: Calls| (Family { calls: Some(calls), thoughts }, Some(calls.written()));
-        let none = (Family { calls: None, thoughts }, None);
+    pub(super) fn by(source: &str, render: TemplateRenderer<'_>) -> (OutputFormat, Option<CallFrame>) {
+        let thoughts = ThoughtMarks::of(source);
+        let of = |calls: Calls| (OutputFormat { calls: Some(calls), thoughts }, Some(calls.written()));
+        let none = (OutputFormat { calls: None, thoughts }, None);
         if !source.contains("tools") {
             return if is_harmony(source) { of(Calls::Harmony) } else { none };
         }
-        let trial = Trial::new();
+        let trial = ToolCallTrial::new();
         let began = Instant::now();
         // What takes that long with so little is not tried again.
-        let render: Render<'_> = &|inputs| (began.elapsed() < MAX_TRIAL_TIME).then(|| render(inputs))?;
+        let render: TemplateRenderer<'_> = &|inputs| (began.elapsed() < MAX_TRIAL_TIME).then(|| render(inputs))?;
         if let Some((calls, way)) = trial.read_back(render) {
             let (family, written) = of(calls);
             let Calls::Form(form) = calls else { return (family, written) };
-            let rendered = Rendered { trial: &trial, way: &way, form, thoughts, render };
+            let rendered = Rendered { trial: &trial, rendering: &way, form, thoughts, render };
             return (family, rendered.frame().or(written));
         }
-        let told = trial.told(render).or_else(|| is_harmony(source).then_some(Calls::Harmony));
+        let told = trial.described_form(render).or_else(|| is_harmony(source).then_some(Calls::Harmony));
         told.map_or(none, of)
     }
 }

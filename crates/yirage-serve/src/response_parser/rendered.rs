@@ -4,15 +4,15 @@
 //! arguments, between calls and behind them is the frame. It counts where the form's own parser reads calls in it back;
 //! else the form's table says how they are written.
 
-use super::declared::Declared;
-use super::family::{Calls, Family};
-use super::forms::Form;
-use super::frame::{Arguments, Element, Frame, ID, NUMBER};
+use super::declared::DeclaredTools;
+use super::family::{Calls, OutputFormat};
+use super::forms::ToolCallForm;
+use super::frame::{ArgumentElement, ArgumentSyntax, CallFrame, ID, NUMBER};
 use super::parser::ResponseParser;
-use super::piece::{Call, Piece};
-use super::syntax::{Elements, Syntax};
-use super::thoughts::Thoughts;
-use super::trial::{ASKED, Render, Trial, Way};
+use super::piece::{ResponsePiece, ToolCall};
+use super::syntax::{ElementsSyntax, Syntax};
+use super::thoughts::ThoughtMarks;
+use super::trial::{CallRendering, QUESTION, TemplateRenderer, ToolCallTrial};
 use serde_json::Value;
 use std::ops::Range;
 use yirage_model::chat::ChatInputs;
@@ -22,11 +22,11 @@ const MAX_LAST: usize = 256;
 
 /// What one way to render calls gives.
 pub(super) struct Rendered<'a> {
-    pub(super) trial: &'a Trial,
-    pub(super) way: &'a Way,
-    pub(super) form: &'static Form,
-    pub(super) thoughts: Option<Thoughts>,
-    pub(super) render: Render<'a>,
+    pub(super) trial: &'a ToolCallTrial,
+    pub(super) rendering: &'a CallRendering,
+    pub(super) form: &'static ToolCallForm,
+    pub(super) thoughts: Option<ThoughtMarks>,
+    pub(super) render: TemplateRenderer<'a>,
 }
 
 /// Where a call stands in an answer.
@@ -37,7 +37,7 @@ struct Spans {
 
 impl Rendered<'_> {
     /// The frame in which the template writes calls; none where it writes them in no way that is read back.
-    pub(super) fn frame(&self) -> Option<Frame> {
+    pub(super) fn frame(&self) -> Option<CallFrame> {
         let one = self.answer(1)?;
         let two = self.answer(2);
         self.form.syntaxes.iter().find_map(|syntax| {
@@ -49,16 +49,16 @@ impl Rendered<'_> {
     /// What the assistant says where it makes so many calls, without its thoughts.
     fn answer(&self, calls: usize) -> Option<String> {
         let tools: Vec<Value> = self.trial.tools.iter().map(|tool| tool.shown.clone()).collect();
-        let messages = self.trial.messages(self.way, calls);
+        let messages = self.trial.messages(self.rendering, calls);
         let inputs = |messages, add_generation_prompt| ChatInputs {
             tools: Some(&tools),
             add_generation_prompt,
             ..ChatInputs::new(messages)
         };
         let prompt = (self.render)(inputs(&messages[..1], true))?;
-        let until = if self.way.answered { messages.len() } else { 2 };
+        let until = if self.rendering.answered { messages.len() } else { 2 };
         let text = (self.render)(inputs(&messages[..until], false))?;
-        let asked = prompt.rfind(ASKED)?;
+        let asked = prompt.rfind(QUESTION)?;
         // What the prompt says of thoughts is not what an answer with calls has there.
         let open = self.thoughts.map(|thoughts| thoughts.open.trim_end());
         let thought = open.and_then(|open| prompt.rfind(open)).filter(|at| *at > asked);
@@ -70,15 +70,15 @@ impl Rendered<'_> {
         })
     }
 
-    fn by(&self, syntax: &Syntax, one: &str, two: Option<&str>) -> Option<Frame> {
+    fn by(&self, syntax: &Syntax, one: &str, two: Option<&str>) -> Option<CallFrame> {
         let arguments = match syntax {
-            Syntax::Objects(_) | Syntax::Named(_) => Arguments::Json,
-            Syntax::Elements(of) => Arguments::Elements(self.element(of, one)?),
-            Syntax::Python(_) => Arguments::Python,
-            Syntax::Braces(of) => Arguments::Braces { quote: of.quote },
+            Syntax::Objects(_) | Syntax::Named(_) => ArgumentSyntax::Json,
+            Syntax::Elements(of) => ArgumentSyntax::Elements(self.element(of, one)?),
+            Syntax::Python(_) => ArgumentSyntax::Python,
+            Syntax::Braces(of) => ArgumentSyntax::Braces { quote: of.quote },
         };
         let call = self.spans(&arguments, one, 0, 0)?;
-        let mut frame = Frame {
+        let mut frame = CallFrame {
             first: one[..call.name.start].to_owned(),
             between: one[call.name.end..call.arguments.start].to_owned(),
             next: None,
@@ -98,27 +98,27 @@ impl Rendered<'_> {
             frame.next = Some(next);
         }
         for text in [&mut frame.first, &mut frame.between, &mut frame.last].into_iter().chain(&mut frame.next) {
-            Trial::IDS.iter().for_each(|id| *text = text.replace(id, ID.encode_utf8(&mut [0; 4])));
+            ToolCallTrial::IDS.iter().for_each(|id| *text = text.replace(id, ID.encode_utf8(&mut [0; 4])));
         }
         Some(frame)
     }
 
     /// Where the call of this number stands behind `from`.
-    fn spans(&self, kind: &Arguments, text: &str, call: usize, from: usize) -> Option<Spans> {
+    fn spans(&self, kind: &ArgumentSyntax, text: &str, call: usize, from: usize) -> Option<Spans> {
         let (tool, arguments) = (&self.trial.tools[call], &self.trial.arguments[call]);
-        let name = found(text, &tool.name, from)?;
+        let name = find_word(text, &tool.name, from)?;
         let begin = name.end;
         let closed = |open: char, close: char| {
             let values = values(text, begin, arguments)?;
             let end = values.iter().map(|(_, value)| value.end).max()?;
-            let close = found(text, close.encode_utf8(&mut [0; 4]), end)?.start;
+            let close = find_word(text, close.encode_utf8(&mut [0; 4]), end)?.start;
             text[begin..].starts_with(open).then_some(begin + open.len_utf8()..close)
         };
         let arguments = match kind {
-            Arguments::Json => json(text, begin, arguments)?,
-            Arguments::Python => closed('(', ')')?,
-            Arguments::Braces { .. } => closed('{', '}')?,
-            Arguments::Elements(of) => {
+            ArgumentSyntax::Json => json(text, begin, arguments)?,
+            ArgumentSyntax::Python => closed('(', ')')?,
+            ArgumentSyntax::Braces { .. } => closed('{', '}')?,
+            ArgumentSyntax::Elements(of) => {
                 let values = values(text, begin, arguments)?;
                 let (first, last) = (values.first()?, values.last()?);
                 text[last.1.end..].starts_with(&of.close).then_some(())?;
@@ -130,14 +130,14 @@ impl Rendered<'_> {
     }
 
     /// What stands around an argument.
-    fn element(&self, of: &Elements, text: &str) -> Option<Element> {
-        let name = found(text, &self.trial.tools[0].name, 0)?;
+    fn element(&self, of: &ElementsSyntax, text: &str) -> Option<ArgumentElement> {
+        let name = find_word(text, &self.trial.tools[0].name, 0)?;
         let values = values(text, name.end, &self.trial.arguments[0])?;
         let [(key, value), (next_key, next_value)] = values.as_slice() else { return None };
         let around = text.get(value.end..next_key.start)?;
         let (close, open) = around.split_at(around.rfind(of.key_open)?);
-        let Arguments::Elements(written) = self.form.written.arguments else { return None };
-        close.contains(of.value_close).then(|| Element {
+        let ArgumentSyntax::Elements(written) = self.form.written.arguments else { return None };
+        close.contains(of.value_close).then(|| ArgumentElement {
             open: open.to_owned(),
             text: text[key.end..value.start].to_owned(),
             json: text[next_key.end..next_value.start].to_owned(),
@@ -159,27 +159,27 @@ impl Rendered<'_> {
     }
 
     /// Calls and what else is said in a text.
-    fn parsed(&self, text: &str) -> (Vec<Call>, String) {
-        let family = Family { calls: Some(Calls::Form(self.form)), thoughts: None };
-        let mut parser = ResponseParser::new(&family, false, Declared::new(&self.trial.tools));
+    fn parsed(&self, text: &str) -> (Vec<ToolCall>, String) {
+        let family = OutputFormat { calls: Some(Calls::Form(self.form)), thoughts: None };
+        let mut parser = ResponseParser::new(&family, false, DeclaredTools::new(&self.trial.tools));
         let mut pieces = parser.push(text);
         pieces.extend(parser.finish());
         let (mut calls, mut said) = (Vec::new(), String::new());
         for piece in pieces {
             match piece {
-                Piece::Call(part) => Call::add(&mut calls, part),
-                Piece::Content(text) | Piece::Reasoning(text) => said.push_str(&text),
+                ResponsePiece::Call(part) => ToolCall::add(&mut calls, part),
+                ResponsePiece::Content(text) | ResponsePiece::Reasoning(text) => said.push_str(&text),
             }
         }
         (calls, said)
     }
 
     /// Whether the form's parser reads calls in this frame as what they are.
-    fn is_read_back(&self, frame: &Frame) -> bool {
+    fn is_read_back(&self, frame: &CallFrame) -> bool {
         let most = if frame.next.is_some() { 2 } else { 1 };
         (1..=most).all(|count| {
             let (calls, said) = self.parsed(&self.trial.written(frame, count));
-            let is_same = |(at, call): (usize, &Call)| {
+            let is_same = |(at, call): (usize, &ToolCall)| {
                 call.ended
                     && call.name == self.trial.tools[at].name
                     && serde_json::from_str::<Value>(&call.arguments).is_ok_and(|is| is == self.trial.arguments[at])
@@ -189,9 +189,9 @@ impl Rendered<'_> {
     }
 }
 
-impl Trial {
+impl ToolCallTrial {
     /// The first calls in a frame.
-    fn written(&self, frame: &Frame, count: usize) -> String {
+    fn written(&self, frame: &CallFrame, count: usize) -> String {
         let mut text = frame.first.clone();
         for at in 0..count {
             text.push_str(if at == 0 { "" } else { frame.next.as_deref().unwrap_or_default() });
@@ -199,32 +199,32 @@ impl Trial {
             text.push_str(&frame.between);
             text.push_str(&self.arguments_in(&frame.arguments, at));
         }
-        (text + &frame.last).replace(NUMBER, "0").replace(ID, Trial::IDS[0])
+        (text + &frame.last).replace(NUMBER, "0").replace(ID, ToolCallTrial::IDS[0])
     }
 
-    fn arguments_in(&self, kind: &Arguments, at: usize) -> String {
+    fn arguments_in(&self, kind: &ArgumentSyntax, at: usize) -> String {
         let members = self.arguments[at].as_object().into_iter().flatten();
         let one = |(key, value): (&String, &Value)| match kind {
-            Arguments::Python => format!("{key}={value}"),
-            Arguments::Braces { quote } => match value.as_str() {
+            ArgumentSyntax::Python => format!("{key}={value}"),
+            ArgumentSyntax::Braces { quote } => match value.as_str() {
                 Some(text) => format!("{key}:{quote}{text}{quote}"),
                 None => format!("{key}:{value}"),
             },
-            Arguments::Elements(of) => match value.as_str() {
+            ArgumentSyntax::Elements(of) => match value.as_str() {
                 Some(text) => [of.open.as_str(), key, &of.text, text, &of.close].concat(),
                 None => [of.open.as_str(), key, &of.json, &value.to_string(), &of.close].concat(),
             },
-            Arguments::Json => String::new(),
+            ArgumentSyntax::Json => String::new(),
         };
         match kind {
-            Arguments::Json => self.arguments[at].to_string(),
-            Arguments::Elements(_) => members.map(one).collect(),
-            Arguments::Python | Arguments::Braces { .. } => members.map(one).collect::<Vec<_>>().join(","),
+            ArgumentSyntax::Json => self.arguments[at].to_string(),
+            ArgumentSyntax::Elements(_) => members.map(one).collect(),
+            ArgumentSyntax::Python | ArgumentSyntax::Braces { .. } => members.map(one).collect::<Vec<_>>().join(","),
         }
     }
 }
 
-fn found(text: &str, word: &str, from: usize) -> Option<Range<usize>> {
+fn find_word(text: &str, word: &str, from: usize) -> Option<Range<usize>> {
     let at = from + text.get(from..)?.find(word)?;
     Some(at..at + word.len())
 }
@@ -243,8 +243,8 @@ fn json(text: &str, from: usize, arguments: &Value) -> Option<Range<usize>> {
 fn values(text: &str, from: usize, arguments: &Value) -> Option<Vec<(Range<usize>, Range<usize>)>> {
     let mut end = from;
     let one = |(key, value): (&String, &Value)| {
-        let key = found(text, key, end)?;
-        let value = found(text, &value.as_str().map_or_else(|| value.to_string(), str::to_owned), key.end)?;
+        let key = find_word(text, key, end)?;
+        let value = find_word(text, &value.as_str().map_or_else(|| value.to_string(), str::to_owned), key.end)?;
         end = value.end;
         Some((key, value))
     };

@@ -1,49 +1,49 @@
 //! Answers in every form, cut in every way.
 
 use super::family::Calls;
-use super::thoughts::Thoughts;
-use super::{Call, Declared, Family, Piece, ResponseParser, forms};
+use super::thoughts::ThoughtMarks;
+use super::{DeclaredTools, OutputFormat, ResponseParser, ResponsePiece, ToolCall, forms};
 use crate::tools::Tool;
 use serde_json::{Value, json};
 
 /// What an answer comes to.
 #[derive(Debug, Default, PartialEq)]
-struct Answer {
+struct ParsedAnswer {
     content: String,
     reasoning: String,
-    calls: Vec<Call>,
+    calls: Vec<ToolCall>,
 }
 
-fn declared() -> Declared {
+fn declared() -> DeclaredTools {
     let parameters = json!({
         "type": "object",
         "properties": {"city": {"type": "string"}, "days": {"type": "integer"}, "wet": {"type": "boolean"}},
     });
     let tool = |name: &str| Tool::new("tools", name, None, parameters.clone(), false).unwrap();
-    Declared::new(&[tool("weather"), tool("now")])
+    DeclaredTools::new(&[tool("weather"), tool("now")])
 }
 
-fn family(form: &str, thoughts: Option<&str>) -> Family {
+fn family(form: &str, thoughts: Option<&str>) -> OutputFormat {
     let calls = match form {
         "" => None,
         "harmony" => Some(Calls::Harmony),
         name => Some(Calls::Form(forms::all().find(|form| form.name == name).unwrap())),
     };
-    Family { calls, thoughts: thoughts.map(|close| Thoughts::of(close).unwrap()) }
+    OutputFormat { calls, thoughts: thoughts.map(|close| ThoughtMarks::of(close).unwrap()) }
 }
 
 /// The answer that a text is, however it is cut.
-fn answer(family: &Family, within: bool, text: &str) -> Answer {
+fn answer(family: &OutputFormat, within: bool, text: &str) -> ParsedAnswer {
     let of = |cuts: &[&str]| {
         let mut parser = ResponseParser::new(family, within, declared());
-        let mut pieces: Vec<Piece> = cuts.iter().flat_map(|cut| parser.push(cut)).collect();
+        let mut pieces: Vec<ResponsePiece> = cuts.iter().flat_map(|cut| parser.push(cut)).collect();
         pieces.extend(parser.finish());
-        let mut answer = Answer::default();
+        let mut answer = ParsedAnswer::default();
         for piece in pieces {
             match piece {
-                Piece::Content(text) => answer.content.push_str(&text),
-                Piece::Reasoning(text) => answer.reasoning.push_str(&text),
-                Piece::Call(part) => Call::add(&mut answer.calls, part),
+                ResponsePiece::Content(text) => answer.content.push_str(&text),
+                ResponsePiece::Reasoning(text) => answer.reasoning.push_str(&text),
+                ResponsePiece::Call(part) => ToolCall::add(&mut answer.calls, part),
             }
         }
         answer
@@ -57,8 +57,8 @@ fn answer(family: &Family, within: bool, text: &str) -> Answer {
     whole
 }
 
-fn calls(answer: &Answer) -> Vec<(String, Value)> {
-    let one = |call: &Call| {
+fn calls(answer: &ParsedAnswer) -> Vec<(String, Value)> {
+    let one = |call: &ToolCall| {
         assert!(call.ended, "{call:?}");
         (call.name.clone(), serde_json::from_str(&call.arguments).unwrap_or_else(|e| panic!("{e}: {call:?}")))
     };

@@ -2,7 +2,7 @@
 
 /// The marks around thoughts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Thoughts {
+pub(crate) struct ThoughtMarks {
     /// What stands before them.
     pub(crate) open: &'static str,
     /// What stands behind them.
@@ -11,12 +11,12 @@ pub(crate) struct Thoughts {
     both: bool,
 }
 
-const fn marks(open: &'static str, close: &'static str) -> Thoughts {
-    Thoughts { open, close, both: false }
+const fn marks(open: &'static str, close: &'static str) -> ThoughtMarks {
+    ThoughtMarks { open, close, both: false }
 }
 
 /// All that are known. The first one that a template speaks of is its model's.
-const KNOWN: &[Thoughts] = &[
+const KNOWN: &[ThoughtMarks] = &[
     marks("<seed:think>", "</seed:think>"),
     marks("[THINK]", "[/THINK]"),
     // Apertus.
@@ -31,13 +31,14 @@ const KNOWN: &[Thoughts] = &[
     // EXAONE Deep.
     marks("<thought>", "</thought>"),
     // Granite 3.2 and 3.3's first revision say it in words.
-    Thoughts { open: "Here is my thought process:", close: "Here is my response:", both: true },
+    ThoughtMarks { open: "Here is my thought process:", close: "Here is my response:", both: true },
 ];
 
-impl Thoughts {
+impl ThoughtMarks {
     /// The marks that a template's source speaks of. A template that drops old thoughts speaks of their end alone.
-    pub(crate) fn of(source: &str) -> Option<Thoughts> {
-        let speaks = |marks: &&Thoughts| source.contains(marks.close) && (!marks.both || source.contains(marks.open));
+    pub(crate) fn of(source: &str) -> Option<ThoughtMarks> {
+        let speaks =
+            |marks: &&ThoughtMarks| source.contains(marks.close) && (!marks.both || source.contains(marks.open));
         KNOWN.iter().find(speaks).copied()
     }
 
@@ -59,15 +60,15 @@ mod tests {
 
     #[test]
     fn marks_are_those_that_a_template_speaks_of() {
-        assert_eq!(Thoughts::of("x"), None);
-        assert_eq!(Thoughts::of("{{ content.split('</think>')[-1] }}").unwrap().open, "<think>");
-        assert_eq!(Thoughts::of("<seed:think> </seed:think>").unwrap().close, "</seed:think>");
-        assert_eq!(Thoughts::of("Here is my response:"), None);
+        assert_eq!(ThoughtMarks::of("x"), None);
+        assert_eq!(ThoughtMarks::of("{{ content.split('</think>')[-1] }}").unwrap().open, "<think>");
+        assert_eq!(ThoughtMarks::of("<seed:think> </seed:think>").unwrap().close, "</seed:think>");
+        assert_eq!(ThoughtMarks::of("Here is my response:"), None);
     }
 
     #[test]
     fn a_thought_is_open_where_it_was_opened() {
-        let marks = Thoughts::of("</think>").unwrap();
+        let marks = ThoughtMarks::of("</think>").unwrap();
         assert!(marks.ends("user: <think></think>\nassistant:<think>\n"));
         assert!(!marks.ends("assistant:<think>\n\n</think>\n\n"));
         for (text, open) in

@@ -1,32 +1,32 @@
 //! A call that no template speaks of by itself, rendered as one of the past and read back.
 
-use super::declared::Declared;
-use super::family::{Calls, Family};
-use super::forms::{self, Form};
+use super::declared::DeclaredTools;
+use super::family::{Calls, OutputFormat};
+use super::forms::{self, ToolCallForm};
 use super::parser::ResponseParser;
-use super::piece::{CallPart, Piece};
+use super::piece::{CallPart, ResponsePiece};
 use crate::tools::Tool;
 use serde_json::{Value, json};
 use yirage_model::chat::ChatInputs;
 
 /// The call that is tried, of which no template speaks by itself.
 const NAME: &str = "lookup_tides";
-pub(super) const ASKED: &str = "when-is-high-water-9137";
+pub(super) const QUESTION: &str = "when-is-high-water-9137";
 
 /// The same for a second one.
 const SECOND: &str = "count_gulls";
 
 /// Renders a conversation; none where the template refuses it.
-pub(super) type Render<'a> = &'a dyn Fn(ChatInputs<'_>) -> Option<String>;
+pub(super) type TemplateRenderer<'a> = &'a dyn Fn(ChatInputs<'_>) -> Option<String>;
 
 /// Calls as they are tried: most often the first alone.
-pub(super) struct Trial {
+pub(super) struct ToolCallTrial {
     pub(super) tools: [Tool; 2],
     pub(super) arguments: [Value; 2],
 }
 
 /// How a template is given calls.
-pub(super) struct Way {
+pub(super) struct CallRendering {
     content: Value,
     /// Whether arguments are text.
     as_text: bool,
@@ -36,11 +36,11 @@ pub(super) struct Way {
     pub(super) answered: bool,
 }
 
-impl Trial {
+impl ToolCallTrial {
     /// Ids of nine letters, as some templates want them.
     pub(super) const IDS: [&str; 2] = ["a1B2c3D4e", "f5G6h7J8k"];
 
-    pub(super) fn new() -> Trial {
+    pub(super) fn new() -> ToolCallTrial {
         let tool = |name: &str, words: &str, text: &str, number: &str| {
             let properties = json!({
                 text: {"type": "string", "description": "where"},
@@ -51,7 +51,7 @@ impl Trial {
             let shown = json!({"type": "function", "function": function});
             Tool { name: name.to_owned(), parameters, shown, strict: false }
         };
-        Trial {
+        ToolCallTrial {
             tools: [
                 tool(NAME, "tides of a harbour", "harbour", "days"),
                 tool(SECOND, "gulls on a beach", "beach", "times"),
@@ -61,11 +61,11 @@ impl Trial {
     }
 
     /// A question, so many calls, and what the tools say.
-    pub(super) fn messages(&self, way: &Way, calls: usize) -> Vec<Value> {
+    pub(super) fn messages(&self, way: &CallRendering, calls: usize) -> Vec<Value> {
         // Some templates write the id in the place of the name.
         let id = |at: usize| match way.named {
             true => format!("functions.{}:{at}", self.tools[at].name),
-            false => Trial::IDS[at].to_owned(),
+            false => ToolCallTrial::IDS[at].to_owned(),
         };
         let call = |at: usize| {
             let arguments = &self.arguments[at];
@@ -75,7 +75,7 @@ impl Trial {
         };
         let said: Vec<Value> = (0..calls).map(call).collect();
         let mut messages = vec![
-            json!({"role": "user", "content": ASKED}),
+            json!({"role": "user", "content": QUESTION}),
             json!({"role": "assistant", "content": way.content, "tool_calls": said}),
         ];
         let answer = |at: usize| json!({"role": "tool", "tool_call_id": id(at), "name": self.tools[at].name, "content": "04:12"});
@@ -84,13 +84,13 @@ impl Trial {
     }
 
     /// The form of a call that the template writes, and how it was given that.
-    pub(super) fn read_back(&self, render: Render<'_>) -> Option<(Calls, Way)> {
+    pub(super) fn read_back(&self, render: TemplateRenderer<'_>) -> Option<(Calls, CallRendering)> {
         let tools = [self.tools[0].shown.clone()];
         for content in [Value::Null, "".into()] {
             for as_text in [false, true] {
                 for named in [false, true] {
                     for answered in [false, true] {
-                        let way = Way { content: content.clone(), as_text, named, answered };
+                        let way = CallRendering { content: content.clone(), as_text, named, answered };
                         let messages = self.messages(&way, 1);
                         let inputs = ChatInputs {
                             tools: Some(&tools),
@@ -109,18 +109,21 @@ impl Trial {
 
     /// The form by which a rendered conversation holds the call behind the question.
     fn read(&self, text: &str) -> Option<Calls> {
-        let answer = &text[text.rfind(ASKED)? + ASKED.len()..];
+        let answer = &text[text.rfind(QUESTION)? + QUESTION.len()..];
         if answer.contains("<|channel|>") {
             let begin = answer.find("<|start|>assistant")? + "<|start|>assistant".len();
             return self.reads(Calls::Harmony, &answer[begin..]).then_some(Calls::Harmony);
         }
         // A form may also be read without its opener: the one counts whose opener is there.
-        let opened = |form: &&'static Form| self.found(form, answer, false);
-        forms::all().find(opened).or_else(|| forms::all().find(|form| self.found(form, answer, true))).map(Calls::Form)
+        let opened = |form: &&'static ToolCallForm| self.appears_in(form, answer, false);
+        forms::all()
+            .find(opened)
+            .or_else(|| forms::all().find(|form| self.appears_in(form, answer, true)))
+            .map(Calls::Form)
     }
 
     /// Whether the call stands somewhere in `text` in a form, whose openers may stay where they are part of the call.
-    fn found(&self, form: &'static Form, text: &str, stays: bool) -> bool {
+    fn appears_in(&self, form: &'static ToolCallForm, text: &str, stays: bool) -> bool {
         let calls = Calls::Form(form);
         let mut openers = form.openers.iter().filter(|opener| stays || !opener.stays);
         if openers.any(|opener| text.contains(opener.text)) && self.reads(calls, text) {
@@ -132,17 +135,17 @@ impl Trial {
 
     /// Whether the first call that a parser finds is the one that was written.
     fn reads(&self, calls: Calls, text: &str) -> bool {
-        let family = Family { calls: Some(calls), thoughts: None };
-        let mut parser = ResponseParser::new(&family, false, Declared::new(&self.tools[..1]));
+        let family = OutputFormat { calls: Some(calls), thoughts: None };
+        let mut parser = ResponseParser::new(&family, false, DeclaredTools::new(&self.tools[..1]));
         let mut pieces = parser.push(text);
         pieces.extend(parser.finish());
         let (mut name, mut arguments) = (None, String::new());
         for piece in pieces {
             match piece {
-                Piece::Call(CallPart::Begin(text)) => name = Some(text),
-                Piece::Call(CallPart::Arguments(text)) => arguments.push_str(&text),
-                Piece::Call(CallPart::End) => break,
-                Piece::Content(_) | Piece::Reasoning(_) => {}
+                ResponsePiece::Call(CallPart::Begin(text)) => name = Some(text),
+                ResponsePiece::Call(CallPart::Arguments(text)) => arguments.push_str(&text),
+                ResponsePiece::Call(CallPart::End) => break,
+                ResponsePiece::Content(_) | ResponsePiece::Reasoning(_) => {}
             }
         }
         name.as_deref() == Some(NAME)
@@ -150,16 +153,17 @@ impl Trial {
     }
 
     /// The form of which a prompt with tools tells the model.
-    pub(super) fn told(&self, render: Render<'_>) -> Option<Calls> {
+    pub(super) fn described_form(&self, render: TemplateRenderer<'_>) -> Option<Calls> {
         let tools = [self.tools[0].shown.clone()];
-        let messages = [json!({"role": "user", "content": ASKED})];
+        let messages = [json!({"role": "user", "content": QUESTION})];
         let with_tools = render(ChatInputs { tools: Some(&tools), ..ChatInputs::new(&messages) })?;
         // A template that shows the tool to nobody calls none.
         if !with_tools.contains(NAME) {
             return None;
         }
-        let told =
-            |form: &&'static Form| form.told.iter().any(|marks| marks.iter().all(|mark| with_tools.contains(mark)));
+        let told = |form: &&'static ToolCallForm| {
+            form.prompt_marks.iter().any(|marks| marks.iter().all(|mark| with_tools.contains(mark)))
+        };
         forms::all().find(told).map(Calls::Form)
     }
 }

@@ -1,35 +1,40 @@
 //! Answers of /v1/responses, whole and in parts.
 
-use super::begun::Begun;
+use super::active::ActiveResponse;
 use super::items;
-use super::output::{Event, Output};
+use super::output::{ResponseEvent, ResponseOutput};
 use crate::error::ApiError;
-use crate::generate::{End, Ending, Said, SeenToken};
+use crate::generate::{AnswerEnd, AnswerToken, AnswerUpdate, Ending};
 use crate::openai::logprobs;
 use crate::reply;
-use crate::response_parser::Piece;
-use crate::sse::{Gone, Writer};
-use crate::store::Kept;
+use crate::response_parser::ResponsePiece;
+use crate::sse::{Gone, SseWriter};
+use crate::store::StoredResponse;
 use axum::response::Response;
 use serde_json::{Value, json};
 
-fn parts(said: Said) -> (Vec<Piece>, Vec<SeenToken>, Option<Box<End>>) {
+fn parts(said: AnswerUpdate) -> (Vec<ResponsePiece>, Vec<AnswerToken>, Option<Box<AnswerEnd>>) {
     match said {
-        Said::Pieces { pieces, tokens, .. } => (pieces, tokens, None),
-        Said::Ended { pieces, tokens, end, .. } => (pieces, tokens, Some(end)),
-        Said::Prompt { .. } => (Vec::new(), Vec::new(), None),
+        AnswerUpdate::Pieces { pieces, tokens, .. } => (pieces, tokens, None),
+        AnswerUpdate::Ended { pieces, tokens, end, .. } => (pieces, tokens, Some(end)),
+        AnswerUpdate::Prompt { .. } => (Vec::new(), Vec::new(), None),
     }
 }
 
 /// Whether an answer ended at its limit.
-fn is_cut(end: Option<&End>) -> bool {
+fn is_cut(end: Option<&AnswerEnd>) -> bool {
     end.is_some_and(|end| end.ending == Ending::Length)
 }
 
-impl Begun {
+impl ActiveResponse {
     /// Takes what was said; thoughts and calls have no log-probabilities.
-    fn hear(&self, output: &mut Output, pieces: Vec<Piece>, tokens: &[SeenToken]) -> Vec<Event> {
-        let texts = self.conversing.turns.held().generator().ok().and_then(|generator| generator.model().texts());
+    fn hear(
+        &self,
+        output: &mut ResponseOutput,
+        pieces: Vec<ResponsePiece>,
+        tokens: &[AnswerToken],
+    ) -> Vec<ResponseEvent> {
+        let texts = self.conversing.turns.lease().generator().ok().and_then(|generator| generator.model().texts());
         let said = tokens.iter().filter(|token| !token.thought);
         let mut entries = texts.map(|texts| logprobs::entries(&texts.tokenizer, said)).unwrap_or_default();
         let events = pieces.into_iter().flat_map(|piece| output.push(piece, &mut entries)).collect();
@@ -37,7 +42,7 @@ impl Begun {
         events
     }
 
-    pub(super) fn object(&self, status: &str, output: &Output, error: Option<&ApiError>) -> Value {
+    pub(super) fn object(&self, status: &str, output: &ResponseOutput, error: Option<&ApiError>) -> Value {
         let mut object = self.echoed.clone();
         let usage = self.conversing.turns.usage();
         let ended = status == "completed" || status == "incomplete";
@@ -67,12 +72,12 @@ impl Begun {
     }
 
     /// The response when all was said; it is kept where that is wanted.
-    fn ended(&mut self, output: &Output, end: Option<&End>) -> Value {
+    fn ended(&mut self, output: &ResponseOutput, end: Option<&AnswerEnd>) -> Value {
         let object = self.object(if is_cut(end) { "incomplete" } else { "completed" }, output, None);
-        if let Some(mut messages) = self.kept.take() {
+        if let Some(mut messages) = self.history.take() {
             items::say(&mut messages, output.message());
             let (input, messages) = (self.input.clone(), Some(messages));
-            let kept = Kept { response: object.clone(), messages, input, running: None };
+            let kept = StoredResponse { response: object.clone(), messages, input, running: None };
             match self.background {
                 true => self.app.stored.replace(&self.id, &self.owner, kept),
                 false => self.app.stored.keep(&self.id, &self.owner, kept),
@@ -81,8 +86,8 @@ impl Begun {
         object
     }
 
-    pub(super) fn output(&self) -> Output {
-        Output::new(self.id.trim_start_matches("resp_"))
+    pub(super) fn output(&self) -> ResponseOutput {
+        ResponseOutput::new(self.id.trim_start_matches("resp_"))
     }
 }
 
@@ -90,7 +95,7 @@ impl Begun {
 ///
 /// # Errors
 /// What the answer ended with.
-pub(super) async fn whole(mut begun: Begun) -> Result<Response, ApiError> {
+pub(super) async fn whole(mut begun: ActiveResponse) -> Result<Response, ApiError> {
     Ok(reply::json(&computed(&mut begun).await?))
 }
 
@@ -98,7 +103,7 @@ pub(super) async fn whole(mut begun: Begun) -> Result<Response, ApiError> {
 ///
 /// # Errors
 /// What the answer ended with.
-pub(super) async fn computed(begun: &mut Begun) -> Result<Value, ApiError> {
+pub(super) async fn computed(begun: &mut ActiveResponse) -> Result<Value, ApiError> {
     let (mut output, mut ended) = (begun.output(), None);
     while let Some(said) = begun.conversing.turns.next().await? {
         let (pieces, tokens, end) = parts(said);
@@ -114,7 +119,7 @@ pub(super) async fn computed(begun: &mut Begun) -> Result<Value, ApiError> {
 
 /// Events with their numbers.
 struct Numbered {
-    writer: Writer,
+    writer: SseWriter,
     next: u64,
 }
 
@@ -131,7 +136,7 @@ impl Numbered {
 ///
 /// # Errors
 /// [`Gone`].
-pub(super) async fn stream(mut begun: Begun, writer: Writer) -> Result<(), Gone> {
+pub(super) async fn stream(mut begun: ActiveResponse, writer: SseWriter) -> Result<(), Gone> {
     let (mut output, mut ended) = (begun.output(), None);
     let mut to = Numbered { writer, next: 0 };
     for name in ["response.created", "response.in_progress"] {

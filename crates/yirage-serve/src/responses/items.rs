@@ -2,7 +2,7 @@
 
 use crate::conversation;
 use crate::error::ApiError;
-use crate::fields::{Fields, Table, honoured, ignored, wrong};
+use crate::fields::{FieldTable, Fields, honoured, ignored, wrong};
 use crate::tools::named;
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ const ELSEWHERE: &[&str] = &[
 ];
 
 /// The fields of all kinds of items: one that another kind honours changes nothing here.
-const ITEM: Table = &[&[
+const ITEM: FieldTable = &[&[
     honoured("type", "{}"),
     honoured("role", "{}"),
     honoured("content", "{}"),
@@ -41,7 +41,7 @@ const ITEM: Table = &[&[
     ignored("encrypted_content", "{}"),
 ]];
 
-const THOUGHT: Table = &[&[honoured("type", "{}"), honoured("text", "{}")]];
+const THOUGHT: FieldTable = &[&[honoured("type", "{}"), honoured("text", "{}")]];
 
 /// The messages of `input`: a text, or items. What changes nothing in them joins `ignored`.
 ///
@@ -53,7 +53,7 @@ pub(super) fn messages(input: Value, ignored: &mut Vec<String>) -> Result<Vec<Va
         Value::Array(list) => list,
         other => return Err(wrong("input", "a string or a list of items", &other)),
     };
-    let mut read = Read::default();
+    let mut read = ItemConverter::default();
     for (at, item) in list.into_iter().enumerate() {
         if let Some(kind) = item.get("type").and_then(Value::as_str).filter(|kind| ELSEWHERE.contains(kind)) {
             ignored.push(named("input", kind));
@@ -115,13 +115,13 @@ pub(super) fn say(messages: &mut Vec<Value>, answer: Value) {
 }
 
 #[derive(Default)]
-struct Read {
+struct ItemConverter {
     out: Vec<Value>,
     /// A thought that belongs to what comes next.
     thought: Option<String>,
 }
 
-impl Read {
+impl ItemConverter {
     fn item(&mut self, item: &mut Fields, ignored: &mut Vec<String>) -> Result<(), ApiError> {
         let need = |item: &mut Fields, name: &str| {
             let text = item.text(name)?;

@@ -1,8 +1,8 @@
 //! OpenAI's responses: conversations as items, and answers that can be kept.
 
+mod active;
 mod answer;
 mod background;
-mod begun;
 mod items;
 mod output;
 pub(crate) mod post;

@@ -1,52 +1,54 @@
 //! The items of an answer as they grow, and the events that tell of it.
 
-use crate::response_parser::{Call, CallPart, Piece};
+use crate::response_parser::{CallPart, ResponsePiece, ToolCall};
 use serde_json::{Value, json};
 
 /// An event: its name and what it says.
-pub(super) type Event = (&'static str, Value);
+pub(super) type ResponseEvent = (&'static str, Value);
 
 /// The items of one answer.
-pub(super) struct Output {
+pub(super) struct ResponseOutput {
     /// What ids of items end with.
     id: String,
     items: Vec<Value>,
     /// The item that grows.
-    open: Option<Open>,
+    open: Option<OpenOutputItem>,
     /// The call that grows.
-    call: Option<Call>,
+    call: Option<ToolCall>,
     text: String,
     /// Whether the answer ended at its limit, within the item that grows.
     cut: bool,
 }
 
 /// An item that grows.
-struct Open {
-    kind: Kind,
+struct OpenOutputItem {
+    kind: OutputItemKind,
     text: String,
     /// Log-probabilities of a message's tokens, where they are wanted.
     logprobs: Vec<Value>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
+enum OutputItemKind {
     Message,
     Reasoning,
 }
 
-impl Kind {
+impl OutputItemKind {
     /// The names of its events, of its parts and of their text.
     fn names(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Kind::Message => ("response.output_text.delta", "response.output_text.done", "output_text"),
-            Kind::Reasoning => ("response.reasoning_text.delta", "response.reasoning_text.done", "reasoning_text"),
+            OutputItemKind::Message => ("response.output_text.delta", "response.output_text.done", "output_text"),
+            OutputItemKind::Reasoning => {
+                ("response.reasoning_text.delta", "response.reasoning_text.done", "reasoning_text")
+            }
         }
     }
 }
 
-impl Output {
-    pub(super) fn new(id: &str) -> Output {
-        Output { id: id.to_owned(), items: Vec::new(), open: None, call: None, text: String::new(), cut: false }
+impl ResponseOutput {
+    pub(super) fn new(id: &str) -> ResponseOutput {
+        ResponseOutput { id: id.to_owned(), items: Vec::new(), open: None, call: None, text: String::new(), cut: false }
     }
 
     /// The items that are whole.
@@ -63,10 +65,10 @@ impl Output {
         format!("{kind}_{}_{}", self.id, self.items.len())
     }
 
-    fn item(&self, kind: Kind, part: Option<Value>) -> Value {
+    fn item(&self, kind: OutputItemKind, part: Option<Value>) -> Value {
         let content: Vec<Value> = part.into_iter().collect();
         match kind {
-            Kind::Message => json!({
+            OutputItemKind::Message => json!({
                 "id": self.item_id("msg"),
                 "type": "message",
                 "role": "assistant",
@@ -77,7 +79,7 @@ impl Output {
                 },
                 "content": content,
             }),
-            Kind::Reasoning => json!({
+            OutputItemKind::Reasoning => json!({
                 "id": self.item_id("rs"),
                 "type": "reasoning",
                 "summary": [],
@@ -87,11 +89,11 @@ impl Output {
     }
 
     /// Takes a piece. A message takes the log-probabilities of the tokens that came until then.
-    pub(super) fn push(&mut self, piece: Piece, logprobs: &mut Vec<Value>) -> Vec<Event> {
+    pub(super) fn push(&mut self, piece: ResponsePiece, logprobs: &mut Vec<Value>) -> Vec<ResponseEvent> {
         let (kind, text) = match piece {
-            Piece::Content(text) => (Kind::Message, text),
-            Piece::Reasoning(text) => (Kind::Reasoning, text),
-            Piece::Call(part) => return self.call_part(part),
+            ResponsePiece::Content(text) => (OutputItemKind::Message, text),
+            ResponsePiece::Reasoning(text) => (OutputItemKind::Reasoning, text),
+            ResponsePiece::Call(part) => return self.call_part(part),
         };
         let mut events = Vec::new();
         if self.open.as_ref().is_none_or(|open| open.kind != kind) {
@@ -101,11 +103,11 @@ impl Output {
             events.push(("response.output_item.added", json!({"output_index": index, "item": item})));
             let added = json!({"item_id": id, "output_index": index, "content_index": 0, "part": part(kind, "", &[])});
             events.push(("response.content_part.added", added));
-            self.open = Some(Open { kind, text: String::new(), logprobs: Vec::new() });
+            self.open = Some(OpenOutputItem { kind, text: String::new(), logprobs: Vec::new() });
         }
         let id = self.item(kind, None)["id"].clone();
         let mut delta = json!({"item_id": id, "output_index": self.items.len(), "content_index": 0, "delta": text});
-        if kind == Kind::Message {
+        if kind == OutputItemKind::Message {
             delta["logprobs"] = logprobs.as_slice().into();
             self.heard(logprobs);
         }
@@ -113,7 +115,7 @@ impl Output {
         if let Some(open) = &mut self.open {
             open.text.push_str(&text);
         }
-        if kind == Kind::Message {
+        if kind == OutputItemKind::Message {
             self.text.push_str(&text);
         }
         events
@@ -121,23 +123,23 @@ impl Output {
 
     /// Gives tokens without a piece to the message that grows.
     pub(super) fn heard(&mut self, logprobs: &mut Vec<Value>) {
-        if let Some(open) = self.open.as_mut().filter(|open| open.kind == Kind::Message) {
+        if let Some(open) = self.open.as_mut().filter(|open| open.kind == OutputItemKind::Message) {
             open.logprobs.append(logprobs);
         }
     }
 
     /// Ends the item that grows with the answer, which may have been cut at its limit.
-    pub(super) fn end(&mut self, cut: bool) -> Vec<Event> {
+    pub(super) fn end(&mut self, cut: bool) -> Vec<ResponseEvent> {
         self.cut = cut;
         self.close()
     }
 
     /// Ends the item that grows. A call that has not ended itself is incomplete.
-    fn close(&mut self) -> Vec<Event> {
+    fn close(&mut self) -> Vec<ResponseEvent> {
         if let Some(call) = self.call.take() {
             return self.end_call(&call);
         }
-        let Some(Open { kind, text, logprobs }) = self.open.take() else { return Vec::new() };
+        let Some(OpenOutputItem { kind, text, logprobs }) = self.open.take() else { return Vec::new() };
         let part = part(kind, &text, &logprobs);
         let (item, index) = (self.item(kind, Some(part.clone())), self.items.len());
         let of = |more: Value| {
@@ -148,8 +150,8 @@ impl Output {
             event
         };
         let said = match kind {
-            Kind::Message => json!({"text": text, "logprobs": logprobs}),
-            Kind::Reasoning => json!({"text": text}),
+            OutputItemKind::Message => json!({"text": text, "logprobs": logprobs}),
+            OutputItemKind::Reasoning => json!({"text": text}),
         };
         let events = vec![
             (kind.names().1, of(said)),
@@ -160,11 +162,11 @@ impl Output {
         events
     }
 
-    fn call_part(&mut self, part: CallPart) -> Vec<Event> {
+    fn call_part(&mut self, part: CallPart) -> Vec<ResponseEvent> {
         match part {
             CallPart::Begin(name) => {
                 let mut events = self.close();
-                let call = Call { name, ..Call::default() };
+                let call = ToolCall { name, ..ToolCall::default() };
                 let item = self.call_item(&call, "in_progress");
                 events.push(("response.output_item.added", json!({"output_index": self.items.len(), "item": item})));
                 self.call = Some(call);
@@ -185,7 +187,7 @@ impl Output {
         }
     }
 
-    fn call_item(&self, call: &Call, status: &str) -> Value {
+    fn call_item(&self, call: &ToolCall, status: &str) -> Value {
         json!({
             "id": self.item_id("fc"),
             "type": "function_call",
@@ -196,7 +198,7 @@ impl Output {
         })
     }
 
-    fn end_call(&mut self, call: &Call) -> Vec<Event> {
+    fn end_call(&mut self, call: &ToolCall) -> Vec<ResponseEvent> {
         let item = self.call_item(call, if call.ended { "completed" } else { "incomplete" });
         let (id, index) = (&item["id"], self.items.len());
         let whole = json!({"item_id": id, "output_index": index, "arguments": call.arguments, "name": call.name});
@@ -226,9 +228,11 @@ impl Output {
     }
 }
 
-fn part(kind: Kind, text: &str, logprobs: &[Value]) -> Value {
+fn part(kind: OutputItemKind, text: &str, logprobs: &[Value]) -> Value {
     match kind {
-        Kind::Message => json!({"type": kind.names().2, "text": text, "annotations": [], "logprobs": logprobs}),
-        Kind::Reasoning => json!({"type": kind.names().2, "text": text}),
+        OutputItemKind::Message => {
+            json!({"type": kind.names().2, "text": text, "annotations": [], "logprobs": logprobs})
+        }
+        OutputItemKind::Reasoning => json!({"type": kind.names().2, "text": text}),
     }
 }

@@ -1,14 +1,14 @@
 //! POST /v1/responses and /v1/responses/input_tokens.
 
+use super::active::ActiveResponse;
 use super::answer::{stream, whole};
 use super::background::later;
-use super::begun::Begun;
 use super::items;
 use crate::app::{App, now};
-use crate::call::{Call, Posted};
+use crate::call::{Posted, RequestContext};
 use crate::error::ApiError;
-use crate::fields::{Field, Fields, Table, honoured, ignored, refused, wrong};
-use crate::generate::{Asked, Talk, converse};
+use crate::fields::{FieldSpec, FieldTable, Fields, honoured, ignored, refused, wrong};
+use crate::generate::{GenerationParams, Talk, converse};
 use crate::grammar::Grammar;
 use crate::openai::chat::{Reasoning, reasoning, top_logprobs};
 use crate::reply::{self, with_ignored};
@@ -19,7 +19,7 @@ use axum::response::Response;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-const OWN: &[Field] = &[
+const OWN: &[FieldSpec] = &[
     honoured("model", r#"{"type":"string"}"#),
     honoured("input", r#"{"anyOf":[{"type":"string"},{"type":"array","minItems":1}]}"#),
     honoured("instructions", r#"{"type":["string","null"]}"#),
@@ -54,15 +54,15 @@ const OWN: &[Field] = &[
 ];
 
 /// The fields of it.
-pub(crate) const RESPONSES: Table = &[OWN];
+pub(crate) const RESPONSES: FieldTable = &[OWN];
 
-const TEXT: Table = &[&[honoured("format", "{}"), ignored("verbosity", "{}")]];
+const TEXT: FieldTable = &[&[honoured("format", "{}"), ignored("verbosity", "{}")]];
 
 /// Finds what was said in a response that was kept.
 type Previous<'a> = &'a dyn Fn(&str) -> Result<Vec<Value>, ApiError>;
 
 /// What a request says.
-struct Read {
+struct ResponseInput {
     talk: Talk,
     /// The conversation without instructions.
     messages: Vec<Value>,
@@ -77,7 +77,7 @@ pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Pos
     if !begun.background {
         begun.conversing.turns.first().await?;
     }
-    let (ignored, told) = (std::mem::take(&mut begun.ignored), begun.conversing.turns.told());
+    let (ignored, told) = (std::mem::take(&mut begun.ignored), begun.conversing.turns.notices());
     let response = match (begun.background, begun.stream) {
         (true, _) => later(begun),
         (false, true) => sse::stream(Framing::Events, |writer| stream(begun, writer)),
@@ -91,8 +91,8 @@ pub(crate) async fn count(State(app): State<Arc<App>>, Posted { call, body }: Po
     app.work(move |app| {
         let mut fields = Fields::parse(&body, RESPONSES)?;
         let model = fields.text("model")?;
-        let held = app.models.hold(model.as_deref())?;
-        let read = read(&mut fields, &|id| said(app, &call, id))?;
+        let held = app.models.lease(model.as_deref())?;
+        let read = read(&mut fields, &|id| previous_messages(app, &call, id))?;
         let (_, ids) = read.talk.render(held.generator()?)?;
         let object = json!({"object": "response.input_tokens", "input_tokens": ids.len()});
         Ok(with_ignored(reply::json(&object), &[read.talk.ignored, fields.finish_part()?].concat()))
@@ -101,8 +101,8 @@ pub(crate) async fn count(State(app): State<Arc<App>>, Posted { call, body }: Po
 }
 
 /// What a body asks of its model.
-struct Wanted {
-    read: Read,
+struct ResponsesRequest {
+    read: ResponseInput,
     temperature: Option<f32>,
     top_p: Option<f32>,
     max_tokens: Option<u32>,
@@ -132,7 +132,7 @@ fn logprobs(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<Option<u32
 }
 
 /// The fields of a body behind its model.
-fn wanted(mut fields: Fields, said: Previous<'_>) -> Result<Wanted, ApiError> {
+fn read_request(mut fields: Fields, said: Previous<'_>) -> Result<ResponsesRequest, ApiError> {
     let (temperature, top_p) = (fields.number("temperature")?, fields.number("top_p")?);
     let max_tokens = fields.whole("max_output_tokens", "a whole number from 1")?;
     if max_tokens == Some(0) {
@@ -150,7 +150,7 @@ fn wanted(mut fields: Fields, said: Previous<'_>) -> Result<Wanted, ApiError> {
     let mut read = read(&mut fields, said)?;
     read.talk.keeps_tokens = logprobs.is_some();
     fields.finish_into(&mut ignored)?;
-    Ok(Wanted { read, temperature, top_p, max_tokens, logprobs, stream, store, background, ignored })
+    Ok(ResponsesRequest { read, temperature, top_p, max_tokens, logprobs, stream, store, background, ignored })
 }
 
 /// What changes nothing in a body. Responses that were kept are not looked for.
@@ -160,7 +160,7 @@ fn wanted(mut fields: Fields, said: Previous<'_>) -> Result<Wanted, ApiError> {
 pub(crate) fn check(body: &[u8]) -> Result<Vec<String>, ApiError> {
     let mut fields = Fields::parse(body, RESPONSES)?;
     fields.text("model")?;
-    let Wanted { read, ignored, .. } = wanted(fields, &|_| Ok(Vec::new()))?;
+    let ResponsesRequest { read, ignored, .. } = read_request(fields, &|_| Ok(Vec::new()))?;
     Ok([ignored, read.talk.ignored].concat())
 }
 
@@ -175,14 +175,20 @@ pub(crate) fn check_count(body: &[u8]) -> Result<Vec<String>, ApiError> {
     Ok([fields.finish_part()?, read.talk.ignored].concat())
 }
 
-fn begin(app: &Arc<App>, call: &Call, body: &[u8]) -> Result<Begun, ApiError> {
+fn begin(app: &Arc<App>, call: &RequestContext, body: &[u8]) -> Result<ActiveResponse, ApiError> {
     let mut fields = Fields::parse(body, RESPONSES)?;
     let model = fields.text("model")?;
-    let held = app.models.hold(model.as_deref())?;
-    let mut asked = Asked::suggested(held.generator()?.model().generation(), app.unique());
-    let wanted = wanted(fields, &|id| said(app, call, id))?;
-    let Wanted { read: Read { talk, messages, input, mut echoed }, stream, store, background, mut ignored, .. } =
-        wanted;
+    let held = app.models.lease(model.as_deref())?;
+    let mut asked = GenerationParams::suggested(held.generator()?.model().generation(), app.unique());
+    let wanted = read_request(fields, &|id| previous_messages(app, call, id))?;
+    let ResponsesRequest {
+        read: ResponseInput { talk, messages, input, mut echoed },
+        stream,
+        store,
+        background,
+        mut ignored,
+        ..
+    } = wanted;
     asked.max_tokens = wanted.max_tokens;
     asked.sampling.logprobs = wanted.logprobs;
     asked.sampling.temperature = wanted.temperature.unwrap_or(asked.sampling.temperature);
@@ -204,14 +210,25 @@ fn begin(app: &Arc<App>, call: &Call, body: &[u8]) -> Result<Begun, ApiError> {
     let (kept, owner) = (store.then_some(messages), call.caller.name.clone());
     let id = format!("resp_{}", app.id("").trim_start_matches('-'));
     let input = Arc::new(if store { items::listed(&input, id.trim_start_matches("resp_")) } else { Vec::new() });
-    Ok(Begun { app: app.clone(), conversing, id, echoed, kept, input, owner, stream, background, ignored })
+    Ok(ActiveResponse {
+        app: app.clone(),
+        conversing,
+        id,
+        echoed,
+        history: kept,
+        input,
+        owner,
+        stream,
+        background,
+        ignored,
+    })
 }
 
 /// The messages of a response that was kept.
 ///
 /// # Errors
 /// None of this caller's has this id; it has no answer.
-fn said(app: &App, call: &Call, id: &str) -> Result<Vec<Value>, ApiError> {
+fn previous_messages(app: &App, call: &RequestContext, id: &str) -> Result<Vec<Value>, ApiError> {
     let kept = app.stored.get(id, &call.caller.name).ok_or_else(|| {
         let what = format!("there is no response `{id}`; it may have been too old to be kept");
         ApiError { param: Some("previous_response_id".into()), ..ApiError::not_found(what) }
@@ -223,7 +240,7 @@ fn said(app: &App, call: &Call, id: &str) -> Result<Vec<Value>, ApiError> {
 }
 
 /// The conversation of a request, behind the one that it goes on from.
-fn read(fields: &mut Fields, said: Previous<'_>) -> Result<Read, ApiError> {
+fn read(fields: &mut Fields, said: Previous<'_>) -> Result<ResponseInput, ApiError> {
     let previous = fields.text("previous_response_id")?;
     let mut messages = previous.as_deref().map(said).transpose()?.unwrap_or_default();
     let input = fields.take("input");
@@ -259,5 +276,5 @@ fn read(fields: &mut Fields, said: Previous<'_>) -> Result<Read, ApiError> {
     let tools = ToolUse::new(Tool::list(&list, &mut ignored)?, choice, parallel, &mut ignored)?;
     let thinking = effort.as_deref().map(|effort| effort != "none");
     let talk = Talk { tools, reasoning_effort: effort, thinking, budget, grammar, ignored, ..Talk::new(all) };
-    Ok(Read { talk, messages, input, echoed })
+    Ok(ResponseInput { talk, messages, input, echoed })
 }

@@ -1,7 +1,7 @@
 //! GET, DELETE and cancelling of responses that are kept.
 
 use crate::app::App;
-use crate::call::Call;
+use crate::call::RequestContext;
 use crate::error::ApiError;
 use crate::reply;
 use axum::extract::{Path, RawQuery, State};
@@ -14,7 +14,11 @@ fn missing(id: &str) -> ApiError {
 }
 
 /// GET /v1/responses/{id}.
-pub(crate) async fn get(State(app): State<Arc<App>>, Path(id): Path<String>, call: Call) -> Result<Response, ApiError> {
+pub(crate) async fn get(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    call: RequestContext,
+) -> Result<Response, ApiError> {
     let kept = app.stored.get(&id, &call.caller.name).ok_or_else(|| missing(&id))?;
     Ok(reply::json(&kept.response))
 }
@@ -28,7 +32,7 @@ pub(crate) async fn input_items(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
     RawQuery(query): RawQuery,
-    call: Call,
+    call: RequestContext,
 ) -> Result<Response, ApiError> {
     let kept = app.stored.get(&id, &call.caller.name).ok_or_else(|| missing(&id))?;
     let query = query.unwrap_or_default();
@@ -62,7 +66,7 @@ pub(crate) async fn input_items(
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
-    call: Call,
+    call: RequestContext,
 ) -> Result<Response, ApiError> {
     if !app.stored.delete(&id, &call.caller.name) {
         return Err(missing(&id));
@@ -74,7 +78,7 @@ pub(crate) async fn delete(
 pub(crate) async fn cancel(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
-    call: Call,
+    call: RequestContext,
 ) -> Result<Response, ApiError> {
     let kept = app.stored.get(&id, &call.caller.name).ok_or_else(|| missing(&id))?;
     if kept.response["background"] != true {

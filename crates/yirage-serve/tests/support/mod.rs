@@ -10,8 +10,8 @@ use yirage_engine::{EncoderOptions, EngineOptions};
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_model::Checkpoint;
 use yirage_model::chat::{TemplateSources, Templates};
-use yirage_serve::{Generator, ModelEntry, Running, ServeOptions, Served, Server};
-use yirage_session::{Loaded, TextEncoder};
+use yirage_serve::{Generator, ModelEntry, RunningServer, ServeOptions, Served, Server};
+use yirage_session::{LoadedEngine, TextEncoder};
 use yirage_testkit::{bedtime, encoders};
 
 /// A template such as models that think and call tools have.
@@ -29,16 +29,16 @@ pub fn engine_options() -> EngineOptions {
 }
 
 /// A model of half a megabyte with a chat template.
-pub fn loaded(options: &EngineOptions) -> Loaded {
+pub fn loaded(options: &EngineOptions) -> LoadedEngine {
     loaded_with(options, TEMPLATE)
 }
 
 /// The same with another template.
-pub fn loaded_with(options: &EngineOptions, template: &str) -> Loaded {
+pub fn loaded_with(options: &EngineOptions, template: &str) -> LoadedEngine {
     let checkpoint = Checkpoint::open(bedtime::f32()).unwrap();
-    let mut loaded = Loaded::load(&checkpoint, device(), options, &mut |_, _| {}).unwrap();
+    let mut loaded = LoadedEngine::load(&checkpoint, device(), options, &mut |_, _| {}).unwrap();
     let texts = Arc::get_mut(loaded.texts.as_mut().unwrap()).unwrap();
-    let sources = TemplateSources { given: Some(template), ..TemplateSources::default() };
+    let sources = TemplateSources { user: Some(template), ..TemplateSources::default() };
     texts.templates = Templates::resolve(&sources).unwrap();
     loaded
 }
@@ -65,7 +65,7 @@ pub fn story_with(options: EngineOptions, template: &'static str) -> ModelEntry 
 pub fn fills_in(options: EngineOptions) -> ModelEntry {
     let open = move || {
         let checkpoint = Checkpoint::open(bedtime::that_fills_in()).unwrap();
-        let loaded = Loaded::load(&checkpoint, device(), &options, &mut |_, _| {}).unwrap();
+        let loaded = LoadedEngine::load(&checkpoint, device(), &options, &mut |_, _| {}).unwrap();
         let model = loaded.start().unwrap();
         Ok(Served::Generator(Box::new(Generator::new(model, options.max_seqs as usize, None).unwrap())))
     };
@@ -86,12 +86,12 @@ pub fn options() -> ServeOptions {
     ServeOptions { address: SocketAddr::from(([127, 0, 0, 1], 0)), ..ServeOptions::default() }
 }
 
-pub fn serve_with(options: ServeOptions, models: Vec<ModelEntry>) -> Running {
+pub fn serve_with(options: ServeOptions, models: Vec<ModelEntry>) -> RunningServer {
     Server::bind(options, models).unwrap().start().unwrap()
 }
 
 /// One model that generates.
-pub fn serve() -> Running {
+pub fn serve() -> RunningServer {
     serve_with(options(), vec![story(engine_options())])
 }
 

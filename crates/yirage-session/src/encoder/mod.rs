@@ -6,13 +6,13 @@
 mod thread;
 
 use crate::error::SessionError;
-use crate::texts::Texts;
+use crate::texts::TextProcessor;
 use crate::worker::message_of;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
-use thread::{Asked, CALLS, Wanted};
-use yirage_engine::{Embedding, Encoder, EncoderFacts, EncoderInput, EncoderOptions, Notice, Progress};
+use thread::{CALLS, EncoderCall, EncoderTask};
+use yirage_engine::{Embedding, Encoder, EncoderFacts, EncoderInput, EncoderOptions, LoadProgressFn, Notice};
 use yirage_hal::Device;
 use yirage_model::Checkpoint;
 use yirage_model::tokenizer::Tokenizer;
@@ -23,7 +23,7 @@ pub struct TextEncoder {
     notices: Vec<Notice>,
     tokenizer: Tokenizer,
     /// None once it is dropped.
-    calls: Option<SyncSender<Asked>>,
+    calls: Option<SyncSender<EncoderCall>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// What the thread died of, once somebody has met it.
     died: OnceLock<String>,
@@ -39,11 +39,11 @@ impl TextEncoder {
         checkpoint: &Checkpoint,
         device: Arc<dyn Device>,
         options: &EncoderOptions,
-        progress: Progress<'_>,
+        progress: LoadProgressFn<'_>,
     ) -> Result<TextEncoder, SessionError> {
         let mut encoder = Encoder::load(checkpoint, device, options, progress)?;
         let missing = || SessionError::NoTokenizer { model: checkpoint.label() };
-        let tokenizer = Texts::load(checkpoint)?.ok_or_else(missing)?.tokenizer;
+        let tokenizer = TextProcessor::load(checkpoint)?.ok_or_else(missing)?.tokenizer;
         let (facts, notices) = (encoder.facts().clone(), encoder.notices());
         let (calls, asked) = sync_channel(CALLS);
         let thread = std::thread::Builder::new().name("yirage-encoder".into());
@@ -72,7 +72,7 @@ impl TextEncoder {
     /// # Errors
     /// As [`Encoder::embed`]; [`SessionError::Gone`].
     pub fn embed(&self, inputs: Vec<EncoderInput>, how: Embedding) -> Result<Vec<Vec<f32>>, SessionError> {
-        self.call(inputs, Wanted::Vectors(how))
+        self.call(inputs, EncoderTask::Embeddings(how))
     }
 
     /// The scores of each input, one a label, in order.
@@ -80,18 +80,18 @@ impl TextEncoder {
     /// # Errors
     /// As [`Encoder::score`]; [`SessionError::Gone`].
     pub fn score(&self, inputs: Vec<EncoderInput>) -> Result<Vec<Vec<f32>>, SessionError> {
-        self.call(inputs, Wanted::Scores)
+        self.call(inputs, EncoderTask::Reranking)
     }
 
-    fn call(&self, inputs: Vec<EncoderInput>, wanted: Wanted) -> Result<Vec<Vec<f32>>, SessionError> {
+    fn call(&self, inputs: Vec<EncoderInput>, wanted: EncoderTask) -> Result<Vec<Vec<f32>>, SessionError> {
         let (answer, given) = sync_channel(1);
-        let calls = self.calls.as_ref().ok_or_else(|| self.gone())?;
-        calls.send(Asked { inputs, wanted, answer }).map_err(|_| self.gone())?;
-        Ok(given.recv().map_err(|_| self.gone())??)
+        let calls = self.calls.as_ref().ok_or_else(|| self.thread_error())?;
+        calls.send(EncoderCall { inputs, wanted, answer }).map_err(|_| self.thread_error())?;
+        Ok(given.recv().map_err(|_| self.thread_error())??)
     }
 
     /// Why there is no thread any more.
-    fn gone(&self) -> SessionError {
+    fn thread_error(&self) -> SessionError {
         let why = self.died.get_or_init(|| match self.join() {
             Some(Err(why)) => why,
             Some(Ok(())) | None => "its thread has ended".into(),

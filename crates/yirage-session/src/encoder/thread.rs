@@ -8,20 +8,20 @@ pub(super) const CALLS: usize = 256;
 
 /// What is wanted of inputs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
-    Vectors(Embedding),
-    Scores,
+pub(super) enum EncoderTask {
+    Embeddings(Embedding),
+    Reranking,
 }
 
 /// A call.
-pub(super) struct Asked {
+pub(super) struct EncoderCall {
     pub(super) inputs: Vec<EncoderInput>,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: EncoderTask,
     pub(super) answer: SyncSender<Result<Vec<Vec<f32>>, EngineError>>,
 }
 
 /// Answers calls until nobody can send one.
-pub(super) fn run(mut encoder: Encoder, calls: &Receiver<Asked>) {
+pub(super) fn run(mut encoder: Encoder, calls: &Receiver<EncoderCall>) {
     while let Ok(first) = calls.recv() {
         let mut waiting = vec![first];
         waiting.extend(calls.try_iter().take(CALLS - 1));
@@ -34,7 +34,7 @@ pub(super) fn run(mut encoder: Encoder, calls: &Receiver<Asked>) {
 }
 
 /// Computes the inputs of calls that want the same.
-fn together(encoder: &mut Encoder, mut calls: Vec<Asked>, wanted: Wanted) {
+fn together(encoder: &mut Encoder, mut calls: Vec<EncoderCall>, wanted: EncoderTask) {
     let counts: Vec<usize> = calls.iter().map(|asked| asked.inputs.len()).collect();
     let inputs: Vec<EncoderInput> = calls.iter_mut().flat_map(|asked| asked.inputs.drain(..)).collect();
     let results = match compute(encoder, &inputs, wanted) {
@@ -56,7 +56,7 @@ fn each_alone(
     encoder: &mut Encoder,
     inputs: &[EncoderInput],
     counts: &[usize],
-    wanted: Wanted,
+    wanted: EncoderTask,
 ) -> Vec<Result<Vec<Vec<f32>>, EngineError>> {
     let mut rest = inputs;
     let mut alone = |&count: &usize| {
@@ -67,9 +67,9 @@ fn each_alone(
     counts.iter().map(&mut alone).collect()
 }
 
-fn compute(encoder: &mut Encoder, inputs: &[EncoderInput], wanted: Wanted) -> Result<Vec<Vec<f32>>, EngineError> {
+fn compute(encoder: &mut Encoder, inputs: &[EncoderInput], wanted: EncoderTask) -> Result<Vec<Vec<f32>>, EngineError> {
     match wanted {
-        Wanted::Vectors(how) => encoder.embed(inputs, how),
-        Wanted::Scores => encoder.score(inputs),
+        EncoderTask::Embeddings(how) => encoder.embed(inputs, how),
+        EncoderTask::Reranking => encoder.score(inputs),
     }
 }

@@ -10,19 +10,19 @@ use yirage_model::chat::{ChatInputs, ChatTemplate, RenderedChat, Templates};
 use yirage_model::tokenizer::{EncodeOptions, Tokenizer};
 
 /// A tokenizer with the model's chat templates.
-pub struct Texts {
+pub struct TextProcessor {
     /// The tokenizer.
     pub tokenizer: Tokenizer,
     /// The sources of all templates by name.
     pub templates: Templates,
 }
 
-impl Texts {
+impl TextProcessor {
     /// The texts of a checkpoint; `None` where it has no tokenizer.
     ///
     /// # Errors
     /// Files that are there and wrong.
-    pub fn load(checkpoint: &Checkpoint) -> Result<Option<Texts>, SessionError> {
+    pub fn load(checkpoint: &Checkpoint) -> Result<Option<TextProcessor>, SessionError> {
         match (checkpoint.gguf(), checkpoint.folder()) {
             (Some(gguf), _) => source::of_gguf(gguf),
             (None, Some(folder)) => source::of_folder(folder),

@@ -1,6 +1,6 @@
 //! Tokenizer and templates from the files of a model.
 
-use super::Texts;
+use super::TextProcessor;
 use crate::error::SessionError;
 use std::path::{Path, PathBuf};
 use yirage_mmap::{is_there, read_bytes_if_there, read_text, read_text_if_there};
@@ -14,13 +14,13 @@ const MAX_CONFIG_BYTES: u64 = 64 << 20;
 /// Where a folder keeps the templates that have names, each in a file of that name.
 const NAMED_TEMPLATES: &str = "additional_chat_templates";
 
-pub(super) fn of_gguf(gguf: &Gguf) -> Result<Option<Texts>, SessionError> {
+pub(super) fn of_gguf(gguf: &Gguf) -> Result<Option<TextProcessor>, SessionError> {
     if gguf.get("tokenizer.ggml.model").is_none() {
         return Ok(None);
     }
     let tokenizer = Tokenizer::from_gguf(GgufVocab::from_header(gguf)?)?;
     const KEY: &str = "tokenizer.chat_template";
-    let named = |(key, value): (&'_ str, &'_ yirage_model::gguf::Value)| {
+    let named = |(key, value): (&'_ str, &'_ yirage_model::gguf::GgufValue)| {
         let rest = key.strip_prefix(KEY)?;
         let name = if rest.is_empty() { None } else { Some(rest.strip_prefix('.')?.to_owned()) };
         Some((name, value.as_str()?.to_owned()))
@@ -28,10 +28,10 @@ pub(super) fn of_gguf(gguf: &Gguf) -> Result<Option<Texts>, SessionError> {
     let templates: Vec<(Option<String>, String)> = gguf.metadata().filter_map(named).collect();
     let gguf = templates.iter().map(|(name, source)| (name.as_deref(), source.as_str())).collect();
     let templates = Templates::resolve(&TemplateSources { gguf, ..TemplateSources::default() })?;
-    Ok(Some(Texts { tokenizer, templates }))
+    Ok(Some(TextProcessor { tokenizer, templates }))
 }
 
-pub(super) fn of_folder(folder: &Path) -> Result<Option<Texts>, SessionError> {
+pub(super) fn of_folder(folder: &Path) -> Result<Option<TextProcessor>, SessionError> {
     let path = folder.join("tokenizer.json");
     let Some(bytes) = read_bytes_if_there(&path, limits::MAX_FILE_BYTES as u64)? else { return Ok(None) };
     let mut tokenizer = Tokenizer::from_json(&bytes, &path.display().to_string())?;
@@ -48,7 +48,7 @@ pub(super) fn of_folder(folder: &Path) -> Result<Option<Texts>, SessionError> {
         config: config.as_deref(),
         ..TemplateSources::default()
     };
-    Ok(Some(Texts { tokenizer, templates: Templates::resolve(&sources)? }))
+    Ok(Some(TextProcessor { tokenizer, templates: Templates::resolve(&sources)? }))
 }
 
 /// Name and source of each `NAME.jinja` in `folder`, in order; none where there is no such folder.

@@ -1,20 +1,20 @@
 //! The engine's thread: takes commands, runs steps, and gives each answer its events.
 
+mod answer_detokenizer;
 mod running;
-mod texting;
 
-use crate::answer::Sink;
+use crate::answer::AnswerSink;
 use crate::error::SessionError;
 use crate::job::Job;
 use crate::open::OpenJob;
-use crate::texts::Texts;
-use running::Running;
+use crate::texts::TextProcessor;
+pub(crate) use answer_detokenizer::AnswerDetokenizer;
+use running::ActiveAnswer;
 use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Instant;
-pub(crate) use texting::Texting;
 use yirage_engine::scheduler::{FinishReason, SeqId};
 use yirage_engine::text::StopMatcher;
 use yirage_engine::{Engine, Event};
@@ -23,17 +23,17 @@ use yirage_engine::{Engine, Event};
 pub(crate) const COMMANDS: usize = 256;
 
 /// What the thread is told.
-pub(crate) enum Command {
-    Add(Box<New>),
+pub(crate) enum WorkerCommand {
+    Add(Box<SubmittedJob>),
     Ask(Box<dyn FnOnce(&mut Engine) + Send>),
     Stop,
 }
 
 /// A job that was not looked at yet.
-pub(crate) struct New {
+pub(crate) struct SubmittedJob {
     pub(crate) job: Job,
     pub(crate) matcher: StopMatcher,
-    pub(crate) sink: Sink,
+    pub(crate) sink: AnswerSink,
     pub(crate) open: OpenJob,
     pub(crate) submitted: Instant,
 }
@@ -48,7 +48,11 @@ pub(crate) fn message_of(panic: &(dyn Any + Send)) -> String {
 ///
 /// # Errors
 /// What ended the engine by itself, which every open answer is told, too.
-pub(crate) fn run(engine: Engine, texts: Option<&Texts>, commands: &Receiver<Command>) -> Result<Engine, String> {
+pub(crate) fn run(
+    engine: Engine,
+    texts: Option<&TextProcessor>,
+    commands: &Receiver<WorkerCommand>,
+) -> Result<Engine, String> {
     let mut worker = Worker { engine, texts, running: HashMap::new() };
     let ended = catch_unwind(AssertUnwindSafe(|| worker.run(commands)));
     let why = match ended {
@@ -66,12 +70,12 @@ pub(crate) fn run(engine: Engine, texts: Option<&Texts>, commands: &Receiver<Com
 
 struct Worker<'t> {
     engine: Engine,
-    texts: Option<&'t Texts>,
-    running: HashMap<SeqId, Running<'t>>,
+    texts: Option<&'t TextProcessor>,
+    running: HashMap<SeqId, ActiveAnswer<'t>>,
 }
 
 impl<'t> Worker<'t> {
-    fn run(&mut self, commands: &Receiver<Command>) -> Result<(), String> {
+    fn run(&mut self, commands: &Receiver<WorkerCommand>) -> Result<(), String> {
         loop {
             if !self.take(commands) {
                 return Ok(());
@@ -88,7 +92,7 @@ impl<'t> Worker<'t> {
     }
 
     /// Takes the commands that are here; waits for one where there is nothing to compute. False when it is to stop.
-    fn take(&mut self, commands: &Receiver<Command>) -> bool {
+    fn take(&mut self, commands: &Receiver<WorkerCommand>) -> bool {
         for _ in 0..COMMANDS {
             let command = if self.running.is_empty() && self.engine.is_idle() {
                 match commands.recv() {
@@ -103,22 +107,22 @@ impl<'t> Worker<'t> {
                 }
             };
             match command {
-                Command::Add(new) => self.add(*new),
-                Command::Ask(ask) => ask(&mut self.engine),
-                Command::Stop => return false,
+                WorkerCommand::Add(new) => self.add(*new),
+                WorkerCommand::Ask(ask) => ask(&mut self.engine),
+                WorkerCommand::Stop => return false,
             }
         }
         true
     }
 
-    fn add(&mut self, new: New) {
-        let New { job, matcher, sink, open, submitted } = new;
+    fn add(&mut self, new: SubmittedJob) {
+        let SubmittedJob { job, matcher, sink, open, submitted } = new;
         let (deadline, marks) = (job.deadline, job.marks.clone());
         match self.admit(job) {
             Err(error) => sink.fail(error),
             Ok(seq) => {
-                let texting = self.texts.map(|texts| Texting::new(texts, matcher, marks));
-                self.running.insert(seq, Running::new(sink, texting, open, submitted, deadline));
+                let texting = self.texts.map(|texts| AnswerDetokenizer::new(texts, matcher, marks));
+                self.running.insert(seq, ActiveAnswer::new(sink, texting, open, submitted, deadline));
             }
         }
     }

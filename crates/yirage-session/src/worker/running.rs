@@ -1,18 +1,18 @@
 //! One answer while it is computed.
 
-use super::texting::Texting;
-use crate::answer::Sink;
+use super::answer_detokenizer::AnswerDetokenizer;
+use crate::answer::AnswerSink;
 use crate::error::SessionError;
-use crate::event::{self, Finished};
+use crate::event::{self, FinishedAnswer};
 use crate::open::OpenJob;
 use std::time::Instant;
 use yirage_engine::Event;
-use yirage_engine::scheduler::{FinishReason, Usage};
+use yirage_engine::scheduler::{FinishReason, SequenceUsage};
 
 /// An answer's reader, its text so far, and when what came of it.
-pub(super) struct Running<'t> {
-    sink: Sink,
-    texting: Option<Texting<'t>>,
+pub(super) struct ActiveAnswer<'t> {
+    sink: AnswerSink,
+    texting: Option<AnswerDetokenizer<'t>>,
     _open: OpenJob,
     submitted: Instant,
     deadline: Option<Instant>,
@@ -23,15 +23,15 @@ pub(super) struct Running<'t> {
     broken: Option<SessionError>,
 }
 
-impl<'t> Running<'t> {
+impl<'t> ActiveAnswer<'t> {
     pub(super) fn new(
-        sink: Sink,
-        texting: Option<Texting<'t>>,
+        sink: AnswerSink,
+        texting: Option<AnswerDetokenizer<'t>>,
         open: OpenJob,
         submitted: Instant,
         deadline: Option<Instant>,
-    ) -> Running<'t> {
-        Running {
+    ) -> ActiveAnswer<'t> {
+        ActiveAnswer {
             sink,
             texting,
             _open: open,
@@ -66,43 +66,45 @@ impl<'t> Running<'t> {
             Event::Token { token, position, logprobs, .. } => {
                 self.last = Instant::now();
                 self.first.get_or_insert(self.last);
-                self.push(event::Event::Token { token, position, logprobs });
+                self.push(event::SessionEvent::Token { token, position, logprobs });
                 let text = self.texting.as_mut().map(|text| text.push(token));
                 self.push_text(text);
             }
             Event::PromptLogprobs { position, logprobs, .. } => {
-                self.push(event::Event::PromptLogprobs { position, logprobs });
+                self.push(event::SessionEvent::PromptLogprobs { position, logprobs });
             }
-            Event::Logits { position, logits, .. } => self.push(event::Event::Logits { position, logits }),
-            Event::Hidden { position, state, .. } => self.push(event::Event::Hidden { position, state }),
-            Event::RopeScaled { length, original, .. } => self.push(event::Event::RopeScaled { length, original }),
+            Event::Logits { position, logits, .. } => self.push(event::SessionEvent::Logits { position, logits }),
+            Event::Hidden { position, state, .. } => self.push(event::SessionEvent::Hidden { position, state }),
+            Event::RopeScaled { length, original, .. } => {
+                self.push(event::SessionEvent::RopeScaled { length, original })
+            }
             Event::Finished { .. } => {}
         }
     }
 
     fn push_text(&mut self, text: Option<String>) {
         if let Some(text) = text.filter(|text| !text.is_empty()) {
-            self.push(event::Event::Text(text));
+            self.push(event::SessionEvent::Text(text));
         }
     }
 
-    fn push(&mut self, event: event::Event) {
+    fn push(&mut self, event: event::SessionEvent) {
         if self.broken.is_none() {
             self.broken = self.sink.push(event).err();
         }
     }
 
     /// Passes on the end.
-    pub(super) fn finish(mut self, reason: FinishReason, usage: Usage, gain: Option<f64>) {
-        let stop = self.texting.as_ref().and_then(Texting::stopped);
-        let rest = self.texting.take().map(Texting::finish);
+    pub(super) fn finish(mut self, reason: FinishReason, usage: SequenceUsage, gain: Option<f64>) {
+        let stop = self.texting.as_ref().and_then(AnswerDetokenizer::stopped);
+        let rest = self.texting.take().map(AnswerDetokenizer::finish);
         self.push_text(rest);
         let first = self.first.unwrap_or_else(Instant::now);
         let admitted = self.admitted.unwrap_or(first);
         let queue = admitted.saturating_duration_since(self.submitted);
         let prefill = first.saturating_duration_since(admitted);
         let decode = self.last.saturating_duration_since(first);
-        self.push(event::Event::Finished(Finished { reason, stop, usage, gain, queue, prefill, decode }));
+        self.push(event::SessionEvent::Finished(FinishedAnswer { reason, stop, usage, gain, queue, prefill, decode }));
         if let Some(error) = self.broken.take() {
             self.fail(error);
         }

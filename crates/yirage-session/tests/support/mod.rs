@@ -7,7 +7,7 @@ use yirage_engine::sampling::{Constraint, SamplingParams, TokenMask};
 use yirage_engine::{EngineOptions, Request, Speculation, SpeculationControl};
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_model::Checkpoint;
-use yirage_session::{Answer, Event, Job, Loaded, Model, SessionError};
+use yirage_session::{AnswerEventStream, Job, LoadedEngine, ModelHandle, SessionError, SessionEvent};
 use yirage_sim::{Settings, Sim};
 use yirage_testkit::bedtime;
 use yirage_testkit::rng::Rng;
@@ -28,12 +28,12 @@ pub fn options() -> EngineOptions {
     EngineOptions { context: Some(256), max_seqs: 3, ..EngineOptions::default() }
 }
 
-pub fn loaded(device: Arc<dyn Device>, options: &EngineOptions) -> Loaded {
+pub fn loaded(device: Arc<dyn Device>, options: &EngineOptions) -> LoadedEngine {
     let checkpoint = Checkpoint::open(bedtime::f32()).unwrap();
-    Loaded::load(&checkpoint, device, options, &mut |_, _| {}).unwrap()
+    LoadedEngine::load(&checkpoint, device, options, &mut |_, _| {}).unwrap()
 }
 
-pub fn model(open: &Open, options: &EngineOptions) -> Model {
+pub fn model(open: &Open, options: &EngineOptions) -> ModelHandle {
     loaded(open(), options).start().unwrap()
 }
 
@@ -115,22 +115,22 @@ pub struct Heard {
 }
 
 impl Heard {
-    pub fn take(&mut self, event: Result<Event, SessionError>) {
+    pub fn take(&mut self, event: Result<SessionEvent, SessionError>) {
         match event.unwrap() {
-            Event::Token { token, logprobs, .. } => {
+            SessionEvent::Token { token, logprobs, .. } => {
                 assert!(self.end.is_empty(), "a token behind the end");
                 self.tokens.push(token);
                 self.logprobs.extend(logprobs.map(|of| format!("{of:?}")));
             }
-            Event::PromptLogprobs { logprobs, .. } => self.logprobs.push(format!("{logprobs:?}")),
-            Event::Text(text) => self.text.push_str(&text),
-            Event::Finished(end) => self.end = format!("{:?}", end.reason),
+            SessionEvent::PromptLogprobs { logprobs, .. } => self.logprobs.push(format!("{logprobs:?}")),
+            SessionEvent::Text(text) => self.text.push_str(&text),
+            SessionEvent::Finished(end) => self.end = format!("{:?}", end.reason),
             _ => {}
         }
     }
 }
 
-pub fn hear(answer: Answer) -> Heard {
+pub fn hear(answer: AnswerEventStream) -> Heard {
     let mut heard = Heard::default();
     answer.for_each(|event| heard.take(event));
     assert!(!heard.end.is_empty(), "an answer without an end");

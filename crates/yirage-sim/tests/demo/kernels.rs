@@ -1,10 +1,10 @@
 //! The kernels: rows of floats.
 
 use super::driver::Memory;
-use yirage_hal::driver::{Address, Arg, DriverError, Launch};
+use yirage_hal::driver::{Address, DriverError, KernelArg, Launch};
 
 pub(crate) fn run(launch: &Launch, memory: &mut Memory) -> Result<(), DriverError> {
-    use Arg::{Address as At, U32};
+    use KernelArg::{Address as At, U32};
     match (&launch.entry[..], &launch.args[..]) {
         ("softmax", &[At(x), At(y), U32(count), U32(width)]) => {
             let mut out = floats(memory, x, count)?;

@@ -1,9 +1,9 @@
 //! The library: what the compiler is told of the kernels, and what a step of a plan launches.
 
 use yirage_hal::HalError;
-use yirage_hal::driver::{Arg, Launch, Library, ModuleId, Places};
+use yirage_hal::driver::{KernelArg, Launch, Library, ModuleId, ValueAddresses};
 use yirage_ir::{DType, Dims, NodeKind, Op};
-use yirage_plan::rules::{OpRule, OperandKind, Way, WeightLayout};
+use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind, WeightLayout};
 use yirage_plan::weights::ROWS;
 use yirage_plan::{ExecutorKind, KernelCapabilities, KernelFacts, Plan, Target};
 
@@ -14,8 +14,8 @@ pub(crate) struct DemoLibrary;
 
 impl Library for DemoLibrary {
     fn target(&self) -> Target {
-        let any = [OperandKind::Arena, OperandKind::Slot, OperandKind::Weight(WeightLayout::Rows)];
-        let of = |dtype: DType| any.map(|kind| Way::new(kind, [dtype])).to_vec();
+        let any = [OperandKind::Arena, OperandKind::StepInput, OperandKind::Weight(WeightLayout::Rows)];
+        let of = |dtype: DType| any.map(|kind| OperandConstraint::new(kind, [dtype])).to_vec();
         let (floats, ids) = (of(DType::F32), of(DType::I32));
         let rules = vec![
             OpRule::new("embed", vec![floats.clone(), ids]),
@@ -28,8 +28,8 @@ impl Library for DemoLibrary {
             arch: "host".into(),
             capabilities: KernelCapabilities::LEAST,
             workers: 1,
-            product_layout: ROWS.into(),
-            activation_layouts: Vec::new(),
+            matmul_layout: ROWS.into(),
+            activation_formats: Vec::new(),
             align: 64,
             block_bytes: None,
             executors: vec![ExecutorKind::Steps],
@@ -47,22 +47,26 @@ impl Library for DemoLibrary {
         module: ModuleId,
         step: usize,
         dims: &Dims,
-        places: &dyn Places,
+        places: &dyn ValueAddresses,
     ) -> Result<Vec<Launch>, HalError> {
         let node = &plan.graph.nodes[plan.steps[step].node as usize];
-        let at = |value| places.address(value).map(Arg::Address);
+        let at = |value| places.address(value).map(KernelArg::Address);
         let mut args = node.ins.iter().chain(&node.outs).map(|&value| at(value)).collect::<Result<Vec<_>, _>>()?;
         let out = plan.graph.ty(node.outs[0]);
         let (count, width) = (out.elems(dims) as u32, out.width().unwrap_or(1) as u32);
-        args.push(Arg::U32(count));
+        args.push(KernelArg::U32(count));
         args.extend(match &node.kind {
-            NodeKind::Op(Op::Softmax(_)) => vec![Arg::U32(width)],
+            NodeKind::Op(Op::Softmax(_)) => vec![KernelArg::U32(width)],
             NodeKind::Op(Op::RmsNorm(op)) => {
-                vec![Arg::U32(op.width), Arg::U32(op.eps.0.to_bits()), Arg::U32(op.unit_offset.into())]
+                vec![
+                    KernelArg::U32(op.width),
+                    KernelArg::U32(op.eps.0.to_bits()),
+                    KernelArg::U32(op.unit_offset.into()),
+                ]
             }
             NodeKind::Op(Op::Embed(op)) => {
                 let rows = plan.graph.ty(node.ins[0]).shape[0].get(dims) as u32;
-                vec![Arg::U32(width), Arg::U32(op.scale.0.to_bits()), Arg::U32(rows)]
+                vec![KernelArg::U32(width), KernelArg::U32(op.scale.0.to_bits()), KernelArg::U32(rows)]
             }
             _ => return Err(HalError::Load(format!("there is no kernel for {}", node.name()))),
         });

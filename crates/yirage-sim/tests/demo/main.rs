@@ -10,7 +10,7 @@ mod library;
 use driver::DemoDriver;
 use library::{DemoLibrary, OPS};
 use std::sync::Arc;
-use yirage_conformance::{Exclusion, Outcome, Suite};
+use yirage_conformance::{CaseOutcome, Exclusion, Suite};
 use yirage_hal::driver::DriverDevice;
 use yirage_hal::{Backend, Device, DeviceInfo, HalError, OpenOptions, Unavailable};
 
@@ -53,8 +53,8 @@ fn the_first_three_ops_pass_the_suite() {
     let (mut passed, mut wrong) = (0, Vec::new());
     for report in &reports {
         match &report.outcome {
-            Outcome::Passed => passed += 1,
-            Outcome::Excluded(_) => {}
+            CaseOutcome::Passed => passed += 1,
+            CaseOutcome::Excluded(_) => {}
             other => wrong.push(format!("{}: {other:?}", report.name)),
         }
     }
@@ -69,7 +69,7 @@ fn another_op_is_refused_by_name() {
     let reports = Suite::of(&["hadamard"]).run(&*device, EXCLUSIONS);
     assert!(!reports.is_empty());
     for report in reports {
-        let Outcome::Failed(why) = report.outcome else { panic!("{}: {:?}", report.name, report.outcome) };
+        let CaseOutcome::Failed(why) = report.outcome else { panic!("{}: {:?}", report.name, report.outcome) };
         assert!(why.contains("no kernel for `hadamard`"), "{why}");
     }
 }

@@ -10,19 +10,19 @@ mod plot;
 use plot::Row;
 use std::collections::HashMap;
 use std::sync::Arc;
-use yirage_compile::{Options, compile, plan_weights};
+use yirage_compile::{CompileOptions, compile, plan_weights};
 use yirage_graph::workloads::{Parameters, Scale, Workload};
 use yirage_hal::{Backend, Device, OpenOptions, Record};
 use yirage_ir::{DType, Dims, Format, Graph, GraphBuilder, NodeKind, Type, ValueId, text};
 use yirage_plan::Precision;
-use yirage_tune::{Loaded, Timing, prepared};
+use yirage_tune::{LoadedGraph, Timing, prepared};
 
 const DIMS: Dims = Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 };
 const ROUNDS: usize = 7;
 const STEPS: usize = 5;
 
 /// A name, and what is compiled how.
-type Case = (&'static str, Graph, Options);
+type Case = (&'static str, Graph, CompileOptions);
 
 fn main() {
     let (options, args): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|a| a.starts_with("--"));
@@ -49,7 +49,7 @@ fn main() {
             for dtype in [DType::Stored(Format::F32), DType::Stored(Format::BF16)] {
                 let graph = Workload::named(name).unwrap();
                 let graph = graph.graph(Parameters { batch: 1, dtype, scale: Scale::Mirage }).unwrap();
-                let exact = Options::new(Precision::Exact);
+                let exact = CompileOptions::new(Precision::Exact);
                 let rows = [("fused", graph.clone(), exact.clone()), ("unfused", graph, exact.unfused())];
                 timed(&*device, &format!("{name} {dtype}"), &rows);
             }
@@ -59,7 +59,7 @@ fn main() {
 
 /// The named ops, and their general forms fused and not.
 fn beside(device: &dyn Device, what: &str, named: &Graph) -> Vec<Row> {
-    let (exact, plain) = (Options::new(Precision::Exact), plain(named));
+    let (exact, plain) = (CompileOptions::new(Precision::Exact), plain(named));
     let rows = [
         ("named", named.clone(), exact.clone()),
         ("plain, fused", plain.clone(), exact.clone()),
@@ -72,16 +72,16 @@ fn timed(device: &dyn Device, what: &str, rows: &[Case]) -> Vec<Row> {
     println!("{what}");
     let load = |(_, graph, options): &Case| {
         let mut prepared = prepared(graph, DIMS, options).unwrap();
-        for (name, record) in &mut prepared.slots {
+        for (name, record) in &mut prepared.step_inputs {
             if name == "positions" {
                 *record = Arc::new(Record::of(
                     &(0..graph.ty(graph.find(name).unwrap()).elems(&DIMS) as i32).collect::<Vec<_>>(),
                 ));
             }
         }
-        Loaded::new(device, prepared).unwrap()
+        LoadedGraph::new(device, prepared).unwrap()
     };
-    let mut loaded: Vec<Loaded> = rows.iter().map(load).collect();
+    let mut loaded: Vec<LoadedGraph> = rows.iter().map(load).collect();
     let mut all: Vec<Vec<f64>> = vec![Vec::new(); rows.len()];
     for round in 0..ROUNDS {
         for turn in 0..rows.len() {
@@ -106,12 +106,12 @@ fn timed(device: &dyn Device, what: &str, rows: &[Case]) -> Vec<Row> {
 }
 
 /// Kernels of a plan, and the bytes of their operands.
-fn moved(device: &dyn Device, graph: &Graph, options: &Options) -> (usize, usize) {
+fn moved(device: &dyn Device, graph: &Graph, options: &CompileOptions) -> (usize, usize) {
     let target = device.target();
     let weights = plan_weights(graph, &target).unwrap();
     let plan = compile(graph, DIMS, &target, &weights, options).unwrap();
     let operands = plan.graph.nodes.iter().flat_map(|n| n.ins.iter().chain(&n.outs));
-    (plan.graph.nodes.len(), operands.map(|&id| plan.graph.ty(id).held_bytes(&DIMS)).sum())
+    (plan.graph.nodes.len(), operands.map(|&id| plan.graph.ty(id).storage_bytes(&DIMS)).sum())
 }
 
 /// The general forms of all ops that have one.

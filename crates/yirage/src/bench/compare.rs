@@ -1,7 +1,7 @@
 //! Rows of today beside rows of another day, or of another program that writes the same names.
 
-use super::row::{Row, deviation, mean, median};
-use crate::failure::Failure;
+use super::row::{BenchRow, deviation, mean, median};
+use crate::failure::CliFailure;
 use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
@@ -14,7 +14,7 @@ const ENOUGH: usize = 3;
 
 /// What became of a row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Compared {
+pub(crate) struct RowComparison {
     /// Tokens a second of the old row, its median where it has samples.
     pub(crate) old_ts: f64,
     /// The new row's over the old one's.
@@ -23,7 +23,7 @@ pub(crate) struct Compared {
     pub(crate) beyond_noise: Option<bool>,
 }
 
-impl Compared {
+impl RowComparison {
     /// Whether the new row is slower, and not by chance.
     pub(crate) fn is_slower(&self) -> bool {
         self.ratio < 1.0 && self.beyond_noise == Some(true)
@@ -31,11 +31,11 @@ impl Compared {
 }
 
 /// Rows of a file.
-pub(crate) struct Old {
-    rows: Vec<OldRow>,
+pub(crate) struct BaselineFile {
+    rows: Vec<BaselineRow>,
 }
 
-struct OldRow {
+struct BaselineRow {
     model: String,
     test: [u64; 4],
     threads: u64,
@@ -45,17 +45,17 @@ struct OldRow {
     range: Option<(f64, f64)>,
 }
 
-impl Old {
+impl BaselineFile {
     /// Reads the output of `yirage bench` or llama-bench: `-o json` or `-o jsonl`.
     ///
     /// # Errors
-    /// [`Failure::File`], or [`Failure::Other`] naming the file and what is wrong with it.
-    pub(crate) fn read(path: &Path) -> Result<Old, Failure> {
+    /// [`CliFailure::File`], or [`CliFailure::Other`] naming the file and what is wrong with it.
+    pub(crate) fn read(path: &Path) -> Result<BaselineFile, CliFailure> {
         let bytes = read_bytes(path, MAX_BYTES)?;
-        Old::parse(&bytes).map_err(|why| Failure::Other(format!("{}: {why}", path.display())))
+        BaselineFile::parse(&bytes).map_err(|why| CliFailure::Other(format!("{}: {why}", path.display())))
     }
 
-    fn parse(bytes: &[u8]) -> Result<Old, String> {
+    fn parse(bytes: &[u8]) -> Result<BaselineFile, String> {
         let values: Vec<Value> = match serde_json::from_slice::<Value>(bytes) {
             Ok(Value::Array(values)) => values,
             Ok(value) => vec![value],
@@ -68,25 +68,25 @@ impl Old {
                     format!("neither JSON nor a JSON object a line, as `bench -o json` and `-o jsonl` write: {whole}")
                 })?,
         };
-        let rows: Result<Vec<OldRow>, String> =
+        let rows: Result<Vec<BaselineRow>, String> =
             values.iter().enumerate().map(|(i, v)| old_row(v).map_err(|why| format!("row {i}: {why}"))).collect();
-        Ok(Old { rows: rows? })
+        Ok(BaselineFile { rows: rows? })
     }
 
     /// The comparison of a row with the old one of the same model, test and threads, if there is one. Of several, the one
     /// with the same size of steps.
-    pub(crate) fn compare(&self, row: &Row) -> Option<Compared> {
+    pub(crate) fn compare(&self, row: &BenchRow) -> Option<RowComparison> {
         let test = [row.n_prompt, row.n_gen, row.n_depth, row.n_sequences].map(u64::from);
         let (model, threads) = (file_name(&row.setup.model_filename), row.setup.n_threads);
         let mut same = self.rows.iter().filter(|o| o.model == model && o.test == test && o.threads == threads);
         let first = same.clone().next()?;
         let old = same.find(|o| o.batch == Some(u64::from(row.setup.n_batch))).unwrap_or(first);
         let beyond_noise = range(&row.samples_ts).zip(old.range).map(|(new, old)| new.0 > old.1 || new.1 < old.0);
-        Some(Compared { old_ts: old.ts, ratio: row.median_ts / old.ts, beyond_noise })
+        Some(RowComparison { old_ts: old.ts, ratio: row.median_ts / old.ts, beyond_noise })
     }
 }
 
-fn old_row(value: &Value) -> Result<OldRow, String> {
+fn old_row(value: &Value) -> Result<BaselineRow, String> {
     let text = |name: &str| value[name].as_str().ok_or_else(|| format!("there is no text {name:?}"));
     let number = |name: &str| value[name].as_u64().ok_or_else(|| format!("there is no number {name:?}"));
     let model = file_name(text("model_filename")?).to_owned();
@@ -94,7 +94,7 @@ fn old_row(value: &Value) -> Result<OldRow, String> {
     let ts = if samples.is_empty() { value["avg_ts"].as_f64() } else { Some(median(&samples)) };
     let ts = ts.filter(|ts| ts.is_finite() && *ts > 0.0).ok_or("there is no number \"avg_ts\" above 0")?;
     let spread = value["stddev_ts"].as_f64().filter(|s| samples.is_empty() && *s > 0.0);
-    Ok(OldRow {
+    Ok(BaselineRow {
         model,
         test: [
             number("n_prompt")?,
@@ -136,7 +136,7 @@ mod tests {
     fn arrays_lines_and_single_rows_are_read() {
         let line = ROW.replace('\n', "");
         for text in [format!("[{ROW}, {ROW}]"), format!("{line}\n\n{line}\n"), ROW.to_owned()] {
-            let old = Old::parse(text.as_bytes()).unwrap();
+            let old = BaselineFile::parse(text.as_bytes()).unwrap();
             assert!(old.rows.iter().all(|r| r.model == "m.gguf" && r.test == [512, 0, 0, 1] && r.ts == 10.0));
             assert_eq!(old.rows[0].range, Some((8.0, 12.0)));
         }
@@ -152,7 +152,7 @@ mod tests {
             (br#"{"model_filename":"m","n_prompt":-1,"avg_ts":1}"#, "n_prompt"),
         ];
         for (bytes, part) in cases {
-            let why = Old::parse(bytes).err().unwrap_or_else(|| panic!("{} was read", bytes.escape_ascii()));
+            let why = BaselineFile::parse(bytes).err().unwrap_or_else(|| panic!("{} was read", bytes.escape_ascii()));
             assert!(why.contains(part), "{why}");
         }
     }
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn slower_needs_certainty() {
-        let compared = |ratio, beyond_noise| Compared { old_ts: 1.0, ratio, beyond_noise };
+        let compared = |ratio, beyond_noise| RowComparison { old_ts: 1.0, ratio, beyond_noise };
         assert!(compared(0.9, Some(true)).is_slower());
         for c in [compared(0.9, Some(false)), compared(0.9, None), compared(1.1, Some(true))] {
             assert!(!c.is_slower());

@@ -10,9 +10,9 @@ mod row;
 mod settings;
 mod test;
 
-pub(crate) use compare::Old;
-pub(crate) use drive::{Bench, Sample};
+pub(crate) use compare::BaselineFile;
+pub(crate) use drive::{Bench, BenchSample};
 pub(crate) use print::Printer;
-pub(crate) use row::{Row, Setup, now};
+pub(crate) use row::{BenchRow, BenchSetup, now};
 pub(crate) use settings::BenchSettings;
-pub(crate) use test::Test;
+pub(crate) use test::BenchTest;

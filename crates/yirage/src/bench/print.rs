@@ -1,14 +1,14 @@
 //! Rows as a table, comma-separated values, or JSON.
 
-use super::row::Row;
+use super::row::BenchRow;
 use crate::console::{Console, bytes};
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use serde_json::Value;
 
 /// How rows are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Output {
+pub(crate) enum BenchFormat {
     /// A table of Markdown.
     Md,
     /// Comma-separated values.
@@ -19,19 +19,19 @@ pub(crate) enum Output {
     Jsonl,
 }
 
-impl Output {
+impl BenchFormat {
     /// What `--output` says; without it, `--json` is one object a line as with every command.
     ///
     /// # Errors
-    /// [`Failure::Usage`] for an unknown word.
-    pub(crate) fn resolve(layers: &Layers) -> Result<Output, Failure> {
+    /// [`CliFailure::Usage`] for an unknown word.
+    pub(crate) fn resolve(layers: &Layers) -> Result<BenchFormat, CliFailure> {
         Ok(match layers.maybe_choice("output")? {
-            Some("csv") => Output::Csv,
-            Some("json") => Output::Json,
-            Some("jsonl") => Output::Jsonl,
-            Some(_) => Output::Md,
-            None if layers.switch("json")? => Output::Jsonl,
-            None => Output::Md,
+            Some("csv") => BenchFormat::Csv,
+            Some("json") => BenchFormat::Json,
+            Some("jsonl") => BenchFormat::Jsonl,
+            Some(_) => BenchFormat::Md,
+            None if layers.switch("json")? => BenchFormat::Jsonl,
+            None => BenchFormat::Md,
         })
     }
 }
@@ -39,7 +39,7 @@ impl Output {
 /// Writes rows as they come.
 pub(crate) struct Printer<'a> {
     console: &'a Console,
-    output: Output,
+    output: BenchFormat,
     /// Whether rows have a column for what they are compared with.
     compare: bool,
     rows: Vec<Value>,
@@ -48,25 +48,25 @@ pub(crate) struct Printer<'a> {
 
 impl<'a> Printer<'a> {
     /// A printer that has written nothing yet.
-    pub(crate) fn new(console: &'a Console, output: Output, compare: bool) -> Printer<'a> {
+    pub(crate) fn new(console: &'a Console, output: BenchFormat, compare: bool) -> Printer<'a> {
         Printer { console, output, compare, rows: Vec::new(), first: true }
     }
 
     /// Writes a row; for a JSON array, keeps it.
     ///
     /// # Errors
-    /// [`Failure::Closed`].
-    pub(crate) fn row(&mut self, row: &Row) -> Result<(), Failure> {
-        let value = || serde_json::to_value(row).map_err(|e| Failure::Other(format!("a row is no JSON: {e}")));
+    /// [`CliFailure::Closed`].
+    pub(crate) fn row(&mut self, row: &BenchRow) -> Result<(), CliFailure> {
+        let value = || serde_json::to_value(row).map_err(|e| CliFailure::Other(format!("a row is no JSON: {e}")));
         let first = std::mem::take(&mut self.first);
         match self.output {
-            Output::Md => {
+            BenchFormat::Md => {
                 if first {
                     self.head()?;
                 }
                 self.console.line(&self.line(row))
             }
-            Output::Csv => {
+            BenchFormat::Csv => {
                 let value = value()?;
                 let fields: Vec<(&String, &Value)> = value.as_object().into_iter().flatten().filter(is_plain).collect();
                 if first {
@@ -74,8 +74,8 @@ impl<'a> Printer<'a> {
                 }
                 self.console.line(&joined(fields.iter().map(|(_, value)| plain(value))))
             }
-            Output::Jsonl => self.console.value(row),
-            Output::Json => {
+            BenchFormat::Jsonl => self.console.value(row),
+            BenchFormat::Json => {
                 self.rows.push(value()?);
                 Ok(())
             }
@@ -85,25 +85,25 @@ impl<'a> Printer<'a> {
     /// Writes what was kept.
     ///
     /// # Errors
-    /// [`Failure::Closed`].
-    pub(crate) fn finish(self) -> Result<(), Failure> {
+    /// [`CliFailure::Closed`].
+    pub(crate) fn finish(self) -> Result<(), CliFailure> {
         match self.output {
-            Output::Json => {
+            BenchFormat::Json => {
                 let text = serde_json::to_string_pretty(&self.rows);
-                self.console.line(&text.map_err(|e| Failure::Other(format!("the rows are no JSON: {e}")))?)
+                self.console.line(&text.map_err(|e| CliFailure::Other(format!("the rows are no JSON: {e}")))?)
             }
             _ => Ok(()),
         }
     }
 
-    fn head(&self) -> Result<(), Failure> {
+    fn head(&self) -> Result<(), CliFailure> {
         let (more, rule) = if self.compare { (" before | ratio |", " ---: | ---: |") } else { ("", "") };
         self.console
             .line(&format!("| model | size | params | backend | threads | test | t/s | of the limit |{more}"))?;
         self.console.line(&format!("| --- | ---: | ---: | --- | ---: | --- | ---: | ---: |{rule}"))
     }
 
-    fn line(&self, row: &Row) -> String {
+    fn line(&self, row: &BenchRow) -> String {
         let s = &row.setup;
         let params = s.model_type.split_whitespace().skip(1).take(2).collect::<Vec<_>>().join(" ");
         let share = match (row.share_of_roofline, row.bound) {

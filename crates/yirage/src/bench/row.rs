@@ -1,8 +1,8 @@
 //! A result, under the names that llama-bench gave such things; what it has no name for stands behind them.
 
-use super::compare::Compared;
-use super::drive::Sample;
-use super::test::Test;
+use super::compare::RowComparison;
+use super::drive::BenchSample;
+use super::test::BenchTest;
 use serde::Serialize;
 use std::time::{SystemTime, UNIX_EPOCH};
 use yirage_engine::Engine;
@@ -13,7 +13,7 @@ use yirage_plan::Precision;
 
 /// What all rows of an engine have in common.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Setup {
+pub(crate) struct BenchSetup {
     build_commit: &'static str,
     build_number: u32,
     cpu_info: String,
@@ -37,7 +37,7 @@ pub(crate) struct Setup {
     arch: String,
 }
 
-impl Setup {
+impl BenchSetup {
     /// The facts of a loaded model.
     pub(crate) fn new(
         path: &str,
@@ -46,12 +46,12 @@ impl Setup {
         info: &DeviceInfo,
         precision: Precision,
         batch: u32,
-    ) -> Setup {
+    ) -> BenchSetup {
         let facts = engine.facts();
         let kv = facts.kv.info().name;
         let params = checkpoint.tensors().fold(0u64, |n, t| n.saturating_add(t.elements() as u64));
         let threads = info.facts.iter().find(|(name, _)| *name == "threads").and_then(|(_, n)| n.parse().ok());
-        Setup {
+        BenchSetup {
             build_commit: env!("CARGO_PKG_VERSION"),
             build_number: 0,
             cpu_info: info.name.clone(),
@@ -96,9 +96,9 @@ fn main_format(checkpoint: &Checkpoint) -> String {
 
 /// One test's result.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Row {
+pub(crate) struct BenchRow {
     #[serde(flatten)]
-    pub(super) setup: Setup,
+    pub(super) setup: BenchSetup,
     pub(super) n_prompt: u32,
     pub(super) n_gen: u32,
     pub(super) n_depth: u32,
@@ -131,22 +131,22 @@ pub(crate) struct Row {
     pub(super) samples_ts: Vec<f64>,
     /// What it is compared with, where there is such a row.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) compare: Option<Compared>,
+    pub(crate) compare: Option<RowComparison>,
 }
 
-impl Row {
+impl BenchRow {
     /// The row of these runs, of which there is one at least.
-    pub(crate) fn new(setup: &Setup, test: &Test, executor: String, samples: &[Sample]) -> Row {
-        let ts: Vec<f64> = samples.iter().map(Sample::rate).collect();
+    pub(crate) fn new(setup: &BenchSetup, test: &BenchTest, executor: String, samples: &[BenchSample]) -> BenchRow {
+        let ts: Vec<f64> = samples.iter().map(BenchSample::rate).collect();
         let ns: Vec<f64> = samples.iter().map(|s| s.seconds * 1e9).collect();
         let steps = samples.iter().map(|s| s.steps).sum::<usize>().max(1) as f64;
-        let total = |of: &dyn Fn(&Sample) -> f64| samples.iter().map(of).sum::<f64>();
-        let share = |of: &dyn Fn(&Sample) -> Option<f64>| {
+        let total = |of: &dyn Fn(&BenchSample) -> f64| samples.iter().map(of).sum::<f64>();
+        let share = |of: &dyn Fn(&BenchSample) -> Option<f64>| {
             let shares: Option<Vec<f64>> = samples.iter().map(of).collect();
             shares.map(|shares| median(&shares))
         };
         let memory = samples.iter().map(|s| s.ceilings.get(Limit::MemoryRead)).collect::<Option<Vec<f64>>>();
-        Row {
+        BenchRow {
             setup: setup.clone(),
             n_prompt: test.prompt,
             n_gen: test.generate,

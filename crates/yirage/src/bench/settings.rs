@@ -1,8 +1,8 @@
 //! From options to what is measured.
 
-use super::print::Output;
-use super::test::Test;
-use crate::failure::Failure;
+use super::print::BenchFormat;
+use super::test::BenchTest;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use std::path::{Path, PathBuf};
 use yirage_engine::limits::{BLOCK, MAX_CONTEXT, MAX_SEQS, MAX_STEP_TOKENS};
@@ -19,11 +19,11 @@ pub(crate) struct BenchSettings {
     /// Tokens of a step.
     pub(crate) batches: Vec<u32>,
     /// What is run with each of them.
-    pub(crate) tests: Vec<Test>,
+    pub(crate) tests: Vec<BenchTest>,
     /// Timed runs of each test.
     pub(crate) repetitions: u32,
     /// How rows are written.
-    pub(crate) output: Output,
+    pub(crate) output: BenchFormat,
     /// Rows to compare with.
     pub(crate) compare: Option<PathBuf>,
 }
@@ -32,8 +32,8 @@ impl BenchSettings {
     /// Reads the options.
     ///
     /// # Errors
-    /// [`Failure::Usage`] naming the option.
-    pub(crate) fn resolve(layers: &Layers, max_threads: usize) -> Result<BenchSettings, Failure> {
+    /// [`CliFailure::Usage`] naming the option.
+    pub(crate) fn resolve(layers: &Layers, max_threads: usize) -> Result<BenchSettings, CliFailure> {
         let most = MAX_CONTEXT;
         let prompts = numbers(layers, "n-prompt", &[512], 0..=most)?;
         let generates = numbers(layers, "n-gen", &[128], 0..=most)?;
@@ -42,12 +42,12 @@ impl BenchSettings {
         let pairs = pairs(layers)?;
         let mut tests = Vec::new();
         for &depth in &depths {
-            let one = Test { prompt: 0, generate: 0, depth, sequences: 1 };
-            tests.extend(prompts.iter().map(|&prompt| Test { prompt, ..one }));
+            let one = BenchTest { prompt: 0, generate: 0, depth, sequences: 1 };
+            tests.extend(prompts.iter().map(|&prompt| BenchTest { prompt, ..one }));
             for &sequences in &sequences {
-                tests.extend(generates.iter().map(|&generate| Test { generate, sequences, ..one }));
+                tests.extend(generates.iter().map(|&generate| BenchTest { generate, sequences, ..one }));
             }
-            tests.extend(pairs.iter().map(|&(prompt, generate)| Test { prompt, generate, ..one }));
+            tests.extend(pairs.iter().map(|&(prompt, generate)| BenchTest { prompt, generate, ..one }));
         }
         tests.retain(|t| t.tokens() > 0);
         check(&tests, layers)?;
@@ -65,25 +65,25 @@ impl BenchSettings {
             batches: numbers(layers, "batch-size", &[512], 1..=MAX_STEP_TOKENS)?,
             tests,
             repetitions: layers.number("repetitions", &repetitions, in_range)?.unwrap_or(5),
-            output: Output::resolve(layers)?,
+            output: BenchFormat::resolve(layers)?,
             compare: layers.text("compare").map(PathBuf::from),
         })
     }
 }
 
 /// Tests that cannot be measured as they are asked for.
-fn check(tests: &[Test], layers: &Layers) -> Result<(), Failure> {
+fn check(tests: &[BenchTest], layers: &Layers) -> Result<(), CliFailure> {
     if tests.is_empty() {
-        return Err(Failure::Usage("there is nothing to measure: give --n-prompt, --n-gen or --pg above 0".into()));
+        return Err(CliFailure::Usage("there is nothing to measure: give --n-prompt, --n-gen or --pg above 0".into()));
     }
-    let uneven = |t: &&Test| t.prompt > 0 && !(t.depth as usize).is_multiple_of(BLOCK);
+    let uneven = |t: &&BenchTest| t.prompt > 0 && !(t.depth as usize).is_multiple_of(BLOCK);
     if let Some(test) = tests.iter().find(uneven) {
         let (label, depth) = (layers.label("n-depth"), test.depth);
         let what = format!(
             "{label}: {test}: the cache keeps blocks of {BLOCK} positions, and {depth} is no multiple of that; take one, or \
              leave out the prompt with --n-prompt 0"
         );
-        return Err(Failure::Usage(what));
+        return Err(CliFailure::Usage(what));
     }
     Ok(())
 }
@@ -103,7 +103,7 @@ fn numbers(
     name: &str,
     default: &[u32],
     allowed: std::ops::RangeInclusive<u32>,
-) -> Result<Vec<u32>, Failure> {
+) -> Result<Vec<u32>, CliFailure> {
     let given = layers.texts(name);
     if given.is_empty() {
         return Ok(default.to_vec());
@@ -112,18 +112,20 @@ fn numbers(
     let wrong = |word: &str| {
         let (low, high) = (allowed.start(), allowed.end());
         let label = layers.label(name);
-        Failure::Usage(format!("{label}: expected numbers from {low} to {high} with commas between, not {word:?}"))
+        CliFailure::Usage(format!("{label}: expected numbers from {low} to {high} with commas between, not {word:?}"))
     };
     given.iter().flat_map(|text| text.split(',')).map(|word| number(word).ok_or_else(|| wrong(word))).collect()
 }
 
 /// `PROMPT,GENERATE` of each time the option was given.
-fn pairs(layers: &Layers) -> Result<Vec<(u32, u32)>, Failure> {
+fn pairs(layers: &Layers) -> Result<Vec<(u32, u32)>, CliFailure> {
     let pair = |text: &String| {
         let number = |word: &str| word.trim().parse::<u32>().ok().filter(|n| (1..=MAX_CONTEXT).contains(n));
         let pair = text.split_once(',').and_then(|(p, n)| Some((number(p)?, number(n)?)));
         let label = layers.label("pg");
-        pair.ok_or_else(|| Failure::Usage(format!("{label}: expected two numbers above 0 as in 512,128, not {text:?}")))
+        pair.ok_or_else(|| {
+            CliFailure::Usage(format!("{label}: expected two numbers above 0 as in 512,128, not {text:?}"))
+        })
     };
     layers.texts("pg").iter().map(pair).collect()
 }

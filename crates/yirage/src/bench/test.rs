@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A prompt, tokens behind it, or both, behind so many cached positions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Test {
+pub(crate) struct BenchTest {
     /// Tokens of the prompt that is timed.
     pub(crate) prompt: u32,
     /// New tokens that are timed, of each sequence.
@@ -15,7 +15,7 @@ pub(crate) struct Test {
     pub(crate) sequences: u32,
 }
 
-impl Test {
+impl BenchTest {
     /// Tokens of all sequences that a run is timed for.
     pub(crate) fn tokens(&self) -> u64 {
         u64::from(self.sequences) * (u64::from(self.prompt) + u64::from(self.generate))
@@ -53,7 +53,7 @@ impl Test {
 }
 
 /// As llama-bench calls it: `pp512`, `tg128 @ d2048`, `pp512+tg128`; with ` x 8` for sequences.
-impl fmt::Display for Test {
+impl fmt::Display for BenchTest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.prompt, self.generate) {
             (p, 0) => write!(f, "pp{p}")?,
@@ -72,12 +72,12 @@ impl fmt::Display for Test {
 
 #[cfg(test)]
 mod tests {
-    use super::Test;
+    use super::BenchTest;
 
     #[test]
     fn names_are_those_people_know() {
-        let test = |prompt, generate, depth, sequences| Test { prompt, generate, depth, sequences };
-        let named = |t: Test| t.to_string();
+        let test = |prompt, generate, depth, sequences| BenchTest { prompt, generate, depth, sequences };
+        let named = |t: BenchTest| t.to_string();
         assert_eq!(named(test(512, 0, 0, 1)), "pp512");
         assert_eq!(named(test(0, 128, 2048, 1)), "tg128 @ d2048");
         assert_eq!(named(test(64, 16, 0, 1)), "pp64+tg16");
@@ -87,10 +87,10 @@ mod tests {
 
     #[test]
     fn a_sequence_that_runs_ahead_has_room() {
-        let test = Test { prompt: 0, generate: 10, depth: 100, sequences: 4 };
+        let test = BenchTest { prompt: 0, generate: 10, depth: 100, sequences: 4 };
         // 400 tokens in steps of 60 beside four that run
         assert!(test.prefill_steps(64) >= 7 && test.context(64) >= 100 + 10 + 7);
-        let absurd = Test { prompt: u32::MAX, generate: u32::MAX, depth: u32::MAX, sequences: 4096 };
+        let absurd = BenchTest { prompt: u32::MAX, generate: u32::MAX, depth: u32::MAX, sequences: 4096 };
         assert_eq!(absurd.context(1), u32::MAX);
     }
 }

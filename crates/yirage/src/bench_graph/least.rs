@@ -1,6 +1,6 @@
 //! What a graph has to do at least, and how fast a device can do that.
 
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use yirage_hal::{Ceilings, Roofline};
 use yirage_hal::{Device, Limit};
 use yirage_ir::cost::StepSizes;
@@ -21,7 +21,7 @@ impl LeastWork {
     pub(super) fn of(graph: &Graph) -> LeastWork {
         let dims = Dims::default();
         let ends = graph.inputs.iter().chain(&graph.outputs);
-        let bytes = ends.map(|&id| graph.ty(id).held_bytes(&dims) as f64).sum();
+        let bytes = ends.map(|&id| graph.ty(id).storage_bytes(&dims) as f64).sum();
         let step = StepSizes { dims, spans: &[] };
         let ops = |node: &yirage_ir::Node| match &node.kind {
             NodeKind::Op(op) => {
@@ -35,10 +35,10 @@ impl LeastWork {
 }
 
 /// The ceilings that a graph's elements meet.
-pub(super) struct Limits {
+pub(super) struct GraphCeilings {
     roofline: Roofline,
     /// That of its products, the highest that the device has for their type.
-    products: Limit,
+    matmuls: Limit,
 }
 
 /// The least time of a run under the ceilings of one moment.
@@ -57,12 +57,12 @@ impl LeastTime {
     }
 }
 
-impl Limits {
+impl GraphCeilings {
     /// Of a device and elements of this type.
     ///
     /// # Errors
-    /// [`Failure::Device`].
-    pub(super) fn new(device: &dyn Device, dtype: DType) -> Result<Limits, Failure> {
+    /// [`CliFailure::Device`].
+    pub(super) fn new(device: &dyn Device, dtype: DType) -> Result<GraphCeilings, CliFailure> {
         let mut limits = vec![Limit::MemoryRead, Limit::F32];
         if dtype == DType::Stored(Format::BF16) {
             limits.push(Limit::Bf16);
@@ -71,20 +71,20 @@ impl Limits {
         let now = roofline.read()?;
         let rate = |limit| now.get(limit).unwrap_or(0.0);
         let products = if rate(Limit::Bf16) > rate(Limit::F32) { Limit::Bf16 } else { Limit::F32 };
-        Ok(Limits { roofline, products })
+        Ok(GraphCeilings { roofline, matmuls: products })
     }
 
     /// Reads the ceilings.
     ///
     /// # Errors
-    /// [`Failure::Device`].
-    pub(super) fn read(&mut self) -> Result<Ceilings, Failure> {
+    /// [`CliFailure::Device`].
+    pub(super) fn read(&mut self) -> Result<Ceilings, CliFailure> {
         Ok(self.roofline.read()?)
     }
 
     /// The least time of this work; none where the device does not measure itself.
     pub(super) fn least(&self, work: &LeastWork, at: &Ceilings) -> Option<LeastTime> {
-        let (bytes, ops) = (at.get(Limit::MemoryRead)?, at.get(self.products)?);
+        let (bytes, ops) = (at.get(Limit::MemoryRead)?, at.get(self.matmuls)?);
         Some(LeastTime { memory: work.bytes / bytes, arithmetic: work.ops / ops })
     }
 }

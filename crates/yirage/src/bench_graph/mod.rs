@@ -3,10 +3,10 @@
 mod inputs;
 mod least;
 mod row;
-mod searched;
 mod settings;
 mod timed;
+mod timed_search;
 
-pub(crate) use row::Row;
+pub(crate) use row::GraphBenchRow;
 pub(crate) use settings::GraphBenchSettings;
 pub(crate) use timed::TimedGraph;

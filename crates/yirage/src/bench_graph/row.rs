@@ -1,14 +1,14 @@
 //! What came of timing one graph, for people and programs.
 
-use super::searched::Searched;
-use super::settings::Case;
+use super::settings::GraphBenchCase;
 use super::timed::{Round, TimedGraph};
+use super::timed_search::TimedSearch;
 use serde::Serialize;
 use yirage_tune::Timing;
 
 /// The figures of one graph: medians of its rounds.
 #[derive(Serialize, Clone, PartialEq, Debug)]
-pub(crate) struct Row {
+pub(crate) struct GraphBenchRow {
     workload: &'static str,
     batch: u32,
     dtype: String,
@@ -25,7 +25,7 @@ pub(crate) struct Row {
     unfused_seconds: f64,
     unfused_kernels: usize,
     /// Of what a search found; null where there was none.
-    superoptimized: Option<Found>,
+    superoptimized: Option<GraphSearchMetrics>,
     /// Bytes at least.
     bytes: f64,
     /// Operations at least.
@@ -40,7 +40,7 @@ pub(crate) struct Row {
 
 /// The figures of what a search found for a graph.
 #[derive(Serialize, Clone, PartialEq, Debug)]
-struct Found {
+struct GraphSearchMetrics {
     /// Seconds of a step: the median of the rounds' medians.
     seconds: f64,
     kernels: Vec<String>,
@@ -53,9 +53,9 @@ struct Found {
     kept_seconds: f64,
 }
 
-impl Row {
+impl GraphBenchRow {
     /// Of a graph's rounds, one at least.
-    pub(crate) fn new(case: &Case, backend: &str, graph: &TimedGraph, rounds: &[Round]) -> Row {
+    pub(crate) fn new(case: &GraphBenchCase, backend: &str, graph: &TimedGraph, rounds: &[Round]) -> GraphBenchRow {
         let of = |figure: &dyn Fn(&Round) -> f64| sorted(rounds.iter().map(figure).collect());
         let times = of(&|round| round.fused.median());
         let least: Option<Vec<_>> = rounds.iter().map(|round| round.least).collect();
@@ -67,7 +67,7 @@ impl Row {
             let bound = if memory >= arithmetic { "memory" } else { "arithmetic" };
             (middle(least.iter().map(|l| l.seconds()).collect()), bound, middle(shares.collect()))
         });
-        Row {
+        GraphBenchRow {
             workload: case.workload.name,
             batch: case.batch,
             dtype: case.dtype.to_string(),
@@ -79,7 +79,9 @@ impl Row {
             kernels: graph.kernels().to_vec(),
             unfused_seconds: median(&of(&|round| round.unfused.median())),
             unfused_kernels: graph.unfused_kernels(),
-            superoptimized: graph.searched().map(|(searched, kernels)| Found::new(searched, kernels, rounds)),
+            superoptimized: graph
+                .searched()
+                .map(|(searched, kernels)| GraphSearchMetrics::new(searched, kernels, rounds)),
             bytes: graph.bytes(),
             ops: graph.ops(),
             limit_seconds: limits.map(|(seconds, ..)| seconds),
@@ -91,7 +93,7 @@ impl Row {
     /// One line for people.
     pub(crate) fn line(&self) -> String {
         let micros = |seconds: f64| format!("{:.1} µs", seconds * 1e6);
-        let Row { workload, batch, dtype, unfused_kernels, .. } = self;
+        let GraphBenchRow { workload, batch, dtype, unfused_kernels, .. } = self;
         let (low, high) = (micros(self.lowest_seconds), micros(self.highest_seconds));
         let limit = match (self.limit_seconds, self.bound, self.share) {
             (Some(limit), Some(bound), Some(share)) => {
@@ -99,7 +101,7 @@ impl Row {
             }
             _ => "a limit that is not known: the device does not measure itself".to_owned(),
         };
-        let found = self.superoptimized.as_ref().map_or(String::new(), Found::line);
+        let found = self.superoptimized.as_ref().map_or(String::new(), GraphSearchMetrics::line);
         format!(
             "{workload} batch {batch} {dtype}: {} ({low} to {high}) in {} kernels; unfused {} in {unfused_kernels}; {found}{limit}; \
              at least {:.1} MB and {:.3} GOP",
@@ -112,22 +114,22 @@ impl Row {
     }
 }
 
-impl Found {
-    fn new(searched: &Searched, kernels: &[String], rounds: &[Round]) -> Found {
-        let times = rounds.iter().filter_map(|round| round.found.as_ref().map(Timing::median)).collect();
-        Found {
+impl GraphSearchMetrics {
+    fn new(searched: &TimedSearch, kernels: &[String], rounds: &[Round]) -> GraphSearchMetrics {
+        let times = rounds.iter().filter_map(|round| round.search.as_ref().map(Timing::median)).collect();
+        GraphSearchMetrics {
             seconds: median(&sorted(times)),
             kernels: kernels.to_vec(),
             rules: searched.outcome.rules.clone(),
             candidates: searched.timed(),
             search_seconds: searched.seconds,
-            kept_seconds: searched.kept_seconds,
+            kept_seconds: searched.cached_seconds,
         }
     }
 
     /// A part of a line for people.
     fn line(&self) -> String {
-        let Found { seconds, kernels, rules, candidates, search_seconds, kept_seconds } = self;
+        let GraphSearchMetrics { seconds, kernels, rules, candidates, search_seconds, kept_seconds } = self;
         let how = if rules.is_empty() { "nothing faster".to_owned() } else { rules.join(", ") };
         format!(
             "superoptimized {:.1} µs in {} ({how}; {candidates} candidates in {search_seconds:.1} s, kept {:.1} ms); ",

@@ -1,6 +1,6 @@
 //! From options to the graphs that are timed.
 
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use yirage_graph::workloads::ALL;
 use yirage_graph::{Parameters, Scale, Workload};
@@ -14,7 +14,7 @@ const MAX_REPETITIONS: u32 = 10_000;
 /// What to time, and how often.
 pub(crate) struct GraphBenchSettings {
     /// The graphs.
-    pub(crate) cases: Vec<Case>,
+    pub(crate) cases: Vec<GraphBenchCase>,
     /// Timed rounds of each.
     pub(crate) repetitions: u32,
     /// Whether each round waits for a line of standard input.
@@ -25,7 +25,7 @@ pub(crate) struct GraphBenchSettings {
 
 /// A workload with its batch and type.
 #[derive(Clone, Copy)]
-pub(crate) struct Case {
+pub(crate) struct GraphBenchCase {
     /// What is computed.
     pub(crate) workload: Workload,
     /// Of how many.
@@ -34,7 +34,7 @@ pub(crate) struct Case {
     pub(crate) dtype: DType,
 }
 
-impl Case {
+impl GraphBenchCase {
     /// What its graph is made for.
     pub(crate) fn parameters(&self) -> Parameters {
         Parameters { batch: self.batch, dtype: self.dtype, scale: Scale::Mirage }
@@ -45,10 +45,10 @@ impl GraphBenchSettings {
     /// Reads the options; `names` are the workloads that are wanted, none is all.
     ///
     /// # Errors
-    /// [`Failure::Usage`] naming the option or the workload.
-    pub(crate) fn resolve(layers: &Layers, names: &[String]) -> Result<GraphBenchSettings, Failure> {
+    /// [`CliFailure::Usage`] naming the option or the workload.
+    pub(crate) fn resolve(layers: &Layers, names: &[String]) -> Result<GraphBenchSettings, CliFailure> {
         let known = || ALL.map(|w| w.name).join(", ");
-        let unknown = |name: &str| Failure::Usage(format!("no workload is called {name:?}; there is: {}", known()));
+        let unknown = |name: &str| CliFailure::Usage(format!("no workload is called {name:?}; there is: {}", known()));
         let workload = |name: &String| Workload::named(name).ok_or_else(|| unknown(name));
         let workloads: Vec<Workload> = match names {
             [] => ALL.to_vec(),
@@ -62,14 +62,14 @@ impl GraphBenchSettings {
         let mut cases = Vec::new();
         for &workload in &workloads {
             for &batch in &batches {
-                cases.extend(dtypes.iter().map(|&dtype| Case { workload, batch, dtype }));
+                cases.extend(dtypes.iter().map(|&dtype| GraphBenchCase { workload, batch, dtype }));
             }
         }
         let paced = layers.switch("paced")?;
         if paced && cases.len() > 1 {
             let what =
                 format!("--paced times one graph, and {} are asked for: give a name, a batch and a type", cases.len());
-            return Err(Failure::Usage(what));
+            return Err(CliFailure::Usage(what));
         }
         let expected = format!("a number from 1 to {MAX_REPETITIONS}");
         let repetitions = layers.number("repetitions", &expected, |n| (1..=MAX_REPETITIONS).contains(n))?;
@@ -86,13 +86,13 @@ fn list<T>(
     default: Vec<T>,
     read: &dyn Fn(&str) -> Option<T>,
     expected: &str,
-) -> Result<Vec<T>, Failure> {
+) -> Result<Vec<T>, CliFailure> {
     let given = layers.texts(name);
     if given.is_empty() {
         return Ok(default);
     }
     let wrong = |word: &str| {
-        Failure::Usage(format!("{}: expected {expected} with commas between, not {word:?}", layers.label(name)))
+        CliFailure::Usage(format!("{}: expected {expected} with commas between, not {word:?}", layers.label(name)))
     };
     given.iter().flat_map(|text| text.split(',')).map(|word| read(word.trim()).ok_or_else(|| wrong(word))).collect()
 }

@@ -1,16 +1,16 @@
 //! A graph on a device, fused and not, and what a search makes of it, timed in rounds between readings of the device's ceilings.
 
 use super::inputs::{Arrays, arrays};
-use super::least::{LeastTime, LeastWork, Limits};
-use super::searched::Searched;
-use super::settings::Case;
+use super::least::{GraphCeilings, LeastTime, LeastWork};
+use super::settings::GraphBenchCase;
+use super::timed_search::TimedSearch;
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use std::time::Duration;
-use yirage_call::{Array, CallError, CallOptions, Callable};
+use yirage_call::{CallError, CallOptions, Callable, HostArray};
 use yirage_hal::Device;
 use yirage_ir::Graph;
-use yirage_tune::{Step, Timing};
+use yirage_tune::{TimedStep, Timing};
 
 /// How long a round runs each of the two.
 const ROUND: Duration = Duration::from_millis(60);
@@ -19,17 +19,17 @@ const WARM_UP: Duration = Duration::from_millis(200);
 
 /// A graph that is ready to be timed.
 pub(crate) struct TimedGraph {
-    fused: Run,
-    unfused: Run,
-    found: Option<Found>,
+    fused: CallableStep,
+    unfused: CallableStep,
+    search: Option<SearchedGraph>,
     work: LeastWork,
-    limits: Limits,
+    limits: GraphCeilings,
 }
 
 /// What a search found.
-struct Found {
-    run: Run,
-    searched: Searched,
+struct SearchedGraph {
+    run: CallableStep,
+    searched: TimedSearch,
 }
 
 /// What a round measured.
@@ -40,7 +40,7 @@ pub(crate) struct Round {
     /// Of steps in which each op is one of its own.
     pub(crate) unfused: Timing,
     /// Of steps of what a search found, where there was one.
-    pub(crate) found: Option<Timing>,
+    pub(crate) search: Option<Timing>,
     /// What the ceilings around the fused steps allow; none where the device does not measure itself.
     pub(crate) least: Option<LeastTime>,
 }
@@ -53,40 +53,47 @@ impl TimedGraph {
     /// What the compiler, the device or the search says.
     pub(crate) fn new(
         device: &dyn Device,
-        case: &Case,
+        case: &GraphBenchCase,
         search: bool,
         console: &Console,
-    ) -> Result<TimedGraph, Failure> {
-        let graph = case.workload.graph(case.parameters()).map_err(|e| Failure::Other(e.to_string()))?;
-        let Arrays { weights, slots: inputs } = arrays(&graph)?;
-        let load = |graph: &Graph, fuse: bool| -> Result<Run, Failure> {
+    ) -> Result<TimedGraph, CliFailure> {
+        let graph = case.workload.graph(case.parameters()).map_err(|e| CliFailure::Other(e.to_string()))?;
+        let Arrays { weights, step_inputs: inputs } = arrays(&graph)?;
+        let load = |graph: &Graph, fuse: bool| -> Result<CallableStep, CliFailure> {
             let options = CallOptions { fuse, ..CallOptions::default() };
-            let mut run = Run { graph: Callable::new(device, graph, &weights, &options)?, inputs: inputs.clone() };
+            let mut run =
+                CallableStep { graph: Callable::new(device, graph, &weights, &options)?, inputs: inputs.clone() };
             Timing::for_time(WARM_UP, &mut run)?;
             Ok(run)
         };
         let (fused, unfused) = (load(&graph, true)?, load(&graph, false)?);
         let found = match search {
             true => {
-                let searched = Searched::new(device, &graph, case, console)?;
-                Some(Found { run: load(&searched.outcome.graph, true)?, searched })
+                let searched = TimedSearch::new(device, &graph, case, console)?;
+                Some(SearchedGraph { run: load(&searched.outcome.graph, true)?, searched })
             }
             false => None,
         };
-        Ok(TimedGraph { fused, unfused, found, work: LeastWork::of(&graph), limits: Limits::new(device, case.dtype)? })
+        Ok(TimedGraph {
+            fused,
+            unfused,
+            search: found,
+            work: LeastWork::of(&graph),
+            limits: GraphCeilings::new(device, case.dtype)?,
+        })
     }
 
     /// Times each once.
     ///
     /// # Errors
     /// What the device says.
-    pub(crate) fn round(&mut self) -> Result<Round, Failure> {
+    pub(crate) fn round(&mut self) -> Result<Round, CliFailure> {
         let before = self.limits.read()?;
         let fused = Timing::for_time(ROUND, &mut self.fused)?;
         let after = self.limits.read()?;
         let unfused = Timing::for_time(ROUND, &mut self.unfused)?;
-        let found = self.found.as_mut().map(|found| Timing::for_time(ROUND, &mut found.run)).transpose()?;
-        Ok(Round { fused, unfused, found, least: self.limits.least(&self.work, &before.between(&after)) })
+        let found = self.search.as_mut().map(|found| Timing::for_time(ROUND, &mut found.run)).transpose()?;
+        Ok(Round { fused, unfused, search: found, least: self.limits.least(&self.work, &before.between(&after)) })
     }
 
     /// The kernels of the fused plan, in order.
@@ -95,8 +102,8 @@ impl TimedGraph {
     }
 
     /// What a search found, and its kernels in order.
-    pub(crate) fn searched(&self) -> Option<(&Searched, &[String])> {
-        self.found.as_ref().map(|found| (&found.searched, found.run.graph.kernels()))
+    pub(crate) fn searched(&self) -> Option<(&TimedSearch, &[String])> {
+        self.search.as_ref().map(|found| (&found.searched, found.run.graph.kernels()))
     }
 
     /// How many kernels there are without fusion.
@@ -116,12 +123,12 @@ impl TimedGraph {
 }
 
 /// A loaded graph with its inputs.
-struct Run {
+struct CallableStep {
     graph: Callable,
-    inputs: Vec<Array>,
+    inputs: Vec<HostArray>,
 }
 
-impl Step for Run {
+impl TimedStep for CallableStep {
     type Error = CallError;
 
     fn step(&mut self) -> Result<(), CallError> {

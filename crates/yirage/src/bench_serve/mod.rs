@@ -6,6 +6,6 @@ mod report;
 mod samples;
 mod settings;
 
-pub(crate) use report::{Report, ResultFile};
+pub(crate) use report::{ResultFile, ServeBenchReport};
 pub(crate) use samples::samples;
 pub(crate) use settings::ServeBench;

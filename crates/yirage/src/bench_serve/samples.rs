@@ -2,10 +2,10 @@
 
 use super::settings::{Dataset, ServeBench};
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use serde_json::Value;
 use std::path::Path;
-use yirage_loadgen::{Prompt, RandomPrompts, Run, Sample};
+use yirage_loadgen::{LoadPrompt, LoadRequest, LoadRunner, RandomPrompts};
 
 /// Bytes of a file of prompts.
 const MAX_FILE: u64 = 1 << 30;
@@ -16,7 +16,7 @@ const OUTPUT: u32 = 256;
 ///
 /// # Errors
 /// A file that cannot be read or has no prompts, and whatever the server says to questions about its tokens.
-pub(crate) fn samples(bench: &ServeBench, run: &Run, console: &Console) -> Result<Vec<Sample>, Failure> {
+pub(crate) fn samples(bench: &ServeBench, run: &LoadRunner, console: &Console) -> Result<Vec<LoadRequest>, CliFailure> {
     match &bench.dataset {
         Dataset::Random(lengths) => {
             let prompts = RandomPrompts::ask(run, &bench.target);
@@ -37,11 +37,11 @@ pub(crate) fn samples(bench: &ServeBench, run: &Run, console: &Console) -> Resul
 }
 
 /// The prompts of a file.
-fn lines(path: &Path, output: Option<u32>) -> Result<Vec<Sample>, Failure> {
+fn lines(path: &Path, output: Option<u32>) -> Result<Vec<LoadRequest>, CliFailure> {
     let text = yirage_mmap::read_text(path, MAX_FILE)?;
     let mut samples = Vec::new();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let wrong = |why: String| Failure::Other(format!("{}, line {}: {why}", path.display(), number + 1));
+        let wrong = |why: String| CliFailure::Other(format!("{}, line {}: {why}", path.display(), number + 1));
         let object: Value = serde_json::from_str(line).map_err(|e| wrong(format!("no JSON: {e}")))?;
         let prompt = object["prompt"].as_str().ok_or_else(|| wrong("the text `prompt` is missing".into()))?;
         let own = match &object["output_tokens"] {
@@ -52,10 +52,10 @@ fn lines(path: &Path, output: Option<u32>) -> Result<Vec<Sample>, Failure> {
             }
         };
         let output_len = output.or(own).unwrap_or(OUTPUT);
-        samples.push(Sample { prompt: Prompt::Text(prompt.to_owned()), input_len: None, output_len });
+        samples.push(LoadRequest { prompt: LoadPrompt::Text(prompt.to_owned()), input_len: None, output_len });
     }
     if samples.is_empty() {
-        return Err(Failure::Other(format!("{} has no prompts", path.display())));
+        return Err(CliFailure::Other(format!("{} has no prompts", path.display())));
     }
     Ok(samples)
 }

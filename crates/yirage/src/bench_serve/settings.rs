@@ -1,11 +1,11 @@
 //! From options to what is asked of a server, and what is shown of it.
 
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use yirage_loadgen::{Interface, Lengths, Load, Metric, Objective, Target};
+use yirage_loadgen::{ArrivalPattern, CompletionApi, LoadTarget, Metric, Objective, PromptLengths};
 
 /// Most requests of a run: what is seen of each stays in memory until its end.
 const MAX_PROMPTS: usize = 1_000_000;
@@ -17,7 +17,7 @@ const KEY_BYTES: u64 = 64 << 10;
 /// What a run of `yirage bench-serve` is to do.
 pub(crate) struct ServeBench {
     /// The server. Its model is empty where it is the first that the server names.
-    pub(crate) target: Target,
+    pub(crate) target: LoadTarget,
     /// Where prompts come from.
     pub(crate) dataset: Dataset,
     /// Requests of each run.
@@ -25,7 +25,7 @@ pub(crate) struct ServeBench {
     /// Requests before.
     pub(crate) warmups: usize,
     /// The runs: every rate with every concurrency.
-    pub(crate) loads: Vec<Load>,
+    pub(crate) loads: Vec<ArrivalPattern>,
     /// What prompts follow from.
     pub(crate) seed: u64,
     /// How long a server may take to begin.
@@ -45,7 +45,7 @@ pub(crate) struct ServeBench {
 /// Where prompts come from.
 pub(crate) enum Dataset {
     /// Random tokens of these lengths.
-    Random(Lengths),
+    Random(PromptLengths),
     /// The lines of a file, and the tokens of an answer where they do not stand in the line.
     Custom(PathBuf, Option<u32>),
 }
@@ -54,8 +54,8 @@ impl ServeBench {
     /// Reads the options.
     ///
     /// # Errors
-    /// [`Failure::Usage`] naming the option; a file of a key that cannot be read.
-    pub(crate) fn resolve(layers: &Layers) -> Result<ServeBench, Failure> {
+    /// [`CliFailure::Usage`] naming the option; a file of a key that cannot be read.
+    pub(crate) fn resolve(layers: &Layers) -> Result<ServeBench, CliFailure> {
         let mut notes = Vec::new();
         let seed = layers.number("seed", "a number from 0 to 18446744073709551615", |_| true)?.unwrap_or(0);
         let count = |name, from| {
@@ -85,16 +85,16 @@ impl ServeBench {
     }
 }
 
-fn target(layers: &Layers) -> Result<Target, Failure> {
+fn target(layers: &Layers) -> Result<LoadTarget, CliFailure> {
     let interface = match layers.choice("endpoint-type")? {
-        "openai-chat" => Interface::Chat,
-        _ => Interface::Completions,
+        "openai-chat" => CompletionApi::Chat,
+        _ => CompletionApi::Completions,
     };
     let port = layers.number::<u16>("port", "a number from 0 to 65535", |_| true)?.unwrap_or(0);
     let host = layers.text("host").unwrap_or_default().trim_matches(['[', ']']);
     let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
     let url = layers.text("base-url").map_or_else(|| format!("http://{host}:{port}"), str::to_owned);
-    let mut target = Target::new(&url, interface)?;
+    let mut target = LoadTarget::new(&url, interface)?;
     if let Some(endpoint) = layers.text("endpoint") {
         if !endpoint.starts_with('/') || !endpoint.chars().all(|c| c.is_ascii_graphic()) {
             return Err(layers.wrong("endpoint", "a path such as /v1/completions"));
@@ -111,7 +111,7 @@ fn target(layers: &Layers) -> Result<Target, Failure> {
 }
 
 /// Headers of the option, and the key of a file or, as OpenAI's own clients do, of the environment.
-fn headers(layers: &Layers, notes: &mut Vec<String>) -> Result<Vec<(String, String)>, Failure> {
+fn headers(layers: &Layers, notes: &mut Vec<String>) -> Result<Vec<(String, String)>, CliFailure> {
     let mut headers = pairs(layers, "header")?;
     let key = match layers.text("key-file") {
         Some(path) => Some(yirage_mmap::read_text(Path::new(path), KEY_BYTES)?),
@@ -124,31 +124,31 @@ fn headers(layers: &Layers, notes: &mut Vec<String>) -> Result<Vec<(String, Stri
 }
 
 /// `NAME=VALUE` of each time the option was given.
-pub(super) fn pairs(layers: &Layers, name: &str) -> Result<Vec<(String, String)>, Failure> {
+pub(super) fn pairs(layers: &Layers, name: &str) -> Result<Vec<(String, String)>, CliFailure> {
     let pair = |text: &String| {
         let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
         let label = layers.label(name);
         pair.map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .ok_or_else(|| Failure::Usage(format!("{label}: expected NAME=VALUE, not {text:?}")))
+            .ok_or_else(|| CliFailure::Usage(format!("{label}: expected NAME=VALUE, not {text:?}")))
     };
     layers.texts(name).iter().map(pair).collect()
 }
 
-fn dataset(layers: &Layers) -> Result<Dataset, Failure> {
+fn dataset(layers: &Layers) -> Result<Dataset, CliFailure> {
     let expected = format!("a number from 1 to {MAX_LENGTH}");
     let length = |name| layers.number::<u32>(name, &expected, |n| (1..=MAX_LENGTH).contains(n));
     if layers.choice("dataset-name")? == "custom" {
         let path = layers.text("dataset-path");
-        let missing = || Failure::Usage("--dataset-name custom needs --dataset-path FILE".into());
+        let missing = || CliFailure::Usage("--dataset-name custom needs --dataset-path FILE".into());
         return Ok(Dataset::Custom(PathBuf::from(path.ok_or_else(missing)?), length("custom-output-len")?));
     }
-    if layers.given("dataset-path").is_some() {
+    if layers.raw_value("dataset-path").is_some() {
         let what = format!("{}: the data set is random; add --dataset-name custom", layers.label("dataset-path"));
-        return Err(Failure::Usage(what));
+        return Err(CliFailure::Usage(what));
     }
     let prefix = layers.number::<u32>("random-prefix-len", "a number from 0", |n| *n <= MAX_LENGTH)?;
     let ratio = layers.number("random-range-ratio", "a number from 0 to below 1", |x| (0.0..1.0).contains(x))?;
-    Ok(Dataset::Random(Lengths {
+    Ok(Dataset::Random(PromptLengths {
         input: length("random-input-len")?.unwrap_or(1),
         output: length("random-output-len")?.unwrap_or(1),
         prefix: prefix.unwrap_or(0),
@@ -156,7 +156,7 @@ fn dataset(layers: &Layers) -> Result<Dataset, Failure> {
     }))
 }
 
-fn loads(layers: &Layers, seed: u64) -> Result<Vec<Load>, Failure> {
+fn loads(layers: &Layers, seed: u64) -> Result<Vec<ArrivalPattern>, CliFailure> {
     let burstiness =
         layers.number("burstiness", "a number above 0", |x: &f64| *x > 0.0 && x.is_finite())?.unwrap_or(1.0);
     let rate = |word: &str| match word {
@@ -167,7 +167,7 @@ fn loads(layers: &Layers, seed: u64) -> Result<Vec<Load>, Failure> {
     let rates = several(layers, "request-rate", None, "numbers above 0, or inf", rate)?;
     let concurrencies = several(layers, "max-concurrency", None, "numbers above 0", concurrency)?;
     let with = |rate| {
-        concurrencies.iter().map(move |max_concurrency| Load {
+        concurrencies.iter().map(move |max_concurrency| ArrivalPattern {
             rate,
             burstiness,
             max_concurrency: *max_concurrency,
@@ -184,10 +184,10 @@ fn several<T>(
     default: T,
     expected: &str,
     value: impl Fn(&str) -> Option<T>,
-) -> Result<Vec<T>, Failure> {
+) -> Result<Vec<T>, CliFailure> {
     let label = layers.label(name);
     let of = |word: &str| {
-        let wrong = || Failure::Usage(format!("{label}: expected {expected}, with commas between, not {word:?}"));
+        let wrong = || CliFailure::Usage(format!("{label}: expected {expected}, with commas between, not {word:?}"));
         value(word.trim()).ok_or_else(wrong)
     };
     match layers.texts(name) {
@@ -197,13 +197,18 @@ fn several<T>(
 }
 
 /// Words with commas between; an empty text is none.
-fn words<T>(layers: &Layers, name: &str, expected: &str, value: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, Failure> {
+fn words<T>(
+    layers: &Layers,
+    name: &str,
+    expected: &str,
+    value: impl Fn(&str) -> Option<T>,
+) -> Result<Vec<T>, CliFailure> {
     let text = layers.text(name).unwrap_or_default();
     let parts = text.split(',').map(str::trim).filter(|word| !word.is_empty());
     parts.map(|word| value(word).ok_or_else(|| layers.wrong(name, expected))).collect()
 }
 
-fn objectives(layers: &Layers) -> Result<Vec<Objective>, Failure> {
+fn objectives(layers: &Layers) -> Result<Vec<Objective>, CliFailure> {
     let label = layers.label("goodput");
     let objective = |text: &str| {
         let (name, limit) = text.split_once(':')?;
@@ -213,7 +218,7 @@ fn objectives(layers: &Layers) -> Result<Vec<Objective>, Failure> {
         Some(Objective { metric, milliseconds })
     };
     let wrong = |text: &str| {
-        Failure::Usage(format!(
+        CliFailure::Usage(format!(
             "{label}: expected ttft:MS, tpot:MS or e2el:MS, several with spaces between, not {text:?}"
         ))
     };

@@ -1,12 +1,12 @@
 //! How an answer is shown.
 
 use crate::console::Console;
-use crate::failure::Failure;
-use crate::generate::{Answer, ChosenExecutor, Timings};
+use crate::failure::CliFailure;
+use crate::generate::{ChosenExecutor, GeneratedAnswer, Timings};
 use serde::Serialize;
 
 #[derive(Serialize)]
-struct Output<'a> {
+struct AnswerOutput<'a> {
     model: &'a str,
     prompt_tokens: &'a [u32],
     tokens: &'a [u32],
@@ -22,18 +22,18 @@ struct Output<'a> {
 /// Ends the streamed text with a line end and statistics, or prints the whole answer as JSON.
 ///
 /// # Errors
-/// [`Failure::Closed`].
+/// [`CliFailure::Closed`].
 pub(super) fn show(
     console: &Console,
     model: &str,
     prompt: &[u32],
-    answer: &Answer,
+    answer: &GeneratedAnswer,
     load_ms: f64,
     in_conversation: bool,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     answer.notes.iter().for_each(|note| console.note(note));
     if console.json {
-        return console.value(&Output {
+        return console.value(&AnswerOutput {
             model,
             prompt_tokens: prompt,
             tokens: &answer.tokens,

@@ -1,15 +1,15 @@
 //! `yirage cache`: the repacked weights on disk.
 
 use crate::console::{Console, bytes};
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use crate::settings::weight_cache_folder;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
-use yirage_engine::kept_plans;
-use yirage_packed::{Contents, Listed, PackedError, Removed, Store, verify};
+use yirage_engine::plan_folder;
+use yirage_packed::{Contents, PackedError, PackedStore, RemovedFiles, StoredEntry, verify};
 
 /// Files of others that are named one by one.
 const SHOWN: usize = 20;
@@ -17,10 +17,10 @@ const SHOWN: usize = 20;
 /// Runs the command; `action` is one of those that the command line allows.
 ///
 /// # Errors
-/// [`Failure::Packed`] for a folder that cannot be read or cleared; [`Failure::Other`] when entries were found damaged.
-pub(crate) fn run(layers: &Layers, console: &Console, action: &str) -> Result<(), Failure> {
+/// [`CliFailure::Packed`] for a folder that cannot be read or cleared; [`CliFailure::Other`] when entries were found damaged.
+pub(crate) fn run(layers: &Layers, console: &Console, action: &str) -> Result<(), CliFailure> {
     // Nothing is written here, so no limit matters.
-    let store = Store::new(weight_cache_folder(layers)?, u64::MAX);
+    let store = PackedStore::new(weight_cache_folder(layers)?, u64::MAX);
     match action {
         "clear" => clear(&store, console),
         "verify" => verify_all(&store, console),
@@ -28,7 +28,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, action: &str) -> Result<()
     }
 }
 
-fn list(store: &Store, console: &Console) -> Result<(), Failure> {
+fn list(store: &PackedStore, console: &Console) -> Result<(), CliFailure> {
     let Contents { entries, unfinished_bytes: unfinished, foreign } = store.list()?;
     if console.json {
         let entries: Vec<Value> = entries.iter().map(as_json).collect();
@@ -75,7 +75,7 @@ fn say_foreign(foreign: &[PathBuf], console: &Console) {
     }
 }
 
-fn as_json(entry: &Listed) -> Value {
+fn as_json(entry: &StoredEntry) -> Value {
     let used = entry.used.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     let mut value = json!({"key": entry.key.to_string(), "path": entry.path, "bytes": entry.bytes, "used": used});
     match &entry.header {
@@ -90,10 +90,10 @@ fn as_json(entry: &Listed) -> Value {
     value
 }
 
-fn clear(store: &Store, console: &Console) -> Result<(), Failure> {
-    let Removed { files, bytes: freed } = store.clear()?;
-    let folder = kept_plans(store.folder());
-    let plans = folder.clear().map_err(|source| Failure::Plan { path: folder.path().to_path_buf(), source })?;
+fn clear(store: &PackedStore, console: &Console) -> Result<(), CliFailure> {
+    let RemovedFiles { files, bytes: freed } = store.clear()?;
+    let folder = plan_folder(store.folder());
+    let plans = folder.clear().map_err(|source| CliFailure::Plan { path: folder.path().to_path_buf(), source })?;
     let (files, freed) = (files + plans.files, freed + plans.bytes);
     let foreign = store.list()?.foreign;
     if console.json {
@@ -107,7 +107,7 @@ fn clear(store: &Store, console: &Console) -> Result<(), Failure> {
 }
 
 /// Compares every byte with its checksum. What is damaged goes: it would be refused at the next start.
-fn verify_all(store: &Store, console: &Console) -> Result<(), Failure> {
+fn verify_all(store: &PackedStore, console: &Console) -> Result<(), CliFailure> {
     let (mut results, mut damaged) = (Vec::new(), 0);
     let Contents { entries, foreign, .. } = store.list()?;
     for entry in &entries {
@@ -136,7 +136,7 @@ fn verify_all(store: &Store, console: &Console) -> Result<(), Failure> {
     }
     match damaged {
         0 => Ok(()),
-        n => Err(Failure::Other(format!("{n} of {} entries were damaged and have been removed", entries.len()))),
+        n => Err(CliFailure::Other(format!("{n} of {} entries were damaged and have been removed", entries.len()))),
     }
 }
 

@@ -4,14 +4,14 @@
 //! outgrows the context, the oldest exchanges are left out, which is said.
 
 use super::answer::show;
-use super::chat_input::{HELP, Input, Lines};
+use super::chat_input::{ChatCommand, HELP, Lines};
 use crate::console::Console;
-use crate::failure::{self, Failure};
-use crate::generate::{Asked, generate};
+use crate::failure::{self, CliFailure};
+use crate::generate::{GenerationJob, generate};
 use crate::interrupt::Interrupt;
 use crate::options::Layers;
 use crate::session::Session;
-use crate::settings::{Choosing, template};
+use crate::settings::{ResolvedSampling, template};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
@@ -30,20 +30,20 @@ const MAX_BYTES: u64 = 64 << 20;
 ///
 /// # Errors
 /// Whatever is wrong with options, model or device. What goes wrong with one answer is shown, and the conversation
-/// goes on; where nobody sits at a terminal, [`Failure::Other`] at its end says how many messages had no answer.
-pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Result<(), Failure> {
+/// goes on; where nobody sits at a terminal, [`CliFailure::Other`] at its end says how many messages had no answer.
+pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Result<(), CliFailure> {
     let interrupt = Interrupt::install()?;
     let max_tokens = layers.number("max-tokens", "a whole number below 2^32", |_| true)?;
     let ignore_ends = layers.switch("ignore-eos")?;
-    Choosing::check(layers)?;
+    ResolvedSampling::check(layers)?;
     let session = Session::load(layers, console, started)?;
-    let choosing = Choosing::resolve(layers, session.model.generation())?;
+    let choosing = ResolvedSampling::resolve(layers, session.model.generation())?;
     choosing.notes().iter().for_each(|note| console.note(note));
     let template = template(session.texts("another model, or `yirage run --prompt-ids`")?, layers)?;
     if template.is_none() {
         console.note("no chat template is applied: the model continues the text as it is");
     }
-    let mut chat = Chat {
+    let mut chat = ChatSession {
         stop_ids: if ignore_ends { Vec::new() } else { session.model.ends().to_vec() },
         session,
         template,
@@ -60,13 +60,13 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
     }
     let (mut asked, mut unanswered) = (0, 0);
     while let Some(input) = lines.next_input()? {
-        if input == Input::Exit {
+        if input == ChatCommand::Exit {
             break;
         }
-        let wants_answer = matches!(input, Input::Say(_) | Input::Again);
+        let wants_answer = matches!(input, ChatCommand::Say(_) | ChatCommand::Again);
         asked += usize::from(wants_answer);
         match chat.obey(input, console, &interrupt) {
-            Err(failure @ Failure::Closed(_)) => return Err(failure),
+            Err(failure @ CliFailure::Closed(_)) => return Err(failure),
             Err(failure) => {
                 failure::report(&failure, console.json);
                 unanswered += usize::from(wants_answer);
@@ -77,13 +77,13 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
     chat.session.write_profile(console)?;
     chat.session.settle(console)?;
     if unanswered > 0 && !lines.is_terminal() {
-        return Err(Failure::Other(format!("{unanswered} of {asked} messages had no answer; see above")));
+        return Err(CliFailure::Other(format!("{unanswered} of {asked} messages had no answer; see above")));
     }
     Ok(())
 }
 
 /// A conversation and how it is held.
-struct Chat {
+struct ChatSession {
     session: Session,
     template: Option<ChatTemplate>,
     parse_special: Option<bool>,
@@ -96,14 +96,14 @@ struct Chat {
     sampling: SamplingParams,
 }
 
-impl Chat {
-    fn obey(&mut self, input: Input, console: &Console, interrupt: &Interrupt) -> Result<(), Failure> {
+impl ChatSession {
+    fn obey(&mut self, input: ChatCommand, console: &Console, interrupt: &Interrupt) -> Result<(), CliFailure> {
         match input {
-            Input::Say(text) => {
+            ChatCommand::Say(text) => {
                 self.turns.push(text);
                 self.answer(console, interrupt)
             }
-            Input::Again => {
+            ChatCommand::Again => {
                 if self.turns.len() < 2 {
                     console.note("there is nothing to answer again");
                     return Ok(());
@@ -113,30 +113,30 @@ impl Chat {
                 self.sampling.seed = self.sampling.seed.wrapping_add(1);
                 self.answer(console, interrupt)
             }
-            Input::Clear => {
+            ChatCommand::Clear => {
                 self.turns.clear();
                 Ok(())
             }
-            Input::System(text) => {
+            ChatCommand::System(text) => {
                 self.system = Some(text).filter(|t| !t.is_empty());
                 Ok(())
             }
-            Input::Save(path) => self.save(&path),
-            Input::Load(path) => self.load(&path),
-            Input::Help => {
+            ChatCommand::Save(path) => self.save(&path),
+            ChatCommand::Load(path) => self.load(&path),
+            ChatCommand::Help => {
                 console.note(HELP);
                 Ok(())
             }
-            Input::Unknown(why) => {
+            ChatCommand::Unknown(why) => {
                 console.note(&why);
                 Ok(())
             }
-            Input::Exit => Ok(()),
+            ChatCommand::Exit => Ok(()),
         }
     }
 
     /// Answers the last turn. A failure takes that turn back.
-    fn answer(&mut self, console: &Console, interrupt: &Interrupt) -> Result<(), Failure> {
+    fn answer(&mut self, console: &Console, interrupt: &Interrupt) -> Result<(), CliFailure> {
         let result = self.try_answer(console, interrupt);
         if result.is_err() {
             self.turns.pop();
@@ -144,9 +144,9 @@ impl Chat {
         result
     }
 
-    fn try_answer(&mut self, console: &Console, interrupt: &Interrupt) -> Result<(), Failure> {
+    fn try_answer(&mut self, console: &Console, interrupt: &Interrupt) -> Result<(), CliFailure> {
         let prompt = self.fitting_prompt(console)?;
-        let asked = Asked {
+        let asked = GenerationJob {
             prompt: prompt.clone(),
             max_tokens: self.max_tokens,
             stop_ids: self.stop_ids.clone(),
@@ -159,14 +159,14 @@ impl Chat {
         })?;
         show(console, &self.session.name, &prompt, &answer, self.session.load_ms, true)?;
         if let FinishReason::Error(why) = answer.end.reason {
-            return Err(Failure::Other(why));
+            return Err(CliFailure::Other(why));
         }
         self.turns.push(answer.text.unwrap_or_default());
         Ok(())
     }
 
     /// The prompt of the conversation, its oldest exchanges left out until there is room for an answer.
-    fn fitting_prompt(&mut self, console: &Console) -> Result<Vec<u32>, Failure> {
+    fn fitting_prompt(&mut self, console: &Console) -> Result<Vec<u32>, CliFailure> {
         let context = self.session.model.facts().context as usize;
         let room = self.max_tokens.map_or(LEAST_ANSWER, |n| n as usize);
         let mut left_out = 0;
@@ -184,7 +184,7 @@ impl Chat {
         }
     }
 
-    fn prompt(&self) -> Result<Vec<u32>, Failure> {
+    fn prompt(&self) -> Result<Vec<u32>, CliFailure> {
         let texts = self.session.texts("`yirage run --prompt-ids`")?;
         match &self.template {
             Some(template) => Ok(texts.encode_chat(template, &self.messages())?),
@@ -201,13 +201,13 @@ impl Chat {
         system.chain(self.turns.iter().enumerate().map(turn)).collect()
     }
 
-    fn save(&self, path: &Path) -> Result<(), Failure> {
+    fn save(&self, path: &Path) -> Result<(), CliFailure> {
         let text = format!("{:#}\n", json!({"messages": self.messages()}));
-        std::fs::write(path, text).map_err(|e| Failure::io(path, e))
+        std::fs::write(path, text).map_err(|e| CliFailure::io(path, e))
     }
 
-    fn load(&mut self, path: &Path) -> Result<(), Failure> {
-        let wrong = |why: String| Failure::Other(format!("{}: no conversation: {why}", path.display()));
+    fn load(&mut self, path: &Path) -> Result<(), CliFailure> {
+        let wrong = |why: String| CliFailure::Other(format!("{}: no conversation: {why}", path.display()));
         let text = read_text(path, MAX_BYTES)?;
         let value: Value = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
         let (system, turns) = conversation(&value).map_err(wrong)?;

@@ -1,6 +1,6 @@
 //! What is typed into a conversation: lines, blocks of lines, and commands.
 
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 use std::io::{self, BufRead, IsTerminal};
@@ -11,7 +11,7 @@ const FENCE: &str = "\"\"\"";
 
 /// What the user wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Input {
+pub(super) enum ChatCommand {
     /// Say this to the model.
     Say(String),
     /// Show the commands.
@@ -42,28 +42,28 @@ pub(super) const HELP: &str = "\
 /exit         leave (also Ctrl-D)
 A line that ends in \\ goes on in the next; \"\"\" begins and ends a block of lines. Ctrl-C ends an answer.";
 
-impl Input {
+impl ChatCommand {
     /// Understands a whole message.
-    fn parse(text: &str) -> Input {
+    fn parse(text: &str) -> ChatCommand {
         let trimmed = text.trim();
         if !trimmed.starts_with('/') {
-            return Input::Say(text.to_owned());
+            return ChatCommand::Say(text.to_owned());
         }
         let (word, rest) = trimmed.split_once(char::is_whitespace).unwrap_or((trimmed, ""));
         let rest = rest.trim();
-        let file = |make: fn(PathBuf) -> Input| match rest {
-            "" => Input::Unknown(format!("{word} needs the name of a file")),
+        let file = |make: fn(PathBuf) -> ChatCommand| match rest {
+            "" => ChatCommand::Unknown(format!("{word} needs the name of a file")),
             name => make(name.into()),
         };
         match word {
-            "/help" | "/?" => Input::Help,
-            "/clear" => Input::Clear,
-            "/system" => Input::System(rest.to_owned()),
-            "/save" => file(Input::Save),
-            "/load" => file(Input::Load),
-            "/again" => Input::Again,
-            "/exit" | "/quit" | "/bye" => Input::Exit,
-            _ => Input::Unknown(format!("{word} is no command; /help shows all")),
+            "/help" | "/?" => ChatCommand::Help,
+            "/clear" => ChatCommand::Clear,
+            "/system" => ChatCommand::System(rest.to_owned()),
+            "/save" => file(ChatCommand::Save),
+            "/load" => file(ChatCommand::Load),
+            "/again" => ChatCommand::Again,
+            "/exit" | "/quit" | "/bye" => ChatCommand::Exit,
+            _ => ChatCommand::Unknown(format!("{word} is no command; /help shows all")),
         }
     }
 }
@@ -80,12 +80,12 @@ impl Lines {
     /// Standard input, with editing where it is a terminal.
     ///
     /// # Errors
-    /// [`Failure::Other`] when the terminal cannot be used.
-    pub(super) fn open() -> Result<Lines, Failure> {
+    /// [`CliFailure::Other`] when the terminal cannot be used.
+    pub(super) fn open() -> Result<Lines, CliFailure> {
         if !io::stdin().is_terminal() {
             return Ok(Lines::Plain(io::stdin().lock().lines()));
         }
-        let mut editor = DefaultEditor::new().map_err(|e| Failure::Other(format!("the terminal: {e}")))?;
+        let mut editor = DefaultEditor::new().map_err(|e| CliFailure::Other(format!("the terminal: {e}")))?;
         let history = history_file();
         if let Some(path) = &history {
             // There is none yet at the first time.
@@ -102,25 +102,27 @@ impl Lines {
     /// The next thing the user wants; `None` at the end of input.
     ///
     /// # Errors
-    /// [`Failure::Other`] for input that cannot be read.
-    pub(super) fn next_input(&mut self) -> Result<Option<Input>, Failure> {
+    /// [`CliFailure::Other`] for input that cannot be read.
+    pub(super) fn next_input(&mut self) -> Result<Option<ChatCommand>, CliFailure> {
         let mut next = |first: bool| self.line(if first { "> " } else { ". " });
         let Some(text) = message(&mut next)? else { return Ok(None) };
         if let Lines::Terminal(editor, _) = self {
             // A line that cannot be remembered is no reason to stop.
             let _ = editor.add_history_entry(text.as_str());
         }
-        Ok(Some(Input::parse(&text)))
+        Ok(Some(ChatCommand::parse(&text)))
     }
 
-    fn line(&mut self, prompt: &str) -> Result<Option<String>, Failure> {
+    fn line(&mut self, prompt: &str) -> Result<Option<String>, CliFailure> {
         match self {
-            Lines::Plain(lines) => lines.next().transpose().map_err(|e| Failure::Other(format!("standard input: {e}"))),
+            Lines::Plain(lines) => {
+                lines.next().transpose().map_err(|e| CliFailure::Other(format!("standard input: {e}")))
+            }
             Lines::Terminal(editor, _) => match editor.readline(prompt) {
                 Ok(line) => Ok(Some(line)),
                 Err(ReadlineError::Interrupted) => Ok(Some(String::new())),
                 Err(ReadlineError::Eof) => Ok(None),
-                Err(e) => Err(Failure::Other(format!("the terminal: {e}"))),
+                Err(e) => Err(CliFailure::Other(format!("the terminal: {e}"))),
             },
         }
     }
@@ -144,7 +146,7 @@ fn history_file() -> Option<PathBuf> {
 }
 
 /// One message from lines: a block, a line with its continuations, or a single line. Blank messages are passed over.
-fn message(next: &mut dyn FnMut(bool) -> Result<Option<String>, Failure>) -> Result<Option<String>, Failure> {
+fn message(next: &mut dyn FnMut(bool) -> Result<Option<String>, CliFailure>) -> Result<Option<String>, CliFailure> {
     loop {
         let Some(line) = next(true)? else { return Ok(None) };
         let text = match line.trim().strip_prefix(FENCE) {
@@ -157,7 +159,7 @@ fn message(next: &mut dyn FnMut(bool) -> Result<Option<String>, Failure>) -> Res
     }
 }
 
-fn block(first: &str, next: &mut dyn FnMut(bool) -> Result<Option<String>, Failure>) -> Result<String, Failure> {
+fn block(first: &str, next: &mut dyn FnMut(bool) -> Result<Option<String>, CliFailure>) -> Result<String, CliFailure> {
     if let Some(whole) = first.strip_suffix(FENCE) {
         return Ok(whole.to_owned());
     }
@@ -174,7 +176,10 @@ fn block(first: &str, next: &mut dyn FnMut(bool) -> Result<Option<String>, Failu
     Ok(lines.join("\n"))
 }
 
-fn continued(first: String, next: &mut dyn FnMut(bool) -> Result<Option<String>, Failure>) -> Result<String, Failure> {
+fn continued(
+    first: String,
+    next: &mut dyn FnMut(bool) -> Result<Option<String>, CliFailure>,
+) -> Result<String, CliFailure> {
     let mut text = first;
     while let Some(open) = text.strip_suffix('\\') {
         text = format!("{open}\n{}", next(false)?.unwrap_or_default());
@@ -204,11 +209,11 @@ mod tests {
 
     #[test]
     fn commands() {
-        assert_eq!(Input::parse("hello /clear"), Input::Say("hello /clear".into()));
-        assert_eq!(Input::parse(" /clear "), Input::Clear);
-        assert_eq!(Input::parse("/system Be brief."), Input::System("Be brief.".into()));
-        assert_eq!(Input::parse("/save a b.json"), Input::Save("a b.json".into()));
-        assert!(matches!(Input::parse("/load"), Input::Unknown(why) if why.contains("file")));
-        assert!(matches!(Input::parse("/nope"), Input::Unknown(why) if why.contains("/nope")));
+        assert_eq!(ChatCommand::parse("hello /clear"), ChatCommand::Say("hello /clear".into()));
+        assert_eq!(ChatCommand::parse(" /clear "), ChatCommand::Clear);
+        assert_eq!(ChatCommand::parse("/system Be brief."), ChatCommand::System("Be brief.".into()));
+        assert_eq!(ChatCommand::parse("/save a b.json"), ChatCommand::Save("a b.json".into()));
+        assert!(matches!(ChatCommand::parse("/load"), ChatCommand::Unknown(why) if why.contains("file")));
+        assert!(matches!(ChatCommand::parse("/nope"), ChatCommand::Unknown(why) if why.contains("/nope")));
     }
 }

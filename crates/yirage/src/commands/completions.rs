@@ -1,14 +1,14 @@
 //! `yirage completions`: the completion script for a shell.
 
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::{root, shell};
 
 /// Runs the command.
 ///
 /// # Errors
-/// [`Failure::Usage`] for an unknown shell.
-pub(crate) fn run(console: &Console, name: &str) -> Result<(), Failure> {
+/// [`CliFailure::Usage`] for an unknown shell.
+pub(crate) fn run(console: &Console, name: &str) -> Result<(), CliFailure> {
     let mut script = Vec::new();
     clap_complete::generate(shell(name)?, &mut root(), "yirage", &mut script);
     console.text(&String::from_utf8_lossy(&script))

@@ -1,21 +1,21 @@
 //! `yirage config explain`: every option, its value, and who said so.
 
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::locate::locate;
-use crate::options::{Default, Kind, Layers, OPTIONS, Origin, Spec};
-use crate::settings::Choosing;
+use crate::options::{Default, Layers, OPTIONS, OptionKind, OptionOrigin, Spec};
+use crate::settings::ResolvedSampling;
 use serde::Serialize;
 use serde_json::Value;
 use yirage_model::{Checkpoint, GenerationConfig, RawConfig};
 
 #[derive(Serialize)]
-struct Output {
-    options: Vec<Explained>,
+struct ConfigOutput {
+    options: Vec<OptionReport>,
 }
 
 #[derive(Serialize)]
-struct Explained {
+struct OptionReport {
     name: &'static str,
     /// A string, a list of strings, or null where only the description of the default says it.
     value: Value,
@@ -33,12 +33,12 @@ struct Explained {
 /// Runs the command. With a model given, its suggestions are shown, too.
 ///
 /// # Errors
-/// [`Failure`] when the model cannot be opened.
-pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
-    let suggested = if layers.given("model").is_some() { suggestions(layers, console)? } else { Vec::new() };
-    let options: Vec<Explained> = OPTIONS.iter().map(|spec| explained(spec, layers, &suggested)).collect();
+/// [`CliFailure`] when the model cannot be opened.
+pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), CliFailure> {
+    let suggested = if layers.raw_value("model").is_some() { suggestions(layers, console)? } else { Vec::new() };
+    let options: Vec<OptionReport> = OPTIONS.iter().map(|spec| explained(spec, layers, &suggested)).collect();
     if console.json {
-        return console.value(&Output { options });
+        return console.value(&ConfigOutput { options });
     }
     let width = OPTIONS.iter().map(|s| s.name.len()).max().unwrap_or(0);
     for o in options {
@@ -53,26 +53,26 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
     Ok(())
 }
 
-fn suggestions(layers: &Layers, console: &Console) -> Result<Vec<(&'static str, f64)>, Failure> {
+fn suggestions(layers: &Layers, console: &Console) -> Result<Vec<(&'static str, f64)>, CliFailure> {
     let checkpoint = Checkpoint::open(locate(layers, console)?.path)?;
     let generation = GenerationConfig::load(&checkpoint, &RawConfig::load(&checkpoint)?)?;
-    Ok(Choosing::resolve(layers, &generation)?.suggested)
+    Ok(ResolvedSampling::resolve(layers, &generation)?.suggested)
 }
 
-fn explained(spec: &'static Spec, layers: &Layers, suggested: &[(&str, f64)]) -> Explained {
+fn explained(spec: &'static Spec, layers: &Layers, suggested: &[(&str, f64)]) -> OptionReport {
     let default = match spec.default {
         Default::Value(text) | Default::Described(text) => text,
     };
-    let (value, origin, source) = match (layers.given(spec.name), spec.default) {
+    let (value, origin, source) = match (layers.raw_value(spec.name), spec.default) {
         (Some(given), _) => {
             let value = match spec.kind {
-                Kind::Texts(_) | Kind::Repeated(_) => given.values.clone().into(),
+                OptionKind::Texts(_) | OptionKind::Repeated(_) => given.values.clone().into(),
                 _ => given.values.concat().into(),
             };
             let source = match &given.origin {
-                Origin::Flag => None,
-                Origin::Variable(name) => Some(name.clone()),
-                Origin::File(path) => Some(path.display().to_string()),
+                OptionOrigin::Flag => None,
+                OptionOrigin::Variable(name) => Some(name.clone()),
+                OptionOrigin::File(path) => Some(path.display().to_string()),
             };
             (value, given.origin.word(), source)
         }
@@ -83,5 +83,5 @@ fn explained(spec: &'static Spec, layers: &Layers, suggested: &[(&str, f64)]) ->
         },
     };
     let (variable, key) = (spec.variable(), spec.key());
-    Explained { name: spec.name, value, origin, source, default, variable, key, help: spec.help }
+    OptionReport { name: spec.name, value, origin, source, default, variable, key, help: spec.help }
 }

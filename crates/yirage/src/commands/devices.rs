@@ -1,45 +1,45 @@
 //! `yirage devices`: what is here, and why the rest is not.
 
 use crate::console::{Console, bytes};
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use serde_json::{Map, Value, json};
 use yirage_hal::{DeviceInfo, Unavailable};
 use yirage_plan::KernelCapabilities;
-use yirage_registry::{Finding, Found, Registry, Surroundings};
+use yirage_registry::{BackendAvailability, BackendSurvey, ProbeEnvironment, Registry};
 
 /// Runs the command. Backends and makers' libraries are asked; no device is opened.
 ///
 /// # Errors
-/// [`Failure::Closed`].
-pub(crate) fn run(console: &Console) -> Result<(), Failure> {
+/// [`CliFailure::Closed`].
+pub(crate) fn run(console: &Console) -> Result<(), CliFailure> {
     let found = survey();
     if console.json { console.value(&as_json(&found)) } else { show(&found, console) }
 }
 
 /// What is behind every name here, in the order of choice.
-pub(super) fn survey() -> Vec<Finding> {
-    Registry::new(Surroundings::of_this_process()).survey()
+pub(super) fn survey() -> Vec<BackendSurvey> {
+    Registry::new(ProbeEnvironment::of_this_process()).survey()
 }
 
 /// The devices that can be opened.
-pub(super) fn usable(found: &[Finding]) -> impl Iterator<Item = &DeviceInfo> {
-    found.iter().flat_map(|finding| match &finding.found {
-        Found::Usable(_, devices) => devices.as_slice(),
-        Found::NotBuiltIn(..) | Found::Nothing(_) => &[],
+pub(super) fn usable(found: &[BackendSurvey]) -> impl Iterator<Item = &DeviceInfo> {
+    found.iter().flat_map(|finding| match &finding.availability {
+        BackendAvailability::Usable(_, devices) => devices.as_slice(),
+        BackendAvailability::NotBuiltIn(..) | BackendAvailability::Nothing(_) => &[],
     })
 }
 
 /// The names that cannot be opened: each with its devices that are there all the same, and the reason.
-fn others(found: &[Finding]) -> impl Iterator<Item = (&Finding, &[DeviceInfo], &Unavailable)> {
-    found.iter().filter_map(|finding| match &finding.found {
-        Found::Usable(..) => None,
-        Found::NotBuiltIn(devices, why) => Some((finding, devices.as_slice(), why)),
-        Found::Nothing(why) => Some((finding, &[][..], why)),
+fn others(found: &[BackendSurvey]) -> impl Iterator<Item = (&BackendSurvey, &[DeviceInfo], &Unavailable)> {
+    found.iter().filter_map(|finding| match &finding.availability {
+        BackendAvailability::Usable(..) => None,
+        BackendAvailability::NotBuiltIn(devices, why) => Some((finding, devices.as_slice(), why)),
+        BackendAvailability::Nothing(why) => Some((finding, &[][..], why)),
     })
 }
 
 /// Devices, and the backends without one with their reasons.
-pub(super) fn as_json(found: &[Finding]) -> Value {
+pub(super) fn as_json(found: &[BackendSurvey]) -> Value {
     let devices: Vec<Value> = usable(found).map(device).collect();
     let unavailable = others(found).map(|(finding, there, why)| {
         json!({
@@ -57,8 +57,8 @@ pub(super) fn as_json(found: &[Finding]) -> Value {
 /// The same for people.
 ///
 /// # Errors
-/// [`Failure::Closed`].
-pub(super) fn show(found: &[Finding], console: &Console) -> Result<(), Failure> {
+/// [`CliFailure::Closed`].
+pub(super) fn show(found: &[BackendSurvey], console: &Console) -> Result<(), CliFailure> {
     for d in usable(found) {
         show_device(d, console)?;
     }
@@ -85,13 +85,13 @@ pub(super) fn show(found: &[Finding], console: &Console) -> Result<(), Failure> 
 /// One device with what is known of it.
 ///
 /// # Errors
-/// [`Failure::Closed`].
-pub(super) fn show_device(d: &DeviceInfo, console: &Console) -> Result<(), Failure> {
+/// [`CliFailure::Closed`].
+pub(super) fn show_device(d: &DeviceInfo, console: &Console) -> Result<(), CliFailure> {
     console.line(&format!("{} {}: {} ({})", d.backend, d.ordinal, d.name, d.arch))?;
     describe(d, console)
 }
 
-fn describe(d: &DeviceInfo, console: &Console) -> Result<(), Failure> {
+fn describe(d: &DeviceInfo, console: &Console) -> Result<(), CliFailure> {
     let versions = [("driver", &d.driver_version), ("libraries", &d.sdk_version)];
     let versions = versions.into_iter().filter_map(|(name, version)| Some((name, version.clone()?)));
     let known = memory(d).map(|memory| ("memory", memory)).into_iter();

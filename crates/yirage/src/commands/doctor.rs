@@ -1,29 +1,29 @@
 //! `yirage doctor`: what this machine has, what it can do, and what of that a model gets.
 
-use crate::bench::{Row, Test};
+use crate::bench::{BenchRow, BenchTest};
 use crate::commands::bench::load;
-use crate::commands::encoding::Encoding;
-use crate::commands::verdict::Verdict;
+use crate::commands::encoding::LoadedEncoder;
+use crate::commands::verdict::DoctorVerdict;
 use crate::commands::{devices, limits};
 use crate::console::{Console, bytes};
 use crate::download::hub;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::locate::locate;
 use crate::options::Layers;
 use crate::settings::{DeviceSettings, EncoderSettings, is_encoder, threads};
 use serde_json::{Value, json};
 use std::path::Path;
 use yirage_advisor::{Hardware, Measurement, advise};
-use yirage_engine::{Answered, ChosenVariant, LoadBytes};
+use yirage_engine::{ChosenVariant, LoadBytes, VariantTiming};
 use yirage_hal::DeviceInfo;
 use yirage_model::Checkpoint;
-use yirage_registry::Finding;
-use yirage_session::Found;
+use yirage_registry::BackendSurvey;
+use yirage_session::LocalModel;
 
 /// What a model is measured with: long enough to tell, short enough to wait for.
-const TESTS: [Test; 2] = [
-    Test { prompt: 512, generate: 0, depth: 0, sequences: 1 },
-    Test { prompt: 0, generate: 32, depth: 0, sequences: 1 },
+const TESTS: [BenchTest; 2] = [
+    BenchTest { prompt: 512, generate: 0, depth: 0, sequences: 1 },
+    BenchTest { prompt: 0, generate: 32, depth: 0, sequences: 1 },
 ];
 /// Runs of each.
 const RUNS: u32 = 3;
@@ -32,12 +32,12 @@ const RUNS: u32 = 3;
 ///
 /// # Errors
 /// Whatever is wrong with options, model or device.
-pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
+pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), CliFailure> {
     let roofline = layers.switch("roofline")?;
     let found = devices::survey();
     let folders = folders(layers);
     let limits = if roofline { measured(layers, console)? } else { Vec::new() };
-    let (tune, given) = (layers.switch("tune")?, layers.given("model").is_some());
+    let (tune, given) = (layers.switch("tune")?, layers.raw_value("model").is_some());
     let model = if (roofline || tune) && given {
         Some(predicted(layers, console, if roofline { &TESTS } else { &[] })?)
     } else {
@@ -47,7 +47,7 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
         console.note(&format!("{} is not looked at without --roofline or --tune", layers.label("model")));
     }
     if tune && !given {
-        return Err(Failure::Usage(format!(
+        return Err(CliFailure::Usage(format!(
             "{}: which model's products are measured is missing: --model",
             layers.label("tune")
         )));
@@ -55,7 +55,7 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
     if layers.switch("full")? && !tune {
         console.note(&format!("{} does nothing without --tune", layers.label("full")));
     }
-    let verdict = Verdict::of(&found, &hub(layers));
+    let verdict = DoctorVerdict::of(&found, &hub(layers));
     if console.json {
         let mut value = devices::as_json(&found);
         value["verdict"] = json!(verdict);
@@ -111,14 +111,14 @@ fn folders(layers: &Layers) -> Vec<Value> {
 }
 
 /// Every ceiling of the device that the options name; those it does not have with the reason.
-fn measured(layers: &Layers, console: &Console) -> Result<Vec<Measurement>, Failure> {
+fn measured(layers: &Layers, console: &Console) -> Result<Vec<Measurement>, CliFailure> {
     let (device, notes) = DeviceSettings::resolve(layers)?.open(layers)?;
     notes.iter().for_each(|note| console.note(note));
     limits::measured(&*device, console)
 }
 
 /// How kernels go about a model's products; what the ceilings would allow it in `tests`, and what it got.
-fn predicted(layers: &Layers, console: &Console, tests: &[Test]) -> Result<Value, Failure> {
+fn predicted(layers: &Layers, console: &Console, tests: &[BenchTest]) -> Result<Value, CliFailure> {
     let located = locate(layers, console)?;
     if layers.switch("tune")? && layers.switch("full")? {
         console.note("every product of the model is measured by every variant, which takes minutes");
@@ -134,7 +134,7 @@ fn predicted(layers: &Layers, console: &Console, tests: &[Test]) -> Result<Value
         bench.warm_up(test)?;
         let least = bench.predict(test)?;
         let samples = (0..RUNS).map(|turn| bench.run(test, turn)).collect::<Result<Vec<_>, _>>()?;
-        let row = Row::new(&setup, test, bench.executor(test), &samples);
+        let row = BenchRow::new(&setup, test, bench.executor(test), &samples);
         rows.push(json!({
             "test": test.to_string(),
             "predicted_ts": least.map(|l| test.tokens() as f64 / l.both),
@@ -147,13 +147,13 @@ fn predicted(layers: &Layers, console: &Console, tests: &[Test]) -> Result<Value
 }
 
 /// How kernels go about an encoder's products.
-fn encoder(layers: &Layers, console: &Console, located: &Found) -> Result<Value, Failure> {
-    let encoder = Encoding::open(&EncoderSettings::resolve(layers)?, layers, console, located)?;
+fn encoder(layers: &Layers, console: &Console, located: &LocalModel) -> Result<Value, CliFailure> {
+    let encoder = LoadedEncoder::open(&EncoderSettings::resolve(layers)?, layers, console, located)?;
     let facts = encoder.facts();
     Ok(of_model(located, &facts.bytes, facts.variant.as_ref(), &[]))
 }
 
-fn of_model(located: &Found, bytes: &LoadBytes, variant: Option<&ChosenVariant>, tests: &[Value]) -> Value {
+fn of_model(located: &LocalModel, bytes: &LoadBytes, variant: Option<&ChosenVariant>, tests: &[Value]) -> Value {
     let variant = variant.map(|variant| {
         json!({
             "choices": variant.text,
@@ -172,8 +172,8 @@ fn of_model(located: &Found, bytes: &LoadBytes, variant: Option<&ChosenVariant>,
     })
 }
 
-fn answers(all: &[Answered]) -> Vec<Value> {
-    let one = |a: &Answered| {
+fn answers(all: &[VariantTiming]) -> Vec<Value> {
+    let one = |a: &VariantTiming| {
         json!({
             "choices": a.choices,
             "tokens": a.tokens,
@@ -187,7 +187,7 @@ fn answers(all: &[Answered]) -> Vec<Value> {
     all.iter().map(one).collect()
 }
 
-fn show_advice(found: &[Finding], console: &Console) -> Result<(), Failure> {
+fn show_advice(found: &[BackendSurvey], console: &Console) -> Result<(), CliFailure> {
     for device in devices::usable(found) {
         console.line(&format!("advice for {} {}:", device.backend, device.ordinal))?;
         for sentence in advise(&Hardware::from(device)).notes {
@@ -197,7 +197,7 @@ fn show_advice(found: &[Finding], console: &Console) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show_model(model: &Value, console: &Console) -> Result<(), Failure> {
+fn show_model(model: &Value, console: &Console) -> Result<(), CliFailure> {
     let size = |name: &str| bytes(model[name].as_u64().unwrap_or(0));
     console.line(&format!(
         "{}: weights {}, cache {}, scratch {}",
@@ -230,7 +230,7 @@ fn show_model(model: &Value, console: &Console) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show_answers(answers: &Value, time: &str, console: &Console) -> Result<(), Failure> {
+fn show_answers(answers: &Value, time: &str, console: &Console) -> Result<(), CliFailure> {
     for a in answers.as_array().into_iter().flatten() {
         let mark = match (a["selected"] == true, a["own"] == true && time == "median") {
             (true, _) => '*',

@@ -1,15 +1,15 @@
 //! `yirage embed`: vectors of texts.
 
-use super::encoding::{Encoding, inputs, texts};
+use super::encoding::{LoadedEncoder, inputs, texts};
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use serde::Serialize;
 use yirage_engine::Embedding;
 use yirage_model::config::Pooling;
 
 #[derive(Serialize)]
-struct Output {
+struct EmbedOutput {
     embeddings: Vec<Vec<f32>>,
     tokens: Vec<usize>,
     /// Tokens of each text that were not computed; said only where that was asked for.
@@ -21,18 +21,18 @@ struct Output {
 ///
 /// # Errors
 /// Whatever is wrong with options, files, texts or the device.
-pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
+pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), CliFailure> {
     let texts = texts(layers)?;
-    let loaded = Encoding::load(layers, console)?;
+    let loaded = LoadedEncoder::load(layers, console)?;
     let framed: Result<Vec<_>, _> =
         texts.iter().map(|text| loaded.encoder.tokenizer().frame(text, loaded.limit)).collect();
     let framed = framed?;
-    let left_out = loaded.left_out(&framed, console);
+    let left_out = loaded.truncated_tokens(&framed, console);
     let how = embedding(layers, loaded.encoder.facts().embedding)?;
     let (inputs, tokens) = inputs(framed);
     let embeddings = loaded.encoder.embed(inputs, how)?;
     if console.json {
-        return console.value(&Output { embeddings, tokens, left_out });
+        return console.value(&EmbedOutput { embeddings, tokens, left_out });
     }
     for row in &embeddings {
         console.line(&row.iter().map(f32::to_string).collect::<Vec<_>>().join(" "))?;
@@ -41,7 +41,7 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
 }
 
 /// How vectors are made: as the options say, else as the model's files do.
-fn embedding(layers: &Layers, usual: Embedding) -> Result<Embedding, Failure> {
+fn embedding(layers: &Layers, usual: Embedding) -> Result<Embedding, CliFailure> {
     let pooling = layers.maybe_choice("pooling")?.map(|word| match word {
         "cls" => Pooling::Cls,
         "last" => Pooling::Last,

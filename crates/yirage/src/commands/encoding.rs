@@ -1,32 +1,32 @@
 //! Options and texts of an encoder: what `yirage embed` and `yirage rerank` share.
 
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::locate::locate;
 use crate::options::Layers;
 use crate::settings::EncoderSettings;
 use yirage_engine::EncoderInput;
 use yirage_model::Checkpoint;
-use yirage_model::tokenizer::Framed;
-use yirage_session::{Found, TextEncoder};
+use yirage_model::tokenizer::FramedTokens;
+use yirage_session::{LocalModel, TextEncoder};
 
 /// An encoder that is loaded.
-pub(super) struct Encoding {
+pub(super) struct LoadedEncoder {
     pub(super) encoder: TextEncoder,
     /// Tokens that are kept of a text, where longer ones are to be cut.
     pub(super) limit: Option<usize>,
 }
 
-impl Encoding {
+impl LoadedEncoder {
     /// Finds, opens and loads the model.
     ///
     /// # Errors
     /// Whatever is wrong with options, files or the device.
-    pub(super) fn load(layers: &Layers, console: &Console) -> Result<Encoding, Failure> {
+    pub(super) fn load(layers: &Layers, console: &Console) -> Result<LoadedEncoder, CliFailure> {
         let settings = EncoderSettings::resolve(layers)?;
         let truncate = layers.switch("truncate")?;
-        let encoder = Encoding::open(&settings, layers, console, &locate(layers, console)?)?;
-        Ok(Encoding { limit: truncate.then_some(encoder.facts().longest as usize), encoder })
+        let encoder = LoadedEncoder::open(&settings, layers, console, &locate(layers, console)?)?;
+        Ok(LoadedEncoder { limit: truncate.then_some(encoder.facts().longest as usize), encoder })
     }
 
     /// Opens and loads a model that was found.
@@ -37,8 +37,8 @@ impl Encoding {
         settings: &EncoderSettings,
         layers: &Layers,
         console: &Console,
-        located: &Found,
-    ) -> Result<TextEncoder, Failure> {
+        located: &LocalModel,
+    ) -> Result<TextEncoder, CliFailure> {
         let checkpoint = Checkpoint::open(&located.path)?;
         let (device, notes) = settings.open(layers)?;
         notes.iter().for_each(|note| console.note(note));
@@ -65,7 +65,7 @@ impl Encoding {
     }
 
     /// What is left out of each text, where texts are to be cut; says so of those that were.
-    pub(super) fn left_out(&self, framed: &[Framed], console: &Console) -> Option<Vec<usize>> {
+    pub(super) fn truncated_tokens(&self, framed: &[FramedTokens], console: &Console) -> Option<Vec<usize>> {
         let longest = self.limit?;
         for (i, text) in framed.iter().enumerate().filter(|(_, text)| text.cut > 0) {
             let cut = text.cut;
@@ -78,16 +78,16 @@ impl Encoding {
 /// The texts, one at least.
 ///
 /// # Errors
-/// [`Failure::Usage`] without any.
-pub(super) fn texts(layers: &Layers) -> Result<&[String], Failure> {
+/// [`CliFailure::Usage`] without any.
+pub(super) fn texts(layers: &Layers) -> Result<&[String], CliFailure> {
     match layers.texts("text") {
-        [] => Err(Failure::Usage("--text is missing; give one text or several: --text A --text B".into())),
+        [] => Err(CliFailure::Usage("--text is missing; give one text or several: --text A --text B".into())),
         texts => Ok(texts),
     }
 }
 
 /// As the encoder takes them, with the number of tokens of each.
-pub(super) fn inputs(framed: Vec<Framed>) -> (Vec<EncoderInput>, Vec<usize>) {
+pub(super) fn inputs(framed: Vec<FramedTokens>) -> (Vec<EncoderInput>, Vec<usize>) {
     let tokens = framed.iter().map(|text| text.ids.len()).collect();
     (framed.into_iter().map(|text| EncoderInput { ids: text.ids, types: text.types }).collect(), tokens)
 }

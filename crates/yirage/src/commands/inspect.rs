@@ -1,16 +1,16 @@
 //! `yirage inspect`: what a model's files hold, and what is wrong with them.
 
 use crate::console::{Console, bytes};
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::locate::locate;
 use crate::options::Layers;
 use serde_json::{Map, Value, json};
 use yirage_model::chat::{ChatTemplate, DEFAULT_TEMPLATE, Templates};
 use yirage_model::checkpoint::CheckpointKind;
 use yirage_model::checkpoint::TensorInfo;
-use yirage_model::lint::{Finding, Severity, lint};
+use yirage_model::lint::{LintFinding, Severity, lint};
 use yirage_model::{Checkpoint, RawConfig, gguf};
-use yirage_session::Texts;
+use yirage_session::TextProcessor;
 
 /// Longest array of metadata that is shown in full.
 const SHORT_ARRAY: usize = 16;
@@ -18,8 +18,8 @@ const SHORT_ARRAY: usize = 16;
 /// Runs the command. Headers are read, weights are not.
 ///
 /// # Errors
-/// [`Failure::Model`] for files that cannot be opened; flaws of the model are results, not errors.
-pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
+/// [`CliFailure::Model`] for files that cannot be opened; flaws of the model are results, not errors.
+pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), CliFailure> {
     let located = locate(layers, console)?;
     let checkpoint = Checkpoint::open(&located.path)?;
     let report = report(&located.name, &checkpoint);
@@ -32,7 +32,7 @@ fn report(name: &str, checkpoint: &Checkpoint) -> Value {
     let files: Vec<Value> = checkpoint.files().iter().map(|f| json!({"path": f.path, "bytes": f.bytes})).collect();
     let parameters = checkpoint.tensors().fold(0u64, |n, t| n.saturating_add(t.elements() as u64));
     let mut findings: Vec<Value> = lint(checkpoint).iter().map(finding).collect();
-    let texts = Texts::load(checkpoint).unwrap_or_else(|e| {
+    let texts = TextProcessor::load(checkpoint).unwrap_or_else(|e| {
         findings
             .push(json!({"severity": "error", "place": "tokenizer or template", "what": e.to_string(), "remedy": ""}));
         None
@@ -87,7 +87,7 @@ fn tensor(t: &TensorInfo) -> Value {
     json!({"name": t.name, "dtype": t.dtype.to_string(), "shape": t.shape, "bytes": t.range.len()})
 }
 
-fn finding(f: &Finding) -> Value {
+fn finding(f: &LintFinding) -> Value {
     let severity = match f.severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
@@ -105,7 +105,7 @@ fn metadata(checkpoint: &Checkpoint) -> Map<String, Value> {
 }
 
 /// A metadata value; long arrays by their type and length.
-fn shown(value: &gguf::Value) -> Value {
+fn shown(value: &gguf::GgufValue) -> Value {
     if let Some(array) = value.as_array() {
         if array.len() > SHORT_ARRAY {
             return format!("{} with {} elements", array.type_name(), array.len()).into();
@@ -121,7 +121,7 @@ fn shown(value: &gguf::Value) -> Value {
         .unwrap_or(Value::Null)
 }
 
-fn show(report: &Value, console: &Console) -> Result<(), Failure> {
+fn show(report: &Value, console: &Console) -> Result<(), CliFailure> {
     let text = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
     let list = |key: &str| report[key].as_array().cloned().unwrap_or_default();
     let size = |v: &Value| bytes(v["bytes"].as_u64().unwrap_or(0));

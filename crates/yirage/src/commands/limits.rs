@@ -1,9 +1,9 @@
 //! A device's ceilings, measured and shown.
 
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use serde_json::{Value, json};
-use yirage_advisor::{Ceiling, Measurement, measure};
+use yirage_advisor::{CeilingReadings, Measurement, measure};
 use yirage_hal::{Device, Limit};
 
 /// Readings of each ceiling.
@@ -12,8 +12,8 @@ const READINGS: usize = 9;
 /// Every ceiling; those that the device does not have with the reason.
 ///
 /// # Errors
-/// [`Failure::Device`].
-pub(super) fn measured(device: &dyn Device, console: &Console) -> Result<Vec<Measurement>, Failure> {
+/// [`CliFailure::Device`].
+pub(super) fn measured(device: &dyn Device, console: &Console) -> Result<Vec<Measurement>, CliFailure> {
     let one = |limit: Limit| {
         console.note(&format!("measuring: {limit}"));
         Ok(measure(device, limit, READINGS)?)
@@ -48,8 +48,8 @@ fn of_limit(measured: &Measurement) -> Value {
 /// The same for people.
 ///
 /// # Errors
-/// [`Failure::Closed`].
-pub(super) fn show(limits: &[Measurement], console: &Console) -> Result<(), Failure> {
+/// [`CliFailure::Closed`].
+pub(super) fn show(limits: &[Measurement], console: &Console) -> Result<(), CliFailure> {
     if limits.is_empty() {
         return Ok(());
     }
@@ -69,7 +69,7 @@ pub(super) fn show(limits: &[Measurement], console: &Console) -> Result<(), Fail
 }
 
 /// Median, lowest and highest, in the unit of the ceiling.
-fn billions(ceiling: &Ceiling) -> (f64, f64, f64) {
+fn billions(ceiling: &CeilingReadings) -> (f64, f64, f64) {
     let readings = &ceiling.readings;
     (readings.median() / 1e9, readings.lowest() / 1e9, readings.highest() / 1e9)
 }

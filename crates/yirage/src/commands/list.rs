@@ -2,16 +2,16 @@
 
 use crate::console::{Console, bytes};
 use crate::download::hub;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use serde_json::{Value, json};
-use yirage_hub::{CATALOGUE, CachedModel, Entry, Shipped};
+use yirage_hub::{CATALOGUE, CachedModel, CatalogueEntry, Shipped};
 
 /// Runs the command. Opens no connection.
 ///
 /// # Errors
-/// [`Failure::Closed`]; [`Failure::Hub`] where there is no place for a cache.
-pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
+/// [`CliFailure::Closed`]; [`CliFailure::Hub`] where there is no place for a cache.
+pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), CliFailure> {
     let hub = hub(layers);
     let cached = hub.list()?;
     if console.json {
@@ -63,6 +63,6 @@ fn carried(s: &Shipped) -> Value {
     json!({"model": s.name, "summary": s.summary, "licence": s.licence, "bytes": s.bytes.len()})
 }
 
-fn entry(e: &Entry) -> Value {
+fn entry(e: &CatalogueEntry) -> Value {
     json!({"model": e.name, "summary": e.summary, "chats": e.chats, "licence": e.licence, "bytes": e.bytes})
 }

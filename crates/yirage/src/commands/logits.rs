@@ -2,7 +2,7 @@
 
 use super::score::{argmax, logsumexp, score};
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use crate::session::Session;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use std::time::Instant;
 use yirage_engine::scheduler::LogitsWanted;
 
 #[derive(Serialize)]
-struct Output {
+struct LogitsOutput {
     positions: Vec<Position>,
 }
 
@@ -42,9 +42,9 @@ impl Position {
 ///
 /// # Errors
 /// Whatever is wrong with options, model or device.
-pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Result<(), Failure> {
+pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Result<(), CliFailure> {
     let ids =
-        layers.ids("ids")?.ok_or_else(|| Failure::Usage("--ids is missing; give token ids: --ids 1,2,3".into()))?;
+        layers.ids("ids")?.ok_or_else(|| CliFailure::Usage("--ids is missing; give token ids: --ids 1,2,3".into()))?;
     let top = layers.number("top", "a whole number", |_: &usize| true)?.unwrap_or(10);
     let all_tokens = layers.switch("all")?;
     let wanted = if layers.choice("positions")? == "all" { LogitsWanted::All } else { LogitsWanted::Last };
@@ -57,9 +57,9 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
     session.settle(console)
 }
 
-fn show(console: &Console, session: &Session, positions: Vec<Position>) -> Result<(), Failure> {
+fn show(console: &Console, session: &Session, positions: Vec<Position>) -> Result<(), CliFailure> {
     if console.json {
-        return console.value(&Output { positions });
+        return console.value(&LogitsOutput { positions });
     }
     for p in positions {
         console.line(&format!("position {}: argmax {}, logsumexp {:.5}", p.pos, p.argmax, p.logsumexp))?;

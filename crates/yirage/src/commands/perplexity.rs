@@ -6,7 +6,7 @@
 
 use super::score::{logsumexp, score};
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use crate::session::Session;
 use crate::settings::read_input;
@@ -17,7 +17,7 @@ use std::time::Instant;
 use yirage_engine::scheduler::LogitsWanted;
 
 #[derive(Serialize)]
-struct Output {
+struct PerplexityOutput {
     /// Ids of the text.
     tokens: usize,
     mean_nll: f64,
@@ -30,12 +30,12 @@ struct Output {
 ///
 /// # Errors
 /// Whatever is wrong with options, model or device; a text of fewer than two tokens.
-pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Result<(), Failure> {
+pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Result<(), CliFailure> {
     let source = layers.one_of(&["file", "ids"])?;
     let text = match source {
         Some("file") => Some(read_input(Path::new(layers.text("file").unwrap_or_default()))?),
         Some(_) => None,
-        None => return Err(Failure::Usage("a text is missing; give --file FILE or --ids 1,2,3".into())),
+        None => return Err(CliFailure::Usage("a text is missing; give --file FILE or --ids 1,2,3".into())),
     };
     let given = if text.is_some() { None } else { layers.ids("ids")? };
     let session = Session::load(layers, console, started)?;
@@ -50,7 +50,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
     };
     if ids.len() < 2 {
         let what = format!("the text has {} tokens; at least 2 are needed to predict one from another", ids.len());
-        return Err(Failure::Other(what));
+        return Err(CliFailure::Other(what));
     }
     let windows = windows(ids.len(), session.model.facts().context as usize)?;
     if windows.len() > 1 {
@@ -73,12 +73,12 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
         notes.iter().for_each(|note| console.note(note));
     }
     let mean_nll = nll.iter().sum::<f64>() / nll.len() as f64;
-    let output = Output { tokens: ids.len(), mean_nll, ppl: mean_nll.exp(), nll };
+    let output = PerplexityOutput { tokens: ids.len(), mean_nll, ppl: mean_nll.exp(), nll };
     show(console, &output)?;
     session.settle(console)
 }
 
-fn show(console: &Console, output: &Output) -> Result<(), Failure> {
+fn show(console: &Console, output: &PerplexityOutput) -> Result<(), CliFailure> {
     if console.json {
         return console.value(output);
     }
@@ -91,12 +91,12 @@ fn show(console: &Console, output: &Output) -> Result<(), Failure> {
 }
 
 /// Cuts `length` ids into windows of at most `context`, each beginning in the middle of the one before.
-fn windows(length: usize, context: usize) -> Result<Vec<Range<usize>>, Failure> {
+fn windows(length: usize, context: usize) -> Result<Vec<Range<usize>>, CliFailure> {
     if length <= context {
         return Ok(vec![Range { start: 0, end: length }]);
     }
     if context < 2 {
-        return Err(Failure::Usage(format!("--context: {context} leaves nothing to predict from; give at least 2")));
+        return Err(CliFailure::Usage(format!("--context: {context} leaves nothing to predict from; give at least 2")));
     }
     let stride = context - context / 2;
     let mut windows = Vec::new();

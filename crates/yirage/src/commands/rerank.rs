@@ -1,15 +1,15 @@
 //! `yirage rerank`: how well texts answer a query, by a model that reads both together.
 
-use super::encoding::{Encoding, inputs, texts};
+use super::encoding::{LoadedEncoder, inputs, texts};
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use serde::Serialize;
 use yirage_model::ModelError;
 use yirage_model::arch::ModelOutput;
 
 #[derive(Serialize)]
-struct Output {
+struct RerankOutput {
     scores: Vec<f32>,
     tokens: Vec<usize>,
     /// Tokens of each pair that were not computed; said only where that was asked for.
@@ -21,20 +21,20 @@ struct Output {
 ///
 /// # Errors
 /// Whatever is wrong with options, files, texts or the device.
-pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
+pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), CliFailure> {
     let texts = texts(layers)?;
-    let missing = || Failure::Usage("--query is missing; give what the texts are to answer".into());
+    let missing = || CliFailure::Usage("--query is missing; give what the texts are to answer".into());
     let query = layers.text("query").ok_or_else(missing)?;
-    let loaded = Encoding::load(layers, console)?;
+    let loaded = LoadedEncoder::load(layers, console)?;
     check_labels(loaded.encoder.facts().output)?;
     let pair = |text: &String| loaded.encoder.tokenizer().frame_pair(query, text, loaded.limit);
     let framed: Result<Vec<_>, _> = texts.iter().map(pair).collect();
     let framed = framed?;
-    let left_out = loaded.left_out(&framed, console);
+    let left_out = loaded.truncated_tokens(&framed, console);
     let (inputs, tokens) = inputs(framed);
     let scores: Vec<f32> = loaded.encoder.score(inputs)?.concat();
     if console.json {
-        return console.value(&Output { scores, tokens, left_out });
+        return console.value(&RerankOutput { scores, tokens, left_out });
     }
     let mut order: Vec<usize> = (0..texts.len()).collect();
     order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
@@ -42,7 +42,7 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
 }
 
 /// Refuses a model that sorts texts into classes: none of its scores says how well one answers.
-fn check_labels(output: ModelOutput) -> Result<(), Failure> {
+fn check_labels(output: ModelOutput) -> Result<(), CliFailure> {
     match output {
         ModelOutput::Scores { labels } if labels != 1 => Err(ModelError::Unsupported {
             what: format!("one score of a model with {labels} labels"),

@@ -2,7 +2,7 @@
 
 use crate::console::{Console, bytes};
 use crate::download::hub;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use serde_json::json;
 use yirage_hub::ModelRef;
@@ -10,8 +10,8 @@ use yirage_hub::ModelRef;
 /// Runs the command.
 ///
 /// # Errors
-/// [`Failure::Hub`] when it is not in the cache.
-pub(crate) fn run(layers: &Layers, console: &Console, name: &str) -> Result<(), Failure> {
+/// [`CliFailure::Hub`] when it is not in the cache.
+pub(crate) fn run(layers: &Layers, console: &Console, name: &str) -> Result<(), CliFailure> {
     let removed = hub(layers).remove(&ModelRef::parse(name)?)?;
     if console.json {
         return console.value(&json!({"model": name, "files": removed.files, "bytes": removed.bytes}));

@@ -3,15 +3,15 @@
 use super::answer::show;
 use super::chat;
 use crate::console::Console;
-use crate::failure::Failure;
-use crate::generate::{Asked, generate};
+use crate::failure::CliFailure;
+use crate::generate::{GenerationJob, generate};
 use crate::interrupt::Interrupt;
 use crate::options::Layers;
 use crate::session::Session;
-use crate::settings::{Choosing, PromptSource, template};
+use crate::settings::{PromptSource, ResolvedSampling, template};
 use std::time::Instant;
 use yirage_engine::scheduler::FinishReason;
-use yirage_session::{Texts, message};
+use yirage_session::{TextProcessor, message};
 
 /// What a model is asked when nobody asks anything: a question for those that answer, a beginning for those that
 /// continue.
@@ -21,8 +21,8 @@ const BEGINNING: &str = "Once upon a time";
 /// Runs the command.
 ///
 /// # Errors
-/// Whatever is wrong with options, model or device; [`Failure::Interrupted`] after an interrupted answer was printed.
-pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Result<(), Failure> {
+/// Whatever is wrong with options, model or device; [`CliFailure::Interrupted`] after an interrupted answer was printed.
+pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Result<(), CliFailure> {
     let source = PromptSource::resolve(layers, console)?;
     if source == PromptSource::Conversation {
         return chat::run(layers, console, started);
@@ -30,13 +30,13 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
     let interrupt = Interrupt::install()?;
     let max_tokens = layers.number("max-tokens", "a whole number below 2^32", |_| true)?;
     let ignore_ends = layers.switch("ignore-eos")?;
-    Choosing::check(layers)?;
+    ResolvedSampling::check(layers)?;
     let session = Session::load(layers, console, started)?;
-    let choosing = Choosing::resolve(layers, session.model.generation())?;
+    let choosing = ResolvedSampling::resolve(layers, session.model.generation())?;
     choosing.notes().iter().for_each(|note| console.note(note));
     let prompt = prompt_ids(&session, source, layers, console)?;
     let stop_ids = if ignore_ends { Vec::new() } else { session.model.ends().to_vec() };
-    let asked = Asked {
+    let asked = GenerationJob {
         prompt: prompt.clone(),
         max_tokens,
         stop_ids,
@@ -53,8 +53,8 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
         session.settle(console)?;
     }
     match answer.end.reason {
-        FinishReason::Error(why) => Err(Failure::Other(why)),
-        FinishReason::Cancelled => Err(Failure::Interrupted),
+        FinishReason::Error(why) => Err(CliFailure::Other(why)),
+        FinishReason::Cancelled => Err(CliFailure::Interrupted),
         _ => Ok(()),
     }
 }
@@ -65,7 +65,7 @@ fn prompt_ids(
     source: PromptSource,
     layers: &Layers,
     console: &Console,
-) -> Result<Vec<u32>, Failure> {
+) -> Result<Vec<u32>, CliFailure> {
     let system = layers.text("system");
     let texts = match &source {
         PromptSource::Ids(ids) => return Ok(ids.clone()),
@@ -99,6 +99,6 @@ fn prompt_ids(
     }
 }
 
-fn raw_ids(texts: &Texts, text: &str, layers: &Layers) -> Result<Vec<u32>, Failure> {
+fn raw_ids(texts: &TextProcessor, text: &str, layers: &Layers) -> Result<Vec<u32>, CliFailure> {
     Ok(texts.encode_raw(text, layers.maybe_switch("parse-special")?)?)
 }

@@ -1,22 +1,22 @@
 //! Logits of given ids, position by position.
 
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::generate::rope_note;
 use yirage_engine::Request;
 use yirage_engine::scheduler::{FinishReason, LogitsWanted};
-use yirage_session::{Event, Finished, Job, Model};
+use yirage_session::{FinishedAnswer, Job, ModelHandle, SessionEvent};
 
 /// Computes `ids` and gives `each` the logits of every position, in order, or those of the last one; returns what the
 /// user should know of it.
 ///
 /// # Errors
-/// [`Failure`] for ids that cannot be computed, and when a step fails.
+/// [`CliFailure`] for ids that cannot be computed, and when a step fails.
 pub(super) fn score(
-    model: &Model,
+    model: &ModelHandle,
     ids: &[u32],
     wanted: LogitsWanted,
     each: &mut dyn FnMut(usize, &[f32]),
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<String>, CliFailure> {
     // The last position's logits come with a token, for which a full context has no place: there, all are computed.
     let full = ids.len() >= model.facts().context as usize;
     let computed = if full { LogitsWanted::All } else { wanted };
@@ -27,12 +27,14 @@ pub(super) fn score(
     let mut notes = Vec::new();
     for event in model.submit(Job::new(request))? {
         match event? {
-            Event::Logits { position, logits } if is_wanted(position) => {
+            SessionEvent::Logits { position, logits } if is_wanted(position) => {
                 each(position, &logits);
                 positions += 1;
             }
-            Event::Finished(Finished { reason: FinishReason::Error(why), .. }) => return Err(Failure::Other(why)),
-            Event::RopeScaled { length, original } => notes.push(rope_note(length, original)),
+            SessionEvent::Finished(FinishedAnswer { reason: FinishReason::Error(why), .. }) => {
+                return Err(CliFailure::Other(why));
+            }
+            SessionEvent::RopeScaled { length, original } => notes.push(rope_note(length, original)),
             _ => {}
         }
     }
@@ -41,7 +43,7 @@ pub(super) fn score(
         return Ok(notes);
     }
     let what = format!("the engine gave logits of {positions} positions, not {expected}; please report this");
-    Err(Failure::Other(what))
+    Err(CliFailure::Other(what))
 }
 
 /// ln of the sum of exponentials, in f64.

@@ -1,7 +1,7 @@
 //! `yirage serve`: models over HTTP.
 
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::locate::{locate, named};
 use crate::options::Layers;
 use crate::settings::{EncoderSettings, EngineSettings, is_encoder, serve, serve_engine};
@@ -11,11 +11,11 @@ use std::sync::Arc;
 use yirage_engine::{EncoderOptions, EngineOptions, ModelFacts};
 use yirage_hal::Device;
 use yirage_model::Checkpoint;
-use yirage_serve::{Description, Generator, ModelEntry, Opener, Served, Server};
-use yirage_session::{Found, Loaded, TextEncoder};
+use yirage_serve::{Description, Generator, ModelEntry, ModelOpener, Served, Server};
+use yirage_session::{LoadedEngine, LocalModel, TextEncoder};
 
 /// What every model of the server is opened with.
-struct Opening {
+struct ModelOpenOptions {
     device: Arc<dyn Device>,
     engine: EngineOptions,
     encoder: EncoderOptions,
@@ -23,9 +23,9 @@ struct Opening {
     console: Console,
 }
 
-impl Opening {
+impl ModelOpenOptions {
     /// Says what the owner of a model should know of its load.
-    fn tell(&self, model: &str, notices: &[impl std::fmt::Display]) {
+    fn print_notices(&self, model: &str, notices: &[impl std::fmt::Display]) {
         notices.iter().for_each(|notice| self.console.note(&format!("{model}: {notice}")));
     }
 }
@@ -34,13 +34,13 @@ impl Opening {
 ///
 /// # Errors
 /// Whatever is wrong with options, models or the device; an address that cannot be listened to.
-pub(crate) fn run(layers: &Layers, console: &Console, models: &[String]) -> Result<(), Failure> {
+pub(crate) fn run(layers: &Layers, console: &Console, models: &[String]) -> Result<(), CliFailure> {
     let (options, notes) = serve(layers)?;
     notes.iter().for_each(|note| console.note(note));
     let settings = EngineSettings::resolve(layers)?;
     let engine = serve_engine(layers, settings.options.clone())?;
     tracing::debug!(max_seqs = engine.max_seqs, max_step = ?engine.max_step, cache = ?engine.cache, "engine");
-    let found: Vec<Found> = match models {
+    let found: Vec<LocalModel> = match models {
         [] => vec![locate(layers, console)?],
         names => names.iter().map(|name| named(name, layers, console)).collect::<Result<_, _>>()?,
     };
@@ -51,7 +51,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, models: &[String]) -> Resu
     notes.iter().for_each(|note| console.note(note));
     let template = layers.text("chat-template").map(str::to_owned);
     let encoder = EncoderSettings::resolve(layers)?.options;
-    let opening = Arc::new(Opening { device, engine, encoder, template, console: *console });
+    let opening = Arc::new(ModelOpenOptions { device, engine, encoder, template, console: *console });
     let mut entries = Vec::new();
     for (found, names) in found.iter().zip(&names) {
         entries.push(entry(found, names.clone(), settings.draft.as_deref(), &opening, layers, console)?);
@@ -62,7 +62,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, models: &[String]) -> Resu
     if at_start {
         let first: Vec<String> = names.iter().filter_map(|names| names.first().cloned()).collect();
         console.note(&format!("loading {}", first.join(", ")));
-        server.open(&first).map_err(Failure::Other)?;
+        server.open(&first).map_err(CliFailure::Other)?;
     }
     let address = format!("{scheme}://{}", server.address());
     let server = server.until_signal()?;
@@ -78,7 +78,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, models: &[String]) -> Resu
 }
 
 /// The names of a model: those of the option, else what it is called ([`own_names`]).
-fn names(layers: &Layers, model: &Found, models: usize) -> Result<Vec<String>, Failure> {
+fn names(layers: &Layers, model: &LocalModel, models: usize) -> Result<Vec<String>, CliFailure> {
     let given = layers.texts("served-model-name");
     if models == 1 && !given.is_empty() {
         return Ok(given.to_vec());
@@ -87,7 +87,7 @@ fn names(layers: &Layers, model: &Found, models: usize) -> Result<Vec<String>, F
     for name in given {
         let Some((name, of)) = name.split_once('=') else {
             let expected = "NAME=MODEL, since there are several models";
-            return Err(Failure::Usage(format!(
+            return Err(CliFailure::Usage(format!(
                 "{}: expected {expected}, not {name:?}",
                 layers.label("served-model-name")
             )));
@@ -102,9 +102,9 @@ fn names(layers: &Layers, model: &Found, models: usize) -> Result<Vec<String>, F
 /// What a model is called where nobody says how. Clients see it, so nothing of the place of a file is in it: a file is
 /// called by its name, without and with what tells its kind, and a folder by its own, or by its repository's where it is one
 /// of a hub's cache. A model of the catalogue or the hub is called as it was given, and by the last part of that.
-fn own_names(model: &Found) -> Vec<String> {
+fn own_names(model: &LocalModel) -> Vec<String> {
     let is_path = Path::new(&model.name).exists();
-    let called = if is_path { of_place(&model.path) } else { Some(model.name.trim_end_matches('/').to_owned()) };
+    let called = if is_path { name_of_path(&model.path) } else { Some(model.name.trim_end_matches('/').to_owned()) };
     let first = called.filter(|name| !name.is_empty()).unwrap_or_else(|| "model".to_owned());
     let last = first.rsplit('/').next().unwrap_or_default().to_owned();
     let file = model.path.file_name().filter(|_| is_path && model.path.is_file());
@@ -119,7 +119,7 @@ fn own_names(model: &Found) -> Vec<String> {
 }
 
 /// The name of a file or folder.
-fn of_place(path: &Path) -> Option<String> {
+fn name_of_path(path: &Path) -> Option<String> {
     // `.` and the like have a name of their own elsewhere.
     let path = std::path::absolute(path).ok()?.components().collect::<PathBuf>();
     let path = if path.file_name().is_none() || path.ends_with("..") { path.canonicalize().ok()? } else { path };
@@ -153,7 +153,7 @@ fn context(facts: &ModelFacts) -> String {
 }
 
 /// Refuses names of models that are not served.
-fn unknown_names(layers: &Layers, found: &[Found]) -> Result<(), Failure> {
+fn unknown_names(layers: &Layers, found: &[LocalModel]) -> Result<(), CliFailure> {
     if found.len() == 1 {
         return Ok(());
     }
@@ -161,16 +161,18 @@ fn unknown_names(layers: &Layers, found: &[Found]) -> Result<(), Failure> {
     let unknown =
         layers.texts("served-model-name").iter().filter_map(of).find(|of| found.iter().all(|model| model.name != *of));
     match unknown {
-        Some(of) => Err(Failure::Usage(format!("{}: {of:?} is none of the models", layers.label("served-model-name")))),
+        Some(of) => {
+            Err(CliFailure::Usage(format!("{}: {of:?} is none of the models", layers.label("served-model-name"))))
+        }
         None => Ok(()),
     }
 }
 
 /// Refuses two models of one name, of which clients would reach the first alone.
-fn double_names(layers: &Layers, names: &[Vec<String>]) -> Result<(), Failure> {
+fn double_names(layers: &Layers, names: &[Vec<String>]) -> Result<(), CliFailure> {
     let firsts: Vec<&String> = names.iter().filter_map(|names| names.first()).collect();
     match firsts.iter().enumerate().find(|(at, name)| firsts[..*at].contains(name)) {
-        Some((_, name)) => Err(Failure::Usage(format!(
+        Some((_, name)) => Err(CliFailure::Usage(format!(
             "two models are called {name:?}; name them with {} NAME=MODEL",
             layers.label("served-model-name")
         ))),
@@ -179,13 +181,13 @@ fn double_names(layers: &Layers, names: &[Vec<String>]) -> Result<(), Failure> {
 }
 
 fn entry(
-    found: &Found,
+    found: &LocalModel,
     names: Vec<String>,
     draft: Option<&str>,
-    opening: &Arc<Opening>,
+    opening: &Arc<ModelOpenOptions>,
     layers: &Layers,
     console: &Console,
-) -> Result<ModelEntry, Failure> {
+) -> Result<ModelEntry, CliFailure> {
     let checkpoint = Checkpoint::open(&found.path)?;
     // An architecture that is not supported is said now, not to the first client.
     let encodes = is_encoder(&checkpoint)?;
@@ -195,22 +197,22 @@ fn entry(
         Some(draft) => Some(named(draft, layers, console)?.path),
         None => None,
     };
-    let open: Opener = Box::new(move || {
+    let open: ModelOpener = Box::new(move || {
         let checkpoint = Checkpoint::open(&path).map_err(|e| e.to_string())?;
         let progress = &mut |_, _| {};
         if encodes {
             let encoder = TextEncoder::load(&checkpoint, opening.device.clone(), &opening.encoder, progress);
             let encoder = encoder.map_err(|e| e.to_string())?;
-            opening.tell(&name, encoder.notices());
+            opening.print_notices(&name, encoder.notices());
             return Ok(Served::Encoder(Box::new(encoder)));
         }
         let load = || {
-            let mut loaded = Loaded::load(&checkpoint, opening.device.clone(), &opening.engine, &mut |_, _| {})?;
+            let mut loaded = LoadedEngine::load(&checkpoint, opening.device.clone(), &opening.engine, &mut |_, _| {})?;
             if let Some(draft) = &draft {
                 loaded.load_draft(&Checkpoint::open(draft)?, &mut |_, _| {})?;
             }
-            opening.tell(&name, &loaded.generation.ignored);
-            opening.tell(&name, &loaded.engine.notices());
+            opening.print_notices(&name, &loaded.generation.ignored);
+            opening.print_notices(&name, &loaded.engine.notices());
             opening.console.note(&format!("{name}: {}", context(loaded.engine.facts())));
             Generator::new(loaded.start()?, opening.engine.max_seqs as usize, opening.template.as_deref())
         };
@@ -235,7 +237,7 @@ mod tests {
             std::fs::write(at(file), "").unwrap();
         }
         let names = |path: PathBuf| {
-            own_names(&Found { name: path.to_string_lossy().into_owned(), path: path.clone(), fetched: false })
+            own_names(&LocalModel { name: path.to_string_lossy().into_owned(), path: path.clone(), fetched: false })
         };
         assert_eq!(names(at("models/a.gguf")), ["a", "a.gguf"]);
         assert_eq!(names(at("models/../models/./a.gguf")), ["a", "a.gguf"]);
@@ -247,7 +249,7 @@ mod tests {
         assert_eq!(names(at("models/v1.5/..")), ["models"]);
         assert_eq!(names(snapshot), ["Org/Name-1B", "Name-1B"]);
         // One of the hub or the catalogue has no place in its name.
-        let of_hub = Found { name: "hf:org/model".into(), path: at("models/a.gguf"), fetched: false };
+        let of_hub = LocalModel { name: "hf:org/model".into(), path: at("models/a.gguf"), fetched: false };
         assert_eq!(own_names(&of_hub), ["hf:org/model", "model"]);
     }
 }

@@ -1,23 +1,23 @@
 //! `yirage tokenize`: text to ids and back.
 
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::locate::locate;
 use crate::options::Layers;
 use serde::Serialize;
 use yirage_model::Checkpoint;
 use yirage_model::tokenizer::{EncodeOptions, Tokenizer};
-use yirage_session::Texts;
+use yirage_session::TextProcessor;
 
 #[derive(Serialize)]
-struct Encoded<'a> {
+struct TokenizeOutput<'a> {
     ids: &'a [u32],
     /// Tokens as the model's files write them.
     pieces: &'a [Option<&'a str>],
 }
 
 #[derive(Serialize)]
-struct Decoded<'a> {
+struct DetokenizeOutput<'a> {
     ids: &'a [u32],
     text: &'a str,
 }
@@ -26,7 +26,7 @@ struct Decoded<'a> {
 ///
 /// # Errors
 /// Whatever is wrong with options, files or tokenizer.
-pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
+pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), CliFailure> {
     let special = layers.switch("special")?;
     let parse_special = layers.maybe_switch("parse-special")?;
     let decode = layers.switch("decode")?;
@@ -34,26 +34,26 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
     let text = match layers.texts("text") {
         [_, more @ ..] if !more.is_empty() => {
             let (label, count) = (layers.label("text"), 1 + more.len());
-            return Err(Failure::Usage(format!("{label} is given {count} times; one text is turned into ids")));
+            return Err(CliFailure::Usage(format!("{label} is given {count} times; one text is turned into ids")));
         }
         texts => texts.first(),
     };
     match (decode, text, &ids) {
         (false, None, _) => {
-            return Err(Failure::Usage("--text is missing; ids are turned back by --decode --ids".into()));
+            return Err(CliFailure::Usage("--text is missing; ids are turned back by --decode --ids".into()));
         }
         // Which of the two is meant is only clear where they come from different layers.
         (false, Some(_), Some(_)) if layers.one_of(&["text", "ids"])? == Some("ids") => {
             let ids = layers.label("ids");
-            return Err(Failure::Usage(format!("{ids} is turned back into text by --decode; give that or --text")));
+            return Err(CliFailure::Usage(format!("{ids} is turned back into text by --decode; give that or --text")));
         }
-        (true, _, None) => return Err(Failure::Usage("--decode needs --ids; give token ids: --ids 1,2,3".into())),
+        (true, _, None) => return Err(CliFailure::Usage("--decode needs --ids; give token ids: --ids 1,2,3".into())),
         _ => {}
     }
     let located = locate(layers, console)?;
     let checkpoint = Checkpoint::open(&located.path)?;
-    let missing = || Failure::Other(format!("{}: the model has no tokenizer", located.path.display()));
-    let tokenizer = Texts::load(&checkpoint)?.ok_or_else(missing)?.tokenizer;
+    let missing = || CliFailure::Other(format!("{}: the model has no tokenizer", located.path.display()));
+    let tokenizer = TextProcessor::load(&checkpoint)?.ok_or_else(missing)?.tokenizer;
     if decode {
         let ids = ids.unwrap_or_default();
         return show_text(&tokenizer, &ids, special, console);
@@ -63,7 +63,7 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
     let ids = tokenizer.encode(text.map(String::as_str).unwrap_or_default(), options)?;
     let pieces: Vec<Option<&str>> = ids.iter().map(|&id| tokenizer.piece(id)).collect();
     if console.json {
-        return console.value(&Encoded { ids: &ids, pieces: &pieces });
+        return console.value(&TokenizeOutput { ids: &ids, pieces: &pieces });
     }
     for (id, piece) in ids.iter().zip(&pieces) {
         console.line(&format!("{id:>8} {}", piece.unwrap_or_default()))?;
@@ -71,14 +71,18 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show_text(tokenizer: &Tokenizer, ids: &[u32], special: bool, console: &Console) -> Result<(), Failure> {
+fn show_text(tokenizer: &Tokenizer, ids: &[u32], special: bool, console: &Console) -> Result<(), CliFailure> {
     if let Some(id) = ids.iter().find(|&&id| tokenizer.piece(id).is_none()) {
         let size = tokenizer.vocab_size();
-        return Err(Failure::Other(format!("--ids: {id} is no token: the vocabulary has {size} entries")));
+        return Err(CliFailure::Other(format!("--ids: {id} is no token: the vocabulary has {size} entries")));
     }
     let inner = if special { without_frame(tokenizer, ids) } else { ids };
     let text = tokenizer.decode(inner, false);
-    if console.json { console.value(&Decoded { ids, text: &text }) } else { console.text(&format!("{text}\n")) }
+    if console.json {
+        console.value(&DetokenizeOutput { ids, text: &text })
+    } else {
+        console.text(&format!("{text}\n"))
+    }
 }
 
 /// Decoding is the inverse of encoding with the same options: what encoding puts around a text is taken off.

@@ -1,15 +1,15 @@
 //! What `yirage doctor` says in the end: whether this machine can answer, what stands in the way, and what to type next.
 
 use crate::console::{Console, bytes};
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use serde::Serialize;
 use yirage_hal::DeviceInfo;
-use yirage_hub::{Entry, Hub};
-use yirage_registry::{Finding, Found};
+use yirage_hub::{CatalogueEntry, Hub};
+use yirage_registry::{BackendAvailability, BackendSurvey};
 
 /// What follows from everything that was looked at.
 #[derive(Serialize)]
-pub(super) struct Verdict {
+pub(super) struct DoctorVerdict {
     /// Whether a model can be run here.
     ready: bool,
     /// What it would run on, and with how much memory.
@@ -20,11 +20,11 @@ pub(super) struct Verdict {
     next: String,
 }
 
-impl Verdict {
+impl DoctorVerdict {
     /// Of what was found.
-    pub(super) fn of(found: &[Finding], hub: &Hub) -> Verdict {
+    pub(super) fn of(found: &[BackendSurvey], hub: &Hub) -> DoctorVerdict {
         let usable = super::devices::usable(found).next();
-        Verdict {
+        DoctorVerdict {
             ready: usable.is_some(),
             device: usable.map(described),
             problems: found.iter().filter_map(problem).chain(cache_problem(hub)).collect(),
@@ -35,8 +35,8 @@ impl Verdict {
     /// Shows it.
     ///
     /// # Errors
-    /// [`Failure::Closed`].
-    pub(super) fn show(&self, console: &Console) -> Result<(), Failure> {
+    /// [`CliFailure::Closed`].
+    pub(super) fn show(&self, console: &Console) -> Result<(), CliFailure> {
         for problem in &self.problems {
             console.line(&format!("note: {problem}"))?;
         }
@@ -54,11 +54,11 @@ fn described(device: &DeviceInfo) -> String {
 }
 
 /// What is there and does not serve.
-fn problem(finding: &Finding) -> Option<String> {
-    match &finding.found {
-        Found::NotBuiltIn(_, why) => Some(why.to_string()),
-        Found::Nothing(why) if why.present => Some(why.to_string()),
-        Found::Usable(..) | Found::Nothing(_) => None,
+fn problem(finding: &BackendSurvey) -> Option<String> {
+    match &finding.availability {
+        BackendAvailability::NotBuiltIn(_, why) => Some(why.to_string()),
+        BackendAvailability::Nothing(why) if why.present => Some(why.to_string()),
+        BackendAvailability::Usable(..) | BackendAvailability::Nothing(_) => None,
     }
 }
 
@@ -73,7 +73,7 @@ fn cache_problem(hub: &Hub) -> Option<String> {
 }
 
 fn next(hub: &Hub) -> String {
-    let default = Entry::default_model();
+    let default = CatalogueEntry::default_model();
     match hub.list().is_ok_and(|models| !models.is_empty()) {
         true => "`yirage list` shows the models here; `yirage run MODEL` talks with one".to_owned(),
         false => format!("`yirage run` talks with {} (fetched once, {})", default.name, bytes(default.bytes)),

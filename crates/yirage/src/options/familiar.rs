@@ -1,6 +1,6 @@
 //! Names that llama.cpp, ollama, vLLM and others have for what is here: they work, or the error says what to type.
 
-use super::command::Command;
+use super::command::CliCommand;
 
 /// Further long flags of options.
 const FLAGS: &[(&str, &[&str])] = &[
@@ -70,7 +70,7 @@ pub(super) fn flags(name: &str) -> &'static [&'static str] {
 }
 
 /// Further names of a command.
-pub(super) fn commands(command: Command) -> &'static [&'static str] {
+pub(super) fn commands(command: CliCommand) -> &'static [&'static str] {
     let own = |(name, _): &&(&str, _)| command.group().is_empty() && *name == command.name();
     COMMANDS.iter().find(own).map(|(_, others)| *others).unwrap_or_default()
 }
@@ -91,7 +91,7 @@ mod tests {
             assert!(OPTIONS.iter().any(|spec| spec.name == *name), "{name}");
         }
         for (name, others) in COMMANDS {
-            assert!(Command::ALL.iter().any(|c| c.group().is_empty() && c.name() == *name), "{name}");
+            assert!(CliCommand::ALL.iter().any(|c| c.group().is_empty() && c.name() == *name), "{name}");
             assert!(others.iter().all(|other| remedy(other).is_none()), "{others:?}");
         }
     }

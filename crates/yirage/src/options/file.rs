@@ -1,9 +1,9 @@
 //! The configuration file: TOML with one key an option.
 
-use super::layers::{Layers, Origin};
-use super::spec::{Kind, Spec};
+use super::layers::{Layers, OptionOrigin};
+use super::spec::{OptionKind, Spec};
 use super::table::OPTIONS;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
@@ -23,16 +23,19 @@ impl ConfigFile {
     /// The file of `--config` (or its variable), else the user's own. None where the environment names no place for it.
     ///
     /// # Errors
-    /// [`Failure::File`] for one that is named and not there, or that cannot be read.
-    pub(super) fn read(environment: &[(OsString, OsString)], layers: &Layers) -> Result<Option<ConfigFile>, Failure> {
-        if let Some(given) = layers.given("config") {
+    /// [`CliFailure::File`] for one that is named and not there, or that cannot be read.
+    pub(super) fn read(
+        environment: &[(OsString, OsString)],
+        layers: &Layers,
+    ) -> Result<Option<ConfigFile>, CliFailure> {
+        if let Some(given) = layers.raw_value("config") {
             let path = PathBuf::from(given.values.concat());
             let text = Some(read_text(&path, MAX_BYTES)?);
             return Ok(Some(ConfigFile { path, text }));
         }
         let Some(path) = usual(environment) else { return Ok(None) };
         let wrong = |e: FileError| {
-            Failure::Other(format!("{e}; this configuration is read at every start where --config names no other"))
+            CliFailure::Other(format!("{e}; this configuration is read at every start where --config names no other"))
         };
         let text = read_text_if_there(&path, MAX_BYTES).map_err(wrong)?;
         Ok(Some(ConfigFile { path, text }))
@@ -42,13 +45,13 @@ impl ConfigFile {
 /// The text of a file of settings that somebody names.
 ///
 /// # Errors
-/// [`Failure::File`].
-pub(super) fn read_settings(path: &Path) -> Result<String, Failure> {
+/// [`CliFailure::File`].
+pub(super) fn read_settings(path: &Path) -> Result<String, CliFailure> {
     Ok(read_text(path, MAX_BYTES)?)
 }
 
 /// Puts the file's values into `layers`: the file of `--config` (or its variable), else the user's own, if it is there.
-pub(super) fn collect(environment: &[(OsString, OsString)], layers: &mut Layers) -> Result<(), Failure> {
+pub(super) fn collect(environment: &[(OsString, OsString)], layers: &mut Layers) -> Result<(), CliFailure> {
     match ConfigFile::read(environment, layers)? {
         Some(ConfigFile { path, text: Some(text) }) => parse(&text, &path, layers),
         _ => Ok(()),
@@ -70,33 +73,33 @@ pub(super) fn option_of(key: &str) -> Option<&'static Spec> {
     OPTIONS.iter().find(|s| s.name != "config" && (s.key() == key || s.name == key))
 }
 
-fn parse(text: &str, path: &Path, layers: &mut Layers) -> Result<(), Failure> {
-    let table: Table = text.parse().map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?;
+fn parse(text: &str, path: &Path, layers: &mut Layers) -> Result<(), CliFailure> {
+    let table: Table = text.parse().map_err(|e| CliFailure::Usage(format!("{}: {e}", path.display())))?;
     add(&table, path, layers)
 }
 
 /// Puts the values of a table into `layers`, as those of the file `path`.
 ///
 /// # Errors
-/// [`Failure::Usage`] for a key that is no option, and for a value that no option takes.
-pub(super) fn add(table: &Table, path: &Path, layers: &mut Layers) -> Result<(), Failure> {
+/// [`CliFailure::Usage`] for a key that is no option, and for a value that no option takes.
+pub(super) fn add(table: &Table, path: &Path, layers: &mut Layers) -> Result<(), CliFailure> {
     let at = path.display();
     for (key, value) in table {
         let spec = option_of(key).ok_or_else(|| {
-            Failure::Usage(format!("{at}: there is no option {key:?}; `yirage config explain` lists all"))
+            CliFailure::Usage(format!("{at}: there is no option {key:?}; `yirage config explain` lists all"))
         })?;
         let values = match (value, spec.kind) {
-            (Value::Array(items), Kind::Texts(_) | Kind::Repeated(_)) => items.iter().map(scalar).collect(),
+            (Value::Array(items), OptionKind::Texts(_) | OptionKind::Repeated(_)) => items.iter().map(scalar).collect(),
             // Token ids read well as an array, too.
-            (Value::Array(items), Kind::Text("IDS")) => {
+            (Value::Array(items), OptionKind::Text("IDS")) => {
                 items.iter().map(scalar).collect::<Option<Vec<_>>>().map(|ids| vec![ids.join(",")])
             }
             _ => scalar(value).map(|v| vec![v]),
         };
         let values = values.ok_or_else(|| {
-            Failure::Usage(format!("{at}: {key}: a value of type {} does not fit this option", value.type_str()))
+            CliFailure::Usage(format!("{at}: {key}: a value of type {} does not fit this option", value.type_str()))
         })?;
-        layers.add(spec.name, Origin::File(path.to_path_buf()), values);
+        layers.add(spec.name, OptionOrigin::File(path.to_path_buf()), values);
     }
     Ok(())
 }
@@ -126,7 +129,7 @@ mod tests {
         let layers =
             parsed("max_tokens = 5\ntop-p = 0.5\nraw = true\nmodel = \"a b\"\nstop = [\"x\", \"y\"]\nids = [1, 2]\n");
         let layers = layers.unwrap();
-        let value = |name| layers.given(name).map(|g| g.values.clone()).unwrap();
+        let value = |name| layers.raw_value(name).map(|g| g.values.clone()).unwrap();
         assert_eq!(value("max-tokens"), ["5"]);
         assert_eq!(value("top-p"), ["0.5"]);
         assert_eq!(value("raw"), ["true"]);

@@ -1,12 +1,12 @@
 //! The command line's part of the table: clap's arguments, and what they matched.
 
-use super::command::{self, Command};
+use super::command::{self, CliCommand};
 use super::familiar::{self, Unused};
 use super::help;
-use super::layers::{Layers, Origin};
-use super::spec::{Default, Kind, Spec};
+use super::layers::{Layers, OptionOrigin};
+use super::spec::{Default, OptionKind, Spec};
 use super::table::OPTIONS;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use clap::builder::PossibleValuesParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches};
@@ -28,7 +28,7 @@ pub(crate) fn root() -> clap::Command {
 /// The commands behind these words, and the groups of further ones, in the order of the first of their commands.
 fn with_commands(mut out: clap::Command, words: &[&'static str]) -> clap::Command {
     let mut groups: Vec<&[&'static str]> = Vec::new();
-    for &command in Command::ALL {
+    for &command in CliCommand::ALL {
         let Some(further) = command.group().strip_prefix(words) else { continue };
         let group = &command.group()[..words.len() + further.len().min(1)];
         if further.is_empty() {
@@ -43,7 +43,7 @@ fn with_commands(mut out: clap::Command, words: &[&'static str]) -> clap::Comman
     out.subcommand_required(true).arg_required_else_help(true)
 }
 
-fn subcommand(command: Command) -> clap::Command {
+fn subcommand(command: CliCommand) -> clap::Command {
     let mut out = clap::Command::new(command.name()).about(command.about()).args_override_self(true);
     out = out.aliases(familiar::commands(command));
     if let Some(positional) = command.positional() {
@@ -53,15 +53,15 @@ fn subcommand(command: Command) -> clap::Command {
         let help = format!("The same as --{name}");
         out = out.arg(Arg::new(nameless_id(name)).value_name(name.to_ascii_uppercase()).help(help));
     }
-    let takes = |spec: &&Spec| command == Command::ConfigExplain || spec.commands.contains(&command);
+    let takes = |spec: &&Spec| command == CliCommand::ConfigExplain || spec.commands.contains(&command);
     let (general, own): (Vec<_>, Vec<_>) = OPTIONS.iter().filter(takes).partition(|spec| help::is_general(spec));
     for spec in own.iter().chain(&general) {
         out = out.arg(argument(spec, command));
-        if spec.kind == Kind::Switch {
+        if spec.kind == OptionKind::Switch {
             out = out.arg(opposite(spec));
         }
     }
-    if own.iter().any(|spec| spec.name == "model") && command != Command::ConfigExplain {
+    if own.iter().any(|spec| spec.name == "model") && command != CliCommand::ConfigExplain {
         out = out.arg(Arg::new(familiar::HUB_REPO).long(familiar::HUB_REPO).alias("hf").hide(true));
         for unused in familiar::UNUSED {
             out = out.arg(Arg::new(unused.name).long(unused.name).aliases(unused.others).hide(true));
@@ -74,7 +74,7 @@ fn nameless_id(name: &str) -> String {
     format!("nameless-{name}")
 }
 
-fn argument(spec: &Spec, command: Command) -> Arg {
+fn argument(spec: &Spec, command: CliCommand) -> Arg {
     let shown = match spec.default {
         Default::Value(v) => v,
         Default::Described(words) => words,
@@ -82,31 +82,31 @@ fn argument(spec: &Spec, command: Command) -> Arg {
     let long_help = format!("{} [default: {shown}] [env: {}]", spec.help, spec.variable());
     let arg = match spec.flag {
         // Where all options stand together, each has its own name.
-        Some(flag) if command != Command::ConfigExplain => Arg::new(spec.name).long(flag).alias(spec.name),
+        Some(flag) if command != CliCommand::ConfigExplain => Arg::new(spec.name).long(flag).alias(spec.name),
         _ => Arg::new(spec.name).long(spec.name),
     };
     // Keys of the configuration file are tried as flags as well.
     let arg = if spec.name.contains('-') { arg.alias(spec.key()) } else { arg };
     // Where all options stand together, the names of others are those of several.
-    let arg = if command == Command::ConfigExplain { arg } else { arg.aliases(familiar::flags(spec.name)) };
+    let arg = if command == CliCommand::ConfigExplain { arg } else { arg.aliases(familiar::flags(spec.name)) };
     let arg = arg.help(spec.help).long_help(long_help).help_heading(help::heading(spec));
     let arg = arg.hide_short_help(help::is_rare(spec));
     let arg = if let Some(letter) = letter(spec, command) { arg.short(letter) } else { arg };
     match spec.kind {
-        Kind::Switch => arg.action(ArgAction::SetTrue).overrides_with(opposite_id(spec)),
-        Kind::Choice(words) => arg.value_parser(PossibleValuesParser::new(words)),
-        Kind::Number(word) => arg.value_name(word).allow_negative_numbers(true),
-        Kind::Text(word) => arg.value_name(word).allow_hyphen_values(true),
-        Kind::Texts(word) | Kind::Repeated(word) => {
+        OptionKind::Switch => arg.action(ArgAction::SetTrue).overrides_with(opposite_id(spec)),
+        OptionKind::Choice(words) => arg.value_parser(PossibleValuesParser::new(words)),
+        OptionKind::Number(word) => arg.value_name(word).allow_negative_numbers(true),
+        OptionKind::Text(word) => arg.value_name(word).allow_hyphen_values(true),
+        OptionKind::Texts(word) | OptionKind::Repeated(word) => {
             arg.value_name(word).allow_hyphen_values(true).action(ArgAction::Append)
         }
     }
 }
 
 /// The option's letter. Where all options stand together, a letter is that of the first of them that has it.
-fn letter(spec: &Spec, command: Command) -> Option<char> {
+fn letter(spec: &Spec, command: CliCommand) -> Option<char> {
     let first = || OPTIONS.iter().find(|s| s.short == spec.short).is_some_and(|s| s.name == spec.name);
-    spec.short.filter(|_| command != Command::ConfigExplain || first())
+    spec.short.filter(|_| command != CliCommand::ConfigExplain || first())
 }
 
 /// `--no-NAME`, shown only where it says something: for switches that are on by themselves.
@@ -168,19 +168,19 @@ pub(super) fn with_remedy(mut error: clap::Error, command: &str) -> clap::Error 
 /// Puts what was given on the command line into `layers`.
 ///
 /// # Errors
-/// [`Failure::Usage`] for an option that is given with its name and, differently, without.
-pub(super) fn collect(matches: &ArgMatches, layers: &mut Layers) -> Result<(), Failure> {
+/// [`CliFailure::Usage`] for an option that is given with its name and, differently, without.
+pub(super) fn collect(matches: &ArgMatches, layers: &mut Layers) -> Result<(), CliFailure> {
     if let Some(repo) = matches.try_get_one::<String>(familiar::HUB_REPO).ok().flatten() {
         let named = ["model", &nameless_id("model")].map(|id| matches.try_get_one::<String>(id).ok().flatten());
         if let Some(other) = named.into_iter().flatten().next() {
             let what = format!("two models: -hf {repo:?} and {other:?}; give one of them, and a prompt with -p");
-            return Err(Failure::Usage(what));
+            return Err(CliFailure::Usage(what));
         }
-        layers.add("model", Origin::Flag, vec![format!("hf:{repo}")]);
+        layers.add("model", OptionOrigin::Flag, vec![format!("hf:{repo}")]);
     }
     for spec in OPTIONS {
         let values = match spec.kind {
-            Kind::Switch => switch(matches, spec),
+            OptionKind::Switch => switch(matches, spec),
             _ => matches.try_get_many::<String>(spec.name).ok().flatten().map(|v| v.cloned().collect()),
         };
         let nameless = matches.try_get_one::<String>(&nameless_id(spec.name)).ok().flatten();
@@ -189,12 +189,12 @@ pub(super) fn collect(matches: &ArgMatches, layers: &mut Layers) -> Result<(), F
                 let (name, named) = (spec.name, named.concat());
                 let what =
                     format!("two values for --{name}: {named:?}, and {other:?} without its name; give one of them");
-                return Err(Failure::Usage(what));
+                return Err(CliFailure::Usage(what));
             }
             (named, other) => named.or_else(|| Some(vec![other?.clone()])),
         };
         if let Some(values) = values {
-            layers.add(spec.name, Origin::Flag, values);
+            layers.add(spec.name, OptionOrigin::Flag, values);
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! How help texts are arranged: commands by what they are for, options by what they are about, and what `-h` leaves out.
 
-use super::command::{Command, GROUPS};
+use super::command::{CliCommand, GROUPS};
 use super::spec::Spec;
 use super::table::OPTIONS;
 use std::fmt::Write;
@@ -123,7 +123,7 @@ pub(super) fn commands(all: bool) -> String {
         let _ = writeln!(text, "{heading}:");
         for word in *words {
             let _ = writeln!(text, "  {word:<12} {}", about(word));
-            let inner = Command::ALL.iter().filter(|command| all && command.group().first() == Some(word));
+            let inner = CliCommand::ALL.iter().filter(|command| all && command.group().first() == Some(word));
             for command in inner {
                 let name = [&command.group()[1..], &[command.name()]].concat().join(" ");
                 let _ = writeln!(text, "    {name:<14} {}", command.about());
@@ -135,7 +135,7 @@ pub(super) fn commands(all: bool) -> String {
 }
 
 fn about(word: &str) -> &'static str {
-    let command = Command::ALL.iter().find(|command| command.group().is_empty() && command.name() == word);
+    let command = CliCommand::ALL.iter().find(|command| command.group().is_empty() && command.name() == word);
     let group = || GROUPS.iter().find(|(words, _)| *words == [word]).map(|(_, about)| *about);
     command.map(|command| command.about()).or_else(group).unwrap_or_default()
 }
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn every_command_stands_in_one_section() {
-        for command in Command::ALL {
+        for command in CliCommand::ALL {
             let word = command.group().first().copied().unwrap_or(command.name());
             let sections = SECTIONS.iter().filter(|(_, words)| words.contains(&word)).count();
             assert_eq!(sections, 1, "{word}");

@@ -1,8 +1,8 @@
 //! Raw values of options with their origins: flag over variable over file over default.
 
-use super::spec::{Default, Kind, Spec};
+use super::spec::{Default, OptionKind, Spec};
 use super::table::OPTIONS;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// Where a value above the default came from; later ones beat earlier ones.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Origin {
+pub(crate) enum OptionOrigin {
     /// The configuration file.
     File(PathBuf),
     /// This environment variable.
@@ -19,31 +19,31 @@ pub(crate) enum Origin {
     Flag,
 }
 
-impl Origin {
+impl OptionOrigin {
     /// How far up it stands, from 1 for the file to 3 for flags; the default would be 0.
     pub(crate) fn rank(&self) -> u8 {
         match self {
-            Origin::File(_) => 1,
-            Origin::Variable(_) => 2,
-            Origin::Flag => 3,
+            OptionOrigin::File(_) => 1,
+            OptionOrigin::Variable(_) => 2,
+            OptionOrigin::Flag => 3,
         }
     }
 
     /// The name of the layer.
     pub(crate) fn word(&self) -> &'static str {
         match self {
-            Origin::File(_) => "file",
-            Origin::Variable(_) => "env",
-            Origin::Flag => "flag",
+            OptionOrigin::File(_) => "file",
+            OptionOrigin::Variable(_) => "env",
+            OptionOrigin::Flag => "flag",
         }
     }
 }
 
 /// A raw value that won.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Given {
+pub(crate) struct OptionValue {
     /// Where it came from.
-    pub(crate) origin: Origin,
+    pub(crate) origin: OptionOrigin,
     /// The raw texts; one, except for lists.
     pub(crate) values: Vec<String>,
 }
@@ -51,21 +51,21 @@ pub(crate) struct Given {
 /// The options of one invocation.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Layers {
-    given: BTreeMap<&'static str, Given>,
+    raw_values: BTreeMap<&'static str, OptionValue>,
 }
 
 impl Layers {
     /// Adds a value; it holds unless one from a higher layer is there.
-    pub(super) fn add(&mut self, name: &'static str, origin: Origin, values: Vec<String>) {
-        let beaten = self.given.get(name).is_some_and(|g| g.origin.rank() >= origin.rank());
+    pub(super) fn add(&mut self, name: &'static str, origin: OptionOrigin, values: Vec<String>) {
+        let beaten = self.raw_values.get(name).is_some_and(|g| g.origin.rank() >= origin.rank());
         if !beaten {
-            self.given.insert(name, Given { origin, values });
+            self.raw_values.insert(name, OptionValue { origin, values });
         }
     }
 
     /// What was said about an option above its default.
-    pub(crate) fn given(&self, name: &str) -> Option<&Given> {
-        self.given.get(name)
+    pub(crate) fn raw_value(&self, name: &str) -> Option<&OptionValue> {
+        self.raw_values.get(name)
     }
 
     /// Whether there is an option of this name.
@@ -75,9 +75,9 @@ impl Layers {
 
     /// How errors call the option `name` as it was given.
     pub(crate) fn label(&self, name: &str) -> impl fmt::Display {
-        match self.given(name).map(|g| &g.origin) {
-            Some(Origin::Variable(variable)) => variable.clone(),
-            Some(Origin::File(path)) => format!("{}: {}", path.display(), spec(name).key()),
+        match self.raw_value(name).map(|g| &g.origin) {
+            Some(OptionOrigin::Variable(variable)) => variable.clone(),
+            Some(OptionOrigin::File(path)) => format!("{}: {}", path.display(), spec(name).key()),
             _ => format!("--{name}"),
         }
     }
@@ -102,8 +102,8 @@ pub(super) fn default_of(name: &str) -> Option<&'static str> {
 /// Puts environment variables into `layers`; gives notes about variables that look like options but are none.
 ///
 /// # Errors
-/// [`Failure::Usage`] for an option's variable that is no text.
-pub(super) fn environment(variables: &[(OsString, OsString)], layers: &mut Layers) -> Result<Vec<String>, Failure> {
+/// [`CliFailure::Usage`] for an option's variable that is no text.
+pub(super) fn environment(variables: &[(OsString, OsString)], layers: &mut Layers) -> Result<Vec<String>, CliFailure> {
     let mut notes = Vec::new();
     for (variable, value) in variables {
         let variable = variable.to_string_lossy();
@@ -114,14 +114,15 @@ pub(super) fn environment(variables: &[(OsString, OsString)], layers: &mut Layer
         let found = OPTIONS.iter().find(|s| s.variable() == *variable || s.other_variable == Some(&variable));
         match found {
             Some(spec) => {
-                let no_text =
-                    || Failure::Usage(format!("{variable} is {value:?}, which is not UTF-8; write it so, or unset it"));
+                let no_text = || {
+                    CliFailure::Usage(format!("{variable} is {value:?}, which is not UTF-8; write it so, or unset it"))
+                };
                 let value = value.to_str().ok_or_else(no_text)?;
                 let values = match spec.kind {
-                    Kind::Texts(_) => value.lines().map(str::to_owned).collect(),
+                    OptionKind::Texts(_) => value.lines().map(str::to_owned).collect(),
                     _ => vec![value.to_owned()],
                 };
-                layers.add(spec.name, Origin::Variable(variable.into_owned()), values);
+                layers.add(spec.name, OptionOrigin::Variable(variable.into_owned()), values);
             }
             None => notes.push(format!("{variable} is set, but there is no such option; see `yirage config explain`")),
         }
@@ -140,13 +141,13 @@ mod tests {
     #[test]
     fn flags_beat_variables_beat_files() {
         let mut layers = Layers::default();
-        layers.add("seed", Origin::File("c.toml".into()), vec!["1".into()]);
+        layers.add("seed", OptionOrigin::File("c.toml".into()), vec!["1".into()]);
         assert_eq!(layers.label("seed").to_string(), "c.toml: seed");
-        layers.add("seed", Origin::Variable("YIRAGE_SEED".into()), vec!["2".into()]);
-        layers.add("seed", Origin::File("c.toml".into()), vec!["3".into()]);
-        assert_eq!(layers.given("seed").unwrap().values, ["2"]);
-        layers.add("seed", Origin::Flag, vec!["4".into()]);
-        assert_eq!(layers.given("seed").unwrap().values, ["4"]);
+        layers.add("seed", OptionOrigin::Variable("YIRAGE_SEED".into()), vec!["2".into()]);
+        layers.add("seed", OptionOrigin::File("c.toml".into()), vec!["3".into()]);
+        assert_eq!(layers.raw_value("seed").unwrap().values, ["2"]);
+        layers.add("seed", OptionOrigin::Flag, vec!["4".into()]);
+        assert_eq!(layers.raw_value("seed").unwrap().values, ["4"]);
         assert_eq!(layers.label("seed").to_string(), "--seed");
     }
 
@@ -155,9 +156,9 @@ mod tests {
         let mut layers = Layers::default();
         let set = [("YIRAGE_MAX_TOKENS", "5"), ("YIRAGE_TOP_K", ""), ("YIRAGE_STOP", "a\nb"), ("YIRAGE_SEDE", "1")];
         let notes = environment(&variables(&set), &mut layers).unwrap();
-        assert_eq!(layers.given("max-tokens").unwrap().values, ["5"]);
-        assert_eq!(layers.given("top-k"), None);
-        assert_eq!(layers.given("stop").unwrap().values, ["a", "b"]);
+        assert_eq!(layers.raw_value("max-tokens").unwrap().values, ["5"]);
+        assert_eq!(layers.raw_value("top-k"), None);
+        assert_eq!(layers.raw_value("stop").unwrap().values, ["a", "b"]);
         assert!(notes.len() == 1 && notes[0].contains("YIRAGE_SEDE"), "{notes:?}");
     }
 

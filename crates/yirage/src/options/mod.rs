@@ -5,30 +5,30 @@
 //! gets past it.
 
 mod command;
+mod config_editor;
 mod familiar;
 mod file;
 mod flags;
 mod help;
-mod kept;
 mod layers;
 mod read;
 mod spec;
 mod table;
 
-pub(crate) use command::{Command, shell};
+pub(crate) use command::{CliCommand, shell};
+pub(crate) use config_editor::{ConfigEditor, SavedSettings, save};
 pub(crate) use flags::root;
-pub(crate) use kept::{Kept, Saved, save};
-pub(crate) use layers::{Layers, Origin};
-pub(crate) use spec::{Default, Kind, Spec};
+pub(crate) use layers::{Layers, OptionOrigin};
+pub(crate) use spec::{Default, OptionKind, Spec};
 pub(crate) use table::OPTIONS;
 
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use std::ffi::OsString;
 
 /// What was asked for.
 pub(crate) struct Invocation {
     /// The command.
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
     /// Its positional arguments.
     pub(crate) positional: Vec<String>,
     /// All options with their origins.
@@ -40,8 +40,8 @@ pub(crate) struct Invocation {
 /// Parses a command line, the process's environment and the configuration file.
 ///
 /// # Errors
-/// [`Failure::Clap`] and [`Failure::Usage`] for what makes no sense, [`Failure::Io`] for an unreadable file.
-pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Invocation, Failure> {
+/// [`CliFailure::Clap`] and [`CliFailure::Usage`] for what makes no sense, [`CliFailure::Io`] for an unreadable file.
+pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Invocation, CliFailure> {
     let arguments = flags::with_long_names(arguments);
     let word = arguments.get(1).and_then(|a| a.to_str()).unwrap_or_default().to_owned();
     let matches = root().try_get_matches_from(arguments).map_err(|e| flags::with_remedy(e, &word))?;

@@ -1,16 +1,16 @@
 //! Raw values to typed ones, with errors that name the option as it was given.
 
 use super::layers::{Layers, default_of, spec};
-use super::spec::Kind;
+use super::spec::OptionKind;
 use super::table::OPTIONS;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use std::fmt::Display;
 use std::str::FromStr;
 
 impl Layers {
     /// The text of an option, or its default where that is a value.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
-        match self.given(name) {
+        match self.raw_value(name) {
             Some(given) => given.values.first().map(String::as_str),
             None => default_of(name),
         }
@@ -18,7 +18,7 @@ impl Layers {
 
     /// All texts of a list.
     pub(crate) fn texts(&self, name: &str) -> &[String] {
-        self.given(name).map_or(&[], |g| &g.values)
+        self.raw_value(name).map_or(&[], |g| &g.values)
     }
 
     /// Whether a switch is on; a value that makes no sense counts as off.
@@ -29,8 +29,8 @@ impl Layers {
     /// A switch whose default is a value.
     ///
     /// # Errors
-    /// [`Failure::Usage`] unless it is true, false, 1, 0, on, off, yes or no.
-    pub(crate) fn switch(&self, name: &str) -> Result<bool, Failure> {
+    /// [`CliFailure::Usage`] unless it is true, false, 1, 0, on, off, yes or no.
+    pub(crate) fn switch(&self, name: &str) -> Result<bool, CliFailure> {
         Ok(self.maybe_switch(name)? == Some(true))
     }
 
@@ -38,7 +38,7 @@ impl Layers {
     ///
     /// # Errors
     /// As [`Layers::switch`].
-    pub(crate) fn maybe_switch(&self, name: &str) -> Result<Option<bool>, Failure> {
+    pub(crate) fn maybe_switch(&self, name: &str) -> Result<Option<bool>, CliFailure> {
         let Some(text) = self.text(name) else { return Ok(None) };
         match text.to_ascii_lowercase().as_str() {
             "true" | "1" | "on" | "yes" => Ok(Some(true)),
@@ -50,8 +50,8 @@ impl Layers {
     /// A word among those the table allows.
     ///
     /// # Errors
-    /// [`Failure::Usage`] naming the words.
-    pub(crate) fn choice(&self, name: &str) -> Result<&'static str, Failure> {
+    /// [`CliFailure::Usage`] naming the words.
+    pub(crate) fn choice(&self, name: &str) -> Result<&'static str, CliFailure> {
         self.maybe_choice(name).map(|word| word.or(default_of(name)).unwrap_or_default())
     }
 
@@ -59,9 +59,9 @@ impl Layers {
     ///
     /// # Errors
     /// As [`Layers::choice`].
-    pub(crate) fn maybe_choice(&self, name: &str) -> Result<Option<&'static str>, Failure> {
-        let Kind::Choice(words) = spec(name).kind else { return Ok(None) };
-        let Some(given) = self.given(name) else { return Ok(None) };
+    pub(crate) fn maybe_choice(&self, name: &str) -> Result<Option<&'static str>, CliFailure> {
+        let OptionKind::Choice(words) = spec(name).kind else { return Ok(None) };
+        let Some(given) = self.raw_value(name) else { return Ok(None) };
         let found = words.iter().copied().find(|w| given.values.first().is_some_and(|v| v.eq_ignore_ascii_case(w)));
         found.map(Some).ok_or_else(|| self.wrong(name, words.join(", ")))
     }
@@ -69,13 +69,13 @@ impl Layers {
     /// A number for which `allowed` holds; `expected` describes those in words.
     ///
     /// # Errors
-    /// [`Failure::Usage`] for anything else.
+    /// [`CliFailure::Usage`] for anything else.
     pub(crate) fn number<T: FromStr>(
         &self,
         name: &str,
         expected: &str,
         allowed: impl Fn(&T) -> bool,
-    ) -> Result<Option<T>, Failure> {
+    ) -> Result<Option<T>, CliFailure> {
         let Some(text) = self.text(name) else { return Ok(None) };
         let value = text.trim().parse::<T>().ok().filter(allowed);
         value.map(Some).ok_or_else(|| self.wrong(name, expected))
@@ -84,18 +84,18 @@ impl Layers {
     /// Token ids, separated by commas or white space, with or without brackets around.
     ///
     /// # Errors
-    /// [`Failure::Usage`] for anything but numbers, and for none at all.
-    pub(crate) fn ids(&self, name: &str) -> Result<Option<Vec<u32>>, Failure> {
+    /// [`CliFailure::Usage`] for anything but numbers, and for none at all.
+    pub(crate) fn ids(&self, name: &str) -> Result<Option<Vec<u32>>, CliFailure> {
         let Some(text) = self.text(name) else { return Ok(None) };
-        parse_ids(text).map(Some).map_err(|why| Failure::Usage(format!("{}: {why}", self.label(name))))
+        parse_ids(text).map(Some).map_err(|why| CliFailure::Usage(format!("{}: {why}", self.label(name))))
     }
 
     /// Which of several options that exclude each other holds: the one from the highest layer.
     ///
     /// # Errors
-    /// [`Failure::Usage`] when two stand in the same layer.
-    pub(crate) fn one_of(&self, names: &[&'static str]) -> Result<Option<&'static str>, Failure> {
-        let rank = |name: &str| self.given(name).map_or(0, |g| g.origin.rank());
+    /// [`CliFailure::Usage`] when two stand in the same layer.
+    pub(crate) fn one_of(&self, names: &[&'static str]) -> Result<Option<&'static str>, CliFailure> {
+        let rank = |name: &str| self.raw_value(name).map_or(0, |g| g.origin.rank());
         let top = names.iter().map(|n| rank(n)).max().unwrap_or(0);
         let at_top: Vec<&'static str> = names.iter().copied().filter(|n| top > 0 && rank(n) == top).collect();
         match at_top.as_slice() {
@@ -103,7 +103,7 @@ impl Layers {
             [one] => Ok(Some(one)),
             [first, second, ..] => {
                 let (first, second) = (self.label(first), self.label(second));
-                Err(Failure::Usage(format!("{first} and {second} exclude each other; give one of them")))
+                Err(CliFailure::Usage(format!("{first} and {second} exclude each other; give one of them")))
             }
         }
     }
@@ -111,23 +111,23 @@ impl Layers {
     /// Refuses empty names of files, folders, programs and models: a variable of a script that was never set.
     ///
     /// # Errors
-    /// [`Failure::Usage`] naming the option.
-    pub(super) fn refuse_empty_names(&self) -> Result<(), Failure> {
+    /// [`CliFailure::Usage`] naming the option.
+    pub(super) fn refuse_empty_names(&self) -> Result<(), CliFailure> {
         for spec in OPTIONS {
-            let Kind::Text(word @ ("FILE" | "DIR" | "MODEL" | "PROGRAM" | "NAME")) = spec.kind else { continue };
-            if self.given(spec.name).is_some_and(|g| g.values.concat().trim().is_empty()) {
+            let OptionKind::Text(word @ ("FILE" | "DIR" | "MODEL" | "PROGRAM" | "NAME")) = spec.kind else { continue };
+            if self.raw_value(spec.name).is_some_and(|g| g.values.concat().trim().is_empty()) {
                 let label = self.label(spec.name);
                 let what = format!("{label}: expected {word}, not \"\"; leave it out for the default");
-                return Err(Failure::Usage(what));
+                return Err(CliFailure::Usage(what));
             }
         }
         Ok(())
     }
 
     /// The error for a value that makes no sense.
-    pub(crate) fn wrong(&self, name: &str, expected: impl Display) -> Failure {
+    pub(crate) fn wrong(&self, name: &str, expected: impl Display) -> CliFailure {
         let text = self.text(name).unwrap_or_default();
-        Failure::Usage(format!("{}: expected {expected}, not {text:?}", self.label(name)))
+        CliFailure::Usage(format!("{}: expected {expected}, not {text:?}", self.label(name)))
     }
 }
 
@@ -154,12 +154,12 @@ fn parse_ids(text: &str) -> Result<Vec<u32>, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::layers::Origin;
+    use super::super::layers::OptionOrigin;
     use super::*;
 
     fn with(pairs: &[(&'static str, &str)]) -> Layers {
         let mut layers = Layers::default();
-        pairs.iter().for_each(|(n, v)| layers.add(n, Origin::Flag, vec![v.to_string()]));
+        pairs.iter().for_each(|(n, v)| layers.add(n, OptionOrigin::Flag, vec![v.to_string()]));
         layers
     }
 
@@ -177,7 +177,7 @@ mod tests {
     fn names_that_are_empty_are_told_by_their_layer() {
         let mut layers = with(&[("prompt", "")]);
         assert!(layers.refuse_empty_names().is_ok(), "an empty text is a text");
-        layers.add("model", Origin::File("c.toml".into()), vec![String::new()]);
+        layers.add("model", OptionOrigin::File("c.toml".into()), vec![String::new()]);
         let message = layers.refuse_empty_names().unwrap_err().to_string();
         assert_eq!(message, "c.toml: model: expected MODEL, not \"\"; leave it out for the default");
     }
@@ -200,7 +200,7 @@ mod tests {
     fn the_highest_layer_decides_between_alternatives() {
         const NAMES: &[&str] = &["prompt", "prompt-ids"];
         let mut layers = with(&[("prompt", "a")]);
-        layers.add("prompt-ids", Origin::Variable("YIRAGE_PROMPT_IDS".into()), vec!["1".into()]);
+        layers.add("prompt-ids", OptionOrigin::Variable("YIRAGE_PROMPT_IDS".into()), vec!["1".into()]);
         assert_eq!(layers.one_of(NAMES).unwrap(), Some("prompt"));
         assert_eq!(with(&[]).one_of(NAMES).unwrap(), None);
         assert!(with(&[("prompt", "a"), ("prompt-ids", "1")]).one_of(NAMES).is_err());

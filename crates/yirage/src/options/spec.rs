@@ -1,6 +1,6 @@
 //! What an option is.
 
-use super::command::Command;
+use super::command::CliCommand;
 
 /// One option: the only definition of its flag, variable, key and help.
 pub(crate) struct Spec {
@@ -11,20 +11,20 @@ pub(crate) struct Spec {
     /// The short flag.
     pub(crate) short: Option<char>,
     /// What values it takes.
-    pub(crate) kind: Kind,
+    pub(crate) kind: OptionKind,
     /// What holds when nobody says anything.
     pub(crate) default: Default,
     /// A second environment variable, for the sake of other programs.
     pub(crate) other_variable: Option<&'static str>,
     /// The commands that take it.
-    pub(crate) commands: &'static [Command],
+    pub(crate) commands: &'static [CliCommand],
     /// One sentence for `--help`.
     pub(crate) help: &'static str,
 }
 
 /// What values an option takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum OptionKind {
     /// On or off; `--no-NAME` is the opposite.
     Switch,
     /// One of these words.

@@ -1,24 +1,24 @@
 //! The options: the only list.
 
-use super::command::Command::{
+use super::command::CliCommand::{
     self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, BenchGraph, BenchServe, Cache, Chat,
     Doctor, Embed, Explain, GraphCheck, GraphRun, GraphShow, Inspect, Logits, Perplexity, PlanCheck, PlanRun, PlanSave,
     Pull, Rerank, Rm, Run, Serve, Tokenize,
 };
-use super::spec::{Default, Kind, Spec};
+use super::spec::{Default, OptionKind, Spec};
 use Default::{Described, Value};
-use Kind::{Choice, Number, Repeated, Switch, Text, Texts};
+use OptionKind::{Choice, Number, Repeated, Switch, Text, Texts};
 
 /// Commands that compute steps of a model.
-const STEPS: &[Command] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain];
+const STEPS: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain];
 /// Commands that make plans whose precision is for the user to choose.
-const PRECISE: &[Command] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain, PlanSave];
+const PRECISE: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain, PlanSave];
 /// Commands that compute with a model that generates text.
-const COMPUTE: &[Command] = &[Run, Chat, Serve, Logits, Perplexity, Bench, Doctor, Explain];
+const COMPUTE: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Bench, Doctor, Explain];
 /// Commands that compile graphs.
-const FUSE: &[Command] = &[Run, Chat, Serve, Logits, Perplexity, Bench, Doctor, Explain, PlanSave];
+const FUSE: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Bench, Doctor, Explain, PlanSave];
 /// Commands that choose a device.
-const DEVICE: &[Command] = &[
+const DEVICE: &[CliCommand] = &[
     Run,
     Chat,
     Serve,
@@ -40,7 +40,7 @@ const DEVICE: &[Command] = &[
     PlanRun,
 ];
 /// Commands that open one.
-const OPEN: &[Command] = &[
+const OPEN: &[CliCommand] = &[
     Run,
     Chat,
     Serve,
@@ -62,17 +62,17 @@ const OPEN: &[Command] = &[
     PlanRun,
 ];
 /// Commands that compute what the user asks for, not what measures best.
-const ANSWER: &[Command] = &[Run, Chat, Serve, Logits, Perplexity];
+const ANSWER: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity];
 /// Commands that compute texts or prompts in pieces.
-const PIECES: &[Command] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank];
+const PIECES: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank];
 /// Commands that run encoders.
-const ENCODE: &[Command] = &[Embed, Rerank];
+const ENCODE: &[CliCommand] = &[Embed, Rerank];
 /// Commands that look after what is kept, and those that make it.
-const KEPT: &[Command] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain, Cache];
+const KEPT: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain, Cache];
 /// Commands that open a model.
-const MODEL: &[Command] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Bench, Doctor, Explain];
+const MODEL: &[CliCommand] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Bench, Doctor, Explain];
 /// Commands that may fetch a model.
-const FETCH: &[Command] = &[
+const FETCH: &[CliCommand] = &[
     Run,
     Chat,
     Serve,
@@ -87,28 +87,28 @@ const FETCH: &[Command] = &[
     Explain,
     Pull,
     Rm,
-    Command::List,
+    CliCommand::List,
 ];
 /// The command that measures.
-const BENCH: &[Command] = &[Bench];
+const BENCH: &[CliCommand] = &[Bench];
 /// Commands that generate text.
-const GENERATE: &[Command] = &[Run, Chat];
+const GENERATE: &[CliCommand] = &[Run, Chat];
 /// Commands that hold conversations and may guess ahead.
-const TALK: &[Command] = &[Run, Chat, Serve];
+const TALK: &[CliCommand] = &[Run, Chat, Serve];
 /// The command that serves.
-const SERVE: &[Command] = &[Serve];
+const SERVE: &[CliCommand] = &[Serve];
 /// The command that measures a server.
-const LOAD: &[Command] = &[BenchServe];
+const LOAD: &[CliCommand] = &[BenchServe];
 /// Commands that take one prompt.
-const PROMPT: &[Command] = &[Run];
+const PROMPT: &[CliCommand] = &[Run];
 /// Commands that take token ids.
-const IDS: &[Command] = &[Logits, Perplexity, Tokenize];
+const IDS: &[CliCommand] = &[Logits, Perplexity, Tokenize];
 
 const fn option(
     name: &'static str,
-    kind: Kind,
+    kind: OptionKind,
     default: Default,
-    commands: &'static [Command],
+    commands: &'static [CliCommand],
     help: &'static str,
 ) -> Spec {
     Spec { name, flag: None, short: None, kind, default, other_variable: None, commands, help }
@@ -122,19 +122,19 @@ const fn flag(long: &'static str, spec: Spec) -> Spec {
     Spec { flag: Some(long), ..spec }
 }
 
-const LEVELS: Kind = Choice(&["off", "error", "warn", "info", "debug", "trace"]);
+const LEVELS: OptionKind = Choice(&["off", "error", "warn", "info", "debug", "trace"]);
 
 /// Every option, in the order of help texts and of `yirage config explain`.
 pub(crate) const OPTIONS: &[Spec] = &[
     // Any command.
-    option("config", Text("FILE"), Described("~/.config/yirage/config.toml"), Command::ALL, "Configuration file"),
-    option("json", Switch, Value("false"), Command::ALL, "Print results as JSON, one object a line"),
-    short('q', option("quiet", Switch, Value("false"), Command::ALL, "No notes, progress or statistics")),
+    option("config", Text("FILE"), Described("~/.config/yirage/config.toml"), CliCommand::ALL, "Configuration file"),
+    option("json", Switch, Value("false"), CliCommand::ALL, "Print results as JSON, one object a line"),
+    short('q', option("quiet", Switch, Value("false"), CliCommand::ALL, "No notes, progress or statistics")),
     short(
         'v',
-        option("verbose", Switch, Value("false"), Command::ALL, "Also say what was measured and chosen on the way"),
+        option("verbose", Switch, Value("false"), CliCommand::ALL, "Also say what was measured and chosen on the way"),
     ),
-    option("log-level", LEVELS, Value("warn"), Command::ALL, "Least severity of log lines on standard error"),
+    option("log-level", LEVELS, Value("warn"), CliCommand::ALL, "Least severity of log lines on standard error"),
     // The model and where it runs.
     short(
         'm',

@@ -1,10 +1,10 @@
 //! Which device computes, and how it is opened.
 
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use std::sync::Arc;
 use yirage_hal::{Backend, Device, DeviceInfo, HalError, OpenOptions};
-use yirage_registry::{AUTO, Registry, Surroundings, most_threads};
+use yirage_registry::{AUTO, ProbeEnvironment, Registry, most_threads};
 
 /// A backend, the number of its device, and how that is opened.
 pub(crate) struct DeviceSettings {
@@ -17,9 +17,9 @@ impl DeviceSettings {
     /// Reads the options, but for the number of threads, which is given.
     ///
     /// # Errors
-    /// [`Failure::Usage`] naming the option; [`Failure::Backend`] where the backend has no device here.
-    pub(crate) fn for_threads(layers: &Layers, threads: Option<usize>) -> Result<DeviceSettings, Failure> {
-        let registry = Registry::new(Surroundings::of_this_process());
+    /// [`CliFailure::Usage`] naming the option; [`CliFailure::Backend`] where the backend has no device here.
+    pub(crate) fn for_threads(layers: &Layers, threads: Option<usize>) -> Result<DeviceSettings, CliFailure> {
+        let registry = Registry::new(ProbeEnvironment::of_this_process());
         Ok(DeviceSettings {
             backend: registry.select(layers.text("backend").unwrap_or(AUTO))?,
             ordinal: layers.number("device", "the number of a device", |_| true)?.unwrap_or(0),
@@ -31,16 +31,16 @@ impl DeviceSettings {
     ///
     /// # Errors
     /// As [`DeviceSettings::for_threads`].
-    pub(crate) fn resolve(layers: &Layers) -> Result<DeviceSettings, Failure> {
+    pub(crate) fn resolve(layers: &Layers) -> Result<DeviceSettings, CliFailure> {
         DeviceSettings::for_threads(layers, threads(layers)?)
     }
 
     /// What is known of the device without opening it.
     ///
     /// # Errors
-    /// [`Failure::Usage`] where the backend has no device of that number.
-    pub(crate) fn info(&self, layers: &Layers) -> Result<DeviceInfo, Failure> {
-        let devices = self.backend.probe().map_err(|why| Failure::Other(why.to_string()))?;
+    /// [`CliFailure::Usage`] where the backend has no device of that number.
+    pub(crate) fn info(&self, layers: &Layers) -> Result<DeviceInfo, CliFailure> {
+        let devices = self.backend.probe().map_err(|why| CliFailure::Other(why.to_string()))?;
         let found = devices.iter().find(|device| device.ordinal == self.ordinal);
         let numbers: Vec<String> = devices.iter().map(|device| device.ordinal.to_string()).collect();
         let expected = format!("a device of {}: {}", self.backend.name(), numbers.join(", "));
@@ -50,11 +50,11 @@ impl DeviceSettings {
     /// Opens the device; the second value holds what the user should know.
     ///
     /// # Errors
-    /// [`Failure::Usage`] naming an option that the device refuses as it was given; [`Failure::Device`] for the rest.
-    pub(crate) fn open(&self, layers: &Layers) -> Result<(Arc<dyn Device>, Vec<String>), Failure> {
+    /// [`CliFailure::Usage`] naming an option that the device refuses as it was given; [`CliFailure::Device`] for the rest.
+    pub(crate) fn open(&self, layers: &Layers) -> Result<(Arc<dyn Device>, Vec<String>), CliFailure> {
         self.backend.open(self.ordinal, &self.open).map_err(|error| match error {
             HalError::Option { option, why } if layers.knows(option) => {
-                Failure::Usage(format!("{}: {why}", layers.label(option)))
+                CliFailure::Usage(format!("{}: {why}", layers.label(option)))
             }
             error => error.into(),
         })
@@ -64,8 +64,8 @@ impl DeviceSettings {
 /// How a device is opened with so many threads.
 ///
 /// # Errors
-/// [`Failure::Usage`] naming the option.
-pub(crate) fn open_options(layers: &Layers, threads: Option<usize>) -> Result<OpenOptions, Failure> {
+/// [`CliFailure::Usage`] naming the option.
+pub(crate) fn open_options(layers: &Layers, threads: Option<usize>) -> Result<OpenOptions, CliFailure> {
     let (isa, keep_stalled) = (layers.text("isa").map(str::to_owned), layers.switch("keep-stalled")?);
     Ok(OpenOptions { threads, isa, keep_stalled, ..OpenOptions::default() })
 }
@@ -73,8 +73,8 @@ pub(crate) fn open_options(layers: &Layers, threads: Option<usize>) -> Result<Op
 /// The number of threads that the options ask for, if they do.
 ///
 /// # Errors
-/// [`Failure::Usage`] naming the option.
-pub(crate) fn threads(layers: &Layers) -> Result<Option<usize>, Failure> {
+/// [`CliFailure::Usage`] naming the option.
+pub(crate) fn threads(layers: &Layers) -> Result<Option<usize>, CliFailure> {
     let most = most_threads();
     let expected = format!("a number from 1 to {most}, beyond which threads only wait for the processors here");
     layers.number("threads", &expected, |n| (1..=most).contains(n))

@@ -2,7 +2,7 @@
 
 use super::device::DeviceSettings;
 use super::engine::{chunk, executor, precision, tuning};
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use std::sync::Arc;
 use yirage_engine::EncoderOptions;
@@ -24,7 +24,7 @@ pub(crate) struct EncoderSettings {
 ///
 /// # Errors
 /// Whatever is wrong with the model's files.
-pub(crate) fn is_encoder(checkpoint: &Checkpoint) -> Result<bool, Failure> {
+pub(crate) fn is_encoder(checkpoint: &Checkpoint) -> Result<bool, CliFailure> {
     let config = RawConfig::load(checkpoint)?;
     let build = BuildOptions { kv: Format::F32, context: 1, hidden: false };
     Ok(arch::build(checkpoint, &config, build)?.output != ModelOutput::Logits)
@@ -34,8 +34,8 @@ impl EncoderSettings {
     /// Reads the options.
     ///
     /// # Errors
-    /// [`Failure::Usage`] naming the option; [`Failure::Backend`] where the backend has no device here.
-    pub(crate) fn resolve(layers: &Layers) -> Result<EncoderSettings, Failure> {
+    /// [`CliFailure::Usage`] naming the option; [`CliFailure::Backend`] where the backend has no device here.
+    pub(crate) fn resolve(layers: &Layers) -> Result<EncoderSettings, CliFailure> {
         let usual = EncoderOptions::default();
         let (kept, note) = super::packed::resolve(layers)?;
         let options = EncoderOptions {
@@ -51,7 +51,7 @@ impl EncoderSettings {
     ///
     /// # Errors
     /// As [`DeviceSettings::open`].
-    pub(crate) fn open(&self, layers: &Layers) -> Result<(Arc<dyn Device>, Vec<String>), Failure> {
+    pub(crate) fn open(&self, layers: &Layers) -> Result<(Arc<dyn Device>, Vec<String>), CliFailure> {
         let (device, mut notes) = self.device.open(layers)?;
         notes.extend(self.note.clone());
         Ok((device, notes))

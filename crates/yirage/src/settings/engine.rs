@@ -1,7 +1,7 @@
 //! Where and how a model runs.
 
 use super::device::{DeviceSettings, threads};
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use std::sync::Arc;
 use yirage_engine::limits::{MAX_CONTEXT, MAX_DRAFTS, MAX_STEP_TOKENS};
@@ -25,8 +25,8 @@ impl EngineSettings {
     /// Reads the options that every computing command takes.
     ///
     /// # Errors
-    /// [`Failure::Usage`] naming the option; [`Failure::Backend`] where the backend has no device here.
-    pub(crate) fn resolve(layers: &Layers) -> Result<EngineSettings, Failure> {
+    /// [`CliFailure::Usage`] naming the option; [`CliFailure::Backend`] where the backend has no device here.
+    pub(crate) fn resolve(layers: &Layers) -> Result<EngineSettings, CliFailure> {
         EngineSettings::for_threads(layers, threads(layers)?)
     }
 
@@ -34,7 +34,7 @@ impl EngineSettings {
     ///
     /// # Errors
     /// As [`EngineSettings::resolve`].
-    pub(crate) fn for_threads(layers: &Layers, threads: Option<usize>) -> Result<EngineSettings, Failure> {
+    pub(crate) fn for_threads(layers: &Layers, threads: Option<usize>) -> Result<EngineSettings, CliFailure> {
         let context = format!("a number from 1 to {MAX_CONTEXT}");
         let (speculation, draft) = speculation(layers)?;
         let (packed, note) = super::packed::resolve(layers)?;
@@ -67,7 +67,7 @@ impl EngineSettings {
     ///
     /// # Errors
     /// As [`DeviceSettings::open`].
-    pub(crate) fn open(&self, layers: &Layers) -> Result<(Arc<dyn Device>, Vec<String>), Failure> {
+    pub(crate) fn open(&self, layers: &Layers) -> Result<(Arc<dyn Device>, Vec<String>), CliFailure> {
         let (device, mut notes) = self.device.open(layers)?;
         notes.extend(self.note.clone());
         Ok((device, notes))
@@ -75,7 +75,7 @@ impl EngineSettings {
 }
 
 /// How kernels go about products.
-pub(super) fn tuning(layers: &Layers, packed: Option<&PackedOptions>) -> Result<Tuning, Failure> {
+pub(super) fn tuning(layers: &Layers, packed: Option<&PackedOptions>) -> Result<Tuning, CliFailure> {
     Ok(match layers.text("variant") {
         Some(choices) => Tuning::Forced(choices.to_owned()),
         None => Tuning::Measured {
@@ -92,33 +92,33 @@ pub(super) fn tuning(layers: &Layers, packed: Option<&PackedOptions>) -> Result<
 /// How products are computed.
 ///
 /// # Errors
-/// [`Failure::Usage`] naming the option.
-pub(crate) fn precision(layers: &Layers) -> Result<Precision, Failure> {
+/// [`CliFailure::Usage`] naming the option.
+pub(crate) fn precision(layers: &Layers) -> Result<Precision, CliFailure> {
     Ok(if layers.choice("precision")? == "exact" { Precision::Exact } else { Precision::Fast })
 }
 
 /// How plans are run, where that is not to be measured.
-pub(super) fn executor(layers: &Layers) -> Result<Option<ExecutorKind>, Failure> {
+pub(super) fn executor(layers: &Layers) -> Result<Option<ExecutorKind>, CliFailure> {
     match layers.choice("executor")? {
         "auto" => Ok(None),
-        word => Ok(Some(word.parse().map_err(Failure::Usage)?)),
+        word => Ok(Some(word.parse().map_err(CliFailure::Usage)?)),
     }
 }
 
 /// Tokens of a step.
-pub(super) fn chunk(layers: &Layers) -> Result<Option<u32>, Failure> {
+pub(super) fn chunk(layers: &Layers) -> Result<Option<u32>, CliFailure> {
     let expected = format!("a number from 1 to {MAX_STEP_TOKENS}");
     layers.number("chunk", &expected, |n| (1..=MAX_STEP_TOKENS).contains(n))
 }
 
 /// How tokens are guessed, and the model that does it where one is wanted.
-fn speculation(layers: &Layers) -> Result<(Speculation, Option<String>), Failure> {
+fn speculation(layers: &Layers) -> Result<(Speculation, Option<String>), CliFailure> {
     let most = format!("a number from 1 to {MAX_DRAFTS}");
     let most = layers.number("draft-max", &most, |n| (1..=MAX_DRAFTS).contains(n))?.unwrap_or(Speculation::MOST);
     let mode = layers.choice("speculate")?;
     let model = layers.text("draft-model").map(str::to_owned);
     if mode == "draft" && model.is_none() {
-        return Err(Failure::Usage(format!(
+        return Err(CliFailure::Usage(format!(
             "{}: which model guesses is missing: --draft-model",
             layers.label("speculate")
         )));

@@ -14,6 +14,6 @@ pub(crate) use encoder::{EncoderSettings, is_encoder};
 pub(crate) use engine::{EngineSettings, precision};
 pub(crate) use packed::weight_cache_folder;
 pub(crate) use prompt::{PromptSource, read_input};
-pub(crate) use sampling::Choosing;
+pub(crate) use sampling::ResolvedSampling;
 pub(crate) use serve::{serve, serve_engine};
 pub(crate) use template::template;

@@ -1,6 +1,6 @@
 //! Where repacked weights are kept, and how many.
 
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use std::path::PathBuf;
 use yirage_engine::PackedOptions;
@@ -15,9 +15,9 @@ const HOMELESS: &str = "HOME is not set: set it, or name a folder with --weight-
 /// The folder of repacked weights.
 ///
 /// # Errors
-/// [`Failure::Usage`] where neither an option nor the environment names a place.
-pub(crate) fn weight_cache_folder(layers: &Layers) -> Result<PathBuf, Failure> {
-    folder(layers).ok_or_else(|| Failure::Usage(format!("there is no place for repacked weights; {HOMELESS}")))
+/// [`CliFailure::Usage`] where neither an option nor the environment names a place.
+pub(crate) fn weight_cache_folder(layers: &Layers) -> Result<PathBuf, CliFailure> {
+    folder(layers).ok_or_else(|| CliFailure::Usage(format!("there is no place for repacked weights; {HOMELESS}")))
 }
 
 fn folder(layers: &Layers) -> Option<PathBuf> {
@@ -32,8 +32,8 @@ fn folder(layers: &Layers) -> Option<PathBuf> {
 /// weights.
 ///
 /// # Errors
-/// [`Failure::Usage`] naming the option.
-pub(super) fn resolve(layers: &Layers) -> Result<(Option<PackedOptions>, Option<String>), Failure> {
+/// [`CliFailure::Usage`] naming the option.
+pub(super) fn resolve(layers: &Layers) -> Result<(Option<PackedOptions>, Option<String>), CliFailure> {
     let allowed = |gib: &f64| (0.0..=MAX_GIB).contains(gib);
     let gib = layers.number("weight-cache-limit", &format!("a number of GiB from 0 to {MAX_GIB}"), allowed)?;
     if !layers.switch("weight-cache")? {

@@ -1,7 +1,7 @@
 //! What the model is asked.
 
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use std::io::IsTerminal;
 use std::path::Path;
@@ -34,8 +34,8 @@ impl PromptSource {
     /// of `--prompt`.
     ///
     /// # Errors
-    /// [`Failure::Usage`] when several are given or ids are none, [`Failure::File`] for the file or standard input.
-    pub(crate) fn resolve(layers: &Layers, console: &Console) -> Result<PromptSource, Failure> {
+    /// [`CliFailure::Usage`] when several are given or ids are none, [`CliFailure::File`] for the file or standard input.
+    pub(crate) fn resolve(layers: &Layers, console: &Console) -> Result<PromptSource, CliFailure> {
         Ok(match layers.one_of(&["prompt", "prompt-file", "prompt-ids"])? {
             Some("prompt") => {
                 let prompt = layers.text("prompt").unwrap_or_default();
@@ -60,7 +60,7 @@ fn is_conversation(console: &Console) -> bool {
 }
 
 /// The text that is piped in, without its last line end; none from a terminal, and none where nothing comes.
-fn piped(console: &Console) -> Result<Option<String>, Failure> {
+fn piped(console: &Console) -> Result<Option<String>, CliFailure> {
     if std::io::stdin().is_terminal() {
         return Ok(None);
     }
@@ -84,8 +84,8 @@ fn piped(console: &Console) -> Result<Option<String>, Failure> {
 /// The text of a file, or of standard input for `-`.
 ///
 /// # Errors
-/// [`Failure::File`] with the name, also for text that is not UTF-8 and for too much of it.
-pub(crate) fn read_input(path: &Path) -> Result<String, Failure> {
+/// [`CliFailure::File`] with the name, also for text that is not UTF-8 and for too much of it.
+pub(crate) fn read_input(path: &Path) -> Result<String, CliFailure> {
     if path.to_str() != Some("-") {
         return Ok(read_piped_text(path, MAX_BYTES)?);
     }

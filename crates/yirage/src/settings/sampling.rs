@@ -1,6 +1,6 @@
 //! How tokens are chosen: options over the model's own suggestions over our defaults.
 
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use std::time::{SystemTime, UNIX_EPOCH};
 use yirage_engine::sampling::SamplingParams;
@@ -13,7 +13,7 @@ const TOP_P: f32 = 0.95;
 const MIN_P: f32 = 0.05;
 
 /// Resolved sampling and its origins.
-pub(crate) struct Choosing {
+pub(crate) struct ResolvedSampling {
     /// The parameters.
     pub(crate) params: SamplingParams,
     /// Which of them the model suggested: options with values.
@@ -22,25 +22,25 @@ pub(crate) struct Choosing {
     pub(crate) drawn: Option<u64>,
 }
 
-impl Choosing {
+impl ResolvedSampling {
     /// Whether the options are right whatever the model suggests, which is known before a model is loaded.
     ///
     /// # Errors
-    /// [`Failure::Usage`] naming the option.
-    pub(crate) fn check(layers: &Layers) -> Result<(), Failure> {
-        Choosing::resolve(layers, &GenerationConfig::default()).map(drop)
+    /// [`CliFailure::Usage`] naming the option.
+    pub(crate) fn check(layers: &Layers) -> Result<(), CliFailure> {
+        ResolvedSampling::resolve(layers, &GenerationConfig::default()).map(drop)
     }
 
     /// Reads the options; what they leave open the model's suggestions decide, then the defaults.
     ///
     /// # Errors
-    /// [`Failure::Usage`] naming the option.
-    pub(crate) fn resolve(layers: &Layers, model: &GenerationConfig) -> Result<Choosing, Failure> {
+    /// [`CliFailure::Usage`] naming the option.
+    pub(crate) fn resolve(layers: &Layers, model: &GenerationConfig) -> Result<ResolvedSampling, CliFailure> {
         let mut suggested = Vec::new();
         let mut number = |name: &'static str, of_model: Option<f64>, default: f32, words: &str, allowed: Range| {
             let allowed = |x: &f32| x.is_finite() && (allowed.0..=allowed.1).contains(x);
             match (layers.number::<f32>(name, words, allowed)?, of_model) {
-                (Some(x), _) => Ok::<f32, Failure>(x),
+                (Some(x), _) => Ok::<f32, CliFailure>(x),
                 (None, Some(x)) => {
                     suggested.push((name, x));
                     Ok(x as f32)
@@ -89,7 +89,7 @@ impl Choosing {
             // Nothing of the rest matters then, so nothing of it is worth a word.
             suggested.retain(|(name, _)| *name == "temperature");
         }
-        Ok(Choosing { params: SamplingParams { top_k, seed, ..params }, suggested, drawn })
+        Ok(ResolvedSampling { params: SamplingParams { top_k, seed, ..params }, suggested, drawn })
     }
 
     /// What the user should know.

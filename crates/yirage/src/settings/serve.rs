@@ -1,13 +1,13 @@
 //! Whom a server listens to, and how much it takes at once.
 
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::time::Duration;
 use yirage_engine::limits::MAX_SEQS;
 use yirage_engine::{CacheSize, EngineOptions};
-use yirage_serve::{Keys, ServeOptions, Tls};
+use yirage_serve::{ApiKeys, ServeOptions, Tls};
 
 /// Bytes of a GiB.
 const GIB: f64 = (1u64 << 30) as f64;
@@ -22,13 +22,12 @@ const CONTEXT_BYTES: u64 = 1 << 30;
 /// Options of a server, and what the user should know of them.
 ///
 /// # Errors
-/// [`Failure::Usage`] naming the option.
-pub(crate) fn serve(layers: &Layers) -> Result<(ServeOptions, Vec<String>), Failure> {
+/// [`CliFailure::Usage`] naming the option.
+pub(crate) fn serve(layers: &Layers) -> Result<(ServeOptions, Vec<String>), CliFailure> {
     let (keys, notes) = match layers.text("api-key-file") {
-        None => (Keys::default(), Vec::new()),
-        Some(path) => {
-            Keys::read(Path::new(path)).map_err(|e| Failure::Usage(format!("{}: {e}", layers.label("api-key-file"))))?
-        }
+        None => (ApiKeys::default(), Vec::new()),
+        Some(path) => ApiKeys::read(Path::new(path))
+            .map_err(|e| CliFailure::Usage(format!("{}: {e}", layers.label("api-key-file"))))?,
     };
     let usual = ServeOptions::default();
     let options = ServeOptions {
@@ -54,7 +53,7 @@ pub(crate) fn serve(layers: &Layers) -> Result<(ServeOptions, Vec<String>), Fail
 ///
 /// # Errors
 /// As [`serve`].
-pub(crate) fn serve_engine(layers: &Layers, options: EngineOptions) -> Result<EngineOptions, Failure> {
+pub(crate) fn serve_engine(layers: &Layers, options: EngineOptions) -> Result<EngineOptions, CliFailure> {
     let expected = format!("a number from 1 to {MAX_SEQS}");
     let max_seqs = layers.number("max-seqs", &expected, |n| (1..=MAX_SEQS).contains(n))?.unwrap_or(options.max_seqs);
     let step = layers.number::<f64>("max-step-ms", "a number above 0", |ms| *ms > 0.0 && *ms <= 1e9)?;
@@ -66,9 +65,12 @@ pub(crate) fn serve_engine(layers: &Layers, options: EngineOptions) -> Result<En
 }
 
 /// Both files or none: half of the pair is a slip that would leave the server without TLS.
-fn tls(layers: &Layers) -> Result<Option<Tls>, Failure> {
+fn tls(layers: &Layers) -> Result<Option<Tls>, CliFailure> {
     let missing = |given, wanted| {
-        Failure::Usage(format!("{}: --{wanted} is missing; TLS needs a certificate and its key", layers.label(given)))
+        CliFailure::Usage(format!(
+            "{}: --{wanted} is missing; TLS needs a certificate and its key",
+            layers.label(given)
+        ))
     };
     match (layers.text("tls-cert"), layers.text("tls-key")) {
         (None, None) => Ok(None),
@@ -76,12 +78,12 @@ fn tls(layers: &Layers) -> Result<Option<Tls>, Failure> {
         (None, Some(_)) => Err(missing("tls-key", "tls-cert")),
         (Some(certificate), Some(key)) => {
             let tls = Tls::read(Path::new(certificate), Path::new(key));
-            tls.map(Some).map_err(|e| Failure::Usage(format!("{}: {e}", layers.label("tls-cert"))))
+            tls.map(Some).map_err(|e| CliFailure::Usage(format!("{}: {e}", layers.label("tls-cert"))))
         }
     }
 }
 
-fn address(layers: &Layers) -> Result<SocketAddr, Failure> {
+fn address(layers: &Layers) -> Result<SocketAddr, CliFailure> {
     let port = layers.number::<u16>("port", "a number from 0 to 65535", |_| true)?.unwrap_or(0);
     let host = layers.text("host").unwrap_or_default();
     if let Ok(address) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
@@ -91,12 +93,12 @@ fn address(layers: &Layers) -> Result<SocketAddr, Failure> {
     found.ok_or_else(|| layers.wrong("host", "an address such as 127.0.0.1, or a name of this machine"))
 }
 
-fn seconds(layers: &Layers, name: &str) -> Result<Option<Duration>, Failure> {
+fn seconds(layers: &Layers, name: &str) -> Result<Option<Duration>, CliFailure> {
     let given = layers.number::<f64>(name, "a number of seconds", |s| (0.0..=1e9).contains(s))?;
     Ok(given.map(Duration::from_secs_f64))
 }
 
-fn gibibytes(layers: &Layers, name: &str) -> Result<Option<u64>, Failure> {
+fn gibibytes(layers: &Layers, name: &str) -> Result<Option<u64>, CliFailure> {
     let given = layers.number::<f64>(name, "a number of GiB above 0", |gib| *gib > 0.0 && *gib <= 1e6)?;
     Ok(given.map(|gib| (gib * GIB) as u64))
 }

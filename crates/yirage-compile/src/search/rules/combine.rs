@@ -2,7 +2,7 @@
 
 use super::shapes::{is, scaled};
 use crate::search::rule::Rule;
-use crate::search::terms::{Arg, Terms, Val};
+use crate::search::terms::{MapArg, Terms, Val};
 use yirage_ir::expr::Func;
 
 pub(super) const SCALES: Rule = Rule::local(
@@ -23,7 +23,7 @@ fn scales(t: &mut Terms, v: Val) -> Vec<Option<Val>> {
         for (inner, x, r) in scaled(t, p) {
             let swapped = t.map2(outer, x, s).filter(|&y| is(t, y, t.shape(p)));
             made.push(swapped.and_then(|y| t.map2(inner, y, r)));
-            let smaller = |t: &Terms, arg: Arg| arg.val().is_none_or(|v| !is(t, v, t.shape(x)));
+            let smaller = |t: &Terms, arg: MapArg| arg.val().is_none_or(|v| !is(t, v, t.shape(x)));
             if !smaller(t, r) || !smaller(t, s) {
                 continue;
             }

@@ -2,7 +2,7 @@
 
 use super::shapes::is;
 use crate::search::rule::Rule;
-use crate::search::terms::{Arg, Step, Terms, Val};
+use crate::search::terms::{MapArg, MapFunc, Terms, Val};
 use yirage_ir::Op;
 use yirage_ir::attr::List;
 use yirage_ir::expr::{Func, Scalar};
@@ -33,7 +33,7 @@ fn fold(t: &mut Terms, v: Val) -> Vec<Option<Val>> {
 /// A function with a constant that changes nothing.
 fn neutral(t: &mut Terms, v: Val) -> Option<Val> {
     let call = t.call(v)?;
-    let Step::Func(func) = call.step else { return None };
+    let MapFunc::Func(func) = call.step else { return None };
     let neutral = match func {
         Func::Mul | Func::Div => 1.0,
         Func::Add | Func::Sub => 0.0,
@@ -59,7 +59,7 @@ fn two(t: &mut Terms, v: Val) -> Option<Val> {
 }
 
 fn fill(t: &Terms, v: Val) -> Option<(Scalar, Vec<u32>)> {
-    match t.made(v)? {
+    match t.producing_op(v)? {
         (Op::Fill(fill), _) => Some((fill.value, fill.shape.0.clone())),
         _ => None,
     }
@@ -68,14 +68,14 @@ fn fill(t: &Terms, v: Val) -> Option<(Scalar, Vec<u32>)> {
 /// A function of a value and of one that is the same everywhere, where the shape stays.
 fn filled(t: &mut Terms, v: Val) -> Option<Val> {
     let call = t.call(v)?;
-    let constant = |a: &Arg| a.val().and_then(|x| fill(t, x)).map_or(*a, |(c, _)| Arg::Const(c));
-    let args: Vec<Arg> = call.args.iter().map(constant).collect();
+    let constant = |a: &MapArg| a.val().and_then(|x| fill(t, x)).map_or(*a, |(c, _)| MapArg::Const(c));
+    let args: Vec<MapArg> = call.args.iter().map(constant).collect();
     if args == call.args {
         return None;
     }
     match t.step(call.step, &args)? {
-        Arg::Val(y) => Some(y).filter(|&y| is(t, y, t.shape(v))),
-        Arg::Const(value) => full(t, value, v),
+        MapArg::Val(y) => Some(y).filter(|&y| is(t, y, t.shape(v))),
+        MapArg::Const(value) => full(t, value, v),
     }
 }
 
@@ -95,7 +95,7 @@ fn of_fill(t: &mut Terms, v: Val) -> Option<Val> {
 
 /// A reduction of one value everywhere.
 fn reduced(t: &mut Terms, v: Val) -> Option<Val> {
-    let Some((Op::Reduce(Reduce { kind, axes, .. }), &[x])) = t.made(v) else { return None };
+    let Some((Op::Reduce(Reduce { kind, axes, .. }), &[x])) = t.producing_op(v) else { return None };
     let (kind, axes) = (*kind, axes.0.clone());
     let (Scalar::F32(value), shape) = fill(t, x)? else { return None };
     let count = axes.iter().try_fold(1u32, |n, &axis| n.checked_mul(*shape.get(axis as usize)?))?;

@@ -1,7 +1,7 @@
 //! Functions written by others: SiLU and sigmoid by exponentials, roots, squares.
 
 use crate::search::rule::Rule;
-use crate::search::terms::{Arg, Terms, Val};
+use crate::search::terms::{MapArg, Terms, Val};
 use yirage_ir::expr::Func;
 
 pub(super) const FORMS: Rule = Rule::local(
@@ -100,7 +100,7 @@ fn difference(t: &mut Terms, v: Val) -> Option<Val> {
 fn exponents(t: &mut Terms, v: Val) -> Option<Val> {
     let args = t.func(v, Func::Mul)?;
     let (x, y) = (t.unary(args[0].val()?, Func::Exp)?, t.unary(args[1].val()?, Func::Exp)?);
-    let sum = t.map(Func::Add, &[Arg::Val(x), Arg::Val(y)])?;
+    let sum = t.map(Func::Add, &[MapArg::Val(x), MapArg::Val(y)])?;
     t.map(Func::Exp, &[sum.into()])
 }
 

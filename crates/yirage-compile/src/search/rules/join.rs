@@ -5,7 +5,7 @@ use crate::search::rule::Rule;
 use crate::search::terms::{Terms, Val};
 use std::collections::HashMap;
 use yirage_ir::expr::Func;
-use yirage_ir::op::{Concat, Contract, Cut, Form};
+use yirage_ir::op::{Concat, Contract, Cut, ViewForm};
 
 pub(super) const ALONG_SUM: Rule = Rule::local(
     "join along sum",
@@ -75,7 +75,7 @@ fn joined(t: &mut Terms, p: Val, q: Val, left: bool) -> Option<Vec<(Val, Val)>> 
         let mut cuts: Vec<Cut> = t.shape(y).iter().map(|&d| Cut::whole(d)).collect();
         let at = cuts.len().checked_sub(from_last + 1)?;
         cuts[at] = Cut { start, step: 1, size: size.into() };
-        t.seen(Form::Slice(cuts), y)
+        t.add_view(ViewForm::Slice(cuts), y)
     };
     let (first, second) = (part(0, first)?, part(first, second)?);
     let same = |t: &Terms, old: Val, new: Val| t.ty(old) == t.ty(new);

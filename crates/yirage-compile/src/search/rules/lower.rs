@@ -19,7 +19,7 @@ pub(super) const NAMED: Rule = Rule::local(
 
 fn named(t: &mut Terms, v: Val) -> Vec<Option<Val>> {
     let general = |t: &mut Terms| {
-        let (op, args) = t.made(v)?;
+        let (op, args) = t.producing_op(v)?;
         if !matches!(op, Op::RmsNorm(_) | Op::LayerNorm(_) | Op::Softmax(_) | Op::Linear(_) | Op::MatMul(_)) {
             return None;
         }

@@ -4,11 +4,11 @@ use super::shapes::sum;
 use crate::search::rule::Rule;
 use crate::search::terms::{Terms, Val};
 use yirage_ir::expr::Func;
-use yirage_ir::op::{Form, Reduce, ReduceKind};
+use yirage_ir::op::{Reduce, ReduceKind, ViewForm};
 use yirage_ir::{Dim, Op};
 
 fn reduce(t: &Terms, v: Val) -> Option<(Reduce, Val)> {
-    match t.made(v)? {
+    match t.producing_op(v)? {
         (Op::Reduce(reduce), &[x]) => Some((reduce.clone(), x)),
         _ => None,
     }
@@ -151,7 +151,7 @@ fn split(t: &mut Terms, v: Val) -> Vec<Option<Val>> {
             return None;
         }
         let shape = [outer, &[Dim::Const(n / PART), Dim::Const(PART)]].concat();
-        let x = t.seen(Form::Reshape(shape), x)?;
+        let x = t.add_view(ViewForm::Reshape(shape), x)?;
         let first = t.op(Reduce::new(op.kind, &[rank], false), &[x])?;
         t.op(op, &[first])
     };

@@ -4,7 +4,7 @@
 
 use super::shapes::{constant_along, is, scaled};
 use crate::search::rule::Rule;
-use crate::search::terms::{Arg, Terms, Val};
+use crate::search::terms::{MapArg, Terms, Val};
 use yirage_ir::Op;
 use yirage_ir::expr::Func;
 use yirage_ir::op::{Contract, Reduce, ReduceKind};
@@ -93,13 +93,13 @@ pub(super) const PAST_SUM: Rule = Rule::local(
 );
 
 fn past_sum(t: &mut Terms, v: Val) -> Vec<Option<Val>> {
-    let Some((Op::Reduce(reduce), &[x])) = t.made(v) else { return Vec::new() };
+    let Some((Op::Reduce(reduce), &[x])) = t.producing_op(v) else { return Vec::new() };
     let reduce: Reduce = reduce.clone();
     if !reduce.keep || !matches!(reduce.kind, ReduceKind::Sum | ReduceKind::Mean) {
         return Vec::new();
     }
     let rank = t.rank(x);
-    let same = |t: &Terms, s: Arg| reduce.axes.0.iter().all(|&axis| constant_along(t, s, rank - 1 - axis as usize));
+    let same = |t: &Terms, s: MapArg| reduce.axes.0.iter().all(|&axis| constant_along(t, s, rank - 1 - axis as usize));
     let mut made = Vec::new();
     for (func, p, s) in scaled(t, x) {
         if same(t, s) {

@@ -1,12 +1,12 @@
 //! What rules ask of shapes. Dimensions are counted from the innermost one, as broadcasting aligns them.
 
-use crate::search::terms::{Arg, Terms, Val};
-use yirage_ir::op::Form;
+use crate::search::terms::{MapArg, Terms, Val};
+use yirage_ir::op::ViewForm;
 use yirage_ir::{Dim, expr::Func};
 
 /// Whether every element along a dimension is the same, because there is one alone.
-pub(super) fn constant_along(terms: &Terms, arg: Arg, from_last: usize) -> bool {
-    let Arg::Val(v) = arg else { return true };
+pub(super) fn constant_along(terms: &Terms, arg: MapArg, from_last: usize) -> bool {
+    let MapArg::Val(v) = arg else { return true };
     let shape = terms.shape(v);
     shape.len() <= from_last || shape[shape.len() - 1 - from_last] == Dim::Const(1)
 }
@@ -17,7 +17,7 @@ pub(super) fn is(terms: &Terms, v: Val, shape: &[Dim]) -> bool {
 }
 
 /// The two ways in which one argument of a function is the values and the other scales them.
-pub(super) fn scaled(terms: &Terms, v: Val) -> Vec<(Func, Val, Arg)> {
+pub(super) fn scaled(terms: &Terms, v: Val) -> Vec<(Func, Val, MapArg)> {
     let mut ways = Vec::new();
     if let Some(args) = terms.func(v, Func::Mul) {
         ways.extend(args[0].val().map(|p| (Func::Mul, p, args[1])));
@@ -41,11 +41,11 @@ pub(super) fn sum(terms: &Terms, v: Val) -> Option<(Func, Val, Val)> {
 }
 
 /// The axes with the last two exchanged; nothing for less than two.
-pub(super) fn exchanged(rank: usize) -> Option<Form> {
+pub(super) fn exchanged(rank: usize) -> Option<ViewForm> {
     let mut axes: Vec<u32> = (0..rank as u32).collect();
     (rank >= 2).then(|| {
         axes.swap(rank - 1, rank - 2);
-        Form::Permute(axes)
+        ViewForm::Permute(axes)
     })
 }
 

@@ -3,7 +3,7 @@
 use super::shapes::exchanged;
 use crate::search::rule::Rule;
 use crate::search::terms::{Terms, Val};
-use yirage_ir::op::{Contract, Form};
+use yirage_ir::op::{Contract, ViewForm};
 
 pub(super) const PRODUCTS: Rule = Rule::local(
     "transpose product",
@@ -45,6 +45,6 @@ fn flipped(t: &mut Terms, v: Val) -> Option<Val> {
     if let Some(x) = transposed(t, v) {
         return Some(x);
     }
-    let form: Form = exchanged(t.rank(v))?;
-    t.seen(form, v)
+    let form: ViewForm = exchanged(t.rank(v))?;
+    t.add_view(form, v)
 }

@@ -2,9 +2,9 @@
 
 use super::shapes::is;
 use crate::search::rule::Rule;
-use crate::search::terms::{Arg, Step, Terms, Val};
+use crate::search::terms::{MapArg, MapFunc, Terms, Val};
 use yirage_ir::expr::Func;
-use yirage_ir::op::{Concat, Contract, Cut, Form};
+use yirage_ir::op::{Concat, Contract, Cut, ViewForm};
 use yirage_ir::{Dim, Op};
 
 pub(super) const CANCEL: Rule = Rule::local(
@@ -31,9 +31,9 @@ fn cancel(t: &mut Terms, v: Val) -> Vec<Option<Val>> {
 fn nothing(t: &mut Terms, v: Val) -> Option<Val> {
     let (form, x) = t.view(v)?;
     let still = match form {
-        Form::Permute(axes) => axes.iter().copied().eq(0..axes.len() as u32),
-        Form::Reshape(_) | Form::Expand(_) => true,
-        Form::Slice(cuts) => cuts.iter().all(|c| c.start == 0 && c.step == 1),
+        ViewForm::Permute(axes) => axes.iter().copied().eq(0..axes.len() as u32),
+        ViewForm::Reshape(_) | ViewForm::Expand(_) => true,
+        ViewForm::Slice(cuts) => cuts.iter().all(|c| c.start == 0 && c.step == 1),
     };
     (still && is(t, v, t.shape(x)) && t.ty(x).strides.is_none()).then_some(x)
 }
@@ -42,14 +42,14 @@ fn twice(t: &mut Terms, v: Val) -> Option<Val> {
     let (outer, p) = t.view(v)?;
     let (inner, x) = t.view(p)?;
     let form = match (outer, inner) {
-        (Form::Permute(a), Form::Permute(b)) => Form::Permute(a.iter().map(|&i| b[i as usize]).collect()),
-        (Form::Reshape(shape), Form::Reshape(_)) => Form::Reshape(shape.clone()),
-        (Form::Slice(a), Form::Slice(b)) => {
-            Form::Slice(a.iter().zip(b).map(|(a, b)| of_cut(a, b)).collect::<Option<_>>()?)
+        (ViewForm::Permute(a), ViewForm::Permute(b)) => ViewForm::Permute(a.iter().map(|&i| b[i as usize]).collect()),
+        (ViewForm::Reshape(shape), ViewForm::Reshape(_)) => ViewForm::Reshape(shape.clone()),
+        (ViewForm::Slice(a), ViewForm::Slice(b)) => {
+            ViewForm::Slice(a.iter().zip(b).map(|(a, b)| of_cut(a, b)).collect::<Option<_>>()?)
         }
         _ => return None,
     };
-    t.seen(form, x)
+    t.add_view(form, x)
 }
 
 /// A cut of a cut.
@@ -65,14 +65,14 @@ fn of_cut(outer: &Cut, inner: &Cut) -> Option<Cut> {
 /// A function of a value that is repeated, where it would be repeated anyway.
 fn repeated(t: &mut Terms, v: Val) -> Option<Val> {
     let call = t.call(v)?;
-    let inner = |a: &Arg| match a {
-        Arg::Val(x) => match t.view(*x) {
-            Some((Form::Expand(_), x)) => Arg::Val(x),
+    let inner = |a: &MapArg| match a {
+        MapArg::Val(x) => match t.view(*x) {
+            Some((ViewForm::Expand(_), x)) => MapArg::Val(x),
             _ => *a,
         },
         constant => *constant,
     };
-    let args: Vec<Arg> = call.args.iter().map(inner).collect();
+    let args: Vec<MapArg> = call.args.iter().map(inner).collect();
     if args == call.args {
         return None;
     }
@@ -101,36 +101,36 @@ fn past_maps(t: &mut Terms, v: Val) -> Vec<Option<Val>> {
 
 fn outwards(t: &mut Terms, v: Val) -> Option<Val> {
     let call = t.call(v)?;
-    let mut seen: Option<(Form, Vec<Dim>)> = None;
+    let mut seen: Option<(ViewForm, Vec<Dim>)> = None;
     let mut args = Vec::with_capacity(call.args.len());
     for arg in &call.args {
-        let Arg::Val(x) = arg else {
+        let MapArg::Val(x) = arg else {
             args.push(*arg);
             continue;
         };
         let (form, x) = t.view(*x)?;
         let this = (form.clone(), t.shape(x).to_vec());
-        let moves = matches!(form, Form::Permute(_) | Form::Reshape(_));
+        let moves = matches!(form, ViewForm::Permute(_) | ViewForm::Reshape(_));
         if !moves || seen.as_ref().is_some_and(|known| *known != this) {
             return None;
         }
         seen = Some(this);
-        args.push(Arg::Val(x));
+        args.push(MapArg::Val(x));
     }
     let y = t.step(call.step, &args)?.val()?;
-    t.seen(seen?.0, y)
+    t.add_view(seen?.0, y)
 }
 
 fn inwards(t: &mut Terms, v: Val) -> Option<Val> {
     let (form, p) = t.view(v)?;
-    let form = Some(form).filter(|form| matches!(form, Form::Permute(_) | Form::Slice(_)))?.clone();
+    let form = Some(form).filter(|form| matches!(form, ViewForm::Permute(_) | ViewForm::Slice(_)))?.clone();
     let call = t.call(p)?;
     let shape = t.shape(p).to_vec();
     let mut args = Vec::with_capacity(call.args.len());
     for arg in &call.args {
         args.push(match *arg {
-            Arg::Val(x) if is(t, x, &shape) => Arg::Val(t.seen(form.clone(), x)?),
-            Arg::Val(_) => return None,
+            MapArg::Val(x) if is(t, x, &shape) => MapArg::Val(t.add_view(form.clone(), x)?),
+            MapArg::Val(_) => return None,
             constant => constant,
         });
     }
@@ -147,7 +147,7 @@ pub(super) const INTO_PRODUCTS: Rule = Rule::local(
 
 fn into_products(t: &mut Terms, v: Val) -> Vec<Option<Val>> {
     let inside = |t: &mut Terms| {
-        let (Form::Slice(cuts), p) = t.view(v)? else { return None };
+        let (ViewForm::Slice(cuts), p) = t.view(v)? else { return None };
         let (a, b) = t.contract(p)?;
         let rank = t.rank(p);
         let (batch, [rows, columns]) = cuts.split_last_chunk::<2>()?;
@@ -171,7 +171,7 @@ fn along(t: &mut Terms, x: Val, from_last: usize, cut: Cut) -> Option<Val> {
         return Some(x);
     }
     cuts[at] = cut;
-    t.seen(Form::Slice(cuts), x)
+    t.add_view(ViewForm::Slice(cuts), x)
 }
 
 pub(super) const PARTS: Rule = Rule::local(
@@ -195,14 +195,14 @@ fn parts(t: &mut Terms, v: Val) -> Vec<Option<Val>> {
 }
 
 fn concat(t: &Terms, v: Val) -> Option<(usize, Vec<Val>)> {
-    match t.made(v)? {
+    match t.producing_op(v)? {
         (Op::Concat(concat), args) => Some((concat.axis as usize, args.to_vec())),
         _ => None,
     }
 }
 
 fn inside_part(t: &mut Terms, v: Val) -> Option<Val> {
-    let (Form::Slice(cuts), p) = t.view(v)? else { return None };
+    let (ViewForm::Slice(cuts), p) = t.view(v)? else { return None };
     let cuts = cuts.clone();
     let (axis, args) = concat(t, p)?;
     let cut = cuts[axis];
@@ -213,7 +213,7 @@ fn inside_part(t: &mut Terms, v: Val) -> Option<Val> {
         if cut.start >= start && u64::from(cut.start) + u64::from(size) <= u64::from(start) + u64::from(n) {
             let mut cuts = cuts;
             cuts[axis].start -= start;
-            return t.seen(Form::Slice(cuts), x);
+            return t.add_view(ViewForm::Slice(cuts), x);
         }
         start += n;
     }
@@ -225,7 +225,7 @@ fn put_together(t: &mut Terms, v: Val) -> Option<Val> {
     let mut whole: Option<Val> = None;
     let mut next = 0;
     for part in args {
-        let (Form::Slice(cuts), x) = t.view(part)? else { return None };
+        let (ViewForm::Slice(cuts), x) = t.view(part)? else { return None };
         let rest = cuts.iter().zip(t.shape(x)).enumerate().all(|(at, (c, &d))| at == axis || *c == Cut::whole(d));
         let Dim::Const(size) = cuts[axis].size else { return None };
         if !rest || cuts[axis].start != next || cuts[axis].step != 1 || whole.is_some_and(|w| w != x) {
@@ -241,7 +241,7 @@ fn joined_calls(t: &mut Terms, v: Val) -> Option<Val> {
     let (axis, args) = concat(t, v)?;
     let unary = |t: &Terms, x: Val| {
         let call = t.call(x).filter(|call| call.args.len() == 1)?;
-        let Step::Func(func) = call.step else { return None };
+        let MapFunc::Func(func) = call.step else { return None };
         Some((func, call.args[0].val()?))
     };
     let inner: Vec<(Func, Val)> = args.iter().map(|&x| unary(t, x)).collect::<Option<_>>()?;

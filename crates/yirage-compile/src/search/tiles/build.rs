@@ -4,11 +4,11 @@
 use super::cuts::{of_part, wanted};
 use super::sizes::{Axes, Tilings};
 use super::{is_outside, reduced};
-use crate::search::convert::{Interface, export};
-use crate::search::terms::{Kind, Terms, Val};
+use crate::search::convert::{GraphSignature, export};
+use crate::search::terms::{TermKind, Terms, Val};
 use std::collections::HashMap;
 use yirage_ir::region::{Accumulate, CONTINUED, TileIn, TileOut, Tiled};
-use yirage_ir::{Dim, Graph, Op, Region, Source, Type};
+use yirage_ir::{Dim, Graph, Op, Region, Type, ValueSource};
 
 /// A tiling that is tried.
 pub(super) struct Tiling<'a> {
@@ -23,7 +23,7 @@ pub(super) struct Tiling<'a> {
 
 /// A part of a value, computed in the loop or after it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Part {
+struct TilePart {
     v: Val,
     grid: Axes,
     by_loop: Option<u32>,
@@ -40,7 +40,7 @@ struct Building<'a> {
     /// What the block reads: accumulators by their number, tiles by theirs behind [`TILES`].
     accumulators: Vec<Val>,
     reads: Vec<u32>,
-    known: HashMap<Part, Val>,
+    known: HashMap<TilePart, Val>,
 }
 
 /// Where the numbers of tiles begin among the inputs of the block's terms.
@@ -61,7 +61,7 @@ impl Tiling<'_> {
             reads: Vec::new(),
             known: HashMap::new(),
         };
-        let part = |v: Val| Part { v, grid: self.axes, by_loop: None, in_body: false };
+        let part = |v: Val| TilePart { v, grid: self.axes, by_loop: None, in_body: false };
         let made = outputs.iter().map(|&v| b.part(part(v))).collect::<Option<Vec<Val>>>()?;
         let looped = self.loops > 1;
         if looped == b.accumulators.is_empty() || b.tiles.is_empty() {
@@ -88,7 +88,7 @@ impl Building<'_> {
     }
 
     /// The type of a part; nothing where it does not divide.
-    fn ty(&self, part: &Part) -> Option<Type> {
+    fn ty(&self, part: &TilePart) -> Option<Type> {
         let ty = self.whole.ty(part.v);
         let mut shape = ty.shape.clone();
         let cuts = part.grid.iter().copied().zip(self.tiling.grid).chain([(part.by_loop, self.tiling.loops)]);
@@ -102,7 +102,7 @@ impl Building<'_> {
         Some(Type::new(ty.dtype, shape))
     }
 
-    fn part(&mut self, part: Part) -> Option<Val> {
+    fn part(&mut self, part: TilePart) -> Option<Val> {
         if let Some(&known) = self.known.get(&part) {
             return Some(known);
         }
@@ -118,10 +118,13 @@ impl Building<'_> {
     }
 
     /// A tile of an input of the node.
-    fn tile(&mut self, part: Part) -> Option<Val> {
+    fn tile(&mut self, part: TilePart) -> Option<Val> {
         let (cut, ty) = (TileIn { grid: part.grid, by_loop: part.by_loop }, self.ty(&part)?);
         let outside = self.whole.ty(part.v);
-        if !self.tiling.tilings.allows(cut.grid, cut.by_loop) || outside.layout.is_some() || !outside.dtype.is_plain() {
+        if !self.tiling.tilings.allows(cut.grid, cut.by_loop)
+            || outside.activation_format.is_some()
+            || !outside.dtype.is_plain()
+        {
             return None;
         }
         let at = match self.tiles.iter().position(|tile| *tile == (part.v, cut)) {
@@ -144,14 +147,14 @@ impl Building<'_> {
     }
 
     /// What the loop makes of a contraction or reduction.
-    fn accumulated(&mut self, part: Part) -> Option<Val> {
+    fn accumulated(&mut self, part: TilePart) -> Option<Val> {
         let (_, dims) = reduced(self.whole, part.v)?;
-        let (op, args) = self.whole.made(part.v)?;
+        let (op, args) = self.whole.producing_op(part.v)?;
         let (op, args) = (op.clone(), args.to_vec());
         let mut ins = Vec::with_capacity(args.len());
         for (at, (&v, &dim)) in args.iter().zip(&dims).enumerate() {
             let grid = self.grid_of(&part, at)?;
-            ins.push(self.part(Part { v, grid, by_loop: Some(dim), in_body: true })?);
+            ins.push(self.part(TilePart { v, grid, by_loop: Some(dim), in_body: true })?);
         }
         if let Op::Reduce(_) = op {
             let tile = self.body.shape(ins[0])[dims[0] as usize].as_const()?;
@@ -170,8 +173,8 @@ impl Building<'_> {
     }
 
     /// An op on parts.
-    fn computed(&mut self, part: Part) -> Option<Val> {
-        let (op, args) = self.whole.made(part.v)?;
+    fn computed(&mut self, part: TilePart) -> Option<Val> {
+        let (op, args) = self.whole.producing_op(part.v)?;
         let (op, args) = (op.clone(), args.to_vec());
         let mut ins = Vec::with_capacity(args.len());
         for (at, &v) in args.iter().enumerate() {
@@ -180,7 +183,7 @@ impl Building<'_> {
                 Some(dim) => *wanted(self.whole, part.v, dim)?.get(at)?,
                 None => None,
             };
-            ins.push(self.part(Part { v, grid, by_loop, in_body: part.in_body })?);
+            ins.push(self.part(TilePart { v, grid, by_loop, in_body: part.in_body })?);
         }
         // Dimensions are cut once: where the grid and the loop meet in one, parts of parts lie otherwise.
         let ty = self.ty(&part)?;
@@ -190,7 +193,7 @@ impl Building<'_> {
     }
 
     /// How the grid cuts input `at` of a value.
-    fn grid_of(&self, part: &Part, at: usize) -> Option<Axes> {
+    fn grid_of(&self, part: &TilePart, at: usize) -> Option<Axes> {
         let mut grid = [None; 3];
         for (axis, dim) in part.grid.iter().enumerate() {
             if let Some(dim) = dim {
@@ -202,11 +205,11 @@ impl Building<'_> {
 
     fn body_graph(&self) -> Option<Graph> {
         let inputs = self.tiles.iter().enumerate().map(|(at, (v, cut))| {
-            let ty = self.ty(&Part { v: *v, grid: cut.grid, by_loop: cut.by_loop, in_body: true })?;
-            Some((format!("i{at}"), ty, Source::Slot))
+            let ty = self.ty(&TilePart { v: *v, grid: cut.grid, by_loop: cut.by_loop, in_body: true })?;
+            Some((format!("i{at}"), ty, ValueSource::StepInput))
         });
         let outputs = (0..self.accumulators.len()).map(|at| format!("a{at}")).collect();
-        let like = Interface { name: "body".into(), inputs: inputs.collect::<Option<_>>()?, outputs };
+        let like = GraphSignature { name: "body".into(), inputs: inputs.collect::<Option<_>>()?, outputs };
         export(&like, &self.body, &self.accumulators, &self.body.reachable(&self.accumulators)).ok()
     }
 
@@ -216,24 +219,24 @@ impl Building<'_> {
             .accumulators
             .iter()
             .enumerate()
-            .map(|(at, &v)| Some((at as u32, (format!("a{at}"), self.body.ty(v).clone(), Source::Slot))));
+            .map(|(at, &v)| Some((at as u32, (format!("a{at}"), self.body.ty(v).clone(), ValueSource::StepInput))));
         let reads = self.reads.iter().map(|&at| {
             let (v, cut) = self.tiles[at as usize];
-            let ty = self.ty(&Part { v, grid: cut.grid, by_loop: cut.by_loop, in_body: false })?;
-            Some((TILES + at, (format!("i{at}"), ty, Source::Slot)))
+            let ty = self.ty(&TilePart { v, grid: cut.grid, by_loop: cut.by_loop, in_body: false })?;
+            Some((TILES + at, (format!("i{at}"), ty, ValueSource::StepInput)))
         });
-        let inputs: Vec<(u32, (String, Type, Source))> = accumulators.chain(reads).collect::<Option<_>>()?;
+        let inputs: Vec<(u32, (String, Type, ValueSource))> = accumulators.chain(reads).collect::<Option<_>>()?;
         // The terms know inputs by number; here they have the places of the block's own.
         let mut placed = Terms::default();
         let mut is: HashMap<Val, Val> = HashMap::new();
         for term in self.block.reachable(made) {
             let old = self.block.term(Val { term, out: 0 });
             let new = match &old.kind {
-                Kind::Input(number) => {
+                TermKind::Input(number) => {
                     let at = inputs.iter().position(|(n, _)| n == number)?;
                     placed.input(at as u32, old.types[0].clone())
                 }
-                Kind::Node(kind) => {
+                TermKind::Node(kind) => {
                     let args: Vec<Val> = old.args.iter().map(|v| is[v]).collect();
                     Val { term: placed.node(kind.clone(), &args)?, out: 0 }
                 }
@@ -242,7 +245,7 @@ impl Building<'_> {
         }
         let outputs: Vec<Val> = made.iter().map(|v| is[v]).collect();
         let names = (0..outputs.len()).map(|at| format!("o{at}")).collect();
-        let like = Interface {
+        let like = GraphSignature {
             name: "block".into(),
             inputs: inputs.into_iter().map(|(_, input)| input).collect(),
             outputs: names,

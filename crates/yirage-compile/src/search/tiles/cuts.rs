@@ -2,13 +2,13 @@
 
 use crate::search::terms::{Terms, Val};
 use yirage_ir::attr::List;
-use yirage_ir::op::{Cut, Fill, Form, View};
+use yirage_ir::op::{Cut, Fill, View, ViewForm};
 use yirage_ir::{Dim, Op};
 
 /// For a part of a value's dimension `dim`, the dimension of which each input's part is wanted; nothing of an input that
 /// is wanted whole. Nothing at all where no parts make a part.
 pub(super) fn wanted(terms: &Terms, v: Val, dim: u32) -> Option<Vec<Option<u32>>> {
-    let (op, args) = terms.made(v)?;
+    let (op, args) = terms.producing_op(v)?;
     let (rank, dim) = (terms.rank(v), dim as usize);
     let from_last = rank.checked_sub(dim + 1)?;
     // Aligned at the innermost dimension; an input that is repeated along it is wanted whole.
@@ -31,11 +31,11 @@ pub(super) fn wanted(terms: &Terms, v: Val, dim: u32) -> Option<Vec<Option<u32>>
         Op::Concat(concat) if concat.axis as usize != dim => vec![Some(dim as u32); args.len()],
         Op::Fill(_) => Vec::new(),
         Op::View(view) => vec![match &view.form {
-            Form::Permute(axes) => Some(axes[dim]),
-            Form::Expand(_) => aligned(args[0]),
-            Form::Slice(cuts) if cuts[dim] == Cut::whole(terms.shape(args[0])[dim]) => Some(dim as u32),
-            Form::Reshape(shape) => Some(same_run(shape, terms.shape(args[0]), dim)? as u32),
-            Form::Slice(_) => return None,
+            ViewForm::Permute(axes) => Some(axes[dim]),
+            ViewForm::Expand(_) => aligned(args[0]),
+            ViewForm::Slice(cuts) if cuts[dim] == Cut::whole(terms.shape(args[0])[dim]) => Some(dim as u32),
+            ViewForm::Reshape(shape) => Some(same_run(shape, terms.shape(args[0]), dim)? as u32),
+            ViewForm::Slice(_) => return None,
         }],
         _ => return None,
     })
@@ -54,11 +54,11 @@ fn same_run(from: &[Dim], to: &[Dim], dim: usize) -> Option<usize> {
 }
 
 /// The dimension that shows a part of dimension `dim` in a view; none where parts are not seen as parts.
-pub(crate) fn of_view(form: &Form, shape: &[Dim], dim: u32) -> Option<u32> {
+pub(crate) fn of_view(form: &ViewForm, shape: &[Dim], dim: u32) -> Option<u32> {
     match form {
-        Form::Permute(axes) => axes.iter().position(|&axis| axis == dim).map(|at| at as u32),
-        Form::Reshape(to) => same_run(shape, to, dim as usize).map(|at| at as u32),
-        Form::Expand(_) | Form::Slice(_) => None,
+        ViewForm::Permute(axes) => axes.iter().position(|&axis| axis == dim).map(|at| at as u32),
+        ViewForm::Reshape(to) => same_run(shape, to, dim as usize).map(|at| at as u32),
+        ViewForm::Expand(_) | ViewForm::Slice(_) => None,
     }
 }
 
@@ -70,11 +70,11 @@ pub(super) fn of_part(op: &Op, whole: &[Dim], part: &[Dim]) -> Option<Op> {
             Op::Fill(Fill { value: fill.value, shape: List(shape.collect::<Option<Vec<u32>>>()?) })
         }
         Op::Iota(_) if whole != part => return None,
-        Op::View(View { form: Form::Reshape(_) }) => Op::View(View { form: Form::Reshape(part.to_vec()) }),
-        Op::View(View { form: Form::Expand(_) }) => Op::View(View { form: Form::Expand(part.to_vec()) }),
-        Op::View(View { form: Form::Slice(cuts) }) => {
+        Op::View(View { form: ViewForm::Reshape(_) }) => Op::View(View { form: ViewForm::Reshape(part.to_vec()) }),
+        Op::View(View { form: ViewForm::Expand(_) }) => Op::View(View { form: ViewForm::Expand(part.to_vec()) }),
+        Op::View(View { form: ViewForm::Slice(cuts) }) => {
             let cut = |(cut, (whole, part)): (&Cut, (&Dim, &Dim))| if whole == part { *cut } else { Cut::whole(*part) };
-            Op::View(View { form: Form::Slice(cuts.iter().zip(whole.iter().zip(part)).map(cut).collect()) })
+            Op::View(View { form: ViewForm::Slice(cuts.iter().zip(whole.iter().zip(part)).map(cut).collect()) })
         }
         other => other.clone(),
     })

@@ -10,7 +10,7 @@ pub(crate) use cuts::of_view;
 pub(crate) use sizes::Axes;
 pub use sizes::Tilings;
 
-use super::terms::{Kind, Terms, Val};
+use super::terms::{TermKind, Terms, Val};
 use build::Tiling;
 use std::collections::{BTreeMap, HashSet};
 use yirage_ir::expr::{Func, Term};
@@ -47,7 +47,7 @@ pub(super) fn proposals(
             for loops in tilings.loops(size, looped.is_empty()) {
                 let tiling = Tiling { grid, axes, loops, looped: &looped, tilings };
                 match tiling.built(terms, outputs) {
-                    Some((region, _)) if !has_room(&region, target) => *refused += 1,
+                    Some((region, _)) if !block_fits(&region, target) => *refused += 1,
                     None => *refused += 1,
                     Some((region, ins)) => match terms.node(NodeKind::Region(Box::new(region)), &ins) {
                         None => *refused += 1,
@@ -69,7 +69,7 @@ pub(crate) fn without_loop(terms: &Terms, v: Val, grid: [u32; 3], axes: Axes) ->
 }
 
 /// Whether a block of a tiled region has room on a target.
-pub(crate) fn has_room(region: &Region, target: &Target) -> bool {
+pub(crate) fn block_fits(region: &Region, target: &Target) -> bool {
     let needed = region.tiled.as_ref().and_then(|tiled| block_bytes(&region.graph, tiled));
     needed.is_some_and(|bytes| target.block_bytes.is_none_or(|limit| bytes <= limit))
 }
@@ -79,7 +79,7 @@ fn is_attention(terms: &Terms, outputs: &[Val]) -> bool {
     let (mut scores, mut exponentials) = (HashSet::new(), HashSet::new());
     for &term in &terms.reachable(outputs) {
         let v = Val { term, out: 0 };
-        let Some((op, args)) = terms.made(v).filter(|_| is_general(terms, v)) else { continue };
+        let Some((op, args)) = terms.producing_op(v).filter(|_| is_general(terms, v)) else { continue };
         let any = |of: &HashSet<u32>| args.iter().any(|arg| of.contains(&arg.term));
         match op {
             Op::Contract(_) if any(&exponentials) => return true,
@@ -99,7 +99,7 @@ fn has_exp(map: &Map) -> bool {
 
 /// Whether a value is made by an op that tiles may hold.
 fn is_general(terms: &Terms, v: Val) -> bool {
-    let Some((op, _)) = terms.made(v) else { return false };
+    let Some((op, _)) = terms.producing_op(v) else { return false };
     let general = matches!(
         op,
         Op::Map(_) | Op::Reduce(_) | Op::View(_) | Op::Contract(_) | Op::Concat(_) | Op::Fill(_) | Op::Iota(_)
@@ -109,7 +109,7 @@ fn is_general(terms: &Terms, v: Val) -> bool {
 
 /// The size that a contraction or a reduction along one dimension sums over, and the dimension of each of its inputs.
 fn reduced(terms: &Terms, v: Val) -> Option<(u32, Vec<u32>)> {
-    let (op, args) = terms.made(v)?;
+    let (op, args) = terms.producing_op(v)?;
     let dims = match op {
         Op::Contract(_) => vec![terms.rank(args[0]).checked_sub(1)? as u32, terms.rank(args[1]).checked_sub(2)? as u32],
         Op::Reduce(reduce) => match reduce.axes.0[..] {
@@ -180,5 +180,5 @@ fn independent(terms: &Terms, order: &[u32], of: &HashSet<u32>, first: bool) -> 
 
 /// Whether a term is an input or made by what tiles do not hold: a region reads it from memory.
 fn is_outside(terms: &Terms, v: Val) -> bool {
-    matches!(terms.term(v).kind, Kind::Input(_)) || !is_general(terms, v)
+    matches!(terms.term(v).kind, TermKind::Input(_)) || !is_general(terms, v)
 }

@@ -32,7 +32,7 @@ impl Tilings {
         let Some(last) = rank.checked_sub(1) else { return Vec::new() };
         let mut all: Vec<([u32; 3], Axes)> = Vec::new();
         if let Some(grids) = &self.grids {
-            all.extend(grids.iter().flat_map(|&grid| given(grid, rank as u32)));
+            all.extend(grids.iter().flat_map(|&grid| axis_assignments(grid, rank as u32)));
         } else {
             let batch: u32 =
                 shape[..rank.saturating_sub(2)].iter().try_fold(1u32, |n, &d| n.checked_mul(d)).unwrap_or(0);
@@ -74,7 +74,7 @@ impl Tilings {
 }
 
 /// A grid with every way to lay its axes along dimensions of an output.
-fn given(grid: [u32; 3], rank: u32) -> Vec<([u32; 3], Axes)> {
+fn axis_assignments(grid: [u32; 3], rank: u32) -> Vec<([u32; 3], Axes)> {
     let mut ways: Vec<Axes> = vec![[None; 3]];
     for axis in (0..3).filter(|&axis| grid[axis] > 1) {
         ways = ways

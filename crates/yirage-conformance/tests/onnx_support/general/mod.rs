@@ -4,29 +4,29 @@
 //! computed by the graph. What we have no type or function for is refused with the reason.
 
 mod elementwise;
-mod product;
+mod matmul;
 mod reduce;
 mod shape;
 
 use super::case::{Array, Case};
 use super::import::{Import, dtype};
-use yirage_ir::op::{Form, Map, View};
+use yirage_ir::op::{Map, View, ViewForm};
 use yirage_ir::{DType, Dim, Expr, NodeKind, Op, ValueId};
 
 /// A node being imported.
 pub(crate) struct Node<'a> {
     case: &'a Case,
     import: &'a mut Import,
-    made: u32,
+    node_count: u32,
 }
 
 /// Adds the case's node and its outputs; `None` where it is none of these.
 pub(crate) fn import(case: &Case, import: &mut Import) -> Option<Result<(), String>> {
-    let mut node = Node { case, import, made: 0 };
+    let mut node = Node { case, import, node_count: 0 };
     let outputs = elementwise::import(&mut node)
         .or_else(|| reduce::import(&mut node))
         .or_else(|| shape::import(&mut node))
-        .or_else(|| product::import(&mut node))?;
+        .or_else(|| matmul::import(&mut node))?;
     Some(outputs.and_then(|outputs| node.give(&outputs)))
 }
 
@@ -55,8 +55,8 @@ impl Node<'_> {
     }
 
     fn op(&mut self, op: impl Into<Op>, ins: &[ValueId]) -> Result<ValueId, String> {
-        self.made += 1;
-        let names = [format!("v{}", self.made)];
+        self.node_count += 1;
+        let names = [format!("v{}", self.node_count)];
         let made = self.import.builder.node(NodeKind::Op(op.into()), ins, &names).map_err(|e| e.to_string())?;
         Ok(made[0])
     }
@@ -69,12 +69,12 @@ impl Node<'_> {
         self.op(Map { expr }, ins)
     }
 
-    fn view(&mut self, form: Form, x: ValueId) -> Result<ValueId, String> {
+    fn view(&mut self, form: ViewForm, x: ValueId) -> Result<ValueId, String> {
         self.op(View { form }, &[x])
     }
 
     fn reshape(&mut self, x: ValueId, shape: &[u32]) -> Result<ValueId, String> {
-        self.view(Form::Reshape(shape.iter().map(|&n| Dim::Const(n)).collect()), x)
+        self.view(ViewForm::Reshape(shape.iter().map(|&n| Dim::Const(n)).collect()), x)
     }
 
     fn dtype(&self, x: ValueId) -> DType {

@@ -2,7 +2,7 @@
 
 use super::{Node, axes, axis};
 use yirage_ir::expr::Func;
-use yirage_ir::op::{Concat, Cut, Form, Gather};
+use yirage_ir::op::{Concat, Cut, Gather, ViewForm};
 use yirage_ir::{DType, Dim, Expr, ValueId};
 
 pub(super) fn import(node: &mut Node<'_>) -> Option<Result<Vec<ValueId>, String>> {
@@ -53,7 +53,7 @@ fn transpose(node: &mut Node<'_>) -> Result<ValueId, String> {
         Some(list) => list.iter().map(|&a| axis(a, rank)).collect::<Result<Vec<_>, _>>()?,
         None => (0..rank).rev().collect(),
     };
-    node.view(Form::Permute(order.iter().map(|&a| a as u32).collect()), x)
+    node.view(ViewForm::Permute(order.iter().map(|&a| a as u32).collect()), x)
 }
 
 /// Starts, ends, axes and steps were attributes before version 10.
@@ -73,7 +73,7 @@ fn slice(node: &mut Node<'_>) -> Result<ValueId, String> {
         let a = axis(a, shape.len())?;
         cuts[a] = cut(i64::from(shape[a]), starts[i], ends[i], steps[i])?;
     }
-    node.view(Form::Slice(cuts), x)
+    node.view(ViewForm::Slice(cuts), x)
 }
 
 /// As Python slices `n` elements.
@@ -106,7 +106,7 @@ fn expand(node: &mut Node<'_>) -> Result<ValueId, String> {
         u32::try_from(if wanted == 1 { have } else { wanted }).map(Dim::Const).map_err(|e| e.to_string())
     };
     let shape = (0..rank).map(size).collect::<Result<Vec<_>, _>>()?;
-    node.view(Form::Expand(shape), x)
+    node.view(ViewForm::Expand(shape), x)
 }
 
 fn squeeze(node: &mut Node<'_>) -> Result<ValueId, String> {
@@ -167,7 +167,7 @@ fn split(node: &mut Node<'_>) -> Result<Vec<ValueId>, String> {
     for size in sizes {
         let mut cuts: Vec<Cut> = shape.iter().map(|&n| Cut::whole(n)).collect();
         cuts[axis] = cut(n, from, from + size, 1)?;
-        outputs.push(node.view(Form::Slice(cuts), x)?);
+        outputs.push(node.view(ViewForm::Slice(cuts), x)?);
         from += size;
     }
     Ok(outputs)

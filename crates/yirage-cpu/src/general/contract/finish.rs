@@ -2,24 +2,24 @@
 
 use super::Contract;
 use super::run::Cached;
-use super::split::Piece;
-use crate::general::Output;
+use super::split::OutputBlock;
+use crate::general::StridedOutput;
 use crate::general::convert::{read, write};
 use crate::isa::Isa;
 use crate::simd::{Lanes, WithLanes, launch};
 
 /// Rows of sums on their way to memory.
-struct Store {
+struct StoreSums {
     block: Cached,
-    to: Output,
+    to: StridedOutput,
 }
 
-impl WithLanes for Store {
+impl WithLanes for StoreSums {
     type Out = ();
 
     #[inline(always)]
     fn run<V: Lanes>(self) {
-        let Store { block, to } = self;
+        let StoreSums { block, to } = self;
         let [down, across] = [0, 1].map(|axis| to.strides.as_slice()[axis]);
         for r in 0..block.rows {
             let row = to.base.wrapping_byte_offset(r as isize * down as isize * to.elem.bytes() as isize);
@@ -30,17 +30,17 @@ impl WithLanes for Store {
 }
 
 /// Rows of sums on their way back.
-struct Load {
+struct LoadSums {
     block: Cached,
-    from: Output,
+    from: StridedOutput,
 }
 
-impl WithLanes for Load {
+impl WithLanes for LoadSums {
     type Out = ();
 
     #[inline(always)]
     fn run<V: Lanes>(self) {
-        let Load { block, from } = self;
+        let LoadSums { block, from } = self;
         let [down, across] = [0, 1].map(|axis| from.strides.as_slice()[axis]);
         for r in 0..block.rows {
             let row = from.base.wrapping_byte_offset(r as isize * down as isize * from.elem.bytes() as isize);
@@ -55,11 +55,11 @@ impl Contract<'_> {
     ///
     /// # Safety
     /// As for [`Contract::finish`].
-    pub(super) unsafe fn begin(&self, isa: Isa, piece: &Piece, sums: &mut [f32], pitch: usize) {
-        if self.product.goes_on {
+    pub(super) unsafe fn begin(&self, isa: Isa, piece: &OutputBlock, sums: &mut [f32], pitch: usize) {
+        if self.matmul.goes_on {
             let (corner, rows, columns) = (self.corner(piece), piece.rows.len(), piece.columns.len());
             let block = Cached { corner, rows, columns, x: sums.as_mut_ptr(), pitch };
-            launch(isa, Load { block, from: self.output(corner) });
+            launch(isa, LoadSums { block, from: self.output(corner) });
         }
     }
 
@@ -67,14 +67,14 @@ impl Contract<'_> {
     ///
     /// # Safety
     /// The piece's elements of the result exist and are the caller's alone; `sums` holds its rows, `pitch` apart.
-    pub(super) unsafe fn finish(&self, isa: Isa, piece: &Piece, sums: &mut [f32], pitch: usize) {
+    pub(super) unsafe fn finish(&self, isa: Isa, piece: &OutputBlock, sums: &mut [f32], pitch: usize) {
         let (corner, rows, columns) = (self.corner(piece), piece.rows.len(), piece.columns.len());
         let block = Cached { corner, rows, columns, x: sums.as_ptr(), pitch };
         let to = self.output(corner);
-        match self.product.after {
+        match self.matmul.after {
             // SAFETY: as promised by the caller.
             Some(fused) => unsafe { self.through(isa, fused, block, to) },
-            None => launch(isa, Store { block, to }),
+            None => launch(isa, StoreSums { block, to }),
         }
     }
 }

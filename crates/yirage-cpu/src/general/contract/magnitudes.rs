@@ -3,7 +3,7 @@
 //! `vdpbf16ps` adds the product of the two numbers at odd places to a sum and then the product of those at even places, each
 //! by a fused multiply-add that rounds to nearest (Intel SDM, "VDPBF16PS"; found to hold on AMD's processors by the tests). So
 //! with l at the odd place and l + 1 at the even one, a sum is the same chain. What differs is what it does with numbers
-//! below the normal range: it takes and gives zeros. [`Limits`] says for which numbers none can come up, for the others the
+//! below the normal range: it takes and gives zeros. [`ExponentLimits`] says for which numbers none can come up, for the others the
 //! products are those of f32.
 
 use crate::simd::{Lanes, WithLanes};
@@ -67,20 +67,20 @@ impl Magnitudes {
 
 /// Exponents that the numbers of a right side may have.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct ExponentLimits {
     /// Of numbers that are not zero.
     least: u32,
     most: u32,
 }
 
-impl Limits {
+impl ExponentLimits {
     /// Beside a left side of these numbers; none where no right side is plain.
-    pub(super) fn beside(a: Magnitudes) -> Option<Limits> {
+    pub(super) fn beside(a: Magnitudes) -> Option<ExponentLimits> {
         let most = a.most >> FRACTION;
         // A left side of zeros makes products of zeros.
         let least = a.least_exponent().unwrap_or(LEAST_EXPONENTS);
         let plain = a.are_bf16() && least != 0 && most < NO_NUMBER;
-        plain.then(|| Limits {
+        plain.then(|| ExponentLimits {
             least: LEAST_EXPONENTS.saturating_sub(least).max(1),
             most: (MOST_EXPONENTS - most).min(NO_NUMBER - 1),
         })
@@ -101,21 +101,21 @@ impl Limits {
 
 /// Rows of packed numbers.
 #[derive(Clone, Copy)]
-pub(super) struct Rows {
+pub(super) struct PackedBlockRows {
     pub(super) x: *mut f32,
     pub(super) pitch: usize,
     pub(super) rows: usize,
     pub(super) columns: usize,
 }
 
-impl WithLanes for Rows {
+impl WithLanes for PackedBlockRows {
     type Out = Magnitudes;
 
     #[inline(always)]
     fn run<V: Lanes>(self) -> Magnitudes {
         let mut all = Magnitudes::NONE;
         for r in 0..self.rows {
-            // SAFETY: who makes `Rows` vouches for each of them.
+            // SAFETY: who makes `PackedBlockRows` vouches for each of them.
             let row = unsafe { std::slice::from_raw_parts(self.x.add(r * self.pitch), self.columns) };
             for bits in row.iter().map(|x| x.to_bits()) {
                 let magnitude = bits & MAGNITUDE;

@@ -7,35 +7,35 @@
 
 mod finish;
 mod float;
-mod kept;
 mod magnitudes;
 mod pack;
 mod pairs;
+mod prepacked;
 mod run;
 mod split;
 mod tile;
 
-use super::{Elem, Held, Input, OperandError, Output, Program, Sizes, Strides};
+use super::{ComputeType, Elem, ElementProgram, LoopSizes, OperandError, StridedInput, StridedOutput, Strides};
 use crate::isa::Isa;
-use kept::Kept;
-use split::{FEW, FEW_WIDE, Split, Way};
+use prepacked::PrepackedRhs;
+use split::{ContractStrategy, ContractTiling, FEW, FEW_WIDE};
 use std::ops::Range;
 use thiserror::Error;
 
-pub use kept::{Packed, room_floats};
+pub use prepacked::{RhsPacking, packed_rhs_floats};
 
 /// An element-wise program that elements go through on their way, held as f32 in the first cache levels.
 #[derive(Clone, Copy)]
 pub struct Fused<'a> {
     /// Its input 0 is the element: of an operand's float type, or of the product's result, an f32 that nothing has rounded.
-    pub program: &'a Program,
+    pub program: &'a ElementProgram,
     /// Its other inputs, with strides as the operand's.
-    pub others: &'a [Input],
+    pub others: &'a [StridedInput],
 }
 
 /// A product, as it is asked for.
 #[derive(Clone, Copy)]
-pub struct Product<'a> {
+pub struct BatchMatmul<'a> {
     /// Sizes of the batch, which all strides begin with.
     pub batch: &'a [usize],
     /// Rows of a and of y.
@@ -45,11 +45,11 @@ pub struct Product<'a> {
     /// Columns of b and of y.
     pub n: usize,
     /// Strides along the batch, m and k.
-    pub a: Input,
+    pub a: StridedInput,
     /// Strides along the batch, k and n.
-    pub b: Input,
+    pub b: StridedInput,
     /// Strides along the batch, m and n.
-    pub out: Output,
+    pub out: StridedOutput,
     /// Makes the left side of a's elements.
     pub left: Option<Fused<'a>>,
     /// Makes the right side of b's elements.
@@ -90,12 +90,12 @@ pub enum ContractError {
     Program(&'static str),
 }
 
-impl Product<'_> {
+impl BatchMatmul<'_> {
     /// Checks sizes, strides and types.
     fn check(&self) -> Result<(), ContractError> {
-        let Product { batch, m, k, n, .. } = *self;
+        let BatchMatmul { batch, m, k, n, .. } = *self;
         for matrix in [[m, k], [k, n], [m, n]] {
-            Sizes::new(&[batch, &matrix].concat())?;
+            LoopSizes::new(&[batch, &matrix].concat())?;
         }
         let stored = if self.after.is_some() { Elem::F32 } else { self.out.elem };
         for (operand, elem, strides) in [
@@ -103,7 +103,7 @@ impl Product<'_> {
             ("b", self.b.elem, self.b.strides),
             ("the result", stored, self.out.strides),
         ] {
-            if elem.held() != Held::Float {
+            if elem.compute_type() != ComputeType::Float {
                 return Err(ContractError::NoFloat(operand, elem));
             }
             self.check_strides(operand, &strides)?;
@@ -111,9 +111,9 @@ impl Product<'_> {
         if self.goes_on && (self.out.elem != Elem::F32 || self.after.is_some()) {
             return Err(ContractError::GoesOn(self.out.elem));
         }
-        self.check_fused("a", self.left, self.a.elem, Held::Float)?;
-        self.check_fused("b", self.right, self.b.elem, Held::Float)?;
-        self.check_fused("the result", self.after, Elem::F32, self.out.elem.held())
+        self.check_fused("a", self.left, self.a.elem, ComputeType::Float)?;
+        self.check_fused("b", self.right, self.b.elem, ComputeType::Float)?;
+        self.check_fused("the result", self.after, Elem::F32, self.out.elem.compute_type())
     }
 
     fn check_strides(&self, operand: &'static str, strides: &Strides) -> Result<(), ContractError> {
@@ -126,11 +126,13 @@ impl Product<'_> {
         operand: &'static str,
         fused: Option<Fused<'_>>,
         of: Elem,
-        result: Held,
+        result: ComputeType,
     ) -> Result<(), ContractError> {
         let Some(Fused { program, others }) = fused else { return Ok(()) };
         let given = others.iter().map(|x| x.elem);
-        if !program.inputs().iter().copied().eq(std::iter::once(of).chain(given)) || program.result().held() != result {
+        if !program.inputs().iter().copied().eq(std::iter::once(of).chain(given))
+            || program.result().compute_type() != result
+        {
             return Err(ContractError::Program(operand));
         }
         others.iter().try_for_each(|x| self.check_strides(operand, &x.strides))
@@ -139,16 +141,16 @@ impl Product<'_> {
 
 /// A product that has been checked and cut into pieces.
 pub struct Contract<'a> {
-    product: Product<'a>,
+    matmul: BatchMatmul<'a>,
     /// Dimensions of the batch that are left when those that go on as rows are folded.
     rank: usize,
     /// Rows of a and of the result with what is folded.
     m: usize,
     /// Which stride is that from row to row of a and of the result.
     down: usize,
-    split: Split,
+    split: ContractTiling,
     /// The right side, where it was packed before.
-    kept: Option<Kept<'a>>,
+    prepacked: Option<PrepackedRhs<'a>>,
 }
 
 impl<'a> Contract<'a> {
@@ -156,46 +158,46 @@ impl<'a> Contract<'a> {
     ///
     /// # Errors
     /// [`ContractError`].
-    pub fn new(isa: Isa, product: Product<'a>) -> Result<Contract<'a>, ContractError> {
+    pub fn new(isa: Isa, product: BatchMatmul<'a>) -> Result<Contract<'a>, ContractError> {
         product.check()?;
-        let Product { batch, m, n, .. } = product;
+        let BatchMatmul { batch, m, n, .. } = product;
         let rank = batch.len();
-        let split = Split::new(Way::Packed, 0, 0, 0, 1);
-        let mut contract = Contract { product, rank, m, down: rank, split, kept: None };
+        let split = ContractTiling::new(ContractStrategy::Packed, 0, 0, 0, 1);
+        let mut contract = Contract { matmul: product, rank, m, down: rank, split, prepacked: None };
         contract.fold();
         let wide = contract.has_pairs(isa) && product.b.elem == Elem::F32;
         let streams = contract.lies_in_rows() && contract.m <= if wide { FEW_WIDE } else { FEW };
-        let way = if streams { Way::Stream } else { Way::Packed };
-        contract.split = Split::new(way, contract.matrices(), contract.m, n, product.workers);
+        let way = if streams { ContractStrategy::Stream } else { ContractStrategy::Packed };
+        contract.split = ContractTiling::new(way, contract.matrices(), contract.m, n, product.workers);
         Ok(contract)
     }
 
     /// Matrices that are left when those that go on as rows are folded.
     fn matrices(&self) -> usize {
-        self.product.batch[..self.rank].iter().product()
+        self.matmul.batch[..self.rank].iter().product()
     }
 
     /// Whether b can be read as it lies, row by row.
     fn lies_in_rows(&self) -> bool {
-        let Product { batch, b, right, .. } = self.product;
+        let BatchMatmul { batch, b, right, .. } = self.matmul;
         b.strides.as_slice()[batch.len() + 1] == 1 && right.is_none()
     }
 
     /// Whether pairs of its elements may be multiplied at once. A weight of bf16 numbers may be held as f32.
     fn has_pairs(&self, isa: Isa) -> bool {
-        let Product { a, b, left, .. } = self.product;
+        let BatchMatmul { a, b, left, .. } = self.matmul;
         let a = left.map_or(a.elem, |made| made.program.result());
         pairs::are_multiplied(isa) && a == Elem::BF16 && matches!(b.elem, Elem::BF16 | Elem::F32)
     }
 
     /// Whether a piece begins with pairs: what is read as it lies has to be bf16 in memory.
     fn begins_in_pairs(&self, isa: Isa) -> bool {
-        self.has_pairs(isa) && (self.split.way == Way::Packed || self.product.b.elem == Elem::BF16)
+        self.has_pairs(isa) && (self.split.strategy == ContractStrategy::Packed || self.matmul.b.elem == Elem::BF16)
     }
 
     /// Makes one matrix of those that the innermost dimensions of the batch multiply with the same right side.
     fn fold(&mut self) {
-        let Product { batch, a, b, out, left, right, after, .. } = self.product;
+        let BatchMatmul { batch, a, b, out, left, right, after, .. } = self.matmul;
         let others = |fused: Option<Fused<'a>>| fused.map_or(&[][..], |f| f.others).iter().map(|x| x.strides);
         while let Some(last) = self.rank.checked_sub(1) {
             // A step from the last row of a matrix to the first one of the next is as long as one inside of it.
@@ -234,7 +236,7 @@ impl<'a> Contract<'a> {
 /// When the pieces do not exist, the level is not there, or the scratch is smaller than [`Contract::scratch_bytes`] says.
 ///
 /// # Safety
-/// All elements of the operands exist for the product's sizes and strides, as [`Input::within`] and [`Output::within`]
+/// All elements of the operands exist for the product's sizes and strides, as [`StridedInput::within`] and [`StridedOutput::within`]
 /// check; the result's are distinct and overlap no input. Nobody else touches the result's elements of these pieces, or the scratch.
 pub unsafe fn contract(isa: Isa, call: &Contract<'_>, pieces: Range<usize>, scratch: &mut [f32]) {
     assert!(pieces.end <= call.split.pieces, "pieces {pieces:?} of {}", call.split.pieces);
@@ -246,11 +248,11 @@ pub unsafe fn contract(isa: Isa, call: &Contract<'_>, pieces: Range<usize>, scra
     );
     let mut left = None;
     for piece in pieces.map(|i| call.split.piece(i)) {
-        // SAFETY: `Split::piece` keeps pieces disjoint and inside of the output; the rest is promised by the caller.
+        // SAFETY: `ContractTiling::piece` keeps pieces disjoint and inside of the output; the rest is promised by the caller.
         unsafe {
-            match call.split.way {
-                Way::Stream => call.stream(isa, &piece, &mut left, scratch),
-                Way::Packed => call.packed(isa, &piece, &mut left, scratch),
+            match call.split.strategy {
+                ContractStrategy::Stream => call.stream(isa, &piece, &mut left, scratch),
+                ContractStrategy::Packed => call.packed(isa, &piece, &mut left, scratch),
             }
         }
     }

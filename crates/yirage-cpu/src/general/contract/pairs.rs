@@ -1,16 +1,16 @@
-//! Products of bf16 numbers two at a time, to the bit as one at a time where [`Limits`] say so.
+//! Products of bf16 numbers two at a time, to the bit as one at a time where [`ExponentLimits`] say so.
 
-use super::magnitudes::{Limits, Magnitudes, Rows};
+use super::magnitudes::{ExponentLimits, Magnitudes, PackedBlockRows};
 use super::split::PANEL;
 use crate::isa::Isa;
 use crate::simd::{Lanes, WithLanes};
 
 /// Two numbers of bf16 that are multiplied at once, the first at the odd place.
-pub(super) type Pair = u32;
+pub(super) type Bf16Pair = u32;
 
 /// Two numbers whose low halves are zero: the first at the odd place.
 #[inline(always)]
-fn pair(first: u32, second: u32) -> Pair {
+fn pair(first: u32, second: u32) -> Bf16Pair {
     first & 0xffff_0000 | second >> 16
 }
 
@@ -23,16 +23,16 @@ pub(super) fn are_multiplied(isa: Isa) -> bool {
 const TOGETHER: usize = 32;
 
 /// Rows of a as pairs in place: element l and the next one become one word, at half of their place.
-pub(super) struct PairsOfRow(pub(super) Rows);
+pub(super) struct PairsOfRow(pub(super) PackedBlockRows);
 
 impl WithLanes for PairsOfRow {
     type Out = ();
 
     #[inline(always)]
     fn run<V: Lanes>(self) {
-        let Rows { x, pitch, rows, columns } = self.0;
+        let PackedBlockRows { x, pitch, rows, columns } = self.0;
         for r in 0..rows {
-            // SAFETY: who makes `Rows` vouches for each of them.
+            // SAFETY: who makes `PackedBlockRows` vouches for each of them.
             let row = unsafe { std::slice::from_raw_parts_mut(x.add(r * pitch).cast::<u32>(), columns) };
             let whole = columns / TOGETHER * TOGETHER;
             for l in (0..whole).step_by(TOGETHER) {
@@ -54,16 +54,16 @@ impl WithLanes for PairsOfRow {
 }
 
 /// Rows of a panel of b as pairs in place: row l and the next one become one row, at half of its place.
-pub(super) struct PairsOfPanel(pub(super) Rows);
+pub(super) struct PairsOfPanel(pub(super) PackedBlockRows);
 
 impl WithLanes for PairsOfPanel {
     type Out = ();
 
     #[inline(always)]
     fn run<V: Lanes>(self) {
-        let Rows { x, rows, .. } = self.0;
+        let PackedBlockRows { x, rows, .. } = self.0;
         for l in (0..rows).step_by(2) {
-            // SAFETY: who makes `Rows` vouches for the panel's rows; a row behind the last one is not read.
+            // SAFETY: who makes `PackedBlockRows` vouches for the panel's rows; a row behind the last one is not read.
             let row = |l: usize| unsafe { x.add(l * PANEL).cast::<[u32; PANEL]>().read() };
             let (first, second) = (row(l), if l + 1 < rows { row(l + 1) } else { [0; PANEL] });
             let mut both = [0; PANEL];
@@ -91,7 +91,7 @@ pub(super) struct Numbers {
 mod x86 {
     use super::super::split::{LINE, tile_rows};
     use super::super::tile::Multiply;
-    use super::{Limits, Magnitudes, Numbers, PANEL, Pair, Rows};
+    use super::{Bf16Pair, ExponentLimits, Magnitudes, Numbers, PANEL, PackedBlockRows};
     use crate::memory::prefetch;
     use crate::simd::LANES;
     use std::arch::x86_64::*;
@@ -184,7 +184,7 @@ mod x86 {
         /// # Safety
         /// AVX-512; the rows exist, and room for as many words in whole panels.
         #[target_feature(enable = "avx512f,avx512bw")]
-        pub(in super::super) unsafe fn as_panels(self, into: *mut Pair, panel: usize) -> Magnitudes {
+        pub(in super::super) unsafe fn as_panels(self, into: *mut Bf16Pair, panel: usize) -> Magnitudes {
             let (mut met, [low, high]) = (Met::none(), places());
             for l in (0..self.rows).step_by(2) {
                 let first = self.from.wrapping_offset(l as isize * self.down);
@@ -214,7 +214,7 @@ mod x86 {
         /// # Safety
         /// AVX-512; the rows exist, and room for as many words, up to whole vectors.
         #[target_feature(enable = "avx512f,avx512bw")]
-        pub(in super::super) unsafe fn as_rows(self, into: *mut Pair) -> Magnitudes {
+        pub(in super::super) unsafe fn as_rows(self, into: *mut Bf16Pair) -> Magnitudes {
             let mut met = Met::none();
             for r in 0..self.rows {
                 let row = self.from.wrapping_offset(r as isize * self.down);
@@ -232,7 +232,7 @@ mod x86 {
         }
     }
 
-    impl Rows {
+    impl PackedBlockRows {
         /// Words of two numbers, the first at the even place, as pairs in place.
         ///
         /// # Safety
@@ -255,7 +255,7 @@ mod x86 {
         }
     }
 
-    impl Multiply<Pair, Pair> {
+    impl Multiply<Bf16Pair, Bf16Pair> {
         /// `sums += a b`, or `sums = a b`.
         ///
         /// # Safety
@@ -300,14 +300,14 @@ mod x86 {
         }
     }
 
-    impl Multiply<Pair, u16> {
+    impl Multiply<Bf16Pair, u16> {
         /// `sums += a b`, or `sums = a b`, of rows of b as they lie, up to the first panel with numbers beyond the limits:
         /// how many columns that are. `depth` counts rows of b; behind the last one of a is a zero where they are odd.
         ///
         /// # Safety
         /// AVX-512 with BF16; the block of a, the rows of b and the sums exist, for whole panels of columns.
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
-        pub(in super::super) unsafe fn run_pairs(&self, limits: Limits) -> usize {
+        pub(in super::super) unsafe fn run_pairs(&self, limits: ExponentLimits) -> usize {
             for c in (0..self.columns).step_by(PANEL) {
                 self.fetch_at(c);
                 let panel = self.panel_at(c);
@@ -328,7 +328,7 @@ mod x86 {
         /// The rows of a panel's next tile.
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
         #[inline]
-        unsafe fn rows<const FIRST: bool>(&self, row: &mut usize, limits: Limits) -> bool {
+        unsafe fn rows<const FIRST: bool>(&self, row: &mut usize, limits: ExponentLimits) -> bool {
             let rows = tile_rows(self.rows - *row).min(8);
             // SAFETY: rows that exist.
             let plain = unsafe {
@@ -347,7 +347,7 @@ mod x86 {
         /// `R` rows of a panel, unless it has numbers beyond the limits. The first rows find that out for all.
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
         #[inline]
-        unsafe fn tile<const R: usize, const FIRST: bool>(&self, row: usize, limits: Limits) -> bool {
+        unsafe fn tile<const R: usize, const FIRST: bool>(&self, row: usize, limits: ExponentLimits) -> bool {
             let (mut met, [low, high]) = (Met::none(), places());
             // SAFETY: rows of the panel, a pair of each row of a, and the sums of this tile.
             unsafe {
@@ -383,7 +383,7 @@ mod x86 {
     /// The pairs of a exist.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
     #[inline]
-    unsafe fn add<const R: usize>(acc: &mut [[__m512; 2]; R], a: *const Pair, b: [__m512i; 2]) {
+    unsafe fn add<const R: usize>(acc: &mut [[__m512; 2]; R], a: *const Bf16Pair, b: [__m512i; 2]) {
         for (i, acc) in acc.iter_mut().enumerate() {
             // SAFETY: as promised by the caller.
             let x = pairs(_mm512_set1_epi32(unsafe { a.add(i * LINE).cast::<i32>().read() }));
@@ -392,7 +392,7 @@ mod x86 {
         }
     }
 
-    impl<B: Copy> Multiply<Pair, B> {
+    impl<B: Copy> Multiply<Bf16Pair, B> {
         /// The sums of `R` rows of a panel so far.
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
         #[inline]
@@ -427,31 +427,31 @@ mod x86 {
 mod none {
     //! No level of this architecture multiplies pairs: `are_multiplied` says so.
     use super::super::tile::Multiply;
-    use super::{Limits, Magnitudes, Numbers, Pair, Rows};
+    use super::{Bf16Pair, ExponentLimits, Magnitudes, Numbers, PackedBlockRows};
 
     impl Numbers {
-        pub(in super::super) unsafe fn as_panels(self, _: *mut Pair, _: usize) -> Magnitudes {
+        pub(in super::super) unsafe fn as_panels(self, _: *mut Bf16Pair, _: usize) -> Magnitudes {
             unreachable!("pairs are multiplied by no level of this architecture");
         }
-        pub(in super::super) unsafe fn as_rows(self, _: *mut Pair) -> Magnitudes {
+        pub(in super::super) unsafe fn as_rows(self, _: *mut Bf16Pair) -> Magnitudes {
             unreachable!("pairs are multiplied by no level of this architecture");
         }
     }
 
-    impl Rows {
+    impl PackedBlockRows {
         pub(in super::super) unsafe fn words_as_pairs(self) -> Magnitudes {
             unreachable!("pairs are multiplied by no level of this architecture");
         }
     }
 
-    impl Multiply<Pair, Pair> {
+    impl Multiply<Bf16Pair, Bf16Pair> {
         pub(in super::super) unsafe fn run_pairs(&self) {
             unreachable!("pairs are multiplied by no level of this architecture");
         }
     }
 
-    impl Multiply<Pair, u16> {
-        pub(in super::super) unsafe fn run_pairs(&self, _: Limits) -> usize {
+    impl Multiply<Bf16Pair, u16> {
+        pub(in super::super) unsafe fn run_pairs(&self, _: ExponentLimits) -> usize {
             unreachable!("pairs are multiplied by no level of this architecture");
         }
     }

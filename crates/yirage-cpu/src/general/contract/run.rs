@@ -1,22 +1,22 @@
 //! How a piece is computed: which blocks are packed, multiplied and finished, in which order.
 
 use super::float::with_float;
-use super::magnitudes::{Limits, Magnitudes, Rows};
+use super::magnitudes::{ExponentLimits, Magnitudes, PackedBlockRows};
 use super::pack::Pack;
-use super::pairs::{Numbers, Pair, PairsOfPanel, PairsOfRow};
-use super::split::{DEPTH, LINE, PANEL, Piece, RUN, streamed_rows};
+use super::pairs::{Bf16Pair, Numbers, PairsOfPanel, PairsOfRow};
+use super::split::{DEPTH, LINE, OutputBlock, PANEL, RUN, streamed_rows};
 use super::tile::{Ahead, Multiply};
 use super::{Contract, Fused};
-use crate::general::{Elem, Input, Output, Sizes, Strides, map};
+use crate::general::{Elem, LoopSizes, StridedInput, StridedOutput, Strides, map};
 use crate::isa::Isa;
 use crate::simd::{LANES, launch};
 use yirage_ir::expr::MAX_INPUTS;
 
 /// Rows that a program makes at once: they stay in the first-level cache.
-const MADE: usize = 24;
+const PROLOGUE_ROWS: usize = 24;
 
 // They lie in the place of a block of b, which has a panel at least.
-const _: () = assert!(MADE * LINE <= DEPTH * PANEL);
+const _: () = assert!(PROLOGUE_ROWS * LINE <= DEPTH * PANEL);
 
 /// Elements of a matrix from one of them on.
 #[derive(Clone, Copy)]
@@ -40,7 +40,7 @@ pub(super) struct Cached {
 
 /// Blocks of a piece along some of k, and its sums.
 #[derive(Clone, Copy)]
-pub(super) struct Blocks {
+pub(super) struct PackedBlocks {
     /// The block of a, packed as numbers or as pairs.
     left: *mut f32,
     /// The block of b, or room for it.
@@ -58,20 +58,20 @@ pub(super) struct Blocks {
     /// Nothing was summed yet.
     first: bool,
     /// Where the block of a is pairs: which blocks of b may be multiplied so.
-    limits: Option<Limits>,
+    limits: Option<ExponentLimits>,
 }
 
 /// A block of a that was packed, and is still there for the next piece of the same rows.
-pub(super) struct Left {
+pub(super) struct PackedLhs {
     matrix: usize,
     row: usize,
     /// Where it is pairs: which blocks of b may be multiplied so.
-    limits: Option<Limits>,
+    limits: Option<ExponentLimits>,
 }
 
-impl Blocks {
+impl PackedBlocks {
     /// Of nothing.
-    const NONE: Blocks = Blocks {
+    const NONE: PackedBlocks = PackedBlocks {
         left: std::ptr::null_mut(),
         right: std::ptr::null_mut(),
         panel: DEPTH * PANEL,
@@ -86,33 +86,33 @@ impl Blocks {
     };
 
     /// Of a right side alone.
-    pub(super) fn of_right(columns: usize, l: usize, depth: usize) -> Blocks {
-        Blocks { columns, l, depth, ..Blocks::NONE }
+    pub(super) fn of_right(columns: usize, l: usize, depth: usize) -> PackedBlocks {
+        PackedBlocks { columns, l, depth, ..PackedBlocks::NONE }
     }
 
     /// With the block of b there, each panel behind the one before.
-    pub(super) fn beside(self, right: *mut f32) -> Blocks {
-        Blocks { right, panel: self.depth * PANEL, ..self }
+    pub(super) fn beside(self, right: *mut f32) -> PackedBlocks {
+        PackedBlocks { right, panel: self.depth * PANEL, ..self }
     }
 
     /// The products of both blocks packed, as numbers of this type, of which there are `depth` along k.
     fn of<E>(&self, depth: usize) -> Multiply<E, E> {
-        let Blocks { left, right, panel, sums, pitch, rows, columns, first, .. } = *self;
+        let PackedBlocks { left, right, panel, sums, pitch, rows, columns, first, .. } = *self;
         let (a, b, down) = (left.cast_const().cast(), right.cast_const().cast(), PANEL as isize);
         Multiply { a, b, down, panel, sums, pitch, rows, columns, depth, first, ahead: Ahead::NONE }
     }
 
     /// The rows of a.
-    fn of_a(&self) -> Rows {
-        Rows { x: self.left, pitch: LINE, rows: self.rows, columns: self.depth }
+    fn of_a(&self) -> PackedBlockRows {
+        PackedBlockRows { x: self.left, pitch: LINE, rows: self.rows, columns: self.depth }
     }
 
     /// The rows of each panel of b, as far as they are packed.
-    fn of_b(&self) -> impl Iterator<Item = Rows> + use<> {
-        let Blocks { right, panel, depth: rows, columns: all, .. } = *self;
+    fn of_b(&self) -> impl Iterator<Item = PackedBlockRows> + use<> {
+        let PackedBlocks { right, panel, depth: rows, columns: all, .. } = *self;
         (0..all).step_by(PANEL).map(move |first| {
             let columns = PANEL.min((all - first).next_multiple_of(LANES));
-            Rows { x: right.wrapping_add(first / PANEL * panel), pitch: PANEL, rows, columns }
+            PackedBlockRows { x: right.wrapping_add(first / PANEL * panel), pitch: PANEL, rows, columns }
         })
     }
 }
@@ -124,17 +124,17 @@ fn flat(down: i64, across: i64) -> Strides {
 
 impl Contract<'_> {
     /// A corner of a piece of the result.
-    pub(super) fn corner(&self, piece: &Piece) -> Corner {
+    pub(super) fn corner(&self, piece: &OutputBlock) -> Corner {
         Corner { matrix: piece.matrix, row: piece.rows.start, column: piece.columns.start, down: self.down }
     }
 
     /// An operand from a corner on: bytes from its first element, and the strides of rows and columns.
     fn from(&self, elem: Elem, strides: &Strides, corner: Corner) -> (isize, i64, i64) {
         let strides = strides.as_slice();
-        let (down, across) = (strides[corner.down], strides[self.product.batch.len() + 1]);
+        let (down, across) = (strides[corner.down], strides[self.matmul.batch.len() + 1]);
         let mut at = corner.row as i64 * down + corner.column as i64 * across;
         let mut left = corner.matrix;
-        for (&size, stride) in self.product.batch.iter().zip(strides).take(self.rank).rev() {
+        for (&size, stride) in self.matmul.batch.iter().zip(strides).take(self.rank).rev() {
             at += (left % size) as i64 * stride;
             left /= size;
         }
@@ -142,23 +142,29 @@ impl Contract<'_> {
     }
 
     /// A matrix of an input from a corner on.
-    fn input(&self, x: &Input, corner: Corner) -> Input {
+    fn input(&self, x: &StridedInput, corner: Corner) -> StridedInput {
         let (bytes, down, across) = self.from(x.elem, &x.strides, corner);
-        Input::at(x.base.wrapping_byte_offset(bytes), x.elem, flat(down, across))
+        StridedInput::at(x.base.wrapping_byte_offset(bytes), x.elem, flat(down, across))
     }
 
     /// A matrix of the result from a corner on.
-    pub(super) fn output(&self, corner: Corner) -> Output {
-        let Output { base, elem, strides } = self.product.out;
+    pub(super) fn output(&self, corner: Corner) -> StridedOutput {
+        let StridedOutput { base, elem, strides } = self.matmul.out;
         let (bytes, down, across) = self.from(elem, &strides, corner);
-        Output::at(base.wrapping_byte_offset(bytes), elem, flat(down, across))
+        StridedOutput::at(base.wrapping_byte_offset(bytes), elem, flat(down, across))
     }
 
     /// A piece of few rows: whole panels of b are read as they lie, the columns behind them are packed.
     ///
     /// # Safety
     /// As for [`super::contract`], which has checked the scratch.
-    pub(super) unsafe fn stream(&self, isa: Isa, piece: &Piece, left: &mut Option<Left>, scratch: &mut [f32]) {
+    pub(super) unsafe fn stream(
+        &self,
+        isa: Isa,
+        piece: &OutputBlock,
+        left: &mut Option<PackedLhs>,
+        scratch: &mut [f32],
+    ) {
         let whole = piece.columns.len() / PANEL * PANEL;
         let mut rest = piece.clone();
         rest.columns.start += whole;
@@ -166,14 +172,14 @@ impl Contract<'_> {
         unsafe {
             self.blocks(isa, piece, left, PANEL, scratch, |plain, mut blocks| {
                 if whole > 0 {
-                    self.as_it_lies(isa, piece, Blocks { columns: whole, ..blocks }, plain);
+                    self.as_it_lies(isa, piece, PackedBlocks { columns: whole, ..blocks }, plain);
                 }
                 if !*plain {
                     blocks.limits = None;
                 }
                 if !rest.columns.is_empty() {
                     let (sums, columns) = (blocks.sums.add(whole), rest.columns.len());
-                    self.packed_blocks(isa, &rest, Blocks { sums, columns, ..blocks }, plain);
+                    self.packed_blocks(isa, &rest, PackedBlocks { sums, columns, ..blocks }, plain);
                 }
             });
         }
@@ -183,7 +189,13 @@ impl Contract<'_> {
     ///
     /// # Safety
     /// As for [`super::contract`], which has checked the scratch.
-    pub(super) unsafe fn packed(&self, isa: Isa, piece: &Piece, left: &mut Option<Left>, scratch: &mut [f32]) {
+    pub(super) unsafe fn packed(
+        &self,
+        isa: Isa,
+        piece: &OutputBlock,
+        left: &mut Option<PackedLhs>,
+        scratch: &mut [f32],
+    ) {
         let columns = piece.columns.len().next_multiple_of(PANEL);
         // SAFETY: as promised by the caller.
         unsafe {
@@ -201,37 +213,38 @@ impl Contract<'_> {
     unsafe fn blocks(
         &self,
         isa: Isa,
-        piece: &Piece,
-        there: &mut Option<Left>,
+        piece: &OutputBlock,
+        there: &mut Option<PackedLhs>,
         right: usize,
         scratch: &mut [f32],
-        multiply: impl Fn(&mut bool, Blocks),
+        multiply: impl Fn(&mut bool, PackedBlocks),
     ) {
         let (rows, columns) = (piece.rows.len(), piece.columns.len());
         let pitch = columns.next_multiple_of(PANEL);
         let (left, scratch) = scratch.split_at_mut(rows * LINE);
         let (right, sums) = scratch.split_at_mut(right * DEPTH);
-        if self.product.k == 0 || self.product.goes_on {
+        if self.matmul.k == 0 || self.matmul.goes_on {
             sums[..rows * pitch].fill(0.0);
         }
         // SAFETY: the piece's sums.
         unsafe { self.begin(isa, piece, sums, pitch) };
         let mut plain = self.begins_in_pairs(isa);
-        if plain && self.product.goes_on {
-            plain = launch(isa, Rows { x: sums.as_mut_ptr(), pitch, rows, columns }).are_plain_sums();
+        if plain && self.matmul.goes_on {
+            plain = launch(isa, PackedBlockRows { x: sums.as_mut_ptr(), pitch, rows, columns }).are_plain_sums();
         }
         let (left, right) = (left.as_mut_ptr(), right.as_mut_ptr());
         let at_once = self.stored_at_once(piece);
         let (at, pitch) = at_once.unwrap_or((sums.as_mut_ptr(), pitch));
-        for l in (0..self.product.k).step_by(DEPTH) {
-            let (depth, first) = (DEPTH.min(self.product.k - l), l == 0 && !self.product.goes_on);
-            let mut blocks = Blocks { left, right, sums: at, pitch, rows, columns, l, depth, first, ..Blocks::NONE };
+        for l in (0..self.matmul.k).step_by(DEPTH) {
+            let (depth, first) = (DEPTH.min(self.matmul.k - l), l == 0 && !self.matmul.goes_on);
+            let mut blocks =
+                PackedBlocks { left, right, sums: at, pitch, rows, columns, l, depth, first, ..PackedBlocks::NONE };
             // SAFETY: the block lies in a and in the scratch.
-            unsafe { self.left(isa, piece, &mut blocks, there.take(), &mut plain) };
+            unsafe { self.prepare_left(isa, piece, &mut blocks, there.take(), &mut plain) };
             multiply(&mut plain, blocks);
-            if self.product.k <= DEPTH {
+            if self.matmul.k <= DEPTH {
                 let limits = blocks.limits.filter(|_| plain);
-                *there = Some(Left { matrix: piece.matrix, row: piece.rows.start, limits });
+                *there = Some(PackedLhs { matrix: piece.matrix, row: piece.rows.start, limits });
             }
         }
         if at_once.is_none() {
@@ -244,9 +257,16 @@ impl Contract<'_> {
     ///
     /// # Safety
     /// As for [`Contract::blocks`].
-    unsafe fn left(&self, isa: Isa, piece: &Piece, blocks: &mut Blocks, there: Option<Left>, plain: &mut bool) {
+    unsafe fn prepare_left(
+        &self,
+        isa: Isa,
+        piece: &OutputBlock,
+        blocks: &mut PackedBlocks,
+        there: Option<PackedLhs>,
+        plain: &mut bool,
+    ) {
         let there = there.filter(|left| (left.matrix, left.row) == (piece.matrix, piece.rows.start));
-        if let Some(Left { limits, .. }) = there
+        if let Some(PackedLhs { limits, .. }) = there
             && limits.is_some() == *plain
         {
             blocks.limits = limits;
@@ -266,11 +286,11 @@ impl Contract<'_> {
 
     /// Where register tiles put the sums of a piece themselves, with the elements from row to row: in the result, where
     /// that holds sums as they are and whole panels of them, and where they are done after one block along k.
-    fn stored_at_once(&self, piece: &Piece) -> Option<(*mut f32, usize)> {
+    fn stored_at_once(&self, piece: &OutputBlock) -> Option<(*mut f32, usize)> {
         let to = self.output(self.corner(piece));
         let [down, across] = [0, 1].map(|axis| to.strides.as_slice()[axis]);
-        let plain = to.elem == Elem::F32 && self.product.after.is_none() && !self.product.goes_on;
-        let at_once = (1..=DEPTH).contains(&self.product.k) && piece.columns.len().is_multiple_of(PANEL);
+        let plain = to.elem == Elem::F32 && self.matmul.after.is_none() && !self.matmul.goes_on;
+        let at_once = (1..=DEPTH).contains(&self.matmul.k) && piece.columns.len().is_multiple_of(PANEL);
         let base = to.base.cast::<f32>();
         let down = usize::try_from(down).ok()?;
         (plain && at_once && across == 1 && base.is_aligned()).then_some((base, down))
@@ -281,23 +301,23 @@ impl Contract<'_> {
     ///
     /// # Safety
     /// As for [`Contract::blocks`].
-    unsafe fn packed_blocks(&self, isa: Isa, piece: &Piece, blocks: Blocks, plain: &mut bool) {
+    unsafe fn packed_blocks(&self, isa: Isa, piece: &OutputBlock, blocks: PackedBlocks, plain: &mut bool) {
         // Beside few columns the block of a is what takes long, and runs of few lines are fetched no sooner for it.
         let rows = if blocks.columns < RUN { 0 } else { DEPTH };
         let ahead = self.ahead(piece, blocks.l + blocks.depth, rows, blocks.columns);
         // SAFETY: as promised by the caller; `Contract::has_pairs` has said that the level multiplies pairs.
         unsafe {
             if let Some(limits) = blocks.limits {
-                let kept = self.kept_right(piece, &blocks, Some(limits));
+                let kept = self.prepacked_right(piece, &blocks, Some(limits));
                 let hold = |magnitudes| limits.hold(magnitudes);
                 if kept.is_some() || self.pairs_of_right(isa, piece, &blocks, hold).is_some() {
-                    let pairs = kept.unwrap_or(blocks).of::<Pair>(blocks.depth.div_ceil(2));
+                    let pairs = kept.unwrap_or(blocks).of::<Bf16Pair>(blocks.depth.div_ceil(2));
                     return Multiply { ahead, ..pairs }.run_pairs();
                 }
                 *plain = false;
                 self.pack_left(isa, piece, &blocks);
             }
-            let kept = self.kept_right(piece, &blocks, None);
+            let kept = self.prepacked_right(piece, &blocks, None);
             if kept.is_none() {
                 self.pack_right(isa, piece, &blocks);
             }
@@ -306,33 +326,33 @@ impl Contract<'_> {
     }
 
     /// Up to so many rows of b from `l` on, of the piece's first columns, where they lie in rows.
-    fn ahead(&self, piece: &Piece, l: usize, rows: usize, columns: usize) -> Ahead {
-        if !self.lies_in_rows() || self.kept.is_some() {
+    fn ahead(&self, piece: &OutputBlock, l: usize, rows: usize, columns: usize) -> Ahead {
+        if !self.lies_in_rows() || self.prepacked.is_some() {
             return Ahead::NONE;
         }
-        let b = self.input(&self.product.b, self.corner_of_right(piece, l));
+        let b = self.input(&self.matmul.b, self.corner_of_right(piece, l));
         let bytes = b.elem.bytes();
         let down = b.strides.as_slice()[0] as isize * bytes as isize;
-        Ahead { first: b.base, down, rows: rows.min(self.product.k - l), bytes: columns * bytes }
+        Ahead { first: b.base, down, rows: rows.min(self.matmul.k - l), bytes: columns * bytes }
     }
 
     /// Multiplies a packed block of a of few rows by whole panels of b as they lie.
     ///
     /// # Safety
     /// As for [`Contract::blocks`].
-    unsafe fn as_it_lies(&self, isa: Isa, piece: &Piece, mut blocks: Blocks, plain: &mut bool) {
-        let b = self.input(&self.product.b, self.corner_of_right(piece, blocks.l));
+    unsafe fn as_it_lies(&self, isa: Isa, piece: &OutputBlock, mut blocks: PackedBlocks, plain: &mut bool) {
+        let b = self.input(&self.matmul.b, self.corner_of_right(piece, blocks.l));
         let [down, bytes] = [b.strides.as_slice()[0] as isize, b.elem.bytes() as isize];
         let (end, step) = (blocks.depth, streamed_rows(blocks.columns * b.elem.bytes()));
         for l in (0..end).step_by(step) {
             let depth = step.min(end - l);
             let row = |l: usize| b.base.wrapping_byte_offset(l as isize * down * bytes);
             let ahead = self.ahead(piece, blocks.l + l + depth, step, blocks.columns);
-            let Blocks { left, sums, pitch, rows, columns, .. } = blocks;
+            let PackedBlocks { left, sums, pitch, rows, columns, .. } = blocks;
             let first = blocks.first && l == 0;
             let mut done = 0;
             if let Some(limits) = blocks.limits {
-                let (a, b) = (left.cast_const().cast::<Pair>().wrapping_add(l / 2), row(l).cast::<u16>());
+                let (a, b) = (left.cast_const().cast::<Bf16Pair>().wrapping_add(l / 2), row(l).cast::<u16>());
                 let pairs = Multiply { a, b, down, panel: PANEL, sums, pitch, rows, columns, depth, first, ahead };
                 // SAFETY: `Contract::has_pairs` has said that the level multiplies pairs; the rows lie in b.
                 unsafe {
@@ -359,21 +379,21 @@ impl Contract<'_> {
     ///
     /// # Safety
     /// As for [`Contract::blocks`], of a product that has pairs.
-    unsafe fn pairs_of_left(&self, isa: Isa, piece: &Piece, blocks: &Blocks) -> Option<Limits> {
-        let a = self.input(&self.product.a, self.corner_of_left(piece, blocks.l));
+    unsafe fn pairs_of_left(&self, isa: Isa, piece: &OutputBlock, blocks: &PackedBlocks) -> Option<ExponentLimits> {
+        let a = self.input(&self.matmul.a, self.corner_of_left(piece, blocks.l));
         let [down, across] = [0, 1].map(|axis| a.strides.as_slice()[axis] as isize);
-        if let Some(made) = self.product.left {
+        if let Some(made) = self.matmul.left {
             // SAFETY: as promised by the caller.
-            return Limits::beside(unsafe { self.pairs_of_made(isa, made, piece, blocks) });
+            return ExponentLimits::beside(unsafe { self.pairs_of_prologue(isa, made, piece, blocks) });
         }
         if across == 1 {
             let numbers = Numbers { from: a.base.cast(), down, rows: blocks.rows, columns: blocks.depth };
             // SAFETY: `Contract::has_pairs` has said that the level multiplies pairs.
-            return Limits::beside(unsafe { numbers.as_rows(blocks.left.cast()) });
+            return ExponentLimits::beside(unsafe { numbers.as_rows(blocks.left.cast()) });
         }
         // SAFETY: as promised by the caller.
         unsafe { self.pack_left(isa, piece, blocks) };
-        let limits = Limits::beside(launch(isa, blocks.of_a()))?;
+        let limits = ExponentLimits::beside(launch(isa, blocks.of_a()))?;
         launch(isa, PairsOfRow(blocks.of_a()));
         Some(limits)
     }
@@ -382,21 +402,27 @@ impl Contract<'_> {
     ///
     /// # Safety
     /// As for [`Contract::blocks`], of a product that has pairs.
-    unsafe fn pairs_of_made(&self, isa: Isa, made: Fused<'_>, piece: &Piece, blocks: &Blocks) -> Magnitudes {
+    unsafe fn pairs_of_prologue(
+        &self,
+        isa: Isa,
+        made: Fused<'_>,
+        piece: &OutputBlock,
+        blocks: &PackedBlocks,
+    ) -> Magnitudes {
         let (all, columns, x) = (self.corner_of_left(piece, blocks.l), blocks.depth, blocks.right);
         let mut met = Magnitudes::NONE;
-        for r in (0..blocks.rows).step_by(MADE) {
-            let (corner, rows) = (Corner { row: all.row + r, ..all }, MADE.min(blocks.rows - r));
+        for r in (0..blocks.rows).step_by(PROLOGUE_ROWS) {
+            let (corner, rows) = (Corner { row: all.row + r, ..all }, PROLOGUE_ROWS.min(blocks.rows - r));
             let band = Cached { corner, rows, columns, x, pitch: LINE };
             let pairs = blocks.left.wrapping_add(r * LINE);
             // Numbers of 16 bits lie in the second half of a line, and their pairs in the first.
             let numbers = pairs.wrapping_add(LINE / 2);
-            let to = Output::at(numbers.cast(), Elem::BF16, flat(2 * LINE as i64, 1));
+            let to = StridedOutput::at(numbers.cast(), Elem::BF16, flat(2 * LINE as i64, 1));
             let numbers = Numbers { from: numbers.cast_const().cast(), down: 2 * LINE as isize, rows, columns };
             // SAFETY: as promised by the caller; `Contract::has_pairs` has said that the level multiplies pairs, and that the
             // program makes numbers of bf16.
             unsafe {
-                self.made(isa, made, band, to);
+                self.run_prologue(isa, made, band, to);
                 met = met.and(numbers.as_rows(pairs.cast()));
             }
         }
@@ -410,12 +436,12 @@ impl Contract<'_> {
     pub(super) unsafe fn pairs_of_right(
         &self,
         isa: Isa,
-        piece: &Piece,
-        blocks: &Blocks,
+        piece: &OutputBlock,
+        blocks: &PackedBlocks,
         are_such: impl Fn(Magnitudes) -> bool,
     ) -> Option<Magnitudes> {
-        if self.lies_in_rows() && self.product.b.elem == Elem::BF16 {
-            let b = self.input(&self.product.b, self.corner_of_right(piece, blocks.l));
+        if self.lies_in_rows() && self.matmul.b.elem == Elem::BF16 {
+            let b = self.input(&self.matmul.b, self.corner_of_right(piece, blocks.l));
             let (from, down) = (b.base.cast(), b.strides.as_slice()[0] as isize);
             let numbers = Numbers { from, down, rows: blocks.depth, columns: blocks.columns };
             // SAFETY: `Contract::has_pairs` has said that the level multiplies pairs.
@@ -440,67 +466,69 @@ impl Contract<'_> {
     ///
     /// # Safety
     /// As for [`Contract::blocks`], of a product that has pairs.
-    unsafe fn turned_pairs(&self, isa: Isa, piece: &Piece, blocks: &Blocks) -> Option<Magnitudes> {
-        let b = self.input(&self.product.b, self.corner_of_right(piece, blocks.l));
+    unsafe fn turned_pairs(&self, isa: Isa, piece: &OutputBlock, blocks: &PackedBlocks) -> Option<Magnitudes> {
+        let b = self.input(&self.matmul.b, self.corner_of_right(piece, blocks.l));
         let (from, [down, across]) = (b.base.cast::<f32>(), [0, 1].map(|axis| b.strides.as_slice()[axis] as isize));
-        let side_by_side = b.elem == Elem::BF16 && down == 1 && self.product.right.is_none();
+        let side_by_side = b.elem == Elem::BF16 && down == 1 && self.matmul.right.is_none();
         if !side_by_side || !from.is_aligned() || across % 2 != 0 || !blocks.depth.is_multiple_of(2) {
             return None;
         }
-        let Blocks { right: into, panel, columns, depth, .. } = *blocks;
+        let PackedBlocks { right: into, panel, columns, depth, .. } = *blocks;
         let rows = depth / 2;
         launch(isa, Pack { from, down, across: across / 2, rows, columns, into, width: PANEL, panel });
-        let panels = Blocks { depth: rows, ..*blocks };
+        let panels = PackedBlocks { depth: rows, ..*blocks };
         // SAFETY: `Contract::has_pairs` has said that the level multiplies pairs; the panels were just packed.
         Some(panels.of_b().fold(Magnitudes::NONE, |all, panel| all.and(unsafe { panel.words_as_pairs() })))
     }
 
     /// Row `l` of b at the piece's columns.
-    fn corner_of_right(&self, piece: &Piece, l: usize) -> Corner {
-        Corner { matrix: piece.matrix, row: l, column: piece.columns.start, down: self.product.batch.len() }
+    fn corner_of_right(&self, piece: &OutputBlock, l: usize) -> Corner {
+        Corner { matrix: piece.matrix, row: l, column: piece.columns.start, down: self.matmul.batch.len() }
     }
 
     /// Column `l` of a at the piece's rows.
-    fn corner_of_left(&self, piece: &Piece, l: usize) -> Corner {
+    fn corner_of_left(&self, piece: &OutputBlock, l: usize) -> Corner {
         Corner { column: l, ..self.corner(piece) }
     }
 
     /// Packs the block of a.
-    unsafe fn pack_left(&self, isa: Isa, piece: &Piece, blocks: &Blocks) {
-        let Blocks { left, rows: all, l, depth: columns, .. } = *blocks;
+    unsafe fn pack_left(&self, isa: Isa, piece: &OutputBlock, blocks: &PackedBlocks) {
+        let PackedBlocks { left, rows: all, l, depth: columns, .. } = *blocks;
         let first = self.corner_of_left(piece, l);
-        let at_once = if self.product.left.is_some() { MADE } else { all.max(1) };
+        let at_once = if self.matmul.left.is_some() { PROLOGUE_ROWS } else { all.max(1) };
         for r in (0..all).step_by(at_once) {
             let (corner, x) = (Corner { row: first.row + r, ..first }, left.wrapping_add(r * LINE));
             let band = Cached { corner, rows: at_once.min(all - r), columns, x, pitch: LINE };
             // SAFETY: as promised by the caller; the block is one panel.
             unsafe {
-                match self.product.left {
-                    Some(made) => self.made(isa, made, band, Output::at(x.cast(), Elem::F32, flat(LINE as i64, 1))),
-                    None => self.pack(isa, &self.product.a, band, 0, x),
+                match self.matmul.left {
+                    Some(made) => {
+                        self.run_prologue(isa, made, band, StridedOutput::at(x.cast(), Elem::F32, flat(LINE as i64, 1)))
+                    }
+                    None => self.pack(isa, &self.matmul.a, band, 0, x),
                 }
             }
         }
     }
 
     /// Packs the block of b, of the piece's columns.
-    pub(super) unsafe fn pack_right(&self, isa: Isa, piece: &Piece, blocks: &Blocks) {
-        let Blocks { right, panel: apart, columns, l, depth, .. } = *blocks;
+    pub(super) unsafe fn pack_right(&self, isa: Isa, piece: &OutputBlock, blocks: &PackedBlocks) {
+        let PackedBlocks { right, panel: apart, columns, l, depth, .. } = *blocks;
         let corner = self.corner_of_right(piece, l);
         let block = Cached { corner, rows: depth, columns, x: right, pitch: PANEL };
         // SAFETY: as promised by the caller.
-        unsafe { self.pack(isa, &self.product.b, block, apart, right) };
+        unsafe { self.pack(isa, &self.matmul.b, block, apart, right) };
         for c in (0..columns).step_by(PANEL) {
             let corner = Corner { column: corner.column + c, ..corner };
             let x = right.wrapping_add(c / PANEL * apart);
             let panel = Cached { corner, columns: PANEL.min(columns - c), x, ..block };
             // SAFETY: as promised by the caller.
-            unsafe { self.change(isa, self.product.right, panel, x) };
+            unsafe { self.change(isa, self.matmul.right, panel, x) };
         }
     }
 
     /// Packs a block of an operand, in panels as wide as the pitch.
-    unsafe fn pack(&self, isa: Isa, from: &Input, block: Cached, panel: usize, into: *mut f32) {
+    unsafe fn pack(&self, isa: Isa, from: &StridedInput, block: Cached, panel: usize, into: *mut f32) {
         let from = self.input(from, block.corner);
         let [down, across] = [0, 1].map(|axis| from.strides.as_slice()[axis] as isize);
         let (rows, columns, width) = (block.rows, block.columns, block.pitch);
@@ -513,7 +541,7 @@ impl Contract<'_> {
     /// Puts a program's values in place of a block's elements.
     unsafe fn change(&self, isa: Isa, fused: Option<Fused<'_>>, block: Cached, x: *mut f32) {
         let Some(fused) = fused else { return };
-        let to = Output::at(x.cast(), Elem::F32, flat(block.pitch as i64, 1));
+        let to = StridedOutput::at(x.cast(), Elem::F32, flat(block.pitch as i64, 1));
         // SAFETY: as promised by the caller: the block was just packed, into scratch that is this worker's alone.
         unsafe { self.through(isa, fused, block, to) };
     }
@@ -522,8 +550,8 @@ impl Contract<'_> {
     ///
     /// # Safety
     /// The block's elements exist, in the program's other inputs too, and at `to`, where they are the caller's alone.
-    pub(super) unsafe fn through(&self, isa: Isa, fused: Fused<'_>, block: Cached, to: Output) {
-        let from = Input::at(block.x.cast(), Elem::F32, flat(block.pitch as i64, 1));
+    pub(super) unsafe fn through(&self, isa: Isa, fused: Fused<'_>, block: Cached, to: StridedOutput) {
+        let from = StridedInput::at(block.x.cast(), Elem::F32, flat(block.pitch as i64, 1));
         // SAFETY: as promised by the caller.
         unsafe { self.values(isa, fused, from, block, to) };
     }
@@ -532,13 +560,13 @@ impl Contract<'_> {
     ///
     /// # Safety
     /// As for [`Contract::through`].
-    unsafe fn values(&self, isa: Isa, fused: Fused<'_>, from: Input, block: Cached, to: Output) {
+    unsafe fn values(&self, isa: Isa, fused: Fused<'_>, from: StridedInput, block: Cached, to: StridedOutput) {
         let mut inputs = [from; MAX_INPUTS];
         for (to, from) in inputs[1..].iter_mut().zip(fused.others) {
             *to = self.input(from, block.corner);
         }
         let (inputs, all) = (&inputs[..=fused.others.len()], block.rows * block.columns);
-        let sizes = Sizes::new(&[block.rows, block.columns]);
+        let sizes = LoopSizes::new(&[block.rows, block.columns]);
         let sizes = sizes.unwrap_or_else(|_| unreachable!("a part of sizes that were checked"));
         // SAFETY: as promised by the caller; `Product::check` has checked the types.
         unsafe { map(isa, fused.program, &sizes, inputs, to, 0..all) };
@@ -548,14 +576,14 @@ impl Contract<'_> {
     ///
     /// # Safety
     /// As for [`Contract::through`]; the block is scratch that is this worker's alone.
-    unsafe fn made(&self, isa: Isa, fused: Fused<'_>, block: Cached, to: Output) {
-        let from = self.input(&self.product.a, block.corner);
+    unsafe fn run_prologue(&self, isa: Isa, fused: Fused<'_>, block: Cached, to: StridedOutput) {
+        let from = self.input(&self.matmul.a, block.corner);
         // SAFETY: as promised by the caller.
         unsafe {
             if from.strides.as_slice()[1] == 1 {
                 return self.values(isa, fused, from, block, to);
             }
-            self.pack(isa, &self.product.a, block, 0, block.x.cast_mut());
+            self.pack(isa, &self.matmul.a, block, 0, block.x.cast_mut());
             self.through(isa, fused, block, to);
         }
     }

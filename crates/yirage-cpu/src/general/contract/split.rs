@@ -50,11 +50,11 @@ pub(super) fn streamed_rows(bytes: usize) -> usize {
 }
 
 /// Pieces that each of several workers finds at least, where the output is large enough.
-const SHARE: usize = 2;
+const PIECES_PER_WORKER: usize = 2;
 
 /// How the pieces of a product are computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Way {
+pub(super) enum ContractStrategy {
     /// Few rows: b is read in address order, as it lies.
     Stream,
     /// Blocks of a and b are packed.
@@ -63,8 +63,8 @@ pub(super) enum Way {
 
 /// The pieces of a product.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Split {
-    pub(super) way: Way,
+pub(super) struct ContractTiling {
+    pub(super) strategy: ContractStrategy,
     m: usize,
     n: usize,
     /// Rows and columns of a piece; the last ones may be smaller.
@@ -75,38 +75,38 @@ pub(super) struct Split {
 
 /// A block of the output.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Piece {
+pub(super) struct OutputBlock {
     pub(super) matrix: usize,
     pub(super) rows: Range<usize>,
     pub(super) columns: Range<usize>,
 }
 
-impl Split {
+impl ContractTiling {
     /// Of `matrices` outputs of `[m, n]`.
-    pub(super) fn new(way: Way, matrices: usize, m: usize, n: usize, workers: usize) -> Split {
+    pub(super) fn new(way: ContractStrategy, matrices: usize, m: usize, n: usize, workers: usize) -> ContractTiling {
         if matrices * m * n == 0 {
-            return Split { way, m, n, rows: 1, columns: 1, pieces: 0 };
+            return ContractTiling { strategy: way, m, n, rows: 1, columns: 1, pieces: 0 };
         }
-        let wanted = if workers > 1 { SHARE * workers } else { 1 };
+        let wanted = if workers > 1 { PIECES_PER_WORKER * workers } else { 1 };
         let (rows, columns) = match way {
-            Way::Stream => (m, stream_columns(matrices, m, n, wanted)),
-            Way::Packed => packed_block(matrices, m, n, wanted),
+            ContractStrategy::Stream => (m, stream_columns(matrices, m, n, wanted)),
+            ContractStrategy::Packed => packed_block(matrices, m, n, wanted),
         };
-        Split { way, m, n, rows, columns, pieces: matrices * m.div_ceil(rows) * n.div_ceil(columns) }
+        ContractTiling { strategy: way, m, n, rows, columns, pieces: matrices * m.div_ceil(rows) * n.div_ceil(columns) }
     }
 
     /// Floats of scratch that a piece needs.
     pub(super) fn floats(&self) -> usize {
         let columns = self.columns.next_multiple_of(PANEL);
-        let right = DEPTH * if self.way == Way::Packed { columns } else { PANEL };
+        let right = DEPTH * if self.strategy == ContractStrategy::Packed { columns } else { PANEL };
         self.rows * LINE + right + self.rows * columns
     }
 
-    /// Piece `i` of [`Split::pieces`]: neighbours have their columns of b in common.
-    pub(super) fn piece(&self, i: usize) -> Piece {
+    /// Piece `i` of [`ContractTiling::pieces`]: neighbours have their columns of b in common.
+    pub(super) fn piece(&self, i: usize) -> OutputBlock {
         let (down, across) = (self.m.div_ceil(self.rows), self.n.div_ceil(self.columns));
         let (row, column) = (i % down * self.rows, i / down % across * self.columns);
-        Piece {
+        OutputBlock {
             matrix: i / (down * across),
             rows: row..self.m.min(row + self.rows),
             columns: column..self.n.min(column + self.columns),

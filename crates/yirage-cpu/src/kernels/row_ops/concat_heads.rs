@@ -1,29 +1,29 @@
 //! `concat_heads`: groups of two rows, one after the other.
 
-use super::super::ways::floats;
+use super::super::operand_constraints::floats;
 use super::{BindRow, RowOp, rule};
-use crate::bind::{FloatRows, Out, Run, Site};
+use crate::bind::{CpuRunContext, FloatRows, OutputRows, Site};
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::op;
 use yirage_plan::rules::OpRule;
 
-pub(super) struct ConcatHeads {
+pub(super) struct ConcatHeadsRowOp {
     groups: usize,
     a: FloatRows,
     b: FloatRows,
-    out: Out<f32>,
+    out: OutputRows<f32>,
 }
 
-impl BindRow for ConcatHeads {
+impl BindRow for ConcatHeadsRowOp {
     type Op = op::ConcatHeads;
 
     fn rules() -> Vec<OpRule> {
         vec![rule::<op::ConcatHeads>(vec![floats()])]
     }
 
-    fn bind(op: &op::ConcatHeads, site: &Site) -> Result<ConcatHeads, HalError> {
-        Ok(ConcatHeads {
+    fn bind(op: &op::ConcatHeads, site: &Site) -> Result<ConcatHeadsRowOp, HalError> {
+        Ok(ConcatHeadsRowOp {
             groups: op.groups as usize,
             a: site.float_rows(0)?,
             b: site.float_rows(1)?,
@@ -32,8 +32,8 @@ impl BindRow for ConcatHeads {
     }
 }
 
-impl RowOp for ConcatHeads {
-    unsafe fn run(&self, run: &Run<'_>, rows: Range<usize>) {
+impl RowOp for ConcatHeadsRowOp {
+    unsafe fn run(&self, run: &CpuRunContext<'_>, rows: Range<usize>) {
         let (m, n) = (self.a.width() / self.groups, self.b.width() / self.groups);
         let (a, b, out) = (self.a.first(run), self.b.first(run), self.out.first(run));
         for part in rows.start * self.groups..rows.end * self.groups {

@@ -1,34 +1,34 @@
 //! `embed`: rows of a table, decoded exactly and scaled; ids outside it give NaN.
 
-use super::super::ways::{integers, table};
+use super::super::operand_constraints::{integers, table};
 use super::{BindRow, RowOp, rule};
-use crate::bind::{Array, Out, Run, Site, Table};
+use crate::bind::{CpuRunContext, LookupTable, OutputRows, Site, WordArray};
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::op;
 use yirage_plan::rules::OpRule;
 
-pub(super) struct Embed {
-    table: Table,
+pub(super) struct EmbedRowOp {
+    table: LookupTable,
     scale: f32,
-    ids: Array<i32>,
-    out: Out<f32>,
+    ids: WordArray<i32>,
+    out: OutputRows<f32>,
 }
 
-impl BindRow for Embed {
+impl BindRow for EmbedRowOp {
     type Op = op::Embed;
 
     fn rules() -> Vec<OpRule> {
         vec![rule::<op::Embed>(vec![table(), integers()])]
     }
 
-    fn bind(op: &op::Embed, site: &Site) -> Result<Embed, HalError> {
-        Ok(Embed { table: site.table(0)?, scale: op.scale.0, ids: site.array(1)?, out: site.out(0)? })
+    fn bind(op: &op::Embed, site: &Site) -> Result<EmbedRowOp, HalError> {
+        Ok(EmbedRowOp { table: site.table(0)?, scale: op.scale.0, ids: site.array(1)?, out: site.out(0)? })
     }
 }
 
-impl RowOp for Embed {
-    unsafe fn run(&self, run: &Run<'_>, rows: Range<usize>) {
+impl RowOp for EmbedRowOp {
+    unsafe fn run(&self, run: &CpuRunContext<'_>, rows: Range<usize>) {
         // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
         let ids = unsafe { self.ids.some(run, rows.clone()) };
         for (t, &id) in rows.zip(ids) {

@@ -1,22 +1,22 @@
 //! `kv_append`: keys and values to their slots of a cache.
 
-use super::super::ways::{cache, floats, integers};
+use super::super::operand_constraints::{cache, floats, integers};
 use super::{BindRow, RowOp, rule};
-use crate::bind::{Array, Cache, CacheShape, FloatRows, Run, Site};
+use crate::bind::{CacheShape, CpuRunContext, FloatRows, KvCacheOperand, Site, WordArray};
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::op;
 use yirage_plan::rules::OpRule;
 
-pub(super) struct KvAppend {
-    cache: Cache,
+pub(super) struct KvAppendRowOp {
+    cache: KvCacheOperand,
     k: FloatRows,
     /// None where values lie in their keys.
     v: Option<FloatRows>,
-    slots: Array<i32>,
+    slots: WordArray<i32>,
 }
 
-impl BindRow for KvAppend {
+impl BindRow for KvAppendRowOp {
     type Op = op::KvAppend;
 
     fn rules() -> Vec<OpRule> {
@@ -24,19 +24,19 @@ impl BindRow for KvAppend {
         vec![rule::<op::KvAppend>(latent), rule::<op::KvAppend>(vec![cache(), floats(), floats(), integers()])]
     }
 
-    fn bind(op: &op::KvAppend, site: &Site) -> Result<KvAppend, HalError> {
+    fn bind(op: &op::KvAppend, site: &Site) -> Result<KvAppendRowOp, HalError> {
         let (heads, k) = (op.kv_heads as usize, site.float_rows(1)?);
         let (v, slots) = if site.inputs() > 3 { (Some(site.float_rows(2)?), 3) } else { (None, 2) };
         let k_width = k.width() / heads.max(1);
         // Of values that lie in their keys, any width is one that a block can be seen with.
         let v_width = v.as_ref().map_or(1, |v| v.width() / heads.max(1));
         let shape = CacheShape { heads, kv_heads: heads, k_width, v_width, v_in_k: v.is_none() };
-        Ok(KvAppend { cache: site.cache(0, shape)?, k, v, slots: site.array(slots)? })
+        Ok(KvAppendRowOp { cache: site.cache(0, shape)?, k, v, slots: site.array(slots)? })
     }
 }
 
-impl RowOp for KvAppend {
-    unsafe fn run(&self, run: &Run<'_>, rows: Range<usize>) {
+impl RowOp for KvAppendRowOp {
+    unsafe fn run(&self, run: &CpuRunContext<'_>, rows: Range<usize>) {
         let k = self.k.src(run);
         let v = self.v.as_ref().map_or(k, |v| v.src(run));
         // SAFETY: the caller's contract; `Site` bound rows that lie whole in their memory and a cache of their widths; the

@@ -1,61 +1,61 @@
 //! `map` over rows, each input of as many rows or one row that all meet.
 
-use super::super::ways::floats;
+use super::super::operand_constraints::floats;
 use super::{BindRow, RowOp, rule};
-use crate::bind::{FloatRow, FloatRows, Out, Run, Site};
-use crate::general::{self, Elem, Input, Output, Program, Sizes, Strides};
+use crate::bind::{CpuRunContext, FloatRow, FloatRows, OutputRows, Site};
+use crate::general::{self, Elem, ElementProgram, LoopSizes, StridedInput, StridedOutput, Strides};
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::{DType, op};
 use yirage_plan::rules::OpRule;
 
-pub(super) struct Map {
-    program: Program,
-    inputs: Vec<Rows>,
-    out: Out<f32>,
+pub(super) struct MapRowOp {
+    program: ElementProgram,
+    inputs: Vec<MapOperand>,
+    out: OutputRows<f32>,
 }
 
-enum Rows {
+enum MapOperand {
     Each(FloatRows),
     One(FloatRow),
 }
 
-impl BindRow for Map {
+impl BindRow for MapRowOp {
     type Op = op::Map;
 
     fn rules() -> Vec<OpRule> {
         vec![rule::<op::Map>(vec![floats()])]
     }
 
-    fn bind(op: &op::Map, site: &Site) -> Result<Map, HalError> {
+    fn bind(op: &op::Map, site: &Site) -> Result<MapRowOp, HalError> {
         let input = |i: usize| match site.rank(i) {
-            1 => Ok(Rows::One(site.float_row(i)?)),
-            _ => Ok(Rows::Each(site.float_rows(i)?)),
+            1 => Ok(MapOperand::One(site.float_row(i)?)),
+            _ => Ok(MapOperand::Each(site.float_rows(i)?)),
         };
         let inputs = (0..site.inputs()).map(input).collect::<Result<Vec<_>, HalError>>()?;
-        let program = Program::new(&op.expr, &vec![DType::F32; inputs.len()]);
+        let program = ElementProgram::new(&op.expr, &vec![DType::F32; inputs.len()]);
         let program = program.map_err(|why| HalError::Load(format!("`{}`: {why}", op.expr)))?;
-        Ok(Map { program, inputs, out: site.out(0)? })
+        Ok(MapRowOp { program, inputs, out: site.out(0)? })
     }
 }
 
-impl RowOp for Map {
-    unsafe fn run(&self, run: &Run<'_>, rows: Range<usize>) {
+impl RowOp for MapRowOp {
+    unsafe fn run(&self, run: &CpuRunContext<'_>, rows: Range<usize>) {
         let width = self.out.width();
         let dims = |first: i64| Strides::new(&[first, 1]).unwrap_or_else(|why| unreachable!("two dimensions: {why}"));
         // The loop is over these rows alone: what it makes stays in the caches however many rows there are.
         let first = rows.start * width;
-        let input = |of: &Rows| match of {
-            Rows::Each(all) => {
+        let input = |of: &MapOperand| match of {
+            MapOperand::Each(all) => {
                 all.fetch(run, &rows);
-                Input::at(all.first(run).wrapping_add(first).cast(), Elem::F32, dims(width as i64))
+                StridedInput::at(all.first(run).wrapping_add(first).cast(), Elem::F32, dims(width as i64))
             }
-            Rows::One(row) => Input::at(row.first(run).cast(), Elem::F32, dims(0)),
+            MapOperand::One(row) => StridedInput::at(row.first(run).cast(), Elem::F32, dims(0)),
         };
-        let inputs: Vec<Input> = self.inputs.iter().map(input).collect();
+        let inputs: Vec<StridedInput> = self.inputs.iter().map(input).collect();
         let sizes =
-            Sizes::new(&[rows.len(), width]).unwrap_or_else(|why| unreachable!("sizes of a placed value: {why}"));
-        let out = Output::at(self.out.first(run).wrapping_add(first).cast(), Elem::F32, dims(width as i64));
+            LoopSizes::new(&[rows.len(), width]).unwrap_or_else(|why| unreachable!("sizes of a placed value: {why}"));
+        let out = StridedOutput::at(self.out.first(run).wrapping_add(first).cast(), Elem::F32, dims(width as i64));
         // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
         unsafe { general::map(run.isa, &self.program, &sizes, &inputs, out, 0..sizes.count()) };
     }

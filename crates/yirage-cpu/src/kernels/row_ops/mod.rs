@@ -17,52 +17,52 @@ mod softmax;
 mod top_k;
 
 use super::{BoundKernel, Kernel, not_for};
-use crate::bind::{Binder, GROUP, Run, Site};
-use crate::walk::Work;
+use crate::bind::{Binder, CpuRunContext, GROUP, Site};
+use crate::walk::StageWork;
 use std::ops::Range;
 use yirage_hal::HalError;
-use yirage_ir::op::{OpDef, Variant};
+use yirage_ir::op::{OpDef, OpVariant};
 use yirage_ir::{Dim, RegionKind};
-use yirage_plan::rules::{OpRule, Way};
-use yirage_plan::{Sharing, Stage};
+use yirage_plan::rules::{OpRule, OperandConstraint};
+use yirage_plan::{Partitioning, Stage};
 
 pub(super) const KERNEL: Kernel = Kernel {
     name: "cpu/rows@1",
     regions: &[RegionKind::Rows],
     rules: || OPS.iter().flat_map(|line| (line.rules)()).collect(),
-    stages: &[Stage::always(Sharing::Shares)],
+    stages: &[Stage::always(Partitioning::Static)],
     scratch: false,
     bind,
 };
 
 /// The ops that run row by row within one pass.
-static OPS: &[Line] = &[
-    line::<embed::Embed>(),
-    line::<quantize::Quantize>(),
-    line::<rms_norm::RmsNorm>(),
-    line::<layer_norm::LayerNorm>(),
-    line::<softmax::Softmax>(),
-    line::<map::Map>(),
-    line::<concat_heads::ConcatHeads>(),
-    line::<matmul::MatMul>(),
-    line::<top_k::TopK>(),
-    line::<rope::Rope>(),
-    line::<hadamard::Hadamard>(),
-    line::<kv_append::KvAppend>(),
-    line::<route::Route>(),
-    line::<expert_bias::ExpertBias>(),
-    line::<expert_sum::ExpertSum>(),
+static OPS: &[RowOpEntry] = &[
+    line::<embed::EmbedRowOp>(),
+    line::<quantize::QuantizeRowOp>(),
+    line::<rms_norm::RmsNormRowOp>(),
+    line::<layer_norm::LayerNormRowOp>(),
+    line::<softmax::SoftmaxRowOp>(),
+    line::<map::MapRowOp>(),
+    line::<concat_heads::ConcatHeadsRowOp>(),
+    line::<matmul::MatMulRowOp>(),
+    line::<top_k::TopKRowOp>(),
+    line::<rope::RopeRowOp>(),
+    line::<hadamard::HadamardRowOp>(),
+    line::<kv_append::KvAppendRowOp>(),
+    line::<route::RouteRowOp>(),
+    line::<expert_bias::ExpertBiasRowOp>(),
+    line::<expert_sum::ExpertSumRowOp>(),
 ];
 
 /// An op's name, what it may read, and how it is bound.
-struct Line {
+struct RowOpEntry {
     op: &'static str,
     rules: fn() -> Vec<OpRule>,
     bind: fn(&Site) -> Result<Box<dyn RowOp>, HalError>,
 }
 
-const fn line<R: BindRow>() -> Line {
-    Line { op: <R::Op as OpDef>::NAME, rules: R::rules, bind: boxed::<R> }
+const fn line<R: BindRow>() -> RowOpEntry {
+    RowOpEntry { op: <R::Op as OpDef>::NAME, rules: R::rules, bind: boxed::<R> }
 }
 
 fn boxed<R: BindRow>(site: &Site) -> Result<Box<dyn RowOp>, HalError> {
@@ -75,15 +75,15 @@ trait RowOp: Send + Sync {
     /// Makes the rows of a range.
     ///
     /// # Safety
-    /// The rows exist, what they are made of is whole, and nobody else uses the outputs' rows of the range. [`Pass`]
+    /// The rows exist, what they are made of is whole, and nobody else uses the outputs' rows of the range. [`RowPass`]
     /// gives each worker rows of its own, and [`bind`] lets only ops over the same rows into a pass.
-    unsafe fn run(&self, run: &Run<'_>, rows: Range<usize>);
+    unsafe fn run(&self, run: &CpuRunContext<'_>, rows: Range<usize>);
 }
 
 /// How an op of the graph becomes one.
 trait BindRow: RowOp + Sized + 'static {
     /// The op.
-    type Op: Variant;
+    type Op: OpVariant;
     /// What it may read.
     fn rules() -> Vec<OpRule>;
     /// The op with its operands.
@@ -91,12 +91,12 @@ trait BindRow: RowOp + Sized + 'static {
 }
 
 /// A rule for an op, whatever its attributes.
-fn rule<O: OpDef>(inputs: Vec<Vec<Way>>) -> OpRule {
+fn rule<O: OpDef>(inputs: Vec<Vec<OperandConstraint>>) -> OpRule {
     OpRule::new(O::NAME, inputs)
 }
 
 /// The ops of a pass, in order.
-struct Pass {
+struct RowPass {
     ops: Vec<Box<dyn RowOp>>,
     rows: Dim,
 }
@@ -113,12 +113,12 @@ fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalEr
         let line = OPS.iter().find(|line| line.op == site.op().name());
         (line.ok_or_else(|| not_for(KERNEL.name, site))?.bind)(site)
     };
-    Ok(Box::new(Pass { ops: sites.iter().map(one).collect::<Result<_, _>>()?, rows }))
+    Ok(Box::new(RowPass { ops: sites.iter().map(one).collect::<Result<_, _>>()?, rows }))
 }
 
-impl BoundKernel for Pass {
-    unsafe fn run(&self, _: u32, run: &Run<'_>, work: Work<'_>) {
-        let share = work.share(run.size(self.rows));
+impl BoundKernel for RowPass {
+    unsafe fn run(&self, _: u32, run: &CpuRunContext<'_>, work: StageWork<'_>) {
+        let share = work.partition(run.size(self.rows));
         for first in share.clone().step_by(GROUP) {
             let group = run.of_group(work.worker, first);
             for op in &self.ops {

@@ -1,41 +1,41 @@
 //! `quantize`: int8 blocks, in the tile order of products, or for experts token by token, each part of a row by itself.
 
-use super::super::ways::floats;
+use super::super::operand_constraints::floats;
 use super::{BindRow, RowOp, rule};
-use crate::activation::{Form, Layout};
-use crate::bind::{Codes, FloatRows, Readers, Run, Site};
+use crate::activation::{ActivationBufferLayout, ActivationEncoding};
+use crate::bind::{CpuRunContext, FloatRows, QuantizedReaders, QuantizedRows, Site};
 use crate::linear::Dispatch;
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::{ActivationLayout, op};
 use yirage_plan::rules::OpRule;
 
-pub(super) struct Quantize {
+pub(super) struct QuantizeRowOp {
     x: FloatRows,
-    out: Codes,
+    out: QuantizedRows,
     parts: Option<usize>,
     pairs: Option<Dispatch>,
 }
 
-impl BindRow for Quantize {
+impl BindRow for QuantizeRowOp {
     type Op = op::Quantize;
 
     fn rules() -> Vec<OpRule> {
         vec![rule::<op::Quantize>(vec![floats()]).when("layout", ActivationLayout::Q8A)]
     }
 
-    fn bind(op: &op::Quantize, site: &Site) -> Result<Quantize, HalError> {
-        let Readers { parts, pairs } = *site.readers();
+    fn bind(op: &op::Quantize, site: &Site) -> Result<QuantizeRowOp, HalError> {
+        let QuantizedReaders { parts, pairs } = *site.readers();
         let read = parts.unwrap_or(1);
         if op.parts as usize != read {
             return Err(HalError::Load(format!("a quantised row of {} parts is read in {read}", op.parts)));
         }
-        Ok(Quantize { x: site.float_rows(0)?, out: site.out_codes(0)?, parts, pairs })
+        Ok(QuantizeRowOp { x: site.float_rows(0)?, out: site.out_quantized(0)?, parts, pairs })
     }
 }
 
-impl RowOp for Quantize {
-    unsafe fn run(&self, run: &Run<'_>, rows: Range<usize>) {
+impl RowOp for QuantizeRowOp {
+    unsafe fn run(&self, run: &CpuRunContext<'_>, rows: Range<usize>) {
         self.x.fetch(run, &rows);
         let (from, to, k) = (self.x.first(run), self.out.first(run), self.x.width());
         // SAFETY: the caller's contract; `yirage_plan::VerifiedPlan` gives the output the bytes that the target's storage size
@@ -43,7 +43,7 @@ impl RowOp for Quantize {
         unsafe {
             match self.parts {
                 Some(parts) => {
-                    let layout = Layout::new(Form::Q8, 1, k / parts);
+                    let layout = ActivationBufferLayout::new(ActivationEncoding::Q8, 1, k / parts);
                     for p in rows.start * parts..rows.end * parts {
                         let (from, to) = (from.wrapping_add(p * layout.k()), to.add(p * layout.bytes()));
                         layout.store(run.isa, from, layout.k(), 0..1, to);
@@ -52,7 +52,7 @@ impl RowOp for Quantize {
                 None => {
                     let tokens = run.size(self.x.rows());
                     let pairs = self.pairs.is_some_and(|kernel| kernel.reads_pairs(tokens));
-                    let layout = Layout::new(Form::Q8, tokens, k).with_pairs(pairs);
+                    let layout = ActivationBufferLayout::new(ActivationEncoding::Q8, tokens, k).with_pairs(pairs);
                     layout.store(run.isa, from, k, rows, to);
                 }
             }

@@ -1,40 +1,40 @@
 //! `rms_norm`.
 
-use super::super::ways::floats;
+use super::super::operand_constraints::floats;
 use super::{BindRow, RowOp, rule};
-use crate::bind::{FloatRow, FloatRows, Out, Run, Site};
+use crate::bind::{CpuRunContext, FloatRow, FloatRows, OutputRows, Site};
 use crate::rows;
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::op;
 use yirage_plan::rules::OpRule;
 
-pub(super) struct RmsNorm {
+pub(super) struct RmsNormRowOp {
     op: op::RmsNorm,
     weight: Option<FloatRow>,
     x: FloatRows,
-    out: Out<f32>,
+    out: OutputRows<f32>,
 }
 
-impl BindRow for RmsNorm {
+impl BindRow for RmsNormRowOp {
     type Op = op::RmsNorm;
 
     fn rules() -> Vec<OpRule> {
         vec![rule::<op::RmsNorm>(vec![floats()])]
     }
 
-    fn bind(op: &op::RmsNorm, site: &Site) -> Result<RmsNorm, HalError> {
+    fn bind(op: &op::RmsNorm, site: &Site) -> Result<RmsNormRowOp, HalError> {
         let weight = if site.inputs() > 1 { Some(site.float_row(1)?) } else { None };
-        Ok(RmsNorm { op: op.clone(), weight, x: site.float_rows(0)?, out: site.out(0)? })
+        Ok(RmsNormRowOp { op: op.clone(), weight, x: site.float_rows(0)?, out: site.out(0)? })
     }
 }
 
-impl RowOp for RmsNorm {
-    unsafe fn run(&self, run: &Run<'_>, rows: Range<usize>) {
+impl RowOp for RmsNormRowOp {
+    unsafe fn run(&self, run: &CpuRunContext<'_>, rows: Range<usize>) {
         self.x.fetch(run, &rows);
         // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
         unsafe {
-            let norm = rows::RmsNorm {
+            let norm = rows::RmsNormParams {
                 row: self.x.width(),
                 width: self.op.width as usize,
                 eps: self.op.eps.0,

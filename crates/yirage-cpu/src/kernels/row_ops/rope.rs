@@ -1,25 +1,25 @@
 //! `rope`: rotation by tables, which are looked up by positions or are those of each row.
 
-use super::super::ways::{floats, integers};
+use super::super::operand_constraints::{floats, integers};
 use super::{BindRow, RowOp, rule};
-use crate::bind::{Array, FloatRows, Out, Run, Site};
+use crate::bind::{CpuRunContext, FloatRows, OutputRows, Site, WordArray};
 use crate::rows;
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::op;
 use yirage_plan::rules::OpRule;
 
-pub(super) struct Rope {
+pub(super) struct RopeRowOp {
     op: op::Rope,
     cos: FloatRows,
     sin: FloatRows,
     /// Where rows are looked up in the tables; none where the tables have a row for each.
-    positions: Option<Array<i32>>,
+    positions: Option<WordArray<i32>>,
     x: FloatRows,
-    out: Out<f32>,
+    out: OutputRows<f32>,
 }
 
-impl BindRow for Rope {
+impl BindRow for RopeRowOp {
     type Op = op::Rope;
 
     fn rules() -> Vec<OpRule> {
@@ -30,24 +30,24 @@ impl BindRow for Rope {
         ]
     }
 
-    fn bind(op: &op::Rope, site: &Site) -> Result<Rope, HalError> {
+    fn bind(op: &op::Rope, site: &Site) -> Result<RopeRowOp, HalError> {
         let (cos, sin, positions) = match op.per_row {
             true => (site.float_rows(1)?, site.float_rows(2)?, None),
             false => (site.whole_rows(1)?, site.whole_rows(2)?, Some(site.array(3)?)),
         };
-        Ok(Rope { op: op.clone(), cos, sin, positions, x: site.float_rows(0)?, out: site.out(0)? })
+        Ok(RopeRowOp { op: op.clone(), cos, sin, positions, x: site.float_rows(0)?, out: site.out(0)? })
     }
 }
 
-impl RowOp for Rope {
-    unsafe fn run(&self, run: &Run<'_>, rows: Range<usize>) {
+impl RowOp for RopeRowOp {
+    unsafe fn run(&self, run: &CpuRunContext<'_>, rows: Range<usize>) {
         // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
         unsafe {
             let tables = [&self.cos, &self.sin].map(|t| match self.positions {
                 Some(_) => t.all(run),
                 None => t.some(run, rows.clone()),
             });
-            let rope = rows::Rope {
+            let rope = rows::RopeParams {
                 heads: self.x.width() / self.op.width as usize,
                 width: self.op.width as usize,
                 rotary: self.op.rotary as usize,

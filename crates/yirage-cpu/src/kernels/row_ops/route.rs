@@ -1,45 +1,45 @@
 //! `route`: the choice of experts.
 
-use super::super::ways::floats;
+use super::super::operand_constraints::floats;
 use super::{BindRow, RowOp, rule};
-use crate::bind::{FloatRow, FloatRows, Out, Run, Site};
+use crate::bind::{CpuRunContext, FloatRow, FloatRows, OutputRows, Site};
 use crate::rows;
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::op;
 use yirage_plan::rules::OpRule;
 
-pub(super) struct Route {
+pub(super) struct RouteRowOp {
     op: op::Route,
     logits: FloatRows,
     bias: Option<FloatRow>,
-    weights: Out<f32>,
-    chosen: Out<i32>,
+    weights: OutputRows<f32>,
+    chosen: OutputRows<i32>,
 }
 
-impl BindRow for Route {
+impl BindRow for RouteRowOp {
     type Op = op::Route;
 
     fn rules() -> Vec<OpRule> {
         vec![rule::<op::Route>(vec![floats()])]
     }
 
-    fn bind(op: &op::Route, site: &Site) -> Result<Route, HalError> {
+    fn bind(op: &op::Route, site: &Site) -> Result<RouteRowOp, HalError> {
         let bias = if site.inputs() > 1 { Some(site.float_row(1)?) } else { None };
         let logits = site.float_rows(0)?;
         if logits.width() > rows::MAX_EXPERTS {
             let (experts, most) = (logits.width(), rows::MAX_EXPERTS);
             return Err(HalError::Load(format!("`route` over {experts} experts; this device chooses among {most}")));
         }
-        Ok(Route { op: op.clone(), logits, bias, weights: site.out(0)?, chosen: site.out(1)? })
+        Ok(RouteRowOp { op: op.clone(), logits, bias, weights: site.out(0)?, chosen: site.out(1)? })
     }
 }
 
-impl RowOp for Route {
-    unsafe fn run(&self, run: &Run<'_>, rows: Range<usize>) {
+impl RowOp for RouteRowOp {
+    unsafe fn run(&self, run: &CpuRunContext<'_>, rows: Range<usize>) {
         // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
         unsafe {
-            let route = rows::Route {
+            let route = rows::RouteParams {
                 experts: self.logits.width(),
                 top_k: self.op.top_k as usize,
                 scoring: self.op.scoring,

@@ -1,37 +1,37 @@
 //! `top_k`.
 
-use super::super::ways::floats;
+use super::super::operand_constraints::floats;
 use super::{BindRow, RowOp, rule};
-use crate::bind::{FloatRows, Out, Run, Site};
+use crate::bind::{CpuRunContext, FloatRows, OutputRows, Site};
 use crate::rows;
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::op;
 use yirage_plan::rules::OpRule;
 
-pub(super) struct TopK {
+pub(super) struct TopKRowOp {
     op: op::TopK,
     x: FloatRows,
-    values: Out<f32>,
-    indices: Out<i32>,
+    values: OutputRows<f32>,
+    indices: OutputRows<i32>,
 }
 
-impl BindRow for TopK {
+impl BindRow for TopKRowOp {
     type Op = op::TopK;
 
     fn rules() -> Vec<OpRule> {
         vec![rule::<op::TopK>(vec![floats()])]
     }
 
-    fn bind(op: &op::TopK, site: &Site) -> Result<TopK, HalError> {
-        Ok(TopK { op: op.clone(), x: site.float_rows(0)?, values: site.out(0)?, indices: site.out(1)? })
+    fn bind(op: &op::TopK, site: &Site) -> Result<TopKRowOp, HalError> {
+        Ok(TopKRowOp { op: op.clone(), x: site.float_rows(0)?, values: site.out(0)?, indices: site.out(1)? })
     }
 }
 
-impl RowOp for TopK {
-    unsafe fn run(&self, run: &Run<'_>, rows: Range<usize>) {
+impl RowOp for TopKRowOp {
+    unsafe fn run(&self, run: &CpuRunContext<'_>, rows: Range<usize>) {
         let (k, largest, sorted) = (self.op.k as usize, self.op.largest, self.op.sorted);
-        let top = rows::TopK { width: self.x.width(), k, largest, sorted };
+        let top = rows::TopKParams { width: self.x.width(), k, largest, sorted };
         // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
         unsafe {
             let (values, indices) = (self.values.some(run, rows.clone()), self.indices.some(run, rows.clone()));

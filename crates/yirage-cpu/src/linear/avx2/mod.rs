@@ -1,26 +1,26 @@
 //! Kernels of 256-bit registers: a tile of 16 rows is two registers of 8 rows. Levels that have them differ in how codes meet
-//! activations ([`Sums`]); all sums are exact, so results equal the other kernels' bit for bit.
+//! activations ([`Avx2DotProduct`]); all sums are exact, so results equal the other kernels' bit for bit.
 
 mod sums;
 
 use super::decoded;
 use super::float;
-use super::lanes::{Avx2Lanes, Lanes};
-use super::outliers::{self, Marked};
-use super::pass::{Pass, PassFn, Passes, fetch};
+use super::lanes::{Avx2Lanes, RowLanes};
+use super::outliers::{self, OutlierBlocks};
+use super::pass::{PanelPass, PassFn, Passes, fetch};
 use super::unroll::unroll;
 use crate::activation::{Meta, TOKEN_TILE};
-use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales, Tile};
+use crate::pack::{BLOCK, PANEL_TILES, QuantizedTileFormat, TileFormat, UnitScales};
 use std::arch::x86_64::*;
 use std::slice;
-use sums::Sums;
+use sums::Avx2DotProduct;
 pub(crate) use sums::{Vnni, Widened, groups_before_widening, has_vex};
 
-type Ints = [__m256i; 2];
-type Floats = [__m256; 2];
+type Avx2Ints = [__m256i; 2];
+type Avx2Floats = [__m256; 2];
 
 /// Kernels for f32 activations.
-pub(super) fn float_passes<F: Tile>() -> Passes {
+pub(super) fn float_passes<F: TileFormat>() -> Passes {
     let four: PassFn = float_pass::<F, 4>;
     Passes { sizes: [float_pass::<F, 1>, float_pass::<F, 2>, four, four, four], from: 4, step: 4, panels: 1 }
 }
@@ -28,10 +28,10 @@ pub(super) fn float_passes<F: Tile>() -> Passes {
 decoded::functions!(Avx2Lanes, target_feature(enable = "avx2,fma,f16c"));
 
 /// Kernels for int8 activations.
-pub(super) fn codes_passes<F: Codes, S: Sums>() -> Passes {
-    let many: PassFn = codes_pass::<F, S, 4, TOKEN_TILE>;
+pub(super) fn quantized_passes<F: QuantizedTileFormat, S: Avx2DotProduct>() -> Passes {
+    let many: PassFn = quantized_pass::<F, S, 4, TOKEN_TILE>;
     Passes {
-        sizes: [codes_pass::<F, S, 1, 1>, codes_pass::<F, S, 2, 2>, codes_pass::<F, S, 4, 4>, many, many],
+        sizes: [quantized_pass::<F, S, 1, 1>, quantized_pass::<F, S, 2, 2>, quantized_pass::<F, S, 4, 4>, many, many],
         from: 4,
         step: 4,
         panels: 1,
@@ -41,7 +41,7 @@ pub(super) fn codes_passes<F: Codes, S: Sums>() -> Passes {
 /// # Safety
 /// As for [`PassFn`].
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn float_pass<F: Tile, const T: usize>(p: &Pass) {
+unsafe fn float_pass<F: TileFormat, const T: usize>(p: &PanelPass) {
     // SAFETY: as promised by the caller.
     unsafe { float::pass::<Avx2Lanes, F, T>(p) }
 }
@@ -51,11 +51,12 @@ unsafe fn float_pass<F: Tile, const T: usize>(p: &Pass) {
 /// # Safety
 /// As for [`PassFn`].
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn codes_pass<F: Codes, S: Sums, const T: usize, const N: usize>(p: &Pass) {
-    let mut scales = [const { Scales::new() }; PANEL_TILES];
+unsafe fn quantized_pass<F: QuantizedTileFormat, S: Avx2DotProduct, const T: usize, const N: usize>(p: &PanelPass) {
+    let mut scales = [const { UnitScales::new() }; PANEL_TILES];
     // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile.
     unsafe {
-        let (mut marked, mut acc) = (Marked::new(slice::from_ref(p)), [[[_mm256_setzero_ps(); 2]; N]; PANEL_TILES]);
+        let (mut marked, mut acc) =
+            (OutlierBlocks::new(slice::from_ref(p)), [[[_mm256_setzero_ps(); 2]; N]; PANEL_TILES]);
         let mut unit = p.w;
         // where a tile is one chunk a constant keeps its codes in registers
         let chunks = if T == N { 1 } else { p.tokens / T };
@@ -70,7 +71,7 @@ unsafe fn codes_pass<F: Codes, S: Sums, const T: usize, const N: usize>(p: &Pass
                     let (x, metas) = p.block(u * F::UNIT_BLOCKS + b);
                     let codes = unpack::<F>(w, b);
                     for first in (0..chunks).map(|c| c * T) {
-                        let sums = &mut *tile.as_mut_ptr().add(first).cast::<[Floats; T]>();
+                        let sums = &mut *tile.as_mut_ptr().add(first).cast::<[Avx2Floats; T]>();
                         block::<F, S, T>(&codes, x.add(first * BLOCK), metas.add(first), scales, b, sums);
                     }
                 }
@@ -95,12 +96,12 @@ unsafe fn codes_pass<F: Codes, S: Sums, const T: usize, const N: usize>(p: &Pass
 /// As for that.
 #[inline(never)]
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn add_outliers<F: Codes, const N: usize>(
-    marked: &mut Marked,
+unsafe fn add_outliers<F: QuantizedTileFormat, const N: usize>(
+    marked: &mut OutlierBlocks,
     unit: usize,
     w: *const u8,
-    scales: &[Scales; PANEL_TILES],
-    acc: &mut [[Floats; N]; PANEL_TILES],
+    scales: &[UnitScales; PANEL_TILES],
+    acc: &mut [[Avx2Floats; N]; PANEL_TILES],
 ) {
     // SAFETY: as promised by the caller.
     unsafe { outliers::add::<Avx2Lanes, F>(marked, unit, w, scales, acc) }
@@ -111,7 +112,7 @@ unsafe fn add_outliers<F: Codes, const N: usize>(
 /// # Safety
 /// A unit at `w`; AVX2.
 #[inline(always)]
-unsafe fn unpack<F: Codes>(w: *const u8, b: usize) -> [Ints; 8] {
+unsafe fn unpack<F: QuantizedTileFormat>(w: *const u8, b: usize) -> [Avx2Ints; 8] {
     // SAFETY: as promised by the caller.
     unsafe {
         let mut codes = [[_mm256_setzero_si256(); 2]; 8];
@@ -127,13 +128,13 @@ unsafe fn unpack<F: Codes>(w: *const u8, b: usize) -> [Ints; 8] {
 /// # Safety
 /// `T` tokens of 32 codes at `x` and their metas at `m`; AVX2, FMA and the instructions of `S`.
 #[inline(always)]
-unsafe fn block<F: Codes, S: Sums, const T: usize>(
-    w: &[Ints; 8],
+unsafe fn block<F: QuantizedTileFormat, S: Avx2DotProduct, const T: usize>(
+    w: &[Avx2Ints; 8],
     x: *const u8,
     m: *const Meta,
-    s: &Scales,
+    s: &UnitScales,
     b: usize,
-    acc: &mut [Floats; T],
+    acc: &mut [Avx2Floats; T],
 ) {
     // SAFETY: as promised by the caller.
     unsafe {

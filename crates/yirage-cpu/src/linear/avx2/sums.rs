@@ -1,24 +1,24 @@
 //! How unsigned codes in 256-bit registers meet signed activations.
 
-use super::Ints;
+use super::Avx2Ints;
 use crate::activation::Meta;
 use crate::linear::unroll::unroll;
-use crate::pack::{BLOCK, Codes};
+use crate::pack::{BLOCK, QuantizedTileFormat};
 use std::arch::asm;
 use std::arch::x86_64::*;
 
 /// The instructions by which products of codes are summed.
-pub(crate) trait Sums {
+pub(crate) trait Avx2DotProduct {
     /// Exact sums of codes less their offset times activations, of the k-groups `FROM..TO`, for `T` tokens. The groups are
     /// all eight of a block, or the first or the last four.
     ///
     /// # Safety
     /// `T` tokens of 32 codes at `x` and their metas at `m`; AVX2 and the instructions of the type.
-    unsafe fn sums<F: Codes, const T: usize, const FROM: usize, const TO: usize>(
-        w: &[Ints; 8],
+    unsafe fn sums<F: QuantizedTileFormat, const T: usize, const FROM: usize, const TO: usize>(
+        w: &[Avx2Ints; 8],
         x: *const u8,
         m: *const Meta,
-    ) -> [Ints; T];
+    ) -> [Avx2Ints; T];
 }
 
 /// What the offset takes from the sum of the groups `FROM..TO`, in every row.
@@ -26,7 +26,7 @@ pub(crate) trait Sums {
 /// # Safety
 /// AVX2.
 #[inline(always)]
-unsafe fn offset<F: Codes, const FROM: usize, const TO: usize>(m: &Meta) -> __m256i {
+unsafe fn offset<F: QuantizedTileFormat, const FROM: usize, const TO: usize>(m: &Meta) -> __m256i {
     let minus_sum = match const { (FROM, TO) } {
         (0, 8) => m.minus_sum,
         (0, 4) => m.minus_first,
@@ -62,13 +62,13 @@ pub(crate) const fn groups_before_widening(bits: u32) -> usize {
     }
 }
 
-impl Sums for Widened {
+impl Avx2DotProduct for Widened {
     #[inline(always)]
-    unsafe fn sums<F: Codes, const T: usize, const FROM: usize, const TO: usize>(
-        w: &[Ints; 8],
+    unsafe fn sums<F: QuantizedTileFormat, const T: usize, const FROM: usize, const TO: usize>(
+        w: &[Avx2Ints; 8],
         x: *const u8,
         m: *const Meta,
-    ) -> [Ints; T] {
+    ) -> [Avx2Ints; T] {
         const { assert!(F::BITS <= 6 || F::OFFSET == 128) };
         // SAFETY: as promised by the caller.
         unsafe {
@@ -90,12 +90,12 @@ impl Sums for Widened {
 /// Sums of codes of up to 6 bits.
 ///
 /// # Safety
-/// As for [`Sums::sums`].
+/// As for [`Avx2DotProduct::sums`].
 #[inline(always)]
-unsafe fn widened<F: Codes, const T: usize, const FROM: usize, const TO: usize>(
-    w: &[Ints; 8],
+unsafe fn widened<F: QuantizedTileFormat, const T: usize, const FROM: usize, const TO: usize>(
+    w: &[Avx2Ints; 8],
     x: *const u8,
-) -> [Ints; T] {
+) -> [Avx2Ints; T] {
     // SAFETY: as promised by the caller.
     unsafe {
         let (every, ones) = (groups_before_widening(F::BITS), _mm256_set1_epi16(1));
@@ -127,9 +127,9 @@ unsafe fn widened<F: Codes, const T: usize, const FROM: usize, const TO: usize>(
 /// Sums of codes of 8 bits less 128.
 ///
 /// # Safety
-/// As for [`Sums::sums`].
+/// As for [`Avx2DotProduct::sums`].
 #[inline(always)]
-unsafe fn signed<const T: usize, const FROM: usize, const TO: usize>(w: &[Ints; 8], x: *const u8) -> [Ints; T] {
+unsafe fn signed<const T: usize, const FROM: usize, const TO: usize>(w: &[Avx2Ints; 8], x: *const u8) -> [Avx2Ints; T] {
     // SAFETY: as promised by the caller.
     unsafe {
         let (flip, ones) = (_mm256_set1_epi8(-128), _mm256_set1_epi16(1));
@@ -183,13 +183,13 @@ impl<const VEX: bool> Vnni<VEX> {
     }
 }
 
-impl<const VEX: bool> Sums for Vnni<VEX> {
+impl<const VEX: bool> Avx2DotProduct for Vnni<VEX> {
     #[inline(always)]
-    unsafe fn sums<F: Codes, const T: usize, const FROM: usize, const TO: usize>(
-        w: &[Ints; 8],
+    unsafe fn sums<F: QuantizedTileFormat, const T: usize, const FROM: usize, const TO: usize>(
+        w: &[Avx2Ints; 8],
         x: *const u8,
         m: *const Meta,
-    ) -> [Ints; T] {
+    ) -> [Avx2Ints; T] {
         // SAFETY: as promised by the caller.
         unsafe {
             let mut sums = [[_mm256_setzero_si256(); 2]; T];

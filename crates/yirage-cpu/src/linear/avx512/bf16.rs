@@ -5,17 +5,17 @@
 //! what is left over is gone through again, piece by piece, while the second-level cache holds the weights.
 
 use crate::activation::TOKEN_TILE;
-use crate::linear::lanes::{Avx512Lanes, Lanes};
-use crate::linear::pass::Pass;
+use crate::linear::lanes::{Avx512Lanes, RowLanes};
+use crate::linear::pass::PanelPass;
 use crate::linear::unroll::unroll;
-use crate::pack::{BF16, BLOCK, PANEL_TILES, Tile};
+use crate::pack::{BLOCK, PANEL_TILES, PackedBf16, TileFormat};
 use std::arch::x86_64::*;
 use std::slice;
 
 /// Bytes of 32 numbers of a token.
 const TOKEN_BYTES: usize = 2 * BLOCK;
 /// Bytes of the four tiles' units for the same 32 numbers.
-const STEP: usize = PANEL_TILES * BF16::UNIT_BYTES;
+const STEP: usize = PANEL_TILES * PackedBf16::UNIT_BYTES;
 /// Units of a piece.
 const PIECE: usize = 32;
 /// Tokens whose sums are in registers.
@@ -29,7 +29,7 @@ const TOKENS_SHARE: usize = TOKEN_TILE * TOKEN_BYTES / PARTS.len();
 const LINE_EVERY: usize = BLOCK / 2 * 64 / TOKENS_SHARE;
 
 /// The sums of a part.
-type Sums = [[__m512; HALF]; 2];
+type Bf16Accumulators = [[__m512; HALF]; 2];
 
 /// 32 bf16 as operands of products.
 #[target_feature(enable = "avx512f")]
@@ -66,7 +66,7 @@ unsafe fn token(x: *const u8) -> __m512bh {
 /// # Safety
 /// As for [`crate::linear::pass::PassFn`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
-pub(super) unsafe fn few<const N: usize>(p: &Pass) {
+pub(super) unsafe fn few<const N: usize>(p: &PanelPass) {
     // SAFETY: units and tiles stay in the panel, tokens in the tile; prefetches may leave it.
     unsafe {
         let mut sums = [[_mm512_setzero_ps(); N]; PANEL_TILES];
@@ -85,7 +85,7 @@ pub(super) unsafe fn few<const N: usize>(p: &Pass) {
                     });
                 }
                 *tile = acc;
-                w = w.add(BF16::UNIT_BYTES);
+                w = w.add(PackedBf16::UNIT_BYTES);
             }
         }
         for (i, tile) in sums.iter().enumerate() {
@@ -99,7 +99,7 @@ pub(super) unsafe fn few<const N: usize>(p: &Pass) {
 /// # Safety
 /// As for [`crate::linear::pass::PassFn`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
-pub(super) unsafe fn full(p: &Pass) {
+pub(super) unsafe fn full(p: &PanelPass) {
     // SAFETY: as promised by the caller.
     unsafe { together::<1>(slice::from_ref(p)) }
 }
@@ -109,7 +109,7 @@ pub(super) unsafe fn full(p: &Pass) {
 /// # Safety
 /// As for [`crate::linear::pass::PassFn`], for each of `passes`; there are at most `T`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
-pub(super) unsafe fn together<const T: usize>(passes: &[Pass]) {
+pub(super) unsafe fn together<const T: usize>(passes: &[PanelPass]) {
     // SAFETY: units and tiles stay in the panel, tokens in their tiles; prefetches may leave it.
     unsafe {
         let mut sums = [[[[_mm512_setzero_ps(); HALF]; 2]; PARTS.len()]; T];
@@ -120,11 +120,11 @@ pub(super) unsafe fn together<const T: usize>(passes: &[Pass]) {
                 for (i, (&(tile, first), sums)) in PARTS.iter().zip(sums).enumerate() {
                     let x = p.x.add((begin * p.stride + first) * TOKEN_BYTES);
                     // the first tokens that meet a piece ask for the next, a quarter in each part
-                    let ahead = w.wrapping_add(PIECE * STEP + i * units * BF16::UNIT_BYTES);
+                    let ahead = w.wrapping_add(PIECE * STEP + i * units * PackedBf16::UNIT_BYTES);
                     // and all for their own numbers that meet it: those of long rows do not stay in the second-level cache
                     let next = (begin + PIECE) * p.stride * TOKEN_BYTES;
                     let numbers = p.x.wrapping_add(next + i * units * TOKENS_SHARE);
-                    let w = w.add(tile * BF16::UNIT_BYTES);
+                    let w = w.add(tile * PackedBf16::UNIT_BYTES);
                     match t {
                         0 => part::<true>(w, x, p.stride, units, [ahead, numbers], sums),
                         _ => part::<false>(w, x, p.stride, units, [ahead, numbers], sums),
@@ -155,7 +155,7 @@ unsafe fn part<const FETCH: bool>(
     stride: usize,
     units: usize,
     [ahead, numbers]: [*const u8; 2],
-    sums: &mut Sums,
+    sums: &mut Bf16Accumulators,
 ) {
     let [mut a, mut b] = *sums; // copies stay in registers
     for u in 0..units {
@@ -163,14 +163,14 @@ unsafe fn part<const FETCH: bool>(
             // SAFETY: as promised by the caller.
             unsafe {
                 if FETCH {
-                    Avx512Lanes::fetch(ahead.wrapping_add(u * BF16::UNIT_BYTES + 64 * i));
+                    Avx512Lanes::fetch(ahead.wrapping_add(u * PackedBf16::UNIT_BYTES + 64 * i));
                 }
                 if i.is_multiple_of(LINE_EVERY) {
                     Avx512Lanes::fetch(numbers.wrapping_add(u * TOKENS_SHARE + i / LINE_EVERY * 64));
                 }
                 let w = w.add(u * STEP + 64 * i);
                 let x = x.add(u * stride * TOKEN_BYTES + 4 * i);
-                let (v, below) = (rows(w), rows(w.add(BF16::UNIT_BYTES)));
+                let (v, below) = (rows(w), rows(w.add(PackedBf16::UNIT_BYTES)));
                 unroll!(I in [0 1 2 3 4 5 6 7] {
                     let x = token(x.add(I * TOKEN_BYTES));
                     a[I] = _mm512_dpbf16_ps(a[I], v, x);

@@ -1,10 +1,10 @@
 //! One token times BF16 weights to the bytes of `tdpbf16ps`, without it: memory gives a fifth less to loads of matrix
 //! registers than to those of vectors (28 and 34 GB/s measured), and one token waits for memory alone.
 
-use crate::linear::lanes::{Avx512Lanes, Lanes};
-use crate::linear::pass::Pass;
+use crate::linear::lanes::{Avx512Lanes, RowLanes};
+use crate::linear::pass::PanelPass;
 use crate::linear::variant::MOST_PANELS;
-use crate::pack::{BF16, BLOCK, PANEL_TILES, TILE_ROWS, Tile};
+use crate::pack::{BLOCK, PANEL_TILES, PackedBf16, TILE_ROWS, TileFormat};
 use std::arch::asm;
 use std::arch::x86_64::{_mm512_set1_epi32, _mm512_setzero_si512};
 use std::mem::offset_of;
@@ -15,17 +15,17 @@ const NO_SUBNORMALS: u32 = 1 << 6 | 1 << 15;
 const USUAL: u32 = 0x1f80;
 
 /// Bytes of the four tiles' units for the same 32 numbers.
-const STEP: usize = PANEL_TILES * BF16::UNIT_BYTES;
+const STEP: usize = PANEL_TILES * PackedBf16::UNIT_BYTES;
 
 // What the assembly takes for granted.
-const _: () = assert!(BF16::UNIT_BYTES == 1024 && BLOCK == 32);
+const _: () = assert!(PackedBf16::UNIT_BYTES == 1024 && BLOCK == 32);
 
 /// The sums of rows: of each tile those of the panels in turns.
 #[repr(C, align(64))]
-struct Sums([[f32; TILE_ROWS]; PANEL_TILES * MOST_PANELS]);
+struct HalvesAccumulators([[f32; TILE_ROWS]; PANEL_TILES * MOST_PANELS]);
 
 /// What the assembly reads, which has no registers for it.
-struct Steps {
+struct HalvesAsmArgs {
     /// MXCSR while it computes.
     without: u32,
     /// MXCSR behind it.
@@ -46,8 +46,8 @@ struct Steps {
 /// # Safety
 /// As for [`crate::linear::pass::PassFn`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(super) unsafe fn one(p: &Pass) {
-    let mut sums = Sums([[0.0; TILE_ROWS]; PANEL_TILES * MOST_PANELS]);
+pub(super) unsafe fn one(p: &PanelPass) {
+    let mut sums = HalvesAccumulators([[0.0; TILE_ROWS]; PANEL_TILES * MOST_PANELS]);
     // What the first units ask for is their panel's; what the others ask for is behind all panels of the pass.
     let first = p.units.saturating_sub(p.ahead.div_ceil(STEP)).max(1);
     // SAFETY: as promised by the caller; there is a unit.
@@ -69,15 +69,15 @@ pub(super) unsafe fn one(p: &Pass) {
 /// # Safety
 /// As for [`one`]; the units exist, and `count` is not 0.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn some(p: &Pass, first: usize, count: usize, sums: &mut Sums) {
+unsafe fn some(p: &PanelPass, first: usize, count: usize, sums: &mut HalvesAccumulators) {
     let tiles = PANEL_TILES * p.panels;
-    let steps = Steps {
+    let steps = HalvesAsmArgs {
         without: USUAL | NO_SUBNORMALS,
         with: USUAL,
         sums: -((tiles * size_of::<[f32; TILE_ROWS]>()) as isize),
         panels: p.panels,
         next: p.next,
-        back: (p.panels * p.next).wrapping_sub(BF16::UNIT_BYTES),
+        back: (p.panels * p.next).wrapping_sub(PackedBf16::UNIT_BYTES),
         numbers: p.stride * 2 * BLOCK,
     };
     let (high, zero) = (_mm512_set1_epi32(0xffff_0000_u32 as i32), _mm512_setzero_si512());

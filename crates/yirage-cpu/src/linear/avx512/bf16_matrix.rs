@@ -6,15 +6,15 @@
 
 use crate::activation::TOKEN_TILE;
 use crate::amx::Shapes;
-use crate::linear::lanes::{Avx512Lanes, Lanes};
-use crate::linear::pass::Pass;
-use crate::pack::{BF16, BLOCK, PANEL_TILES, TILE_ROWS, Tile};
+use crate::linear::lanes::{Avx512Lanes, RowLanes};
+use crate::linear::pass::PanelPass;
+use crate::pack::{BLOCK, PANEL_TILES, PackedBf16, TILE_ROWS, TileFormat};
 use std::arch::asm;
 
 /// Bytes of 32 numbers of a token.
 const TOKEN_BYTES: usize = 2 * BLOCK;
 /// Bytes of the four tiles' units for the same 32 numbers.
-const STEP: usize = PANEL_TILES * BF16::UNIT_BYTES;
+const STEP: usize = PANEL_TILES * PackedBf16::UNIT_BYTES;
 
 /// Registers 0 to 3 hold sums, the others tokens or rows, as long as there are full tiles of tokens.
 static FULL: Shapes = Shapes::new([(TOKEN_TILE, 64); 8]);
@@ -33,7 +33,7 @@ static FEWER: [Shapes; TOKEN_TILE] = {
 
 /// Sums of a tile of tokens and a tile of rows: `[token][row]`.
 #[repr(C, align(64))]
-struct Sums([[f32; TILE_ROWS]; TOKEN_TILE]);
+struct AmxBf16Accumulators([[f32; TILE_ROWS]; TOKEN_TILE]);
 
 /// Asks for `bytes` about `at`.
 #[inline(always)]
@@ -72,8 +72,8 @@ macro_rules! put {
 /// # Safety
 /// As for [`crate::linear::pass::PassFn`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
-pub(super) unsafe fn any(p: &Pass) {
-    let mut sums = Sums([[0.0; TILE_ROWS]; TOKEN_TILE]);
+pub(super) unsafe fn any(p: &PanelPass) {
+    let mut sums = AmxBf16Accumulators([[0.0; TILE_ROWS]; TOKEN_TILE]);
     // SAFETY: `Isa::require` found the level, so the registers. Units and tiles stay in the panel, tokens in the tile;
     // prefetches may leave it.
     unsafe {
@@ -109,7 +109,7 @@ pub(super) unsafe fn any(p: &Pass) {
 /// # Safety
 /// As for [`crate::linear::pass::PassFn`], for each of `passes`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
-pub(super) unsafe fn together(passes: &[Pass]) {
+pub(super) unsafe fn together(passes: &[PanelPass]) {
     let (twos, last) = passes.as_chunks::<2>();
     // SAFETY: as promised by the caller.
     unsafe {
@@ -131,16 +131,16 @@ pub(super) unsafe fn together(passes: &[Pass]) {
 /// # Safety
 /// As for [`together`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
-unsafe fn four<const FETCH: bool>([p, q]: &[Pass; 2], tile: usize) {
-    let mut sums = Sums([[0.0; TILE_ROWS]; TOKEN_TILE]);
+unsafe fn four<const FETCH: bool>([p, q]: &[PanelPass; 2], tile: usize) {
+    let mut sums = AmxBf16Accumulators([[0.0; TILE_ROWS]; TOKEN_TILE]);
     // SAFETY: as promised by the caller.
     unsafe {
         let _configured = FULL.configure();
         start!();
         for u in 0..p.units {
-            let (w, at) = (p.w.add(u * STEP + tile * BF16::UNIT_BYTES), u * p.stride * TOKEN_BYTES);
+            let (w, at) = (p.w.add(u * STEP + tile * PackedBf16::UNIT_BYTES), u * p.stride * TOKEN_BYTES);
             if FETCH && p.ahead > 0 {
-                fetch(w.wrapping_add(p.ahead), 2 * BF16::UNIT_BYTES);
+                fetch(w.wrapping_add(p.ahead), 2 * PackedBf16::UNIT_BYTES);
             }
             asm!(
                 "tileloadd tmm4, [{p} + {line}]",

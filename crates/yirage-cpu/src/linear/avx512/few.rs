@@ -7,10 +7,10 @@
 use super::add_outliers;
 use crate::activation::{Meta, TOKEN_TILE};
 use crate::linear::lanes::Avx512Lanes;
-use crate::linear::outliers::Marked;
-use crate::linear::pass::{Pass, fetch};
+use crate::linear::outliers::OutlierBlocks;
+use crate::linear::pass::{PanelPass, fetch};
 use crate::linear::unroll::unroll;
-use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales};
+use crate::pack::{BLOCK, PANEL_TILES, QuantizedTileFormat, UnitScales};
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::slice;
@@ -65,7 +65,7 @@ macro_rules! two_halves {
 /// memory operand; LLVM would shift in a general register and move that across.
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn start<F: Codes>(minus_sum: &i32) -> __m512i {
+fn start<F: QuantizedTileFormat>(minus_sum: &i32) -> __m512i {
     if F::OFFSET == 0 {
         return _mm512_setzero_si512();
     }
@@ -94,7 +94,7 @@ fn broadcast(x: &f32) -> __m512 {
 /// `acc += dot * scale * activation scale (+ min * activation sum)` of a block with one scale.
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn add<F: Codes>(acc: __m512, dot: __m512i, scale: __m512, min: __m512, m: &Meta) -> __m512 {
+fn add<F: QuantizedTileFormat>(acc: __m512, dot: __m512i, scale: __m512, min: __m512, m: &Meta) -> __m512 {
     let scale = _mm512_mul_ps(scale, broadcast(&m.scale));
     let acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), scale, acc);
     if F::MINS { _mm512_fmadd_ps(min, broadcast(&m.scaled_sum), acc) } else { acc }
@@ -103,7 +103,13 @@ fn add<F: Codes>(acc: __m512, dot: __m512i, scale: __m512, min: __m512, m: &Meta
 /// The same of a block with two scales.
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn add_halves<F: Codes>(acc: __m512, dots: [__m512i; 2], scales: [__m512; 2], mins: [__m512; 2], m: &Meta) -> __m512 {
+fn add_halves<F: QuantizedTileFormat>(
+    acc: __m512,
+    dots: [__m512i; 2],
+    scales: [__m512; 2],
+    mins: [__m512; 2],
+    m: &Meta,
+) -> __m512 {
     let v = _mm512_mul_ps(_mm512_cvtepi32_ps(dots[0]), scales[0]);
     let mut v = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dots[1]), scales[1], v);
     if F::MINS {
@@ -158,11 +164,11 @@ macro_rules! block {
 /// # Safety
 /// As for [`crate::linear::pass::PassFn`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-pub(super) unsafe fn pass<F: Codes, const N: usize, const P: usize>(p: &Pass) {
-    let mut scales = [const { [const { Scales::new() }; PANEL_TILES] }; P];
+pub(super) unsafe fn pass<F: QuantizedTileFormat, const N: usize, const P: usize>(p: &PanelPass) {
+    let mut scales = [const { [const { UnitScales::new() }; PANEL_TILES] }; P];
     // SAFETY: units, tiles and blocks stay in their panel, tokens in the tile; prefetches may leave it.
     unsafe {
-        let mut marked = Marked::new(slice::from_ref(p));
+        let mut marked = OutlierBlocks::new(slice::from_ref(p));
         let mut sums = [[[_mm512_setzero_ps(); N]; PANEL_TILES]; P];
         let (sums, scales) = (&mut sums[..p.panels], &mut scales[..p.panels]);
         for u in 0..p.units {
@@ -201,7 +207,7 @@ pub(super) unsafe fn pass<F: Codes, const N: usize, const P: usize>(p: &Pass) {
 /// # Safety
 /// As for [`crate::linear::pass::PassFn`], for each of `passes`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-pub(super) unsafe fn together<F: Codes>(passes: &[Pass]) {
+pub(super) unsafe fn together<F: QuantizedTileFormat>(passes: &[PanelPass]) {
     for p in passes {
         // SAFETY: as promised by the caller.
         unsafe { pass::<F, TOKEN_TILE, 1>(p) }

@@ -7,10 +7,10 @@
 use super::{add_outliers, finish};
 use crate::activation::{Meta, TOKEN_TILE};
 use crate::linear::lanes::Avx512Lanes;
-use crate::linear::outliers::Marked;
-use crate::linear::pass::{Pass, fetch};
+use crate::linear::outliers::OutlierBlocks;
+use crate::linear::pass::{PanelPass, fetch};
 use crate::linear::unroll::unroll;
-use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales};
+use crate::pack::{BLOCK, PANEL_TILES, QuantizedTileFormat, UnitScales};
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::mem::offset_of;
@@ -168,11 +168,11 @@ macro_rules! halves {
 /// As for [`together`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-unsafe fn two_tiles<F: Codes>(
+unsafe fn two_tiles<F: QuantizedTileFormat>(
     w: [*const u8; 2],
     b: usize,
-    scales: &[Scales; 2],
-    passes: &[Pass],
+    scales: &[UnitScales; 2],
+    passes: &[PanelPass],
     at: usize,
     pair: usize,
     sums: &mut [[[__m512; TOKEN_TILE]; PANEL_TILES]],
@@ -226,12 +226,12 @@ unsafe fn two_tiles<F: Codes>(
 /// # Safety
 /// As for [`crate::linear::pass::PassFn`], for each of `passes`; there are at most `T`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-pub(super) unsafe fn together<F: Codes, const T: usize>(passes: &[Pass]) {
-    let mut scales = [const { Scales::new() }; PANEL_TILES];
+pub(super) unsafe fn together<F: QuantizedTileFormat, const T: usize>(passes: &[PanelPass]) {
+    let mut scales = [const { UnitScales::new() }; PANEL_TILES];
     // SAFETY: units, tiles and blocks stay in the panel, tokens in their tiles; prefetches may leave it.
     unsafe {
         let mut sums = [[[_mm512_setzero_ps(); TOKEN_TILE]; PANEL_TILES]; T];
-        let (sums, mut marked) = (&mut sums[..passes.len()], Marked::new(passes));
+        let (sums, mut marked) = (&mut sums[..passes.len()], OutlierBlocks::new(passes));
         let mut unit = passes[0].w;
         for u in 0..passes[0].units {
             let mut w = unit;
@@ -263,7 +263,7 @@ pub(super) unsafe fn together<F: Codes, const T: usize>(passes: &[Pass]) {
 /// # Safety
 /// As for [`crate::linear::pass::PassFn`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-pub(super) unsafe fn pass<F: Codes>(p: &Pass) {
+pub(super) unsafe fn pass<F: QuantizedTileFormat>(p: &PanelPass) {
     // SAFETY: as promised by the caller.
     unsafe { together::<F, 1>(slice::from_ref(p)) }
 }

@@ -14,10 +14,10 @@ use super::{add_outliers, finish};
 use crate::activation::{Meta, TOKEN_TILE};
 use crate::amx::Shapes;
 use crate::linear::lanes::Avx512Lanes;
-use crate::linear::outliers::Marked;
-use crate::linear::pass::{Pass, fetch};
+use crate::linear::outliers::OutlierBlocks;
+use crate::linear::pass::{PanelPass, fetch};
 use crate::linear::unroll::unroll;
-use crate::pack::{BLOCK, Codes, PANEL_TILES, Scales, TILE_ROWS};
+use crate::pack::{BLOCK, PANEL_TILES, QuantizedTileFormat, TILE_ROWS, UnitScales};
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::mem::offset_of;
@@ -30,10 +30,10 @@ const _: () = assert!(BLOCK * 128 * 128 < 1 << 22 && START.to_bits() == 0x4b40_0
 // What the assembly takes for granted.
 const _: () = assert!(size_of::<Meta>() == 16 && offset_of!(Meta, scale) == 0 && offset_of!(Meta, scaled_sum) == 4);
 const _: () = assert!(offset_of!(Meta, minus_sum) == 8 && offset_of!(Meta, minus_first) == 12);
-const _: () = assert!(size_of::<Matrix>() == 1024);
+const _: () = assert!(size_of::<AmxInt8Accumulators>() == 1024);
 
 /// Bytes of the codes of a block.
-const CODES: usize = TILE_ROWS * BLOCK;
+const TILE_CODES: usize = TILE_ROWS * BLOCK;
 /// Blocks whose sums are in memory.
 const RING: usize = 4;
 /// Blocks from the beginning of the products to the scales.
@@ -42,22 +42,22 @@ const LAG: usize = 2;
 /// The sums of a tile of tokens and a tile of rows: `[token][row]`.
 #[repr(C, align(64))]
 #[derive(Clone, Copy)]
-struct Matrix([[i32; TILE_ROWS]; TOKEN_TILE]);
+struct AmxInt8Accumulators([[i32; TILE_ROWS]; TOKEN_TILE]);
 
 /// The integer sums of the newest blocks: a matrix each, with two scales a block one for each half.
-type Ring = [Matrix; 2 * RING];
+type Ring = [AmxInt8Accumulators; 2 * RING];
 
 /// Where those of block `i` are, with so many scales a block.
-fn place(i: usize, halves: usize) -> usize {
+fn ring_index(i: usize, halves: usize) -> usize {
     i % RING * halves
 }
 
 /// What matrices of sums begin with.
-static STARTS: Matrix = Matrix([[START.to_bits() as i32; TILE_ROWS]; TOKEN_TILE]);
+static STARTS: AmxInt8Accumulators = AmxInt8Accumulators([[START.to_bits() as i32; TILE_ROWS]; TOKEN_TILE]);
 
 /// The codes of the unit of a tile of rows, signed: `[block][four of k][row][4]`.
 #[repr(C, align(64))]
-struct Unpacked([[u8; CODES]; MOST_BLOCKS]);
+struct Unpacked([[u8; TILE_CODES]; MOST_BLOCKS]);
 
 /// Most blocks of a unit.
 const MOST_BLOCKS: usize = 8;
@@ -200,7 +200,7 @@ macro_rules! halves_mins {
 /// A whole unit at `w`; AVX-512.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
-unsafe fn unpack<F: Codes>(ahead: usize, w: *const u8, into: &mut Unpacked) {
+unsafe fn unpack<F: QuantizedTileFormat>(ahead: usize, w: *const u8, into: &mut Unpacked) {
     const { assert!(F::UNIT_BLOCKS <= MOST_BLOCKS && (F::UNIT_BLOCKS == 1 || F::UNIT_BLOCKS.is_multiple_of(LAG))) };
     let offset = _mm512_set1_epi8(F::OFFSET as u8 as i8);
     for (b, block) in into.0[..F::UNIT_BLOCKS].iter_mut().enumerate() {
@@ -221,22 +221,22 @@ unsafe fn unpack<F: Codes>(ahead: usize, w: *const u8, into: &mut Unpacked) {
 }
 
 /// A unit of a tile of rows and its sums with some tiles of tokens.
-struct Unit<'a> {
+struct AmxUnitPass<'a> {
     codes: &'a Unpacked,
-    scales: &'a Scales,
-    passes: &'a [Pass<'a>],
+    scales: &'a UnitScales,
+    passes: &'a [PanelPass<'a>],
     /// Its first block.
     first: usize,
 }
 
-impl Unit<'_> {
+impl AmxUnitPass<'_> {
     /// Begins the products of block `i`, counted through all tiles of tokens, in the registers of `PARITY`, and writes those
     /// of the block before it.
     ///
     /// # Safety
     /// As for [`together`]; `i` is at most one more than the last block, and `PARITY` its last bit.
     #[inline(always)]
-    unsafe fn begin<F: Codes, const PARITY: usize>(&self, i: usize, ring: &mut Ring) {
+    unsafe fn begin<F: QuantizedTileFormat, const PARITY: usize>(&self, i: usize, ring: &mut Ring) {
         // SAFETY: the block exists, in the tokens and in the codes.
         unsafe {
             if i < self.passes.len() * F::UNIT_BLOCKS {
@@ -247,16 +247,16 @@ impl Unit<'_> {
                     (_, 1) => product!(1, x, w),
                     (0, _) => {
                         product!(0, x, w);
-                        product!(2, x.add(BLOCK / 2), w.add(CODES / 2));
+                        product!(2, x.add(BLOCK / 2), w.add(TILE_CODES / 2));
                     }
                     _ => {
                         product!(1, x, w);
-                        product!(3, x.add(BLOCK / 2), w.add(CODES / 2));
+                        product!(3, x.add(BLOCK / 2), w.add(TILE_CODES / 2));
                     }
                 }
             }
             if (1..=self.passes.len() * F::UNIT_BLOCKS).contains(&i) {
-                let to = ring.as_mut_ptr().add(place(i - 1, F::HALVES));
+                let to = ring.as_mut_ptr().add(ring_index(i - 1, F::HALVES));
                 match (PARITY, F::HALVES) {
                     (1, 1) => put!(0, to),
                     (_, 1) => put!(1, to),
@@ -279,7 +279,13 @@ impl Unit<'_> {
     /// As for [`together`]; the block's scales are written.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     #[inline]
-    unsafe fn add<F: Codes>(&self, b: usize, dots: *const Matrix, metas: *const Meta, sums: &mut [__m512; TOKEN_TILE]) {
+    unsafe fn add<F: QuantizedTileFormat>(
+        &self,
+        b: usize,
+        dots: *const AmxInt8Accumulators,
+        metas: *const Meta,
+        sums: &mut [__m512; TOKEN_TILE],
+    ) {
         let row = |half: usize| b * F::HALVES + half.min(F::HALVES - 1);
         // SAFETY: as promised by the caller; 16 tokens have metas and sums.
         unsafe {
@@ -308,7 +314,12 @@ impl Unit<'_> {
     /// As for [`together`]; the unit's scales are written.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     #[inline]
-    unsafe fn run<F: Codes>(&self, rows: usize, ring: &mut Ring, sums: &mut [[[__m512; TOKEN_TILE]; PANEL_TILES]]) {
+    unsafe fn run<F: QuantizedTileFormat>(
+        &self,
+        rows: usize,
+        ring: &mut Ring,
+        sums: &mut [[[__m512; TOKEN_TILE]; PANEL_TILES]],
+    ) {
         // SAFETY: as promised by the caller.
         unsafe {
             self.begin::<F, 0>(0, ring);
@@ -319,7 +330,12 @@ impl Unit<'_> {
                         0 => self.begin::<F, 0>(tile + LAG, ring),
                         _ => self.begin::<F, 1>(tile + LAG, ring),
                     }
-                    self.add::<F>(0, &raw const ring[place(tile, F::HALVES)], p.block(self.first).1, &mut sums[rows]);
+                    self.add::<F>(
+                        0,
+                        &raw const ring[ring_index(tile, F::HALVES)],
+                        p.block(self.first).1,
+                        &mut sums[rows],
+                    );
                 }
                 return;
             }
@@ -328,11 +344,11 @@ impl Unit<'_> {
                 for b in (0..F::UNIT_BLOCKS).step_by(LAG) {
                     let i = tile * F::UNIT_BLOCKS + b;
                     self.begin::<F, 0>(i + LAG, ring);
-                    self.add::<F>(b, &raw const ring[place(i, F::HALVES)], p.block(self.first + b).1, &mut tokens);
+                    self.add::<F>(b, &raw const ring[ring_index(i, F::HALVES)], p.block(self.first + b).1, &mut tokens);
                     self.begin::<F, 1>(i + 1 + LAG, ring);
                     self.add::<F>(
                         b + 1,
-                        &raw const ring[place(i + 1, F::HALVES)],
+                        &raw const ring[ring_index(i + 1, F::HALVES)],
                         p.block(self.first + b + 1).1,
                         &mut tokens,
                     );
@@ -348,16 +364,16 @@ impl Unit<'_> {
 /// # Safety
 /// As for [`crate::linear::pass::PassFn`], for each of `passes`; there are at most `T`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-unsafe fn together<F: Codes, const T: usize>(passes: &[Pass]) {
-    let mut scales = [const { Scales::new() }; PANEL_TILES];
-    let mut codes = Unpacked([[0; CODES]; MOST_BLOCKS]);
-    let mut ring = [Matrix([[0; TILE_ROWS]; TOKEN_TILE]); 2 * RING];
+unsafe fn together<F: QuantizedTileFormat, const T: usize>(passes: &[PanelPass]) {
+    let mut scales = [const { UnitScales::new() }; PANEL_TILES];
+    let mut codes = Unpacked([[0; TILE_CODES]; MOST_BLOCKS]);
+    let mut ring = [AmxInt8Accumulators([[0; TILE_ROWS]; TOKEN_TILE]); 2 * RING];
     // SAFETY: `Variant::require` found the registers granted. Units, tiles and blocks stay in the panel, tokens in their
     // tiles; prefetches may leave it.
     unsafe {
         let _configured = const { &shapes(F::HALVES) }.configure();
         let mut sums = [[[_mm512_setzero_ps(); TOKEN_TILE]; PANEL_TILES]; T];
-        let (sums, mut marked) = (&mut sums[..passes.len()], Marked::new(passes));
+        let (sums, mut marked) = (&mut sums[..passes.len()], OutlierBlocks::new(passes));
         let mut unit = passes[0].w;
         for u in 0..passes[0].units {
             marked.fetch::<F>(u);
@@ -365,7 +381,7 @@ unsafe fn together<F: Codes, const T: usize>(passes: &[Pass]) {
             for (rows, scales) in scales.iter_mut().enumerate() {
                 F::scales::<Avx512Lanes>(w, scales);
                 unpack::<F>(passes[0].ahead, w, &mut codes);
-                let unit = Unit { codes: &codes, scales, passes, first: u * F::UNIT_BLOCKS };
+                let unit = AmxUnitPass { codes: &codes, scales, passes, first: u * F::UNIT_BLOCKS };
                 unit.run::<F>(rows, &mut ring, sums);
                 w = w.add(F::UNIT_BYTES);
             }
@@ -383,7 +399,7 @@ unsafe fn together<F: Codes, const T: usize>(passes: &[Pass]) {
 /// # Safety
 /// As for that.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-pub(super) unsafe fn some<F: Codes, const T: usize>(passes: &[Pass]) {
+pub(super) unsafe fn some<F: QuantizedTileFormat, const T: usize>(passes: &[PanelPass]) {
     // SAFETY: as promised by the caller.
     unsafe {
         match passes.len() {

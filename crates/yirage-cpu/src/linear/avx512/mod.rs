@@ -11,14 +11,14 @@ mod winograd;
 use super::decoded;
 use super::float;
 use super::lanes::Avx512Lanes;
-use super::outliers::{self, Marked};
-use super::pass::{Pass, PassFn, Passes, PassesFn};
-use super::variant::{MOST_PANELS, MOST_TOGETHER, Variant};
-use crate::pack::{Codes, PANEL_TILES, Scales, Tile};
+use super::outliers::{self, OutlierBlocks};
+use super::pass::{PanelPass, PassFn, Passes, PassesFn};
+use super::variant::{MOST_PANELS, MOST_TOGETHER, MatmulVariant};
+use crate::pack::{PANEL_TILES, QuantizedTileFormat, TileFormat, UnitScales};
 use std::arch::x86_64::*;
 
 /// Kernels for f32 activations.
-pub(super) fn float_passes<F: Tile>() -> Passes {
+pub(super) fn float_passes<F: TileFormat>() -> Passes {
     let sizes: [PassFn; 5] =
         [float_pass::<F, 1>, float_pass::<F, 2>, float_pass::<F, 4>, float_pass::<F, 8>, float_pass::<F, 8>];
     Passes { sizes, from: 8, step: 8, panels: 1 }
@@ -27,7 +27,7 @@ pub(super) fn float_passes<F: Tile>() -> Passes {
 decoded::functions!(Avx512Lanes, target_feature(enable = "avx512f,avx512bw,avx512vl"));
 
 /// Kernels for int8 activations.
-pub(super) fn codes_passes<F: Codes>(variant: &Variant) -> Passes {
+pub(super) fn quantized_passes<F: QuantizedTileFormat>(variant: &MatmulVariant) -> Passes {
     let many: PassFn = many::pass::<F>;
     // Tiles by twos are not one stream of memory, which 8 bits feel most.
     let few = if F::BITS > 6 { variant.few8 } else { variant.few };
@@ -38,22 +38,22 @@ pub(super) fn codes_passes<F: Codes>(variant: &Variant) -> Passes {
 }
 
 /// Several full tiles with int8 activations.
-pub(super) fn pairs<F: Codes>() -> PassesFn {
+pub(super) fn pairs<F: QuantizedTileFormat>() -> PassesFn {
     many::together::<F, MOST_TOGETHER>
 }
 
 /// Full tiles with int8 activations, by matrix registers.
-pub(super) fn matrix<F: Codes>() -> PassesFn {
+pub(super) fn matrix<F: QuantizedTileFormat>() -> PassesFn {
     matrix::some::<F, MOST_TOGETHER>
 }
 
 /// Full tiles with int8 activations, by half as many multiplications; `None` where codes are too large for it.
-pub(super) fn winograd<F: Codes>() -> Option<PassesFn> {
+pub(super) fn winograd<F: QuantizedTileFormat>() -> Option<PassesFn> {
     winograd::kernel::<F>()
 }
 
 /// Full tiles with int8 activations, one tile of rows at a time.
-pub(super) fn single<F: Codes>() -> PassesFn {
+pub(super) fn single<F: QuantizedTileFormat>() -> PassesFn {
     few::together::<F>
 }
 
@@ -66,7 +66,7 @@ pub(super) const BF16_PASSES: Passes = Passes {
 };
 
 /// The same by matrix registers.
-pub(super) fn bf16_matrix_passes(variant: &Variant) -> Passes {
+pub(super) fn bf16_matrix_passes(variant: &MatmulVariant) -> Passes {
     let any: PassFn = bf16_matrix::any;
     Passes { sizes: [bf16_halves::one, any, any, any, any], from: 2, step: 1, panels: variant.panels }
 }
@@ -80,7 +80,7 @@ pub(super) const BF16_TOGETHER: PassesFn = bf16::together::<MOST_TOGETHER>;
 /// # Safety
 /// As for [`PassFn`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn float_pass<F: Tile, const T: usize>(p: &Pass) {
+unsafe fn float_pass<F: TileFormat, const T: usize>(p: &PanelPass) {
     // SAFETY: as promised by the caller.
     unsafe { float::pass::<Avx512Lanes, F, T>(p) }
 }
@@ -91,11 +91,11 @@ unsafe fn float_pass<F: Tile, const T: usize>(p: &Pass) {
 /// As for that.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn add_outliers<F: Codes, const N: usize>(
-    marked: &mut Marked,
+unsafe fn add_outliers<F: QuantizedTileFormat, const N: usize>(
+    marked: &mut OutlierBlocks,
     unit: usize,
     w: *const u8,
-    scales: &[Scales; PANEL_TILES],
+    scales: &[UnitScales; PANEL_TILES],
     sums: &mut [[[__m512; N]; PANEL_TILES]],
 ) {
     // SAFETY: as promised by the caller.
@@ -107,7 +107,7 @@ unsafe fn add_outliers<F: Codes, const N: usize>(
 /// # Safety
 /// As for [`PassFn`], with each of `passes`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn finish<const N: usize>(passes: &[Pass], sums: &[[[__m512; N]; PANEL_TILES]]) {
+unsafe fn finish<const N: usize>(passes: &[PanelPass], sums: &[[[__m512; N]; PANEL_TILES]]) {
     for (p, sums) in passes.iter().zip(sums) {
         for (i, tile) in sums.iter().enumerate() {
             for (t, v) in tile[..p.tokens.min(N)].iter().enumerate() {

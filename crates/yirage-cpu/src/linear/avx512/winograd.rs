@@ -3,7 +3,7 @@
 //!
 //! The numbers `a` and `b` of a token, 16 apart in a block, and the codes `p` and `q` of a row that belong to them:
 //! `(p + b) * (q + a) = p * a + q * b + p * q + a * b`. Of the last two products one sum belongs to the row and one to the
-//! token, and both are made once ([`Block::minus`], [`Pairs`]). All of it is exact in integers, so the sums are those of the
+//! token, and both are made once ([`WinogradWeights::minus`], [`WinogradActivations`]). All of it is exact in integers, so the sums are those of the
 //! other kernels. `p + b` has 8 bits since a number of a token is `q8a::MOST` at most.
 //!
 //! Processors with more ports for additions than for multiplications gain: on Zen 4 and 5 two ports multiply and four add
@@ -14,44 +14,50 @@
 //! of their own they would wait for them.
 
 use super::{add_outliers, finish};
-use crate::activation::{Pairs, TOKEN_TILE};
+use crate::activation::{TOKEN_TILE, WinogradActivations};
 use crate::linear::lanes::Avx512Lanes;
-use crate::linear::outliers::Marked;
-use crate::linear::pass::{Pass, PassesFn, fetch};
+use crate::linear::outliers::OutlierBlocks;
+use crate::linear::pass::{PanelPass, PassesFn, fetch};
 use crate::linear::unroll::unroll;
 use crate::linear::variant::MOST_TOGETHER;
-use crate::pack::{Codes, PANEL_TILES, Scales, TILE_ROWS};
+use crate::pack::{PANEL_TILES, QuantizedTileFormat, TILE_ROWS, UnitScales};
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::mem::offset_of;
 
 // What the assembly takes for granted.
-const _: () = assert!(size_of::<Pairs>() == 48 && offset_of!(Pairs, scale) == 8 && offset_of!(Pairs, scaled_sum) == 12);
-const _: () = assert!(offset_of!(Pairs, first) == 16 && offset_of!(Pairs, second) == 32 && TOKEN_TILE == 16);
+const _: () = assert!(
+    size_of::<WinogradActivations>() == 48
+        && offset_of!(WinogradActivations, scale) == 8
+        && offset_of!(WinogradActivations, scaled_sum) == 12
+);
+const _: () = assert!(
+    offset_of!(WinogradActivations, first) == 16 && offset_of!(WinogradActivations, second) == 32 && TOKEN_TILE == 16
+);
 
 /// Where minus a token's share is.
-const fn minus_token<F: Codes>() -> usize {
-    if F::OFFSET == 0 { offset_of!(Pairs, plain) } else { offset_of!(Pairs, offset) }
+const fn minus_token<F: QuantizedTileFormat>() -> usize {
+    if F::OFFSET == 0 { offset_of!(WinogradActivations, plain) } else { offset_of!(WinogradActivations, offset) }
 }
 
 /// A block of 16 rows, ready for a token's numbers to be added.
 #[repr(C, align(64))]
 #[derive(Clone, Copy)]
-struct Block {
-    /// The codes of the first 16 numbers: with a token's second 16, which are stored plus [`Pairs::MORE`], they are unsigned
+struct WinogradWeights {
+    /// The codes of the first 16 numbers: with a token's second 16, which are stored plus [`WinogradActivations::MORE`], they are unsigned
     /// bytes.
     first: [[u8; 64]; 4],
-    /// Those of the second 16 numbers, less [`Pairs::LESS`]: with a token's first 16 they are signed bytes.
+    /// Those of the second 16 numbers, less [`WinogradActivations::LESS`]: with a token's first 16 they are signed bytes.
     second: [[u8; 64]; 4],
-    /// Minus the sum of their products, those of the first with [`Pairs::MORE`] more; a row each.
+    /// Minus the sum of their products, those of the first with [`WinogradActivations::MORE`] more; a row each.
     minus: [i32; TILE_ROWS],
     scale: [f32; TILE_ROWS],
     /// Not set for formats without mins.
     min: [f32; TILE_ROWS],
 }
 
-impl Block {
-    const EMPTY: Block = Block {
+impl WinogradWeights {
+    const EMPTY: WinogradWeights = WinogradWeights {
         first: [[0; 64]; 4],
         second: [[0; 64]; 4],
         minus: [0; TILE_ROWS],
@@ -67,8 +73,10 @@ const BLOCKS: usize = 8;
 const TILES: usize = 2;
 
 /// Whether a format's codes are small enough, and a block has one scale.
-const fn takes<F: Codes>() -> bool {
-    F::BITS <= Pairs::BITS && F::HALVES == 1 && (F::OFFSET == 0 || F::OFFSET == Pairs::OFFSET)
+const fn takes<F: QuantizedTileFormat>() -> bool {
+    F::BITS <= WinogradActivations::BITS
+        && F::HALVES == 1
+        && (F::OFFSET == 0 || F::OFFSET == WinogradActivations::OFFSET)
 }
 
 /// Four numbers of each half of the token at `$x`, times 16 rows. In a sum of unsigned bytes nothing is carried from one to the
@@ -218,8 +226,14 @@ macro_rules! tokens {
 /// A whole unit at `w`, its scales in `scales`; AVX-512 with VNNI.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 #[inline]
-unsafe fn unpack<F: Codes>(ahead: usize, w: *const u8, scales: &Scales, into: &mut [Block]) {
-    let (more, less) = (_mm512_set1_epi8(Pairs::MORE as i8), _mm512_set1_epi8(-Pairs::LESS as i8));
+unsafe fn unpack<F: QuantizedTileFormat>(
+    ahead: usize,
+    w: *const u8,
+    scales: &UnitScales,
+    into: &mut [WinogradWeights],
+) {
+    let (more, less) =
+        (_mm512_set1_epi8(WinogradActivations::MORE as i8), _mm512_set1_epi8(-WinogradActivations::LESS as i8));
     for (b, block) in into[..F::UNIT_BLOCKS].iter_mut().enumerate() {
         fetch::<Avx512Lanes, F>(ahead, w, b);
         let mut products = _mm512_setzero_si512();
@@ -251,7 +265,12 @@ unsafe fn unpack<F: Codes>(ahead: usize, w: *const u8, scales: &Scales, into: &m
 /// As for [`some`]; the blocks exist.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 #[inline]
-unsafe fn add<F: Codes>(blocks: &[Block], p: &Pass, at: usize, sums: &mut [__m512; TOKEN_TILE]) {
+unsafe fn add<F: QuantizedTileFormat>(
+    blocks: &[WinogradWeights],
+    p: &PanelPass,
+    at: usize,
+    sums: &mut [__m512; TOKEN_TILE],
+) {
     let mut acc = *sums; // a copy stays in registers
     for (b, block) in blocks.iter().enumerate() {
         // SAFETY: as promised by the caller; `linear` refuses activations without pairs.
@@ -273,14 +292,14 @@ unsafe fn add<F: Codes>(blocks: &[Block], p: &Pass, at: usize, sums: &mut [__m51
 /// # Safety
 /// As for [`crate::linear::pass::PassFn`], for each of `passes`; there are at most `T`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-unsafe fn together<F: Codes, const T: usize>(passes: &[Pass]) {
+unsafe fn together<F: QuantizedTileFormat, const T: usize>(passes: &[PanelPass]) {
     const { assert!(BLOCKS.is_multiple_of(F::UNIT_BLOCKS)) };
-    let mut scales = [const { Scales::new() }; PANEL_TILES];
-    let mut blocks = [[Block::EMPTY; BLOCKS]; TILES];
+    let mut scales = [const { UnitScales::new() }; PANEL_TILES];
+    let mut blocks = [[WinogradWeights::EMPTY; BLOCKS]; TILES];
     // SAFETY: units, tiles and blocks stay in the panel, tokens in their tiles; prefetches may leave it.
     unsafe {
         let mut sums = [[[_mm512_setzero_ps(); TOKEN_TILE]; PANEL_TILES]; T];
-        let (sums, mut marked) = (&mut sums[..passes.len()], Marked::new(passes));
+        let (sums, mut marked) = (&mut sums[..passes.len()], OutlierBlocks::new(passes));
         let (mut w, mut u) = (passes[0].w, 0);
         while u < passes[0].units {
             // A unit's outliers come before the next unit.
@@ -317,7 +336,7 @@ unsafe fn together<F: Codes, const T: usize>(passes: &[Pass]) {
 }
 
 /// The kernel for a format whose codes are small enough and whose blocks have one scale.
-pub(super) fn kernel<F: Codes>() -> Option<PassesFn> {
+pub(super) fn kernel<F: QuantizedTileFormat>() -> Option<PassesFn> {
     if const { takes::<F>() } { Some(some::<F, MOST_TOGETHER>) } else { None }
 }
 
@@ -326,7 +345,7 @@ pub(super) fn kernel<F: Codes>() -> Option<PassesFn> {
 /// # Safety
 /// As for that.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-unsafe fn some<F: Codes, const T: usize>(passes: &[Pass]) {
+unsafe fn some<F: QuantizedTileFormat, const T: usize>(passes: &[PanelPass]) {
     // SAFETY: as promised by the caller.
     unsafe {
         match passes.len() {

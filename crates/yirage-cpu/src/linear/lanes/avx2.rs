@@ -1,6 +1,6 @@
-//! [`Lanes`] as two 256-bit registers: rows 0..8 and 8..16.
+//! [`RowLanes`] as two 256-bit registers: rows 0..8 and 8..16.
 
-use super::{Lanes, in_order};
+use super::{RowLanes, in_order};
 use std::arch::x86_64::*;
 
 /// Both halves of `$a`. A macro because a closure would not inherit "always inline".
@@ -24,7 +24,7 @@ macro_rules! both {
 pub(crate) struct Avx2Lanes;
 
 // SAFETY of every block: the trait's contract gives the instruction set and the memory.
-impl Lanes for Avx2Lanes {
+impl RowLanes for Avx2Lanes {
     type I = [__m256i; 2];
     type F = [__m256; 2];
 

@@ -1,13 +1,13 @@
-//! [`Lanes`] as one 512-bit register.
+//! [`RowLanes`] as one 512-bit register.
 
-use super::{Lanes, in_order};
+use super::{RowLanes, in_order};
 use std::arch::x86_64::*;
 
 /// AVX-512 F and BW.
 pub(crate) struct Avx512Lanes;
 
 // SAFETY of every block: the trait's contract gives the instruction set and the memory.
-impl Lanes for Avx512Lanes {
+impl RowLanes for Avx512Lanes {
     type I = __m512i;
     type F = __m512;
     const TOKENS: usize = 16;

@@ -1,6 +1,6 @@
 //! Sixteen output rows side by side: the vector vocabulary that formats are packed and decoded with.
 //!
-//! A [`Lanes`] type names an instruction set. `I` is 64 bytes (byte `4r + i` belongs to row `r`), `F` is 16 f32 (one
+//! A [`RowLanes`] type names an instruction set. `I` is 64 bytes (byte `4r + i` belongs to row `r`), `F` is 16 f32 (one
 //! per row). Everything is inlined into kernels that enable the instruction set; [`launch`] alone checks for it.
 
 #[cfg(target_arch = "x86_64")]
@@ -31,14 +31,14 @@ fn in_order() {
     compiler_fence(Ordering::SeqCst);
 }
 
-/// A computation written once over [`Lanes`].
-pub(crate) trait Job {
+/// A computation written once over [`RowLanes`].
+pub(crate) trait RowLanesJob {
     /// The computation.
     ///
     /// # Safety
     /// The instruction set of `L`, and what the type says. `#[inline(always)]`, with all that it calls with lanes, so
     /// that it is compiled with the instructions of the level.
-    unsafe fn run<L: Lanes>(self);
+    unsafe fn run<L: RowLanes>(self);
 }
 
 /// Runs a job at a level.
@@ -48,7 +48,7 @@ pub(crate) trait Job {
 ///
 /// # Panics
 /// If the processor lacks the level.
-pub(crate) unsafe fn launch<J: Job>(isa: Isa, job: J) {
+pub(crate) unsafe fn launch<J: RowLanesJob>(isa: Isa, job: J) {
     assert!(isa.available(), "this CPU lacks {isa}");
     // SAFETY: the level is available; the rest is promised by the caller.
     unsafe {
@@ -66,14 +66,14 @@ pub(crate) unsafe fn launch<J: Job>(isa: Isa, job: J) {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn avx512<J: Job>(job: J) {
+unsafe fn avx512<J: RowLanesJob>(job: J) {
     // SAFETY: as promised by the caller.
     unsafe { job.run::<Avx512Lanes>() }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn avx2<J: Job>(job: J) {
+unsafe fn avx2<J: RowLanesJob>(job: J) {
     // SAFETY: as promised by the caller.
     unsafe { job.run::<Avx2Lanes>() }
 }
@@ -83,7 +83,7 @@ unsafe fn avx2<J: Job>(job: J) {
 /// # Safety
 /// Every method needs the instruction set of the type; those taking a pointer read (write) as many bytes there as
 /// their description says, at any alignment.
-pub(crate) trait Lanes {
+pub(crate) trait RowLanes {
     /// 64 bytes.
     type I: Copy;
     /// 16 f32.

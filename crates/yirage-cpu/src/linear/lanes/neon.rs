@@ -1,6 +1,6 @@
-//! [`Lanes`] as four 128-bit registers: rows 0..4, 4..8, 8..12 and 12..16.
+//! [`RowLanes`] as four 128-bit registers: rows 0..4, 4..8, 8..12 and 12..16.
 
-use super::Lanes;
+use super::RowLanes;
 use std::arch::aarch64::*;
 
 /// Advanced SIMD.
@@ -20,7 +20,7 @@ macro_rules! four {
 }
 
 // SAFETY of every block: the trait's contract gives the memory, every AArch64 processor the instructions.
-impl Lanes for NeonLanes {
+impl RowLanes for NeonLanes {
     type I = [uint8x16_t; 4];
     type F = [float32x4_t; 4];
 

@@ -1,13 +1,13 @@
-//! [`Lanes`] in plain Rust.
+//! [`RowLanes`] in plain Rust.
 
-use super::Lanes;
+use super::RowLanes;
 use half::f16;
 use std::array::from_fn;
 
 /// Arrays; any CPU.
 pub(crate) struct PortableLanes;
 
-impl Lanes for PortableLanes {
+impl RowLanes for PortableLanes {
     type I = [u8; 64];
     type F = [f32; 16];
 

@@ -9,10 +9,10 @@
 
 use super::dot::{Bfdot, Bfmmla, add_squares, add_words, pair_rows, put_squares};
 use crate::activation::TOKEN_TILE;
-use crate::linear::lanes::{Lanes, NeonLanes};
-use crate::linear::pass::Pass;
+use crate::linear::lanes::{NeonLanes, RowLanes};
+use crate::linear::pass::PanelPass;
 use crate::linear::unroll::unroll;
-use crate::pack::{BF16, BLOCK, PANEL_TILES, Tile};
+use crate::pack::{BLOCK, PANEL_TILES, PackedBf16, TileFormat};
 use std::arch::aarch64::*;
 
 /// Bytes of 32 numbers of a token.
@@ -26,7 +26,7 @@ const PIECE: usize = 256;
 /// # Safety
 /// As for [`crate::linear::pass::PassFn`]; the CPU has `bfdot`.
 #[inline(always)]
-pub(super) unsafe fn few<const T: usize, const S: usize>(p: &Pass) {
+pub(super) unsafe fn few<const T: usize, const S: usize>(p: &PanelPass) {
     const { assert!(S * T == 4) };
     // SAFETY: units and tiles stay in the panel, tokens in the tile.
     unsafe {
@@ -37,12 +37,12 @@ pub(super) unsafe fn few<const T: usize, const S: usize>(p: &Pass) {
                 let mut sums = *tiles; // a copy stays in registers
                 unroll!(I in [0 1 2 3] {
                     unroll!(J < S {
-                        let groups = piece(w.add(J * BF16::UNIT_BYTES + I * PIECE));
+                        let groups = piece(w.add(J * PackedBf16::UNIT_BYTES + I * PIECE));
                         add_words::<Bfdot, T>(&mut sums[J], &groups, x.add(16 * I), TOKEN_BYTES);
                     });
                 });
                 *tiles = sums;
-                w = w.add(S * BF16::UNIT_BYTES);
+                w = w.add(S * PackedBf16::UNIT_BYTES);
             }
             x = x.add(p.stride * TOKEN_BYTES);
         }
@@ -57,7 +57,7 @@ pub(super) unsafe fn few<const T: usize, const S: usize>(p: &Pass) {
 /// # Safety
 /// As for [`crate::linear::pass::PassFn`]; the CPU has `bfmmla`.
 #[inline(always)]
-pub(super) unsafe fn many(p: &Pass) {
+pub(super) unsafe fn many(p: &PanelPass) {
     // SAFETY: units and tiles stay in the panel, tokens in the tile.
     unsafe {
         let mut acc = [[[[vdupq_n_f32(0.0); 8]; 2]; TOKEN_TILE / 4]; PANEL_TILES];
@@ -77,7 +77,7 @@ pub(super) unsafe fn many(p: &Pass) {
                     }
                     *sums = acc;
                 }
-                w = w.add(BF16::UNIT_BYTES);
+                w = w.add(PackedBf16::UNIT_BYTES);
             }
         }
         for (i, tile) in acc.iter().enumerate() {

@@ -6,13 +6,13 @@
 //! functions have to be inlined into one that enables the extension; the assembler rejects them anywhere else.
 
 use crate::linear::lanes::NeonLanes;
-use crate::linear::pass::Pass;
+use crate::linear::pass::PanelPass;
 use crate::linear::unroll::unroll;
 use std::arch::aarch64::*;
 use std::arch::asm;
 
 /// A word of each of four rows times a word of one token.
-pub(crate) trait Words {
+pub(crate) trait WordDotProduct {
     /// Sums of four rows.
     type Sums: Copy;
     /// Whether 8-bit codes are taken as signed, so that an offset of 128 has to be taken from them first.
@@ -25,7 +25,7 @@ pub(crate) trait Words {
 }
 
 /// Two words of each of two rows times two words of each of two tokens.
-pub(crate) trait Squares {
+pub(crate) trait MatrixDotProduct {
     /// Sums `[row][token]`.
     type Sums: Copy;
     /// `acc[r][t] + w[r] . x[t]`.
@@ -100,7 +100,7 @@ squares!(
     Bfmmla, float32x4_t, "bfmmla", "8h"
 );
 
-/// The numbers of a tile's rows in two groups that follow each other along k, as [`Squares`] take them: eight registers
+/// The numbers of a tile's rows in two groups that follow each other along k, as [`MatrixDotProduct`] take them: eight registers
 /// of two rows each.
 ///
 #[inline(always)]
@@ -122,7 +122,7 @@ pub(super) fn pair_rows(a: [uint8x16_t; 4], b: [uint8x16_t; 4]) -> [uint8x16_t; 
 /// # Safety
 /// The tokens' bytes are readable; the instruction of `D`.
 #[inline(always)]
-pub(super) unsafe fn add_words<D: Words, const T: usize>(
+pub(super) unsafe fn add_words<D: WordDotProduct, const T: usize>(
     acc: &mut [[D::Sums; 4]; T],
     w: &[[uint8x16_t; 4]; 4],
     x: *const u8,
@@ -146,7 +146,7 @@ pub(super) unsafe fn add_words<D: Words, const T: usize>(
 /// # Safety
 /// The tokens' bytes are readable; the instruction of `S`.
 #[inline(always)]
-pub(super) unsafe fn add_squares<S: Squares>(
+pub(super) unsafe fn add_squares<S: MatrixDotProduct>(
     acc: &mut [[S::Sums; 8]; 2],
     w: &[[uint8x16_t; 8]; 2],
     x: *const u8,
@@ -167,12 +167,12 @@ pub(super) unsafe fn add_squares<S: Squares>(
     }
 }
 
-/// Writes the sums of two tokens as [`Squares`] leaves them.
+/// Writes the sums of two tokens as [`MatrixDotProduct`] leaves them.
 ///
 /// # Safety
-/// As for [`Pass::put`].
+/// As for [`PanelPass::put`].
 #[inline(always)]
-pub(super) unsafe fn put_squares(p: &Pass, tile: usize, token: usize, sums: &[float32x4_t; 8]) {
+pub(super) unsafe fn put_squares(p: &PanelPass, tile: usize, token: usize, sums: &[float32x4_t; 8]) {
     let mut rows = [[sums[0]; 4]; 2];
     // SAFETY: as promised by the caller.
     unsafe {

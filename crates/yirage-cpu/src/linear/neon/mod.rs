@@ -10,19 +10,19 @@
 //! their offset of 128 away. All sums are exact, so results equal the other kernels' bit for bit.
 
 mod bf16;
-mod codes;
 pub(crate) mod dot;
+mod quantized;
 
 use super::decoded;
 use super::float;
 use super::lanes::NeonLanes;
-use super::pass::{Pass, PassFn, Passes};
-use crate::pack::{Codes, Tile};
-use codes::{BySquares, ByWords};
+use super::pass::{PanelPass, PassFn, Passes};
+use crate::pack::{QuantizedTileFormat, TileFormat};
 use dot::{Sdot, Usdot, Usmmla};
+use quantized::{BySquares, ByWords};
 
 /// Kernels for f32 activations.
-pub(super) fn float_passes<F: Tile>() -> Passes {
+pub(super) fn float_passes<F: TileFormat>() -> Passes {
     let four: PassFn = float_pass::<F, 4>;
     Passes { sizes: [float_pass::<F, 1>, float_pass::<F, 2>, four, four, four], from: 4, step: 4, panels: 1 }
 }
@@ -30,10 +30,10 @@ pub(super) fn float_passes<F: Tile>() -> Passes {
 decoded::functions!(NeonLanes, target_feature(enable = "neon"));
 
 /// Kernels for int8 activations.
-pub(super) fn codes_passes<F: Codes>() -> Passes {
-    let many: PassFn = codes_pass::<F, 4, true>;
+pub(super) fn quantized_passes<F: QuantizedTileFormat>() -> Passes {
+    let many: PassFn = quantized_pass::<F, 4, true>;
     Passes {
-        sizes: [codes_pass::<F, 1, false>, codes_pass::<F, 2, false>, many, many, many],
+        sizes: [quantized_pass::<F, 1, false>, quantized_pass::<F, 2, false>, many, many, many],
         from: 4,
         step: 4,
         panels: 1,
@@ -41,9 +41,14 @@ pub(super) fn codes_passes<F: Codes>() -> Passes {
 }
 
 /// Kernels for int8 activations with i8mm.
-pub(super) fn i8mm_codes_passes<F: Codes>() -> Passes {
+pub(super) fn i8mm_quantized_passes<F: QuantizedTileFormat>() -> Passes {
     let many: PassFn = squares_pass::<F>;
-    Passes { sizes: [i8mm_codes_pass::<F, 1>, i8mm_codes_pass::<F, 2>, many, many, many], from: 4, step: 4, panels: 1 }
+    Passes {
+        sizes: [i8mm_quantized_pass::<F, 1>, i8mm_quantized_pass::<F, 2>, many, many, many],
+        from: 4,
+        step: 4,
+        panels: 1,
+    }
 }
 
 /// Kernels for BF16 weights and bf16 activations.
@@ -56,7 +61,7 @@ pub(super) const BF16_PASSES: Passes = Passes {
 
 /// # Safety
 /// As for [`PassFn`].
-unsafe fn float_pass<F: Tile, const T: usize>(p: &Pass) {
+unsafe fn float_pass<F: TileFormat, const T: usize>(p: &PanelPass) {
     // SAFETY: as promised by the caller.
     unsafe { float::pass::<NeonLanes, F, T>(p) }
 }
@@ -64,31 +69,31 @@ unsafe fn float_pass<F: Tile, const T: usize>(p: &Pass) {
 /// # Safety
 /// As for [`PassFn`].
 #[target_feature(enable = "dotprod")]
-unsafe fn codes_pass<F: Codes, const T: usize, const MANY: bool>(p: &Pass) {
+unsafe fn quantized_pass<F: QuantizedTileFormat, const T: usize, const MANY: bool>(p: &PanelPass) {
     // SAFETY: as promised by the caller.
-    unsafe { codes::pass::<F, ByWords<Sdot>, 4, T, MANY>(p) }
+    unsafe { quantized::pass::<F, ByWords<Sdot>, 4, T, MANY>(p) }
 }
 
 /// # Safety
 /// As for [`PassFn`].
 #[target_feature(enable = "i8mm")]
-unsafe fn i8mm_codes_pass<F: Codes, const T: usize>(p: &Pass) {
+unsafe fn i8mm_quantized_pass<F: QuantizedTileFormat, const T: usize>(p: &PanelPass) {
     // SAFETY: as promised by the caller.
-    unsafe { codes::pass::<F, ByWords<Usdot>, 4, T, false>(p) }
+    unsafe { quantized::pass::<F, ByWords<Usdot>, 4, T, false>(p) }
 }
 
 /// # Safety
 /// As for [`PassFn`].
 #[target_feature(enable = "i8mm")]
-unsafe fn squares_pass<F: Codes>(p: &Pass) {
+unsafe fn squares_pass<F: QuantizedTileFormat>(p: &PanelPass) {
     // SAFETY: as promised by the caller.
-    unsafe { codes::pass::<F, BySquares<Usmmla>, 8, 2, true>(p) }
+    unsafe { quantized::pass::<F, BySquares<Usmmla>, 8, 2, true>(p) }
 }
 
 /// # Safety
 /// As for [`PassFn`].
 #[target_feature(enable = "bf16")]
-unsafe fn bf16_few<const T: usize, const S: usize>(p: &Pass) {
+unsafe fn bf16_few<const T: usize, const S: usize>(p: &PanelPass) {
     // SAFETY: as promised by the caller.
     unsafe { bf16::few::<T, S>(p) }
 }
@@ -96,7 +101,7 @@ unsafe fn bf16_few<const T: usize, const S: usize>(p: &Pass) {
 /// # Safety
 /// As for [`PassFn`].
 #[target_feature(enable = "bf16")]
-unsafe fn bf16_many(p: &Pass) {
+unsafe fn bf16_many(p: &PanelPass) {
     // SAFETY: as promised by the caller.
     unsafe { bf16::many(p) }
 }

@@ -1,6 +1,6 @@
 //! Words of two AVX registers.
 
-use super::Words;
+use super::BitLanes;
 use crate::simd::avx2::Avx2;
 use std::arch::x86_64::*;
 
@@ -51,7 +51,7 @@ unsafe fn narrow(v: Avx2) -> __m256i {
     }
 }
 
-impl Words for Avx2 {
+impl BitLanes for Avx2 {
     #[inline(always)]
     fn word(bits: u32) -> Self {
         // SAFETY: used only where `launch` has enabled the instructions.

@@ -1,6 +1,6 @@
 //! Words of one AVX-512 register.
 
-use super::Words;
+use super::BitLanes;
 use crate::simd::avx512::Avx512;
 use std::arch::x86_64::*;
 
@@ -20,7 +20,7 @@ macro_rules! mask {
     };
 }
 
-impl Words for Avx512 {
+impl BitLanes for Avx512 {
     #[inline(always)]
     fn word(bits: u32) -> Self {
         // SAFETY: used only where `launch` has enabled the instructions.

@@ -10,7 +10,7 @@ mod plain;
 
 /// Operations on the bits of sixteen lanes. A mask has all bits of a lane set, or none. What is said of the use of
 /// [`super::Lanes`] holds here too.
-pub(crate) trait Words: Copy {
+pub(crate) trait BitLanes: Copy {
     /// The same word in all lanes.
     fn word(bits: u32) -> Self;
     /// Bits of both.
@@ -47,7 +47,7 @@ pub(crate) trait Words: Copy {
     fn cut(self) -> Self;
     /// Floats rounded to the nearest half, ties to even, NaN quiet.
     fn halves(self) -> Self;
-    /// Sixteen halves of memory as [`Words::halves`] makes them.
+    /// Sixteen halves of memory as [`BitLanes::halves`] makes them.
     unsafe fn store_f16(self, p: *mut u16);
     /// Sixteen words of 16 bits, zeros above.
     unsafe fn load_u16(p: *const u16) -> Self;

@@ -1,6 +1,6 @@
 //! Words of four Advanced SIMD registers.
 
-use super::Words;
+use super::BitLanes;
 use crate::simd::neon::Neon;
 use std::arch::aarch64::*;
 
@@ -46,7 +46,7 @@ fn widened(x: uint16x8_t) -> [uint32x4_t; 2] {
     unsafe { [vmovl_u16(vget_low_u16(x)), vmovl_u16(vget_high_u16(x))] }
 }
 
-impl Words for Neon {
+impl BitLanes for Neon {
     #[inline(always)]
     fn word(bits: u32) -> Self {
         words!(I => { let _ = I; vdupq_n_u32(bits) })

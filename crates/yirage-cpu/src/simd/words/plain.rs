@@ -1,6 +1,6 @@
 //! Words without intrinsics.
 
-use super::Words;
+use super::BitLanes;
 use crate::simd::LANES;
 use crate::simd::plain::Plain;
 
@@ -22,7 +22,7 @@ fn mask(set: bool) -> u32 {
     u32::from(set).wrapping_neg()
 }
 
-impl Words for Plain {
+impl BitLanes for Plain {
     #[inline(always)]
     fn word(bits: u32) -> Self {
         Plain([f32::from_bits(bits); LANES])

@@ -3,26 +3,30 @@
 use std::collections::BTreeSet;
 
 use super::super::{Batch, BatchEntry};
-use super::job::Job;
+use super::job::SchedSimRequest;
 use crate::kv::{CacheGroup, GroupConfig};
 use crate::limits::BLOCK;
 
-pub(super) struct Device {
+pub(super) struct SchedSimDevice {
     groups: Vec<CacheGroup>,
     /// Per group, per slot; 0 was never written.
     cells: Vec<Vec<u64>>,
 }
 
-impl Device {
+impl SchedSimDevice {
     pub(super) fn new(groups: &[GroupConfig]) -> Self {
-        Device {
+        SchedSimDevice {
             groups: groups.iter().map(|config| config.group.clone()).collect(),
             cells: groups.iter().map(|config| vec![0; config.blocks as usize * BLOCK]).collect(),
         }
     }
 
     /// Runs a step: all entries write, then all entries read what their queries can see.
-    pub(super) fn run<'a>(&mut self, batch: &Batch, job: impl Fn(&BatchEntry) -> &'a Job) -> Result<(), String> {
+    pub(super) fn run<'a>(
+        &mut self,
+        batch: &Batch,
+        job: impl Fn(&BatchEntry) -> &'a SchedSimRequest,
+    ) -> Result<(), String> {
         let mut written = vec![BTreeSet::new(); self.groups.len()];
         for entry in &batch.entries {
             self.write(entry, job(entry), &mut written)?;
@@ -30,7 +34,12 @@ impl Device {
         batch.entries.iter().try_for_each(|entry| self.read(entry, job(entry)))
     }
 
-    fn write(&mut self, entry: &BatchEntry, job: &Job, written: &mut [BTreeSet<u32>]) -> Result<(), String> {
+    fn write(
+        &mut self,
+        entry: &BatchEntry,
+        job: &SchedSimRequest,
+        written: &mut [BTreeSet<u32>],
+    ) -> Result<(), String> {
         let start = entry.start as usize;
         let upto = start + entry.tokens.len();
         if job.tokens.get(start..start + entry.certain().len()) != Some(entry.certain()) {
@@ -49,7 +58,7 @@ impl Device {
     }
 
     /// Checks every key that some query of the entry sees.
-    fn read(&self, entry: &BatchEntry, job: &Job) -> Result<(), String> {
+    fn read(&self, entry: &BatchEntry, job: &SchedSimRequest) -> Result<(), String> {
         let start = entry.start as usize;
         let upto = start + entry.tokens.len();
         for (group, spec) in self.groups.iter().enumerate() {

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
 use super::super::{
-    Batch, BatchEntry, Ended, FinishReason, LogitsWanted, Outcome, Phase, Scheduler, SeqId, SeqUpdate, StepResult,
+    Batch, BatchEntry, EntryOutcome, FinishOutcome, FinishReason, LogitsWanted, Phase, Scheduler, SeqId, SeqUpdate,
+    StepResult,
 };
-use super::device::Device;
-use super::job::{Job, VOCABULARY};
+use super::device::SchedSimDevice;
+use super::job::{SchedSimRequest, VOCABULARY};
 use super::ranks::Ranks;
-use super::{Rng, Setup, chance, mix, range};
+use super::{Rng, SchedSimSetup, chance, mix, range};
 use crate::kv::KvManager;
 
 /// What a simulation met, so that the tests can show that they were not idle.
@@ -37,12 +38,12 @@ pub(super) struct Coverage {
     pub(super) trace: u64,
 }
 
-pub(super) struct Driver {
-    setup: Setup,
+pub(super) struct SchedSimDriver {
+    setup: SchedSimSetup,
     rng: Rng,
     sched: Scheduler,
-    device: Device,
-    jobs: BTreeMap<SeqId, Job>,
+    device: SchedSimDevice,
+    jobs: BTreeMap<SeqId, SchedSimRequest>,
     step: u64,
     /// The most tokens of prompts in a step that also decodes.
     limit: Option<NonZeroUsize>,
@@ -52,15 +53,15 @@ pub(super) struct Driver {
     pub(super) coverage: Coverage,
 }
 
-impl Driver {
+impl SchedSimDriver {
     pub(super) fn new(seed: u64, blind: bool) -> Self {
         let mut rng = Rng::new(mix(seed));
-        let setup = Setup::random(&mut rng);
+        let setup = SchedSimSetup::random(&mut rng);
         let kv = KvManager::new(&setup.groups, setup.prefix_cache).unwrap();
         let sched = Scheduler::new(setup.config.clone(), kv).unwrap();
-        let device = Device::new(&setup.groups);
+        let device = SchedSimDevice::new(&setup.groups);
         let (jobs, coverage, ranks) = (BTreeMap::new(), Coverage::default(), Ranks::default());
-        Driver { setup, rng, sched, device, jobs, step: 0, limit: None, ranks, blind, coverage }
+        SchedSimDriver { setup, rng, sched, device, jobs, step: 0, limit: None, ranks, blind, coverage }
     }
 
     /// `steps` steps with arrivals, then without until nothing is left; everything must be given back.
@@ -90,7 +91,7 @@ impl Driver {
             self.coverage.rejected += 1;
             return;
         };
-        let mut job = Job::new(request, capacity.min(self.setup.config.max_context as usize));
+        let mut job = SchedSimRequest::new(request, capacity.min(self.setup.config.max_context as usize));
         // The first sequence runs at least one token a step and loses none unless somebody more urgent comes, so nobody
         // waits for longer than the tokens of all requests before it, and those that are computed again.
         let before: usize = self.jobs.values().map(|job| job.final_len).sum();
@@ -195,13 +196,13 @@ impl Driver {
     fn result(&self, entry: &BatchEntry) -> StepResult {
         let upto = entry.start as usize + entry.tokens.len();
         let outcome = if self.setup.failures > 0 && mix(self.step ^ entry.seq.0).is_multiple_of(200) {
-            Outcome::Failed(FinishReason::Error("logits are not a number".to_owned()))
+            EntryOutcome::Failed(FinishReason::Error("logits are not a number".to_owned()))
         } else if entry.drafts > 0 {
-            Outcome::Run(self.jobs[&entry.seq].verify(entry.drafted()))
+            EntryOutcome::Run(self.jobs[&entry.seq].verify(entry.drafted()))
         } else if entry.sample {
-            Outcome::Token(self.jobs[&entry.seq].sample(upto - 1))
+            EntryOutcome::Token(self.jobs[&entry.seq].sample(upto - 1))
         } else {
-            Outcome::Ran
+            EntryOutcome::Ran
         };
         StepResult { seq: entry.seq, outcome }
     }
@@ -214,14 +215,14 @@ impl Driver {
         let seq = alive[range(&mut self.rng, 0, alive.len() - 1)];
         let waiting = matches!(self.sched.phase(seq), Some(Phase::Waiting | Phase::Preempted));
         match self.sched.cancel(seq) {
-            Ended::Now(update) => {
+            FinishOutcome::Now(update) => {
                 self.coverage.cancelled_waiting += u64::from(waiting);
                 self.take(update)?;
             }
-            Ended::AtCommit => self.coverage.cancelled_in_flight += 1,
-            Ended::Unknown => return Err(format!("sequence {seq} is alive but unknown")),
+            FinishOutcome::AtCommit => self.coverage.cancelled_in_flight += 1,
+            FinishOutcome::Unknown => return Err(format!("sequence {seq} is alive but unknown")),
         }
-        if self.sched.cancel(SeqId(u64::MAX)) != Ended::Unknown {
+        if self.sched.cancel(SeqId(u64::MAX)) != FinishOutcome::Unknown {
             return Err("cancelled a sequence that never was".to_owned());
         }
         Ok(())
@@ -339,7 +340,7 @@ impl Driver {
 }
 
 /// The rows of an entry: the last position of a sequence that samples, or each position exactly once in order.
-fn check_rows(entry: &BatchEntry, job: &mut Job) -> Result<(), String> {
+fn check_rows(entry: &BatchEntry, job: &mut SchedSimRequest) -> Result<(), String> {
     let (start, count) = (entry.start as usize, entry.tokens.len());
     let certain = entry.certain().len();
     let at_end = start + certain == job.tokens.len();

@@ -1,13 +1,13 @@
 //! Who comes first, by priority and by key, and how much prompts take of a step: one rule at a time.
 
-use super::super::{Batch, Config, NewSequence, Outcome, Phase, Scheduler, SeqId, SeqUpdate, StepResult};
+use super::super::{Batch, EntryOutcome, NewSequence, Phase, Scheduler, SchedulerConfig, SeqId, SeqUpdate, StepResult};
 use crate::kv::{CacheGroup, GroupConfig, KvManager};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
 fn scheduler(blocks: u32, max_seqs: u32) -> Scheduler {
     let group = CacheGroup::Paged { k_width: 4, v_width: 4, window: None, layers: 1 };
-    let config = Config { max_seqs, max_waiting: 5000, ..Config::default() };
+    let config = SchedulerConfig { max_seqs, max_waiting: 5000, ..SchedulerConfig::default() };
     Scheduler::new(config, KvManager::new(&[GroupConfig { group, blocks }], false).unwrap()).unwrap()
 }
 
@@ -18,7 +18,7 @@ fn request(prompt: usize, max_new: u32) -> NewSequence {
 /// Runs one step, which samples token 1 wherever one is sampled.
 fn step(sched: &mut Scheduler) -> (Batch, Vec<SeqUpdate>) {
     let batch = sched.schedule().unwrap();
-    let outcome = |sample| if sample { Outcome::Token(1) } else { Outcome::Ran };
+    let outcome = |sample| if sample { EntryOutcome::Token(1) } else { EntryOutcome::Ran };
     let result = |sample, seq| StepResult { seq, outcome: outcome(sample) };
     let results: Vec<_> = batch.entries.iter().map(|entry| result(entry.sample, entry.seq)).collect();
     let updates = if results.is_empty() { Vec::new() } else { sched.commit(&results).unwrap() };

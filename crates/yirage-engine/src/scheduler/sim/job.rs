@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 
 pub(super) const VOCABULARY: u64 = 60;
 
-pub(super) struct Job {
+pub(super) struct SchedSimRequest {
     pub(super) request: NewSequence,
     /// Prompt and the tokens reported so far.
     pub(super) tokens: Vec<u32>,
@@ -22,13 +22,21 @@ pub(super) struct Job {
     pub(super) deadline: u64,
 }
 
-impl Job {
+impl SchedSimRequest {
     pub(super) fn new(request: NewSequence, most: usize) -> Self {
         let prompt = request.prompt.len();
         let final_len = request.max_new_tokens.map_or(most, |new| prompt + new as usize);
         let history = histories(&request.cache_salt, &request.prompt);
         let solo = run_alone(&request, &history, final_len);
-        Job { tokens: request.prompt.clone(), request, history, solo, final_len, rows_seen: 0, deadline: u64::MAX }
+        SchedSimRequest {
+            tokens: request.prompt.clone(),
+            request,
+            history,
+            solo,
+            final_len,
+            rows_seen: 0,
+            deadline: u64::MAX,
+        }
     }
 
     pub(super) fn push(&mut self, token: u32) {
@@ -68,7 +76,7 @@ impl Job {
 
     /// Steps by which this job's own end may come later because `other`, of so many tokens, arrives behind it. Who is more
     /// urgent costs its own tokens, and `lost` ones that somebody else has to compute again.
-    pub(super) fn delay(&self, other: &Job, lost: usize) -> usize {
+    pub(super) fn delay(&self, other: &SchedSimRequest, lost: usize) -> usize {
         match other.request.priority.cmp(&self.request.priority) {
             Ordering::Less => other.final_len + lost,
             Ordering::Equal if other.request.key != self.request.key => other.final_len,

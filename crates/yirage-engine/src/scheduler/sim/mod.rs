@@ -12,8 +12,8 @@ mod properties;
 mod ranks;
 mod setup;
 
-use driver::{Coverage, Driver};
-use setup::Setup;
+use driver::{Coverage, SchedSimDriver};
+use setup::SchedSimSetup;
 use yirage_ir::rng::{Rng, mix};
 
 /// A number in `low..=high`.

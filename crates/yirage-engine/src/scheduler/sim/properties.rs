@@ -1,13 +1,13 @@
 //! What holds in every simulation. The mistakes in `mutants/` show that these tests notice what they are for.
 
-use super::{Coverage, Driver};
+use super::{Coverage, SchedSimDriver};
 
 fn simulate(seed: u64, steps: u64) -> Coverage {
     judged(seed, steps, false)
 }
 
 fn judged(seed: u64, steps: u64, blind: bool) -> Coverage {
-    let mut driver = Driver::new(seed, blind);
+    let mut driver = SchedSimDriver::new(seed, blind);
     if let Err(what) = driver.run(steps) {
         panic!("seed {seed}: {what}");
     }

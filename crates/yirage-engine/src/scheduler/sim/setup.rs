@@ -1,15 +1,15 @@
 //! Random small engines and random requests for them.
 
-use super::super::{Config, LogitsWanted, NewSequence};
+use super::super::{LogitsWanted, NewSequence, SchedulerConfig};
 use super::job::VOCABULARY;
 use super::{Rng, chance, range};
 use crate::kv::{CacheGroup, GroupConfig};
 use crate::limits::BLOCK;
 
 /// What one simulation runs on.
-pub(super) struct Setup {
+pub(super) struct SchedSimSetup {
     pub(super) groups: Vec<GroupConfig>,
-    pub(super) config: Config,
+    pub(super) config: SchedulerConfig,
     pub(super) prefix_cache: bool,
     /// Percent of steps with an arrival, a cancellation, a failure.
     pub(super) arrivals: usize,
@@ -28,12 +28,12 @@ pub(super) struct Setup {
     output: usize,
 }
 
-impl Setup {
+impl SchedSimSetup {
     /// Pools of a few blocks and budgets of a few tokens, so that every limit is hit often.
     pub(super) fn random(rng: &mut Rng) -> Self {
         let max_seqs = range(rng, 1, 6) as u32;
         let token_budget = max_seqs + range(rng, 0, 80) as u32;
-        let config = Config {
+        let config = SchedulerConfig {
             max_seqs,
             token_budget,
             max_rows: max_seqs + range(rng, 0, 40) as u32,
@@ -42,7 +42,7 @@ impl Setup {
             max_context: range(rng, 40, 300) as u32,
             max_waiting: range(rng, 1, 12) as u32,
         };
-        Setup {
+        SchedSimSetup {
             groups: groups(rng),
             config,
             prefix_cache: !chance(rng, 10),

@@ -2,7 +2,7 @@
 
 use super::super::builder::sizes;
 use super::super::error::GraphError;
-use super::{Accumulator, BlockGraph, BlockValue, Half, How, Made};
+use super::{BlockAccumulator, BlockGraph, BlockGraphResult, BlockPhase, BlockValue, LoopAccumulation};
 use yirage_ir::expr::Func;
 use yirage_ir::op::{Reduce, ReduceKind};
 use yirage_ir::region::CONTINUED;
@@ -30,17 +30,17 @@ impl BlockGraph {
     /// # Errors
     /// A value that follows the loop, one without dimensions where `acc` reduces the last, and a last dimension that is no
     /// multiple of `reduction_dimx` where it is reduced to that.
-    pub fn forloop_accum(&mut self, a: BlockValue, acc: Option<ForloopAccum>) -> Made {
+    pub fn forloop_accum(&mut self, a: BlockValue, acc: Option<ForloopAccum>) -> BlockGraphResult {
         let what = "forloop_accum";
         let id = self.looped(what, a)?;
         match acc {
-            None => self.accumulated(id, How::Sum),
+            None => self.accumulated(id, LoopAccumulation::Sum),
             Some(ForloopAccum::Sum) => self.reduced(id, ReduceKind::Sum),
             Some(ForloopAccum::Mean) => self.reduced(id, ReduceKind::Mean),
             Some(ForloopAccum::Rms) => self.reduced(id, ReduceKind::MeanSquare),
             Some(ForloopAccum::SumToDimx) => {
                 let value = self.sum_to_dimx(what, id)?;
-                self.accumulated(value, How::Sum)
+                self.accumulated(value, LoopAccumulation::Sum)
             }
         }
     }
@@ -51,7 +51,12 @@ impl BlockGraph {
     /// # Errors
     /// Values that follow the loop, a B that does not broadcast to what is accumulated (which
     /// [`KernelGraph::customized`](super::super::KernelGraph::customized) says), another `acc`.
-    pub fn forloop_accum_rescale(&mut self, a: BlockValue, b: BlockValue, acc: Option<ForloopAccum>) -> Made {
+    pub fn forloop_accum_rescale(
+        &mut self,
+        a: BlockValue,
+        b: BlockValue,
+        acc: Option<ForloopAccum>,
+    ) -> BlockGraphResult {
         let what = "forloop_accum_rescale";
         let (mut value, factor) = (self.looped(what, a)?, self.looped(what, b)?);
         match acc {
@@ -62,36 +67,38 @@ impl BlockGraph {
                 return Err(GraphError::Argument { what, argument: "acc", given, wanted: "none or Sum" });
             }
         }
-        self.accumulated(value, How::Rescaled(factor))
+        self.accumulated(value, LoopAccumulation::Rescaled(factor))
     }
 
     /// The largest A of all iterations, element by element.
     ///
     /// # Errors
     /// A value that follows the loop.
-    pub fn forloop_accum_max(&mut self, a: BlockValue) -> Made {
+    pub fn forloop_accum_max(&mut self, a: BlockValue) -> BlockGraphResult {
         let id = self.looped("forloop_accum_max", a)?;
         // What follows an iteration's largest so far is the largest of all: nothing more is kept of it.
-        if let Some(known) = self.accumulators.iter().find(|known| known.value == id && known.how == How::Max) {
-            return Ok(BlockValue { half: Half::After, id: known.after });
+        if let Some(known) =
+            self.accumulators.iter().find(|known| known.value == id && known.how == LoopAccumulation::Max)
+        {
+            return Ok(BlockValue { half: BlockPhase::After, id: known.after });
         }
-        self.accumulated(id, How::Max)
+        self.accumulated(id, LoopAccumulation::Max)
     }
 
     pub(super) fn accumulator(
         &mut self,
         value: ValueId,
-        how: How,
+        how: LoopAccumulation,
         running: Option<ValueId>,
     ) -> Result<ValueId, GraphError> {
         let ty = self.body.ty("forloop_accum", value)?.clone();
         let after = self.block.new_input(&sizes(&ty), None, ty.dtype)?;
-        self.accumulators.push(Accumulator { value, how, after, running });
+        self.accumulators.push(BlockAccumulator { value, how, after, running });
         Ok(after)
     }
 
-    fn accumulated(&mut self, value: ValueId, how: How) -> Made {
-        Ok(BlockValue { half: Half::After, id: self.accumulator(value, how, None)? })
+    fn accumulated(&mut self, value: ValueId, how: LoopAccumulation) -> BlockGraphResult {
+        Ok(BlockValue { half: BlockPhase::After, id: self.accumulator(value, how, None)? })
     }
 
     /// The last dimension reduced, with its size.
@@ -101,19 +108,19 @@ impl BlockGraph {
     }
 
     /// A reduction of the last dimension and over all iterations.
-    fn reduced(&mut self, id: ValueId, kind: ReduceKind) -> Made {
+    fn reduced(&mut self, id: ValueId, kind: ReduceKind) -> BlockGraphResult {
         let what = "forloop_accum";
         let loops = self.forloop_range;
         let dims = self.body.dims(id)?;
         let last = dims.last().copied();
         if loops == 1 || last.is_some_and(|n| n.is_multiple_of(CONTINUED as u32)) {
             let (value, _) = self.reduce_last(what, id, kind)?;
-            let after = self.accumulated(value, How::Continue)?;
+            let after = self.accumulated(value, LoopAccumulation::Continue)?;
             return if kind == ReduceKind::MeanSquare { self.sqrt(after) } else { Ok(after) };
         }
         let elements = if kind == ReduceKind::MeanSquare { self.body.square(id)? } else { id };
         let (value, size) = self.reduce_last(what, elements, ReduceKind::Sum)?;
-        let after = self.accumulated(value, How::Sum)?;
+        let after = self.accumulated(value, LoopAccumulation::Sum)?;
         let mean = 1.0 / (f64::from(size) * f64::from(loops)) as f32;
         match kind {
             ReduceKind::Sum => Ok(after),

@@ -2,12 +2,12 @@
 
 use super::super::builder::{KernelGraph, sizes};
 use super::super::error::GraphError;
-use super::{BlockGraph, How, Input};
+use super::{BlockGraph, InputTile, LoopAccumulation};
 use yirage_ir::attr::List;
 use yirage_ir::expr::Scalar;
 use yirage_ir::op::{Fill, ReduceKind};
 use yirage_ir::region::{Accumulate, CONTINUED, TileIn, Tiled};
-use yirage_ir::{DType, Graph, Node, NodeKind, Op, Region, Source, Type, ValueId};
+use yirage_ir::{DType, Graph, Node, NodeKind, Op, Region, Type, ValueId, ValueSource};
 
 impl KernelGraph {
     /// A node that runs the graph of a thread block on these values: those of which its tiles were declared, in that order.
@@ -56,7 +56,7 @@ impl BlockGraph {
         let ty = Type::new(DType::F32, [self.forloop_range]);
         let tile = counted.body.new_input(&[1], None, DType::F32)?;
         let cut = TileIn { by_loop: Some(0), ..TileIn::default() };
-        counted.inputs.push(Input { ty, cut, tile, after: None });
+        counted.inputs.push(InputTile { ty, cut, tile, after: None });
         Ok(counted)
     }
 
@@ -69,18 +69,18 @@ impl BlockGraph {
             return Err(GraphError::NoOutput { graph: "block".into() });
         }
         let factors = self.accumulators.iter().filter_map(|a| match a.how {
-            How::Rescaled(factor) => Some(factor),
+            LoopAccumulation::Rescaled(factor) => Some(factor),
             _ => None,
         });
         let mut body = self.body.giving(self.accumulators.iter().map(|a| a.value).chain(factors));
         let mut block = self.block.giving(self.outputs.iter().map(|(id, _)| *id));
         let mut next = self.accumulators.len() as u32;
         let accumulators = self.accumulators.iter().map(|a| match a.how {
-            How::Continue => Accumulate::Continue,
-            How::Sum if self.goes_on(&body, a.value) => Accumulate::Continue,
-            How::Sum => Accumulate::Sum,
-            How::Max => Accumulate::Max,
-            How::Rescaled(_) => {
+            LoopAccumulation::Continue => Accumulate::Continue,
+            LoopAccumulation::Sum if self.goes_on(&body, a.value) => Accumulate::Continue,
+            LoopAccumulation::Sum => Accumulate::Sum,
+            LoopAccumulation::Max => Accumulate::Max,
+            LoopAccumulation::Rescaled(_) => {
                 next += 1;
                 Accumulate::Rescaled { by: next - 1 }
             }
@@ -100,7 +100,7 @@ impl BlockGraph {
 
     /// Whether the op that makes a value may go on from iteration to iteration: nothing else reads the value.
     fn goes_on(&self, body: &Graph, id: ValueId) -> bool {
-        let Source::Node { node, .. } = body.value(id).source else { return false };
+        let ValueSource::Node { node, .. } = body.value(id).source else { return false };
         let read = body.nodes.iter().any(|n| n.ins.contains(&id));
         let given = body.outputs.iter().filter(|o| **o == id).count();
         let node = &body.nodes[node as usize];

@@ -18,13 +18,13 @@ use yirage_ir::{DType, Graph, Type, ValueId};
 /// A value of a thread block's graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockValue {
-    half: Half,
+    half: BlockPhase,
     id: ValueId,
 }
 
 /// When a value is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Half {
+enum BlockPhase {
     /// In each iteration.
     Loop,
     /// After the loop.
@@ -33,7 +33,7 @@ enum Half {
 
 /// What becomes of a value of the loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum How {
+enum LoopAccumulation {
     /// Added up; by its op, where that can go on.
     Sum,
     /// Its reduction goes on.
@@ -46,9 +46,9 @@ enum How {
 
 /// An accumulator.
 #[derive(Clone, Copy, Debug)]
-struct Accumulator {
+struct BlockAccumulator {
     value: ValueId,
-    how: How,
+    how: LoopAccumulation,
     /// As what follows the loop reads it, and as the loop does, where it does.
     after: ValueId,
     running: Option<ValueId>,
@@ -56,7 +56,7 @@ struct Accumulator {
 
 /// A tile of an input.
 #[derive(Clone, Debug)]
-struct Input {
+struct InputTile {
     ty: Type,
     cut: TileIn,
     tile: ValueId,
@@ -73,13 +73,13 @@ pub struct BlockGraph {
     reduction_dimx: u32,
     body: KernelGraph,
     block: KernelGraph,
-    inputs: Vec<Input>,
+    inputs: Vec<InputTile>,
     outputs: Vec<(ValueId, TileOut)>,
-    accumulators: Vec<Accumulator>,
+    accumulators: Vec<BlockAccumulator>,
     in_dmem: usize,
 }
 
-pub(super) type Made = Result<BlockValue, GraphError>;
+pub(super) type BlockGraphResult = Result<BlockValue, GraphError>;
 
 impl BlockGraph {
     /// An empty graph for a grid of blocks with loops of so many iterations. `reduction_dimx` is the width that
@@ -128,16 +128,16 @@ impl BlockGraph {
         input_map: [i32; 3],
         forloop_dim: i32,
         store_in_dmem: bool,
-    ) -> Made {
+    ) -> BlockGraphResult {
         let what = "new_input";
         let ty = graph.ty(what, dtensor)?.clone();
         let cut = TileIn { grid: dims(what, "input_map", input_map)?, by_loop: dim(what, "forloop_dim", forloop_dim)? };
         let tile = self.tiled(vec![cut]).tile(0, &ty);
         let tile = tile.map_err(|wanted| GraphError::Operands { what, given: ty.to_string(), wanted })?;
         let id = self.body.new_input(&sizes(&tile), None, tile.dtype)?;
-        self.inputs.push(Input { ty, cut, tile: id, after: None });
+        self.inputs.push(InputTile { ty, cut, tile: id, after: None });
         self.in_dmem += usize::from(store_in_dmem);
-        Ok(BlockValue { half: Half::Loop, id })
+        Ok(BlockValue { half: BlockPhase::Loop, id })
     }
 
     /// Declares that each block gives a tile, laid out along the dimensions that `output_map` names for the axes of the
@@ -161,7 +161,7 @@ impl BlockGraph {
         }
         let grid = dims(what, "output_map", output_map)?;
         let made = match stensor.half {
-            Half::Loop if self.forloop_range == 1 => self.forloop_accum(stensor, None)?,
+            BlockPhase::Loop if self.forloop_range == 1 => self.forloop_accum(stensor, None)?,
             _ => stensor,
         };
         let id = self.after(what, made)?;
@@ -216,8 +216,8 @@ impl BlockGraph {
     /// The graph that a value is of.
     fn half(&self, a: BlockValue) -> &KernelGraph {
         match a.half {
-            Half::Loop => &self.body,
-            Half::After => &self.block,
+            BlockPhase::Loop => &self.body,
+            BlockPhase::After => &self.block,
         }
     }
 
@@ -238,12 +238,12 @@ impl BlockGraph {
 
     /// The value as what follows the loop reads it.
     fn after(&mut self, what: &'static str, a: BlockValue) -> Result<ValueId, GraphError> {
-        if a.half == Half::After {
+        if a.half == BlockPhase::After {
             return Ok(a.id);
         }
         let loops = self.forloop_range;
         let ty = self.body.ty(what, a.id)?.clone();
-        let stays = |input: &&mut Input| input.tile == a.id && (input.cut.by_loop.is_none() || loops == 1);
+        let stays = |input: &&mut InputTile| input.tile == a.id && (input.cut.by_loop.is_none() || loops == 1);
         let Some(input) = self.inputs.iter_mut().find(stays) else {
             let wanted = "a value of the loop is accumulated before it meets what follows the loop".into();
             return Err(GraphError::Operands { what, given: ty.to_string(), wanted });

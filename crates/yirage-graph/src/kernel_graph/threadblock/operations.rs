@@ -2,7 +2,7 @@
 
 use super::super::builder::{KernelGraph, sizes};
 use super::super::error::GraphError;
-use super::{BlockGraph, BlockValue, Half, How, Made};
+use super::{BlockGraph, BlockGraphResult, BlockPhase, BlockValue, LoopAccumulation};
 use yirage_ir::ValueId;
 
 macro_rules! unary {
@@ -66,7 +66,7 @@ impl BlockGraph {
     ///
     /// # Errors
     /// As those of [`KernelGraph::clamp`].
-    pub fn clamp(&mut self, a: BlockValue, min_val: f32, max_val: f32) -> Made {
+    pub fn clamp(&mut self, a: BlockValue, min_val: f32, max_val: f32) -> BlockGraphResult {
         self.on("clamp", &[a], |g, ids| g.clamp(ids[0], min_val, max_val))
     }
 
@@ -74,7 +74,7 @@ impl BlockGraph {
     ///
     /// # Errors
     /// As those of [`KernelGraph::mul_scalar`].
-    pub fn mul_scalar(&mut self, a: BlockValue, scalar: f32) -> Made {
+    pub fn mul_scalar(&mut self, a: BlockValue, scalar: f32) -> BlockGraphResult {
         self.on("mul_scalar", &[a], |g, ids| g.mul_scalar(ids[0], scalar))
     }
 
@@ -82,7 +82,7 @@ impl BlockGraph {
     ///
     /// # Errors
     /// As those of [`KernelGraph::reduction`].
-    pub fn reduction(&mut self, a: BlockValue, dim: i64) -> Made {
+    pub fn reduction(&mut self, a: BlockValue, dim: i64) -> BlockGraphResult {
         self.on("reduction", &[a], |g, ids| g.reduction(ids[0], dim))
     }
 
@@ -90,7 +90,7 @@ impl BlockGraph {
     ///
     /// # Errors
     /// A value without dimensions.
-    pub fn rms_norm(&mut self, a: BlockValue) -> Made {
+    pub fn rms_norm(&mut self, a: BlockValue) -> BlockGraphResult {
         self.on("rms_norm", &[a], |g, ids| {
             let last = g.dims(ids[0])?.last().copied();
             g.rms_norm(ids[0], last.as_slice())
@@ -101,7 +101,7 @@ impl BlockGraph {
     ///
     /// # Errors
     /// A value without dimensions, an `eps` that is negative or no number.
-    pub fn layer_norm(&mut self, a: BlockValue, eps: f32) -> Made {
+    pub fn layer_norm(&mut self, a: BlockValue, eps: f32) -> BlockGraphResult {
         self.on("layer_norm", &[a], |g, ids| {
             let last = g.dims(ids[0])?.last().copied();
             g.layer_norm(ids[0], last.as_slice(), None, None, eps)
@@ -112,7 +112,7 @@ impl BlockGraph {
     ///
     /// # Errors
     /// As those of [`KernelGraph::concat`].
-    pub fn concat(&mut self, a: BlockValue, b: BlockValue, dim: i64) -> Made {
+    pub fn concat(&mut self, a: BlockValue, b: BlockValue, dim: i64) -> BlockGraphResult {
         self.on("concat", &[a, b], |g, ids| g.concat(ids, dim))
     }
 
@@ -129,8 +129,8 @@ impl BlockGraph {
         let before = self.body.new_input(&sizes(&ty), None, ty.dtype)?;
         let now = self.body.larger(before, tile)?;
         let grown = self.body.sub(before, now)?;
-        self.accumulator(now, How::Max, Some(before))?;
-        let value = |id| BlockValue { half: Half::Loop, id };
+        self.accumulator(now, LoopAccumulation::Max, Some(before))?;
+        let value = |id| BlockValue { half: BlockPhase::Loop, id };
         Ok((value(now), value(grown)))
     }
 
@@ -140,19 +140,19 @@ impl BlockGraph {
         what: &'static str,
         ins: &[BlockValue],
         op: impl FnOnce(&mut KernelGraph, &[ValueId]) -> Result<ValueId, GraphError>,
-    ) -> Made {
-        let half = if ins.iter().any(|a| a.half == Half::After) { Half::After } else { Half::Loop };
+    ) -> BlockGraphResult {
+        let half = if ins.iter().any(|a| a.half == BlockPhase::After) { BlockPhase::After } else { BlockPhase::Loop };
         let ids = match half {
-            Half::Loop => ins.iter().map(|a| a.id).collect::<Vec<_>>(),
-            Half::After => ins.iter().map(|&a| self.after(what, a)).collect::<Result<_, _>>()?,
+            BlockPhase::Loop => ins.iter().map(|a| a.id).collect::<Vec<_>>(),
+            BlockPhase::After => ins.iter().map(|&a| self.after(what, a)).collect::<Result<_, _>>()?,
         };
-        let graph = if half == Half::Loop { &mut self.body } else { &mut self.block };
+        let graph = if half == BlockPhase::Loop { &mut self.body } else { &mut self.block };
         Ok(BlockValue { half, id: op(graph, &ids)? })
     }
 
     /// A value of the loop.
     pub(super) fn looped(&self, what: &'static str, a: BlockValue) -> Result<ValueId, GraphError> {
-        if a.half == Half::Loop {
+        if a.half == BlockPhase::Loop {
             return Ok(a.id);
         }
         let given = self.block.ty(what, a.id)?.to_string();

@@ -7,7 +7,7 @@ mod order;
 mod place;
 mod rows;
 
-use super::diagram::{Box, Diagram, Kind};
+use super::diagram::{Box, BoxKind, Diagram};
 use thiserror::Error;
 
 /// Most places that the boxes and edges of one diagram may take in its rows.
@@ -24,24 +24,24 @@ pub struct TooLarge {
 }
 
 /// A diagram with places, from its own top left corner.
-pub(super) struct Layout {
+pub(super) struct DiagramLayout {
     pub(super) width: f64,
     pub(super) height: f64,
     /// Those of the diagram's boxes, and boxes that show an input again near a reader.
-    pub(super) boxes: Vec<Place>,
+    pub(super) boxes: Vec<PositionedBox>,
     /// Each a line through these points.
     pub(super) edges: Vec<Vec<(f64, f64)>>,
 }
 
 /// A box with its place.
-pub(super) struct Place {
+pub(super) struct PositionedBox {
     /// Which box of the diagram.
     pub(super) shows: usize,
     pub(super) left: f64,
     pub(super) top: f64,
     pub(super) width: f64,
     pub(super) height: f64,
-    pub(super) inside: Option<Layout>,
+    pub(super) inside: Option<DiagramLayout>,
 }
 
 /// Width of a character of the title and of the lines below it, in the fonts of the picture.
@@ -60,7 +60,7 @@ pub(super) struct Sized {
     pub(super) shows: usize,
     pub(super) width: f64,
     pub(super) height: f64,
-    pub(super) inside: Option<Layout>,
+    pub(super) inside: Option<DiagramLayout>,
     /// Where edges begin and end, from the middle of the box; none where they spread over its side.
     pub(super) ins: Option<Vec<f64>>,
     pub(super) outs: Option<Vec<f64>>,
@@ -69,21 +69,21 @@ pub(super) struct Sized {
 }
 
 /// The layout of a diagram, whose ports are its first and last row if it is the inside of a region.
-pub(super) fn layout(diagram: &Diagram) -> Result<Layout, TooLarge> {
+pub(super) fn layout(diagram: &Diagram) -> Result<DiagramLayout, TooLarge> {
     let boxes = diagram.boxes.iter().enumerate().map(|(at, shown)| sized(at, shown)).collect::<Result<Vec<_>, _>>()?;
     let rows = rows::rows(diagram, boxes)?;
     let rows = order::ordered(rows);
-    Ok(place::placed(rows))
+    Ok(place::position_boxes(rows))
 }
 
 fn sized(at: usize, shown: &Box) -> Result<Sized, TooLarge> {
-    let repeats = matches!(shown.kind, Kind::Slot | Kind::Weight | Kind::State);
+    let repeats = matches!(shown.kind, BoxKind::StepInput | BoxKind::Weight | BoxKind::KvCache);
     let Some(inside) = &shown.inside else {
         let title = shown.title.chars().count() as f64 * TITLE;
         let lines = shown.lines.iter().map(|line| line.chars().count() as f64 * SMALL);
         let width = lines.fold(title, f64::max).max(24.0) + 20.0;
         let height = match shown.kind {
-            Kind::Port => LINE + 4.0,
+            BoxKind::Port => LINE + 4.0,
             _ => LINE * (1 + shown.lines.len()) as f64 + 10.0,
         };
         return Ok(Sized { shows: at, width, height, inside: None, ins: None, outs: None, repeats });

@@ -1,12 +1,12 @@
 //! The order within each row: few crossing edges, by moving vertices to the mean of their neighbours (the barycentre
 //! method of Sugiyama, Tagawa and Toda), as often as it helps.
 
-use super::rows::Rows;
+use super::rows::DiagramRows;
 
 /// Ways up and down.
 const SWEEPS: usize = 24;
 
-pub(super) fn ordered(mut rows: Rows) -> Rows {
+pub(super) fn ordered(mut rows: DiagramRows) -> DiagramRows {
     let neighbours = Neighbours::of(&rows);
     let mut best = rows.rows.clone();
     let mut fewest = crossings(&rows.rows, &neighbours);
@@ -45,10 +45,10 @@ struct Neighbours {
 }
 
 impl Neighbours {
-    fn of(rows: &Rows) -> Neighbours {
+    fn of(rows: &DiagramRows) -> Neighbours {
         let mut all = Neighbours { above: vec![Vec::new(); rows.vertices.len()], below: Vec::new() };
         all.below = all.above.clone();
-        for pair in rows.ways.iter().flat_map(|way| way.through.windows(2)) {
+        for pair in rows.paths.iter().flat_map(|way| way.through.windows(2)) {
             all.below[pair[0]].push(pair[1]);
             all.above[pair[1]].push(pair[0]);
         }

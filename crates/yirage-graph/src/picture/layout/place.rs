@@ -1,8 +1,8 @@
 //! Where in its row each vertex stands: as near to its neighbours above and below as the order and the widths allow, in
 //! the sense of least squares (isotonic regression by pooling adjacent violators, Ayer et al., 1955).
 
-use super::rows::{Rows, Way};
-use super::{GAP, Layout, Place};
+use super::rows::{DiagramRows, EdgePath};
+use super::{DiagramLayout, GAP, PositionedBox};
 
 /// Room between boxes beside each other, and between edges.
 const BESIDE: f64 = 22.0;
@@ -13,7 +13,7 @@ const SWEEPS: usize = 20;
 const STRAIGHTENED: usize = 3;
 const STIFF: f64 = 20.0;
 
-pub(super) fn placed(rows: Rows) -> Layout {
+pub(super) fn position_boxes(rows: DiagramRows) -> DiagramLayout {
     let mut middle = begun(&rows);
     let links = Links::of(&rows);
     for sweep in 0..SWEEPS {
@@ -21,7 +21,7 @@ pub(super) fn placed(rows: Rows) -> Layout {
         let order: Vec<usize> =
             if sweep % 2 == 0 { (0..rows.rows.len()).collect() } else { (0..rows.rows.len()).rev().collect() };
         for row in order {
-            let side = if last { Side::Both } else { [Side::Above, Side::Below][sweep % 2] };
+            let side = if last { NeighbourSide::Both } else { [NeighbourSide::Above, NeighbourSide::Below][sweep % 2] };
             settle(&rows, row, &mut middle, |v, middle| wish(v, &links, side, middle));
         }
     }
@@ -34,7 +34,7 @@ pub(super) fn placed(rows: Rows) -> Layout {
 }
 
 /// Side by side.
-fn begun(rows: &Rows) -> Vec<f64> {
+fn begun(rows: &DiagramRows) -> Vec<f64> {
     let mut middle = vec![0.0; rows.vertices.len()];
     for row in &rows.rows {
         let mut right = 0.0;
@@ -48,25 +48,25 @@ fn begun(rows: &Rows) -> Vec<f64> {
 }
 
 #[derive(Clone, Copy)]
-enum Side {
+enum NeighbourSide {
     Above,
     Below,
     Both,
 }
 
 /// An edge to a neighbour: the neighbour, the place that makes the edge upright from the neighbour's middle, its weight.
-type Link = (usize, f64, f64);
+type WeightedLink = (usize, f64, f64);
 
 struct Links {
-    above: Vec<Vec<Link>>,
-    below: Vec<Vec<Link>>,
+    above: Vec<Vec<WeightedLink>>,
+    below: Vec<Vec<WeightedLink>>,
 }
 
 impl Links {
-    fn of(rows: &Rows) -> Links {
+    fn of(rows: &DiagramRows) -> Links {
         let mut links = Links { above: vec![Vec::new(); rows.vertices.len()], below: Vec::new() };
         links.below = links.above.clone();
-        for way in &rows.ways {
+        for way in &rows.paths {
             let steps = way.through.len() - 1;
             for (step, pair) in way.through.windows(2).enumerate() {
                 let (begin, end) =
@@ -84,9 +84,9 @@ impl Links {
 }
 
 /// Moves where a long edge passes to the middle one of these places, where there is room.
-fn straighten(rows: &Rows, middle: &mut [f64]) {
+fn straighten(rows: &DiagramRows, middle: &mut [f64]) {
     let mut wanted: Vec<(f64, f64)> = middle.iter().map(|&x| (x, 1.0)).collect();
-    for way in &rows.ways {
+    for way in &rows.paths {
         let passes = &way.through[1..way.through.len() - 1];
         let mut places: Vec<f64> = passes.iter().map(|&v| middle[v]).collect();
         places.sort_by(f64::total_cmp);
@@ -98,7 +98,7 @@ fn straighten(rows: &Rows, middle: &mut [f64]) {
 }
 
 /// Moves the vertices of a row as near as can be to where each is wished, by how much.
-fn settle(rows: &Rows, row: usize, middle: &mut [f64], wish: impl Fn(usize, &[f64]) -> (f64, f64)) {
+fn settle(rows: &DiagramRows, row: usize, middle: &mut [f64], wish: impl Fn(usize, &[f64]) -> (f64, f64)) {
     let row = &rows.rows[row];
     let mut offset = 0.0;
     let mut before: Option<usize> = None;
@@ -128,13 +128,13 @@ fn settle(rows: &Rows, row: usize, middle: &mut [f64], wish: impl Fn(usize, &[f6
 }
 
 /// Where a vertex would stand by its neighbours on one side, by the others where it has none there, and how much.
-fn wish(v: usize, links: &Links, side: Side, middle: &[f64]) -> (f64, f64) {
-    let (first, other): (&[Link], &[Link]) = match side {
-        Side::Above => (&links.above[v], &links.below[v]),
-        Side::Below => (&links.below[v], &links.above[v]),
-        Side::Both => (&links.above[v], &links.below[v]),
+fn wish(v: usize, links: &Links, side: NeighbourSide, middle: &[f64]) -> (f64, f64) {
+    let (first, other): (&[WeightedLink], &[WeightedLink]) = match side {
+        NeighbourSide::Above => (&links.above[v], &links.below[v]),
+        NeighbourSide::Below => (&links.below[v], &links.above[v]),
+        NeighbourSide::Both => (&links.above[v], &links.below[v]),
     };
-    let both = matches!(side, Side::Both) || first.is_empty();
+    let both = matches!(side, NeighbourSide::Both) || first.is_empty();
     let (mut sum, mut weights) = (0.0, 0.0);
     for &(n, apart, weight) in first.iter().chain(if both { other } else { &[] }) {
         sum += (middle[n] + apart) * weight;
@@ -143,7 +143,7 @@ fn wish(v: usize, links: &Links, side: Side, middle: &[f64]) -> (f64, f64) {
     if weights == 0.0 { (middle[v], 0.1) } else { (sum / weights, weights) }
 }
 
-fn finished(rows: Rows, middle: &[f64]) -> Layout {
+fn finished(rows: DiagramRows, middle: &[f64]) -> DiagramLayout {
     let heights: Vec<f64> =
         rows.rows.iter().map(|row| row.iter().map(|&v| rows.vertices[v].height()).fold(0.0, f64::max)).collect();
     let mut tops = Vec::with_capacity(heights.len());
@@ -154,7 +154,7 @@ fn finished(rows: Rows, middle: &[f64]) -> Layout {
     }
     let begins = spread(&rows, middle, |way| way.through[0], |way| way.through[1], |way| way.begin);
     let ends = spread(&rows, middle, |way| *last(way), |way| way.through[way.through.len() - 2], |way| way.end);
-    let edge = |(at, way): (usize, &Way)| {
+    let edge = |(at, way): (usize, &EdgePath)| {
         let mut points = Vec::with_capacity(2 * way.through.len());
         for (step, &v) in way.through.iter().enumerate() {
             let vertex = &rows.vertices[v];
@@ -168,39 +168,39 @@ fn finished(rows: Rows, middle: &[f64]) -> Layout {
         }
         points
     };
-    let edges: Vec<Vec<(f64, f64)>> = rows.ways.iter().enumerate().map(edge).collect();
+    let edges: Vec<Vec<(f64, f64)>> = rows.paths.iter().enumerate().map(edge).collect();
     let right = rows.vertices.iter().zip(middle).map(|(v, x)| x + v.width() / 2.0).fold(0.0, f64::max);
     let place = |(vertex, x): (super::rows::Vertex, &f64)| {
         let (row, shown) = (vertex.row, vertex.shown?);
         let top = tops[row] + (heights[row] - shown.height) / 2.0;
         let (width, height) = (shown.width, shown.height);
-        Some(Place { shows: shown.shows, left: x - width / 2.0, top, width, height, inside: shown.inside })
+        Some(PositionedBox { shows: shown.shows, left: x - width / 2.0, top, width, height, inside: shown.inside })
     };
     let boxes = rows.vertices.into_iter().zip(middle).filter_map(place).collect();
-    Layout { width: right, height: (height - GAP).max(0.0), boxes, edges }
+    DiagramLayout { width: right, height: (height - GAP).max(0.0), boxes, edges }
 }
 
-fn last(way: &Way) -> &usize {
+fn last(way: &EdgePath) -> &usize {
     &way.through[way.through.len() - 1]
 }
 
 /// Where the ends of edges lie along the side of a box: where the box says, else spread in the order of what the edges
 /// lead to, so that they do not cross.
 fn spread(
-    rows: &Rows,
+    rows: &DiagramRows,
     middle: &[f64],
-    own: impl Fn(&Way) -> usize,
-    next: impl Fn(&Way) -> usize,
-    fixed: impl Fn(&Way) -> Option<f64>,
+    own: impl Fn(&EdgePath) -> usize,
+    next: impl Fn(&EdgePath) -> usize,
+    fixed: impl Fn(&EdgePath) -> Option<f64>,
 ) -> Vec<f64> {
     let mut at_box: Vec<Vec<usize>> = vec![Vec::new(); rows.vertices.len()];
-    rows.ways.iter().enumerate().for_each(|(at, way)| at_box[own(way)].push(at));
-    let mut out = vec![0.0; rows.ways.len()];
+    rows.paths.iter().enumerate().for_each(|(at, way)| at_box[own(way)].push(at));
+    let mut out = vec![0.0; rows.paths.len()];
     for (v, mut ways) in at_box.into_iter().enumerate() {
-        ways.sort_by(|&a, &b| middle[next(&rows.ways[a])].total_cmp(&middle[next(&rows.ways[b])]));
+        ways.sort_by(|&a, &b| middle[next(&rows.paths[a])].total_cmp(&middle[next(&rows.paths[b])]));
         let (count, width) = (ways.len() as f64, rows.vertices[v].width());
         for (n, way) in ways.into_iter().enumerate() {
-            let apart = fixed(&rows.ways[way]).unwrap_or(width * ((n + 1) as f64 / (count + 1.0) - 0.5));
+            let apart = fixed(&rows.paths[way]).unwrap_or(width * ((n + 1) as f64 / (count + 1.0) - 0.5));
             out[way] = middle[v] + apart;
         }
     }

@@ -1,15 +1,15 @@
 //! Which row each box stands in, and the ways of edges through the rows between.
 
-use super::super::diagram::{Diagram, Kind};
+use super::super::diagram::{BoxKind, Diagram};
 use super::{MAX_PLACES, Sized, TooLarge};
 
 /// What stands in rows: boxes, and places where edges pass.
-pub(super) struct Rows {
+pub(super) struct DiagramRows {
     pub(super) vertices: Vec<Vertex>,
     /// The vertices of each row, from left to right.
     pub(super) rows: Vec<Vec<usize>>,
     /// Edges as the vertices they lead through, each in the row below the one before.
-    pub(super) ways: Vec<Way>,
+    pub(super) paths: Vec<EdgePath>,
 }
 
 /// A box, or none where an edge passes.
@@ -29,7 +29,7 @@ impl Vertex {
 }
 
 /// An edge.
-pub(super) struct Way {
+pub(super) struct EdgePath {
     pub(super) through: Vec<usize>,
     /// Where it begins and ends, from the middle of its boxes; none where that is to be chosen.
     pub(super) begin: Option<f64>,
@@ -39,7 +39,7 @@ pub(super) struct Way {
 /// Rows between an input and a reader from which on the input is shown again.
 const FAR: usize = 3;
 
-pub(super) fn rows(diagram: &Diagram, boxes: Vec<Sized>) -> Result<Rows, TooLarge> {
+pub(super) fn rows(diagram: &Diagram, boxes: Vec<Sized>) -> Result<DiagramRows, TooLarge> {
     let count = boxes.len();
     let of_box = row_of_each(diagram);
     let mut vertices: Vec<Vertex> =
@@ -71,14 +71,14 @@ pub(super) fn rows(diagram: &Diagram, boxes: Vec<Sized>) -> Result<Rows, TooLarg
             through.push(vertices.len() - 1);
         }
         through.push(edge.to);
-        ways.push(Way { through, begin, end });
+        ways.push(EdgePath { through, begin, end });
     }
     let last = vertices.iter().map(|v| v.row).max();
     let mut rows = vec![Vec::new(); last.map_or(0, |last| last + 1)];
     for (at, vertex) in vertices.iter().enumerate() {
         rows[vertex.row].push(at);
     }
-    Ok(Rows { vertices, rows, ways })
+    Ok(DiagramRows { vertices, rows, paths: ways })
 }
 
 /// An input's box once more, if it is one.
@@ -100,7 +100,7 @@ fn row_of_each(diagram: &Diagram) -> Vec<usize> {
     }
     for at in 0..row.len() {
         let lowest = above[at].iter().map(|&from| row[from] + 1).max();
-        let is_op = matches!(diagram.boxes[at].kind, Kind::Op | Kind::Region);
+        let is_op = matches!(diagram.boxes[at].kind, BoxKind::Op | BoxKind::Region);
         // Row 0 is for inputs, also where an op reads none.
         row[at] = lowest.unwrap_or(usize::from(is_op));
     }
@@ -108,10 +108,10 @@ fn row_of_each(diagram: &Diagram) -> Vec<usize> {
     for at in 0..row.len() {
         let first_reader = below[at].iter().map(|&to| row[to]).min();
         match (diagram.boxes[at].kind, first_reader) {
-            (Kind::Slot | Kind::Weight | Kind::State, Some(reader)) => row[at] = reader - 1,
+            (BoxKind::StepInput | BoxKind::Weight | BoxKind::KvCache, Some(reader)) => row[at] = reader - 1,
             // What an op without operands makes is shown near its first reader as well.
-            (Kind::Op, Some(reader)) if above[at].is_empty() => row[at] = reader - 1,
-            (Kind::Port, None) if !above[at].is_empty() => row[at] = last.unwrap_or(row[at]),
+            (BoxKind::Op, Some(reader)) if above[at].is_empty() => row[at] = reader - 1,
+            (BoxKind::Port, None) if !above[at].is_empty() => row[at] = last.unwrap_or(row[at]),
             _ => {}
         }
     }

@@ -3,11 +3,11 @@
 
 mod general;
 
-use super::case::Values;
-use super::kv_append::{state_shape, whole_blocks};
-use super::{BLOCK, Case, NoGeneralForm, OpDef, Role, Tolerance, arity, f32_rows, per_row, plus, times, vector};
+use super::case::CaseValues;
+use super::kv_append::{kv_cache_shape, whole_blocks};
+use super::{BLOCK, NoGeneralForm, OpCase, OpDef, Role, Tolerance, arity, f32_rows, per_row, plus, times, vector};
 use crate::attr::F32;
-use crate::cost::{Cost, Reads, Span, StepSizes};
+use crate::cost::{Cost, Reads, SequenceSpan, StepSizes};
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
 use crate::graph::Graph;
@@ -58,14 +58,14 @@ impl Attention {
     }
 
     /// Elements of a head that a cache keeps: its key and its value, unless that is part of the key.
-    fn kept_width(&self) -> Result<u32, TypeError> {
+    fn cached_width(&self) -> Result<u32, TypeError> {
         if self.v_in_k { Ok(self.k_width) } else { plus(self.k_width, self.v_width, "key and value") }
     }
 
     fn check_keys(&self, ins: &[Type]) -> Result<(), TypeError> {
         if self.cached {
-            let width = self.kept_width()?;
-            let (heads, w) = state_shape(&ins[1])?;
+            let width = self.cached_width()?;
+            let (heads, w) = kv_cache_shape(&ins[1])?;
             if (heads, w) != (self.kv_heads, width) {
                 return Err(TypeError::new(format!("state is {}, {} heads of {width} wanted", ins[1], self.kv_heads)));
             }
@@ -156,10 +156,10 @@ impl OpDef for Attention {
 
     fn role(&self, input: usize, like: &Tensor) -> Role {
         match input {
-            1 if self.cached => Role::State,
-            4 if self.cached => Role::Slot(&[Sym::Seqs, Sym::Blocks]),
+            1 if self.cached => Role::KvCache,
+            4 if self.cached => Role::StepInput(&[Sym::Seqs, Sym::Blocks]),
             5 => Role::Weight,
-            _ if like.dtype == DType::I32 => Role::Slot(&[Sym::Tokens]),
+            _ if like.dtype == DType::I32 => Role::StepInput(&[Sym::Tokens]),
             _ => Role::Activation,
         }
     }
@@ -174,7 +174,7 @@ impl OpDef for Attention {
         general::lower(self, ins, *tokens)
     }
 
-    fn cases() -> Vec<Case> {
+    fn cases() -> Vec<OpCase> {
         let mut cases = cached_cases();
         cases.extend(dense_cases());
         cases
@@ -193,7 +193,7 @@ impl OpDef for Attention {
 
 impl Attention {
     /// Cached positions that a span's tokens see between them, each counted once.
-    fn positions_read(&self, span: &Span) -> f64 {
+    fn positions_read(&self, span: &SequenceSpan) -> f64 {
         let end = f64::from(span.start) + f64::from(span.tokens);
         match self.window {
             _ if span.tokens == 0 => 0.0,
@@ -203,7 +203,7 @@ impl Attention {
     }
 
     /// Multiplications and additions of scores and sums of values, for each pair of a token and a position that it sees.
-    fn span_ops(&self, span: &Span) -> f64 {
+    fn span_ops(&self, span: &SequenceSpan) -> f64 {
         let (start, tokens) = (u128::from(span.start), u128::from(span.tokens));
         let window = if self.window == 0 { u128::MAX } else { u128::from(self.window) };
         // What the first n positions of a sequence see: one more each, until the window is full.
@@ -245,8 +245,8 @@ impl Attention {
 /// That of f32 arithmetic.
 const CLOSE: Tolerance = Tolerance::Close { abs: 1e-5, rel: 1e-5 };
 
-fn cached_cases() -> Vec<Case> {
-    let mut rng = Values::new(14);
+fn cached_cases() -> Vec<OpCase> {
+    let mut rng = CaseValues::new(14);
     let mut cases = Vec::new();
     let base = Attention {
         heads: 4,
@@ -291,20 +291,20 @@ fn cached_cases() -> Vec<Case> {
 }
 
 /// The case without and with sinks.
-fn push_both(cases: &mut Vec<Case>, rng: &mut Values, format: Format, name: &str, op: &Attention) {
+fn push_both(cases: &mut Vec<OpCase>, rng: &mut CaseValues, format: Format, name: &str, op: &Attention) {
     for sinks in [false, true] {
         let mut ins = cached_inputs(rng, format, op);
         if sinks {
             ins.push(rng.floats([op.heads as usize]));
         }
         let name = format!("{name} {}{}", format.info().name, if sinks { " sinks" } else { "" });
-        cases.push(Case::new(name, op.clone(), ins, CLOSE));
+        cases.push(OpCase::new(name, op.clone(), ins, CLOSE));
     }
 }
 
 /// Three sequences: one decoding at depth 70, a chunk of 9 at position 30, and one single first token; their blocks
 /// lie scattered in the pool.
-fn cached_inputs(rng: &mut Values, format: Format, op: &Attention) -> Vec<Tensor> {
+fn cached_inputs(rng: &mut CaseValues, format: Format, op: &Attention) -> Vec<Tensor> {
     let mut positions = vec![70];
     positions.extend(30..39);
     positions.push(0);
@@ -317,15 +317,15 @@ fn cached_inputs(rng: &mut Values, format: Format, op: &Attention) -> Vec<Tensor
     let table = Tensor::i32([3, 3], vec![freed, 2, 7, 4, 1, -1, 6, -1, -1]);
     vec![
         rng.floats([tokens, (op.heads * op.k_width) as usize]),
-        rng.state(format, [8, BLOCK, op.kv_heads as usize, width]),
+        rng.kv_cache(format, [8, BLOCK, op.kv_heads as usize, width]),
         Tensor::i32([tokens], positions),
         Tensor::i32([tokens], seqs),
         table,
     ]
 }
 
-fn dense_cases() -> Vec<Case> {
-    let mut rng = Values::new(15);
+fn dense_cases() -> Vec<OpCase> {
+    let mut rng = CaseValues::new(15);
     let mut cases = Vec::new();
     for (name, causal, window) in [("both ways", false, 0), ("causal", true, 0), ("causal window", true, 3)] {
         let op = Attention {
@@ -349,7 +349,7 @@ fn dense_cases() -> Vec<Case> {
             Tensor::i32([tokens], positions),
             Tensor::i32([tokens], seqs),
         ];
-        cases.push(Case::new(name, op, ins, CLOSE));
+        cases.push(OpCase::new(name, op, ins, CLOSE));
     }
     cases
 }

@@ -3,12 +3,12 @@
 use super::Map;
 use crate::dtype::DType;
 use crate::expr::{Expr, Func, Scalar};
-use crate::op::case::{PLAIN, Values};
-use crate::op::{Case, Tolerance};
+use crate::op::case::{CaseValues, PLAIN};
+use crate::op::{OpCase, Tolerance};
 use crate::quant::Format;
 use crate::tensor::{Data, Tensor};
 
-pub(super) fn all() -> Vec<Case> {
+pub(super) fn all() -> Vec<OpCase> {
     let mut cases = Vec::new();
     cases.extend(Func::ALL.iter().flat_map(|&func| functions(func)));
     cases.extend(casts());
@@ -67,8 +67,8 @@ fn tensor(dtype: DType, shape: impl Into<Vec<usize>>, values: &[Scalar]) -> Tens
 }
 
 /// Every function that types of arguments allow, on all combinations of edge values and on ordinary ones.
-fn functions(func: Func) -> Vec<Case> {
-    let mut rng = Values::new(300 + func as u64);
+fn functions(func: Func) -> Vec<OpCase> {
+    let mut rng = CaseValues::new(300 + func as u64);
     let mut cases = Vec::new();
     for dtype in PLAIN {
         let types: Vec<DType> = match func {
@@ -79,14 +79,14 @@ fn functions(func: Func) -> Vec<Case> {
         if map.expr.infer(&types).is_err() {
             continue;
         }
-        cases.push(Case::new(
+        cases.push(OpCase::new(
             format!("{} {dtype} edges", func.name()),
             map.clone(),
             combined(&types),
             Tolerance::Terms,
         ));
         let ins = types.iter().map(|&t| rng.rounded(t, &[3, 67])).collect();
-        cases.push(Case::new(format!("{} {dtype}", func.name()), map, ins, Tolerance::Terms));
+        cases.push(OpCase::new(format!("{} {dtype}", func.name()), map, ins, Tolerance::Terms));
     }
     cases
 }
@@ -109,7 +109,7 @@ fn combined(types: &[DType]) -> Vec<Tensor> {
 }
 
 /// Every type as every other.
-fn casts() -> Vec<Case> {
+fn casts() -> Vec<OpCase> {
     let mut cases = Vec::new();
     for (from, to) in PLAIN.into_iter().flat_map(|from| PLAIN.map(|to| (from, to))) {
         let mut x = edges(from);
@@ -119,13 +119,13 @@ fn casts() -> Vec<Case> {
                 .map(|x: f32| Scalar::from(x).cast(from)),
         );
         let map = Map { expr: Expr::input(0).cast(to) };
-        cases.push(Case::new(format!("{from} as {to}"), map, vec![tensor(from, [x.len()], &x)], Tolerance::Exact));
+        cases.push(OpCase::new(format!("{from} as {to}"), map, vec![tensor(from, [x.len()], &x)], Tolerance::Exact));
     }
     cases
 }
 
 /// Shapes that meet: sizes of 1 inside and outside, missing dimensions, scalars, ranks 0 to 8.
-fn meetings() -> Vec<Case> {
+fn meetings() -> Vec<OpCase> {
     let shapes: [&[&[usize]]; 17] = [
         &[&[], &[1]],
         &[&[5], &[]],
@@ -145,47 +145,48 @@ fn meetings() -> Vec<Case> {
         &[&[1, 1, 1, 1, 1, 1, 1, 1], &[2, 1, 1, 1, 1, 1, 1, 2]],
         &[&[0, 4], &[1, 4]],
     ];
-    let mut rng = Values::new(31);
+    let mut rng = CaseValues::new(31);
     let mut cases = Vec::new();
     for pair in shapes {
         for (i, j) in [(0, 1), (1, 0)] {
             let ins = vec![rng.rounded(DType::F32, pair[i]), rng.rounded(DType::F32, pair[j])];
             let name = format!("{:?} meets {:?}", pair[i], pair[j]);
-            cases.push(Case::new(name, Map::of(Func::Sub), ins, Tolerance::Terms));
+            cases.push(OpCase::new(name, Map::of(Func::Sub), ins, Tolerance::Terms));
         }
     }
     let types = [BF16, DType::Bool, F16];
     let expr = Expr::call(Func::Select, &[Expr::input(1), Expr::input(0), Expr::input(2)]).cast(BF16);
     let ins = types.iter().zip([&[4usize, 1, 9] as &[usize], &[5, 1], &[9]]).map(|(&t, s)| rng.rounded(t, s));
-    cases.push(Case::new("three of three types meet", Map { expr }, ins.collect(), Tolerance::Terms));
+    cases.push(OpCase::new("three of three types meet", Map { expr }, ins.collect(), Tolerance::Terms));
     cases
 }
 
 /// Sizes around what kernels take at once.
-fn sizes() -> Vec<Case> {
-    let mut rng = Values::new(32);
+fn sizes() -> Vec<OpCase> {
+    let mut rng = CaseValues::new(32);
     let mut cases = Vec::new();
     for n in [0usize, 1, 7, 15, 16, 17, 31, 63, 65, 255, 257, 4099] {
         for dtype in [DType::F32, F16, BF16] {
             let ins = vec![rng.rounded(dtype, &[n]), rng.rounded(dtype, &[n])];
             let expr = Expr::binary(Func::Mul).cast(dtype);
-            cases.push(Case::new(format!("{n} of {dtype}"), Map { expr }, ins, Tolerance::Terms));
+            cases.push(OpCase::new(format!("{n} of {dtype}"), Map { expr }, ins, Tolerance::Terms));
         }
     }
-    cases.push(Case::new("a scalar", Map::of(Func::Recip), vec![rng.rounded(DType::F32, &[])], Tolerance::Terms));
+    cases.push(OpCase::new("a scalar", Map::of(Func::Recip), vec![rng.rounded(DType::F32, &[])], Tolerance::Terms));
     let ins = vec![rng.rounded(DType::F32, &[3, 0, 5])];
-    cases.push(Case::new("nothing inside", Map::of(Func::Exp), ins, Tolerance::Terms));
+    cases.push(OpCase::new("nothing inside", Map::of(Func::Exp), ins, Tolerance::Terms));
     let copy = Map { expr: Expr::input(0) };
-    cases
-        .extend(PLAIN.map(|t| {
-            Case::new(format!("copy of {t}"), copy.clone(), vec![rng.rounded(t, &[5, 13])], Tolerance::Exact)
-        }));
+    cases.extend(
+        PLAIN.map(|t| {
+            OpCase::new(format!("copy of {t}"), copy.clone(), vec![rng.rounded(t, &[5, 13])], Tolerance::Exact)
+        }),
+    );
     cases
 }
 
 /// Expressions of models, by name and otherwise, over rows and over rows that meet one.
-fn models() -> Vec<Case> {
-    let mut rng = Values::new(33);
+fn models() -> Vec<OpCase> {
+    let mut rng = CaseValues::new(33);
     let texts = [
         ("variance", "t0 = sub(x0, x1); mul(t0, t0)"),
         ("squared relu", "square(relu(x0))"),
@@ -218,25 +219,25 @@ fn models() -> Vec<Case> {
             x
         };
         let ins = (0..map.expr.inputs()).map(|_| input()).collect();
-        Case::new(format!("{name} {rows}x{width}"), map, ins, Tolerance::Terms)
+        OpCase::new(format!("{name} {rows}x{width}"), map, ins, Tolerance::Terms)
     };
     each.map(case).collect()
 }
 
 /// Expressions that nobody wrote.
-fn random() -> Vec<Case> {
-    let mut rng = Values::new(34);
+fn random() -> Vec<OpCase> {
+    let mut rng = CaseValues::new(34);
     let case = |n| {
         let types: Vec<DType> = (0..1 + rng.below(4)).map(|_| PLAIN[rng.below(6) as usize]).collect();
         let expr = grown(&mut rng, &types);
         let ins = types.iter().map(|&t| rng.rounded(t, &[3, 37])).collect();
-        Case::new(format!("random {n}"), Map { expr }, ins, Tolerance::Terms)
+        OpCase::new(format!("random {n}"), Map { expr }, ins, Tolerance::Terms)
     };
     (0..24).map(case).collect()
 }
 
 /// A well-typed expression that reads inputs of all these types: terms are joined until one is left.
-fn grown(rng: &mut Values, types: &[DType]) -> Expr {
+fn grown(rng: &mut CaseValues, types: &[DType]) -> Expr {
     let kind = |t: DType| if crate::expr::is_float(t) { DType::F32 } else { t };
     let mut open: Vec<(Expr, DType)> = (0u32..).map(Expr::input).zip(types.iter().map(|&t| kind(t))).collect();
     let mut steps = 4 + rng.below(8);
@@ -265,7 +266,7 @@ fn grown(rng: &mut Values, types: &[DType]) -> Expr {
 }
 
 /// Some function of both.
-fn joined(rng: &mut Values, x: Expr, y: Expr, t: DType) -> (Expr, DType) {
+fn joined(rng: &mut CaseValues, x: Expr, y: Expr, t: DType) -> (Expr, DType) {
     let compared = Expr::call(Func::Equal, &[x.clone(), y.clone()]);
     if t == DType::Bool {
         return (compared, t);

@@ -3,7 +3,7 @@
 mod cases;
 mod forms;
 
-use super::{Case, OpDef, Role, arity, broadcast};
+use super::{OpCase, OpDef, Role, arity, broadcast};
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::expr::{Bounded, Expr, MAX_INPUTS};
@@ -75,7 +75,7 @@ impl OpDef for Map {
         Role::Any
     }
 
-    fn cases() -> Vec<Case> {
+    fn cases() -> Vec<OpCase> {
         cases::all()
     }
 }

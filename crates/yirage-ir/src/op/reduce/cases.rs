@@ -4,11 +4,11 @@
 use super::{Reduce, ReduceKind};
 use crate::attr::List;
 use crate::dtype::DType;
-use crate::op::case::{PLAIN, Values};
-use crate::op::{Case, Tolerance};
+use crate::op::case::{CaseValues, PLAIN};
+use crate::op::{OpCase, Tolerance};
 use crate::tensor::{Data, Tensor};
 
-pub(super) fn all() -> Vec<Case> {
+pub(super) fn all() -> Vec<OpCase> {
     ReduceKind::ALL.iter().flat_map(|&kind| of(kind)).collect()
 }
 
@@ -33,8 +33,8 @@ const POSITIONS: [(&[usize], &[u32]); 17] = [
     (&[129, 17], &[0]),
 ];
 
-fn of(kind: ReduceKind) -> Vec<Case> {
-    let mut rng = Values::new(310 + kind as u64);
+fn of(kind: ReduceKind) -> Vec<OpCase> {
+    let mut rng = CaseValues::new(310 + kind as u64);
     let mut cases = Vec::new();
     for (shape, axes) in POSITIONS {
         for keep in [true, false] {
@@ -70,12 +70,12 @@ fn near_one(kind: ReduceKind, mut x: Tensor) -> Tensor {
     x
 }
 
-fn case(kind: ReduceKind, axes: &[u32], keep: bool, x: Tensor, what: &str) -> Case {
+fn case(kind: ReduceKind, axes: &[u32], keep: bool, x: Tensor, what: &str) -> OpCase {
     let tolerance = match kind {
         ReduceKind::Max | ReduceKind::Min => Tolerance::Exact,
         _ => Tolerance::SumOfProducts { c: 40.0 },
     };
     let tolerance = if matches!(x.dtype, DType::I32 | DType::U32) { Tolerance::Exact } else { tolerance };
     let name = format!("{kind} of {} {:?} along {axes:?} keep {keep}{what}", x.dtype, x.shape);
-    Case::new(name, Reduce { kind, axes: List(axes.to_vec()), keep }, vec![x], tolerance)
+    OpCase::new(name, Reduce { kind, axes: List(axes.to_vec()), keep }, vec![x], tolerance)
 }

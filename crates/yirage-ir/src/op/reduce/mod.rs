@@ -2,7 +2,7 @@
 
 mod cases;
 
-use super::{Case, OpDef, Role, arity, symbol_outermost};
+use super::{OpCase, OpDef, Role, arity, symbol_outermost};
 use crate::attr::List;
 use crate::attr_enum;
 use crate::dim::Dim;
@@ -110,7 +110,7 @@ impl OpDef for Reduce {
         Role::Any
     }
 
-    fn cases() -> Vec<Case> {
+    fn cases() -> Vec<OpCase> {
         cases::all()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::random::uniform;
 use super::weight::{CHUNK, MASS_UNIT, chunk_sums, nucleus_floor, weight};
-use super::{Sample, SampleFault, SampleSlot};
+use super::{Sample, SampleFault, SampleInput};
 use crate::tensor::Tensor;
 
 /// Temperatures below this mean 0: dividing by them would overflow, and the result is the largest logit anyway.
@@ -12,14 +12,14 @@ impl Sample {
     /// Steps 4 to 8 for sequence `s`.
     pub(super) fn choose(&self, ins: &[&Tensor], s: usize, row: &[f32], best: u32) -> u32 {
         let float = |slot| self.at(ins, slot).floats()[s];
-        if !self.draw || float(SampleSlot::Temperature) < GREEDY_BELOW {
+        if !self.draw || float(SampleInput::Temperature) < GREEDY_BELOW {
             return best;
         }
-        let (temperature, top_p) = (float(SampleSlot::Temperature), float(SampleSlot::TopP));
-        let top_k = usize::try_from(self.at(ins, SampleSlot::TopK).ints()[s]).unwrap_or(0);
-        let (max, inverse, floor) = (row[best as usize], 1.0 / temperature, float(SampleSlot::MinP));
+        let (temperature, top_p) = (float(SampleInput::Temperature), float(SampleInput::TopP));
+        let top_k = usize::try_from(self.at(ins, SampleInput::TopK).ints()[s]).unwrap_or(0);
+        let (max, inverse, floor) = (row[best as usize], 1.0 / temperature, float(SampleInput::MinP));
         let weights: Vec<f32> = row.iter().map(|&x| weight(x, max, inverse, floor)).collect();
-        let key = &self.at(ins, SampleSlot::Key).bits()[s * 5..][..5];
+        let key = &self.at(ins, SampleInput::Key).bits()[s * 5..][..5];
         let uniform = uniform([key[0], key[1], key[2], key[3], key[4]]);
         let limited = top_k > 0 && top_k < row.len();
         if !limited && top_p >= 1.0 {

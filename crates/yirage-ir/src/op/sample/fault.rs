@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug)]
 pub enum SampleFault {
     /// A logit is NaN or +infinity as given.
-    Given {
+    InputLogit {
         /// The first such token.
         token: u32,
         /// Its logit.
@@ -27,7 +27,7 @@ impl SampleFault {
         let at = |kind: i32, token: u32, value: f32| [kind, token as i32, value.to_bits() as i32];
         match fault {
             None => [0; 3],
-            Some(SampleFault::Given { token, value }) => at(1, token, value),
+            Some(SampleFault::InputLogit { token, value }) => at(1, token, value),
             Some(SampleFault::Adjusted { token, value }) => at(2, token, value),
             Some(SampleFault::Nothing) => [3, 0, 0],
         }
@@ -38,7 +38,7 @@ impl SampleFault {
         let (token, value) = (words[1] as u32, f32::from_bits(words[2] as u32));
         match words[0] {
             0 => None,
-            1 => Some(SampleFault::Given { token, value }),
+            1 => Some(SampleFault::InputLogit { token, value }),
             2 => Some(SampleFault::Adjusted { token, value }),
             _ => Some(SampleFault::Nothing),
         }

@@ -4,12 +4,12 @@ mod adjust;
 mod cases;
 mod choose;
 mod fault;
+mod input;
 mod random;
 mod sequence;
-mod slot;
 mod weight;
 
-use super::{Case, NoGeneralForm, OpDef, Role};
+use super::{NoGeneralForm, OpCase, OpDef, Role};
 use crate::cost::{Cost, Reads, StepSizes};
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
@@ -20,15 +20,15 @@ use crate::types::{Type, TypeError};
 
 pub use choose::GREEDY_BELOW;
 pub use fault::SampleFault;
+pub use input::SampleInput;
 pub use random::{philox4x32_10, uniform};
-pub use slot::SampleSlot;
 pub use weight::{CHUNK, MASS_UNIT, exp, logprob, nucleus_floor, weight};
 
 op_struct! {
     /// `(logits f32[Rows, vocabulary], row i32[Seqs], ...) -> (token i32[Seqs], fault i32[Seqs, 3] [, logprob f32[Seqs]
     /// [, top i32[Seqs, top], top_logprob f32[Seqs, top]]])`: one token for each sequence, from row `row[s]`.
     ///
-    /// The flags say which steps the op can do, and so which inputs it has ([`SampleSlot`], in their order); a sequence
+    /// The flags say which steps the op can do, and so which inputs it has ([`SampleInput`], in their order); a sequence
     /// that does not want a step says so by its values, and gets the same token as from an op without it. The steps:
     ///
     /// 1. `mask`: logits whose bit in `allowed` is 0 become -infinity;
@@ -70,21 +70,21 @@ impl Sample {
     }
 
     /// The inputs, in order.
-    pub fn slots(&self) -> Vec<SampleSlot> {
-        let has = |slot: &SampleSlot| match slot {
-            SampleSlot::Logits | SampleSlot::Row => true,
-            SampleSlot::Allowed => self.mask,
-            SampleSlot::BiasAt | SampleSlot::Bias => self.bias,
-            SampleSlot::Repetition | SampleSlot::Frequency | SampleSlot::Presence | SampleSlot::History => {
+    pub fn inputs(&self) -> Vec<SampleInput> {
+        let has = |slot: &SampleInput| match slot {
+            SampleInput::Logits | SampleInput::Row => true,
+            SampleInput::Allowed => self.mask,
+            SampleInput::BiasAt | SampleInput::Bias => self.bias,
+            SampleInput::Repetition | SampleInput::Frequency | SampleInput::Presence | SampleInput::History => {
                 self.penalties
             }
             _ => self.draw,
         };
-        SampleSlot::ALL.into_iter().filter(has).collect()
+        SampleInput::ALL.into_iter().filter(has).collect()
     }
 
-    fn at<'a>(&self, ins: &[&'a Tensor], slot: SampleSlot) -> &'a Tensor {
-        let place = self.slots().iter().position(|s| *s == slot);
+    fn at<'a>(&self, ins: &[&'a Tensor], slot: SampleInput) -> &'a Tensor {
+        let place = self.inputs().iter().position(|s| *s == slot);
         ins[place.expect("a step reads the slots of its own flag")]
     }
 }
@@ -94,7 +94,7 @@ impl OpDef for Sample {
     const ROW_WISE: bool = false;
 
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
-        let slots = self.slots();
+        let slots = self.inputs();
         let Some([Dim::Sym(Sym::Rows), Dim::Const(vocabulary)]) = ins.first().map(|t| &t.shape[..]) else {
             return Err(TypeError::new("the first input must be logits, f32[Rows, vocabulary]"));
         };
@@ -122,7 +122,7 @@ impl OpDef for Sample {
     }
 
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
-        let seqs = self.at(ins, SampleSlot::Row).ints().len();
+        let seqs = self.at(ins, SampleInput::Row).ints().len();
         let top = self.top as usize;
         let (mut tokens, mut faults, mut logprobs) = (Vec::new(), Vec::new(), Vec::new());
         let (mut top_tokens, mut top_logprobs) = (vec![-1; seqs * top], vec![f32::NEG_INFINITY; seqs * top]);
@@ -147,11 +147,11 @@ impl OpDef for Sample {
     }
 
     fn role(&self, input: usize, _: &Tensor) -> Role {
-        match self.slots().get(input) {
-            Some(SampleSlot::Logits) => Role::Slot(&[Sym::Rows]),
-            Some(SampleSlot::History) => Role::Slot(&[Sym::Tokens]),
-            Some(SampleSlot::BiasAt | SampleSlot::Bias) => Role::Slot(&[Sym::Blocks]),
-            _ => Role::Slot(&[Sym::Seqs]),
+        match self.inputs().get(input) {
+            Some(SampleInput::Logits) => Role::StepInput(&[Sym::Rows]),
+            Some(SampleInput::History) => Role::StepInput(&[Sym::Tokens]),
+            Some(SampleInput::BiasAt | SampleInput::Bias) => Role::StepInput(&[Sym::Blocks]),
+            _ => Role::StepInput(&[Sym::Seqs]),
         }
     }
 
@@ -159,7 +159,7 @@ impl OpDef for Sample {
         Err(NoGeneralForm::Beyond("it sorts, and draws from a stream of random numbers"))
     }
 
-    fn cases() -> Vec<Case> {
+    fn cases() -> Vec<OpCase> {
         cases::cases()
     }
 

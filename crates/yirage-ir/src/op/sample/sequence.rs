@@ -2,11 +2,11 @@
 
 use super::choose::{by_likelihood, largest};
 use super::weight::{chunk_sums, logprob, weight};
-use super::{Sample, SampleFault, SampleSlot};
+use super::{Sample, SampleFault, SampleInput};
 use crate::tensor::Tensor;
 
 /// What a row gave.
-pub(super) struct Sampled {
+pub(super) struct SampledToken {
     pub(super) token: u32,
     pub(super) logprob: f32,
     pub(super) top: Vec<(i32, f32)>,
@@ -14,11 +14,11 @@ pub(super) struct Sampled {
 
 impl Sample {
     /// The token of sequence `s`.
-    pub(super) fn sequence(&self, ins: &[&Tensor], s: usize) -> Result<Sampled, SampleFault> {
-        let logits = self.at(ins, SampleSlot::Logits);
-        let row = usize::try_from(self.at(ins, SampleSlot::Row).ints()[s]).ok().filter(|&r| r < logits.rows());
+    pub(super) fn sequence(&self, ins: &[&Tensor], s: usize) -> Result<SampledToken, SampleFault> {
+        let logits = self.at(ins, SampleInput::Logits);
+        let row = usize::try_from(self.at(ins, SampleInput::Row).ints()[s]).ok().filter(|&r| r < logits.rows());
         let given = logits.row(row.ok_or(SampleFault::Nothing)?);
-        let largest_given = largest(&given, |token, value| SampleFault::Given { token, value })?;
+        let largest_given = largest(&given, |token, value| SampleFault::InputLogit { token, value })?;
         let mut row = given.clone();
         self.adjust(ins, s, &mut row);
         let best = largest(&row, |token, value| SampleFault::Adjusted { token, value })?;
@@ -28,6 +28,6 @@ impl Sample {
         let total = chunk_sums(&weights).iter().sum::<f64>();
         let of = |token: usize| logprob(given[token], max, total);
         let top = by_likelihood(&given).into_iter().take(self.top as usize).map(|t| (t as i32, of(t))).collect();
-        Ok(Sampled { token, logprob: of(token as usize), top })
+        Ok(SampledToken { token, logprob: of(token as usize), top })
     }
 }

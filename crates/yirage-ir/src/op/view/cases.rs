@@ -1,30 +1,30 @@
 //! What views get wrong: every form, elements of every size, steps back, dimensions of 0 and 1.
 
-use super::{Cut, Form, View};
+use super::{Cut, View, ViewForm};
 use crate::dim::{Dim, Sym};
-use crate::op::case::{PLAIN, Values};
-use crate::op::{Case, Tolerance};
+use crate::op::case::{CaseValues, PLAIN};
+use crate::op::{OpCase, Tolerance};
 
-fn reshape(shape: &[u32]) -> Form {
-    Form::Reshape(fixed(shape))
+fn reshape(shape: &[u32]) -> ViewForm {
+    ViewForm::Reshape(fixed(shape))
 }
-fn expand(shape: &[u32]) -> Form {
-    Form::Expand(fixed(shape))
+fn expand(shape: &[u32]) -> ViewForm {
+    ViewForm::Expand(fixed(shape))
 }
-fn permute(axes: &[u32]) -> Form {
-    Form::Permute(axes.to_vec())
+fn permute(axes: &[u32]) -> ViewForm {
+    ViewForm::Permute(axes.to_vec())
 }
-fn slice(cuts: &[(u32, i32, u32)]) -> Form {
-    Form::Slice(cuts.iter().map(|&(start, step, size)| Cut { start, step, size: Dim::Const(size) }).collect())
+fn slice(cuts: &[(u32, i32, u32)]) -> ViewForm {
+    ViewForm::Slice(cuts.iter().map(|&(start, step, size)| Cut { start, step, size: Dim::Const(size) }).collect())
 }
 fn fixed(shape: &[u32]) -> Vec<Dim> {
     shape.iter().map(|&n| Dim::Const(n)).collect()
 }
 
-pub(super) fn all() -> Vec<Case> {
-    let mut rng = Values::new(33);
+pub(super) fn all() -> Vec<OpCase> {
+    let mut rng = CaseValues::new(33);
     let tokens = Dim::Sym(Sym::Tokens);
-    let forms: Vec<(&[usize], Form)> = vec![
+    let forms: Vec<(&[usize], ViewForm)> = vec![
         (&[3, 40], permute(&[1, 0])),
         (&[2, 3, 5], permute(&[2, 0, 1])),
         (&[2, 3, 5], permute(&[0, 1, 2])),
@@ -50,18 +50,18 @@ pub(super) fn all() -> Vec<Case> {
         (&[], expand(&[3])),
         (&[1, 1], expand(&[2, 1, 2, 1, 2, 1, 2, 3])),
         (&[1, 4], expand(&[0, 4])),
-        (&[5, 12], Form::Reshape(vec![tokens, Dim::Const(3), Dim::Const(4)])),
-        (&[5, 3, 4], Form::Reshape(vec![tokens, Dim::Const(12)])),
-        (&[5, 1], Form::Expand(vec![tokens, Dim::Const(6)])),
-        (&[5, 8], Form::Slice(vec![Cut::whole(tokens), Cut { start: 6, step: -2, size: Dim::Const(3) }])),
-        (&[0, 8], Form::Reshape(vec![tokens, Dim::Const(2), Dim::Const(4)])),
+        (&[5, 12], ViewForm::Reshape(vec![tokens, Dim::Const(3), Dim::Const(4)])),
+        (&[5, 3, 4], ViewForm::Reshape(vec![tokens, Dim::Const(12)])),
+        (&[5, 1], ViewForm::Expand(vec![tokens, Dim::Const(6)])),
+        (&[5, 8], ViewForm::Slice(vec![Cut::whole(tokens), Cut { start: 6, step: -2, size: Dim::Const(3) }])),
+        (&[0, 8], ViewForm::Reshape(vec![tokens, Dim::Const(2), Dim::Const(4)])),
     ];
     let mut cases = Vec::new();
     for (shape, form) in forms {
         for dtype in PLAIN {
             let x = rng.rounded(dtype, shape);
             let name = format!("{form} of {dtype} {shape:?}");
-            cases.push(Case::new(name, View { form: form.clone() }, vec![x], Tolerance::Exact));
+            cases.push(OpCase::new(name, View { form: form.clone() }, vec![x], Tolerance::Exact));
         }
     }
     cases

@@ -2,7 +2,7 @@
 
 mod cases;
 
-use super::{Case, OpDef, Role, arity, plain};
+use super::{OpCase, OpDef, Role, arity, plain};
 use crate::attr::AttrValue;
 use crate::dim::{Dim, Sym};
 use crate::op_struct;
@@ -32,7 +32,7 @@ impl Cut {
 
 /// How elements are seen.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Form {
+pub enum ViewForm {
     /// In the same order with another shape. A symbolic dimension stays the outermost.
     Reshape(Vec<Dim>),
     /// Dimension i is dimension `axes[i]` of the input.
@@ -47,7 +47,7 @@ op_struct! {
     /// `x [...] -> [...]` of x's type: no element is computed.
     View {
         /// How the elements are seen.
-        form: Form,
+        form: ViewForm,
     }
 }
 
@@ -56,13 +56,13 @@ impl View {
     /// gaps). The input has passed `infer`.
     pub fn of(&self, x: &Strided) -> Option<Strided> {
         match &self.form {
-            Form::Reshape(shape) => x.reshaped(shape),
-            Form::Permute(axes) => Some(Strided {
+            ViewForm::Reshape(shape) => x.reshaped(shape),
+            ViewForm::Permute(axes) => Some(Strided {
                 shape: axes.iter().map(|&a| x.shape[a as usize]).collect(),
                 strides: axes.iter().map(|&a| x.strides[a as usize]).collect(),
                 offset: x.offset,
             }),
-            Form::Slice(cuts) => {
+            ViewForm::Slice(cuts) => {
                 let mut out = x.clone();
                 for (axis, cut) in cuts.iter().enumerate() {
                     out.offset = out.offset.checked_add(i64::from(cut.start).checked_mul(x.strides[axis])?)?;
@@ -71,7 +71,7 @@ impl View {
                 }
                 Some(out)
             }
-            Form::Expand(shape) => {
+            ViewForm::Expand(shape) => {
                 let mut out = Strided { shape: shape.clone(), strides: vec![0; shape.len()], offset: x.offset };
                 let first = shape.len() - x.shape.len();
                 for (axis, &dim) in x.shape.iter().enumerate().filter(|(_, d)| **d != Dim::Const(1)) {
@@ -85,7 +85,7 @@ impl View {
     fn shape(&self, x: &Type) -> Result<Vec<Dim>, TypeError> {
         let wrong = |why: &str| TypeError::new(format!("{} of {x}: {why}", self.form));
         match &self.form {
-            Form::Reshape(shape) => {
+            ViewForm::Reshape(shape) => {
                 let inner = |dims: &[Dim]| {
                     let mut sizes = dims.iter().map(|d| Some(d.as_const()? as u64));
                     sizes.try_fold(1u64, |n, d| n.checked_mul(d?))
@@ -98,7 +98,7 @@ impl View {
                 };
                 if same { Ok(shape.clone()) } else { Err(wrong("as many elements are wanted")) }
             }
-            Form::Permute(axes) => {
+            ViewForm::Permute(axes) => {
                 let mut seen = axes.clone();
                 seen.sort_unstable();
                 if !seen.iter().copied().eq(0..x.shape.len() as u32) {
@@ -106,7 +106,7 @@ impl View {
                 }
                 Ok(axes.iter().map(|&a| x.shape[a as usize]).collect())
             }
-            Form::Slice(cuts) => {
+            ViewForm::Slice(cuts) => {
                 let inside = |(cut, dim): (&Cut, &Dim)| match (dim, cut.size) {
                     (Dim::Const(n), Dim::Const(size)) => {
                         let last = i64::from(cut.start) + (i64::from(size) - 1) * i64::from(cut.step);
@@ -119,7 +119,7 @@ impl View {
                 }
                 Ok(cuts.iter().map(|c| c.size).collect())
             }
-            Form::Expand(shape) => {
+            ViewForm::Expand(shape) => {
                 let Some(first) = shape.len().checked_sub(x.shape.len()) else {
                     return Err(wrong("no dimension goes away"));
                 };
@@ -176,47 +176,47 @@ impl OpDef for View {
         Role::Any
     }
 
-    fn cases() -> Vec<Case> {
+    fn cases() -> Vec<OpCase> {
         cases::all()
     }
 }
 
-impl Form {
+impl ViewForm {
     /// The form with symbols replaced by sizes.
-    fn fixed(&self, size: impl Fn(&Dim) -> usize) -> Form {
+    fn fixed(&self, size: impl Fn(&Dim) -> usize) -> ViewForm {
         let all = |dims: &[Dim]| dims.iter().map(|d| Dim::Const(size(d) as u32)).collect();
         match self {
-            Form::Reshape(shape) => Form::Reshape(all(shape)),
-            Form::Permute(axes) => Form::Permute(axes.clone()),
-            Form::Slice(cuts) => {
-                Form::Slice(cuts.iter().map(|c| Cut { size: Dim::Const(size(&c.size) as u32), ..*c }).collect())
+            ViewForm::Reshape(shape) => ViewForm::Reshape(all(shape)),
+            ViewForm::Permute(axes) => ViewForm::Permute(axes.clone()),
+            ViewForm::Slice(cuts) => {
+                ViewForm::Slice(cuts.iter().map(|c| Cut { size: Dim::Const(size(&c.size) as u32), ..*c }).collect())
             }
-            Form::Expand(shape) => Form::Expand(all(shape)),
+            ViewForm::Expand(shape) => ViewForm::Expand(all(shape)),
         }
     }
 }
 
-impl AttrValue for Form {}
+impl AttrValue for ViewForm {}
 
-impl fmt::Display for Form {
+impl fmt::Display for ViewForm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |items: Vec<String>| items.join(", ");
         let dims = |dims: &[Dim]| list(dims.iter().map(Dim::to_string).collect());
         match self {
-            Form::Reshape(shape) => write!(f, "reshape({})", dims(shape)),
-            Form::Permute(axes) => write!(f, "permute({})", list(axes.iter().map(u32::to_string).collect())),
-            Form::Slice(cuts) => {
+            ViewForm::Reshape(shape) => write!(f, "reshape({})", dims(shape)),
+            ViewForm::Permute(axes) => write!(f, "permute({})", list(axes.iter().map(u32::to_string).collect())),
+            ViewForm::Slice(cuts) => {
                 let cut = |c: &Cut| format!("{}:{}:{}", c.start, c.step, c.size);
                 write!(f, "slice({})", list(cuts.iter().map(cut).collect()))
             }
-            Form::Expand(shape) => write!(f, "expand({})", dims(shape)),
+            ViewForm::Expand(shape) => write!(f, "expand({})", dims(shape)),
         }
     }
 }
 
-impl FromStr for Form {
+impl FromStr for ViewForm {
     type Err = ();
-    fn from_str(text: &str) -> Result<Form, ()> {
+    fn from_str(text: &str) -> Result<ViewForm, ()> {
         let (name, items) = text.strip_suffix(')').and_then(|t| t.split_once('(')).ok_or(())?;
         let items: Vec<&str> =
             if items.trim().is_empty() { Vec::new() } else { items.split(',').map(str::trim).collect() };
@@ -225,10 +225,12 @@ impl FromStr for Form {
         }
         let dims = || items.iter().map(|t| dim(t)).collect::<Result<Vec<_>, ()>>();
         match name.trim() {
-            "reshape" => Ok(Form::Reshape(dims()?)),
-            "expand" => Ok(Form::Expand(dims()?)),
-            "permute" => items.iter().map(|t| t.parse().map_err(|_| ())).collect::<Result<_, _>>().map(Form::Permute),
-            "slice" => items.iter().map(|t| cut(t)).collect::<Result<_, _>>().map(Form::Slice),
+            "reshape" => Ok(ViewForm::Reshape(dims()?)),
+            "expand" => Ok(ViewForm::Expand(dims()?)),
+            "permute" => {
+                items.iter().map(|t| t.parse().map_err(|_| ())).collect::<Result<_, _>>().map(ViewForm::Permute)
+            }
+            "slice" => items.iter().map(|t| cut(t)).collect::<Result<_, _>>().map(ViewForm::Slice),
             _ => Err(()),
         }
     }

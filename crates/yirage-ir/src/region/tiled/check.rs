@@ -5,7 +5,7 @@ use super::{Accumulate, CONTINUED, TileIn, TileOut, Tiled};
 use crate::dim::{Dim, Dims};
 use crate::dtype::DType;
 use crate::expr::is_float;
-use crate::graph::{Graph, Node, NodeKind, Source, ValueId};
+use crate::graph::{Graph, Node, NodeKind, ValueId, ValueSource};
 use crate::op::{Op, plain};
 use crate::region::RegionKind;
 use crate::types::Type;
@@ -21,7 +21,7 @@ pub(in crate::region) fn infer(body: &Graph, tiled: &Tiled, ins: &[Type]) -> Res
         if let Some(node) = graph.nodes.iter().find(|n| inner(n)) {
             return Err(format!("a region `{}` in its {name}: chains alone are", node.name()));
         }
-        holds(name, &flat(graph))?;
+        check_ops(name, &flat(graph))?;
     }
     let body = &*flat(body);
     let tiles = tiled.ins.iter().zip(ins).enumerate();
@@ -51,10 +51,10 @@ fn sizes(tiled: &Tiled, ins: &[Type]) -> Result<(), String> {
 }
 
 /// General ops alone, on plain values of fixed shape.
-fn holds(name: &str, graph: &Graph) -> Result<(), String> {
+fn check_ops(name: &str, graph: &Graph) -> Result<(), String> {
     for value in &graph.values {
         let wrong = |why: &str| Err(format!("`{}` of its {name} is {}: {why}", value.name, value.ty));
-        if !matches!(value.source, Source::Slot | Source::Node { .. }) {
+        if !matches!(value.source, ValueSource::StepInput | ValueSource::Node { .. }) {
             return wrong("tiles are slots, no weight or state");
         }
         if !value.ty.is_fixed() || value.ty.strides.is_some() || plain(&value.ty).is_err() {
@@ -78,7 +78,7 @@ fn holds(name: &str, graph: &Graph) -> Result<(), String> {
 
 /// The type of a tile.
 pub(super) fn tile(tiled: &Tiled, at: usize, cut: &TileIn, ty: &Type) -> Result<Type, String> {
-    if !ty.is_fixed() || ty.layout.is_some() || plain(ty).is_err() {
+    if !ty.is_fixed() || ty.activation_format.is_some() || plain(ty).is_err() {
         return Err(format!("input {at} is {ty}: plain elements and a fixed shape are wanted"));
     }
     let mut shape = ty.shape.clone();
@@ -161,7 +161,7 @@ fn rescales(at: usize, ty: &Type, factor: &Type) -> Result<(), String> {
 fn continues(body: &Graph, tiled: &Tiled, at: usize, id: ValueId) -> Result<(), String> {
     let name = &body.value(id).name;
     let wrong = |why: String| Err(format!("accumulator {at}, `{name}`, cannot be continued: {why}"));
-    let Source::Node { node, .. } = body.value(id).source else { return wrong("it is a tile".into()) };
+    let ValueSource::Node { node, .. } = body.value(id).source else { return wrong("it is a tile".into()) };
     let read = body.nodes.iter().any(|n| n.ins.contains(&id)) || body.outputs.iter().filter(|o| **o == id).count() > 1;
     if read {
         return wrong("the body reads it as well, or gives it twice".into());
@@ -194,7 +194,7 @@ fn running(body: &Graph, tiled: &Tiled, tiles: &[Type], accumulated: &[Type]) ->
             Some(_) => wanted.push(accumulated[r as usize].clone()),
         }
     }
-    given("body", body, &wanted)
+    check_inputs("body", body, &wanted)
 }
 
 /// The block's inputs are the accumulators and the tiles that it reads.
@@ -206,10 +206,10 @@ fn block_inputs(tiled: &Tiled, tiles: &[Type], mut wanted: Vec<Type>) -> Result<
             _ => return Err(format!("its block reads input {r} of {}", tiles.len())),
         }
     }
-    given("block", &tiled.block, &wanted)
+    check_inputs("block", &tiled.block, &wanted)
 }
 
-fn given(name: &str, graph: &Graph, wanted: &[Type]) -> Result<(), String> {
+fn check_inputs(name: &str, graph: &Graph, wanted: &[Type]) -> Result<(), String> {
     let given = || graph.inputs.iter().map(|&i| graph.ty(i));
     if given().eq(wanted) {
         return Ok(());

@@ -5,7 +5,7 @@ use super::{Accumulate, Tiled};
 use crate::dim::Dims;
 use crate::dtype::DType;
 use crate::expr::{Scalar, is_float};
-use crate::graph::{Graph, NodeKind, Source};
+use crate::graph::{Graph, NodeKind, ValueSource};
 use crate::op::{Concat, Op};
 use crate::tensor::Tensor;
 use crate::types::Type;
@@ -22,13 +22,13 @@ pub(crate) fn evaluate<E>(
     run: impl Fn(&Graph, Vec<Tensor>) -> Result<Vec<Tensor>, E>,
 ) -> Result<Vec<Tensor>, E> {
     let body = &*flat(body);
-    let opened = Opened::of(body, tiled);
-    let mut outs: Vec<Out> = tiled
+    let opened = LoopBodyGraph::of(body, tiled);
+    let mut outs: Vec<TiledOutput> = tiled
         .block
         .outputs
         .iter()
         .zip(&tiled.outs)
-        .map(|(&id, out)| Out::of(tiled, tiled.block.ty(id), &out.grid))
+        .map(|(&id, out)| TiledOutput::of(tiled, tiled.block.ty(id), &out.grid))
         .collect();
     let sources: Vec<Vec<Scalar>> = inputs.iter().map(|t| t.scalars()).collect();
     for at in 0..tiled.blocks().unwrap_or(0) as usize {
@@ -37,10 +37,10 @@ pub(crate) fn evaluate<E>(
             let sizes = sizes(body.ty(body.inputs[i]));
             let origin = tiled.ins[i].origin(&sizes, tiled.loops, block, iteration);
             let elements: Vec<Scalar> =
-                places(&sizes, &inputs[i].shape, &origin).into_iter().map(|p| sources[i][p]).collect();
+                tile_offsets(&sizes, &inputs[i].shape, &origin).into_iter().map(|p| sources[i][p]).collect();
             Tensor::from_scalars(inputs[i].dtype, sizes, &elements)
         };
-        let mut held: Vec<Held> = tiled.accumulators.iter().map(|_| Held::default()).collect();
+        let mut held: Vec<AccumulatorValue> = tiled.accumulators.iter().map(|_| AccumulatorValue::default()).collect();
         for iteration in 0..tiled.loops as usize {
             let running = tiled.running.iter().map(|&r| {
                 let id = body.outputs[r as usize];
@@ -66,23 +66,25 @@ fn sizes(ty: &Type) -> Vec<usize> {
 }
 
 /// The body with the operands of what is continued among its outputs.
-struct Opened {
+struct LoopBodyGraph {
     graph: Graph,
     /// Of each accumulator that is continued, its node and where its first operand stands among the outputs.
     continued: Vec<Option<(usize, usize)>>,
 }
 
-impl Opened {
-    fn of(body: &Graph, tiled: &Tiled) -> Opened {
+impl LoopBodyGraph {
+    fn of(body: &Graph, tiled: &Tiled) -> LoopBodyGraph {
         let mut graph = body.clone();
         let continued = tiled.accumulators.iter().zip(&body.outputs).map(|(how, &id)| {
-            let (Accumulate::Continue, Source::Node { node, .. }) = (how, body.value(id).source) else { return None };
+            let (Accumulate::Continue, ValueSource::Node { node, .. }) = (how, body.value(id).source) else {
+                return None;
+            };
             let first = graph.outputs.len();
             graph.outputs.extend(&body.nodes[node as usize].ins);
             Some((node as usize, first))
         });
         let continued = continued.collect();
-        Opened { graph, continued }
+        LoopBodyGraph { graph, continued }
     }
 
     /// The op of a continued accumulator.
@@ -93,7 +95,7 @@ impl Opened {
     }
 
     /// Takes in what an iteration has made.
-    fn take(&self, tiled: &Tiled, made: &[Tensor], held: &mut [Held]) {
+    fn take(&self, tiled: &Tiled, made: &[Tensor], held: &mut [AccumulatorValue]) {
         for (a, held) in held.iter_mut().enumerate() {
             if let Some((node, first)) = self.continued[a] {
                 let count = self.graph.nodes[node].ins.len();
@@ -112,14 +114,14 @@ impl Opened {
 
 /// What a block has accumulated.
 #[derive(Default)]
-struct Held {
+struct AccumulatorValue {
     /// None before the first iteration.
     elements: Option<Vec<f64>>,
     /// The operands of what is continued, iteration by iteration.
     operands: Vec<Vec<Tensor>>,
 }
 
-impl Held {
+impl AccumulatorValue {
     fn add(&mut self, how: Accumulate, value: &Tensor, factor: Option<&Tensor>) {
         let x = value.scalars().into_iter().map(Scalar::as_f64);
         let Some(elements) = &mut self.elements else {
@@ -191,7 +193,7 @@ fn spread(factor: &Tensor, shape: &[usize]) -> Vec<f64> {
 }
 
 /// Where the elements of a tile lie in a dense value of this shape.
-fn places(tile: &[usize], shape: &[usize], origin: &[usize]) -> Vec<usize> {
+fn tile_offsets(tile: &[usize], shape: &[usize], origin: &[usize]) -> Vec<usize> {
     let mut strides = vec![1; shape.len()];
     for axis in (1..shape.len()).rev() {
         strides[axis - 1] = strides[axis] * shape[axis];
@@ -208,14 +210,14 @@ fn walk(shape: &[usize], strides: &[usize], first: usize) -> Vec<usize> {
 }
 
 /// An output of the node while blocks write it.
-struct Out {
+struct TiledOutput {
     dtype: DType,
     shape: Vec<usize>,
     elements: Vec<Scalar>,
 }
 
-impl Out {
-    fn of(tiled: &Tiled, tile: &Type, grid: &[Option<u32>; 3]) -> Out {
+impl TiledOutput {
+    fn of(tiled: &Tiled, tile: &Type, grid: &[Option<u32>; 3]) -> TiledOutput {
         let mut shape = sizes(tile);
         for (dim, &n) in grid.iter().zip(&tiled.grid) {
             if let Some(dim) = dim {
@@ -223,11 +225,11 @@ impl Out {
             }
         }
         let elements = vec![Scalar::from(0i32); shape.iter().product()];
-        Out { dtype: tile.dtype, shape, elements }
+        TiledOutput { dtype: tile.dtype, shape, elements }
     }
 
     fn write(&mut self, tile: &Tensor, origin: &[usize]) {
-        let places = places(&tile.shape, &self.shape, origin);
+        let places = tile_offsets(&tile.shape, &self.shape, origin);
         places.into_iter().zip(tile.scalars()).for_each(|(at, x)| self.elements[at] = x);
     }
 }

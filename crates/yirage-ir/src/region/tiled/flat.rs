@@ -1,6 +1,6 @@
 //! The ops of a tile's graph one by one: chains that passes have made are opened.
 
-use crate::graph::{Graph, Node, NodeKind, Source, Value, ValueId};
+use crate::graph::{Graph, Node, NodeKind, Value, ValueId, ValueSource};
 use std::borrow::Cow;
 
 /// The graph without regions. Its inputs and outputs are the same, in the same order.
@@ -52,7 +52,7 @@ fn op(graph: &Graph, node: &Node, ins: Vec<ValueId>, prefix: &str, made: &mut Gr
         made.values.push(Value {
             name: format!("{prefix}{}", value.name),
             ty: value.ty.clone(),
-            source: Source::Node { node: at, output: output as u32 },
+            source: ValueSource::Node { node: at, output: output as u32 },
         });
     }
     made.nodes.push(Node { kind: node.kind.clone(), ins, outs: outs.clone() });

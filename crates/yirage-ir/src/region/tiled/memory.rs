@@ -4,7 +4,7 @@ use super::flat::flat;
 use super::{Accumulate, CONTINUED, Tiled};
 use crate::dim::Dims;
 use crate::expr::is_float;
-use crate::graph::{Graph, Node, NodeKind, Source, ValueId};
+use crate::graph::{Graph, Node, NodeKind, ValueId, ValueSource};
 use crate::op::Op;
 
 /// Elements of a right side that a product wants at once.
@@ -43,7 +43,7 @@ fn accumulator_bytes(body: &Graph, id: ValueId, how: Accumulate) -> Option<u64> 
 }
 
 /// The most bytes that live at one time.
-fn peak(graph: &Graph, reads: &[Reads]) -> Option<u64> {
+fn peak(graph: &Graph, reads: &[InputReads]) -> Option<u64> {
     let root = roots(graph);
     // The last node that reads each root; outputs outlive all.
     let mut last = vec![0usize; graph.values.len()];
@@ -56,7 +56,7 @@ fn peak(graph: &Graph, reads: &[Reads]) -> Option<u64> {
         let whole = u64::try_from(ty.checked_bytes(&Dims::default())?).ok()?;
         let elems = u64::try_from(ty.checked_elems(&Dims::default())?).ok()?;
         Some(match graph.inputs.iter().position(|i| *i == id).and_then(|at| reads.get(at)) {
-            Some(Reads::Pieces) if elems > PIECE => whole / elems * PIECE,
+            Some(InputReads::Pieces) if elems > PIECE => whole / elems * PIECE,
             _ => whole,
         })
     };
@@ -93,7 +93,7 @@ pub fn in_place(graph: &Graph, n: usize) -> Option<ValueId> {
     let (NodeKind::Op(Op::Map(_)), [out]) = (&node.kind, &node.outs[..]) else { return None };
     let view = |node: &Node| matches!(node.kind, NodeKind::Op(Op::View(_)));
     let free = |id: ValueId| {
-        let Source::Node { node: maker, .. } = graph.value(id).source else { return false };
+        let ValueSource::Node { node: maker, .. } = graph.value(id).source else { return false };
         let made = !view(&graph.nodes[maker as usize]) && !graph.outputs.contains(&id);
         let mut readers = graph.nodes.iter().enumerate().filter(|(_, node)| node.ins.contains(&id));
         made && graph.ty(id) == graph.ty(*out) && readers.all(|(at, node)| at <= n && !view(node))
@@ -103,7 +103,7 @@ pub fn in_place(graph: &Graph, n: usize) -> Option<ValueId> {
 
 /// What a graph reads of an input.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Reads {
+enum InputReads {
     Nothing,
     /// What a product goes through, as its right side.
     Pieces,
@@ -111,16 +111,16 @@ enum Reads {
 }
 
 /// What is read of each input.
-fn reads(graph: &Graph) -> Vec<Reads> {
-    let (root, mut of) = (roots(graph), vec![Reads::Nothing; graph.values.len()]);
+fn reads(graph: &Graph) -> Vec<InputReads> {
+    let (root, mut of) = (roots(graph), vec![InputReads::Nothing; graph.values.len()]);
     for node in graph.nodes.iter().filter(|node| !matches!(node.kind, NodeKind::Op(Op::View(_)))) {
         for (at, i) in node.ins.iter().enumerate() {
             let right = at == 1 && matches!(node.kind, NodeKind::Op(Op::Contract(_)));
             let read = &mut of[root[i.index()].index()];
-            *read = if right && *read != Reads::All { Reads::Pieces } else { Reads::All };
+            *read = if right && *read != InputReads::All { InputReads::Pieces } else { InputReads::All };
         }
     }
-    graph.outputs.iter().for_each(|o| of[root[o.index()].index()] = Reads::All);
+    graph.outputs.iter().for_each(|o| of[root[o.index()].index()] = InputReads::All);
     graph.inputs.iter().map(|i| of[i.index()]).collect()
 }
 

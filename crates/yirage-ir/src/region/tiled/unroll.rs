@@ -7,8 +7,8 @@ use super::{Accumulate, TileIn, Tiled};
 use crate::dim::{Dim, Dims};
 use crate::dtype::DType;
 use crate::expr::{Expr, ExprError, Func, Scalar, is_float};
-use crate::graph::{BuildError, Graph, GraphBuilder, NodeKind, Source, ValueId};
-use crate::op::{Concat, Cut, Fill, Form, Map, Op, View};
+use crate::graph::{BuildError, Graph, GraphBuilder, NodeKind, ValueId, ValueSource};
+use crate::op::{Concat, Cut, Fill, Map, Op, View, ViewForm};
 use crate::region::Region;
 use crate::types::Type;
 use thiserror::Error;
@@ -64,9 +64,9 @@ pub fn unrolled(region: &Region, ins: &[Type]) -> Result<Graph, NotUnrolled> {
         return Err(NotUnrolled::TooLarge { blocks, loops: tiled.loops, ops });
     }
     let mut builder = GraphBuilder::new("unrolled");
-    let given = ins.iter().enumerate().map(|(i, ty)| builder.slot(&format!("x{i}"), ty.clone()));
+    let given = ins.iter().enumerate().map(|(i, ty)| builder.step_input(&format!("x{i}"), ty.clone()));
     let given = given.collect::<Result<Vec<_>, _>>()?;
-    let mut making = Making { builder, made: 0, tiled, body, block, given };
+    let mut making = TileUnroller { builder, node_count: 0, tiled, body, block, inputs: given };
     let mut tiles: Vec<Vec<ValueId>> = Vec::new();
     for at in 0..blocks as usize {
         tiles.push(making.one_block(tiled.block_at(at))?);
@@ -74,7 +74,7 @@ pub fn unrolled(region: &Region, ins: &[Type]) -> Result<Graph, NotUnrolled> {
     for (output, out) in tiled.outs.iter().enumerate() {
         let all = tiles.iter().map(|made| made[output]).collect();
         let mut whole = making.laid(all, &out.grid)?;
-        if making.given.contains(&whole) {
+        if making.inputs.contains(&whole) {
             // A graph gives what it makes.
             whole = making.map(Expr::input(0), &[whole])?;
         }
@@ -83,26 +83,26 @@ pub fn unrolled(region: &Region, ins: &[Type]) -> Result<Graph, NotUnrolled> {
     Ok(making.builder.finish())
 }
 
-struct Making<'a> {
+struct TileUnroller<'a> {
     builder: GraphBuilder,
-    made: usize,
+    node_count: usize,
     tiled: &'a Tiled,
     body: &'a Graph,
     block: &'a Graph,
-    given: Vec<ValueId>,
+    inputs: Vec<ValueId>,
 }
 
 /// What a block has of an accumulator: its value as it is held, or what its op was given so far.
-enum Held {
+enum UnrolledAccumulator {
     None,
     Value(ValueId),
     Operands(Vec<Vec<ValueId>>),
 }
 
-impl Making<'_> {
+impl TileUnroller<'_> {
     fn op(&mut self, op: impl Into<Op>, ins: &[ValueId]) -> Result<ValueId, NotUnrolled> {
-        self.made += 1;
-        Ok(self.builder.op(&format!("t{}", self.made), op, ins)?)
+        self.node_count += 1;
+        Ok(self.builder.op(&format!("t{}", self.node_count), op, ins)?)
     }
 
     fn map(&mut self, expr: Expr, ins: &[ValueId]) -> Result<ValueId, NotUnrolled> {
@@ -111,7 +111,7 @@ impl Making<'_> {
 
     /// The tile of an input.
     fn tile(&mut self, at: usize, block: [usize; 3], iteration: usize) -> Result<ValueId, NotUnrolled> {
-        let (cut, x): (&TileIn, _) = (&self.tiled.ins[at], self.given[at]);
+        let (cut, x): (&TileIn, _) = (&self.tiled.ins[at], self.inputs[at]);
         let ty = self.body.ty(self.body.inputs[at]);
         if *ty == self.builder.ty(x).dense() {
             return Ok(x);
@@ -120,7 +120,7 @@ impl Making<'_> {
         let origin = cut.origin(&sizes, self.tiled.loops, block, iteration);
         let cut = |(&start, &size): (&usize, &Dim)| Cut { start: start as u32, step: 1, size };
         let cuts = origin.iter().zip(&ty.shape).map(cut).collect();
-        self.op(View { form: Form::Slice(cuts) }, &[x])
+        self.op(View { form: ViewForm::Slice(cuts) }, &[x])
     }
 
     /// A value joined of parts along a dimension.
@@ -147,10 +147,10 @@ impl Making<'_> {
 
     fn one_block(&mut self, block: [usize; 3]) -> Result<Vec<ValueId>, NotUnrolled> {
         let tiled = self.tiled;
-        let mut held: Vec<Held> = tiled.accumulators.iter().map(|_| Held::None).collect();
+        let mut held: Vec<UnrolledAccumulator> = tiled.accumulators.iter().map(|_| UnrolledAccumulator::None).collect();
         for iteration in 0..tiled.loops as usize {
             let mut ins = Vec::new();
-            for at in 0..self.given.len() {
+            for at in 0..self.inputs.len() {
                 ins.push(self.tile(at, block, iteration)?);
             }
             for &r in &tiled.running {
@@ -169,7 +169,7 @@ impl Making<'_> {
             ins.push(self.tile(at as usize, block, 0)?);
         }
         let values = self.copy(self.block, &ins, false)?;
-        self.block.outputs.iter().map(|o| found(&values, *o)).collect()
+        self.block.outputs.iter().map(|o| value_of(&values, *o)).collect()
     }
 
     /// The values of a graph on these inputs; those that are continued are left out of a body.
@@ -181,7 +181,7 @@ impl Making<'_> {
             if body && (0..self.tiled.accumulators.len()).any(|a| self.continued(a).is_some_and(|(m, _)| m == n)) {
                 continue;
             }
-            let ins = node.ins.iter().map(|&i| found(&values, i)).collect::<Result<Vec<_>, _>>()?;
+            let ins = node.ins.iter().map(|&i| value_of(&values, i)).collect::<Result<Vec<_>, _>>()?;
             let [out] = node.outs[..] else { return Err(NotUnrolled::Region("an op of several outputs".into())) };
             values[out.index()] = Some(self.op(op.clone(), &ins)?);
         }
@@ -191,7 +191,7 @@ impl Making<'_> {
     /// The node of a continued accumulator, by number.
     fn continued(&self, at: usize) -> Option<(usize, &Op)> {
         let id = self.body.outputs[at];
-        let (Accumulate::Continue, Source::Node { node, .. }) =
+        let (Accumulate::Continue, ValueSource::Node { node, .. }) =
             (self.tiled.accumulators[at], self.body.value(id).source)
         else {
             return None;
@@ -202,29 +202,31 @@ impl Making<'_> {
         }
     }
 
-    fn accumulate(&mut self, values: &[Option<ValueId>], held: &mut [Held]) -> Result<(), NotUnrolled> {
+    fn accumulate(&mut self, values: &[Option<ValueId>], held: &mut [UnrolledAccumulator]) -> Result<(), NotUnrolled> {
         for (at, held) in held.iter_mut().enumerate() {
             if let Some((node, _)) = self.continued(at) {
                 let ins = &self.body.nodes[node].ins;
-                if matches!(held, Held::None) {
-                    *held = Held::Operands(vec![Vec::new(); ins.len()]);
+                if matches!(held, UnrolledAccumulator::None) {
+                    *held = UnrolledAccumulator::Operands(vec![Vec::new(); ins.len()]);
                 }
-                let Held::Operands(all) = held else { continue };
+                let UnrolledAccumulator::Operands(all) = held else { continue };
                 for (all, &i) in all.iter_mut().zip(ins) {
-                    all.push(found(values, i)?);
+                    all.push(value_of(values, i)?);
                 }
                 continue;
             }
-            let value = found(values, self.body.outputs[at])?;
+            let value = value_of(values, self.body.outputs[at])?;
             let value = self.wide(value)?;
-            *held = Held::Value(match (&*held, self.tiled.accumulators[at]) {
-                (Held::Value(before), Accumulate::Max) => self.map(Expr::binary(Func::Max), &[*before, value])?,
-                (Held::Value(before), Accumulate::Rescaled { by }) => {
-                    let factor = found(values, self.body.outputs[by as usize])?;
+            *held = UnrolledAccumulator::Value(match (&*held, self.tiled.accumulators[at]) {
+                (UnrolledAccumulator::Value(before), Accumulate::Max) => {
+                    self.map(Expr::binary(Func::Max), &[*before, value])?
+                }
+                (UnrolledAccumulator::Value(before), Accumulate::Rescaled { by }) => {
+                    let factor = value_of(values, self.body.outputs[by as usize])?;
                     let factor = self.wide(factor)?;
                     self.map("add(mul(x0, x1), x2)".parse()?, &[*before, factor, value])?
                 }
-                (Held::Value(before), _) => self.map(Expr::binary(Func::Add), &[*before, value])?,
+                (UnrolledAccumulator::Value(before), _) => self.map(Expr::binary(Func::Add), &[*before, value])?,
                 _ => value,
             });
         }
@@ -238,13 +240,13 @@ impl Making<'_> {
     }
 
     /// An accumulator as it is read.
-    fn read(&mut self, at: usize, held: &Held) -> Result<ValueId, NotUnrolled> {
+    fn read(&mut self, at: usize, held: &UnrolledAccumulator) -> Result<ValueId, NotUnrolled> {
         let ty = self.body.ty(self.body.outputs[at]).clone();
         match held {
-            Held::Value(x) if *self.builder.ty(*x) == ty => Ok(*x),
-            Held::Value(x) => self.map(Expr::input(0).cast(ty.dtype), &[*x]),
-            Held::None => self.none(at, &ty),
-            Held::Operands(operands) => {
+            UnrolledAccumulator::Value(x) if *self.builder.ty(*x) == ty => Ok(*x),
+            UnrolledAccumulator::Value(x) => self.map(Expr::input(0).cast(ty.dtype), &[*x]),
+            UnrolledAccumulator::None => self.none(at, &ty),
+            UnrolledAccumulator::Operands(operands) => {
                 let Some((_, op)) = self.continued(at) else {
                     return Err(NotUnrolled::Region("operands of no op".into()));
                 };
@@ -275,6 +277,6 @@ impl Making<'_> {
     }
 }
 
-fn found(values: &[Option<ValueId>], id: ValueId) -> Result<ValueId, NotUnrolled> {
+fn value_of(values: &[Option<ValueId>], id: ValueId) -> Result<ValueId, NotUnrolled> {
     values[id.index()].ok_or_else(|| NotUnrolled::Region("a value that nothing makes".into()))
 }

@@ -1,23 +1,23 @@
 //! Arguments of a call.
 
-use super::ast::Name;
-use super::fault::{Fault, Outcome};
-use super::value::Value;
+use super::ast::JinjaName;
+use super::fault::{Fault, JinjaResult};
+use super::value::JinjaValue;
 
 /// Arguments by place and by name.
 #[derive(Debug, Default)]
 pub(super) struct Args {
-    pub(super) plain: Vec<Value>,
-    pub(super) named: Vec<(Name, Value)>,
+    pub(super) plain: Vec<JinjaValue>,
+    pub(super) named: Vec<(JinjaName, JinjaValue)>,
 }
 
 impl Args {
-    pub(super) fn of(plain: Vec<Value>) -> Self {
+    pub(super) fn of(plain: Vec<JinjaValue>) -> Self {
         Self { plain, named: Vec::new() }
     }
 
     /// The arguments by the names of the parameters; a fault for those that have none.
-    pub(super) fn bind<const N: usize>(self, callee: &str, params: [&str; N]) -> Outcome<[Option<Value>; N]> {
+    pub(super) fn bind<const N: usize>(self, callee: &str, params: [&str; N]) -> JinjaResult<[Option<JinjaValue>; N]> {
         if self.plain.len() > N {
             let given = self.plain.len();
             return Err(Fault::wrong(format!("`{callee}` takes at most {N} arguments and was given {given}")));
@@ -37,12 +37,12 @@ impl Args {
 }
 
 /// An argument that has to be there.
-pub(super) fn needed(value: Option<Value>, callee: &str, param: &str) -> Outcome<Value> {
+pub(super) fn needed(value: Option<JinjaValue>, callee: &str, param: &str) -> JinjaResult<JinjaValue> {
     value.ok_or_else(|| Fault::wrong(format!("`{callee}` needs `{param}`")))
 }
 
 /// An argument that has to be text.
-pub(super) fn text<'v>(value: &'v Value, callee: &str) -> Outcome<&'v str> {
+pub(super) fn text<'v>(value: &'v JinjaValue, callee: &str) -> JinjaResult<&'v str> {
     let kind = value.kind();
     value
         .as_str()
@@ -50,7 +50,7 @@ pub(super) fn text<'v>(value: &'v Value, callee: &str) -> Outcome<&'v str> {
 }
 
 /// An argument that has to be an integer; `default` where it is left out.
-pub(super) fn int(value: Option<&Value>, default: i128, callee: &str) -> Outcome<i128> {
+pub(super) fn int(value: Option<&JinjaValue>, default: i128, callee: &str) -> JinjaResult<i128> {
     let Some(value) = value else { return Ok(default) };
     let kind = value.kind();
     value
@@ -59,7 +59,7 @@ pub(super) fn int(value: Option<&Value>, default: i128, callee: &str) -> Outcome
 }
 
 /// An argument that has to be a number from 0 on, as a size.
-pub(super) fn size(value: Option<&Value>, default: usize, callee: &str) -> Outcome<usize> {
+pub(super) fn size(value: Option<&JinjaValue>, default: usize, callee: &str) -> JinjaResult<usize> {
     let given = int(value, default as i128, callee)?;
     Ok(usize::try_from(given.max(0)).unwrap_or(usize::MAX))
 }

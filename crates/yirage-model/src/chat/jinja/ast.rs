@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 /// A name of the template.
-pub(super) type Name = Arc<str>;
+pub(super) type JinjaName = Arc<str>;
 
 /// A parsed template.
 #[derive(Debug)]
-pub(in crate::chat) struct Tree {
+pub(in crate::chat) struct JinjaTemplate {
     pub(super) body: Vec<Stmt>,
     /// String constants; expressions name them by their index.
     pub(super) texts: Vec<String>,
@@ -24,31 +24,31 @@ pub(super) enum StmtKind {
     /// Text outside of tags.
     Data(String),
     /// `{{ expression }}`
-    Emit(Expr),
+    Emit(JinjaExpr),
     /// The conditions with their bodies, and the body of `else`.
-    If(Vec<(Expr, Vec<Stmt>)>, Vec<Stmt>),
-    For(Arc<For>),
-    Set(Target, Expr),
+    If(Vec<(JinjaExpr, Vec<Stmt>)>, Vec<Stmt>),
+    For(Arc<JinjaForLoop>),
+    Set(AssignTarget, JinjaExpr),
     /// `{% set x | filters %}...{% endset %}`
-    SetBlock(Target, Vec<Call>, Vec<Stmt>),
+    SetBlock(AssignTarget, Vec<FilterCall>, Vec<Stmt>),
     /// `with`, `block` and `generation`: variables that end with the body.
-    With(Vec<(Target, Expr)>, Vec<Stmt>),
+    With(Vec<(AssignTarget, JinjaExpr)>, Vec<Stmt>),
     Macro(Arc<Macro>),
     /// `{% call(args) f() %}...{% endcall %}`
-    Call(Arc<Macro>, Expr),
+    Call(Arc<Macro>, JinjaExpr),
     /// `{% filter f %}...{% endfilter %}`
-    Filter(Vec<Call>, Vec<Stmt>),
+    Filter(Vec<FilterCall>, Vec<Stmt>),
     /// An expression for its effect.
-    Do(Expr),
+    Do(JinjaExpr),
     Break,
     Continue,
 }
 
 #[derive(Debug)]
-pub(super) struct For {
-    pub(super) target: Target,
-    pub(super) over: Expr,
-    pub(super) only_if: Option<Expr>,
+pub(super) struct JinjaForLoop {
+    pub(super) target: AssignTarget,
+    pub(super) over: JinjaExpr,
+    pub(super) only_if: Option<JinjaExpr>,
     pub(super) recursive: bool,
     pub(super) body: Vec<Stmt>,
     pub(super) otherwise: Vec<Stmt>,
@@ -56,9 +56,9 @@ pub(super) struct For {
 
 #[derive(Debug)]
 pub(super) struct Macro {
-    pub(super) name: Name,
+    pub(super) name: JinjaName,
     /// Parameters and their defaults.
-    pub(super) params: Vec<(Name, Option<Expr>)>,
+    pub(super) params: Vec<(JinjaName, Option<JinjaExpr>)>,
     pub(super) body: Vec<Stmt>,
     /// The special variables that the body names.
     pub(super) uses: Uses,
@@ -74,37 +74,37 @@ pub(super) struct Uses {
 
 /// What a value is assigned to.
 #[derive(Debug)]
-pub(super) enum Target {
-    Name(Name),
+pub(super) enum AssignTarget {
+    Name(JinjaName),
     /// An attribute of a namespace.
-    Attr(Name, Name),
-    Tuple(Vec<Target>),
+    Attr(JinjaName, JinjaName),
+    Tuple(Vec<AssignTarget>),
 }
 
 /// A filter or test by its name, with its arguments.
 #[derive(Debug)]
-pub(super) struct Call {
-    pub(super) name: Name,
-    pub(super) args: Vec<Arg>,
+pub(super) struct FilterCall {
+    pub(super) name: JinjaName,
+    pub(super) args: Vec<JinjaArg>,
     pub(super) line: u32,
 }
 
 #[derive(Debug)]
-pub(super) enum Arg {
-    Plain(Expr),
-    Named(Name, Expr),
+pub(super) enum JinjaArg {
+    Plain(JinjaExpr),
+    Named(JinjaName, JinjaExpr),
     /// `*list`
-    Spread(Expr),
+    Spread(JinjaExpr),
     /// `**dict`
-    SpreadNamed(Expr),
+    SpreadNamed(JinjaExpr),
 }
 
 #[derive(Debug)]
-pub(super) struct Expr {
+pub(super) struct JinjaExpr {
     pub(super) line: u32,
     /// Levels of the tree from here on.
     pub(super) depth: u32,
-    pub(super) kind: Kind,
+    pub(super) kind: JinjaExprKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,45 +140,45 @@ pub(super) enum Compare {
 }
 
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum JinjaExprKind {
     None,
     Bool(bool),
     Int(i128),
     Float(f64),
-    /// Index into [`Tree::texts`].
+    /// Index into [`JinjaTemplate::texts`].
     Text(usize),
-    Name(Name),
-    List(Vec<Expr>),
-    Tuple(Vec<Expr>),
-    Dict(Vec<(Expr, Expr)>),
-    Attr(Box<Expr>, Name),
-    Item(Box<Expr>, Box<Expr>),
-    Slice(Box<Expr>, [Option<Box<Expr>>; 3]),
-    Call(Box<Expr>, Vec<Arg>),
-    Filter(Box<Expr>, Call),
-    Test(Box<Expr>, Call),
-    Unary(Unary, Box<Expr>),
-    Binary(Binary, Box<[Expr; 2]>),
-    Compare(Box<Expr>, Vec<(Compare, Expr)>),
+    Name(JinjaName),
+    List(Vec<JinjaExpr>),
+    Tuple(Vec<JinjaExpr>),
+    Dict(Vec<(JinjaExpr, JinjaExpr)>),
+    Attr(Box<JinjaExpr>, JinjaName),
+    Item(Box<JinjaExpr>, Box<JinjaExpr>),
+    Slice(Box<JinjaExpr>, [Option<Box<JinjaExpr>>; 3]),
+    Call(Box<JinjaExpr>, Vec<JinjaArg>),
+    Filter(Box<JinjaExpr>, FilterCall),
+    Test(Box<JinjaExpr>, FilterCall),
+    Unary(Unary, Box<JinjaExpr>),
+    Binary(Binary, Box<[JinjaExpr; 2]>),
+    Compare(Box<JinjaExpr>, Vec<(Compare, JinjaExpr)>),
     /// `a ~ b ~ c`
-    Concat(Vec<Expr>),
+    Concat(Vec<JinjaExpr>),
     /// Then, condition, else.
-    If(Box<Expr>, Box<Expr>, Option<Box<Expr>>),
+    If(Box<JinjaExpr>, Box<JinjaExpr>, Option<Box<JinjaExpr>>),
 }
 
-impl Arg {
-    pub(super) fn expr(&self) -> &Expr {
+impl JinjaArg {
+    pub(super) fn expr(&self) -> &JinjaExpr {
         match self {
             Self::Plain(e) | Self::Named(_, e) | Self::Spread(e) | Self::SpreadNamed(e) => e,
         }
     }
 }
 
-impl Kind {
+impl JinjaExprKind {
     /// Levels of the tree below this node.
     pub(super) fn depth(&self) -> u32 {
-        let of = |items: &[Expr]| items.iter().map(|e| e.depth).max().unwrap_or(0);
-        let args = |args: &[Arg]| args.iter().map(|a| a.expr().depth).max().unwrap_or(0);
+        let of = |items: &[JinjaExpr]| items.iter().map(|e| e.depth).max().unwrap_or(0);
+        let args = |args: &[JinjaArg]| args.iter().map(|a| a.expr().depth).max().unwrap_or(0);
         match self {
             Self::None | Self::Bool(_) | Self::Int(_) | Self::Float(_) | Self::Text(_) | Self::Name(_) => 0,
             Self::List(items) | Self::Tuple(items) | Self::Concat(items) => of(items),

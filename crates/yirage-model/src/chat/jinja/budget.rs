@@ -1,13 +1,13 @@
 //! The budget of one rendering: bytes that are held, steps that are made, time that passes.
 //!
 //! Every value takes its bytes from here before it is built and gives them back when it is dropped; all text grows
-//! through a [`Writer`]. So nothing a template does can take more than [`limits::MAX_BYTES`], however it does it.
+//! through a [`BudgetedWriter`]. So nothing a template does can take more than [`limits::MAX_BYTES`], however it does it.
 
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Instant;
 
-use super::fault::{Fault, Outcome};
+use super::fault::{Fault, JinjaResult};
 use crate::chat::limits;
 
 /// Bytes that are read or written in one step.
@@ -18,7 +18,7 @@ const BLOCK_BYTES: usize = 256;
 const STEPS_PER_LOOK: u64 = 4_096;
 
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct RenderBudget {
     bytes: Cell<usize>,
     steps: Cell<u64>,
     next_look: Cell<u64>,
@@ -26,14 +26,14 @@ pub(super) struct Budget {
     begun: Instant,
 }
 
-impl Budget {
+impl RenderBudget {
     pub(super) fn new() -> Rc<Self> {
         let (bytes, steps, next_look, depth) = (Cell::new(0), Cell::new(0), Cell::new(STEPS_PER_LOOK), Cell::new(0));
         Rc::new(Self { bytes, steps, next_look, depth, begun: Instant::now() })
     }
 
     /// Takes steps.
-    pub(super) fn work(&self, steps: usize) -> Outcome<()> {
+    pub(super) fn work(&self, steps: usize) -> JinjaResult<()> {
         let done = self.steps.get().saturating_add(steps as u64);
         self.steps.set(done);
         if done < self.next_look.get() {
@@ -50,19 +50,19 @@ impl Budget {
     }
 
     /// Takes the steps of reading or writing so many bytes.
-    pub(super) fn read(&self, bytes: usize) -> Outcome<()> {
+    pub(super) fn read(&self, bytes: usize) -> JinjaResult<()> {
         self.work(1 + bytes / BYTES_PER_STEP)
     }
 
     /// Takes bytes until the answer is dropped.
-    pub(super) fn hold(self: &Rc<Self>, bytes: usize) -> Outcome<Held> {
-        let mut held = Held { budget: Rc::clone(self), bytes: 0 };
+    pub(super) fn reserve(self: &Rc<Self>, bytes: usize) -> JinjaResult<BudgetReservation> {
+        let mut held = BudgetReservation { budget: Rc::clone(self), bytes: 0 };
         held.grow(bytes)?;
         Ok(held)
     }
 
-    /// Goes one level deeper; [`Budget::leave`] comes back.
-    pub(super) fn enter(&self) -> Outcome<()> {
+    /// Goes one level deeper; [`RenderBudget::leave`] comes back.
+    pub(super) fn enter(&self) -> JinjaResult<()> {
         if self.depth.get() >= limits::MAX_RECURSION {
             return Err(Fault::limit("depth of recursion", limits::MAX_RECURSION.into()));
         }
@@ -77,14 +77,14 @@ impl Budget {
 
 /// Bytes taken from a budget; they go back when this is dropped.
 #[derive(Debug)]
-pub(super) struct Held {
-    budget: Rc<Budget>,
+pub(super) struct BudgetReservation {
+    budget: Rc<RenderBudget>,
     bytes: usize,
 }
 
-impl Held {
+impl BudgetReservation {
     /// Takes more, and the steps of writing them.
-    pub(super) fn grow(&mut self, bytes: usize) -> Outcome<()> {
+    pub(super) fn grow(&mut self, bytes: usize) -> JinjaResult<()> {
         let all = self.budget.bytes.get().saturating_add(bytes);
         if all > limits::MAX_BYTES {
             return Err(Fault::limit("memory of the rendering in bytes", limits::MAX_BYTES as u64));
@@ -96,7 +96,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for BudgetReservation {
     fn drop(&mut self) {
         self.budget.bytes.set(self.budget.bytes.get() - self.bytes);
     }
@@ -104,29 +104,29 @@ impl Drop for Held {
 
 /// Text that grows within a budget.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct BudgetedWriter {
     text: String,
-    held: Held,
+    reservation: BudgetReservation,
 }
 
-impl Writer {
-    pub(super) fn new(budget: &Rc<Budget>) -> Outcome<Self> {
-        Ok(Self { text: String::new(), held: budget.hold(TEXT_BYTES)? })
+impl BudgetedWriter {
+    pub(super) fn new(budget: &Rc<RenderBudget>) -> JinjaResult<Self> {
+        Ok(Self { text: String::new(), reservation: budget.reserve(TEXT_BYTES)? })
     }
 
-    pub(super) fn push_str(&mut self, text: &str) -> Outcome<()> {
-        self.held.grow(text.len())?;
+    pub(super) fn push_str(&mut self, text: &str) -> JinjaResult<()> {
+        self.reservation.grow(text.len())?;
         self.text.push_str(text);
         Ok(())
     }
 
-    pub(super) fn push(&mut self, c: char) -> Outcome<()> {
+    pub(super) fn push(&mut self, c: char) -> JinjaResult<()> {
         self.push_str(c.encode_utf8(&mut [0; 4]))
     }
 
     /// Writes `unit` so many times.
-    pub(super) fn repeat(&mut self, unit: &str, times: usize) -> Outcome<()> {
-        self.held.grow(unit.len().saturating_mul(times))?;
+    pub(super) fn repeat(&mut self, unit: &str, times: usize) -> JinjaResult<()> {
+        self.reservation.grow(unit.len().saturating_mul(times))?;
         let at_once = BLOCK_BYTES / unit.len().max(1) + 1;
         let block = unit.repeat(at_once);
         (0..times / at_once).for_each(|_| self.text.push_str(&block));
@@ -138,13 +138,13 @@ impl Writer {
         &self.text
     }
 
-    pub(super) fn budget(&self) -> &Rc<Budget> {
-        &self.held.budget
+    pub(super) fn budget(&self) -> &Rc<RenderBudget> {
+        &self.reservation.budget
     }
 
     /// The text and the bytes it holds.
-    pub(super) fn into_parts(self) -> (String, Held) {
-        (self.text, self.held)
+    pub(super) fn into_parts(self) -> (String, BudgetReservation) {
+        (self.text, self.reservation)
     }
 }
 

@@ -5,14 +5,14 @@ use std::rc::Rc;
 
 use super::args::{Args, needed};
 use super::ast::Compare;
-use super::budget::Budget;
-use super::fault::{Fault, Outcome};
+use super::budget::RenderBudget;
+use super::fault::{Fault, JinjaResult};
 use super::render::Rendering;
-use super::value::Value;
+use super::value::JinjaValue;
 use super::{filters, functions, ops, python};
 
 /// `a op b`.
-pub(super) fn compare(op: Compare, a: &Value, b: &Value, budget: &Rc<Budget>) -> Outcome<bool> {
+pub(super) fn compare(op: Compare, a: &JinjaValue, b: &JinjaValue, budget: &Rc<RenderBudget>) -> JinjaResult<bool> {
     Ok(match op {
         Compare::Eq => ops::equal(a, b, budget)?,
         Compare::Ne => !ops::equal(a, b, budget)?,
@@ -39,7 +39,7 @@ fn comparison(name: &str) -> Option<Compare> {
 }
 
 /// Whether `value is name(args)`.
-pub(super) fn check(rendering: &Rendering, name: &str, value: &Value, args: Args) -> Outcome<bool> {
+pub(super) fn check(rendering: &Rendering, name: &str, value: &JinjaValue, args: Args) -> JinjaResult<bool> {
     let budget = &rendering.budget;
     if let Some(op) = comparison(name) {
         let [other] = args.bind(name, ["other"])?;
@@ -72,19 +72,28 @@ pub(super) fn check(rendering: &Rendering, name: &str, value: &Value, args: Args
     Ok(match name {
         "defined" => !value.is_undefined(),
         "undefined" => value.is_undefined(),
-        "none" => matches!(value, Value::None),
-        "boolean" => matches!(value, Value::Bool(_)),
-        "true" => matches!(value, Value::Bool(true)),
-        "false" => matches!(value, Value::Bool(false)),
-        "integer" => matches!(value, Value::Int(_) | Value::Digits(_)),
-        "float" => matches!(value, Value::Float(_)),
-        "number" => matches!(value, Value::Int(_) | Value::Digits(_) | Value::Float(_) | Value::Bool(_)),
-        "string" => matches!(value, Value::Text(_)),
-        "mapping" => matches!(value, Value::Dict(_)),
+        "none" => matches!(value, JinjaValue::None),
+        "boolean" => matches!(value, JinjaValue::Bool(_)),
+        "true" => matches!(value, JinjaValue::Bool(true)),
+        "false" => matches!(value, JinjaValue::Bool(false)),
+        "integer" => matches!(value, JinjaValue::Int(_) | JinjaValue::Digits(_)),
+        "float" => matches!(value, JinjaValue::Float(_)),
+        "number" => {
+            matches!(value, JinjaValue::Int(_) | JinjaValue::Digits(_) | JinjaValue::Float(_) | JinjaValue::Bool(_))
+        }
+        "string" => matches!(value, JinjaValue::Text(_)),
+        "mapping" => matches!(value, JinjaValue::Dict(_)),
         "sequence" if value.kind() == "iterator" => false,
-        "sequence" => matches!(value, Value::Text(_) | Value::List(_) | Value::Dict(_) | Value::Undefined(_)),
-        "iterable" => matches!(value, Value::Text(_) | Value::List(_) | Value::Dict(_) | Value::Undefined(_)),
-        "callable" => matches!(value, Value::Macro(_) | Value::Function(_) | Value::Method(_) | Value::Loop(_)),
+        "sequence" => {
+            matches!(value, JinjaValue::Text(_) | JinjaValue::List(_) | JinjaValue::Dict(_) | JinjaValue::Undefined(_))
+        }
+        "iterable" => {
+            matches!(value, JinjaValue::Text(_) | JinjaValue::List(_) | JinjaValue::Dict(_) | JinjaValue::Undefined(_))
+        }
+        "callable" => matches!(
+            value,
+            JinjaValue::Macro(_) | JinjaValue::Function(_) | JinjaValue::Method(_) | JinjaValue::Loop(_)
+        ),
         "escaped" => false,
         "odd" => remainder()? == 1.0,
         "even" => remainder()? == 0.0,

@@ -2,10 +2,10 @@
 
 /// A fault and the line it happened in.
 #[derive(Debug)]
-pub(in crate::chat) struct Fault(Box<Inner>);
+pub(in crate::chat) struct Fault(Box<FaultInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct FaultInner {
     line: u32,
     cause: Cause,
 }
@@ -21,14 +21,14 @@ pub(in crate::chat) enum Cause {
     Wrong(String),
 }
 
-pub(super) type Outcome<T> = Result<T, Fault>;
+pub(super) type JinjaResult<T> = Result<T, Fault>;
 
 /// Longest text of a template that goes into a message.
 const MAX_WORDS: usize = 4_096;
 
 impl Fault {
     fn new(cause: Cause) -> Self {
-        Self(Box::new(Inner { line: 0, cause }))
+        Self(Box::new(FaultInner { line: 0, cause }))
     }
 
     pub(super) fn limit(what: &'static str, limit: u64) -> Self {

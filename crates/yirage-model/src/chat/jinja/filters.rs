@@ -3,13 +3,13 @@
 use std::rc::Rc;
 
 use super::args::{Args, int, needed, text};
-use super::ast::Name;
-use super::budget::{Budget, Writer};
-use super::fault::{Fault, Outcome};
+use super::ast::JinjaName;
+use super::budget::{BudgetedWriter, RenderBudget};
+use super::fault::{Fault, JinjaResult};
 use super::ops;
-use super::python::{self, Layout};
+use super::python::{self, JsonDumpOptions};
 use super::render::Rendering;
-use super::value::Value;
+use super::value::JinjaValue;
 use super::{filters_html, filters_list, filters_text, format};
 use crate::chat::limits;
 
@@ -23,7 +23,7 @@ pub(super) fn exists(name: &str) -> bool {
 }
 
 /// `value | name(args)`.
-pub(super) fn apply(rendering: &mut Rendering, name: &str, value: Value, args: Args) -> Outcome<Value> {
+pub(super) fn apply(rendering: &mut Rendering, name: &str, value: JinjaValue, args: Args) -> JinjaResult<JinjaValue> {
     let budget = Rc::clone(&rendering.budget);
     if filters_list::NAMES.contains(&name) {
         return filters_list::apply(rendering, name, value, args);
@@ -38,7 +38,7 @@ pub(super) fn apply(rendering: &mut Rendering, name: &str, value: Value, args: A
         "default" | "d" => {
             let [default, boolean] = args.bind(name, ["default_value", "boolean"])?;
             let missing = value.is_undefined() || boolean.is_some_and(|b| b.is_true()) && !value.is_true();
-            if missing { default.map_or_else(|| Value::text(&budget, ""), Ok) } else { Ok(value) }
+            if missing { default.map_or_else(|| JinjaValue::text(&budget, ""), Ok) } else { Ok(value) }
         }
         "tojson" => to_json(&value, args, &budget),
         "string" | "safe" => {
@@ -47,26 +47,26 @@ pub(super) fn apply(rendering: &mut Rendering, name: &str, value: Value, args: A
         }
         "pprint" => {
             let [] = args.bind(name, [])?;
-            let mut out = Writer::new(&budget)?;
+            let mut out = BudgetedWriter::new(&budget)?;
             python::repr(&value, &mut out)?;
-            Ok(Value::written(out))
+            Ok(JinjaValue::written(out))
         }
         "attr" => {
             let [attr] = args.bind(name, ["name"])?;
             let attr = needed(attr, name, "name")?;
-            let attr = Name::from(text(&attr, name)?);
+            let attr = JinjaName::from(text(&attr, name)?);
             // Only attributes count here, and no keys.
             match &value {
-                Value::Dict(_) => Ok(Value::Undefined(Some(attr))),
+                JinjaValue::Dict(_) => Ok(JinjaValue::Undefined(Some(attr))),
                 _ => rendering.attr(&value, &attr),
             }
         }
         "abs" => {
             let [] = args.bind(name, [])?;
             match (&value, value.as_int()) {
-                (Value::Digits(digits), _) => Value::integer(&budget, digits.trim_start_matches('-')),
-                (Value::Float(value), _) => Ok(Value::Float(value.abs())),
-                (_, Some(value)) => Ok(Value::Int(value.saturating_abs())),
+                (JinjaValue::Digits(digits), _) => JinjaValue::integer(&budget, digits.trim_start_matches('-')),
+                (JinjaValue::Float(value), _) => Ok(JinjaValue::Float(value.abs())),
+                (_, Some(value)) => Ok(JinjaValue::Int(value.saturating_abs())),
                 _ => Err(not_a_number(name, &value)),
             }
         }
@@ -77,19 +77,20 @@ pub(super) fn apply(rendering: &mut Rendering, name: &str, value: Value, args: A
                 return Err(fault);
             }
             let parsed = match &value {
-                Value::Text(text) => text.trim().parse().ok(),
+                JinjaValue::Text(text) => text.trim().parse().ok(),
                 other => other.as_float(),
             };
-            Ok(parsed.map_or_else(|| default.unwrap_or(Value::Float(0.0)), Value::Float))
+            Ok(parsed.map_or_else(|| default.unwrap_or(JinjaValue::Float(0.0)), JinjaValue::Float))
         }
         "round" => round(&value, args),
         "format" => {
             let pattern = python::to_text(&value, &budget)?;
             let values = match (args.plain.is_empty(), args.named.is_empty()) {
-                (_, true) => Value::list(&budget, args.plain, true)?,
+                (_, true) => JinjaValue::list(&budget, args.plain, true)?,
                 (true, false) => {
-                    let named = args.named.into_iter().map(|(name, value)| Ok((Value::text(&budget, &name)?, value)));
-                    Value::dict(&budget, named.collect::<Outcome<_>>()?)?
+                    let named =
+                        args.named.into_iter().map(|(name, value)| Ok((JinjaValue::text(&budget, &name)?, value)));
+                    JinjaValue::dict(&budget, named.collect::<JinjaResult<_>>()?)?
                 }
                 _ => return Err(Fault::wrong("`format` takes values by their place or by their name, not both")),
             };
@@ -99,7 +100,7 @@ pub(super) fn apply(rendering: &mut Rendering, name: &str, value: Value, args: A
     }
 }
 
-fn not_a_number(name: &str, value: &Value) -> Fault {
+fn not_a_number(name: &str, value: &JinjaValue) -> Fault {
     let wrong = || Fault::wrong(format!("`{name}` takes a number, and not a value of kind {}", value.kind()));
     value.undefined_fault().unwrap_or_else(wrong)
 }
@@ -107,18 +108,18 @@ fn not_a_number(name: &str, value: &Value) -> Fault {
 /// What a float may be to become an integer of 128 bits.
 const MAX_INT: f64 = 1e38;
 
-fn to_int(value: &Value, args: Args, budget: &Budget) -> Outcome<Value> {
+fn to_int(value: &JinjaValue, args: Args, budget: &RenderBudget) -> JinjaResult<JinjaValue> {
     let [default, base] = args.bind("int", ["default", "base"])?;
     if let Some(fault) = value.undefined_fault() {
         return Err(fault);
     }
-    if let Value::Digits(_) = value {
+    if let JinjaValue::Digits(_) = value {
         return Ok(value.clone());
     }
     let base = u32::try_from(int(base.as_ref(), 10, "int")?).unwrap_or(0);
     let parsed = match value {
-        Value::Text(text) if text.len() > limits::MAX_FIELD => None,
-        Value::Text(text) if (2..=36).contains(&base) => {
+        JinjaValue::Text(text) if text.len() > limits::MAX_FIELD => None,
+        JinjaValue::Text(text) if (2..=36).contains(&base) => {
             budget.read(text.len())?;
             let digits = text.trim().to_ascii_lowercase().replace('_', "");
             let digits = match base {
@@ -130,16 +131,16 @@ fn to_int(value: &Value, args: Args, budget: &Budget) -> Outcome<Value> {
             let whole = i128::from_str_radix(digits, base).ok();
             whole.or_else(|| digits.parse::<f64>().ok().filter(|v| v.abs() < MAX_INT).map(|v| v as i128))
         }
-        Value::Text(_) => return Err(Fault::wrong("`int` takes a base from 2 to 36")),
-        Value::Float(value) if value.abs() < MAX_INT => Some(*value as i128),
-        Value::Float(value) if value.is_finite() => return Err(Fault::wrong("an integer has more than 128 bits")),
+        JinjaValue::Text(_) => return Err(Fault::wrong("`int` takes a base from 2 to 36")),
+        JinjaValue::Float(value) if value.abs() < MAX_INT => Some(*value as i128),
+        JinjaValue::Float(value) if value.is_finite() => return Err(Fault::wrong("an integer has more than 128 bits")),
         other => other.as_int(),
     };
-    Ok(parsed.map_or_else(|| default.unwrap_or(Value::Int(0)), Value::Int))
+    Ok(parsed.map_or_else(|| default.unwrap_or(JinjaValue::Int(0)), JinjaValue::Int))
 }
 
 /// Half goes to even, as Python's `round` does.
-fn round(value: &Value, args: Args) -> Outcome<Value> {
+fn round(value: &JinjaValue, args: Args) -> JinjaResult<JinjaValue> {
     let [precision, method] = args.bind("round", ["precision", "method"])?;
     let precision = int(precision.as_ref(), 0, "round")?.clamp(-400, 400) as i32;
     let number = value.as_float().ok_or_else(|| not_a_number("round", value))?;
@@ -158,9 +159,9 @@ fn round(value: &Value, args: Args) -> Outcome<Value> {
         other => return Err(Fault::wrong(format!("`round` has no method `{other}`"))),
     };
     match value.as_int() {
-        Some(whole) if method == "common" && precision >= 0 => Ok(Value::Int(whole)),
-        Some(whole) if method == "common" => Ok(Value::Int(rounded_to(whole, precision.unsigned_abs()))),
-        _ => Ok(Value::Float(rounded)),
+        Some(whole) if method == "common" && precision >= 0 => Ok(JinjaValue::Int(whole)),
+        Some(whole) if method == "common" => Ok(JinjaValue::Int(rounded_to(whole, precision.unsigned_abs()))),
+        _ => Ok(JinjaValue::Float(rounded)),
     }
 }
 
@@ -177,43 +178,44 @@ fn rounded_to(whole: i128, zeros: u32) -> i128 {
 }
 
 /// `tojson` as model authors have it: `json.dumps` without HTML escapes.
-fn to_json(value: &Value, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
+fn to_json(value: &JinjaValue, args: Args, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     let params = ["ensure_ascii", "indent", "separators", "sort_keys"];
     let [ensure_ascii, indent, separators, sort_keys] = args.bind("tojson", params)?;
-    let indent = match indent.filter(|indent| !matches!(indent, Value::None)) {
+    let indent = match indent.filter(|indent| !matches!(indent, JinjaValue::None)) {
         None => None,
-        Some(Value::Text(text)) => Some(text.to_string()),
+        Some(JinjaValue::Text(text)) => Some(text.to_string()),
         Some(count) => {
             let count = int(Some(&count), 0, "tojson")?.max(0);
             let count = usize::try_from(count).ok().filter(|count| *count <= limits::MAX_FIELD);
             Some(" ".repeat(count.ok_or_else(|| Fault::limit("indent of JSON", limits::MAX_FIELD as u64))?))
         }
     };
-    let separators = match separators.filter(|separators| !matches!(separators, Value::None)) {
+    let separators = match separators.filter(|separators| !matches!(separators, JinjaValue::None)) {
         Some(pair) => match &pair.iterate(budget)?[..] {
             [item, key] => (text(item, "tojson")?.to_owned(), text(key, "tojson")?.to_owned()),
             _ => return Err(Fault::wrong("the separators of `tojson` are not a pair")),
         },
         None => ((if indent.is_some() { "," } else { ", " }).to_owned(), ": ".to_owned()),
     };
-    let is_true = |value: Option<Value>| value.is_some_and(|value| value.is_true());
-    let layout = Layout { indent, separators, sort_keys: is_true(sort_keys), ensure_ascii: is_true(ensure_ascii) };
-    let mut out = Writer::new(budget)?;
+    let is_true = |value: Option<JinjaValue>| value.is_some_and(|value| value.is_true());
+    let layout =
+        JsonDumpOptions { indent, separators, sort_keys: is_true(sort_keys), ensure_ascii: is_true(ensure_ascii) };
+    let mut out = BudgetedWriter::new(budget)?;
     layout.dump(value, 0, &mut out)?;
-    Ok(Value::written(out))
+    Ok(JinjaValue::written(out))
 }
 
 /// The value at a path of attributes and indices with dots in between.
-pub(super) fn path(rendering: &Rendering, value: &Value, path: &Value) -> Outcome<Value> {
-    if let Value::Int(_) = path {
+pub(super) fn path(rendering: &Rendering, value: &JinjaValue, path: &JinjaValue) -> JinjaResult<JinjaValue> {
+    if let JinjaValue::Int(_) = path {
         return ops::item(value, path, &rendering.budget);
     }
     let mut found = value.clone();
     for part in text(path, "attribute")?.split('.') {
         rendering.budget.work(1)?;
         let index = match part.parse::<u32>() {
-            Ok(index) => Value::Int(index.into()),
-            Err(_) => Value::text(&rendering.budget, part)?,
+            Ok(index) => JinjaValue::Int(index.into()),
+            Err(_) => JinjaValue::text(&rendering.budget, part)?,
         };
         found = rendering.item(&found, &index)?;
     }

@@ -3,15 +3,15 @@
 use std::rc::Rc;
 
 use super::args::Args;
-use super::budget::{Budget, Writer};
-use super::fault::{Fault, Outcome};
+use super::budget::{BudgetedWriter, RenderBudget};
+use super::fault::{Fault, JinjaResult};
 use super::lexer::is_space;
-use super::value::Value;
+use super::value::JinjaValue;
 use super::{filters_text, python};
 
 pub(super) const NAMES: [&str; 3] = ["filesizeformat", "striptags", "xmlattr"];
 
-pub(super) fn apply(name: &str, value: Value, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
+pub(super) fn apply(name: &str, value: JinjaValue, args: Args, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     match name {
         "filesizeformat" => {
             let [binary] = args.bind(name, ["binary"])?;
@@ -31,9 +31,9 @@ pub(super) fn apply(name: &str, value: Value, args: Args, budget: &Rc<Budget>) -
     }
 }
 
-fn file_size(value: &Value, binary: bool, budget: &Rc<Budget>) -> Outcome<Value> {
+fn file_size(value: &JinjaValue, binary: bool, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     let size = match value {
-        Value::Text(text) => text.trim().parse().ok(),
+        JinjaValue::Text(text) => text.trim().parse().ok(),
         other => other.as_float(),
     };
     let wrong = || Fault::wrong(format!("`filesizeformat` takes a number, and not a value of kind {}", value.kind()));
@@ -56,17 +56,17 @@ fn file_size(value: &Value, binary: bool, budget: &Rc<Budget>) -> Outcome<Value>
             format!("{number} {}{letter}", if binary { prefix.to_uppercase() } else { (*prefix).to_owned() })
         }
     };
-    Value::text(budget, &text)
+    JinjaValue::text(budget, &text)
 }
 
 /// A dictionary as attributes; what has no value is left out.
-fn attributes(value: &Value, space: bool, budget: &Rc<Budget>) -> Outcome<Value> {
-    let Value::Dict(dict) = value else {
+fn attributes(value: &JinjaValue, space: bool, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
+    let JinjaValue::Dict(dict) = value else {
         return Err(Fault::wrong(format!("`xmlattr` takes a dict, and not a value of kind {}", value.kind())));
     };
-    let mut out = Writer::new(budget)?;
+    let mut out = BudgetedWriter::new(budget)?;
     for (key, value) in dict.entries() {
-        if matches!(value, Value::None | Value::Undefined(_)) {
+        if matches!(value, JinjaValue::None | JinjaValue::Undefined(_)) {
             continue;
         }
         let key = key.as_str().ok_or_else(|| Fault::wrong("`xmlattr` takes keys that are strings"))?;
@@ -80,12 +80,12 @@ fn attributes(value: &Value, space: bool, budget: &Rc<Budget>) -> Outcome<Value>
         filters_text::escape(value.as_str().unwrap_or_default(), &mut out)?;
         out.push('"')?;
     }
-    Ok(Value::written(out))
+    Ok(JinjaValue::written(out))
 }
 
 /// The text between tags, with one space for white space and characters for their entities.
-fn without_tags(this: &str, budget: &Rc<Budget>) -> Outcome<Value> {
-    let mut bare = Writer::new(budget)?;
+fn without_tags(this: &str, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
+    let mut bare = BudgetedWriter::new(budget)?;
     let mut rest = this;
     while let Some(start) = rest.find('<') {
         let (open, close) = if rest[start..].starts_with("<!--") { (start + 4, "-->") } else { (start, ">") };
@@ -94,16 +94,16 @@ fn without_tags(this: &str, budget: &Rc<Budget>) -> Outcome<Value> {
         rest = &rest[open + end + close.len()..];
     }
     bare.push_str(rest)?;
-    let mut out = Writer::new(budget)?;
+    let mut out = BudgetedWriter::new(budget)?;
     for (at, word) in bare.as_str().split(is_space).filter(|word| !word.is_empty()).enumerate() {
         out.push_str(if at > 0 { " " } else { "" })?;
         without_entities(word, &mut out)?;
     }
-    Ok(Value::written(out))
+    Ok(JinjaValue::written(out))
 }
 
 /// Entities by number and those that every reader of XML knows, beside the space that does not break.
-fn without_entities(word: &str, out: &mut Writer) -> Outcome<()> {
+fn without_entities(word: &str, out: &mut BudgetedWriter) -> JinjaResult<()> {
     let mut parts = word.split('&');
     out.push_str(parts.next().unwrap_or_default())?;
     for part in parts {

@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use super::args::{Args, needed, size, text};
 use super::ast::Binary;
-use super::budget::{Budget, Writer};
-use super::fault::{Fault, Outcome};
+use super::budget::{BudgetedWriter, RenderBudget};
+use super::fault::{Fault, JinjaResult};
 use super::render::Rendering;
-use super::value::{Items, Value};
+use super::value::{Items, JinjaValue};
 use super::{checks, filters, ops, python};
 
 pub(super) const NAMES: [&str; 22] = [
@@ -36,7 +36,7 @@ pub(super) const NAMES: [&str; 22] = [
     "unique",
 ];
 
-pub(super) fn apply(rendering: &mut Rendering, name: &str, value: Value, args: Args) -> Outcome<Value> {
+pub(super) fn apply(rendering: &mut Rendering, name: &str, value: JinjaValue, args: Args) -> JinjaResult<JinjaValue> {
     let budget = Rc::clone(&rendering.budget);
     match name {
         "map" => map(rendering, &value, args),
@@ -64,35 +64,35 @@ pub(super) fn apply(rendering: &mut Rendering, name: &str, value: Value, args: A
 }
 
 /// Filters without arguments.
-fn plain(rendering: &Rendering, name: &str, value: &Value) -> Outcome<Value> {
+fn plain(rendering: &Rendering, name: &str, value: &JinjaValue) -> JinjaResult<JinjaValue> {
     let budget = &rendering.budget;
     match (name, value) {
-        ("length" | "count", _) => Ok(Value::Int(value.len(budget)? as i128)),
-        ("first" | "last", Value::Text(_)) => {
+        ("length" | "count", _) => Ok(JinjaValue::Int(value.len(budget)? as i128)),
+        ("first" | "last", JinjaValue::Text(_)) => {
             let at = if name == "first" { 0 } else { -1 };
-            ops::item(value, &Value::Int(at), budget)
+            ops::item(value, &JinjaValue::Int(at), budget)
         }
-        ("first", Value::List(list)) if list.had.is_some() => {
+        ("first", JinjaValue::List(list)) if list.had.is_some() => {
             let had = list.had.as_ref().map_or(0, |had| had.replace(list.len().min(had.get() + 1)));
-            Ok(list.get(had).cloned().unwrap_or(Value::Undefined(None)))
+            Ok(list.get(had).cloned().unwrap_or(JinjaValue::Undefined(None)))
         }
-        ("last", Value::List(list)) if list.had.is_some() => Err(Fault::wrong("`last` takes no iterator")),
+        ("last", JinjaValue::List(list)) if list.had.is_some() => Err(Fault::wrong("`last` takes no iterator")),
         ("first" | "last", _) => {
             let items = value.iterate(budget)?;
             let found = if name == "first" { items.first() } else { items.last() };
-            Ok(found.cloned().unwrap_or(Value::Undefined(None)))
+            Ok(found.cloned().unwrap_or(JinjaValue::Undefined(None)))
         }
-        ("list", Value::List(list)) if !list.is_tuple && list.had.is_none() => Ok(value.clone()),
-        ("reverse", Value::Text(this)) => {
-            let mut out = Writer::new(budget)?;
+        ("list", JinjaValue::List(list)) if !list.is_tuple && list.had.is_none() => Ok(value.clone()),
+        ("reverse", JinjaValue::Text(this)) => {
+            let mut out = BudgetedWriter::new(budget)?;
             this.chars().rev().try_for_each(|c| out.push(c))?;
-            Ok(Value::written(out))
+            Ok(JinjaValue::written(out))
         }
-        ("items", Value::Undefined(_)) => Items::new(budget).iterator(),
-        ("items", Value::Dict(dict)) => {
+        ("items", JinjaValue::Undefined(_)) => Items::new(budget).iterator(),
+        ("items", JinjaValue::Dict(dict)) => {
             let mut items = Items::new(budget);
             for (key, value) in dict.entries() {
-                items.push(Value::pair(budget, key.clone(), value.clone())?)?;
+                items.push(JinjaValue::pair(budget, key.clone(), value.clone())?)?;
             }
             items.iterator()
         }
@@ -113,7 +113,7 @@ fn plain(rendering: &Rendering, name: &str, value: &Value) -> Outcome<Value> {
     }
 }
 
-fn map(rendering: &mut Rendering, value: &Value, args: Args) -> Outcome<Value> {
+fn map(rendering: &mut Rendering, value: &JinjaValue, args: Args) -> JinjaResult<JinjaValue> {
     let budget = Rc::clone(&rendering.budget);
     // The reference engine looks at nothing else before it knows that there is something: not even at the arguments.
     if !value.is_true() {
@@ -148,7 +148,13 @@ fn map(rendering: &mut Rendering, value: &Value, args: Args) -> Outcome<Value> {
 }
 
 /// The items, or those whose attribute `attr`, for which a test holds.
-fn select(rendering: &mut Rendering, value: &Value, args: Args, attr: Option<&Value>, wanted: bool) -> Outcome<Value> {
+fn select(
+    rendering: &mut Rendering,
+    value: &JinjaValue,
+    args: Args,
+    attr: Option<&JinjaValue>,
+    wanted: bool,
+) -> JinjaResult<JinjaValue> {
     let budget = Rc::clone(&rendering.budget);
     if !value.is_true() {
         return Items::new(&budget).iterator();
@@ -178,19 +184,19 @@ fn select(rendering: &mut Rendering, value: &Value, args: Args, attr: Option<&Va
     kept.iterator()
 }
 
-fn join(rendering: &Rendering, value: &Value, args: Args) -> Outcome<Value> {
+fn join(rendering: &Rendering, value: &JinjaValue, args: Args) -> JinjaResult<JinjaValue> {
     let [separator, attr] = args.bind("join", ["d", "attribute"])?;
-    let attr = attr.filter(|attr| !matches!(attr, Value::None));
+    let attr = attr.filter(|attr| !matches!(attr, JinjaValue::None));
     let budget = &rendering.budget;
-    let separator = separator.map_or_else(|| Value::text(budget, ""), |d| python::to_text(&d, budget))?;
+    let separator = separator.map_or_else(|| JinjaValue::text(budget, ""), |d| python::to_text(&d, budget))?;
     let separator = separator.as_str().unwrap_or_default();
-    let mut out = Writer::new(budget)?;
-    if let (Value::Text(this), None) = (value, &attr) {
+    let mut out = BudgetedWriter::new(budget)?;
+    if let (JinjaValue::Text(this), None) = (value, &attr) {
         for (at, c) in this.chars().enumerate() {
             out.push_str(if at > 0 { separator } else { "" })?;
             out.push(c)?;
         }
-        return Ok(Value::written(out));
+        return Ok(JinjaValue::written(out));
     }
     for (at, item) in value.iterate(budget)?.iter().enumerate() {
         budget.work(1)?;
@@ -200,13 +206,13 @@ fn join(rendering: &Rendering, value: &Value, args: Args) -> Outcome<Value> {
             None => python::str(item, &mut out)?,
         }
     }
-    Ok(Value::written(out))
+    Ok(JinjaValue::written(out))
 }
 
 /// What two values are compared as where upper and lower case are one.
-fn folded(value: Value, case_sensitive: bool, budget: &Rc<Budget>) -> Outcome<Value> {
+fn folded(value: JinjaValue, case_sensitive: bool, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     match &value {
-        Value::Text(this) if !case_sensitive => {
+        JinjaValue::Text(this) if !case_sensitive => {
             super::filters_text::mapped(this, budget, |c, out| c.to_lowercase().try_for_each(out))
         }
         _ => Ok(value),
@@ -214,7 +220,7 @@ fn folded(value: Value, case_sensitive: bool, budget: &Rc<Budget>) -> Outcome<Va
 }
 
 /// The filters that look at an attribute of each item, or at the item itself.
-fn by_attribute(rendering: &Rendering, name: &str, value: &Value, args: Args) -> Outcome<Value> {
+fn by_attribute(rendering: &Rendering, name: &str, value: &JinjaValue, args: Args) -> JinjaResult<JinjaValue> {
     let budget = &rendering.budget;
     let list = value.iterate(budget)?;
     let [first, second, third] = match name {
@@ -229,21 +235,21 @@ fn by_attribute(rendering: &Rendering, name: &str, value: &Value, args: Args) ->
         "sum" => (first, None, second),
         _ => (second, first, None),
     };
-    let attr = attr.filter(|attr| !matches!(attr, Value::None));
+    let attr = attr.filter(|attr| !matches!(attr, JinjaValue::None));
     let case = case.is_some_and(|case| case.is_true());
-    let key = |item: &Value| {
+    let key = |item: &JinjaValue| {
         let found = attr.as_ref().map_or_else(|| Ok(item.clone()), |attr| keys(rendering, item, attr))?;
         let found = if found.is_undefined() && name == "groupby" { extra.clone().unwrap_or(found) } else { found };
         // Sorted are lists of one value or more: two that are not there are as good as each other.
-        if name == "sort" && attr.is_some() && !matches!(found, Value::List(_)) {
-            return Value::list(budget, vec![folded(found, case, budget)?], false);
+        if name == "sort" && attr.is_some() && !matches!(found, JinjaValue::List(_)) {
+            return JinjaValue::list(budget, vec![folded(found, case, budget)?], false);
         }
         if name == "sum" { Ok(found) } else { folded(found, case, budget) }
     };
     let mut keyed = Vec::new();
-    let mut held = budget.hold(0)?;
+    let mut held = budget.reserve(0)?;
     for item in list.iter() {
-        held.grow(2 * size_of::<(Value, Value)>())?;
+        held.grow(2 * size_of::<(JinjaValue, JinjaValue)>())?;
         keyed.push((key(item)?, item.clone()));
     }
     match name {
@@ -258,19 +264,19 @@ fn by_attribute(rendering: &Rendering, name: &str, value: &Value, args: Args) ->
         "unique" => unique(keyed, budget),
         "groupby" => group(rendering, keyed, attr.as_ref(), budget),
         _ => {
-            let start = extra.unwrap_or(Value::Int(0));
+            let start = extra.unwrap_or(JinjaValue::Int(0));
             keyed.iter().try_fold(start, |sum, (key, _)| ops::binary(Binary::Add, &sum, key, budget))
         }
     }
 }
 
 /// The value at a path, or the values at several with commas in between.
-fn keys(rendering: &Rendering, item: &Value, attr: &Value) -> Outcome<Value> {
+fn keys(rendering: &Rendering, item: &JinjaValue, attr: &JinjaValue) -> JinjaResult<JinjaValue> {
     match attr {
-        Value::Text(paths) if paths.contains(',') => {
+        JinjaValue::Text(paths) if paths.contains(',') => {
             let mut parts = Items::new(&rendering.budget);
             for path in paths.split(',') {
-                let path = Value::text(&rendering.budget, path)?;
+                let path = JinjaValue::text(&rendering.budget, path)?;
                 parts.push(filters::path(rendering, item, &path)?)?;
             }
             parts.list()
@@ -279,15 +285,15 @@ fn keys(rendering: &Rendering, item: &Value, attr: &Value) -> Outcome<Value> {
     }
 }
 
-fn sorted(keyed: &mut Vec<(Value, Value)>, reverse: bool, budget: &Budget) -> Outcome<()> {
+fn sorted(keyed: &mut Vec<(JinjaValue, JinjaValue)>, reverse: bool, budget: &RenderBudget) -> JinjaResult<()> {
     ops::sort_by(keyed, |a, b| {
         let order = ops::order(&a.0, &b.0, budget)?;
         Ok(if reverse { order.reverse() } else { order })
     })
 }
 
-fn extreme(keyed: Vec<(Value, Value)>, largest: bool, budget: &Budget) -> Outcome<Value> {
-    let mut best: Option<(Value, Value)> = None;
+fn extreme(keyed: Vec<(JinjaValue, JinjaValue)>, largest: bool, budget: &RenderBudget) -> JinjaResult<JinjaValue> {
+    let mut best: Option<(JinjaValue, JinjaValue)> = None;
     let wanted = if largest { Ordering::Greater } else { Ordering::Less };
     for (key, item) in keyed {
         let better = match &best {
@@ -298,11 +304,11 @@ fn extreme(keyed: Vec<(Value, Value)>, largest: bool, budget: &Budget) -> Outcom
             best = Some((key, item));
         }
     }
-    Ok(best.map_or(Value::Undefined(None), |(_, item)| item))
+    Ok(best.map_or(JinjaValue::Undefined(None), |(_, item)| item))
 }
 
-fn unique(keyed: Vec<(Value, Value)>, budget: &Rc<Budget>) -> Outcome<Value> {
-    let mut seen: Vec<Value> = Vec::new();
+fn unique(keyed: Vec<(JinjaValue, JinjaValue)>, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
+    let mut seen: Vec<JinjaValue> = Vec::new();
     let mut items = Items::new(budget);
     for (key, item) in keyed {
         let mut known = false;
@@ -323,10 +329,10 @@ fn unique(keyed: Vec<(Value, Value)>, budget: &Rc<Budget>) -> Outcome<Value> {
 /// Pairs of a key and the items of that key, in the order of the keys. The key is shown as the first item has it.
 fn group(
     rendering: &Rendering,
-    mut keyed: Vec<(Value, Value)>,
-    attr: Option<&Value>,
-    budget: &Rc<Budget>,
-) -> Outcome<Value> {
+    mut keyed: Vec<(JinjaValue, JinjaValue)>,
+    attr: Option<&JinjaValue>,
+    budget: &Rc<RenderBudget>,
+) -> JinjaResult<JinjaValue> {
     let attr = attr.ok_or_else(|| Fault::wrong("`groupby` needs the name of an attribute"))?;
     sorted(&mut keyed, false, budget)?;
     let mut groups = Items::new(budget);
@@ -345,23 +351,23 @@ fn group(
         }
         let shown = filters::path(rendering, &keyed[begin].1, attr)?;
         let shown = if shown.is_undefined() { keyed[begin].0.clone() } else { shown };
-        groups.push(Value::pair(budget, shown, items.list()?)?)?;
+        groups.push(JinjaValue::pair(budget, shown, items.list()?)?)?;
     }
     groups.list()
 }
 
 /// `batch`: rows of a length; `slice`: a number of rows. The last ones may be filled.
-fn chunks(name: &str, value: &Value, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
+fn chunks(name: &str, value: &JinjaValue, args: Args, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     let param = if name == "batch" { "linecount" } else { "slices" };
     let [count, fill] = args.bind(name, [param, "fill_with"])?;
     let count = size(Some(&needed(count, name, param)?), 0, name)?;
-    let fill = fill.filter(|fill| !matches!(fill, Value::None));
+    let fill = fill.filter(|fill| !matches!(fill, JinjaValue::None));
     let list = value.iterate(budget)?;
     if count == 0 {
         return Err(Fault::wrong(format!("`{name}` takes a number above 0")));
     }
     let mut rows = Items::new(budget);
-    let row = |items: &[Value], missing: usize| {
+    let row = |items: &[JinjaValue], missing: usize| {
         let mut row = Items::new(budget);
         row.extend(items)?;
         if let Some(fill) = &fill {
@@ -384,9 +390,9 @@ fn chunks(name: &str, value: &Value, args: Args, budget: &Rc<Budget>) -> Outcome
     rows.iterator()
 }
 
-fn dict_sort(value: &Value, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
+fn dict_sort(value: &JinjaValue, args: Args, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     let [case, by, reverse] = args.bind("dictsort", ["case_sensitive", "by", "reverse"])?;
-    let Value::Dict(dict) = value else {
+    let JinjaValue::Dict(dict) = value else {
         return Err(Fault::wrong(format!("`dictsort` takes a dict, and not a value of kind {}", value.kind())));
     };
     let case = case.is_some_and(|case| case.is_true());
@@ -396,10 +402,10 @@ fn dict_sort(value: &Value, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
         other => return Err(Fault::wrong(format!("`dictsort` goes by key or value, and not by `{other}`"))),
     };
     let mut keyed = Vec::new();
-    let mut held = budget.hold(0)?;
+    let mut held = budget.reserve(0)?;
     for (key, value) in dict.entries() {
-        held.grow(2 * size_of::<(Value, Value)>())?;
-        let pair = Value::pair(budget, key.clone(), value.clone())?;
+        held.grow(2 * size_of::<(JinjaValue, JinjaValue)>())?;
+        let pair = JinjaValue::pair(budget, key.clone(), value.clone())?;
         keyed.push((folded(if by_value { value.clone() } else { key.clone() }, case, budget)?, pair));
     }
     sorted(&mut keyed, reverse.is_some_and(|reverse| reverse.is_true()), budget)?;

@@ -3,10 +3,10 @@
 use std::rc::Rc;
 
 use super::args::{Args, int, needed, size, text};
-use super::budget::{Budget, Writer};
-use super::fault::{Fault, Outcome};
+use super::budget::{BudgetedWriter, RenderBudget};
+use super::fault::{Fault, JinjaResult};
 use super::lexer::is_space;
-use super::value::Value;
+use super::value::JinjaValue;
 use super::{methods_text, python};
 
 pub(super) const NAMES: [&str; 14] = [
@@ -26,7 +26,7 @@ pub(super) const NAMES: [&str; 14] = [
     "wordcount",
 ];
 
-pub(super) fn apply(name: &str, value: Value, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
+pub(super) fn apply(name: &str, value: JinjaValue, args: Args, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     if value.as_str().is_none() && (name == "indent" || name == "truncate" && !value.is_undefined()) {
         return Err(Fault::wrong(format!("`{name}` takes a string, and not a value of kind {}", value.kind())));
     }
@@ -42,17 +42,17 @@ pub(super) fn apply(name: &str, value: Value, args: Args, budget: &Rc<Budget>) -
         "replace" => {
             let [old, new, count] = args.bind(name, ["old", "new", "count"])?;
             let (old, new) = (needed(old, name, "old")?, needed(new, name, "new")?);
-            let count = count.filter(|count| !matches!(count, Value::None));
+            let count = count.filter(|count| !matches!(count, JinjaValue::None));
             let (old, new) = (python::to_text(&old, budget)?, python::to_text(&new, budget)?);
             replace(this, text(&old, name)?, text(&new, name)?, int(count.as_ref(), -1, name)?, budget)
         }
         "trim" => {
             let [chars] = args.bind(name, ["chars"])?;
-            let chars = chars.as_ref().filter(|chars| !matches!(chars, Value::None));
+            let chars = chars.as_ref().filter(|chars| !matches!(chars, JinjaValue::None));
             let chars = chars.map(|chars| text(chars, name)).transpose()?;
             budget.work(this.len().saturating_mul(chars.map_or(0, str::len)) / 64)?;
             let kept = this.trim_matches(|c: char| chars.map_or_else(|| is_space(c), |chars| chars.contains(c)));
-            if kept.len() == this.len() { Ok(value.clone()) } else { Value::text(budget, kept) }
+            if kept.len() == this.len() { Ok(value.clone()) } else { JinjaValue::text(budget, kept) }
         }
         "truncate" => truncate(this, &value, args, budget),
         _ => {
@@ -63,7 +63,7 @@ pub(super) fn apply(name: &str, value: Value, args: Args, budget: &Rc<Budget>) -
 }
 
 /// Filters without arguments.
-fn plain(this: &str, name: &str, budget: &Rc<Budget>) -> Outcome<Value> {
+fn plain(this: &str, name: &str, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     match name {
         "lower" => mapped(this, budget, |c, out| c.to_lowercase().try_for_each(out)),
         "upper" => mapped(this, budget, |c, out| c.to_uppercase().try_for_each(out)),
@@ -71,13 +71,13 @@ fn plain(this: &str, name: &str, budget: &Rc<Budget>) -> Outcome<Value> {
         "title" => title(this, budget, |c| is_space(c) || matches!(c, '-' | '(' | '{' | '[' | '<')),
         "wordcount" => {
             let words = this.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
-            Ok(Value::Int(words.count() as i128))
+            Ok(JinjaValue::Int(words.count() as i128))
         }
         "urlencode" => url_encode(this, budget),
         _ => {
-            let mut out = Writer::new(budget)?;
+            let mut out = BudgetedWriter::new(budget)?;
             escape(this, &mut out)?;
-            Ok(Value::written(out))
+            Ok(JinjaValue::written(out))
         }
     }
 }
@@ -85,22 +85,22 @@ fn plain(this: &str, name: &str, budget: &Rc<Budget>) -> Outcome<Value> {
 /// Every character through `map`.
 pub(super) fn mapped(
     this: &str,
-    budget: &Rc<Budget>,
-    map: impl Fn(char, &mut dyn FnMut(char) -> Outcome<()>) -> Outcome<()>,
-) -> Outcome<Value> {
-    let mut out = Writer::new(budget)?;
+    budget: &Rc<RenderBudget>,
+    map: impl Fn(char, &mut dyn FnMut(char) -> JinjaResult<()>) -> JinjaResult<()>,
+) -> JinjaResult<JinjaValue> {
+    let mut out = BudgetedWriter::new(budget)?;
     let mut add = |c: char| out.push(c);
     this.chars().try_for_each(|c| map(c, &mut add))?;
-    Ok(Value::written(out))
+    Ok(JinjaValue::written(out))
 }
 
-pub(super) fn capitalize(this: &str, budget: &Rc<Budget>) -> Outcome<Value> {
+pub(super) fn capitalize(this: &str, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     title(this, budget, |_| false)
 }
 
 /// Upper case behind every character that `begins` a word and at the beginning, lower case elsewhere.
-pub(super) fn title(this: &str, budget: &Rc<Budget>, begins: fn(char) -> bool) -> Outcome<Value> {
-    let mut out = Writer::new(budget)?;
+pub(super) fn title(this: &str, budget: &Rc<RenderBudget>, begins: fn(char) -> bool) -> JinjaResult<JinjaValue> {
+    let mut out = BudgetedWriter::new(budget)?;
     let mut first = true;
     for c in this.chars() {
         match first {
@@ -109,29 +109,29 @@ pub(super) fn title(this: &str, budget: &Rc<Budget>, begins: fn(char) -> bool) -
         }
         first = begins(c);
     }
-    Ok(Value::written(out))
+    Ok(JinjaValue::written(out))
 }
 
-fn center(this: &str, width: usize, budget: &Rc<Budget>) -> Outcome<Value> {
+fn center(this: &str, width: usize, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     let missing = width.saturating_sub(this.chars().count());
     let left = missing / 2 + (missing & width & 1);
-    let mut out = Writer::new(budget)?;
+    let mut out = BudgetedWriter::new(budget)?;
     out.repeat(" ", left)?;
     out.push_str(this)?;
     out.repeat(" ", missing - left)?;
-    Ok(Value::written(out))
+    Ok(JinjaValue::written(out))
 }
 
-fn indent(this: &str, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
+fn indent(this: &str, args: Args, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     let [width, first, blank] = args.bind("indent", ["width", "first", "blank"])?;
-    let is_true = |value: Option<Value>| value.is_some_and(|value| value.is_true());
+    let is_true = |value: Option<JinjaValue>| value.is_some_and(|value| value.is_true());
     let (first, blank) = (is_true(first), is_true(blank));
     let (unit, times) = match &width {
-        Some(Value::Text(text)) => (&text[..], 1),
+        Some(JinjaValue::Text(text)) => (&text[..], 1),
         other => (" ", size(other.as_ref(), 4, "indent")?),
     };
-    let mut out = Writer::new(budget)?;
-    let mut whole = Writer::new(budget)?;
+    let mut out = BudgetedWriter::new(budget)?;
+    let mut whole = BudgetedWriter::new(budget)?;
     whole.push_str(this)?;
     whole.push('\n')?;
     for (at, line) in methods_text::lines(whole.as_str(), false, budget)?.iterate(budget)?.iter().enumerate() {
@@ -144,13 +144,19 @@ fn indent(this: &str, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
         }
         out.push_str(line)?;
     }
-    Ok(Value::written(out))
+    Ok(JinjaValue::written(out))
 }
 
 /// Replaces up to `count` parts, all for a negative number.
-pub(super) fn replace(this: &str, old: &str, new: &str, count: i128, budget: &Rc<Budget>) -> Outcome<Value> {
+pub(super) fn replace(
+    this: &str,
+    old: &str,
+    new: &str,
+    count: i128,
+    budget: &Rc<RenderBudget>,
+) -> JinjaResult<JinjaValue> {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
-    let mut out = Writer::new(budget)?;
+    let mut out = BudgetedWriter::new(budget)?;
     budget.read(this.len() + old.len())?;
     let mut done = 0;
     for (at, part) in this.match_indices(old).take(count) {
@@ -160,10 +166,10 @@ pub(super) fn replace(this: &str, old: &str, new: &str, count: i128, budget: &Rc
         done = at + part.len();
     }
     out.push_str(&this[done..])?;
-    Ok(Value::written(out))
+    Ok(JinjaValue::written(out))
 }
 
-fn truncate(this: &str, value: &Value, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
+fn truncate(this: &str, value: &JinjaValue, args: Args, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     let [length, kill, end, leeway] = args.bind("truncate", ["length", "killwords", "end", "leeway"])?;
     let length = size(length.as_ref(), 255, "truncate")?;
     let leeway = size(leeway.as_ref(), 5, "truncate")?;
@@ -180,14 +186,14 @@ fn truncate(this: &str, value: &Value, args: Args, budget: &Rc<Budget>) -> Outco
     if !kill.is_some_and(|kill| kill.is_true()) {
         kept = kept.rsplit_once(' ').map_or(kept, |(left, _)| left);
     }
-    let mut out = Writer::new(budget)?;
+    let mut out = BudgetedWriter::new(budget)?;
     out.push_str(kept)?;
     out.push_str(end)?;
-    Ok(Value::written(out))
+    Ok(JinjaValue::written(out))
 }
 
 /// Writes a text as HTML.
-pub(super) fn escape(this: &str, out: &mut Writer) -> Outcome<()> {
+pub(super) fn escape(this: &str, out: &mut BudgetedWriter) -> JinjaResult<()> {
     for c in this.chars() {
         match c {
             '&' => out.push_str("&amp;")?,
@@ -201,13 +207,13 @@ pub(super) fn escape(this: &str, out: &mut Writer) -> Outcome<()> {
     Ok(())
 }
 
-fn url_encode(this: &str, budget: &Rc<Budget>) -> Outcome<Value> {
-    let mut out = Writer::new(budget)?;
+fn url_encode(this: &str, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
+    let mut out = BudgetedWriter::new(budget)?;
     for byte in this.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'.' | b'-' | b'~' | b'/' => out.push(byte.into())?,
             other => out.push_str(&format!("%{other:02X}"))?,
         }
     }
-    Ok(Value::written(out))
+    Ok(JinjaValue::written(out))
 }

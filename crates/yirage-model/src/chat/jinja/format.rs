@@ -3,16 +3,16 @@
 use std::rc::Rc;
 
 use super::args::Args;
-use super::budget::{Budget, Writer};
-use super::fault::{Fault, Outcome};
+use super::budget::{BudgetedWriter, RenderBudget};
+use super::fault::{Fault, JinjaResult};
 use super::ops;
 use super::python;
-use super::value::Value;
+use super::value::JinjaValue;
 use crate::chat::limits;
 
 /// What a field asks for.
 #[derive(Debug, Default)]
-struct Field {
+struct FormatSpec {
     fill: Option<char>,
     /// `<`, `>` or `^`.
     align: Option<char>,
@@ -25,7 +25,7 @@ struct Field {
     kind: Option<char>,
 }
 
-impl Field {
+impl FormatSpec {
     /// Whether it asks for anything.
     fn asks(&self) -> bool {
         let shape = self.fill.or(self.align).or(self.sign).or(self.kind).is_some() || self.precision.is_some();
@@ -34,7 +34,7 @@ impl Field {
 }
 
 /// Reads a number that bounds a field.
-fn bounded(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Outcome<Option<usize>> {
+fn bounded(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> JinjaResult<Option<usize>> {
     let mut value: Option<usize> = None;
     while let Some(digit) = chars.peek().and_then(|c| c.to_digit(10)) {
         chars.next();
@@ -48,15 +48,15 @@ fn bounded(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Outcome<Opti
 }
 
 /// `pattern % values`.
-pub(super) fn percent(pattern: &str, values: &Value, budget: &Rc<Budget>) -> Outcome<Value> {
+pub(super) fn percent(pattern: &str, values: &JinjaValue, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     let single = std::slice::from_ref(values);
-    let given: &[Value] = match values {
-        Value::List(list) if list.is_tuple => list,
+    let given: &[JinjaValue] = match values {
+        JinjaValue::List(list) if list.is_tuple => list,
         _ => single,
     };
     let mut given = given.iter();
     let mut named = false;
-    let mut out = Writer::new(budget)?;
+    let mut out = BudgetedWriter::new(budget)?;
     let mut chars = pattern.chars().peekable();
     while let Some(c) = chars.next() {
         if c != '%' {
@@ -67,12 +67,12 @@ pub(super) fn percent(pattern: &str, values: &Value, budget: &Rc<Budget>) -> Out
         if chars.peek() == Some(&'(') {
             chars.next();
             let name: String = chars.by_ref().take_while(|&c| c != ')').collect();
-            let Value::Dict(dict) = values else { return Err(Fault::wrong("`%(name)s` takes a dict")) };
+            let JinjaValue::Dict(dict) = values else { return Err(Fault::wrong("`%(name)s` takes a dict")) };
             named = true;
             let found = ops::entry_of(dict.entries(), &name, budget)?;
             by_name = Some(found.ok_or_else(|| Fault::wrong(format!("`%({name})s`: there is no such key")))?);
         }
-        let mut field = Field::default();
+        let mut field = FormatSpec::default();
         while let Some(flag) = chars.next_if(|c| matches!(c, '-' | '+' | ' ' | '#' | '0')) {
             match flag {
                 '-' => field.align = Some('<'),
@@ -99,17 +99,17 @@ pub(super) fn percent(pattern: &str, values: &Value, budget: &Rc<Budget>) -> Out
         shown(value, field, true, &mut out)?;
     }
     // What has keys or places may have more of them.
-    let keyed =
-        matches!(values, Value::Dict(_) | Value::Undefined(_)) || matches!(values, Value::List(list) if !list.is_tuple);
+    let keyed = matches!(values, JinjaValue::Dict(_) | JinjaValue::Undefined(_))
+        || matches!(values, JinjaValue::List(list) if !list.is_tuple);
     if !named && given.next().is_some() && !keyed {
         return Err(Fault::wrong("a format has more values than fields"));
     }
-    Ok(Value::written(out))
+    Ok(JinjaValue::written(out))
 }
 
 /// `pattern.format(args)`.
-pub(super) fn braces(pattern: &str, args: &Args, budget: &Rc<Budget>) -> Outcome<Value> {
-    let mut out = Writer::new(budget)?;
+pub(super) fn braces(pattern: &str, args: &Args, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
+    let mut out = BudgetedWriter::new(budget)?;
     let mut next = 0;
     let mut rest = pattern;
     while let Some(at) = rest.find(['{', '}']) {
@@ -132,19 +132,19 @@ pub(super) fn braces(pattern: &str, args: &Args, budget: &Rc<Budget>) -> Outcome
             return Err(Fault::wrong(format!("conversion `!{conversion}` is not supported")));
         }
         if conversion == "r" {
-            let mut shown = Writer::new(budget)?;
+            let mut shown = BudgetedWriter::new(budget)?;
             python::repr(&value, &mut shown)?;
-            value = Value::written(shown);
+            value = JinjaValue::written(shown);
         }
         shown(&value, spec_of(spec)?, false, &mut out)?;
         rest = &rest[end + 1..];
     }
     out.push_str(rest)?;
-    Ok(Value::written(out))
+    Ok(JinjaValue::written(out))
 }
 
 /// The argument that a field names: by place, by name, or the next one; then keys in square brackets.
-fn argument(path: &str, args: &Args, next: &mut usize, budget: &Rc<Budget>) -> Outcome<Value> {
+fn argument(path: &str, args: &Args, next: &mut usize, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     let (head, keys) = path.split_at(path.find('[').unwrap_or(path.len()));
     if head.contains('.') {
         return Err(Fault::wrong("attributes in a format are not supported"));
@@ -160,16 +160,16 @@ fn argument(path: &str, args: &Args, next: &mut usize, budget: &Rc<Budget>) -> O
     for key in keys.split_terminator(']') {
         let key = key.strip_prefix('[').ok_or_else(|| Fault::wrong("a format has a bracket too many"))?;
         let key = match key.parse::<u32>() {
-            Ok(index) => Value::Int(index.into()),
-            Err(_) => Value::text(budget, key)?,
+            Ok(index) => JinjaValue::Int(index.into()),
+            Err(_) => JinjaValue::text(budget, key)?,
         };
         value = ops::item(&value, &key, budget)?;
     }
     Ok(value)
 }
 
-fn spec_of(spec: &str) -> Outcome<Field> {
-    let mut field = Field::default();
+fn spec_of(spec: &str) -> JinjaResult<FormatSpec> {
+    let mut field = FormatSpec::default();
     let mut chars = spec.chars().peekable();
     let is_align = |c: Option<char>| matches!(c, Some('<' | '>' | '^'));
     if is_align(spec.chars().nth(1)) {
@@ -194,19 +194,19 @@ fn spec_of(spec: &str) -> Outcome<Field> {
 }
 
 /// Writes a value into its field.
-fn shown(value: &Value, field: Field, percent: bool, out: &mut Writer) -> Outcome<()> {
+fn shown(value: &JinjaValue, field: FormatSpec, percent: bool, out: &mut BudgetedWriter) -> JinjaResult<()> {
     if let Some(fault) = value.undefined_fault().filter(|_| !matches!(field.kind, None | Some('s' | 'r' | 'a'))) {
         return Err(fault);
     }
-    let numeric = matches!(value, Value::Int(_) | Value::Float(_))
-        || matches!(value, Value::Bool(_)) && (percent || field.asks());
-    if !percent && !numeric && !matches!(value, Value::Text(_)) && field.asks() {
+    let numeric = matches!(value, JinjaValue::Int(_) | JinjaValue::Float(_))
+        || matches!(value, JinjaValue::Bool(_)) && (percent || field.asks());
+    if !percent && !numeric && !matches!(value, JinjaValue::Text(_)) && field.asks() {
         return Err(Fault::wrong(format!("a value of kind {} cannot be formatted in this way", value.kind())));
     }
-    if !percent && field.kind == Some('s') && !matches!(value, Value::Text(_)) {
+    if !percent && field.kind == Some('s') && !matches!(value, JinjaValue::Text(_)) {
         return Err(Fault::wrong(format!("a value of kind {} cannot be formatted as `s`", value.kind())));
     }
-    let (mut sign, mut body) = (String::new(), Writer::new(out.budget())?);
+    let (mut sign, mut body) = (String::new(), BudgetedWriter::new(out.budget())?);
     match field.kind {
         None | Some('s') if !numeric || field.kind.is_some() => {
             python::str(value, &mut body)?;
@@ -242,10 +242,10 @@ fn shown(value: &Value, field: Field, percent: bool, out: &mut Writer) -> Outcom
 }
 
 /// The first characters of a text.
-fn cut(body: &mut Writer, precision: Option<usize>) -> Outcome<()> {
+fn cut(body: &mut BudgetedWriter, precision: Option<usize>) -> JinjaResult<()> {
     let Some(precision) = precision else { return Ok(()) };
     if let Some((at, _)) = body.as_str().char_indices().nth(precision) {
-        let mut kept = Writer::new(body.budget())?;
+        let mut kept = BudgetedWriter::new(body.budget())?;
         kept.push_str(&body.as_str()[..at])?;
         *body = kept;
     }
@@ -253,10 +253,10 @@ fn cut(body: &mut Writer, precision: Option<usize>) -> Outcome<()> {
 }
 
 /// Whether a number is negative, and its digits.
-fn number(value: &Value, field: &Field, percent: bool) -> Outcome<(bool, String)> {
+fn number(value: &JinjaValue, field: &FormatSpec, percent: bool) -> JinjaResult<(bool, String)> {
     let kind = field.kind.unwrap_or(if value.as_int().is_some() { 'd' } else { 'g' });
     let wrong = || Fault::wrong(format!("a value of kind {} cannot be formatted as `{kind}`", value.kind()));
-    if field.kind.is_none() && field.precision.is_none() && matches!(value, Value::Float(_)) {
+    if field.kind.is_none() && field.precision.is_none() && matches!(value, JinjaValue::Float(_)) {
         let float = value.as_float().unwrap_or_default();
         let digits = python::float(float.abs());
         return Ok((float.is_sign_negative(), if field.comma { thousands(&digits) } else { digits }));
@@ -267,7 +267,7 @@ fn number(value: &Value, field: &Field, percent: bool) -> Outcome<(bool, String)
                 return Err(Fault::wrong("an integer is not formatted with a precision"));
             }
             let whole = match value {
-                Value::Float(float) if percent && matches!(kind, 'd' | 'i' | 'u') && float.is_finite() => {
+                JinjaValue::Float(float) if percent && matches!(kind, 'd' | 'i' | 'u') && float.is_finite() => {
                     *float as i128
                 }
                 other => other.as_int().ok_or_else(wrong)?,

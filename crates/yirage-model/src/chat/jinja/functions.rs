@@ -3,12 +3,12 @@
 use std::rc::Rc;
 
 use super::args::{Args, int, needed, text};
-use super::ast::Name;
-use super::budget::Budget;
-use super::fault::{Fault, Outcome};
+use super::ast::JinjaName;
+use super::budget::RenderBudget;
+use super::fault::{Fault, JinjaResult};
 use super::ops;
 use super::render::Rendering;
-use super::value::{HelperKind, Items, Value};
+use super::value::{HelperKind, Items, JinjaValue};
 use crate::chat::{clock, limits};
 
 /// Whether there is such a function.
@@ -16,27 +16,27 @@ pub(super) fn exists(name: &str) -> bool {
     matches!(name, "range" | "dict" | "namespace" | "cycler" | "joiner" | "raise_exception" | "strftime_now")
 }
 
-pub(super) fn call(rendering: &mut Rendering, name: &str, args: Args) -> Outcome<Value> {
+pub(super) fn call(rendering: &mut Rendering, name: &str, args: Args) -> JinjaResult<JinjaValue> {
     let budget = Rc::clone(&rendering.budget);
     match name {
         "range" => range(args, &budget),
-        "dict" => Value::dict(&budget, pairs(name, args, &budget)?),
+        "dict" => JinjaValue::dict(&budget, pairs(name, args, &budget)?),
         "namespace" => {
             let mut entries = Vec::new();
             for (key, value) in pairs(name, args, &budget)? {
-                entries.push((Name::from(text(&key, name)?), value));
+                entries.push((JinjaName::from(text(&key, name)?), value));
             }
             rendering.new_namespace(entries)
         }
         "cycler" if args.plain.is_empty() => Err(Fault::wrong("`cycler` needs values")),
         "cycler" => {
-            let items = Value::list(&budget, args.plain, false)?.iterate(&budget)?;
-            Value::helper(&budget, HelperKind::Cycler(items))
+            let items = JinjaValue::list(&budget, args.plain, false)?.iterate(&budget)?;
+            JinjaValue::helper(&budget, HelperKind::Cycler(items))
         }
         "joiner" => {
             let [separator] = args.bind(name, ["sep"])?;
-            let separator = separator.map_or_else(|| Value::text(&budget, ", "), Ok)?;
-            Value::helper(&budget, HelperKind::Joiner(separator))
+            let separator = separator.map_or_else(|| JinjaValue::text(&budget, ", "), Ok)?;
+            JinjaValue::helper(&budget, HelperKind::Joiner(separator))
         }
         "raise_exception" => {
             let [message] = args.bind(name, ["message"])?;
@@ -51,13 +51,13 @@ pub(super) fn call(rendering: &mut Rendering, name: &str, args: Args) -> Outcome
             if format.len() > limits::MAX_FIELD {
                 return Err(Fault::limit("length of a time format in bytes", limits::MAX_FIELD as u64));
             }
-            Value::text(&budget, &clock::strftime(rendering.now, format))
+            JinjaValue::text(&budget, &clock::strftime(rendering.now, format))
         }
         _ => Err(Fault::wrong(format!("there is no function `{name}`"))),
     }
 }
 
-fn range(args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
+fn range(args: Args, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     let [a, b, step] = args.bind("range", ["start", "stop", "step"])?;
     let first = int(a.as_ref(), 0, "range")?;
     let (mut at, stop) = match &b {
@@ -76,23 +76,23 @@ fn range(args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
         if count > limits::MAX_RANGE {
             return Err(Fault::limit("length of a range", limits::MAX_RANGE as u64));
         }
-        items.push(Value::Int(at))?;
+        items.push(JinjaValue::Int(at))?;
         at = at.saturating_add(step);
     }
     items.list()
 }
 
 /// Keys and values of a dictionary or of pairs, and those that were given by name.
-fn pairs(callee: &str, args: Args, budget: &Rc<Budget>) -> Outcome<Vec<(Value, Value)>> {
+fn pairs(callee: &str, args: Args, budget: &Rc<RenderBudget>) -> JinjaResult<Vec<(JinjaValue, JinjaValue)>> {
     let Args { plain, named } = args;
     let [from] = Args::of(plain).bind(callee, ["from"])?;
     let mut entries = Vec::new();
     match from {
         None => {}
-        Some(missing @ Value::Undefined(_)) => {
+        Some(missing @ JinjaValue::Undefined(_)) => {
             return Err(missing.undefined_fault().unwrap_or_else(|| Fault::wrong("a value is undefined")));
         }
-        Some(Value::Dict(dict)) => {
+        Some(JinjaValue::Dict(dict)) => {
             budget.work(dict.entries().len())?;
             entries.extend(dict.entries().iter().cloned());
         }
@@ -106,14 +106,21 @@ fn pairs(callee: &str, args: Args, budget: &Rc<Budget>) -> Outcome<Vec<(Value, V
         }
     }
     for (name, value) in named {
-        put(&mut entries, Value::text(budget, &name)?, value, budget)?;
+        put(&mut entries, JinjaValue::text(budget, &name)?, value, budget)?;
     }
     Ok(entries)
 }
 
 /// Sets the value of a key.
-pub(super) fn put(entries: &mut Vec<(Value, Value)>, key: Value, value: Value, budget: &Budget) -> Outcome<()> {
-    if matches!(key, Value::Dict(_) | Value::Undefined(_)) || matches!(&key, Value::List(list) if !list.is_tuple) {
+pub(super) fn put(
+    entries: &mut Vec<(JinjaValue, JinjaValue)>,
+    key: JinjaValue,
+    value: JinjaValue,
+    budget: &RenderBudget,
+) -> JinjaResult<()> {
+    if matches!(key, JinjaValue::Dict(_) | JinjaValue::Undefined(_))
+        || matches!(&key, JinjaValue::List(list) if !list.is_tuple)
+    {
         return Err(Fault::wrong(format!("a value of kind {} cannot be a key", key.kind())));
     }
     for (found, slot) in entries.iter_mut() {

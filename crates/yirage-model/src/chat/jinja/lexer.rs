@@ -1,10 +1,10 @@
 //! Template source to tokens, by the rules of Jinja: `trim_blocks` and `lstrip_blocks` on, the last newline dropped.
 
-use super::fault::{Fault, Outcome};
+use super::fault::{Fault, JinjaResult};
 
 /// One token.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Token {
+pub(super) enum JinjaToken {
     /// Text outside of tags.
     Data(String),
     VariableBegin,
@@ -22,8 +22,8 @@ pub(super) enum Token {
 
 /// A token and the line it begins in.
 #[derive(Clone, Debug)]
-pub(super) struct Placed {
-    pub(super) token: Token,
+pub(super) struct LocatedToken {
+    pub(super) token: JinjaToken,
     pub(super) line: u32,
 }
 
@@ -38,13 +38,13 @@ pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
 }
 
-/// Cuts `source` into tokens; the last one is [`Token::End`].
-pub(super) fn tokens(source: &str) -> Outcome<Vec<Placed>> {
+/// Cuts `source` into tokens; the last one is [`JinjaToken::End`].
+pub(super) fn tokens(source: &str) -> JinjaResult<Vec<LocatedToken>> {
     let source = source.replace("\r\n", "\n").replace('\r', "\n");
     let source = source.strip_suffix('\n').unwrap_or(&source);
     let mut lexer = Lexer { rest: source, line: 1, line_starts: true, out: Vec::new() };
     lexer.run().map_err(|fault| fault.at(lexer.line))?;
-    lexer.add(Token::End);
+    lexer.add(JinjaToken::End);
     Ok(lexer.out)
 }
 
@@ -53,12 +53,12 @@ struct Lexer<'s> {
     line: u32,
     /// What was read last ended in a newline.
     line_starts: bool,
-    out: Vec<Placed>,
+    out: Vec<LocatedToken>,
 }
 
 impl Lexer<'_> {
-    fn add(&mut self, token: Token) {
-        self.out.push(Placed { token, line: self.line });
+    fn add(&mut self, token: JinjaToken) {
+        self.out.push(LocatedToken { token, line: self.line });
     }
 
     /// Reads `bytes` bytes.
@@ -75,33 +75,33 @@ impl Lexer<'_> {
         self.skip(self.rest.len() - self.rest.trim_start_matches(is_space).len());
     }
 
-    fn run(&mut self) -> Outcome<()> {
+    fn run(&mut self) -> JinjaResult<()> {
         while !self.rest.is_empty() {
             let Some(at) = next_tag(self.rest) else {
                 let data = self.rest.to_owned();
-                self.add(Token::Data(data));
+                self.add(JinjaToken::Data(data));
                 self.skip(self.rest.len());
                 return Ok(());
             };
             let kind = self.rest.as_bytes()[at + 1];
             let sign = self.rest.as_bytes().get(at + 2).copied().filter(|b| matches!(b, b'-' | b'+'));
-            let data = kept(&self.rest[..at], kind, sign, self.line_starts);
+            let data = trim_before_tag(&self.rest[..at], kind, sign, self.line_starts);
             if !data.is_empty() {
                 let data = data.to_owned();
-                self.add(Token::Data(data));
+                self.add(JinjaToken::Data(data));
             }
             self.skip(at + 2 + usize::from(sign.is_some()));
             match kind {
                 b'#' => self.comment()?,
                 b'%' if self.raw_begins() => self.raw()?,
-                b'%' => self.tag(Token::BlockBegin, "%}", Token::BlockEnd)?,
-                _ => self.tag(Token::VariableBegin, "}}", Token::VariableEnd)?,
+                b'%' => self.tag(JinjaToken::BlockBegin, "%}", JinjaToken::BlockEnd)?,
+                _ => self.tag(JinjaToken::VariableBegin, "}}", JinjaToken::VariableEnd)?,
             }
         }
         Ok(())
     }
 
-    fn comment(&mut self) -> Outcome<()> {
+    fn comment(&mut self) -> JinjaResult<()> {
         let end = self.rest.find("#}").ok_or_else(|| Fault::wrong("a comment has no end (`#}`)"))?;
         let sign = self.rest.as_bytes()[..end].last().copied();
         self.skip(end + 2);
@@ -124,7 +124,7 @@ impl Lexer<'_> {
     }
 
     /// `{% raw %}` up to `{% endraw %}`: nothing in between is read.
-    fn raw(&mut self) -> Outcome<()> {
+    fn raw(&mut self) -> JinjaResult<()> {
         let (head, stripped) = raw_head(self.rest, "raw").unwrap_or_default();
         self.skip(head);
         if stripped {
@@ -139,8 +139,8 @@ impl Lexer<'_> {
                 from = at + 2;
                 continue;
             };
-            let data = kept(&self.rest[..at], b'%', sign, self.line_starts).to_owned();
-            self.add(Token::Data(data));
+            let data = trim_before_tag(&self.rest[..at], b'%', sign, self.line_starts).to_owned();
+            self.add(JinjaToken::Data(data));
             let closing = self.rest.as_bytes()[skipped + tail - 3];
             self.skip(skipped + tail);
             self.after_block(Some(closing));
@@ -150,7 +150,7 @@ impl Lexer<'_> {
     }
 
     /// The inside of a block or of a variable, up to its end outside of brackets.
-    fn tag(&mut self, begin: Token, close: &str, end: Token) -> Outcome<()> {
+    fn tag(&mut self, begin: JinjaToken, close: &str, end: JinjaToken) -> JinjaResult<()> {
         self.add(begin);
         let mut open: Vec<&'static str> = Vec::new();
         loop {
@@ -171,25 +171,25 @@ impl Lexer<'_> {
     }
 
     /// Reads the end of a tag, if it is there.
-    fn closes(&mut self, close: &str, end: &Token) -> bool {
+    fn closes(&mut self, close: &str, end: &JinjaToken) -> bool {
         let sign = self.rest.as_bytes().first().copied().filter(|b| matches!(b, b'-' | b'+'));
         let (skipped, sign) = match sign {
             _ if self.rest.starts_with(close) => (0, None),
-            Some(b'+') if *end == Token::VariableEnd => return false,
+            Some(b'+') if *end == JinjaToken::VariableEnd => return false,
             Some(sign) if self.rest[1..].starts_with(close) => (1, Some(sign)),
             _ => return false,
         };
         self.add(end.clone());
         self.skip(skipped + close.len());
         match end {
-            Token::BlockEnd => self.after_block(sign),
+            JinjaToken::BlockEnd => self.after_block(sign),
             _ if sign.is_some() => self.skip_space(),
             _ => {}
         }
         true
     }
 
-    fn operator(&mut self, open: &mut Vec<&'static str>) -> Outcome<()> {
+    fn operator(&mut self, open: &mut Vec<&'static str>) -> JinjaResult<()> {
         let op = OPERATORS.into_iter().find(|op| self.rest.starts_with(op));
         let Some(op) = op else {
             let c = self.rest.chars().next().unwrap_or_default();
@@ -204,7 +204,7 @@ impl Lexer<'_> {
             }
             _ => {}
         }
-        self.add(Token::Op(op));
+        self.add(JinjaToken::Op(op));
         self.skip(op.len());
         Ok(())
     }
@@ -212,11 +212,11 @@ impl Lexer<'_> {
     fn name(&mut self) {
         let len = self.rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(self.rest.len());
         let name = self.rest[..len].to_owned();
-        self.add(Token::Name(name));
+        self.add(JinjaToken::Name(name));
         self.skip(len);
     }
 
-    fn number(&mut self) -> Outcome<()> {
+    fn number(&mut self) -> JinjaResult<()> {
         let digits = |text: &str, radix: u32| text.find(|c: char| !c.is_digit(radix) && c != '_').unwrap_or(text.len());
         let radix = match self.rest.get(..2).map(str::to_ascii_lowercase).as_deref() {
             Some("0x") => 16,
@@ -243,15 +243,15 @@ impl Lexer<'_> {
         let written: String = self.rest[begin..len].chars().filter(|&c| c != '_').collect();
         let wrong = || Fault::wrong(format!("number `{}` is not valid, or beyond 128 bits", &self.rest[..len]));
         let token = match float {
-            true => Token::Float(written.parse().map_err(|_| wrong())?),
-            false => Token::Int(i128::from_str_radix(&written, radix).map_err(|_| wrong())?),
+            true => JinjaToken::Float(written.parse().map_err(|_| wrong())?),
+            false => JinjaToken::Int(i128::from_str_radix(&written, radix).map_err(|_| wrong())?),
         };
         self.add(token);
         self.skip(len);
         Ok(())
     }
 
-    fn text(&mut self, quote: char) -> Outcome<()> {
+    fn text(&mut self, quote: char) -> JinjaResult<()> {
         let mut escaped = false;
         let end = self.rest[1..].find(|c: char| {
             let ends = c == quote && !escaped;
@@ -260,7 +260,7 @@ impl Lexer<'_> {
         });
         let end = end.ok_or_else(|| Fault::wrong(format!("a string has no end ({quote})")))?;
         let text = unescaped(&self.rest[1..1 + end])?;
-        self.add(Token::Text(text));
+        self.add(JinjaToken::Text(text));
         self.skip(end + 2);
         Ok(())
     }
@@ -273,7 +273,7 @@ fn next_tag(text: &str) -> Option<usize> {
 }
 
 /// What stays of the text in front of a tag.
-fn kept(text: &str, kind: u8, sign: Option<u8>, line_starts: bool) -> &str {
+fn trim_before_tag(text: &str, kind: u8, sign: Option<u8>, line_starts: bool) -> &str {
     match sign {
         Some(b'-') => text.trim_end_matches(is_space),
         None if kind != b'{' => {
@@ -294,7 +294,7 @@ fn raw_head(text: &str, word: &str) -> Option<(usize, bool)> {
 }
 
 /// A string literal's escapes, as Python has them.
-fn unescaped(text: &str) -> Outcome<String> {
+fn unescaped(text: &str) -> JinjaResult<String> {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
@@ -346,7 +346,7 @@ mod tests {
         let placed = tokens(source).unwrap();
         placed
             .iter()
-            .filter_map(|p| if let Token::Data(text) = &p.token { Some(text.as_str()) } else { None })
+            .filter_map(|p| if let JinjaToken::Data(text) = &p.token { Some(text.as_str()) } else { None })
             .collect()
     }
 
@@ -361,8 +361,8 @@ mod tests {
     #[test]
     fn literals() {
         let placed = tokens(r#"{{ 'a\n\'\u00e9\x41\101\q' 1_000 2.5e-1 0x1f }}"#).unwrap();
-        let found: Vec<Token> = placed.into_iter().map(|p| p.token).collect();
-        assert_eq!(found[1], Token::Text("a\n'éAA\\q".into()));
-        assert_eq!(found[2..5], [Token::Int(1000), Token::Float(0.25), Token::Int(31)]);
+        let found: Vec<JinjaToken> = placed.into_iter().map(|p| p.token).collect();
+        assert_eq!(found[1], JinjaToken::Text("a\n'éAA\\q".into()));
+        assert_eq!(found[2..5], [JinjaToken::Int(1000), JinjaToken::Float(0.25), JinjaToken::Int(31)]);
     }
 }

@@ -3,13 +3,13 @@
 use std::rc::Rc;
 
 use super::args::{Args, int, needed, size, text};
-use super::budget::{Budget, Writer};
-use super::fault::{Fault, Outcome};
+use super::budget::{BudgetedWriter, RenderBudget};
+use super::fault::{Fault, JinjaResult};
 use super::filters_text;
 use super::format;
 use super::lexer::is_space;
 use super::python;
-use super::value::{Items, Value};
+use super::value::{Items, JinjaValue};
 
 const NAMES: [&str; 42] = [
     "capitalize",
@@ -61,7 +61,13 @@ pub(super) fn exists(name: &str) -> bool {
 }
 
 /// Calls the method `name` of `this`, which is `value` too.
-pub(super) fn call(this: &str, value: &Value, name: &str, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
+pub(super) fn call(
+    this: &str,
+    value: &JinjaValue,
+    name: &str,
+    args: Args,
+    budget: &Rc<RenderBudget>,
+) -> JinjaResult<JinjaValue> {
     budget.read(this.len())?;
     match name {
         "format" => format::braces(this, &args, budget),
@@ -76,7 +82,7 @@ pub(super) fn call(this: &str, value: &Value, name: &str, args: Args, budget: &R
             let affix = needed(affix, name, "affix")?;
             let affix = text(&affix, name)?;
             let rest = if name == "removeprefix" { this.strip_prefix(affix) } else { this.strip_suffix(affix) };
-            rest.map_or_else(|| Ok(value.clone()), |rest| Value::text(budget, rest))
+            rest.map_or_else(|| Ok(value.clone()), |rest| JinjaValue::text(budget, rest))
         }
         "replace" => {
             let [old, new, count] = args.bind(name, ["old", "new", "count"])?;
@@ -86,12 +92,12 @@ pub(super) fn call(this: &str, value: &Value, name: &str, args: Args, budget: &R
         "join" => {
             let [items] = args.bind(name, ["iterable"])?;
             let items = needed(items, name, "iterable")?.iterate(budget)?;
-            let mut out = Writer::new(budget)?;
+            let mut out = BudgetedWriter::new(budget)?;
             for (at, item) in items.iter().enumerate() {
                 out.push_str(if at > 0 { this } else { "" })?;
                 out.push_str(text(item, name)?)?;
             }
-            Ok(Value::written(out))
+            Ok(JinjaValue::written(out))
         }
         "splitlines" => {
             let [keep] = args.bind(name, ["keepends"])?;
@@ -109,12 +115,12 @@ pub(super) fn call(this: &str, value: &Value, name: &str, args: Args, budget: &R
 }
 
 /// Methods without arguments.
-fn plain(this: &str, name: &str, budget: &Rc<Budget>) -> Outcome<Value> {
+fn plain(this: &str, name: &str, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     let all = |is: fn(char) -> bool| !this.is_empty() && this.chars().all(is);
     let cased = |wrong: fn(char) -> bool| {
         this.chars().any(|c| c.is_lowercase() || c.is_uppercase()) && !this.chars().any(wrong)
     };
-    Ok(Value::Bool(match name {
+    Ok(JinjaValue::Bool(match name {
         "lower" | "casefold" => return filters_text::mapped(this, budget, |c, out| c.to_lowercase().try_for_each(out)),
         "upper" => return filters_text::mapped(this, budget, |c, out| c.to_uppercase().try_for_each(out)),
         "swapcase" => {
@@ -140,32 +146,32 @@ fn plain(this: &str, name: &str, budget: &Rc<Budget>) -> Outcome<Value> {
     }))
 }
 
-fn begins(this: &str, name: &str, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
+fn begins(this: &str, name: &str, args: Args, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     let [affix, start, end] = args.bind(name, ["affix", "start", "end"])?;
     let range = within(this, start, end)?;
     let affix = needed(affix, name, "affix")?;
-    let fits = |affix: &Value| {
+    let fits = |affix: &JinjaValue| {
         let affix = text(affix, name)?;
         Ok(range.is_some_and(|(_, t)| if name == "startswith" { t.starts_with(affix) } else { t.ends_with(affix) }))
     };
-    let Value::List(list) = &affix else { return fits(&affix).map(Value::Bool) };
+    let JinjaValue::List(list) = &affix else { return fits(&affix).map(JinjaValue::Bool) };
     for affix in list.iter() {
         budget.read(affix.as_str().unwrap_or_default().len())?;
         if fits(affix)? {
-            return Ok(Value::Bool(true));
+            return Ok(JinjaValue::Bool(true));
         }
     }
-    Ok(Value::Bool(false))
+    Ok(JinjaValue::Bool(false))
 }
 
 /// The characters from `start` to `end` with their place; `None` where `start` is behind the end.
-fn within(this: &str, start: Option<Value>, end: Option<Value>) -> Outcome<Option<(usize, &str)>> {
-    let bounds = [start, end].map(|bound| bound.filter(|bound| !matches!(bound, Value::None)));
+fn within(this: &str, start: Option<JinjaValue>, end: Option<JinjaValue>) -> JinjaResult<Option<(usize, &str)>> {
+    let bounds = [start, end].map(|bound| bound.filter(|bound| !matches!(bound, JinjaValue::None)));
     if bounds.iter().all(Option::is_none) {
         return Ok(Some((0, this)));
     }
     let len = this.chars().count() as i128;
-    let place = |bound: &Option<Value>, default: i128| {
+    let place = |bound: &Option<JinjaValue>, default: i128| {
         int(bound.as_ref(), default, "slice").map(|at| if at < 0 { (at + len).max(0) } else { at })
     };
     let (first, last) = (place(&bounds[0], 0)?, place(&bounds[1], len)?.min(len));
@@ -173,7 +179,7 @@ fn within(this: &str, start: Option<Value>, end: Option<Value>) -> Outcome<Optio
     Ok((first <= last).then(|| (first as usize, &this[byte(first)..byte(last)])))
 }
 
-fn search(this: &str, name: &str, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
+fn search(this: &str, name: &str, args: Args, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     let [part, start, end] = args.bind(name, ["sub", "start", "end"])?;
     let part = needed(part, name, "sub")?;
     let part = text(&part, name)?;
@@ -181,19 +187,19 @@ fn search(this: &str, name: &str, args: Args, budget: &Rc<Budget>) -> Outcome<Va
     budget.read(this.len() + part.len())?;
     if name == "count" {
         let count = |range: &str| if part.is_empty() { range.chars().count() + 1 } else { range.matches(part).count() };
-        return Ok(Value::Int(range.map_or(0, |(_, range)| count(range)) as i128));
+        return Ok(JinjaValue::Int(range.map_or(0, |(_, range)| count(range)) as i128));
     }
     let find = |range: &str| if name.starts_with('r') { range.rfind(part) } else { range.find(part) };
     match range.and_then(|(from, range)| find(range).map(|at| from + range[..at].chars().count())) {
-        Some(at) => Ok(Value::Int(at as i128)),
-        None if name.ends_with("find") => Ok(Value::Int(-1)),
+        Some(at) => Ok(JinjaValue::Int(at as i128)),
+        None if name.ends_with("find") => Ok(JinjaValue::Int(-1)),
         None => Err(Fault::wrong(format!("`{name}`: the string does not contain the part"))),
     }
 }
 
-fn strip(this: &str, value: &Value, name: &str, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
+fn strip(this: &str, value: &JinjaValue, name: &str, args: Args, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     let [chars] = args.bind(name, ["chars"])?;
-    let chars = chars.filter(|chars| !matches!(chars, Value::None));
+    let chars = chars.filter(|chars| !matches!(chars, JinjaValue::None));
     let chars = chars.as_ref().map(|chars| text(chars, name)).transpose()?;
     // Each character at an end is compared with each of `chars`.
     budget.work(this.len().saturating_mul(chars.map_or(0, str::len)) / 64)?;
@@ -203,16 +209,16 @@ fn strip(this: &str, value: &Value, name: &str, args: Args, budget: &Rc<Budget>)
         "rstrip" => this.trim_end_matches(taken),
         _ => this.trim_matches(taken),
     };
-    if kept.len() == this.len() { Ok(value.clone()) } else { Value::text(budget, kept) }
+    if kept.len() == this.len() { Ok(value.clone()) } else { JinjaValue::text(budget, kept) }
 }
 
-fn split(this: &str, name: &str, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
+fn split(this: &str, name: &str, args: Args, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     let [separator, most] = args.bind(name, ["sep", "maxsplit"])?;
     let most = int(most.as_ref(), -1, name)?;
     let most = usize::try_from(most).unwrap_or(usize::MAX);
-    let separator = separator.filter(|separator| !matches!(separator, Value::None));
+    let separator = separator.filter(|separator| !matches!(separator, JinjaValue::None));
     let mut parts = Items::new(budget);
-    let mut add = |part: &str| parts.push(Value::text(budget, part)?);
+    let mut add = |part: &str| parts.push(JinjaValue::text(budget, part)?);
     let from_right = name == "rsplit" && most != usize::MAX;
     match &separator {
         Some(separator) => {
@@ -229,9 +235,9 @@ fn split(this: &str, name: &str, args: Args, budget: &Rc<Budget>) -> Outcome<Val
         None if from_right => words_from_right(this, most, &mut add)?,
         None => words(this, most, &mut add)?,
     }
-    let Value::List(list) = parts.list()? else { return Err(Fault::wrong("a list is expected")) };
+    let JinjaValue::List(list) = parts.list()? else { return Err(Fault::wrong("a list is expected")) };
     if !from_right {
-        return Ok(Value::List(list));
+        return Ok(JinjaValue::List(list));
     }
     let mut parts = Items::new(budget);
     list.iter().rev().try_for_each(|part| parts.push(part.clone()))?;
@@ -239,7 +245,7 @@ fn split(this: &str, name: &str, args: Args, budget: &Rc<Budget>) -> Outcome<Val
 }
 
 /// Words between white space, at most `most` cuts.
-fn words(this: &str, most: usize, add: &mut dyn FnMut(&str) -> Outcome<()>) -> Outcome<()> {
+fn words(this: &str, most: usize, add: &mut dyn FnMut(&str) -> JinjaResult<()>) -> JinjaResult<()> {
     let mut rest = this.trim_start_matches(is_space);
     let mut cuts = 0;
     while !rest.is_empty() {
@@ -255,7 +261,7 @@ fn words(this: &str, most: usize, add: &mut dyn FnMut(&str) -> Outcome<()>) -> O
     Ok(())
 }
 
-fn words_from_right(this: &str, most: usize, add: &mut dyn FnMut(&str) -> Outcome<()>) -> Outcome<()> {
+fn words_from_right(this: &str, most: usize, add: &mut dyn FnMut(&str) -> JinjaResult<()>) -> JinjaResult<()> {
     let mut rest = this.trim_end_matches(is_space);
     for _ in 0..most {
         let word = rest.rfind(is_space).map_or(0, |at| at + rest[at..].chars().next().map_or(0, char::len_utf8));
@@ -268,7 +274,13 @@ fn words_from_right(this: &str, most: usize, add: &mut dyn FnMut(&str) -> Outcom
     if rest.is_empty() { Ok(()) } else { add(rest) }
 }
 
-fn partition(this: &str, value: &Value, name: &str, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
+fn partition(
+    this: &str,
+    value: &JinjaValue,
+    name: &str,
+    args: Args,
+    budget: &Rc<RenderBudget>,
+) -> JinjaResult<JinjaValue> {
     let [separator] = args.bind(name, ["sep"])?;
     let separator = needed(separator, name, "sep")?;
     let mark = text(&separator, name)?;
@@ -276,16 +288,18 @@ fn partition(this: &str, value: &Value, name: &str, args: Args, budget: &Rc<Budg
         return Err(Fault::wrong(format!("`{name}` takes a separator that is not empty")));
     }
     let parts = if name == "partition" { this.split_once(mark) } else { this.rsplit_once(mark) };
-    let empty = || Value::text(budget, "");
+    let empty = || JinjaValue::text(budget, "");
     let parts = match parts {
-        Some((left, right)) => vec![Value::text(budget, left)?, separator.clone(), Value::text(budget, right)?],
+        Some((left, right)) => {
+            vec![JinjaValue::text(budget, left)?, separator.clone(), JinjaValue::text(budget, right)?]
+        }
         None if name == "partition" => vec![value.clone(), empty()?, empty()?],
         None => vec![empty()?, empty()?, value.clone()],
     };
-    Value::list(budget, parts, true)
+    JinjaValue::list(budget, parts, true)
 }
 
-fn pad(this: &str, name: &str, args: Args, budget: &Rc<Budget>) -> Outcome<Value> {
+fn pad(this: &str, name: &str, args: Args, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     let [width, fill] = args.bind(name, ["width", "fillchar"])?;
     let width = size(Some(&needed(width, name, "width")?), 0, name)?;
     let fill = fill.as_ref().map_or(Ok(" "), |fill| text(fill, name))?;
@@ -294,13 +308,13 @@ fn pad(this: &str, name: &str, args: Args, budget: &Rc<Budget>) -> Outcome<Value
     if fill.chars().count() != 1 {
         return Err(Fault::wrong(format!("`{name}` takes one character to fill with")));
     }
-    let mut out = Writer::new(budget)?;
+    let mut out = BudgetedWriter::new(budget)?;
     if name == "zfill" {
         let sign = usize::from(this.starts_with(['+', '-']));
         out.push_str(&this[..sign])?;
         out.repeat("0", missing)?;
         out.push_str(&this[sign..])?;
-        return Ok(Value::written(out));
+        return Ok(JinjaValue::written(out));
     }
     let left = match name {
         "ljust" => 0,
@@ -311,11 +325,11 @@ fn pad(this: &str, name: &str, args: Args, budget: &Rc<Budget>) -> Outcome<Value
     out.repeat(fill, left)?;
     out.push_str(this)?;
     out.repeat(fill, missing - left)?;
-    Ok(Value::written(out))
+    Ok(JinjaValue::written(out))
 }
 
 /// The lines of a text, by all that Python takes for their ends.
-pub(super) fn lines(this: &str, keep: bool, budget: &Rc<Budget>) -> Outcome<Value> {
+pub(super) fn lines(this: &str, keep: bool, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     let ends =
         |c: char| matches!(c, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}');
     let mut lines = Items::new(budget);
@@ -326,14 +340,14 @@ pub(super) fn lines(this: &str, keep: bool, budget: &Rc<Budget>) -> Outcome<Valu
             tail if tail.starts_with("\r\n") => 2,
             tail => tail.chars().next().map_or(0, char::len_utf8),
         };
-        lines.push(Value::text(budget, &rest[..if keep { end + mark } else { end }])?)?;
+        lines.push(JinjaValue::text(budget, &rest[..if keep { end + mark } else { end }])?)?;
         rest = &rest[end + mark..];
     }
     lines.list()
 }
 
-fn expand_tabs(this: &str, tab: usize, budget: &Rc<Budget>) -> Outcome<Value> {
-    let mut out = Writer::new(budget)?;
+fn expand_tabs(this: &str, tab: usize, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
+    let mut out = BudgetedWriter::new(budget)?;
     let mut column = 0;
     for c in this.chars() {
         match c {
@@ -348,5 +362,5 @@ fn expand_tabs(this: &str, tab: usize, budget: &Rc<Budget>) -> Outcome<Value> {
             }
         }
     }
-    Ok(Value::written(out))
+    Ok(JinjaValue::written(out))
 }

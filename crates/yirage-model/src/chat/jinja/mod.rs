@@ -31,7 +31,7 @@ mod render;
 mod scope;
 mod value;
 
-pub(super) use ast::Tree;
+pub(super) use ast::JinjaTemplate;
 pub(super) use fault::{Cause, Fault};
 pub(super) use parser::parse;
-pub(super) use render::{Input, Variable, render};
+pub(super) use render::{RenderInput, Variable, render};

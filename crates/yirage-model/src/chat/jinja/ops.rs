@@ -4,26 +4,26 @@ use std::cell::Cell;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use super::ast::{Binary, Name};
-use super::budget::{Budget, Writer};
-use super::fault::{Fault, Outcome};
+use super::ast::{Binary, JinjaName};
+use super::budget::{BudgetedWriter, RenderBudget};
+use super::fault::{Fault, JinjaResult};
 use super::format;
-use super::value::{Items, Value};
+use super::value::{Items, JinjaValue};
 
 /// `a op b` for the operators that need both sides.
-pub(super) fn binary(op: Binary, a: &Value, b: &Value, budget: &Rc<Budget>) -> Outcome<Value> {
-    let formats = op == Binary::Rem && matches!(a, Value::Text(_));
+pub(super) fn binary(op: Binary, a: &JinjaValue, b: &JinjaValue, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
+    let formats = op == Binary::Rem && matches!(a, JinjaValue::Text(_));
     if let Some(fault) = a.undefined_fault().or_else(|| b.undefined_fault().filter(|_| !formats)) {
         return Err(fault);
     }
     match (op, a, b) {
-        (Binary::Add, Value::Text(x), Value::Text(y)) => {
-            let mut out = Writer::new(budget)?;
+        (Binary::Add, JinjaValue::Text(x), JinjaValue::Text(y)) => {
+            let mut out = BudgetedWriter::new(budget)?;
             out.push_str(x)?;
             out.push_str(y)?;
-            Ok(Value::written(out))
+            Ok(JinjaValue::written(out))
         }
-        (Binary::Add, Value::List(x), Value::List(y))
+        (Binary::Add, JinjaValue::List(x), JinjaValue::List(y))
             if x.is_tuple == y.is_tuple && x.had.is_none() && y.had.is_none() =>
         {
             let mut items = Items::new(budget);
@@ -31,32 +31,32 @@ pub(super) fn binary(op: Binary, a: &Value, b: &Value, budget: &Rc<Budget>) -> O
             items.extend(y)?;
             if x.is_tuple { items.tuple() } else { items.list() }
         }
-        (Binary::Mul, Value::Text(_) | Value::List(_), n) if n.as_int().is_some() => repeat(a, n, budget),
-        (Binary::Mul, n, Value::Text(_) | Value::List(_)) if n.as_int().is_some() => repeat(b, n, budget),
-        (Binary::Rem, Value::Text(pattern), _) => format::percent(pattern, b, budget),
+        (Binary::Mul, JinjaValue::Text(_) | JinjaValue::List(_), n) if n.as_int().is_some() => repeat(a, n, budget),
+        (Binary::Mul, n, JinjaValue::Text(_) | JinjaValue::List(_)) if n.as_int().is_some() => repeat(b, n, budget),
+        (Binary::Rem, JinjaValue::Text(pattern), _) => format::percent(pattern, b, budget),
         _ => number(op, a, b),
     }
 }
 
-fn repeat(value: &Value, times: &Value, budget: &Rc<Budget>) -> Outcome<Value> {
-    if matches!(value, Value::List(list) if list.had.is_some()) {
+fn repeat(value: &JinjaValue, times: &JinjaValue, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
+    if matches!(value, JinjaValue::List(list) if list.had.is_some()) {
         return Err(Fault::wrong("an iterator cannot be repeated"));
     }
     let times = times.as_int().unwrap_or(0).max(0);
     let times = usize::try_from(times).unwrap_or(usize::MAX);
-    if let Value::List(list) = value {
+    if let JinjaValue::List(list) = value {
         let mut items = Items::new(budget);
         let times = if list.is_empty() { 0 } else { times };
         (0..times).try_for_each(|_| items.extend(list))?;
         return if list.is_tuple { items.tuple() } else { items.list() };
     }
     let text = value.as_str().unwrap_or_default();
-    let mut out = Writer::new(budget)?;
+    let mut out = BudgetedWriter::new(budget)?;
     out.repeat(text, if text.is_empty() { 0 } else { times })?;
-    Ok(Value::written(out))
+    Ok(JinjaValue::written(out))
 }
 
-fn number(op: Binary, a: &Value, b: &Value) -> Outcome<Value> {
+fn number(op: Binary, a: &JinjaValue, b: &JinjaValue) -> JinjaResult<JinjaValue> {
     if let (Some(x), Some(y)) = (a.as_int(), b.as_int())
         && op != Binary::Div
         && !(op == Binary::Pow && y < 0)
@@ -70,7 +70,7 @@ fn number(op: Binary, a: &Value, b: &Value) -> Outcome<Value> {
     if by_zero || op == Binary::Pow && x == 0.0 && y < 0.0 {
         return Err(Fault::wrong("division by zero"));
     }
-    Ok(Value::Float(match op {
+    Ok(JinjaValue::Float(match op {
         Binary::Add => x + y,
         Binary::Sub => x - y,
         Binary::Mul => x * y,
@@ -81,7 +81,7 @@ fn number(op: Binary, a: &Value, b: &Value) -> Outcome<Value> {
     }))
 }
 
-fn integers(op: Binary, x: i128, y: i128) -> Outcome<Value> {
+fn integers(op: Binary, x: i128, y: i128) -> JinjaResult<JinjaValue> {
     if y == 0 && matches!(op, Binary::FloorDiv | Binary::Rem) {
         return Err(Fault::wrong("division by zero"));
     }
@@ -94,22 +94,22 @@ fn integers(op: Binary, x: i128, y: i128) -> Outcome<Value> {
         Binary::Rem => floored().and_then(|q| x.checked_sub(q.checked_mul(y)?)),
         _ => u32::try_from(y).ok().and_then(|y| x.checked_pow(y)),
     };
-    value.map(Value::Int).ok_or_else(|| Fault::wrong("an integer has more than 128 bits"))
+    value.map(JinjaValue::Int).ok_or_else(|| Fault::wrong("an integer has more than 128 bits"))
 }
 
 /// `a == b`. Walks as far as both agree.
-pub(super) fn equal(a: &Value, b: &Value, budget: &Budget) -> Outcome<bool> {
+pub(super) fn equal(a: &JinjaValue, b: &JinjaValue, budget: &RenderBudget) -> JinjaResult<bool> {
     budget.work(1)?;
     Ok(match (a, b) {
-        (Value::Undefined(_), Value::Undefined(_)) | (Value::None, Value::None) => true,
-        (Value::Text(x), Value::Text(y)) => {
+        (JinjaValue::Undefined(_), JinjaValue::Undefined(_)) | (JinjaValue::None, JinjaValue::None) => true,
+        (JinjaValue::Text(x), JinjaValue::Text(y)) => {
             Rc::ptr_eq(x, y)
                 || x.len() == y.len() && {
                     budget.read(x.len())?;
                     x[..] == y[..]
                 }
         }
-        (Value::List(x), Value::List(y)) => {
+        (JinjaValue::List(x), JinjaValue::List(y)) => {
             if Rc::ptr_eq(x, y) {
                 return Ok(true);
             }
@@ -123,7 +123,7 @@ pub(super) fn equal(a: &Value, b: &Value, budget: &Budget) -> Outcome<bool> {
             }
             true
         }
-        (Value::Dict(x), Value::Dict(y)) => {
+        (JinjaValue::Dict(x), JinjaValue::Dict(y)) => {
             if Rc::ptr_eq(x, y) {
                 return Ok(true);
             }
@@ -138,16 +138,16 @@ pub(super) fn equal(a: &Value, b: &Value, budget: &Budget) -> Outcome<bool> {
             }
             true
         }
-        (Value::Digits(x), Value::Digits(y)) => {
+        (JinjaValue::Digits(x), JinjaValue::Digits(y)) => {
             budget.read(x.len())?;
             x[..] == y[..]
         }
-        (Value::Digits(_), Value::Int(_)) | (Value::Int(_), Value::Digits(_)) => false,
-        (Value::Namespace(x), Value::Namespace(y)) => Rc::ptr_eq(x, y),
-        (Value::Macro(x), Value::Macro(y)) => Rc::ptr_eq(x, y),
-        (Value::Loop(x), Value::Loop(y)) => Rc::ptr_eq(x, y),
-        (Value::Helper(x), Value::Helper(y)) => Rc::ptr_eq(x, y),
-        (Value::Function(x), Value::Function(y)) => x == y,
+        (JinjaValue::Digits(_), JinjaValue::Int(_)) | (JinjaValue::Int(_), JinjaValue::Digits(_)) => false,
+        (JinjaValue::Namespace(x), JinjaValue::Namespace(y)) => Rc::ptr_eq(x, y),
+        (JinjaValue::Macro(x), JinjaValue::Macro(y)) => Rc::ptr_eq(x, y),
+        (JinjaValue::Loop(x), JinjaValue::Loop(y)) => Rc::ptr_eq(x, y),
+        (JinjaValue::Helper(x), JinjaValue::Helper(y)) => Rc::ptr_eq(x, y),
+        (JinjaValue::Function(x), JinjaValue::Function(y)) => x == y,
         _ => match (a.as_int(), b.as_int()) {
             (Some(x), Some(y)) => x == y,
             _ => matches!((a.as_float(), b.as_float()), (Some(x), Some(y)) if x == y),
@@ -156,14 +156,16 @@ pub(super) fn equal(a: &Value, b: &Value, budget: &Budget) -> Outcome<bool> {
 }
 
 /// Which of two values comes first.
-pub(super) fn order(a: &Value, b: &Value, budget: &Budget) -> Outcome<Ordering> {
+pub(super) fn order(a: &JinjaValue, b: &JinjaValue, budget: &RenderBudget) -> JinjaResult<Ordering> {
     budget.work(1)?;
     match (a, b) {
-        (Value::Text(x), Value::Text(y)) => {
+        (JinjaValue::Text(x), JinjaValue::Text(y)) => {
             budget.read(x.len().min(y.len()))?;
             return Ok(x[..].cmp(&y[..]));
         }
-        (Value::List(x), Value::List(y)) if x.is_tuple == y.is_tuple && x.had.is_none() && y.had.is_none() => {
+        (JinjaValue::List(x), JinjaValue::List(y))
+            if x.is_tuple == y.is_tuple && x.had.is_none() && y.had.is_none() =>
+        {
             for (x, y) in x.iter().zip(y.iter()) {
                 if !equal(x, y, budget)? {
                     return order(x, y, budget);
@@ -186,7 +188,10 @@ pub(super) fn order(a: &Value, b: &Value, budget: &Budget) -> Outcome<Ordering> 
 }
 
 /// A stable sort by an order that may fail, and that may be none (a NaN is not ordered): runs are merged.
-pub(super) fn sort_by<T: Clone>(items: &mut Vec<T>, mut order: impl FnMut(&T, &T) -> Outcome<Ordering>) -> Outcome<()> {
+pub(super) fn sort_by<T: Clone>(
+    items: &mut Vec<T>,
+    mut order: impl FnMut(&T, &T) -> JinjaResult<Ordering>,
+) -> JinjaResult<()> {
     let mut width = 1;
     while width < items.len() {
         let mut merged = Vec::with_capacity(items.len());
@@ -208,18 +213,18 @@ pub(super) fn sort_by<T: Clone>(items: &mut Vec<T>, mut order: impl FnMut(&T, &T
 }
 
 /// `item in container`.
-pub(super) fn contains(container: &Value, item: &Value, budget: &Rc<Budget>) -> Outcome<bool> {
+pub(super) fn contains(container: &JinjaValue, item: &JinjaValue, budget: &Rc<RenderBudget>) -> JinjaResult<bool> {
     match (container, item) {
-        (Value::Text(text), Value::Text(part)) => {
+        (JinjaValue::Text(text), JinjaValue::Text(part)) => {
             budget.read(text.len() + part.len())?;
             Ok(text.contains(&part[..]))
         }
-        (Value::Text(_), other) => Err(other
+        (JinjaValue::Text(_), other) => Err(other
             .undefined_fault()
             .unwrap_or_else(|| Fault::wrong(format!("a string can contain strings, and not a {}", other.kind())))),
-        (Value::Dict(dict), key) => Ok(entry(dict.entries(), key, budget)?.is_some()),
+        (JinjaValue::Dict(dict), key) => Ok(entry(dict.entries(), key, budget)?.is_some()),
         // An iterator is read as far as the item is.
-        (Value::List(list), _) if list.had.is_some() => {
+        (JinjaValue::List(list), _) if list.had.is_some() => {
             let had = list.had.as_ref().map_or(0, Cell::get);
             for (at, other) in list.iter().enumerate().skip(had) {
                 list.had.iter().for_each(|had| had.set(at + 1));
@@ -241,12 +246,16 @@ pub(super) fn contains(container: &Value, item: &Value, budget: &Rc<Budget>) -> 
 }
 
 /// The value of a key.
-pub(super) fn entry(entries: &[(Value, Value)], key: &Value, budget: &Budget) -> Outcome<Option<Value>> {
+pub(super) fn entry(
+    entries: &[(JinjaValue, JinjaValue)],
+    key: &JinjaValue,
+    budget: &RenderBudget,
+) -> JinjaResult<Option<JinjaValue>> {
     budget.work(entries.len() / 8)?;
     for (found, value) in entries {
         // Keys of text are by far the most, and mostly differ in their length.
         let same = match (found, key) {
-            (Value::Text(x), Value::Text(y)) if x.len() != y.len() => false,
+            (JinjaValue::Text(x), JinjaValue::Text(y)) if x.len() != y.len() => false,
             _ => equal(found, key, budget)?,
         };
         if same {
@@ -257,29 +266,33 @@ pub(super) fn entry(entries: &[(Value, Value)], key: &Value, budget: &Budget) ->
 }
 
 /// The value of a key that is text.
-pub(super) fn entry_of(entries: &[(Value, Value)], key: &str, budget: &Budget) -> Outcome<Option<Value>> {
+pub(super) fn entry_of(
+    entries: &[(JinjaValue, JinjaValue)],
+    key: &str,
+    budget: &RenderBudget,
+) -> JinjaResult<Option<JinjaValue>> {
     budget.work(1 + entries.len() / 8)?;
     let found = entries.iter().find(|(found, _)| found.as_str() == Some(key));
     Ok(found.map(|(_, value)| value.clone()))
 }
 
 /// `of[index]`; undefined where there is no such item.
-pub(super) fn item(of: &Value, index: &Value, budget: &Rc<Budget>) -> Outcome<Value> {
+pub(super) fn item(of: &JinjaValue, index: &JinjaValue, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     if let Some(fault) = of.undefined_fault() {
         return Err(fault);
     }
-    let missing = || Value::Undefined(index.as_str().map(Name::from));
+    let missing = || JinjaValue::Undefined(index.as_str().map(JinjaName::from));
     let found = match (of, index) {
-        (Value::Dict(dict), _) => entry(dict.entries(), index, budget)?,
-        (Value::List(list), _) if list.had.is_none() => match index.as_int() {
+        (JinjaValue::Dict(dict), _) => entry(dict.entries(), index, budget)?,
+        (JinjaValue::List(list), _) if list.had.is_none() => match index.as_int() {
             Some(at) => from_end(at, list.len()).and_then(|at| list.get(at)).cloned(),
             None => None,
         },
-        (Value::Text(text), _) => match index.as_int() {
+        (JinjaValue::Text(text), _) => match index.as_int() {
             Some(at) => {
                 let len = of.len(budget)?;
                 let c = from_end(at, len).and_then(|at| text.chars().nth(at));
-                c.map(|c| Value::text(budget, c.encode_utf8(&mut [0; 4]))).transpose()?
+                c.map(|c| JinjaValue::text(budget, c.encode_utf8(&mut [0; 4]))).transpose()?
             }
             None => None,
         },
@@ -294,13 +307,13 @@ fn from_end(at: i128, len: usize) -> Option<usize> {
 }
 
 /// `of[start:stop:step]`.
-pub(super) fn slice(of: &Value, ends: [Value; 3], budget: &Rc<Budget>) -> Outcome<Value> {
+pub(super) fn slice(of: &JinjaValue, ends: [JinjaValue; 3], budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     if let Some(fault) = of.undefined_fault() {
         return Err(fault);
     }
     let [start, stop, step] = ends;
-    let bound = |value: &Value| match value {
-        Value::None => Ok(None),
+    let bound = |value: &JinjaValue| match value {
+        JinjaValue::None => Ok(None),
         other => other
             .as_int()
             .map(Some)
@@ -314,13 +327,13 @@ pub(super) fn slice(of: &Value, ends: [Value; 3], budget: &Rc<Budget>) -> Outcom
         1.. => (start.map_or(0, |at| clamp(at, 0, len)), stop.map_or(len, |at| clamp(at, 0, len))),
         _ => (start.map_or(len - 1, |at| clamp(at, -1, len - 1)), stop.map_or(-1, |at| clamp(at, -1, len - 1))),
     };
-    if let (Value::Text(text), 1) = (of, step) {
+    if let (JinjaValue::Text(text), 1) = (of, step) {
         let byte = |at: i128| text.char_indices().nth(at as usize).map_or(text.len(), |(byte, _)| byte);
-        return Value::text(budget, &text[byte(first)..byte(last.max(first))]);
+        return JinjaValue::text(budget, &text[byte(first)..byte(last.max(first))]);
     }
     let span = if step > 0 { last - first } else { first - last };
     let count = usize::try_from(span.max(0) / step.saturating_abs() + 1).unwrap_or(usize::MAX);
-    let _held = budget.hold(count.saturating_mul(size_of::<usize>()))?;
+    let _held = budget.reserve(count.saturating_mul(size_of::<usize>()))?;
     let mut taken = Vec::with_capacity(count);
     let mut at = first;
     while if step > 0 { at < last } else { at > last } {
@@ -331,19 +344,19 @@ pub(super) fn slice(of: &Value, ends: [Value; 3], budget: &Rc<Budget>) -> Outcom
     pick(of, &taken, budget)
 }
 
-fn pick(of: &Value, taken: &[usize], budget: &Rc<Budget>) -> Outcome<Value> {
+fn pick(of: &JinjaValue, taken: &[usize], budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     match of {
-        Value::List(list) => {
+        JinjaValue::List(list) => {
             let mut items = Items::new(budget);
             taken.iter().try_for_each(|&at| items.push(list[at].clone()))?;
             if list.is_tuple { items.tuple() } else { items.list() }
         }
-        Value::Text(text) => {
-            let _held = budget.hold(4 * text.len())?;
+        JinjaValue::Text(text) => {
+            let _held = budget.reserve(4 * text.len())?;
             let chars: Vec<char> = text.chars().collect();
-            let mut out = Writer::new(budget)?;
+            let mut out = BudgetedWriter::new(budget)?;
             taken.iter().try_for_each(|&at| out.push(chars[at]))?;
-            Ok(Value::written(out))
+            Ok(JinjaValue::written(out))
         }
         other => Err(Fault::wrong(format!("a {} cannot be sliced", other.kind()))),
     }

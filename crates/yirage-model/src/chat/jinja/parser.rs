@@ -2,23 +2,25 @@
 
 use std::sync::Arc;
 
-use super::ast::{Expr, For, Kind, Macro, Name, Stmt, StmtKind, Target, Tree, Uses};
-use super::fault::{Fault, Outcome};
-use super::lexer::{self, Placed, Token};
+use super::ast::{
+    AssignTarget, JinjaExpr, JinjaExprKind, JinjaForLoop, JinjaName, JinjaTemplate, Macro, Stmt, StmtKind, Uses,
+};
+use super::fault::{Fault, JinjaResult};
+use super::lexer::{self, JinjaToken, LocatedToken};
 use crate::chat::limits;
 
 /// Parses a template.
-pub(in crate::chat) fn parse(source: &str) -> Outcome<Tree> {
+pub(in crate::chat) fn parse(source: &str) -> JinjaResult<JinjaTemplate> {
     let mut tokens = lexer::tokens(source)?;
     tokens.reverse();
-    let mut parser = Parser { tokens, line: 1, nesting: 0, loops: 0, texts: Vec::new(), uses: Uses::default() };
+    let mut parser = JinjaParser { tokens, line: 1, nesting: 0, loops: 0, texts: Vec::new(), uses: Uses::default() };
     let body = parser.body(&[]).map_err(|fault| fault.at(parser.line()))?;
-    Ok(Tree { body, texts: parser.texts })
+    Ok(JinjaTemplate { body, texts: parser.texts })
 }
 
-pub(super) struct Parser {
+pub(super) struct JinjaParser {
     /// The last one is next.
-    tokens: Vec<Placed>,
+    tokens: Vec<LocatedToken>,
     line: u32,
     nesting: u32,
     /// Loops around the statement, within its macro.
@@ -28,24 +30,24 @@ pub(super) struct Parser {
     uses: Uses,
 }
 
-impl Parser {
-    pub(super) fn peek(&self) -> &Token {
-        self.tokens.last().map_or(&Token::End, |placed| &placed.token)
+impl JinjaParser {
+    pub(super) fn peek(&self) -> &JinjaToken {
+        self.tokens.last().map_or(&JinjaToken::End, |placed| &placed.token)
     }
 
-    fn after(&self) -> &Token {
-        self.tokens.len().checked_sub(2).map_or(&Token::End, |at| &self.tokens[at].token)
+    fn after(&self) -> &JinjaToken {
+        self.tokens.len().checked_sub(2).map_or(&JinjaToken::End, |at| &self.tokens[at].token)
     }
 
-    pub(super) fn next(&mut self) -> Token {
-        let Some(placed) = self.tokens.pop() else { return Token::End };
+    pub(super) fn next(&mut self) -> JinjaToken {
+        let Some(placed) = self.tokens.pop() else { return JinjaToken::End };
         self.line = placed.line;
         placed.token
     }
 
     /// Takes a token back.
-    pub(super) fn back(&mut self, token: Token) {
-        self.tokens.push(Placed { token, line: self.line });
+    pub(super) fn back(&mut self, token: JinjaToken) {
+        self.tokens.push(LocatedToken { token, line: self.line });
     }
 
     pub(super) fn line(&self) -> u32 {
@@ -53,15 +55,15 @@ impl Parser {
     }
 
     pub(super) fn is_name(&self, word: &str) -> bool {
-        matches!(self.peek(), Token::Name(name) if name == word)
+        matches!(self.peek(), JinjaToken::Name(name) if name == word)
     }
 
     pub(super) fn name_after(&self, word: &str) -> bool {
-        matches!(self.after(), Token::Name(name) if name == word)
+        matches!(self.after(), JinjaToken::Name(name) if name == word)
     }
 
     pub(super) fn op_after(&self, op: &str) -> bool {
-        matches!(self.after(), Token::Op(found) if *found == op)
+        matches!(self.after(), JinjaToken::Op(found) if *found == op)
     }
 
     pub(super) fn skip_name(&mut self, word: &str) -> bool {
@@ -73,24 +75,24 @@ impl Parser {
     }
 
     pub(super) fn skip_op(&mut self, op: &str) -> bool {
-        let found = matches!(self.peek(), Token::Op(found) if *found == op);
+        let found = matches!(self.peek(), JinjaToken::Op(found) if *found == op);
         if found {
             self.next();
         }
         found
     }
 
-    pub(super) fn expect_op(&mut self, op: &str) -> Outcome<()> {
+    pub(super) fn expect_op(&mut self, op: &str) -> JinjaResult<()> {
         if self.skip_op(op) { Ok(()) } else { Err(self.unexpected(&format!("`{op}`"))) }
     }
 
-    fn expect_name(&mut self, word: &str) -> Outcome<()> {
+    fn expect_name(&mut self, word: &str) -> JinjaResult<()> {
         if self.skip_name(word) { Ok(()) } else { Err(self.unexpected(&format!("`{word}`"))) }
     }
 
-    fn block_end(&mut self) -> Outcome<()> {
+    fn block_end(&mut self) -> JinjaResult<()> {
         match self.next() {
-            Token::BlockEnd => Ok(()),
+            JinjaToken::BlockEnd => Ok(()),
             other => {
                 self.back(other);
                 Err(self.unexpected("the end of the tag"))
@@ -98,9 +100,9 @@ impl Parser {
         }
     }
 
-    pub(super) fn name(&mut self) -> Outcome<Name> {
+    pub(super) fn name(&mut self) -> JinjaResult<JinjaName> {
         match self.next() {
-            Token::Name(name) => Ok(Name::from(name)),
+            JinjaToken::Name(name) => Ok(JinjaName::from(name)),
             other => {
                 self.back(other);
                 Err(self.unexpected("a name"))
@@ -110,22 +112,22 @@ impl Parser {
 
     pub(super) fn unexpected(&self, wanted: &str) -> Fault {
         let found = match self.peek() {
-            Token::Data(_) => "text".to_owned(),
-            Token::VariableBegin => "`{{`".to_owned(),
-            Token::VariableEnd => "`}}`".to_owned(),
-            Token::BlockBegin => "`{%`".to_owned(),
-            Token::BlockEnd => "`%}`".to_owned(),
-            Token::Name(name) => format!("`{name}`"),
-            Token::Text(_) => "a string".to_owned(),
-            Token::Int(_) | Token::Float(_) => "a number".to_owned(),
-            Token::Op(op) => format!("`{op}`"),
-            Token::End => "the end of the template".to_owned(),
+            JinjaToken::Data(_) => "text".to_owned(),
+            JinjaToken::VariableBegin => "`{{`".to_owned(),
+            JinjaToken::VariableEnd => "`}}`".to_owned(),
+            JinjaToken::BlockBegin => "`{%`".to_owned(),
+            JinjaToken::BlockEnd => "`%}`".to_owned(),
+            JinjaToken::Name(name) => format!("`{name}`"),
+            JinjaToken::Text(_) => "a string".to_owned(),
+            JinjaToken::Int(_) | JinjaToken::Float(_) => "a number".to_owned(),
+            JinjaToken::Op(op) => format!("`{op}`"),
+            JinjaToken::End => "the end of the template".to_owned(),
         };
         Fault::wrong(format!("expected {wanted}, found {found}")).at(self.line())
     }
 
     /// Reads something one level deeper.
-    pub(super) fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
+    pub(super) fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> JinjaResult<T>) -> JinjaResult<T> {
         if self.nesting >= limits::MAX_NESTING {
             return Err(Fault::limit("depth of nesting", limits::MAX_NESTING.into()).at(self.line()));
         }
@@ -152,23 +154,23 @@ impl Parser {
     }
 
     /// Statements up to one of the tags `ends`, whose name is next then; up to the end where there are none.
-    fn body(&mut self, ends: &[&str]) -> Outcome<Vec<Stmt>> {
+    fn body(&mut self, ends: &[&str]) -> JinjaResult<Vec<Stmt>> {
         let mut body = Vec::new();
         loop {
             let line = self.line();
             match self.next() {
-                Token::Data(text) => body.push(Stmt { line, kind: StmtKind::Data(text) }),
-                Token::VariableBegin => {
+                JinjaToken::Data(text) => body.push(Stmt { line, kind: StmtKind::Data(text) }),
+                JinjaToken::VariableBegin => {
                     let shown = self.tuple(true, &[])?;
                     match self.next() {
-                        Token::VariableEnd => body.push(Stmt { line, kind: StmtKind::Emit(shown) }),
+                        JinjaToken::VariableEnd => body.push(Stmt { line, kind: StmtKind::Emit(shown) }),
                         other => {
                             self.back(other);
                             return Err(self.unexpected("`}}`"));
                         }
                     }
                 }
-                Token::BlockBegin => {
+                JinjaToken::BlockBegin => {
                     if ends.iter().any(|end| self.is_name(end)) {
                         return Ok(body);
                     }
@@ -176,7 +178,7 @@ impl Parser {
                     body.push(Stmt { line, kind });
                     self.block_end()?;
                 }
-                Token::End if ends.is_empty() => return Ok(body),
+                JinjaToken::End if ends.is_empty() => return Ok(body),
                 other => {
                     self.back(other);
                     return Err(self.unexpected(&format!("`{}`", ends.join("` or `"))));
@@ -186,14 +188,14 @@ impl Parser {
     }
 
     /// The rest of the opening tag, the body, and the name of the closing tag.
-    fn inside(&mut self, end: &str) -> Outcome<Vec<Stmt>> {
+    fn inside(&mut self, end: &str) -> JinjaResult<Vec<Stmt>> {
         self.block_end()?;
         let body = self.body(&[end])?;
         self.next();
         Ok(body)
     }
 
-    fn statement(&mut self) -> Outcome<StmtKind> {
+    fn statement(&mut self) -> JinjaResult<StmtKind> {
         let word = self.name()?;
         Ok(match &*word {
             "if" => self.conditions()?,
@@ -216,7 +218,7 @@ impl Parser {
                 self.name()?;
                 while self.skip_name("scoped") || self.skip_name("required") {}
                 let body = self.inside("endblock")?;
-                if matches!(self.peek(), Token::Name(_)) {
+                if matches!(self.peek(), JinjaToken::Name(_)) {
                     self.next();
                 }
                 StmtKind::With(Vec::new(), body)
@@ -237,7 +239,7 @@ impl Parser {
         })
     }
 
-    fn conditions(&mut self) -> Outcome<StmtKind> {
+    fn conditions(&mut self) -> JinjaResult<StmtKind> {
         let mut cases = Vec::new();
         let mut otherwise = Vec::new();
         loop {
@@ -256,7 +258,7 @@ impl Parser {
         }
     }
 
-    fn for_loop(&mut self) -> Outcome<For> {
+    fn for_loop(&mut self) -> JinjaResult<JinjaForLoop> {
         let target = self.targets("in")?;
         self.expect_name("in")?;
         let over = self.tuple(false, &["recursive"])?;
@@ -273,10 +275,10 @@ impl Parser {
             self.next();
             Vec::new()
         };
-        Ok(For { target, over, only_if, recursive, body, otherwise })
+        Ok(JinjaForLoop { target, over, only_if, recursive, body, otherwise })
     }
 
-    fn set(&mut self) -> Outcome<StmtKind> {
+    fn set(&mut self) -> JinjaResult<StmtKind> {
         let target = self.targets("")?;
         if self.skip_op("=") {
             return Ok(StmtKind::Set(target, self.tuple(true, &[])?));
@@ -288,9 +290,9 @@ impl Parser {
         Ok(StmtKind::SetBlock(target, filters, self.inside("endset")?))
     }
 
-    fn with(&mut self) -> Outcome<StmtKind> {
+    fn with(&mut self) -> JinjaResult<StmtKind> {
         let mut set = Vec::new();
-        while *self.peek() != Token::BlockEnd {
+        while *self.peek() != JinjaToken::BlockEnd {
             if !set.is_empty() {
                 self.expect_op(",")?;
             }
@@ -301,33 +303,33 @@ impl Parser {
         Ok(StmtKind::With(set, self.inside("endwith")?))
     }
 
-    fn call(&mut self) -> Outcome<StmtKind> {
+    fn call(&mut self) -> JinjaResult<StmtKind> {
         // The parameters of the caller come first, the call behind them: both are read before the body.
-        let params = if *self.peek() == Token::Op("(") { self.parameters()? } else { Vec::new() };
+        let params = if *self.peek() == JinjaToken::Op("(") { self.parameters()? } else { Vec::new() };
         let callee = self.expression()?;
-        if !matches!(callee.kind, Kind::Call(..)) {
+        if !matches!(callee.kind, JinjaExprKind::Call(..)) {
             return Err(Fault::wrong("`call` is not followed by a call"));
         }
         let (body, uses) = self.isolated(|parser| parser.inside("endcall"))?;
-        let caller = Macro { name: Name::from("caller"), params, body, uses };
+        let caller = Macro { name: JinjaName::from("caller"), params, body, uses };
         Ok(StmtKind::Call(Arc::new(caller), callee))
     }
 
-    fn macro_body(&mut self, name: Name) -> Outcome<Macro> {
+    fn macro_body(&mut self, name: JinjaName) -> JinjaResult<Macro> {
         let params = self.parameters()?;
         let (body, uses) = self.isolated(|parser| parser.inside("endmacro"))?;
         Ok(Macro { name, params, body, uses })
     }
 
     /// Reads a body that is a macro of its own: loops around it cannot be left, special variables are its own.
-    fn isolated<T>(&mut self, read: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<(T, Uses)> {
+    fn isolated<T>(&mut self, read: impl FnOnce(&mut Self) -> JinjaResult<T>) -> JinjaResult<(T, Uses)> {
         let (loops, uses) = (std::mem::take(&mut self.loops), std::mem::take(&mut self.uses));
         let read = read(self)?;
         self.loops = loops;
         Ok((read, std::mem::replace(&mut self.uses, uses)))
     }
 
-    fn parameters(&mut self) -> Outcome<Vec<(Name, Option<Expr>)>> {
+    fn parameters(&mut self) -> JinjaResult<Vec<(JinjaName, Option<JinjaExpr>)>> {
         self.expect_op("(")?;
         let mut params = Vec::new();
         while !self.skip_op(")") {
@@ -342,22 +344,22 @@ impl Parser {
     }
 
     /// What is assigned to: one target, or several with commas in between, up to the name `end`.
-    fn targets(&mut self, end: &str) -> Outcome<Target> {
+    fn targets(&mut self, end: &str) -> JinjaResult<AssignTarget> {
         let first = self.target()?;
-        if *self.peek() != Token::Op(",") {
+        if *self.peek() != JinjaToken::Op(",") {
             return Ok(first);
         }
         let mut all = vec![first];
         while self.skip_op(",") {
-            if self.is_name(end) || *self.peek() == Token::Op("=") {
+            if self.is_name(end) || *self.peek() == JinjaToken::Op("=") {
                 break;
             }
             all.push(self.target()?);
         }
-        Ok(Target::Tuple(all))
+        Ok(AssignTarget::Tuple(all))
     }
 
-    fn target(&mut self) -> Outcome<Target> {
+    fn target(&mut self) -> JinjaResult<AssignTarget> {
         if self.skip_op("(") {
             let inner = self.nested(|parser| parser.targets(""))?;
             self.expect_op(")")?;
@@ -368,8 +370,8 @@ impl Parser {
             return Err(Fault::wrong(format!("`{name}` cannot be assigned to")));
         }
         if self.skip_op(".") {
-            return Ok(Target::Attr(name, self.name()?));
+            return Ok(AssignTarget::Attr(name, self.name()?));
         }
-        Ok(Target::Name(name))
+        Ok(AssignTarget::Name(name))
     }
 }

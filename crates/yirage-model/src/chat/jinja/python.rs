@@ -2,43 +2,43 @@
 
 use std::rc::Rc;
 
-use super::budget::{Budget, Writer};
-use super::fault::{Fault, Outcome};
+use super::budget::{BudgetedWriter, RenderBudget};
+use super::fault::{Fault, JinjaResult};
 use super::ops;
-use super::value::Value;
+use super::value::JinjaValue;
 
 /// `str(value)`: text as it is, everything else as `repr`.
-pub(super) fn str(value: &Value, out: &mut Writer) -> Outcome<()> {
+pub(super) fn str(value: &JinjaValue, out: &mut BudgetedWriter) -> JinjaResult<()> {
     match value {
-        Value::Text(text) => out.push_str(text),
-        Value::Undefined(_) => Ok(()),
+        JinjaValue::Text(text) => out.push_str(text),
+        JinjaValue::Undefined(_) => Ok(()),
         _ => repr(value, out),
     }
 }
 
 /// `str(value)` as a value.
-pub(super) fn to_text(value: &Value, budget: &Rc<Budget>) -> Outcome<Value> {
-    if let Value::Text(_) = value {
+pub(super) fn to_text(value: &JinjaValue, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
+    if let JinjaValue::Text(_) = value {
         return Ok(value.clone());
     }
-    let mut out = Writer::new(budget)?;
+    let mut out = BudgetedWriter::new(budget)?;
     str(value, &mut out)?;
-    Ok(Value::written(out))
+    Ok(JinjaValue::written(out))
 }
 
 /// `repr(value)`.
-pub(super) fn repr(value: &Value, out: &mut Writer) -> Outcome<()> {
+pub(super) fn repr(value: &JinjaValue, out: &mut BudgetedWriter) -> JinjaResult<()> {
     out.budget().work(1)?;
     match value {
-        Value::Undefined(_) => out.push_str("Undefined"),
-        Value::None => out.push_str("None"),
-        Value::Bool(value) => out.push_str(if *value { "True" } else { "False" }),
-        Value::Int(value) => out.push_str(&value.to_string()),
-        Value::Digits(digits) => out.push_str(digits),
-        Value::Float(value) => out.push_str(&float(*value)),
-        Value::Text(text) => quote(text, out),
-        Value::List(list) if list.had.is_some() => out.push_str("<generator object>"),
-        Value::List(list) => {
+        JinjaValue::Undefined(_) => out.push_str("Undefined"),
+        JinjaValue::None => out.push_str("None"),
+        JinjaValue::Bool(value) => out.push_str(if *value { "True" } else { "False" }),
+        JinjaValue::Int(value) => out.push_str(&value.to_string()),
+        JinjaValue::Digits(digits) => out.push_str(digits),
+        JinjaValue::Float(value) => out.push_str(&float(*value)),
+        JinjaValue::Text(text) => quote(text, out),
+        JinjaValue::List(list) if list.had.is_some() => out.push_str("<generator object>"),
+        JinjaValue::List(list) => {
             out.push_str(if list.is_tuple { "(" } else { "[" })?;
             for (i, item) in list.iter().enumerate() {
                 out.push_str(if i > 0 { ", " } else { "" })?;
@@ -50,7 +50,7 @@ pub(super) fn repr(value: &Value, out: &mut Writer) -> Outcome<()> {
                 (false, _) => "]",
             })
         }
-        Value::Dict(dict) => {
+        JinjaValue::Dict(dict) => {
             out.push('{')?;
             for (i, (key, value)) in dict.entries().iter().enumerate() {
                 out.push_str(if i > 0 { ", " } else { "" })?;
@@ -60,14 +60,16 @@ pub(super) fn repr(value: &Value, out: &mut Writer) -> Outcome<()> {
             }
             out.push('}')
         }
-        Value::Macro(closure) => out.push_str(&format!("<Macro {}>", closure.decl.name)),
-        Value::Method(method) => out.push_str(&format!("<method {}>", method.name)),
-        Value::Function(name) => out.push_str(&format!("<function {name}>")),
-        Value::Namespace(_) | Value::Loop(_) | Value::Helper(_) => out.push_str(&format!("<{}>", value.kind())),
+        JinjaValue::Macro(closure) => out.push_str(&format!("<Macro {}>", closure.decl.name)),
+        JinjaValue::Method(method) => out.push_str(&format!("<method {}>", method.name)),
+        JinjaValue::Function(name) => out.push_str(&format!("<function {name}>")),
+        JinjaValue::Namespace(_) | JinjaValue::Loop(_) | JinjaValue::Helper(_) => {
+            out.push_str(&format!("<{}>", value.kind()))
+        }
     }
 }
 
-fn quote(text: &str, out: &mut Writer) -> Outcome<()> {
+fn quote(text: &str, out: &mut BudgetedWriter) -> JinjaResult<()> {
     let mark = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     out.push(mark)?;
     let mut plain = 0;
@@ -118,7 +120,7 @@ pub(super) fn float(value: f64) -> String {
 }
 
 /// How `json.dumps` lays out a value.
-pub(super) struct Layout {
+pub(super) struct JsonDumpOptions {
     /// Text of one level; `None` for everything on one line.
     pub(super) indent: Option<String>,
     /// Between items, and between a key and its value.
@@ -127,23 +129,23 @@ pub(super) struct Layout {
     pub(super) ensure_ascii: bool,
 }
 
-impl Layout {
+impl JsonDumpOptions {
     /// Writes `value`.
-    pub(super) fn dump(&self, value: &Value, depth: usize, out: &mut Writer) -> Outcome<()> {
+    pub(super) fn dump(&self, value: &JinjaValue, depth: usize, out: &mut BudgetedWriter) -> JinjaResult<()> {
         out.budget().work(1)?;
         match value {
-            Value::None => out.push_str("null"),
-            Value::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
-            Value::Text(text) => self.text(text, out),
-            Value::Float(v) if v.is_nan() => out.push_str("NaN"),
-            Value::Float(v) if v.is_infinite() => out.push_str(if *v > 0.0 { "Infinity" } else { "-Infinity" }),
-            Value::Float(v) => out.push_str(&float(*v)),
-            Value::Int(value) => out.push_str(&value.to_string()),
-            Value::Digits(digits) => out.push_str(digits),
-            Value::List(items) if items.had.is_none() => {
+            JinjaValue::None => out.push_str("null"),
+            JinjaValue::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+            JinjaValue::Text(text) => self.text(text, out),
+            JinjaValue::Float(v) if v.is_nan() => out.push_str("NaN"),
+            JinjaValue::Float(v) if v.is_infinite() => out.push_str(if *v > 0.0 { "Infinity" } else { "-Infinity" }),
+            JinjaValue::Float(v) => out.push_str(&float(*v)),
+            JinjaValue::Int(value) => out.push_str(&value.to_string()),
+            JinjaValue::Digits(digits) => out.push_str(digits),
+            JinjaValue::List(items) if items.had.is_none() => {
                 self.block(['[', ']'], items.len(), depth, out, |i, out| self.dump(&items[i], depth + 1, out))
             }
-            Value::Dict(dict) => {
+            JinjaValue::Dict(dict) => {
                 let mut entries = dict.entries().to_vec();
                 out.budget().work(entries.len())?;
                 if self.sort_keys {
@@ -159,10 +161,14 @@ impl Layout {
         }
     }
 
-    fn key(&self, key: &Value, out: &mut Writer) -> Outcome<()> {
+    fn key(&self, key: &JinjaValue, out: &mut BudgetedWriter) -> JinjaResult<()> {
         match key {
-            Value::Text(text) => self.text(text, out),
-            Value::None | Value::Bool(_) | Value::Int(_) | Value::Digits(_) | Value::Float(_) => {
+            JinjaValue::Text(text) => self.text(text, out),
+            JinjaValue::None
+            | JinjaValue::Bool(_)
+            | JinjaValue::Int(_)
+            | JinjaValue::Digits(_)
+            | JinjaValue::Float(_) => {
                 out.push('"')?;
                 self.dump(key, 0, out)?;
                 out.push('"')
@@ -176,10 +182,10 @@ impl Layout {
         [open, close]: [char; 2],
         items: usize,
         depth: usize,
-        out: &mut Writer,
-        mut item: impl FnMut(usize, &mut Writer) -> Outcome<()>,
-    ) -> Outcome<()> {
-        let line = |depth: usize, out: &mut Writer| match &self.indent {
+        out: &mut BudgetedWriter,
+        mut item: impl FnMut(usize, &mut BudgetedWriter) -> JinjaResult<()>,
+    ) -> JinjaResult<()> {
+        let line = |depth: usize, out: &mut BudgetedWriter| match &self.indent {
             Some(indent) => out.push('\n').and_then(|()| out.repeat(indent, depth)),
             None => Ok(()),
         };
@@ -195,7 +201,7 @@ impl Layout {
         out.push(close)
     }
 
-    fn text(&self, text: &str, out: &mut Writer) -> Outcome<()> {
+    fn text(&self, text: &str, out: &mut BudgetedWriter) -> JinjaResult<()> {
         out.push('"')?;
         let mut plain = 0;
         for (at, c) in text.char_indices() {

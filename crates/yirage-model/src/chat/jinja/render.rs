@@ -6,15 +6,17 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::args::Args;
-use super::ast::{Call, Expr, For, Kind, Macro, Name, Stmt, StmtKind, Target, Tree};
-use super::budget::{Budget, Writer};
-use super::fault::{Fault, Outcome};
+use super::ast::{
+    AssignTarget, FilterCall, JinjaExpr, JinjaExprKind, JinjaForLoop, JinjaName, JinjaTemplate, Macro, Stmt, StmtKind,
+};
+use super::budget::{BudgetedWriter, RenderBudget};
+use super::fault::{Fault, JinjaResult};
 use super::python;
-use super::scope::Scope;
-use super::value::{Items, List, Loop, Namespace, Value};
+use super::scope::JinjaScope;
+use super::value::{Items, JinjaList, JinjaValue, Loop, Namespace};
 
 /// What a template is given.
-pub(in crate::chat) struct Input<'a> {
+pub(in crate::chat) struct RenderInput<'a> {
     /// The variables; the last one of a name counts.
     pub(in crate::chat) variables: Vec<(&'a str, Variable<'a>)>,
     /// Seconds since 1970-01-01 UTC.
@@ -31,15 +33,21 @@ pub(in crate::chat) enum Variable<'a> {
 }
 
 /// Renders a template.
-pub(in crate::chat) fn render(tree: &Tree, input: &Input<'_>) -> Outcome<String> {
-    let budget = Budget::new();
-    let texts = tree.texts.iter().map(|text| Value::text(&budget, text)).collect::<Outcome<Vec<_>>>()?;
-    let given = input.variables.iter().map(|(name, value)| Ok((Name::from(*name), value.value(&budget)?)));
-    let given = given.collect::<Outcome<Vec<_>>>()?;
-    let scope = Scope::new(&budget, given)?;
-    let mut rendering =
-        Rendering { budget, texts, scope, namespaces: Vec::new(), now: input.now, name_of_loop: Name::from("loop") };
-    let mut out = Writer::new(&rendering.budget)?;
+pub(in crate::chat) fn render(tree: &JinjaTemplate, input: &RenderInput<'_>) -> JinjaResult<String> {
+    let budget = RenderBudget::new();
+    let texts = tree.texts.iter().map(|text| JinjaValue::text(&budget, text)).collect::<JinjaResult<Vec<_>>>()?;
+    let given = input.variables.iter().map(|(name, value)| Ok((JinjaName::from(*name), value.value(&budget)?)));
+    let given = given.collect::<JinjaResult<Vec<_>>>()?;
+    let scope = JinjaScope::new(&budget, given)?;
+    let mut rendering = Rendering {
+        budget,
+        texts,
+        scope,
+        namespaces: Vec::new(),
+        now: input.now,
+        name_of_loop: JinjaName::from("loop"),
+    };
+    let mut out = BudgetedWriter::new(&rendering.budget)?;
     let done = rendering.body(&tree.body, &mut out);
     rendering.end();
     done?;
@@ -47,35 +55,35 @@ pub(in crate::chat) fn render(tree: &Tree, input: &Input<'_>) -> Outcome<String>
 }
 
 impl Variable<'_> {
-    fn value(&self, budget: &Rc<Budget>) -> Outcome<Value> {
+    fn value(&self, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
         match self {
-            Self::None => Ok(Value::None),
-            Self::Bool(value) => Ok(Value::Bool(*value)),
-            Self::Text(text) => Value::text(budget, text),
+            Self::None => Ok(JinjaValue::None),
+            Self::Bool(value) => Ok(JinjaValue::Bool(*value)),
+            Self::Text(text) => JinjaValue::text(budget, text),
             Self::List(items) => list_of(items, budget),
             Self::Json(json) => from_json(json, budget),
         }
     }
 }
 
-fn list_of(items: &[Json], budget: &Rc<Budget>) -> Outcome<Value> {
+fn list_of(items: &[Json], budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     let mut list = Items::new(budget);
     items.iter().try_for_each(|item| list.push(from_json(item, budget)?))?;
     list.list()
 }
 
 /// Key order stays as it was: templates print tools in the order their author wrote them.
-fn from_json(json: &Json, budget: &Rc<Budget>) -> Outcome<Value> {
+fn from_json(json: &Json, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     budget.enter()?;
     let value = match json {
-        Json::Null => Value::None,
-        Json::Bool(v) => Value::Bool(*v),
+        Json::Null => JinjaValue::None,
+        Json::Bool(v) => JinjaValue::Bool(*v),
         Json::Number(n) => number(n.as_str(), budget)?,
-        Json::String(text) => Value::text(budget, text)?,
+        Json::String(text) => JinjaValue::text(budget, text)?,
         Json::Array(items) => list_of(items, budget)?,
         Json::Object(entries) => {
-            let pair = |(key, value): (&String, &Json)| Ok((Value::text(budget, key)?, from_json(value, budget)?));
-            Value::dict(budget, entries.iter().map(pair).collect::<Outcome<Vec<_>>>()?)?
+            let pair = |(key, value): (&String, &Json)| Ok((JinjaValue::text(budget, key)?, from_json(value, budget)?));
+            JinjaValue::dict(budget, entries.iter().map(pair).collect::<JinjaResult<Vec<_>>>()?)?
         }
     };
     budget.leave();
@@ -83,22 +91,22 @@ fn from_json(json: &Json, budget: &Rc<Budget>) -> Outcome<Value> {
 }
 
 /// A number as Python's `json.loads` takes it: an integer keeps every digit.
-fn number(written: &str, budget: &Rc<Budget>) -> Outcome<Value> {
+fn number(written: &str, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     if written.contains(['.', 'e', 'E']) {
-        return Ok(Value::Float(written.parse().unwrap_or(f64::NAN)));
+        return Ok(JinjaValue::Float(written.parse().unwrap_or(f64::NAN)));
     }
-    Value::integer(budget, written)
+    JinjaValue::integer(budget, written)
 }
 
 /// One rendering at work.
 pub(super) struct Rendering {
-    pub(super) budget: Rc<Budget>,
+    pub(super) budget: Rc<RenderBudget>,
     /// The string constants of the tree.
-    pub(super) texts: Vec<Value>,
-    pub(super) scope: Scope,
+    pub(super) texts: Vec<JinjaValue>,
+    pub(super) scope: JinjaScope,
     namespaces: Vec<Rc<Namespace>>,
     pub(super) now: i64,
-    name_of_loop: Name,
+    name_of_loop: JinjaName,
 }
 
 /// How a statement ended.
@@ -117,15 +125,15 @@ impl Rendering {
         }
     }
 
-    pub(super) fn new_namespace(&mut self, entries: Vec<(Name, Value)>) -> Outcome<Value> {
+    pub(super) fn new_namespace(&mut self, entries: Vec<(JinjaName, JinjaValue)>) -> JinjaResult<JinjaValue> {
         let names: usize = entries.iter().map(|(name, _)| 96 + name.len()).sum();
-        let held = self.budget.hold(128 + names)?;
+        let held = self.budget.reserve(128 + names)?;
         let namespace = Rc::new(Namespace { entries: entries.into(), _held: held });
         self.namespaces.push(Rc::clone(&namespace));
-        Ok(Value::Namespace(namespace))
+        Ok(JinjaValue::Namespace(namespace))
     }
 
-    pub(super) fn body(&mut self, body: &[Stmt], out: &mut Writer) -> Outcome<Flow> {
+    pub(super) fn body(&mut self, body: &[Stmt], out: &mut BudgetedWriter) -> JinjaResult<Flow> {
         for stmt in body {
             self.budget.work(1)?;
             self.budget.enter().map_err(|fault| fault.at(stmt.line))?;
@@ -138,7 +146,7 @@ impl Rendering {
         Ok(Flow::Next)
     }
 
-    fn statement(&mut self, stmt: &Stmt, out: &mut Writer) -> Outcome<Flow> {
+    fn statement(&mut self, stmt: &Stmt, out: &mut BudgetedWriter) -> JinjaResult<Flow> {
         match &stmt.kind {
             StmtKind::Data(text) => out.push_str(text)?,
             StmtKind::Emit(shown) => {
@@ -178,7 +186,12 @@ impl Rendering {
         Ok(Flow::Next)
     }
 
-    fn conditions(&mut self, cases: &[(Expr, Vec<Stmt>)], otherwise: &[Stmt], out: &mut Writer) -> Outcome<Flow> {
+    fn conditions(
+        &mut self,
+        cases: &[(JinjaExpr, Vec<Stmt>)],
+        otherwise: &[Stmt],
+        out: &mut BudgetedWriter,
+    ) -> JinjaResult<Flow> {
         for (condition, body) in cases {
             if self.eval(condition)?.is_true() {
                 return self.body(body, out);
@@ -187,9 +200,14 @@ impl Rendering {
         self.body(otherwise, out)
     }
 
-    fn with(&mut self, set: &[(Target, Expr)], body: &[Stmt], out: &mut Writer) -> Outcome<Flow> {
+    fn with(
+        &mut self,
+        set: &[(AssignTarget, JinjaExpr)],
+        body: &[Stmt],
+        out: &mut BudgetedWriter,
+    ) -> JinjaResult<Flow> {
         // The values are those outside of the block.
-        let values = set.iter().map(|(_, value)| self.eval(value)).collect::<Outcome<Vec<_>>>()?;
+        let values = set.iter().map(|(_, value)| self.eval(value)).collect::<JinjaResult<Vec<_>>>()?;
         self.scope.push(None)?;
         set.iter().zip(values).try_for_each(|((target, _), value)| self.assign(target, value))?;
         let flow = self.body(body, out)?;
@@ -198,23 +216,23 @@ impl Rendering {
     }
 
     /// What a block writes, through filters.
-    fn captured(&mut self, filters: &[Call], body: &[Stmt]) -> Outcome<Value> {
-        let mut inner = Writer::new(&self.budget)?;
+    fn captured(&mut self, filters: &[FilterCall], body: &[Stmt]) -> JinjaResult<JinjaValue> {
+        let mut inner = BudgetedWriter::new(&self.budget)?;
         self.scope.push(None)?;
         self.body(body, &mut inner)?;
         self.scope.pop();
-        let written = Value::written(inner);
+        let written = JinjaValue::written(inner);
         filters.iter().try_fold(written, |value, filter| self.apply(value, filter))
     }
 
-    pub(super) fn assign(&mut self, target: &Target, value: Value) -> Outcome<()> {
+    pub(super) fn assign(&mut self, target: &AssignTarget, value: JinjaValue) -> JinjaResult<()> {
         match target {
-            Target::Name(name) => self.scope.set(name, value),
-            Target::Attr(of, name) => match self.scope.get(of)? {
-                Some(Value::Namespace(namespace)) => self.set_attr(&namespace, name, value),
+            AssignTarget::Name(name) => self.scope.set(name, value),
+            AssignTarget::Attr(of, name) => match self.scope.get(of)? {
+                Some(JinjaValue::Namespace(namespace)) => self.set_attr(&namespace, name, value),
                 _ => Err(Fault::wrong(format!("`{of}.{name}` cannot be set: only a namespace takes attributes"))),
             },
-            Target::Tuple(targets) => {
+            AssignTarget::Tuple(targets) => {
                 let items = value.iterate(&self.budget)?;
                 if items.len() != targets.len() {
                     let (wanted, found) = (targets.len(), items.len());
@@ -225,7 +243,7 @@ impl Rendering {
         }
     }
 
-    fn set_attr(&self, namespace: &Namespace, name: &Name, value: Value) -> Outcome<()> {
+    fn set_attr(&self, namespace: &Namespace, name: &JinjaName, value: JinjaValue) -> JinjaResult<()> {
         let mut entries = namespace.entries.borrow_mut();
         self.budget.work(entries.len() / 8)?;
         // What was there is dropped only when nothing is borrowed any more.
@@ -242,13 +260,19 @@ impl Rendering {
     }
 
     /// Runs the body of a loop over `items`; `depth` is the depth of its recursion.
-    pub(super) fn run_loop(&mut self, decl: &Arc<For>, items: Rc<List>, depth: usize, out: &mut Writer) -> Outcome<()> {
+    pub(super) fn run_loop(
+        &mut self,
+        decl: &Arc<JinjaForLoop>,
+        items: Rc<JinjaList>,
+        depth: usize,
+        out: &mut BudgetedWriter,
+    ) -> JinjaResult<()> {
         self.scope.push(None)?;
         let items = match &decl.only_if {
             Some(condition) => self.filtered(decl, condition, &items)?,
             None => items,
         };
-        let this = Value::new_loop(&self.budget, decl, items, depth)?;
+        let this = JinjaValue::new_loop(&self.budget, decl, items, depth)?;
         let done = self.iterations(decl, &this, out);
         this.over.set(true);
         let kept = this.changed.borrow_mut().take();
@@ -264,14 +288,14 @@ impl Rendering {
     }
 
     /// Whether some iteration came to the end of the body.
-    fn iterations(&mut self, decl: &For, this: &Rc<Loop>, out: &mut Writer) -> Outcome<bool> {
+    fn iterations(&mut self, decl: &JinjaForLoop, this: &Rc<Loop>, out: &mut BudgetedWriter) -> JinjaResult<bool> {
         let mut whole = false;
         for (at, item) in this.items.iter().enumerate() {
             self.budget.work(1)?;
             this.at.set(at);
             self.scope.clear();
             let name = Arc::clone(&self.name_of_loop);
-            self.scope.set(&name, Value::Loop(Rc::clone(this)))?;
+            self.scope.set(&name, JinjaValue::Loop(Rc::clone(this)))?;
             self.assign(&decl.target, item.clone())?;
             match self.body(&decl.body, out)? {
                 Flow::Next => whole = true,
@@ -282,7 +306,12 @@ impl Rendering {
         Ok(whole)
     }
 
-    fn filtered(&mut self, decl: &For, condition: &Expr, items: &List) -> Outcome<Rc<List>> {
+    fn filtered(
+        &mut self,
+        decl: &JinjaForLoop,
+        condition: &JinjaExpr,
+        items: &JinjaList,
+    ) -> JinjaResult<Rc<JinjaList>> {
         let mut kept = Items::new(&self.budget);
         for item in items.iter() {
             self.assign(&decl.target, item.clone())?;
@@ -294,12 +323,12 @@ impl Rendering {
         kept.list()?.iterate(&self.budget)
     }
 
-    fn closure(&mut self, decl: &Arc<Macro>) -> Outcome<Value> {
-        Value::closure(&self.budget, decl, self.scope.around()?, self.scope.is_nested())
+    fn closure(&mut self, decl: &Arc<Macro>) -> JinjaResult<JinjaValue> {
+        JinjaValue::closure(&self.budget, decl, self.scope.around()?, self.scope.is_nested())
     }
 
-    fn call_block(&mut self, caller: &Arc<Macro>, callee: &Expr) -> Outcome<Value> {
-        let Kind::Call(function, args) = &callee.kind else { return Err(Fault::wrong("`call` needs a call")) };
+    fn call_block(&mut self, caller: &Arc<Macro>, callee: &JinjaExpr) -> JinjaResult<JinjaValue> {
+        let JinjaExprKind::Call(function, args) = &callee.kind else { return Err(Fault::wrong("`call` needs a call")) };
         let function = self.eval(function)?;
         let mut args: Args = self.args(args)?;
         args.named.push((Arc::clone(&caller.name), self.closure(caller)?));

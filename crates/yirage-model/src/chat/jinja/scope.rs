@@ -4,43 +4,43 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::ast::Name;
-use super::budget::{Budget, Held};
-use super::fault::Outcome;
-use super::value::{Closure, Value};
+use super::ast::JinjaName;
+use super::budget::{BudgetReservation, RenderBudget};
+use super::fault::JinjaResult;
+use super::value::{Closure, JinjaValue};
 
-type Variables = HashMap<Name, Value, foldhash::fast::RandomState>;
+type Variables = HashMap<JinjaName, JinjaValue, foldhash::fast::RandomState>;
 
 /// What a variable takes in a frame.
 const VARIABLE_BYTES: usize = 96;
 
 /// The variables of one block.
-struct Frame {
+struct JinjaFrame {
     variables: Variables,
     /// The frame is a macro's: behind it come the variables around the macro, then the outermost ones.
     of: Option<Rc<Closure>>,
-    held: Held,
+    reservation: BudgetReservation,
 }
 
 /// All variables, the innermost block last.
-pub(super) struct Scope {
-    budget: Rc<Budget>,
+pub(super) struct JinjaScope {
+    budget: Rc<RenderBudget>,
     /// What the template was given.
-    given: Variables,
-    frames: Vec<Frame>,
+    globals: Variables,
+    frames: Vec<JinjaFrame>,
 }
 
-impl Scope {
-    pub(super) fn new(budget: &Rc<Budget>, given: Vec<(Name, Value)>) -> Outcome<Self> {
-        let mut scope = Self { budget: Rc::clone(budget), given: given.into_iter().collect(), frames: Vec::new() };
+impl JinjaScope {
+    pub(super) fn new(budget: &Rc<RenderBudget>, given: Vec<(JinjaName, JinjaValue)>) -> JinjaResult<Self> {
+        let mut scope = Self { budget: Rc::clone(budget), globals: given.into_iter().collect(), frames: Vec::new() };
         scope.push(None)?;
         Ok(scope)
     }
 
     /// Begins a block, or a macro.
-    pub(super) fn push(&mut self, of: Option<Rc<Closure>>) -> Outcome<()> {
-        let held = self.budget.hold(VARIABLE_BYTES)?;
-        self.frames.push(Frame { variables: Variables::default(), of, held });
+    pub(super) fn push(&mut self, of: Option<Rc<Closure>>) -> JinjaResult<()> {
+        let held = self.budget.reserve(VARIABLE_BYTES)?;
+        self.frames.push(JinjaFrame { variables: Variables::default(), of, reservation: held });
         Ok(())
     }
 
@@ -57,18 +57,18 @@ impl Scope {
     }
 
     /// Sets a variable of the innermost block.
-    pub(super) fn set(&mut self, name: &Name, value: Value) -> Outcome<()> {
+    pub(super) fn set(&mut self, name: &JinjaName, value: JinjaValue) -> JinjaResult<()> {
         let Some(frame) = self.frames.last_mut() else { return Ok(()) };
         if let Some(slot) = frame.variables.get_mut(name) {
             *slot = value;
             return Ok(());
         }
-        frame.held.grow(VARIABLE_BYTES)?;
+        frame.reservation.grow(VARIABLE_BYTES)?;
         frame.variables.insert(Arc::clone(name), value);
         Ok(())
     }
 
-    pub(super) fn get(&self, name: &Name) -> Outcome<Option<Value>> {
+    pub(super) fn get(&self, name: &JinjaName) -> JinjaResult<Option<JinjaValue>> {
         for frame in self.frames.iter().rev() {
             if let Some(value) = frame.variables.get(name) {
                 return Ok(Some(value.clone()));
@@ -79,19 +79,19 @@ impl Scope {
                 return Ok(Some(value.clone()));
             }
             if closure.decl.name == *name && closure.nested {
-                return Ok(Some(Value::Macro(Rc::clone(closure))));
+                return Ok(Some(JinjaValue::Macro(Rc::clone(closure))));
             }
             if let Some(value) = self.frames.first().and_then(|outermost| outermost.variables.get(name)) {
                 return Ok(Some(value.clone()));
             }
             break;
         }
-        Ok(self.given.get(name).cloned())
+        Ok(self.globals.get(name).cloned())
     }
 
     /// The variables that a macro made here takes along: all but the outermost ones, which it sees as they change.
-    pub(super) fn around(&self) -> Outcome<Vec<(Name, Value)>> {
-        let mut around: Vec<(Name, Value)> = Vec::new();
+    pub(super) fn around(&self) -> JinjaResult<Vec<(JinjaName, JinjaValue)>> {
+        let mut around: Vec<(JinjaName, JinjaValue)> = Vec::new();
         for frame in self.frames.iter().skip(1).rev() {
             let outer = frame.of.iter().flat_map(|closure| closure.around.iter());
             let all = frame.variables.iter().chain(outer.map(|(name, value)| (name, value)));

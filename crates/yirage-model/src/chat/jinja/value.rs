@@ -5,24 +5,24 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::ast::{For, Macro, Name};
-use super::budget::{Budget, Held, Writer};
-use super::fault::{Fault, Outcome};
+use super::ast::{JinjaForLoop, JinjaName, Macro};
+use super::budget::{BudgetReservation, BudgetedWriter, RenderBudget};
+use super::fault::{Fault, JinjaResult};
 use crate::chat::limits;
 
 #[derive(Clone, Debug)]
-pub(super) enum Value {
+pub(super) enum JinjaValue {
     /// What a name without a value gives; the name, for messages.
-    Undefined(Option<Name>),
+    Undefined(Option<JinjaName>),
     None,
     Bool(bool),
     Int(i128),
     /// The digits of an integer that has more than 128 bits: it can be written and compared, and nothing is reckoned
     /// with it as an integer.
-    Digits(Rc<Text>),
+    Digits(Rc<JinjaString>),
     Float(f64),
-    Text(Rc<Text>),
-    List(Rc<List>),
+    Text(Rc<JinjaString>),
+    List(Rc<JinjaList>),
     Dict(Rc<Dict>),
     Namespace(Rc<Namespace>),
     Macro(Rc<Closure>),
@@ -30,74 +30,74 @@ pub(super) enum Value {
     Helper(Rc<Helper>),
     Method(Rc<Method>),
     /// A function of the surroundings.
-    Function(Name),
+    Function(JinjaName),
 }
 
 #[derive(Debug)]
-pub(super) struct Text {
+pub(super) struct JinjaString {
     text: Box<str>,
-    _held: Held,
+    _held: BudgetReservation,
 }
 
 /// A list, tuple or iterator.
 #[derive(Debug)]
-pub(super) struct List {
-    items: Vec<Value>,
+pub(super) struct JinjaList {
+    items: Vec<JinjaValue>,
     pub(super) is_tuple: bool,
     /// What a lazy filter gives: it is always true, has no length and no places, and its items can be had once. How many
     /// were had.
     pub(super) had: Option<Cell<usize>>,
     depth: u32,
-    _held: Held,
+    _held: BudgetReservation,
 }
 
 /// Keys and values in the order they were written.
 #[derive(Debug)]
 pub(super) struct Dict {
-    entries: Vec<(Value, Value)>,
+    entries: Vec<(JinjaValue, JinjaValue)>,
     depth: u32,
-    _held: Held,
+    _held: BudgetReservation,
 }
 
 /// The only value that changes. The rendering owns all of them and empties them at its end, so that cycles end too.
 #[derive(Debug)]
 pub(super) struct Namespace {
-    pub(super) entries: RefCell<Vec<(Name, Value)>>,
-    pub(super) _held: Held,
+    pub(super) entries: RefCell<Vec<(JinjaName, JinjaValue)>>,
+    pub(super) _held: BudgetReservation,
 }
 
 /// A macro and the variables around it where it was made.
 #[derive(Debug)]
 pub(super) struct Closure {
     pub(super) decl: Arc<Macro>,
-    pub(super) around: Vec<(Name, Value)>,
+    pub(super) around: Vec<(JinjaName, JinjaValue)>,
     /// It was made within another block, and so can only be known to itself by itself.
     pub(super) nested: bool,
     depth: u32,
-    _held: Held,
+    _held: BudgetReservation,
 }
 
 /// A method and the value it belongs to.
 #[derive(Debug)]
 pub(super) struct Method {
-    pub(super) of: Value,
-    pub(super) name: Name,
+    pub(super) of: JinjaValue,
+    pub(super) name: JinjaName,
     depth: u32,
-    _held: Held,
+    _held: BudgetReservation,
 }
 
 /// The variable `loop`.
 #[derive(Debug)]
 pub(super) struct Loop {
-    pub(super) items: Rc<List>,
+    pub(super) items: Rc<JinjaList>,
     pub(super) at: Cell<usize>,
     /// Loops of the same recursion around this one.
     pub(super) depth: usize,
-    pub(super) decl: Arc<For>,
-    pub(super) changed: RefCell<Option<Vec<Value>>>,
+    pub(super) decl: Arc<JinjaForLoop>,
+    pub(super) changed: RefCell<Option<Vec<JinjaValue>>>,
     /// The loop is over: nothing is kept in it any more.
     pub(super) over: Cell<bool>,
-    pub(super) _held: Held,
+    pub(super) _held: BudgetReservation,
 }
 
 /// What `cycler` and `joiner` give.
@@ -106,20 +106,20 @@ pub(super) struct Helper {
     pub(super) kind: HelperKind,
     pub(super) at: Cell<usize>,
     depth: u32,
-    _held: Held,
+    _held: BudgetReservation,
 }
 
 #[derive(Debug)]
 pub(super) enum HelperKind {
-    Cycler(Rc<List>),
-    Joiner(Value),
+    Cycler(Rc<JinjaList>),
+    Joiner(JinjaValue),
 }
 
 /// Bytes of one value in a list, and of what a list takes beside its items.
-const ITEM_BYTES: usize = size_of::<Value>();
+const ITEM_BYTES: usize = size_of::<JinjaValue>();
 const LIST_BYTES: usize = 96;
 
-impl std::ops::Deref for Text {
+impl std::ops::Deref for JinjaString {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -127,21 +127,21 @@ impl std::ops::Deref for Text {
     }
 }
 
-impl std::ops::Deref for List {
-    type Target = [Value];
+impl std::ops::Deref for JinjaList {
+    type Target = [JinjaValue];
 
-    fn deref(&self) -> &[Value] {
+    fn deref(&self) -> &[JinjaValue] {
         &self.items
     }
 }
 
 impl Dict {
-    pub(super) fn entries(&self) -> &[(Value, Value)] {
+    pub(super) fn entries(&self) -> &[(JinjaValue, JinjaValue)] {
         &self.entries
     }
 }
 
-fn checked_depth(below: u32) -> Outcome<u32> {
+fn checked_depth(below: u32) -> JinjaResult<u32> {
     if below >= limits::MAX_VALUE_DEPTH {
         return Err(Fault::limit("depth of a value", limits::MAX_VALUE_DEPTH.into()));
     }
@@ -150,87 +150,92 @@ fn checked_depth(below: u32) -> Outcome<u32> {
 
 /// Items of a list to be, whose bytes are taken one by one.
 pub(super) struct Items {
-    items: Vec<Value>,
-    held: Vec<Held>,
-    budget: Rc<Budget>,
+    items: Vec<JinjaValue>,
+    held: Vec<BudgetReservation>,
+    budget: Rc<RenderBudget>,
     paid: usize,
 }
 
 impl Items {
-    pub(super) fn new(budget: &Rc<Budget>) -> Self {
+    pub(super) fn new(budget: &Rc<RenderBudget>) -> Self {
         Self { items: Vec::new(), held: Vec::new(), budget: Rc::clone(budget), paid: 0 }
     }
 
-    pub(super) fn push(&mut self, value: Value) -> Outcome<()> {
+    pub(super) fn push(&mut self, value: JinjaValue) -> JinjaResult<()> {
         self.budget.work(1)?;
         if self.items.len() == self.paid {
             let more = self.paid.max(4);
-            self.held.push(self.budget.hold(more * ITEM_BYTES)?);
+            self.held.push(self.budget.reserve(more * ITEM_BYTES)?);
             self.paid += more;
         }
         self.items.push(value);
         Ok(())
     }
 
-    pub(super) fn extend(&mut self, values: &[Value]) -> Outcome<()> {
+    pub(super) fn extend(&mut self, values: &[JinjaValue]) -> JinjaResult<()> {
         values.iter().try_for_each(|value| self.push(value.clone()))
     }
 
-    pub(super) fn list(self) -> Outcome<Value> {
-        Value::list(&self.budget, self.items, false)
+    pub(super) fn list(self) -> JinjaResult<JinjaValue> {
+        JinjaValue::list(&self.budget, self.items, false)
     }
 
     /// What the lazy filters of the reference engine give.
-    pub(super) fn iterator(self) -> Outcome<Value> {
-        Value::sequence(&self.budget, self.items, false, Some(Cell::new(0)))
+    pub(super) fn iterator(self) -> JinjaResult<JinjaValue> {
+        JinjaValue::sequence(&self.budget, self.items, false, Some(Cell::new(0)))
     }
 
-    pub(super) fn tuple(self) -> Outcome<Value> {
-        Value::list(&self.budget, self.items, true)
+    pub(super) fn tuple(self) -> JinjaResult<JinjaValue> {
+        JinjaValue::list(&self.budget, self.items, true)
     }
 }
 
-impl Value {
-    pub(super) fn text(budget: &Rc<Budget>, text: &str) -> Outcome<Self> {
-        let mut writer = Writer::new(budget)?;
+impl JinjaValue {
+    pub(super) fn text(budget: &Rc<RenderBudget>, text: &str) -> JinjaResult<Self> {
+        let mut writer = BudgetedWriter::new(budget)?;
         writer.push_str(text)?;
         Ok(Self::written(writer))
     }
 
-    pub(super) fn written(writer: Writer) -> Self {
+    pub(super) fn written(writer: BudgetedWriter) -> Self {
         let (text, held) = writer.into_parts();
-        Self::Text(Rc::new(Text { text: text.into_boxed_str(), _held: held }))
+        Self::Text(Rc::new(JinjaString { text: text.into_boxed_str(), _held: held }))
     }
 
     /// An integer as JSON writes it.
-    pub(super) fn integer(budget: &Rc<Budget>, digits: &str) -> Outcome<Self> {
+    pub(super) fn integer(budget: &Rc<RenderBudget>, digits: &str) -> JinjaResult<Self> {
         if let Ok(value) = digits.parse() {
             return Ok(Self::Int(value));
         }
-        let mut writer = Writer::new(budget)?;
+        let mut writer = BudgetedWriter::new(budget)?;
         writer.push_str(digits)?;
         let (text, held) = writer.into_parts();
-        Ok(Self::Digits(Rc::new(Text { text: text.into_boxed_str(), _held: held })))
+        Ok(Self::Digits(Rc::new(JinjaString { text: text.into_boxed_str(), _held: held })))
     }
 
-    pub(super) fn list(budget: &Rc<Budget>, items: Vec<Value>, is_tuple: bool) -> Outcome<Self> {
+    pub(super) fn list(budget: &Rc<RenderBudget>, items: Vec<JinjaValue>, is_tuple: bool) -> JinjaResult<Self> {
         Self::sequence(budget, items, is_tuple, None)
     }
 
-    fn sequence(budget: &Rc<Budget>, items: Vec<Value>, is_tuple: bool, had: Option<Cell<usize>>) -> Outcome<Self> {
-        let held = budget.hold(LIST_BYTES + items.len() * ITEM_BYTES)?;
+    fn sequence(
+        budget: &Rc<RenderBudget>,
+        items: Vec<JinjaValue>,
+        is_tuple: bool,
+        had: Option<Cell<usize>>,
+    ) -> JinjaResult<Self> {
+        let held = budget.reserve(LIST_BYTES + items.len() * ITEM_BYTES)?;
         budget.work(items.len())?;
         let depth = checked_depth(items.iter().map(Self::depth).max().unwrap_or(0))?;
-        Ok(Self::List(Rc::new(List { items, is_tuple, had, depth, _held: held })))
+        Ok(Self::List(Rc::new(JinjaList { items, is_tuple, had, depth, _held: held })))
     }
 
-    pub(super) fn pair(budget: &Rc<Budget>, a: Value, b: Value) -> Outcome<Self> {
+    pub(super) fn pair(budget: &Rc<RenderBudget>, a: JinjaValue, b: JinjaValue) -> JinjaResult<Self> {
         Self::list(budget, vec![a, b], true)
     }
 
     /// A dictionary of keys that differ.
-    pub(super) fn dict(budget: &Rc<Budget>, entries: Vec<(Value, Value)>) -> Outcome<Self> {
-        let held = budget.hold(LIST_BYTES + entries.len() * 2 * ITEM_BYTES)?;
+    pub(super) fn dict(budget: &Rc<RenderBudget>, entries: Vec<(JinjaValue, JinjaValue)>) -> JinjaResult<Self> {
+        let held = budget.reserve(LIST_BYTES + entries.len() * 2 * ITEM_BYTES)?;
         budget.work(entries.len())?;
         let below = entries.iter().map(|(k, v)| k.depth().max(v.depth())).max().unwrap_or(0);
         let depth = checked_depth(below)?;
@@ -238,33 +243,38 @@ impl Value {
     }
 
     pub(super) fn closure(
-        budget: &Rc<Budget>,
+        budget: &Rc<RenderBudget>,
         decl: &Arc<Macro>,
-        around: Vec<(Name, Value)>,
+        around: Vec<(JinjaName, JinjaValue)>,
         nested: bool,
-    ) -> Outcome<Self> {
+    ) -> JinjaResult<Self> {
         let decl = Arc::clone(decl);
-        let held = budget.hold(LIST_BYTES + around.len() * 2 * ITEM_BYTES)?;
+        let held = budget.reserve(LIST_BYTES + around.len() * 2 * ITEM_BYTES)?;
         let depth = checked_depth(around.iter().map(|(_, v)| v.depth()).max().unwrap_or(0))?;
         Ok(Self::Macro(Rc::new(Closure { decl, around, nested, depth, _held: held })))
     }
 
-    pub(super) fn method(budget: &Rc<Budget>, of: &Value, name: &Name) -> Outcome<Self> {
-        let (depth, _held) = (checked_depth(of.depth())?, budget.hold(LIST_BYTES)?);
+    pub(super) fn method(budget: &Rc<RenderBudget>, of: &JinjaValue, name: &JinjaName) -> JinjaResult<Self> {
+        let (depth, _held) = (checked_depth(of.depth())?, budget.reserve(LIST_BYTES)?);
         Ok(Self::Method(Rc::new(Method { of: of.clone(), name: Arc::clone(name), depth, _held })))
     }
 
-    pub(super) fn helper(budget: &Rc<Budget>, kind: HelperKind) -> Outcome<Self> {
+    pub(super) fn helper(budget: &Rc<RenderBudget>, kind: HelperKind) -> JinjaResult<Self> {
         let below = match &kind {
             HelperKind::Cycler(items) => items.depth,
             HelperKind::Joiner(separator) => separator.depth(),
         };
-        let (depth, _held) = (checked_depth(below)?, budget.hold(LIST_BYTES)?);
+        let (depth, _held) = (checked_depth(below)?, budget.reserve(LIST_BYTES)?);
         Ok(Self::Helper(Rc::new(Helper { kind, at: Cell::new(0), depth, _held })))
     }
 
-    pub(super) fn new_loop(budget: &Rc<Budget>, decl: &Arc<For>, items: Rc<List>, depth: usize) -> Outcome<Rc<Loop>> {
-        let _held = budget.hold(2 * LIST_BYTES)?;
+    pub(super) fn new_loop(
+        budget: &Rc<RenderBudget>,
+        decl: &Arc<JinjaForLoop>,
+        items: Rc<JinjaList>,
+        depth: usize,
+    ) -> JinjaResult<Rc<Loop>> {
+        let _held = budget.reserve(2 * LIST_BYTES)?;
         let (at, changed, over) = (Cell::new(0), RefCell::new(None), Cell::new(false));
         Ok(Rc::new(Loop { items, at, depth, decl: Arc::clone(decl), changed, over, _held }))
     }
@@ -355,7 +365,7 @@ impl Value {
     }
 
     /// The items of a list, the keys of a dictionary, the characters of a text.
-    pub(super) fn iterate(&self, budget: &Rc<Budget>) -> Outcome<Rc<List>> {
+    pub(super) fn iterate(&self, budget: &Rc<RenderBudget>) -> JinjaResult<Rc<JinjaList>> {
         let mut items = Items::new(budget);
         match self {
             Self::List(list) => match list.had.as_ref().map(|had| had.replace(list.len())) {
@@ -376,7 +386,7 @@ impl Value {
     }
 
     /// How many items there are.
-    pub(super) fn len(&self, budget: &Rc<Budget>) -> Outcome<usize> {
+    pub(super) fn len(&self, budget: &Rc<RenderBudget>) -> JinjaResult<usize> {
         match self {
             Self::Undefined(_) => Ok(0),
             Self::List(list) if list.had.is_none() => Ok(list.len()),

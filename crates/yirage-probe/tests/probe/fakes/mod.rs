@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
-use yirage_probe::Surroundings;
+use yirage_probe::ProbeEnvironment;
 
 /// A machine without anything.
 pub(crate) struct Machine {
@@ -35,13 +35,13 @@ impl Machine {
     }
 
     /// Its surroundings, with no variable set.
-    pub(crate) fn surroundings(&self) -> Surroundings {
+    pub(crate) fn surroundings(&self) -> ProbeEnvironment {
         self.with(&[])
     }
 
     /// Its surroundings with these variables.
-    pub(crate) fn with(&self, variables: &[(&str, &str)]) -> Surroundings {
-        Surroundings::new(self.root.path(), variables.iter().copied())
+    pub(crate) fn with(&self, variables: &[(&str, &str)]) -> ProbeEnvironment {
+        ProbeEnvironment::new(self.root.path(), variables.iter().copied())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Arguments as `key:value,other:[1,2]`, texts between marks, however deep.
 
-use super::lark::{Lark, Text, one_of};
-use super::parameters::{self, Kind, Parameter};
+use super::lark::{Lark, LarkText, one_of};
+use super::parameters::{self, Parameter, ParameterKind};
 use crate::response_parser::Types;
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 const MAX_DEPTH: usize = 16;
 
 /// What stands around texts, and the tool's schema, to which references refer.
-struct Braces<'a> {
+struct BracesGrammar<'a> {
     quote: &'a str,
     root: &'a Value,
 }
@@ -19,10 +19,10 @@ struct Braces<'a> {
 /// # Errors
 /// Those that cannot be held.
 pub(super) fn arguments(lark: &mut Lark<'_>, quote: &str, schema: &Value) -> Result<String, String> {
-    Braces { quote, root: schema }.members(lark, schema, MAX_DEPTH)
+    BracesGrammar { quote, root: schema }.members(lark, schema, MAX_DEPTH)
 }
 
-impl Braces<'_> {
+impl BracesGrammar<'_> {
     fn members(&self, lark: &mut Lark<'_>, schema: &Value, left: usize) -> Result<String, String> {
         let all = parameters::of(self.root, schema)?;
         parameters::listed(lark, &all, ",", |lark, Parameter { key, schema, .. }| {
@@ -35,18 +35,18 @@ impl Braces<'_> {
         let (kind, or_null) = parameters::kind(self.root, schema)?;
         let quote = lark.text(self.quote);
         let value = match &kind {
-            Kind::Text { least, most } => {
-                let text = Text { least: *least, most: *most, mark: self.quote, close: self.quote, trimmed: false };
+            ParameterKind::Text { least, most } => {
+                let text = LarkText { least: *least, most: *most, mark: self.quote, close: self.quote, trimmed: false };
                 format!("{quote} {}", lark.free(&text))
             }
-            Kind::Words(words) => {
+            ParameterKind::Words(words) => {
                 if let Some(word) = words.iter().find(|word| word.contains(self.quote)) {
                     return Err(format!("{word:?} cannot be written in the form"));
                 }
                 format!("{quote} {} {quote}", one_of(words.iter().map(|word| lark.text(word))))
             }
-            Kind::Boolean => "(\"true\" | \"false\")".to_owned(),
-            Kind::Other(schema) => self.other(lark, schema, left)?,
+            ParameterKind::Boolean => "(\"true\" | \"false\")".to_owned(),
+            ParameterKind::Other(schema) => self.other(lark, schema, left)?,
         };
         Ok(if or_null { one_of([value, "\"null\"".to_owned()]) } else { value })
     }

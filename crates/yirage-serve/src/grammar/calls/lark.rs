@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 /// A text that may be anything but what ends it.
-pub(super) struct Text<'a> {
+pub(super) struct LarkText<'a> {
     /// Characters that it has at least, and at most.
     pub(super) least: u64,
     pub(super) most: Option<u64>,
@@ -83,7 +83,7 @@ impl<'a> Lark<'a> {
     }
 
     /// A text that a model is free in, up to its end and with it.
-    pub(super) fn free(&mut self, of: &Text<'_>) -> String {
+    pub(super) fn free(&mut self, of: &LarkText<'_>) -> String {
         let (before, token, _) = self.cut(of.close);
         let mut is = format!("/(?s:.*)/ & ~/(?s:.*){}(?s:.*)/", escaped(of.mark));
         if of.least > 0 || of.most.is_some() {

@@ -1,15 +1,15 @@
 //! Calls as a model writes them: names and arguments in the frame of its form.
 
-use super::lark::{Lark, Text, one_of};
+use super::lark::{Lark, LarkText, one_of};
 use super::{braces, elements, python};
-use crate::response_parser::{Arguments, Own};
+use crate::response_parser::{ArgumentSyntax, ModelCallFrame};
 use serde_json::Value;
 use std::sync::Arc;
 
 /// Calls that have to come.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OwnCalls {
-    pub(super) own: Arc<Own>,
+    pub(super) own: Arc<ModelCallFrame>,
     /// Names with the schemas of arguments.
     pub(super) tools: Vec<(String, Value)>,
     /// How many there may be.
@@ -24,7 +24,7 @@ impl OwnCalls {
     /// # Errors
     /// Arguments that cannot be written in the form, or not be held to their schema, by their place.
     pub(crate) fn lark(&self) -> Result<String, String> {
-        let Own { frame, tokens } = &*self.own;
+        let ModelCallFrame { frame, tokens } = &*self.own;
         let mut lark = Lark::new(tokens);
         let calls = self.tools.iter().map(|(name, parameters)| {
             let arguments = arguments(&mut lark, &frame.arguments, parameters);
@@ -42,7 +42,7 @@ impl OwnCalls {
         start.push_str(&format!(" {}", lark.text(&frame.last)));
         let before = match &frame.thought {
             Some([open, close]) => {
-                let text = Text { least: 0, most: None, mark: "<|", close, trimmed: false };
+                let text = LarkText { least: 0, most: None, mark: "<|", close, trimmed: false };
                 format!("({} {})? ", lark.text(open), lark.free(&text))
             }
             // Models leave lines between thoughts and calls.
@@ -53,11 +53,11 @@ impl OwnCalls {
     }
 }
 
-fn arguments(lark: &mut Lark<'_>, kind: &Arguments, parameters: &Value) -> Result<String, String> {
+fn arguments(lark: &mut Lark<'_>, kind: &ArgumentSyntax, parameters: &Value) -> Result<String, String> {
     match kind {
-        Arguments::Json => lark.json(parameters),
-        Arguments::Elements(of) => elements::arguments(lark, of, parameters),
-        Arguments::Python => python::arguments(lark, parameters),
-        Arguments::Braces { quote } => braces::arguments(lark, quote, parameters),
+        ArgumentSyntax::Json => lark.json(parameters),
+        ArgumentSyntax::Elements(of) => elements::arguments(lark, of, parameters),
+        ArgumentSyntax::Python => python::arguments(lark, parameters),
+        ArgumentSyntax::Braces { quote } => braces::arguments(lark, quote, parameters),
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct Parameter<'a> {
 
 /// What an argument may be.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum ParameterKind {
     /// A text of so many characters at least and at most.
     Text {
         least: u64,
@@ -120,18 +120,18 @@ fn none_of(schema: &Map<String, Value>, words: &[&str]) -> Result<(), String> {
 ///
 /// # Errors
 /// What the form cannot hold.
-pub(super) fn kind(root: &Value, schema: &Value) -> Result<(Kind, bool), String> {
+pub(super) fn kind(root: &Value, schema: &Value) -> Result<(ParameterKind, bool), String> {
     kind_within(root, schema, MAX_DEPTH)
 }
 
-fn kind_within(root: &Value, schema: &Value, left: usize) -> Result<(Kind, bool), String> {
+fn kind_within(root: &Value, schema: &Value, left: usize) -> Result<(ParameterKind, bool), String> {
     let types = Types::of(root, schema);
     if !types.has("string") {
         let one = object(root, schema).ok().filter(|schema| schema.get("type") == Some(&json!("boolean")));
         let is_boolean = one.is_some_and(|one| none_of(one, OF_TEXTS).is_ok() && !one.contains_key("enum"));
         return Ok(match is_boolean && !one.is_some_and(|one| one.contains_key("const")) {
-            true => (Kind::Boolean, false),
-            false => (Kind::Other(standing_alone(root, schema)), false),
+            true => (ParameterKind::Boolean, false),
+            false => (ParameterKind::Other(standing_alone(root, schema)), false),
         });
     }
     let map = object(root, schema)?;
@@ -163,14 +163,14 @@ fn kind_within(root: &Value, schema: &Value, left: usize) -> Result<(Kind, bool)
     if most.is_some_and(|most| most < least) {
         return Err("`maxLength` is below `minLength`".to_owned());
     }
-    Ok((Kind::Text { least, most }, or_null))
+    Ok((ParameterKind::Text { least, most }, or_null))
 }
 
 /// A value that may be null as well, unless one of its constants reads as null.
-fn told_apart(kind: Kind) -> Result<(Kind, bool), String> {
+fn told_apart(kind: ParameterKind) -> Result<(ParameterKind, bool), String> {
     let null = |word: &String| matches!(word.trim().to_ascii_lowercase().as_str(), "null" | "none" | "nil");
     match &kind {
-        Kind::Words(words) if words.iter().any(null) => Err("its constants cannot be told apart".to_owned()),
+        ParameterKind::Words(words) if words.iter().any(null) => Err("its constants cannot be told apart".to_owned()),
         _ => Ok((kind, true)),
     }
 }
@@ -181,7 +181,7 @@ fn is_said(key: &str) -> bool {
 }
 
 /// The texts among constants.
-fn words(map: &Map<String, Value>, or_null: bool) -> Result<(Kind, bool), String> {
+fn words(map: &Map<String, Value>, or_null: bool) -> Result<(ParameterKind, bool), String> {
     if map.contains_key("minLength")
         || map.contains_key("maxLength")
         || map.contains_key("enum") && map.contains_key("const")
@@ -194,9 +194,9 @@ fn words(map: &Map<String, Value>, or_null: bool) -> Result<(Kind, bool), String
         return Err("none of its constants is of its type".to_owned());
     }
     if !or_null {
-        return Ok((Kind::Words(words), false));
+        return Ok((ParameterKind::Words(words), false));
     }
-    let (kind, _) = told_apart(Kind::Words(words))?;
+    let (kind, _) = told_apart(ParameterKind::Words(words))?;
     Ok((kind, map.get("enum").and_then(Value::as_array).is_none_or(|all| all.contains(&Value::Null))))
 }
 

@@ -2,7 +2,7 @@
 //! literals take in.
 
 use super::lark::{Lark, one_of};
-use super::parameters::{self, Kind, Parameter};
+use super::parameters::{self, Parameter, ParameterKind};
 use serde_json::{Value, json};
 
 /// All arguments of a tool.
@@ -17,19 +17,19 @@ pub(super) fn arguments(lark: &mut Lark<'_>, schema: &Value) -> Result<String, S
 fn one(lark: &mut Lark<'_>, root: &Value, parameter: &Parameter<'_>) -> Result<String, String> {
     let key = lark.text(&format!("{}=", parameter.key));
     // What is more than a text is written as JSON all the same.
-    let any = |_| (Kind::Other(parameters::standing_alone(root, parameter.schema)), false);
+    let any = |_| (ParameterKind::Other(parameters::standing_alone(root, parameter.schema)), false);
     let (kind, or_null) = parameters::kind(root, parameter.schema).unwrap_or_else(any);
     let value = match &kind {
-        Kind::Text { least, most } => {
+        ParameterKind::Text { least, most } => {
             let mut schema = json!({"type": "string", "minLength": least});
             if let Some(most) = most {
                 schema["maxLength"] = json!(most);
             }
             lark.json(&schema)?
         }
-        Kind::Words(words) => lark.json(&json!({"enum": words}))?,
-        Kind::Boolean => "(\"True\" | \"False\")".to_owned(),
-        Kind::Other(schema) => lark.json(schema)?,
+        ParameterKind::Words(words) => lark.json(&json!({"enum": words}))?,
+        ParameterKind::Boolean => "(\"True\" | \"False\")".to_owned(),
+        ParameterKind::Other(schema) => lark.json(schema)?,
     };
     let value = if or_null { one_of([value, "\"None\"".to_owned()]) } else { value };
     Ok(format!("{key} {value}"))

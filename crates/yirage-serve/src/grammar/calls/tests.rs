@@ -1,8 +1,10 @@
 use super::ForcedCalls;
 use crate::error::ApiError;
-use crate::grammar::{Compiled, Grammar, Walked};
-use crate::response_parser::{Call, Calls, Declared, Family, Frame, Own, Piece, ResponseParser};
-use crate::tools::{Choice, Tool, ToolUse};
+use crate::grammar::{CompiledGrammar, Grammar, Walked};
+use crate::response_parser::{
+    CallFrame, Calls, DeclaredTools, ModelCallFrame, OutputFormat, ResponseParser, ResponsePiece, ToolCall,
+};
+use crate::tools::{Tool, ToolChoice, ToolUse};
 use crate::vocabulary::{BYTES, Vocabulary};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -11,7 +13,7 @@ const SEEDS: u64 = 20;
 /// Bytes of an answer, of which those that end are looked at.
 const LENGTH: usize = 900;
 
-fn used(choice: Choice, parallel: bool) -> ToolUse {
+fn used(choice: ToolChoice, parallel: bool) -> ToolUse {
     let place = json!({
         "type": "object", "additionalProperties": false, "required": ["name"],
         "properties": {"name": {"type": "string"}, "height": {"type": "number"}},
@@ -39,7 +41,7 @@ fn used(choice: Choice, parallel: bool) -> ToolUse {
 }
 
 /// Whether a call is one of the tools, and its arguments are what the schema says.
-fn is_valid(call: &Call) -> bool {
+fn is_valid(call: &ToolCall) -> bool {
     let Ok(Value::Object(arguments)) = serde_json::from_str::<Value>(&call.arguments) else { return false };
     let whole = |value: &Value| value.as_f64().filter(|number| number.fract() == 0.0);
     let is_text = |value: &Value| value.is_string();
@@ -68,18 +70,18 @@ fn is_valid(call: &Call) -> bool {
 }
 
 /// What is said in a text, which is the same however it is cut.
-fn parsed(calls: Calls, used: &ToolUse, text: &str) -> (Vec<Call>, String) {
+fn parsed(calls: Calls, used: &ToolUse, text: &str) -> (Vec<ToolCall>, String) {
     let of = |cuts: &mut dyn Iterator<Item = &str>| {
-        let family = Family { calls: Some(calls), thoughts: None };
-        let mut parser = ResponseParser::new(&family, false, Declared::new(&used.tools));
-        let mut pieces: Vec<Piece> = cuts.flat_map(|cut| parser.push(cut)).collect();
+        let family = OutputFormat { calls: Some(calls), thoughts: None };
+        let mut parser = ResponseParser::new(&family, false, DeclaredTools::new(&used.tools));
+        let mut pieces: Vec<ResponsePiece> = cuts.flat_map(|cut| parser.push(cut)).collect();
         pieces.extend(parser.finish());
         let (mut calls, mut said) = (Vec::new(), String::new());
         for piece in pieces {
             match piece {
-                Piece::Call(part) => Call::add(&mut calls, part),
-                Piece::Content(text) => said.push_str(&text),
-                Piece::Reasoning(_) => {}
+                ResponsePiece::Call(part) => ToolCall::add(&mut calls, part),
+                ResponsePiece::Content(text) => said.push_str(&text),
+                ResponsePiece::Reasoning(_) => {}
             }
         }
         (calls, said)
@@ -94,18 +96,18 @@ fn parsed(calls: Calls, used: &ToolUse, text: &str) -> (Vec<Call>, String) {
     whole
 }
 
-fn forced(used: &ToolUse, own: &Arc<Own>, vocabulary: &Arc<Vocabulary>) -> ForcedCalls {
+fn forced(used: &ToolUse, own: &Arc<ModelCallFrame>, vocabulary: &Arc<Vocabulary>) -> ForcedCalls {
     let compile = |grammar: &Grammar| grammar.compile_for(|| Ok(vocabulary.clone()));
     ForcedCalls::new(used, Some(own), false, compile).unwrap()
 }
 
 /// What ends texts and calls of a frame: chance writes it nowhere.
-fn ends(frame: &Frame) -> Vec<String> {
+fn ends(frame: &CallFrame) -> Vec<String> {
     frame.texts().filter(|text| !text.is_empty()).map(str::to_owned).collect()
 }
 
 /// Calls of each answer that a form gives by chance.
-fn walked(of: Calls, used: &ToolUse, compiled: &Compiled, vocabulary: &Vocabulary) -> Vec<usize> {
+fn walked(of: Calls, used: &ToolUse, compiled: &CompiledGrammar, vocabulary: &Vocabulary) -> Vec<usize> {
     let ends = ends(&of.written());
     let mut counts = Vec::new();
     for walked in compiled.walked(vocabulary, 0..SEEDS, LENGTH, &ends) {
@@ -131,14 +133,14 @@ fn calls_that_have_to_come_are_read_back_in_every_form() {
     let vocabulary = Vocabulary::of_bytes().unwrap();
     let mut several = Vec::new();
     for of in Calls::all() {
-        let own = Arc::new(Own::new(of.written(), Vec::new(), &[]));
-        let used = used(Choice::Required, true);
+        let own = Arc::new(ModelCallFrame::new(of.written(), Vec::new(), &[]));
+        let used = used(ToolChoice::Required, true);
         let ForcedCalls { compiled, bare } = forced(&used, &own, &vocabulary);
         assert_eq!(bare, None, "{}", of.name());
         let counts = walked(of, &used, &compiled, &vocabulary);
         several.extend(counts.iter().any(|count| *count > 1).then(|| of.name()));
         // One where it is named.
-        let named = ToolUse { choice: Choice::Named("wait".into()), ..used.clone() };
+        let named = ToolUse { choice: ToolChoice::Named("wait".into()), ..used.clone() };
         let ForcedCalls { compiled, bare } = forced(&named, &own, &vocabulary);
         assert_eq!(bare, None, "{}", of.name());
         assert!(walked(of, &named, &compiled, &vocabulary).iter().all(|count| *count == 1), "{}", of.name());
@@ -167,8 +169,8 @@ fn marks_that_are_tokens_come_as_tokens() {
         marks.dedup();
         let tokens: Vec<(String, u32)> = marks.iter().cloned().zip(BYTES + 1..).collect();
         let vocabulary = Vocabulary::of_bytes_and(&marks).unwrap();
-        let own = Arc::new(Own::new(frame.clone(), tokens, &[]));
-        let used = used(Choice::Required, true);
+        let own = Arc::new(ModelCallFrame::new(frame.clone(), tokens, &[]));
+        let used = used(ToolChoice::Required, true);
         let ForcedCalls { compiled, bare } = forced(&used, &own, &vocabulary);
         assert_eq!(bare, None, "{}", of.name());
         walked(of, &used, &compiled, &vocabulary);
@@ -189,8 +191,8 @@ fn what_a_form_cannot_hold_comes_as_bare_json() {
     let of = |name: &str, schema: Value| {
         let parameters = json!({"type": "object", "properties": {"a": schema}, "required": ["a"]});
         let tools = vec![Tool::new("tools", "f", None, parameters, false).unwrap()];
-        let used = ToolUse { tools, choice: Choice::Required, parallel: false };
-        let own = Arc::new(Own::new(form(name).written(), Vec::new(), &[]));
+        let used = ToolUse { tools, choice: ToolChoice::Required, parallel: false };
+        let own = Arc::new(ModelCallFrame::new(form(name).written(), Vec::new(), &[]));
         forced(&used, &own, &vocabulary).bare
     };
     for (name, schema, why) in [
@@ -220,7 +222,7 @@ fn what_a_form_cannot_hold_comes_as_bare_json() {
     ] {
         assert_eq!(of(name, schema.clone()), None, "{name}: {schema}");
     }
-    let none = ForcedCalls::new(&used(Choice::Required, true), None, false, |grammar| {
+    let none = ForcedCalls::new(&used(ToolChoice::Required, true), None, false, |grammar| {
         grammar.compile_for(|| Ok::<_, String>(vocabulary.clone()))
     });
     assert!(none.unwrap().bare.is_some_and(|why| why.contains("no form of calls")));
@@ -232,9 +234,9 @@ fn what_no_form_can_hold_is_the_clients_mistake() {
     let parameters =
         json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "(?=a)b"}}, "required": ["a"]});
     let tools = vec![Tool::new("tools", "f", None, parameters, false).unwrap()];
-    let used = ToolUse { tools, choice: Choice::Required, parallel: false };
+    let used = ToolUse { tools, choice: ToolChoice::Required, parallel: false };
     for of in Calls::all() {
-        let own = Arc::new(Own::new(of.written(), Vec::new(), &[]));
+        let own = Arc::new(ModelCallFrame::new(of.written(), Vec::new(), &[]));
         let compile = |grammar: &Grammar| grammar.compile_for(|| Ok::<_, String>(vocabulary.clone()));
         let refused: Result<_, ApiError> = ForcedCalls::new(&used, Some(&own), false, compile).map(|_| ());
         let refused = refused.unwrap_err();

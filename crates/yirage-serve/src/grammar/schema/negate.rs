@@ -3,7 +3,7 @@
 //! It may take less than that, and never what the schema takes. Keywords that cannot be turned round are refused by name.
 
 use super::numbers;
-use super::rewrite::{Place, Rewriter, TYPES, kinds};
+use super::rewrite::{Rewriter, SchemaLocation, TYPES, kinds};
 use super::values::kind;
 use serde_json::{Map, Value, json};
 
@@ -19,8 +19,8 @@ impl Rewriter<'_> {
     ///
     /// # Errors
     /// The keyword that cannot be turned round.
-    pub(super) fn negated(&mut self, schema: &Value, around: &Place, depth: usize) -> Result<Value, String> {
-        let place = self.place(schema, around);
+    pub(super) fn negated(&mut self, schema: &Value, around: &SchemaLocation, depth: usize) -> Result<Value, String> {
+        let place = self.location(schema, around);
         self.counts(&place)?;
         let map = match schema {
             Value::Bool(takes) => return Ok(Value::Bool(!takes)),
@@ -70,7 +70,7 @@ impl Rewriter<'_> {
                 }
                 "not" => ways.push(self.of(value, &place.at(&["not"]))?),
                 "$ref" => {
-                    let (found, at) = self.found(value.as_str().unwrap_or_default(), &place)?;
+                    let (found, at) = self.resolve(value.as_str().unwrap_or_default(), &place)?;
                     // The index holds what was sent as long as this does.
                     ways.push(self.negated(found, &at, depth + 1)?);
                 }
@@ -119,7 +119,7 @@ impl Rewriter<'_> {
     }
 
     /// All values but these.
-    fn none_of(&mut self, values: &[Value], place: &Place) -> Result<Value, String> {
+    fn none_of(&mut self, values: &[Value], place: &SchemaLocation) -> Result<Value, String> {
         let mut texts = Vec::new();
         let mut booleans = Vec::new();
         let mut numbers = Vec::new();

@@ -87,7 +87,7 @@ fn exact(number: &Number) -> Result<Number, String> {
 }
 
 /// A bound as it is written: how far, and whether the number itself is left out.
-struct Bound {
+struct NumberBound {
     at: Number,
     exclusive: bool,
 }
@@ -132,25 +132,25 @@ pub(super) fn put(from: &Map<String, Value>, to: &mut Map<String, Value>, only_i
     Ok(())
 }
 
-fn bounds(from: &Map<String, Value>, inclusive: &str, exclusive: &str) -> Result<Vec<Bound>, String> {
+fn bounds(from: &Map<String, Value>, inclusive: &str, exclusive: &str) -> Result<Vec<NumberBound>, String> {
     let mut found = Vec::new();
     let mut exclusively = false;
     match from.get(exclusive) {
         None => {}
         // Draft 4 says so of the other bound.
         Some(Value::Bool(is)) => exclusively = *is,
-        Some(Value::Number(at)) => found.push(Bound { at: at.clone(), exclusive: true }),
+        Some(Value::Number(at)) => found.push(NumberBound { at: at.clone(), exclusive: true }),
         Some(_) => return Err(format!("`{exclusive}` has to be a number")),
     }
     match from.get(inclusive) {
         None => {}
-        Some(Value::Number(at)) => found.push(Bound { at: at.clone(), exclusive: exclusively }),
+        Some(Value::Number(at)) => found.push(NumberBound { at: at.clone(), exclusive: exclusively }),
         Some(_) => return Err(format!("`{inclusive}` has to be a number")),
     }
     Ok(found)
 }
 
-impl Bound {
+impl NumberBound {
     /// The integer that is the last one within, from below where this bounds from below.
     fn inner(&self, low: bool) -> i128 {
         let step = if low { 1 } else { -1 };

@@ -1,6 +1,6 @@
 //! Whether two schemas surely have no value in common, so that one of several is any of them.
 
-use super::rewrite::{Place, Rewriter, kinds};
+use super::rewrite::{Rewriter, SchemaLocation, kinds};
 use super::values::{kind, same};
 use serde_json::{Map, Value};
 
@@ -9,7 +9,13 @@ const MAX_DEPTH: usize = 6;
 
 impl Rewriter<'_> {
     /// Whether no value fits both. `objects` where it is known that the values are objects.
-    pub(super) fn disjoint(&self, a: (&Value, &Place), b: (&Value, &Place), objects: bool, depth: usize) -> bool {
+    pub(super) fn disjoint(
+        &self,
+        a: (&Value, &SchemaLocation),
+        b: (&Value, &SchemaLocation),
+        objects: bool,
+        depth: usize,
+    ) -> bool {
         if depth > MAX_DEPTH {
             return false;
         }
@@ -44,7 +50,7 @@ impl Rewriter<'_> {
     }
 
     /// The values of a schema that has few of them.
-    pub(super) fn listed(&self, schema: &Value, place: &Place) -> Option<Vec<Value>> {
+    pub(super) fn listed(&self, schema: &Value, place: &SchemaLocation) -> Option<Vec<Value>> {
         let (schema, _) = self.followed((schema, place), 0)?;
         let map = schema.as_object()?;
         match (values(map), kinds(map).as_slice()) {
@@ -55,13 +61,17 @@ impl Rewriter<'_> {
     }
 
     /// A schema that is only a reference is what it refers to.
-    fn followed<'v>(&'v self, (schema, place): (&'v Value, &Place), depth: usize) -> Option<(&'v Value, Place)> {
-        let place = self.place(schema, place);
+    fn followed<'v>(
+        &'v self,
+        (schema, place): (&'v Value, &SchemaLocation),
+        depth: usize,
+    ) -> Option<(&'v Value, SchemaLocation)> {
+        let place = self.location(schema, place);
         match schema.get("$ref") {
             None => Some((schema, place)),
             Some(_) if depth > MAX_DEPTH => None,
             Some(reference) => {
-                let (found, place) = self.found(reference.as_str()?, &place).ok()?;
+                let (found, place) = self.resolve(reference.as_str()?, &place).ok()?;
                 self.followed((found, &place), depth + 1)
             }
         }

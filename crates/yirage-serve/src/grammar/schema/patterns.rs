@@ -37,9 +37,9 @@ fn common(pattern: &str) -> String {
 }
 
 /// A pattern with other texts for some of its parts.
-fn replaced<T>(pattern: &str, which: fn(Found) -> Vec<(Span, T)>, by: impl Fn(&T, &str) -> String) -> String {
+fn replaced<T>(pattern: &str, which: fn(PatternClasses) -> Vec<(Span, T)>, by: impl Fn(&T, &str) -> String) -> String {
     let Ok(ast) = Parser::new().parse(pattern) else { return pattern.to_owned() };
-    let Ok(found) = visit(&ast, Found::default());
+    let Ok(found) = visit(&ast, PatternClasses::default());
     let (mut made, mut behind) = (String::with_capacity(pattern.len()), 0);
     for (span, what) in which(found) {
         let (begin, end) = (span.start.offset, span.end.offset);
@@ -52,7 +52,7 @@ fn replaced<T>(pattern: &str, which: fn(Found) -> Vec<(Span, T)>, by: impl Fn(&T
 
 /// What stands in a pattern, in order.
 #[derive(Default)]
-struct Found {
+struct PatternClasses {
     /// Its classes; those within others are part of them.
     classes: Vec<(Span, ())>,
     /// Its classes by a letter that are not the same for all, with one that is.
@@ -61,7 +61,7 @@ struct Found {
     leaves_out: bool,
 }
 
-impl Found {
+impl PatternClasses {
     fn letter(&mut self, class: &ClassPerl) {
         // Within a class that leaves out, more is less.
         let common = match (&class.kind, class.negated, self.leaves_out) {
@@ -80,11 +80,11 @@ impl Found {
     }
 }
 
-impl Visitor for Found {
-    type Output = Found;
+impl Visitor for PatternClasses {
+    type Output = PatternClasses;
     type Err = std::convert::Infallible;
 
-    fn finish(self) -> Result<Found, Self::Err> {
+    fn finish(self) -> Result<PatternClasses, Self::Err> {
         Ok(self)
     }
 

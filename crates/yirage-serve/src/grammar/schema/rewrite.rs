@@ -15,20 +15,20 @@ const MAX_MOST: u64 = 1 << 16;
 
 /// Where a schema stands.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct SchemaLocation {
     /// What its references are relative to.
     base: String,
     path: String,
 }
 
-impl Place {
-    pub(super) fn at(&self, steps: &[&str]) -> Place {
+impl SchemaLocation {
+    pub(super) fn at(&self, steps: &[&str]) -> SchemaLocation {
         let mut path = self.path.clone();
         for step in steps {
             path.push('/');
             path.extend(step.chars().take(64));
         }
-        Place { base: self.base.clone(), path }
+        SchemaLocation { base: self.base.clone(), path }
     }
 
     /// An error of this place.
@@ -43,7 +43,7 @@ pub(super) struct Rewriter<'a> {
     /// A reference is all of its schema, as drafts up to 7 have it.
     hides: bool,
     definitions: HashMap<*const Value, String>,
-    waiting: Vec<(String, &'a Value, Place)>,
+    waiting: Vec<(String, &'a Value, SchemaLocation)>,
     written: usize,
     /// The one `multipleOf` that there may be: the library overflows where it makes one of two.
     multiple: Option<f64>,
@@ -59,7 +59,7 @@ pub(super) fn whole(schema: &Value) -> Result<Value, String> {
     let index = Index::new(schema, hides);
     let mut rewriter =
         Rewriter { index, hides, definitions: HashMap::new(), waiting: Vec::new(), written: 0, multiple: None };
-    let mut out = rewriter.of(schema, &Place { base: String::new(), path: "#".into() })?;
+    let mut out = rewriter.of(schema, &SchemaLocation { base: String::new(), path: "#".into() })?;
     let mut definitions = Map::new();
     while let Some((name, schema, place)) = rewriter.waiting.pop() {
         let written = rewriter.of(schema, &place)?;
@@ -89,12 +89,12 @@ pub(super) fn kinds(map: &Map<String, Value>) -> Vec<&str> {
 }
 
 impl<'a> Rewriter<'a> {
-    pub(super) fn place(&self, schema: &Value, around: &Place) -> Place {
-        Place { base: self.index.base(schema, &around.base).to_owned(), path: around.path.clone() }
+    pub(super) fn location(&self, schema: &Value, around: &SchemaLocation) -> SchemaLocation {
+        SchemaLocation { base: self.index.base(schema, &around.base).to_owned(), path: around.path.clone() }
     }
 
     /// Counts a schema that is written.
-    pub(super) fn counts(&mut self, place: &Place) -> Result<(), String> {
+    pub(super) fn counts(&mut self, place: &SchemaLocation) -> Result<(), String> {
         self.written += 1;
         if self.written > MAX_SCHEMAS {
             return Err(place.says(&format!("it has more than {MAX_SCHEMAS} schemas within it")));
@@ -103,18 +103,22 @@ impl<'a> Rewriter<'a> {
     }
 
     /// What a reference leads to.
-    pub(super) fn found(&self, reference: &str, place: &Place) -> Result<(&'a Value, Place), String> {
+    pub(super) fn resolve(
+        &self,
+        reference: &str,
+        place: &SchemaLocation,
+    ) -> Result<(&'a Value, SchemaLocation), String> {
         let found = self.index.find(&place.base, reference).ok_or_else(|| {
             let reference: String = reference.chars().take(200).collect();
             place.says(&format!("`$ref` {reference:?} leads to nothing in the schema, and nothing is fetched"))
         })?;
         let path = reference.chars().take(200).collect();
-        Ok((found, Place { base: self.index.base(found, &place.base).to_owned(), path }))
+        Ok((found, SchemaLocation { base: self.index.base(found, &place.base).to_owned(), path }))
     }
 
     /// A reference to the definition of what one leads to.
-    fn reference(&mut self, reference: &str, place: &Place) -> Result<Value, String> {
-        let (found, at) = self.found(reference, place)?;
+    fn reference(&mut self, reference: &str, place: &SchemaLocation) -> Result<Value, String> {
+        let (found, at) = self.resolve(reference, place)?;
         let count = self.definitions.len();
         if count > MAX_DEFINITIONS {
             return Err(place.says(&format!("it refers to more than {MAX_DEFINITIONS} schemas")));
@@ -128,8 +132,8 @@ impl<'a> Rewriter<'a> {
     }
 
     /// A schema in the library's words.
-    pub(super) fn of(&mut self, schema: &Value, around: &Place) -> Result<Value, String> {
-        let place = self.place(schema, around);
+    pub(super) fn of(&mut self, schema: &Value, around: &SchemaLocation) -> Result<Value, String> {
+        let place = self.location(schema, around);
         self.counts(&place)?;
         let map = match schema {
             Value::Bool(takes) => return Ok(Value::Bool(*takes)),
@@ -170,7 +174,12 @@ impl<'a> Rewriter<'a> {
     }
 
     /// Types, constants and numbers.
-    fn values(&mut self, map: &Map<String, Value>, out: &mut Map<String, Value>, place: &Place) -> Result<(), String> {
+    fn values(
+        &mut self,
+        map: &Map<String, Value>,
+        out: &mut Map<String, Value>,
+        place: &SchemaLocation,
+    ) -> Result<(), String> {
         let named: Vec<&Value> = match map.get("type") {
             None => Vec::new(),
             Some(Value::Array(list)) => list.iter().collect(),
@@ -228,7 +237,7 @@ impl<'a> Rewriter<'a> {
         map: &Map<String, Value>,
         out: &mut Map<String, Value>,
         also: &mut Vec<Value>,
-        place: &Place,
+        place: &SchemaLocation,
     ) -> Result<(), String> {
         counts_of(map, out, ["minLength", "maxLength"], place)?;
         match map.get("pattern") {
@@ -254,7 +263,7 @@ impl<'a> Rewriter<'a> {
         map: &Map<String, Value>,
         out: &mut Map<String, Value>,
         also: &mut Vec<Value>,
-        place: &Place,
+        place: &SchemaLocation,
     ) -> Result<(), String> {
         counts_of(map, out, ["minItems", "maxItems"], place)?;
         // Up to draft 2019-09 a list of schemas is `items`, and what is behind it `additionalItems`.
@@ -297,7 +306,7 @@ impl<'a> Rewriter<'a> {
         items: Option<&Value>,
         out: &Map<String, Value>,
         also: &mut Vec<Value>,
-        place: &Place,
+        place: &SchemaLocation,
     ) -> Result<(), String> {
         /// Values of which each set is written out.
         const MAX_VALUES: usize = 8;
@@ -330,7 +339,7 @@ impl<'a> Rewriter<'a> {
         one: &Value,
         map: &Map<String, Value>,
         also: &mut Vec<Value>,
-        place: &Place,
+        place: &SchemaLocation,
     ) -> Result<(), String> {
         let counted = |key: &str| map.get(key).map(|value| numbers::count(key, value)).transpose();
         let least = counted("minContains").map_err(|why| place.says(&why))?.unwrap_or(1);
@@ -359,7 +368,7 @@ impl<'a> Rewriter<'a> {
         map: &Map<String, Value>,
         out: &mut Map<String, Value>,
         also: &mut Vec<Value>,
-        place: &Place,
+        place: &SchemaLocation,
     ) -> Result<(), String> {
         counts_of(map, out, ["minProperties", "maxProperties"], place)?;
         match map.get("required") {
@@ -417,7 +426,7 @@ impl<'a> Rewriter<'a> {
         &mut self,
         out: &mut Map<String, Value>,
         also: &mut Vec<Value>,
-        place: &Place,
+        place: &SchemaLocation,
     ) -> Result<(), String> {
         /// Properties that may be that one.
         const MAX_NAMES: usize = 64;
@@ -441,7 +450,12 @@ impl<'a> Rewriter<'a> {
         Ok(())
     }
 
-    fn named(&mut self, map: &Map<String, Value>, key: &str, place: &Place) -> Result<Map<String, Value>, String> {
+    fn named(
+        &mut self,
+        map: &Map<String, Value>,
+        key: &str,
+        place: &SchemaLocation,
+    ) -> Result<Map<String, Value>, String> {
         match map.get(key) {
             None => Ok(Map::new()),
             Some(Value::Object(named)) if named.len() > MAX_PROPERTIES => {
@@ -466,7 +480,7 @@ impl<'a> Rewriter<'a> {
         &mut self,
         map: &Map<String, Value>,
         properties: &mut Map<String, Value>,
-        place: &Place,
+        place: &SchemaLocation,
     ) -> Result<Option<Value>, String> {
         let Some(one) = map.get("unevaluatedProperties").filter(|one| **one != Value::Bool(true)) else {
             return Ok(None);
@@ -485,7 +499,7 @@ impl<'a> Rewriter<'a> {
     fn evaluated(
         &self,
         map: &Map<String, Value>,
-        place: &Place,
+        place: &SchemaLocation,
         names: &mut Vec<String>,
         depth: usize,
     ) -> Result<bool, String> {
@@ -510,7 +524,7 @@ impl<'a> Rewriter<'a> {
             }
         }
         if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
-            let (found, at) = self.found(reference, place)?;
+            let (found, at) = self.resolve(reference, place)?;
             if let Value::Object(found) = found {
                 return self.evaluated(found, &at, names, depth + 1);
             }
@@ -522,10 +536,10 @@ impl<'a> Rewriter<'a> {
     fn property_names(
         &mut self,
         one: &Value,
-        place: &Place,
+        place: &SchemaLocation,
         (properties, patterns, additional): (&mut Map<String, Value>, &mut Map<String, Value>, &mut Option<Value>),
     ) -> Result<(), String> {
-        let place = self.place(one, place);
+        let place = self.location(one, place);
         let map = match one {
             Value::Bool(true) => return Ok(()),
             Value::Bool(false) => {
@@ -537,7 +551,7 @@ impl<'a> Rewriter<'a> {
             _ => return Err(place.says("a schema is an object or a truth value")),
         };
         if let (Some(reference), 1) = (map.get("$ref").and_then(Value::as_str), map.len()) {
-            let (found, at) = self.found(reference, &place)?;
+            let (found, at) = self.resolve(reference, &place)?;
             return self.property_names(found, &at, (properties, patterns, additional));
         }
         if map.contains_key("type") && !kinds(map).contains(&"string") {
@@ -607,7 +621,12 @@ impl<'a> Rewriter<'a> {
     }
 
     /// What has to be where a property is.
-    fn dependent(&mut self, map: &Map<String, Value>, also: &mut Vec<Value>, place: &Place) -> Result<(), String> {
+    fn dependent(
+        &mut self,
+        map: &Map<String, Value>,
+        also: &mut Vec<Value>,
+        place: &SchemaLocation,
+    ) -> Result<(), String> {
         for key in ["dependentRequired", "dependentSchemas", "dependencies"] {
             let named = match map.get(key) {
                 None => continue,
@@ -640,7 +659,7 @@ impl<'a> Rewriter<'a> {
         map: &Map<String, Value>,
         out: &mut Map<String, Value>,
         also: &mut Vec<Value>,
-        place: &Place,
+        place: &SchemaLocation,
     ) -> Result<(), String> {
         let list = |key: &str| match map.get(key) {
             None => Ok(None),
@@ -674,7 +693,7 @@ impl<'a> Rewriter<'a> {
     }
 
     /// The ways to fit one of several schemas and none of the others.
-    fn one_of(&mut self, list: &[Value], objects: bool, place: &Place) -> Result<Vec<Value>, String> {
+    fn one_of(&mut self, list: &[Value], objects: bool, place: &SchemaLocation) -> Result<Vec<Value>, String> {
         let mut ways = Vec::with_capacity(list.len());
         for (at, one) in list.iter().enumerate() {
             let here = place.at(&["oneOf", &at.to_string()]);
@@ -702,7 +721,7 @@ fn join(properties: &mut Map<String, Value>, name: String, one: &Value) {
     }
 }
 
-fn pattern_of(pattern: &str, place: &Place) -> Result<String, String> {
+fn pattern_of(pattern: &str, place: &SchemaLocation) -> Result<String, String> {
     if pattern.len() > MAX_TEXT {
         return Err(place.says(&format!("`pattern` has {} bytes; {MAX_TEXT} are taken", pattern.len())));
     }
@@ -726,7 +745,7 @@ fn counts_of(
     map: &Map<String, Value>,
     out: &mut Map<String, Value>,
     [least, most]: [&str; 2],
-    place: &Place,
+    place: &SchemaLocation,
 ) -> Result<(), String> {
     let counted = |key: &str| map.get(key).map(|value| numbers::count(key, value).map_err(|why| place.says(&why)));
     if let Some(count) = counted(least).transpose()?.filter(|count| *count > 0) {

@@ -1,11 +1,11 @@
-use crate::grammar::{Grammar, Shape, Walked};
+use crate::grammar::{Grammar, GrammarKind, Walked};
 use crate::vocabulary::Vocabulary;
 use serde_json::{Value, json};
 use yirage_engine::sampling::TokenMask;
 
 /// Answers of a schema that ended, of so many seeds; none may be stuck.
 fn answers(schema: &Value, seeds: u64) -> Vec<Value> {
-    let grammar = Grammar::new(Shape::Schema(schema.clone()), "guided_json");
+    let grammar = Grammar::new(GrammarKind::Schema(schema.clone()), "guided_json");
     let walked = grammar.walked(0..seeds, 1000).unwrap_or_else(|refused| panic!("{schema}: {refused:?}"));
     let of = |one| match one {
         Walked::Ended(text) => Some(serde_json::from_slice(&text).unwrap()),
@@ -16,7 +16,7 @@ fn answers(schema: &Value, seeds: u64) -> Vec<Value> {
 }
 
 fn why_not(schema: Value) -> String {
-    let grammar = Grammar::new(Shape::Schema(schema.clone()), "response_format");
+    let grammar = Grammar::new(GrammarKind::Schema(schema.clone()), "response_format");
     let refused = grammar.compile_for(Vocabulary::of_bytes).err();
     refused.unwrap_or_else(|| panic!("{schema} is taken")).message
 }
@@ -83,7 +83,7 @@ fn patterns_without_further_names_leave_no_dead_end() {
 
 /// Whether a text, byte by byte, is what a schema takes.
 pub(super) fn takes(schema: Value, text: &str) -> bool {
-    let grammar = Grammar::new(Shape::Schema(schema), "response_format");
+    let grammar = Grammar::new(GrammarKind::Schema(schema), "response_format");
     let mut held = grammar.compile_for(Vocabulary::of_bytes).unwrap().constraint().unwrap();
     text.bytes().all(|byte| {
         let mut allowed = TokenMask::none(257);
@@ -324,7 +324,7 @@ fn large_schemas_end_no_process() {
         json!({"type": "string", "pattern": "(".repeat(200)}),
         json!({"type": "string", "minLength": 1e300, "maxLength": 1e308}),
     ] {
-        let grammar = Grammar::new(Shape::Schema(schema), "response_format");
+        let grammar = Grammar::new(GrammarKind::Schema(schema), "response_format");
         if let Err(refused) = grammar.compile_for(Vocabulary::of_bytes) {
             assert_eq!(refused.status.as_u16(), 400);
             assert!(!refused.message.contains("please report"), "{}", refused.message);

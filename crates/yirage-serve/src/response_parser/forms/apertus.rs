@@ -1,25 +1,26 @@
 //! Apertus: a list of objects whose only key is the tool's name.
 
-use super::{Form, Opener};
-use crate::response_parser::frame::{Arguments, Frame};
-use crate::response_parser::syntax::{Objects, Syntax};
+use super::{CallOpener, ToolCallForm};
+use crate::response_parser::frame::{ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{ObjectsSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "apertus",
-    openers: &[Opener::new("<|tools_prefix|>")],
+    openers: &[CallOpener::new("<|tools_prefix|>")],
     syntaxes: &[Syntax::Objects(&LIST)],
-    told: &[&["<|tools_prefix|>"]],
+    prompt_marks: &[&["<|tools_prefix|>"]],
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const LIST: Objects = Objects { names: &[], arguments: &[], list: true, before: &[], end: Some("<|tools_suffix|>") };
+const LIST: ObjectsSyntax =
+    ObjectsSyntax { names: &[], arguments: &[], list: true, before: &[], end: Some("<|tools_suffix|>") };
 
-const WRITTEN: Frame<&str> = Frame {
+const WRITTEN: CallFrame<&str> = CallFrame {
     first: "<|tools_prefix|>[{\"",
     between: "\": ",
     next: Some("}, {\""),
     last: "}]<|tools_suffix|>",
-    arguments: Arguments::Json,
-    ..Frame::NONE
+    arguments: ArgumentSyntax::Json,
+    ..CallFrame::NONE
 };

@@ -1,26 +1,31 @@
 //! Command R: a list of objects in a block of code behind `Action:`.
 
-use super::{Form, Opener};
-use crate::response_parser::frame::{Arguments, Frame};
-use crate::response_parser::syntax::{Objects, Syntax};
+use super::{CallOpener, ToolCallForm};
+use crate::response_parser::frame::{ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{ObjectsSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "command_r",
-    openers: &[Opener::new("Action:")],
+    openers: &[CallOpener::new("Action:")],
     syntaxes: &[Syntax::Objects(&LIST)],
-    told: &[&["Action:", "tool_name"]],
+    prompt_marks: &[&["Action:", "tool_name"]],
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const LIST: Objects =
-    Objects { names: &["tool_name"], arguments: &["parameters"], list: true, before: &["```json"], end: Some("```") };
+const LIST: ObjectsSyntax = ObjectsSyntax {
+    names: &["tool_name"],
+    arguments: &["parameters"],
+    list: true,
+    before: &["```json"],
+    end: Some("```"),
+};
 
-const WRITTEN: Frame<&str> = Frame {
+const WRITTEN: CallFrame<&str> = CallFrame {
     first: "Action: ```json\n[\n    {\n        \"tool_name\": \"",
     between: "\",\n        \"parameters\": ",
     next: Some("\n    },\n    {\n        \"tool_name\": \""),
     last: "\n    }\n]```",
-    arguments: Arguments::Json,
-    ..Frame::NONE
+    arguments: ArgumentSyntax::Json,
+    ..CallFrame::NONE
 };

@@ -1,26 +1,31 @@
 //! Command R7B and Command A: a list of objects between special tokens.
 
-use super::{Form, Opener};
-use crate::response_parser::frame::{Arguments, Frame};
-use crate::response_parser::syntax::{Objects, Syntax};
+use super::{CallOpener, ToolCallForm};
+use crate::response_parser::frame::{ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{ObjectsSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "command_r7b",
-    openers: &[Opener::new("<|START_ACTION|>")],
+    openers: &[CallOpener::new("<|START_ACTION|>")],
     syntaxes: &[Syntax::Objects(&LIST)],
-    told: &[&["<|START_ACTION|>"]],
+    prompt_marks: &[&["<|START_ACTION|>"]],
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const LIST: Objects =
-    Objects { names: &["tool_name"], arguments: &["parameters"], list: true, before: &[], end: Some("<|END_ACTION|>") };
+const LIST: ObjectsSyntax = ObjectsSyntax {
+    names: &["tool_name"],
+    arguments: &["parameters"],
+    list: true,
+    before: &[],
+    end: Some("<|END_ACTION|>"),
+};
 
-const WRITTEN: Frame<&str> = Frame {
+const WRITTEN: CallFrame<&str> = CallFrame {
     first: "<|START_ACTION|>[\n    {\"tool_call_id\": \"\u{1}\", \"tool_name\": \"",
     between: "\", \"parameters\": ",
     next: Some("},\n    {\"tool_call_id\": \"\u{1}\", \"tool_name\": \""),
     last: "}\n]<|END_ACTION|>",
-    arguments: Arguments::Json,
-    ..Frame::NONE
+    arguments: ArgumentSyntax::Json,
+    ..CallFrame::NONE
 };

@@ -1,23 +1,23 @@
 //! DeepSeek V3.2: elements of its own markup language, which say of each value whether it is text.
 
-use super::{Form, Opener};
-use crate::response_parser::frame::{Arguments, Element, Frame};
-use crate::response_parser::syntax::{Elements, Syntax};
+use super::{CallOpener, ToolCallForm};
+use crate::response_parser::frame::{ArgumentElement, ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{ElementsSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "deepseek_dsml",
     openers: &[
-        Opener::new("<｜DSML｜function_calls>"),
-        Opener::new("<｜DSML｜tool_calls>"),
-        Opener::stays("<｜DSML｜invoke name=\""),
+        CallOpener::new("<｜DSML｜function_calls>"),
+        CallOpener::new("<｜DSML｜tool_calls>"),
+        CallOpener::stays("<｜DSML｜invoke name=\""),
     ],
     syntaxes: &[Syntax::Elements(&CALLS), Syntax::Elements(&TOOL_CALLS)],
-    told: &[&["<｜DSML｜invoke"]],
+    prompt_marks: &[&["<｜DSML｜invoke"]],
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const CALLS: Elements = Elements {
+const CALLS: ElementsSyntax = ElementsSyntax {
     open: "<｜DSML｜invoke name=\"",
     name_ends: &[">"],
     key_open: "<｜DSML｜parameter name=\"",
@@ -28,18 +28,18 @@ const CALLS: Elements = Elements {
     end: "</｜DSML｜function_calls>",
 };
 
-const TOOL_CALLS: Elements = Elements { end: "</｜DSML｜tool_calls>", ..CALLS };
+const TOOL_CALLS: ElementsSyntax = ElementsSyntax { end: "</｜DSML｜tool_calls>", ..CALLS };
 
-const WRITTEN: Frame<&str> = Frame {
+const WRITTEN: CallFrame<&str> = CallFrame {
     first: "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"",
     between: "\">\n",
     next: Some("</｜DSML｜invoke>\n<｜DSML｜invoke name=\""),
     last: "</｜DSML｜invoke>\n</｜DSML｜function_calls>",
-    arguments: Arguments::Elements(ELEMENT),
-    ..Frame::NONE
+    arguments: ArgumentSyntax::Elements(ELEMENT),
+    ..CallFrame::NONE
 };
 
-const ELEMENT: Element<&str> = Element {
+const ELEMENT: ArgumentElement<&str> = ArgumentElement {
     open: "<｜DSML｜parameter name=\"",
     text: "\" string=\"true\">",
     json: "\" string=\"false\">",

@@ -1,18 +1,18 @@
 //! DeepSeek V3 and R1: a kind, a name, and arguments in a block of code.
 
-use super::{Form, Opener};
-use crate::response_parser::frame::{Arguments, Frame};
-use crate::response_parser::syntax::{Named, Syntax};
+use super::{CallOpener, ToolCallForm};
+use crate::response_parser::frame::{ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{NamedSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "deepseek_v3",
-    openers: &[Opener::new("<｜tool▁calls▁begin｜>"), Opener::stays("<｜tool▁call▁begin｜>")],
+    openers: &[CallOpener::new("<｜tool▁calls▁begin｜>"), CallOpener::stays("<｜tool▁call▁begin｜>")],
     syntaxes: &[Syntax::Named(&CALLS)],
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const CALLS: Named = Named {
+const CALLS: NamedSyntax = NamedSyntax {
     open: "<｜tool▁call▁begin｜>",
     name_ends: &["\n", "```", "{"],
     before_arguments: &["```json", "```"],
@@ -21,11 +21,11 @@ const CALLS: Named = Named {
     name: |text| text.rsplit("<｜tool▁sep｜>").next().unwrap_or(text),
 };
 
-const WRITTEN: Frame<&str> = Frame {
+const WRITTEN: CallFrame<&str> = CallFrame {
     first: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>",
     between: "\n```json\n",
     next: Some("\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>"),
     last: "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
-    arguments: Arguments::Json,
-    ..Frame::NONE
+    arguments: ArgumentSyntax::Json,
+    ..CallFrame::NONE
 };

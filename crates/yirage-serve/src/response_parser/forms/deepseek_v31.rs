@@ -1,19 +1,19 @@
 //! DeepSeek V3.1: a name, and arguments behind a separator.
 
-use super::{Form, Opener};
-use crate::response_parser::frame::{Arguments, Frame};
-use crate::response_parser::syntax::{Named, Syntax};
+use super::{CallOpener, ToolCallForm};
+use crate::response_parser::frame::{ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{NamedSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "deepseek_v31",
-    openers: &[Opener::new("<｜tool▁calls▁begin｜>"), Opener::stays("<｜tool▁call▁begin｜>")],
+    openers: &[CallOpener::new("<｜tool▁calls▁begin｜>"), CallOpener::stays("<｜tool▁call▁begin｜>")],
     syntaxes: &[Syntax::Named(&CALLS)],
-    told: &[&["<｜tool▁call▁begin｜>", "<｜tool▁sep｜>"]],
+    prompt_marks: &[&["<｜tool▁call▁begin｜>", "<｜tool▁sep｜>"]],
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const CALLS: Named = Named {
+const CALLS: NamedSyntax = NamedSyntax {
     open: "<｜tool▁call▁begin｜>",
     name_ends: &["<｜tool▁sep｜>"],
     before_arguments: &[],
@@ -22,11 +22,11 @@ const CALLS: Named = Named {
     name: |text| text,
 };
 
-const WRITTEN: Frame<&str> = Frame {
+const WRITTEN: CallFrame<&str> = CallFrame {
     first: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>",
     between: "<｜tool▁sep｜>",
     next: Some("<｜tool▁call▁end｜><｜tool▁call▁begin｜>"),
     last: "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
-    arguments: Arguments::Json,
-    ..Frame::NONE
+    arguments: ArgumentSyntax::Json,
+    ..CallFrame::NONE
 };

@@ -1,25 +1,25 @@
 //! FunctionGemma: a call in braces, texts between `<escape>`.
 
-use super::{Form, Opener};
-use crate::response_parser::frame::{Arguments, Frame};
-use crate::response_parser::syntax::{Braces, Syntax};
+use super::{CallOpener, ToolCallForm};
+use crate::response_parser::frame::{ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{BracesSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "function_gemma",
-    openers: &[Opener::new("<start_function_call>")],
+    openers: &[CallOpener::new("<start_function_call>")],
     syntaxes: &[Syntax::Braces(&CALLS)],
-    told: &[&["<start_function_declaration>"]],
+    prompt_marks: &[&["<start_function_declaration>"]],
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const CALLS: Braces = Braces { open: "call:", quote: "<escape>", end: "<end_function_call>" };
+const CALLS: BracesSyntax = BracesSyntax { open: "call:", quote: "<escape>", end: "<end_function_call>" };
 
-const WRITTEN: Frame<&str> = Frame {
+const WRITTEN: CallFrame<&str> = CallFrame {
     first: "<start_function_call>call:",
     between: "{",
     next: Some("}<end_function_call><start_function_call>call:"),
     last: "}<end_function_call>",
-    arguments: Arguments::Braces { quote: CALLS.quote },
-    ..Frame::NONE
+    arguments: ArgumentSyntax::Braces { quote: CALLS.quote },
+    ..CallFrame::NONE
 };

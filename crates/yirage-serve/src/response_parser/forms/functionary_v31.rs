@@ -1,26 +1,32 @@
 //! Functionary 3.1 and Llama's custom functions: arguments as JSON in an element that has the name.
 
-use super::{Form, Opener};
-use crate::response_parser::frame::{Arguments, Frame};
-use crate::response_parser::syntax::{Named, Syntax};
+use super::{CallOpener, ToolCallForm};
+use crate::response_parser::frame::{ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{NamedSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "functionary_v31",
-    openers: &[Opener::new("<function=")],
+    openers: &[CallOpener::new("<function=")],
     syntaxes: &[Syntax::Named(&CALL)],
-    told: &[&["<function="]],
+    prompt_marks: &[&["<function="]],
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const CALL: Named =
-    Named { open: "", name_ends: &[">"], before_arguments: &[], close: &["</function>"], end: None, name: |text| text };
+const CALL: NamedSyntax = NamedSyntax {
+    open: "",
+    name_ends: &[">"],
+    before_arguments: &[],
+    close: &["</function>"],
+    end: None,
+    name: |text| text,
+};
 
-const WRITTEN: Frame<&str> = Frame {
+const WRITTEN: CallFrame<&str> = CallFrame {
     first: "<function=",
     between: ">",
     next: Some("</function><function="),
     last: "</function>",
-    arguments: Arguments::Json,
-    ..Frame::NONE
+    arguments: ArgumentSyntax::Json,
+    ..CallFrame::NONE
 };

@@ -1,21 +1,27 @@
 //! Functionary 3.2: whom the text is for stands before it; the prompt ends with the mark before that.
 
-use super::{Form, Opener};
-use crate::response_parser::frame::{Arguments, Frame};
-use crate::response_parser::syntax::{Named, Syntax};
+use super::{CallOpener, ToolCallForm};
+use crate::response_parser::frame::{ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{NamedSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "functionary_v32",
-    openers: &[Opener::new(">>>")],
+    openers: &[CallOpener::new(">>>")],
     syntaxes: &[Syntax::Named(&CALL)],
     begins_open: true,
     for_user: Some("all\n"),
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const CALL: Named =
-    Named { open: "", name_ends: &["\n"], before_arguments: &[], close: &[], end: None, name: |text| text };
+const CALL: NamedSyntax =
+    NamedSyntax { open: "", name_ends: &["\n"], before_arguments: &[], close: &[], end: None, name: |text| text };
 
-const WRITTEN: Frame<&str> =
-    Frame { first: "", between: "\n", next: Some(">>>"), last: "", arguments: Arguments::Json, ..Frame::NONE };
+const WRITTEN: CallFrame<&str> = CallFrame {
+    first: "",
+    between: "\n",
+    next: Some(">>>"),
+    last: "",
+    arguments: ArgumentSyntax::Json,
+    ..CallFrame::NONE
+};

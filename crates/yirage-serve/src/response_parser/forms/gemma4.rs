@@ -1,25 +1,25 @@
 //! Gemma 4: a call in braces, texts between quotation marks that are special tokens.
 
-use super::{Form, Opener};
-use crate::response_parser::frame::{Arguments, Frame};
-use crate::response_parser::syntax::{Braces, Syntax};
+use super::{CallOpener, ToolCallForm};
+use crate::response_parser::frame::{ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{BracesSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "gemma4",
-    openers: &[Opener::new("<|tool_call>")],
+    openers: &[CallOpener::new("<|tool_call>")],
     syntaxes: &[Syntax::Braces(&CALLS)],
-    told: &[&["<|tool>"]],
+    prompt_marks: &[&["<|tool>"]],
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const CALLS: Braces = Braces { open: "call:", quote: "<|\"|>", end: "<tool_call|>" };
+const CALLS: BracesSyntax = BracesSyntax { open: "call:", quote: "<|\"|>", end: "<tool_call|>" };
 
-const WRITTEN: Frame<&str> = Frame {
+const WRITTEN: CallFrame<&str> = CallFrame {
     first: "<|tool_call>call:",
     between: "{",
     next: Some("}<tool_call|><|tool_call>call:"),
     last: "}<tool_call|>",
-    arguments: Arguments::Braces { quote: CALLS.quote },
-    ..Frame::NONE
+    arguments: ArgumentSyntax::Braces { quote: CALLS.quote },
+    ..CallFrame::NONE
 };

@@ -1,19 +1,19 @@
 //! GLM 4.5 to 4.7: the name, then each key and value in an element of its own.
 
-use super::{Form, Opener};
-use crate::response_parser::frame::{Arguments, Element, Frame};
-use crate::response_parser::syntax::{Elements, Syntax};
+use super::{CallOpener, ToolCallForm};
+use crate::response_parser::frame::{ArgumentElement, ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{ElementsSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "glm",
-    openers: &[Opener::new("<tool_call>")],
+    openers: &[CallOpener::new("<tool_call>")],
     syntaxes: &[Syntax::Elements(&CALLS)],
-    told: &[&["<tool_call>", "<arg_key>"]],
+    prompt_marks: &[&["<tool_call>", "<arg_key>"]],
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const CALLS: Elements = Elements {
+const CALLS: ElementsSyntax = ElementsSyntax {
     open: "",
     name_ends: &["\n", "<arg_key>", "</tool_call>"],
     key_open: "<arg_key>",
@@ -24,16 +24,16 @@ const CALLS: Elements = Elements {
     end: "</tool_call>",
 };
 
-const WRITTEN: Frame<&str> = Frame {
+const WRITTEN: CallFrame<&str> = CallFrame {
     first: "<tool_call>",
     between: "\n",
     next: Some("</tool_call>\n<tool_call>"),
     last: "</tool_call>",
-    arguments: Arguments::Elements(ELEMENT),
-    ..Frame::NONE
+    arguments: ArgumentSyntax::Elements(ELEMENT),
+    ..CallFrame::NONE
 };
 
-const ELEMENT: Element<&str> = Element {
+const ELEMENT: ArgumentElement<&str> = ArgumentElement {
     open: "<arg_key>",
     text: "</arg_key>\n<arg_value>",
     json: "</arg_key>\n<arg_value>",

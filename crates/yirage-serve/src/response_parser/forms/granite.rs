@@ -1,19 +1,19 @@
 //! Granite 3 and Phi-4-mini: a list of objects behind a special token.
 
-use super::{Form, Opener};
-use crate::response_parser::frame::{Arguments, Frame};
-use crate::response_parser::syntax::{Objects, Syntax};
+use super::{CallOpener, ToolCallForm};
+use crate::response_parser::frame::{ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{ObjectsSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "granite",
-    openers: &[Opener::new("<|tool_call|>")],
+    openers: &[CallOpener::new("<|tool_call|>")],
     syntaxes: &[Syntax::Objects(&LIST)],
-    told: &[&["<|tool_call|>"]],
+    prompt_marks: &[&["<|tool_call|>"]],
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const LIST: Objects = Objects {
+const LIST: ObjectsSyntax = ObjectsSyntax {
     names: &["name"],
     arguments: &["arguments", "parameters"],
     list: true,
@@ -21,11 +21,11 @@ const LIST: Objects = Objects {
     end: Some("<|/tool_call|>"),
 };
 
-const WRITTEN: Frame<&str> = Frame {
+const WRITTEN: CallFrame<&str> = CallFrame {
     first: "<|tool_call|>[{\"name\": \"",
     between: "\", \"arguments\": ",
     next: Some("}, {\"name\": \""),
     last: "}]",
-    arguments: Arguments::Json,
-    ..Frame::NONE
+    arguments: ArgumentSyntax::Json,
+    ..CallFrame::NONE
 };

@@ -1,19 +1,19 @@
 //! Hermes, Qwen 2.5 and 3, Granite 4, SmolLM3, ERNIE and others: an object in an element.
 
-use super::{Form, Opener};
-use crate::response_parser::frame::{Arguments, Frame};
-use crate::response_parser::syntax::{Objects, Syntax};
+use super::{CallOpener, ToolCallForm};
+use crate::response_parser::frame::{ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{ObjectsSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "hermes",
-    openers: &[Opener::new("<tool_call>")],
+    openers: &[CallOpener::new("<tool_call>")],
     syntaxes: &[Syntax::Objects(&CALL)],
-    told: &[&["<tool_call>"]],
+    prompt_marks: &[&["<tool_call>"]],
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const CALL: Objects = Objects {
+const CALL: ObjectsSyntax = ObjectsSyntax {
     names: &["name"],
     arguments: &["arguments", "parameters"],
     list: true,
@@ -21,11 +21,11 @@ const CALL: Objects = Objects {
     end: Some("</tool_call>"),
 };
 
-const WRITTEN: Frame<&str> = Frame {
+const WRITTEN: CallFrame<&str> = CallFrame {
     first: "<tool_call>\n{\"name\": \"",
     between: "\", \"arguments\": ",
     next: Some("}\n</tool_call>\n<tool_call>\n{\"name\": \""),
     last: "}\n</tool_call>",
-    arguments: Arguments::Json,
-    ..Frame::NONE
+    arguments: ArgumentSyntax::Json,
+    ..CallFrame::NONE
 };

@@ -1,19 +1,19 @@
 //! InternLM: an object between special tokens.
 
-use super::{Form, Opener};
-use crate::response_parser::frame::{Arguments, Frame};
-use crate::response_parser::syntax::{Objects, Syntax};
+use super::{CallOpener, ToolCallForm};
+use crate::response_parser::frame::{ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{ObjectsSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "internlm",
-    openers: &[Opener::new("<|action_start|><|plugin|>"), Opener::new("<|action_start|> <|plugin|>")],
+    openers: &[CallOpener::new("<|action_start|><|plugin|>"), CallOpener::new("<|action_start|> <|plugin|>")],
     syntaxes: &[Syntax::Objects(&CALL)],
-    told: &[&["<|action_start|>", "<|plugin|>"]],
+    prompt_marks: &[&["<|action_start|>", "<|plugin|>"]],
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const CALL: Objects = Objects {
+const CALL: ObjectsSyntax = ObjectsSyntax {
     names: &["name"],
     arguments: &["parameters", "arguments"],
     list: false,
@@ -21,11 +21,11 @@ const CALL: Objects = Objects {
     end: Some("<|action_end|>"),
 };
 
-const WRITTEN: Frame<&str> = Frame {
+const WRITTEN: CallFrame<&str> = CallFrame {
     first: "<|action_start|><|plugin|>\n{\"name\": \"",
     between: "\", \"parameters\": ",
     next: Some("}<|action_end|>\n<|action_start|><|plugin|>\n{\"name\": \""),
     last: "}<|action_end|>",
-    arguments: Arguments::Json,
-    ..Frame::NONE
+    arguments: ArgumentSyntax::Json,
+    ..CallFrame::NONE
 };

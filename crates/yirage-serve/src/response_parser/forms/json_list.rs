@@ -1,26 +1,31 @@
 //! xLAM and others: a list of objects that is all there is.
 
-use super::Form;
-use crate::response_parser::frame::{Arguments, Frame};
-use crate::response_parser::syntax::{Objects, Syntax};
+use super::ToolCallForm;
+use crate::response_parser::frame::{ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{ObjectsSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "json_list",
     openers: &[],
     at_start: &["[", "```json"],
     syntaxes: &[Syntax::Objects(&LIST)],
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const LIST: Objects =
-    Objects { names: &["name"], arguments: &["arguments", "parameters"], list: true, before: &["```json"], end: None };
+const LIST: ObjectsSyntax = ObjectsSyntax {
+    names: &["name"],
+    arguments: &["arguments", "parameters"],
+    list: true,
+    before: &["```json"],
+    end: None,
+};
 
-const WRITTEN: Frame<&str> = Frame {
+const WRITTEN: CallFrame<&str> = CallFrame {
     first: "[{\"name\": \"",
     between: "\", \"arguments\": ",
     next: Some("}, {\"name\": \""),
     last: "}]",
-    arguments: Arguments::Json,
-    ..Frame::NONE
+    arguments: ArgumentSyntax::Json,
+    ..CallFrame::NONE
 };

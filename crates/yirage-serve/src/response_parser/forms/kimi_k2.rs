@@ -1,22 +1,22 @@
 //! Kimi K2: an id that holds the name, and arguments behind a separator.
 
-use super::{Form, Opener};
-use crate::response_parser::frame::{Arguments, Frame};
-use crate::response_parser::syntax::{Named, Syntax};
+use super::{CallOpener, ToolCallForm};
+use crate::response_parser::frame::{ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{NamedSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "kimi_k2",
     openers: &[
-        Opener::new("<|tool_calls_section_begin|>"),
-        Opener::new("<|tool_call_section_begin|>"),
-        Opener::stays("<|tool_call_begin|>"),
+        CallOpener::new("<|tool_calls_section_begin|>"),
+        CallOpener::new("<|tool_call_section_begin|>"),
+        CallOpener::stays("<|tool_call_begin|>"),
     ],
     syntaxes: &[Syntax::Named(&CALLS)],
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const CALLS: Named = Named {
+const CALLS: NamedSyntax = NamedSyntax {
     open: "<|tool_call_begin|>",
     name_ends: &["<|tool_call_argument_begin|>"],
     before_arguments: &[],
@@ -29,11 +29,11 @@ const CALLS: Named = Named {
     },
 };
 
-const WRITTEN: Frame<&str> = Frame {
+const WRITTEN: CallFrame<&str> = CallFrame {
     first: "<|tool_calls_section_begin|><|tool_call_begin|>functions.",
     between: ":\u{1}<|tool_call_argument_begin|>",
     next: Some("<|tool_call_end|><|tool_call_begin|>functions."),
     last: "<|tool_call_end|><|tool_calls_section_end|>",
-    arguments: Arguments::Json,
-    ..Frame::NONE
+    arguments: ArgumentSyntax::Json,
+    ..CallFrame::NONE
 };

@@ -1,21 +1,21 @@
 //! LFM2: a list of Python's calls between special tokens, or of objects.
 
-use super::{Form, Opener};
-use crate::response_parser::frame::{Arguments, Frame};
-use crate::response_parser::syntax::{Objects, Python, Syntax};
+use super::{CallOpener, ToolCallForm};
+use crate::response_parser::frame::{ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{ObjectsSyntax, PythonSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "lfm2",
-    openers: &[Opener::new("<|tool_call_start|>")],
+    openers: &[CallOpener::new("<|tool_call_start|>")],
     syntaxes: &[Syntax::Python(&CALLS), Syntax::Objects(&OBJECTS)],
-    told: &[&["<|tool_call_start|>"], &["<|tool_list_start|>"]],
+    prompt_marks: &[&["<|tool_call_start|>"], &["<|tool_list_start|>"]],
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const CALLS: Python = Python { end: Some("<|tool_call_end|>") };
+const CALLS: PythonSyntax = PythonSyntax { end: Some("<|tool_call_end|>") };
 
-const OBJECTS: Objects = Objects {
+const OBJECTS: ObjectsSyntax = ObjectsSyntax {
     names: &["name"],
     arguments: &["arguments", "parameters"],
     list: true,
@@ -23,11 +23,11 @@ const OBJECTS: Objects = Objects {
     end: Some("<|tool_call_end|>"),
 };
 
-const WRITTEN: Frame<&str> = Frame {
+const WRITTEN: CallFrame<&str> = CallFrame {
     first: "<|tool_call_start|>[",
     between: "(",
     next: Some("), "),
     last: ")]<|tool_call_end|>",
-    arguments: Arguments::Python,
-    ..Frame::NONE
+    arguments: ArgumentSyntax::Python,
+    ..CallFrame::NONE
 };

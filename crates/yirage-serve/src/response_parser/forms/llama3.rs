@@ -1,27 +1,27 @@
 //! Llama 3: an object that is all there is, behind a special token or not.
 
-use super::{Form, Opener};
-use crate::response_parser::frame::{Arguments, Frame};
-use crate::response_parser::syntax::{Objects, Syntax};
+use super::{CallOpener, ToolCallForm};
+use crate::response_parser::frame::{ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{ObjectsSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "llama3",
-    openers: &[Opener::new("<|python_tag|>")],
+    openers: &[CallOpener::new("<|python_tag|>")],
     at_start: &["{"],
     syntaxes: &[Syntax::Objects(&CALL)],
-    told: &[&["<|python_tag|>"], &["Environment: ipython"]],
+    prompt_marks: &[&["<|python_tag|>"], &["Environment: ipython"]],
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const CALL: Objects =
-    Objects { names: &["name"], arguments: &["parameters", "arguments"], list: false, before: &[], end: None };
+const CALL: ObjectsSyntax =
+    ObjectsSyntax { names: &["name"], arguments: &["parameters", "arguments"], list: false, before: &[], end: None };
 
-const WRITTEN: Frame<&str> = Frame {
+const WRITTEN: CallFrame<&str> = CallFrame {
     first: "{\"name\": \"",
     between: "\", \"parameters\": ",
     next: Some("}; {\"name\": \""),
     last: "}",
-    arguments: Arguments::Json,
-    ..Frame::NONE
+    arguments: ArgumentSyntax::Json,
+    ..CallFrame::NONE
 };

@@ -1,19 +1,19 @@
 //! LongCat: the name, then each key and value in an element of its own, all with its maker's name.
 
-use super::{Form, Opener};
-use crate::response_parser::frame::{Arguments, Element, Frame};
-use crate::response_parser::syntax::{Elements, Syntax};
+use super::{CallOpener, ToolCallForm};
+use crate::response_parser::frame::{ArgumentElement, ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{ElementsSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "longcat",
-    openers: &[Opener::new("<longcat_tool_call>")],
+    openers: &[CallOpener::new("<longcat_tool_call>")],
     syntaxes: &[Syntax::Elements(&CALLS)],
-    told: &[&["<longcat_tool_call>"]],
+    prompt_marks: &[&["<longcat_tool_call>"]],
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const CALLS: Elements = Elements {
+const CALLS: ElementsSyntax = ElementsSyntax {
     open: "",
     name_ends: &["\n", "<longcat_arg_key>", "</longcat_tool_call>"],
     key_open: "<longcat_arg_key>",
@@ -24,16 +24,16 @@ const CALLS: Elements = Elements {
     end: "</longcat_tool_call>",
 };
 
-const WRITTEN: Frame<&str> = Frame {
+const WRITTEN: CallFrame<&str> = CallFrame {
     first: "<longcat_tool_call>",
     between: "\n",
     next: Some("</longcat_tool_call>\n<longcat_tool_call>"),
     last: "</longcat_tool_call>",
-    arguments: Arguments::Elements(ELEMENT),
-    ..Frame::NONE
+    arguments: ArgumentSyntax::Elements(ELEMENT),
+    ..CallFrame::NONE
 };
 
-const ELEMENT: Element<&str> = Element {
+const ELEMENT: ArgumentElement<&str> = ArgumentElement {
     open: "<longcat_arg_key>",
     text: "</longcat_arg_key>\n<longcat_arg_value>",
     json: "</longcat_arg_key>\n<longcat_arg_value>",

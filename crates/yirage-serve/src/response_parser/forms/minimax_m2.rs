@@ -1,19 +1,19 @@
 //! MiniMax M2: an element for each invocation and one for each parameter.
 
-use super::{Form, Opener};
-use crate::response_parser::frame::{Arguments, Element, Frame};
-use crate::response_parser::syntax::{Elements, Syntax};
+use super::{CallOpener, ToolCallForm};
+use crate::response_parser::frame::{ArgumentElement, ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{ElementsSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "minimax_m2",
-    openers: &[Opener::new("<minimax:tool_call>")],
+    openers: &[CallOpener::new("<minimax:tool_call>")],
     syntaxes: &[Syntax::Elements(&CALLS)],
-    told: &[&["<minimax:tool_call>"]],
+    prompt_marks: &[&["<minimax:tool_call>"]],
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const CALLS: Elements = Elements {
+const CALLS: ElementsSyntax = ElementsSyntax {
     open: "<invoke name=",
     name_ends: &[">"],
     key_open: "<parameter name=",
@@ -24,16 +24,16 @@ const CALLS: Elements = Elements {
     end: "</minimax:tool_call>",
 };
 
-const WRITTEN: Frame<&str> = Frame {
+const WRITTEN: CallFrame<&str> = CallFrame {
     first: "<minimax:tool_call>\n<invoke name=\"",
     between: "\">\n",
     next: Some("</invoke>\n<invoke name=\""),
     last: "</invoke>\n</minimax:tool_call>",
-    arguments: Arguments::Elements(ELEMENT),
-    ..Frame::NONE
+    arguments: ArgumentSyntax::Elements(ELEMENT),
+    ..CallFrame::NONE
 };
 
-const ELEMENT: Element<&str> = Element {
+const ELEMENT: ArgumentElement<&str> = ArgumentElement {
     open: "<parameter name=\"",
     text: "\">",
     json: "\">",

@@ -1,22 +1,22 @@
 //! Mistral: a list of objects, or since 2025 a name and arguments behind `[ARGS]`.
 
-use super::{Form, Opener};
-use crate::response_parser::frame::{Arguments, Frame};
-use crate::response_parser::syntax::{Named, Objects, Syntax};
+use super::{CallOpener, ToolCallForm};
+use crate::response_parser::frame::{ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{NamedSyntax, ObjectsSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "mistral",
-    openers: &[Opener::new("[TOOL_CALLS]")],
+    openers: &[CallOpener::new("[TOOL_CALLS]")],
     syntaxes: &[Syntax::Objects(&LIST), Syntax::Named(&CALL)],
-    told: &[&["[TOOL_CALLS]"]],
+    prompt_marks: &[&["[TOOL_CALLS]"]],
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const LIST: Objects =
-    Objects { names: &["name"], arguments: &["arguments", "parameters"], list: true, before: &[], end: None };
+const LIST: ObjectsSyntax =
+    ObjectsSyntax { names: &["name"], arguments: &["arguments", "parameters"], list: true, before: &[], end: None };
 
-const CALL: Named = Named {
+const CALL: NamedSyntax = NamedSyntax {
     open: "",
     name_ends: &["[ARGS]", "{"],
     before_arguments: &[],
@@ -26,11 +26,11 @@ const CALL: Named = Named {
     name: |text| text.split("[CALL_ID]").next().unwrap_or(text),
 };
 
-const WRITTEN: Frame<&str> = Frame {
+const WRITTEN: CallFrame<&str> = CallFrame {
     first: "[TOOL_CALLS]",
     between: "[ARGS]",
     next: Some("[TOOL_CALLS]"),
     last: "",
-    arguments: Arguments::Json,
-    ..Frame::NONE
+    arguments: ArgumentSyntax::Json,
+    ..CallFrame::NONE
 };

@@ -28,40 +28,40 @@ mod qwen3_coder;
 mod seed_oss;
 mod tool_calls;
 
-use super::frame::Frame;
-use super::syntax::{Reader, Syntax};
+use super::frame::CallFrame;
+use super::syntax::{Syntax, SyntaxReader};
 
 /// A form of calls.
 #[derive(Debug)]
-pub(crate) struct Form {
+pub(crate) struct ToolCallForm {
     /// What it is called, as users see it.
     pub(super) name: &'static str,
     /// What calls stand behind, anywhere in an answer.
-    pub(super) openers: &'static [Opener],
+    pub(super) openers: &'static [CallOpener],
     /// What an answer begins with that is a call from its beginning. Such a call has to be of a tool that there is.
     pub(super) at_start: &'static [&'static str],
     /// How calls are written, in the order in which they are tried.
     pub(super) syntaxes: &'static [Syntax],
     /// What a prompt with tools holds, all of one of these, where the template writes no calls of the past.
-    pub(super) told: &'static [&'static [&'static str]],
+    pub(super) prompt_marks: &'static [&'static [&'static str]],
     /// Whether the prompt ends behind an opener.
     pub(super) begins_open: bool,
     /// What stands behind an opener in the place of a call where text for the user follows.
     pub(super) for_user: Option<&'static str>,
     /// How calls that have to come are written, unless the template writes them in another way.
-    pub(super) written: Frame<&'static str>,
+    pub(super) written: CallFrame<&'static str>,
 }
 
 /// What stands before calls.
 #[derive(Debug)]
-pub(super) struct Opener {
+pub(super) struct CallOpener {
     pub(super) text: &'static str,
     /// Whether it is part of the call.
     pub(super) stays: bool,
 }
 
 /// All of them. Where the calls of a template are read by several, the first one counts, so what has no marks comes last.
-const FORMS: &[&Form] = &[
+const FORMS: &[&ToolCallForm] = &[
     &deepseek_dsml::FORM,
     &deepseek_v3::FORM,
     &deepseek_v31::FORM,
@@ -91,30 +91,30 @@ const FORMS: &[&Form] = &[
     &json_list::FORM,
 ];
 
-impl Opener {
-    const fn new(text: &'static str) -> Opener {
-        Opener { text, stays: false }
+impl CallOpener {
+    const fn new(text: &'static str) -> CallOpener {
+        CallOpener { text, stays: false }
     }
 
-    const fn stays(text: &'static str) -> Opener {
-        Opener { text, stays: true }
+    const fn stays(text: &'static str) -> CallOpener {
+        CallOpener { text, stays: true }
     }
 }
 
-impl Form {
-    const NONE: Form = Form {
+impl ToolCallForm {
+    const NONE: ToolCallForm = ToolCallForm {
         name: "",
         openers: &[],
         at_start: &[],
         syntaxes: &[],
-        told: &[],
+        prompt_marks: &[],
         begins_open: false,
         for_user: None,
-        written: Frame::NONE,
+        written: CallFrame::NONE,
     };
 
     /// A reader of calls by one of the form's kinds of syntax; `known` takes no tool that was not declared.
-    pub(super) fn reader(&self, syntax: usize, known: bool) -> Option<Reader> {
+    pub(super) fn reader(&self, syntax: usize, known: bool) -> Option<SyntaxReader> {
         self.syntaxes.get(syntax).map(|syntax| syntax.reader(known))
     }
 
@@ -126,11 +126,11 @@ impl Form {
 }
 
 /// The forms that are known.
-pub(super) fn all() -> impl Iterator<Item = &'static Form> {
+pub(super) fn all() -> impl Iterator<Item = &'static ToolCallForm> {
     FORMS.iter().copied()
 }
 
 /// The form of calls that have to come and cannot come in the model's own: objects that are all there is.
-pub(super) fn bare() -> &'static Form {
+pub(super) fn bare() -> &'static ToolCallForm {
     &llama3::FORM
 }

@@ -1,19 +1,19 @@
 //! Nemotron: a list of objects in an element.
 
-use super::{Form, Opener};
-use crate::response_parser::frame::{Arguments, Frame};
-use crate::response_parser::syntax::{Objects, Syntax};
+use super::{CallOpener, ToolCallForm};
+use crate::response_parser::frame::{ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{ObjectsSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "nemotron",
-    openers: &[Opener::new("<TOOLCALL>")],
+    openers: &[CallOpener::new("<TOOLCALL>")],
     syntaxes: &[Syntax::Objects(&LIST)],
-    told: &[&["<TOOLCALL>"]],
+    prompt_marks: &[&["<TOOLCALL>"]],
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const LIST: Objects = Objects {
+const LIST: ObjectsSyntax = ObjectsSyntax {
     names: &["name"],
     arguments: &["arguments", "parameters"],
     list: true,
@@ -21,11 +21,11 @@ const LIST: Objects = Objects {
     end: Some("</TOOLCALL>"),
 };
 
-const WRITTEN: Frame<&str> = Frame {
+const WRITTEN: CallFrame<&str> = CallFrame {
     first: "<TOOLCALL>[{\"name\": \"",
     between: "\", \"arguments\": ",
     next: Some("}, {\"name\": \""),
     last: "}]</TOOLCALL>",
-    arguments: Arguments::Json,
-    ..Frame::NONE
+    arguments: ArgumentSyntax::Json,
+    ..CallFrame::NONE
 };

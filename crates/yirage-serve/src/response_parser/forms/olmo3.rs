@@ -1,25 +1,25 @@
 //! OLMo 3: Python's calls, one a line, in an element.
 
-use super::{Form, Opener};
-use crate::response_parser::frame::{Arguments, Frame};
-use crate::response_parser::syntax::{Python, Syntax};
+use super::{CallOpener, ToolCallForm};
+use crate::response_parser::frame::{ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{PythonSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "olmo3",
-    openers: &[Opener::new("<function_calls>")],
+    openers: &[CallOpener::new("<function_calls>")],
     syntaxes: &[Syntax::Python(&CALLS)],
-    told: &[&["<function_calls>"]],
+    prompt_marks: &[&["<function_calls>"]],
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const CALLS: Python = Python { end: Some("</function_calls>") };
+const CALLS: PythonSyntax = PythonSyntax { end: Some("</function_calls>") };
 
-const WRITTEN: Frame<&str> = Frame {
+const WRITTEN: CallFrame<&str> = CallFrame {
     first: "<function_calls>",
     between: "(",
     next: Some(")\n"),
     last: ")</function_calls>",
-    arguments: Arguments::Python,
-    ..Frame::NONE
+    arguments: ArgumentSyntax::Python,
+    ..CallFrame::NONE
 };

@@ -1,19 +1,19 @@
 //! Qwen3-Coder and Nemotron 3: an element for the function and one for each parameter. The opener is at times forgotten.
 
-use super::{Form, Opener};
-use crate::response_parser::frame::{Arguments, Element, Frame};
-use crate::response_parser::syntax::{Elements, Syntax};
+use super::{CallOpener, ToolCallForm};
+use crate::response_parser::frame::{ArgumentElement, ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{ElementsSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "qwen3_coder",
-    openers: &[Opener::new("<tool_call>"), Opener::stays("<function=")],
+    openers: &[CallOpener::new("<tool_call>"), CallOpener::stays("<function=")],
     syntaxes: &[Syntax::Elements(&CALLS)],
-    told: &[&["<function=", "<parameter="]],
+    prompt_marks: &[&["<function=", "<parameter="]],
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const CALLS: Elements = Elements {
+const CALLS: ElementsSyntax = ElementsSyntax {
     open: "<function=",
     name_ends: &[">"],
     key_open: "<parameter=",
@@ -24,16 +24,16 @@ const CALLS: Elements = Elements {
     end: "</tool_call>",
 };
 
-const WRITTEN: Frame<&str> = Frame {
+const WRITTEN: CallFrame<&str> = CallFrame {
     first: "<tool_call>\n<function=",
     between: ">\n",
     next: Some("</function>\n</tool_call>\n<tool_call>\n<function="),
     last: "</function>\n</tool_call>",
-    arguments: Arguments::Elements(ELEMENT),
-    ..Frame::NONE
+    arguments: ArgumentSyntax::Elements(ELEMENT),
+    ..CallFrame::NONE
 };
 
-const ELEMENT: Element<&str> = Element {
+const ELEMENT: ArgumentElement<&str> = ArgumentElement {
     open: "<parameter=",
     text: ">\n",
     json: ">\n",

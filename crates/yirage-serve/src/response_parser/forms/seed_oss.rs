@@ -1,19 +1,19 @@
 //! Seed-OSS: Qwen3-Coder's elements between marks of its own.
 
-use super::{Form, Opener};
-use crate::response_parser::frame::{Arguments, Element, Frame};
-use crate::response_parser::syntax::{Elements, Syntax};
+use super::{CallOpener, ToolCallForm};
+use crate::response_parser::frame::{ArgumentElement, ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{ElementsSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "seed_oss",
-    openers: &[Opener::new("<seed:tool_call>"), Opener::stays("<function=")],
+    openers: &[CallOpener::new("<seed:tool_call>"), CallOpener::stays("<function=")],
     syntaxes: &[Syntax::Elements(&CALLS)],
-    told: &[&["<seed:tool_call>"]],
+    prompt_marks: &[&["<seed:tool_call>"]],
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const CALLS: Elements = Elements {
+const CALLS: ElementsSyntax = ElementsSyntax {
     open: "<function=",
     name_ends: &[">"],
     key_open: "<parameter=",
@@ -24,16 +24,16 @@ const CALLS: Elements = Elements {
     end: "</seed:tool_call>",
 };
 
-const WRITTEN: Frame<&str> = Frame {
+const WRITTEN: CallFrame<&str> = CallFrame {
     first: "<seed:tool_call>\n<function=",
     between: ">\n",
     next: Some("</function>\n<function="),
     last: "</function>\n</seed:tool_call>",
-    arguments: Arguments::Elements(ELEMENT),
-    ..Frame::NONE
+    arguments: ArgumentSyntax::Elements(ELEMENT),
+    ..CallFrame::NONE
 };
 
-const ELEMENT: Element<&str> = Element {
+const ELEMENT: ArgumentElement<&str> = ArgumentElement {
     open: "<parameter=",
     text: ">",
     json: ">",

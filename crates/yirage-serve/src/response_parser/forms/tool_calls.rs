@@ -1,20 +1,20 @@
 //! `<tool_calls>` around objects (MiniMax M1, Jamba, Hunyuan A13B), or around names with arguments in blocks of code
 //! (Hunyuan).
 
-use super::{Form, Opener};
-use crate::response_parser::frame::{Arguments, Frame};
-use crate::response_parser::syntax::{Named, Objects, Syntax};
+use super::{CallOpener, ToolCallForm};
+use crate::response_parser::frame::{ArgumentSyntax, CallFrame};
+use crate::response_parser::syntax::{NamedSyntax, ObjectsSyntax, Syntax};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "tool_calls",
-    openers: &[Opener::new("<tool_calls>")],
+    openers: &[CallOpener::new("<tool_calls>")],
     syntaxes: &[Syntax::Objects(&OBJECTS), Syntax::Named(&NAMED)],
-    told: &[&["<tool_calls>"]],
+    prompt_marks: &[&["<tool_calls>"]],
     written: WRITTEN,
-    ..Form::NONE
+    ..ToolCallForm::NONE
 };
 
-const OBJECTS: Objects = Objects {
+const OBJECTS: ObjectsSyntax = ObjectsSyntax {
     names: &["name"],
     arguments: &["arguments", "parameters"],
     list: true,
@@ -22,7 +22,7 @@ const OBJECTS: Objects = Objects {
     end: Some("</tool_calls>"),
 };
 
-const NAMED: Named = Named {
+const NAMED: NamedSyntax = NamedSyntax {
     open: "<tool_call>",
     name_ends: &["\n", "```", "{"],
     before_arguments: &["```json", "```"],
@@ -32,11 +32,11 @@ const NAMED: Named = Named {
     name: |text| text.trim_start_matches("function<tool_sep>").trim_end_matches("<tool_sep>"),
 };
 
-const WRITTEN: Frame<&str> = Frame {
+const WRITTEN: CallFrame<&str> = CallFrame {
     first: "<tool_calls>\n{\"name\": \"",
     between: "\", \"arguments\": ",
     next: Some("}\n{\"name\": \""),
     last: "}\n</tool_calls>",
-    arguments: Arguments::Json,
-    ..Frame::NONE
+    arguments: ArgumentSyntax::Json,
+    ..CallFrame::NONE
 };

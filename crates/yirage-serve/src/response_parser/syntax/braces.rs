@@ -1,12 +1,12 @@
 //! `call:name{key:value,other:[1,2]}`, texts between marks of their own: how Gemma's models write calls since FunctionGemma.
 
 use super::json_string::quoted;
-use super::{Seen, Step, is_name};
+use super::{ReaderContext, SyntaxStep, is_name};
 use crate::response_parser::marker::{Begins, begins};
 
 /// What stands around texts and calls.
 #[derive(Debug)]
-pub(in crate::response_parser) struct Braces {
+pub(in crate::response_parser) struct BracesSyntax {
     /// What stands before a name.
     pub(in crate::response_parser) open: &'static str,
     /// What stands on both sides of a text.
@@ -20,100 +20,104 @@ const MAX_DEPTH: usize = 64;
 /// Bytes of a name.
 const MAX_NAME: usize = 512;
 
-enum At {
+enum BracesState {
     Open,
     Name,
     Arguments,
     End,
 }
 
-pub(in crate::response_parser) struct Reader {
-    form: &'static Braces,
-    at: At,
+pub(in crate::response_parser) struct BracesReader {
+    form: &'static BracesSyntax,
+    at: BracesState,
     name: String,
 }
 
-impl Reader {
-    pub(super) fn new(form: &'static Braces) -> Reader {
-        Reader { form, at: At::Open, name: String::new() }
+impl BracesReader {
+    pub(super) fn new(form: &'static BracesSyntax) -> BracesReader {
+        BracesReader { form, at: BracesState::Open, name: String::new() }
     }
 
-    pub(super) fn step(&mut self, seen: &mut Seen<'_>) -> Step {
+    pub(super) fn step(&mut self, seen: &mut ReaderContext<'_>) -> SyntaxStep {
         match self.at {
-            At::Open => {
-                let Some(blank) = seen.blank() else { return seen.more(Step::Refused) };
+            BracesState::Open => {
+                let Some(blank) = seen.blank() else { return seen.more(SyntaxStep::Refused) };
                 match begins(&seen.text[blank..], self.form.open, seen.whole) {
                     Begins::Yes => {
-                        self.at = At::Name;
-                        Step::Read(blank + self.form.open.len())
+                        self.at = BracesState::Name;
+                        SyntaxStep::Read(blank + self.form.open.len())
                     }
-                    Begins::Maybe => Step::More,
-                    Begins::No => Step::Refused,
+                    Begins::Maybe => SyntaxStep::More,
+                    Begins::No => SyntaxStep::Refused,
                 }
             }
-            At::Name => {
+            BracesState::Name => {
                 let Some(length) = seen.text.find('{') else {
-                    return if seen.text.len() > MAX_NAME { Step::Refused } else { seen.more(Step::Refused) };
+                    return if seen.text.len() > MAX_NAME {
+                        SyntaxStep::Refused
+                    } else {
+                        seen.more(SyntaxStep::Refused)
+                    };
                 };
                 let name = seen.text[..length].trim();
                 if !is_name(name) {
-                    return Step::Refused;
+                    return SyntaxStep::Refused;
                 }
                 name.clone_into(&mut self.name);
                 seen.begin(&self.name);
-                self.at = At::Arguments;
-                Step::Read(length)
+                self.at = BracesState::Arguments;
+                SyntaxStep::Read(length)
             }
-            At::Arguments => self.arguments(seen),
-            At::End => {
-                let Some(blank) = seen.blank() else { return seen.more(Step::Done(0)) };
+            BracesState::Arguments => self.arguments(seen),
+            BracesState::End => {
+                let Some(blank) = seen.blank() else { return seen.more(SyntaxStep::Done(0)) };
                 match begins(&seen.text[blank..], self.form.end, seen.whole) {
-                    Begins::Yes => Step::Done(blank + self.form.end.len()),
-                    Begins::Maybe => Step::More,
-                    Begins::No => Step::Done(0),
+                    Begins::Yes => SyntaxStep::Done(blank + self.form.end.len()),
+                    Begins::Maybe => SyntaxStep::More,
+                    Begins::No => SyntaxStep::Done(0),
                 }
             }
         }
     }
 
-    fn arguments(&mut self, seen: &mut Seen<'_>) -> Step {
-        let mut value = Value { form: self.form, text: seen.text, at: 0, json: String::new() };
+    fn arguments(&mut self, seen: &mut ReaderContext<'_>) -> SyntaxStep {
+        let mut value = BracesValue { form: self.form, text: seen.text, at: 0, json: String::new() };
         match value.value(0) {
             Ok(()) => {
                 let (length, json) = (value.at, value.json);
                 seen.arguments(&json);
                 seen.end();
-                self.at = At::End;
-                Step::Read(length)
+                self.at = BracesState::End;
+                SyntaxStep::Read(length)
             }
-            Err(Unread::More) => seen.more(Step::Done(0)),
-            Err(Unread::Wrong) => Step::Done(0),
+            Err(BracesError::More) => seen.more(SyntaxStep::Done(0)),
+            Err(BracesError::Wrong) => SyntaxStep::Done(0),
         }
     }
 }
 
-enum Unread {
+enum BracesError {
     More,
     Wrong,
 }
 
-struct Value<'a> {
-    form: &'static Braces,
+struct BracesValue<'a> {
+    form: &'static BracesSyntax,
     text: &'a str,
     at: usize,
     json: String,
 }
 
-impl Value<'_> {
-    fn next(&mut self) -> Result<char, Unread> {
+impl BracesValue<'_> {
+    fn next(&mut self) -> Result<char, BracesError> {
         let rest = &self.text[self.at..];
         self.at += rest.len() - rest.trim_start().len();
-        self.text[self.at..].chars().next().ok_or(Unread::More)
+        self.text[self.at..].chars().next().ok_or(BracesError::More)
     }
 
-    fn value(&mut self, depth: usize) -> Result<(), Unread> {
+    fn value(&mut self, depth: usize) -> Result<(), BracesError> {
         if depth > MAX_DEPTH {
-            return Err(Unread::Wrong);
+            return Err(BracesError::Wrong);
         }
         match self.next()? {
             '{' => self.members('}', depth),
@@ -124,13 +128,13 @@ impl Value<'_> {
                     self.json.push_str(&quoted(&text));
                     Ok(())
                 }
-                Begins::Maybe => Err(Unread::More),
+                Begins::Maybe => Err(BracesError::More),
                 Begins::No => self.bare(),
             },
         }
     }
 
-    fn members(&mut self, close: char, depth: usize) -> Result<(), Unread> {
+    fn members(&mut self, close: char, depth: usize) -> Result<(), BracesError> {
         self.json.push(if close == '}' { '{' } else { '[' });
         self.at += 1;
         let mut count = 0;
@@ -143,7 +147,7 @@ impl Value<'_> {
             }
             if count > 0 {
                 if c != ',' {
-                    return Err(Unread::Wrong);
+                    return Err(BracesError::Wrong);
                 }
                 self.at += 1;
                 self.next()?;
@@ -157,19 +161,19 @@ impl Value<'_> {
         }
     }
 
-    fn key(&mut self) -> Result<(), Unread> {
+    fn key(&mut self) -> Result<(), BracesError> {
         let text = match begins(&self.text[self.at..], self.form.quote, false) {
-            Begins::Maybe => return Err(Unread::More),
+            Begins::Maybe => return Err(BracesError::More),
             Begins::Yes => {
                 let key = self.quoted()?;
                 if self.next()? != ':' {
-                    return Err(Unread::Wrong);
+                    return Err(BracesError::Wrong);
                 }
                 key
             }
             Begins::No => {
                 let rest = &self.text[self.at..];
-                let length = rest.find(':').ok_or(Unread::More)?;
+                let length = rest.find(':').ok_or(BracesError::More)?;
                 self.at += length;
                 rest[..length].trim().to_owned()
             }
@@ -180,17 +184,17 @@ impl Value<'_> {
         Ok(())
     }
 
-    fn quoted(&mut self) -> Result<String, Unread> {
+    fn quoted(&mut self) -> Result<String, BracesError> {
         let begin = self.at + self.form.quote.len();
-        let length = self.text[begin..].find(self.form.quote).ok_or(Unread::More)?;
+        let length = self.text[begin..].find(self.form.quote).ok_or(BracesError::More)?;
         self.at = begin + length + self.form.quote.len();
         Ok(self.text[begin..begin + length].to_owned())
     }
 
     /// A number or a word; what is neither is text without its marks.
-    fn bare(&mut self) -> Result<(), Unread> {
+    fn bare(&mut self) -> Result<(), BracesError> {
         let rest = &self.text[self.at..];
-        let length = rest.find([',', '}', ']']).ok_or(Unread::More)?;
+        let length = rest.find([',', '}', ']']).ok_or(BracesError::More)?;
         let word = rest[..length].trim();
         self.at += length;
         let json = match word {

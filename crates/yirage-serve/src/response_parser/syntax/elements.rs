@@ -4,13 +4,13 @@
 use super::json_string::{quoted, within_quotes};
 use super::json_text;
 use super::typed::typed;
-use super::{Seen, Step, is_name};
+use super::{ReaderContext, SyntaxStep, is_name};
 use crate::response_parser::declared::Types;
 use crate::response_parser::marker::{Begins, begins, first, unfinished};
 
 /// What stands around names, keys and values.
 #[derive(Debug)]
-pub(in crate::response_parser) struct Elements {
+pub(in crate::response_parser) struct ElementsSyntax {
     /// What stands before the name of each call; empty where the opener does.
     pub(in crate::response_parser) open: &'static str,
     /// What a name ends with. What begins an argument or ends the call is left for what follows.
@@ -32,7 +32,7 @@ pub(in crate::response_parser) struct Elements {
 /// Bytes of a name or key.
 const MAX_NAME: usize = 512;
 
-enum At {
+enum ElementsState {
     /// Before a call.
     Open,
     Name,
@@ -41,11 +41,11 @@ enum At {
     Key,
     /// Between a key and its value.
     ValueOpen,
-    Value(Value),
+    Value(ElementValue),
 }
 
 /// A value as it comes.
-struct Value {
+struct ElementValue {
     types: Types,
     /// Text that is passed on as it comes.
     is_text: bool,
@@ -53,9 +53,9 @@ struct Value {
     begun: bool,
 }
 
-pub(in crate::response_parser) struct Reader {
-    form: &'static Elements,
-    at: At,
+pub(in crate::response_parser) struct ElementsReader {
+    form: &'static ElementsSyntax,
+    at: ElementsState,
     name: String,
     /// What the attributes of a key say of its value, where they do.
     said_text: Option<bool>,
@@ -64,51 +64,51 @@ pub(in crate::response_parser) struct Reader {
     calls: usize,
 }
 
-impl Reader {
-    pub(super) fn new(form: &'static Elements) -> Reader {
+impl ElementsReader {
+    pub(super) fn new(form: &'static ElementsSyntax) -> ElementsReader {
         let (name, key) = (String::new(), String::new());
-        Reader { form, at: At::Open, name, said_text: None, key, arguments: 0, calls: 0 }
+        ElementsReader { form, at: ElementsState::Open, name, said_text: None, key, arguments: 0, calls: 0 }
     }
 
-    pub(super) fn step(&mut self, seen: &mut Seen<'_>) -> Step {
+    pub(super) fn step(&mut self, seen: &mut ReaderContext<'_>) -> SyntaxStep {
         match &self.at {
-            At::Open => self.open(seen),
-            At::Name => self.name(seen),
-            At::Between => self.between(seen),
-            At::Key => self.key(seen),
-            At::ValueOpen => self.value_open(seen),
-            At::Value(_) => self.value(seen),
+            ElementsState::Open => self.open(seen),
+            ElementsState::Name => self.name(seen),
+            ElementsState::Between => self.between(seen),
+            ElementsState::Key => self.key(seen),
+            ElementsState::ValueOpen => self.value_open(seen),
+            ElementsState::Value(_) => self.value(seen),
         }
     }
 
-    fn over(&self) -> Step {
-        if self.calls > 0 { Step::Done(0) } else { Step::Refused }
+    fn over(&self) -> SyntaxStep {
+        if self.calls > 0 { SyntaxStep::Done(0) } else { SyntaxStep::Refused }
     }
 
-    fn open(&mut self, seen: &Seen<'_>) -> Step {
+    fn open(&mut self, seen: &ReaderContext<'_>) -> SyntaxStep {
         let Some(blank) = seen.blank() else { return seen.more(self.over()) };
         let text = &seen.text[blank..];
         match begins(text, self.form.end, seen.whole) {
-            Begins::Yes if self.calls > 0 => return Step::Done(blank + self.form.end.len()),
-            Begins::Yes => return Step::Refused,
+            Begins::Yes if self.calls > 0 => return SyntaxStep::Done(blank + self.form.end.len()),
+            Begins::Yes => return SyntaxStep::Refused,
             // A call may begin with the same letters.
-            Begins::Maybe => return Step::More,
+            Begins::Maybe => return SyntaxStep::More,
             Begins::No => {}
         }
         if self.form.open.is_empty() && self.calls > 0 {
-            return Step::Done(0);
+            return SyntaxStep::Done(0);
         }
         match begins(text, self.form.open, seen.whole) {
             Begins::Yes => {
-                self.at = At::Name;
-                Step::Read(blank + self.form.open.len())
+                self.at = ElementsState::Name;
+                SyntaxStep::Read(blank + self.form.open.len())
             }
-            Begins::Maybe => Step::More,
+            Begins::Maybe => SyntaxStep::More,
             Begins::No => self.over(),
         }
     }
 
-    fn name(&mut self, seen: &mut Seen<'_>) -> Step {
+    fn name(&mut self, seen: &mut ReaderContext<'_>) -> SyntaxStep {
         let Some((length, end)) = first(seen.text, self.form.name_ends) else {
             return if seen.text.len() > MAX_NAME { self.over() } else { seen.more(self.over()) };
         };
@@ -118,20 +118,20 @@ impl Reader {
         }
         name.clone_into(&mut self.name);
         let stays = [self.form.key_open, self.form.close, self.form.end].contains(&end);
-        (self.at, self.arguments) = (At::Between, 0);
-        Step::Read(if stays { length } else { length + end.len() })
+        (self.at, self.arguments) = (ElementsState::Between, 0);
+        SyntaxStep::Read(if stays { length } else { length + end.len() })
     }
 
     /// The call is one as soon as an argument comes, or its end.
-    fn between(&mut self, seen: &mut Seen<'_>) -> Step {
+    fn between(&mut self, seen: &mut ReaderContext<'_>) -> SyntaxStep {
         let Some(blank) = seen.blank() else { return seen.more(self.cut_off()) };
         let text = &seen.text[blank..];
         match begins(text, self.form.key_open, seen.whole) {
             Begins::Yes => {
-                self.at = At::Key;
-                return Step::Read(blank + self.form.key_open.len());
+                self.at = ElementsState::Key;
+                return SyntaxStep::Read(blank + self.form.key_open.len());
             }
-            Begins::Maybe => return Step::More,
+            Begins::Maybe => return SyntaxStep::More,
             Begins::No => {}
         }
         let close = if self.form.close.is_empty() { self.form.end } else { self.form.close };
@@ -145,12 +145,12 @@ impl Reader {
                     seen.arguments(if self.arguments == 0 { "{}" } else { "}" });
                     seen.end();
                     self.calls += 1;
-                    self.at = At::Open;
+                    self.at = ElementsState::Open;
                     let read = blank + marker.len();
                     // The end of all calls without the call's own.
-                    return if marker == self.form.end { Step::Done(read) } else { Step::Read(read) };
+                    return if marker == self.form.end { SyntaxStep::Done(read) } else { SyntaxStep::Read(read) };
                 }
-                Begins::Maybe => return Step::More,
+                Begins::Maybe => return SyntaxStep::More,
                 Begins::No => {}
             }
         }
@@ -158,11 +158,11 @@ impl Reader {
     }
 
     /// What is no argument where one is to be: text again, unless a call was begun, which stays without its end.
-    fn cut_off(&self) -> Step {
-        if self.arguments > 0 { Step::Done(0) } else { self.over() }
+    fn cut_off(&self) -> SyntaxStep {
+        if self.arguments > 0 { SyntaxStep::Done(0) } else { self.over() }
     }
 
-    fn key(&mut self, seen: &mut Seen<'_>) -> Step {
+    fn key(&mut self, seen: &mut ReaderContext<'_>) -> SyntaxStep {
         let Some((raw, _)) = seen.text.split_once(self.form.key_close) else {
             return if seen.text.len() > MAX_NAME { self.cut_off() } else { seen.more(self.cut_off()) };
         };
@@ -174,27 +174,27 @@ impl Reader {
         };
         key.clone_into(&mut self.key);
         let read = raw.len() + self.form.key_close.len();
-        self.at = At::ValueOpen;
-        Step::Read(read)
+        self.at = ElementsState::ValueOpen;
+        SyntaxStep::Read(read)
     }
 
-    fn value_open(&mut self, seen: &mut Seen<'_>) -> Step {
+    fn value_open(&mut self, seen: &mut ReaderContext<'_>) -> SyntaxStep {
         if self.form.value_open.is_empty() {
             self.begin_value(seen);
-            return Step::Read(0);
+            return SyntaxStep::Read(0);
         }
         let Some(blank) = seen.blank() else { return seen.more(self.cut_off()) };
         match begins(&seen.text[blank..], self.form.value_open, seen.whole) {
             Begins::Yes => {
                 self.begin_value(seen);
-                Step::Read(blank + self.form.value_open.len())
+                SyntaxStep::Read(blank + self.form.value_open.len())
             }
-            Begins::Maybe => Step::More,
+            Begins::Maybe => SyntaxStep::More,
             Begins::No => self.cut_off(),
         }
     }
 
-    fn begin_value(&mut self, seen: &mut Seen<'_>) {
+    fn begin_value(&mut self, seen: &mut ReaderContext<'_>) {
         if self.arguments == 0 {
             seen.begin(&self.name);
         }
@@ -204,27 +204,27 @@ impl Reader {
         let before = if self.arguments == 0 { "{" } else { ", " };
         seen.arguments(&format!("{before}{}: {}", quoted(&self.key), if is_text { "\"" } else { "" }));
         self.arguments += 1;
-        self.at = At::Value(Value { types, is_text, begun: false });
+        self.at = ElementsState::Value(ElementValue { types, is_text, begun: false });
     }
 
-    fn value(&mut self, seen: &mut Seen<'_>) -> Step {
-        let At::Value(value) = &mut self.at else { return Step::Refused };
+    fn value(&mut self, seen: &mut ReaderContext<'_>) -> SyntaxStep {
+        let ElementsState::Value(value) = &mut self.at else { return SyntaxStep::Refused };
         let mut read = 0;
         if !value.begun {
             // The line break behind the element's opening is not of the value.
-            let Some(first) = seen.text.chars().next() else { return seen.more(Step::Done(0)) };
+            let Some(first) = seen.text.chars().next() else { return seen.more(SyntaxStep::Done(0)) };
             read = usize::from(first == '\n');
             value.begun = true;
         }
         let text = &seen.text[read..];
         let ends = value_ends(text, self.form.value_close, value, seen.whole);
-        if matches!(ends, Ends::Maybe) {
+        if matches!(ends, ElementValueEnd::Maybe) {
             return match read {
-                0 => Step::More,
-                read => Step::Read(read),
+                0 => SyntaxStep::More,
+                read => SyntaxStep::Read(read),
             };
         }
-        if let Ends::At(length) = ends {
+        if let ElementValueEnd::At(length) = ends {
             let inside = &text[..length];
             let inside = inside.strip_suffix('\n').unwrap_or(inside);
             let written = match value.is_text {
@@ -232,14 +232,14 @@ impl Reader {
                 false => typed(inside, &value.types),
             };
             seen.arguments(&written);
-            self.at = At::Between;
-            return Step::Read(read + length + self.form.value_close.len());
+            self.at = ElementsState::Between;
+            return SyntaxStep::Read(read + length + self.form.value_close.len());
         }
         if !value.is_text {
             // A value that is no text is known once it is whole.
             return match read {
-                0 => seen.more(Step::Done(0)),
-                read => Step::Read(read),
+                0 => seen.more(SyntaxStep::Done(0)),
+                read => SyntaxStep::Read(read),
             };
         }
         let certain = match seen.whole {
@@ -251,15 +251,15 @@ impl Reader {
         };
         seen.arguments(&within_quotes(&text[..certain]));
         match read + certain {
-            0 if seen.whole => Step::Done(0),
-            0 => Step::More,
-            read => Step::Read(read),
+            0 if seen.whole => SyntaxStep::Done(0),
+            0 => SyntaxStep::More,
+            read => SyntaxStep::Read(read),
         }
     }
 }
 
 /// Whether a value has ended.
-enum Ends {
+enum ElementValueEnd {
     /// Behind so many bytes, before its mark.
     At(usize),
     /// What comes next tells.
@@ -268,21 +268,21 @@ enum Ends {
 }
 
 /// Where a value ends: at its mark, of which JSON may have some in its texts.
-fn value_ends(text: &str, close: &str, value: &Value, whole: bool) -> Ends {
+fn value_ends(text: &str, close: &str, value: &ElementValue, whole: bool) -> ElementValueEnd {
     let json = text.trim_start();
     let begin = text.len() - json.len();
-    let first = || text.find(close).map_or(Ends::No, Ends::At);
+    let first = || text.find(close).map_or(ElementValueEnd::No, ElementValueEnd::At);
     let end = match json_end(json, &value.types) {
         Some(Ok(Some(length))) if !value.is_text => begin + length,
-        Some(Ok(None)) if !value.is_text && !whole && text.contains(close) => return Ends::Maybe,
+        Some(Ok(None)) if !value.is_text && !whole && text.contains(close) => return ElementValueEnd::Maybe,
         _ => return first(),
     };
     let behind = text[end..].trim_start();
     match begins(behind, close, whole) {
-        Begins::Yes => Ends::At(text.len() - behind.len()),
+        Begins::Yes => ElementValueEnd::At(text.len() - behind.len()),
         // A mark within the JSON is none where the value's own follows.
-        Begins::Maybe if text.contains(close) => Ends::Maybe,
-        Begins::Maybe => Ends::No,
+        Begins::Maybe if text.contains(close) => ElementValueEnd::Maybe,
+        Begins::Maybe => ElementValueEnd::No,
         // What stands behind the JSON is not of it: then it was none.
         Begins::No => first(),
     }

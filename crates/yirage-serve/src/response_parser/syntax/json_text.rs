@@ -14,7 +14,7 @@ pub(in crate::response_parser) struct JsonText {
 
 /// How far it has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::response_parser) enum Progress {
+pub(in crate::response_parser) enum JsonProgress {
     /// All that was shown is part of it, and more is.
     Open,
     /// It ended with so many of the bytes that were shown.
@@ -25,13 +25,13 @@ pub(in crate::response_parser) enum Progress {
 
 impl JsonText {
     /// Takes more of it, which begins with a bracket.
-    pub(in crate::response_parser) fn take(&mut self, text: &str) -> Progress {
+    pub(in crate::response_parser) fn take(&mut self, text: &str) -> JsonProgress {
         for (at, byte) in text.bytes().enumerate() {
             if self.in_text {
                 match byte {
                     _ if self.escaped => self.escaped = false,
                     b'\\' => self.escaped = true,
-                    b'"' if self.open.is_empty() => return Progress::Ended(at + 1),
+                    b'"' if self.open.is_empty() => return JsonProgress::Ended(at + 1),
                     b'"' => self.in_text = false,
                     _ => {}
                 }
@@ -41,17 +41,17 @@ impl JsonText {
                 b'"' => self.in_text = true,
                 b'{' => self.open.push(b'}'),
                 b'[' => self.open.push(b']'),
-                b'}' | b']' if self.open.pop() != Some(byte) => return Progress::Broken,
+                b'}' | b']' if self.open.pop() != Some(byte) => return JsonProgress::Broken,
                 _ => {}
             }
             if self.open.len() > MAX_DEPTH {
-                return Progress::Broken;
+                return JsonProgress::Broken;
             }
             if self.open.is_empty() && !self.in_text {
-                return Progress::Ended(at + 1);
+                return JsonProgress::Ended(at + 1);
             }
         }
-        Progress::Open
+        JsonProgress::Open
     }
 }
 
@@ -63,9 +63,9 @@ pub(super) fn value(text: &str, whole: bool) -> Result<Option<usize>, ()> {
     match text.bytes().next() {
         None => Ok(None),
         Some(b'{' | b'[' | b'"') => match JsonText::default().take(text) {
-            Progress::Ended(length) => Ok(Some(length)),
-            Progress::Open => Ok(None),
-            Progress::Broken => Err(()),
+            JsonProgress::Ended(length) => Ok(Some(length)),
+            JsonProgress::Open => Ok(None),
+            JsonProgress::Broken => Err(()),
         },
         Some(_) => {
             let ends = |c: char| c.is_whitespace() || matches!(c, ',' | '}' | ']' | ':');
@@ -84,13 +84,13 @@ mod tests {
 
     #[test]
     fn values_end_where_they_end() {
-        assert_eq!(JsonText::default().take(r#"{"a": "}\"]", "b": [1]} x"#), Progress::Ended(23));
+        assert_eq!(JsonText::default().take(r#"{"a": "}\"]", "b": [1]} x"#), JsonProgress::Ended(23));
         let mut parts = JsonText::default();
-        assert_eq!(parts.take(r#"{"a": "\"#), Progress::Open);
-        assert_eq!(parts.take(r#"""#), Progress::Open);
-        assert_eq!(parts.take(r#""}"#), Progress::Ended(2));
-        assert_eq!(JsonText::default().take("{]"), Progress::Broken);
-        assert_eq!(JsonText::default().take(&"[".repeat(1000)), Progress::Broken);
+        assert_eq!(parts.take(r#"{"a": "\"#), JsonProgress::Open);
+        assert_eq!(parts.take(r#"""#), JsonProgress::Open);
+        assert_eq!(parts.take(r#""}"#), JsonProgress::Ended(2));
+        assert_eq!(JsonText::default().take("{]"), JsonProgress::Broken);
+        assert_eq!(JsonText::default().take(&"[".repeat(1000)), JsonProgress::Broken);
         assert_eq!(value("12, ", false), Ok(Some(2)));
         assert_eq!(value("12", false), Ok(None));
         assert_eq!(value("12", true), Ok(Some(2)));

@@ -9,34 +9,34 @@ mod objects;
 mod python;
 mod typed;
 
-pub(super) use braces::Braces;
-pub(super) use elements::Elements;
-pub(super) use json_text::{JsonText, Progress};
-pub(super) use named::Named;
-pub(super) use objects::Objects;
-pub(super) use python::Python;
+pub(super) use braces::BracesSyntax;
+pub(super) use elements::ElementsSyntax;
+pub(super) use json_text::{JsonProgress, JsonText};
+pub(super) use named::NamedSyntax;
+pub(super) use objects::ObjectsSyntax;
+pub(super) use python::PythonSyntax;
 
-use super::declared::Declared;
+use super::declared::DeclaredTools;
 use super::piece::CallPart;
 
 /// How the calls of a form are written behind its opener.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Syntax {
     /// JSON objects that have the tool's name and its arguments.
-    Objects(&'static Objects),
+    Objects(&'static ObjectsSyntax),
     /// The tool's name, and its arguments as a JSON object behind it.
-    Named(&'static Named),
+    Named(&'static NamedSyntax),
     /// The tool's name, and an element for each argument.
-    Elements(&'static Elements),
+    Elements(&'static ElementsSyntax),
     /// Calls as Python writes them.
-    Python(&'static Python),
+    Python(&'static PythonSyntax),
     /// `call:name{key:value}`, texts between marks of their own.
-    Braces(&'static Braces),
+    Braces(&'static BracesSyntax),
 }
 
 /// What a reader made of the text that it was shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum SyntaxStep {
     /// So many bytes are read; show the rest again.
     Read(usize),
     /// More text has to come first.
@@ -48,25 +48,25 @@ pub(super) enum Step {
 }
 
 /// Reads the calls behind one opener.
-pub(super) enum Reader {
-    Objects(objects::Reader),
-    Named(named::Reader),
-    Elements(elements::Reader),
-    Python(python::Reader),
-    Braces(braces::Reader),
+pub(super) enum SyntaxReader {
+    Objects(objects::ObjectsReader),
+    Named(named::NamedReader),
+    Elements(elements::ElementsReader),
+    Python(python::PythonReader),
+    Braces(braces::BracesReader),
 }
 
 /// What readers are shown, and where they put what they find.
-pub(super) struct Seen<'a> {
+pub(super) struct ReaderContext<'a> {
     /// The text behind what was read by now.
     pub(super) text: &'a str,
     /// Whether no more will come.
     pub(super) whole: bool,
-    pub(super) declared: &'a Declared,
+    pub(super) declared: &'a DeclaredTools,
     pub(super) parts: &'a mut Vec<CallPart>,
 }
 
-impl Seen<'_> {
+impl ReaderContext<'_> {
     fn begin(&mut self, name: &str) {
         self.parts.push(CallPart::Begin(name.to_owned()));
     }
@@ -82,8 +82,8 @@ impl Seen<'_> {
     }
 
     /// More text, or what follows where none will come.
-    fn more(&self, otherwise: Step) -> Step {
-        if self.whole { otherwise } else { Step::More }
+    fn more(&self, otherwise: SyntaxStep) -> SyntaxStep {
+        if self.whole { otherwise } else { SyntaxStep::More }
     }
 
     /// Bytes of white space before the next character, which is there.
@@ -95,13 +95,13 @@ impl Seen<'_> {
 
 impl Syntax {
     /// A reader of one section; `known` takes no tool that was not declared.
-    pub(super) fn reader(self, known: bool) -> Reader {
+    pub(super) fn reader(self, known: bool) -> SyntaxReader {
         match self {
-            Syntax::Objects(form) => Reader::Objects(objects::Reader::new(form, known)),
-            Syntax::Named(form) => Reader::Named(named::Reader::new(form, known)),
-            Syntax::Elements(form) => Reader::Elements(elements::Reader::new(form)),
-            Syntax::Python(form) => Reader::Python(python::Reader::new(form, known)),
-            Syntax::Braces(form) => Reader::Braces(braces::Reader::new(form)),
+            Syntax::Objects(form) => SyntaxReader::Objects(objects::ObjectsReader::new(form, known)),
+            Syntax::Named(form) => SyntaxReader::Named(named::NamedReader::new(form, known)),
+            Syntax::Elements(form) => SyntaxReader::Elements(elements::ElementsReader::new(form)),
+            Syntax::Python(form) => SyntaxReader::Python(python::PythonReader::new(form, known)),
+            Syntax::Braces(form) => SyntaxReader::Braces(braces::BracesReader::new(form)),
         }
     }
 }
@@ -127,14 +127,14 @@ impl Syntax {
     }
 }
 
-impl Reader {
-    pub(super) fn step(&mut self, seen: &mut Seen<'_>) -> Step {
+impl SyntaxReader {
+    pub(super) fn step(&mut self, seen: &mut ReaderContext<'_>) -> SyntaxStep {
         match self {
-            Reader::Objects(reader) => reader.step(seen),
-            Reader::Named(reader) => reader.step(seen),
-            Reader::Elements(reader) => reader.step(seen),
-            Reader::Python(reader) => reader.step(seen),
-            Reader::Braces(reader) => reader.step(seen),
+            SyntaxReader::Objects(reader) => reader.step(seen),
+            SyntaxReader::Named(reader) => reader.step(seen),
+            SyntaxReader::Elements(reader) => reader.step(seen),
+            SyntaxReader::Python(reader) => reader.step(seen),
+            SyntaxReader::Braces(reader) => reader.step(seen),
         }
     }
 }

@@ -1,12 +1,12 @@
 //! `name` and then `{"argument": value}`: the name ends at a marker, and so does the call.
 
-use super::json_text::{JsonText, Progress};
-use super::{Seen, Step, is_name};
+use super::json_text::{JsonProgress, JsonText};
+use super::{ReaderContext, SyntaxStep, is_name};
 use crate::response_parser::marker::{Begins, begins, first};
 
 /// What stands around names and arguments.
 #[derive(Debug)]
-pub(in crate::response_parser) struct Named {
+pub(in crate::response_parser) struct NamedSyntax {
     /// What stands before each call behind the opener; empty where the opener begins the call.
     pub(in crate::response_parser) open: &'static str,
     /// What a name ends with.
@@ -24,7 +24,7 @@ pub(in crate::response_parser) struct Named {
 /// Bytes of what stands in the place of a name.
 const MAX_NAME: usize = 512;
 
-enum At {
+enum NamedState {
     /// Before a call.
     Open,
     Name,
@@ -35,72 +35,74 @@ enum At {
     Close(usize),
 }
 
-pub(in crate::response_parser) struct Reader {
-    form: &'static Named,
+pub(in crate::response_parser) struct NamedReader {
+    form: &'static NamedSyntax,
     /// Whether only tools that were declared are called.
     known: bool,
-    at: At,
+    at: NamedState,
     name: String,
     calls: usize,
 }
 
-impl Reader {
-    pub(super) fn new(form: &'static Named, known: bool) -> Reader {
-        Reader { form, known, at: At::Open, name: String::new(), calls: 0 }
+impl NamedReader {
+    pub(super) fn new(form: &'static NamedSyntax, known: bool) -> NamedReader {
+        NamedReader { form, known, at: NamedState::Open, name: String::new(), calls: 0 }
     }
 
-    pub(super) fn step(&mut self, seen: &mut Seen<'_>) -> Step {
+    pub(super) fn step(&mut self, seen: &mut ReaderContext<'_>) -> SyntaxStep {
         match &mut self.at {
-            At::Open => self.open(seen),
-            At::Name => self.name(seen),
-            At::Before => self.before(seen),
-            At::Arguments(json) => match json.take(seen.text) {
-                Progress::Open if seen.text.is_empty() => Step::More,
-                Progress::Open => {
+            NamedState::Open => self.open(seen),
+            NamedState::Name => self.name(seen),
+            NamedState::Before => self.before(seen),
+            NamedState::Arguments(json) => match json.take(seen.text) {
+                JsonProgress::Open if seen.text.is_empty() => SyntaxStep::More,
+                JsonProgress::Open => {
                     seen.arguments(seen.text);
-                    Step::Read(seen.text.len())
+                    SyntaxStep::Read(seen.text.len())
                 }
-                Progress::Ended(length) => {
+                JsonProgress::Ended(length) => {
                     seen.arguments(&seen.text[..length]);
                     seen.end();
                     self.calls += 1;
-                    self.at = At::Close(0);
-                    Step::Read(length)
+                    self.at = NamedState::Close(0);
+                    SyntaxStep::Read(length)
                 }
-                Progress::Broken => Step::Done(0),
+                JsonProgress::Broken => SyntaxStep::Done(0),
             },
-            At::Close(next) => {
+            NamedState::Close(next) => {
                 let next = *next;
                 self.close(next, seen)
             }
         }
     }
 
-    fn open(&mut self, seen: &Seen<'_>) -> Step {
-        let over = if self.calls > 0 { Step::Done(0) } else { Step::Refused };
+    fn open(&mut self, seen: &ReaderContext<'_>) -> SyntaxStep {
+        let over = if self.calls > 0 { SyntaxStep::Done(0) } else { SyntaxStep::Refused };
         if self.calls > 0 && self.form.end.is_none() {
-            return Step::Done(0);
+            return SyntaxStep::Done(0);
         }
         let Some(blank) = seen.blank() else { return seen.more(over) };
         let text = &seen.text[blank..];
         if let Some(end) = self.form.end {
             match begins(text, end, seen.whole) {
-                Begins::Yes => return if self.calls > 0 { Step::Done(blank + end.len()) } else { Step::Refused },
-                Begins::Maybe => return Step::More,
+                Begins::Yes => {
+                    return if self.calls > 0 { SyntaxStep::Done(blank + end.len()) } else { SyntaxStep::Refused };
+                }
+                Begins::Maybe => return SyntaxStep::More,
                 Begins::No => {}
             }
         }
         match begins(text, self.form.open, seen.whole) {
             Begins::Yes => {
-                self.at = At::Name;
-                Step::Read(blank + self.form.open.len())
+                self.at = NamedState::Name;
+                SyntaxStep::Read(blank + self.form.open.len())
             }
-            Begins::Maybe => Step::More,
+            Begins::Maybe => SyntaxStep::More,
             Begins::No => over,
         }
     }
 
-    fn name(&mut self, seen: &mut Seen<'_>) -> Step {
+    fn name(&mut self, seen: &mut ReaderContext<'_>) -> SyntaxStep {
         let Some((length, end)) = first(seen.text, self.form.name_ends) else {
             return if seen.text.len() > MAX_NAME { self.refused() } else { seen.more(self.refused()) };
         };
@@ -109,45 +111,45 @@ impl Reader {
             return self.refused();
         }
         name.clone_into(&mut self.name);
-        self.at = At::Before;
+        self.at = NamedState::Before;
         // A name may end where its arguments begin.
-        Step::Read(length + if end == "{" { 0 } else { end.len() })
+        SyntaxStep::Read(length + if end == "{" { 0 } else { end.len() })
     }
 
-    fn before(&mut self, seen: &mut Seen<'_>) -> Step {
+    fn before(&mut self, seen: &mut ReaderContext<'_>) -> SyntaxStep {
         let Some(blank) = seen.blank() else { return seen.more(self.refused()) };
         let text = &seen.text[blank..];
         if text.starts_with('{') {
             seen.begin(&self.name);
-            self.at = At::Arguments(JsonText::default());
-            return Step::Read(blank);
+            self.at = NamedState::Arguments(JsonText::default());
+            return SyntaxStep::Read(blank);
         }
         for marker in self.form.before_arguments {
             match begins(text, marker, seen.whole) {
-                Begins::Yes => return Step::Read(blank + marker.len()),
-                Begins::Maybe => return Step::More,
+                Begins::Yes => return SyntaxStep::Read(blank + marker.len()),
+                Begins::Maybe => return SyntaxStep::More,
                 Begins::No => {}
             }
         }
         self.refused()
     }
 
-    fn close(&mut self, next: usize, seen: &Seen<'_>) -> Step {
+    fn close(&mut self, next: usize, seen: &ReaderContext<'_>) -> SyntaxStep {
         let Some(marker) = self.form.close.get(next) else {
-            self.at = At::Open;
-            return Step::Read(0);
+            self.at = NamedState::Open;
+            return SyntaxStep::Read(0);
         };
-        let Some(blank) = seen.blank() else { return seen.more(Step::Done(0)) };
+        let Some(blank) = seen.blank() else { return seen.more(SyntaxStep::Done(0)) };
         match begins(&seen.text[blank..], marker, seen.whole) {
-            Begins::Maybe => Step::More,
+            Begins::Maybe => SyntaxStep::More,
             found => {
-                self.at = At::Close(next + 1);
-                Step::Read(if found == Begins::Yes { blank + marker.len() } else { 0 })
+                self.at = NamedState::Close(next + 1);
+                SyntaxStep::Read(if found == Begins::Yes { blank + marker.len() } else { 0 })
             }
         }
     }
 
-    fn refused(&self) -> Step {
-        if self.calls > 0 { Step::Done(0) } else { Step::Refused }
+    fn refused(&self) -> SyntaxStep {
+        if self.calls > 0 { SyntaxStep::Done(0) } else { SyntaxStep::Refused }
     }
 }

@@ -1,13 +1,13 @@
 //! `{"name": ..., "arguments": {...}}`, alone, one after another or in a list.
 
-use super::json_text::{JsonText, Progress, value};
-use super::{Seen, Step};
+use super::json_text::{JsonProgress, JsonText, value};
+use super::{ReaderContext, SyntaxStep};
 use crate::response_parser::marker::{Begins, begins};
 use serde_json::{Map, Value};
 
 /// Which keys the objects have, and what stands around them.
 #[derive(Debug)]
-pub(in crate::response_parser) struct Objects {
+pub(in crate::response_parser) struct ObjectsSyntax {
     /// Keys of the tool's name; none where the only key is the name and its value the arguments.
     pub(in crate::response_parser) names: &'static [&'static str],
     /// Keys of the arguments.
@@ -20,7 +20,7 @@ pub(in crate::response_parser) struct Objects {
     pub(in crate::response_parser) end: Option<&'static str>,
 }
 
-enum At {
+enum ObjectsState {
     /// Before an object.
     Between,
     /// Behind an object's bracket or comma: a key comes.
@@ -31,83 +31,92 @@ enum At {
     Behind,
 }
 
-pub(in crate::response_parser) struct Reader {
-    form: &'static Objects,
+pub(in crate::response_parser) struct ObjectsReader {
+    form: &'static ObjectsSyntax,
     /// Whether only tools that were declared are called.
     known: bool,
-    at: At,
+    at: ObjectsState,
     in_list: bool,
     /// The tool's name, once it is known.
     name: Option<String>,
     /// Arguments that came before the name, or as text.
-    held: Option<String>,
+    pending_arguments: Option<String>,
     /// Whether the call was begun.
     begun: bool,
     calls: usize,
 }
 
-impl Reader {
-    pub(super) fn new(form: &'static Objects, known: bool) -> Reader {
-        Reader { form, known, at: At::Between, in_list: false, name: None, held: None, begun: false, calls: 0 }
+impl ObjectsReader {
+    pub(super) fn new(form: &'static ObjectsSyntax, known: bool) -> ObjectsReader {
+        ObjectsReader {
+            form,
+            known,
+            at: ObjectsState::Between,
+            in_list: false,
+            name: None,
+            pending_arguments: None,
+            begun: false,
+            calls: 0,
+        }
     }
 
-    pub(super) fn step(&mut self, seen: &mut Seen<'_>) -> Step {
+    pub(super) fn step(&mut self, seen: &mut ReaderContext<'_>) -> SyntaxStep {
         match &mut self.at {
-            At::Between => self.between(seen),
-            At::Key => self.key(seen),
-            At::Arguments(json) => match json.take(seen.text) {
-                Progress::Open if seen.text.is_empty() => Step::More,
-                Progress::Open => {
+            ObjectsState::Between => self.between(seen),
+            ObjectsState::Key => self.key(seen),
+            ObjectsState::Arguments(json) => match json.take(seen.text) {
+                JsonProgress::Open if seen.text.is_empty() => SyntaxStep::More,
+                JsonProgress::Open => {
                     seen.arguments(seen.text);
-                    Step::Read(seen.text.len())
+                    SyntaxStep::Read(seen.text.len())
                 }
-                Progress::Ended(length) => {
+                JsonProgress::Ended(length) => {
                     seen.arguments(&seen.text[..length]);
-                    self.at = At::Behind;
-                    Step::Read(length)
+                    self.at = ObjectsState::Behind;
+                    SyntaxStep::Read(length)
                 }
-                Progress::Broken => Step::Done(0),
+                JsonProgress::Broken => SyntaxStep::Done(0),
             },
-            At::Behind => self.behind(seen),
+            ObjectsState::Behind => self.behind(seen),
         }
     }
 
     /// What is not to be read on: an end behind calls, no call where none was.
-    fn over(&self) -> Step {
-        if self.calls > 0 || self.begun { Step::Done(0) } else { Step::Refused }
+    fn over(&self) -> SyntaxStep {
+        if self.calls > 0 || self.begun { SyntaxStep::Done(0) } else { SyntaxStep::Refused }
     }
 
-    fn between(&mut self, seen: &Seen<'_>) -> Step {
+    fn between(&mut self, seen: &ReaderContext<'_>) -> SyntaxStep {
         let Some(blank) = seen.blank() else { return seen.more(self.over()) };
         let text = &seen.text[blank..];
         // What ends calls may be the beginning of what stands before the first.
         let before = self.form.before.iter().filter(|_| self.calls == 0);
         for (marker, is_end) in before.map(|mark| (mark, false)).chain(self.form.end.iter().map(|mark| (mark, true))) {
             match begins(text, marker, seen.whole) {
-                Begins::Yes if is_end && self.calls == 0 => return Step::Refused,
-                Begins::Yes if is_end => return Step::Done(blank + marker.len()),
-                Begins::Yes => return Step::Read(blank + marker.len()),
-                Begins::Maybe => return Step::More,
+                Begins::Yes if is_end && self.calls == 0 => return SyntaxStep::Refused,
+                Begins::Yes if is_end => return SyntaxStep::Done(blank + marker.len()),
+                Begins::Yes => return SyntaxStep::Read(blank + marker.len()),
+                Begins::Maybe => return SyntaxStep::More,
                 Begins::No => {}
             }
         }
         match text.as_bytes() {
             [b'{', ..] => {
-                (self.name, self.held, self.begun) = (None, None, false);
-                self.at = At::Key;
-                Step::Read(blank + 1)
+                (self.name, self.pending_arguments, self.begun) = (None, None, false);
+                self.at = ObjectsState::Key;
+                SyntaxStep::Read(blank + 1)
             }
             [b'[', ..] if self.form.list && !self.in_list && self.calls == 0 => {
                 self.in_list = true;
-                Step::Read(blank + 1)
+                SyntaxStep::Read(blank + 1)
             }
-            [b',' | b';', ..] if self.calls > 0 => Step::Read(blank + 1),
+            [b',' | b';', ..] if self.calls > 0 => SyntaxStep::Read(blank + 1),
             [b']', ..] if self.in_list => {
                 self.in_list = false;
                 match self.form.end {
-                    Some(_) => Step::Read(blank + 1),
-                    None if self.calls > 0 => Step::Done(blank + 1),
-                    None => Step::Refused,
+                    Some(_) => SyntaxStep::Read(blank + 1),
+                    None if self.calls > 0 => SyntaxStep::Done(blank + 1),
+                    None => SyntaxStep::Refused,
                 }
             }
             _ => self.over(),
@@ -115,7 +124,7 @@ impl Reader {
     }
 
     /// A key with its value, or the beginning of the arguments.
-    fn key(&mut self, seen: &mut Seen<'_>) -> Step {
+    fn key(&mut self, seen: &mut ReaderContext<'_>) -> SyntaxStep {
         let Some(blank) = seen.blank() else { return seen.more(self.over()) };
         let text = &seen.text[blank..];
         if text.starts_with('}') {
@@ -150,8 +159,8 @@ impl Reader {
         } else if key == "function" && self.name.is_none() && self.function(&behind[..length]).is_none() {
             return self.over();
         }
-        self.at = At::Behind;
-        Step::Read(at + length)
+        self.at = ObjectsState::Behind;
+        SyntaxStep::Read(at + length)
     }
 
     /// `"function": {"name": ..., "arguments": ...}`, as clients' own interfaces have it, or the name alone.
@@ -161,7 +170,7 @@ impl Reader {
             Value::Object(inner) => {
                 self.name = Some(inner.get("name")?.as_str()?.to_owned());
                 let arguments = self.form.arguments.iter().find_map(|key| inner.get(*key));
-                self.held = arguments.map(ToString::to_string);
+                self.pending_arguments = arguments.map(ToString::to_string);
             }
             _ => return None,
         }
@@ -169,7 +178,7 @@ impl Reader {
     }
 
     /// The value of the arguments, which begins at `at`.
-    fn arguments(&mut self, at: usize, seen: &mut Seen<'_>) -> Step {
+    fn arguments(&mut self, at: usize, seen: &mut ReaderContext<'_>) -> SyntaxStep {
         let text = &seen.text[at..];
         if text.is_empty() {
             return seen.more(self.over());
@@ -180,36 +189,36 @@ impl Reader {
             }
             seen.begin(name);
             self.begun = true;
-            self.at = At::Arguments(JsonText::default());
-            return Step::Read(at);
+            self.at = ObjectsState::Arguments(JsonText::default());
+            return SyntaxStep::Read(at);
         }
         // Text, or before the name: they are passed on once all is there.
         match value(text, seen.whole) {
             Ok(Some(length)) => {
-                self.held = Some(text[..length].to_owned());
-                self.at = At::Behind;
-                Step::Read(at + length)
+                self.pending_arguments = Some(text[..length].to_owned());
+                self.at = ObjectsState::Behind;
+                SyntaxStep::Read(at + length)
             }
             Ok(None) => seen.more(self.over()),
             Err(()) => self.over(),
         }
     }
 
-    fn behind(&mut self, seen: &mut Seen<'_>) -> Step {
+    fn behind(&mut self, seen: &mut ReaderContext<'_>) -> SyntaxStep {
         let Some(blank) = seen.blank() else {
             if seen.whole && self.begun {
                 // What ends without its bracket had its arguments whole.
                 seen.end();
                 self.begun = false;
                 self.calls += 1;
-                return Step::Done(0);
+                return SyntaxStep::Done(0);
             }
             return seen.more(self.over());
         };
         match seen.text.as_bytes().get(blank) {
             Some(b',') => {
-                self.at = At::Key;
-                Step::Read(blank + 1)
+                self.at = ObjectsState::Key;
+                SyntaxStep::Read(blank + 1)
             }
             Some(b'}') => self.object_ends(blank + 1, seen),
             _ => {
@@ -221,13 +230,14 @@ impl Reader {
         }
     }
 
-    fn object_ends(&mut self, read: usize, seen: &mut Seen<'_>) -> Step {
+    fn object_ends(&mut self, read: usize, seen: &mut ReaderContext<'_>) -> SyntaxStep {
         if !self.begun {
             let Some(name) = self.name.take() else { return self.over() };
             if self.known && !seen.declared.has(&name) {
                 return self.over();
             }
-            let Some(arguments) = self.held.take().map_or(Some("{}".to_owned()), |held| object(&held)) else {
+            let Some(arguments) = self.pending_arguments.take().map_or(Some("{}".to_owned()), |held| object(&held))
+            else {
                 return self.over();
             };
             seen.begin(&name);
@@ -236,8 +246,8 @@ impl Reader {
         seen.end();
         self.begun = false;
         self.calls += 1;
-        self.at = At::Between;
-        Step::Read(read)
+        self.at = ObjectsState::Between;
+        SyntaxStep::Read(read)
     }
 }
 

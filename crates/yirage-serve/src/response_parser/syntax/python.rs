@@ -1,12 +1,12 @@
 //! Calls as Python writes them: `[name(key="value", other=1), second()]`.
 
 use super::json_string::quoted;
-use super::{Seen, Step, is_name};
+use super::{ReaderContext, SyntaxStep, is_name};
 use crate::response_parser::marker::{Begins, begins};
 
 /// What stands around the calls.
 #[derive(Debug)]
-pub(in crate::response_parser) struct Python {
+pub(in crate::response_parser) struct PythonSyntax {
     /// What stands behind all calls; none where the closing bracket is the end.
     pub(in crate::response_parser) end: Option<&'static str>,
 }
@@ -16,7 +16,7 @@ const MAX_NAME: usize = 512;
 /// Levels of a value.
 const MAX_DEPTH: usize = 64;
 
-enum At {
+enum PythonState {
     /// Before a call.
     Between,
     /// Behind its bracket or a comma: an argument comes.
@@ -25,54 +25,54 @@ enum At {
     Behind,
 }
 
-pub(in crate::response_parser) struct Reader {
-    form: &'static Python,
+pub(in crate::response_parser) struct PythonReader {
+    form: &'static PythonSyntax,
     /// Whether only tools that were declared are called.
     known: bool,
-    at: At,
+    at: PythonState,
     in_list: bool,
     arguments: usize,
     calls: usize,
 }
 
-impl Reader {
-    pub(super) fn new(form: &'static Python, known: bool) -> Reader {
-        Reader { form, known, at: At::Between, in_list: false, arguments: 0, calls: 0 }
+impl PythonReader {
+    pub(super) fn new(form: &'static PythonSyntax, known: bool) -> PythonReader {
+        PythonReader { form, known, at: PythonState::Between, in_list: false, arguments: 0, calls: 0 }
     }
 
-    pub(super) fn step(&mut self, seen: &mut Seen<'_>) -> Step {
+    pub(super) fn step(&mut self, seen: &mut ReaderContext<'_>) -> SyntaxStep {
         match self.at {
-            At::Between => self.between(seen),
-            At::Argument => self.argument(seen),
-            At::Behind => self.behind(seen),
+            PythonState::Between => self.between(seen),
+            PythonState::Argument => self.argument(seen),
+            PythonState::Behind => self.behind(seen),
         }
     }
 
-    fn over(&self) -> Step {
-        if self.calls > 0 { Step::Done(0) } else { Step::Refused }
+    fn over(&self) -> SyntaxStep {
+        if self.calls > 0 { SyntaxStep::Done(0) } else { SyntaxStep::Refused }
     }
 
-    fn between(&mut self, seen: &mut Seen<'_>) -> Step {
+    fn between(&mut self, seen: &mut ReaderContext<'_>) -> SyntaxStep {
         let Some(blank) = seen.blank() else { return seen.more(self.over()) };
         let text = &seen.text[blank..];
         if let Some(end) = self.form.end {
             match begins(text, end, seen.whole) {
-                Begins::Yes if self.calls > 0 => return Step::Done(blank + end.len()),
-                Begins::Yes => return Step::Refused,
-                Begins::Maybe => return Step::More,
+                Begins::Yes if self.calls > 0 => return SyntaxStep::Done(blank + end.len()),
+                Begins::Yes => return SyntaxStep::Refused,
+                Begins::Maybe => return SyntaxStep::More,
                 Begins::No => {}
             }
         }
         match text.as_bytes() {
             [b'[', ..] if !self.in_list && self.calls == 0 => {
                 self.in_list = true;
-                return Step::Read(blank + 1);
+                return SyntaxStep::Read(blank + 1);
             }
-            [b',', ..] if self.calls > 0 => return Step::Read(blank + 1),
+            [b',', ..] if self.calls > 0 => return SyntaxStep::Read(blank + 1),
             [b']', ..] if self.in_list && self.calls > 0 => {
                 self.in_list = false;
                 let read = blank + 1;
-                return if self.form.end.is_some() { Step::Read(read) } else { Step::Done(read) };
+                return if self.form.end.is_some() { SyntaxStep::Read(read) } else { SyntaxStep::Done(read) };
             }
             _ => {}
         }
@@ -87,69 +87,69 @@ impl Reader {
         }
         let name = name.to_owned();
         seen.begin(&name);
-        (self.at, self.arguments) = (At::Argument, 0);
-        Step::Read(read)
+        (self.at, self.arguments) = (PythonState::Argument, 0);
+        SyntaxStep::Read(read)
     }
 
-    fn argument(&mut self, seen: &mut Seen<'_>) -> Step {
-        let Some(blank) = seen.blank() else { return seen.more(Step::Done(0)) };
+    fn argument(&mut self, seen: &mut ReaderContext<'_>) -> SyntaxStep {
+        let Some(blank) = seen.blank() else { return seen.more(SyntaxStep::Done(0)) };
         let text = &seen.text[blank..];
         if text.starts_with(')') {
             return self.call_ends(blank + 1, seen);
         }
         let Some((key, value)) = text.split_once('=') else {
-            return if text.len() > MAX_NAME { Step::Done(0) } else { seen.more(Step::Done(0)) };
+            return if text.len() > MAX_NAME { SyntaxStep::Done(0) } else { seen.more(SyntaxStep::Done(0)) };
         };
         if !is_name(key.trim()) {
-            return Step::Done(0);
+            return SyntaxStep::Done(0);
         }
         let key = key.trim().to_owned();
         let begin = seen.text.len() - value.len();
-        let mut literal = Literal { text: value, at: 0, whole: seen.whole, json: String::new() };
+        let mut literal = PythonLiteral { text: value, at: 0, whole: seen.whole, json: String::new() };
         match literal.value(0) {
             Ok(()) => {
                 let (length, json) = (literal.at, literal.json);
                 let before = if self.arguments == 0 { "{" } else { ", " };
                 seen.arguments(&format!("{before}{}: {json}", quoted(&key)));
                 self.arguments += 1;
-                self.at = At::Behind;
-                Step::Read(begin + length)
+                self.at = PythonState::Behind;
+                SyntaxStep::Read(begin + length)
             }
-            Err(Unread::More) => seen.more(Step::Done(0)),
-            Err(Unread::Wrong) => Step::Done(0),
+            Err(PythonLiteralError::More) => seen.more(SyntaxStep::Done(0)),
+            Err(PythonLiteralError::Wrong) => SyntaxStep::Done(0),
         }
     }
 
-    fn behind(&mut self, seen: &mut Seen<'_>) -> Step {
-        let Some(blank) = seen.blank() else { return seen.more(Step::Done(0)) };
+    fn behind(&mut self, seen: &mut ReaderContext<'_>) -> SyntaxStep {
+        let Some(blank) = seen.blank() else { return seen.more(SyntaxStep::Done(0)) };
         match seen.text.as_bytes().get(blank) {
             Some(b',') => {
-                self.at = At::Argument;
-                Step::Read(blank + 1)
+                self.at = PythonState::Argument;
+                SyntaxStep::Read(blank + 1)
             }
             Some(b')') => self.call_ends(blank + 1, seen),
-            _ => Step::Done(0),
+            _ => SyntaxStep::Done(0),
         }
     }
 
-    fn call_ends(&mut self, read: usize, seen: &mut Seen<'_>) -> Step {
+    fn call_ends(&mut self, read: usize, seen: &mut ReaderContext<'_>) -> SyntaxStep {
         seen.arguments(if self.arguments == 0 { "{}" } else { "}" });
         seen.end();
         self.calls += 1;
-        self.at = At::Between;
-        Step::Read(read)
+        self.at = PythonState::Between;
+        SyntaxStep::Read(read)
     }
 }
 
 /// JSON text of a literal of Python that is all of `text`.
 pub(super) fn whole(text: &str) -> Option<String> {
-    let mut literal = Literal { text, at: 0, whole: true, json: String::new() };
+    let mut literal = PythonLiteral { text, at: 0, whole: true, json: String::new() };
     literal.value(0).ok()?;
     literal.text[literal.at..].trim().is_empty().then_some(literal.json)
 }
 
 /// Why a literal was not read.
-enum Unread {
+enum PythonLiteralError {
     /// It has not ended.
     More,
     /// It is none.
@@ -157,7 +157,7 @@ enum Unread {
 }
 
 /// A literal of Python on its way to JSON.
-struct Literal<'a> {
+struct PythonLiteral<'a> {
     text: &'a str,
     at: usize,
     /// Whether no more text will come.
@@ -165,21 +165,21 @@ struct Literal<'a> {
     json: String,
 }
 
-impl Literal<'_> {
+impl PythonLiteral<'_> {
     fn rest(&self) -> &str {
         &self.text[self.at..]
     }
 
-    fn skip_blank(&mut self) -> Result<char, Unread> {
+    fn skip_blank(&mut self) -> Result<char, PythonLiteralError> {
         let rest = self.rest();
         let blank = rest.len() - rest.trim_start().len();
         self.at += blank;
-        self.rest().chars().next().ok_or(Unread::More)
+        self.rest().chars().next().ok_or(PythonLiteralError::More)
     }
 
-    fn value(&mut self, depth: usize) -> Result<(), Unread> {
+    fn value(&mut self, depth: usize) -> Result<(), PythonLiteralError> {
         if depth > MAX_DEPTH {
-            return Err(Unread::Wrong);
+            return Err(PythonLiteralError::Wrong);
         }
         match self.skip_blank()? {
             '"' | '\'' => {
@@ -194,7 +194,7 @@ impl Literal<'_> {
         }
     }
 
-    fn items(&mut self, close: char, depth: usize) -> Result<(), Unread> {
+    fn items(&mut self, close: char, depth: usize) -> Result<(), PythonLiteralError> {
         self.at += 1;
         self.json.push('[');
         let mut count = 0;
@@ -214,16 +214,16 @@ impl Literal<'_> {
     }
 
     /// A comma, or what closes, which stays.
-    fn comma(&mut self, close: char) -> Result<(), Unread> {
+    fn comma(&mut self, close: char) -> Result<(), PythonLiteralError> {
         match self.skip_blank()? {
             ',' => self.at += 1,
             c if c == close => {}
-            _ => return Err(Unread::Wrong),
+            _ => return Err(PythonLiteralError::Wrong),
         }
         Ok(())
     }
 
-    fn dict(&mut self, depth: usize) -> Result<(), Unread> {
+    fn dict(&mut self, depth: usize) -> Result<(), PythonLiteralError> {
         self.at += 1;
         self.json.push('{');
         let mut count = 0;
@@ -235,7 +235,7 @@ impl Literal<'_> {
                     return Ok(());
                 }
                 '"' | '\'' => {}
-                _ => return Err(Unread::Wrong),
+                _ => return Err(PythonLiteralError::Wrong),
             }
             if count > 0 {
                 self.json.push_str(", ");
@@ -243,7 +243,7 @@ impl Literal<'_> {
             let key = self.string()?;
             self.json.push_str(&quoted(&key));
             if self.skip_blank()? != ':' {
-                return Err(Unread::Wrong);
+                return Err(PythonLiteralError::Wrong);
             }
             self.at += 1;
             self.json.push_str(": ");
@@ -253,8 +253,8 @@ impl Literal<'_> {
         }
     }
 
-    fn string(&mut self) -> Result<String, Unread> {
-        let quote = self.rest().chars().next().ok_or(Unread::More)?;
+    fn string(&mut self) -> Result<String, PythonLiteralError> {
+        let quote = self.rest().chars().next().ok_or(PythonLiteralError::More)?;
         let triple: String = std::iter::repeat_n(quote, 3).collect();
         let (mark, long) = match self.rest().starts_with(&triple) {
             true => (triple, true),
@@ -268,7 +268,7 @@ impl Literal<'_> {
                 self.at = at + mark.len();
                 return Ok(out);
             }
-            let c = rest.chars().next().ok_or(Unread::More)?;
+            let c = rest.chars().next().ok_or(PythonLiteralError::More)?;
             at += c.len_utf8();
             match c {
                 '\\' => at += escape(&self.text[at..], &mut out)?,
@@ -279,17 +279,17 @@ impl Literal<'_> {
     }
 
     /// A number, or one of Python's and JSON's words.
-    fn word(&mut self) -> Result<(), Unread> {
+    fn word(&mut self) -> Result<(), PythonLiteralError> {
         let rest = self.rest();
         let ends = |c: char| c.is_whitespace() || matches!(c, ',' | ')' | ']' | '}' | ':');
-        let length = rest.find(ends).or(self.whole.then_some(rest.len())).ok_or(Unread::More)?;
+        let length = rest.find(ends).or(self.whole.then_some(rest.len())).ok_or(PythonLiteralError::More)?;
         let word = &rest[..length];
         let json = match word {
             "True" | "true" => "true",
             "False" | "false" => "false",
             "None" | "null" => "null",
             number if serde_json::from_str::<serde_json::Number>(number).is_ok() => number,
-            _ => return Err(Unread::Wrong),
+            _ => return Err(PythonLiteralError::Wrong),
         };
         let json = json.to_owned();
         self.json.push_str(&json);
@@ -299,8 +299,8 @@ impl Literal<'_> {
 }
 
 /// What stands behind a backslash; its length.
-fn escape(rest: &str, out: &mut String) -> Result<usize, Unread> {
-    let c = rest.chars().next().ok_or(Unread::More)?;
+fn escape(rest: &str, out: &mut String) -> Result<usize, PythonLiteralError> {
+    let c = rest.chars().next().ok_or(PythonLiteralError::More)?;
     let digits = match c {
         'x' => 2,
         'u' => 4,
@@ -322,8 +322,12 @@ fn escape(rest: &str, out: &mut String) -> Result<usize, Unread> {
             return Ok(c.len_utf8());
         }
     };
-    let code = rest.get(1..1 + digits).ok_or(if rest.len() < 1 + digits { Unread::More } else { Unread::Wrong })?;
-    let code = u32::from_str_radix(code, 16).map_err(|_| Unread::Wrong)?;
+    let code = rest.get(1..1 + digits).ok_or(if rest.len() < 1 + digits {
+        PythonLiteralError::More
+    } else {
+        PythonLiteralError::Wrong
+    })?;
+    let code = u32::from_str_radix(code, 16).map_err(|_| PythonLiteralError::Wrong)?;
     out.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
     Ok(1 + digits)
 }

@@ -73,14 +73,14 @@ fn number(text: &str, integer: bool) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::response_parser::declared::Declared;
+    use crate::response_parser::declared::DeclaredTools;
     use crate::tools::Tool;
     use serde_json::json;
 
     fn of(text: &str, schema: Value) -> String {
         let parameters = json!({"properties": {"x": schema}, "$defs": {"N": {"type": "integer"}}});
         let tool = Tool::new("tools", "f", None, parameters, false).unwrap();
-        typed(text, &Declared::new(&[tool]).types("f", "x"))
+        typed(text, &DeclaredTools::new(&[tool]).types("f", "x"))
     }
 
     #[test]

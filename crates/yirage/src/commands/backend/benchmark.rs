@@ -1,14 +1,14 @@
 //! `yirage backend benchmark`: ops of a model's layer, timed on each backend.
 
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use crate::settings::{open_options, threads};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use std::time::Duration;
-use yirage_advisor::{Next, OfBackend, OfOp, Rates, Sizes, benchmark};
-use yirage_registry::{Registry, RegistryError, Surroundings};
+use yirage_advisor::{BackendBenchmark, BenchmarkEvent, BenchmarkSizes, OpBenchmark, OpThroughput, benchmark};
+use yirage_registry::{ProbeEnvironment, Registry, RegistryError};
 
 /// Longest run, in seconds: a day.
 const MOST_SECONDS: f64 = 86_400.0;
@@ -16,13 +16,13 @@ const MOST_SECONDS: f64 = 86_400.0;
 /// Runs the command on the backends of `names`, or on all that are here.
 ///
 /// # Errors
-/// [`Failure::Usage`] and [`Failure::Backend`] for what makes no sense, [`Failure::Other`] where nothing could be timed.
-pub(crate) fn run(layers: &Layers, console: &Console, names: &[String]) -> Result<(), Failure> {
+/// [`CliFailure::Usage`] and [`CliFailure::Backend`] for what makes no sense, [`CliFailure::Other`] where nothing could be timed.
+pub(crate) fn run(layers: &Layers, console: &Console, names: &[String]) -> Result<(), CliFailure> {
     let expected = format!("a number of seconds above 0, up to {MOST_SECONDS}");
     let seconds = layers.number("duration", &expected, |&s: &f64| s > 0.0 && s <= MOST_SECONDS)?;
     let seconds = seconds.ok_or_else(|| layers.wrong("duration", &expected))?;
     let options = open_options(layers, threads(layers)?)?;
-    let registry = Registry::new(Surroundings::of_this_process());
+    let registry = Registry::new(ProbeEnvironment::of_this_process());
     let names: Vec<&str> = match names {
         [] => registry.list_available(),
         names => names.iter().map(String::as_str).collect(),
@@ -32,14 +32,14 @@ pub(crate) fn run(layers: &Layers, console: &Console, names: &[String]) -> Resul
             return Err(unknown.into());
         }
     }
-    let mut progress = |next: Next<'_>| {
-        if let Next::Op(text) = next {
+    let mut progress = |next: BenchmarkEvent<'_>| {
+        if let BenchmarkEvent::Op(text) = next {
             console.note(&format!("timing: {text}"));
         }
         ControlFlow::Continue(())
     };
     let time = Duration::from_secs_f64(seconds);
-    let results = benchmark(&registry, &names, &options, &Sizes::MODEL, time, &mut progress);
+    let results = benchmark(&registry, &names, &options, &BenchmarkSizes::MODEL, time, &mut progress);
     if console.json {
         let backends: Vec<Value> = results.iter().map(of_backend).collect();
         console.value(&json!({"seconds": seconds, "backends": backends}))?;
@@ -48,15 +48,15 @@ pub(crate) fn run(layers: &Layers, console: &Console, names: &[String]) -> Resul
     }
     match results.iter().any(is_timed) {
         true => Ok(()),
-        false => Err(Failure::Other(format!("nothing could be timed on {}", names.join(", ")))),
+        false => Err(CliFailure::Other(format!("nothing could be timed on {}", names.join(", ")))),
     }
 }
 
-fn is_timed(of: &OfBackend) -> bool {
+fn is_timed(of: &BackendBenchmark) -> bool {
     of.outcome.as_ref().is_ok_and(|device| device.ops.iter().any(|op| op.outcome.is_ok()))
 }
 
-fn of_backend(of: &OfBackend) -> Value {
+fn of_backend(of: &BackendBenchmark) -> Value {
     match &of.outcome {
         Err(error) => json!({"backend": of.backend, "error": error.to_string()}),
         Ok(device) => {
@@ -66,7 +66,7 @@ fn of_backend(of: &OfBackend) -> Value {
     }
 }
 
-fn of_op(of: &OfOp) -> Value {
+fn of_op(of: &OpBenchmark) -> Value {
     let (op, shape) = (of.op, &of.shape);
     match &of.outcome {
         Err(error) => json!({"op": op, "shape": shape, "error": error.to_string()}),
@@ -85,14 +85,14 @@ fn of_op(of: &OfOp) -> Value {
     }
 }
 
-fn show(of: &OfBackend, console: &Console) -> Result<(), Failure> {
+fn show(of: &BackendBenchmark, console: &Console) -> Result<(), CliFailure> {
     let device = match &of.outcome {
         Err(error) => return console.line(&format!("{}: failed: {error}", of.backend)),
         Ok(device) => device,
     };
     device.notes.iter().for_each(|note| console.note(note));
     console.line(&format!("{}: {}", of.backend, device.name))?;
-    for OfOp { op, shape, outcome } in &device.ops {
+    for OpBenchmark { op, shape, outcome } in &device.ops {
         let said = match outcome {
             Err(error) => format!("failed: {error}"),
             Ok(rates) => written(rates),
@@ -102,7 +102,7 @@ fn show(of: &OfBackend, console: &Console) -> Result<(), Failure> {
     Ok(())
 }
 
-fn written(rates: &Rates) -> String {
+fn written(rates: &OpThroughput) -> String {
     let timing = &rates.timing;
     let [median, low, high] = [timing.median(), timing.lowest(), timing.highest()].map(|seconds| seconds * 1e3);
     let ops = rates.ops_per_second().map(|rate| format!("{:.1} GOP/s, ", rate / 1e9)).unwrap_or_default();

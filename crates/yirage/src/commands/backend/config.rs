@@ -1,18 +1,18 @@
 //! `yirage backend config`: the settings that are kept, to a file and back.
 
 use crate::console::Console;
-use crate::failure::Failure;
-use crate::options::{self, Kept, Layers, Saved};
+use crate::failure::CliFailure;
+use crate::options::{self, ConfigEditor, Layers, SavedSettings};
 use serde_json::json;
 use std::path::Path;
-use yirage_registry::{Registry, Surroundings};
+use yirage_registry::{ProbeEnvironment, Registry};
 
 /// Writes them to the file called `file`.
 ///
 /// # Errors
-/// [`Failure`] where either file cannot be read or written.
-pub(crate) fn save(layers: &Layers, console: &Console, file: &str) -> Result<(), Failure> {
-    let settings = Kept::open(layers)?.settings()?;
+/// [`CliFailure`] where either file cannot be read or written.
+pub(crate) fn save(layers: &Layers, console: &Console, file: &str) -> Result<(), CliFailure> {
+    let settings = ConfigEditor::open(layers)?.settings()?;
     options::save(&settings, Path::new(file))?;
     if console.json {
         return console.value(&json!({"file": file, "settings": settings}));
@@ -23,14 +23,14 @@ pub(crate) fn save(layers: &Layers, console: &Console, file: &str) -> Result<(),
 /// Keeps those of the file called `file`. Nothing changes where one of them cannot be kept.
 ///
 /// # Errors
-/// [`Failure`] where either file cannot be read or written, for values that no option takes, and for a backend that has
+/// [`CliFailure`] where either file cannot be read or written, for values that no option takes, and for a backend that has
 /// no device here.
-pub(crate) fn load(layers: &Layers, console: &Console, file: &str) -> Result<(), Failure> {
-    let saved = Saved::read(Path::new(file))?;
-    if let Some(name) = saved.layers.given("backend").and_then(|given| given.values.first()) {
-        Registry::new(Surroundings::of_this_process()).select(name)?;
+pub(crate) fn load(layers: &Layers, console: &Console, file: &str) -> Result<(), CliFailure> {
+    let saved = SavedSettings::read(Path::new(file))?;
+    if let Some(name) = saved.layers.raw_value("backend").and_then(|given| given.values.first()) {
+        Registry::new(ProbeEnvironment::of_this_process()).select(name)?;
     }
-    let mut kept = Kept::open(layers)?;
+    let mut kept = ConfigEditor::open(layers)?;
     for (key, value) in &saved.settings {
         kept.set(key, value)?;
     }
@@ -48,9 +48,9 @@ pub(crate) fn load(layers: &Layers, console: &Console, file: &str) -> Result<(),
 /// Shows them.
 ///
 /// # Errors
-/// [`Failure`] where the file cannot be read.
-pub(crate) fn show(layers: &Layers, console: &Console) -> Result<(), Failure> {
-    let kept = Kept::open(layers)?;
+/// [`CliFailure`] where the file cannot be read.
+pub(crate) fn show(layers: &Layers, console: &Console) -> Result<(), CliFailure> {
+    let kept = ConfigEditor::open(layers)?;
     let (settings, path) = (kept.settings()?, kept.path());
     if console.json {
         return console.value(&json!({"path": path, "settings": settings}));

@@ -1,22 +1,22 @@
 //! `yirage backend set` and `reset`: the backend that later starts take.
 
 use crate::console::Console;
-use crate::failure::Failure;
-use crate::options::{Kept, Layers, Origin};
+use crate::failure::CliFailure;
+use crate::options::{ConfigEditor, Layers, OptionOrigin};
 use serde_json::json;
-use yirage_registry::{AUTO, Registry, Surroundings};
+use yirage_registry::{AUTO, ProbeEnvironment, Registry};
 
 /// Keeps the backend called `name`. Nothing changes where it has no device here.
 ///
 /// # Errors
-/// [`Failure::Backend`] with the reason; [`Failure`] where the file cannot be written.
-pub(crate) fn set(layers: &Layers, console: &Console, name: &str) -> Result<(), Failure> {
-    let backend = Registry::new(Surroundings::of_this_process()).select(name)?;
+/// [`CliFailure::Backend`] with the reason; [`CliFailure`] where the file cannot be written.
+pub(crate) fn set(layers: &Layers, console: &Console, name: &str) -> Result<(), CliFailure> {
+    let backend = Registry::new(ProbeEnvironment::of_this_process()).select(name)?;
     let name = if name.eq_ignore_ascii_case(AUTO) { AUTO } else { backend.name() };
-    let mut kept = Kept::open(layers)?;
+    let mut kept = ConfigEditor::open(layers)?;
     kept.set("backend", &name.into())?;
     kept.write()?;
-    if let Some(Origin::Variable(variable)) = layers.given("backend").map(|given| &given.origin) {
+    if let Some(OptionOrigin::Variable(variable)) = layers.raw_value("backend").map(|given| &given.origin) {
         console.note(&format!("{variable} is set, which beats what is kept"));
     }
     if console.json {
@@ -28,9 +28,9 @@ pub(crate) fn set(layers: &Layers, console: &Console, name: &str) -> Result<(), 
 /// Forgets the backend that was kept.
 ///
 /// # Errors
-/// [`Failure`] where the file cannot be written.
-pub(crate) fn reset(layers: &Layers, console: &Console) -> Result<(), Failure> {
-    let mut kept = Kept::open(layers)?;
+/// [`CliFailure`] where the file cannot be written.
+pub(crate) fn reset(layers: &Layers, console: &Console) -> Result<(), CliFailure> {
+    let mut kept = ConfigEditor::open(layers)?;
     let removed = kept.remove("backend");
     if removed {
         kept.write()?;

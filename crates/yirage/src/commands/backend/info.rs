@@ -2,7 +2,7 @@
 
 use crate::commands::{devices, limits};
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use crate::settings::DeviceSettings;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ const STEPS: usize = 201;
 ///
 /// # Errors
 /// Whatever is wrong with options or device.
-pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
+pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), CliFailure> {
     let settings = DeviceSettings::resolve(layers)?;
     let info = settings.info(layers)?;
     let measured = if layers.switch("measure")? { Some(measured(&settings, layers, console)?) } else { None };
@@ -38,7 +38,7 @@ fn measured(
     settings: &DeviceSettings,
     layers: &Layers,
     console: &Console,
-) -> Result<(Vec<Measurement>, Latency), Failure> {
+) -> Result<(Vec<Measurement>, Latency), CliFailure> {
     let (device, notes) = settings.open(layers)?;
     notes.iter().for_each(|note| console.note(note));
     let ceilings = limits::measured(&*device, console)?;
@@ -58,7 +58,7 @@ fn of_latency(latency: &Latency) -> Value {
     })
 }
 
-fn show_latency(latency: &Latency, console: &Console) -> Result<(), Failure> {
+fn show_latency(latency: &Latency, console: &Console) -> Result<(), CliFailure> {
     let timing = &latency.timing;
     let [median, low, high] = [timing.median(), timing.lowest(), timing.highest()].map(|seconds| seconds * 1e6);
     console.line(&format!("latency: {median:.1} µs ({low:.1} to {high:.1}): {}", latency.method))

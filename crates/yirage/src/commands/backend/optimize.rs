@@ -1,8 +1,8 @@
 //! `yirage backend optimize`: which settings suit a device, and why.
 
 use crate::console::Console;
-use crate::failure::Failure;
-use crate::options::{Kept, Layers};
+use crate::failure::CliFailure;
+use crate::options::{ConfigEditor, Layers};
 use crate::settings::DeviceSettings;
 use serde_json::{Value, json};
 use yirage_advisor::{Advice, Hardware, Setting, advise};
@@ -11,7 +11,7 @@ use yirage_advisor::{Advice, Hardware, Setting, advise};
 ///
 /// # Errors
 /// Whatever is wrong with options or the configuration file.
-pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
+pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), CliFailure> {
     let info = DeviceSettings::resolve(layers)?.info(layers)?;
     let advice = advise(&Hardware::from(&info));
     let written = if layers.switch("apply")? { Some(apply(&advice, layers)?) } else { None };
@@ -48,8 +48,8 @@ fn of_setting(Setting { name, value, reason }: &Setting, layers: &Layers) -> Val
 }
 
 /// Keeps what is an option.
-fn apply(advice: &Advice, layers: &Layers) -> Result<Kept, Failure> {
-    let mut kept = Kept::open(layers)?;
+fn apply(advice: &Advice, layers: &Layers) -> Result<ConfigEditor, CliFailure> {
+    let mut kept = ConfigEditor::open(layers)?;
     for Setting { name, value, .. } in advice.settings.iter().filter(|s| layers.knows(s.name)) {
         kept.set(name, &value.parse::<i64>().map_or_else(|_| value.as_str().into(), Into::into))?;
     }

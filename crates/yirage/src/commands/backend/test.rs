@@ -1,19 +1,19 @@
 //! `yirage backend test`: the conformance suite on a device.
 
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use crate::settings::DeviceSettings;
 use serde::Serialize;
 use serde_json::json;
-use yirage_conformance::{Outcome, Report, Suite};
+use yirage_conformance::{CaseOutcome, CaseReport, Suite};
 
 /// Failed cases that are shown to people.
 const SHOWN: usize = 20;
 
 /// What became of an op's cases.
 #[derive(Serialize, Debug, PartialEq, Default)]
-struct Count {
+struct OpTestCounts {
     op: String,
     passed: usize,
     /// Not taken by any kernel, which compiling says.
@@ -24,19 +24,19 @@ struct Count {
 /// Runs the command.
 ///
 /// # Errors
-/// [`Failure::Other`] when a case failed, and whatever is wrong with options or device.
-pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
+/// [`CliFailure::Other`] when a case failed, and whatever is wrong with options or device.
+pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), CliFailure> {
     let quick = layers.switch("quick")?;
     let (device, notes) = DeviceSettings::resolve(layers)?.open(layers)?;
     notes.iter().for_each(|note| console.note(note));
     console.note("computing what the reference gives");
     let suite = if quick { Suite::quick() } else { Suite::new() };
-    let (mut counts, mut failures) = (Vec::<Count>::new(), Vec::new());
+    let (mut counts, mut failures) = (Vec::<OpTestCounts>::new(), Vec::new());
     for report in suite.reports(&*device, &[]) {
         if add(&mut counts, &report) {
             console.note(&format!("testing: {}", op_of(&report)));
         }
-        if let Outcome::Failed(why) = report.outcome {
+        if let CaseOutcome::Failed(why) = report.outcome {
             failures.push((report.name, why));
         }
     }
@@ -51,36 +51,36 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
     }
     match failures.len() {
         0 => Ok(()),
-        n => {
-            Err(Failure::Other(format!("{n} of {cases} cases differ from the reference on {backend}, or did not run")))
-        }
+        n => Err(CliFailure::Other(format!(
+            "{n} of {cases} cases differ from the reference on {backend}, or did not run"
+        ))),
     }
 }
 
 /// Counts a report; gives whether its op is a new one.
-fn add(counts: &mut Vec<Count>, report: &Report) -> bool {
+fn add(counts: &mut Vec<OpTestCounts>, report: &CaseReport) -> bool {
     let op = op_of(report);
     let is_new = counts.last().is_none_or(|count| count.op != op);
     if is_new {
-        counts.push(Count { op: op.to_owned(), ..Count::default() });
+        counts.push(OpTestCounts { op: op.to_owned(), ..OpTestCounts::default() });
     }
     if let Some(count) = counts.last_mut() {
         match report.outcome {
-            Outcome::Passed => count.passed += 1,
-            Outcome::Refused(_) | Outcome::Excluded(_) => count.refused += 1,
-            Outcome::Failed(_) => count.failed += 1,
+            CaseOutcome::Passed => count.passed += 1,
+            CaseOutcome::Refused(_) | CaseOutcome::Excluded(_) => count.refused += 1,
+            CaseOutcome::Failed(_) => count.failed += 1,
         }
     }
     is_new
 }
 
 /// The op of a case's full name.
-fn op_of(report: &Report) -> &str {
+fn op_of(report: &CaseReport) -> &str {
     report.name.split_once(':').map_or(report.name.as_str(), |(op, _)| op)
 }
 
-fn show(counts: &[Count], failures: &[(String, String)], console: &Console) -> Result<(), Failure> {
-    for Count { op, passed, refused, failed } in counts {
+fn show(counts: &[OpTestCounts], failures: &[(String, String)], console: &Console) -> Result<(), CliFailure> {
+    for OpTestCounts { op, passed, refused, failed } in counts {
         let also = |count: usize, what: &str| if count > 0 { format!(", {count} {what}") } else { String::new() };
         console.line(&format!("  {op}: {passed} passed{}{}", also(*refused, "refused"), also(*failed, "failed")))?;
     }
@@ -99,12 +99,12 @@ mod tests {
 
     #[test]
     fn cases_are_counted_op_by_op() {
-        let report = |name: &str, outcome| Report { name: name.into(), outcome };
+        let report = |name: &str, outcome| CaseReport { name: name.into(), outcome };
         let mut counts = Vec::new();
-        assert!(add(&mut counts, &report("linear: 1x2", Outcome::Passed)));
-        assert!(!add(&mut counts, &report("linear: 3x4", Outcome::Failed("off".into()))));
-        assert!(add(&mut counts, &report("map: a", Outcome::Refused("no kernel".into()))));
-        let count = |op: &str, passed, refused, failed| Count { op: op.into(), passed, refused, failed };
+        assert!(add(&mut counts, &report("linear: 1x2", CaseOutcome::Passed)));
+        assert!(!add(&mut counts, &report("linear: 3x4", CaseOutcome::Failed("off".into()))));
+        assert!(add(&mut counts, &report("map: a", CaseOutcome::Refused("no kernel".into()))));
+        let count = |op: &str, passed, refused, failed| OpTestCounts { op: op.into(), passed, refused, failed };
         assert_eq!(counts, [count("linear", 1, 0, 1), count("map", 0, 1, 0)]);
     }
 }

@@ -6,55 +6,55 @@ mod plan;
 mod step;
 
 pub(crate) use graph::read as read_graph;
-pub(crate) use step::Sizes;
+pub(crate) use step::StepSizeOptions;
 
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use crate::profiling;
 use std::path::Path;
 use yirage_compile::PassDecisions;
 use yirage_engine::VariantOrigin;
-use yirage_explain::{Measured, Subject, limits, report, svg, text};
-use yirage_hal::{Ceilings, Device, Profile, Roofline, Why, one_way};
+use yirage_explain::{PlanTimings, ReportInput, limits, report, svg, text};
+use yirage_hal::{Ceilings, Device, Profile, Roofline, SelectionReason, no_variants};
 use yirage_ir::Format;
 use yirage_ir::cost::StepSizes;
 use yirage_plan::work;
 use yirage_plan::{ExecutorKind, VerifiedPlan};
 
 /// A plan, what was decided while it was made, and what its weights and states take.
-struct Planned {
+struct ExplainedPlan {
     plan: VerifiedPlan,
     passes: Vec<PassDecisions>,
-    sizes: Box<dyn work::Sizes>,
+    sizes: Box<dyn work::ResidentSizes>,
 }
 
 /// What steps of a plan did when they ran.
-struct Ran {
-    chosen: Option<(ExecutorKind, Why)>,
+struct ExplainRun {
+    chosen: Option<(ExecutorKind, SelectionReason)>,
     /// How kernels went about products, and why, where a model was loaded.
     variant: Option<String>,
-    measured: Option<Measured>,
+    measured: Option<PlanTimings>,
     profile: Profile,
 }
 
 /// Runs steps of a plan.
-type Run<'a> = &'a mut dyn FnMut() -> Result<Ran, Failure>;
+type ExplainRunFn<'a> = &'a mut dyn FnMut() -> Result<ExplainRun, CliFailure>;
 
 /// Runs the command.
 ///
 /// # Errors
 /// Whatever is wrong with options, files or the device.
-pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
+pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), CliFailure> {
     let measure = layers.switch("measure")?;
-    if layers.given("profile").is_some() && !measure {
+    if layers.raw_value("profile").is_some() && !measure {
         let (profile, label) = (layers.label("profile"), "--measure");
-        return Err(Failure::Usage(format!("{profile}: nothing runs without {label}; give it too")));
+        return Err(CliFailure::Usage(format!("{profile}: nothing runs without {label}; give it too")));
     }
     if let Some(file) = layers.text("plan") {
         return plan::explain(Path::new(file), measure, layers, console);
     }
-    let sizes = Sizes::resolve(layers)?;
+    let sizes = StepSizeOptions::resolve(layers)?;
     let file = layers.text("model").map(Path::new).filter(|path| graph::is_graph(path));
     match file {
         Some(file) => graph::explain(file, &sizes, measure, layers, console),
@@ -65,16 +65,16 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), Failure> {
 /// Shows a plan, with the times of `run`'s steps where it is given one: what the device can do is read before and after.
 fn show(
     device: &dyn Device,
-    planned: &Planned,
-    sizes: &Sizes,
-    run: Option<Run<'_>>,
+    planned: &ExplainedPlan,
+    sizes: &StepSizeOptions,
+    run: Option<ExplainRunFn<'_>>,
     layers: &Layers,
     console: &Console,
-) -> Result<(), Failure> {
-    let Planned { plan, passes, sizes: stored } = planned;
+) -> Result<(), CliFailure> {
+    let ExplainedPlan { plan, passes, sizes: stored } = planned;
     let variant = unmeasured_variant(device, layers)?;
     let spans = sizes.spans();
-    let limit_of = |format: Format| device.product_limit(plan.precision, format);
+    let limit_of = |format: Format| device.matmul_limit(plan.precision, format);
     let mut roofline = Roofline::new(device, limits(&plan.graph, &**stored, &spans, &limit_of))?;
     let before = roofline.read()?;
     let ran = run.map(|run| run()).transpose()?;
@@ -85,7 +85,7 @@ fn show(
     if ran.as_ref().is_some_and(|ran| ran.measured.is_none()) {
         console.note("no step of these sizes ran: nothing was measured");
     }
-    let report = report(&Subject {
+    let report = report(&ReportInput {
         plan,
         passes,
         step: StepSizes { dims: sizes.dims(), spans: &spans },
@@ -97,7 +97,7 @@ fn show(
         measured: ran.as_ref().and_then(|ran| ran.measured.as_ref()),
     });
     if let Some(file) = layers.text("svg-file").map(Path::new) {
-        std::fs::write(file, svg(&report)).map_err(|e| Failure::io(file, e))?;
+        std::fs::write(file, svg(&report)).map_err(|e| CliFailure::io(file, e))?;
         console.note(&format!("{}: the kernels beside their limits, and the memory map", file.display()));
     }
     if console.json { console.value(&report) } else { console.text(&text(&report, layers.switch("decisions")?)) }
@@ -107,14 +107,14 @@ fn show(
 ///
 /// # Errors
 /// The device's, for a way that is asked for and does not exist.
-fn unmeasured_variant(device: &dyn Device, layers: &Layers) -> Result<Option<String>, Failure> {
+fn unmeasured_variant(device: &dyn Device, layers: &Layers) -> Result<Option<String>, CliFailure> {
     let (choices, origin) = match layers.text("variant") {
         Some(choices) => (choices, VariantOrigin::Forced),
         None => ("", VariantOrigin::Device),
     };
-    match (device.variants(), origin) {
-        (Some(variants), _) => Ok(Some(format!("{} ({origin})", variants.way(choices)?))),
-        (None, VariantOrigin::Forced) => Err(one_way(device.info().backend, choices).into()),
+    match (device.kernel_variants(), origin) {
+        (Some(variants), _) => Ok(Some(format!("{} ({origin})", variants.resolve(choices)?))),
+        (None, VariantOrigin::Forced) => Err(no_variants(device.info().backend, choices).into()),
         (None, _) => Ok(None),
     }
 }

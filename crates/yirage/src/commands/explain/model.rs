@@ -1,9 +1,9 @@
 //! A model, as an engine runs it.
 
-use super::step::Sizes;
-use super::{Planned, Ran, Run, show};
+use super::step::StepSizeOptions;
+use super::{ExplainRun, ExplainRunFn, ExplainedPlan, show};
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::locate::locate;
 use crate::options::Layers;
 use crate::settings::EngineSettings;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use yirage_engine::scheduler::FinishReason;
 use yirage_engine::{CacheSize, Engine, EngineOptions, Event, Request, Speculation, plan_step};
-use yirage_explain::Measured;
+use yirage_explain::PlanTimings;
 use yirage_hal::Device;
 use yirage_ir::rng::Rng;
 use yirage_model::Checkpoint;
@@ -30,7 +30,12 @@ const SPANS: usize = 1 << 20;
 ///
 /// # Errors
 /// Whatever is wrong with options, files or the device.
-pub(super) fn explain(sizes: &Sizes, measure: bool, layers: &Layers, console: &Console) -> Result<(), Failure> {
+pub(super) fn explain(
+    sizes: &StepSizeOptions,
+    measure: bool,
+    layers: &Layers,
+    console: &Console,
+) -> Result<(), CliFailure> {
     let mut settings = EngineSettings::resolve(layers)?;
     let options = &mut settings.options;
     options.max_seqs = sizes.seqs;
@@ -45,9 +50,9 @@ pub(super) fn explain(sizes: &Sizes, measure: bool, layers: &Layers, console: &C
     notes.iter().for_each(|note| console.note(note));
     let mut passes = Vec::new();
     let step = plan_step(&checkpoint, &*device, &settings.options, sizes.tokens, &mut passes)?;
-    let planned = Planned { plan: step.plan, passes, sizes: step.sizes };
+    let planned = ExplainedPlan { plan: step.plan, passes, sizes: step.sizes };
     let mut run = || steps(&checkpoint, &device, &settings.options, &planned.plan, sizes, console);
-    show(&*device, &planned, sizes, measure.then_some(&mut run as Run<'_>), layers, console)
+    show(&*device, &planned, sizes, measure.then_some(&mut run as ExplainRunFn<'_>), layers, console)
 }
 
 /// Loads the model and runs steps of these sizes.
@@ -56,9 +61,9 @@ fn steps(
     device: &Arc<dyn Device>,
     options: &EngineOptions,
     plan: &Plan,
-    sizes: &Sizes,
+    sizes: &StepSizeOptions,
     console: &Console,
-) -> Result<Ran, Failure> {
+) -> Result<ExplainRun, CliFailure> {
     let profiler = device.profile(SPANS / device.target().queues() as usize)?;
     let bar = console.progress("loading", checkpoint.total_bytes(), 0);
     let mut progress = |done, total| {
@@ -73,15 +78,15 @@ fn steps(
     console.note("measuring");
     run(&mut engine, sizes)?;
     let profile = profiler.profile();
-    let measured = Measured::new(plan, &sizes.dims(), &profile);
+    let measured = PlanTimings::new(plan, &sizes.dims(), &profile);
     let executors = engine.executors();
     let chosen = executors.iter().find(|(bucket, _, _)| *bucket == plan.bucket).map(|&(_, kind, why)| (kind, why));
     let variant = engine.facts().variant.as_ref().map(ToString::to_string);
-    Ok(Ran { chosen, variant, measured, profile })
+    Ok(ExplainRun { chosen, variant, measured, profile })
 }
 
 /// Steps in which every sequence decodes, or prompts that are as long as the step, again and again.
-fn run(engine: &mut Engine, sizes: &Sizes) -> Result<(), Failure> {
+fn run(engine: &mut Engine, sizes: &StepSizeOptions) -> Result<(), CliFailure> {
     let mut rng = Rng::new(1);
     let vocabulary = u64::from(engine.facts().vocabulary.max(1));
     let decodes = sizes.tokens == sizes.seqs;
@@ -100,10 +105,10 @@ fn run(engine: &mut Engine, sizes: &Sizes) -> Result<(), Failure> {
     Ok(())
 }
 
-fn no_error(events: &[Event]) -> Result<(), Failure> {
+fn no_error(events: &[Event]) -> Result<(), CliFailure> {
     for event in events {
         if let Event::Finished { reason: FinishReason::Error(why), .. } = event {
-            return Err(Failure::Other(format!("a step failed: {why}")));
+            return Err(CliFailure::Other(format!("a step failed: {why}")));
         }
     }
     Ok(())

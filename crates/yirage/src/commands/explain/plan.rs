@@ -1,11 +1,11 @@
 //! A plan of a file.
 
 use super::graph::failure;
-use super::step::Sizes;
-use super::{Planned, Ran, Run, show};
+use super::step::StepSizeOptions;
+use super::{ExplainRun, ExplainRunFn, ExplainedPlan, show};
 use crate::console::Console;
-use crate::failure::Failure;
-use crate::options::{Layers, Origin};
+use crate::failure::CliFailure;
+use crate::options::{Layers, OptionOrigin};
 use crate::plan_file::proved;
 use crate::settings::EngineSettings;
 use std::path::Path;
@@ -15,26 +15,26 @@ use yirage_explain::StoredSizes;
 ///
 /// # Errors
 /// Whatever is wrong with the options, the file or the device.
-pub(super) fn explain(file: &Path, measure: bool, layers: &Layers, console: &Console) -> Result<(), Failure> {
+pub(super) fn explain(file: &Path, measure: bool, layers: &Layers, console: &Console) -> Result<(), CliFailure> {
     for option in ["model", "precision"] {
-        if layers.given(option).is_some_and(|given| given.origin == Origin::Flag) {
+        if layers.raw_value(option).is_some_and(|given| given.origin == OptionOrigin::Flag) {
             let label = layers.label(option);
-            return Err(Failure::Usage(format!("{label}: the plan of --plan says it; leave one of them out")));
+            return Err(CliFailure::Usage(format!("{label}: the plan of --plan says it; leave one of them out")));
         }
     }
     let settings = EngineSettings::resolve(layers)?;
     let (device, notes) = settings.open(layers)?;
     notes.iter().for_each(|note| console.note(note));
     let plan = proved(file, &*device)?.plan;
-    let sizes = Sizes::of_plan(layers, plan.bucket)?;
+    let sizes = StepSizeOptions::of_plan(layers, plan.bucket)?;
     console.note("what the compiler decided is not in a plan file: explain the graph for its reasons");
     let stored = StoredSizes::new(&*device, &plan)?;
-    let planned = Planned { plan, passes: Vec::new(), sizes: Box::new(stored) };
+    let planned = ExplainedPlan { plan, passes: Vec::new(), sizes: Box::new(stored) };
     let mut run = || {
         let (executor, variant) = (settings.options.executor, layers.text("variant"));
         let ran = yirage_explain::run(&*device, &planned.plan, &sizes.dims(), executor, variant);
         let ran = ran.map_err(failure)?;
-        Ok(Ran { chosen: Some(ran.chosen), variant: None, measured: ran.measured, profile: ran.profile })
+        Ok(ExplainRun { chosen: Some(ran.chosen), variant: None, measured: ran.measured, profile: ran.profile })
     };
-    show(&*device, &planned, &sizes, measure.then_some(&mut run as Run<'_>), layers, console)
+    show(&*device, &planned, &sizes, measure.then_some(&mut run as ExplainRunFn<'_>), layers, console)
 }

@@ -1,13 +1,13 @@
 //! The step that is explained.
 
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use yirage_engine::limits::{BLOCK, MAX_STEP_TOKENS};
 use yirage_ir::Dims;
-use yirage_plan::work::Span;
+use yirage_plan::work::SequenceSpan;
 
 /// How many tokens of how many sequences.
-pub(crate) struct Sizes {
+pub(crate) struct StepSizeOptions {
     /// Tokens, at least one a sequence.
     pub(super) tokens: u32,
     /// Sequences, at least one.
@@ -16,24 +16,24 @@ pub(crate) struct Sizes {
     bucket: Option<Dims>,
 }
 
-impl Sizes {
+impl StepSizeOptions {
     /// Reads the options.
     ///
     /// # Errors
-    /// [`Failure::Usage`] naming the option.
-    pub(crate) fn resolve(layers: &Layers) -> Result<Sizes, Failure> {
+    /// [`CliFailure::Usage`] naming the option.
+    pub(crate) fn resolve(layers: &Layers) -> Result<StepSizeOptions, CliFailure> {
         let allowed = 1..=MAX_STEP_TOKENS;
         let seqs = layers.number("seqs", &format!("a number from 1 to {MAX_STEP_TOKENS}"), |n| allowed.contains(n))?;
         let seqs = seqs.unwrap_or(1);
         let expected = format!("a number from {seqs}, one for each sequence, to {MAX_STEP_TOKENS}");
         let tokens = layers.number("tokens", &expected, |n| (seqs..=MAX_STEP_TOKENS).contains(n))?;
-        Ok(Sizes { tokens: tokens.unwrap_or(seqs), seqs, bucket: None })
+        Ok(StepSizeOptions { tokens: tokens.unwrap_or(seqs), seqs, bucket: None })
     }
 
     /// Each sequence's part of the step, from its first position on.
-    pub(super) fn spans(&self) -> Vec<Span> {
+    pub(super) fn spans(&self) -> Vec<SequenceSpan> {
         let (each, more) = (self.tokens / self.seqs, self.tokens % self.seqs);
-        (0..self.seqs).map(|i| Span { start: 0, tokens: each + u32::from(i < more), rows: 1 }).collect()
+        (0..self.seqs).map(|i| SequenceSpan { start: 0, tokens: each + u32::from(i < more), rows: 1 }).collect()
     }
 
     /// Tokens of the longest sequence.
@@ -44,10 +44,10 @@ impl Sizes {
     /// Those of a plan, at most: what the options do not say is as large as the plan allows.
     ///
     /// # Errors
-    /// [`Failure::Usage`] for options that say more than the plan takes.
-    pub(super) fn of_plan(layers: &Layers, bucket: Dims) -> Result<Sizes, Failure> {
-        let given = Sizes::resolve(layers)?;
-        let or = |name: &str, given: u32, most: u32| if layers.given(name).is_some() { given } else { most };
+    /// [`CliFailure::Usage`] for options that say more than the plan takes.
+    pub(super) fn of_plan(layers: &Layers, bucket: Dims) -> Result<StepSizeOptions, CliFailure> {
+        let given = StepSizeOptions::resolve(layers)?;
+        let or = |name: &str, given: u32, most: u32| if layers.raw_value(name).is_some() { given } else { most };
         let tokens = or("tokens", given.tokens, bucket.tokens);
         let seqs = or("seqs", given.seqs, bucket.seqs.min(tokens));
         for (name, wanted, most) in [("tokens", tokens, bucket.tokens), ("seqs", seqs, bucket.seqs.min(tokens))] {
@@ -55,7 +55,7 @@ impl Sizes {
                 return Err(layers.wrong(name, format!("at most {most}, for which the plan is made")));
             }
         }
-        Ok(Sizes { tokens, seqs, bucket: Some(bucket) })
+        Ok(StepSizeOptions { tokens, seqs, bucket: Some(bucket) })
     }
 
     /// The sizes as a plan has them.

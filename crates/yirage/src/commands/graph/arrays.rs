@@ -2,22 +2,26 @@
 
 use super::file;
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use yirage_call::Array;
+use yirage_call::HostArray;
 use yirage_graph::{Npy, npy};
 use yirage_hal::Record;
 use yirage_ir::{Dim, Dims, Type};
 
 /// Names and types.
-pub(crate) type Named<'a> = (&'a str, &'a Type);
+pub(crate) type NamedType<'a> = (&'a str, &'a Type);
 
 /// The files that `--input` or `--output` name, by the values that they are of.
 ///
 /// # Errors
-/// [`Failure::Usage`].
-pub(crate) fn files(option: &str, given: &[String], values: &[Named<'_>]) -> Result<Vec<Option<PathBuf>>, Failure> {
+/// [`CliFailure::Usage`].
+pub(crate) fn files(
+    option: &str,
+    given: &[String],
+    values: &[NamedType<'_>],
+) -> Result<Vec<Option<PathBuf>>, CliFailure> {
     let names: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
     file::by_name(option, given, &names)
 }
@@ -25,14 +29,14 @@ pub(crate) fn files(option: &str, given: &[String], values: &[Named<'_>]) -> Res
 /// Writes the outputs that have files, and says what was given.
 ///
 /// # Errors
-/// [`Failure::Array`], [`Failure::Io`].
+/// [`CliFailure::HostArray`], [`CliFailure::Io`].
 pub(crate) fn put(
     of: (&str, &str),
     outputs: &[(String, Type)],
-    results: &[Array],
+    results: &[HostArray],
     wanted: &[Option<PathBuf>],
     console: &Console,
-) -> Result<(), Failure> {
+) -> Result<(), CliFailure> {
     let mut shown = Vec::new();
     for (((name, ty), array), file) in outputs.iter().zip(results).zip(wanted) {
         match file {
@@ -57,18 +61,18 @@ pub(crate) fn put(
 /// The array of each input, and the sizes that symbols have in them.
 ///
 /// # Errors
-/// [`Failure::Usage`] for an input without a file, [`Failure::Array`], [`Failure::Other`] for two sizes of one symbol.
+/// [`CliFailure::Usage`] for an input without a file, [`CliFailure::HostArray`], [`CliFailure::Other`] for two sizes of one symbol.
 pub(crate) fn read(
-    inputs: &[Named<'_>],
+    inputs: &[NamedType<'_>],
     given: &[Option<PathBuf>],
     console: &Console,
-) -> Result<(Vec<Array>, Dims), Failure> {
-    let mut sizes = Sizes::default();
+) -> Result<(Vec<HostArray>, Dims), CliFailure> {
+    let mut sizes = SymbolSizes::default();
     let mut arrays = Vec::with_capacity(inputs.len());
     for (&(name, ty), file) in inputs.iter().zip(given) {
-        let missing = || Failure::Usage(format!("the input `{name}`, {ty}, is not given: --input {name}=FILE.npy"));
+        let missing = || CliFailure::Usage(format!("the input `{name}`, {ty}, is not given: --input {name}=FILE.npy"));
         let path = file.as_deref().ok_or_else(missing)?;
-        let failed = |source| Failure::Array { path: path.to_path_buf(), input: name.to_owned(), source };
+        let failed = |source| CliFailure::Array { path: path.to_path_buf(), input: name.to_owned(), source };
         let bytes = file::array(path, ty)?;
         let array = Npy::parse(&bytes).map_err(failed)?;
         let ty = sizes.of(ty, &array.header().shape, name)?;
@@ -76,21 +80,21 @@ pub(crate) fn read(
         if let Some(note) = note {
             console.note(&format!("{}: {note}", path.display()));
         }
-        arrays.push(Array::new(ty, Record::of(&memory))?);
+        arrays.push(HostArray::new(ty, Record::of(&memory))?);
     }
     Ok((arrays, sizes.dims))
 }
 
 /// Sizes of symbols as the inputs have them.
 #[derive(Default)]
-struct Sizes {
+struct SymbolSizes {
     dims: Dims,
     from: Vec<(yirage_ir::Sym, String)>,
 }
 
-impl Sizes {
+impl SymbolSizes {
     /// The type with numbers for its symbols, which the first array that has them decides.
-    fn of(&mut self, ty: &Type, shape: &[usize], name: &str) -> Result<Type, Failure> {
+    fn of(&mut self, ty: &Type, shape: &[usize], name: &str) -> Result<Type, CliFailure> {
         let mut out = ty.clone();
         for (axis, dim) in ty.shape.iter().enumerate() {
             let Dim::Sym(sym) = *dim else { continue };
@@ -105,7 +109,7 @@ impl Sizes {
                 Some((_, first)) if self.dims.get(sym) != given => {
                     let (symbol, has) = (sym.name(), self.dims.get(sym));
                     let what = format!("{symbol} is {has} in the input `{first}` and {given} in `{name}`");
-                    return Err(Failure::Other(what));
+                    return Err(CliFailure::Other(what));
                 }
                 Some(_) => {}
             }
@@ -115,11 +119,11 @@ impl Sizes {
     }
 }
 
-fn write(path: &Path, name: &str, array: &Array, console: &Console) -> Result<(), Failure> {
-    let failed = |source| Failure::Array { path: path.to_path_buf(), input: name.to_owned(), source };
+fn write(path: &Path, name: &str, array: &HostArray, console: &Console) -> Result<(), CliFailure> {
+    let failed = |source| CliFailure::Array { path: path.to_path_buf(), input: name.to_owned(), source };
     let (bytes, note) = npy::write(array.ty(), array.bytes()).map_err(failed)?;
     if let Some(note) = note {
         console.note(&format!("{}: {note}", path.display()));
     }
-    std::fs::write(path, bytes).map_err(|source| Failure::io(path, source))
+    std::fs::write(path, bytes).map_err(|source| CliFailure::io(path, source))
 }

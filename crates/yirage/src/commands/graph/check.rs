@@ -2,24 +2,24 @@
 
 use super::file;
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use crate::settings::DeviceSettings;
 use serde::Serialize;
 use yirage_call::{CallOptions, planned};
-use yirage_ir::{Dims, Graph, Source, ValueId};
+use yirage_ir::{Dims, Graph, ValueId, ValueSource};
 
 /// Sizes of symbols that the graph is compiled for.
 const DIMS: Dims = Dims { tokens: 32, seqs: 1, blocks: 1, rows: 32 };
 
 #[derive(Serialize)]
-struct Output<'a> {
+struct GraphCheckOutput<'a> {
     graph: &'a str,
     /// In hexadecimal digits.
     structural_hash: String,
     nodes: usize,
-    inputs: Vec<Named<'a>>,
-    outputs: Vec<Named<'a>>,
+    inputs: Vec<GraphValueSummary<'a>>,
+    outputs: Vec<GraphValueSummary<'a>>,
     backend: &'a str,
     /// The kernel of each step; null where a kernel is missing.
     kernels: Option<Vec<String>>,
@@ -29,7 +29,7 @@ struct Output<'a> {
 }
 
 #[derive(Serialize)]
-struct Named<'a> {
+struct GraphValueSummary<'a> {
     name: &'a str,
     /// `slot`, `weight`, `state` or, of outputs, `node`.
     kind: &'static str,
@@ -39,10 +39,10 @@ struct Named<'a> {
 /// Runs the command.
 ///
 /// # Errors
-/// Whatever is wrong with the options or the file; [`Failure::Call`] where the device has no plan for it.
-pub(crate) fn run(layers: &Layers, console: &Console, path: &str) -> Result<(), Failure> {
+/// Whatever is wrong with the options or the file; [`CliFailure::Call`] where the device has no plan for it.
+pub(crate) fn run(layers: &Layers, console: &Console, path: &str) -> Result<(), CliFailure> {
     let graph = file::graph(std::path::Path::new(path))?;
-    yirage_ir::verify(&graph).map_err(|e| Failure::Other(format!("{path}: {e}")))?;
+    yirage_ir::verify(&graph).map_err(|e| CliFailure::Other(format!("{path}: {e}")))?;
     let (device, notes) = DeviceSettings::resolve(layers)?.open(layers)?;
     notes.iter().for_each(|note| console.note(note));
     let options = CallOptions { dims: DIMS, ..CallOptions::default() };
@@ -51,7 +51,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, path: &str) -> Result<(), 
         .as_ref()
         .ok()
         .map(|plan| plan.steps.iter().map(|step| plan.kernels[step.kernel as usize].name.clone()).collect::<Vec<_>>());
-    let output = Output {
+    let output = GraphCheckOutput {
         graph: &graph.name,
         structural_hash: format!("{:032x}", graph.structural_hash()),
         nodes: graph.nodes.len(),
@@ -62,24 +62,24 @@ pub(crate) fn run(layers: &Layers, console: &Console, path: &str) -> Result<(), 
         problem: plan.as_ref().err().map(ToString::to_string),
     };
     show(&output, console)?;
-    plan.map(drop).map_err(Failure::from)
+    plan.map(drop).map_err(CliFailure::from)
 }
 
-fn named<'a>(graph: &'a Graph, ids: &[ValueId]) -> Vec<Named<'a>> {
+fn named<'a>(graph: &'a Graph, ids: &[ValueId]) -> Vec<GraphValueSummary<'a>> {
     let one = |&id: &ValueId| {
         let value = graph.value(id);
         let kind = match value.source {
-            Source::Slot => "slot",
-            Source::Weight => "weight",
-            Source::State => "state",
-            Source::Node { .. } => "node",
+            ValueSource::StepInput => "slot",
+            ValueSource::Weight => "weight",
+            ValueSource::KvCache => "state",
+            ValueSource::Node { .. } => "node",
         };
-        Named { name: &value.name, kind, r#type: value.ty.to_string() }
+        GraphValueSummary { name: &value.name, kind, r#type: value.ty.to_string() }
     };
     ids.iter().map(one).collect()
 }
 
-fn show(output: &Output<'_>, console: &Console) -> Result<(), Failure> {
+fn show(output: &GraphCheckOutput<'_>, console: &Console) -> Result<(), CliFailure> {
     if console.json {
         return console.value(output);
     }

@@ -1,6 +1,6 @@
 //! Files of graphs and arrays, and which value each is of.
 
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use std::path::{Path, PathBuf};
 use yirage_graph::json::MAX_BYTES;
 use yirage_graph::{from_json, npy};
@@ -9,10 +9,10 @@ use yirage_ir::{Dims, Graph, Type};
 /// The graph of a file.
 ///
 /// # Errors
-/// [`Failure::File`]; [`Failure::Graph`] with the file and the place in it.
-pub(crate) fn graph(path: &Path) -> Result<Graph, Failure> {
+/// [`CliFailure::File`]; [`CliFailure::Graph`] with the file and the place in it.
+pub(crate) fn graph(path: &Path) -> Result<Graph, CliFailure> {
     let text = yirage_mmap::read_text(path, MAX_BYTES as u64)?;
-    from_json(&text).map_err(|source| Failure::Graph { path: path.to_path_buf(), source })
+    from_json(&text).map_err(|source| CliFailure::Graph { path: path.to_path_buf(), source })
 }
 
 /// Most bytes of an array whose sizes are not known before it is read.
@@ -21,8 +21,8 @@ const MAX_ARRAY: u64 = 64 << 30;
 /// The bytes of an .npy file for a value of type `ty`.
 ///
 /// # Errors
-/// [`Failure::File`].
-pub(super) fn array(path: &Path, ty: &Type) -> Result<Vec<u8>, Failure> {
+/// [`CliFailure::File`].
+pub(super) fn array(path: &Path, ty: &Type) -> Result<Vec<u8>, CliFailure> {
     let limit = match ty.is_fixed() {
         // A file of more elements, or of wider ones, is read as well: its header says better what is wrong with it.
         true => (ty.bytes(&Dims::default()).saturating_add(npy::MAX_HEADER) as u64).saturating_mul(8),
@@ -34,8 +34,8 @@ pub(super) fn array(path: &Path, ty: &Type) -> Result<Vec<u8>, Failure> {
 /// Files by the values that they are of: `NAME=FILE` by name, a file alone in the order of `names`.
 ///
 /// # Errors
-/// [`Failure::Usage`] for an unknown name, a value that is named twice, and more files than values.
-pub(super) fn by_name(option: &str, given: &[String], names: &[&str]) -> Result<Vec<Option<PathBuf>>, Failure> {
+/// [`CliFailure::Usage`] for an unknown name, a value that is named twice, and more files than values.
+pub(super) fn by_name(option: &str, given: &[String], names: &[&str]) -> Result<Vec<Option<PathBuf>>, CliFailure> {
     let mut files: Vec<Option<PathBuf>> = vec![None; names.len()];
     let all = || if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     let mut next = 0;
@@ -45,7 +45,7 @@ pub(super) fn by_name(option: &str, given: &[String], names: &[&str]) -> Result<
             Some((name, file)) => {
                 let at = names.iter().position(|n| n == &name);
                 let unknown =
-                    || Failure::Usage(format!("--{option} {text}: nothing is called `{name}`; there is: {}", all()));
+                    || CliFailure::Usage(format!("--{option} {text}: nothing is called `{name}`; there is: {}", all()));
                 (at.ok_or_else(unknown)?, file)
             }
             None => {
@@ -53,13 +53,14 @@ pub(super) fn by_name(option: &str, given: &[String], names: &[&str]) -> Result<
                 (next - 1, text.as_str())
             }
         };
-        let many = || Failure::Usage(format!("--{option} {text}: there are no more than {}: {}", names.len(), all()));
+        let many =
+            || CliFailure::Usage(format!("--{option} {text}: there are no more than {}: {}", names.len(), all()));
         let slot = files.get_mut(at).ok_or_else(many)?;
         if file.is_empty() {
-            return Err(Failure::Usage(format!("--{option} {text}: a file wanted")));
+            return Err(CliFailure::Usage(format!("--{option} {text}: a file wanted")));
         }
         if slot.replace(PathBuf::from(file)).is_some() {
-            return Err(Failure::Usage(format!("--{option} {text}: `{}` has a file already", names[at])));
+            return Err(CliFailure::Usage(format!("--{option} {text}: `{}` has a file already", names[at])));
         }
     }
     Ok(files)

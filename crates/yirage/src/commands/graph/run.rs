@@ -2,20 +2,20 @@
 
 use super::{arrays, file};
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use crate::profiling::Profiling;
 use crate::settings::DeviceSettings;
 use yirage_call::{CallOptions, Callable};
-use yirage_ir::{Source, ValueId};
+use yirage_ir::{ValueId, ValueSource};
 
 /// Runs the command.
 ///
 /// # Errors
 /// Whatever is wrong with the options, the files, the graph or the device.
-pub(crate) fn run(layers: &Layers, console: &Console, path: &str) -> Result<(), Failure> {
+pub(crate) fn run(layers: &Layers, console: &Console, path: &str) -> Result<(), CliFailure> {
     let graph = file::graph(std::path::Path::new(path))?;
-    let is_state = |id: &ValueId| graph.value(*id).source == Source::State;
+    let is_state = |id: &ValueId| graph.value(*id).source == ValueSource::KvCache;
     let inputs: Vec<ValueId> = graph.inputs.iter().copied().filter(|id| !is_state(id)).collect();
     let named =
         |ids: &[ValueId]| -> Vec<_> { ids.iter().map(|&id| (graph.value(id).name.as_str(), graph.ty(id))).collect() };
@@ -29,7 +29,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, path: &str) -> Result<(), 
     for (&id, array) in inputs.iter().zip(read) {
         let value = graph.value(id);
         match value.source {
-            Source::Weight => weights.push((value.name.clone(), array)),
+            ValueSource::Weight => weights.push((value.name.clone(), array)),
             _ => slots.push(array),
         }
     }

@@ -1,9 +1,9 @@
 //! `yirage plan save`: a graph compiled for a device, and its plan written to a file.
 
-use super::summary::Summary;
-use crate::commands::explain::{Sizes, read_graph};
+use super::summary::PlanFileSummary;
+use crate::commands::explain::{StepSizeOptions, read_graph};
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use crate::options::Layers;
 use crate::plan_file;
 use crate::settings::{DeviceSettings, precision};
@@ -14,12 +14,12 @@ use yirage_plancache::{PlanFile, PlanKey};
 /// Runs the command.
 ///
 /// # Errors
-/// Whatever is wrong with the options or the graph; [`Failure::Call`] where the device has no plan for it; [`Failure::Io`].
-pub(crate) fn run(layers: &Layers, console: &Console, path: &str) -> Result<(), Failure> {
-    let missing = || Failure::Usage("no file to write is named: --plan FILE".into());
+/// Whatever is wrong with the options or the graph; [`CliFailure::Call`] where the device has no plan for it; [`CliFailure::Io`].
+pub(crate) fn run(layers: &Layers, console: &Console, path: &str) -> Result<(), CliFailure> {
+    let missing = || CliFailure::Usage("no file to write is named: --plan FILE".into());
     let out = Path::new(layers.text("plan").ok_or_else(missing)?);
     let graph = read_graph(Path::new(path))?;
-    let sizes = Sizes::resolve(layers)?;
+    let sizes = StepSizeOptions::resolve(layers)?;
     let options = CallOptions {
         // Rows are as many as there may be: which of a step's are wanted is for its caller to say.
         dims: yirage_ir::Dims { rows: sizes.dims().tokens, ..sizes.dims() },
@@ -33,7 +33,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, path: &str) -> Result<(), 
     let key = PlanKey::of(&graph, plan.bucket, &target, &options.compiling());
     let saved = PlanFile { key, interface: Interface::of(&graph), plan: plan.into_plan() };
     let text = saved.print().map_err(|source| plan_file::failure(out, source))?;
-    std::fs::write(out, &text).map_err(|source| Failure::io(out, source))?;
+    std::fs::write(out, &text).map_err(|source| CliFailure::io(out, source))?;
     console.note(&format!("{}: {} bytes", out.display(), text.len()));
-    Summary::new(&saved.key, &saved.interface, &saved.plan, true).print(console)
+    PlanFileSummary::new(&saved.key, &saved.interface, &saved.plan, true).print(console)
 }

@@ -1,7 +1,7 @@
 //! What a plan file holds, in short.
 
 use crate::console::Console;
-use crate::failure::Failure;
+use crate::failure::CliFailure;
 use serde::Serialize;
 use yirage_call::Interface;
 use yirage_ir::{Dims, Type};
@@ -10,7 +10,7 @@ use yirage_plancache::PlanKey;
 
 /// What a plan file holds, in short.
 #[derive(Serialize)]
-pub(super) struct Summary<'a> {
+pub(super) struct PlanFileSummary<'a> {
     graph: &'a str,
     /// In hexadecimal digits.
     structural_hash: String,
@@ -19,19 +19,19 @@ pub(super) struct Summary<'a> {
     precision: String,
     fused: bool,
     /// The largest sizes of a call.
-    bucket: Bucket,
-    inputs: Vec<Named<'a>>,
-    outputs: Vec<Named<'a>>,
+    bucket: PlanBucketSummary,
+    inputs: Vec<PlanValueSummary<'a>>,
+    outputs: Vec<PlanValueSummary<'a>>,
     arena_bytes: u64,
     executors: Vec<&'static str>,
     /// The kernel of each step, by phase.
-    steps: Vec<Step<'a>>,
+    steps: Vec<PlanStepSummary<'a>>,
     /// Whether all of it was proved for a device of this machine.
     proved: bool,
 }
 
 #[derive(Serialize)]
-struct Bucket {
+struct PlanBucketSummary {
     tokens: u32,
     seqs: u32,
     blocks: u32,
@@ -39,7 +39,7 @@ struct Bucket {
 }
 
 #[derive(Serialize)]
-struct Named<'a> {
+struct PlanValueSummary<'a> {
     name: &'a str,
     /// `slot`, `weight`, `state` or, of outputs, `output`.
     kind: &'static str,
@@ -47,7 +47,7 @@ struct Named<'a> {
 }
 
 #[derive(Serialize)]
-struct Step<'a> {
+struct PlanStepSummary<'a> {
     phase: u32,
     kernel: &'a str,
     variant: &'a str,
@@ -55,27 +55,27 @@ struct Step<'a> {
     node: String,
 }
 
-impl<'a> Summary<'a> {
+impl<'a> PlanFileSummary<'a> {
     /// Of what a file holds. A plan that is not proved may name nodes and kernels that are not there: their steps say so.
-    pub(super) fn new(key: &'a PlanKey, interface: &'a Interface, plan: &'a Plan, proved: bool) -> Summary<'a> {
+    pub(super) fn new(key: &'a PlanKey, interface: &'a Interface, plan: &'a Plan, proved: bool) -> PlanFileSummary<'a> {
         let named = |kind: &'static str, of: &'a [(String, Type)]| {
-            of.iter().map(move |(name, ty)| Named { name, kind, r#type: ty.to_string() })
+            of.iter().map(move |(name, ty)| PlanValueSummary { name, kind, r#type: ty.to_string() })
         };
         let Dims { tokens, seqs, blocks, rows } = key.bucket;
-        let Interface { slots, weights, states, outputs, .. } = interface;
-        Summary {
+        let Interface { step_inputs: slots, weights, kv_caches: states, outputs, .. } = interface;
+        PlanFileSummary {
             graph: &interface.graph,
             structural_hash: format!("{:032x}", key.graph),
             compiler: &key.compiler,
             target: &key.target,
             precision: key.precision.to_string(),
             fused: key.fuse,
-            bucket: Bucket { tokens, seqs, blocks, rows },
+            bucket: PlanBucketSummary { tokens, seqs, blocks, rows },
             inputs: named("slot", slots).chain(named("weight", weights)).chain(named("state", states)).collect(),
             outputs: named("output", outputs).collect(),
             arena_bytes: plan.arena,
             executors: plan.programs.iter().map(|program| program.kind.name()).collect(),
-            steps: plan.steps.iter().map(|step| Step::of(plan, step)).collect(),
+            steps: plan.steps.iter().map(|step| PlanStepSummary::of(plan, step)).collect(),
             proved,
         }
     }
@@ -83,8 +83,8 @@ impl<'a> Summary<'a> {
     /// Prints it, as text or as JSON.
     ///
     /// # Errors
-    /// [`Failure::Closed`].
-    pub(super) fn print(&self, console: &Console) -> Result<(), Failure> {
+    /// [`CliFailure::Closed`].
+    pub(super) fn print(&self, console: &Console) -> Result<(), CliFailure> {
         if console.json {
             return console.value(self);
         }
@@ -92,7 +92,7 @@ impl<'a> Summary<'a> {
         console
             .line(&format!("{}: {}, {fused}, structural hash {}", self.graph, self.precision, self.structural_hash))?;
         console.line(&format!("target {}, compiler {}", self.target, self.compiler))?;
-        let Bucket { tokens, seqs, blocks, rows } = self.bucket;
+        let PlanBucketSummary { tokens, seqs, blocks, rows } = self.bucket;
         console.line(&format!("at most {tokens} tokens, {seqs} sequences, {blocks} blocks, {rows} rows"))?;
         for of in self.inputs.iter().chain(&self.outputs) {
             console.line(&format!("  {} {}: {}", of.kind, of.name, of.r#type))?;
@@ -110,11 +110,16 @@ impl<'a> Summary<'a> {
     }
 }
 
-impl<'a> Step<'a> {
-    fn of(plan: &'a Plan, step: &yirage_plan::Step) -> Step<'a> {
+impl<'a> PlanStepSummary<'a> {
+    fn of(plan: &'a Plan, step: &yirage_plan::PlanStep) -> PlanStepSummary<'a> {
         let kernel = plan.kernels.get(step.kernel as usize);
         let node = plan.graph.nodes.get(step.node as usize);
         let (kernel, variant) = kernel.map_or(("no kernel", ""), |k| (k.name.as_str(), k.variant.as_str()));
-        Step { phase: step.phase, kernel, variant, node: node.map_or("no node".into(), |n| n.name().to_string()) }
+        PlanStepSummary {
+            phase: step.phase,
+            kernel,
+            variant,
+            node: node.map_or("no node".into(), |n| n.name().to_string()),
+        }
     }
 }

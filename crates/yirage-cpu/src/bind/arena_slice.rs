@@ -1,0 +1,41 @@
+//! Memory that a program hands out when it is loaded.
+
+use crate::memory::{HugeBuf, OutOfMemory, Supply};
+use std::sync::Arc;
+
+/// Bytes of a program's arena or scratch memory; on a guarded device, memory of their own.
+#[derive(Clone)]
+pub(crate) struct ArenaSlice {
+    offset: usize,
+    own: Option<Arc<HugeBuf>>,
+}
+
+impl ArenaSlice {
+    /// `bytes` bytes from `offset` on.
+    ///
+    /// # Errors
+    /// A guarded device that has no memory left.
+    pub(super) fn new(supply: Supply, offset: usize, bytes: usize, align: usize) -> Result<ArenaSlice, OutOfMemory> {
+        let own = match supply {
+            Supply::Plain => None,
+            Supply::Guarded => Some(Arc::new(supply.zeroed(bytes, align)?)),
+        };
+        Ok(ArenaSlice { offset, own })
+    }
+
+    /// The first byte, in a memory that holds all spots which were handed out of it.
+    pub(crate) fn first(&self, memory: &HugeBuf) -> *mut u8 {
+        match &self.own {
+            None => memory.as_ptr().wrapping_add(self.offset),
+            Some(own) => own.as_ptr(),
+        }
+    }
+}
+
+/// Bytes of the memory that plain spots lie in: none where each has its own.
+pub(crate) fn shared_bytes(supply: Supply, bytes: usize) -> usize {
+    match supply {
+        Supply::Plain => bytes,
+        Supply::Guarded => 0,
+    }
+}

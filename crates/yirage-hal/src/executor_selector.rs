@@ -1,0 +1,194 @@
+//! Which executor runs a plan: the one asked for, or the one that measurement chooses.
+//!
+//! Every executor gives the same bytes, so the first steps of real work are the measurement: two executors take turns,
+//! pairs of neighbouring steps of equal size are compared, and the median of the ratios decides. A pure value: it has no
+//! clock and is told what steps took.
+
+use std::fmt;
+use std::time::Duration;
+use yirage_ir::Dims;
+use yirage_plan::ExecutorKind;
+
+/// Pairs of steps that are compared.
+const PAIRS: usize = 15;
+/// Steps of the same sizes before the first that counts: caches and branch predictors are cold.
+const WARM_UP: usize = 2;
+
+/// How a plan's executor came to be the one it is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum SelectionReason {
+    /// The device has only this one.
+    Only,
+    /// It is the first that the device names, and nothing is measured: there is one worker, or steps run beside the host.
+    Preferred,
+    /// It was asked for.
+    Forced,
+    /// Two take turns: this many of the pairs wanted are measured.
+    Measuring {
+        /// Pairs so far.
+        pairs: usize,
+        /// Pairs that decide.
+        of: usize,
+    },
+    /// Measured: the median of its time over the other's.
+    Measured {
+        /// Below 1: it is faster.
+        ratio: f64,
+        /// Pairs of steps.
+        pairs: usize,
+    },
+}
+
+impl SelectionReason {
+    /// Before any step ran, for a plan with so many executors and workers.
+    pub fn at_first(executors: usize, workers: usize) -> SelectionReason {
+        match executors {
+            0 | 1 => SelectionReason::Only,
+            _ if workers < 2 => SelectionReason::Preferred,
+            _ => SelectionReason::Measuring { pairs: 0, of: PAIRS },
+        }
+    }
+}
+
+impl fmt::Display for SelectionReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SelectionReason::Only => f.write_str("the device has no other"),
+            SelectionReason::Preferred => {
+                f.write_str("the device names it first, and nothing is measured: one worker, or steps beside the host")
+            }
+            SelectionReason::Forced => f.write_str("it was asked for"),
+            SelectionReason::Measuring { pairs, of } => {
+                write!(f, "undecided: two take turns, {pairs} of {of} pairs of steps are measured")
+            }
+            SelectionReason::Measured { ratio, pairs } => {
+                write!(f, "measured: {ratio:.3} of the other's time, the median of {pairs} pairs of steps")
+            }
+        }
+    }
+}
+
+/// Chooses between a plan's executors.
+pub(crate) struct ExecutorSelector {
+    kinds: Vec<ExecutorKind>,
+    why: SelectionReason,
+    /// The one to use, or the one of this turn.
+    current: ExecutorKind,
+    /// The last step of the first executor: its sizes and time.
+    first: Option<(Dims, Duration)>,
+    warm: usize,
+    ratios: Vec<f64>,
+}
+
+impl ExecutorSelector {
+    /// Between the executors of the device that the plan was made for. The first is preferred where there is no difference.
+    pub(crate) fn new(kinds: Vec<ExecutorKind>, workers: usize) -> ExecutorSelector {
+        let now = kinds.first().copied().unwrap_or(ExecutorKind::Steps);
+        let why = SelectionReason::at_first(kinds.len(), workers);
+        ExecutorSelector { kinds, why, current: now, first: None, warm: WARM_UP, ratios: Vec::new() }
+    }
+
+    /// Always this one. False if the plan has no program for it.
+    pub(crate) fn force(&mut self, kind: ExecutorKind) -> bool {
+        let there = self.kinds.contains(&kind);
+        if there {
+            (self.current, self.why) = (kind, SelectionReason::Forced);
+        }
+        there
+    }
+
+    /// The executors there are.
+    pub(crate) fn kinds(&self) -> &[ExecutorKind] {
+        &self.kinds
+    }
+
+    /// The executor of the next step.
+    pub(crate) fn current(&self) -> ExecutorKind {
+        self.current
+    }
+
+    /// Why it is that one.
+    pub(crate) fn why(&self) -> SelectionReason {
+        self.why
+    }
+
+    /// The step that [`ExecutorSelector::current`] ran had these sizes and took this long.
+    pub(crate) fn record_time(&mut self, dims: &Dims, time: Duration) {
+        let (SelectionReason::Measuring { .. }, [a, b, ..]) = (self.why, &self.kinds[..]) else { return };
+        let (a, b) = (*a, *b);
+        if self.current == a {
+            (self.first, self.current) = (Some((*dims, time)), b);
+            return;
+        }
+        self.current = a;
+        // The cache grows from step to step; what products and row-wise ops do must be the same.
+        let alike = |d: &Dims| (d.tokens, d.seqs, d.rows) == (dims.tokens, dims.seqs, dims.rows);
+        let Some((_, before)) = self.first.take().filter(|(d, _)| alike(d)) else { return };
+        if self.warm > 0 {
+            self.warm -= 1;
+            return;
+        }
+        self.ratios.push(time.as_secs_f64() / before.as_secs_f64().max(1e-9));
+        self.why = SelectionReason::Measuring { pairs: self.ratios.len(), of: PAIRS };
+        if self.ratios.len() == PAIRS {
+            self.ratios.sort_by(f64::total_cmp);
+            let ratio = self.ratios[PAIRS / 2];
+            let (now, ratio) = if ratio < 1.0 { (b, ratio) } else { (a, 1.0 / ratio) };
+            (self.current, self.why) = (now, SelectionReason::Measured { ratio, pairs: PAIRS });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOTH: [ExecutorKind; 2] = [ExecutorKind::Steps, ExecutorKind::Persistent];
+
+    fn dims(tokens: u32) -> Dims {
+        Dims { tokens, seqs: 1, blocks: 1, rows: 1 }
+    }
+
+    /// Steps until a decision, when the executors take this long.
+    fn decide(steps: u64, persistent: u64) -> (ExecutorSelector, usize) {
+        let mut choice = ExecutorSelector::new(BOTH.to_vec(), 2);
+        let mut n = 0;
+        while matches!(choice.why(), SelectionReason::Measuring { .. }) {
+            let us = if choice.current() == ExecutorKind::Steps { steps } else { persistent };
+            choice.record_time(&dims(1), Duration::from_micros(us));
+            n += 1;
+        }
+        (choice, n)
+    }
+
+    #[test]
+    fn the_faster_one_is_chosen() {
+        let (choice, n) = decide(100, 80);
+        assert_eq!(choice.current(), ExecutorKind::Persistent);
+        assert_eq!(choice.why(), SelectionReason::Measured { ratio: 0.8, pairs: PAIRS });
+        assert_eq!(n, 2 * (PAIRS + WARM_UP));
+        assert_eq!(decide(80, 100).0.current(), ExecutorKind::Steps);
+        assert_eq!(decide(100, 100).0.current(), ExecutorKind::Steps);
+    }
+
+    #[test]
+    fn steps_of_different_sizes_are_not_compared() {
+        let mut choice = ExecutorSelector::new(BOTH.to_vec(), 2);
+        for i in 0..100 {
+            choice.record_time(&dims(1 + i % 2), Duration::from_micros(10));
+        }
+        assert_eq!(choice.why(), SelectionReason::Measuring { pairs: 0, of: PAIRS });
+    }
+
+    #[test]
+    fn nothing_is_measured_where_there_is_no_choice() {
+        let mut one = ExecutorSelector::new(BOTH.to_vec(), 1);
+        assert_eq!(one.why(), SelectionReason::Preferred);
+        assert_eq!(ExecutorSelector::new(BOTH[..1].to_vec(), 8).why(), SelectionReason::Only);
+        assert!(one.force(ExecutorKind::Persistent));
+        assert_eq!((one.current(), one.why()), (ExecutorKind::Persistent, SelectionReason::Forced));
+        assert!(!one.force(ExecutorKind::Replay));
+        one.record_time(&dims(1), Duration::from_micros(1));
+        assert_eq!(one.current(), ExecutorKind::Persistent);
+    }
+}

@@ -1,0 +1,110 @@
+//! A name of the list, and what stands behind it.
+
+use std::sync::Arc;
+use yirage_hal::{Backend, DeviceInfo, Unavailable};
+use yirage_probe::{Family, ProbeEnvironment};
+
+/// A name of the list.
+#[derive(Clone)]
+pub(crate) struct RegistryEntry {
+    pub(crate) name: &'static str,
+    /// Other names of the same.
+    pub(crate) aliases: &'static [&'static str],
+    pub(crate) provider: Provider,
+}
+
+/// What stands behind a name.
+#[derive(Clone)]
+pub(crate) enum Provider {
+    /// A backend that computes.
+    Backend(Arc<dyn Backend>),
+    /// A backend of tests: it opens by name, and is never listed or taken by default.
+    OfTests(Arc<dyn Backend>),
+    /// No backend yet; whether there are devices can be asked.
+    Family(&'static Family),
+    /// Code that this build leaves out, and the feature that brings it in.
+    LeftOut(&'static str),
+    /// Devices that nobody here knows how to look for.
+    NotLookedFor,
+}
+
+/// A name of the list, and what was found behind it.
+pub struct BackendSurvey {
+    /// The name.
+    pub name: &'static str,
+    /// Other names of the same.
+    pub aliases: &'static [&'static str],
+    /// What was found.
+    pub availability: BackendAvailability,
+}
+
+/// What was found behind a name.
+pub enum BackendAvailability {
+    /// A backend, and its devices, of which there is one at least.
+    Usable(Arc<dyn Backend>, Vec<DeviceInfo>),
+    /// Devices that are there, and why they cannot be opened: this build has no backend for them.
+    NotBuiltIn(Vec<DeviceInfo>, Unavailable),
+    /// No device, and the reason.
+    Nothing(Unavailable),
+}
+
+impl RegistryEntry {
+    /// Whether the name, or one of the others, is `name`. Case does not matter.
+    pub(crate) fn is(&self, name: &str) -> bool {
+        [self.name].iter().chain(self.aliases).any(|own| own.eq_ignore_ascii_case(name))
+    }
+
+    /// Whether a backend that computes stands behind it.
+    pub(crate) fn is_backend(&self) -> bool {
+        matches!(self.provider, Provider::Backend(_))
+    }
+
+    /// What is behind the name here.
+    pub(crate) fn look(&self, surroundings: &ProbeEnvironment) -> BackendAvailability {
+        match &self.provider {
+            Provider::Backend(backend) | Provider::OfTests(backend) => match backend.probe() {
+                Ok(devices) if devices.is_empty() => self.nothing("it names no device, and no reason".into(), None),
+                Ok(devices) => BackendAvailability::Usable(backend.clone(), devices),
+                Err(why) => BackendAvailability::Nothing(why),
+            },
+            Provider::Family(family) => match family.look(surroundings) {
+                Ok(devices) => {
+                    let why = not_built_in(family, &devices);
+                    BackendAvailability::NotBuiltIn(devices, why)
+                }
+                // What its maker's software would need is no remedy while nothing here would compute with it.
+                Err(why) => BackendAvailability::Nothing(Unavailable { remedy: no_backend_yet(family), ..why }),
+            },
+            Provider::LeftOut(feature) => self.nothing("this build leaves it out".into(), Some(feature)),
+            Provider::NotLookedFor => {
+                self.nothing("yirage has no backend for it and does not look for its devices".into(), None)
+            }
+        }
+    }
+
+    fn nothing(&self, why: String, feature: Option<&str>) -> BackendAvailability {
+        let remedy = match feature {
+            Some(feature) => format!("build with the feature `{feature}`, or choose another backend"),
+            None => "choose another backend".into(),
+        };
+        BackendAvailability::Nothing(Unavailable { backend: self.name, why, remedy, present: false })
+    }
+}
+
+/// Devices that are there, of a family without a backend.
+fn not_built_in(family: &Family, devices: &[DeviceInfo]) -> Unavailable {
+    let (count, first) = (devices.len(), devices.first().map(|device| device.name.as_str()).unwrap_or_default());
+    let what =
+        if count == 1 { format!("{first} is there") } else { format!("{first} and {} more are there", count - 1) };
+    Unavailable {
+        backend: family.name,
+        why: format!("{what}, but a backend for {} is not built into yirage yet", family.title),
+        remedy: "choose another backend".into(),
+        present: true,
+    }
+}
+
+/// What is to be done about a family without a backend whose devices are not found.
+fn no_backend_yet(family: &Family) -> String {
+    format!("yirage does not compute on {} yet: choose another backend", family.title)
+}
