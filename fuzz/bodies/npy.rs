@@ -28,7 +28,7 @@ pub(crate) fn run(data: &[u8]) {
         let column = Type { strides: Some(sizes.iter().scan(1, next).collect()), ..ty };
         if column.check().is_ok() {
             let read = array.memory(&column).map(|(memory, _)| memory.len());
-            assert_eq!(read, Ok(column.held_bytes(&Dims::default())));
+            assert_eq!(read, Ok(column.storage_bytes(&Dims::default())));
         }
     }
 }

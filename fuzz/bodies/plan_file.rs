@@ -2,7 +2,7 @@
 //! and the test that replays its corpus.
 
 use super::plan_text::target;
-use yirage_compile::Options;
+use yirage_compile::CompileOptions;
 use yirage_ir::GraphBuilder;
 use yirage_plancache::{PlanFile, PlanKey};
 
@@ -23,7 +23,7 @@ fn parse(text: &str) {
     }
     // A device that has what the plan names, so that its proof goes as far as it can.
     let target = target(&file.plan);
-    let here = PlanKey::of(&GraphBuilder::new("none").finish(), file.plan.bucket, &target, &Options::default());
+    let here = PlanKey::of(&GraphBuilder::new("none").finish(), file.plan.bucket, &target, &CompileOptions::default());
     let key = PlanKey { compiler: here.compiler, facts: here.facts, ..file.key };
     let _verdict = PlanFile { key, ..file }.prove(&target);
 }

@@ -1,9 +1,11 @@
 //! Any text as a plan: what parses prints to text that parses to the same plan. Shared by the fuzz target and the test
 //! that replays its corpus.
 
-use yirage_ir::{ActivationLayout, Op, RegionKind};
-use yirage_plan::rules::{OpRule, Way};
-use yirage_plan::{ExecutorKind, KernelCapabilities, KernelFacts, LayoutFacts, Plan, Target, VerifiedPlan, text};
+use yirage_ir::{ActivationFormat, Op, RegionKind};
+use yirage_plan::rules::{OpRule, OperandConstraint};
+use yirage_plan::{
+    ActivationFormatFacts, ExecutorKind, KernelCapabilities, KernelFacts, Plan, Target, VerifiedPlan, text,
+};
 
 /// Parses, proves, prints and parses again.
 pub(crate) fn run(data: &[u8]) {
@@ -21,7 +23,7 @@ pub(crate) fn target(plan: &Plan) -> Target {
     let mut words = plan.target.split(' ');
     let mut word = || words.next().unwrap_or_default();
     let (family, arch, workers) = (word().to_owned(), word().to_owned(), word());
-    let rules: Vec<OpRule> = Op::NAMES.iter().map(|op| OpRule::new(op, vec![Way::anything()])).collect();
+    let rules: Vec<OpRule> = Op::NAMES.iter().map(|op| OpRule::new(op, vec![OperandConstraint::any()])).collect();
     let kernel = |k: &yirage_plan::KernelRef| KernelFacts {
         name: k.name.clone(),
         variant: k.variant.clone(),
@@ -36,8 +38,12 @@ pub(crate) fn target(plan: &Plan) -> Target {
         arch,
         capabilities: KernelCapabilities::LEAST,
         workers: workers.strip_prefix("workers=").and_then(|n| n.parse().ok()).unwrap_or(1),
-        product_layout: layouts.max().map_or_else(|| "rows".into(), Clone::clone),
-        activation_layouts: vec![LayoutFacts { layout: ActivationLayout::Q8A, block_bytes: 72, row_multiple: 64 }],
+        matmul_layout: layouts.max().map_or_else(|| "rows".into(), Clone::clone),
+        activation_formats: vec![ActivationFormatFacts {
+            format: ActivationFormat::Q8A,
+            block_bytes: 72,
+            row_multiple: 64,
+        }],
         align: 64,
         executors: plan.programs.iter().map(|p| p.kind).filter(|&k| k != ExecutorKind::Replay).collect(),
         kernels: plan.kernels.iter().take(16).map(kernel).collect(),

@@ -2,7 +2,7 @@
 //! and the test that replays its corpus.
 
 use std::sync::{Arc, LazyLock};
-use yirage_conformance::random::{Drawn, Verdict};
+use yirage_conformance::random::{RandomGraph, RandomGraphVerdict};
 use yirage_hal::{Backend, Device, OpenOptions};
 
 static CPU: LazyLock<Arc<dyn Device>> = LazyLock::new(|| {
@@ -12,8 +12,8 @@ static CPU: LazyLock<Arc<dyn Device>> = LazyLock::new(|| {
 
 /// Draws a graph and checks it.
 pub(crate) fn run(data: &[u8]) {
-    let drawn = Drawn::of_bytes(data);
-    if let Verdict::Wrong(failure) = drawn.check(&**CPU) {
+    let drawn = RandomGraph::of_bytes(data);
+    if let RandomGraphVerdict::Wrong(failure) = drawn.check(&**CPU) {
         panic!("`{}`: {}\n{drawn}", failure.value, failure.why);
     }
 }

@@ -2,11 +2,11 @@
 //! compiled for the bytes as tokens, or refused with the field's name. Shared by the fuzz target and the test that replays
 //! its corpus.
 
-use yirage_serve::{Verdict, read_form};
+use yirage_serve::{BodyVerdict, read_form};
 
 /// Reads and compiles the form.
 pub(crate) fn run(data: &[u8]) {
-    if let Verdict::Refused { status, error } = read_form(data) {
+    if let BodyVerdict::Refused { status, error } = read_form(data) {
         let message = error["error"]["message"].as_str();
         assert!(status == 400 && message.is_some_and(|message| !message.is_empty()), "{status}: {error}");
         assert!(!error.to_string().contains("please report this"), "{error}");

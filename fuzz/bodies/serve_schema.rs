@@ -3,13 +3,13 @@
 //! target and the test that replays its corpus.
 
 use serde_json::{Value, json};
-use yirage_serve::{Verdict, Walked, read_body, walk_form};
+use yirage_serve::{BodyVerdict, Walked, read_body, walk_form};
 
 /// Reads the request and walks its forms.
 pub(crate) fn run(data: &[u8]) {
     let said = read_body("/v1/chat/completions", data);
     let Ok(body) = serde_json::from_slice::<Value>(data) else {
-        assert!(matches!(said, Some(Verdict::Refused { .. })));
+        assert!(matches!(said, Some(BodyVerdict::Refused { .. })));
         return;
     };
     let mut schemas = vec![body["response_format"]["json_schema"]["schema"].clone()];
@@ -17,12 +17,12 @@ pub(crate) fn run(data: &[u8]) {
     schemas.extend(tools.iter().take(4).map(|tool| tool["function"]["parameters"].clone()));
     for schema in schemas.into_iter().filter(Value::is_object) {
         match walk_form(json!({"guided_json": schema}).to_string().as_bytes(), 0..3, 300) {
-            Err(Verdict::Refused { status, error }) => {
+            Err(BodyVerdict::Refused { status, error }) => {
                 let message = error["error"]["message"].as_str();
                 assert!(status == 400 && message.is_some_and(|message| !message.is_empty()), "{status}: {error}");
                 assert!(!error.to_string().contains("please report this"), "{error}");
             }
-            Err(Verdict::Taken { .. }) => {}
+            Err(BodyVerdict::Taken { .. }) => {}
             Ok(walked) => {
                 for one in walked {
                     match one {

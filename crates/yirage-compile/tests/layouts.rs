@@ -5,7 +5,7 @@ mod support;
 
 use support::target;
 use yirage_compile::{CompileError, CompileOptions, compile, plan_weights};
-use yirage_ir::{ActivationLayout, Dims, Format, Graph, RegionKind, text};
+use yirage_ir::{ActivationFormat, Dims, Format, Graph, RegionKind, text};
 use yirage_plan::rules::{OperandConstraint, OperandKind, WeightLayout};
 use yirage_plan::{ActivationFormatFacts, Plan, Precision, Target, VerifiedPlan};
 
@@ -68,7 +68,7 @@ fn a_layout_that_the_target_does_not_name_is_refused() {
 #[test]
 fn a_value_has_the_bytes_that_the_target_says_of_its_layout() {
     let bytes = |block_bytes, row_multiple| {
-        let facts = ActivationFormatFacts { format: ActivationLayout::Q8A, block_bytes, row_multiple };
+        let facts = ActivationFormatFacts { format: ActivationFormat::Q8A, block_bytes, row_multiple };
         let target = Target { activation_formats: vec![facts], ..target() };
         let plan = compiled(&quantised(), &target, Precision::Fast).unwrap();
         plan.placement(plan.graph.find("q").unwrap()).unwrap().bytes

@@ -11,13 +11,13 @@ mod counters;
 #[path = "../src/walk/list.rs"]
 mod list;
 
-use counters::Counters;
+use counters::SignalCounters;
 use list::WorkList;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-fn wait(counters: &Counters, counter: u32, at_least: u32, run: u32) {
+fn wait(counters: &SignalCounters, counter: u32, at_least: u32, run: u32) {
     let looked = counters.wait(counter, at_least, run, || {
         thread::yield_now();
         true
@@ -36,7 +36,7 @@ fn a_waiter_sees_what_all_signallers_wrote() {
 
 fn both_are_seen_twice(run: u32) {
     let next = run.wrapping_add(1);
-    let shared = Arc::new((Counters::new(&[2, 1], run), UnsafeCell::new(0), UnsafeCell::new(0)));
+    let shared = Arc::new((SignalCounters::new(&[2, 1], run), UnsafeCell::new(0), UnsafeCell::new(0)));
     let writer = {
         let shared = shared.clone();
         thread::spawn(move || {
@@ -68,7 +68,7 @@ fn both_are_seen_twice(run: u32) {
 #[test]
 fn fork_and_join_by_a_counter_a_worker() {
     loom::model(|| {
-        let shared = Arc::new((Counters::new(&[2, 1], 0), UnsafeCell::new(0), UnsafeCell::new(0)));
+        let shared = Arc::new((SignalCounters::new(&[2, 1], 0), UnsafeCell::new(0), UnsafeCell::new(0)));
         let other = {
             let shared = shared.clone();
             thread::spawn(move || {

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use yirage_ir::interp::Eval;
 use yirage_ir::tensor::Data;
-use yirage_ir::{ActivationLayout, DType, Dims, Graph, Op, RegionKind, Tensor, Type, ValueSource};
+use yirage_ir::{ActivationFormat, DType, Dims, Graph, Op, RegionKind, Tensor, Type, ValueSource};
 use yirage_plan::rules::{OpRule, OperandConstraint};
 use yirage_plan::weights::ROWS;
 use yirage_plan::{
@@ -84,7 +84,7 @@ fn info() -> DeviceInfo {
 }
 
 /// A layout as the evaluation writes it.
-fn as_evaluated(layout: ActivationLayout) -> ActivationFormatFacts {
+fn as_evaluated(layout: ActivationFormat) -> ActivationFormatFacts {
     let info = layout.info();
     ActivationFormatFacts { format: layout, block_bytes: info.bytes as u32, row_multiple: info.block as u32 }
 }
@@ -106,7 +106,7 @@ pub fn target(family: &str, kernel: &str) -> Target {
         capabilities: CAPABILITIES,
         workers: 1,
         matmul_layout: ROWS.into(),
-        activation_formats: ActivationLayout::ALL.iter().map(|&layout| as_evaluated(layout)).collect(),
+        activation_formats: ActivationFormat::ALL.iter().map(|&layout| as_evaluated(layout)).collect(),
         align: 64,
         executors: vec![ExecutorKind::Steps],
         block_bytes: None,

@@ -7,7 +7,7 @@ use std::fmt;
 ///
 /// Stored number formats (plain floats and block-quantised weights) are [`Format`]s; the other variants are what
 /// graphs compute with beside floats. What activations are worth that lie in codes is not said here, but by their
-/// [`ActivationLayout`](crate::ActivationLayout).
+/// [`ActivationFormat`](crate::ActivationFormat).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum DType {
     /// A number format as it lies in files: floats and block-quantised weights.

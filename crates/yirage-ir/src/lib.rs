@@ -26,7 +26,7 @@ pub mod text;
 pub mod types;
 pub mod verify;
 
-pub use activation::ActivationLayout;
+pub use activation::ActivationFormat;
 pub use attr::F32;
 pub use dim::{Dim, Dims, Sym};
 pub use dtype::DType;

@@ -2,7 +2,7 @@
 //!
 //! Nothing here is fast: a tensor holds plain vectors, and quantised weights are decoded row by row when read.
 
-use crate::activation::ActivationLayout;
+use crate::activation::ActivationFormat;
 use crate::dim::Dims;
 use crate::dtype::DType;
 use crate::expr::Scalar;
@@ -23,7 +23,7 @@ pub enum Data {
     /// Stored blocks of a weight.
     Blocks(Vec<u8>),
     /// Activations in a layout.
-    Quantized(ActivationLayout, Vec<u8>),
+    Quantized(ActivationFormat, Vec<u8>),
 }
 
 /// A dense tensor.
@@ -114,7 +114,7 @@ impl Tensor {
     }
 
     /// Activations in a layout, as its `encode` writes them.
-    pub fn quantized(layout: ActivationLayout, shape: impl Into<Vec<usize>>, bytes: Vec<u8>) -> Tensor {
+    pub fn quantized(layout: ActivationFormat, shape: impl Into<Vec<usize>>, bytes: Vec<u8>) -> Tensor {
         let (shape, info) = (shape.into(), layout.info());
         assert_eq!(info.row_bytes(shape.iter().product()), bytes.len(), "bytes of {shape:?} {layout}");
         Tensor { dtype: info.dtype, shape, data: Data::Quantized(layout, bytes) }
@@ -127,7 +127,7 @@ impl Tensor {
     }
 
     /// The layout of activations, if it is in one.
-    pub fn activation_format(&self) -> Option<ActivationLayout> {
+    pub fn activation_format(&self) -> Option<ActivationFormat> {
         match self.data {
             Data::Quantized(layout, _) => Some(layout),
             _ => None,

@@ -1,6 +1,6 @@
 //! Types of values: element type, shape, strides, layout.
 
-use crate::activation::ActivationLayout;
+use crate::activation::ActivationFormat;
 use crate::dim::{Dim, Dims};
 use crate::dtype::DType;
 use std::fmt;
@@ -21,7 +21,7 @@ pub struct Type {
     pub strides: Option<Vec<u32>>,
     /// The layout of activations that the numbers lie in; `None` where the elements are the numbers. The element type is
     /// that of the codes, so that nothing takes them for numbers that does not look here.
-    pub activation_format: Option<ActivationLayout>,
+    pub activation_format: Option<ActivationFormat>,
 }
 
 /// Highest number of dimensions a value may have.
@@ -37,7 +37,7 @@ impl Type {
     }
 
     /// Numbers in a layout of activations.
-    pub fn quantized(layout: ActivationLayout, shape: impl IntoIterator<Item = impl Into<Dim>>) -> Type {
+    pub fn quantized(layout: ActivationFormat, shape: impl IntoIterator<Item = impl Into<Dim>>) -> Type {
         Type { activation_format: Some(layout), ..Type::new(layout.info().dtype, shape) }
     }
 
@@ -134,7 +134,7 @@ impl Type {
 
     /// Elements that lie together along the last dimension; an error where the element type is not the layout's.
     fn block(&self) -> Result<usize, TypeError> {
-        match (self.activation_format.map(ActivationLayout::info), self.dtype) {
+        match (self.activation_format.map(ActivationFormat::info), self.dtype) {
             (Some(layout), dtype) if dtype == layout.dtype => Ok(layout.block),
             (Some(layout), dtype) => {
                 Err(TypeError::new(format!("{self}: its elements are {dtype}, {} wanted", layout.dtype)))

@@ -6,14 +6,14 @@ use yirage_ir::activation::q8a::{self, MOST};
 use yirage_ir::op::{Attrs, OpDef, Quantize};
 use yirage_ir::rng::Rng;
 use yirage_ir::tensor::Data;
-use yirage_ir::{ActivationLayout, DType, Dims, Op, Sym, Tensor, Type, text};
+use yirage_ir::{ActivationFormat, DType, Dims, Op, Sym, Tensor, Type, text};
 
-fn all() -> impl Iterator<Item = ActivationLayout> {
-    ActivationLayout::ALL.iter().copied()
+fn all() -> impl Iterator<Item = ActivationFormat> {
+    ActivationFormat::ALL.iter().copied()
 }
 
 /// `x` as a row of one part.
-fn encoded(layout: ActivationLayout, x: &[f32]) -> Tensor {
+fn encoded(layout: ActivationFormat, x: &[f32]) -> Tensor {
     Quantize { layout, parts: 1 }.eval(&[&Tensor::f32([1, x.len()], x.to_vec())]).remove(0)
 }
 
@@ -23,14 +23,14 @@ fn names_are_unique_and_parse_back() {
     for layout in all() {
         let name = layout.info().name;
         assert!(names.insert(name) && DType::parse(name).is_none(), "`{name}` is another's name");
-        assert_eq!((ActivationLayout::parse(name), name.parse()), (Some(layout), Ok(layout)));
+        assert_eq!((ActivationFormat::parse(name), name.parse()), (Some(layout), Ok(layout)));
         let ty = Type::quantized(layout, [Sym::Tokens.into(), yirage_ir::Dim::Const(layout.info().block as u32 * 3)]);
         assert_eq!(text::parse_type(&ty.to_string()).unwrap(), ty);
         let op = Quantize { layout, parts: 3 };
         let attrs = op.attrs().into_iter().map(|(n, v)| (n.to_string(), v)).collect();
         assert_eq!(Quantize::from_attrs(attrs).unwrap(), op);
     }
-    assert_eq!(ActivationLayout::parse("f32"), None);
+    assert_eq!(ActivationFormat::parse("f32"), None);
     assert!(text::parse("graph g { slot %x: f32[1, 32] %q = quantize{layout=f32, parts=1}(%x): f32[1, 32] }").is_err());
 }
 
@@ -132,7 +132,7 @@ fn the_few_large_numbers_of_a_row_stay_as_they_are() {
     let mut x: Vec<f32> = (0..40 * q8a::BLOCK).map(|i| (i % 19) as f32 / 9.0 - 1.0).collect();
     // Nine in one block: the largest stay, of equal ones the first.
     (0..9).for_each(|i| x[3 * i] = if i == 8 { -60.0 } else { 50.0 });
-    let tensor = encoded(ActivationLayout::Q8A, &x);
+    let tensor = encoded(ActivationFormat::Q8A, &x);
     let Data::Quantized(_, bytes) = &tensor.data else { panic!("{:?}", tensor.data) };
     let blocks: Vec<q8a::Q8aBlock> = q8a::blocks(bytes).collect();
     let columns: Vec<usize> = (0..q8a::BLOCK).filter(|&c| blocks[0].outliers[c] != 0.0).collect();

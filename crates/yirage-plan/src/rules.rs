@@ -1,7 +1,7 @@
 //! Which nodes a kernel runs, as data: for each op what each of its inputs may be. Selection reads nothing else.
 
 use std::fmt;
-use yirage_ir::{ActivationLayout, DType, Format};
+use yirage_ir::{ActivationFormat, DType, Format};
 
 /// How a weight lies in a device's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -46,7 +46,7 @@ pub struct OperandConstraint {
     /// Its element types.
     pub dtypes: Vec<DType>,
     /// The layout of activations that its numbers lie in; `None` where the elements are the numbers.
-    pub activation_format: Option<ActivationLayout>,
+    pub activation_format: Option<ActivationFormat>,
     /// How it is read.
     pub reading: Reading,
     /// Whether it may have strides where it lies. A weight's strides end when it is loaded.
@@ -72,7 +72,7 @@ impl OperandConstraint {
     }
 
     /// Computed activations in this layout.
-    pub fn quantized(layout: ActivationLayout) -> OperandConstraint {
+    pub fn quantized(layout: ActivationFormat) -> OperandConstraint {
         OperandConstraint {
             activation_format: Some(layout),
             ..OperandConstraint::new(OperandKind::Arena, [layout.info().dtype])
@@ -91,7 +91,7 @@ impl OperandConstraint {
             OperandConstraint::new(OperandKind::Weight(WeightLayout::Matmul), stored()),
             OperandConstraint::new(OperandKind::KvCache, stored()),
         ];
-        ways.extend(ActivationLayout::ALL.iter().copied().map(OperandConstraint::quantized));
+        ways.extend(ActivationFormat::ALL.iter().copied().map(OperandConstraint::quantized));
         ways
     }
 
@@ -140,7 +140,7 @@ impl OpRule {
 pub(crate) struct OperandForm {
     pub(crate) kind: OperandKind,
     pub(crate) dtype: DType,
-    pub(crate) activation_format: Option<ActivationLayout>,
+    pub(crate) activation_format: Option<ActivationFormat>,
     pub(crate) whole: bool,
     pub(crate) strided: bool,
 }

@@ -3,7 +3,7 @@
 use crate::capabilities::KernelCapabilities;
 use crate::program::{ExecutorKind, Stage};
 use crate::rules::OpRule;
-use yirage_ir::{ActivationLayout, Dims, RegionKind, Type};
+use yirage_ir::{ActivationFormat, Dims, RegionKind, Type};
 
 /// A kernel a target has.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,7 +26,7 @@ pub struct KernelFacts {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ActivationFormatFacts {
     /// The layout.
-    pub format: ActivationLayout,
+    pub format: ActivationFormat,
     /// Bytes of one of its blocks as the target stores it.
     pub block_bytes: u32,
     /// Rows are padded to a multiple of this many elements.
@@ -79,7 +79,7 @@ impl Target {
     }
 
     /// What it says of a layout of activations; `None` where it has no such one.
-    pub fn activation_format(&self, layout: ActivationLayout) -> Option<&ActivationFormatFacts> {
+    pub fn activation_format(&self, layout: ActivationFormat) -> Option<&ActivationFormatFacts> {
         self.activation_formats.iter().find(|facts| facts.format == layout)
     }
 

@@ -9,7 +9,7 @@ use yirage_sim::Sim;
 /// A family, where its feature is on.
 macro_rules! family {
     ($feature:literal, $family:ident, $aliases:expr) => {
-        Listed {
+        RegistryEntry {
             name: families::$family.name,
             aliases: $aliases,
             provider: if cfg!(feature = $feature) {

@@ -20,7 +20,7 @@ struct PageFile {
 
 macro_rules! file {
     ($name:literal, $kind:expr) => {
-        File { name: $name, kind: $kind, bytes: include_bytes!(concat!("../page/", $name)) }
+        PageFile { name: $name, kind: $kind, bytes: include_bytes!(concat!("../page/", $name)) }
     };
 }
 

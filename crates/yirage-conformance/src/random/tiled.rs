@@ -296,7 +296,7 @@ impl TiledGraphGenerator {
             }
             2 => {
                 let given = b.step_input(&name, ty)?;
-                b.op(&format!("c{at}"), Map { expr: Expr::input(0).cast(DType::F32) }, &[with_random_inputs])
+                b.op(&format!("c{at}"), Map { expr: Expr::input(0).cast(DType::F32) }, &[given])
             }
             _ => b.step_input(&name, ty),
         }

@@ -27,7 +27,7 @@ pub(crate) use outliers::BlockOutliers;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use pairs::WinogradActivations;
 use std::ops::Range;
-use yirage_ir::ActivationLayout;
+use yirage_ir::ActivationFormat;
 use yirage_plan::ActivationFormatFacts;
 
 /// Bytes of a block as Winograd's products read it.
@@ -36,7 +36,7 @@ const PAIRS: usize = 48;
 /// int8 activations as they lie here. A block takes, rounded up: codes, scale and sums, outliers, pairs, and its share of the
 /// bits.
 pub(crate) const Q8A: ActivationFormatFacts = ActivationFormatFacts {
-    format: ActivationLayout::Q8A,
+    format: ActivationFormat::Q8A,
     block_bytes: (BLOCK + size_of::<Meta>() + size_of::<BlockOutliers>() + PAIRS + 4) as u32,
     row_multiple: 64,
 };
@@ -47,7 +47,7 @@ pub const TOKEN_TILE: usize = 16;
 /// How the numbers of activations are stored for a kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum ActivationEncoding {
-    /// int8 in blocks of 32, and outliers: the contents of `ActivationLayout::Q8A`.
+    /// int8 in blocks of 32, and outliers: the contents of `ActivationFormat::Q8A`.
     Q8,
     /// f32 rounded to bf16 (nearest even), stored as bf16: operands of the BF16 dot product.
     Bf16,

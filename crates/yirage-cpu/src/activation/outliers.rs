@@ -87,7 +87,7 @@ impl ActivationBufferLayout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use yirage_ir::ActivationLayout;
+    use yirage_ir::ActivationFormat;
     use yirage_ir::activation::q8a;
     use yirage_ir::op::{OpDef, Quantize};
     use yirage_ir::tensor::Data;
@@ -110,7 +110,7 @@ mod tests {
             })
             .collect();
         let tensor = yirage_ir::Tensor::f32([tokens, k], x.clone());
-        let op = Quantize { layout: ActivationLayout::Q8A, parts: 1 };
+        let op = Quantize { layout: ActivationFormat::Q8A, parts: 1 };
         let Data::Quantized(_, bytes) = op.eval(&[&tensor]).remove(0).data else { panic!() };
         let blocks: Vec<q8a::Q8aBlock> = q8a::blocks(&bytes).collect();
         let found = blocks.iter().flat_map(|block| block.outliers).filter(|&o| o != 0.0).count();

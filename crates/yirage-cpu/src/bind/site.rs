@@ -10,7 +10,7 @@ use crate::storage::CpuWeight;
 use std::fmt::Display;
 use std::marker::PhantomData;
 use yirage_hal::HalError;
-use yirage_ir::{ActivationLayout, DType, Dim, Op};
+use yirage_ir::{ActivationFormat, DType, Dim, Op};
 
 /// An op and where its inputs and outputs lie. Each method gives one operand, or an error of loading that says which
 /// operand of which op it is, what was found and what is wanted.
@@ -162,7 +162,7 @@ impl Site {
 
     /// Whether an input is quantised.
     pub(crate) fn is_quantised(&self, input: usize) -> bool {
-        self.ins.get(input).is_some_and(|operand| operand.ty.activation_format == Some(ActivationLayout::Q8A))
+        self.ins.get(input).is_some_and(|operand| operand.ty.activation_format == Some(ActivationFormat::Q8A))
     }
 
     /// Quantised activations.
@@ -217,7 +217,7 @@ impl Site {
             OperandRole::Output => self.output(number, wanted)?,
         };
         match (&operand.location, &operand.ty.shape[..], operand.ty.activation_format) {
-            (OperandLocation::Arena(spot), [rows, Dim::Const(_)], Some(ActivationLayout::Q8A)) => {
+            (OperandLocation::Arena(spot), [rows, Dim::Const(_)], Some(ActivationFormat::Q8A)) => {
                 Ok(QuantizedRows { spot: spot.clone(), rows: *rows })
             }
             _ => Err(self.mismatch(part, number, operand, wanted)),

@@ -50,7 +50,7 @@ trait FoldStep {
 macro_rules! steps {
     ($($name:ident: $part:ident, $x:ident => $e:expr;)*) => {$(
         struct $name;
-        impl Step for $name {
+        impl FoldStep for $name {
             #[inline(always)]
             fn take<V: Lanes>($part: V, $x: V) -> V {
                 $e

@@ -16,11 +16,11 @@ const MOST: usize = 5;
 macro_rules! table {
     ($($name:ident: $text:literal, ($($x:ident),+ $(; $($c:ident),+)?) => $e:expr;)*) => {
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub(super) enum Name { $($name),* }
+        pub(super) enum HotExprName { $($name),* }
 
         /// The expressions, parsed once: inputs, then constants, are the patterns' inputs.
-        pub(super) static TABLE: LazyLock<Vec<(Name, usize, Expr)>> = LazyLock::new(|| {
-            let rows = [$((Name::$name, [$(stringify!($x)),+].len(), $text)),*];
+        pub(super) static TABLE: LazyLock<Vec<(HotExprName, usize, Expr)>> = LazyLock::new(|| {
+            let rows = [$((HotExprName::$name, [$(stringify!($x)),+].len(), $text)),*];
             let parsed = rows.into_iter().map(|(name, inputs, text)| {
                 (0..2).fold(text.to_owned(), |text, c| text.replace(&format!("c{c}"), &format!("x{}", inputs + c)))
                     .parse()
@@ -34,9 +34,9 @@ macro_rules! table {
         /// # Safety
         /// The sources have them, or sixteen that are the same, and `out` has room for them.
         #[inline(always)]
-        unsafe fn run<V: Lanes>(name: Name, sources: [Source; MOST], out: *mut f32, n: usize) {
+        unsafe fn run<V: Lanes>(name: HotExprName, sources: [LaneSource; MOST], out: *mut f32, n: usize) {
             match name {
-                $(Name::$name => {
+                $(HotExprName::$name => {
                     let mut at = sources.iter();
                     $(let Some($x) = at.next() else { return };)+
                     $($(let Some($c) = at.next() else { return };)+)?
@@ -113,7 +113,7 @@ fn relu<V: Lanes>(x: V) -> V {
 /// A row of the table for an expression's own inputs and constants.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Hot {
-    pub(super) name: Name,
+    pub(super) name: HotExprName,
     /// The expression's input for each of the row's.
     inputs: Vec<u16>,
     constants: Vec<[f32; LANES]>,

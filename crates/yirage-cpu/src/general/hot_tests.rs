@@ -1,6 +1,6 @@
 //! Loops of their own against the steps that they stand for.
 
-use super::hot::{Hot, Name, TABLE};
+use super::hot::{Hot, HotExprName, TABLE};
 use super::{Elem, ElementProgram, LoopSizes, StridedInput, StridedOutput, Strides, map};
 use crate::isa::Isa;
 use yirage_ir::dtype::DType;
@@ -45,7 +45,7 @@ fn a_loop_of_its_own_gives_the_bits_of_the_steps() {
 
 #[test]
 fn every_row_is_an_expression_and_finds_itself() {
-    let names: Vec<Name> = TABLE.iter().map(|row| row.0).collect();
+    let names: Vec<HotExprName> = TABLE.iter().map(|row| row.0).collect();
     for text in ["add(x1, x0)", "mul(x0, 0.5)", "mul(0.5, x0)", "mul(30.0, tanh(div(x0, 30.0)))", "mul(x1, silu(x0))"] {
         assert!(Hot::of(&text.parse().unwrap()).is_some(), "{text}");
     }

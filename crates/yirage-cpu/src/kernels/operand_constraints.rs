@@ -1,6 +1,6 @@
 //! The ways in which kernels take operands, as [`Site`](crate::bind::Site) binds them: what their rules are made of.
 
-use yirage_ir::{ActivationLayout, DType, Format};
+use yirage_ir::{ActivationFormat, DType, Format};
 use yirage_plan::rules::{OperandConstraint, OperandKind, WeightLayout};
 
 fn of_kinds(kinds: &[OperandKind], dtype: DType) -> Vec<OperandConstraint> {
@@ -37,7 +37,7 @@ pub(super) fn table() -> Vec<OperandConstraint> {
 
 /// `Site::quantized`.
 pub(super) fn quantized() -> Vec<OperandConstraint> {
-    vec![OperandConstraint::quantized(ActivationLayout::Q8A)]
+    vec![OperandConstraint::quantized(ActivationFormat::Q8A)]
 }
 
 /// `Site::cache`.

@@ -55,14 +55,14 @@ struct DecodedScratch {
 macro_rules! functions {
     ($lanes:ty, $features:meta) => {
         /// Full tiles with f32 activations.
-        pub(super) fn decoded<F: crate::pack::Tile>() -> crate::linear::decoded::Decoded {
-            crate::linear::decoded::Decoded::new::<F>(decode::<F>, multiply)
+        pub(super) fn decoded<F: crate::pack::TileFormat>() -> crate::linear::decoded::DecodedKernel {
+            crate::linear::decoded::DecodedKernel::new::<F>(decode::<F>, multiply)
         }
 
         /// # Safety
         /// As for [`crate::linear::decoded::decode`].
         #[$features]
-        unsafe fn decode<F: crate::pack::Tile>(w: *const u8, units: usize, into: *mut f32) {
+        unsafe fn decode<F: crate::pack::TileFormat>(w: *const u8, units: usize, into: *mut f32) {
             // SAFETY: as promised by the caller.
             unsafe { crate::linear::decoded::decode::<$lanes, F>(w, units, into) }
         }
@@ -70,7 +70,7 @@ macro_rules! functions {
         /// # Safety
         /// As for [`crate::linear::decoded::multiply`].
         #[$features]
-        unsafe fn multiply(p: &crate::linear::pass::Pass, piece: &crate::linear::decoded::Piece) {
+        unsafe fn multiply(p: &crate::linear::pass::PanelPass, piece: &crate::linear::decoded::DecodedBlock) {
             // SAFETY: as promised by the caller.
             unsafe { crate::linear::decoded::multiply::<$lanes>(p, piece) }
         }

@@ -53,12 +53,12 @@ use yirage_ir::Format;
 macro_rules! for_format {
     ($format:expr, codes => |$c:ident| $code:expr, floats => |$f:ident| $float:expr) => {
         $crate::pack::for_format!(@ $format, $c, $code, $f, $float,
-            [Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_NL MXFP4] [F32 F16 BF16])
+            [Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_NL MXFP4] [F32 PackedF32, F16 PackedF16, BF16 PackedBf16])
     };
-    (@ $format:expr, $c:ident, $code:expr, $f:ident, $float:expr, [$($coded:ident)*] [$($plain:ident)*]) => {
+    (@ $format:expr, $c:ident, $code:expr, $f:ident, $float:expr, [$($coded:ident)*] [$($plain:ident $packed:ident),*]) => {
         match $format {
             $(yirage_ir::Format::$coded => { type $c = $crate::pack::$coded; $code })*
-            $(yirage_ir::Format::$plain => { type $f = $crate::pack::$plain; $float })*
+            $(yirage_ir::Format::$plain => { type $f = $crate::pack::$packed; $float })*
         }
     };
 }

@@ -8,7 +8,7 @@ use yirage_ir::region::Tiled;
 use yirage_ir::types::MAX_RANK;
 use yirage_ir::verify::MAX_REGION_DEPTH;
 use yirage_ir::{
-    ActivationLayout, DType, Dim, Graph, GraphBuilder, NodeKind, Op, Region, RegionKind, Sym, Type, ValueSource,
+    ActivationFormat, DType, Dim, Graph, GraphBuilder, NodeKind, Op, Region, RegionKind, Sym, Type, ValueSource,
 };
 
 /// Most bytes of a document.
@@ -191,7 +191,7 @@ impl GraphScope {
             "state" => ValueSource::KvCache,
             other => return Err(at(format!("{path}.kind"), format!("`{other}` is none of slot, weight, state"))),
         };
-        let layout = ActivationLayout::parse(&form.dtype);
+        let layout = ActivationFormat::parse(&form.dtype);
         let dtype = layout.map(|layout| layout.info().dtype).or_else(|| DType::parse(&form.dtype));
         let dtype = dtype.ok_or_else(|| at(format!("{path}.dtype"), format!("there is no dtype `{}`", form.dtype)))?;
         let shape = shape(&form.shape, &format!("{path}.shape"))?;

@@ -12,7 +12,7 @@ macro_rules! unary {
             ///
             /// # Errors
             /// A value that is not of this graph.
-            pub fn $name(&mut self, a: ValueId) -> Made {
+            pub fn $name(&mut self, a: ValueId) -> KernelGraphResult {
                 self.map(stringify!($name), Expr::unary(Func::$func), &[a])
             })*
         }
@@ -45,7 +45,7 @@ macro_rules! binary {
             ///
             /// # Errors
             /// Operands of different ranks or element types, and sizes that differ where neither is 1.
-            pub fn $name(&mut self, a: ValueId, b: ValueId) -> Made {
+            pub fn $name(&mut self, a: ValueId, b: ValueId) -> KernelGraphResult {
                 self.meet(stringify!($name), a, b)?;
                 self.map(stringify!($name), Expr::binary(Func::$func), &[a, b])
             })*

@@ -43,15 +43,15 @@ macro_rules! layouts {
         /// Every layout of activations: the only list. A target names those that it has.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
         #[allow(missing_docs)]
-        pub enum ActivationLayout { $($variant),* }
+        pub enum ActivationFormat { $($variant),* }
 
-        impl ActivationLayout {
+        impl ActivationFormat {
             /// All layouts, in declaration order.
-            pub const ALL: &'static [ActivationLayout] = &[$(ActivationLayout::$variant),*];
+            pub const ALL: &'static [ActivationFormat] = &[$(ActivationFormat::$variant),*];
 
             /// The layout's description.
-            pub fn info(self) -> &'static LayoutInfo {
-                match self { $(ActivationLayout::$variant => &$file::INFO),* }
+            pub fn info(self) -> &'static ActivationFormatSpec {
+                match self { $(ActivationFormat::$variant => &$file::INFO),* }
             }
         }
     };
@@ -61,24 +61,24 @@ layouts! {
     Q8A = q8a,
 }
 
-impl ActivationLayout {
+impl ActivationFormat {
     /// The layout called `name` in text forms.
-    pub fn parse(name: &str) -> Option<ActivationLayout> {
-        ActivationLayout::ALL.iter().copied().find(|l| l.info().name == name)
+    pub fn parse(name: &str) -> Option<ActivationFormat> {
+        ActivationFormat::ALL.iter().copied().find(|l| l.info().name == name)
     }
 }
 
-impl fmt::Display for ActivationLayout {
+impl fmt::Display for ActivationFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.info().name)
     }
 }
 
-impl FromStr for ActivationLayout {
+impl FromStr for ActivationFormat {
     type Err = ();
-    fn from_str(name: &str) -> Result<ActivationLayout, ()> {
-        ActivationLayout::parse(name).ok_or(())
+    fn from_str(name: &str) -> Result<ActivationFormat, ()> {
+        ActivationFormat::parse(name).ok_or(())
     }
 }
 
-impl AttrValue for ActivationLayout {}
+impl AttrValue for ActivationFormat {}

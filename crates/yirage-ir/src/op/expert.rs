@@ -4,7 +4,7 @@ use super::case::CaseValues;
 use super::linear::matmul_format;
 use super::lower::Lowering;
 use super::{NoGeneralForm, OpCase, OpDef, Quantize, Role, Tolerance, activations, arity, f32_rows, times};
-use crate::activation::ActivationLayout;
+use crate::activation::ActivationFormat;
 use crate::cost::{Cost, Reads, StepSizes};
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
@@ -53,7 +53,7 @@ fn check_chosen(ty: &Type, top_k: u32) -> Result<(), TypeError> {
 
 /// Activations of cases as the two experts of a token read them.
 fn quantised(x: &Tensor, shared: bool) -> Tensor {
-    Quantize { layout: ActivationLayout::Q8A, parts: if shared { 1 } else { 2 } }.eval(&[x]).remove(0)
+    Quantize { layout: ActivationFormat::Q8A, parts: if shared { 1 } else { 2 } }.eval(&[x]).remove(0)
 }
 
 impl OpDef for ExpertLinear {

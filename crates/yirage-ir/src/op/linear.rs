@@ -3,7 +3,7 @@
 use super::case::CaseValues;
 use super::lower::Lowering;
 use super::{NoGeneralForm, OpCase, OpDef, Role, Tolerance, activations, arity, times};
-use crate::activation::ActivationLayout;
+use crate::activation::ActivationFormat;
 use crate::cost::{Cost, StepSizes};
 use crate::dim::Dim;
 use crate::dtype::DType;
@@ -115,7 +115,7 @@ impl OpDef for Linear {
                 ));
                 if info.block > 1 {
                     let quantise =
-                        |x: &Tensor| super::Quantize { layout: ActivationLayout::Q8A, parts: 1 }.eval(&[x]).remove(0);
+                        |x: &Tensor| super::Quantize { layout: ActivationFormat::Q8A, parts: 1 }.eval(&[x]).remove(0);
                     let tolerance = Tolerance::SumOfProducts { c: 16.0 };
                     let ins = vec![quantise(&x), w];
                     cases.push(OpCase::new(format!("{name} q8a"), Linear { groups: 1 }, ins, tolerance));

@@ -164,7 +164,7 @@ macro_rules! ops {
 
         $(impl From<$name> for Op { fn from(op: $name) -> Op { Op::$name(op) } })*
 
-        $(impl Variant for $name {
+        $(impl OpVariant for $name {
             fn of(op: &Op) -> Option<&$name> {
                 if let Op::$name(op) = op { Some(op) } else { None }
             }
@@ -192,12 +192,12 @@ macro_rules! ops {
                 None
             }
             /// See [`OpDef::takes_quantized`].
-            pub fn takes_layouts(&self, input: usize) -> bool {
-                match self { $(Op::$name(op) => op.takes_layouts(input)),* }
+            pub fn takes_quantized(&self, input: usize) -> bool {
+                match self { $(Op::$name(op) => op.takes_quantized(input)),* }
             }
             /// See [`OpDef::infer`]. Inputs in a layout are refused here, where the op does not say that it takes them.
             pub fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
-                let laid = |(at, ty): &(usize, &Type)| ty.layout.is_some() && !self.takes_layouts(*at);
+                let laid = |(at, ty): &(usize, &Type)| ty.activation_format.is_some() && !self.takes_quantized(*at);
                 if let Some((at, ty)) = ins.iter().enumerate().find(laid) {
                     return Err(TypeError::new(format!("input {at} is {ty}, plain elements wanted")));
                 }
@@ -227,7 +227,7 @@ macro_rules! ops {
                 match self { $(Op::$name(op) => op.work(ins, step)),* }
             }
             /// The cases of every op.
-            pub fn all_cases() -> Vec<Case> {
+            pub fn all_cases() -> Vec<OpCase> {
                 let mut all = Vec::new();
                 $(all.extend($name::cases());)*
                 all

@@ -2,7 +2,7 @@
 
 use super::case::{CaseValues, with_extremes};
 use super::{NoGeneralForm, OpCase, OpDef, Tolerance, arity, f32_rows, times};
-use crate::activation::ActivationLayout;
+use crate::activation::ActivationFormat;
 use crate::graph::Graph;
 use crate::op_struct;
 use crate::tensor::{Data, Tensor};
@@ -13,7 +13,7 @@ op_struct! {
     /// ([`crate::activation`]).
     Quantize {
         /// The layout of the result.
-        layout: ActivationLayout,
+        layout: ActivationFormat,
         /// Parts of a row that are judged apart, because they are read apart.
         parts: u32,
     }
@@ -52,7 +52,7 @@ impl OpDef for Quantize {
 
     fn cases() -> Vec<OpCase> {
         let mut rng = CaseValues::new(4);
-        let op = Quantize { layout: ActivationLayout::Q8A, parts: 1 };
+        let op = Quantize { layout: ActivationFormat::Q8A, parts: 1 };
         let shapes = [[1, 32], [7, 96], [16, 64], [33, 320], [0, 32]];
         let mut cases: Vec<OpCase> = shapes
             .iter()

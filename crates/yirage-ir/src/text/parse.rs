@@ -1,7 +1,7 @@
 //! Text to graph. The input may be a file from disk: every error is typed and names its line.
 
 use super::lexer::{GraphToken, tokens};
-use crate::activation::ActivationLayout;
+use crate::activation::ActivationFormat;
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
 use crate::graph::{Graph, GraphBuilder, NodeKind, ValueId, ValueSource};
@@ -217,7 +217,7 @@ impl<'a> GraphParser<'a> {
 
     fn ty(&mut self) -> Result<Type, ParseError> {
         let name = self.next()?;
-        let layout = ActivationLayout::parse(name);
+        let layout = ActivationFormat::parse(name);
         let dtype = layout.map(|layout| layout.info().dtype).or_else(|| DType::parse(name));
         let dtype = dtype.ok_or_else(|| self.error(format!("there is no dtype `{name}`")))?;
         let shape = self.list(|p| {

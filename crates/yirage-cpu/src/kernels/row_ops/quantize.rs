@@ -7,7 +7,7 @@ use crate::bind::{CpuRunContext, FloatRows, QuantizedReaders, QuantizedRows, Sit
 use crate::linear::Dispatch;
 use std::ops::Range;
 use yirage_hal::HalError;
-use yirage_ir::{ActivationLayout, op};
+use yirage_ir::{ActivationFormat, op};
 use yirage_plan::rules::OpRule;
 
 pub(super) struct QuantizeRowOp {
@@ -21,7 +21,7 @@ impl BindRow for QuantizeRowOp {
     type Op = op::Quantize;
 
     fn rules() -> Vec<OpRule> {
-        vec![rule::<op::Quantize>(vec![floats()]).when("layout", ActivationLayout::Q8A)]
+        vec![rule::<op::Quantize>(vec![floats()]).when("layout", ActivationFormat::Q8A)]
     }
 
     fn bind(op: &op::Quantize, site: &Site) -> Result<QuantizeRowOp, HalError> {

@@ -40,7 +40,7 @@ macro_rules! words {
         $(#[$doc])*
         pub(crate) struct $name;
 
-        impl Words for $name {
+        impl WordDotProduct for $name {
             type Sums = $sums;
             const SIGNED: bool = $signed;
 
@@ -63,7 +63,7 @@ macro_rules! squares {
         $(#[$doc])*
         pub(crate) struct $name;
 
-        impl Squares for $name {
+        impl MatrixDotProduct for $name {
             type Sums = $sums;
 
             #[inline(always)]

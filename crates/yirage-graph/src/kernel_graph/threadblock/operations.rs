@@ -12,7 +12,7 @@ macro_rules! unary {
             ///
             /// # Errors
             #[doc = concat!("As those of [`KernelGraph::", stringify!($name), "`].")]
-            pub fn $name(&mut self, a: BlockValue) -> Made {
+            pub fn $name(&mut self, a: BlockValue) -> BlockGraphResult {
                 self.on(stringify!($name), &[a], |g, ids| g.$name(ids[0]))
             })*
         }
@@ -41,7 +41,7 @@ macro_rules! binary {
             ///
             /// # Errors
             #[doc = concat!("As those of [`KernelGraph::", stringify!($name), "`]; a value of the loop beside one that follows it.")]
-            pub fn $name(&mut self, a: BlockValue, b: BlockValue) -> Made {
+            pub fn $name(&mut self, a: BlockValue, b: BlockValue) -> BlockGraphResult {
                 self.on(stringify!($name), &[a, b], |g, ids| g.$name(ids[0], ids[1]))
             })*
         }
