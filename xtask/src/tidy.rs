@@ -7,6 +7,7 @@ mod dependencies;
 mod hosts;
 mod links;
 mod manifest;
+pub(crate) mod map;
 mod paths;
 mod pure;
 mod size;
@@ -60,6 +61,7 @@ pub(crate) const RULES: &[(&str, Rule)] = &[
     ("links resolve", links::check),
     ("the checklist names tests that run", checklist::check),
     ("every dependency is explained", dependencies::check),
+    ("the map is what the modules say", map::check),
 ];
 
 /// Runs every rule over the repository at `root`; findings come sorted by place.
