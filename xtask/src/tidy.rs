@@ -3,6 +3,7 @@
 mod arrows;
 mod checklist;
 mod circles;
+mod contributing;
 mod dependencies;
 mod hosts;
 mod links;
@@ -60,6 +61,7 @@ pub(crate) const RULES: &[(&str, Rule)] = &[
     ("the hub's address stands in one file", hosts::check),
     ("links resolve", links::check),
     ("the checklist names tests that run", checklist::check),
+    ("what CONTRIBUTING.md shows can be done", contributing::check),
     ("every dependency is explained", dependencies::check),
     ("the map is what the modules say", map::check),
 ];
