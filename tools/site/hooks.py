@@ -17,7 +17,12 @@ import reference
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Documents outside of docs, with their places in the site.
-OUTSIDE = {"README.md": "index.md", "ARCHITECTURE.md": "architecture.md", "CHANGELOG.md": "changelog.md"}
+OUTSIDE = {
+    "README.md": "index.md",
+    "ARCHITECTURE.md": "architecture.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
 REFERENCE = "python/reference.md"
 # What the reference is made of: links to it lead to the reference.
 STUBS = "python/yirage/_yirage.pyi"

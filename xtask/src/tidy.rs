@@ -3,10 +3,12 @@
 mod arrows;
 mod checklist;
 mod circles;
+mod contributing;
 mod dependencies;
 mod hosts;
 mod links;
 mod manifest;
+pub(crate) mod map;
 mod paths;
 mod pure;
 mod size;
@@ -59,7 +61,9 @@ pub(crate) const RULES: &[(&str, TidyRule)] = &[
     ("the hub's address stands in one file", hosts::check),
     ("links resolve", links::check),
     ("the checklist names tests that run", checklist::check),
+    ("what CONTRIBUTING.md shows can be done", contributing::check),
     ("every dependency is explained", dependencies::check),
+    ("the map is what the modules say", map::check),
 ];
 
 /// Runs every rule over the repository at `root`; findings come sorted by place.

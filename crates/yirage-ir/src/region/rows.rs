@@ -22,7 +22,8 @@ fn row_wise(graph: &Graph, node: &Node, op: &Op) -> bool {
     op.row_wise(&ins)
 }
 
-/// The type that rows are read as. A weight of f16 or bf16 is held as f32 by every device that keeps it in rows.
+/// The type that rows are read as. The weights of a row-wise op lie in rows, which a device may hold as f32 and reads as
+/// such, so f16 and bf16 count as f32. They stay what they are in weights that nothing but general products reads.
 fn row_type(graph: &Graph, id: ValueId) -> Type {
     let ty = graph.ty(id);
     let weight = graph.value(id).source == ValueSource::Weight;
