@@ -13,6 +13,7 @@ mod paths;
 mod pure;
 mod size;
 mod tree;
+mod type_names;
 mod unfinished;
 mod unsafe_code;
 mod vendors;
@@ -63,6 +64,7 @@ pub(crate) const RULES: &[(&str, TidyRule)] = &[
     ("the checklist names tests that run", checklist::check),
     ("what CONTRIBUTING.md shows can be done", contributing::check),
     ("every dependency is explained", dependencies::check),
+    ("a type name stands for one type", type_names::check),
     ("the map is what the modules say", map::check),
 ];
 

@@ -82,21 +82,21 @@ fn state_of(id: &str, state: &str) -> Option<bool> {
 }
 
 /// What the page of tests has under one heading.
-struct Section<'a> {
+struct ChecklistTests<'a> {
     line: usize,
     /// What stands in backticks in its bullets, with the lines.
     names: Vec<(usize, &'a str)>,
 }
 
 /// The sections by the names of their rows: headings `### K1`.
-fn sections(page: &RepoFile) -> BTreeMap<&str, Section<'_>> {
-    let mut sections: BTreeMap<&str, Section<'_>> = BTreeMap::new();
+fn sections(page: &RepoFile) -> BTreeMap<&str, ChecklistTests<'_>> {
+    let mut sections: BTreeMap<&str, ChecklistTests<'_>> = BTreeMap::new();
     let mut current = None;
     for (line, text) in page.lines() {
         if text.starts_with('#') {
             current = text.strip_prefix("### ").filter(|id| is_id(id));
             if let Some(id) = current {
-                sections.insert(id, Section { line, names: Vec::new() });
+                sections.insert(id, ChecklistTests { line, names: Vec::new() });
             }
         } else if text.starts_with("- ") || text.starts_with("  ") {
             let names = text.split('`').skip(1).step_by(2).map(|name| (line, name));
