@@ -1,6 +1,7 @@
 //! Conformance: every case of every op, compiled and run on a device, against the op's scalar reference.
 //!
-//! A backend joins with one line in a test: [`Suite::run`] on its device, with a reason for each exclusion. The suite knows the
+//! A backend joins with one line in a test: [`Suite::run`] on its device, with a reason for each case that is expected to fail. The suite knows
+//! the
 //! ops' cases and the contract of devices; it knows no device and no kernel.
 #![forbid(unsafe_code)]
 
@@ -26,10 +27,10 @@ use yirage_ir::op::{OpCase, Tolerance};
 use yirage_ir::tensor::Data;
 use yirage_ir::{Op, Tensor, ValueSource};
 
-/// A case that does not run on a device, and why.
+/// Cases that a device refuses or fails, and why. They run all the same: one that passes is a failure of the list.
 #[derive(Clone, Copy, Debug)]
-pub struct Exclusion {
-    /// Beginning of the case's full name (`op: case`).
+pub struct ExpectedFailure {
+    /// Beginning of the full names of the cases (`op: case`).
     pub prefix: &'static str,
     /// Why.
     pub reason: &'static str,
@@ -40,11 +41,11 @@ pub struct Exclusion {
 pub enum CaseOutcome {
     /// Within its tolerance.
     Passed,
-    /// Not run, for this reason.
-    Excluded(&'static str),
+    /// It failed, as was expected for this reason.
+    ExpectedFailure(&'static str),
     /// Of a general op: the target has no kernel that takes it so, and compiling said why.
     Refused(String),
-    /// Outside its tolerance, or not run for an error.
+    /// Outside its tolerance, not run for an error, or right although it was expected to fail.
     Failed(String),
 }
 
@@ -106,23 +107,28 @@ impl Suite {
         self.cases.len()
     }
 
-    /// Runs every case on `device`, but for `exclusions`.
-    pub fn run(&self, device: &dyn Device, exclusions: &[Exclusion]) -> Vec<CaseReport> {
-        self.reports(device, exclusions).collect()
+    /// Runs every case on `device`, of which those of `expected` fail. A prefix that no case has is a failure too.
+    pub fn run(&self, device: &dyn Device, expected: &[ExpectedFailure]) -> Vec<CaseReport> {
+        self.reports(device, expected).collect()
     }
 
     /// The same by one of the device's ways, every case.
     pub fn run_with_variant(&self, device: &dyn Device, variant: &str) -> Vec<CaseReport> {
-        self.cases.iter().map(|trial| trial.run(device, &[], Some(variant))).collect()
+        self.cases.iter().map(|case| case.run(device, &[], Some(variant))).collect()
     }
 
     /// The same one by one: each case runs when its report is asked for.
     pub fn reports<'a>(
         &'a self,
         device: &'a dyn Device,
-        exclusions: &'a [Exclusion],
+        expected: &'a [ExpectedFailure],
     ) -> impl Iterator<Item = CaseReport> + 'a {
-        self.cases.iter().map(move |trial| trial.run(device, exclusions, None))
+        let nowhere = |listed: &&ExpectedFailure| !self.cases.iter().any(|case| case.name.starts_with(listed.prefix));
+        let stale = expected.iter().filter(nowhere).map(|listed| CaseReport {
+            name: listed.prefix.into(),
+            outcome: CaseOutcome::Failed("it is expected to fail, and no case begins so: take it off the list".into()),
+        });
+        stale.chain(self.cases.iter().map(move |case| case.run(device, expected, None)))
     }
 }
 
@@ -138,14 +144,16 @@ impl ConformanceCase {
         Some(ConformanceCase { name, case: case.clone(), ready })
     }
 
-    fn run(&self, device: &dyn Device, exclusions: &[Exclusion], variant: Option<&str>) -> CaseReport {
-        let outcome = match exclusions.iter().find(|e| self.name.starts_with(e.prefix)) {
-            Some(e) => CaseOutcome::Excluded(e.reason),
-            None => match self.check(device, variant) {
-                Ok(()) => CaseOutcome::Passed,
-                Err(Trouble::Refused(why)) if wrap::is_general(&self.case) => CaseOutcome::Refused(why),
-                Err(Trouble::Refused(why) | Trouble::Failed(why)) => CaseOutcome::Failed(why),
-            },
+    fn run(&self, device: &dyn Device, expected: &[ExpectedFailure], variant: Option<&str>) -> CaseReport {
+        let listed = expected.iter().find(|listed| self.name.starts_with(listed.prefix));
+        let outcome = match (self.check(device, variant), listed) {
+            (Ok(()), None) => CaseOutcome::Passed,
+            (Ok(()), Some(listed)) => {
+                CaseOutcome::Failed(format!("it passes, and is expected to fail ({}): take it off the list", listed.reason))
+            }
+            (Err(_), Some(listed)) => CaseOutcome::ExpectedFailure(listed.reason),
+            (Err(Trouble::Refused(why)), None) if wrap::is_general(&self.case) => CaseOutcome::Refused(why),
+            (Err(Trouble::Refused(why) | Trouble::Failed(why)), None) => CaseOutcome::Failed(why),
         };
         CaseReport { name: self.name.clone(), outcome }
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
-use yirage_conformance::{CaseOutcome, Exclusion, Suite};
+use yirage_conformance::{CaseOutcome, ExpectedFailure, Suite};
 use yirage_cpu::isa::Isa;
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, OpenOptions};
@@ -12,12 +12,12 @@ use yirage_testkit::skipped;
 static SUITE: LazyLock<Suite> = LazyLock::new(Suite::new);
 
 /// What the CPU has no kernels for yet.
-const CPU: &[Exclusion] = &[];
+const CPU: &[ExpectedFailure] = &[];
 
 /// `refused` are the general ops of which the target refuses some cases: how many, and why.
-fn check(backend: &dyn Backend, options: &OpenOptions, exclusions: &[Exclusion], refused: &[(&str, usize, &str)]) {
+fn check(backend: &dyn Backend, options: &OpenOptions, expected: &[ExpectedFailure], refused: &[(&str, usize, &str)]) {
     let (device, _) = backend.open(0, options).unwrap();
-    let reports = SUITE.run(&*device, exclusions);
+    let reports = SUITE.run(&*device, expected);
     let failed: Vec<String> = reports
         .iter()
         .filter_map(

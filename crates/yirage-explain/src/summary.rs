@@ -57,7 +57,8 @@ fn executor(plan: &VerifiedPlan, chosen: Option<(ExecutorKind, SelectionReason)>
     let (kinds, workers) = (&plan.target().executors, plan.target().queues());
     let first = || {
         let kind = kinds.first().copied().unwrap_or(ExecutorKind::Steps);
-        (kind, SelectionReason::at_first(kinds.len(), workers as usize))
+        // A plan does not say whether its device has a clock.
+        (kind, SelectionReason::at_first(kinds.len(), workers as usize, false))
     };
     let (chosen, why) = chosen.unwrap_or_else(first);
     let program = |&kind: &ExecutorKind| {

@@ -137,7 +137,7 @@ fn the_executor_has_its_reason() {
     assert_eq!((report.executor.chosen, &*report.executor.why), ("steps", "the device has no other"));
     assert_eq!(report.executor.programs.len(), 1);
     assert!(report.executor.programs[0].tasks.unwrap() >= report.kernels.len());
-    assert!(SelectionReason::at_first(2, 2).to_string().contains("undecided"));
+    assert!(SelectionReason::at_first(2, 2, false).to_string().contains("undecided"));
     assert!(SelectionReason::Measured { ratio: 0.8, pairs: 15 }.to_string().contains("0.800"));
 }
 

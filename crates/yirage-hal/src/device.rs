@@ -98,6 +98,10 @@ pub trait Program: Any + Send {
     /// # Errors
     /// An output that is not there, or is a cache state.
     fn output_handle(&self, index: usize) -> Result<OutputHandle, HalError>;
+    /// Whether fences tell how long steps took by the device's own clock.
+    fn has_device_times(&self) -> bool {
+        false
+    }
 }
 
 const NO_IMAGES: &str = "this device makes every weight from the model's files";

@@ -8,8 +8,8 @@ use crate::outputs::Outputs;
 use crate::record::{HostMemory, Record};
 use crate::step::{Fence, OutputHandle, StepInputValue, StepRequest};
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use yirage_ir::{Dims, Type, ValueSource};
 use yirage_plan::{ExecutorKind, VerifiedPlan};
 
@@ -25,6 +25,7 @@ pub struct Executor {
     outputs: Vec<Option<Type>>,
     program: Box<dyn Program>,
     selector: ExecutorSelector,
+    times: Arc<StepTimes>,
     last: Dims,
     done: Outputs,
 }
@@ -52,10 +53,15 @@ pub struct ResidentOutput {
     value: OutputHandle,
 }
 
+/// What steps that ran beside the host took by their device's clock, until the next step is submitted.
+type StepTimes = Mutex<Vec<(ExecutorKind, Dims, Duration)>>;
+
 /// A step that was submitted.
 #[derive(Debug)]
 pub struct Flight {
     fence: Fence,
+    kind: ExecutorKind,
+    times: Arc<StepTimes>,
     dims: Dims,
     reads: Vec<usize>,
     types: Vec<Type>,
@@ -84,13 +90,16 @@ impl Executor {
         };
         let slots: Vec<ExecutorInput> = graph.inputs_of(ValueSource::StepInput).map(slot).collect();
         let output = |&id| graph.kv_cache_of(id).is_none().then(|| graph.ty(id).clone());
+        let program = device.load(plan, bindings)?;
+        let selector = ExecutorSelector::new(plan.target().executors.clone(), workers, program.has_device_times());
         Ok(Executor {
             bucket: plan.bucket,
             names: slots.iter().enumerate().map(|(i, slot)| (slot.name.clone(), i)).collect(),
             inputs: slots,
             outputs: graph.outputs.iter().map(output).collect(),
-            program: device.load(plan, bindings)?,
-            selector: ExecutorSelector::new(plan.target().executors.clone(), workers),
+            program,
+            selector,
+            times: Arc::default(),
             last: Dims::default(),
             done: Outputs::default(),
         })
@@ -105,7 +114,7 @@ impl Executor {
             return Ok(());
         }
         let why = match kind {
-            ExecutorKind::Replay => "the device records nothing that it could play again",
+            ExecutorKind::Replay => "the device captures no commands that it could replay",
             _ => "the device has no executor of that name",
         };
         Err(HalError::Unsupported { what: format!("the executor `{kind}`"), why: why.into() })
@@ -192,19 +201,22 @@ impl Executor {
         for slot in &mut self.inputs {
             let set = std::mem::replace(&mut slot.source, ExecutorInputSource::Nothing);
             slots.push(match given.iter().find(|(name, _)| *name == slot.name) {
-                Some((_, given)) => slot.from_device(given, dims)?,
-                None => slot.from_host(set, dims)?,
+                Some((_, given)) => slot.resident_value(given, dims)?,
+                None => slot.host_value(set, dims)?,
             });
         }
         self.last = *dims;
+        for (kind, dims, time) in self.times.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            self.selector.record_time(kind, &dims, time);
+        }
         let (kind, reads, outputs) = (self.selector.current(), reads.to_vec(), self.outputs.len());
         let began = Instant::now();
         let fence = self.program.submit(StepRequest { kind, dims: *dims, inputs: slots, reads: reads.clone() })?;
-        // Of a step that runs on beside the host no time is known here.
-        if fence.is_done() {
-            self.selector.record_time(dims, began.elapsed());
+        // A step that runs on beside the host is timed by its device, if at all.
+        if matches!(fence, Fence::Signalled(_)) {
+            self.selector.record_time(kind, dims, began.elapsed());
         }
-        Ok(Flight { fence, dims: *dims, reads, types, outputs })
+        Ok(Flight { fence, kind, times: self.times.clone(), dims: *dims, reads, types, outputs })
     }
 
     /// Output `index` of the step submitted last, for a slot of another executor.
@@ -229,7 +241,7 @@ impl Executor {
 
 impl ExecutorInput {
     /// What the host has set.
-    fn from_host(&self, set: ExecutorInputSource, dims: &Dims) -> Result<StepInputValue, HalError> {
+    fn host_value(&self, set: ExecutorInputSource, dims: &Dims) -> Result<StepInputValue, HalError> {
         let memory: Arc<dyn HostMemory> = match set {
             ExecutorInputSource::Own => self.own.clone(),
             ExecutorInputSource::Foreign(memory) => memory,
@@ -244,7 +256,7 @@ impl ExecutorInput {
     }
 
     /// What another executor has left on the device.
-    fn from_device(&self, given: &ResidentOutput, dims: &Dims) -> Result<StepInputValue, HalError> {
+    fn resident_value(&self, given: &ResidentOutput, dims: &Dims) -> Result<StepInputValue, HalError> {
         let (got, want) = (given.ty.elems(&given.dims), self.ty.elems(dims));
         let sizes = |ty: &Type, dims: &Dims| ty.shape.iter().map(|d| d.get(dims)).collect::<Vec<_>>();
         let alike = given.ty.dtype == self.ty.dtype && sizes(&given.ty, &given.dims) == sizes(&self.ty, dims);
@@ -270,6 +282,9 @@ impl Flight {
     /// What the step met.
     pub fn wait(self) -> Result<Outputs, HalError> {
         let finished = self.fence.wait()?;
+        if let Some(time) = finished.device_time {
+            self.times.lock().unwrap_or_else(PoisonError::into_inner).push((self.kind, self.dims, time));
+        }
         if finished.outputs.len() != self.reads.len() {
             let (got, want) = (finished.outputs.len(), self.reads.len());
             return Err(HalError::Device(format!("{want} outputs were to be read, {got} are here")));

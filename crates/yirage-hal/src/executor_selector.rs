@@ -19,7 +19,7 @@ const WARM_UP: usize = 2;
 pub enum SelectionReason {
     /// The device has only this one.
     Only,
-    /// It is the first that the device names, and nothing is measured: there is one worker, or steps run beside the host.
+    /// It is the first that the device names, and nothing is measured: there is one worker, and no clock of the device.
     Preferred,
     /// It was asked for.
     Forced,
@@ -40,11 +40,11 @@ pub enum SelectionReason {
 }
 
 impl SelectionReason {
-    /// Before any step ran, for a plan with so many executors and workers.
-    pub fn at_first(executors: usize, workers: usize) -> SelectionReason {
+    /// Before any step ran, for a plan with so many executors and workers, on a device with a clock of its own or without.
+    pub fn at_first(executors: usize, workers: usize, device_times: bool) -> SelectionReason {
         match executors {
             0 | 1 => SelectionReason::Only,
-            _ if workers < 2 => SelectionReason::Preferred,
+            _ if workers < 2 && !device_times => SelectionReason::Preferred,
             _ => SelectionReason::Measuring { pairs: 0, of: PAIRS },
         }
     }
@@ -55,7 +55,7 @@ impl fmt::Display for SelectionReason {
         match self {
             SelectionReason::Only => f.write_str("the device has no other"),
             SelectionReason::Preferred => {
-                f.write_str("the device names it first, and nothing is measured: one worker, or steps beside the host")
+                f.write_str("the device names it first, and nothing is measured: one worker, and no clock of the device")
             }
             SelectionReason::Forced => f.write_str("it was asked for"),
             SelectionReason::Measuring { pairs, of } => {
@@ -82,9 +82,9 @@ pub(crate) struct ExecutorSelector {
 
 impl ExecutorSelector {
     /// Between the executors of the device that the plan was made for. The first is preferred where there is no difference.
-    pub(crate) fn new(kinds: Vec<ExecutorKind>, workers: usize) -> ExecutorSelector {
+    pub(crate) fn new(kinds: Vec<ExecutorKind>, workers: usize, device_times: bool) -> ExecutorSelector {
         let now = kinds.first().copied().unwrap_or(ExecutorKind::Steps);
-        let why = SelectionReason::at_first(kinds.len(), workers);
+        let why = SelectionReason::at_first(kinds.len(), workers, device_times);
         ExecutorSelector { kinds, why, current: now, first: None, warm: WARM_UP, ratios: Vec::new() }
     }
 
@@ -112,12 +112,16 @@ impl ExecutorSelector {
         self.why
     }
 
-    /// The step that [`ExecutorSelector::current`] ran had these sizes and took this long.
-    pub(crate) fn record_time(&mut self, dims: &Dims, time: Duration) {
+    /// A step that this executor ran had these sizes and took this long. Where several steps are in flight, the times of an
+    /// executor may follow each other: the last one before the other's is compared.
+    pub(crate) fn record_time(&mut self, kind: ExecutorKind, dims: &Dims, time: Duration) {
         let (SelectionReason::Measuring { .. }, [a, b, ..]) = (self.why, &self.kinds[..]) else { return };
         let (a, b) = (*a, *b);
-        if self.current == a {
+        if kind == a {
             (self.first, self.current) = (Some((*dims, time)), b);
+            return;
+        }
+        if kind != b {
             return;
         }
         self.current = a;
@@ -151,11 +155,11 @@ mod tests {
 
     /// Steps until a decision, when the executors take this long.
     fn decide(steps: u64, persistent: u64) -> (ExecutorSelector, usize) {
-        let mut choice = ExecutorSelector::new(BOTH.to_vec(), 2);
+        let mut choice = ExecutorSelector::new(BOTH.to_vec(), 2, false);
         let mut n = 0;
         while matches!(choice.why(), SelectionReason::Measuring { .. }) {
             let us = if choice.current() == ExecutorKind::Steps { steps } else { persistent };
-            choice.record_time(&dims(1), Duration::from_micros(us));
+            choice.record_time(choice.current(), &dims(1), Duration::from_micros(us));
             n += 1;
         }
         (choice, n)
@@ -173,22 +177,38 @@ mod tests {
 
     #[test]
     fn steps_of_different_sizes_are_not_compared() {
-        let mut choice = ExecutorSelector::new(BOTH.to_vec(), 2);
+        let mut choice = ExecutorSelector::new(BOTH.to_vec(), 2, false);
         for i in 0..100 {
-            choice.record_time(&dims(1 + i % 2), Duration::from_micros(10));
+            choice.record_time(choice.current(), &dims(1 + i % 2), Duration::from_micros(10));
         }
         assert_eq!(choice.why(), SelectionReason::Measuring { pairs: 0, of: PAIRS });
     }
 
     #[test]
     fn nothing_is_measured_where_there_is_no_choice() {
-        let mut one = ExecutorSelector::new(BOTH.to_vec(), 1);
+        let mut one = ExecutorSelector::new(BOTH.to_vec(), 1, false);
         assert_eq!(one.why(), SelectionReason::Preferred);
-        assert_eq!(ExecutorSelector::new(BOTH[..1].to_vec(), 8).why(), SelectionReason::Only);
+        assert_eq!(ExecutorSelector::new(BOTH[..1].to_vec(), 8, true).why(), SelectionReason::Only);
         assert!(one.force(ExecutorKind::Persistent));
         assert_eq!((one.current(), one.why()), (ExecutorKind::Persistent, SelectionReason::Forced));
         assert!(!one.force(ExecutorKind::Replay));
-        one.record_time(&dims(1), Duration::from_micros(1));
+        one.record_time(ExecutorKind::Persistent, &dims(1), Duration::from_micros(1));
         assert_eq!(one.current(), ExecutorKind::Persistent);
+    }
+
+    #[test]
+    fn steps_in_flight_are_compared_by_the_devices_clock() {
+        let kinds = vec![ExecutorKind::Replay, ExecutorKind::Steps];
+        let mut choice = ExecutorSelector::new(kinds.clone(), 1, true);
+        let mut flights = Vec::new();
+        for _ in 0..200 {
+            flights.push(choice.current());
+            if flights.len() < 3 {
+                continue;
+            }
+            let ended = flights.remove(0);
+            choice.record_time(ended, &dims(1), Duration::from_micros(if ended == kinds[0] { 50 } else { 100 }));
+        }
+        assert_eq!((choice.current(), choice.why()), (kinds[0], SelectionReason::Measured { ratio: 0.5, pairs: PAIRS }));
     }
 }

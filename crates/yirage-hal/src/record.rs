@@ -1,6 +1,7 @@
 //! Memory of the host that steps read and write.
 
 use bytemuck::{AnyBitPattern, NoUninit};
+use crate::driver::StagingMemory;
 use std::fmt;
 
 /// Memory of the host that a step may read until its fence. Dropping the last handle gives it back to its owner.
@@ -60,6 +61,12 @@ impl Record {
 impl HostMemory for Record {
     fn bytes(&self) -> &[u8] {
         &bytemuck::cast_slice(&self.words)[..self.bytes]
+    }
+}
+
+impl StagingMemory for Record {
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        Record::bytes_mut(self)
     }
 }
 

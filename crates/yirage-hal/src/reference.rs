@@ -265,7 +265,7 @@ impl Program for ReferenceProgram {
         self.outputs = self.evaluate()?.into_iter().map(Arc::new).collect();
         let read = |&index: &usize| self.output(index).map(|tensor| Record::of(&tensor.memory()));
         let outputs = step.reads.iter().map(read).collect::<Result<_, _>>()?;
-        Ok(Fence::Signalled(StepOutputs { outputs }))
+        Ok(Fence::Signalled(StepOutputs { outputs, device_time: None }))
     }
 
     fn output_handle(&self, index: usize) -> Result<OutputHandle, HalError> {

@@ -5,6 +5,7 @@ use crate::record::{HostMemory, Record};
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 use yirage_ir::Dims;
 use yirage_plan::ExecutorKind;
 
@@ -51,6 +52,8 @@ pub struct StepRequest {
 pub struct StepOutputs {
     /// The outputs that it was to read, in the order of [`StepRequest::reads`].
     pub outputs: Vec<Record>,
+    /// How long its commands took by the device's clock; none where there is no such clock.
+    pub device_time: Option<Duration>,
 }
 
 /// A step that a device has taken and not ended yet. Dropped, it ends all the same, and nobody is told how.

@@ -32,6 +32,16 @@ impl Sim {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner).iter().map(SimMonitor::busy).collect()
     }
 
+    /// Bytes of staging memory that each device that was opened has given, in the order of opening.
+    pub fn staging(&self) -> Vec<u64> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).iter().map(SimMonitor::staging).collect()
+    }
+
+    /// How many graphs each device that was opened has captured, in the order of opening.
+    pub fn captures(&self) -> Vec<u64> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).iter().map(SimMonitor::captures).collect()
+    }
+
     fn info(&self, ordinal: u32) -> DeviceInfo {
         DeviceInfo {
             memory_bytes: Some(self.settings.memory),
@@ -65,6 +75,8 @@ impl Backend for Sim {
         }
         let driver = SimDriver::new(&self.settings, ordinal)?;
         self.opened.lock().unwrap_or_else(PoisonError::into_inner).push(driver.monitor());
-        Ok((Arc::new(DriverDevice::new(self.info(ordinal), driver, References)), notes))
+        let align = self.settings.binding_limits.map_or(64, |limits| limits.align as u32);
+        let library = References { operations: self.settings.operations, align };
+        Ok((Arc::new(DriverDevice::new(self.info(ordinal), driver, library)), notes))
     }
 }

@@ -1,28 +1,40 @@
 //! The driver: what a vendor's runtime would give.
 
+use crate::bindings::{BindingLimits, check};
 use crate::faults::Countdown;
 use crate::kernel::Module;
 use crate::memory::SimMemoryStats;
-use crate::queue::{Command, SimDeviceState, SimLaunch, SimQueue};
+use crate::operation::SimOperation;
+use crate::queue::{Command, SimCommand, SimDeviceState, SimLaunch, SimQueue};
 use crate::settings::Settings;
+use crate::transfers::SimTransferQueue;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use yirage_hal::driver::{Address, CapturedGraphId, Download, Driver, DriverError, GraphCapture, Launch, ModuleId};
+use yirage_hal::driver::{
+    Binding, BufferId, BufferSlice, CapturedGraphId, DeviceClock, Download, Driver, DriverError, GraphCapture, Launch,
+    ModuleId, OperationCall, OperationId, OperationLibrary, PreparedOperation, StagingMemory, StepCommand, Timestamp,
+    TransferQueue,
+};
 use yirage_hal::{HostMemory, Record};
 
 /// The driver of one device.
 pub(crate) struct SimDriver {
     shared: Arc<SimDeviceState>,
     side: Mutex<SimHostQueue>,
-    /// Modules and recordings so far.
+    /// Modules, operations and captured graphs so far.
     next_id: AtomicU64,
-    captured_graphs: Mutex<HashMap<u64, Arc<[SimLaunch]>>>,
+    operations: Mutex<HashMap<u64, Arc<SimOperation>>>,
+    captured_graphs: Mutex<HashMap<u64, Arc<[SimCommand]>>>,
     captures_graphs: bool,
+    has_operations: bool,
+    has_clock: bool,
+    binding_limits: Option<BindingLimits>,
     in_flight: usize,
+    transfers: Option<SimTransferQueue>,
     queue: Option<JoinHandle<()>>,
 }
 
@@ -38,6 +50,8 @@ impl SimDriver {
     /// Starts the device's queue.
     pub(crate) fn new(settings: &Settings, ordinal: u32) -> Result<SimDriver, DriverError> {
         let shared = Arc::new(SimDeviceState::new(settings.memory));
+        let transfers =
+            settings.transfer_queue.then(|| SimTransferQueue::new(&shared, settings, ordinal)).transpose()?;
         let (commands, received) = channel();
         let queue = SimQueue::new(shared.clone(), settings, ordinal);
         let thread = std::thread::Builder::new().name(format!("sim {ordinal}")).spawn(move || queue.run(&received));
@@ -49,9 +63,14 @@ impl SimDriver {
             shared,
             side,
             next_id: AtomicU64::new(0),
+            operations: Mutex::default(),
             captured_graphs: Mutex::default(),
             captures_graphs: settings.captures_graphs,
+            has_operations: settings.operations,
+            has_clock: settings.clock,
+            binding_limits: settings.binding_limits,
             in_flight: settings.in_flight,
+            transfers,
             queue: Some(queue),
         })
     }
@@ -61,11 +80,11 @@ impl SimDriver {
         SimMonitor(self.shared.clone())
     }
 
-    fn submit(&self, command: Command) -> Result<(), DriverError> {
-        self.submit_with(|_| command)
+    fn enqueue(&self, command: Command) -> Result<(), DriverError> {
+        self.enqueue_with(|_| command)
     }
 
-    fn submit_with(&self, command: impl FnOnce(&mut SimHostQueue) -> Command) -> Result<(), DriverError> {
+    fn enqueue_with(&self, command: impl FnOnce(&mut SimHostQueue) -> Command) -> Result<(), DriverError> {
         self.shared.timeline.check_lost()?;
         let mut side = self.side.lock().unwrap_or_else(PoisonError::into_inner);
         if side.submit_fault.strikes() {
@@ -84,42 +103,89 @@ impl SimDriver {
 }
 
 impl SimDriver {
-    /// A launch with its kernel looked up.
-    fn call(&self, launch: Launch) -> Result<SimLaunch, DriverError> {
-        let module = self.shared.modules().get(&launch.module.0).cloned();
-        let gone = || DriverError::Failed { call: "launch", why: format!("there is no module {}", launch.module.0) };
-        let node = module.ok_or_else(gone)?.node(&launch.entry)?;
-        Ok(SimLaunch { module: launch.module.0, node, args: launch.args })
+    /// A command with its kernel or operation looked up, and its bindings checked.
+    fn resolved(&self, command: StepCommand) -> Result<SimCommand, DriverError> {
+        Ok(match command {
+            StepCommand::Launch(launch) => SimCommand::Launch(self.resolved_launch(launch)?),
+            StepCommand::Operation(OperationCall { operation, bindings, workspace }) => {
+                let gone = || DriverError::Failed { call: "operation", why: format!("{operation:?} is not prepared") };
+                let operation = self.operations().get(&operation.0).cloned().ok_or_else(gone)?;
+                check(&bindings, self.binding_limits.as_ref())?;
+                SimCommand::Operation { operation, bindings, workspace }
+            }
+            StepCommand::Copy { from, to } => SimCommand::Copy { from, to },
+            StepCommand::Fill { slice, byte } => SimCommand::Fill { slice, byte },
+        })
     }
 
-    fn captured_graphs(&self) -> MutexGuard<'_, HashMap<u64, Arc<[SimLaunch]>>> {
+    fn resolved_launch(&self, launch: Launch) -> Result<SimLaunch, DriverError> {
+        let Launch { module, entry, bindings, arguments, .. } = launch;
+        let found = self.shared.modules().get(&module.0).cloned();
+        let gone = || DriverError::Failed { call: "launch", why: format!("there is no module {}", module.0) };
+        let node = found.ok_or_else(gone)?.node(&entry)?;
+        check(&bindings, self.binding_limits.as_ref())?;
+        Ok(SimLaunch { module: module.0, node, bindings, arguments })
+    }
+
+    fn operations(&self) -> MutexGuard<'_, HashMap<u64, Arc<SimOperation>>> {
+        self.operations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn captured_graphs(&self) -> MutexGuard<'_, HashMap<u64, Arc<[SimCommand]>>> {
         self.captured_graphs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 }
 
 impl GraphCapture for SimDriver {
-    fn capture(&self, launches: Vec<Launch>) -> Result<CapturedGraphId, DriverError> {
+    fn capture(&self, commands: Vec<StepCommand>) -> Result<CapturedGraphId, DriverError> {
         self.shared.timeline.check_lost()?;
-        let calls = launches.into_iter().map(|launch| self.call(launch)).collect::<Result<_, _>>()?;
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        self.captured_graphs().insert(id, calls);
+        let commands = commands.into_iter().map(|command| self.resolved(command)).collect::<Result<_, _>>()?;
+        let id = self.next_id();
+        self.captured_graphs().insert(id, commands);
+        self.shared.count_capture();
         Ok(CapturedGraphId(id))
     }
 
-    fn replay(&self, recording: CapturedGraphId) -> Result<(), DriverError> {
-        let calls = self.captured_graphs().get(&recording.0).cloned();
-        let gone = || DriverError::Failed { call: "play", why: format!("there is no recording {}", recording.0) };
-        self.submit(Command::Replay(calls.ok_or_else(gone)?))
+    fn replay(&self, graph: CapturedGraphId) -> Result<(), DriverError> {
+        let commands = self.captured_graphs().get(&graph.0).cloned();
+        let gone = || DriverError::Failed { call: "replay", why: format!("there is no captured graph {}", graph.0) };
+        self.enqueue(Command::Replay(commands.ok_or_else(gone)?))
     }
 
-    fn release(&self, recording: CapturedGraphId) {
-        // What was submitted has the calls itself.
-        self.captured_graphs().remove(&recording.0);
+    fn release(&self, graph: CapturedGraphId) {
+        // What was submitted has the commands itself.
+        self.captured_graphs().remove(&graph.0);
+    }
+}
+
+impl OperationLibrary for SimDriver {
+    fn prepare(&self, descriptor: &[u8], bindings: &[Binding]) -> Result<PreparedOperation, DriverError> {
+        self.shared.timeline.check_lost()?;
+        let operation = SimOperation::new(descriptor, bindings)?;
+        let (id, workspace) = (self.next_id(), operation.workspace);
+        self.operations().insert(id, Arc::new(operation));
+        Ok(PreparedOperation { id: OperationId(id), workspace })
+    }
+
+    fn release(&self, operation: OperationId) {
+        self.operations().remove(&operation.0);
+    }
+}
+
+impl DeviceClock for SimDriver {
+    fn timestamp(&self) -> Result<Box<dyn Timestamp>, DriverError> {
+        let time = Arc::default();
+        self.enqueue(Command::Timestamp(Arc::clone(&time)))?;
+        Ok(Box::new(Landing(time)))
     }
 }
 
 impl Driver for SimDriver {
-    fn alloc(&self, bytes: u64) -> Result<Address, DriverError> {
+    fn alloc(&self, bytes: u64) -> Result<BufferId, DriverError> {
         self.shared.timeline.check_lost()?;
         let strikes = self.side.lock().unwrap_or_else(PoisonError::into_inner).alloc_fault.strikes();
         let mut memory = self.shared.memory();
@@ -130,32 +196,36 @@ impl Driver for SimDriver {
         memory.alloc(bytes)
     }
 
-    fn free(&self, at: Address) {
-        self.give_back(Command::Free(at));
+    fn free(&self, buffer: BufferId) {
+        self.give_back(Command::Free(buffer));
     }
 
-    fn fill(&self, at: Address, byte: u8, bytes: u64) -> Result<(), DriverError> {
-        self.submit(Command::Fill { at, byte, bytes })
+    fn submit(&self, command: StepCommand) -> Result<(), DriverError> {
+        let command = self.resolved(command)?;
+        self.enqueue(Command::Step(command))
     }
 
-    fn upload(&self, from: Arc<dyn HostMemory>, to: Address) -> Result<(), DriverError> {
-        self.submit(Command::Upload { from, to })
+    fn upload(&self, from: Arc<dyn HostMemory>, to: BufferSlice) -> Result<(), DriverError> {
+        self.enqueue(Command::Upload { from, to })
     }
 
-    fn download(&self, from: Address, bytes: u64) -> Result<Box<dyn Download>, DriverError> {
+    fn download(&self, from: BufferSlice) -> Result<Box<dyn Download>, DriverError> {
         let into = Arc::default();
-        self.submit(Command::Download { from, bytes, into: Arc::clone(&into) })?;
+        self.enqueue(Command::Download { from, into: Arc::clone(&into) })?;
         Ok(Box::new(Landing(into)))
     }
 
-    fn copy(&self, from: Address, to: Address, bytes: u64) -> Result<(), DriverError> {
-        self.submit(Command::Copy { from, to, bytes })
+    fn copy_from(&self, peer: &SimDriver, from: BufferSlice, to: BufferSlice) -> Result<(), DriverError> {
+        let (lent, borrowed) = channel();
+        peer.enqueue(Command::Lend { from, to: lent })?;
+        self.enqueue(Command::Borrow { from: borrowed, to })
     }
 
     fn module(&self, code: &[u8]) -> Result<ModuleId, DriverError> {
         self.shared.timeline.check_lost()?;
-        let module = Module::new(code)?;
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        // A device whose kernels are all operations is given no code.
+        let module = if code.is_empty() { Module::empty() } else { Module::new(code)? };
+        let id = self.next_id();
         self.shared.modules().insert(id, Arc::new(module));
         Ok(ModuleId(id))
     }
@@ -164,24 +234,30 @@ impl Driver for SimDriver {
         self.give_back(Command::Unload(module.0));
     }
 
-    fn launch(&self, launch: Launch) -> Result<(), DriverError> {
-        let call = self.call(launch)?;
-        self.submit(Command::Launch(call))
+    fn staging(&self, bytes: usize) -> Result<Arc<dyn StagingMemory>, DriverError> {
+        self.shared.count_staging(bytes as u64);
+        Ok(Arc::new(Record::zeroed(bytes)))
     }
 
-    fn copy_from(&self, peer: &SimDriver, from: Address, to: Address, bytes: u64) -> Result<(), DriverError> {
-        let (lent, borrowed) = channel();
-        peer.submit(Command::Lend { from, bytes, to: lent })?;
-        self.submit(Command::Borrow { from: borrowed, to })
+    fn transfer_queue(&self) -> Option<&dyn TransferQueue> {
+        self.transfers.as_ref().map(|queue| queue as &dyn TransferQueue)
     }
 
     fn graph_capture(&self) -> Option<&dyn GraphCapture> {
         self.captures_graphs.then_some(self)
     }
 
+    fn operations(&self) -> Option<&dyn OperationLibrary> {
+        self.has_operations.then_some(self)
+    }
+
+    fn clock(&self) -> Option<&dyn DeviceClock> {
+        self.has_clock.then_some(self)
+    }
+
     fn signal(&self) -> Result<u64, DriverError> {
         let mut value = 0;
-        self.submit_with(|side| {
+        self.enqueue_with(|side| {
             side.signalled += 1;
             value = side.signalled;
             Command::Signal(value)
@@ -212,12 +288,24 @@ impl Drop for SimDriver {
     }
 }
 
-/// Bytes that the queue will have written here.
-struct Landing(Arc<Mutex<Record>>);
+/// What the queue will have written here.
+struct Landing<T>(Arc<Mutex<T>>);
 
-impl Download for Landing {
-    fn take(self: Box<Self>) -> Record {
+impl<T: Default> Landing<T> {
+    fn landed(self) -> T {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Download for Landing<Record> {
+    fn take(self: Box<Self>) -> Record {
+        self.landed()
+    }
+}
+
+impl Timestamp for Landing<Duration> {
+    fn take(self: Box<Self>) -> Duration {
+        self.landed()
     }
 }
 
@@ -232,5 +320,13 @@ impl SimMonitor {
 
     pub(crate) fn busy(&self) -> Duration {
         self.0.busy()
+    }
+
+    pub(crate) fn captures(&self) -> u64 {
+        self.0.captures()
+    }
+
+    pub(crate) fn staging(&self) -> u64 {
+        self.0.staging()
     }
 }

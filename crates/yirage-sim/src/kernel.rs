@@ -1,8 +1,9 @@
 //! What a launch does: it reads its operands from the device's memory, evaluates a node, and writes what comes out.
 
+use crate::arguments::{KernelOperand, decode};
 use crate::memory::SimMemory;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use yirage_hal::driver::{Address, DriverError, KernelArg};
+use yirage_hal::driver::{Binding, BufferSlice, DriverError, sizes_of_block};
 use yirage_ir::interp::evaluate_node;
 use yirage_ir::{DType, Dims, Graph, Op, Tensor, Type, ValueId, ValueSource, text};
 
@@ -12,9 +13,9 @@ pub(crate) struct Module {
     graph: Graph,
 }
 
-/// An operand: where it lies, and how many blocks it has if it is a cache state.
+/// An operand: where it lies, and how many blocks it has if it is a KV cache.
 struct SimOperand {
-    at: Address,
+    slice: BufferSlice,
     blocks: Option<u32>,
 }
 
@@ -25,36 +26,47 @@ impl Module {
         Ok(Module { graph: text::parse(text).map_err(|e| failed("module", &e))? })
     }
 
+    /// Code without a kernel.
+    pub(crate) fn empty() -> Module {
+        Module { graph: Graph::default() }
+    }
+
     /// The node that a kernel's name stands for.
     pub(crate) fn node(&self, entry: &str) -> Result<usize, DriverError> {
         let number = entry.parse().ok().filter(|&n| n < self.graph.nodes.len());
         number.ok_or_else(|| failed("launch", &format!("the module has no kernel `{entry}`")))
     }
 
-    /// Runs a node.
-    pub(crate) fn run(&self, node: usize, args: &[KernelArg], memory: &mut SimMemory) -> Result<(), DriverError> {
-        let mut args = args.iter();
-        let mut size = || number(args.next());
-        let dims = Dims { tokens: size()?, seqs: size()?, blocks: size()?, rows: size()? };
+    /// Runs a node. The first binding is the step's sizes.
+    pub(crate) fn run(
+        &self,
+        node: usize,
+        bindings: &[Binding],
+        arguments: &[u8],
+        memory: &mut SimMemory,
+    ) -> Result<(), DriverError> {
+        let missing = || failed("launch", &"a binding is missing");
+        let sizes = memory.read(bindings.first().ok_or_else(missing)?.slice)?;
+        let dims = sizes_of_block(sizes.try_into().map_err(|e| failed("launch", &e))?);
         let node = &self.graph.nodes[node];
-        let mut operand = |&value: &ValueId| {
-            let Some(&KernelArg::Address(at)) = args.next() else {
-                return Err(failed("launch", &"an address is missing"));
-            };
-            let state = self.graph.kv_cache_of(value).is_some();
-            Ok(SimOperand { at, blocks: if state { Some(number(args.next())?) } else { None } })
+        let operand = |KernelOperand { binding, blocks }| {
+            let bound = bindings.get(binding as usize).ok_or_else(missing)?;
+            Ok(SimOperand { slice: bound.slice, blocks })
         };
-        let ins = node.ins.iter().map(&mut operand).collect::<Result<Vec<_>, _>>()?;
-        let outs = node.outs.iter().map(&mut operand).collect::<Result<Vec<_>, _>>()?;
+        let operands = decode(arguments)?.into_iter().map(operand).collect::<Result<Vec<_>, DriverError>>()?;
+        let (ins, outs) = operands.split_at_checked(node.ins.len()).ok_or_else(missing)?;
+        if outs.len() != node.outs.len() {
+            return Err(missing());
+        }
         let read = |(&value, operand): (&ValueId, &SimOperand)| self.read(value, operand, &dims, memory);
-        let inputs = node.ins.iter().zip(&ins).map(read).collect::<Result<Vec<_>, _>>()?;
+        let inputs = node.ins.iter().zip(ins).map(read).collect::<Result<Vec<_>, _>>()?;
         let inputs: Vec<&Tensor> = inputs.iter().collect();
         // A kernel that goes wrong ends its step, not the device.
         let made = catch_unwind(AssertUnwindSafe(|| evaluate_node(Op::eval, node, &inputs)));
         let made = made.map_err(|_| failed("launch", &format!("`{}` panicked", node.name())))?;
-        for (tensor, operand) in made.map_err(|e| failed("launch", &e))?.iter().zip(&outs) {
+        for (tensor, operand) in made.map_err(|e| failed("launch", &e))?.iter().zip(outs) {
             let bytes = tensor.memory();
-            memory.write(operand.at, bytes.len() as u64)?.copy_from_slice(&bytes);
+            memory.write(inside(operand.slice, bytes.len())?)?.copy_from_slice(&bytes);
         }
         Ok(())
     }
@@ -73,7 +85,7 @@ impl Module {
             None if weight => ty.dense(),
             None => ty.clone(),
         };
-        let bytes = memory.read(operand.at, ty.storage_bytes(dims) as u64)?;
+        let bytes = memory.read(inside(operand.slice, ty.storage_bytes(dims))?)?;
         let shape = || ty.shape.iter().map(|d| d.get(dims)).collect::<Vec<usize>>();
         Ok(match (ty.activation_format, ty.dtype) {
             (Some(layout), _) => Tensor::quantized(layout, shape(), bytes.to_vec()),
@@ -83,11 +95,9 @@ impl Module {
     }
 }
 
-fn number(arg: Option<&KernelArg>) -> Result<u32, DriverError> {
-    match arg {
-        Some(&KernelArg::U32(number)) => Ok(number),
-        _ => Err(failed("launch", &"a number is missing")),
-    }
+/// So many bytes of a binding, which a kernel does not leave.
+fn inside(slice: BufferSlice, bytes: usize) -> Result<BufferSlice, DriverError> {
+    slice.part(0, bytes as u64).ok_or_else(|| failed("launch", &format!("{bytes} bytes of the binding {slice:?}")))
 }
 
 fn failed(call: &'static str, why: &dyn std::fmt::Display) -> DriverError {

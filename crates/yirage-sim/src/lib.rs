@@ -9,17 +9,22 @@
 //! Unknown here: models, requests, and what a graph is for.
 #![forbid(unsafe_code)]
 
+mod arguments;
 mod backend;
+mod bindings;
 mod driver;
 mod faults;
 mod kernel;
 mod library;
 mod memory;
+mod operation;
 mod queue;
 mod settings;
 mod timeline;
+mod transfers;
 
 pub use backend::Sim;
+pub use bindings::BindingLimits;
 pub use faults::Faults;
 pub use memory::SimMemoryStats;
 pub use settings::Settings;

@@ -1,45 +1,59 @@
-//! The kernels: the references of the ops, one launch a node of the plan.
+//! The kernels: the references of the ops, one for each node of the plan, as launches or as operations of a library.
 
+use crate::arguments::{KernelOperand, encode};
+use crate::operation;
 use yirage_hal::HalError;
-use yirage_hal::driver::{KernelArg, Launch, Library, ModuleId, ValueAddresses};
+use yirage_hal::driver::{
+    Access, Binding, KernelCall, KernelLaunch, Library, LibraryOperation, OperandBindings, ValueSlices,
+};
 use yirage_hal::reference;
-use yirage_ir::{Dims, text};
+use yirage_ir::text;
 use yirage_plan::{Plan, Target};
 
 /// The name that plans have for the one kernel.
 const KERNEL: &str = "sim/eval@1";
 
 /// The library.
-pub(crate) struct References;
+pub(crate) struct References {
+    /// Whether kernels are operations of a vendor's library.
+    pub(crate) operations: bool,
+    /// What buffer offsets are multiples of.
+    pub(crate) align: u32,
+}
 
 impl Library for References {
     fn target(&self) -> Target {
-        reference::target("sim", KERNEL)
+        Target { align: self.align, ..reference::target("sim", KERNEL) }
     }
 
     /// The plan's graph in its text form: what a compiler of a real device makes of its own language.
     fn code(&self, plan: &Plan) -> Result<Vec<u8>, HalError> {
-        Ok(text::print(&plan.graph).into_bytes())
+        Ok(if self.operations { Vec::new() } else { text::print(&plan.graph).into_bytes() })
     }
 
-    /// The sizes of the step, then where each input and each output lies; of a cache state how many blocks it has, too.
-    fn launches(
-        &self,
-        plan: &Plan,
-        module: ModuleId,
-        step: usize,
-        dims: &Dims,
-        places: &dyn ValueAddresses,
-    ) -> Result<Vec<Launch>, HalError> {
-        let number = plan.steps[step].node;
-        let node = &plan.graph.nodes[number as usize];
-        let mut args: Vec<KernelArg> = [dims.tokens, dims.seqs, dims.blocks, dims.rows].map(KernelArg::U32).into();
-        for &value in node.ins.iter().chain(&node.outs) {
-            args.push(KernelArg::Address(places.address(value)?));
-            if plan.graph.kv_cache_of(value).is_some() {
-                args.push(KernelArg::U32(places.blocks(value)?));
+    /// One kernel, bound to the sizes of the step and to the node's operands.
+    fn calls(&self, plan: &Plan, step: usize, values: &dyn ValueSlices) -> Result<Vec<KernelCall>, HalError> {
+        let (number, graph) = (plan.steps[step].node, &plan.graph);
+        let node = &graph.nodes[number as usize];
+        let bound = OperandBindings::of(graph, node, values)?;
+        let operand = |(&value, binding): (_, u32)| {
+            let is_cache = graph.kv_cache_of(value).is_some();
+            let blocks = if is_cache { Some(values.blocks(value)?) } else { None };
+            // The sizes come first.
+            Ok(KernelOperand { binding: binding + 1, blocks })
+        };
+        let operands = node.ins.iter().chain(&node.outs).zip(bound.operands);
+        let arguments = encode(&operands.map(operand).collect::<Result<Vec<_>, HalError>>()?);
+        let mut bindings = vec![Binding { slice: values.sizes(), access: Access::Read }];
+        bindings.extend(bound.bindings);
+        Ok(vec![match self.operations {
+            true => KernelCall::Operation(LibraryOperation {
+                descriptor: operation::describe(graph, node, &arguments),
+                bindings,
+            }),
+            false => {
+                KernelCall::Launch(KernelLaunch { arguments, ..KernelLaunch::new(number.to_string(), bindings) })
             }
-        }
-        Ok(vec![Launch { module, entry: number.to_string(), grid: [1; 3], block: [1; 3], args }])
+        }])
     }
 }

@@ -1,12 +1,10 @@
-//! The memory of a device: allocations at addresses that mean nothing to the host.
+//! The memory of a device: buffers whose numbers mean nothing to the host.
 
 use std::collections::BTreeMap;
-use yirage_hal::driver::{Address, DriverError};
+use yirage_hal::driver::{BufferId, BufferSlice, DriverError};
 
-/// Where the first allocation lies. Addresses below are never valid.
+/// The number of the first buffer. No number is given twice, so that what was given back is never taken for another.
 const FIRST: u64 = 1 << 32;
-/// What addresses of allocations are multiples of. Between two of them lies at least so much that belongs to nobody.
-const ALIGN: u64 = 256;
 /// What fresh memory is full of.
 const POISON: u8 = 0xa5;
 
@@ -26,13 +24,13 @@ pub struct SimMemoryStats {
 pub(crate) struct SimMemory {
     total: u64,
     next: u64,
-    allocations: BTreeMap<u64, Vec<u8>>,
+    buffers: BTreeMap<BufferId, Vec<u8>>,
     stats: SimMemoryStats,
 }
 
 impl SimMemory {
     pub(crate) fn new(total: u64) -> SimMemory {
-        SimMemory { total, next: FIRST, allocations: BTreeMap::new(), stats: SimMemoryStats::default() }
+        SimMemory { total, next: FIRST, buffers: BTreeMap::new(), stats: SimMemoryStats::default() }
     }
 
     pub(crate) fn stats(&self) -> SimMemoryStats {
@@ -44,49 +42,46 @@ impl SimMemory {
         (self.total - self.stats.bytes, self.total)
     }
 
-    pub(crate) fn alloc(&mut self, bytes: u64) -> Result<Address, DriverError> {
+    pub(crate) fn alloc(&mut self, bytes: u64) -> Result<BufferId, DriverError> {
         let (free, total) = self.capacity();
         if bytes > free {
             return Err(DriverError::OutOfMemory { wanted: bytes, free, total });
         }
-        let at = self.next;
-        self.next += bytes.next_multiple_of(ALIGN) + ALIGN;
-        self.allocations.insert(at, vec![POISON; bytes as usize]);
+        let id = BufferId(self.next);
+        self.next += 1;
+        self.buffers.insert(id, vec![POISON; bytes as usize]);
         self.stats.allocations += 1;
         self.stats.bytes += bytes;
-        Ok(Address(at))
+        Ok(id)
     }
 
-    pub(crate) fn free(&mut self, at: Address) -> Result<(), DriverError> {
-        let freed = self.allocations.remove(&at.0).ok_or_else(|| wild("free", at, 0))?;
+    pub(crate) fn free(&mut self, id: BufferId) -> Result<(), DriverError> {
+        let freed = self.buffers.remove(&id).ok_or_else(|| wild("free", id))?;
         self.stats.frees += 1;
         self.stats.bytes -= freed.len() as u64;
         Ok(())
     }
 
-    /// Bytes of one allocation.
-    pub(crate) fn read(&self, at: Address, bytes: u64) -> Result<&[u8], DriverError> {
-        let found = self.allocations.range(..=at.0).next_back();
-        let inside = found.and_then(|(first, held)| {
-            let from = usize::try_from(at.0 - first).ok()?;
-            held.get(from..from.checked_add(usize::try_from(bytes).ok()?)?)
-        });
-        inside.ok_or_else(|| wild("read", at, bytes))
+    /// Bytes of a buffer.
+    pub(crate) fn read(&self, slice: BufferSlice) -> Result<&[u8], DriverError> {
+        let inside = self.buffers.get(&slice.buffer).and_then(|bytes| bytes.get(range(slice)?));
+        inside.ok_or_else(|| wild("read", slice))
     }
 
     /// The same, to write.
-    pub(crate) fn write(&mut self, at: Address, bytes: u64) -> Result<&mut [u8], DriverError> {
-        let found = self.allocations.range_mut(..=at.0).next_back();
-        let inside = found.and_then(|(first, held)| {
-            let from = usize::try_from(at.0 - first).ok()?;
-            held.get_mut(from..from.checked_add(usize::try_from(bytes).ok()?)?)
-        });
-        inside.ok_or_else(|| wild("write", at, bytes))
+    pub(crate) fn write(&mut self, slice: BufferSlice) -> Result<&mut [u8], DriverError> {
+        let inside = self.buffers.get_mut(&slice.buffer).and_then(|bytes| bytes.get_mut(range(slice)?));
+        inside.ok_or_else(|| wild("write", slice))
     }
 }
 
-fn wild(call: &'static str, at: Address, bytes: u64) -> DriverError {
-    DriverError::Failed { call, why: format!("{bytes} bytes at {:#x} are no memory of one allocation", at.0) }
+fn range(slice: BufferSlice) -> Option<std::ops::Range<usize>> {
+    let from = usize::try_from(slice.offset).ok()?;
+    Some(from..from.checked_add(usize::try_from(slice.bytes).ok()?)?)
+}
+
+fn wild(call: &'static str, what: impl std::fmt::Debug) -> DriverError {
+    DriverError::Failed { call, why: format!("{what:?} is no memory of the device") }
 }
 
 #[cfg(test)]
@@ -94,17 +89,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_beside_an_allocation_is_reached() {
+    fn nothing_beside_a_buffer_is_reached() {
         let mut memory = SimMemory::new(1000);
         let (a, b) = (memory.alloc(100).unwrap(), memory.alloc(1).unwrap());
-        memory.write(a, 100).unwrap().fill(7);
-        assert_eq!(memory.read(a.offset(60), 40).unwrap(), [7; 40]);
-        for (at, bytes) in
-            [(a, 101), (a.offset(100), 1), (Address(0), 1), (b.offset(1), 1), (b, u64::MAX), (a.offset(u64::MAX), 1)]
-        {
-            assert!(memory.read(at, bytes).is_err() && memory.write(at, bytes).is_err(), "{at:?} {bytes}");
+        let at = |buffer, offset, bytes| BufferSlice { buffer, offset, bytes };
+        memory.write(at(a, 0, 100)).unwrap().fill(7);
+        assert_eq!(memory.read(at(a, 60, 40)).unwrap(), [7; 40]);
+        let none = BufferId(0);
+        for wild in [at(a, 0, 101), at(a, 100, 1), at(none, 0, 1), at(b, 1, 1), at(b, 0, u64::MAX), at(a, u64::MAX, 1)] {
+            assert!(memory.read(wild).is_err() && memory.write(wild).is_err(), "{wild:?}");
         }
-        assert_eq!(memory.read(b, 1).unwrap(), [POISON]);
+        assert_eq!(memory.read(at(b, 0, 1)).unwrap(), [POISON]);
     }
 
     #[test]
@@ -114,7 +109,7 @@ mod tests {
         assert_eq!(memory.alloc(101), Err(DriverError::OutOfMemory { wanted: 101, free: 100, total: 1000 }));
         memory.free(a).unwrap();
         assert!(memory.free(a).is_err());
-        memory.alloc(1000).unwrap();
+        assert_ne!(memory.alloc(1000).unwrap(), a);
         assert_eq!(memory.stats(), SimMemoryStats { allocations: 2, frees: 1, bytes: 1000 });
     }
 }

@@ -3,6 +3,7 @@
 use crate::faults::Countdown;
 use crate::kernel::Module;
 use crate::memory::SimMemory;
+use crate::operation::SimOperation;
 use crate::settings::Settings;
 use crate::timeline::Timeline;
 use std::collections::HashMap;
@@ -10,24 +11,32 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use yirage_hal::driver::{Address, DriverError, KernelArg};
+use yirage_hal::driver::{Binding, BufferId, BufferSlice, DriverError};
 use yirage_hal::{HostMemory, Record};
 use yirage_ir::rng::Rng;
 
 /// What a queue is told.
 pub(crate) enum Command {
-    Fill { at: Address, byte: u8, bytes: u64 },
-    Upload { from: Arc<dyn HostMemory>, to: Address },
-    Download { from: Address, bytes: u64, into: Arc<Mutex<Record>> },
-    Copy { from: Address, to: Address, bytes: u64 },
-    Lend { from: Address, bytes: u64, to: Sender<Vec<u8>> },
-    Borrow { from: Receiver<Vec<u8>>, to: Address },
-    Launch(SimLaunch),
-    Replay(Arc<[SimLaunch]>),
-    Free(Address),
+    Upload { from: Arc<dyn HostMemory>, to: BufferSlice },
+    Download { from: BufferSlice, into: Arc<Mutex<Record>> },
+    Lend { from: BufferSlice, to: Sender<Vec<u8>> },
+    Borrow { from: Receiver<Vec<u8>>, to: BufferSlice },
+    Step(SimCommand),
+    Replay(Arc<[SimCommand]>),
+    Timestamp(Arc<Mutex<Duration>>),
+    Free(BufferId),
     Unload(u64),
     Signal(u64),
     Stop,
+}
+
+/// What a queue does within a step.
+#[derive(Clone, Debug)]
+pub(crate) enum SimCommand {
+    Launch(SimLaunch),
+    Operation { operation: Arc<SimOperation>, bindings: Vec<Binding>, workspace: Option<BufferSlice> },
+    Copy { from: BufferSlice, to: BufferSlice },
+    Fill { slice: BufferSlice, byte: u8 },
 }
 
 /// A kernel and what it is called with.
@@ -35,7 +44,8 @@ pub(crate) enum Command {
 pub(crate) struct SimLaunch {
     pub(crate) module: u64,
     pub(crate) node: usize,
-    pub(crate) args: Vec<KernelArg>,
+    pub(crate) bindings: Vec<Binding>,
+    pub(crate) arguments: Vec<u8>,
 }
 
 /// What a queue and its driver both have.
@@ -45,12 +55,21 @@ pub(crate) struct SimDeviceState {
     modules: Mutex<HashMap<u64, Arc<Module>>>,
     pub(crate) timeline: Timeline,
     busy_nanos: AtomicU64,
+    captures: AtomicU64,
+    staging: AtomicU64,
 }
 
 impl SimDeviceState {
     pub(crate) fn new(memory: u64) -> SimDeviceState {
         let (memory, timeline) = (Mutex::new(SimMemory::new(memory)), Timeline::default());
-        SimDeviceState { memory, modules: Mutex::default(), timeline, busy_nanos: AtomicU64::new(0) }
+        SimDeviceState {
+            memory,
+            modules: Mutex::default(),
+            timeline,
+            busy_nanos: AtomicU64::new(0),
+            captures: AtomicU64::new(0),
+            staging: AtomicU64::new(0),
+        }
     }
 
     /// Time in which the queue ran commands.
@@ -58,8 +77,40 @@ impl SimDeviceState {
         Duration::from_nanos(self.busy_nanos.load(Ordering::Relaxed))
     }
 
+    /// One more graph was captured.
+    pub(crate) fn count_capture(&self) {
+        self.captures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// So many bytes of staging memory more were given.
+    pub(crate) fn count_staging(&self, bytes: u64) {
+        self.staging.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of staging memory given so far.
+    pub(crate) fn staging(&self) -> u64 {
+        self.staging.load(Ordering::Relaxed)
+    }
+
+    /// Graphs captured so far.
+    pub(crate) fn captures(&self) -> u64 {
+        self.captures.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn memory(&self) -> MutexGuard<'_, SimMemory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes bytes to a place for as many.
+    pub(crate) fn store(&self, bytes: &[u8], to: BufferSlice) -> Result<(), DriverError> {
+        let mut memory = self.memory();
+        let place = memory.write(to)?;
+        if place.len() != bytes.len() {
+            let why = format!("{} bytes are given for the {} of {to:?}", bytes.len(), to.bytes);
+            return Err(DriverError::Failed { call: "copy", why });
+        }
+        place.copy_from_slice(bytes);
+        Ok(())
     }
 
     pub(crate) fn modules(&self) -> MutexGuard<'_, HashMap<u64, Arc<Module>>> {
@@ -73,6 +124,8 @@ pub(crate) struct SimQueue {
     delays: Rng,
     delay: Duration,
     step: Duration,
+    /// What its clock counts from.
+    began: Instant,
     kernel_fault: Countdown,
     lost_fault: Countdown,
     /// The first error since the last signal. What follows it does not run.
@@ -86,6 +139,7 @@ impl SimQueue {
             delays: Rng::new(settings.seed.wrapping_add(u64::from(ordinal))),
             delay: settings.delay,
             step: settings.step,
+            began: Instant::now(),
             kernel_fault: Countdown::new(settings.faults.kernel),
             lost_fault: Countdown::new(settings.faults.lost),
             error: None,
@@ -99,8 +153,8 @@ impl SimQueue {
             match command {
                 Command::Stop => return,
                 // What was taken is given back whatever became of the device.
-                Command::Free(at) => {
-                    let freed = self.shared.memory().free(at);
+                Command::Free(buffer) => {
+                    let freed = self.shared.memory().free(buffer);
                     self.note(freed);
                 }
                 Command::Unload(module) => drop(self.shared.modules().remove(&module)),
@@ -140,44 +194,60 @@ impl SimQueue {
 
     fn work(&mut self, command: Command) -> Result<(), DriverError> {
         match command {
-            Command::Fill { at, byte, bytes } => self.shared.memory().write(at, bytes)?.fill(byte),
-            Command::Upload { from, to } => {
-                let from = from.bytes();
-                self.shared.memory().write(to, from.len() as u64)?.copy_from_slice(from);
-            }
-            Command::Download { from, bytes, into } => {
-                let record = Record::of(self.shared.memory().read(from, bytes)?);
+            Command::Upload { from, to } => self.shared.store(from.bytes(), to)?,
+            Command::Download { from, into } => {
+                let record = Record::of(self.shared.memory().read(from)?);
                 *into.lock().unwrap_or_else(PoisonError::into_inner) = record;
             }
-            Command::Copy { from, to, bytes } => {
-                let mut memory = self.shared.memory();
-                let copy = memory.read(from, bytes)?.to_vec();
-                memory.write(to, bytes)?.copy_from_slice(&copy);
-            }
-            Command::Lend { from, bytes, to } => {
-                let copy = self.shared.memory().read(from, bytes)?.to_vec();
+            Command::Lend { from, to } => {
+                let copy = self.shared.memory().read(from)?.to_vec();
                 // Where nobody waits for it any more, the other device is gone.
                 let _ = to.send(copy);
             }
             Command::Borrow { from, to } => {
                 let gone = |_| DriverError::Failed { call: "copy", why: "the other device gave nothing".into() };
-                let bytes = from.recv().map_err(gone)?;
-                self.shared.memory().write(to, bytes.len() as u64)?.copy_from_slice(&bytes);
+                self.shared.store(&from.recv().map_err(gone)?, to)?;
             }
-            Command::Launch(call) => self.call(&call)?,
-            Command::Replay(calls) => calls.iter().try_for_each(|call| self.call(call))?,
+            Command::Timestamp(into) => {
+                *into.lock().unwrap_or_else(PoisonError::into_inner) = self.began.elapsed();
+            }
+            Command::Step(command) => self.run_command(&command)?,
+            Command::Replay(commands) => commands.iter().try_for_each(|command| self.run_command(command))?,
             Command::Free(_) | Command::Unload(_) | Command::Signal(_) | Command::Stop => {}
         }
         Ok(())
     }
 
-    fn call(&mut self, call: &SimLaunch) -> Result<(), DriverError> {
+    fn run_command(&mut self, command: &SimCommand) -> Result<(), DriverError> {
+        match command {
+            SimCommand::Launch(launch) => self.launch(launch),
+            SimCommand::Operation { operation, bindings, workspace } => {
+                self.check_kernel_fault()?;
+                operation.run(bindings, *workspace, &mut self.shared.memory())
+            }
+            SimCommand::Copy { from, to } => {
+                let copy = self.shared.memory().read(*from)?.to_vec();
+                self.shared.store(&copy, *to)
+            }
+            SimCommand::Fill { slice, byte } => {
+                self.shared.memory().write(*slice)?.fill(*byte);
+                Ok(())
+            }
+        }
+    }
+
+    fn launch(&mut self, launch: &SimLaunch) -> Result<(), DriverError> {
+        self.check_kernel_fault()?;
+        let SimLaunch { module, node, bindings, arguments } = launch;
+        let found = self.shared.modules().get(module).cloned();
+        let gone = || DriverError::Failed { call: "launch", why: format!("there is no module {module}") };
+        found.ok_or_else(gone)?.run(*node, bindings, arguments, &mut self.shared.memory())
+    }
+
+    fn check_kernel_fault(&mut self) -> Result<(), DriverError> {
         if self.kernel_fault.strikes() {
             return Err(DriverError::Failed { call: "launch", why: "the kernel was ordered to fail".into() });
         }
-        let SimLaunch { module, node, args } = call;
-        let found = self.shared.modules().get(module).cloned();
-        let gone = || DriverError::Failed { call: "launch", why: format!("there is no module {module}") };
-        found.ok_or_else(gone)?.run(*node, args, &mut self.shared.memory())
+        Ok(())
     }
 }

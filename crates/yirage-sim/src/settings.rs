@@ -1,5 +1,6 @@
 //! How a simulated accelerator behaves.
 
+use crate::bindings::BindingLimits;
 use crate::faults::Faults;
 use std::time::Duration;
 
@@ -18,8 +19,16 @@ pub struct Settings {
     pub step: Duration,
     /// Steps that may be on the queue at once.
     pub in_flight: usize,
-    /// Whether a step's launches are recorded and played again.
+    /// Whether copies from the host have a queue of their own.
+    pub transfer_queue: bool,
+    /// Whether a step's commands are captured and replayed.
     pub captures_graphs: bool,
+    /// Whether the host can read a clock of the device.
+    pub clock: bool,
+    /// Whether kernels are operations of a vendor's library, prepared once and given a workspace, instead of code.
+    pub operations: bool,
+    /// What a device that binds parts of buffers asks of them; none of one with pointers.
+    pub binding_limits: Option<BindingLimits>,
     /// What goes wrong.
     pub faults: Faults,
 }
@@ -34,8 +43,32 @@ impl Default for Settings {
             delay: Duration::ZERO,
             step: Duration::ZERO,
             in_flight: 3,
+            transfer_queue: true,
             captures_graphs: true,
+            clock: true,
+            operations: false,
+            binding_limits: None,
             faults: Faults::default(),
         }
+    }
+}
+
+impl Settings {
+    /// An accelerator whose kernels are code that is given pointers, as CUDA and its kin have it.
+    pub fn with_pointers() -> Settings {
+        Settings::default()
+    }
+
+    /// An accelerator whose kernels are bound to parts of buffers, within the limits that WebGPU promises; it captures
+    /// nothing, and has one queue.
+    pub fn with_bindings() -> Settings {
+        let limits = BindingLimits { align: 256, bytes: 128 << 20, count: 8 };
+        Settings { binding_limits: Some(limits), transfer_queue: false, captures_graphs: false, ..Settings::default() }
+    }
+
+    /// An accelerator whose kernels are operations of a library with a workspace, as those of neural processors are; the
+    /// host cannot read its clock.
+    pub fn with_operations() -> Settings {
+        Settings { operations: true, clock: false, ..Settings::default() }
     }
 }

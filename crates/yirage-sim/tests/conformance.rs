@@ -8,7 +8,12 @@ use yirage_sim::{Settings, Sim};
 
 #[test]
 fn every_case_holds() {
-    let sim = Sim::with(Settings { devices: 2, seed: 7, delay: Duration::from_micros(20), ..Settings::default() });
+    for settings in [Settings::with_pointers(), Settings::with_bindings(), Settings::with_operations()] {
+        holds(Sim::with(Settings { devices: 2, seed: 7, delay: Duration::from_micros(20), ..settings }));
+    }
+}
+
+fn holds(sim: Sim) {
     let (device, _) = sim.open(1, &OpenOptions::default()).unwrap();
     let reports = Suite::new().run(&*device, &[]);
     let not = |r: &&yirage_conformance::CaseReport| r.outcome != CaseOutcome::Passed;

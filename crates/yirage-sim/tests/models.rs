@@ -27,6 +27,13 @@ fn greedy(engine: &mut Engine, prompt: &[u32], count: usize) -> Vec<u32> {
     tokens
 }
 
+/// Accelerators of every kind of interface.
+fn interfaces() -> [(&'static str, Settings); 3] {
+    let all = [Settings::with_pointers(), Settings::with_bindings(), Settings::with_operations()];
+    let [pointers, bindings, operations] = all;
+    [("pointers", pointers), ("bindings", bindings), ("operations", operations)]
+}
+
 fn check(model: &str, device: Arc<dyn Device>) {
     let folder = tiny::model(model);
     let golden = json::read(&folder.join("golden.json"));
@@ -41,27 +48,50 @@ fn check(model: &str, device: Arc<dyn Device>) {
 
 #[test]
 fn every_architecture_gives_the_golden_tokens() {
-    let sim = Sim::with(Settings { devices: 2, ..Settings::default() });
-    for (i, model) in tiny::NAMES.iter().enumerate() {
-        check(model, sim.open(i as u32 % 2, &OpenOptions::default()).unwrap().0);
+    for (interface, settings) in interfaces() {
+        let sim = Sim::with(Settings { devices: 2, ..settings });
+        for (i, model) in tiny::NAMES.iter().enumerate() {
+            check(model, sim.open(i as u32 % 2, &OpenOptions::default()).unwrap().0);
+        }
+        let held = sim.memory_stats();
+        assert!(held.iter().all(|held| held.bytes == 0 && held.allocations == held.frees), "{interface}: {held:?}");
     }
-    assert!(
-        sim.memory_stats().iter().all(|held| held.bytes == 0 && held.allocations == held.frees),
-        "{:?}",
-        sim.memory_stats()
-    );
 }
 
 #[test]
 fn delays_change_nothing() {
-    for seed in 1..=3 {
-        let records = seed == 2;
-        let sim = Sim::with(Settings {
-            seed,
-            captures_graphs: records,
-            delay: Duration::from_micros(60),
-            ..Settings::default()
-        });
+    for (seed, (_, settings)) in (1..).zip(interfaces()) {
+        let sim = Sim::with(Settings { seed, delay: Duration::from_micros(60), ..settings });
         check(tiny::NAMES[0], sim.open(0, &OpenOptions::default()).unwrap().0);
+    }
+}
+
+#[test]
+fn a_captured_graph_is_made_once_however_the_sequence_grows() {
+    let sim = Sim::default();
+    let (device, _) = sim.open(0, &OpenOptions::default()).unwrap();
+    let options = EngineOptions { context: Some(512), max_seqs: 3, ..EngineOptions::default() };
+    let mut engine =
+        Engine::load(&Checkpoint::open(tiny::model(tiny::NAMES[0])).unwrap(), device, &options, &mut |_, _| {}).unwrap();
+    // Block tables grow sixteen times, and sequences come and go on the way.
+    let alone = greedy(&mut engine, &[1, 2, 3], 500);
+    assert_eq!(alone.len(), 500);
+    let first = sim.captures()[0];
+    assert!(first > 0);
+    assert_eq!(greedy(&mut engine, &[1, 2, 3], 500), alone);
+    let plans = engine.executors().len() as u64;
+    println!("{first} captured graphs for {plans} plans");
+    assert_eq!(sim.captures()[0], first, "the same steps captured again");
+    assert!(first <= plans, "{first} captured graphs for {plans} plans");
+}
+
+#[test]
+fn weights_reach_the_device_through_a_few_pieces_of_memory() {
+    for transfer_queue in [true, false] {
+        let delay = Duration::from_micros(200);
+        let sim = Sim::with(Settings { transfer_queue, delay, seed: 5, ..Settings::default() });
+        check(tiny::NAMES[0], sim.open(0, &OpenOptions::default()).unwrap().0);
+        let staging = sim.staging()[0];
+        assert!((1..=16 << 20).contains(&staging), "{staging} bytes of staging memory");
     }
 }

@@ -88,7 +88,7 @@ impl Program for CpuProgram {
         self.last = (step.dims, self.memory.begin_step());
         self.run(step.kind, &step.dims, &slots)?;
         let outputs = step.reads.iter().map(|&index| Ok(self.resident_output(index)?.record(&turn)));
-        Ok(Fence::Signalled(StepOutputs { outputs: outputs.collect::<Result<_, HalError>>()? }))
+        Ok(Fence::Signalled(StepOutputs { outputs: outputs.collect::<Result<_, HalError>>()?, device_time: None }))
     }
 
     fn output_handle(&self, index: usize) -> Result<OutputHandle, HalError> {

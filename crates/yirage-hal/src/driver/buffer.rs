@@ -1,6 +1,8 @@
 //! Memory of a device, given back when nobody has it any more, and the account of it.
 
-use super::contract::{Address, Driver};
+use super::contract::Driver;
+use super::memory::{BufferId, BufferSlice};
+use super::transfer::Transfers;
 use crate::device::{MemoryReport, PoolBytes};
 use crate::error::HalError;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,12 +36,13 @@ impl MemoryPool {
 /// A driver, and what is held of its memory.
 pub(super) struct DriverAccount<D> {
     pub(super) driver: D,
+    pub(super) transfers: Transfers,
     report: Mutex<MemoryReport>,
 }
 
 impl<D: Driver> DriverAccount<D> {
     pub(super) fn new(driver: D) -> DriverAccount<D> {
-        DriverAccount { driver, report: Mutex::default() }
+        DriverAccount { driver, transfers: Transfers::default(), report: Mutex::default() }
     }
 
     pub(super) fn report(&self) -> MemoryReport {
@@ -55,27 +58,33 @@ impl<D: Driver> DriverAccount<D> {
 pub(super) struct Buffer<D: Driver> {
     account: Arc<DriverAccount<D>>,
     pool: MemoryPool,
-    at: Address,
+    id: BufferId,
     bytes: u64,
 }
 
 impl<D: Driver> Buffer<D> {
-    /// Takes them. Of no byte at all a device is asked for one, so that every buffer has an address.
+    /// Takes them. Of no byte at all a device is asked for one, so that every buffer has memory.
     pub(super) fn new(account: &Arc<DriverAccount<D>>, pool: MemoryPool, bytes: u64) -> Result<Buffer<D>, HalError> {
-        let at = account.driver.alloc(bytes.max(1)).map_err(|e| e.of_pool(pool.name()))?;
+        let id = account.driver.alloc(bytes.max(1)).map_err(|e| e.of_pool(pool.name()))?;
         account.book(pool, |held| {
             held.used += bytes;
             held.peak = held.peak.max(held.used);
         });
-        Ok(Buffer { account: account.clone(), pool, at, bytes })
+        Ok(Buffer { account: account.clone(), pool, id, bytes })
     }
 
-    pub(super) fn at(&self) -> Address {
-        self.at
+    /// All of it.
+    pub(super) fn slice(&self) -> BufferSlice {
+        BufferSlice { buffer: self.id, offset: 0, bytes: self.bytes }
     }
 
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Submits bytes to a part of it, beside what steps do.
+    pub(super) fn fill_from(&self, bytes: &[u8], to: BufferSlice) -> Result<(), HalError> {
+        self.account.transfers.upload(&self.account.driver, bytes, to)
     }
 
     pub(super) fn driver(&self) -> &D {
@@ -90,7 +99,9 @@ impl<D: Driver> Buffer<D> {
 
 impl<D: Driver> Drop for Buffer<D> {
     fn drop(&mut self) {
-        self.account.driver.free(self.at);
+        // A copy that is still on its way would write to it.
+        self.account.transfers.settle(&self.account.driver);
+        self.account.driver.free(self.id);
         self.account.book(self.pool, |held| held.used -= self.bytes);
     }
 }

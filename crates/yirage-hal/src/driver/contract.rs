@@ -1,53 +1,16 @@
 //! What a driver does.
 
+use super::command::{Binding, ModuleId, OperationId, StepCommand};
 use super::error::DriverError;
+use super::memory::{BufferId, BufferSlice};
+use super::transfer::StagingMemory;
 use crate::record::{HostMemory, Record};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A place in a device's memory. The host cannot read there.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Address(pub u64);
-
-impl Address {
-    /// `bytes` further; an address past the end of all memory where that is no number.
-    #[must_use]
-    pub fn offset(self, bytes: u64) -> Address {
-        Address(self.0.saturating_add(bytes))
-    }
-}
-
-/// Code that was given to a device.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct ModuleId(pub u64);
-
-/// An argument of a kernel.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum KernelArg {
-    /// A place in the device's memory.
-    Address(Address),
-    /// A number.
-    U32(u32),
-}
-
-/// Launches that a device was given to play again.
+/// Commands that a device was given to run again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CapturedGraphId(pub u64);
-
-/// A kernel to run.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Launch {
-    /// The code.
-    pub module: ModuleId,
-    /// The kernel's name there.
-    pub entry: String,
-    /// Groups of threads, along three axes.
-    pub grid: [u32; 3],
-    /// Threads of a group, along three axes.
-    pub block: [u32; 3],
-    /// Its arguments.
-    pub args: Vec<KernelArg>,
-}
 
 /// Bytes on their way from a device to the host.
 pub trait Download: Send {
@@ -55,20 +18,77 @@ pub trait Download: Send {
     fn take(self: Box<Self>) -> Record;
 }
 
-/// Launches that are given to a device once, and submitted many times at the price of one command.
+/// A moment of a device's own clock.
+pub trait Timestamp: Send {
+    /// The time from a moment that is the same for all timestamps of a device; of use once the queue has signalled what was
+    /// submitted after the timestamp.
+    fn take(self: Box<Self>) -> Duration;
+}
+
+/// A clock that runs on the device, so that steps are timed without the host.
+pub trait DeviceClock {
+    /// Submits: notes the time when everything before has run.
+    ///
+    /// # Errors
+    /// As [`Driver::submit`].
+    fn timestamp(&self) -> Result<Box<dyn Timestamp>, DriverError>;
+}
+
+/// Commands that are given to a device once, and submitted many times at the price of one.
 pub trait GraphCapture {
-    /// Gives launches to the device, in their order. None of them runs.
+    /// Gives commands to the device, in their order. None of them runs. Whoever captures keeps the buffers that they name
+    /// until the graph is released.
     ///
     /// # Errors
-    /// As [`Driver::launch`].
-    fn capture(&self, launches: Vec<Launch>) -> Result<CapturedGraphId, DriverError>;
-    /// Submits: all launches of a recording.
+    /// As [`Driver::submit`].
+    fn capture(&self, commands: Vec<StepCommand>) -> Result<CapturedGraphId, DriverError>;
+    /// Submits: all commands of a captured graph.
     ///
     /// # Errors
-    /// As [`Driver::fill`].
-    fn replay(&self, recording: CapturedGraphId) -> Result<(), DriverError>;
-    /// Forgets a recording once everything submitted so far has run.
-    fn release(&self, recording: CapturedGraphId);
+    /// As [`Driver::submit`].
+    fn replay(&self, graph: CapturedGraphId) -> Result<(), DriverError>;
+    /// Forgets a graph once everything submitted so far has run.
+    fn release(&self, graph: CapturedGraphId);
+}
+
+/// An operation that a vendor's library is ready to run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PreparedOperation {
+    /// The operation.
+    pub id: OperationId,
+    /// Bytes of workspace that every call of it wants.
+    pub workspace: u64,
+}
+
+/// Operations of a vendor's library: described, prepared once for their operands, and called in every step.
+pub trait OperationLibrary {
+    /// Makes an operation ready. `descriptor` is what the backend's kernels and its driver have agreed on.
+    ///
+    /// # Errors
+    /// An operation that the library does not have for such operands.
+    fn prepare(&self, descriptor: &[u8], bindings: &[Binding]) -> Result<PreparedOperation, DriverError>;
+    /// Forgets an operation once everything submitted so far has run.
+    fn release(&self, operation: OperationId);
+}
+
+/// A second queue of a device, for copies from the host beside what the first one runs. Only memory that nothing on the
+/// first queue touches is written.
+pub trait TransferQueue {
+    /// Submits: bytes of the host to as many of the device. The memory is kept until they are there, and no longer.
+    ///
+    /// # Errors
+    /// As [`Driver::submit`].
+    fn upload(&self, from: Arc<dyn HostMemory>, to: BufferSlice) -> Result<(), DriverError>;
+    /// Submits a signal, as [`Driver::signal`] for this queue.
+    ///
+    /// # Errors
+    /// As [`Driver::submit`].
+    fn signal(&self) -> Result<u64, DriverError>;
+    /// As [`Driver::wait`] for this queue.
+    ///
+    /// # Errors
+    /// As [`Driver::wait`].
+    fn wait(&self, value: u64, deadline: Duration) -> Result<(), DriverError>;
 }
 
 /// A vendor's runtime for one device: memory, and one queue whose commands run in the order in which they are submitted.
@@ -80,41 +100,48 @@ pub trait Driver: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`DriverError::OutOfMemory`], and what the runtime says.
-    fn alloc(&self, bytes: u64) -> Result<Address, DriverError>;
+    fn alloc(&self, bytes: u64) -> Result<BufferId, DriverError>;
     /// Gives memory back once everything submitted so far has run. It never fails: of a lost device nothing is left.
-    fn free(&self, at: Address);
-    /// Submits: makes every one of `bytes` bytes this one.
+    fn free(&self, buffer: BufferId);
+    /// Submits a command.
     ///
     /// # Errors
-    /// What the runtime says at once; so for all that submits.
-    fn fill(&self, at: Address, byte: u8, bytes: u64) -> Result<(), DriverError>;
-    /// Submits: bytes of the host to the device. The memory is kept until they are there.
+    /// What the runtime says at once, so for all that submits; a kernel that the module does not have, an operation that
+    /// was not prepared.
+    fn submit(&self, command: StepCommand) -> Result<(), DriverError>;
+    /// Submits: bytes of the host to the device, to as many. The memory is kept until they are there.
     ///
     /// # Errors
-    /// As [`Driver::fill`].
-    fn upload(&self, from: Arc<dyn HostMemory>, to: Address) -> Result<(), DriverError>;
+    /// As [`Driver::submit`].
+    fn upload(&self, from: Arc<dyn HostMemory>, to: BufferSlice) -> Result<(), DriverError>;
     /// Submits: bytes of the device to the host.
     ///
     /// # Errors
-    /// As [`Driver::fill`].
-    fn download(&self, from: Address, bytes: u64) -> Result<Box<dyn Download>, DriverError>;
-    /// Submits: bytes of the device to another place of it. The two do not overlap.
+    /// As [`Driver::submit`].
+    fn download(&self, from: BufferSlice) -> Result<Box<dyn Download>, DriverError>;
+    /// Submits on both devices: bytes of `peer`, as they are once everything submitted there so far has run, to as many of
+    /// this device. What is submitted to either later finds the copy made.
     ///
     /// # Errors
-    /// As [`Driver::fill`].
-    fn copy(&self, from: Address, to: Address, bytes: u64) -> Result<(), DriverError>;
-    /// Submits on both devices: bytes of `peer`, as they are once everything submitted there so far has run, to this
-    /// device. What is submitted to either later finds the copy made.
-    ///
-    /// # Errors
-    /// As [`Driver::fill`]; [`DriverError::Unsupported`] where devices do not reach each other, which is what a driver
+    /// As [`Driver::submit`]; [`DriverError::Unsupported`] where devices do not reach each other, which is what a driver
     /// says by itself.
-    fn copy_from(&self, _peer: &Self, _from: Address, _to: Address, _bytes: u64) -> Result<(), DriverError>
+    fn copy_from(&self, _peer: &Self, _from: BufferSlice, _to: BufferSlice) -> Result<(), DriverError>
     where
         Self: Sized,
     {
         let why = "its driver reaches no other device's memory".into();
         Err(DriverError::Unsupported { what: "a copy between devices".into(), why })
+    }
+    /// Memory of the host from which the device copies without help of the host.
+    ///
+    /// # Errors
+    /// What the runtime says. A driver without such memory gives ordinary one, which is what it does by itself.
+    fn staging(&self, bytes: usize) -> Result<Arc<dyn StagingMemory>, DriverError> {
+        Ok(Arc::new(Record::zeroed(bytes)))
+    }
+    /// A queue for weights beside the first; none where there is no other.
+    fn transfer_queue(&self) -> Option<&dyn TransferQueue> {
+        None
     }
     /// Gives code to the device.
     ///
@@ -123,19 +150,22 @@ pub trait Driver: Send + Sync + 'static {
     fn module(&self, code: &[u8]) -> Result<ModuleId, DriverError>;
     /// Forgets code once everything submitted so far has run.
     fn unload(&self, module: ModuleId);
-    /// Submits a kernel.
-    ///
-    /// # Errors
-    /// As [`Driver::fill`], and a kernel that the module does not have.
-    fn launch(&self, launch: Launch) -> Result<(), DriverError>;
-    /// How launches are recorded; none where they cannot be.
+    /// How commands are captured; none where they cannot be.
     fn graph_capture(&self) -> Option<&dyn GraphCapture> {
+        None
+    }
+    /// The operations of the vendor's library; none where there is no such library.
+    fn operations(&self) -> Option<&dyn OperationLibrary> {
+        None
+    }
+    /// The device's clock; none where the host cannot read one.
+    fn clock(&self) -> Option<&dyn DeviceClock> {
         None
     }
     /// Submits a signal: the queue's value grows to the one that is given back once everything before has run.
     ///
     /// # Errors
-    /// As [`Driver::fill`].
+    /// As [`Driver::submit`].
     fn signal(&self) -> Result<u64, DriverError>;
     /// The last value that the queue has signalled.
     ///

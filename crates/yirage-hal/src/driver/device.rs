@@ -1,6 +1,7 @@
 //! The device over any driver.
 
 use super::buffer::{Buffer, DriverAccount, MemoryPool};
+use super::command::StepCommand;
 use super::contract::Driver;
 use super::kv_cache::DeviceKvCache;
 use super::library::Library;
@@ -18,13 +19,13 @@ use yirage_plan::{ExecutorKind, Target, VerifiedPlan, WeightEntry};
 pub struct DriverDevice<D: Driver, L: Library> {
     info: DeviceInfo,
     account: Arc<DriverAccount<D>>,
-    library: Arc<L>,
+    library: L,
 }
 
 impl<D: Driver, L: Library> DriverDevice<D, L> {
     /// The device.
     pub fn new(info: DeviceInfo, driver: D, library: L) -> DriverDevice<D, L> {
-        DriverDevice { info, account: Arc::new(DriverAccount::new(driver)), library: Arc::new(library) }
+        DriverDevice { info, account: Arc::new(DriverAccount::new(driver)), library }
     }
 }
 
@@ -66,7 +67,7 @@ impl<D: Driver, L: Library> Device for DriverDevice<D, L> {
         let blocks = u32::try_from(blocks).map_err(|_| too_many())?;
         let bytes = self.kv_block_bytes(block, k_width)?.saturating_mul(u64::from(blocks));
         let buffer = Buffer::new(&self.account, MemoryPool::Cache, bytes)?;
-        buffer.driver().fill(buffer.at(), 0, bytes)?;
+        buffer.driver().submit(StepCommand::Fill { slice: buffer.slice(), byte: 0 })?;
         Ok(KvCacheHandle(Arc::new(DeviceKvCache { block: block.clone(), blocks, buffer })))
     }
 

@@ -4,17 +4,33 @@
 //! it. [`DriverDevice`] is a [`Device`](crate::Device) over any driver and any [`Library`] of kernels, written once. A
 //! backend gives these two and has all else. Unknown here: any vendor, and what a kernel computes.
 
+mod arena;
 mod buffer;
-mod captured_graphs;
+mod captured_graph;
+mod command;
 mod contract;
 mod device;
 mod error;
 mod kv_cache;
 mod library;
+mod memory;
+mod operands;
 mod program;
+mod resources;
+mod step_inputs;
+mod step_sizes;
+mod transfer;
 mod weight;
 
-pub use contract::{Address, CapturedGraphId, Download, Driver, GraphCapture, KernelArg, Launch, ModuleId};
+pub use command::{Access, Binding, Launch, ModuleId, OperationCall, OperationId, StepCommand};
+pub use contract::{
+    CapturedGraphId, DeviceClock, Download, Driver, GraphCapture, OperationLibrary, PreparedOperation, Timestamp,
+    TransferQueue,
+};
 pub use device::DriverDevice;
 pub use error::DriverError;
-pub use library::{Library, ValueAddresses};
+pub use library::{GridExtent, KernelCall, KernelLaunch, Library, LibraryOperation, ValueSlices};
+pub use memory::{BufferId, BufferSlice};
+pub use operands::OperandBindings;
+pub use transfer::StagingMemory;
+pub use step_sizes::{STEP_SIZES_BYTES, sizes_of_block, step_sizes};

@@ -5,7 +5,6 @@ use super::contract::Driver;
 use crate::device::WeightSink;
 use crate::error::HalError;
 use crate::handle::WeightHandle;
-use crate::record::Record;
 use std::sync::Arc;
 use yirage_ir::{Dims, Type};
 use yirage_plan::WeightEntry;
@@ -39,12 +38,12 @@ impl<D: Driver> WeightSink for DriverWeightSink<D> {
         let DeviceWeight { ty, buffer } = &self.weight;
         let row = ty.dtype.row_bytes(ty.width().unwrap_or(1));
         let first = first_row.checked_mul(row);
-        let end = first.and_then(|first| first.checked_add(bytes.len())).filter(|&end| end as u64 <= buffer.bytes());
-        let (Some(first), Some(_)) = (first, end) else {
+        let part = first.and_then(|first| buffer.slice().part(first as u64, bytes.len() as u64));
+        let Some(part) = part else {
             let why = format!("{} bytes from row {first_row} do not fit {ty}", bytes.len());
             return Err(HalError::Weight { name: self.name.clone(), why });
         };
-        Ok(buffer.driver().upload(Arc::new(Record::of(bytes)), buffer.at().offset(first as u64))?)
+        buffer.fill_from(bytes, part)
     }
 
     fn finish(self: Box<Self>) -> Result<WeightHandle, HalError> {

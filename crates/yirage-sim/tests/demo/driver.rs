@@ -1,15 +1,15 @@
-//! The driver: memory in boxes, and a queue that runs each command at once.
+//! The driver: buffers, and a queue that runs each command at once.
 
 use super::kernels;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use yirage_hal::driver::{Address, Download, Driver, DriverError, Launch, ModuleId};
+use yirage_hal::driver::{BufferId, BufferSlice, Download, Driver, DriverError, ModuleId, StepCommand};
 use yirage_hal::{HostMemory, Record};
 
-/// Bytes between the beginnings of two allocations: none may be larger.
-const STEP: u64 = 1 << 40;
+/// Most bytes of a buffer.
+const MOST: u64 = 1 << 40;
 
 #[derive(Default)]
 pub(crate) struct DemoDriver {
@@ -17,20 +17,20 @@ pub(crate) struct DemoDriver {
     signalled: AtomicU64,
 }
 
-/// All allocations, by their first address.
+/// All buffers, by their number.
 #[derive(Default)]
 pub(crate) struct Memory {
-    boxes: BTreeMap<u64, Vec<u8>>,
-    next: u64,
+    buffers: BTreeMap<BufferId, Vec<u8>>,
+    last: u64,
 }
 
 impl Memory {
-    /// Bytes of one allocation.
-    pub(crate) fn at(&mut self, at: Address, bytes: u64) -> Result<&mut [u8], DriverError> {
-        let found = self.boxes.get_mut(&(at.0 / STEP * STEP));
-        let from = (at.0 % STEP) as usize;
-        let inside = found.and_then(|all| all.get_mut(from..from.checked_add(bytes as usize)?));
-        inside.ok_or_else(|| DriverError::Failed { call: "access", why: format!("{bytes} bytes at {:#x}", at.0) })
+    /// Bytes of a buffer.
+    pub(crate) fn at(&mut self, slice: BufferSlice) -> Result<&mut [u8], DriverError> {
+        let found = self.buffers.get_mut(&slice.buffer);
+        let from = slice.offset as usize;
+        let inside = found.and_then(|all| all.get_mut(from..from.checked_add(slice.bytes as usize)?));
+        inside.ok_or_else(|| DriverError::Failed { call: "access", why: format!("{slice:?}") })
     }
 }
 
@@ -41,40 +41,48 @@ impl DemoDriver {
 }
 
 impl Driver for DemoDriver {
-    fn alloc(&self, bytes: u64) -> Result<Address, DriverError> {
-        if bytes > STEP {
-            return Err(DriverError::OutOfMemory { wanted: bytes, free: STEP, total: STEP });
+    fn alloc(&self, bytes: u64) -> Result<BufferId, DriverError> {
+        if bytes > MOST {
+            return Err(DriverError::OutOfMemory { wanted: bytes, free: MOST, total: MOST });
         }
         let mut memory = self.memory();
-        memory.next += STEP;
-        let at = memory.next;
-        memory.boxes.insert(at, vec![0; bytes as usize]);
-        Ok(Address(at))
+        memory.last += 1;
+        let id = BufferId(memory.last);
+        memory.buffers.insert(id, vec![0; bytes as usize]);
+        Ok(id)
     }
 
-    fn free(&self, at: Address) {
-        self.memory().boxes.remove(&at.0);
+    fn free(&self, buffer: BufferId) {
+        self.memory().buffers.remove(&buffer);
     }
 
-    fn fill(&self, at: Address, byte: u8, bytes: u64) -> Result<(), DriverError> {
-        self.memory().at(at, bytes)?.fill(byte);
+    fn submit(&self, command: StepCommand) -> Result<(), DriverError> {
+        let mut memory = self.memory();
+        match command {
+            StepCommand::Launch(launch) => kernels::run(&launch, &mut memory),
+            StepCommand::Copy { from, to } => {
+                let copy = memory.at(from)?.to_vec();
+                memory.at(to)?.copy_from_slice(&copy);
+                Ok(())
+            }
+            StepCommand::Fill { slice, byte } => {
+                memory.at(slice)?.fill(byte);
+                Ok(())
+            }
+            StepCommand::Operation(_) => {
+                let why = "all of its kernels are its own".into();
+                Err(DriverError::Unsupported { what: "an operation of a library".into(), why })
+            }
+        }
+    }
+
+    fn upload(&self, from: Arc<dyn HostMemory>, to: BufferSlice) -> Result<(), DriverError> {
+        self.memory().at(to)?.copy_from_slice(from.bytes());
         Ok(())
     }
 
-    fn upload(&self, from: Arc<dyn HostMemory>, to: Address) -> Result<(), DriverError> {
-        let from = from.bytes();
-        self.memory().at(to, from.len() as u64)?.copy_from_slice(from);
-        Ok(())
-    }
-
-    fn download(&self, from: Address, bytes: u64) -> Result<Box<dyn Download>, DriverError> {
-        Ok(Box::new(Landed(Record::of(self.memory().at(from, bytes)?))))
-    }
-
-    fn copy(&self, from: Address, to: Address, bytes: u64) -> Result<(), DriverError> {
-        let copy = self.memory().at(from, bytes)?.to_vec();
-        self.memory().at(to, bytes)?.copy_from_slice(&copy);
-        Ok(())
+    fn download(&self, from: BufferSlice) -> Result<Box<dyn Download>, DriverError> {
+        Ok(Box::new(Landed(Record::of(self.memory().at(from)?))))
     }
 
     fn module(&self, _: &[u8]) -> Result<ModuleId, DriverError> {
@@ -82,10 +90,6 @@ impl Driver for DemoDriver {
     }
 
     fn unload(&self, _: ModuleId) {}
-
-    fn launch(&self, launch: Launch) -> Result<(), DriverError> {
-        kernels::run(&launch, &mut self.memory())
-    }
 
     fn signal(&self) -> Result<u64, DriverError> {
         Ok(self.signalled.fetch_add(1, Ordering::Relaxed) + 1)

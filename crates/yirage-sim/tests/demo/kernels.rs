@@ -1,38 +1,67 @@
 //! The kernels: rows of floats.
 
 use super::driver::Memory;
-use yirage_hal::driver::{Address, DriverError, KernelArg, Launch};
+use yirage_hal::driver::{BufferSlice, DriverError, Launch, sizes_of_block};
+use yirage_ir::{Dim, Sym};
+
+/// The words of a kernel's argument, in its order.
+struct Words<'a>(&'a [[u8; 4]]);
+
+impl Words<'_> {
+    fn next(&mut self) -> Result<u32, DriverError> {
+        let missing = || DriverError::Failed { call: "launch", why: "a word of the argument is missing".into() };
+        let (word, rest) = self.0.split_first().ok_or_else(missing)?;
+        self.0 = rest;
+        Ok(u32::from_le_bytes(*word))
+    }
+}
 
 pub(crate) fn run(launch: &Launch, memory: &mut Memory) -> Result<(), DriverError> {
-    use KernelArg::{Address as At, U32};
-    match (&launch.entry[..], &launch.args[..]) {
-        ("softmax", &[At(x), At(y), U32(count), U32(width)]) => {
-            let mut out = floats(memory, x, count)?;
+    let wrong = || DriverError::Failed { call: "launch", why: format!("{} of {} operands", launch.entry, launch.bindings.len()) };
+    let slices: Vec<BufferSlice> = launch.bindings.iter().map(|binding| binding.slice).collect();
+    let (sizes, operands) = slices.split_first().ok_or_else(wrong)?;
+    let mut words = Words(launch.arguments.as_chunks().0);
+    let count = rows(memory, *sizes, &mut words)?;
+    let width = words.next()?;
+    match (&launch.entry[..], operands) {
+        ("softmax", &[x, y]) => {
+            let mut out = floats(memory, x, count * width)?;
             out.chunks_exact_mut(width as usize).for_each(softmax);
             store(memory, y, &out)
         }
-        ("rms_norm", &[At(x), At(w), At(y), U32(count), U32(width), U32(eps), U32(unit)]) => {
-            let mut weight = floats(memory, w, width)?;
-            weight.iter_mut().for_each(|w| *w += unit as f32);
-            rms_norms(memory, (x, y), count, &weight, f32::from_bits(eps))
+        ("rms_norm", &[x, .., y]) => {
+            let (group, eps, unit) = (words.next()?, f32::from_bits(words.next()?), words.next()?);
+            let weight = match operands {
+                [_, w, _] => floats(memory, *w, group)?.iter().map(|w| w + unit as f32).collect(),
+                _ => vec![1.0; group as usize],
+            };
+            rms_norms(memory, (x, y), count * width, &weight, eps)
         }
-        ("rms_norm", &[At(x), At(y), U32(count), U32(width), U32(eps), U32(_)]) => {
-            rms_norms(memory, (x, y), count, &vec![1.0; width as usize], f32::from_bits(eps))
-        }
-        ("embed", &[At(table), At(ids), At(y), U32(count), U32(width), U32(scale), U32(rows)]) => {
+        ("embed", &[table, ids, y]) => {
+            let (scale, vocabulary) = (f32::from_bits(words.next()?), words.next()?);
             let mut out = Vec::new();
-            for id in floats(memory, ids, count / width)?.into_iter().map(f32::to_bits) {
-                if id >= rows {
+            for id in floats(memory, ids, count)?.into_iter().map(f32::to_bits) {
+                if id >= vocabulary {
                     out.extend(vec![f32::NAN; width as usize]);
                     continue;
                 }
-                let row = floats(memory, table.offset(4 * u64::from(id) * u64::from(width)), width)?;
-                out.extend(row.iter().map(|x| x * f32::from_bits(scale)));
+                let at = 4 * u64::from(id) * u64::from(width);
+                let row = table.part(at, 4 * u64::from(width)).ok_or_else(wrong)?;
+                out.extend(floats(memory, row, width)?.iter().map(|x| x * scale));
             }
             store(memory, y, &out)
         }
-        (entry, args) => Err(DriverError::Failed { call: "launch", why: format!("{entry} of {args:?}") }),
+        _ => Err(wrong()),
     }
+}
+
+/// The rows of the output: a number, or a size of the step.
+fn rows(memory: &mut Memory, sizes: BufferSlice, words: &mut Words<'_>) -> Result<u32, DriverError> {
+    let short = |_| DriverError::Failed { call: "launch", why: "the sizes are cut off".into() };
+    let block = (&*memory.at(sizes)?).try_into().map_err(short)?;
+    let (fixed, size) = (words.next()?, words.next()? as usize);
+    let dim = Sym::ALL.get(size).map_or(Dim::Const(1), |&size| Dim::Sym(size));
+    Ok(fixed * dim.get(&sizes_of_block(block)) as u32)
 }
 
 fn softmax(row: &mut [f32]) {
@@ -44,7 +73,7 @@ fn softmax(row: &mut [f32]) {
 
 fn rms_norms(
     memory: &mut Memory,
-    (x, y): (Address, Address),
+    (x, y): (BufferSlice, BufferSlice),
     count: u32,
     weight: &[f32],
     eps: f32,
@@ -58,13 +87,13 @@ fn rms_norms(
     store(memory, y, &out)
 }
 
-fn floats(memory: &mut Memory, at: Address, count: u32) -> Result<Vec<f32>, DriverError> {
-    let bytes = memory.at(at, 4 * u64::from(count))?;
+fn floats(memory: &mut Memory, slice: BufferSlice, count: u32) -> Result<Vec<f32>, DriverError> {
+    let bytes = memory.at(BufferSlice { bytes: 4 * u64::from(count), ..slice })?;
     Ok(bytes.as_chunks().0.iter().map(|word| f32::from_le_bytes(*word)).collect())
 }
 
-fn store(memory: &mut Memory, at: Address, values: &[f32]) -> Result<(), DriverError> {
+fn store(memory: &mut Memory, slice: BufferSlice, values: &[f32]) -> Result<(), DriverError> {
     let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
-    memory.at(at, bytes.len() as u64)?.copy_from_slice(&bytes);
+    memory.at(BufferSlice { bytes: bytes.len() as u64, ..slice })?.copy_from_slice(&bytes);
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! The library: what the compiler is told of the kernels, and what a step of a plan launches.
 
 use yirage_hal::HalError;
-use yirage_hal::driver::{KernelArg, Launch, Library, ModuleId, ValueAddresses};
-use yirage_ir::{DType, Dims, NodeKind, Op};
+use yirage_hal::driver::{Access, Binding, KernelCall, KernelLaunch, Library, OperandBindings, ValueSlices};
+use yirage_ir::{DType, Dim, NodeKind, Op, Sym, Type};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind, WeightLayout};
 use yirage_plan::weights::ROWS;
 use yirage_plan::{ExecutorKind, KernelCapabilities, KernelFacts, Plan, Target};
@@ -41,35 +41,39 @@ impl Library for DemoLibrary {
         Ok(Vec::new())
     }
 
-    fn launches(
-        &self,
-        plan: &Plan,
-        module: ModuleId,
-        step: usize,
-        dims: &Dims,
-        places: &dyn ValueAddresses,
-    ) -> Result<Vec<Launch>, HalError> {
+    /// One launch, bound to the sizes of the step and to the node's operands.
+    fn calls(&self, plan: &Plan, step: usize, values: &dyn ValueSlices) -> Result<Vec<KernelCall>, HalError> {
         let node = &plan.graph.nodes[plan.steps[step].node as usize];
-        let at = |value| places.address(value).map(KernelArg::Address);
-        let mut args = node.ins.iter().chain(&node.outs).map(|&value| at(value)).collect::<Result<Vec<_>, _>>()?;
+        let mut bindings = vec![Binding { slice: values.sizes(), access: Access::Read }];
+        bindings.extend(OperandBindings::of(&plan.graph, node, values)?.bindings);
         let out = plan.graph.ty(node.outs[0]);
-        let (count, width) = (out.elems(dims) as u32, out.width().unwrap_or(1) as u32);
-        args.push(KernelArg::U32(count));
-        args.extend(match &node.kind {
-            NodeKind::Op(Op::Softmax(_)) => vec![KernelArg::U32(width)],
-            NodeKind::Op(Op::RmsNorm(op)) => {
-                vec![
-                    KernelArg::U32(op.width),
-                    KernelArg::U32(op.eps.0.to_bits()),
-                    KernelArg::U32(op.unit_offset.into()),
-                ]
-            }
+        let mut words = rows(out)?.to_vec();
+        words.push(out.width().unwrap_or(1) as u32);
+        match &node.kind {
+            NodeKind::Op(Op::Softmax(_)) => {}
+            NodeKind::Op(Op::RmsNorm(op)) => words.extend([op.width, op.eps.0.to_bits(), op.unit_offset.into()]),
             NodeKind::Op(Op::Embed(op)) => {
-                let rows = plan.graph.ty(node.ins[0]).shape[0].get(dims) as u32;
-                vec![KernelArg::U32(width), KernelArg::U32(op.scale.0.to_bits()), KernelArg::U32(rows)]
+                let vocabulary = plan.graph.ty(node.ins[0]).shape[0].as_const().unwrap_or(0) as u32;
+                words.extend([op.scale.0.to_bits(), vocabulary]);
             }
             _ => return Err(HalError::Load(format!("there is no kernel for {}", node.name()))),
-        });
-        Ok(vec![Launch { module, entry: node.name().into(), grid: [1; 3], block: [1; 3], args }])
+        }
+        let arguments = words.into_iter().flat_map(u32::to_le_bytes).collect();
+        Ok(vec![KernelCall::Launch(KernelLaunch { arguments, ..KernelLaunch::new(node.name(), bindings) })])
     }
+}
+
+/// The rows of an output, for any sizes of a step: a number of them for each of a size, and which size that is.
+fn rows(out: &Type) -> Result<[u32; 2], HalError> {
+    let (mut fixed, mut size) = (1, Sym::ALL.len() as u32);
+    for dim in &out.shape[..out.shape.len().saturating_sub(1)] {
+        match dim {
+            Dim::Const(n) => fixed *= n,
+            Dim::Sym(sym) if size as usize == Sym::ALL.len() => {
+                size = Sym::ALL.iter().position(|known| known == sym).unwrap_or_default() as u32;
+            }
+            Dim::Sym(_) => return Err(HalError::Load(format!("rows of two sizes: {out}"))),
+        }
+    }
+    Ok([fixed, size])
 }

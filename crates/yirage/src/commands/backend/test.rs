@@ -67,7 +67,7 @@ fn add(counts: &mut Vec<OpTestCounts>, report: &CaseReport) -> bool {
     if let Some(count) = counts.last_mut() {
         match report.outcome {
             CaseOutcome::Passed => count.passed += 1,
-            CaseOutcome::Refused(_) | CaseOutcome::Excluded(_) => count.refused += 1,
+            CaseOutcome::Refused(_) | CaseOutcome::ExpectedFailure(_) => count.refused += 1,
             CaseOutcome::Failed(_) => count.failed += 1,
         }
     }

@@ -1,0 +1,245 @@
+//! What the commands of a program touch: memory, code and operations, kept for as long as anything may run them.
+
+use super::arena::Arena;
+use super::buffer::{Buffer, DriverAccount, MemoryPool};
+use super::command::{ModuleId, OperationCall, OperationId, StepCommand};
+use super::contract::{Driver, OperationLibrary};
+use super::kv_cache::DeviceKvCache;
+use super::library::{KernelCall, KernelLaunch, Library, LibraryOperation, ValueSlices};
+use super::memory::BufferSlice;
+use super::step_inputs::StepInputs;
+use super::weight::DeviceWeight;
+use crate::device::Bindings;
+use crate::error::HalError;
+use std::collections::HashMap;
+use std::sync::Arc;
+use yirage_ir::{Dims, Type, ValueId, ValueSource};
+use yirage_plan::{Plan, VerifiedPlan};
+
+/// Memory that a program is bound to, and its own.
+pub(super) struct ProgramMemory<D: Driver> {
+    /// Weights and KV caches.
+    bound: HashMap<ValueId, BoundBuffer<D>>,
+    pub(super) arena: Arc<Arena<D>>,
+    pub(super) inputs: StepInputs<D>,
+}
+
+/// Memory of a weight or a KV cache, kept for as long as the program is.
+enum BoundBuffer<D: Driver> {
+    Weight(Arc<DeviceWeight<D>>),
+    KvCache(Arc<DeviceKvCache<D>>),
+}
+
+/// A program's commands, and all that they touch.
+pub(super) struct ProgramCommands<D: Driver> {
+    calls: Vec<PreparedCall>,
+    // What runs is forgotten before the memory that it touches.
+    _operations: Vec<OperationGuard<D>>,
+    code: ModuleGuard<D>,
+    workspace: Option<Buffer<D>>,
+    pub(super) memory: ProgramMemory<D>,
+}
+
+enum PreparedCall {
+    Kernel(KernelLaunch),
+    Operation { id: OperationId, workspace: u64, call: LibraryOperation },
+    Always(StepCommand),
+}
+
+/// Code, forgotten with its program.
+struct ModuleGuard<D: Driver> {
+    account: Arc<DriverAccount<D>>,
+    module: ModuleId,
+}
+
+/// A prepared operation, forgotten with its program.
+struct OperationGuard<D: Driver> {
+    account: Arc<DriverAccount<D>>,
+    id: OperationId,
+}
+
+impl<D: Driver> ProgramMemory<D> {
+    fn new(
+        account: &Arc<DriverAccount<D>>,
+        plan: &VerifiedPlan,
+        bindings: &Bindings,
+    ) -> Result<ProgramMemory<D>, HalError> {
+        let arena = bindings.arena.memory(
+            |arena: &Arena<D>| arena.fits(account, plan.arena),
+            || Ok::<_, HalError>(Arena::new(Buffer::new(account, MemoryPool::Arena, plan.arena)?)),
+        )?;
+        let bound = bound_buffers(account, plan, bindings)?;
+        Ok(ProgramMemory { bound, arena, inputs: StepInputs::new(account, plan, plan.target())? })
+    }
+}
+
+/// The weights and KV caches of a plan, each of its type on this device.
+fn bound_buffers<D: Driver>(
+    account: &Arc<DriverAccount<D>>,
+    plan: &Plan,
+    bindings: &Bindings,
+) -> Result<HashMap<ValueId, BoundBuffer<D>>, HalError> {
+    let graph = &plan.graph;
+    let mut bound = HashMap::new();
+    for &id in &graph.inputs {
+        let value = graph.value(id);
+        let found = match value.source {
+            ValueSource::Weight => {
+                bindings.weights.get(&value.name).and_then(|w| w.0.clone().downcast().ok()).map(BoundBuffer::Weight)
+            }
+            ValueSource::KvCache => bindings
+                .kv_caches
+                .get(&value.name)
+                .and_then(|s| s.0.clone().downcast().ok())
+                .map(BoundBuffer::KvCache),
+            _ => continue,
+        };
+        let fits = found.filter(|found| found.fits(account, &value.ty));
+        let missing = || format!("`{}` is not bound to memory of this device of type {}", value.name, value.ty);
+        bound.insert(id, fits.ok_or_else(|| HalError::Load(missing()))?);
+    }
+    Ok(bound)
+}
+
+impl<D: Driver> BoundBuffer<D> {
+    fn fits(&self, account: &Arc<DriverAccount<D>>, ty: &Type) -> bool {
+        match self {
+            BoundBuffer::Weight(weight) => weight.buffer.is_of(account) && weight.ty == ty.dense(),
+            BoundBuffer::KvCache(cache) => cache.buffer.is_of(account) && cache.block == *ty,
+        }
+    }
+
+    fn slice(&self) -> BufferSlice {
+        match self {
+            BoundBuffer::Weight(weight) => weight.buffer.slice(),
+            BoundBuffer::KvCache(cache) => cache.buffer.slice(),
+        }
+    }
+}
+
+/// Where the values of a plan lie in a program's memory.
+struct PlanSlices<'a, D: Driver> {
+    plan: &'a Plan,
+    memory: &'a ProgramMemory<D>,
+}
+
+impl<D: Driver> ValueSlices for PlanSlices<'_, D> {
+    fn slice(&self, value: ValueId) -> Result<BufferSlice, HalError> {
+        let PlanSlices { plan, memory } = *self;
+        let value = plan.graph.kv_cache_of(value).unwrap_or(value);
+        let given = memory.inputs.slice(value).or_else(|| memory.bound.get(&value).map(BoundBuffer::slice));
+        let placed = || plan.placement(value).and_then(|at| memory.arena.buffer.slice().part(at.offset, at.bytes));
+        let missing = || HalError::Load(format!("`{}` has no place in memory", plan.graph.value(value).name));
+        given.or_else(placed).ok_or_else(missing)
+    }
+
+    fn blocks(&self, cache: ValueId) -> Result<u32, HalError> {
+        let graph = &self.plan.graph;
+        match graph.kv_cache_of(cache).and_then(|id| self.memory.bound.get(&id)) {
+            Some(BoundBuffer::KvCache(cache)) => Ok(cache.blocks),
+            _ => Err(HalError::Load(format!("`{}` is no cache state", graph.value(cache).name))),
+        }
+    }
+
+    fn sizes(&self) -> BufferSlice {
+        self.memory.inputs.sizes()
+    }
+}
+
+impl<D: Driver> ProgramCommands<D> {
+    /// The commands of a plan, with their operations prepared and the workspace that the largest of them wants.
+    pub(super) fn new<L: Library>(
+        account: &Arc<DriverAccount<D>>,
+        library: &L,
+        plan: &VerifiedPlan,
+        bindings: &Bindings,
+    ) -> Result<ProgramCommands<D>, HalError> {
+        // Steps read weights, so all of them have to be there.
+        account.transfers.finish(&account.driver)?;
+        let memory = ProgramMemory::new(account, plan, bindings)?;
+        let module = account.driver.module(&library.code(plan)?)?;
+        let code = ModuleGuard { account: account.clone(), module };
+        let (mut calls, mut operations) = (Vec::new(), Vec::new());
+        let values = PlanSlices { plan, memory: &memory };
+        for step in 0..plan.steps.len() {
+            for call in library.calls(plan, step, &values)? {
+                calls.push(prepare(account, call, &mut operations)?);
+            }
+        }
+        let wanted = calls.iter().map(PreparedCall::workspace).max().filter(|&bytes| bytes > 0);
+        let workspace = wanted.map(|bytes| Buffer::new(account, MemoryPool::Arena, bytes)).transpose()?;
+        Ok(ProgramCommands { calls, workspace, _operations: operations, code, memory })
+    }
+
+    /// The commands of a step of these sizes, in their order.
+    pub(super) fn at(&self, dims: &Dims) -> impl Iterator<Item = Result<StepCommand, HalError>> {
+        let workspace = self.workspace.as_ref().map(Buffer::slice);
+        self.calls.iter().filter_map(move |call| call.at(self.code.module, dims, workspace).transpose())
+    }
+}
+
+fn prepare<D: Driver>(
+    account: &Arc<DriverAccount<D>>,
+    call: KernelCall,
+    operations: &mut Vec<OperationGuard<D>>,
+) -> Result<PreparedCall, HalError> {
+    Ok(match call {
+        KernelCall::Launch(launch) => PreparedCall::Kernel(launch),
+        KernelCall::Operation(call) => {
+            let prepared = operation_library(&account.driver)?.prepare(&call.descriptor, &call.bindings)?;
+            operations.push(OperationGuard { account: account.clone(), id: prepared.id });
+            PreparedCall::Operation { id: prepared.id, workspace: prepared.workspace, call }
+        }
+        KernelCall::Copy { from, to } => PreparedCall::Always(StepCommand::Copy { from, to }),
+        KernelCall::Fill { slice, byte } => PreparedCall::Always(StepCommand::Fill { slice, byte }),
+    })
+}
+
+fn operation_library<D: Driver>(driver: &D) -> Result<&dyn OperationLibrary, HalError> {
+    let unsupported = || HalError::Unsupported {
+        what: "an operation of a vendor's library".into(),
+        why: "the driver has no such library".into(),
+    };
+    driver.operations().ok_or_else(unsupported)
+}
+
+impl PreparedCall {
+    fn workspace(&self) -> u64 {
+        match self {
+            PreparedCall::Kernel(launch) => launch.workspace,
+            PreparedCall::Operation { workspace, .. } => *workspace,
+            PreparedCall::Always(_) => 0,
+        }
+    }
+
+    fn at(
+        &self,
+        module: ModuleId,
+        dims: &Dims,
+        workspace: Option<BufferSlice>,
+    ) -> Result<Option<StepCommand>, HalError> {
+        Ok(match self {
+            PreparedCall::Kernel(launch) => launch.at(module, dims, workspace)?.map(StepCommand::Launch),
+            PreparedCall::Operation { id, workspace: wanted, call } => Some(StepCommand::Operation(OperationCall {
+                operation: *id,
+                bindings: call.bindings.clone(),
+                workspace: workspace.and_then(|all| all.part(0, *wanted)).filter(|_| *wanted > 0),
+            })),
+            PreparedCall::Always(command) => Some(command.clone()),
+        })
+    }
+}
+
+impl<D: Driver> Drop for ModuleGuard<D> {
+    fn drop(&mut self) {
+        self.account.driver.unload(self.module);
+    }
+}
+
+impl<D: Driver> Drop for OperationGuard<D> {
+    fn drop(&mut self) {
+        if let Some(library) = self.account.driver.operations() {
+            library.release(self.id);
+        }
+    }
+}
