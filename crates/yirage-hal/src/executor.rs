@@ -140,12 +140,12 @@ impl Executor {
         slot.source = ExecutorInputSource::Own;
     }
 
-    /// Sets a slot of floats for the next step, as [`Executor::source`].
+    /// Sets a slot of floats for the next step, as [`Executor::set`].
     pub fn set_floats(&mut self, name: &str, values: impl IntoIterator<Item = f32>) {
         self.set(name, values.into_iter().map(|x| x.to_bits() as i32));
     }
 
-    /// Sets a slot of any type for the next step: its elements as they lie, as [`Executor::source`]. The memory is read where
+    /// Sets a slot of any type for the next step: its elements as they lie, as [`Executor::set`]. The memory is read where
     /// it is, and let go once the step is over.
     pub fn set_memory(&mut self, name: &str, memory: Arc<dyn HostMemory>) {
         if let Some(&i) = self.names.get(name) {
@@ -192,8 +192,8 @@ impl Executor {
         for slot in &mut self.inputs {
             let set = std::mem::replace(&mut slot.source, ExecutorInputSource::Nothing);
             slots.push(match given.iter().find(|(name, _)| *name == slot.name) {
-                Some((_, given)) => slot.from_device(given, dims)?,
-                None => slot.from_host(set, dims)?,
+                Some((_, given)) => slot.resident_value(given, dims)?,
+                None => slot.host_value(set, dims)?,
             });
         }
         self.last = *dims;
@@ -229,7 +229,7 @@ impl Executor {
 
 impl ExecutorInput {
     /// What the host has set.
-    fn from_host(&self, set: ExecutorInputSource, dims: &Dims) -> Result<StepInputValue, HalError> {
+    fn host_value(&self, set: ExecutorInputSource, dims: &Dims) -> Result<StepInputValue, HalError> {
         let memory: Arc<dyn HostMemory> = match set {
             ExecutorInputSource::Own => self.own.clone(),
             ExecutorInputSource::Foreign(memory) => memory,
@@ -244,7 +244,7 @@ impl ExecutorInput {
     }
 
     /// What another executor has left on the device.
-    fn from_device(&self, given: &ResidentOutput, dims: &Dims) -> Result<StepInputValue, HalError> {
+    fn resident_value(&self, given: &ResidentOutput, dims: &Dims) -> Result<StepInputValue, HalError> {
         let (got, want) = (given.ty.elems(&given.dims), self.ty.elems(dims));
         let sizes = |ty: &Type, dims: &Dims| ty.shape.iter().map(|d| d.get(dims)).collect::<Vec<_>>();
         let alike = given.ty.dtype == self.ty.dtype && sizes(&given.ty, &given.dims) == sizes(&self.ty, dims);
