@@ -234,7 +234,7 @@ impl TemplateSettings {
     /// Changes a number. The number of pages follows the others unless it is changed itself, which is done last.
     ///
     /// # Errors
-    /// [`TemplateError::TemplateSettingKey`], [`TemplateError::Range`].
+    /// [`TemplateError::Key`], [`TemplateError::Range`].
     pub fn set(&mut self, name: &str, value: i64) -> Result<(), TemplateError> {
         let key =
             KEYS.iter().find(|key| key.name == name).ok_or_else(|| TemplateError::Key { key: name.to_owned() })?;

@@ -16,7 +16,7 @@ impl HostArray {
     /// An array of type `ty`, whose dimensions are fixed, gaps between strided elements included.
     ///
     /// # Errors
-    /// [`CallError::HostArray`]: a type that is no array's, or another number of bytes than it needs.
+    /// [`CallError::Array`]: a type that is no array's, or another number of bytes than it needs.
     pub fn new(ty: Type, memory: Record) -> Result<HostArray, CallError> {
         HostArray::of(ty, Arc::new(memory))
     }

@@ -36,7 +36,7 @@ impl PyTensor {
     /// A copy of dense row-major elements of type `ty`.
     ///
     /// # Errors
-    /// [`ArrayError::HostArray`]: another number of bytes than the type needs, or elements that are not plain numbers.
+    /// [`ArrayError::Array`]: another number of bytes than the type needs, or elements that are not plain numbers.
     pub fn of(ty: &Type, bytes: &[u8]) -> Result<PyTensor, ArrayError> {
         let memory = Arc::new(Owned::of(bytes));
         HostArray::of(ty.dense(), memory.clone())?;
@@ -74,7 +74,7 @@ impl PyTensor {
     /// The elements as graphs are called with them; none where no graph computes with their type.
     ///
     /// # Errors
-    /// [`ArrayError::HostArray`]: sizes that no graph has.
+    /// [`ArrayError::Array`]: sizes that no graph has.
     pub(crate) fn array(&self) -> Result<Option<HostArray>, ArrayError> {
         let ArrayDType::Known(dtype) = self.element else { return Ok(None) };
         let ty = Type::new(dtype, self.shape.iter().map(|&n| Dim::Const(u32::try_from(n).unwrap_or(u32::MAX))));

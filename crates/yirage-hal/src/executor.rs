@@ -149,12 +149,12 @@ impl Executor {
         slot.source = ExecutorInputSource::Own;
     }
 
-    /// Sets a slot of floats for the next step, as [`Executor::source`].
+    /// Sets a slot of floats for the next step, as [`Executor::set`].
     pub fn set_floats(&mut self, name: &str, values: impl IntoIterator<Item = f32>) {
         self.set(name, values.into_iter().map(|x| x.to_bits() as i32));
     }
 
-    /// Sets a slot of any type for the next step: its elements as they lie, as [`Executor::source`]. The memory is read where
+    /// Sets a slot of any type for the next step: its elements as they lie, as [`Executor::set`]. The memory is read where
     /// it is, and let go once the step is over.
     pub fn set_memory(&mut self, name: &str, memory: Arc<dyn HostMemory>) {
         if let Some(&i) = self.names.get(name) {

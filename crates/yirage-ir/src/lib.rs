@@ -3,7 +3,7 @@
 //!
 //! A model is emitted as a [`Graph`]; the compiler turns a graph and a target into a plan; devices run plans. This
 //! crate knows the meaning of every op ([`op`], the scalar reference), of every stored format ([`quant`]) and of the codes
-//! that activations may lie in ([`layout`]). It deliberately knows no device, no device's memory, no kernel, no file,
+//! that activations may lie in ([`activation`]). It deliberately knows no device, no device's memory, no kernel, no file,
 //! no thread, no environment.
 #![forbid(unsafe_code)]
 

@@ -52,7 +52,7 @@ impl Tensor {
         Tensor { dtype: DType::I32, shape, data: Data::I32(data) }
     }
 
-    /// A tensor from elements of type `ty` as they lie in memory, little-endian, as many bytes as [`Type::held_bytes`]
+    /// A tensor from elements of type `ty` as they lie in memory, little-endian, as many bytes as [`Type::storage_bytes`]
     /// says: gaps of a strided one are left out. Panics when there are less, which is a bug of the caller.
     pub fn from_memory(ty: &Type, dims: &Dims, bytes: &[u8]) -> Tensor {
         let shape: Vec<usize> = ty.shape.iter().map(|d| d.get(dims)).collect();

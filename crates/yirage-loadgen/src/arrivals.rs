@@ -34,7 +34,7 @@ impl Schedule {
     /// The schedule of so many requests.
     ///
     /// # Errors
-    /// [`LoadError::ArrivalPattern`] for rates and shapes that are no numbers above 0, and for more seconds than can be waited.
+    /// [`LoadError::Load`] for rates and shapes that are no numbers above 0, and for more seconds than can be waited.
     pub fn new(load: &ArrivalPattern, requests: usize) -> Result<Schedule, LoadError> {
         let Some(rate) = load.rate else { return Ok(Schedule(vec![Duration::ZERO; requests])) };
         let above = |what, value: f64| {

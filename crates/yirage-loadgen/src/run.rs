@@ -95,7 +95,7 @@ impl LoadRunner {
     /// Sends every sample at its time and watches the answers to their ends.
     ///
     /// # Errors
-    /// [`LoadError::ArrivalPattern`] and [`LoadError::Header`]. A request that fails is no error: it says so itself.
+    /// [`LoadError::Load`] and [`LoadError::Header`]. A request that fails is no error: it says so itself.
     pub fn run(
         &self,
         target: &LoadTarget,

@@ -94,7 +94,7 @@ pub(crate) fn check(
 /// Checks the entry at `path` completely and gives its bytes.
 ///
 /// # Errors
-/// The first of [`PackedError::Map`], [`PackedError::PackedHeader`], [`PackedError::Version`], [`PackedError::Damaged`] and
+/// The first of [`PackedError::Map`], [`PackedError::Header`], [`PackedError::Version`], [`PackedError::Damaged`] and
 /// [`PackedError::Gap`].
 pub fn verify(path: &Path) -> Result<u64, PackedError> {
     let map = MappedFile::open(path)?;

@@ -91,7 +91,7 @@ impl PackedEntry {
     /// then all of it is compared again. Else this is one call of the system.
     ///
     /// # Errors
-    /// [`PackedError::Damaged`], [`PackedError::Gap`], [`PackedError::PackedHeader`] and [`PackedError::Map`]: what was read of
+    /// [`PackedError::Damaged`], [`PackedError::Gap`], [`PackedError::Header`] and [`PackedError::Map`]: what was read of
     /// it since the last call may be wrong. [`PackedError::Changing`] while somebody keeps writing to it.
     pub fn confirm(&mut self) -> Result<(), PackedError> {
         for _ in 0..TRIES {

@@ -137,7 +137,7 @@ impl PackedHeader {
     /// each range.
     ///
     /// # Errors
-    /// [`PackedError::PackedHeader`] with field and numbers, [`PackedError::Version`].
+    /// [`PackedError::Header`] with field and numbers, [`PackedError::Version`].
     pub fn parse(bytes: &[u8], file_bytes: u64, name: &str) -> Result<PackedHeader, PackedError> {
         let wrong = |field: &str, expected: String, found: String| {
             Err(PackedError::Header { path: name.to_owned(), field: field.to_owned(), expected, found })

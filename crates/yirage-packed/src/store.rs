@@ -90,7 +90,7 @@ impl PackedStore {
     /// the bytes compared, and of all.
     ///
     /// # Errors
-    /// [`PackedError::PackedHeader`] and [`PackedError::Version`] for a file that is no entry or not this one,
+    /// [`PackedError::Header`] and [`PackedError::Version`] for a file that is no entry or not this one,
     /// [`PackedError::Damaged`] and [`PackedError::Gap`] for one whose bytes are not what was written,
     /// [`PackedError::Changing`], [`PackedError::Map`].
     pub fn open(&self, key: PackedKey, progress: &mut dyn FnMut(u64, u64)) -> Result<Option<PackedEntry>, PackedError> {

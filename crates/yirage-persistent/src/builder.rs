@@ -66,7 +66,7 @@ impl KernelBuilder {
     /// Attaches a tensor: a weight, a cache, or what a layer reads in test mode.
     ///
     /// # Errors
-    /// [`PersistentError::DeclaredTensor`] for a name that is taken and elements that do not fit the sizes.
+    /// [`PersistentError::Tensor`] for a name that is taken and elements that do not fit the sizes.
     pub fn attach_input(&mut self, tensor: KernelTensor, name: &str) -> Result<TensorId, PersistentError> {
         self.declared.add(name, tensor, TensorSource::Attached)
     }
@@ -74,7 +74,7 @@ impl KernelBuilder {
     /// Takes the elements of an attached tensor as its owner has them now, as many as there were.
     ///
     /// # Errors
-    /// [`PersistentError::DeclaredTensor`] for another number of elements.
+    /// [`PersistentError::Tensor`] for another number of elements.
     pub fn set_elements(&mut self, id: TensorId, data: SharedBytes) -> Result<(), PersistentError> {
         self.declared.set_elements(id, data)
     }
@@ -95,7 +95,7 @@ impl KernelBuilder {
     /// gate and up. What is computed with it has their results in the same order.
     ///
     /// # Errors
-    /// [`PersistentError::DeclaredTensor`] for other than matrices with equal rows whose rows divide into the groups.
+    /// [`PersistentError::Tensor`] for other than matrices with equal rows whose rows divide into the groups.
     pub fn fuse_tensors(
         &mut self,
         inputs: &[TensorId],

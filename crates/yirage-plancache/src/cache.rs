@@ -78,7 +78,7 @@ impl PlanCache {
     /// Runs a graph once with these inputs. Sizes of symbols are those that the inputs have.
     ///
     /// # Errors
-    /// [`CacheError::CachedCall`] for inputs that are not the graph's, which nothing is counted of, and for what the compiler or the
+    /// [`CacheError::Call`] for inputs that are not the graph's, which nothing is counted of, and for what the compiler or the
     /// device says; [`CacheError::Both`] where a fused plan failed and the one without fusion too.
     pub fn call(&self, graph: &BoundGraph, inputs: &[HostArray], mode: Mode) -> Result<CallOutcome, CacheError> {
         let dims = graph.dims(inputs)?;
@@ -105,7 +105,7 @@ impl PlanCache {
     /// Whether a call in [`Mode::Fusion`] would be fused, and why.
     ///
     /// # Errors
-    /// [`CacheError::CachedCall`] for inputs that are not the graph's.
+    /// [`CacheError::Call`] for inputs that are not the graph's.
     pub fn should_fuse(&self, graph: &BoundGraph, inputs: &[HostArray]) -> Result<FusionDecision, CacheError> {
         let dims = graph.dims(inputs)?;
         Ok(decide(&self.shared.options, graph, &dims, inputs))

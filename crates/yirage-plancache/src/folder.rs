@@ -32,7 +32,7 @@ impl PlanFolder {
     /// Removes all of them: how many, and their bytes.
     ///
     /// # Errors
-    /// [`PlanFileError::TextStore`].
+    /// [`PlanFileError::Texts`].
     pub fn clear(&self) -> Result<RemovedFiles, PlanFileError> {
         Ok(self.0.clear()?)
     }

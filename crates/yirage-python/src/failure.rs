@@ -121,10 +121,10 @@ fn class_of(py: Python<'_>, class: Class) -> PyResult<Bound<'_, PyType>> {
 
 macro_rules! ours {
     ($($error:ty => $class:expr;)*) => {
-        $(impl From<$error> for Failure {
-            fn from(error: $error) -> Failure {
+        $(impl From<$error> for PyFailure {
+            fn from(error: $error) -> PyFailure {
                 let class: fn(&$error) -> Class = $class;
-                Failure::Ours(class(&error), error.to_string())
+                PyFailure::Ours(class(&error), error.to_string())
             }
         })*
     };

@@ -4,7 +4,7 @@ use std::time::Duration;
 use yirage_engine::sampling::PositionLogprobs;
 use yirage_engine::scheduler::{FinishReason, SequenceUsage};
 
-/// What became known of an answer. The last event is [`SessionEvent::FinishedAnswer`] or an error.
+/// What became known of an answer. The last event is [`SessionEvent::Finished`] or an error.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SessionEvent {
     /// A new token.

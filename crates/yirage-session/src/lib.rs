@@ -9,20 +9,20 @@
 //! use yirage_engine::{EngineOptions, Request};
 //! use yirage_hal::{Backend, OpenOptions};
 //! use yirage_model::Checkpoint;
-//! use yirage_session::{Event, Job, Loaded};
+//! use yirage_session::{Job, LoadedEngine, SessionEvent};
 //!
 //! let checkpoint = Checkpoint::open(&yirage_testkit::bedtime::f32())?;
 //! let (device, _) = yirage_cpu::Cpu.open(0, &OpenOptions::default())?;
 //! let options = EngineOptions { max_seqs: 4, ..EngineOptions::default() };
-//! let model = Loaded::load(&checkpoint, device, &options, &mut |_, _| {})?.start()?;
+//! let model = LoadedEngine::load(&checkpoint, device, &options, &mut |_, _| {})?.start()?;
 //!
 //! let texts = model.texts().expect("it has a tokenizer");
 //! let prompt = texts.encode_raw("Once upon a time", None)?;
 //! let mut text = String::new();
 //! for event in model.submit(Job::new(Request::greedy(prompt, 20)))? {
 //!     match event? {
-//!         Event::Text(piece) => text.push_str(&piece),
-//!         Event::Finished(end) => println!("{} tokens: {:?}", end.usage.new_tokens, end.reason),
+//!         SessionEvent::Text(piece) => text.push_str(&piece),
+//!         SessionEvent::Finished(end) => println!("{} tokens: {:?}", end.usage.new_tokens, end.reason),
 //!         _ => {}
 //!     }
 //! }

@@ -33,7 +33,7 @@ impl KvCacheView {
     /// as the value and its copies are used.
     ///
     /// # Errors
-    /// [`AttentionError::AttentionShape`].
+    /// [`AttentionError::Shape`].
     pub unsafe fn new(shape: AttentionShape, base: *mut u8, blocks: usize) -> Result<KvCacheView, AttentionError> {
         Ok(KvCacheView { shape: shape.check()?, base, blocks })
     }

@@ -148,7 +148,7 @@ impl AttentionShape {
     /// The shape itself if it is sound.
     ///
     /// # Errors
-    /// [`AttentionError::AttentionShape`], [`AttentionError::Blocks`].
+    /// [`AttentionError::Shape`], [`AttentionError::Blocks`].
     pub fn check(self) -> Result<AttentionShape, AttentionError> {
         let block = self.kv.block();
         if !self.k_width.is_multiple_of(block) || (!self.v_in_k && !self.v_width.is_multiple_of(block)) {

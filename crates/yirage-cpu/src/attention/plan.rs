@@ -117,12 +117,12 @@ impl AttentionPlan {
         self.check_blocks()
     }
 
-    /// Cuts a batch whose keys and values come with it. They are first written to a temporary [`super::Cache`] of
+    /// Cuts a batch whose keys and values come with it. They are first written to a temporary [`super::KvCacheView`] of
     /// [`AttentionPlan::blocks`] blocks at [`AttentionPlan::slots`]; then everything goes as with a cache. The tokens of a sequence must
     /// come in order of consecutive positions (other sequences may lie between).
     ///
     /// # Errors
-    /// [`AttentionError::AttentionShape`], [`AttentionError::Length`], [`AttentionError::Gap`].
+    /// [`AttentionError::Shape`], [`AttentionError::Length`], [`AttentionError::Gap`].
     pub fn dense(
         &mut self,
         shape: &AttentionShape,

@@ -19,7 +19,7 @@ impl Engine {
     /// anything of them kept.
     ///
     /// On a device that takes several steps at once the next one is submitted before this one's tokens are here, where they
-    /// alone decide it ([`Stats::ahead`](crate::scheduler::Stats) counts these). The same tokens come out either way; an end
+    /// alone decide it ([`SchedulerStats::ahead`](crate::scheduler::SchedulerStats) counts these). The same tokens come out either way; an end
     /// that a token or the caller decides is then reported one call later.
     ///
     /// # Errors

@@ -36,17 +36,17 @@
 //!
 //! ```
 //! use yirage_engine::kv::{CacheGroup, GroupConfig, KvManager};
-//! use yirage_engine::scheduler::{Config, NewSequence, Outcome, Scheduler, SeqUpdate, StepResult};
+//! use yirage_engine::scheduler::{EntryOutcome, NewSequence, Scheduler, SchedulerConfig, SeqUpdate, StepResult};
 //!
 //! let group = CacheGroup::Paged { k_width: 64, v_width: 64, window: None, layers: 2 };
 //! let kv = KvManager::new(&[GroupConfig { group, blocks: 8 }], true)?;
-//! let mut scheduler = Scheduler::new(Config::default(), kv)?;
+//! let mut scheduler = Scheduler::new(SchedulerConfig::default(), kv)?;
 //! scheduler.add(NewSequence { prompt: vec![1, 2, 3], max_new_tokens: Some(2), ..NewSequence::default() })?;
 //! let mut output = Vec::new();
 //! while !scheduler.is_idle() {
 //!     let batch = scheduler.schedule()?;
 //!     // A runner would compute the batch here and sample from its rows; this one always samples token 7.
-//!     let result = |sample| if sample { Outcome::Token(7) } else { Outcome::Ran };
+//!     let result = |sample| if sample { EntryOutcome::Token(7) } else { EntryOutcome::Ran };
 //!     let results: Vec<StepResult> =
 //!         batch.entries.iter().map(|entry| StepResult { seq: entry.seq, outcome: result(entry.sample) }).collect();
 //!     for update in scheduler.commit(&results)? {

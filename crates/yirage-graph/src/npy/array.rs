@@ -29,7 +29,7 @@ impl<'a> Npy<'a> {
     /// The array of a whole file.
     ///
     /// # Errors
-    /// [`NpyError::Format`] and [`NpyError::NpyHeader`].
+    /// [`NpyError::Format`] and [`NpyError::Header`].
     pub fn parse(bytes: &'a [u8]) -> Result<Npy<'a>, NpyError> {
         let (header, elements) = NpyHeader::parse(bytes)?;
         Ok(Npy { header, elements })

@@ -23,7 +23,7 @@ impl NpyHeader {
     /// The header at the beginning of a file, and the bytes behind it.
     ///
     /// # Errors
-    /// [`NpyError::Format`], [`NpyError::NpyHeader`].
+    /// [`NpyError::Format`], [`NpyError::Header`].
     pub fn parse(bytes: &[u8]) -> Result<(NpyHeader, &[u8]), NpyError> {
         let short = || NpyError::Format("it ends within its header".into());
         let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| NpyError::Format("its first bytes are others".into()))?;

@@ -44,7 +44,7 @@ pub enum Core {
     Reduce(Reduce, ElementExpr),
     /// A contraction of two.
     Contract(Box<[ElementExpr; 2]>),
-    /// Products with weights ([`is_product`]), whose results have one type. Where there are several, the expression reads
+    /// Products with weights, whose results have one type. Where there are several, the expression reads
     /// each as it is.
     Matmuls(Vec<ChainMatmul>),
 }

@@ -172,7 +172,7 @@ const ARCHITECTURES: &[Architecture] = &[
 ///
 /// # Errors
 /// [`ModelError::Unsupported`] for architectures and features that are not known, naming them;
-/// [`ModelError::MissingTensor`], [`ModelError::Unread`], [`ModelError::UnsupportedFormat`] and [`ModelError::Config`]
+/// [`ModelError::MissingTensor`], [`ModelError::UnusedTensors`], [`ModelError::UnsupportedFormat`] and [`ModelError::Config`]
 /// for files whose tensors and configuration do not fit together.
 pub fn build(checkpoint: &Checkpoint, config: &RawConfig, options: BuildOptions) -> Result<Model, ModelError> {
     let name = config.model_type()?;

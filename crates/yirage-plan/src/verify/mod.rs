@@ -21,7 +21,7 @@ use std::ops::Deref;
 /// - **The graph is sound** ([`yirage_ir::verify()`]): values are made once, before they are read, of the types that the
 ///   ops infer; regions hold what their kind allows; weights and states have fixed shapes.
 /// - **Sizes are numbers.** Each symbol of the bucket is from 1 to [`crate::limits::MAX_SYMBOL`]; what a slot holds at
-///   those sizes is at most [`crate::limits::MAX_SLOT_BYTES`], what a placed value takes lies in the arena, which is at
+///   those sizes is at most [`crate::limits::MAX_STEP_INPUT_BYTES`], what a placed value takes lies in the arena, which is at
 ///   most [`crate::limits::MAX_ARENA`]. So `elems` and `bytes` of these types do not overflow for any sizes within the
 ///   bucket.
 /// - **Slots** are dense, of 32-bit words: f32, i32 or u32. **Outputs** are states, or placed values of f32 or i32.

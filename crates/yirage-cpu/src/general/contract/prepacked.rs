@@ -29,7 +29,7 @@ impl<'a> Contract<'a> {
     /// Packs the whole right side.
     ///
     /// # Panics
-    /// When the room is smaller than [`room_floats`] says, or the right side has a program.
+    /// When the room is smaller than [`packed_rhs_floats`] says, or the right side has a program.
     ///
     /// # Safety
     /// All elements of b exist, as for [`super::contract`].
@@ -55,7 +55,7 @@ impl<'a> Contract<'a> {
     /// side.
     ///
     /// # Panics
-    /// When the room is smaller than [`room_floats`] says.
+    /// When the room is smaller than [`packed_rhs_floats`] says.
     pub fn reading(mut self, packed: RhsPacking, room: &'a [f32]) -> Contract<'a> {
         self.check_packed_len(room);
         self.prepacked = Some(PrepackedRhs { floats: room, packed });
