@@ -4,6 +4,7 @@
 //! contents. This crate sees facts about devices ([`yirage_plan::Target`]), never a device, a request or a file.
 #![forbid(unsafe_code)]
 
+mod activation_type;
 mod attention;
 mod canonicalise;
 mod chains;
@@ -48,6 +49,7 @@ pub struct GraphPass {
 pub const PIPELINE: &[GraphPass] = &[
     GraphPass { name: "recognise", run: recognise::run },
     GraphPass { name: "canonicalise", run: canonicalise::run },
+    GraphPass { name: "activation_type", run: activation_type::run },
     GraphPass { name: "legalise", run: legalise::run },
     GraphPass { name: "attention", run: attention::run },
     GraphPass { name: "compose", run: compose::run },

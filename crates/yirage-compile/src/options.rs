@@ -10,12 +10,14 @@ pub struct CompileOptions {
     /// Whether ops are fused. Without it each op is a step of its own and every value is whole in memory: the plan that
     /// fused ones are compared with.
     pub fuse: bool,
+    /// Whether the graph is a model's, whose activations may be of the target's own type. A user's graph says its types.
+    pub model: bool,
 }
 
 impl CompileOptions {
     /// Products as closely as `precision` says, ops fused.
     pub fn new(precision: Precision) -> CompileOptions {
-        CompileOptions { precision, fuse: true }
+        CompileOptions { precision, fuse: true, model: false }
     }
 
     /// The same with every op a step of its own.

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use yirage_compile::{CompileOptions, compile, plan_weights};
-use yirage_ir::{ActivationFormat, Dims, RegionKind, text};
+use yirage_ir::{ActivationFormat, DType, Dims, RegionKind, text};
 use yirage_plan::rules::{OpRule, OperandConstraint};
 use yirage_plan::tasks::vm::{ArenaRaceChecker, WalkError, walk};
 use yirage_plan::{
@@ -32,6 +32,7 @@ fn target(workers: u32) -> Target {
         workers,
         matmul_layout: "tiles".into(),
         activation_formats: vec![ActivationFormatFacts {
+        activation_dtype: DType::F32,
             format: ActivationFormat::Q8A,
             block_bytes: 72,
             row_multiple: 32,

@@ -107,6 +107,7 @@ pub fn target(family: &str, kernel: &str) -> Target {
         workers: 1,
         matmul_layout: ROWS.into(),
         activation_formats: ActivationFormat::ALL.iter().map(|&layout| as_evaluated(layout)).collect(),
+        activation_dtype: DType::F32,
         align: 64,
         executors: vec![ExecutorKind::Steps],
         block_bytes: None,

@@ -3,7 +3,7 @@
 use crate::capabilities::KernelCapabilities;
 use crate::program::{ExecutorKind, Stage};
 use crate::rules::OpRule;
-use yirage_ir::{ActivationFormat, Dims, RegionKind, Type};
+use yirage_ir::{ActivationFormat, DType, Dims, RegionKind, Type};
 
 /// A kernel a target has.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -58,6 +58,8 @@ pub struct Target {
     pub matmul_layout: String,
     /// The layouts of activations that it has, most wanted first. Where there is none, activations stay floats.
     pub activation_formats: Vec<ActivationFormatFacts>,
+    /// The type in which it computes the activations of models, where their precision is `fast`.
+    pub activation_dtype: DType,
     /// Alignment of every buffer, in bytes.
     pub align: u32,
     /// The executors it has. A plan gets a task program for each that runs one.

@@ -76,7 +76,7 @@ impl Backend for Sim {
         let driver = SimDriver::new(&self.settings, ordinal)?;
         self.opened.lock().unwrap_or_else(PoisonError::into_inner).push(driver.monitor());
         let align = self.settings.binding_limits.map_or(64, |limits| limits.align as u32);
-        let library = References { operations: self.settings.operations, align };
+        let library = References { operations: self.settings.operations, align, activations: self.settings.activations };
         Ok((Arc::new(DriverDevice::new(self.info(ordinal), driver, library)), notes))
     }
 }

@@ -7,7 +7,7 @@ use yirage_hal::driver::{
     Access, Binding, KernelCall, KernelLaunch, Library, LibraryOperation, OperandBindings, ValueSlices,
 };
 use yirage_hal::reference;
-use yirage_ir::text;
+use yirage_ir::{Format, text};
 use yirage_plan::{Plan, Target};
 
 /// The name that plans have for the one kernel.
@@ -19,11 +19,13 @@ pub(crate) struct References {
     pub(crate) operations: bool,
     /// What buffer offsets are multiples of.
     pub(crate) align: u32,
+    /// The type of a model's activations in `fast`.
+    pub(crate) activations: Format,
 }
 
 impl Library for References {
     fn target(&self) -> Target {
-        Target { align: self.align, ..reference::target("sim", KERNEL) }
+        Target { align: self.align, activation_dtype: self.activations.into(), ..reference::target("sim", KERNEL) }
     }
 
     /// The plan's graph in its text form: what a compiler of a real device makes of its own language.

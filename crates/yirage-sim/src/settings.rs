@@ -3,6 +3,7 @@
 use crate::bindings::BindingLimits;
 use crate::faults::Faults;
 use std::time::Duration;
+use yirage_ir::Format;
 
 /// What an accelerator is like.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,6 +30,8 @@ pub struct Settings {
     pub operations: bool,
     /// What a device that binds parts of buffers asks of them; none of one with pointers.
     pub binding_limits: Option<BindingLimits>,
+    /// The type of a model's activations in `fast`: of 32 or 16 bits.
+    pub activations: Format,
     /// What goes wrong.
     pub faults: Faults,
 }
@@ -48,6 +51,7 @@ impl Default for Settings {
             clock: true,
             operations: false,
             binding_limits: None,
+            activations: Format::F32,
             faults: Faults::default(),
         }
     }
@@ -59,10 +63,10 @@ impl Settings {
         Settings::default()
     }
 
-    /// An accelerator whose kernels are bound to parts of buffers, within the limits that WebGPU promises; it captures
+    /// An accelerator whose kernels are bound to parts of buffers, within limits as those of WebGPU; it captures
     /// nothing, and has one queue.
     pub fn with_bindings() -> Settings {
-        let limits = BindingLimits { align: 256, bytes: 128 << 20, count: 8 };
+        let limits = BindingLimits { align: 256, bytes: 128 << 20, count: 32 };
         Settings { binding_limits: Some(limits), transfer_queue: false, captures_graphs: false, ..Settings::default() }
     }
 

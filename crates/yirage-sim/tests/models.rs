@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
+use yirage_engine::scheduler::LogitsWanted;
 use yirage_engine::{Engine, EngineOptions, Event, Request};
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_ir::Format;
@@ -93,5 +94,42 @@ fn weights_reach_the_device_through_a_few_pieces_of_memory() {
         check(tiny::NAMES[0], sim.open(0, &OpenOptions::default()).unwrap().0);
         let staging = sim.staging()[0];
         assert!((1..=16 << 20).contains(&staging), "{staging} bytes of staging memory");
+    }
+}
+
+/// Logits of a prompt's positions, at `fast`, with activations of this type.
+fn prompt_logits(model: &str, prompt: &[u32], activations: Format) -> Vec<f32> {
+    let sim = Sim::with(Settings { activations, ..Settings::default() });
+    let (device, _) = sim.open(0, &OpenOptions::default()).unwrap();
+    let options = EngineOptions { kv: Some(Format::F32), precision: Precision::Fast, ..EngineOptions::default() };
+    let checkpoint = Checkpoint::open(tiny::model(model)).unwrap();
+    let mut engine = Engine::load(&checkpoint, device, &options, &mut |_, _| {}).unwrap();
+    engine.add(Request { logits: Some(LogitsWanted::All), ..Request::greedy(prompt.to_vec(), 1) }).unwrap();
+    let mut all = Vec::new();
+    while !engine.is_idle() {
+        for event in engine.step().unwrap() {
+            if let Event::Logits { logits, .. } = event {
+                all.extend(logits);
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn activations_of_sixteen_bits_are_as_close_as_their_bits() {
+    let error = |a: &[f32], b: &[f32]| {
+        let square = |x: f32| f64::from(x) * f64::from(x);
+        let off: f64 = a.iter().zip(b).map(|(a, b)| square(a - b)).sum();
+        (off / a.iter().map(|&a| square(a)).sum::<f64>()).sqrt()
+    };
+    for model in tiny::NAMES {
+        let golden = json::read(&tiny::model(model).join("golden.json"));
+        let prompt = ids(&golden["cases"].as_array().unwrap()[0]["ids"]);
+        let wide = prompt_logits(model, &prompt, Format::F32);
+        assert!(!wide.is_empty(), "{model}");
+        let [f16, bf16] = [Format::F16, Format::BF16].map(|ty| error(&wide, &prompt_logits(model, &prompt, ty)));
+        println!("{model}: relative error {f16:.2e} with f16, {bf16:.2e} with bf16");
+        assert!(f16 > 0.0 && bf16 > f16 && f16 < 0.01 && bf16 < 0.08, "{model}: {f16} {bf16}");
     }
 }

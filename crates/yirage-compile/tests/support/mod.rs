@@ -1,6 +1,6 @@
 //! A target for tests of passes.
 
-use yirage_ir::{ActivationFormat, Format, Op, RegionKind};
+use yirage_ir::{ActivationFormat, DType, Format, Op, RegionKind};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind, WeightLayout};
 use yirage_plan::{ActivationFormatFacts, ExecutorKind, KernelCapabilities, KernelFacts, Partitioning, Stage, Target};
 
@@ -26,6 +26,7 @@ pub(crate) fn target() -> Target {
         workers: 2,
         matmul_layout: "tiles".into(),
         activation_formats: vec![ActivationFormatFacts {
+        activation_dtype: DType::F32,
             format: ActivationFormat::Q8A,
             block_bytes: 72,
             row_multiple: 32,

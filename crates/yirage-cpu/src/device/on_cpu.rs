@@ -14,7 +14,7 @@ use yirage_hal::{
     Bindings, Device, DeviceInfo, HalError, KernelVariants, KvCacheHandle, Length, Limit, LimitProbe, MemoryReport,
     Profiler, Program, Question, VariantTimer, WeightHandle, WeightImage, WeightSink,
 };
-use yirage_ir::{Format, Type};
+use yirage_ir::{DType, Format, Type};
 use yirage_plan::{ExecutorKind, KernelFacts, Precision, Target, VerifiedPlan, WeightEntry};
 
 pub(super) struct CpuDevice {
@@ -51,6 +51,7 @@ impl Device for CpuDevice {
             workers: self.shared.pool.count() as u32,
             matmul_layout: MATMUL_LAYOUT.into(),
             activation_formats: vec![activation::Q8A],
+            activation_dtype: DType::F32,
             align: 64,
             executors: vec![ExecutorKind::Steps, ExecutorKind::Persistent],
             block_bytes: Some(self.block_bytes),

@@ -85,7 +85,7 @@ impl Default for EngineOptions {
 impl EngineOptions {
     /// How the model's graph is compiled.
     pub fn compiling(&self) -> yirage_compile::CompileOptions {
-        yirage_compile::CompileOptions { precision: self.precision, fuse: self.fuse }
+        yirage_compile::CompileOptions { precision: self.precision, fuse: self.fuse, model: true }
     }
 
     /// The format of the cache for a model whose weights are all F32, or not, on a device that can do so much.

@@ -19,13 +19,13 @@ use yirage_plan::{ExecutorKind, Target, VerifiedPlan, WeightEntry};
 pub struct DriverDevice<D: Driver, L: Library> {
     info: DeviceInfo,
     account: Arc<DriverAccount<D>>,
-    library: L,
+    library: Arc<L>,
 }
 
 impl<D: Driver, L: Library> DriverDevice<D, L> {
     /// The device.
     pub fn new(info: DeviceInfo, driver: D, library: L) -> DriverDevice<D, L> {
-        DriverDevice { info, account: Arc::new(DriverAccount::new(driver)), library }
+        DriverDevice { info, account: Arc::new(DriverAccount::new(driver)), library: Arc::new(library) }
     }
 }
 

@@ -6,7 +6,8 @@ use super::captured_graph::CapturedGraph;
 use super::contract::{Download, Driver, Timestamp};
 use super::library::Library;
 use super::memory::BufferSlice;
-use super::resources::ProgramCommands;
+use super::resources::{LoadedModule, ProgramCommands, ProgramMemory};
+use super::step_inputs::StepInputs;
 use crate::device::{Bindings, Program};
 use crate::error::HalError;
 use crate::record::HostMemory;
@@ -20,40 +21,64 @@ use yirage_plan::{ExecutorKind, Plan, VerifiedPlan};
 const HANG_AFTER: Duration = Duration::from_secs(120);
 
 /// The program.
-pub(super) struct DriverProgram<D: Driver> {
+pub(super) struct DriverProgram<D: Driver, L: Library> {
     account: Arc<DriverAccount<D>>,
+    library: Arc<L>,
     plan: Plan,
     captured: Option<CapturedGraph<D>>,
-    commands: Arc<ProgramCommands<D>>,
+    /// Made when all inputs have memory, and again when one of them lies elsewhere.
+    commands: Option<Arc<ProgramCommands<D>>>,
+    code: Arc<LoadedModule<D>>,
+    memory: Arc<ProgramMemory<D>>,
+    inputs: StepInputs<D>,
     /// The number of the last step among those that write to the arena.
     last: u64,
 }
 
-impl<D: Driver> DriverProgram<D> {
-    pub(super) fn new<L: Library>(
+impl<D: Driver, L: Library> DriverProgram<D, L> {
+    pub(super) fn new(
         account: &Arc<DriverAccount<D>>,
-        library: &L,
+        library: &Arc<L>,
         plan: &VerifiedPlan,
         bindings: &Bindings,
-    ) -> Result<DriverProgram<D>, HalError> {
-        Ok(DriverProgram {
+    ) -> Result<DriverProgram<D, L>, HalError> {
+        let mut program = DriverProgram {
             account: account.clone(),
+            library: library.clone(),
             captured: None,
-            commands: Arc::new(ProgramCommands::new(account, library, plan, bindings)?),
+            commands: None,
+            memory: Arc::new(ProgramMemory::new(account, plan, bindings)?),
+            code: Arc::new(LoadedModule::new(account, &**library, plan)?),
+            inputs: StepInputs::new(account, plan)?,
             plan: plan.clone().into_plan(),
             last: 0,
-        })
+        };
+        // What the library says against the plan is said when it is loaded, where that can be.
+        if program.inputs.are_placed() {
+            program.commands()?;
+        }
+        Ok(program)
+    }
+
+    fn commands(&mut self) -> Result<Arc<ProgramCommands<D>>, HalError> {
+        if let Some(commands) = &self.commands {
+            return Ok(commands.clone());
+        }
+        let made = ProgramCommands::new(&*self.library, &self.plan, &self.code, &self.memory, &self.inputs)?;
+        Ok(self.commands.insert(Arc::new(made)).clone())
     }
 
     /// Submits the commands of a step by an executor.
     fn run(&mut self, kind: ExecutorKind, dims: &Dims) -> Result<(), HalError> {
+        let commands = self.commands()?;
         match kind {
-            ExecutorKind::Steps => self.commands.at(dims).try_for_each(|command| Ok(self.account.driver.submit(command?)?)),
+            ExecutorKind::Steps => commands.at(dims).try_for_each(|command| Ok(self.account.driver.submit(command?)?)),
             ExecutorKind::Replay => {
-                if self.captured.is_none() {
-                    self.captured = Some(CapturedGraph::new(&self.account, &self.commands, &self.plan.bucket)?);
-                }
-                self.captured.as_ref().map_or(Ok(()), CapturedGraph::replay)
+                let captured = match self.captured.take() {
+                    Some(captured) => captured,
+                    None => CapturedGraph::new(&self.account, &commands, &self.plan.bucket)?,
+                };
+                self.captured.insert(captured).replay()
             }
             ExecutorKind::Persistent => {
                 let why = "the device runs one launch after the other".into();
@@ -68,7 +93,7 @@ impl<D: Driver> DriverProgram<D> {
 
     /// An output's place in the arena and its type.
     fn output(&self, index: usize) -> Result<(BufferSlice, &Type), HalError> {
-        let arena = self.commands.memory.arena.buffer.slice();
+        let arena = self.memory.arena.buffer.slice();
         let place = self.plan.graph.outputs.get(index).and_then(|&id| self.plan.placement(id));
         let placed = place.and_then(|place| Some((arena.part(place.offset, place.bytes)?, place.value)));
         let missing = || HalError::Step(format!("output {index} is not there, or is a cache state"));
@@ -84,10 +109,13 @@ impl<D: Driver> DriverProgram<D> {
     }
 }
 
-impl<D: Driver> Program for DriverProgram<D> {
+impl<D: Driver, L: Library> Program for DriverProgram<D, L> {
     fn submit(&mut self, step: StepRequest) -> Result<Fence, HalError> {
-        self.commands.memory.inputs.submit(&self.account, &step)?;
-        self.last = self.commands.memory.arena.begin_step();
+        if self.inputs.reserve(&self.account, &step)? {
+            (self.commands, self.captured) = (None, None);
+        }
+        self.inputs.submit(&self.account, &step)?;
+        self.last = self.memory.arena.begin_step();
         let began = self.timestamp()?;
         self.run(step.kind, &step.dims)?;
         let ended = self.timestamp()?;
@@ -101,7 +129,7 @@ impl<D: Driver> Program for DriverProgram<D> {
 
     fn output_handle(&self, index: usize) -> Result<OutputHandle, HalError> {
         let (slice, _) = self.output(index)?;
-        let arena = self.commands.memory.arena.clone();
+        let arena = self.memory.arena.clone();
         Ok(OutputHandle(Arc::new(DeviceOutput { arena, slice, step: self.last })))
     }
 

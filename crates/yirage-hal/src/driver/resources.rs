@@ -14,14 +14,13 @@ use crate::error::HalError;
 use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_ir::{Dims, Type, ValueId, ValueSource};
-use yirage_plan::{Plan, VerifiedPlan};
+use yirage_plan::Plan;
 
 /// Memory that a program is bound to, and its own.
 pub(super) struct ProgramMemory<D: Driver> {
     /// Weights and KV caches.
     bound: HashMap<ValueId, BoundBuffer<D>>,
     pub(super) arena: Arc<Arena<D>>,
-    pub(super) inputs: StepInputs<D>,
 }
 
 /// Memory of a weight or a KV cache, kept for as long as the program is.
@@ -30,14 +29,15 @@ enum BoundBuffer<D: Driver> {
     KvCache(Arc<DeviceKvCache<D>>),
 }
 
-/// A program's commands, and all that they touch.
+/// A program's commands, and all that they touch: whoever may still run them holds this.
 pub(super) struct ProgramCommands<D: Driver> {
     calls: Vec<PreparedCall>,
     // What runs is forgotten before the memory that it touches.
     _operations: Vec<OperationGuard<D>>,
-    code: ModuleGuard<D>,
+    code: Arc<LoadedModule<D>>,
     workspace: Option<Buffer<D>>,
-    pub(super) memory: ProgramMemory<D>,
+    _inputs: Vec<Arc<Buffer<D>>>,
+    _memory: Arc<ProgramMemory<D>>,
 }
 
 enum PreparedCall {
@@ -47,7 +47,7 @@ enum PreparedCall {
 }
 
 /// Code, forgotten with its program.
-struct ModuleGuard<D: Driver> {
+pub(super) struct LoadedModule<D: Driver> {
     account: Arc<DriverAccount<D>>,
     module: ModuleId,
 }
@@ -59,17 +59,18 @@ struct OperationGuard<D: Driver> {
 }
 
 impl<D: Driver> ProgramMemory<D> {
-    fn new(
+    pub(super) fn new(
         account: &Arc<DriverAccount<D>>,
-        plan: &VerifiedPlan,
+        plan: &Plan,
         bindings: &Bindings,
     ) -> Result<ProgramMemory<D>, HalError> {
+        // Steps read weights, so all of them have to be there.
+        account.transfers.finish(&account.driver)?;
         let arena = bindings.arena.memory(
             |arena: &Arena<D>| arena.fits(account, plan.arena),
             || Ok::<_, HalError>(Arena::new(Buffer::new(account, MemoryPool::Arena, plan.arena)?)),
         )?;
-        let bound = bound_buffers(account, plan, bindings)?;
-        Ok(ProgramMemory { bound, arena, inputs: StepInputs::new(account, plan, plan.target())? })
+        Ok(ProgramMemory { bound: bound_buffers(account, plan, bindings)?, arena })
     }
 }
 
@@ -121,13 +122,14 @@ impl<D: Driver> BoundBuffer<D> {
 struct PlanSlices<'a, D: Driver> {
     plan: &'a Plan,
     memory: &'a ProgramMemory<D>,
+    inputs: &'a StepInputs<D>,
 }
 
 impl<D: Driver> ValueSlices for PlanSlices<'_, D> {
     fn slice(&self, value: ValueId) -> Result<BufferSlice, HalError> {
-        let PlanSlices { plan, memory } = *self;
+        let PlanSlices { plan, memory, inputs } = *self;
         let value = plan.graph.kv_cache_of(value).unwrap_or(value);
-        let given = memory.inputs.slice(value).or_else(|| memory.bound.get(&value).map(BoundBuffer::slice));
+        let given = inputs.slice(value).or_else(|| memory.bound.get(&value).map(BoundBuffer::slice));
         let placed = || plan.placement(value).and_then(|at| memory.arena.buffer.slice().part(at.offset, at.bytes));
         let missing = || HalError::Load(format!("`{}` has no place in memory", plan.graph.value(value).name));
         given.or_else(placed).ok_or_else(missing)
@@ -142,33 +144,37 @@ impl<D: Driver> ValueSlices for PlanSlices<'_, D> {
     }
 
     fn sizes(&self) -> BufferSlice {
-        self.memory.inputs.sizes()
+        self.inputs.sizes()
     }
 }
 
 impl<D: Driver> ProgramCommands<D> {
-    /// The commands of a plan, with their operations prepared and the workspace that the largest of them wants.
+    /// The commands of a plan whose inputs have memory, with their operations prepared and the workspace that the largest
+    /// of them wants.
     pub(super) fn new<L: Library>(
-        account: &Arc<DriverAccount<D>>,
         library: &L,
-        plan: &VerifiedPlan,
-        bindings: &Bindings,
+        plan: &Plan,
+        code: &Arc<LoadedModule<D>>,
+        memory: &Arc<ProgramMemory<D>>,
+        inputs: &StepInputs<D>,
     ) -> Result<ProgramCommands<D>, HalError> {
-        // Steps read weights, so all of them have to be there.
-        account.transfers.finish(&account.driver)?;
-        let memory = ProgramMemory::new(account, plan, bindings)?;
-        let module = account.driver.module(&library.code(plan)?)?;
-        let code = ModuleGuard { account: account.clone(), module };
+        let account = &code.account;
         let (mut calls, mut operations) = (Vec::new(), Vec::new());
-        let values = PlanSlices { plan, memory: &memory };
+        let values = PlanSlices { plan, memory, inputs };
         for step in 0..plan.steps.len() {
             for call in library.calls(plan, step, &values)? {
                 calls.push(prepare(account, call, &mut operations)?);
             }
         }
         let wanted = calls.iter().map(PreparedCall::workspace).max().filter(|&bytes| bytes > 0);
-        let workspace = wanted.map(|bytes| Buffer::new(account, MemoryPool::Arena, bytes)).transpose()?;
-        Ok(ProgramCommands { calls, workspace, _operations: operations, code, memory })
+        Ok(ProgramCommands {
+            calls,
+            _operations: operations,
+            code: code.clone(),
+            workspace: wanted.map(|bytes| Buffer::new(account, MemoryPool::Arena, bytes)).transpose()?,
+            _inputs: inputs.buffers().cloned().collect(),
+            _memory: memory.clone(),
+        })
     }
 
     /// The commands of a step of these sizes, in their order.
@@ -230,7 +236,19 @@ impl PreparedCall {
     }
 }
 
-impl<D: Driver> Drop for ModuleGuard<D> {
+impl<D: Driver> LoadedModule<D> {
+    /// Gives the device the code of a plan's kernels.
+    pub(super) fn new<L: Library>(
+        account: &Arc<DriverAccount<D>>,
+        library: &L,
+        plan: &Plan,
+    ) -> Result<LoadedModule<D>, HalError> {
+        let module = account.driver.module(&library.code(plan)?)?;
+        Ok(LoadedModule { account: account.clone(), module })
+    }
+}
+
+impl<D: Driver> Drop for LoadedModule<D> {
     fn drop(&mut self) {
         self.account.driver.unload(self.module);
     }

@@ -1,4 +1,4 @@
-//! What a step is given: its sizes and its inputs, each at a place that is the same in every step.
+//! What a step is given: its sizes and its inputs, each at a place that stays the same from step to step.
 
 use super::arena::{Arena, DeviceOutput};
 use super::buffer::{Buffer, DriverAccount, MemoryPool};
@@ -11,61 +11,63 @@ use crate::record::Record;
 use crate::step::{StepInputValue, StepRequest};
 use std::sync::Arc;
 use yirage_ir::{Dims, Type, ValueId, ValueSource};
-use yirage_plan::{Plan, Target};
+use yirage_plan::Plan;
 
-/// Memory for the sizes and the inputs of a program's steps, as large as the plan's largest step wants it. Commands that
-/// are captured once find them there.
+/// Up to so many bytes an input has memory for the plan's largest step from the beginning, and what is captured once stays
+/// right. The largest step of some plans is far larger than any that comes: more is taken when it is wanted.
+const WHOLE: u64 = 4 << 20;
+
+/// Memory for the sizes and the inputs of a program's steps.
 pub(super) struct StepInputs<D: Driver> {
-    buffer: Buffer<D>,
     bucket: Dims,
-    inputs: Vec<DriverStepInput>,
+    sizes: Arc<Buffer<D>>,
+    inputs: Vec<DriverStepInput<D>>,
 }
 
-struct DriverStepInput {
+struct DriverStepInput<D: Driver> {
     id: ValueId,
     name: String,
     ty: Type,
-    slice: BufferSlice,
+    /// Memory for the largest step so far, or for the largest that there is. None before the first one.
+    buffer: Option<Arc<Buffer<D>>>,
 }
 
 impl<D: Driver> StepInputs<D> {
-    pub(super) fn new(
-        account: &Arc<DriverAccount<D>>,
-        plan: &Plan,
-        target: &Target,
-    ) -> Result<StepInputs<D>, HalError> {
-        let too_large = || HalError::Load("its step inputs take more bytes than there are".into());
-        let align = u64::from(target.align.max(1));
-        let mut end = STEP_SIZES_BYTES;
-        let mut places = Vec::new();
-        for id in plan.graph.inputs_of(ValueSource::StepInput) {
-            let bytes = plan.graph.ty(id).storage_bytes(&plan.bucket) as u64;
-            let offset = end.checked_next_multiple_of(align).ok_or_else(too_large)?;
-            end = offset.checked_add(bytes).ok_or_else(too_large)?;
-            places.push((id, offset, bytes));
-        }
-        let buffer = Buffer::new(account, MemoryPool::Arena, end)?;
-        let input = |(id, offset, bytes)| {
+    pub(super) fn new(account: &Arc<DriverAccount<D>>, plan: &Plan) -> Result<StepInputs<D>, HalError> {
+        let sizes = Arc::new(Buffer::new(account, MemoryPool::Arena, STEP_SIZES_BYTES)?);
+        let input = |id| {
             let value = plan.graph.value(id);
-            let slice = buffer.slice().part(offset, bytes).ok_or_else(too_large)?;
-            Ok(DriverStepInput { id, name: value.name.clone(), ty: value.ty.clone(), slice })
+            let most = value.ty.storage_bytes(&plan.bucket) as u64;
+            let whole = || Ok::<_, HalError>(Arc::new(Buffer::new(account, MemoryPool::Arena, most)?));
+            let buffer = if most <= WHOLE { Some(whole()?) } else { None };
+            Ok(DriverStepInput { id, name: value.name.clone(), ty: value.ty.clone(), buffer })
         };
-        let inputs = places.into_iter().map(input).collect::<Result<_, HalError>>()?;
-        Ok(StepInputs { bucket: plan.bucket, inputs, buffer })
+        let inputs = plan.graph.inputs_of(ValueSource::StepInput).map(input).collect::<Result<_, HalError>>()?;
+        Ok(StepInputs { bucket: plan.bucket, sizes, inputs })
     }
 
     /// Where the sizes lie.
     pub(super) fn sizes(&self) -> BufferSlice {
-        BufferSlice { bytes: STEP_SIZES_BYTES, ..self.buffer.slice() }
+        self.sizes.slice()
     }
 
     /// Where an input lies; none of another value.
     pub(super) fn slice(&self, value: ValueId) -> Option<BufferSlice> {
-        self.inputs.iter().find(|input| input.id == value).map(|input| input.slice)
+        self.inputs.iter().find(|input| input.id == value)?.buffer.as_ref().map(|buffer| buffer.slice())
     }
 
-    /// Submits what a step is given.
-    pub(super) fn submit(&self, account: &Arc<DriverAccount<D>>, step: &StepRequest) -> Result<(), HalError> {
+    /// All of its memory.
+    pub(super) fn buffers(&self) -> impl Iterator<Item = &Arc<Buffer<D>>> {
+        self.inputs.iter().filter_map(|input| input.buffer.as_ref()).chain([&self.sizes])
+    }
+
+    /// Whether each input has memory.
+    pub(super) fn are_placed(&self) -> bool {
+        self.inputs.iter().all(|input| input.buffer.is_some())
+    }
+
+    /// Takes the memory that a step wants. Whether an input lies elsewhere from now on.
+    pub(super) fn reserve(&mut self, account: &Arc<DriverAccount<D>>, step: &StepRequest) -> Result<bool, HalError> {
         if let Some(sym) = step.dims.exceeds(&self.bucket) {
             let (got, max) = (step.dims.get(sym), self.bucket.get(sym));
             return Err(HalError::Step(format!("{} = {got} exceeds the {max} that the plan was made for", sym.name())));
@@ -74,18 +76,33 @@ impl<D: Driver> StepInputs<D> {
             let (got, wanted) = (step.inputs.len(), self.inputs.len());
             return Err(HalError::Step(format!("{got} slots are given, the plan has {wanted}")));
         }
+        let mut moved = false;
+        for input in &mut self.inputs {
+            moved |= input.reserve(account, &step.dims)?;
+        }
+        Ok(moved)
+    }
+
+    /// Submits what a step is given, for which memory was reserved.
+    pub(super) fn submit(&self, account: &Arc<DriverAccount<D>>, step: &StepRequest) -> Result<(), HalError> {
         account.driver.upload(Arc::new(Record::of(&step_sizes(&step.dims))), self.sizes())?;
         self.inputs.iter().zip(&step.inputs).try_for_each(|(input, value)| input.submit(account, value, &step.dims))
     }
 }
 
-impl DriverStepInput {
-    fn submit<D: Driver>(
-        &self,
-        account: &Arc<DriverAccount<D>>,
-        value: &StepInputValue,
-        dims: &Dims,
-    ) -> Result<(), HalError> {
+impl<D: Driver> DriverStepInput<D> {
+    fn reserve(&mut self, account: &Arc<DriverAccount<D>>, dims: &Dims) -> Result<bool, HalError> {
+        let bytes = self.ty.storage_bytes(dims) as u64;
+        if self.buffer.as_ref().is_some_and(|buffer| buffer.bytes() >= bytes) {
+            return Ok(false);
+        }
+        let capacity = bytes.checked_next_power_of_two().unwrap_or(bytes);
+        // What was there before is given back behind the steps that read it.
+        self.buffer = Some(Arc::new(Buffer::new(account, MemoryPool::Arena, capacity)?));
+        Ok(true)
+    }
+
+    fn submit(&self, account: &Arc<DriverAccount<D>>, value: &StepInputValue, dims: &Dims) -> Result<(), HalError> {
         let bytes = self.ty.storage_bytes(dims) as u64;
         match value {
             StepInputValue::Host(memory) => {
@@ -93,12 +110,14 @@ impl DriverStepInput {
                 Ok(account.driver.upload(memory.clone(), to)?)
             }
             StepInputValue::Resident(resident) => {
-                let foreign = || HalError::Step(format!("slot `{}` lies on a device of another backend", self.name));
+                let name = &self.name;
+                let foreign = || HalError::Step(format!("slot `{name}` lies on a device of another backend"));
                 let output = resident.0.downcast_ref::<DeviceOutput<D>>().ok_or_else(foreign)?;
-                output.check_current(&self.name)?;
-                let shorter = || HalError::Step(format!("slot `{}` is given {} bytes, {} wanted", self.name, output.slice.bytes, bytes));
+                output.check_current(name)?;
+                let has = output.slice.bytes;
+                let shorter = || HalError::Step(format!("slot `{name}` is given {has} bytes, {} needs {bytes}", self.ty));
                 let from = output.slice.part(0, bytes).ok_or_else(shorter)?;
-                self.copy(account, &output.arena, from, self.part(bytes, bytes)?)
+                copy(account, &output.arena, from, self.part(bytes, bytes)?)
             }
         }
     }
@@ -107,19 +126,20 @@ impl DriverStepInput {
     fn part(&self, bytes: u64, wanted: u64) -> Result<BufferSlice, HalError> {
         let DriverStepInput { name, ty, .. } = self;
         let wrong = || HalError::Step(format!("slot `{name}` has {bytes} bytes, {ty} needs {wanted}"));
-        self.slice.part(0, bytes).filter(|_| bytes == wanted).ok_or_else(wrong)
+        let place = self.buffer.as_ref().and_then(|buffer| buffer.slice().part(0, bytes));
+        place.filter(|_| bytes == wanted).ok_or_else(wrong)
     }
+}
 
-    fn copy<D: Driver>(
-        &self,
-        account: &Arc<DriverAccount<D>>,
-        arena: &Arena<D>,
-        from: BufferSlice,
-        to: BufferSlice,
-    ) -> Result<(), HalError> {
-        if arena.buffer.is_of(account) {
-            return Ok(account.driver.submit(StepCommand::Copy { from, to })?);
-        }
-        Ok(account.driver.copy_from(arena.buffer.driver(), from, to)?)
+/// Submits a copy of what another program has left.
+fn copy<D: Driver>(
+    account: &Arc<DriverAccount<D>>,
+    arena: &Arena<D>,
+    from: BufferSlice,
+    to: BufferSlice,
+) -> Result<(), HalError> {
+    if arena.buffer.is_of(account) {
+        return Ok(account.driver.submit(StepCommand::Copy { from, to })?);
     }
+    Ok(account.driver.copy_from(arena.buffer.driver(), from, to)?)
 }

@@ -22,6 +22,10 @@ impl OpDef for ConcatHeads {
     const NAME: &'static str = "concat_heads";
     const ROW_WISE: bool = true;
 
+    fn activations(&self) -> &'static [usize] {
+        &[0, 1]
+    }
+
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
         arity(ins, 2..=2)?;
         let (a, b) = (f32_rows(&ins[0], "a")?, f32_rows(&ins[1], "b")?);

@@ -60,6 +60,10 @@ impl OpDef for ExpertLinear {
     const NAME: &'static str = "expert_linear";
     const ROW_WISE: bool = false;
 
+    fn activations(&self) -> &'static [usize] {
+        &[0]
+    }
+
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
         arity(ins, 3..=3)?;
         check_chosen(&ins[2], self.top_k)?;
@@ -177,6 +181,10 @@ impl OpDef for ExpertBias {
     const NAME: &'static str = "expert_bias";
     const ROW_WISE: bool = true;
 
+    fn activations(&self) -> &'static [usize] {
+        &[0]
+    }
+
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
         arity(ins, 3..=3)?;
         check_chosen(&ins[2], self.top_k)?;
@@ -227,6 +235,10 @@ impl OpDef for ExpertBias {
 impl OpDef for ExpertSum {
     const NAME: &'static str = "expert_sum";
     const ROW_WISE: bool = true;
+
+    fn activations(&self) -> &'static [usize] {
+        &[0]
+    }
 
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
         arity(ins, 2..=2)?;

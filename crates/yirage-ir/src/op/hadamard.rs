@@ -27,6 +27,10 @@ impl OpDef for Hadamard {
     const NAME: &'static str = "hadamard";
     const ROW_WISE: bool = true;
 
+    fn activations(&self) -> &'static [usize] {
+        &[0]
+    }
+
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
         arity(ins, 1..=1)?;
         let row = f32_rows(&ins[0], "x")?;

@@ -49,6 +49,15 @@ impl OpDef for KvAppend {
     const NAME: &'static str = "kv_append";
     const ROW_WISE: bool = true;
 
+    fn activations(&self) -> &'static [usize] {
+        &[1, 2]
+    }
+
+    /// The cache has its own type.
+    fn keeps_f32(&self) -> bool {
+        true
+    }
+
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
         arity(ins, 3..=4)?;
         let (heads, width) = kv_cache_shape(&ins[0])?;

@@ -22,6 +22,10 @@ impl OpDef for LayerNorm {
     const NAME: &'static str = "layer_norm";
     const ROW_WISE: bool = true;
 
+    fn activations(&self) -> &'static [usize] {
+        &[0]
+    }
+
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
         arity(ins, 2..=3)?;
         let width = f32_rows(&ins[0], "x")?;

@@ -36,6 +36,10 @@ impl OpDef for Linear {
     const NAME: &'static str = "linear";
     const ROW_WISE: bool = false;
 
+    fn activations(&self) -> &'static [usize] {
+        &[0]
+    }
+
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
         arity(ins, 2..=2)?;
         let ([rows, Dim::Const(width)], [Dim::Const(n), Dim::Const(k)]) = (&ins[0].shape[..], &ins[1].shape[..]) else {

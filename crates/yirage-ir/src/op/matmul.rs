@@ -27,6 +27,10 @@ impl OpDef for MatMul {
     const NAME: &'static str = "matmul";
     const ROW_WISE: bool = true;
 
+    fn activations(&self) -> &'static [usize] {
+        &[0, 1]
+    }
+
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
         arity(ins, 2..=2)?;
         let (a, b) = (f32_rows(&ins[0], "a")?, f32_rows(&ins[1], "b")?);

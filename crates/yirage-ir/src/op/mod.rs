@@ -33,6 +33,7 @@ mod map;
 mod matmul;
 mod quantize;
 pub mod reduce;
+mod reduced;
 mod rms_norm;
 mod rope;
 mod route;
@@ -108,6 +109,14 @@ pub trait OpDef: Attrs {
     /// Whether input `input` may be in a layout of activations.
     fn takes_quantized(&self, input: usize) -> bool {
         let _ = input;
+        false
+    }
+    /// Inputs that are activations, which may be f16 or bf16 where the op's own `infer` says f32: see `reduced.rs`.
+    fn activations(&self) -> &'static [usize] {
+        &[]
+    }
+    /// Whether outputs of f32 stay so whatever the type of the activations.
+    fn keeps_f32(&self) -> bool {
         false
     }
     /// The meaning: scalar loops, f64 accumulation. Inputs have passed `infer`.
@@ -201,11 +210,28 @@ macro_rules! ops {
                 if let Some((at, ty)) = ins.iter().enumerate().find(laid) {
                     return Err(TypeError::new(format!("input {at} is {ty}, plain elements wanted")));
                 }
-                match self { $(Op::$name(op) => op.infer(ins)),* }
+                let (wide, reduced) = reduced::as_f32(self.activations(), ins)?;
+                let outs = match self { $(Op::$name(op) => op.infer(&wide)),* }?;
+                Ok(match reduced.filter(|_| !self.keeps_f32()) {
+                    Some(dtype) => reduced::outputs(outs, dtype),
+                    None => outs,
+                })
+            }
+            /// See [`OpDef::activations`].
+            pub fn activations(&self) -> &'static [usize] {
+                match self { $(Op::$name(op) => op.activations()),* }
+            }
+            /// See [`OpDef::keeps_f32`].
+            pub fn keeps_f32(&self) -> bool {
+                match self { $(Op::$name(op) => op.keeps_f32()),* }
             }
             /// See [`OpDef::eval`].
             pub fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
-                match self { $(Op::$name(op) => op.eval(ins)),* }
+                let outs = match self { $(Op::$name(op) => op.eval(ins)),* };
+                match reduced::type_of(self.activations(), ins).filter(|_| !self.keeps_f32()) {
+                    Some(dtype) => reduced::rounded(outs, dtype),
+                    None => outs,
+                }
             }
             /// See [`OpDef::role`].
             pub fn role(&self, input: usize, like: &Tensor) -> Role {
@@ -220,7 +246,13 @@ macro_rules! ops {
             /// # Errors
             /// Why there is no general form.
             pub fn lower(&self, ins: &[Type]) -> Result<Graph, NoGeneralForm> {
-                match self { $(Op::$name(op) => op.lower(ins)),* }
+                let mixed = |_| NoGeneralForm::Beyond("its activations are of several types");
+                let (wide, reduced) = reduced::as_f32(self.activations(), ins).map_err(mixed)?;
+                let form = match self { $(Op::$name(op) => op.lower(&wide)),* }?;
+                match reduced {
+                    Some(dtype) => reduced::lowered(&form, self.activations(), dtype, self.keeps_f32()),
+                    None => Ok(form),
+                }
             }
             /// See [`OpDef::work`].
             pub fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {

@@ -23,6 +23,10 @@ impl OpDef for Quantize {
     const NAME: &'static str = "quantize";
     const ROW_WISE: bool = true;
 
+    fn activations(&self) -> &'static [usize] {
+        &[0]
+    }
+
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
         arity(ins, 1..=1)?;
         let width = f32_rows(&ins[0], "x")?;

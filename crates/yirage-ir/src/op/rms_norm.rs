@@ -27,6 +27,10 @@ impl OpDef for RmsNorm {
     const NAME: &'static str = "rms_norm";
     const ROW_WISE: bool = true;
 
+    fn activations(&self) -> &'static [usize] {
+        &[0]
+    }
+
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
         arity(ins, 1..=2)?;
         let row = f32_rows(&ins[0], "x")?;

@@ -34,6 +34,10 @@ impl OpDef for Rope {
     const NAME: &'static str = "rope";
     const ROW_WISE: bool = true;
 
+    fn activations(&self) -> &'static [usize] {
+        &[0]
+    }
+
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
         let inputs = if self.per_row { 3 } else { 4 };
         arity(ins, inputs..=inputs)?;

@@ -108,6 +108,15 @@ impl OpDef for Route {
     const NAME: &'static str = "route";
     const ROW_WISE: bool = true;
 
+    fn activations(&self) -> &'static [usize] {
+        &[0]
+    }
+
+    /// Weights of experts are factors of all that follows.
+    fn keeps_f32(&self) -> bool {
+        true
+    }
+
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
         arity(ins, 1..=2)?;
         let experts = f32_rows(&ins[0], "logits")?;

@@ -17,6 +17,10 @@ impl OpDef for Softmax {
     const NAME: &'static str = "softmax";
     const ROW_WISE: bool = true;
 
+    fn activations(&self) -> &'static [usize] {
+        &[0]
+    }
+
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
         arity(ins, 1..=1)?;
         f32_rows(&ins[0], "x")?;

@@ -37,6 +37,10 @@ impl OpDef for TopK {
     const NAME: &'static str = "top_k";
     const ROW_WISE: bool = true;
 
+    fn activations(&self) -> &'static [usize] {
+        &[0]
+    }
+
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
         arity(ins, 1..=1)?;
         let width = f32_rows(&ins[0], "x")?;

@@ -30,6 +30,7 @@ impl Library for DemoLibrary {
             workers: 1,
             matmul_layout: ROWS.into(),
             activation_formats: Vec::new(),
+            activation_dtype: DType::F32,
             align: 64,
             block_bytes: None,
             executors: vec![ExecutorKind::Steps],

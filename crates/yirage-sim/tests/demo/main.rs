@@ -67,7 +67,7 @@ fn the_first_three_ops_pass_the_suite() {
 #[test]
 fn another_op_is_refused_by_name() {
     let (device, _) = Demo.open(0, &OpenOptions::default()).unwrap();
-    let reports = Suite::of(&["hadamard"]).run(&*device, EXPECTED);
+    let reports = Suite::of(&["hadamard"]).run(&*device, &[]);
     assert!(!reports.is_empty());
     for report in reports {
         let CaseOutcome::Failed(why) = report.outcome else { panic!("{}: {:?}", report.name, report.outcome) };

@@ -9,7 +9,7 @@ use yirage_hal::driver::{
     ValueSlices,
 };
 use yirage_hal::{Device, DeviceInfo, HalError, HostMemory};
-use yirage_ir::Type;
+use yirage_ir::{DType, Type};
 use yirage_plan::weights::ROWS;
 use yirage_plan::{ExecutorKind, KernelCapabilities, Plan, Target};
 
@@ -62,6 +62,7 @@ impl Library for NoKernels {
             workers: 1,
             matmul_layout: ROWS.into(),
             activation_formats: Vec::new(),
+            activation_dtype: DType::F32,
             align: 256,
             block_bytes: None,
             executors: vec![ExecutorKind::Steps],
@@ -91,6 +92,6 @@ fn a_skeleton_fails_every_case_as_expected() {
         let (CaseOutcome::Failed(why) | CaseOutcome::Refused(why)) = report.outcome else { panic!("{}", report.name) };
         assert!(why.contains("no kernel") || why.contains("not supported"), "{}: {why}", report.name);
     }
-    let cache = device.kv_cache(&Type::new(yirage_ir::DType::F32, [32, 1, 8]), 8, 1);
+    let cache = device.kv_cache(&Type::new(DType::F32, [32, 1, 8]), 8, 1);
     assert!(matches!(cache, Err(HalError::Unsupported { .. })));
 }

@@ -112,6 +112,10 @@ impl OpDef for Attention {
     const NAME: &'static str = "attention";
     const ROW_WISE: bool = false;
 
+    fn activations(&self) -> &'static [usize] {
+        if self.cached { &[0] } else { &[0, 1, 2] }
+    }
+
     fn infer(&self, ins: &[Type]) -> Result<Vec<Type>, TypeError> {
         let base = self.base_inputs();
         arity(ins, base..=base + 1)?;
