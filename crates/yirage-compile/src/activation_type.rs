@@ -9,9 +9,9 @@ use crate::decision::{Decision, Decisions};
 use crate::error::CompileError;
 use crate::rebuild::Rebuild;
 use std::collections::HashMap;
-use yirage_ir::expr::{ExprError, is_float};
+use yirage_ir::expr::is_float;
 use yirage_ir::op::Map;
-use yirage_ir::{DType, Graph, NodeKind, Op, ValueId, ValueSource};
+use yirage_ir::{DType, Expr, Graph, NodeKind, Op, ValueId, ValueSource};
 use yirage_plan::{Precision, Target};
 
 pub(crate) fn run(
@@ -89,8 +89,7 @@ impl Typed<'_> {
         let narrow = ins.iter().any(|&id| self.r.new.ty(id).dtype == self.dtype && self.is_computed(id));
         let op = match op {
             Op::Map(map) if narrow && self.r.old.ty(self.r.old.nodes[n].outs[0]).dtype == DType::F32 => {
-                let expr = format!("cast.{}({})", self.dtype, map.expr);
-                Map { expr: expr.parse().map_err(not_an_expression)? }.into()
+                Map { expr: map.expr.cast(self.dtype) }.into()
             }
             // Their inputs are of one type.
             op @ (Op::Concat(_) | Op::Contract(_)) if narrow => {
@@ -120,8 +119,8 @@ impl Typed<'_> {
             return Ok(known);
         }
         let name = format!("{}.{to}", self.r.new.graph().value(id).name);
-        let expr = format!("cast.{to}(x0)").parse().map_err(not_an_expression)?;
-        let made = self.r.add(NodeKind::Op(Map { expr }.into()), &[id], &[name])?[0];
+        let cast = Map { expr: Expr::input(0).cast(to) };
+        let made = self.r.add(NodeKind::Op(cast.into()), &[id], &[name])?[0];
         self.casts.insert((id, to), made);
         Ok(made)
     }
@@ -137,10 +136,6 @@ impl Typed<'_> {
         }
         Ok(self.r.finish())
     }
-}
-
-fn not_an_expression(error: ExprError) -> CompileError {
-    CompileError::Unsupported { what: "a cast of an expression".into(), why: error.to_string() }
 }
 
 /// Ops that compute in the types that they are given.

@@ -7,20 +7,21 @@ use crate::names;
 use crate::rebuild::Rebuild;
 use yirage_ir::op::{OpDef, View, ViewForm};
 use yirage_ir::region::FusedChain;
-use yirage_ir::{Graph, Node, NodeKind, Op, RegionKind, Type, ValueId, ValueSource};
+use yirage_ir::{Dims, Graph, Node, NodeKind, Op, RegionKind, Type, ValueId, ValueSource};
 use yirage_plan::{OperandPlacement, Refusal, RefusedInput, Target, WeightPlan, select_kernel};
 
 pub(crate) fn run(
     graph: &Graph,
     target: &Target,
     weights: &WeightPlan,
+    bucket: &Dims,
     decisions: &mut Decisions,
 ) -> Result<Graph, CompileError> {
     let mut out = graph.clone();
     let mut told: Vec<(Vec<String>, String, String)> = Vec::new();
     // Each round copies one more input of each node that is refused.
     for _ in 0..graph.nodes.iter().map(|n| n.ins.len()).max().unwrap_or(0) {
-        let refused = refused(&out, target, weights);
+        let refused = refused(&out, target, weights, bucket);
         if refused.iter().all(Option::is_none) {
             break;
         }
@@ -30,7 +31,7 @@ pub(crate) fn run(
         }
         out = copied(&out, &refused)?;
     }
-    let lying = OperandPlacement::new(&out, weights, target);
+    let lying = OperandPlacement::new(&out, weights, target, bucket);
     let helped = out.nodes.iter().all(|node| select_kernel(target, &lying, node).is_ok());
     for (values, of, why) in told {
         let what = format!("a copy of {of}, which it reads");
@@ -61,8 +62,8 @@ impl Refused {
 }
 
 /// For each node the input that its nearest kernel does not take, if a copy of it can be made.
-fn refused(graph: &Graph, target: &Target, weights: &WeightPlan) -> Vec<Option<Refused>> {
-    let lying = OperandPlacement::new(graph, weights, target);
+fn refused(graph: &Graph, target: &Target, weights: &WeightPlan, bucket: &Dims) -> Vec<Option<Refused>> {
+    let lying = OperandPlacement::new(graph, weights, target, bucket);
     let input = |node: &Node| {
         let (id, by) = match select_kernel(target, &lying, node) {
             Ok(_) => (gapped(graph, target, node)?, None),

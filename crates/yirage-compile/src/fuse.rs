@@ -13,7 +13,7 @@ use crate::group;
 use crate::names;
 use crate::readers::{ValueUses, is_there};
 use crate::rebuild::Rebuild;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use yirage_ir::region::{MAX_REGION_OPS, is_weight_matmul, row_dim};
 use yirage_ir::{Dim, Graph, Node, NodeKind, Op, RegionKind, Type, ValueId, ValueSource};
 use yirage_plan::{PlanStep, Target};
@@ -39,7 +39,8 @@ pub(crate) fn run(
             decisions.tell(|| decision(graph, &group, runs));
         }
         if runs {
-            emit(graph, &group, &readers, &mut r)?;
+            let parts = bound_apart(graph, &group, &readers, target, decisions);
+            parts.iter().try_for_each(|part| emit(graph, part, &readers, &mut r))?;
         } else {
             group.iter().try_for_each(|&n| emit(graph, &[n], &readers, &mut r))?;
         }
@@ -229,9 +230,52 @@ fn emit(graph: &Graph, members: &[usize], readers: &ValueUses, r: &mut Rebuild) 
         let ins: Vec<ValueId> = graph.nodes[*n].ins.iter().map(|&i| r.get(i)).collect();
         return Ok(r.copy(*n, &ins)?);
     }
-    let kind = kind_of(graph, members);
-    let made = members.iter().flat_map(|&n| &graph.nodes[n].outs);
-    let outside = |id: &&ValueId| readers.is_output(**id) || readers.all(**id).iter().any(|n| !members.contains(n));
-    let outs: Vec<ValueId> = made.filter(outside).copied().collect();
-    group::emit(graph, members, &outs, kind, r)
+    let outs: Vec<ValueId> = results(graph, members, readers).collect();
+    group::emit(graph, members, &outs, kind_of(graph, members), r)
+}
+
+/// What nodes that run together leave for others.
+fn results<'a>(graph: &'a Graph, members: &'a [usize], readers: &'a ValueUses) -> impl Iterator<Item = ValueId> + 'a {
+    let made = members.iter().flat_map(|&n| &graph.nodes[n].outs).copied();
+    made.filter(|&id| readers.is_output(id) || readers.all(id).iter().any(|n| !members.contains(n)))
+}
+
+/// A group as one, or as several in their order where the target's kernels are not bound to so many values.
+fn bound_apart(
+    graph: &Graph,
+    group: &[usize],
+    readers: &ValueUses,
+    target: &Target,
+    decisions: &mut Decisions,
+) -> Vec<Vec<usize>> {
+    let fits = |part: &[usize]| {
+        target.limits.bindings.is_none_or(|most| bindings(graph, part, readers) <= most as usize)
+    };
+    if group.len() == 1 || fits(group) {
+        return vec![group.to_vec()];
+    }
+    let mut parts: Vec<Vec<usize>> = Vec::new();
+    // What follows a product is no group of its own kind without it.
+    let whole_rows = kind_of(graph, group) == RegionKind::Rows;
+    for &n in group {
+        let joined = parts.last().map(|part| [part.as_slice(), &[n]].concat());
+        match joined.filter(|joined| whole_rows && fits(joined)) {
+            Some(joined) => parts.splice(parts.len() - 1.., [joined]).for_each(drop),
+            None => parts.push(vec![n]),
+        }
+    }
+    decisions.tell(|| {
+        let (got, most) = (bindings(graph, group, readers), target.limits.bindings.unwrap_or(u32::MAX));
+        let why = format!("it is bound to {got} values, a kernel of the target to {most} at most: {} parts", parts.len());
+        Decision::refused(names::of_nodes(graph, group), "one region", why)
+    });
+    parts
+}
+
+/// The values that a kernel of these nodes is bound to, with the sizes of the step.
+fn bindings(graph: &Graph, members: &[usize], readers: &ValueUses) -> usize {
+    let made: HashSet<ValueId> = members.iter().flat_map(|&n| &graph.nodes[n].outs).copied().collect();
+    let read = members.iter().flat_map(|&n| &graph.nodes[n].ins).copied().filter(|id| !made.contains(id));
+    let touched = read.chain(results(graph, members, readers));
+    1 + touched.map(|id| graph.kv_cache_of(id).unwrap_or(id)).collect::<HashSet<_>>().len()
 }

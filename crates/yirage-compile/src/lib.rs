@@ -118,12 +118,12 @@ fn compiled(
     }
     let weights = weights::of_graph(&lowered, weights);
     let lowered = decided("copies", &lowered, &mut told, |decisions| {
-        let out = copies::run(&lowered, target, &weights, decisions)?;
+        let out = copies::run(&lowered, target, &weights, &bucket, decisions)?;
         let nodes = out.nodes.len();
         Ok((out, nodes))
     })?;
     let (kernels, chosen) = decided("select", &lowered, &mut told, |decisions| {
-        Ok((select::run(&lowered, target, &weights, decisions)?, lowered.nodes.len()))
+        Ok((select::run(&lowered, target, &weights, &bucket, decisions)?, lowered.nodes.len()))
     })?;
     let steps = fuse::steps(&lowered, &chosen);
     let mut plan = Plan {

@@ -21,7 +21,7 @@ pub(crate) fn assign_offsets(plan: &mut Plan, target: &Target) -> Result<(), Com
     items.sort_by_key(|i| (std::cmp::Reverse(i.bytes), i.life.from, i.life.value));
     let mut placed: Vec<(UnplacedValue, u64)> = Vec::new();
     for item in items {
-        let offset = lowest_fit(&item, &placed, u64::from(target.align));
+        let offset = lowest_fit(&item, &placed, u64::from(target.limits.align));
         let end = offset.and_then(|offset| offset.checked_add(item.bytes)).filter(|&end| end <= MAX_ARENA);
         let (Some(offset), Some(end)) = (offset, end) else { return Err(too_large(plan, &item.life)) };
         plan.arena = plan.arena.max(end);
@@ -35,7 +35,7 @@ pub(crate) fn assign_offsets(plan: &mut Plan, target: &Target) -> Result<(), Com
 
 fn item(plan: &Plan, life: Lifetime, target: &Target) -> Result<UnplacedValue, CompileError> {
     let bytes = target.storage_bytes(&plan.graph.value(life.value).ty, &plan.bucket);
-    let bytes = bytes.and_then(|bytes| bytes.checked_next_multiple_of(u64::from(target.align)));
+    let bytes = bytes.and_then(|bytes| bytes.checked_next_multiple_of(u64::from(target.limits.align)));
     Ok(UnplacedValue { bytes: bytes.ok_or_else(|| too_large(plan, &life))?, life })
 }
 

@@ -4,7 +4,7 @@ use crate::decision::{Decision, Decisions};
 use crate::error::CompileError;
 use crate::names;
 use std::collections::HashMap;
-use yirage_ir::{Graph, Node};
+use yirage_ir::{Dims, Graph, Node};
 use yirage_plan::{
     KernelRef, OperandPlacement, Refusal, Target, WeightPlan, check_quantised, passed_over, select_kernel,
 };
@@ -14,12 +14,13 @@ pub(crate) fn run(
     graph: &Graph,
     target: &Target,
     weights: &WeightPlan,
+    bucket: &Dims,
     decisions: &mut Decisions,
 ) -> Result<(Vec<KernelRef>, Vec<u32>), CompileError> {
     let mut used: Vec<KernelRef> = Vec::new();
     let mut index: HashMap<usize, u32> = HashMap::new();
     let mut chosen = Vec::with_capacity(graph.nodes.len());
-    let lying = OperandPlacement::new(graph, weights, target);
+    let lying = OperandPlacement::new(graph, weights, target, bucket);
     for node in &graph.nodes {
         let at = select_kernel(target, &lying, node).map_err(|why| no_kernel(graph, node, target, why))?;
         decisions.tell(|| {

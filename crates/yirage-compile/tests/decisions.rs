@@ -9,7 +9,9 @@ use yirage_compile::{
 };
 use yirage_ir::{Dims, Format, Graph, NodeKind, ValueSource, text};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
-use yirage_plan::{Plan, Precision, Target, VerifiedPlan};
+use yirage_plan::{
+    DeviceLimits, KernelFacts, NumberTest, Plan, Precision, Predicate, Quantity, Target, VerifiedPlan,
+};
 
 const BUCKET: Dims = Dims { tokens: 33, seqs: 2, blocks: 4, rows: 2 };
 
@@ -256,7 +258,7 @@ fn attention_without_its_scores_is_told_or_what_it_lacks() {
     without.capabilities.flash_attention = false;
     let told = explained_on(&graph, &without, &CompileOptions::default()).1;
     assert_decision(&told, pass, "s", PassVerdict::Refused, &["has no attention without scores"]);
-    let small = Target { block_bytes: Some(512), ..target() };
+    let small = Target { limits: DeviceLimits { block_bytes: Some(512), ..DeviceLimits::aligned(64) }, ..target() };
     let told = explained_on(&graph, &small, &CompileOptions::default()).1;
     assert_decision(&told, pass, "s", PassVerdict::Refused, &["no room for the scores of 8 rows"]);
     let unfused = explained_on(&graph, &target(), &CompileOptions::default().unfused()).1;
@@ -287,4 +289,65 @@ fn a_norm_in_front_of_a_product_is_told() {
         PassVerdict::Refused,
         &["joining the product `y`", "normalised once for all", "round otherwise"],
     );
+}
+
+#[test]
+fn a_region_is_cut_where_kernels_are_bound_to_fewer_values() {
+    // Sixteen sums of their own inputs, all ready together.
+    let names: Vec<String> = (0..16).map(|i| format!("slot %a{i}: f32[Tokens, 8] slot %b{i}: f32[Tokens, 8]")).collect();
+    let sums: Vec<String> =
+        (0..16).map(|i| format!("%s{i} = map{{expr=\"add(x0, x1)\"}}(%a{i}, %b{i}): f32[Tokens, 8]")).collect();
+    let outputs: Vec<String> = (0..16).map(|i| format!("output %s{i}")).collect();
+    let graph = text::parse(&format!("graph g {{ {} {} {} }}", names.join(" "), sums.join(" "), outputs.join(" "))).unwrap();
+    let nodes = |bindings: Option<u32>| {
+        let target = Target { limits: DeviceLimits { bindings, ..DeviceLimits::aligned(64) }, ..target() };
+        let (weights, options) = (plan_weights(&graph, &target).unwrap(), CompileOptions::default());
+        let mut told = Vec::new();
+        let plan = compile_explained(&graph, BUCKET, &target, &weights, &options, &mut told);
+        (plan.map(|plan| plan.graph.nodes.len()).map_err(|e| e.to_string()), told)
+    };
+    assert_eq!(nodes(None).0, Ok(1));
+    // Ten values: the sizes and three sums of three.
+    let (cut, told) = nodes(Some(10));
+    assert_eq!(cut, Ok(6));
+    let fuse = told.iter().find(|pass| pass.pass == "fuse").unwrap();
+    assert!(fuse.decisions.iter().any(|d| d.why.contains("it is bound to 49 values, a kernel of the target to 10")));
+    let refused = nodes(Some(3)).0.unwrap_err();
+    assert!(refused.contains("it is bound to 4 values") && refused.contains("3 at most"), "{refused}");
+}
+
+#[test]
+fn a_kernel_that_wants_a_multiple_leaves_other_sizes_to_the_next() {
+    let mut target = target();
+    let k = Quantity::Size { input: 1, from_last: 0 };
+    let tiles = KernelFacts {
+        name: "test/tiles@1".into(),
+        rules: vec![
+            OpRule::new("linear", vec![OperandConstraint::any()])
+                .wanting(Predicate::Number(k, NumberTest::MultipleOf(64)))
+                .wanting(Predicate::Number(Quantity::Size { input: 0, from_last: 1 }, NumberTest::AtMost(33))),
+        ],
+        regions: Vec::new(),
+        ..target.kernels[0].clone()
+    };
+    target.kernels.insert(0, tiles);
+    let kernel = |k: u32, tokens: u32| {
+        let body = format!(
+            "slot %x: f32[Tokens, {k}] weight %w: f32[32, {k}] %y = linear{{groups=1}}(%x, %w): f32[Tokens, 32] output %y"
+        );
+        let graph = text::parse(&format!("graph g {{ {body} }}")).unwrap();
+        let (weights, options) = (plan_weights(&graph, &target).unwrap(), CompileOptions::default());
+        let mut told = Vec::new();
+        let bucket = Dims { tokens, ..BUCKET };
+        let plan = compile_explained(&graph, bucket, &target, &weights, &options, &mut told).unwrap();
+        let select = told.iter().find(|pass| pass.pass == "select").unwrap();
+        (plan.kernels[0].name.clone(), select.decisions[0].why.clone())
+    };
+    assert_eq!(kernel(128, 33).0, "test/tiles@1");
+    let (other, why) = kernel(100, 33);
+    assert_ne!(other, "test/tiles@1");
+    let wanted = "has the width of input 1 = 100; test/tiles@1 wants the width of input 1 a multiple of 64";
+    assert!(why.contains(wanted), "{why}");
+    let (_, why) = kernel(128, 34);
+    assert!(why.contains("the rows of input 0 up to 34, as each step has it"), "{why}");
 }

@@ -14,11 +14,11 @@ use yirage_compile::search::{
 use yirage_ir::rng::Rng;
 use yirage_ir::tensor::Data;
 use yirage_ir::{Dims, Graph, RegionKind, Tensor, interp, text, verify};
-use yirage_plan::{KernelCapabilities, Target};
+use yirage_plan::{DeviceLimits, KernelCapabilities, Target};
 
 /// The same, whose blocks have half a megabyte.
 fn tiling_target() -> Target {
-    Target { block_bytes: Some(512 << 10), ..target() }
+    Target { limits: DeviceLimits { block_bytes: Some(512 << 10), ..DeviceLimits::aligned(64) }, ..target() }
 }
 
 /// The same without tiled regions.

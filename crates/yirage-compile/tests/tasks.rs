@@ -7,8 +7,8 @@ use yirage_ir::{ActivationFormat, DType, Dims, RegionKind, text};
 use yirage_plan::rules::{OpRule, OperandConstraint};
 use yirage_plan::tasks::vm::{ArenaRaceChecker, WalkError, walk};
 use yirage_plan::{
-    ActivationFormatFacts, ExecutorKind, KernelCapabilities, KernelFacts, Partitioning, Plan, PlanError, Precision,
-    Stage, StageCondition, Target, TaskPartition, TaskProgram, VerifiedPlan, Wait,
+    ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Partitioning, Plan,
+    PlanError, Precision, Stage, StageCondition, Target, TaskPartition, TaskProgram, VerifiedPlan, Wait,
 };
 use yirage_testkit::rng::Rng;
 
@@ -17,6 +17,7 @@ fn target(workers: u32) -> Target {
     let kernel = |name: &str, regions: &[RegionKind], ops: &[&str], stages: &[Stage]| KernelFacts {
         name: format!("test/{name}@1"),
         variant: "test".into(),
+        origin: KernelOrigin::Library,
         regions: regions.to_vec(),
         rules: ops.iter().map(|op| OpRule::new(op, vec![OperandConstraint::any()])).collect(),
         stages: stages.to_vec(),
@@ -37,8 +38,7 @@ fn target(workers: u32) -> Target {
             block_bytes: 72,
             row_multiple: 32,
         }],
-        align: 64,
-        block_bytes: None,
+        limits: DeviceLimits::aligned(64),
         executors: ExecutorKind::ALL.to_vec(),
         kernels: vec![
             kernel("rows", &[RegionKind::Rows], &["embed", "rms_norm", "map"], &[shares]),

@@ -7,7 +7,7 @@ use support::target;
 use yirage_compile::{CompileError, CompileOptions, compile, plan_weights};
 use yirage_ir::{Dims, Graph, NodeKind, ValueSource, text};
 use yirage_plan::work::{Costs, ResidentSizes, SequenceSpan};
-use yirage_plan::{Plan, Precision, Refusal, Target, VerifiedPlan};
+use yirage_plan::{DeviceLimits, Plan, Precision, Refusal, Target, VerifiedPlan};
 
 const BUCKET: Dims = Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 };
 
@@ -35,7 +35,7 @@ fn a_block_has_room_or_is_refused_with_the_numbers() {
     let exact = CompileOptions::new(Precision::Exact);
     // What is made of x is part of the product then, so that it takes nothing.
     let needed = 4 * (8 * 64 + 64 * 32 + 8 * 32 + 8 * 32);
-    let with = |bytes: u64| Target { block_bytes: Some(bytes), ..target() };
+    let with = |bytes: u64| Target { limits: DeviceLimits { block_bytes: Some(bytes), ..DeviceLimits::aligned(64) }, ..target() };
     compiled(&with(needed), &exact).unwrap();
     let refused = compiled(&with(needed - 1), &exact).unwrap_err();
     let CompileError::NoKernel { why, .. } = &refused else { panic!("{refused}") };
@@ -50,7 +50,7 @@ fn a_block_has_room_or_is_refused_with_the_numbers() {
 #[test]
 fn a_plan_for_a_larger_block_is_not_proved_for_a_smaller_one() {
     let plan = compiled(&target(), &CompileOptions::new(Precision::Exact)).unwrap();
-    let small = Target { block_bytes: Some(64), ..target() };
+    let small = Target { limits: DeviceLimits { block_bytes: Some(64), ..DeviceLimits::aligned(64) }, ..target() };
     let error = VerifiedPlan::new(plan, &small).unwrap_err().to_string();
     assert!(error.contains("has 64 for one"), "{error}");
 }

@@ -18,7 +18,8 @@ use yirage_ir::{ActivationFormat, DType, Dims, Graph, Op, RegionKind, Tensor, Ty
 use yirage_plan::rules::{OpRule, OperandConstraint};
 use yirage_plan::weights::ROWS;
 use yirage_plan::{
-    ActivationFormatFacts, ExecutorKind, KernelCapabilities, KernelFacts, Target, VerifiedPlan, WeightEntry,
+    ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Target,
+    VerifiedPlan, WeightEntry,
 };
 
 /// The reference backend.
@@ -94,6 +95,7 @@ pub fn target(family: &str, kernel: &str) -> Target {
     let kernel = KernelFacts {
         name: kernel.into(),
         variant: "scalar".into(),
+        origin: KernelOrigin::Reference,
         regions: RegionKind::ALL.to_vec(),
         rules: Op::NAMES.iter().map(|op| OpRule::new(op, vec![OperandConstraint::any()])).collect(),
         // It evaluates the graph, node by node.
@@ -108,9 +110,8 @@ pub fn target(family: &str, kernel: &str) -> Target {
         matmul_layout: ROWS.into(),
         activation_formats: ActivationFormat::ALL.iter().map(|&layout| as_evaluated(layout)).collect(),
         activation_dtype: DType::F32,
-        align: 64,
+        limits: DeviceLimits::aligned(64),
         executors: vec![ExecutorKind::Steps],
-        block_bytes: None,
         kernels: vec![kernel],
     }
 }

@@ -3,10 +3,10 @@
 use crate::rules::{OpRule, OperandForm, OperandKind, WeightLayout};
 use crate::target::{KernelFacts, Target};
 use crate::weights::{ELEMENTS, ROWS, WeightPlan};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use thiserror::Error;
 use yirage_ir::region::{RegionGraph, Tiled, block_bytes};
-use yirage_ir::{Graph, Node, NodeKind, Op, Region, ValueId, ValueSource};
+use yirage_ir::{Dims, Graph, Node, NodeKind, Op, Region, ValueId, ValueSource};
 
 /// Why no kernel runs a node.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -14,15 +14,35 @@ pub enum Refusal {
     /// No kernel runs such an op.
     #[error("no kernel runs it{0}; the kernels are {1}")]
     Op(String, String),
-    /// An op has attributes that the kernels that run it do not take.
-    #[error("`{op}` is not run with these attributes; {kernel} wants {wanted}")]
-    Attributes {
+    /// An op is not as the kernels that run it want it.
+    #[error("`{op}` has {got}; {kernel} wants {wanted}")]
+    Predicate {
         /// The op.
         op: String,
+        /// What it has.
+        got: String,
         /// A kernel that runs it.
         kernel: String,
         /// What that kernel wants.
         wanted: String,
+    },
+    /// A node reads and writes more values than a kernel of the target can be bound to.
+    #[error("it is bound to {got} values, the sizes of the step among them; a kernel of the target takes {limit} at most")]
+    Bindings {
+        /// How many they are.
+        got: usize,
+        /// How many may be.
+        limit: u32,
+    },
+    /// A value is larger than what a kernel of the target can be bound to.
+    #[error("`{name}` takes {got} bytes; a kernel of the target is bound to {limit} at most")]
+    BindingBytes {
+        /// The value.
+        name: String,
+        /// Its bytes at the plan's largest sizes; the most there are where that is no number.
+        got: u64,
+        /// How many may be.
+        limit: u64,
     },
     /// A block of a tiled region takes more memory than the target's blocks have.
     #[error("a block of {grid:?} takes {wanted} bytes, {kernel} has {limit} for one: smaller tiles are wanted")]
@@ -63,19 +83,25 @@ pub struct RefusedInput {
 pub struct OperandPlacement<'a> {
     graph: &'a Graph,
     layouts: HashMap<&'a str, WeightLayout>,
-    block_bytes: Option<u64>,
+    target: &'a Target,
+    bucket: Dims,
 }
 
 impl<'a> OperandPlacement<'a> {
-    /// Of `graph` on `target`. A weight without an entry, or of a layout that the target does not have, lies nowhere.
-    pub fn new(graph: &'a Graph, weights: &'a WeightPlan, target: &Target) -> OperandPlacement<'a> {
+    /// Of `graph` on `target`, in a plan for these largest sizes. A weight without an entry, or of a layout that the target does not have, lies nowhere.
+    pub fn new(
+        graph: &'a Graph,
+        weights: &'a WeightPlan,
+        target: &'a Target,
+        bucket: &Dims,
+    ) -> OperandPlacement<'a> {
         let layout = |name: &str| match name {
             ROWS => Some(WeightLayout::Rows),
             ELEMENTS => Some(WeightLayout::Elements),
             name => (name == target.matmul_layout).then_some(WeightLayout::Matmul),
         };
         let entries = weights.entries.iter().filter_map(|e| Some((e.name.as_str(), layout(&e.layout)?)));
-        OperandPlacement { graph, layouts: entries.collect(), block_bytes: target.block_bytes }
+        OperandPlacement { graph, layouts: entries.collect(), target, bucket: *bucket }
     }
 
     /// Where a value lies.
@@ -90,6 +116,28 @@ impl<'a> OperandPlacement<'a> {
             ValueSource::KvCache => Some(OperandKind::KvCache),
             ValueSource::Node { .. } => Some(OperandKind::Arena),
         }
+    }
+
+    /// Whether a kernel of the target can be bound to all that a node touches.
+    fn check_bindings(&self, node: &Node) -> Result<(), Refusal> {
+        let limits = &self.target.limits;
+        let touched = || node.ins.iter().chain(&node.outs).map(|&id| self.graph.kv_cache_of(id).unwrap_or(id));
+        if let Some(limit) = limits.bindings {
+            let got = 1 + touched().collect::<HashSet<_>>().len();
+            if got > limit as usize {
+                return Err(Refusal::Bindings { got, limit });
+            }
+        }
+        let Some(limit) = limits.binding_bytes else { return Ok(()) };
+        // What a step or a cache takes is known when it is bound: the largest step of a plan may be one that never comes.
+        let fixed = |&id: &ValueId| self.graph.value(id).source != ValueSource::KvCache && self.graph.ty(id).is_fixed();
+        for id in touched().filter(fixed) {
+            let got = self.target.storage_bytes(self.graph.ty(id), &self.bucket).unwrap_or(u64::MAX);
+            if got > limit {
+                return Err(Refusal::BindingBytes { name: self.graph.value(id).name.clone(), got, limit });
+            }
+        }
+        Ok(())
     }
 
     /// Where a value of a graph of the region of `node` lies.
@@ -159,29 +207,31 @@ impl KernelFacts {
     }
 
     fn runs(&self, lying: &OperandPlacement<'_>, node: &Node) -> Result<(), Near> {
-        match &node.kind {
-            NodeKind::Op(op) => self.op(op, lying.graph, node, 0, &|id| lying.kind(id)),
+        let taken = match &node.kind {
+            NodeKind::Op(op) => self.op(op, lying, lying.graph, node, 0, &|id| lying.kind(id)).map(|()| node.ins.len()),
             NodeKind::Region(region) => self.region(lying, node, region),
-        }
+        }?;
+        lying.check_bindings(node).map_err(|why| Near { taken, why: Some(why) })
     }
 
-    fn region(&self, lying: &OperandPlacement<'_>, node: &Node, region: &Region) -> Result<(), Near> {
+    fn region(&self, lying: &OperandPlacement<'_>, node: &Node, region: &Region) -> Result<usize, Near> {
         if !self.regions.contains(&region.kind) {
             return Err(Near { taken: 0, why: None });
         }
         let mut taken = 0;
         for part in region.parts() {
-            taken = self.ops(part.graph, taken, region, &|id| lying.inner_kind(node, &part, id))?;
+            taken = self.ops(lying, part.graph, taken, region, &|id| lying.inner_kind(node, &part, id))?;
         }
-        match (&region.tiled, lying.block_bytes) {
-            (Some(tiled), Some(limit)) => self.fits(region, tiled, limit).map_err(|why| Near { taken, why: Some(why) }),
-            _ => Ok(()),
+        if let (Some(tiled), Some(limit)) = (&region.tiled, lying.target.limits.block_bytes) {
+            self.fits(region, tiled, limit).map_err(|why| Near { taken, why: Some(why) })?;
         }
+        Ok(taken)
     }
 
     /// Whether the ops of a region's graph are taken; how many are then, with their inputs.
     fn ops(
         &self,
+        lying: &OperandPlacement<'_>,
         graph: &Graph,
         mut taken: usize,
         region: &Region,
@@ -189,12 +239,12 @@ impl KernelFacts {
     ) -> Result<usize, Near> {
         for inner in &graph.nodes {
             match &inner.kind {
-                NodeKind::Op(op) => self.op(op, graph, inner, taken, kind)?,
+                NodeKind::Op(op) => self.op(op, lying, graph, inner, taken, kind)?,
                 // A tile's ops may be chains; other regions hold none.
                 NodeKind::Region(chain) if region.tiled.is_some() => {
                     let outer = |id: ValueId| chain.graph.inputs.iter().position(|&i| i == id);
                     let kind = |id: ValueId| outer(id).map_or(Some(OperandKind::Arena), |at| kind(inner.ins[at]));
-                    taken = self.ops(&chain.graph, taken, chain, &kind)?;
+                    taken = self.ops(lying, &chain.graph, taken, chain, &kind)?;
                 }
                 NodeKind::Region(_) => return Err(Near { taken, why: None }),
             }
@@ -216,6 +266,7 @@ impl KernelFacts {
     fn op(
         &self,
         op: &Op,
+        lying: &OperandPlacement<'_>,
         graph: &Graph,
         node: &Node,
         before: usize,
@@ -223,7 +274,7 @@ impl KernelFacts {
     ) -> Result<(), Near> {
         let mut closest = Near { taken: before, why: None };
         for rule in self.rules.iter().filter(|r| r.op == op.name()) {
-            let Err((taken, why)) = self.rule(rule, op, graph, node, kind) else { return Ok(()) };
+            let Err((taken, why)) = self.rule(rule, op, (graph, lying.bucket), node, kind) else { return Ok(()) };
             if closest.why.is_none() || before + taken > closest.taken {
                 closest = Near { taken: before + taken, why: Some(why) };
             }
@@ -236,15 +287,15 @@ impl KernelFacts {
         &self,
         rule: &OpRule,
         op: &Op,
-        graph: &Graph,
+        (graph, bucket): (&Graph, Dims),
         node: &Node,
         kind: &dyn Fn(ValueId) -> Option<OperandKind>,
     ) -> Result<(), (usize, Refusal)> {
         let (op_name, kernel) = (op.name().to_string(), self.name.clone());
-        let attrs = if rule.attrs.is_empty() { Vec::new() } else { op.attrs() };
-        let has = |(name, value): &&(String, String)| attrs.iter().any(|(n, v)| n == name && v == value);
-        if let Some((name, value)) = rule.attrs.iter().find(|a| !has(a)) {
-            return Err((1, Refusal::Attributes { op: op_name, kernel, wanted: format!("{name}={value}") }));
+        for wanted in &rule.wants {
+            if let Err(got) = wanted.check(op, graph, node, &bucket) {
+                return Err((1, Refusal::Predicate { op: op_name, got, kernel, wanted: wanted.to_string() }));
+            }
         }
         for (at, &id) in node.ins.iter().enumerate() {
             let ty = graph.ty(id);

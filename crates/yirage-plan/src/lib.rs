@@ -7,11 +7,13 @@
 
 mod accept;
 mod capabilities;
+mod device_limits;
 mod error;
 mod fields;
 mod lifetimes;
 pub mod limits;
 pub mod plan;
+mod predicate;
 mod precision;
 mod program;
 mod readers;
@@ -25,12 +27,14 @@ pub mod work;
 
 pub use accept::{OperandPlacement, Refusal, RefusedInput, passed_over, select_kernel};
 pub use capabilities::KernelCapabilities;
+pub use device_limits::{DeviceLimits, MatrixShape};
 pub use error::PlanError;
 pub use lifetimes::{Lifetime, lifetimes};
 pub use plan::{BufferPlacement, KernelRef, Plan, PlanStep};
 pub use precision::Precision;
+pub use predicate::{NumberTest, Predicate, Quantity};
 pub use program::{ExecutorKind, Partitioning, Stage, StageCondition, Task, TaskPartition, TaskProgram, Wait};
 pub use readers::{matrices, readers};
-pub use target::{ActivationFormatFacts, KernelFacts, Target};
+pub use target::{ActivationFormatFacts, KernelFacts, KernelOrigin, Target};
 pub use verify::{VerifiedPlan, check_quantised};
 pub use weights::{WeightEntry, WeightPlan, WeightTextError};

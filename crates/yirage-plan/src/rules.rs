@@ -1,5 +1,6 @@
 //! Which nodes a kernel runs, as data: for each op what each of its inputs may be. Selection reads nothing else.
 
+use crate::predicate::Predicate;
 use std::fmt;
 use yirage_ir::{ActivationFormat, DType, Format};
 
@@ -58,8 +59,8 @@ pub struct OperandConstraint {
 pub struct OpRule {
     /// The op.
     pub op: String,
-    /// Attributes that must have these values, as in text forms.
-    pub attrs: Vec<(String, String)>,
+    /// What else has to be so.
+    pub wants: Vec<Predicate>,
     /// For each input the ways it may be given; the last also for all inputs that follow it.
     pub inputs: Vec<Vec<OperandConstraint>>,
 }
@@ -118,14 +119,19 @@ impl OperandConstraint {
 }
 
 impl OpRule {
-    /// A rule for an op, whatever its attributes.
+    /// A rule for an op, whatever its attributes and sizes.
     pub fn new(op: &str, inputs: Vec<Vec<OperandConstraint>>) -> OpRule {
-        OpRule { op: op.into(), attrs: Vec::new(), inputs }
+        OpRule { op: op.into(), wants: Vec::new(), inputs }
     }
 
     /// Only where this attribute has this value.
-    pub fn when(mut self, attr: &str, value: impl fmt::Display) -> OpRule {
-        self.attrs.push((attr.into(), value.to_string()));
+    pub fn when(self, attr: &str, value: impl fmt::Display) -> OpRule {
+        self.wanting(Predicate::Attribute(attr.into(), value.to_string()))
+    }
+
+    /// Only where this is so.
+    pub fn wanting(mut self, predicate: Predicate) -> OpRule {
+        self.wants.push(predicate);
         self
     }
 

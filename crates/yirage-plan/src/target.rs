@@ -1,9 +1,23 @@
 //! What the compiler is told of a device: facts, as data.
 
 use crate::capabilities::KernelCapabilities;
+use crate::device_limits::DeviceLimits;
 use crate::program::{ExecutorKind, Stage};
 use crate::rules::OpRule;
 use yirage_ir::{ActivationFormat, DType, Dims, RegionKind, Type};
+
+/// Where a kernel comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum KernelOrigin {
+    /// Written for the backend, or an operation of a vendor's library.
+    Library,
+    /// A text with holes, filled for the sizes and types of a node.
+    Template,
+    /// Made from the node itself.
+    Generated,
+    /// The reference evaluation of the ops.
+    Reference,
+}
 
 /// A kernel a target has.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -12,6 +26,8 @@ pub struct KernelFacts {
     pub name: String,
     /// The variant the device will run (its instruction set).
     pub variant: String,
+    /// Where it comes from.
+    pub origin: KernelOrigin,
     /// Kinds of regions it runs, beside single ops.
     pub regions: Vec<RegionKind>,
     /// The ops it runs, single or in such regions, and what each may read.
@@ -60,13 +76,10 @@ pub struct Target {
     pub activation_formats: Vec<ActivationFormatFacts>,
     /// The type in which it computes the activations of models, where their precision is `fast`.
     pub activation_dtype: DType,
-    /// Alignment of every buffer, in bytes.
-    pub align: u32,
+    /// What its hardware bounds.
+    pub limits: DeviceLimits,
     /// The executors it has. A plan gets a task program for each that runs one.
     pub executors: Vec<ExecutorKind>,
-    /// Most bytes that a block of a tiled region may take ([`yirage_ir::region::block_bytes`]): a worker's share of the
-    /// cache in which its tiles live, or the memory that a block's threads share. None where nothing bounds them.
-    pub block_bytes: Option<u64>,
     /// Kernels, most wanted first.
     pub kernels: Vec<KernelFacts>,
 }

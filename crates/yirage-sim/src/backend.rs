@@ -75,8 +75,8 @@ impl Backend for Sim {
         }
         let driver = SimDriver::new(&self.settings, ordinal)?;
         self.opened.lock().unwrap_or_else(PoisonError::into_inner).push(driver.monitor());
-        let align = self.settings.binding_limits.map_or(64, |limits| limits.align as u32);
-        let library = References { operations: self.settings.operations, align, activations: self.settings.activations };
+        let Settings { operations, activations, .. } = self.settings;
+        let library = References { operations, activations, limits: self.settings.limits() };
         Ok((Arc::new(DriverDevice::new(self.info(ordinal), driver, library)), notes))
     }
 }

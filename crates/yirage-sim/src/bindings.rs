@@ -6,11 +6,11 @@ use yirage_hal::driver::{Binding, DriverError};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BindingLimits {
     /// What offsets are multiples of.
-    pub align: u64,
+    pub align: u32,
     /// Most bytes of a binding.
     pub bytes: u64,
     /// Most bindings of a command.
-    pub count: usize,
+    pub count: u32,
 }
 
 /// Checks the bindings of a command: what every device is promised, and the limits of one that has any.
@@ -23,11 +23,11 @@ pub(crate) fn check(bindings: &[Binding], limits: Option<&BindingLimits>) -> Res
         }
     }
     let Some(limits) = limits else { return Ok(()) };
-    if bindings.len() > limits.count {
+    if bindings.len() > limits.count as usize {
         return wrong(format!("{} bindings, {} at most", bindings.len(), limits.count));
     }
     for Binding { slice, .. } in bindings {
-        if !slice.offset.is_multiple_of(limits.align) || slice.bytes > limits.bytes {
+        if !slice.offset.is_multiple_of(u64::from(limits.align)) || slice.bytes > limits.bytes {
             let BindingLimits { align, bytes, .. } = limits;
             return wrong(format!("{slice:?}: offsets are multiples of {align}, and bindings of at most {bytes} bytes"));
         }

@@ -8,7 +8,7 @@ use yirage_hal::driver::{
 };
 use yirage_hal::reference;
 use yirage_ir::{Format, text};
-use yirage_plan::{Plan, Target};
+use yirage_plan::{DeviceLimits, Plan, Target};
 
 /// The name that plans have for the one kernel.
 const KERNEL: &str = "sim/eval@1";
@@ -17,15 +17,19 @@ const KERNEL: &str = "sim/eval@1";
 pub(crate) struct References {
     /// Whether kernels are operations of a vendor's library.
     pub(crate) operations: bool,
-    /// What buffer offsets are multiples of.
-    pub(crate) align: u32,
+    /// What the device bounds.
+    pub(crate) limits: DeviceLimits,
     /// The type of a model's activations in `fast`.
     pub(crate) activations: Format,
 }
 
 impl Library for References {
     fn target(&self) -> Target {
-        Target { align: self.align, activation_dtype: self.activations.into(), ..reference::target("sim", KERNEL) }
+        Target {
+            limits: self.limits.clone(),
+            activation_dtype: self.activations.into(),
+            ..reference::target("sim", KERNEL)
+        }
     }
 
     /// The plan's graph in its text form: what a compiler of a real device makes of its own language.

@@ -4,6 +4,7 @@ use crate::bindings::BindingLimits;
 use crate::faults::Faults;
 use std::time::Duration;
 use yirage_ir::Format;
+use yirage_plan::DeviceLimits;
 
 /// What an accelerator is like.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -58,6 +59,18 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// What the compiler is told that the device bounds.
+    pub(crate) fn limits(&self) -> DeviceLimits {
+        match self.binding_limits {
+            None => DeviceLimits::aligned(64),
+            Some(BindingLimits { align, bytes, count }) => DeviceLimits {
+                bindings: Some(count),
+                binding_bytes: Some(bytes),
+                ..DeviceLimits::aligned(align)
+            },
+        }
+    }
+
     /// An accelerator whose kernels are code that is given pointers, as CUDA and its kin have it.
     pub fn with_pointers() -> Settings {
         Settings::default()

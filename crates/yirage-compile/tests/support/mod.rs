@@ -2,7 +2,10 @@
 
 use yirage_ir::{ActivationFormat, DType, Format, Op, RegionKind};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind, WeightLayout};
-use yirage_plan::{ActivationFormatFacts, ExecutorKind, KernelCapabilities, KernelFacts, Partitioning, Stage, Target};
+use yirage_plan::{
+    ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Partitioning, Stage,
+    Target,
+};
 
 /// It runs everything but one format.
 pub(crate) fn target() -> Target {
@@ -11,7 +14,7 @@ pub(crate) fn target() -> Target {
         let stages =
             vec![Stage::always(if name == "test/products@1" { Partitioning::WorkQueue } else { Partitioning::Static })];
         let (name, variant, regions) = (name.into(), "test".into(), regions.to_vec());
-        KernelFacts { name, variant, regions, rules, stages, scratch: false }
+        KernelFacts { name, variant, origin: KernelOrigin::Library, regions, rules, stages, scratch: false }
     };
     let formats: Vec<Format> = Format::ALL.iter().copied().filter(|f| *f != Format::IQ4_NL).collect();
     let weight = vec![OperandConstraint::new(OperandKind::Weight(WeightLayout::Matmul), formats)];
@@ -31,8 +34,7 @@ pub(crate) fn target() -> Target {
             block_bytes: 72,
             row_multiple: 32,
         }],
-        align: 64,
-        block_bytes: None,
+        limits: DeviceLimits::aligned(64),
         executors: vec![ExecutorKind::Steps, ExecutorKind::Persistent],
         kernels: vec![
             kernel("test/rows@1", &[RegionKind::Rows, RegionKind::Chain], row_wise.map(|op| any(op)).collect()),

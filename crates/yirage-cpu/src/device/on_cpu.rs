@@ -15,7 +15,7 @@ use yirage_hal::{
     Profiler, Program, Question, VariantTimer, WeightHandle, WeightImage, WeightSink,
 };
 use yirage_ir::{DType, Format, Type};
-use yirage_plan::{ExecutorKind, KernelFacts, Precision, Target, VerifiedPlan, WeightEntry};
+use yirage_plan::{DeviceLimits, ExecutorKind, KernelFacts, KernelOrigin, Precision, Target, VerifiedPlan, WeightEntry};
 
 pub(super) struct CpuDevice {
     info: DeviceInfo,
@@ -39,6 +39,7 @@ impl Device for CpuDevice {
         let facts = |kernel: &crate::kernels::Kernel| KernelFacts {
             name: kernel.name.into(),
             variant: self.shared.isa.to_string(),
+            origin: KernelOrigin::Library,
             regions: kernel.regions.to_vec(),
             rules: (kernel.rules)(),
             stages: kernel.stages.to_vec(),
@@ -52,9 +53,8 @@ impl Device for CpuDevice {
             matmul_layout: MATMUL_LAYOUT.into(),
             activation_formats: vec![activation::Q8A],
             activation_dtype: DType::F32,
-            align: 64,
+            limits: DeviceLimits { block_bytes: Some(self.block_bytes), ..DeviceLimits::aligned(64) },
             executors: vec![ExecutorKind::Steps, ExecutorKind::Persistent],
-            block_bytes: Some(self.block_bytes),
             kernels: KERNELS.iter().map(facts).collect(),
         }
     }

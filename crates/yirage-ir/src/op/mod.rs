@@ -249,10 +249,10 @@ macro_rules! ops {
                 let mixed = |_| NoGeneralForm::Beyond("its activations are of several types");
                 let (wide, reduced) = reduced::as_f32(self.activations(), ins).map_err(mixed)?;
                 let form = match self { $(Op::$name(op) => op.lower(&wide)),* }?;
-                match reduced {
+                Ok(match reduced {
                     Some(dtype) => reduced::lowered(&form, self.activations(), dtype, self.keeps_f32()),
-                    None => Ok(form),
-                }
+                    None => form,
+                })
             }
             /// See [`OpDef::work`].
             pub fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {

@@ -5,9 +5,9 @@
 //! activations is rounded to their type, to the nearest and ties to even, when it is whole. So `exact` and `fast` mean for
 //! them what they mean for f32: the type is where a value is rounded, and never how it is summed.
 
-use super::{NoGeneralForm, Op};
+use super::Op;
 use crate::dtype::DType;
-use crate::expr::is_float;
+use crate::expr::{Expr, is_float};
 use crate::graph::{Graph, Node, NodeKind, Value, ValueId, ValueSource};
 use crate::tensor::{Data, Tensor};
 use crate::types::{Type, TypeError};
@@ -52,15 +52,8 @@ pub(super) fn rounded(outs: Vec<Tensor>, dtype: DType) -> Vec<Tensor> {
 }
 
 /// The general form for activations of this type: that for f32, between casts.
-pub(super) fn lowered(
-    form: &Graph,
-    activations: &[usize],
-    dtype: DType,
-    keeps_f32: bool,
-) -> Result<Graph, NoGeneralForm> {
-    let cast = |to: DType| -> Result<NodeKind, NoGeneralForm> {
-        Ok(NodeKind::Op(Op::Map(super::Map { expr: format!("cast.{to}(x0)").parse()? })))
-    };
+pub(super) fn lowered(form: &Graph, activations: &[usize], dtype: DType, keeps_f32: bool) -> Graph {
+    let cast = |to: DType| NodeKind::Op(Op::Map(super::Map { expr: Expr::input(0).cast(to) }));
     let mut graph = form.clone();
     let mut before = Vec::new();
     let floats = activations.iter().filter(|&&at| form.inputs.get(at).is_some_and(|&id| form.ty(id).dtype == DType::F32));
@@ -69,7 +62,7 @@ pub(super) fn lowered(
         let value = form.value(wide);
         graph.values.push(Value { ty: Type { dtype, ..value.ty.clone() }, ..value.clone() });
         graph.inputs[at] = narrow;
-        before.push(Node { kind: cast(DType::F32)?, ins: vec![narrow], outs: vec![wide] });
+        before.push(Node { kind: cast(DType::F32), ins: vec![narrow], outs: vec![wide] });
     }
     let added = before.len() as u32;
     for value in &mut graph.values {
@@ -91,10 +84,10 @@ pub(super) fn lowered(
         let Value { name, ty, .. } = graph.value(wide).clone();
         let source = ValueSource::Node { node, output: 0 };
         graph.values.push(Value { name: format!("{name}.{dtype}"), ty: Type { dtype, ..ty }, source });
-        graph.nodes.push(Node { kind: cast(dtype)?, ins: vec![wide], outs: vec![narrow] });
+        graph.nodes.push(Node { kind: cast(dtype), ins: vec![wide], outs: vec![narrow] });
         graph.outputs[at] = narrow;
     }
-    Ok(graph)
+    graph
 }
 
 impl Tensor {

@@ -9,7 +9,7 @@ use crate::target::{KernelFacts, Target};
 /// Checks the kernels of a plan whose graph and steps are sound.
 pub(super) fn check(plan: &Plan, target: &Target) -> Result<(), PlanError> {
     let facts = plan.kernels.iter().map(|k| of_target(k, target)).collect::<Result<Vec<_>, _>>()?;
-    let lying = OperandPlacement::new(&plan.graph, &plan.weights, target);
+    let lying = OperandPlacement::new(&plan.graph, &plan.weights, target, &plan.bucket);
     for step in &plan.steps {
         let node = &plan.graph.nodes[step.node as usize];
         let checked = facts[step.kernel as usize].check(&lying, node);

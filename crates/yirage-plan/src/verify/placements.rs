@@ -35,8 +35,8 @@ fn check_placement(plan: &Plan, target: &Target, place: &BufferPlacement) -> Res
         let wanted = wanted.map_or("more than there are".into(), |w| w.to_string());
         return Err(PlanError(format!("value {value} has {} bytes and takes {wanted}", place.bytes)));
     }
-    if !place.offset.is_multiple_of(u64::from(target.align.max(1))) {
-        return Err(PlanError(format!("value {value} at {} is not aligned to {}", place.offset, target.align)));
+    if !place.offset.is_multiple_of(u64::from(target.limits.align.max(1))) {
+        return Err(PlanError(format!("value {value} at {} is not aligned to {}", place.offset, target.limits.align)));
     }
     if place.offset.checked_add(place.bytes).is_none_or(|end| end > plan.arena) {
         return Err(PlanError(format!("value {value} ends outside the arena of {} bytes", plan.arena)));

@@ -5,7 +5,7 @@ use yirage_hal::driver::{Access, Binding, KernelCall, KernelLaunch, Library, Ope
 use yirage_ir::{DType, Dim, NodeKind, Op, Sym, Type};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind, WeightLayout};
 use yirage_plan::weights::ROWS;
-use yirage_plan::{ExecutorKind, KernelCapabilities, KernelFacts, Plan, Target};
+use yirage_plan::{DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Plan, Target};
 
 /// The ops that there are kernels for.
 pub(crate) const OPS: [&str; 3] = ["embed", "softmax", "rms_norm"];
@@ -31,10 +31,9 @@ impl Library for DemoLibrary {
             matmul_layout: ROWS.into(),
             activation_formats: Vec::new(),
             activation_dtype: DType::F32,
-            align: 64,
-            block_bytes: None,
+            limits: DeviceLimits::aligned(64),
             executors: vec![ExecutorKind::Steps],
-            kernels: vec![KernelFacts { name, variant, regions, rules, stages, scratch: false }],
+            kernels: vec![KernelFacts { name, variant, origin: KernelOrigin::Library, regions, rules, stages, scratch: false }],
         }
     }
 

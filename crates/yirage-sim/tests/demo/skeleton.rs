@@ -11,7 +11,7 @@ use yirage_hal::driver::{
 use yirage_hal::{Device, DeviceInfo, HalError, HostMemory};
 use yirage_ir::{DType, Type};
 use yirage_plan::weights::ROWS;
-use yirage_plan::{ExecutorKind, KernelCapabilities, Plan, Target};
+use yirage_plan::{DeviceLimits, ExecutorKind, KernelCapabilities, Plan, Target};
 
 struct SkeletonDriver;
 
@@ -63,8 +63,7 @@ impl Library for NoKernels {
             matmul_layout: ROWS.into(),
             activation_formats: Vec::new(),
             activation_dtype: DType::F32,
-            align: 256,
-            block_bytes: None,
+            limits: DeviceLimits::aligned(256),
             executors: vec![ExecutorKind::Steps],
             kernels: Vec::new(),
         }
