@@ -20,6 +20,7 @@ mod legalise;
 mod memory;
 mod names;
 mod options;
+mod ranks;
 mod readers;
 mod rebuild;
 mod recognise;
@@ -49,6 +50,7 @@ pub struct GraphPass {
 pub const PIPELINE: &[GraphPass] = &[
     GraphPass { name: "recognise", run: recognise::run },
     GraphPass { name: "canonicalise", run: canonicalise::run },
+    GraphPass { name: "ranks", run: ranks::run },
     GraphPass { name: "activation_type", run: activation_type::run },
     GraphPass { name: "legalise", run: legalise::run },
     GraphPass { name: "attention", run: attention::run },

@@ -1,7 +1,7 @@
 //! Copying a graph node by node while changing it: what every pass is written with.
 
 use std::collections::HashMap;
-use yirage_ir::{BuildError, Graph, GraphBuilder, NodeKind, ValueId};
+use yirage_ir::{BuildError, Graph, GraphBuilder, NodeKind, Type, ValueId};
 
 /// A graph being made from another.
 pub(crate) struct Rebuild<'a> {
@@ -17,6 +17,17 @@ impl<'a> Rebuild<'a> {
         for &i in old.inputs.iter().filter(|&&i| keep(i)) {
             let v = old.value(i);
             let id = r.new.declare(&v.name, v.ty.clone(), v.source)?;
+            r.map.insert(i, id);
+        }
+        Ok(r)
+    }
+
+    /// A copy that so far holds all inputs, each of the type that `ty` says.
+    pub(crate) fn retyped(old: &'a Graph, ty: impl Fn(ValueId) -> Type) -> Result<Rebuild<'a>, BuildError> {
+        let mut r = Rebuild { old, new: GraphBuilder::new(old.name.clone()), map: HashMap::new() };
+        for &i in &old.inputs {
+            let v = old.value(i);
+            let id = r.new.declare(&v.name, ty(i), v.source)?;
             r.map.insert(i, id);
         }
         Ok(r)

@@ -2,6 +2,7 @@
 
 use crate::decision::Decisions;
 use crate::error::CompileError;
+use crate::ranks::divided_weights;
 use crate::recognise::recognised;
 use std::collections::HashSet;
 use yirage_ir::{DType, Format, Graph, NodeKind, Op, Region, RegionKind, ValueId, ValueSource};
@@ -21,7 +22,15 @@ pub fn plan_weights(graph: &Graph, target: &Target) -> Result<WeightPlan, Compil
     yirage_ir::verify(graph)?;
     let graph = &recognised(graph, &mut Decisions::unheard())?;
     let multiplied = multiplied_alone(graph);
-    let entries = graph.inputs_of(ValueSource::Weight).map(|id| entry(graph, id, target, multiplied.contains(&id)));
+    let divided = divided_weights(graph, target.ranks);
+    let entry = |id| {
+        let mut entry = entry(graph, id, target, multiplied.contains(&id))?;
+        if target.ranks > 1 {
+            entry.shard_axis = divided.contains(&id).then_some(0);
+        }
+        Ok::<_, CompileError>(entry)
+    };
+    let entries = graph.inputs_of(ValueSource::Weight).map(entry);
     Ok(WeightPlan { entries: entries.collect::<Result<_, _>>()? })
 }
 
@@ -96,8 +105,13 @@ fn takes_elements(target: &Target, dtype: DType) -> bool {
 
 /// The entries of the weights that a graph still reads, in its order.
 pub(crate) fn of_graph(graph: &Graph, plan: &WeightPlan) -> WeightPlan {
-    let entries = graph.inputs_of(ValueSource::Weight).filter_map(|id| plan.get(&graph.value(id).name).cloned());
-    WeightPlan { entries: entries.collect() }
+    let entry = |id| {
+        let value = graph.value(id);
+        let entry = plan.get(&value.name)?.clone();
+        // A rank's part of a weight is a weight of its own.
+        Some(if entry.ty == value.ty { entry } else { WeightEntry { ty: value.ty.clone(), shard_axis: None, ..entry } })
+    };
+    WeightPlan { entries: graph.inputs_of(ValueSource::Weight).filter_map(entry).collect() }
 }
 
 /// Checks that `plan` covers the weights of `graph` with their types.

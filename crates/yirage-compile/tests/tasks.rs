@@ -31,13 +31,14 @@ fn target(workers: u32) -> Target {
         arch: "none".into(),
         capabilities: KernelCapabilities::LEAST,
         workers,
+        ranks: 1,
         matmul_layout: "tiles".into(),
         activation_formats: vec![ActivationFormatFacts {
-        activation_dtype: DType::F32,
             format: ActivationFormat::Q8A,
             block_bytes: 72,
             row_multiple: 32,
         }],
+        activation_dtype: DType::F32,
         limits: DeviceLimits::aligned(64),
         executors: ExecutorKind::ALL.to_vec(),
         kernels: vec![

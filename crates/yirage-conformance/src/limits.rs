@@ -57,6 +57,8 @@ const EXACT: ToleranceLimit = ToleranceLimit::new("random_sample, rearrange, kv_
 /// The limit of an op's cases.
 pub fn of(op: &Op) -> ToleranceLimit {
     match op {
+        Op::AllGather(_) | Op::Broadcast(_) | Op::SendRecv(_) => EXACT.because("moves values as rearrange does"),
+        Op::AllReduce(_) | Op::ReduceScatter(_) => ADD.because("a sum over the devices, in one order"),
         Op::Attention(_) => CAUSAL_SOFTMAX.because("paged_attention has F16 and BF16 only; its softmax has F32"),
         Op::Concat(_) | Op::ConcatHeads(_) | Op::View(_) => EXACT.because("moves values as rearrange does"),
         Op::Contract(_) => GEMM,

@@ -32,6 +32,15 @@ pub struct MemoryReport {
     pub cache: PoolBytes,
     /// Arenas and scratch of loaded plans.
     pub arena: PoolBytes,
+    /// What programs of a driver's device have beside: step inputs, and workspaces of kernels.
+    pub workspace: PoolBytes,
+}
+
+impl MemoryReport {
+    /// Bytes held now, for any purpose.
+    pub fn used(&self) -> u64 {
+        [self.weights, self.cache, self.arena, self.workspace].into_iter().map(|pool| pool.used).sum()
+    }
 }
 
 /// Takes a weight piece by piece, so that the file's pages can be given back as soon as they are repacked.

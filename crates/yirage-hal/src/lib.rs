@@ -14,6 +14,7 @@ pub mod driver;
 mod error;
 mod executor;
 mod executor_selector;
+mod group;
 mod handle;
 mod image;
 mod info;
@@ -32,6 +33,7 @@ pub use device::{Bindings, Device, MemoryReport, PoolBytes, Program, SharedArena
 pub use error::HalError;
 pub use executor::{Executor, Flight, ResidentOutput};
 pub use executor_selector::SelectionReason;
+pub use group::DeviceGroup;
 pub use handle::{KvCacheHandle, WeightHandle};
 pub use image::WeightImage;
 pub use info::DeviceInfo;

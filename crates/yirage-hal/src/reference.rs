@@ -90,6 +90,13 @@ fn as_evaluated(layout: ActivationFormat) -> ActivationFormatFacts {
     ActivationFormatFacts { format: layout, block_bytes: info.bytes as u32, row_multiple: info.block as u32 }
 }
 
+/// An op is evaluated whatever it is given; what several devices do together it is not, but for a group of one.
+fn rule(op: &str) -> OpRule {
+    let rule = OpRule::new(op, vec![OperandConstraint::any()]);
+    let together = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "send_recv"];
+    if together.contains(&op) { rule.when("ranks", 1) } else { rule }
+}
+
 /// The target of a device of family `family` whose only kernel, called `kernel`, evaluates nodes by their reference.
 pub fn target(family: &str, kernel: &str) -> Target {
     let kernel = KernelFacts {
@@ -97,7 +104,7 @@ pub fn target(family: &str, kernel: &str) -> Target {
         variant: "scalar".into(),
         origin: KernelOrigin::Reference,
         regions: RegionKind::ALL.to_vec(),
-        rules: Op::NAMES.iter().map(|op| OpRule::new(op, vec![OperandConstraint::any()])).collect(),
+        rules: Op::NAMES.iter().map(|op| rule(op)).collect(),
         // It evaluates the graph, node by node.
         stages: Vec::new(),
         scratch: false,
@@ -107,6 +114,7 @@ pub fn target(family: &str, kernel: &str) -> Target {
         arch: "scalar".into(),
         capabilities: CAPABILITIES,
         workers: 1,
+        ranks: 1,
         matmul_layout: ROWS.into(),
         activation_formats: ActivationFormat::ALL.iter().map(|&layout| as_evaluated(layout)).collect(),
         activation_dtype: DType::F32,

@@ -70,6 +70,8 @@ pub struct Target {
     pub capabilities: KernelCapabilities,
     /// Workers that share a step.
     pub workers: u32,
+    /// Devices that compute a model together, of which each has a part of the weights.
+    pub ranks: u32,
     /// The layout of weights that only products and look-ups read; [`crate::weights::ROWS`] where they stay as they are.
     pub matmul_layout: String,
     /// The layouts of activations that it has, most wanted first. Where there is none, activations stay floats.
@@ -115,6 +117,7 @@ impl Target {
 
     /// One line that names the target in plans and cache keys.
     pub fn describe(&self) -> String {
-        format!("{} {} workers={}", self.family, self.arch, self.workers)
+        let ranks = if self.ranks > 1 { format!(" ranks={}", self.ranks) } else { String::new() };
+        format!("{} {} workers={}{ranks}", self.family, self.arch, self.workers)
     }
 }

@@ -17,7 +17,8 @@ pub struct WeightEntry {
     pub layout: String,
     /// Equal matrices that a two-dimensional weight is made of, one below the other (grouped products); else 1.
     pub groups: u32,
-    /// The dimension along which the weight may be split over devices.
+    /// The dimension along which the weight may be divided; where the target has several ranks, along which it is, one part
+    /// after the other.
     pub shard_axis: Option<u32>,
 }
 

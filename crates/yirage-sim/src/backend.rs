@@ -1,5 +1,6 @@
 //! The backend: which devices there are, and how one is opened.
 
+use crate::collective::{SimGroup, SimRank};
 use crate::driver::{SimDriver, SimMonitor};
 use crate::library::References;
 use crate::memory::SimMemoryStats;
@@ -7,7 +8,7 @@ use crate::settings::Settings;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use yirage_hal::driver::DriverDevice;
-use yirage_hal::{Backend, Device, DeviceInfo, HalError, OpenOptions, Unavailable};
+use yirage_hal::{Backend, Device, DeviceGroup, DeviceInfo, HalError, OpenOptions, Unavailable};
 
 /// The backend of simulated accelerators.
 #[derive(Default)]
@@ -42,6 +43,15 @@ impl Sim {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner).iter().map(SimMonitor::captures).collect()
     }
 
+    /// One accelerator, by itself or as a rank of a group.
+    fn accelerator(&self, ordinal: u32, rank: Option<SimRank>) -> Result<DriverDevice<SimDriver, References>, HalError> {
+        let driver = SimDriver::new(&self.settings, ordinal, rank)?;
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).push(driver.monitor());
+        let Settings { operations, activations, ranks, .. } = self.settings;
+        let library = References { operations, activations, ranks, limits: self.settings.limits() };
+        Ok(DriverDevice::new(self.info(ordinal), driver, library))
+    }
+
     fn info(&self, ordinal: u32) -> DeviceInfo {
         DeviceInfo {
             memory_bytes: Some(self.settings.memory),
@@ -73,10 +83,12 @@ impl Backend for Sim {
                 "a simulated accelerator has no threads, instruction sets or guard pages of the host: ignored".into(),
             );
         }
-        let driver = SimDriver::new(&self.settings, ordinal)?;
-        self.opened.lock().unwrap_or_else(PoisonError::into_inner).push(driver.monitor());
-        let Settings { operations, activations, .. } = self.settings;
-        let library = References { operations, activations, limits: self.settings.limits() };
-        Ok((Arc::new(DriverDevice::new(self.info(ordinal), driver, library)), notes))
+        if self.settings.ranks <= 1 {
+            return Ok((Arc::new(self.accelerator(ordinal, None)?), notes));
+        }
+        let ranks = SimGroup::ranks(self.settings.ranks as usize).into_iter();
+        let ranks = ranks.map(|rank| Ok(Arc::new(self.accelerator(ordinal, Some(rank))?) as Arc<dyn Device>));
+        let group = DeviceGroup::new(self.info(ordinal), ranks.collect::<Result<_, HalError>>()?)?;
+        Ok((Arc::new(group), notes))
     }
 }

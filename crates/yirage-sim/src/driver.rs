@@ -1,6 +1,7 @@
 //! The driver: what a vendor's runtime would give.
 
 use crate::bindings::{BindingLimits, check};
+use crate::collective::SimRank;
 use crate::faults::Countdown;
 use crate::kernel::Module;
 use crate::memory::SimMemoryStats;
@@ -48,12 +49,12 @@ struct SimHostQueue {
 
 impl SimDriver {
     /// Starts the device's queue.
-    pub(crate) fn new(settings: &Settings, ordinal: u32) -> Result<SimDriver, DriverError> {
+    pub(crate) fn new(settings: &Settings, ordinal: u32, rank: Option<SimRank>) -> Result<SimDriver, DriverError> {
         let shared = Arc::new(SimDeviceState::new(settings.memory));
         let transfers =
             settings.transfer_queue.then(|| SimTransferQueue::new(&shared, settings, ordinal)).transpose()?;
         let (commands, received) = channel();
-        let queue = SimQueue::new(shared.clone(), settings, ordinal);
+        let queue = SimQueue::new(shared.clone(), settings, ordinal, rank);
         let thread = std::thread::Builder::new().name(format!("sim {ordinal}")).spawn(move || queue.run(&received));
         let queue = thread.map_err(|e| DriverError::Failed { call: "open", why: e.to_string() })?;
         let (alloc_fault, submit_fault) =
@@ -113,6 +114,7 @@ impl SimDriver {
                 check(&bindings, self.binding_limits.as_ref())?;
                 SimCommand::Operation { operation, bindings, workspace }
             }
+            StepCommand::Collective(call) => SimCommand::Collective(call),
             StepCommand::Copy { from, to } => SimCommand::Copy { from, to },
             StepCommand::Fill { slice, byte } => SimCommand::Fill { slice, byte },
         })

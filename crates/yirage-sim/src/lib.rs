@@ -12,6 +12,7 @@
 mod arguments;
 mod backend;
 mod bindings;
+mod collective;
 mod driver;
 mod faults;
 mod kernel;

@@ -4,14 +4,36 @@ use crate::arguments::{KernelOperand, encode};
 use crate::operation;
 use yirage_hal::HalError;
 use yirage_hal::driver::{
-    Access, Binding, KernelCall, KernelLaunch, Library, LibraryOperation, OperandBindings, ValueSlices,
+    Access, Binding, KernelCall, KernelCollective, KernelLaunch, Library, LibraryOperation, OperandBindings, ValueSlices,
 };
 use yirage_hal::reference;
-use yirage_ir::{Format, text};
-use yirage_plan::{DeviceLimits, Plan, Target};
+use yirage_ir::{DType, Format, text};
+use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
+use yirage_plan::{DeviceLimits, KernelFacts, KernelOrigin, Plan, Target};
 
 /// The name that plans have for the one kernel.
 const KERNEL: &str = "sim/eval@1";
+
+/// The name that plans have for what all devices of a group do.
+const COLLECTIVES: &str = "sim/collective@1";
+
+/// What the devices of a group of so many do together.
+fn collectives(ranks: u32) -> KernelFacts {
+    let matrix = [DType::F32, DType::Stored(Format::F16), DType::Stored(Format::BF16)];
+    let rule = |op: &&str| {
+        OpRule::new(op, vec![vec![OperandConstraint::new(OperandKind::Arena, matrix)]]).when("ranks", ranks)
+    };
+    let ops = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "send_recv"];
+    KernelFacts {
+        name: COLLECTIVES.into(),
+        variant: "rendezvous".into(),
+        origin: KernelOrigin::Library,
+        regions: Vec::new(),
+        rules: ops.iter().map(rule).collect(),
+        stages: Vec::new(),
+        scratch: false,
+    }
+}
 
 /// The library.
 pub(crate) struct References {
@@ -19,17 +41,24 @@ pub(crate) struct References {
     pub(crate) operations: bool,
     /// What the device bounds.
     pub(crate) limits: DeviceLimits,
+    /// Accelerators that compute a model together.
+    pub(crate) ranks: u32,
     /// The type of a model's activations in `fast`.
     pub(crate) activations: Format,
 }
 
 impl Library for References {
     fn target(&self) -> Target {
-        Target {
+        let mut target = Target {
             limits: self.limits.clone(),
             activation_dtype: self.activations.into(),
+            ranks: self.ranks.max(1),
             ..reference::target("sim", KERNEL)
+        };
+        if self.ranks > 1 {
+            target.kernels.push(collectives(self.ranks));
         }
+        target
     }
 
     /// The plan's graph in its text form: what a compiler of a real device makes of its own language.
@@ -41,6 +70,9 @@ impl Library for References {
     fn calls(&self, plan: &Plan, step: usize, values: &dyn ValueSlices) -> Result<Vec<KernelCall>, HalError> {
         let (number, graph) = (plan.steps[step].node, &plan.graph);
         let node = &graph.nodes[number as usize];
+        if plan.kernels[plan.steps[step].kernel as usize].name == COLLECTIVES {
+            return Ok(vec![KernelCall::Collective(KernelCollective::of(graph, node, values)?)]);
+        }
         let bound = OperandBindings::of(graph, node, values)?;
         let operand = |(&value, binding): (_, u32)| {
             let is_cache = graph.kv_cache_of(value).is_some();

@@ -1,5 +1,6 @@
 //! The queue of a device: a thread that runs commands one after the other.
 
+use crate::collective::SimRank;
 use crate::faults::Countdown;
 use crate::kernel::Module;
 use crate::memory::SimMemory;
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use yirage_hal::driver::{Binding, BufferId, BufferSlice, DriverError};
+use yirage_hal::driver::{Binding, BufferId, BufferSlice, CollectiveCall, DriverError};
 use yirage_hal::{HostMemory, Record};
 use yirage_ir::rng::Rng;
 
@@ -35,6 +36,7 @@ pub(crate) enum Command {
 pub(crate) enum SimCommand {
     Launch(SimLaunch),
     Operation { operation: Arc<SimOperation>, bindings: Vec<Binding>, workspace: Option<BufferSlice> },
+    Collective(CollectiveCall),
     Copy { from: BufferSlice, to: BufferSlice },
     Fill { slice: BufferSlice, byte: u8 },
 }
@@ -124,6 +126,7 @@ pub(crate) struct SimQueue {
     delays: Rng,
     delay: Duration,
     step: Duration,
+    rank: Option<SimRank>,
     /// What its clock counts from.
     began: Instant,
     kernel_fault: Countdown,
@@ -133,12 +136,18 @@ pub(crate) struct SimQueue {
 }
 
 impl SimQueue {
-    pub(crate) fn new(shared: Arc<SimDeviceState>, settings: &Settings, ordinal: u32) -> SimQueue {
+    pub(crate) fn new(
+        shared: Arc<SimDeviceState>,
+        settings: &Settings,
+        ordinal: u32,
+        rank: Option<SimRank>,
+    ) -> SimQueue {
         SimQueue {
             shared,
             delays: Rng::new(settings.seed.wrapping_add(u64::from(ordinal))),
             delay: settings.delay,
             step: settings.step,
+            rank,
             began: Instant::now(),
             kernel_fault: Countdown::new(settings.faults.kernel),
             lost_fault: Countdown::new(settings.faults.lost),
@@ -151,7 +160,7 @@ impl SimQueue {
         while let Ok(command) = commands.recv() {
             let began = Instant::now();
             match command {
-                Command::Stop => return,
+                Command::Stop => return self.leave("it was closed"),
                 // What was taken is given back whatever became of the device.
                 Command::Free(buffer) => {
                     let freed = self.shared.memory().free(buffer);
@@ -169,6 +178,7 @@ impl SimQueue {
             return;
         }
         if self.lost_fault.strikes() {
+            self.leave("it is lost");
             return self.shared.timeline.lose("it was ordered to be");
         }
         if !self.delay.is_zero() {
@@ -180,9 +190,35 @@ impl SimQueue {
             }
             return self.shared.timeline.signal(value, self.error.take());
         }
-        if self.error.is_none() {
-            let done = self.work(command);
-            self.note(done);
+        match command {
+            Command::Step(command) => self.step(&command),
+            Command::Replay(commands) => commands.iter().for_each(|command| self.step(command)),
+            command if self.error.is_none() => {
+                let done = self.work(command);
+                self.note(done);
+            }
+            _ => {}
+        }
+    }
+
+    /// Runs a command of a step, unless one before has failed: then the other ranks are told where they wait.
+    fn step(&mut self, command: &SimCommand) {
+        match (self.error.clone(), command) {
+            (None, command) => {
+                let done = self.run_command(command);
+                self.note(done);
+            }
+            (Some(error), SimCommand::Collective(call)) => {
+                // The first error is the one that is told.
+                let _ = self.rank.as_ref().map(|rank| rank.meet(call, Err(error.to_string())));
+            }
+            (Some(_), _) => {}
+        }
+    }
+
+    fn leave(&self, why: &str) {
+        if let Some(rank) = &self.rank {
+            rank.leave(why);
         }
     }
 
@@ -211,9 +247,7 @@ impl SimQueue {
             Command::Timestamp(into) => {
                 *into.lock().unwrap_or_else(PoisonError::into_inner) = self.began.elapsed();
             }
-            Command::Step(command) => self.run_command(&command)?,
-            Command::Replay(commands) => commands.iter().try_for_each(|command| self.run_command(command))?,
-            Command::Free(_) | Command::Unload(_) | Command::Signal(_) | Command::Stop => {}
+            Command::Step(_) | Command::Replay(_) | Command::Free(_) | Command::Unload(_) | Command::Signal(_) | Command::Stop => {}
         }
         Ok(())
     }
@@ -225,6 +259,7 @@ impl SimQueue {
                 self.check_kernel_fault()?;
                 operation.run(bindings, *workspace, &mut self.shared.memory())
             }
+            SimCommand::Collective(call) => self.collective(call),
             SimCommand::Copy { from, to } => {
                 let copy = self.shared.memory().read(*from)?.to_vec();
                 self.shared.store(&copy, *to)
@@ -242,6 +277,17 @@ impl SimQueue {
         let found = self.shared.modules().get(module).cloned();
         let gone = || DriverError::Failed { call: "launch", why: format!("there is no module {module}") };
         found.ok_or_else(gone)?.run(*node, bindings, arguments, &mut self.shared.memory())
+    }
+
+    fn collective(&mut self, call: &CollectiveCall) -> Result<(), DriverError> {
+        let alone = || DriverError::Failed { call: "collective", why: "the device is of no group".into() };
+        let rank = self.rank.clone().ok_or_else(alone)?;
+        let bytes = u64::from(call.rows) * call.dtype.row_bytes(call.width as usize) as u64;
+        let from = call.from.part(0, bytes).and_then(|from| self.shared.memory().read(from).map(<[u8]>::to_vec).ok());
+        let given = from.as_deref().ok_or_else(|| format!("{bytes} bytes are not at {:?}", call.from));
+        let got = rank.meet(call, given)?;
+        let outside = || DriverError::Failed { call: "collective", why: format!("{} bytes for {:?}", got.len(), call.to) };
+        self.shared.store(&got, call.to.part(0, got.len() as u64).ok_or_else(outside)?)
     }
 
     fn check_kernel_fault(&mut self) -> Result<(), DriverError> {

@@ -11,6 +11,8 @@ use yirage_plan::DeviceLimits;
 pub struct Settings {
     /// How many devices there are.
     pub devices: u32,
+    /// Accelerators that are one device together, each with its part of a model.
+    pub ranks: u32,
     /// Bytes of memory of each.
     pub memory: u64,
     /// What delays are drawn from.
@@ -42,6 +44,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             devices: 1,
+            ranks: 1,
             memory: 4 << 30,
             seed: 0,
             delay: Duration::ZERO,

@@ -133,3 +133,18 @@ fn activations_of_sixteen_bits_are_as_close_as_their_bits() {
         assert!(f16 > 0.0 && bf16 > f16 && f16 < 0.01 && bf16 < 0.08, "{model}: {f16} {bf16}");
     }
 }
+
+#[test]
+fn several_ranks_give_the_tokens_of_one() {
+    for (ranks, delay) in [(2, Duration::ZERO), (2, Duration::from_micros(60)), (4, Duration::ZERO)] {
+        for model in tiny::NAMES {
+            let sim = Sim::with(Settings { ranks, delay, seed: u64::from(ranks), ..Settings::default() });
+            check(model, sim.open(0, &OpenOptions::default()).unwrap().0);
+            let held = sim.memory_stats();
+            assert!(held.iter().all(|held| held.bytes == 0 && held.allocations == held.frees), "{model}: {held:?}");
+            if delay > Duration::ZERO {
+                break;
+            }
+        }
+    }
+}

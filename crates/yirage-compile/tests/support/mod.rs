@@ -27,13 +27,14 @@ pub(crate) fn target() -> Target {
         arch: "none".into(),
         capabilities: KernelCapabilities { flash_attention: true, ..KernelCapabilities::LEAST },
         workers: 2,
+        ranks: 1,
         matmul_layout: "tiles".into(),
         activation_formats: vec![ActivationFormatFacts {
-        activation_dtype: DType::F32,
             format: ActivationFormat::Q8A,
             block_bytes: 72,
             row_multiple: 32,
         }],
+        activation_dtype: DType::F32,
         limits: DeviceLimits::aligned(64),
         executors: vec![ExecutorKind::Steps, ExecutorKind::Persistent],
         kernels: vec![

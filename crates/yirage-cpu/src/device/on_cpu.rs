@@ -50,6 +50,7 @@ impl Device for CpuDevice {
             arch: self.info.arch.clone(),
             capabilities: self.info.capabilities,
             workers: self.shared.pool.count() as u32,
+            ranks: 1,
             matmul_layout: MATMUL_LAYOUT.into(),
             activation_formats: vec![activation::Q8A],
             activation_dtype: DType::F32,

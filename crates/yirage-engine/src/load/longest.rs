@@ -27,9 +27,7 @@ pub(super) fn longest(
     let sizes = DeviceSizes::new(device, model, weights)?;
     let block_bytes = sizes.group_blocks(model);
     let (info, held) = (device.info(), device.memory());
-    let taken =
-        [held.weights.used, held.cache.used, held.arena.used].into_iter().chain(sizes.weights.values().copied());
-    let taken = taken.fold(0, u64::saturating_add);
+    let taken = sizes.weights.values().copied().fold(held.used(), u64::saturating_add);
     let seqs = if let CacheSize::Sequences(seqs) = options.cache { seqs.max(1) } else { 1 };
     let share = |free: u64| free.saturating_sub(taken) / 2 / u64::from(seqs);
     let room = info.memory_bytes.map_or(u64::MAX, share);

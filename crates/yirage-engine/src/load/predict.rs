@@ -43,11 +43,10 @@ pub(super) fn predict(
 /// # Errors
 /// [`EngineError::WouldNotFit`].
 pub(crate) fn check(bytes: &LoadBytes, device: &dyn Device) -> Result<(), EngineError> {
-    let (info, held) = (device.info(), device.memory());
-    let used = [held.weights.used, held.cache.used, held.arena.used];
+    let (info, used) = (device.info(), device.memory().used());
     // A device that does not know its memory refuses by itself what does not fit.
     let Some(free) = info.memory_bytes else { return Ok(()) };
-    let available = free.saturating_sub(sum(used.into_iter()));
+    let available = free.saturating_sub(used);
     if bytes.total() <= available {
         return Ok(());
     }

@@ -13,6 +13,7 @@ pub(super) enum MemoryPool {
     Weights,
     Cache,
     Arena,
+    Workspace,
 }
 
 impl MemoryPool {
@@ -21,6 +22,7 @@ impl MemoryPool {
             MemoryPool::Weights => "weights",
             MemoryPool::Cache => "cache",
             MemoryPool::Arena => "arena",
+            MemoryPool::Workspace => "workspace",
         }
     }
 
@@ -29,6 +31,7 @@ impl MemoryPool {
             MemoryPool::Weights => &mut report.weights,
             MemoryPool::Cache => &mut report.cache,
             MemoryPool::Arena => &mut report.arena,
+            MemoryPool::Workspace => &mut report.workspace,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a device's queue is told to do.
 
 use super::memory::BufferSlice;
+use yirage_ir::{DType, Op};
 
 /// Code that was given to a device.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -78,6 +79,23 @@ pub struct OperationCall {
     pub workspace: Option<BufferSlice>,
 }
 
+/// What the devices of a group do together with a matrix of each: the ops of the same names (`yirage_ir::op`).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CollectiveCall {
+    /// The op, with the number of ranks.
+    pub op: Op,
+    /// The type of the elements.
+    pub dtype: DType,
+    /// Rows that each rank gives.
+    pub rows: u32,
+    /// Elements of a row that each rank gives.
+    pub width: u32,
+    /// What the rank gives: its rows, one after the other.
+    pub from: BufferSlice,
+    /// Where it gets what the op says.
+    pub to: BufferSlice,
+}
+
 /// What a queue does within a step. All of it can be captured and replayed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StepCommand {
@@ -85,6 +103,8 @@ pub enum StepCommand {
     Launch(Launch),
     /// Runs an operation of a library.
     Operation(OperationCall),
+    /// Takes part in what the group does. It ends when all ranks have come to it.
+    Collective(CollectiveCall),
     /// Copies bytes to other ones, which are as many and do not overlap them.
     Copy {
         /// The bytes.

@@ -1,9 +1,9 @@
 //! Kernels of a backend, as the device over its driver needs them.
 
-use super::command::{Access, Binding, Launch, ModuleId};
+use super::command::{Access, Binding, CollectiveCall, Launch, ModuleId};
 use super::memory::BufferSlice;
 use crate::error::HalError;
-use yirage_ir::{Dims, Sym, ValueId};
+use yirage_ir::{DType, Dim, Dims, Graph, Node, NodeKind, Op, Sym, ValueId};
 use yirage_plan::{Plan, Target};
 
 /// Where the values of a program lie, for every step of it.
@@ -135,6 +135,56 @@ pub struct LibraryOperation {
     pub bindings: Vec<Binding>,
 }
 
+/// A collective as a step of a plan wants it, for all sizes of the plan.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KernelCollective {
+    /// As [`CollectiveCall::op`].
+    pub op: Op,
+    /// As [`CollectiveCall::dtype`].
+    pub dtype: DType,
+    /// Rows that each rank gives.
+    pub rows: GridExtent,
+    /// As [`CollectiveCall::width`].
+    pub width: u32,
+    /// The value that the rank gives.
+    pub from: BufferSlice,
+    /// The value that it gets.
+    pub to: BufferSlice,
+}
+
+impl KernelCollective {
+    /// Of a node of one collective op.
+    ///
+    /// # Errors
+    /// A node that is none, and values without a place.
+    pub fn of(graph: &Graph, node: &Node, values: &dyn ValueSlices) -> Result<KernelCollective, HalError> {
+        let other = || HalError::Load(format!("`{}` is no collective of a matrix", node.name()));
+        let NodeKind::Op(op) = &node.kind else { return Err(other()) };
+        let (&[x], &[y]) = (&node.ins[..], &node.outs[..]) else { return Err(other()) };
+        let ty = graph.ty(x);
+        let rows = match ty.shape.first() {
+            Some(&Dim::Sym(size)) => GridExtent::Of { size, times: 1, per: 1 },
+            Some(&Dim::Const(rows)) => GridExtent::Fixed(rows),
+            None => return Err(other()),
+        };
+        let width = ty.width().and_then(|width| u32::try_from(width).ok()).filter(|_| op.ranks().is_some());
+        Ok(KernelCollective {
+            op: op.clone(),
+            dtype: ty.dtype,
+            rows,
+            width: width.ok_or_else(other)?,
+            from: values.slice(x)?,
+            to: values.slice(y)?,
+        })
+    }
+
+    pub(super) fn at(&self, dims: &Dims) -> Result<CollectiveCall, HalError> {
+        let why = || HalError::Load(format!("`{}`: the rows {:?} at {dims:?} are no number", self.op.name(), self.rows));
+        let KernelCollective { op, dtype, rows, width, from, to } = self.clone();
+        Ok(CollectiveCall { op, dtype, rows: rows.at(dims).ok_or_else(why)?, width, from, to })
+    }
+}
+
 /// What runs a step of a plan, or a part of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum KernelCall {
@@ -142,6 +192,8 @@ pub enum KernelCall {
     Launch(KernelLaunch),
     /// An operation of the vendor's library.
     Operation(LibraryOperation),
+    /// What all devices of a group do together.
+    Collective(KernelCollective),
     /// As [`super::StepCommand::Copy`].
     Copy {
         /// The bytes.

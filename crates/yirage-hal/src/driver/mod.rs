@@ -22,14 +22,14 @@ mod step_sizes;
 mod transfer;
 mod weight;
 
-pub use command::{Access, Binding, Launch, ModuleId, OperationCall, OperationId, StepCommand};
+pub use command::{Access, Binding, CollectiveCall, Launch, ModuleId, OperationCall, OperationId, StepCommand};
 pub use contract::{
     CapturedGraphId, DeviceClock, Download, Driver, GraphCapture, OperationLibrary, PreparedOperation, Timestamp,
     TransferQueue,
 };
 pub use device::DriverDevice;
 pub use error::DriverError;
-pub use library::{GridExtent, KernelCall, KernelLaunch, Library, LibraryOperation, ValueSlices};
+pub use library::{GridExtent, KernelCall, KernelCollective, KernelLaunch, Library, LibraryOperation, ValueSlices};
 pub use memory::{BufferId, BufferSlice};
 pub use operands::OperandBindings;
 pub use transfer::StagingMemory;

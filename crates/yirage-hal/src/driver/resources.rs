@@ -5,7 +5,7 @@ use super::buffer::{Buffer, DriverAccount, MemoryPool};
 use super::command::{ModuleId, OperationCall, OperationId, StepCommand};
 use super::contract::{Driver, OperationLibrary};
 use super::kv_cache::DeviceKvCache;
-use super::library::{KernelCall, KernelLaunch, Library, LibraryOperation, ValueSlices};
+use super::library::{KernelCall, KernelCollective, KernelLaunch, Library, LibraryOperation, ValueSlices};
 use super::memory::BufferSlice;
 use super::step_inputs::StepInputs;
 use super::weight::DeviceWeight;
@@ -43,6 +43,7 @@ pub(super) struct ProgramCommands<D: Driver> {
 enum PreparedCall {
     Kernel(KernelLaunch),
     Operation { id: OperationId, workspace: u64, call: LibraryOperation },
+    Collective(KernelCollective),
     Always(StepCommand),
 }
 
@@ -171,7 +172,7 @@ impl<D: Driver> ProgramCommands<D> {
             calls,
             _operations: operations,
             code: code.clone(),
-            workspace: wanted.map(|bytes| Buffer::new(account, MemoryPool::Arena, bytes)).transpose()?,
+            workspace: wanted.map(|bytes| Buffer::new(account, MemoryPool::Workspace, bytes)).transpose()?,
             _inputs: inputs.buffers().cloned().collect(),
             _memory: memory.clone(),
         })
@@ -196,6 +197,7 @@ fn prepare<D: Driver>(
             operations.push(OperationGuard { account: account.clone(), id: prepared.id });
             PreparedCall::Operation { id: prepared.id, workspace: prepared.workspace, call }
         }
+        KernelCall::Collective(call) => PreparedCall::Collective(call),
         KernelCall::Copy { from, to } => PreparedCall::Always(StepCommand::Copy { from, to }),
         KernelCall::Fill { slice, byte } => PreparedCall::Always(StepCommand::Fill { slice, byte }),
     })
@@ -214,7 +216,7 @@ impl PreparedCall {
         match self {
             PreparedCall::Kernel(launch) => launch.workspace,
             PreparedCall::Operation { workspace, .. } => *workspace,
-            PreparedCall::Always(_) => 0,
+            PreparedCall::Collective(_) | PreparedCall::Always(_) => 0,
         }
     }
 
@@ -231,6 +233,7 @@ impl PreparedCall {
                 bindings: call.bindings.clone(),
                 workspace: workspace.and_then(|all| all.part(0, *wanted)).filter(|_| *wanted > 0),
             })),
+            PreparedCall::Collective(call) => Some(StepCommand::Collective(call.at(dims)?)),
             PreparedCall::Always(command) => Some(command.clone()),
         })
     }

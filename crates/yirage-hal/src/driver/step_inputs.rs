@@ -34,11 +34,11 @@ struct DriverStepInput<D: Driver> {
 
 impl<D: Driver> StepInputs<D> {
     pub(super) fn new(account: &Arc<DriverAccount<D>>, plan: &Plan) -> Result<StepInputs<D>, HalError> {
-        let sizes = Arc::new(Buffer::new(account, MemoryPool::Arena, STEP_SIZES_BYTES)?);
+        let sizes = Arc::new(Buffer::new(account, MemoryPool::Workspace, STEP_SIZES_BYTES)?);
         let input = |id| {
             let value = plan.graph.value(id);
             let most = value.ty.storage_bytes(&plan.bucket) as u64;
-            let whole = || Ok::<_, HalError>(Arc::new(Buffer::new(account, MemoryPool::Arena, most)?));
+            let whole = || Ok::<_, HalError>(Arc::new(Buffer::new(account, MemoryPool::Workspace, most)?));
             let buffer = if most <= WHOLE { Some(whole()?) } else { None };
             Ok(DriverStepInput { id, name: value.name.clone(), ty: value.ty.clone(), buffer })
         };
@@ -98,7 +98,7 @@ impl<D: Driver> DriverStepInput<D> {
         }
         let capacity = bytes.checked_next_power_of_two().unwrap_or(bytes);
         // What was there before is given back behind the steps that read it.
-        self.buffer = Some(Arc::new(Buffer::new(account, MemoryPool::Arena, capacity)?));
+        self.buffer = Some(Arc::new(Buffer::new(account, MemoryPool::Workspace, capacity)?));
         Ok(true)
     }
 

@@ -16,6 +16,7 @@ use crate::types::{Type, TypeError};
 mod attention;
 mod broadcast;
 mod case;
+mod collective;
 mod concat;
 mod concat_heads;
 mod contract;
@@ -45,6 +46,7 @@ mod view;
 
 pub use attention::Attention;
 pub use case::OpCase;
+pub use collective::{AllGather, AllReduce, Broadcast, ReduceScatter, SendRecv};
 pub use concat::Concat;
 pub use concat_heads::ConcatHeads;
 pub use contract::Contract;
@@ -275,6 +277,7 @@ ops! {
     Rope, Hadamard, KvAppend, Attention,
     Route, ExpertLinear, ExpertBias, ExpertSum,
     Sample,
+    AllReduce, AllGather, ReduceScatter, Broadcast, SendRecv,
 }
 
 /// Checks that elements of `ty` lie one by one: a float, a whole number or a bool, not a block.

@@ -73,6 +73,9 @@ impl Driver for DemoDriver {
                 let why = "all of its kernels are its own".into();
                 Err(DriverError::Unsupported { what: "an operation of a library".into(), why })
             }
+            StepCommand::Collective(_) => {
+                Err(DriverError::Unsupported { what: "a collective".into(), why: "it is one device".into() })
+            }
         }
     }
 

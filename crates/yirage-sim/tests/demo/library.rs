@@ -28,6 +28,7 @@ impl Library for DemoLibrary {
             arch: "host".into(),
             capabilities: KernelCapabilities::LEAST,
             workers: 1,
+            ranks: 1,
             matmul_layout: ROWS.into(),
             activation_formats: Vec::new(),
             activation_dtype: DType::F32,
