@@ -36,6 +36,7 @@ pub(crate) struct SimDriver {
     binding_limits: Option<BindingLimits>,
     in_flight: usize,
     transfers: Option<SimTransferQueue>,
+    rank: Option<SimRank>,
     queue: Option<JoinHandle<()>>,
 }
 
@@ -54,7 +55,7 @@ impl SimDriver {
         let transfers =
             settings.transfer_queue.then(|| SimTransferQueue::new(&shared, settings, ordinal)).transpose()?;
         let (commands, received) = channel();
-        let queue = SimQueue::new(shared.clone(), settings, ordinal, rank);
+        let queue = SimQueue::new(shared.clone(), settings, ordinal, rank.clone());
         let thread = std::thread::Builder::new().name(format!("sim {ordinal}")).spawn(move || queue.run(&received));
         let queue = thread.map_err(|e| DriverError::Failed { call: "open", why: e.to_string() })?;
         let (alloc_fault, submit_fault) =
@@ -72,6 +73,7 @@ impl SimDriver {
             binding_limits: settings.binding_limits,
             in_flight: settings.in_flight,
             transfers,
+            rank,
             queue: Some(queue),
         })
     }
@@ -282,6 +284,10 @@ impl Driver for SimDriver {
 
 impl Drop for SimDriver {
     fn drop(&mut self) {
+        // The queue may wait for ranks that come no more, and others for this one.
+        if let Some(rank) = &self.rank {
+            rank.leave("it was closed");
+        }
         self.give_back(Command::Stop);
         if let Some(queue) = self.queue.take() {
             // A queue that panicked has told nobody; there is nobody left to tell.

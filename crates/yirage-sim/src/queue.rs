@@ -160,7 +160,7 @@ impl SimQueue {
         while let Ok(command) = commands.recv() {
             let began = Instant::now();
             match command {
-                Command::Stop => return self.leave("it was closed"),
+                Command::Stop => return,
                 // What was taken is given back whatever became of the device.
                 Command::Free(buffer) => {
                     let freed = self.shared.memory().free(buffer);

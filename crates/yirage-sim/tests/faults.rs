@@ -65,15 +65,17 @@ fn every_schedule_ends_well() {
         let commands = if records { 200 } else { 600 };
         let mut fault = |most: u64| (rng.below(3) == 0).then(|| rng.below(most));
         let faults = Faults { alloc: fault(60), submit: fault(commands), kernel: fault(250), lost: fault(commands) };
+        let ranks = 1 + u32::from(rng.below(4) == 0);
         let memory = if rng.below(8) == 0 { rng.below(1 << 20) } else { 1 << 30 };
-        let sim = Sim::with(Settings { memory, faults, captures_graphs: records, ..Settings::default() });
+        let sim = Sim::with(Settings { memory, faults, ranks, captures_graphs: records, ..Settings::default() });
         let end = run(&checkpoint, open(&sim));
         if let Ok(tokens) = &end {
             assert_eq!(*tokens, right, "schedule {schedule}: {faults:?}");
         }
         *ends.entry(end.map_or_else(|why| why, |_| "the right tokens".into())).or_default() += 1;
-        let held = sim.memory_stats()[0];
-        assert_eq!((held.bytes, held.frees), (0, held.allocations), "schedule {schedule}: {faults:?}");
+        for held in sim.memory_stats() {
+            assert_eq!((held.bytes, held.frees), (0, held.allocations), "schedule {schedule}: {faults:?}");
+        }
     }
     println!("{schedules} schedules: {ends:?}");
     assert!(ends.len() >= 4, "{ends:?}");

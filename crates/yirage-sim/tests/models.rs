@@ -148,3 +148,22 @@ fn several_ranks_give_the_tokens_of_one() {
         }
     }
 }
+
+#[test]
+fn each_rank_holds_its_part_alone() {
+    let bytes = |ranks: u32| -> Vec<u64> {
+        let sim = Sim::with(Settings { ranks, ..Settings::default() });
+        let (device, _) = sim.open(0, &OpenOptions::default()).unwrap();
+        let checkpoint = Checkpoint::open(tiny::model(tiny::NAMES[0])).unwrap();
+        let options = EngineOptions { context: Some(64), max_seqs: 1, ..EngineOptions::default() };
+        let engine = Engine::load(&checkpoint, device.clone(), &options, &mut |_, _| {}).unwrap();
+        let weights = device.memory().weights.used;
+        let each = sim.memory_stats().iter().map(|held| held.bytes).collect();
+        println!("{ranks} ranks: {weights} bytes of weights in all, {each:?} bytes on each");
+        drop(engine);
+        each
+    };
+    let (alone, two) = (bytes(1)[0], bytes(2));
+    assert_eq!(two.len(), 2);
+    assert!(two.iter().all(|&part| part * 4 < alone * 3), "{two:?} of {alone}");
+}
