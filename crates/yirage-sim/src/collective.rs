@@ -110,8 +110,9 @@ impl SimRank {
 impl Meeting {
     /// All have come.
     fn close(&mut self) {
-        let given = self.given.iter_mut().filter_map(Option::take).collect::<Result<Vec<_>, String>>();
-        self.results = Some(given.and_then(|given| {
+        // All of it, so that nothing is left for the next meeting, whoever has come without a matrix.
+        let given: Vec<Given> = self.given.iter_mut().filter_map(Option::take).collect();
+        self.results = Some(given.into_iter().collect::<Result<Vec<_>, String>>().and_then(|given| {
             let (first, _) = given.first().ok_or("nobody takes part")?;
             let alike = |call: &CollectiveCall| (&call.op, call.dtype, call.rows, call.width) == (&first.op, first.dtype, first.rows, first.width);
             if let Some((other, _)) = given.iter().find(|(call, _)| !alike(call)) {
