@@ -32,8 +32,8 @@ pub(crate) fn run(
     decisions.tell(|| Decision::done(Vec::new(), what, "the target computes in it, and the precision is fast"));
     let wide = nodes_of_logits(graph);
     let mut typed = Typed { r: Rebuild::new(graph, |_| true)?, dtype, casts: HashMap::new() };
-    for n in 0..graph.nodes.len() {
-        typed.copy(n, wide[n])?;
+    for (n, wide) in wide.into_iter().enumerate() {
+        typed.copy(n, wide)?;
     }
     typed.finish()
 }
@@ -41,15 +41,18 @@ pub(crate) fn run(
 /// The nodes behind the last norm, and that norm: what makes the outputs from it.
 fn nodes_of_logits(graph: &Graph) -> Vec<bool> {
     let mut wide = vec![false; graph.nodes.len()];
-    let mut values: Vec<ValueId> = graph.outputs.iter().copied().filter(|&id| graph.kv_cache_of(id).is_none()).collect();
+    let mut values: Vec<ValueId> =
+        graph.outputs.iter().copied().filter(|&id| graph.kv_cache_of(id).is_none()).collect();
     while let Some(id) = values.pop() {
         let ValueSource::Node { node, .. } = graph.value(id).source else { continue };
         let NodeKind::Op(op) = &graph.nodes[node as usize].kind else { continue };
-        let (last, between) = (
-            matches!(op, Op::RmsNorm(_) | Op::LayerNorm(_)),
-            matches!(op, Op::Map(_) | Op::View(_) | Op::Gather(_) | Op::Linear(_) | Op::Hadamard(_)),
-        );
-        if (last || between) && !std::mem::replace(&mut wide[node as usize], true) && between {
+        let is_between = matches!(op, Op::Map(_) | Op::View(_) | Op::Gather(_) | Op::Linear(_) | Op::Hadamard(_));
+        let is_last = matches!(op, Op::RmsNorm(_) | Op::LayerNorm(_));
+        if !is_between && !is_last {
+            continue;
+        }
+        let known = std::mem::replace(&mut wide[node as usize], true);
+        if is_between && !known {
             values.extend(&graph.nodes[node as usize].ins);
         }
     }
@@ -142,6 +145,13 @@ impl Typed<'_> {
 fn is_general(op: &Op) -> bool {
     matches!(
         op,
-        Op::Map(_) | Op::Reduce(_) | Op::View(_) | Op::Contract(_) | Op::Concat(_) | Op::Gather(_) | Op::Fill(_) | Op::Iota(_)
+        Op::Map(_)
+            | Op::Reduce(_)
+            | Op::View(_)
+            | Op::Contract(_)
+            | Op::Concat(_)
+            | Op::Gather(_)
+            | Op::Fill(_)
+            | Op::Iota(_)
     )
 }

@@ -248,9 +248,8 @@ fn bound_apart(
     target: &Target,
     decisions: &mut Decisions,
 ) -> Vec<Vec<usize>> {
-    let fits = |part: &[usize]| {
-        target.limits.bindings.is_none_or(|most| bindings(graph, part, readers) <= most as usize)
-    };
+    let fits =
+        |part: &[usize]| target.limits.bindings.is_none_or(|most| bindings(graph, part, readers) <= most as usize);
     if group.len() == 1 || fits(group) {
         return vec![group.to_vec()];
     }
@@ -266,7 +265,8 @@ fn bound_apart(
     }
     decisions.tell(|| {
         let (got, most) = (bindings(graph, group, readers), target.limits.bindings.unwrap_or(u32::MAX));
-        let why = format!("it is bound to {got} values, a kernel of the target to {most} at most: {} parts", parts.len());
+        let why =
+            format!("it is bound to {got} values, a kernel of the target to {most} at most: {} parts", parts.len());
         Decision::refused(names::of_nodes(graph, group), "one region", why)
     });
     parts

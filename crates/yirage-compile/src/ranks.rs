@@ -66,7 +66,8 @@ impl<'a> Division<'a> {
         for n in 0..self.graph.nodes.len() {
             let node = &self.graph.nodes[n];
             let divided = matches!(&node.kind, NodeKind::Op(op) if self.runs_divided(op, &node.ins));
-            let whole = node.ins.iter().filter_map(|&id| self.graph.kv_cache_of(id)).find(|id| self.caches.contains(id));
+            let whole =
+                node.ins.iter().filter_map(|&id| self.graph.kv_cache_of(id)).find(|id| self.caches.contains(id));
             if let (false, Some(cache)) = (divided, whole) {
                 self.caches.remove(&cache);
                 return false;
@@ -166,7 +167,9 @@ impl Ranked<'_> {
         let mut kind = node.kind.clone();
         match &mut kind {
             NodeKind::Op(Op::KvAppend(op)) if divided => op.kv_heads /= ranks,
-            NodeKind::Op(Op::Attention(op)) if divided => (op.heads, op.kv_heads) = (op.heads / ranks, op.kv_heads / ranks),
+            NodeKind::Op(Op::Attention(op)) if divided => {
+                (op.heads, op.kv_heads) = (op.heads / ranks, op.kv_heads / ranks)
+            }
             _ => {}
         }
         Ok(self.r.copy_as(n, kind, &ins)?)

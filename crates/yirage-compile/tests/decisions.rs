@@ -9,9 +9,7 @@ use yirage_compile::{
 };
 use yirage_ir::{Dims, Format, Graph, NodeKind, ValueSource, text};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
-use yirage_plan::{
-    DeviceLimits, KernelFacts, NumberTest, Plan, Precision, Predicate, Quantity, Target, VerifiedPlan,
-};
+use yirage_plan::{DeviceLimits, KernelFacts, NumberTest, Plan, Precision, Predicate, Quantity, Target, VerifiedPlan};
 
 const BUCKET: Dims = Dims { tokens: 33, seqs: 2, blocks: 4, rows: 2 };
 
@@ -294,11 +292,13 @@ fn a_norm_in_front_of_a_product_is_told() {
 #[test]
 fn a_region_is_cut_where_kernels_are_bound_to_fewer_values() {
     // Sixteen sums of their own inputs, all ready together.
-    let names: Vec<String> = (0..16).map(|i| format!("slot %a{i}: f32[Tokens, 8] slot %b{i}: f32[Tokens, 8]")).collect();
+    let names: Vec<String> =
+        (0..16).map(|i| format!("slot %a{i}: f32[Tokens, 8] slot %b{i}: f32[Tokens, 8]")).collect();
     let sums: Vec<String> =
         (0..16).map(|i| format!("%s{i} = map{{expr=\"add(x0, x1)\"}}(%a{i}, %b{i}): f32[Tokens, 8]")).collect();
     let outputs: Vec<String> = (0..16).map(|i| format!("output %s{i}")).collect();
-    let graph = text::parse(&format!("graph g {{ {} {} {} }}", names.join(" "), sums.join(" "), outputs.join(" "))).unwrap();
+    let graph =
+        text::parse(&format!("graph g {{ {} {} {} }}", names.join(" "), sums.join(" "), outputs.join(" "))).unwrap();
     let nodes = |bindings: Option<u32>| {
         let target = Target { limits: DeviceLimits { bindings, ..DeviceLimits::aligned(64) }, ..target() };
         let (weights, options) = (plan_weights(&graph, &target).unwrap(), CompileOptions::default());

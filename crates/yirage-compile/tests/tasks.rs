@@ -7,8 +7,8 @@ use yirage_ir::{ActivationFormat, DType, Dims, RegionKind, text};
 use yirage_plan::rules::{OpRule, OperandConstraint};
 use yirage_plan::tasks::vm::{ArenaRaceChecker, WalkError, walk};
 use yirage_plan::{
-    ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Partitioning, Plan,
-    PlanError, Precision, Stage, StageCondition, Target, TaskPartition, TaskProgram, VerifiedPlan, Wait,
+    ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Partitioning,
+    Plan, PlanError, Precision, Stage, StageCondition, Target, TaskPartition, TaskProgram, VerifiedPlan, Wait,
 };
 use yirage_testkit::rng::Rng;
 

@@ -35,7 +35,10 @@ fn a_block_has_room_or_is_refused_with_the_numbers() {
     let exact = CompileOptions::new(Precision::Exact);
     // What is made of x is part of the product then, so that it takes nothing.
     let needed = 4 * (8 * 64 + 64 * 32 + 8 * 32 + 8 * 32);
-    let with = |bytes: u64| Target { limits: DeviceLimits { block_bytes: Some(bytes), ..DeviceLimits::aligned(64) }, ..target() };
+    let with = |bytes: u64| Target {
+        limits: DeviceLimits { block_bytes: Some(bytes), ..DeviceLimits::aligned(64) },
+        ..target()
+    };
     compiled(&with(needed), &exact).unwrap();
     let refused = compiled(&with(needed - 1), &exact).unwrap_err();
     let CompileError::NoKernel { why, .. } = &refused else { panic!("{refused}") };

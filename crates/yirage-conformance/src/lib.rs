@@ -148,9 +148,10 @@ impl ConformanceCase {
         let listed = expected.iter().find(|listed| self.name.starts_with(listed.prefix));
         let outcome = match (self.check(device, variant), listed) {
             (Ok(()), None) => CaseOutcome::Passed,
-            (Ok(()), Some(listed)) => {
-                CaseOutcome::Failed(format!("it passes, and is expected to fail ({}): take it off the list", listed.reason))
-            }
+            (Ok(()), Some(listed)) => CaseOutcome::Failed(format!(
+                "it passes, and is expected to fail ({}): take it off the list",
+                listed.reason
+            )),
             (Err(_), Some(listed)) => CaseOutcome::ExpectedFailure(listed.reason),
             (Err(Trouble::Refused(why)), None) if wrap::is_general(&self.case) => CaseOutcome::Refused(why),
             (Err(Trouble::Refused(why) | Trouble::Failed(why)), None) => CaseOutcome::Failed(why),

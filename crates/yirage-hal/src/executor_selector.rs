@@ -54,9 +54,9 @@ impl fmt::Display for SelectionReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SelectionReason::Only => f.write_str("the device has no other"),
-            SelectionReason::Preferred => {
-                f.write_str("the device names it first, and nothing is measured: one worker, and no clock of the device")
-            }
+            SelectionReason::Preferred => f.write_str(
+                "the device names it first, and nothing is measured: one worker, and no clock of the device",
+            ),
             SelectionReason::Forced => f.write_str("it was asked for"),
             SelectionReason::Measuring { pairs, of } => {
                 write!(f, "undecided: two take turns, {pairs} of {of} pairs of steps are measured")
@@ -209,6 +209,9 @@ mod tests {
             let ended = flights.remove(0);
             choice.record_time(ended, &dims(1), Duration::from_micros(if ended == kinds[0] { 50 } else { 100 }));
         }
-        assert_eq!((choice.current(), choice.why()), (kinds[0], SelectionReason::Measured { ratio: 0.5, pairs: PAIRS }));
+        assert_eq!(
+            (choice.current(), choice.why()),
+            (kinds[0], SelectionReason::Measured { ratio: 0.5, pairs: PAIRS })
+        );
     }
 }

@@ -41,7 +41,7 @@ pub use kernel_variants::{KernelVariants, Length, Question, VariantTimer, no_var
 pub use limit::{Limit, LimitProbe, Readings};
 pub use outputs::Outputs;
 pub use profile::{MAX_RUNS, MAX_SPANS, Profile, ProfiledProgram, Profiler, ProgramId, RunSpan, RunningStep, TaskSpan};
-pub use record::{HostMemory, Record};
+pub use record::{HostMemory, Record, StagingMemory};
 pub use roofline::{Ceilings, Roofline};
 pub use step::{Fence, OutputHandle, Pending, StepInputValue, StepOutputs, StepRequest};
 pub use view::write_view;

@@ -1,13 +1,18 @@
 //! Memory of the host that steps read and write.
 
 use bytemuck::{AnyBitPattern, NoUninit};
-use crate::driver::StagingMemory;
 use std::fmt;
 
 /// Memory of the host that a step may read until its fence. Dropping the last handle gives it back to its owner.
 pub trait HostMemory: Send + Sync {
     /// The bytes, which stay where they are and what they are for as long as a step may read them.
     fn bytes(&self) -> &[u8];
+}
+
+/// Memory of the host that a device copies from without help of the host: page-locked, where a runtime has such memory.
+pub trait StagingMemory: HostMemory {
+    /// The bytes, to write.
+    fn bytes_mut(&mut self) -> &mut [u8];
 }
 
 impl fmt::Debug for dyn HostMemory {

@@ -27,7 +27,9 @@ pub enum Refusal {
         wanted: String,
     },
     /// A node reads and writes more values than a kernel of the target can be bound to.
-    #[error("it is bound to {got} values, the sizes of the step among them; a kernel of the target takes {limit} at most")]
+    #[error(
+        "it is bound to {got} values, the sizes of the step among them; a kernel of the target takes {limit} at most"
+    )]
     Bindings {
         /// How many they are.
         got: usize,
@@ -89,12 +91,7 @@ pub struct OperandPlacement<'a> {
 
 impl<'a> OperandPlacement<'a> {
     /// Of `graph` on `target`, in a plan for these largest sizes. A weight without an entry, or of a layout that the target does not have, lies nowhere.
-    pub fn new(
-        graph: &'a Graph,
-        weights: &'a WeightPlan,
-        target: &'a Target,
-        bucket: &Dims,
-    ) -> OperandPlacement<'a> {
+    pub fn new(graph: &'a Graph, weights: &'a WeightPlan, target: &'a Target, bucket: &Dims) -> OperandPlacement<'a> {
         let layout = |name: &str| match name {
             ROWS => Some(WeightLayout::Rows),
             ELEMENTS => Some(WeightLayout::Elements),

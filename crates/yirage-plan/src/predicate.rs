@@ -45,7 +45,7 @@ pub enum Predicate {
 }
 
 /// A number as it is.
-enum Number {
+enum QuantityValue {
     Fixed(u64),
     /// Given by each step, at most this.
     UpTo(u64),
@@ -91,28 +91,28 @@ impl Quantity {
     fn check(&self, test: &NumberTest, op: &Op, graph: &Graph, node: &Node, bucket: &Dims) -> Result<(), String> {
         let number = self.of(op, graph, node, bucket).ok_or_else(|| format!("an operand without {self}"))?;
         let holds = match (test, &number) {
-            (NumberTest::AtMost(most), Number::Fixed(n) | Number::UpTo(n)) => *n <= u64::from(*most),
-            (NumberTest::MultipleOf(of), Number::Fixed(n)) => n.is_multiple_of(u64::from(*of)),
-            (NumberTest::OneOf(set), Number::Fixed(n)) => set.iter().any(|of| u64::from(*of) == *n),
-            (NumberTest::MultipleOf(_) | NumberTest::OneOf(_), Number::UpTo(_)) => false,
+            (NumberTest::AtMost(most), QuantityValue::Fixed(n) | QuantityValue::UpTo(n)) => *n <= u64::from(*most),
+            (NumberTest::MultipleOf(of), QuantityValue::Fixed(n)) => n.is_multiple_of(u64::from(*of)),
+            (NumberTest::OneOf(set), QuantityValue::Fixed(n)) => set.iter().any(|of| u64::from(*of) == *n),
+            (NumberTest::MultipleOf(_) | NumberTest::OneOf(_), QuantityValue::UpTo(_)) => false,
         };
         if holds {
             return Ok(());
         }
         Err(match number {
-            Number::Fixed(n) => format!("{self} = {n}"),
-            Number::UpTo(n) => format!("{self} up to {n}, as each step has it"),
+            QuantityValue::Fixed(n) => format!("{self} = {n}"),
+            QuantityValue::UpTo(n) => format!("{self} up to {n}, as each step has it"),
         })
     }
 
-    fn of(&self, op: &Op, graph: &Graph, node: &Node, bucket: &Dims) -> Option<Number> {
+    fn of(&self, op: &Op, graph: &Graph, node: &Node, bucket: &Dims) -> Option<QuantityValue> {
         match self {
-            Quantity::Attribute(name) => attribute(op, name)?.parse().ok().map(Number::Fixed),
+            Quantity::Attribute(name) => attribute(op, name)?.parse().ok().map(QuantityValue::Fixed),
             Quantity::Size { input, from_last } => {
                 let shape = &graph.ty(*node.ins.get(*input)?).shape;
                 Some(match shape.iter().rev().nth(*from_last)? {
-                    Dim::Const(n) => Number::Fixed(u64::from(*n)),
-                    dim => Number::UpTo(dim.get(bucket) as u64),
+                    Dim::Const(n) => QuantityValue::Fixed(u64::from(*n)),
+                    dim => QuantityValue::UpTo(dim.get(bucket) as u64),
                 })
             }
         }
@@ -171,7 +171,8 @@ mod tests {
         predicate.check(op, &graph, node, &BUCKET).err()
     }
 
-    const LINEAR: &str = "slot %x: f32[Tokens, 100] weight %w: f32[32, 100] %y = linear{groups=1}(%x, %w): f32[Tokens, 32]";
+    const LINEAR: &str =
+        "slot %x: f32[Tokens, 100] weight %w: f32[32, 100] %y = linear{groups=1}(%x, %w): f32[Tokens, 32]";
     const MAP: &str = "slot %x: f32[4] %y = map{expr=\"exp(x0)\"}(%x): f32[4]";
 
     fn size(input: usize, from_last: usize, test: NumberTest) -> Predicate {
@@ -181,7 +182,9 @@ mod tests {
     #[test]
     fn fixed_sizes_are_tested() {
         use NumberTest::{AtMost, MultipleOf, OneOf};
-        for (test, sentence) in [(MultipleOf(64), "a multiple of 64"), (AtMost(99), "at most 99"), (OneOf(vec![64, 128]), "64 or 128")] {
+        for (test, sentence) in
+            [(MultipleOf(64), "a multiple of 64"), (AtMost(99), "at most 99"), (OneOf(vec![64, 128]), "64 or 128")]
+        {
             let predicate = size(1, 0, test);
             assert_eq!(refused(LINEAR, &predicate), Some("the width of input 1 = 100".into()));
             assert_eq!(predicate.to_string(), format!("the width of input 1 {sentence}"));

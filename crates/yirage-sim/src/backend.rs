@@ -44,7 +44,11 @@ impl Sim {
     }
 
     /// One accelerator, by itself or as a rank of a group.
-    fn accelerator(&self, ordinal: u32, rank: Option<SimRank>) -> Result<DriverDevice<SimDriver, References>, HalError> {
+    fn accelerator(
+        &self,
+        ordinal: u32,
+        rank: Option<SimRank>,
+    ) -> Result<DriverDevice<SimDriver, References>, HalError> {
         let driver = SimDriver::new(&self.settings, ordinal, rank)?;
         self.opened.lock().unwrap_or_else(PoisonError::into_inner).push(driver.monitor());
         let Settings { operations, activations, ranks, .. } = self.settings;

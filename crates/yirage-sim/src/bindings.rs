@@ -29,7 +29,9 @@ pub(crate) fn check(bindings: &[Binding], limits: Option<&BindingLimits>) -> Res
     for Binding { slice, .. } in bindings {
         if !slice.offset.is_multiple_of(u64::from(limits.align)) || slice.bytes > limits.bytes {
             let BindingLimits { align, bytes, .. } = limits;
-            return wrong(format!("{slice:?}: offsets are multiples of {align}, and bindings of at most {bytes} bytes"));
+            return wrong(format!(
+                "{slice:?}: offsets are multiples of {align}, and bindings of at most {bytes} bytes"
+            ));
         }
     }
     Ok(())
@@ -38,15 +40,15 @@ pub(crate) fn check(bindings: &[Binding], limits: Option<&BindingLimits>) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use yirage_hal::driver::{Access, BufferId, BufferSlice};
+    use yirage_hal::driver::{BindingAccess, BufferId, BufferSlice};
 
-    fn at(offset: u64, bytes: u64, access: Access) -> Binding {
+    fn at(offset: u64, bytes: u64, access: BindingAccess) -> Binding {
         Binding { slice: BufferSlice { buffer: BufferId(1), offset, bytes }, access }
     }
 
     #[test]
     fn what_is_written_overlaps_nothing() {
-        use Access::{Read, ReadWrite, Write};
+        use BindingAccess::{Read, ReadWrite, Write};
         assert_eq!(check(&[at(0, 64, Read), at(32, 64, Read), at(96, 8, Write)], None), Ok(()));
         for access in [Write, ReadWrite] {
             assert!(check(&[at(0, 64, Read), at(256, 8, Read), at(63, 64, access)], None).is_err());
@@ -57,7 +59,7 @@ mod tests {
     fn limits_hold_where_a_device_has_them() {
         let limits = BindingLimits { align: 256, bytes: 1024, count: 2 };
         let check = |bindings: &[Binding]| check(bindings, Some(&limits)).map_err(|e| e.to_string());
-        let read = |offset, bytes| at(offset, bytes, Access::Read);
+        let read = |offset, bytes| at(offset, bytes, BindingAccess::Read);
         assert_eq!(check(&[read(0, 1024), read(1024, 0)]), Ok(()));
         assert!(check(&[read(0, 1), read(256, 1), read(512, 1)]).unwrap_err().contains("3 bindings, 2 at most"));
         assert!(check(&[read(128, 1)]).unwrap_err().contains("multiples of 256"));

@@ -114,12 +114,19 @@ impl Meeting {
         let given: Vec<Given> = self.given.iter_mut().filter_map(Option::take).collect();
         self.results = Some(given.into_iter().collect::<Result<Vec<_>, String>>().and_then(|given| {
             let (first, _) = given.first().ok_or("nobody takes part")?;
-            let alike = |call: &CollectiveCall| (&call.op, call.dtype, call.rows, call.width) == (&first.op, first.dtype, first.rows, first.width);
+            let alike = |call: &CollectiveCall| {
+                (&call.op, call.dtype, call.rows, call.width) == (&first.op, first.dtype, first.rows, first.width)
+            };
             if let Some((other, _)) = given.iter().find(|(call, _)| !alike(call)) {
                 return Err(format!("one rank is at {first:?}, another at {other:?}"));
             }
             if first.op.ranks() != Some(given.len() as u32) {
-                return Err(format!("`{}` of {:?} ranks in a group of {}", first.op.name(), first.op.ranks(), given.len()));
+                return Err(format!(
+                    "`{}` of {:?} ranks in a group of {}",
+                    first.op.name(),
+                    first.op.ranks(),
+                    given.len()
+                ));
             }
             let matrices: Vec<&Tensor> = given.iter().map(|(_, matrix)| matrix).collect();
             first.op.eval_ranks(&matrices).ok_or_else(|| format!("`{}` is no collective", first.op.name()))

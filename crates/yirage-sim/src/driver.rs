@@ -17,10 +17,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use yirage_hal::driver::{
     Binding, BufferId, BufferSlice, CapturedGraphId, DeviceClock, Download, Driver, DriverError, GraphCapture, Launch,
-    ModuleId, OperationCall, OperationId, OperationLibrary, PreparedOperation, StagingMemory, StepCommand, Timestamp,
-    TransferQueue,
+    ModuleId, OperationCall, OperationId, OperationLibrary, PreparedOperation, StepCommand, Timestamp, TransferQueue,
 };
-use yirage_hal::{HostMemory, Record};
+use yirage_hal::{HostMemory, Record, StagingMemory};
 
 /// The driver of one device.
 pub(crate) struct SimDriver {

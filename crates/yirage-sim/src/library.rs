@@ -4,7 +4,8 @@ use crate::arguments::{KernelOperand, encode};
 use crate::operation;
 use yirage_hal::HalError;
 use yirage_hal::driver::{
-    Access, Binding, KernelCall, KernelCollective, KernelLaunch, Library, LibraryOperation, OperandBindings, ValueSlices,
+    Binding, BindingAccess, KernelCall, KernelCollective, KernelLaunch, Library, LibraryOperation, OperandBindings,
+    ValueSlices,
 };
 use yirage_hal::reference;
 use yirage_ir::{DType, Format, text};
@@ -82,16 +83,14 @@ impl Library for References {
         };
         let operands = node.ins.iter().chain(&node.outs).zip(bound.operands);
         let arguments = encode(&operands.map(operand).collect::<Result<Vec<_>, HalError>>()?);
-        let mut bindings = vec![Binding { slice: values.sizes(), access: Access::Read }];
+        let mut bindings = vec![Binding { slice: values.sizes(), access: BindingAccess::Read }];
         bindings.extend(bound.bindings);
         Ok(vec![match self.operations {
             true => KernelCall::Operation(LibraryOperation {
                 descriptor: operation::describe(graph, node, &arguments),
                 bindings,
             }),
-            false => {
-                KernelCall::Launch(KernelLaunch { arguments, ..KernelLaunch::new(number.to_string(), bindings) })
-            }
+            false => KernelCall::Launch(KernelLaunch { arguments, ..KernelLaunch::new(number.to_string(), bindings) }),
         }])
     }
 }

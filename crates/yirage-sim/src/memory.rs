@@ -96,7 +96,8 @@ mod tests {
         memory.write(at(a, 0, 100)).unwrap().fill(7);
         assert_eq!(memory.read(at(a, 60, 40)).unwrap(), [7; 40]);
         let none = BufferId(0);
-        for wild in [at(a, 0, 101), at(a, 100, 1), at(none, 0, 1), at(b, 1, 1), at(b, 0, u64::MAX), at(a, u64::MAX, 1)] {
+        for wild in [at(a, 0, 101), at(a, 100, 1), at(none, 0, 1), at(b, 1, 1), at(b, 0, u64::MAX), at(a, u64::MAX, 1)]
+        {
             assert!(memory.read(wild).is_err() && memory.write(wild).is_err(), "{wild:?}");
         }
         assert_eq!(memory.read(at(b, 0, 1)).unwrap(), [POISON]);

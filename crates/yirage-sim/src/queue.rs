@@ -247,7 +247,12 @@ impl SimQueue {
             Command::Timestamp(into) => {
                 *into.lock().unwrap_or_else(PoisonError::into_inner) = self.began.elapsed();
             }
-            Command::Step(_) | Command::Replay(_) | Command::Free(_) | Command::Unload(_) | Command::Signal(_) | Command::Stop => {}
+            Command::Step(_)
+            | Command::Replay(_)
+            | Command::Free(_)
+            | Command::Unload(_)
+            | Command::Signal(_)
+            | Command::Stop => {}
         }
         Ok(())
     }
@@ -286,7 +291,8 @@ impl SimQueue {
         let from = call.from.part(0, bytes).and_then(|from| self.shared.memory().read(from).map(<[u8]>::to_vec).ok());
         let given = from.as_deref().ok_or_else(|| format!("{bytes} bytes are not at {:?}", call.from));
         let got = rank.meet(call, given)?;
-        let outside = || DriverError::Failed { call: "collective", why: format!("{} bytes for {:?}", got.len(), call.to) };
+        let outside =
+            || DriverError::Failed { call: "collective", why: format!("{} bytes for {:?}", got.len(), call.to) };
         self.shared.store(&got, call.to.part(0, got.len() as u64).ok_or_else(outside)?)
     }
 

@@ -66,11 +66,9 @@ impl Settings {
     pub(crate) fn limits(&self) -> DeviceLimits {
         match self.binding_limits {
             None => DeviceLimits::aligned(64),
-            Some(BindingLimits { align, bytes, count }) => DeviceLimits {
-                bindings: Some(count),
-                binding_bytes: Some(bytes),
-                ..DeviceLimits::aligned(align)
-            },
+            Some(BindingLimits { align, bytes, count }) => {
+                DeviceLimits { bindings: Some(count), binding_bytes: Some(bytes), ..DeviceLimits::aligned(align) }
+            }
         }
     }
 

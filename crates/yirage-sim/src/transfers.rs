@@ -34,7 +34,7 @@ impl SimTransferQueue {
         let (commands, received) = channel();
         let timeline = Arc::new(Timeline::default());
         let seed = settings.seed.wrapping_add(u64::from(ordinal)).wrapping_mul(31);
-        let mut queue = Worker {
+        let mut queue = TransferWorker {
             device: device.clone(),
             timeline: timeline.clone(),
             delays: Rng::new(seed),
@@ -89,7 +89,7 @@ impl Drop for SimTransferQueue {
 }
 
 /// The queue's side.
-struct Worker {
+struct TransferWorker {
     device: Arc<SimDeviceState>,
     timeline: Arc<Timeline>,
     delays: Rng,
@@ -98,7 +98,7 @@ struct Worker {
     error: Option<DriverError>,
 }
 
-impl Worker {
+impl TransferWorker {
     fn run(&mut self, commands: &Receiver<TransferCommand>) {
         while let Ok(command) = commands.recv() {
             if self.device.timeline.check_lost().is_err() {

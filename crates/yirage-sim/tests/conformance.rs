@@ -15,10 +15,8 @@ fn every_case_holds() {
 }
 
 /// What a device does not do whose kernels are bound to parts of buffers.
-const BOUND: &[ExpectedFailure] = &[ExpectedFailure {
-    prefix: "concat: as many as can be",
-    reason: "a kernel is bound to 32 values at most",
-}];
+const BOUND: &[ExpectedFailure] =
+    &[ExpectedFailure { prefix: "concat: as many as can be", reason: "a kernel is bound to 32 values at most" }];
 
 fn holds(sim: Sim, expected: &[ExpectedFailure]) {
     let (device, _) = sim.open(1, &OpenOptions::default()).unwrap();

@@ -73,7 +73,8 @@ fn a_captured_graph_is_made_once_however_the_sequence_grows() {
     let (device, _) = sim.open(0, &OpenOptions::default()).unwrap();
     let options = EngineOptions { context: Some(512), max_seqs: 3, ..EngineOptions::default() };
     let mut engine =
-        Engine::load(&Checkpoint::open(tiny::model(tiny::NAMES[0])).unwrap(), device, &options, &mut |_, _| {}).unwrap();
+        Engine::load(&Checkpoint::open(tiny::model(tiny::NAMES[0])).unwrap(), device, &options, &mut |_, _| {})
+            .unwrap();
     // Block tables grow sixteen times, and sequences come and go on the way.
     let alone = greedy(&mut engine, &[1, 2, 3], 500);
     assert_eq!(alone.len(), 500);

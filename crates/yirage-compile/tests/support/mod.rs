@@ -3,8 +3,8 @@
 use yirage_ir::{ActivationFormat, DType, Format, Op, RegionKind};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind, WeightLayout};
 use yirage_plan::{
-    ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Partitioning, Stage,
-    Target,
+    ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Partitioning,
+    Stage, Target,
 };
 
 /// It runs everything but one format.

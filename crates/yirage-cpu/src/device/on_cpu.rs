@@ -15,7 +15,9 @@ use yirage_hal::{
     Profiler, Program, Question, VariantTimer, WeightHandle, WeightImage, WeightSink,
 };
 use yirage_ir::{DType, Format, Type};
-use yirage_plan::{DeviceLimits, ExecutorKind, KernelFacts, KernelOrigin, Precision, Target, VerifiedPlan, WeightEntry};
+use yirage_plan::{
+    DeviceLimits, ExecutorKind, KernelFacts, KernelOrigin, Precision, Target, VerifiedPlan, WeightEntry,
+};
 
 pub(super) struct CpuDevice {
     info: DeviceInfo,

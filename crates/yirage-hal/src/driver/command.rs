@@ -13,7 +13,7 @@ pub struct OperationId(pub u64);
 
 /// What a command does with the bytes of a binding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Access {
+pub enum BindingAccess {
     /// It reads them.
     Read,
     /// It writes them, and reads none that it has not written.
@@ -22,16 +22,16 @@ pub enum Access {
     ReadWrite,
 }
 
-impl Access {
+impl BindingAccess {
     /// Whether bytes change.
     pub fn writes(self) -> bool {
-        self != Access::Read
+        self != BindingAccess::Read
     }
 
     /// What one command does that does both.
     #[must_use]
-    pub fn and(self, other: Access) -> Access {
-        if self == other { self } else { Access::ReadWrite }
+    pub fn and(self, other: BindingAccess) -> BindingAccess {
+        if self == other { self } else { BindingAccess::ReadWrite }
     }
 }
 
@@ -41,7 +41,7 @@ pub struct Binding {
     /// The bytes.
     pub slice: BufferSlice,
     /// What is done with them.
-    pub access: Access,
+    pub access: BindingAccess,
 }
 
 /// A kernel to run.
@@ -123,12 +123,12 @@ pub enum StepCommand {
 
 #[cfg(test)]
 mod tests {
-    use super::Access::{Read, ReadWrite, Write};
+    use super::BindingAccess::{Read, ReadWrite, Write};
 
     #[test]
     fn two_accesses_are_one() {
         assert_eq!([Read.and(Read), Write.and(Write), Read.and(Write)], [Read, Write, ReadWrite]);
         assert_eq!([ReadWrite.and(Read), Write.and(ReadWrite)], [ReadWrite; 2]);
-        assert_eq!([Read, Write, ReadWrite].map(super::Access::writes), [false, true, true]);
+        assert_eq!([Read, Write, ReadWrite].map(super::BindingAccess::writes), [false, true, true]);
     }
 }

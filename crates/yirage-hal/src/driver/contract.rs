@@ -3,8 +3,7 @@
 use super::command::{Binding, ModuleId, OperationId, StepCommand};
 use super::error::DriverError;
 use super::memory::{BufferId, BufferSlice};
-use super::transfer::StagingMemory;
-use crate::record::{HostMemory, Record};
+use crate::record::{HostMemory, Record, StagingMemory};
 use std::sync::Arc;
 use std::time::Duration;
 

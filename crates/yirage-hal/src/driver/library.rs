@@ -1,6 +1,6 @@
 //! Kernels of a backend, as the device over its driver needs them.
 
-use super::command::{Access, Binding, CollectiveCall, Launch, ModuleId};
+use super::command::{Binding, BindingAccess, CollectiveCall, Launch, ModuleId};
 use super::memory::BufferSlice;
 use crate::error::HalError;
 use yirage_ir::{DType, Dim, Dims, Graph, Node, NodeKind, Op, Sym, ValueId};
@@ -103,7 +103,8 @@ impl KernelLaunch {
     ) -> Result<Option<Launch>, HalError> {
         let mut grid = [0; 3];
         for (groups, extent) in grid.iter_mut().zip(&self.grid) {
-            let why = || HalError::Load(format!("kernel `{}`: the grid {extent:?} at {dims:?} is no number", self.entry));
+            let why =
+                || HalError::Load(format!("kernel `{}`: the grid {extent:?} at {dims:?} is no number", self.entry));
             *groups = extent.at(dims).ok_or_else(why)?;
         }
         if grid.contains(&0) {
@@ -111,7 +112,7 @@ impl KernelLaunch {
         }
         let workspace = workspace.and_then(|all| all.part(0, self.workspace)).filter(|_| self.workspace > 0);
         let mut bindings = self.bindings.clone();
-        bindings.extend(workspace.map(|slice| Binding { slice, access: Access::Write }));
+        bindings.extend(workspace.map(|slice| Binding { slice, access: BindingAccess::Write }));
         Ok(Some(Launch {
             module,
             entry: self.entry.clone(),
@@ -179,7 +180,8 @@ impl KernelCollective {
     }
 
     pub(super) fn at(&self, dims: &Dims) -> Result<CollectiveCall, HalError> {
-        let why = || HalError::Load(format!("`{}`: the rows {:?} at {dims:?} are no number", self.op.name(), self.rows));
+        let why =
+            || HalError::Load(format!("`{}`: the rows {:?} at {dims:?} are no number", self.op.name(), self.rows));
         let KernelCollective { op, dtype, rows, width, from, to } = self.clone();
         Ok(CollectiveCall { op, dtype, rows: rows.at(dims).ok_or_else(why)?, width, from, to })
     }
@@ -232,7 +234,10 @@ mod tests {
     use super::*;
 
     fn launch(extent: GridExtent, dims: &Dims) -> Result<Option<Launch>, HalError> {
-        let kernel = KernelLaunch { grid: [extent, GridExtent::Fixed(2), GridExtent::Fixed(1)], ..KernelLaunch::new("k", Vec::new()) };
+        let kernel = KernelLaunch {
+            grid: [extent, GridExtent::Fixed(2), GridExtent::Fixed(1)],
+            ..KernelLaunch::new("k", Vec::new())
+        };
         kernel.at(ModuleId(1), dims, None)
     }
 
@@ -254,6 +259,6 @@ mod tests {
         let kernel = |workspace| KernelLaunch { workspace, ..KernelLaunch::new("k", Vec::new()) };
         let bindings = |bytes| kernel(bytes).at(ModuleId(1), &Dims::default(), Some(all)).unwrap().unwrap().bindings;
         assert_eq!(bindings(0), []);
-        assert_eq!(bindings(40), [Binding { slice: BufferSlice { bytes: 40, ..all }, access: Access::Write }]);
+        assert_eq!(bindings(40), [Binding { slice: BufferSlice { bytes: 40, ..all }, access: BindingAccess::Write }]);
     }
 }

@@ -22,7 +22,7 @@ mod step_sizes;
 mod transfer;
 mod weight;
 
-pub use command::{Access, Binding, CollectiveCall, Launch, ModuleId, OperationCall, OperationId, StepCommand};
+pub use command::{Binding, BindingAccess, CollectiveCall, Launch, ModuleId, OperationCall, OperationId, StepCommand};
 pub use contract::{
     CapturedGraphId, DeviceClock, Download, Driver, GraphCapture, OperationLibrary, PreparedOperation, Timestamp,
     TransferQueue,
@@ -32,5 +32,4 @@ pub use error::DriverError;
 pub use library::{GridExtent, KernelCall, KernelCollective, KernelLaunch, Library, LibraryOperation, ValueSlices};
 pub use memory::{BufferId, BufferSlice};
 pub use operands::OperandBindings;
-pub use transfer::StagingMemory;
 pub use step_sizes::{STEP_SIZES_BYTES, sizes_of_block, step_sizes};

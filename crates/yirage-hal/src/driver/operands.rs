@@ -1,6 +1,6 @@
 //! The operands of a node as the bindings of one command.
 
-use super::command::{Access, Binding};
+use super::command::{Binding, BindingAccess};
 use super::library::ValueSlices;
 use crate::error::HalError;
 use yirage_ir::{Graph, Node, ValueId};
@@ -25,8 +25,8 @@ impl OperandBindings {
     pub fn of(graph: &Graph, node: &Node, values: &dyn ValueSlices) -> Result<OperandBindings, HalError> {
         let mut made = OperandBindings { bindings: Vec::new(), operands: Vec::new() };
         let mut names: Vec<ValueId> = Vec::new();
-        let inputs = node.ins.iter().map(|&value| (value, Access::Read));
-        for (value, access) in inputs.chain(node.outs.iter().map(|&value| (value, Access::Write))) {
+        let inputs = node.ins.iter().map(|&value| (value, BindingAccess::Read));
+        for (value, access) in inputs.chain(node.outs.iter().map(|&value| (value, BindingAccess::Write))) {
             let binding = Binding { slice: values.slice(value)?, access };
             let same = made.bindings.iter().position(|known| known.slice == binding.slice);
             let at = same.unwrap_or(made.bindings.len());
@@ -49,7 +49,9 @@ impl OperandBindings {
             for (further, b) in self.bindings[at + 1..].iter().enumerate() {
                 if a.slice.overlaps(&b.slice) && (a.access.writes() || b.access.writes()) {
                     let (a, b) = (name(at), name(at + 1 + further));
-                    return Err(format!("`{a}` and `{b}` share bytes that one command writes: give each bytes of its own"));
+                    return Err(format!(
+                        "`{a}` and `{b}` share bytes that one command writes: give each bytes of its own"
+                    ));
                 }
             }
         }
@@ -92,9 +94,12 @@ mod tests {
     fn operands_of_the_same_bytes_share_a_binding() {
         let accesses = |bound: OperandBindings| bound.bindings.iter().map(|b| b.access).collect::<Vec<_>>();
         let of = |offsets| bound(offsets).map(|bound| (bound.operands.clone(), accesses(bound))).unwrap_or_default();
-        assert_eq!(of([0, 64, 128]), (vec![0, 1, 2], vec![Access::Read, Access::Read, Access::Write]));
-        assert_eq!(of([0, 0, 64]), (vec![0, 0, 1], vec![Access::Read, Access::Write]));
-        assert_eq!(of([64, 0, 64]), (vec![0, 1, 0], vec![Access::ReadWrite, Access::Read]));
+        assert_eq!(
+            of([0, 64, 128]),
+            (vec![0, 1, 2], vec![BindingAccess::Read, BindingAccess::Read, BindingAccess::Write])
+        );
+        assert_eq!(of([0, 0, 64]), (vec![0, 0, 1], vec![BindingAccess::Read, BindingAccess::Write]));
+        assert_eq!(of([64, 0, 64]), (vec![0, 1, 0], vec![BindingAccess::ReadWrite, BindingAccess::Read]));
     }
 
     #[test]

@@ -6,8 +6,8 @@ use super::captured_graph::CapturedGraph;
 use super::contract::{Download, Driver, Timestamp};
 use super::library::Library;
 use super::memory::BufferSlice;
-use super::resources::{LoadedModule, ProgramCommands, ProgramMemory};
-use super::step_inputs::StepInputs;
+use super::resources::{BoundMemory, LoadedModule, ProgramCommands};
+use super::step_inputs::DeviceStepInputs;
 use crate::device::{Bindings, Program};
 use crate::error::HalError;
 use crate::record::HostMemory;
@@ -29,8 +29,8 @@ pub(super) struct DriverProgram<D: Driver, L: Library> {
     /// Made when all inputs have memory, and again when one of them lies elsewhere.
     commands: Option<Arc<ProgramCommands<D>>>,
     code: Arc<LoadedModule<D>>,
-    memory: Arc<ProgramMemory<D>>,
-    inputs: StepInputs<D>,
+    memory: Arc<BoundMemory<D>>,
+    inputs: DeviceStepInputs<D>,
     /// The number of the last step among those that write to the arena.
     last: u64,
 }
@@ -47,9 +47,9 @@ impl<D: Driver, L: Library> DriverProgram<D, L> {
             library: library.clone(),
             captured: None,
             commands: None,
-            memory: Arc::new(ProgramMemory::new(account, plan, bindings)?),
+            memory: Arc::new(BoundMemory::new(account, plan, bindings)?),
             code: Arc::new(LoadedModule::new(account, &**library, plan)?),
-            inputs: StepInputs::new(account, plan)?,
+            inputs: DeviceStepInputs::new(account, plan)?,
             plan: plan.clone().into_plan(),
             last: 0,
         };
@@ -72,7 +72,9 @@ impl<D: Driver, L: Library> DriverProgram<D, L> {
     fn run(&mut self, kind: ExecutorKind, dims: &Dims) -> Result<(), HalError> {
         let commands = self.commands()?;
         match kind {
-            ExecutorKind::Steps => commands.at(dims).try_for_each(|command| Ok(self.account.driver.submit(command?)?)),
+            ExecutorKind::Steps => {
+                commands.at(dims).try_for_each(|command| Ok(self.account.driver.submit(command?)?))
+            }
             ExecutorKind::Replay => {
                 let captured = match self.captured.take() {
                     Some(captured) => captured,

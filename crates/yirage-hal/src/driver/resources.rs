@@ -7,7 +7,7 @@ use super::contract::{Driver, OperationLibrary};
 use super::kv_cache::DeviceKvCache;
 use super::library::{KernelCall, KernelCollective, KernelLaunch, Library, LibraryOperation, ValueSlices};
 use super::memory::BufferSlice;
-use super::step_inputs::StepInputs;
+use super::step_inputs::DeviceStepInputs;
 use super::weight::DeviceWeight;
 use crate::device::Bindings;
 use crate::error::HalError;
@@ -17,7 +17,7 @@ use yirage_ir::{Dims, Type, ValueId, ValueSource};
 use yirage_plan::Plan;
 
 /// Memory that a program is bound to, and its own.
-pub(super) struct ProgramMemory<D: Driver> {
+pub(super) struct BoundMemory<D: Driver> {
     /// Weights and KV caches.
     bound: HashMap<ValueId, BoundBuffer<D>>,
     pub(super) arena: Arc<Arena<D>>,
@@ -37,7 +37,7 @@ pub(super) struct ProgramCommands<D: Driver> {
     code: Arc<LoadedModule<D>>,
     workspace: Option<Buffer<D>>,
     _inputs: Vec<Arc<Buffer<D>>>,
-    _memory: Arc<ProgramMemory<D>>,
+    _memory: Arc<BoundMemory<D>>,
 }
 
 enum PreparedCall {
@@ -59,19 +59,19 @@ struct OperationGuard<D: Driver> {
     id: OperationId,
 }
 
-impl<D: Driver> ProgramMemory<D> {
+impl<D: Driver> BoundMemory<D> {
     pub(super) fn new(
         account: &Arc<DriverAccount<D>>,
         plan: &Plan,
         bindings: &Bindings,
-    ) -> Result<ProgramMemory<D>, HalError> {
+    ) -> Result<BoundMemory<D>, HalError> {
         // Steps read weights, so all of them have to be there.
         account.transfers.finish(&account.driver)?;
         let arena = bindings.arena.memory(
             |arena: &Arena<D>| arena.fits(account, plan.arena),
             || Ok::<_, HalError>(Arena::new(Buffer::new(account, MemoryPool::Arena, plan.arena)?)),
         )?;
-        Ok(ProgramMemory { bound: bound_buffers(account, plan, bindings)?, arena })
+        Ok(BoundMemory { bound: bound_buffers(account, plan, bindings)?, arena })
     }
 }
 
@@ -89,11 +89,9 @@ fn bound_buffers<D: Driver>(
             ValueSource::Weight => {
                 bindings.weights.get(&value.name).and_then(|w| w.0.clone().downcast().ok()).map(BoundBuffer::Weight)
             }
-            ValueSource::KvCache => bindings
-                .kv_caches
-                .get(&value.name)
-                .and_then(|s| s.0.clone().downcast().ok())
-                .map(BoundBuffer::KvCache),
+            ValueSource::KvCache => {
+                bindings.kv_caches.get(&value.name).and_then(|s| s.0.clone().downcast().ok()).map(BoundBuffer::KvCache)
+            }
             _ => continue,
         };
         let fits = found.filter(|found| found.fits(account, &value.ty));
@@ -122,8 +120,8 @@ impl<D: Driver> BoundBuffer<D> {
 /// Where the values of a plan lie in a program's memory.
 struct PlanSlices<'a, D: Driver> {
     plan: &'a Plan,
-    memory: &'a ProgramMemory<D>,
-    inputs: &'a StepInputs<D>,
+    memory: &'a BoundMemory<D>,
+    inputs: &'a DeviceStepInputs<D>,
 }
 
 impl<D: Driver> ValueSlices for PlanSlices<'_, D> {
@@ -156,8 +154,8 @@ impl<D: Driver> ProgramCommands<D> {
         library: &L,
         plan: &Plan,
         code: &Arc<LoadedModule<D>>,
-        memory: &Arc<ProgramMemory<D>>,
-        inputs: &StepInputs<D>,
+        memory: &Arc<BoundMemory<D>>,
+        inputs: &DeviceStepInputs<D>,
     ) -> Result<ProgramCommands<D>, HalError> {
         let account = &code.account;
         let (mut calls, mut operations) = (Vec::new(), Vec::new());

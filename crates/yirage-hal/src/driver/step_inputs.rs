@@ -18,7 +18,7 @@ use yirage_plan::Plan;
 const WHOLE: u64 = 4 << 20;
 
 /// Memory for the sizes and the inputs of a program's steps.
-pub(super) struct StepInputs<D: Driver> {
+pub(super) struct DeviceStepInputs<D: Driver> {
     bucket: Dims,
     sizes: Arc<Buffer<D>>,
     inputs: Vec<DriverStepInput<D>>,
@@ -32,8 +32,8 @@ struct DriverStepInput<D: Driver> {
     buffer: Option<Arc<Buffer<D>>>,
 }
 
-impl<D: Driver> StepInputs<D> {
-    pub(super) fn new(account: &Arc<DriverAccount<D>>, plan: &Plan) -> Result<StepInputs<D>, HalError> {
+impl<D: Driver> DeviceStepInputs<D> {
+    pub(super) fn new(account: &Arc<DriverAccount<D>>, plan: &Plan) -> Result<DeviceStepInputs<D>, HalError> {
         let sizes = Arc::new(Buffer::new(account, MemoryPool::Workspace, STEP_SIZES_BYTES)?);
         let input = |id| {
             let value = plan.graph.value(id);
@@ -43,7 +43,7 @@ impl<D: Driver> StepInputs<D> {
             Ok(DriverStepInput { id, name: value.name.clone(), ty: value.ty.clone(), buffer })
         };
         let inputs = plan.graph.inputs_of(ValueSource::StepInput).map(input).collect::<Result<_, HalError>>()?;
-        Ok(StepInputs { bucket: plan.bucket, sizes, inputs })
+        Ok(DeviceStepInputs { bucket: plan.bucket, sizes, inputs })
     }
 
     /// Where the sizes lie.
@@ -115,7 +115,8 @@ impl<D: Driver> DriverStepInput<D> {
                 let output = resident.0.downcast_ref::<DeviceOutput<D>>().ok_or_else(foreign)?;
                 output.check_current(name)?;
                 let has = output.slice.bytes;
-                let shorter = || HalError::Step(format!("slot `{name}` is given {has} bytes, {} needs {bytes}", self.ty));
+                let shorter =
+                    || HalError::Step(format!("slot `{name}` is given {has} bytes, {} needs {bytes}", self.ty));
                 let from = output.slice.part(0, bytes).ok_or_else(shorter)?;
                 copy(account, &output.arena, from, self.part(bytes, bytes)?)
             }

@@ -6,7 +6,7 @@ use super::contract::{Driver, TransferQueue};
 use super::error::DriverError;
 use super::memory::BufferSlice;
 use crate::error::HalError;
-use crate::record::HostMemory;
+use crate::record::{HostMemory, StagingMemory};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,12 +17,6 @@ const PIECE: usize = 4 << 20;
 const PIECES: usize = 4;
 /// How long a copy may take before its device counts as hanging.
 const HANG_AFTER: Duration = Duration::from_secs(120);
-
-/// Memory of the host that a device copies from without help of the host: page-locked, where a runtime has such memory.
-pub trait StagingMemory: HostMemory {
-    /// The bytes, to write.
-    fn bytes_mut(&mut self) -> &mut [u8];
-}
 
 /// The beginning of a piece.
 struct Filled {

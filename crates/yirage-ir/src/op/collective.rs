@@ -64,7 +64,10 @@ fn matrix(ins: &[Type], ranks: u32) -> Result<(Dim, u32), TypeError> {
     arity(ins, 1..=1)?;
     match (ins[0].shape.as_slice(), is_float(ins[0].dtype), ins[0].strides.is_none()) {
         (&[rows, Dim::Const(width)], true, true) if width > 0 && ranks > 0 => Ok((rows, width)),
-        _ => Err(TypeError::new(format!("x is {} of {ranks} ranks: float[rows, fixed width] of one rank or more wanted", ins[0]))),
+        _ => Err(TypeError::new(format!(
+            "x is {} of {ranks} ranks: float[rows, fixed width] of one rank or more wanted",
+            ins[0]
+        ))),
     }
 }
 

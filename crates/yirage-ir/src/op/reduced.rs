@@ -20,7 +20,9 @@ pub(super) fn as_f32<'a>(
 ) -> Result<(Cow<'a, [Type]>, Option<DType>), TypeError> {
     let is_plain = |ty: &Type| ty.activation_format.is_none() && is_float(ty.dtype);
     let floats = || activations.iter().filter_map(|&at| ins.get(at)).filter(|ty| is_plain(ty));
-    let Some(dtype) = floats().map(|ty| ty.dtype).find(|&dtype| dtype != DType::F32) else { return Ok((Cow::Borrowed(ins), None)) };
+    let Some(dtype) = floats().map(|ty| ty.dtype).find(|&dtype| dtype != DType::F32) else {
+        return Ok((Cow::Borrowed(ins), None));
+    };
     if let Some(other) = floats().find(|ty| ty.dtype != dtype) {
         return Err(TypeError::new(format!("activations of {dtype} and {other}: one type for all of them wanted")));
     }
@@ -56,7 +58,8 @@ pub(super) fn lowered(form: &Graph, activations: &[usize], dtype: DType, keeps_f
     let cast = |to: DType| NodeKind::Op(Op::Map(super::Map { expr: Expr::input(0).cast(to) }));
     let mut graph = form.clone();
     let mut before = Vec::new();
-    let floats = activations.iter().filter(|&&at| form.inputs.get(at).is_some_and(|&id| form.ty(id).dtype == DType::F32));
+    let floats =
+        activations.iter().filter(|&&at| form.inputs.get(at).is_some_and(|&id| form.ty(id).dtype == DType::F32));
     for &at in floats {
         let (wide, narrow) = (form.inputs[at], ValueId(graph.values.len() as u32));
         let value = form.value(wide);

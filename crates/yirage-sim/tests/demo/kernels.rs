@@ -17,7 +17,10 @@ impl Words<'_> {
 }
 
 pub(crate) fn run(launch: &Launch, memory: &mut Memory) -> Result<(), DriverError> {
-    let wrong = || DriverError::Failed { call: "launch", why: format!("{} of {} operands", launch.entry, launch.bindings.len()) };
+    let wrong = || DriverError::Failed {
+        call: "launch",
+        why: format!("{} of {} operands", launch.entry, launch.bindings.len()),
+    };
     let slices: Vec<BufferSlice> = launch.bindings.iter().map(|binding| binding.slice).collect();
     let (sizes, operands) = slices.split_first().ok_or_else(wrong)?;
     let mut words = Words(launch.arguments.as_chunks().0);

@@ -1,7 +1,7 @@
 //! The library: what the compiler is told of the kernels, and what a step of a plan launches.
 
 use yirage_hal::HalError;
-use yirage_hal::driver::{Access, Binding, KernelCall, KernelLaunch, Library, OperandBindings, ValueSlices};
+use yirage_hal::driver::{Binding, BindingAccess, KernelCall, KernelLaunch, Library, OperandBindings, ValueSlices};
 use yirage_ir::{DType, Dim, NodeKind, Op, Sym, Type};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind, WeightLayout};
 use yirage_plan::weights::ROWS;
@@ -34,7 +34,15 @@ impl Library for DemoLibrary {
             activation_dtype: DType::F32,
             limits: DeviceLimits::aligned(64),
             executors: vec![ExecutorKind::Steps],
-            kernels: vec![KernelFacts { name, variant, origin: KernelOrigin::Library, regions, rules, stages, scratch: false }],
+            kernels: vec![KernelFacts {
+                name,
+                variant,
+                origin: KernelOrigin::Library,
+                regions,
+                rules,
+                stages,
+                scratch: false,
+            }],
         }
     }
 
@@ -45,7 +53,7 @@ impl Library for DemoLibrary {
     /// One launch, bound to the sizes of the step and to the node's operands.
     fn calls(&self, plan: &Plan, step: usize, values: &dyn ValueSlices) -> Result<Vec<KernelCall>, HalError> {
         let node = &plan.graph.nodes[plan.steps[step].node as usize];
-        let mut bindings = vec![Binding { slice: values.sizes(), access: Access::Read }];
+        let mut bindings = vec![Binding { slice: values.sizes(), access: BindingAccess::Read }];
         bindings.extend(OperandBindings::of(&plan.graph, node, values)?.bindings);
         let out = plan.graph.ty(node.outs[0]);
         let mut words = rows(out)?.to_vec();

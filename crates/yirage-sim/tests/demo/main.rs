@@ -80,7 +80,8 @@ fn a_case_that_passes_may_not_be_expected_to_fail() {
     let (device, _) = Demo.open(0, &OpenOptions::default()).unwrap();
     let wrong = [("softmax", "it passes"), ("softmaxes", "no case begins so")].map(|(prefix, why)| {
         let reports = Suite::of(&["softmax"]).run(&*device, &[ExpectedFailure { prefix, reason: "a mistake" }]);
-        let failed = |r: &yirage_conformance::CaseReport| matches!(&r.outcome, CaseOutcome::Failed(w) if w.contains(why));
+        let failed =
+            |r: &yirage_conformance::CaseReport| matches!(&r.outcome, CaseOutcome::Failed(w) if w.contains(why));
         (reports.iter().filter(|r| failed(r)).count(), reports.len())
     });
     assert_eq!(wrong[0].0, wrong[0].1);
