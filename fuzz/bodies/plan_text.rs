@@ -25,6 +25,7 @@ pub(crate) fn target(plan: &Plan) -> Target {
     let (family, arch, workers) = (word().to_owned(), word().to_owned(), word());
     let rules: Vec<OpRule> = Op::NAMES.iter().map(|op| OpRule::new(op, vec![OperandConstraint::any()])).collect();
     let kernel = |k: &yirage_plan::KernelRef| KernelFacts {
+        origin: yirage_plan::KernelOrigin::Library,
         name: k.name.clone(),
         variant: k.variant.clone(),
         regions: RegionKind::ALL.to_vec(),
@@ -44,9 +45,10 @@ pub(crate) fn target(plan: &Plan) -> Target {
             block_bytes: 72,
             row_multiple: 64,
         }],
-        align: 64,
+        activation_dtype: yirage_ir::DType::F32,
+        ranks: 1,
+        limits: yirage_plan::DeviceLimits { block_bytes: Some(1 << 20), ..yirage_plan::DeviceLimits::aligned(64) },
         executors: plan.programs.iter().map(|p| p.kind).filter(|&k| k != ExecutorKind::Replay).collect(),
         kernels: plan.kernels.iter().take(16).map(kernel).collect(),
-        block_bytes: Some(1 << 20),
     }
 }
