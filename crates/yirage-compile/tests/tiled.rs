@@ -36,7 +36,7 @@ fn a_block_has_room_or_is_refused_with_the_numbers() {
     // What is made of x is part of the product then, so that it takes nothing.
     let needed = 4 * (8 * 64 + 64 * 32 + 8 * 32 + 8 * 32);
     let with = |bytes: u64| Target {
-        limits: DeviceLimits { block_bytes: Some(bytes), ..DeviceLimits::aligned(64) },
+        limits: DeviceLimits { block_bytes: Some(bytes), right_side_piece: Some(4096), ..DeviceLimits::aligned(64) },
         ..target()
     };
     compiled(&with(needed), &exact).unwrap();
@@ -53,7 +53,7 @@ fn a_block_has_room_or_is_refused_with_the_numbers() {
 #[test]
 fn a_plan_for_a_larger_block_is_not_proved_for_a_smaller_one() {
     let plan = compiled(&target(), &CompileOptions::new(Precision::Exact)).unwrap();
-    let small = Target { limits: DeviceLimits { block_bytes: Some(64), ..DeviceLimits::aligned(64) }, ..target() };
+    let small = Target { limits: DeviceLimits { block_bytes: Some(64), right_side_piece: Some(4096), ..DeviceLimits::aligned(64) }, ..target() };
     let error = VerifiedPlan::new(plan, &small).unwrap_err().to_string();
     assert!(error.contains("has 64 for one"), "{error}");
 }

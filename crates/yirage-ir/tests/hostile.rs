@@ -266,7 +266,7 @@ fn spoilt_texts_are_graphs_or_errors() {
                 NodeKind::Op(op) => drop(op.work(&ins, &StepSizes { dims: MOST, spans: &[LONGEST] })),
                 NodeKind::Region(region) => {
                     let _ = (unrolled(region, &ins), region.parts());
-                    let _ = region.tiled.as_ref().map(|tiled| block_bytes(&region.graph, tiled));
+                    let _ = region.tiled.as_ref().map(|tiled| block_bytes(&region.graph, tiled, Some(4096)));
                 }
             }
         }

@@ -177,7 +177,7 @@ fn products_go_through_tiles_and_maps_write_in_place() {
     let graph = parse(KEPT);
     let (body, tiled) = the_region(&graph);
     // x, pieces of k and v, and the sums; what the map makes lies in their place when k is read no more.
-    assert_eq!(block_bytes(body, tiled), Some(4 * (64 + 4096 + 4096 + 4096)));
+    assert_eq!(block_bytes(body, tiled, Some(4096)), Some(4 * (64 + 4096 + 4096 + 4096)));
     let sums = tiled.block.find("s");
     assert_eq!(in_place(&tiled.block, 2), sums);
     // What another node reads later stays.
@@ -195,14 +195,14 @@ fn memory_of_a_block_is_its_tiles_and_accumulators() {
     let graph = parse(MATMUL);
     let (body, tiled) = the_region(&graph);
     // The loop: a 4x3, b 3x2 and their product 4x2, beside the sums.
-    assert_eq!(block_bytes(body, tiled), Some(4 * (12 + 6 + 8 + 8)));
+    assert_eq!(block_bytes(body, tiled, Some(4096)), Some(4 * (12 + 6 + 8 + 8)));
     let graph = parse(NORM);
     let (body, tiled) = the_region(&graph);
     // A continued reduction has 64 partial results an element.
     let accumulators = 4 * (64 * 2 + 2 + 1);
     // All tiles, the running sum, and the mean of squares; what follows needs no more, since the tile of x ends.
     let most = 4 * (256 + 4 + 6 + 2 + 2);
-    assert_eq!(block_bytes(body, tiled), Some(accumulators + most));
+    assert_eq!(block_bytes(body, tiled, Some(4096)), Some(accumulators + most));
 }
 
 /// Every refusal, as a change of a text that is taken.

@@ -220,7 +220,8 @@ impl KernelFacts {
             taken = self.ops(lying, part.graph, taken, region, &|id| lying.inner_kind(node, &part, id))?;
         }
         if let (Some(tiled), Some(limit)) = (&region.tiled, lying.target.limits.block_bytes) {
-            self.fits(region, tiled, limit).map_err(|why| Near { taken, why: Some(why) })?;
+            let piece = lying.target.limits.right_side_piece;
+            self.fits(region, tiled, limit, piece).map_err(|why| Near { taken, why: Some(why) })?;
         }
         Ok(taken)
     }
@@ -251,8 +252,8 @@ impl KernelFacts {
     }
 
     /// Whether a block has room.
-    fn fits(&self, region: &Region, tiled: &Tiled, limit: u64) -> Result<(), Refusal> {
-        let wanted = block_bytes(&region.graph, tiled).unwrap_or(u64::MAX);
+    fn fits(&self, region: &Region, tiled: &Tiled, limit: u64, piece: Option<u64>) -> Result<(), Refusal> {
+        let wanted = block_bytes(&region.graph, tiled, piece).unwrap_or(u64::MAX);
         if wanted <= limit {
             return Ok(());
         }

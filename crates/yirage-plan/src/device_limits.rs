@@ -25,6 +25,8 @@ pub struct DeviceLimits {
     /// Most bytes that a block of a tiled region may take ([`yirage_ir::region::block_bytes`]): a worker's share of the
     /// cache in which its tiles live, or the memory that a block's threads share.
     pub block_bytes: Option<u64>,
+    /// Elements of a product's right side that a block holds at once, where its kernels go through it in pieces.
+    pub right_side_piece: Option<u64>,
     /// Most threads of a block.
     pub threads: Option<u32>,
     /// Most blocks of a grid, along each axis.
@@ -45,6 +47,7 @@ impl DeviceLimits {
         DeviceLimits {
             align,
             block_bytes: None,
+            right_side_piece: None,
             threads: None,
             grid: None,
             bindings: None,

@@ -7,9 +7,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use yirage_hal::HalError;
 use yirage_ir::{DType, Dims, Graph, Type, ValueId, ValueSource};
+use yirage_plan::{MemoryRequest, plan_memory};
 
 /// Rows that pass through all ops of a pass together: they stay in the second-level cache.
 pub(crate) const GROUP: usize = 16;
+
+/// What values in a worker's memory begin at a multiple of, in bytes.
+pub(super) const ALIGN: u64 = 64;
 
 /// Rows of the group that a worker makes.
 #[derive(Clone)]
@@ -58,30 +62,32 @@ pub(super) struct GroupAllocation {
     pub(super) end: usize,
 }
 
-/// Places what lives only inside the graph of a pass, in the order of its ops: each value at the lowest offset where it
-/// meets none that is still read.
+/// Places what lives only inside the graph of a pass.
 ///
 /// # Errors
 /// A value of which rows do not lie by themselves, and a guarded device that has no memory left.
 pub(super) fn allocate(graph: &Graph, workers: usize, supply: Supply) -> Result<GroupAllocation, HalError> {
-    let mut inner = GroupAllocation { spots: HashMap::new(), end: 0 };
-    // Where values lie, and the last op that reads each.
-    let mut live: Vec<(Range<usize>, usize)> = Vec::new();
+    let (mut values, mut requests) = (Vec::new(), Vec::new());
     for (n, node) in graph.nodes.iter().enumerate() {
-        live.retain(|(_, last)| *last >= n);
         for &id in node.outs.iter().filter(|id| stays(graph, **id)) {
             let row = row_bytes(graph, id)?;
-            let len = row.saturating_mul(GROUP).checked_next_multiple_of(64).unwrap_or(usize::MAX);
-            let bytes = lowest(&live, len);
-            let own = match supply {
-                Supply::Plain => Vec::new(),
-                Supply::Guarded => own(supply, workers, row.saturating_mul(GROUP))?,
-            };
+            let bytes = (row as u64).checked_mul(GROUP as u64).and_then(|bytes| bytes.checked_next_multiple_of(ALIGN));
             let last = graph.nodes.iter().rposition(|node| node.ins.contains(&id)).unwrap_or(n);
-            inner.end = inner.end.max(bytes.end);
-            live.push((bytes.clone(), last));
-            inner.spots.insert(id, WorkerSlice { bytes, row, own });
+            requests.push(MemoryRequest { bytes: bytes.unwrap_or(u64::MAX), from: n as u32, to: last as u32 });
+            values.push((id, row));
         }
+    }
+    let too_large = || HalError::Load("what stays with a worker takes more bytes than there are".into());
+    let layout = plan_memory(&requests, ALIGN).ok_or_else(too_large)?;
+    let mut inner = GroupAllocation { spots: HashMap::new(), end: usize::try_from(layout.end).map_err(|_| too_large())? };
+    for (((id, row), request), offset) in values.into_iter().zip(&requests).zip(layout.offsets) {
+        // Inside of `end`, which is a number.
+        let bytes = offset as usize..(offset + request.bytes) as usize;
+        let own = match supply {
+            Supply::Plain => Vec::new(),
+            Supply::Guarded => own(supply, workers, row.saturating_mul(GROUP))?,
+        };
+        inner.spots.insert(id, WorkerSlice { bytes, row, own });
     }
     Ok(inner)
 }
@@ -101,20 +107,6 @@ fn row_bytes(graph: &Graph, id: ValueId) -> Result<usize, HalError> {
         }
         _ => Err(HalError::Load(format!("`{}` of {} does not stay with a worker", graph.value(id).name, graph.ty(id)))),
     }
-}
-
-/// The lowest bytes that meet none of those that live.
-pub(super) fn lowest(live: &[(Range<usize>, usize)], len: usize) -> Range<usize> {
-    let mut busy: Vec<&Range<usize>> = live.iter().map(|(bytes, _)| bytes).collect();
-    busy.sort_unstable_by_key(|bytes| bytes.start);
-    let mut at = 0usize;
-    for bytes in busy {
-        if at.saturating_add(len) <= bytes.start {
-            break;
-        }
-        at = at.max(bytes.end);
-    }
-    at..at.saturating_add(len)
 }
 
 fn own(supply: Supply, workers: usize, bytes: usize) -> Result<Vec<Arc<HugeBuf>>, HalError> {

@@ -4,17 +4,17 @@
 //! step computes is a matter of kernels.
 
 use super::binder::Binder;
-use super::group::{WorkerSlice, lowest};
+use super::group::{ALIGN, WorkerSlice};
 use super::location::{Moves, OperandLocation, PlanOperand};
 use super::viewed::Whole;
 use std::collections::HashMap;
-use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::attr::List;
 use yirage_ir::expr::{Expr, Func, Scalar, is_float};
 use yirage_ir::op::{Fill, Map, Op, Reduce};
 use yirage_ir::region::{Accumulate, CONTINUED, Core, FusedChain, TileIn, TileOut, Tiled, in_place};
 use yirage_ir::{DType, Dims, Graph, GraphBuilder, Node, NodeKind, Region, Strided, Type, ValueId, ValueSource};
+use yirage_plan::MemoryStack;
 
 /// The steps of a block.
 pub(crate) struct TiledSteps {
@@ -62,9 +62,11 @@ type TileOperands = HashMap<ValueId, PlanOperand>;
 /// Memory of a worker, handed out.
 struct WorkerAllocator<'a, 'b> {
     binder: &'a mut Binder<'b>,
-    /// What lives, and the step that reads it last.
-    live: Vec<(Range<usize>, usize)>,
-    end: usize,
+    memory: MemoryStack,
+}
+
+fn too_large() -> HalError {
+    HalError::Load("a block takes more bytes than there are".into())
 }
 
 /// Lives as long as the block does.
@@ -81,9 +83,9 @@ impl Binder<'_> {
         let Some(tiled) = &region.tiled else { return Err(HalError::Load("a region without tiles".into())) };
         let ins = node.ins.iter().map(|&i| self.value(i)).collect::<Result<Vec<_>, _>>()?;
         let outs = node.outs.iter().map(|&o| self.value(o)).collect::<Result<Vec<_>, _>>()?;
-        let mut room = WorkerAllocator { binder: self, live: Vec::new(), end: 0 };
+        let mut room = WorkerAllocator { binder: self, memory: MemoryStack::default() };
         let steps = TiledStepsBuilder { region, tiled, ins, outs }.bind(&mut room)?;
-        let end = room.end;
+        let end = usize::try_from(room.memory.end()).map_err(|_| too_large())?;
         self.need_worker_bytes(end);
         Ok(steps)
     }
@@ -92,10 +94,10 @@ impl Binder<'_> {
 impl WorkerAllocator<'_, '_> {
     /// Memory for a dense value of this type up to a step.
     fn take(&mut self, name: &str, ty: &Type, last: usize) -> Result<PlanOperand, HalError> {
-        let bytes = ty.bytes(&Dims::default()).checked_next_multiple_of(64).unwrap_or(usize::MAX);
-        let bytes = lowest(&self.live, bytes);
-        self.end = self.end.max(bytes.end);
-        self.live.push((bytes.clone(), last));
+        let bytes = (ty.bytes(&Dims::default()) as u64).checked_next_multiple_of(ALIGN).ok_or_else(too_large)?;
+        let range = self.memory.take(bytes, ALIGN, last).ok_or_else(too_large)?;
+        let end = usize::try_from(range.end).map_err(|_| too_large())?;
+        let bytes = range.start as usize..end;
         let spot = WorkerSlice::fixed(bytes, self.binder.shared.pool.count(), self.binder.shared.supply)?;
         let location = OperandLocation::Group(spot);
         Ok(PlanOperand { name: name.into(), ty: ty.clone(), location, inner: false })
@@ -106,8 +108,8 @@ impl WorkerAllocator<'_, '_> {
     /// The same memory for another value of its type, up to a step.
     fn pass_on(&mut self, name: &str, from: &PlanOperand, last: usize) -> Option<PlanOperand> {
         let OperandLocation::Group(spot) = &from.location else { return None };
-        let (_, until) = self.live.iter_mut().find(|(bytes, _)| bytes == spot.bytes())?;
-        *until = last;
+        let held = spot.bytes();
+        self.memory.keep(&(held.start as u64..held.end as u64), last).then_some(())?;
         Some(PlanOperand { name: name.into(), ..from.clone() })
     }
 }
@@ -141,14 +143,14 @@ impl TiledStepsBuilder<'_> {
             looped.extend(rounded(a)?);
             values.insert(id, a.read.clone());
         }
-        let permanent = room.live.len();
+        let permanent = room.memory.held();
         looped.splice(0..0, first);
         self.nodes(body, &mut values, room, &accumulators, true, &mut looped)?;
         self.copy_accumulators(body, &mut values, room, &mut looped)?;
         for (at, accumulator) in accumulators.iter().enumerate() {
             self.accumulate(at, accumulator, &values, &mut looped)?;
         }
-        room.live.truncate(permanent);
+        room.memory.give_back(permanent);
         let mut after = Vec::new();
         for a in &accumulators {
             after.extend(rounded(a)?);
@@ -259,7 +261,7 @@ impl TiledStepsBuilder<'_> {
         steps: &mut Vec<TileStep>,
     ) -> Result<(), HalError> {
         for (n, node) in graph.nodes.iter().enumerate() {
-            room.live.retain(|(_, last)| *last >= n);
+            room.memory.begin(n);
             let [id] = node.outs[..] else {
                 return Err(HalError::Load(format!("`{}` of several outputs", node.name())));
             };

@@ -56,7 +56,12 @@ impl Device for CpuDevice {
             matmul_layout: MATMUL_LAYOUT.into(),
             activation_formats: vec![activation::Q8A],
             activation_dtype: DType::F32,
-            limits: DeviceLimits { block_bytes: Some(self.block_bytes), ..DeviceLimits::aligned(64) },
+            limits: DeviceLimits {
+                block_bytes: Some(self.block_bytes),
+                // What a contraction packs of its right side at once.
+                right_side_piece: Some(64 * 64),
+                ..DeviceLimits::aligned(64)
+            },
             executors: vec![ExecutorKind::Steps, ExecutorKind::Persistent],
             kernels: KERNELS.iter().map(facts).collect(),
         }

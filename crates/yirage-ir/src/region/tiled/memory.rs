@@ -7,17 +7,14 @@ use crate::expr::is_float;
 use crate::graph::{Graph, Node, NodeKind, ValueId, ValueSource};
 use crate::op::Op;
 
-/// Elements of a right side that a product wants at once.
-const PIECE: u64 = 64 * 64;
-
 /// Bytes of a block at its fullest: the accumulators, with what a continued reduction has of each element, and the most
 /// that live at one time of the tiles and values of the loop's body, or of the block's graph. Each value is counted dense
 /// and whole in its own type, from where it is made to where it is read last; a view is counted as what it views. Of an
-/// input that products alone read, as their right side, 4096 elements are counted at most: a product goes through it in
-/// pieces and its sums wait. What a map makes in the place of an input ([`in_place`]) is not counted again.
+/// input that products alone read, as their right side, `piece` elements are counted at most, where there is such a number: the
+/// target's products go through it in pieces and their sums wait. What a map makes in the place of an input ([`in_place`]) is not counted again.
 ///
 /// `None` where that is no number.
-pub fn block_bytes(body: &Graph, tiled: &Tiled) -> Option<u64> {
+pub fn block_bytes(body: &Graph, tiled: &Tiled, piece: Option<u64>) -> Option<u64> {
     let inside = &*flat(body);
     let values = inside.outputs.iter().zip(&tiled.accumulators);
     let mut accumulators = values.map(|(&id, how)| accumulator_bytes(inside, id, *how));
@@ -28,9 +25,9 @@ pub fn block_bytes(body: &Graph, tiled: &Tiled) -> Option<u64> {
         let of_loop = looped.get_mut(tile as usize)?;
         *of_loop = (*of_loop).max(*of);
     }
-    let loops = peak(body, &looped)?;
+    let loops = peak(body, &looped, piece)?;
     // The accumulators are inputs of the block's graph, where they are counted in their own types.
-    let after = peak(&tiled.block, &after)?;
+    let after = peak(&tiled.block, &after, piece)?;
     accumulators.checked_add(loops.max(after))
 }
 
@@ -43,7 +40,7 @@ fn accumulator_bytes(body: &Graph, id: ValueId, how: Accumulate) -> Option<u64> 
 }
 
 /// The most bytes that live at one time.
-fn peak(graph: &Graph, reads: &[InputReads]) -> Option<u64> {
+fn peak(graph: &Graph, reads: &[InputReads], piece: Option<u64>) -> Option<u64> {
     let root = roots(graph);
     // The last node that reads each root; outputs outlive all.
     let mut last = vec![0usize; graph.values.len()];
@@ -55,8 +52,9 @@ fn peak(graph: &Graph, reads: &[InputReads]) -> Option<u64> {
         let ty = graph.ty(id);
         let whole = u64::try_from(ty.checked_bytes(&Dims::default())?).ok()?;
         let elems = u64::try_from(ty.checked_elems(&Dims::default())?).ok()?;
-        Some(match graph.inputs.iter().position(|i| *i == id).and_then(|at| reads.get(at)) {
-            Some(InputReads::Pieces) if elems > PIECE => whole / elems * PIECE,
+        let read = graph.inputs.iter().position(|i| *i == id).and_then(|at| reads.get(at));
+        Some(match (read, piece) {
+            (Some(InputReads::Pieces), Some(piece)) if elems > piece => whole / elems * piece,
             _ => whole,
         })
     };
