@@ -1,10 +1,11 @@
 //! Any text as a plan: what parses prints to text that parses to the same plan. Shared by the fuzz target and the test
 //! that replays its corpus.
 
-use yirage_ir::{ActivationFormat, Op, RegionKind};
+use yirage_ir::{ActivationFormat, Format, Op, RegionKind};
 use yirage_plan::rules::{OpRule, OperandConstraint};
 use yirage_plan::{
-    ActivationFormatFacts, ExecutorKind, KernelCapabilities, KernelFacts, Plan, Target, VerifiedPlan, text,
+    ActivationFormatFacts, ExecutorKind, KernelCapabilities, KernelFacts, Plan, Target, VerifiedPlan, WeightLayout,
+    WeightLayoutFacts, WeightRole, text,
 };
 
 /// Parses, proves, prints and parses again.
@@ -18,12 +19,16 @@ pub(crate) fn run(data: &[u8]) {
     let _verdict = VerifiedPlan::new(plan, &target);
 }
 
+/// The layouts of weights that plans name.
+const LAYOUTS: [WeightLayout; 3] = [WeightLayout::ROWS, WeightLayout::ELEMENTS, WeightLayout::named("tiles16x64@1")];
+
 /// A target that has what the plan names, so that its proof goes as far as it can.
 pub(crate) fn target(plan: &Plan) -> Target {
     let mut words = plan.target.split(' ');
     let mut word = || words.next().unwrap_or_default();
     let (family, arch, workers) = (word().to_owned(), word().to_owned(), word());
-    let rules: Vec<OpRule> = Op::NAMES.iter().map(|op| OpRule::new(op, vec![OperandConstraint::any()])).collect();
+    let rules: Vec<OpRule> =
+        Op::NAMES.iter().map(|op| OpRule::new(op, vec![OperandConstraint::any(&LAYOUTS)])).collect();
     let kernel = |k: &yirage_plan::KernelRef| KernelFacts {
         origin: yirage_plan::KernelOrigin::Library,
         name: k.name.clone(),
@@ -33,13 +38,12 @@ pub(crate) fn target(plan: &Plan) -> Target {
         stages: k.stages.clone(),
         scratch: k.scratch,
     };
-    let layouts = plan.weights.entries.iter().map(|e| &e.layout);
     Target {
         family,
         arch,
         capabilities: KernelCapabilities::LEAST,
         workers: workers.strip_prefix("workers=").and_then(|n| n.parse().ok()).unwrap_or(1),
-        matmul_layout: layouts.max().map_or_else(|| "rows".into(), Clone::clone),
+        weight_layouts: LAYOUTS.map(|layout| WeightLayoutFacts::new(layout, &[WeightRole::Matmul], Format::ALL)).into(),
         activation_formats: vec![ActivationFormatFacts {
             format: ActivationFormat::Q8A,
             block_bytes: 72,

@@ -5,16 +5,15 @@ use crate::error::CompileError;
 use crate::ranks::divided_weights;
 use crate::recognise::recognised;
 use std::collections::HashSet;
-use yirage_ir::{DType, Format, Graph, NodeKind, Op, Region, RegionKind, ValueId, ValueSource};
-use yirage_plan::rules::{OpRule, OperandKind, WeightLayout};
-use yirage_plan::weights::{ELEMENTS, ROWS};
-use yirage_plan::{Target, WeightEntry, WeightPlan, matrices, readers};
+use yirage_ir::{DType, Graph, NodeKind, Op, Region, RegionKind, ValueId, ValueSource};
+use yirage_plan::rules::{OpRule, OperandKind};
+use yirage_plan::{Target, WeightEntry, WeightLayout, WeightLayoutFacts, WeightPlan, WeightRole, matrices, readers};
 
 /// Layout, format and shard axis of every weight of `graph` on `target`.
 ///
-/// Weights that products read take the target's product layout, look-ups in the same table included (a tied
-/// embedding is held once). Floats of 16 bits that only general products read stay as they are, where the target's
-/// kernels take them so. All others stay rows of floats.
+/// Each takes the layout that the target wants most for what it is for and its format. A table that products read too is
+/// theirs (a tied embedding is held once). What general products alone read lies in a layout for factors where the target's
+/// kernels take it so, else as a plain weight.
 ///
 /// # Errors
 /// A graph that does not hold together, and a weight that products read as different numbers of matrices.
@@ -38,16 +37,20 @@ fn entry(graph: &Graph, id: ValueId, target: &Target, multiplied: bool) -> Resul
     let v = graph.value(id);
     let product = readers(graph, id).iter().any(|r| matches!(r, (Op::Linear(_) | Op::ExpertLinear(_), 1)));
     let quantised = matches!(v.ty.dtype, DType::Stored(f) if f.info().block > 1);
-    let layout = match product || quantised {
-        true => target.matmul_layout.clone(),
-        false if multiplied && takes_elements(target, v.ty.dtype) => ELEMENTS.into(),
-        false => ROWS.into(),
+    let facts = match product || quantised {
+        true => layout_of(target, WeightRole::Matmul, v.ty.dtype, |_| true),
+        false => multiplied
+            .then(|| layout_of(target, WeightRole::Factor, v.ty.dtype, |l| takes_factor(target, l, v.ty.dtype)))
+            .flatten()
+            .or_else(|| layout_of(target, WeightRole::Plain, v.ty.dtype, |_| true)),
     };
+    let facts = facts.ok_or_else(|| no_layout(target, &v.name, v.ty.dtype))?;
+    let layout = facts.layout.name().to_string();
     // Rows of a product's weight are outputs: splitting them needs no sum across devices.
     let shard_axis = if product { Some(v.ty.shape.len() as u32 - 2) } else { None };
     let mut matrices = matrices(graph, id).into_iter();
     let groups = matrices.next().unwrap_or(1);
-    match matrices.find(|&other| other != groups).filter(|_| layout == target.matmul_layout) {
+    match matrices.find(|&other| other != groups).filter(|_| facts.has_matrices()) {
         None => Ok(WeightEntry { name: v.name.clone(), ty: v.ty.clone(), layout, groups, shard_axis }),
         Some(other) => Err(CompileError::Unsupported {
             what: format!("the weight `{}` read as {groups} matrices and as {other}", v.name),
@@ -92,15 +95,32 @@ fn tiles_multiplied(region: &Region, ins: &[ValueId]) -> (Vec<ValueId>, Vec<Valu
     (as_factor, as_other)
 }
 
-/// Whether a kernel multiplies weights of these elements as they are in the file.
-fn takes_elements(target: &Target, dtype: DType) -> bool {
-    let halves = [Format::F16, Format::BF16].map(DType::from);
-    let kind = OperandKind::Weight(WeightLayout::Elements);
+/// The layout that the target wants most for weights of a role and these elements, of those that are `fit`.
+fn layout_of(
+    target: &Target,
+    role: WeightRole,
+    dtype: DType,
+    fit: impl Fn(WeightLayout) -> bool,
+) -> Option<&WeightLayoutFacts> {
+    target.weight_layouts.iter().find(|facts| facts.roles.contains(&role) && facts.holds(dtype) && fit(facts.layout))
+}
+
+fn no_layout(target: &Target, name: &str, dtype: DType) -> CompileError {
+    let layouts: Vec<&str> = target.weight_layouts.iter().map(|facts| facts.layout.name()).collect();
+    CompileError::Unsupported {
+        what: format!("the weight `{name}` of {}", dtype.name()),
+        why: format!("of the layouts of {} ({}) none is for such weights", target.describe(), layouts.join(", ")),
+    }
+}
+
+/// Whether a kernel multiplies weights of these elements, on either side, where they lie in a layout.
+fn takes_factor(target: &Target, layout: WeightLayout, dtype: DType) -> bool {
+    let kind = OperandKind::Weight(layout);
     let mut rules = target.kernels.iter().flat_map(|kernel| &kernel.rules).filter(|rule| rule.op == "contract");
     let takes = |at| {
         move |rule: &OpRule| rule.constraints(at).iter().any(|way| way.kind == kind && way.dtypes.contains(&dtype))
     };
-    halves.contains(&dtype) && rules.any(|rule| takes(0)(rule) && takes(1)(rule))
+    rules.any(|rule| takes(0)(rule) && takes(1)(rule))
 }
 
 /// The entries of the weights that a graph still reads, in its order.

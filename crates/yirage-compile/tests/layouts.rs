@@ -6,8 +6,10 @@ mod support;
 use support::target;
 use yirage_compile::{CompileError, CompileOptions, compile, plan_weights};
 use yirage_ir::{ActivationFormat, Dims, Format, Graph, RegionKind, text};
-use yirage_plan::rules::{OperandConstraint, OperandKind, WeightLayout};
-use yirage_plan::{ActivationFormatFacts, Plan, Precision, Target, VerifiedPlan};
+use yirage_plan::rules::{OperandConstraint, OperandKind};
+use yirage_plan::{
+    ActivationFormatFacts, Plan, Precision, Target, VerifiedPlan, WeightLayout, WeightLayoutFacts, WeightRole,
+};
 
 const BUCKET: Dims = Dims { tokens: 8, seqs: 1, blocks: 1, rows: 1 };
 
@@ -81,7 +83,7 @@ fn reads_elements() -> Target {
     let mut target = target();
     let kernel = target.kernels.iter_mut().find(|kernel| kernel.regions.contains(&RegionKind::Chain)).unwrap();
     let rule = kernel.rules.iter_mut().find(|rule| rule.op == "contract").unwrap();
-    let kind = OperandKind::Weight(WeightLayout::Elements);
+    let kind = OperandKind::Weight(WeightLayout::ELEMENTS);
     rule.inputs.iter_mut().for_each(|ways| ways.push(OperandConstraint::new(kind, [Format::F16, Format::BF16])));
     target
 }
@@ -110,6 +112,33 @@ fn weights_that_products_alone_read_keep_their_elements() {
             %y = contract(%z, %w): f32[Tokens, 32]"#,
     ];
     assert_eq!(others.map(|body| layout(body, &reads_elements())), ["rows"; 4]);
+}
+
+#[test]
+fn a_weight_lies_as_the_target_wants_for_its_role_and_format() {
+    let mut several = target();
+    let panels = WeightLayout::named("panels");
+    several.weight_layouts.insert(0, WeightLayoutFacts::new(panels, &[WeightRole::Matmul], &[Format::BF16]));
+    let layout = |target: &Target, format: &str| {
+        let body = format!("weight %w: {format}[16, 64] %y = linear{{groups=1}}(%x, %w): f32[Tokens, 16] output %y");
+        let graph = text::parse(&format!("graph g {{ slot %x: f32[Tokens, 64] {body} }}")).unwrap();
+        plan_weights(&graph, target).map(|plan| plan.entries[0].layout.clone()).map_err(|why| why.to_string())
+    };
+    assert_eq!(layout(&several, "bf16").unwrap(), "panels");
+    assert_eq!(layout(&several, "q4_0").unwrap(), "tiles");
+    several.weight_layouts.retain(|facts| facts.layout.name() != "tiles");
+    let refused = layout(&several, "q4_0").unwrap_err();
+    assert!(refused.contains("the weight `w` of q4_0") && refused.contains("(panels, elements, rows)"), "{refused}");
+}
+
+#[test]
+fn a_layout_holds_its_formats_alone() {
+    let plan = compiled(&product(), &target(), Precision::Exact).unwrap();
+    let mut floats = target();
+    let tiles = floats.weight_layouts.iter_mut().find(|facts| facts.layout.name() == "tiles").unwrap();
+    tiles.formats = vec![Format::F32];
+    let refused = VerifiedPlan::new(plan, &floats).unwrap_err().to_string();
+    assert!(refused.contains("the weight `w` of q4_0 is of no format of the layout `tiles`"), "{refused}");
 }
 
 #[test]

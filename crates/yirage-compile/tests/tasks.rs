@@ -3,14 +3,18 @@
 #![allow(clippy::unwrap_used)]
 
 use yirage_compile::{CompileOptions, compile, plan_weights};
-use yirage_ir::{ActivationFormat, DType, Dims, RegionKind, text};
+use yirage_ir::{ActivationFormat, DType, Dims, Format, RegionKind, text};
 use yirage_plan::rules::{OpRule, OperandConstraint};
 use yirage_plan::tasks::vm::{ArenaRaceChecker, WalkError, walk};
 use yirage_plan::{
     ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Partitioning,
     Plan, PlanError, Precision, Stage, StageCondition, Target, TaskPartition, TaskProgram, VerifiedPlan, Wait,
+    WeightLayout, WeightLayoutFacts, WeightRole,
 };
 use yirage_testkit::rng::Rng;
+
+/// The layout of products' weights.
+const TILES: WeightLayout = WeightLayout::named("tiles");
 
 /// A device whose kernels have stages of every kind.
 fn target(workers: u32) -> Target {
@@ -19,7 +23,10 @@ fn target(workers: u32) -> Target {
         variant: "test".into(),
         origin: KernelOrigin::Library,
         regions: regions.to_vec(),
-        rules: ops.iter().map(|op| OpRule::new(op, vec![OperandConstraint::any()])).collect(),
+        rules: ops
+            .iter()
+            .map(|op| OpRule::new(op, vec![OperandConstraint::any(&[WeightLayout::ROWS, TILES])]))
+            .collect(),
         stages: stages.to_vec(),
         scratch: false,
     };
@@ -32,7 +39,10 @@ fn target(workers: u32) -> Target {
         capabilities: KernelCapabilities::LEAST,
         workers,
         ranks: 1,
-        matmul_layout: "tiles".into(),
+        weight_layouts: vec![
+            WeightLayoutFacts::new(TILES, &[WeightRole::Matmul], Format::ALL),
+            WeightLayoutFacts::rows(&[WeightRole::Factor, WeightRole::Plain]),
+        ],
         activation_formats: vec![ActivationFormatFacts {
             format: ActivationFormat::Q8A,
             block_bytes: 72,

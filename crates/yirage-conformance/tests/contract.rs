@@ -144,7 +144,7 @@ fn accounts_move_with_what_is_held() {
         let entry = WeightEntry {
             name: "w".into(),
             ty,
-            layout: yirage_plan::weights::ROWS.into(),
+            layout: yirage_plan::WeightLayout::ROWS.name().into(),
             groups: 1,
             shard_axis: None,
         };

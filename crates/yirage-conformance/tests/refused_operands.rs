@@ -36,7 +36,7 @@ const REFUSED: &[(&str, &str, usize, &str)] = &[
          %y = rms_norm{eps=1e-5, width=32, unit_offset=false}(%x, %w): f32[Tokens, 32] output %y",
         "rms_norm",
         1,
-        "a weight in the product layout of q8_0 read as a whole",
+        "a weight in the layout tiles16x64@1 of q8_0 read as a whole",
     ),
     (
         "slot %x: f32[Tokens, 32] slot %w: f32[16, 32] %y = linear{groups=1}(%x, %w): f32[Tokens, 16] output %y",
@@ -48,7 +48,7 @@ const REFUSED: &[(&str, &str, usize, &str)] = &[
         "weight %w: f32[32, 32] %y = linear{groups=1}(%w, %w): f32[32, 32] output %y",
         "linear",
         0,
-        "a weight in the product layout of f32",
+        "a weight in the layout tiles16x64@1 of f32",
     ),
     (
         "slot %x: f32[Tokens, 64] weight %w: f32[16, 32] %q = quantize{layout=q8a, parts=1}(%x): q8a[Tokens, 64]

@@ -16,10 +16,9 @@ use yirage_ir::interp::Eval;
 use yirage_ir::tensor::Data;
 use yirage_ir::{ActivationFormat, DType, Dims, Graph, Op, RegionKind, Tensor, Type, ValueSource};
 use yirage_plan::rules::{OpRule, OperandConstraint};
-use yirage_plan::weights::ROWS;
 use yirage_plan::{
     ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Target,
-    VerifiedPlan, WeightEntry,
+    VerifiedPlan, WeightEntry, WeightLayout, WeightLayoutFacts, WeightRole,
 };
 
 /// The reference backend.
@@ -91,20 +90,24 @@ fn as_evaluated(layout: ActivationFormat) -> ActivationFormatFacts {
 }
 
 /// An op is evaluated whatever it is given; what several devices do together it is not, but for a group of one.
-fn rule(op: &str) -> OpRule {
-    let rule = OpRule::new(op, vec![OperandConstraint::any()]);
+fn rule(op: &str, layouts: &[WeightLayout]) -> OpRule {
+    let rule = OpRule::new(op, vec![OperandConstraint::any(layouts)]);
     let together = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "send_recv"];
     if together.contains(&op) { rule.when("ranks", 1) } else { rule }
 }
 
-/// The target of a device of family `family` whose only kernel, called `kernel`, evaluates nodes by their reference.
-pub fn target(family: &str, kernel: &str) -> Target {
+/// The target of a device of family `family` whose only kernel, called `kernel`, evaluates nodes by their reference: of
+/// weights in rows, and in layouts of the device's own, which it wants more.
+pub fn target(family: &str, kernel: &str, own: Vec<WeightLayoutFacts>) -> Target {
+    let mut weight_layouts = own;
+    weight_layouts.push(WeightLayoutFacts::rows(&[WeightRole::Matmul, WeightRole::Factor, WeightRole::Plain]));
+    let layouts: Vec<WeightLayout> = weight_layouts.iter().map(|facts| facts.layout).collect();
     let kernel = KernelFacts {
         name: kernel.into(),
         variant: "scalar".into(),
         origin: KernelOrigin::Reference,
         regions: RegionKind::ALL.to_vec(),
-        rules: Op::NAMES.iter().map(|op| rule(op)).collect(),
+        rules: Op::NAMES.iter().map(|op| rule(op, &layouts)).collect(),
         // It evaluates the graph, node by node.
         stages: Vec::new(),
         scratch: false,
@@ -115,7 +118,7 @@ pub fn target(family: &str, kernel: &str) -> Target {
         capabilities: CAPABILITIES,
         workers: 1,
         ranks: 1,
-        matmul_layout: ROWS.into(),
+        weight_layouts,
         activation_formats: ActivationFormat::ALL.iter().map(|&layout| as_evaluated(layout)).collect(),
         activation_dtype: DType::F32,
         limits: DeviceLimits::aligned(64),
@@ -141,7 +144,7 @@ impl Device for ReferenceDevice {
     }
 
     fn target(&self) -> Target {
-        target("reference", "reference/eval@1")
+        target("reference", "reference/eval@1", Vec::new())
     }
 
     fn memory(&self) -> MemoryReport {

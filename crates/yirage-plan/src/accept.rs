@@ -1,8 +1,9 @@
 //! Whether a kernel runs a node, by its rules; and of a refusal, what is refused.
 
-use crate::rules::{OpRule, OperandForm, OperandKind, WeightLayout};
+use crate::rules::{OpRule, OperandForm, OperandKind};
 use crate::target::{KernelFacts, Target};
-use crate::weights::{ELEMENTS, ROWS, WeightPlan};
+use crate::weight_layout::WeightLayout;
+use crate::weights::WeightPlan;
 use std::collections::{HashMap, HashSet};
 use thiserror::Error;
 use yirage_ir::region::{RegionGraph, Tiled, block_bytes};
@@ -90,13 +91,10 @@ pub struct OperandPlacement<'a> {
 }
 
 impl<'a> OperandPlacement<'a> {
-    /// Of `graph` on `target`, in a plan for these largest sizes. A weight without an entry, or of a layout that the target does not have, lies nowhere.
+    /// Of `graph` on `target`, in a plan for these largest sizes. A weight without an entry, or of a layout that the target
+    /// does not have, lies nowhere.
     pub fn new(graph: &'a Graph, weights: &'a WeightPlan, target: &'a Target, bucket: &Dims) -> OperandPlacement<'a> {
-        let layout = |name: &str| match name {
-            ROWS => Some(WeightLayout::Rows),
-            ELEMENTS => Some(WeightLayout::Elements),
-            name => (name == target.matmul_layout).then_some(WeightLayout::Matmul),
-        };
+        let layout = |name: &str| target.weight_layout(name).map(|facts| facts.layout);
         let entries = weights.entries.iter().filter_map(|e| Some((e.name.as_str(), layout(&e.layout)?)));
         OperandPlacement { graph, layouts: entries.collect(), target, bucket: *bucket }
     }

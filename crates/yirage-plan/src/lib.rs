@@ -23,6 +23,7 @@ pub mod target;
 pub mod tasks;
 pub mod text;
 mod verify;
+mod weight_layout;
 pub mod weights;
 pub mod work;
 
@@ -39,4 +40,5 @@ pub use program::{ExecutorKind, Partitioning, Stage, StageCondition, Task, TaskP
 pub use readers::{matrices, readers};
 pub use target::{ActivationFormatFacts, KernelFacts, KernelOrigin, Target};
 pub use verify::{VerifiedPlan, check_quantised};
+pub use weight_layout::{WeightLayout, WeightLayoutFacts, WeightRole};
 pub use weights::{WeightEntry, WeightPlan, WeightTextError};

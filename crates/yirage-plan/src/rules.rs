@@ -1,19 +1,9 @@
 //! Which nodes a kernel runs, as data: for each op what each of its inputs may be. Selection reads nothing else.
 
 use crate::predicate::Predicate;
+use crate::weight_layout::WeightLayout;
 use std::fmt;
 use yirage_ir::{ActivationFormat, DType, Format};
-
-/// How a weight lies in a device's memory.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum WeightLayout {
-    /// Row after row of plain values.
-    Rows,
-    /// Row after row of the elements of the file, of their own type.
-    Elements,
-    /// The target's product layout.
-    Matmul,
-}
 
 /// Where an operand lies.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -80,18 +70,18 @@ impl OperandConstraint {
         }
     }
 
-    /// Whatever type inference allows, wherever it lies: what an evaluation of the ops' meaning takes.
-    pub fn any() -> Vec<OperandConstraint> {
+    /// Whatever type inference allows, wherever it lies, of weights in these layouts: what an evaluation of the ops'
+    /// meaning takes.
+    pub fn any(layouts: &[WeightLayout]) -> Vec<OperandConstraint> {
         let stored = || Format::ALL.iter().map(|&f| DType::from(f));
         let floats = [Format::F32, Format::F16, Format::BF16].map(DType::from);
         let plain = || floats.into_iter().chain([DType::I32, DType::U32, DType::Bool]);
         let mut ways = vec![
             OperandConstraint::new(OperandKind::Arena, plain()),
             OperandConstraint::new(OperandKind::StepInput, plain()).with_strides(),
-            OperandConstraint::new(OperandKind::Weight(WeightLayout::Rows), stored()),
-            OperandConstraint::new(OperandKind::Weight(WeightLayout::Matmul), stored()),
             OperandConstraint::new(OperandKind::KvCache, stored()),
         ];
+        ways.extend(layouts.iter().map(|&layout| OperandConstraint::new(OperandKind::Weight(layout), stored())));
         ways.extend(ActivationFormat::ALL.iter().copied().map(OperandConstraint::quantized));
         ways
     }
@@ -153,14 +143,14 @@ pub(crate) struct OperandForm {
 
 impl fmt::Display for OperandKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            OperandKind::Arena => "a computed value",
-            OperandKind::StepInput => "a slot",
-            OperandKind::Weight(WeightLayout::Rows) => "a weight in plain rows",
-            OperandKind::Weight(WeightLayout::Elements) => "a weight held element by element",
-            OperandKind::Weight(WeightLayout::Matmul) => "a weight in the product layout",
-            OperandKind::KvCache => "a state",
-        })
+        match self {
+            OperandKind::Arena => f.write_str("a computed value"),
+            OperandKind::StepInput => f.write_str("a slot"),
+            OperandKind::Weight(WeightLayout::ROWS) => f.write_str("a weight in plain rows"),
+            OperandKind::Weight(WeightLayout::ELEMENTS) => f.write_str("a weight held element by element"),
+            OperandKind::Weight(layout) => write!(f, "a weight in the layout {layout}"),
+            OperandKind::KvCache => f.write_str("a state"),
+        }
     }
 }
 

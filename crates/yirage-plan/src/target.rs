@@ -4,6 +4,7 @@ use crate::capabilities::KernelCapabilities;
 use crate::device_limits::DeviceLimits;
 use crate::program::{ExecutorKind, Stage};
 use crate::rules::OpRule;
+use crate::weight_layout::WeightLayoutFacts;
 use yirage_ir::{ActivationFormat, DType, Dims, RegionKind, Type};
 
 /// Where a kernel comes from.
@@ -72,8 +73,8 @@ pub struct Target {
     pub workers: u32,
     /// Devices that compute a model together, of which each has a part of the weights.
     pub ranks: u32,
-    /// The layout of weights that only products and look-ups read; [`crate::weights::ROWS`] where they stay as they are.
-    pub matmul_layout: String,
+    /// The layouts of weights that it has, most wanted first.
+    pub weight_layouts: Vec<WeightLayoutFacts>,
     /// The layouts of activations that it has, most wanted first. Where there is none, activations stay floats.
     pub activation_formats: Vec<ActivationFormatFacts>,
     /// The type in which it computes the activations of models, where their precision is `fast`.
@@ -98,6 +99,11 @@ impl Target {
     /// What it says of a layout of activations; `None` where it has no such one.
     pub fn activation_format(&self, layout: ActivationFormat) -> Option<&ActivationFormatFacts> {
         self.activation_formats.iter().find(|facts| facts.format == layout)
+    }
+
+    /// What it says of the layout of weights called `name`; `None` where it has no such one.
+    pub fn weight_layout(&self, name: &str) -> Option<&WeightLayoutFacts> {
+        self.weight_layouts.iter().find(|facts| facts.layout.name() == name)
     }
 
     /// Workers, of which there is always one.

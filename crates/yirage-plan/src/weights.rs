@@ -1,5 +1,6 @@
 //! The weight plan: layout of every weight, decided once per model and target and shared by all buckets.
 
+use crate::weight_layout::WeightLayout;
 use std::collections::HashSet;
 use std::fmt::Write;
 use thiserror::Error;
@@ -13,7 +14,7 @@ pub struct WeightEntry {
     pub name: String,
     /// Its type: stored format and logical shape.
     pub ty: Type,
-    /// The layout in device memory: [`ROWS`], [`ELEMENTS`], or the target's product layout.
+    /// The layout in device memory: one of [`crate::Target::weight_layouts`].
     pub layout: String,
     /// Equal matrices that a two-dimensional weight is made of, one below the other (grouped products); else 1.
     pub groups: u32,
@@ -38,13 +39,6 @@ pub struct WeightPlan {
     /// One entry a weight, in the order of the graph's inputs.
     pub entries: Vec<WeightEntry>,
 }
-
-/// The layout of weights in the file's order, row after row of plain values: a device may hold them as f32.
-pub const ROWS: &str = "rows";
-
-/// The layout of weights in the file's order whose elements stay what they are in the file: floats of 16 bits that take
-/// the bytes of 16 bits each time a general product reads them.
-pub const ELEMENTS: &str = "elements";
 
 impl WeightPlan {
     /// The entry called `name`.
@@ -87,6 +81,11 @@ impl WeightPlan {
 }
 
 impl WeightEntry {
+    /// Whether it is held in this layout.
+    pub fn lies_in(&self, layout: WeightLayout) -> bool {
+        self.layout == layout.name()
+    }
+
     /// Reads one line.
     pub(crate) fn parse(line: &str) -> Result<WeightEntry, String> {
         let form = "`weight %NAME: TYPE layout=NAME groups=N shard=AXIS`";

@@ -51,8 +51,8 @@ impl Sim {
     ) -> Result<DriverDevice<SimDriver, References>, HalError> {
         let driver = SimDriver::new(&self.settings, ordinal, rank)?;
         self.opened.lock().unwrap_or_else(PoisonError::into_inner).push(driver.monitor());
-        let Settings { operations, activations, ranks, .. } = self.settings;
-        let library = References { operations, activations, ranks, limits: self.settings.limits() };
+        let Settings { operations, activations, ranks, tiled_weights, .. } = self.settings;
+        let library = References { operations, activations, ranks, tiled_weights, limits: self.settings.limits() };
         Ok(DriverDevice::new(self.info(ordinal), driver, library))
     }
 

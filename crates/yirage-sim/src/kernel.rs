@@ -2,14 +2,18 @@
 
 use crate::arguments::{KernelOperand, decode};
 use crate::memory::SimMemory;
+use crate::weight_tiles::WeightTiles;
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use yirage_hal::driver::{Binding, BufferSlice, DriverError, sizes_of_block};
 use yirage_ir::interp::evaluate_node;
 use yirage_ir::{DType, Dims, Graph, Op, Tensor, Type, ValueId, ValueSource, text};
+use yirage_plan::WeightPlan;
 
 /// Code that a device was given.
 #[derive(Debug)]
 pub(crate) struct Module {
+    weights: WeightPlan,
     graph: Graph,
 }
 
@@ -23,12 +27,15 @@ impl Module {
     /// Reads code.
     pub(crate) fn new(code: &[u8]) -> Result<Module, DriverError> {
         let text = str::from_utf8(code).map_err(|e| failed("module", &e))?;
-        Ok(Module { graph: text::parse(text).map_err(|e| failed("module", &e))? })
+        // A line a weight, then the graph.
+        let (weights, graph) = text.split_at(text.find("graph ").unwrap_or(text.len()));
+        let weights = WeightPlan::parse(weights).map_err(|e| failed("module", &e))?;
+        Ok(Module { weights, graph: text::parse(graph).map_err(|e| failed("module", &e))? })
     }
 
     /// Code without a kernel.
     pub(crate) fn empty() -> Module {
-        Module { graph: Graph::default() }
+        Module { weights: WeightPlan::default(), graph: Graph::default() }
     }
 
     /// The node that a kernel's name stands for.
@@ -85,12 +92,19 @@ impl Module {
             None if weight => ty.dense(),
             None => ty.clone(),
         };
-        let bytes = memory.read(inside(operand.slice, ty.storage_bytes(dims))?)?;
+        let tiles = match self.weights.get(&self.graph.value(value).name).filter(|_| weight) {
+            Some(entry) => WeightTiles::of(entry).map_err(|e| failed("launch", &e))?,
+            None => None,
+        };
+        let bytes = match tiles {
+            Some(tiles) => tiles.unpack(memory.read(inside(operand.slice, tiles.bytes())?)?).into(),
+            None => Cow::Borrowed(memory.read(inside(operand.slice, ty.storage_bytes(dims))?)?),
+        };
         let shape = || ty.shape.iter().map(|d| d.get(dims)).collect::<Vec<usize>>();
         Ok(match (ty.activation_format, ty.dtype) {
             (Some(layout), _) => Tensor::quantized(layout, shape(), bytes.to_vec()),
             (None, DType::Stored(format)) if weight => Tensor::stored(format, shape(), bytes.to_vec()),
-            _ => Tensor::from_memory(&ty, dims, bytes),
+            _ => Tensor::from_memory(&ty, dims, &bytes),
         })
     }
 }

@@ -23,6 +23,7 @@ mod queue;
 mod settings;
 mod timeline;
 mod transfers;
+mod weight_tiles;
 
 pub use backend::Sim;
 pub use bindings::BindingLimits;

@@ -2,15 +2,16 @@
 
 use crate::arguments::{KernelOperand, encode};
 use crate::operation;
+use crate::weight_tiles::{self, TILE_ROWS, WeightTiles};
 use yirage_hal::HalError;
 use yirage_hal::driver::{
     Binding, BindingAccess, KernelCall, KernelCollective, KernelLaunch, Library, LibraryOperation, OperandBindings,
-    ValueSlices,
+    PackedRows, ValueSlices, WeightPacking,
 };
 use yirage_hal::reference;
 use yirage_ir::{DType, Format, text};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
-use yirage_plan::{DeviceLimits, KernelFacts, KernelOrigin, Plan, Target};
+use yirage_plan::{DeviceLimits, KernelFacts, KernelOrigin, Plan, Target, WeightEntry};
 
 /// The name that plans have for the one kernel.
 const KERNEL: &str = "sim/eval@1";
@@ -46,15 +47,18 @@ pub(crate) struct References {
     pub(crate) ranks: u32,
     /// The type of a model's activations in `fast`.
     pub(crate) activations: Format,
+    /// Whether weights of products lie in tiles.
+    pub(crate) tiled_weights: bool,
 }
 
 impl Library for References {
     fn target(&self) -> Target {
+        let tiles = if self.tiled_weights { vec![weight_tiles::facts()] } else { Vec::new() };
         let mut target = Target {
             limits: self.limits.clone(),
             activation_dtype: self.activations.into(),
             ranks: self.ranks.max(1),
-            ..reference::target("sim", KERNEL)
+            ..reference::target("sim", KERNEL, tiles)
         };
         if self.ranks > 1 {
             target.kernels.push(collectives(self.ranks));
@@ -62,9 +66,32 @@ impl Library for References {
         target
     }
 
-    /// The plan's graph in its text form: what a compiler of a real device makes of its own language.
+    fn weight_packing(&self, entry: &WeightEntry) -> Result<WeightPacking, HalError> {
+        let tiles = WeightTiles::of(entry)?;
+        let row_step = if tiles.is_some() { TILE_ROWS } else { 1 };
+        let bytes = tiles.map_or_else(|| entry.ty.dense().bytes(&Dims::default()), |tiles| tiles.bytes());
+        Ok(WeightPacking { bytes: bytes as u64, row_step })
+    }
+
+    fn pack<'a>(&self, entry: &WeightEntry, first_row: usize, rows: &'a [u8]) -> Result<PackedRows<'a>, HalError> {
+        Ok(match WeightTiles::of(entry)? {
+            Some(tiles) => {
+                let (offset, bytes) = tiles.pack(first_row, rows);
+                PackedRows { offset: offset as u64, bytes: bytes.into() }
+            }
+            None => {
+                let row = entry.ty.dtype.row_bytes(entry.ty.width().unwrap_or(1));
+                PackedRows { offset: (first_row * row) as u64, bytes: rows.into() }
+            }
+        })
+    }
+
+    /// How the plan's weights lie, and its graph, in their text forms: what a compiler of a real device makes of its own language.
     fn code(&self, plan: &Plan) -> Result<Vec<u8>, HalError> {
-        Ok(if self.operations { Vec::new() } else { text::print(&plan.graph).into_bytes() })
+        if self.operations {
+            return Ok(Vec::new());
+        }
+        Ok(format!("{}{}", plan.weights.print(), text::print(&plan.graph)).into_bytes())
     }
 
     /// One kernel, bound to the sizes of the step and to the node's operands.
@@ -87,7 +114,7 @@ impl Library for References {
         bindings.extend(bound.bindings);
         Ok(vec![match self.operations {
             true => KernelCall::Operation(LibraryOperation {
-                descriptor: operation::describe(graph, node, &arguments),
+                descriptor: operation::describe(graph, &plan.weights, node, &arguments),
                 bindings,
             }),
             false => KernelCall::Launch(KernelLaunch { arguments, ..KernelLaunch::new(number.to_string(), bindings) }),

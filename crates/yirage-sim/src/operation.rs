@@ -2,9 +2,10 @@
 
 use crate::kernel::Module;
 use crate::memory::SimMemory;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use yirage_hal::driver::{Binding, BufferSlice, DriverError};
 use yirage_ir::{Graph, Node, Value, ValueId, ValueSource, text};
+use yirage_plan::WeightPlan;
 
 /// What a workspace is full of when an operation begins and when it has ended: nobody keeps anything there.
 const SPENT: u8 = 0x5a;
@@ -18,10 +19,13 @@ pub(crate) struct SimOperation {
     pub(crate) workspace: u64,
 }
 
-/// A node by itself: the bytes of its arguments, their number before them, then a graph of it alone.
-pub(crate) fn describe(graph: &Graph, node: &Node, arguments: &[u8]) -> Vec<u8> {
+/// A node by itself: the bytes of its arguments, their number before them, then how its weights lie and a graph of it alone.
+pub(crate) fn describe(graph: &Graph, weights: &WeightPlan, node: &Node, arguments: &[u8]) -> Vec<u8> {
     let mut descriptor = (arguments.len() as u32).to_le_bytes().to_vec();
     descriptor.extend(arguments);
+    let own: HashSet<&str> = node.ins.iter().map(|&id| graph.value(id).name.as_str()).collect();
+    let entries = weights.entries.iter().filter(|entry| own.contains(entry.name.as_str())).cloned().collect();
+    descriptor.extend(WeightPlan { entries }.print().bytes());
     descriptor.extend(text::print(&alone(graph, node)).bytes());
     descriptor
 }
@@ -96,7 +100,7 @@ mod tests {
             (0, vec![ValueSource::StepInput, ValueSource::Weight]),
             (2, vec![ValueSource::KvCache, ValueSource::StepInput, ValueSource::StepInput]),
         ] {
-            let descriptor = describe(&graph, &graph.nodes[node], &[1, 2, 3]);
+            let descriptor = describe(&graph, &WeightPlan::default(), &graph.nodes[node], &[1, 2, 3]);
             let text = str::from_utf8(&descriptor[7..]).unwrap();
             let alone = text::parse(text).unwrap();
             assert_eq!(alone.values.iter().map(|value| value.source).take(sources.len()).collect::<Vec<_>>(), sources);

@@ -35,6 +35,8 @@ pub struct Settings {
     pub binding_limits: Option<BindingLimits>,
     /// The type of a model's activations in `fast`: of 32 or 16 bits.
     pub activations: Format,
+    /// Whether weights of products lie in tiles that the library packs, instead of rows.
+    pub tiled_weights: bool,
     /// What goes wrong.
     pub faults: Faults,
 }
@@ -56,6 +58,7 @@ impl Default for Settings {
             operations: false,
             binding_limits: None,
             activations: Format::F32,
+            tiled_weights: false,
             faults: Faults::default(),
         }
     }
@@ -72,9 +75,10 @@ impl Settings {
         }
     }
 
-    /// An accelerator whose kernels are code that is given pointers, as CUDA and its kin have it.
+    /// An accelerator whose kernels are code that is given pointers, as CUDA and its kin have it, with a layout of its own for
+    /// the weights of products.
     pub fn with_pointers() -> Settings {
-        Settings::default()
+        Settings { tiled_weights: true, ..Settings::default() }
     }
 
     /// An accelerator whose kernels are bound to parts of buffers, within limits as those of WebGPU; it captures

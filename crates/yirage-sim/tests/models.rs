@@ -59,6 +59,15 @@ fn every_architecture_gives_the_golden_tokens() {
     }
 }
 
+/// Weights of products lie in tiles that the library packs on the host, and take the bytes that the layout pads.
+#[test]
+fn weights_in_tiles_change_no_token() {
+    let sim = Sim::with(Settings { tiled_weights: true, ..Settings::default() });
+    for model in tiny::NAMES {
+        check(model, sim.open(0, &OpenOptions::default()).unwrap().0);
+    }
+}
+
 #[test]
 fn delays_change_nothing() {
     for (seed, (_, settings)) in (1..).zip(interfaces()) {

@@ -1,15 +1,19 @@
 //! A target for tests of passes.
 
 use yirage_ir::{ActivationFormat, DType, Format, Op, RegionKind};
-use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind, WeightLayout};
+use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
 use yirage_plan::{
     ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Partitioning,
-    Stage, Target,
+    Stage, Target, WeightLayout, WeightLayoutFacts, WeightRole,
 };
+
+/// The layout of products' weights.
+const TILES: WeightLayout = WeightLayout::named("tiles");
 
 /// It runs everything but one format.
 pub(crate) fn target() -> Target {
-    let any = |op: &str| OpRule::new(op, vec![OperandConstraint::any()]);
+    let operands = || OperandConstraint::any(&[WeightLayout::ROWS, TILES]);
+    let any = |op: &str| OpRule::new(op, vec![operands()]);
     let kernel = |name: &str, regions: &[RegionKind], rules: Vec<OpRule>| {
         let stages =
             vec![Stage::always(if name == "test/products@1" { Partitioning::WorkQueue } else { Partitioning::Static })];
@@ -17,8 +21,8 @@ pub(crate) fn target() -> Target {
         KernelFacts { name, variant, origin: KernelOrigin::Library, regions, rules, stages, scratch: false }
     };
     let formats: Vec<Format> = Format::ALL.iter().copied().filter(|f| *f != Format::IQ4_NL).collect();
-    let weight = vec![OperandConstraint::new(OperandKind::Weight(WeightLayout::Matmul), formats)];
-    let product = |op: &str| OpRule::new(op, vec![OperandConstraint::any(), weight.clone(), OperandConstraint::any()]);
+    let weight = vec![OperandConstraint::new(OperandKind::Weight(TILES), formats)];
+    let product = |op: &str| OpRule::new(op, vec![operands(), weight.clone(), operands()]);
     let products = vec![product("linear"), product("expert_linear"), any("map"), any("view")];
     let row_wise = Op::NAMES.iter().filter(|op| !["linear", "expert_linear", "attention", "gather"].contains(*op));
     let tiles = ["map", "view", "reduce", "contract", "concat", "fill", "iota"];
@@ -28,7 +32,11 @@ pub(crate) fn target() -> Target {
         capabilities: KernelCapabilities { flash_attention: true, ..KernelCapabilities::LEAST },
         workers: 2,
         ranks: 1,
-        matmul_layout: "tiles".into(),
+        weight_layouts: vec![
+            WeightLayoutFacts::new(TILES, &[WeightRole::Matmul], Format::ALL),
+            WeightLayoutFacts::new(WeightLayout::ELEMENTS, &[WeightRole::Factor], &[Format::F16, Format::BF16]),
+            WeightLayoutFacts::rows(&[WeightRole::Factor, WeightRole::Plain]),
+        ],
         activation_formats: vec![ActivationFormatFacts {
             format: ActivationFormat::Q8A,
             block_bytes: 72,

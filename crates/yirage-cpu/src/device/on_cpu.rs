@@ -8,7 +8,7 @@ use crate::kernels::KERNELS;
 use crate::linear;
 use crate::machine;
 use crate::shared::{CpuContext, MemoryPurpose};
-use crate::storage::{self, CpuKvCache, CpuWeight, CpuWeightSink, MATMUL_LAYOUT, packed_bytes};
+use crate::storage::{self, CpuKvCache, CpuWeight, CpuWeightSink, packed_bytes, weight_layouts};
 use std::sync::Arc;
 use yirage_hal::{
     Bindings, Device, DeviceInfo, HalError, KernelVariants, KvCacheHandle, Length, Limit, LimitProbe, MemoryReport,
@@ -53,7 +53,7 @@ impl Device for CpuDevice {
             capabilities: self.info.capabilities,
             workers: self.shared.pool.count() as u32,
             ranks: 1,
-            matmul_layout: MATMUL_LAYOUT.into(),
+            weight_layouts: weight_layouts(),
             activation_formats: vec![activation::Q8A],
             activation_dtype: DType::F32,
             limits: DeviceLimits {

@@ -1,7 +1,9 @@
 //! The ways in which kernels take operands, as [`Site`](crate::bind::Site) binds them: what their rules are made of.
 
+use crate::storage::MATMUL_LAYOUT;
 use yirage_ir::{ActivationFormat, DType, Format};
-use yirage_plan::rules::{OperandConstraint, OperandKind, WeightLayout};
+use yirage_plan::WeightLayout;
+use yirage_plan::rules::{OperandConstraint, OperandKind};
 
 fn of_kinds(kinds: &[OperandKind], dtype: DType) -> Vec<OperandConstraint> {
     kinds.iter().map(|&kind| OperandConstraint::new(kind, [dtype])).collect()
@@ -11,7 +13,7 @@ fn of_kinds(kinds: &[OperandKind], dtype: DType) -> Vec<OperandConstraint> {
 /// format in the file.
 pub(super) fn floats() -> Vec<OperandConstraint> {
     let mut ways = of_kinds(&[OperandKind::Arena, OperandKind::StepInput], DType::F32);
-    ways.push(OperandConstraint::new(OperandKind::Weight(WeightLayout::Rows), Format::ALL.iter().copied()));
+    ways.push(OperandConstraint::new(OperandKind::Weight(WeightLayout::ROWS), Format::ALL.iter().copied()));
     ways
 }
 
@@ -27,7 +29,7 @@ pub(super) fn host_integers() -> Vec<OperandConstraint> {
 
 /// `Site::packed`.
 pub(super) fn packed() -> Vec<OperandConstraint> {
-    vec![OperandConstraint::new(OperandKind::Weight(WeightLayout::Matmul), Format::ALL.iter().copied())]
+    vec![OperandConstraint::new(OperandKind::Weight(MATMUL_LAYOUT), Format::ALL.iter().copied())]
 }
 
 /// `Site::table`.
@@ -53,7 +55,7 @@ pub(super) fn words() -> Vec<OperandConstraint> {
 
 /// A weight of floats whose elements lie as they are in the file.
 fn elements_of_weight() -> OperandConstraint {
-    OperandConstraint::new(OperandKind::Weight(WeightLayout::Elements), [Format::F16, Format::BF16])
+    OperandConstraint::new(OperandKind::Weight(WeightLayout::ELEMENTS), [Format::F16, Format::BF16])
 }
 
 /// `Whole::read`: plain elements of any type that general kernels compute with.
@@ -63,7 +65,7 @@ pub(super) fn elements() -> Vec<OperandConstraint> {
     vec![
         OperandConstraint::new(OperandKind::Arena, elements()),
         OperandConstraint::new(OperandKind::StepInput, elements()).with_strides(),
-        OperandConstraint::new(OperandKind::Weight(WeightLayout::Rows), floats),
+        OperandConstraint::new(OperandKind::Weight(WeightLayout::ROWS), floats),
         elements_of_weight(),
     ]
 }
@@ -72,6 +74,6 @@ pub(super) fn elements() -> Vec<OperandConstraint> {
 pub(super) fn moved() -> Vec<OperandConstraint> {
     let mut ways = elements();
     ways.truncate(2);
-    ways.extend([OperandConstraint::new(OperandKind::Weight(WeightLayout::Rows), [Format::F32]), elements_of_weight()]);
+    ways.extend([OperandConstraint::new(OperandKind::Weight(WeightLayout::ROWS), [Format::F32]), elements_of_weight()]);
     ways
 }

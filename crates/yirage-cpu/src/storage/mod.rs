@@ -8,4 +8,6 @@ mod weight;
 pub(crate) use kv_cache::CpuKvCache;
 pub(crate) use packing::packing;
 pub(crate) use sink::CpuWeightSink;
-pub(crate) use weight::{CpuWeight, DecodedRows, MATMUL_LAYOUT, MatmulWeight, WeightElements, adopt, packed_bytes};
+pub(crate) use weight::{
+    CpuWeight, DecodedRows, MATMUL_LAYOUT, MatmulWeight, WeightElements, adopt, packed_bytes, weight_layouts,
+};

@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use yirage_hal::{HalError, WeightHandle, WeightSink};
 use yirage_ir::Format;
-use yirage_plan::WeightEntry;
-use yirage_plan::weights::ELEMENTS;
+use yirage_plan::{WeightEntry, WeightLayout};
 
 fn no_memory(wanted: u64, entry: &WeightEntry, detail: String) -> HalError {
     HalError::OutOfMemory { pool: "weights", wanted, detail: format!("weight `{}`: {detail}", entry.name) }
@@ -40,7 +39,7 @@ impl CpuWeightSink {
             let len = usize::try_from(bytes).map_err(|e| no_memory(bytes, entry, e.to_string()))?;
             let values = shared.supply.zeroed(len, align_of::<f32>());
             let values = values.map_err(|e| no_memory(bytes, entry, e.to_string()))?;
-            if entry.layout == ELEMENTS { SinkBuffer::Elements(values) } else { SinkBuffer::Rows(values) }
+            if entry.lies_in(WeightLayout::ELEMENTS) { SinkBuffer::Elements(values) } else { SinkBuffer::Rows(values) }
         } else {
             let packed = PackedMatrix::supplied(shared.supply, format, count, rows, k);
             SinkBuffer::Packed(packed.map_err(|e| match e {

@@ -6,11 +6,19 @@ use crate::shared::{CpuContext, MemoryPurpose, MemoryReservation, book};
 use std::sync::Arc;
 use yirage_hal::{HalError, WeightHandle, WeightImage};
 use yirage_ir::{DType, Dims, Format, Type};
-use yirage_plan::WeightEntry;
-use yirage_plan::weights::{ELEMENTS, ROWS};
+use yirage_plan::{WeightEntry, WeightLayout, WeightLayoutFacts, WeightRole};
 
 /// The layout of packed matrices. Another number for another layout.
-pub(crate) const MATMUL_LAYOUT: &str = "tiles16x64@1";
+pub(crate) const MATMUL_LAYOUT: WeightLayout = WeightLayout::named("tiles16x64@1");
+
+/// The layouts of weights that this device has, most wanted first.
+pub(crate) fn weight_layouts() -> Vec<WeightLayoutFacts> {
+    vec![
+        WeightLayoutFacts::new(MATMUL_LAYOUT, &[WeightRole::Matmul], Format::ALL),
+        WeightLayoutFacts::new(WeightLayout::ELEMENTS, &[WeightRole::Factor], &[Format::F16, Format::BF16]),
+        WeightLayoutFacts::rows(&[WeightRole::Factor, WeightRole::Plain]),
+    ]
+}
 
 /// What a weight handle of this device holds. Programs keep the part that they were bound to.
 pub(crate) enum CpuWeight {
@@ -148,7 +156,7 @@ pub(crate) fn adopt(
             return Err(bad(format!("its image has {found} bytes; {wanted} at a multiple of {align} are wanted")));
         }
         let (values, _booked) = (WeightStorage::Mapped(image), book(shared, MemoryPurpose::Weights, wanted));
-        match entry.layout == ELEMENTS {
+        match entry.lies_in(WeightLayout::ELEMENTS) {
             true => CpuWeight::Elements(Arc::new(WeightElements { values, format, _booked })),
             false => CpuWeight::Rows(Arc::new(DecodedRows { values, _booked })),
         }
@@ -156,16 +164,16 @@ pub(crate) fn adopt(
     Ok(WeightHandle(Arc::new(weight)))
 }
 
-/// Whether it lies in the product layout.
+/// Whether it lies as a packed matrix.
 pub(super) fn is_packed(entry: &WeightEntry) -> bool {
-    ![ROWS, ELEMENTS].contains(&entry.layout.as_str())
+    !entry.lies_in(WeightLayout::ROWS) && !entry.lies_in(WeightLayout::ELEMENTS)
 }
 
 /// Count of matrices, rows and columns of an entry.
 pub(super) fn sizes(entry: &WeightEntry) -> Result<(Format, usize, usize, usize), HalError> {
     let bad = |why: String| HalError::Weight { name: entry.name.clone(), why };
     let DType::Stored(format) = entry.ty.dtype else { return Err(bad(format!("{} is no stored format", entry.ty))) };
-    if entry.layout == ELEMENTS && ![Format::F16, Format::BF16].contains(&format) {
+    if entry.lies_in(WeightLayout::ELEMENTS) && ![Format::F16, Format::BF16].contains(&format) {
         return Err(bad(format!("held element by element are f16 and bf16, not {}", entry.ty.dtype)));
     }
     let shape: Vec<usize> = entry.ty.shape.iter().map(|d| d.get(&Dims::default())).collect();
@@ -183,10 +191,12 @@ pub(super) fn sizes(entry: &WeightEntry) -> Result<(Format, usize, usize, usize)
 pub(crate) fn packed_bytes(entry: &WeightEntry) -> Result<u64, HalError> {
     let (format, count, rows, k) = sizes(entry)?;
     // Rows are padded to tiles of 16; formats keep their size but for that and a padded last unit.
-    let (rows, row_bytes) = match entry.layout.as_str() {
-        ROWS => (rows, k.saturating_mul(size_of::<f32>())),
-        ELEMENTS => (rows, format.info().row_bytes(k)),
-        _ => (rows.next_multiple_of(16), format.info().row_bytes(k.next_multiple_of(64.max(format.info().block)))),
+    let (rows, row_bytes) = if entry.lies_in(WeightLayout::ROWS) {
+        (rows, k.saturating_mul(size_of::<f32>()))
+    } else if entry.lies_in(WeightLayout::ELEMENTS) {
+        (rows, format.info().row_bytes(k))
+    } else {
+        (rows.next_multiple_of(16), format.info().row_bytes(k.next_multiple_of(64.max(format.info().block))))
     };
     Ok((count as u64).saturating_mul(rows as u64).saturating_mul(row_bytes as u64))
 }

@@ -8,8 +8,7 @@ use yirage_hal::KernelVariants;
 use yirage_ir::hash::fnv128;
 use yirage_packed::sealed::{open, seal};
 use yirage_packed::{TextStore, TextStoreError};
-use yirage_plan::weights::{ELEMENTS, ROWS};
-use yirage_plan::{Precision, WeightEntry, WeightPlan};
+use yirage_plan::{Precision, WeightEntry, WeightLayout, WeightPlan};
 
 /// The first line of a record.
 const HEAD: &str = "yirage-variant 1";
@@ -21,7 +20,8 @@ impl VariantRecordKey {
     /// Of a device's facts and the formats and shapes of a model's matrices; rows and tables, of which some depend on the
     /// context, are no part of products.
     pub(super) fn of(facts: &str, plan: &WeightPlan, precision: Precision) -> VariantRecordKey {
-        let matrix = |entry: &&WeightEntry| ![ROWS, ELEMENTS].contains(&entry.layout.as_str());
+        let matrix =
+            |entry: &&WeightEntry| ![WeightLayout::ROWS, WeightLayout::ELEMENTS].iter().any(|&l| entry.lies_in(l));
         let matrices = WeightPlan { entries: plan.entries.iter().filter(matrix).cloned().collect() };
         VariantRecordKey(format!(
             "device {facts}\nweights {:032x}\nprecision {precision:?}",

@@ -51,7 +51,7 @@ impl<D: Driver, L: Library> Device for DriverDevice<D, L> {
     }
 
     fn weight_bytes(&self, entry: &WeightEntry) -> Result<u64, HalError> {
-        Ok(entry.ty.dense().bytes(&Dims::default()) as u64)
+        Ok(self.library.weight_packing(entry)?.bytes)
     }
 
     fn kv_block_bytes(&self, block: &Type, _: u32) -> Result<u64, HalError> {
@@ -59,7 +59,7 @@ impl<D: Driver, L: Library> Device for DriverDevice<D, L> {
     }
 
     fn weight(&self, entry: &WeightEntry) -> Result<Box<dyn WeightSink>, HalError> {
-        Ok(Box::new(DriverWeightSink::new(&self.account, entry)?))
+        Ok(Box::new(DriverWeightSink::new(&self.account, &self.library, entry)?))
     }
 
     fn kv_cache(&self, block: &Type, k_width: u32, blocks: usize) -> Result<KvCacheHandle, HalError> {

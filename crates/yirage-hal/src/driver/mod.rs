@@ -29,7 +29,10 @@ pub use contract::{
 };
 pub use device::DriverDevice;
 pub use error::DriverError;
-pub use library::{GridExtent, KernelCall, KernelCollective, KernelLaunch, Library, LibraryOperation, ValueSlices};
+pub use library::{
+    GridExtent, KernelCall, KernelCollective, KernelLaunch, Library, LibraryOperation, PackedRows, ValueSlices,
+    WeightPacking,
+};
 pub use memory::{BufferId, BufferSlice};
 pub use operands::OperandBindings;
 pub use step_sizes::{STEP_SIZES_BYTES, sizes_of_block, step_sizes};

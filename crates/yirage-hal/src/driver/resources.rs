@@ -14,7 +14,7 @@ use crate::error::HalError;
 use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_ir::{Dims, Type, ValueId, ValueSource};
-use yirage_plan::Plan;
+use yirage_plan::{Plan, WeightEntry};
 
 /// Memory that a program is bound to, and its own.
 pub(super) struct BoundMemory<D: Driver> {
@@ -94,7 +94,7 @@ fn bound_buffers<D: Driver>(
             }
             _ => continue,
         };
-        let fits = found.filter(|found| found.fits(account, &value.ty));
+        let fits = found.filter(|found| found.fits(account, &value.ty, plan.weights.get(&value.name)));
         let missing = || format!("`{}` is not bound to memory of this device of type {}", value.name, value.ty);
         bound.insert(id, fits.ok_or_else(|| HalError::Load(missing()))?);
     }
@@ -102,9 +102,12 @@ fn bound_buffers<D: Driver>(
 }
 
 impl<D: Driver> BoundBuffer<D> {
-    fn fits(&self, account: &Arc<DriverAccount<D>>, ty: &Type) -> bool {
+    fn fits(&self, account: &Arc<DriverAccount<D>>, ty: &Type, entry: Option<&WeightEntry>) -> bool {
         match self {
-            BoundBuffer::Weight(weight) => weight.buffer.is_of(account) && weight.ty == ty.dense(),
+            BoundBuffer::Weight(weight) => {
+                let laid = entry.is_some_and(|entry| entry.layout == weight.layout);
+                laid && weight.buffer.is_of(account) && weight.ty == ty.dense()
+            }
             BoundBuffer::KvCache(cache) => cache.buffer.is_of(account) && cache.block == *ty,
         }
     }

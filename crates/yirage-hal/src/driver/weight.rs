@@ -1,7 +1,8 @@
-//! Weights on their way to a device: rows as they lie in the file.
+//! Weights on their way to a device: rows as they lie in the file, which the library packs on the host.
 
 use super::buffer::{Buffer, DriverAccount, MemoryPool};
 use super::contract::Driver;
+use super::library::{Library, WeightPacking};
 use crate::device::WeightSink;
 use crate::error::HalError;
 use crate::handle::WeightHandle;
@@ -12,38 +13,61 @@ use yirage_plan::WeightEntry;
 /// A weight in a device's memory.
 pub(super) struct DeviceWeight<D: Driver> {
     pub(super) ty: Type,
+    /// The name of the layout that it was packed in.
+    pub(super) layout: String,
     pub(super) buffer: Buffer<D>,
 }
 
 /// Takes a weight's rows.
-pub(super) struct DriverWeightSink<D: Driver> {
-    name: String,
+pub(super) struct DriverWeightSink<D: Driver, L: Library> {
+    library: Arc<L>,
+    entry: WeightEntry,
+    packing: WeightPacking,
     weight: DeviceWeight<D>,
 }
 
-impl<D: Driver> DriverWeightSink<D> {
-    pub(super) fn new(account: &Arc<DriverAccount<D>>, entry: &WeightEntry) -> Result<DriverWeightSink<D>, HalError> {
-        let ty = entry.ty.dense();
-        let buffer = Buffer::new(account, MemoryPool::Weights, ty.bytes(&Dims::default()) as u64)?;
-        Ok(DriverWeightSink { name: entry.name.clone(), weight: DeviceWeight { ty, buffer } })
+impl<D: Driver, L: Library> DriverWeightSink<D, L> {
+    pub(super) fn new(
+        account: &Arc<DriverAccount<D>>,
+        library: &Arc<L>,
+        entry: &WeightEntry,
+    ) -> Result<DriverWeightSink<D, L>, HalError> {
+        let packing = library.weight_packing(entry)?;
+        let buffer = Buffer::new(account, MemoryPool::Weights, packing.bytes)?;
+        let weight = DeviceWeight { ty: entry.ty.dense(), layout: entry.layout.clone(), buffer };
+        Ok(DriverWeightSink { library: library.clone(), entry: entry.clone(), packing, weight })
+    }
+
+    /// Checks that these are whole rows of the weight, from where the layout allows.
+    fn check(&self, first_row: usize, bytes: usize) -> Result<(), HalError> {
+        let (ty, step) = (&self.weight.ty, self.packing.row_step.max(1));
+        let row = ty.dtype.row_bytes(ty.width().unwrap_or(1));
+        let end = first_row.checked_mul(row).and_then(|first| first.checked_add(bytes));
+        let inside = end.is_some_and(|end| end <= ty.bytes(&Dims::default()));
+        if inside && bytes.is_multiple_of(row.max(1)) && first_row.is_multiple_of(step) {
+            return Ok(());
+        }
+        let rows = format!("whole rows of {row} bytes from a multiple of {step} are wanted");
+        let why = format!("{bytes} bytes from row {first_row} do not fit {ty}: {rows}");
+        Err(HalError::Weight { name: self.entry.name.clone(), why })
     }
 }
 
-impl<D: Driver> WeightSink for DriverWeightSink<D> {
+impl<D: Driver, L: Library> WeightSink for DriverWeightSink<D, L> {
     fn row_step(&self) -> usize {
-        1
+        self.packing.row_step
     }
 
     fn write_rows(&mut self, first_row: usize, bytes: &[u8]) -> Result<(), HalError> {
-        let DeviceWeight { ty, buffer } = &self.weight;
-        let row = ty.dtype.row_bytes(ty.width().unwrap_or(1));
-        let first = first_row.checked_mul(row);
-        let part = first.and_then(|first| buffer.slice().part(first as u64, bytes.len() as u64));
-        let Some(part) = part else {
-            let why = format!("{} bytes from row {first_row} do not fit {ty}", bytes.len());
-            return Err(HalError::Weight { name: self.name.clone(), why });
+        self.check(first_row, bytes.len())?;
+        let packed = self.library.pack(&self.entry, first_row, bytes)?;
+        let (buffer, len) = (&self.weight.buffer, packed.bytes.len() as u64);
+        let Some(place) = buffer.slice().part(packed.offset, len) else {
+            let (layout, at, all) = (&self.entry.layout, packed.offset, buffer.bytes());
+            let why = format!("{len} bytes packed as `{layout}` do not fit at {at} of {all}");
+            return Err(HalError::Weight { name: self.entry.name.clone(), why });
         };
-        buffer.fill_from(bytes, part)
+        buffer.fill_from(&packed.bytes, place)
     }
 
     fn finish(self: Box<Self>) -> Result<WeightHandle, HalError> {

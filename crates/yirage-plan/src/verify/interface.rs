@@ -5,7 +5,7 @@ use crate::limits::{MAX_STEP_INPUT_BYTES, MAX_SYMBOL};
 use crate::plan::Plan;
 use crate::readers::matrices;
 use crate::target::Target;
-use crate::weights::{ELEMENTS, ROWS};
+use crate::weight_layout::WeightLayoutFacts;
 use std::collections::HashSet;
 use yirage_ir::{Graph, Sym, Type, Value, ValueId, ValueSource};
 
@@ -59,10 +59,13 @@ fn check_output(graph: &Graph, id: ValueId) -> Result<(), PlanError> {
 fn check_weights(plan: &Plan, target: &Target) -> Result<(), PlanError> {
     let mut names = HashSet::new();
     for entry in &plan.weights.entries {
-        let known = [ROWS, ELEMENTS, &target.matmul_layout].contains(&entry.layout.as_str());
-        if !names.insert(&entry.name) || !known {
-            let (name, layout) = (&entry.name, &entry.layout);
+        let (name, layout, facts) = (&entry.name, &entry.layout, target.weight_layout(&entry.layout));
+        if !names.insert(name) || facts.is_none() {
             return Err(PlanError(format!("the weight `{name}` is there twice, or its layout `{layout}` is unknown")));
+        }
+        if facts.is_some_and(|facts| !facts.holds(entry.ty.dtype)) {
+            let dtype = entry.ty.dtype.name();
+            return Err(PlanError(format!("the weight `{name}` of {dtype} is of no format of the layout `{layout}`")));
         }
     }
     let ids: Vec<ValueId> = plan.graph.inputs_of(ValueSource::Weight).collect();
@@ -70,7 +73,7 @@ fn check_weights(plan: &Plan, target: &Target) -> Result<(), PlanError> {
         let v = plan.graph.value(id);
         let entry = plan.weights.get(&v.name).filter(|e| e.ty == v.ty);
         let entry = entry.ok_or_else(|| PlanError(format!("no weight is called `{}` and {}", v.name, v.ty)))?;
-        if entry.layout != target.matmul_layout {
+        if !target.weight_layout(&entry.layout).is_some_and(WeightLayoutFacts::has_matrices) {
             continue;
         }
         if let Some(read) = matrices(&plan.graph, id).into_iter().find(|&n| n != entry.groups) {

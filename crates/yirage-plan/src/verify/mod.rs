@@ -25,8 +25,8 @@ use std::ops::Deref;
 ///   most [`crate::limits::MAX_ARENA`]. So `elems` and `bytes` of these types do not overflow for any sizes within the
 ///   bucket.
 /// - **Slots** are dense, of 32-bit words: f32, i32 or u32. **Outputs** are states, or placed values of f32 or i32.
-/// - **Weights**: each has one entry with its type and a layout of the target, and all that read it in the product layout
-///   read it as the same number of matrices. **Quantised activations** are read by products of one kind, in the parts in
+/// - **Weights**: each has one entry with its type and a layout of the target, of its format; all that read it in a
+///   layout of products' matrices read it as the same number of them. **Quantised activations** are read by products of one kind, in the parts in
 ///   which they were made.
 /// - **Kernels** are the target's: of that name, variant, stages and scratch; each takes the node that it is given, input
 ///   by input, by its rules ([`crate::rules`]).

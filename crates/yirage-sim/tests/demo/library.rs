@@ -3,9 +3,11 @@
 use yirage_hal::HalError;
 use yirage_hal::driver::{Binding, BindingAccess, KernelCall, KernelLaunch, Library, OperandBindings, ValueSlices};
 use yirage_ir::{DType, Dim, NodeKind, Op, Sym, Type};
-use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind, WeightLayout};
-use yirage_plan::weights::ROWS;
-use yirage_plan::{DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Plan, Target};
+use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
+use yirage_plan::{
+    DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Plan, Target, WeightLayout,
+    WeightLayoutFacts, WeightRole,
+};
 
 /// The ops that there are kernels for.
 pub(crate) const OPS: [&str; 3] = ["embed", "softmax", "rms_norm"];
@@ -14,7 +16,7 @@ pub(crate) struct DemoLibrary;
 
 impl Library for DemoLibrary {
     fn target(&self) -> Target {
-        let any = [OperandKind::Arena, OperandKind::StepInput, OperandKind::Weight(WeightLayout::Rows)];
+        let any = [OperandKind::Arena, OperandKind::StepInput, OperandKind::Weight(WeightLayout::ROWS)];
         let of = |dtype: DType| any.map(|kind| OperandConstraint::new(kind, [dtype])).to_vec();
         let (floats, ids) = (of(DType::F32), of(DType::I32));
         let rules = vec![
@@ -29,7 +31,7 @@ impl Library for DemoLibrary {
             capabilities: KernelCapabilities::LEAST,
             workers: 1,
             ranks: 1,
-            matmul_layout: ROWS.into(),
+            weight_layouts: vec![WeightLayoutFacts::rows(&[WeightRole::Matmul, WeightRole::Factor, WeightRole::Plain])],
             activation_formats: Vec::new(),
             activation_dtype: DType::F32,
             limits: DeviceLimits::aligned(64),

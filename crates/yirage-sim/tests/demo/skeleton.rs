@@ -10,8 +10,7 @@ use yirage_hal::driver::{
 };
 use yirage_hal::{Device, DeviceInfo, HalError, HostMemory};
 use yirage_ir::{DType, Type};
-use yirage_plan::weights::ROWS;
-use yirage_plan::{DeviceLimits, ExecutorKind, KernelCapabilities, Plan, Target};
+use yirage_plan::{DeviceLimits, ExecutorKind, KernelCapabilities, Plan, Target, WeightLayoutFacts, WeightRole};
 
 struct SkeletonDriver;
 
@@ -61,7 +60,7 @@ impl Library for NoKernels {
             capabilities: KernelCapabilities::LEAST,
             workers: 1,
             ranks: 1,
-            matmul_layout: ROWS.into(),
+            weight_layouts: vec![WeightLayoutFacts::rows(&[WeightRole::Matmul, WeightRole::Factor, WeightRole::Plain])],
             activation_formats: Vec::new(),
             activation_dtype: DType::F32,
             limits: DeviceLimits::aligned(256),
