@@ -51,7 +51,11 @@ pub(crate) fn target(plan: &Plan) -> Target {
         }],
         activation_dtype: yirage_ir::DType::F32,
         ranks: 1,
-        limits: yirage_plan::DeviceLimits { block_bytes: Some(1 << 20), right_side_piece: Some(4096), ..yirage_plan::DeviceLimits::aligned(64) },
+        limits: yirage_plan::DeviceLimits {
+            block_bytes: Some(1 << 20),
+            right_side_piece: Some(4096),
+            ..yirage_plan::DeviceLimits::aligned(64)
+        },
         executors: plan.programs.iter().map(|p| p.kind).filter(|&k| k != ExecutorKind::Replay).collect(),
         kernels: plan.kernels.iter().take(16).map(kernel).collect(),
     }

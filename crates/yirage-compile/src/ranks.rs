@@ -9,8 +9,8 @@ use crate::decision::{Decision, Decisions};
 use crate::error::CompileError;
 use crate::rebuild::Rebuild;
 use std::collections::{HashMap, HashSet};
-use yirage_ir::op::AllGather;
-use yirage_ir::{Dim, Graph, NodeKind, Op, Type, ValueId, ValueSource};
+use yirage_ir::op::{AllGather, Map};
+use yirage_ir::{DType, Dim, Expr, Graph, NodeKind, Op, Type, ValueId, ValueSource};
 use yirage_plan::Target;
 
 pub(crate) fn run(
@@ -20,7 +20,7 @@ pub(crate) fn run(
     decisions: &mut Decisions,
 ) -> Result<Graph, CompileError> {
     if target.ranks <= 1 {
-        return Ok(graph.clone());
+        return alone(graph);
     }
     let division = Division::of(graph, target.ranks);
     division.tell(decisions);
@@ -30,6 +30,25 @@ pub(crate) fn run(
         ranked.copy(n)?;
     }
     ranked.finish()
+}
+
+/// For one device: a group of one gives what it is given.
+fn alone(graph: &Graph) -> Result<Graph, CompileError> {
+    let of_one = |kind: &NodeKind| matches!(kind, NodeKind::Op(op) if op.ranks() == Some(1));
+    if !graph.nodes.iter().any(|node| of_one(&node.kind)) {
+        return Ok(graph.clone());
+    }
+    let mut r = Rebuild::new(graph, |_| true)?;
+    for (n, node) in graph.nodes.iter().enumerate() {
+        let ins: Vec<ValueId> = node.ins.iter().map(|&id| r.get(id)).collect();
+        let same = |dtype: DType| Map { expr: Expr::input(0).cast(dtype) };
+        let kind = match node.outs.first() {
+            Some(&out) if of_one(&node.kind) => NodeKind::Op(same(graph.ty(out).dtype).into()),
+            _ => node.kind.clone(),
+        };
+        r.copy_as(n, kind, &ins)?;
+    }
+    Ok(r.finish())
 }
 
 /// The weights of a graph that are divided among so many ranks.

@@ -256,7 +256,10 @@ fn attention_without_its_scores_is_told_or_what_it_lacks() {
     without.capabilities.flash_attention = false;
     let told = explained_on(&graph, &without, &CompileOptions::default()).1;
     assert_decision(&told, pass, "s", PassVerdict::Refused, &["has no attention without scores"]);
-    let small = Target { limits: DeviceLimits { block_bytes: Some(512), right_side_piece: Some(4096), ..DeviceLimits::aligned(64) }, ..target() };
+    let small = Target {
+        limits: DeviceLimits { block_bytes: Some(512), right_side_piece: Some(4096), ..DeviceLimits::aligned(64) },
+        ..target()
+    };
     let told = explained_on(&graph, &small, &CompileOptions::default()).1;
     assert_decision(&told, pass, "s", PassVerdict::Refused, &["no room for the scores of 8 rows"]);
     let unfused = explained_on(&graph, &target(), &CompileOptions::default().unfused()).1;

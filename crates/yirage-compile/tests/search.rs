@@ -18,7 +18,14 @@ use yirage_plan::{DeviceLimits, KernelCapabilities, Target};
 
 /// The same, whose blocks have half a megabyte.
 fn tiling_target() -> Target {
-    Target { limits: DeviceLimits { block_bytes: Some(512 << 10), right_side_piece: Some(4096), ..DeviceLimits::aligned(64) }, ..target() }
+    Target {
+        limits: DeviceLimits {
+            block_bytes: Some(512 << 10),
+            right_side_piece: Some(4096),
+            ..DeviceLimits::aligned(64)
+        },
+        ..target()
+    }
 }
 
 /// The same without tiled regions.

@@ -53,7 +53,10 @@ fn a_block_has_room_or_is_refused_with_the_numbers() {
 #[test]
 fn a_plan_for_a_larger_block_is_not_proved_for_a_smaller_one() {
     let plan = compiled(&target(), &CompileOptions::new(Precision::Exact)).unwrap();
-    let small = Target { limits: DeviceLimits { block_bytes: Some(64), right_side_piece: Some(4096), ..DeviceLimits::aligned(64) }, ..target() };
+    let small = Target {
+        limits: DeviceLimits { block_bytes: Some(64), right_side_piece: Some(4096), ..DeviceLimits::aligned(64) },
+        ..target()
+    };
     let error = VerifiedPlan::new(plan, &small).unwrap_err().to_string();
     assert!(error.contains("has 64 for one"), "{error}");
 }

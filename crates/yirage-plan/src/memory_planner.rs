@@ -160,9 +160,8 @@ mod tests {
             let by_time = placed(&requests, &order, 64).unwrap().end;
             assert!(layout.end <= by_size && layout.end <= by_time);
             smaller += u32::from(layout.end < by_size);
-            let most = (0..26).map(|now| {
-                requests.iter().filter(|r| r.from <= now && now <= r.to).map(|r| r.bytes).sum::<u64>()
-            });
+            let most = (0..26)
+                .map(|now| requests.iter().filter(|r| r.from <= now && now <= r.to).map(|r| r.bytes).sum::<u64>());
             assert!(layout.end >= most.max().unwrap_or(0), "less than lives at once");
         }
         assert!(smaller > 0, "one order alone would do");

@@ -1,4 +1,4 @@
-//! Nodes of ops that work on caches, experts and samplers: cases of theirs with their own inputs.
+//! Nodes of ops that work on caches, experts and samplers, and of several devices: cases of theirs with their own inputs.
 
 use super::draft::Draft;
 use crate::setup::KvCacheSetup;
@@ -37,6 +37,11 @@ fn whole(op: &Op) -> bool {
             | Op::ExpertBias(_)
             | Op::ExpertSum(_)
             | Op::Sample(_)
+            | Op::AllReduce(_)
+            | Op::AllGather(_)
+            | Op::ReduceScatter(_)
+            | Op::Broadcast(_)
+            | Op::SendRecv(_)
     )
 }
 

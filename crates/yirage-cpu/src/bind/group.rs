@@ -79,7 +79,8 @@ pub(super) fn allocate(graph: &Graph, workers: usize, supply: Supply) -> Result<
     }
     let too_large = || HalError::Load("what stays with a worker takes more bytes than there are".into());
     let layout = plan_memory(&requests, ALIGN).ok_or_else(too_large)?;
-    let mut inner = GroupAllocation { spots: HashMap::new(), end: usize::try_from(layout.end).map_err(|_| too_large())? };
+    let mut inner =
+        GroupAllocation { spots: HashMap::new(), end: usize::try_from(layout.end).map_err(|_| too_large())? };
     for (((id, row), request), offset) in values.into_iter().zip(&requests).zip(layout.offsets) {
         // Inside of `end`, which is a number.
         let bytes = offset as usize..(offset + request.bytes) as usize;

@@ -70,7 +70,8 @@ pub(crate) fn without_loop(terms: &Terms, v: Val, grid: [u32; 3], axes: Axes) ->
 
 /// Whether a block of a tiled region has room on a target.
 pub(crate) fn block_fits(region: &Region, target: &Target) -> bool {
-    let needed = region.tiled.as_ref().and_then(|tiled| block_bytes(&region.graph, tiled, target.limits.right_side_piece));
+    let needed =
+        region.tiled.as_ref().and_then(|tiled| block_bytes(&region.graph, tiled, target.limits.right_side_piece));
     needed.is_some_and(|bytes| target.limits.block_bytes.is_none_or(|limit| bytes <= limit))
 }
 
