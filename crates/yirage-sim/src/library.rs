@@ -9,7 +9,7 @@ use yirage_hal::driver::{
     PackedRows, ValueSlices, WeightPacking,
 };
 use yirage_hal::reference;
-use yirage_ir::{DType, Format, text};
+use yirage_ir::{DType, Dims, Format, text};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
 use yirage_plan::{DeviceLimits, KernelFacts, KernelOrigin, Plan, Target, WeightEntry};
 
