@@ -272,7 +272,8 @@ impl<'a> TaskProgramVm<'a> {
                 None => {
                     let (bytes, from) = (tensor.memory(), self.arena_offset(id)?);
                     // Of what is made row by row whole rows, as those who wait for a share of them expect.
-                    let rows = tensor.shape.first().filter(|&&rows| by_rows && rows > 0 && bytes.len() % rows == 0);
+                    let rows =
+                        tensor.shape.first().filter(|&&rows| by_rows && rows > 0 && bytes.len().is_multiple_of(rows));
                     let rows = rows.copied().unwrap_or(bytes.len());
                     let row = bytes.len() / rows.max(1);
                     let part = rows * index / of * row..rows * (index + 1) / of * row;
