@@ -1,6 +1,6 @@
 //! Cuts steps into tasks: one program for each executor that runs programs.
 
-use yirage_plan::tasks::access::predecessors;
+use yirage_plan::tasks::access::{Extent, predecessors};
 use yirage_plan::{ExecutorKind, Partitioning, Plan, PlanError, Task, TaskPartition, TaskProgram, Wait};
 
 /// The programs of a plan whose steps and places are final, in the order of `kinds`.
@@ -17,7 +17,7 @@ pub(crate) fn programs(plan: &Plan, kinds: &[ExecutorKind], workers: u32) -> Res
 /// The tasks of a stage: every worker has one.
 fn parts(sharing: Partitioning, workers: u32) -> impl Iterator<Item = TaskPartition> {
     (0..workers).map(move |index| match sharing {
-        Partitioning::Static => TaskPartition::Static { index, of: workers },
+        Partitioning::Static | Partitioning::Rows => TaskPartition::Static { index, of: workers },
         Partitioning::WorkQueue => TaskPartition::WorkQueue,
     })
 }
@@ -58,7 +58,8 @@ fn steps(plan: &Plan, workers: u32) -> TaskProgram {
 }
 
 /// One counter a worker, which counts its finished tasks; a task waits for the workers whose tasks it needs, and only
-/// where that does not follow from what they or itself have waited for.
+/// where that does not follow from what they or itself have waited for. Share i of every stage is worker i's, so shares of
+/// the same rows follow each other in one queue without a wait.
 fn persistent(plan: &Plan, workers: u32) -> Result<TaskProgram, PlanError> {
     let before = predecessors(plan)?;
     let n = workers as usize;
@@ -69,8 +70,9 @@ fn persistent(plan: &Plan, workers: u32) -> Result<TaskProgram, PlanError> {
     let mut ends: Vec<Vec<u32>> = Vec::new();
     for (s, before) in before.iter().enumerate() {
         let mut needed = vec![0; n];
-        for &earlier in before {
-            raise(&mut needed, &ends[earlier as usize]);
+        // The share of the same rows is one of the same worker's earlier tasks: its queue says all.
+        for earlier in before.iter().filter(|earlier| earlier.extent == Extent::Whole) {
+            raise(&mut needed, &ends[earlier.step as usize]);
         }
         for (stage, sharing) in plan.stages(s) {
             let waits = reduced(&needed, &ended);

@@ -5,10 +5,11 @@
 use yirage_compile::{CompileOptions, compile, plan_weights};
 use yirage_ir::{ActivationFormat, DType, Dims, Format, RegionKind, text};
 use yirage_plan::rules::{OpRule, OperandConstraint};
+use yirage_plan::tasks::access::{Extent, predecessors};
 use yirage_plan::tasks::vm::{ArenaRaceChecker, WalkError, walk};
 use yirage_plan::{
     ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Partitioning,
-    Plan, PlanError, Precision, Stage, StageCondition, Target, TaskPartition, TaskProgram, VerifiedPlan, Wait,
+    Plan, PlanError, Precision, Stage, StageCondition, Target, Task, TaskPartition, TaskProgram, VerifiedPlan, Wait,
     WeightLayout, WeightLayoutFacts, WeightRole,
 };
 use yirage_testkit::rng::Rng;
@@ -30,8 +31,9 @@ fn target(workers: u32) -> Target {
         stages: stages.to_vec(),
         scratch: false,
     };
+    let rows = Stage::always(Partitioning::Rows);
     let (shares, drained) = (Stage::always(Partitioning::Static), Stage::always(Partitioning::WorkQueue));
-    let staging = Stage { partitioning: Partitioning::Static, when: StageCondition::FloatInput };
+    let staging = Stage { partitioning: Partitioning::Rows, when: StageCondition::FloatInput };
     let filling = Stage { partitioning: Partitioning::Static, when: StageCondition::NoKvCache };
     Target {
         family: "test".into(),
@@ -52,7 +54,7 @@ fn target(workers: u32) -> Target {
         limits: DeviceLimits::aligned(64),
         executors: ExecutorKind::ALL.to_vec(),
         kernels: vec![
-            kernel("rows", &[RegionKind::Rows], &["embed", "rms_norm", "map"], &[shares]),
+            kernel("rows", &[RegionKind::Rows], &["embed", "rms_norm", "map"], &[rows]),
             kernel("products", &[RegionKind::MatmulGroup], &["linear"], &[staging, drained]),
             kernel("attention", &[], &["attention"], &[filling, drained, shares]),
             kernel("gather", &[], &["gather"], &[shares]),
@@ -221,6 +223,78 @@ fn a_missing_wait_is_found_twice() {
         }
     }
     assert!(spoilt > 500, "{spoilt}");
+}
+
+/// Of a program, each task that begins a step whose share of rows follows one of an earlier step, and that one.
+fn shares_of_the_same_rows(plan: &Plan, program: &TaskProgram) -> Vec<(usize, usize)> {
+    let stage =
+        |step: usize, last: bool| if last { plan.stages(step).last() } else { plan.stages(step).next() }.unwrap().0;
+    let find = |step: usize, last: bool, partition: TaskPartition| {
+        let wanted = |t: &Task| (t.step as usize, t.stage, t.partition) == (step, stage(step, last), partition);
+        program.tasks.iter().position(wanted).unwrap()
+    };
+    let mut pairs = Vec::new();
+    for (step, before) in predecessors(plan).unwrap().iter().enumerate() {
+        for earlier in before.iter().filter(|earlier| earlier.extent == Extent::SameRows) {
+            for index in 0..program.queues.len() as u32 {
+                let partition = TaskPartition::Static { index, of: program.queues.len() as u32 };
+                pairs.push((find(step, false, partition), find(earlier.step as usize, true, partition)));
+            }
+        }
+    }
+    pairs
+}
+
+/// Where all workers exchange their shares of a step, its tasks wait for single shares of others, and each of these waits is
+/// needed.
+#[test]
+fn a_share_waits_for_the_share_of_its_rows() {
+    let (mut moved, mut spoilt) = (0, 0);
+    for (name, mut plan) in plans() {
+        let at = plan.programs.iter().position(|p| p.kind == ExecutorKind::Persistent).unwrap();
+        let pairs = shares_of_the_same_rows(&plan, &plan.programs[at]);
+        let workers = plan.programs[at].queues.len();
+        let Some(step) = pairs.first().map(|(later, _)| plan.programs[at].tasks[*later].step) else { continue };
+        if workers == 1 {
+            continue;
+        }
+        // Without a wait, other rows are other shares.
+        let stage = plan.stages(step as usize).next().unwrap().0;
+        for task in plan.programs[at].tasks.iter_mut().filter(|t| (t.step, t.stage) == (step, stage)) {
+            if let TaskPartition::Static { index, of } = &mut task.partition {
+                *index = (*index + 1) % *of;
+            }
+        }
+        let refused = verify(&plan).unwrap_err().to_string();
+        assert!(refused.contains("does not wait for"), "{name}: {refused}");
+        let tokens = plan.bucket.tokens as usize;
+        let caught = (0..200).any(|order| walk_in_order(&plan, &plan.programs[at], order).is_err());
+        assert!(caught || tokens < workers, "{name}");
+        // With them all is well.
+        let program = plan.programs[at].clone();
+        let mut added = Vec::new();
+        for (later, earlier) in shares_of_the_same_rows(&plan, &program) {
+            let queue_of = |task: usize| program.queues.iter().position(|q| q.contains(&(task as u32))).unwrap();
+            let queue = queue_of(earlier);
+            if queue != queue_of(later) {
+                let position = program.queues[queue].iter().position(|&t| t as usize == earlier).unwrap();
+                let wait = Wait { counter: queue as u32, at_least: position as u32 + 1 };
+                plan.programs[at].tasks[later].waits.push(wait);
+                added.push(later);
+            }
+        }
+        verify(&plan).unwrap_or_else(|e| panic!("{name}: {e}"));
+        for order in 0..200 {
+            walk_in_order(&plan, &plan.programs[at], order).unwrap_or_else(|e| panic!("{name}: {e}"));
+        }
+        moved += 1;
+        for &later in &added {
+            let mut bad = plan.clone();
+            bad.programs[at].tasks[later].waits.pop();
+            spoilt += usize::from(verify(&bad).is_err());
+        }
+    }
+    assert!(moved > 10 && spoilt > 20, "{moved} programs, {spoilt} waits that are needed");
 }
 
 #[test]

@@ -19,7 +19,7 @@ use yirage_ir::interp::{Eval, evaluate_node};
 use yirage_ir::tensor::Data;
 use yirage_ir::{Dims, Op, Tensor, ValueId, ValueSource};
 use yirage_plan::tasks::vm::{WalkError, walk};
-use yirage_plan::{ExecutorKind, Plan, TaskPartition, TaskProgram};
+use yirage_plan::{ExecutorKind, Partitioning, Plan, TaskPartition, TaskProgram};
 
 /// How a program is run.
 pub struct VmOptions<'a> {
@@ -253,6 +253,7 @@ impl<'a> TaskProgramVm<'a> {
     fn make(&mut self, task: u32, step: usize, index: usize, of: usize) -> Result<(), VmError> {
         let plan = self.plan;
         let node = &plan.graph.nodes[plan.steps[step].node as usize];
+        let by_rows = plan.stages(step).last().is_some_and(|(_, sharing)| sharing == Partitioning::Rows);
         let ins = node.ins.iter().map(|&id| self.read(id)).collect::<Result<Vec<_>, _>>()?;
         let ins: Vec<&Tensor> = ins.iter().collect();
         let fails = || VmError::Fails { task, step, op: node.name().to_owned() };
@@ -270,7 +271,12 @@ impl<'a> TaskProgramVm<'a> {
                 }
                 None => {
                     let (bytes, from) = (tensor.memory(), self.arena_offset(id)?);
-                    let part = bytes.len() * index / of..bytes.len() * (index + 1) / of;
+                    // Of what is made row by row whole rows, as those who wait for a share of them expect.
+                    let rows =
+                        tensor.shape.first().filter(|&&rows| by_rows && rows > 0 && bytes.len().is_multiple_of(rows));
+                    let rows = rows.copied().unwrap_or(bytes.len());
+                    let row = bytes.len() / rows.max(1);
+                    let part = rows * index / of * row..rows * (index + 1) / of * row;
                     let outside = || VmError::Setup(format!("value {} lies outside of the arena", id.0));
                     let to = self.arena.get_mut(from + part.start..from + part.end).ok_or_else(outside)?;
                     to.copy_from_slice(&bytes[part]);

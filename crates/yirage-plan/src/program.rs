@@ -47,6 +47,9 @@ impl FromStr for ExecutorKind {
 pub enum Partitioning {
     /// Into shares that the sizes of a step determine.
     Static,
+    /// Into rows that lie in a row: share i of n makes rows `rows * i / n` to `rows * (i + 1) / n`, and of what the ops
+    /// read row by row it reads no others. So what it waits for can be told for each share ([`crate::tasks::access`]).
+    Rows,
     /// Each worker takes pieces from one list until it is empty: for work whose pieces or speed the plan cannot know.
     WorkQueue,
 }

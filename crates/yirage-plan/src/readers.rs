@@ -1,20 +1,23 @@
 //! Who reads a weight, and how.
 
-use yirage_ir::{Graph, NodeKind, Op, ValueId};
+use yirage_ir::{Graph, Node, NodeKind, Op, ValueId};
 
 /// The ops that read a value of the graph, in regions too, each with the input that it reads it as.
 pub fn readers(graph: &Graph, id: ValueId) -> Vec<(&Op, usize)> {
+    graph.nodes.iter().flat_map(|node| node_readers(node, id)).collect()
+}
+
+/// Those of one node.
+pub(crate) fn node_readers(node: &Node, id: ValueId) -> Vec<(&Op, usize)> {
     let mut found = Vec::new();
-    for node in &graph.nodes {
-        for (at, _) in node.ins.iter().enumerate().filter(|(_, i)| **i == id) {
-            match &node.kind {
-                NodeKind::Op(op) => found.push((op, at)),
-                NodeKind::Region(region) => {
-                    for part in region.parts() {
-                        let is = |(_, outer): &(&ValueId, &Option<usize>)| **outer == Some(at);
-                        let inner = part.graph.inputs.iter().zip(&part.ins).filter(is);
-                        inner.for_each(|(&input, _)| found.extend(readers(part.graph, input)));
-                    }
+    for (at, _) in node.ins.iter().enumerate().filter(|(_, i)| **i == id) {
+        match &node.kind {
+            NodeKind::Op(op) => found.push((op, at)),
+            NodeKind::Region(region) => {
+                for part in region.parts() {
+                    let is = |(_, outer): &(&ValueId, &Option<usize>)| **outer == Some(at);
+                    let inner = part.graph.inputs.iter().zip(&part.ins).filter(is);
+                    inner.for_each(|(&input, _)| found.extend(readers(part.graph, input)));
                 }
             }
         }

@@ -26,7 +26,7 @@ pub(super) const KERNEL: Kernel = Kernel {
     regions: &[RegionKind::MatmulGroup],
     rules,
     stages: &[
-        Stage { partitioning: Partitioning::Static, when: StageCondition::FloatInput },
+        Stage { partitioning: Partitioning::Rows, when: StageCondition::FloatInput },
         Stage::always(Partitioning::WorkQueue),
     ],
     scratch: true,

@@ -87,6 +87,7 @@ fn wait(word: &str) -> Option<Wait> {
 pub(crate) fn print_stage(stage: &Stage) -> String {
     let sharing = match stage.partitioning {
         Partitioning::Static => "shares",
+        Partitioning::Rows => "rows",
         Partitioning::WorkQueue => "drained",
     };
     let when = match stage.when {
@@ -102,6 +103,7 @@ pub(crate) fn stage(word: &str) -> Option<Stage> {
     let (sharing, when) = word.split_once('?').map_or((word, None), |(s, w)| (s, Some(w)));
     let sharing = match sharing {
         "shares" => Partitioning::Static,
+        "rows" => Partitioning::Rows,
         "drained" => Partitioning::WorkQueue,
         _ => return None,
     };

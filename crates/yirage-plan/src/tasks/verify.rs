@@ -1,6 +1,6 @@
 //! What must hold for every task program before a device runs it.
 
-use super::access::predecessors;
+use super::access::{Extent, Predecessor, predecessors};
 use super::order::Clocks;
 use crate::error::PlanError;
 use crate::limits::{MAX_CLOCKS, MAX_TASKS, MAX_WORKERS};
@@ -19,7 +19,9 @@ fn error(kind: ExecutorKind, what: String) -> PlanError {
 ///   is reached: so the program ends, whatever the speed of the workers;
 /// - every stage of every step runs exactly once, in as many shares as it is divided into;
 /// - a stage begins after all of the stage before it, and a step after all of every earlier step that writes what it
-///   reads or touches what it writes: so there is no race, and every read sees its write.
+///   reads or touches what it writes: so there is no race, and every read sees its write. Where all that they share is
+///   rows that both divide alike, a share waits for the share of the same rows alone. That holds at all sizes: equal
+///   shares of equal numbers of rows are the same rows, however many there are.
 pub fn check(plan: &Plan, target: &Target) -> Result<(), PlanError> {
     // A device records a replay by itself.
     let wanted = target.executors.iter().copied().filter(|&k| k != ExecutorKind::Replay);
@@ -80,7 +82,9 @@ fn whole(parts: &[TaskPartition], sharing: Partitioning) -> bool {
     let mut seen = vec![false; parts.len()];
     let fits = |part: &TaskPartition| match (sharing, *part) {
         (Partitioning::WorkQueue, TaskPartition::WorkQueue) => true,
-        (Partitioning::Static, TaskPartition::Static { index, of }) if of as usize == parts.len() => {
+        (Partitioning::Static | Partitioning::Rows, TaskPartition::Static { index, of })
+            if of as usize == parts.len() =>
+        {
             seen.get_mut(index as usize).is_some_and(|s| !std::mem::replace(s, true))
         }
         _ => false,
@@ -93,11 +97,24 @@ fn check_order(
     program: &TaskProgram,
     clocks: &Clocks,
     stages: &[Vec<Vec<u32>>],
-    before: &[Vec<u32>],
+    before: &[Vec<Predecessor>],
 ) -> Result<(), PlanError> {
     let all = |a: &[u32], b: &[u32]| -> Result<(), (u32, u32)> {
         let pairs = a.iter().flat_map(|&a| b.iter().map(move |&b| (a, b)));
         pairs.into_iter().find(|&(a, b)| !clocks.before(a, b)).map_or(Ok(()), Err)
+    };
+    let index = |t: u32| match program.tasks[t as usize].partition {
+        TaskPartition::Static { index, .. } => Some(index),
+        TaskPartition::WorkQueue => None,
+    };
+    let same = |a: &[u32], b: &[u32]| -> Result<(), (u32, u32)> {
+        let by_index = |tasks: &[u32]| {
+            let mut tasks = tasks.to_vec();
+            tasks.sort_unstable_by_key(|&t| index(t));
+            tasks
+        };
+        let mut pairs = by_index(a).into_iter().zip(by_index(b));
+        pairs.find(|&(a, b)| !clocks.before(a, b)).map_or(Ok(()), Err)
     };
     let describe = |(a, b): (u32, u32)| {
         let name = |t: u32| {
@@ -112,9 +129,14 @@ fn check_order(
         }
         // Stages follow each other, so the last of one step and the first of the other say all.
         let Some(first) = own.first() else { continue };
-        for &earlier in &before[step] {
+        for &Predecessor { step: earlier, extent } in &before[step] {
             let last = stages[earlier as usize].last().map_or(&[][..], Vec::as_slice);
-            all(last, first).map_err(describe)?;
+            // Shares of another number are other rows.
+            match extent == Extent::SameRows && last.len() == first.len() {
+                true => same(last, first),
+                false => all(last, first),
+            }
+            .map_err(describe)?;
         }
     }
     Ok(())

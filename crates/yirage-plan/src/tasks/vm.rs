@@ -3,13 +3,14 @@
 //! It knows nothing of the proofs in [`super::verify`]; it looks at what happens. A program that passes there must run
 //! here to its end without a fault in every order, and a planted fault must be seen by one of them or by both.
 
-use super::access::{Access, accesses};
+use super::access::{Access, ArenaSpan, Extent, accesses, share_of_rows};
 use crate::error::PlanError;
 use crate::plan::Plan;
-use crate::program::TaskProgram;
+use crate::program::{Task, TaskPartition, TaskProgram};
 use std::fmt;
+use std::ops::Range;
 use thiserror::Error;
-use yirage_ir::{ValueId, ValueSource};
+use yirage_ir::{Dims, ValueId, ValueSource};
 
 /// Where a worker stands that cannot go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,7 +103,13 @@ pub fn walk(
 pub struct ArenaRaceChecker<'a> {
     plan: &'a Plan,
     program: &'a TaskProgram,
+    /// The sizes of the step.
+    sizes: Dims,
     accesses: Vec<Access>,
+    /// Whether each task has run.
+    ran: Vec<bool>,
+    /// The stages that each step begins and ends with.
+    ends: Vec<Option<(u32, u32)>>,
     /// Tasks of each step.
     all: Vec<usize>,
     /// Those that have not run yet.
@@ -114,11 +121,19 @@ pub struct ArenaRaceChecker<'a> {
 }
 
 impl<'a> ArenaRaceChecker<'a> {
-    /// Before the first task.
+    /// Before the first task of a step of the bucket's sizes.
     ///
     /// # Errors
     /// When a value has no place.
     pub fn new(plan: &'a Plan, program: &'a TaskProgram) -> Result<ArenaRaceChecker<'a>, PlanError> {
+        ArenaRaceChecker::at(plan, program, plan.bucket)
+    }
+
+    /// Before the first task of a step of some sizes, on which it depends which rows each share has.
+    ///
+    /// # Errors
+    /// When a value has no place.
+    pub fn at(plan: &'a Plan, program: &'a TaskProgram, sizes: Dims) -> Result<ArenaRaceChecker<'a>, PlanError> {
         let mut all = vec![0; plan.steps.len()];
         let widest = plan.kernels.iter().map(|k| k.stages.len()).max().unwrap_or(0);
         let mut stages_left = vec![vec![0; widest]; plan.steps.len()];
@@ -127,10 +142,14 @@ impl<'a> ArenaRaceChecker<'a> {
             stages_left[t.step as usize][t.stage as usize] += 1;
         }
         let accesses = accesses(plan)?;
+        let ends = |s: usize| Some((plan.stages(s).next()?.0, plan.stages(s).last()?.0));
         Ok(ArenaRaceChecker {
             plan,
             program,
+            sizes,
             accesses,
+            ran: vec![false; program.tasks.len()],
+            ends: (0..plan.steps.len()).map(ends).collect(),
             remaining: all.clone(),
             all,
             stages_remaining: stages_left,
@@ -150,12 +169,13 @@ impl<'a> ArenaRaceChecker<'a> {
         if let Some(stage) = self.stages_remaining[step][..t.stage as usize].iter().position(|&n| n > 0) {
             return Err(race(format!("stage {stage} of step {step} has not ended")));
         }
-        self.check_reads(step).map_err(race)?;
+        self.check_reads(t).map_err(race)?;
         self.check_writes(step).map_err(race)?;
         for w in self.accesses[step].writes.clone() {
             self.arena_values.retain(|(from, to, _)| *to <= w.from || w.to <= *from);
             self.arena_values.push((w.from, w.to, w.value));
         }
+        self.ran[task as usize] = true;
         self.remaining[step] -= 1;
         self.stages_remaining[step][t.stage as usize] -= 1;
         Ok(())
@@ -170,16 +190,51 @@ impl<'a> ArenaRaceChecker<'a> {
         &self.plan.graph.value(value).name
     }
 
-    fn check_reads(&self, step: usize) -> Result<(), String> {
+    /// The rows that a task touches of a value of which it touches its own alone.
+    fn rows(&self, task: &Task, span: &ArenaSpan) -> Option<Range<usize>> {
+        match task.partition {
+            TaskPartition::Static { index, of } => Some(share_of_rows(span.rows?.get(&self.sizes), index, of)),
+            TaskPartition::WorkQueue => None,
+        }
+    }
+
+    /// The rows that a task of its step's first stage reads of such a value; what later stages read is not divided so.
+    fn read_rows(&self, task: &Task, span: &ArenaSpan) -> Option<Range<usize>> {
+        let (first, _) = self.ends[task.step as usize]?;
+        self.rows(task, span).filter(|_| task.stage == first)
+    }
+
+    /// Whether a task that begins its step finds the rows that it reads of a value, though its maker is unfinished.
+    fn finds_its_rows(&self, task: &Task, maker: usize, value: ValueId) -> bool {
+        let of = |spans: &[ArenaSpan]| spans.iter().find(|s| s.value == value).copied();
+        let Some((_, last)) = self.ends[maker] else { return false };
+        let (read, written) = (of(&self.accesses[task.step as usize].reads), of(&self.accesses[maker].writes));
+        let (Some(read), Some(written)) = (read, written) else { return false };
+        let Some(wanted) = self.read_rows(task, &read) else { return false };
+        let tasks = self.program.tasks.iter().zip(&self.ran);
+        let mut unfinished = tasks.filter(|(t, ran)| t.step as usize == maker && t.stage == last && !**ran);
+        unfinished.all(|(other, _)| {
+            let made = self.rows(other, &written);
+            made.is_some_and(|made| made.is_empty() || made.end <= wanted.start || wanted.end <= made.start)
+        })
+    }
+
+    fn check_reads(&self, task: &Task) -> Result<(), String> {
+        let step = task.step as usize;
         let node = &self.plan.graph.nodes[self.plan.steps[step].node as usize];
         for &i in &node.ins {
             if let Some(maker) = self.producer(i)
                 && self.remaining[maker] > 0
+                && !self.finds_its_rows(task, maker, i)
             {
                 return Err(format!("`{}` is read before it is whole", self.name(i)));
             }
         }
         for r in &self.accesses[step].reads {
+            // Of no rows there is nothing to read.
+            if self.read_rows(task, r).is_some_and(|rows| rows.is_empty()) {
+                continue;
+            }
             if !self.arena_values.contains(&(r.from, r.to, r.value)) {
                 return Err(format!("`{}` is read after its bytes were used again", self.name(r.value)));
             }
@@ -192,7 +247,7 @@ impl<'a> ArenaRaceChecker<'a> {
         let mine = &self.accesses[step];
         for (other, access) in self.accesses.iter().enumerate() {
             let running = other != step && self.remaining[other] > 0 && self.remaining[other] < self.all[other];
-            if running && mine.conflicts(access) {
+            if running && mine.conflict(access) == Some(Extent::Whole) {
                 return Err(format!("step {step} and step {other} run together and touch the same memory"));
             }
             if other < step

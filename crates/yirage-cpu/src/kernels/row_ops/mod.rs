@@ -30,7 +30,7 @@ pub(super) const KERNEL: Kernel = Kernel {
     name: "cpu/rows@1",
     regions: &[RegionKind::Rows],
     rules: || OPS.iter().flat_map(|line| (line.rules)()).collect(),
-    stages: &[Stage::always(Partitioning::Static)],
+    stages: &[Stage::always(Partitioning::Rows)],
     scratch: false,
     bind,
 };
