@@ -9,7 +9,9 @@ use yirage_compile::{
 };
 use yirage_ir::{Dims, Format, Graph, NodeKind, ValueSource, text};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
-use yirage_plan::{DeviceLimits, KernelFacts, NumberTest, Plan, Precision, Predicate, Quantity, Target, VerifiedPlan, WeightLayout};
+use yirage_plan::{
+    DeviceLimits, KernelFacts, NumberTest, Plan, Precision, Predicate, Quantity, Target, VerifiedPlan, WeightLayout,
+};
 
 const BUCKET: Dims = Dims { tokens: 33, seqs: 2, blocks: 4, rows: 2 };
 

@@ -265,6 +265,17 @@ pub trait Library: Send + Sync + 'static {
     fn calls(&self, plan: &Plan, step: usize, values: &dyn ValueSlices) -> Result<Vec<KernelCall>, HalError>;
 }
 
+/// Whether a weight lies as it does in the file.
+fn as_in_the_file(entry: &WeightEntry) -> Result<(), HalError> {
+    if entry.lies_in(WeightLayout::ROWS) || entry.lies_in(WeightLayout::ELEMENTS) {
+        return Ok(());
+    }
+    Err(HalError::Unsupported {
+        what: format!("the layout `{}` of weight `{}`", entry.layout, entry.name),
+        why: "this backend's library packs no weights: rows and elements lie as in the file".into(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -297,15 +308,4 @@ mod tests {
         assert_eq!(bindings(0), []);
         assert_eq!(bindings(40), [Binding { slice: BufferSlice { bytes: 40, ..all }, access: BindingAccess::Write }]);
     }
-}
-
-/// Whether a weight lies as it does in the file.
-fn as_in_the_file(entry: &WeightEntry) -> Result<(), HalError> {
-    if entry.lies_in(WeightLayout::ROWS) || entry.lies_in(WeightLayout::ELEMENTS) {
-        return Ok(());
-    }
-    Err(HalError::Unsupported {
-        what: format!("the layout `{}` of weight `{}`", entry.layout, entry.name),
-        why: "this backend's library packs no weights: rows and elements lie as in the file".into(),
-    })
 }
