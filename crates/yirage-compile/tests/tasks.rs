@@ -134,10 +134,15 @@ const SHAPES: &[(&str, &str)] = &[
 ];
 
 fn plan(shape: &str, workers: u32, tokens: u32) -> Plan {
+    plan_by(shape, workers, tokens, true)
+}
+
+fn plan_by(shape: &str, workers: u32, tokens: u32, fused: bool) -> Plan {
     let graph = text::parse(&format!("{HEAD}{shape}\n}}")).unwrap();
     let target = target(workers);
     let weights = plan_weights(&graph, &target).unwrap();
     let options = CompileOptions::new(Precision::Exact);
+    let options = if fused { options } else { options.unfused() };
     let plan = compile(&graph, Dims { tokens, seqs: 1, blocks: 1, rows: 1 }, &target, &weights, &options);
     plan.unwrap().into_plan()
 }
@@ -295,6 +300,64 @@ fn a_share_waits_for_the_share_of_its_rows() {
         }
     }
     assert!(moved > 10 && spoilt > 20, "{moved} programs, {spoilt} waits that are needed");
+}
+
+/// A graph of norms, products and sums over rows.
+fn random_shape(rng: &mut Rng) -> String {
+    let (mut lines, mut values) = (String::new(), vec!["x".to_owned(), "n".to_owned()]);
+    for i in 0..2 + rng.index(10) {
+        let [a, b] = [0, 1].map(|_| values[rng.index(values.len())].clone());
+        let weight = ["wa", "wb", "wc"][rng.index(3)];
+        let made = match rng.index(4) {
+            0 => format!("rms_norm{{eps=1e-5, width=64, unit_offset=false}}(%{a}, %s)"),
+            1 => format!("linear{{groups=1}}(%{a}, %{weight})"),
+            2 => format!("map{{expr=\"silu(x0)\"}}(%{a})"),
+            _ => format!("map{{expr=\"add(x0, mul(x0, x1))\"}}(%{a}, %{b})"),
+        };
+        lines.push_str(&format!("%v{i} = {made}: f32[Tokens, 64]\n"));
+        values.push(format!("v{i}"));
+    }
+    lines + &format!("output %{}, %{}", values[values.len() - 1], values[values.len() - 2])
+}
+
+/// Programs of random graphs for all numbers of workers have no race at any size of the bucket; the same without one of
+/// their waits are refused.
+#[test]
+fn random_programs_have_no_race_and_no_wait_too_many() {
+    let count = |name: &str, few: u64| std::env::var(name).map_or(few, |n| n.parse().unwrap());
+    let (programs, orders) = (count("YIRAGE_TASK_PROGRAMS", 200), count("YIRAGE_TASK_ORDERS", 20));
+    let (mut by_rows, mut dropped, mut seen) = (0, 0, 0);
+    for seed in 0..programs {
+        let mut rng = Rng::new(seed);
+        let (workers, most) = (2 + rng.index(7) as u32, 1 + rng.index(40) as u32);
+        let shape = random_shape(&mut rng);
+        let plan = plan_by(&shape, workers, most, rng.index(2) == 0);
+        let at = plan.programs.iter().position(|p| p.kind == ExecutorKind::Persistent).unwrap();
+        let same = |needed: &&yirage_plan::tasks::access::Predecessor| needed.extent == Extent::SameRows;
+        by_rows += predecessors(&plan).unwrap().iter().flatten().filter(same).count();
+        let walked = |plan: &Plan, tokens: u32, order: u64| {
+            let (program, sizes) = (&plan.programs[at], Dims { tokens, ..plan.bucket });
+            let (mut watch, mut turns) = (ArenaRaceChecker::at(plan, program, sizes).unwrap(), Rng::new(order));
+            walk(program, |ready| turns.index(ready.len()), |task, _| watch.run(task))
+        };
+        for order in 0..orders {
+            let tokens = 1 + rng.index(most as usize) as u32;
+            walked(&plan, tokens, order).unwrap_or_else(|e| panic!("{seed}, {tokens} of {most}: {e}\n{shape}"));
+        }
+        let tasks = &plan.programs[at].tasks;
+        let waiting: Vec<usize> = (0..tasks.len()).filter(|&t| !tasks[t].waits.is_empty()).collect();
+        if waiting.is_empty() {
+            continue;
+        }
+        let mut bad = plan.clone();
+        let waits = &mut bad.programs[at].tasks[waiting[rng.index(waiting.len())]].waits;
+        waits.remove(rng.index(waits.len()));
+        assert!(verify(&bad).is_err(), "{seed}: a wait is not needed\n{shape}");
+        (dropped, seen) = (dropped + 1, seen + usize::from((0..orders).any(|o| walked(&bad, most, o).is_err())));
+    }
+    println!("{programs} programs in {orders} orders, {by_rows} times a share waits for its own rows alone");
+    println!("{dropped} waits dropped, all refused by the proof, {seen} seen by the machine");
+    assert!(by_rows as u64 > programs / 2 && seen * 4 > dropped * 3, "{by_rows}; {seen} of {dropped}");
 }
 
 #[test]
