@@ -10,8 +10,8 @@ use crate::error::CompileError;
 use crate::rebuild::Rebuild;
 use std::collections::HashMap;
 use yirage_ir::expr::is_float;
-use yirage_ir::op::Map;
-use yirage_ir::{DType, Expr, Graph, NodeKind, Op, ValueId, ValueSource};
+use yirage_ir::op::{Map, NoGeneralForm};
+use yirage_ir::{DType, Expr, Graph, NodeKind, Op, Type, ValueId, ValueSource};
 use yirage_plan::{Precision, Target};
 
 pub(crate) fn run(
@@ -46,7 +46,9 @@ fn nodes_of_logits(graph: &Graph) -> Vec<bool> {
     while let Some(id) = values.pop() {
         let ValueSource::Node { node, .. } = graph.value(id).source else { continue };
         let NodeKind::Op(op) = &graph.nodes[node as usize].kind else { continue };
-        let is_between = matches!(op, Op::Map(_) | Op::View(_) | Op::Gather(_) | Op::Linear(_) | Op::Hadamard(_));
+        // Logits whose columns are divided among ranks are gathered last.
+        let is_between = op.ranks().is_some()
+            || matches!(op, Op::Map(_) | Op::View(_) | Op::Gather(_) | Op::Linear(_) | Op::Hadamard(_));
         let is_last = matches!(op, Op::RmsNorm(_) | Op::LayerNorm(_));
         if !is_between && !is_last {
             continue;
@@ -72,7 +74,9 @@ impl Typed<'_> {
         let node = &self.r.old.nodes[n];
         let mut ins: Vec<ValueId> = node.ins.iter().map(|&id| self.r.get(id)).collect();
         let kind = match &node.kind {
-            NodeKind::Op(op) if !wide && is_general(op) => return self.copy_general(n, op.clone(), ins),
+            NodeKind::Op(op) if !wide && takes_any_type(self.r.old, op, &node.ins) => {
+                return self.copy_general(n, op.clone(), ins);
+            }
             kind => kind.clone(),
         };
         let activations: &[usize] = match &kind {
@@ -141,17 +145,8 @@ impl Typed<'_> {
     }
 }
 
-/// Ops that compute in the types that they are given.
-fn is_general(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Map(_)
-            | Op::Reduce(_)
-            | Op::View(_)
-            | Op::Contract(_)
-            | Op::Concat(_)
-            | Op::Gather(_)
-            | Op::Fill(_)
-            | Op::Iota(_)
-    )
+/// Whether an op computes in the types that it is given: it is general, or moves what several devices have.
+fn takes_any_type(graph: &Graph, op: &Op, ins: &[ValueId]) -> bool {
+    let types: Vec<Type> = ins.iter().map(|&id| graph.ty(id).clone()).collect();
+    op.ranks().is_some() || op.lower(&types) == Err(NoGeneralForm::General)
 }

@@ -5,7 +5,7 @@
 
 mod onnx_support;
 
-use onnx_support::{Case, Wanted, import, kernel_graph, read};
+use onnx_support::{OnnxCase, Wanted, import, kernel_graph, read};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use yirage_conformance::{GraphSetup, Trouble, limits};
@@ -49,7 +49,7 @@ enum Outcome {
 }
 
 /// As graphs of named ops, of general ones, or both.
-fn check(device: &dyn Device, case: &Case) -> Outcome {
+fn check(device: &dyn Device, case: &OnnxCase) -> Outcome {
     match import(case) {
         Ok(graphs) => graphs
             .into_iter()
@@ -105,9 +105,9 @@ fn check_all(name: &str, device: &dyn Device, may_refuse: bool) {
 }
 
 /// How many of the cases ran, which are those that have outputs.
-fn check_each(name: &str, device: &dyn Device, cases: &[Case], may_refuse: bool) -> usize {
+fn check_each(name: &str, device: &dyn Device, cases: &[OnnxCase], may_refuse: bool) -> usize {
     let (mut failed, mut refused) = (Vec::new(), Vec::new());
-    let there: Vec<&Case> = cases.iter().filter(|case| !case.outs.is_empty()).collect();
+    let there: Vec<&OnnxCase> = cases.iter().filter(|case| !case.outs.is_empty()).collect();
     for case in &there {
         match check(device, case) {
             Outcome::Passed => {}

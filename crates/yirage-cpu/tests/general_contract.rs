@@ -85,7 +85,7 @@ fn number(rng: &mut Rng) -> f32 {
 }
 
 /// A product's operands and sizes.
-struct Case {
+struct ContractCase {
     batch: Vec<usize>,
     sizes: [usize; 3],
     a: Tensor,
@@ -93,13 +93,13 @@ struct Case {
     out: Tensor,
 }
 
-impl Case {
-    fn new(rng: &mut Rng, batch: &[usize], sizes: [usize; 3], dtype: DType) -> Case {
+impl ContractCase {
+    fn new(rng: &mut Rng, batch: &[usize], sizes: [usize; 3], dtype: DType) -> ContractCase {
         let [m, k, n] = sizes;
         let of = |rows, columns| [batch, &[rows, columns]].concat();
         let (a, b) = (Tensor::filled(rng, dtype, &of(m, k)), Tensor::filled(rng, dtype, &of(k, n)));
         let out = Tensor::new(rng, dtype, &of(m, n), false);
-        Case { batch: batch.to_vec(), sizes, a, b, out }
+        ContractCase { batch: batch.to_vec(), sizes, a, b, out }
     }
 
     fn product(&mut self, workers: usize) -> BatchMatmul<'_> {
@@ -179,7 +179,7 @@ fn exact(x: &[f32], dtype: DType) -> Vec<Scalar> {
 }
 
 fn check(rng: &mut Rng, batch: &[usize], sizes: [usize; 3], dtype: DType) {
-    let mut case = Case::new(rng, batch, sizes, dtype);
+    let mut case = ContractCase::new(rng, batch, sizes, dtype);
     let want = exact(&case.chains(&case.a.values(), &case.b.values()), dtype);
     let workers = 1 + rng.below(4) as usize;
     for (isa, how) in levels().into_iter().flat_map(|isa| How::ALL.map(|how| (isa, how))) {
@@ -236,7 +236,7 @@ fn any_division_gives_the_same_bytes() {
     let mut rng = Rng::new(4);
     let cases = [(vec![], [1, 300, 3000]), (vec![], [200, 70, 530]), (vec![2, 3], [20, 9, 300]), (vec![5], [1, 9, 40])];
     for (batch, sizes) in cases {
-        let mut case = Case::new(&mut rng, &batch, sizes, DType::F32);
+        let mut case = ContractCase::new(&mut rng, &batch, sizes, DType::F32);
         let mut first: Option<Vec<u8>> = None;
         let mut counts = Vec::new();
         for (workers, how) in [1, 2, 7, 64].into_iter().flat_map(|w| How::ALL.map(|how| (w, how))) {
@@ -289,7 +289,7 @@ fn programs_meet_every_element_where_it_is() {
         let batch = random_batch(&mut rng, 3);
         let [m, k, n] = [[1, 4, 20, 40], [0, 5, 70, 300], [1, 20, 33, 270]].map(|of| *rng.choose(&of));
         let dtype = *rng.choose(&FLOATS);
-        let mut case = Case::new(&mut rng, &batch, [m, k, n], dtype);
+        let mut case = ContractCase::new(&mut rng, &batch, [m, k, n], dtype);
         // The result may be of another type than the product, which is rounded before.
         let rounded = Expr::input(0).cast(dtype);
         let mut after = changes(dtype).substitute(|i| if i == 0 { rounded.clone() } else { Expr::input(i) });
@@ -322,7 +322,7 @@ fn programs_meet_every_element_where_it_is() {
 #[test]
 fn what_is_no_product_is_refused() {
     let mut rng = Rng::new(6);
-    let mut case = Case::new(&mut rng, &[2], [3, 4, 5], DType::F32);
+    let mut case = ContractCase::new(&mut rng, &[2], [3, 4, 5], DType::F32);
     let product = case.product(1);
     let refused = |product: BatchMatmul<'_>| Contract::new(Isa::detect(), product).err().unwrap();
     let flat = StridedInput::at(std::ptr::null(), Elem::F32, Strides::new(&[4, 1]).unwrap());
@@ -353,7 +353,7 @@ fn what_is_no_product_is_refused() {
 #[test]
 #[should_panic(expected = "floats of scratch")]
 fn too_little_scratch_is_a_panic_and_no_write() {
-    let mut case = Case::new(&mut Rng::new(7), &[], [3, 4, 5], DType::F32);
+    let mut case = ContractCase::new(&mut Rng::new(7), &[], [3, 4, 5], DType::F32);
     let call = Contract::new(Isa::detect(), case.product(1)).unwrap();
     unsafe { contract(Isa::detect(), &call, 0..1, &mut [0.0; 9]) };
 }
@@ -361,7 +361,7 @@ fn too_little_scratch_is_a_panic_and_no_write() {
 #[test]
 #[should_panic(expected = "pieces 0..2 of 1")]
 fn a_piece_that_is_none_is_a_panic_and_no_write() {
-    let mut case = Case::new(&mut Rng::new(8), &[], [3, 4, 5], DType::F32);
+    let mut case = ContractCase::new(&mut Rng::new(8), &[], [3, 4, 5], DType::F32);
     let call = Contract::new(Isa::detect(), case.product(1)).unwrap();
     unsafe { contract(Isa::detect(), &call, 0..2, &mut [0.0; 1 << 17]) };
 }
@@ -375,7 +375,7 @@ fn small_and_large_numbers_are_what_they_are() {
         [(0, -75..-60), (0, -126..-100), (300, -75..-60), (300, 90..127), (0, -133..-127), (300, 127..129)]
     {
         for sizes in [[40, 520, 70], [9, 401, 33], [3, 320, 64]] {
-            let mut case = Case::new(&mut rng, &[], sizes, BF16);
+            let mut case = ContractCase::new(&mut rng, &[], sizes, BF16);
             for (operand, columns, is_a) in [(&mut case.a, sizes[1], true), (&mut case.b, sizes[2], false)] {
                 for (i, &at) in operand.places.iter().enumerate() {
                     let l = if is_a { i % columns } else { i / columns };
@@ -406,7 +406,7 @@ fn one_strange_number_among_rows_side_by_side() {
     for (m, at) in [(1, [0, 0]), (4, [7, 63]), (8, [100, 95]), (20, [255, 130]), (32, [256, 199]), (5, [299, 192])] {
         for exponent in [-130, -70, 120] {
             let [k, n] = [300, 200];
-            let mut case = Case::new(&mut rng, &[], [m, k, n], BF16);
+            let mut case = ContractCase::new(&mut rng, &[], [m, k, n], BF16);
             let memory = Guarded::new(2 * k * n, rng.one_in(2));
             let view = dense(&[k, n]);
             case.b = Tensor { dtype: BF16, places: places(&view, &[k, n]), view, memory };
@@ -431,7 +431,7 @@ fn bf16_numbers_times_wide_ones() {
     let mut rng = Rng::new(11);
     for sizes in [[1, 300, 96], [8, 513, 200], [16, 300, 70], [24, 300, 96], [40, 521, 70]] {
         for narrow in [true, false] {
-            let mut case = Case::new(&mut rng, &[], sizes, BF16);
+            let mut case = ContractCase::new(&mut rng, &[], sizes, BF16);
             case.b = Tensor::filled(&mut rng, DType::F32, &sizes[1..]);
             if narrow {
                 for &at in &case.b.places {

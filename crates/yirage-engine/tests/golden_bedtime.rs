@@ -3,12 +3,12 @@
 
 mod golden_support;
 
-use golden_support::{Bounds, check_golden, json, options};
+use golden_support::{GoldenBounds, check_golden, json, options};
 use yirage_ir::Format;
 use yirage_plan::Precision;
 use yirage_testkit::{absent, bedtime};
 
-const EXACT: Bounds = Bounds { logit: 2e-3, margin: 0.0, nll: 1e-4, tokens: true };
+const EXACT: GoldenBounds = GoldenBounds { logit: 2e-3, margin: 0.0, nll: 1e-4, tokens: true };
 
 #[test]
 fn f32_gguf_is_exact_in_both_precisions() {
@@ -35,7 +35,7 @@ fn sixteen_bit_caches_stay_close() {
     for kv in [Format::F16, Format::BF16] {
         let options = yirage_engine::EngineOptions { kv: Some(kv), ..options(Precision::Exact) };
         let logit = if kv == Format::F16 { 2e-2 } else { 1.5e-1 };
-        let bounds = Bounds { logit, margin: 0.3, nll: 5e-3, tokens: false };
+        let bounds = GoldenBounds { logit, margin: 0.3, nll: 5e-3, tokens: false };
         check_golden(&bedtime::f32(), &golden, &options, &bounds);
     }
 }
@@ -44,7 +44,7 @@ fn sixteen_bit_caches_stay_close() {
 fn q8_0_stays_close() {
     let golden = bedtime::golden();
     for precision in [Precision::Exact, Precision::Fast] {
-        let bounds = Bounds { logit: 1.0, margin: 0.5, nll: 1e-2, tokens: false };
+        let bounds = GoldenBounds { logit: 1.0, margin: 0.5, nll: 1e-2, tokens: false };
         check_golden(&bedtime::q8_0(), &golden, &options(precision), &bounds);
     }
 }

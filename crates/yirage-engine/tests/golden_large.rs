@@ -3,7 +3,7 @@
 
 mod golden_support;
 
-use golden_support::{Bounds, check_golden, json, options};
+use golden_support::{GoldenBounds, check_golden, json, options};
 use yirage_engine::EngineOptions;
 use yirage_ir::Format;
 use yirage_plan::Precision;
@@ -12,8 +12,8 @@ use yirage_testkit::absent;
 fn check(file: &str, golden: &str) {
     let (model, golden) = (absent::model(file), json(&absent::shared(golden)));
     let exact = EngineOptions { kv: Some(Format::F32), ..options(Precision::Exact) };
-    check_golden(&model, &golden, &exact, &Bounds { logit: 2e-3, margin: 0.05, nll: 1e-3, tokens: true });
-    let fast = Bounds { logit: 1.0, margin: 0.5, nll: 1e-2, tokens: false };
+    check_golden(&model, &golden, &exact, &GoldenBounds { logit: 2e-3, margin: 0.05, nll: 1e-3, tokens: true });
+    let fast = GoldenBounds { logit: 1.0, margin: 0.5, nll: 1e-2, tokens: false };
     check_golden(&model, &golden, &options(Precision::Fast), &fast);
 }
 
@@ -22,7 +22,7 @@ fn check_int8_cache(file: &str, golden: &str) {
     let (model, golden) = (absent::model(file), json(&absent::shared(golden)));
     for precision in [Precision::Exact, Precision::Fast] {
         let int8 = EngineOptions { kv: Some(Format::Q8_0), ..options(precision) };
-        check_golden(&model, &golden, &int8, &Bounds { logit: 1.0, margin: 0.5, nll: 1e-2, tokens: false });
+        check_golden(&model, &golden, &int8, &GoldenBounds { logit: 1.0, margin: 0.5, nll: 1e-2, tokens: false });
     }
 }
 

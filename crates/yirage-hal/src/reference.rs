@@ -92,8 +92,7 @@ fn as_evaluated(layout: ActivationFormat) -> ActivationFormatFacts {
 /// An op is evaluated whatever it is given; what several devices do together it is not, but for a group of one.
 fn rule(op: &str, layouts: &[WeightLayout]) -> OpRule {
     let rule = OpRule::new(op, vec![OperandConstraint::any(layouts)]);
-    let together = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "send_recv"];
-    if together.contains(&op) { rule.when("ranks", 1) } else { rule }
+    if Op::COLLECTIVES.contains(&op) { rule.when("ranks", 1) } else { rule }
 }
 
 /// The target of a device of family `family` whose only kernel, called `kernel`, evaluates nodes by their reference: of

@@ -7,7 +7,7 @@ mod support;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
-use support::{Log, Server, env, hub};
+use support::{FakeHub, Log, env, hub};
 use yirage_hub::{
     CATALOGUE, CacheVerification, Hub, HubError, ModelOrigin, ModelRef, NoProgress, RemovalTotals, ResolvedFormat,
 };
@@ -113,7 +113,7 @@ fn a_failing_package_client_is_quoted_and_gets_the_documented_arguments() {
 
 #[test]
 fn a_pinned_file_that_the_hub_changed_is_refused_before_the_download() {
-    let (server, cache) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, cache) = (FakeHub::start(), tempfile::tempdir().unwrap());
     let entry = CATALOGUE.iter().find(|entry| entry.hub.pinned && entry.hub.revision != "main").unwrap();
     let path = format!("/{}/resolve/{}/{}", entry.hub.repo, entry.hub.revision, entry.hub.file);
     server.file(&path, b"another file", &"ab".repeat(32));

@@ -5,7 +5,7 @@ mod support;
 
 use std::fs;
 use std::time::Duration;
-use support::{Log, Server, Trick, env, hub, sha256};
+use support::{FakeHub, Log, Trick, env, hub, sha256};
 use yirage_hub::{CacheVerification, Hub, HubError, ModelOrigin, ModelRef, NoProgress, ResolvedFormat};
 
 const FILE: &str = "/o/r/resolve/c0ffee/m-Q8_0.gguf";
@@ -24,7 +24,7 @@ fn status(status: u16, headers: &[(&str, &str)]) -> Trick {
 
 #[test]
 fn a_repository_becomes_the_hubs_own_layout() {
-    let (server, cache) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, cache) = (FakeHub::start(), tempfile::tempdir().unwrap());
     let body = model();
     server.repo(&[("m-Q8_0.gguf", &body), ("m-Q4_0.gguf", b"no"), ("README.md", b"hello")]);
     let log = Log::default();
@@ -46,7 +46,7 @@ fn a_repository_becomes_the_hubs_own_layout() {
 
 #[test]
 fn a_cut_connection_goes_on_where_it_stopped() {
-    let (server, cache) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, cache) = (FakeHub::start(), tempfile::tempdir().unwrap());
     let body = model();
     server.repo(&[("m-Q8_0.gguf", &body)]);
     server.trick(FILE, &[Trick::Cut(1_000_000), Trick::Cut(500_000), Trick::Cut(0), Trick::Cut(0)]);
@@ -57,7 +57,7 @@ fn a_cut_connection_goes_on_where_it_stopped() {
 
 #[test]
 fn giving_up_keeps_the_part_and_the_next_run_uses_it() {
-    let (server, cache) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, cache) = (FakeHub::start(), tempfile::tempdir().unwrap());
     let body = model();
     server.repo(&[("m-Q8_0.gguf", &body)]);
     server.trick(FILE, &[Trick::Cut(2_000_000), Trick::Cut(0), Trick::Cut(0), Trick::Cut(0)]);
@@ -72,7 +72,7 @@ fn giving_up_keeps_the_part_and_the_next_run_uses_it() {
 
 #[test]
 fn a_server_without_ranges_starts_over() {
-    let (server, cache) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, cache) = (FakeHub::start(), tempfile::tempdir().unwrap());
     let body = model();
     server.repo(&[("m-Q8_0.gguf", &body)]);
     server.trick(FILE, &[Trick::Cut(700_000), Trick::IgnoreRange]);
@@ -82,7 +82,7 @@ fn a_server_without_ranges_starts_over() {
 
 #[test]
 fn wrong_bytes_are_not_kept() {
-    let (server, cache) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, cache) = (FakeHub::start(), tempfile::tempdir().unwrap());
     let body = model();
     server.repo(&[("m-Q8_0.gguf", &body)]);
     server.trick(FILE, &[Trick::Garble]);
@@ -95,7 +95,7 @@ fn wrong_bytes_are_not_kept() {
 
 #[test]
 fn a_part_of_another_day_is_fetched_anew() {
-    let (server, cache) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, cache) = (FakeHub::start(), tempfile::tempdir().unwrap());
     let body = model();
     server.repo(&[("m-Q8_0.gguf", &body)]);
     let blobs = cache.path().join("models--o--r/blobs");
@@ -112,7 +112,7 @@ fn a_part_of_another_day_is_fetched_anew() {
 
 #[test]
 fn busy_servers_are_waited_for_and_believed() {
-    let (server, cache) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, cache) = (FakeHub::start(), tempfile::tempdir().unwrap());
     server.repo(&[("m-Q8_0.gguf", b"GGUF")]);
     server.trick(FILE, &[status(429, &[("Retry-After", "1")]), status(503, &[]), Trick::Cut(4)]);
     let log = Log::default();
@@ -133,7 +133,7 @@ fn busy_servers_are_waited_for_and_believed() {
 
 #[test]
 fn refusals_are_final_and_say_what_to_do() {
-    let (server, cache) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, cache) = (FakeHub::start(), tempfile::tempdir().unwrap());
     let hub = hub(&server.address, cache.path());
     let listing = "/api/models/o/r/revision/main";
     let error = hub.resolve(&repo(), &NoProgress).unwrap_err();
@@ -154,7 +154,7 @@ fn refusals_are_final_and_say_what_to_do() {
 
 #[test]
 fn the_token_goes_to_the_hub_alone() {
-    let (server, storage, cache) = (Server::start(), Server::start(), tempfile::tempdir().unwrap());
+    let (server, storage, cache) = (FakeHub::start(), FakeHub::start(), tempfile::tempdir().unwrap());
     let body = model();
     server.repo(&[("m-Q8_0.gguf", &body)]);
     storage.file("/blob/1?signed=yes", &body, "other");
@@ -170,7 +170,7 @@ fn the_token_goes_to_the_hub_alone() {
 
 #[test]
 fn circles_and_traps_of_redirects_end() {
-    let (server, cache) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, cache) = (FakeHub::start(), tempfile::tempdir().unwrap());
     server.repo(&[("m-Q8_0.gguf", b"GGUF")]);
     let hub = hub(&server.address, cache.path());
     server.trick(FILE, &vec![status(302, &[("Location", FILE)]); 20]);
@@ -188,7 +188,7 @@ fn nobody_there_fails_at_once_and_offline_never_asks() {
     assert!(matches!(&error, HubError::Unreachable { host, .. } if host == "http://127.0.0.1:1"), "{error}");
     let error = hub("http://no-such-host.invalid", cache.path()).resolve(&repo(), &NoProgress).unwrap_err();
     assert!(matches!(error, HubError::Unreachable { .. }), "{error}");
-    let server = Server::start();
+    let server = FakeHub::start();
     let mut offline = env(&server.address, cache.path());
     offline.offline = true;
     let error = Hub::new(offline).resolve(&repo(), &NoProgress).unwrap_err();
@@ -197,7 +197,7 @@ fn nobody_there_fails_at_once_and_offline_never_asks() {
 
 #[test]
 fn safetensors_come_with_what_belongs_to_them() {
-    let (server, cache) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, cache) = (FakeHub::start(), tempfile::tempdir().unwrap());
     let files: [(&str, &[u8]); 5] = [
         ("config.json", b"{}"),
         ("tokenizer.json", b"{\"t\":1}"),
@@ -221,7 +221,7 @@ fn safetensors_come_with_what_belongs_to_them() {
 
 #[test]
 fn two_at_once_fetch_one_file_once() {
-    let (server, cache) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, cache) = (FakeHub::start(), tempfile::tempdir().unwrap());
     let body = model();
     server.repo(&[("m-Q8_0.gguf", &body)]);
     let hub = hub(&server.address, cache.path());
@@ -242,7 +242,7 @@ fn two_at_once_fetch_one_file_once() {
 
 #[test]
 fn a_blob_that_is_there_is_compared_when_asked_and_after_a_crash() {
-    let (server, cache) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, cache) = (FakeHub::start(), tempfile::tempdir().unwrap());
     let body = model();
     server.repo(&[("m-Q8_0.gguf", &body)]);
     let hub = hub(&server.address, cache.path());
@@ -271,7 +271,7 @@ fn a_blob_that_is_there_is_compared_when_asked_and_after_a_crash() {
 
 #[test]
 fn a_download_that_failed_leaves_its_mark_until_one_succeeds() {
-    let (server, cache) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, cache) = (FakeHub::start(), tempfile::tempdir().unwrap());
     let body = model();
     server.repo(&[("m-Q8_0.gguf", &body)]);
     server.trick(FILE, &[Trick::Cut(1000), Trick::Cut(0), Trick::Cut(0), Trick::Cut(0)]);
@@ -285,7 +285,7 @@ fn a_download_that_failed_leaves_its_mark_until_one_succeeds() {
 
 #[test]
 fn a_download_that_drips_is_given_up_and_goes_on_later() {
-    let (server, cache) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, cache) = (FakeHub::start(), tempfile::tempdir().unwrap());
     let body = model();
     server.repo(&[("m-Q8_0.gguf", &body)]);
     server.trick(FILE, &[Trick::Drip(100, Duration::from_millis(20))]);
@@ -304,7 +304,7 @@ fn a_download_that_drips_is_given_up_and_goes_on_later() {
 
 #[test]
 fn answers_and_files_have_a_deadline_however_they_trickle() {
-    let (server, cache) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, cache) = (FakeHub::start(), tempfile::tempdir().unwrap());
     server.repo(&[("m-Q8_0.gguf", &model())]);
     let mut brief = env(&server.address, cache.path());
     brief.patience.deadline = Duration::from_millis(600);
@@ -322,7 +322,7 @@ fn answers_and_files_have_a_deadline_however_they_trickle() {
 
 #[test]
 fn files_with_unsafe_names_are_told() {
-    let (server, cache) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, cache) = (FakeHub::start(), tempfile::tempdir().unwrap());
     let listing = "/api/models/o/r/revision/main";
     let names = r#"{"rfilename":"../../m-Q8_0.gguf"},{"rfilename":"\u001b[2J.gguf"}"#;
     server.file(listing, format!(r#"{{"sha":"c0ffee","siblings":[{names}]}}"#).as_bytes(), "x");

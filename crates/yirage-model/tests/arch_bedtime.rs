@@ -4,7 +4,7 @@
 
 mod arch_support;
 
-use arch_support::Runner;
+use arch_support::ArchRunner;
 use serde_json::Value;
 use std::path::Path;
 use yirage_model::arch::KvCacheSpec;
@@ -14,7 +14,7 @@ use yirage_testkit::{absent, bedtime};
 
 /// Greedy steps of every case: exact tokens, the top ten logits within `bound`.
 fn check(model: &Path, golden: &Value, bound: f64) {
-    let mut runner = Runner::new(model, 1024).unwrap();
+    let mut runner = ArchRunner::new(model, 1024).unwrap();
     for case in golden["cases"].as_array().unwrap() {
         let (prompt, greedy) = (ids(&case["prompt_ids"]), ids(&case["greedy_ids"]));
         runner.reset();
@@ -45,7 +45,7 @@ fn safetensors_are_exact() {
 #[test]
 fn q8_gguf_is_exact_with_quantised_weights_and_one_cache_group() {
     check(&bedtime::q8_0(), &bedtime::golden(), 1e-3);
-    let runner = Runner::new(&bedtime::q8_0(), 64).unwrap();
+    let runner = ArchRunner::new(&bedtime::q8_0(), 64).unwrap();
     let formats: Vec<&str> = runner.model.weights.iter().map(|w| w.format.info().name).collect();
     assert!(formats.contains(&"q8_0"), "{formats:?}");
     assert!(matches!(runner.model.groups[..], [KvCacheSpec::Paged { window: None, .. }]));

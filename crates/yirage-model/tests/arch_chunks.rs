@@ -2,13 +2,13 @@
 
 mod arch_support;
 
-use arch_support::{Runner, tiny};
+use arch_support::{ArchRunner, tiny};
 
 #[test]
 fn chunks_do_not_change_the_logits() {
     let ids: Vec<u32> = (0..45).map(|i| 3 + i * 37 % 90).collect();
     for folder in tiny("safetensors") {
-        let mut runner = Runner::new(&folder, 64).unwrap();
+        let mut runner = ArchRunner::new(&folder, 64).unwrap();
         let all: Vec<usize> = (0..ids.len()).collect();
         let whole = runner.step(&ids, &all);
         for size in [1, 7, 32] {
@@ -22,7 +22,7 @@ fn chunks_do_not_change_the_logits() {
 #[test]
 fn only_wanted_rows_are_computed_in_the_order_asked_for() {
     for folder in tiny("gguf") {
-        let mut runner = Runner::new(&folder, 64).unwrap();
+        let mut runner = ArchRunner::new(&folder, 64).unwrap();
         let all = runner.step(&[5, 6, 7, 8], &[0, 1, 2, 3]);
         runner.reset();
         assert_eq!(runner.step(&[5, 6, 7, 8], &[3, 1]), [all[3].clone(), all[1].clone()]);

@@ -4,7 +4,7 @@
 
 mod arch_support;
 
-use arch_support::Runner;
+use arch_support::ArchRunner;
 use yirage_testkit::absent;
 use yirage_testkit::json::{self, floats, ids};
 use yirage_testkit::rows::argmax;
@@ -13,7 +13,7 @@ fn check_first_step(file: &str, golden: &str) {
     let (model, golden) = (absent::model(file), json::read(&absent::shared(golden)));
     let case = &golden["cases"][0];
     let (prompt, step) = (ids(&case["prompt_ids"]), &case["steps"][0]);
-    let mut runner = Runner::new(&model, 64).unwrap();
+    let mut runner = ArchRunner::new(&model, 64).unwrap();
     let logits = runner.step(&prompt, &[prompt.len() - 1]).remove(0);
     for (id, value) in ids(&step["top10_ids"]).into_iter().zip(floats(&step["top10_logits"])) {
         let d = (f64::from(logits[id as usize]) - value).abs();

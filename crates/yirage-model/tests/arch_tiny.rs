@@ -5,7 +5,7 @@
 
 mod arch_support;
 
-use arch_support::{Runner, check_golden, tiny};
+use arch_support::{ArchRunner, check_golden, tiny};
 use yirage_testkit::json;
 
 fn check_all(kind: &str, count: usize) {
@@ -36,7 +36,7 @@ fn gguf_files_agree_with_llama_cpp() {
         let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
         let bound = if name == "gpt-oss" { 0.1 } else { 0.01 };
         let (golden, opinion) = (json::read(&folder.join("golden.json")), json::read(&folder.join("llamacpp.json")));
-        let mut runner = Runner::new(&folder, 64).unwrap();
+        let mut runner = ArchRunner::new(&folder, 64).unwrap();
         let cases = golden["cases"].as_array().unwrap();
         assert_eq!(cases.len(), opinion["cases"].as_array().unwrap().len());
         for (c, (case, opinion)) in cases.iter().zip(opinion["cases"].as_array().unwrap()).enumerate() {

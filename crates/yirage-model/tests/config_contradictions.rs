@@ -121,11 +121,11 @@ fn two_sections_about_the_rotation_must_agree() {
 }
 
 /// A model, the keys that are set in its configuration, and what the error says.
-type Case<'a> = (&'a str, &'a [(&'a str, Value)], &'a str);
+type ContradictionCase<'a> = (&'a str, &'a [(&'a str, Value)], &'a str);
 
 #[test]
 fn what_the_reference_computes_and_we_do_not_is_refused_by_name() {
-    let cases: &[Case] = &[
+    let cases: &[ContradictionCase] = &[
         ("gemma2-biased", &[("use_bidirectional_attention", json!(true))], "use_bidirectional_attention"),
         ("gemma3-pattern", &[("use_bidirectional_attention", json!(true))], "use_bidirectional_attention"),
         ("gpt2-scaled", &[("add_cross_attention", json!(true))], "add_cross_attention"),

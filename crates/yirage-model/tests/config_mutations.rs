@@ -5,7 +5,7 @@
 
 mod arch_support;
 
-use arch_support::{Runner, tiny};
+use arch_support::{ArchRunner, tiny};
 use serde_json::{Map, Value, json};
 use yirage_model::{Checkpoint, RawConfig};
 
@@ -55,7 +55,7 @@ const TOKENS: u32 = 20;
 
 fn logits(checkpoint: &Checkpoint, config: &Value) -> Result<Vec<Vec<f32>>, String> {
     let config = RawConfig::from_json(config.to_string().as_bytes(), "config.json").map_err(|e| e.to_string())?;
-    let mut runner = Runner::with(checkpoint, &config, 32).map_err(|e| e.to_string())?;
+    let mut runner = ArchRunner::with(checkpoint, &config, 32).map_err(|e| e.to_string())?;
     let ids: Vec<u32> = (0..TOKENS).map(|i| (i * 7 + 1) % 19).collect();
     let rows: Vec<usize> = (0..ids.len()).collect();
     Ok(runner.step(&ids, &rows))

@@ -1,6 +1,7 @@
 //! Task programs as data: tasks, what they wait for, and the queues that workers walk.
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 /// How a plan is run.
@@ -95,6 +96,15 @@ pub enum TaskPartition {
     WorkQueue,
 }
 
+impl TaskPartition {
+    /// A share's part of `total` things that lie in a row; nothing of a work queue, whose pieces nobody knows before.
+    pub fn range(self, total: usize) -> Option<Range<usize>> {
+        let TaskPartition::Static { index, of } = self else { return None };
+        let at = |index: u32| (total as u128 * u128::from(index) / u128::from(of.max(1))) as usize;
+        Some(at(index)..at(index.saturating_add(1)))
+    }
+}
+
 /// What must have happened before a task.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Wait {
@@ -138,5 +148,23 @@ impl TaskProgram {
         let mut totals = vec![0; self.counters as usize];
         self.tasks.iter().for_each(|t| totals[t.signals as usize] += 1);
         totals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_follow_each_other_and_are_all() {
+        for (total, of) in [(0, 3), (1, 4), (7, 3), (64, 5), (usize::MAX, 7)] {
+            let shares = (0..of).filter_map(|index| TaskPartition::Static { index, of }.range(total));
+            let end = shares.fold(0, |end, share| {
+                assert_eq!(share.start, end);
+                share.end
+            });
+            assert_eq!(end, total, "{of} shares");
+        }
+        assert_eq!(TaskPartition::WorkQueue.range(5), None);
     }
 }

@@ -52,7 +52,8 @@ impl Sim {
         let driver = SimDriver::new(&self.settings, ordinal, rank)?;
         self.opened.lock().unwrap_or_else(PoisonError::into_inner).push(driver.monitor());
         let Settings { operations, activations, ranks, tiled_weights, .. } = self.settings;
-        let library = References { operations, activations, ranks, tiled_weights, limits: self.settings.limits() };
+        let library =
+            References { operations, activations, ranks, tiled_weights, limits: self.settings.limits.clone() };
         Ok(DriverDevice::new(self.info(ordinal), driver, library))
     }
 

@@ -1,6 +1,6 @@
 //! The driver: what a vendor's runtime would give.
 
-use crate::bindings::{BindingLimits, check};
+use crate::bindings::check;
 use crate::collective::SimRank;
 use crate::faults::Countdown;
 use crate::kernel::Module;
@@ -17,9 +17,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use yirage_hal::driver::{
     Binding, BufferId, BufferSlice, CapturedGraphId, DeviceClock, Download, Driver, DriverError, GraphCapture, Launch,
-    ModuleId, OperationCall, OperationId, OperationLibrary, PreparedOperation, StepCommand, Timestamp, TransferQueue,
+    LaunchConfig, ModuleId, OperationCall, OperationId, OperationLibrary, PreparedOperation, StepCommand, Timestamp,
+    TransferQueue,
 };
 use yirage_hal::{HostMemory, Record, StagingMemory};
+use yirage_plan::DeviceLimits;
 
 /// The driver of one device.
 pub(crate) struct SimDriver {
@@ -32,7 +34,7 @@ pub(crate) struct SimDriver {
     captures_graphs: bool,
     has_operations: bool,
     has_clock: bool,
-    binding_limits: Option<BindingLimits>,
+    limits: DeviceLimits,
     in_flight: usize,
     transfers: Option<SimTransferQueue>,
     rank: Option<SimRank>,
@@ -69,7 +71,7 @@ impl SimDriver {
             captures_graphs: settings.captures_graphs,
             has_operations: settings.operations,
             has_clock: settings.clock,
-            binding_limits: settings.binding_limits,
+            limits: settings.limits.clone(),
             in_flight: settings.in_flight,
             transfers,
             rank,
@@ -112,21 +114,20 @@ impl SimDriver {
             StepCommand::Operation(OperationCall { operation, bindings, workspace }) => {
                 let gone = || DriverError::Failed { call: "operation", why: format!("{operation:?} is not prepared") };
                 let operation = self.operations().get(&operation.0).cloned().ok_or_else(gone)?;
-                check(&bindings, self.binding_limits.as_ref())?;
+                check(&bindings, &self.limits)?;
                 SimCommand::Operation { operation, bindings, workspace }
             }
             StepCommand::Collective(call) => SimCommand::Collective(call),
-            StepCommand::Copy { from, to } => SimCommand::Copy { from, to },
-            StepCommand::Fill { slice, byte } => SimCommand::Fill { slice, byte },
+            StepCommand::Memory(command) => SimCommand::Memory(command),
         })
     }
 
     fn resolved_launch(&self, launch: Launch) -> Result<SimLaunch, DriverError> {
-        let Launch { module, entry, bindings, arguments, .. } = launch;
+        let Launch { module, config: LaunchConfig { entry, arguments, .. }, bindings, .. } = launch;
         let found = self.shared.modules().get(&module.0).cloned();
         let gone = || DriverError::Failed { call: "launch", why: format!("there is no module {}", module.0) };
         let node = found.ok_or_else(gone)?.node(&entry)?;
-        check(&bindings, self.binding_limits.as_ref())?;
+        check(&bindings, &self.limits)?;
         Ok(SimLaunch { module: module.0, node, bindings, arguments })
     }
 

@@ -26,7 +26,6 @@ mod transfers;
 mod weight_tiles;
 
 pub use backend::Sim;
-pub use bindings::BindingLimits;
 pub use faults::Faults;
 pub use memory::SimMemoryStats;
 pub use settings::Settings;

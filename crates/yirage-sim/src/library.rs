@@ -5,11 +5,11 @@ use crate::operation;
 use crate::weight_tiles::{self, TILE_ROWS, WeightTiles};
 use yirage_hal::HalError;
 use yirage_hal::driver::{
-    Binding, BindingAccess, KernelCall, KernelCollective, KernelLaunch, Library, LibraryOperation, OperandBindings,
+    Binding, BindingAccess, CollectiveCall, KernelCall, KernelLaunch, Library, LibraryOperation, OperandBindings,
     PackedRows, ValueSlices, WeightPacking,
 };
 use yirage_hal::reference;
-use yirage_ir::{DType, Dims, Format, text};
+use yirage_ir::{DType, Dims, Format, Op, text};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
 use yirage_plan::{DeviceLimits, KernelFacts, KernelOrigin, Plan, Target, WeightEntry};
 
@@ -25,13 +25,12 @@ fn collectives(ranks: u32) -> KernelFacts {
     let rule = |op: &&str| {
         OpRule::new(op, vec![vec![OperandConstraint::new(OperandKind::Arena, matrix)]]).when("ranks", ranks)
     };
-    let ops = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "send_recv"];
     KernelFacts {
         name: COLLECTIVES.into(),
         variant: "rendezvous".into(),
         origin: KernelOrigin::Library,
         regions: Vec::new(),
-        rules: ops.iter().map(rule).collect(),
+        rules: Op::COLLECTIVES.iter().map(rule).collect(),
         stages: Vec::new(),
         scratch: false,
     }
@@ -99,7 +98,7 @@ impl Library for References {
         let (number, graph) = (plan.steps[step].node, &plan.graph);
         let node = &graph.nodes[number as usize];
         if plan.kernels[plan.steps[step].kernel as usize].name == COLLECTIVES {
-            return Ok(vec![KernelCall::Collective(KernelCollective::of(graph, node, values)?)]);
+            return Ok(vec![KernelCall::Collective(CollectiveCall::of(graph, node, values)?)]);
         }
         let bound = OperandBindings::of(graph, node, values)?;
         let operand = |(&value, binding): (_, u32)| {
@@ -117,7 +116,7 @@ impl Library for References {
                 descriptor: operation::describe(graph, &plan.weights, node, &arguments),
                 bindings,
             }),
-            false => KernelCall::Launch(KernelLaunch { arguments, ..KernelLaunch::new(number.to_string(), bindings) }),
+            false => KernelCall::Launch(KernelLaunch::new(number.to_string(), bindings, arguments)),
         }])
     }
 }

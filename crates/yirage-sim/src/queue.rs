@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use yirage_hal::driver::{Binding, BufferId, BufferSlice, CollectiveCall, DriverError};
+use yirage_hal::driver::{Binding, BufferId, BufferSlice, CollectiveCall, DriverError, MemoryCommand};
 use yirage_hal::{HostMemory, Record};
 use yirage_ir::rng::Rng;
 
@@ -37,8 +37,7 @@ pub(crate) enum SimCommand {
     Launch(SimLaunch),
     Operation { operation: Arc<SimOperation>, bindings: Vec<Binding>, workspace: Option<BufferSlice> },
     Collective(CollectiveCall),
-    Copy { from: BufferSlice, to: BufferSlice },
-    Fill { slice: BufferSlice, byte: u8 },
+    Memory(MemoryCommand),
 }
 
 /// A kernel and what it is called with.
@@ -265,11 +264,11 @@ impl SimQueue {
                 operation.run(bindings, *workspace, &mut self.shared.memory())
             }
             SimCommand::Collective(call) => self.collective(call),
-            SimCommand::Copy { from, to } => {
+            SimCommand::Memory(MemoryCommand::Copy { from, to }) => {
                 let copy = self.shared.memory().read(*from)?.to_vec();
                 self.shared.store(&copy, *to)
             }
-            SimCommand::Fill { slice, byte } => {
+            SimCommand::Memory(MemoryCommand::Fill { slice, byte }) => {
                 self.shared.memory().write(*slice)?.fill(*byte);
                 Ok(())
             }

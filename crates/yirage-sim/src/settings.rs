@@ -1,6 +1,5 @@
 //! How a simulated accelerator behaves.
 
-use crate::bindings::BindingLimits;
 use crate::faults::Faults;
 use std::time::Duration;
 use yirage_ir::Format;
@@ -31,8 +30,8 @@ pub struct Settings {
     pub clock: bool,
     /// Whether kernels are operations of a vendor's library, prepared once and given a workspace, instead of code.
     pub operations: bool,
-    /// What a device that binds parts of buffers asks of them; none of one with pointers.
-    pub binding_limits: Option<BindingLimits>,
+    /// What the compiler is told that it bounds. Commands that go beyond fail.
+    pub limits: DeviceLimits,
     /// The type of a model's activations in `fast`: of 32 or 16 bits.
     pub activations: Format,
     /// Whether weights of products lie in tiles that the library packs, instead of rows.
@@ -56,7 +55,7 @@ impl Default for Settings {
             captures_graphs: true,
             clock: true,
             operations: false,
-            binding_limits: None,
+            limits: DeviceLimits::aligned(64),
             activations: Format::F32,
             tiled_weights: false,
             faults: Faults::default(),
@@ -65,16 +64,6 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// What the compiler is told that the device bounds.
-    pub(crate) fn limits(&self) -> DeviceLimits {
-        match self.binding_limits {
-            None => DeviceLimits::aligned(64),
-            Some(BindingLimits { align, bytes, count }) => {
-                DeviceLimits { bindings: Some(count), binding_bytes: Some(bytes), ..DeviceLimits::aligned(align) }
-            }
-        }
-    }
-
     /// An accelerator whose kernels are code that is given pointers, as CUDA and its kin have it, with a layout of its own for
     /// the weights of products.
     pub fn with_pointers() -> Settings {
@@ -84,8 +73,8 @@ impl Settings {
     /// An accelerator whose kernels are bound to parts of buffers, within limits as those of WebGPU; it captures
     /// nothing, and has one queue.
     pub fn with_bindings() -> Settings {
-        let limits = BindingLimits { align: 256, bytes: 128 << 20, count: 32 };
-        Settings { binding_limits: Some(limits), transfer_queue: false, captures_graphs: false, ..Settings::default() }
+        let limits = DeviceLimits { bindings: Some(32), binding_bytes: Some(128 << 20), ..DeviceLimits::aligned(256) };
+        Settings { limits, transfer_queue: false, captures_graphs: false, ..Settings::default() }
     }
 
     /// An accelerator whose kernels are operations of a library with a workspace, as those of neural processors are; the

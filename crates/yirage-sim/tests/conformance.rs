@@ -9,7 +9,7 @@ use yirage_sim::{Settings, Sim};
 #[test]
 fn every_case_holds() {
     for settings in [Settings::with_pointers(), Settings::with_bindings(), Settings::with_operations()] {
-        let expected = if settings.binding_limits.is_some() { BOUND } else { &[] };
+        let expected = if settings.limits.bindings.is_some() { BOUND } else { &[] };
         holds(Sim::with(Settings { devices: 2, seed: 7, delay: Duration::from_micros(20), ..settings }), expected);
     }
 }

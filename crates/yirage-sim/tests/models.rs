@@ -107,9 +107,9 @@ fn weights_reach_the_device_through_a_few_pieces_of_memory() {
     }
 }
 
-/// Logits of a prompt's positions, at `fast`, with activations of this type.
-fn prompt_logits(model: &str, prompt: &[u32], activations: Format) -> Vec<f32> {
-    let sim = Sim::with(Settings { activations, ..Settings::default() });
+/// Logits of a prompt's positions, at `fast`, with activations of this type, on so many ranks.
+fn prompt_logits(model: &str, prompt: &[u32], activations: Format, ranks: u32) -> Vec<f32> {
+    let sim = Sim::with(Settings { activations, ranks, ..Settings::default() });
     let (device, _) = sim.open(0, &OpenOptions::default()).unwrap();
     let options = EngineOptions { kv: Some(Format::F32), precision: Precision::Fast, ..EngineOptions::default() };
     let checkpoint = Checkpoint::open(tiny::model(model)).unwrap();
@@ -136,9 +136,9 @@ fn activations_of_sixteen_bits_are_as_close_as_their_bits() {
     for model in tiny::NAMES {
         let golden = json::read(&tiny::model(model).join("golden.json"));
         let prompt = ids(&golden["cases"].as_array().unwrap()[0]["ids"]);
-        let wide = prompt_logits(model, &prompt, Format::F32);
+        let wide = prompt_logits(model, &prompt, Format::F32, 1);
         assert!(!wide.is_empty(), "{model}");
-        let [f16, bf16] = [Format::F16, Format::BF16].map(|ty| error(&wide, &prompt_logits(model, &prompt, ty)));
+        let [f16, bf16] = [Format::F16, Format::BF16].map(|ty| error(&wide, &prompt_logits(model, &prompt, ty, 1)));
         println!("{model}: relative error {f16:.2e} with f16, {bf16:.2e} with bf16");
         assert!(f16 > 0.0 && bf16 > f16 && f16 < 0.01 && bf16 < 0.08, "{model}: {f16} {bf16}");
     }
@@ -174,4 +174,14 @@ fn each_rank_holds_its_part_alone() {
     println!("weights: {} bytes on one, {} on two", one.weights.used, two.weights.used);
     assert!(two.weights.used > one.weights.used && two.weights.used < one.weights.used * 5 / 4);
     assert_eq!(two.cache.used, one.cache.used);
+}
+
+#[test]
+fn ranks_and_activations_of_sixteen_bits_go_together() {
+    let prompt = [1, 2, 3, 4, 5];
+    for model in tiny::NAMES {
+        let alone = prompt_logits(model, &prompt, Format::BF16, 1);
+        assert_eq!(prompt_logits(model, &prompt, Format::BF16, 2), alone, "{model}");
+        assert_ne!(prompt_logits(model, &prompt, Format::F32, 2), alone, "{model}: nothing is rounded");
+    }
 }

@@ -1,7 +1,7 @@
 //! Attention over the paged cache: keys and values are appended to it, a sequence of the batch in a block of its own, and
 //! each query sees the positions up to one that says what ONNX's flags say.
 
-use super::case::{Array, Case};
+use super::case::{Array, OnnxCase};
 use super::import::Import;
 use yirage_conformance::KvCacheSetup;
 use yirage_hal::Record;
@@ -21,7 +21,7 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn of(case: &Case) -> Sizes {
+    fn of(case: &OnnxCase) -> Sizes {
         let (q, k, v) = (&case.input("Q").shape, &case.input("K").shape, &case.input("V").shape);
         let past = case.opt_input("past_key").map_or(0, |p| p.shape[2]);
         if q.len() == 4 {
@@ -43,7 +43,7 @@ fn rows(a: &Array) -> Vec<f32> {
     if a.shape.len() == 4 { a.permuted(&[0, 2, 1, 3]).floats() } else { a.floats() }
 }
 
-pub(crate) fn attention(case: &Case, import: &mut Import) -> Result<(), BuildError> {
+pub(crate) fn attention(case: &OnnxCase, import: &mut Import) -> Result<(), BuildError> {
     let s = Sizes::of(case);
     assert!(s.keys() <= BLOCK, "{}: one block a sequence", case.name);
     let nonpad = case.opt_input("nonpad_kv_seqlen").map(Array::ints);
@@ -92,7 +92,7 @@ pub(crate) fn attention(case: &Case, import: &mut Import) -> Result<(), BuildErr
 
 /// The cache with the past in it, after the new keys (and values) were appended.
 fn append(
-    case: &Case,
+    case: &OnnxCase,
     import: &mut Import,
     s: &Sizes,
     name: &str,

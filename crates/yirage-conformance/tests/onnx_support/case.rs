@@ -5,7 +5,7 @@ use yirage_ir::Format;
 
 /// A case. One of which nothing but the name is there has no outputs.
 #[derive(Debug, Default)]
-pub(crate) struct Case {
+pub(crate) struct OnnxCase {
     pub(crate) name: String,
     pub(crate) op: String,
     pub(crate) opset: u32,
@@ -43,7 +43,7 @@ pub(crate) enum Values {
     Int(Vec<i64>),
 }
 
-impl Case {
+impl OnnxCase {
     /// The attribute as text, or what ONNX says it is when not given.
     pub(crate) fn attr<T: std::str::FromStr>(&self, name: &str, default: T) -> T {
         self.attrs.get(name).map_or(default, |v| v.parse().unwrap_or_else(|_| panic!("{}: {name}={v}", self.name)))
@@ -136,14 +136,14 @@ fn exact(x: i64) -> f32 {
 }
 
 /// All cases of the fixture.
-pub(crate) fn read(text: &str) -> Vec<Case> {
-    let mut cases: Vec<Case> = Vec::new();
+pub(crate) fn read(text: &str) -> Vec<OnnxCase> {
+    let mut cases: Vec<OnnxCase> = Vec::new();
     for line in text.lines().filter(|l| !l.starts_with('#')) {
         let words: Vec<&str> = line.split(' ').collect();
         match words[..] {
             ["case", name, op, opset] => {
                 let opset = opset.parse().unwrap();
-                cases.push(Case { name: name.into(), op: op.into(), opset, ..Case::default() });
+                cases.push(OnnxCase { name: name.into(), op: op.into(), opset, ..OnnxCase::default() });
             }
             ["attr", name, value] => drop(cases.last_mut().unwrap().attrs.insert(name.into(), value.into())),
             ["in", name, "absent"] => cases.last_mut().unwrap().ins.push((name.into(), None)),

@@ -1,7 +1,7 @@
 //! Nodes as kernel graphs, by the builder that people use: floats of one type, up to four dimensions. What its operations do
 //! not say is left out, with the reason.
 
-use super::case::{Array, Case, Element, Values};
+use super::case::{Array, Element, OnnxCase, Values};
 use super::general::{axes, axis};
 use super::import::{Wanted, dtype};
 use std::collections::HashMap;
@@ -12,8 +12,8 @@ use yirage_ir::{Dims, Tensor, ValueId};
 use yirage_plan::Precision;
 
 /// A node being made.
-struct Node<'a> {
-    case: &'a Case,
+struct KernelNode<'a> {
+    case: &'a OnnxCase,
     graph: KernelGraph,
     step_inputs: HashMap<String, Record>,
 }
@@ -22,8 +22,8 @@ struct Node<'a> {
 ///
 /// # Errors
 /// Why there is none.
-pub(crate) fn import(case: &Case) -> Result<(GraphSetup, Vec<Wanted>), String> {
-    let mut node = Node { case, graph: KernelGraph::new(&case.name), step_inputs: HashMap::new() };
+pub(crate) fn import(case: &OnnxCase) -> Result<(GraphSetup, Vec<Wanted>), String> {
+    let mut node = KernelNode { case, graph: KernelGraph::new(&case.name), step_inputs: HashMap::new() };
     let outputs = outputs(&mut node)?;
     let mut wanted = Vec::new();
     for (&output, array) in outputs.iter().zip(&case.outs) {
@@ -33,7 +33,7 @@ pub(crate) fn import(case: &Case) -> Result<(GraphSetup, Vec<Wanted>), String> {
         node.graph.mark_output(output, None).map_err(said)?;
         wanted.push(Wanted::F32(values.clone()));
     }
-    let Node { graph, step_inputs: slots, .. } = node;
+    let KernelNode { graph, step_inputs: slots, .. } = node;
     let (graph, dims) = (graph.finish().map_err(said)?, Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 });
     let (weights, states) = (HashMap::new(), Vec::new());
     Ok((
@@ -42,7 +42,7 @@ pub(crate) fn import(case: &Case) -> Result<(GraphSetup, Vec<Wanted>), String> {
     ))
 }
 
-fn outputs(node: &mut Node<'_>) -> Result<Vec<ValueId>, String> {
+fn outputs(node: &mut KernelNode<'_>) -> Result<Vec<ValueId>, String> {
     if node.case.op == "Split" {
         return split(node);
     }
@@ -78,7 +78,7 @@ fn outputs(node: &mut Node<'_>) -> Result<Vec<ValueId>, String> {
     made.map(|y| vec![y])
 }
 
-impl Node<'_> {
+impl KernelNode<'_> {
     fn array(&self, input: usize) -> Result<Array, String> {
         let array = self.case.ins.get(input).and_then(|(_, array)| array.as_ref());
         array.cloned().ok_or_else(|| format!("no input {input}"))
@@ -118,13 +118,13 @@ fn said(error: GraphError) -> String {
 
 type Made = Result<ValueId, GraphError>;
 
-fn one(node: &mut Node<'_>, op: impl Fn(&mut KernelGraph, ValueId) -> Made) -> Result<ValueId, String> {
+fn one(node: &mut KernelNode<'_>, op: impl Fn(&mut KernelGraph, ValueId) -> Made) -> Result<ValueId, String> {
     let x = node.input(0)?;
     op(&mut node.graph, x).map_err(said)
 }
 
 /// Dimensions of size 1 are written out in front of the smaller rank.
-fn two(node: &mut Node<'_>, op: impl Fn(&mut KernelGraph, ValueId, ValueId) -> Made) -> Result<ValueId, String> {
+fn two(node: &mut KernelNode<'_>, op: impl Fn(&mut KernelGraph, ValueId, ValueId) -> Made) -> Result<ValueId, String> {
     if node.case.opset < 7 {
         return Err("an old rule of broadcasting".into());
     }
@@ -140,7 +140,7 @@ fn two(node: &mut Node<'_>, op: impl Fn(&mut KernelGraph, ValueId, ValueId) -> M
 }
 
 /// The bounds were attributes before version 11.
-fn clip(node: &mut Node<'_>) -> Result<ValueId, String> {
+fn clip(node: &mut KernelNode<'_>) -> Result<ValueId, String> {
     let x = node.input(0)?;
     let bound = |at: usize, name: &str, none: f32| match node.array(at) {
         Ok(Array { values: Values::F32(values), .. }) => values.first().copied().ok_or("an empty bound".to_string()),
@@ -151,7 +151,7 @@ fn clip(node: &mut Node<'_>) -> Result<ValueId, String> {
     node.graph.clamp(x, low, high).map_err(said)
 }
 
-fn reduced(node: &Node<'_>, rank: usize) -> Result<Vec<usize>, String> {
+fn reduced(node: &KernelNode<'_>, rank: usize) -> Result<Vec<usize>, String> {
     match node.case.whole("axes", 1).filter(|list| !list.is_empty()) {
         Some(list) => axes(&list, rank),
         None if node.case.attr("noop_with_empty_axes", 0) == 1 => Ok(Vec::new()),
@@ -161,7 +161,7 @@ fn reduced(node: &Node<'_>, rank: usize) -> Result<Vec<usize>, String> {
 
 /// One dimension after the other: sums of 16 bits would be rounded in between.
 fn over(
-    node: &mut Node<'_>,
+    node: &mut KernelNode<'_>,
     x: ValueId,
     op: impl Fn(&mut KernelGraph, ValueId, i64) -> Made,
 ) -> Result<ValueId, String> {
@@ -172,17 +172,17 @@ fn over(
     list.iter().try_fold(x, |y, &dim| op(&mut node.graph, y, dim as i64)).map_err(said)
 }
 
-fn reduce(node: &mut Node<'_>, op: impl Fn(&mut KernelGraph, ValueId, i64) -> Made) -> Result<ValueId, String> {
+fn reduce(node: &mut KernelNode<'_>, op: impl Fn(&mut KernelGraph, ValueId, i64) -> Made) -> Result<ValueId, String> {
     let x = node.input(0)?;
     over(node, x, op)
 }
 
-fn sum_of_squares(node: &mut Node<'_>) -> Result<ValueId, String> {
+fn sum_of_squares(node: &mut KernelNode<'_>) -> Result<ValueId, String> {
     let x = one(node, KernelGraph::square)?;
     over(node, x, KernelGraph::reduction)
 }
 
-fn mean(node: &mut Node<'_>) -> Result<ValueId, String> {
+fn mean(node: &mut KernelNode<'_>) -> Result<ValueId, String> {
     let x = node.input(0)?;
     let dims = node.dims(x)?;
     let count: u32 = reduced(node, dims.len())?.iter().map(|&dim| dims[dim]).product();
@@ -190,17 +190,17 @@ fn mean(node: &mut Node<'_>) -> Result<ValueId, String> {
     node.graph.mul_scalar(sum, 1.0 / count as f32).map_err(said)
 }
 
-fn softmax(node: &mut Node<'_>) -> Result<ValueId, String> {
+fn softmax(node: &mut KernelNode<'_>) -> Result<ValueId, String> {
     let x = node.input(0)?;
     node.graph.softmax(x, node.case.attr("axis", -1)).map_err(said)
 }
 
-fn matmul(node: &mut Node<'_>) -> Result<ValueId, String> {
+fn matmul(node: &mut KernelNode<'_>) -> Result<ValueId, String> {
     let (a, b) = (node.input(0)?, node.input(1)?);
     node.graph.matmul(a, b).map_err(said)
 }
 
-fn transpose(node: &mut Node<'_>) -> Result<ValueId, String> {
+fn transpose(node: &mut KernelNode<'_>) -> Result<ValueId, String> {
     let x = node.input(0)?;
     let rank = node.rank(x)?;
     let order = match node.case.ints("perm") {
@@ -212,13 +212,13 @@ fn transpose(node: &mut Node<'_>) -> Result<ValueId, String> {
 }
 
 /// Before version 4 the axis could be left out.
-fn concat(node: &mut Node<'_>) -> Result<ValueId, String> {
+fn concat(node: &mut KernelNode<'_>) -> Result<ValueId, String> {
     let ins = (0..node.case.ins.len()).map(|i| node.input(i)).collect::<Result<Vec<_>, _>>()?;
     node.graph.concat(&ins, node.case.attr("axis", 1)).map_err(said)
 }
 
 /// Into given sizes, or into as many parts as there are outputs: of equal size, the last one smaller.
-fn split(node: &mut Node<'_>) -> Result<Vec<ValueId>, String> {
+fn split(node: &mut KernelNode<'_>) -> Result<Vec<ValueId>, String> {
     let x = node.input(0)?;
     let dims = node.dims(x)?;
     let dim = axis(node.case.attr("axis", 0), dims.len())?;
@@ -230,14 +230,14 @@ fn split(node: &mut Node<'_>) -> Result<Vec<ValueId>, String> {
     node.graph.split(x, by, dim as i64).map_err(said)
 }
 
-fn rms_norm(node: &mut Node<'_>) -> Result<ValueId, String> {
+fn rms_norm(node: &mut KernelNode<'_>) -> Result<ValueId, String> {
     let (x, scale) = (node.input(0)?, node.input(1)?);
     let shape = node.innermost(x)?;
     node.graph.scaled_rms_norm(x, &shape, Some(scale), node.case.attr("epsilon", 1e-5)).map_err(said)
 }
 
 /// The first result; kernel graphs give no mean and no root beside it.
-fn layer_norm(node: &mut Node<'_>) -> Result<ValueId, String> {
+fn layer_norm(node: &mut KernelNode<'_>) -> Result<ValueId, String> {
     let (x, scale) = (node.input(0)?, node.input(1)?);
     let bias = if node.array(2).is_ok() { Some(node.input(2)?) } else { None };
     let shape = node.innermost(x)?;

@@ -11,12 +11,12 @@ use case::{Array, Element};
 use import::Import;
 use yirage_conformance::GraphSetup;
 
-pub(crate) use case::{Case, read};
+pub(crate) use case::{OnnxCase, read};
 pub(crate) use import::Wanted;
 pub(crate) use kernel::import as kernel_graph;
 
 /// The case as graphs of our ops, each with what its outputs must be: of the named ops, of the general ones, or of both.
-pub(crate) fn import(case: &Case) -> Result<Vec<(GraphSetup, Vec<Wanted>)>, String> {
+pub(crate) fn import(case: &OnnxCase) -> Result<Vec<(GraphSetup, Vec<Wanted>)>, String> {
     let mut made = Vec::new();
     let mut import = Import::new(&case.name);
     let named = match case.op.as_str() {
@@ -44,7 +44,7 @@ pub(crate) fn import(case: &Case) -> Result<Vec<(GraphSetup, Vec<Wanted>)>, Stri
 
 /// Whether rows of f32 can be made of all inputs, as the named ops read them; what was another function before version 13
 /// is not theirs.
-fn rows(case: &Case) -> bool {
+fn rows(case: &OnnxCase) -> bool {
     let row = |array: &Array| array.element == Element::F32 && array.shape.iter().product::<usize>() > 0;
     case.opset >= 13 && case.ins.iter().all(|(_, a)| a.as_ref().is_some_and(|a| row(a) && !a.shape.is_empty()))
 }

@@ -1,6 +1,6 @@
 //! Every node but Attention.
 
-use super::case::Case;
+use super::case::OnnxCase;
 use super::import::Import;
 use yirage_ir::expr::Func;
 use yirage_ir::op::{LayerNorm, Linear, Map, MatMul, RmsNorm, Rope, Softmax, TopK};
@@ -11,7 +11,7 @@ fn last(rank: usize, axis: usize) -> Vec<usize> {
     (0..rank).filter(|&a| a != axis).chain([axis]).collect()
 }
 
-pub(crate) fn softmax(case: &Case, import: &mut Import) -> Result<(), BuildError> {
+pub(crate) fn softmax(case: &OnnxCase, import: &mut Import) -> Result<(), BuildError> {
     let x = case.at(0);
     let order = last(x.shape.len(), case.axis(x.shape.len()));
     let x = x.permuted(&order);
@@ -21,7 +21,7 @@ pub(crate) fn softmax(case: &Case, import: &mut Import) -> Result<(), BuildError
     Ok(())
 }
 
-pub(crate) fn gelu(case: &Case, import: &mut Import) -> Result<(), BuildError> {
+pub(crate) fn gelu(case: &OnnxCase, import: &mut Import) -> Result<(), BuildError> {
     let tanh = case.attr("approximate", "none".to_string()) == "tanh";
     let x = case.at(0);
     let input = import.activation("x", x.shape[x.shape.len() - 1], x.floats())?;
@@ -32,12 +32,12 @@ pub(crate) fn gelu(case: &Case, import: &mut Import) -> Result<(), BuildError> {
 }
 
 /// Elements that are normalised together: all from the axis on.
-fn normalised(case: &Case) -> usize {
+fn normalised(case: &OnnxCase) -> usize {
     let shape = &case.input("X").shape;
     shape[case.axis(shape.len())..].iter().product()
 }
 
-pub(crate) fn rms_normalization(case: &Case, import: &mut Import) -> Result<(), BuildError> {
+pub(crate) fn rms_normalization(case: &OnnxCase, import: &mut Import) -> Result<(), BuildError> {
     let width = normalised(case);
     let x = import.activation("x", width, case.input("X").floats())?;
     let w = import.weight("w", &[width], case.input("W").floats())?;
@@ -48,7 +48,7 @@ pub(crate) fn rms_normalization(case: &Case, import: &mut Import) -> Result<(), 
 }
 
 /// The mean and the inverse deviation, which ours does not give, are made of products with constant matrices.
-pub(crate) fn layer_normalization(case: &Case, import: &mut Import) -> Result<(), BuildError> {
+pub(crate) fn layer_normalization(case: &OnnxCase, import: &mut Import) -> Result<(), BuildError> {
     let n = normalised(case);
     let eps = F32(case.attr("epsilon", 1e-5));
     let x = import.activation("x", n, case.input("X").floats())?;
@@ -73,7 +73,7 @@ pub(crate) fn layer_normalization(case: &Case, import: &mut Import) -> Result<()
 }
 
 /// A batch is rows; broadcasting is a choice of rows; a vector is a matrix of one row or column.
-pub(crate) fn matmul(case: &Case, import: &mut Import) -> Result<(), BuildError> {
+pub(crate) fn matmul(case: &OnnxCase, import: &mut Import) -> Result<(), BuildError> {
     let (a, b) = (case.at(0), case.at(1));
     let (mut a_shape, mut b_shape) = (a.shape.clone(), b.shape.clone());
     if a_shape.len() == 1 {
@@ -110,7 +110,7 @@ fn broadcast(from: &[usize], to: &[usize]) -> Vec<i32> {
 }
 
 /// Integers are ranked as floats, which must hold them exactly.
-pub(crate) fn top_k(case: &Case, import: &mut Import) -> Result<(), BuildError> {
+pub(crate) fn top_k(case: &OnnxCase, import: &mut Import) -> Result<(), BuildError> {
     let x = case.at(0);
     let order = last(x.shape.len(), case.axis(x.shape.len()));
     let x = x.permuted(&order);
@@ -127,7 +127,7 @@ pub(crate) fn top_k(case: &Case, import: &mut Import) -> Result<(), BuildError> 
 }
 
 /// Without position ids each row has its own line of the tables.
-pub(crate) fn rotary_embedding(case: &Case, import: &mut Import) -> Result<(), BuildError> {
+pub(crate) fn rotary_embedding(case: &OnnxCase, import: &mut Import) -> Result<(), BuildError> {
     let x = case.input("input");
     let heads_first = x.shape.len() == 4;
     let positions_first = |a: &super::case::Array| if heads_first { a.permuted(&[0, 2, 1, 3]) } else { a.clone() };

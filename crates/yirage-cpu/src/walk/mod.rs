@@ -64,12 +64,7 @@ pub(crate) struct StageWork<'a> {
 impl StageWork<'_> {
     /// This task's share of `total` things that lie in a row.
     pub(crate) fn partition(&self, total: usize) -> Range<usize> {
-        match self.part {
-            TaskPartition::Static { index, of } => {
-                total * index as usize / of as usize..total * (index as usize + 1) / of as usize
-            }
-            TaskPartition::WorkQueue => 0..total,
-        }
+        self.part.range(total).unwrap_or(0..total)
     }
 
     /// All of a stage, by one worker, inside of what it does anyway.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A sequence's number. Numbers ascend in the order of arrival and are never used again.
+/// A sequence's number. Numbers grow in the order of arrival and are never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeqId(pub u64);
 

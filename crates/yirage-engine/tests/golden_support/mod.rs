@@ -66,7 +66,7 @@ pub fn greedy(engine: &mut Engine, ids: &[u32], n: usize) -> Vec<u32> {
 }
 
 /// How close logits must come, and at which margin the argmax must agree.
-pub struct Bounds {
+pub struct GoldenBounds {
     pub logit: f64,
     pub margin: f64,
     pub nll: f64,
@@ -75,7 +75,7 @@ pub struct Bounds {
 
 /// Checks all cases of a golden file against a model: teacher-forced top-10 logits, argmax, log-probabilities of the
 /// passage, and greedy tokens where `bounds` asks for them.
-pub fn check_golden(model: &Path, golden: &Value, options: &EngineOptions, bounds: &Bounds) {
+pub fn check_golden(model: &Path, golden: &Value, options: &EngineOptions, bounds: &GoldenBounds) {
     let mut engine = engine(model, options);
     let mut worst = 0f64;
     for case in golden["cases"].as_array().unwrap() {

@@ -5,19 +5,19 @@ use yirage_ir::tensor::Data;
 use yirage_ir::{DType, Graph, Tensor, ValueId};
 
 /// An operation with operands, and what it gives.
-pub(crate) struct Case {
+pub(crate) struct GraphCase {
     pub(crate) line: String,
     pub(crate) ins: Vec<Tensor>,
     pub(crate) outs: Vec<Tensor>,
 }
 
-pub(crate) fn all() -> Vec<Case> {
+pub(crate) fn all() -> Vec<GraphCase> {
     let text = include_str!("../golden/operations.txt");
-    let mut cases: Vec<Case> = Vec::new();
+    let mut cases: Vec<GraphCase> = Vec::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let (kind, rest) = line.split_once(' ').unwrap();
         match kind {
-            "case" => cases.push(Case { line: rest.to_owned(), ins: Vec::new(), outs: Vec::new() }),
+            "case" => cases.push(GraphCase { line: rest.to_owned(), ins: Vec::new(), outs: Vec::new() }),
             "in" => cases.last_mut().unwrap().ins.push(tensor(rest)),
             _ => cases.last_mut().unwrap().outs.push(tensor(rest)),
         }
@@ -37,7 +37,7 @@ fn tensor(text: &str) -> Tensor {
     Tensor::from_memory(&ty, &yirage_ir::Dims::default(), &bytes.collect::<Vec<_>>())
 }
 
-impl Case {
+impl GraphCase {
     fn argument(&self, name: &str) -> Option<&str> {
         self.line.split(' ').skip(1).find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
     }

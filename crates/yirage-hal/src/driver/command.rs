@@ -44,15 +44,11 @@ pub struct Binding {
     pub access: BindingAccess,
 }
 
-/// A kernel to run.
+/// What a launch is beside its grid and what it touches.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Launch {
-    /// The code.
-    pub module: ModuleId,
-    /// The kernel's name there.
+pub struct LaunchConfig {
+    /// The kernel's name in its code.
     pub entry: String,
-    /// Groups of threads, along three axes.
-    pub grid: [u32; 3],
     /// Threads of a group, along three axes.
     pub block: [u32; 3],
     /// Bytes of a group's shared memory beside what the code declares.
@@ -62,10 +58,21 @@ pub struct Launch {
     /// Whether it may begin before the command ahead of it has ended; the kernel waits by itself before it touches what
     /// that one writes (programmatic dependent launch). A device that cannot do so begins it after that command.
     pub early_start: bool,
-    /// What it touches, in the order of its parameters. Of two that overlap neither is written.
-    pub bindings: Vec<Binding>,
     /// The bytes of the structure that is its last parameter; none where it has no such one.
     pub arguments: Vec<u8>,
+}
+
+/// A kernel to run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Launch {
+    /// The code.
+    pub module: ModuleId,
+    /// Which kernel, and how.
+    pub config: LaunchConfig,
+    /// Groups of threads, along three axes.
+    pub grid: [u32; 3],
+    /// What it touches, in the order of its parameters. Of two that overlap neither is written.
+    pub bindings: Vec<Binding>,
 }
 
 /// An operation of a vendor's library to run.
@@ -79,15 +86,16 @@ pub struct OperationCall {
     pub workspace: Option<BufferSlice>,
 }
 
-/// What the devices of a group do together with a matrix of each: the ops of the same names (`yirage_ir::op`).
+/// What the devices of a group do together with a matrix of each: the ops of the same names (`yirage_ir::op`). `Rows` is the
+/// number of rows, or for all sizes of a plan how that follows from them.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CollectiveCall {
+pub struct CollectiveCall<Rows = u32> {
     /// The op, with the number of ranks.
     pub op: Op,
     /// The type of the elements.
     pub dtype: DType,
     /// Rows that each rank gives.
-    pub rows: u32,
+    pub rows: Rows,
     /// Elements of a row that each rank gives.
     pub width: u32,
     /// What the rank gives: its rows, one after the other.
@@ -96,15 +104,9 @@ pub struct CollectiveCall {
     pub to: BufferSlice,
 }
 
-/// What a queue does within a step. All of it can be captured and replayed.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum StepCommand {
-    /// Runs a kernel.
-    Launch(Launch),
-    /// Runs an operation of a library.
-    Operation(OperationCall),
-    /// Takes part in what the group does. It ends when all ranks have come to it.
-    Collective(CollectiveCall),
+/// What a queue does with memory by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemoryCommand {
     /// Copies bytes to other ones, which are as many and do not overlap them.
     Copy {
         /// The bytes.
@@ -119,6 +121,19 @@ pub enum StepCommand {
         /// What each becomes.
         byte: u8,
     },
+}
+
+/// What a queue does within a step. All of it can be captured and replayed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum StepCommand {
+    /// Runs a kernel.
+    Launch(Launch),
+    /// Runs an operation of a library.
+    Operation(OperationCall),
+    /// Takes part in what the group does. It ends when all ranks have come to it.
+    Collective(CollectiveCall),
+    /// Copies or fills.
+    Memory(MemoryCommand),
 }
 
 #[cfg(test)]

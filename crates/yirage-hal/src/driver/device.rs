@@ -1,7 +1,7 @@
 //! The device over any driver.
 
 use super::buffer::{Buffer, DriverAccount, MemoryPool};
-use super::command::StepCommand;
+use super::command::{MemoryCommand, StepCommand};
 use super::contract::Driver;
 use super::kv_cache::DeviceKvCache;
 use super::library::Library;
@@ -67,7 +67,7 @@ impl<D: Driver, L: Library> Device for DriverDevice<D, L> {
         let blocks = u32::try_from(blocks).map_err(|_| too_many())?;
         let bytes = self.kv_block_bytes(block, k_width)?.saturating_mul(u64::from(blocks));
         let buffer = Buffer::new(&self.account, MemoryPool::Cache, bytes)?;
-        buffer.driver().submit(StepCommand::Fill { slice: buffer.slice(), byte: 0 })?;
+        buffer.driver().submit(StepCommand::Memory(MemoryCommand::Fill { slice: buffer.slice(), byte: 0 }))?;
         Ok(KvCacheHandle(Arc::new(DeviceKvCache { block: block.clone(), blocks, buffer })))
     }
 

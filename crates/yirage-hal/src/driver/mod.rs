@@ -11,6 +11,7 @@ mod command;
 mod contract;
 mod device;
 mod error;
+mod kernel_call;
 mod kv_cache;
 mod library;
 mod memory;
@@ -22,17 +23,18 @@ mod step_sizes;
 mod transfer;
 mod weight;
 
-pub use command::{Binding, BindingAccess, CollectiveCall, Launch, ModuleId, OperationCall, OperationId, StepCommand};
+pub use command::{
+    Binding, BindingAccess, CollectiveCall, Launch, LaunchConfig, MemoryCommand, ModuleId, OperationCall, OperationId,
+    StepCommand,
+};
 pub use contract::{
     CapturedGraphId, DeviceClock, Download, Driver, GraphCapture, OperationLibrary, PreparedOperation, Timestamp,
     TransferQueue,
 };
 pub use device::DriverDevice;
 pub use error::DriverError;
-pub use library::{
-    GridExtent, KernelCall, KernelCollective, KernelLaunch, Library, LibraryOperation, PackedRows, ValueSlices,
-    WeightPacking,
-};
+pub use kernel_call::{GridExtent, KernelCall, KernelLaunch, LibraryOperation};
+pub use library::{Library, PackedRows, WeightPacking};
 pub use memory::{BufferId, BufferSlice};
-pub use operands::OperandBindings;
+pub use operands::{OperandBindings, ValueSlices};
 pub use step_sizes::{STEP_SIZES_BYTES, sizes_of_block, step_sizes};

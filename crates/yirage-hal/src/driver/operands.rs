@@ -1,9 +1,26 @@
-//! The operands of a node as the bindings of one command.
+//! Where the values of a program lie, and the operands of a node as the bindings of one command.
 
 use super::command::{Binding, BindingAccess};
-use super::library::ValueSlices;
+use super::memory::BufferSlice;
 use crate::error::HalError;
 use yirage_ir::{Graph, Node, ValueId};
+
+/// Where the values of a program lie, for every step of it.
+pub trait ValueSlices {
+    /// The bytes of a value at the plan's largest sizes: of the step input, of the weight or KV cache that is bound, or in
+    /// the arena.
+    ///
+    /// # Errors
+    /// A value that has no place: it lives only inside a region.
+    fn slice(&self, value: ValueId) -> Result<BufferSlice, HalError>;
+    /// Blocks of a KV cache.
+    ///
+    /// # Errors
+    /// A value that is none.
+    fn blocks(&self, cache: ValueId) -> Result<u32, HalError>;
+    /// Where a step's sizes lie ([`super::step_sizes`]).
+    fn sizes(&self) -> BufferSlice;
+}
 
 /// What a node's kernel is bound to: each piece of memory once, whatever number of operands lie there.
 ///
@@ -61,7 +78,7 @@ impl OperandBindings {
 
 #[cfg(test)]
 mod tests {
-    use super::super::memory::{BufferId, BufferSlice};
+    use super::super::memory::BufferId;
     use super::*;
     use std::collections::HashMap;
     use yirage_ir::text;

@@ -2,11 +2,13 @@
 
 use super::arena::Arena;
 use super::buffer::{Buffer, DriverAccount, MemoryPool};
-use super::command::{ModuleId, OperationCall, OperationId, StepCommand};
+use super::command::{CollectiveCall, MemoryCommand, ModuleId, OperationCall, OperationId, StepCommand};
 use super::contract::{Driver, OperationLibrary};
+use super::kernel_call::{GridExtent, KernelCall, KernelLaunch, LibraryOperation};
 use super::kv_cache::DeviceKvCache;
-use super::library::{KernelCall, KernelCollective, KernelLaunch, Library, LibraryOperation, ValueSlices};
+use super::library::Library;
 use super::memory::BufferSlice;
+use super::operands::ValueSlices;
 use super::step_inputs::DeviceStepInputs;
 use super::weight::DeviceWeight;
 use crate::device::Bindings;
@@ -43,8 +45,8 @@ pub(super) struct ProgramCommands<D: Driver> {
 enum PreparedCall {
     Kernel(KernelLaunch),
     Operation { id: OperationId, workspace: u64, call: LibraryOperation },
-    Collective(KernelCollective),
-    Always(StepCommand),
+    Collective(CollectiveCall<GridExtent>),
+    Memory(MemoryCommand),
 }
 
 /// Code, forgotten with its program.
@@ -199,8 +201,7 @@ fn prepare<D: Driver>(
             PreparedCall::Operation { id: prepared.id, workspace: prepared.workspace, call }
         }
         KernelCall::Collective(call) => PreparedCall::Collective(call),
-        KernelCall::Copy { from, to } => PreparedCall::Always(StepCommand::Copy { from, to }),
-        KernelCall::Fill { slice, byte } => PreparedCall::Always(StepCommand::Fill { slice, byte }),
+        KernelCall::Memory(command) => PreparedCall::Memory(command),
     })
 }
 
@@ -217,7 +218,7 @@ impl PreparedCall {
         match self {
             PreparedCall::Kernel(launch) => launch.workspace,
             PreparedCall::Operation { workspace, .. } => *workspace,
-            PreparedCall::Collective(_) | PreparedCall::Always(_) => 0,
+            PreparedCall::Collective(_) | PreparedCall::Memory(_) => 0,
         }
     }
 
@@ -235,7 +236,7 @@ impl PreparedCall {
                 workspace: workspace.and_then(|all| all.part(0, *wanted)).filter(|_| *wanted > 0),
             })),
             PreparedCall::Collective(call) => Some(StepCommand::Collective(call.at(dims)?)),
-            PreparedCall::Always(command) => Some(command.clone()),
+            PreparedCall::Memory(command) => Some(StepCommand::Memory(*command)),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::arena::{Arena, DeviceOutput};
 use super::buffer::{Buffer, DriverAccount, MemoryPool};
-use super::command::StepCommand;
+use super::command::{MemoryCommand, StepCommand};
 use super::contract::Driver;
 use super::memory::BufferSlice;
 use super::step_sizes::{STEP_SIZES_BYTES, step_sizes};
@@ -140,7 +140,7 @@ fn copy<D: Driver>(
     to: BufferSlice,
 ) -> Result<(), HalError> {
     if arena.buffer.is_of(account) {
-        return Ok(account.driver.submit(StepCommand::Copy { from, to })?);
+        return Ok(account.driver.submit(StepCommand::Memory(MemoryCommand::Copy { from, to }))?);
     }
     Ok(account.driver.copy_from(arena.buffer.driver(), from, to)?)
 }

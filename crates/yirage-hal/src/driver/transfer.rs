@@ -96,13 +96,11 @@ impl TransferState {
 
     fn wait_for_oldest<D: Driver>(&mut self, driver: &D) {
         let Some((value, piece)) = self.in_flight.pop_front() else { return };
-        match queue(driver).wait(value) {
-            Ok(()) => self.free.push(piece),
-            Err(error) => {
-                // The copy is over, and went wrong: whoever wants the weights is told.
-                self.free.push(piece);
-                self.failed.get_or_insert(error);
-            }
+        let waited = queue(driver).wait(value);
+        self.free.push(piece);
+        if let Err(error) = waited {
+            // Whoever wants the weights is told.
+            self.failed.get_or_insert(error);
         }
     }
 

@@ -4,7 +4,7 @@
 
 mod server;
 
-pub(crate) use server::{Server, Trick, sha256};
+pub(crate) use server::{FakeHub, Trick, sha256};
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;

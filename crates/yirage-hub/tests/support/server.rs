@@ -46,12 +46,12 @@ struct State {
     seen: Vec<Seen>,
 }
 
-pub(crate) struct Server {
+pub(crate) struct FakeHub {
     pub(crate) address: String,
     state: Arc<Mutex<State>>,
 }
 
-impl Server {
+impl FakeHub {
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());

@@ -143,6 +143,10 @@ collective!(SendRecv, "send_recv", 55, SendRecv { ranks: 1, shift: 0 }, |op, wid
 });
 
 impl Op {
+    /// The names of the ops in which several devices take part.
+    pub const COLLECTIVES: [&'static str; 5] =
+        [AllReduce::NAME, AllGather::NAME, ReduceScatter::NAME, Broadcast::NAME, SendRecv::NAME];
+
     /// The number of devices that take part in it; none of an op that runs on one.
     pub fn ranks(&self) -> Option<u32> {
         match self {

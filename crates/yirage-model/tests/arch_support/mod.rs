@@ -21,7 +21,7 @@ pub(crate) fn tiny(kind: &str) -> Vec<PathBuf> {
 }
 
 /// A loaded model and one sequence's cache.
-pub(crate) struct Runner {
+pub(crate) struct ArchRunner {
     pub(crate) model: Model,
     tensors: HashMap<String, Tensor>,
     context: u32,
@@ -37,16 +37,16 @@ pub(crate) fn load(path: &Path, context: u32) -> Result<(Checkpoint, Model), Mod
     Ok((checkpoint, model))
 }
 
-impl Runner {
+impl ArchRunner {
     /// Loads all weights; the cache has room for `context` positions, rounded up to blocks.
-    pub(crate) fn new(path: &Path, context: u32) -> Result<Runner, ModelError> {
+    pub(crate) fn new(path: &Path, context: u32) -> Result<ArchRunner, ModelError> {
         let checkpoint = Checkpoint::open(path)?;
         let config = RawConfig::load(&checkpoint)?;
-        Runner::with(&checkpoint, &config, context)
+        ArchRunner::with(&checkpoint, &config, context)
     }
 
     /// The same for a checkpoint with a configuration of the test's own.
-    pub(crate) fn with(checkpoint: &Checkpoint, config: &RawConfig, context: u32) -> Result<Runner, ModelError> {
+    pub(crate) fn with(checkpoint: &Checkpoint, config: &RawConfig, context: u32) -> Result<ArchRunner, ModelError> {
         let model = build(checkpoint, config, BuildOptions { kv: Format::F32, context, hidden: false })?;
         yirage_ir::verify(&model.graph).expect("a built graph verifies");
         let mut tensors = HashMap::new();
@@ -56,7 +56,7 @@ impl Runner {
             tensors.insert(w.name.clone(), Tensor::stored(w.format, w.shape.clone(), bytes));
         }
         let blocks = (context as usize).div_ceil(32);
-        let mut runner = Runner { model, tensors, context, blocks, length: 0 };
+        let mut runner = ArchRunner { model, tensors, context, blocks, length: 0 };
         runner.reset();
         Ok(runner)
     }
@@ -108,14 +108,14 @@ impl Runner {
 /// Compares a model with a golden file of the format `tinyrandom-golden-v1`; gives what disagrees.
 pub(crate) fn check_golden(folder: &Path) -> Result<(), String> {
     let golden = json::read(&folder.join("golden.json"));
-    let mut runner = Runner::new(folder, 64).map_err(|e| e.to_string())?;
+    let mut runner = ArchRunner::new(folder, 64).map_err(|e| e.to_string())?;
     for (c, case) in golden["cases"].as_array().expect("cases").iter().enumerate() {
         let ids = json::ids(&case["ids"]);
         let want = json::floats(&case["last_logits"]);
         let std = case["std"].as_f64().expect("a number");
         // Models whose rotation depends on the sequence's length state it in each case.
         if let Some(context) = case["context"].as_u64() {
-            runner = Runner::new(folder, context as u32).map_err(|e| e.to_string())?;
+            runner = ArchRunner::new(folder, context as u32).map_err(|e| e.to_string())?;
         }
         runner.reset();
         let all: Vec<usize> = (0..ids.len()).collect();

@@ -5,7 +5,6 @@ use crate::plan::{BufferPlacement, Plan};
 use crate::program::Partitioning;
 use crate::readers::node_readers;
 use std::collections::HashMap;
-use std::ops::Range;
 use yirage_ir::{Dim, Graph, Node, ValueId, ValueSource};
 
 /// Bytes of the arena, and the value that lies there.
@@ -141,12 +140,6 @@ fn lies_in_rows(graph: &Graph, id: ValueId) -> bool {
 fn read_by_rows(graph: &Graph, node: &Node, id: ValueId) -> bool {
     let ty = graph.ty(id);
     lies_in_rows(graph, id) && node_readers(node, id).iter().all(|&(op, input)| !op.whole(input, ty))
-}
-
-/// The rows of a share, of so many.
-pub(crate) fn share_of_rows(rows: usize, index: u32, of: u32) -> Range<usize> {
-    let at = |index: usize| (rows as u128 * index as u128 / u128::from(of.max(1))) as usize;
-    at(index as usize)..at(index as usize + 1)
 }
 
 /// For each step, the earlier steps that it needs, ascending.

@@ -3,10 +3,10 @@
 //! It knows nothing of the proofs in [`super::verify`]; it looks at what happens. A program that passes there must run
 //! here to its end without a fault in every order, and a planted fault must be seen by one of them or by both.
 
-use super::access::{Access, ArenaSpan, Extent, accesses, share_of_rows};
+use super::access::{Access, ArenaSpan, Extent, accesses};
 use crate::error::PlanError;
 use crate::plan::Plan;
-use crate::program::{Task, TaskPartition, TaskProgram};
+use crate::program::{Task, TaskProgram};
 use std::fmt;
 use std::ops::Range;
 use thiserror::Error;
@@ -192,10 +192,7 @@ impl<'a> ArenaRaceChecker<'a> {
 
     /// The rows that a task touches of a value of which it touches its own alone.
     fn rows(&self, task: &Task, span: &ArenaSpan) -> Option<Range<usize>> {
-        match task.partition {
-            TaskPartition::Static { index, of } => Some(share_of_rows(span.rows?.get(&self.sizes), index, of)),
-            TaskPartition::WorkQueue => None,
-        }
+        task.partition.range(span.rows?.get(&self.sizes))
     }
 
     /// The rows that a task of its step's first stage reads of such a value; what later stages read is not divided so.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use yirage_hal::driver::{BufferId, BufferSlice, Download, Driver, DriverError, ModuleId, StepCommand};
+use yirage_hal::driver::{BufferId, BufferSlice, Download, Driver, DriverError, MemoryCommand, ModuleId, StepCommand};
 use yirage_hal::{HostMemory, Record};
 
 /// Most bytes of a buffer.
@@ -60,12 +60,12 @@ impl Driver for DemoDriver {
         let mut memory = self.memory();
         match command {
             StepCommand::Launch(launch) => kernels::run(&launch, &mut memory),
-            StepCommand::Copy { from, to } => {
+            StepCommand::Memory(MemoryCommand::Copy { from, to }) => {
                 let copy = memory.at(from)?.to_vec();
                 memory.at(to)?.copy_from_slice(&copy);
                 Ok(())
             }
-            StepCommand::Fill { slice, byte } => {
+            StepCommand::Memory(MemoryCommand::Fill { slice, byte }) => {
                 memory.at(slice)?.fill(byte);
                 Ok(())
             }

@@ -19,14 +19,14 @@ impl Words<'_> {
 pub(crate) fn run(launch: &Launch, memory: &mut Memory) -> Result<(), DriverError> {
     let wrong = || DriverError::Failed {
         call: "launch",
-        why: format!("{} of {} operands", launch.entry, launch.bindings.len()),
+        why: format!("{} of {} operands", launch.config.entry, launch.bindings.len()),
     };
     let slices: Vec<BufferSlice> = launch.bindings.iter().map(|binding| binding.slice).collect();
     let (sizes, operands) = slices.split_first().ok_or_else(wrong)?;
-    let mut words = Words(launch.arguments.as_chunks().0);
+    let mut words = Words(launch.config.arguments.as_chunks().0);
     let count = rows(memory, *sizes, &mut words)?;
     let width = words.next()?;
-    match (&launch.entry[..], operands) {
+    match (&launch.config.entry[..], operands) {
         ("softmax", &[x, y]) => {
             let mut out = floats(memory, x, count * width)?;
             out.chunks_exact_mut(width as usize).for_each(softmax);

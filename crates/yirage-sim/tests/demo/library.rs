@@ -70,7 +70,7 @@ impl Library for DemoLibrary {
             _ => return Err(HalError::Load(format!("there is no kernel for {}", node.name()))),
         }
         let arguments = words.into_iter().flat_map(u32::to_le_bytes).collect();
-        Ok(vec![KernelCall::Launch(KernelLaunch { arguments, ..KernelLaunch::new(node.name(), bindings) })])
+        Ok(vec![KernelCall::Launch(KernelLaunch::new(node.name(), bindings, arguments))])
     }
 }
 

@@ -22,7 +22,7 @@ const ROUNDS: usize = 7;
 const STEPS: usize = 5;
 
 /// A name, and what is compiled how.
-type Case = (&'static str, Graph, CompileOptions);
+type BenchCase = (&'static str, Graph, CompileOptions);
 
 fn main() {
     let (options, args): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|a| a.starts_with("--"));
@@ -68,9 +68,9 @@ fn beside(device: &dyn Device, what: &str, named: &Graph) -> Vec<Row> {
     timed(device, what, &rows)
 }
 
-fn timed(device: &dyn Device, what: &str, rows: &[Case]) -> Vec<Row> {
+fn timed(device: &dyn Device, what: &str, rows: &[BenchCase]) -> Vec<Row> {
     println!("{what}");
-    let load = |(_, graph, options): &Case| {
+    let load = |(_, graph, options): &BenchCase| {
         let mut prepared = prepared(graph, DIMS, options).unwrap();
         for (name, record) in &mut prepared.step_inputs {
             if name == "positions" {
@@ -94,7 +94,7 @@ fn timed(device: &dyn Device, what: &str, rows: &[Case]) -> Vec<Row> {
         sorted.sort_by(f64::total_cmp);
         sorted[sorted.len() / 2]
     };
-    let row = |((name, graph, options), times): (&Case, &Vec<f64>)| {
+    let row = |((name, graph, options), times): (&BenchCase, &Vec<f64>)| {
         let ratios: Vec<f64> = times.iter().zip(&all[0]).map(|(time, first)| time / first).collect();
         let (kernels, bytes) = moved(device, graph, options);
         let row = Row { name, kernels, megabytes: bytes as f64 / 1e6, milliseconds: median(times) * 1e3 };

@@ -1,6 +1,6 @@
 //! `pull`, `list`, `rm` and `run` with a hub on the loopback interface: the way that a model takes from there to here.
 
-use crate::hub_server::{Server, Trick, sha256};
+use crate::hub_server::{FakeHub, Trick, sha256};
 use crate::support::{Ran, Run, bedtime, keys, yirage};
 use crate::template::named_templates;
 use serde_json::Value;
@@ -14,7 +14,7 @@ const LISTING: &str = "/api/models/o/r/revision/main";
 const MODEL: &str = "hf:o/r:q8_0";
 
 /// A run against `server` with its own home of the hub's clients.
-fn online(server: &Server, home: &Path, arguments: &[&str]) -> Run {
+fn online(server: &FakeHub, home: &Path, arguments: &[&str]) -> Run {
     let run = yirage(arguments).env("HF_HUB_OFFLINE", "").env("HF_ENDPOINT", &server.address);
     run.env("HF_HOME", home.to_str().unwrap())
 }
@@ -37,7 +37,7 @@ fn fails(ran: &Ran, parts: &[&str]) {
 
 #[test]
 fn a_model_is_pulled_listed_and_removed() {
-    let (server, home) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, home) = (FakeHub::start(), tempfile::tempdir().unwrap());
     let body = bytes();
     server.repo(&[("m-Q8_0.gguf", &body), ("m-Q4_0.gguf", b"smaller"), ("README.md", b"hello")]);
     let run = |arguments: &[&str]| online(&server, home.path(), arguments);
@@ -71,7 +71,7 @@ fn a_model_is_pulled_listed_and_removed() {
 #[test]
 fn a_pulled_model_runs_and_needs_the_hub_no_more() {
     let body = fs::read(bedtime()).unwrap();
-    let (server, home) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, home) = (FakeHub::start(), tempfile::tempdir().unwrap());
     server.repo(&[("m-Q8_0.gguf", &body)]);
     let arguments = ["run", "--model", MODEL, "--max-tokens", "2", "--temperature", "0", "--json"];
     let first = online(&server, home.path(), &arguments).json();
@@ -83,7 +83,7 @@ fn a_pulled_model_runs_and_needs_the_hub_no_more() {
 #[test]
 fn safetensors_come_with_tokenizer_and_templates() {
     let folder = named_templates();
-    let (server, home) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, home) = (FakeHub::start(), tempfile::tempdir().unwrap());
     let terse = "additional_chat_templates/terse.jinja";
     let names = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", terse];
     let files: Vec<(&str, Vec<u8>)> = names.iter().map(|n| (*n, fs::read(folder.path().join(n)).unwrap())).collect();
@@ -96,7 +96,7 @@ fn safetensors_come_with_tokenizer_and_templates() {
 
 #[test]
 fn a_cut_connection_is_continued() {
-    let (server, home) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, home) = (FakeHub::start(), tempfile::tempdir().unwrap());
     let body = bytes();
     server.repo(&[("m-Q8_0.gguf", &body)]);
     server.trick(FILE, &[Trick::Cut(1_000_000), Trick::Cut(500_000)]);
@@ -116,7 +116,7 @@ fn wait_for(child: &mut Child, partial: &Path, bytes: u64) {
 #[cfg(unix)]
 #[test]
 fn an_interrupted_download_ends_with_130_and_keeps_its_part() {
-    let (server, home) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, home) = (FakeHub::start(), tempfile::tempdir().unwrap());
     let body = bytes();
     server.repo(&[("m-Q8_0.gguf", &body)]);
     server.trick(FILE, &[Trick::Hold(1_000_000)]);
@@ -131,7 +131,7 @@ fn an_interrupted_download_ends_with_130_and_keeps_its_part() {
 /// The process is killed in the middle of a file; the next one goes on from what lies there.
 #[test]
 fn a_killed_download_is_continued_by_the_next_run() {
-    let (server, home) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, home) = (FakeHub::start(), tempfile::tempdir().unwrap());
     let body = bytes();
     server.repo(&[("m-Q8_0.gguf", &body)]);
     server.trick(FILE, &[Trick::Hold(2_000_000)]);
@@ -156,7 +156,7 @@ fn a_killed_download_is_continued_by_the_next_run() {
 
 #[test]
 fn an_unfinished_download_can_be_removed() {
-    let (server, home) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, home) = (FakeHub::start(), tempfile::tempdir().unwrap());
     let blobs = home.path().join("hub/models--o--r/blobs");
     fs::create_dir_all(&blobs).unwrap();
     fs::write(blobs.join("etag.incomplete"), vec![0; 2048]).unwrap();
@@ -167,7 +167,7 @@ fn an_unfinished_download_can_be_removed() {
 
 #[test]
 fn wrong_bytes_are_an_error_and_not_kept() {
-    let (server, home) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, home) = (FakeHub::start(), tempfile::tempdir().unwrap());
     let body = bytes();
     server.repo(&[("m-Q8_0.gguf", &body)]);
     server.trick(FILE, &[Trick::Garble]);
@@ -179,7 +179,7 @@ fn wrong_bytes_are_an_error_and_not_kept() {
 
 #[test]
 fn refusals_say_what_to_do() {
-    let (server, home) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, home) = (FakeHub::start(), tempfile::tempdir().unwrap());
     let pull = |token: &str| online(&server, home.path(), &["pull", MODEL]).env("HF_TOKEN", token).ran();
     fails(&pull(""), &["404", LISTING, "spelling"]);
     server.repo(&[("m-Q8_0.gguf", b"GGUF")]);
@@ -198,7 +198,7 @@ fn refusals_say_what_to_do() {
 
 #[test]
 fn a_busy_server_is_asked_again() {
-    let (server, home) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, home) = (FakeHub::start(), tempfile::tempdir().unwrap());
     server.repo(&[("m-Q8_0.gguf", b"GGUF")]);
     server.trick(FILE, &[status(500, &[]), status(429, &[("Retry-After", "1")])]);
     let ran = online(&server, home.path(), &["pull", MODEL]).ran();
@@ -209,7 +209,7 @@ fn a_busy_server_is_asked_again() {
 
 #[test]
 fn the_token_goes_to_the_endpoint_alone() {
-    let (server, storage, home) = (Server::start(), Server::start(), tempfile::tempdir().unwrap());
+    let (server, storage, home) = (FakeHub::start(), FakeHub::start(), tempfile::tempdir().unwrap());
     let body = bytes();
     server.repo(&[("m-Q8_0.gguf", &body)]);
     let place = "/bucket/1?signed=yes";
@@ -231,7 +231,7 @@ fn the_token_goes_to_the_endpoint_alone() {
 
 #[test]
 fn a_cache_that_cannot_be_written_is_named() {
-    let (server, home) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, home) = (FakeHub::start(), tempfile::tempdir().unwrap());
     server.repo(&[("m-Q8_0.gguf", b"GGUF")]);
     // A file where the folder should be: no user may write there, not even root.
     let cache = home.path().join("hub");
@@ -241,7 +241,7 @@ fn a_cache_that_cannot_be_written_is_named() {
 
 /// `--verify` finds what a size does not tell; without it, nothing is read.
 pub(crate) fn verify() {
-    let (server, home) = (Server::start(), tempfile::tempdir().unwrap());
+    let (server, home) = (FakeHub::start(), tempfile::tempdir().unwrap());
     let body = bytes();
     server.repo(&[("m-Q8_0.gguf", &body)]);
     let pull = |more: &[&str]| online(&server, home.path(), &[&["pull", MODEL], more].concat()).ran();

@@ -1,12 +1,12 @@
 //! Element by element.
 
-use super::Node;
+use super::OnnxNode;
 use yirage_ir::attr::F32;
 use yirage_ir::expr::{Func, Scalar, is_float};
 use yirage_ir::{DType, Expr, Format, ValueId};
 
-pub(super) fn import(node: &mut Node<'_>) -> Option<Result<Vec<ValueId>, String>> {
-    let one = |node: &mut Node<'_>, func| function(node, func).map(|y| vec![y]);
+pub(super) fn import(node: &mut OnnxNode<'_>) -> Option<Result<Vec<ValueId>, String>> {
+    let one = |node: &mut OnnxNode<'_>, func| function(node, func).map(|y| vec![y]);
     let made = match node.case.op.as_str() {
         "Neg" => one(node, Func::Neg),
         "Abs" => one(node, Func::Abs),
@@ -37,12 +37,12 @@ pub(super) fn import(node: &mut Node<'_>) -> Option<Result<Vec<ValueId>, String>
     Some(made)
 }
 
-fn function(node: &mut Node<'_>, func: Func) -> Result<ValueId, String> {
+fn function(node: &mut OnnxNode<'_>, func: Func) -> Result<ValueId, String> {
     let x = node.input(0)?;
     node.map(&Expr::unary(func), node.dtype(x), &[x])
 }
 
-fn two(node: &mut Node<'_>, func: Func) -> Result<ValueId, String> {
+fn two(node: &mut OnnxNode<'_>, func: Func) -> Result<ValueId, String> {
     let (a, b) = (node.input(0)?, node.input(1)?);
     let b = placed(node, a, b)?;
     let (mut left, mut right) = (Expr::input(0), Expr::input(1));
@@ -61,7 +61,7 @@ fn two(node: &mut Node<'_>, func: Func) -> Result<ValueId, String> {
 }
 
 /// Before version 7 the second input said at which dimension of the first it stands.
-fn placed(node: &mut Node<'_>, a: ValueId, b: ValueId) -> Result<ValueId, String> {
+fn placed(node: &mut OnnxNode<'_>, a: ValueId, b: ValueId) -> Result<ValueId, String> {
     if node.case.opset >= 7 || node.case.attr("broadcast", 0) == 0 || !node.case.has_attr("axis") {
         return Ok(b);
     }
@@ -72,7 +72,7 @@ fn placed(node: &mut Node<'_>, a: ValueId, b: ValueId) -> Result<ValueId, String
     node.reshape(b, &shape)
 }
 
-fn extreme(node: &mut Node<'_>, func: Func) -> Result<ValueId, String> {
+fn extreme(node: &mut OnnxNode<'_>, func: Func) -> Result<ValueId, String> {
     let ins = node.inputs()?;
     let (&first, rest) = ins.split_first().ok_or("there is no input")?;
     if rest.is_empty() {
@@ -82,7 +82,7 @@ fn extreme(node: &mut Node<'_>, func: Func) -> Result<ValueId, String> {
     rest.iter().try_fold(first, |y, &x| node.map(&Expr::binary(func), dtype, &[y, x]))
 }
 
-fn choose(node: &mut Node<'_>) -> Result<ValueId, String> {
+fn choose(node: &mut OnnxNode<'_>) -> Result<ValueId, String> {
     let ins = node.inputs()?;
     let [_, x, _] = ins[..] else { return Err(format!("{} inputs, three wanted", ins.len())) };
     let dtype = node.dtype(x);
@@ -90,7 +90,7 @@ fn choose(node: &mut Node<'_>) -> Result<ValueId, String> {
 }
 
 /// The bounds were attributes before version 11; either may be left out.
-fn clip(node: &mut Node<'_>) -> Result<ValueId, String> {
+fn clip(node: &mut OnnxNode<'_>) -> Result<ValueId, String> {
     let x = node.input(0)?;
     let dtype = node.dtype(x);
     let (mut ins, mut y) = (vec![x], Expr::input(0));
@@ -109,7 +109,7 @@ fn clip(node: &mut Node<'_>) -> Result<ValueId, String> {
 }
 
 /// The numbers of ONNX's element types; they were names before version 6.
-fn cast(node: &mut Node<'_>) -> Result<ValueId, String> {
+fn cast(node: &mut OnnxNode<'_>) -> Result<ValueId, String> {
     let x = node.input(0)?;
     let to = match node.case.attr("to", String::new()).as_str() {
         "1" | "FLOAT" => DType::F32,

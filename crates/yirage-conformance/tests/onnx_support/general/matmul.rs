@@ -1,11 +1,11 @@
 //! Products of matrices.
 
-use super::Node;
+use super::OnnxNode;
 use yirage_ir::expr::{Func, Scalar};
 use yirage_ir::op::{Contract, ViewForm};
 use yirage_ir::{Expr, ValueId};
 
-pub(super) fn import(node: &mut Node<'_>) -> Option<Result<Vec<ValueId>, String>> {
+pub(super) fn import(node: &mut OnnxNode<'_>) -> Option<Result<Vec<ValueId>, String>> {
     let made = match node.case.op.as_str() {
         "MatMul" => matmul(node),
         "Gemm" => gemm(node),
@@ -15,7 +15,7 @@ pub(super) fn import(node: &mut Node<'_>) -> Option<Result<Vec<ValueId>, String>
 }
 
 /// A vector is a matrix of one row or column, which goes away again.
-fn matmul(node: &mut Node<'_>) -> Result<ValueId, String> {
+fn matmul(node: &mut OnnxNode<'_>) -> Result<ValueId, String> {
     let (mut a, mut b) = (node.input(0)?, node.input(1)?);
     let (left, right) = (node.shape(a), node.shape(b));
     if left.len() == 1 {
@@ -37,7 +37,7 @@ fn matmul(node: &mut Node<'_>) -> Result<ValueId, String> {
 }
 
 /// `alpha a b + beta c`.
-fn gemm(node: &mut Node<'_>) -> Result<ValueId, String> {
+fn gemm(node: &mut OnnxNode<'_>) -> Result<ValueId, String> {
     let (mut a, mut b) = (node.input(0)?, node.input(1)?);
     let dtype = node.wanted();
     if node.case.attr("transA", 0) != 0 {

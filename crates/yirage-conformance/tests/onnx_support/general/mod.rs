@@ -8,21 +8,21 @@ mod matmul;
 mod reduce;
 mod shape;
 
-use super::case::{Array, Case};
+use super::case::{Array, OnnxCase};
 use super::import::{Import, dtype};
 use yirage_ir::op::{Map, View, ViewForm};
 use yirage_ir::{DType, Dim, Expr, NodeKind, Op, ValueId};
 
 /// A node being imported.
-pub(crate) struct Node<'a> {
-    case: &'a Case,
+pub(crate) struct OnnxNode<'a> {
+    case: &'a OnnxCase,
     import: &'a mut Import,
     node_count: u32,
 }
 
 /// Adds the case's node and its outputs; `None` where it is none of these.
-pub(crate) fn import(case: &Case, import: &mut Import) -> Option<Result<(), String>> {
-    let mut node = Node { case, import, node_count: 0 };
+pub(crate) fn import(case: &OnnxCase, import: &mut Import) -> Option<Result<(), String>> {
+    let mut node = OnnxNode { case, import, node_count: 0 };
     let outputs = elementwise::import(&mut node)
         .or_else(|| reduce::import(&mut node))
         .or_else(|| shape::import(&mut node))
@@ -30,7 +30,7 @@ pub(crate) fn import(case: &Case, import: &mut Import) -> Option<Result<(), Stri
     Some(outputs.and_then(|outputs| node.give(&outputs)))
 }
 
-impl Node<'_> {
+impl OnnxNode<'_> {
     fn give(&mut self, outputs: &[ValueId]) -> Result<(), String> {
         if outputs.len() != self.case.outs.len() {
             return Err(format!("{} outputs, {} wanted", outputs.len(), self.case.outs.len()));

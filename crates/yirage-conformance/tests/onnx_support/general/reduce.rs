@@ -1,12 +1,12 @@
 //! Reductions, and softmax, which is two of them.
 
-use super::{Node, axes, axis};
+use super::{OnnxNode, axes, axis};
 use yirage_ir::attr::List;
 use yirage_ir::expr::{Func, is_float};
 use yirage_ir::op::{Reduce, ReduceKind};
 use yirage_ir::{DType, Expr, ValueId};
 
-pub(super) fn import(node: &mut Node<'_>) -> Option<Result<Vec<ValueId>, String>> {
+pub(super) fn import(node: &mut OnnxNode<'_>) -> Option<Result<Vec<ValueId>, String>> {
     let x = || Expr::input(0);
     let square = || Expr::unary(Func::Square);
     let made = match node.case.op.as_str() {
@@ -25,7 +25,7 @@ pub(super) fn import(node: &mut Node<'_>) -> Option<Result<Vec<ValueId>, String>
 
 /// `after` of the reduction of `before`. Floats of 16 bits are computed with as f32 and rounded at the end; truth values
 /// as whole numbers.
-fn reduce(node: &mut Node<'_>, before: &Expr, kind: ReduceKind, after: &Expr) -> Result<ValueId, String> {
+fn reduce(node: &mut OnnxNode<'_>, before: &Expr, kind: ReduceKind, after: &Expr) -> Result<ValueId, String> {
     let x = node.input(0)?;
     let (dtype, rank) = (node.dtype(x), node.shape(x).len());
     let given = node.case.whole("axes", 1).filter(|list| !list.is_empty());
@@ -52,13 +52,13 @@ fn reduce(node: &mut Node<'_>, before: &Expr, kind: ReduceKind, after: &Expr) ->
     Ok(y)
 }
 
-fn over(node: &mut Node<'_>, kind: ReduceKind, axes: &[usize], keep: bool, x: ValueId) -> Result<ValueId, String> {
+fn over(node: &mut OnnxNode<'_>, kind: ReduceKind, axes: &[usize], keep: bool, x: ValueId) -> Result<ValueId, String> {
     let axes = List(axes.iter().map(|&a| a as u32).collect());
     node.op(Reduce { kind, axes, keep }, &[x])
 }
 
 /// Before version 13 all dimensions from the axis on were one.
-fn softmax(node: &mut Node<'_>) -> Result<ValueId, String> {
+fn softmax(node: &mut OnnxNode<'_>) -> Result<ValueId, String> {
     let x = node.input(0)?;
     let (dtype, rank) = (node.dtype(x), node.shape(x).len());
     let first = axis(node.case.attr("axis", if node.case.opset < 13 { 1 } else { -1 }), rank)?;

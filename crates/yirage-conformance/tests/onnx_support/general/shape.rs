@@ -1,11 +1,11 @@
 //! The same elements, elsewhere.
 
-use super::{Node, axes, axis};
+use super::{OnnxNode, axes, axis};
 use yirage_ir::expr::Func;
 use yirage_ir::op::{Concat, Cut, Gather, ViewForm};
 use yirage_ir::{DType, Dim, Expr, ValueId};
 
-pub(super) fn import(node: &mut Node<'_>) -> Option<Result<Vec<ValueId>, String>> {
+pub(super) fn import(node: &mut OnnxNode<'_>) -> Option<Result<Vec<ValueId>, String>> {
     let made = match node.case.op.as_str() {
         "Split" => return Some(split(node)),
         "Identity" => identity(node),
@@ -22,13 +22,13 @@ pub(super) fn import(node: &mut Node<'_>) -> Option<Result<Vec<ValueId>, String>
     Some(made.map(|y| vec![y]))
 }
 
-fn identity(node: &mut Node<'_>) -> Result<ValueId, String> {
+fn identity(node: &mut OnnxNode<'_>) -> Result<ValueId, String> {
     let x = node.input(0)?;
     node.reshape(x, &node.shape(x))
 }
 
 /// A size of 0 is the input's (unless `allowzero`), one of -1 what is left.
-fn reshape(node: &mut Node<'_>) -> Result<ValueId, String> {
+fn reshape(node: &mut OnnxNode<'_>) -> Result<ValueId, String> {
     let x = node.input(0)?;
     let have = node.shape(x);
     let list = node.case.whole("shape", 1).ok_or("no shape is given")?;
@@ -46,7 +46,7 @@ fn reshape(node: &mut Node<'_>) -> Result<ValueId, String> {
     node.reshape(x, &shape)
 }
 
-fn transpose(node: &mut Node<'_>) -> Result<ValueId, String> {
+fn transpose(node: &mut OnnxNode<'_>) -> Result<ValueId, String> {
     let x = node.input(0)?;
     let rank = node.shape(x).len();
     let order = match node.case.ints("perm") {
@@ -57,7 +57,7 @@ fn transpose(node: &mut Node<'_>) -> Result<ValueId, String> {
 }
 
 /// Starts, ends, axes and steps were attributes before version 10.
-fn slice(node: &mut Node<'_>) -> Result<ValueId, String> {
+fn slice(node: &mut OnnxNode<'_>) -> Result<ValueId, String> {
     let x = node.input(0)?;
     let shape = node.shape(x);
     let starts = node.case.whole("starts", 1).ok_or("no starts are given")?;
@@ -95,7 +95,7 @@ fn cut(n: i64, start: i64, end: i64, step: i64) -> Result<Cut, String> {
 }
 
 /// Sizes of 1 of either meet the other's.
-fn expand(node: &mut Node<'_>) -> Result<ValueId, String> {
+fn expand(node: &mut OnnxNode<'_>) -> Result<ValueId, String> {
     let x = node.input(0)?;
     let have = node.shape(x);
     let wanted = node.case.whole("shape", 1).ok_or("no shape is given")?;
@@ -109,7 +109,7 @@ fn expand(node: &mut Node<'_>) -> Result<ValueId, String> {
     node.view(ViewForm::Expand(shape), x)
 }
 
-fn squeeze(node: &mut Node<'_>) -> Result<ValueId, String> {
+fn squeeze(node: &mut OnnxNode<'_>) -> Result<ValueId, String> {
     let x = node.input(0)?;
     let have = node.shape(x);
     let gone = match node.case.whole("axes", 1) {
@@ -120,7 +120,7 @@ fn squeeze(node: &mut Node<'_>) -> Result<ValueId, String> {
     node.reshape(x, &left)
 }
 
-fn unsqueeze(node: &mut Node<'_>) -> Result<ValueId, String> {
+fn unsqueeze(node: &mut OnnxNode<'_>) -> Result<ValueId, String> {
     let x = node.input(0)?;
     let have = node.shape(x);
     let list = node.case.whole("axes", 1).ok_or("no axes are given")?;
@@ -132,7 +132,7 @@ fn unsqueeze(node: &mut Node<'_>) -> Result<ValueId, String> {
 }
 
 /// Before version 4 the axis could be left out.
-fn concat(node: &mut Node<'_>) -> Result<ValueId, String> {
+fn concat(node: &mut OnnxNode<'_>) -> Result<ValueId, String> {
     let ins = node.inputs()?;
     let rank = ins.first().map_or(0, |&x| node.shape(x).len());
     let axis = axis(node.case.attr("axis", 1), rank)? as u32;
@@ -140,7 +140,7 @@ fn concat(node: &mut Node<'_>) -> Result<ValueId, String> {
 }
 
 /// Numbers below 0 count from the end; the graph adds.
-fn gather(node: &mut Node<'_>) -> Result<ValueId, String> {
+fn gather(node: &mut OnnxNode<'_>) -> Result<ValueId, String> {
     let (x, at) = (node.input(0)?, node.input(1)?);
     let shape = node.shape(x);
     let axis = axis(node.case.attr("axis", 0), shape.len())?;
@@ -152,7 +152,7 @@ fn gather(node: &mut Node<'_>) -> Result<ValueId, String> {
 }
 
 /// Into given sizes, or into as many parts as there are outputs: of equal size, the last one smaller.
-fn split(node: &mut Node<'_>) -> Result<Vec<ValueId>, String> {
+fn split(node: &mut OnnxNode<'_>) -> Result<Vec<ValueId>, String> {
     let x = node.input(0)?;
     let shape = node.shape(x);
     let axis = axis(node.case.attr("axis", 0), shape.len())?;
