@@ -1,0 +1,249 @@
+//! C++ as the compilers of accelerators read it: one printer, a row of the table for each language.
+//!
+//! A language differs in its prelude (the same few functions by other means), in how a kernel is declared, and in its words
+//! for threads and groups; the body of a kernel is the same text in all of them. No vendor's header is included.
+
+use super::c_preludes as preludes;
+use crate::computation::{BinaryFunction, Computation, SubgroupFunction, UnaryFunction};
+use crate::kernel::{BufferAccess, ComputeKernel, Instruction};
+use crate::place::KernelMemory;
+use crate::scalar::{ScalarConst, ScalarType};
+use std::fmt::{self, Write};
+
+/// A language of the C++ family.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CDialect {
+    /// Its name.
+    pub name: &'static str,
+    /// Threads of a subgroup.
+    pub subgroup: u32,
+    /// What stands before the first kernel.
+    prelude: &'static [&'static str],
+    style: DeclarationStyle,
+}
+
+/// How a kernel and its memory are declared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum DeclarationStyle {
+    /// As CUDA C++ has it: `__global__`, `__shared__`, `threadIdx`.
+    Cuda,
+    /// As the Metal Shading Language has it: attributes of parameters.
+    Metal,
+}
+
+impl CDialect {
+    /// CUDA C++ for NVIDIA's NVRTC.
+    pub const CUDA: CDialect = CDialect::cuda("cuda", 32, &[preludes::CUDA_HALF, preludes::CUDA_SHUFFLE]);
+    /// HIP C++ for AMD and Hygon, waves of 64.
+    pub const HIP: CDialect = CDialect::cuda("hip", 64, &[preludes::HIP, preludes::SOFT_HALF, preludes::HIP_SHUFFLE]);
+    /// MUSA C++ for Moore Threads.
+    pub const MUSA: CDialect = CDialect::cuda("musa", 32, &[preludes::SOFT_HALF, preludes::CUDA_SHUFFLE]);
+    /// MACA C++ for MetaX, waves of 64.
+    pub const MACA: CDialect = CDialect::cuda("maca", 64, &[preludes::SOFT_HALF, preludes::HIP_SHUFFLE]);
+    /// CoreX C++ for Iluvatar, waves of 64.
+    pub const COREX: CDialect = CDialect::cuda("corex", 64, &[preludes::SOFT_HALF, preludes::HIP_SHUFFLE]);
+    /// The Metal Shading Language.
+    pub const METAL: CDialect =
+        CDialect { name: "metal", subgroup: 32, prelude: &[preludes::METAL], style: DeclarationStyle::Metal };
+
+    /// All of them.
+    pub const ALL: [CDialect; 6] =
+        [CDialect::CUDA, CDialect::HIP, CDialect::MUSA, CDialect::MACA, CDialect::COREX, CDialect::METAL];
+
+    const fn cuda(name: &'static str, subgroup: u32, prelude: &'static [&'static str]) -> CDialect {
+        CDialect { name, subgroup, prelude, style: DeclarationStyle::Cuda }
+    }
+
+    /// A source with these kernels.
+    pub fn source(&self, kernels: &[ComputeKernel]) -> String {
+        let mut out = String::new();
+        if self.style == DeclarationStyle::Cuda {
+            out.push_str(preludes::CUDA_COMMON);
+        }
+        self.prelude.iter().for_each(|part| out.push_str(part));
+        for kernel in kernels {
+            // A text grows without end or not at all.
+            let _ = CSource { dialect: self, kernel, out: &mut out }.kernel();
+        }
+        out
+    }
+}
+
+struct CSource<'a> {
+    dialect: &'a CDialect,
+    kernel: &'a ComputeKernel,
+    out: &'a mut String,
+}
+
+impl CSource<'_> {
+    fn kernel(&mut self) -> fmt::Result {
+        let ComputeKernel { name, threads, .. } = self.kernel;
+        let parameters: Vec<String> = self.parameters();
+        match self.dialect.style {
+            DeclarationStyle::Cuda => {
+                writeln!(self.out, "\nextern \"C\" __global__ void __launch_bounds__({threads}) {name}(")?;
+            }
+            DeclarationStyle::Metal => {
+                writeln!(self.out, "\n[[max_total_threads_per_threadgroup({threads})]] kernel void {name}(")?;
+            }
+        }
+        writeln!(self.out, "    {}) {{", parameters.join(",\n    "))?;
+        let shared = match self.dialect.style {
+            DeclarationStyle::Cuda => "__shared__",
+            DeclarationStyle::Metal => "threadgroup",
+        };
+        for (at, array) in self.kernel.shared.iter().enumerate() {
+            writeln!(self.out, "  {shared} {} s{at}[{}];", word(array.ty), array.len)?;
+        }
+        self.body(&self.kernel.body, 1)?;
+        writeln!(self.out, "}}")
+    }
+
+    fn parameters(&self) -> Vec<String> {
+        let metal = self.dialect.style == DeclarationStyle::Metal;
+        let buffer = |(at, buffer): (usize, &crate::kernel::KernelBuffer)| {
+            let (constant, ty) = (if buffer.access == BufferAccess::Read { "const " } else { "" }, word(buffer.ty));
+            if metal {
+                format!("device {constant}{ty}* b{at} [[buffer({at})]]")
+            } else {
+                format!("{constant}{ty}* __restrict__ b{at}")
+            }
+        };
+        let mut all: Vec<String> = self.kernel.buffers.iter().enumerate().map(buffer).collect();
+        if metal {
+            all.extend(preludes::METAL_PARAMETERS.map(String::from));
+        }
+        all
+    }
+
+    fn body(&mut self, body: &[Instruction], depth: usize) -> fmt::Result {
+        body.iter().try_for_each(|instruction| self.instruction(instruction, depth))
+    }
+
+    fn instruction(&mut self, instruction: &Instruction, depth: usize) -> fmt::Result {
+        let indent = "  ".repeat(depth);
+        match instruction {
+            Instruction::Compute(register, computation) => {
+                let (ty, value) = (word(self.kernel.ty(*register)), self.computation(computation));
+                writeln!(self.out, "{indent}const {ty} r{} = {value};", register.0)
+            }
+            Instruction::Declare(variable, first) => {
+                writeln!(self.out, "{indent}{} v{} = r{};", word(self.kernel.ty(*first)), variable.0, first.0)
+            }
+            Instruction::Set(variable, value) => writeln!(self.out, "{indent}v{} = r{};", variable.0, value.0),
+            Instruction::Store { memory, at, value } => {
+                writeln!(self.out, "{indent}{}[r{}] = r{};", name(*memory), at.0, value.0)
+            }
+            Instruction::Loop { counter, from, to, step, body } => {
+                let c = counter.0;
+                writeln!(self.out, "{indent}for (uint r{c} = r{}; r{c} < r{}; r{c} += r{}) {{", from.0, to.0, step.0)?;
+                self.body(body, depth + 1)?;
+                writeln!(self.out, "{indent}}}")
+            }
+            Instruction::If { condition, then, otherwise } => {
+                writeln!(self.out, "{indent}if (r{}) {{", condition.0)?;
+                self.body(then, depth + 1)?;
+                if !otherwise.is_empty() {
+                    writeln!(self.out, "{indent}}} else {{")?;
+                    self.body(otherwise, depth + 1)?;
+                }
+                writeln!(self.out, "{indent}}}")
+            }
+            Instruction::Barrier => writeln!(self.out, "{indent}group_barrier();"),
+        }
+    }
+
+    fn computation(&self, computation: &Computation) -> String {
+        match *computation {
+            Computation::Const(value) => constant(value),
+            Computation::Thread => "thread_of_group()".into(),
+            Computation::Group(axis) => format!("group_of_grid_{axis}()"),
+            Computation::SubgroupLane => "lane_of_subgroup()".into(),
+            Computation::SubgroupSize => format!("{}u", self.dialect.subgroup),
+            Computation::Get(variable) => format!("v{}", variable.0),
+            Computation::Load(memory, at) => format!("{}[r{}]", name(memory), at.0),
+            Computation::Unary(function, x) => unary(function, x.0, self.kernel.ty(x)),
+            Computation::Binary(function, a, b) => binary(function, a.0, b.0),
+            Computation::Select(condition, a, b) => format!("r{} ? r{} : r{}", condition.0, a.0, b.0),
+            Computation::Convert(to, x) => format!("({})r{}", word(to), x.0),
+            Computation::Bitcast(to, x) => format!("bits_as_{to}(r{})", x.0),
+            Computation::UnpackHalf(x, false) => format!("half_as_f32(r{} & 0xffffu)", x.0),
+            Computation::UnpackHalf(x, true) => format!("half_as_f32(r{} >> 16)", x.0),
+            Computation::PackHalf(low, high) => format!("f32_as_half(r{}) | f32_as_half(r{}) << 16", low.0, high.0),
+            Computation::Subgroup(function, x) => format!("{}(r{})", subgroup(function), x.0),
+            Computation::SubgroupShuffle(x, lane) => format!("subgroup_shuffle(r{}, r{})", x.0, lane.0),
+        }
+    }
+}
+
+/// The word for a type.
+fn word(ty: ScalarType) -> &'static str {
+    match ty {
+        ScalarType::F32 => "float",
+        ScalarType::I32 => "int",
+        ScalarType::U32 => "uint",
+        ScalarType::Bool => "bool",
+    }
+}
+
+fn name(memory: KernelMemory) -> String {
+    match memory {
+        KernelMemory::Buffer(number) => format!("b{number}"),
+        KernelMemory::Shared(number) => format!("s{number}"),
+    }
+}
+
+fn constant(value: ScalarConst) -> String {
+    let ScalarConst { ty, bits } = value;
+    let float = f32::from_bits(bits);
+    match ty {
+        ScalarType::U32 => format!("{bits}u"),
+        ScalarType::I32 => format!("(int){bits}u"),
+        ScalarType::Bool => (bits != 0).to_string(),
+        ScalarType::F32 if float.is_normal() => format!("{float:?}f"),
+        ScalarType::F32 => format!("bits_as_f32({bits}u)"),
+    }
+}
+
+fn unary(function: UnaryFunction, x: u32, ty: ScalarType) -> String {
+    match function {
+        UnaryFunction::Neg => format!("-r{x}"),
+        UnaryFunction::Abs => format!("magnitude(r{x})"),
+        UnaryFunction::Not if ty == ScalarType::Bool => format!("!r{x}"),
+        UnaryFunction::Not => format!("~r{x}"),
+        UnaryFunction::Sqrt => format!("root(r{x})"),
+        UnaryFunction::Floor => format!("round_down(r{x})"),
+        UnaryFunction::Round => format!("round_to_even(r{x})"),
+        UnaryFunction::CountOnes => format!("count_ones(r{x})"),
+    }
+}
+
+fn binary(function: BinaryFunction, a: u32, b: u32) -> String {
+    let sign = match function {
+        BinaryFunction::Min => return format!("r{a} < r{b} ? r{a} : r{b}"),
+        BinaryFunction::Max => return format!("r{a} < r{b} ? r{b} : r{a}"),
+        BinaryFunction::Add => "+",
+        BinaryFunction::Sub => "-",
+        BinaryFunction::Mul => "*",
+        BinaryFunction::Div => "/",
+        BinaryFunction::Rem => "%",
+        BinaryFunction::And => "&",
+        BinaryFunction::Or => "|",
+        BinaryFunction::Xor => "^",
+        BinaryFunction::ShiftLeft => "<<",
+        BinaryFunction::ShiftRight => ">>",
+        BinaryFunction::Less => "<",
+        BinaryFunction::LessEqual => "<=",
+        BinaryFunction::Equal => "==",
+        BinaryFunction::NotEqual => "!=",
+    };
+    format!("r{a} {sign} r{b}")
+}
+
+fn subgroup(function: SubgroupFunction) -> &'static str {
+    match function {
+        SubgroupFunction::Add => "subgroup_add",
+        SubgroupFunction::Max => "subgroup_max",
+        SubgroupFunction::Min => "subgroup_min",
+    }
+}

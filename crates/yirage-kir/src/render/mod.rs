@@ -1,0 +1,8 @@
+//! Kernels as source for a device's compiler, one file a language.
+
+mod c;
+mod c_preludes;
+mod wgsl;
+
+pub use c::CDialect;
+pub use wgsl::{is_read_only, wgsl};
