@@ -50,9 +50,11 @@ op_struct! {
 pub const PARTS: usize = 64;
 
 /// Joins partial results: 16 lanes of four, `(0 + 1) + (2 + 3)`, then lane i with i + 8, i + 4, i + 2, i + 1.
-pub fn join<T: Copy>(parts: [T; PARTS], with: impl Fn(T, T) -> T) -> T {
-    let mut lanes: [T; 16] =
-        std::array::from_fn(|i| with(with(parts[i], parts[16 + i]), with(parts[32 + i], parts[48 + i])));
+pub fn join<T: Copy>(parts: [T; PARTS], mut with: impl FnMut(T, T) -> T) -> T {
+    let mut lanes: [T; 16] = std::array::from_fn(|i| {
+        let (low, high) = (with(parts[i], parts[16 + i]), with(parts[32 + i], parts[48 + i]));
+        with(low, high)
+    });
     for half in [8, 4, 2, 1] {
         for i in 0..half {
             lanes[i] = with(lanes[i], lanes[i + half]);

@@ -1,0 +1,50 @@
+//! A kernel as a node of a plan launches it, before anything has an address.
+
+use yirage_hal::driver::GridExtent;
+use yirage_ir::{DType, ValueId};
+use yirage_kir::ComputeKernel;
+
+/// What a buffer of a kernel is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BufferSource {
+    /// The block of the step's sizes.
+    Sizes,
+    /// A value of the plan's graph.
+    Value(ValueId),
+    /// A node's memory between its kernels.
+    Workspace,
+}
+
+/// What a kernel reads or writes: a value of the plan, or what a kernel of the same node has left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Operand {
+    /// A value of the plan's graph.
+    Value(ValueId),
+    /// Elements in the node's workspace.
+    Temporary {
+        /// The first word.
+        first_word: u32,
+        /// The elements' type.
+        dtype: DType,
+    },
+}
+
+/// A kernel of a node.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct NodeKernel {
+    /// The kernel.
+    pub(crate) kernel: ComputeKernel,
+    /// What its buffers are, in order. The workspace, where it has one, is the last.
+    pub(crate) sources: Vec<BufferSource>,
+    /// Bytes of the workspace.
+    pub(crate) workspace: u64,
+    /// Groups of threads.
+    pub(crate) grid: [GridExtent; 3],
+}
+
+impl NodeKernel {
+    /// Whether one of its buffers is the workspace.
+    pub(crate) fn uses_workspace(&self) -> bool {
+        self.sources.contains(&BufferSource::Workspace)
+    }
+}

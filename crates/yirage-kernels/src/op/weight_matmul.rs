@@ -1,0 +1,494 @@
+//! Products with weights, and what becomes of their results: one kernel a chain, with all of the chain's products in it.
+//!
+//! A thread makes neighbouring columns of one row, or of several rows that it decodes each weight once for. Each output is a
+//! sum over segments of a fixed length in ascending order, and a segment one over runs of weights, so that no byte depends on
+//! the number of rows. All threads of a group read the same activations at the same time.
+
+use super::NodeView;
+use super::output_words::words;
+use super::placed_chain::{ChainReads, PlacedChain, value};
+use crate::elements::{Elements, elements_per_word};
+use crate::expression::cast;
+use crate::format::{StoredRows, WeightGroup};
+use crate::grid::RowGrid;
+use crate::node_kernel::NodeKernel;
+use crate::scope::KernelScope;
+use crate::strided_index::{DenseShape, element, fixed};
+use yirage_hal::HalError;
+use yirage_ir::region::{ChainMatmul, Core};
+use yirage_ir::{DType, Dim, Op, Strided, Type};
+use yirage_kir::{KernelWriter, Register, ScalarType, Variable};
+
+/// Threads of a group.
+const THREADS: u32 = 32;
+
+/// Columns of a thread, which share what is read of the input.
+const COLUMNS: u32 = 4;
+
+/// Rows of a thread, which share what is decoded.
+const ROWS: u32 = 4;
+
+/// Elements whose products are added before they are added to others.
+const SEGMENT: u32 = 512;
+
+/// The kernels of a product, or of a region of them.
+pub(crate) fn lower(view: &NodeView<'_>) -> Result<Vec<NodeKernel>, HalError> {
+    PlacedChain::of(view)?.iter().map(|chain| ChainKernel::new(view, chain)?.kernel()).collect()
+}
+
+/// Which row of the weight and which part of the input a result is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Matching {
+    /// Each group of columns meets its own part of the input's row.
+    Groups { columns: u32 },
+    /// A row of results is that of one of a token's experts, with columns of its own.
+    Experts { count: u32, shared: bool },
+}
+
+/// The sizes that the products of a chain have in common.
+#[derive(Clone, Copy, Debug)]
+struct ProductSizes {
+    /// Rows of the input.
+    rows: Dim,
+    /// Rows of results for each of them.
+    per_row: u32,
+    /// Columns of a row of results.
+    columns: u32,
+    /// Rows of a weight.
+    weight_rows: u64,
+    /// Elements that a result is a sum over.
+    k: u32,
+    /// Elements of a row of the input.
+    width: u32,
+    matching: Matching,
+}
+
+impl ProductSizes {
+    fn of(op: &Op, x: &Type, weight: &Type) -> Result<ProductSizes, HalError> {
+        let wrong = || HalError::Load(format!("`{}` of {x} and {weight}", op.name()));
+        let &[rows, width] = &x.shape[..] else { return Err(wrong()) };
+        let width = fixed(width)?;
+        let sizes = weight.shape.iter().map(|&dim| fixed(dim)).collect::<Result<Vec<u32>, _>>()?;
+        match (op, &sizes[..]) {
+            (Op::Linear(op), &[columns, k]) => {
+                let matching = Matching::Groups { columns: columns / op.groups };
+                let weight_rows = u64::from(columns);
+                Ok(ProductSizes { rows, per_row: 1, columns, weight_rows, k, width, matching })
+            }
+            (Op::ExpertLinear(op), &[count, columns, k]) => {
+                let matching = Matching::Experts { count, shared: op.shared };
+                let weight_rows = u64::from(count) * u64::from(columns);
+                Ok(ProductSizes { rows, per_row: op.top_k, columns, weight_rows, k, width, matching })
+            }
+            _ => Err(wrong()),
+        }
+    }
+
+    /// Whether neighbouring columns, from a multiple of so many on, meet the same part of the input.
+    fn columns_together(&self, wanted: u32) -> bool {
+        match self.matching {
+            Matching::Groups { columns } => columns == self.columns || columns.is_multiple_of(wanted),
+            Matching::Experts { .. } => true,
+        }
+    }
+}
+
+/// A chain around products with weights.
+struct ChainKernel<'a> {
+    view: &'a NodeView<'a>,
+    placed: &'a PlacedChain,
+    products: &'a [ChainMatmul],
+    sizes: ProductSizes,
+    /// The type of the products' results.
+    dtype: DType,
+    /// The coordinates of a result.
+    results: DenseShape,
+}
+
+/// A product in a kernel.
+struct Product {
+    weight: StoredRows,
+    /// The experts of each row.
+    chosen: Option<Elements>,
+}
+
+/// What a kernel reads.
+struct Operands {
+    x: Elements,
+    products: Vec<Product>,
+    after: ChainReads,
+}
+
+/// What a thread makes at once: these columns of these rows.
+struct Tile<'t> {
+    rows: &'t [Register],
+    columns: &'t [Register],
+}
+
+impl<'a> ChainKernel<'a> {
+    fn new(view: &'a NodeView<'a>, placed: &'a PlacedChain) -> Result<ChainKernel<'a>, HalError> {
+        let Core::Matmuls(products) = &placed.chain.core else {
+            return Err(HalError::Load("a chain without a product of weights".into()));
+        };
+        let first = products.first().ok_or_else(|| HalError::Load("a chain of no product".into()))?;
+        let sizes = ProductSizes::of(&first.op, view.input(first.ins[0]), view.input(first.ins[1]))?;
+        let (dtype, results) = (placed.chain.core_dtype.unwrap_or(DType::F32), &placed.chain.after.shape);
+        Ok(ChainKernel { view, placed, products, sizes, dtype, results: DenseShape::new(results)? })
+    }
+
+    fn kernel(&self) -> Result<NodeKernel, HalError> {
+        match self.columns_of_a_thread() {
+            Some(columns) => self.tiled(columns),
+            None => self.word_by_word(),
+        }
+    }
+
+    /// Columns whose results fill words of the output that no others are in; none where there are no such.
+    fn columns_of_a_thread(&self) -> Option<u32> {
+        let out = &self.placed.chain.out;
+        let per_word = elements_per_word(self.placed.chain.after.dtype);
+        let whole_words = |(at, (&stride, dim)): (usize, (&i64, &Dim))| {
+            let last = at + 1 == out.shape.len();
+            let size = dim.as_const().map_or(0, |n| n as i64);
+            let per = i64::from(per_word);
+            if last { stride == 1 && size % per == 0 } else { stride % per == 0 || size == 1 }
+        };
+        let words = per_word == 1
+            || out.offset % i64::from(per_word) == 0 && out.strides.iter().zip(&out.shape).enumerate().all(whole_words);
+        let together = |count: &u32| words && count.is_multiple_of(per_word) && self.sizes.columns_together(*count);
+        [COLUMNS, 2, 1].into_iter().find(together)
+    }
+
+    fn operands(&self, scope: &mut KernelScope<'_>) -> Result<Operands, HalError> {
+        let ins = &self.placed.ins;
+        let x = scope.read(ins[self.products[0].ins[0]]);
+        let product = |product: &ChainMatmul| {
+            let weight = scope.read(ins[product.ins[1]]);
+            let weight = StoredRows::new(weight, self.sizes.weight_rows, self.sizes.k)?;
+            Ok(Product { weight, chosen: product.ins.get(2).map(|&chosen| scope.read(ins[chosen])) })
+        };
+        let products = self.products.iter().map(product).collect::<Result<_, HalError>>()?;
+        let after = self.placed.reads(scope, &self.placed.chain.after.reads);
+        Ok(Operands { x, products, after })
+    }
+
+    /// Each word of the output by itself: where neighbours in the output are no neighbouring columns.
+    fn word_by_word(&self) -> Result<NodeKernel, HalError> {
+        let chain = &self.placed.chain;
+        let lies = Strided::dense(&chain.after.shape);
+        let lies = lies.ok_or_else(|| HalError::Load("results that are too many".into()))?;
+        words(&self.view.site, "weight_matmul", &chain.out, self.placed.out, |scope| {
+            let operands = self.operands(scope)?;
+            Ok(move |w: &mut KernelWriter, coordinates: &[Register]| {
+                let (at, columns) = (element(w, &lies, coordinates), w.u32(self.sizes.columns));
+                let (row, column) = (w.div(at, columns), w.rem(at, columns));
+                let tile = Tile { rows: &[row], columns: &[column] };
+                let results = self.results_of(w, &operands, &tile);
+                let results: Vec<Register> = results.iter().map(|of| of[0][0]).collect();
+                value(w, &chain.after, &results, &operands.after, coordinates)
+            })
+        })
+    }
+
+    /// A group makes so many columns a thread of some rows.
+    fn tiled(&self, per_thread: u32) -> Result<NodeKernel, HalError> {
+        let ProductSizes { rows, per_row, columns, .. } = self.sizes;
+        let mut scope = self.view.scope("weight_matmul", THREADS);
+        let operands = self.operands(&mut scope)?;
+        let output = scope.write(self.placed.out);
+        // Rows of experts have no weights in common.
+        let together = if matches!(self.sizes.matching, Matching::Experts { .. }) { 1 } else { ROWS };
+        let grid = RowGrid::of(rows, per_row, together, &self.view.site.bucket)?;
+        let (count, per_row) = (scope.size(rows), scope.w.u32(per_row));
+        let w = &mut scope.w;
+        let count = w.mul(count, per_row);
+        let first = self.first_column(w, per_thread);
+        let range = grid.range(w, count);
+        let (whole, one) = (w.u32(together), w.u32(1));
+        let mut from = range.start;
+        if grid.most_rows >= together && together > 1 {
+            let all = w.sub(range.end, range.start);
+            let tiles = w.div(all, whole);
+            let rows = w.mul(tiles, whole);
+            let end = w.add(range.start, rows);
+            w.for_each(from, end, whole, |w, row| self.rows(w, &operands, output, row, together, (first, per_thread)));
+            from = end;
+        }
+        if grid.most_rows % together != 0 || grid.is_symbolic || together == 1 {
+            w.for_each(from, range.end, one, |w, row| self.rows(w, &operands, output, row, 1, (first, per_thread)));
+        }
+        let groups = columns.div_ceil(THREADS * per_thread);
+        Ok(scope.finish(grid.axes(groups)?, 0))
+    }
+
+    /// The first column of a thread.
+    fn first_column(&self, w: &mut KernelWriter, per_thread: u32) -> Register {
+        let (group, thread, threads, per_thread) = (w.group(0), w.thread(), w.u32(THREADS), w.u32(per_thread));
+        let first = w.mul(group, threads);
+        let number = w.add(first, thread);
+        w.mul(number, per_thread)
+    }
+
+    /// Some columns of so many rows, from a row on.
+    fn rows(
+        &self,
+        w: &mut KernelWriter,
+        operands: &Operands,
+        output: Elements,
+        row: Register,
+        count: u32,
+        (first, per_thread): (Register, u32),
+    ) {
+        let last = w.u32(self.sizes.columns - 1);
+        let behind = |w: &mut KernelWriter, from: Register, by: u32| {
+            let by = w.u32(by);
+            w.add(from, by)
+        };
+        let rows: Vec<Register> = (0..count).map(|by| behind(w, row, by)).collect();
+        let mine: Vec<Register> = (0..per_thread).map(|by| behind(w, first, by)).collect();
+        let full = self.sizes.columns.is_multiple_of(THREADS * per_thread);
+        let read: Vec<Register> = mine.iter().map(|&column| if full { column } else { w.min(column, last) }).collect();
+        let results = self.results_of(w, operands, &Tile { rows: &rows, columns: &read });
+        for (at, &row) in rows.iter().enumerate() {
+            let of_row: Vec<&Vec<Register>> = results.iter().map(|of| &of[at]).collect();
+            self.store(w, operands, output, row, &mine, &of_row);
+        }
+    }
+
+    /// Writes columns of a row, of which all products have results. Those behind the last column are none.
+    fn store(
+        &self,
+        w: &mut KernelWriter,
+        operands: &Operands,
+        output: Elements,
+        row: Register,
+        columns: &[Register],
+        results: &[&Vec<Register>],
+    ) {
+        let (chain, width) = (&self.placed.chain, w.u32(self.sizes.columns));
+        let before = w.mul(row, width);
+        let per_word = elements_per_word(output.dtype);
+        let full = self.sizes.columns.is_multiple_of(THREADS * columns.len() as u32);
+        for (number, columns) in columns.chunks(per_word as usize).enumerate() {
+            let first = number * per_word as usize;
+            let write = |w: &mut KernelWriter| {
+                let mut place = None;
+                let mut values = Vec::with_capacity(columns.len());
+                for (at, &column) in columns.iter().enumerate() {
+                    let linear = w.add(before, column);
+                    let coordinates = self.results.coordinates(w, linear);
+                    let results: Vec<Register> = results.iter().map(|of| of[first + at]).collect();
+                    values.push(value(w, &chain.after, &results, &operands.after, &coordinates));
+                    place.get_or_insert_with(|| element(w, &chain.out, &coordinates));
+                }
+                let (per_word, place) = (w.u32(per_word), place.unwrap_or(before));
+                let word = w.div(place, per_word);
+                output.store_word(w, word, &values);
+            };
+            if full {
+                write(w);
+            } else {
+                let there = w.less(columns[0], width);
+                w.when(there, write);
+            }
+        }
+    }
+
+    /// The results of all products for a tile: of each, for each row, those of the columns.
+    fn results_of(&self, w: &mut KernelWriter, operands: &Operands, tile: &Tile<'_>) -> Vec<Vec<Vec<Register>>> {
+        operands.products.iter().map(|product| self.sums(w, operands.x, product, tile)).collect()
+    }
+
+    /// The results of one product.
+    fn sums(&self, w: &mut KernelWriter, x: Elements, product: &Product, tile: &Tile<'_>) -> Vec<Vec<Register>> {
+        let place = self.place(w, product, tile);
+        let weight = &product.weight;
+        let zero = w.f32(0.0);
+        let sums = |w: &mut KernelWriter| -> Vec<Vec<_>> {
+            tile.columns.iter().map(|_| tile.rows.iter().map(|_| w.variable(zero)).collect()).collect()
+        };
+        let (totals, runs, one) = (sums(w), w.u32(weight.runs()), w.u32(1));
+        let per_segment = (SEGMENT / weight.run_elements()).max(1);
+        let (none, step) = (w.u32(0), w.u32(per_segment));
+        w.for_each(none, runs, step, |w, first| {
+            let segment = sums(w);
+            let mut end = w.add(first, step);
+            if !weight.runs().is_multiple_of(per_segment) {
+                end = w.min(end, runs);
+            }
+            w.for_each(first, end, one, |w, run| {
+                let (first, even) = (weight.first(w, run), self.sizes.k.is_multiple_of(2));
+                let inputs = inputs_of_run(w, x, &place.inputs, first, weight.groups_of_run(), even);
+                for (&row, sums) in place.weights.iter().zip(&segment) {
+                    let groups = weight.decode(w, row, run);
+                    add_products(w, &groups, &inputs, sums);
+                }
+            });
+            for (total, part) in totals.iter().flatten().zip(segment.iter().flatten()) {
+                let (a, b) = (w.get(*total), w.get(*part));
+                let sum = w.add(a, b);
+                w.set(*total, sum);
+            }
+        });
+        let result = |w: &mut KernelWriter, total: Variable| {
+            let sum = w.get(total);
+            let sum = place.there.map_or(sum, |there| {
+                let nan = w.f32(f32::NAN);
+                w.select(there, sum, nan)
+            });
+            if self.dtype == DType::F32 { sum } else { cast(w, self.dtype, sum) }
+        };
+        let columns = 0..tile.columns.len();
+        let row = |at: usize| columns.clone().map(|column| result(w, totals[column][at])).collect();
+        (0..tile.rows.len()).map(row).collect()
+    }
+
+    /// Where the operands of a tile's results lie.
+    fn place(&self, w: &mut KernelWriter, product: &Product, tile: &Tile<'_>) -> OperandPlaces {
+        let ProductSizes { per_row, columns, k, width, .. } = self.sizes;
+        let (width, k) = (w.u32(width), w.u32(k));
+        match (self.sizes.matching, product.chosen) {
+            (Matching::Experts { count, shared }, Some(chosen)) => {
+                let (row, count, zero, columns, per_row) =
+                    (tile.rows[0], w.u32(count), w.u32(0), w.u32(columns), w.u32(per_row));
+                let expert = chosen.load(w, row);
+                // As a number without sign, one below 0 is too large.
+                let expert = w.bitcast(ScalarType::U32, expert);
+                let there = w.less(expert, count);
+                let expert = w.select(there, expert, zero);
+                let before = w.mul(expert, columns);
+                let weight = |w: &mut KernelWriter, &column: &Register| {
+                    let row = w.add(before, column);
+                    product.weight.row(w, row)
+                };
+                let weights = tile.columns.iter().map(|column| weight(w, column)).collect();
+                let token = w.div(row, per_row);
+                let input = if shared { w.mul(token, k) } else { w.mul(row, k) };
+                OperandPlaces { inputs: vec![input], weights, there: Some(there) }
+            }
+            (Matching::Groups { columns: of_group }, _) | (Matching::Experts { count: of_group, .. }, None) => {
+                let of_group = w.u32(of_group);
+                let group = if columns == self.group_columns() { w.u32(0) } else { w.div(tile.columns[0], of_group) };
+                let before = w.mul(group, k);
+                let input = |w: &mut KernelWriter, &row: &Register| {
+                    let first = w.mul(row, width);
+                    w.add(first, before)
+                };
+                let inputs = tile.rows.iter().map(|row| input(w, row)).collect();
+                let weights = tile.columns.iter().map(|&column| product.weight.row(w, column)).collect();
+                OperandPlaces { inputs, weights, there: None }
+            }
+        }
+    }
+
+    fn group_columns(&self) -> u32 {
+        match self.sizes.matching {
+            Matching::Groups { columns } => columns,
+            Matching::Experts { .. } => self.sizes.columns,
+        }
+    }
+}
+
+/// Where the operands of a tile's results lie.
+struct OperandPlaces {
+    /// For each row the first element of the input.
+    inputs: Vec<Register>,
+    /// For each column the first byte of the weight's row.
+    weights: Vec<Register>,
+    /// Whether the weights are those that were asked for.
+    there: Option<Register>,
+}
+
+/// Sums that are added to by turns, so that no addition waits for the one before.
+const TURNS: usize = 4;
+
+/// The inputs of a run of weights: for each row those of each of the run's groups.
+fn inputs_of_run(
+    w: &mut KernelWriter,
+    x: Elements,
+    rows: &[Register],
+    first: Register,
+    groups: impl Iterator<Item = (u32, u32)> + Clone,
+    even: bool,
+) -> Vec<Vec<Vec<Register>>> {
+    let of_row = |&row: &Register| {
+        let from = w.add(row, first);
+        let of_group = |(offset, count): (u32, u32)| {
+            let offset = w.u32(offset);
+            let from = w.add(from, offset);
+            neighbours(w, x, from, count, even)
+        };
+        groups.clone().map(of_group).collect()
+    };
+    rows.iter().map(of_row).collect()
+}
+
+/// Adds the products of a column's run of weights with the inputs of each row to the row's sum.
+fn add_products(w: &mut KernelWriter, run: &[WeightGroup], inputs: &[Vec<Vec<Register>>], sums: &[Variable]) {
+    for (number, group) in run.iter().enumerate() {
+        let factors = Factors::of(w, group);
+        for (inputs, &sum) in inputs.iter().zip(sums) {
+            let part = factors.products(w, &inputs[number]);
+            let before = w.get(sum);
+            let next = w.add(before, part);
+            w.set(sum, next);
+        }
+    }
+}
+
+/// What inputs are multiplied by, and what their sum is.
+struct Factors {
+    each: Vec<Register>,
+    all: Option<Register>,
+}
+
+impl Factors {
+    /// Of weights without a minimum the scale is a factor of their sum.
+    fn of(w: &mut KernelWriter, group: &WeightGroup) -> Factors {
+        match group.minimum {
+            Some(_) => Factors { each: group.weights(w), all: None },
+            None => Factors { each: group.codes.clone(), all: group.scale },
+        }
+    }
+
+    fn products(&self, w: &mut KernelWriter, values: &[Register]) -> Register {
+        let mut turns: Vec<Register> = Vec::with_capacity(TURNS);
+        for (at, (&value, &factor)) in values.iter().zip(&self.each).enumerate() {
+            let product = w.mul(value, factor);
+            match turns.get(at % TURNS).copied() {
+                Some(sum) => turns[at % TURNS] = w.add(sum, product),
+                None => turns.push(product),
+            }
+        }
+        while turns.len() > 1 {
+            turns = turns
+                .chunks(2)
+                .map(|pair| pair.iter().copied().reduce(|a, b| w.add(a, b)).unwrap_or(pair[0]))
+                .collect();
+        }
+        self.all.map_or(turns[0], |scale| w.mul(turns[0], scale))
+    }
+}
+
+/// So many neighbouring elements as f32. Where all numbers of elements are `even`, two of 16 bits are one word.
+fn neighbours(w: &mut KernelWriter, x: Elements, first: Register, count: u32, even: bool) -> Vec<Register> {
+    let per_word = elements_per_word(x.dtype);
+    if per_word > 1 && !even {
+        let element = |by: u32| {
+            let by = w.u32(by);
+            let at = w.add(first, by);
+            x.load(w, at)
+        };
+        return (0..count).map(element).collect();
+    }
+    let per = w.u32(per_word);
+    let word = w.div(first, per);
+    let words: Vec<Register> = (0..count / per_word)
+        .map(|by| {
+            let by = w.u32(by);
+            let at = w.add(word, by);
+            x.load_word(w, at)
+        })
+        .collect();
+    words.into_iter().flat_map(|word| x.in_word(w, word)).collect()
+}

@@ -1,0 +1,36 @@
+//! What the compiler is told of a device that runs these kernels.
+
+use crate::op;
+use yirage_ir::{DType, RegionKind};
+use yirage_plan::{
+    DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Target, WeightLayoutFacts, WeightRole,
+};
+
+/// The name that plans have for the kernels.
+pub(crate) const KERNELS: &str = "kir/kernels@1";
+
+/// The target of a device of this family and architecture, within these limits.
+pub fn target(family: &str, arch: &str, limits: DeviceLimits) -> Target {
+    let kernels = KernelFacts {
+        name: KERNELS.into(),
+        variant: "portable".into(),
+        origin: KernelOrigin::Generated,
+        regions: vec![RegionKind::Chain, RegionKind::Rows, RegionKind::MatmulGroup],
+        rules: op::rules(),
+        stages: Vec::new(),
+        scratch: false,
+    };
+    Target {
+        family: family.into(),
+        arch: arch.into(),
+        capabilities: KernelCapabilities { paged_attention: true, ..KernelCapabilities::LEAST },
+        workers: 1,
+        ranks: 1,
+        weight_layouts: vec![WeightLayoutFacts::rows(&[WeightRole::Matmul, WeightRole::Factor, WeightRole::Plain])],
+        activation_formats: Vec::new(),
+        activation_dtype: DType::F32,
+        limits,
+        executors: vec![ExecutorKind::Steps],
+        kernels: vec![kernels],
+    }
+}
