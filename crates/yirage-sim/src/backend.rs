@@ -4,11 +4,12 @@ use crate::collective::{SimGroup, SimRank};
 use crate::driver::{SimDriver, SimMonitor};
 use crate::library::References;
 use crate::memory::SimMemoryStats;
-use crate::settings::Settings;
+use crate::settings::{Settings, SimKernels};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use yirage_hal::driver::DriverDevice;
 use yirage_hal::{Backend, Device, DeviceGroup, DeviceInfo, HalError, OpenOptions, Unavailable};
+use yirage_kernels::KernelLibrary;
 
 /// The backend of simulated accelerators.
 #[derive(Default)]
@@ -44,17 +45,21 @@ impl Sim {
     }
 
     /// One accelerator, by itself or as a rank of a group.
-    fn accelerator(
-        &self,
-        ordinal: u32,
-        rank: Option<SimRank>,
-    ) -> Result<DriverDevice<SimDriver, References>, HalError> {
+    fn accelerator(&self, ordinal: u32, rank: Option<SimRank>) -> Result<Arc<dyn Device>, HalError> {
         let driver = SimDriver::new(&self.settings, ordinal, rank)?;
         self.opened.lock().unwrap_or_else(PoisonError::into_inner).push(driver.monitor());
-        let Settings { operations, activations, ranks, tiled_weights, .. } = self.settings;
-        let library =
-            References { operations, activations, ranks, tiled_weights, limits: self.settings.limits.clone() };
-        Ok(DriverDevice::new(self.info(ordinal), driver, library))
+        let (info, limits) = (self.info(ordinal), self.settings.limits.clone());
+        let Settings { kernels, activations, ranks, tiled_weights, .. } = self.settings;
+        let operations = match kernels {
+            SimKernels::Interpreted => {
+                let library = KernelLibrary::new(yirage_kernels::target("sim", "interpreter", limits));
+                return Ok(Arc::new(DriverDevice::new(info, driver, library)));
+            }
+            SimKernels::References => false,
+            SimKernels::Operations => true,
+        };
+        let library = References { operations, activations, ranks, tiled_weights, limits };
+        Ok(Arc::new(DriverDevice::new(info, driver, library)))
     }
 
     fn info(&self, ordinal: u32) -> DeviceInfo {
@@ -89,10 +94,10 @@ impl Backend for Sim {
             );
         }
         if self.settings.ranks <= 1 {
-            return Ok((Arc::new(self.accelerator(ordinal, None)?), notes));
+            return Ok((self.accelerator(ordinal, None)?, notes));
         }
         let ranks = SimGroup::ranks(self.settings.ranks as usize).into_iter();
-        let ranks = ranks.map(|rank| Ok(Arc::new(self.accelerator(ordinal, Some(rank))?) as Arc<dyn Device>));
+        let ranks = ranks.map(|rank| self.accelerator(ordinal, Some(rank)));
         let group = DeviceGroup::new(self.info(ordinal), ranks.collect::<Result<_, HalError>>()?)?;
         Ok((Arc::new(group), notes))
     }

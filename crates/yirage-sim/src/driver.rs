@@ -3,11 +3,13 @@
 use crate::bindings::check;
 use crate::collective::SimRank;
 use crate::faults::Countdown;
-use crate::kernel::Module;
+use crate::interpreted::InterpretedModule;
+use crate::kernel::{Module, SimModule};
+use crate::launch::SimLaunch;
 use crate::memory::SimMemoryStats;
 use crate::operation::SimOperation;
-use crate::queue::{Command, SimCommand, SimDeviceState, SimLaunch, SimQueue};
-use crate::settings::Settings;
+use crate::queue::{Command, SimCommand, SimDeviceState, SimQueue};
+use crate::settings::{Settings, SimKernels};
 use crate::transfers::SimTransferQueue;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +34,7 @@ pub(crate) struct SimDriver {
     operations: Mutex<HashMap<u64, Arc<SimOperation>>>,
     captured_graphs: Mutex<HashMap<u64, Arc<[SimCommand]>>>,
     captures_graphs: bool,
-    has_operations: bool,
+    kernels: SimKernels,
     has_clock: bool,
     limits: DeviceLimits,
     in_flight: usize,
@@ -69,7 +71,7 @@ impl SimDriver {
             operations: Mutex::default(),
             captured_graphs: Mutex::default(),
             captures_graphs: settings.captures_graphs,
-            has_operations: settings.operations,
+            kernels: settings.kernels,
             has_clock: settings.clock,
             limits: settings.limits.clone(),
             in_flight: settings.in_flight,
@@ -123,12 +125,12 @@ impl SimDriver {
     }
 
     fn resolved_launch(&self, launch: Launch) -> Result<SimLaunch, DriverError> {
-        let Launch { module, config: LaunchConfig { entry, arguments, .. }, bindings, .. } = launch;
+        let Launch { module, config: LaunchConfig { entry, arguments, .. }, grid, bindings } = launch;
         let found = self.shared.modules().get(&module.0).cloned();
         let gone = || DriverError::Failed { call: "launch", why: format!("there is no module {}", module.0) };
-        let node = found.ok_or_else(gone)?.node(&entry)?;
+        let kernel = found.ok_or_else(gone)?.kernel(&entry)?;
         check(&bindings, &self.limits)?;
-        Ok(SimLaunch { module: module.0, node, bindings, arguments })
+        Ok(SimLaunch { module: module.0, kernel, grid, bindings, arguments })
     }
 
     fn operations(&self) -> MutexGuard<'_, HashMap<u64, Arc<SimOperation>>> {
@@ -195,7 +197,7 @@ impl Driver for SimDriver {
         let mut memory = self.shared.memory();
         if strikes {
             let (free, total) = memory.capacity();
-            return Err(DriverError::OutOfMemory { wanted: bytes, free, total });
+            return Err(DriverError::OutOfMemory { wanted: bytes, free: Some(free), total: Some(total) });
         }
         memory.alloc(bytes)
     }
@@ -228,7 +230,13 @@ impl Driver for SimDriver {
     fn module(&self, code: &[u8]) -> Result<ModuleId, DriverError> {
         self.shared.timeline.check_lost()?;
         // A device whose kernels are all operations is given no code.
-        let module = if code.is_empty() { Module::empty() } else { Module::new(code)? };
+        let module = match self.kernels {
+            SimKernels::Interpreted => SimModule::Interpreted(InterpretedModule::new(code)?),
+            SimKernels::References | SimKernels::Operations if code.is_empty() => {
+                SimModule::References(Module::empty())
+            }
+            SimKernels::References | SimKernels::Operations => SimModule::References(Module::new(code)?),
+        };
         let id = self.next_id();
         self.shared.modules().insert(id, Arc::new(module));
         Ok(ModuleId(id))
@@ -252,7 +260,7 @@ impl Driver for SimDriver {
     }
 
     fn operations(&self) -> Option<&dyn OperationLibrary> {
-        self.has_operations.then_some(self)
+        (self.kernels == SimKernels::Operations).then_some(self)
     }
 
     fn clock(&self) -> Option<&dyn DeviceClock> {

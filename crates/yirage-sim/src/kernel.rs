@@ -1,6 +1,7 @@
 //! What a launch does: it reads its operands from the device's memory, evaluates a node, and writes what comes out.
 
 use crate::arguments::{KernelOperand, decode};
+use crate::interpreted::InterpretedModule;
 use crate::memory::SimMemory;
 use crate::weight_tiles::WeightTiles;
 use std::borrow::Cow;
@@ -10,7 +11,25 @@ use yirage_ir::interp::evaluate_node;
 use yirage_ir::{DType, Dims, Graph, Op, Tensor, Type, ValueId, ValueSource, text};
 use yirage_plan::WeightPlan;
 
-/// Code that a device was given.
+/// Code that a device was given, of either kind.
+#[derive(Debug)]
+pub(crate) enum SimModule {
+    References(Module),
+    Interpreted(InterpretedModule),
+}
+
+impl SimModule {
+    /// The number of the kernel of this name.
+    pub(crate) fn kernel(&self, entry: &str) -> Result<usize, DriverError> {
+        let found = match self {
+            SimModule::References(module) => return module.node(entry),
+            SimModule::Interpreted(module) => module.kernel(entry),
+        };
+        found.ok_or_else(|| failed("launch", &format!("the module has no kernel `{entry}`")))
+    }
+}
+
+/// Code whose kernels are the references of ops.
 #[derive(Debug)]
 pub(crate) struct Module {
     weights: WeightPlan,

@@ -2,9 +2,10 @@
 //!
 //! Its memory is reached by no pointer of the host, its queue runs on a thread of its own and later, each command may be
 //! held up by a time drawn from a seed, memory is limited, and faults come when they are ordered. Its kernels are the
-//! reference evaluations of the ops. So every assumption about the host that hides above the device contract is found
-//! without hardware. It is also the pattern of a backend, to be copied when a new one is begun: `driver.rs` is what a
-//! vendor's runtime gives, `library.rs` what its kernels are, `backend.rs` how it is found and opened.
+//! reference evaluations of the ops, or those that every accelerator shares in an interpreter. So every assumption about the
+//! host that hides above the device contract is found without hardware. It is also the pattern of a backend, to be copied
+//! when a new one is begun: `driver.rs` is what a vendor's runtime gives, `library.rs` what its kernels are, `backend.rs`
+//! how it is found and opened.
 //!
 //! Unknown here: models, requests, and what a graph is for.
 #![forbid(unsafe_code)]
@@ -15,7 +16,11 @@ mod bindings;
 mod collective;
 mod driver;
 mod faults;
+mod interpreted;
 mod kernel;
+#[cfg(test)]
+mod kernel_mutants;
+mod launch;
 mod library;
 mod memory;
 mod operation;
@@ -28,4 +33,4 @@ mod weight_tiles;
 pub use backend::Sim;
 pub use faults::Faults;
 pub use memory::SimMemoryStats;
-pub use settings::Settings;
+pub use settings::{Settings, SimKernels};

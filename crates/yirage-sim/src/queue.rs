@@ -2,7 +2,8 @@
 
 use crate::collective::SimRank;
 use crate::faults::Countdown;
-use crate::kernel::Module;
+use crate::kernel::SimModule;
+use crate::launch::SimLaunch;
 use crate::memory::SimMemory;
 use crate::operation::SimOperation;
 use crate::settings::Settings;
@@ -40,20 +41,11 @@ pub(crate) enum SimCommand {
     Memory(MemoryCommand),
 }
 
-/// A kernel and what it is called with.
-#[derive(Clone, Debug)]
-pub(crate) struct SimLaunch {
-    pub(crate) module: u64,
-    pub(crate) node: usize,
-    pub(crate) bindings: Vec<Binding>,
-    pub(crate) arguments: Vec<u8>,
-}
-
 /// What a queue and its driver both have.
 #[derive(Debug)]
 pub(crate) struct SimDeviceState {
     memory: Mutex<SimMemory>,
-    modules: Mutex<HashMap<u64, Arc<Module>>>,
+    modules: Mutex<HashMap<u64, Arc<SimModule>>>,
     pub(crate) timeline: Timeline,
     busy_nanos: AtomicU64,
     captures: AtomicU64,
@@ -114,7 +106,7 @@ impl SimDeviceState {
         Ok(())
     }
 
-    pub(crate) fn modules(&self) -> MutexGuard<'_, HashMap<u64, Arc<Module>>> {
+    pub(crate) fn modules(&self) -> MutexGuard<'_, HashMap<u64, Arc<SimModule>>> {
         self.modules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -123,6 +115,8 @@ impl SimDeviceState {
 pub(crate) struct SimQueue {
     shared: Arc<SimDeviceState>,
     delays: Rng,
+    /// What orders of threads are drawn from.
+    schedules: Rng,
     delay: Duration,
     step: Duration,
     rank: Option<SimRank>,
@@ -144,6 +138,7 @@ impl SimQueue {
         SimQueue {
             shared,
             delays: Rng::new(settings.seed.wrapping_add(u64::from(ordinal))),
+            schedules: Rng::new(!settings.seed.wrapping_add(u64::from(ordinal))),
             delay: settings.delay,
             step: settings.step,
             rank,
@@ -277,10 +272,14 @@ impl SimQueue {
 
     fn launch(&mut self, launch: &SimLaunch) -> Result<(), DriverError> {
         self.check_kernel_fault()?;
-        let SimLaunch { module, node, bindings, arguments } = launch;
-        let found = self.shared.modules().get(module).cloned();
-        let gone = || DriverError::Failed { call: "launch", why: format!("there is no module {module}") };
-        found.ok_or_else(gone)?.run(*node, bindings, arguments, &mut self.shared.memory())
+        let found = self.shared.modules().get(&launch.module).cloned();
+        let gone = || DriverError::Failed { call: "launch", why: format!("there is no module {}", launch.module) };
+        match &*found.ok_or_else(gone)? {
+            SimModule::References(module) => {
+                module.run(launch.kernel, &launch.bindings, &launch.arguments, &mut self.shared.memory())
+            }
+            SimModule::Interpreted(module) => module.run(launch, &mut self.schedules, &mut self.shared.memory()),
+        }
     }
 
     fn collective(&mut self, call: &CollectiveCall) -> Result<(), DriverError> {

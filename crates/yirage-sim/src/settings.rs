@@ -5,6 +5,19 @@ use std::time::Duration;
 use yirage_ir::Format;
 use yirage_plan::DeviceLimits;
 
+/// What the kernels of an accelerator are.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum SimKernels {
+    /// Code that evaluates the reference of an op.
+    #[default]
+    References,
+    /// The same as operations of a vendor's library, prepared once and given a workspace.
+    Operations,
+    /// The kernels that every accelerator shares (`yirage-kernels`), each checked and interpreted: a race, an element beside
+    /// memory and the like fail the step. Threads run in orders that are drawn from the seed.
+    Interpreted,
+}
+
 /// What an accelerator is like.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settings {
@@ -28,13 +41,13 @@ pub struct Settings {
     pub captures_graphs: bool,
     /// Whether the host can read a clock of the device.
     pub clock: bool,
-    /// Whether kernels are operations of a vendor's library, prepared once and given a workspace, instead of code.
-    pub operations: bool,
+    /// What its kernels are.
+    pub kernels: SimKernels,
     /// What the compiler is told that it bounds. Commands that go beyond fail.
     pub limits: DeviceLimits,
-    /// The type of a model's activations in `fast`: of 32 or 16 bits.
+    /// The type of a model's activations in `fast`: of 32 or 16 bits. Interpreted kernels have 32.
     pub activations: Format,
-    /// Whether weights of products lie in tiles that the library packs, instead of rows.
+    /// Whether weights of products lie in tiles that the library packs, instead of rows. Interpreted kernels have rows.
     pub tiled_weights: bool,
     /// What goes wrong.
     pub faults: Faults,
@@ -54,7 +67,7 @@ impl Default for Settings {
             transfer_queue: true,
             captures_graphs: true,
             clock: true,
-            operations: false,
+            kernels: SimKernels::References,
             limits: DeviceLimits::aligned(64),
             activations: Format::F32,
             tiled_weights: false,
@@ -80,6 +93,12 @@ impl Settings {
     /// An accelerator whose kernels are operations of a library with a workspace, as those of neural processors are; the
     /// host cannot read its clock.
     pub fn with_operations() -> Settings {
-        Settings { operations: true, clock: false, ..Settings::default() }
+        Settings { kernels: SimKernels::Operations, clock: false, ..Settings::default() }
+    }
+
+    /// An accelerator with the kernels that every accelerator shares, within limits as those of WebGPU, whose interpreter finds
+    /// what a kernel must not do.
+    pub fn with_interpreter() -> Settings {
+        Settings { kernels: SimKernels::Interpreted, ..Settings::with_bindings() }
     }
 }
