@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 usage() {
     cat <<'TEXT'
 usage: install_multi_backend.sh [--only BACKEND...] [--venv FOLDER] [--with-compat] [--test] [--dry-run]
-  --only BACKEND...  of cpu cuda hip musa maca corex ascend cambricon mps vulkan, all of which are in by default
+  --only BACKEND...  of cpu cuda hip musa maca corex ascend cambricon mps vulkan dx12, all of which are in by default
   --venv FOLDER      make an environment there and install into it
   --with-compat      install the names of sageLLM, infinilm and infinicore, too
   --test             run the short test of backends afterwards

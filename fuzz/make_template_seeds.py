@@ -2,7 +2,7 @@
 
     python3 fuzz/make_template_seeds.py
 
-`crates/yirage-model/tests/chat_hostile.rs` has the same families at the size that hurts.
+`crates/yirage-model/tests/suite/chat_hostile.rs` has the same families at the size that hurts.
 """
 
 import pathlib

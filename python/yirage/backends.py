@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         ALI = "ali"
         MPS = "mps"
         VULKAN = "vulkan"
+        DX12 = "dx12"
         CPU = "cpu"
         AUTO = "auto"
 

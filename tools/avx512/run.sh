@@ -17,12 +17,12 @@ tools=$PWD/tools/avx512
 
 # What is run: every kernel against its oracle, and one tiny model against its golden file.
 kernel_crates=(yirage-cpu yirage-conformance)
-model_test=(--package=yirage-engine --test=golden_bedtime)
+model_test=(--package=yirage-engine --test=suite golden_bedtime::)
 # The level that is emulated: avx512 stands for that with the BF16 instructions too.
 level=${YIRAGE_EMULATED_LEVEL:-avx512}
 # What is run at avxvnni: its products. The rest of it is what avx2 has. A test of many batches is left out: it takes longer
 # than all others together, and runs the same kernels.
-product_tests=(--package=yirage-cpu --test=levels --test=linear_kernels)
+product_tests=(levels:: linear_kernels::)
 # Minutes each under emulation, for nothing that the others do not run on this processor as well.
 slow=(--skip=long_context_crosses_splits --skip=random_worlds_are_exact)
 # The best first; the first that this Bochs knows is taken.
@@ -52,8 +52,8 @@ cargo_tests() {
     if [ $# -gt 0 ]; then
         cargo test --locked --target "$triple" "$@"
     elif [ "$level" = avxvnni ]; then
-        cargo test --locked --target "$triple" "${product_tests[@]}" -- \
-            --test-threads=1 --skip=a_row_does_not_depend
+        cargo test --locked --target "$triple" --package=yirage-cpu --test=suite -- \
+            --test-threads=1 --skip=a_row_does_not_depend "${product_tests[@]}"
     else
         cargo test --locked --target "$triple" "${kernel_crates[@]/#/--package=}" --lib --tests -- \
             --test-threads=1 "${slow[@]}"

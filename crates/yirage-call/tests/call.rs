@@ -2,7 +2,7 @@
 //! each call its own results; what does not fit is told.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../yirage-graph/tests/support/cases.rs"]
+#[path = "../../yirage-graph/tests/suite/support/cases.rs"]
 mod cases;
 
 use std::collections::HashMap;

@@ -43,7 +43,8 @@ pub enum CaseOutcome {
     Passed,
     /// It failed, as was expected for this reason.
     ExpectedFailure(&'static str),
-    /// Of a general op: the target has no kernel that takes it so, and compiling said why.
+    /// Of a general op, or of a layout of activations that the target has not: it has no kernel that takes it so, and
+    /// compiling said why.
     Refused(String),
     /// Outside its tolerance, not run for an error, or right although it was expected to fail.
     Failed(String),
@@ -153,10 +154,21 @@ impl ConformanceCase {
                 listed.reason
             )),
             (Err(_), Some(listed)) => CaseOutcome::ExpectedFailure(listed.reason),
-            (Err(Trouble::Refused(why)), None) if wrap::is_general(&self.case) => CaseOutcome::Refused(why),
+            (Err(Trouble::Refused(why)), None) if wrap::is_general(&self.case) || self.is_beyond(device) => {
+                CaseOutcome::Refused(why)
+            }
             (Err(Trouble::Refused(why) | Trouble::Failed(why)), None) => CaseOutcome::Failed(why),
         };
         CaseReport { name: self.name.clone(), outcome }
+    }
+
+    /// Whether it is about a layout of activations that the device has not.
+    fn is_beyond(&self, device: &dyn Device) -> bool {
+        let target = device.target();
+        let unknown = |value: &yirage_ir::Value| {
+            value.ty.activation_format.is_some_and(|layout| target.activation_format(layout).is_none())
+        };
+        self.ready.as_ref().is_ok_and(|(setup, _)| setup.graph.values.iter().any(unknown))
     }
 
     fn check(&self, device: &dyn Device, variant: Option<&str>) -> Result<(), Trouble> {

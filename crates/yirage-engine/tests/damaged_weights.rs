@@ -1,6 +1,8 @@
-//! Damaged, cut off and changed files of weights: every answer is the right one, or none.
+//! Damaged, cut off and changed files of weights: every answer is the right one, or none. A program of its own:
+//! `guard_mappings` is for all of a process.
 #![allow(clippy::unwrap_used)] // a test may stop at anything
 
+#[path = "suite/golden_support/mod.rs"]
 mod golden_support;
 
 use golden_support::{all_logits, options};

@@ -1,4 +1,5 @@
-//! Signals that files can raise, for real: each in a child process, which would end by them.
+//! Signals that files can raise, for real: each in a child process, which would end by them
+//! and is this program again: it has no other tests.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

@@ -1,4 +1,5 @@
-//! Mapping real files: content, release, and what is refused.
+//! Mapping real files: content, release, and what is refused. A program of its own: a test looks at the resident
+//! memory of all of it.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,6 +1,8 @@
 //! Entries on a real disk: what is written is what is mapped, and whatever is not whole is found out.
+//! A program of its own: a test ends a writer that is this program again.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
+#[path = "suite/support/mod.rs"]
 mod support;
 
 use std::fs::{self, File};

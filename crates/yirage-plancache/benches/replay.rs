@@ -6,7 +6,7 @@
 //! the bandwidth of memory, which the device measures in each round. What caches hold is read faster than that.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // printing is its purpose
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/suite/support/mod.rs"]
 mod support;
 
 use std::path::Path;

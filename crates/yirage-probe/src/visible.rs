@@ -49,6 +49,13 @@ impl DeviceSelection {
     }
 }
 
+impl DeviceSelection {
+    /// The devices that are numbers.
+    fn numbers(&self) -> impl Iterator<Item = usize> {
+        self.devices.iter().filter_map(|device| device.parse().ok())
+    }
+}
+
 /// Why an entry ends the list.
 fn refused(entry: &str, before: &[String], present: Option<usize>) -> Option<String> {
     if before.iter().any(|seen| seen == entry) {
@@ -70,11 +77,10 @@ impl VisibilityVariables {
     pub const NONE: VisibilityVariables = VisibilityVariables { by_runtime: &[], by_us: None, of_containers: &[] };
 
     /// The devices that are visible, renumbered, and with what the variables say of them.
-    pub(crate) fn apply(&self, mut devices: Vec<DeviceInfo>, surroundings: &ProbeEnvironment) -> Vec<DeviceInfo> {
-        let own = self.by_us.and_then(|name| Some((name, surroundings.variable(name)?.to_string_lossy())));
-        if let Some((name, list)) = own {
+    pub fn apply(&self, mut devices: Vec<DeviceInfo>, surroundings: &ProbeEnvironment) -> Vec<DeviceInfo> {
+        if let Some((name, list)) = self.own_list(surroundings) {
             let selection = DeviceSelection::of(&list, Some(devices.len()));
-            let chosen = selection.devices.iter().filter_map(|n| devices.get(n.parse::<usize>().ok()?).cloned());
+            let chosen = selection.numbers().filter_map(|number| devices.get(number).cloned());
             devices = (0..).zip(chosen).map(|(ordinal, info)| DeviceInfo { ordinal, ..info }).collect();
             say(&mut devices, name, &list, &selection);
         }
@@ -92,6 +98,20 @@ impl VisibilityVariables {
             devices.iter_mut().for_each(|info| info.facts.push((OF_CONTAINERS, fact.clone())));
         }
         devices
+    }
+
+    /// Of so many devices of which no runtime hides any, the numbers of those that are visible: what [`Self::apply`] leaves,
+    /// in its order.
+    pub fn chosen(&self, present: usize, surroundings: &ProbeEnvironment) -> Vec<usize> {
+        match self.own_list(surroundings) {
+            Some((_, list)) => DeviceSelection::of(&list, Some(present)).numbers().collect(),
+            None => (0..present).collect(),
+        }
+    }
+
+    /// The list that is applied here, where it is set.
+    fn own_list(&self, surroundings: &ProbeEnvironment) -> Option<(&'static str, String)> {
+        self.by_us.and_then(|name| set(&[name], surroundings))
     }
 
     /// What hides devices here, for a family that has none.

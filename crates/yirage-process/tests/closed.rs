@@ -1,4 +1,5 @@
-//! A standard output that is closed is told from one that is open, of whatever kind, in processes of their own.
+//! A standard output that is closed is told from one that is open, of whatever kind, in processes of their own,
+//! which are this program again: it has no other tests.
 #![cfg(all(unix, not(target_vendor = "apple")))]
 #![allow(clippy::unwrap_used)] // a test may stop at anything
 

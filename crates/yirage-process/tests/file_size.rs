@@ -1,4 +1,5 @@
-//! Writing beyond a limit on the size of files, in a process of its own, which would end by the signal.
+//! Writing beyond a limit on the size of files, in a process of its own, which would end by the signal
+//! and is this program again: it has no other tests.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)] // a test may stop at anything
 

@@ -3,7 +3,7 @@
 use crate::entry::{Provider, RegistryEntry};
 use std::sync::Arc;
 use yirage_hal::reference::Reference;
-use yirage_probe::families;
+use yirage_probe::{ProbeEnvironment, families};
 use yirage_sim::Sim;
 
 /// A family, where its feature is on.
@@ -21,8 +21,31 @@ macro_rules! family {
     };
 }
 
-/// Every name. The first backend with a device is the default.
-pub(crate) fn list() -> Vec<RegistryEntry> {
+/// Graphics interfaces, where their features are on.
+macro_rules! graphics {
+    ($($name:ident, $feature:literal, $api:ident;)*) => {$(
+        #[cfg(feature = $feature)]
+        fn $name(surroundings: &ProbeEnvironment) -> Provider {
+            let api = yirage_wgpu::GraphicsApi::$api;
+            let backend = Arc::new(yirage_wgpu::WgpuBackend::new(api, surroundings.clone()));
+            if api.is_of_this_system() { Provider::ByName(backend) } else { Provider::Elsewhere(backend) }
+        }
+
+        #[cfg(not(feature = $feature))]
+        fn $name(_: &ProbeEnvironment) -> Provider {
+            Provider::LeftOut($feature)
+        }
+    )*};
+}
+
+graphics! {
+    metal, "mps", Metal;
+    vulkan, "vulkan", Vulkan;
+    direct3d12, "dx12", Direct3D12;
+}
+
+/// Every name, on a machine with these surroundings. The first backend with a device is the default.
+pub(crate) fn list(surroundings: &ProbeEnvironment) -> Vec<RegistryEntry> {
     let not_looked_for = |name, aliases| RegistryEntry { name, aliases, provider: Provider::NotLookedFor };
     let of_tests = |name, backend| RegistryEntry { name, aliases: &[], provider: Provider::OfTests(backend) };
     vec![
@@ -37,8 +60,9 @@ pub(crate) fn list() -> Vec<RegistryEntry> {
         not_looked_for("kunlun", &["xpu"]),
         not_looked_for("qy", &[]),
         not_looked_for("ali", &["ppu"]),
-        family!("mps", METAL, &["metal"]),
-        family!("vulkan", VULKAN, &[]),
+        RegistryEntry { name: "mps", aliases: &["metal"], provider: metal(surroundings) },
+        RegistryEntry { name: "vulkan", aliases: &[], provider: vulkan(surroundings) },
+        RegistryEntry { name: "dx12", aliases: &["d3d12"], provider: direct3d12(surroundings) },
         RegistryEntry { name: "cpu", aliases: &[], provider: cpu() },
         of_tests("reference", Arc::new(Reference::new())),
         of_tests("sim", Arc::new(Sim::default())),

@@ -15,9 +15,15 @@ pub(crate) struct RegistryEntry {
 
 /// What stands behind a name.
 #[derive(Clone)]
+// A build that leaves the graphics interfaces out has no backend that is taken by name alone.
+#[cfg_attr(not(any(feature = "vulkan", feature = "mps", feature = "dx12")), allow(dead_code))]
 pub(crate) enum Provider {
     /// A backend that computes.
     Backend(Arc<dyn Backend>),
+    /// A backend that computes, and is taken by its name alone: it has not run on hardware of its kind yet.
+    ByName(Arc<dyn Backend>),
+    /// A backend of other operating systems, which says so.
+    Elsewhere(Arc<dyn Backend>),
     /// A backend of tests: it opens by name, and is never listed or taken by default.
     OfTests(Arc<dyn Backend>),
     /// No backend yet; whether there are devices can be asked.
@@ -56,13 +62,26 @@ impl RegistryEntry {
 
     /// Whether a backend that computes stands behind it.
     pub(crate) fn is_backend(&self) -> bool {
+        matches!(self.provider, Provider::Backend(_) | Provider::ByName(_))
+    }
+
+    /// Whether it may be taken where no name is given.
+    pub(crate) fn may_be_default(&self) -> bool {
         matches!(self.provider, Provider::Backend(_))
+    }
+
+    /// Whether a backend with these devices comes behind all others: nobody is given one of them who asked for none.
+    pub(crate) fn comes_last(&self, devices: &[DeviceInfo]) -> bool {
+        !self.may_be_default() || devices.iter().all(|device| device.software)
     }
 
     /// What is behind the name here.
     pub(crate) fn look(&self, surroundings: &ProbeEnvironment) -> BackendAvailability {
         match &self.provider {
-            Provider::Backend(backend) | Provider::OfTests(backend) => match backend.probe() {
+            Provider::Backend(backend)
+            | Provider::ByName(backend)
+            | Provider::Elsewhere(backend)
+            | Provider::OfTests(backend) => match backend.probe() {
                 Ok(devices) if devices.is_empty() => self.nothing("it names no device, and no reason".into(), None),
                 Ok(devices) => BackendAvailability::Usable(backend.clone(), devices),
                 Err(why) => BackendAvailability::Nothing(why),

@@ -23,7 +23,8 @@ pub struct Registry {
 impl Registry {
     /// The backends of this build, on a machine with these surroundings. Nothing is looked for yet.
     pub fn new(surroundings: ProbeEnvironment) -> Registry {
-        Registry { surroundings, list: builtin::list(), default: None }
+        let list = builtin::list(&surroundings);
+        Registry { surroundings, list, default: None }
     }
 
     /// Adds a backend. One with a name of the list takes that name's place; one with a new name comes before all others,
@@ -69,9 +70,9 @@ impl Registry {
         }
         let (mut played, mut reasons) = (None, Vec::new());
         // Behind the first that will do, nobody is asked: asking may start a maker's driver.
-        for listed in self.list.iter().filter(|listed| listed.is_backend()) {
+        for listed in self.list.iter().filter(|listed| listed.may_be_default()) {
             match listed.look(&self.surroundings) {
-                BackendAvailability::Usable(backend, devices) if !is_software(&devices) => return Ok(backend),
+                BackendAvailability::Usable(backend, devices) if !listed.comes_last(&devices) => return Ok(backend),
                 BackendAvailability::Usable(backend, _) => played = played.or(Some(backend)),
                 BackendAvailability::NotBuiltIn(_, why) | BackendAvailability::Nothing(why) => {
                     reasons.push(why.to_string())
@@ -108,7 +109,7 @@ impl Registry {
 
     /// Forgets what was registered and set.
     pub fn reset(&mut self) {
-        self.list = builtin::list();
+        self.list = builtin::list(&self.surroundings);
         self.default = None;
     }
 
@@ -118,7 +119,8 @@ impl Registry {
         shown.map(|listed| (listed.name, listed.aliases)).collect()
     }
 
-    /// Every name with what is behind it here, but for the backends of tests. Libraries of devices are loaded for it.
+    /// Every name with what is behind it here, but for the backends of tests: what can be used in the order of
+    /// [`Registry::discover`], the rest in that of choice. Libraries of devices are loaded for it.
     pub fn survey(&self) -> Vec<BackendSurvey> {
         let shown = self.list.iter().filter(|listed| !matches!(listed.provider, Provider::OfTests(_)));
         let finding = |listed: &RegistryEntry| BackendSurvey {
@@ -126,28 +128,29 @@ impl Registry {
             aliases: listed.aliases,
             availability: listed.look(&self.surroundings),
         };
-        shown.map(finding).collect()
+        let mut findings: Vec<_> = shown.map(|listed| (listed, finding(listed))).collect();
+        findings.sort_by_key(|(listed, finding)| match &finding.availability {
+            BackendAvailability::Usable(_, devices) => listed.comes_last(devices),
+            BackendAvailability::NotBuiltIn(..) | BackendAvailability::Nothing(_) => false,
+        });
+        findings.into_iter().map(|(_, finding)| finding).collect()
     }
 
-    /// The backends that have a device, with their devices. Those that only a processor plays come last.
+    /// The backends that have a device, with their devices. Those that are taken by their names alone, and those whose
+    /// devices a processor plays, come last.
     fn usable(&self) -> Vec<(Arc<dyn Backend>, Vec<DeviceInfo>)> {
         let backends = self.list.iter().filter(|listed| listed.is_backend());
         let found = backends.filter_map(|listed| match listed.look(&self.surroundings) {
-            BackendAvailability::Usable(backend, devices) => Some((backend, devices)),
+            BackendAvailability::Usable(backend, devices) => Some((listed.comes_last(&devices), backend, devices)),
             _ => None,
         });
         let mut usable: Vec<_> = found.collect();
-        usable.sort_by_key(|(_, devices)| is_software(devices));
-        usable
+        usable.sort_by_key(|&(last, ..)| last);
+        usable.into_iter().map(|(_, backend, devices)| (backend, devices)).collect()
     }
 
     fn unknown(&self, name: &str) -> RegistryError {
         let known = [AUTO].into_iter().chain(self.list.iter().map(|listed| listed.name));
         RegistryError::Unknown { name: name.to_owned(), known: known.collect() }
     }
-}
-
-/// Whether a processor plays all of them.
-fn is_software(devices: &[DeviceInfo]) -> bool {
-    devices.iter().all(|device| device.software)
 }

@@ -90,7 +90,7 @@ fn an_unknown_name_is_answered_with_the_list() {
     for name in ["cpu", "cuda", "mps", "ascend", "cambricon", "hygon", "metax", "moore", "iluvatar"] {
         assert!(known.contains(&name), "{name}");
     }
-    for name in ["kunlun", "qy", "ali", "hip", "vulkan", "reference"] {
+    for name in ["kunlun", "qy", "ali", "hip", "vulkan", "dx12", "reference"] {
         assert!(known.contains(&name), "{name}");
     }
 }
@@ -107,6 +107,7 @@ fn every_name_has_its_other_names() {
         ("dcu", "hygon"),
         ("corex", "iluvatar"),
         ("metal", "mps"),
+        ("d3d12", "dx12"),
         ("amd", "hip"),
         ("rocm", "hip"),
         ("CUDA", "cuda"),
@@ -222,6 +223,7 @@ fn a_feature_that_is_off_is_said_to_be() {
         ("cambricon", "cambricon", cfg!(feature = "cambricon")),
         ("mps", "mps", cfg!(feature = "mps")),
         ("vulkan", "vulkan", cfg!(feature = "vulkan")),
+        ("dx12", "dx12", cfg!(feature = "dx12")),
     ] {
         let found = registry.survey().into_iter().find(|finding| finding.name == name).unwrap().availability;
         let left_out = match found {

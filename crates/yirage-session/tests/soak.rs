@@ -1,9 +1,11 @@
 //! 64 callers at once for as long as is asked: cancels, deadlines, priorities, keys, grammars and guesses. Every answer is
 //! that of its request alone, memory stays flat, and nothing is left behind.
 //!
-//! `YIRAGE_SOAK_SECONDS` says how long on each device; a few seconds by default.
+//! `YIRAGE_SOAK_SECONDS` says how long on each device; a few seconds by default. A program of its own: what is looked
+//! at is the memory of all of it.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may stop at anything unexpected, and says what it ran
 
+#[path = "suite/support/mod.rs"]
 mod support;
 
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::jinja::Variable;
+use super::jinja::TemplateVariable;
 
 /// What a template renders.
 #[derive(Clone, Debug)]
@@ -58,19 +58,19 @@ pub struct RenderedChat {
 
 impl ChatInputs<'_> {
     /// The variables that a template sees.
-    pub(super) fn variables(&self) -> Vec<(&str, Variable<'_>)> {
-        let list = |items| Option::map_or(items, Variable::None, Variable::List);
+    pub(super) fn variables(&self) -> Vec<(&str, TemplateVariable<'_>)> {
+        let list = |items| Option::map_or(items, TemplateVariable::None, TemplateVariable::List);
         let mut all = vec![
-            ("messages", Variable::List(self.messages)),
+            ("messages", TemplateVariable::List(self.messages)),
             ("tools", list(self.tools)),
             ("documents", list(self.documents)),
-            ("add_generation_prompt", Variable::Bool(self.add_generation_prompt)),
-            ("bos_token", Variable::Text(self.bos_token)),
-            ("eos_token", Variable::Text(self.eos_token)),
+            ("add_generation_prompt", TemplateVariable::Bool(self.add_generation_prompt)),
+            ("bos_token", TemplateVariable::Text(self.bos_token)),
+            ("eos_token", TemplateVariable::Text(self.eos_token)),
         ];
-        all.extend(self.enable_thinking.map(|v| ("enable_thinking", Variable::Bool(v))));
-        all.extend(self.reasoning_effort.map(|v| ("reasoning_effort", Variable::Text(v))));
-        all.extend(self.kwargs.iter().map(|(name, value)| (name.as_str(), Variable::Json(value))));
+        all.extend(self.enable_thinking.map(|v| ("enable_thinking", TemplateVariable::Bool(v))));
+        all.extend(self.reasoning_effort.map(|v| ("reasoning_effort", TemplateVariable::Text(v))));
+        all.extend(self.kwargs.iter().map(|(name, value)| (name.as_str(), TemplateVariable::Json(value))));
         all
     }
 }

@@ -7,7 +7,7 @@
 //! **Why own tables.** Measured on one core of a shared x86-64 machine, release build, gemma-3's `tokenizer.json`
 //! (262,144 tokens, 514,906 merge rules, 33 MB): crate `tokenizers` 0.23.2 loads it in 1,290 ms with 331 MB of peak
 //! memory beyond the file, `kitoken` 0.11.1 in 1,120 ms with 244 MB. The bar was 200 ms and 60 MB. The library stays
-//! as the oracle of the tests; `loading_time` in `tests/tokenizer_oracle.rs` prints this module's own figures.
+//! as the oracle of the tests; `loading_time` in `tests/suite/tokenizer_oracle.rs` prints this module's own figures.
 //!
 //! **Conventions.** `tokenizer.json` follows the reference library of that format. GGUF follows the runtimes of that
 //! format: no normalisation, the longest special token first, user-defined tokens found even where special ones are

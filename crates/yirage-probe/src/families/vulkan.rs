@@ -38,6 +38,8 @@ const OLDEST: u32 = 1 << 22 | 1 << 12;
 const SOFTWARE: u32 = 4;
 /// A part of memory that lies on the device.
 const ON_DEVICE: u32 = 1;
+/// The loader has found no driver.
+const NO_DRIVER: i32 = -9;
 /// There may be more than were asked for.
 const INCOMPLETE: i32 = 5;
 
@@ -110,6 +112,9 @@ fn ask(backend: &'static str, library: &DriverLibrary) -> Result<LibraryReport, 
     let mut instance = null_mut();
     // SAFETY: the record is whole and names nothing; the handle is ours.
     let code = unsafe { create(&info, null(), &mut instance) };
+    if code == NO_DRIVER {
+        return Err(ProbeError::NoDevice { path: library.path(), hidden: None });
+    }
     library.checked("vkCreateInstance", code)?;
     let devices = devices(backend, library, instance);
     // SAFETY: it was made above, and nobody else has it.

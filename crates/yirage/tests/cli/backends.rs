@@ -93,9 +93,11 @@ fn devices_without_a_backend_are_told_and_their_libraries_left_alone_otherwise()
     let folder = tempfile::tempdir().unwrap();
     let (source, mark) = (folder.path().join("driver.c"), folder.path().join("loaded"));
     std::fs::write(&source, DRIVER).unwrap();
-    let library = folder.path().join("libcuda.so.1");
-    let ran = std::process::Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(library).arg(source).output();
-    assert!(ran.as_ref().is_ok_and(|ran| ran.status.success()), "{ran:?}");
+    for name in ["libcuda.so.1", "libvulkan.so.1"] {
+        let mut cc = std::process::Command::new("cc");
+        let ran = cc.args(["-shared", "-fPIC", "-o"]).arg(folder.path().join(name)).arg(&source).output();
+        assert!(ran.as_ref().is_ok_and(|ran| ran.status.success()), "{ran:?}");
+    }
     let with_driver = |arguments: &[&str]| {
         let run = yirage(arguments).env("LD_LIBRARY_PATH", folder.path().to_str().unwrap());
         run.env("LOADED", mark.to_str().unwrap()).env("CUDA_VISIBLE_DEVICES", "5")
@@ -104,7 +106,9 @@ fn devices_without_a_backend_are_told_and_their_libraries_left_alone_otherwise()
     assert!(!mark.exists(), "the default loads no library of a device");
     let value = with_driver(&["devices", "--json"]).json();
     assert!(mark.exists());
-    assert!(value["devices"].as_array().unwrap().iter().all(|device| device["backend"] == "cpu"), "{value}");
+    assert!(value["devices"].as_array().unwrap().iter().all(|device| device["backend"] != "cuda"), "{value}");
+    let broken = value["unavailable"].as_array().unwrap().iter().find(|b| b["backend"] == "vulkan").unwrap();
+    assert!(broken["why"].as_str().unwrap().contains("no function vkEnumerateInstanceVersion"), "{broken}");
     let cuda = value["unavailable"].as_array().unwrap().iter().find(|b| b["backend"] == "cuda").unwrap();
     assert!(cuda["why"].as_str().unwrap().contains("Loopback 0 is there, but"), "{cuda}");
     let device = &cuda["devices"][0];

@@ -21,7 +21,7 @@ mod glm;
 mod golden;
 mod graph;
 mod hub;
-#[path = "../../../yirage-hub/tests/support/server.rs"]
+#[path = "../../../yirage-hub/tests/suite/support/server.rs"]
 mod hub_server;
 mod inspect;
 mod interrupt;

@@ -34,4 +34,4 @@ mod value;
 pub(super) use ast::JinjaTemplate;
 pub(super) use fault::{Cause, Fault};
 pub(super) use parser::parse;
-pub(super) use render::{RenderInput, Variable, render};
+pub(super) use render::{RenderInput, TemplateVariable, render};

@@ -18,13 +18,13 @@ use super::value::{Items, JinjaList, JinjaValue, Loop, Namespace};
 /// What a template is given.
 pub(in crate::chat) struct RenderInput<'a> {
     /// The variables; the last one of a name counts.
-    pub(in crate::chat) variables: Vec<(&'a str, Variable<'a>)>,
+    pub(in crate::chat) variables: Vec<(&'a str, TemplateVariable<'a>)>,
     /// Seconds since 1970-01-01 UTC.
     pub(in crate::chat) now: i64,
 }
 
 /// The value of a variable.
-pub(in crate::chat) enum Variable<'a> {
+pub(in crate::chat) enum TemplateVariable<'a> {
     None,
     Bool(bool),
     Text(&'a str),
@@ -54,7 +54,7 @@ pub(in crate::chat) fn render(tree: &JinjaTemplate, input: &RenderInput<'_>) -> 
     Ok(out.into_parts().0)
 }
 
-impl Variable<'_> {
+impl TemplateVariable<'_> {
     fn value(&self, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
         match self {
             Self::None => Ok(JinjaValue::None),

@@ -1,0 +1,14 @@
+//! The tests of this crate as one program: many take longer to link than to run.
+#![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
+
+mod decisions;
+mod equal;
+mod filetests;
+mod fusions;
+mod layouts;
+mod recognise;
+mod search;
+mod search_rules;
+mod support;
+mod tasks;
+mod tiled;

@@ -1,0 +1,9 @@
+//! The tests of this crate as one program: many take longer to link than to run.
+#![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
+
+#[cfg(unix)]
+mod cache_layout;
+mod download;
+#[cfg(unix)]
+mod packages;
+mod support;

@@ -1,0 +1,144 @@
+//! Configurations that lie, are unknown, or ask for what is not there: errors with names, never a panic.
+
+use crate::arch_support::tiny;
+use serde_json::{Value, json};
+use yirage_ir::Format;
+use yirage_model::arch::{BuildOptions, KvCacheSpec, Model, build};
+use yirage_model::{Checkpoint, ModelError, RawConfig};
+
+const OPTIONS: BuildOptions = BuildOptions { kv: Format::F32, context: 8, hidden: false };
+
+fn build_with(checkpoint: &Checkpoint, config: &Value) -> Result<Model, ModelError> {
+    let config = RawConfig::from_json(config.to_string().as_bytes(), "config.json")?;
+    build(checkpoint, &config, OPTIONS)
+}
+
+/// The checkpoint and configuration of a fixture.
+fn fixture(name: &str) -> (Checkpoint, Value) {
+    let folder = tiny("safetensors").into_iter().find(|p| p.ends_with(name)).expect("a fixture");
+    let config = std::fs::read_to_string(folder.join("config.json")).unwrap();
+    (Checkpoint::open(&folder).unwrap(), serde_json::from_str(&config).unwrap())
+}
+
+#[test]
+fn any_value_of_any_key_is_a_model_or_an_error() {
+    let values = [
+        json!(null),
+        json!(0),
+        json!(1),
+        json!(3),
+        json!(65_537),
+        json!(16_777_216),
+        json!(4_294_967_295u32),
+        json!(-1),
+        json!(1e300),
+        json!(0.5),
+        json!("x"),
+        json!(""),
+        json!(true),
+        json!(false),
+        json!([]),
+        json!([1]),
+        json!({}),
+    ];
+    for folder in tiny("safetensors") {
+        let checkpoint = Checkpoint::open(&folder).unwrap();
+        let text = std::fs::read_to_string(folder.join("config.json")).unwrap();
+        let config: Value = serde_json::from_str(&text).unwrap();
+        let mut errors = 0;
+        for key in config.as_object().unwrap().keys() {
+            for value in &values {
+                let mut changed = config.clone();
+                changed[key] = value.clone();
+                errors += usize::from(build_with(&checkpoint, &changed).is_err());
+            }
+        }
+        assert!(errors > 50, "{}: only {errors} errors", folder.display());
+    }
+}
+
+#[test]
+fn every_absent_tensor_and_key_is_noticed_by_name_or_has_a_default() {
+    let (checkpoint, config) = fixture("llama-yarn");
+    let mut more = config.clone();
+    more["num_hidden_layers"] = json!(3);
+    let err = build_with(&checkpoint, &more).unwrap_err();
+    assert!(matches!(&err, ModelError::MissingTensor { tensor, .. } if tensor.contains("layers.2.")), "{err}");
+    let mut wider = config.clone();
+    wider["intermediate_size"] = json!(51);
+    let text = build_with(&checkpoint, &wider).unwrap_err().to_string();
+    assert!(text.contains("gate_proj.weight") && text.contains("[51, 36]") && text.contains("[50, 36]"), "{text}");
+    let mut bare = config;
+    bare.as_object_mut().unwrap().remove("hidden_size");
+    assert!(build_with(&checkpoint, &bare).unwrap_err().to_string().contains("hidden_size"));
+}
+
+#[test]
+fn unknown_things_are_named_with_what_is_known() {
+    let (checkpoint, config) = fixture("llama-yarn");
+    for (key, value, named) in [
+        ("model_type", json!("mamba"), vec!["mamba", "llama", "deepseek_v3", "gpt_oss"]),
+        ("rope_scaling", json!({"type": "longrope"}), vec!["longrope", "yarn"]),
+        ("hidden_act", json!("xielu"), vec!["xielu", "silu"]),
+        ("quantization_config", json!({"quant_method": "fp8"}), vec!["FP8"]),
+        ("quantization_config", json!({"quant_method": "mxfp4"}), vec!["MXFP4", "gpt_oss"]),
+    ] {
+        let mut changed = config.clone();
+        changed[key] = value;
+        let err = build_with(&checkpoint, &changed).unwrap_err();
+        assert!(matches!(err, ModelError::Unsupported { .. }), "{err}");
+        let text = err.to_string();
+        assert!(named.iter().all(|n| text.contains(n)), "{text}");
+    }
+    let config = RawConfig::from_json(config.to_string().as_bytes(), "config.json").unwrap();
+    let options = BuildOptions { kv: Format::Q8_0, ..OPTIONS };
+    assert!(matches!(build(&checkpoint, &config, options), Err(ModelError::Unsupported { .. })));
+}
+
+#[test]
+fn layers_that_keep_the_same_share_a_group() {
+    let groups = |name: &str| {
+        let (checkpoint, config) = fixture(name);
+        let model = build_with(&checkpoint, &config).unwrap();
+        (model.groups, model.kv_cache_group)
+    };
+    let (kinds, states) = groups("gemma3-pattern");
+    let paged = |window| KvCacheSpec::Paged { kv_heads: 1, k_width: 12, v_width: 12, window };
+    assert_eq!(kinds, [paged(Some(4)), paged(None)]);
+    let of = |i: usize| (format!("kv.{i}"), i % 2);
+    assert_eq!(states, (0..4).map(of).collect::<Vec<_>>());
+    let (kinds, states) = groups("deepseek-groups");
+    assert_eq!(kinds, [KvCacheSpec::Latent { rank: 12, rope: 6 }]);
+    assert_eq!(states.len(), 2);
+}
+
+#[test]
+fn models_that_add_biases_to_cached_keys_say_so() {
+    let biased = |name: &str| {
+        let (checkpoint, config) = fixture(name);
+        build_with(&checkpoint, &config).unwrap().biased_keys
+    };
+    for name in ["qwen2-window", "llama-biased-linear", "gemma2-biased", "gptoss-mxfp4", "gpt2-scaled", "glm4-yarn"] {
+        assert!(biased(name), "{name}");
+    }
+    // Without biases, or with norms that leave nothing of their size.
+    for name in [
+        "llama-yarn",
+        "qwen3-biased-tied",
+        "olmo2-biased",
+        "gemma3-pattern",
+        "gptneox-sequential",
+        "deepseek-groups",
+        "glm-unbiased-tied",
+    ] {
+        assert!(!biased(name), "{name}");
+    }
+}
+
+#[test]
+fn a_context_beyond_any_table_is_refused_with_the_number() {
+    let (checkpoint, config) = fixture("llama-yarn");
+    let config = RawConfig::from_json(config.to_string().as_bytes(), "config.json").unwrap();
+    let err = build(&checkpoint, &config, BuildOptions { context: u32::MAX, ..OPTIONS }).unwrap_err();
+    assert!(err.to_string().contains("4294967295"), "{err}");
+}

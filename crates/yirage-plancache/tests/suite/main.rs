@@ -1,0 +1,8 @@
+//! The tests of this crate as one program: many take longer to link than to run.
+#![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
+
+mod counts;
+mod files;
+mod modes;
+mod mutated_files;
+mod support;

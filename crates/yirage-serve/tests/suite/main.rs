@@ -1,0 +1,17 @@
+//! The tests of this crate as one program: many take longer to link than to run.
+#![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
+
+mod clients;
+mod continued;
+mod fields;
+mod forms;
+mod fuzz_replay;
+mod lifecycle;
+mod openai;
+mod openapi;
+mod operations;
+mod protocols;
+mod refusals;
+mod support;
+mod templates;
+mod tool_calls;

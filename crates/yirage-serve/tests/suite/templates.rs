@@ -1,0 +1,161 @@
+//! What of a request reaches the chat template, for templates that read it in different ways.
+
+use crate::support::{engine_options, loaded, ok, options, post, serve_with};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use yirage_model::chat::{TemplateSources, Templates};
+use yirage_serve::{Generator, ModelEntry, RunningServer, Served};
+
+/// A server whose model has this template.
+fn serving(template: &'static str) -> RunningServer {
+    let open = move || {
+        let (mut loaded, limits) = (loaded(&engine_options()), engine_options());
+        let texts = Arc::get_mut(loaded.texts.as_mut().unwrap()).unwrap();
+        let sources = TemplateSources { user: Some(template), ..TemplateSources::default() };
+        texts.templates = Templates::resolve(&sources).unwrap();
+        let generator = Generator::new(loaded.start().unwrap(), limits.max_seqs as usize, None).unwrap();
+        Ok(Served::Generator(Box::new(generator)))
+    };
+    serve_with(options(), vec![ModelEntry::new(vec!["story".to_owned()], 1 << 20, Box::new(open))])
+}
+
+fn prompt(server: &RunningServer, body: &Value) -> String {
+    ok(server.address(), "/apply-template", body)["prompt"].as_str().unwrap().to_owned()
+}
+
+/// Case 1, and the template's half of case 23.
+#[test]
+fn tools_reach_the_template_as_they_were_sent() {
+    let server = serving("{% for tool in tools %}{{ tool | tojson }}\n{% endfor %}{{ messages[0].content }}");
+    let tools = r#"{"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object", "properties": {"z": {"type": "integer", "default": 12345678901234567890123}, "a": {"maximum": 1e2, "minimum": -0}}}}}
+{"function": {"parameters": {"type": "object"}, "name": "g", "strict": true}, "type": "function"}
+{"type": "function", "function": {"name": "h"}}
+"#;
+    let list: Vec<Value> = tools.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let found = prompt(&server, &json!({"messages": [{"role": "user", "content": "q"}], "tools": list}));
+    assert_eq!(found, tools.replace("1e2", "100.0").replace("-0", "0") + "q");
+}
+
+/// Case 17.
+#[test]
+fn filters_over_no_tools_give_nothing() {
+    for (template, wanted) in [
+        ("{{ tools | selectattr('type','equalto','x') | list | length }}", "0"),
+        ("{{ tools | rejectattr('type') | list }}", "[]"),
+        ("{{ tools | map(attribute='function') | map(attribute='name') | join(', ') }}", ""),
+        ("{% for t in tools | select('mapping') %}t{% else %}none{% endfor %}", "none"),
+        ("{{ tools | reject('none') | first }}", ""),
+        ("{{ documents | map('upper') | list | length }}", "0"),
+    ] {
+        let server = serving(template);
+        assert_eq!(prompt(&server, &json!({"messages": [{"role": "user", "content": "hi"}]})), wanted, "{template}");
+    }
+}
+
+/// Cases 7 and 25.
+#[test]
+fn calls_reach_a_template_that_wants_null_and_text() {
+    let server = serving(
+        "{% for m in messages %}{% if m.role == 'assistant' and m.content is none %}{% for c in m.tool_calls %}\
+         [{{ c.function.name + c.function.arguments }}]{% endfor %}{% else %}{{ m.role + ':' + m.content }};{% endif %}{% endfor %}",
+    );
+    let call =
+        |arguments: Value| json!({"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}});
+    let sent = |content: Value, arguments: Value| {
+        let said = json!({"role": "assistant", "content": content, "tool_calls": [call(arguments)]});
+        let answer = json!({"role": "tool", "tool_call_id": "c", "content": "2"});
+        json!({"messages": [{"role": "user", "content": "q"}, said, answer]})
+    };
+    for (content, arguments, wanted) in [
+        (json!(null), json!("{\"x\":1}"), "{\"x\":1}"),
+        (json!(""), json!("{\"x\": 12345678901234567890123}"), "{\"x\": 12345678901234567890123}"),
+        (json!([]), json!({"x": 1, "é": [true]}), "{\"x\": 1, \"é\": [true]}"),
+        (json!(null), json!(null), "{}"),
+        (json!(null), json!("null"), "{}"),
+        (json!(null), json!("{\"x\": "), "{}"),
+    ] {
+        let found = prompt(&server, &sent(content, arguments));
+        assert_eq!(found, format!("user:q;[f{wanted}]tool:2;"));
+    }
+    let object = serving(
+        "{% for m in messages %}{{ m.content or '' }}{% for c in m.tool_calls or [] %}{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}",
+    );
+    let found = prompt(&object, &sent(json!(null), json!("{\"n\":12345678901234567890123,\"m\":-0}")));
+    assert_eq!(found, "q{\"n\": 12345678901234567890123, \"m\": 0}2");
+    let body = json!({"messages": sent(json!(null), json!("{\"x"))["messages"], "max_tokens": 1});
+    let answered = post(object.address(), "/v1/chat/completions", &body);
+    let ignored = answered.header("x-yirage-ignored");
+    assert_eq!(
+        (answered.status, ignored),
+        (200, Some("messages.tool_calls.function.arguments")),
+        "{}",
+        answered.text()
+    );
+}
+
+#[test]
+fn parts_and_texts_reach_templates_that_read_one_of_them() {
+    let parts = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
+    for (template, text, both) in [
+        ("{% for m in messages %}<{{ m.content }}>{% endfor %}", "<a>", "<a\nb>"),
+        ("{% for m in messages %}<{% for p in m.content %}{{ p.text }}|{% endfor %}>{% endfor %}", "<a|>", "<a|b|>"),
+        ("{% for m in messages %}<{{ m.content[0].text }}>{% endfor %}", "<a>", "<a\nb>"),
+    ] {
+        let server = serving(template);
+        let said = |content: &Value| json!({"messages": [{"role": "user", "content": content}]});
+        assert_eq!(prompt(&server, &said(&json!("a"))), text);
+        assert_eq!(prompt(&server, &said(&parts)), both);
+    }
+}
+
+#[test]
+fn a_template_that_loses_what_a_user_says_is_an_error() {
+    let server = serving("{{ messages[-1].content }}");
+    let said = |texts: &[&str]| {
+        let messages: Vec<Value> = texts.iter().map(|text| json!({"role": "user", "content": text})).collect();
+        post(server.address(), "/v1/chat/completions", &json!({"messages": messages, "max_tokens": 1}))
+    };
+    assert_eq!(said(&["hello"]).status, 200);
+    let lost = said(&["first", "second"]);
+    assert_eq!((lost.status, &lost.json()["error"]["param"]), (400, &json!("messages[0].content")), "{}", lost.text());
+}
+
+/// Seed-OSS writes the budget into the thought that it opens.
+#[test]
+fn a_thought_that_the_prompt_opens_and_goes_on_in_is_open() {
+    let message = |template: &'static str, said: &str| {
+        let server = serving(template);
+        let body = json!({"messages": [{"role": "user", "content": said}], "max_tokens": 12, "temperature": 0});
+        ok(server.address(), "/v1/chat/completions", &body)["choices"][0]["message"].clone()
+    };
+    let budget = "{% for m in messages %}<u>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<a><seed:think>\n\
+                  I have 512 tokens.\n{% endif %}{# </seed:think> #}";
+    let thinks = message(budget, "Once");
+    assert!(!thinks["reasoning_content"].as_str().unwrap().is_empty() && thinks["content"] == "", "{thinks}");
+    // What a user says of thoughts opens none, nor does one that is closed.
+    let plain = "{% for m in messages %}<u>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<a>{% endif %}{# </seed:think> #}";
+    let closed = "{% for m in messages %}<u>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<a><seed:think>no\
+                  </seed:think>{% endif %}";
+    for (template, said) in [(plain, "<seed:think> is a mark"), (closed, "Once"), (closed, "<seed:think> is a mark")] {
+        let says = message(template, said);
+        assert!(!says["content"].as_str().unwrap().is_empty(), "{says}");
+    }
+}
+
+/// Magistral's way: thoughts are parts of content.
+#[test]
+fn thoughts_reach_a_template_that_reads_them_as_parts() {
+    let server = serving(
+        "{% for m in messages %}<{{ m.role }}>{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}\
+         {% if p.type == 'thinking' %}[THINK]{% for t in p.thinking %}{{ t.text }}{% endfor %}[/THINK]{% else %}{{ p.text }}{% endif %}\
+         {% endfor %}{% endif %}{% endfor %}",
+    );
+    let thought = json!({"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]});
+    for said in [
+        json!({"role": "assistant", "content": "a", "reasoning_content": "hm"}),
+        json!({"role": "assistant", "content": [thought, {"type": "text", "text": "a"}]}),
+    ] {
+        let body = json!({"messages": [{"role": "user", "content": "q"}, said, {"role": "user", "content": "r"}]});
+        assert_eq!(prompt(&server, &body), "<user>q<assistant>[THINK]hm[/THINK]a<user>r");
+    }
+}

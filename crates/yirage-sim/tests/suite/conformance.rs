@@ -1,0 +1,45 @@
+//! The conformance suite on a simulated accelerator: every op and case, from slots, weights and other ops.
+#![allow(clippy::print_stdout)] // says what it ran
+
+use std::time::Duration;
+use yirage_conformance::{CaseOutcome, CaseReport, ExpectedFailure, Suite};
+use yirage_hal::{Backend, OpenOptions};
+use yirage_sim::{Settings, Sim};
+
+#[test]
+fn every_case_holds() {
+    for settings in [Settings::with_pointers(), Settings::with_bindings(), Settings::with_operations()] {
+        let expected = if settings.limits.bindings.is_some() { BOUND } else { &[] };
+        holds(Sim::with(Settings { devices: 2, seed: 7, delay: Duration::from_micros(20), ..settings }), expected);
+    }
+}
+
+#[test]
+fn every_case_holds_in_the_interpreter() {
+    holds(Sim::with(Settings { devices: 2, seed: 7, ..Settings::with_interpreter() }), &[]);
+}
+
+/// The cases that are about a layout of activations that the kernels of every accelerator have not, or about more values than
+/// one of them is bound to.
+fn may_be_refused(name: &str) -> bool {
+    name.contains(" q8a") || name.starts_with("quantize: ") || name.starts_with("concat: as many as can be")
+}
+
+/// What a device does not do whose kernels are bound to parts of buffers.
+const BOUND: &[ExpectedFailure] =
+    &[ExpectedFailure { prefix: "concat: as many as can be", reason: "a kernel is bound to 32 values at most" }];
+
+fn holds(sim: Sim, expected: &[ExpectedFailure]) {
+    let (device, _) = sim.open(1, &OpenOptions::default()).unwrap();
+    let reports = Suite::new().run(&*device, expected);
+    let right = |r: &CaseOutcome| matches!(r, CaseOutcome::Passed | CaseOutcome::ExpectedFailure(_));
+    let refused = |r: &CaseReport| matches!(r.outcome, CaseOutcome::Refused(_)) && may_be_refused(&r.name);
+    let not = |r: &&CaseReport| !right(&r.outcome) && !refused(r);
+    let others: Vec<String> = reports.iter().filter(not).map(|r| format!("{}: {:?}", r.name, r.outcome)).collect();
+    println!("{} of {} cases", reports.len() - others.len(), reports.len());
+    assert!(others.is_empty(), "{} cases:\n{}", others.len(), others.join("\n"));
+    assert!(reports.len() > 200);
+    drop(device);
+    let held = sim.memory_stats();
+    assert_eq!((held[0].bytes, held[0].allocations), (0, held[0].frees), "{held:?}");
+}

@@ -1,0 +1,9 @@
+//! The tests of this crate as one program: many take longer to link than to run.
+#![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
+
+mod conformance;
+mod demo;
+mod faults;
+mod models;
+mod overlap;
+mod restricted;
