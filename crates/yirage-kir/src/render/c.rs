@@ -6,24 +6,26 @@
 use super::c_preludes as preludes;
 use crate::computation::{BinaryFunction, Computation, SubgroupFunction, UnaryFunction};
 use crate::kernel::{BufferAccess, ComputeKernel, Instruction};
-use crate::place::KernelMemory;
+use crate::place::{KernelMemory, Register};
 use crate::scalar::{ScalarConst, ScalarType};
 use std::fmt::{self, Write};
 
 /// A language of the C++ family.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CDialect {
     /// Its name.
     pub name: &'static str,
     /// Threads of a subgroup.
     pub subgroup: u32,
+    /// What its compiler is told, so that every operation of floats is rounded by itself.
+    pub options: &'static [&'static str],
     /// What stands before the first kernel.
     prelude: &'static [&'static str],
     style: DeclarationStyle,
 }
 
 /// How a kernel and its memory are declared.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum DeclarationStyle {
     /// As CUDA C++ has it: `__global__`, `__shared__`, `threadIdx`.
     Cuda,
@@ -31,35 +33,81 @@ enum DeclarationStyle {
     Metal,
 }
 
+/// What a compiler that is clang underneath is told.
+const CLANG_OPTIONS: &[&str] = &["-ffp-contract=off"];
+
+/// Of a compiler that has CUDA's names and runs subgroups in step.
+const IN_STEP: &[&str] =
+    &[preludes::COMMON, preludes::CUDA, preludes::SOFT_HALF, preludes::STEP_SHUFFLE, preludes::SUBGROUP];
+
+/// Of clang for AMD's processors.
+const AMD: &[&str] = &[
+    preludes::HIP_WORDS,
+    preludes::COMMON,
+    preludes::HIP,
+    preludes::NATIVE_HALF,
+    preludes::HIP_SHUFFLE,
+    preludes::SUBGROUP,
+];
+
 impl CDialect {
     /// CUDA C++ for NVIDIA's NVRTC.
-    pub const CUDA: CDialect = CDialect::cuda("cuda", 32, &[preludes::CUDA_HALF, preludes::CUDA_SHUFFLE]);
-    /// HIP C++ for AMD and Hygon, waves of 64.
-    pub const HIP: CDialect = CDialect::cuda("hip", 64, &[preludes::HIP, preludes::SOFT_HALF, preludes::HIP_SHUFFLE]);
+    pub const CUDA: CDialect = CDialect {
+        name: "cuda",
+        subgroup: 32,
+        options: &["--fmad=false"],
+        prelude: &[
+            preludes::COMMON,
+            preludes::CUDA,
+            preludes::PTX_HALF,
+            preludes::SOFT_HALF,
+            preludes::END,
+            preludes::CUDA_SHUFFLE,
+            preludes::SUBGROUP,
+        ],
+        style: DeclarationStyle::Cuda,
+    };
+    /// HIP C++ for AMD's CDNA and Hygon, waves of 64.
+    pub const HIP: CDialect = CDialect::cuda_like("hip", 64, AMD);
+    /// HIP C++ for AMD's RDNA, waves of 32.
+    pub const HIP_RDNA: CDialect = CDialect::cuda_like("hip-rdna", 32, AMD);
     /// MUSA C++ for Moore Threads.
-    pub const MUSA: CDialect = CDialect::cuda("musa", 32, &[preludes::SOFT_HALF, preludes::CUDA_SHUFFLE]);
+    pub const MUSA: CDialect = CDialect::cuda_like(
+        "musa",
+        32,
+        &[preludes::COMMON, preludes::CUDA, preludes::SOFT_HALF, preludes::CUDA_SHUFFLE, preludes::SUBGROUP],
+    );
     /// MACA C++ for MetaX, waves of 64.
-    pub const MACA: CDialect = CDialect::cuda("maca", 64, &[preludes::SOFT_HALF, preludes::HIP_SHUFFLE]);
+    pub const MACA: CDialect = CDialect::cuda_like("maca", 64, IN_STEP);
     /// CoreX C++ for Iluvatar, waves of 64.
-    pub const COREX: CDialect = CDialect::cuda("corex", 64, &[preludes::SOFT_HALF, preludes::HIP_SHUFFLE]);
+    pub const COREX: CDialect = CDialect::cuda_like("corex", 64, IN_STEP);
     /// The Metal Shading Language.
-    pub const METAL: CDialect =
-        CDialect { name: "metal", subgroup: 32, prelude: &[preludes::METAL], style: DeclarationStyle::Metal };
+    pub const METAL: CDialect = CDialect {
+        name: "metal",
+        subgroup: 32,
+        options: &["-fno-fast-math"],
+        prelude: &[preludes::METAL],
+        style: DeclarationStyle::Metal,
+    };
 
     /// All of them.
-    pub const ALL: [CDialect; 6] =
-        [CDialect::CUDA, CDialect::HIP, CDialect::MUSA, CDialect::MACA, CDialect::COREX, CDialect::METAL];
+    pub const ALL: [CDialect; 7] = [
+        CDialect::CUDA,
+        CDialect::HIP,
+        CDialect::HIP_RDNA,
+        CDialect::MUSA,
+        CDialect::MACA,
+        CDialect::COREX,
+        CDialect::METAL,
+    ];
 
-    const fn cuda(name: &'static str, subgroup: u32, prelude: &'static [&'static str]) -> CDialect {
-        CDialect { name, subgroup, prelude, style: DeclarationStyle::Cuda }
+    const fn cuda_like(name: &'static str, subgroup: u32, prelude: &'static [&'static str]) -> CDialect {
+        CDialect { name, subgroup, options: CLANG_OPTIONS, prelude, style: DeclarationStyle::Cuda }
     }
 
     /// A source with these kernels.
     pub fn source(&self, kernels: &[ComputeKernel]) -> String {
-        let mut out = String::new();
-        if self.style == DeclarationStyle::Cuda {
-            out.push_str(preludes::CUDA_COMMON);
-        }
+        let mut out = format!("#define SUBGROUP {}u\n", self.subgroup);
         self.prelude.iter().for_each(|part| out.push_str(part));
         for kernel in kernels {
             // A text grows without end or not at all.
@@ -159,18 +207,18 @@ impl CSource<'_> {
             Computation::Thread => "thread_of_group()".into(),
             Computation::Group(axis) => format!("group_of_grid_{axis}()"),
             Computation::SubgroupLane => "lane_of_subgroup()".into(),
-            Computation::SubgroupSize => format!("{}u", self.dialect.subgroup),
+            Computation::SubgroupSize => "SUBGROUP".into(),
             Computation::Get(variable) => format!("v{}", variable.0),
             Computation::Load(memory, at) => format!("{}[r{}]", name(memory), at.0),
             Computation::Unary(function, x) => unary(function, x.0, self.kernel.ty(x)),
-            Computation::Binary(function, a, b) => binary(function, a.0, b.0),
+            Computation::Binary(function, a, b) => binary(function, a, b, self.kernel.ty(a)),
             Computation::Select(condition, a, b) => format!("r{} ? r{} : r{}", condition.0, a.0, b.0),
             Computation::Convert(to, x) => format!("({})r{}", word(to), x.0),
             Computation::Bitcast(to, x) => format!("bits_as_{to}(r{})", x.0),
             Computation::UnpackHalf(x, false) => format!("half_as_f32(r{} & 0xffffu)", x.0),
             Computation::UnpackHalf(x, true) => format!("half_as_f32(r{} >> 16)", x.0),
             Computation::PackHalf(low, high) => format!("f32_as_half(r{}) | f32_as_half(r{}) << 16", low.0, high.0),
-            Computation::Subgroup(function, x) => format!("{}(r{})", subgroup(function), x.0),
+            Computation::Subgroup(function, x) => format!("{}(r{}, {}u)", subgroup(function), x.0, self.kernel.threads),
             Computation::SubgroupShuffle(x, lane) => format!("subgroup_shuffle(r{}, r{})", x.0, lane.0),
         }
     }
@@ -207,6 +255,7 @@ fn constant(value: ScalarConst) -> String {
 
 fn unary(function: UnaryFunction, x: u32, ty: ScalarType) -> String {
     match function {
+        UnaryFunction::Neg if ty == ScalarType::I32 => format!("(int)(0u - (uint)r{x})"),
         UnaryFunction::Neg => format!("-r{x}"),
         UnaryFunction::Abs => format!("magnitude(r{x})"),
         UnaryFunction::Not if ty == ScalarType::Bool => format!("!r{x}"),
@@ -218,15 +267,18 @@ fn unary(function: UnaryFunction, x: u32, ty: ScalarType) -> String {
     }
 }
 
-fn binary(function: BinaryFunction, a: u32, b: u32) -> String {
+fn binary(function: BinaryFunction, Register(a): Register, Register(b): Register, ty: ScalarType) -> String {
+    use BinaryFunction::{Add, Div, Mul, Rem, Sub};
     let sign = match function {
         BinaryFunction::Min => return format!("r{a} < r{b} ? r{a} : r{b}"),
         BinaryFunction::Max => return format!("r{a} < r{b} ? r{b} : r{a}"),
-        BinaryFunction::Add => "+",
-        BinaryFunction::Sub => "-",
-        BinaryFunction::Mul => "*",
-        BinaryFunction::Div => "/",
-        BinaryFunction::Rem => "%",
+        Div if ty == ScalarType::I32 => return format!("quotient(r{a}, r{b})"),
+        Rem if ty == ScalarType::I32 => return format!("remainder_of(r{a}, r{b})"),
+        Add => "+",
+        Sub => "-",
+        Mul => "*",
+        Div => "/",
+        Rem => "%",
         BinaryFunction::And => "&",
         BinaryFunction::Or => "|",
         BinaryFunction::Xor => "^",
@@ -237,6 +289,10 @@ fn binary(function: BinaryFunction, a: u32, b: u32) -> String {
         BinaryFunction::Equal => "==",
         BinaryFunction::NotEqual => "!=",
     };
+    // What leaves the range of `int` is anything at all in C++; here it wraps around.
+    if ty == ScalarType::I32 && matches!(function, Add | Sub | Mul) {
+        return format!("(int)((uint)r{a} {sign} (uint)r{b})");
+    }
     format!("r{a} {sign} r{b}")
 }
 

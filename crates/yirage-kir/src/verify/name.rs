@@ -18,7 +18,11 @@ subgroup_lane subgroup_size subroutine super switch target template this thread 
 trait true try type typedef typeid typename typeof u32 uint union unless unorm unsafe unsigned unsized use using var varying \
 vec2 vec3 vec4 virtual void volatile wchar_t wgsl where while with writeonly xor xor_eq yield zero_bits \
 abs ceil clamp cos countOneBits dot exp fabs floor fma fmax fmin log max memcpy min pack2x16float pow rint round select sin \
-sqrt sqrtf storageBarrier subgroupAdd subgroupMax subgroupMin subgroupShuffle trunc unpack2x16float workgroupBarrier";
+sqrt sqrtf storageBarrier subgroupAdd subgroupMax subgroupMin subgroupShuffle trunc unpack2x16float workgroupBarrier \
+FUNCTION JoinAdd JoinMax JoinMin SUBGROUP bits_as_f32 bits_as_i32 bits_as_u32 count_ones f32_as_half group_barrier group_index \
+group_of_grid_0 group_of_grid_1 group_of_grid_2 half_as_f32 joined lane_index lane_of_subgroup magnitude of_subgroup quotient \
+remainder_of root round_down round_to_even subgroup_add subgroup_max subgroup_min subgroup_shuffle thread_index \
+thread_of_group";
 
 /// The longest name, in bytes.
 const LONGEST: usize = 128;
