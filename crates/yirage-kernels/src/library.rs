@@ -2,6 +2,7 @@
 
 use crate::node_kernel::{BufferSource, NodeKernel};
 use crate::op::{PlanSite, lower};
+use crate::target::shared_bytes;
 use yirage_hal::HalError;
 use yirage_hal::driver::{Binding, BindingAccess, KernelCall, KernelLaunch, LaunchConfig, Library, ValueSlices};
 use yirage_kir::{BufferAccess, ComputeKernel};
@@ -15,9 +16,10 @@ pub struct KernelLibrary {
 
 impl KernelLibrary {
     /// The kernels of a plan's step.
-    fn kernels(plan: &Plan, step: usize) -> Result<Vec<NodeKernel>, HalError> {
+    fn kernels(&self, plan: &Plan, step: usize) -> Result<Vec<NodeKernel>, HalError> {
         let node = &plan.graph.nodes[plan.steps[step].node as usize];
-        let site = PlanSite { graph: &plan.graph, bucket: plan.bucket };
+        let site =
+            PlanSite { graph: &plan.graph, bucket: plan.bucket, shared_bytes: shared_bytes(&self.target.limits) };
         lower(site, node).map(|kernels| kernels.into_iter().map(named).collect())
     }
 }
@@ -39,11 +41,11 @@ impl KernelLibrary {
     ///
     /// # Errors
     /// A step that no kernel runs.
-    pub fn kernels_of(plan: &Plan) -> Result<Vec<ComputeKernel>, HalError> {
+    pub fn kernels_of(&self, plan: &Plan) -> Result<Vec<ComputeKernel>, HalError> {
         let mut all: Vec<ComputeKernel> = Vec::new();
         let mut names = std::collections::HashSet::new();
         for step in 0..plan.steps.len() {
-            let kernels = KernelLibrary::kernels(plan, step)?;
+            let kernels = self.kernels(plan, step)?;
             all.extend(kernels.into_iter().map(|made| made.kernel).filter(|kernel| names.insert(kernel.name.clone())));
         }
         Ok(all)
@@ -57,12 +59,12 @@ impl Library for KernelLibrary {
 
     /// The text of all kernels: a driver makes of it what its device's compiler reads.
     fn code(&self, plan: &Plan) -> Result<Vec<u8>, HalError> {
-        let kernels = KernelLibrary::kernels_of(plan)?;
+        let kernels = self.kernels_of(plan)?;
         Ok(kernels.iter().map(yirage_kir::text::print).collect::<Vec<String>>().join("\n").into_bytes())
     }
 
     fn calls(&self, plan: &Plan, step: usize, values: &dyn ValueSlices) -> Result<Vec<KernelCall>, HalError> {
-        let kernels = KernelLibrary::kernels(plan, step)?;
+        let kernels = self.kernels(plan, step)?;
         kernels.into_iter().map(|made| call(made, values).map(KernelCall::Launch)).collect()
     }
 }

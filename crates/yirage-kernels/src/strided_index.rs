@@ -19,6 +19,11 @@ impl DenseShape {
         Ok(DenseShape { rank: shape.len(), inner })
     }
 
+    /// Of a shape of these sizes.
+    pub(crate) fn fixed(sizes: &[u32]) -> DenseShape {
+        DenseShape { rank: sizes.len(), inner: sizes.iter().skip(1).map(|&size| size.max(1)).collect() }
+    }
+
     /// The coordinates of element `linear`, outermost first.
     pub(crate) fn coordinates(&self, w: &mut KernelWriter, linear: Register) -> Vec<Register> {
         let mut left = linear;

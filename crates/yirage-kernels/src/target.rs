@@ -2,6 +2,7 @@
 
 use crate::op;
 use yirage_ir::{DType, RegionKind};
+use yirage_kir::MAX_SHARED_BYTES;
 use yirage_plan::{
     DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Target, WeightLayoutFacts, WeightRole,
 };
@@ -15,7 +16,7 @@ pub fn target(family: &str, arch: &str, limits: DeviceLimits) -> Target {
         name: KERNELS.into(),
         variant: "portable".into(),
         origin: KernelOrigin::Generated,
-        regions: vec![RegionKind::Chain, RegionKind::Rows, RegionKind::MatmulGroup],
+        regions: RegionKind::ALL.to_vec(),
         rules: op::rules(),
         stages: Vec::new(),
         scratch: false,
@@ -23,14 +24,20 @@ pub fn target(family: &str, arch: &str, limits: DeviceLimits) -> Target {
     Target {
         family: family.into(),
         arch: arch.into(),
-        capabilities: KernelCapabilities { paged_attention: true, ..KernelCapabilities::LEAST },
+        capabilities: KernelCapabilities { flash_attention: true, paged_attention: true, ..KernelCapabilities::LEAST },
         workers: 1,
         ranks: 1,
         weight_layouts: vec![WeightLayoutFacts::rows(&[WeightRole::Matmul, WeightRole::Factor, WeightRole::Plain])],
         activation_formats: Vec::new(),
         activation_dtype: DType::F32,
-        limits,
+        // The right side of a product is read where it lies, where a block has no room for it.
+        limits: DeviceLimits { right_side_piece: Some(0), ..limits },
         executors: vec![ExecutorKind::Steps],
         kernels: vec![kernels],
     }
+}
+
+/// Bytes that the threads of a group may share on a device of these limits.
+pub(crate) fn shared_bytes(limits: &DeviceLimits) -> u64 {
+    limits.block_bytes.unwrap_or(MAX_SHARED_BYTES).min(MAX_SHARED_BYTES)
 }

@@ -130,6 +130,11 @@ impl StoredRows {
         w.add(first, before)
     }
 
+    /// Whether its elements are floats as they are, and not codes with a scale.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.format.info().block == 1
+    }
+
     /// Runs of a row.
     pub(crate) fn runs(&self) -> u32 {
         let info = self.format.info();

@@ -25,6 +25,7 @@ mod rows;
 mod sample;
 #[cfg(test)]
 mod tests;
+mod tiled;
 mod top_k;
 mod weight_matmul;
 
@@ -126,6 +127,8 @@ pub(crate) struct PlanSite<'a> {
     pub(crate) graph: &'a Graph,
     /// The plan's largest sizes.
     pub(crate) bucket: Dims,
+    /// Bytes that the threads of a group may share.
+    pub(crate) shared_bytes: u64,
 }
 
 impl<'a> PlanSite<'a> {
@@ -213,7 +216,11 @@ fn parts(view: &NodeView<'_>, workspace: &mut Workspace) -> Result<Vec<NodePart>
             RegionKind::Chain => chains(),
             RegionKind::Rows => inner::parts_of_graph(view, &region.graph, workspace),
             RegionKind::MatmulGroup => weight_matmul::lower(view).map(kernels),
-            kind => Err(HalError::Load(format!("no kernel runs a region `{}`", kind.name()))),
+            RegionKind::Tiled => {
+                let made = tiled::lower(&NodeView { workspace: *workspace, ..view.clone() }, region)?;
+                made.iter().for_each(|kernel| workspace.cover(kernel.workspace));
+                Ok(kernels(made))
+            }
         },
         NodeKind::Op(op) => match OPS.iter().find(|kernels| kernels.op == op.name()) {
             Some(own) => {

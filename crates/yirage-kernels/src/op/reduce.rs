@@ -3,7 +3,7 @@
 
 use super::PlanSite;
 use super::output_words::{ResultOrder, WordRange};
-use super::placed_chain::{ChainReads, PlacedChain, value};
+use super::placed_chain::{ChainReads, PlacedChain, core_result, value};
 use crate::elements::{computed_as, elements_per_word};
 use crate::grid::FlatGrid;
 use crate::math;
@@ -40,6 +40,7 @@ pub(crate) fn kernel(
             .map(|part| {
                 let coordinates = results.coordinates(w, word, part, per_word, elements);
                 let result = reduction.result(w, &coordinates);
+                let result = core_result(w, chain, result);
                 value(w, &chain.after, &[result], &after, &coordinates)
             })
             .collect();
@@ -49,12 +50,9 @@ pub(crate) fn kernel(
     Ok(scope.finish(grid.axes(), 0))
 }
 
-/// A reduction of an expression by the threads of a group.
+/// A reduction of an expression by the threads of a group, which share the partial results of one element.
 pub(crate) struct GroupReduction<'a> {
-    op: &'a Reduce,
-    of: &'a ElementExpr,
-    reads: ChainReads,
-    inner: DenseShape,
+    partial: ReductionParts<'a>,
     /// How many elements are reduced to one.
     length: Register,
     parts: KernelMemory,
@@ -67,20 +65,62 @@ impl<'a> GroupReduction<'a> {
         op: &'a Reduce,
         of: &'a ElementExpr,
     ) -> Result<GroupReduction<'a>, HalError> {
-        let along: Vec<Dim> = op.axes.0.iter().map(|&axis| of.shape[axis as usize]).collect();
-        let reads = placed.reads(scope, &of.reads);
+        let (reads, along) = (placed.reads(scope, &of.reads), along(op, of));
         let (inner, length) = (DenseShape::new(&along)?, count(scope, &along));
         let parts = scope.w.shared(computed_as(of.dtype), PARTS as u32);
-        Ok(GroupReduction { op, of, reads, inner, length, parts })
+        Ok(GroupReduction { partial: ReductionParts::new(reads, op, of, inner), length, parts })
     }
 
     /// The result at these coordinates, in every thread. All threads of the group come here.
     pub(crate) fn result(&self, w: &mut KernelWriter, coordinates: &[Register]) -> Register {
+        let thread = w.thread();
+        let nothing = self.partial.nothing(w);
+        let mine = self.partial.of_thread(w, coordinates, self.length, nothing);
+        // Nobody reads what the element before left any more.
+        w.barrier();
+        w.store(self.parts, thread, mine);
+        w.barrier();
+        // Each thread joins them for itself: a barrier is dearer.
+        joined(w, self.partial.op.kind, self.length, |w, part| w.load(self.parts, part))
+    }
+}
+
+/// The dimensions that are reduced.
+pub(crate) fn along(op: &Reduce, of: &ElementExpr) -> Vec<Dim> {
+    op.axes.0.iter().map(|&axis| of.shape[axis as usize]).collect()
+}
+
+/// The partial results of a reduction of an expression: thread p of 64 has number p.
+pub(crate) struct ReductionParts<'a> {
+    op: &'a Reduce,
+    of: &'a ElementExpr,
+    reads: ChainReads,
+    inner: DenseShape,
+}
+
+impl<'a> ReductionParts<'a> {
+    /// Of an expression whose reduced dimensions are `inner`.
+    pub(crate) fn new(reads: ChainReads, op: &'a Reduce, of: &'a ElementExpr, inner: DenseShape) -> ReductionParts<'a> {
+        ReductionParts { op, of, reads, inner }
+    }
+
+    /// A partial result of no elements.
+    pub(crate) fn nothing(&self, w: &mut KernelWriter) -> Register {
+        identity(w, self.op.kind, computed_as(self.of.dtype))
+    }
+
+    /// The thread's partial result of the element at these coordinates, of so many elements, behind what there is already.
+    pub(crate) fn of_thread(
+        &self,
+        w: &mut KernelWriter,
+        coordinates: &[Register],
+        length: Register,
+        so_far: Register,
+    ) -> Register {
         let kind = self.op.kind;
         let (thread, step) = (w.thread(), w.u32(PARTS as u32));
-        let identity = identity(w, kind, computed_as(self.of.dtype));
-        let sum = w.variable(identity);
-        w.for_each(thread, self.length, step, |w, at| {
+        let sum = w.variable(so_far);
+        w.for_each(thread, length, step, |w, at| {
             let inner = self.inner.coordinates(w, at);
             let x = value(w, self.of, &[], &self.reads, &self.element(coordinates, &inner));
             let x = if kind == ReduceKind::MeanSquare { w.mul(x, x) } else { x };
@@ -88,32 +128,7 @@ impl<'a> GroupReduction<'a> {
             let next = join(w, kind, so_far, x);
             w.set(sum, next);
         });
-        // Nobody reads what the element before left any more.
-        w.barrier();
-        let mine = w.get(sum);
-        w.store(self.parts, thread, mine);
-        w.barrier();
-        self.joined(w)
-    }
-
-    /// The partial results as one. Each thread joins them for itself: a barrier is dearer.
-    fn joined(&self, w: &mut KernelWriter) -> Register {
-        let parts: [Register; PARTS] = std::array::from_fn(|part| {
-            let part = w.u32(part as u32);
-            w.load(self.parts, part)
-        });
-        let all = join_parts(parts, |a, b| join(w, self.op.kind, a, b));
-        match self.op.kind {
-            ReduceKind::Mean | ReduceKind::MeanSquare => {
-                let (zero, none) = (w.u32(0), w.f32(f32::NAN));
-                // Not every device says NaN of 0 / 0.
-                let is_none = w.equal(self.length, zero);
-                let length = w.convert(ScalarType::F32, self.length);
-                let mean = w.div(all, length);
-                w.select(is_none, none, mean)
-            }
-            _ => all,
-        }
+        w.get(sum)
     }
 
     /// Coordinates of what is reduced: those of the result and, along the axes, of the element.
@@ -126,6 +141,31 @@ impl<'a> GroupReduction<'a> {
             own.extend(if reduced { inner.next() } else { kept });
         }
         own
+    }
+}
+
+/// The partial results of a reduction of so many elements as one.
+pub(crate) fn joined(
+    w: &mut KernelWriter,
+    kind: ReduceKind,
+    length: Register,
+    load: impl Fn(&mut KernelWriter, Register) -> Register,
+) -> Register {
+    let parts: [Register; PARTS] = std::array::from_fn(|part| {
+        let part = w.u32(part as u32);
+        load(w, part)
+    });
+    let all = join_parts(parts, |a, b| join(w, kind, a, b));
+    match kind {
+        ReduceKind::Mean | ReduceKind::MeanSquare => {
+            let (zero, none) = (w.u32(0), w.f32(f32::NAN));
+            // Not every device says NaN of 0 / 0.
+            let is_none = w.equal(length, zero);
+            let length = w.convert(ScalarType::F32, length);
+            let mean = w.div(all, length);
+            w.select(is_none, none, mean)
+        }
+        _ => all,
     }
 }
 

@@ -4,7 +4,7 @@
 //! in the same row, which is checked. So a normalisation is one launch, whatever its general form has in it.
 
 use super::output_words::ResultOrder;
-use super::placed_chain::{ChainReads, PlacedChain, value};
+use super::placed_chain::{ChainReads, PlacedChain, core_result, value};
 use super::reduce::GroupReduction;
 use super::{NodePart, PlanSite, chain};
 use crate::elements::{Elements, elements_per_word};
@@ -173,7 +173,10 @@ impl<'a> RowStage<'a> {
         let make = |w: &mut KernelWriter, word: Register| -> Vec<Register> {
             let element = |part| {
                 let coordinates = self.results.coordinates(w, word, part, per_word, elements);
-                let result = self.reduction.as_ref().map(|reduction| reduction.result(w, &coordinates));
+                let result = self.reduction.as_ref().map(|reduction| {
+                    let result = reduction.result(w, &coordinates);
+                    core_result(w, &self.row.placed.chain, result)
+                });
                 let results: Vec<Register> = result.into_iter().collect();
                 value(w, &self.row.placed.chain.after, &results, &self.after, &coordinates)
             };

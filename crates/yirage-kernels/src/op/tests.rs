@@ -6,6 +6,7 @@ use yirage_hal::driver::GridExtent;
 use yirage_ir::op::{Linear, OpCase, Role, Tolerance};
 use yirage_ir::tensor::{Data, round_to};
 use yirage_ir::{DType, Dim, Dims, Format, Graph, GraphBuilder, NodeKind, Op, Region, RegionKind, Sym, Tensor, Type};
+use yirage_kir::MAX_SHARED_BYTES;
 use yirage_kir::interpret::{InterpretedKernel, InterpreterSettings};
 
 /// The largest sizes of these plans.
@@ -49,7 +50,8 @@ fn made(op: &Op, ins: &[Tensor]) -> Tensor {
     let graph = graph(op, ins);
     let tokens = ins.iter().enumerate().find(|(at, x)| op.role(*at, x) != Role::Weight).map_or(1, |(_, x)| x.shape[0]);
     let dims = Dims { tokens: tokens as u32, ..BUCKET };
-    let kernels = lower(PlanSite { graph: &graph, bucket: BUCKET }, &graph.nodes[0]).unwrap();
+    let kernels =
+        lower(PlanSite { graph: &graph, bucket: BUCKET, shared_bytes: MAX_SHARED_BYTES }, &graph.nodes[0]).unwrap();
     let ty = graph.ty(graph.outputs[0]);
     let bytes = ty.checked_bytes(&dims).unwrap();
     let mut values: Vec<Vec<u32>> = ins.iter().map(|x| words(&x.memory())).collect();
@@ -233,7 +235,9 @@ fn what_follows_products_is_computed_of_their_results() {
         outs.iter().for_each(|&out| b.output(out));
         let graph = b.finish();
         values.extend(outs.iter().map(|&out| vec![!0; graph.ty(out).checked_bytes(&dims).unwrap().div_ceil(4)]));
-        for kernel in lower(PlanSite { graph: &graph, bucket: BUCKET }, &graph.nodes[0]).unwrap() {
+        for kernel in
+            lower(PlanSite { graph: &graph, bucket: BUCKET, shared_bytes: MAX_SHARED_BYTES }, &graph.nodes[0]).unwrap()
+        {
             run(&kernel, &mut values, dims);
         }
         let wanted = yirage_ir::interp::evaluate(&inner, &mut given).unwrap();

@@ -2,7 +2,8 @@
 //!
 //! A thread makes neighbouring columns of one row, or of several rows that it decodes each weight once for. Each output is a
 //! sum over segments of a fixed length in ascending order, and a segment one over runs of weights, so that no byte depends on
-//! the number of rows. All threads of a group read the same activations at the same time.
+//! the number of rows. Weights that are plain floats have one segment, in which products are added one after the other: so a
+//! contraction gives the same bytes whether it is recognised as a product with a weight or not. All threads of a group read the same activations at the same time.
 
 use super::NodeView;
 use super::output_words::words;
@@ -14,6 +15,7 @@ use crate::grid::RowGrid;
 use crate::node_kernel::NodeKernel;
 use crate::scope::KernelScope;
 use crate::strided_index::{DenseShape, element, fixed};
+use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::region::{ChainMatmul, Core};
 use yirage_ir::{DType, Dim, Op, Strided, Type};
@@ -303,33 +305,26 @@ impl<'a> ChainKernel<'a> {
     fn sums(&self, w: &mut KernelWriter, x: Elements, product: &Product, tile: &Tile<'_>) -> Vec<Vec<Register>> {
         let place = self.place(w, product, tile);
         let weight = &product.weight;
-        let zero = w.f32(0.0);
-        let sums = |w: &mut KernelWriter| -> Vec<Vec<_>> {
-            tile.columns.iter().map(|_| tile.rows.iter().map(|_| w.variable(zero)).collect()).collect()
-        };
-        let (totals, runs, one) = (sums(w), w.u32(weight.runs()), w.u32(1));
-        let per_segment = (SEGMENT / weight.run_elements()).max(1);
-        let (none, step) = (w.u32(0), w.u32(per_segment));
-        w.for_each(none, runs, step, |w, first| {
-            let segment = sums(w);
-            let mut end = w.add(first, step);
-            if !weight.runs().is_multiple_of(per_segment) {
-                end = w.min(end, runs);
-            }
-            w.for_each(first, end, one, |w, run| {
-                let (first, even) = (weight.first(w, run), self.sizes.k.is_multiple_of(2));
-                let inputs = inputs_of_run(w, x, &place.inputs, first, weight.groups_of_run(), even);
-                for (&row, sums) in place.weights.iter().zip(&segment) {
-                    let groups = weight.decode(w, row, run);
-                    add_products(w, &groups, &inputs, sums);
+        let (totals, none, runs) = (zeros(w, tile), w.u32(0), w.u32(weight.runs()));
+        if weight.is_plain() {
+            self.add_runs(w, x, weight, &place, none..runs, &totals);
+        } else {
+            let per_segment = (SEGMENT / weight.run_elements()).max(1);
+            let step = w.u32(per_segment);
+            w.for_each(none, runs, step, |w, first| {
+                let segment = zeros(w, tile);
+                let mut end = w.add(first, step);
+                if !weight.runs().is_multiple_of(per_segment) {
+                    end = w.min(end, runs);
+                }
+                self.add_runs(w, x, weight, &place, first..end, &segment);
+                for (total, part) in totals.iter().flatten().zip(segment.iter().flatten()) {
+                    let (a, b) = (w.get(*total), w.get(*part));
+                    let sum = w.add(a, b);
+                    w.set(*total, sum);
                 }
             });
-            for (total, part) in totals.iter().flatten().zip(segment.iter().flatten()) {
-                let (a, b) = (w.get(*total), w.get(*part));
-                let sum = w.add(a, b);
-                w.set(*total, sum);
-            }
-        });
+        }
         let result = |w: &mut KernelWriter, total: Variable| {
             let sum = w.get(total);
             let sum = place.there.map_or(sum, |there| {
@@ -341,6 +336,27 @@ impl<'a> ChainKernel<'a> {
         let columns = 0..tile.columns.len();
         let row = |at: usize| columns.clone().map(|column| result(w, totals[column][at])).collect();
         (0..tile.rows.len()).map(row).collect()
+    }
+
+    /// Adds the products of runs of the weight to the sums of each column: one for each row.
+    fn add_runs(
+        &self,
+        w: &mut KernelWriter,
+        x: Elements,
+        weight: &StoredRows,
+        place: &OperandPlaces,
+        runs: Range<Register>,
+        sums: &[Vec<Variable>],
+    ) {
+        let one = w.u32(1);
+        w.for_each(runs.start, runs.end, one, |w, run| {
+            let (first, even) = (weight.first(w, run), self.sizes.k.is_multiple_of(2));
+            let inputs = inputs_of_run(w, x, &place.inputs, first, weight.groups_of_run(), even);
+            for (&row, sums) in place.weights.iter().zip(sums) {
+                let groups = weight.decode(w, row, run);
+                add_products(w, &groups, &inputs, sums, weight.is_plain());
+            }
+        });
     }
 
     /// Where the operands of a tile's results lie.
@@ -389,6 +405,12 @@ impl<'a> ChainKernel<'a> {
     }
 }
 
+/// A sum of nothing for each row, column by column.
+fn zeros(w: &mut KernelWriter, tile: &Tile<'_>) -> Vec<Vec<Variable>> {
+    let zero = w.f32(0.0);
+    tile.columns.iter().map(|_| tile.rows.iter().map(|_| w.variable(zero)).collect()).collect()
+}
+
 /// Where the operands of a tile's results lie.
 struct OperandPlaces {
     /// For each row the first element of the input.
@@ -423,14 +445,25 @@ fn inputs_of_run(
     rows.iter().map(of_row).collect()
 }
 
-/// Adds the products of a column's run of weights with the inputs of each row to the row's sum.
-fn add_products(w: &mut KernelWriter, run: &[WeightGroup], inputs: &[Vec<Vec<Register>>], sums: &[Variable]) {
+/// Adds the products of a column's run of weights with the inputs of each row to the row's sum: those of plain floats one after
+/// the other.
+fn add_products(
+    w: &mut KernelWriter,
+    run: &[WeightGroup],
+    inputs: &[Vec<Vec<Register>>],
+    sums: &[Variable],
+    is_plain: bool,
+) {
     for (number, group) in run.iter().enumerate() {
         let factors = Factors::of(w, group);
         for (inputs, &sum) in inputs.iter().zip(sums) {
-            let part = factors.products(w, &inputs[number]);
             let before = w.get(sum);
-            let next = w.add(before, part);
+            let next = if is_plain {
+                factors.products_behind(w, &inputs[number], before)
+            } else {
+                let part = factors.products(w, &inputs[number]);
+                w.add(before, part)
+            };
             w.set(sum, next);
         }
     }
@@ -451,6 +484,15 @@ impl Factors {
         }
     }
 
+    /// The products, one after the other, behind what there is already.
+    fn products_behind(&self, w: &mut KernelWriter, values: &[Register], so_far: Register) -> Register {
+        values.iter().zip(&self.each).fold(so_far, |sum, (&value, &factor)| {
+            let product = w.mul(value, factor);
+            w.add(sum, product)
+        })
+    }
+
+    /// The sum of the products, in turns.
     fn products(&self, w: &mut KernelWriter, values: &[Register]) -> Register {
         let mut turns: Vec<Register> = Vec::with_capacity(TURNS);
         for (at, (&value, &factor)) in values.iter().zip(&self.each).enumerate() {
