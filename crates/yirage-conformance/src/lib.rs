@@ -6,8 +6,10 @@
 #![forbid(unsafe_code)]
 
 mod bounds;
+mod comparison;
 mod diff;
 pub mod limits;
+mod measured;
 mod operand_sources;
 pub mod random;
 mod setup;
@@ -15,16 +17,18 @@ mod tolerance;
 pub mod vm;
 mod wrap;
 
+pub use comparison::CaseError;
 pub use diff::OpDifference;
+pub use measured::{MeasuredCase, MeasuredOutcome};
 pub use operand_sources::{OperandSourceCase, operand_source_cases};
 pub use setup::{GraphSetup, KvCacheSetup, Trouble};
 pub use wrap::OperandSource;
 
+use comparison::CaseComparison;
 use wrap::{WeightStrides, WrapOptions};
 use yirage_hal::Device;
 use yirage_ir::expr::Term;
 use yirage_ir::op::{OpCase, Tolerance};
-use yirage_ir::tensor::Data;
 use yirage_ir::{Op, Tensor, ValueSource};
 
 /// Cases that a device refuses or fails, and why. They run all the same: one that passes is a failure of the list.
@@ -92,12 +96,26 @@ impl Suite {
 
     /// All cases, each in the first of its ways alone.
     pub fn quick() -> Suite {
-        Suite::with_cases(Op::NAMES, 1)
+        Suite::quick_of(Op::NAMES)
+    }
+
+    /// The cases of these ops, each in the first of its ways alone.
+    pub fn quick_of(ops: &[&str]) -> Suite {
+        Suite::with_cases(ops, 1)
+    }
+
+    /// Every `step`th case of all, in the first of its ways: for a look that takes little time.
+    pub fn sample(step: usize) -> Suite {
+        Suite::from_cases(Op::all_cases().into_iter().step_by(step).collect(), 1)
     }
 
     fn with_cases(ops: &[&str], most: usize) -> Suite {
-        let mut cases = Op::all_cases();
-        cases.retain(|case| ops.contains(&case.op.name()));
+        let cases = Op::all_cases().into_iter().filter(|case| ops.contains(&case.op.name()));
+        Suite::from_cases(cases.collect(), most)
+    }
+
+    /// These cases, each in as many of its ways at most.
+    fn from_cases(cases: Vec<OpCase>, most: usize) -> Suite {
         let each =
             cases.iter().flat_map(|case| wrap::wrap_options(case).into_iter().take(most).map(move |how| (case, how)));
         Suite { cases: each.filter_map(|(case, how)| ConformanceCase::new(case, how)).collect() }
@@ -131,6 +149,11 @@ impl Suite {
         });
         stale.chain(self.cases.iter().map(move |case| case.run(device, expected, None)))
     }
+
+    /// Every case with how far it is from the reference, one by one: each runs when it is asked for.
+    pub fn measured<'a>(&'a self, device: &'a dyn Device) -> impl Iterator<Item = MeasuredCase> + 'a {
+        self.cases.iter().map(|case| case.measured(device))
+    }
 }
 
 impl ConformanceCase {
@@ -154,9 +177,7 @@ impl ConformanceCase {
                 listed.reason
             )),
             (Err(_), Some(listed)) => CaseOutcome::ExpectedFailure(listed.reason),
-            (Err(Trouble::Refused(why)), None) if wrap::is_general(&self.case) || self.is_beyond(device) => {
-                CaseOutcome::Refused(why)
-            }
+            (Err(Trouble::Refused(why)), None) if self.is_refusable(device) => CaseOutcome::Refused(why),
             (Err(Trouble::Refused(why) | Trouble::Failed(why)), None) => CaseOutcome::Failed(why),
         };
         CaseReport { name: self.name.clone(), outcome }
@@ -172,15 +193,18 @@ impl ConformanceCase {
     }
 
     fn check(&self, device: &dyn Device, variant: Option<&str>) -> Result<(), Trouble> {
+        self.compared(device, variant)?.wrong.map_or(Ok(()), |why| Err(Trouble::Failed(why)))
+    }
+
+    fn compared(&self, device: &dyn Device, variant: Option<&str>) -> Result<CaseComparison, Trouble> {
         let (setup, want) = self.ready.as_ref().map_err(Clone::clone)?;
         let got = setup.run_with_variant(device, variant)?;
-        if got.len() != want.len() {
-            return Err(format!("{} outputs, {} wanted", got.len(), want.len()).into());
-        }
-        for (index, (got, want)) in got.iter().zip(want).enumerate() {
-            compare(&self.case, index, got, want).map_err(|why| format!("output {index}: {why}"))?;
-        }
-        Ok(())
+        Ok(CaseComparison::of(&self.case, &got, want)?)
+    }
+
+    /// Whether a device may refuse it.
+    fn is_refusable(&self, device: &dyn Device) -> bool {
+        wrap::is_general(&self.case) || self.is_beyond(device)
     }
 }
 
@@ -209,31 +233,4 @@ fn narrow(case: &OpCase) -> Result<(), String> {
 
 fn has_views(setup: &GraphSetup) -> bool {
     setup.graph.inputs_of(ValueSource::Weight).any(|id| setup.graph.ty(id).strides.is_some())
-}
-
-/// Whether an output is as close as its case demands; integers are equal, where anything is known of them.
-fn compare(case: &OpCase, index: usize, got: &Data, want: &Tensor) -> Result<(), String> {
-    let (got, want) = match (got, &want.data) {
-        (Data::F32(got), Data::F32(want)) => (wide(got), wide(want)),
-        (Data::I32(got), Data::I32(want)) => (wide(got), wide(want)),
-        (Data::U32(got), Data::U32(want)) => (wide(got), wide(want)),
-        (Data::Bool(got), Data::Bool(want)) => (wide(got), wide(want)),
-        (got, want) => return Err(format!("{got:?}, the reference gives {want:?}")),
-    };
-    if got.len() != want.len() {
-        return Err(format!("{} values, {} wanted", got.len(), want.len()));
-    }
-    let bounds = bounds::of(case, index, &want);
-    for (i, ((g, w), bound)) in got.iter().zip(&want).zip(bounds).enumerate() {
-        let same = g == w || (g.is_nan() && w.is_nan());
-        let close = (g - w).abs() <= bound || bound == f64::INFINITY;
-        if !same && !close {
-            return Err(format!("value {i} is {g}, the reference gives {w}, within {bound:e} wanted"));
-        }
-    }
-    Ok(())
-}
-
-fn wide<T: Copy + Into<f64>>(values: &[T]) -> Vec<f64> {
-    values.iter().map(|&x| x.into()).collect()
 }

@@ -67,14 +67,14 @@ fn word(x: f32) -> u32 {
 }
 
 /// Whether two results are the same, bit for bit.
-fn same(a: &Data, b: &Data) -> bool {
+pub(super) fn same(a: &Data, b: &Data) -> bool {
     match (a, b) {
         (Data::F32(a), Data::F32(b)) => a.iter().copied().map(word).eq(b.iter().copied().map(word)),
         (a, b) => a == b,
     }
 }
 
-fn first_difference(a: &Data, b: &Data) -> String {
+pub(super) fn first_difference(a: &Data, b: &Data) -> String {
     let at = |differs: Option<usize>| differs.map_or_else(|| " in length".into(), |i| format!(" at element {i}"));
     match (a, b) {
         (Data::F32(a), Data::F32(b)) => {

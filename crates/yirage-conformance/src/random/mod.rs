@@ -13,10 +13,12 @@ mod general;
 mod named;
 mod shrink;
 mod tiled;
+mod tiled_check;
 
 pub use attention::plain_attention;
 pub use check::{RandomGraphFailure, RandomGraphVerdict};
 pub use tiled::{RandomTiledGraph, with_random_inputs, without_tiles};
+pub use tiled_check::{TiledComparison, TiledDemonstration, apart, numbers};
 
 use crate::setup::GraphSetup;
 use draft::Draft;

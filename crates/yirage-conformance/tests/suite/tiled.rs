@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 use yirage_compile::{CompileOptions, compile, plan_weights};
-use yirage_conformance::random::{RandomTiledGraph, plain_attention, with_random_inputs};
+use yirage_conformance::random::{
+    RandomTiledGraph, TiledDemonstration, apart, numbers, plain_attention, with_random_inputs,
+};
 use yirage_conformance::{GraphSetup, Trouble};
 use yirage_cpu::Cpu;
 use yirage_hal::reference::Reference;
@@ -16,27 +18,6 @@ const REGIONS: u64 = 2_000;
 
 fn regions() -> u64 {
     std::env::var("YIRAGE_RANDOM_TILES").map_or(REGIONS, |n| n.parse().unwrap())
-}
-
-fn wide(data: &Data) -> Vec<f64> {
-    match data {
-        Data::F32(x) => x.iter().map(|&x| f64::from(x)).collect(),
-        Data::I32(x) => x.iter().map(|&x| f64::from(x)).collect(),
-        other => panic!("{other:?}"),
-    }
-}
-
-/// How far apart, in parts of the largest number wanted.
-fn apart(got: &[f64], want: &[f64]) -> f64 {
-    assert_eq!(got.len(), want.len());
-    let scale = 1.0 + want.iter().filter(|x| x.is_finite()).fold(0.0, |m: f64, x| m.max(x.abs()));
-    let far = |(g, w): (&f64, &f64)| if g == w || (g.is_nan() && w.is_nan()) { 0.0 } else { (g - w).abs() / scale };
-    got.iter().zip(want).map(far).fold(0.0, |m, x| if x.is_nan() { f64::INFINITY } else { m.max(x) })
-}
-
-/// Roundings of f32 differ in order; those to 16 bits may fall to the other side.
-fn tolerance(drawn: &RandomTiledGraph) -> f64 {
-    if drawn.narrow { 0.05 } else { 2e-5 }
 }
 
 fn graph_text(drawn: &RandomTiledGraph) -> String {
@@ -68,7 +49,7 @@ fn the_reference_means_what_is_without_tiles() {
         for (t, p) in tiled.iter().zip(&plain) {
             let all = |t: &Tensor| t.scalars().into_iter().map(|x| x.as_f64()).collect::<Vec<_>>();
             let far = apart(&all(t), &all(p));
-            let bound = if drawn.keeps_order { 0.0 } else { tolerance(&drawn) };
+            let bound = if drawn.keeps_order { 0.0 } else { drawn.tolerance() };
             assert!(far <= bound, "seed {seed}: {far:e} apart, {bound:e} allowed\n{}", graph_text(&drawn));
         }
     }
@@ -120,8 +101,8 @@ fn the_cpu_gives_the_bytes_of_what_is_without_tiles() {
         let plain = run(&drawn.plain, &*devices[0], false, &format!("seed {seed}, plain")).unwrap();
         let reference = drawn.plain.reference().unwrap();
         for (p, r) in plain.iter().zip(&reference) {
-            let far = apart(&wide(p), &wide(&r.data));
-            assert!(far <= tolerance(&drawn), "seed {seed}: {far:e} from the reference\n{}", graph_text(&drawn));
+            let far = apart(&numbers(p), &numbers(&r.data));
+            assert!(far <= drawn.tolerance(), "seed {seed}: {far:e} from the reference\n{}", graph_text(&drawn));
         }
         for (workers, fuse) in [(1, true), (1, false), (2 + seed as usize % 7, true)] {
             let what = format!("seed {seed}, {workers} workers, fused {fuse}");
@@ -132,7 +113,7 @@ fn the_cpu_gives_the_bytes_of_what_is_without_tiles() {
             for (made, plain) in made.iter().zip(&plain) {
                 let differs = bits(made).iter().zip(&bits(plain)).position(|(a, b)| a != b);
                 if let Some(at) = differs {
-                    let (a, b) = (wide(made)[at], wide(plain)[at]);
+                    let (a, b) = (numbers(made)[at], numbers(plain)[at]);
                     panic!("{what}: element {at} is {a}, {b} without tiles\n{}", graph_text(&drawn));
                 }
             }
@@ -153,7 +134,7 @@ fn plain_attention_has_the_bytes_of_its_ops() {
         let plain = run(&setup, &*devices[0], false, &format!("seed {seed}, plain")).unwrap();
         let narrow = text::print(&setup.graph).contains("f16");
         for (p, r) in plain.iter().zip(&setup.reference().unwrap()) {
-            let (far, bound) = (apart(&wide(p), &wide(&r.data)), if narrow { 0.05 } else { 2e-5 });
+            let (far, bound) = (apart(&numbers(p), &numbers(&r.data)), if narrow { 0.05 } else { 2e-5 });
             assert!(far <= bound, "seed {seed}: {far:e} from the reference\n{}", text::print(&setup.graph));
         }
         let target = devices[1].target();
@@ -173,30 +154,19 @@ fn plain_attention_has_the_bytes_of_its_ops() {
     assert!(regions * 10 > all * 9);
 }
 
-/// Mirage's demonstrations written by hand, each with the plain ops that it computes.
-const DEMOS: [(&str, &str); 3] = [
-    ("gated MLP", include_str!("../tiled_demos/gated_mlp.txt")),
-    ("RMSNorm with linear", include_str!("../tiled_demos/norm_linear.txt")),
-    ("attention with online softmax", include_str!("../tiled_demos/attention.txt")),
-];
-
 #[test]
 fn demonstrations_are_their_plain_ops() {
     let devices: Vec<Arc<dyn Device>> = (1..=8).map(|threads| open(&Cpu, threads)).collect();
-    for (name, content) in DEMOS {
-        let (tiled, rest) = content.split_once("--- ").unwrap();
-        let (how, plain) = rest.split_once('\n').unwrap();
-        let setup = |text: &str| with_random_inputs(text::parse(text).unwrap_or_else(|e| panic!("{name}: {e}")), 5);
-        let (tiled, plain) = (setup(tiled), setup(plain));
+    for TiledDemonstration { name, tiled, plain, has_same_bytes } in TiledDemonstration::all().unwrap() {
         let wanted = plain.reference().unwrap();
         let alone = run(&plain, &*devices[0], true, name).unwrap();
         let mut first: Option<Vec<u32>> = None;
         for device in &devices {
             for fuse in [true, false] {
                 let made = run(&tiled, &**device, fuse, name).unwrap();
-                let far = apart(&wide(&made[0]), &wide(&wanted[0].data));
+                let far = apart(&numbers(&made[0]), &numbers(&wanted[0].data));
                 assert!(far < 1e-5, "{name}: {far:e} from the reference of its plain ops");
-                assert!(how != "same bytes" || bits(&made[0]) == bits(&alone[0]), "{name}: other bytes");
+                assert!(!has_same_bytes || bits(&made[0]) == bits(&alone[0]), "{name}: other bytes");
                 let bits = bits(&made[0]);
                 assert_eq!(*first.get_or_insert(bits.clone()), bits, "{name}: bytes depend on workers or fusion");
             }

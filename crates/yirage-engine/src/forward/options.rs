@@ -13,6 +13,9 @@ pub struct ForwardOptions {
     pub context: Option<u32>,
     /// How plans are made and kept, precision included.
     pub plans: CacheOptions,
+    /// Whether every call gives the hidden state behind each layer as well ([`ForwardStep::layers`](crate::ForwardStep)). They
+    /// leave the device, so that nothing is fused over the end of a layer.
+    pub layers: bool,
 }
 
 impl ForwardOptions {

@@ -77,7 +77,11 @@ impl Forward {
             states.insert(name.clone(), state);
         }
         let resident = ResidentTensors { weights, kv_caches: states };
-        let graph = BoundGraph::resident(self.model.graph.clone(), resident).map_err(CacheError::from)?;
+        let mut graph = self.model.graph.clone();
+        if self.options.layers {
+            graph.outputs.extend(self.model.layer_outputs());
+        }
+        let graph = BoundGraph::resident(graph, resident).map_err(CacheError::from)?;
         self.reservation = Some(KvReservation { lengths: vec![0; sequences], blocks, graph });
         Ok(())
     }

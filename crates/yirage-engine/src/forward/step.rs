@@ -15,6 +15,9 @@ use yirage_plancache::{CacheNotice, CallOutcome, Mode};
 pub struct ForwardStep {
     /// f32 `[n, vocabulary]`: of every token or of the last one of each row, in their order.
     pub logits: HostArray,
+    /// f32 `[tokens, width]` behind each layer, of all tokens in the order of the rows; empty unless
+    /// [`ForwardOptions::layers`](crate::ForwardOptions) asks for them.
+    pub layers: Vec<HostArray>,
     /// How it ran.
     pub mode: Mode,
     /// What happened beside the result.
@@ -42,11 +45,12 @@ impl Forward {
             *length = row.start.min(*length);
         }
         let CallOutcome { outputs, mode, notices: told, .. } = self.plans.call(&room.graph, &inputs, Mode::Fusion)?;
-        let logits = outputs.into_iter().next();
+        let mut outputs = outputs.into_iter();
+        let logits = outputs.next();
         let logits = logits.ok_or_else(|| HalError::Step("the model's plan has no output".into()))?;
         for row in rows {
             room.lengths[row.sequence] = row.start + row.tokens.len() as u32;
         }
-        Ok(ForwardStep { logits, mode, notices: told, forgot })
+        Ok(ForwardStep { logits, layers: outputs.collect(), mode, notices: told, forgot })
     }
 }

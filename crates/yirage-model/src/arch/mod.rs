@@ -27,6 +27,7 @@ mod glm4;
 mod gpt2;
 mod gptneox;
 mod gptoss;
+mod layers;
 mod llama;
 mod mistral;
 mod mixtral;
