@@ -2,26 +2,46 @@
 
 use crate::collective::{SimGroup, SimRank};
 use crate::driver::{SimDriver, SimMonitor};
+use crate::emulator::Emulator;
 use crate::library::References;
 use crate::memory::SimMemoryStats;
 use crate::settings::{Settings, SimKernels};
+use crate::shared_module::SharedKernels;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use yirage_hal::driver::DriverDevice;
 use yirage_hal::{Backend, Device, DeviceGroup, DeviceInfo, HalError, OpenOptions, Unavailable};
 use yirage_kernels::KernelLibrary;
+use yirage_kir::ComputeKernel;
 
 /// The backend of simulated accelerators.
-#[derive(Default)]
 pub struct Sim {
     settings: Settings,
+    shared_kernels: Arc<SharedKernels>,
     opened: Mutex<Vec<SimMonitor>>,
+}
+
+impl Default for Sim {
+    fn default() -> Sim {
+        Sim::with(Settings::default())
+    }
 }
 
 impl Sim {
     /// Accelerators that are like this.
     pub fn with(settings: Settings) -> Sim {
-        Sim { settings, opened: Mutex::default() }
+        let shared_kernels = Arc::new(SharedKernels::new(settings.kernels));
+        Sim { settings, shared_kernels, opened: Mutex::default() }
+    }
+
+    /// What compiles the kernels of [`SimKernels::Emulated`]: each module by itself, or many kernels before.
+    pub fn emulator(&self) -> Option<&Emulator> {
+        self.shared_kernels.emulator()
+    }
+
+    /// All kernels of `yirage-kernels` that devices were given, each once, by their names.
+    pub fn kernels(&self) -> Vec<ComputeKernel> {
+        self.shared_kernels.given()
     }
 
     /// What each device that was opened holds now, in the order of opening.
@@ -46,12 +66,12 @@ impl Sim {
 
     /// One accelerator, by itself or as a rank of a group.
     fn accelerator(&self, ordinal: u32, rank: Option<SimRank>) -> Result<Arc<dyn Device>, HalError> {
-        let driver = SimDriver::new(&self.settings, ordinal, rank)?;
+        let driver = SimDriver::new(&self.settings, Arc::clone(&self.shared_kernels), ordinal, rank)?;
         self.opened.lock().unwrap_or_else(PoisonError::into_inner).push(driver.monitor());
         let (info, limits) = (self.info(ordinal), self.settings.limits.clone());
         let Settings { kernels, activations, ranks, tiled_weights, .. } = self.settings;
         let operations = match kernels {
-            SimKernels::Interpreted => {
+            SimKernels::Interpreted | SimKernels::Emulated(_) | SimKernels::Recorded => {
                 let library = KernelLibrary::new(yirage_kernels::target("sim", "interpreter", limits));
                 return Ok(Arc::new(DriverDevice::new(info, driver, library)));
             }

@@ -3,13 +3,13 @@
 use crate::bindings::check;
 use crate::collective::SimRank;
 use crate::faults::Countdown;
-use crate::interpreted::InterpretedModule;
 use crate::kernel::{Module, SimModule};
 use crate::launch::SimLaunch;
 use crate::memory::SimMemoryStats;
 use crate::operation::SimOperation;
 use crate::queue::{Command, SimCommand, SimDeviceState, SimQueue};
 use crate::settings::{Settings, SimKernels};
+use crate::shared_module::SharedKernels;
 use crate::transfers::SimTransferQueue;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,6 +35,7 @@ pub(crate) struct SimDriver {
     captured_graphs: Mutex<HashMap<u64, Arc<[SimCommand]>>>,
     captures_graphs: bool,
     kernels: SimKernels,
+    shared_kernels: Arc<SharedKernels>,
     has_clock: bool,
     limits: DeviceLimits,
     in_flight: usize,
@@ -53,7 +54,12 @@ struct SimHostQueue {
 
 impl SimDriver {
     /// Starts the device's queue.
-    pub(crate) fn new(settings: &Settings, ordinal: u32, rank: Option<SimRank>) -> Result<SimDriver, DriverError> {
+    pub(crate) fn new(
+        settings: &Settings,
+        shared_kernels: Arc<SharedKernels>,
+        ordinal: u32,
+        rank: Option<SimRank>,
+    ) -> Result<SimDriver, DriverError> {
         let shared = Arc::new(SimDeviceState::new(settings.memory));
         let transfers =
             settings.transfer_queue.then(|| SimTransferQueue::new(&shared, settings, ordinal)).transpose()?;
@@ -72,6 +78,7 @@ impl SimDriver {
             captured_graphs: Mutex::default(),
             captures_graphs: settings.captures_graphs,
             kernels: settings.kernels,
+            shared_kernels,
             has_clock: settings.clock,
             limits: settings.limits.clone(),
             in_flight: settings.in_flight,
@@ -231,7 +238,9 @@ impl Driver for SimDriver {
         self.shared.timeline.check_lost()?;
         // A device whose kernels are all operations is given no code.
         let module = match self.kernels {
-            SimKernels::Interpreted => SimModule::Interpreted(InterpretedModule::new(code)?),
+            SimKernels::Interpreted | SimKernels::Emulated(_) | SimKernels::Recorded => {
+                SimModule::Shared(self.shared_kernels.module(code)?)
+            }
             SimKernels::References | SimKernels::Operations if code.is_empty() => {
                 SimModule::References(Module::empty())
             }

@@ -1,8 +1,8 @@
 //! What a launch does: it reads its operands from the device's memory, evaluates a node, and writes what comes out.
 
 use crate::arguments::{KernelOperand, decode};
-use crate::interpreted::InterpretedModule;
 use crate::memory::SimMemory;
+use crate::shared_module::SharedModule;
 use crate::weight_tiles::WeightTiles;
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +15,7 @@ use yirage_plan::WeightPlan;
 #[derive(Debug)]
 pub(crate) enum SimModule {
     References(Module),
-    Interpreted(InterpretedModule),
+    Shared(SharedModule),
 }
 
 impl SimModule {
@@ -23,7 +23,7 @@ impl SimModule {
     pub(crate) fn kernel(&self, entry: &str) -> Result<usize, DriverError> {
         let found = match self {
             SimModule::References(module) => return module.node(entry),
-            SimModule::Interpreted(module) => module.kernel(entry),
+            SimModule::Shared(module) => module.kernel(entry),
         };
         found.ok_or_else(|| failed("launch", &format!("the module has no kernel `{entry}`")))
     }

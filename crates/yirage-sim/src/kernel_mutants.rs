@@ -5,6 +5,7 @@ mod mutations;
 
 use crate::driver::SimDriver;
 use crate::settings::Settings;
+use crate::shared_module::SharedKernels;
 use mutations::{Mutation, mutants};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -44,15 +45,41 @@ const GRAPHS: &[(&str, &str)] = &[
     ("gather", "slot %a: f32[9, 8] slot %i: i32[24] %y = gather{axis=0}(%a, %i): f32[24, 8] output %y"),
     (
         "product with a weight",
-        "slot %a: f32[Tokens, 576] weight %w: f32[128, 576]
-         %y = linear{groups=1}(%a, %w): f32[Tokens, 128] output %y",
+        "slot %a: f32[Tokens, 576] weight %w: f32[256, 576]
+         %y = linear{groups=1}(%a, %w): f32[Tokens, 256] output %y",
+    ),
+    (
+        "tiles that go on",
+        "slot %a: f32[6, 256] slot %b: f32[256, 24]
+         %y = region tiled{grid=\"[2, 1, 1]\", loops=4, ins=\"[- - - loop 1, 1 - - loop 0]\", outs=\"[1 - -]\",
+           accumulate=\"[continue, continue]\", running=\"[]\", reads=\"[]\"}(%a, %b): f32[6, 24]
+           graph body { slot %a: f32[6, 64] slot %b: f32[64, 12]
+             %q = reduce{kind=mean_square, axes=\"[1]\", keep=true}(%a): f32[6, 1]
+             %p = contract(%a, %b): f32[6, 12] output %q, %p }
+           graph block { slot %q: f32[6, 1] slot %p: f32[6, 12]
+             %y = map{expr=\"div(x1, sqrt(x0))\"}(%q, %p): f32[6, 12] output %y }
+         output %y",
+    ),
+    (
+        "tiles that are rescaled",
+        "slot %a: f32[6, 300] slot %b: f32[300, 5]
+         %y = region tiled{grid=\"[1, 3, 1]\", loops=3, ins=\"[- 0 - loop 1, - - - loop 0]\", outs=\"[- 0 -]\",
+           accumulate=\"[sum, rescaled 2]\", running=\"[0]\", reads=\"[]\"}(%a, %b): f32[6, 5]
+           graph body { slot %a: f32[2, 100] slot %b: f32[100, 5] slot %before: f32[2, 1]
+             %l = reduce{kind=sum, axes=\"[1]\", keep=true}(%a): f32[2, 1]
+             %e = map{expr=\"mul(x0, x0)\"}(%a): f32[2, 100]
+             %o = contract(%e, %b): f32[2, 5]
+             %f = map{expr=\"mul(x0, 0.05)\"}(%before): f32[2, 1] output %l, %o, %f }
+           graph block { slot %l: f32[2, 1] slot %o: f32[2, 5]
+             %y = map{expr=\"sub(x0, x1)\"}(%o, %l): f32[2, 5] output %y }
+         output %y",
     ),
 ];
 
 /// Mutations that change nothing that these graphs show, by graph, with how many of them there are and why.
 const EQUAL: &[(&str, Mutation, usize, &str)] = &[
     ("words of two", Mutation::WrongStride, 1, ONE_ROUND),
-    ("words of two", Mutation::Swapped, 1, "the last word is full: nothing behind the last element is left out"),
+    ("words of two", Mutation::Swapped, 1, FULL_WORDS),
     ("transposed", Mutation::WrongStride, 1, ONE_ROUND),
     ("sum", Mutation::WrongStride, 1, ONE_ROUND),
     ("sum", Mutation::NoBarrier, 1, FIRST_ROUND),
@@ -63,14 +90,17 @@ const EQUAL: &[(&str, Mutation, usize, &str)] = &[
     ("contraction", Mutation::WrongStride, 1, ONE_ROUND),
     ("gather", Mutation::WrongStride, 1, ONE_ROUND),
     ("product with a weight", Mutation::WrongStride, 1, ONE_ROUND),
-    ("product with a weight", Mutation::BoundTooHigh, 2, WIDE_STEPS),
-    ("product with a weight", Mutation::BoundTooLow, 3, WIDE_STEPS),
-    ("product with a weight", Mutation::WrongGroup, 1, NO_CASE),
-    ("product with a weight", Mutation::Swapped, 1, NO_CASE),
+    ("product with a weight", Mutation::BoundTooLow, 1, WIDE_STEPS),
+    ("product with a weight", Mutation::Swapped, 1, "rows that are not made four at once are made one by one"),
+    ("tiles that go on", Mutation::WrongStride, 2, FEW),
+    ("tiles that are rescaled", Mutation::BoundTooHigh, 2, "what lies behind is written again before it is read"),
+    ("tiles that are rescaled", Mutation::WrongStride, 7, FEW),
+    ("tiles that are rescaled", Mutation::Swapped, 1, FULL_WORDS),
 ];
 const WIDE_STEPS: &str = "the loop's step is wider than one: as many rounds reach a bound one off";
-const NO_CASE: &str = "no graph here tells it yet";
 const ONE_ROUND: &str = "the loop goes round once in a grid of fewer groups than devices have along an axis";
+const FEW: &str = "the loop goes round once where there are no more elements than threads";
+const FULL_WORDS: &str = "the last word is full: nothing behind the last element is left out";
 const FIRST_ROUND: &str = "what it waits for is the round before, and there is but one";
 
 fn setup(graph: &str) -> GraphSetup {
@@ -107,7 +137,7 @@ impl Library for MutatedLibrary {
     }
 
     fn code(&self, plan: &Plan) -> Result<Vec<u8>, HalError> {
-        let mut kernels = KernelLibrary::kernels_of(plan)?;
+        let mut kernels = self.library.kernels_of(plan)?;
         self.seen.lock().unwrap().clone_from(&kernels);
         for kernel in &mut kernels {
             if let Some(mutant) = self.mutant.as_ref().filter(|mutant| mutant.name == kernel.name) {
@@ -125,7 +155,8 @@ impl Library for MutatedLibrary {
 /// What a device gives whose kernels are these, with one of another; and its kernels.
 fn run(setup: &GraphSetup, mutant: Option<ComputeKernel>) -> (Result<Vec<Data>, Trouble>, Vec<ComputeKernel>) {
     let settings = Settings { memory: 64 << 20, ..Settings::with_interpreter() };
-    let driver = SimDriver::new(&settings, 0, None).unwrap();
+    let shared = Arc::new(SharedKernels::new(settings.kernels));
+    let driver = SimDriver::new(&settings, shared, 0, None).unwrap();
     let target = yirage_kernels::target("sim", "interpreter", settings.limits);
     let seen = Arc::default();
     let library = MutatedLibrary { library: KernelLibrary::new(target), mutant, seen: Arc::clone(&seen) };

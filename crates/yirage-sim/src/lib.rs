@@ -15,8 +15,8 @@ mod backend;
 mod bindings;
 mod collective;
 mod driver;
+mod emulator;
 mod faults;
-mod interpreted;
 mod kernel;
 #[cfg(test)]
 mod kernel_mutants;
@@ -26,11 +26,13 @@ mod memory;
 mod operation;
 mod queue;
 mod settings;
+mod shared_module;
 mod timeline;
 mod transfers;
 mod weight_tiles;
 
 pub use backend::Sim;
+pub use emulator::{EmulatedLaunch, Emulator, EmulatorError};
 pub use faults::Faults;
 pub use memory::SimMemoryStats;
 pub use settings::{Settings, SimKernels};

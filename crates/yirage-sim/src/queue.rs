@@ -278,7 +278,7 @@ impl SimQueue {
             SimModule::References(module) => {
                 module.run(launch.kernel, &launch.bindings, &launch.arguments, &mut self.shared.memory())
             }
-            SimModule::Interpreted(module) => module.run(launch, &mut self.schedules, &mut self.shared.memory()),
+            SimModule::Shared(module) => module.run(launch, &mut self.schedules, &mut self.shared.memory()),
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::faults::Faults;
 use std::time::Duration;
 use yirage_ir::Format;
+use yirage_kir::render::CDialect;
 use yirage_plan::DeviceLimits;
 
 /// What the kernels of an accelerator are.
@@ -16,6 +17,12 @@ pub enum SimKernels {
     /// The kernels that every accelerator shares (`yirage-kernels`), each checked and interpreted: a race, an element beside
     /// memory and the like fail the step. Threads run in orders that are drawn from the seed.
     Interpreted,
+    /// The same kernels as C++ of a dialect, by this system's compiler and an [`Emulator`](crate::Emulator) of its devices. They
+    /// run in orders that are drawn from the seed.
+    Emulated(CDialect),
+    /// The same kernels, none of which is run: [`Sim::kernels`](crate::Sim::kernels) has them, and what they would write stays as it
+    /// was.
+    Recorded,
 }
 
 /// What an accelerator is like.
@@ -100,5 +107,15 @@ impl Settings {
     /// what a kernel must not do.
     pub fn with_interpreter() -> Settings {
         Settings { kernels: SimKernels::Interpreted, ..Settings::with_bindings() }
+    }
+
+    /// The same with those kernels as C++ of a dialect.
+    pub fn with_emulator(dialect: CDialect) -> Settings {
+        Settings { kernels: SimKernels::Emulated(dialect), ..Settings::with_bindings() }
+    }
+
+    /// The same where no kernel is run, to learn what kernels there would be.
+    pub fn with_recorder() -> Settings {
+        Settings { kernels: SimKernels::Recorded, ..Settings::with_bindings() }
     }
 }

@@ -6,4 +6,6 @@ mod demo;
 mod faults;
 mod models;
 mod overlap;
+mod random;
 mod restricted;
+mod tiled;
