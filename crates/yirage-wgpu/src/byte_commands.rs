@@ -124,7 +124,8 @@ impl ByteCommands {
         let text = include_str!("bytes.wgsl").to_owned();
         let source =
             KernelSource { name: name.into(), block: [GROUP, 1, 1], shared_bytes: 0, rounds: 0, read_only, text };
-        Ok(place.insert(Arc::new(ReadyKernel::new(making.device, making.layouts, &source)?)).clone())
+        let layout = making.layouts.of(making.device, &source.read_only)?;
+        Ok(place.insert(Arc::new(ReadyKernel::new(making.device, &source, layout)?)).clone())
     }
 }
 

@@ -4,6 +4,7 @@ use crate::bind_groups::{BindingLayout, BindingLayouts};
 use crate::errors::{refused, scoped, unsupported, whole};
 use crate::loops;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use yirage_hal::driver::{DriverError, LaunchConfig};
 use yirage_kir::{ComputeKernel, render};
@@ -83,16 +84,19 @@ impl ReadyKernels {
         sources: impl Iterator<Item = KernelSource>,
     ) -> Result<ReadyModule, DriverError> {
         self.0.retain(|_, kernel| kernel.strong_count() > 0);
+        let sources: Vec<KernelSource> = sources.collect();
+        let mut kernels: Vec<Option<Arc<ReadyKernel>>> =
+            sources.iter().map(|source| self.0.get(&source.text).and_then(Weak::upgrade)).collect();
+        let missing = sources.iter().zip(&kernels).filter(|(_, kernel)| kernel.is_none());
+        let missing = missing.map(|(source, _)| {
+            source.check(device)?;
+            Ok((source, layouts.of(device, &source.read_only)?))
+        });
+        let mut made = compile(device, &missing.collect::<Result<Vec<_>, DriverError>>()?)?.into_iter();
+        kernels.iter_mut().filter(|kernel| kernel.is_none()).for_each(|kernel| *kernel = made.next().map(Arc::new));
         let mut module = HashMap::new();
-        for source in sources {
-            let kernel = match self.0.get(&source.text).and_then(Weak::upgrade) {
-                Some(kernel) => kernel,
-                None => {
-                    let kernel = Arc::new(ReadyKernel::new(device, layouts, &source)?);
-                    self.0.insert(source.text, Arc::downgrade(&kernel));
-                    kernel
-                }
-            };
+        for (source, kernel) in sources.into_iter().zip(kernels.into_iter().flatten()) {
+            self.0.insert(source.text, Arc::downgrade(&kernel));
             let name = source.name.clone();
             if module.insert(source.name, kernel).is_some() {
                 return Err(refused("module", format!("there are two kernels `{name}`")));
@@ -102,15 +106,38 @@ impl ReadyKernels {
     }
 }
 
+/// Makes kernels, on as many threads as there are processors: a driver takes milliseconds to seconds for one. Of several
+/// errors the first one in the order of the kernels is told.
+fn compile(
+    device: &wgpu::Device,
+    sources: &[(&KernelSource, Arc<BindingLayout>)],
+) -> Result<Vec<ReadyKernel>, DriverError> {
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get()).min(sources.len());
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        let mine = numbers.map_while(|number| Some((number, sources.get(number)?)));
+        mine.map(|(number, (source, layout))| (number, ReadyKernel::new(device, source, layout.clone()))).collect()
+    };
+    let mut made: Vec<(usize, Result<ReadyKernel, DriverError>)> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut made: Vec<_> = work();
+        for other in others {
+            made.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        made
+    });
+    made.sort_by_key(|(number, _)| *number);
+    made.into_iter().map(|(_, kernel)| kernel).collect()
+}
+
 impl ReadyKernel {
     pub(crate) fn new(
         device: &wgpu::Device,
-        layouts: &mut BindingLayouts,
         source: &KernelSource,
+        layout: Arc<BindingLayout>,
     ) -> Result<ReadyKernel, DriverError> {
-        source.check(device)?;
-        let KernelSource { name, block, read_only, text, .. } = source;
-        let layout = layouts.of(device, read_only)?;
+        let KernelSource { name, block, text, .. } = source;
         let made = scoped(device, || {
             let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
                 label: Some(name),

@@ -11,7 +11,7 @@ use yirage_testkit::tiny;
 use yirage_wgpu::{GraphicsApi, WgpuBackend};
 
 /// The tokens that follow a prompt.
-fn greedy(engine: &mut Engine, prompt: &[u32], count: usize) -> Vec<u32> {
+pub(crate) fn greedy(engine: &mut Engine, prompt: &[u32], count: usize) -> Vec<u32> {
     let (seq, mut tokens) = (engine.add(Request::greedy(prompt.to_vec(), count as u32)).unwrap(), Vec::new());
     while !engine.is_idle() {
         for event in engine.step().unwrap() {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use yirage_hal::Record;
 use yirage_hal::driver::{
     Binding, BindingAccess, BufferId, BufferSlice, Driver, KernelLaunch, Launch, LaunchConfig, ModuleId, StepCommand,
 };
+use yirage_hal::{Backend, Device, OpenOptions, Record};
 use yirage_kir::{BufferAccess, BufferOwnership, ComputeKernel, KernelWriter, ScalarType};
 use yirage_probe::ProbeEnvironment;
 use yirage_wgpu::{GraphicsApi, WgpuBackend, WgpuDriver};
@@ -15,6 +15,12 @@ pub(crate) const THREADS: u32 = 64;
 
 pub(crate) fn driver() -> WgpuDriver {
     WgpuBackend::new(GraphicsApi::Vulkan, ProbeEnvironment::of_this_process()).driver(0).unwrap()
+}
+
+/// The device with its kernels.
+pub(crate) fn device() -> Arc<dyn Device> {
+    let backend = WgpuBackend::new(GraphicsApi::Vulkan, ProbeEnvironment::of_this_process());
+    backend.open(0, &OpenOptions::default()).unwrap().0
 }
 
 /// All of a buffer of so many bytes.
