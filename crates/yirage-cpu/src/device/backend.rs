@@ -101,25 +101,3 @@ fn isa_error(error: IsaError) -> HalError {
         },
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_device_tells_what_it_does_about_stalled_workers() {
-        let told = |threads, keep_stalled| {
-            let options = OpenOptions { threads: Some(threads), keep_stalled, ..OpenOptions::default() };
-            let device = Cpu.open(0, &options).unwrap().0;
-            let facts = &device.info().facts;
-            facts.iter().find(|(name, _)| *name == "stalled_workers").unwrap().1.clone()
-        };
-        assert_eq!(told(2, true), "kept: it was asked for");
-        assert_eq!(told(1, false), "kept: there is one");
-        let usual = told(2, false);
-        assert!(
-            usual == "left out while that is faster" || usual.starts_with("kept: how long threads wait"),
-            "{usual}"
-        );
-    }
-}

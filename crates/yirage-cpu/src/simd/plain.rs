@@ -1,5 +1,6 @@
 //! Lanes without intrinsics. `mul_add` keeps the bits of the vector levels; where the processor has no fused
-//! multiply-add it is slow, which no processor of the last decade is.
+//! multiply-add it is slow, which no processor of the last decade is. Most operations are functions and not inlined: sixteen
+//! lanes of each at every place made this level as much code as all the others together, and minutes to compile.
 
 use super::{LANES, Lanes};
 
@@ -42,88 +43,88 @@ impl Lanes for Plain {
         // SAFETY: the caller vouches for sixteen floats.
         unsafe { self.store(p) }
     }
-    #[inline(always)]
+    #[inline(never)]
     unsafe fn load_f16(p: *const u16) -> Self {
         // SAFETY: the caller vouches for sixteen halves.
         let raw = unsafe { p.cast::<[u16; LANES]>().read_unaligned() };
         each!(i => half::f16::from_bits(raw[i]).to_f32())
     }
-    #[inline(always)]
+    #[inline(never)]
     unsafe fn turn(rows: &[*const f32; LANES]) -> [Self; 4] {
         // SAFETY: the caller vouches for four values of each row.
         let rows = rows.map(|row| unsafe { row.cast::<[f32; 4]>().read_unaligned() });
         std::array::from_fn(|j| each!(i => rows[i][j]))
     }
-    #[inline(always)]
+    #[inline(never)]
     unsafe fn load_i8(p: *const i8) -> Self {
         // SAFETY: the caller vouches for sixteen bytes.
         let raw = unsafe { p.cast::<[i8; LANES]>().read_unaligned() };
         each!(i => f32::from(raw[i]))
     }
-    #[inline(always)]
+    #[inline(never)]
     unsafe fn load_bf16_pairs(p: *const u16) -> (Self, Self) {
         // SAFETY: the caller vouches for thirty-two values.
         let raw = unsafe { p.cast::<[u16; 2 * LANES]>().read_unaligned() };
         let bf16 = |x: u16| f32::from_bits(u32::from(x) << 16);
         (each!(i => bf16(raw[2 * i])), each!(i => bf16(raw[2 * i + 1])))
     }
-    #[inline(always)]
+    #[inline(never)]
     fn add(self, b: Self) -> Self {
         each!(i => self.0[i] + b.0[i])
     }
-    #[inline(always)]
+    #[inline(never)]
     fn sub(self, b: Self) -> Self {
         each!(i => self.0[i] - b.0[i])
     }
-    #[inline(always)]
+    #[inline(never)]
     fn mul(self, b: Self) -> Self {
         each!(i => self.0[i] * b.0[i])
     }
-    #[inline(always)]
+    #[inline(never)]
     fn div(self, b: Self) -> Self {
         each!(i => self.0[i] / b.0[i])
     }
-    #[inline(always)]
+    #[inline(never)]
     fn fma(self, b: Self, c: Self) -> Self {
         each!(i => self.0[i].mul_add(b.0[i], c.0[i]))
     }
-    #[inline(always)]
+    #[inline(never)]
     fn max(self, b: Self) -> Self {
         each!(i => if self.0[i] > b.0[i] { self.0[i] } else { b.0[i] })
     }
-    #[inline(always)]
+    #[inline(never)]
     fn min(self, b: Self) -> Self {
         each!(i => if self.0[i] < b.0[i] { self.0[i] } else { b.0[i] })
     }
-    #[inline(always)]
+    #[inline(never)]
     fn round(self) -> Self {
         each!(i => self.0[i].round_ties_even())
     }
-    #[inline(always)]
+    #[inline(never)]
     fn pow2(self) -> Self {
         each!(i => f32::from_bits(((self.0[i] as i32 + 127) as u32) << 23))
     }
-    #[inline(always)]
+    #[inline(never)]
     fn sqrt(self) -> Self {
         each!(i => self.0[i].sqrt())
     }
-    #[inline(always)]
+    #[inline(never)]
     fn abs(self) -> Self {
         each!(i => self.0[i].abs())
     }
-    #[inline(always)]
+    #[inline(never)]
     fn with_sign(self, sign: Self) -> Self {
         each!(i => self.0[i].copysign(sign.0[i]))
     }
-    #[inline(always)]
+    #[inline(never)]
     fn if_less(self, b: Self, x: Self, y: Self) -> Self {
         each!(i => if self.0[i] < b.0[i] { x.0[i] } else { y.0[i] })
     }
-    #[inline(always)]
+    #[inline(never)]
     fn keep(self, from: usize, to: usize, other: Self) -> Self {
         each!(i => if i >= from && i < to { self.0[i] } else { other.0[i] })
     }
-    #[inline(always)]
+    #[inline(never)]
     fn any_greater(self, b: Self) -> bool {
         let mut any = false;
         for i in 0..LANES {
@@ -131,7 +132,7 @@ impl Lanes for Plain {
         }
         any
     }
-    #[inline(always)]
+    #[inline(never)]
     fn any_nan(self) -> bool {
         let mut any = false;
         for x in self.0 {
@@ -139,7 +140,7 @@ impl Lanes for Plain {
         }
         any
     }
-    #[inline(always)]
+    #[inline(never)]
     fn sum(self) -> f32 {
         let mut v = self.0;
         for step in [8, 4, 2, 1] {
@@ -149,7 +150,7 @@ impl Lanes for Plain {
         }
         v[0]
     }
-    #[inline(always)]
+    #[inline(never)]
     fn largest(self) -> f32 {
         let mut v = self.0;
         for step in [8, 4, 2, 1] {

@@ -317,3 +317,12 @@ fn activations_without_pairs_are_refused_by_the_kernel_that_reads_them() {
     assert!(refused_by("many=winograd", false));
     assert!(!refused_by("many=winograd", true) && !refused_by("many=pairs", false));
 }
+
+#[test]
+fn activations_of_bf16_weights_have_the_form_of_their_level() {
+    for isa in Isa::ALL.iter().copied().filter(|isa| *isa != Isa::Scalar && isa.available()) {
+        let form = Dispatch::new(isa, MatmulVariant::of_level(isa), Precision::Fast, Format::BF16).unwrap().form();
+        let bf16 = matches!(isa, Isa::Avx512Bf16 | Isa::Amx | Isa::NeonBf16);
+        assert_eq!(form, if bf16 { ActivationEncoding::Bf16 } else { ActivationEncoding::RoundedF32 }, "{isa}");
+    }
+}

@@ -27,71 +27,71 @@ impl BitLanes for Plain {
     fn word(bits: u32) -> Self {
         Plain([f32::from_bits(bits); LANES])
     }
-    #[inline(always)]
+    #[inline(never)]
     fn and(self, b: Self) -> Self {
         each!(i => self.0[i].to_bits() & b.0[i].to_bits())
     }
-    #[inline(always)]
+    #[inline(never)]
     fn or(self, b: Self) -> Self {
         each!(i => self.0[i].to_bits() | b.0[i].to_bits())
     }
-    #[inline(always)]
+    #[inline(never)]
     fn xor(self, b: Self) -> Self {
         each!(i => self.0[i].to_bits() ^ b.0[i].to_bits())
     }
-    #[inline(always)]
+    #[inline(never)]
     fn shl<const N: u32>(self) -> Self {
         each!(i => self.0[i].to_bits() << N)
     }
-    #[inline(always)]
+    #[inline(never)]
     fn shr<const N: u32>(self) -> Self {
         each!(i => self.0[i].to_bits() >> N)
     }
-    #[inline(always)]
+    #[inline(never)]
     fn wrapping_add(self, b: Self) -> Self {
         each!(i => self.0[i].to_bits().wrapping_add(b.0[i].to_bits()))
     }
-    #[inline(always)]
+    #[inline(never)]
     fn wrapping_sub(self, b: Self) -> Self {
         each!(i => self.0[i].to_bits().wrapping_sub(b.0[i].to_bits()))
     }
-    #[inline(always)]
+    #[inline(never)]
     fn wrapping_mul(self, b: Self) -> Self {
         each!(i => self.0[i].to_bits().wrapping_mul(b.0[i].to_bits()))
     }
-    #[inline(always)]
+    #[inline(never)]
     fn whole_less(self, b: Self) -> Self {
         each!(i => mask((self.0[i].to_bits() as i32) < b.0[i].to_bits() as i32))
     }
-    #[inline(always)]
+    #[inline(never)]
     fn whole_equal(self, b: Self) -> Self {
         each!(i => mask(self.0[i].to_bits() == b.0[i].to_bits()))
     }
-    #[inline(always)]
+    #[inline(never)]
     fn less(self, b: Self) -> Self {
         each!(i => mask(self.0[i] < b.0[i]))
     }
-    #[inline(always)]
+    #[inline(never)]
     fn less_equal(self, b: Self) -> Self {
         each!(i => mask(self.0[i] <= b.0[i]))
     }
-    #[inline(always)]
+    #[inline(never)]
     fn equal(self, b: Self) -> Self {
         each!(i => mask(self.0[i] == b.0[i]))
     }
-    #[inline(always)]
+    #[inline(never)]
     fn choose(self, x: Self, y: Self) -> Self {
         each!(i => (self.0[i].to_bits() & x.0[i].to_bits()) | (!self.0[i].to_bits() & y.0[i].to_bits()))
     }
-    #[inline(always)]
+    #[inline(never)]
     fn floats(self) -> Self {
         each!(i => (self.0[i].to_bits() as i32 as f32).to_bits())
     }
-    #[inline(always)]
+    #[inline(never)]
     fn cut(self) -> Self {
         each!(i => self.0[i] as i32 as u32)
     }
-    #[inline(always)]
+    #[inline(never)]
     fn halves(self) -> Self {
         each!(i => half::f16::from_f32(self.0[i]).to_f32().to_bits())
     }
@@ -101,7 +101,7 @@ impl BitLanes for Plain {
         // SAFETY: the caller vouches for sixteen halves.
         unsafe { p.cast::<[u16; LANES]>().write_unaligned(halves) }
     }
-    #[inline(always)]
+    #[inline(never)]
     unsafe fn load_u16(p: *const u16) -> Self {
         // SAFETY: the caller vouches for sixteen words.
         let raw = unsafe { p.cast::<[u16; LANES]>().read_unaligned() };
@@ -113,7 +113,7 @@ impl BitLanes for Plain {
         // SAFETY: the caller vouches for sixteen words.
         unsafe { p.cast::<[u16; LANES]>().write_unaligned(low) }
     }
-    #[inline(always)]
+    #[inline(never)]
     unsafe fn load_u8(p: *const u8) -> Self {
         // SAFETY: the caller vouches for sixteen bytes.
         let raw = unsafe { p.cast::<[u8; LANES]>().read_unaligned() };
