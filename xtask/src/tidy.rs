@@ -12,6 +12,7 @@ pub(crate) mod map;
 mod paths;
 mod pure;
 mod size;
+pub(crate) mod support;
 mod tree;
 mod type_names;
 mod unfinished;
@@ -66,6 +67,7 @@ pub(crate) const RULES: &[(&str, TidyRule)] = &[
     ("every dependency is explained", dependencies::check),
     ("a type name stands for one type", type_names::check),
     ("the map is what the modules say", map::check),
+    ("the page of support is what its records say", support::check),
 ];
 
 /// Runs every rule over the repository at `root`; findings come sorted by place.

@@ -30,6 +30,11 @@ const SHIPPED: &[Shipped] = &[Shipped {
 #[cfg(not(feature = "stories"))]
 const SHIPPED: &[Shipped] = &[];
 
+/// The model that this program carries within itself, if it does.
+pub(crate) fn shipped() -> Option<&'static Shipped> {
+    SHIPPED.first()
+}
+
 /// The hub, for commands that may fetch a model: says what would keep it from being fetched.
 pub(crate) fn fetching_hub(layers: &Layers, console: &Console) -> Hub {
     let hub = hub(layers);

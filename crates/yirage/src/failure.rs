@@ -1,7 +1,8 @@
 //! Every way a command can end badly, with the exit code it ends in.
 //!
 //! 0 is success; 1 a failure of the input or the world; 2 wrong usage; 3 something this program or machine does not
-//! support; 4 something that would not fit into memory; 5 results slower than those before; 130 an interrupt; 141 a
+//! support; 4 something that would not fit into memory; 5 results slower or worse than those before; 6 results that differ
+//! from the reference; 130 an interrupt; 141 a
 //! reader of standard output that went away, as other programs end by SIGPIPE.
 
 use crate::console::{standard_output, visible};
@@ -133,6 +134,19 @@ pub(crate) enum CliFailure {
     /// `yirage bench --compare`: so many rows are slower than before, beyond the noise.
     #[error("{0} of the results are slower than those they were compared with, beyond the noise of both")]
     Slower(usize),
+    /// `yirage verify`: so many results are further from the reference than may be.
+    #[error("{count} results on {backend} differ from the reference: {names}")]
+    Wrong {
+        /// How many.
+        count: usize,
+        /// The backend.
+        backend: String,
+        /// The first of them.
+        names: String,
+    },
+    /// `yirage verify --compare`: so many things became worse.
+    #[error("{0} results are worse than those they were compared with")]
+    Worse(usize),
     /// The user interrupted; what there was has been printed.
     #[error("interrupted")]
     Interrupted,
@@ -176,6 +190,8 @@ impl CliFailure {
             CliFailure::Call(CallError::Device(HalError::OutOfMemory { .. })) => (WOULD_NOT_FIT, "would_not_fit"),
             CliFailure::Device(HalError::OutOfMemory { .. }) => (WOULD_NOT_FIT, "would_not_fit"),
             CliFailure::Slower(_) => (5, "slower"),
+            CliFailure::Worse(_) => (5, "worse"),
+            CliFailure::Wrong { .. } => (6, "wrong"),
             CliFailure::Interrupted => (130, "interrupted"),
             CliFailure::Closed(e) if e.kind() == io::ErrorKind::BrokenPipe => (141, "closed"),
             _ => (1, "failure"),

@@ -17,12 +17,14 @@ mod failure;
 mod generate;
 mod interrupt;
 mod locate;
+mod logit_row;
 mod options;
 mod plan_file;
 mod profiling;
 mod roofline;
 mod session;
 mod settings;
+mod verify;
 
 use failure::CliFailure;
 use options::{CliCommand, Invocation};
@@ -74,6 +76,7 @@ fn run(invocation: &Invocation, started: Instant) -> Result<(), CliFailure> {
         CliCommand::Cache => commands::cache::run(layers, &console, positional.unwrap_or_default()),
         CliCommand::Devices => commands::devices::run(&console),
         CliCommand::Doctor => commands::doctor::run(layers, &console),
+        CliCommand::Verify => commands::verify::run(layers, &console),
         CliCommand::Bench => commands::bench::run(layers, &console),
         CliCommand::BenchGraph => commands::bench_graph::run(layers, &console, &invocation.positional),
         CliCommand::BenchServe => commands::bench_serve::run(layers, &console),

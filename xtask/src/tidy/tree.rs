@@ -10,6 +10,9 @@ const SKIPPED_FOLDERS: &[&str] = &["target", ".git", "corpus", "artifacts", "cov
 /// What is read as text, by extension; files without an extension under `.ci/` and the licences are text as well.
 const TEXT_EXTENSIONS: &[&str] = &["rs", "toml", "md", "sh", "py", "txt", "yml"];
 
+/// Where records of verified devices lie, which alone of all JSON are text.
+pub(super) const VERIFIED: &str = "docs/hardware/verified/";
+
 /// One text file.
 #[derive(Debug)]
 pub(crate) struct RepoFile {
@@ -102,6 +105,7 @@ impl RepoTree {
 fn is_text(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     match name.rsplit_once('.') {
+        Some((_, "json")) => path.starts_with(VERIFIED),
         Some((_, extension)) => TEXT_EXTENSIONS.contains(&extension),
         None => path.starts_with(".ci/") || name.starts_with("LICENSE"),
     }
@@ -114,7 +118,8 @@ mod tests {
     #[test]
     fn text_is_told_by_name() {
         assert!(is_text("a/b.rs") && is_text(".ci/run") && is_text("LICENSE-MIT"));
-        assert!(!is_text("a/model.gguf") && !is_text("bin/tool"));
+        assert!(!is_text("a/model.gguf") && !is_text("bin/tool") && !is_text("a/b.json"));
+        assert!(is_text("docs/hardware/verified/cpu.json"));
     }
 
     #[test]

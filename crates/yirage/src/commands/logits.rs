@@ -1,8 +1,9 @@
 //! `yirage logits`: what a model computes for given ids.
 
-use super::score::{argmax, logsumexp, score};
+use super::score::score;
 use crate::console::Console;
 use crate::failure::CliFailure;
+use crate::logit_row::{argmax, logsumexp};
 use crate::options::Layers;
 use crate::session::Session;
 use serde::Serialize;

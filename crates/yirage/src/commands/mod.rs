@@ -30,4 +30,5 @@ mod score;
 pub(crate) mod serve;
 pub(crate) mod tokenize;
 mod verdict;
+pub(crate) mod verify;
 pub(crate) mod version;

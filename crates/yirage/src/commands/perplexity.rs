@@ -4,9 +4,10 @@
 //! overlap by half: every id is scored once, and sees at least half a context before it (all of it in the first
 //! window).
 
-use super::score::{logsumexp, score};
+use super::score::score;
 use crate::console::Console;
 use crate::failure::CliFailure;
+use crate::logit_row::logsumexp;
 use crate::options::Layers;
 use crate::session::Session;
 use crate::settings::read_input;

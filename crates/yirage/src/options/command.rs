@@ -37,6 +37,8 @@ pub(crate) enum CliCommand {
     Devices,
     /// Show what this machine has and can do.
     Doctor,
+    /// Compare a backend with the reference.
+    Verify,
     /// Measure how fast a model runs.
     Bench,
     /// Measure how fast the graphs of Mirage's benchmarks run.
@@ -119,6 +121,7 @@ impl CliCommand {
         CliCommand::Cache,
         CliCommand::Devices,
         CliCommand::Doctor,
+        CliCommand::Verify,
         CliCommand::Bench,
         CliCommand::BenchGraph,
         CliCommand::BenchServe,
@@ -179,6 +182,7 @@ impl CliCommand {
             CliCommand::Cache => "cache",
             CliCommand::Devices => "devices",
             CliCommand::Doctor => "doctor",
+            CliCommand::Verify => "verify",
             CliCommand::BenchServe => "bench-serve",
             CliCommand::Bench => "bench",
             CliCommand::BenchGraph => "bench-graph",
@@ -222,6 +226,7 @@ impl CliCommand {
             CliCommand::Cache => "List, clear or verify the repacked weights on disk",
             CliCommand::Devices => "Show the devices here; -v says why others are unavailable",
             CliCommand::Doctor => "Show devices, folders and, with --roofline, what this machine can do at most",
+            CliCommand::Verify => "Compare a backend with the reference: every op, every format, a whole model",
             CliCommand::Bench => "Measure how fast a model runs, and how much of the machine that is",
             CliCommand::BenchGraph => "Measure how fast the graphs of Mirage's benchmarks run",
             CliCommand::BenchServe => "Measure what clients of a server see: latencies, throughput, goodput",
@@ -261,7 +266,9 @@ impl CliCommand {
             | CliCommand::Inspect
             | CliCommand::Explain
             | CliCommand::Bench => &["model"],
-            CliCommand::BackendInfo | CliCommand::BackendOptimize | CliCommand::BackendTest => &["backend"],
+            CliCommand::Verify | CliCommand::BackendInfo | CliCommand::BackendOptimize | CliCommand::BackendTest => {
+                &["backend"]
+            }
             _ => &[],
         }
     }

@@ -11,7 +11,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
     ("Serve models", &["serve", "bench-serve"]),
     ("Get and look at models", &["pull", "list", "rm", "inspect"]),
     ("Texts", &["embed", "rerank", "tokenize", "perplexity", "logits"]),
-    ("This machine", &["devices", "doctor", "backend"]),
+    ("This machine", &["devices", "doctor", "verify", "backend"]),
     ("Measure and explain", &["bench", "bench-graph", "explain"]),
     ("Graphs and plans", &["graph", "plan"]),
     ("Settings and the rest", &["config", "cache", "completions", "version"]),
@@ -32,6 +32,7 @@ const HEADINGS: &[(&str, &str)] = &[
     ("input", "Graphs in files"),
     ("tune", "Measuring this machine"),
     ("plan", "Plans, and what is explained"),
+    ("quick", "What is verified"),
 ];
 const GENERAL: &str = "Any command";
 
@@ -100,8 +101,8 @@ pub(super) const TEMPLATE: &str =
 
 const FIRST_STEPS: &str = "First steps: `yirage run` talks with a small model, `yirage run MODEL` with your own;\n\
     `yirage doctor` says what is here. `yirage COMMAND -h` shows a command's options, `--help` all.";
-const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failure, 2 wrong usage, 3 not supported here, 4 would not fit in memory, 5 slower than before,\n\
-    130 interrupted.\n\
+const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failure, 2 wrong usage, 3 not supported here, 4 would not fit in memory, 5 slower or worse\n\
+    than before, 6 results differ from the reference, 130 interrupted.\n\
     Every option can also be an environment variable (--max-tokens: YIRAGE_MAX_TOKENS) or a line of\n\
     ~/.config/yirage/config.toml (max_tokens = 100); flags win over variables, variables over the file.";
 

@@ -3,7 +3,7 @@
 use super::command::CliCommand::{
     self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, BenchGraph, BenchServe, Cache, Chat,
     Doctor, Embed, Explain, GraphCheck, GraphRun, GraphShow, Inspect, Logits, Perplexity, PlanCheck, PlanRun, PlanSave,
-    Pull, Rerank, Rm, Run, Serve, Tokenize,
+    Pull, Rerank, Rm, Run, Serve, Tokenize, Verify,
 };
 use super::spec::{Default, OptionKind, Spec};
 use Default::{Described, Value};
@@ -29,6 +29,7 @@ const DEVICE: &[CliCommand] = &[
     Bench,
     BenchGraph,
     Doctor,
+    Verify,
     Explain,
     BackendInfo,
     BackendOptimize,
@@ -51,6 +52,7 @@ const OPEN: &[CliCommand] = &[
     Bench,
     BenchGraph,
     Doctor,
+    Verify,
     Explain,
     BackendInfo,
     BackendTest,
@@ -84,6 +86,7 @@ const FETCH: &[CliCommand] = &[
     Inspect,
     Bench,
     Doctor,
+    Verify,
     Explain,
     Pull,
     Rm,
@@ -433,8 +436,9 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "compare",
         Text("FILE"),
         Described("none"),
-        BENCH,
-        "Compare with these results (json or jsonl, ours or llama-bench's); exit code 5 if anything got slower",
+        &[Bench, Verify],
+        "Compare with these results (bench: json or jsonl, ours or llama-bench's; verify: what -o wrote); exit code 5 if \
+         anything got slower or worse",
     ),
     // Whom to serve, and how much.
     option(
@@ -718,7 +722,39 @@ pub(crate) const OPTIONS: &[Spec] = &[
     ),
     option("apply", Switch, Value("false"), &[BackendOptimize], "Keep what is advised for later starts"),
     option("duration", Number("S"), Value("10"), &[BackendBenchmark], "Seconds that all timed steps take together"),
-    option("quick", Switch, Value("false"), &[BackendTest], "Each case in one way of several"),
+    // What is verified.
+    option("quick", Switch, Value("false"), &[Verify, BackendTest], "Each case in one way of several"),
+    option(
+        "ops",
+        Text("OP,.."),
+        Described("all"),
+        &[Verify],
+        "Ops whose cases run; no model does then, unless --model names one",
+    ),
+    flag(
+        "model",
+        option(
+            "verify-model",
+            Text("MODEL"),
+            Described("the model within the program"),
+            &[Verify],
+            "Model that is run beside the cases, named as for `yirage run`",
+        ),
+    ),
+    option(
+        "against",
+        Text("NAME"),
+        Value("reference"),
+        &[Verify],
+        "Backend with which a model is compared, in the exact precision",
+    ),
+    short(
+        'o',
+        flag(
+            "output",
+            option("verify-output", Text("FILE"), Described("none"), &[Verify], "File to write the record to, as JSON"),
+        ),
+    ),
     option("verify", Switch, Value("false"), &[Pull], "Compare files that are in the cache with their checksums"),
 ];
 

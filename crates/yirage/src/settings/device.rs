@@ -14,6 +14,15 @@ pub(crate) struct DeviceSettings {
 }
 
 impl DeviceSettings {
+    /// The first device of a backend, opened as it likes.
+    ///
+    /// # Errors
+    /// [`CliFailure::Backend`] for an unknown name, and where the backend has no device here.
+    pub(crate) fn named(backend: &str) -> Result<DeviceSettings, CliFailure> {
+        let registry = Registry::new(ProbeEnvironment::of_this_process());
+        Ok(DeviceSettings { backend: registry.select(backend)?, ordinal: 0, open: OpenOptions::default() })
+    }
+
     /// Reads the options, but for the number of threads, which is given.
     ///
     /// # Errors

@@ -249,6 +249,10 @@ const EFFECTS: &[Effect] = &[
     }),
     ("duration", |_| crate::backend::duration()),
     ("quick", |_| crate::backend::quick()),
+    ("ops", |_| crate::verify::ops()),
+    ("verify-model", |_| crate::verify::model()),
+    ("against", |_| crate::verify::against()),
+    ("verify-output", |_| crate::verify::output()),
     ("verify", |_| crate::hub::verify()),
 ];
 

@@ -33,3 +33,4 @@ mod positional;
 mod serve;
 mod support;
 mod template;
+mod verify;

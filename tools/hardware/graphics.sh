@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Everything that is to be known of a graphics device, in one call of a few minutes: what it says of itself, conformance of every
+# op and of the bundled model, a model's greedy answer beside the processor's, and its speed. Needs the program, the device's
+# driver and the folder OUT, where it leaves everything; no network. A step that fails or takes too long does not end the others.
+# usage: graphics.sh YIRAGE BACKEND OUT [MODEL]     (vulkan, mps or dx12; MODEL is a file or folder)
+set -uo pipefail
+[ $# -ge 3 ] || { sed -n 's/^# usage: //p' "$0" >&2; exit 2; }
+yirage=$1 backend=$2 out=$3 model=${4-}
+mkdir -p "$out"
+failed=0
+
+# Runs a command for at most so many seconds, its results into OUT/$1 and what it says into OUT/$1.log.
+step() {
+    local file=$1 seconds=$2 started=$SECONDS code=0
+    shift 2
+    timeout "$seconds" "$yirage" "$@" >"$out/$file" 2>"$out/$file.log" </dev/null || code=$?
+    printf '%s: exit code %d after %d s: yirage %s\n' "$file" "$code" "$((SECONDS - started))" "$*" | tee -a "$out/steps.txt"
+    [ "$code" = 0 ] || failed=1
+}
+
+step devices.json 30 devices --json
+step verify.json 280 verify "$backend" --quick --json
+if [ -n "$model" ]; then
+    # In the exact precision, in which all backends give the same tokens.
+    greedy=(run "$model" "Why is the sky blue?" --temperature 0 --max-tokens 32 --precision exact --no-weight-cache)
+    step answer-cpu.txt 60 "${greedy[@]}" --backend cpu
+    step answer.txt 90 "${greedy[@]}" --backend "$backend"
+    # The second time the driver has what it compiled.
+    step answer-warm.txt 60 "${greedy[@]}" --backend "$backend"
+    for other in answer.txt answer-warm.txt; do
+        if ! cmp "$out/answer-cpu.txt" "$out/$other" >>"$out/steps.txt" 2>&1; then
+            echo "$other is not the processor's" | tee -a "$out/steps.txt"
+            failed=1
+        fi
+    done
+    step bench.json 60 bench "$model" --backend "$backend" --json
+fi
+exit "$failed"
