@@ -92,6 +92,7 @@ impl<'a> OutlierBlocks<'a> {
     ///
     /// # Safety
     /// As for [`OutlierBlocks::blocks`].
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // kernels of x86-64 ask so early
     #[inline(always)]
     pub(super) unsafe fn fetch<F: QuantizedTileFormat>(&mut self, unit: usize) {
         // SAFETY: as promised by the caller.
