@@ -1,5 +1,6 @@
-//! Tells the program which commit it is built from: `YIRAGE_COMMIT`, with `-dirty` where files were changed. Outside a checkout
-//! of this repository, or without git, there is none.
+//! Tells the program which commit it is built from: `BUILD_COMMIT`, with `-dirty` where files were changed. Outside a checkout
+//! of this repository, or without git, there is none. It has no name of the program's own variables: `cargo run` would set it
+//! for the program, which tells of variables that it does not know.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,7 +17,7 @@ fn main() {
         .current_dir(&root)
         .output();
     if let Some(output) = described.ok().filter(|output| output.status.success()) {
-        println!("cargo::rustc-env=YIRAGE_COMMIT={}", String::from_utf8_lossy(&output.stdout).trim());
+        println!("cargo::rustc-env=BUILD_COMMIT={}", String::from_utf8_lossy(&output.stdout).trim());
     }
 }
 

@@ -23,7 +23,7 @@ impl BuildRecord {
     pub(super) fn of_this_program() -> BuildRecord {
         BuildRecord {
             version: env!("CARGO_PKG_VERSION").into(),
-            commit: option_env!("YIRAGE_COMMIT").map(Into::into),
+            commit: option_env!("BUILD_COMMIT").map(Into::into),
             features: FEATURES.iter().filter(|(_, on)| *on).map(|(name, _)| (*name).into()).collect(),
             system: std::env::consts::OS.into(),
             machine: std::env::consts::ARCH.into(),
