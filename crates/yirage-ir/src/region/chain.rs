@@ -103,6 +103,30 @@ enum ReadSource {
 type Middle = Option<(Core, Vec<Dim>, DType)>;
 
 impl FusedChain {
+    /// As [`FusedChain::of_node`], of a node whose inputs lie otherwise than its graph says: those of which `lies` has a type, as
+    /// tiles lie within what they are cut from.
+    ///
+    /// # Errors
+    /// Why one of them is none.
+    pub fn of_node_where<'a>(
+        graph: &Graph,
+        node: &Node,
+        lies: impl Fn(ValueId) -> Option<&'a Type>,
+    ) -> Result<Vec<FusedChain>, String> {
+        let mut lying = graph.clone();
+        for id in &node.ins {
+            if let Some(ty) = lies(*id) {
+                lying.values[id.index()].ty = ty.clone();
+            }
+        }
+        let NodeKind::Region(region) = &node.kind else { return FusedChain::of_node(&lying, node) };
+        let mut inner = region.graph.clone();
+        for (input, id) in region.graph.inputs.iter().zip(&node.ins) {
+            inner.values[input.index()].ty = lying.ty(*id).clone();
+        }
+        FusedChain::each(&inner)
+    }
+
     /// The normal form of each output of a node: a region of chains, or one op of one.
     ///
     /// # Errors

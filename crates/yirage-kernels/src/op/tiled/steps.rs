@@ -407,16 +407,5 @@ fn chain(graph: &Graph, node: &Node, values: &BlockValues) -> Result<FusedChain,
 
 /// The normal form of each output of a node.
 pub(super) fn chains(graph: &Graph, node: &Node, values: &BlockValues) -> Result<Vec<FusedChain>, String> {
-    let mut lying = graph.clone();
-    for id in &node.ins {
-        if let Some(operand) = values.get(id) {
-            lying.values[id.index()].ty = operand.ty.clone();
-        }
-    }
-    let NodeKind::Region(region) = &node.kind else { return FusedChain::of_node(&lying, node) };
-    let mut inner = region.graph.clone();
-    for (input, id) in region.graph.inputs.iter().zip(&node.ins) {
-        inner.values[input.index()].ty = lying.ty(*id).clone();
-    }
-    FusedChain::each(&inner)
+    FusedChain::of_node_where(graph, node, |id| values.get(&id).map(|operand| &operand.ty))
 }
