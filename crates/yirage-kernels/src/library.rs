@@ -2,7 +2,6 @@
 
 use crate::node_kernel::{BufferSource, NodeKernel};
 use crate::op::{PlanSite, lower};
-use crate::target::shared_bytes;
 use yirage_hal::HalError;
 use yirage_hal::driver::{Binding, BindingAccess, KernelCall, KernelLaunch, LaunchConfig, Library, ValueSlices};
 use yirage_kir::{BufferAccess, ComputeKernel};
@@ -18,8 +17,7 @@ impl KernelLibrary {
     /// The kernels of a plan's step.
     fn kernels(&self, plan: &Plan, step: usize) -> Result<Vec<NodeKernel>, HalError> {
         let node = &plan.graph.nodes[plan.steps[step].node as usize];
-        let site =
-            PlanSite { graph: &plan.graph, bucket: plan.bucket, shared_bytes: shared_bytes(&self.target.limits) };
+        let site = PlanSite { graph: &plan.graph, bucket: plan.bucket, limits: &self.target.limits };
         lower(site, node).map(|kernels| kernels.into_iter().map(named).collect())
     }
 }
@@ -76,6 +74,11 @@ fn call(made: NodeKernel, values: &dyn ValueSlices) -> Result<KernelLaunch, HalE
         let slice = match source {
             BufferSource::Sizes => values.sizes(),
             BufferSource::Value(value) => values.slice(*value)?,
+            BufferSource::Part { value, offset, bytes } => {
+                let whole = values.slice(*value)?;
+                let outside = || HalError::Load(format!("{bytes} bytes from {offset} on are not in {whole:?}"));
+                whole.part(*offset, *bytes).ok_or_else(outside)?
+            }
             BufferSource::Workspace => continue,
         };
         let access = match buffer.access {

@@ -11,6 +11,15 @@ pub(crate) enum BufferSource {
     Sizes,
     /// A value of the plan's graph.
     Value(ValueId),
+    /// A part of a weight.
+    Part {
+        /// The weight.
+        value: ValueId,
+        /// The part's first byte.
+        offset: u64,
+        /// Its bytes.
+        bytes: u64,
+    },
     /// A node's memory between its kernels.
     Workspace,
 }

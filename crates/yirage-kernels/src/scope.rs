@@ -2,8 +2,9 @@
 
 use crate::elements::Elements;
 use crate::node_kernel::{BufferSource, NodeKernel, Operand};
+use std::ops::Range;
 use yirage_hal::driver::GridExtent;
-use yirage_ir::{Dim, Graph, Sym, ValueSource};
+use yirage_ir::{Dim, Dims, Graph, Sym, ValueSource};
 use yirage_kir::{BufferAccess, BufferOwnership, KernelMemory, KernelWriter, Register, ScalarType};
 
 /// A kernel being written.
@@ -24,12 +25,27 @@ impl<'a> KernelScope<'a> {
         self.operand(operand, BufferAccess::Read)
     }
 
+    /// The elements of a weight's rows, which are a part of it that is bound by itself. A row is one along its first dimension.
+    pub(crate) fn read_rows(&mut self, weight: Operand, rows: Range<u32>) -> Elements {
+        let Operand::Value(value) = weight else { return self.read(weight) };
+        let ty = self.graph.ty(value).dense();
+        let all = ty.shape.first().and_then(|dim| dim.as_const()).map_or(0, |rows| rows as u64);
+        if rows.start == 0 && u64::from(rows.end) >= all {
+            return self.read(weight);
+        }
+        let row_bytes = ty.storage_bytes(&Dims::default()) as u64 / all;
+        let [offset, bytes] = [rows.start, rows.end - rows.start].map(|rows| u64::from(rows) * row_bytes);
+        let source = BufferSource::Part { value, offset, bytes };
+        let memory = self.buffer(source, BufferAccess::Read, BufferOwnership::Own);
+        Elements { memory, dtype: ty.dtype, first_word: 0 }
+    }
+
     /// The elements of an operand that is written.
     pub(crate) fn write(&mut self, operand: Operand) -> Elements {
         self.operand(operand, BufferAccess::Write)
     }
 
-    /// The elements of a KV cache that is read and written.
+    /// The elements of an operand that is read and written.
     pub(crate) fn update(&mut self, operand: Operand) -> Elements {
         self.operand(operand, BufferAccess::ReadWrite)
     }
@@ -63,7 +79,7 @@ impl<'a> KernelScope<'a> {
         }
         let name = match source {
             BufferSource::Sizes => "sizes".to_string(),
-            BufferSource::Value(_) => format!("x{}", self.buffers.len()),
+            BufferSource::Value(_) | BufferSource::Part { .. } => format!("x{}", self.buffers.len()),
             BufferSource::Workspace => "workspace".to_string(),
         };
         let memory = self.w.buffer(name, ScalarType::U32, access, ownership);

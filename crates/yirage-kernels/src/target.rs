@@ -2,7 +2,6 @@
 
 use crate::op;
 use yirage_ir::{DType, RegionKind};
-use yirage_kir::MAX_SHARED_BYTES;
 use yirage_plan::{
     DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Target, WeightLayoutFacts, WeightRole,
 };
@@ -35,9 +34,4 @@ pub fn target(family: &str, arch: &str, limits: DeviceLimits) -> Target {
         executors: vec![ExecutorKind::Steps],
         kernels: vec![kernels],
     }
-}
-
-/// Bytes that the threads of a group may share on a device of these limits.
-pub(crate) fn shared_bytes(limits: &DeviceLimits) -> u64 {
-    limits.block_bytes.unwrap_or(MAX_SHARED_BYTES).min(MAX_SHARED_BYTES)
 }

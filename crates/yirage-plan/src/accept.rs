@@ -2,6 +2,7 @@
 
 use crate::rules::{OpRule, OperandForm, OperandKind};
 use crate::target::{KernelFacts, Target};
+use crate::value_parts::{NoParts, ValueParts};
 use crate::weight_layout::WeightLayout;
 use crate::weights::WeightPlan;
 use std::collections::{HashMap, HashSet};
@@ -46,6 +47,14 @@ pub enum Refusal {
         got: u64,
         /// How many may be.
         limit: u64,
+    },
+    /// A value that a kernel reads in parts has none that are small enough.
+    #[error("`{name}` is larger than a kernel of the target is bound to, and read in parts: {why}")]
+    Parts {
+        /// The value.
+        name: String,
+        /// Why there are none.
+        why: NoParts,
     },
     /// A block of a tiled region takes more memory than the target's blocks have.
     #[error("a block of {grid:?} takes {wanted} bytes, {kernel} has {limit} for one: smaller tiles are wanted")]
@@ -114,7 +123,7 @@ impl<'a> OperandPlacement<'a> {
     }
 
     /// Whether a kernel of the target can be bound to all that a node touches.
-    fn check_bindings(&self, node: &Node) -> Result<(), Refusal> {
+    fn check_bindings(&self, kernel: &KernelFacts, node: &Node) -> Result<(), Refusal> {
         let limits = &self.target.limits;
         let touched = || node.ins.iter().chain(&node.outs).map(|&id| self.graph.kv_cache_of(id).unwrap_or(id));
         if let Some(limit) = limits.bindings {
@@ -128,9 +137,14 @@ impl<'a> OperandPlacement<'a> {
         let fixed = |&id: &ValueId| self.graph.value(id).source != ValueSource::KvCache && self.graph.ty(id).is_fixed();
         for id in touched().filter(fixed) {
             let got = self.target.storage_bytes(self.graph.ty(id), &self.bucket).unwrap_or(u64::MAX);
-            if got > limit {
-                return Err(Refusal::BindingBytes { name: self.graph.value(id).name.clone(), got, limit });
+            if got <= limit {
+                continue;
             }
+            let name = self.graph.value(id).name.clone();
+            if !kernel.reads_in_parts(self, node, id) {
+                return Err(Refusal::BindingBytes { name, got, limit });
+            }
+            ValueParts::of(&[self.graph.ty(id)], limits).map_err(|why| Refusal::Parts { name, why })?;
         }
         Ok(())
     }
@@ -183,6 +197,24 @@ fn inner_names(node: &Node) -> String {
     }
 }
 
+/// How input `at` of an op is given; none where it lies nowhere.
+fn operand_form(
+    op: &Op,
+    graph: &Graph,
+    at: usize,
+    id: ValueId,
+    kind: &dyn Fn(ValueId) -> Option<OperandKind>,
+) -> Option<OperandForm> {
+    let ty = graph.ty(id);
+    kind(id).map(|kind| OperandForm {
+        kind,
+        dtype: ty.dtype,
+        activation_format: ty.activation_format,
+        whole: op.whole(at, ty),
+        strided: ty.strides.is_some() && !matches!(kind, OperandKind::Weight(_)),
+    })
+}
+
 /// A refusal, and how much was taken before it.
 struct Near {
     taken: usize,
@@ -206,7 +238,47 @@ impl KernelFacts {
             NodeKind::Op(op) => self.op(op, lying, lying.graph, node, 0, &|id| lying.kind(id)).map(|()| node.ins.len()),
             NodeKind::Region(region) => self.region(lying, node, region),
         }?;
-        lying.check_bindings(node).map_err(|why| Near { taken, why: Some(why) })
+        lying.check_bindings(self, node).map_err(|why| Near { taken, why: Some(why) })
+    }
+
+    /// Whether the kernel reads a value of a node that it runs in parts, wherever it reads it. A block of a tiled region does not.
+    fn reads_in_parts(&self, lying: &OperandPlacement<'_>, node: &Node, id: ValueId) -> bool {
+        if node.outs.contains(&id) {
+            return false;
+        }
+        match &node.kind {
+            NodeKind::Op(op) => self.op_reads_in_parts(op, (lying.graph, lying.bucket), node, id, &|id| lying.kind(id)),
+            NodeKind::Region(region) if region.tiled.is_some() => false,
+            NodeKind::Region(region) => region.parts().iter().all(|part| {
+                let kind = |id: ValueId| lying.inner_kind(node, part, id);
+                let is_it = |&(at, _): &(&Option<usize>, &ValueId)| at.is_some_and(|at| node.ins[at] == id);
+                let inner = part.ins.iter().zip(&part.graph.inputs).filter(is_it).map(|(_, &inner)| inner);
+                let reads = |(inner, reader): (ValueId, &Node)| match &reader.kind {
+                    NodeKind::Op(op) => self.op_reads_in_parts(op, (part.graph, lying.bucket), reader, inner, &kind),
+                    NodeKind::Region(_) => !reader.ins.contains(&inner),
+                };
+                inner.flat_map(|inner| part.graph.nodes.iter().map(move |reader| (inner, reader))).all(reads)
+            }),
+        }
+    }
+
+    /// Whether an op reads a value in parts at each of its inputs that is this one.
+    fn op_reads_in_parts(
+        &self,
+        op: &Op,
+        site: (&Graph, Dims),
+        node: &Node,
+        id: ValueId,
+        kind: &dyn Fn(ValueId) -> Option<OperandKind>,
+    ) -> bool {
+        let mut rules = self.rules.iter().filter(|rule| rule.op == op.name());
+        let rule = rules.find(|rule| self.rule(rule, op, site, node, kind).is_ok());
+        let in_parts = |at: usize| {
+            let given = operand_form(op, site.0, at, id, kind);
+            let mut ways = rule.into_iter().flat_map(|rule| rule.constraints(at));
+            given.is_some_and(|given| ways.any(|way| way.in_parts && way.accepts(&given)))
+        };
+        node.ins.iter().enumerate().filter(|&(_, &read)| read == id).all(|(at, _)| in_parts(at))
     }
 
     fn region(&self, lying: &OperandPlacement<'_>, node: &Node, region: &Region) -> Result<usize, Near> {
@@ -294,14 +366,7 @@ impl KernelFacts {
             }
         }
         for (at, &id) in node.ins.iter().enumerate() {
-            let ty = graph.ty(id);
-            let given = kind(id).map(|kind| OperandForm {
-                kind,
-                dtype: ty.dtype,
-                activation_format: ty.activation_format,
-                whole: op.whole(at, ty),
-                strided: ty.strides.is_some() && !matches!(kind, OperandKind::Weight(_)),
-            });
+            let given = operand_form(op, graph, at, id, kind);
             if given.is_some_and(|given| rule.constraints(at).iter().any(|way| way.accepts(&given))) {
                 continue;
             }

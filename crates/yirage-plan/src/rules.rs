@@ -42,6 +42,8 @@ pub struct OperandConstraint {
     pub reading: Reading,
     /// Whether it may have strides where it lies. A weight's strides end when it is loaded.
     pub strided: bool,
+    /// Whether one that is larger than a binding is read in parts ([`ValueParts`](crate::ValueParts)).
+    pub in_parts: bool,
 }
 
 /// What a kernel may be given for an op.
@@ -59,7 +61,14 @@ impl OperandConstraint {
     /// A dense operand of these element types.
     pub fn new(kind: OperandKind, dtypes: impl IntoIterator<Item = impl Into<DType>>) -> OperandConstraint {
         let dtypes = dtypes.into_iter().map(Into::into).collect();
-        OperandConstraint { kind, dtypes, activation_format: None, reading: Reading::Either, strided: false }
+        OperandConstraint {
+            kind,
+            dtypes,
+            activation_format: None,
+            reading: Reading::Either,
+            strided: false,
+            in_parts: false,
+        }
     }
 
     /// Computed activations in this layout.
@@ -94,6 +103,11 @@ impl OperandConstraint {
     /// Also where it has strides.
     pub fn with_strides(self) -> OperandConstraint {
         OperandConstraint { strided: true, ..self }
+    }
+
+    /// Also where it is larger than a binding.
+    pub fn with_parts(self) -> OperandConstraint {
+        OperandConstraint { in_parts: true, ..self }
     }
 
     /// Whether an operand is given so.

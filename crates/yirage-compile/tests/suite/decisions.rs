@@ -319,6 +319,42 @@ fn a_region_is_cut_where_kernels_are_bound_to_fewer_values() {
 }
 
 #[test]
+fn a_weight_larger_than_a_binding_is_for_kernels_that_read_it_in_parts_wherever_they_read_it() {
+    let compiled = |body: &str, binding_bytes: u64, in_parts: bool| {
+        let graph = parsed(body);
+        let mut target = Target {
+            limits: DeviceLimits { binding_bytes: Some(binding_bytes), ..DeviceLimits::aligned(64) },
+            ..target()
+        };
+        let rules = target.kernels.iter_mut().flat_map(|kernel| &mut kernel.rules);
+        let ways = rules.filter(|rule| rule.op == "linear").flat_map(|rule| rule.inputs.iter_mut().flatten());
+        ways.filter(|way| matches!(way.kind, OperandKind::Weight(_))).for_each(|way| way.in_parts = in_parts);
+        let weights = plan_weights(&graph, &target).unwrap();
+        let plan = compile(&graph, BUCKET, &target, &weights, &CompileOptions::default());
+        plan.map(drop).map_err(|why| why.to_string())
+    };
+    let product =
+        "slot %x: f32[Tokens, 64] weight %w: f32[96, 64] %y = linear{groups=1}(%x, %w): f32[Tokens, 96] output %y";
+    let table = "slot %x: f32[Tokens, 64] slot %i: i32[Tokens] weight %w: f32[96, 64]
+        %y = linear{groups=1}(%x, %w): f32[Tokens, 96] %e = embed{scale=1.0}(%w, %i): f32[Tokens, 64] output %y, %e";
+    assert_eq!(compiled(product, 96 * 256, false), Ok(()));
+    assert_eq!(compiled(product, 256, true), Ok(()));
+    for (body, bytes, in_parts, wanted) in [
+        (product, 96 * 256 - 1, false, "`w` takes 24576 bytes; a kernel of the target is bound to 24575 at most"),
+        (table, 96 * 256 - 1, true, "`w` takes 24576 bytes; a kernel of the target is bound to 24575 at most"),
+        (
+            product,
+            255,
+            true,
+            "read in parts: its smallest part, 1 along its first dimension, takes 256 bytes, 255 at most",
+        ),
+    ] {
+        let told = compiled(body, bytes, in_parts).unwrap_err();
+        assert!(told.contains(wanted), "{told}");
+    }
+}
+
+#[test]
 fn a_kernel_that_wants_a_multiple_leaves_other_sizes_to_the_next() {
     let mut target = target();
     let k = Quantity::Size { input: 1, from_last: 0 };

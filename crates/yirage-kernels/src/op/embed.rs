@@ -1,23 +1,26 @@
 //! `embed`: rows of a table of any stored format, chosen by ids; an id that is none gives a row of NaN.
 //!
-//! A thread makes a run of a row.
+//! A thread makes a run of a row. A table that is larger than a binding is bound in parts, one launch each: a launch makes the
+//! rows whose ids are in its part, and the first one also those of ids that are none.
 
-use super::output_words::words;
-use super::{NodeView, OpKernels, integer_operands, stored_weights};
+use super::output_words::{PartElement, words, words_in_parts};
+use super::{NodeView, OpKernels, integer_operands, weights_in_parts};
 use crate::elements::{Elements, elements_per_word};
 use crate::format::{StoredRows, WeightGroup};
 use crate::grid::FlatGrid;
 use crate::node_kernel::NodeKernel;
+use crate::scope::KernelScope;
 use crate::strided_index::{count, fixed};
+use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::Dim;
 use yirage_ir::op::{Embed, OpDef};
-use yirage_kir::{KernelWriter, Register, ScalarType};
+use yirage_kir::{KernelWriter, Register, ScalarType, UnaryFunction};
 use yirage_plan::rules::OpRule;
 
 pub(crate) const KERNELS: OpKernels = OpKernels {
     op: Embed::NAME,
-    rules: || vec![OpRule::new(Embed::NAME, vec![stored_weights(), integer_operands()])],
+    rules: || vec![OpRule::new(Embed::NAME, vec![weights_in_parts(), integer_operands()])],
     lower,
 };
 
@@ -28,8 +31,21 @@ const THREADS: u32 = 64;
 struct RowLookup {
     table: StoredRows,
     ids: Elements,
-    rows: u32,
+    /// Rows of the table.
+    all: u32,
+    /// Those that are bound.
+    part: Range<u32>,
     scale: f32,
+}
+
+/// A row that is asked for.
+struct WantedRow {
+    /// Which of those that are bound.
+    row: Register,
+    /// Whether it is one of them.
+    is_bound: Register,
+    /// Of a part that is not all of the table, whether the table has it.
+    there: Option<Register>,
 }
 
 fn lower(view: &NodeView<'_>) -> Result<Vec<NodeKernel>, HalError> {
@@ -38,31 +54,31 @@ fn lower(view: &NodeView<'_>) -> Result<Vec<NodeKernel>, HalError> {
     };
     let (rows, width) = (fixed(rows)?, fixed(width)?);
     // Rows of an odd number of elements share words; runs have no more than one element then.
-    if width.is_multiple_of(elements_per_word(view.output(0).dtype)) {
-        return Ok(vec![by_runs(view, rows, width)?]);
-    }
-    let kernel = words(&view.site, Embed::NAME, &view.dense_output(0)?, view.outs[0], |scope| {
-        let (table, ids) = (scope.read(view.ins[0]), scope.read(view.ins[1]));
-        let lookup = RowLookup::new(view, table, ids, rows, width)?;
-        Ok(move |w: &mut KernelWriter, coordinates: &[Register]| {
-            let nan = w.f32(f32::NAN);
-            let made = w.variable(nan);
-            let (id, there) = lookup.id(w, coordinates[0]);
-            w.when(there, |w| {
-                let run = lookup.run(w, id, coordinates[1]);
-                let value = lookup.values(w, &run)[0][0];
-                w.set(made, value);
-            });
-            w.get(made)
-        })
-    })?;
-    Ok(vec![kernel])
+    let whole_words = width.is_multiple_of(elements_per_word(view.output(0).dtype));
+    let kernel = |part: Range<u32>| {
+        if whole_words { by_runs(view, part, rows, width) } else { by_words(view, part, rows, width) }
+    };
+    view.site.parts(&[view.input(0)])?.ranges().map(kernel).collect()
 }
 
-fn by_runs(view: &NodeView<'_>, rows: u32, width: u32) -> Result<NodeKernel, HalError> {
+fn by_words(view: &NodeView<'_>, part: Range<u32>, rows: u32, width: u32) -> Result<NodeKernel, HalError> {
+    let (output, is_whole) = (view.dense_output(0)?, part.len() == rows as usize);
+    if is_whole {
+        return words(&view.site, Embed::NAME, &output, view.outs[0], |scope| {
+            let lookup = RowLookup::new(view, scope, part, rows, width)?;
+            Ok(move |w: &mut KernelWriter, coordinates: &[Register]| lookup.element(w, coordinates).value)
+        });
+    }
+    words_in_parts(&view.site, Embed::NAME, &output, view.outs[0], |scope| {
+        let lookup = RowLookup::new(view, scope, part, rows, width)?;
+        Ok(move |w: &mut KernelWriter, coordinates: &[Register]| lookup.element(w, coordinates))
+    })
+}
+
+fn by_runs(view: &NodeView<'_>, part: Range<u32>, rows: u32, width: u32) -> Result<NodeKernel, HalError> {
     let mut scope = view.scope(Embed::NAME, THREADS);
-    let (table, ids, output) = (scope.read(view.ins[0]), scope.read(view.ins[1]), scope.write(view.outs[0]));
-    let lookup = RowLookup::new(view, table, ids, rows, width)?;
+    let lookup = RowLookup::new(view, &mut scope, part, rows, width)?;
+    let output = scope.write(view.outs[0]);
     let runs = lookup.table.runs();
     let pieces = [view.output(0).shape[0], Dim::Const(runs)];
     let grid = FlatGrid::of(&pieces, 1, THREADS, &view.site.bucket)?;
@@ -75,23 +91,31 @@ fn by_runs(view: &NodeView<'_>, rows: u32, width: u32) -> Result<NodeKernel, Hal
     w.for_each(from, to, step, |w, piece| {
         let (runs, width) = (w.u32(runs), w.u32(width));
         let (row, run) = (w.div(piece, runs), w.rem(piece, runs));
-        let (id, there) = lookup.id(w, row);
+        let wanted = lookup.wanted(w, row);
         let before = w.mul(row, width);
         let inside = lookup.table.first(w, run);
         let first = w.add(before, inside);
+        let none = |w: &mut KernelWriter| {
+            let nan = w.f32(f32::NAN);
+            for (offset, count) in lookup.table.groups_of_run() {
+                store(w, output, first, offset, &vec![nan; count as usize]);
+            }
+        };
         w.either(
-            there,
+            wanted.is_bound,
             |w| {
-                let run = lookup.run(w, id, run);
+                let run = lookup.run(w, wanted.row, run);
                 for (values, (offset, _)) in lookup.values(w, &run).iter().zip(lookup.table.groups_of_run()) {
                     store(w, output, first, offset, values);
                 }
             },
-            |w| {
-                let nan = w.f32(f32::NAN);
-                for (offset, count) in lookup.table.groups_of_run() {
-                    store(w, output, first, offset, &vec![nan; count as usize]);
+            |w| match (wanted.there, lookup.part.start) {
+                (None, _) => none(w),
+                (Some(there), 0) => {
+                    let nowhere = w.unary(UnaryFunction::Not, there);
+                    w.when(nowhere, none);
                 }
+                (Some(_), _) => {}
             },
         );
     });
@@ -111,17 +135,51 @@ fn store(w: &mut KernelWriter, output: Elements, first: Register, offset: u32, v
 }
 
 impl RowLookup {
-    fn new(view: &NodeView<'_>, table: Elements, ids: Elements, rows: u32, width: u32) -> Result<RowLookup, HalError> {
+    fn new(
+        view: &NodeView<'_>,
+        scope: &mut KernelScope<'_>,
+        part: Range<u32>,
+        all: u32,
+        width: u32,
+    ) -> Result<RowLookup, HalError> {
+        let (table, ids) = (scope.read_rows(view.ins[0], part.clone()), scope.read(view.ins[1]));
         let scale = view.op::<Embed>()?.scale.0;
-        Ok(RowLookup { table: StoredRows::new(table, u64::from(rows), width)?, ids, rows, scale })
+        Ok(RowLookup { table: StoredRows::new(table, part.len() as u64, width)?, ids, all, part, scale })
     }
 
-    /// The id of a row of the output, and whether the table has it.
-    fn id(&self, w: &mut KernelWriter, row: Register) -> (Register, Register) {
-        let (id, rows) = (self.ids.load(w, row), w.u32(self.rows));
+    /// What a row of the output is a copy of.
+    fn wanted(&self, w: &mut KernelWriter, row: Register) -> WantedRow {
+        let (id, all) = (self.ids.load(w, row), w.u32(self.all));
         // As a number without sign, one below 0 is too large.
         let id = w.bitcast(ScalarType::U32, id);
-        (id, w.less(id, rows))
+        let there = w.less(id, all);
+        if self.part.len() == self.all as usize {
+            return WantedRow { row: id, is_bound: there, there: None };
+        }
+        let (start, count) = (w.u32(self.part.start), w.u32(self.part.end - self.part.start));
+        // One before the part is too large as well.
+        let row = w.sub(id, start);
+        WantedRow { row, is_bound: w.less(row, count), there: Some(there) }
+    }
+
+    /// An element of the output, which is one of a run of its own. The first part's are also those of ids that are none.
+    fn element(&self, w: &mut KernelWriter, coordinates: &[Register]) -> PartElement {
+        let nan = w.f32(f32::NAN);
+        let made = w.variable(nan);
+        let wanted = self.wanted(w, coordinates[0]);
+        w.when(wanted.is_bound, |w| {
+            let run = self.run(w, wanted.row, coordinates[1]);
+            let value = self.values(w, &run)[0][0];
+            w.set(made, value);
+        });
+        let is_own = match wanted.there.filter(|_| self.part.start == 0) {
+            Some(there) => {
+                let nowhere = w.unary(UnaryFunction::Not, there);
+                w.or(wanted.is_bound, nowhere)
+            }
+            None => wanted.is_bound,
+        };
+        PartElement { value: w.get(made), is_own }
     }
 
     /// A run of a row of the table.

@@ -36,8 +36,8 @@ use placed_chain::PlacedChain;
 use yirage_hal::HalError;
 use yirage_ir::op::OpVariant;
 use yirage_ir::{DType, Dims, Format, Graph, Node, NodeKind, RegionKind, Strided, Type, ValueSource};
-use yirage_plan::WeightLayout;
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
+use yirage_plan::{DeviceLimits, ValueParts, WeightLayout};
 
 /// The kernels of an op.
 pub(crate) struct OpKernels {
@@ -103,6 +103,11 @@ pub(crate) fn stored_weights() -> Vec<OperandConstraint> {
     vec![OperandConstraint::new(OperandKind::Weight(WeightLayout::ROWS), Format::ALL.iter().copied())]
 }
 
+/// The same by kernels that are launched once for each part of one that is larger than a binding.
+pub(crate) fn weights_in_parts() -> Vec<OperandConstraint> {
+    stored_weights().into_iter().map(OperandConstraint::with_parts).collect()
+}
+
 /// A node to write kernels for.
 #[derive(Clone)]
 pub(crate) struct NodeView<'a> {
@@ -127,14 +132,20 @@ pub(crate) struct PlanSite<'a> {
     pub(crate) graph: &'a Graph,
     /// The plan's largest sizes.
     pub(crate) bucket: Dims,
-    /// Bytes that the threads of a group may share.
-    pub(crate) shared_bytes: u64,
+    /// What bounds the device that runs them.
+    pub(crate) limits: &'a DeviceLimits,
 }
 
 impl<'a> PlanSite<'a> {
     /// A kernel of groups of so many threads, to be written for it.
     pub(crate) fn scope(&self, name: &str, threads: u32) -> KernelScope<'a> {
         KernelScope::new(self.graph, name, threads)
+    }
+
+    /// The parts in which weights are bound that are read together.
+    pub(crate) fn parts(&self, weights: &[&Type]) -> Result<ValueParts, HalError> {
+        ValueParts::of(weights, self.limits)
+            .map_err(|why| HalError::Load(format!("a weight larger than a binding: {why}")))
     }
 }
 

@@ -2,7 +2,7 @@
 //! the output's memory, whatever the order in which they are computed.
 
 use super::PlanSite;
-use crate::elements::elements_per_word;
+use crate::elements::{Elements, elements_per_word};
 use crate::grid::FlatGrid;
 use crate::node_kernel::{NodeKernel, Operand};
 use crate::scope::KernelScope;
@@ -13,6 +13,14 @@ use yirage_kir::{KernelWriter, Register};
 
 /// Threads of a group that each make a word.
 pub(crate) const THREADS: u32 = 64;
+
+/// An element that a kernel makes which is one of several for an output.
+pub(crate) struct PartElement {
+    /// What it is.
+    pub(crate) value: Register,
+    /// Whether it is this kernel's to make. What is not stays as it was.
+    pub(crate) is_own: Register,
+}
 
 /// A kernel whose threads each make a word of an output, where the elements of a result go as `places` says: `prepare`
 /// declares what is read, and gives what makes the element at coordinates of the result.
@@ -26,6 +34,38 @@ pub(crate) fn words<M: Fn(&mut KernelWriter, &[Register]) -> Register>(
     let mut scope = site.scope(name, THREADS);
     let make = prepare(&mut scope)?;
     let output = scope.write(out);
+    write_words(site, scope, places, output, |w, coordinates, _| make(w, coordinates))
+}
+
+/// The same of an output that several kernels make one after the other, each some of its elements.
+pub(crate) fn words_in_parts<M: Fn(&mut KernelWriter, &[Register]) -> PartElement>(
+    site: &PlanSite<'_>,
+    name: &str,
+    places: &Strided,
+    out: Operand,
+    prepare: impl FnOnce(&mut KernelScope<'_>) -> Result<M, HalError>,
+) -> Result<NodeKernel, HalError> {
+    let mut scope = site.scope(name, THREADS);
+    let make = prepare(&mut scope)?;
+    let output = scope.update(out);
+    write_words(site, scope, places, output, |w, coordinates, (word, part)| {
+        let PartElement { value, is_own } = make(w, coordinates);
+        let (per_word, part) = (w.u32(elements_per_word(output.dtype)), w.u32(part));
+        let first = w.mul(word, per_word);
+        let at = w.add(first, part);
+        let before = output.load(w, at);
+        w.select(is_own, value, before)
+    })
+}
+
+/// Writes the kernel, whose elements `make` gives for coordinates and a place: a word of the output, and which in it.
+fn write_words(
+    site: &PlanSite<'_>,
+    mut scope: KernelScope<'_>,
+    places: &Strided,
+    output: Elements,
+    make: impl Fn(&mut KernelWriter, &[Register], (Register, u32)) -> Register,
+) -> Result<NodeKernel, HalError> {
     let per_word = elements_per_word(output.dtype);
     let results = ResultOrder::new(places)?;
     let grid = FlatGrid::of(&results.shape, per_word, THREADS, &site.bucket)?;
@@ -38,7 +78,7 @@ pub(crate) fn words<M: Fn(&mut KernelWriter, &[Register]) -> Register>(
         let made: Vec<Register> = (0..per_word)
             .map(|part| {
                 let coordinates = results.coordinates(w, word, part, per_word, elements);
-                make(w, &coordinates)
+                make(w, &coordinates, (word, part))
             })
             .collect();
         output.store_word(w, word, &made);

@@ -2,12 +2,13 @@
 
 use super::{PlanSite, lower};
 use crate::node_kernel::{BufferSource, NodeKernel};
+use yirage_hal::HalError;
 use yirage_hal::driver::GridExtent;
 use yirage_ir::op::{Linear, OpCase, Role, Tolerance};
 use yirage_ir::tensor::{Data, round_to};
 use yirage_ir::{DType, Dim, Dims, Format, Graph, GraphBuilder, NodeKind, Op, Region, RegionKind, Sym, Tensor, Type};
-use yirage_kir::MAX_SHARED_BYTES;
 use yirage_kir::interpret::{InterpretedKernel, InterpreterSettings};
+use yirage_plan::{DeviceLimits, ValueParts};
 
 /// The largest sizes of these plans.
 const BUCKET: Dims = Dims { tokens: 64, seqs: 1, blocks: 1, rows: 64 };
@@ -47,11 +48,15 @@ fn groups(extent: GridExtent, tokens: u32) -> u32 {
 
 /// What the kernels of an op make.
 fn made(op: &Op, ins: &[Tensor]) -> Tensor {
+    made_within(&DeviceLimits::aligned(256), op, ins).unwrap()
+}
+
+/// The same on a device of these limits.
+fn made_within(limits: &DeviceLimits, op: &Op, ins: &[Tensor]) -> Result<Tensor, HalError> {
     let graph = graph(op, ins);
     let tokens = ins.iter().enumerate().find(|(at, x)| op.role(*at, x) != Role::Weight).map_or(1, |(_, x)| x.shape[0]);
     let dims = Dims { tokens: tokens as u32, ..BUCKET };
-    let kernels =
-        lower(PlanSite { graph: &graph, bucket: BUCKET, shared_bytes: MAX_SHARED_BYTES }, &graph.nodes[0]).unwrap();
+    let kernels = lower(PlanSite { graph: &graph, bucket: BUCKET, limits }, &graph.nodes[0])?;
     let ty = graph.ty(graph.outputs[0]);
     let bytes = ty.checked_bytes(&dims).unwrap();
     let mut values: Vec<Vec<u32>> = ins.iter().map(|x| words(&x.memory())).collect();
@@ -60,7 +65,7 @@ fn made(op: &Op, ins: &[Tensor]) -> Tensor {
         run(kernel, &mut values, dims);
     }
     let bytes: Vec<u8> = values[ins.len()].iter().flat_map(|word| word.to_le_bytes()).take(bytes).collect();
-    Tensor::from_memory(ty, &dims, &bytes)
+    Ok(Tensor::from_memory(ty, &dims, &bytes))
 }
 
 fn run(made: &NodeKernel, values: &mut [Vec<u32>], dims: Dims) {
@@ -71,6 +76,10 @@ fn run(made: &NodeKernel, values: &mut [Vec<u32>], dims: Dims) {
     let bound = made.sources.iter().map(|source| match source {
         BufferSource::Sizes => sizes.take().unwrap(),
         BufferSource::Value(id) => lent[id.index()].take().unwrap(),
+        BufferSource::Part { value, offset, bytes } => {
+            let words = [*offset, offset + bytes].map(|at| (at as usize).div_ceil(4));
+            &mut lent[value.index()].take().unwrap()[words[0]..words[1]]
+        }
         BufferSource::Workspace => panic!("{} has a workspace", made.kernel.name),
     });
     let mut bound: Vec<&mut [u32]> = bound.collect();
@@ -177,6 +186,34 @@ fn what_names_no_row_gives_nan_and_reads_nothing() {
     assert_eq!(nan, [false, true, true, false, true, true, false, false]);
 }
 
+/// Weights as they are bound on devices whose bindings are smaller, one after the other: the same bytes.
+#[test]
+fn parts_of_a_weight_change_no_byte() {
+    let mut in_parts = 0;
+    let floats = |case: &OpCase| matches!(case.tolerance, Tolerance::SumOfProducts { .. });
+    let narrow = cases().filter(floats).flat_map(|case| [Format::F16, Format::BF16].map(|to| narrowed(&case, to)));
+    for case in cases().chain(narrow).filter(|case| ["linear", "embed", "expert_linear"].contains(&case.op.name())) {
+        let weight = case.ins.iter().enumerate().find(|(at, x)| case.op.role(*at, x) == Role::Weight).unwrap().1.ty();
+        let whole = made(&case.op, &case.ins);
+        for (align, share) in [(4, 2), (64, 2), (4, 3), (256, 5)] {
+            let most = weight.checked_bytes(&BUCKET).unwrap() as u64 / share;
+            let limits = DeviceLimits { binding_bytes: Some(most), ..DeviceLimits::aligned(align) };
+            let got = made_within(&limits, &case.op, &case.ins);
+            match ValueParts::of(&[&weight], &limits) {
+                Ok(parts) => {
+                    in_parts += usize::from(!parts.is_whole());
+                    let what = format!("{} {} in parts of {most}", case.op.name(), case.name);
+                    assert_eq!(got.unwrap().memory(), whole.memory(), "{what}");
+                }
+                Err(_) => {
+                    assert!(got.unwrap_err().to_string().contains("a weight larger than a binding"), "{}", case.name)
+                }
+            }
+        }
+    }
+    assert!(in_parts > 100, "{in_parts} cases in parts");
+}
+
 /// Regions of products: what follows each is computed where its results are at hand.
 const REGIONS: [&str; 6] = [
     "slot %x: f32[Tokens, 64] weight %w: f32[96, 64] slot %b: f32[96]
@@ -215,7 +252,9 @@ fn whole_numbers(ty: &Type, dims: &Dims) -> Tensor {
 
 #[test]
 fn what_follows_products_is_computed_of_their_results() {
-    for (body, tokens) in REGIONS.iter().flat_map(|body| [0, 1, 7].map(|tokens| (body, tokens))) {
+    for (body, tokens, binding_bytes) in REGIONS.iter().flat_map(|body| {
+        [(0, None), (1, None), (7, None), (7, Some(6144)), (1, Some(8000))].map(|(tokens, most)| (body, tokens, most))
+    }) {
         let inner = yirage_ir::text::parse(&format!("graph region {{\n{body}\n}}\n")).unwrap();
         let dims = Dims { tokens, ..BUCKET };
         let mut b = GraphBuilder::new("outer");
@@ -235,9 +274,8 @@ fn what_follows_products_is_computed_of_their_results() {
         outs.iter().for_each(|&out| b.output(out));
         let graph = b.finish();
         values.extend(outs.iter().map(|&out| vec![!0; graph.ty(out).checked_bytes(&dims).unwrap().div_ceil(4)]));
-        for kernel in
-            lower(PlanSite { graph: &graph, bucket: BUCKET, shared_bytes: MAX_SHARED_BYTES }, &graph.nodes[0]).unwrap()
-        {
+        let limits = DeviceLimits { binding_bytes, ..DeviceLimits::aligned(64) };
+        for kernel in lower(PlanSite { graph: &graph, bucket: BUCKET, limits: &limits }, &graph.nodes[0]).unwrap() {
             run(&kernel, &mut values, dims);
         }
         let wanted = yirage_ir::interp::evaluate(&inner, &mut given).unwrap();

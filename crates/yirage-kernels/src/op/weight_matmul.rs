@@ -4,9 +4,12 @@
 //! sum over segments of a fixed length in ascending order, and a segment one over runs of weights, so that no byte depends on
 //! the number of rows. Weights that are plain floats have one segment, in which products are added one after the other: so a
 //! contraction gives the same bytes whether it is recognised as a product with a weight or not. All threads of a group read the same activations at the same time.
+//!
+//! A weight that is larger than a binding is bound in parts, one launch each, which makes the results of the rows, or of the
+//! experts, that it is bound to.
 
 use super::NodeView;
-use super::output_words::words;
+use super::output_words::{PartElement, words, words_in_parts};
 use super::placed_chain::{ChainReads, PlacedChain, value};
 use crate::elements::{Elements, elements_per_word};
 use crate::expression::cast;
@@ -20,6 +23,7 @@ use yirage_hal::HalError;
 use yirage_ir::region::{ChainMatmul, Core};
 use yirage_ir::{DType, Dim, Op, Strided, Type};
 use yirage_kir::{KernelWriter, Register, ScalarType, Variable};
+use yirage_plan::ValueParts;
 
 /// Threads of a group.
 const THREADS: u32 = 32;
@@ -35,7 +39,13 @@ const SEGMENT: u32 = 512;
 
 /// The kernels of a product, or of a region of them.
 pub(crate) fn lower(view: &NodeView<'_>) -> Result<Vec<NodeKernel>, HalError> {
-    PlacedChain::of(view)?.iter().map(|chain| ChainKernel::new(view, chain)?.kernel()).collect()
+    let mut made = Vec::new();
+    for chain in &PlacedChain::of(view)? {
+        for part in ChainKernel::parts(view, chain)?.ranges() {
+            made.push(ChainKernel::new(view, chain, part)?.kernel()?);
+        }
+    }
+    Ok(made)
 }
 
 /// Which row of the weight and which part of the input a result is made of.
@@ -56,8 +66,8 @@ struct ProductSizes {
     per_row: u32,
     /// Columns of a row of results.
     columns: u32,
-    /// Rows of a weight.
-    weight_rows: u64,
+    /// The first dimension of a weight: its rows, or the experts that have rows.
+    outermost: u32,
     /// Elements that a result is a sum over.
     k: u32,
     /// Elements of a row of the input.
@@ -74,13 +84,11 @@ impl ProductSizes {
         match (op, &sizes[..]) {
             (Op::Linear(op), &[columns, k]) => {
                 let matching = Matching::Groups { columns: columns / op.groups };
-                let weight_rows = u64::from(columns);
-                Ok(ProductSizes { rows, per_row: 1, columns, weight_rows, k, width, matching })
+                Ok(ProductSizes { rows, per_row: 1, columns, outermost: columns, k, width, matching })
             }
             (Op::ExpertLinear(op), &[count, columns, k]) => {
                 let matching = Matching::Experts { count, shared: op.shared };
-                let weight_rows = u64::from(count) * u64::from(columns);
-                Ok(ProductSizes { rows, per_row: op.top_k, columns, weight_rows, k, width, matching })
+                Ok(ProductSizes { rows, per_row: op.top_k, columns, outermost: count, k, width, matching })
             }
             _ => Err(wrong()),
         }
@@ -101,6 +109,8 @@ struct ChainKernel<'a> {
     placed: &'a PlacedChain,
     products: &'a [ChainMatmul],
     sizes: ProductSizes,
+    /// What of the weights' first dimension is bound.
+    part: Range<u32>,
     /// The type of the products' results.
     dtype: DType,
     /// The coordinates of a result.
@@ -128,14 +138,46 @@ struct Tile<'t> {
 }
 
 impl<'a> ChainKernel<'a> {
-    fn new(view: &'a NodeView<'a>, placed: &'a PlacedChain) -> Result<ChainKernel<'a>, HalError> {
-        let Core::Matmuls(products) = &placed.chain.core else {
-            return Err(HalError::Load("a chain without a product of weights".into()));
-        };
+    /// The products of a chain.
+    fn products(placed: &PlacedChain) -> Result<&[ChainMatmul], HalError> {
+        match &placed.chain.core {
+            Core::Matmuls(products) => Ok(products),
+            _ => Err(HalError::Load("a chain without a product of weights".into())),
+        }
+    }
+
+    /// The parts in which a chain's weights are bound.
+    fn parts(view: &NodeView<'_>, placed: &PlacedChain) -> Result<ValueParts, HalError> {
+        let products = Self::products(placed)?;
+        let weights: Vec<&Type> = products.iter().map(|product| view.input(product.ins[1])).collect();
+        let parts = view.site.parts(&weights)?;
+        // A launch makes what it has all the weights of.
+        let chosen = |product: &ChainMatmul| product.ins.get(2).map(|&at| placed.ins[at]);
+        if !parts.is_whole() && products.iter().any(|product| chosen(product) != chosen(&products[0])) {
+            return Err(HalError::Load("products of different experts, and weights larger than a binding".into()));
+        }
+        Ok(parts)
+    }
+
+    fn new(view: &'a NodeView<'a>, placed: &'a PlacedChain, part: Range<u32>) -> Result<ChainKernel<'a>, HalError> {
+        let products = Self::products(placed)?;
         let first = products.first().ok_or_else(|| HalError::Load("a chain of no product".into()))?;
         let sizes = ProductSizes::of(&first.op, view.input(first.ins[0]), view.input(first.ins[1]))?;
         let (dtype, results) = (placed.chain.core_dtype.unwrap_or(DType::F32), &placed.chain.after.shape);
-        Ok(ChainKernel { view, placed, products, sizes, dtype, results: DenseShape::new(results)? })
+        Ok(ChainKernel { view, placed, products, sizes, part, dtype, results: DenseShape::new(results)? })
+    }
+
+    /// Whether the weights are bound whole.
+    fn is_whole(&self) -> bool {
+        self.part.len() == self.sizes.outermost as usize
+    }
+
+    /// The columns that are made: of a product with experts all, of the experts that are bound.
+    fn columns(&self) -> Range<u32> {
+        match self.sizes.matching {
+            Matching::Groups { .. } => self.part.clone(),
+            Matching::Experts { .. } => 0..self.sizes.columns,
+        }
     }
 
     fn kernel(&self) -> Result<NodeKernel, HalError> {
@@ -157,7 +199,12 @@ impl<'a> ChainKernel<'a> {
         };
         let words = per_word == 1
             || out.offset % i64::from(per_word) == 0 && out.strides.iter().zip(&out.shape).enumerate().all(whole_words);
-        let together = |count: &u32| words && count.is_multiple_of(per_word) && self.sizes.columns_together(*count);
+        let mine = self.columns();
+        let ends_words = mine.end == self.sizes.columns || mine.end.is_multiple_of(per_word);
+        let together = |count: &u32| {
+            let begins = count.is_multiple_of(per_word) && mine.start.is_multiple_of(*count);
+            words && ends_words && begins && self.sizes.columns_together(*count)
+        };
         [COLUMNS, 2, 1].into_iter().find(together)
     }
 
@@ -165,8 +212,10 @@ impl<'a> ChainKernel<'a> {
         let ins = &self.placed.ins;
         let x = scope.read(ins[self.products[0].ins[0]]);
         let product = |product: &ChainMatmul| {
-            let weight = scope.read(ins[product.ins[1]]);
-            let weight = StoredRows::new(weight, self.sizes.weight_rows, self.sizes.k)?;
+            let weight = scope.read_rows(ins[product.ins[1]], self.part.clone());
+            let rows_of_one = if product.ins.len() > 2 { self.sizes.columns } else { 1 };
+            let rows = self.part.len() as u64 * u64::from(rows_of_one);
+            let weight = StoredRows::new(weight, rows, self.sizes.k)?;
             Ok(Product { weight, chosen: product.ins.get(2).map(|&chosen| scope.read(ins[chosen])) })
         };
         let products = self.products.iter().map(product).collect::<Result<_, HalError>>()?;
@@ -179,22 +228,67 @@ impl<'a> ChainKernel<'a> {
         let chain = &self.placed.chain;
         let lies = Strided::dense(&chain.after.shape);
         let lies = lies.ok_or_else(|| HalError::Load("results that are too many".into()))?;
-        words(&self.view.site, "weight_matmul", &chain.out, self.placed.out, |scope| {
+        let place = move |w: &mut KernelWriter, coordinates: &[Register]| {
+            let (at, columns) = (element(w, &lies, coordinates), w.u32(self.sizes.columns));
+            (w.div(at, columns), w.rem(at, columns))
+        };
+        let result = |w: &mut KernelWriter, operands: &Operands, row: Register, column: Register, at: &[Register]| {
+            let tile = Tile { rows: &[row], columns: &[column] };
+            let results = self.results_of(w, operands, &tile);
+            let results: Vec<Register> = results.iter().map(|of| of[0][0]).collect();
+            value(w, &chain.after, &results, &operands.after, at)
+        };
+        if self.is_whole() {
+            return words(&self.view.site, "weight_matmul", &chain.out, self.placed.out, |scope| {
+                let operands = self.operands(scope)?;
+                Ok(move |w: &mut KernelWriter, coordinates: &[Register]| {
+                    let (row, column) = place(w, coordinates);
+                    result(w, &operands, row, column, coordinates)
+                })
+            });
+        }
+        words_in_parts(&self.view.site, "weight_matmul", &chain.out, self.placed.out, |scope| {
             let operands = self.operands(scope)?;
             Ok(move |w: &mut KernelWriter, coordinates: &[Register]| {
-                let (at, columns) = (element(w, &lies, coordinates), w.u32(self.sizes.columns));
-                let (row, column) = (w.div(at, columns), w.rem(at, columns));
-                let tile = Tile { rows: &[row], columns: &[column] };
-                let results = self.results_of(w, &operands, &tile);
-                let results: Vec<Register> = results.iter().map(|of| of[0][0]).collect();
-                value(w, &chain.after, &results, &operands.after, coordinates)
+                let (row, column) = place(w, coordinates);
+                let (is_own, read) = match self.is_own_row(w, &operands, row) {
+                    Some(is_own) => (is_own, column),
+                    None => self.own_column(w, column),
+                };
+                let value = result(w, &operands, row, read, coordinates);
+                PartElement { value, is_own }
             })
         })
     }
 
+    /// Whether the expert of a row of results is bound; none where all rows have the same weights.
+    fn is_own_row(&self, w: &mut KernelWriter, operands: &Operands, row: Register) -> Option<Register> {
+        let Matching::Experts { count, .. } = self.sizes.matching else { return None };
+        let (expert, _) = expert(w, operands.products.first()?.chosen?, row, count);
+        let (in_part, bound) = (self.in_part(w, expert), w.u32(self.part.end - self.part.start));
+        Some(w.less(in_part, bound))
+    }
+
+    /// Whether a column is made, and one that is: the same, or another.
+    fn own_column(&self, w: &mut KernelWriter, column: Register) -> (Register, Register) {
+        let (in_part, bound) = (self.in_part(w, column), w.u32(self.part.end - self.part.start));
+        let (is_own, first) = (w.less(in_part, bound), w.u32(self.part.start));
+        (is_own, w.select(is_own, column, first))
+    }
+
+    /// A place along the weights' first dimension, counted from the first that is bound: as a number without sign, one before
+    /// that is too large.
+    fn in_part(&self, w: &mut KernelWriter, at: Register) -> Register {
+        if self.is_whole() {
+            return at;
+        }
+        let start = w.u32(self.part.start);
+        w.sub(at, start)
+    }
+
     /// A group makes so many columns a thread of some rows.
     fn tiled(&self, per_thread: u32) -> Result<NodeKernel, HalError> {
-        let ProductSizes { rows, per_row, columns, .. } = self.sizes;
+        let ProductSizes { rows, per_row, .. } = self.sizes;
         let mut scope = self.view.scope("weight_matmul", THREADS);
         let operands = self.operands(&mut scope)?;
         let output = scope.write(self.placed.out);
@@ -219,7 +313,7 @@ impl<'a> ChainKernel<'a> {
         if grid.most_rows % together != 0 || grid.is_symbolic || together == 1 {
             w.for_each(from, range.end, one, |w, row| self.rows(w, &operands, output, row, 1, (first, per_thread)));
         }
-        let groups = columns.div_ceil(THREADS * per_thread);
+        let groups = (self.columns().len() as u32).div_ceil(THREADS * per_thread);
         Ok(scope.finish(grid.axes(groups)?, 0))
     }
 
@@ -228,7 +322,14 @@ impl<'a> ChainKernel<'a> {
         let (group, thread, threads, per_thread) = (w.group(0), w.thread(), w.u32(THREADS), w.u32(per_thread));
         let first = w.mul(group, threads);
         let number = w.add(first, thread);
-        w.mul(number, per_thread)
+        let first = w.mul(number, per_thread);
+        match self.columns().start {
+            0 => first,
+            start => {
+                let start = w.u32(start);
+                w.add(first, start)
+            }
+        }
     }
 
     /// Some columns of so many rows, from a row on.
@@ -241,19 +342,26 @@ impl<'a> ChainKernel<'a> {
         count: u32,
         (first, per_thread): (Register, u32),
     ) {
-        let last = w.u32(self.sizes.columns - 1);
+        let columns = self.columns();
+        let last = w.u32(columns.end - 1);
         let behind = |w: &mut KernelWriter, from: Register, by: u32| {
             let by = w.u32(by);
             w.add(from, by)
         };
         let rows: Vec<Register> = (0..count).map(|by| behind(w, row, by)).collect();
         let mine: Vec<Register> = (0..per_thread).map(|by| behind(w, first, by)).collect();
-        let full = self.sizes.columns.is_multiple_of(THREADS * per_thread);
+        let full = columns.len().is_multiple_of((THREADS * per_thread) as usize);
         let read: Vec<Register> = mine.iter().map(|&column| if full { column } else { w.min(column, last) }).collect();
-        let results = self.results_of(w, operands, &Tile { rows: &rows, columns: &read });
-        for (at, &row) in rows.iter().enumerate() {
-            let of_row: Vec<&Vec<Register>> = results.iter().map(|of| &of[at]).collect();
-            self.store(w, operands, output, row, &mine, &of_row);
+        let make = |w: &mut KernelWriter| {
+            let results = self.results_of(w, operands, &Tile { rows: &rows, columns: &read });
+            for (at, &row) in rows.iter().enumerate() {
+                let of_row: Vec<&Vec<Register>> = results.iter().map(|of| &of[at]).collect();
+                self.store(w, operands, output, row, &mine, &of_row);
+            }
+        };
+        match if self.is_whole() { None } else { self.is_own_row(w, operands, row) } {
+            Some(is_own) => w.when(is_own, make),
+            None => make(w),
         }
     }
 
@@ -270,7 +378,8 @@ impl<'a> ChainKernel<'a> {
         let (chain, width) = (&self.placed.chain, w.u32(self.sizes.columns));
         let before = w.mul(row, width);
         let per_word = elements_per_word(output.dtype);
-        let full = self.sizes.columns.is_multiple_of(THREADS * columns.len() as u32);
+        let mine = self.columns();
+        let full = mine.len().is_multiple_of(THREADS as usize * columns.len());
         for (number, columns) in columns.chunks(per_word as usize).enumerate() {
             let first = number * per_word as usize;
             let write = |w: &mut KernelWriter| {
@@ -290,7 +399,8 @@ impl<'a> ChainKernel<'a> {
             if full {
                 write(w);
             } else {
-                let there = w.less(columns[0], width);
+                let end = w.u32(mine.end);
+                let there = w.less(columns[0], end);
                 w.when(there, write);
             }
         }
@@ -365,14 +475,14 @@ impl<'a> ChainKernel<'a> {
         let (width, k) = (w.u32(width), w.u32(k));
         match (self.sizes.matching, product.chosen) {
             (Matching::Experts { count, shared }, Some(chosen)) => {
-                let (row, count, zero, columns, per_row) =
-                    (tile.rows[0], w.u32(count), w.u32(0), w.u32(columns), w.u32(per_row));
-                let expert = chosen.load(w, row);
-                // As a number without sign, one below 0 is too large.
-                let expert = w.bitcast(ScalarType::U32, expert);
-                let there = w.less(expert, count);
-                let expert = w.select(there, expert, zero);
-                let before = w.mul(expert, columns);
+                let (row, columns, per_row) = (tile.rows[0], w.u32(columns), w.u32(per_row));
+                let (expert, there) = expert(w, chosen, row, count);
+                let mut bound = self.in_part(w, expert);
+                if !self.is_whole() {
+                    let last = w.u32(self.part.end - self.part.start - 1);
+                    bound = w.min(bound, last);
+                }
+                let before = w.mul(bound, columns);
                 let weight = |w: &mut KernelWriter, &column: &Register| {
                     let row = w.add(before, column);
                     product.weight.row(w, row)
@@ -391,7 +501,11 @@ impl<'a> ChainKernel<'a> {
                     w.add(first, before)
                 };
                 let inputs = tile.rows.iter().map(|row| input(w, row)).collect();
-                let weights = tile.columns.iter().map(|&column| product.weight.row(w, column)).collect();
+                let weight = |w: &mut KernelWriter, &column: &Register| {
+                    let row = self.in_part(w, column);
+                    product.weight.row(w, row)
+                };
+                let weights = tile.columns.iter().map(|column| weight(w, column)).collect();
                 OperandPlaces { inputs, weights, there: None }
             }
         }
@@ -403,6 +517,15 @@ impl<'a> ChainKernel<'a> {
             Matching::Experts { .. } => self.sizes.columns,
         }
     }
+}
+
+/// The expert of a row of results, and whether there is one: else the first.
+fn expert(w: &mut KernelWriter, chosen: Elements, row: Register, count: u32) -> (Register, Register) {
+    let (expert, count, zero) = (chosen.load(w, row), w.u32(count), w.u32(0));
+    // As a number without sign, one below 0 is too large.
+    let expert = w.bitcast(ScalarType::U32, expert);
+    let there = w.less(expert, count);
+    (w.select(there, expert, zero), there)
 }
 
 /// A sum of nothing for each row, column by column.

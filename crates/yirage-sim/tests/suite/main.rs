@@ -9,3 +9,4 @@ mod overlap;
 mod random;
 mod restricted;
 mod tiled;
+mod weight_parts;

@@ -13,4 +13,5 @@ mod random;
 mod refusals;
 mod support;
 mod switching;
+mod weight_parts;
 mod workloads;

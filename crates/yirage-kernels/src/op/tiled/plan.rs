@@ -12,6 +12,8 @@ use crate::workspace::Workspace;
 use yirage_hal::HalError;
 use yirage_ir::region::{ChainRead, Core, Tiled};
 use yirage_ir::{Dims, Graph, Region};
+use yirage_kir::MAX_SHARED_BYTES;
+use yirage_plan::DeviceLimits;
 
 /// A tile that products read so many times is worth a copy that the block's threads share.
 const WORTH_SHARING: usize = 4;
@@ -44,7 +46,7 @@ impl TiledPlan {
         let outputs = (0..tiled.outs.len()).map(&mut output).collect::<Result<Vec<_>, _>>()?;
         let outs = outputs.iter().map(|output| output.tile.clone()).collect();
         let builder = StepsBuilder { body: &region.graph, tiled, ins, outs };
-        let most_shared = view.site.shared_bytes / 4;
+        let most_shared = shared_bytes(view.site.limits) / 4;
         let mut buffer = || scope.workspace();
         let mut steps = builder.steps(BlockMemory::new(most_shared), &[], &mut buffer)?;
         // What is left when all that a block makes has its place is for copies of what it reads.
@@ -56,6 +58,11 @@ impl TiledPlan {
         let (before, body, after) = (steps.before, steps.body, steps.after);
         Ok(TiledPlan { before, body, after, memory: steps.memory, outputs })
     }
+}
+
+/// Bytes that the threads of a group may share on a device of these limits.
+fn shared_bytes(limits: &DeviceLimits) -> u64 {
+    limits.block_bytes.unwrap_or(MAX_SHARED_BYTES).min(MAX_SHARED_BYTES)
 }
 
 /// The inputs whose tiles are copied to what the threads share, within so many words.

@@ -7,6 +7,7 @@ use yirage_hal::driver::GridExtent;
 use yirage_ir::{Dims, Graph, Tensor, text};
 use yirage_kir::MAX_SHARED_BYTES;
 use yirage_kir::interpret::{InterpretedKernel, InterpreterSettings};
+use yirage_plan::DeviceLimits;
 
 const BUCKET: Dims = Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 };
 
@@ -69,7 +70,8 @@ fn words(bytes: &[u8]) -> Vec<u32> {
 
 /// The kernels of the graph's one node.
 fn kernels(graph: &Graph, shared_bytes: u64) -> Vec<NodeKernel> {
-    lower(PlanSite { graph, bucket: BUCKET, shared_bytes }, &graph.nodes[0]).unwrap()
+    let limits = DeviceLimits { block_bytes: Some(shared_bytes), ..DeviceLimits::aligned(256) };
+    lower(PlanSite { graph, bucket: BUCKET, limits: &limits }, &graph.nodes[0]).unwrap()
 }
 
 /// The words of the outputs that the kernels make.
@@ -85,6 +87,7 @@ fn run(graph: &Graph, kernels: &[NodeKernel]) -> Vec<Vec<u32>> {
         let bound = made.sources.iter().map(|source| match source {
             BufferSource::Sizes => panic!("a tiled region has no sizes of a step"),
             BufferSource::Value(id) => lent[id.index()].take().unwrap(),
+            BufferSource::Part { .. } => panic!("a tiled region reads no weight in parts"),
             BufferSource::Workspace => workspace.take().unwrap(),
         });
         let mut bound: Vec<&mut [u32]> = bound.collect();
