@@ -7,7 +7,8 @@
 use super::BLOCK;
 use super::cell::{self, KvElement, SCALE_GROUP};
 use crate::memory::prefetch;
-use crate::simd::{LANES, Lanes};
+use crate::simd::{LANES, Lanes, WithLanes};
+use std::marker::PhantomData;
 use std::ops::Range;
 
 /// A block's keys or values, and what memory is to be read next, if it should be asked for: the hardware does not know
@@ -44,19 +45,53 @@ pub(super) unsafe fn scores<V: Lanes, C: KvElement>(
     q: *const f32,
     out: *mut f32,
 ) {
-    // SAFETY: the caller vouches for `rows` rows of q and out and a block's keys.
-    unsafe {
+    let call = ScoreCall { k, pairs, q, out };
+    if const { V::ROWS == 4 } {
         match rows {
-            1 => score_rows::<V, C, 1, 2>(k, pairs, q, out),
-            2 => score_rows::<V, C, 2, 2>(k, pairs, q, out),
-            3 => score_rows::<V, C, 3, 1>(k, pairs, q, out),
-            _ if V::ROWS == 4 => score_rows::<V, C, 4, 1>(k, pairs, q, out),
-            4 => score_rows::<V, C, 4, 2>(k, pairs, q, out),
-            5 => score_rows::<V, C, 5, 2>(k, pairs, q, out),
-            6 => score_rows::<V, C, 6, 2>(k, pairs, q, out),
-            7 => score_rows::<V, C, 7, 2>(k, pairs, q, out),
-            _ => score_rows::<V, C, 8, 1>(k, pairs, q, out),
+            1 => call.rows::<V, C, 1, 2>(),
+            2 => call.rows::<V, C, 2, 2>(),
+            3 => call.rows::<V, C, 3, 1>(),
+            _ => call.rows::<V, C, 4, 1>(),
         }
+    } else {
+        match rows {
+            1 => call.rows::<V, C, 1, 2>(),
+            2 => call.rows::<V, C, 2, 2>(),
+            3 => call.rows::<V, C, 3, 1>(),
+            4 => call.rows::<V, C, 4, 2>(),
+            5 => call.rows::<V, C, 5, 2>(),
+            6 => call.rows::<V, C, 6, 2>(),
+            7 => call.rows::<V, C, 7, 2>(),
+            _ => call.rows::<V, C, 8, 1>(),
+        }
+    }
+}
+
+/// What [`scores`] is called with, but for the number of rows.
+struct ScoreCall {
+    k: KvTileStream,
+    pairs: usize,
+    q: *const f32,
+    out: *mut f32,
+}
+
+impl ScoreCall {
+    #[inline(always)]
+    fn rows<V: Lanes, C: KvElement, const N: usize, const T: usize>(self) {
+        V::apart(ScoreKernel::<C, N, T>(self, PhantomData));
+    }
+}
+
+/// [`score_rows`] as a function of its own.
+struct ScoreKernel<C, const N: usize, const T: usize>(ScoreCall, PhantomData<C>);
+
+impl<C: KvElement, const N: usize, const T: usize> WithLanes for ScoreKernel<C, N, T> {
+    type Out = ();
+    #[inline(always)]
+    fn run<V: Lanes>(self) {
+        let ScoreCall { k, pairs, q, out } = self.0;
+        // SAFETY: the caller of `scores` vouches for N rows of q and out and a block's keys.
+        unsafe { score_rows::<V, C, N, T>(k, pairs, q, out) }
     }
 }
 
@@ -150,20 +185,52 @@ pub(super) unsafe fn weighted<V: Lanes, C: KvElement>(
     scaled: *mut f32,
     o: *mut f32,
 ) {
-    let b = ValueTile { v, chunks, live, scaled };
-    // SAFETY: the caller vouches for `rows` rows of weights and o and a block's values.
-    unsafe {
+    let call = WeightedCall { b: ValueTile { v, chunks, live, scaled }, weights, o };
+    if const { V::ROWS == 4 } {
         match rows {
-            1 => weigh_rows::<V, C, 1, 4>(b, weights, o),
-            2 => weigh_rows::<V, C, 2, 2>(b, weights, o),
-            3 => weigh_rows::<V, C, 3, 1>(b, weights, o),
-            _ if V::ROWS == 4 => weigh_rows::<V, C, 4, 1>(b, weights, o),
-            4 => weigh_rows::<V, C, 4, 2>(b, weights, o),
-            5 => weigh_rows::<V, C, 5, 2>(b, weights, o),
-            6 => weigh_rows::<V, C, 6, 2>(b, weights, o),
-            7 => weigh_rows::<V, C, 7, 2>(b, weights, o),
-            _ => weigh_rows::<V, C, 8, 1>(b, weights, o),
+            1 => call.rows::<V, C, 1, 4>(),
+            2 => call.rows::<V, C, 2, 2>(),
+            3 => call.rows::<V, C, 3, 1>(),
+            _ => call.rows::<V, C, 4, 1>(),
         }
+    } else {
+        match rows {
+            1 => call.rows::<V, C, 1, 4>(),
+            2 => call.rows::<V, C, 2, 2>(),
+            3 => call.rows::<V, C, 3, 1>(),
+            4 => call.rows::<V, C, 4, 2>(),
+            5 => call.rows::<V, C, 5, 2>(),
+            6 => call.rows::<V, C, 6, 2>(),
+            7 => call.rows::<V, C, 7, 2>(),
+            _ => call.rows::<V, C, 8, 1>(),
+        }
+    }
+}
+
+/// What [`weighted`] is called with, but for the number of rows.
+struct WeightedCall {
+    b: ValueTile,
+    weights: *const f32,
+    o: *mut f32,
+}
+
+impl WeightedCall {
+    #[inline(always)]
+    fn rows<V: Lanes, C: KvElement, const N: usize, const T: usize>(self) {
+        V::apart(WeightedKernel::<C, N, T>(self, PhantomData));
+    }
+}
+
+/// [`weigh_rows`] as a function of its own.
+struct WeightedKernel<C, const N: usize, const T: usize>(WeightedCall, PhantomData<C>);
+
+impl<C: KvElement, const N: usize, const T: usize> WithLanes for WeightedKernel<C, N, T> {
+    type Out = ();
+    #[inline(always)]
+    fn run<V: Lanes>(self) {
+        let WeightedCall { b, weights, o } = self.0;
+        // SAFETY: the caller of `weighted` vouches for N rows of weights and o and a block's values.
+        unsafe { weigh_rows::<V, C, N, T>(b, weights, o) }
     }
 }
 

@@ -4,7 +4,7 @@ use super::probe;
 use super::program::CpuProgram;
 use super::trial;
 use crate::activation;
-use crate::kernels::KERNELS;
+use crate::kernels::Kernel;
 use crate::linear;
 use crate::machine;
 use crate::shared::{CpuContext, MemoryPurpose};
@@ -38,7 +38,7 @@ impl Device for CpuDevice {
     }
 
     fn target(&self) -> Target {
-        let facts = |kernel: &crate::kernels::Kernel| KernelFacts {
+        let facts = |kernel: &Kernel| KernelFacts {
             name: kernel.name.into(),
             variant: self.shared.isa.to_string(),
             origin: KernelOrigin::Library,
@@ -63,7 +63,7 @@ impl Device for CpuDevice {
                 ..DeviceLimits::aligned(64)
             },
             executors: vec![ExecutorKind::Steps, ExecutorKind::Persistent],
-            kernels: KERNELS.iter().map(facts).collect(),
+            kernels: Kernel::ALL.iter().map(facts).collect(),
         }
     }
 

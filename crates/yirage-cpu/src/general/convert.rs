@@ -1,7 +1,7 @@
 //! Elements between memory and lanes: what they are held as, casts, and runs of elements a stride apart.
 
 use super::elem::Elem;
-use crate::simd::{LANES, Lanes};
+use crate::simd::{LANES, Lanes, WithLanes};
 
 /// Floats cut off to signed numbers: NaN is 0, and what is outside becomes the nearest.
 #[inline(always)]
@@ -135,8 +135,26 @@ unsafe fn move_apart(bytes: usize, from: *const u8, from_step: isize, to: *mut u
 /// The elements exist, and `out` has room.
 #[inline(always)]
 pub(super) unsafe fn read<V: Lanes>(elem: Elem, p: *const u8, stride: i64, n: usize, out: *mut f32) {
-    // SAFETY: the contract.
-    in_memory_as!(elem, T => unsafe { read_as::<V, T>(elem.bytes(), p, stride, n, out) });
+    V::apart(ReadKernel { elem, p, stride, n, out });
+}
+
+/// [`read`] as a function of its own.
+struct ReadKernel {
+    elem: Elem,
+    p: *const u8,
+    stride: i64,
+    n: usize,
+    out: *mut f32,
+}
+
+impl WithLanes for ReadKernel {
+    type Out = ();
+    #[inline(always)]
+    fn run<V: Lanes>(self) {
+        let ReadKernel { elem, p, stride, n, out } = self;
+        // SAFETY: the contract of `read`.
+        in_memory_as!(elem, T => unsafe { read_as::<V, T>(elem.bytes(), p, stride, n, out) });
+    }
 }
 
 /// [`read`] of one type.
@@ -178,8 +196,26 @@ pub(super) unsafe fn spread<V: Lanes>(elem: Elem, p: *const u8, out: *mut f32) {
 /// The elements exist, and `from` has as many up to a multiple of sixteen.
 #[inline(always)]
 pub(super) unsafe fn write<V: Lanes>(elem: Elem, from: *const f32, p: *mut u8, stride: i64, n: usize) {
-    // SAFETY: the contract.
-    in_memory_as!(elem, T => unsafe { write_as::<V, T>(elem.bytes(), from, p, stride, n) });
+    V::apart(WriteKernel { elem, from, p, stride, n });
+}
+
+/// [`write`] as a function of its own.
+struct WriteKernel {
+    elem: Elem,
+    from: *const f32,
+    p: *mut u8,
+    stride: i64,
+    n: usize,
+}
+
+impl WithLanes for WriteKernel {
+    type Out = ();
+    #[inline(always)]
+    fn run<V: Lanes>(self) {
+        let WriteKernel { elem, from, p, stride, n } = self;
+        // SAFETY: the contract of `write`.
+        in_memory_as!(elem, T => unsafe { write_as::<V, T>(elem.bytes(), from, p, stride, n) });
+    }
 }
 
 /// [`write`] of one type.

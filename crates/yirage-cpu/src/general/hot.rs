@@ -6,7 +6,7 @@
 use super::step::LaneSource;
 use crate::rows::{load, store};
 use crate::simd::math::{exp, gelu_erf, gelu_tanh, larger, sigmoid, silu, smaller, tanh};
-use crate::simd::{LANES, Lanes};
+use crate::simd::{LANES, Lanes, WithLanes};
 use std::sync::LazyLock;
 use yirage_ir::expr::{Expr, Func, Scalar, Term};
 
@@ -37,27 +37,37 @@ macro_rules! table {
         unsafe fn run<V: Lanes>(name: HotExprName, sources: [LaneSource; MOST], out: *mut f32, n: usize) {
             match name {
                 $(HotExprName::$name => {
-                    let mut at = sources.iter();
-                    $(let Some($x) = at.next() else { return };)+
-                    $($(let Some($c) = at.next() else { return };)+)?
-                    let mut i = 0;
-                    while i + LANES <= n {
-                        // SAFETY: the contract.
-                        unsafe {
-                            $(let $x = V::load($x.at(i));)+
-                            $($(let $c = V::load($c.at(i));)+)?
-                            $e.store(out.add(i));
+                    struct HotLoop([LaneSource; MOST], *mut f32, usize);
+
+                    impl WithLanes for HotLoop {
+                        type Out = ();
+
+                        #[inline(always)]
+                        fn run<V: Lanes>(self) {
+                            let HotLoop(sources, out, n) = self;
+                            let [$($x,)+ $($($c,)+)? ..] = sources;
+                            let mut i = 0;
+                            while i + LANES <= n {
+                                // SAFETY: the contract.
+                                unsafe {
+                                    $(let $x = V::load($x.at(i));)+
+                                    $($(let $c = V::load($c.at(i));)+)?
+                                    $e.store(out.add(i));
+                                }
+                                i += LANES;
+                            }
+                            if i < n {
+                                // SAFETY: the contract.
+                                unsafe {
+                                    $(let $x = load::<V>($x.at(i), n - i, 0.0);)+
+                                    $($(let $c = load::<V>($c.at(i), n - i, 0.0);)+)?
+                                    store($e, out.add(i), n - i);
+                                }
+                            }
                         }
-                        i += LANES;
                     }
-                    if i < n {
-                        // SAFETY: the contract.
-                        unsafe {
-                            $(let $x = load::<V>($x.at(i), n - i, 0.0);)+
-                            $($(let $c = load::<V>($c.at(i), n - i, 0.0);)+)?
-                            store($e, out.add(i), n - i);
-                        }
-                    }
+
+                    V::apart(HotLoop(sources, out, n))
                 })*
             }
         }

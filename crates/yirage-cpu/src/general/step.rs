@@ -4,7 +4,7 @@ use super::convert::{floats_of_unsigned, not, rounded_to_bf16, signed, unsigned}
 use super::elem::ComputeType;
 use crate::simd::math::{self, larger, smaller};
 use crate::simd::power::{log, pow};
-use crate::simd::{LANES, Lanes};
+use crate::simd::{LANES, Lanes, WithLanes};
 use yirage_ir::expr::Func;
 
 /// What a step does.
@@ -113,18 +113,34 @@ fn below<V: Lanes>(a: V, b: V) -> V {
     a.xor(sign).whole_less(b.xor(sign))
 }
 
-/// For each vector of up to `$n` elements.
+/// A loop of its own over vectors of up to `$n` elements, of as many of the arguments as it has names for.
 macro_rules! each {
-    ($n:ident, $out:ident, $($x:ident),+ => $e:expr) => {{
-        let mut i = 0;
-        while i < $n {
-            // SAFETY: the contract of the function that this is in.
-            unsafe {
-                $(let $x = V::load($x.at(i));)+
-                $e.store($out.add(i));
-            }
-            i += LANES;
+    ($n:ident, $args:ident, $out:ident, $($x:ident),+ => $e:expr) => {{
+        struct StepLoop {
+            n: usize,
+            args: [LaneSource; 3],
+            out: *mut f32,
         }
+
+        impl WithLanes for StepLoop {
+            type Out = ();
+
+            #[inline(always)]
+            fn run<V: Lanes>(self) {
+                let [$($x,)+ ..] = self.args;
+                let mut i = 0;
+                while i < self.n {
+                    // SAFETY: the contract of the function that this is in.
+                    unsafe {
+                        $(let $x = V::load($x.at(i));)+
+                        $e.store(self.out.add(i));
+                    }
+                    i += LANES;
+                }
+            }
+        }
+
+        V::apart(StepLoop { n: $n, args: $args, out: $out })
     }};
 }
 
@@ -134,14 +150,13 @@ macro_rules! each {
 /// The arguments that it reads and `out` have as many.
 #[inline(always)]
 pub(super) unsafe fn run<V: Lanes>(code: ElementOpcode, n: usize, args: [LaneSource; 3], out: *mut f32) {
-    let [a, b, c] = args;
     match code {
-        ElementOpcode::Move => each!(n, out, a => a),
-        ElementOpcode::Halve => each!(n, out, a => a.halves()),
-        ElementOpcode::Shorten => each!(n, out, a => rounded_to_bf16(a)),
+        ElementOpcode::Move => each!(n, args, out, a => a),
+        ElementOpcode::Halve => each!(n, args, out, a => a.halves()),
+        ElementOpcode::Shorten => each!(n, args, out, a => rounded_to_bf16(a)),
         // SAFETY: the contract, for all three.
-        ElementOpcode::Convert(from, to) => unsafe { convert::<V>(from, to, n, a, out) },
-        ElementOpcode::Call(Func::Select, _) => each!(n, out, a, b, c => a.choose(b, c)),
+        ElementOpcode::Convert(from, to) => unsafe { convert::<V>(from, to, n, args, out) },
+        ElementOpcode::Call(Func::Select, _) => each!(n, args, out, a, b, c => a.choose(b, c)),
         ElementOpcode::Call(func, ComputeType::Float) => unsafe { float::<V>(func, n, args, out) },
         ElementOpcode::Call(func, held) => unsafe { whole::<V>(func, held, n, args, out) },
         ElementOpcode::Chain(_) => unreachable!("`Pass::steps` runs chains"),
@@ -149,81 +164,83 @@ pub(super) unsafe fn run<V: Lanes>(code: ElementOpcode, n: usize, args: [LaneSou
 }
 
 #[inline(always)]
-unsafe fn convert<V: Lanes>(from: ComputeType, to: ComputeType, n: usize, a: LaneSource, out: *mut f32) {
+unsafe fn convert<V: Lanes>(from: ComputeType, to: ComputeType, n: usize, args: [LaneSource; 3], out: *mut f32) {
     match (from, to) {
-        (ComputeType::Float, ComputeType::I32) => each!(n, out, a => signed(a)),
-        (ComputeType::Float, ComputeType::U32) => each!(n, out, a => unsigned(a)),
-        (ComputeType::Float, ComputeType::Mask) => each!(n, out, a => not(a.equal(V::splat(0.0)))),
-        (ComputeType::I32, ComputeType::Float) => each!(n, out, a => a.floats()),
-        (ComputeType::U32, ComputeType::Float) => each!(n, out, a => floats_of_unsigned(a)),
-        (ComputeType::Mask, ComputeType::Float) => each!(n, out, a => a.and(V::splat(1.0))),
-        (ComputeType::Mask, ComputeType::I32 | ComputeType::U32) => each!(n, out, a => a.and(V::word(1))),
-        (ComputeType::I32 | ComputeType::U32, ComputeType::Mask) => each!(n, out, a => not(a.whole_equal(V::word(0)))),
+        (ComputeType::Float, ComputeType::I32) => each!(n, args, out, a => signed(a)),
+        (ComputeType::Float, ComputeType::U32) => each!(n, args, out, a => unsigned(a)),
+        (ComputeType::Float, ComputeType::Mask) => each!(n, args, out, a => not(a.equal(V::splat(0.0)))),
+        (ComputeType::I32, ComputeType::Float) => each!(n, args, out, a => a.floats()),
+        (ComputeType::U32, ComputeType::Float) => each!(n, args, out, a => floats_of_unsigned(a)),
+        (ComputeType::Mask, ComputeType::Float) => each!(n, args, out, a => a.and(V::splat(1.0))),
+        (ComputeType::Mask, ComputeType::I32 | ComputeType::U32) => each!(n, args, out, a => a.and(V::word(1))),
+        (ComputeType::I32 | ComputeType::U32, ComputeType::Mask) => {
+            each!(n, args, out, a => not(a.whole_equal(V::word(0))))
+        }
         // The same bits.
-        _ => each!(n, out, a => a),
+        _ => each!(n, args, out, a => a),
     }
 }
 
 #[inline(always)]
-unsafe fn float<V: Lanes>(func: Func, n: usize, [a, b, c]: [LaneSource; 3], out: *mut f32) {
+unsafe fn float<V: Lanes>(func: Func, n: usize, args: [LaneSource; 3], out: *mut f32) {
     match func {
-        Func::Add => each!(n, out, a, b => cheap(Func::Add, a, b)),
-        Func::Sub => each!(n, out, a, b => cheap(Func::Sub, a, b)),
-        Func::Mul => each!(n, out, a, b => cheap(Func::Mul, a, b)),
-        Func::Div => each!(n, out, a, b => a.div(b)),
-        Func::Pow => each!(n, out, a, b => pow(a, b)),
-        Func::Min => each!(n, out, a, b => cheap(Func::Min, a, b)),
-        Func::Max => each!(n, out, a, b => cheap(Func::Max, a, b)),
-        Func::Neg => each!(n, out, a => cheap(Func::Neg, a, a)),
-        Func::Abs => each!(n, out, a => cheap(Func::Abs, a, a)),
-        Func::Exp => each!(n, out, a => math::exp(a)),
-        Func::Log => each!(n, out, a => log(a)),
-        Func::Sqrt => each!(n, out, a => a.sqrt()),
-        Func::Rsqrt => each!(n, out, a => V::splat(1.0).div(a.sqrt())),
-        Func::Recip => each!(n, out, a => V::splat(1.0).div(a)),
-        Func::Square => each!(n, out, a => cheap(Func::Square, a, a)),
-        Func::Tanh => each!(n, out, a => math::tanh(a)),
-        Func::Sigmoid => each!(n, out, a => math::sigmoid(a)),
-        Func::Silu => each!(n, out, a => math::silu(a)),
-        Func::GeluErf => each!(n, out, a => math::gelu_erf(a)),
-        Func::GeluTanh => each!(n, out, a => math::gelu_tanh(a)),
-        Func::Relu => each!(n, out, a => cheap(Func::Relu, a, a)),
-        Func::Clamp => each!(n, out, a, b, c => smaller(larger(a, b), c)),
-        Func::Less => each!(n, out, a, b => a.less(b)),
-        Func::LessEqual => each!(n, out, a, b => a.less_equal(b)),
-        Func::Equal => each!(n, out, a, b => a.equal(b)),
-        Func::NotEqual => each!(n, out, a, b => not(a.equal(b))),
+        Func::Add => each!(n, args, out, a, b => cheap(Func::Add, a, b)),
+        Func::Sub => each!(n, args, out, a, b => cheap(Func::Sub, a, b)),
+        Func::Mul => each!(n, args, out, a, b => cheap(Func::Mul, a, b)),
+        Func::Div => each!(n, args, out, a, b => a.div(b)),
+        Func::Pow => each!(n, args, out, a, b => pow(a, b)),
+        Func::Min => each!(n, args, out, a, b => cheap(Func::Min, a, b)),
+        Func::Max => each!(n, args, out, a, b => cheap(Func::Max, a, b)),
+        Func::Neg => each!(n, args, out, a => cheap(Func::Neg, a, a)),
+        Func::Abs => each!(n, args, out, a => cheap(Func::Abs, a, a)),
+        Func::Exp => each!(n, args, out, a => math::exp(a)),
+        Func::Log => each!(n, args, out, a => log(a)),
+        Func::Sqrt => each!(n, args, out, a => a.sqrt()),
+        Func::Rsqrt => each!(n, args, out, a => V::splat(1.0).div(a.sqrt())),
+        Func::Recip => each!(n, args, out, a => V::splat(1.0).div(a)),
+        Func::Square => each!(n, args, out, a => cheap(Func::Square, a, a)),
+        Func::Tanh => each!(n, args, out, a => math::tanh(a)),
+        Func::Sigmoid => each!(n, args, out, a => math::sigmoid(a)),
+        Func::Silu => each!(n, args, out, a => math::silu(a)),
+        Func::GeluErf => each!(n, args, out, a => math::gelu_erf(a)),
+        Func::GeluTanh => each!(n, args, out, a => math::gelu_tanh(a)),
+        Func::Relu => each!(n, args, out, a => cheap(Func::Relu, a, a)),
+        Func::Clamp => each!(n, args, out, a, b, c => smaller(larger(a, b), c)),
+        Func::Less => each!(n, args, out, a, b => a.less(b)),
+        Func::LessEqual => each!(n, args, out, a, b => a.less_equal(b)),
+        Func::Equal => each!(n, args, out, a, b => a.equal(b)),
+        Func::NotEqual => each!(n, args, out, a, b => not(a.equal(b))),
         Func::Select => unreachable!("`run` has chosen"),
     }
 }
 
 #[inline(always)]
-unsafe fn whole<V: Lanes>(func: Func, held: ComputeType, n: usize, [a, b, c]: [LaneSource; 3], out: *mut f32) {
+unsafe fn whole<V: Lanes>(func: Func, held: ComputeType, n: usize, args: [LaneSource; 3], out: *mut f32) {
     let signed = held == ComputeType::I32;
     match func {
-        Func::Add => each!(n, out, a, b => a.wrapping_add(b)),
-        Func::Sub => each!(n, out, a, b => a.wrapping_sub(b)),
-        Func::Mul => each!(n, out, a, b => a.wrapping_mul(b)),
-        Func::Square => each!(n, out, a => a.wrapping_mul(a)),
-        Func::Neg => each!(n, out, a => V::word(0).wrapping_sub(a)),
-        Func::Equal => each!(n, out, a, b => a.whole_equal(b)),
-        Func::NotEqual => each!(n, out, a, b => not(a.whole_equal(b))),
-        Func::Abs if signed => each!(n, out, a => a.whole_less(V::word(0)).choose(V::word(0).wrapping_sub(a), a)),
-        Func::Relu if signed => each!(n, out, a => a.whole_less(V::word(0)).choose(V::word(0), a)),
-        Func::Abs | Func::Relu => each!(n, out, a => a),
-        Func::Less if signed => each!(n, out, a, b => a.whole_less(b)),
-        Func::Less => each!(n, out, a, b => below(a, b)),
-        Func::LessEqual if signed => each!(n, out, a, b => not(b.whole_less(a))),
-        Func::LessEqual => each!(n, out, a, b => not(below(b, a))),
-        Func::Min if signed => each!(n, out, a, b => a.whole_less(b).choose(a, b)),
-        Func::Min => each!(n, out, a, b => below(a, b).choose(a, b)),
-        Func::Max if signed => each!(n, out, a, b => a.whole_less(b).choose(b, a)),
-        Func::Max => each!(n, out, a, b => below(a, b).choose(b, a)),
-        Func::Clamp if signed => each!(n, out, a, b, c => {
+        Func::Add => each!(n, args, out, a, b => a.wrapping_add(b)),
+        Func::Sub => each!(n, args, out, a, b => a.wrapping_sub(b)),
+        Func::Mul => each!(n, args, out, a, b => a.wrapping_mul(b)),
+        Func::Square => each!(n, args, out, a => a.wrapping_mul(a)),
+        Func::Neg => each!(n, args, out, a => V::word(0).wrapping_sub(a)),
+        Func::Equal => each!(n, args, out, a, b => a.whole_equal(b)),
+        Func::NotEqual => each!(n, args, out, a, b => not(a.whole_equal(b))),
+        Func::Abs if signed => each!(n, args, out, a => a.whole_less(V::word(0)).choose(V::word(0).wrapping_sub(a), a)),
+        Func::Relu if signed => each!(n, args, out, a => a.whole_less(V::word(0)).choose(V::word(0), a)),
+        Func::Abs | Func::Relu => each!(n, args, out, a => a),
+        Func::Less if signed => each!(n, args, out, a, b => a.whole_less(b)),
+        Func::Less => each!(n, args, out, a, b => below(a, b)),
+        Func::LessEqual if signed => each!(n, args, out, a, b => not(b.whole_less(a))),
+        Func::LessEqual => each!(n, args, out, a, b => not(below(b, a))),
+        Func::Min if signed => each!(n, args, out, a, b => a.whole_less(b).choose(a, b)),
+        Func::Min => each!(n, args, out, a, b => below(a, b).choose(a, b)),
+        Func::Max if signed => each!(n, args, out, a, b => a.whole_less(b).choose(b, a)),
+        Func::Max => each!(n, args, out, a, b => below(a, b).choose(b, a)),
+        Func::Clamp if signed => each!(n, args, out, a, b, c => {
             let low = a.whole_less(b).choose(b, a);
             low.whole_less(c).choose(low, c)
         }),
-        Func::Clamp => each!(n, out, a, b, c => {
+        Func::Clamp => each!(n, args, out, a, b, c => {
             let low = below(a, b).choose(b, a);
             below(low, c).choose(low, c)
         }),

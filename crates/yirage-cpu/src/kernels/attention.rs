@@ -15,18 +15,20 @@ use yirage_ir::{DType, Dim, Format, Op, Type};
 use yirage_plan::rules::OpRule;
 use yirage_plan::{Partitioning, Stage, StageCondition};
 
-pub(super) const KERNEL: Kernel = Kernel {
-    name: "cpu/attention@1",
-    regions: &[],
-    rules,
-    stages: &[
-        Stage { partitioning: Partitioning::Static, when: StageCondition::NoKvCache },
-        Stage::always(Partitioning::WorkQueue),
-        Stage::always(Partitioning::Static),
-    ],
-    scratch: true,
-    bind,
-};
+impl Kernel {
+    pub(super) const ATTENTION: Kernel = Kernel {
+        name: "cpu/attention@1",
+        regions: &[],
+        rules,
+        stages: &[
+            Stage { partitioning: Partitioning::Static, when: StageCondition::NoKvCache },
+            Stage::always(Partitioning::WorkQueue),
+            Stage::always(Partitioning::Static),
+        ],
+        scratch: true,
+        bind,
+    };
+}
 
 /// Over a cache, or over the step's own keys and values; the last input, the sinks, may be missing.
 fn rules() -> Vec<OpRule> {
@@ -71,8 +73,8 @@ struct Attention {
 
 fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
     let sites = binder.sites(n)?;
-    let [site] = single(sites, KERNEL.name)?;
-    let Op::Attention(op) = site.op() else { return Err(not_for(KERNEL.name, &site)) };
+    let [site] = single(sites, Kernel::ATTENTION.name)?;
+    let Op::Attention(op) = site.op() else { return Err(not_for(Kernel::ATTENTION.name, &site)) };
     let q = site.float_rows(0)?;
     let keys = if op.cached {
         KvSource::Cached(cached(&site, op)?)

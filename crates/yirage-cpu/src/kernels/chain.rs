@@ -13,14 +13,16 @@ use yirage_ir::{DType, Dim, Dims, RegionKind};
 use yirage_plan::rules::OpRule;
 use yirage_plan::{Partitioning, Stage};
 
-pub(super) const KERNEL: Kernel = Kernel {
-    name: "cpu/chain@1",
-    regions: &[RegionKind::Chain],
-    rules: || ["map", "view", "reduce"].map(|op| OpRule::new(op, vec![elements()])).into(),
-    stages: &[Stage::always(Partitioning::Static)],
-    scratch: false,
-    bind,
-};
+impl Kernel {
+    pub(super) const CHAIN: Kernel = Kernel {
+        name: "cpu/chain@1",
+        regions: &[RegionKind::Chain],
+        rules: || ["map", "view", "reduce"].map(|op| OpRule::new(op, vec![elements()])).into(),
+        stages: &[Stage::always(Partitioning::Static)],
+        scratch: false,
+        bind,
+    };
+}
 
 /// Elements that one worker computes in about the time that waking another one takes.
 const FEW: usize = 4096;
@@ -59,7 +61,7 @@ pub(super) fn bound(node: &Whole) -> Result<Box<dyn BoundKernel>, HalError> {
             })
         }
         Core::Contract(_) | Core::Matmuls(_) => {
-            return Err(HalError::Load(format!("{} computes no contraction and no product", KERNEL.name)));
+            return Err(HalError::Load(format!("{} computes no contraction and no product", Kernel::CHAIN.name)));
         }
     })
 }

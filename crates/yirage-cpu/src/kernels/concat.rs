@@ -11,14 +11,16 @@ use yirage_ir::{Dim, Op};
 use yirage_plan::rules::OpRule;
 use yirage_plan::{Partitioning, Stage};
 
-pub(super) const KERNEL: Kernel = Kernel {
-    name: "cpu/concat@1",
-    regions: &[],
-    rules: || vec![OpRule::new("concat", vec![moved()])],
-    stages: &[Stage::always(Partitioning::Static)],
-    scratch: false,
-    bind,
-};
+impl Kernel {
+    pub(super) const CONCAT: Kernel = Kernel {
+        name: "cpu/concat@1",
+        regions: &[],
+        rules: || vec![OpRule::new("concat", vec![moved()])],
+        stages: &[Stage::always(Partitioning::Static)],
+        scratch: false,
+        bind,
+    };
+}
 
 struct Concat {
     axis: usize,
@@ -35,7 +37,7 @@ fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalEr
 /// A node that joins values.
 pub(super) fn bound(node: &Whole) -> Result<Box<dyn BoundKernel>, HalError> {
     let Op::Concat(op) = node.op()? else {
-        return Err(HalError::Load(format!("{} joins values and does nothing else", KERNEL.name)));
+        return Err(HalError::Load(format!("{} joins values and does nothing else", Kernel::CONCAT.name)));
     };
     let axis = op.axis as usize;
     let part = |input| {

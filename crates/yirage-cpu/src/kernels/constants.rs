@@ -11,14 +11,16 @@ use yirage_ir::{Dim, Op};
 use yirage_plan::rules::OpRule;
 use yirage_plan::{Partitioning, Stage};
 
-pub(super) const KERNEL: Kernel = Kernel {
-    name: "cpu/constants@1",
-    regions: &[],
-    rules: || ["fill", "iota"].map(|op| OpRule::new(op, Vec::new())).into(),
-    stages: &[Stage::always(Partitioning::Static)],
-    scratch: false,
-    bind,
-};
+impl Kernel {
+    pub(super) const CONSTANTS: Kernel = Kernel {
+        name: "cpu/constants@1",
+        regions: &[],
+        rules: || ["fill", "iota"].map(|op| OpRule::new(op, Vec::new())).into(),
+        stages: &[Stage::always(Partitioning::Static)],
+        scratch: false,
+        bind,
+    };
+}
 
 struct Constants {
     what: ConstantKind,

@@ -15,14 +15,16 @@ use yirage_ir::{DType, Dim, Dims, RegionKind};
 use yirage_plan::rules::OpRule;
 use yirage_plan::{Partitioning, Stage};
 
-pub(super) const KERNEL: Kernel = Kernel {
-    name: "cpu/contract@1",
-    regions: &[RegionKind::Chain],
-    rules: || ["contract", "map", "view"].map(|op| OpRule::new(op, vec![elements()])).into(),
-    stages: &[Stage::always(Partitioning::WorkQueue)],
-    scratch: true,
-    bind,
-};
+impl Kernel {
+    pub(super) const CONTRACT: Kernel = Kernel {
+        name: "cpu/contract@1",
+        regions: &[RegionKind::Chain],
+        rules: || ["contract", "map", "view"].map(|op| OpRule::new(op, vec![elements()])).into(),
+        stages: &[Stage::always(Partitioning::WorkQueue)],
+        scratch: true,
+        bind,
+    };
+}
 
 /// A matrix of a batch as it is multiplied: elements of one operand, changed or not.
 struct ContractOperand {
@@ -115,7 +117,7 @@ pub(super) fn in_tiles(
 fn whole(node: &Whole, scratch: Vec<ScratchBuffer>) -> Result<ContractChain, HalError> {
     let chain = node.chain()?;
     let Core::Contract(sides) = &chain.core else {
-        return Err(HalError::Load(format!("{} computes contractions alone", KERNEL.name)));
+        return Err(HalError::Load(format!("{} computes contractions alone", Kernel::CONTRACT.name)));
     };
     let shape = &chain.after.shape;
     let (Some((&columns, outer)), Some(&k)) = (shape.split_last(), sides[0].shape.last()) else {

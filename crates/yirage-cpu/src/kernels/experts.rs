@@ -16,18 +16,20 @@ use yirage_ir::{Op, RegionKind};
 use yirage_plan::rules::OpRule;
 use yirage_plan::{Partitioning, Stage, StageCondition};
 
-pub(super) const KERNEL: Kernel = Kernel {
-    name: "cpu/experts@1",
-    regions: &[RegionKind::MatmulGroup],
-    rules: || vec![OpRule::new("expert_linear", vec![[floats(), quantized()].concat(), packed(), integers()])],
-    stages: &[
-        Stage { partitioning: Partitioning::Static, when: StageCondition::FloatInput },
-        Stage::always(Partitioning::Static),
-        Stage::always(Partitioning::WorkQueue),
-    ],
-    scratch: true,
-    bind,
-};
+impl Kernel {
+    pub(super) const EXPERTS: Kernel = Kernel {
+        name: "cpu/experts@1",
+        regions: &[RegionKind::MatmulGroup],
+        rules: || vec![OpRule::new("expert_linear", vec![[floats(), quantized()].concat(), packed(), integers()])],
+        stages: &[
+            Stage { partitioning: Partitioning::Static, when: StageCondition::FloatInput },
+            Stage::always(Partitioning::Static),
+            Stage::always(Partitioning::WorkQueue),
+        ],
+        scratch: true,
+        bind,
+    };
+}
 
 /// The rows that experts multiply, each by itself.
 enum ExpertInputRows {
@@ -72,7 +74,7 @@ fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalEr
 }
 
 fn stack(binder: &mut Binder<'_>, x: &MatmulInput, site: &Site) -> Result<Stack, HalError> {
-    let Op::ExpertLinear(op) = site.op() else { return Err(not_for(KERNEL.name, site)) };
+    let Op::ExpertLinear(op) = site.op() else { return Err(not_for(Kernel::EXPERTS.name, site)) };
     let (tokens, top_k) = (x.most(binder.bucket()), op.top_k as usize);
     let parts = if op.shared { 1 } else { top_k };
     let weight = site.packed(1, site.stack(1)?)?;

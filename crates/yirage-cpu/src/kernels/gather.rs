@@ -11,14 +11,16 @@ use yirage_ir::{Dim, Op};
 use yirage_plan::rules::OpRule;
 use yirage_plan::{Partitioning, Stage};
 
-pub(super) const KERNEL: Kernel = Kernel {
-    name: "cpu/gather@2",
-    regions: &[],
-    rules: || vec![OpRule::new("gather", vec![moved(), integers()])],
-    stages: &[Stage::always(Partitioning::Static)],
-    scratch: false,
-    bind,
-};
+impl Kernel {
+    pub(super) const GATHER: Kernel = Kernel {
+        name: "cpu/gather@2",
+        regions: &[],
+        rules: || vec![OpRule::new("gather", vec![moved(), integers()])],
+        stages: &[Stage::always(Partitioning::Static)],
+        scratch: false,
+        bind,
+    };
+}
 
 struct GatherKernel {
     axis: usize,
@@ -33,7 +35,7 @@ struct GatherKernel {
 fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
     let node = binder.whole(n)?;
     let Op::Gather(op) = node.op()? else {
-        return Err(HalError::Load(format!("{} chooses slices and does nothing else", KERNEL.name)));
+        return Err(HalError::Load(format!("{} chooses slices and does nothing else", Kernel::GATHER.name)));
     };
     let axis = op.axis as usize;
     let ((x, from), (at, _), (out, shape)) = (node.all(0)?, node.all(1)?, node.all_written()?);

@@ -21,17 +21,19 @@ use yirage_ir::{Dim, Dims, Op, RegionKind};
 use yirage_plan::rules::OpRule;
 use yirage_plan::{Partitioning, Precision, Stage, StageCondition};
 
-pub(super) const KERNEL: Kernel = Kernel {
-    name: "cpu/products@1",
-    regions: &[RegionKind::MatmulGroup],
-    rules,
-    stages: &[
-        Stage { partitioning: Partitioning::Rows, when: StageCondition::FloatInput },
-        Stage::always(Partitioning::WorkQueue),
-    ],
-    scratch: true,
-    bind,
-};
+impl Kernel {
+    pub(super) const MATMUL_GROUP: Kernel = Kernel {
+        name: "cpu/products@1",
+        regions: &[RegionKind::MatmulGroup],
+        rules,
+        stages: &[
+            Stage { partitioning: Partitioning::Rows, when: StageCondition::FloatInput },
+            Stage::always(Partitioning::WorkQueue),
+        ],
+        scratch: true,
+        bind,
+    };
+}
 
 /// Of groups each reads its own part of a row, which quantised rows do not have apart.
 fn rules() -> Vec<OpRule> {
@@ -225,7 +227,7 @@ impl CpuMatmulGroup {
     ) -> Result<MatmulOutput, HalError> {
         let no_product = || HalError::Load(format!("output {output} comes of no product"));
         let first = sites.first().ok_or_else(no_product)?;
-        let Op::Linear(op) = first.op() else { return Err(not_for(KERNEL.name, first)) };
+        let Op::Linear(op) = first.op() else { return Err(not_for(Kernel::MATMUL_GROUP.name, first)) };
         let groups = op.groups as usize;
         let products =
             sites.iter().map(|site| self.bind_matmul(binder, site, groups)).collect::<Result<Vec<_>, _>>()?;

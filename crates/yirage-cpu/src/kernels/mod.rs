@@ -1,6 +1,6 @@
 //! The kernels of this backend: one table, from which the target, the choice of kernels and loading read.
 //!
-//! A kernel is a file here and a line of [`KERNELS`]. It binds ops to their operands and shares their work among the
+//! A kernel is a file here and a line of [`Kernel::ALL`]. It binds ops to their operands and shares their work among the
 //! workers; what computes lies beside this room and knows no plan.
 
 mod attention;
@@ -24,22 +24,6 @@ use yirage_ir::{Dims, RegionKind};
 use yirage_plan::Stage;
 use yirage_plan::rules::OpRule;
 
-/// All of them, most wanted first.
-pub(crate) static KERNELS: &[Kernel] = &[
-    chain::KERNEL,
-    contract::KERNEL,
-    concat::KERNEL,
-    constants::KERNEL,
-    row_ops::KERNEL,
-    matmul_group::KERNEL,
-    experts::KERNEL,
-    attention::KERNEL,
-    gather::KERNEL,
-    sample::KERNEL,
-    // Last: the ops that it takes in tiles are, alone, those of others.
-    tiled::KERNEL,
-];
-
 /// What a target says of a kernel, and how it is bound.
 pub(crate) struct Kernel {
     /// `backend/kernel@version`.
@@ -54,6 +38,25 @@ pub(crate) struct Kernel {
     pub(crate) scratch: bool,
     /// Binds the ops of a node.
     bind: Bind,
+}
+
+impl Kernel {
+    /// All of them, most wanted first. A constant of the type, and so are they: a static, or a constant of a module, would be
+    /// compiled with all kernels in the program of the crate's own tests, which run few of them.
+    pub(crate) const ALL: &'static [Kernel] = &[
+        Kernel::CHAIN,
+        Kernel::CONTRACT,
+        Kernel::CONCAT,
+        Kernel::CONSTANTS,
+        Kernel::ROW_OPS,
+        Kernel::MATMUL_GROUP,
+        Kernel::EXPERTS,
+        Kernel::ATTENTION,
+        Kernel::GATHER,
+        Kernel::SAMPLE,
+        // Last: the ops that it takes in tiles are, alone, those of others.
+        Kernel::TILED,
+    ];
 }
 
 /// Binds node `n` of the plan.
@@ -86,7 +89,7 @@ pub(crate) trait BoundKernel: Send + Sync {
 /// # Errors
 /// No such kernel; and operands that it does not take.
 pub(crate) fn bind(binder: &mut Binder<'_>, n: usize, name: &str) -> Result<Box<dyn BoundKernel>, HalError> {
-    let kernel = KERNELS.iter().find(|kernel| kernel.name == name);
+    let kernel = Kernel::ALL.iter().find(|kernel| kernel.name == name);
     let kernel = kernel.ok_or_else(|| HalError::Load(format!("this device has no kernel {name}")))?;
     (kernel.bind)(binder, n)
 }

@@ -13,14 +13,16 @@ use yirage_ir::{Dims, Op};
 use yirage_plan::rules::OpRule;
 use yirage_plan::{Partitioning, Stage};
 
-pub(super) const KERNEL: Kernel = Kernel {
-    name: "cpu/sample@1",
-    regions: &[],
-    rules: || vec![OpRule::new("sample", vec![words()])],
-    stages: &[Stage::always(Partitioning::WorkQueue)],
-    scratch: false,
-    bind,
-};
+impl Kernel {
+    pub(super) const SAMPLE: Kernel = Kernel {
+        name: "cpu/sample@1",
+        regions: &[],
+        rules: || vec![OpRule::new("sample", vec![words()])],
+        stages: &[Stage::always(Partitioning::WorkQueue)],
+        scratch: false,
+        bind,
+    };
+}
 
 /// What draws read, an entry a sequence.
 struct Draws {
@@ -64,8 +66,8 @@ struct SampleTokens {
 
 fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalError> {
     let sites = binder.sites(n)?;
-    let [site] = &single(sites, KERNEL.name)?;
-    let Op::Sample(op) = site.op() else { return Err(not_for(KERNEL.name, site)) };
+    let [site] = &single(sites, Kernel::SAMPLE.name)?;
+    let Op::Sample(op) = site.op() else { return Err(not_for(Kernel::SAMPLE.name, site)) };
     let ins = Inputs { site, slots: op.inputs() };
     let logits = site.float_rows(0)?;
     let (copies, selects) = (op.mask || op.bias || op.penalties, op.draw || op.top > 0);

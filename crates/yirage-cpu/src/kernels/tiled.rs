@@ -14,20 +14,22 @@ use yirage_ir::{Dim, Dims, RegionKind};
 use yirage_plan::rules::OpRule;
 use yirage_plan::{Partitioning, Stage};
 
-pub(super) const KERNEL: Kernel = Kernel {
-    name: "cpu/tiled@1",
-    regions: &[RegionKind::Tiled],
-    rules: || {
-        let mut rules: Vec<OpRule> =
-            ["map", "view", "reduce", "contract"].map(|op| OpRule::new(op, vec![elements()])).into();
-        rules.push(OpRule::new("concat", vec![moved()]));
-        rules.extend(["fill", "iota"].map(|op| OpRule::new(op, Vec::new())));
-        rules
-    },
-    stages: &[Stage::always(Partitioning::WorkQueue)],
-    scratch: true,
-    bind,
-};
+impl Kernel {
+    pub(super) const TILED: Kernel = Kernel {
+        name: "cpu/tiled@1",
+        regions: &[RegionKind::Tiled],
+        rules: || {
+            let mut rules: Vec<OpRule> =
+                ["map", "view", "reduce", "contract"].map(|op| OpRule::new(op, vec![elements()])).into();
+            rules.push(OpRule::new("concat", vec![moved()]));
+            rules.extend(["fill", "iota"].map(|op| OpRule::new(op, Vec::new())));
+            rules
+        },
+        stages: &[Stage::always(Partitioning::WorkQueue)],
+        scratch: true,
+        bind,
+    };
+}
 
 /// Most bytes of a right side that a worker keeps: a part of the third-level cache.
 const MAX_PREPACKED_BYTES: usize = 4 << 20;

@@ -1,6 +1,6 @@
 //! Lanes as two AVX registers (AVX2, FMA, F16C).
 
-use super::{LANES, Lanes};
+use super::{LANES, Lanes, WithLanes};
 use crate::linear::lanes::{Avx2Lanes, RowLanes as _};
 use std::arch::x86_64::*;
 
@@ -207,5 +207,10 @@ impl Lanes for Avx2 {
             let v = _mm_max_ps(v, _mm_movehl_ps(v, v));
             _mm_cvtss_f32(_mm_max_ss(v, _mm_shuffle_ps::<1>(v, v)))
         }
+    }
+    #[inline(always)]
+    fn apart<K: WithLanes>(kernel: K) -> K::Out {
+        // SAFETY: used only where `launch` has enabled the instructions.
+        unsafe { super::run_avx2(kernel) }
     }
 }

@@ -1,6 +1,6 @@
 //! Lanes as one AVX-512 register.
 
-use super::{LANES, Lanes};
+use super::{LANES, Lanes, WithLanes};
 use crate::linear::lanes::{Avx512Lanes, RowLanes as _};
 use std::arch::x86_64::*;
 
@@ -183,5 +183,10 @@ impl Lanes for Avx512 {
             let v = _mm_max_ps(v, _mm_movehl_ps(v, v));
             _mm_cvtss_f32(_mm_max_ss(v, _mm_shuffle_ps::<1>(v, v)))
         }
+    }
+    #[inline(always)]
+    fn apart<K: WithLanes>(kernel: K) -> K::Out {
+        // SAFETY: used only where `launch` has enabled the instructions.
+        unsafe { super::run_avx512(kernel) }
     }
 }

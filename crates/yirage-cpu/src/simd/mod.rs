@@ -88,6 +88,9 @@ pub(crate) trait Lanes: BitLanes {
     fn sum(self) -> f32;
     /// Largest lane; NaN lanes are passed over or not, as they come.
     fn largest(self) -> f32;
+    /// A kernel as a function of its own, from within one of the same level. For each of many ways of which a call takes one:
+    /// all of them in one function are compiled in a time that grows faster than their number.
+    fn apart<K: WithLanes>(kernel: K) -> K::Out;
 
     /// Sixteen floats of a slice's chunk.
     #[inline(always)]
@@ -145,18 +148,26 @@ pub(crate) fn launch<K: WithLanes>(isa: Isa, kernel: K) -> K::Out {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 => unsafe { run_avx512(kernel) },
         #[cfg(target_arch = "aarch64")]
-        Isa::Neon => kernel.run::<neon::Neon>(),
-        _ => kernel.run::<Plain>(),
+        Isa::Neon => run_everywhere::<neon::Neon, K>(kernel),
+        _ => run_everywhere::<Plain, K>(kernel),
     }
 }
 
+/// A kernel at a level whose instructions every processor of the target has.
+#[inline(never)]
+fn run_everywhere<V: Lanes, K: WithLanes>(kernel: K) -> K::Out {
+    kernel.run::<V>()
+}
+
 #[cfg(target_arch = "x86_64")]
+#[inline(never)]
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn run_avx2<K: WithLanes>(kernel: K) -> K::Out {
     kernel.run::<avx2::Avx2>()
 }
 
 #[cfg(target_arch = "x86_64")]
+#[inline(never)]
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl")]
 unsafe fn run_avx512<K: WithLanes>(kernel: K) -> K::Out {
     kernel.run::<avx512::Avx512>()

@@ -3,7 +3,7 @@
 //! Advanced SIMD is part of every AArch64 processor that Rust's targets name, so no instruction here has to be enabled.
 //! `fmax` and `fmin` give NaN for NaN, unlike the trait's `max` and `min`: those are a comparison and a choice.
 
-use super::{LANES, Lanes};
+use super::{LANES, Lanes, WithLanes};
 use crate::linear::lanes::{NeonLanes, RowLanes as _};
 use std::arch::aarch64::*;
 
@@ -212,5 +212,9 @@ impl Lanes for Neon {
             let (low, high) = (vget_lane_f32::<0>(v), vget_lane_f32::<1>(v));
             if low > high { low } else { high }
         }
+    }
+    #[inline(always)]
+    fn apart<K: WithLanes>(kernel: K) -> K::Out {
+        super::run_everywhere::<Self, K>(kernel)
     }
 }

@@ -2,7 +2,7 @@
 //! multiply-add it is slow, which no processor of the last decade is. Most operations are functions and not inlined: sixteen
 //! lanes of each at every place made this level as much code as all the others together, and minutes to compile.
 
-use super::{LANES, Lanes};
+use super::{LANES, Lanes, WithLanes};
 
 /// An array; the compiler makes vectors of it where it can.
 #[derive(Clone, Copy)]
@@ -159,5 +159,9 @@ impl Lanes for Plain {
             }
         }
         v[0]
+    }
+    #[inline(always)]
+    fn apart<K: WithLanes>(kernel: K) -> K::Out {
+        super::run_everywhere::<Self, K>(kernel)
     }
 }

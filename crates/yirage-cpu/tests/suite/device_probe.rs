@@ -1,6 +1,8 @@
 //! What a device tells of itself, and its own limits, which it measures.
 
 use yirage_cpu::Cpu;
+#[cfg(target_arch = "x86_64")]
+use yirage_cpu::isa::Isa;
 use yirage_hal::{Backend, HalError, Limit, OpenOptions};
 
 #[test]
@@ -40,4 +42,26 @@ fn a_device_tells_what_it_does_about_stalled_workers() {
     assert_eq!(told(1, false), "kept: there is one");
     let usual = told(2, false);
     assert!(usual == "left out while that is faster" || usual.starts_with("kept: how long threads wait"), "{usual}");
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn the_flags_are_those_of_cpuid() {
+    let c = Cpu.probe().unwrap()[0].capabilities;
+    let avx512 = Isa::Avx512.available();
+    assert_eq!(c.bf16, avx512 && is_x86_feature_detected!("avx512bf16"));
+    assert_eq!(c.int8, Isa::Avx2.available());
+}
+
+#[test]
+fn the_ten_facts_of_a_device_are_there() {
+    let info = Cpu.probe().unwrap().remove(0);
+    assert_eq!((info.backend, info.ordinal, info.software), ("cpu", 0, false));
+    assert!(!info.name.is_empty() && info.arch.contains('/') && info.cores.is_some_and(|n| n > 0));
+    if cfg!(target_os = "linux") {
+        assert!(info.total_memory_bytes.is_some_and(|all| Some(all) >= info.memory_bytes), "{info:?}");
+        assert!(info.facts.iter().any(|(name, _)| *name == "cgroup"), "{info:?}");
+    }
+    // A processor has no driver and no libraries above one.
+    assert_eq!((info.driver_version, info.sdk_version), (None, None));
 }

@@ -1,4 +1,4 @@
-//! Row-wise ops in one pass over the tokens. An op is a file here and a line of [`OPS`].
+//! Row-wise ops in one pass over the tokens. An op is a file here and a line of [`RowOpEntry::ALL`].
 
 mod concat_heads;
 mod embed;
@@ -26,33 +26,16 @@ use yirage_ir::{Dim, RegionKind};
 use yirage_plan::rules::{OpRule, OperandConstraint};
 use yirage_plan::{Partitioning, Stage};
 
-pub(super) const KERNEL: Kernel = Kernel {
-    name: "cpu/rows@1",
-    regions: &[RegionKind::Rows],
-    rules: || OPS.iter().flat_map(|line| (line.rules)()).collect(),
-    stages: &[Stage::always(Partitioning::Rows)],
-    scratch: false,
-    bind,
-};
-
-/// The ops that run row by row within one pass.
-static OPS: &[RowOpEntry] = &[
-    line::<embed::EmbedRowOp>(),
-    line::<quantize::QuantizeRowOp>(),
-    line::<rms_norm::RmsNormRowOp>(),
-    line::<layer_norm::LayerNormRowOp>(),
-    line::<softmax::SoftmaxRowOp>(),
-    line::<map::MapRowOp>(),
-    line::<concat_heads::ConcatHeadsRowOp>(),
-    line::<matmul::MatMulRowOp>(),
-    line::<top_k::TopKRowOp>(),
-    line::<rope::RopeRowOp>(),
-    line::<hadamard::HadamardRowOp>(),
-    line::<kv_append::KvAppendRowOp>(),
-    line::<route::RouteRowOp>(),
-    line::<expert_bias::ExpertBiasRowOp>(),
-    line::<expert_sum::ExpertSumRowOp>(),
-];
+impl Kernel {
+    pub(super) const ROW_OPS: Kernel = Kernel {
+        name: "cpu/rows@1",
+        regions: &[RegionKind::Rows],
+        rules: || RowOpEntry::ALL.iter().flat_map(|line| (line.rules)()).collect(),
+        stages: &[Stage::always(Partitioning::Rows)],
+        scratch: false,
+        bind,
+    };
+}
 
 /// An op's name, what it may read, and how it is bound.
 struct RowOpEntry {
@@ -61,12 +44,33 @@ struct RowOpEntry {
     bind: fn(&Site) -> Result<Box<dyn RowOp>, HalError>,
 }
 
+impl RowOpEntry {
+    /// The ops that run row by row within one pass.
+    const ALL: &'static [RowOpEntry] = &[
+        line::<embed::EmbedRowOp>(),
+        line::<quantize::QuantizeRowOp>(),
+        line::<rms_norm::RmsNormRowOp>(),
+        line::<layer_norm::LayerNormRowOp>(),
+        line::<softmax::SoftmaxRowOp>(),
+        line::<map::MapRowOp>(),
+        line::<concat_heads::ConcatHeadsRowOp>(),
+        line::<matmul::MatMulRowOp>(),
+        line::<top_k::TopKRowOp>(),
+        line::<rope::RopeRowOp>(),
+        line::<hadamard::HadamardRowOp>(),
+        line::<kv_append::KvAppendRowOp>(),
+        line::<route::RouteRowOp>(),
+        line::<expert_bias::ExpertBiasRowOp>(),
+        line::<expert_sum::ExpertSumRowOp>(),
+    ];
+}
+
 const fn line<R: BindRow>() -> RowOpEntry {
     RowOpEntry { op: <R::Op as OpDef>::NAME, rules: R::rules, bind: boxed::<R> }
 }
 
 fn boxed<R: BindRow>(site: &Site) -> Result<Box<dyn RowOp>, HalError> {
-    let op = R::Op::of(site.op()).ok_or_else(|| not_for(KERNEL.name, site))?;
+    let op = R::Op::of(site.op()).ok_or_else(|| not_for(Kernel::ROW_OPS.name, site))?;
     Ok(Box::new(R::bind(op, site)?))
 }
 
@@ -110,8 +114,8 @@ fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalEr
             let (op, own) = (site.op().name(), site.rows()?);
             return Err(HalError::Load(format!("`{op}` runs over {own} rows, in a pass over {rows}")));
         }
-        let line = OPS.iter().find(|line| line.op == site.op().name());
-        (line.ok_or_else(|| not_for(KERNEL.name, site))?.bind)(site)
+        let line = RowOpEntry::ALL.iter().find(|line| line.op == site.op().name());
+        (line.ok_or_else(|| not_for(Kernel::ROW_OPS.name, site))?.bind)(site)
     };
     Ok(Box::new(RowPass { ops: sites.iter().map(one).collect::<Result<_, _>>()?, rows }))
 }
