@@ -108,7 +108,9 @@ FUNCTION uint f32_as_half(float x) {
 "#;
 
 /// What another thread of the subgroup has, by a shuffle in which all of them meet.
-pub(super) const CUDA_SHUFFLE: &str = r#"template <class T> FUNCTION T subgroup_shuffle(T x, uint lane) { return __shfl_sync(0xffffffffu, x, (int)lane); }
+pub(super) const CUDA_SHUFFLE: &str = r#"template <class T> FUNCTION T subgroup_shuffle(T x, uint lane) {
+  return __shfl_sync(0xffffffffu, x, (int)lane, (int)SUBGROUP);
+}
 "#;
 
 /// The same by the shuffle of languages whose subgroups run in step.

@@ -1,30 +1,18 @@
 //! The system's C++ compiler: kernels to a program.
 
 use super::EmulatorError;
-use super::source::{FILES, HOST, source};
+use super::source::{FILES, OPTIONS, SOURCES, source};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use yirage_hal::driver::side_by_side;
 use yirage_kir::ComputeKernel;
 use yirage_kir::render::CDialect;
 
 /// Kernels of a source: the processor's cores each compile one at a time.
 const KERNELS_OF_A_SOURCE: usize = 24;
-
-/// What the compiler is told: floats as IEEE 754 says, words that alias as bytes do, and an end to the program where C++ gives
-/// an operation no value.
-const OPTIONS: &[&str] = &[
-    "-std=c++17",
-    "-O0",
-    "-w",
-    "-I.",
-    "-ffp-contract=off",
-    "-fno-strict-aliasing",
-    "-fsanitize=signed-integer-overflow,shift,integer-divide-by-zero,float-cast-overflow",
-    "-fsanitize-undefined-trap-on-error",
-];
 
 /// A program in a folder that goes away with it.
 #[derive(Debug)]
@@ -45,7 +33,7 @@ pub(super) fn compile(dialect: CDialect, kernels: &[&ComputeKernel]) -> Result<E
     for (name, text) in FILES {
         folder.write(name, text)?;
     }
-    let mut sources = vec![HOST.to_string()];
+    let mut sources = SOURCES.map(str::to_owned).to_vec();
     for (at, part) in kernels.chunks(KERNELS_OF_A_SOURCE).enumerate() {
         let name = format!("kernels_{at}.cpp");
         let part: Vec<ComputeKernel> = part.iter().copied().cloned().collect();
@@ -53,36 +41,17 @@ pub(super) fn compile(dialect: CDialect, kernels: &[&ComputeKernel]) -> Result<E
         sources.push(name);
     }
     let subgroup = format!("-DEMULATED_SUBGROUP={}u", dialect.subgroup);
+    let options = format!("@{OPTIONS}");
     let object = |source: &String| {
         let made = format!("{source}.o");
-        let told = OPTIONS.iter().copied().chain([subgroup.as_str(), "-c", source, "-o", &made]);
-        compiler(dialect, &folder.0, &told.map(str::to_owned).collect::<Vec<_>>())
+        let told = [options.as_str(), "-I.", subgroup.as_str(), "-c", source, "-o", &made];
+        compiler(dialect, &folder.0, &told.map(str::to_owned))
     };
     side_by_side(&sources, object)?;
     let mut linked: Vec<String> = sources.iter().map(|source| format!("{source}.o")).collect();
     linked.extend(["-lm", "-o", "kernels"].map(str::to_owned));
     compiler(dialect, &folder.0, &linked)?;
     Ok(EmulatorProgram { folder })
-}
-
-/// Does it for all, on as many threads as there are processors; the first error is the one that is told.
-fn side_by_side<T: Sync>(
-    all: &[T],
-    task: impl Fn(&T) -> Result<(), EmulatorError> + Sync,
-) -> Result<(), EmulatorError> {
-    let (next, task) = (&AtomicUsize::new(0), &task);
-    let work = move || {
-        while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-            task(one)?;
-        }
-        Ok(())
-    };
-    std::thread::scope(|scope| {
-        let workers = std::thread::available_parallelism().map_or(1, usize::from).min(all.len());
-        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        let panicked = |_| EmulatorError::System { what: "a thread".into(), why: "it panicked".into() };
-        workers.into_iter().try_for_each(|worker| worker.join().map_err(panicked)?)
-    })
 }
 
 /// Runs `$CXX`, or `c++`, in a folder.

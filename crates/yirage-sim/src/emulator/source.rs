@@ -5,16 +5,23 @@ use yirage_kir::ComputeKernel;
 use yirage_kir::render::CDialect;
 
 /// The emulator itself, and what stands in for what a device's compiler knows.
-pub(super) const FILES: [(&str, &str); 5] = [
-    (HOST, include_str!("cpp/host.cpp")),
+pub(super) const FILES: [(&str, &str); 8] = [
+    (SOURCES[0], include_str!("cpp/host.cpp")),
+    (SOURCES[1], include_str!("cpp/grid.cpp")),
+    (OPTIONS, include_str!("cpp/options")),
+    ("grid.hpp", include_str!("cpp/grid.hpp")),
     ("emulator.hpp", include_str!("cpp/emulator.hpp")),
     ("cuda.hpp", include_str!("cpp/cuda.hpp")),
     ("hip.hpp", include_str!("cpp/hip.hpp")),
     ("metal_stdlib", include_str!("cpp/metal_stdlib")),
 ];
 
-/// The source of what runs launches.
-pub(super) const HOST: &str = "host.cpp";
+/// The sources of what runs launches.
+pub(super) const SOURCES: [&str; 2] = ["host.cpp", "grid.cpp"];
+
+/// What the compiler is told, as it reads it from a file: floats as IEEE 754 says, words that alias as bytes do, and an end to
+/// the program where C++ gives an operation no value.
+pub(super) const OPTIONS: &str = "options";
 
 /// A source with these kernels, each known to the emulator by its name.
 pub(super) fn source(dialect: CDialect, kernels: &[ComputeKernel]) -> String {

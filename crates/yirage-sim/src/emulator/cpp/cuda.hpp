@@ -24,8 +24,8 @@ inline int __float_as_int(float x) { return __builtin_bit_cast(int, x); }
 inline int __popc(int x) { return __builtin_popcount((unsigned int)x); }
 
 template <class T>
-T __shfl_sync(unsigned int, T x, int lane) {
-  return emulator::exchanged(x, (unsigned int)lane, EMULATED_SUBGROUP);
+T __shfl_sync(unsigned int, T x, int lane, int width) {
+  return emulator::exchanged(x, (unsigned int)lane, (unsigned int)width);
 }
 template <class T>
 T __shfl(T x, int lane) {
