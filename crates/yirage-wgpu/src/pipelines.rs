@@ -4,9 +4,8 @@ use crate::bind_groups::{BindingLayout, BindingLayouts};
 use crate::errors::{refused, scoped, unsupported, whole};
 use crate::loops;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
-use yirage_hal::driver::{DriverError, LaunchConfig};
+use yirage_hal::driver::{DriverError, LaunchConfig, side_by_side};
 use yirage_kir::{ComputeKernel, render};
 
 /// A kernel in the device's language.
@@ -92,7 +91,10 @@ impl ReadyKernels {
             source.check(device)?;
             Ok((source, layouts.of(device, &source.read_only)?))
         });
-        let mut made = compile(device, &missing.collect::<Result<Vec<_>, DriverError>>()?)?.into_iter();
+        let missing = missing.collect::<Result<Vec<_>, DriverError>>()?;
+        // A driver takes milliseconds to seconds for one.
+        let made = side_by_side(&missing, |(source, layout)| ReadyKernel::new(device, source, layout.clone()))?;
+        let mut made = made.into_iter();
         kernels.iter_mut().filter(|kernel| kernel.is_none()).for_each(|kernel| *kernel = made.next().map(Arc::new));
         let mut module = HashMap::new();
         for (source, kernel) in sources.into_iter().zip(kernels.into_iter().flatten()) {
@@ -104,31 +106,6 @@ impl ReadyKernels {
         }
         Ok(ReadyModule(module))
     }
-}
-
-/// Makes kernels, on as many threads as there are processors: a driver takes milliseconds to seconds for one. Of several
-/// errors the first one in the order of the kernels is told.
-fn compile(
-    device: &wgpu::Device,
-    sources: &[(&KernelSource, Arc<BindingLayout>)],
-) -> Result<Vec<ReadyKernel>, DriverError> {
-    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get()).min(sources.len());
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
-        let mine = numbers.map_while(|number| Some((number, sources.get(number)?)));
-        mine.map(|(number, (source, layout))| (number, ReadyKernel::new(device, source, layout.clone()))).collect()
-    };
-    let mut made: Vec<(usize, Result<ReadyKernel, DriverError>)> = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        let mut made: Vec<_> = work();
-        for other in others {
-            made.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        }
-        made
-    });
-    made.sort_by_key(|(number, _)| *number);
-    made.into_iter().map(|(_, kernel)| kernel).collect()
 }
 
 impl ReadyKernel {
