@@ -2,13 +2,12 @@
 
 use crate::deadline::within;
 use crate::driver::NO_SUCH_DEVICE;
-use crate::elf;
 use crate::environment::ProbeEnvironment;
 use crate::error::ProbeError;
 use crate::library::DriverLibrary;
 use crate::library_report::LibraryReport;
 use crate::limits::MOST_VERSION_BYTES;
-use crate::search::{LibrarySearch, candidates};
+use crate::search::{LibrarySearch, usable_file};
 use crate::visible::VisibilityVariables;
 use std::path::Path;
 use yirage_hal::{DeviceInfo, Unavailable};
@@ -51,7 +50,7 @@ impl Family {
         self.devices(surroundings).map_err(|error| Unavailable {
             backend: self.name,
             why: error.to_string(),
-            remedy: error.remedy(self.install),
+            remedy: self.remedy(&error),
             present: !matches!(error, ProbeError::NotFound { .. } | ProbeError::OtherSystem { .. }),
         })
     }
@@ -64,22 +63,27 @@ impl Family {
             LibraryLocation::Files(wanted) => wanted,
             LibraryLocation::System(path) => return self.query_library(Path::new(path), surroundings),
         };
-        let (files, folders) = candidates(wanted, surroundings);
-        // The loader goes on behind a file that is not for this processor; so does this, and says so.
-        let mut passed_over = Vec::new();
-        for file in files {
-            match elf::check(&file) {
-                Ok(()) => {
-                    let mut devices = self.query_library(&file, surroundings)?;
-                    let facts = passed_over.iter().map(|error: &ProbeError| ("passed_over", error.to_string()));
-                    devices.iter_mut().for_each(|info| info.facts.extend(facts.clone()));
-                    return Ok(devices);
-                }
-                Err(error) => passed_over.push(error),
-            }
+        let (file, passed_over) = usable_file(wanted, &[], surroundings)?;
+        let mut devices = self.query_library(&file, surroundings)?;
+        let facts = passed_over.iter().map(|error: &ProbeError| ("passed_over", error.to_string()));
+        devices.iter_mut().for_each(|info| info.facts.extend(facts.clone()));
+        Ok(devices)
+    }
+
+    /// Loads the family's library, for a backend that computes with it: the one whose devices [`Self::look`] finds.
+    ///
+    /// # Errors
+    /// Why there is none, and what to do.
+    pub fn library(&self, surroundings: &ProbeEnvironment) -> Result<DriverLibrary, ProbeError> {
+        match &self.location {
+            LibraryLocation::Files(wanted) => DriverLibrary::load(&usable_file(wanted, &[], surroundings)?.0),
+            LibraryLocation::System(path) => DriverLibrary::load(Path::new(path)),
         }
-        let not_found = ProbeError::NotFound { libraries: wanted.libraries, folders };
-        Err(passed_over.into_iter().next().unwrap_or(not_found))
+    }
+
+    /// What to do about an error of its library.
+    pub fn remedy(&self, error: &ProbeError) -> String {
+        error.remedy(self.install)
     }
 
     /// The visible devices of the library at `path`.

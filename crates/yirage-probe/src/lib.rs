@@ -8,6 +8,8 @@
 //!
 //! What this cannot do is survive a library whose own code faults: it runs in this process.
 //!
+//! A [`RuntimeCompiler`] is a library that makes a device's code of sources while a program runs; it is looked for the same way.
+//!
 //! This crate computes nothing and opens no device for work. It knows nothing of which backends a build has, of their
 //! order, or of models.
 //!
@@ -23,10 +25,14 @@ mod family;
 mod library;
 mod library_report;
 mod limits;
+mod python;
+mod runtime_compiler;
 mod search;
 mod visible;
 
 pub use environment::ProbeEnvironment;
 pub use error::ProbeError;
 pub use family::Family;
+pub use library::DriverLibrary;
+pub use runtime_compiler::RuntimeCompiler;
 pub use visible::{DeviceSelection, VisibilityVariables};

@@ -16,7 +16,7 @@ const NAME: usize = 256;
 const RECORD: usize = 8192;
 
 /// A loaded library. It stays loaded: runtimes leave threads behind, whose code must not go away.
-pub(crate) struct DriverLibrary {
+pub struct DriverLibrary {
     path: PathBuf,
     handle: ManuallyDrop<libloading::Library>,
 }
@@ -38,7 +38,7 @@ impl DriverLibrary {
     }
 
     /// Where it lies.
-    pub(crate) fn path(&self) -> PathBuf {
+    pub fn path(&self) -> PathBuf {
         self.path.clone()
     }
 
@@ -49,7 +49,7 @@ impl DriverLibrary {
     ///
     /// # Errors
     /// [`ProbeError::MissingSymbol`].
-    pub(crate) unsafe fn function<F: Copy>(&self, symbol: &'static str) -> Result<F, ProbeError> {
+    pub unsafe fn function<F: Copy>(&self, symbol: &'static str) -> Result<F, ProbeError> {
         // SAFETY: the caller's promise. A null address is the `None` of a pointer to a function.
         let found = unsafe { self.handle.get::<Option<F>>(symbol) };
         let function = found.ok().and_then(|symbol| *symbol);

@@ -5,7 +5,9 @@
 //! `/etc/ld.so.conf`, and the system's own. Nothing is taken from the working folder: what is no absolute path is passed
 //! over. Reads folders and never opens a library.
 
+use crate::elf;
 use crate::environment::ProbeEnvironment;
+use crate::error::ProbeError;
 use crate::limits::FOLDER_LIST_BYTES;
 use std::path::{Path, PathBuf};
 use yirage_mmap::read_text_if_there;
@@ -44,9 +46,32 @@ pub(crate) struct LibrarySearch {
     pub(crate) foreign: &'static [&'static str],
 }
 
+/// The first file that this processor can load, with why those before it were passed over: the loader goes on behind a file
+/// that is for another processor, and so does this. `more` are folders that are searched behind all others.
+///
+/// # Errors
+/// Why the first file that is there will not do, or that there is none.
+pub(crate) fn usable_file(
+    wanted: &LibrarySearch,
+    more: &[PathBuf],
+    surroundings: &ProbeEnvironment,
+) -> Result<(PathBuf, Vec<ProbeError>), ProbeError> {
+    let (files, folders) = candidates(wanted, more, surroundings);
+    let mut passed_over = Vec::new();
+    for file in files {
+        match elf::check(&file) {
+            Ok(()) => return Ok((file, passed_over)),
+            Err(error) => passed_over.push(error),
+        }
+    }
+    let not_found = ProbeError::NotFound { libraries: wanted.libraries, folders };
+    Err(passed_over.into_iter().next().unwrap_or(not_found))
+}
+
 /// The files that are there, most wanted first, and how many folders were searched.
-pub(crate) fn candidates(wanted: &LibrarySearch, surroundings: &ProbeEnvironment) -> (Vec<PathBuf>, usize) {
-    let folders = folders(wanted, surroundings);
+fn candidates(wanted: &LibrarySearch, more: &[PathBuf], surroundings: &ProbeEnvironment) -> (Vec<PathBuf>, usize) {
+    let mut folders = folders(wanted, surroundings);
+    folders.extend_from_slice(more);
     let mut found = Vec::new();
     for library in wanted.libraries {
         for file in folders.iter().map(|folder| folder.join(library)) {

@@ -3,6 +3,7 @@
 use crate::driver::{DriverApi, VersionQuery, compute_capability, thousands};
 use crate::family::{Family, LibraryLocation};
 use crate::library::DriverLibrary;
+use crate::runtime_compiler::RuntimeCompiler;
 use crate::search::LibrarySearch;
 use crate::visible::VisibilityVariables;
 use yirage_plan::KernelCapabilities;
@@ -28,6 +29,20 @@ pub static CUDA: Family = Family {
     driver_file: Some("/proc/driver/nvidia/version"),
     install: "install NVIDIA's driver, version 525 or newer, or name the folder of its libcuda.so.1 in LD_LIBRARY_PATH",
     ask: |backend, library| DRIVER.ask(backend, library),
+};
+
+/// NVIDIA's compiler of CUDA C++. Of two that are there the newer one is taken, which knows older devices' successors.
+pub static NVRTC: RuntimeCompiler = RuntimeCompiler {
+    title: "NVIDIA NVRTC",
+    search: LibrarySearch {
+        libraries: &["libnvrtc.so.13", "libnvrtc.so.12"],
+        roots: &["CUDA_HOME", "CUDA_PATH"],
+        folders: &["/usr/local/cuda/lib64"],
+        own_folders_only: false,
+        foreign: &["corex", "dtk"],
+    },
+    in_packages: &["nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"],
+    install: "run `pip install nvidia-cuda-nvrtc` (of CUDA 12: `nvidia-cuda-nvrtc-cu12`), or install the CUDA toolkit",
 };
 
 const DRIVER: DriverApi = DriverApi {

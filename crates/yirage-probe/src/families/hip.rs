@@ -4,6 +4,7 @@ use crate::driver::{DriverApi, VersionQuery};
 use crate::error::ProbeError;
 use crate::family::{Family, LibraryLocation};
 use crate::library::DriverLibrary;
+use crate::runtime_compiler::RuntimeCompiler;
 use crate::search::LibrarySearch;
 use crate::visible::VisibilityVariables;
 use yirage_plan::KernelCapabilities;
@@ -24,6 +25,34 @@ pub static HIP: Family = Family {
     driver_file: None,
     install: "install AMD's ROCm, version 5 or newer, or name its root in ROCM_PATH",
     ask: |backend, library| driver(of_amd).ask(backend, library),
+};
+
+/// AMD's compiler of HIP C++.
+pub static HIPRTC: RuntimeCompiler = RuntimeCompiler {
+    title: "AMD hipRTC",
+    search: LibrarySearch {
+        libraries: &["libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libhiprtc.so"],
+        roots: &["ROCM_PATH", "ROCM_HOME", "HIP_PATH"],
+        folders: &["/opt/rocm/lib", "/opt/rocm/hip/lib"],
+        own_folders_only: false,
+        foreign: &["dtk"],
+    },
+    in_packages: &[],
+    install: "install AMD's ROCm with hipRTC (the package `hip-runtime-amd` has it), or name its root in ROCM_PATH",
+};
+
+/// Hygon's.
+pub static HYGON_HIPRTC: RuntimeCompiler = RuntimeCompiler {
+    title: "Hygon hipRTC",
+    search: LibrarySearch {
+        libraries: &["libhiprtc.so.5", "libhiprtc.so"],
+        roots: &["DTK_ROOT", "DTK_HOME", "DTKROOT"],
+        folders: &["/opt/dtk/lib", "/opt/dtk/lib64", "/opt/dtk/hip/lib"],
+        own_folders_only: true,
+        foreign: &[],
+    },
+    in_packages: &[],
+    install: "install Hygon's DTK below /opt/dtk, or name its root in DTK_ROOT",
 };
 
 /// Hygon.

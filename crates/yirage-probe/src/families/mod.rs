@@ -16,11 +16,11 @@ mod vulkan;
 pub use ascend::ASCEND;
 pub use cambricon::CAMBRICON;
 pub use corex::COREX;
-pub use cuda::CUDA;
-pub use hip::{HIP, HYGON};
+pub use cuda::{CUDA, NVRTC};
+pub use hip::{HIP, HIPRTC, HYGON, HYGON_HIPRTC};
 pub use maca::MACA;
 pub use metal::METAL;
-pub use musa::MUSA;
+pub use musa::{MTRTC, MUSA};
 pub use vulkan::VULKAN;
 
 use crate::family::Family;

@@ -2,6 +2,7 @@
 
 use crate::driver::{DriverApi, VersionQuery, compute_capability};
 use crate::family::{Family, LibraryLocation};
+use crate::runtime_compiler::RuntimeCompiler;
 use crate::search::LibrarySearch;
 use crate::visible::VisibilityVariables;
 use yirage_plan::KernelCapabilities;
@@ -26,6 +27,20 @@ pub static MUSA: Family = Family {
     driver_file: None,
     install: "install Moore Threads' driver and MUSA, or name its root in MUSA_HOME",
     ask: |backend, library| DRIVER.ask(backend, library),
+};
+
+/// Moore Threads' compiler of MUSA C++.
+pub static MTRTC: RuntimeCompiler = RuntimeCompiler {
+    title: "Moore Threads MTRTC",
+    search: LibrarySearch {
+        libraries: &["libmtrtc.so.1", "libmtrtc.so"],
+        roots: &["MUSA_HOME", "MUSA_ROOT", "MUSA_PATH"],
+        folders: &["/usr/local/musa/lib"],
+        own_folders_only: false,
+        foreign: &[],
+    },
+    in_packages: &[],
+    install: "install Moore Threads' MUSA toolkit, or name its root in MUSA_HOME",
 };
 
 const DRIVER: DriverApi = DriverApi {
