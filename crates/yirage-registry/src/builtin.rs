@@ -21,6 +21,29 @@ macro_rules! family {
     };
 }
 
+/// Vendors whose drivers have CUDA's shape, where their features are on.
+macro_rules! cuda_like {
+    ($($name:ident, $feature:literal, $vendor:ident;)*) => {$(
+        #[cfg(feature = $feature)]
+        fn $name(surroundings: &ProbeEnvironment) -> Provider {
+            let vendor = yirage_cuda::CudaVendor::$vendor;
+            Provider::ByName(Arc::new(yirage_cuda::CudaBackend::new(vendor, surroundings.clone())))
+        }
+
+        #[cfg(not(feature = $feature))]
+        fn $name(_: &ProbeEnvironment) -> Provider {
+            Provider::LeftOut($feature)
+        }
+    )*};
+}
+
+cuda_like! {
+    nvidia, "cuda", Nvidia;
+    amd, "hip", Amd;
+    hygon, "hip", Hygon;
+    moore_threads, "musa", MooreThreads;
+}
+
 /// Graphics interfaces, where their features are on.
 macro_rules! graphics {
     ($($name:ident, $feature:literal, $api:ident;)*) => {$(
@@ -49,13 +72,13 @@ pub(crate) fn list(surroundings: &ProbeEnvironment) -> Vec<RegistryEntry> {
     let not_looked_for = |name, aliases| RegistryEntry { name, aliases, provider: Provider::NotLookedFor };
     let of_tests = |name, backend| RegistryEntry { name, aliases: &[], provider: Provider::OfTests(backend) };
     vec![
-        family!("cuda", CUDA, &["nvidia"]),
+        RegistryEntry { name: "cuda", aliases: &["nvidia"], provider: nvidia(surroundings) },
         family!("ascend", ASCEND, &["npu", "huawei"]),
         family!("cambricon", CAMBRICON, &["mlu"]),
-        family!("hip", HYGON, &["dcu"]),
-        family!("hip", HIP, &["amd", "rocm"]),
+        RegistryEntry { name: "hygon", aliases: &["dcu"], provider: hygon(surroundings) },
+        RegistryEntry { name: "hip", aliases: &["amd", "rocm"], provider: amd(surroundings) },
         family!("maca", MACA, &["maca"]),
-        family!("musa", MUSA, &["musa"]),
+        RegistryEntry { name: "moore", aliases: &["musa"], provider: moore_threads(surroundings) },
         family!("corex", COREX, &["corex"]),
         not_looked_for("kunlun", &["xpu"]),
         not_looked_for("qy", &[]),

@@ -15,8 +15,18 @@ pub(crate) struct RegistryEntry {
 
 /// What stands behind a name.
 #[derive(Clone)]
-// A build that leaves the graphics interfaces out has no backend that is taken by name alone.
-#[cfg_attr(not(any(feature = "vulkan", feature = "mps", feature = "dx12")), allow(dead_code))]
+// A build for processors alone has no backend that is taken by name alone.
+#[cfg_attr(
+    not(any(
+        feature = "cuda",
+        feature = "hip",
+        feature = "musa",
+        feature = "vulkan",
+        feature = "mps",
+        feature = "dx12"
+    )),
+    allow(dead_code)
+)]
 pub(crate) enum Provider {
     /// A backend that computes.
     Backend(Arc<dyn Backend>),

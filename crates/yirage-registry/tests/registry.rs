@@ -236,35 +236,34 @@ fn a_feature_that_is_off_is_said_to_be() {
     }
 }
 
-#[cfg(all(target_os = "linux", feature = "cuda"))]
+#[cfg(all(target_os = "linux", feature = "maca"))]
 #[test]
 fn devices_without_a_backend_are_there_and_never_chosen() {
     let (root, registry) = bare();
-    let library = root.path().join("usr/lib/libcuda.so.1");
+    let library = root.path().join("usr/lib/libmcruntime.so");
     std::fs::create_dir_all(library.parent().unwrap()).unwrap();
     let source = root.path().join("driver.c");
     std::fs::write(&source, DRIVER).unwrap();
     let ran = std::process::Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).output();
     assert!(ran.as_ref().is_ok_and(|ran| ran.status.success()), "{ran:?}");
-    let found = registry.survey().into_iter().find(|finding| finding.name == "cuda").unwrap().availability;
+    let found = registry.survey().into_iter().find(|finding| finding.name == "metax").unwrap().availability;
     let BackendAvailability::NotBuiltIn(devices, why) = found else { panic!("two devices without a backend") };
     assert_eq!(devices.len(), 2);
-    assert!(why.why.contains("H100 and 1 more are there, but a backend for NVIDIA CUDA is not built into"), "{why}");
+    assert!(why.why.contains("C500 and 1 more are there, but a backend for MetaX MACA is not built into"), "{why}");
     assert_eq!((registry.list_available(), default(&registry)), (vec!["cpu"], "cpu"));
-    let error = why_not(&registry, "cuda").to_string();
+    let error = why_not(&registry, "metax").to_string();
     assert!(error.contains("not built into yirage yet"), "{error}");
 }
 
 /// A driver with two devices.
-#[cfg(all(target_os = "linux", feature = "cuda"))]
+#[cfg(all(target_os = "linux", feature = "maca"))]
 const DRIVER: &str = r#"
 #include <stddef.h>
 #include <string.h>
-int cuInit(unsigned flags) { return (int)flags; }
-int cuDriverGetVersion(int *version) { *version = 12040; return 0; }
-int cuDeviceGetCount(int *count) { *count = 2; return 0; }
-int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
-int cuDeviceGetName(char *name, int length, int device) { (void)device; strncpy(name, "H100", (size_t)length); return 0; }
-int cuDeviceTotalMem_v2(size_t *bytes, int device) { (void)device; *bytes = (size_t)80 << 30; return 0; }
-int cuDeviceGetAttribute(int *value, int which, int device) { (void)device; *value = which == 75 ? 9 : 0; return 0; }
+int mcInit(unsigned flags) { return (int)flags; }
+int mcRuntimeGetVersion(int *version) { *version = 12040; return 0; }
+int mcGetDeviceCount(int *count) { *count = 2; return 0; }
+int mcDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
+int mcDeviceGetName(char *name, int length, int device) { (void)device; strncpy(name, "C500", (size_t)length); return 0; }
+int mcDeviceTotalMem(size_t *bytes, int device) { (void)device; *bytes = (size_t)80 << 30; return 0; }
 "#;

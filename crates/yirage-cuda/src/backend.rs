@@ -1,0 +1,138 @@
+//! The backend: which devices there are, and how one is opened.
+
+use crate::compiler::KernelCompiler;
+use crate::driver::CudaDriver;
+use crate::kernels::KernelToolchain;
+use crate::limits::ALIGN;
+use crate::runtime::{CudaContext, CudaRuntime, DeviceAttribute};
+use crate::status::unsupported;
+use crate::vendor::{CudaVendor, VendorLimits, VendorRuntime};
+use std::sync::Arc;
+use yirage_hal::driver::{DriverDevice, DriverError};
+use yirage_hal::{Backend, Device, DeviceInfo, HalError, OpenOptions, Unavailable};
+use yirage_kernels::{KernelLibrary, target};
+use yirage_plan::DeviceLimits;
+use yirage_probe::{ProbeEnvironment, ProbeError};
+
+/// `CU_COMPUTEMODE_PROHIBITED`.
+const PROHIBITED: u32 = 2;
+
+/// A vendor's devices.
+pub struct CudaBackend {
+    vendor: &'static VendorRuntime,
+    surroundings: ProbeEnvironment,
+}
+
+impl CudaBackend {
+    /// The backend of a vendor, on a machine with these surroundings. Nothing is loaded.
+    pub fn new(vendor: CudaVendor, surroundings: ProbeEnvironment) -> CudaBackend {
+        CudaBackend { vendor: vendor.runtime(), surroundings }
+    }
+
+    fn info(&self, ordinal: u32) -> Result<DeviceInfo, HalError> {
+        let devices = self.probe().map_err(|e| HalError::Device(e.to_string()))?;
+        let there = devices.len();
+        let no_such = || HalError::Option { option: "device", why: format!("there are {there}, and no {ordinal}") };
+        devices.into_iter().find(|info| info.ordinal == ordinal).ok_or_else(no_such)
+    }
+
+    /// A device's context and what makes its kernels.
+    fn toolchain(&self, info: &DeviceInfo) -> Result<KernelToolchain, HalError> {
+        let (vendor, surroundings) = (self.vendor, &self.surroundings);
+        let library = vendor.family.library(surroundings);
+        let runtime = library.and_then(|library| CudaRuntime::new(&library, vendor));
+        let runtime = runtime.map_err(|error| cannot_compute(info, &error, &vendor.family.remedy(&error)))?;
+        let compiler = vendor.compiler.library(surroundings);
+        let compiler = compiler.and_then(|library| KernelCompiler::new(&library, vendor));
+        let compiler = compiler.map_err(|error| cannot_compute(info, &error, &vendor.compiler.remedy(&error)))?;
+        compiler.check(&info.arch)?;
+        let (arch, dialect) = (info.arch.clone(), (vendor.dialect)(&info.arch));
+        Ok(KernelToolchain { context: CudaContext::new(runtime, info.ordinal)?, compiler, arch, dialect })
+    }
+
+    /// What bounds kernels of a device, and what else is told of it.
+    fn limits(&self, toolchain: &KernelToolchain, info: &mut DeviceInfo) -> Result<DeviceLimits, DriverError> {
+        info.facts.push(("compiler", format!("{} {}", self.vendor.compiler.title, toolchain.compiler.version())));
+        match &self.vendor.limits {
+            VendorLimits::Known(limits) => {
+                Ok(DeviceLimits { subgroup_widths: vec![toolchain.dialect.subgroup], ..limits.clone() })
+            }
+            VendorLimits::Asked => {
+                let ecc = toolchain.context.attribute(DeviceAttribute::EccEnabled)?;
+                info.facts.push(("ecc", if ecc == 0 { "off" } else { "on" }.into()));
+                let limits = device_limits(&toolchain.context)?;
+                // A warp of the device's may be wider: kernels are written for subgroups of their dialect.
+                Ok(DeviceLimits { subgroup_widths: vec![toolchain.dialect.subgroup], ..limits })
+            }
+        }
+    }
+
+    /// Checks that a device is for computing, where its driver tells.
+    fn check_mode(&self, context: &CudaContext) -> Result<(), DriverError> {
+        let is_told = matches!(self.vendor.limits, VendorLimits::Asked);
+        if is_told && context.attribute(DeviceAttribute::ComputeMode)? == PROHIBITED {
+            let why = "its compute mode is `prohibited`: set it back by the vendor's tool (`nvidia-smi -c DEFAULT`)";
+            return Err(unsupported("computing with this device", why));
+        }
+        Ok(())
+    }
+
+    /// The driver of a device, without a library of kernels.
+    ///
+    /// # Errors
+    /// A device that is not there or not for computing, no compiler, and what the driver says.
+    pub fn driver(&self, ordinal: u32) -> Result<CudaDriver, HalError> {
+        let toolchain = self.toolchain(&self.info(ordinal)?)?;
+        self.check_mode(&toolchain.context)?;
+        Ok(CudaDriver::new(toolchain)?)
+    }
+}
+
+/// Why nothing can be computed with a device that is there, and what to do.
+fn cannot_compute(info: &DeviceInfo, error: &ProbeError, remedy: &str) -> HalError {
+    HalError::Unsupported { what: format!("computing with {}", info.name), why: format!("{error}; {remedy}") }
+}
+
+/// What bounds kernels of a device.
+fn device_limits(context: &CudaContext) -> Result<DeviceLimits, DriverError> {
+    use DeviceAttribute::{MaxGridX, MaxGridY, MaxGridZ, MaxThreadsPerBlock, SharedBytesPerBlock};
+    let of = |attribute| context.attribute(attribute);
+    Ok(DeviceLimits {
+        block_bytes: Some(of(SharedBytesPerBlock)?.into()),
+        threads: Some(of(MaxThreadsPerBlock)?),
+        grid: Some([of(MaxGridX)?, of(MaxGridY)?, of(MaxGridZ)?]),
+        ..DeviceLimits::aligned(ALIGN)
+    })
+}
+
+/// What of the options means nothing here.
+fn notes(options: &OpenOptions) -> Vec<String> {
+    let OpenOptions { threads, isa, guarded, keep_stalled } = options;
+    let given = [
+        ("threads", threads.is_some()),
+        ("isa", isa.is_some()),
+        ("guarded", *guarded),
+        ("keep_stalled", *keep_stalled),
+    ];
+    let ignored = given.into_iter().filter(|&(_, given)| given);
+    ignored.map(|(name, _)| format!("`{name}` is for processors: ignored on an accelerator")).collect()
+}
+
+impl Backend for CudaBackend {
+    fn name(&self) -> &'static str {
+        self.vendor.family.name
+    }
+
+    fn probe(&self) -> Result<Vec<DeviceInfo>, Unavailable> {
+        self.vendor.family.look(&self.surroundings)
+    }
+
+    fn open(&self, ordinal: u32, options: &OpenOptions) -> Result<(Arc<dyn Device>, Vec<String>), HalError> {
+        let mut info = self.info(ordinal)?;
+        let toolchain = self.toolchain(&info)?;
+        self.check_mode(&toolchain.context)?;
+        let limits = self.limits(&toolchain, &mut info)?;
+        let library = KernelLibrary::new(target(self.name(), &info.arch, limits));
+        Ok((Arc::new(DriverDevice::new(info, CudaDriver::new(toolchain)?, library)), notes(options)))
+    }
+}

@@ -1,0 +1,296 @@
+//! The driver: a device with its memory, a stream for steps and one for weights.
+
+use crate::buffers::DeviceBuffers;
+use crate::clock::EventClock;
+use crate::graph::{CapturedCommands, CudaGraphs, ReadyCommand};
+use crate::kernels::{KernelModule, KernelToolchain, LoadedKernels, ReadyLaunch};
+use crate::limits::{IN_FLIGHT, RECLAIM};
+use crate::pinned::{DownloadPool, PinnedDownload, StagingPiece};
+use crate::queue::{InUse, StreamQueue};
+use crate::runtime::{CudaContext, CudaEvent, CudaStream, PinnedMemory};
+use crate::status::{refused, unsupported};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use yirage_hal::driver::{
+    BufferId, BufferSlice, CapturedGraphId, DeviceClock, Download, Driver, DriverError, GraphCapture, Launch,
+    MemoryCommand, ModuleId, StepCommand, Timestamp, TransferQueue,
+};
+use yirage_hal::{HostMemory, StagingMemory};
+use yirage_kir::ComputeKernel;
+
+/// The driver of one device.
+pub struct CudaDriver {
+    // In the order in which they go away: streams before what they may still have, all before the context.
+    steps: StreamQueue,
+    transfers: StreamQueue,
+    /// Captures alone, so that a capture that fails spoils nothing else.
+    captures: CudaStream,
+    clock: EventClock,
+    downloads: Arc<DownloadPool>,
+    host: Mutex<CudaHostState>,
+    toolchain: KernelToolchain,
+    context: Arc<CudaContext>,
+}
+
+/// What the host has of the device.
+#[derive(Default)]
+struct CudaHostState {
+    buffers: DeviceBuffers,
+    kernels: LoadedKernels,
+    modules: HashMap<u64, Arc<KernelModule>>,
+    last_module: u64,
+    graphs: CudaGraphs,
+}
+
+impl CudaDriver {
+    /// The driver of the device that a toolchain makes kernels for.
+    pub(crate) fn new(toolchain: KernelToolchain) -> Result<CudaDriver, DriverError> {
+        let context = toolchain.context.clone();
+        Ok(CudaDriver {
+            steps: StreamQueue::new(&context)?,
+            transfers: StreamQueue::new(&context)?,
+            captures: CudaStream::new(&context)?,
+            clock: EventClock::new(&context),
+            downloads: Arc::default(),
+            host: Mutex::default(),
+            toolchain,
+            context,
+        })
+    }
+
+    fn host(&self) -> MutexGuard<'_, CudaHostState> {
+        self.host.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives kernels to the device: what [`Driver::module`] does with their text.
+    ///
+    /// # Errors
+    /// A kernel that the compiler or the device does not take, by its name.
+    pub fn load(&self, kernels: &[ComputeKernel]) -> Result<ModuleId, DriverError> {
+        let mut host = self.host();
+        let module = host.kernels.module(&self.toolchain, kernels)?;
+        host.last_module += 1;
+        let id = host.last_module;
+        host.modules.insert(id, Arc::new(module));
+        Ok(ModuleId(id))
+    }
+
+    /// Waits until memory that is on its way back is back.
+    fn reclaim(&self) -> Result<(), DriverError> {
+        let value = self.steps.signal()?;
+        self.steps.wait(value, RECLAIM)
+    }
+}
+
+impl CudaHostState {
+    /// A command with all that it needs.
+    fn resolve(&self, command: StepCommand) -> Result<ReadyCommand, DriverError> {
+        match command {
+            StepCommand::Launch(launch) => self.resolve_launch(&launch).map(ReadyCommand::Launch),
+            StepCommand::Memory(MemoryCommand::Copy { from, to }) => {
+                let (from, to) = (self.buffers.range("copy", from)?, self.buffers.range("copy", to)?);
+                Ok(ReadyCommand::Copy { from, to })
+            }
+            StepCommand::Memory(MemoryCommand::Fill { slice, byte }) => {
+                Ok(ReadyCommand::Fill { range: self.buffers.range("fill", slice)?, byte })
+            }
+            StepCommand::Operation(_) => {
+                Err(unsupported("an operation of a vendor's library", "this backend runs kernels of its own alone"))
+            }
+            StepCommand::Collective(call) => {
+                let what = format!("`{}` with other devices", call.op.name());
+                Err(unsupported(what, "this backend computes with one device at a time"))
+            }
+        }
+    }
+
+    fn resolve_launch(&self, launch: &Launch) -> Result<ReadyLaunch, DriverError> {
+        let Launch { module, config, grid, bindings } = launch;
+        let found = self.modules.get(&module.0);
+        let kernel = found.ok_or_else(|| refused("launch", format!("there is no module {}", module.0)))?;
+        let of_kernel = |error: DriverError| match error {
+            DriverError::Failed { call, why } => refused(call, format!("kernel `{}`: {why}", config.entry)),
+            other => other,
+        };
+        let pointers = bindings.iter().map(|binding| self.buffers.range("launch", binding.slice).map_err(of_kernel));
+        ReadyLaunch::new(kernel.kernel(&config.entry)?, config, *grid, pointers.collect::<Result<_, DriverError>>()?)
+    }
+
+    fn range_of(
+        &self,
+        call: &'static str,
+        bytes: usize,
+        to: BufferSlice,
+    ) -> Result<crate::runtime::DeviceRange, DriverError> {
+        let range = self.buffers.range(call, to)?;
+        let fits = range.bytes() == bytes;
+        fits.then_some(range).ok_or_else(|| refused(call, format!("{bytes} bytes are given for {}", range.bytes())))
+    }
+}
+
+/// Submits an upload, of no byte none.
+fn upload(
+    queue: &StreamQueue,
+    host: &CudaHostState,
+    from: Arc<dyn HostMemory>,
+    to: BufferSlice,
+) -> Result<(), DriverError> {
+    let to = host.range_of("upload", from.bytes().len(), to)?;
+    if to.bytes() == 0 {
+        return Ok(());
+    }
+    queue.submit([Box::new(from.clone()) as InUse], |stream| stream.upload(from.bytes(), to))
+}
+
+impl Driver for CudaDriver {
+    fn alloc(&self, bytes: u64) -> Result<BufferId, DriverError> {
+        let mut host = self.host();
+        match host.buffers.alloc(&self.context, bytes) {
+            Err(DriverError::OutOfMemory { .. }) => {
+                self.reclaim()?;
+                host.buffers.alloc(&self.context, bytes)
+            }
+            done => done,
+        }
+    }
+
+    fn free(&self, buffer: BufferId) {
+        let memory = self.host().buffers.remove(buffer);
+        if let Some(memory) = memory {
+            self.steps.retire(Box::new(memory));
+        }
+    }
+
+    fn submit(&self, command: StepCommand) -> Result<(), DriverError> {
+        let host = self.host();
+        let command = host.resolve(command)?;
+        self.steps.submit([], |stream| command.submit(stream))
+    }
+
+    fn upload(&self, from: Arc<dyn HostMemory>, to: BufferSlice) -> Result<(), DriverError> {
+        upload(&self.steps, &self.host(), from, to)
+    }
+
+    fn download(&self, from: BufferSlice) -> Result<Box<dyn Download>, DriverError> {
+        let host = self.host();
+        let range = host.buffers.range("download", from)?;
+        let piece = self.downloads.take(&self.context, range.bytes())?;
+        if range.bytes() > 0 {
+            let memory = piece.memory().ok_or_else(|| refused("download", "its piece has gone back to the pool"))?;
+            self.steps.submit([Box::new(piece.writer()) as InUse], |stream| stream.download(range, memory))?;
+        }
+        Ok(Box::new(PinnedDownload { piece, bytes: range.bytes() }))
+    }
+
+    fn copy_from(&self, peer: &CudaDriver, from: BufferSlice, to: BufferSlice) -> Result<(), DriverError> {
+        if std::ptr::eq(self, peer) {
+            return self.submit(StepCommand::Memory(MemoryCommand::Copy { from, to }));
+        }
+        let from = peer.host().buffers.range("copy", from)?;
+        let to = self.host().range_of("copy", from.bytes(), to)?;
+        let before = Arc::new(CudaEvent::new(&peer.context, false)?);
+        peer.steps.submit([], |stream| stream.record(&before))?;
+        let after = Arc::new(CudaEvent::new(&self.context, false)?);
+        let events: [InUse; 2] = [Box::new(before.clone()), Box::new(after.clone())];
+        self.steps.submit(events, |stream| {
+            stream.wait_for(&before)?;
+            stream.copy_from(&peer.context, from, to)?;
+            stream.record(&after)
+        })?;
+        peer.steps.submit([Box::new(after.clone()) as InUse], |stream| stream.wait_for(&after))
+    }
+
+    fn staging(&self, bytes: usize) -> Result<Arc<dyn StagingMemory>, DriverError> {
+        Ok(Arc::new(StagingPiece(PinnedMemory::new(&self.context, bytes)?)))
+    }
+
+    fn transfer_queue(&self) -> Option<&dyn TransferQueue> {
+        Some(self)
+    }
+
+    fn module(&self, code: &[u8]) -> Result<ModuleId, DriverError> {
+        let no_text = |error: std::str::Utf8Error| refused("module", format!("its code is no text: {error}"));
+        let text = std::str::from_utf8(code).map_err(no_text)?;
+        self.load(&yirage_kir::text::parse(text).map_err(|error| refused("module", error.to_string()))?)
+    }
+
+    fn unload(&self, module: ModuleId) {
+        let module = self.host().modules.remove(&module.0);
+        if let Some(module) = module {
+            self.steps.retire(Box::new(module));
+        }
+    }
+
+    fn graph_capture(&self) -> Option<&dyn GraphCapture> {
+        Some(self)
+    }
+
+    fn clock(&self) -> Option<&dyn DeviceClock> {
+        Some(self)
+    }
+
+    fn signal(&self) -> Result<u64, DriverError> {
+        self.steps.signal()
+    }
+
+    fn reached(&self) -> Result<u64, DriverError> {
+        self.steps.reached()
+    }
+
+    fn wait(&self, value: u64, deadline: Duration) -> Result<(), DriverError> {
+        self.steps.wait(value, deadline)
+    }
+
+    fn in_flight(&self) -> usize {
+        IN_FLIGHT
+    }
+}
+
+impl TransferQueue for CudaDriver {
+    fn upload(&self, from: Arc<dyn HostMemory>, to: BufferSlice) -> Result<(), DriverError> {
+        upload(&self.transfers, &self.host(), from, to)
+    }
+
+    fn signal(&self) -> Result<u64, DriverError> {
+        self.transfers.signal()
+    }
+
+    fn wait(&self, value: u64, deadline: Duration) -> Result<(), DriverError> {
+        self.transfers.wait(value, deadline)
+    }
+}
+
+impl GraphCapture for CudaDriver {
+    fn capture(&self, commands: Vec<StepCommand>) -> Result<CapturedGraphId, DriverError> {
+        let mut host = self.host();
+        let commands = commands.into_iter().map(|command| host.resolve(command)).collect::<Result<_, DriverError>>()?;
+        let captured = CapturedCommands::new(&self.captures, commands)?;
+        Ok(host.graphs.add(captured))
+    }
+
+    fn replay(&self, graph: CapturedGraphId) -> Result<(), DriverError> {
+        let host = self.host();
+        let captured = host.graphs.get(graph)?;
+        self.steps.submit([], |stream| stream.replay(&captured.graph))
+    }
+
+    fn release(&self, graph: CapturedGraphId) {
+        let captured = self.host().graphs.remove(graph);
+        if let Some(captured) = captured {
+            self.steps.retire(Box::new(captured));
+        }
+    }
+}
+
+impl DeviceClock for CudaDriver {
+    fn timestamp(&self) -> Result<Box<dyn Timestamp>, DriverError> {
+        let mut timestamp = None;
+        self.steps.submit([], |stream| {
+            timestamp = Some(self.clock.timestamp(stream)?);
+            Ok(())
+        })?;
+        let timestamp = timestamp.ok_or_else(|| refused("timestamp", "nothing was submitted"))?;
+        Ok(Box::new(timestamp))
+    }
+}

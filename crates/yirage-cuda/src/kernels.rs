@@ -1,0 +1,136 @@
+//! Kernels made ready for the device: from the text of a module to functions, each kernel once.
+
+use crate::compiler::KernelCompiler;
+use crate::runtime::{CudaContext, CudaFunction, CudaModule, CudaStream, DeviceRange, FunctionLaunch};
+use crate::status::{refused, unsupported};
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use yirage_hal::driver::{DriverError, LaunchConfig, side_by_side};
+use yirage_kir::ComputeKernel;
+use yirage_kir::render::CDialect;
+
+/// Where kernels are made, and for what.
+pub(crate) struct KernelToolchain {
+    pub(crate) context: Arc<CudaContext>,
+    pub(crate) compiler: KernelCompiler,
+    /// The device's architecture, as `sm_90`.
+    pub(crate) arch: String,
+    /// The language of its kernels.
+    pub(crate) dialect: CDialect,
+}
+
+/// A kernel that is ready to be launched.
+pub(crate) struct LoadedKernel {
+    function: CudaFunction,
+    /// It keeps the function.
+    _module: CudaModule,
+    block: [u32; 3],
+    /// How many pointers it is given.
+    pointers: usize,
+}
+
+/// The kernels of a module by their names.
+pub(crate) struct KernelModule(HashMap<String, Arc<LoadedKernel>>);
+
+/// All kernels that any module has, by their text, so that programs of one model do not have theirs made again.
+#[derive(Default)]
+pub(crate) struct LoadedKernels(HashMap<String, Weak<LoadedKernel>>);
+
+impl LoadedKernels {
+    /// The module of these kernels. All of them are made at once: what is wrong with one is said before a step runs.
+    pub(crate) fn module(
+        &mut self,
+        toolchain: &KernelToolchain,
+        kernels: &[ComputeKernel],
+    ) -> Result<KernelModule, DriverError> {
+        self.0.retain(|_, kernel| kernel.strong_count() > 0);
+        let sources: Vec<String> =
+            kernels.iter().map(|kernel| toolchain.dialect.source(std::slice::from_ref(kernel))).collect();
+        let all: Vec<(&ComputeKernel, &String)> = kernels.iter().zip(&sources).collect();
+        let known = all.iter().map(|(_, source)| self.0.get(*source).and_then(Weak::upgrade));
+        let mut ready: Vec<Option<Arc<LoadedKernel>>> = known.collect();
+        let missing: Vec<_> = all.iter().zip(&ready).filter(|(_, ready)| ready.is_none()).map(|(of, _)| *of).collect();
+        let mut made = side_by_side(&missing, |(kernel, source)| toolchain.make(kernel, source))?.into_iter();
+        ready.iter_mut().filter(|ready| ready.is_none()).for_each(|ready| *ready = made.next().map(Arc::new));
+        let mut module = HashMap::new();
+        for ((kernel, source), ready) in all.into_iter().zip(ready.into_iter().flatten()) {
+            self.0.insert(source.clone(), Arc::downgrade(&ready));
+            if module.insert(kernel.name.clone(), ready).is_some() {
+                return Err(refused("module", format!("there are two kernels `{}`", kernel.name)));
+            }
+        }
+        Ok(KernelModule(module))
+    }
+}
+
+impl KernelToolchain {
+    fn make(&self, kernel: &ComputeKernel, source: &str) -> Result<LoadedKernel, DriverError> {
+        let code = self.compiler.compile(&kernel.name, source, &self.arch, self.dialect.options)?;
+        let wrong = |error: DriverError| match error {
+            DriverError::Failed { call, why } => refused(call, format!("kernel `{}`: {why}", kernel.name)),
+            other => other,
+        };
+        let module = CudaModule::new(&self.context, &code).map_err(wrong)?;
+        Ok(LoadedKernel {
+            function: module.function(&kernel.name).map_err(wrong)?,
+            _module: module,
+            block: [kernel.threads, 1, 1],
+            pointers: kernel.buffers.len(),
+        })
+    }
+}
+
+impl KernelModule {
+    pub(crate) fn kernel(&self, name: &str) -> Result<&Arc<LoadedKernel>, DriverError> {
+        self.0.get(name).ok_or_else(|| refused("launch", format!("the module has no kernel `{name}`")))
+    }
+}
+
+/// A launch with all that it needs.
+pub(crate) struct ReadyLaunch {
+    kernel: Arc<LoadedKernel>,
+    grid: [u32; 3],
+    shared_bytes: u32,
+    pointers: Vec<DeviceRange>,
+}
+
+impl ReadyLaunch {
+    /// The launch of a kernel, where it is one of this kernel.
+    pub(crate) fn new(
+        kernel: &Arc<LoadedKernel>,
+        config: &LaunchConfig,
+        grid: [u32; 3],
+        pointers: Vec<DeviceRange>,
+    ) -> Result<ReadyLaunch, DriverError> {
+        // A launch that may begin early begins behind its predecessor: no kernel here waits by itself.
+        let LaunchConfig { entry, block, shared_bytes, cooperative, early_start: _, arguments } = config;
+        if *block != kernel.block {
+            let made = kernel.block;
+            return Err(refused(
+                "launch",
+                format!("kernel `{entry}`: expected groups of {made:?} threads, got {block:?}"),
+            ));
+        }
+        if pointers.len() != kernel.pointers {
+            let (made, got) = (kernel.pointers, pointers.len());
+            return Err(refused("launch", format!("kernel `{entry}`: expected {made} buffers, got {got}")));
+        }
+        if *cooperative {
+            return Err(unsupported(
+                format!("a cooperative launch of kernel `{entry}`"),
+                "no kernel here waits for others",
+            ));
+        }
+        if !arguments.is_empty() {
+            let what = format!("an argument of {} bytes for kernel `{entry}`", arguments.len());
+            return Err(unsupported(what, "kernels here are given buffers alone"));
+        }
+        Ok(ReadyLaunch { kernel: kernel.clone(), grid, shared_bytes: *shared_bytes, pointers })
+    }
+
+    pub(crate) fn submit(&self, stream: &CudaStream) -> Result<(), DriverError> {
+        let ReadyLaunch { kernel, grid, shared_bytes, pointers } = self;
+        let (function, block) = (kernel.function, kernel.block);
+        stream.launch(&FunctionLaunch { function, grid: *grid, block, shared_bytes: *shared_bytes, pointers })
+    }
+}

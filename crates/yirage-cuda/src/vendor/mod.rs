@@ -1,0 +1,76 @@
+//! The vendors whose drivers and compilers have CUDA's shape: what each calls its functions, and what it does in its own way.
+//!
+//! A vendor is a file here and a line in [`CudaVendor`].
+
+mod amd;
+mod moore_threads;
+mod nvidia;
+
+use crate::symbols::{ArchNames, CompilerNames, DriverNames};
+use yirage_kir::render::CDialect;
+use yirage_plan::DeviceLimits;
+use yirage_probe::{Family, RuntimeCompiler};
+
+/// A vendor whose driver has CUDA's shape.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CudaVendor {
+    /// NVIDIA: CUDA.
+    Nvidia,
+    /// AMD: HIP.
+    Amd,
+    /// Hygon: HIP, as DTK has it.
+    Hygon,
+    /// Moore Threads: MUSA.
+    MooreThreads,
+}
+
+impl CudaVendor {
+    /// What is known of its runtime.
+    pub(crate) fn runtime(self) -> &'static VendorRuntime {
+        match self {
+            CudaVendor::Nvidia => &nvidia::CUDA,
+            CudaVendor::Amd => &amd::HIP,
+            CudaVendor::Hygon => &amd::HYGON,
+            CudaVendor::MooreThreads => &moore_threads::MUSA,
+        }
+    }
+}
+
+/// A vendor's runtime.
+pub(crate) struct VendorRuntime {
+    /// Its devices, and the library that has them.
+    pub(crate) family: &'static Family,
+    /// What the driver calls its functions.
+    pub(crate) driver: DriverNames,
+    /// The library that compiles kernels.
+    pub(crate) compiler: &'static RuntimeCompiler,
+    /// What that calls its functions.
+    pub(crate) compile: CompilerNames,
+    /// Those that tell which architectures it compiles for, as numbers behind this prefix.
+    pub(crate) archs: Option<(&'static str, ArchNames)>,
+    /// What the compiler is told an architecture by.
+    pub(crate) arch_option: &'static str,
+    /// The language of kernels on a device of an architecture.
+    pub(crate) dialect: fn(&str) -> CDialect,
+    /// What bounds kernels there.
+    pub(crate) limits: VendorLimits,
+    /// What a device is named by in a copy from one to another.
+    pub(crate) peers: PeerName,
+}
+
+/// What bounds kernels of a vendor's devices.
+pub(crate) enum VendorLimits {
+    /// What the driver tells, by CUDA's numbers of attributes.
+    Asked,
+    /// What the vendor's documents promise of every device.
+    Known(DeviceLimits),
+}
+
+/// What a device is named by in a copy from one to another.
+#[derive(Clone, Copy)]
+pub(crate) enum PeerName {
+    /// Its context.
+    Context,
+    /// Its number.
+    Ordinal,
+}

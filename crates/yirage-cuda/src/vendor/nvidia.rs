@@ -1,0 +1,18 @@
+//! NVIDIA: the driver's own interface of CUDA 12.0 or later, and NVRTC.
+
+use super::{PeerName, VendorLimits, VendorRuntime};
+use crate::symbols::{ArchNames, CompilerNames, DriverNames, compiler_names, driver_names};
+use yirage_kir::render::CDialect;
+use yirage_probe::families;
+
+pub(super) static CUDA: VendorRuntime = VendorRuntime {
+    family: &families::CUDA,
+    driver: driver_names!("cu", "StreamBeginCapture_v2"),
+    compiler: &families::NVRTC,
+    compile: compiler_names!("nvrtc", "CUBIN"),
+    archs: Some(("sm_", ArchNames { count: "nvrtcGetNumSupportedArchs", all: "nvrtcGetSupportedArchs" })),
+    arch_option: "--gpu-architecture=",
+    dialect: |_| CDialect::CUDA,
+    limits: VendorLimits::Asked,
+    peers: PeerName::Context,
+};

@@ -1,0 +1,266 @@
+//! Machines with devices in software, NVIDIA's or those of a vendor whose driver has the same functions under other names:
+//! `fake/` and the emulator's grid, built with the system's C++ compiler.
+//!
+//! A vendor's libraries are built when they are first asked for, and kept for as long as neither a source nor the compiler
+//! changes, below cargo's folder for tests. Each [`FakeCuda`] has a copy of the driver, which is a driver of its own: its
+//! devices, faults and counts are nobody else's.
+
+use std::ffi::{CString, OsString, c_char};
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tempfile::TempDir;
+use yirage_probe::families::{CUDA, HIP, MUSA};
+use yirage_probe::{DriverLibrary, Family, ProbeEnvironment};
+
+/// Headers and options that every source of kernels is compiled with.
+const OF_KERNELS: [&str; 5] = ["module.hpp", "emulator.hpp", "cuda.hpp", "hip.hpp", "options"];
+
+/// Whose names the functions have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FakeVendor {
+    /// NVIDIA's.
+    Cuda,
+    /// AMD's.
+    Hip,
+    /// Moore Threads'.
+    Musa,
+}
+
+impl FakeVendor {
+    fn family(self) -> &'static Family {
+        match self {
+            FakeVendor::Cuda => &CUDA,
+            FakeVendor::Hip => &HIP,
+            FakeVendor::Musa => &MUSA,
+        }
+    }
+
+    fn driver(self) -> &'static str {
+        match self {
+            FakeVendor::Cuda => "libcuda.so.1",
+            FakeVendor::Hip => "libamdhip64.so.6",
+            FakeVendor::Musa => "libmusa.so.1",
+        }
+    }
+
+    fn compiler(self) -> &'static str {
+        match self {
+            FakeVendor::Cuda => "libnvrtc.so.13",
+            FakeVendor::Hip => "libhiprtc.so.6",
+            FakeVendor::Musa => "libmtrtc.so",
+        }
+    }
+
+    /// What `fake/api.hpp` knows it by.
+    fn definition(self) -> &'static str {
+        match self {
+            FakeVendor::Cuda => "FAKE_VENDOR_CUDA",
+            FakeVendor::Hip => "FAKE_VENDOR_HIP",
+            FakeVendor::Musa => "FAKE_VENDOR_MUSA",
+        }
+    }
+}
+
+/// What a fake driver has counted, as `fake/control.hpp` has it.
+#[repr(C)]
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "the driver writes all of them, and each test reads those that it is about")]
+pub(crate) struct FakeCudaStats {
+    /// Bytes of device memory that are held, as they were asked for.
+    pub(crate) bytes: u64,
+    pub(crate) buffers: u64,
+    pub(crate) host_buffers: u64,
+    pub(crate) streams: u64,
+    pub(crate) events: u64,
+    pub(crate) modules: u64,
+    pub(crate) graphs: u64,
+    /// Graphs that were instantiated.
+    pub(crate) executables: u64,
+    /// Primary contexts that are retained.
+    pub(crate) contexts: u64,
+    /// The most bytes that were held at once.
+    pub(crate) peak_bytes: u64,
+    /// Kernels that have run, those of graphs among them.
+    pub(crate) launches: u64,
+    /// Copies and fills that have run.
+    pub(crate) copies: u64,
+    pub(crate) graph_launches: u64,
+    /// Captures that were begun.
+    pub(crate) captures: u64,
+    /// Things that a context still had when it was released for the last time.
+    pub(crate) leaks: u64,
+    /// Buffers beside which something was written, found when they were freed.
+    pub(crate) overruns: u64,
+    /// Kernels and copies that failed.
+    pub(crate) faults: u64,
+}
+
+/// A machine with a driver of its own.
+pub(crate) struct FakeCuda {
+    vendor: FakeVendor,
+    folder: TempDir,
+}
+
+impl FakeCuda {
+    /// A machine with NVIDIA's devices. What it can be told stands in `fake/settings.hpp`: `("FAKE_CUDA_DEVICES", "2")`.
+    pub(crate) fn new(settings: &[(&str, &str)]) -> FakeCuda {
+        FakeCuda::of(FakeVendor::Cuda, settings)
+    }
+
+    /// A machine with a vendor's devices.
+    pub(crate) fn of(vendor: FakeVendor, settings: &[(&str, &str)]) -> FakeCuda {
+        let folder = tempfile::tempdir().unwrap();
+        let lines: Vec<String> = settings.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+        fs::write(folder.path().join("settings"), lines.concat()).unwrap();
+        let driver = vendor.driver();
+        fs::copy(libraries(vendor).join(driver), folder.path().join(driver)).unwrap();
+        FakeCuda { vendor, folder }
+    }
+
+    /// Its surroundings: the driver and the compiler.
+    pub(crate) fn surroundings(&self) -> ProbeEnvironment {
+        self.with(&[self.folder.path(), libraries(self.vendor)])
+    }
+
+    /// The driver alone.
+    pub(crate) fn surroundings_without_compiler(&self) -> ProbeEnvironment {
+        self.with(&[self.folder.path()])
+    }
+
+    fn with(&self, folders: &[&Path]) -> ProbeEnvironment {
+        let list = std::env::join_paths(folders).unwrap();
+        ProbeEnvironment::new(self.folder.path(), [("LD_LIBRARY_PATH", list)])
+    }
+
+    /// Lets the `nth` call of this name, which is the vendor's, from now, counted from 1, fail with `code`, once. `kernel` and
+    /// `copy` name what the device runs, whose fault then is the context's. With 0 for `nth`, what was asked for before is
+    /// forgotten.
+    pub(crate) fn fail(&self, call: &str, nth: i32, code: i32) {
+        let call = CString::new(call).unwrap();
+        // SAFETY: the type is that of `fakeCudaFail` in `fake/control.cpp`.
+        let fail: unsafe extern "C" fn(*const c_char, i32, i32) =
+            unsafe { self.library().function("fakeCudaFail") }.unwrap();
+        // SAFETY: the text ends with a 0 and lives through the call.
+        unsafe { fail(call.as_ptr(), nth, code) };
+    }
+
+    /// What the driver has counted.
+    pub(crate) fn stats(&self) -> FakeCudaStats {
+        let mut stats = FakeCudaStats::default();
+        // SAFETY: the type is that of `fakeCudaStats` in `fake/control.cpp`.
+        let get: unsafe extern "C" fn(*mut FakeCudaStats) =
+            unsafe { self.library().function("fakeCudaStats") }.unwrap();
+        // SAFETY: the fields are those of `fake/control.hpp`.
+        unsafe { get(&mut stats) };
+        stats
+    }
+
+    fn library(&self) -> DriverLibrary {
+        self.vendor.family().library(&self.surroundings()).unwrap()
+    }
+}
+
+/// The folder with a vendor's libraries as they were built.
+fn libraries(vendor: FakeVendor) -> &'static Path {
+    static FOLDERS: [OnceLock<PathBuf>; 3] = [const { OnceLock::new() }; 3];
+    FOLDERS[vendor as usize].get_or_init(|| {
+        let root = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let folder = root.join(format!("fake-{}-{:016x}", vendor.family().name, fingerprint()));
+        if !folder.exists() {
+            fs::create_dir_all(root).unwrap();
+            let made = tempfile::tempdir_in(root).unwrap();
+            build(vendor, made.path());
+            // Another process may have been faster: then its folder is as good.
+            if fs::rename(made.path(), &folder).is_ok() {
+                let _ = made.keep();
+            }
+        }
+        folder
+    })
+}
+
+fn sources() -> [PathBuf; 2] {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    [own.join("tests/fake"), own.join("../yirage-sim/src/emulator/cpp")]
+}
+
+/// Of all files and of the compiler.
+fn fingerprint() -> u64 {
+    let mut hasher = DefaultHasher::new();
+    ran(&["--version".into()], Path::new(".")).stdout.hash(&mut hasher);
+    for folder in sources() {
+        for file in files(&folder) {
+            (file.file_name(), fs::read(&file).unwrap()).hash(&mut hasher);
+        }
+    }
+    hasher.finish()
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+/// Both libraries, and what the compiler compiles and links kernels with.
+fn build(vendor: FakeVendor, folder: &Path) {
+    let [fake, emulator] = sources();
+    let mut all: Vec<PathBuf> =
+        files(&fake).into_iter().filter(|file| file.extension() == Some("cpp".as_ref())).collect();
+    all.push(emulator.join("grid.cpp"));
+    on_all_processors(&all, |source| {
+        let include = [&fake, &emulator].map(|folder| format!("-I{}", folder.display()));
+        let told = ["-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", "-U_FORTIFY_SOURCE", "-pthread", "-c", "-o"];
+        let told = include.into_iter().chain([format!("-D{}", vendor.definition())]).chain(told.map(str::to_owned));
+        run(told.chain([object(source), source.display().to_string()]).collect(), folder);
+    });
+    let is_of_compiler = |name: &String| name.starts_with("nvrtc");
+    let is_of_kernels = |name: &String| ["module.o", "grid.o"].contains(&name.as_str());
+    let objects: Vec<String> = all.iter().map(|source| object(source)).filter(|name| !is_of_kernels(name)).collect();
+    let (mut of_compiler, of_driver): (Vec<String>, Vec<String>) = objects.into_iter().partition(is_of_compiler);
+    // What the vendor's devices are, and what its compiler knows.
+    of_compiler.push("vendor.o".to_owned());
+    for (library, objects) in [(vendor.compiler(), of_compiler), (vendor.driver(), of_driver)] {
+        // Threads of streams may be at work to the end of the process.
+        let told = ["-shared", "-Wl,-z,nodelete", "-Wl,--no-undefined", "-pthread", "-o", library];
+        let told = told.map(str::to_owned).into_iter();
+        run(told.chain(objects).chain(["-ldl".to_owned()]).collect(), folder);
+    }
+    for name in OF_KERNELS {
+        let from = [&fake, &emulator].map(|folder| folder.join(name)).into_iter().find(|file| file.exists()).unwrap();
+        fs::copy(from, folder.join(name)).unwrap();
+    }
+    fs::create_dir(folder.join("images")).unwrap();
+}
+
+fn object(source: &Path) -> String {
+    format!("{}.o", source.file_stem().unwrap().to_string_lossy())
+}
+
+fn on_all_processors(all: &[PathBuf], task: impl Fn(&Path) + Sync) {
+    let (next, task) = (&AtomicUsize::new(0), &task);
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(move || {
+                while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    task(one);
+                }
+            });
+        }
+    });
+}
+
+fn run(arguments: Vec<String>, folder: &Path) {
+    let done = ran(&arguments, folder);
+    assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// `$CXX`, or `c++`, in a folder.
+fn ran(arguments: &[String], folder: &Path) -> Output {
+    let program = std::env::var_os("CXX").unwrap_or_else(|| OsString::from("c++"));
+    Command::new(program).args(arguments).current_dir(folder).output().unwrap()
+}

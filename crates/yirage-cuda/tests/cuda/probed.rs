@@ -1,0 +1,43 @@
+//! The drivers in software under the names of other vendors: what a probe finds of them.
+
+use crate::fake::{FakeCuda, FakeCudaStats, FakeVendor};
+use yirage_probe::Family;
+use yirage_probe::families::{HIP, MUSA};
+
+/// A vendor, what its first device is, and the call that counts its devices.
+const VENDORS: [(FakeVendor, &Family, [&str; 2], u32, &str); 2] = [
+    (FakeVendor::Hip, &HIP, ["gfx90a", "6.0"], 104, "hipGetDeviceCount"),
+    (FakeVendor::Musa, &MUSA, ["mp_22", "40300"], 56, "muDeviceGetCount"),
+];
+
+#[test]
+#[ignore = "needs a compiler of C++"]
+fn devices_of_other_vendors_are_found() {
+    for (vendor, family, [arch, version], cores, count) in VENDORS {
+        let machine = FakeCuda::of(vendor, &[("FAKE_CUDA_DEVICES", "2")]);
+        let devices = family.look(&machine.surroundings()).unwrap();
+        assert_eq!(devices.len(), 2, "{vendor:?}");
+        for device in devices {
+            assert_eq!(device.arch, arch);
+            assert_eq!(device.driver_version.as_deref(), Some(version));
+            assert_eq!(device.cores, Some(cores));
+        }
+        assert_eq!(machine.stats(), FakeCudaStats::default(), "who only looks takes nothing");
+        machine.fail(count, 1, 999);
+        let why = family.look(&machine.surroundings()).unwrap_err().to_string();
+        assert!(why.contains(count) && why.contains("999"), "{why}");
+    }
+}
+
+#[test]
+#[ignore = "needs a compiler of C++"]
+fn a_machine_has_the_architecture_and_the_version_that_it_is_told() {
+    for (vendor, family, arch, version, written) in
+        [(FakeVendor::Hip, &HIP, "gfx1100", "60342133", "6.3"), (FakeVendor::Musa, &MUSA, "mp_31", "50000", "50000")]
+    {
+        let machine = FakeCuda::of(vendor, &[("FAKE_CUDA_ARCH", arch), ("FAKE_CUDA_VERSION", version)]);
+        let devices = family.look(&machine.surroundings()).unwrap();
+        assert_eq!(devices[0].arch, arch);
+        assert_eq!(devices[0].driver_version.as_deref(), Some(written));
+    }
+}
