@@ -20,7 +20,7 @@ conformance_tests=(backends bound contract copies general_reduce operands random
 packages=(--package=yirage-cpu --package=yirage-conformance)
 # Tests are chosen by words that stand anywhere in their names: these have one of the words above in theirs.
 others=(--skip=general_contract:: --skip=refused_operands::)
-decoder_tests=(--package=yirage-ir --test=suite quant_golden::)
+decoder_tests=("${packages[@]}" --package=yirage-ir --test=suite -- quant_golden::)
 model_test=(--package=yirage-engine --test=suite golden_bedtime::f32_gguf)
 # Minutes each under emulation, for nothing that the others do not run on this processor as well.
 slow=(--skip=long_context_crosses_splits --skip=random_worlds_are_exact --skip=cpu_guarded_at_every_level --skip=cpu_alone_at_every_level)
@@ -143,6 +143,6 @@ else
     [ "$failed" = 0 ]
     # A processor with dot products alone: kernels of that level must not use what the better ones have.
     YIRAGE_QEMU_CPU=neoverse-n1 YIRAGE_REQUIRED_ISAS="scalar neon" \
-        emulated --package=yirage-cpu --test=suite -- required_levels all_instruction_sets exact_kernels norms
+        emulated "${packages[@]}" --test=suite -- required_levels all_instruction_sets exact_kernels norms
     emulated "${decoder_tests[@]}"
 fi

@@ -78,6 +78,8 @@ rm -rf "$sources"
 failed=0
 if find_nvrtc; then
     "$python" tools/dialects/nvrtc.py "$sources/cuda" "${cuda[@]}" --report "$target/cuda.md" || failed=1
+    # The backend's own way to the same compiler.
+    VIRTUAL_ENV=$target/venv cargo test --workspace --locked --lib -- --ignored a_source_becomes_code || failed=1
 fi
 if find_clang; then
     python3 tools/dialects/amd.py "$sources/hip" --clang "$clang" "${cdna[@]}" --report "$target/hip.md" || failed=1

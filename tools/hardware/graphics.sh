@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Everything that is to be known of a graphics device, in one call of a few minutes: what it says of itself, conformance of every
+# Everything that is to be known of an accelerator, in one call of a few minutes: what it says of itself, conformance of every
 # op and of the bundled model, a model's greedy answer beside the processor's, and its speed. Needs the program, the device's
 # driver and the folder OUT, where it leaves everything; no network. A step that fails or takes too long does not end the others.
-# usage: graphics.sh YIRAGE BACKEND OUT [MODEL]     (vulkan, mps or dx12; MODEL is a file or folder)
+# usage: graphics.sh YIRAGE BACKEND OUT [MODEL]     (cuda, vulkan, mps or dx12; MODEL is a file or folder)
 set -uo pipefail
 [ $# -ge 3 ] || { sed -n 's/^# usage: //p' "$0" >&2; exit 2; }
 yirage=$1 backend=$2 out=$3 model=${4-}
