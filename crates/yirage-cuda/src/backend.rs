@@ -53,18 +53,16 @@ impl CudaBackend {
     /// What bounds kernels of a device, and what else is told of it.
     fn limits(&self, toolchain: &KernelToolchain, info: &mut DeviceInfo) -> Result<DeviceLimits, DriverError> {
         info.facts.push(("compiler", format!("{} {}", self.vendor.compiler.title, toolchain.compiler.version())));
-        match &self.vendor.limits {
-            VendorLimits::Known(limits) => {
-                Ok(DeviceLimits { subgroup_widths: vec![toolchain.dialect.subgroup], ..limits.clone() })
-            }
+        let limits = match &self.vendor.limits {
+            VendorLimits::Known(limits) => limits.clone(),
             VendorLimits::Asked => {
                 let ecc = toolchain.context.attribute(DeviceAttribute::EccEnabled)?;
                 info.facts.push(("ecc", if ecc == 0 { "off" } else { "on" }.into()));
-                let limits = device_limits(&toolchain.context)?;
-                // A warp of the device's may be wider: kernels are written for subgroups of their dialect.
-                Ok(DeviceLimits { subgroup_widths: vec![toolchain.dialect.subgroup], ..limits })
+                device_limits(&toolchain.context)?
             }
-        }
+        };
+        // A warp of the device's may be wider: kernels are written for subgroups of their dialect.
+        Ok(DeviceLimits { subgroup_widths: vec![toolchain.dialect.subgroup], ..limits })
     }
 
     /// Checks that a device is for computing, where its driver tells.

@@ -7,7 +7,7 @@ use crate::kernels::{KernelModule, KernelToolchain, LoadedKernels, ReadyLaunch};
 use crate::limits::{IN_FLIGHT, RECLAIM};
 use crate::pinned::{DownloadPool, PinnedDownload, StagingPiece};
 use crate::queue::{InUse, StreamQueue};
-use crate::runtime::{CudaContext, CudaEvent, CudaStream, PinnedMemory};
+use crate::runtime::{CudaContext, CudaEvent, CudaStream, DeviceRange, PinnedMemory};
 use crate::status::{refused, unsupported};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ use yirage_kir::ComputeKernel;
 
 /// The driver of one device.
 pub struct CudaDriver {
-    // In the order in which they go away: streams before what they may still have, all before the context.
+    // In the order in which they go away: streams before what they may still have, and every one of them keeps the context.
     steps: StreamQueue,
     transfers: StreamQueue,
     /// Captures alone, so that a capture that fails spoils nothing else.
@@ -29,8 +29,8 @@ pub struct CudaDriver {
     clock: EventClock,
     downloads: Arc<DownloadPool>,
     host: Mutex<CudaHostState>,
+    /// It has the context too.
     toolchain: KernelToolchain,
-    context: Arc<CudaContext>,
 }
 
 /// What the host has of the device.
@@ -55,8 +55,11 @@ impl CudaDriver {
             downloads: Arc::default(),
             host: Mutex::default(),
             toolchain,
-            context,
         })
+    }
+
+    fn context(&self) -> &Arc<CudaContext> {
+        &self.toolchain.context
     }
 
     fn host(&self) -> MutexGuard<'_, CudaHostState> {
@@ -117,12 +120,7 @@ impl CudaHostState {
         ReadyLaunch::new(kernel.kernel(&config.entry)?, config, *grid, pointers.collect::<Result<_, DriverError>>()?)
     }
 
-    fn range_of(
-        &self,
-        call: &'static str,
-        bytes: usize,
-        to: BufferSlice,
-    ) -> Result<crate::runtime::DeviceRange, DriverError> {
+    fn range_of(&self, call: &'static str, bytes: usize, to: BufferSlice) -> Result<DeviceRange, DriverError> {
         let range = self.buffers.range(call, to)?;
         let fits = range.bytes() == bytes;
         fits.then_some(range).ok_or_else(|| refused(call, format!("{bytes} bytes are given for {}", range.bytes())))
@@ -146,10 +144,10 @@ fn upload(
 impl Driver for CudaDriver {
     fn alloc(&self, bytes: u64) -> Result<BufferId, DriverError> {
         let mut host = self.host();
-        match host.buffers.alloc(&self.context, bytes) {
+        match host.buffers.alloc(self.context(), bytes) {
             Err(DriverError::OutOfMemory { .. }) => {
                 self.reclaim()?;
-                host.buffers.alloc(&self.context, bytes)
+                host.buffers.alloc(self.context(), bytes)
             }
             done => done,
         }
@@ -175,7 +173,7 @@ impl Driver for CudaDriver {
     fn download(&self, from: BufferSlice) -> Result<Box<dyn Download>, DriverError> {
         let host = self.host();
         let range = host.buffers.range("download", from)?;
-        let piece = self.downloads.take(&self.context, range.bytes())?;
+        let piece = self.downloads.take(self.context(), range.bytes())?;
         if range.bytes() > 0 {
             let memory = piece.memory().ok_or_else(|| refused("download", "its piece has gone back to the pool"))?;
             self.steps.submit([Box::new(piece.writer()) as InUse], |stream| stream.download(range, memory))?;
@@ -189,20 +187,20 @@ impl Driver for CudaDriver {
         }
         let from = peer.host().buffers.range("copy", from)?;
         let to = self.host().range_of("copy", from.bytes(), to)?;
-        let before = Arc::new(CudaEvent::new(&peer.context, false)?);
+        let before = Arc::new(CudaEvent::new(peer.context(), false)?);
         peer.steps.submit([], |stream| stream.record(&before))?;
-        let after = Arc::new(CudaEvent::new(&self.context, false)?);
+        let after = Arc::new(CudaEvent::new(self.context(), false)?);
         let events: [InUse; 2] = [Box::new(before.clone()), Box::new(after.clone())];
         self.steps.submit(events, |stream| {
             stream.wait_for(&before)?;
-            stream.copy_from(&peer.context, from, to)?;
+            stream.copy_from(peer.context(), from, to)?;
             stream.record(&after)
         })?;
         peer.steps.submit([Box::new(after.clone()) as InUse], |stream| stream.wait_for(&after))
     }
 
     fn staging(&self, bytes: usize) -> Result<Arc<dyn StagingMemory>, DriverError> {
-        Ok(Arc::new(StagingPiece(PinnedMemory::new(&self.context, bytes)?)))
+        Ok(Arc::new(StagingPiece(PinnedMemory::new(self.context(), bytes)?)))
     }
 
     fn transfer_queue(&self) -> Option<&dyn TransferQueue> {
