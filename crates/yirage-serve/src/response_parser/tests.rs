@@ -34,8 +34,13 @@ fn family(form: &str, thoughts: Option<&str>) -> OutputFormat {
 
 /// The answer that a text is, however it is cut.
 fn answer(family: &OutputFormat, within: bool, text: &str) -> ParsedAnswer {
+    answer_for(&declared(), family, within, text)
+}
+
+/// The same with other tools.
+fn answer_for(tools: &DeclaredTools, family: &OutputFormat, within: bool, text: &str) -> ParsedAnswer {
     let of = |cuts: &[&str]| {
-        let mut parser = ResponseParser::new(family, within, declared());
+        let mut parser = ResponseParser::new(family, within, tools.clone());
         let mut pieces: Vec<ResponsePiece> = cuts.iter().flat_map(|cut| parser.push(cut)).collect();
         pieces.extend(parser.finish());
         let mut answer = ParsedAnswer::default();
@@ -321,6 +326,76 @@ fn values_have_the_types_of_their_schema() {
     assert_eq!(found.calls[0].arguments, format!("{{\"days\": {long}, \"x\": -0}}"));
     let glm = format!("<tool_call>weather\n<arg_key>days</arg_key>\n<arg_value>{long}</arg_value>\n</tool_call>");
     assert_eq!(answer(&family("glm", None), false, &glm).calls[0].arguments, format!("{{\"days\": {long}}}"));
+}
+
+/// One argument `v` as each form that writes bare text has it.
+const BARE: &[(&str, &str)] = &[
+    ("qwen3_coder", "<tool_call>\n<function=f>\n<parameter=v>\n{}\n</parameter>\n</function>\n</tool_call>"),
+    ("seed_oss", "<seed:tool_call>\n<function=f>\n<parameter=v>{}</parameter>\n</function>\n</seed:tool_call>"),
+    ("glm", "<tool_call>f\n<arg_key>v</arg_key>\n<arg_value>{}</arg_value>\n</tool_call>"),
+    (
+        "longcat",
+        "<longcat_tool_call>f\n<longcat_arg_key>v</longcat_arg_key>\n<longcat_arg_value>{}</longcat_arg_value>\n\
+         </longcat_tool_call>",
+    ),
+    (
+        "minimax_m2",
+        "<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"v\">{}</parameter>\n</invoke>\n</minimax:tool_call>",
+    ),
+];
+
+/// Kind of case 9: what bare text is, its schema says, in every form and however the schema says it.
+#[test]
+fn bare_text_is_what_its_schema_says() {
+    let cases = [
+        (r#"{"type": "string"}"#, "42", r#""42""#),
+        (r#"{"type": "string"}"#, "true", r#""true""#),
+        (r#"{"type": "string"}"#, "null", r#""null""#),
+        (r#"{"type": "string"}"#, "{\"a\": 1}", r#""{\"a\": 1}""#),
+        (r#"{"type": "string"}"#, "007", r#""007""#),
+        (r#"{"enum": ["1", "2"]}"#, "1", r#""1""#),
+        (r#"{"const": "7"}"#, "7", r#""7""#),
+        (r##"{"$ref": "#/$defs/s"}"##, "42", r#""42""#),
+        (r#"{"allOf": [{"type": "string"}, {"minLength": 1}]}"#, "42", r#""42""#),
+        (r#"{"type": "boolean"}"#, "False", "false"),
+        (r#"{"type": "boolean"}"#, "TRUE", "true"),
+        (r#"{"type": ["boolean", "null"]}"#, "None", "null"),
+        (r#"{"anyOf": [{"type": "boolean"}, {"type": "null"}]}"#, "True", "true"),
+        (r#"{"anyOf": [{"type": "integer"}, {"type": "null"}]}"#, "42", "42"),
+        (r##"{"$ref": "#/$defs/b"}"##, "True", "true"),
+        (r#"{"type": "integer"}"#, "42", "42"),
+        (r#"{"type": "number"}"#, "1.50", "1.50"),
+        (r#"{"type": "array", "items": {"type": "string"}}"#, "[\"1\"]", r#"["1"]"#),
+        (r#"{"type": "object"}"#, "{\"a\": \"1\"}", r#"{"a": "1"}"#),
+    ];
+    for (schema, said, wanted) in cases {
+        let schema: Value = serde_json::from_str(schema).unwrap();
+        let parameters = json!({"type": "object", "properties": {"v": schema},
+            "$defs": {"s": {"type": "string"}, "b": {"type": "boolean"}}});
+        let tools = DeclaredTools::new(&[Tool::new("tools", "f", None, parameters, false).unwrap()]);
+        for (form, text) in BARE {
+            let found = answer_for(&tools, &family(form, None), false, &text.replace("{}", said));
+            let wanted: Value = serde_json::from_str(&format!("{{\"v\": {wanted}}}")).unwrap();
+            assert_eq!(calls(&found), [("f".to_owned(), wanted)], "{form}: {said} of {schema}");
+        }
+    }
+}
+
+/// Kind of case 23: numbers keep their digits in every form, whatever a float would make of them.
+#[test]
+fn numbers_keep_their_digits_in_every_form() {
+    let mut tried = 0;
+    for number in ["12345678901234567890123", "-9223372036854775809", "0.1000000000000000055", "1e400", "-0", "1.0"] {
+        for (form, text, _) in TWO {
+            let at = text.rfind('2').unwrap();
+            let text = format!("{}{number}{}", &text[..at], &text[at + 1..]);
+            let found = answer(&family(form, None), false, &text);
+            let arguments = &found.calls[1].arguments;
+            assert!(found.calls[1].ended && arguments.contains(&format!("\"days\": {number}")), "{form}: {arguments}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 150, "{tried}");
 }
 
 #[test]
