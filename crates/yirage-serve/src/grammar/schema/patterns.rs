@@ -161,6 +161,16 @@ mod tests {
             (r"^\S$", r#""é""#, true),
             (r"^\s$", "\"\u{85}\"", false),
             (r"^\w$", r#""é""#, false),
+            (r"^[\w]$", r#""é""#, false),
+            (r"^[\w-]+$", r#""a-é""#, false),
+            (r"^[\w-]+$", r#""a-e_0""#, true),
+            (r"^\d$", r#""٣""#, false),
+            (r"^[\d]$", r#""٣""#, false),
+            (r"^[^\D]$", r#""٣""#, false),
+            (r"^[^\D]$", r#""3""#, true),
+            (r"^[\da-f]+$", r#""0３""#, false),
+            (r"^(?:\w|\d)$", r#""ß""#, false),
+            (r"^[[\w]&&[^_]]$", r#""é""#, false),
         ] {
             assert_eq!(takes(json!({"type": "string", "pattern": pattern}), text), wanted, "{pattern}: {text}");
         }
