@@ -1,8 +1,8 @@
 //! What eight clients send, as their public sources have it: every request of `fixtures/clients` is answered, and what
 //! changes nothing in it is named. Kinds 31 and 33 of the public reports: Claude Code and llama.vim could not be served.
 
-use crate::support::{self, Answered, fills_in, options, raw, request, serve_with, story_with};
-use serde_json::Value;
+use crate::support::{self, Answered, fills_in, options, post, raw, request, serve_with, story_with};
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use yirage_engine::EngineOptions;
 
@@ -142,4 +142,123 @@ fn every_request_of_eight_clients_is_answered() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Whether a body with each of these fields is answered, and each of those that change nothing is named.
+fn each_is_answered(address: std::net::SocketAddr, path: &str, body: &Value, fields: &[(&str, Value, bool)]) {
+    let mut wrong = Vec::new();
+    for (field, value, named) in fields {
+        let mut body = body.clone();
+        // A dotted name stands for a field of an object, `*` for one of each element.
+        let names: Vec<&str> = field.split('.').collect();
+        let mut place = &mut body;
+        for name in &names {
+            place = if *name == "*" { &mut place[0] } else { &mut place[*name] };
+        }
+        *place = value.clone();
+        let name = field.replace(".*", "");
+        let answered = post(address, path, &body);
+        let ignored = answered.header("x-yirage-ignored").unwrap_or_default();
+        if answered.status != 200 || (*named && !ignored.split(',').any(|one| one == name)) {
+            wrong.push(format!("{path}, {field}: {} {ignored:?} {}", answered.status, answered.text()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Kind of case 31: what else Anthropic's interface has and its clients send is answered, and named where it changes
+/// nothing.
+#[test]
+fn what_anthropics_clients_may_send_is_answered() {
+    let server = serve_with(options(), vec![story_with(support::engine_options(), TEMPLATE)]);
+    let tool = json!({"name": "f", "description": "d", "input_schema": {"type": "object"}});
+    let said = json!([{"type": "text", "text": "Hi"}]);
+    let body = json!({"model": "story", "max_tokens": 2, "messages": [{"role": "user", "content": said}]});
+    each_is_answered(
+        server.address(),
+        "/v1/messages",
+        &body,
+        &[
+            ("output_config", json!({"effort": "low"}), false),
+            ("output_config", json!({"effort": "max"}), false),
+            ("output_config", json!({"effort": null, "format": null}), false),
+            ("output_config", json!(null), false),
+            ("output_config.task_budget", json!({"type": "tokens", "total": 20_000}), true),
+            ("output_config.verbosity", json!("low"), true),
+            ("context_management", json!({"edits": [{"type": "clear_tool_uses_20250919"}]}), true),
+            ("context_management", json!({"edits": [{"type": "compact_20260112"}]}), true),
+            ("thinking", json!({"type": "adaptive"}), false),
+            ("thinking", json!({"type": "adaptive", "display": "omitted"}), false),
+            ("service_tier", json!("standard_only"), true),
+            ("inference_geo", json!("us"), true),
+            ("container", json!({"skills": [{"type": "anthropic", "skill_id": "pdf"}]}), true),
+            ("mcp_servers", json!([{"type": "url", "url": "https://mcp.example", "name": "m"}]), true),
+            ("cache_control", json!({"type": "ephemeral", "ttl": "1h"}), true),
+            ("betas", json!(["context-1m-2025-08-07"]), true),
+            ("speed", json!("fast"), true),
+            ("user_profile_id", json!("u"), true),
+            ("messages.*.content.*.citations", json!([]), true),
+        ],
+    );
+    let mut with_tools = body.clone();
+    with_tools["tools"] = json!([tool]);
+    each_is_answered(
+        server.address(),
+        "/v1/messages",
+        &with_tools,
+        &[
+            ("tools.*.defer_loading", json!(true), true),
+            ("tools.*.allowed_callers", json!(["code_execution_20250825"]), true),
+            ("tools.*.input_examples", json!([{}]), true),
+            ("tools.*.eager_input_streaming", json!(true), true),
+            ("tools.*.type", json!("custom"), false),
+            ("tool_choice", json!({"type": "auto", "disable_parallel_tool_use": true}), false),
+        ],
+    );
+}
+
+/// Kind of case 33: the other settings of llama.cpp's server, as its own page and editors send them: at values that ask for
+/// nothing all of them, and those that change nothing at any.
+#[test]
+fn what_clients_of_llama_cpp_may_send_is_answered() {
+    let engine = EngineOptions { context: Some(1024), ..support::engine_options() };
+    let server = serve_with(options(), vec![fills_in(engine)]);
+    let fields = [
+        ("dynatemp_range", json!(0), false),
+        ("dynatemp_exponent", json!(1), true),
+        ("xtc_probability", json!(0), false),
+        ("xtc_threshold", json!(0.1), true),
+        ("typ_p", json!(1), false),
+        ("typical_p", json!(1.0), false),
+        ("repeat_last_n", json!(64), true),
+        ("dry_multiplier", json!(0.0), false),
+        ("dry_base", json!(1.75), true),
+        ("dry_allowed_length", json!(2), true),
+        ("dry_penalty_last_n", json!(-1), true),
+        ("dry_sequence_breakers", json!(["\n", ":"]), true),
+        ("mirostat", json!(0), false),
+        ("mirostat_tau", json!(5.0), true),
+        ("mirostat_eta", json!(0.1), true),
+        ("min_keep", json!(0), true),
+        ("n_keep", json!(-1), true),
+        ("n_discard", json!(0), true),
+        ("n_cache_reuse", json!(256), true),
+        ("n_probs", json!(0), false),
+        ("post_sampling_probs", json!(false), true),
+        ("timings_per_token", json!(true), true),
+        ("return_progress", json!(true), true),
+        ("top_n_sigma", json!(-1), true),
+        ("penalize_nl", json!(false), true),
+        ("tfs_z", json!(1), true),
+        ("slot_id", json!(-1), true),
+        ("id_slot", json!(0), true),
+        ("samplers", json!(["top_k", "infill"]), true),
+        ("t_max_prompt_ms", json!(500), true),
+        ("t_max_predict_ms", json!(-1), false),
+        ("n_indent", json!(4), false),
+        ("lora", json!([]), false),
+    ];
+    let gap = json!({"input_prefix": "Once", "input_suffix": "end", "prompt": "", "n_predict": 2});
+    each_is_answered(server.address(), "/infill", &gap, &fields);
+    each_is_answered(server.address(), "/completion", &json!({"prompt": "Once", "n_predict": 2}), &fields);
 }
