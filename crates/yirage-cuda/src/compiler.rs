@@ -75,8 +75,8 @@ impl KernelCompiler {
     ) -> Result<Vec<u8>, DriverError> {
         let program = CompilerProgram::new(self, name, source)?;
         let options = options.iter().map(|option| (*option).to_owned());
-        let arch = format!("{}{arch}", self.vendor.arch_option);
-        let options = options.chain([arch, "-std=c++17".into()]).map(text);
+        let arch = self.vendor.arch_option.map(|option| format!("{option}{arch}"));
+        let options = options.chain(arch).chain(["-std=c++17".into()]).map(text);
         let options = options.collect::<Result<Vec<CString>, DriverError>>()?;
         let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
         let count = i32::try_from(pointers.len()).map_err(|e| refused("compile", e.to_string()))?;
@@ -84,7 +84,8 @@ impl KernelCompiler {
         match unsafe { (self.functions.compile)(program.handle, count, pointers.as_ptr()) } {
             0 => program.code(),
             code => {
-                Err(refused("compile", format!("kernel `{name}`: NVRTC {}: {}", self.version(), program.said(code))))
+                let (title, version) = (self.vendor.compiler.title, self.version());
+                Err(refused("compile", format!("kernel `{name}`: {title} {version}: {}", program.said(code))))
             }
         }
     }

@@ -42,6 +42,7 @@ cuda_like! {
     amd, "hip", Amd;
     hygon, "hip", Hygon;
     moore_threads, "musa", MooreThreads;
+    iluvatar, "corex", Iluvatar;
 }
 
 /// Graphics interfaces, where their features are on.
@@ -79,7 +80,7 @@ pub(crate) fn list(surroundings: &ProbeEnvironment) -> Vec<RegistryEntry> {
         RegistryEntry { name: "hip", aliases: &["amd", "rocm"], provider: amd(surroundings) },
         family!("maca", MACA, &["maca"]),
         RegistryEntry { name: "moore", aliases: &["musa"], provider: moore_threads(surroundings) },
-        family!("corex", COREX, &["corex"]),
+        RegistryEntry { name: "iluvatar", aliases: &["corex"], provider: iluvatar(surroundings) },
         not_looked_for("kunlun", &["xpu"]),
         not_looked_for("qy", &[]),
         not_looked_for("ali", &["ppu"]),

@@ -30,7 +30,7 @@ const fn of(family: &'static Family, compiler: &'static RuntimeCompiler) -> Vend
         compiler,
         compile: compiler_names!("hiprtc", "Code"),
         archs: None,
-        arch_option: "--offload-arch=",
+        arch_option: Some("--offload-arch="),
         dialect,
         limits: VendorLimits::Known(LIMITS),
         peers: PeerName::Ordinal,

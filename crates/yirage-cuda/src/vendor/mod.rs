@@ -3,6 +3,7 @@
 //! A vendor is a file here and a line in [`CudaVendor`].
 
 mod amd;
+mod iluvatar;
 mod moore_threads;
 mod nvidia;
 
@@ -22,6 +23,8 @@ pub enum CudaVendor {
     Hygon,
     /// Moore Threads: MUSA.
     MooreThreads,
+    /// Iluvatar: CoreX.
+    Iluvatar,
 }
 
 impl CudaVendor {
@@ -32,6 +35,7 @@ impl CudaVendor {
             CudaVendor::Amd => &amd::HIP,
             CudaVendor::Hygon => &amd::HYGON,
             CudaVendor::MooreThreads => &moore_threads::MUSA,
+            CudaVendor::Iluvatar => &iluvatar::COREX,
         }
     }
 }
@@ -48,8 +52,8 @@ pub(crate) struct VendorRuntime {
     pub(crate) compile: CompilerNames,
     /// Those that tell which architectures it compiles for, as numbers behind this prefix.
     pub(crate) archs: Option<(&'static str, ArchNames)>,
-    /// What the compiler is told an architecture by.
-    pub(crate) arch_option: &'static str,
+    /// What the compiler is told an architecture by. Without, it makes code for the device at hand.
+    pub(crate) arch_option: Option<&'static str>,
     /// The language of kernels on a device of an architecture.
     pub(crate) dialect: fn(&str) -> CDialect,
     /// What bounds kernels there.

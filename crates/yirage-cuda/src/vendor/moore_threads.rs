@@ -11,7 +11,7 @@ pub(super) static MUSA: VendorRuntime = VendorRuntime {
     compiler: &families::MTRTC,
     compile: compiler_names!("mtrtc", "FatBin"),
     archs: None,
-    arch_option: "--offload-arch=",
+    arch_option: Some("--offload-arch="),
     dialect: |_| CDialect::MUSA,
     limits: VendorLimits::Asked,
     peers: PeerName::Context,

@@ -11,7 +11,7 @@ pub(super) static CUDA: VendorRuntime = VendorRuntime {
     compiler: &families::NVRTC,
     compile: compiler_names!("nvrtc", "CUBIN"),
     archs: Some(("sm_", ArchNames { count: "nvrtcGetNumSupportedArchs", all: "nvrtcGetSupportedArchs" })),
-    arch_option: "--gpu-architecture=",
+    arch_option: Some("--gpu-architecture="),
     dialect: |_| CDialect::CUDA,
     limits: VendorLimits::Asked,
     peers: PeerName::Context,

@@ -13,7 +13,7 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tempfile::TempDir;
-use yirage_probe::families::{CUDA, HIP, MUSA};
+use yirage_probe::families::{COREX, CUDA, HIP, MUSA};
 use yirage_probe::{DriverLibrary, Family, ProbeEnvironment};
 
 /// Headers and options that every source of kernels is compiled with.
@@ -28,6 +28,8 @@ pub(crate) enum FakeVendor {
     Hip,
     /// Moore Threads'.
     Musa,
+    /// Iluvatar's: NVIDIA's, in a folder of their own.
+    Corex,
 }
 
 impl FakeVendor {
@@ -36,12 +38,13 @@ impl FakeVendor {
             FakeVendor::Cuda => &CUDA,
             FakeVendor::Hip => &HIP,
             FakeVendor::Musa => &MUSA,
+            FakeVendor::Corex => &COREX,
         }
     }
 
     fn driver(self) -> &'static str {
         match self {
-            FakeVendor::Cuda => "libcuda.so.1",
+            FakeVendor::Cuda | FakeVendor::Corex => "libcuda.so.1",
             FakeVendor::Hip => "libamdhip64.so.6",
             FakeVendor::Musa => "libmusa.so.1",
         }
@@ -52,6 +55,7 @@ impl FakeVendor {
             FakeVendor::Cuda => "libnvrtc.so.13",
             FakeVendor::Hip => "libhiprtc.so.6",
             FakeVendor::Musa => "libmtrtc.so",
+            FakeVendor::Corex => "libnvrtc.so",
         }
     }
 
@@ -61,6 +65,7 @@ impl FakeVendor {
             FakeVendor::Cuda => "FAKE_VENDOR_CUDA",
             FakeVendor::Hip => "FAKE_VENDOR_HIP",
             FakeVendor::Musa => "FAKE_VENDOR_MUSA",
+            FakeVendor::Corex => "FAKE_VENDOR_COREX",
         }
     }
 }
@@ -118,6 +123,7 @@ impl FakeCuda {
         fs::write(folder.path().join("settings"), lines.concat()).unwrap();
         let driver = vendor.driver();
         fs::copy(libraries(vendor).join(driver), folder.path().join(driver)).unwrap();
+        be_a_root(folder.path());
         FakeCuda { vendor, folder }
     }
 
@@ -132,8 +138,15 @@ impl FakeCuda {
     }
 
     fn with(&self, folders: &[&Path]) -> ProbeEnvironment {
-        let list = std::env::join_paths(folders).unwrap();
-        ProbeEnvironment::new(self.folder.path(), [("LD_LIBRARY_PATH", list)])
+        let variables: Vec<(&str, OsString)> = match self.vendor {
+            // Its libraries are taken from below roots alone, of which its variables name as many as there are folders.
+            FakeVendor::Corex => {
+                let roots = ["COREX_HOME", "COREX_ROOT"].into_iter().zip(folders);
+                roots.map(|(name, folder)| (name, folder.as_os_str().to_owned())).collect()
+            }
+            _ => vec![("LD_LIBRARY_PATH", std::env::join_paths(folders).unwrap())],
+        };
+        ProbeEnvironment::new(self.folder.path(), variables)
     }
 
     /// Lets the `nth` call of this name, which is the vendor's, from now, counted from 1, fail with `code`, once. `kernel` and
@@ -166,7 +179,7 @@ impl FakeCuda {
 
 /// The folder with a vendor's libraries as they were built.
 fn libraries(vendor: FakeVendor) -> &'static Path {
-    static FOLDERS: [OnceLock<PathBuf>; 3] = [const { OnceLock::new() }; 3];
+    static FOLDERS: [OnceLock<PathBuf>; 4] = [const { OnceLock::new() }; 4];
     FOLDERS[vendor as usize].get_or_init(|| {
         let root = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let folder = root.join(format!("fake-{}-{:016x}", vendor.family().name, fingerprint()));
@@ -235,6 +248,12 @@ fn build(vendor: FakeVendor, folder: &Path) {
         fs::copy(from, folder.join(name)).unwrap();
     }
     fs::create_dir(folder.join("images")).unwrap();
+    be_a_root(folder);
+}
+
+/// Makes a folder that has libraries also the root of an installation that has them.
+fn be_a_root(folder: &Path) {
+    std::os::unix::fs::symlink(".", folder.join("lib")).unwrap();
 }
 
 fn object(source: &Path) -> String {

@@ -2,12 +2,13 @@
 
 use crate::fake::{FakeCuda, FakeCudaStats, FakeVendor};
 use yirage_probe::Family;
-use yirage_probe::families::{HIP, MUSA};
+use yirage_probe::families::{COREX, HIP, MUSA};
 
 /// A vendor, what its first device is, and the call that counts its devices.
-const VENDORS: [(FakeVendor, &Family, [&str; 2], u32, &str); 2] = [
+const VENDORS: [(FakeVendor, &Family, [&str; 2], u32, &str); 3] = [
     (FakeVendor::Hip, &HIP, ["gfx90a", "6.0"], 104, "hipGetDeviceCount"),
     (FakeVendor::Musa, &MUSA, ["mp_22", "40300"], 56, "muDeviceGetCount"),
+    (FakeVendor::Corex, &COREX, ["ivcore71", "10.2"], 32, "cuDeviceGetCount"),
 ];
 
 #[test]

@@ -10,8 +10,11 @@ use yirage_cuda::{CudaBackend, CudaVendor};
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_testkit::tiny;
 
-const VENDORS: [(CudaVendor, FakeVendor); 2] =
-    [(CudaVendor::Amd, FakeVendor::Hip), (CudaVendor::MooreThreads, FakeVendor::Musa)];
+const VENDORS: [(CudaVendor, FakeVendor); 3] = [
+    (CudaVendor::Amd, FakeVendor::Hip),
+    (CudaVendor::MooreThreads, FakeVendor::Musa),
+    (CudaVendor::Iluvatar, FakeVendor::Corex),
+];
 
 fn device((vendor, fake): (CudaVendor, FakeVendor)) -> (Arc<dyn Device>, FakeCuda) {
     let machine = FakeCuda::of(fake, &[]);
@@ -45,6 +48,8 @@ fn waves_are_those_of_the_device() {
     assert_eq!(widths("gfx1100"), ("gfx1100".into(), vec![32]));
     let (moore, _machine) = device(VENDORS[1]);
     assert_eq!((moore.info().arch.as_str(), moore.target().limits.subgroup_widths), ("mp_22", vec![32]));
+    let (iluvatar, _machine) = device(VENDORS[2]);
+    assert_eq!((iluvatar.info().arch.as_str(), iluvatar.target().limits.subgroup_widths), ("ivcore71", vec![64]));
 }
 
 #[test]

@@ -1,16 +1,20 @@
 #include "vendor.hpp"
 
 #include <stdlib.h>
+#include <string.h>
 
 #if defined(FAKE_VENDOR_HIP)
 #include "facts_hip.hpp"
 #elif defined(FAKE_VENDOR_MUSA)
 #include "facts_musa.hpp"
+#elif defined(FAKE_VENDOR_COREX)
+#include "facts_corex.hpp"
 #else
 #include "facts_cuda.hpp"
 #endif
 
 int capability_of(const std::string& arch) {
-  const size_t line = arch.find('_');
-  return line == std::string::npos ? 0 : atoi(arch.c_str() + line + 1);
+  for (const char* before : {"sm_", "compute_", "mp_", "ivcore"})
+    if (arch.compare(0, strlen(before), before) == 0) return atoi(arch.c_str() + strlen(before));
+  return 0;
 }

@@ -3,6 +3,7 @@
 use super::cuda::ATTRIBUTE;
 use crate::driver::{DriverApi, VersionQuery, compute_capability, thousands};
 use crate::family::{Family, LibraryLocation};
+use crate::runtime_compiler::RuntimeCompiler;
 use crate::search::LibrarySearch;
 use crate::visible::VisibilityVariables;
 use yirage_plan::KernelCapabilities;
@@ -27,6 +28,20 @@ pub static COREX: Family = Family {
     driver_file: None,
     install: "install Iluvatar's CoreX below /usr/local/corex, or name its root in COREX_HOME",
     ask: |backend, library| DRIVER.ask(backend, library),
+};
+
+/// CoreX's compiler of C++, which has NVRTC's names.
+pub static COREX_NVRTC: RuntimeCompiler = RuntimeCompiler {
+    title: "Iluvatar CoreX's NVRTC",
+    search: LibrarySearch {
+        libraries: &["libnvrtc.so"],
+        roots: &["COREX_HOME", "COREX_ROOT"],
+        folders: &["/usr/local/corex/lib64", "/usr/local/corex/lib"],
+        own_folders_only: true,
+        foreign: &[],
+    },
+    in_packages: &[],
+    install: "install Iluvatar's CoreX below /usr/local/corex, or name its root in COREX_HOME",
 };
 
 const DRIVER: DriverApi = DriverApi {

@@ -15,7 +15,7 @@ mod vulkan;
 
 pub use ascend::ASCEND;
 pub use cambricon::CAMBRICON;
-pub use corex::COREX;
+pub use corex::{COREX, COREX_NVRTC};
 pub use cuda::{CUDA, NVRTC};
 pub use hip::{HIP, HIPRTC, HYGON, HYGON_HIPRTC};
 pub use maca::MACA;
