@@ -4,7 +4,7 @@ use super::{PlanSite, lower};
 use crate::node_kernel::{BufferSource, NodeKernel};
 use yirage_hal::HalError;
 use yirage_hal::driver::GridExtent;
-use yirage_ir::op::{Linear, OpCase, Role, Tolerance};
+use yirage_ir::op::{ExpertLinear, Linear, OpCase, Role, Tolerance};
 use yirage_ir::tensor::{Data, round_to};
 use yirage_ir::{DType, Dim, Dims, Format, Graph, GraphBuilder, NodeKind, Op, Region, RegionKind, Sym, Tensor, Type};
 use yirage_kir::interpret::{InterpretedKernel, InterpreterSettings};
@@ -53,10 +53,15 @@ fn made(op: &Op, ins: &[Tensor]) -> Tensor {
 
 /// The same on a device of these limits.
 fn made_within(limits: &DeviceLimits, op: &Op, ins: &[Tensor]) -> Result<Tensor, HalError> {
+    made_in(BUCKET, limits, op, ins)
+}
+
+/// The same by a plan of these largest sizes.
+fn made_in(bucket: Dims, limits: &DeviceLimits, op: &Op, ins: &[Tensor]) -> Result<Tensor, HalError> {
     let graph = graph(op, ins);
     let tokens = ins.iter().enumerate().find(|(at, x)| op.role(*at, x) != Role::Weight).map_or(1, |(_, x)| x.shape[0]);
-    let dims = Dims { tokens: tokens as u32, ..BUCKET };
-    let kernels = lower(PlanSite { graph: &graph, bucket: BUCKET, limits }, &graph.nodes[0])?;
+    let dims = Dims { tokens: tokens as u32, ..bucket };
+    let kernels = lower(PlanSite { graph: &graph, bucket, limits }, &graph.nodes[0])?;
     let ty = graph.ty(graph.outputs[0]);
     let bytes = ty.checked_bytes(&dims).unwrap();
     let mut values: Vec<Vec<u32>> = ins.iter().map(|x| words(&x.memory())).collect();
@@ -139,16 +144,51 @@ fn ops_of_weights_take_activations_of_16_bits() {
 
 /// Rows of what no case has by itself.
 fn matmul(rows: usize, format: Format, groups: u32, dtype: DType) -> Vec<Tensor> {
-    let (n, k) = (24, if format.info().block == 256 { 256 } else { 96 });
+    let k = if format.info().block == 256 { 256 } else { 96 };
+    vec![inputs(rows, k * groups as usize, dtype), weights(format, &[24], k)]
+}
+
+/// Weights of this shape, in rows of so many.
+fn weights(format: Format, shape: &[usize], k: usize) -> Tensor {
+    let n: usize = shape.iter().product();
     let weight = cases().find(|case| case.op.name() == "linear" && case.ins[1].dtype == format.into()).unwrap();
     let bytes = weight.ins[1].memory();
     let row = format.info().row_bytes(k);
-    let weight = Tensor::stored(format, [n, k], bytes.iter().copied().cycle().take(n * row).collect());
-    let mut values: Vec<f32> =
-        (0..rows * k * groups as usize).map(|at| ((at * 37 % 101) as f32 - 50.0) / 64.0).collect();
+    let shape: Vec<usize> = shape.iter().copied().chain([k]).collect();
+    Tensor::stored(format, shape, bytes.iter().copied().cycle().take(n * row).collect())
+}
+
+fn inputs(rows: usize, width: usize, dtype: DType) -> Tensor {
+    let mut values: Vec<f32> = (0..rows * width).map(|at| ((at * 37 % 101) as f32 - 50.0) / 64.0).collect();
     round_to(dtype, &mut values);
-    let x = Tensor { dtype, shape: vec![rows, k * groups as usize], data: Data::F32(values) };
-    vec![x, weight]
+    Tensor { dtype, shape: vec![rows, width], data: Data::F32(values) }
+}
+
+/// Where a plan is for few rows, threads share a result's segments, and where it is for many they do not: the same bytes, near
+/// those of the reference.
+#[test]
+fn threads_that_share_segments_change_no_byte() {
+    let many = Dims { tokens: 1 << 20, ..BUCKET };
+    let limits = DeviceLimits::aligned(256);
+    let experts = ExpertLinear { top_k: 2, shared: true };
+    for format in Format::ALL.iter().copied().filter(|format| format.info().block > 1) {
+        // Ten segments, of which the last is not whole where blocks are small: more than threads share at once.
+        let k = if format.info().block == 256 { 2560 } else { 2336 };
+        for (rows, columns) in [(1, 24), (3, 67), (9, 5)] {
+            let (x, chosen) = (inputs(rows, k, DType::F32), (0..2 * rows as i32).map(|at| at % 3).collect());
+            let of_experts = vec![x.clone(), weights(format, &[3, columns], k), Tensor::i32([rows, 2], chosen)];
+            let plain = vec![x, weights(format, &[columns], k)];
+            for (op, ins) in [(Op::from(Linear { groups: 1 }), plain), (Op::from(experts.clone()), of_experts)] {
+                let [shared, alone] = [BUCKET, many].map(|bucket| made_in(bucket, &limits, &op, &ins).unwrap());
+                let what = format!("{} of {format:?}, {rows} rows, {columns} columns", op.name());
+                assert_eq!(shared.memory(), alone.memory(), "{what}");
+                let want = op.eval(&ins.iter().collect::<Vec<_>>()).remove(0);
+                for (got, want) in numbers(&shared).iter().zip(numbers(&want)) {
+                    assert!((got - want).abs() <= 1e-4 * want.abs() + 1e-2, "{what}: {got}, {want} wanted");
+                }
+            }
+        }
+    }
 }
 
 #[test]

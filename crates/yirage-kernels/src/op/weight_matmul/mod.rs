@@ -3,21 +3,27 @@
 //! A thread makes neighbouring columns of one row, or of several rows that it decodes each weight once for. Each output is a
 //! sum over segments of a fixed length in ascending order, and a segment one over runs of weights, so that no byte depends on
 //! the number of rows. Weights that are plain floats have one segment, in which products are added one after the other: so a
-//! contraction gives the same bytes whether it is recognised as a product with a weight or not. All threads of a group read the same activations at the same time.
+//! contraction gives the same bytes whether it is recognised as a product with a weight or not. All threads of a group read the
+//! same activations at the same time. Where there are few results, several threads share the segments of each.
 //!
 //! A weight that is larger than a binding is bound in parts, one launch each, which makes the results of the rows, or of the
 //! experts, that it is bound to.
+
+mod along_k;
+mod products;
 
 use super::NodeView;
 use super::output_words::{PartElement, words, words_in_parts};
 use super::placed_chain::{ChainReads, PlacedChain, value};
 use crate::elements::{Elements, elements_per_word};
 use crate::expression::cast;
-use crate::format::{StoredRows, WeightGroup};
+use crate::format::StoredRows;
 use crate::grid::RowGrid;
 use crate::node_kernel::NodeKernel;
 use crate::scope::KernelScope;
 use crate::strided_index::{DenseShape, element, fixed};
+use along_k::ThreadsAlongK;
+use products::{add_products, inputs_of_run};
 use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::region::{ChainMatmul, Core};
@@ -34,8 +40,8 @@ const COLUMNS: u32 = 4;
 /// Rows of a thread, which share what is decoded.
 const ROWS: u32 = 4;
 
-/// Elements whose products are added before they are added to others.
-const SEGMENT: u32 = 512;
+/// Elements whose products are added before they are added to others: a block of the formats with the largest ones.
+const SEGMENT: u32 = 256;
 
 /// The kernels of a product, or of a region of them.
 pub(crate) fn lower(view: &NodeView<'_>) -> Result<Vec<NodeKernel>, HalError> {
@@ -111,6 +117,8 @@ struct ChainKernel<'a> {
     sizes: ProductSizes,
     /// What of the weights' first dimension is bound.
     part: Range<u32>,
+    /// Threads that share the segments of a result.
+    along_k: u32,
     /// The type of the products' results.
     dtype: DType,
     /// The coordinates of a result.
@@ -131,10 +139,11 @@ struct Operands {
     after: ChainReads,
 }
 
-/// What a thread makes at once: these columns of these rows.
+/// What a thread makes at once, or with those that share its segments: these columns of these rows.
 struct Tile<'t> {
     rows: &'t [Register],
     columns: &'t [Register],
+    along_k: Option<&'t ThreadsAlongK>,
 }
 
 impl<'a> ChainKernel<'a> {
@@ -164,7 +173,22 @@ impl<'a> ChainKernel<'a> {
         let first = products.first().ok_or_else(|| HalError::Load("a chain of no product".into()))?;
         let sizes = ProductSizes::of(&first.op, view.input(first.ins[0]), view.input(first.ins[1]))?;
         let (dtype, results) = (placed.chain.core_dtype.unwrap_or(DType::F32), &placed.chain.after.shape);
-        Ok(ChainKernel { view, placed, products, sizes, part, dtype, results: DenseShape::new(results)? })
+        let mut kernel =
+            ChainKernel { view, placed, products, sizes, part, along_k: 1, dtype, results: DenseShape::new(results)? };
+        if kernel.has_segments() {
+            kernel.along_k = along_k::count(&sizes, kernel.columns().len() as u32, &view.site.bucket);
+        }
+        Ok(kernel)
+    }
+
+    /// Whether every result is a sum of segments, which all threads of a group come to at once.
+    fn has_segments(&self) -> bool {
+        let is_coded = |product: &ChainMatmul| match self.view.input(product.ins[1]).dtype {
+            DType::Stored(format) => format.info().block > 1,
+            _ => false,
+        };
+        let is_together = self.is_whole() || matches!(self.sizes.matching, Matching::Groups { .. });
+        is_together && self.products.iter().all(is_coded)
     }
 
     /// Whether the weights are bound whole.
@@ -205,7 +229,8 @@ impl<'a> ChainKernel<'a> {
             let begins = count.is_multiple_of(per_word) && mine.start.is_multiple_of(*count);
             words && ends_words && begins && self.sizes.columns_together(*count)
         };
-        [COLUMNS, 2, 1].into_iter().find(together)
+        let most = if self.along_k > 1 { COLUMNS / 2 } else { COLUMNS };
+        [COLUMNS, 2, 1].into_iter().filter(|&count| count <= most).find(together)
     }
 
     fn operands(&self, scope: &mut KernelScope<'_>) -> Result<Operands, HalError> {
@@ -233,7 +258,7 @@ impl<'a> ChainKernel<'a> {
             (w.div(at, columns), w.rem(at, columns))
         };
         let result = |w: &mut KernelWriter, operands: &Operands, row: Register, column: Register, at: &[Register]| {
-            let tile = Tile { rows: &[row], columns: &[column] };
+            let tile = Tile { rows: &[row], columns: &[column], along_k: None };
             let results = self.results_of(w, operands, &tile);
             let results: Vec<Register> = results.iter().map(|of| of[0][0]).collect();
             value(w, &chain.after, &results, &operands.after, at)
@@ -289,16 +314,21 @@ impl<'a> ChainKernel<'a> {
     /// A group makes so many columns a thread of some rows.
     fn tiled(&self, per_thread: u32) -> Result<NodeKernel, HalError> {
         let ProductSizes { rows, per_row, .. } = self.sizes;
-        let mut scope = self.view.scope("weight_matmul", THREADS);
+        let mut scope = self.view.scope("weight_matmul", THREADS * self.along_k);
         let operands = self.operands(&mut scope)?;
         let output = scope.write(self.placed.out);
         // Rows of experts have no weights in common.
-        let together = if matches!(self.sizes.matching, Matching::Experts { .. }) { 1 } else { ROWS };
-        let grid = RowGrid::of(rows, per_row, together, &self.view.site.bucket)?;
+        let bucket = &self.view.site.bucket;
+        let most = (rows.get(bucket) as u64).clamp(1, u64::from(ROWS)) as u32;
+        let together = if matches!(self.sizes.matching, Matching::Experts { .. }) { 1 } else { most };
+        let grid = RowGrid::of(rows, per_row, together, bucket)?;
         let (count, per_row) = (scope.size(rows), scope.w.u32(per_row));
         let w = &mut scope.w;
         let count = w.mul(count, per_row);
-        let first = self.first_column(w, per_thread);
+        let along_k = (self.along_k > 1).then(|| ThreadsAlongK::new(w, self.along_k, per_thread * together));
+        let along_k = along_k.as_ref();
+        let first = self.first_column(w, along_k, per_thread);
+        let place = (first, per_thread, along_k);
         let range = grid.range(w, count);
         let (whole, one) = (w.u32(together), w.u32(1));
         let mut from = range.start;
@@ -307,19 +337,20 @@ impl<'a> ChainKernel<'a> {
             let tiles = w.div(all, whole);
             let rows = w.mul(tiles, whole);
             let end = w.add(range.start, rows);
-            w.for_each(from, end, whole, |w, row| self.rows(w, &operands, output, row, together, (first, per_thread)));
+            w.for_each(from, end, whole, |w, row| self.rows(w, &operands, output, row, together, place));
             from = end;
         }
         if grid.most_rows % together != 0 || grid.is_symbolic || together == 1 {
-            w.for_each(from, range.end, one, |w, row| self.rows(w, &operands, output, row, 1, (first, per_thread)));
+            w.for_each(from, range.end, one, |w, row| self.rows(w, &operands, output, row, 1, place));
         }
         let groups = (self.columns().len() as u32).div_ceil(THREADS * per_thread);
         Ok(scope.finish(grid.axes(groups)?, 0))
     }
 
     /// The first column of a thread.
-    fn first_column(&self, w: &mut KernelWriter, per_thread: u32) -> Register {
-        let (group, thread, threads, per_thread) = (w.group(0), w.thread(), w.u32(THREADS), w.u32(per_thread));
+    fn first_column(&self, w: &mut KernelWriter, along_k: Option<&ThreadsAlongK>, per_thread: u32) -> Register {
+        let thread = along_k.map_or_else(|| w.thread(), |along_k| along_k.column);
+        let (group, threads, per_thread) = (w.group(0), w.u32(THREADS), w.u32(per_thread));
         let first = w.mul(group, threads);
         let number = w.add(first, thread);
         let first = w.mul(number, per_thread);
@@ -340,7 +371,7 @@ impl<'a> ChainKernel<'a> {
         output: Elements,
         row: Register,
         count: u32,
-        (first, per_thread): (Register, u32),
+        (first, per_thread, along_k): (Register, u32, Option<&ThreadsAlongK>),
     ) {
         let columns = self.columns();
         let last = w.u32(columns.end - 1);
@@ -353,10 +384,16 @@ impl<'a> ChainKernel<'a> {
         let full = columns.len().is_multiple_of((THREADS * per_thread) as usize);
         let read: Vec<Register> = mine.iter().map(|&column| if full { column } else { w.min(column, last) }).collect();
         let make = |w: &mut KernelWriter| {
-            let results = self.results_of(w, operands, &Tile { rows: &rows, columns: &read });
-            for (at, &row) in rows.iter().enumerate() {
-                let of_row: Vec<&Vec<Register>> = results.iter().map(|of| &of[at]).collect();
-                self.store(w, operands, output, row, &mine, &of_row);
+            let results = self.results_of(w, operands, &Tile { rows: &rows, columns: &read, along_k });
+            let store = |w: &mut KernelWriter| {
+                for (at, &row) in rows.iter().enumerate() {
+                    let of_row: Vec<&Vec<Register>> = results.iter().map(|of| &of[at]).collect();
+                    self.store(w, operands, output, row, &mine, &of_row);
+                }
+            };
+            match along_k {
+                Some(along_k) => along_k.when_first(w, store),
+                None => store(w),
             }
         };
         match if self.is_whole() { None } else { self.is_own_row(w, operands, row) } {
@@ -415,19 +452,22 @@ impl<'a> ChainKernel<'a> {
     fn sums(&self, w: &mut KernelWriter, x: Elements, product: &Product, tile: &Tile<'_>) -> Vec<Vec<Register>> {
         let place = self.place(w, product, tile);
         let weight = &product.weight;
-        let (totals, none, runs) = (zeros(w, tile), w.u32(0), w.u32(weight.runs()));
+        let totals = zeros(w, tile);
+        let (none, runs) = (w.u32(0), w.u32(weight.runs()));
+        let per_segment = (SEGMENT / weight.run_elements()).max(1);
         if weight.is_plain() {
             self.add_runs(w, x, weight, &place, none..runs, &totals);
+        } else if let Some(along_k) = tile.along_k {
+            let all: Vec<Variable> = totals.iter().flatten().copied().collect();
+            along_k.add_segments(w, weight.runs().div_ceil(per_segment), &all, |w, number| {
+                let runs = w.u32(per_segment);
+                let first = w.mul(number, runs);
+                self.segment(w, x, weight, &place, first, tile).into_iter().flatten().collect()
+            });
         } else {
-            let per_segment = (SEGMENT / weight.run_elements()).max(1);
             let step = w.u32(per_segment);
             w.for_each(none, runs, step, |w, first| {
-                let segment = zeros(w, tile);
-                let mut end = w.add(first, step);
-                if !weight.runs().is_multiple_of(per_segment) {
-                    end = w.min(end, runs);
-                }
-                self.add_runs(w, x, weight, &place, first..end, &segment);
+                let segment = self.segment(w, x, weight, &place, first, tile);
                 for (total, part) in totals.iter().flatten().zip(segment.iter().flatten()) {
                     let (a, b) = (w.get(*total), w.get(*part));
                     let sum = w.add(a, b);
@@ -446,6 +486,27 @@ impl<'a> ChainKernel<'a> {
         let columns = 0..tile.columns.len();
         let row = |at: usize| columns.clone().map(|column| result(w, totals[column][at])).collect();
         (0..tile.rows.len()).map(row).collect()
+    }
+
+    /// The sums of the segment that begins with a run.
+    fn segment(
+        &self,
+        w: &mut KernelWriter,
+        x: Elements,
+        weight: &StoredRows,
+        place: &OperandPlaces,
+        first: Register,
+        tile: &Tile<'_>,
+    ) -> Vec<Vec<Variable>> {
+        let per_segment = (SEGMENT / weight.run_elements()).max(1);
+        let (sums, runs) = (zeros(w, tile), w.u32(per_segment));
+        let mut end = w.add(first, runs);
+        if !weight.runs().is_multiple_of(per_segment) {
+            let all = w.u32(weight.runs());
+            end = w.min(end, all);
+        }
+        self.add_runs(w, x, weight, place, first..end, &sums);
+        sums
     }
 
     /// Adds the products of runs of the weight to the sums of each column: one for each row.
@@ -542,118 +603,4 @@ struct OperandPlaces {
     weights: Vec<Register>,
     /// Whether the weights are those that were asked for.
     there: Option<Register>,
-}
-
-/// Sums that are added to by turns, so that no addition waits for the one before.
-const TURNS: usize = 4;
-
-/// The inputs of a run of weights: for each row those of each of the run's groups.
-fn inputs_of_run(
-    w: &mut KernelWriter,
-    x: Elements,
-    rows: &[Register],
-    first: Register,
-    groups: impl Iterator<Item = (u32, u32)> + Clone,
-    even: bool,
-) -> Vec<Vec<Vec<Register>>> {
-    let of_row = |&row: &Register| {
-        let from = w.add(row, first);
-        let of_group = |(offset, count): (u32, u32)| {
-            let offset = w.u32(offset);
-            let from = w.add(from, offset);
-            neighbours(w, x, from, count, even)
-        };
-        groups.clone().map(of_group).collect()
-    };
-    rows.iter().map(of_row).collect()
-}
-
-/// Adds the products of a column's run of weights with the inputs of each row to the row's sum: those of plain floats one after
-/// the other.
-fn add_products(
-    w: &mut KernelWriter,
-    run: &[WeightGroup],
-    inputs: &[Vec<Vec<Register>>],
-    sums: &[Variable],
-    is_plain: bool,
-) {
-    for (number, group) in run.iter().enumerate() {
-        let factors = Factors::of(w, group);
-        for (inputs, &sum) in inputs.iter().zip(sums) {
-            let before = w.get(sum);
-            let next = if is_plain {
-                factors.products_behind(w, &inputs[number], before)
-            } else {
-                let part = factors.products(w, &inputs[number]);
-                w.add(before, part)
-            };
-            w.set(sum, next);
-        }
-    }
-}
-
-/// What inputs are multiplied by, and what their sum is.
-struct Factors {
-    each: Vec<Register>,
-    all: Option<Register>,
-}
-
-impl Factors {
-    /// Of weights without a minimum the scale is a factor of their sum.
-    fn of(w: &mut KernelWriter, group: &WeightGroup) -> Factors {
-        match group.minimum {
-            Some(_) => Factors { each: group.weights(w), all: None },
-            None => Factors { each: group.codes.clone(), all: group.scale },
-        }
-    }
-
-    /// The products, one after the other, behind what there is already.
-    fn products_behind(&self, w: &mut KernelWriter, values: &[Register], so_far: Register) -> Register {
-        values.iter().zip(&self.each).fold(so_far, |sum, (&value, &factor)| {
-            let product = w.mul(value, factor);
-            w.add(sum, product)
-        })
-    }
-
-    /// The sum of the products, in turns.
-    fn products(&self, w: &mut KernelWriter, values: &[Register]) -> Register {
-        let mut turns: Vec<Register> = Vec::with_capacity(TURNS);
-        for (at, (&value, &factor)) in values.iter().zip(&self.each).enumerate() {
-            let product = w.mul(value, factor);
-            match turns.get(at % TURNS).copied() {
-                Some(sum) => turns[at % TURNS] = w.add(sum, product),
-                None => turns.push(product),
-            }
-        }
-        while turns.len() > 1 {
-            turns = turns
-                .chunks(2)
-                .map(|pair| pair.iter().copied().reduce(|a, b| w.add(a, b)).unwrap_or(pair[0]))
-                .collect();
-        }
-        self.all.map_or(turns[0], |scale| w.mul(turns[0], scale))
-    }
-}
-
-/// So many neighbouring elements as f32. Where all numbers of elements are `even`, two of 16 bits are one word.
-fn neighbours(w: &mut KernelWriter, x: Elements, first: Register, count: u32, even: bool) -> Vec<Register> {
-    let per_word = elements_per_word(x.dtype);
-    if per_word > 1 && !even {
-        let element = |by: u32| {
-            let by = w.u32(by);
-            let at = w.add(first, by);
-            x.load(w, at)
-        };
-        return (0..count).map(element).collect();
-    }
-    let per = w.u32(per_word);
-    let word = w.div(first, per);
-    let words: Vec<Register> = (0..count / per_word)
-        .map(|by| {
-            let by = w.u32(by);
-            let at = w.add(word, by);
-            x.load_word(w, at)
-        })
-        .collect();
-    words.into_iter().flat_map(|word| x.in_word(w, word)).collect()
 }
