@@ -6,6 +6,7 @@
 use super::{COLUMNS, ProductSizes, ROWS, SEGMENT, THREADS};
 use yirage_ir::Dims;
 use yirage_kir::{KernelMemory, KernelWriter, Register, ScalarType, Variable};
+use yirage_plan::DeviceLimits;
 
 /// Threads that share a result's segments at most: 8 times 32 are what every device has in a group (WebGPU's least limit).
 const MOST: u32 = 8;
@@ -13,11 +14,16 @@ const MOST: u32 = 8;
 /// Threads from which on a device is thought to be busy: some 60 multiprocessors with 16 warps each.
 const BUSY: u64 = 1 << 15;
 
+/// Threads in lockstep that a device at least has whose groups' threads run beside each other. A processor that plays a device has
+/// fewer, and runs a group's threads one after the other: there, sharing halves the speed (llvmpipe, of which 8 run in lockstep).
+const LOCKSTEP: u32 = 16;
+
 /// How many threads share the segments of each result, at the plan's largest sizes.
-pub(super) fn count(sizes: &ProductSizes, columns: u32, bucket: &Dims) -> u32 {
+pub(super) fn count(sizes: &ProductSizes, columns: u32, bucket: &Dims, limits: &DeviceLimits) -> u32 {
     let rows = sizes.rows.get(bucket) as u64 * u64::from(sizes.per_row);
     let alone = rows.div_ceil(u64::from(ROWS)) * u64::from(columns.div_ceil(COLUMNS));
-    if alone >= BUSY { 1 } else { sizes.k.div_ceil(SEGMENT).min(MOST) }
+    let is_wide = limits.subgroup_widths.last().is_none_or(|&widest| widest >= LOCKSTEP);
+    if alone >= BUSY || !is_wide { 1 } else { sizes.k.div_ceil(SEGMENT).min(MOST) }
 }
 
 /// The threads of a group that share segments, and the sums that they have made.

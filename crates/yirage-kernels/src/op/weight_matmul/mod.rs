@@ -176,7 +176,7 @@ impl<'a> ChainKernel<'a> {
         let mut kernel =
             ChainKernel { view, placed, products, sizes, part, along_k: 1, dtype, results: DenseShape::new(results)? };
         if kernel.has_segments() {
-            kernel.along_k = along_k::count(&sizes, kernel.columns().len() as u32, &view.site.bucket);
+            kernel.along_k = along_k::count(&sizes, kernel.columns().len() as u32, &view.site.bucket, view.site.limits);
         }
         Ok(kernel)
     }
