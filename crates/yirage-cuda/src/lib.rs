@@ -1,5 +1,5 @@
 //! Devices whose drivers have CUDA's shape, by the drivers' own interface: NVIDIA (CUDA, NVRTC), AMD and Hygon (HIP, hipRTC), Moore
-//! Threads (MUSA, MTRTC), Iluvatar (CoreX).
+//! Threads (MUSA, MTRTC), Iluvatar (CoreX), MetaX (MACA, MCRTC).
 //!
 //! [`CudaBackend`] finds devices and opens one; [`CudaDriver`] is what the device is made of: memory, two streams, captured
 //! graphs, and kernels that come as text and are compiled here for the device at hand. Nothing of a vendor's is linked or needed

@@ -5,7 +5,7 @@
 //! when the device has done what it was told.
 
 use crate::status::{self, NOT_READY, OUT_OF_MEMORY, SUCCESS, refused};
-use crate::symbols::{DriverFunctions, RawHandle};
+use crate::symbols::{DriverFunctions, ErrorWords, RawHandle};
 use crate::vendor::{PeerName, VendorRuntime};
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::marker::PhantomData;
@@ -45,26 +45,62 @@ unsafe impl Sync for Handle {}
 /// The driver, started.
 pub(crate) struct CudaRuntime {
     functions: DriverFunctions,
+    words: [WordsOfError; 2],
     peers: PeerName,
+}
+
+/// A function that gives the driver's name or text of an answer.
+#[derive(Clone, Copy)]
+enum WordsOfError {
+    /// By an address.
+    Written(unsafe extern "C" fn(i32, *mut *const c_char) -> i32),
+    /// As what it returns.
+    Returned(unsafe extern "C" fn(i32) -> *const c_char),
+}
+
+impl WordsOfError {
+    /// The name's and the text's.
+    fn of(library: &DriverLibrary, words: ErrorWords) -> Result<[WordsOfError; 2], ProbeError> {
+        // SAFETY: the types are those of the functions of these names in the vendor's headers.
+        unsafe {
+            Ok(match words {
+                ErrorWords::Written { name, text } => {
+                    [WordsOfError::Written(library.function(name)?), WordsOfError::Written(library.function(text)?)]
+                }
+                ErrorWords::Returned { name, text } => {
+                    [WordsOfError::Returned(library.function(name)?), WordsOfError::Returned(library.function(text)?)]
+                }
+            })
+        }
+    }
+
+    /// The words for an answer, if it has some.
+    fn say(self, code: i32) -> Option<String> {
+        let text = match self {
+            WordsOfError::Written(call) => {
+                let mut text = std::ptr::null();
+                // SAFETY: the address of a text is written to `text`, or none is.
+                let told = unsafe { call(code, &mut text) };
+                if told == SUCCESS { text } else { std::ptr::null() }
+            }
+            // SAFETY: it takes a number alone.
+            WordsOfError::Returned(call) => unsafe { call(code) },
+        };
+        // SAFETY: the driver's texts end with a 0 and stay.
+        (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+    }
 }
 
 impl CudaRuntime {
     /// The driver of a library, which stays loaded.
     pub(crate) fn new(library: &DriverLibrary, vendor: &VendorRuntime) -> Result<CudaRuntime, ProbeError> {
-        Ok(CudaRuntime { functions: DriverFunctions::of(library, &vendor.driver)?, peers: vendor.peers })
+        let functions = DriverFunctions::of(library, &vendor.driver)?;
+        Ok(CudaRuntime { functions, words: WordsOfError::of(library, vendor.words)?, peers: vendor.peers })
     }
 
     /// What the driver calls an answer.
     fn said(&self, code: i32) -> String {
-        let text = |call: unsafe extern "C" fn(i32, *mut *const c_char) -> i32| {
-            let mut text = std::ptr::null();
-            // SAFETY: the address of a text is written to `text`, or none is.
-            let told = unsafe { call(code, &mut text) };
-            // SAFETY: the driver's texts end with a 0 and stay.
-            (told == SUCCESS && !text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
-        };
-        let words = [text(self.functions.error_name), text(self.functions.error_text)];
-        let words: Vec<String> = words.into_iter().flatten().collect();
+        let words: Vec<String> = self.words.iter().filter_map(|words| words.say(code)).collect();
         if words.is_empty() { "an error that the driver has no name for".into() } else { words.join(", ") }
     }
 
@@ -144,8 +180,10 @@ impl CudaContext {
 
 impl Drop for CudaContext {
     fn drop(&mut self) {
-        // SAFETY: it was retained by `new`, and nothing made of it is left: all of that keeps it.
-        unsafe { (self.runtime.functions.release_context)(self.device) };
+        if let Some(release) = self.runtime.functions.release_context {
+            // SAFETY: it was retained by `new`, and nothing made of it is left: all of that keeps it.
+            unsafe { release(self.device) };
+        }
     }
 }
 
@@ -440,7 +478,7 @@ impl CudaStream {
     /// Submits: makes every byte this one.
     pub(crate) fn fill(&self, range: DeviceRange, byte: u8) -> Result<(), DriverError> {
         // SAFETY: the bytes lie in memory of this device.
-        self.submit("fill", |f, stream| unsafe { (f.fill)(range.address, byte, range.bytes, stream) })
+        self.submit("fill", |f, stream| unsafe { (f.fill)(range.address, byte.into(), range.bytes, stream) })
     }
 
     /// Submits a launch, of a function with as many parameters as it has pointers: `LoadedKernel::launch` has counted them.

@@ -7,21 +7,35 @@ use yirage_probe::{DriverLibrary, ProbeError};
 pub(crate) type RawHandle = *mut c_void;
 
 /// A table of functions by what they do, and a table of their names: each is found by its name when the library is loaded, and one
-/// that is missing is an error then.
+/// that is missing is an error then, unless it stands behind `optional`.
 macro_rules! functions {
-    ($(#[$doc:meta])* $table:ident, $(#[$names_doc:meta])* $names:ident { $($field:ident: fn($($argument:ty),*);)* }) => {
+    (
+        $(#[$doc:meta])* $table:ident, $(#[$names_doc:meta])* $names:ident { $($field:ident: fn($($argument:ty),*);)* }
+        $(optional { $($optional:ident: fn($($of_optional:ty),*);)* })?
+    ) => {
         $(#[$doc])*
-        pub(crate) struct $table { $(pub(crate) $field: unsafe extern "C" fn($($argument),*) -> i32,)* }
+        pub(crate) struct $table {
+            $(pub(crate) $field: unsafe extern "C" fn($($argument),*) -> i32,)*
+            $($(pub(crate) $optional: Option<unsafe extern "C" fn($($of_optional),*) -> i32>,)*)?
+        }
 
         $(#[$names_doc])*
-        pub(crate) struct $names { $(pub(crate) $field: &'static str,)* }
+        pub(crate) struct $names {
+            $(pub(crate) $field: &'static str,)*
+            $($(pub(crate) $optional: &'static str,)*)?
+        }
 
         impl $table {
             /// Finds all of them.
             pub(crate) fn of(library: &DriverLibrary, names: &$names) -> Result<$table, ProbeError> {
                 // SAFETY: the types are those of the functions of these names in the vendor's headers; that a library of this
                 // vendor has them is what `yirage_probe` looked for.
-                unsafe { Ok($table { $($field: library.function(names.$field)?,)* }) }
+                unsafe {
+                    Ok($table {
+                        $($field: library.function(names.$field)?,)*
+                        $($($optional: library.function(names.$optional).ok(),)*)?
+                    })
+                }
             }
         }
     };
@@ -36,7 +50,6 @@ functions! {
         device: fn(*mut i32, i32);
         attribute: fn(*mut i32, i32, i32);
         retain_context: fn(*mut RawHandle, i32);
-        release_context: fn(i32);
         current_context: fn(*mut RawHandle);
         set_context: fn(RawHandle);
         free_memory: fn(*mut usize, *mut usize);
@@ -48,7 +61,8 @@ functions! {
         download: fn(*mut c_void, u64, usize, RawHandle);
         copy: fn(u64, u64, usize, RawHandle);
         copy_peer: fn(u64, RawHandle, u64, RawHandle, usize, RawHandle);
-        fill: fn(u64, u8, usize, RawHandle);
+        // A byte, which one vendor takes as an `unsigned char` and another as an `int`: both are read from the register's lowest bits.
+        fill: fn(u64, u32, usize, RawHandle);
         new_stream: fn(*mut RawHandle, u32);
         drop_stream: fn(RawHandle);
         wait_stream: fn(RawHandle);
@@ -68,9 +82,28 @@ functions! {
         drop_graph: fn(RawHandle);
         drop_executable: fn(RawHandle);
         launch_graph: fn(RawHandle, RawHandle);
-        error_name: fn(i32, *mut *const c_char);
-        error_text: fn(i32, *mut *const c_char);
     }
+    // Without it a context lasts as long as the process: MetaX's documents have it and its headers do not.
+    optional { release_context: fn(i32); }
+}
+
+/// How a driver gives the words that it has for an answer.
+#[derive(Clone, Copy)]
+pub(crate) enum ErrorWords {
+    /// The address of a text is written, as CUDA's driver does.
+    Written {
+        /// `CUDA_ERROR_OUT_OF_MEMORY`.
+        name: &'static str,
+        /// `out of memory`.
+        text: &'static str,
+    },
+    /// It is returned, as CUDA's runtime does.
+    Returned {
+        /// As above.
+        name: &'static str,
+        /// As above.
+        text: &'static str,
+    },
 }
 
 functions! {
@@ -140,8 +173,6 @@ macro_rules! driver_names {
             drop_graph: concat!($prefix, "GraphDestroy"),
             drop_executable: concat!($prefix, "GraphExecDestroy"),
             launch_graph: concat!($prefix, "GraphLaunch"),
-            error_name: concat!($prefix, "GetErrorName"),
-            error_text: concat!($prefix, "GetErrorString"),
         }
     };
 }

@@ -43,6 +43,7 @@ cuda_like! {
     hygon, "hip", Hygon;
     moore_threads, "musa", MooreThreads;
     iluvatar, "corex", Iluvatar;
+    metax, "maca", MetaX;
 }
 
 /// Graphics interfaces, where their features are on.
@@ -78,7 +79,7 @@ pub(crate) fn list(surroundings: &ProbeEnvironment) -> Vec<RegistryEntry> {
         family!("cambricon", CAMBRICON, &["mlu"]),
         RegistryEntry { name: "hygon", aliases: &["dcu"], provider: hygon(surroundings) },
         RegistryEntry { name: "hip", aliases: &["amd", "rocm"], provider: amd(surroundings) },
-        family!("maca", MACA, &["maca"]),
+        RegistryEntry { name: "metax", aliases: &["maca"], provider: metax(surroundings) },
         RegistryEntry { name: "moore", aliases: &["musa"], provider: moore_threads(surroundings) },
         RegistryEntry { name: "iluvatar", aliases: &["corex"], provider: iluvatar(surroundings) },
         not_looked_for("kunlun", &["xpu"]),

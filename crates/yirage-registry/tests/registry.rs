@@ -236,34 +236,37 @@ fn a_feature_that_is_off_is_said_to_be() {
     }
 }
 
-#[cfg(all(target_os = "linux", feature = "maca"))]
+#[cfg(all(target_os = "linux", feature = "cambricon"))]
 #[test]
 fn devices_without_a_backend_are_there_and_never_chosen() {
     let (root, registry) = bare();
-    let library = root.path().join("usr/lib/libmcruntime.so");
+    let library = root.path().join("usr/lib/libcndrv.so");
     std::fs::create_dir_all(library.parent().unwrap()).unwrap();
     let source = root.path().join("driver.c");
     std::fs::write(&source, DRIVER).unwrap();
     let ran = std::process::Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).output();
     assert!(ran.as_ref().is_ok_and(|ran| ran.status.success()), "{ran:?}");
-    let found = registry.survey().into_iter().find(|finding| finding.name == "metax").unwrap().availability;
+    let found = registry.survey().into_iter().find(|finding| finding.name == "cambricon").unwrap().availability;
     let BackendAvailability::NotBuiltIn(devices, why) = found else { panic!("two devices without a backend") };
     assert_eq!(devices.len(), 2);
-    assert!(why.why.contains("C500 and 1 more are there, but a backend for MetaX MACA is not built into"), "{why}");
+    assert!(
+        why.why.contains("MLU370-S4 and 1 more are there, but a backend for Cambricon MLU is not built into"),
+        "{why}"
+    );
     assert_eq!((registry.list_available(), default(&registry)), (vec!["cpu"], "cpu"));
-    let error = why_not(&registry, "metax").to_string();
+    let error = why_not(&registry, "cambricon").to_string();
     assert!(error.contains("not built into yirage yet"), "{error}");
 }
 
 /// A driver with two devices.
-#[cfg(all(target_os = "linux", feature = "maca"))]
+#[cfg(all(target_os = "linux", feature = "cambricon"))]
 const DRIVER: &str = r#"
 #include <stddef.h>
 #include <string.h>
-int mcInit(unsigned flags) { return (int)flags; }
-int mcRuntimeGetVersion(int *version) { *version = 12040; return 0; }
-int mcGetDeviceCount(int *count) { *count = 2; return 0; }
-int mcDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
-int mcDeviceGetName(char *name, int length, int device) { (void)device; strncpy(name, "C500", (size_t)length); return 0; }
-int mcDeviceTotalMem(size_t *bytes, int device) { (void)device; *bytes = (size_t)80 << 30; return 0; }
+int cnInit(unsigned flags) { return (int)flags; }
+int cnGetDriverVersion(int *major, int *minor, int *patch) { *major = 5; *minor = 10; *patch = 22; return 0; }
+int cnDeviceGetCount(int *count) { *count = 2; return 0; }
+int cnDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
+int cnDeviceGetName(char *name, int length, int device) { (void)device; strncpy(name, "MLU370-S4", (size_t)length); return 0; }
+int cnDeviceTotalMem(size_t *bytes, int device) { (void)device; *bytes = (size_t)80 << 30; return 0; }
 "#;

@@ -1,7 +1,7 @@
 //! AMD, and Hygon, whose runtime is HIP under another roof: `hip_runtime_api.h` of ROCm 5, and hipRTC.
 
 use super::{PeerName, VendorLimits, VendorRuntime};
-use crate::symbols::{CompilerNames, DriverNames, compiler_names};
+use crate::symbols::{CompilerNames, DriverNames, ErrorWords, compiler_names};
 use yirage_kir::render::CDialect;
 use yirage_plan::DeviceLimits;
 use yirage_probe::{Family, RuntimeCompiler, families};
@@ -27,6 +27,7 @@ const fn of(family: &'static Family, compiler: &'static RuntimeCompiler) -> Vend
     VendorRuntime {
         family,
         driver: NAMES,
+        words: ErrorWords::Written { name: "hipDrvGetErrorName", text: "hipDrvGetErrorString" },
         compiler,
         compile: compiler_names!("hiprtc", "Code"),
         archs: None,
@@ -80,8 +81,6 @@ const NAMES: DriverNames = DriverNames {
     drop_graph: "hipGraphDestroy",
     drop_executable: "hipGraphExecDestroy",
     launch_graph: "hipGraphLaunch",
-    error_name: "hipDrvGetErrorName",
-    error_text: "hipDrvGetErrorString",
 };
 
 #[cfg(test)]

@@ -4,13 +4,14 @@
 //! what it calls them is not what the driver tells of a device, and without a word it makes code for the device at hand.
 
 use super::{PeerName, VendorLimits, VendorRuntime};
-use crate::symbols::{CompilerNames, DriverNames, compiler_names, driver_names};
+use crate::symbols::{CompilerNames, DriverNames, ErrorWords, compiler_names, driver_names};
 use yirage_kir::render::CDialect;
 use yirage_probe::families;
 
 pub(super) static COREX: VendorRuntime = VendorRuntime {
     family: &families::COREX,
     driver: driver_names!("cu", "StreamBeginCapture_v2"),
+    words: ErrorWords::Written { name: "cuGetErrorName", text: "cuGetErrorString" },
     compiler: &families::COREX_NVRTC,
     compile: compiler_names!("nvrtc", "PTX"),
     archs: None,

@@ -4,10 +4,11 @@
 
 mod amd;
 mod iluvatar;
+mod metax;
 mod moore_threads;
 mod nvidia;
 
-use crate::symbols::{ArchNames, CompilerNames, DriverNames};
+use crate::symbols::{ArchNames, CompilerNames, DriverNames, ErrorWords};
 use yirage_kir::render::CDialect;
 use yirage_plan::DeviceLimits;
 use yirage_probe::{Family, RuntimeCompiler};
@@ -25,6 +26,8 @@ pub enum CudaVendor {
     MooreThreads,
     /// Iluvatar: CoreX.
     Iluvatar,
+    /// MetaX: MACA.
+    MetaX,
 }
 
 impl CudaVendor {
@@ -36,6 +39,7 @@ impl CudaVendor {
             CudaVendor::Hygon => &amd::HYGON,
             CudaVendor::MooreThreads => &moore_threads::MUSA,
             CudaVendor::Iluvatar => &iluvatar::COREX,
+            CudaVendor::MetaX => &metax::MACA,
         }
     }
 }
@@ -46,6 +50,8 @@ pub(crate) struct VendorRuntime {
     pub(crate) family: &'static Family,
     /// What the driver calls its functions.
     pub(crate) driver: DriverNames,
+    /// How that says what an answer means.
+    pub(crate) words: ErrorWords,
     /// The library that compiles kernels.
     pub(crate) compiler: &'static RuntimeCompiler,
     /// What that calls its functions.

@@ -1,13 +1,14 @@
 //! NVIDIA: the driver's own interface of CUDA 12.0 or later, and NVRTC.
 
 use super::{PeerName, VendorLimits, VendorRuntime};
-use crate::symbols::{ArchNames, CompilerNames, DriverNames, compiler_names, driver_names};
+use crate::symbols::{ArchNames, CompilerNames, DriverNames, ErrorWords, compiler_names, driver_names};
 use yirage_kir::render::CDialect;
 use yirage_probe::families;
 
 pub(super) static CUDA: VendorRuntime = VendorRuntime {
     family: &families::CUDA,
     driver: driver_names!("cu", "StreamBeginCapture_v2"),
+    words: ErrorWords::Written { name: "cuGetErrorName", text: "cuGetErrorString" },
     compiler: &families::NVRTC,
     compile: compiler_names!("nvrtc", "CUBIN"),
     archs: Some(("sm_", ArchNames { count: "nvrtcGetNumSupportedArchs", all: "nvrtcGetSupportedArchs" })),

@@ -13,7 +13,7 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tempfile::TempDir;
-use yirage_probe::families::{COREX, CUDA, HIP, MUSA};
+use yirage_probe::families::{COREX, CUDA, HIP, MACA, MUSA};
 use yirage_probe::{DriverLibrary, Family, ProbeEnvironment};
 
 /// Headers and options that every source of kernels is compiled with.
@@ -30,6 +30,8 @@ pub(crate) enum FakeVendor {
     Musa,
     /// Iluvatar's: NVIDIA's, in a folder of their own.
     Corex,
+    /// MetaX's: driver and compiler are one library.
+    Maca,
 }
 
 impl FakeVendor {
@@ -39,6 +41,7 @@ impl FakeVendor {
             FakeVendor::Hip => &HIP,
             FakeVendor::Musa => &MUSA,
             FakeVendor::Corex => &COREX,
+            FakeVendor::Maca => &MACA,
         }
     }
 
@@ -47,6 +50,7 @@ impl FakeVendor {
             FakeVendor::Cuda | FakeVendor::Corex => "libcuda.so.1",
             FakeVendor::Hip => "libamdhip64.so.6",
             FakeVendor::Musa => "libmusa.so.1",
+            FakeVendor::Maca => "libmcruntime.so",
         }
     }
 
@@ -56,6 +60,7 @@ impl FakeVendor {
             FakeVendor::Hip => "libhiprtc.so.6",
             FakeVendor::Musa => "libmtrtc.so",
             FakeVendor::Corex => "libnvrtc.so",
+            FakeVendor::Maca => "libmcruntime.so",
         }
     }
 
@@ -66,6 +71,7 @@ impl FakeVendor {
             FakeVendor::Hip => "FAKE_VENDOR_HIP",
             FakeVendor::Musa => "FAKE_VENDOR_MUSA",
             FakeVendor::Corex => "FAKE_VENDOR_COREX",
+            FakeVendor::Maca => "FAKE_VENDOR_MACA",
         }
     }
 }
@@ -124,6 +130,15 @@ impl FakeCuda {
         let driver = vendor.driver();
         fs::copy(libraries(vendor).join(driver), folder.path().join(driver)).unwrap();
         be_a_root(folder.path());
+        if driver == vendor.compiler() {
+            // The compiler looks for its headers and objects where its library lies.
+            for file in files(libraries(vendor)) {
+                let own = folder.path().join(file.file_name().unwrap());
+                if !own.exists() {
+                    std::os::unix::fs::symlink(file, own).unwrap();
+                }
+            }
+        }
         FakeCuda { vendor, folder }
     }
 
@@ -179,7 +194,7 @@ impl FakeCuda {
 
 /// The folder with a vendor's libraries as they were built.
 fn libraries(vendor: FakeVendor) -> &'static Path {
-    static FOLDERS: [OnceLock<PathBuf>; 4] = [const { OnceLock::new() }; 4];
+    static FOLDERS: [OnceLock<PathBuf>; 5] = [const { OnceLock::new() }; 5];
     FOLDERS[vendor as usize].get_or_init(|| {
         let root = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let folder = root.join(format!("fake-{}-{:016x}", vendor.family().name, fingerprint()));
@@ -219,7 +234,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Both libraries, and what the compiler compiles and links kernels with.
+/// The libraries, and what the compiler compiles and links kernels with.
 fn build(vendor: FakeVendor, folder: &Path) {
     let [fake, emulator] = sources();
     let mut all: Vec<PathBuf> =
@@ -234,10 +249,15 @@ fn build(vendor: FakeVendor, folder: &Path) {
     let is_of_compiler = |name: &String| name.starts_with("nvrtc");
     let is_of_kernels = |name: &String| ["module.o", "grid.o"].contains(&name.as_str());
     let objects: Vec<String> = all.iter().map(|source| object(source)).filter(|name| !is_of_kernels(name)).collect();
-    let (mut of_compiler, of_driver): (Vec<String>, Vec<String>) = objects.into_iter().partition(is_of_compiler);
-    // What the vendor's devices are, and what its compiler knows.
-    of_compiler.push("vendor.o".to_owned());
-    for (library, objects) in [(vendor.compiler(), of_compiler), (vendor.driver(), of_driver)] {
+    let libraries = if vendor.driver() == vendor.compiler() {
+        vec![(vendor.driver(), objects)]
+    } else {
+        let (mut of_compiler, of_driver): (Vec<String>, Vec<String>) = objects.into_iter().partition(is_of_compiler);
+        // What the vendor's devices are, and what its compiler knows.
+        of_compiler.push("vendor.o".to_owned());
+        vec![(vendor.compiler(), of_compiler), (vendor.driver(), of_driver)]
+    };
+    for (library, objects) in libraries {
         // Threads of streams may be at work to the end of the process.
         let told = ["-shared", "-Wl,-z,nodelete", "-Wl,--no-undefined", "-pthread", "-o", library];
         let told = told.map(str::to_owned).into_iter();

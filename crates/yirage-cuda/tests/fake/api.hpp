@@ -1,5 +1,6 @@
 // Types and codes of the driver's interface, as its own header has them. All vendors' are those of CUDA's; which vendor's names
-// the functions get is said by a definition, FAKE_VENDOR_HIP, FAKE_VENDOR_MUSA or FAKE_VENDOR_COREX, and without one they are NVIDIA's.
+// the functions get is said by a definition, FAKE_VENDOR_HIP, FAKE_VENDOR_MUSA, FAKE_VENDOR_COREX or FAKE_VENDOR_MACA, and without
+// one they are NVIDIA's.
 #pragma once
 
 #include <stddef.h>
@@ -11,6 +12,8 @@
 #include "names_musa.hpp"
 #elif defined(FAKE_VENDOR_COREX)
 #include "names_corex.hpp"
+#elif defined(FAKE_VENDOR_MACA)
+#include "names_maca.hpp"
 #else
 #include "names_cuda.hpp"
 #endif

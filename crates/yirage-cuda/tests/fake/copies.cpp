@@ -42,7 +42,7 @@ bool may_be_host(const void* memory, size_t bytes) {
   return address >= end || (address <= begin + buffer.bytes && bytes <= begin + buffer.bytes - address);
 }
 
-#ifdef FAKE_VENDOR_HIP
+#ifdef PEERS_BY_NUMBER
 // A device by its number.
 typedef int Peer;
 

@@ -61,6 +61,17 @@ const Text* text_of(int code) {
 
 }  // namespace
 
+#ifdef WORDS_RETURNED
+API const char* cuGetErrorName(int code) {
+  const Text* text = text_of(code);
+  return text ? text->name : nullptr;
+}
+
+API const char* cuGetErrorString(int code) {
+  const Text* text = text_of(code);
+  return text ? text->text : nullptr;
+}
+#else
 API int cuGetErrorName(int code, const char** name) {
   const Text* text = text_of(code);
   *name = text ? text->name : nullptr;
@@ -72,3 +83,4 @@ API int cuGetErrorString(int code, const char** words) {
   *words = text ? text->text : nullptr;
   return text ? SUCCESS : INVALID_VALUE;
 }
+#endif

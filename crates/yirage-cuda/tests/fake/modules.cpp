@@ -109,7 +109,7 @@ API int cuModuleGetFunction(Handle* handle, Handle module_handle, const char* na
   });
 }
 
-#ifndef FAKE_VENDOR_HIP
+#if !defined(FAKE_VENDOR_HIP) && !defined(FAKE_VENDOR_MACA)
 API int cuFuncSetAttribute(Handle handle, int attribute, int value) {
   return in_context(__func__, [&](Context& context, Lock&) {
     std::shared_ptr<Function> function;

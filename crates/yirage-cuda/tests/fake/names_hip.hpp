@@ -4,6 +4,7 @@
 
 #define PLATFORM "ROCm"
 #define COMPILER "HIPRTC"
+#define PEERS_BY_NUMBER
 #define ERROR_NAME(cuda, hip) "hip" hip
 
 #define cuInit hipInit

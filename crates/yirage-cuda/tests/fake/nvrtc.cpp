@@ -64,7 +64,7 @@ API const char* nvrtcGetErrorString(int result) {
 }
 
 // Compilers of other vendors do not tell what they make code for.
-#if !defined(FAKE_VENDOR_HIP) && !defined(FAKE_VENDOR_MUSA) && !defined(FAKE_VENDOR_COREX)
+#if !defined(FAKE_VENDOR_HIP) && !defined(FAKE_VENDOR_MUSA) && !defined(FAKE_VENDOR_COREX) && !defined(FAKE_VENDOR_MACA)
 API int nvrtcGetNumSupportedArchs(int* count) {
   if (!count) return INVALID_INPUT;
   *count = VENDOR.arch_count;

@@ -14,7 +14,7 @@ struct Settings {
   size_t memory;
   // FAKE_CUDA_SEED, what delays and orders of threads are drawn from, 1 unless it is set. With 0 there are no delays.
   unsigned long long seed;
-  // FAKE_CUDA_VERSION, the driver's: 13000, of HIP 60032830 and of MUSA 40300, unless it is set.
+  // FAKE_CUDA_VERSION, the driver's: 13000, of HIP 60032830, of MUSA 40300 and of MACA 30003, unless it is set.
   int version;
   // FAKE_CUDA_ARCH, of each device as the driver tells it: `sm_90`, of HIP `gfx90a:sramecc+:xnack-` and of MUSA `mp_22`, unless
   // it is set.

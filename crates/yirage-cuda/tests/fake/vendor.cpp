@@ -9,6 +9,8 @@
 #include "facts_musa.hpp"
 #elif defined(FAKE_VENDOR_COREX)
 #include "facts_corex.hpp"
+#elif defined(FAKE_VENDOR_MACA)
+#include "facts_maca.hpp"
 #else
 #include "facts_cuda.hpp"
 #endif

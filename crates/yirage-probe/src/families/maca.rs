@@ -2,6 +2,7 @@
 
 use crate::driver::{DriverApi, VersionQuery};
 use crate::family::{Family, LibraryLocation};
+use crate::runtime_compiler::RuntimeCompiler;
 use crate::search::LibrarySearch;
 use crate::visible::VisibilityVariables;
 use yirage_plan::KernelCapabilities;
@@ -11,13 +12,7 @@ pub static MACA: Family = Family {
     name: "metax",
     title: "MetaX MACA",
     system: "linux",
-    location: LibraryLocation::Files(LibrarySearch {
-        libraries: &["libmcruntime.so"],
-        roots: &["MACA_PATH", "MACA_HOME", "MACA_ROOT"],
-        folders: &["/opt/maca/lib"],
-        own_folders_only: false,
-        foreign: &[],
-    }),
+    location: LibraryLocation::Files(RUNTIME),
     visible: VisibilityVariables {
         by_runtime: &[&["MACA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"]],
         by_us: None,
@@ -26,6 +21,22 @@ pub static MACA: Family = Family {
     driver_file: None,
     install: "install MetaX's MACA below /opt/maca, or name its root in MACA_PATH",
     ask: |backend, library| DRIVER.ask(backend, library),
+};
+
+/// MetaX's compiler of MACA C++, which lies in its runtime's library.
+pub static MCRTC: RuntimeCompiler = RuntimeCompiler {
+    title: "MetaX MCRTC",
+    search: RUNTIME,
+    in_packages: &[],
+    install: "install MetaX's MACA below /opt/maca, or name its root in MACA_PATH",
+};
+
+const RUNTIME: LibrarySearch = LibrarySearch {
+    libraries: &["libmcruntime.so"],
+    roots: &["MACA_PATH", "MACA_HOME", "MACA_ROOT"],
+    folders: &["/opt/maca/lib"],
+    own_folders_only: false,
+    foreign: &[],
 };
 
 const DRIVER: DriverApi = DriverApi {

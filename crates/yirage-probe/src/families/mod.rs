@@ -18,7 +18,7 @@ pub use cambricon::CAMBRICON;
 pub use corex::{COREX, COREX_NVRTC};
 pub use cuda::{CUDA, NVRTC};
 pub use hip::{HIP, HIPRTC, HYGON, HYGON_HIPRTC};
-pub use maca::MACA;
+pub use maca::{MACA, MCRTC};
 pub use metal::METAL;
 pub use musa::{MTRTC, MUSA};
 pub use vulkan::VULKAN;
