@@ -59,7 +59,7 @@ impl ProbeEnvironment {
     }
 
     /// A variable, where it is set.
-    pub(crate) fn variable(&self, name: &str) -> Option<&OsStr> {
+    pub fn variable(&self, name: &str) -> Option<&OsStr> {
         self.variables.get(name).map(OsString::as_os_str)
     }
 

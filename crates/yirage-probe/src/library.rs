@@ -22,6 +22,15 @@ pub struct DriverLibrary {
 }
 
 impl DriverLibrary {
+    /// Loads the library at a path that somebody has named, once its file is one that this processor can load.
+    ///
+    /// # Errors
+    /// Why it is none, or what the system said.
+    pub fn at(path: &Path) -> Result<DriverLibrary, ProbeError> {
+        crate::elf::check(path)?;
+        DriverLibrary::load(path)
+    }
+
     /// Loads the library at `path`, whose file was checked by [`crate::elf::check`] where there is one. Its own code runs
     /// then, as it does whenever a program is started with it.
     ///

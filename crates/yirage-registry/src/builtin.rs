@@ -73,7 +73,7 @@ graphics! {
 pub(crate) fn list(surroundings: &ProbeEnvironment) -> Vec<RegistryEntry> {
     let not_looked_for = |name, aliases| RegistryEntry { name, aliases, provider: Provider::NotLookedFor };
     let of_tests = |name, backend| RegistryEntry { name, aliases: &[], provider: Provider::OfTests(backend) };
-    vec![
+    let list = vec![
         RegistryEntry { name: "cuda", aliases: &["nvidia"], provider: nvidia(surroundings) },
         family!("ascend", ASCEND, &["npu", "huawei"]),
         family!("cambricon", CAMBRICON, &["mlu"]),
@@ -91,7 +91,19 @@ pub(crate) fn list(surroundings: &ProbeEnvironment) -> Vec<RegistryEntry> {
         RegistryEntry { name: "cpu", aliases: &[], provider: cpu() },
         of_tests("reference", Arc::new(Reference::new())),
         of_tests("sim", Arc::new(Sim::default())),
-    ]
+    ];
+    with_plugins(list, surroundings)
+}
+
+#[cfg(feature = "plugins")]
+fn with_plugins(mut list: Vec<RegistryEntry>, surroundings: &ProbeEnvironment) -> Vec<RegistryEntry> {
+    crate::plugins::add(&mut list, surroundings);
+    list
+}
+
+#[cfg(not(feature = "plugins"))]
+fn with_plugins(list: Vec<RegistryEntry>, _: &ProbeEnvironment) -> Vec<RegistryEntry> {
+    list
 }
 
 #[cfg(feature = "cpu")]

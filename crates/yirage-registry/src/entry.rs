@@ -23,7 +23,8 @@ pub(crate) struct RegistryEntry {
         feature = "musa",
         feature = "vulkan",
         feature = "mps",
-        feature = "dx12"
+        feature = "dx12",
+        feature = "plugins"
     )),
     allow(dead_code)
 )]
@@ -42,6 +43,9 @@ pub(crate) enum Provider {
     LeftOut(&'static str),
     /// Devices that nobody here knows how to look for.
     NotLookedFor,
+    /// A library that was named and cannot be taken, with the reason.
+    #[cfg(feature = "plugins")]
+    Refused(Unavailable),
 }
 
 /// A name of the list, and what was found behind it.
@@ -73,6 +77,12 @@ impl RegistryEntry {
     /// Whether a backend that computes stands behind it.
     pub(crate) fn is_backend(&self) -> bool {
         matches!(self.provider, Provider::Backend(_) | Provider::ByName(_))
+    }
+
+    /// Whether nothing here computes behind it, whatever features a build has.
+    #[cfg(feature = "plugins")]
+    pub(crate) fn has_no_backend(&self) -> bool {
+        matches!(self.provider, Provider::Family(_) | Provider::NotLookedFor)
     }
 
     /// Whether it may be taken where no name is given.
@@ -108,6 +118,8 @@ impl RegistryEntry {
             Provider::NotLookedFor => {
                 self.nothing("yirage has no backend for it and does not look for its devices".into(), None)
             }
+            #[cfg(feature = "plugins")]
+            Provider::Refused(why) => BackendAvailability::Nothing(why.clone()),
         }
     }
 

@@ -270,3 +270,44 @@ int cnDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
 int cnDeviceGetName(char *name, int length, int device) { (void)device; strncpy(name, "MLU370-S4", (size_t)length); return 0; }
 int cnDeviceTotalMem(size_t *bytes, int device) { (void)device; *bytes = (size_t)80 << 30; return 0; }
 "#;
+
+/// What a registry says behind a name that only the variable brings, with this value of it.
+#[cfg(feature = "plugins")]
+fn with_plugins(value: &str) -> (Registry, Vec<(&'static str, String)>) {
+    let root = tempfile::tempdir().unwrap();
+    let registry = Registry::new(ProbeEnvironment::new(root.path(), [("YIRAGE_PLUGINS", value)]));
+    let told = registry.survey().into_iter().filter_map(|finding| match finding.availability {
+        BackendAvailability::Nothing(why) if why.present => Some((finding.name, why.to_string())),
+        _ => None,
+    });
+    let told = told.collect();
+    (registry, told)
+}
+
+#[cfg(feature = "plugins")]
+#[test]
+fn libraries_are_backends_where_the_variable_names_them() {
+    assert_eq!(with_plugins("").1, []);
+    let (registry, told) = with_plugins("kunlun=/no/xre.so:mine=/no/mine.so");
+    let names: Vec<&str> = told.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["kunlun", "mine"]);
+    assert!(told[0].1.contains("/no/xre.so") && told[1].1.contains("/no/mine.so"), "{told:?}");
+    assert_eq!(default(&registry), "cpu", "never a default");
+    assert!(registry.backends().contains(&"mine") && !registry.list_available().contains(&"mine"));
+    assert!(why_not(&registry, "xpu").to_string().contains("/no/xre.so"), "the other names stay");
+}
+
+#[cfg(feature = "plugins")]
+#[test]
+fn what_the_variable_names_wrongly_is_listed_with_the_reason() {
+    for (value, told) in [
+        ("/no/name.so", "expected NAME=PATH, got `/no/name.so`"),
+        ("cuda=/no/x.so", "`cuda` is a backend of this build"),
+        ("xpu=/no/x.so", "`xpu` is another name of `kunlun`: write kunlun=/no/x.so"),
+        ("mine=relative.so", "expected an absolute path, got `relative.so`"),
+        ("No Word=/no/x.so", "got `No Word`"),
+    ] {
+        let (_, found) = with_plugins(value);
+        assert!(found.len() == 1 && found[0].0 == "plug-in" && found[0].1.contains(told), "{value}: {found:?}");
+    }
+}

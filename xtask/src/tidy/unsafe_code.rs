@@ -4,8 +4,16 @@ use super::{RepoTree, TidyFinding};
 
 /// The processor's instructions, mappings of files, vendors' libraries, signals, pointers that two languages share, CUDA,
 /// Vulkan below wgpu.
-const UNSAFE: &[&str] =
-    &["yirage-cpu", "yirage-mmap", "yirage-probe", "yirage-process", "yirage-dlpack", "yirage-cuda", "yirage-wgpu"];
+const UNSAFE: &[&str] = &[
+    "yirage-cpu",
+    "yirage-mmap",
+    "yirage-probe",
+    "yirage-process",
+    "yirage-dlpack",
+    "yirage-cuda",
+    "yirage-wgpu",
+    "yirage-plugin",
+];
 
 pub(super) fn check(tree: &RepoTree, findings: &mut Vec<TidyFinding>) {
     let says_so = |text: &str| text.lines().any(|line| line.trim() == "#![forbid(unsafe_code)]");

@@ -99,6 +99,10 @@ pub(super) fn default_of(name: &str) -> Option<&'static str> {
     }
 }
 
+/// Variables that are read elsewhere and are no option: which libraries are loaded is said by whoever starts the program, and not by
+/// a file of settings.
+const OTHER_VARIABLES: [&str; 1] = ["YIRAGE_PLUGINS"];
+
 /// Puts environment variables into `layers`; gives notes about variables that look like options but are none.
 ///
 /// # Errors
@@ -124,6 +128,7 @@ pub(super) fn environment(variables: &[(OsString, OsString)], layers: &mut Layer
                 };
                 layers.add(spec.name, OptionOrigin::Variable(variable.into_owned()), values);
             }
+            None if OTHER_VARIABLES.contains(&&*variable) => {}
             None => notes.push(format!("{variable} is set, but there is no such option; see `yirage config explain`")),
         }
     }

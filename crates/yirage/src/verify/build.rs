@@ -3,7 +3,7 @@
 use super::record::BuildRecord;
 
 /// Features of the program, and whether each is on.
-const FEATURES: [(&str, bool); 12] = [
+const FEATURES: [(&str, bool); 13] = [
     ("cpu", cfg!(feature = "cpu")),
     ("cuda", cfg!(feature = "cuda")),
     ("hip", cfg!(feature = "hip")),
@@ -15,6 +15,7 @@ const FEATURES: [(&str, bool); 12] = [
     ("mps", cfg!(feature = "mps")),
     ("vulkan", cfg!(feature = "vulkan")),
     ("dx12", cfg!(feature = "dx12")),
+    ("plugins", cfg!(feature = "plugins")),
     ("stories", cfg!(feature = "stories")),
 ];
 

@@ -131,3 +131,29 @@ fn the_program_is_linked_with_no_makers_library() {
         assert!(!linked.contains(library), "{library}: {linked}");
     }
 }
+
+/// The example of a plug-in, which says what its device is without a compiler at hand.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_library_that_is_named_is_a_backend() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = folder.path().join("libsoftware.so");
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut cc = std::process::Command::new("cc");
+    let include = format!("-I{}", root.join("crates/yirage-plugin/include").display());
+    let built = cc.args(["-shared", "-fPIC", &include, "-o"]).arg(&library);
+    let built = built.arg(root.join("examples/plugin/software_device.c")).arg("-ldl").output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let named = format!("software={}", library.display());
+    let with = |arguments: &[&str], emulator: &str| {
+        yirage(arguments).env("YIRAGE_PLUGINS", &named).env("SOFTWARE_EMULATOR", emulator).ran()
+    };
+    let ran = with(&["devices"], "/somewhere");
+    assert!(ran.out.contains("software 0: Software device (emulated)"), "{}", ran.out);
+    assert!(!ran.err.contains("YIRAGE_PLUGINS"), "{}", ran.err);
+    let ran = with(&["devices"], "");
+    assert!(ran.out.contains("software: unavailable: count: SOFTWARE_EMULATOR is not set"), "{}", ran.out);
+    check(&with(&[&RUN[..], &["--backend", "software"]].concat(), ""), 3, &["SOFTWARE_EMULATOR is not set"]);
+    let wrong = yirage(&["devices"]).env("YIRAGE_PLUGINS", "cuda=/no/x.so").ran();
+    assert!(wrong.out.contains("plug-in: unavailable: `cuda` is a backend of this build"), "{}", wrong.out);
+}
