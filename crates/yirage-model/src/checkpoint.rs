@@ -4,13 +4,18 @@
 //! containers name the same weight differently, or how values are arranged inside a weight: that is the business of
 //! the architecture files.
 
+mod decoded;
+mod ggml_scales;
 mod gguf_files;
 mod overrides;
+mod quantized_modules;
 mod safetensors_files;
 
+use crate::decode::ggml::GgmlDecoder;
 use crate::error::ModelError;
 use crate::gguf::{GgmlType, Gguf};
 use crate::safetensors::SafeDtype;
+use decoded::DecodedTensor;
 pub use overrides::TensorOverride;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -38,6 +43,8 @@ pub enum StoredType {
     Ggml(GgmlType),
     /// A safetensors type that cannot be computed with.
     Safetensors(SafeDtype),
+    /// Codes, scales and what else makes the weight, in several tensors: the packing and all its settings.
+    Quantized(String),
 }
 
 impl StoredType {
@@ -61,6 +68,7 @@ impl std::fmt::Display for StoredType {
             StoredType::U8 => f.write_str("u8"),
             StoredType::Ggml(ty) => ty.fmt(f),
             StoredType::Safetensors(dtype) => dtype.fmt(f),
+            StoredType::Quantized(packing) => f.write_str(packing),
         }
     }
 }
@@ -108,6 +116,8 @@ pub struct Checkpoint {
     header: ContainerHeader,
     /// What stands for the values of the files, by the tensor's name.
     overrides: HashMap<String, overrides::OverrideBytes>,
+    /// The tensors of formats that nothing computes with, by name.
+    decoded: HashMap<String, DecodedTensor>,
 }
 
 /// What the container says beside tensors.
@@ -152,7 +162,12 @@ impl Checkpoint {
                 });
             }
         }
-        Ok(Checkpoint { files, maps, tensors, index, header, overrides: HashMap::new() })
+        let decoder = |t: &TensorInfo| match t.dtype {
+            StoredType::Ggml(ty) => GgmlDecoder::of(ty).map(|d| (t.name.clone(), DecodedTensor::of_one(d, t))),
+            _ => None,
+        };
+        let decoded = tensors.iter().filter_map(decoder).collect();
+        Ok(Checkpoint { files, maps, tensors, index, header, overrides: HashMap::new(), decoded })
     }
 
     /// The container.
@@ -191,13 +206,14 @@ impl Checkpoint {
         self.tensor(name).ok_or_else(|| ModelError::MissingTensor { file: self.label(), tensor: name.to_owned() })
     }
 
-    /// The format to compute with.
+    /// The format to compute with: the stored one, or the one that the tensor is decoded into.
     ///
     /// # Errors
     /// [`ModelError::UnsupportedFormat`] naming file, tensor and the format as stored.
     pub fn format(&self, tensor: &TensorInfo) -> Result<Format, ModelError> {
         match &tensor.dtype {
             StoredType::Format(format) => Ok(*format),
+            _ if self.decoded.contains_key(&tensor.name) => Ok(self.decoded_format(tensor)),
             other => Err(ModelError::UnsupportedFormat {
                 file: self.files[tensor.file].path.display().to_string(),
                 tensor: tensor.name.clone(),
@@ -206,7 +222,7 @@ impl Checkpoint {
         }
     }
 
-    /// A tensor's bytes, as stored, with no promise about their alignment. `tensor` must be of this checkpoint.
+    /// A tensor's bytes, as stored (of one in several parts, those of its codes), with no promise about their alignment. `tensor` must be of this checkpoint.
     pub fn bytes(&self, tensor: &TensorInfo) -> &[u8] {
         match self.overrides.get(&tensor.name) {
             Some(values) => values.bytes(),
@@ -219,6 +235,9 @@ impl Checkpoint {
     pub fn release(&self, tensor: &TensorInfo, range: Range<usize>) -> usize {
         if self.overrides.contains_key(&tensor.name) {
             return 0;
+        }
+        if self.decoded.contains_key(&tensor.name) {
+            return self.release_decoded(tensor, range.end);
         }
         let end = tensor.range.start.saturating_add(range.end).min(tensor.range.end);
         let start = tensor.range.start.saturating_add(range.start).min(end);

@@ -71,7 +71,7 @@ pub enum ModelError {
     /// A tensor is stored in a number format that this engine cannot compute with.
     #[error(
         "{file}: tensor {tensor:?} is stored as {dtype}, which is not supported; \
-             use a file with F32, F16, BF16 or Q4_0 to Q8_0, Q2_K to Q6_K, IQ4_NL or MXFP4 weights"
+             use a file with F32, F16, BF16, Q4_0 to Q8_0, Q2_K to Q6_K, IQ1 to IQ4, TQ1_0, TQ2_0, NVFP4 or MXFP4 weights"
     )]
     UnsupportedFormat {
         /// The file.

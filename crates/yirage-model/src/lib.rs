@@ -5,6 +5,7 @@ pub mod arch;
 pub mod chat;
 pub mod checkpoint;
 pub mod config;
+mod decode;
 pub mod error;
 pub mod flaw;
 pub mod gguf;
@@ -17,4 +18,5 @@ pub mod weights;
 
 pub use checkpoint::{Checkpoint, CheckpointKind, StoredType, TensorInfo, TensorOverride};
 pub use config::{GenerationConfig, LayerType, RawConfig, RopeConfig, RopeScaling};
+pub use decode::DecodedTensors;
 pub use error::ModelError;

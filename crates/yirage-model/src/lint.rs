@@ -55,6 +55,7 @@ pub fn lint(checkpoint: &Checkpoint) -> Vec<LintFinding> {
         Ok(config) => linter.config(&config),
         Err(e) => linter.failure("the configuration cannot be read", &e),
     }
+    linter.decoded();
     match checkpoint.gguf() {
         Some(gguf) => linter.gguf(gguf),
         None => linter.folder(),
@@ -82,7 +83,7 @@ impl Linter<'_> {
 
     fn formats(&mut self) {
         let mut unsupported: BTreeMap<String, Vec<&TensorInfo>> = BTreeMap::new();
-        let odd = |t: &&TensorInfo| !matches!(t.dtype, StoredType::Format(_) | StoredType::U8);
+        let odd = |t: &&TensorInfo| t.dtype != StoredType::U8 && self.checkpoint.format(t).is_err();
         for t in self.checkpoint.tensors().filter(odd) {
             unsupported.entry(t.dtype.to_string()).or_default().push(t);
         }
@@ -93,6 +94,14 @@ impl Linter<'_> {
                 n => format!("this and {} more tensors are stored as {dtype}, which is not supported", n - 1),
             };
             self.add(Severity::Error, place, what, "use another quantisation of the model, or its original weights");
+        }
+    }
+
+    /// What takes other memory than it takes in the files.
+    fn decoded(&mut self) {
+        for decoded in self.checkpoint.decoded_tensors() {
+            let remedy = "nothing; where memory is short, another quantisation of the model";
+            self.add(Severity::Note, "weights", format!("decoded when loaded: {decoded}"), remedy);
         }
     }
 

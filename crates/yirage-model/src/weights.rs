@@ -155,10 +155,10 @@ impl WeightBinding {
 
     fn check_view(&self, checkpoint: &Checkpoint, view: &WeightView) -> Result<(), ModelError> {
         let tensor = checkpoint.require(&view.tensor)?;
-        let format = checkpoint.format(tensor)?;
-        if format != self.format {
+        let (stored, format) = (checkpoint.format(tensor)?, self.format);
+        if !checkpoint.gives(tensor, format)? {
             let expected = format!("one format for all its parts, here {}", self.format.info().name);
-            return Err(self.error(checkpoint, expected, format!("{} in {:?}", format.info().name, view.tensor)));
+            return Err(self.error(checkpoint, expected, format!("{} in {:?}", stored.info().name, view.tensor)));
         }
         self.check_extent(checkpoint, view, tensor)?;
         let block = format.info().block;
@@ -204,7 +204,7 @@ impl WeightBinding {
 }
 
 /// The bytes of `rows` of a graph weight in its format: borrowed from the mapped file where they lie there side by
-/// side, else gathered in `scratch`.
+/// side, else gathered, or decoded, in `scratch`.
 ///
 /// # Errors
 /// Those of [`WeightBinding::check`]; [`ModelError::Config`] for rows that the weight does not have.
@@ -260,7 +260,13 @@ fn stored_bytes<'a>(
             continue;
         }
         binding.check_view(checkpoint, view)?;
-        let stored = checkpoint.bytes(checkpoint.require(&view.tensor)?);
+        let tensor = checkpoint.require(&view.tensor)?;
+        if let Some(decode) = checkpoint.decoding(tensor, binding.format) {
+            found += part.len();
+            gather(view, part, |at, n| decode(at..at + n, scratch));
+            continue;
+        }
+        let stored = checkpoint.bytes(tensor);
         let run = view.run();
         let one_run = part.start / run == (part.end - 1) / run;
         if one_run && part.len() == elements.len() {

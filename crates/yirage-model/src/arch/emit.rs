@@ -217,7 +217,12 @@ impl<'a> ModelBuilder<'a> {
     /// Declares a weight of `shape` made of `views`. A name that is bound already gives the same weight.
     pub(super) fn weight(&mut self, name: &str, shape: &[u32], views: Vec<WeightView>) -> Result<ValueId, ModelError> {
         let Some(first) = views.first() else { return Err(self.config.invalid(name, "at least one tensor")) };
-        let format = self.checkpoint.format(self.checkpoint.require(&first.tensor)?)?;
+        let mut format = self.checkpoint.format(self.checkpoint.require(&first.tensor)?)?;
+        for view in &views[1..] {
+            if !self.checkpoint.gives(self.checkpoint.require(&view.tensor)?, format)? {
+                format = Format::F32;
+            }
+        }
         self.bind(name, format, shape, WeightSource::Stored(views))
     }
 
@@ -525,7 +530,7 @@ impl<'a> ModelBuilder<'a> {
     /// Refuses a stored quantisation that the architecture does not read.
     pub(super) fn plain_storage(&self) -> Result<(), ModelError> {
         match self.config.quantization()? {
-            Quantization::None => Ok(()),
+            Quantization::None | Quantization::Decoded => Ok(()),
             Quantization::Mxfp4 => Err(ModelError::Unsupported {
                 what: "MXFP4 in safetensors".into(),
                 why: format!("{}: only gpt_oss models are read so", self.config.file()),
@@ -592,6 +597,6 @@ fn read_factors(checkpoint: &Checkpoint, tensor: &str, rotary: u32) -> Result<Ve
             found: format!("{} elements of {}", info.elements(), format.info().name),
         });
     }
-    (format.info().decode)(checkpoint.bytes(info), &mut values);
+    (format.info().decode)(checkpoint.elements(info, 0..n, &mut Vec::new())?, &mut values);
     Ok(values.into_iter().map(f64::from).collect())
 }

@@ -13,7 +13,7 @@ pub(super) fn open(path: &Path) -> Result<Checkpoint, ModelError> {
     let count = split_key(&gguf, "split.count")?.unwrap_or(1);
     if count <= 1 {
         let tensors = infos(&gguf, 0);
-        return Checkpoint::new(vec![map], tensors, ContainerHeader::Gguf(Box::new(gguf)));
+        return Checkpoint::new(vec![map], tensors, ContainerHeader::Gguf(Box::new(gguf)))?.join_ggml_scales();
     }
     if count > GGUF_SHARDS {
         return Err(mismatch(&gguf, "split.count", format!("at most {GGUF_SHARDS}"), count.to_string()));
@@ -66,7 +66,7 @@ fn open_shards(name: &ShardName, opened: &Gguf, count: u64) -> Result<Checkpoint
         let found = format!("{} in all {count} shards", tensors.len());
         return Err(mismatch(&first, "split.tensors.count", format!("{total} tensors"), found));
     }
-    Checkpoint::new(maps, tensors, ContainerHeader::Gguf(Box::new(first)))
+    Checkpoint::new(maps, tensors, ContainerHeader::Gguf(Box::new(first)))?.join_ggml_scales()
 }
 
 fn infos(gguf: &Gguf, file: usize) -> Vec<TensorInfo> {

@@ -63,6 +63,7 @@ impl Checkpoint {
         }
         let at = self.index[&name];
         self.tensors[at].dtype = StoredType::Format(format);
+        self.decoded.remove(&name);
         self.overrides.insert(name, OverrideBytes(values));
         Ok(())
     }

@@ -25,7 +25,7 @@ pub(super) fn open(path: &Path) -> Result<Checkpoint, ModelError> {
     let (map, parsed) = load(path)?;
     let tensors = parsed.tensors().iter().map(|t| info(t, 0)).collect();
     let metadata = parsed.metadata().clone();
-    Checkpoint::new(vec![map], tensors, ContainerHeader::Safetensors { folder, metadata })
+    Checkpoint::new(vec![map], tensors, ContainerHeader::Safetensors { folder, metadata })?.join_quantized()
 }
 
 /// Opens the model of an index.
@@ -65,7 +65,7 @@ fn open_shards(index_path: &Path, folder: PathBuf, index: &ShardIndex) -> Result
             file: checkpoint.files()[shard].path.display().to_string(),
             tensor: tensor.clone(),
         }),
-        None => Ok(checkpoint),
+        None => checkpoint.join_quantized(),
     }
 }
 

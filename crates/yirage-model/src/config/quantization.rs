@@ -12,13 +12,29 @@ pub enum Quantization {
     None,
     /// Expert weights in `*_blocks` and `*_scales` tensors of bytes.
     Mxfp4,
+    /// In several tensors of each module, which are decoded when they are read.
+    Decoded,
 }
+
+/// Methods whose tensors are decoded.
+const DECODED: &[&str] = &[
+    "gptq",
+    "awq",
+    "fp8",
+    "fbgemm_fp8",
+    "finegrained_fp8",
+    "modelopt",
+    "modelopt_fp8",
+    "compressed-tensors",
+    "bitsandbytes",
+    "hqq",
+];
 
 impl RawConfig {
     /// The stored quantisation.
     ///
     /// # Errors
-    /// [`ModelError::Unsupported`] with the name of any other than MXFP4.
+    /// [`ModelError::Unsupported`] with the name of a method that is not read.
     pub fn quantization(&self) -> Result<Quantization, ModelError> {
         let config = self.top().opt("quantization_config", "an object", Value::as_object)?;
         let Some(values) = config else { return Ok(Quantization::None) };
@@ -26,10 +42,7 @@ impl RawConfig {
         let method = section.opt_str("quant_method")?.unwrap_or("unnamed");
         let what = match method {
             "mxfp4" => return Ok(Quantization::Mxfp4),
-            "fp8" | "fbgemm_fp8" | "finegrained_fp8" | "modelopt_fp8" => "FP8 quantisation".to_owned(),
-            "awq" => "AWQ quantisation".to_owned(),
-            "gptq" => "GPTQ quantisation".to_owned(),
-            "bitsandbytes" => "bitsandbytes quantisation".to_owned(),
+            known if DECODED.contains(&known) => return Ok(Quantization::Decoded),
             other => format!("the stored quantisation {other:?}"),
         };
         let why = format!(

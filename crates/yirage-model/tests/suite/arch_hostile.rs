@@ -80,7 +80,7 @@ fn unknown_things_are_named_with_what_is_known() {
         ("model_type", json!("mamba"), vec!["mamba", "llama", "deepseek_v3", "gpt_oss"]),
         ("rope_scaling", json!({"type": "longrope"}), vec!["longrope", "yarn"]),
         ("hidden_act", json!("xielu"), vec!["xielu", "silu"]),
-        ("quantization_config", json!({"quant_method": "fp8"}), vec!["FP8"]),
+        ("quantization_config", json!({"quant_method": "vptq"}), vec!["vptq"]),
         ("quantization_config", json!({"quant_method": "mxfp4"}), vec!["MXFP4", "gpt_oss"]),
     ] {
         let mut changed = config.clone();

@@ -19,6 +19,8 @@ mod config_lint;
 mod config_mutations;
 mod config_tolerated;
 mod corpus;
+mod decoded_ggml;
+mod decoded_quantized;
 mod gguf_reader;
 mod glm_vocabulary;
 mod tokenizer_budgets;
