@@ -8,6 +8,7 @@ use crate::error::EngineError;
 use crate::limits::MAX_STEP_TOKENS;
 use crate::load::{DeviceSizes, LoadProgressFn, bind_weights, check};
 use crate::memory::LoadBytes;
+use crate::packed::Notice;
 use crate::variants::{self, ModelMatmuls};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -49,7 +50,7 @@ impl Encoder {
         let bytes = predict(&sizes, &plan);
         check(&bytes, &*device)?;
         let mut bindings = bind_weights(checkpoint, &*device, &model, &weights, HashMap::new(), progress)?;
-        let mut notices = Vec::new();
+        let mut notices: Vec<Notice> = Notice::of_weights(checkpoint).into_iter().collect();
         let products = ModelMatmuls { plan: &weights, precision: options.precision, bytes: bytes.weights };
         let variant = variants::bind(&*device, products, &mut bindings, &options.tuning, &mut notices)?;
         let mut executor = Executor::new(&*device, &plan, &bindings)?;

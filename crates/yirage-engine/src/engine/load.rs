@@ -9,7 +9,7 @@ use crate::limits::BLOCK;
 use crate::load::{self, LoadProgressFn, ModelLoadPlan};
 use crate::options::{CacheSize, EngineOptions};
 use crate::pace::{PromptWork, StepPacer};
-use crate::packed::PackedModelEntry;
+use crate::packed::{Notice, PackedModelEntry};
 use crate::plans::PlanProvider;
 use crate::runner::Runner;
 use crate::sampling::Sampler;
@@ -45,6 +45,7 @@ impl Engine {
         let mut engine = Engine::assemble(prepared, bindings, scheduler, device, options, plans)?;
         engine.facts.packed_weights = kept.as_ref().map(|entry| entry.path().to_path_buf());
         (engine.packed_entry, engine.background) = (kept, background);
+        engine.notices.extend(Notice::of_weights(checkpoint));
         Ok(engine)
     }
 
@@ -142,7 +143,7 @@ impl Engine {
         let options = EngineOptions { context: Some(self.facts.context), ..self.options.clone() };
         let sizes = (&options, self.whole_sequences());
         let (draft, told) = DraftModel::load(checkpoint, self.device.clone(), sizes, self.sampler.plans(), progress)?;
-        self.notices.extend(told);
+        self.notices.extend(told.into_iter().chain(Notice::of_weights(checkpoint)));
         let (model, width) = (self.facts.vocabulary, draft.vocabulary());
         if tokenizers.is_none() && model != width {
             return Err(VocabularyError::Width { model, draft: width }.into());

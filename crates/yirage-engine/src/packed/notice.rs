@@ -1,8 +1,9 @@
-//! What is said to the owner of an engine of what is kept between starts.
+//! What is said to the owner of an engine of its weights and of what is kept between starts.
 
 use std::fmt;
+use yirage_model::{Checkpoint, DecodedTensors};
 
-/// What the owner of an engine should know of what is kept between starts.
+/// What the owner of an engine should know of its weights and of what is kept between starts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Notice {
     /// There was an entry that could not be used, and the weights were made from the model's files. It was removed if it
@@ -16,6 +17,15 @@ pub enum Notice {
     Plan(String),
     /// Kernels were measured, or what was kept of that could not be used or kept.
     Variant(String),
+    /// Weights are stored in formats that nothing computes with, and were decoded.
+    Decoded(Vec<DecodedTensors>),
+}
+
+impl Notice {
+    /// What is said of the weights of `checkpoint`, if there is something.
+    pub(crate) fn of_weights(checkpoint: &Checkpoint) -> Option<Notice> {
+        Some(checkpoint.decoded_tensors()).filter(|decoded| !decoded.is_empty()).map(Notice::Decoded)
+    }
 }
 
 impl fmt::Display for Notice {
@@ -24,6 +34,10 @@ impl fmt::Display for Notice {
             Notice::Refused(why) => write!(f, "repacked weights were made again: {why}"),
             Notice::NotKept(why) => write!(f, "repacked weights are not kept: {why}"),
             Notice::Variant(what) => write!(f, "kernels: {what}"),
+            Notice::Decoded(all) => {
+                let all: Vec<String> = all.iter().map(DecodedTensors::to_string).collect();
+                write!(f, "weights are decoded when they are loaded, each value exactly: {}", all.join("; "))
+            }
             Notice::Plan(why) => f.write_str(why),
             Notice::NotNoted(why) => write!(f, "repacked weights are checked in full at each start: {why}"),
         }

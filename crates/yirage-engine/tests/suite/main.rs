@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 
 mod constraints;
+mod decoded_weights;
 mod determinism;
 mod doc_examples;
 mod dynamic_rope;

@@ -7,7 +7,7 @@ use crate::options::Layers;
 use serde_json::{Map, Value, json};
 use yirage_model::chat::{ChatTemplate, DEFAULT_TEMPLATE, Templates};
 use yirage_model::checkpoint::CheckpointKind;
-use yirage_model::checkpoint::TensorInfo;
+use yirage_model::checkpoint::{StoredType, TensorInfo};
 use yirage_model::lint::{LintFinding, Severity, lint};
 use yirage_model::{Checkpoint, RawConfig, gguf};
 use yirage_session::TextProcessor;
@@ -57,7 +57,7 @@ fn report(name: &str, checkpoint: &Checkpoint) -> Value {
         "tokenizer": tokenizer,
         "chat_template": templates.get(DEFAULT_TEMPLATE),
         "chat_templates": templates,
-        "tensors": checkpoint.tensors().map(tensor).collect::<Vec<_>>(),
+        "tensors": checkpoint.tensors().map(|t| tensor(checkpoint, t)).collect::<Vec<_>>(),
         "lint": findings,
     })
 }
@@ -83,8 +83,17 @@ fn templates(all: &Templates, findings: &mut Vec<Value>) -> Map<String, Value> {
     sources
 }
 
-fn tensor(t: &TensorInfo) -> Value {
-    json!({"name": t.name, "dtype": t.dtype.to_string(), "shape": t.shape, "bytes": t.range.len()})
+/// A tensor as it is stored, with what it is decoded into where that is something else.
+fn tensor(checkpoint: &Checkpoint, t: &TensorInfo) -> Value {
+    let mut shown = json!({"name": t.name, "dtype": t.dtype.to_string(), "shape": t.shape,
+        "bytes": checkpoint.stored_bytes(t)});
+    if let Ok(format) = checkpoint.format(t)
+        && t.dtype != StoredType::Format(format)
+    {
+        shown["computed"] = format.info().name.into();
+        shown["computed_bytes"] = format.info().row_bytes(t.elements()).into();
+    }
+    shown
 }
 
 fn finding(f: &LintFinding) -> Value {
@@ -150,7 +159,16 @@ fn show(report: &Value, console: &Console) -> Result<(), CliFailure> {
     }
     console.line("tensors:")?;
     for t in list("tensors") {
-        console.line(&format!("  {}  {} {}  {}", text(&t["name"]), text(&t["dtype"]), t["shape"], size(&t)))?;
+        let computed =
+            t["computed_bytes"].as_u64().map(|n| format!(", computed as {}, {}", text(&t["computed"]), bytes(n)));
+        let computed = computed.unwrap_or_default();
+        console.line(&format!(
+            "  {}  {} {}  {}{computed}",
+            text(&t["name"]),
+            text(&t["dtype"]),
+            t["shape"],
+            size(&t)
+        ))?;
     }
     console.line("findings:")?;
     for f in list("lint") {
