@@ -8,13 +8,15 @@
 //!
 //! What this cannot do is survive a library whose own code faults: it runs in this process.
 //!
-//! A [`RuntimeCompiler`] is a library that makes a device's code of sources while a program runs; it is looked for the same way.
+//! A [`RuntimeCompiler`] is a library that makes a device's code of sources while a program runs; it is looked for the same
+//! way, and so is a [`CompanionLibrary`], which has a maker's operators.
 //!
 //! This crate computes nothing and opens no device for work. It knows nothing of which backends a build has, of their
 //! order, or of models.
 //!
 //! [`Unavailable`]: yirage_hal::Unavailable
 
+mod companion_library;
 mod deadline;
 mod driver;
 mod elf;
@@ -30,6 +32,7 @@ mod runtime_compiler;
 mod search;
 mod visible;
 
+pub use companion_library::CompanionLibrary;
 pub use environment::ProbeEnvironment;
 pub use error::ProbeError;
 pub use family::Family;

@@ -46,6 +46,16 @@ cuda_like! {
     metax, "maca", MetaX;
 }
 
+#[cfg(feature = "ascend")]
+fn ascend(surroundings: &ProbeEnvironment) -> Provider {
+    Provider::ByName(Arc::new(yirage_npu::AscendBackend::new(surroundings.clone())))
+}
+
+#[cfg(not(feature = "ascend"))]
+fn ascend(_: &ProbeEnvironment) -> Provider {
+    Provider::LeftOut("ascend")
+}
+
 /// Graphics interfaces, where their features are on.
 macro_rules! graphics {
     ($($name:ident, $feature:literal, $api:ident;)*) => {$(
@@ -75,7 +85,7 @@ pub(crate) fn list(surroundings: &ProbeEnvironment) -> Vec<RegistryEntry> {
     let of_tests = |name, backend| RegistryEntry { name, aliases: &[], provider: Provider::OfTests(backend) };
     let list = vec![
         RegistryEntry { name: "cuda", aliases: &["nvidia"], provider: nvidia(surroundings) },
-        family!("ascend", ASCEND, &["npu", "huawei"]),
+        RegistryEntry { name: "ascend", aliases: &["npu", "huawei"], provider: ascend(surroundings) },
         family!("cambricon", CAMBRICON, &["mlu"]),
         RegistryEntry { name: "hygon", aliases: &["dcu"], provider: hygon(surroundings) },
         RegistryEntry { name: "hip", aliases: &["amd", "rocm"], provider: amd(surroundings) },

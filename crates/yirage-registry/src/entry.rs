@@ -21,6 +21,7 @@ pub(crate) struct RegistryEntry {
         feature = "cuda",
         feature = "hip",
         feature = "musa",
+        feature = "ascend",
         feature = "vulkan",
         feature = "mps",
         feature = "dx12",

@@ -13,6 +13,7 @@ const UNSAFE: &[&str] = &[
     "yirage-cuda",
     "yirage-wgpu",
     "yirage-plugin",
+    "yirage-npu",
 ];
 
 pub(super) fn check(tree: &RepoTree, findings: &mut Vec<TidyFinding>) {

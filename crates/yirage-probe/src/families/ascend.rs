@@ -2,6 +2,7 @@
 //!
 //! Memory is told only of a device that was made current, which takes time on a busy machine; it is given back at once.
 
+use crate::companion_library::CompanionLibrary;
 use crate::error::ProbeError;
 use crate::family::{Family, LibraryLocation};
 use crate::library::DriverLibrary;
@@ -13,6 +14,11 @@ use std::ffi::c_char;
 use yirage_hal::DeviceInfo;
 use yirage_plan::KernelCapabilities;
 
+/// Variables that name the root of CANN.
+const ROOTS: &[&str] = &["ASCEND_TOOLKIT_HOME", "ASCEND_HOME_PATH", "ASCEND_HOME"];
+/// Where its installers put libraries.
+const FOLDERS: &[&str] = &["/usr/local/Ascend/ascend-toolkit/latest/lib64", "/usr/local/Ascend/nnrt/latest/lib64"];
+
 /// Huawei Ascend.
 pub static ASCEND: Family = Family {
     name: "ascend",
@@ -20,8 +26,8 @@ pub static ASCEND: Family = Family {
     system: "linux",
     location: LibraryLocation::Files(LibrarySearch {
         libraries: &["libascendcl.so"],
-        roots: &["ASCEND_TOOLKIT_HOME", "ASCEND_HOME_PATH", "ASCEND_HOME"],
-        folders: &["/usr/local/Ascend/ascend-toolkit/latest/lib64", "/usr/local/Ascend/nnrt/latest/lib64"],
+        roots: ROOTS,
+        folders: FOLDERS,
         own_folders_only: false,
         foreign: &[],
     }),
@@ -34,6 +40,23 @@ pub static ASCEND: Family = Family {
     install: "install Huawei's driver and CANN and run its set_env.sh, or name its root in ASCEND_TOOLKIT_HOME",
     ask,
 };
+
+/// What operators of aclnn are told of their operands.
+pub static NNOPBASE: CompanionLibrary = of_cann(
+    &["libnnopbase.so"],
+    "install CANN's toolkit (8.0 or newer) and run its set_env.sh, or name its root in ASCEND_TOOLKIT_HOME",
+);
+
+/// The operators of aclnn. The kernels of a chip come as a package of their own.
+pub static OPAPI: CompanionLibrary = of_cann(
+    &["libopapi.so"],
+    "install CANN's toolkit and the package of operators for the chip (Ascend-cann-kernels-*, 8.0 or newer), and run set_env.sh",
+);
+
+const fn of_cann(libraries: &'static [&'static str], install: &'static str) -> CompanionLibrary {
+    let search = LibrarySearch { libraries, roots: ROOTS, folders: FOLDERS, own_folders_only: false, foreign: &[] };
+    CompanionLibrary { search, install }
+}
 
 /// It was started by somebody else in this process.
 const STARTED_BEFORE: i32 = 100_002;

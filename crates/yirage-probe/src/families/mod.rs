@@ -13,7 +13,7 @@ mod metal;
 mod musa;
 mod vulkan;
 
-pub use ascend::ASCEND;
+pub use ascend::{ASCEND, NNOPBASE, OPAPI};
 pub use cambricon::CAMBRICON;
 pub use corex::{COREX, COREX_NVRTC};
 pub use cuda::{CUDA, NVRTC};

@@ -1,0 +1,313 @@
+//! The driver: a device with its memory, one stream, and operations that are sequences of operators or evaluated on the host.
+
+use crate::aclnn::{self, OperandMemory};
+use crate::buffers::DeviceBuffers;
+use crate::host_evaluation;
+use crate::limits::{DRAIN, IN_FLIGHT};
+use crate::lowering::lower;
+use crate::node_operation::{NodeOperation, NodeTable};
+use crate::operators::OperatorSequence;
+use crate::pinned::{PinnedDownload, PinnedPool};
+use crate::queue::{InUse, StreamQueue};
+use crate::runtime::{AscendContext, DeviceRange};
+use crate::status::{refused, unsupported};
+use crate::step_dims::StepDims;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use yirage_hal::HostMemory;
+use yirage_hal::driver::{
+    Binding, BufferId, BufferSlice, Download, Driver, DriverError, MemoryCommand, ModuleId, OperationCall, OperationId,
+    OperationLibrary, PreparedOperation, STEP_SIZES_BYTES, StepCommand, sizes_of_block,
+};
+use yirage_ir::Dims;
+
+/// The driver of one device.
+pub struct AscendDriver {
+    // In the order in which they go away: the stream before what it may still have, and all of them keep the context.
+    steps: StreamQueue,
+    pinned: Arc<PinnedPool>,
+    host: Mutex<AscendHostState>,
+    nodes: Arc<NodeTable>,
+    counters: Arc<OperationCounters>,
+    context: Arc<AscendContext>,
+}
+
+/// What the host has of the device.
+#[derive(Default)]
+struct AscendHostState {
+    buffers: DeviceBuffers,
+    dims: StepDims,
+    operations: HashMap<u64, Arc<PreparedNode>>,
+    last_id: u64,
+}
+
+/// A node that was prepared for its operands.
+struct PreparedNode {
+    node: Arc<NodeOperation>,
+    on_host: bool,
+}
+
+/// Operations that have run so far, by who computed them.
+#[derive(Default)]
+pub(crate) struct OperationCounters {
+    by_operators: AtomicU64,
+    on_host: AtomicU64,
+}
+
+/// Operations that have run, by who computed them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OperationCounts {
+    /// Nodes that operators of the library computed.
+    pub by_operators: u64,
+    /// Nodes that the host evaluated, because the library has no operator for them.
+    pub on_host: u64,
+}
+
+impl OperationCounters {
+    pub(crate) fn counts(&self) -> OperationCounts {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        OperationCounts { by_operators: of(&self.by_operators), on_host: of(&self.on_host) }
+    }
+}
+
+impl AscendDriver {
+    /// The driver of a context's device, whose library of kernels describes nodes in `nodes`.
+    pub(crate) fn new(
+        context: Arc<AscendContext>,
+        nodes: Arc<NodeTable>,
+        counters: Arc<OperationCounters>,
+    ) -> Result<AscendDriver, DriverError> {
+        let steps = StreamQueue::new(&context)?;
+        Ok(AscendDriver { steps, pinned: Arc::default(), host: Mutex::default(), nodes, counters, context })
+    }
+
+    fn host(&self) -> MutexGuard<'_, AscendHostState> {
+        self.host.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until everything that was submitted has run.
+    fn drain(&self) -> Result<(), DriverError> {
+        let value = self.steps.signal()?;
+        self.steps.wait(value, DRAIN)
+    }
+
+    /// Submits: bytes of the host to a range that is as long.
+    fn write(&self, bytes: &[u8], to: DeviceRange) -> Result<(), DriverError> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let piece = self.pinned.take(&self.context, bytes.len(), bytes)?;
+        let memory = piece.memory()?;
+        self.steps.submit([Box::new(piece.in_use()) as InUse], |stream| stream.upload(memory, to))
+    }
+
+    /// Submits: bytes of a range to the host.
+    fn read(&self, from: DeviceRange) -> Result<Box<PinnedDownload>, DriverError> {
+        let piece = self.pinned.take(&self.context, from.bytes(), &[])?;
+        if from.bytes() > 0 {
+            let memory = piece.memory()?;
+            self.steps.submit([Box::new(piece.in_use()) as InUse], |stream| stream.download(from, memory))?;
+        }
+        Ok(Box::new(PinnedDownload { piece, bytes: from.bytes() }))
+    }
+
+    /// The sizes of a step: as the host has uploaded them, or read back.
+    fn dims(&self, sizes: BufferSlice) -> Result<Dims, DriverError> {
+        let (known, range) = {
+            let host = self.host();
+            (host.dims.at(sizes), host.buffers.range("operation", sizes)?)
+        };
+        if let Some(dims) = known {
+            return Ok(dims);
+        }
+        let download = self.read(range)?;
+        self.drain()?;
+        let record = download.take();
+        let block: [u8; STEP_SIZES_BYTES as usize] =
+            record.bytes().try_into().map_err(|_| refused("operation", "its first binding is no block of sizes"))?;
+        Ok(sizes_of_block(&block))
+    }
+
+    fn run(&self, call: &OperationCall) -> Result<(), DriverError> {
+        let found = self.host().operations.get(&call.operation.0).cloned();
+        let missing = || refused("operation", format!("there is no operation {}", call.operation.0));
+        let prepared = found.ok_or_else(missing)?;
+        let sizes = call.bindings.first().ok_or_else(|| refused("operation", "it is bound to no sizes"))?;
+        let dims = self.dims(sizes.slice)?;
+        let (bindings, workspace) = {
+            let host = self.host();
+            let range = |slice| host.buffers.range("operation", slice);
+            (ranges(&host.buffers, &call.bindings)?, call.workspace.map(range).transpose()?)
+        };
+        if prepared.on_host {
+            self.counters.on_host.fetch_add(1, Ordering::Relaxed);
+            return self.evaluate(&prepared.node, &dims, &bindings);
+        }
+        self.counters.by_operators.fetch_add(1, Ordering::Relaxed);
+        let backwards = || refused("operation", format!("`{}` has no operators at {dims:?}", prepared.node.op.name()));
+        let sequence = lower(&prepared.node, &dims).ok_or_else(backwards)?;
+        let memory = OperandMemory { bindings: &bindings, workspace };
+        let working = workspace.and_then(|range| range.behind(sequence.temporary_bytes));
+        let submit =
+            |stream: &_| sequence.calls.iter().try_for_each(|call| aclnn::submit(stream, call, &memory, working));
+        self.steps.submit([], submit)
+    }
+
+    /// Evaluates a node on the host, between two waits.
+    fn evaluate(&self, node: &NodeOperation, dims: &Dims, bindings: &[DeviceRange]) -> Result<(), DriverError> {
+        let short = |bytes: u64| refused("host", format!("a binding of `{}` is shorter than {bytes}", node.op.name()));
+        let part = |operand: &crate::node_operation::NodeOperand| {
+            let bytes = host_evaluation::operand_bytes(operand, dims);
+            let range = bindings.get(operand.binding).and_then(|range| range.first(bytes));
+            range.ok_or_else(|| short(bytes))
+        };
+        let downloads = node.inputs.iter().map(|operand| self.read(part(operand)?));
+        let downloads = downloads.collect::<Result<Vec<_>, DriverError>>()?;
+        self.drain()?;
+        let records: Vec<_> = downloads.into_iter().map(|download| download.take()).collect();
+        let inputs: Vec<&[u8]> = records.iter().map(HostMemory::bytes).collect();
+        let outputs = host_evaluation::evaluate(node, dims, &inputs)?;
+        node.outputs.iter().zip(&outputs).try_for_each(|(operand, bytes)| self.write(bytes, part(operand)?))
+    }
+
+    /// Bytes that a sequence wants to work in, its temporaries among them.
+    fn workspace(&self, sequence: &OperatorSequence, bindings: &[DeviceRange]) -> Result<u64, DriverError> {
+        let memory = OperandMemory { bindings, workspace: None };
+        let _entered = self.context.enter()?;
+        let runtime = &self.context.runtime;
+        let each = sequence.calls.iter().map(|call| aclnn::wanted_workspace(runtime, call, &memory));
+        let most = each.collect::<Result<Vec<u64>, DriverError>>()?.into_iter().max();
+        Ok(sequence.temporary_bytes + most.unwrap_or(0))
+    }
+}
+
+fn ranges(buffers: &DeviceBuffers, bindings: &[Binding]) -> Result<Vec<DeviceRange>, DriverError> {
+    bindings.iter().map(|binding| buffers.range("operation", binding.slice)).collect()
+}
+
+impl Driver for AscendDriver {
+    fn alloc(&self, bytes: u64) -> Result<BufferId, DriverError> {
+        let first = self.host().buffers.alloc(&self.context, bytes);
+        match first {
+            Err(DriverError::OutOfMemory { .. }) => {
+                // Memory may be on its way back.
+                self.drain()?;
+                self.host().buffers.alloc(&self.context, bytes)
+            }
+            done => done,
+        }
+    }
+
+    fn free(&self, buffer: BufferId) {
+        let memory = {
+            let mut host = self.host();
+            host.dims.forget(buffer);
+            host.buffers.remove(buffer)
+        };
+        if let Some(memory) = memory {
+            self.steps.retire(Box::new(memory));
+        }
+    }
+
+    fn submit(&self, command: StepCommand) -> Result<(), DriverError> {
+        match command {
+            StepCommand::Operation(call) => self.run(&call),
+            StepCommand::Memory(MemoryCommand::Copy { from, to }) => {
+                let mut host = self.host();
+                host.dims.forget(to.buffer);
+                let (from, to) = (host.buffers.range("copy", from)?, host.buffers.range("copy", to)?);
+                if to.bytes() == 0 && from.bytes() == 0 {
+                    return Ok(());
+                }
+                self.steps.submit([], |stream| stream.copy(from, to))
+            }
+            StepCommand::Memory(MemoryCommand::Fill { slice, byte }) => {
+                let mut host = self.host();
+                host.dims.forget(slice.buffer);
+                let range = host.buffers.range("fill", slice)?;
+                if range.bytes() == 0 {
+                    return Ok(());
+                }
+                self.steps.submit([], |stream| stream.fill(range, byte))
+            }
+            StepCommand::Launch(_) => {
+                Err(unsupported("a kernel of ours", "this backend computes by operators of the vendor's library"))
+            }
+            StepCommand::Collective(call) => {
+                let what = format!("`{}` with other devices", call.op.name());
+                Err(unsupported(what, "this backend computes with one device at a time"))
+            }
+        }
+    }
+
+    fn upload(&self, from: Arc<dyn HostMemory>, to: BufferSlice) -> Result<(), DriverError> {
+        let (bytes, range) = (from.bytes(), self.host().buffers.range("upload", to)?);
+        if bytes.len() != range.bytes() {
+            return Err(refused("upload", format!("{} bytes are given for {}", bytes.len(), range.bytes())));
+        }
+        self.host().dims.uploaded(bytes, to);
+        self.write(bytes, range)
+    }
+
+    fn download(&self, from: BufferSlice) -> Result<Box<dyn Download>, DriverError> {
+        let range = self.host().buffers.range("download", from)?;
+        Ok(self.read(range)?)
+    }
+
+    /// There is no code but that of no kernel: operators are the vendor's.
+    fn module(&self, code: &[u8]) -> Result<ModuleId, DriverError> {
+        if !code.is_empty() {
+            return Err(unsupported("code of kernels", "this backend computes by operators of the vendor's library"));
+        }
+        Ok(ModuleId(0))
+    }
+
+    fn unload(&self, _: ModuleId) {}
+
+    fn operations(&self) -> Option<&dyn OperationLibrary> {
+        Some(self)
+    }
+
+    fn signal(&self) -> Result<u64, DriverError> {
+        self.steps.signal()
+    }
+
+    fn reached(&self) -> Result<u64, DriverError> {
+        self.steps.reached()
+    }
+
+    fn wait(&self, value: u64, deadline: Duration) -> Result<(), DriverError> {
+        self.steps.wait(value, deadline)
+    }
+
+    fn in_flight(&self) -> usize {
+        IN_FLIGHT
+    }
+}
+
+impl OperationLibrary for AscendDriver {
+    fn prepare(&self, descriptor: &[u8], bindings: &[Binding]) -> Result<PreparedOperation, DriverError> {
+        let node = self.nodes.take(descriptor)?;
+        let ranges = ranges(&self.host().buffers, bindings)?;
+        // Most wants the largest step; but a library may choose another way for the least.
+        let least = Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 };
+        let sequences = [node.largest, least].map(|dims| lower(&node, &dims).filter(|_| !node.on_host));
+        let (on_host, workspace) = match sequences {
+            [Some(largest), Some(least)] => {
+                (false, self.workspace(&largest, &ranges)?.max(self.workspace(&least, &ranges)?))
+            }
+            _ => (true, 0),
+        };
+        let mut host = self.host();
+        host.last_id += 1;
+        let id = host.last_id;
+        host.operations.insert(id, Arc::new(PreparedNode { node, on_host }));
+        Ok(PreparedOperation { id: OperationId(id), workspace })
+    }
+
+    fn release(&self, operation: OperationId) {
+        self.host().operations.remove(&operation.0);
+    }
+}

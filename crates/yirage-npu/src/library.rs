@@ -1,0 +1,125 @@
+//! What the compiler is told: ops that operators compute, and all others as evaluated on the host, under a name of its own.
+
+use crate::limits::ALIGN;
+use crate::lowering::{FUNCTIONS, OPS};
+use crate::node_operation::{NodeOperation, NodeTable};
+use std::sync::Arc;
+use yirage_hal::HalError;
+use yirage_hal::driver::{Binding, BindingAccess, KernelCall, Library, LibraryOperation, OperandBindings, ValueSlices};
+use yirage_ir::op::Linear;
+use yirage_ir::op::OpDef;
+use yirage_ir::{DType, Format, Op};
+use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
+use yirage_plan::{
+    DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Plan, Predicate, Target, WeightLayout,
+    WeightLayoutFacts, WeightRole,
+};
+
+/// The name that plans have for operators.
+const OPERATORS: &str = "ascend/aclnn@1";
+/// The name that plans have for what the host evaluates.
+const HOST: &str = "ascend/host@1";
+
+/// Floats that operators compute with.
+const FLOATS: [DType; 3] = [DType::F32, DType::Stored(Format::F16), DType::Stored(Format::BF16)];
+
+/// The library of a chip.
+pub(crate) struct OperatorLibrary {
+    pub(crate) chip: String,
+    pub(crate) capabilities: KernelCapabilities,
+    pub(crate) nodes: Arc<NodeTable>,
+}
+
+impl OperatorLibrary {
+    /// The type of a model's activations in `fast`: f16 before there was bf16.
+    fn activations(&self) -> Format {
+        if self.capabilities.bf16 { Format::BF16 } else { Format::F16 }
+    }
+}
+
+/// Ops that the host evaluates whatever their operands are.
+pub(crate) fn ops_of_host() -> Vec<&'static str> {
+    Op::NAMES.iter().copied().filter(|op| !OPS.contains(op) && !Op::COLLECTIVES.contains(op)).collect()
+}
+
+fn facts(name: &str, variant: &str, origin: KernelOrigin, rules: Vec<OpRule>) -> KernelFacts {
+    KernelFacts {
+        name: name.into(),
+        variant: variant.into(),
+        origin,
+        regions: Vec::new(),
+        rules,
+        stages: Vec::new(),
+        scratch: false,
+    }
+}
+
+/// Values of these types from wherever they may come but the cache.
+fn anywhere(dtypes: &[DType]) -> Vec<OperandConstraint> {
+    let kinds = [OperandKind::Arena, OperandKind::StepInput, OperandKind::Weight(WeightLayout::ROWS)];
+    kinds.into_iter().map(|kind| OperandConstraint::new(kind, dtypes.iter().copied())).collect()
+}
+
+fn operator_rule(op: &str) -> OpRule {
+    let (floats, numbers) = (|| anywhere(&FLOATS), || anywhere(&[DType::I32]));
+    let moved = || anywhere(&[&FLOATS[..], &[DType::I32, DType::U32, DType::Bool]].concat());
+    let cache = || vec![OperandConstraint::new(OperandKind::KvCache, FLOATS)];
+    match op {
+        "map" => OpRule::new(op, vec![floats()])
+            .wanting(Predicate::Functions(FUNCTIONS.to_vec()))
+            .wanting(Predicate::Outputs(FLOATS.to_vec())),
+        "view" | "concat" => OpRule::new(op, vec![moved()]),
+        "kv_append" => OpRule::new(op, vec![cache(), [floats(), numbers()].concat()]),
+        "embed" => OpRule::new(op, vec![floats(), numbers()]),
+        "rope" => OpRule::new(op, vec![floats(), floats(), floats(), numbers()]),
+        Linear::NAME => OpRule::new(op, vec![floats()]).when("groups", 1),
+        _ => OpRule::new(op, vec![floats()]),
+    }
+}
+
+fn host_rule(op: &str) -> OpRule {
+    let rule = OpRule::new(op, vec![OperandConstraint::any(&[WeightLayout::ROWS])]);
+    if Op::COLLECTIVES.contains(&op) { rule.when("ranks", 1) } else { rule }
+}
+
+impl Library for OperatorLibrary {
+    fn target(&self) -> Target {
+        let host = Op::NAMES.iter().map(|op| host_rule(op)).collect();
+        Target {
+            family: "ascend".into(),
+            arch: self.chip.clone(),
+            capabilities: self.capabilities,
+            workers: 1,
+            ranks: 1,
+            weight_layouts: vec![WeightLayoutFacts::rows(&[WeightRole::Matmul, WeightRole::Factor, WeightRole::Plain])],
+            activation_formats: Vec::new(),
+            activation_dtype: self.activations().into(),
+            limits: DeviceLimits::aligned(ALIGN),
+            executors: vec![ExecutorKind::Steps],
+            kernels: vec![
+                facts(OPERATORS, "aclnn", KernelOrigin::Library, OPS.map(operator_rule).into()),
+                facts(HOST, "host", KernelOrigin::Reference, host),
+            ],
+        }
+    }
+
+    /// Operators are the vendor's: there is no code of ours.
+    fn code(&self, _: &Plan) -> Result<Vec<u8>, HalError> {
+        Ok(Vec::new())
+    }
+
+    fn calls(&self, plan: &Plan, step: usize, values: &dyn ValueSlices) -> Result<Vec<KernelCall>, HalError> {
+        let step = &plan.steps[step];
+        let node = &plan.graph.nodes[step.node as usize];
+        let bound = OperandBindings::of(&plan.graph, node, values)?;
+        let operation = NodeOperation {
+            largest: plan.bucket,
+            on_host: plan.kernels[step.kernel as usize].name == HOST,
+            ..NodeOperation::of(&plan.graph, node, &bound, values)?
+        };
+        let mut bindings = vec![Binding { slice: values.sizes(), access: BindingAccess::Read }];
+        bindings.extend(bound.bindings);
+        let descriptor = self.nodes.describe(operation);
+        Ok(vec![KernelCall::Operation(LibraryOperation { descriptor, bindings })])
+    }
+}

@@ -1,0 +1,166 @@
+//! The stream with its timeline: what was submitted, how far it has come, and what it still has.
+//!
+//! The runtime tells of a failure in what ran to who waits for the stream, and to nobody else: so a wait for a signal asks for the
+//! event and waits for the stream, in turn.
+
+use crate::limits::{SPIN, STREAM_WAIT_MS};
+use crate::runtime::{AscendContext, AscendEvent, AscendStream};
+use std::any::Any;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use yirage_hal::driver::DriverError;
+
+/// What a stream has until it is behind all that was submitted with it.
+pub(crate) type InUse = Box<dyn Any + Send + Sync>;
+
+/// A stream and its timeline.
+pub(crate) struct StreamQueue {
+    stream: AscendStream,
+    context: Arc<AscendContext>,
+    state: Mutex<StreamState>,
+}
+
+#[derive(Default)]
+struct StreamState {
+    /// The last value that was asked for.
+    signalled: u64,
+    /// The last value that the stream has come to.
+    reached: u64,
+    /// The values that it has not come to.
+    pending: VecDeque<PendingSignal>,
+    /// Whether anything was submitted behind the last signal.
+    is_behind: bool,
+    /// What that has.
+    in_use: Vec<InUse>,
+    /// The first loss that was told.
+    lost: Option<DriverError>,
+}
+
+struct PendingSignal {
+    value: u64,
+    event: AscendEvent,
+    in_use: Vec<InUse>,
+}
+
+impl StreamQueue {
+    pub(crate) fn new(context: &Arc<AscendContext>) -> Result<StreamQueue, DriverError> {
+        Ok(StreamQueue { stream: AscendStream::new(context)?, context: context.clone(), state: Mutex::default() })
+    }
+
+    fn state(&self) -> MutexGuard<'_, StreamState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Submits what `command` gives to the stream, which has these things until it has run.
+    pub(crate) fn submit<T>(
+        &self,
+        in_use: impl IntoIterator<Item = InUse>,
+        command: impl FnOnce(&AscendStream) -> Result<T, DriverError>,
+    ) -> Result<T, DriverError> {
+        let mut state = self.state();
+        // What failed may have submitted a part.
+        state.is_behind = true;
+        state.in_use.extend(in_use);
+        let done = command(&self.stream);
+        state.noting_a_loss(done)
+    }
+
+    /// Gives something back once everything submitted so far has run.
+    pub(crate) fn retire(&self, what: InUse) {
+        let mut state = self.state();
+        // Of a device that is lost nothing is known: what it had goes with the queue.
+        let is_idle = state.advance().is_ok() && state.pending.is_empty() && !state.is_behind;
+        if !is_idle {
+            state.in_use.push(what);
+        }
+    }
+
+    /// Submits a signal.
+    pub(crate) fn signal(&self) -> Result<u64, DriverError> {
+        let mut state = self.state();
+        let recorded = AscendEvent::new(&self.context).and_then(|event| self.stream.record(&event).map(|()| event));
+        let event = state.noting_a_loss(recorded)?;
+        state.signalled += 1;
+        state.is_behind = false;
+        let (value, in_use) = (state.signalled, std::mem::take(&mut state.in_use));
+        state.pending.push_back(PendingSignal { value, event, in_use });
+        Ok(value)
+    }
+
+    /// The last value that the stream has come to.
+    pub(crate) fn reached(&self) -> Result<u64, DriverError> {
+        let mut state = self.state();
+        state.advance()?;
+        Ok(state.reached)
+    }
+
+    /// Waits for a value.
+    pub(crate) fn wait(&self, value: u64, deadline: Duration) -> Result<(), DriverError> {
+        let began = Instant::now();
+        loop {
+            let reached = {
+                let mut state = self.state();
+                if state.reached < value {
+                    state.advance()?;
+                }
+                state.reached
+            };
+            if reached >= value {
+                return Ok(());
+            }
+            let waited = began.elapsed();
+            if waited >= deadline {
+                let waited_ms = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
+                return Err(DriverError::Deadline { waited_ms, reached, wanted: value });
+            }
+            if waited < SPIN {
+                std::thread::yield_now();
+            } else if self.drained()? {
+                // Of a value that nobody has signalled nothing more comes.
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+
+    /// Whether everything has run, after a moment; and what was wrong with it.
+    fn drained(&self) -> Result<bool, DriverError> {
+        let told = self.stream.wait(STREAM_WAIT_MS);
+        self.state().noting_a_loss(told)
+    }
+}
+
+impl StreamState {
+    /// What was done, and the memory of it where it was the loss of the device.
+    fn noting_a_loss<T>(&mut self, done: Result<T, DriverError>) -> Result<T, DriverError> {
+        if let Err(lost @ DriverError::Lost(_)) = &done {
+            self.lost.get_or_insert_with(|| lost.clone());
+        }
+        done
+    }
+
+    /// Takes note of how far the stream has come, and lets go of what it has no more.
+    fn advance(&mut self) -> Result<(), DriverError> {
+        if let Some(lost) = &self.lost {
+            return Err(lost.clone());
+        }
+        while let Some(first) = self.pending.front() {
+            let has_happened = first.event.has_happened();
+            if !self.noting_a_loss(has_happened)? {
+                break;
+            }
+            if let Some(PendingSignal { value, in_use, .. }) = self.pending.pop_front() {
+                self.reached = value;
+                drop(in_use);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for StreamQueue {
+    fn drop(&mut self) {
+        // What the stream has goes away with this: it has to be behind all of it, or be of a device that is lost.
+        while let Ok(false) = self.stream.wait(STREAM_WAIT_MS) {}
+    }
+}
