@@ -5,9 +5,9 @@
 //! both phases and no more.
 
 use crate::operators::{ElementType, Operator, OperatorCall, TensorMemory, TensorView};
-use crate::runtime::{AscendRuntime, AscendStream, DeviceRange};
+use crate::runtime::{AscendRuntime, AscendStream, NpuRange};
 use crate::status::refused;
-use crate::symbols::{OperatorFunctions, RawHandle, RunExecutor};
+use crate::symbols::{LibraryPointer, OperatorFunctions, RunExecutor};
 use std::ptr::null_mut;
 use yirage_hal::driver::DriverError;
 use yirage_ir::expr::Func;
@@ -24,14 +24,14 @@ const GELU_BY_TANH: i64 = 1;
 /// Where the operands of an operation lie.
 pub(crate) struct OperandMemory<'a> {
     /// Its bindings.
-    pub(crate) bindings: &'a [DeviceRange],
+    pub(crate) bindings: &'a [NpuRange],
     /// Temporaries, and behind them what operators work in; none where there is no such memory yet, and none is touched.
-    pub(crate) workspace: Option<DeviceRange>,
+    pub(crate) workspace: Option<NpuRange>,
 }
 
 impl OperandMemory<'_> {
     /// Where a tensor's memory begins, and how many bytes it has.
-    fn range(&self, tensor: &TensorView) -> Result<DeviceRange, DriverError> {
+    fn range(&self, tensor: &TensorView) -> Result<NpuRange, DriverError> {
         let wanted = tensor.reach() * tensor.element.bytes();
         let found = match (tensor.memory, self.workspace) {
             (TensorMemory::Binding(number), _) => self.bindings.get(number).copied(),
@@ -61,7 +61,7 @@ fn data_type(element: ElementType) -> i32 {
 /// A tensor as the library knows it.
 struct DescribedTensor<'a> {
     runtime: &'a AscendRuntime,
-    tensor: RawHandle,
+    tensor: LibraryPointer,
 }
 
 impl<'a> DescribedTensor<'a> {
@@ -104,7 +104,7 @@ impl Drop for DescribedTensor<'_> {
 /// A number as the library knows it.
 struct DescribedScalar<'a> {
     runtime: &'a AscendRuntime,
-    scalar: RawHandle,
+    scalar: LibraryPointer,
 }
 
 impl<'a> DescribedScalar<'a> {
@@ -132,7 +132,7 @@ impl Drop for DescribedScalar<'_> {
     }
 }
 
-fn made(runtime: &AscendRuntime, call: &'static str, handle: RawHandle) -> Result<(), DriverError> {
+fn made(runtime: &AscendRuntime, call: &'static str, handle: LibraryPointer) -> Result<(), DriverError> {
     if handle.is_null() {
         // `ACL_ERROR_FAILURE`, with what the runtime says of it.
         return runtime.check(call, 500_000).and(Err(refused(call, "it gave nothing")));
@@ -146,7 +146,7 @@ struct Prepared {
     run: RunExecutor,
     code: i32,
     workspace: u64,
-    executor: RawHandle,
+    executor: LibraryPointer,
 }
 
 /// Asks an operator what it wants to work in, and runs nothing.
@@ -170,7 +170,7 @@ pub(crate) fn submit(
     stream: &AscendStream,
     call: &OperatorCall,
     memory: &OperandMemory<'_>,
-    working: Option<DeviceRange>,
+    working: Option<NpuRange>,
 ) -> Result<(), DriverError> {
     let runtime = &stream.context.runtime;
     let _entered = stream.context.enter()?;
@@ -185,7 +185,7 @@ pub(crate) fn submit(
             }
             return Err(refused(prepared.name, why));
         }
-        let given = working.filter(|_| prepared.workspace > 0).map_or(null_mut(), DeviceRange::pointer);
+        let given = working.filter(|_| prepared.workspace > 0).map_or(null_mut(), NpuRange::pointer);
         // SAFETY: the executor was made of descriptions that are there until this returns, and is taken by this call; the bytes
         // to work in lie in memory that the operation has until it has run.
         let code = unsafe { (prepared.run)(given, prepared.workspace, prepared.executor, stream.handle()) };
@@ -203,7 +203,7 @@ fn with_executor<T>(
     let described = call.inputs.iter().map(|view| DescribedTensor::new(runtime, view, memory));
     let inputs = described.collect::<Result<Vec<_>, DriverError>>()?;
     let output = DescribedTensor::new(runtime, &call.output, memory)?;
-    let handles: Vec<RawHandle> = inputs.iter().map(|input| input.tensor).collect();
+    let handles: Vec<LibraryPointer> = inputs.iter().map(|input| input.tensor).collect();
     let float = |number| DescribedScalar::f32(runtime, number);
     let scalars = match call.operator {
         Operator::Fill(number) | Operator::MaskedFill(number) | Operator::Scale(number) => vec![float(number)?],
@@ -214,7 +214,7 @@ fn with_executor<T>(
         Operator::Function(Func::Add | Func::Sub) => vec![float(1.0)?],
         _ => Vec::new(),
     };
-    let scalars_of: Vec<RawHandle> = scalars.iter().map(|scalar| scalar.scalar).collect();
+    let scalars_of: Vec<LibraryPointer> = scalars.iter().map(|scalar| scalar.scalar).collect();
     let prepared = prepare(&runtime.operators, call, &handles, &scalars_of, output.tensor)?;
     runtime.check(prepared.name, prepared.code)?;
     then(&prepared)
@@ -235,9 +235,9 @@ macro_rules! first_phase {
 fn prepare(
     f: &OperatorFunctions,
     call: &OperatorCall,
-    inputs: &[RawHandle],
-    scalars: &[RawHandle],
-    y: RawHandle,
+    inputs: &[LibraryPointer],
+    scalars: &[LibraryPointer],
+    y: LibraryPointer,
 ) -> Result<Prepared, DriverError> {
     let missing = || refused("operator", format!("{:?} is given {} tensors", call.operator, inputs.len()));
     let x = |at: usize| inputs.get(at).copied().ok_or_else(missing);
@@ -266,9 +266,9 @@ fn prepare(
 fn function(
     f: &OperatorFunctions,
     func: Func,
-    x: impl Fn(usize) -> Result<RawHandle, DriverError>,
-    s: impl Fn(usize) -> Result<RawHandle, DriverError>,
-    y: RawHandle,
+    x: impl Fn(usize) -> Result<LibraryPointer, DriverError>,
+    s: impl Fn(usize) -> Result<LibraryPointer, DriverError>,
+    y: LibraryPointer,
 ) -> Result<Prepared, DriverError> {
     match func {
         Func::Add => first_phase!(f.add, x(0)?, x(1)?, s(0)?, y),

@@ -1,6 +1,6 @@
 //! Memory that was given out, by its numbers.
 
-use crate::runtime::{AscendContext, DeviceMemory, DeviceRange};
+use crate::runtime::{AscendContext, NpuMemory, NpuRange};
 use crate::status::refused;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,27 +8,27 @@ use yirage_hal::driver::{BufferId, BufferSlice, DriverError};
 
 /// The buffers of a device.
 #[derive(Default)]
-pub(crate) struct DeviceBuffers {
-    all: HashMap<BufferId, DeviceMemory>,
+pub(crate) struct NpuBuffers {
+    all: HashMap<BufferId, NpuMemory>,
     last: u64,
 }
 
-impl DeviceBuffers {
+impl NpuBuffers {
     /// Takes memory.
     pub(crate) fn alloc(&mut self, context: &Arc<AscendContext>, bytes: u64) -> Result<BufferId, DriverError> {
-        let memory = DeviceMemory::new(context, bytes)?;
+        let memory = NpuMemory::new(context, bytes)?;
         self.last += 1;
         self.all.insert(BufferId(self.last), memory);
         Ok(BufferId(self.last))
     }
 
     /// The memory of a buffer that nobody names any more.
-    pub(crate) fn remove(&mut self, buffer: BufferId) -> Option<DeviceMemory> {
+    pub(crate) fn remove(&mut self, buffer: BufferId) -> Option<NpuMemory> {
         self.all.remove(&buffer)
     }
 
     /// Where bytes of a buffer lie.
-    pub(crate) fn range(&self, call: &'static str, slice: BufferSlice) -> Result<DeviceRange, DriverError> {
+    pub(crate) fn range(&self, call: &'static str, slice: BufferSlice) -> Result<NpuRange, DriverError> {
         let BufferSlice { buffer, offset, bytes } = slice;
         let memory = self.all.get(&buffer).ok_or_else(|| refused(call, format!("there is no buffer {}", buffer.0)))?;
         let outside = || refused(call, format!("{bytes} bytes at {offset} are not all in buffer {}", buffer.0));

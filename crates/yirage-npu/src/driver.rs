@@ -1,15 +1,15 @@
 //! The driver: a device with its memory, one stream, and operations that are sequences of operators or evaluated on the host.
 
 use crate::aclnn::{self, OperandMemory};
-use crate::buffers::DeviceBuffers;
+use crate::buffers::NpuBuffers;
 use crate::host_evaluation;
 use crate::limits::{DRAIN, IN_FLIGHT};
 use crate::lowering::lower;
 use crate::node_operation::{NodeOperation, NodeTable};
 use crate::operators::OperatorSequence;
-use crate::pinned::{PinnedDownload, PinnedPool};
-use crate::queue::{InUse, StreamQueue};
-use crate::runtime::{AscendContext, DeviceRange};
+use crate::pinned::{NpuDownload, PinnedPool};
+use crate::queue::{HeldByStream, NpuQueue};
+use crate::runtime::{AscendContext, NpuRange};
 use crate::status::{refused, unsupported};
 use crate::step_dims::StepDims;
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ use yirage_ir::Dims;
 /// The driver of one device.
 pub struct AscendDriver {
     // In the order in which they go away: the stream before what it may still have, and all of them keep the context.
-    steps: StreamQueue,
+    steps: NpuQueue,
     pinned: Arc<PinnedPool>,
     host: Mutex<AscendHostState>,
     nodes: Arc<NodeTable>,
@@ -37,7 +37,7 @@ pub struct AscendDriver {
 /// What the host has of the device.
 #[derive(Default)]
 struct AscendHostState {
-    buffers: DeviceBuffers,
+    buffers: NpuBuffers,
     dims: StepDims,
     operations: HashMap<u64, Arc<PreparedNode>>,
     last_id: u64,
@@ -79,7 +79,7 @@ impl AscendDriver {
         nodes: Arc<NodeTable>,
         counters: Arc<OperationCounters>,
     ) -> Result<AscendDriver, DriverError> {
-        let steps = StreamQueue::new(&context)?;
+        let steps = NpuQueue::new(&context)?;
         Ok(AscendDriver { steps, pinned: Arc::default(), host: Mutex::default(), nodes, counters, context })
     }
 
@@ -94,23 +94,23 @@ impl AscendDriver {
     }
 
     /// Submits: bytes of the host to a range that is as long.
-    fn write(&self, bytes: &[u8], to: DeviceRange) -> Result<(), DriverError> {
+    fn write(&self, bytes: &[u8], to: NpuRange) -> Result<(), DriverError> {
         if bytes.is_empty() {
             return Ok(());
         }
         let piece = self.pinned.take(&self.context, bytes.len(), bytes)?;
         let memory = piece.memory()?;
-        self.steps.submit([Box::new(piece.in_use()) as InUse], |stream| stream.upload(memory, to))
+        self.steps.submit([Box::new(piece.in_use()) as HeldByStream], |stream| stream.upload(memory, to))
     }
 
     /// Submits: bytes of a range to the host.
-    fn read(&self, from: DeviceRange) -> Result<Box<PinnedDownload>, DriverError> {
+    fn read(&self, from: NpuRange) -> Result<Box<NpuDownload>, DriverError> {
         let piece = self.pinned.take(&self.context, from.bytes(), &[])?;
         if from.bytes() > 0 {
             let memory = piece.memory()?;
-            self.steps.submit([Box::new(piece.in_use()) as InUse], |stream| stream.download(from, memory))?;
+            self.steps.submit([Box::new(piece.in_use()) as HeldByStream], |stream| stream.download(from, memory))?;
         }
-        Ok(Box::new(PinnedDownload { piece, bytes: from.bytes() }))
+        Ok(Box::new(NpuDownload { piece, bytes: from.bytes() }))
     }
 
     /// The sizes of a step: as the host has uploaded them, or read back.
@@ -156,7 +156,7 @@ impl AscendDriver {
     }
 
     /// Evaluates a node on the host, between two waits.
-    fn evaluate(&self, node: &NodeOperation, dims: &Dims, bindings: &[DeviceRange]) -> Result<(), DriverError> {
+    fn evaluate(&self, node: &NodeOperation, dims: &Dims, bindings: &[NpuRange]) -> Result<(), DriverError> {
         let short = |bytes: u64| refused("host", format!("a binding of `{}` is shorter than {bytes}", node.op.name()));
         let part = |operand: &crate::node_operation::NodeOperand| {
             let bytes = host_evaluation::operand_bytes(operand, dims);
@@ -173,7 +173,7 @@ impl AscendDriver {
     }
 
     /// Bytes that a sequence wants to work in, its temporaries among them.
-    fn workspace(&self, sequence: &OperatorSequence, bindings: &[DeviceRange]) -> Result<u64, DriverError> {
+    fn workspace(&self, sequence: &OperatorSequence, bindings: &[NpuRange]) -> Result<u64, DriverError> {
         let memory = OperandMemory { bindings, workspace: None };
         let _entered = self.context.enter()?;
         let runtime = &self.context.runtime;
@@ -183,7 +183,7 @@ impl AscendDriver {
     }
 }
 
-fn ranges(buffers: &DeviceBuffers, bindings: &[Binding]) -> Result<Vec<DeviceRange>, DriverError> {
+fn ranges(buffers: &NpuBuffers, bindings: &[Binding]) -> Result<Vec<NpuRange>, DriverError> {
     bindings.iter().map(|binding| buffers.range("operation", binding.slice)).collect()
 }
 

@@ -1,7 +1,7 @@
 //! Page-locked memory of the host: the runtime copies to and from no other memory behind the host's back.
 
 use crate::limits::{LEAST_PINNED, MOST_KEPT_PINNED};
-use crate::runtime::{AscendContext, PinnedMemory};
+use crate::runtime::{AscendContext, LockedMemory};
 use crate::status::refused;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,12 +10,12 @@ use yirage_hal::driver::{Download, DriverError};
 
 /// Pieces that nobody uses.
 #[derive(Default)]
-pub(crate) struct PinnedPool(Mutex<Vec<PinnedMemory>>);
+pub(crate) struct PinnedPool(Mutex<Vec<LockedMemory>>);
 
 /// A piece that a stream reads or writes. The stream holds a handle of it until it has, and marks it so when it lets go.
 pub(crate) struct PinnedPiece {
     /// There until it goes back to the pool.
-    memory: Option<PinnedMemory>,
+    memory: Option<LockedMemory>,
     pool: Arc<PinnedPool>,
     is_done: AtomicBool,
 }
@@ -36,7 +36,7 @@ impl PinnedPool {
         let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = free.iter().position(|memory| memory.len() == size).map(|at| free.swap_remove(at));
         drop(free);
-        let mut memory = kept.map_or_else(|| PinnedMemory::new(context, size), Ok)?;
+        let mut memory = kept.map_or_else(|| LockedMemory::new(context, size), Ok)?;
         memory.bytes_mut()[..first.len()].copy_from_slice(first);
         Ok(Arc::new(PinnedPiece { memory: Some(memory), pool: self.clone(), is_done: AtomicBool::new(false) }))
     }
@@ -44,7 +44,7 @@ impl PinnedPool {
 
 impl PinnedPiece {
     /// The memory, for a stream.
-    pub(crate) fn memory(&self) -> Result<&PinnedMemory, DriverError> {
+    pub(crate) fn memory(&self) -> Result<&LockedMemory, DriverError> {
         self.memory.as_ref().ok_or_else(|| refused("staging", "the piece has gone back to its pool"))
     }
 
@@ -70,12 +70,12 @@ impl Drop for PinnedPiece {
 }
 
 /// Bytes of the device on their way to the host.
-pub(crate) struct PinnedDownload {
+pub(crate) struct NpuDownload {
     pub(crate) piece: Arc<PinnedPiece>,
     pub(crate) bytes: usize,
 }
 
-impl Download for PinnedDownload {
+impl Download for NpuDownload {
     /// The bytes; zeros where the stream has not written them, which whoever waited was told.
     fn take(self: Box<Self>) -> Record {
         let mut record = Record::zeroed(self.bytes);

@@ -12,50 +12,50 @@ use std::time::{Duration, Instant};
 use yirage_hal::driver::DriverError;
 
 /// What a stream has until it is behind all that was submitted with it.
-pub(crate) type InUse = Box<dyn Any + Send + Sync>;
+pub(crate) type HeldByStream = Box<dyn Any + Send + Sync>;
 
 /// A stream and its timeline.
-pub(crate) struct StreamQueue {
+pub(crate) struct NpuQueue {
     stream: AscendStream,
     context: Arc<AscendContext>,
-    state: Mutex<StreamState>,
+    state: Mutex<NpuQueueState>,
 }
 
 #[derive(Default)]
-struct StreamState {
+struct NpuQueueState {
     /// The last value that was asked for.
     signalled: u64,
     /// The last value that the stream has come to.
     reached: u64,
     /// The values that it has not come to.
-    pending: VecDeque<PendingSignal>,
+    pending: VecDeque<RecordedSignal>,
     /// Whether anything was submitted behind the last signal.
     is_behind: bool,
     /// What that has.
-    in_use: Vec<InUse>,
+    in_use: Vec<HeldByStream>,
     /// The first loss that was told.
     lost: Option<DriverError>,
 }
 
-struct PendingSignal {
+struct RecordedSignal {
     value: u64,
     event: AscendEvent,
-    in_use: Vec<InUse>,
+    in_use: Vec<HeldByStream>,
 }
 
-impl StreamQueue {
-    pub(crate) fn new(context: &Arc<AscendContext>) -> Result<StreamQueue, DriverError> {
-        Ok(StreamQueue { stream: AscendStream::new(context)?, context: context.clone(), state: Mutex::default() })
+impl NpuQueue {
+    pub(crate) fn new(context: &Arc<AscendContext>) -> Result<NpuQueue, DriverError> {
+        Ok(NpuQueue { stream: AscendStream::new(context)?, context: context.clone(), state: Mutex::default() })
     }
 
-    fn state(&self) -> MutexGuard<'_, StreamState> {
+    fn state(&self) -> MutexGuard<'_, NpuQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Submits what `command` gives to the stream, which has these things until it has run.
     pub(crate) fn submit<T>(
         &self,
-        in_use: impl IntoIterator<Item = InUse>,
+        in_use: impl IntoIterator<Item = HeldByStream>,
         command: impl FnOnce(&AscendStream) -> Result<T, DriverError>,
     ) -> Result<T, DriverError> {
         let mut state = self.state();
@@ -67,7 +67,7 @@ impl StreamQueue {
     }
 
     /// Gives something back once everything submitted so far has run.
-    pub(crate) fn retire(&self, what: InUse) {
+    pub(crate) fn retire(&self, what: HeldByStream) {
         let mut state = self.state();
         // Of a device that is lost nothing is known: what it had goes with the queue.
         let is_idle = state.advance().is_ok() && state.pending.is_empty() && !state.is_behind;
@@ -84,7 +84,7 @@ impl StreamQueue {
         state.signalled += 1;
         state.is_behind = false;
         let (value, in_use) = (state.signalled, std::mem::take(&mut state.in_use));
-        state.pending.push_back(PendingSignal { value, event, in_use });
+        state.pending.push_back(RecordedSignal { value, event, in_use });
         Ok(value)
     }
 
@@ -130,7 +130,7 @@ impl StreamQueue {
     }
 }
 
-impl StreamState {
+impl NpuQueueState {
     /// What was done, and the memory of it where it was the loss of the device.
     fn noting_a_loss<T>(&mut self, done: Result<T, DriverError>) -> Result<T, DriverError> {
         if let Err(lost @ DriverError::Lost(_)) = &done {
@@ -149,7 +149,7 @@ impl StreamState {
             if !self.noting_a_loss(has_happened)? {
                 break;
             }
-            if let Some(PendingSignal { value, in_use, .. }) = self.pending.pop_front() {
+            if let Some(RecordedSignal { value, in_use, .. }) = self.pending.pop_front() {
                 self.reached = value;
                 drop(in_use);
             }
@@ -158,7 +158,7 @@ impl StreamState {
     }
 }
 
-impl Drop for StreamQueue {
+impl Drop for NpuQueue {
     fn drop(&mut self) {
         // What the stream has goes away with this: it has to be behind all of it, or be of a device that is lost.
         while let Ok(false) = self.stream.wait(STREAM_WAIT_MS) {}

@@ -5,7 +5,7 @@
 //! when the device has done what it was told.
 
 use crate::status::{self, NOT_YET, OUT_OF_MEMORY, STARTED_BEFORE, SUCCESS, refused};
-use crate::symbols::{DescriptionFunctions, OperatorFunctions, RawHandle, RuntimeFunctions};
+use crate::symbols::{DescriptionFunctions, LibraryPointer, OperatorFunctions, RuntimeFunctions};
 use std::ffi::{CStr, c_void};
 use std::marker::PhantomData;
 use std::ptr::null_mut;
@@ -30,12 +30,12 @@ const HAPPENED: i32 = 1;
 
 /// A handle of the runtime's, of no use to this program but to be given back to it.
 #[derive(Clone, Copy)]
-struct Handle(RawHandle);
+struct LibraryHandle(LibraryPointer);
 
 // SAFETY: the runtime's handles may be used by any thread whose current context is theirs (AscendCL, 'Synchronous and asynchronous').
-unsafe impl Send for Handle {}
+unsafe impl Send for LibraryHandle {}
 // SAFETY: as above; the runtime locks for itself.
-unsafe impl Sync for Handle {}
+unsafe impl Sync for LibraryHandle {}
 
 /// The three libraries.
 pub(crate) struct AscendRuntime {
@@ -77,13 +77,13 @@ impl AscendRuntime {
 /// A context of a device, of this driver alone.
 pub(crate) struct AscendContext {
     pub(crate) runtime: AscendRuntime,
-    context: Handle,
+    context: LibraryHandle,
 }
 
 /// The context is this thread's current one for as long as this lives; one that was so before is so again then.
-pub(crate) struct EnteredContext<'a> {
+pub(crate) struct CurrentContext<'a> {
     context: &'a AscendContext,
-    before: Handle,
+    before: LibraryHandle,
     /// It is this thread's.
     _thread: PhantomData<*const ()>,
 }
@@ -106,11 +106,11 @@ impl AscendContext {
             // SAFETY: it was this thread's when this began; making another one has changed that.
             unsafe { (f.set_context)(before) };
         }
-        Ok(Arc::new(AscendContext { context: Handle(context), runtime }))
+        Ok(Arc::new(AscendContext { context: LibraryHandle(context), runtime }))
     }
 
     /// Makes it this thread's.
-    pub(crate) fn enter(&self) -> Result<EnteredContext<'_>, DriverError> {
+    pub(crate) fn enter(&self) -> Result<CurrentContext<'_>, DriverError> {
         let f = &self.runtime.functions;
         let mut before = null_mut();
         // SAFETY: a context is written to `before`; of a thread without one it stays null, which is no failure here.
@@ -119,7 +119,7 @@ impl AscendContext {
             // SAFETY: the context is there until this is dropped.
             self.runtime.check("enter", unsafe { (f.set_context)(self.context.0) })?;
         }
-        Ok(EnteredContext { context: self, before: Handle(before), _thread: PhantomData })
+        Ok(CurrentContext { context: self, before: LibraryHandle(before), _thread: PhantomData })
     }
 
     /// Gives something back where the runtime may still have it: of a context that is lost nothing is left.
@@ -137,7 +137,7 @@ impl Drop for AscendContext {
     }
 }
 
-impl Drop for EnteredContext<'_> {
+impl Drop for CurrentContext<'_> {
     fn drop(&mut self) {
         if self.before.0 != self.context.context.0 && !self.before.0.is_null() {
             // SAFETY: it was this thread's when the guard was made; a context that is gone since is refused by the runtime.
@@ -147,50 +147,50 @@ impl Drop for EnteredContext<'_> {
 }
 
 /// Memory of a device.
-pub(crate) struct DeviceMemory {
+pub(crate) struct NpuMemory {
     context: Arc<AscendContext>,
-    address: Handle,
+    address: LibraryHandle,
     bytes: u64,
 }
 
 /// Bytes of it, which lie in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct DeviceRange {
+pub(crate) struct NpuRange {
     address: u64,
     bytes: usize,
 }
 
-impl DeviceRange {
+impl NpuRange {
     pub(crate) fn bytes(self) -> usize {
         self.bytes
     }
 
     /// Where it begins, for the libraries alone: the host reads nothing there.
-    pub(crate) fn pointer(self) -> RawHandle {
+    pub(crate) fn pointer(self) -> LibraryPointer {
         std::ptr::without_provenance_mut(self.address as usize)
     }
 
     /// What is behind so many of its bytes; none where they are not among them.
-    pub(crate) fn behind(self, offset: u64) -> Option<DeviceRange> {
+    pub(crate) fn behind(self, offset: u64) -> Option<NpuRange> {
         let left = self.bytes.checked_sub(usize::try_from(offset).ok()?)?;
-        Some(DeviceRange { address: self.address + offset, bytes: left })
+        Some(NpuRange { address: self.address + offset, bytes: left })
     }
 
     /// Its first bytes; none where it has less.
-    pub(crate) fn first(self, bytes: u64) -> Option<DeviceRange> {
+    pub(crate) fn first(self, bytes: u64) -> Option<NpuRange> {
         let bytes = usize::try_from(bytes).ok().filter(|&bytes| bytes <= self.bytes)?;
-        Some(DeviceRange { bytes, ..self })
+        Some(NpuRange { bytes, ..self })
     }
 
-    fn overlaps(self, other: DeviceRange) -> bool {
-        let end = |range: DeviceRange| range.address + range.bytes as u64;
+    fn overlaps(self, other: NpuRange) -> bool {
+        let end = |range: NpuRange| range.address + range.bytes as u64;
         self.address.max(other.address) < end(self).min(end(other))
     }
 }
 
-impl DeviceMemory {
+impl NpuMemory {
     /// Takes memory.
-    pub(crate) fn new(context: &Arc<AscendContext>, bytes: u64) -> Result<DeviceMemory, DriverError> {
+    pub(crate) fn new(context: &Arc<AscendContext>, bytes: u64) -> Result<NpuMemory, DriverError> {
         let wanted = usize::try_from(bytes).map_err(|e| refused("alloc", e.to_string()))?;
         let _entered = context.enter()?;
         let (f, mut address) = (&context.runtime.functions, null_mut());
@@ -205,20 +205,20 @@ impl DeviceMemory {
             }
             code => {
                 context.runtime.check("alloc", code)?;
-                Ok(DeviceMemory { context: context.clone(), address: Handle(address), bytes })
+                Ok(NpuMemory { context: context.clone(), address: LibraryHandle(address), bytes })
             }
         }
     }
 
     /// Bytes of it; none where they are not among them.
-    pub(crate) fn range(&self, offset: u64, bytes: u64) -> Option<DeviceRange> {
+    pub(crate) fn range(&self, offset: u64, bytes: u64) -> Option<NpuRange> {
         let inside = offset.checked_add(bytes).is_some_and(|end| end <= self.bytes);
         let bytes = usize::try_from(bytes).ok().filter(|_| inside)?;
-        Some(DeviceRange { address: self.address.0.addr() as u64 + offset, bytes })
+        Some(NpuRange { address: self.address.0.addr() as u64 + offset, bytes })
     }
 }
 
-impl Drop for DeviceMemory {
+impl Drop for NpuMemory {
     fn drop(&mut self) {
         // SAFETY: it was given by `alloc` and goes back once; whoever dropped it knows that nothing on a stream has it.
         self.context.give_back(|f| unsafe { (f.free)(self.address.0) });
@@ -226,14 +226,14 @@ impl Drop for DeviceMemory {
 }
 
 /// Page-locked memory of the host, zeroed, which the device reads and writes by itself.
-pub(crate) struct PinnedMemory {
+pub(crate) struct LockedMemory {
     context: Arc<AscendContext>,
-    address: Handle,
+    address: LibraryHandle,
     bytes: usize,
 }
 
-impl PinnedMemory {
-    pub(crate) fn new(context: &Arc<AscendContext>, bytes: usize) -> Result<PinnedMemory, DriverError> {
+impl LockedMemory {
+    pub(crate) fn new(context: &Arc<AscendContext>, bytes: usize) -> Result<LockedMemory, DriverError> {
         let _entered = context.enter()?;
         let mut address = null_mut();
         // SAFETY: an address of the host is written to `address`.
@@ -244,7 +244,7 @@ impl PinnedMemory {
         }
         // SAFETY: so many bytes are ours from now on, and nobody else has them.
         unsafe { std::ptr::write_bytes(address.cast::<u8>(), 0, bytes) };
-        Ok(PinnedMemory { context: context.clone(), address: Handle(address), bytes })
+        Ok(LockedMemory { context: context.clone(), address: LibraryHandle(address), bytes })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -264,7 +264,7 @@ impl PinnedMemory {
     }
 }
 
-impl Drop for PinnedMemory {
+impl Drop for LockedMemory {
     fn drop(&mut self) {
         // SAFETY: it was given by `alloc_host` and goes back once.
         self.context.give_back(|f| unsafe { (f.free_host)(self.address.0) });
@@ -274,7 +274,7 @@ impl Drop for PinnedMemory {
 /// A moment of a stream, which is recorded once.
 pub(crate) struct AscendEvent {
     context: Arc<AscendContext>,
-    event: Handle,
+    event: LibraryHandle,
 }
 
 impl AscendEvent {
@@ -283,7 +283,7 @@ impl AscendEvent {
         let mut event = null_mut();
         // SAFETY: an event is written to `event`.
         context.runtime.check("event", unsafe { (context.runtime.functions.new_event)(&mut event) })?;
-        Ok(AscendEvent { context: context.clone(), event: Handle(event) })
+        Ok(AscendEvent { context: context.clone(), event: LibraryHandle(event) })
     }
 
     /// Whether it has happened.
@@ -306,7 +306,7 @@ impl Drop for AscendEvent {
 /// A queue of a device.
 pub(crate) struct AscendStream {
     pub(crate) context: Arc<AscendContext>,
-    stream: Handle,
+    stream: LibraryHandle,
 }
 
 impl AscendStream {
@@ -315,46 +315,46 @@ impl AscendStream {
         let (f, mut stream) = (&context.runtime.functions, null_mut());
         // SAFETY: a stream is written to `stream`.
         context.runtime.check("stream", unsafe { (f.new_stream)(&mut stream) })?;
-        let made = AscendStream { context: context.clone(), stream: Handle(stream) };
+        let made = AscendStream { context: context.clone(), stream: LibraryHandle(stream) };
         // SAFETY: the stream is ours.
         context.runtime.check("stream", unsafe { (f.stop_on_failure)(stream, STOP_ON_FAILURE) })?;
         Ok(made)
     }
 
     /// What the libraries know it by.
-    pub(crate) fn handle(&self) -> RawHandle {
+    pub(crate) fn handle(&self) -> LibraryPointer {
         self.stream.0
     }
 
     fn submit(
         &self,
         call: &'static str,
-        run: impl FnOnce(&RuntimeFunctions, RawHandle) -> i32,
+        run: impl FnOnce(&RuntimeFunctions, LibraryPointer) -> i32,
     ) -> Result<(), DriverError> {
         let _entered = self.context.enter()?;
         self.context.runtime.check(call, run(&self.context.runtime.functions, self.stream.0))
     }
 
     /// Submits: the first bytes of page-locked memory to as many of the device as the range has. Whoever calls keeps the memory.
-    pub(crate) fn upload(&self, from: &PinnedMemory, to: DeviceRange) -> Result<(), DriverError> {
+    pub(crate) fn upload(&self, from: &LockedMemory, to: NpuRange) -> Result<(), DriverError> {
         fits("upload", to.bytes, from.bytes)?;
         let (source, bytes) = (from.address.0.cast_const(), to.bytes);
-        // SAFETY: both are so long; the caller gives the memory to `StreamQueue::submit`, which keeps it until then.
+        // SAFETY: both are so long; the caller gives the memory to `NpuQueue::submit`, which keeps it until then.
         self.submit("upload", |f, stream| unsafe { (f.copy)(to.pointer(), bytes, source, bytes, TO_DEVICE, stream) })
     }
 
     /// Submits: bytes of the device to the beginning of page-locked memory, which the caller keeps until they are there.
-    pub(crate) fn download(&self, from: DeviceRange, to: &PinnedMemory) -> Result<(), DriverError> {
+    pub(crate) fn download(&self, from: NpuRange, to: &LockedMemory) -> Result<(), DriverError> {
         fits("download", from.bytes, to.bytes)?;
         let (source, room) = (from.pointer().cast_const(), to.bytes);
-        // SAFETY: the bytes fit; the caller gives the memory to `StreamQueue::submit`, which keeps it.
+        // SAFETY: the bytes fit; the caller gives the memory to `NpuQueue::submit`, which keeps it.
         self.submit("download", |f, stream| unsafe {
             (f.copy)(to.address.0, room, source, from.bytes, TO_HOST, stream)
         })
     }
 
     /// Submits a copy between parts of memory that do not overlap.
-    pub(crate) fn copy(&self, from: DeviceRange, to: DeviceRange) -> Result<(), DriverError> {
+    pub(crate) fn copy(&self, from: NpuRange, to: NpuRange) -> Result<(), DriverError> {
         if from.bytes != to.bytes {
             return Err(refused("copy", format!("{} bytes are given for {}", from.bytes, to.bytes)));
         }
@@ -369,7 +369,7 @@ impl AscendStream {
     }
 
     /// Submits: makes every byte this one.
-    pub(crate) fn fill(&self, range: DeviceRange, byte: u8) -> Result<(), DriverError> {
+    pub(crate) fn fill(&self, range: NpuRange, byte: u8) -> Result<(), DriverError> {
         // SAFETY: the bytes lie in memory of this device.
         self.submit("fill", |f, stream| unsafe {
             (f.fill)(range.pointer(), range.bytes, byte.into(), range.bytes, stream)

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_void};
 use yirage_probe::{DriverLibrary, ProbeError};
 
 /// What a library gives out and takes back: contexts, streams, events, tensors, scalars, executors.
-pub(crate) type RawHandle = *mut c_void;
+pub(crate) type LibraryPointer = *mut c_void;
 
 /// A table of functions, each found by its name when the library is loaded; one that is missing is an error then.
 macro_rules! functions {
@@ -28,25 +28,25 @@ functions! {
     RuntimeFunctions {
         start = "aclInit": fn(*const c_char) -> i32;
         recent_error = "aclGetRecentErrMsg": fn() -> *const c_char;
-        new_context = "aclrtCreateContext": fn(*mut RawHandle, i32) -> i32;
-        drop_context = "aclrtDestroyContext": fn(RawHandle) -> i32;
-        current_context = "aclrtGetCurrentContext": fn(*mut RawHandle) -> i32;
-        set_context = "aclrtSetCurrentContext": fn(RawHandle) -> i32;
+        new_context = "aclrtCreateContext": fn(*mut LibraryPointer, i32) -> i32;
+        drop_context = "aclrtDestroyContext": fn(LibraryPointer) -> i32;
+        current_context = "aclrtGetCurrentContext": fn(*mut LibraryPointer) -> i32;
+        set_context = "aclrtSetCurrentContext": fn(LibraryPointer) -> i32;
         free_memory = "aclrtGetMemInfo": fn(i32, *mut usize, *mut usize) -> i32;
-        alloc = "aclrtMalloc": fn(*mut RawHandle, usize, i32) -> i32;
-        free = "aclrtFree": fn(RawHandle) -> i32;
-        alloc_host = "aclrtMallocHost": fn(*mut RawHandle, usize) -> i32;
-        free_host = "aclrtFreeHost": fn(RawHandle) -> i32;
-        copy = "aclrtMemcpyAsync": fn(RawHandle, usize, *const c_void, usize, i32, RawHandle) -> i32;
-        fill = "aclrtMemsetAsync": fn(RawHandle, usize, i32, usize, RawHandle) -> i32;
-        new_stream = "aclrtCreateStream": fn(*mut RawHandle) -> i32;
-        drop_stream = "aclrtDestroyStream": fn(RawHandle) -> i32;
-        stop_on_failure = "aclrtSetStreamFailureMode": fn(RawHandle, u64) -> i32;
-        wait_stream = "aclrtSynchronizeStreamWithTimeout": fn(RawHandle, i32) -> i32;
-        new_event = "aclrtCreateEvent": fn(*mut RawHandle) -> i32;
-        drop_event = "aclrtDestroyEvent": fn(RawHandle) -> i32;
-        record_event = "aclrtRecordEvent": fn(RawHandle, RawHandle) -> i32;
-        query_event = "aclrtQueryEventStatus": fn(RawHandle, *mut i32) -> i32;
+        alloc = "aclrtMalloc": fn(*mut LibraryPointer, usize, i32) -> i32;
+        free = "aclrtFree": fn(LibraryPointer) -> i32;
+        alloc_host = "aclrtMallocHost": fn(*mut LibraryPointer, usize) -> i32;
+        free_host = "aclrtFreeHost": fn(LibraryPointer) -> i32;
+        copy = "aclrtMemcpyAsync": fn(LibraryPointer, usize, *const c_void, usize, i32, LibraryPointer) -> i32;
+        fill = "aclrtMemsetAsync": fn(LibraryPointer, usize, i32, usize, LibraryPointer) -> i32;
+        new_stream = "aclrtCreateStream": fn(*mut LibraryPointer) -> i32;
+        drop_stream = "aclrtDestroyStream": fn(LibraryPointer) -> i32;
+        stop_on_failure = "aclrtSetStreamFailureMode": fn(LibraryPointer, u64) -> i32;
+        wait_stream = "aclrtSynchronizeStreamWithTimeout": fn(LibraryPointer, i32) -> i32;
+        new_event = "aclrtCreateEvent": fn(*mut LibraryPointer) -> i32;
+        drop_event = "aclrtDestroyEvent": fn(LibraryPointer) -> i32;
+        record_event = "aclrtRecordEvent": fn(LibraryPointer, LibraryPointer) -> i32;
+        query_event = "aclrtQueryEventStatus": fn(LibraryPointer, *mut i32) -> i32;
     }
 }
 
@@ -54,12 +54,12 @@ functions! {
     /// `aclnn/acl_meta.h` and `aclnn/aclnn_base.h`.
     DescriptionFunctions {
         new_tensor = "aclCreateTensor": fn(
-            *const i64, u64, i32, *const i64, i64, i32, *const i64, u64, RawHandle) -> RawHandle;
-        drop_tensor = "aclDestroyTensor": fn(RawHandle) -> i32;
-        new_scalar = "aclCreateScalar": fn(*mut c_void, i32) -> RawHandle;
-        drop_scalar = "aclDestroyScalar": fn(RawHandle) -> i32;
-        keep_executor = "aclSetAclOpExecutorRepeatable": fn(RawHandle) -> i32;
-        drop_executor = "aclDestroyAclOpExecutor": fn(RawHandle) -> i32;
+            *const i64, u64, i32, *const i64, i64, i32, *const i64, u64, LibraryPointer) -> LibraryPointer;
+        drop_tensor = "aclDestroyTensor": fn(LibraryPointer) -> i32;
+        new_scalar = "aclCreateScalar": fn(*mut c_void, i32) -> LibraryPointer;
+        drop_scalar = "aclDestroyScalar": fn(LibraryPointer) -> i32;
+        keep_executor = "aclSetAclOpExecutorRepeatable": fn(LibraryPointer) -> i32;
+        drop_executor = "aclDestroyAclOpExecutor": fn(LibraryPointer) -> i32;
     }
 }
 
@@ -72,11 +72,11 @@ pub(crate) struct TwoPhase<Prepare> {
 }
 
 /// Workspace, its bytes, an executor, a stream.
-pub(crate) type RunExecutor = unsafe extern "C" fn(RawHandle, u64, RawHandle, RawHandle) -> i32;
+pub(crate) type RunExecutor = unsafe extern "C" fn(LibraryPointer, u64, LibraryPointer, LibraryPointer) -> i32;
 
 /// The first phase of an operator with these operands.
 macro_rules! prepare {
-    ($($argument:ty),*) => { unsafe extern "C" fn($($argument,)* *mut u64, *mut RawHandle) -> i32 };
+    ($($argument:ty),*) => { unsafe extern "C" fn($($argument,)* *mut u64, *mut LibraryPointer) -> i32 };
 }
 
 /// Two phases for each operator.
@@ -102,36 +102,36 @@ macro_rules! operators {
 }
 
 operators! {
-    silu = "aclnnSilu": fn(RawHandle, RawHandle);
-    tanh = "aclnnTanh": fn(RawHandle, RawHandle);
-    sigmoid = "aclnnSigmoid": fn(RawHandle, RawHandle);
-    exp = "aclnnExp": fn(RawHandle, RawHandle);
-    log = "aclnnLog": fn(RawHandle, RawHandle);
-    sqrt = "aclnnSqrt": fn(RawHandle, RawHandle);
-    rsqrt = "aclnnRsqrt": fn(RawHandle, RawHandle);
-    reciprocal = "aclnnReciprocal": fn(RawHandle, RawHandle);
-    neg = "aclnnNeg": fn(RawHandle, RawHandle);
-    abs = "aclnnAbs": fn(RawHandle, RawHandle);
-    relu = "aclnnRelu": fn(RawHandle, RawHandle);
-    gelu = "aclnnGeluV2": fn(RawHandle, i64, RawHandle);
-    softmax = "aclnnSoftmax": fn(RawHandle, i64, RawHandle);
-    cast = "aclnnCast": fn(RawHandle, i32, RawHandle);
-    add = "aclnnAdd": fn(RawHandle, RawHandle, RawHandle, RawHandle);
-    sub = "aclnnSub": fn(RawHandle, RawHandle, RawHandle, RawHandle);
-    add_scalar = "aclnnAdds": fn(RawHandle, RawHandle, RawHandle, RawHandle);
-    mul = "aclnnMul": fn(RawHandle, RawHandle, RawHandle);
-    scale = "aclnnMuls": fn(RawHandle, RawHandle, RawHandle);
-    div = "aclnnDiv": fn(RawHandle, RawHandle, RawHandle);
-    maximum = "aclnnMaximum": fn(RawHandle, RawHandle, RawHandle);
-    minimum = "aclnnMinimum": fn(RawHandle, RawHandle, RawHandle);
-    not_equal = "aclnnNeTensor": fn(RawHandle, RawHandle, RawHandle);
-    clamp = "aclnnClamp": fn(RawHandle, RawHandle, RawHandle, RawHandle);
-    masked_fill = "aclnnInplaceMaskedFillScalar": fn(RawHandle, RawHandle, RawHandle);
-    fill = "aclnnInplaceFillScalar": fn(RawHandle, RawHandle);
-    copy = "aclnnInplaceCopy": fn(RawHandle, RawHandle);
-    index_select = "aclnnIndexSelect": fn(RawHandle, i64, RawHandle, RawHandle);
-    index_copy = "aclnnInplaceIndexCopy": fn(RawHandle, i64, RawHandle, RawHandle);
-    rms_norm = "aclnnRmsNorm": fn(RawHandle, RawHandle, f64, RawHandle, RawHandle);
-    matmul = "aclnnMatmul": fn(RawHandle, RawHandle, RawHandle, i8);
-    batch_matmul = "aclnnBatchMatMul": fn(RawHandle, RawHandle, RawHandle, i8);
+    silu = "aclnnSilu": fn(LibraryPointer, LibraryPointer);
+    tanh = "aclnnTanh": fn(LibraryPointer, LibraryPointer);
+    sigmoid = "aclnnSigmoid": fn(LibraryPointer, LibraryPointer);
+    exp = "aclnnExp": fn(LibraryPointer, LibraryPointer);
+    log = "aclnnLog": fn(LibraryPointer, LibraryPointer);
+    sqrt = "aclnnSqrt": fn(LibraryPointer, LibraryPointer);
+    rsqrt = "aclnnRsqrt": fn(LibraryPointer, LibraryPointer);
+    reciprocal = "aclnnReciprocal": fn(LibraryPointer, LibraryPointer);
+    neg = "aclnnNeg": fn(LibraryPointer, LibraryPointer);
+    abs = "aclnnAbs": fn(LibraryPointer, LibraryPointer);
+    relu = "aclnnRelu": fn(LibraryPointer, LibraryPointer);
+    gelu = "aclnnGeluV2": fn(LibraryPointer, i64, LibraryPointer);
+    softmax = "aclnnSoftmax": fn(LibraryPointer, i64, LibraryPointer);
+    cast = "aclnnCast": fn(LibraryPointer, i32, LibraryPointer);
+    add = "aclnnAdd": fn(LibraryPointer, LibraryPointer, LibraryPointer, LibraryPointer);
+    sub = "aclnnSub": fn(LibraryPointer, LibraryPointer, LibraryPointer, LibraryPointer);
+    add_scalar = "aclnnAdds": fn(LibraryPointer, LibraryPointer, LibraryPointer, LibraryPointer);
+    mul = "aclnnMul": fn(LibraryPointer, LibraryPointer, LibraryPointer);
+    scale = "aclnnMuls": fn(LibraryPointer, LibraryPointer, LibraryPointer);
+    div = "aclnnDiv": fn(LibraryPointer, LibraryPointer, LibraryPointer);
+    maximum = "aclnnMaximum": fn(LibraryPointer, LibraryPointer, LibraryPointer);
+    minimum = "aclnnMinimum": fn(LibraryPointer, LibraryPointer, LibraryPointer);
+    not_equal = "aclnnNeTensor": fn(LibraryPointer, LibraryPointer, LibraryPointer);
+    clamp = "aclnnClamp": fn(LibraryPointer, LibraryPointer, LibraryPointer, LibraryPointer);
+    masked_fill = "aclnnInplaceMaskedFillScalar": fn(LibraryPointer, LibraryPointer, LibraryPointer);
+    fill = "aclnnInplaceFillScalar": fn(LibraryPointer, LibraryPointer);
+    copy = "aclnnInplaceCopy": fn(LibraryPointer, LibraryPointer);
+    index_select = "aclnnIndexSelect": fn(LibraryPointer, i64, LibraryPointer, LibraryPointer);
+    index_copy = "aclnnInplaceIndexCopy": fn(LibraryPointer, i64, LibraryPointer, LibraryPointer);
+    rms_norm = "aclnnRmsNorm": fn(LibraryPointer, LibraryPointer, f64, LibraryPointer, LibraryPointer);
+    matmul = "aclnnMatmul": fn(LibraryPointer, LibraryPointer, LibraryPointer, i8);
+    batch_matmul = "aclnnBatchMatMul": fn(LibraryPointer, LibraryPointer, LibraryPointer, i8);
 }

@@ -5,8 +5,11 @@
 
 mod backend;
 mod conformance;
+mod contract;
 mod failures;
 mod fake;
+mod faults;
 mod models;
 mod queue;
+mod random;
 mod support;

@@ -2,6 +2,7 @@
 
 use crate::support::{device, machine};
 use std::sync::Arc;
+use yirage_engine::scheduler::LogitsWanted;
 use yirage_engine::{Engine, EngineOptions, Event, Request};
 use yirage_hal::Device;
 use yirage_ir::Format;
@@ -58,5 +59,44 @@ fn delays_change_nothing() {
         let (machine, backend) = machine(&[("delay_us", "60"), ("seed", seed)]);
         check(tiny::NAMES[0], &device(&backend), Format::F32);
         assert!(machine.stats().is_clean(), "{:?}", machine.stats());
+    }
+}
+
+/// Logits of a prompt's positions.
+fn logits(model: &str, prompt: &[u32], device: Arc<dyn Device>, kv: Format, precision: Precision) -> Vec<f32> {
+    let options = EngineOptions { kv: Some(kv), precision, ..EngineOptions::default() };
+    let checkpoint = Checkpoint::open(tiny::model(model)).unwrap();
+    let mut engine = Engine::load(&checkpoint, device, &options, &mut |_, _| {}).unwrap();
+    engine.add(Request { logits: Some(LogitsWanted::All), ..Request::greedy(prompt.to_vec(), 1) }).unwrap();
+    let mut all = Vec::new();
+    while !engine.is_idle() {
+        for event in engine.step().unwrap() {
+            if let Event::Logits { logits, .. } = event {
+                all.extend(logits);
+            }
+        }
+    }
+    all
+}
+
+#[test]
+#[ignore = "needs a compiler of C++"]
+fn activations_of_sixteen_bits_are_as_close_as_their_bits() {
+    let [(_a, large), (_b, small)] = ["Ascend910B3", "Ascend310P3"].map(|chip| machine(&[("chip", chip)]));
+    let error = |a: &[f32], b: &[f32]| {
+        let square = |x: f32| f64::from(x) * f64::from(x);
+        let off: f64 = a.iter().zip(b).map(|(a, b)| square(a - b)).sum();
+        (off / a.iter().map(|&a| square(a)).sum::<f64>()).sqrt()
+    };
+    for model in tiny::NAMES {
+        let golden = json::read(&tiny::model(model).join("golden.json"));
+        let prompt = ids(&golden["cases"].as_array().unwrap()[0]["ids"]);
+        let wide = logits(model, &prompt, device(&large), Format::F32, Precision::Exact);
+        assert!(!wide.is_empty(), "{model}");
+        let narrow = [(&small, Format::F16), (&large, Format::BF16)];
+        let [f16, bf16] =
+            narrow.map(|(backend, kv)| error(&wide, &logits(model, &prompt, device(backend), kv, Precision::Fast)));
+        println!("{model}: relative error {f16:.2e} with f16, {bf16:.2e} with bf16");
+        assert!(f16 > 0.0 && bf16 > f16 && f16 < 0.01 && bf16 < 0.08, "{model}: {f16} {bf16}");
     }
 }
