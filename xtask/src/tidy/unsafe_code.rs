@@ -2,18 +2,19 @@
 
 use super::{RepoTree, TidyFinding};
 
-/// The processor's instructions, mappings of files, vendors' libraries, signals, pointers that two languages share, CUDA,
-/// Vulkan below wgpu.
+/// The processor's instructions, mappings of files, vendors' libraries, signals, memory of several processes, pointers that two
+/// languages share, CUDA, Vulkan below wgpu.
 const UNSAFE: &[&str] = &[
     "yirage-cpu",
     "yirage-mmap",
     "yirage-probe",
     "yirage-process",
+    "yirage-comm",
     "yirage-dlpack",
     "yirage-cuda",
-    "yirage-wgpu",
-    "yirage-plugin",
     "yirage-npu",
+    "yirage-plugin",
+    "yirage-wgpu",
 ];
 
 pub(super) fn check(tree: &RepoTree, findings: &mut Vec<TidyFinding>) {
