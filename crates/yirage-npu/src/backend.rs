@@ -71,7 +71,10 @@ fn notes(options: &OpenOptions) -> Vec<String> {
     ];
     let ignored = given.into_iter().filter(|&(_, given)| given);
     let ignored = ignored.map(|(name, _)| format!("`{name}` is for processors: ignored on an accelerator"));
-    let host = format!("the library has no operators for these, the host evaluates them: {}", ops_of_host().join(", "));
+    let ops = ops_of_host().join(", ");
+    let host = format!(
+        "no operators are called for these, the host evaluates them: {ops}; and all that meets quantised weights"
+    );
     ignored.chain([host]).collect()
 }
 

@@ -2,16 +2,17 @@
 
 use crate::aclnn::{self, OperandMemory};
 use crate::buffers::NpuBuffers;
-use crate::host_evaluation;
+use crate::host_evaluation::{self, NamedBlocks};
 use crate::limits::{DRAIN, IN_FLIGHT};
 use crate::lowering::lower;
-use crate::node_operation::{NodeOperation, NodeTable};
+use crate::node_operation::{NodeOperand, NodeOperation, NodeTable};
 use crate::operators::OperatorSequence;
 use crate::pinned::{NpuDownload, PinnedPool};
 use crate::queue::{HeldByStream, NpuQueue};
 use crate::runtime::{AscendContext, NpuRange};
 use crate::status::{refused, unsupported};
 use crate::step_dims::StepDims;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -155,21 +156,40 @@ impl AscendDriver {
         self.steps.submit([], submit)
     }
 
-    /// Evaluates a node on the host, between two waits.
+    /// Evaluates a node on the host, between waits.
     fn evaluate(&self, node: &NodeOperation, dims: &Dims, bindings: &[NpuRange]) -> Result<(), DriverError> {
         let short = |bytes: u64| refused("host", format!("a binding of `{}` is shorter than {bytes}", node.op.name()));
-        let part = |operand: &crate::node_operation::NodeOperand| {
+        let part = |operand: &NodeOperand| {
             let bytes = host_evaluation::operand_bytes(operand, dims);
             let range = bindings.get(operand.binding).and_then(|range| range.first(bytes));
             range.ok_or_else(|| short(bytes))
         };
-        let downloads = node.inputs.iter().map(|operand| self.read(part(operand)?));
-        let downloads = downloads.collect::<Result<Vec<_>, DriverError>>()?;
-        self.drain()?;
-        let records: Vec<_> = downloads.into_iter().map(|download| download.take()).collect();
-        let inputs: Vec<&[u8]> = records.iter().map(HostMemory::bytes).collect();
-        let outputs = host_evaluation::evaluate(node, dims, &inputs)?;
+        let paged = host_evaluation::paged_inputs(node);
+        let whole = node.inputs.iter().enumerate().filter(|&(at, _)| paged.is_none_or(|(cache, _)| at != cache));
+        let ranges = whole.map(|(_, operand)| part(operand)).collect::<Result<Vec<_>, DriverError>>()?;
+        let mut inputs = self.read_all(ranges)?;
+        let mut node = Cow::Borrowed(node);
+        if let Some((cache, table)) = paged {
+            let (operand, missing) = (&node.inputs[cache], || refused("host", "it has no cache of blocks"));
+            let named =
+                NamedBlocks::of(inputs.get(table - 1).ok_or_else(missing)?, operand.blocks.ok_or_else(missing)?);
+            let (range, bytes) = (part(operand)?, operand.ty.storage_bytes(dims) as u64);
+            let block = |&block: &u32| range.behind(u64::from(block) * bytes).and_then(|behind| behind.first(bytes));
+            let blocks = named.blocks.iter().map(|at| block(at).ok_or_else(missing)).collect::<Result<Vec<_>, _>>()?;
+            node.to_mut().inputs[cache].blocks = Some(named.blocks.len() as u32);
+            inputs[table - 1] = named.table;
+            inputs.insert(cache, self.read_all(blocks)?.concat());
+        }
+        let given: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+        let outputs = host_evaluation::evaluate(&node, dims, &given)?;
         node.outputs.iter().zip(&outputs).try_for_each(|(operand, bytes)| self.write(bytes, part(operand)?))
+    }
+
+    /// What lies in ranges, once everything that was submitted has run.
+    fn read_all(&self, ranges: Vec<NpuRange>) -> Result<Vec<Vec<u8>>, DriverError> {
+        let downloads = ranges.into_iter().map(|range| self.read(range)).collect::<Result<Vec<_>, DriverError>>()?;
+        self.drain()?;
+        Ok(downloads.into_iter().map(|download| download.take().bytes().to_vec()).collect())
     }
 
     /// Bytes that a sequence wants to work in, its temporaries among them.
