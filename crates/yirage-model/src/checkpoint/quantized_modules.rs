@@ -3,13 +3,13 @@
 
 use super::decoded::DecodedTensor;
 use super::{Checkpoint, StoredType, TensorInfo};
-use crate::config::RawConfig;
 use crate::decode::quantized::{
     ACTIVATIONS, ModulePart, PartType, QuantizationScheme, QuantizationSettings, QuantizedModule, QuantizedWeight,
     SCHEMES,
 };
 use crate::error::ModelError;
 use crate::limits::CONFIG_BYTES;
+use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use yirage_mmap::read_bytes_if_there;
 
@@ -53,8 +53,13 @@ impl Checkpoint {
         let Some(path) = self.folder().map(|folder| folder.join("config.json")) else { return Default::default() };
         let file = path.display().to_string();
         let bytes = read_bytes_if_there(&path, CONFIG_BYTES).ok().flatten();
-        let config = bytes.and_then(|bytes| RawConfig::from_json(&bytes, &file).ok());
-        let values = config.and_then(|c| c.get("quantization_config").and_then(|v| v.as_object().cloned()));
+        let config: Value = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+        let sections = [&config, &config["text_config"]];
+        let settings = |section: &&Value| {
+            let keys = ["quantization_config", "compression_config"];
+            keys.into_iter().find_map(|key| section[key].as_object().cloned())
+        };
+        let values = sections.iter().find_map(settings);
         QuantizationSettings { file, values }
     }
 
@@ -75,7 +80,8 @@ impl Checkpoint {
         let part = |end: &&'static str| {
             let t = self.tensor(&format!("{stem}{end}"))?;
             let place = (t.file, t.range.clone());
-            let part = ModulePart { ty: PartType::of(&t.dtype), shape: &t.shape, bytes: self.bytes(t), place };
+            let part =
+                ModulePart { ty: PartType::of(&t.dtype.to_string()), shape: &t.shape, bytes: self.bytes(t), place };
             Some((*end, part))
         };
         let parts: HashMap<&'static str, ModulePart<'a>> = ends.filter_map(part).collect();
@@ -106,7 +112,7 @@ impl Checkpoint {
         let info = TensorInfo {
             name,
             dtype: StoredType::Quantized(weight.name),
-            shape: weight.shape.to_vec(),
+            shape: weight.shape,
             file: self.tensors[codes].file,
             range: self.tensors[codes].range.clone(),
         };

@@ -235,6 +235,20 @@ fn indices_and_settings_outside_their_range_are_errors() {
 }
 
 #[test]
+fn bytes_without_scales_may_have_any_dimensions() {
+    for shape in [&[1920][..], &[2, 3, 320], &[1920, 1]] {
+        let (folder, said) = changed("fp8-plain", |header, _, _| header["m.weight"]["shape"] = json!(shape));
+        assert_eq!(said, "none");
+        let c = Checkpoint::open(&folder.0).unwrap();
+        let w = c.tensor("m.weight").unwrap();
+        assert_eq!(w.shape, shape);
+        let mut scratch = Vec::new();
+        let got = decoded(c.elements(w, 0..1920, &mut scratch).unwrap(), Format::BF16);
+        assert!(got == floats(&std::fs::read(golden("fp8-plain").join("values.f32")).unwrap()));
+    }
+}
+
+#[test]
 fn methods_that_are_not_read_are_named_when_the_model_is_built() {
     let (folder, _) =
         changed("fp8-plain", |_, _, config| config["quantization_config"] = json!({"quant_method": "vptq"}));

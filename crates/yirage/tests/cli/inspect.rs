@@ -19,6 +19,24 @@ fn inspect_shows_header_tensors_and_findings() {
 }
 
 #[test]
+fn inspect_shows_what_is_decoded_and_what_that_takes() {
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../yirage-model/tests/golden/quantized");
+    let model = format!("{golden}/gptq-symmetric");
+    let value = yirage(&["inspect", "--model", &model, "--json"]).json();
+    let of = |name: &str| value["tensors"].as_array().unwrap().iter().find(|t| t["name"] == name).unwrap().clone();
+    let weight = of("m.weight");
+    assert_eq!((&weight["shape"], &weight["computed"]), (&serde_json::json!([16, 128]), &"q4_0".into()));
+    // Codes, zero points and scales of two groups; blocks of 32 in memory.
+    assert_eq!((&weight["bytes"], &weight["computed_bytes"]), (&(1024 + 16 + 64).into(), &(64 * 18).into()));
+    assert!(of("norm.weight").get("computed").is_none());
+    let findings = value["lint"].as_array().unwrap();
+    let decoded = findings.iter().find(|f| f["place"] == "weights").unwrap();
+    assert!(decoded["what"].as_str().unwrap().contains("1104 bytes in the file, are q4_0, 1152 bytes in memory"));
+    let plain = yirage(&["inspect", "--model", &model]).ran();
+    assert!(plain.out.contains("m.weight  GPTQ 4-bit") && plain.out.contains("computed as q4_0"), "{}", plain.out);
+}
+
+#[test]
 fn devices_are_listed_with_reasons_for_the_rest() {
     let value = yirage(&["devices", "--json"]).json();
     let backends: Vec<_> = value["devices"].as_array().unwrap().iter().map(|d| d["backend"].clone()).collect();

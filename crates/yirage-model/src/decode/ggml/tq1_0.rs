@@ -10,7 +10,7 @@ pub(super) fn unpack(b: &[u8], to: &mut ScaledCodes) {
         for l in 0..bytes {
             let mut left = b[first + l];
             for digit in 0..digits {
-                to.codes[weight + digit * bytes + l] = (u16::from(left) * 3 >> 8) as i8 - 1;
+                to.codes[weight + digit * bytes + l] = ((u16::from(left) * 3) >> 8) as i8 - 1;
                 left = left.wrapping_mul(3);
             }
         }

@@ -80,5 +80,10 @@ pub(super) fn read(module: &QuantizedModule<'_>) -> Result<QuantizedWeight, Mode
     module.shaped(".qzeros", &[PartType::I32], &[groups, words])?;
     let awq = Awq { rows, width, group, scales: scales.ty };
     let name = format!("AWQ 4-bit, groups of {group}");
-    Ok(QuantizedWeight { name, shape: [rows, width], parts: PARTS.to_vec(), decoder: Box::new(IntegerDecoder(awq)) })
+    Ok(QuantizedWeight {
+        name,
+        shape: vec![rows, width],
+        parts: PARTS.to_vec(),
+        decoder: Box::new(IntegerDecoder(awq)),
+    })
 }

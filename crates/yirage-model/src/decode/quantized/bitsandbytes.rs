@@ -90,7 +90,7 @@ impl FloatWeight for EightBits {
     }
 }
 
-fn state<'m>(module: &'m QuantizedModule<'_>) -> Option<&'static str> {
+fn state(module: &QuantizedModule<'_>) -> Option<&'static str> {
     [NF4, FP4].into_iter().find(|end| module.get(end).is_some())
 }
 
@@ -141,7 +141,7 @@ pub(super) fn read_four(module: &QuantizedModule<'_>) -> Result<QuantizedWeight,
     let of = nested.as_ref().map_or(String::new(), |n| format!(", scales of 8 bits for {} from {}", n.block, n.offset));
     let name = format!("bitsandbytes {kind}, scales for {block}{of}");
     let four = FourBits { width, block, nested };
-    Ok(QuantizedWeight { name, shape: [rows, width], parts, decoder: Box::new(FloatDecoder(four)) })
+    Ok(QuantizedWeight { name, shape: vec![rows, width], parts, decoder: Box::new(FloatDecoder(four)) })
 }
 
 pub(super) fn is_eight(module: &QuantizedModule<'_>) -> bool {
@@ -157,5 +157,5 @@ pub(super) fn read_eight(module: &QuantizedModule<'_>) -> Result<QuantizedWeight
         return Err(module.unsupported("bitsandbytes int8 in another layout than rows", "weight_format is not 0"));
     }
     let (name, parts) = ("bitsandbytes int8".to_owned(), vec![".weight", ".SCB"]);
-    Ok(QuantizedWeight { name, shape: [rows, width], parts, decoder: Box::new(FloatDecoder(EightBits { width })) })
+    Ok(QuantizedWeight { name, shape: vec![rows, width], parts, decoder: Box::new(FloatDecoder(EightBits { width })) })
 }

@@ -188,7 +188,7 @@ pub(super) fn read(module: &QuantizedModule<'_>) -> Result<QuantizedWeight, Mode
     let of = if zeros { ", zero points" } else { "" };
     let name = format!("compressed-tensors {bits}-bit, groups of {group}{of}");
     let numbers = WordNumbers { rows, width, bits, group, groups, shared, scales, zeros };
-    Ok(QuantizedWeight { name, shape: [rows, width], parts, decoder: Box::new(IntegerDecoder(numbers)) })
+    Ok(QuantizedWeight { name, shape: vec![rows, width], parts, decoder: Box::new(IntegerDecoder(numbers)) })
 }
 
 /// Inputs as `.weight_shape` says, where it stands: the last word of a row may be filled in part.
@@ -219,5 +219,5 @@ pub(super) fn read_bytes(module: &QuantizedModule<'_>) -> Result<QuantizedWeight
     let name = format!("int8, scales for {group} inputs");
     let numbers = ByteNumbers { width, group, groups, shared, scales };
     let parts = vec![".weight", ".weight_scale"];
-    Ok(QuantizedWeight { name, shape: [rows, width], parts, decoder: Box::new(IntegerDecoder(numbers)) })
+    Ok(QuantizedWeight { name, shape: vec![rows, width], parts, decoder: Box::new(IntegerDecoder(numbers)) })
 }

@@ -1,8 +1,6 @@
 //! What elements of parts are, and the floats among them as f32.
 
-use crate::checkpoint::StoredType;
 use half::{bf16, f16};
-use yirage_ir::Format;
 
 /// The element type of a part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,23 +25,21 @@ pub(crate) enum PartType {
 pub(super) const SCALES: &[PartType] = &[PartType::F32, PartType::F16, PartType::BF16];
 
 impl PartType {
-    pub(crate) fn of(dtype: &StoredType) -> PartType {
-        match dtype {
-            StoredType::Format(Format::F32) => PartType::F32,
-            StoredType::Format(Format::F16) => PartType::F16,
-            StoredType::Format(Format::BF16) => PartType::BF16,
-            StoredType::U8 => PartType::U8,
-            StoredType::Safetensors(dtype) => match dtype.0.as_str() {
-                "F8_E4M3" => PartType::E4M3,
-                "F8_E5M2" => PartType::E5M2,
-                "F8_E8M0" => PartType::E8M0,
-                "I8" => PartType::I8,
-                "I32" => PartType::I32,
-                "I64" => PartType::I64,
-                _ => PartType::Other,
-            },
-            _ => PartType::Other,
-        }
+    /// The type of that name in safetensors files, in letters of either case.
+    pub(crate) fn of(name: &str) -> PartType {
+        const NAMED: &[PartType] = &[
+            PartType::F32,
+            PartType::F16,
+            PartType::BF16,
+            PartType::E4M3,
+            PartType::E5M2,
+            PartType::E8M0,
+            PartType::U8,
+            PartType::I8,
+            PartType::I32,
+            PartType::I64,
+        ];
+        NAMED.iter().copied().find(|ty| ty.name().eq_ignore_ascii_case(name)).unwrap_or(PartType::Other)
     }
 
     /// Its name in safetensors files.

@@ -7,6 +7,7 @@ use super::{ACTIVATIONS, ModulePart, QuantizedModule, QuantizedWeight};
 use crate::error::ModelError;
 use serde_json::Value;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 pub(super) const PARTS: &[&str] = &[".weight", ".weight_scale_inv", ".weight_scale"];
 
@@ -22,11 +23,20 @@ struct BlockScales {
     line: usize,
 }
 
+/// The numbers that codes of a type of eight bits stand for, once for all tensors.
+fn numbers(ty: PartType) -> &'static [f32; 256] {
+    static E4M3: OnceLock<[f32; 256]> = OnceLock::new();
+    static E5M2: OnceLock<[f32; 256]> = OnceLock::new();
+    let table = if ty == PartType::E4M3 { &E4M3 } else { &E5M2 };
+    table.get_or_init(|| std::array::from_fn(|code| ty.float(&[code as u8], 0)))
+}
+
 #[derive(Debug)]
 struct Fp8 {
     width: usize,
     scales: Option<BlockScales>,
-    numbers: Box<[f32]>,
+    /// What each code stands for.
+    numbers: &'static [f32; 256],
 }
 
 impl FloatWeight for Fp8 {
@@ -58,8 +68,12 @@ pub(super) fn is(module: &QuantizedModule<'_>) -> bool {
 
 pub(super) fn read(module: &QuantizedModule<'_>) -> Result<QuantizedWeight, ModelError> {
     let codes = module.typed(".weight", CODES)?;
-    let [rows, width] = module.matrix(".weight", codes)?;
     let end = [".weight_scale_inv", ".weight_scale"].into_iter().find(|end| module.get(end).is_some());
+    // Without scales, there may be any dimensions, as of a norm.
+    let [rows, width] = match end.is_none() && module.method().is_none() {
+        true => [1, codes.bytes.len()],
+        false => module.matrix(".weight", codes)?,
+    };
     let mut parts = vec![".weight"];
     let scales = match end {
         Some(end) => {
@@ -81,9 +95,8 @@ pub(super) fn read(module: &QuantizedModule<'_>) -> Result<QuantizedWeight, Mode
     let unused =
         if ACTIVATIONS.iter().any(|end| module.get(end).is_some()) { ", those of activations unused" } else { "" };
     let name = format!("{}, {of}{unused}", codes.ty.name());
-    let numbers = (0..=255).map(|code| codes.ty.float(&[code], 0)).collect();
-    let fp8 = Fp8 { width, scales, numbers };
-    Ok(QuantizedWeight { name, shape: [rows, width], parts, decoder: Box::new(FloatDecoder(fp8)) })
+    let fp8 = Fp8 { width, scales, numbers: numbers(codes.ty) };
+    Ok(QuantizedWeight { name, shape: codes.shape.to_vec(), parts, decoder: Box::new(FloatDecoder(fp8)) })
 }
 
 fn block_scales(

@@ -107,7 +107,7 @@ pub(super) fn read(module: &QuantizedModule<'_>) -> Result<QuantizedWeight, Mode
     let order = if ordered { ", inputs in the order of their activations" } else { "" };
     let name = format!("GPTQ {bits}-bit, groups of {group}, zeros from {zero_offset}{order}");
     let gptq = Gptq { rows, width, bits, group, scales: scales.ty, zero_offset, ordered };
-    Ok(QuantizedWeight { name, shape: [rows, width], parts, decoder: Box::new(IntegerDecoder(gptq)) })
+    Ok(QuantizedWeight { name, shape: vec![rows, width], parts, decoder: Box::new(IntegerDecoder(gptq)) })
 }
 
 fn bits(module: &QuantizedModule<'_>) -> Result<u32, ModelError> {

@@ -110,5 +110,5 @@ pub(super) fn read(module: &QuantizedModule<'_>) -> Result<QuantizedWeight, Mode
     let name = format!("HQQ {bits}-bit, groups of {group} in {along}");
     let hqq = Hqq { width, bits, stored, down, scales, zeros };
     let parts = vec![".W_q", ".scale", ".zero"];
-    Ok(QuantizedWeight { name, shape: [rows, width], parts, decoder: Box::new(FloatDecoder(hqq)) })
+    Ok(QuantizedWeight { name, shape: vec![rows, width], parts, decoder: Box::new(FloatDecoder(hqq)) })
 }

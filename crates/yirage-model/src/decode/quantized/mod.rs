@@ -25,7 +25,7 @@ pub(crate) struct QuantizedWeight {
     /// The packing, with all that the values depend on beside the tensors.
     pub(crate) name: String,
     /// Dimensions, outermost first.
-    pub(crate) shape: [usize; 2],
+    pub(crate) shape: Vec<usize>,
     /// Ends of the names of the parts, in the decoder's order; the first are the codes.
     pub(crate) parts: Vec<&'static str>,
     /// What makes values of them.
@@ -46,7 +46,7 @@ pub(crate) struct QuantizationScheme {
 
 /// Ends of the names of what says how activations were to be rounded, which they are not here.
 pub(crate) const ACTIVATIONS: &[&str] =
-    &[".input_scale", ".input_zero_point", ".input_global_scale", ".activation_scale", ".activation_scale_inv"];
+    &[".input_scale", ".input_scale_ub", ".input_zero_point", ".input_global_scale", ".activation_scale"];
 
 /// Every way of packing: the only list.
 pub(crate) const SCHEMES: &[QuantizationScheme] = &[

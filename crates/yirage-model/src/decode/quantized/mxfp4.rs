@@ -55,5 +55,5 @@ pub(super) fn read(module: &QuantizedModule<'_>) -> Result<QuantizedWeight, Mode
     }
     module.shaped(".weight_scale", &[PartType::U8, PartType::E8M0], &[rows, width / 32])?;
     let (name, parts) = ("MXFP4 in pairs".to_owned(), PARTS.to_vec());
-    Ok(QuantizedWeight { name, shape: [rows, width], parts, decoder: Box::new(Mxfp4) })
+    Ok(QuantizedWeight { name, shape: vec![rows, width], parts, decoder: Box::new(Mxfp4) })
 }

@@ -76,7 +76,7 @@ fn read(module: &QuantizedModule<'_>, parts: &[&'static str], divides: bool) -> 
     let name = if divides { "NVFP4, divided by a scale of all" } else { "NVFP4, times a scale of all" };
     Ok(QuantizedWeight {
         name: name.to_owned(),
-        shape: [rows, width],
+        shape: vec![rows, width],
         parts: parts.to_vec(),
         decoder: Box::new(FloatDecoder(nvfp4)),
     })
