@@ -97,28 +97,31 @@ pub struct CommCall {
     pub element: ElementType,
     /// How many.
     pub count: u64,
+    /// What the caller says of them, which is to be the same on all ranks: [`crate::Communicator::set_label`].
+    pub label: u64,
 }
 
 /// Words of a call as ranks show it to each other: the last is how many bytes come with it.
-pub(crate) const CALL_WORDS: usize = 5;
+pub(crate) const CALL_WORDS: usize = 6;
 
 impl CommCall {
     pub(crate) fn words(&self, bytes: usize) -> [u64; CALL_WORDS] {
         let element = ElementType::ALL.iter().position(|other| *other == self.element).unwrap_or(0) as u64;
-        [self.sequence, self.kind.code(), element, self.count, bytes as u64]
+        [self.sequence, self.kind.code(), element, self.count, self.label, bytes as u64]
     }
 
     /// The call, and how many bytes come with it; none of words that no rank has written.
     pub(crate) fn of_words(words: [u64; CALL_WORDS]) -> Option<(CommCall, usize)> {
-        let [sequence, code, element, count, bytes] = words;
+        let [sequence, code, element, count, label, bytes] = words;
         let kind = CollectiveKind::of_code(code)?;
         let element = *ElementType::ALL.get(usize::try_from(element).ok()?)?;
-        Some((CommCall { sequence, kind, element, count }, usize::try_from(bytes).ok()?))
+        Some((CommCall { sequence, kind, element, count, label }, usize::try_from(bytes).ok()?))
     }
 
     /// Whether two ranks do the same, or the two sides of one message.
     pub(crate) fn agrees_with(&self, other: &CommCall) -> bool {
-        let same = self.sequence == other.sequence && self.element == other.element && self.count == other.count;
+        let values = |call: &CommCall| (call.sequence, call.element, call.count, call.label);
+        let same = values(self) == values(other);
         let sides = matches!(
             (self.kind, other.kind),
             (CollectiveKind::Send { .. }, CollectiveKind::Recv { .. })
@@ -130,11 +133,12 @@ impl CommCall {
 
 impl fmt::Display for CommCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CommCall { sequence, kind, element, count } = self;
+        let CommCall { sequence, kind, element, count, label } = self;
         match kind {
-            CollectiveKind::Barrier => write!(f, "{kind} #{sequence}"),
-            _ => write!(f, "{kind} #{sequence} of {count} {element}"),
+            CollectiveKind::Barrier => write!(f, "{kind} #{sequence}")?,
+            _ => write!(f, "{kind} #{sequence} of {count} {element}")?,
         }
+        if *label > 0 { write!(f, " with label {label}") } else { Ok(()) }
     }
 }
 
@@ -157,10 +161,10 @@ mod tests {
         ]);
         for kind in kinds {
             for element in ElementType::ALL {
-                let call = CommCall { sequence: 1 << 40, kind, element, count: 5 };
+                let call = CommCall { sequence: 1 << 40, kind, element, count: 5, label: 9 };
                 assert_eq!(CommCall::of_words(call.words(20)), Some((call, 20)));
             }
         }
-        assert_eq!(CommCall::of_words([0; 5]), None);
+        assert_eq!(CommCall::of_words([0; 6]), None);
     }
 }

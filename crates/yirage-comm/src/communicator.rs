@@ -18,6 +18,7 @@ pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
 pub struct Communicator {
     transport: Box<dyn Transport>,
     deadline: Duration,
+    label: u64,
     collectives: u64,
     /// Messages that have gone to each rank, and have come from each.
     messages: Vec<[u64; 2]>,
@@ -27,7 +28,7 @@ pub struct Communicator {
 impl Communicator {
     pub(crate) fn new(transport: Box<dyn Transport>, deadline: Duration) -> Communicator {
         let messages = vec![[0; 2]; transport.ranks()];
-        Communicator { transport, deadline, collectives: 0, messages, broken: None }
+        Communicator { transport, deadline, label: 0, collectives: 0, messages, broken: None }
     }
 
     /// This rank, from 0.
@@ -43,6 +44,11 @@ impl Communicator {
     /// How long each call waits for other ranks.
     pub fn set_deadline(&mut self, deadline: Duration) {
         self.deadline = deadline;
+    }
+
+    /// What all ranks are to agree on in each call from now on beside its elements, such as the width of their rows; 0 at first.
+    pub fn set_label(&mut self, label: u64) {
+        self.label = label;
     }
 
     /// Each element becomes `op` of the elements of all ranks at its place.
@@ -192,7 +198,10 @@ impl Communicator {
     fn begin<T: CommElement>(&mut self, kind: CollectiveKind, count: usize) -> (WaitLimit, CommCall) {
         let sequence = self.collectives;
         self.collectives += 1;
-        (WaitLimit::new(self.deadline), CommCall { sequence, kind, element: T::TYPE, count: count as u64 })
+        (
+            WaitLimit::new(self.deadline),
+            CommCall { sequence, kind, element: T::TYPE, count: count as u64, label: self.label },
+        )
     }
 
     fn message<T: CommElement>(
@@ -204,7 +213,10 @@ impl Communicator {
     ) -> (WaitLimit, CommCall) {
         let sequence = self.messages[peer][way];
         self.messages[peer][way] += 1;
-        (WaitLimit::new(self.deadline), CommCall { sequence, kind, element: T::TYPE, count: count as u64 })
+        (
+            WaitLimit::new(self.deadline),
+            CommCall { sequence, kind, element: T::TYPE, count: count as u64, label: self.label },
+        )
     }
 
     fn round(

@@ -63,9 +63,9 @@ pub trait CommElement: sealed::Sealed + Copy + 'static {
     #[doc(hidden)]
     type Sum: WideNumber;
 
-    #[doc(hidden)]
+    /// Their bytes, as this machine has them.
     fn as_bytes(values: &[Self]) -> &[u8];
-    #[doc(hidden)]
+    /// Their bytes, to be written.
     fn as_bytes_mut(values: &mut [Self]) -> &mut [u8];
     #[doc(hidden)]
     fn read(bytes: &[u8]) -> Self::Sum;

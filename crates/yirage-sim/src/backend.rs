@@ -13,11 +13,14 @@ use yirage_hal::driver::DriverDevice;
 use yirage_hal::{Backend, Device, DeviceGroup, DeviceInfo, HalError, OpenOptions, Unavailable};
 use yirage_kernels::KernelLibrary;
 use yirage_kir::ComputeKernel;
+use yirage_ranks::{RankDevice, RankGroup};
 
 /// The backend of simulated accelerators.
 pub struct Sim {
     settings: Settings,
     shared_kernels: Arc<SharedKernels>,
+    /// The group that its one device is a rank of.
+    group: Option<Arc<RankGroup>>,
     opened: Mutex<Vec<SimMonitor>>,
 }
 
@@ -31,7 +34,14 @@ impl Sim {
     /// Accelerators that are like this.
     pub fn with(settings: Settings) -> Sim {
         let shared_kernels = Arc::new(SharedKernels::new(settings.kernels));
-        Sim { settings, shared_kernels, opened: Mutex::default() }
+        Sim { settings, shared_kernels, group: None, opened: Mutex::default() }
+    }
+
+    /// One accelerator that is a rank of a group, whose other ranks are in other processes. How many there are the group says,
+    /// not the settings.
+    pub fn of_group(settings: Settings, group: RankGroup) -> Sim {
+        let settings = Settings { devices: 1, ranks: group.ranks(), ..settings };
+        Sim { group: Some(Arc::new(group)), ..Sim::with(settings) }
     }
 
     /// What compiles the kernels of [`SimKernels::Emulated`]: each module by itself, or many kernels before.
@@ -112,6 +122,13 @@ impl Backend for Sim {
             notes.push(
                 "a simulated accelerator has no threads, instruction sets or guard pages of the host: ignored".into(),
             );
+        }
+        if let Some(group) = &self.group {
+            let accelerator = self.accelerator(ordinal, Some(SimRank::Elsewhere(group.clone())))?;
+            // A group of one has no collectives.
+            let device =
+                if group.ranks() > 1 { Arc::new(RankDevice::new(accelerator, group.clone())?) } else { accelerator };
+            return Ok((device, notes));
         }
         if self.settings.ranks <= 1 {
             return Ok((self.accelerator(ordinal, None)?, notes));

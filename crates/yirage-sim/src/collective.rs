@@ -1,9 +1,11 @@
-//! Where the devices of a group meet: each gives a matrix and gets what the op says of all of them.
+//! Where the devices of a group meet: each gives a matrix and gets what the op says of all of them. They meet in this process,
+//! or each is in its own.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use yirage_hal::driver::{CollectiveCall, DriverError};
 use yirage_ir::{Dims, Tensor, Type};
+use yirage_ranks::RankGroup;
 
 /// How long a rank waits for the others.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -28,11 +30,20 @@ struct Meeting {
     over: Option<String>,
 }
 
-/// A device of a group.
+/// A device of a group in this process.
 #[derive(Clone, Debug)]
-pub(crate) struct SimRank {
+pub(crate) struct SimGroupPlace {
     group: Arc<SimGroup>,
     rank: usize,
+}
+
+/// A device of a group.
+#[derive(Clone)]
+pub(crate) enum SimRank {
+    /// The others are in this process.
+    Here(SimGroupPlace),
+    /// Each of the others is in a process of its own.
+    Elsewhere(Arc<RankGroup>),
 }
 
 impl SimGroup {
@@ -41,7 +52,7 @@ impl SimGroup {
         let (given, taken) = ((0..count).map(|_| None).collect(), vec![false; count]);
         let meeting = Mutex::new(Meeting { given, results: None, taken, over: None });
         let group = Arc::new(SimGroup { meeting, changed: Condvar::new() });
-        (0..count).map(|rank| SimRank { group: group.clone(), rank }).collect()
+        (0..count).map(|rank| SimRank::Here(SimGroupPlace { group: group.clone(), rank })).collect()
     }
 
     fn meeting(&self) -> MutexGuard<'_, Meeting> {
@@ -52,6 +63,31 @@ impl SimGroup {
 impl SimRank {
     /// Gives a matrix, as bytes, or why there is none, which the others are told then; waits for what the op says.
     pub(crate) fn meet(&self, call: &CollectiveCall, bytes: Result<&[u8], String>) -> Result<Vec<u8>, DriverError> {
+        match (self, bytes) {
+            (SimRank::Here(place), bytes) => place.meet(call, bytes),
+            (SimRank::Elsewhere(group), Ok(bytes)) => {
+                let size = [call.rows as usize, call.width as usize];
+                group.meet(&call.op, call.dtype, size, bytes).map_err(|error| failed(&error.to_string()))
+            }
+            (SimRank::Elsewhere(group), Err(why)) => {
+                group.leave(&why);
+                Err(failed(&why))
+            }
+        }
+    }
+
+    /// The rank comes no more.
+    pub(crate) fn leave(&self, why: &str) {
+        match self {
+            SimRank::Here(place) => place.leave(why),
+            SimRank::Elsewhere(group) => group.leave(why),
+        }
+    }
+}
+
+impl SimGroupPlace {
+    /// Gives a matrix, as bytes, or why there is none, which the others are told then; waits for what the op says.
+    fn meet(&self, call: &CollectiveCall, bytes: Result<&[u8], String>) -> Result<Vec<u8>, DriverError> {
         let ty = Type::new(call.dtype, [call.rows, call.width]);
         let given = bytes.map(|bytes| (call.clone(), Tensor::from_memory(&ty, &Dims::default(), bytes)));
         let mut meeting = self.group.meeting();
@@ -78,7 +114,7 @@ impl SimRank {
     }
 
     /// The rank comes no more.
-    pub(crate) fn leave(&self, why: &str) {
+    fn leave(&self, why: &str) {
         let rank = self.rank;
         self.group.meeting().over.get_or_insert_with(|| format!("rank {rank} is gone: {why}"));
         self.group.changed.notify_all();

@@ -17,6 +17,10 @@ pub(crate) fn run(comm: &mut Communicator, after: u64, fault: &str) -> Result<()
         "max" => comm.all_reduce(&mut [1i32; 4], ReduceOp::Max)?,
         "longer" => comm.all_reduce(&mut [1i32; 7], ReduceOp::Sum)?,
         "float" => comm.all_reduce(&mut [1f32; 4], ReduceOp::Sum)?,
+        "label" => {
+            comm.set_label(6);
+            comm.all_reduce(&mut [1i32; 4], ReduceOp::Sum)?;
+        }
         "send" => comm.send(&[1u8, 2, 3], 1)?,
         "recv" => comm.recv(&mut [0u8; 3], 0)?,
         "recv_longer" => comm.recv(&mut [0u8; 4], 0)?,
@@ -94,6 +98,7 @@ fn different_calls_are_named_for_all_ranks() {
         ("sum", "max", ["all_reduce(sum) #3 of 4 i32", "all_reduce(max) #3 of 4 i32"]),
         ("sum", "longer", ["all_reduce(sum) #3 of 4 i32", "all_reduce(sum) #3 of 7 i32"]),
         ("sum", "float", ["all_reduce(sum) #3 of 4 i32", "all_reduce(sum) #3 of 4 f32"]),
+        ("sum", "label", ["all_reduce(sum) #3 of 4 i32", "all_reduce(sum) #3 of 4 i32 with label 6"]),
     ];
     for (most, one, told) in cases {
         let errors = Group::start(4, 600_000, |rank| fault(3, if rank == 2 { one } else { most })).errors();

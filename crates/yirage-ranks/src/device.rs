@@ -1,0 +1,210 @@
+//! The device of one rank: it is given whole weights and caches, and holds its part.
+
+use crate::group::RankGroup;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+use yirage_hal::{
+    Bindings, Device, DeviceInfo, Fence, HalError, KvCacheHandle, MemoryReport, OutputHandle, Program, StepInputValue,
+    StepRequest, WeightHandle, WeightSink,
+};
+use yirage_ir::{Dim, NodeKind, Type, ValueSource};
+use yirage_plan::{Target, VerifiedPlan, WeightEntry};
+
+/// A device that is a rank of a group, of which this process has no other.
+pub struct RankDevice {
+    device: Arc<dyn Device>,
+    group: Arc<RankGroup>,
+}
+
+/// A cache that the rank has when a plan says of what type.
+struct RankKvCache {
+    k_width: u32,
+    blocks: usize,
+    granted: Mutex<Option<(Type, KvCacheHandle)>>,
+}
+
+impl RankDevice {
+    /// This device, which takes part in its plans' collectives through this group, as its rank.
+    ///
+    /// # Errors
+    /// A device that was made for a group of another size.
+    pub fn new(device: Arc<dyn Device>, group: Arc<RankGroup>) -> Result<RankDevice, HalError> {
+        let (made_for, ranks) = (device.target().ranks, group.ranks());
+        match made_for == ranks {
+            true => Ok(RankDevice { device, group }),
+            false => Err(HalError::Load(format!("a device made for {made_for} ranks, in a group of {ranks}"))),
+        }
+    }
+
+    /// A weight as this rank has it.
+    fn part(&self, entry: &WeightEntry) -> Result<WeightEntry, HalError> {
+        let mut part = WeightEntry { shard_axis: None, ..entry.clone() };
+        let Some(axis) = entry.shard_axis else { return Ok(part) };
+        match part.ty.shape.first_mut() {
+            Some(Dim::Const(rows)) if axis == 0 && rows.is_multiple_of(self.group.ranks()) => {
+                *rows /= self.group.ranks()
+            }
+            _ => {
+                let why =
+                    format!("{} cannot be divided along dimension {axis} among {} ranks", entry.ty, self.group.ranks());
+                return Err(HalError::Weight { name: entry.name.clone(), why });
+            }
+        }
+        Ok(part)
+    }
+
+    fn bindings(&self, plan: &VerifiedPlan, bindings: &Bindings) -> Result<Bindings, HalError> {
+        let mut own = bindings.clone();
+        for id in plan.graph.inputs_of(ValueSource::KvCache) {
+            let value = plan.graph.value(id);
+            let unbound = || HalError::Load(format!("`{}` is not bound to a cache of this device", value.name));
+            let handle = bindings.kv_caches.get(&value.name).ok_or_else(unbound)?;
+            let cache = handle.0.downcast_ref::<RankKvCache>().ok_or_else(unbound)?;
+            own.kv_caches.insert(value.name.clone(), cache.of_type(&value.ty, &*self.device)?);
+        }
+        Ok(own)
+    }
+}
+
+impl RankKvCache {
+    /// The cache, granted when the first plan asks for it.
+    fn of_type(&self, block: &Type, device: &dyn Device) -> Result<KvCacheHandle, HalError> {
+        let mut granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
+        match granted.as_ref() {
+            Some((known, handle)) if known == block => Ok(handle.clone()),
+            Some((known, _)) => Err(HalError::Load(format!("a cache of {block} for a rank that has one of {known}"))),
+            None => {
+                let handle = device.kv_cache(block, self.k_width, self.blocks)?;
+                *granted = Some((block.clone(), handle.clone()));
+                Ok(handle)
+            }
+        }
+    }
+}
+
+impl Device for RankDevice {
+    fn info(&self) -> &DeviceInfo {
+        self.device.info()
+    }
+
+    fn target(&self) -> Target {
+        self.device.target()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.device.in_flight()
+    }
+
+    fn memory(&self) -> MemoryReport {
+        self.device.memory()
+    }
+
+    fn weight_bytes(&self, entry: &WeightEntry) -> Result<u64, HalError> {
+        self.device.weight_bytes(&self.part(entry)?)
+    }
+
+    /// What a block takes where the rank has all of it: of how many heads it has its part, its plan says.
+    fn kv_block_bytes(&self, block: &Type, k_width: u32) -> Result<u64, HalError> {
+        self.device.kv_block_bytes(block, k_width)
+    }
+
+    fn weight(&self, entry: &WeightEntry) -> Result<Box<dyn WeightSink>, HalError> {
+        let part = self.part(entry)?;
+        let sink = self.device.weight(&part)?;
+        if entry.shard_axis.is_none() {
+            return Ok(sink);
+        }
+        let rows =
+            part.ty.shape.split_last().map_or(1, |(_, before)| before.iter().filter_map(|d| d.as_const()).product());
+        let row_bytes = entry.ty.dtype.row_bytes(entry.ty.width().unwrap_or(1)).max(1);
+        Ok(Box::new(PartSink {
+            sink,
+            first: self.group.rank() * rows,
+            rows,
+            all: self.group.ranks() as usize * rows,
+            row_bytes,
+        }))
+    }
+
+    fn kv_cache(&self, _: &Type, k_width: u32, blocks: usize) -> Result<KvCacheHandle, HalError> {
+        Ok(KvCacheHandle(Arc::new(RankKvCache { k_width, blocks, granted: Mutex::default() })))
+    }
+
+    fn load(&self, plan: &VerifiedPlan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError> {
+        let program = self.device.load(plan, &self.bindings(plan, bindings)?)?;
+        let is_collective = |kind: &NodeKind| matches!(kind, NodeKind::Op(op) if op.ranks().is_some());
+        let collectives = plan.graph.nodes.iter().filter(|node| is_collective(&node.kind)).count();
+        Ok(Box::new(RankProgram { program, group: self.group.clone(), collectives }))
+    }
+}
+
+/// A plan on this rank.
+struct RankProgram {
+    program: Box<dyn Program>,
+    group: Arc<RankGroup>,
+    collectives: usize,
+}
+
+impl Program for RankProgram {
+    fn submit(&mut self, step: StepRequest) -> Result<Fence, HalError> {
+        self.group.submitted(digest(&step), self.collectives);
+        self.program.submit(step).inspect_err(|error| match error {
+            // Nothing was submitted of it, and the other ranks are told the same of theirs.
+            HalError::Step(_) => self.group.refused(self.collectives),
+            error => self.group.leave(&error.to_string()),
+        })
+    }
+
+    fn output_handle(&self, index: usize) -> Result<OutputHandle, HalError> {
+        self.program.output_handle(index)
+    }
+
+    fn has_device_times(&self) -> bool {
+        self.program.has_device_times()
+    }
+}
+
+/// What is the same of a step on all ranks: its sizes, and what the host gives it. Executors may differ.
+fn digest(step: &StepRequest) -> u64 {
+    let mut digest = DefaultHasher::new();
+    step.dims.hash(&mut digest);
+    for input in &step.inputs {
+        if let StepInputValue::Host(memory) = input {
+            memory.bytes().hash(&mut digest);
+        }
+    }
+    digest.finish()
+}
+
+/// Takes the rows of this rank, and leaves the others where they are.
+struct PartSink {
+    sink: Box<dyn WeightSink>,
+    first: usize,
+    rows: usize,
+    all: usize,
+    row_bytes: usize,
+}
+
+impl WeightSink for PartSink {
+    fn row_step(&self) -> usize {
+        self.sink.row_step()
+    }
+
+    fn write_rows(&mut self, first_row: usize, bytes: &[u8]) -> Result<(), HalError> {
+        let end = first_row.saturating_add(bytes.len() / self.row_bytes);
+        if end > self.all {
+            let why = format!("rows {first_row} to {end} of {}", self.all);
+            return Err(HalError::Weight { name: "a rank's part".into(), why });
+        }
+        let (from, to) = (first_row.max(self.first), end.min(self.first + self.rows));
+        if from >= to {
+            return Ok(());
+        }
+        let part = &bytes[(from - first_row) * self.row_bytes..(to - first_row) * self.row_bytes];
+        self.sink.write_rows(from - self.first, part)
+    }
+
+    fn finish(self: Box<Self>) -> Result<WeightHandle, HalError> {
+        self.sink.finish()
+    }
+}

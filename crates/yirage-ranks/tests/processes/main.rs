@@ -1,0 +1,57 @@
+//! Models whose ranks are real processes: this program again, each with an engine and a simulated accelerator of its own.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests are tests, and a rank tells its end
+
+mod rank;
+
+use rank::{Ended, RankScript, start};
+use yirage_testkit::tiny;
+
+/// What each process of the tests below is.
+#[test]
+#[ignore = "the other tests start it, once for each rank"]
+fn child_rank() {
+    rank::run();
+}
+
+/// All ranks have the tokens, and each compares them with those of transformers.
+#[test]
+fn several_processes_give_the_tokens_of_one() {
+    for ranks in [2, 4] {
+        for model in tiny::NAMES {
+            let ends = start(ranks, 600_000, |_| RankScript::Golden(model));
+            assert!(ends.iter().all(|end| *end == Ended::Well), "{model} on {ranks} ranks: {ends:#?}");
+        }
+    }
+}
+
+/// Heads and rows of the first model do not divide by three, and not all by eight: what does not, each rank has whole.
+#[test]
+fn numbers_of_ranks_that_divide_little_give_the_same_tokens() {
+    for ranks in [1, 3, 8] {
+        for model in &tiny::NAMES[..2] {
+            let ends = start(ranks, 600_000, |_| RankScript::Golden(model));
+            assert!(ends.iter().all(|end| *end == Ended::Well), "{model} on {ranks} ranks: {ends:#?}");
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_dies_in_a_step_ends_the_others_with_an_error() {
+    let ends = start(4, 600_000, |rank| if rank == 2 { RankScript::AbortAfter(5) } else { RankScript::Forever });
+    assert_eq!(ends[2], Ended::Killed);
+    for rank in [0, 1, 3] {
+        let Ended::Error(error) = &ends[rank] else { panic!("rank {rank}: {:?}", ends[rank]) };
+        assert!(error.contains("rank 2 is gone") && error.contains("is dead"), "rank {rank}: {error}");
+    }
+}
+
+#[test]
+fn ranks_with_different_requests_are_told_so() {
+    let ends = start(2, 600_000, |rank| RankScript::Prompt(5 + rank));
+    for (rank, end) in ends.iter().enumerate() {
+        let Ended::Error(error) = end else { panic!("rank {rank}: {end:?}") };
+        assert!(error.contains("the ranks run different steps: "), "rank {rank}: {error}");
+    }
+}

@@ -1,0 +1,132 @@
+//! Starting ranks, and what each of them runs.
+
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+use yirage_comm::{LocalGroup, RankSeat};
+use yirage_engine::{Engine, EngineOptions, Event, Request};
+use yirage_hal::{Backend, OpenOptions};
+use yirage_ir::Format;
+use yirage_model::Checkpoint;
+use yirage_plan::Precision;
+use yirage_ranks::RankGroup;
+use yirage_sim::{Settings, Sim};
+use yirage_testkit::json::{self, ids};
+use yirage_testkit::tiny;
+
+const SCRIPT: &str = "YIRAGE_RANKS_TEST_SCRIPT";
+/// What stands before the error that a rank has ended with.
+const ERROR: &str = "rank error: ";
+
+/// What a rank does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RankScript<'a> {
+    /// The inputs of a tiny model, whose tokens are known.
+    Golden(&'a str),
+    /// One prompt after the other.
+    Forever,
+    /// The same, until so many tokens have come.
+    AbortAfter(usize),
+    /// A prompt of this length.
+    Prompt(usize),
+}
+
+/// How a rank has ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Ended {
+    Well,
+    Error(String),
+    Killed,
+    Failed(String),
+}
+
+impl RankScript<'_> {
+    fn text(self) -> String {
+        match self {
+            RankScript::Golden(model) => format!("golden {model}"),
+            RankScript::Forever => "abort 1000000000".into(),
+            RankScript::AbortAfter(tokens) => format!("abort {tokens}"),
+            RankScript::Prompt(len) => format!("prompt {len}"),
+        }
+    }
+}
+
+/// Starts ranks, and waits for all of them.
+pub(crate) fn start<'a>(ranks: usize, deadline_ms: u64, script: impl Fn(usize) -> RankScript<'a>) -> Vec<Ended> {
+    let group = LocalGroup::new(ranks, Duration::from_millis(deadline_ms)).unwrap();
+    let of_rank = |rank: usize| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "child_rank", "--ignored", "--nocapture", "--test-threads=1"]);
+        command.env(SCRIPT, script(rank).text()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        group.spawn(rank, &mut command).unwrap()
+    };
+    let children: Vec<_> = (0..ranks).map(of_rank).collect();
+    children.into_iter().map(|child| ended(&child.wait_with_output().unwrap())).collect()
+}
+
+fn ended(end: &Output) -> Ended {
+    let text = String::from_utf8_lossy(&end.stdout);
+    match text.lines().find_map(|line| line.strip_prefix(ERROR)) {
+        Some(error) => Ended::Error(error.into()),
+        None if end.status.success() => Ended::Well,
+        None if end.status.code().is_none() => Ended::Killed,
+        None => Ended::Failed(format!("{text}\n{}", String::from_utf8_lossy(&end.stderr))),
+    }
+}
+
+/// Runs what the environment says.
+pub(crate) fn run() {
+    let seat = RankSeat::from_environment().unwrap().expect("a process that a test has started for a rank");
+    let group = RankGroup::new(seat.join().unwrap());
+    let script = std::env::var(SCRIPT).unwrap();
+    let (word, argument) = script.split_once(' ').unwrap();
+    let model = if word == "golden" { argument } else { tiny::NAMES[0] };
+    let folder = tiny::model(model);
+    let sim = Sim::of_group(Settings::default(), group);
+    let (device, _) = sim.open(0, &OpenOptions::default()).unwrap();
+    let options =
+        EngineOptions { kv: Some(Format::F32), precision: Precision::Exact, max_seqs: 2, ..EngineOptions::default() };
+    let mut engine = Engine::load(&Checkpoint::open(&folder).unwrap(), device, &options, &mut |_, _| {}).unwrap();
+    let done = match word {
+        "golden" => golden(&mut engine, &json::read(&folder.join("golden.json"))),
+        "abort" => forever(&mut engine, argument.parse().unwrap()),
+        _ => greedy(&mut engine, &vec![3; argument.parse().unwrap()], 4).map(drop),
+    };
+    if let Err(error) = done {
+        println!("\n{ERROR}{error}");
+    }
+}
+
+fn golden(engine: &mut Engine, golden: &serde_json::Value) -> Result<(), String> {
+    for case in golden["cases"].as_array().unwrap() {
+        let wanted = ids(&case["greedy16"]);
+        assert_eq!(greedy(engine, &ids(&case["ids"]), wanted.len())?, wanted);
+    }
+    Ok(())
+}
+
+fn forever(engine: &mut Engine, most: usize) -> Result<(), String> {
+    let mut tokens = 0;
+    loop {
+        tokens += greedy(engine, &[1, 2, 3, 4], 2)?.len();
+        if tokens >= most {
+            std::process::abort();
+        }
+    }
+}
+
+/// The tokens that follow a prompt, or the error that ended it.
+fn greedy(engine: &mut Engine, prompt: &[u32], count: usize) -> Result<Vec<u32>, String> {
+    let (seq, mut tokens) = (engine.add(Request::greedy(prompt.to_vec(), count as u32)).unwrap(), Vec::new());
+    while !engine.is_idle() {
+        for event in engine.step().map_err(|error| error.to_string())? {
+            match event {
+                Event::Token { seq: of, token, .. } if of == seq => tokens.push(token),
+                Event::Finished { reason, .. } if format!("{reason:?}").contains("Error") => {
+                    return Err(format!("{reason:?}"));
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(tokens)
+}
