@@ -103,19 +103,6 @@ fn device_limits(context: &CudaContext) -> Result<DeviceLimits, DriverError> {
     })
 }
 
-/// What of the options means nothing here.
-fn notes(options: &OpenOptions) -> Vec<String> {
-    let OpenOptions { threads, isa, guarded, keep_stalled } = options;
-    let given = [
-        ("threads", threads.is_some()),
-        ("isa", isa.is_some()),
-        ("guarded", *guarded),
-        ("keep_stalled", *keep_stalled),
-    ];
-    let ignored = given.into_iter().filter(|&(_, given)| given);
-    ignored.map(|(name, _)| format!("`{name}` is for processors: ignored on an accelerator")).collect()
-}
-
 impl Backend for CudaBackend {
     fn name(&self) -> &'static str {
         self.vendor.family.name
@@ -131,6 +118,9 @@ impl Backend for CudaBackend {
         self.check_mode(&toolchain.context)?;
         let limits = self.limits(&toolchain, &mut info)?;
         let library = KernelLibrary::new(target(self.name(), &info.arch, limits));
-        Ok((Arc::new(DriverDevice::new(info, CudaDriver::new(toolchain)?, library)), notes(options)))
+        Ok((
+            Arc::new(DriverDevice::new(info, CudaDriver::new(toolchain)?, library)),
+            options.ignored_on("an accelerator"),
+        ))
     }
 }

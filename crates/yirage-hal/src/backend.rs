@@ -35,6 +35,22 @@ pub struct OpenOptions {
     pub keep_stalled: bool,
 }
 
+impl OpenOptions {
+    /// What was given and means nothing to a device that is no processor, for whoever gave it; `device` is what that is instead, as
+    /// "an accelerator".
+    pub fn ignored_on(&self, device: &str) -> Vec<String> {
+        let OpenOptions { threads, isa, guarded, keep_stalled } = self;
+        let given = [
+            ("threads", threads.is_some()),
+            ("isa", isa.is_some()),
+            ("guarded", *guarded),
+            ("keep_stalled", *keep_stalled),
+        ];
+        let ignored = given.into_iter().filter(|&(_, given)| given);
+        ignored.map(|(name, _)| format!("`{name}` is for processors: ignored on {device}")).collect()
+    }
+}
+
 /// A family of devices.
 pub trait Backend: Send + Sync {
     /// The name on command lines and in kernel names.

@@ -4,7 +4,7 @@
 //! executor that only answered the question is made repeatable, which is the one way to give it back unused. Descriptions outlive
 //! both phases and no more.
 
-use crate::operators::{ElementType, Operator, OperatorCall, TensorMemory, TensorView};
+use crate::operators::{AclDataType, Operator, OperatorCall, TensorMemory, TensorView};
 use crate::runtime::{AscendRuntime, AscendStream, NpuRange};
 use crate::status::refused;
 use crate::symbols::{LibraryPointer, OperatorFunctions, RunExecutor};
@@ -48,13 +48,13 @@ fn no_memory() -> DriverError {
 }
 
 /// The number of `aclDataType`.
-fn data_type(element: ElementType) -> i32 {
+fn data_type(element: AclDataType) -> i32 {
     match element {
-        ElementType::F32 => 0,
-        ElementType::F16 => 1,
-        ElementType::I32 => 3,
-        ElementType::Bool => 12,
-        ElementType::BF16 => 27,
+        AclDataType::F32 => 0,
+        AclDataType::F16 => 1,
+        AclDataType::I32 => 3,
+        AclDataType::Bool => 12,
+        AclDataType::BF16 => 27,
     }
 }
 
@@ -111,7 +111,7 @@ impl<'a> DescribedScalar<'a> {
     fn f32(runtime: &'a AscendRuntime, mut number: f32) -> Result<DescribedScalar<'a>, DriverError> {
         // SAFETY: a number of this type is read before the call returns.
         let scalar =
-            unsafe { (runtime.descriptions.new_scalar)((&raw mut number).cast(), data_type(ElementType::F32)) };
+            unsafe { (runtime.descriptions.new_scalar)((&raw mut number).cast(), data_type(AclDataType::F32)) };
         made(runtime, "aclCreateScalar", scalar)?;
         Ok(DescribedScalar { runtime, scalar })
     }
@@ -119,7 +119,7 @@ impl<'a> DescribedScalar<'a> {
     fn i32(runtime: &'a AscendRuntime, mut number: i32) -> Result<DescribedScalar<'a>, DriverError> {
         // SAFETY: as above.
         let scalar =
-            unsafe { (runtime.descriptions.new_scalar)((&raw mut number).cast(), data_type(ElementType::I32)) };
+            unsafe { (runtime.descriptions.new_scalar)((&raw mut number).cast(), data_type(AclDataType::I32)) };
         made(runtime, "aclCreateScalar", scalar)?;
         Ok(DescribedScalar { runtime, scalar })
     }

@@ -62,20 +62,11 @@ impl AscendBackend {
 
 /// What of the options means nothing here, and what is not computed by the device.
 fn notes(options: &OpenOptions) -> Vec<String> {
-    let OpenOptions { threads, isa, guarded, keep_stalled } = options;
-    let given = [
-        ("threads", threads.is_some()),
-        ("isa", isa.is_some()),
-        ("guarded", *guarded),
-        ("keep_stalled", *keep_stalled),
-    ];
-    let ignored = given.into_iter().filter(|&(_, given)| given);
-    let ignored = ignored.map(|(name, _)| format!("`{name}` is for processors: ignored on an accelerator"));
     let ops = ops_of_host().join(", ");
     let host = format!(
         "no operators are called for these, the host evaluates them: {ops}; and all that meets quantised weights"
     );
-    ignored.chain([host]).collect()
+    options.ignored_on("an accelerator").into_iter().chain([host]).collect()
 }
 
 impl Backend for AscendBackend {

@@ -164,19 +164,6 @@ impl Backend for PluginBackend {
         let DescribedDevice { info, limits, dialect, in_flight } = self.described(&library, ordinal)?;
         let kernels = KernelLibrary::new(target(self.name, &info.arch, limits));
         let driver = PluginDriver::new(OpenedDevice::open(library, ordinal)?, dialect, in_flight);
-        Ok((Arc::new(DriverDevice::new(info, driver, kernels)), notes(options)))
+        Ok((Arc::new(DriverDevice::new(info, driver, kernels)), options.ignored_on("an accelerator")))
     }
-}
-
-/// What of the options means nothing here.
-fn notes(options: &OpenOptions) -> Vec<String> {
-    let OpenOptions { threads, isa, guarded, keep_stalled } = options;
-    let given = [
-        ("threads", threads.is_some()),
-        ("isa", isa.is_some()),
-        ("guarded", *guarded),
-        ("keep_stalled", *keep_stalled),
-    ];
-    let ignored = given.into_iter().filter(|&(_, given)| given);
-    ignored.map(|(name, _)| format!("`{name}` is for processors: ignored on an accelerator")).collect()
 }

@@ -91,19 +91,6 @@ impl WgpuBackend {
     }
 }
 
-/// What of the options means nothing here.
-fn notes(options: &OpenOptions) -> Vec<String> {
-    let OpenOptions { threads, isa, guarded, keep_stalled } = options;
-    let given = [
-        ("threads", threads.is_some()),
-        ("isa", isa.is_some()),
-        ("guarded", *guarded),
-        ("keep_stalled", *keep_stalled),
-    ];
-    let ignored = given.into_iter().filter(|&(_, given)| given);
-    ignored.map(|(name, _)| format!("`{name}` is for processors: ignored on a graphics device")).collect()
-}
-
 impl Backend for WgpuBackend {
     fn name(&self) -> &'static str {
         self.api.name()
@@ -117,6 +104,6 @@ impl Backend for WgpuBackend {
         let (adapter, info) = self.adapter(ordinal)?;
         let library = KernelLibrary::new(target(self.api.name(), &info.arch, adapter.limits()));
         let driver = WgpuDriver::new(&adapter)?;
-        Ok((Arc::new(DriverDevice::new(info, driver, library)), notes(options)))
+        Ok((Arc::new(DriverDevice::new(info, driver, library)), options.ignored_on("a graphics device")))
     }
 }

@@ -1,7 +1,7 @@
 //! What moves elements: views, joined values, the KV cache.
 
 use super::{NodeTensors, inputs};
-use crate::operators::{ElementType, Operator, OperatorSequence, TensorView};
+use crate::operators::{AclDataType, Operator, OperatorSequence, TensorView};
 use yirage_ir::op::View;
 use yirage_ir::strided::Strided;
 use yirage_ir::{Dims, Type};
@@ -53,7 +53,7 @@ pub(super) fn kv_append(tensors: &NodeTensors, made: &mut OperatorSequence) -> O
     if tokens == 0 {
         return Some(());
     }
-    matches!(cache.element, ElementType::F32 | ElementType::F16 | ElementType::BF16).then_some(())?;
+    matches!(cache.element, AclDataType::F32 | AclDataType::F16 | AclDataType::BF16).then_some(())?;
     for part in parts {
         let size = part.shape.get(1)? / heads;
         let given = part.reshaped(vec![tokens, heads, size]);
