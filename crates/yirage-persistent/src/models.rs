@@ -12,7 +12,7 @@ use crate::tensor::{KernelTensor, TensorId};
 use std::sync::Arc;
 use yirage_ir::Format;
 use yirage_model::rope::Frequencies;
-use yirage_model::{Checkpoint, LayerType, RawConfig, RopeScaling};
+use yirage_model::{Checkpoint, LayerType, RawConfig, RopeScaling, StoredType};
 use yirage_plan::Precision;
 
 /// Architectures that are nothing but the layers here.
@@ -116,9 +116,11 @@ impl ModelLowering<'_> {
     fn checkpoint_weight(&self, name: &str) -> Result<KernelTensor, PersistentError> {
         let info = self.checkpoint.require(name)?;
         let format = self.checkpoint.format(info)?;
-        if !matches!(format, Format::F32 | Format::F16 | Format::BF16) {
-            let what = format!("the weight `{name}` of format {}", format.info().name);
-            return Err(unsupported(what, "weights of layer methods are float32, float16 or bfloat16"));
+        // What is decoded has other bytes in its file.
+        let plain = matches!(format, Format::F32 | Format::F16 | Format::BF16);
+        if !plain || info.dtype != StoredType::Format(format) {
+            let what = format!("the weight `{name}` of format {}", info.dtype);
+            return Err(unsupported(what, "weights of layer methods are stored as float32, float16 or bfloat16"));
         }
         let dims = info.shape.iter().map(|&n| u32::try_from(n)).collect::<Result<Vec<_>, _>>();
         let dims = dims.map_err(|_| unsupported(format!("the weight `{name}`"), "a size is 2^32 or more"))?;

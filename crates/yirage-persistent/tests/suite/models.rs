@@ -10,6 +10,7 @@ use yirage_persistent::{
 };
 use yirage_testkit::json::ids;
 use yirage_testkit::rng::Rng;
+use yirage_testkit::scratch::ScratchFolder;
 use yirage_testkit::{bedtime, tiny};
 
 const MODELS: [&str; 3] = ["llama", "qwen3", "qwen3moe"];
@@ -77,6 +78,28 @@ fn what_no_layer_method_does_is_refused_by_name() {
     let gguf = Arc::new(Checkpoint::open(bedtime::q8_0()).unwrap());
     let mut builder = KernelBuilder::new(slots(1, 64, 32), meta(&[vec![1]], 32)).unwrap();
     assert!(builder.build_model(&gguf, None).unwrap_err().to_string().contains("GGUF"));
+}
+
+#[test]
+fn weights_that_are_decoded_are_refused_by_name() {
+    const NAME: &str = "model.layers.0.self_attn.q_proj.weight";
+    let folder = ScratchFolder::new("decoded");
+    folder.copy(&bedtime::safetensors().join("config.json"));
+    let file = std::fs::read(bedtime::safetensors().join("model.safetensors")).unwrap();
+    let text = 8 + u64::from_le_bytes(file[..8].try_into().unwrap()) as usize;
+    let mut header: serde_json::Value = serde_json::from_slice(&file[8..text]).unwrap();
+    // Four numbers of eight bits for each of 32.
+    let rows = header[NAME]["shape"][0].as_u64().unwrap() * 4;
+    header[NAME]["dtype"] = "F8_E4M3".into();
+    header[NAME]["shape"][0] = rows.into();
+    let header = serde_json::to_vec(&header).unwrap();
+    let length = (header.len() as u64).to_le_bytes();
+    folder.write("model.safetensors", &[&length[..], &header, &file[text..]].concat());
+    let checkpoint = Arc::new(Checkpoint::open(&folder.0).unwrap());
+    let mut builder = KernelBuilder::new(slots(1, 64, 32), meta(&[vec![1]], 32)).unwrap();
+    let refused = builder.build_model(&checkpoint, None).unwrap_err();
+    assert!(refused.is_unsupported() && refused.to_string().contains(NAME), "{refused}");
+    assert!(refused.to_string().contains("F8_E4M3, no scales"), "{refused}");
 }
 
 /// Prompts of many lengths, some with a common beginning.

@@ -51,7 +51,7 @@ fn inspect_has_an_error_where_run_refuses_and_nowhere_else() {
         ("llama-yarn", Key("tie_word_embeddings", json!(true)), 0),
         ("llama-yarn", Key("use_cache", json!(false)), 0),
         ("llama-yarn", Key("model_type", json!("perceptron9000")), 3),
-        ("llama-yarn", Key("quantization_config", json!({"quant_method": "awq"})), 3),
+        ("llama-yarn", Key("quantization_config", json!({"quant_method": "vptq"})), 3),
         ("gemma2-biased", Key("use_bidirectional_attention", json!(true)), 3),
         ("llama-yarn", File("config.json", "{"), 1),
         ("llama-yarn", File("generation_config.json", "{\"temperature\": -1}"), 1),
