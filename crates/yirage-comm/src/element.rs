@@ -74,10 +74,9 @@ pub trait CommElement: sealed::Sealed + Copy + 'static {
 }
 
 /// The bytes of one element at the beginning of `bytes`, which the caller has cut into elements.
+#[inline(always)]
 fn first<const N: usize>(bytes: &[u8]) -> [u8; N] {
-    let mut own = [0; N];
-    own.copy_from_slice(&bytes[..N]);
-    own
+    bytes.first_chunk().copied().unwrap_or([0; N])
 }
 
 macro_rules! element {

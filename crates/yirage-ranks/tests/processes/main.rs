@@ -5,7 +5,7 @@
 
 mod rank;
 
-use rank::{Ended, RankScript, start};
+use rank::{Ended, RankScript, mpirun, start};
 use yirage_testkit::tiny;
 
 /// What each process of the tests below is.
@@ -33,6 +33,19 @@ fn numbers_of_ranks_that_divide_little_give_the_same_tokens() {
         for model in &tiny::NAMES[..2] {
             let ends = start(ranks, 600_000, |_| RankScript::Golden(model));
             assert!(ends.iter().all(|end| *end == Ended::Well), "{model} on {ranks} ranks: {ends:#?}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs mpirun.openmpi and mpirun.mpich"]
+fn processes_of_mpi_give_the_tokens_of_one() {
+    for launcher in ["mpirun.openmpi", "mpirun.mpich"] {
+        for (ranks, models) in [(2, tiny::NAMES), (4, &tiny::NAMES[..4])] {
+            for model in models {
+                let (passed, text) = mpirun(launcher, ranks, RankScript::Golden(model));
+                assert!(passed == ranks && !text.contains("rank error"), "{launcher}, {model}, {ranks} ranks: {text}");
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
-use yirage_comm::{LocalGroup, RankSeat};
+use yirage_comm::{CommError, Communicator, LocalGroup, MpiRanks, RankSeat};
 use yirage_engine::{Engine, EngineOptions, Event, Request};
 use yirage_hal::{Backend, OpenOptions};
 use yirage_ir::Format;
@@ -16,6 +16,9 @@ use yirage_testkit::tiny;
 const SCRIPT: &str = "YIRAGE_RANKS_TEST_SCRIPT";
 /// What stands before the error that a rank has ended with.
 const ERROR: &str = "rank error: ";
+
+/// The arguments of this program as a rank.
+const RANK: [&str; 5] = ["--exact", "child_rank", "--ignored", "--nocapture", "--test-threads=1"];
 
 /// What a rank does.
 #[derive(Clone, Copy, Debug)]
@@ -55,12 +58,24 @@ pub(crate) fn start<'a>(ranks: usize, deadline_ms: u64, script: impl Fn(usize) -
     let group = LocalGroup::new(ranks, Duration::from_millis(deadline_ms)).unwrap();
     let of_rank = |rank: usize| {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "child_rank", "--ignored", "--nocapture", "--test-threads=1"]);
+        command.args(RANK);
         command.env(SCRIPT, script(rank).text()).stdout(Stdio::piped()).stderr(Stdio::piped());
         group.spawn(rank, &mut command).unwrap()
     };
     let children: Vec<_> = (0..ranks).map(of_rank).collect();
     children.into_iter().map(|child| ended(&child.wait_with_output().unwrap())).collect()
+}
+
+/// Starts ranks by a launcher of MPI; how many have passed, and what was said.
+pub(crate) fn mpirun(launcher: &str, ranks: usize, script: RankScript<'_>) -> (usize, String) {
+    let mut command = Command::new(launcher);
+    if launcher.ends_with("openmpi") {
+        command.args(["--oversubscribe", "--allow-run-as-root"]);
+    }
+    command.args(["-n", &ranks.to_string(), "env", &format!("{SCRIPT}={}", script.text())]);
+    let end = command.arg(std::env::current_exe().unwrap()).args(RANK).output().unwrap();
+    let text = format!("{}{}", String::from_utf8_lossy(&end.stdout), String::from_utf8_lossy(&end.stderr));
+    (if end.status.success() { text.matches("1 passed").count() } else { 0 }, text)
 }
 
 fn ended(end: &Output) -> Ended {
@@ -75,8 +90,7 @@ fn ended(end: &Output) -> Ended {
 
 /// Runs what the environment says.
 pub(crate) fn run() {
-    let seat = RankSeat::from_environment().unwrap().expect("a process that a test has started for a rank");
-    let group = RankGroup::new(seat.join().unwrap());
+    let group = RankGroup::new(joined().unwrap());
     let script = std::env::var(SCRIPT).unwrap();
     let (word, argument) = script.split_once(' ').unwrap();
     let model = if word == "golden" { argument } else { tiny::NAMES[0] };
@@ -93,6 +107,15 @@ pub(crate) fn run() {
     };
     if let Err(error) = done {
         println!("\n{ERROR}{error}");
+    }
+}
+
+/// This process's place among those that the test, or mpirun, has started.
+fn joined() -> Result<Communicator, CommError> {
+    match (RankSeat::from_environment()?, MpiRanks::from_environment()) {
+        (Some(seat), _) => seat.join(),
+        (None, Some(mpi)) => mpi.join(Duration::from_secs(600)),
+        (None, None) => panic!("this process was not started for a rank"),
     }
 }
 
