@@ -1,8 +1,8 @@
-"""Tiny models of eighteen architectures: their configuration, the recipe of their weights, and outputs of transformers.
+"""Tiny models of every architecture: their configuration, the recipe of their weights, and outputs of transformers.
 
-usage: make_tiny_archs.py OUT_DIR [SEED]      (needs torch, transformers, safetensors, numpy)
+usage: make_tiny_archs.py OUT_DIR [SEED [NAME...]]      (needs torch, transformers, safetensors, numpy)
 
-OUT_DIR gets NAME.json each; the repository's are in crates/yirage-testkit/fixtures/tiny. Weights are not stored: they come
+OUT_DIR gets NAME.json each, of all models or of those named; the repository's are in crates/yirage-testkit/fixtures/tiny. Weights are not stored: they come
 from the counter-based generator (counter_rng.py, and `yirage-testkit` in Rust) by tensor name and element, so that both
 sides have the same bytes. Everything is computed in float32; three inputs, with a margin at every position, so that no
 rounding decides a token.
@@ -26,6 +26,9 @@ BASE = dict(vocab_size=V, hidden_size=64, intermediate_size=128, num_hidden_laye
             num_key_value_heads=2, max_position_embeddings=512, bos_token_id=1, eos_token_id=2, pad_token_id=0)
 LLAMA3 = dict(rope_type="llama3", rope_theta=500000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
               original_max_position_embeddings=64)
+YARN = dict(rope_type="yarn", rope_theta=500000.0, factor=4.0, original_max_position_embeddings=64, beta_fast=16.0,
+            beta_slow=1.0)
+SMALL = dict(BASE, intermediate_size=96, num_hidden_layers=2)
 MODELS = {
     "llama": ("LlamaConfig", dict(BASE)),
     "llama3-rope": ("LlamaConfig", dict(BASE, rope_parameters=LLAMA3)),
@@ -50,6 +53,32 @@ MODELS = {
                     moe_intermediate_size=32, n_group=2, topk_group=1, first_k_dense_replace=1, n_shared_experts=1)),
     "glm": ("GlmConfig", dict(BASE, head_dim=16)),
     "glm4": ("Glm4Config", dict(BASE, head_dim=16)),
+    "qwen2moe": ("Qwen2MoeConfig", dict(SMALL, num_hidden_layers=3, num_experts=6, num_experts_per_tok=2,
+                 moe_intermediate_size=32, shared_expert_intermediate_size=40, mlp_only_layers=[1],
+                 use_sliding_window=True, sliding_window=16)),
+    "cohere": ("CohereConfig", dict(SMALL, logit_scale=0.25, attention_bias=True)),
+    "cohere2": ("Cohere2Config", dict(SMALL, num_hidden_layers=4, sliding_window=16)),
+    "gemma": ("GemmaConfig", dict(SMALL, head_dim=24, num_key_value_heads=1)),
+    "olmo3": ("Olmo3Config", dict(SMALL, num_hidden_layers=4, sliding_window=16, rope_parameters={
+              "full_attention": YARN, "sliding_attention": dict(rope_type="default", rope_theta=500000.0)})),
+    "exaone4": ("Exaone4Config", dict(SMALL, num_hidden_layers=4, sliding_window=16)),
+    "ernie4-5": ("Ernie4_5Config", dict(SMALL, head_dim=24)),
+    "hunyuan": ("HunYuanDenseV1Config", dict(SMALL, head_dim=16, rope_parameters=dict(
+                rope_type="dynamic", rope_theta=10000.0, alpha=50.0, factor=1.0))),
+    "granite": ("GraniteConfig", dict(SMALL, embedding_multiplier=12.0, attention_multiplier=0.2,
+                residual_multiplier=0.22, logits_scaling=8.0)),
+    "granitemoe": ("GraniteMoeConfig", dict(SMALL, intermediate_size=40, num_local_experts=6, num_experts_per_tok=2,
+                   embedding_multiplier=6.0, attention_multiplier=0.3, residual_multiplier=0.4, logits_scaling=4.0)),
+    "glm4moe": ("Glm4MoeConfig", dict(SMALL, num_hidden_layers=3, head_dim=16, attention_bias=True, use_qk_norm=True,
+                n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, routed_scaling_factor=1.5)),
+    "deepseek-v2": ("DeepseekV2Config", dict(SMALL, num_key_value_heads=4, q_lora_rank=32, kv_lora_rank=16,
+                    qk_rope_head_dim=8, qk_nope_head_dim=16, v_head_dim=16, n_routed_experts=8, num_experts_per_tok=3,
+                    moe_intermediate_size=32, n_shared_experts=2, first_k_dense_replace=1, routed_scaling_factor=1.5)),
+    "ministral": ("MinistralConfig", dict(SMALL, head_dim=24, sliding_window=16,
+                  layer_types=["full_attention", "sliding_attention"])),
+    "seed-oss": ("SeedOssConfig", dict(SMALL, head_dim=24)),
+    "starcoder2": ("Starcoder2Config", dict(SMALL, sliding_window=16)),
+    "stablelm": ("StableLmConfig", dict(SMALL, use_qkv_bias=True)),
 }
 LENGTHS, GREEDY = (1, 7, 40), 16
 # Of the spread of a position's logits; transformers and another order of additions differ by about 1e-6 of it.
@@ -110,9 +139,10 @@ def cases(model, seed):
             raise SystemExit(f"no input of {length} tokens has a margin of {MARGIN}")
 
 
-def main(out, seed):
+def main(out, seed, names):
     os.makedirs(out, exist_ok=True)
-    for name, (cls, keywords) in MODELS.items():
+    for name in names:
+        cls, keywords = MODELS[name]
         with tempfile.TemporaryDirectory() as folder:
             model, tensors, digest = build(cls, keywords, seed, folder)
             config = json.load(open(os.path.join(folder, "config.json")))
@@ -130,4 +160,4 @@ def main(out, seed):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1)
+    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1, sys.argv[3:] or MODELS)

@@ -1,4 +1,4 @@
-//! Tiny models of eighteen architectures, with outputs of transformers.
+//! Tiny models of every architecture, with outputs of transformers.
 //!
 //! `fixtures/tiny/NAME.json` has a model's configuration, the recipe of each tensor and what transformers says of three
 //! inputs; `tools/oracle/make_tiny_archs.py` makes them. The weights come from [`crate::weights`].
@@ -41,6 +41,22 @@ fixtures![
     "deepseek-v3",
     "glm",
     "glm4",
+    "qwen2moe",
+    "cohere",
+    "cohere2",
+    "gemma",
+    "olmo3",
+    "exaone4",
+    "ernie4-5",
+    "hunyuan",
+    "granite",
+    "granitemoe",
+    "glm4moe",
+    "deepseek-v2",
+    "ministral",
+    "seed-oss",
+    "starcoder2",
+    "stablelm",
 ];
 
 /// Inputs and outputs of a model: `cases` with `ids`, `last_logits`, their `std`, `argmax_each_pos` and `greedy16`.

@@ -1,34 +1,39 @@
-//! The frame that most decoders share: each part of a layer reads its input normalised and adds to it.
+//! The frames that most decoders share: what a layer's two parts read and how they are added.
 
 use super::emit::ModelBuilder;
 use crate::error::ModelError;
-use yirage_ir::op::RmsNorm;
+use yirage_ir::op::{Map, RmsNorm};
 use yirage_ir::{F32, ValueId};
 
-/// What is emitted of a part of layer `l` from its normalised input.
+/// What is emitted of a part of layer `l` from what it reads.
 pub(super) type SublayerFn<'p> = &'p dyn Fn(&mut ModelBuilder<'_>, u32, ValueId) -> Result<ValueId, ModelError>;
 
-/// A decoder with RMS norms before both parts of a layer.
+/// A decoder with RMS norms.
 pub(super) struct Decoder {
     pub(super) hidden: u32,
     pub(super) norm: RmsNorm,
+    /// Factor of the token embedding.
+    pub(super) embedding_scale: f32,
+    /// What is applied to each logit.
+    pub(super) after_logits: Option<Map>,
 }
 
 impl Decoder {
     /// From the usual keys.
     pub(super) fn read(e: &ModelBuilder<'_>) -> Result<Decoder, ModelError> {
         let hidden = e.size("hidden_size")?;
-        Ok(Decoder { hidden, norm: RmsNorm { eps: F32(e.eps("rms_norm_eps")?), width: hidden, unit_offset: false } })
+        let norm = RmsNorm { eps: F32(e.eps("rms_norm_eps")?), width: hidden, unit_offset: false };
+        Ok(Decoder { hidden, norm, embedding_scale: 1.0, after_logits: None })
     }
 
-    /// Emits the whole model around the two parts.
+    /// Emits the whole model around the two parts, each of which reads its input normalised.
     pub(super) fn emit(
         &self,
         e: &mut ModelBuilder<'_>,
         attention: SublayerFn<'_>,
         feed_forward: SublayerFn<'_>,
     ) -> Result<(), ModelError> {
-        let mut x = e.embed("model.embed_tokens.weight", self.hidden, 1.0)?;
+        let mut x = e.embed("model.embed_tokens.weight", self.hidden, self.embedding_scale)?;
         for l in 0..e.config.layers()? {
             let hf = format!("model.layers.{l}");
             let n = e.rms_norm(&format!("l{l}.attn_norm"), &format!("{hf}.input_layernorm"), x, &self.norm)?;
@@ -38,13 +43,34 @@ impl Decoder {
             let f = feed_forward(e, l, n)?;
             x = e.add(&format!("l{l}.res"), x, f)?;
         }
-        self.head(e, x, 0.0)
+        self.head(e, x)
+    }
+
+    /// Emits the whole model around the two parts, of each of which the result is normalised and not the input.
+    pub(super) fn emit_post_norms(
+        &self,
+        e: &mut ModelBuilder<'_>,
+        attention: SublayerFn<'_>,
+        feed_forward: SublayerFn<'_>,
+    ) -> Result<(), ModelError> {
+        let mut x = e.embed("model.embed_tokens.weight", self.hidden, self.embedding_scale)?;
+        for l in 0..e.config.layers()? {
+            let hf = format!("model.layers.{l}");
+            let a = attention(e, l, x)?;
+            let a = e.rms_norm(&format!("l{l}.attn_norm"), &format!("{hf}.post_attention_layernorm"), a, &self.norm)?;
+            x = e.add(&format!("l{l}.mid"), x, a)?;
+            let f = feed_forward(e, l, x)?;
+            let f =
+                e.rms_norm(&format!("l{l}.ffn_norm"), &format!("{hf}.post_feedforward_layernorm"), f, &self.norm)?;
+            x = e.add(&format!("l{l}.res"), x, f)?;
+        }
+        self.head(e, x)
     }
 
     /// The wanted rows, the last norm and the logits.
-    pub(super) fn head(&self, e: &mut ModelBuilder<'_>, x: ValueId, softcap: f32) -> Result<(), ModelError> {
+    pub(super) fn head(&self, e: &mut ModelBuilder<'_>, x: ValueId) -> Result<(), ModelError> {
         let x = e.wanted(x)?;
         let x = e.rms_norm("norm", "model.norm", x, &self.norm)?;
-        e.logits("lm_head", x, self.hidden, softcap)
+        e.logits("lm_head", x, self.hidden, self.after_logits.clone())
     }
 }

@@ -7,19 +7,19 @@
 
 use super::KvCacheSpec;
 use super::decoder::Decoder;
+use super::deepseek_moe::{self, DeepseekMoe};
 use super::emit::{ModelBuilder, Rotation};
-use super::experts::{ExpertTensorNames, MoeLayer};
-use super::ffn::GatedMlp;
 use crate::config::LayerType;
 use crate::error::ModelError;
 use crate::rope::score_factor;
-use yirage_ir::op::{Attention, ConcatHeads, KvAppend, RmsNorm, Route, Scoring};
+use yirage_ir::op::{Attention, ConcatHeads, KvAppend, RmsNorm};
 use yirage_ir::{F32, ValueId};
 
 /// Epsilon of the norms of compressed rows, which no configuration states.
 const LATENT_EPS: f32 = 1e-6;
 
-struct Latent {
+/// Latent attention.
+pub(super) struct Latent {
     hidden: u32,
     heads: u32,
     /// Width of the compressed queries, if they are compressed.
@@ -35,47 +35,17 @@ struct Latent {
 
 pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     e.plain_storage()?;
-    let latent = Latent::read(e)?;
-    let mlp = GatedMlp::read(e, false)?;
-    let experts = MoeLayer::read(e, "moe_intermediate_size", route(e)?)?;
-    let dense = e.config.u32_or("first_k_dense_replace", 0)?;
-    let shared = match e.config.u32_or("n_shared_experts", 0)? {
-        0 => None,
-        n => Some(GatedMlp { inner: e.product(n, experts.inner, "n_shared_experts")?, ..mlp }),
-    };
-    let names =
-        ExpertTensorNames { router: "mlp.gate", experts: "mlp.experts", parts: ["gate_proj", "up_proj", "down_proj"] };
-    Decoder::read(e)?.emit(e, &|e, l, x| latent.emit(e, l, x), &|e, l, x| {
-        if l < dense {
-            return mlp.emit_layer(e, l, x);
-        }
-        let correction = format!("model.layers.{l}.mlp.gate.e_score_correction_bias");
-        let correction = e.tensor(&format!("l{l}.correction"), &correction, &[experts.count])?;
-        let routed = experts.emit(e, l, x, &names, Some(correction))?;
-        let Some(shared) = &shared else { return Ok(routed) };
-        let hf = format!("model.layers.{l}.mlp.shared_experts");
-        let beside = shared.emit(e, &format!("l{l}.shared"), &hf, x)?;
-        e.add(&format!("l{l}.ffn.sum"), routed, beside)
-    })
-}
-
-fn route(e: &ModelBuilder<'_>) -> Result<Route, ModelError> {
-    Ok(Route {
-        top_k: e.size("num_experts_per_tok")?,
-        scoring: Scoring::Sigmoid,
-        normalize: e.config.bool_or("norm_topk_prob", true)?,
-        scale: F32(e.config.f64_or("routed_scaling_factor", 1.0)? as f32),
-        groups: e.size("n_group")?,
-        top_groups: e.size("topk_group")?,
-    })
+    let latent = Latent::read(e, e.config.bool_or("rope_interleave", true)?)?;
+    let moe = DeepseekMoe::read(e, deepseek_moe::sigmoid_route(e)?)?;
+    Decoder::read(e)?.emit(e, &|e, l, x| latent.emit(e, l, x), &|e, l, x| moe.emit(e, l, x))
 }
 
 impl Latent {
-    fn read(e: &mut ModelBuilder<'_>) -> Result<Latent, ModelError> {
+    /// From the usual keys; `interleaved`: whether neighbouring elements rotate.
+    pub(super) fn read(e: &mut ModelBuilder<'_>, interleaved: bool) -> Result<Latent, ModelError> {
         let (rope, nope) = (e.size("qk_rope_head_dim")?, e.size("qk_nope_head_dim")?);
         let q_rank = if e.config.has("q_lora_rank") { Some(e.size("q_lora_rank")?) } else { None };
         let extra = score_factor(&e.config.rope(LayerType::Full)?.scaling);
-        let interleaved = e.config.bool_or("rope_interleave", true)?;
         let latent = Latent {
             hidden: e.size("hidden_size")?,
             heads: e.size("num_attention_heads")?,
@@ -97,7 +67,8 @@ impl Latent {
         Ok(latent)
     }
 
-    fn emit(&self, e: &mut ModelBuilder<'_>, l: u32, x: ValueId) -> Result<ValueId, ModelError> {
+    /// Emits layer `l`'s attention.
+    pub(super) fn emit(&self, e: &mut ModelBuilder<'_>, l: u32, x: ValueId) -> Result<ValueId, ModelError> {
         let query = self.query(e, l, x)?;
         let key = self.key(e, l, x)?;
         let [state, slots, table] = e.kv_cache(l, KvCacheSpec::Latent { rank: self.rank, rope: self.rope })?;

@@ -314,6 +314,24 @@ impl<'a> ModelBuilder<'a> {
         self.op(name, norm.clone(), &[x, w])
     }
 
+    /// `x` times a constant.
+    pub(super) fn scale(&mut self, name: &str, x: ValueId, factor: f32) -> Result<ValueId, ModelError> {
+        self.op(name, Map::scale(factor), &[x])
+    }
+
+    /// Layer norm by the tensor `hf.weight` alone.
+    pub(super) fn layer_norm_unbiased(
+        &mut self,
+        name: &str,
+        hf: &str,
+        x: ValueId,
+        width: u32,
+        eps: f32,
+    ) -> Result<ValueId, ModelError> {
+        let w = self.tensor(&format!("{name}.w"), &format!("{hf}.weight"), &[width])?;
+        self.op(name, LayerNorm { eps: F32(eps) }, &[x, w])
+    }
+
     /// Layer norm by the tensors `hf.weight` and `hf.bias`.
     pub(super) fn layer_norm(
         &mut self,
@@ -359,18 +377,20 @@ impl<'a> ModelBuilder<'a> {
 
     /// The logits of already normalised rows, by the embedding where the configuration ties them, and the output. A head
     /// of its own counts where the file has one, whatever the configuration says: that is what the reference does.
-    pub(super) fn logits(&mut self, head: &str, x: ValueId, hidden: u32, softcap: f32) -> Result<(), ModelError> {
+    /// `after` is applied to each logit.
+    pub(super) fn logits(&mut self, head: &str, x: ValueId, hidden: u32, after: Option<Map>) -> Result<(), ModelError> {
         let vocab = self.size("vocab_size")?;
         let tied = self.config.bool_or("tie_word_embeddings", false)?;
         let w = match self.bound.get("embed.w") {
             Some(&table) if tied && !self.has_own_head(head)? => table,
             _ => self.tensor("head.w", &format!("{head}.weight"), &[vocab, hidden])?,
         };
-        let logits = if softcap > 0.0 {
-            let raw = self.matmul("raw_logits", x, w, 1)?;
-            self.op("logits", Map::softcap(softcap), &[raw])?
-        } else {
-            self.matmul("logits", x, w, 1)?
+        let logits = match after {
+            Some(map) => {
+                let raw = self.matmul("raw_logits", x, w, 1)?;
+                self.op("logits", map, &[raw])?
+            }
+            None => self.matmul("logits", x, w, 1)?,
         };
         self.output(logits, ModelOutput::Logits);
         if self.options.hidden {

@@ -7,12 +7,32 @@ use yirage_ir::ValueId;
 use yirage_ir::expr::Func;
 use yirage_ir::op::{ExpertLinear, ExpertSum, Map, Route};
 
-/// What a family calls its tensors.
-pub(super) struct ExpertTensorNames {
-    pub(super) router: &'static str,
-    pub(super) experts: &'static str,
-    /// Gate, up, down.
-    pub(super) parts: [&'static str; 3],
+/// What a family calls its tensors, behind a layer's name.
+pub(super) enum ExpertTensorNames {
+    /// Tensors of their own for each expert.
+    Separate {
+        router: &'static str,
+        experts: &'static str,
+        /// Gate, up, down.
+        parts: [&'static str; 3],
+    },
+    /// One tensor for all experts' gates and then ups, another for their downs.
+    Stacked { router: &'static str, gate_up: &'static str, down: &'static str },
+}
+
+impl ExpertTensorNames {
+    /// What most families call them.
+    pub(super) const USUAL: ExpertTensorNames = ExpertTensorNames::Separate {
+        router: "mlp.gate",
+        experts: "mlp.experts",
+        parts: ["gate_proj", "up_proj", "down_proj"],
+    };
+
+    fn router(&self) -> &'static str {
+        match self {
+            ExpertTensorNames::Separate { router, .. } | ExpertTensorNames::Stacked { router, .. } => router,
+        }
+    }
 }
 
 /// The sizes of a layer's experts and how they are chosen.
@@ -41,7 +61,7 @@ impl MoeLayer {
         correction: Option<ValueId>,
     ) -> Result<ValueId, ModelError> {
         let (top_k, hf) = (self.route.top_k, format!("model.layers.{l}"));
-        let router = format!("{hf}.{}", names.router);
+        let router = format!("{hf}.{}", names.router());
         let logits = e.linear(&format!("l{l}.router"), &router, x, [self.count, self.hidden], false)?;
         let mut ins = vec![logits];
         ins.extend(correction);
@@ -71,11 +91,21 @@ impl MoeLayer {
         if e.is_gguf() && e.has(&stacked) {
             return e.tensor(&name, &stacked, &shape);
         }
+        let (experts, parts) = match names {
+            ExpertTensorNames::Separate { experts, parts, .. } => (experts, parts),
+            ExpertTensorNames::Stacked { gate_up, down, .. } => {
+                let (tensor, rows, first) = if part == 2 { (down, n, 0) } else { (gate_up, 2 * n, part as u32 * n) };
+                let (of, strides) = ([self.count, rows, k], [e.product(rows, k, "an expert's size")?, k, 1]);
+                let offset = e.product(first, k, "an expert's size")?;
+                let view = e.part(&format!("model.layers.{l}.{tensor}"), &of, offset, &shape, &strides)?;
+                return e.weight(&name, &shape, vec![view]);
+            }
+        };
         let one = |i: u32| {
             // GGUF files of the first mixtures hold a tensor an expert, too.
             let tensor = match e.is_gguf() {
                 true => format!("blk.{l}.ffn_{label}.{i}.weight"),
-                false => format!("model.layers.{l}.{}.{i}.{}.weight", names.experts, names.parts[part]),
+                false => format!("model.layers.{l}.{experts}.{i}.{}.weight", parts[part]),
             };
             e.whole(&tensor, &[n, k])
         };

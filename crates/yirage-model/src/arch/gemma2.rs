@@ -7,7 +7,7 @@ use super::emit::{ModelBuilder, Rotation};
 use super::ffn::GatedMlp;
 use crate::config::LayerType;
 use crate::error::ModelError;
-use yirage_ir::op::RmsNorm;
+use yirage_ir::op::{Map, RmsNorm};
 
 pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     let h = AttentionHeads::read(e)?;
@@ -63,6 +63,7 @@ pub(super) fn frame(
         let f = norm(e, "ffn_post_norm", "post_feedforward", f)?;
         x = e.add(&format!("l{l}.res"), x, f)?;
     }
-    let cap = e.positive("final_logit_softcapping", 0.0)?;
-    decoder.head(e, x, cap as f32)
+    let cap = e.positive("final_logit_softcapping", 0.0)? as f32;
+    decoder.after_logits = (cap > 0.0).then(|| Map::softcap(cap));
+    decoder.head(e, x)
 }

@@ -39,7 +39,7 @@ pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     }
     let x = e.wanted(x)?;
     let x = e.layer_norm("norm", "transformer.ln_f", x, hidden, eps)?;
-    e.logits("lm_head", x, hidden, 0.0)
+    e.logits("lm_head", x, hidden, None)
 }
 
 /// Token plus position embeddings.

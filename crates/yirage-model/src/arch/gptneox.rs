@@ -41,7 +41,7 @@ pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     }
     let x = e.wanted(x)?;
     let x = e.layer_norm("norm", "gpt_neox.final_layer_norm", x, hidden, eps)?;
-    e.logits("embed_out", x, hidden, 0.0)
+    e.logits("embed_out", x, hidden, None)
 }
 
 /// Rows of the fused tensor: for each head its query, its key, its value.

@@ -1,4 +1,5 @@
-//! Mistral (Jiang et al., arXiv 2310.06825): Llama with a sliding window.
+//! Mistral (Jiang et al., arXiv 2310.06825): Llama with a sliding window. In Ministral
+//! (2024) some layers are without one.
 
 use super::attention::{AttentionHeads, LayerAttention};
 use super::decoder::Decoder;

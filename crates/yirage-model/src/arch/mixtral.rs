@@ -15,7 +15,7 @@ pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     let (top_k, scoring) = (e.size("num_experts_per_tok")?, Scoring::Softmax);
     let route = Route { top_k, scoring, normalize: true, scale: F32(1.0), groups: 1, top_groups: 1 };
     let experts = MoeLayer::read(e, "intermediate_size", route)?;
-    let names = ExpertTensorNames {
+    let names = ExpertTensorNames::Separate {
         router: "block_sparse_moe.gate",
         experts: "block_sparse_moe.experts",
         parts: ["w1", "w3", "w2"],

@@ -15,29 +15,45 @@
 
 mod attention;
 mod bert;
+mod cohere;
+mod cohere2;
 mod decoder;
+mod deepseek_moe;
+mod deepseek_v2;
 mod deepseek_v3;
 mod emit;
+mod ernie4_5;
+mod exaone4;
 mod experts;
 mod ffn;
+mod gemma;
 mod gemma2;
 mod gemma3;
 mod glm;
 mod glm4;
+mod glm4moe;
 mod gpt2;
 mod gptneox;
 mod gptoss;
+mod granite;
+mod granitemoe;
+mod hunyuan;
 mod layers;
 mod llama;
 mod mistral;
 mod mixtral;
 mod names;
 mod olmo2;
+mod olmo3;
 mod phi3;
 mod qwen2;
+mod qwen2moe;
 mod qwen3;
 mod qwen3moe;
+mod seed_oss;
 mod smollm3;
+mod stablelm;
+mod starcoder2;
 mod unused_tensors;
 
 use crate::checkpoint::Checkpoint;
@@ -166,6 +182,22 @@ const ARCHITECTURES: &[Architecture] = &[
     ("gpt_neox", false, gptneox::emit),
     ("gpt_oss", true, gptoss::emit),
     ("deepseek_v3", false, deepseek_v3::emit),
+    ("qwen2_moe", false, qwen2moe::emit),
+    ("cohere", false, cohere::emit),
+    ("cohere2", false, cohere2::emit),
+    ("gemma", false, gemma::emit),
+    ("olmo3", false, olmo3::emit),
+    ("exaone4", false, exaone4::emit),
+    ("ernie4_5", false, ernie4_5::emit),
+    ("hunyuan_v1_dense", false, hunyuan::emit),
+    ("granite", false, granite::emit),
+    ("granitemoe", false, granitemoe::emit),
+    ("glm4_moe", false, glm4moe::emit),
+    ("deepseek_v2", false, deepseek_v2::emit),
+    ("ministral", false, mistral::emit),
+    ("seed_oss", false, seed_oss::emit),
+    ("starcoder2", false, starcoder2::emit),
+    ("stablelm", false, stablelm::emit),
     ("bert", false, bert::emit),
 ];
 

@@ -2,34 +2,37 @@
 
 use super::attention::{AttentionHeads, LayerAttention};
 use super::decoder::Decoder;
-use super::emit::ModelBuilder;
+use super::emit::{ModelBuilder, Rotation};
 use super::ffn::GatedMlp;
 use crate::config::LayerType;
 use crate::error::ModelError;
 use yirage_ir::op::RmsNorm;
 
 pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
-    e.plain_storage()?;
     let h = AttentionHeads::read(e)?;
+    let rotation = e.rotation(LayerType::Full, h.width, false)?;
+    frame(e, &h, [rotation, rotation])
+}
+
+/// What both generations share; `rotations` are those of layers with full attention and with a window.
+pub(super) fn frame(e: &mut ModelBuilder<'_>, h: &AttentionHeads, rotations: [Rotation; 2]) -> Result<(), ModelError> {
+    e.plain_storage()?;
     let decoder = Decoder::read(e)?;
     let bias = e.config.bool_or("attention_bias", false)?;
     let mlp = GatedMlp::read(e, false)?;
-    let rotation = e.rotation(LayerType::Full, h.width, false)?;
-    let attend = LayerAttention::full(Some(rotation), h.scale());
-    let (norm, q_norm) = (&decoder.norm, RmsNorm { width: h.q(), ..decoder.norm.clone() });
-    let k_norm = RmsNorm { width: h.k(), ..decoder.norm.clone() };
-    let mut x = e.embed("model.embed_tokens.weight", h.hidden, 1.0)?;
-    for l in 0..e.config.layers()? {
-        let hf = format!("model.layers.{l}");
-        let qkv = h.project(e, l, x, bias)?;
-        let qkv = h.normalise(e, l, qkv, [&q_norm, &k_norm])?;
-        let a = attend.emit(e, l, &h, qkv)?;
-        let a = h.output(e, l, a, bias)?;
-        let a = e.rms_norm(&format!("l{l}.attn_norm"), &format!("{hf}.post_attention_layernorm"), a, norm)?;
-        x = e.add(&format!("l{l}.mid"), x, a)?;
-        let f = mlp.emit_layer(e, l, x)?;
-        let f = e.rms_norm(&format!("l{l}.ffn_norm"), &format!("{hf}.post_feedforward_layernorm"), f, norm)?;
-        x = e.add(&format!("l{l}.res"), x, f)?;
-    }
-    decoder.head(e, x, 0.0)
+    let windows = e.config.windows()?;
+    let (q_norm, k_norm) =
+        (RmsNorm { width: h.q(), ..decoder.norm.clone() }, RmsNorm { width: h.k(), ..decoder.norm.clone() });
+    decoder.emit_post_norms(
+        e,
+        &|e, l, x| {
+            let window = windows[l as usize];
+            let rotation = rotations[usize::from(window.is_some())];
+            let qkv = h.project(e, l, x, bias)?;
+            let qkv = h.normalise(e, l, qkv, [&q_norm, &k_norm])?;
+            let a = LayerAttention::full(Some(rotation), h.scale()).within(window).emit(e, l, h, qkv)?;
+            h.output(e, l, a, bias)
+        },
+        &|e, l, x| mlp.emit_layer(e, l, x),
+    )
 }

@@ -12,25 +12,27 @@ pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     e.plain_storage()?;
     let dense = dense_layers(e)?;
     let mlp = if dense.contains(&true) { Some(GatedMlp::read(e, false)?) } else { None };
-    let route = Route {
+    let experts = MoeLayer::read(e, "moe_intermediate_size", route(e)?)?;
+    qwen3::with_feed_forward(e, &|e, l, x| match &mlp {
+        Some(mlp) if dense[l as usize] => mlp.emit_layer(e, l, x),
+        _ => experts.emit(e, l, x, &ExpertTensorNames::USUAL, None),
+    })
+}
+
+/// The choice of experts.
+pub(super) fn route(e: &ModelBuilder<'_>) -> Result<Route, ModelError> {
+    Ok(Route {
         top_k: e.size("num_experts_per_tok")?,
         scoring: Scoring::Softmax,
         normalize: e.config.bool_or("norm_topk_prob", false)?,
         scale: F32(1.0),
         groups: 1,
         top_groups: 1,
-    };
-    let experts = MoeLayer::read(e, "moe_intermediate_size", route)?;
-    let names =
-        ExpertTensorNames { router: "mlp.gate", experts: "mlp.experts", parts: ["gate_proj", "up_proj", "down_proj"] };
-    qwen3::with_feed_forward(e, &|e, l, x| match &mlp {
-        Some(mlp) if dense[l as usize] => mlp.emit_layer(e, l, x),
-        _ => experts.emit(e, l, x, &names, None),
     })
 }
 
 /// Which layers have no experts.
-fn dense_layers(e: &ModelBuilder<'_>) -> Result<Vec<bool>, ModelError> {
+pub(super) fn dense_layers(e: &ModelBuilder<'_>) -> Result<Vec<bool>, ModelError> {
     let step = e.config.u32_or("decoder_sparse_step", 1)?;
     if step == 0 {
         return Err(e.config.invalid("decoder_sparse_step", "an integer above 0"));

@@ -94,6 +94,78 @@ fn of(model_type: &str) -> Value {
             "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128, "kv_lora_rank": 512,
             "q_lora_rank": 1536, "rope_interleave": true, "hidden_act": "silu", "max_position_embeddings": 4096
         }),
+        "qwen2_moe" => json!({
+            "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "tie_word_embeddings": false, "use_sliding_window": false,
+            "sliding_window": 4096, "max_window_layers": 28, "hidden_act": "silu", "qkv_bias": true,
+            "norm_topk_prob": false, "decoder_sparse_step": 1, "mlp_only_layers": [], "max_position_embeddings": 32768
+        }),
+        "cohere" => json!({
+            "layer_norm_eps": 1e-5, "rope_theta": 500000.0, "tie_word_embeddings": true, "logit_scale": 0.0625,
+            "attention_bias": false, "use_qk_norm": false, "hidden_act": "silu", "max_position_embeddings": 8192
+        }),
+        "cohere2" => json!({
+            "layer_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": true, "logit_scale": 0.0625,
+            "attention_bias": false, "sliding_window": 4096, "hidden_act": "silu", "max_position_embeddings": 8192
+        }),
+        "gemma" => json!({
+            "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "tie_word_embeddings": true, "head_dim": 256,
+            "num_key_value_heads": 16, "attention_bias": false, "hidden_act": "gelu_pytorch_tanh",
+            "vocab_size": 256000, "max_position_embeddings": 8192
+        }),
+        // Where a file says nothing of the layers with a window, their base is this one, whatever the others' is.
+        "olmo3" => json!({
+            "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "rope_local_base_freq": 500000.0,
+            "tie_word_embeddings": false, "attention_bias": false, "sliding_window": 4096, "hidden_act": "silu",
+            "max_position_embeddings": 2048
+        }),
+        "exaone4" => json!({
+            "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": false, "num_key_value_heads": 32,
+            "sliding_window": 4096, "sliding_window_pattern": 4, "hidden_act": "silu", "max_position_embeddings": 2048
+        }),
+        "ernie4_5" => json!({
+            "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "tie_word_embeddings": true, "num_key_value_heads": 2,
+            "head_dim": 128, "use_bias": false, "hidden_act": "silu", "max_position_embeddings": 131072
+        }),
+        "hunyuan_v1_dense" => json!({
+            "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": false, "attention_bias": false,
+            "hidden_act": "silu", "max_position_embeddings": 2048
+        }),
+        "granite" | "granitemoe" => json!({
+            "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "tie_word_embeddings": false, "attention_bias": false,
+            "mlp_bias": false, "embedding_multiplier": 1.0, "attention_multiplier": 1.0, "residual_multiplier": 1.0,
+            "logits_scaling": 1.0, "hidden_act": "silu", "max_position_embeddings": 2048
+        }),
+        "glm4_moe" => json!({
+            "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "partial_rotary_factor": 0.5, "tie_word_embeddings": false,
+            "attention_bias": false, "use_qk_norm": false, "num_key_value_heads": 8, "n_group": 1, "topk_group": 1,
+            "norm_topk_prob": true, "routed_scaling_factor": 1.0, "first_k_dense_replace": 1, "n_shared_experts": 1,
+            "n_routed_experts": 128, "num_experts_per_tok": 8, "hidden_act": "silu", "max_position_embeddings": 131072
+        }),
+        "deepseek_v2" => json!({
+            "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "tie_word_embeddings": false, "attention_bias": false,
+            "mlp_bias": false, "topk_method": "greedy", "norm_topk_prob": false, "routed_scaling_factor": 1.0,
+            "first_k_dense_replace": 0, "n_shared_experts": 2, "n_routed_experts": 64, "qk_rope_head_dim": 64,
+            "qk_nope_head_dim": 128, "v_head_dim": 128, "kv_lora_rank": 512, "q_lora_rank": 1536,
+            "hidden_act": "silu", "max_position_embeddings": 2048
+        }),
+        "ministral" => json!({
+            "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "tie_word_embeddings": false, "num_key_value_heads": 8,
+            "sliding_window": 4096, "hidden_act": "silu", "max_position_embeddings": 131072
+        }),
+        "seed_oss" => json!({
+            "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "tie_word_embeddings": false, "num_key_value_heads": 8,
+            "head_dim": 128, "attention_bias": true, "attention_out_bias": false, "mlp_bias": false,
+            "hidden_act": "silu", "max_position_embeddings": 524288
+        }),
+        "starcoder2" => json!({
+            "norm_epsilon": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": true, "num_key_value_heads": 2,
+            "use_bias": true, "sliding_window": null, "hidden_act": "gelu_pytorch_tanh", "max_position_embeddings": 4096
+        }),
+        "stablelm" => json!({
+            "layer_norm_eps": 1e-5, "rope_theta": 10000.0, "partial_rotary_factor": 0.25, "tie_word_embeddings": false,
+            "num_key_value_heads": 32, "use_qkv_bias": false, "qk_layernorm": false, "use_parallel_residual": false,
+            "hidden_act": "silu", "max_position_embeddings": 4096
+        }),
         "bert" => json!({
             "layer_norm_eps": 1e-12, "hidden_act": "gelu", "type_vocab_size": 2, "max_position_embeddings": 512
         }),

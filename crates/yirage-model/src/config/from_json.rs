@@ -13,7 +13,7 @@ const ALIASES: &[(&str, &[&str])] = &[
     ("num_attention_heads", &["n_head"]),
     ("max_position_embeddings", &["n_positions"]),
     ("intermediate_size", &["n_inner"]),
-    ("layer_norm_eps", &["layer_norm_epsilon"]),
+    ("layer_norm_eps", &["layer_norm_epsilon", "norm_epsilon"]),
     ("hidden_act", &["activation_function"]),
     ("num_experts", &["num_local_experts", "n_routed_experts"]),
     ("dtype", &["torch_dtype"]),
@@ -40,8 +40,12 @@ impl RawConfig {
         apply_aliases(&mut values, &mut names);
         defaults::fill(&model_type, &mut values);
         apply_aliases(&mut values, &mut names);
+        // Files of the first generation say `gelu` and mean its tanh form, whatever else they say of it.
+        if model_type == "gemma" && values.get("hidden_act").is_some_and(|v| v == "gelu") {
+            values.insert("hidden_act".into(), "gelu_pytorch_tanh".into());
+        }
         // Early files of this family name an activation they do not use; this key is the one that counts.
-        if model_type.starts_with("gemma")
+        if matches!(model_type.as_str(), "gemma2" | "gemma3_text")
             && let Some(act) = values.get("hidden_activation").filter(|v| !v.is_null())
         {
             values.insert("hidden_act".into(), act.clone());

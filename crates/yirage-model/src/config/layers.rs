@@ -71,11 +71,11 @@ impl RawConfig {
     fn check_stated(&self, stated: &[LayerType], layers: u32) -> Result<(), ModelError> {
         let sliding = stated.contains(&LayerType::Sliding);
         match self.model_type()? {
-            "gemma2" | "gemma3_text" | "gpt_oss" => Ok(()),
-            "qwen2" | "qwen3" | "smollm3" if sliding && !self.bool_or("use_sliding_window", false)? => {
+            "gemma2" | "gemma3_text" | "gpt_oss" | "cohere2" | "olmo3" | "exaone4" | "ministral" => Ok(()),
+            "qwen2" | "qwen2_moe" | "qwen3" | "smollm3" if sliding && !self.bool_or("use_sliding_window", false)? => {
                 Err(self.invalid("use_sliding_window", "true, since layer_types has sliding layers"))
             }
-            "qwen2" | "qwen3" | "smollm3" => Ok(()),
+            "qwen2" | "qwen2_moe" | "qwen3" | "smollm3" => Ok(()),
             _ if self.layer_types_by_rule(layers)? == stated => Ok(()),
             other => Err(self.invalid("layer_types", &format!("no other layers than those of every {other} model"))),
         }
@@ -97,6 +97,14 @@ impl RawConfig {
         }
     }
 
+    /// Every so many layers one attends to all.
+    fn window_pattern(&self, default: u32) -> Result<u32, ModelError> {
+        match self.u32_or("sliding_window_pattern", default)? {
+            0 => Err(self.invalid("sliding_window_pattern", "an integer above 0")),
+            pattern => Ok(pattern),
+        }
+    }
+
     fn layer_types_by_rule(&self, layers: u32) -> Result<Vec<LayerType>, ModelError> {
         // In GGUF metadata 0 is how converters write "none"; in a `config.json` it would leave nothing to attend to.
         let window = match self.opt_u32("sliding_window")? {
@@ -115,12 +123,25 @@ impl RawConfig {
         };
         let enabled = self.bool_or("use_sliding_window", false)?;
         Ok(match self.model_type()? {
-            "mistral" | "mixtral" | "phi3" => sliding(&|_| true),
+            "mistral" | "ministral" | "mixtral" | "phi3" | "starcoder2" => sliding(&|_| true),
             "gemma2" | "gpt_oss" => always(&|n| n.is_multiple_of(2)),
-            "gemma3_text" => match self.u32_or("sliding_window_pattern", 6)? {
-                0 => return Err(self.invalid("sliding_window_pattern", "an integer above 0")),
-                pattern => always(&|n| !(n + 1).is_multiple_of(pattern)),
-            },
+            "gemma3_text" => {
+                let pattern = self.window_pattern(6)?;
+                always(&|n| !(n + 1).is_multiple_of(pattern))
+            }
+            "cohere2" => {
+                let pattern = self.window_pattern(4)?;
+                always(&|n| !(n + 1).is_multiple_of(pattern))
+            }
+            "exaone4" => {
+                let pattern = self.window_pattern(4)?;
+                sliding(&|n| !(n + 1).is_multiple_of(pattern))
+            }
+            "olmo3" => always(&|n| !(n + 1).is_multiple_of(4)),
+            "qwen2_moe" => {
+                let first_full = self.u32_or("max_window_layers", 28)?;
+                sliding(&|n| enabled && n.is_multiple_of(2) && n < first_full)
+            }
             "qwen2" | "qwen3" => {
                 let first = self.u32_or("max_window_layers", 28)?;
                 sliding(&|n| enabled && n >= first)

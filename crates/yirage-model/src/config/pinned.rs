@@ -24,6 +24,14 @@ const PINNED: &[Pinned] = &[
     (&[], "is_causal", Only::True, "attention to later positions"),
     (&[], "add_cross_attention", Only::False, "attention to another model's output"),
     (&[], "is_encoder_decoder", Only::False, "attention to another model's output"),
+    (&["cohere"], "use_qk_norm", Only::False, "layer norms of each head by weights of its own"),
+    (&["stablelm"], "qk_layernorm", Only::False, "layer norms of each head by weights of its own"),
+    (
+        &["deepseek_v2"],
+        "norm_topk_prob",
+        Only::False,
+        "weights of experts that sum to one, which the reference code lacks",
+    ),
     (&["bert"], "is_decoder", Only::False, "attention to earlier positions alone"),
     (&["bert"], "position_embedding_type", Only::Text("absolute"), "positions relative to each other"),
 ];

@@ -135,12 +135,31 @@ impl RawConfig {
             let expected = "a number above 0 and at most 1, which is 1 where the architecture rotates whole heads";
             return Err(super::access::mismatch(self.file(), &key, expected, &Value::from(partial)));
         }
+        if let Some(growth) = self.fixed_growth(&section)? {
+            let (theta, scaling) = (theta * growth, RopeScaling::Default);
+            return Ok(RopeConfig { theta, scaling, partial_rotary_factor: partial });
+        }
         Ok(RopeConfig { theta, scaling: self.scaling(&section)?, partial_rotary_factor: partial })
+    }
+
+    /// What the base of a Hunyuan model is multiplied by, whose files call a growth `dynamic` that is the same for every
+    /// length.
+    fn fixed_growth(&self, s: &Section<'_>) -> Result<Option<f64>, ModelError> {
+        let name = s.opt_str("rope_type")?.or(s.opt_str("type")?);
+        if self.model_type()? != "hunyuan_v1_dense" || name != Some("dynamic") {
+            return Ok(None);
+        }
+        let Some(alpha) = s.opt_positive("alpha")? else { return Ok(None) };
+        match f64::from(self.u32("head_dim")?) {
+            dim if dim > 2.0 => Ok(Some(alpha.powf(dim / (dim - 2.0)))),
+            _ => Err(self.invalid("head_dim", "an integer above 2")),
+        }
     }
 
     /// Whether the reference code heeds the share of a head that rotates.
     fn rotates_in_part(&self) -> Result<bool, ModelError> {
-        Ok(self.source() == ConfigSource::Gguf || matches!(self.model_type()?, "phi3" | "gpt_neox" | "glm" | "glm4"))
+        Ok(self.source() == ConfigSource::Gguf
+            || matches!(self.model_type()?, "phi3" | "gpt_neox" | "glm" | "glm4" | "glm4_moe" | "stablelm"))
     }
 
     /// Refuses a file whose older section of the rotation contradicts its current one: the reference code takes one of
