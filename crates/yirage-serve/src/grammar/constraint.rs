@@ -58,7 +58,11 @@ struct GrammarConstraint {
 
 impl Constraint for GrammarConstraint {
     fn fill(&mut self, allowed: &mut TokenMask) {
-        let Ok(mask) = self.matcher.compute_mask_or_eos() else { return };
+        let Ok(mask) = self.matcher.compute_mask_or_eos() else {
+            // A limit of the library's that an answer has met. What the library says of it quotes the answer.
+            tracing::warn!(reason = ?self.matcher.stop_reason(), "a grammar allows no token any more");
+            return;
+        };
         allowed.words_mut().iter_mut().zip(mask.as_slice()).for_each(|(to, from)| *to = *from);
         let ends = &self.vocabulary.ends;
         if ends.first().is_some_and(|end| allowed.allows(*end)) {
