@@ -11,6 +11,13 @@ const SPECIAL: u8 = 0xff;
 /// The end of a text where each byte is a token.
 pub(crate) const BYTES: u32 = 256;
 
+/// Symbols that a grammar has at most. A schema of hundreds of kilobytes has ten thousand; properties that may be left out, times
+/// the alternatives that an object has them in, make more.
+pub(crate) const MAX_SYMBOLS: usize = 16_384;
+
+/// Rows of a parser's state that the tokens of one mask lead to, each as large as the grammar at most.
+const MAX_ROWS: usize = 64;
+
 /// A model's tokens as grammars see them.
 pub(crate) struct Vocabulary {
     pub(crate) factory: ParserFactory,
@@ -65,12 +72,22 @@ impl Vocabulary {
         u32::try_from(self.factory.tok_env().tok_trie().vocab_size()).unwrap_or(u32::MAX)
     }
 
-    fn of_words(words: &[Vec<u8>], end: u32, ends: Vec<u32>) -> Result<Arc<Vocabulary>, String> {
+    /// Tokens of these bytes, of which one ends a text. A special one begins with [`SPECIAL`].
+    ///
+    /// # Errors
+    /// What the library says that reads them.
+    pub(crate) fn of_words(words: &[Vec<u8>], end: u32, ends: Vec<u32>) -> Result<Arc<Vocabulary>, String> {
         let size = u32::try_from(words.len()).map_err(|_| format!("{} tokens are too many", words.len()))?;
         let trie = TokTrie::from(&TokRxInfo::new(size, end), words);
         let environment: TokEnv = Arc::new(ApproximateTokEnv::new(trie));
         let mut factory = ParserFactory::new_simple(&environment).map_err(|e| e.to_string())?;
         factory.quiet();
+        // A row has each rule of a grammar about once. By the library's own limits a grammar may be 250 times larger than a row,
+        // so that an answer would end where a wide row is met; with these, what is too large is refused before there is an answer.
+        let limits = factory.limits_mut();
+        limits.max_grammar_size = MAX_SYMBOLS;
+        limits.max_items_in_row = MAX_SYMBOLS;
+        limits.step_max_items = MAX_ROWS * MAX_SYMBOLS;
         Ok(Arc::new(Vocabulary { factory, ends }))
     }
 

@@ -1,6 +1,6 @@
 //! A grammar for one model, and the constraint that holds an answer to it.
 
-use crate::vocabulary::Vocabulary;
+use crate::vocabulary::{MAX_SYMBOLS, Vocabulary};
 use llguidance::api::TopLevelGrammar;
 use llguidance::{Matcher, TokenParser};
 use std::sync::Arc;
@@ -46,6 +46,17 @@ impl CompiledGrammar {
 
 /// An error of the library without the state that it appends.
 fn brief(why: &str) -> String {
+    let large = if why.contains("(number of symbols) too big") {
+        format!("it has more than {MAX_SYMBOLS} symbols as a grammar")
+    } else if why.contains("schema too large") {
+        "it has too many schemas where its alternatives are multiplied out".into()
+    } else {
+        String::new()
+    };
+    if !large.is_empty() {
+        let remedy = "have fewer alternatives (`anyOf`, `oneOf`, dependencies) of objects, or fewer properties in them";
+        return format!("{large}; {remedy}");
+    }
     let end = ["<backtrace>", "<state>"].iter().filter_map(|mark| why.find(mark)).min().unwrap_or(why.len());
     why.chars().take(why.get(..end).unwrap_or(why).chars().count().min(600)).collect::<String>().trim_end().to_owned()
 }

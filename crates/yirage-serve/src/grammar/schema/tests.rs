@@ -1,5 +1,5 @@
 use crate::grammar::{Grammar, GrammarKind, Walked};
-use crate::vocabulary::Vocabulary;
+use crate::vocabulary::{BYTES, Vocabulary};
 use serde_json::{Value, json};
 use yirage_engine::sampling::TokenMask;
 
@@ -79,6 +79,65 @@ fn patterns_without_further_names_leave_no_dead_end() {
             })
         }),
     ]);
+}
+
+/// Rules in lists of rules, as the grammars of editors have them: an object in so many alternatives, each with so many
+/// properties that may be left out.
+fn nested_rules(alternatives: usize, optional: usize, more: &Value, patterns: bool) -> Value {
+    let rule = |kind: usize| {
+        let names = (0..optional).map(|at| (format!("p{at}"), json!({"type": "string"})));
+        let mut properties: serde_json::Map<String, Value> = names.collect();
+        properties.insert("kind".into(), json!({"const": kind}));
+        properties.insert("patterns".into(), json!({"$ref": "#/definitions/rules"}));
+        let mut rule = json!({"type": "object", "properties": properties, "additionalProperties": more});
+        if patterns {
+            rule["patternProperties"] = json!({"^[0-9]+$": {"$ref": "#/definitions/rules"}});
+        }
+        rule
+    };
+    let rule = json!({"anyOf": (0..alternatives).map(rule).collect::<Vec<_>>()});
+    json!({
+        "type": "object", "properties": {"patterns": {"$ref": "#/definitions/rules"}}, "required": ["patterns"],
+        "additionalProperties": false,
+        "definitions": {"rule": rule, "rules": {"type": "array", "items": {"$ref": "#/definitions/rule"}}},
+    })
+}
+
+/// An answer ended behind `{"patterns": [{` where the rules have more alternatives and properties than the library's row had
+/// room for, which the first token does not show. What has no room now is refused.
+#[test]
+fn objects_of_many_alternatives_leave_no_dead_end() {
+    let more = [json!(true), json!(false), json!({"$ref": "#/definitions/rule"})];
+    for (alternatives, optional) in [(2, 64), (8, 32), (16, 16), (64, 4), (16, 32)] {
+        for (more, patterns) in more.iter().flat_map(|more| [(more, false), (more, true)]) {
+            assert!(!answers(&nested_rules(alternatives, optional, more, patterns), 8).is_empty());
+        }
+    }
+    let why = why_not(nested_rules(128, 64, &json!(false), true));
+    assert!(why.contains("more than 16384 symbols") && why.contains("fewer alternatives"), "{why}");
+}
+
+/// A token of many bytes leads through several rows of a parser's state, and each of many such tokens through rows of its
+/// own, which are wide here.
+#[test]
+fn tokens_of_many_bytes_leave_wide_schemas_no_dead_end() {
+    let names: Vec<String> = (0..40).map(|at| format!("p{at}")).collect();
+    let rule = |kind: usize| {
+        let own = (format!("own{kind}"), json!({"type": "null"}));
+        let properties = names.iter().map(|name| (name.clone(), json!({"$ref": "#/$defs/rule"}))).chain([own]);
+        let properties: serde_json::Map<String, Value> = properties.collect();
+        json!({"type": "object", "properties": properties, "additionalProperties": false})
+    };
+    let schema = json!({"$ref": "#/$defs/rule", "$defs": {"rule": {"anyOf": (0..8).map(rule).collect::<Vec<_>>()}}});
+    let bytes = (0..=u8::MAX).map(|byte| vec![byte]).chain([b"\xff<end>".to_vec()]);
+    let opened = names.iter().map(|name| format!("{{\"{name}\": {{").into_bytes());
+    let words: Vec<Vec<u8>> = bytes.chain(opened).collect();
+    let vocabulary = Vocabulary::of_words(&words, BYTES, vec![BYTES]).unwrap();
+    let grammar = Grammar::new(GrammarKind::Schema(schema), "guided_json");
+    let compiled = grammar.compile_for(|| Ok(vocabulary.clone())).unwrap();
+    for walked in compiled.walked(&vocabulary, 0..3, 60, &[]) {
+        assert!(!matches!(walked, Walked::Stuck(_)), "{walked:?}");
+    }
 }
 
 /// Whether a text, byte by byte, is what a schema takes.
