@@ -40,7 +40,7 @@ impl CompiledGrammar {
     pub(crate) fn constraint(&self) -> Option<Box<dyn Constraint>> {
         let prepared = self.0.as_ref()?;
         let matcher = Matcher::new(Ok(prepared.parser.deep_clone()));
-        Some(Box::new(GrammarConstraint { matcher, vocabulary: prepared.vocabulary.clone() }))
+        Some(Box::new(GrammarConstraint { matcher, vocabulary: prepared.vocabulary.clone(), ended: 0 }))
     }
 }
 
@@ -65,6 +65,8 @@ fn brief(why: &str) -> String {
 struct GrammarConstraint {
     matcher: Matcher,
     vocabulary: Arc<Vocabulary>,
+    /// Ends that were accepted behind a text that nothing can follow, of which the library knows nothing.
+    ended: usize,
 }
 
 impl Constraint for GrammarConstraint {
@@ -83,6 +85,11 @@ impl Constraint for GrammarConstraint {
 
     fn accept(&mut self, token: u32) {
         let ends = &self.vocabulary.ends;
+        // It stops by itself where nothing can follow, and then takes an end for an error that it does not come back from.
+        if ends.contains(&token) && self.matcher.is_stopped() && self.matcher.stop_reason().is_ok() {
+            self.ended += 1;
+            return;
+        }
         let token = if ends.contains(&token) { ends.first().copied().unwrap_or(token) } else { token };
         // What the library says of it quotes the answer, which is nobody's but the client's.
         if self.matcher.consume_token(token).is_err() {
@@ -91,8 +98,65 @@ impl Constraint for GrammarConstraint {
     }
 
     fn roll_back(&mut self, tokens: usize) {
-        if self.matcher.rollback(tokens).is_err() {
+        let ended = self.ended.min(tokens);
+        self.ended -= ended;
+        if self.matcher.rollback(tokens - ended).is_err() {
             tracing::warn!(tokens, "a grammar could not go back");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::grammar::{Grammar, GrammarKind};
+    use crate::vocabulary::{BYTES, Vocabulary};
+    use serde_json::{Value, json};
+    use yirage_engine::sampling::{Constraint, TokenMask};
+
+    fn held(schema: Value) -> Box<dyn Constraint> {
+        let grammar = Grammar::new(GrammarKind::Schema(schema), "guided_json");
+        grammar.compile_for(Vocabulary::of_bytes).unwrap().constraint().unwrap()
+    }
+
+    fn allowed(held: &mut dyn Constraint, token: u32) -> bool {
+        let mut allowed = TokenMask::none(257);
+        held.fill(&mut allowed);
+        allowed.allows(token)
+    }
+
+    /// Drafts may end an answer that then goes on in another way, or ends there after all.
+    #[test]
+    fn an_end_is_accepted_and_taken_back() {
+        let quote = u32::from(b'"');
+        for (schema, drafts, instead) in [
+            (json!({"enum": ["a", "ab"]}), vec![u32::from(b'a'), quote, BYTES], u32::from(b'a')),
+            (json!({"enum": ["a", "ab"]}), vec![u32::from(b'a'), quote, BYTES, BYTES], u32::from(b'a')),
+            (json!({"type": "string", "maxLength": 3}), vec![quote, BYTES], u32::from(b'z')),
+        ] {
+            let mut held = held(schema.clone());
+            held.accept(quote);
+            for draft in &drafts {
+                assert!(allowed(&mut *held, *draft), "{schema}");
+                held.accept(*draft);
+            }
+            held.roll_back(drafts.len());
+            assert!(allowed(&mut *held, instead), "{schema}");
+            held.accept(instead);
+            assert!(allowed(&mut *held, quote), "{schema}");
+            held.accept(quote);
+            held.accept(BYTES);
+            assert!(allowed(&mut *held, BYTES), "{schema}");
+        }
+    }
+
+    /// A number that may end may go on as well.
+    #[test]
+    fn an_end_behind_what_may_go_on_is_taken_back() {
+        let mut held = held(json!({"type": "integer"}));
+        held.accept(u32::from(b'1'));
+        assert!(allowed(&mut *held, BYTES));
+        held.accept(BYTES);
+        held.roll_back(1);
+        assert!(allowed(&mut *held, u32::from(b'2')));
     }
 }
