@@ -8,6 +8,7 @@ use crate::vendor::NpuVendor;
 use std::sync::Arc;
 use yirage_hal::driver::DriverDevice;
 use yirage_hal::{Backend, Device, DeviceInfo, HalError, OpenOptions, Unavailable};
+use yirage_ir::{DType, Format};
 use yirage_probe::ProbeEnvironment;
 
 /// A maker's devices.
@@ -51,12 +52,16 @@ impl NpuBackend {
 }
 
 /// What of the options means nothing here, and what is not computed by the device.
-fn notes(options: &OpenOptions) -> Vec<String> {
+fn notes(options: &OpenOptions, floats: &[DType]) -> Vec<String> {
     let ops = ops_of_host().join(", ");
     let host = format!(
         "no operators are called for these, the host evaluates them: {ops}; and all that meets quantised weights"
     );
-    options.ignored_on("an accelerator").into_iter().chain([host]).collect()
+    let narrow = [("f16", Format::F16), ("bf16", Format::BF16)];
+    let missing = narrow.into_iter().filter(|&(_, format)| !floats.contains(&DType::Stored(format)));
+    let missing =
+        missing.map(|(name, _)| format!("no operators compute with {name} here: the host evaluates what has it"));
+    options.ignored_on("an accelerator").into_iter().chain([host]).chain(missing).collect()
 }
 
 impl Backend for NpuBackend {
@@ -72,6 +77,7 @@ impl Backend for NpuBackend {
         let mut info = self.info(ordinal)?;
         let maker = self.vendor.maker();
         let (opened, nodes) = (self.opened(&info)?, Arc::<NodeTable>::default());
+        let notes = notes(options, &opened.floats);
         let library = OperatorLibrary {
             maker,
             chip: info.arch.clone(),
@@ -81,6 +87,6 @@ impl Backend for NpuBackend {
         };
         info.facts.push(("on_host", ops_of_host().join(", ")));
         let driver = NpuDriver::new(opened.runtime, maker.support, nodes, self.counters.clone())?;
-        Ok((Arc::new(DriverDevice::new(info, driver, library)), notes(options)))
+        Ok((Arc::new(DriverDevice::new(info, driver, library)), notes))
     }
 }

@@ -30,8 +30,8 @@ impl OperatorLibrary {
     /// The type of a model's activations in `fast`: bf16, f16 before there was bf16, and f32 where neither is computed with.
     fn activations(&self) -> DType {
         let narrow = [(self.capabilities.bf16, Format::BF16), (self.capabilities.fp16, Format::F16)];
-        let computed = narrow.into_iter().filter(|&(has, _)| has).map(|(_, format)| DType::Stored(format));
-        computed.filter(|dtype| self.floats.contains(dtype)).next().unwrap_or(DType::F32)
+        let mut computed = narrow.into_iter().filter(|&(has, _)| has).map(|(_, format)| DType::Stored(format));
+        computed.find(|dtype| self.floats.contains(dtype)).unwrap_or(DType::F32)
     }
 }
 

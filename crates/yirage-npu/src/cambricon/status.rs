@@ -31,8 +31,9 @@ const RUNTIME: &[(i32, &str, Option<&str>)] = &[
     (100_133, "cnrtErrorKernelUserTrap", Some("an operator trapped itself")),
     (632_006, "cnrtErrorDevice", None),
     (632_014, "cnrtErrorBusy", None),
-    (632_015, "cnrtErrorCndrvFuncCall", Some("the driver failed: see `cnmon`")),
-    (632_017, "cnrtErrorCndevFuncCall", Some("the device's management failed: see `cnmon`")),
+    // What the driver answered is not told: it may be memory that is short as well.
+    (632_015, "cnrtErrorCndrvFuncCall", None),
+    (632_017, "cnrtErrorCndevFuncCall", None),
     (632_019, "cnrtErrorNoCnrtContext", None),
     (632_020, "cnrtErrorCndrvFuncNotFound", None),
     (999_991, "cnrtErrorUnknown", None),

@@ -44,7 +44,7 @@ const OF_F16: [f32; OPERANDS] =
 /// What the runtime says, and a library of which no number multiplies.
 pub(super) fn find(device: &Arc<MluDevice>) -> Result<LibraryNumbers, DriverError> {
     let mut trial = NumberTrial::new(device)?;
-    let multiply = trial.first(&halves(), |f, handle, which, memory| multiplies(f, handle, which, memory))?;
+    let multiply = trial.first(&halves(), multiplies)?;
     let none = || unsupported("products of elements", "no operation of `cnnlOpTensor` gives them");
     let multiply = multiply.ok_or_else(none)?;
     let mut casts = [None; 4];

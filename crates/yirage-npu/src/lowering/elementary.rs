@@ -207,3 +207,52 @@ fn rms_norm(eps: f32, inputs: &[TensorView], y: &TensorView, made: &mut Operator
     two(Func::Mul, x, inverse, &squares, made);
     two(Func::Mul, &squares, weight, y, made);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operators::TensorMemory;
+    use std::slice::from_ref;
+
+    fn bound(binding: usize, shape: &[u64]) -> TensorView {
+        TensorView::dense(TensorMemory::Binding(binding), OperandElement::F32, shape.to_vec())
+    }
+
+    fn made_of(operator: Operator, inputs: &[TensorView], output: &TensorView) -> OperatorSequence {
+        let mut whole = OperatorSequence::default();
+        whole.call(operator, inputs, output);
+        made_of_parts(whole)
+    }
+
+    #[test]
+    fn only_copies_have_strided_operands_and_only_parts_are_left() {
+        let (x, y) = (bound(0, &[3, 8]), bound(1, &[3, 8]));
+        let (odd, even) = (x.part(1, 1, 2, 4), y.part(1, 0, 2, 4));
+        let wide = bound(2, &[3, 1]);
+        let functions =
+            [Func::Silu, Func::Tanh, Func::GeluErf, Func::GeluTanh, Func::Relu, Func::Square, Func::Sigmoid];
+        let each = functions.into_iter().map(Operator::Function).chain([Operator::Softmax]);
+        for sequence in each.map(|operator| made_of(operator, from_ref(&odd), &even)) {
+            for call in &sequence.calls {
+                let strided = call.inputs.iter().chain([&call.output]).any(|tensor| !tensor.is_dense());
+                assert!(!strided || call.operator == Operator::Copy, "{call:?}");
+                let whole = matches!(call.operator, Operator::Softmax | Operator::RmsNorm(_) | Operator::MaskedFill(_))
+                    || matches!(call.operator, Operator::Function(func) if functions.contains(&func));
+                assert!(!whole, "{call:?}");
+            }
+        }
+        let two = made_of(Operator::Function(Func::Mul), &[x.clone(), wide], &y);
+        assert_eq!((two.calls.len(), two.temporary_bytes), (1, 0), "what a library has is one call");
+    }
+
+    #[test]
+    fn a_copy_that_spreads_is_an_expansion_of_as_many_dimensions() {
+        let (x, y) = (bound(0, &[4]), bound(1, &[3, 4]));
+        let spread = made_of(Operator::Copy, from_ref(&x), &y);
+        let expand = Operator::Elementary(ElementaryOperator::Expand);
+        assert_eq!((spread.calls.len(), spread.calls[0].operator), (1, expand));
+        assert_eq!(spread.calls[0].inputs[0].shape, [1, 4]);
+        let plain = made_of(Operator::Copy, from_ref(&y), &bound(2, &[3, 4]));
+        assert_eq!((plain.calls.len(), plain.calls[0].operator), (1, Operator::Copy));
+    }
+}

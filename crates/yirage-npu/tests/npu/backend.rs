@@ -82,8 +82,10 @@ fn numbers_that_no_header_has_are_found_by_what_they_do() {
     for (numbers, saturates) in [("0", "0"), ("57", "0"), ("5", "1")] {
         let settings = [("numbers", numbers), ("saturates", saturates)];
         let (machine, backend) = machine(NpuVendor::Cambricon, &settings);
-        let device = device(&backend);
+        let (device, notes) = backend.open(0, &OpenOptions::default()).unwrap();
         let target = device.target();
+        let told = notes.iter().any(|note| note.contains("no operators compute with f16 here"));
+        assert_eq!(told, saturates == "1", "{notes:?}");
         assert_eq!(target.activation_dtype, DType::Stored(Format::BF16), "{settings:?}");
         let rules = format!("{:?}", target.kernels[0].rules);
         assert_eq!(

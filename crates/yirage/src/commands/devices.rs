@@ -47,6 +47,8 @@ pub(super) fn as_json(found: &[BackendSurvey]) -> Value {
             "why": why.why,
             "remedy": why.remedy,
             "present": why.present,
+            // No device is there without a backend; programs that ask for such devices find none.
+            "devices": [],
         })
     });
     json!({"devices": devices, "unavailable": unavailable.collect::<Vec<_>>()})
