@@ -1,24 +1,27 @@
 //! The backend: which devices there are, and how one is opened.
 
-use crate::driver::{AscendDriver, OperationCounters, OperationCounts};
+use crate::driver::{NpuDriver, OperationCounters, OperationCounts};
 use crate::library::{OperatorLibrary, ops_of_host};
+use crate::maker::OpenedRuntime;
 use crate::node_operation::NodeTable;
-use crate::runtime::{AscendContext, AscendRuntime};
+use crate::vendor::NpuVendor;
 use std::sync::Arc;
 use yirage_hal::driver::DriverDevice;
 use yirage_hal::{Backend, Device, DeviceInfo, HalError, OpenOptions, Unavailable};
-use yirage_probe::{CompanionLibrary, ProbeEnvironment, ProbeError, families};
+use yirage_ir::{DType, Format};
+use yirage_probe::ProbeEnvironment;
 
-/// Huawei's devices.
-pub struct AscendBackend {
+/// A maker's devices.
+pub struct NpuBackend {
+    vendor: NpuVendor,
     surroundings: ProbeEnvironment,
     counters: Arc<OperationCounters>,
 }
 
-impl AscendBackend {
+impl NpuBackend {
     /// The backend on a machine with these surroundings. Nothing is loaded.
-    pub fn new(surroundings: ProbeEnvironment) -> AscendBackend {
-        AscendBackend { surroundings, counters: Arc::default() }
+    pub fn new(vendor: NpuVendor, surroundings: ProbeEnvironment) -> NpuBackend {
+        NpuBackend { vendor, surroundings, counters: Arc::default() }
     }
 
     /// Operations that devices which were opened here have run.
@@ -33,58 +36,57 @@ impl AscendBackend {
         devices.into_iter().find(|info| info.ordinal == ordinal).ok_or_else(no_such)
     }
 
-    fn context(&self, info: &DeviceInfo) -> Result<Arc<AscendContext>, HalError> {
-        let surroundings = &self.surroundings;
-        let cannot = |error: ProbeError, remedy: String| HalError::Unsupported {
-            what: format!("computing with {}", info.name),
-            why: format!("{error}; {remedy}"),
-        };
-        let runtime = families::ASCEND.library(surroundings);
-        let runtime = runtime.map_err(|e| cannot(e.clone(), families::ASCEND.remedy(&e)))?;
-        let operators = |library: &'static CompanionLibrary| {
-            library.library(surroundings).map_err(|e| cannot(e.clone(), library.remedy(&e)))
-        };
-        let (descriptions, operators) = (operators(&families::NNOPBASE)?, operators(&families::OPAPI)?);
-        let runtime = AscendRuntime::new(&runtime, &descriptions, &operators);
-        let runtime = runtime.map_err(|e| cannot(e.clone(), families::OPAPI.remedy(&e)))?;
-        Ok(AscendContext::new(runtime, info.ordinal)?)
+    fn opened(&self, info: &DeviceInfo) -> Result<OpenedRuntime, HalError> {
+        (self.vendor.maker().open)(&self.surroundings, info)
     }
 
     /// The driver of a device, without a library of kernels.
     ///
     /// # Errors
     /// A device that is not there, a library that is missing or too old, and what the runtime says.
-    pub fn driver(&self, ordinal: u32) -> Result<AscendDriver, HalError> {
-        let context = self.context(&self.info(ordinal)?)?;
-        Ok(AscendDriver::new(context, Arc::default(), self.counters.clone())?)
+    pub fn driver(&self, ordinal: u32) -> Result<NpuDriver, HalError> {
+        let opened = self.opened(&self.info(ordinal)?)?;
+        let support = self.vendor.maker().support;
+        Ok(NpuDriver::new(opened.runtime, support, Arc::default(), self.counters.clone())?)
     }
 }
 
 /// What of the options means nothing here, and what is not computed by the device.
-fn notes(options: &OpenOptions) -> Vec<String> {
+fn notes(options: &OpenOptions, floats: &[DType]) -> Vec<String> {
     let ops = ops_of_host().join(", ");
     let host = format!(
         "no operators are called for these, the host evaluates them: {ops}; and all that meets quantised weights"
     );
-    options.ignored_on("an accelerator").into_iter().chain([host]).collect()
+    let narrow = [("f16", Format::F16), ("bf16", Format::BF16)];
+    let missing = narrow.into_iter().filter(|&(_, format)| !floats.contains(&DType::Stored(format)));
+    let missing =
+        missing.map(|(name, _)| format!("no operators compute with {name} here: the host evaluates what has it"));
+    options.ignored_on("an accelerator").into_iter().chain([host]).chain(missing).collect()
 }
 
-impl Backend for AscendBackend {
+impl Backend for NpuBackend {
     fn name(&self) -> &'static str {
-        families::ASCEND.name
+        self.vendor.maker().family.name
     }
 
     fn probe(&self) -> Result<Vec<DeviceInfo>, Unavailable> {
-        families::ASCEND.look(&self.surroundings)
+        self.vendor.maker().family.look(&self.surroundings)
     }
 
     fn open(&self, ordinal: u32, options: &OpenOptions) -> Result<(Arc<dyn Device>, Vec<String>), HalError> {
         let mut info = self.info(ordinal)?;
-        let (context, nodes) = (self.context(&info)?, Arc::<NodeTable>::default());
-        let library =
-            OperatorLibrary { chip: info.arch.clone(), capabilities: info.capabilities, nodes: nodes.clone() };
+        let maker = self.vendor.maker();
+        let (opened, nodes) = (self.opened(&info)?, Arc::<NodeTable>::default());
+        let notes = notes(options, &opened.floats);
+        let library = OperatorLibrary {
+            maker,
+            chip: info.arch.clone(),
+            capabilities: info.capabilities,
+            floats: opened.floats,
+            nodes: nodes.clone(),
+        };
         info.facts.push(("on_host", ops_of_host().join(", ")));
-        let driver = AscendDriver::new(context, nodes, self.counters.clone())?;
-        Ok((Arc::new(DriverDevice::new(info, driver, library)), notes(options)))
+        let driver = NpuDriver::new(opened.runtime, maker.support, nodes, self.counters.clone())?;
+        Ok((Arc::new(DriverDevice::new(info, driver, library)), notes))
     }
 }

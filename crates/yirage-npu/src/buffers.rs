@@ -1,6 +1,7 @@
 //! Memory that was given out, by its numbers.
 
-use crate::runtime::{AscendContext, NpuMemory, NpuRange};
+use crate::range::NpuRange;
+use crate::runtime::{AcceleratorRuntime, NpuMemory};
 use crate::status::refused;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,8 +16,8 @@ pub(crate) struct NpuBuffers {
 
 impl NpuBuffers {
     /// Takes memory.
-    pub(crate) fn alloc(&mut self, context: &Arc<AscendContext>, bytes: u64) -> Result<BufferId, DriverError> {
-        let memory = NpuMemory::new(context, bytes)?;
+    pub(crate) fn alloc(&mut self, runtime: &Arc<dyn AcceleratorRuntime>, bytes: u64) -> Result<BufferId, DriverError> {
+        let memory = NpuMemory::new(runtime, bytes)?;
         self.last += 1;
         self.all.insert(BufferId(self.last), memory);
         Ok(BufferId(self.last))

@@ -1,15 +1,16 @@
 //! The driver: a device with its memory, one stream, and operations that are sequences of operators or evaluated on the host.
 
-use crate::aclnn::{self, OperandMemory};
 use crate::buffers::NpuBuffers;
 use crate::host_evaluation::{self, NamedBlocks};
 use crate::limits::{DRAIN, IN_FLIGHT};
-use crate::lowering::lower;
+use crate::lowering::{OperatorSupport, lower};
 use crate::node_operation::{NodeOperand, NodeOperation, NodeTable};
+use crate::operands::OperandMemory;
 use crate::operators::OperatorSequence;
 use crate::pinned::{NpuDownload, PinnedPool};
 use crate::queue::{HeldByStream, NpuQueue};
-use crate::runtime::{AscendContext, NpuRange};
+use crate::range::NpuRange;
+use crate::runtime::AcceleratorRuntime;
 use crate::status::{refused, unsupported};
 use crate::step_dims::StepDims;
 use std::borrow::Cow;
@@ -25,19 +26,20 @@ use yirage_hal::driver::{
 use yirage_ir::Dims;
 
 /// The driver of one device.
-pub struct AscendDriver {
-    // In the order in which they go away: the stream before what it may still have, and all of them keep the context.
+pub struct NpuDriver {
+    // In the order in which they go away: the stream before what it may still have, and all of them keep the runtime.
     steps: NpuQueue,
     pinned: Arc<PinnedPool>,
-    host: Mutex<AscendHostState>,
+    host: Mutex<NpuHostState>,
     nodes: Arc<NodeTable>,
     counters: Arc<OperationCounters>,
-    context: Arc<AscendContext>,
+    support: OperatorSupport,
+    runtime: Arc<dyn AcceleratorRuntime>,
 }
 
 /// What the host has of the device.
 #[derive(Default)]
-struct AscendHostState {
+struct NpuHostState {
     buffers: NpuBuffers,
     dims: StepDims,
     operations: HashMap<u64, Arc<PreparedNode>>,
@@ -73,18 +75,19 @@ impl OperationCounters {
     }
 }
 
-impl AscendDriver {
-    /// The driver of a context's device, whose library of kernels describes nodes in `nodes`.
+impl NpuDriver {
+    /// The driver of a runtime's device, whose library of kernels describes nodes in `nodes`.
     pub(crate) fn new(
-        context: Arc<AscendContext>,
+        runtime: Arc<dyn AcceleratorRuntime>,
+        support: OperatorSupport,
         nodes: Arc<NodeTable>,
         counters: Arc<OperationCounters>,
-    ) -> Result<AscendDriver, DriverError> {
-        let steps = NpuQueue::new(&context)?;
-        Ok(AscendDriver { steps, pinned: Arc::default(), host: Mutex::default(), nodes, counters, context })
+    ) -> Result<NpuDriver, DriverError> {
+        let steps = NpuQueue::new(&runtime)?;
+        Ok(NpuDriver { steps, pinned: Arc::default(), host: Mutex::default(), nodes, counters, support, runtime })
     }
 
-    fn host(&self) -> MutexGuard<'_, AscendHostState> {
+    fn host(&self) -> MutexGuard<'_, NpuHostState> {
         self.host.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -99,14 +102,14 @@ impl AscendDriver {
         if bytes.is_empty() {
             return Ok(());
         }
-        let piece = self.pinned.take(&self.context, bytes.len(), bytes)?;
+        let piece = self.pinned.take(&self.runtime, bytes.len(), bytes)?;
         let memory = piece.memory()?;
         self.steps.submit([Box::new(piece.in_use()) as HeldByStream], |stream| stream.upload(memory, to))
     }
 
     /// Submits: bytes of a range to the host.
     fn read(&self, from: NpuRange) -> Result<Box<NpuDownload>, DriverError> {
-        let piece = self.pinned.take(&self.context, from.bytes(), &[])?;
+        let piece = self.pinned.take(&self.runtime, from.bytes(), &[])?;
         if from.bytes() > 0 {
             let memory = piece.memory()?;
             self.steps.submit([Box::new(piece.in_use()) as HeldByStream], |stream| stream.download(from, memory))?;
@@ -148,12 +151,11 @@ impl AscendDriver {
         }
         self.counters.by_operators.fetch_add(1, Ordering::Relaxed);
         let backwards = || refused("operation", format!("`{}` has no operators at {dims:?}", prepared.node.op.name()));
-        let sequence = lower(&prepared.node, &dims).ok_or_else(backwards)?;
+        let sequence = lower(&prepared.node, &dims, self.support).ok_or_else(backwards)?;
         let memory = OperandMemory { bindings: &bindings, workspace };
         let working = workspace.and_then(|range| range.behind(sequence.temporary_bytes));
-        let submit =
-            |stream: &_| sequence.calls.iter().try_for_each(|call| aclnn::submit(stream, call, &memory, working));
-        self.steps.submit([], submit)
+        let calls = &sequence.calls;
+        self.steps.submit([], |stream| calls.iter().try_for_each(|call| stream.operator(call, &memory, working)))
     }
 
     /// Evaluates a node on the host, between waits.
@@ -195,9 +197,7 @@ impl AscendDriver {
     /// Bytes that a sequence wants to work in, its temporaries among them.
     fn workspace(&self, sequence: &OperatorSequence, bindings: &[NpuRange]) -> Result<u64, DriverError> {
         let memory = OperandMemory { bindings, workspace: None };
-        let _entered = self.context.enter()?;
-        let runtime = &self.context.runtime;
-        let each = sequence.calls.iter().map(|call| aclnn::wanted_workspace(runtime, call, &memory));
+        let each = sequence.calls.iter().map(|call| self.runtime.wanted_workspace(call, &memory));
         let most = each.collect::<Result<Vec<u64>, DriverError>>()?.into_iter().max();
         Ok(sequence.temporary_bytes + most.unwrap_or(0))
     }
@@ -207,14 +207,14 @@ fn ranges(buffers: &NpuBuffers, bindings: &[Binding]) -> Result<Vec<NpuRange>, D
     bindings.iter().map(|binding| buffers.range("operation", binding.slice)).collect()
 }
 
-impl Driver for AscendDriver {
+impl Driver for NpuDriver {
     fn alloc(&self, bytes: u64) -> Result<BufferId, DriverError> {
-        let first = self.host().buffers.alloc(&self.context, bytes);
+        let first = self.host().buffers.alloc(&self.runtime, bytes);
         match first {
             Err(DriverError::OutOfMemory { .. }) => {
                 // Memory may be on its way back.
                 self.drain()?;
-                self.host().buffers.alloc(&self.context, bytes)
+                self.host().buffers.alloc(&self.runtime, bytes)
             }
             done => done,
         }
@@ -307,13 +307,13 @@ impl Driver for AscendDriver {
     }
 }
 
-impl OperationLibrary for AscendDriver {
+impl OperationLibrary for NpuDriver {
     fn prepare(&self, descriptor: &[u8], bindings: &[Binding]) -> Result<PreparedOperation, DriverError> {
         let node = self.nodes.take(descriptor)?;
         let ranges = ranges(&self.host().buffers, bindings)?;
         // Most wants the largest step; but a library may choose another way for the least.
         let least = Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 };
-        let sequences = [node.largest, least].map(|dims| lower(&node, &dims).filter(|_| !node.on_host));
+        let sequences = [node.largest, least].map(|dims| lower(&node, &dims, self.support).filter(|_| !node.on_host));
         let (on_host, workspace) = match sequences {
             [Some(largest), Some(least)] => {
                 (false, self.workspace(&largest, &ranges)?.max(self.workspace(&least, &ranges)?))

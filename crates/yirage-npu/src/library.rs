@@ -2,6 +2,7 @@
 
 use crate::limits::ALIGN;
 use crate::lowering::{FUNCTIONS, OPS};
+use crate::maker::NpuMaker;
 use crate::node_operation::{NodeOperation, NodeTable};
 use std::sync::Arc;
 use yirage_hal::HalError;
@@ -15,25 +16,22 @@ use yirage_plan::{
     WeightLayoutFacts, WeightRole,
 };
 
-/// The name that plans have for operators.
-const OPERATORS: &str = "ascend/aclnn@1";
-/// The name that plans have for what the host evaluates.
-const HOST: &str = "ascend/host@1";
-
-/// Floats that operators compute with.
-const FLOATS: [DType; 3] = [DType::F32, DType::Stored(Format::F16), DType::Stored(Format::BF16)];
-
 /// The library of a chip.
 pub(crate) struct OperatorLibrary {
+    pub(crate) maker: &'static NpuMaker,
     pub(crate) chip: String,
     pub(crate) capabilities: KernelCapabilities,
+    /// Floats that operators compute with.
+    pub(crate) floats: Vec<DType>,
     pub(crate) nodes: Arc<NodeTable>,
 }
 
 impl OperatorLibrary {
-    /// The type of a model's activations in `fast`: f16 before there was bf16.
-    fn activations(&self) -> Format {
-        if self.capabilities.bf16 { Format::BF16 } else { Format::F16 }
+    /// The type of a model's activations in `fast`: bf16, f16 before there was bf16, and f32 where neither is computed with.
+    fn activations(&self) -> DType {
+        let narrow = [(self.capabilities.bf16, Format::BF16), (self.capabilities.fp16, Format::F16)];
+        let mut computed = narrow.into_iter().filter(|&(has, _)| has).map(|(_, format)| DType::Stored(format));
+        computed.find(|dtype| self.floats.contains(dtype)).unwrap_or(DType::F32)
     }
 }
 
@@ -60,14 +58,15 @@ fn anywhere(dtypes: &[DType]) -> Vec<OperandConstraint> {
     kinds.into_iter().map(|kind| OperandConstraint::new(kind, dtypes.iter().copied())).collect()
 }
 
-fn operator_rule(op: &str) -> OpRule {
-    let (floats, numbers) = (|| anywhere(&FLOATS), || anywhere(&[DType::I32]));
-    let moved = || anywhere(&[&FLOATS[..], &[DType::I32, DType::U32, DType::Bool]].concat());
-    let cache = || vec![OperandConstraint::new(OperandKind::KvCache, FLOATS)];
+fn operator_rule(op: &str, floats: &[DType]) -> OpRule {
+    let computed = floats;
+    let (floats, numbers) = (|| anywhere(computed), || anywhere(&[DType::I32]));
+    let moved = || anywhere(&[computed, &[DType::I32, DType::U32, DType::Bool]].concat());
+    let cache = || vec![OperandConstraint::new(OperandKind::KvCache, computed.iter().copied())];
     match op {
         "map" => OpRule::new(op, vec![floats()])
             .wanting(Predicate::Functions(FUNCTIONS.to_vec()))
-            .wanting(Predicate::Outputs(FLOATS.to_vec())),
+            .wanting(Predicate::Outputs(computed.to_vec())),
         "view" | "concat" => OpRule::new(op, vec![moved()]),
         "kv_append" => OpRule::new(op, vec![cache(), [floats(), numbers()].concat()]),
         "embed" => OpRule::new(op, vec![floats(), numbers()]),
@@ -84,21 +83,22 @@ fn host_rule(op: &str) -> OpRule {
 
 impl Library for OperatorLibrary {
     fn target(&self) -> Target {
+        let operators = OPS.iter().map(|op| operator_rule(op, &self.floats)).collect();
         let host = Op::NAMES.iter().map(|op| host_rule(op)).collect();
         Target {
-            family: "ascend".into(),
+            family: self.maker.family.name.into(),
             arch: self.chip.clone(),
             capabilities: self.capabilities,
             workers: 1,
             ranks: 1,
             weight_layouts: vec![WeightLayoutFacts::rows(&[WeightRole::Matmul, WeightRole::Factor, WeightRole::Plain])],
             activation_formats: Vec::new(),
-            activation_dtype: self.activations().into(),
+            activation_dtype: self.activations(),
             limits: DeviceLimits::aligned(ALIGN),
             executors: vec![ExecutorKind::Steps],
             kernels: vec![
-                facts(OPERATORS, "aclnn", KernelOrigin::Library, OPS.map(operator_rule).into()),
-                facts(HOST, "host", KernelOrigin::Reference, host),
+                facts(self.maker.operators, self.maker.variant, KernelOrigin::Library, operators),
+                facts(self.maker.host, "host", KernelOrigin::Reference, host),
             ],
         }
     }
@@ -114,7 +114,7 @@ impl Library for OperatorLibrary {
         let bound = OperandBindings::of(&plan.graph, node, values)?;
         let operation = NodeOperation {
             largest: plan.bucket,
-            on_host: plan.kernels[step.kernel as usize].name == HOST,
+            on_host: plan.kernels[step.kernel as usize].name == self.maker.host,
             ..NodeOperation::of(&plan.graph, node, &bound, values)?
         };
         let mut bindings = vec![Binding { slice: values.sizes(), access: BindingAccess::Read }];

@@ -1,6 +1,6 @@
 //! A node of a plan as an operation of the driver: what the library of kernels leaves for the driver to prepare.
 
-use crate::operators::{AclDataType, TensorMemory, TensorView};
+use crate::operators::{OperandElement, TensorMemory, TensorView};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use yirage_hal::HalError;
@@ -81,7 +81,7 @@ impl NodeOperand {
         if shape.is_empty() {
             shape.push(1);
         }
-        Some(TensorView::dense(TensorMemory::Binding(self.binding), AclDataType::of(ty.dtype)?, shape))
+        Some(TensorView::dense(TensorMemory::Binding(self.binding), OperandElement::of(ty.dtype)?, shape))
     }
 }
 

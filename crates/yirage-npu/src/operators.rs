@@ -8,7 +8,7 @@ use yirage_ir::{DType, Format};
 
 /// The elements of a tensor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum AclDataType {
+pub(crate) enum OperandElement {
     F32,
     F16,
     BF16,
@@ -17,24 +17,24 @@ pub(crate) enum AclDataType {
     Bool,
 }
 
-impl AclDataType {
+impl OperandElement {
     /// Of a value's elements; none of those that no operator reads.
-    pub(crate) fn of(dtype: DType) -> Option<AclDataType> {
+    pub(crate) fn of(dtype: DType) -> Option<OperandElement> {
         Some(match dtype {
-            DType::Stored(Format::F32) => AclDataType::F32,
-            DType::Stored(Format::F16) => AclDataType::F16,
-            DType::Stored(Format::BF16) => AclDataType::BF16,
-            DType::I32 | DType::U32 => AclDataType::I32,
-            DType::Bool => AclDataType::Bool,
+            DType::Stored(Format::F32) => OperandElement::F32,
+            DType::Stored(Format::F16) => OperandElement::F16,
+            DType::Stored(Format::BF16) => OperandElement::BF16,
+            DType::I32 | DType::U32 => OperandElement::I32,
+            DType::Bool => OperandElement::Bool,
             DType::Stored(_) | DType::I8 => return None,
         })
     }
 
     pub(crate) fn bytes(self) -> u64 {
         match self {
-            AclDataType::F32 | AclDataType::I32 => 4,
-            AclDataType::F16 | AclDataType::BF16 => 2,
-            AclDataType::Bool => 1,
+            OperandElement::F32 | OperandElement::I32 => 4,
+            OperandElement::F16 | OperandElement::BF16 => 2,
+            OperandElement::Bool => 1,
         }
     }
 }
@@ -52,7 +52,7 @@ pub(crate) enum TensorMemory {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TensorView {
     pub(crate) memory: TensorMemory,
-    pub(crate) element: AclDataType,
+    pub(crate) element: OperandElement,
     pub(crate) shape: Vec<u64>,
     pub(crate) strides: Vec<u64>,
     /// The element of the memory that comes first.
@@ -61,7 +61,7 @@ pub(crate) struct TensorView {
 
 impl TensorView {
     /// Elements one after the other from the first of the memory on.
-    pub(crate) fn dense(memory: TensorMemory, element: AclDataType, shape: Vec<u64>) -> TensorView {
+    pub(crate) fn dense(memory: TensorMemory, element: OperandElement, shape: Vec<u64>) -> TensorView {
         let mut strides = vec![1; shape.len()];
         for axis in (1..shape.len()).rev() {
             strides[axis - 1] = strides[axis] * shape[axis].max(1);
@@ -71,6 +71,16 @@ impl TensorView {
 
     pub(crate) fn elements(&self) -> u64 {
         self.shape.iter().product()
+    }
+
+    /// Whether its elements lie one after the other.
+    pub(crate) fn is_dense(&self) -> bool {
+        let mut behind = 1;
+        self.shape.iter().zip(&self.strides).rev().all(|(&size, &stride)| {
+            let fits = size == 1 || stride == behind;
+            behind *= size;
+            fits
+        })
     }
 
     /// Elements of the memory up to behind the last that is reached.
@@ -141,6 +151,23 @@ pub(crate) enum Operator {
     RmsNorm(f32),
     /// Along the innermost dimension.
     Softmax,
+    /// What a library without some of these makes them of.
+    Elementary(ElementaryOperator),
+}
+
+/// A part of an operator that a library lacks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ElementaryOperator {
+    /// The input, met again and again along its dimensions of size 1.
+    Expand,
+    /// The largest element along the innermost dimension, which stays with size 1.
+    ReduceMax,
+    /// The sum along the innermost dimension, which stays with size 1.
+    ReduceSum,
+    /// The error function.
+    Erf,
+    /// The second input where the first is true, else the third.
+    Select,
 }
 
 /// A call of an operator.
@@ -168,7 +195,7 @@ impl OperatorSequence {
     }
 
     /// A dense tensor of this sequence alone.
-    pub(crate) fn temporary(&mut self, element: AclDataType, shape: Vec<u64>) -> TensorView {
+    pub(crate) fn temporary(&mut self, element: OperandElement, shape: Vec<u64>) -> TensorView {
         let at = self.temporary_bytes;
         let tensor = TensorView::dense(TensorMemory::Temporary(at), element, shape);
         let bytes = (tensor.elements() * element.bytes()).next_multiple_of(u64::from(ALIGN));
@@ -178,10 +205,10 @@ impl OperatorSequence {
 
     /// A tensor as f32.
     pub(crate) fn as_f32(&mut self, tensor: &TensorView) -> TensorView {
-        if tensor.element == AclDataType::F32 {
+        if tensor.element == OperandElement::F32 {
             return tensor.clone();
         }
-        let wide = self.temporary(AclDataType::F32, tensor.shape.clone());
+        let wide = self.temporary(OperandElement::F32, tensor.shape.clone());
         self.call(Operator::Cast, [tensor.clone()], &wide);
         wide
     }
@@ -189,8 +216,8 @@ impl OperatorSequence {
     /// A tensor of f32 to compute into: the output itself, or one that [`Self::store`] rounds.
     pub(crate) fn f32_for(&mut self, output: &TensorView) -> TensorView {
         match output.element {
-            AclDataType::F32 => output.clone(),
-            _ => self.temporary(AclDataType::F32, output.shape.clone()),
+            OperandElement::F32 => output.clone(),
+            _ => self.temporary(OperandElement::F32, output.shape.clone()),
         }
     }
 
@@ -208,7 +235,7 @@ mod tests {
 
     #[test]
     fn views_reach_what_their_strides_say() {
-        let x = TensorView::dense(TensorMemory::Binding(0), AclDataType::F16, vec![3, 4, 5]);
+        let x = TensorView::dense(TensorMemory::Binding(0), OperandElement::F16, vec![3, 4, 5]);
         assert_eq!((x.strides.as_slice(), x.reach(), x.elements()), (&[20, 5, 1][..], 60, 60));
         let odd = x.part(2, 1, 2, 2);
         assert_eq!((odd.offset, odd.strides[2], odd.reach()), (1, 2, 59));
@@ -219,8 +246,8 @@ mod tests {
     #[test]
     fn nothing_is_called_for_no_element() {
         let mut sequence = OperatorSequence::default();
-        let none = sequence.temporary(AclDataType::F32, vec![0, 8]);
-        let wide = sequence.as_f32(&TensorView { element: AclDataType::F16, ..none.clone() });
+        let none = sequence.temporary(OperandElement::F32, vec![0, 8]);
+        let wide = sequence.as_f32(&TensorView { element: OperandElement::F16, ..none.clone() });
         sequence.store(&wide, &none);
         assert_eq!((sequence.calls.len(), sequence.temporary_bytes), (0, 0));
     }

@@ -1,7 +1,7 @@
 //! Page-locked memory of the host: the runtime copies to and from no other memory behind the host's back.
 
 use crate::limits::{LEAST_PINNED, MOST_KEPT_PINNED};
-use crate::runtime::{AscendContext, LockedMemory};
+use crate::runtime::{AcceleratorRuntime, LockedMemory};
 use crate::status::refused;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,7 +27,7 @@ impl PinnedPool {
     /// A piece for so many bytes at least, that begins with these.
     pub(crate) fn take(
         self: &Arc<PinnedPool>,
-        context: &Arc<AscendContext>,
+        runtime: &Arc<dyn AcceleratorRuntime>,
         bytes: usize,
         first: &[u8],
     ) -> Result<Arc<PinnedPiece>, DriverError> {
@@ -36,7 +36,7 @@ impl PinnedPool {
         let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = free.iter().position(|memory| memory.len() == size).map(|at| free.swap_remove(at));
         drop(free);
-        let mut memory = kept.map_or_else(|| LockedMemory::new(context, size), Ok)?;
+        let mut memory = kept.map_or_else(|| LockedMemory::new(runtime, size), Ok)?;
         memory.bytes_mut()[..first.len()].copy_from_slice(first);
         Ok(Arc::new(PinnedPiece { memory: Some(memory), pool: self.clone(), is_done: AtomicBool::new(false) }))
     }

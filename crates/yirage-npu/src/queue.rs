@@ -4,7 +4,7 @@
 //! event and waits for the stream, in turn.
 
 use crate::limits::{SPIN, STREAM_WAIT_MS};
-use crate::runtime::{AscendContext, AscendEvent, AscendStream};
+use crate::runtime::{AcceleratorRuntime, NpuEvent, NpuStream};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,8 +16,8 @@ pub(crate) type HeldByStream = Box<dyn Any + Send + Sync>;
 
 /// A stream and its timeline.
 pub(crate) struct NpuQueue {
-    stream: AscendStream,
-    context: Arc<AscendContext>,
+    stream: NpuStream,
+    runtime: Arc<dyn AcceleratorRuntime>,
     state: Mutex<NpuQueueState>,
 }
 
@@ -39,13 +39,13 @@ struct NpuQueueState {
 
 struct RecordedSignal {
     value: u64,
-    event: AscendEvent,
+    event: NpuEvent,
     in_use: Vec<HeldByStream>,
 }
 
 impl NpuQueue {
-    pub(crate) fn new(context: &Arc<AscendContext>) -> Result<NpuQueue, DriverError> {
-        Ok(NpuQueue { stream: AscendStream::new(context)?, context: context.clone(), state: Mutex::default() })
+    pub(crate) fn new(runtime: &Arc<dyn AcceleratorRuntime>) -> Result<NpuQueue, DriverError> {
+        Ok(NpuQueue { stream: NpuStream::new(runtime)?, runtime: runtime.clone(), state: Mutex::default() })
     }
 
     fn state(&self) -> MutexGuard<'_, NpuQueueState> {
@@ -56,7 +56,7 @@ impl NpuQueue {
     pub(crate) fn submit<T>(
         &self,
         in_use: impl IntoIterator<Item = HeldByStream>,
-        command: impl FnOnce(&AscendStream) -> Result<T, DriverError>,
+        command: impl FnOnce(&NpuStream) -> Result<T, DriverError>,
     ) -> Result<T, DriverError> {
         let mut state = self.state();
         // What failed may have submitted a part.
@@ -79,7 +79,7 @@ impl NpuQueue {
     /// Submits a signal.
     pub(crate) fn signal(&self) -> Result<u64, DriverError> {
         let mut state = self.state();
-        let recorded = AscendEvent::new(&self.context).and_then(|event| self.stream.record(&event).map(|()| event));
+        let recorded = NpuEvent::new(&self.runtime).and_then(|event| self.stream.record(&event).map(|()| event));
         let event = state.noting_a_loss(recorded)?;
         state.signalled += 1;
         state.is_behind = false;

@@ -1,250 +1,171 @@
-//! The runtime's library and a device's context: every call into it, with what it takes checked by types.
+//! What a maker's runtime gives: memory, a stream, events, operators; and who owns what it gave.
 //!
-//! Whoever calls has entered the context ([`AscendContext::enter`]), which is this thread's then and until the guard goes. A handle
-//! is of the context that made it and goes back to it once, when its owner is dropped; the owners keep the context. Unknown here:
-//! when the device has done what it was told.
+//! A handle is of the device that made it and goes back to it once, when its owner is dropped; the owners keep the device. Unknown
+//! here: what the calls are named, and when the device has done what it was told.
 
-use crate::status::{self, NOT_YET, OUT_OF_MEMORY, STARTED_BEFORE, SUCCESS, refused};
-use crate::symbols::{DescriptionFunctions, LibraryPointer, OperatorFunctions, RuntimeFunctions};
-use std::ffi::{CStr, c_void};
-use std::marker::PhantomData;
-use std::ptr::null_mut;
+use crate::operands::OperandMemory;
+use crate::operators::OperatorCall;
+use crate::range::NpuRange;
+use crate::status::refused;
+use crate::symbols::LibraryPointer;
 use std::sync::Arc;
 use yirage_hal::driver::DriverError;
-use yirage_probe::{DriverLibrary, ProbeError};
 
-/// `ACL_MEM_MALLOC_HUGE_FIRST`.
-const HUGE_PAGES_FIRST: i32 = 0;
-/// `ACL_HBM_MEM`.
-const HBM: i32 = 1;
-/// `ACL_MEMCPY_HOST_TO_DEVICE`.
-const TO_DEVICE: i32 = 1;
-/// `ACL_MEMCPY_DEVICE_TO_HOST`.
-const TO_HOST: i32 = 2;
-/// `ACL_MEMCPY_DEVICE_TO_DEVICE`.
-const ON_DEVICE: i32 = 3;
-/// `ACL_STOP_ON_FAILURE`: what comes behind a failure does not run, so that nothing is made of what is not there.
-const STOP_ON_FAILURE: u64 = 1;
-/// `ACL_EVENT_RECORDED_STATUS_COMPLETE`.
-const HAPPENED: i32 = 1;
-
-/// A handle of the runtime's, of no use to this program but to be given back to it.
+/// A handle of a runtime's, of no use to this program but to be given back to it.
 #[derive(Clone, Copy)]
-struct LibraryHandle(LibraryPointer);
+pub(crate) struct LibraryHandle(LibraryPointer);
 
-// SAFETY: the runtime's handles may be used by any thread whose current context is theirs (AscendCL, 'Synchronous and asynchronous').
+// SAFETY: both makers' handles may be used by any thread whose current context or device is theirs, which every method of
+// `AcceleratorRuntime` makes sure of (AscendCL, 'Synchronous and asynchronous'; CNRT, 'Multi-threading').
 unsafe impl Send for LibraryHandle {}
-// SAFETY: as above; the runtime locks for itself.
+// SAFETY: as above; the runtimes lock for themselves.
 unsafe impl Sync for LibraryHandle {}
 
-/// The three libraries.
-pub(crate) struct AscendRuntime {
-    functions: RuntimeFunctions,
-    pub(crate) descriptions: DescriptionFunctions,
-    pub(crate) operators: OperatorFunctions,
-}
-
-impl AscendRuntime {
-    /// Of libraries that stay loaded.
-    pub(crate) fn new(
-        runtime: &DriverLibrary,
-        descriptions: &DriverLibrary,
-        operators: &DriverLibrary,
-    ) -> Result<AscendRuntime, ProbeError> {
-        Ok(AscendRuntime {
-            functions: RuntimeFunctions::of(runtime)?,
-            descriptions: DescriptionFunctions::of(descriptions)?,
-            operators: OperatorFunctions::of(operators)?,
-        })
+impl LibraryHandle {
+    pub(crate) fn new(pointer: LibraryPointer) -> LibraryHandle {
+        LibraryHandle(pointer)
     }
 
-    /// What the runtime says of the last failure of this thread.
-    fn said(&self) -> String {
-        // SAFETY: it takes nothing.
-        let text = unsafe { (self.functions.recent_error)() };
-        if text.is_null() {
-            return String::new();
-        }
-        // SAFETY: the runtime's text ends with a 0 and stays until the next call of this thread.
-        unsafe { CStr::from_ptr(text) }.to_string_lossy().trim().to_owned()
-    }
-
-    pub(crate) fn check(&self, call: &'static str, code: i32) -> Result<(), DriverError> {
-        if code == SUCCESS { Ok(()) } else { Err(status::error(call, code, &self.said())) }
+    pub(crate) fn pointer(self) -> LibraryPointer {
+        self.0
     }
 }
 
-/// A context of a device, of this driver alone.
-pub(crate) struct AscendContext {
-    pub(crate) runtime: AscendRuntime,
-    context: LibraryHandle,
+/// Between whose memories bytes are copied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CopyDirection {
+    ToDevice,
+    ToHost,
+    OnDevice,
 }
 
-/// The context is this thread's current one for as long as this lives; one that was so before is so again then.
-pub(crate) struct CurrentContext<'a> {
-    context: &'a AscendContext,
-    before: LibraryHandle,
-    /// It is this thread's.
-    _thread: PhantomData<*const ()>,
-}
-
-impl AscendContext {
-    /// Makes a context of the device of an ordinal.
-    pub(crate) fn new(runtime: AscendRuntime, ordinal: u32) -> Result<Arc<AscendContext>, DriverError> {
-        let wanted = i32::try_from(ordinal).map_err(|e| refused("open", e.to_string()))?;
-        let f = &runtime.functions;
-        // SAFETY: no file of settings is named.
-        let started = unsafe { (f.start)(std::ptr::null()) };
-        runtime.check("open", if started == STARTED_BEFORE { SUCCESS } else { started })?;
-        let mut before = null_mut();
-        // SAFETY: a context is written where there is one; a thread without one is told so.
-        let has_one = unsafe { (f.current_context)(&mut before) } == SUCCESS && !before.is_null();
-        let mut context = null_mut();
-        // SAFETY: a context is written to `context`; `Drop` gives it back.
-        runtime.check("open", unsafe { (f.new_context)(&mut context, wanted) })?;
-        if has_one {
-            // SAFETY: it was this thread's when this began; making another one has changed that.
-            unsafe { (f.set_context)(before) };
-        }
-        Ok(Arc::new(AscendContext { context: LibraryHandle(context), runtime }))
-    }
-
-    /// Makes it this thread's.
-    pub(crate) fn enter(&self) -> Result<CurrentContext<'_>, DriverError> {
-        let f = &self.runtime.functions;
-        let mut before = null_mut();
-        // SAFETY: a context is written to `before`; of a thread without one it stays null, which is no failure here.
-        unsafe { (f.current_context)(&mut before) };
-        if before != self.context.0 {
-            // SAFETY: the context is there until this is dropped.
-            self.runtime.check("enter", unsafe { (f.set_context)(self.context.0) })?;
-        }
-        Ok(CurrentContext { context: self, before: LibraryHandle(before), _thread: PhantomData })
-    }
-
-    /// Gives something back where the runtime may still have it: of a context that is lost nothing is left.
-    fn give_back(&self, call: impl FnOnce(&RuntimeFunctions) -> i32) {
-        if let Ok(_entered) = self.enter() {
-            call(&self.runtime.functions);
-        }
-    }
-}
-
-impl Drop for AscendContext {
-    fn drop(&mut self) {
-        // SAFETY: it was made by `new`, and nothing made of it is left: all of that keeps it.
-        unsafe { (self.runtime.functions.drop_context)(self.context.0) };
-    }
-}
-
-impl Drop for CurrentContext<'_> {
-    fn drop(&mut self) {
-        if self.before.0 != self.context.context.0 && !self.before.0.is_null() {
-            // SAFETY: it was this thread's when the guard was made; a context that is gone since is refused by the runtime.
-            unsafe { (self.context.runtime.functions.set_context)(self.before.0) };
-        }
-    }
+/// The runtime of one device. Every method makes that device the calling thread's own for as long as it runs.
+pub(crate) trait AcceleratorRuntime: Send + Sync {
+    /// Takes memory of the device, of at least one byte.
+    fn alloc(&self, bytes: usize) -> Result<LibraryHandle, DriverError>;
+    /// Gives memory back.
+    ///
+    /// # Safety
+    /// It was given by `alloc`, goes back once, and nothing on a stream has it.
+    unsafe fn free(&self, memory: LibraryHandle);
+    /// Takes page-locked memory of the host, of at least one byte, which no one else has.
+    fn alloc_host(&self, bytes: usize) -> Result<LibraryHandle, DriverError>;
+    /// Gives page-locked memory back.
+    ///
+    /// # Safety
+    /// It was given by `alloc_host`, goes back once, and nothing on a stream has it.
+    unsafe fn free_host(&self, memory: LibraryHandle);
+    /// Makes an event.
+    fn new_event(&self) -> Result<LibraryHandle, DriverError>;
+    /// Gives an event back.
+    ///
+    /// # Safety
+    /// It was given by `new_event` and goes back once.
+    unsafe fn drop_event(&self, event: LibraryHandle);
+    /// Whether an event has happened.
+    ///
+    /// # Safety
+    /// It was given by `new_event`.
+    unsafe fn has_happened(&self, event: LibraryHandle) -> Result<bool, DriverError>;
+    /// Makes a stream.
+    fn new_stream(&self) -> Result<LibraryHandle, DriverError>;
+    /// Gives a stream back.
+    ///
+    /// # Safety
+    /// It was given by `new_stream` and goes back once, with nothing left to run.
+    unsafe fn drop_stream(&self, stream: LibraryHandle);
+    /// Submits a copy of bytes.
+    ///
+    /// # Safety
+    /// Both memories are so long, lie where the direction says, and are kept until the stream has run the copy.
+    unsafe fn copy(
+        &self,
+        stream: LibraryHandle,
+        direction: CopyDirection,
+        to: LibraryPointer,
+        from: LibraryPointer,
+        bytes: usize,
+    ) -> Result<(), DriverError>;
+    /// Submits: makes every byte this one.
+    ///
+    /// # Safety
+    /// As [`AcceleratorRuntime::copy`], of memory of the device.
+    unsafe fn fill(&self, stream: LibraryHandle, to: LibraryPointer, bytes: usize, byte: u8)
+    -> Result<(), DriverError>;
+    /// Submits: the event happens when everything before has run.
+    ///
+    /// # Safety
+    /// Both were given by this runtime.
+    unsafe fn record(&self, stream: LibraryHandle, event: LibraryHandle) -> Result<(), DriverError>;
+    /// Waits until everything has run, so long at most; whether it has, and what was wrong with it.
+    ///
+    /// # Safety
+    /// The stream was given by `new_stream`.
+    unsafe fn wait(&self, stream: LibraryHandle, milliseconds: i32) -> Result<bool, DriverError>;
+    /// Asks an operator what it wants to work in, in bytes, and runs nothing.
+    fn wanted_workspace(&self, call: &OperatorCall, memory: &OperandMemory<'_>) -> Result<u64, DriverError>;
+    /// Submits an operator, which works in `working`, the part of the workspace that is behind the temporaries.
+    ///
+    /// # Safety
+    /// The stream was given by `new_stream`; the memory is kept until it has run the operator.
+    unsafe fn run_operator(
+        &self,
+        stream: LibraryHandle,
+        call: &OperatorCall,
+        memory: &OperandMemory<'_>,
+        working: Option<NpuRange>,
+    ) -> Result<(), DriverError>;
 }
 
 /// Memory of a device.
 pub(crate) struct NpuMemory {
-    context: Arc<AscendContext>,
+    runtime: Arc<dyn AcceleratorRuntime>,
     address: LibraryHandle,
     bytes: u64,
 }
 
-/// Bytes of it, which lie in it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct NpuRange {
-    address: u64,
-    bytes: usize,
-}
-
-impl NpuRange {
-    pub(crate) fn bytes(self) -> usize {
-        self.bytes
-    }
-
-    /// Where it begins, for the libraries alone: the host reads nothing there.
-    pub(crate) fn pointer(self) -> LibraryPointer {
-        std::ptr::without_provenance_mut(self.address as usize)
-    }
-
-    /// What is behind so many of its bytes; none where they are not among them.
-    pub(crate) fn behind(self, offset: u64) -> Option<NpuRange> {
-        let left = self.bytes.checked_sub(usize::try_from(offset).ok()?)?;
-        Some(NpuRange { address: self.address + offset, bytes: left })
-    }
-
-    /// Its first bytes; none where it has less.
-    pub(crate) fn first(self, bytes: u64) -> Option<NpuRange> {
-        let bytes = usize::try_from(bytes).ok().filter(|&bytes| bytes <= self.bytes)?;
-        Some(NpuRange { bytes, ..self })
-    }
-
-    fn overlaps(self, other: NpuRange) -> bool {
-        let end = |range: NpuRange| range.address + range.bytes as u64;
-        self.address.max(other.address) < end(self).min(end(other))
-    }
-}
-
 impl NpuMemory {
-    /// Takes memory.
-    pub(crate) fn new(context: &Arc<AscendContext>, bytes: u64) -> Result<NpuMemory, DriverError> {
+    /// Takes memory. Of no byte there is no memory: one is taken.
+    pub(crate) fn new(runtime: &Arc<dyn AcceleratorRuntime>, bytes: u64) -> Result<NpuMemory, DriverError> {
         let wanted = usize::try_from(bytes).map_err(|e| refused("alloc", e.to_string()))?;
-        let _entered = context.enter()?;
-        let (f, mut address) = (&context.runtime.functions, null_mut());
-        // SAFETY: an address of the device is written to `address`. Of no byte there is no memory: one is taken.
-        match unsafe { (f.alloc)(&mut address, wanted.max(1), HUGE_PAGES_FIRST) } {
-            OUT_OF_MEMORY => {
-                let (mut free, mut total) = (0, 0);
-                // SAFETY: two numbers are written.
-                let told = unsafe { (f.free_memory)(HBM, &mut free, &mut total) } == SUCCESS;
-                let known = |bytes: usize| told.then_some(bytes as u64);
-                Err(DriverError::OutOfMemory { wanted: bytes, free: known(free), total: known(total) })
-            }
-            code => {
-                context.runtime.check("alloc", code)?;
-                Ok(NpuMemory { context: context.clone(), address: LibraryHandle(address), bytes })
-            }
-        }
+        let address = runtime.alloc(wanted.max(1)).map_err(|error| match error {
+            DriverError::OutOfMemory { free, total, .. } => DriverError::OutOfMemory { wanted: bytes, free, total },
+            other => other,
+        })?;
+        Ok(NpuMemory { runtime: runtime.clone(), address, bytes })
     }
 
     /// Bytes of it; none where they are not among them.
     pub(crate) fn range(&self, offset: u64, bytes: u64) -> Option<NpuRange> {
         let inside = offset.checked_add(bytes).is_some_and(|end| end <= self.bytes);
         let bytes = usize::try_from(bytes).ok().filter(|_| inside)?;
-        Some(NpuRange { address: self.address.0.addr() as u64 + offset, bytes })
+        Some(NpuRange::new(self.address.0.addr() as u64 + offset, bytes))
     }
 }
 
 impl Drop for NpuMemory {
     fn drop(&mut self) {
         // SAFETY: it was given by `alloc` and goes back once; whoever dropped it knows that nothing on a stream has it.
-        self.context.give_back(|f| unsafe { (f.free)(self.address.0) });
+        unsafe { self.runtime.free(self.address) };
     }
 }
 
 /// Page-locked memory of the host, zeroed, which the device reads and writes by itself.
 pub(crate) struct LockedMemory {
-    context: Arc<AscendContext>,
+    runtime: Arc<dyn AcceleratorRuntime>,
     address: LibraryHandle,
     bytes: usize,
 }
 
 impl LockedMemory {
-    pub(crate) fn new(context: &Arc<AscendContext>, bytes: usize) -> Result<LockedMemory, DriverError> {
-        let _entered = context.enter()?;
-        let mut address = null_mut();
-        // SAFETY: an address of the host is written to `address`.
-        let code = unsafe { (context.runtime.functions.alloc_host)(&mut address, bytes.max(1)) };
-        context.runtime.check("staging", code)?;
-        if address.is_null() {
+    pub(crate) fn new(runtime: &Arc<dyn AcceleratorRuntime>, bytes: usize) -> Result<LockedMemory, DriverError> {
+        let address = runtime.alloc_host(bytes.max(1))?;
+        if address.0.is_null() {
             return Err(refused("staging", "the runtime gave no memory and no reason"));
         }
         // SAFETY: so many bytes are ours from now on, and nobody else has them.
-        unsafe { std::ptr::write_bytes(address.cast::<u8>(), 0, bytes) };
-        Ok(LockedMemory { context: context.clone(), address: LibraryHandle(address), bytes })
+        unsafe { std::ptr::write_bytes(address.0.cast::<u8>(), 0, bytes) };
+        Ok(LockedMemory { runtime: runtime.clone(), address, bytes })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -267,136 +188,113 @@ impl LockedMemory {
 impl Drop for LockedMemory {
     fn drop(&mut self) {
         // SAFETY: it was given by `alloc_host` and goes back once.
-        self.context.give_back(|f| unsafe { (f.free_host)(self.address.0) });
+        unsafe { self.runtime.free_host(self.address) };
     }
 }
 
 /// A moment of a stream, which is recorded once.
-pub(crate) struct AscendEvent {
-    context: Arc<AscendContext>,
+pub(crate) struct NpuEvent {
+    runtime: Arc<dyn AcceleratorRuntime>,
     event: LibraryHandle,
 }
 
-impl AscendEvent {
-    pub(crate) fn new(context: &Arc<AscendContext>) -> Result<AscendEvent, DriverError> {
-        let _entered = context.enter()?;
-        let mut event = null_mut();
-        // SAFETY: an event is written to `event`.
-        context.runtime.check("event", unsafe { (context.runtime.functions.new_event)(&mut event) })?;
-        Ok(AscendEvent { context: context.clone(), event: LibraryHandle(event) })
+impl NpuEvent {
+    pub(crate) fn new(runtime: &Arc<dyn AcceleratorRuntime>) -> Result<NpuEvent, DriverError> {
+        Ok(NpuEvent { event: runtime.new_event()?, runtime: runtime.clone() })
     }
 
     /// Whether it has happened.
     pub(crate) fn has_happened(&self) -> Result<bool, DriverError> {
-        let _entered = self.context.enter()?;
-        let mut status = 0;
-        // SAFETY: the event is ours; a number is written to `status`.
-        let code = unsafe { (self.context.runtime.functions.query_event)(self.event.0, &mut status) };
-        self.context.runtime.check("query", code).map(|()| status == HAPPENED)
+        // SAFETY: the event is ours.
+        unsafe { self.runtime.has_happened(self.event) }
     }
 }
 
-impl Drop for AscendEvent {
+impl Drop for NpuEvent {
     fn drop(&mut self) {
         // SAFETY: it was made by `new` and goes back once.
-        self.context.give_back(|f| unsafe { (f.drop_event)(self.event.0) });
+        unsafe { self.runtime.drop_event(self.event) };
     }
 }
 
 /// A queue of a device.
-pub(crate) struct AscendStream {
-    pub(crate) context: Arc<AscendContext>,
+pub(crate) struct NpuStream {
+    runtime: Arc<dyn AcceleratorRuntime>,
     stream: LibraryHandle,
 }
 
-impl AscendStream {
-    pub(crate) fn new(context: &Arc<AscendContext>) -> Result<AscendStream, DriverError> {
-        let _entered = context.enter()?;
-        let (f, mut stream) = (&context.runtime.functions, null_mut());
-        // SAFETY: a stream is written to `stream`.
-        context.runtime.check("stream", unsafe { (f.new_stream)(&mut stream) })?;
-        let made = AscendStream { context: context.clone(), stream: LibraryHandle(stream) };
-        // SAFETY: the stream is ours.
-        context.runtime.check("stream", unsafe { (f.stop_on_failure)(stream, STOP_ON_FAILURE) })?;
-        Ok(made)
+impl NpuStream {
+    pub(crate) fn new(runtime: &Arc<dyn AcceleratorRuntime>) -> Result<NpuStream, DriverError> {
+        Ok(NpuStream { stream: runtime.new_stream()?, runtime: runtime.clone() })
     }
 
     /// What the libraries know it by.
-    pub(crate) fn handle(&self) -> LibraryPointer {
-        self.stream.0
-    }
-
-    fn submit(
-        &self,
-        call: &'static str,
-        run: impl FnOnce(&RuntimeFunctions, LibraryPointer) -> i32,
-    ) -> Result<(), DriverError> {
-        let _entered = self.context.enter()?;
-        self.context.runtime.check(call, run(&self.context.runtime.functions, self.stream.0))
+    pub(crate) fn handle(&self) -> LibraryHandle {
+        self.stream
     }
 
     /// Submits: the first bytes of page-locked memory to as many of the device as the range has. Whoever calls keeps the memory.
     pub(crate) fn upload(&self, from: &LockedMemory, to: NpuRange) -> Result<(), DriverError> {
-        fits("upload", to.bytes, from.bytes)?;
-        let (source, bytes) = (from.address.0.cast_const(), to.bytes);
+        fits("upload", to.bytes(), from.bytes)?;
+        let source = from.address.0;
         // SAFETY: both are so long; the caller gives the memory to `NpuQueue::submit`, which keeps it until then.
-        self.submit("upload", |f, stream| unsafe { (f.copy)(to.pointer(), bytes, source, bytes, TO_DEVICE, stream) })
+        unsafe { self.runtime.copy(self.stream, CopyDirection::ToDevice, to.pointer(), source, to.bytes()) }
     }
 
     /// Submits: bytes of the device to the beginning of page-locked memory, which the caller keeps until they are there.
     pub(crate) fn download(&self, from: NpuRange, to: &LockedMemory) -> Result<(), DriverError> {
-        fits("download", from.bytes, to.bytes)?;
-        let (source, room) = (from.pointer().cast_const(), to.bytes);
+        fits("download", from.bytes(), to.bytes)?;
+        let target = to.address.0;
         // SAFETY: the bytes fit; the caller gives the memory to `NpuQueue::submit`, which keeps it.
-        self.submit("download", |f, stream| unsafe {
-            (f.copy)(to.address.0, room, source, from.bytes, TO_HOST, stream)
-        })
+        unsafe { self.runtime.copy(self.stream, CopyDirection::ToHost, target, from.pointer(), from.bytes()) }
     }
 
     /// Submits a copy between parts of memory that do not overlap.
     pub(crate) fn copy(&self, from: NpuRange, to: NpuRange) -> Result<(), DriverError> {
-        if from.bytes != to.bytes {
-            return Err(refused("copy", format!("{} bytes are given for {}", from.bytes, to.bytes)));
+        if from.bytes() != to.bytes() {
+            return Err(refused("copy", format!("{} bytes are given for {}", from.bytes(), to.bytes())));
         }
         if from.overlaps(to) {
             return Err(refused("copy", format!("{from:?} and {to:?} overlap")));
         }
-        let source: *const c_void = from.pointer().cast_const();
         // SAFETY: both lie in memory of this device and are so long.
-        self.submit("copy", |f, stream| unsafe {
-            (f.copy)(to.pointer(), to.bytes, source, to.bytes, ON_DEVICE, stream)
-        })
+        unsafe { self.runtime.copy(self.stream, CopyDirection::OnDevice, to.pointer(), from.pointer(), to.bytes()) }
     }
 
     /// Submits: makes every byte this one.
     pub(crate) fn fill(&self, range: NpuRange, byte: u8) -> Result<(), DriverError> {
         // SAFETY: the bytes lie in memory of this device.
-        self.submit("fill", |f, stream| unsafe {
-            (f.fill)(range.pointer(), range.bytes, byte.into(), range.bytes, stream)
-        })
+        unsafe { self.runtime.fill(self.stream, range.pointer(), range.bytes(), byte) }
     }
 
     /// Submits: the event happens when everything before has run.
-    pub(crate) fn record(&self, event: &AscendEvent) -> Result<(), DriverError> {
+    pub(crate) fn record(&self, event: &NpuEvent) -> Result<(), DriverError> {
         // SAFETY: both are ours.
-        self.submit("signal", |f, stream| unsafe { (f.record_event)(event.event.0, stream) })
+        unsafe { self.runtime.record(self.stream, event.event) }
+    }
+
+    /// Submits an operator, which works in the part of the workspace that is behind the temporaries. Whoever calls keeps the memory.
+    pub(crate) fn operator(
+        &self,
+        call: &OperatorCall,
+        memory: &OperandMemory<'_>,
+        working: Option<NpuRange>,
+    ) -> Result<(), DriverError> {
+        // SAFETY: the stream is ours; the ranges lie in buffers, which go back behind everything that was submitted.
+        unsafe { self.runtime.run_operator(self.stream, call, memory, working) }
     }
 
     /// Waits until everything has run, so long at most; whether it has, and what was wrong with it.
     pub(crate) fn wait(&self, milliseconds: i32) -> Result<bool, DriverError> {
-        let _entered = self.context.enter()?;
         // SAFETY: the stream is ours.
-        match unsafe { (self.context.runtime.functions.wait_stream)(self.stream.0, milliseconds) } {
-            NOT_YET => Ok(false),
-            code => self.context.runtime.check("wait", code).map(|()| true),
-        }
+        unsafe { self.runtime.wait(self.stream, milliseconds) }
     }
 }
 
-impl Drop for AscendStream {
+impl Drop for NpuStream {
     fn drop(&mut self) {
         // SAFETY: it was made by `new` and goes back once; its queue has waited for what was submitted.
-        self.context.give_back(|f| unsafe { (f.drop_stream)(self.stream.0) });
+        unsafe { self.runtime.drop_stream(self.stream) };
     }
 }
 

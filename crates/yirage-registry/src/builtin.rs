@@ -3,23 +3,8 @@
 use crate::entry::{Provider, RegistryEntry};
 use std::sync::Arc;
 use yirage_hal::reference::Reference;
-use yirage_probe::{ProbeEnvironment, families};
+use yirage_probe::ProbeEnvironment;
 use yirage_sim::Sim;
-
-/// A family, where its feature is on.
-macro_rules! family {
-    ($feature:literal, $family:ident, $aliases:expr) => {
-        RegistryEntry {
-            name: families::$family.name,
-            aliases: $aliases,
-            provider: if cfg!(feature = $feature) {
-                Provider::Family(&families::$family)
-            } else {
-                Provider::LeftOut($feature)
-            },
-        }
-    };
-}
 
 /// Vendors whose drivers have CUDA's shape, where their features are on.
 macro_rules! cuda_like {
@@ -48,12 +33,28 @@ cuda_like! {
 
 #[cfg(feature = "ascend")]
 fn ascend(surroundings: &ProbeEnvironment) -> Provider {
-    Provider::ByName(Arc::new(yirage_npu::AscendBackend::new(surroundings.clone())))
+    npu(yirage_npu::NpuVendor::Ascend, surroundings)
 }
 
 #[cfg(not(feature = "ascend"))]
 fn ascend(_: &ProbeEnvironment) -> Provider {
     Provider::LeftOut("ascend")
+}
+
+#[cfg(feature = "cambricon")]
+fn cambricon(surroundings: &ProbeEnvironment) -> Provider {
+    npu(yirage_npu::NpuVendor::Cambricon, surroundings)
+}
+
+#[cfg(not(feature = "cambricon"))]
+fn cambricon(_: &ProbeEnvironment) -> Provider {
+    Provider::LeftOut("cambricon")
+}
+
+/// A maker whose library of operators computes.
+#[cfg(any(feature = "ascend", feature = "cambricon"))]
+fn npu(vendor: yirage_npu::NpuVendor, surroundings: &ProbeEnvironment) -> Provider {
+    Provider::ByName(Arc::new(yirage_npu::NpuBackend::new(vendor, surroundings.clone())))
 }
 
 /// Graphics interfaces, where their features are on.
@@ -86,7 +87,7 @@ pub(crate) fn list(surroundings: &ProbeEnvironment) -> Vec<RegistryEntry> {
     let list = vec![
         RegistryEntry { name: "cuda", aliases: &["nvidia"], provider: nvidia(surroundings) },
         RegistryEntry { name: "ascend", aliases: &["npu", "huawei"], provider: ascend(surroundings) },
-        family!("cambricon", CAMBRICON, &["mlu"]),
+        RegistryEntry { name: "cambricon", aliases: &["mlu"], provider: cambricon(surroundings) },
         RegistryEntry { name: "hygon", aliases: &["dcu"], provider: hygon(surroundings) },
         RegistryEntry { name: "hip", aliases: &["amd", "rocm"], provider: amd(surroundings) },
         RegistryEntry { name: "metax", aliases: &["maca"], provider: metax(surroundings) },

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use yirage_hal::{Backend, DeviceInfo, Unavailable};
-use yirage_probe::{Family, ProbeEnvironment};
 
 /// A name of the list.
 #[derive(Clone)]
@@ -22,6 +21,7 @@ pub(crate) struct RegistryEntry {
         feature = "hip",
         feature = "musa",
         feature = "ascend",
+        feature = "cambricon",
         feature = "vulkan",
         feature = "mps",
         feature = "dx12",
@@ -38,9 +38,8 @@ pub(crate) enum Provider {
     Elsewhere(Arc<dyn Backend>),
     /// A backend of tests: it opens by name, and is never listed or taken by default.
     OfTests(Arc<dyn Backend>),
-    /// No backend yet; whether there are devices can be asked.
-    Family(&'static Family),
     /// Code that this build leaves out, and the feature that brings it in.
+    #[allow(dead_code, reason = "a build with all features leaves nothing out")]
     LeftOut(&'static str),
     /// Devices that nobody here knows how to look for.
     NotLookedFor,
@@ -63,8 +62,6 @@ pub struct BackendSurvey {
 pub enum BackendAvailability {
     /// A backend, and its devices, of which there is one at least.
     Usable(Arc<dyn Backend>, Vec<DeviceInfo>),
-    /// Devices that are there, and why they cannot be opened: this build has no backend for them.
-    NotBuiltIn(Vec<DeviceInfo>, Unavailable),
     /// No device, and the reason.
     Nothing(Unavailable),
 }
@@ -83,7 +80,7 @@ impl RegistryEntry {
     /// Whether nothing here computes behind it, whatever features a build has.
     #[cfg(feature = "plugins")]
     pub(crate) fn has_no_backend(&self) -> bool {
-        matches!(self.provider, Provider::Family(_) | Provider::NotLookedFor)
+        matches!(self.provider, Provider::NotLookedFor)
     }
 
     /// Whether it may be taken where no name is given.
@@ -97,7 +94,7 @@ impl RegistryEntry {
     }
 
     /// What is behind the name here.
-    pub(crate) fn look(&self, surroundings: &ProbeEnvironment) -> BackendAvailability {
+    pub(crate) fn look(&self) -> BackendAvailability {
         match &self.provider {
             Provider::Backend(backend)
             | Provider::ByName(backend)
@@ -106,14 +103,6 @@ impl RegistryEntry {
                 Ok(devices) if devices.is_empty() => self.nothing("it names no device, and no reason".into(), None),
                 Ok(devices) => BackendAvailability::Usable(backend.clone(), devices),
                 Err(why) => BackendAvailability::Nothing(why),
-            },
-            Provider::Family(family) => match family.look(surroundings) {
-                Ok(devices) => {
-                    let why = not_built_in(family, &devices);
-                    BackendAvailability::NotBuiltIn(devices, why)
-                }
-                // What its maker's software would need is no remedy while nothing here would compute with it.
-                Err(why) => BackendAvailability::Nothing(Unavailable { remedy: no_backend_yet(family), ..why }),
             },
             Provider::LeftOut(feature) => self.nothing("this build leaves it out".into(), Some(feature)),
             Provider::NotLookedFor => {
@@ -131,22 +120,4 @@ impl RegistryEntry {
         };
         BackendAvailability::Nothing(Unavailable { backend: self.name, why, remedy, present: false })
     }
-}
-
-/// Devices that are there, of a family without a backend.
-fn not_built_in(family: &Family, devices: &[DeviceInfo]) -> Unavailable {
-    let (count, first) = (devices.len(), devices.first().map(|device| device.name.as_str()).unwrap_or_default());
-    let what =
-        if count == 1 { format!("{first} is there") } else { format!("{first} and {} more are there", count - 1) };
-    Unavailable {
-        backend: family.name,
-        why: format!("{what}, but a backend for {} is not built into yirage yet", family.title),
-        remedy: "choose another backend".into(),
-        present: true,
-    }
-}
-
-/// What is to be done about a family without a backend whose devices are not found.
-fn no_backend_yet(family: &Family) -> String {
-    format!("yirage does not compute on {} yet: choose another backend", family.title)
 }

@@ -52,11 +52,9 @@ impl Registry {
             return self.get_default();
         }
         let listed = self.list.iter().find(|listed| listed.is(name)).ok_or_else(|| self.unknown(name))?;
-        match listed.look(&self.surroundings) {
+        match listed.look() {
             BackendAvailability::Usable(backend, _) => Ok(backend),
-            BackendAvailability::NotBuiltIn(_, why) | BackendAvailability::Nothing(why) => {
-                Err(RegistryError::Unavailable(why, self.list_available()))
-            }
+            BackendAvailability::Nothing(why) => Err(RegistryError::Unavailable(why, self.list_available())),
         }
     }
 
@@ -71,12 +69,10 @@ impl Registry {
         let (mut played, mut reasons) = (None, Vec::new());
         // Behind the first that will do, nobody is asked: asking may start a maker's driver.
         for listed in self.list.iter().filter(|listed| listed.may_be_default()) {
-            match listed.look(&self.surroundings) {
+            match listed.look() {
                 BackendAvailability::Usable(backend, devices) if !listed.comes_last(&devices) => return Ok(backend),
                 BackendAvailability::Usable(backend, _) => played = played.or(Some(backend)),
-                BackendAvailability::NotBuiltIn(_, why) | BackendAvailability::Nothing(why) => {
-                    reasons.push(why.to_string())
-                }
+                BackendAvailability::Nothing(why) => reasons.push(why.to_string()),
             }
         }
         played.ok_or(RegistryError::None { reasons })
@@ -126,12 +122,12 @@ impl Registry {
         let finding = |listed: &RegistryEntry| BackendSurvey {
             name: listed.name,
             aliases: listed.aliases,
-            availability: listed.look(&self.surroundings),
+            availability: listed.look(),
         };
         let mut findings: Vec<_> = shown.map(|listed| (listed, finding(listed))).collect();
         findings.sort_by_key(|(listed, finding)| match &finding.availability {
             BackendAvailability::Usable(_, devices) => listed.comes_last(devices),
-            BackendAvailability::NotBuiltIn(..) | BackendAvailability::Nothing(_) => false,
+            BackendAvailability::Nothing(_) => false,
         });
         findings.into_iter().map(|(_, finding)| finding).collect()
     }
@@ -140,7 +136,7 @@ impl Registry {
     /// devices a processor plays, come last.
     fn usable(&self) -> Vec<(Arc<dyn Backend>, Vec<DeviceInfo>)> {
         let backends = self.list.iter().filter(|listed| listed.is_backend());
-        let found = backends.filter_map(|listed| match listed.look(&self.surroundings) {
+        let found = backends.filter_map(|listed| match listed.look() {
             BackendAvailability::Usable(backend, devices) => Some((listed.comes_last(&devices), backend, devices)),
             _ => None,
         });

@@ -66,7 +66,7 @@ fn a_bare_machine_has_the_processor_alone() {
     for part in [
         "backend cambricon is not available",
         "libcndrv.so",
-        "does not compute on Cambricon MLU yet",
+        "install Cambricon's driver and Neuware",
         "available here: cpu",
     ] {
         assert!(error.contains(part), "{part:?} is not in {error:?}");
@@ -200,7 +200,6 @@ fn a_survey_has_a_reason_for_everything_that_cannot_be_used() {
     for finding in registry.survey() {
         match finding.availability {
             BackendAvailability::Usable(backend, devices) => assert!(backend.name() == "cpu" && !devices.is_empty()),
-            BackendAvailability::NotBuiltIn(..) => panic!("{} on a bare machine", finding.name),
             BackendAvailability::Nothing(why) => {
                 assert!(why.backend == finding.name && !why.why.is_empty() && !why.remedy.is_empty(), "{why}");
             }
@@ -238,7 +237,7 @@ fn a_feature_that_is_off_is_said_to_be() {
 
 #[cfg(all(target_os = "linux", feature = "cambricon"))]
 #[test]
-fn devices_without_a_backend_are_there_and_never_chosen() {
+fn devices_whose_libraries_are_missing_are_there_and_never_chosen() {
     let (root, registry) = bare();
     let library = root.path().join("usr/lib/libcndrv.so");
     std::fs::create_dir_all(library.parent().unwrap()).unwrap();
@@ -247,15 +246,13 @@ fn devices_without_a_backend_are_there_and_never_chosen() {
     let ran = std::process::Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).output();
     assert!(ran.as_ref().is_ok_and(|ran| ran.status.success()), "{ran:?}");
     let found = registry.survey().into_iter().find(|finding| finding.name == "cambricon").unwrap().availability;
-    let BackendAvailability::NotBuiltIn(devices, why) = found else { panic!("two devices without a backend") };
-    assert_eq!(devices.len(), 2);
-    assert!(
-        why.why.contains("MLU370-S4 and 1 more are there, but a backend for Cambricon MLU is not built into"),
-        "{why}"
-    );
-    assert_eq!((registry.list_available(), default(&registry)), (vec!["cpu"], "cpu"));
-    let error = why_not(&registry, "cambricon").to_string();
-    assert!(error.contains("not built into yirage yet"), "{error}");
+    let BackendAvailability::Usable(backend, devices) = found else { panic!("two devices") };
+    assert_eq!((backend.name(), devices.len()), ("cambricon", 2));
+    assert!(devices.iter().all(|device| device.name == "MLU370-S4"), "{devices:?}");
+    // It is taken by its name alone, and says what it would need to compute.
+    assert_eq!(default(&registry), "cpu");
+    let error = backend.open(0, &OpenOptions::default()).map(drop).unwrap_err().to_string();
+    assert!(error.contains("libcnrt.so") && error.contains("the package cnrt of Neuware"), "{error}");
 }
 
 /// A driver with two devices.

@@ -3,7 +3,7 @@
 //! A number outside of a table gives rows of NaN and reads no other memory: an operator is given numbers that are inside.
 
 use super::{MUL, NodeTensors, inputs};
-use crate::operators::{AclDataType, Operator, OperatorSequence, TensorView};
+use crate::operators::{OperandElement, Operator, OperatorSequence, TensorView};
 use yirage_ir::expr::Func;
 use yirage_ir::op::Rope;
 
@@ -12,12 +12,12 @@ fn rows(table: &TensorView, numbers: &TensorView, made: &mut OperatorSequence) -
     let [all, width] = table.shape[..] else { return None };
     let numbers = numbers.reshaped(vec![numbers.elements()]);
     let last = i32::try_from(all.checked_sub(1)?).ok()?;
-    let inside = made.temporary(AclDataType::I32, numbers.shape.clone());
+    let inside = made.temporary(OperandElement::I32, numbers.shape.clone());
     made.call(Operator::Clamp(0, last), [numbers.clone()], &inside);
     let found = made.temporary(table.element, vec![numbers.elements(), width]);
     made.call(Operator::IndexSelect, [table.clone(), inside.clone()], &found);
     let found = made.as_f32(&found);
-    let outside = made.temporary(AclDataType::Bool, numbers.shape.clone());
+    let outside = made.temporary(OperandElement::Bool, numbers.shape.clone());
     made.call(Operator::NotEqual, [numbers.clone(), inside], &outside);
     made.call(Operator::MaskedFill(f32::NAN), [outside.reshaped(vec![numbers.elements(), 1])], &found);
     Some(found)
@@ -57,7 +57,7 @@ pub(super) fn rope(rope: &Rope, tensors: &NodeTensors, made: &mut OperatorSequen
         let ([a, b], [first, second]) = (pair(&x), pair(&all));
         // All products are there before anything is written: the result may lie where the input does.
         let mut product = |x: &TensorView, y: &TensorView| {
-            let product = made.temporary(AclDataType::F32, a.shape.clone());
+            let product = made.temporary(OperandElement::F32, a.shape.clone());
             made.call(MUL, [x.clone(), y.clone()], &product);
             product
         };

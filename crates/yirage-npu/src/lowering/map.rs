@@ -1,7 +1,7 @@
 //! Functions of single elements: an expression, one call a term.
 
 use super::NodeTensors;
-use crate::operators::{AclDataType, Operator, OperatorSequence, TensorView};
+use crate::operators::{OperandElement, Operator, OperatorSequence, TensorView};
 use yirage_ir::expr::{Expr, Func, Scalar, Term};
 
 /// The functions that operators compute of floats.
@@ -42,14 +42,14 @@ pub(super) fn map(expr: &Expr, tensors: &NodeTensors, made: &mut OperatorSequenc
                 is_float(&input).then_some(input)?
             }
             Term::Const(Scalar::F32(number)) => {
-                let one = made.temporary(AclDataType::F32, vec![1]);
+                let one = made.temporary(OperandElement::F32, vec![1]);
                 made.call(Operator::Fill(number.0), [], &one);
                 one
             }
             Term::Const(_) => return None,
             Term::Cast(to, x) => {
                 let x = values[x as usize].clone();
-                let element = AclDataType::of(to)?;
+                let element = OperandElement::of(to)?;
                 let output = place(at == last, element, x.shape.clone(), tensors, made);
                 is_float(&output).then_some(())?;
                 made.call(Operator::Cast, [x], &output);
@@ -59,7 +59,7 @@ pub(super) fn map(expr: &Expr, tensors: &NodeTensors, made: &mut OperatorSequenc
                 FUNCTIONS.contains(&func).then_some(())?;
                 let inputs: Vec<TensorView> = term.args().iter().map(|&x| made.as_f32(&values[x as usize])).collect();
                 let shape = spread(&inputs)?;
-                let output = place(at == last, AclDataType::F32, shape, tensors, made);
+                let output = place(at == last, OperandElement::F32, shape, tensors, made);
                 made.call(Operator::Function(func), inputs, &output);
                 output
             }
@@ -84,7 +84,7 @@ fn cast(value: &TensorView, tensors: &NodeTensors, made: &mut OperatorSequence) 
 /// Where a term's value goes: the last one into the result, where it has its type and shape.
 fn place(
     is_last: bool,
-    element: AclDataType,
+    element: OperandElement,
     shape: Vec<u64>,
     tensors: &NodeTensors,
     made: &mut OperatorSequence,
@@ -94,7 +94,7 @@ fn place(
 }
 
 fn is_float(tensor: &TensorView) -> bool {
-    matches!(tensor.element, AclDataType::F32 | AclDataType::F16 | AclDataType::BF16)
+    matches!(tensor.element, OperandElement::F32 | OperandElement::F16 | OperandElement::BF16)
 }
 
 /// The shape of all together, aligned at the innermost dimension.

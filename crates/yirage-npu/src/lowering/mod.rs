@@ -4,6 +4,7 @@
 //! 16 bits is called only where it does that by itself. Which nodes come here is said by the rules of `library.rs`; what none of
 //! these files has calls for is evaluated on the host.
 
+mod elementary;
 mod lookup;
 mod map;
 mod moves;
@@ -17,6 +18,15 @@ use yirage_ir::{Dims, Op};
 
 pub(crate) use map::FUNCTIONS;
 
+/// Which operators a maker's library has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum OperatorSupport {
+    /// All of them, on tensors of any strides.
+    Whole,
+    /// Those that others are made of, and on dense tensors alone but for copies (`elementary.rs`).
+    Elementary,
+}
+
 /// Tensors of a node in a step.
 struct NodeTensors {
     inputs: Vec<TensorView>,
@@ -24,7 +34,7 @@ struct NodeTensors {
 }
 
 /// The calls of a node in a step of these sizes; none where no operators compute it.
-pub(crate) fn lower(node: &NodeOperation, dims: &Dims) -> Option<OperatorSequence> {
+pub(crate) fn lower(node: &NodeOperation, dims: &Dims, support: OperatorSupport) -> Option<OperatorSequence> {
     let inputs = node.inputs.iter().map(|operand| operand.tensor(dims)).collect::<Option<Vec<_>>>()?;
     let [output] = &node.outputs[..] else { return None };
     let tensors = NodeTensors { inputs, output: output.tensor(dims)? };
@@ -42,7 +52,10 @@ pub(crate) fn lower(node: &NodeOperation, dims: &Dims) -> Option<OperatorSequenc
         Op::MatMul(product) => product::matmul(product, &tensors, &mut made)?,
         _ => return None,
     }
-    Some(made)
+    Some(match support {
+        OperatorSupport::Whole => made,
+        OperatorSupport::Elementary => elementary::made_of_parts(made),
+    })
 }
 
 /// The ops that have calls.

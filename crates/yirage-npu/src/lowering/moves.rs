@@ -1,7 +1,7 @@
 //! What moves elements: views, joined values, the KV cache.
 
 use super::{NodeTensors, inputs};
-use crate::operators::{AclDataType, Operator, OperatorSequence, TensorView};
+use crate::operators::{OperandElement, Operator, OperatorSequence, TensorView};
 use yirage_ir::op::View;
 use yirage_ir::strided::Strided;
 use yirage_ir::{Dims, Type};
@@ -49,19 +49,35 @@ pub(super) fn kv_append(tensors: &NodeTensors, made: &mut OperatorSequence) -> O
     let (slots, parts) = tensors.inputs.get(1..)?.split_last()?;
     let [blocks, positions, heads, width] = tensors.output.shape[..] else { return None };
     let cache = tensors.output.reshaped(vec![blocks * positions, heads, width]);
-    let (tokens, mut start) = (slots.elements(), 0);
+    let tokens = slots.elements();
     if tokens == 0 {
         return Some(());
     }
-    matches!(cache.element, AclDataType::F32 | AclDataType::F16 | AclDataType::BF16).then_some(())?;
+    matches!(cache.element, OperandElement::F32 | OperandElement::F16 | OperandElement::BF16).then_some(())?;
+    // A position is written as a whole, which the operators of every library do.
+    let given = match parts {
+        [one] => rounded(&one.reshaped(vec![tokens, heads, width]), &cache, made),
+        parts => joined(parts, &cache, [tokens, heads, width], made)?,
+    };
+    made.call(Operator::IndexCopy, [slots.clone(), given], &cache);
+    Some(())
+}
+
+/// The parts of each head side by side, as the cache's elements.
+fn joined(
+    parts: &[TensorView],
+    cache: &TensorView,
+    [tokens, heads, width]: [u64; 3],
+    made: &mut OperatorSequence,
+) -> Option<TensorView> {
+    let (whole, mut start) = (made.temporary(cache.element, vec![tokens, heads, width]), 0);
     for part in parts {
         let size = part.shape.get(1)? / heads;
-        let given = part.reshaped(vec![tokens, heads, size]);
-        let rounded = rounded(&given, &cache, made);
-        made.call(Operator::IndexCopy, [slots.clone(), rounded], &cache.part(2, start, 1, size));
+        let given = rounded(&part.reshaped(vec![tokens, heads, size]), cache, made);
+        made.call(Operator::Copy, [given], &whole.part(2, start, 1, size));
         start += size;
     }
-    Some(())
+    Some(whole)
 }
 
 fn rounded(given: &TensorView, cache: &TensorView, made: &mut OperatorSequence) -> TensorView {

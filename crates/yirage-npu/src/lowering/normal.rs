@@ -1,7 +1,7 @@
 //! What looks at whole rows: norms, softmax.
 
 use super::{NodeTensors, inputs};
-use crate::operators::{AclDataType, Operator, OperatorSequence};
+use crate::operators::{OperandElement, Operator, OperatorSequence};
 use yirage_ir::op::RmsNorm;
 
 pub(super) fn rms_norm(norm: &RmsNorm, tensors: &NodeTensors, made: &mut OperatorSequence) -> Option<()> {
@@ -16,7 +16,7 @@ pub(super) fn rms_norm(norm: &RmsNorm, tensors: &NodeTensors, made: &mut Operato
         Some(weight) => {
             let weight = made.as_f32(weight).reshaped(vec![width]);
             if norm.unit_offset {
-                let distance = made.temporary(AclDataType::F32, vec![width]);
+                let distance = made.temporary(OperandElement::F32, vec![width]);
                 made.call(Operator::AddScalar(1.0), [weight], &distance);
                 distance
             } else {
@@ -24,12 +24,12 @@ pub(super) fn rms_norm(norm: &RmsNorm, tensors: &NodeTensors, made: &mut Operato
             }
         }
         None => {
-            let ones = made.temporary(AclDataType::F32, vec![width]);
+            let ones = made.temporary(OperandElement::F32, vec![width]);
             made.call(Operator::Fill(1.0), [], &ones);
             ones
         }
     };
-    let (y, inverse) = (made.f32_for(&tensors.output), made.temporary(AclDataType::F32, vec![rows, 1]));
+    let (y, inverse) = (made.f32_for(&tensors.output), made.temporary(OperandElement::F32, vec![rows, 1]));
     made.call(Operator::RmsNorm(norm.eps.0), [x, weight, inverse], &y.reshaped(vec![rows, width]));
     made.store(&y, &tensors.output);
     Some(())

@@ -1,4 +1,4 @@
-// Of the two libraries of operators: the machine of the runtime that lies in the same folder.
+// Of libraries beside the runtime: the machine of the runtime that lies in the same folder.
 #include "machine.hpp"
 
 #include <dlfcn.h>
@@ -10,7 +10,7 @@ Machine &machine() {
         Dl_info info;
         if (!dladdr(reinterpret_cast<void *>(&machine), &info)) abort();
         std::string path = info.dli_fname;
-        path = path.substr(0, path.rfind('/')) + "/libascendcl.so";
+        path = path.substr(0, path.rfind('/')) + "/" RUNTIME_LIBRARY;
         void *runtime = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
         auto get = reinterpret_cast<Machine *(*)()>(runtime ? dlsym(runtime, "fakeMachine") : nullptr);
         if (!get) abort();

@@ -1,8 +1,10 @@
-// What the three libraries in software have in common: the machine behind them.
+// What the libraries of a maker in software have in common: the machine behind them.
 //
 // A call that breaks its prototype's contract is answered with an error, like a real library's, and counted as a violation: tests
 // that do nothing wrong ask for none.
 #pragma once
+
+#include "settings.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -11,23 +13,18 @@
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
-enum : int {
-    kSuccess = 0,
-    kInvalid = 100000,
-    kRepeated = 100002,
-    kNoContext = 107002,
-    kNoDevice = 107001,
-    kOutOfMemory = 207001,
-    kNoFeature = 207000,
-    kSyncTimeout = 507046,
-    kFault = 507015,
-    kAclnnNull = 161001,
-    kAclnnInvalid = 161002,
+// A maker's numbers for what a call answers.
+struct Codes {
+    int invalid, no_context, no_device, out_of_memory, not_yet, fault;
 };
+// Those of the runtime's library.
+extern const Codes codes;
 
-// What is counted; the same fields as `FakeAclStats` of the tests.
+enum : int { kSuccess = 0 };
+
+// What is counted; the same fields as `FakeStats` of the tests.
 struct Stats {
-    uint64_t bytes, buffers, host_buffers, contexts, streams, events, tensors, scalars, executors;
+    uint64_t bytes, buffers, host_buffers, contexts, streams, events, tensors, descriptions, executors;
     uint64_t runs, copies, violations, faults;
 };
 
@@ -56,6 +53,7 @@ public:
     // Whether these bytes are all in one buffer of this thread's device.
     virtual bool is_inside(const void *address, uint64_t bytes) = 0;
     virtual void count(uint64_t Stats::*field, int64_t by) = 0;
+    virtual const Settings &settings() = 0;
 
 protected:
     ~Machine() = default;

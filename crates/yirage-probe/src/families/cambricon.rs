@@ -1,10 +1,16 @@
 //! Cambricon: a driver of CUDA's shape, whose version has three numbers.
 
+use crate::companion_library::CompanionLibrary;
 use crate::driver::{DriverApi, VersionQuery};
 use crate::family::{Family, LibraryLocation};
 use crate::search::LibrarySearch;
 use crate::visible::VisibilityVariables;
 use yirage_plan::KernelCapabilities;
+
+/// Variables that name the root of Neuware.
+const ROOTS: &[&str] = &["NEUWARE_HOME"];
+/// Where its packages put libraries.
+const FOLDERS: &[&str] = &["/usr/local/neuware/lib64"];
 
 /// Cambricon.
 pub static CAMBRICON: Family = Family {
@@ -13,8 +19,8 @@ pub static CAMBRICON: Family = Family {
     system: "linux",
     location: LibraryLocation::Files(LibrarySearch {
         libraries: &["libcndrv.so.1", "libcndrv.so"],
-        roots: &["NEUWARE_HOME"],
-        folders: &["/usr/local/neuware/lib64"],
+        roots: ROOTS,
+        folders: FOLDERS,
         own_folders_only: false,
         foreign: &[],
     }),
@@ -27,6 +33,23 @@ pub static CAMBRICON: Family = Family {
     install: "install Cambricon's driver and Neuware, or name its root in NEUWARE_HOME",
     ask: |backend, library| DRIVER.ask(backend, library),
 };
+
+/// Memory, queues and notifiers.
+pub static CNRT: CompanionLibrary = of_neuware(
+    &["libcnrt.so"],
+    "install Cambricon's runtime (the package cnrt of Neuware), or name Neuware's root in NEUWARE_HOME",
+);
+
+/// The operators.
+pub static CNNL: CompanionLibrary = of_neuware(
+    &["libcnnl.so"],
+    "install Cambricon's operators (the package cnnl of Neuware), or name Neuware's root in NEUWARE_HOME",
+);
+
+const fn of_neuware(libraries: &'static [&'static str], install: &'static str) -> CompanionLibrary {
+    let search = LibrarySearch { libraries, roots: ROOTS, folders: FOLDERS, own_folders_only: false, foreign: &[] };
+    CompanionLibrary { search, install }
+}
 
 const DRIVER: DriverApi = DriverApi {
     start: "cnInit",

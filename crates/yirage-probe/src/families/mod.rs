@@ -14,7 +14,7 @@ mod musa;
 mod vulkan;
 
 pub use ascend::{ASCEND, NNOPBASE, OPAPI};
-pub use cambricon::CAMBRICON;
+pub use cambricon::{CAMBRICON, CNNL, CNRT};
 pub use corex::{COREX, COREX_NVRTC};
 pub use cuda::{CUDA, NVRTC};
 pub use hip::{HIP, HIPRTC, HYGON, HYGON_HIPRTC};

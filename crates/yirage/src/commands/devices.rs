@@ -25,30 +25,30 @@ pub(super) fn survey() -> Vec<BackendSurvey> {
 pub(super) fn usable(found: &[BackendSurvey]) -> impl Iterator<Item = &DeviceInfo> {
     found.iter().flat_map(|finding| match &finding.availability {
         BackendAvailability::Usable(_, devices) => devices.as_slice(),
-        BackendAvailability::NotBuiltIn(..) | BackendAvailability::Nothing(_) => &[],
+        BackendAvailability::Nothing(_) => &[],
     })
 }
 
-/// The names that cannot be opened: each with its devices that are there all the same, and the reason.
-fn others(found: &[BackendSurvey]) -> impl Iterator<Item = (&BackendSurvey, &[DeviceInfo], &Unavailable)> {
+/// The names that cannot be opened, each with the reason.
+fn others(found: &[BackendSurvey]) -> impl Iterator<Item = (&BackendSurvey, &Unavailable)> {
     found.iter().filter_map(|finding| match &finding.availability {
         BackendAvailability::Usable(..) => None,
-        BackendAvailability::NotBuiltIn(devices, why) => Some((finding, devices.as_slice(), why)),
-        BackendAvailability::Nothing(why) => Some((finding, &[][..], why)),
+        BackendAvailability::Nothing(why) => Some((finding, why)),
     })
 }
 
 /// Devices, and the backends without one with their reasons.
 pub(super) fn as_json(found: &[BackendSurvey]) -> Value {
     let devices: Vec<Value> = usable(found).map(device).collect();
-    let unavailable = others(found).map(|(finding, there, why)| {
+    let unavailable = others(found).map(|(finding, why)| {
         json!({
             "backend": finding.name,
             "aliases": finding.aliases,
             "why": why.why,
             "remedy": why.remedy,
             "present": why.present,
-            "devices": there.iter().map(device).collect::<Vec<_>>(),
+            // No device is there without a backend; programs that ask for such devices find none.
+            "devices": [],
         })
     });
     json!({"devices": devices, "unavailable": unavailable.collect::<Vec<_>>()})
@@ -63,7 +63,7 @@ pub(super) fn show(found: &[BackendSurvey], console: &Console) -> Result<(), Cli
         show_device(d, console)?;
     }
     let mut absent = Vec::new();
-    for (finding, there, why) in others(found) {
+    for (finding, why) in others(found) {
         if !why.present && !console.is_verbose() {
             absent.push(finding.name);
             continue;
@@ -71,10 +71,6 @@ pub(super) fn show(found: &[BackendSurvey], console: &Console) -> Result<(), Cli
         let also =
             if finding.aliases.is_empty() { String::new() } else { format!(" ({})", finding.aliases.join(", ")) };
         console.line(&format!("{}{also}: unavailable: {}; {}", finding.name, why.why, why.remedy))?;
-        for d in there {
-            console.line(&format!("  {} {}: {} ({})", d.backend, d.ordinal, d.name, d.arch))?;
-            describe(d, console)?;
-        }
     }
     if !absent.is_empty() {
         console.line(&format!("not here: {} (-v says what was looked for)", absent.join(", ")))?;

@@ -56,7 +56,6 @@ fn described(device: &DeviceInfo) -> String {
 /// What is there and does not serve.
 fn problem(finding: &BackendSurvey) -> Option<String> {
     match &finding.availability {
-        BackendAvailability::NotBuiltIn(_, why) => Some(why.to_string()),
         BackendAvailability::Nothing(why) if why.present => Some(why.to_string()),
         BackendAvailability::Usable(..) | BackendAvailability::Nothing(_) => None,
     }

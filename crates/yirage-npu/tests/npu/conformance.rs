@@ -2,7 +2,13 @@
 
 use crate::support::{device, machine};
 use yirage_conformance::{MeasuredCase, MeasuredOutcome, Suite};
-use yirage_npu::OperationCounts;
+use yirage_npu::{NpuVendor, OperationCounts};
+
+for_every_maker! {
+    the_minimal_ops_hold,
+    the_host_evaluates_only_what_is_declared,
+    every_case_holds_in_all_its_ways,
+}
 
 /// The cases that are about a layout of activations, of which this backend has none.
 fn may_be_refused(name: &str) -> bool {
@@ -15,8 +21,8 @@ const MINIMAL: [&str; 10] =
     ["map", "softmax", "attention", "embed", "linear", "matmul", "sample", "view", "rms_norm", "rope"];
 
 /// Runs the cases with tasks held up by a seed, and gives who computed them.
-fn holds(suite: &Suite, settings: &[(&str, &str)]) -> OperationCounts {
-    let (machine, backend) = machine(settings);
+fn holds(vendor: NpuVendor, suite: &Suite, settings: &[(&str, &str)]) -> OperationCounts {
+    let (machine, backend) = machine(vendor, settings);
     let device = device(&backend);
     let (mut all, mut refused, mut wrong) = (0, 0, Vec::new());
     for MeasuredCase { name, outcome, .. } in suite.measured(&*device) {
@@ -36,26 +42,20 @@ fn holds(suite: &Suite, settings: &[(&str, &str)]) -> OperationCounts {
     counts
 }
 
-#[test]
-#[ignore = "needs a compiler of C++"]
-fn the_minimal_ops_hold() {
-    let counts = holds(&Suite::quick_of(&MINIMAL), &[("delay_us", "40"), ("seed", "7")]);
+fn the_minimal_ops_hold(vendor: NpuVendor) {
+    let counts = holds(vendor, &Suite::quick_of(&MINIMAL), &[("delay_us", "40"), ("seed", "7")]);
     assert!(counts.by_operators > 100 && counts.on_host > 0, "{counts:?}");
 }
 
 /// Of an op that has operators nothing is evaluated on the host, whatever the sizes.
-#[test]
-#[ignore = "needs a compiler of C++"]
-fn the_host_evaluates_only_what_is_declared() {
+fn the_host_evaluates_only_what_is_declared(vendor: NpuVendor) {
     for op in ["softmax", "matmul", "rms_norm", "rope"] {
-        assert_eq!(holds(&Suite::quick_of(&[op]), &[]).on_host, 0, "{op}");
+        assert_eq!(holds(vendor, &Suite::quick_of(&[op]), &[]).on_host, 0, "{op}");
     }
-    let counts = holds(&Suite::quick_of(&["sample"]), &[]);
+    let counts = holds(vendor, &Suite::quick_of(&["sample"]), &[]);
     assert!(counts.on_host > 0, "{counts:?}");
 }
 
-#[test]
-#[ignore = "needs a compiler of C++"]
-fn every_case_holds_in_all_its_ways() {
-    holds(&Suite::new(), &[]);
+fn every_case_holds_in_all_its_ways(vendor: NpuVendor) {
+    holds(vendor, &Suite::new(), &[]);
 }

@@ -1,8 +1,9 @@
-//! That the libraries in software notice what a real one would not forgive: else the other tests would say little.
+//! That the libraries of Ascend in software notice what a real one would not forgive: else the other tests would say little.
 
-use crate::fake::FakeAcl;
+use crate::fake::FakeMachine;
 use std::ffi::{c_char, c_void};
 use std::ptr::{null, null_mut};
+use yirage_npu::NpuVendor;
 use yirage_probe::DriverLibrary;
 use yirage_probe::families::{ASCEND, NNOPBASE, OPAPI};
 
@@ -33,7 +34,7 @@ macro_rules! of {
 }
 
 impl Raw {
-    fn new(machine: &FakeAcl) -> Raw {
+    fn new(machine: &FakeMachine) -> Raw {
         let surroundings = machine.surroundings();
         let runtime = ASCEND.library(&surroundings).unwrap();
         let (mut context, mut stream, mut memory) = (null_mut(), null_mut(), null_mut());
@@ -103,7 +104,7 @@ const INVALID: i32 = 161_002;
 #[test]
 #[ignore = "needs a compiler of C++"]
 fn descriptions_live_through_both_phases_and_executors_once() {
-    let machine = FakeAcl::new(&[]);
+    let machine = FakeMachine::new(NpuVendor::Ascend, &[]);
     let raw = Raw::new(&machine);
     let (to, from, narrow) = (raw.tensor(4, 0), raw.tensor(4, 64), raw.tensor(3, 128));
     let (bytes, executor) = raw.copy(to, from).unwrap();
@@ -130,7 +131,7 @@ fn descriptions_live_through_both_phases_and_executors_once() {
 #[test]
 #[ignore = "needs a compiler of C++"]
 fn an_operator_that_leaves_its_memory_is_the_streams_fault() {
-    let machine = FakeAcl::new(&[]);
+    let machine = FakeMachine::new(NpuVendor::Ascend, &[]);
     let raw = Raw::new(&machine);
     // 64 bytes from 32 before the end on.
     let (to, from) = (raw.tensor(4, 992), raw.tensor(4, 0));

@@ -52,15 +52,6 @@ private:
 
 int second_phase(const char *call, const char *first, void *workspace, uint64_t bytes, aclOpExecutor *executor, void *stream);
 
-// The elements of a tensor in the order of its dimensions, spread to `dims`.
-bool load(Device &device, const Shaped &tensor, const std::vector<int64_t> &dims, std::vector<double> &elements);
-bool load(Device &device, const Shaped &tensor, std::vector<double> &elements);
-bool store(Device &device, const Shaped &tensor, const std::vector<double> &elements);
-
-// The shape of all together, empty where there is none.
-std::vector<int64_t> spread(const std::vector<int64_t> &a, const std::vector<int64_t> &b);
-bool is_float(int32_t type);
-
 #define SECOND_PHASE(NAME)                                                                                      \
     EXPORTED int NAME(void *workspace, uint64_t bytes, aclOpExecutor *executor, void *stream) {                 \
         return second_phase(#NAME, #NAME "GetWorkspaceSize", workspace, bytes, executor, stream);               \

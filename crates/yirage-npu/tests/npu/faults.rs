@@ -2,7 +2,8 @@
 //!
 //! `YIRAGE_FAULT_SCHEDULES` says how many schedules there are.
 
-use crate::fake::FakeAcl;
+use crate::fake::FakeMachine;
+use crate::support::codes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use yirage_engine::sampling::SampleError;
@@ -10,9 +11,13 @@ use yirage_engine::scheduler::FinishReason;
 use yirage_engine::{Engine, EngineError, EngineOptions, Event, Request};
 use yirage_hal::{Backend, Device, HalError, OpenOptions};
 use yirage_model::Checkpoint;
-use yirage_npu::AscendBackend;
+use yirage_npu::{NpuBackend, NpuVendor};
 use yirage_testkit::rng::Rng;
 use yirage_testkit::tiny;
+
+for_every_maker! {
+    every_schedule_ends_well,
+}
 
 const TOKENS: u32 = 3;
 
@@ -50,29 +55,40 @@ fn run(checkpoint: &Checkpoint, device: Arc<dyn Device>) -> Result<Vec<u32>, Str
 }
 
 /// Calls of a run, with about as many as it makes of each.
-const CALLS: [(&str, u64); 10] = [
-    ("aclrtMalloc", 60),
-    ("aclrtMallocHost", 20),
-    ("aclrtMemcpyAsync", 120),
-    ("aclrtRecordEvent", 60),
-    ("aclrtQueryEventStatus", 200),
-    ("aclCreateTensor", 6000),
-    ("aclnnMatmul", 100),
-    ("aclnnMulGetWorkspaceSize", 300),
-    ("operator", 1500),
-    ("copy", 120),
-];
+fn calls(vendor: NpuVendor) -> [(&'static str, u64); 10] {
+    match vendor {
+        NpuVendor::Ascend => [
+            ("aclrtMalloc", 60),
+            ("aclrtMallocHost", 20),
+            ("aclrtMemcpyAsync", 120),
+            ("aclrtRecordEvent", 60),
+            ("aclrtQueryEventStatus", 200),
+            ("aclCreateTensor", 6000),
+            ("aclnnMatmul", 100),
+            ("aclnnMulGetWorkspaceSize", 300),
+            ("operator", 1500),
+            ("copy", 120),
+        ],
+        NpuVendor::Cambricon => [
+            ("cnrtMalloc", 60),
+            ("cnrtHostMalloc", 20),
+            ("cnrtMemcpyAsync_V2", 120),
+            ("cnrtPlaceNotifier", 60),
+            ("cnrtQueryNotifier", 200),
+            ("cnnlSetTensorDescriptorEx_v2", 8000),
+            ("cnnlBatchMatMulEx", 100),
+            ("cnnlGetOpTensorWorkspaceSize_v2", 400),
+            ("operator", 2500),
+            ("copy", 120),
+        ],
+    }
+}
 
-/// A failure, a lost device, no memory.
-const CODES: [i32; 3] = [500_002, 507_015, 207_001];
-
-#[test]
-#[ignore = "needs a compiler of C++"]
-fn every_schedule_ends_well() {
+fn every_schedule_ends_well(vendor: NpuVendor) {
     let schedules = std::env::var("YIRAGE_FAULT_SCHEDULES").map_or(300, |n| n.parse().unwrap());
     let checkpoint = Checkpoint::open(tiny::model(tiny::NAMES[0])).unwrap();
-    let machine = FakeAcl::new(&[]);
-    let backend = AscendBackend::new(machine.surroundings());
+    let machine = FakeMachine::new(vendor, &[]);
+    let backend = NpuBackend::new(vendor, machine.surroundings());
     let open = || backend.open(0, &OpenOptions::default()).unwrap().0;
     let right = run(&checkpoint, open()).unwrap();
     assert_eq!(right.len(), TOKENS as usize);
@@ -80,8 +96,8 @@ fn every_schedule_ends_well() {
     let mut ends: BTreeMap<String, usize> = BTreeMap::new();
     for schedule in 0..schedules {
         let device = open();
-        let (call, most) = CALLS[rng.below(CALLS.len() as u64) as usize];
-        let (nth, code) = (1 + rng.below(most) as i32, CODES[rng.below(3) as usize]);
+        let (call, most) = calls(vendor)[rng.below(10) as usize];
+        let (nth, code) = (1 + rng.below(most) as i32, codes(vendor)[rng.below(3) as usize]);
         machine.fail(call, nth, code);
         let end = run(&checkpoint, device);
         machine.fail(call, 0, 0);
@@ -92,7 +108,11 @@ fn every_schedule_ends_well() {
         let stats = machine.stats();
         let held = [stats.bytes, stats.buffers, stats.host_buffers, stats.contexts, stats.streams, stats.events];
         assert_eq!(held, [0; 6], "schedule {schedule}: {call} {nth} {code}: {stats:?}");
-        assert_eq!([stats.tensors, stats.scalars, stats.violations], [0; 3], "schedule {schedule}: {call}: {stats:?}");
+        assert_eq!(
+            [stats.tensors, stats.descriptions, stats.violations],
+            [0; 3],
+            "schedule {schedule}: {call}: {stats:?}"
+        );
     }
     println!("{schedules} schedules: {ends:?}");
     assert!(ends.len() >= 4, "{ends:?}");

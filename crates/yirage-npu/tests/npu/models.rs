@@ -1,15 +1,22 @@
 //! Tiny models: golden tokens.
 
-use crate::support::{device, machine};
+use crate::support::{chips, device, machine};
 use std::sync::Arc;
 use yirage_engine::scheduler::LogitsWanted;
 use yirage_engine::{Engine, EngineOptions, Event, Request};
 use yirage_hal::Device;
 use yirage_ir::Format;
 use yirage_model::Checkpoint;
+use yirage_npu::NpuVendor;
 use yirage_plan::Precision;
 use yirage_testkit::json::{self, ids};
 use yirage_testkit::tiny;
+
+for_every_maker! {
+    every_architecture_gives_the_golden_tokens,
+    delays_change_nothing,
+    activations_of_sixteen_bits_are_as_close_as_their_bits,
+}
 
 /// The tokens that follow a prompt.
 fn greedy(engine: &mut Engine, prompt: &[u32], count: usize) -> Vec<u32> {
@@ -37,10 +44,8 @@ fn check(model: &str, device: &Arc<dyn Device>, kv: Format) {
     }
 }
 
-#[test]
-#[ignore = "needs a compiler of C++"]
-fn every_architecture_gives_the_golden_tokens() {
-    let (machine, backend) = machine(&[]);
+fn every_architecture_gives_the_golden_tokens(vendor: NpuVendor) {
+    let (machine, backend) = machine(vendor, &[]);
     for model in tiny::NAMES {
         let before = backend.counts();
         check(model, &device(&backend), Format::F32);
@@ -52,11 +57,9 @@ fn every_architecture_gives_the_golden_tokens() {
     assert!(machine.stats().is_clean(), "{:?}", machine.stats());
 }
 
-#[test]
-#[ignore = "needs a compiler of C++"]
-fn delays_change_nothing() {
+fn delays_change_nothing(vendor: NpuVendor) {
     for seed in ["1", "2", "3"] {
-        let (machine, backend) = machine(&[("delay_us", "60"), ("seed", seed)]);
+        let (machine, backend) = machine(vendor, &[("delay_us", "60"), ("seed", seed)]);
         check(tiny::NAMES[0], &device(&backend), Format::F32);
         assert!(machine.stats().is_clean(), "{:?}", machine.stats());
     }
@@ -79,10 +82,8 @@ fn logits(model: &str, prompt: &[u32], device: Arc<dyn Device>, kv: Format, prec
     all
 }
 
-#[test]
-#[ignore = "needs a compiler of C++"]
-fn activations_of_sixteen_bits_are_as_close_as_their_bits() {
-    let [(_a, large), (_b, small)] = ["Ascend910B3", "Ascend310P3"].map(|chip| machine(&[("chip", chip)]));
+fn activations_of_sixteen_bits_are_as_close_as_their_bits(vendor: NpuVendor) {
+    let [(_a, large), (_b, small)] = chips(vendor).map(|(chip, _)| machine(vendor, &[("chip", chip)]));
     let error = |a: &[f32], b: &[f32]| {
         let square = |x: f32| f64::from(x) * f64::from(x);
         let off: f64 = a.iter().zip(b).map(|(a, b)| square(a - b)).sum();

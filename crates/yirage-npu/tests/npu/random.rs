@@ -2,15 +2,18 @@
 
 use crate::support::{device, machine};
 use yirage_conformance::random::{RandomGraph, RandomGraphVerdict};
+use yirage_npu::NpuVendor;
+
+for_every_maker! {
+    random_graphs_hold,
+}
 
 /// Graphs by default; `YIRAGE_KERNEL_GRAPHS` says another number.
 const GRAPHS: u64 = 200;
 
-#[test]
-#[ignore = "needs a compiler of C++"]
-fn random_graphs_hold() {
+fn random_graphs_hold(vendor: NpuVendor) {
     let graphs = std::env::var("YIRAGE_KERNEL_GRAPHS").map_or(GRAPHS, |n| n.parse().unwrap());
-    let (machine, backend) = machine(&[]);
+    let (machine, backend) = machine(vendor, &[]);
     let device = device(&backend);
     for seed in 0..graphs {
         let drawn = RandomGraph::of_seed(seed);

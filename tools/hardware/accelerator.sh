@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Everything that is to be known of an accelerator, in one call of a few minutes: what it says of itself, conformance of every
-# op and of the bundled model, a model's greedy answer beside the processor's, and its speed. Needs the program, the device's
-# driver and the folder OUT, where it leaves everything; no network. A step that fails or takes too long does not end the others.
-# usage: graphics.sh YIRAGE BACKEND OUT [MODEL]     (cuda, vulkan, mps or dx12; MODEL is a file or folder)
+# Everything that is to be known of an accelerator, in one call of less than ten minutes: what it says of itself, what `doctor` says,
+# conformance of every op and of the bundled model, a model's greedy answer beside the processor's, and its speed. Needs the program,
+# the maker's libraries and the folder OUT, where it leaves everything, and all of it packed as OUT.tar.gz; no network. A step that
+# fails or takes too long does not end the others.
+# usage: accelerator.sh YIRAGE BACKEND OUT [MODEL]     (BACKEND as `yirage devices` names it; MODEL is a file or folder)
 set -uo pipefail
 [ $# -ge 3 ] || { sed -n 's/^# usage: //p' "$0" >&2; exit 2; }
 yirage=$1 backend=$2 out=$3 model=${4-}
@@ -18,8 +19,9 @@ step() {
     [ "$code" = 0 ] || failed=1
 }
 
-step devices.json 30 devices --json
-step verify.json 280 verify "$backend" --quick --json
+step devices.json 20 devices --json
+step doctor.json 20 doctor --json
+step verify.json 270 verify "$backend" --quick --json
 if [ -n "$model" ]; then
     # In the exact precision, in which all backends give the same tokens.
     greedy=(run "$model" "Why is the sky blue?" --temperature 0 --max-tokens 32 --precision exact --no-weight-cache)
@@ -35,4 +37,5 @@ if [ -n "$model" ]; then
     done
     step bench.json 60 bench "$model" --backend "$backend" --json
 fi
+tar -C "$(dirname "$out")" -czf "${out%/}.tar.gz" "$(basename "$out")" || failed=1
 exit "$failed"

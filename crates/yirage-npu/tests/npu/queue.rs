@@ -6,12 +6,18 @@ use std::time::Duration;
 use yirage_hal::Record;
 use yirage_hal::driver::{BufferId, BufferSlice, Driver, DriverError, MemoryCommand, StepCommand};
 use yirage_ir::rng::Rng;
+use yirage_npu::NpuVendor;
 
-#[test]
-#[ignore = "needs a compiler of C++"]
-fn memory_is_what_it_would_be_on_the_host() {
+for_every_maker! {
+    memory_is_what_it_would_be_on_the_host,
+    signals_are_reached_in_their_order_and_a_wait_ends_at_its_deadline,
+    what_is_submitted_keeps_what_it_touches,
+    bytes_beside_a_buffer_and_what_is_not_done_are_refused,
+}
+
+fn memory_is_what_it_would_be_on_the_host(vendor: NpuVendor) {
     const BYTES: usize = 4099;
-    let (machine, backend) = machine(&[("delay_us", "60"), ("seed", "5")]);
+    let (machine, backend) = machine(vendor, &[("delay_us", "60"), ("seed", "5")]);
     let driver = backend.driver(0).unwrap();
     let buffer = driver.alloc(BYTES as u64).unwrap();
     let slice = |at: usize, bytes: usize| BufferSlice { buffer, offset: at as u64, bytes: bytes as u64 };
@@ -56,10 +62,8 @@ fn memory_is_what_it_would_be_on_the_host() {
     assert!(machine.stats().is_clean(), "{:?}", machine.stats());
 }
 
-#[test]
-#[ignore = "needs a compiler of C++"]
-fn signals_are_reached_in_their_order_and_a_wait_ends_at_its_deadline() {
-    let (_machine, backend) = machine(&[]);
+fn signals_are_reached_in_their_order_and_a_wait_ends_at_its_deadline(vendor: NpuVendor) {
+    let (_machine, backend) = machine(vendor, &[]);
     let driver = backend.driver(0).unwrap();
     assert_eq!(driver.reached().unwrap(), 0);
     let values: Vec<u64> = (0..5).map(|_| driver.signal().unwrap()).collect();
@@ -70,10 +74,8 @@ fn signals_are_reached_in_their_order_and_a_wait_ends_at_its_deadline() {
     assert_eq!(never, DriverError::Deadline { waited_ms: 60, reached: 5, wanted: 6 });
 }
 
-#[test]
-#[ignore = "needs a compiler of C++"]
-fn what_is_submitted_keeps_what_it_touches() {
-    let (machine, backend) = machine(&[("delay_us", "200")]);
+fn what_is_submitted_keeps_what_it_touches(vendor: NpuVendor) {
+    let (machine, backend) = machine(vendor, &[("delay_us", "200")]);
     let driver = backend.driver(0).unwrap();
     for round in 0..50 {
         let (from, to) = (buffer_of(&driver, &[round; 4]), buffer_of(&driver, &[0; 4]));
@@ -86,10 +88,8 @@ fn what_is_submitted_keeps_what_it_touches() {
     assert!(machine.stats().is_clean(), "{:?}", machine.stats());
 }
 
-#[test]
-#[ignore = "needs a compiler of C++"]
-fn bytes_beside_a_buffer_and_what_is_not_done_are_refused() {
-    let (_machine, backend) = machine(&[]);
+fn bytes_beside_a_buffer_and_what_is_not_done_are_refused(vendor: NpuVendor) {
+    let (_machine, backend) = machine(vendor, &[]);
     let driver = backend.driver(0).unwrap();
     let slice = buffer_of(&driver, &[1, 2]);
     let says = |error: DriverError, part: &str| assert!(error.to_string().contains(part), "{part:?} is not in {error}");

@@ -4,10 +4,14 @@
 //! executor that only answered the question is made repeatable, which is the one way to give it back unused. Descriptions outlive
 //! both phases and no more.
 
-use crate::operators::{AclDataType, Operator, OperatorCall, TensorMemory, TensorView};
-use crate::runtime::{AscendRuntime, AscendStream, NpuRange};
+use super::libraries::AscendRuntime;
+use super::symbols::{OperatorFunctions, RunExecutor};
+use crate::operands::OperandMemory;
+use crate::operators::{OperandElement, Operator, OperatorCall, TensorView};
+use crate::range::NpuRange;
+use crate::runtime::LibraryHandle;
 use crate::status::refused;
-use crate::symbols::{LibraryPointer, OperatorFunctions, RunExecutor};
+use crate::symbols::LibraryPointer;
 use std::ptr::null_mut;
 use yirage_hal::driver::DriverError;
 use yirage_ir::expr::Func;
@@ -21,40 +25,14 @@ const GELU_BY_ERF: i64 = 0;
 /// How else.
 const GELU_BY_TANH: i64 = 1;
 
-/// Where the operands of an operation lie.
-pub(crate) struct OperandMemory<'a> {
-    /// Its bindings.
-    pub(crate) bindings: &'a [NpuRange],
-    /// Temporaries, and behind them what operators work in; none where there is no such memory yet, and none is touched.
-    pub(crate) workspace: Option<NpuRange>,
-}
-
-impl OperandMemory<'_> {
-    /// Where a tensor's memory begins, and how many bytes it has.
-    fn range(&self, tensor: &TensorView) -> Result<NpuRange, DriverError> {
-        let wanted = tensor.reach() * tensor.element.bytes();
-        let found = match (tensor.memory, self.workspace) {
-            (TensorMemory::Binding(number), _) => self.bindings.get(number).copied(),
-            (TensorMemory::Temporary(at), Some(workspace)) => workspace.behind(at),
-            // An executor that is not run reads nothing of its tensors.
-            (TensorMemory::Temporary(_), None) => return self.bindings.first().copied().ok_or_else(no_memory),
-        };
-        found.filter(|range| range.bytes() as u64 >= wanted).ok_or_else(no_memory)
-    }
-}
-
-fn no_memory() -> DriverError {
-    refused("operator", "a tensor is longer than the memory that it is bound to")
-}
-
 /// The number of `aclDataType`.
-fn data_type(element: AclDataType) -> i32 {
+fn data_type(element: OperandElement) -> i32 {
     match element {
-        AclDataType::F32 => 0,
-        AclDataType::F16 => 1,
-        AclDataType::I32 => 3,
-        AclDataType::Bool => 12,
-        AclDataType::BF16 => 27,
+        OperandElement::F32 => 0,
+        OperandElement::F16 => 1,
+        OperandElement::I32 => 3,
+        OperandElement::Bool => 12,
+        OperandElement::BF16 => 27,
     }
 }
 
@@ -111,7 +89,7 @@ impl<'a> DescribedScalar<'a> {
     fn f32(runtime: &'a AscendRuntime, mut number: f32) -> Result<DescribedScalar<'a>, DriverError> {
         // SAFETY: a number of this type is read before the call returns.
         let scalar =
-            unsafe { (runtime.descriptions.new_scalar)((&raw mut number).cast(), data_type(AclDataType::F32)) };
+            unsafe { (runtime.descriptions.new_scalar)((&raw mut number).cast(), data_type(OperandElement::F32)) };
         made(runtime, "aclCreateScalar", scalar)?;
         Ok(DescribedScalar { runtime, scalar })
     }
@@ -119,7 +97,7 @@ impl<'a> DescribedScalar<'a> {
     fn i32(runtime: &'a AscendRuntime, mut number: i32) -> Result<DescribedScalar<'a>, DriverError> {
         // SAFETY: as above.
         let scalar =
-            unsafe { (runtime.descriptions.new_scalar)((&raw mut number).cast(), data_type(AclDataType::I32)) };
+            unsafe { (runtime.descriptions.new_scalar)((&raw mut number).cast(), data_type(OperandElement::I32)) };
         made(runtime, "aclCreateScalar", scalar)?;
         Ok(DescribedScalar { runtime, scalar })
     }
@@ -167,13 +145,12 @@ pub(crate) fn wanted_workspace(
 
 /// Submits an operator, which works in the part of the workspace that is behind the temporaries.
 pub(crate) fn submit(
-    stream: &AscendStream,
+    runtime: &AscendRuntime,
+    stream: LibraryHandle,
     call: &OperatorCall,
     memory: &OperandMemory<'_>,
     working: Option<NpuRange>,
 ) -> Result<(), DriverError> {
-    let runtime = &stream.context.runtime;
-    let _entered = stream.context.enter()?;
     with_executor(runtime, call, memory, |prepared| {
         let has = working.map_or(0, |range| range.bytes() as u64);
         if prepared.workspace > has {
@@ -188,7 +165,7 @@ pub(crate) fn submit(
         let given = working.filter(|_| prepared.workspace > 0).map_or(null_mut(), NpuRange::pointer);
         // SAFETY: the executor was made of descriptions that are there until this returns, and is taken by this call; the bytes
         // to work in lie in memory that the operation has until it has run.
-        let code = unsafe { (prepared.run)(given, prepared.workspace, prepared.executor, stream.handle()) };
+        let code = unsafe { (prepared.run)(given, prepared.workspace, prepared.executor, stream.pointer()) };
         runtime.check(prepared.name, code)
     })
 }
@@ -259,6 +236,9 @@ fn prepare(
         Operator::BatchMatMul => first_phase!(f.batch_matmul, x(0)?, x(1)?, y, KEEP_ELEMENTS),
         Operator::RmsNorm(eps) => first_phase!(f.rms_norm, x(0)?, x(1)?, f64::from(eps), y, x(2)?),
         Operator::Softmax => first_phase!(f.softmax, x(0)?, innermost, y),
+        Operator::Elementary(part) => {
+            Err(refused("operator", format!("{part:?} is a part of operators that aclnn has whole")))
+        }
     }
 }
 

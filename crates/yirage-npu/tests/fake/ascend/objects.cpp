@@ -8,7 +8,7 @@ EXPORTED aclTensor *aclCreateTensor(const int64_t *dims, uint64_t rank, int32_t 
     const char *call = "aclCreateTensor";
     if (machine().enter(call, false)) return nullptr;
     auto wrong = [&](const char *why) {
-        machine().refuse(call, kInvalid, why);
+        machine().refuse(call, kAclInvalid, why);
         return nullptr;
     };
     if (!dims || !strides || !storage || !data) return wrong("a null pointer");
@@ -27,7 +27,7 @@ EXPORTED aclTensor *aclCreateTensor(const int64_t *dims, uint64_t rank, int32_t 
     return made;
 }
 EXPORTED int aclDestroyTensor(const aclTensor *tensor) {
-    if (!tensor || !tensor->alive) return machine().refuse("aclDestroyTensor", kInvalid, "it is gone already");
+    if (!tensor || !tensor->alive) return machine().refuse("aclDestroyTensor", kAclInvalid, "it is gone already");
     const_cast<aclTensor *>(tensor)->alive = false;
     machine().count(&Stats::tensors, -1);
     return kSuccess;
@@ -42,16 +42,16 @@ EXPORTED aclScalar *aclCreateScalar(void *value, int32_t type) {
         int32_t read;
         memcpy(&read, value, sizeof read), number = read;
     } else {
-        machine().refuse("aclCreateScalar", kInvalid, "a type that is not known");
+        machine().refuse("aclCreateScalar", kAclInvalid, "a type that is not known");
         return nullptr;
     }
-    machine().count(&Stats::scalars, 1);
+    machine().count(&Stats::descriptions, 1);
     return new aclScalar{number, type};
 }
 EXPORTED int aclDestroyScalar(const aclScalar *scalar) {
-    if (!scalar || !scalar->alive) return machine().refuse("aclDestroyScalar", kInvalid, "it is gone already");
+    if (!scalar || !scalar->alive) return machine().refuse("aclDestroyScalar", kAclInvalid, "it is gone already");
     const_cast<aclScalar *>(scalar)->alive = false;
-    machine().count(&Stats::scalars, -1);
+    machine().count(&Stats::descriptions, -1);
     return kSuccess;
 }
 EXPORTED int aclSetAclOpExecutorRepeatable(aclOpExecutor *executor) {

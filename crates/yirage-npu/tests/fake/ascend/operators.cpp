@@ -60,30 +60,43 @@ int product(const char *call, const aclTensor *x, const aclTensor *y, const aclT
     Shaped a = phase.in(x), b = phase.in(y), out = phase.in(z);
     phase.want(kind == 0, "a way to compute that is known");
     phase.want(is_float(a.type) && a.type == b.type && a.type == out.type, "floats of one type");
-    bool fit = a.dims.size() == rank && b.dims.size() == rank && out.dims.size() == rank;
-    phase.want(fit, "matrices");
-    if (fit) {
-        size_t r = rank - 2;
-        fit = a.dims[r + 1] == b.dims[r] && out.dims[r] == a.dims[r] && out.dims[r + 1] == b.dims[r + 1];
-        for (size_t i = 0; i < r; i++) fit = fit && a.dims[i] == b.dims[i] && a.dims[i] == out.dims[i];
-    }
-    phase.want(fit, "matrices that fit each other");
-    return phase.done(1024 + 4 * std::max<int64_t>(out.elements(), 0), [=](Device &device) {
-        Elements left, right;
-        if (!load(device, a, left) || !load(device, b, right)) return 0;
-        int64_t m = out.dims[rank - 2], n = out.dims[rank - 1], k = a.dims[rank - 1], count = out.elements() / (m * n);
-        Elements sums(out.elements(), 0);
-        for (int64_t c = 0; c < count; c++)
-            for (int64_t i = 0; i < m; i++)
-                for (int64_t l = 0; l < k; l++) {
-                    double factor = left[(c * m + i) * k + l];
-                    for (int64_t j = 0; j < n; j++) sums[(c * m + i) * n + j] += factor * right[(c * k + l) * n + j];
-                }
-        return int(store(device, out, sums));
-    });
+    phase.want(products_fit(a, b, out, rank), "matrices that fit each other");
+    return phase.done(1024 + 4 * std::max<int64_t>(out.elements(), 0),
+                      [=](Device &device) { return int(products(device, a, b, out)); });
 }
 
 }  // namespace
+
+int second_phase(const char *call, const char *first, void *workspace, uint64_t bytes, aclOpExecutor *executor,
+                 void *stream) {
+    if (int code = machine().enter(call, true)) return code;
+    auto refuse = [&](const char *why) { return machine().refuse(call, kAclnnInvalid, why); };
+    if (!executor || !executor->alive) return refuse("an executor that was used or is gone");
+    if (strcmp(executor->operation, first)) return refuse("an executor of another operator");
+    if (bytes < executor->workspace) return refuse("less to work in than it said it wants");
+    if (bytes && !machine().is_inside(workspace, bytes)) return refuse("a workspace that is not the device's memory");
+    for (auto *tensor : executor->tensors) {
+        if (!tensor->alive) return refuse("a tensor of it was destroyed before it ran");
+    }
+    for (auto *scalar : executor->scalars) {
+        if (!scalar->alive) return refuse("a scalar of it was destroyed before it ran");
+    }
+    Task task = executor->task;
+    if (!executor->repeatable) {
+        executor->alive = false;
+        machine().count(&Stats::executors, -1);
+    }
+    return machine().submit(call, stream, [=](Device &device) {
+        if (int code = machine().enter("operator", false)) return device.fault("an operator was ordered to fail"), code;
+        if (bytes) {
+            uint8_t *spent = device.memory(workspace, bytes);
+            if (!spent) return device.fault("its workspace is gone");
+            memset(spent, 0x5a, bytes);
+        }
+        machine().count(&Stats::runs, 1);
+        return task(device) ? kSuccess : device.fault(std::string(call) + " touches memory that is not its own");
+    });
+}
 
 #define UNARY(NAME, EXPRESSION)                                                                              \
     EXPORTED int NAME##GetWorkspaceSize(const aclTensor *self, aclTensor *out, uint64_t *workspace,          \
