@@ -18,7 +18,7 @@ use yirage_kernels::{KernelLibrary, target};
 use yirage_plan::{DeviceLimits, Plan, Precision};
 use yirage_probe::ProbeEnvironment;
 
-const FORMATS: [&str; 5] = ["bf16", "f16", "q8_0", "q4_0", "q4_k"];
+const FORMATS: [&str; 6] = ["bf16", "f16", "q8_0", "q4_0", "q4_k", "q6_k"];
 /// Columns and elements along k, of models of 1 and 8 billion parameters.
 const SHAPES: [[u32; 2]; 4] = [[2048, 2048], [2048, 8192], [4096, 14_336], [28_672, 4096]];
 const ROWS: [u32; 3] = [1, 4, 8];

@@ -262,6 +262,94 @@ struct WeightQ4_K {
   }
 };
 
+// As Q4_K, with 32 bytes more before the codes: bit i of byte j is the highest bit of element j of the i-th 32.
+struct WeightQ5_K {
+  static const Word ROW_BYTES = K / 256 * 176, AHEAD = 3;
+  static const bool SHUFFLED = true;
+  Words4 heads[2];
+  Words2 codes[2], bits[2];
+
+  __device__ __forceinline__ void read(const unsigned char* const (&rows)[2], Word unit, Word part) {
+    UNROLL for (Word row = 0; row < 2; ++row) {
+      const unsigned char* block = rows[row] + unit / 4 * 176;
+      heads[row] = read_weight((const Words4*)block);
+      bits[row] = read_weight((const Words2*)(block + 16 + part * 8));
+      codes[row] = read_weight((const Words2*)(block + 48 + unit % 4 * 32 + part * 8));
+    }
+  }
+  static __device__ __forceinline__ Word even(Word four) { return subtract_bf16((four & 0x001f001fu) | 0x43004300u, 0x43004300u); }
+  static __device__ __forceinline__ Word whole(Word codes, Word bits, Word shift, Word bit) {
+    return (codes >> shift & 0x0f0f0f0fu) | (bits >> bit & 0x01010101u) << 4;
+  }
+  static __device__ __forceinline__ Words4 decoded(const Words2& codes, const Words2& bits, Word shift, Word bit) {
+    const Word a = whole(codes.x, bits.x, shift, bit), b = whole(codes.y, bits.y, shift, bit);
+    const Words4 v = {even(a), even(a >> 8), even(b), even(b >> 8)};
+    return v;
+  }
+  __device__ __forceinline__ void multiply(Sums& sums, const Activations& x, Word unit, Word k, Word part, Word pair) const {
+    UNROLL for (Word half = 0; half < 2; ++half) {
+      const Word number = unit % 4 * 2 + half;
+      Sums products = {0, 0, 0, 0};
+      const Words4 a = decoded(codes[0], bits[0], half * 4, number), b = decoded(codes[1], bits[1], half * 4, number);
+      multiply_eight(products, a, b, x, k + half * 32 + part * 8);
+      float scale[2], minimum[2];
+      UNROLL for (Word row = 0; row < 2; ++row) WeightQ4_K::factors(heads[row], number, scale[row], minimum[row]);
+      add_scaled(sums, products, scale[0], scale[1]);
+      const float* of_block = x.memory.sums[k / 32 + half];
+      const float first = of_block[pair < TILE ? pair : 0], second = of_block[pair + 1 < TILE ? pair + 1 : 0];
+      const Sums inputs = {first, second, first, second};
+      add_scaled(sums, inputs, -minimum[0], -minimum[1]);
+    }
+  }
+};
+
+// Blocks of 256: for each 128 of them 64 bytes with the low halves of codes, those of the last 64 above those of the first; 32
+// bytes for each 128 with two bits of each element; a scale with a sign for each 16; and a scale of all.
+struct WeightQ6_K {
+  static const Word ROW_BYTES = K / 256 * 210, AHEAD = 2;
+  static const bool SHUFFLED = true;
+  Word low[2][2][2], high[2][2], scales[2][2], whole[2];
+
+  static __device__ __forceinline__ Word two_halves(const unsigned char* at) {
+    return read_weight((const unsigned short*)at) | read_weight((const unsigned short*)(at + 2)) << 16;
+  }
+  __device__ __forceinline__ void read(const unsigned char* const (&rows)[2], Word unit, Word part) {
+    UNROLL for (Word row = 0; row < 2; ++row) {
+      const unsigned char* block = rows[row] + unit / 4 * 210;
+      const Word upper = unit % 4 / 2;
+      UNROLL for (Word group = 0; group < 2; ++group) {
+        UNROLL for (Word half = 0; half < 2; ++half)
+          low[half][row][group] = two_halves(block + upper * 64 + half * 32 + group * 16 + part * 4);
+        high[row][group] = two_halves(block + 128 + upper * 32 + group * 16 + part * 4);
+      }
+      UNROLL for (Word half = 0; half < 2; ++half)
+        scales[half][row] = read_weight((const unsigned short*)(block + 192 + unit % 4 * 4 + half * 2));
+      whole[row] = read_weight((const unsigned short*)(block + 208));
+    }
+  }
+  // Codes 0 and 2 of four bytes, less 32: 128 and the code, less 160.
+  static __device__ __forceinline__ Word even(Word four) { return subtract_bf16((four & 0x003f003fu) | 0x43004300u, 0x43204320u); }
+  static __device__ __forceinline__ Word four_codes(Word low, Word high, Word odd, Word half) {
+    return (low >> odd * 4 & 0x0f0f0f0fu) | (high >> (odd * 4 + half * 2) & 0x03030303u) << 4;
+  }
+  static __device__ __forceinline__ float scale(Word whole, Word scales, Word group) {
+    return float_of_half(whole) * (float)(signed char)(scales >> group * 8 & 255);
+  }
+  __device__ __forceinline__ void multiply(Sums& sums, const Activations& x, Word unit, Word k, Word part, Word) const {
+    UNROLL for (Word half = 0; half < 2; ++half)
+      UNROLL for (Word group = 0; group < 2; ++group) {
+        Sums products = {0, 0, 0, 0};
+        const Word a = four_codes(low[half][0][group], high[0][group], unit % 2, half);
+        const Word b = four_codes(low[half][1][group], high[1][group], unit % 2, half);
+        UNROLL for (Word term = 0; term < TERMS; ++term) {
+          const Words2 v = x.four(term, k + half * 32 + group * 16 + part * 4);
+          multiply_bf16(products, even(a), even(b), even(a >> 8), even(b >> 8), v.x, v.y);
+        }
+        add_scaled(sums, products, scale(whole[0], scales[half][0], group), scale(whole[1], scales[half][1], group));
+      }
+  }
+};
+
 // Brings the activations of the chunk that begins at `first` to shared memory, as terms and as sums of 32.
 DEVICE void stage(MatmulMemory& memory, const float* x, Word first, Word rows) {
   for (Word at = threadIdx.x; at < TILE * CHUNK / 4; at += THREADS) {

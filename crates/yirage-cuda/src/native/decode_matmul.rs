@@ -15,8 +15,13 @@ const MOST_TILE: u32 = 8;
 /// Columns of a block.
 const COLUMNS_OF_BLOCK: u32 = 16;
 const THREADS: u32 = 256;
+/// Blocks that a multiprocessor has room for at least: 128 registers a thread, with which none spills.
+const BLOCKS: u32 = 2;
+/// Blocks along the grid's second axis, of every device.
+const MOST_BLOCKS: u32 = 65_535;
 
-const FORMATS: [Format; 6] = [Format::F32, Format::BF16, Format::F16, Format::Q8_0, Format::Q4_0, Format::Q4_K];
+const FORMATS: [Format; 8] =
+    [Format::F32, Format::BF16, Format::F16, Format::Q8_0, Format::Q4_0, Format::Q4_K, Format::Q5_K, Format::Q6_K];
 
 /// The products of a device of this architecture; none where it is too old for them.
 pub fn decode_matmul(arch: &str) -> Option<Arc<dyn NativeProducts>> {
@@ -45,8 +50,11 @@ impl NativeProducts for DecodeMatmul {
     }
 
     fn wants(&self) -> Vec<Predicate> {
-        let k = Quantity::Size { input: 1, from_last: 0 };
-        vec![Predicate::Number(k, NumberTest::MultipleOf(STEP))]
+        let [k, columns] = [0, 1].map(|from_last| Quantity::Size { input: 1, from_last });
+        vec![
+            Predicate::Number(k, NumberTest::MultipleOf(STEP)),
+            Predicate::Number(columns, NumberTest::AtMost(MOST_BLOCKS * COLUMNS_OF_BLOCK)),
+        ]
     }
 
     fn kernel(&self, shape: &ProductShape) -> ProductKernel {
@@ -61,7 +69,7 @@ impl NativeProducts for DecodeMatmul {
         let name = format!("decode_matmul_{}_{columns}x{k}_{rows}_t{tile}_y{first_word}", weight.to_ascii_lowercase());
         let source = format!(
             "#define WEIGHT Weight{weight}\n#define K {k}u\n#define COLUMNS {columns}u\n#define TILE {tile}u\n{DEVICE}\n{TEXT}\n\
-             extern \"C\" __global__ void __launch_bounds__({THREADS}) {name}({sizes}const float* x, const unsigned char* w, \
+             extern \"C\" __global__ void __launch_bounds__({THREADS}, {BLOCKS}) {name}({sizes}const float* x, const unsigned char* w, \
              float* y) {{\n  __shared__ MatmulMemory memory;\n  decode_matmul(memory, {count}, x, w, y + {first_word}u);\n}}\n"
         );
         ProductKernel {

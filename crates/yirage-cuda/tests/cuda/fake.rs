@@ -17,8 +17,7 @@ use yirage_probe::families::{COREX, CUDA, HIP, MACA, MUSA};
 use yirage_probe::{DriverLibrary, Family, ProbeEnvironment};
 
 /// Headers and options that every source of kernels is compiled with.
-const OF_KERNELS: [&str; 6] =
-    ["module.hpp", "emulator.hpp", "cuda.hpp", "instructions.hpp", "hip.hpp", "options"];
+const OF_KERNELS: [&str; 6] = ["module.hpp", "emulator.hpp", "cuda.hpp", "instructions.hpp", "hip.hpp", "options"];
 
 /// Whose names the functions have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

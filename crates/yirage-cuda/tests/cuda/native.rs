@@ -3,17 +3,20 @@
 use crate::fake::FakeCuda;
 use crate::support::{backend, buffer_of, device, driver, machine, run, words};
 use std::collections::HashSet;
+use yirage_compile::{CompileOptions, compile_explained, plan_weights};
 use yirage_conformance::Suite;
 use yirage_cuda::{CudaBackend, CudaDriver, CudaVendor, decode_matmul};
 use yirage_hal::driver::{
-    Binding, BindingAccess, BufferSlice, Driver, KernelLaunch, Launch, LaunchConfig, ModuleId, StepCommand,
+    Binding, BindingAccess, BufferSlice, Driver, KernelLaunch, Launch, LaunchConfig, Library, ModuleId, StepCommand,
 };
 use yirage_hal::{Backend, OpenOptions};
 use yirage_ir::rng::Rng;
-use yirage_ir::{Dim, Dims, Format, Tensor, Type};
-use yirage_kernels::{ProductKernel, ProductShape, RowCount};
+use yirage_ir::{Dim, Dims, Format, Tensor, Type, text};
+use yirage_kernels::{KernelLibrary, ProductKernel, ProductShape, RowCount};
+use yirage_plan::{DeviceLimits, Precision};
 
-const FORMATS: [Format; 6] = [Format::F32, Format::BF16, Format::F16, Format::Q8_0, Format::Q4_0, Format::Q4_K];
+const FORMATS: [Format; 8] =
+    [Format::F32, Format::BF16, Format::F16, Format::Q8_0, Format::Q4_0, Format::Q4_K, Format::Q5_K, Format::Q6_K];
 
 /// A product with its operands and what it has to give.
 struct Product {
@@ -112,6 +115,7 @@ fn weight_bytes(format: Format, elements: usize, rng: &mut Rng) -> Vec<u8> {
             Format::BF16 => block[1] = high(0x3c, 4, 2),
             Format::F16 => block[1] = high(0x28, 20, 2),
             Format::Q8_0 | Format::Q4_0 => block[1] = high(0x28, 8, 2),
+            Format::Q6_K => block[209] = high(0x20, 8, 2),
             _ => (block[1], block[3]) = (high(0x28, 8, 2), high(0x28, 8, 2)),
         }
     }
@@ -229,6 +233,9 @@ const MISTAKES: &[(&str, &str, Format, [u32; 3])] = &[
     ("0x43084308u", "0x43004300u", Format::Q4_0, [1, 16, 64]),
     ("(c & 15) | a >> 6 << 4", "(c & 15) | a >> 6 << 3", Format::Q4_K, [1, 16, 256]),
     ("pair + 1 < TILE ? pair + 1 : 0", "pair", Format::Q4_K, [2, 16, 256]),
+    ("half * 4, number), b", "half * 4, number + 1), b", Format::Q5_K, [1, 16, 256]),
+    ("odd * 4 + half * 2", "odd * 4 + half", Format::Q6_K, [1, 16, 256]),
+    ("(float)(signed char)(", "(float)(", Format::Q6_K, [1, 16, 256]),
     // An address that is no multiple of what is read there.
     ("(unit * 2 + block) * 34)", "(unit * 2 + block) * 33)", Format::Q8_0, [1, 16, 64]),
     // An exchange that not all threads come to.
@@ -294,17 +301,51 @@ fn launches_of_a_graph_begin_early_and_wait_by_themselves() {
     assert_eq!(older.stats().early_launches, 0, "a device before sm_90 begins none early");
     for (right, wrong, wanted) in [
         // The wait is missing, or behind what has to wait.
-        ("wait_for_earlier();\n", "\n", "CUDA_ERROR_ILLEGAL_ADDRESS"),
+        ("  wait_for_earlier();\n", "\n", "CUDA_ERROR_ILLEGAL_ADDRESS"),
         (
-            "  wait_for_earlier();\n  x +=",
-            "  if (x[blockIdx.x] == 0) return;\n  wait_for_earlier();\n  x +=",
+            "  wait_for_earlier();\n",
+            "  if (x[blockIdx.x] == 0) return;\n  wait_for_earlier();\n",
             "CUDA_ERROR_ILLEGAL_ADDRESS",
         ),
         ("  let_next_begin();\n  wait_for_earlier();", "  return;", "CUDA_ERROR_LAUNCH_FAILED"),
     ] {
-        let said = chained(&FakeCuda::new(&[]), |source| source.replacen(right, wrong, 1)).unwrap_err();
+        let change = |source: &str| {
+            assert!(source.contains(right), "the text has no `{right}`");
+            source.replacen(right, wrong, 1)
+        };
+        let said = chained(&FakeCuda::new(&[]), change).unwrap_err();
         assert!(said.contains(wanted), "{right}: {said}");
     }
+}
+
+/// The kernel that a plan of a product has, and what is said of the choice.
+fn chosen(product: &str) -> (String, String) {
+    let library = KernelLibrary::with_products(
+        yirage_kernels::target("cuda", "sm_90", DeviceLimits::aligned(256)),
+        decode_matmul("sm_90").unwrap(),
+    );
+    let (graph, target) = (text::parse(&format!("graph g {{ {product} output %y }}")).unwrap(), library.target());
+    let (mut told, bucket) = (Vec::new(), Dims { tokens: 4, seqs: 1, blocks: 1, rows: 1 });
+    let weights = plan_weights(&graph, &target).unwrap();
+    let options = CompileOptions::new(Precision::Exact);
+    let plan = compile_explained(&graph, bucket, &target, &weights, &options, &mut told).unwrap();
+    let why = told.iter().flat_map(|pass| &pass.decisions).map(|decision| decision.why.as_str());
+    (plan.kernels[0].name.clone(), why.collect::<Vec<_>>().join("; "))
+}
+
+#[test]
+fn a_plan_names_the_kernel_or_says_what_it_does_not_take() {
+    let product = |format: &str, k: u32| {
+        let (x, w) = (format!("slot %x: f32[Tokens, {k}]"), format!("weight %w: {format}[64, {k}]"));
+        chosen(&format!("{x} {w} %y = linear{{groups=1}}(%x, %w): f32[Tokens, 64]"))
+    };
+    assert_eq!(product("q8_0", 96).0, "cuda/decode_matmul@1");
+    let (kernel, why) = product("bf16", 100);
+    let wanted =
+        "`linear` has the width of input 1 = 100; cuda/decode_matmul@1 wants the width of input 1 a multiple of 32";
+    assert!(kernel == "kir/kernels@1" && why.contains(wanted), "{kernel}: {why}");
+    let (kernel, why) = product("q5_0", 64);
+    assert!(kernel == "kir/kernels@1" && why.contains("a weight in plain rows of q5_0"), "{kernel}: {why}");
 }
 
 #[test]
