@@ -76,7 +76,7 @@ def figures(log):
 
 
 def compiled(job):
-    """Compiles a source for an architecture, and once for a virtual one, whose text shows what is fused."""
+    """Compiles a source for an architecture, and once for a virtual one, whose text shows what is fused, unless it may be."""
     nvrtc = Nvrtc()
     given = [f"--gpu-architecture={job.arch}", "-std=c++17", *job.options]
     if job.arch.startswith("compute_"):
@@ -91,13 +91,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path, help="sources, and a file `options`")
     parser.add_argument("--arch", action="append", required=True, help="such as sm_90a; once for each")
+    parser.add_argument("--by-hand", action="store_true", help="kernels that fuse where they say so, and may not spill")
     parser.add_argument("--report", type=pathlib.Path, help="where a table of all kernels goes")
     asked = parser.parse_args()
     options = options_of(asked.folder)
     print(f"NVRTC {Nvrtc().version}, options {' '.join(options)}")
-    archs = [*asked.arch, asked.arch[0].replace("sm_", "compute_").rstrip("af")]
+    virtual = asked.arch[0].replace("sm_", "compute_").rstrip("af")
+    archs = asked.arch if asked.by_hand else [*asked.arch, virtual]
     jobs = [Job(source, arch, options) for arch in archs for source in sources_of(asked.folder)]
-    finish(in_parallel(compiled, jobs), asked.arch, asked.report)
+    finish(in_parallel(compiled, jobs), asked.arch, asked.report, may_spill=not asked.by_hand)
 
 
 if __name__ == "__main__":

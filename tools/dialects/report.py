@@ -57,7 +57,7 @@ def in_parallel(task, jobs):
         return [done(job, future) for job, future in futures]
 
 
-def finish(results, archs, report):
+def finish(results, archs, report, may_spill=True):
     """Prints a line an architecture, writes all figures where they are wanted, and ends with an error where one was."""
     wrong = [line for _, lines, _ in results for line in lines]
     figures = collections.defaultdict(list)
@@ -66,6 +66,8 @@ def finish(results, archs, report):
     for arch in archs:
         kernels = figures[arch]
         spilling = [kernel for kernel in kernels if kernel.spilled]
+        if not may_spill:
+            wrong.extend(f"{kernel.kernel} for {arch}: {kernel.spilled} bytes spilled" for kernel in spilling)
         most = max(kernels, key=lambda kernel: kernel.registers, default=None)
         worst = f", most registers {most.registers} ({most.family})" if most else ""
         print(f"{arch}: {len(kernels)} kernels{worst}, {len(spilling)} spill")

@@ -14,6 +14,7 @@ target=$cargo_target/dialects
 sources=$target/sources
 clang_version=19
 cuda=(--arch sm_80 --arch sm_90a --arch sm_120)
+by_hand=(--arch sm_80 --arch sm_86 --arch sm_89 --arch sm_90a --arch sm_100a --arch sm_120)
 cdna=(--arch gfx90a --arch gfx942)
 rdna=(--arch gfx1100)
 
@@ -72,12 +73,15 @@ find_nvrtc() {
 
 mkdir -p "$target"
 cargo build --workspace --locked --example dialect_sources
+cargo build --workspace --locked --example native_sources
 rm -rf "$sources"
 "$cargo_target/debug/examples/dialect_sources" "$sources" ${step:+"$step"}
 
 failed=0
 if find_nvrtc; then
     "$python" tools/dialects/nvrtc.py "$sources/cuda" "${cuda[@]}" --report "$target/cuda.md" || failed=1
+    "$cargo_target/debug/examples/native_sources" "$sources/native"
+    "$python" tools/dialects/nvrtc.py "$sources/native" "${by_hand[@]}" --by-hand --report "$target/native.md" || failed=1
     # The backend's own way to the same compiler.
     VIRTUAL_ENV=$target/venv cargo test --workspace --locked --lib -- --ignored a_source_becomes_code || failed=1
 fi

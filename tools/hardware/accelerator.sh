@@ -3,6 +3,8 @@
 # conformance of every op and of the bundled model, a model's greedy answer beside the processor's, and its speed. Needs the program,
 # the maker's libraries and the folder OUT, where it leaves everything, and all of it packed as OUT.tar.gz; no network. A step that
 # fails or takes too long does not end the others.
+# Where PRODUCTS names the example `products_on_device` of yirage-cuda, products are timed too: kernels written by hand beside
+# generated ones.
 # usage: accelerator.sh YIRAGE BACKEND OUT [MODEL]     (BACKEND as `yirage devices` names it; MODEL is a file or folder)
 set -uo pipefail
 [ $# -ge 3 ] || { sed -n 's/^# usage: //p' "$0" >&2; exit 2; }
@@ -10,18 +12,28 @@ yirage=$1 backend=$2 out=$3 model=${4-}
 mkdir -p "$out"
 failed=0
 
-# Runs a command for at most so many seconds, its results into OUT/$1 and what it says into OUT/$1.log.
-step() {
+# Runs a program for at most so many seconds, its results into OUT/$1 and what it says into OUT/$1.log.
+program() {
     local file=$1 seconds=$2 started=$SECONDS code=0
     shift 2
-    timeout "$seconds" "$yirage" "$@" >"$out/$file" 2>"$out/$file.log" </dev/null || code=$?
-    printf '%s: exit code %d after %d s: yirage %s\n' "$file" "$code" "$((SECONDS - started))" "$*" | tee -a "$out/steps.txt"
+    timeout "$seconds" "$@" >"$out/$file" 2>"$out/$file.log" </dev/null || code=$?
+    printf '%s: exit code %d after %d s: %s\n' "$file" "$code" "$((SECONDS - started))" "$*" | tee -a "$out/steps.txt"
     [ "$code" = 0 ] || failed=1
+}
+
+# The same of a command of yirage's.
+step() {
+    local file=$1 seconds=$2
+    shift 2
+    program "$file" "$seconds" "$yirage" "$@"
 }
 
 step devices.json 20 devices --json
 step doctor.json 20 doctor --json
-step verify.json 270 verify "$backend" --quick --json
+if [ -n "${PRODUCTS-}" ]; then
+    program products.jsonl 120 "$PRODUCTS"
+fi
+step verify.json 150 verify "$backend" --quick --json
 if [ -n "$model" ]; then
     # In the exact precision, in which all backends give the same tokens.
     greedy=(run "$model" "Why is the sky blue?" --temperature 0 --max-tokens 32 --precision exact --no-weight-cache)

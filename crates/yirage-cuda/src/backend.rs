@@ -4,6 +4,7 @@ use crate::compiler::KernelCompiler;
 use crate::driver::CudaDriver;
 use crate::kernels::KernelToolchain;
 use crate::limits::ALIGN;
+use crate::native::capability;
 use crate::runtime::{CudaContext, CudaRuntime, DeviceAttribute};
 use crate::status::unsupported;
 use crate::vendor::{CudaVendor, VendorLimits, VendorRuntime};
@@ -47,12 +48,20 @@ impl CudaBackend {
         let compiler = compiler.map_err(|error| cannot_compute(info, &error, &vendor.compiler.remedy(&error)))?;
         compiler.check(&info.arch)?;
         let (arch, dialect) = (info.arch.clone(), (vendor.dialect)(&info.arch));
-        Ok(KernelToolchain { context: CudaContext::new(runtime, info.ordinal)?, compiler, arch, dialect })
+        let first = vendor.early.as_ref().map(|(first, _)| *first);
+        let is_new = first.is_some_and(|first| capability(&arch).is_some_and(|number| number >= first));
+        let starts_early = is_new && runtime.starts_early();
+        let context = CudaContext::new(runtime, info.ordinal)?;
+        Ok(KernelToolchain { context, compiler, arch, dialect, starts_early })
     }
 
     /// What bounds kernels of a device, and what else is told of it.
     fn limits(&self, toolchain: &KernelToolchain, info: &mut DeviceInfo) -> Result<DeviceLimits, DriverError> {
         info.facts.push(("compiler", format!("{} {}", self.vendor.compiler.title, toolchain.compiler.version())));
+        if self.vendor.early.is_some() {
+            let starts = if toolchain.starts_early { "in captured graphs" } else { "not by this driver or device" };
+            info.facts.push(("early launches", starts.into()));
+        }
         let limits = match &self.vendor.limits {
             VendorLimits::Known(limits) => limits.clone(),
             VendorLimits::Asked => {
@@ -117,7 +126,11 @@ impl Backend for CudaBackend {
         let toolchain = self.toolchain(&info)?;
         self.check_mode(&toolchain.context)?;
         let limits = self.limits(&toolchain, &mut info)?;
-        let library = KernelLibrary::new(target(self.name(), &info.arch, limits));
+        let target = target(self.name(), &info.arch, limits);
+        let library = match (self.vendor.products)(&info.arch) {
+            Some(products) => KernelLibrary::with_products(target, products),
+            None => KernelLibrary::new(target),
+        };
         Ok((
             Arc::new(DriverDevice::new(info, CudaDriver::new(toolchain)?, library)),
             options.ignored_on("an accelerator"),

@@ -17,6 +17,7 @@ use yirage_hal::driver::{
     MemoryCommand, ModuleId, StepCommand, Timestamp, TransferQueue,
 };
 use yirage_hal::{HostMemory, StagingMemory};
+use yirage_kernels::{ModuleKernel, module_kernels};
 use yirage_kir::ComputeKernel;
 
 /// The driver of one device.
@@ -71,6 +72,10 @@ impl CudaDriver {
     /// # Errors
     /// A kernel that the compiler or the device does not take, by its name.
     pub fn load(&self, kernels: &[ComputeKernel]) -> Result<ModuleId, DriverError> {
+        self.load_module(&kernels.iter().cloned().map(ModuleKernel::Computed).collect::<Vec<_>>())
+    }
+
+    fn load_module(&self, kernels: &[ModuleKernel]) -> Result<ModuleId, DriverError> {
         let mut host = self.host();
         let module = host.kernels.module(&self.toolchain, kernels)?;
         host.last_module += 1;
@@ -163,7 +168,7 @@ impl Driver for CudaDriver {
     fn submit(&self, command: StepCommand) -> Result<(), DriverError> {
         let host = self.host();
         let command = host.resolve(command)?;
-        self.steps.submit([], |stream| command.submit(stream))
+        self.steps.submit([], |stream| command.submit(stream, None))
     }
 
     fn upload(&self, from: Arc<dyn HostMemory>, to: BufferSlice) -> Result<(), DriverError> {
@@ -210,7 +215,7 @@ impl Driver for CudaDriver {
     fn module(&self, code: &[u8]) -> Result<ModuleId, DriverError> {
         let no_text = |error: std::str::Utf8Error| refused("module", format!("its code is no text: {error}"));
         let text = std::str::from_utf8(code).map_err(no_text)?;
-        self.load(&yirage_kir::text::parse(text).map_err(|error| refused("module", error.to_string()))?)
+        self.load_module(&module_kernels(text).map_err(|error| refused("module", error.to_string()))?)
     }
 
     fn unload(&self, module: ModuleId) {

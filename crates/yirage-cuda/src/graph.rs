@@ -15,9 +15,10 @@ pub(crate) enum ReadyCommand {
 }
 
 impl ReadyCommand {
-    pub(crate) fn submit(&self, stream: &CudaStream) -> Result<(), DriverError> {
+    /// Submits it; `before`: the command ahead of it in the same graph.
+    pub(crate) fn submit(&self, stream: &CudaStream, before: Option<&ReadyCommand>) -> Result<(), DriverError> {
         match self {
-            ReadyCommand::Launch(launch) => launch.submit(stream),
+            ReadyCommand::Launch(launch) => launch.submit(stream, matches!(before, Some(ReadyCommand::Launch(_)))),
             // The driver takes a copy of no byte for a mistake where it is captured.
             ReadyCommand::Copy { to: range, .. } | ReadyCommand::Fill { range, .. } if range.bytes() == 0 => Ok(()),
             ReadyCommand::Copy { from, to } => stream.copy(*from, *to),
@@ -35,7 +36,11 @@ pub(crate) struct CapturedCommands {
 impl CapturedCommands {
     /// Captures commands by a stream that nothing else is submitted to.
     pub(crate) fn new(stream: &CudaStream, commands: Vec<ReadyCommand>) -> Result<CapturedCommands, DriverError> {
-        let graph = stream.capture(|stream| commands.iter().try_for_each(|command| command.submit(stream)))?;
+        let before = |at: usize| at.checked_sub(1).and_then(|before| commands.get(before));
+        let submit = |stream: &CudaStream| {
+            commands.iter().enumerate().try_for_each(|(at, command)| command.submit(stream, before(at)))
+        };
+        let graph = stream.capture(submit)?;
         Ok(CapturedCommands { graph, _commands: commands })
     }
 }

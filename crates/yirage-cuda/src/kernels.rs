@@ -6,7 +6,7 @@ use crate::status::{refused, unsupported};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use yirage_hal::driver::{DriverError, LaunchConfig, side_by_side};
-use yirage_kir::ComputeKernel;
+use yirage_kernels::{ModuleKernel, NativeKernel};
 use yirage_kir::render::CDialect;
 
 /// Where kernels are made, and for what.
@@ -17,6 +17,8 @@ pub(crate) struct KernelToolchain {
     pub(crate) arch: String,
     /// The language of its kernels.
     pub(crate) dialect: CDialect,
+    /// Whether launches that wait by themselves may begin before the one ahead of them has ended.
+    pub(crate) starts_early: bool,
 }
 
 /// A kernel that is ready to be launched.
@@ -27,6 +29,8 @@ pub(crate) struct LoadedKernel {
     block: [u32; 3],
     /// How many pointers it is given.
     pointers: usize,
+    /// Whether its device starts launches early.
+    starts_early: bool,
 }
 
 /// The kernels of a module by their names.
@@ -41,22 +45,20 @@ impl LoadedKernels {
     pub(crate) fn module(
         &mut self,
         toolchain: &KernelToolchain,
-        kernels: &[ComputeKernel],
+        kernels: &[ModuleKernel],
     ) -> Result<KernelModule, DriverError> {
         self.0.retain(|_, kernel| kernel.strong_count() > 0);
-        let sources: Vec<String> =
-            kernels.iter().map(|kernel| toolchain.dialect.source(std::slice::from_ref(kernel))).collect();
-        let all: Vec<(&ComputeKernel, &String)> = kernels.iter().zip(&sources).collect();
-        let known = all.iter().map(|(_, source)| self.0.get(*source).and_then(Weak::upgrade));
+        let all: Vec<NativeKernel> = kernels.iter().map(|kernel| toolchain.text(kernel)).collect();
+        let known = all.iter().map(|kernel| self.0.get(&kernel.source).and_then(Weak::upgrade));
         let mut ready: Vec<Option<Arc<LoadedKernel>>> = known.collect();
-        let missing: Vec<_> = all.iter().zip(&ready).filter(|(_, ready)| ready.is_none()).map(|(of, _)| *of).collect();
-        let mut made = side_by_side(&missing, |(kernel, source)| toolchain.make(kernel, source))?.into_iter();
+        let missing: Vec<_> = all.iter().zip(&ready).filter(|(_, ready)| ready.is_none()).map(|(of, _)| of).collect();
+        let mut made = side_by_side(&missing, |kernel| toolchain.make(kernel))?.into_iter();
         ready.iter_mut().filter(|ready| ready.is_none()).for_each(|ready| *ready = made.next().map(Arc::new));
         let mut module = HashMap::new();
-        for ((kernel, source), ready) in all.into_iter().zip(ready.into_iter().flatten()) {
-            self.0.insert(source.clone(), Arc::downgrade(&ready));
-            if module.insert(kernel.name.clone(), ready).is_some() {
-                return Err(refused("module", format!("there are two kernels `{}`", kernel.name)));
+        for (NativeKernel { name, source, .. }, ready) in all.into_iter().zip(ready.into_iter().flatten()) {
+            self.0.insert(source, Arc::downgrade(&ready));
+            if module.insert(name.clone(), ready).is_some() {
+                return Err(refused("module", format!("there are two kernels `{name}`")));
             }
         }
         Ok(KernelModule(module))
@@ -64,8 +66,21 @@ impl LoadedKernels {
 }
 
 impl KernelToolchain {
-    fn make(&self, kernel: &ComputeKernel, source: &str) -> Result<LoadedKernel, DriverError> {
-        let code = self.compiler.compile(&kernel.name, source, &self.arch, self.dialect.options)?;
+    /// A kernel as what the compiler reads.
+    fn text(&self, kernel: &ModuleKernel) -> NativeKernel {
+        match kernel {
+            ModuleKernel::Native(kernel) => kernel.clone(),
+            ModuleKernel::Computed(kernel) => NativeKernel {
+                name: kernel.name.clone(),
+                threads: kernel.threads,
+                buffers: kernel.buffers.len(),
+                source: self.dialect.source(std::slice::from_ref(kernel)),
+            },
+        }
+    }
+
+    fn make(&self, kernel: &NativeKernel) -> Result<LoadedKernel, DriverError> {
+        let code = self.compiler.compile(&kernel.name, &kernel.source, &self.arch, self.dialect.options)?;
         let wrong = |error: DriverError| match error {
             DriverError::Failed { call, why } => refused(call, format!("kernel `{}`: {why}", kernel.name)),
             other => other,
@@ -75,7 +90,8 @@ impl KernelToolchain {
             function: module.function(&kernel.name).map_err(wrong)?,
             _module: module,
             block: [kernel.threads, 1, 1],
-            pointers: kernel.buffers.len(),
+            pointers: kernel.buffers,
+            starts_early: self.starts_early,
         })
     }
 }
@@ -91,6 +107,8 @@ pub(crate) struct ReadyLaunch {
     kernel: Arc<LoadedKernel>,
     grid: [u32; 3],
     shared_bytes: u32,
+    /// Whether it may begin before a launch ahead of it has ended: the kernel waits by itself.
+    early: bool,
     pointers: Vec<DeviceRange>,
 }
 
@@ -102,8 +120,7 @@ impl ReadyLaunch {
         grid: [u32; 3],
         pointers: Vec<DeviceRange>,
     ) -> Result<ReadyLaunch, DriverError> {
-        // A launch that may begin early begins behind its predecessor: no kernel here waits by itself.
-        let LaunchConfig { entry, block, shared_bytes, cooperative, early_start: _, arguments } = config;
+        let LaunchConfig { entry, block, shared_bytes, cooperative, early_start, arguments } = config;
         if *block != kernel.block {
             let made = kernel.block;
             return Err(refused(
@@ -125,12 +142,14 @@ impl ReadyLaunch {
             let what = format!("an argument of {} bytes for kernel `{entry}`", arguments.len());
             return Err(unsupported(what, "kernels here are given buffers alone"));
         }
-        Ok(ReadyLaunch { kernel: kernel.clone(), grid, shared_bytes: *shared_bytes, pointers })
+        let early = *early_start && kernel.starts_early;
+        Ok(ReadyLaunch { kernel: kernel.clone(), grid, shared_bytes: *shared_bytes, early, pointers })
     }
 
-    pub(crate) fn submit(&self, stream: &CudaStream) -> Result<(), DriverError> {
-        let ReadyLaunch { kernel, grid, shared_bytes, pointers } = self;
-        let (function, block) = (kernel.function, kernel.block);
-        stream.launch(&FunctionLaunch { function, grid: *grid, block, shared_bytes: *shared_bytes, pointers })
+    /// Submits it behind another launch or not: early begins one that is behind another alone.
+    pub(crate) fn submit(&self, stream: &CudaStream, behind_launch: bool) -> Result<(), DriverError> {
+        let ReadyLaunch { kernel, grid, shared_bytes, early, pointers } = self;
+        let (function, block, early) = (kernel.function, kernel.block, *early && behind_launch);
+        stream.launch(&FunctionLaunch { function, grid: *grid, block, shared_bytes: *shared_bytes, early, pointers })
     }
 }

@@ -19,6 +19,7 @@ mod driver;
 mod graph;
 mod kernels;
 mod limits;
+mod native;
 mod pinned;
 mod queue;
 #[allow(unsafe_code)]
@@ -30,4 +31,5 @@ mod vendor;
 
 pub use backend::CudaBackend;
 pub use driver::CudaDriver;
+pub use native::decode_matmul;
 pub use vendor::CudaVendor;

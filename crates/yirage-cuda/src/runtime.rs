@@ -5,7 +5,7 @@
 //! when the device has done what it was told.
 
 use crate::status::{self, NOT_READY, OUT_OF_MEMORY, SUCCESS, refused};
-use crate::symbols::{DriverFunctions, ErrorWords, RawHandle};
+use crate::symbols::{DriverFunctions, EarlyFunctions, EarlyLaunch, ErrorWords, LaunchAttribute, RawHandle};
 use crate::vendor::{PeerName, VendorRuntime};
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::marker::PhantomData;
@@ -20,6 +20,8 @@ const NON_BLOCKING: u32 = 1;
 const WITHOUT_TIME: u32 = 2;
 /// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`: what other threads do meanwhile is theirs.
 const OF_THIS_THREAD: i32 = 1;
+/// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`.
+const PROGRAMMATIC_SERIALIZATION: i32 = 6;
 
 /// A number of `CUdevice_attribute`.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +47,8 @@ unsafe impl Sync for Handle {}
 /// The driver, started.
 pub(crate) struct CudaRuntime {
     functions: DriverFunctions,
+    /// What starts launches early, where the driver has it.
+    early: Option<EarlyFunctions>,
     words: [WordsOfError; 2],
     peers: PeerName,
 }
@@ -95,7 +99,13 @@ impl CudaRuntime {
     /// The driver of a library, which stays loaded.
     pub(crate) fn new(library: &DriverLibrary, vendor: &VendorRuntime) -> Result<CudaRuntime, ProbeError> {
         let functions = DriverFunctions::of(library, &vendor.driver)?;
-        Ok(CudaRuntime { functions, words: WordsOfError::of(library, vendor.words)?, peers: vendor.peers })
+        let early = vendor.early.as_ref().and_then(|(_, names)| EarlyFunctions::of(library, names).ok());
+        Ok(CudaRuntime { functions, early, words: WordsOfError::of(library, vendor.words)?, peers: vendor.peers })
+    }
+
+    /// Whether the driver is told of launches that may begin early.
+    pub(crate) fn starts_early(&self) -> bool {
+        self.early.is_some()
     }
 
     /// What the driver calls an answer.
@@ -397,6 +407,8 @@ pub(crate) struct FunctionLaunch<'a> {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
     pub(crate) shared_bytes: u32,
+    /// Whether it may begin before the launch ahead of it has ended.
+    pub(crate) early: bool,
     /// Where each of its pointers points to, in the order of its parameters; as many as it has.
     pub(crate) pointers: &'a [DeviceRange],
 }
@@ -483,10 +495,19 @@ impl CudaStream {
 
     /// Submits a launch, of a function with as many parameters as it has pointers: `LoadedKernel::launch` has counted them.
     pub(crate) fn launch(&self, launch: &FunctionLaunch<'_>) -> Result<(), DriverError> {
-        let FunctionLaunch { function, grid, block, shared_bytes, pointers } = launch;
+        let FunctionLaunch { function, grid, block, shared_bytes, early, pointers } = launch;
         let mut addresses: Vec<u64> = pointers.iter().map(|range| range.address).collect();
         let mut parameters: Vec<*mut c_void> = addresses.iter_mut().map(|address| (&raw mut *address).cast()).collect();
         let ([gx, gy, gz], [bx, by, bz]) = (*grid, *block);
+        if let (true, Some(functions)) = (*early, &self.context.runtime.early) {
+            let allowed = LaunchAttribute { id: PROGRAMMATIC_SERIALIZATION, pad: [0; 4], value: 1, rest: [0; 60] };
+            // SAFETY: as below; the driver reads the launch and its one attribute before it returns.
+            return self.submit("launch", |_, stream| unsafe {
+                let (grid, block, shared_bytes) = (*grid, *block, *shared_bytes);
+                let launch = EarlyLaunch { grid, block, shared_bytes, stream, attributes: &allowed, count: 1 };
+                (functions.launch)(&launch, function.0.0, parameters.as_mut_ptr(), null_mut())
+            });
+        }
         // SAFETY: the driver reads as many parameters as the function has, each a pointer, before it returns.
         self.submit("launch", |f, stream| unsafe {
             let parameters = parameters.as_mut_ptr();

@@ -87,6 +87,34 @@ functions! {
     optional { release_context: fn(i32); }
 }
 
+functions! {
+    /// How a driver is told of a launch that may begin before the one ahead of it has ended: `cuda.h` of CUDA 12.0.
+    EarlyFunctions,
+    /// What a vendor calls them.
+    EarlyNames { launch: fn(*const EarlyLaunch, RawHandle, *mut *mut c_void, *mut *mut c_void); }
+}
+
+/// `CUlaunchConfig`.
+#[repr(C)]
+pub(crate) struct EarlyLaunch {
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) shared_bytes: u32,
+    pub(crate) stream: RawHandle,
+    pub(crate) attributes: *const LaunchAttribute,
+    pub(crate) count: u32,
+}
+
+/// `CUlaunchAttribute`, whose value is a number.
+#[repr(C, align(8))]
+pub(crate) struct LaunchAttribute {
+    pub(crate) id: i32,
+    pub(crate) pad: [u8; 4],
+    pub(crate) value: i32,
+    /// The other values are longer.
+    pub(crate) rest: [u8; 60],
+}
+
 /// How a driver gives the words that it has for an answer.
 #[derive(Clone, Copy)]
 pub(crate) enum ErrorWords {

@@ -21,6 +21,7 @@ mod function_tests;
 mod grid;
 mod library;
 mod math;
+mod native;
 mod node_kernel;
 mod op;
 mod scope;
@@ -30,4 +31,7 @@ mod wide;
 mod workspace;
 
 pub use library::KernelLibrary;
+pub use native::{
+    ModuleKernel, ModuleTextError, NativeKernel, NativeProducts, ProductKernel, ProductShape, RowCount, module_kernels,
+};
 pub use target::target;

@@ -1,7 +1,11 @@
 //! The kernels as the library of a device.
 
+use crate::native::{self, ModuleKernel, NativeKernel, NativeProducts};
 use crate::node_kernel::{BufferSource, NodeKernel};
 use crate::op::{PlanSite, lower};
+use crate::target;
+use std::collections::HashSet;
+use std::sync::Arc;
 use yirage_hal::HalError;
 use yirage_hal::driver::{Binding, BindingAccess, KernelCall, KernelLaunch, LaunchConfig, Library, ValueSlices};
 use yirage_kir::{BufferAccess, ComputeKernel};
@@ -11,19 +15,27 @@ use yirage_plan::{Plan, Target};
 #[derive(Clone, Debug)]
 pub struct KernelLibrary {
     target: Target,
+    products: Option<Arc<dyn NativeProducts>>,
 }
 
 impl KernelLibrary {
     /// The kernels of a plan's step.
     fn kernels(&self, plan: &Plan, step: usize) -> Result<Vec<NodeKernel>, HalError> {
         let node = &plan.graph.nodes[plan.steps[step].node as usize];
-        let site = PlanSite { graph: &plan.graph, bucket: plan.bucket, limits: &self.target.limits };
+        let run_by = &plan.kernels[plan.steps[step].kernel as usize].name;
+        let is_native =
+            |products: &&dyn NativeProducts| [products.name(), products.name_of_regions()].contains(&run_by.as_str());
+        let products = self.products.as_deref().filter(is_native);
+        let site = PlanSite { graph: &plan.graph, bucket: plan.bucket, limits: &self.target.limits, products };
         lower(site, node).map(|kernels| kernels.into_iter().map(named).collect())
     }
 }
 
-/// A kernel whose name says what it computes: kernels that are equal have one name.
+/// A kernel whose name says what it computes: kernels that are equal have one name. A native one's does already.
 fn named(mut made: NodeKernel) -> NodeKernel {
+    if made.native.is_some() {
+        return made;
+    }
     let hash = yirage_ir::hash::fnv128(yirage_kir::text::print(&made.kernel).as_bytes());
     made.kernel.name = format!("{}_{:016x}", made.kernel.name, hash as u64);
     made
@@ -32,19 +44,32 @@ fn named(mut made: NodeKernel) -> NodeKernel {
 impl KernelLibrary {
     /// The library.
     pub fn new(target: Target) -> KernelLibrary {
-        KernelLibrary { target }
+        KernelLibrary { target, products: None }
+    }
+
+    /// The library of a device that has a vendor's own kernels of products with weights too.
+    pub fn with_products(target: Target, products: Arc<dyn NativeProducts>) -> KernelLibrary {
+        KernelLibrary { target: target::with_products(target, &*products), products: Some(products) }
+    }
+
+    /// The kernels of a plan that are data, each once.
+    ///
+    /// # Errors
+    /// A step that no kernel runs.
+    pub fn kernels_of(&self, plan: &Plan) -> Result<Vec<ComputeKernel>, HalError> {
+        let computed = |kernel| if let ModuleKernel::Computed(kernel) = kernel { Some(kernel) } else { None };
+        Ok(self.module_of(plan)?.into_iter().filter_map(computed).collect())
     }
 
     /// The kernels of a plan, each once.
     ///
     /// # Errors
     /// A step that no kernel runs.
-    pub fn kernels_of(&self, plan: &Plan) -> Result<Vec<ComputeKernel>, HalError> {
-        let mut all: Vec<ComputeKernel> = Vec::new();
-        let mut names = std::collections::HashSet::new();
+    pub fn module_of(&self, plan: &Plan) -> Result<Vec<ModuleKernel>, HalError> {
+        let (mut all, mut names) = (Vec::new(), HashSet::new());
         for step in 0..plan.steps.len() {
-            let kernels = self.kernels(plan, step)?;
-            all.extend(kernels.into_iter().map(|made| made.kernel).filter(|kernel| names.insert(kernel.name.clone())));
+            let kernels = self.kernels(plan, step)?.into_iter();
+            all.extend(kernels.filter(|made| names.insert(made.kernel.name.clone())).map(in_module));
         }
         Ok(all)
     }
@@ -57,13 +82,24 @@ impl Library for KernelLibrary {
 
     /// The text of all kernels: a driver makes of it what its device's compiler reads.
     fn code(&self, plan: &Plan) -> Result<Vec<u8>, HalError> {
-        let kernels = self.kernels_of(plan)?;
-        Ok(kernels.iter().map(yirage_kir::text::print).collect::<Vec<String>>().join("\n").into_bytes())
+        Ok(native::print(&self.module_of(plan)?).into_bytes())
     }
 
     fn calls(&self, plan: &Plan, step: usize, values: &dyn ValueSlices) -> Result<Vec<KernelCall>, HalError> {
         let kernels = self.kernels(plan, step)?;
         kernels.into_iter().map(|made| call(made, values).map(KernelCall::Launch)).collect()
+    }
+}
+
+fn in_module(made: NodeKernel) -> ModuleKernel {
+    match made.native {
+        None => ModuleKernel::Computed(made.kernel),
+        Some(text) => ModuleKernel::Native(NativeKernel {
+            threads: made.kernel.threads,
+            buffers: made.kernel.buffers.len(),
+            name: made.kernel.name,
+            source: text.source,
+        }),
     }
 }
 
@@ -89,6 +125,7 @@ fn call(made: NodeKernel, values: &dyn ValueSlices) -> Result<KernelLaunch, HalE
         bindings.push(Binding { slice, access });
     }
     let launch = KernelLaunch::new(made.kernel.name, bindings, Vec::new());
-    let config = LaunchConfig { block: [made.kernel.threads, 1, 1], ..launch.config };
+    let early_start = made.native.is_some_and(|native| native.waits);
+    let config = LaunchConfig { block: [made.kernel.threads, 1, 1], early_start, ..launch.config };
     Ok(KernelLaunch { config, grid: made.grid, workspace: made.workspace, ..launch })
 }

@@ -38,11 +38,21 @@ pub(crate) enum Operand {
     },
 }
 
+/// A kernel's text in a vendor's language.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct NativeText {
+    pub(crate) source: String,
+    /// Whether it waits by itself for what earlier launches write.
+    pub(crate) waits: bool,
+}
+
 /// A kernel of a node.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct NodeKernel {
-    /// The kernel.
+    /// The kernel; of one in a vendor's language its name, its threads and its buffers alone.
     pub(crate) kernel: ComputeKernel,
+    /// Its text, where it is in a vendor's language.
+    pub(crate) native: Option<NativeText>,
     /// What its buffers are, in order. The workspace, where it has one, is the last.
     pub(crate) sources: Vec<BufferSource>,
     /// Bytes of the workspace.

@@ -107,6 +107,7 @@ impl<'a> KernelScope<'a> {
         let mut order: Vec<usize> = (0..sources.len()).collect();
         order.sort_by_key(|&at| sources[at] == BufferSource::Workspace);
         let kernel = self.w.finish().with_buffer_order(&order);
-        NodeKernel { kernel, sources: order.into_iter().map(|at| sources[at]).collect(), workspace, grid }
+        let sources = order.into_iter().map(|at| sources[at]).collect();
+        NodeKernel { kernel, native: None, sources, workspace, grid }
     }
 }

@@ -1,13 +1,20 @@
 //! What the compiler is told of a device that runs these kernels.
 
+use crate::native::NativeProducts;
 use crate::op;
-use yirage_ir::{DType, RegionKind};
+use yirage_ir::op::{Linear, OpDef};
+use yirage_ir::{DType, Format, RegionKind};
+use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
 use yirage_plan::{
-    DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Target, WeightLayoutFacts, WeightRole,
+    DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Target, WeightLayout, WeightLayoutFacts,
+    WeightRole,
 };
 
 /// The name that plans have for the kernels.
 pub(crate) const KERNELS: &str = "kir/kernels@1";
+
+/// The name for regions of products with weights, where a target has kernels of a vendor's language for some of them.
+const REGIONS: &str = "kir/products@1";
 
 /// The target of a device of this family and architecture, within these limits.
 pub fn target(family: &str, arch: &str, limits: DeviceLimits) -> Target {
@@ -34,4 +41,41 @@ pub fn target(family: &str, arch: &str, limits: DeviceLimits) -> Target {
         executors: vec![ExecutorKind::Steps],
         kernels: vec![kernels],
     }
+}
+
+/// The same target, which has a vendor's own kernels of products with weights too: they run single ones and whole regions of
+/// products that are all as they want them.
+pub(crate) fn with_products(mut target: Target, products: &dyn NativeProducts) -> Target {
+    let Some(mut kernels) = target.kernels.pop() else { return target };
+    let linear = OpRule::new(Linear::NAME, vec![native_inputs(), native_weights(products.formats())]);
+    let linear = products.wants().into_iter().fold(linear.when("groups", 1), OpRule::wanting);
+    let native = |name: &str, regions: Vec<RegionKind>, rules: Vec<OpRule>| KernelFacts {
+        name: name.into(),
+        variant: products.variant().into(),
+        origin: KernelOrigin::Template,
+        regions,
+        rules,
+        stages: Vec::new(),
+        scratch: false,
+    };
+    // What follows products in a region is run by kernels from here.
+    let behind = ["map", "view"].into_iter().flat_map(|op| kernels.rules.iter().filter(move |rule| rule.op == op));
+    let of_regions = std::iter::once(linear.clone()).chain(behind.cloned()).collect();
+    let regions = KernelFacts { name: REGIONS.into(), regions: vec![RegionKind::MatmulGroup], ..kernels.clone() };
+    kernels.regions.retain(|&kind| kind != RegionKind::MatmulGroup);
+    target.kernels.extend([
+        native(products.name(), Vec::new(), vec![linear]),
+        kernels,
+        native(products.name_of_regions(), vec![RegionKind::MatmulGroup], of_regions),
+        regions,
+    ]);
+    target
+}
+
+fn native_inputs() -> Vec<OperandConstraint> {
+    [OperandKind::Arena, OperandKind::StepInput].map(|kind| OperandConstraint::new(kind, [DType::F32])).into()
+}
+
+fn native_weights(formats: &[Format]) -> Vec<OperandConstraint> {
+    vec![OperandConstraint::new(OperandKind::Weight(WeightLayout::ROWS), formats.iter().copied())]
 }

@@ -35,6 +35,8 @@ const fn of(family: &'static Family, compiler: &'static RuntimeCompiler) -> Vend
         dialect,
         limits: VendorLimits::Known(LIMITS),
         peers: PeerName::Ordinal,
+        early: None,
+        products: |_| None,
     }
 }
 

@@ -19,4 +19,6 @@ pub(super) static COREX: VendorRuntime = VendorRuntime {
     dialect: |_| CDialect::COREX,
     limits: VendorLimits::Asked,
     peers: PeerName::Context,
+    early: None,
+    products: |_| None,
 };

@@ -21,6 +21,8 @@ pub(super) static MACA: VendorRuntime = VendorRuntime {
     dialect: |_| CDialect::MACA,
     limits: VendorLimits::Known(LIMITS),
     peers: PeerName::Ordinal,
+    early: None,
+    products: |_| None,
 };
 
 /// Of every C500: 64 KiB that a group shares, and the 512 threads that a kernel has unless it asks for more. Of a grid nothing is

@@ -8,7 +8,9 @@ mod metax;
 mod moore_threads;
 mod nvidia;
 
-use crate::symbols::{ArchNames, CompilerNames, DriverNames, ErrorWords};
+use crate::symbols::{ArchNames, CompilerNames, DriverNames, EarlyNames, ErrorWords};
+use std::sync::Arc;
+use yirage_kernels::NativeProducts;
 use yirage_kir::render::CDialect;
 use yirage_plan::DeviceLimits;
 use yirage_probe::{Family, RuntimeCompiler};
@@ -66,6 +68,10 @@ pub(crate) struct VendorRuntime {
     pub(crate) limits: VendorLimits,
     /// What a device is named by in a copy from one to another.
     pub(crate) peers: PeerName,
+    /// What it calls what starts launches early, and the first capability of a device that does, as 90 of `sm_90`.
+    pub(crate) early: Option<(u32, EarlyNames)>,
+    /// Kernels of products that are written by hand for a device of an architecture, where there are some.
+    pub(crate) products: fn(&str) -> Option<Arc<dyn NativeProducts>>,
 }
 
 /// What bounds kernels of a vendor's devices.

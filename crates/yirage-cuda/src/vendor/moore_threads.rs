@@ -16,4 +16,6 @@ pub(super) static MUSA: VendorRuntime = VendorRuntime {
     dialect: |_| CDialect::MUSA,
     limits: VendorLimits::Asked,
     peers: PeerName::Context,
+    early: None,
+    products: |_| None,
 };

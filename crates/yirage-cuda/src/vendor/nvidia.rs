@@ -1,7 +1,7 @@
 //! NVIDIA: the driver's own interface of CUDA 12.0 or later, and NVRTC.
 
 use super::{PeerName, VendorLimits, VendorRuntime};
-use crate::symbols::{ArchNames, CompilerNames, DriverNames, ErrorWords, compiler_names, driver_names};
+use crate::symbols::{ArchNames, CompilerNames, DriverNames, EarlyNames, ErrorWords, compiler_names, driver_names};
 use yirage_kir::render::CDialect;
 use yirage_probe::families;
 
@@ -16,4 +16,6 @@ pub(super) static CUDA: VendorRuntime = VendorRuntime {
     dialect: |_| CDialect::CUDA,
     limits: VendorLimits::Asked,
     peers: PeerName::Context,
+    early: Some((90, EarlyNames { launch: "cuLaunchKernelEx" })),
+    products: crate::native::decode_matmul,
 };

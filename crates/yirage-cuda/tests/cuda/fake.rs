@@ -17,7 +17,7 @@ use yirage_probe::families::{COREX, CUDA, HIP, MACA, MUSA};
 use yirage_probe::{DriverLibrary, Family, ProbeEnvironment};
 
 /// Headers and options that every source of kernels is compiled with.
-const OF_KERNELS: [&str; 5] = ["module.hpp", "emulator.hpp", "cuda.hpp", "hip.hpp", "options"];
+const OF_KERNELS: [&str; 6] = ["module.hpp", "emulator.hpp", "cuda.hpp", "instructions.hpp", "hip.hpp", "options"];
 
 /// Whose names the functions have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +108,8 @@ pub(crate) struct FakeCudaStats {
     pub(crate) overruns: u64,
     /// Kernels and copies that failed.
     pub(crate) faults: u64,
+    /// Kernels that have run and might have begun early.
+    pub(crate) early_launches: u64,
 }
 
 /// A machine with a driver of its own.

@@ -9,6 +9,7 @@ mod failures;
 mod fake;
 mod memory;
 mod models;
+mod native;
 mod probed;
 mod queue;
 mod support;

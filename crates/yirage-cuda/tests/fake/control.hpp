@@ -19,6 +19,8 @@ struct FakeCudaStats {
   uint64_t overruns;
   // Faults of operations on a device.
   uint64_t faults;
+  // Kernels that have run and might have begun early.
+  uint64_t early_launches;
 };
 
 // The code that this call has to fail with, which it is counted for. The caller holds the machine's lock.

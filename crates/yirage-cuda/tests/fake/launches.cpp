@@ -1,6 +1,7 @@
 // Launches of kernels, which run one at a time.
 #include <string.h>
 
+#include "memory.hpp"
 #include "modules.hpp"
 #include "streams.hpp"
 #include "vendor.hpp"
@@ -21,11 +22,21 @@ struct Parameters {
   }
 };
 
-Outcome run(const Function& function, const Parameters& parameters, emulator::Word threads, emulator::Index grid) {
+// What a launch that begins early may not touch before it waits: all that kernels of its stream write, since the one ahead may be
+// about to.
+typedef std::vector<Address> Buffers;
+thread_local const Buffers* held_back;
+void hold_back(bool withheld) {
+  Lock lock(machine().lock);
+  withhold(*held_back, withheld);
+}
+
+Outcome run(const Function& function, const Parameters& parameters, emulator::Word threads, emulator::Index grid,
+            const Buffers* early) {
   static std::mutex one_at_a_time;
   std::unique_lock<std::mutex> turn(one_at_a_time);
   const ModuleKernel& kernel = *function.kernel;
-  emulator::Launch launch = {kernel.name, kernel.run, nullptr, threads, grid, 0};
+  emulator::Launch launch = {kernel.name, kernel.run, nullptr, threads, grid, 0, early ? hold_back : nullptr};
   {
     Lock lock(machine().lock);
     const std::string name = std::string("kernel `") + kernel.name + "`: ";
@@ -33,35 +44,87 @@ Outcome run(const Function& function, const Parameters& parameters, emulator::Wo
     if (const Code code = injected("kernel")) return {code, name + "it was told to fail"};
     if (function.module->unloaded) return {ILLEGAL_ADDRESS, name + "its module was unloaded before it ran"};
     launch.seed = draw_seed();
+    held_back = early;
+    machine().counted.early_launches += early != nullptr;
   }
   std::vector<emulator::Buffer> places;
   for (const auto& parameter : parameters.all) places.push_back({(void*)parameter.data()});
   launch.buffers = places.data();
-  return run_guarded([&] { function.module->table->run_grid(launch); }, function.module->table->describe);
+  const Outcome outcome = run_guarded([&] { function.module->table->run_grid(launch); }, function.module->table->describe);
+  if (early) hold_back(false);
+  return outcome;
 }
 
-}  // namespace
+// Notes what a launch may write.
+void note_written(const Context& context, Stream& stream, const ModuleKernel& kernel, void** given) {
+  for (unsigned at = 0; at < kernel.parameters; ++at) {
+    Address address;
+    if (!kernel.writes[at]) continue;
+    memcpy(&address, given[at], sizeof address);
+    if (const Address buffer = buffer_of(context, address)) stream.written.insert(buffer);
+  }
+}
 
-API int cuLaunchKernel(Handle handle, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
-                       unsigned block_z, unsigned shared, Handle stream_handle, void** parameters, void** extra) {
-  return in_context(__func__, [&](Context& context, Lock&) {
+// `CUlaunchConfig` and `CUlaunchAttribute`.
+struct LaunchAttribute {
+  int id;
+  char pad[4];
+  int value;
+  char rest[60];
+};
+struct LaunchConfig {
+  unsigned grid[3], block[3], shared;
+  Handle stream;
+  const LaunchAttribute* attributes;
+  unsigned count;
+};
+static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56, "as in cuda.h");
+
+const int PROGRAMMATIC_SERIALIZATION = 6, FIRST_EARLY = 90;
+
+Code launch(const char* call, Handle handle, const unsigned (&grid)[3], const unsigned (&block)[3], unsigned shared,
+            Handle stream_handle, bool early, void** parameters, void** extra) {
+  return Code(in_context(call, [&](Context& context, Lock&) {
     std::shared_ptr<Function> function;
     std::shared_ptr<Stream> stream;
     TRY(of_context(machine().functions, handle, context, function));
     TRY(stream_of(context, stream_handle, stream));
     const ModuleKernel& kernel = *function->kernel;
-    if (!grid_x || !grid_y || !grid_z || grid_x > GRID_X || grid_y > GRID_YZ || grid_z > GRID_YZ) return INVALID_VALUE;
-    if (!block_x || !block_y || !block_z) return INVALID_VALUE;
-    if (block_x > THREADS || block_y > THREADS || block_z > 64) return INVALID_VALUE;
-    if (uint64_t(block_x) * block_y * block_z > THREADS) return INVALID_VALUE;
-    if (block_x * block_y * block_z > kernel.threads) return LAUNCH_OUT_OF_RESOURCES;
+    if (!grid[0] || !grid[1] || !grid[2] || grid[0] > GRID_X || grid[1] > GRID_YZ || grid[2] > GRID_YZ) return INVALID_VALUE;
+    if (!block[0] || !block[1] || !block[2]) return INVALID_VALUE;
+    if (block[0] > THREADS || block[1] > THREADS || block[2] > 64) return INVALID_VALUE;
+    if (uint64_t(block[0]) * block[1] * block[2] > THREADS) return INVALID_VALUE;
+    if (block[0] * block[1] * block[2] > kernel.threads) return LAUNCH_OUT_OF_RESOURCES;
     if (shared > function->most_shared) return INVALID_VALUE;
     if (kernel.parameters && !parameters) return INVALID_VALUE;
-    if (uint64_t(grid_x) * block_x > VENDOR.threads_along) return INVALID_CONFIGURATION;
+    if (uint64_t(grid[0]) * block[0] > VENDOR.threads_along) return INVALID_CONFIGURATION;
     // The emulator numbers threads along one axis.
-    if (block_y > 1 || block_z > 1 || extra) return NOT_SUPPORTED;
+    if (block[1] > 1 || block[2] > 1 || extra) return NOT_SUPPORTED;
+    note_written(context, *stream, kernel, parameters);
     const auto copied = std::make_shared<Parameters>(kernel, parameters);
-    const emulator::Index grid = {grid_x, grid_y, grid_z};
-    return submit(*stream, [function, copied, block_x, grid] { return run(*function, *copied, block_x, grid); });
-  });
+    const emulator::Index all = {grid[0], grid[1], grid[2]};
+    const unsigned threads = block[0];
+    const auto buffers = early ? std::make_shared<Buffers>(stream->written.begin(), stream->written.end()) : nullptr;
+    return submit(*stream, [function, copied, threads, all, buffers] { return run(*function, *copied, threads, all, buffers.get()); });
+  }));
 }
+
+}  // namespace
+
+API int cuLaunchKernel(Handle handle, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+                       unsigned block_z, unsigned shared, Handle stream, void** parameters, void** extra) {
+  return launch(__func__, handle, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream, false, parameters, extra);
+}
+
+#if defined(FAKE_VENDOR_CUDA)
+API int cuLaunchKernelEx(const LaunchConfig* config, Handle handle, void** parameters, void** extra) {
+  if (!config || (config->count && !config->attributes)) return INVALID_VALUE;
+  bool early = false;
+  for (unsigned at = 0; at < config->count; ++at) {
+    if (config->attributes[at].id != PROGRAMMATIC_SERIALIZATION) return NOT_SUPPORTED;
+    early |= config->attributes[at].value != 0;
+  }
+  if (early && capability_of(machine().settings.arch) < FIRST_EARLY) return NOT_SUPPORTED;
+  return launch(__func__, handle, config->grid, config->block, config->shared, config->stream, early, parameters, extra);
+}
+#endif

@@ -65,6 +65,23 @@ bool is_held(const Context& context, Address address, size_t bytes) {
   return buffer.context == &context && address - begin <= buffer.bytes && bytes <= buffer.bytes - (address - begin);
 }
 
+Address buffer_of(const Context& context, Address address) {
+  const auto& table = machine().memory;
+  auto after = table.upper_bound(address);
+  if (after == table.begin()) return 0;
+  const auto& [begin, buffer] = *--after;
+  return buffer.context == &context && address - begin < buffer.bytes ? begin : 0;
+}
+
+void withhold(const std::vector<Address>& buffers, bool withheld) {
+  const auto& table = machine().memory;
+  for (Address begin : buffers) {
+    const auto found = table.find(begin);
+    if (found == table.end()) continue;
+    mprotect(inside(found->second), inner(found->second), withheld ? PROT_NONE : PROT_READ | PROT_WRITE);
+  }
+}
+
 size_t free_all(const Context& context) {
   size_t count = 0;
   for (auto* table : {&machine().memory, &machine().host_memory})

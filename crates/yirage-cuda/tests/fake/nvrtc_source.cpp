@@ -106,7 +106,8 @@ std::string table_of(const std::vector<SourceKernel>& kernels, size_t most_share
     out += "static_assert(" + shared + " <= " + most + ", \"`" + kernel.name + "` uses too much shared data (" + most +
            " bytes max)\");\n";
     table += "  {\"" + kernel.name + "\", " + kernel.threads + ", " + shared + ", ModuleParameters<decltype(" + kernel.name +
-             ")>::count, ModuleParameters<decltype(" + kernel.name + ")>::sizes, run_" + number + "},\n";
+             ")>::count, ModuleParameters<decltype(" + kernel.name + ")>::sizes, ModuleParameters<decltype(" + kernel.name +
+             ")>::writes, run_" + number + "},\n";
   }
-  return out + "const ModuleKernel module_kernels[] = {\n" + table + "  {nullptr, 0, 0, 0, nullptr, nullptr}};\n";
+  return out + "const ModuleKernel module_kernels[] = {\n" + table + "  {nullptr, 0, 0, 0, nullptr, nullptr, nullptr}};\n";
 }

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <functional>
+#include <set>
 
 #include "faults.hpp"
 #include "machine.hpp"
@@ -36,6 +37,8 @@ struct Stream {
   // While it is captured, that and which of its nodes come before whatever the stream gets next.
   std::shared_ptr<Capture> capture;
   std::vector<bool> before;
+  // Where buffers begin that kernels were given to write.
+  std::set<Address> written;
 };
 
 // The stream of a handle, if it belongs to the context. No function of the fake knows the default stream.

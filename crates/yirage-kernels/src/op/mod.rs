@@ -29,6 +29,7 @@ mod tiled;
 mod top_k;
 mod weight_matmul;
 
+use crate::native::NativeProducts;
 use crate::node_kernel::{NodeKernel, Operand};
 use crate::scope::KernelScope;
 use crate::workspace::Workspace;
@@ -134,6 +135,8 @@ pub(crate) struct PlanSite<'a> {
     pub(crate) bucket: Dims,
     /// What bounds the device that runs them.
     pub(crate) limits: &'a DeviceLimits,
+    /// What makes products with weights in the vendor's language, where the node is run by such kernels.
+    pub(crate) products: Option<&'a dyn NativeProducts>,
 }
 
 impl<'a> PlanSite<'a> {

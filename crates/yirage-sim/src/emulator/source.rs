@@ -5,13 +5,14 @@ use yirage_kir::ComputeKernel;
 use yirage_kir::render::CDialect;
 
 /// The emulator itself, and what stands in for what a device's compiler knows.
-pub(super) const FILES: [(&str, &str); 8] = [
+pub(super) const FILES: [(&str, &str); 9] = [
     (SOURCES[0], include_str!("cpp/host.cpp")),
     (SOURCES[1], include_str!("cpp/grid.cpp")),
     (OPTIONS, include_str!("cpp/options")),
     ("grid.hpp", include_str!("cpp/grid.hpp")),
     ("emulator.hpp", include_str!("cpp/emulator.hpp")),
     ("cuda.hpp", include_str!("cpp/cuda.hpp")),
+    ("instructions.hpp", include_str!("cpp/instructions.hpp")),
     ("hip.hpp", include_str!("cpp/hip.hpp")),
     ("metal_stdlib", include_str!("cpp/metal_stdlib")),
 ];

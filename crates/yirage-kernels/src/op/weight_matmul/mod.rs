@@ -10,6 +10,7 @@
 //! experts, that it is bound to.
 
 mod along_k;
+mod native;
 mod products;
 
 use super::NodeView;
@@ -45,6 +46,9 @@ const SEGMENT: u32 = 256;
 
 /// The kernels of a product, or of a region of them.
 pub(crate) fn lower(view: &NodeView<'_>) -> Result<Vec<NodeKernel>, HalError> {
+    if let Some(products) = view.site.products {
+        return native::lower(view, products);
+    }
     let mut made = Vec::new();
     for chain in &PlacedChain::of(view)? {
         for part in ChainKernel::parts(view, chain)?.ranges() {

@@ -5,7 +5,7 @@
 #define __device__
 #define __forceinline__ inline
 #define __shared__ static
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define EMULATED_PARAMETERS
 
 #define threadIdx emulator::thread
@@ -15,6 +15,7 @@ extern "C" float fabsf(float);
 extern "C" float sqrtf(float);
 extern "C" float floorf(float);
 extern "C" float rintf(float);
+extern "C" float fmaf(float, float, float);
 
 inline void __syncthreads() { emulator::barrier(); }
 inline float __uint_as_float(unsigned int x) { return __builtin_bit_cast(float, x); }
@@ -31,3 +32,5 @@ template <class T>
 T __shfl(T x, int lane) {
   return emulator::exchanged(x, (unsigned int)lane, EMULATED_SUBGROUP);
 }
+
+#include "instructions.hpp"

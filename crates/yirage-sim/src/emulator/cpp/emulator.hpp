@@ -19,7 +19,19 @@ extern Word threads;
 // Returns when all threads of the group have come here.
 void barrier();
 
-// What the thread of this lane in the subgroup gives, when all threads of the group have come here. Of a lane that is no thread
+// Returns when what came before the launch is over, and when all threads of the group have come here. Before that a launch that
+// begins early cannot touch what kernels write, and each of its threads has to come here.
+void wait_for_earlier();
+
+// Words that each thread of the subgroup gives, as many of each (8 at most), when all of them have come here: those of lane i
+// begin at 8 i, and stay until all of them have called `gathered`.
+const Word* gather(const Word* words, Word count, Word subgroup);
+void gathered(Word subgroup);
+
+// What went wrong in a kernel.
+[[noreturn]] void fail(const char* why);
+
+// What the thread of this lane in the subgroup gives, when all threads of the subgroup have come here. Of a lane that is no thread
 // of the group nothing is known.
 Word exchange(Word given, Word lane, Word subgroup);
 

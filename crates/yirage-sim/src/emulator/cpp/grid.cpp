@@ -1,7 +1,8 @@
 // Launches on the processor: fibers, the places where they meet, and the groups of a grid.
 //
-// A thread of a group is a fiber. The threads of a group run one after the other, each until it meets the others or ends, in an
-// order that is drawn for each such round; the groups of a launch run one after the other. Who asks for a launch, and what
+// A thread of a group is a fiber. The threads of a group run one after the other, each until it meets the others of its group or
+// subgroup or ends, in an order that is drawn for each such round, in which some may be held back; the groups of a launch run one
+// after the other. Who asks for a launch, and what
 // becomes of one that goes wrong, is the program's affair that this is linked to.
 #include "grid.hpp"
 
@@ -82,12 +83,20 @@ Word threads;
 
 namespace {
 
-enum Meeting : Word { NOWHERE, BARRIER, SUBGROUP_GIVES, SUBGROUP_TAKES, THE_END };
+enum Meeting : Word { NOWHERE, BARRIER, EARLIER, SUBGROUP_GIVES, SUBGROUP_TAKES, THE_END };
 
 struct Fiber {
   void* stopped;
   Meeting at;
+  // Threads that meet there, from a multiple of so many on.
+  Word width;
+  bool waits;
 };
+
+// Threads that are held back together, so that others run ahead of them.
+const Word HELD = 32;
+// Words that a thread gives to its subgroup at most.
+const Word MOST_GIVEN = 8;
 
 const size_t STACK = 1 << 20;
 
@@ -111,12 +120,14 @@ struct Stacks {
   }
 };
 
-Launch running = {"", nullptr, nullptr, 0, {0, 0, 0}, 0};
+Launch running = {"", nullptr, nullptr, 0, {0, 0, 0}, 0, nullptr};
 std::vector<Fiber> fibers;
 std::vector<Word> given, order;
 Stacks stacks;
 void* scheduler;
 unsigned long long drawn;
+// Whether the group has waited for what came before the launch.
+bool waited;
 
 Word draw(Word below) {
   drawn ^= drawn << 13;
@@ -125,15 +136,17 @@ Word draw(Word below) {
   return Word((drawn >> 16) % below);
 }
 
-void meet(Meeting at) {
+void meet(Meeting at, Word width) {
   Fiber& fiber = fibers[thread.x];
   fiber.at = at;
+  fiber.width = width;
+  fiber.waits = true;
   emulator_switch(&fiber.stopped, scheduler);
 }
 
 void fiber_main() {
   running.run(running.buffers);
-  meet(THE_END);
+  meet(THE_END, threads);
   fail("a thread that has ended runs");
 }
 
@@ -142,12 +155,12 @@ void begin_threads() {
     void** top = (void**)(stacks.memory + STACK * (at + 1)) - SAVED;
     memset(top, 0, SAVED * sizeof *top);
     top[RETURN] = (void*)fiber_main;
-    fibers[at] = {top, NOWHERE};
+    fibers[at] = {top, NOWHERE, 0, false};
   }
 }
 
-// Runs every thread until it meets the others, in ascending, descending or any order.
-void run_round() {
+// An order of all threads: ascending, descending or any.
+void draw_order() {
   switch (draw(3)) {
     case 0:
       for (Word at = 0; at < threads; ++at) order[at] = at;
@@ -162,18 +175,75 @@ void run_round() {
         order[other] = here;
       }
   }
+}
+
+// Which threads are held back until no other can run, from one place where the group meets to the next: in half of the cases none.
+unsigned long long draw_held() { return draw(2) ? 0 : draw(~0u) | (unsigned long long)draw(~0u) << 32; }
+
+// Runs threads that wait for no other, each until it meets some: all of them, or those that are not held back. Whether any ran.
+bool run_round(unsigned long long held) {
+  bool ran = false;
   for (Word at : order) {
+    if (fibers[at].waits || held >> (at / HELD % 64) & 1) continue;
     thread = {at, 0, 0};
     emulator_switch(&scheduler, fibers[at].stopped);
-    if (fibers[at].at != fibers[order[0]].at) fail("it is not where the others meet");
+    ran = true;
   }
+  return ran;
+}
+
+bool is_of_group(const Fiber& fiber) { return fiber.at == BARRIER || fiber.at == EARLIER || fiber.at == THE_END; }
+
+// Lets threads go on whose subgroups are all where they are. Whether there were any.
+bool release_subgroups() {
+  bool released = false;
+  for (Word first = 0; first < threads;) {
+    const Fiber& one = fibers[first];
+    if (!one.waits || is_of_group(one)) {
+      ++first;
+      continue;
+    }
+    const Word begin = first / one.width * one.width, behind = begin + one.width;
+    const Word end = behind < threads ? behind : threads;
+    bool all = begin == first;
+    for (Word at = begin; at < end; ++at) all &= fibers[at].waits && fibers[at].at == one.at && fibers[at].width == one.width;
+    for (Word at = begin; all && at < end; ++at) fibers[at].waits = false;
+    released |= all;
+    first = all ? end : first + 1;
+  }
+  return released;
+}
+
+// Whether threads run at all, of which all wait.
+bool release_group() {
+  for (Word at : order)
+    if (fibers[at].at != fibers[order[0]].at || !is_of_group(fibers[at])) {
+      thread = {at, 0, 0};
+      fail("it is not where the others meet");
+    }
+  if (fibers[0].at == EARLIER) waited = true;
+  if (fibers[0].at == EARLIER && running.withhold) running.withhold(false);
+  if (fibers[0].at == THE_END && running.withhold && !waited) {
+    thread = {order[0], 0, 0};
+    fail("it ended without waiting for what came before the launch");
+  }
+  if (fibers[0].at == THE_END) return false;
+  for (Fiber& fiber : fibers) fiber.waits = false;
+  return true;
 }
 
 void run_group() {
   begin_threads();
-  do {
-    run_round();
-  } while (fibers[0].at != THE_END);
+  waited = false;
+  if (running.withhold) running.withhold(true);
+  unsigned long long held = draw_held();
+  for (bool runs = true; runs;) {
+    draw_order();
+    const bool ran = run_round(held) || run_round(0);
+    if (release_subgroups() || ran) continue;
+    runs = release_group();
+    held = draw_held();
+  }
 }
 
 }  // namespace
@@ -199,7 +269,7 @@ void run_grid(const Launch& launch) {
   drawn = launch.seed * 0x9e3779b97f4a7c15ull | 1;
   threads = launch.threads;
   fibers.resize(threads);
-  given.resize(threads);
+  given.resize(threads * MOST_GIVEN);
   stacks.make(threads);
   order.resize(threads);
   for (Word at = 0; at < threads; ++at) order[at] = at;
@@ -208,14 +278,25 @@ void run_grid(const Launch& launch) {
       for (group.x = 0; group.x < launch.grid.x; ++group.x) run_group();
 }
 
-void barrier() { meet(BARRIER); }
+void barrier() { meet(BARRIER, threads); }
+
+void wait_for_earlier() {
+  if (running.withhold) meet(EARLIER, threads);
+}
+
+const Word* gather(const Word* words, Word count, Word subgroup) {
+  for (Word at = 0; at < count; ++at) given[thread.x * MOST_GIVEN + at] = words[at];
+  meet(SUBGROUP_GIVES, subgroup);
+  return &given[thread.x / subgroup * subgroup * MOST_GIVEN];
+}
+
+void gathered(Word subgroup) { meet(SUBGROUP_TAKES, subgroup); }
 
 Word exchange(Word word, Word lane, Word subgroup) {
-  given[thread.x] = word;
-  meet(SUBGROUP_GIVES);
+  const Word* all = gather(&word, 1, subgroup);
   const Word other = thread.x / subgroup * subgroup + lane;
-  const Word taken = lane < subgroup && other < threads ? given[other] : 0xa5a5a5a5u;
-  meet(SUBGROUP_TAKES);
+  const Word taken = lane < subgroup && other < threads ? all[lane * MOST_GIVEN] : 0xa5a5a5a5u;
+  gathered(subgroup);
   return taken;
 }
 

@@ -16,6 +16,8 @@ struct Launch {
   Index grid;
   // What orders of threads are drawn from.
   unsigned long long seed;
+  // Of a launch that begins early: keeps from it what earlier ones write, or gives it to it.
+  void (*withhold)(bool withheld) = nullptr;
 };
 
 // Guards of memory are as large as the largest page of a system.
@@ -29,9 +31,6 @@ char* map(size_t bytes);
 
 // What went wrong, with the thread that ran.
 void describe(char* text, size_t size, const char* why);
-
-// The same to the program.
-[[noreturn]] void fail(const char* why);
 
 // The program's own: what becomes of a launch that went wrong.
 [[noreturn]] void failed(const char* text);

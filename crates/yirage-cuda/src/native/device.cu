@@ -1,0 +1,69 @@
+// What kernels that are written by hand call beside C++: words of several elements, and the device's own instructions. Whoever
+// defines `EMULATED_INSTRUCTIONS` has all of it by other means.
+#ifndef EMULATED_INSTRUCTIONS
+
+typedef unsigned int Word;
+
+struct alignas(8) Words2 { Word x, y; };
+struct alignas(16) Words4 { Word x, y, z, w; };
+struct alignas(16) Floats4 { float x, y, z, w; };
+
+#define DEVICE static __device__ __forceinline__
+#define UNROLL _Pragma("unroll")
+
+// Bytes of a weight, which nothing writes while kernels run and which are read once: they leave no trace in the first cache.
+DEVICE Words4 read_weight(const Words4* at) {
+  Words4 v;
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(at));
+  return v;
+}
+DEVICE Words2 read_weight(const Words2* at) {
+  Words2 v;
+  asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(at));
+  return v;
+}
+// Half a word, whose neighbours are read by instructions that follow.
+DEVICE Word read_weight(const unsigned short* at) {
+  unsigned short v;
+  asm volatile("ld.global.nc.u16 %0, [%1];" : "=h"(v) : "l"(at));
+  return v;
+}
+// What an earlier launch has written: by the second cache, which all multiprocessors have in common.
+DEVICE Floats4 read_written(const float* at) {
+  Floats4 v;
+  asm volatile("ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "l"(at) : "memory");
+  return v;
+}
+// Differences of two pairs of bf16.
+DEVICE Word subtract_bf16(Word a, Word b) {
+  Word v;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(v) : "r"(a), "r"(0x3f803f80u), "r"(b ^ 0x80008000u));
+  return v;
+}
+DEVICE float float_of_half(Word x) {
+  float v;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"((unsigned short)x));
+  return v;
+}
+// sums += a * b, of 16 rows and 8 columns by 16 elements of bf16, as PTX's m16n8k16 has them in the lanes of a warp.
+DEVICE void multiply_bf16(float (&sums)[4], Word a0, Word a1, Word a2, Word a3, Word b0, Word b1) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+               : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+DEVICE float exchange_xor(float x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask, 32); }
+// What came before on the stream is over, and what it wrote is there. Of devices that start no launch early it is so already.
+DEVICE void wait_for_earlier() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+// The launch that follows may begin, where it may begin early: it waits by itself for what this one writes.
+DEVICE void let_next_begin() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+#endif

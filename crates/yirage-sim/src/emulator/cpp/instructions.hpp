@@ -1,0 +1,57 @@
+// What the CUDA kernels that are written by hand call beside C++, as `device.cu` of `yirage-cuda` has it in NVIDIA's instructions.
+#pragma once
+
+#define EMULATED_INSTRUCTIONS
+
+typedef unsigned int Word;
+
+struct alignas(8) Words2 { Word x, y; };
+struct alignas(16) Words4 { Word x, y, z, w; };
+struct alignas(16) Floats4 { float x, y, z, w; };
+
+#define DEVICE static inline
+#define UNROLL
+
+template <class T>
+T read_aligned(const void* at) {
+  if ((unsigned long)at % alignof(T)) emulator::fail("an address that is no multiple of what is read there");
+  return *(const T*)at;
+}
+inline Words4 read_weight(const Words4* at) { return read_aligned<Words4>(at); }
+inline Words2 read_weight(const Words2* at) { return read_aligned<Words2>(at); }
+inline Word read_weight(const unsigned short* at) { return read_aligned<unsigned short>(at); }
+inline Floats4 read_written(const float* at) { return read_aligned<Floats4>(at); }
+
+inline float float_of_bf16(Word x) { return __uint_as_float(x << 16); }
+// Of results that are no float of bf16 nothing is said: they are cut off.
+inline Word difference_bf16(Word a, Word b) { return __float_as_uint(float_of_bf16(a & 0xffffu) - float_of_bf16(b & 0xffffu)) >> 16; }
+inline Word subtract_bf16(Word a, Word b) { return difference_bf16(a, b) | difference_bf16(a >> 16, b >> 16) << 16; }
+inline float float_of_half(Word x) {
+  const Word sign = (x & 0x8000u) << 16, exponent = x >> 10 & 31, bits = x & 1023;
+  if (exponent == 0) return __uint_as_float(sign | __float_as_uint((float)bits * 0x1p-24f));
+  return __uint_as_float(sign | (exponent == 31 ? 255 : exponent + 112) << 23 | bits << 13);
+}
+
+// An element of a row of 16 that four lanes have in pairs: lane i the elements 2 i and 2 i + 1, and those 8 behind them.
+inline float element_bf16(const Word* lanes, Word word, Word step, Word element) {
+  const Word pair = lanes[element % 8 / 2 * 8 + word + (element < 8 ? 0 : step)];
+  return float_of_bf16(element % 2 ? pair >> 16 : pair & 0xffffu);
+}
+
+inline void multiply_bf16(float (&sums)[4], Word a0, Word a1, Word a2, Word a3, Word b0, Word b1) {
+  const Word words[6] = {a0, a1, a2, a3, b0, b1}, lane = emulator::thread.x % 32;
+  const Word* all = emulator::gather(words, 6, 32);
+  for (Word at = 0; at < 4; ++at) {
+    const Word* a = all + lane / 4 * 32;
+    const Word* b = all + (lane % 4 * 2 + at % 2) * 32;
+    double sum = sums[at];
+    for (Word k = 0; k < 16; ++k) sum += (double)element_bf16(a, at / 2, 2, k) * element_bf16(b, 4, 1, k);
+    sums[at] = (float)sum;
+  }
+  emulator::gathered(32);
+}
+
+inline float exchange_xor(float x, int mask) { return emulator::exchanged(x, (emulator::thread.x % 32) ^ mask, 32); }
+
+inline void wait_for_earlier() { emulator::wait_for_earlier(); }
+inline void let_next_begin() {}
