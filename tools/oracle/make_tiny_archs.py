@@ -79,6 +79,24 @@ MODELS = {
     "seed-oss": ("SeedOssConfig", dict(SMALL, head_dim=24)),
     "starcoder2": ("Starcoder2Config", dict(SMALL, sliding_window=16)),
     "stablelm": ("StableLmConfig", dict(SMALL, use_qkv_bias=True)),
+    "lfm2": ("Lfm2Config", dict(SMALL, num_hidden_layers=4, intermediate_size=120, block_multiple_of=16,
+             layer_types=["conv", "full_attention", "conv", "conv"])),
+    "granitemoehybrid": ("GraniteMoeHybridConfig", dict(SMALL, num_hidden_layers=4, intermediate_size=40,
+                         num_local_experts=6, num_experts_per_tok=2, shared_intermediate_size=48, mamba_n_heads=8,
+                         mamba_d_head=16, mamba_d_state=16, mamba_n_groups=1, embedding_multiplier=6.0,
+                         attention_multiplier=0.3, residual_multiplier=0.4, logits_scaling=4.0, layer_types=[
+                         "linear_attention", "full_attention", "linear_attention", "linear_attention"])),
+    "granite-h": ("GraniteMoeHybridConfig", dict(SMALL, num_hidden_layers=3, num_local_experts=0, num_experts_per_tok=0,
+                  shared_intermediate_size=96, mamba_n_heads=8, mamba_d_head=16, mamba_d_state=8, mamba_n_groups=2,
+                  position_embedding_type="rope", residual_multiplier=0.5, attention_multiplier=0.25, layer_types=[
+                  "linear_attention", "linear_attention", "full_attention"])),
+    "qwen3next": ("Qwen3NextConfig", dict(SMALL, num_hidden_layers=4, head_dim=16, linear_num_value_heads=4,
+                  linear_num_key_heads=2, linear_key_head_dim=16, linear_value_head_dim=24, linear_conv_kernel_dim=4,
+                  num_experts=6, num_experts_per_tok=2, moe_intermediate_size=32, shared_expert_intermediate_size=40,
+                  mlp_only_layers=[1], layer_types=["linear_attention", "full_attention", "linear_attention",
+                  "linear_attention"])),
+    "mamba2": ("Mamba2Config", dict(vocab_size=V, hidden_size=64, num_hidden_layers=3, num_heads=8, head_dim=16,
+               state_size=16, n_groups=2, bos_token_id=1, eos_token_id=2, pad_token_id=0)),
 }
 LENGTHS, GREEDY = (1, 7, 40), 16
 # Of the spread of a position's logits; transformers and another order of additions differ by about 1e-6 of it.

@@ -60,6 +60,9 @@ pub fn of(op: &Op) -> ToleranceLimit {
         Op::AllGather(_) | Op::Broadcast(_) | Op::SendRecv(_) => EXACT.because("moves values as rearrange does"),
         Op::AllReduce(_) | Op::ReduceScatter(_) => ADD.because("a sum over the devices, in one order"),
         Op::Attention(_) => CAUSAL_SOFTMAX.because("paged_attention has F16 and BF16 only; its softmax has F32"),
+        Op::CausalConv1d(_) | Op::SsmScan(_) | Op::GatedDelta(_) => {
+            SOFTMAX.because("f32 sums, of taps or rows of a state")
+        }
         Op::Concat(_) | Op::ConcatHeads(_) | Op::View(_) => EXACT.because("moves values as rearrange does"),
         Op::Contract(_) => GEMM,
         Op::Embed(_) => EXACT,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_compile::{CompileOptions, compile, plan_weights};
 use yirage_hal::{Bindings, Device, Executor, HalError, HostMemory, KvCacheHandle, Record, WeightHandle, write_view};
-use yirage_ir::op::{BLOCK, Embed, KvAppend};
+use yirage_ir::op::{BLOCK, CausalConv1d, Embed, KvAppend};
 use yirage_ir::tensor::Data;
 use yirage_ir::{DType, Dims, F32, Graph, GraphBuilder, Sym, Tensor, Type, ValueSource};
 use yirage_plan::{Precision, WeightEntry};
@@ -31,7 +31,7 @@ pub struct GraphSetup {
 pub struct KvCacheSetup {
     /// Its name in the graph.
     pub name: String,
-    /// `[blocks, 32, heads, width]`.
+    /// `[blocks, 32, heads, width]`, or `[blocks, rows, width]` of a recurrent state.
     pub values: Tensor,
     /// Elements of a head that are its key.
     pub k_width: u32,
@@ -61,6 +61,10 @@ impl From<String> for Trouble {
 }
 
 impl KvCacheSetup {
+    fn is_recurrent(&self) -> bool {
+        self.values.shape.len() == 3
+    }
+
     /// The type of one block.
     fn block(&self) -> Type {
         Type::new(self.values.dtype, self.values.shape[1..].iter().map(|&n| n as u32))
@@ -123,8 +127,12 @@ impl GraphSetup {
         }
         let executor = &mut self.load(device, &mut bindings, bucket, options)?;
         let mut first: Option<Vec<Data>> = None;
-        for kind in executor.executors().to_vec() {
+        for (turn, kind) in executor.executors().to_vec().into_iter().enumerate() {
             executor.force(kind).map_err(|e| e.to_string())?;
+            // A step that has run has carried recurrent states on.
+            for state in self.kv_caches.iter().filter(|state| turn > 0 && state.is_recurrent()) {
+                fill(device, state, &bindings.kv_caches[&state.name])?;
+            }
             let got = self.step(executor)?;
             if first.as_ref().is_some_and(|first| !first.iter().zip(&got).all(|(a, b)| same_bits(a, b))) {
                 return Err(format!("the executor `{kind}` gives other bytes than the first").into());
@@ -207,8 +215,51 @@ fn spread(ty: &Type, values: &[f32]) -> Vec<f32> {
     buffer
 }
 
-/// Writes a whole state through `kv_append`, the only way a device lets anything in.
+/// Writes a whole state through an op, the only way a device lets anything in.
 fn fill(device: &dyn Device, state: &KvCacheSetup, handle: &KvCacheHandle) -> Result<(), Trouble> {
+    if state.is_recurrent() { fill_recurrent(device, state, handle) } else { fill_keys(device, state, handle) }
+}
+
+/// Through `causal_conv1d`, which leaves the rows that it was given last: those of each block at positions of that block,
+/// none of which begins a sequence.
+fn fill_recurrent(device: &dyn Device, state: &KvCacheSetup, handle: &KvCacheHandle) -> Result<(), Trouble> {
+    let &[blocks, rows, width] = &state.values.shape[..] else { return Err(Trouble::Failed("no state".into())) };
+    let tokens = blocks * rows;
+    let weights = HashMap::from([
+        ("x".to_string(), Tensor::f32([tokens, width], state.values.floats().to_vec())),
+        ("weight".to_string(), Tensor::f32([rows + 1, width], vec![0.0; (rows + 1) * width])),
+    ]);
+    let graph = fill_recurrent_graph(state, &weights).map_err(|e| e.to_string())?;
+    let dims = Dims { tokens: tokens as u32, seqs: 1, blocks: blocks as u32, rows: 1 };
+    let positions = (0..blocks).flat_map(|block| (1..=rows).map(move |row| (block * BLOCK + row) as i32));
+    let steps = [
+        ("ids", (0..tokens as i32).collect()),
+        ("positions", positions.collect()),
+        ("seqs", vec![0; tokens]),
+        ("table", (0..blocks as i32).collect::<Vec<_>>()),
+    ];
+    run_fill(device, graph, weights, dims, &steps, handle)
+}
+
+fn fill_recurrent_graph(
+    state: &KvCacheSetup,
+    weights: &HashMap<String, Tensor>,
+) -> Result<Graph, yirage_ir::BuildError> {
+    let mut b = GraphBuilder::new("fill");
+    let per_token = || Type::new(DType::I32, [Sym::Tokens]);
+    let ids = b.step_input("ids", per_token())?;
+    let before = b.kv_cache("state", state.block())?;
+    let [table, weight] = ["x", "weight"].map(|name| b.weight(name, weights[name].ty()));
+    let x = b.op("rows", Embed { scale: F32(1.0) }, &[table?, ids])?;
+    let (positions, seqs) = (b.step_input("positions", per_token())?, b.step_input("seqs", per_token())?);
+    let blocks = b.step_input("table", Type::new(DType::I32, [Sym::Seqs, Sym::Blocks]))?;
+    let made = b.op_multi(&["y", "filled"], CausalConv1d {}, &[before, x, weight?, positions, seqs, blocks])?;
+    b.output(made[1]);
+    Ok(b.finish())
+}
+
+/// Through `kv_append`.
+fn fill_keys(device: &dyn Device, state: &KvCacheSetup, handle: &KvCacheHandle) -> Result<(), Trouble> {
     let shape = &state.values.shape;
     let (cells, heads, width, k) = (shape[0] * BLOCK, shape[2], shape[3], state.k_width as usize);
     let part = |from: usize, to: usize| {
@@ -222,6 +273,18 @@ fn fill(device: &dyn Device, state: &KvCacheSetup, handle: &KvCacheHandle) -> Re
     let graph = fill_graph(state, &weights).map_err(|e| e.to_string())?;
     let ids: Vec<i32> = (0..cells as i32).collect();
     let dims = Dims { tokens: cells as u32, seqs: 1, blocks: 1, rows: 1 };
+    run_fill(device, graph, weights, dims, &[("ids", ids)], handle)
+}
+
+/// Runs a graph that fills the state `state`.
+fn run_fill(
+    device: &dyn Device,
+    graph: Graph,
+    weights: HashMap<String, Tensor>,
+    dims: Dims,
+    steps: &[(&str, Vec<i32>)],
+    handle: &KvCacheHandle,
+) -> Result<(), Trouble> {
     let setup = GraphSetup {
         graph,
         weights,
@@ -233,7 +296,9 @@ fn fill(device: &dyn Device, state: &KvCacheSetup, handle: &KvCacheHandle) -> Re
     let mut bindings = Bindings::default();
     bindings.kv_caches.insert("state".into(), handle.clone());
     let mut executor = setup.load(device, &mut bindings, dims, &CompileOptions::new(Precision::Exact))?;
-    executor.set("ids", ids);
+    for (name, values) in steps {
+        executor.set(name, values.iter().copied());
+    }
     executor.run(&setup.dims).map_err(|e| e.to_string())?;
     Ok(())
 }

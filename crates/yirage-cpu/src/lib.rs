@@ -18,6 +18,7 @@ mod machine;
 pub mod memory;
 pub mod pack;
 pub mod pool;
+mod recurrent;
 pub mod rows;
 pub mod sample;
 mod shared;

@@ -112,7 +112,6 @@ impl EngineError {
                 | EngineError::Compile(CompileError::NoKernel { .. } | CompileError::Unsupported { .. })
                 | EngineError::Device(HalError::Unsupported { .. })
                 | EngineError::Sample(SampleError::Compile(CompileError::NoKernel { .. }))
-                | EngineError::Cache(KvError::Unsupported { .. })
         )
     }
 

@@ -44,6 +44,19 @@ pub enum ForwardError {
         /// Positions that the cache has.
         cached: u32,
     },
+    /// A row that begins where no recurrent state is.
+    #[error(
+        "row {row} begins at position {start}: the model keeps recurrent states, which are there at the {cached} positions \
+         that are cached and at multiples of 32 below; begin at one of these"
+    )]
+    NoState {
+        /// The row.
+        row: usize,
+        /// Its first position.
+        start: u32,
+        /// Positions that the cache has.
+        cached: u32,
+    },
     /// A row that ends behind the last position there is room for.
     #[error(
         "row {row} ends at position {end}, and a sequence has {context} here: load the model with a longer context"

@@ -80,7 +80,8 @@ impl GraphModel {
         Ok(())
     }
 
-    /// All states have one format, since one is reported and its precision is one decision.
+    /// All keys and values have one format, since one is reported and its precision is one decision; recurrent states are
+    /// f32, and that is reported where there is nothing else.
     fn check_kv_caches(&self) -> Result<Format, EngineError> {
         let graph = &self.model.graph;
         let declared: BTreeSet<&str> =
@@ -91,12 +92,19 @@ impl GraphModel {
         }
         let mut formats = BTreeSet::new();
         for (name, group) in &self.model.kv_cache_group {
+            let ty = graph.find(name).map(|id| graph.ty(id));
+            if self.model.groups.get(*group) == Some(&KvCacheSpec::Recurrent) {
+                if ty.is_none_or(|ty| ty.dtype != DType::F32 || ty.shape.len() != 2) {
+                    return wrong(format!("its state `{name}` is {ty:?}, f32 [rows, channels] is wanted"));
+                }
+                continue;
+            }
             let (heads, width) = match self.model.groups.get(*group) {
                 Some(&KvCacheSpec::Paged { kv_heads, k_width, v_width, .. }) => {
                     (kv_heads, k_width.checked_add(v_width))
                 }
                 Some(&KvCacheSpec::Latent { rank, rope }) => (1, rank.checked_add(rope)),
-                None | Some(KvCacheSpec::PerSequence { .. }) => {
+                None | Some(KvCacheSpec::Recurrent) => {
                     return wrong(format!(
                         "its state `{name}` is of group {group}, which keeps neither keys and values nor compressed rows"
                     ));
@@ -105,12 +113,14 @@ impl GraphModel {
             let Some(width) = width else {
                 return wrong(format!("its cache group {group} has rows of more elements than a number counts"));
             };
-            let ty = graph.find(name).map(|id| graph.ty(id));
             let shape = [BLOCK as u32, heads, width].map(Dim::Const);
             match ty.map(|ty| (ty.dtype, &ty.shape)) {
                 Some((DType::Stored(format), found)) if **found == shape => formats.insert(format.info().name),
                 _ => return wrong(format!("its state `{name}` is {ty:?}, blocks of {shape:?} are wanted")),
             };
+        }
+        if formats.is_empty() {
+            return Ok(Format::F32);
         }
         let format = formats.iter().next().and_then(|name| Format::parse(name)).filter(|_| formats.len() == 1);
         format.map_or_else(|| wrong(format!("its states have the formats {formats:?}, one is wanted")), Ok)

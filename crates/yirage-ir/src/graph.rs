@@ -106,17 +106,19 @@ impl Graph {
         &self.value(id).ty
     }
 
-    /// The state input that a value names, possibly after appends, in regions too; none for other values.
+    /// The state input that a value names, possibly after updates, in regions too; none for other values.
     pub fn kv_cache_of(&self, mut id: ValueId) -> Option<ValueId> {
-        // A chain of appends may be long: one turn an append.
+        // A chain of updates may be long: one turn an update.
         loop {
             let ValueSource::Node { node, output } = self.value(id).source else {
                 return (self.value(id).source == ValueSource::KvCache).then_some(id);
             };
             let node = &self.nodes[node as usize];
             id = match &node.kind {
-                NodeKind::Op(Op::KvAppend(_)) => node.ins[0],
-                NodeKind::Op(_) => return None,
+                NodeKind::Op(op) => {
+                    let state = op.updates().filter(|state| state.output == output as usize)?;
+                    *node.ins.get(state.input)?
+                }
                 // Tiles are of no state.
                 NodeKind::Region(r) if r.tiled.is_some() => return None,
                 NodeKind::Region(r) => {
@@ -233,7 +235,7 @@ impl GraphBuilder {
         self.input(name, ty, ValueSource::Weight)
     }
 
-    /// Declares a cache state; `ty` is the type of one block.
+    /// Declares a cache state, of keys and values or of a recurrence; `ty` is the type of one block.
     pub fn kv_cache(&mut self, name: &str, ty: Type) -> Result<ValueId, BuildError> {
         self.input(name, ty, ValueSource::KvCache)
     }

@@ -8,8 +8,8 @@ use thiserror::Error;
 
 /// The type of a value.
 ///
-/// The type of a cache state is that of ONE block (`[positions, kv_heads, width]`): how many blocks a pool holds is
-/// decided when memory is granted, not when a graph is built.
+/// The type of a cache state is that of ONE block (`[positions, kv_heads, width]`, or `[rows, width]` of a recurrent
+/// state): how many blocks a pool holds is decided when memory is granted, not when a graph is built.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Type {
     /// Element type.

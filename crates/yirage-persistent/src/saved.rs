@@ -213,12 +213,10 @@ fn group_word(group: &KvCacheSpec) -> Result<String, PersistentError> {
             Ok(format!("{kv_heads} {k_width} {v_width}"))
         }
         KvCacheSpec::Latent { rank, rope } => Ok(format!("{rank} {rope}")),
-        KvCacheSpec::Paged { window: Some(_), .. } | KvCacheSpec::PerSequence { .. } => {
-            Err(PersistentError::Unsupported {
-                what: format!("a saved kernel with {group:?}"),
-                why: "no layer method keeps one".into(),
-            })
-        }
+        KvCacheSpec::Paged { window: Some(_), .. } | KvCacheSpec::Recurrent => Err(PersistentError::Unsupported {
+            what: format!("a saved kernel with {group:?}"),
+            why: "no layer method keeps one".into(),
+        }),
     }
 }
 

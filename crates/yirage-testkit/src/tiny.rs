@@ -57,6 +57,11 @@ fixtures![
     "seed-oss",
     "starcoder2",
     "stablelm",
+    "lfm2",
+    "granitemoehybrid",
+    "granite-h",
+    "mamba2",
+    "qwen3next",
 ];
 
 /// Inputs and outputs of a model: `cases` with `ids`, `last_logits`, their `std`, `argmax_each_pos` and `greedy16`.

@@ -32,6 +32,9 @@ fn whole(op: &Op) -> bool {
         op,
         Op::KvAppend(_)
             | Op::Attention(_)
+            | Op::CausalConv1d(_)
+            | Op::SsmScan(_)
+            | Op::GatedDelta(_)
             | Op::Route(_)
             | Op::ExpertLinear(_)
             | Op::ExpertBias(_)

@@ -83,7 +83,9 @@ impl<'a> Draft<'a> {
         let outs = op.infer(&types).map_or(1, |outs| outs.len());
         let names: Vec<String> = (0..outs).map(|_| self.name()).collect();
         let made = self.builder.node(NodeKind::Op(op), ins, &names)?;
-        let plain = |id: &ValueId| PLAIN.contains(&self.builder.ty(*id).dtype);
+        // A state is read by ops of states alone.
+        let is_state = |id: ValueId| self.builder.graph().kv_cache_of(id).is_some();
+        let plain = |id: &ValueId| PLAIN.contains(&self.builder.ty(*id).dtype) && !is_state(*id);
         let readable: Vec<ValueId> = made.iter().copied().filter(plain).collect();
         self.node_outputs.extend(&readable);
         self.values.extend(&readable);

@@ -12,7 +12,7 @@ use crate::setup::{GraphSetup, KvCacheSetup};
 use std::collections::HashMap;
 use std::fmt;
 use yirage_hal::Record;
-use yirage_ir::op::{Attention, Embed, Linear, OpCase, Quantize, Role};
+use yirage_ir::op::{Attention, Embed, Linear, OpCase, Quantize, Role, StateUpdate};
 use yirage_ir::{BuildError, DType, Dim, Dims, F32, Format, GraphBuilder, NodeKind, Op, Sym, Tensor, Type, ValueId};
 use yirage_plan::Precision;
 
@@ -178,6 +178,9 @@ impl Wrapping {
         if let Op::KvAppend(_) = &case.op {
             return Ok(vec![self.read_kv_cache(case, made[0])?]);
         }
+        if let Some(state) = case.op.updates() {
+            return self.step_again(case, ins, &made, state);
+        }
         let read = |y| if self.builder.ty(y).activation_format.is_some() { self.read_quantised(y) } else { Ok(y) };
         made.into_iter().map(read).collect()
     }
@@ -238,6 +241,23 @@ impl Wrapping {
         }
         let diagonal = self.weight("diagonal", &Tensor::stored(Format::Q8_0, [n, n], blocks))?;
         self.builder.op("read", Linear { groups: 1 }, &[q, diagonal])
+    }
+
+    /// What the op makes, and what it makes in a second step that begins with the state which the first has left.
+    fn step_again(
+        &mut self,
+        case: &OpCase,
+        mut ins: Vec<ValueId>,
+        made: &[ValueId],
+        state: StateUpdate,
+    ) -> Result<Vec<ValueId>, BuildError> {
+        ins[state.input] = made[state.output];
+        let names: Vec<String> = (0..made.len()).map(|i| format!("again{i}")).collect();
+        let again = self.builder.node(NodeKind::Op(case.op.clone()), &ins, &names)?;
+        let values = |made: &[ValueId]| {
+            made.iter().enumerate().filter(|(at, _)| *at != state.output).map(|(_, &y)| y).collect::<Vec<_>>()
+        };
+        Ok([values(made), values(&again)].concat())
     }
 
     /// What attention over everything up to each token's own slot sees, blocks in the order of the pool.

@@ -25,7 +25,7 @@ pub(crate) use float::{FloatRow, FloatRows, Word, WordArray};
 pub(crate) use group::GROUP;
 pub(crate) use out::{OutputRows, QuantizedRows};
 pub(crate) use resident::CpuResident;
-pub(crate) use resources::{KvCacheOperand, LookupTable, PackedWeight};
+pub(crate) use resources::{KvCacheOperand, LookupTable, PackedWeight, StateOperand};
 pub(crate) use run::{CpuRunContext, Failed, ProgramMemory, ProgramMemorySizes, TileAt};
 pub(crate) use scratch::ScratchBuffer;
 pub(crate) use site::{CacheShape, QuantizedReaders, Site};

@@ -4,6 +4,7 @@ use super::float::FloatRows;
 use super::run::CpuRunContext;
 use crate::attention;
 use crate::pack::PackedMatrix;
+use crate::recurrent::StateBlocks;
 use crate::storage::{CpuKvCache, MatmulWeight};
 use std::sync::Arc;
 
@@ -39,6 +40,21 @@ impl KvCacheOperand {
     pub(crate) fn blocks(&self) -> attention::KvCacheView {
         debug_assert_eq!(self.cache.blocks(), self.kv_cache.blocks());
         self.cache
+    }
+}
+
+/// A recurrent state.
+#[derive(Clone)]
+pub(crate) struct StateOperand {
+    pub(super) kv_cache: Arc<CpuKvCache>,
+    pub(super) states: StateBlocks,
+}
+
+impl StateOperand {
+    /// The blocks.
+    pub(crate) fn blocks(&self) -> StateBlocks {
+        debug_assert_eq!(self.states.blocks(), self.kv_cache.blocks());
+        self.states
     }
 }
 

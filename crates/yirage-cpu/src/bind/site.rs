@@ -3,7 +3,7 @@
 use super::float::{Base, FloatRow, FloatRows, Word, WordArray};
 use super::location::{OperandLocation, PlanOperand};
 use super::out::{OutBase, OutputRows, QuantizedRows};
-use super::resources::{KvCacheOperand, LookupTable, PackedWeight};
+use super::resources::{KvCacheOperand, LookupTable, PackedWeight, StateOperand};
 use crate::attention;
 use crate::linear::Dispatch;
 use crate::storage::CpuWeight;
@@ -178,9 +178,26 @@ impl Site {
             return Err(self.refuse(input, operand, &wanted));
         };
         let CacheShape { heads, kv_heads, k_width, v_width, v_in_k } = shape;
-        let shape = attention::AttentionShape { heads, kv_heads, k_width, v_width, v_in_k, kv: state.stored().kv };
-        let cache = state.cache(shape).map_err(|why| self.refuse(input, operand, &format!("{wanted}: {why}; this")))?;
+        let refuse = |why: String| self.refuse(input, operand, &format!("{wanted}: {why}; this"));
+        let kv = state.storage().map_err(refuse)?;
+        let shape = attention::AttentionShape { heads, kv_heads, k_width, v_width, v_in_k, kv };
+        let cache = state.cache(shape).map_err(refuse)?;
         Ok(KvCacheOperand { kv_cache: state.clone(), cache })
+    }
+
+    /// The blocks of a recurrent state.
+    pub(crate) fn states(&self, input: usize) -> Result<StateOperand, HalError> {
+        let wanted = "a recurrent state";
+        let operand = self.input(input, wanted)?;
+        let OperandLocation::KvCache(state) = &operand.location else {
+            return Err(self.refuse(input, operand, wanted));
+        };
+        let states = state.states().ok_or_else(|| self.refuse(input, operand, wanted))?;
+        let shape = states.shape().map(|n| Dim::from(n as u32));
+        if operand.ty.shape != shape {
+            return Err(self.refuse(input, operand, &format!("{wanted} of {shape:?}")));
+        }
+        Ok(StateOperand { kv_cache: state.clone(), states })
     }
 
     /// Rows of words that the op writes; all inner dimensions are a row.

@@ -76,7 +76,7 @@ impl Device for CpuDevice {
     }
 
     fn kv_block_bytes(&self, block: &Type, k_width: u32) -> Result<u64, HalError> {
-        Ok(CpuKvCache::shape(block, k_width)?.block_bytes() as u64)
+        CpuKvCache::block_bytes(block, k_width)
     }
 
     fn weight(&self, entry: &WeightEntry) -> Result<Box<dyn WeightSink>, HalError> {

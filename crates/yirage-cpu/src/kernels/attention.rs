@@ -136,7 +136,8 @@ fn uncached_kv(binder: &Binder<'_>, site: &Site, op: &yirage_ir::op::Attention) 
     let blocks = tokens / BLOCK + tokens.min(seqs) + 1;
     let state = CpuKvCache::new(binder.shared, &block, op.k_width, blocks, MemoryPurpose::Arena)?;
     let CacheShape { heads, kv_heads, k_width, v_width, v_in_k } = cache_shape(op);
-    let shape = AttentionShape { heads, kv_heads, k_width, v_width, v_in_k, kv: state.stored().kv };
+    let kv = state.storage().map_err(HalError::Load)?;
+    let shape = AttentionShape { heads, kv_heads, k_width, v_width, v_in_k, kv };
     let temporary = state.cache(shape).map_err(HalError::Load)?;
     Ok(UncachedKv { k, v, kv_cache: state, temporary })
 }

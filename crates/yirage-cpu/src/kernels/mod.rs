@@ -13,6 +13,7 @@ mod experts;
 mod gather;
 mod matmul_group;
 mod operand_constraints;
+mod recurrent;
 mod row_ops;
 mod sample;
 mod tiled;
@@ -52,6 +53,7 @@ impl Kernel {
         Kernel::MATMUL_GROUP,
         Kernel::EXPERTS,
         Kernel::ATTENTION,
+        Kernel::RECURRENT,
         Kernel::GATHER,
         Kernel::SAMPLE,
         // Last: the ops that it takes in tiles are, alone, those of others.

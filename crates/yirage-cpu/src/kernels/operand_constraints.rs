@@ -47,6 +47,11 @@ pub(super) fn cache() -> Vec<OperandConstraint> {
     vec![OperandConstraint::new(OperandKind::KvCache, [Format::F32, Format::F16, Format::BF16, Format::Q8_0])]
 }
 
+/// `Site::states`.
+pub(super) fn states() -> Vec<OperandConstraint> {
+    vec![OperandConstraint::new(OperandKind::KvCache, [Format::F32])]
+}
+
 /// `Site::array` of any words.
 pub(super) fn words() -> Vec<OperandConstraint> {
     let words = [DType::F32, DType::I32, DType::U32];

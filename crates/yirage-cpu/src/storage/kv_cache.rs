@@ -1,23 +1,52 @@
-//! Cache states: the blocks of one layer.
+//! Cache states: the blocks of one layer, of keys and values or of a recurrent state.
 
 use crate::attention::{AttentionShape, KvCacheView, KvType};
 use crate::memory::HugeBuf;
+use crate::recurrent::StateBlocks;
 use crate::shared::{CpuContext, MemoryPurpose, MemoryReservation, book};
 use std::sync::Arc;
 use yirage_hal::HalError;
-use yirage_ir::{DType, Dims, Type};
+use yirage_ir::{DType, Dim, Dims, Type};
 
 /// One layer's cache.
 pub(crate) struct CpuKvCache {
     buf: HugeBuf,
-    shape: AttentionShape,
+    form: BlockForm,
     blocks: usize,
     _booked: MemoryReservation,
 }
 
+/// How a block is stored.
+#[derive(Clone, Copy)]
+enum BlockForm {
+    /// Keys and values, in the order in which attention reads them.
+    KeysAndValues(AttentionShape),
+    /// The rows of a recurrent state, as they are.
+    Recurrent([usize; 2]),
+}
+
+impl BlockForm {
+    /// The form of a block of this type, of which `k_width` elements a head are keys.
+    fn of(block: &Type, k_width: u32) -> Result<BlockForm, HalError> {
+        match block.shape[..] {
+            [Dim::Const(rows), Dim::Const(width)] if block.dtype == DType::F32 => {
+                Ok(BlockForm::Recurrent([rows as usize, width as usize]))
+            }
+            _ => CpuKvCache::shape(block, k_width).map(BlockForm::KeysAndValues),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            BlockForm::KeysAndValues(shape) => shape.block_bytes(),
+            BlockForm::Recurrent([rows, width]) => rows.saturating_mul(*width).saturating_mul(size_of::<f32>()),
+        }
+    }
+}
+
 impl CpuKvCache {
     /// The storage of a block of this type, of which `k_width` elements a head are keys.
-    pub(crate) fn shape(block: &Type, k_width: u32) -> Result<AttentionShape, HalError> {
+    fn shape(block: &Type, k_width: u32) -> Result<AttentionShape, HalError> {
         let sizes: Vec<usize> = block.shape.iter().map(|d| d.get(&Dims::default())).collect();
         let kv = if let DType::Stored(format) = block.dtype { KvType::of(format) } else { None };
         let Some(kv) = kv else {
@@ -43,19 +72,42 @@ impl CpuKvCache {
         blocks: usize,
         purpose: MemoryPurpose,
     ) -> Result<CpuKvCache, HalError> {
-        let shape = CpuKvCache::shape(block, k_width)?;
-        let bytes = blocks.saturating_mul(shape.block_bytes());
+        let form = BlockForm::of(block, k_width)?;
+        let bytes = blocks.saturating_mul(form.bytes());
         let buf = shared.supply.zeroed(bytes, 4).map_err(|e| HalError::OutOfMemory {
             pool: "cache",
             wanted: bytes as u64,
             detail: e.to_string(),
         })?;
-        Ok(CpuKvCache { buf, shape, blocks, _booked: book(shared, purpose, bytes as u64) })
+        Ok(CpuKvCache { buf, form, blocks, _booked: book(shared, purpose, bytes as u64) })
     }
 
-    /// How a block is stored.
-    pub(crate) fn stored(&self) -> &AttentionShape {
-        &self.shape
+    /// Bytes of a block of this type.
+    pub(crate) fn block_bytes(block: &Type, k_width: u32) -> Result<u64, HalError> {
+        Ok(BlockForm::of(block, k_width)?.bytes() as u64)
+    }
+
+    /// The storage of keys and values.
+    ///
+    /// # Errors
+    /// In words, that there are none.
+    pub(crate) fn storage(&self) -> Result<KvType, String> {
+        Ok(self.keys_and_values()?.kv)
+    }
+
+    fn keys_and_values(&self) -> Result<AttentionShape, String> {
+        match self.form {
+            BlockForm::KeysAndValues(shape) => Ok(shape),
+            BlockForm::Recurrent([rows, width]) => Err(format!("states of {rows} rows of {width} are stored")),
+        }
+    }
+
+    /// The blocks of a recurrent state; none of keys and values.
+    pub(crate) fn states(&self) -> Option<StateBlocks> {
+        let BlockForm::Recurrent(shape) = self.form else { return None };
+        // SAFETY: `CpuKvCache::new` got memory for `blocks` blocks of this size, and it lives as long as `self`, which
+        // whoever uses the states keeps.
+        Some(unsafe { StateBlocks::new(self.buf.as_ptr().cast(), shape, self.blocks) })
     }
 
     /// Blocks granted.
@@ -68,7 +120,8 @@ impl CpuKvCache {
     /// # Errors
     /// A shape of other heads, widths or storage, in words.
     pub(crate) fn cache(&self, shape: AttentionShape) -> Result<KvCacheView, String> {
-        let (own, v_width) = (self.shape, if shape.v_in_k { self.shape.v_width } else { shape.v_width });
+        let own = self.keys_and_values()?;
+        let v_width = if shape.v_in_k { own.v_width } else { shape.v_width };
         if (AttentionShape { heads: own.heads, v_width, ..shape }) != own {
             return Err(format!("blocks of {own:?} are stored"));
         }

@@ -22,6 +22,8 @@ pub struct ModelFacts {
     pub kv: Format,
     /// Whether keys are cached with biases added, so that Q8_0 keeps them less exactly than those of other models.
     pub biased_keys: bool,
+    /// Whether layers keep recurrent states: tokens are then not guessed, as no state goes back to an earlier position.
+    pub recurrent: bool,
     /// Memory predicted before the load.
     pub bytes: LoadBytes,
     /// The entry that repacked weights were mapped from; none where they were made from the model's files.

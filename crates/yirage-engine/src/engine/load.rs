@@ -7,14 +7,14 @@ use crate::graph_model::GraphModel;
 use crate::kv::KvManager;
 use crate::limits::BLOCK;
 use crate::load::{self, LoadProgressFn, ModelLoadPlan};
-use crate::options::{CacheSize, EngineOptions};
+use crate::options::{CacheSize, EngineOptions, Speculation};
 use crate::pace::{PromptWork, StepPacer};
 use crate::packed::{Notice, PackedModelEntry};
 use crate::plans::PlanProvider;
 use crate::runner::Runner;
 use crate::sampling::Sampler;
 use crate::scheduler::{Scheduler, SchedulerConfig};
-use crate::speculate::{DraftModel, Speculator};
+use crate::speculate::{DraftModel, NO_WAY_BACK, Speculator, cannot_guess};
 use crate::variants::{self, ModelMatmuls};
 use crate::vocabulary::{VocabularyError, same_vocabulary};
 use std::collections::HashMap;
@@ -85,6 +85,10 @@ impl Engine {
         let dynamic_rope = prepared.model.dynamic_rope.clone();
         let mut told = Vec::new();
         let products = ModelMatmuls::of(&prepared, options.precision);
+        let recurrent = prepared.groups.iter().any(|config| config.group.is_recurrent());
+        let guesses = !recurrent || options.speculation.most == 0;
+        told.extend((!guesses).then(|| Notice::NotGuessed(NO_WAY_BACK.into())));
+        let speculation = if guesses { options.speculation } else { Speculation::default() };
         let variant = variants::bind(&*device, products, &mut bindings, &options.tuning, &mut told)?;
         let runner = Runner::new(&*device, &prepared.plans, &bindings, groups, dynamic_rope.clone(), options.executor)?;
         let facts = ModelFacts {
@@ -95,6 +99,7 @@ impl Engine {
             dynamic_rope: dynamic_rope.is_some(),
             kv: prepared.kv,
             biased_keys: prepared.model.biased_keys,
+            recurrent,
             bytes: prepared.bytes,
             packed_weights: None,
             variant,
@@ -116,7 +121,7 @@ impl Engine {
             dynamic_rope,
             launched: None,
             pending_events: Vec::new(),
-            speculator: Speculator::new(options.speculation),
+            speculator: Speculator::new(speculation),
             pace,
             over: None,
             options: options.clone(),
@@ -130,13 +135,17 @@ impl Engine {
     /// and the draft model's, where both have one.
     ///
     /// # Errors
-    /// [`EngineError::Vocabulary`] with the first token that differs; and as [`Engine::load`].
+    /// [`EngineError::Vocabulary`] with the first token that differs; [`ModelError::Unsupported`](yirage_model::ModelError::Unsupported)
+    /// where either model has recurrent layers; and as [`Engine::load`].
     pub fn load_draft(
         &mut self,
         checkpoint: &Checkpoint,
         tokenizers: Option<(&Tokenizer, &Tokenizer)>,
         progress: LoadProgressFn,
     ) -> Result<(), EngineError> {
+        if self.facts.recurrent {
+            return Err(cannot_guess(&self.facts.architecture));
+        }
         if let Some((model, draft)) = tokenizers {
             same_vocabulary(model, draft)?;
         }

@@ -3,7 +3,7 @@
 use super::core::Forward;
 use super::row::ForwardRow;
 use crate::forward_error::ForwardError;
-use crate::limits::{MAX_SEQS, MAX_STEP_TOKENS};
+use crate::limits::{BLOCK, MAX_SEQS, MAX_STEP_TOKENS};
 use std::collections::HashSet;
 
 impl Forward {
@@ -28,6 +28,9 @@ impl Forward {
             let cached = self.cached().get(sequence).copied().unwrap_or(0);
             if given.start > cached {
                 return Err(ForwardError::Position { row, start: given.start, cached });
+            }
+            if self.is_recurrent() && given.start != cached && !given.start.is_multiple_of(BLOCK as u32) {
+                return Err(ForwardError::NoState { row, start: given.start, cached });
             }
             let end = u64::from(given.start) + tokens as u64;
             if end > u64::from(self.context) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use yirage_call::ResidentWeights;
 use yirage_hal::Device;
 use yirage_ir::Format;
-use yirage_model::arch::Model;
+use yirage_model::arch::{KvCacheSpec, Model};
 use yirage_plan::WeightPlan;
 use yirage_plancache::PlanCache;
 
@@ -48,6 +48,11 @@ impl Forward {
     /// Positions a sequence may have.
     pub fn context(&self) -> u32 {
         self.context
+    }
+
+    /// Whether layers keep recurrent states, which are there at the last cached position and at the ends of blocks alone.
+    pub(super) fn is_recurrent(&self) -> bool {
+        self.model.groups.contains(&KvCacheSpec::Recurrent)
     }
 
     /// Format of cached keys and values.

@@ -10,27 +10,22 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_call::ResidentWeights;
 use yirage_hal::Device;
-use yirage_model::arch::{KvCacheSpec, Model};
-use yirage_model::{Checkpoint, ModelError, RawConfig};
+use yirage_model::arch::Model;
+use yirage_model::{Checkpoint, RawConfig};
 use yirage_plancache::PlanCache;
 
 impl Forward {
     /// Builds the graph of `checkpoint`'s model for `device`. No weight is read.
     ///
     /// # Errors
-    /// Whatever is wrong with files or options; [`ModelError::Unsupported`] for an encoder and for a model whose layers keep
-    /// anything else than keys and values.
+    /// Whatever is wrong with files or options; [`ModelError::Unsupported`](yirage_model::ModelError::Unsupported) for an
+    /// encoder.
     pub fn open(
         checkpoint: &Checkpoint,
         device: Arc<dyn Device>,
         options: &ForwardOptions,
     ) -> Result<Forward, EngineError> {
         let BuiltModel { model, weights, context, kv, .. } = build(checkpoint, &*device, &options.engine())?;
-        if model.groups.iter().any(|group| matches!(group, KvCacheSpec::PerSequence { .. })) {
-            let what = format!("a forward pass of {}", model.name);
-            let why = "some of its layers keep a state that is no list of positions".to_owned();
-            return Err(ModelError::Unsupported { what, why }.into());
-        }
         let tied = RawConfig::load(checkpoint)?.opt_bool("tie_word_embeddings")?;
         Ok(Forward {
             plans: Arc::new(PlanCache::new(device.clone(), options.plans.clone())),

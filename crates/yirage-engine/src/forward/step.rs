@@ -5,6 +5,7 @@ use super::inputs::inputs;
 use super::row::ForwardRow;
 use crate::error::EngineError;
 use crate::forward_error::ForwardError;
+use crate::limits::BLOCK;
 use crate::scheduler::LogitsWanted;
 use yirage_call::HostArray;
 use yirage_hal::HalError;
@@ -38,11 +39,13 @@ impl Forward {
         }
         self.check(rows)?;
         let forgot = self.reserve(rows.iter().map(|row| row.sequence + 1).max().unwrap_or(0))?;
+        // A recurrent state that a step has begun to carry on is there no longer.
+        let kept = if self.is_recurrent() { BLOCK as u32 } else { 1 };
         let room = self.reservation.as_mut().ok_or(ForwardError::NoWeights)?;
         let inputs = inputs(room, rows, wanted, self.model.dynamic_rope.as_ref())?;
         for row in rows {
             let length = &mut room.lengths[row.sequence];
-            *length = row.start.min(*length);
+            *length = (row.start / kept * kept).min(*length);
         }
         let CallOutcome { outputs, mode, notices: told, .. } = self.plans.call(&room.graph, &inputs, Mode::Fusion)?;
         let mut outputs = outputs.into_iter();

@@ -5,18 +5,6 @@ use crate::limits::{MAX_GROUPS, MAX_POOL_BLOCKS};
 /// Why a manager cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KvError {
-    /// The model declares a fixed-size state.
-    #[error(
-        "cache group {group} is a slot of {bytes} bytes per sequence: unsupported, because a recurrent state can be \
-         neither shared by prefix nor rolled back by block, and no supported architecture has one; use a model whose \
-         layers are all attention"
-    )]
-    Unsupported {
-        /// Index of the group.
-        group: usize,
-        /// Bytes it asked for.
-        bytes: u64,
-    },
     /// No group, or too many.
     #[error("the model declares {groups} cache groups; between 1 and {MAX_GROUPS} are supported")]
     GroupCount {

@@ -27,32 +27,50 @@ pub enum CacheGroup {
         /// Layers in this group.
         layers: u32,
     },
-    /// A state of fixed size per sequence (a recurrent layer). Declared so that a model can name it; no manager
-    /// accepts it yet.
-    Slot {
-        /// Bytes of state per sequence.
-        bytes: u64,
+    /// The states of recurrent layers: a block holds what they are after the last computed position of [`BLOCK`]
+    /// positions. A sequence needs that of its latest position alone; those of full blocks are what other sequences that
+    /// begin alike begin with.
+    Recurrent {
+        /// Elements of the states of all layers of the group.
+        elements: u64,
+        /// Of a run of positions, the state is kept behind each so many full blocks, behind its last full block, and behind
+        /// the run. 1 keeps that of every block.
+        every: u32,
     },
 }
 
 impl CacheGroup {
-    /// The sliding window in positions, or `None` when every position stays visible.
+    /// The sliding window in positions, or `None` when every position stays visible. A recurrent layer sees the position
+    /// before its own.
     pub fn window(&self) -> Option<u32> {
         match self {
             CacheGroup::Paged { window, .. } => *window,
-            CacheGroup::Latent { .. } | CacheGroup::Slot { .. } => None,
+            CacheGroup::Latent { .. } => None,
+            CacheGroup::Recurrent { .. } => Some(2),
         }
     }
 
-    /// Elements of cache one block of [`BLOCK`] positions takes over all layers of the group; 0 for [`Self::Slot`],
-    /// which has no blocks.
+    /// Whether a position that is computed once cannot be computed again: its state has become that of the next.
+    pub fn is_recurrent(&self) -> bool {
+        matches!(self, CacheGroup::Recurrent { .. })
+    }
+
+    /// Elements of cache one block of [`BLOCK`] positions takes over all layers of the group.
     pub fn elements_per_block(&self) -> u64 {
         let (width, layers) = match self {
             CacheGroup::Paged { k_width, v_width, layers, .. } => (u64::from(*k_width) + u64::from(*v_width), *layers),
             CacheGroup::Latent { rank, rope, layers } => (u64::from(*rank) + u64::from(*rope), *layers),
-            CacheGroup::Slot { .. } => (0, 0),
+            CacheGroup::Recurrent { elements, .. } => return *elements,
         };
         width * u64::from(layers) * BLOCK as u64
+    }
+
+    /// Whether a run that ends in block `last` takes a block of the pool for block `at` of positions.
+    pub(crate) fn takes(&self, at: usize, last: usize) -> bool {
+        match self {
+            CacheGroup::Recurrent { every, .. } => at + 1 >= last || (at + 1).is_multiple_of(*every as usize),
+            CacheGroup::Paged { .. } | CacheGroup::Latent { .. } => true,
+        }
     }
 
     /// The first position that a query at `position` or any later one can still see.
@@ -66,13 +84,19 @@ impl CacheGroup {
     /// The most blocks a sequence of `positions` holds at once when each step runs at most `chunk` new positions.
     ///
     /// A window group needs `window - 1` positions before the chunk and the chunk itself; a run of L positions touches
-    /// at most `1 + ceil((L - 1) / BLOCK)` blocks wherever it begins.
+    /// at most `1 + ceil((L - 1) / BLOCK)` blocks wherever it begins. Of these recurrent states take the first, the last two
+    /// and some between.
     pub fn peak_blocks(&self, positions: usize, chunk: usize) -> usize {
         let all = positions.div_ceil(BLOCK);
         match self.window() {
             Some(window) => {
                 let run = (window as usize - 1).saturating_add(chunk.max(1));
-                all.min(1 + (run - 1).div_ceil(BLOCK))
+                let touched = 1 + (run - 1).div_ceil(BLOCK);
+                let taken = match self {
+                    CacheGroup::Recurrent { every, .. } => touched.min(4 + touched / (*every).max(1) as usize),
+                    CacheGroup::Paged { .. } | CacheGroup::Latent { .. } => touched,
+                };
+                all.min(taken)
             }
             None => all,
         }

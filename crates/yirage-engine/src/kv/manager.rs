@@ -11,7 +11,8 @@ use crate::limits::{BLOCK, MAX_GROUPS, MAX_POOL_BLOCKS};
 ///
 /// Rules that hold after every call and that [`KvManager::check`] verifies: each block is free, cached (published and
 /// unreferenced) or referenced exactly as often as tables hold it; a block that can still be written is in one table
-/// and not published; a sequence holds every block its next query can see.
+/// and not published; a sequence holds every block its next query can see, of recurrent states the one before its next
+/// position.
 #[derive(Clone, Debug)]
 pub struct KvManager {
     pub(super) groups: Vec<CacheGroup>,
@@ -23,16 +24,12 @@ impl KvManager {
     /// A manager with all blocks free. `prefix_cache` switches publishing and reuse of full blocks on.
     ///
     /// # Errors
-    /// [`KvError`] for no or too many groups, an empty or too large pool, a window of 0, and every
-    /// [`CacheGroup::Slot`].
+    /// [`KvError`] for no or too many groups, an empty or too large pool, and a window of 0.
     pub fn new(groups: &[GroupConfig], prefix_cache: bool) -> Result<Self, KvError> {
         if groups.is_empty() || groups.len() > MAX_GROUPS {
             return Err(KvError::GroupCount { groups: groups.len() });
         }
         for (group, config) in groups.iter().enumerate() {
-            if let CacheGroup::Slot { bytes } = config.group {
-                return Err(KvError::Unsupported { group, bytes });
-            }
             if config.group.window() == Some(0) {
                 return Err(KvError::EmptyWindow { group });
             }
@@ -152,17 +149,19 @@ impl KvManager {
     /// [`OutOfBlocks`] names the first group that is short; then no block was taken in any group.
     pub fn reserve(&mut self, seq: &mut SeqCache, upto: usize) -> Result<(), OutOfBlocks> {
         self.drop_unseen(seq);
-        for (group, pool) in self.pools.iter().enumerate() {
-            let needed = upto.div_ceil(BLOCK).saturating_sub(seq.tables[group].len());
+        let end = upto.div_ceil(BLOCK);
+        for (group, (spec, pool)) in self.groups.iter().zip(&self.pools).enumerate() {
+            let needed = (seq.tables[group].len()..end).filter(|&at| spec.takes(at, end - 1)).count();
             let available = pool.available();
             if needed > available {
                 return Err(OutOfBlocks { group, needed, available });
             }
         }
-        for (table, pool) in seq.tables.iter_mut().zip(&mut self.pools) {
-            while table.len() < upto.div_ceil(BLOCK) {
-                let block = pool.allocate().expect("the loop above counted enough available blocks");
-                table.push(block as i32);
+        for ((spec, table), pool) in self.groups.iter().zip(&mut seq.tables).zip(&mut self.pools) {
+            for at in table.len()..end {
+                let block = spec.takes(at, end - 1).then(|| pool.allocate());
+                let block = block.map(|block| block.expect("the loop above counted enough available blocks"));
+                table.push(block.map_or(NO_BLOCK, |block| block as i32));
             }
         }
         Ok(())

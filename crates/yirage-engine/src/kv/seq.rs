@@ -12,7 +12,8 @@ pub const NO_BLOCK: i32 = -1;
 /// (never memory); give it back with [`super::KvManager::close`].
 #[derive(Clone, Debug)]
 pub struct SeqCache {
-    /// Per group, per logical block: a block of the group's pool or [`NO_BLOCK`].
+    /// Per group, per logical block: a block of the group's pool, or [`NO_BLOCK`] of one that fell out of a window or whose
+    /// recurrent state is not kept.
     pub(super) tables: Vec<Vec<i32>>,
     /// Per group: the first logical block that is still held.
     pub(super) live_from: Vec<usize>,
@@ -40,14 +41,28 @@ impl SeqCache {
         self.len == 0
     }
 
-    /// The block table of `group`: entry i holds positions `i * BLOCK ..`, or is [`NO_BLOCK`].
+    /// The blocks that are held in `group`: entry i holds positions `i * BLOCK ..`, or is [`NO_BLOCK`].
     pub fn table(&self, group: usize) -> &[i32] {
         &self.tables[group]
     }
 
+    /// The block table of `group` as a step reads it: as [`SeqCache::table`], but that positions whose recurrent state is
+    /// not kept are computed in the next block that is.
+    pub fn step_table(&self, group: usize) -> Vec<i32> {
+        let mut table = self.tables[group].clone();
+        let mut next = NO_BLOCK;
+        for entry in table.iter_mut().skip(self.live_from[group]).rev() {
+            if *entry == NO_BLOCK {
+                *entry = next;
+            }
+            next = *entry;
+        }
+        table
+    }
+
     /// Blocks held in `group`.
     pub fn live_blocks(&self, group: usize) -> usize {
-        self.tables[group].len() - self.live_from[group]
+        self.tables[group].iter().filter(|&&block| block != NO_BLOCK).count()
     }
 
     /// The slot (`block * BLOCK + offset`) of `position` in `group`, or `None` when the position is not held.

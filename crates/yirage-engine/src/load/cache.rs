@@ -4,9 +4,12 @@ use crate::error::EngineError;
 use crate::kv::{CacheGroup, GroupConfig, KvError};
 use crate::options::{CacheSize, EngineOptions};
 use crate::scheduler::ConfigError;
-use yirage_ir::{Type, ValueSource};
+use yirage_ir::{Dims, Type, ValueSource};
 use yirage_model::ModelError;
 use yirage_model::arch::{self, Model};
+
+/// Blocks from one kept state of a run to the next in a model that keeps nothing else.
+const WITHOUT_ATTENTION: u32 = 16;
 
 /// The KV manager's view of a model's cache group: widths of all heads together.
 pub(super) fn cache_group(model: &Model, g: usize) -> CacheGroup {
@@ -16,7 +19,29 @@ pub(super) fn cache_group(model: &Model, g: usize) -> CacheGroup {
             CacheGroup::Paged { k_width: kv_heads * k_width, v_width: kv_heads * v_width, window, layers }
         }
         arch::KvCacheSpec::Latent { rank, rope } => CacheGroup::Latent { rank, rope, layers },
-        arch::KvCacheSpec::PerSequence { bytes } => CacheGroup::Slot { bytes },
+        arch::KvCacheSpec::Recurrent => {
+            let elements = state_elements(model, g);
+            CacheGroup::Recurrent { elements, every: blocks_between_states(model, elements) }
+        }
+    }
+}
+
+/// Elements of a block of all states of a group.
+fn state_elements(model: &Model, g: usize) -> u64 {
+    let of_group = |name: &str| model.kv_cache_group.iter().any(|(state, group)| state == name && *group == g);
+    let graph = &model.graph;
+    let states = graph.inputs_of(ValueSource::KvCache).filter(|&id| of_group(&graph.value(id).name));
+    states.map(|id| graph.ty(id).elems(&Dims::default()) as u64).fold(0, u64::saturating_add)
+}
+
+/// Blocks from one kept state of a run to the next, where a state has so many elements: states take no more room than the
+/// keys and values of the same positions.
+fn blocks_between_states(model: &Model, elements: u64) -> u32 {
+    let of_positions = (0..model.groups.len()).filter(|&g| model.groups[g] != arch::KvCacheSpec::Recurrent);
+    let kept: u64 = of_positions.map(|g| cache_group(model, g).elements_per_block()).sum();
+    match kept {
+        0 => WITHOUT_ATTENTION,
+        kept => u32::try_from(elements.div_ceil(kept)).unwrap_or(u32::MAX).max(1),
     }
 }
 

@@ -1,9 +1,9 @@
-//! What is said to the owner of an engine of its weights and of what is kept between starts.
+//! What is said to the owner of an engine of its weights, of what is kept between starts and of what is not done.
 
 use std::fmt;
 use yirage_model::{Checkpoint, DecodedTensors};
 
-/// What the owner of an engine should know of its weights and of what is kept between starts.
+/// What the owner of an engine should know of its weights, of what is kept between starts and of what is not done.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Notice {
     /// There was an entry that could not be used, and the weights were made from the model's files. It was removed if it
@@ -19,6 +19,8 @@ pub enum Notice {
     Variant(String),
     /// Weights are stored in formats that nothing computes with, and were decoded.
     Decoded(Vec<DecodedTensors>),
+    /// Tokens are not guessed, though that was asked for.
+    NotGuessed(String),
 }
 
 impl Notice {
@@ -38,6 +40,7 @@ impl fmt::Display for Notice {
                 let all: Vec<String> = all.iter().map(DecodedTensors::to_string).collect();
                 write!(f, "weights are decoded when they are loaded, each value exactly: {}", all.join("; "))
             }
+            Notice::NotGuessed(why) => write!(f, "tokens are not guessed: {why}"),
             Notice::Plan(why) => f.write_str(why),
             Notice::NotNoted(why) => write!(f, "repacked weights are checked in full at each start: {why}"),
         }

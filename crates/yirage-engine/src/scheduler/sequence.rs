@@ -7,6 +7,7 @@ use super::rank::Rank;
 use super::seq_id::SeqId;
 use super::update::{FinishReason, SequenceUsage};
 use crate::kv::SeqCache;
+use crate::limits::BLOCK;
 use std::collections::VecDeque;
 
 /// A request with its tokens so far, its blocks and its state.
@@ -120,17 +121,24 @@ impl Sequence {
             LogitsWanted::Last if sample => certain - 1,
             LogitsWanted::Last => upto,
         };
-        let slot = |group: usize, position: usize| {
-            self.cache.slot(group, position).expect("the positions of an entry were reserved in every group")
+        let table = |group: usize| self.cache.step_table(group);
+        let slots = |table: &[i32]| {
+            let slot = |at: usize| {
+                let block =
+                    u32::try_from(table[at / BLOCK]).expect("the positions of an entry were reserved in every group");
+                block * BLOCK as u32 + (at % BLOCK) as u32
+            };
+            (start..upto).map(slot).collect()
         };
+        let tables: Vec<Vec<i32>> = (0..groups).map(table).collect();
         BatchEntry {
             seq: self.id,
             phase: self.phase,
             tokens: [&self.tokens[start..certain], &self.drafts[..drafts]].concat(),
             drafts: drafts as u32,
             start: start as u32,
-            slots: (0..groups).map(|group| (start..upto).map(|at| slot(group, at)).collect()).collect(),
-            tables: (0..groups).map(|group| self.cache.table(group).to_vec()).collect(),
+            slots: tables.iter().map(|table| slots(table)).collect(),
+            tables,
             rows: (rows_from..upto).map(|at| (at - start) as u32).collect(),
             sample,
         }

@@ -7,6 +7,7 @@
 //! It deliberately knows nothing of the verifying model but its tokens, and never makes room at anybody's cost: a
 //! sequence for which its cache has no block gets no guesses.
 
+use super::recurrent::cannot_guess;
 use crate::error::EngineError;
 use crate::kv::{KvManager, SeqCache};
 use crate::load::{self, LoadProgressFn};
@@ -77,6 +78,9 @@ impl DraftModel {
         let options =
             EngineOptions { hidden: false, logit_rows: options.max_seqs, speculation, cache, ..options.clone() };
         let prepared = load::prepare(checkpoint, &*device, &options, plans)?;
+        if prepared.groups.iter().any(|config| config.group.is_recurrent()) {
+            return Err(cannot_guess(&prepared.model.name));
+        }
         let kv = KvManager::new(&prepared.groups, options.prefix_cache)?;
         let mut bindings = load::bind(checkpoint, &*device, &prepared, HashMap::new(), progress)?;
         let (groups, dynamic) = (prepared.groups.len(), prepared.model.dynamic_rope.clone());

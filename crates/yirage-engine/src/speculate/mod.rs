@@ -32,6 +32,7 @@ mod controller_sim;
 mod costs;
 mod draft;
 mod lookup;
+mod recurrent;
 mod speculator;
 
 pub use acceptance::{Acceptance, DraftSource};
@@ -40,4 +41,5 @@ pub use costs::Curve;
 pub use lookup::{LEAST, Lookup, LookupPrediction, MOST_PLACES};
 
 pub(crate) use draft::DraftModel;
+pub(crate) use recurrent::{NO_WAY_BACK, cannot_guess};
 pub(crate) use speculator::{DecodingSequence, Speculator};

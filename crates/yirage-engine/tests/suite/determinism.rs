@@ -226,6 +226,19 @@ fn windows_experts_and_latent_caches() {
     }
 }
 
+/// Recurrent states begin anew with each sequence, go on from chunk to chunk, are computed again after preemption, and begin
+/// where sequences that began alike have left theirs. No token is guessed, as no state goes back.
+#[test]
+fn recurrent_states() {
+    let mut sum = SchedulerStats::default();
+    for (model, seeds) in [("lfm2", 8), ("granite-h", 3), ("mamba2", 3), ("qwen3next", 3)] {
+        sum = add(sum, check(&tiny::model(model), Precision::Fast, seeds));
+        sum = add(sum, check_on_sim(&tiny::model(model), &options(Precision::Exact), 1));
+    }
+    assert!(sum.preemptions > 0 && sum.prefix_hit > 0, "{sum:?}");
+    assert_eq!(sum.drafted, 0);
+}
+
 #[test]
 fn int8_cache() {
     for precision in [Precision::Exact, Precision::Fast] {

@@ -283,3 +283,20 @@ fn the_hidden_state_behind_each_layer_is_given_and_changes_no_logits() {
         }
     }
 }
+
+/// A recurrent state does not go back: a sequence goes on at its end, or anew from the end of a block.
+#[test]
+fn recurrent_states_go_on_where_they_are() {
+    let model = tiny::model("lfm2");
+    let ids: Vec<u32> = (0..50).map(|i| (i * 7 + 3) % 64).collect();
+    let mut forward = opened(&model, &ForwardOptions { context: Some(64), ..ForwardOptions::default() });
+    let whole = logits(&mut forward, &[row(0, 0, &ids)], LogitsWanted::All);
+    let again = logits(&mut forward, &[row(0, 32, &ids[32..])], LogitsWanted::All);
+    assert_eq!(again, whole[32..], "from the end of a block");
+    let refused = forward.forward(&[row(0, 40, &ids[40..])], LogitsWanted::All).unwrap_err();
+    assert!(
+        matches!(refused, EngineError::Forward(ForwardError::NoState { row: 0, start: 40, cached: 50 })),
+        "{refused}"
+    );
+    assert_eq!(logits(&mut forward, &[row(0, 0, &ids)], LogitsWanted::All), whole, "from the beginning");
+}

@@ -89,7 +89,7 @@ fn what_no_engine_can_run_is_refused_with_its_name() {
     refused(&with(|m| m.vocab_size += 1), "257");
     refused(&with(|m| m.kv_cache_group[0].1 = 5), "group 5");
     refused(&with(|m| m.kv_cache_group.truncate(1)), "its states are");
-    refused(&with(|m| m.groups[0] = KvCacheSpec::PerSequence { bytes: 8 }), "keeps neither keys");
+    refused(&with(|m| m.groups[0] = KvCacheSpec::Recurrent), "f32 [rows, channels]");
     refused(&with(|m| m.groups[0] = KvCacheSpec::Latent { rank: 8, rope: 8 }), "blocks of");
     refused(&with(|m| m.groups[0] = KvCacheSpec::Latent { rank: u32::MAX, rope: 1 }), "more elements than");
     refused(

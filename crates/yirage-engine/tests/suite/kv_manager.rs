@@ -30,14 +30,48 @@ fn compute(kv: &mut KvManager, tokens: &[u32], salt: &[u8]) -> SeqCache {
     seq
 }
 
+/// A recurrent layer begins where a full block has left its state, and needs no earlier block.
 #[test]
-fn a_slot_group_is_refused_with_a_reason() {
-    let groups =
-        [GroupConfig { group: full(), blocks: 4 }, GroupConfig { group: CacheGroup::Slot { bytes: 1024 }, blocks: 4 }];
-    let error = KvManager::new(&groups, true).unwrap_err();
-    assert_eq!(error, KvError::Unsupported { group: 1, bytes: 1024 });
-    let text = error.to_string();
-    assert!(text.contains("1024 bytes") && text.contains("recurrent"), "{text}");
+fn recurrent_states_are_shared_at_the_ends_of_blocks() {
+    let states = || CacheGroup::Recurrent { elements: 6, every: 1 };
+    let mut kv = manager(&[(full(), 12), (states(), 6)]);
+    let prompt = tokens(3 * BLOCK + 5, 0);
+    let mut first = compute(&mut kv, &prompt, b"");
+    assert_eq!((first.len(), first.live_blocks(0), first.live_blocks(1)), (prompt.len(), 4, 4));
+    // A step later the states of the blocks before the latest position are no longer held, but kept for others.
+    let longer = [&prompt[..], &[9]].concat();
+    kv.reserve(&mut first, longer.len()).unwrap();
+    kv.advance(&mut first, &longer, longer.len());
+    assert_eq!((first.live_blocks(0), first.live_blocks(1), kv.cached_blocks(1)), (4, 1, 3));
+    let second = kv.open(&prompt, b"", usize::MAX);
+    assert_eq!(second.len(), 3 * BLOCK);
+    assert_eq!(second.table(1).iter().filter(|&&block| block >= 0).count(), 1, "the state before the next position");
+    kv.check([&first, &second]).unwrap();
+}
+
+/// Large states are not kept behind every block: a run of positions computes them in the blocks that are.
+#[test]
+fn large_recurrent_states_are_kept_behind_some_blocks() {
+    let states = CacheGroup::Recurrent { elements: 6, every: 4 };
+    let mut kv = manager(&[(full(), 24), (states.clone(), states.peak_blocks(usize::MAX, 10 * BLOCK) as u32)]);
+    let prompt = tokens(9 * BLOCK + 5, 0);
+    let mut seq = kv.open(&prompt, b"", usize::MAX);
+    kv.reserve(&mut seq, prompt.len()).unwrap();
+    let held: Vec<usize> = (0..10).filter(|&at| seq.table(1)[at] != NO_BLOCK).collect();
+    assert_eq!((held, seq.live_blocks(1)), (vec![3, 7, 8, 9], 4));
+    let (table, step) = (seq.table(1).to_vec(), seq.step_table(1));
+    assert_eq!(step, [3, 3, 3, 3, 7, 7, 7, 7, 8, 9].map(|at: usize| table[at]));
+    assert_eq!(seq.step_table(0), seq.table(0));
+    kv.advance(&mut seq, &prompt, prompt.len());
+    kv.check([&seq]).unwrap();
+    // The end of the last full block is where an equal prompt begins, and others begin where they may.
+    let mut again = kv.open(&prompt, b"", usize::MAX);
+    assert_eq!(again.len(), 9 * BLOCK);
+    let mut shorter = kv.open(&prompt[..7 * BLOCK], b"", usize::MAX);
+    assert_eq!(shorter.len(), 4 * BLOCK);
+    kv.check([&seq, &again, &shorter]).unwrap();
+    [&mut seq, &mut again, &mut shorter].into_iter().for_each(|seq| kv.close(seq));
+    kv.check([]).unwrap();
 }
 
 #[test]
@@ -57,6 +91,7 @@ fn impossible_pools_are_refused() {
 fn elements_per_block_count_all_layers() {
     assert_eq!(full().elements_per_block(), (64 + 32) * 3 * BLOCK as u64);
     assert_eq!(CacheGroup::Latent { rank: 512, rope: 64, layers: 2 }.elements_per_block(), 576 * 2 * BLOCK as u64);
+    assert_eq!(CacheGroup::Recurrent { elements: 640, every: 2 }.elements_per_block(), 640);
 }
 
 #[test]

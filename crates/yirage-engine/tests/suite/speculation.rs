@@ -259,3 +259,22 @@ fn sampled_tokens_keep_the_distribution() {
             .push(counts.iter().enumerate().max_by_key(|(_, count)| **count).map(|(token, _)| token as u32).unwrap());
     }
 }
+
+/// A recurrent state does not go back to a position before a wrong guess: that is said, and neither side guesses.
+#[test]
+fn models_with_recurrent_layers_are_not_guessed_and_say_so() {
+    let (recurrent, other) = (tiny::model("lfm2"), tiny::model("qwen3"));
+    let asked = EngineOptions { speculation: Speculation::lookup(), ..options(Precision::Exact) };
+    let mut engine = engine_with(&recurrent, &asked, &ONE_THREAD);
+    assert!(engine.facts().recurrent);
+    let told: Vec<String> = engine.notices().iter().map(ToString::to_string).collect();
+    assert!(told.iter().any(|told| told.contains("tokens are not guessed") && told.contains("recurrent")), "{told:?}");
+    let refused = |engine: &mut Engine, draft: &Path| {
+        let error = engine.load_draft(&Checkpoint::open(draft).unwrap(), None, &mut |_, _| {}).unwrap_err();
+        assert!(error.is_unsupported() && error.to_string().contains("recurrent"), "{error}");
+    };
+    refused(&mut engine, &other);
+    refused(&mut engine_with(&other, &options(Precision::Exact), &ONE_THREAD), &recurrent);
+    let quiet = engine_with(&recurrent, &options(Precision::Exact), &ONE_THREAD).notices();
+    assert!(quiet.iter().all(|told| !told.to_string().contains("guessed")), "{quiet:?}");
+}

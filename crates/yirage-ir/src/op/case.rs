@@ -58,6 +58,13 @@ impl CaseValues {
         Tensor::f32(shape, (0..n).map(|_| self.float()).collect())
     }
 
+    /// Uniform in [low, high).
+    pub(crate) fn floats_between(&mut self, shape: impl Into<Vec<usize>>, low: f32, high: f32) -> Tensor {
+        let shape = shape.into();
+        let n = shape.iter().product();
+        Tensor::f32(shape, (0..n).map(|_| low + (high - low) * (0.5 + 0.5 * self.float())).collect())
+    }
+
     /// Values of any plain type, rounded to it.
     pub(crate) fn rounded(&mut self, dtype: DType, shape: &[usize]) -> Tensor {
         let n = shape.iter().product();

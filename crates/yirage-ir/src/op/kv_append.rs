@@ -1,7 +1,7 @@
 //! `kv_append`: keys and values into the paged cache.
 
 use super::case::CaseValues;
-use super::{BLOCK, NoGeneralForm, OpCase, OpDef, Role, Tolerance, arity, f32_rows, per_row, plus, times};
+use super::{BLOCK, NoGeneralForm, OpCase, OpDef, Role, StateUpdate, Tolerance, arity, f32_rows, per_row, plus, times};
 use crate::cost::{Cost, StepSizes};
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
@@ -51,6 +51,10 @@ impl OpDef for KvAppend {
 
     fn activations(&self) -> &'static [usize] {
         &[1, 2]
+    }
+
+    fn updates(&self) -> Option<StateUpdate> {
+        Some(StateUpdate { input: 0, output: 0 })
     }
 
     /// The cache has its own type.

@@ -16,6 +16,7 @@ use crate::types::{Type, TypeError};
 mod attention;
 mod broadcast;
 mod case;
+mod causal_conv1d;
 mod collective;
 mod concat;
 mod concat_heads;
@@ -23,6 +24,7 @@ mod contract;
 mod embed;
 mod expert;
 mod fill;
+mod gated_delta;
 mod gather;
 mod hadamard;
 mod iota;
@@ -33,6 +35,7 @@ mod lower;
 mod map;
 mod matmul;
 mod quantize;
+mod recurrent_state;
 pub mod reduce;
 mod reduced;
 mod rms_norm;
@@ -40,12 +43,14 @@ mod rope;
 mod route;
 pub mod sample;
 mod softmax;
+mod ssm_scan;
 mod tolerance;
 mod top_k;
 mod view;
 
 pub use attention::Attention;
 pub use case::OpCase;
+pub use causal_conv1d::CausalConv1d;
 pub use collective::{AllGather, AllReduce, Broadcast, ReduceScatter, SendRecv};
 pub use concat::Concat;
 pub use concat_heads::ConcatHeads;
@@ -53,6 +58,7 @@ pub use contract::Contract;
 pub use embed::Embed;
 pub use expert::{ExpertBias, ExpertLinear, ExpertSum};
 pub use fill::Fill;
+pub use gated_delta::GatedDelta;
 pub use gather::Gather;
 pub use hadamard::Hadamard;
 pub use iota::Iota;
@@ -69,11 +75,12 @@ pub use rope::Rope;
 pub use route::{Route, Scoring};
 pub use sample::{Sample, SampleInput};
 pub use softmax::Softmax;
+pub use ssm_scan::SsmScan;
 pub use tolerance::Tolerance;
 pub use top_k::TopK;
 pub use view::{Cut, View, ViewForm};
 
-/// Positions of one cache block.
+/// Positions of one cache block, or those that one block of a recurrent state stands for.
 pub const BLOCK: usize = 32;
 
 /// Where an input of an op comes from in a model, when nothing in the graph computes it.
@@ -89,6 +96,15 @@ pub enum Role {
     KvCache,
     /// From anywhere: the op is general, and so are its kernels.
     Any,
+}
+
+/// A cache state that an op updates in place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StateUpdate {
+    /// The input that is the state before.
+    pub input: usize,
+    /// The output that names it afterwards.
+    pub output: usize,
 }
 
 /// Attributes as text.
@@ -120,6 +136,10 @@ pub trait OpDef: Attrs {
     /// Whether outputs of f32 stay so whatever the type of the activations.
     fn keeps_f32(&self) -> bool {
         false
+    }
+    /// Which output names a cache state after the op has updated it in place, and which input it was before.
+    fn updates(&self) -> Option<StateUpdate> {
+        None
     }
     /// The meaning: scalar loops, f64 accumulation. Inputs have passed `infer`.
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor>;
@@ -227,6 +247,10 @@ macro_rules! ops {
             pub fn keeps_f32(&self) -> bool {
                 match self { $(Op::$name(op) => op.keeps_f32()),* }
             }
+            /// See [`OpDef::updates`].
+            pub fn updates(&self) -> Option<StateUpdate> {
+                match self { $(Op::$name(op) => op.updates()),* }
+            }
             /// See [`OpDef::eval`].
             pub fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
                 let outs = match self { $(Op::$name(op) => op.eval(ins)),* };
@@ -275,6 +299,7 @@ ops! {
     Embed, Linear, Quantize,
     RmsNorm, LayerNorm, Softmax, ConcatHeads, MatMul, TopK,
     Rope, Hadamard, KvAppend, Attention,
+    CausalConv1d, SsmScan, GatedDelta,
     Route, ExpertLinear, ExpertBias, ExpertSum,
     Sample,
     AllReduce, AllGather, ReduceScatter, Broadcast, SendRecv,

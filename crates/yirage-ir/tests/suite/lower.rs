@@ -7,13 +7,16 @@ use yirage_ir::{Graph, Op, Tensor, Type, interp, verify};
 /// Ops of which cases have no general form, and how many: those with a cache, blocks of a quantised format, or a sort.
 const WITHOUT: &[(&str, usize)] = &[
     ("attention", 72),
+    ("causal_conv1d", 16),
     ("embed", 12),
     ("expert_linear", 20),
+    ("gated_delta", 12),
     ("kv_append", 16),
     ("linear", 108),
     ("quantize", 10),
     ("route", 8),
     ("sample", 96),
+    ("ssm_scan", 12),
     ("top_k", 26),
 ];
 

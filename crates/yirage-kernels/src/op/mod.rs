@@ -17,6 +17,7 @@ mod kv_append;
 mod linear;
 mod output_words;
 mod placed_chain;
+mod recurrent;
 mod reduce;
 mod route;
 mod row_group;
@@ -53,18 +54,21 @@ pub(crate) struct OpKernels {
 /// Ops with kernels of their own, beside those that chains and general forms run.
 const OPS: &[OpKernels] = &[
     attention::KERNELS,
+    recurrent::CAUSAL_CONV1D,
     concat::KERNELS,
     embed::KERNELS,
     expert_bias::KERNELS,
     expert_linear::KERNELS,
     expert_sum::KERNELS,
     fill::KERNELS,
+    recurrent::GATED_DELTA,
     gather::KERNELS,
     iota::KERNELS,
     kv_append::KERNELS,
     linear::KERNELS,
     route::KERNELS,
     sample::KERNELS,
+    recurrent::SSM_SCAN,
     top_k::KERNELS,
 ];
 

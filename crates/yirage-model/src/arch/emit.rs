@@ -47,10 +47,11 @@ struct RopeTableInputs {
     sin: ValueId,
 }
 
-/// A cache group and its two slots.
+/// A cache group and its slots.
 struct CacheGroupInputs {
     group: KvCacheSpec,
-    slot_mapping: ValueId,
+    /// None of recurrent states, which positions have no places in.
+    slot_mapping: Option<ValueId>,
     block_table: ValueId,
 }
 
@@ -494,21 +495,34 @@ impl<'a> ModelBuilder<'a> {
 
     /// Layer `layer`'s cache state in `group`: the state, and the group's `slots` and `table`.
     pub(super) fn kv_cache(&mut self, layer: u32, group: KvCacheSpec) -> Result<[ValueId; 3], ModelError> {
+        let none = || ModelError::Unsupported {
+            what: format!("keys and values of layer {layer}"),
+            why: "its cache group keeps recurrent states".to_owned(),
+        };
         let (heads, width) = match group {
             KvCacheSpec::Paged { kv_heads, k_width, v_width, .. } => (kv_heads, k_width + v_width),
             KvCacheSpec::Latent { rank, rope } => (1, rank + rope),
-            KvCacheSpec::PerSequence { .. } => {
-                let (what, why) = ("a cache of fixed size".to_owned(), "no architecture here keeps one".to_owned());
-                return Err(ModelError::Unsupported { what, why });
-            }
+            KvCacheSpec::Recurrent => return Err(none()),
         };
         self.check_blocks(layer, group)?;
         let at = self.group(group)?;
-        let name = format!("kv.{layer}");
         let ty = Type::new(DType::Stored(self.options.kv), [yirage_ir::op::BLOCK as u32, heads, width]);
-        let state = self.graph.kv_cache(&name, ty).map_err(|e| misfit(self.config, &e))?;
-        self.kv_cache_group.push((name, at));
-        Ok([state, self.groups[at].slot_mapping, self.groups[at].block_table])
+        let state = self.cache_state(format!("kv.{layer}"), ty, at)?;
+        let inputs = &self.groups[at];
+        Ok([state, inputs.slot_mapping.ok_or_else(none)?, inputs.block_table])
+    }
+
+    /// A recurrent state of `[rows, channels]` called `state.name`, and the table of the blocks that such states are in.
+    pub(super) fn recurrent_state(&mut self, name: &str, shape: [u32; 2]) -> Result<[ValueId; 2], ModelError> {
+        let at = self.group(KvCacheSpec::Recurrent)?;
+        let state = self.cache_state(format!("state.{name}"), Type::new(DType::F32, shape), at)?;
+        Ok([state, self.groups[at].block_table])
+    }
+
+    fn cache_state(&mut self, name: String, block: Type, group: usize) -> Result<ValueId, ModelError> {
+        let state = self.graph.kv_cache(&name, block).map_err(|e| misfit(self.config, &e))?;
+        self.kv_cache_group.push((name, group));
+        Ok(state)
     }
 
     /// Whether each head's key and value are whole blocks of the cache's format.
@@ -516,7 +530,7 @@ impl<'a> ModelBuilder<'a> {
         let parts = match group {
             KvCacheSpec::Paged { k_width, v_width, .. } => vec![("keys", k_width), ("values", v_width)],
             KvCacheSpec::Latent { rank, rope } => vec![("latent keys", rank + rope)],
-            KvCacheSpec::PerSequence { .. } => Vec::new(),
+            KvCacheSpec::Recurrent => Vec::new(),
         };
         let info = self.options.kv.info();
         match parts.into_iter().find(|(_, width)| !(*width as usize).is_multiple_of(info.block)) {
@@ -541,7 +555,8 @@ impl<'a> ModelBuilder<'a> {
             let ty = Type::new(DType::I32, shape.into_iter().map(Dim::Sym));
             self.graph.step_input(&name, ty).map_err(|e| misfit(self.config, &e))
         };
-        let slots = slot(format!("slots.{at}"), vec![Sym::Tokens])?;
+        let of_positions = group != KvCacheSpec::Recurrent;
+        let slots = of_positions.then(|| slot(format!("slots.{at}"), vec![Sym::Tokens])).transpose()?;
         let table = slot(format!("table.{at}"), vec![Sym::Seqs, Sym::Blocks])?;
         self.groups.push(CacheGroupInputs { group, slot_mapping: slots, block_table: table });
         Ok(at)

@@ -9,13 +9,19 @@ use yirage_ir::op::{Route, Scoring};
 
 pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     e.plain_storage()?;
+    let experts = experts(e)?;
+    granite::with_feed_forward(e, &|e, l, x| experts.emit(e, l, x, &TENSORS, None))
+}
+
+/// What the experts' tensors are called.
+pub(super) const TENSORS: ExpertTensorNames = ExpertTensorNames::Stacked {
+    router: "block_sparse_moe.router.layer",
+    gate_up: "block_sparse_moe.input_linear.weight",
+    down: "block_sparse_moe.output_linear.weight",
+};
+
+pub(super) fn experts(e: &ModelBuilder<'_>) -> Result<MoeLayer, ModelError> {
     let (top_k, scoring) = (e.size("num_experts_per_tok")?, Scoring::SoftmaxTopK);
     let route = Route { top_k, scoring, normalize: false, scale: F32(1.0), groups: 1, top_groups: 1 };
-    let experts = MoeLayer::read(e, "intermediate_size", route)?;
-    let names = ExpertTensorNames::Stacked {
-        router: "block_sparse_moe.router.layer",
-        gate_up: "block_sparse_moe.input_linear.weight",
-        down: "block_sparse_moe.output_linear.weight",
-    };
-    granite::with_feed_forward(e, &|e, l, x| experts.emit(e, l, x, &names, None))
+    MoeLayer::read(e, "intermediate_size", route)
 }

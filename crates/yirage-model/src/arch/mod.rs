@@ -10,6 +10,9 @@
 //! in it) and `table.g` of i32 `[Seqs, Blocks]`. States: `kv.l` for each layer l, typed as one block of 32 positions.
 //! Output: `logits` of f32 `[Rows, vocab]`.
 //!
+//! Recurrent layers are a cache group too, without `slots.g`: entry b of a row of `table.g` is the block that holds their
+//! states after the latest computed position of positions 32b to 32b + 31. Their states are `state.l` and more, of f32.
+//!
 //! Encoders keep nothing: they have no cache group, the slot `types` of i32 `[Tokens]` (which of two texts a token belongs
 //! to), and another output, which [`ModelOutput`] says.
 
@@ -37,9 +40,13 @@ mod gptneox;
 mod gptoss;
 mod granite;
 mod granitemoe;
+mod granitemoehybrid;
 mod hunyuan;
 mod layers;
+mod lfm2;
 mod llama;
+mod mamba2;
+mod mamba2_mixer;
 mod mistral;
 mod mixtral;
 mod names;
@@ -50,7 +57,10 @@ mod qwen2;
 mod qwen2moe;
 mod qwen3;
 mod qwen3moe;
+mod qwen3next;
+mod recurrent_parts;
 mod seed_oss;
+mod short_conv;
 mod smollm3;
 mod stablelm;
 mod starcoder2;
@@ -75,7 +85,7 @@ pub struct BuildOptions {
     pub hidden: bool,
 }
 
-/// What a group of layers keeps of each position. Layers of one group share block tables.
+/// What a group of layers keeps of positions. Layers of one group share block tables.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum KvCacheSpec {
     /// Keys and values of each head.
@@ -96,20 +106,18 @@ pub enum KvCacheSpec {
         /// Elements of the key that carry the position.
         rope: u32,
     },
-    /// A fixed number of bytes a sequence, whatever its length.
-    PerSequence {
-        /// The number.
-        bytes: u64,
-    },
+    /// A state of all earlier positions together, whatever their number: a block of it stands for a block of positions and
+    /// holds what it is after the last of them that is computed. All recurrent layers of a model are of one group.
+    Recurrent,
 }
 
 impl KvCacheSpec {
-    /// Elements of a head's key in a block of the state; 0 where there are no blocks.
+    /// Elements of a head's key in a block of the state; 0 where it has no keys.
     pub fn k_width(&self) -> u32 {
         match *self {
             KvCacheSpec::Paged { k_width, .. } => k_width,
             KvCacheSpec::Latent { rank, rope } => rank + rope,
-            KvCacheSpec::PerSequence { .. } => 0,
+            KvCacheSpec::Recurrent => 0,
         }
     }
 }
@@ -198,6 +206,10 @@ const ARCHITECTURES: &[Architecture] = &[
     ("seed_oss", false, seed_oss::emit),
     ("starcoder2", false, starcoder2::emit),
     ("stablelm", false, stablelm::emit),
+    ("lfm2", false, lfm2::emit),
+    ("granitemoehybrid", false, granitemoehybrid::emit),
+    ("mamba2", false, mamba2::emit),
+    ("qwen3_next", false, qwen3next::emit),
     ("bert", false, bert::emit),
 ];
 

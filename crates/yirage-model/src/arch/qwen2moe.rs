@@ -42,7 +42,7 @@ pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
 }
 
 /// The shared expert times the sigmoid of its gate, one number a token.
-fn gated(e: &mut ModelBuilder<'_>, l: u32, x: ValueId, shared: &GatedMlp) -> Result<ValueId, ModelError> {
+pub(super) fn gated(e: &mut ModelBuilder<'_>, l: u32, x: ValueId, shared: &GatedMlp) -> Result<ValueId, ModelError> {
     let hf = format!("model.layers.{l}.mlp.shared_expert");
     let expert = shared.emit(e, &format!("l{l}.shared"), &hf, x)?;
     let open = e.linear(&format!("l{l}.shared.open"), &format!("{hf}_gate"), x, [1, shared.hidden], false)?;

@@ -58,8 +58,11 @@ fn is_extra(name: &str, config: &RawConfig) -> bool {
     let root = name.strip_prefix("language_model.").unwrap_or(name);
     let tied = matches!(root, "lm_head.weight" | "embed_out.weight");
     let body = name.strip_prefix("model.").unwrap_or(name);
+    // Layers that predict further tokens are a part by themselves in this family.
+    let guesses = name.starts_with("mtp.") && config.model_type().is_ok_and(|family| family == "qwen3_next");
     let other_sense = config.is_part() && OTHER_SENSES.iter().any(|start| body.starts_with(start));
-    config.source() == ConfigSource::Json && (computed || tied || other_sense) || stem.ends_with("attn_rot_embd")
+    config.source() == ConfigSource::Json && (computed || tied || guesses || other_sense)
+        || stem.ends_with("attn_rot_embd")
 }
 
 /// Layers behind the last that predict further tokens (multi-token prediction), which the model itself is without. They

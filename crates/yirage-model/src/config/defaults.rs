@@ -135,6 +135,25 @@ fn of(model_type: &str) -> Value {
             "mlp_bias": false, "embedding_multiplier": 1.0, "attention_multiplier": 1.0, "residual_multiplier": 1.0,
             "logits_scaling": 1.0, "hidden_act": "silu", "max_position_embeddings": 2048
         }),
+        "granitemoehybrid" => json!({
+            "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "tie_word_embeddings": false, "attention_bias": false,
+            "embedding_multiplier": 1.0, "attention_multiplier": 1.0, "residual_multiplier": 1.0, "logits_scaling": 1.0,
+            "hidden_act": "silu", "max_position_embeddings": 2048, "num_local_experts": 8, "num_experts_per_tok": 2,
+            "mamba_n_heads": 128, "mamba_n_groups": 1, "mamba_d_state": 256, "mamba_d_conv": 4,
+            "mamba_conv_bias": true, "mamba_proj_bias": false
+        }),
+        "qwen3_next" => json!({
+            "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "partial_rotary_factor": 0.25, "tie_word_embeddings": false,
+            "attention_bias": false, "head_dim": 256, "hidden_act": "silu", "linear_conv_kernel_dim": 4,
+            "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_num_key_heads": 16,
+            "linear_num_value_heads": 32, "decoder_sparse_step": 1, "moe_intermediate_size": 512,
+            "shared_expert_intermediate_size": 512, "num_experts_per_tok": 10, "num_experts": 512, "norm_topk_prob": true,
+            "full_attention_interval": 4, "max_position_embeddings": 32768
+        }),
+        "mamba2" => json!({
+            "layer_norm_epsilon": 1e-5, "tie_word_embeddings": false, "n_groups": 8, "conv_kernel": 4,
+            "use_conv_bias": true, "use_bias": false, "max_position_embeddings": 1048576
+        }),
         "glm4_moe" => json!({
             "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "partial_rotary_factor": 0.5, "tie_word_embeddings": false,
             "attention_bias": false, "use_qk_norm": false, "num_key_value_heads": 8, "n_group": 1, "topk_group": 1,
@@ -160,6 +179,11 @@ fn of(model_type: &str) -> Value {
         "starcoder2" => json!({
             "norm_epsilon": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": true, "num_key_value_heads": 2,
             "use_bias": true, "sliding_window": null, "hidden_act": "gelu_pytorch_tanh", "max_position_embeddings": 4096
+        }),
+        "lfm2" => json!({
+            "norm_eps": 1e-5, "rope_theta": 1000000.0, "tie_word_embeddings": true, "conv_bias": false, "conv_L_cache": 3,
+            "block_auto_adjust_ff_dim": true, "block_ffn_dim_multiplier": 1.0, "block_multiple_of": 256,
+            "num_key_value_heads": 8, "max_position_embeddings": 128000
         }),
         "stablelm" => json!({
             "layer_norm_eps": 1e-5, "rope_theta": 10000.0, "partial_rotary_factor": 0.25, "tie_word_embeddings": false,

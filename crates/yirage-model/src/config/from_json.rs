@@ -12,10 +12,11 @@ const ALIASES: &[(&str, &[&str])] = &[
     ("num_hidden_layers", &["n_layer"]),
     ("num_attention_heads", &["n_head"]),
     ("max_position_embeddings", &["n_positions"]),
-    ("intermediate_size", &["n_inner"]),
+    ("intermediate_size", &["n_inner", "block_ff_dim"]),
     ("layer_norm_eps", &["layer_norm_epsilon", "norm_epsilon"]),
     ("hidden_act", &["activation_function"]),
     ("num_experts", &["num_local_experts", "n_routed_experts"]),
+    ("tie_word_embeddings", &["tie_embedding"]),
     ("dtype", &["torch_dtype"]),
     ("sliding_window_pattern", &["_sliding_window_pattern"]),
     ("partial_rotary_factor", &["rotary_pct"]),
@@ -74,6 +75,33 @@ impl RawConfig {
             && let Some(hidden) = hidden
         {
             self.set_absent("intermediate_size", hidden.saturating_mul(4));
+        }
+        if model_type == "lfm2" && !self.has("layer_types") {
+            let layers = self.u32("num_hidden_layers")?.min(LAYERS);
+            let attending = self.opt_u32_list("full_attn_idxs")?;
+            let name = |layer| match &attending {
+                Some(list) if !list.contains(&layer) => "conv",
+                _ => "full_attention",
+            };
+            self.set_absent("layer_types", (0..layers).map(name).collect::<Vec<_>>());
+        }
+        if model_type == "qwen3_next" && !self.has("layer_types") {
+            let every = match self.u32("full_attention_interval")? {
+                0 => return Err(self.invalid("full_attention_interval", "an integer above 0")),
+                every => every,
+            };
+            let name = |layer: u32| if layer.is_multiple_of(every) { "full_attention" } else { "linear_attention" };
+            let layers = self.u32("num_hidden_layers")?.min(LAYERS);
+            self.set_absent("layer_types", (1..=layers).map(name).collect::<Vec<_>>());
+        }
+        if model_type == "granitemoehybrid" && self.get("mamba_d_head").is_none_or(|head| head == "auto") {
+            let (inner, heads) =
+                (self.u32_or("mamba_expand", 2)?.saturating_mul(self.u32("hidden_size")?), "mamba_n_heads");
+            let heads = match self.u32(heads)? {
+                0 => return Err(self.invalid(heads, "an integer above 0")),
+                heads => heads,
+            };
+            self.values.insert("mamba_d_head".into(), (inner / heads).into());
         }
         if model_type == "smollm3" {
             let layers = self.u32("num_hidden_layers")?.min(LAYERS);

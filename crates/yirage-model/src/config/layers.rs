@@ -53,6 +53,33 @@ impl RawConfig {
         }
     }
 
+    /// Which layers attend, of a hybrid model of which `layer_types` calls those `attention` and the others `other`, or by
+    /// another of these names.
+    ///
+    /// # Errors
+    /// [`ModelError::Unsupported`] for layers of other names; [`ModelError::Config`] for no list, or one of another length.
+    pub fn attending_layers(&self, attention: &[&str], other: &[&str]) -> Result<Vec<bool>, ModelError> {
+        let layers = self.layers()?;
+        let list = self.top().opt("layer_types", "a list", Value::as_array)?;
+        let list = list.filter(|list| list.len() == layers as usize);
+        let list = list.ok_or_else(|| self.invalid("layer_types", &format!("a list of {layers}")))?;
+        let attends = |v: &Value| match v.as_str() {
+            Some(name) if attention.contains(&name) => Ok(true),
+            Some(name) if other.contains(&name) => Ok(false),
+            Some(name) => Err(ModelError::Unsupported {
+                what: format!("the layer type {name:?}"),
+                why: format!(
+                    "{}: {} names it; {} are known",
+                    self.file(),
+                    self.called("layer_types"),
+                    [attention, other].concat().join(", ")
+                ),
+            }),
+            None => Err(super::access::mismatch(self.file(), &self.called("layer_types"), "a list of strings", v)),
+        };
+        list.iter().map(attends).collect()
+    }
+
     /// Every layer's window in positions, the own one included; `None` attends to all.
     ///
     /// # Errors

@@ -159,7 +159,10 @@ impl RawConfig {
     /// Whether the reference code heeds the share of a head that rotates.
     fn rotates_in_part(&self) -> Result<bool, ModelError> {
         Ok(self.source() == ConfigSource::Gguf
-            || matches!(self.model_type()?, "phi3" | "gpt_neox" | "glm" | "glm4" | "glm4_moe" | "stablelm"))
+            || matches!(
+                self.model_type()?,
+                "phi3" | "gpt_neox" | "glm" | "glm4" | "glm4_moe" | "stablelm" | "qwen3_next"
+            ))
     }
 
     /// Refuses a file whose older section of the rotation contradicts its current one: the reference code takes one of
