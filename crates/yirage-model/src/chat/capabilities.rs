@@ -118,9 +118,11 @@ impl Capabilities {
             null_alone: probe.null(CONTENT, |content| {
                 vec![user(json!("q")), json!({"role": "assistant", "content": content}), user(json!(CONTENT))]
             }),
+            // What was not tried may be shown.
             calls: [ToolArgumentsFormat::Object, ToolArgumentsFormat::Text]
                 .iter()
-                .any(|arguments| probe.shown_arguments(*arguments).is_some()),
+                .any(|arguments| probe.shown_arguments(*arguments).is_some())
+                || probe.is_over(),
             arguments,
             thoughts: thoughts.unwrap_or(THOUGHT_NAMES[0]),
             thought_part: if thoughts.is_none() { probe.thought_part() } else { None },
