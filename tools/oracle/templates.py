@@ -3,10 +3,12 @@
 
 Usage: pip install jinja2==3.1.6; cargo build -p yirage-model --example render_chat
        python3 tools/oracle/templates.py TEMPLATE... [--conversations FILE] [--program FILE] [--golden FILE]
+                                         [--transformers]
 
 A TEMPLATE is a file of Jinja, or a folder of them. Without any, those of crates/yirage-model/tests/golden/templates are
 rendered. Each conversation is rendered twice: as it was sent, and in the shape that the template reads; for the second,
-jinja2 is given the messages that yirage's `Capabilities::adapt` made. With --golden the second renderings of jinja2 and
+jinja2 is given the messages that yirage's `Capabilities::adapt` made. With --transformers that package's own function renders
+each as well, which gives thoughts every name that they have somewhere: what is in its shape has to be equal. With --golden the second renderings of jinja2 and
 the shapes are written to FILE, which the test `chat_shapes` reads. Ends with 1 where anything differs.
 """
 
@@ -60,6 +62,25 @@ def by_jinja2(env, request):
         return None
 
 
+def by_transformers(request):
+    """The text of transformers' own renderer, or None where it refuses."""
+    from transformers.utils import chat_template_utils
+
+    class Clock(datetime.datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return cls.fromtimestamp(0, datetime.timezone.utc)
+
+    chat_template_utils.datetime = Clock
+    try:
+        texts, _ = chat_template_utils.render_jinja_template(
+            [request["messages"]], tools=request.get("tools"), chat_template=request["template"],
+            add_generation_prompt=True, bos_token="<s>", eos_token="</s>")
+        return texts[0]
+    except Exception:  # what Python raises within a template is of any kind
+        return None
+
+
 def by_yirage(program, requests):
     text = "".join(json.dumps(request) + "\n" for request in requests)
     done = subprocess.run([program], input=text, capture_output=True, text=True, check=True)
@@ -72,6 +93,7 @@ def main():
     parser.add_argument("--conversations", type=pathlib.Path, default=OWN / "conversations.json")
     parser.add_argument("--program", type=pathlib.Path, default=ROOT / "target/debug/examples/render_chat")
     parser.add_argument("--golden", type=pathlib.Path)
+    parser.add_argument("--transformers", action="store_true")
     args = parser.parse_args()
 
     files = [f for path in args.templates for f in (sorted(path.glob("*.jinja")) if path.is_dir() else [path])]
@@ -79,7 +101,7 @@ def main():
     asked = [(file, talk, {"template": file.read_text(), "messages": talk["messages"], "tools": talk.get("tools"),
                            "adapt": adapt})
              for adapt in (False, True) for file in files for talk in conversations]
-    env, counts, golden = environment(), {"same": 0, "both refuse": 0, "differs": 0}, []
+    env, counts, golden = environment(), {"same": 0, "both refuse": 0, "same by transformers": 0, "differs": 0}, []
     for (file, talk, request), found in zip(asked, by_yirage(args.program, [r for _, _, r in asked])):
         if "messages" not in found:
             sys.exit(f"{file}: {found['error']}")
@@ -90,6 +112,11 @@ def main():
         if not same:
             shape = "in its shape" if request["adapt"] else "as sent"
             print(f"{file.name}, {talk['name']}, {shape}:\n  jinja2 {wanted!r}\n  yirage {text or found['error']!r}")
+        if args.transformers and request["adapt"]:
+            theirs = by_transformers(given)
+            counts["same by transformers" if theirs == text else "differs"] += 1
+            if theirs != text:
+                print(f"{file.name}, {talk['name']}:\n  transformers {theirs!r}\n  yirage {text or found['error']!r}")
         if request["adapt"]:
             golden.append({"template": file.name, "conversation": talk["name"], "messages": found["messages"],
                            "rendered": wanted})

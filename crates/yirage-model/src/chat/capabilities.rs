@@ -15,9 +15,11 @@ use serde::Serialize;
 use serde_json::ser::Formatter;
 use serde_json::{Map, Value as Json, json};
 
+use super::call_ids::give_call_ids;
 use super::error::ChatError;
 use super::inputs::{ChatInputs, RenderedChat};
 use super::limits::MAX_TRIAL_TIME;
+use super::turns::TurnRules;
 
 /// Marks that no template writes by itself.
 const CONTENT: &str = "xq7content";
@@ -75,6 +77,8 @@ pub struct Capabilities {
     pub empty_beside_calls: bool,
     /// Content of a message without calls may be null.
     pub null_alone: bool,
+    /// Calls of the past are shown.
+    pub calls: bool,
     /// Arguments of calls.
     pub arguments: ToolArgumentsFormat,
     /// The name that thoughts have.
@@ -83,6 +87,14 @@ pub struct Capabilities {
     pub thought_part: Option<ThoughtPart>,
     /// A tool without `parameters` ends the rendering, where one with them does not.
     pub needs_parameters: bool,
+    /// The same of descriptions, of tools and of their parameters.
+    pub needs_descriptions: bool,
+    /// Ids of calls other than nine letters and digits end the rendering.
+    pub short_call_ids: bool,
+    /// Calls without ids end the rendering.
+    pub needs_call_ids: bool,
+    /// Which messages may not stand as they were sent.
+    pub turns: TurnRules,
 }
 
 impl Capabilities {
@@ -106,20 +118,34 @@ impl Capabilities {
             null_alone: probe.null(CONTENT, |content| {
                 vec![user(json!("q")), json!({"role": "assistant", "content": content}), user(json!(CONTENT))]
             }),
+            // What was not tried may be shown.
+            calls: [ToolArgumentsFormat::Object, ToolArgumentsFormat::Text]
+                .iter()
+                .any(|arguments| probe.shown_arguments(*arguments).is_some())
+                || probe.is_over(),
             arguments,
             thoughts: thoughts.unwrap_or(THOUGHT_NAMES[0]),
             thought_part: if thoughts.is_none() { probe.thought_part() } else { None },
             needs_parameters: probe.needs_parameters(),
+            needs_descriptions: probe.needs_descriptions(),
+            short_call_ids: probe.refuses_ids(arguments, Some("call_0123456789")),
+            needs_call_ids: probe.refuses_ids(arguments, None),
+            turns: probe.turns(arguments, thoughts),
         }
     }
 
     /// Messages in the shape that the template reads.
     pub fn adapt(&self, messages: &[Json]) -> Vec<Json> {
-        messages.iter().map(|message| message.as_object().map_or_else(|| message.clone(), |m| self.one(m))).collect()
+        let one = |message: &Json| message.as_object().map_or_else(|| message.clone(), |m| self.one(m));
+        let mut messages: Vec<Json> = self.turns.joined(messages, &THOUGHT_NAMES).iter().map(one).collect();
+        if self.short_call_ids || self.needs_call_ids {
+            give_call_ids(&mut messages, self.short_call_ids);
+        }
+        messages
     }
 
     /// Tools in the shape that the template reads: as they are, but that a schema of no arguments takes the place of
-    /// one that is missing, where the template cannot do without.
+    /// one that is missing, and an empty description that of another, where the template cannot do without.
     pub fn adapt_tools(&self, tools: Vec<Json>) -> Vec<Json> {
         let mut tools = tools;
         for tool in tools.iter_mut().filter(|_| self.needs_parameters) {
@@ -127,6 +153,12 @@ impl Capabilities {
                 && function.get("parameters").is_none_or(Json::is_null)
             {
                 function.insert("parameters".to_owned(), no_arguments());
+            }
+        }
+        for tool in tools.iter_mut().filter(|_| self.needs_descriptions) {
+            if let Some(function) = tool.get_mut("function") {
+                describe(function);
+                function.get_mut("parameters").into_iter().for_each(describe_properties);
             }
         }
         tools
@@ -271,6 +303,24 @@ fn no_arguments() -> Json {
     json!({"type": "object", "properties": {}})
 }
 
+/// Gives an object an empty description where it has none.
+fn describe(of: &mut Json) {
+    if let Some(of) = of.as_object_mut()
+        && of.get("description").is_none_or(Json::is_null)
+    {
+        of.insert("description".to_owned(), "".into());
+    }
+}
+
+/// The same for the properties of a schema, and for theirs.
+fn describe_properties(schema: &mut Json) {
+    for property in schema.get_mut("properties").and_then(Json::as_object_mut).into_iter().flat_map(Map::values_mut) {
+        describe(property);
+        describe_properties(property);
+        property.get_mut("items").into_iter().for_each(describe_properties);
+    }
+}
+
 /// A conversation with a call, and the tool's answer where there is one. The id is as the strictest templates want it.
 fn called(content: &Json, arguments: ToolArgumentsFormat, answer: Option<Json>) -> Vec<Json> {
     let arguments = match arguments {
@@ -307,7 +357,7 @@ impl TemplateProbe<'_> {
     fn render_with(&self, messages: &[Json], tools: Option<&[Json]>) -> Option<String> {
         let add_generation_prompt = messages.last().is_none_or(|last| last["role"] != "assistant");
         let inputs = ChatInputs { tools, add_generation_prompt, ..ChatInputs::new(messages) };
-        if self.spent.get() || self.began.elapsed() > MAX_TRIAL_TIME {
+        if self.is_over() {
             return None;
         }
         match (self.render)(&inputs) {
@@ -317,6 +367,11 @@ impl TemplateProbe<'_> {
                 None
             }
         }
+    }
+
+    /// Nothing is tried any more: what does not come out then was not refused.
+    fn is_over(&self) -> bool {
+        self.spent.get() || self.began.elapsed() > MAX_TRIAL_TIME
     }
 
     fn content(&self, conversation: impl Fn(Json) -> Vec<Json>) -> ContentSupport {
@@ -341,7 +396,9 @@ impl TemplateProbe<'_> {
         let count = |text: &str, word: &str| text.matches(word).count();
         match (null, empty) {
             (Some(null), Some(empty)) => {
-                count(&null, mark) >= count(&empty, mark) && count(&null, "None") <= count(&empty, "None")
+                // As Python prints it, and as JSON does.
+                let printed = |text: &str| count(text, "None") + count(text, "null");
+                count(&null, mark) >= count(&empty, mark) && printed(&null) <= printed(&empty)
             }
             (Some(_), None) => true,
             (None, _) => false,
@@ -399,199 +456,81 @@ impl TemplateProbe<'_> {
         let with = tool(json!({"name": "f", "description": "d", "parameters": no_arguments()}));
         self.render_with(&messages, Some(&without)).is_none() && self.render_with(&messages, Some(&with)).is_some()
     }
+
+    fn needs_descriptions(&self) -> bool {
+        let messages = [user(json!("q"))];
+        let parameters = json!({"type": "object", "properties": {"p": {"type": "string"}}, "required": ["p"]});
+        let bare = json!({"type": "function", "function": {"name": "f", "parameters": parameters}});
+        let mut described = bare.clone();
+        describe(&mut described["function"]);
+        describe_properties(&mut described["function"]["parameters"]);
+        self.render_with(&messages, Some(&[bare])).is_none()
+            && self.render_with(&messages, Some(&[described])).is_some()
+    }
+
+    /// Whether calls are refused for their id alone, or for having none.
+    fn refuses_ids(&self, arguments: ToolArgumentsFormat, id: Option<&str>) -> bool {
+        [Json::Null, json!("")].iter().any(|content| {
+            let short = called(content, arguments, Some(json!("r")));
+            let mut other = short.clone();
+            match id {
+                Some(id) => {
+                    other[1]["tool_calls"][0]["id"] = id.into();
+                    other[2]["tool_call_id"] = id.into();
+                }
+                None => {
+                    other[1]["tool_calls"][0].as_object_mut().map(|call| call.remove("id"));
+                    other[2].as_object_mut().map(|answer| answer.remove("tool_call_id"));
+                }
+            }
+            self.render(&short).is_some() && self.render(&other).is_none() && !self.is_over()
+        })
+    }
+
+    /// Which turns are refused or left out. What is shown neither way is left as it is.
+    fn turns(&self, arguments: ToolArgumentsFormat, thoughts: Option<&str>) -> TurnRules {
+        let shows = |messages: &[Json], marks: &[&str]| {
+            let whole = |text: &String| marks.iter().all(|mark| text.contains(mark));
+            self.render_with(messages, None).filter(whole).or_else(|| self.render(messages).filter(whole)).is_some()
+        };
+        // Text where it is read, else one part.
+        let is_text = shows(&[user(json!(CONTENT))], &[CONTENT]);
+        let say = |role: &str, text: &str| {
+            let content = if is_text { json!(text) } else { one_part(text) };
+            json!({"role": role, "content": content})
+        };
+        let lost = |with: &[Json], without: &[Json]| {
+            shows(without, &[SECOND]) && !shows(with, &[CONTENT, SECOND]) && !self.is_over()
+        };
+        let (first, last) = (say("user", "q"), say("user", SECOND));
+        let answer = say("assistant", "a");
+        let no_system = lost(&[say("system", CONTENT), last.clone()], std::slice::from_ref(&last));
+        let systems = [say("system", CONTENT), say("system", SECOND), first.clone()];
+        let later = [first.clone(), answer.clone(), say("system", CONTENT), last.clone()];
+        let users = [say("user", CONTENT), last.clone()];
+        let called_text = |content: Json| called(&content, arguments, Some(json!("r")));
+        let calls = [Json::Null, json!("")].into_iter().map(called_text).find(|messages| shows(messages, &[CALLED]));
+        let behind_tool = calls.is_some_and(|mut calls| {
+            calls.push(last.clone());
+            !shows(&calls, &[CALLED, SECOND]) && !self.is_over()
+        });
+        let thinks = |content: &str, thought: bool| {
+            let mut messages = called_text(content.into());
+            if let Some(name) = thoughts.filter(|_| thought) {
+                messages[1][name] = THOUGHT.into();
+            }
+            self.render(&messages).is_some()
+        };
+        TurnRules {
+            no_system,
+            one_system: lost(&systems, &systems[1..]),
+            system_first: !no_system && lost(&later, &[first, answer, last.clone()]),
+            one_user: lost(&users, &[last]),
+            no_user_behind_tool: behind_tool,
+            thought_or_text: thoughts.is_some() && !thinks("c", true) && thinks("c", false) && thinks("", true),
+        }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::chat::ChatTemplate;
-
-    fn reads(source: &str) -> Capabilities {
-        ChatTemplate::new("test", source).unwrap().capabilities().clone()
-    }
-
-    /// A template whose assistant writes `inner` for each message, and that shows every content as it is.
-    fn of_messages(inner: &str) -> String {
-        format!("{{% for m in messages %}}<{{{{ m.role }}}}>{inner}{{% endfor %}}")
-    }
-
-    const CALLS: &str = "{% for c in m.tool_calls or [] %}{{ c.function.name }}";
-
-    /// Case 7: whether null stays null.
-    #[test]
-    fn null_is_kept_where_it_is_shown_as_nothing() {
-        let calls = format!("{CALLS}{{{{ c.function.arguments }}}}{{% endfor %}}");
-        for (content, beside, alone) in [
-            ("{{ m.content }}", false, false),
-            ("{{ m['content'] + '' }}", false, false),
-            ("{{ m.content | trim }}", false, false),
-            ("{% if m.content %}{{ m.content }}{% endif %}", true, true),
-            ("{{ m.content or '' }}", true, true),
-            ("{% if m.content is not none %}{{ m.content }}{% endif %}", true, true),
-            ("{% if not m.tool_calls %}{{ m.content }}{% endif %}", true, false),
-            (
-                "{% if m.content is none and not m.tool_calls %}{{ raise_exception('no') }}{% endif %}{{ m.content or '' }}",
-                true,
-                false,
-            ),
-            ("{{ '' if m.content is none else m.content }}", true, true),
-        ] {
-            let found = reads(&of_messages(&format!("{content}{calls}")));
-            assert_eq!((found.null_beside_calls, found.null_alone), (beside, alone), "{content}");
-            assert!(found.empty_beside_calls, "{content}");
-        }
-        let strict =
-            of_messages(&format!("{{% if m.content is none %}}{calls}{{% else %}}{{{{ m.content }}}}{{% endif %}}"));
-        let found = reads(&strict);
-        assert!(found.null_beside_calls && !found.empty_beside_calls);
-        let call = json!({"function": {"name": "f", "arguments": "{}"}});
-        for empty in [json!(""), Json::Null] {
-            let sent = [json!({"role": "assistant", "content": empty, "tool_calls": [call]})];
-            assert_eq!(found.adapt(&sent)[0]["content"], Json::Null);
-        }
-        let said = [json!({"role": "assistant", "content": "hm", "tool_calls": [call]})];
-        assert_eq!(found.adapt(&said)[0]["content"], "hm");
-    }
-
-    #[test]
-    fn content_is_given_as_it_is_read() {
-        let text = ContentSupport { text: true, part: false, parts: false };
-        let part = ContentSupport { text: false, part: true, parts: false };
-        let parts = ContentSupport { text: false, part: true, parts: true };
-        let both = ContentSupport { text: true, part: true, parts: true };
-        let first = ContentSupport { text: true, part: true, parts: false };
-        for (content, wanted) in [
-            ("{{ m.content }}", text),
-            ("{{ m.content | trim }}", text),
-            ("{{ '>' + m['content'] }}", text),
-            ("{{ m.content | tojson }}", text),
-            (
-                "{{ ' \"text\" ' }}{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endif %}",
-                both,
-            ),
-            ("{% for p in m.content %}{{ p.text }}{% endfor %}", parts),
-            ("{{ m.content[0].text }}", part),
-            ("{{ m.content if m.content is string else m.content[0].text }}", first),
-            ("{{ m.content | map(attribute='text') | join }}", parts),
-            (
-                "{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}{{ p['text'] }}{% endfor %}{% endif %}",
-                both,
-            ),
-        ] {
-            let found = reads(&of_messages(content));
-            assert_eq!((found.user, found.system, found.assistant), (wanted, wanted, wanted), "{content}");
-        }
-        let mixed = "{% for m in messages %}{% if m.role == 'system' %}{{ m.content[0].text }}{% else %}{{ m.content }}{% endif %}{% endfor %}";
-        let found = reads(mixed);
-        assert_eq!((found.system, found.user), (part, text));
-        let list = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
-        assert_eq!(text.shape(&list, false), "a\nb");
-        assert_eq!(both.shape(&list, false), list);
-        assert_eq!(parts.shape(&json!("a"), false), json!([{"type": "text", "text": "a"}]));
-        assert_eq!(both.shape(&json!("a"), false), "a");
-        assert_eq!(first.shape(&list, false), "a\nb");
-        assert_eq!(part.shape(&list, false), json!([{"type": "text", "text": "a\nb"}]));
-    }
-
-    #[test]
-    fn arguments_are_given_as_they_are_read() {
-        for (arguments, wanted) in [
-            ("{{ c.function.arguments }}", ToolArgumentsFormat::Text),
-            ("{{ 'x' + c['function']['arguments'] }}", ToolArgumentsFormat::Text),
-            ("{{ c.function.arguments.strip() }}", ToolArgumentsFormat::Text),
-            ("{{ c.function.arguments | tojson }}", ToolArgumentsFormat::Object),
-            ("{{ c.function | tojson }}", ToolArgumentsFormat::Object),
-            ("{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}", ToolArgumentsFormat::Object),
-            (
-                "{% for k in c.function.arguments %}{{ k }}{{ c.function.arguments[k] }}{% endfor %}",
-                ToolArgumentsFormat::Object,
-            ),
-            (
-                "{% if c.function.arguments is string %}{{ c.function.arguments }}{% else %}{{ c.function.arguments | tojson }}{% endif %}",
-                ToolArgumentsFormat::Object,
-            ),
-            (
-                "{% if c.function.arguments is mapping %}{{ raise_exception('text') }}{% endif %}{{ c.function.arguments }}",
-                ToolArgumentsFormat::Text,
-            ),
-            ("", ToolArgumentsFormat::Object),
-        ] {
-            let source = of_messages(&format!("{{{{ m.content or '' }}}}{CALLS}{arguments}{{% endfor %}}"));
-            assert_eq!(reads(&source).arguments, wanted, "{arguments}");
-        }
-        let sent = json!({"n": 12345678901234567890123_u128, "é": ["a", {}]});
-        assert_eq!(ToolArgumentsFormat::Text.shape(&sent), r#"{"n": 12345678901234567890123, "é": ["a", {}]}"#);
-        assert_eq!(ToolArgumentsFormat::Text.shape(&json!("{ }")), "{ }");
-        assert_eq!(ToolArgumentsFormat::Object.shape(&json!(sent.to_string())), sent);
-        assert_eq!(ToolArgumentsFormat::Object.shape(&json!("{ }")), json!({}));
-    }
-
-    #[test]
-    fn thoughts_have_the_name_that_is_read() {
-        for (thoughts, wanted) in [
-            ("{{ m.reasoning_content }}", "reasoning_content"),
-            ("{{ m.reasoning }}", "reasoning"),
-            ("{% if m.thinking %}{{ m.thinking }}{% endif %}", "thinking"),
-            ("{% if m.role == 'assistant' and m.tool_calls and m.thinking %}{{ m.thinking }}{% endif %}", "thinking"),
-            ("{{ m.get('reasoning', '') }}", "reasoning"),
-            ("{% if loop.last and m.reasoning is defined %}{{ m.reasoning }}{% endif %}", "reasoning"),
-            ("{{ m.reasoning_content or m.thinking }}", "reasoning_content"),
-            ("", "reasoning_content"),
-        ] {
-            let found = reads(&of_messages(&format!("{{{{ m.content }}}}{thoughts}")));
-            assert_eq!(found.thoughts, wanted, "{thoughts}");
-            let sent = [json!({"role": "assistant", "content": "a", "reasoning_content": "hm"})];
-            assert_eq!(found.adapt(&sent)[0][wanted], "hm");
-        }
-    }
-
-    /// Magistral's template, in its two makers' ways.
-    #[test]
-    fn thoughts_are_parts_of_content_where_they_are_read_so() {
-        let list = "{% for b in p.thinking %}{{ b.text }}{% endfor %}";
-        for (inner, part) in
-            [(list, Some(ThoughtPart::List)), ("{{ p.thinking + '' }}", Some(ThoughtPart::Text)), ("", None)]
-        {
-            let source = of_messages(&format!(
-                "{{% if m.content is string %}}{{{{ m.content }}}}{{% else %}}{{% for p in m.content %}}{{% if p.type == 'text' %}}\
-                 {{{{ p.text }}}}{{% elif p.type == 'thinking' %}}[THINK]{inner}[/THINK]{{% endif %}}{{% endfor %}}{{% endif %}}"
-            ));
-            let template = ChatTemplate::new("test", &source).unwrap();
-            let found = template.capabilities();
-            assert_eq!(found.thought_part, part, "{inner}");
-            if part.is_none() {
-                continue;
-            }
-            let parts = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
-            for (content, shown) in [(json!("a"), "a"), (parts, "ab"), (Json::Null, ""), (json!(""), "")] {
-                let sent = [json!({"role": "assistant", "content": content, "reasoning_content": "hm"})];
-                let messages = found.adapt(&sent);
-                let text = template.render(&ChatInputs { add_generation_prompt: false, ..ChatInputs::new(&messages) });
-                assert_eq!(text.unwrap().text, format!("<assistant>[THINK]hm[/THINK]{shown}"), "{content}");
-            }
-            let plain = [json!({"role": "assistant", "content": "a"})];
-            assert_eq!(found.adapt(&plain), plain);
-        }
-    }
-
-    #[test]
-    fn parameters_are_put_in_where_a_template_cannot_do_without() {
-        let strict =
-            "{% for t in tools %}{% for p in t.function.parameters.properties.items() %}{% endfor %}{% endfor %}";
-        let bare = || vec![json!({"type": "function", "function": {"name": "f"}})];
-        let filled = json!({"type": "function", "function": {"name": "f", "parameters": no_arguments()}});
-        assert_eq!(reads(strict).adapt_tools(bare()), [filled]);
-        assert_eq!(reads("{{ tools | tojson }}").adapt_tools(bare()), bare());
-    }
-
-    #[test]
-    fn a_template_that_fails_at_everything_is_given_what_most_read() {
-        let found = reads("{{ raise_exception('no') }}");
-        assert_eq!((found.arguments, found.thoughts), (ToolArgumentsFormat::Object, "reasoning_content"));
-        let list = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
-        let sent = [json!({"role": "user", "content": list}), json!({"role": "assistant", "content": null}), json!(3)];
-        let wanted =
-            [json!({"role": "user", "content": "a\nb"}), json!({"role": "assistant", "content": ""}), json!(3)];
-        assert_eq!(found.adapt(&sent), wanted);
-    }
-}
+mod tests;

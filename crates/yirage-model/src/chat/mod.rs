@@ -10,6 +10,7 @@
 //! This module does not know tokenizers or files. BOS: a template that writes it itself is reported by
 //! [`RenderedChat::starts_with_bos`], so that encoding does not add a second one.
 
+mod call_ids;
 mod capabilities;
 mod clock;
 mod error;
@@ -18,6 +19,7 @@ mod jinja;
 mod limits;
 mod source;
 mod template;
+mod turns;
 
 pub use capabilities::{Capabilities, ContentSupport, THOUGHT_NAMES, ThoughtPart, ToolArgumentsFormat};
 pub use error::ChatError;
@@ -28,3 +30,4 @@ pub use limits::{
 };
 pub use source::{DEFAULT_TEMPLATE, TemplateSources, Templates};
 pub use template::ChatTemplate;
+pub use turns::TurnRules;

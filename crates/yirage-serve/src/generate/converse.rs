@@ -86,6 +86,8 @@ impl Talk {
     ) -> Result<(String, Vec<u32>), ApiError> {
         let shown: Option<Vec<Value>> =
             self.shown_tools().map(|used| used.tools.iter().map(|t| t.shown.clone()).collect());
+        let shown_to = generator.template(shown.is_some())?;
+        let messages = shown_to.with_calls_shown(messages);
         let inputs = ChatInputs {
             tools: shown.as_deref(),
             documents: self.documents.as_deref(),
@@ -93,9 +95,8 @@ impl Talk {
             enable_thinking: self.thinking,
             reasoning_effort: self.reasoning_effort.as_deref(),
             kwargs: self.kwargs.clone(),
-            ..ChatInputs::new(messages)
+            ..ChatInputs::new(&messages)
         };
-        let shown_to = generator.template(shown.is_some())?;
         generator.render(shown_to, inputs, |text| match word {
             Some(word) => cut(text, word, &self.messages),
             None => Ok(text),
@@ -180,6 +181,9 @@ pub(crate) fn converse(
         None => (compile(&talk.grammar)?, None),
     };
     let mut ignored = talk.ignored.clone();
+    if template.loses_calls(&talk.messages) {
+        ignored.push("messages.tool_calls".to_owned());
+    }
     let is_held = forced.is_some() || talk.grammar.shape != GrammarKind::Free;
     // Where nothing is thought, no budget of thoughts changes anything; nor where a form leaves no room for thoughts.
     let thinks = family.thoughts.filter(|_| within_thought || !is_held);

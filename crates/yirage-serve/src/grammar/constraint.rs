@@ -108,9 +108,11 @@ impl Constraint for GrammarConstraint {
 
 #[cfg(test)]
 mod tests {
-    use crate::grammar::{Grammar, GrammarKind};
+    use crate::grammar::{Grammar, GrammarKind, Walked};
     use crate::vocabulary::{BYTES, Vocabulary};
     use serde_json::{Value, json};
+    use std::fmt::{Debug, Write};
+    use std::sync::{Arc, Mutex};
     use yirage_engine::sampling::{Constraint, TokenMask};
 
     fn held(schema: Value) -> Box<dyn Constraint> {
@@ -158,5 +160,70 @@ mod tests {
         held.accept(BYTES);
         held.roll_back(1);
         assert!(allowed(&mut *held, u32::from(b'2')));
+    }
+
+    /// What is logged in the meantime, a line for each event.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<String>>);
+
+    impl tracing::field::Visit for Log {
+        fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn Debug) {
+            write!(self.0.lock().unwrap(), "{field}={value:?} ").unwrap();
+        }
+    }
+
+    impl tracing::Subscriber for Log {
+        fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+            tracing::span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+        fn event(&self, event: &tracing::Event<'_>) {
+            event.record(&mut self.clone());
+            self.0.lock().unwrap().push('\n');
+        }
+
+        fn enter(&self, _: &tracing::span::Id) {}
+
+        fn exit(&self, _: &tracing::span::Id) {}
+    }
+
+    type LowerLimit = fn(&mut llguidance::api::ParserLimits);
+
+    /// Rows with room for less than the grammar: the library's limits of items, of rows and of lexers, each met behind some
+    /// bytes of an answer. Nothing may follow then, not even an end, which the log says without the answer.
+    #[test]
+    fn a_limit_within_an_answer_allows_nothing_more_and_is_logged() {
+        let names = (0..60).map(|at| (format!("secret{at}"), json!({"type": "integer"})));
+        let properties: serde_json::Map<String, Value> = names.collect();
+        let inner = json!({"type": "object", "properties": properties, "additionalProperties": false});
+        let outer = json!({"type": "object", "properties": {"secrets": inner}, "required": ["secrets"], "additionalProperties": false});
+        let grammar = Grammar::new(GrammarKind::Schema(outer), "guided_json");
+        let lower: [(&str, LowerLimit); 3] = [
+            ("items of a row", |limits| limits.max_items_in_row = 20),
+            ("items of a mask", |limits| limits.step_max_items = 40),
+            ("states of a lexer", |limits| limits.max_lexer_states = 40),
+        ];
+        for (what, lower) in lower {
+            let mut vocabulary = Vocabulary::of_bytes().unwrap();
+            lower(Arc::get_mut(&mut vocabulary).unwrap().factory.limits_mut());
+            let compiled = grammar.compile_for(|| Ok(vocabulary.clone())).unwrap();
+            let log = Log::default();
+            let walked =
+                tracing::subscriber::with_default(log.clone(), || compiled.walked(&vocabulary, 0..3, 500, &[]));
+            let said = log.0.lock().unwrap().clone();
+            for walked in walked {
+                assert!(matches!(&walked, Walked::Stuck(text) if text.starts_with(b"{")), "{what}: {walked:?}");
+            }
+            assert!(said.contains("a grammar allows no token any more"), "{what}: {said}");
+            assert!(!said.contains("secret"), "{what}: {said}");
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! A model that generates text, with what a conversation needs.
 
 use crate::error::ApiError;
-use crate::response_parser::{CallFrame, ModelCallFrame, OutputFormat};
+use crate::response_parser::{CallFrame, ModelCallFrame, OutputFormat, calls_as_text};
 use crate::vocabulary::Vocabulary;
+use serde_json::Value;
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 use yirage_model::chat::{ChatInputs, ChatTemplate};
 use yirage_model::tokenizer::EncodeOptions;
@@ -29,6 +31,24 @@ pub(crate) struct GeneratorTemplate {
     pub(crate) marks: Arc<[u32]>,
     /// How calls are written that have to come; none where no form of calls is known.
     pub(crate) own: Option<Arc<ModelCallFrame>>,
+}
+
+impl GeneratorTemplate {
+    /// Messages as the template can show them: calls of the past that it would leave out are part of the content, as the
+    /// model writes them.
+    pub(crate) fn with_calls_shown<'m>(&self, messages: &'m [Value]) -> Cow<'m, [Value]> {
+        match &self.own {
+            Some(own) if !self.template.capabilities().calls => Cow::Owned(calls_as_text(&own.frame, messages)),
+            _ => Cow::Borrowed(messages),
+        }
+    }
+
+    /// Whether calls of these messages are left out of the prompt: neither the template shows them, nor is it known how the
+    /// model writes them.
+    pub(crate) fn loses_calls(&self, messages: &[Value]) -> bool {
+        let shown = self.own.is_some() || self.template.capabilities().calls;
+        !shown && messages.iter().any(|message| message["tool_calls"].is_array())
+    }
 }
 
 /// The special tokens that mark something in a family's answers.

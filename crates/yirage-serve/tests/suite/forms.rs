@@ -120,6 +120,33 @@ fn forms_that_cannot_be_kept_are_refused_by_name() {
     ok(server.address(), "/v1/completions", &json!({"model": "story", "prompt": "Once", "max_tokens": 2}));
 }
 
+/// Hundreds of rules that go on in each other, so that a parser's row grows with every letter: the grammar has room, its first
+/// token has, and a row behind some more has none.
+#[test]
+fn a_limit_that_is_met_within_an_answer_ends_it_with_an_error() {
+    let server = serve();
+    let names = |of: std::ops::Range<usize>, mark: &str| {
+        of.map(|i| format!("{mark}r{}", i % 480)).collect::<Vec<String>>().join(" | ")
+    };
+    let rules: String = (0..480).map(|i| format!("r{i}: {} | \"a\"\n", names(i..i + 6, "\"a\" "))).collect();
+    let mut body = json!({
+        "model": "story", "prompt": "Once", "max_tokens": 120, "min_tokens": 120, "temperature": 0,
+        "guided_grammar": format!("start: {}\n{rules}", names(0..480, "")),
+    });
+    let whole = post(server.address(), "/v1/completions", &body);
+    let error = &whole.json()["error"];
+    assert_eq!((whole.status, &error["type"]), (400, &json!("invalid_request_error")), "{}", whole.text());
+    assert!(error["message"].as_str().unwrap().contains("too large"), "{error}");
+    body["stream"] = true.into();
+    let streamed = post(server.address(), "/v1/completions", &body);
+    assert!(
+        streamed.text().contains("too large") && !streamed.text().contains("finish_reason\":\"stop"),
+        "{}",
+        streamed.text()
+    );
+    ok(server.address(), "/v1/completions", &json!({"model": "story", "prompt": "Once", "max_tokens": 2}));
+}
+
 #[test]
 fn several_calls_may_have_to_come() {
     let engine = EngineOptions { context: Some(2048), ..support::engine_options() };

@@ -3,6 +3,7 @@
 
 mod clients;
 mod continued;
+mod crowds;
 mod fields;
 mod forms;
 mod fuzz_replay;

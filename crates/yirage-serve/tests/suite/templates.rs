@@ -111,13 +111,15 @@ fn parts_and_texts_reach_templates_that_read_one_of_them() {
 #[test]
 fn a_template_that_loses_what_a_user_says_is_an_error() {
     let server = serving("{{ messages[-1].content }}");
-    let said = |texts: &[&str]| {
-        let messages: Vec<Value> = texts.iter().map(|text| json!({"role": "user", "content": text})).collect();
+    let said = |turns: &[(&str, &str)]| {
+        let messages: Vec<Value> = turns.iter().map(|(role, text)| json!({"role": role, "content": text})).collect();
         post(server.address(), "/v1/chat/completions", &json!({"messages": messages, "max_tokens": 1}))
     };
-    assert_eq!(said(&["hello"]).status, 200);
-    let lost = said(&["first", "second"]);
+    assert_eq!(said(&[("user", "hello")]).status, 200);
+    let lost = said(&[("user", "first"), ("assistant", "a"), ("user", "second")]);
     assert_eq!((lost.status, &lost.json()["error"]["param"]), (400, &json!("messages[0].content")), "{}", lost.text());
+    // Two in a row are one, of which nothing is lost.
+    assert_eq!(said(&[("user", "first"), ("user", "second")]).status, 200);
 }
 
 /// Seed-OSS writes the budget into the thought that it opens.
@@ -158,4 +160,35 @@ fn thoughts_reach_a_template_that_reads_them_as_parts() {
         let body = json!({"messages": [{"role": "user", "content": "q"}, said, {"role": "user", "content": "r"}]});
         assert_eq!(prompt(&server, &body), "<user>q<assistant>[THINK]hm[/THINK]a<user>r");
     }
+}
+
+/// Of kind 7: calls of the past are lost from the prompt by templates that show content alone, as LFM2's.
+#[test]
+fn calls_that_a_template_shows_nowhere_are_shown_as_the_model_writes_them() {
+    const CONTENT: &str = "{% for m in messages %}<{{ m.role }}>{{ m.content if m.content is string else m.content | tojson }}\
+                           {% endfor %}";
+    let call = |name: &str, arguments: Value| json!({"id": "call_1", "type": "function", "function": {"name": name, "arguments": arguments}});
+    let sent = |content: Value, calls: Value| {
+        let said = json!({"role": "assistant", "content": content, "tool_calls": calls});
+        let answer = json!({"role": "tool", "tool_call_id": "call_1", "content": "2"});
+        json!({"model": "story", "messages": [{"role": "user", "content": "q"}, said, answer], "max_tokens": 1})
+    };
+    let one = || json!([call("f", json!("{\"x\": 12345678901234567890123, \"y\": \"\u{e9}\"}"))]);
+    let two = json!([call("f", json!({"x": true})), call("g", json!({}))]);
+    let list = "{% if tools %}<|tool_list_start|>{{ tools | tojson }}<|tool_list_end|>{% endif %}";
+    let server = serving(Box::leak(format!("{list}{CONTENT}").into_boxed_str()));
+    let written = "<|tool_call_start|>[f(x=12345678901234567890123, y=\"\u{e9}\")]<|tool_call_end|>";
+    for (content, calls, wanted) in [
+        (json!(null), one(), written.to_owned()),
+        (json!("I look. "), one(), format!("I look. {written}")),
+        (json!(""), two, "<|tool_call_start|>[f(x=True), g()]<|tool_call_end|>".to_owned()),
+    ] {
+        let found = prompt(&server, &sent(content, calls));
+        assert_eq!(found, format!("<user>q<assistant>{wanted}<tool>2"));
+    }
+    // Where it is not known how the model writes calls, they are named.
+    let unknown = serving(CONTENT);
+    let answered = post(unknown.address(), "/v1/chat/completions", &sent(json!(null), one()));
+    assert_eq!(answered.status, 200, "{}", answered.text());
+    assert_eq!(answered.header("x-yirage-ignored"), Some("messages.tool_calls"));
 }
