@@ -17,6 +17,7 @@ pub mod linear;
 mod machine;
 pub mod memory;
 pub mod pack;
+mod peers;
 pub mod pool;
 pub mod rows;
 pub mod sample;
@@ -26,4 +27,5 @@ mod storage;
 mod straggler;
 mod walk;
 
-pub use device::Cpu;
+pub use device::{Cpu, CpuRank};
+pub use peers::CpuPeers;

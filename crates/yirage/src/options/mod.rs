@@ -18,7 +18,7 @@ mod table;
 pub(crate) use command::{CliCommand, shell};
 pub(crate) use config_editor::{ConfigEditor, SavedSettings, save};
 pub(crate) use flags::root;
-pub(crate) use layers::{Layers, OptionOrigin};
+pub(crate) use layers::{Layers, OptionOrigin, spec};
 pub(crate) use spec::{Default, OptionKind, Spec};
 pub(crate) use table::OPTIONS;
 

@@ -92,6 +92,8 @@ const FETCH: &[CliCommand] = &[
     Rm,
     CliCommand::List,
 ];
+/// Commands that compute with several ranks.
+const RANKS: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench];
 /// The command that measures.
 const BENCH: &[CliCommand] = &[Bench];
 /// Commands that generate text.
@@ -175,6 +177,21 @@ pub(crate) const OPTIONS: &[Spec] = &[
             "Worker threads; bench takes several: 1,2",
         ),
     ),
+    option(
+        "tp",
+        Number("N"),
+        Value("1"),
+        RANKS,
+        "Ranks, each a process with its part of the model; N must divide the KV heads",
+    ),
+    option(
+        "launch",
+        Choice(&["local", "mpi"]),
+        Value("local"),
+        RANKS,
+        "Who starts the ranks: this command, or `mpirun -n N yirage ... --launch mpi`",
+    ),
+    option("rank-time", Number("S"), Value("30"), RANKS, "Seconds that a rank waits for the others before all end with an error"),
     option(
         "keep-stalled",
         Switch,
