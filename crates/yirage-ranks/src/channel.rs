@@ -53,6 +53,8 @@ type EndListener = Box<dyn FnOnce(&str) + Send>;
 #[derive(Default)]
 struct WatchState {
     ended: Option<String>,
+    /// Whether rank 0 has let go of the others.
+    over: bool,
     listener: Option<EndListener>,
 }
 
@@ -68,6 +70,19 @@ impl RankWatch {
             }
             None => state.listener = Some(Box::new(listener)),
         }
+    }
+
+    /// Waits until nothing of this process has the ranks any more, so that all have heard of the end; false where that takes
+    /// longer than this.
+    pub fn wait_for_end(&self, most: Duration) -> bool {
+        let until = Instant::now() + most;
+        while !lock(&self.0).over {
+            if Instant::now() >= until {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        true
     }
 
     fn ended(&self, why: &str) {
@@ -172,16 +187,21 @@ impl Drop for RankChannel {
     fn drop(&mut self) {
         // Whoever hears of the others now is waited for.
         let _turn = lock(&self.line.turn);
-        let group = &self.line.group;
-        let mut message = Vec::new();
-        RankCommand::End.write(&mut message);
-        if let Ok(place) = group.place().as_mut() {
-            place.set_deadline(END);
-        }
-        // Whoever does not hear it is gone, or is ended with the processes.
-        let _ = group.tell(&message);
-        group.leave("there is nothing more to do");
+        dismiss(&self.line.group);
+        lock(&self.line.watch.0).over = true;
     }
+}
+
+/// Tells the others of a group, which follow this rank, that there is nothing more to do, and leaves it.
+pub fn dismiss(group: &RankGroup) {
+    let mut message = Vec::new();
+    RankCommand::End.write(&mut message);
+    if let Ok(place) = group.place().as_mut() {
+        place.set_deadline(END);
+    }
+    // Whoever does not hear it is gone, or is ended by whoever has started it.
+    let _ = group.tell(&message);
+    group.leave("there is nothing more to do");
 }
 
 /// Hears of the others while nobody tells them anything.

@@ -38,9 +38,7 @@ pub fn follow(
                 RankCommand::Load(load) => follower.load(*load),
                 RankCommand::Submit { program, kind, dims, inputs } => {
                     let step = follower.inputs(inputs);
-                    step.and_then(|inputs| {
-                        follower.run(program, StepRequest { kind, dims, inputs, reads: Vec::new() })
-                    })
+                    step.and_then(|inputs| follower.run(program, StepRequest { kind, dims, inputs, reads: Vec::new() }))
                 }
                 RankCommand::End => return Ok(()),
                 silent => {

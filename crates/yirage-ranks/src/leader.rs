@@ -151,8 +151,7 @@ impl RankLeader {
             || Ok::<_, HalError>(Shared::new(channel, channel.id(), SharedArena::default())),
         )?;
         let variant = bindings.kernel_variant.clone();
-        let mut own =
-            Bindings { arena: arena.own.clone(), kernel_variant: variant.clone(), ..Bindings::default() };
+        let mut own = Bindings { arena: arena.own.clone(), kernel_variant: variant.clone(), ..Bindings::default() };
         let (mut weights, mut kv_caches) = (Vec::new(), Vec::new());
         for (name, handle) in &bindings.weights {
             let weight = handle.0.downcast_ref::<Shared<WeightHandle>>().filter(|shared| shared.is_of(channel));
@@ -215,7 +214,8 @@ impl LeaderProgram {
                 StepInputValue::Resident(output) => {
                     let output = output.0.downcast_ref::<Shared<OutputHandle>>();
                     let output = output.filter(|output| output.is_of(&self.program.channel));
-                    let output = output.ok_or_else(|| HalError::Step("a slot's value lies on another device".into()))?;
+                    let output =
+                        output.ok_or_else(|| HalError::Step("a slot's value lies on another device".into()))?;
                     own.push(StepInputValue::Resident(output.own.clone()));
                     others.push(RankInput::Resident(output.id));
                 }

@@ -30,7 +30,7 @@ mod message;
 mod tell;
 
 #[cfg(target_os = "linux")]
-pub use channel::RankWatch;
+pub use channel::{RankWatch, dismiss};
 pub use device::RankDevice;
 #[cfg(target_os = "linux")]
 pub use follow::follow;

@@ -37,14 +37,6 @@ impl LocalRanks {
         }
         Ok((started, Arc::new(RankGroup::new(group.join(0)?))))
     }
-
-    /// Ends the processes at once, before they have heard anything.
-    pub fn kill(mut self) {
-        for child in &mut self.children {
-            // One that has ended cannot be killed.
-            let _ = child.kill();
-        }
-    }
 }
 
 impl Drop for LocalRanks {

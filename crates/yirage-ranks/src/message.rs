@@ -210,11 +210,7 @@ impl<'a> Reader<'a> {
                 },
             },
             1 => RankCommand::Weight { id: self.number()?, entry: self.text()? },
-            2 => RankCommand::Rows {
-                weight: self.number()?,
-                first_row: self.number()?,
-                bytes: self.bytes()?.to_vec(),
-            },
+            2 => RankCommand::Rows { weight: self.number()?, first_row: self.number()?, bytes: self.bytes()?.to_vec() },
             3 => RankCommand::Finish { weight: self.number()? },
             4 => RankCommand::KvCache {
                 id: self.number()?,

@@ -71,7 +71,9 @@ impl Registry {
         match able.contains(&backend) {
             true => Ok(backend),
             // A backend of tests is no advice.
-            false => Err(RegistryError::NoRank { backend, able: able.into_iter().filter(|name| *name != "sim").collect() }),
+            false => {
+                Err(RegistryError::NoRank { backend, able: able.into_iter().filter(|name| *name != "sim").collect() })
+            }
         }
     }
 

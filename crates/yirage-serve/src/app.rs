@@ -7,8 +7,8 @@ use crate::models::Models;
 use crate::options::ServeOptions;
 use crate::store::ResponseStore;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 

@@ -50,7 +50,9 @@ pub fn main(arguments: Vec<OsString>) -> u8 {
         Err(failure) => return failure::report(&failure, json),
     };
     let json = invocation.layers.is_on("json");
-    match run(&invocation, started) {
+    let ended = run(&invocation, started);
+    ranks::wait_for_end();
+    match ended {
         Ok(()) => 0,
         Err(failure) => failure::report(&failure, json),
     }

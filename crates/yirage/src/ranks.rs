@@ -19,11 +19,15 @@ use yirage_hal::{Device, HalError, OpenOptions};
 use yirage_ir::Format;
 use yirage_model::arch::{self, BuildOptions, KvCacheSpec};
 use yirage_model::{Checkpoint, RawConfig};
-use yirage_ranks::{LocalRanks, RankGroup, RankLeader, RankOpening, RankWatch, follow};
+use yirage_ranks::{LocalRanks, RankGroup, RankLeader, RankOpening, RankWatch, dismiss, follow};
 use yirage_registry::{ProbeEnvironment, Registry, default_threads};
 
 /// This process's place under MPI, until a device is opened with it: a process joins once, whoever asks.
 static MPI_PLACE: Mutex<Option<Communicator>> = Mutex::new(None);
+/// What becomes of the ranks that this process has opened last.
+static OPENED: Mutex<Option<RankWatch>> = Mutex::new(None);
+/// How long their end is waited for when the command is over: engines end on threads of their own.
+const END: Duration = Duration::from_secs(5);
 /// The program as whoever started it called it.
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
@@ -39,8 +43,6 @@ pub(crate) struct RankSettings {
     ranks: u32,
     launcher: RankLauncher,
     deadline: Duration,
-    /// What becomes of the ranks that were opened last.
-    watch: Mutex<Option<RankWatch>>,
 }
 
 impl RankSettings {
@@ -52,21 +54,25 @@ impl RankSettings {
         let expected = format!("a number of ranks from 1 to {MAX_LOCAL_RANKS}");
         let asked = layers.number("tp", &expected, |n| (1..=MAX_LOCAL_RANKS as u32).contains(n))?;
         let launcher = launcher(layers)?;
-        let joined = MPI_PLACE.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|place| place.ranks() as u32);
+        let joined =
+            MPI_PLACE.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|place| place.ranks() as u32);
         let ranks = match (launcher, joined) {
             (RankLauncher::Mpi, Some(ranks)) => ranks,
             _ => asked.unwrap_or(1),
         };
         let deadline = deadline(layers)?;
-        let settings = RankSettings { ranks, launcher, deadline, watch: Mutex::default() };
-        Ok((ranks > 1).then_some(settings))
+        Ok((ranks > 1).then_some(RankSettings { ranks, launcher, deadline }))
     }
 
     /// Refuses a model whose KV heads the ranks cannot share; says of which caches each rank has all.
     ///
     /// # Errors
     /// [`CliFailure::Usage`] with the numbers of ranks that there may be.
-    pub(crate) fn check_division(&self, checkpoint: &Checkpoint, layers: &Layers) -> Result<Option<String>, CliFailure> {
+    pub(crate) fn check_division(
+        &self,
+        checkpoint: &Checkpoint,
+        layers: &Layers,
+    ) -> Result<Option<String>, CliFailure> {
         let build = BuildOptions { kv: Format::F32, context: 1, hidden: false };
         let model = arch::build(checkpoint, &RawConfig::load(checkpoint)?, build)?;
         let mut whole = 0;
@@ -75,7 +81,7 @@ impl RankSettings {
                 KvCacheSpec::Paged { kv_heads, .. } if !kv_heads.is_multiple_of(self.ranks) => {
                     let (label, ranks) = (layers.label("tp"), self.ranks);
                     return Err(CliFailure::Usage(format!(
-                        "{label}: expected a number of ranks that divides the model's {kv_heads} KV heads, got {ranks}; \
+                        "{label}: expected a number of ranks that divides the KV heads of the model ({kv_heads}), got {ranks}; \
                          use --tp {}",
                         divisors(kv_heads)
                     )));
@@ -85,7 +91,10 @@ impl RankSettings {
             }
         }
         Ok((whole > 0).then(|| {
-            format!("{whole} of the model's {} kinds of caches have no heads: each rank has all of them", model.groups.len())
+            format!(
+                "{whole} of the model's {} kinds of caches have no heads: each rank has all of them",
+                model.groups.len()
+            )
         }))
     }
 
@@ -111,22 +120,18 @@ impl RankSettings {
             Ok(opened) => opened,
             Err(error) => {
                 // The others would say in their own words that this rank is gone.
-                processes.into_iter().for_each(LocalRanks::kill);
+                dismiss(&group);
                 return Err(refused(error, layers));
             }
         };
         let opening = RankOpening { backend, ordinal, options: &options };
         let leader = RankLeader::new(device, opening, group, processes)?;
-        notes.push(format!("{} ranks of {threads} threads each, every one a process with its part of the model", self.ranks));
-        *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = Some(leader.watch());
+        notes.push(format!(
+            "{} ranks of {threads} threads each, every one a process with its part of the model",
+            self.ranks
+        ));
+        *OPENED.lock().unwrap_or_else(PoisonError::into_inner) = Some(leader.watch());
         Ok((Arc::new(leader), notes))
-    }
-
-    /// Calls a function once the ranks of the device that was opened compute no more, with the reason.
-    pub(crate) fn on_end(&self, listener: impl FnOnce(&str) + Send + 'static) {
-        if let Some(watch) = &*self.watch.lock().unwrap_or_else(PoisonError::into_inner) {
-            watch.on_end(listener);
-        }
     }
 
     /// Ranks that share the processors here.
@@ -181,6 +186,25 @@ fn deadline(layers: &Layers) -> Result<Duration, CliFailure> {
     Ok(Duration::from_secs_f64(seconds.unwrap_or(30.0)))
 }
 
+/// Calls a function once the ranks of the device that was opened last compute no more, with the reason.
+pub(crate) fn on_end(listener: impl FnOnce(&str) + Send + 'static) {
+    if let Some(watch) = &*OPENED.lock().unwrap_or_else(PoisonError::into_inner) {
+        watch.on_end(listener);
+    }
+}
+
+/// Waits until the other ranks have heard that the command is over. Those of this command are ended with it otherwise; an MPI
+/// wants to hear it from each.
+pub(crate) fn wait_for_end() {
+    // Where no device was opened, the others still wait to hear of one.
+    if let Some(place) = MPI_PLACE.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        dismiss(&RankGroup::new(place));
+    }
+    if let Some(watch) = OPENED.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        watch.wait_for_end(END);
+    }
+}
+
 /// Keeps how this program was called, for copies of it.
 pub(crate) fn remember_program(called: Option<&OsString>) {
     if let Some(called) = called {
@@ -219,12 +243,19 @@ pub(crate) fn follow_under_mpi(layers: &Layers, command: CliCommand) -> Result<b
         )));
     };
     let place = ranks.join(deadline(layers)?).map_err(|error| CliFailure::Ranks(error.to_string()))?;
-    let asked = layers.number("tp", "the number of ranks that mpirun starts", |n: &usize| *n == place.ranks());
+    if layers.raw_value("tp").is_some() {
+        let expected = format!("{}, as many ranks as mpirun has started", place.ranks());
+        let asked = layers.number("tp", &expected, |n: &usize| *n == place.ranks());
+        // All know it, and rank 0 says it.
+        match asked {
+            Err(error) if place.rank() == 0 => return Err(error),
+            Err(_) => return Ok(true),
+            Ok(_) => {}
+        }
+    }
     if place.rank() > 0 {
-        // Rank 0 says what is wrong with the command line, and ends all.
         return followed(place).map(|()| true);
     }
-    asked?;
     if place.ranks() == 1 {
         // It computes by itself, and has told MPI so.
         return Ok(false);

@@ -48,7 +48,8 @@ impl Device for CpuDevice {
             scratch: kernel.scratch,
         };
         let ranks = self.shared.peers.as_ref().map_or(1, |peers| peers.ranks());
-        let together = (ranks > 1).then(|| KernelFacts { rules: collective_rules(ranks), ..facts(&Kernel::COLLECTIVE) });
+        let together =
+            (ranks > 1).then(|| KernelFacts { rules: collective_rules(ranks), ..facts(&Kernel::COLLECTIVE) });
         Target {
             family: "cpu".into(),
             arch: self.info.arch.clone(),

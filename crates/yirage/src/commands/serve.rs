@@ -4,6 +4,7 @@ use crate::console::Console;
 use crate::failure::CliFailure;
 use crate::locate::{locate, named};
 use crate::options::Layers;
+use crate::ranks;
 use crate::settings::{EncoderSettings, EngineSettings, is_encoder, serve, serve_engine};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -72,7 +73,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, models: &[String]) -> Resu
     let server = server.until_signal()?;
     let breaker = server.breaker();
     let on_end = breaker.clone();
-    settings.on_ranks_end(move |why| on_end.trip(why));
+    ranks::on_end(move |why| on_end.trip(why));
     match console.json {
         true => console.value(&json!({"address": address, "models": names}))?,
         false => console.line(&format!("listening at {address}"))?,

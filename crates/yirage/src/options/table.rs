@@ -191,7 +191,13 @@ pub(crate) const OPTIONS: &[Spec] = &[
         RANKS,
         "Who starts the ranks: this command, or `mpirun -n N yirage ... --launch mpi`",
     ),
-    option("rank-time", Number("S"), Value("30"), RANKS, "Seconds that a rank waits for the others before all end with an error"),
+    option(
+        "rank-time",
+        Number("S"),
+        Value("30"),
+        RANKS,
+        "Seconds that a rank waits for the others before all end with an error",
+    ),
     option(
         "keep-stalled",
         Switch,

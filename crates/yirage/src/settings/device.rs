@@ -54,7 +54,11 @@ impl DeviceSettings {
     ///
     /// # Errors
     /// [`CliFailure::Usage`] with the numbers of ranks that there may be.
-    pub(crate) fn check_division(&self, checkpoint: &Checkpoint, layers: &Layers) -> Result<Option<String>, CliFailure> {
+    pub(crate) fn check_division(
+        &self,
+        checkpoint: &Checkpoint,
+        layers: &Layers,
+    ) -> Result<Option<String>, CliFailure> {
         self.ranks.as_ref().map_or(Ok(None), |ranks| ranks.check_division(checkpoint, layers))
     }
 
@@ -88,13 +92,6 @@ impl DeviceSettings {
             None => self.backend.open(self.ordinal, &self.open),
         };
         opened.map_err(|error| refused(error, layers))
-    }
-
-    /// What tells of the end of the ranks that the device was opened with.
-    pub(crate) fn on_ranks_end(&self, listener: impl FnOnce(&str) + Send + 'static) {
-        if let Some(ranks) = &self.ranks {
-            ranks.on_end(listener);
-        }
     }
 }
 

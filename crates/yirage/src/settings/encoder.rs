@@ -1,6 +1,6 @@
 //! Where and how an encoder runs.
 
-use super::device::DeviceSettings;
+use super::device::{DeviceSettings, threads};
 use super::engine::{chunk, executor, precision, tuning};
 use crate::failure::CliFailure;
 use crate::options::Layers;

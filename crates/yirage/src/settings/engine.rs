@@ -68,13 +68,12 @@ impl EngineSettings {
     ///
     /// # Errors
     /// As there.
-    pub(crate) fn check_division(&self, checkpoint: &Checkpoint, layers: &Layers) -> Result<Option<String>, CliFailure> {
+    pub(crate) fn check_division(
+        &self,
+        checkpoint: &Checkpoint,
+        layers: &Layers,
+    ) -> Result<Option<String>, CliFailure> {
         self.device.check_division(checkpoint, layers)
-    }
-
-    /// As [`DeviceSettings::on_ranks_end`].
-    pub(crate) fn on_ranks_end(&self, listener: impl FnOnce(&str) + Send + 'static) {
-        self.device.on_ranks_end(listener);
     }
 
     /// Opens the device; the second value holds what the user should know.
