@@ -13,13 +13,16 @@ use yirage_hal::{
 };
 use yirage_plan::{VerifiedPlan, WeightPlan, text};
 
+/// Opens the device of a rank as rank 0 says.
+pub type RankOpener<'a> = &'a dyn Fn(RankOpening<'_>) -> Result<Arc<dyn Device>, HalError>;
+
 /// Does what rank 0 says until it says that there is nothing more to do; `open` opens this rank's device.
 ///
 /// # Errors
 /// What ends a group: rank 0 that is gone, ranks that do not come to a collective, and a step that failed here.
 pub fn follow(
     group: &Arc<RankGroup>,
-    open: &dyn Fn(RankOpening<'_>) -> Result<Arc<dyn Device>, HalError>,
+    open: RankOpener<'_>,
 ) -> Result<(), RankGroupError> {
     let mut follower = Follower::default();
     loop {

@@ -33,7 +33,7 @@ mod tell;
 pub use channel::{RankWatch, dismiss};
 pub use device::RankDevice;
 #[cfg(target_os = "linux")]
-pub use follow::follow;
+pub use follow::{RankOpener, follow};
 pub use group::{RankGroup, RankGroupError};
 #[cfg(target_os = "linux")]
 pub use leader::{RankLeader, RankOpening};

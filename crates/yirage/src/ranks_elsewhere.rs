@@ -8,9 +8,11 @@ use yirage_hal::{Device, OpenOptions};
 use yirage_model::Checkpoint;
 
 /// How many ranks compute a model: here there is never more than one.
-pub(crate) enum RankSettings {}
+pub(crate) enum NoRanks {}
 
-impl RankSettings {
+pub(crate) use NoRanks as RankSettings;
+
+impl NoRanks {
     /// Refuses more than one rank.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ mod layers;
 mod read;
 mod spec;
 mod table;
+mod takers;
 
 pub(crate) use command::{CliCommand, shell};
 pub(crate) use config_editor::{ConfigEditor, SavedSettings, save};
