@@ -20,10 +20,7 @@ pub type RankOpener<'a> = &'a dyn Fn(RankOpening<'_>) -> Result<Arc<dyn Device>,
 ///
 /// # Errors
 /// What ends a group: rank 0 that is gone, ranks that do not come to a collective, and a step that failed here.
-pub fn follow(
-    group: &Arc<RankGroup>,
-    open: RankOpener<'_>,
-) -> Result<(), RankGroupError> {
+pub fn follow(group: &Arc<RankGroup>, open: RankOpener<'_>) -> Result<(), RankGroupError> {
     let mut follower = Follower::default();
     loop {
         let message = group.hear()?;
