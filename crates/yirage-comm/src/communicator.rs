@@ -41,6 +41,11 @@ impl Communicator {
         self.transport.ranks()
     }
 
+    /// How long each call waits for other ranks now.
+    pub fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
     /// How long each call waits for other ranks.
     pub fn set_deadline(&mut self, deadline: Duration) {
         self.deadline = deadline;

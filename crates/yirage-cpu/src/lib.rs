@@ -17,6 +17,7 @@ pub mod linear;
 mod machine;
 pub mod memory;
 pub mod pack;
+mod peers;
 pub mod pool;
 mod recurrent;
 pub mod rows;
@@ -27,4 +28,5 @@ mod storage;
 mod straggler;
 mod walk;
 
-pub use device::Cpu;
+pub use device::{Cpu, CpuRank};
+pub use peers::CpuPeers;

@@ -3,6 +3,7 @@
 use crate::isa::Isa;
 use crate::linear::MatmulVariant;
 use crate::memory::Supply;
+use crate::peers::CpuPeers;
 use crate::pool::ThreadPool;
 use crate::straggler::WorkerMonitor;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -20,6 +21,8 @@ pub(crate) struct CpuContext {
     pub(crate) variant: MatmulVariant,
     /// Where programs write the times of their tasks, if they are to.
     pub(crate) profiler: OnceLock<Arc<Profiler>>,
+    /// The ranks that its programs compute with, where it is one of several.
+    pub(crate) peers: Option<Arc<dyn CpuPeers>>,
     turn: Mutex<()>,
     memory: Mutex<MemoryReport>,
 }
@@ -51,9 +54,10 @@ impl CpuContext {
         (pool, watch): (ThreadPool, Option<WorkerMonitor>),
         supply: Supply,
         variant: MatmulVariant,
+        peers: Option<Arc<dyn CpuPeers>>,
     ) -> CpuContext {
         let (profiler, turn, memory) = (OnceLock::new(), Mutex::default(), Mutex::default());
-        CpuContext { isa, pool, watch: watch.map(Mutex::new), supply, variant, profiler, turn, memory }
+        CpuContext { isa, pool, watch: watch.map(Mutex::new), supply, variant, profiler, peers, turn, memory }
     }
 
     /// How products are computed by the choices of a text, if there is one.

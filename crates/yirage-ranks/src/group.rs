@@ -148,7 +148,7 @@ impl RankGroup {
         self.steps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn place(&self) -> MutexGuard<'_, Result<Communicator, String>> {
+    pub(crate) fn place(&self) -> MutexGuard<'_, Result<Communicator, String>> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,9 +2,11 @@
 
 use crate::entry::{Provider, RegistryEntry};
 use std::sync::Arc;
+use yirage_hal::Backend;
 use yirage_hal::reference::Reference;
 use yirage_probe::ProbeEnvironment;
-use yirage_sim::Sim;
+use yirage_ranks::RankGroup;
+use yirage_sim::{Settings, Sim};
 
 /// Vendors whose drivers have CUDA's shape, where their features are on.
 macro_rules! cuda_like {
@@ -125,4 +127,18 @@ fn cpu() -> Provider {
 #[cfg(not(feature = "cpu"))]
 fn cpu() -> Provider {
     Provider::LeftOut("cpu")
+}
+
+/// The backends whose devices can be ranks of a group, most wanted first.
+pub(crate) fn backends_of_ranks() -> Vec<&'static str> {
+    if cfg!(feature = "cpu") { vec!["cpu", "sim"] } else { vec!["sim"] }
+}
+
+/// One of them, whose device is a rank of this group.
+pub(crate) fn as_rank(name: &str, group: &Arc<RankGroup>) -> Arc<dyn Backend> {
+    match name {
+        #[cfg(feature = "cpu")]
+        "cpu" => Arc::new(crate::cpu_rank::CpuOfGroup::new(group.clone())),
+        _ => Arc::new(Sim::of_group(Settings::default(), group.clone())),
+    }
 }

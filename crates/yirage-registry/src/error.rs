@@ -17,6 +17,14 @@ pub enum RegistryError {
     /// The backend cannot be used here: which one, why, what to do, and those that could be used instead.
     #[error("the backend {} is not available: {}; {}; available here: {}", .0.backend, .0.why, .0.remedy, list(.1))]
     Unavailable(Unavailable, Vec<&'static str>),
+    /// The backend's devices cannot compute a model together with devices of other processes.
+    #[error("a device of {backend} cannot be one of several ranks of a model: use one of {}", able.join(", "))]
+    NoRank {
+        /// The backend.
+        backend: &'static str,
+        /// Those whose devices can.
+        able: Vec<&'static str>,
+    },
     /// No backend has a device here.
     #[error("no backend is available: {}", reasons.join("; "))]
     None {

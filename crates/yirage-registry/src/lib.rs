@@ -10,6 +10,8 @@
 #![forbid(unsafe_code)]
 
 mod builtin;
+#[cfg(feature = "cpu")]
+mod cpu_rank;
 mod entry;
 mod error;
 #[cfg(feature = "plugins")]
@@ -22,5 +24,5 @@ pub use error::RegistryError;
 #[cfg(feature = "plugins")]
 pub use plugins::PLUGINS_VARIABLE;
 pub use registry::{AUTO, Registry};
-pub use threads::most_threads;
+pub use threads::{default_threads, most_threads};
 pub use yirage_probe::ProbeEnvironment;

@@ -6,6 +6,7 @@ use crate::error::RegistryError;
 use std::sync::Arc;
 use yirage_hal::{Backend, DeviceInfo};
 use yirage_probe::ProbeEnvironment;
+use yirage_ranks::RankGroup;
 
 /// The name that stands for the default backend.
 pub const AUTO: &str = "auto";
@@ -56,6 +57,30 @@ impl Registry {
             BackendAvailability::Usable(backend, _) => Ok(backend),
             BackendAvailability::Nothing(why) => Err(RegistryError::Unavailable(why, self.list_available())),
         }
+    }
+
+    /// The name of what [`Registry::select`] gives, if its devices can be ranks of a group.
+    ///
+    /// # Errors
+    /// As there, and [`RegistryError::NoRank`].
+    pub fn select_for_ranks(&self, name: &str) -> Result<&'static str, RegistryError> {
+        let backend = self.select(name)?.name();
+        let able = builtin::backends_of_ranks();
+        match able.contains(&backend) {
+            true => Ok(backend),
+            // A backend of tests is no advice.
+            false => {
+                Err(RegistryError::NoRank { backend, able: able.into_iter().filter(|name| *name != "sim").collect() })
+            }
+        }
+    }
+
+    /// The backend of this name, whose one device is a rank of a group.
+    ///
+    /// # Errors
+    /// As [`Registry::select_for_ranks`].
+    pub fn as_rank(&self, name: &str, group: &Arc<RankGroup>) -> Result<Arc<dyn Backend>, RegistryError> {
+        Ok(builtin::as_rank(self.select_for_ranks(name)?, group))
     }
 
     /// The backend that was set, else the first of the order that has a device.

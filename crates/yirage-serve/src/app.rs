@@ -7,8 +7,8 @@ use crate::models::Models;
 use crate::options::ServeOptions;
 use crate::store::ResponseStore;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -19,6 +19,8 @@ pub(crate) struct App {
     pub(crate) live: Arc<RequestRegistry>,
     pub(crate) stored: ResponseStore,
     draining: AtomicBool,
+    /// Why it ends, where nobody has asked it to.
+    broken: OnceLock<String>,
     ids: AtomicU64,
     random: RandomState,
     workers: Semaphore,
@@ -36,6 +38,7 @@ impl App {
             live: Arc::default(),
             stored: ResponseStore::default(),
             draining: AtomicBool::new(false),
+            broken: OnceLock::new(),
             ids: AtomicU64::new(0),
             random: RandomState::new(),
             workers: Semaphore::new(WORKERS),
@@ -86,6 +89,16 @@ impl App {
     /// From now on nothing new is taken.
     pub(crate) fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// The server cannot go on; the first reason stays.
+    pub(crate) fn is_broken_by(&self, why: &str) {
+        let _ = self.broken.set(why.to_owned());
+    }
+
+    /// Why the server cannot go on.
+    pub(crate) fn broken(&self) -> Option<&str> {
+        self.broken.get().map(String::as_str)
     }
 
     pub(crate) fn is_draining(&self) -> bool {

@@ -52,5 +52,5 @@ pub use keys::{ApiKeys, KeysError};
 pub use limits::MAX_BODY;
 pub use models::{Description, Generator, ModelEntry, ModelOpener, Served};
 pub use options::ServeOptions;
-pub use server::{Drained, RunningServer, ServeError, Server, UntilSignal};
+pub use server::{Drained, RunningServer, ServeError, Server, ServerBreaker, UntilSignal};
 pub use tls::{Tls, TlsError};

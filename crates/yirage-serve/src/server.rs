@@ -85,6 +85,32 @@ pub struct Drained {
     pub cut: usize,
 }
 
+/// Ends a server that cannot go on.
+#[derive(Clone)]
+pub struct ServerBreaker {
+    app: Arc<App>,
+    stop: watch::Sender<StopMode>,
+}
+
+impl ServerBreaker {
+    /// From now on the server takes nothing new and says why; it ends as if it was asked to.
+    pub fn trip(&self, why: &str) {
+        self.app.is_broken_by(why);
+        self.stop.send_if_modified(|mode| {
+            let first = *mode == StopMode::No;
+            if first {
+                *mode = StopMode::InOrder;
+            }
+            first
+        });
+    }
+
+    /// Why it was ended by this.
+    pub fn tripped(&self) -> Option<&str> {
+        self.app.broken()
+    }
+}
+
 /// A server that listens and does not answer yet.
 pub struct Server {
     app: Arc<App>,
@@ -103,6 +129,7 @@ pub struct RunningServer {
 pub struct UntilSignal {
     server: Server,
     runtime: Runtime,
+    stop: watch::Sender<StopMode>,
     stopped: watch::Receiver<StopMode>,
 }
 
@@ -172,14 +199,15 @@ impl Server {
             let _within = runtime.enter();
             Signals::taken().map_err(ServeError::Signals)?
         };
+        let asked = stop.clone();
         runtime.spawn(async move {
             for next in [StopMode::InOrder, StopMode::Now] {
                 signals.next().await;
-                stop.send_replace(next);
+                asked.send_replace(next);
             }
             std::future::pending::<()>().await;
         });
-        Ok(UntilSignal { server: self, runtime, stopped })
+        Ok(UntilSignal { server: self, runtime, stop, stopped })
     }
 
     fn run(self, stopped: watch::Receiver<StopMode>) -> Result<Drained, ServeError> {
@@ -199,6 +227,11 @@ impl Server {
 }
 
 impl UntilSignal {
+    /// What ends the server where it cannot go on.
+    pub fn breaker(&self) -> ServerBreaker {
+        ServerBreaker { app: self.server.app.clone(), stop: self.stop.clone() }
+    }
+
     /// Answers until the process is asked to end; a second such request ends it at once.
     ///
     /// # Errors

@@ -39,9 +39,10 @@ impl Sim {
 
     /// One accelerator that is a rank of a group, whose other ranks are in other processes. How many there are the group says,
     /// not the settings.
-    pub fn of_group(settings: Settings, group: RankGroup) -> Sim {
+    pub fn of_group(settings: Settings, group: impl Into<Arc<RankGroup>>) -> Sim {
+        let group = group.into();
         let settings = Settings { devices: 1, ranks: group.ranks(), ..settings };
-        Sim { group: Some(Arc::new(group)), ..Sim::with(settings) }
+        Sim { group: Some(group), ..Sim::with(settings) }
     }
 
     /// What compiles the kernels of [`SimKernels::Emulated`]: each module by itself, or many kernels before.

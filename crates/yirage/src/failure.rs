@@ -125,6 +125,9 @@ pub(crate) enum CliFailure {
         /// What the system said.
         source: io::Error,
     },
+    /// Ranks that could not be started, or have lost each other.
+    #[error("{0}")]
+    Ranks(String),
     /// Something else went wrong; the text says what, where and what to do.
     #[error("{0}")]
     Other(String),
@@ -192,6 +195,7 @@ impl CliFailure {
             CliFailure::Slower(_) => (5, "slower"),
             CliFailure::Worse(_) => (5, "worse"),
             CliFailure::Wrong { .. } => (6, "wrong"),
+            CliFailure::Ranks(_) => (1, "ranks"),
             CliFailure::Interrupted => (130, "interrupted"),
             CliFailure::Closed(e) if e.kind() == io::ErrorKind::BrokenPipe => (141, "closed"),
             _ => (1, "failure"),

@@ -21,6 +21,8 @@ mod logit_row;
 mod options;
 mod plan_file;
 mod profiling;
+#[cfg_attr(not(target_os = "linux"), path = "ranks_elsewhere.rs")]
+mod ranks;
 mod roofline;
 mod session;
 mod settings;
@@ -38,13 +40,19 @@ pub fn main(arguments: Vec<OsString>) -> u8 {
     let started = Instant::now();
     yirage_process::file_size_limits_are_errors();
     last_resort::install(failure::WOULD_NOT_FIT);
+    ranks::remember_program(arguments.first());
+    if let Some(followed) = ranks::follow_if_started() {
+        return followed.map_or_else(|failure| failure::report(&failure, false), |()| 0);
+    }
     let json = options::wants_json(arguments.iter().cloned());
     let invocation = match options::parse(arguments) {
         Ok(invocation) => invocation,
         Err(failure) => return failure::report(&failure, json),
     };
     let json = invocation.layers.is_on("json");
-    match run(&invocation, started) {
+    let ended = run(&invocation, started);
+    ranks::wait_for_end();
+    match ended {
         Ok(()) => 0,
         Err(failure) => failure::report(&failure, json),
     }
@@ -53,6 +61,9 @@ pub fn main(arguments: Vec<OsString>) -> u8 {
 fn run(invocation: &Invocation, started: Instant) -> Result<(), CliFailure> {
     let layers = &invocation.layers;
     let console = console::Console::new(layers)?;
+    if ranks::follow_under_mpi(layers, invocation.command)? {
+        return Ok(());
+    }
     if let Err(why) = yirage_mmap::guard_mappings() {
         console.note(&format!("a file that is cut off while in use will end this program: {why}"));
     }

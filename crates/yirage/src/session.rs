@@ -32,8 +32,9 @@ impl Session {
         let settings = EngineSettings::resolve(layers)?;
         let located = locate(layers, console)?;
         let checkpoint = Checkpoint::open(&located.path)?;
+        let division = settings.check_division(&checkpoint, layers)?;
         let (device, notes) = settings.open(layers)?;
-        notes.iter().for_each(|note| console.note(note));
+        notes.iter().chain(&division).for_each(|note| console.note(note));
         let info = device.info();
         tracing::debug!(backend = info.backend, ordinal = info.ordinal, arch = info.arch, facts = ?info.facts, "device");
         // The last part of a path says which model it is; the rest would leave no room for the bar.

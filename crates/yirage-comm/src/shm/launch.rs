@@ -44,7 +44,7 @@ impl LocalGroup {
     }
 
     /// Starts a process that is to be a rank: it takes its place by [`RankSeat::from_environment`]. Where it ends before, the
-    /// others learn that it is dead.
+    /// others learn that it is dead. It is killed with the thread that has started it, however that ends.
     ///
     /// # Errors
     /// [`CommError::Setup`] for a rank that there is not, and where the program cannot be started.
@@ -56,12 +56,20 @@ impl LocalGroup {
         }
         let file = self.file.as_raw_fd();
         command.env(SEAT, format!("{file},{rank},{}", self.deadline.as_millis()));
-        // SAFETY: between the processes' parting and the program's start, one call of the system that touches no memory. The
+        let parent = std::process::id();
+        // SAFETY: between the processes' parting and the program's start, calls of the system that touch no memory. The
         // descriptor is open: `self` outlives `spawn`.
         unsafe {
-            command.pre_exec(move || match libc::fcntl(file, libc::F_SETFD, 0) {
-                0 => Ok(()),
-                _ => Err(std::io::Error::last_os_error()),
+            command.pre_exec(move || {
+                let inherited = libc::fcntl(file, libc::F_SETFD, 0);
+                if inherited != 0 || libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) != 0 {
+                    return Err(std::io::Error::last_os_error());
+                }
+                // Whoever was to be followed may be gone already.
+                match libc::getppid() as u32 == parent {
+                    true => Ok(()),
+                    false => Err(std::io::Error::from_raw_os_error(libc::ESRCH)),
+                }
             });
         }
         let program = command.get_program().to_string_lossy().into_owned();

@@ -12,4 +12,4 @@ mod profiled;
 mod program;
 mod trial;
 
-pub use backend::Cpu;
+pub use backend::{Cpu, CpuRank};

@@ -4,7 +4,7 @@ use super::probe;
 use super::program::CpuProgram;
 use super::trial;
 use crate::activation;
-use crate::kernels::Kernel;
+use crate::kernels::{Kernel, collective_rules};
 use crate::linear;
 use crate::machine;
 use crate::shared::{CpuContext, MemoryPurpose};
@@ -47,12 +47,15 @@ impl Device for CpuDevice {
             stages: kernel.stages.to_vec(),
             scratch: kernel.scratch,
         };
+        let ranks = self.shared.peers.as_ref().map_or(1, |peers| peers.ranks());
+        let together =
+            (ranks > 1).then(|| KernelFacts { rules: collective_rules(ranks), ..facts(&Kernel::COLLECTIVE) });
         Target {
             family: "cpu".into(),
             arch: self.info.arch.clone(),
             capabilities: self.info.capabilities,
             workers: self.shared.pool.count() as u32,
-            ranks: 1,
+            ranks,
             weight_layouts: weight_layouts(),
             activation_formats: vec![activation::Q8A],
             activation_dtype: DType::F32,
@@ -63,7 +66,7 @@ impl Device for CpuDevice {
                 ..DeviceLimits::aligned(64)
             },
             executors: vec![ExecutorKind::Steps, ExecutorKind::Persistent],
-            kernels: Kernel::ALL.iter().map(facts).collect(),
+            kernels: Kernel::ALL.iter().map(facts).chain(together).collect(),
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod attention;
 mod chain;
+mod collective;
 mod concat;
 mod constants;
 mod contract;
@@ -17,6 +18,8 @@ mod recurrent;
 mod row_ops;
 mod sample;
 mod tiled;
+
+pub(crate) use collective::collective_rules;
 
 use crate::bind::{Binder, CpuRunContext, Site};
 use crate::walk::StageWork;
@@ -42,7 +45,7 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    /// All of them, most wanted first. A constant of the type, and so are they: a static, or a constant of a module, would be
+    /// All of them but what ranks do together, most wanted first. A constant of the type, and so are they: a static, or a constant of a module, would be
     /// compiled with all kernels in the program of the crate's own tests, which run few of them.
     pub(crate) const ALL: &'static [Kernel] = &[
         Kernel::CHAIN,
@@ -91,7 +94,7 @@ pub(crate) trait BoundKernel: Send + Sync {
 /// # Errors
 /// No such kernel; and operands that it does not take.
 pub(crate) fn bind(binder: &mut Binder<'_>, n: usize, name: &str) -> Result<Box<dyn BoundKernel>, HalError> {
-    let kernel = Kernel::ALL.iter().find(|kernel| kernel.name == name);
+    let kernel = Kernel::ALL.iter().chain([&Kernel::COLLECTIVE]).find(|kernel| kernel.name == name);
     let kernel = kernel.ok_or_else(|| HalError::Load(format!("this device has no kernel {name}")))?;
     (kernel.bind)(binder, n)
 }

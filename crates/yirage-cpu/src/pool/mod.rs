@@ -160,10 +160,20 @@ impl ThreadPool {
     /// # Errors
     /// [`PoolError::Count`], [`PoolError::Spawn`].
     pub fn new(count: usize) -> Result<ThreadPool, PoolError> {
+        ThreadPool::beside(count, 0, 1)
+    }
+
+    /// One of so many pools of `count` threads that share the allowed set, each in a process of its own: the first has the
+    /// first processors. Where there are not enough for all of them, none is pinned.
+    ///
+    /// # Errors
+    /// As [`ThreadPool::new`].
+    pub fn beside(count: usize, pool: usize, pools: usize) -> Result<ThreadPool, PoolError> {
         if count == 0 || count > MAX_WORKERS {
             return Err(PoolError::Count(count));
         }
-        let cpus = allowed_cpus().ok().filter(|c| c.len() >= count).unwrap_or_default();
+        let mut cpus = allowed_cpus().ok().filter(|c| c.len() >= count.saturating_mul(pools)).unwrap_or_default();
+        cpus.drain(..cpus.len().min(count.saturating_mul(pool)));
         let patience = if cpus.is_empty() { SpinPolicy::CROWDED } else { SpinPolicy::ALONE };
         let worker = || PoolWorker {
             asked: AtomicU32::new(0),
@@ -188,7 +198,8 @@ impl ThreadPool {
             unpinned: None,
         };
         if pool.cpus.is_empty() {
-            pool.unpinned = Some(format!("fewer than {count} processors are allowed to this process"));
+            let wanted = count.saturating_mul(pools);
+            pool.unpinned = Some(format!("fewer than {wanted} processors are allowed to this process"));
         }
         let refused = Arc::new(Mutex::new(None));
         for index in 1..count {

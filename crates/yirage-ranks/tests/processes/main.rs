@@ -26,6 +26,20 @@ fn several_processes_give_the_tokens_of_one() {
     }
 }
 
+/// One engine alone, whose device has the others follow: on processors, and on accelerators whose memory the host does not
+/// reach.
+#[test]
+fn processes_that_follow_one_give_the_tokens_of_one() {
+    for ranks in [1, 2, 4] {
+        for model in tiny::NAMES {
+            let ends = start(ranks, 600_000, |_| RankScript::Led("cpu", model));
+            assert!(ends.iter().all(|end| *end == Ended::Well), "{model} on {ranks} ranks: {ends:#?}");
+        }
+    }
+    let ends = start(2, 600_000, |_| RankScript::Led("sim", tiny::NAMES[0]));
+    assert!(ends.iter().all(|end| *end == Ended::Well), "{ends:#?}");
+}
+
 /// Heads and rows of the first model do not divide by three, and not all by eight: what does not, each rank has whole.
 #[test]
 fn numbers_of_ranks_that_divide_little_give_the_same_tokens() {

@@ -1,15 +1,16 @@
 //! Starting ranks, and what each of them runs.
 
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 use yirage_comm::{CommError, Communicator, LocalGroup, MpiRanks, RankSeat};
 use yirage_engine::{Engine, EngineOptions, Event, Request};
-use yirage_hal::{Backend, OpenOptions};
+use yirage_hal::{Device, HalError, OpenOptions};
 use yirage_ir::Format;
 use yirage_model::Checkpoint;
 use yirage_plan::Precision;
-use yirage_ranks::RankGroup;
-use yirage_sim::{Settings, Sim};
+use yirage_ranks::{RankGroup, RankLeader, RankOpening, follow};
+use yirage_registry::{ProbeEnvironment, Registry};
 use yirage_testkit::json::{self, ids};
 use yirage_testkit::tiny;
 
@@ -23,8 +24,10 @@ const RANK: [&str; 5] = ["--exact", "child_rank", "--ignored", "--nocapture", "-
 /// What a rank does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RankScript<'a> {
-    /// The inputs of a tiny model, whose tokens are known.
+    /// The inputs of a tiny model, whose tokens are known, with an engine on every rank, on simulated accelerators.
     Golden(&'a str),
+    /// The same with one engine, which the other ranks follow, on this backend.
+    Led(&'static str, &'a str),
     /// One prompt after the other.
     Forever,
     /// The same, until so many tokens have come.
@@ -46,6 +49,7 @@ impl RankScript<'_> {
     fn text(self) -> String {
         match self {
             RankScript::Golden(model) => format!("golden {model}"),
+            RankScript::Led(backend, model) => format!("{backend} {model}"),
             RankScript::Forever => "abort 1000000000".into(),
             RankScript::AbortAfter(tokens) => format!("abort {tokens}"),
             RankScript::Prompt(len) => format!("prompt {len}"),
@@ -90,24 +94,41 @@ fn ended(end: &Output) -> Ended {
 
 /// Runs what the environment says.
 pub(crate) fn run() {
-    let group = RankGroup::new(joined().unwrap());
+    let group = Arc::new(RankGroup::new(joined().unwrap()));
     let script = std::env::var(SCRIPT).unwrap();
     let (word, argument) = script.split_once(' ').unwrap();
-    let model = if word == "golden" { argument } else { tiny::NAMES[0] };
+    let led = matches!(word, "cpu" | "sim");
+    let backend = if led { word } else { "sim" };
+    let model = if led || word == "golden" { argument } else { tiny::NAMES[0] };
+    if led && group.rank() > 0 {
+        follow(&group, &|opening| open(opening.backend, opening.options, &group)).unwrap();
+        return;
+    }
+    let threads = OpenOptions { threads: Some(1), ..OpenOptions::default() };
+    let mut device = open(backend, &threads, &group).unwrap();
+    if led {
+        let opening = RankOpening { backend, ordinal: 0, options: &threads };
+        device = Arc::new(RankLeader::new(device, opening, group, None).unwrap());
+    }
     let folder = tiny::model(model);
-    let sim = Sim::of_group(Settings::default(), group);
-    let (device, _) = sim.open(0, &OpenOptions::default()).unwrap();
     let options =
         EngineOptions { kv: Some(Format::F32), precision: Precision::Exact, max_seqs: 2, ..EngineOptions::default() };
     let mut engine = Engine::load(&Checkpoint::open(&folder).unwrap(), device, &options, &mut |_, _| {}).unwrap();
     let done = match word {
-        "golden" => golden(&mut engine, &json::read(&folder.join("golden.json"))),
         "abort" => forever(&mut engine, argument.parse().unwrap()),
-        _ => greedy(&mut engine, &vec![3; argument.parse().unwrap()], 4).map(drop),
+        "prompt" => greedy(&mut engine, &vec![3; argument.parse().unwrap()], 4).map(drop),
+        _ => golden(&mut engine, &json::read(&folder.join("golden.json"))),
     };
     if let Err(error) = done {
         println!("\n{ERROR}{error}");
     }
+}
+
+/// A device of this rank. A group of one has a device like any other.
+fn open(backend: &str, options: &OpenOptions, group: &Arc<RankGroup>) -> Result<Arc<dyn Device>, HalError> {
+    let registry = Registry::new(ProbeEnvironment::of_this_process());
+    let backend = registry.as_rank(backend, group).unwrap();
+    backend.open(0, options).map(|(device, _)| device)
 }
 
 /// This process's place among those that the test, or mpirun, has started.

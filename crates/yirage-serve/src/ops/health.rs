@@ -20,6 +20,10 @@ pub(crate) async fn live() -> Response {
 
 /// New requests are taken, and no engine has died.
 pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
+    if let Some(why) = app.broken() {
+        let message = format!("the server cannot go on and is about to end: {why}");
+        return Err(ApiError { code: Some("engine_dead"), ..ApiError::unavailable(message, None) });
+    }
     if app.is_draining() {
         return Err(ApiError::unavailable("the server is about to end", Some(app.options.drain_time)));
     }

@@ -137,8 +137,9 @@ pub(crate) fn load(
     options.speculation = Speculation::default();
     options.context = Some(tests.iter().map(|t| t.context(batch)).max().unwrap_or(1));
     let checkpoint = Checkpoint::open(&located.path)?;
+    let division = settings.check_division(&checkpoint, layers)?;
     let (device, notes) = settings.open(layers)?;
-    notes.iter().for_each(|note| console.note(note));
+    notes.iter().chain(&division).for_each(|note| console.note(note));
     let profiling = Profiling::begin(layers, &*device)?;
     let bar = console.progress(&format!("loading {}", located.name), checkpoint.total_bytes(), 0);
     let mut progress = |done, total| {

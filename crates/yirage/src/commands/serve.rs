@@ -4,6 +4,7 @@ use crate::console::Console;
 use crate::failure::CliFailure;
 use crate::locate::{locate, named};
 use crate::options::Layers;
+use crate::ranks;
 use crate::settings::{EncoderSettings, EngineSettings, is_encoder, serve, serve_engine};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -47,6 +48,10 @@ pub(crate) fn run(layers: &Layers, console: &Console, models: &[String]) -> Resu
     let names = found.iter().map(|model| names(layers, model, found.len())).collect::<Result<Vec<_>, _>>()?;
     unknown_names(layers, &found)?;
     double_names(layers, &names)?;
+    for model in &found {
+        let division = settings.check_division(&Checkpoint::open(&model.path)?, layers)?;
+        division.iter().for_each(|note| console.note(&format!("{}: {note}", model.name)));
+    }
     let (device, notes) = settings.open(layers)?;
     notes.iter().for_each(|note| console.note(note));
     let template = layers.text("chat-template").map(str::to_owned);
@@ -66,6 +71,9 @@ pub(crate) fn run(layers: &Layers, console: &Console, models: &[String]) -> Resu
     }
     let address = format!("{scheme}://{}", server.address());
     let server = server.until_signal()?;
+    let breaker = server.breaker();
+    let on_end = breaker.clone();
+    ranks::on_end(move |why| on_end.trip(why));
     match console.json {
         true => console.value(&json!({"address": address, "models": names}))?,
         false => console.line(&format!("listening at {address}"))?,
@@ -74,7 +82,10 @@ pub(crate) fn run(layers: &Layers, console: &Console, models: &[String]) -> Resu
     if drained.cut > 0 {
         console.note(&format!("{} requests were cut off at the deadline", drained.cut));
     }
-    Ok(())
+    match breaker.tripped() {
+        Some(why) => Err(CliFailure::Ranks(format!("the server has ended: {why}"))),
+        None => Ok(()),
+    }
 }
 
 /// The names of a model: those of the option, else what it is called ([`own_names`]).

@@ -14,6 +14,7 @@ const FLAGS: &[(&str, &[&str])] = &[
     ("draft-model", &["model-draft"]),
     ("max-seqs", &["max-num-seqs", "parallel"]),
     ("served-model-name", &["alias"]),
+    ("tp", &["tensor-parallel-size"]),
 ];
 
 /// Further names of commands.

@@ -14,11 +14,12 @@ mod layers;
 mod read;
 mod spec;
 mod table;
+mod takers;
 
 pub(crate) use command::{CliCommand, shell};
 pub(crate) use config_editor::{ConfigEditor, SavedSettings, save};
 pub(crate) use flags::root;
-pub(crate) use layers::{Layers, OptionOrigin};
+pub(crate) use layers::{Layers, OptionOrigin, spec};
 pub(crate) use spec::{Default, OptionKind, Spec};
 pub(crate) use table::OPTIONS;
 

@@ -1,111 +1,17 @@
 //! The options: the only list.
 
 use super::command::CliCommand::{
-    self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, BenchGraph, BenchServe, Cache, Chat,
-    Doctor, Embed, Explain, GraphCheck, GraphRun, GraphShow, Inspect, Logits, Perplexity, PlanCheck, PlanRun, PlanSave,
-    Pull, Rerank, Rm, Run, Serve, Tokenize, Verify,
+    self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, BenchGraph, BenchServe, Chat, Doctor,
+    Embed, Explain, GraphRun, GraphShow, Logits, Perplexity, PlanRun, PlanSave, Pull, Rerank, Run, Serve, Tokenize,
+    Verify,
 };
 use super::spec::{Default, OptionKind, Spec};
+use super::takers::{
+    ANSWER, BENCH, COMPUTE, DEVICE, ENCODE, FETCH, FUSE, GENERATE, IDS, KEPT, LOAD, MODEL, OPEN, PIECES, PRECISE,
+    PROMPT, RANKS, SERVE, STEPS, TALK,
+};
 use Default::{Described, Value};
 use OptionKind::{Choice, Number, Repeated, Switch, Text, Texts};
-
-/// Commands that compute steps of a model.
-const STEPS: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain];
-/// Commands that make plans whose precision is for the user to choose.
-const PRECISE: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain, PlanSave];
-/// Commands that compute with a model that generates text.
-const COMPUTE: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Bench, Doctor, Explain];
-/// Commands that compile graphs.
-const FUSE: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Bench, Doctor, Explain, PlanSave];
-/// Commands that choose a device.
-const DEVICE: &[CliCommand] = &[
-    Run,
-    Chat,
-    Serve,
-    Logits,
-    Perplexity,
-    Embed,
-    Rerank,
-    Bench,
-    BenchGraph,
-    Doctor,
-    Verify,
-    Explain,
-    BackendInfo,
-    BackendOptimize,
-    BackendTest,
-    GraphRun,
-    GraphCheck,
-    PlanSave,
-    PlanCheck,
-    PlanRun,
-];
-/// Commands that open one.
-const OPEN: &[CliCommand] = &[
-    Run,
-    Chat,
-    Serve,
-    Logits,
-    Perplexity,
-    Embed,
-    Rerank,
-    Bench,
-    BenchGraph,
-    Doctor,
-    Verify,
-    Explain,
-    BackendInfo,
-    BackendTest,
-    BackendBenchmark,
-    GraphRun,
-    GraphCheck,
-    PlanSave,
-    PlanCheck,
-    PlanRun,
-];
-/// Commands that compute what the user asks for, not what measures best.
-const ANSWER: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity];
-/// Commands that compute texts or prompts in pieces.
-const PIECES: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank];
-/// Commands that run encoders.
-const ENCODE: &[CliCommand] = &[Embed, Rerank];
-/// Commands that look after what is kept, and those that make it.
-const KEPT: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain, Cache];
-/// Commands that open a model.
-const MODEL: &[CliCommand] = &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Bench, Doctor, Explain];
-/// Commands that may fetch a model.
-const FETCH: &[CliCommand] = &[
-    Run,
-    Chat,
-    Serve,
-    Logits,
-    Perplexity,
-    Embed,
-    Rerank,
-    Tokenize,
-    Inspect,
-    Bench,
-    Doctor,
-    Verify,
-    Explain,
-    Pull,
-    Rm,
-    CliCommand::List,
-];
-/// The command that measures.
-const BENCH: &[CliCommand] = &[Bench];
-/// Commands that generate text.
-const GENERATE: &[CliCommand] = &[Run, Chat];
-/// Commands that hold conversations and may guess ahead.
-const TALK: &[CliCommand] = &[Run, Chat, Serve];
-/// The command that serves.
-const SERVE: &[CliCommand] = &[Serve];
-/// The command that measures a server.
-const LOAD: &[CliCommand] = &[BenchServe];
-/// Commands that take one prompt.
-const PROMPT: &[CliCommand] = &[Run];
-/// Commands that take token ids.
-const IDS: &[CliCommand] = &[Logits, Perplexity, Tokenize];
 
 const fn option(
     name: &'static str,
@@ -174,6 +80,27 @@ pub(crate) const OPTIONS: &[Spec] = &[
             OPEN,
             "Worker threads; bench takes several: 1,2",
         ),
+    ),
+    option(
+        "tp",
+        Number("N"),
+        Value("1"),
+        RANKS,
+        "Ranks, each a process with its part of the model; N must divide the KV heads",
+    ),
+    option(
+        "launch",
+        Choice(&["local", "mpi"]),
+        Value("local"),
+        RANKS,
+        "Who starts the ranks: this command, or `mpirun -n N yirage ... --launch mpi`",
+    ),
+    option(
+        "rank-time",
+        Number("S"),
+        Value("30"),
+        RANKS,
+        "Seconds that a rank waits for the others before all end with an error",
     ),
     option(
         "keep-stalled",

@@ -2,8 +2,10 @@
 
 use crate::failure::CliFailure;
 use crate::options::Layers;
+use crate::ranks::RankSettings;
 use std::sync::Arc;
 use yirage_hal::{Backend, Device, DeviceInfo, HalError, OpenOptions};
+use yirage_model::Checkpoint;
 use yirage_registry::{AUTO, ProbeEnvironment, Registry, most_threads};
 
 /// A backend, the number of its device, and how that is opened.
@@ -11,6 +13,8 @@ pub(crate) struct DeviceSettings {
     backend: Arc<dyn Backend>,
     ordinal: u32,
     open: OpenOptions,
+    /// The ranks that compute together; none where one device computes.
+    ranks: Option<RankSettings>,
 }
 
 impl DeviceSettings {
@@ -20,7 +24,7 @@ impl DeviceSettings {
     /// [`CliFailure::Backend`] for an unknown name, and where the backend has no device here.
     pub(crate) fn named(backend: &str) -> Result<DeviceSettings, CliFailure> {
         let registry = Registry::new(ProbeEnvironment::of_this_process());
-        Ok(DeviceSettings { backend: registry.select(backend)?, ordinal: 0, open: OpenOptions::default() })
+        Ok(DeviceSettings { backend: registry.select(backend)?, ordinal: 0, open: OpenOptions::default(), ranks: None })
     }
 
     /// Reads the options, but for the number of threads, which is given.
@@ -33,7 +37,29 @@ impl DeviceSettings {
             backend: registry.select(layers.text("backend").unwrap_or(AUTO))?,
             ordinal: layers.number("device", "the number of a device", |_| true)?.unwrap_or(0),
             open: open_options(layers, threads)?,
+            ranks: None,
         })
+    }
+
+    /// Reads the options of a command that computes a model, on several ranks where that is asked for.
+    ///
+    /// # Errors
+    /// As [`DeviceSettings::for_threads`].
+    pub(crate) fn of_model(layers: &Layers, threads: Option<usize>) -> Result<DeviceSettings, CliFailure> {
+        let ranks = RankSettings::resolve(layers)?;
+        Ok(DeviceSettings { ranks, ..DeviceSettings::for_threads(layers, threads)? })
+    }
+
+    /// Refuses a model that cannot be divided among the ranks; gives what the user should know of how it is.
+    ///
+    /// # Errors
+    /// [`CliFailure::Usage`] with the numbers of ranks that there may be.
+    pub(crate) fn check_division(
+        &self,
+        checkpoint: &Checkpoint,
+        layers: &Layers,
+    ) -> Result<Option<String>, CliFailure> {
+        self.ranks.as_ref().map_or(Ok(None), |ranks| ranks.check_division(checkpoint, layers))
     }
 
     /// Reads the options.
@@ -61,12 +87,21 @@ impl DeviceSettings {
     /// # Errors
     /// [`CliFailure::Usage`] naming an option that the device refuses as it was given; [`CliFailure::Device`] for the rest.
     pub(crate) fn open(&self, layers: &Layers) -> Result<(Arc<dyn Device>, Vec<String>), CliFailure> {
-        self.backend.open(self.ordinal, &self.open).map_err(|error| match error {
-            HalError::Option { option, why } if layers.knows(option) => {
-                CliFailure::Usage(format!("{}: {why}", layers.label(option)))
-            }
-            error => error.into(),
-        })
+        let opened = match &self.ranks {
+            Some(ranks) => return ranks.open(self.backend.name(), self.ordinal, &self.open, layers),
+            None => self.backend.open(self.ordinal, &self.open),
+        };
+        opened.map_err(|error| refused(error, layers))
+    }
+}
+
+/// What a device says of how it was to be opened.
+pub(crate) fn refused(error: HalError, layers: &Layers) -> CliFailure {
+    match error {
+        HalError::Option { option, why } if layers.knows(option) => {
+            CliFailure::Usage(format!("{}: {why}", layers.label(option)))
+        }
+        error => error.into(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where and how an encoder runs.
 
-use super::device::DeviceSettings;
+use super::device::{DeviceSettings, threads};
 use super::engine::{chunk, executor, precision, tuning};
 use crate::failure::CliFailure;
 use crate::options::Layers;
@@ -44,7 +44,7 @@ impl EncoderSettings {
             chunk: chunk(layers)?.unwrap_or(usual.chunk),
             tuning: tuning(layers, kept.as_ref())?,
         };
-        Ok(EncoderSettings { device: DeviceSettings::resolve(layers)?, options, note })
+        Ok(EncoderSettings { device: DeviceSettings::of_model(layers, threads(layers)?)?, options, note })
     }
 
     /// Opens the device; the second value holds what the user should know.

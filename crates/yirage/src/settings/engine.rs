@@ -8,6 +8,7 @@ use yirage_engine::limits::{MAX_CONTEXT, MAX_DRAFTS, MAX_STEP_TOKENS};
 use yirage_engine::{EngineOptions, PackedOptions, Speculation, Tuning};
 use yirage_hal::{Device, Length};
 use yirage_ir::Format;
+use yirage_model::Checkpoint;
 use yirage_plan::{ExecutorKind, Precision};
 
 /// A device, and the options of an engine on it.
@@ -60,7 +61,19 @@ impl EngineSettings {
             tuning,
             ..EngineOptions::default()
         };
-        Ok(EngineSettings { device: DeviceSettings::for_threads(layers, threads)?, options, draft, note })
+        Ok(EngineSettings { device: DeviceSettings::of_model(layers, threads)?, options, draft, note })
+    }
+
+    /// As [`DeviceSettings::check_division`].
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn check_division(
+        &self,
+        checkpoint: &Checkpoint,
+        layers: &Layers,
+    ) -> Result<Option<String>, CliFailure> {
+        self.device.check_division(checkpoint, layers)
     }
 
     /// Opens the device; the second value holds what the user should know.

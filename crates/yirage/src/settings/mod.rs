@@ -9,7 +9,7 @@ mod sampling;
 mod serve;
 mod template;
 
-pub(crate) use device::{DeviceSettings, open_options, threads};
+pub(crate) use device::{DeviceSettings, open_options, refused, threads};
 pub(crate) use encoder::{EncoderSettings, is_encoder};
 pub(crate) use engine::{EngineSettings, precision};
 pub(crate) use packed::weight_cache_folder;

@@ -31,6 +31,9 @@ const EFFECTS: &[Effect] = &[
     ("backend", |m| assert_eq!(run(m, &["--backend", "kunlun"]).code, 3)),
     ("device", |m| assert_eq!(run(m, &["--device", "7"]).code, 2)),
     ("threads", |m| assert!(debug(m, &["--threads", "1"]).contains("(\"threads\", \"1\")"))),
+    ("tp", |m| assert!(run(m, &["--tp", "2"]).err.contains("2 ranks of "))),
+    ("launch", |m| assert!(run(m, &["--launch", "mpi"]).err.contains("mpirun has not started this process"))),
+    ("rank-time", |m| assert_eq!((run(m, &["--rank-time", "-1"]).code, run(m, &["--rank-time", "9"]).code), (2, 0))),
     ("keep-stalled", |m| {
         let two = |more: &[&str]| debug(m, &[&["--threads", "2"], more].concat());
         assert!(two(&["--keep-stalled"]).contains("kept: it was asked for") && !two(&[]).contains("asked for"));

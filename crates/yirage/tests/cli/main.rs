@@ -30,6 +30,7 @@ mod limits;
 mod output;
 mod plan;
 mod positional;
+mod ranks;
 mod serve;
 mod support;
 mod template;

@@ -37,7 +37,7 @@ impl Serving {
     }
 
     /// Status and body of a request.
-    fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
+    pub(crate) fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
         let mut stream = self.connect();
         stream.write_all(self.request(method, path, headers, body).as_bytes()).unwrap();
         let mut all = String::new();
@@ -65,12 +65,12 @@ impl Serving {
         serde_json::from_str(&body).unwrap()
     }
 
-    fn status(&self, path: &str, headers: &str) -> u16 {
+    pub(crate) fn status(&self, path: &str, headers: &str) -> u16 {
         self.ask("GET", path, headers, "").0
     }
 
     /// A stream that goes on for a while (long, where one answer is computed at a time), once its first bytes are there.
-    fn long(&self) -> TcpStream {
+    pub(crate) fn long(&self) -> TcpStream {
         let body =
             json!({"prompt": "Once", "max_tokens": 500, "ignore_eos": true, "n": 16, "stream": true}).to_string();
         let mut stream = self.connect();
@@ -80,9 +80,19 @@ impl Serving {
     }
 
     /// Ends it as an operator does.
-    fn ended(mut self) -> Ran {
+    pub(crate) fn ended(self) -> Ran {
         let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
         assert!(sent.success());
+        self.has_ended()
+    }
+
+    /// The number of its process.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until it ends by itself.
+    pub(crate) fn has_ended(mut self) -> Ran {
         let mut err = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
         let status = self.child.wait().unwrap();

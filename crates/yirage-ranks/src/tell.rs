@@ -1,0 +1,124 @@
+//! Rank 0 tells the others what to do, and all tell each other how that went: messages of any length, by collectives.
+
+use crate::group::{RankGroup, RankGroupError};
+use std::time::Duration;
+use yirage_comm::Communicator;
+use yirage_hal::HalError;
+
+/// What the ranks agree on in these collectives, so that they never meet in one of a plan.
+const LABEL: u64 = u64::from_le_bytes(*b"commands");
+/// Bytes of a message that come with its length.
+const HEAD: usize = 4096;
+/// Bytes in which a rank says how it went.
+const ANSWER: usize = 1024;
+/// How long a rank waits to be told something: rank 0 may have nothing to do for days, and is seen to be gone in other ways.
+const IDLE: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// How it went on a rank.
+pub(crate) type RankAnswer = Result<(), HalError>;
+
+impl RankGroup {
+    /// Tells all other ranks something. They have come to hear it when this returns.
+    ///
+    /// # Errors
+    /// What ends a group.
+    pub(crate) fn tell(&self, message: &[u8]) -> Result<(), RankGroupError> {
+        self.with(|communicator| {
+            let mut head = vec![0; HEAD];
+            head[..8].copy_from_slice(&(message.len() as u64).to_le_bytes());
+            let (inline, rest) = message.split_at(message.len().min(HEAD - 8));
+            head[8..8 + inline.len()].copy_from_slice(inline);
+            communicator.broadcast(&mut head, 0)?;
+            if !rest.is_empty() {
+                communicator.broadcast(&mut rest.to_vec(), 0)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// What rank 0 tells next, however long that takes.
+    ///
+    /// # Errors
+    /// What ends a group.
+    pub(crate) fn hear(&self) -> Result<Vec<u8>, RankGroupError> {
+        self.with(|communicator| {
+            let (deadline, mut head) = (communicator.deadline(), vec![0; HEAD]);
+            communicator.set_deadline(IDLE);
+            let heard = communicator.broadcast(&mut head, 0);
+            communicator.set_deadline(deadline);
+            heard?;
+            let (len, inline) = head.split_at(8);
+            let len = usize::try_from(u64::from_le_bytes(len.try_into().unwrap_or_default())).unwrap_or(usize::MAX);
+            let mut message = inline[..len.min(HEAD - 8)].to_vec();
+            if len > message.len() {
+                let mut rest = vec![0; len - message.len()];
+                communicator.broadcast(&mut rest, 0)?;
+                message.append(&mut rest);
+            }
+            Ok(message)
+        })
+    }
+
+    /// Says how it went here, and hears how it went on all ranks, rank 0 first.
+    ///
+    /// # Errors
+    /// What ends a group.
+    pub(crate) fn answer(&self, own: &RankAnswer) -> Result<Vec<RankAnswer>, RankGroupError> {
+        self.with(|communicator| {
+            let mut all = vec![0; ANSWER * communicator.ranks()];
+            communicator.all_gather(&written(own), &mut all)?;
+            Ok(all.chunks_exact(ANSWER).enumerate().map(|(rank, block)| read(rank, block)).collect())
+        })
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Communicator) -> Result<T, RankGroupError>) -> Result<T, RankGroupError> {
+        let mut place = self.place();
+        let communicator = place.as_mut().map_err(|why| RankGroupError::Left(why.clone()))?;
+        communicator.set_label(LABEL);
+        act(communicator)
+    }
+}
+
+/// An answer as a block: its kind, the length of a text, the text.
+fn written(answer: &RankAnswer) -> Vec<u8> {
+    let (kind, text) = match answer {
+        Ok(()) => (0, String::new()),
+        Err(HalError::Step(why)) => (1, why.clone()),
+        Err(error @ HalError::OutOfMemory { .. }) => (2, error.to_string()),
+        Err(error @ HalError::Unsupported { .. }) => (3, error.to_string()),
+        Err(error) => (4, error.to_string()),
+    };
+    let len = text.floor_char_boundary(ANSWER - 3);
+    let mut block = vec![kind];
+    block.extend_from_slice(&(len as u16).to_le_bytes());
+    block.extend_from_slice(&text.as_bytes()[..len]);
+    block.resize(ANSWER, 0);
+    block
+}
+
+fn read(rank: usize, block: &[u8]) -> RankAnswer {
+    let len = usize::from(u16::from_le_bytes([block[1], block[2]])).min(ANSWER - 3);
+    let why = format!("rank {rank}: {}", String::from_utf8_lossy(&block[3..3 + len]));
+    match block[0] {
+        0 => Ok(()),
+        1 => Err(HalError::Step(why)),
+        2 => Err(HalError::OutOfMemory { pool: "a rank's", wanted: 0, detail: why }),
+        3 => Err(HalError::Unsupported { what: "a rank".into(), why }),
+        _ => Err(HalError::Device(why)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_says_which_rank_it_is_of_and_what_kind() {
+        assert_eq!(read(1, &written(&Ok(()))), Ok(()));
+        let step = read(1, &written(&Err(HalError::Step("no".into()))));
+        assert_eq!(step, Err(HalError::Step("rank 1: no".into())));
+        let long = read(2, &written(&Err(HalError::Device("ä".repeat(2000)))));
+        let Err(HalError::Device(text)) = long else { panic!("{long:?}") };
+        assert!(text.starts_with("rank 2: the device failed: ä") && text.len() <= ANSWER + 8, "{text}");
+    }
+}

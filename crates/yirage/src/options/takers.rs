@@ -1,0 +1,110 @@
+//! Which commands take which options: sets that several options share.
+
+use super::command::CliCommand::{
+    self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, BenchGraph, BenchServe, Cache, Chat,
+    Doctor, Embed, Explain, GraphCheck, GraphRun, Inspect, Logits, Perplexity, PlanCheck, PlanRun, PlanSave, Pull,
+    Rerank, Rm, Run, Serve, Tokenize, Verify,
+};
+
+/// Commands that compute steps of a model.
+pub(super) const STEPS: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain];
+/// Commands that make plans whose precision is for the user to choose.
+pub(super) const PRECISE: &[CliCommand] =
+    &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain, PlanSave];
+/// Commands that compute with a model that generates text.
+pub(super) const COMPUTE: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Bench, Doctor, Explain];
+/// Commands that compile graphs.
+pub(super) const FUSE: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Bench, Doctor, Explain, PlanSave];
+/// Commands that choose a device.
+pub(super) const DEVICE: &[CliCommand] = &[
+    Run,
+    Chat,
+    Serve,
+    Logits,
+    Perplexity,
+    Embed,
+    Rerank,
+    Bench,
+    BenchGraph,
+    Doctor,
+    Verify,
+    Explain,
+    BackendInfo,
+    BackendOptimize,
+    BackendTest,
+    GraphRun,
+    GraphCheck,
+    PlanSave,
+    PlanCheck,
+    PlanRun,
+];
+/// Commands that open one.
+pub(super) const OPEN: &[CliCommand] = &[
+    Run,
+    Chat,
+    Serve,
+    Logits,
+    Perplexity,
+    Embed,
+    Rerank,
+    Bench,
+    BenchGraph,
+    Doctor,
+    Verify,
+    Explain,
+    BackendInfo,
+    BackendTest,
+    BackendBenchmark,
+    GraphRun,
+    GraphCheck,
+    PlanSave,
+    PlanCheck,
+    PlanRun,
+];
+/// Commands that compute what the user asks for, not what measures best.
+pub(super) const ANSWER: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity];
+/// Commands that compute texts or prompts in pieces.
+pub(super) const PIECES: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank];
+/// Commands that run encoders.
+pub(super) const ENCODE: &[CliCommand] = &[Embed, Rerank];
+/// Commands that look after what is kept, and those that make it.
+pub(super) const KEPT: &[CliCommand] =
+    &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain, Cache];
+/// Commands that open a model.
+pub(super) const MODEL: &[CliCommand] =
+    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Bench, Doctor, Explain];
+/// Commands that may fetch a model.
+pub(super) const FETCH: &[CliCommand] = &[
+    Run,
+    Chat,
+    Serve,
+    Logits,
+    Perplexity,
+    Embed,
+    Rerank,
+    Tokenize,
+    Inspect,
+    Bench,
+    Doctor,
+    Verify,
+    Explain,
+    Pull,
+    Rm,
+    CliCommand::List,
+];
+/// Commands that compute with several ranks.
+pub(super) const RANKS: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench];
+/// The command that measures.
+pub(super) const BENCH: &[CliCommand] = &[Bench];
+/// Commands that generate text.
+pub(super) const GENERATE: &[CliCommand] = &[Run, Chat];
+/// Commands that hold conversations and may guess ahead.
+pub(super) const TALK: &[CliCommand] = &[Run, Chat, Serve];
+/// The command that serves.
+pub(super) const SERVE: &[CliCommand] = &[Serve];
+/// The command that measures a server.
+pub(super) const LOAD: &[CliCommand] = &[BenchServe];
+/// Commands that take one prompt.
+pub(super) const PROMPT: &[CliCommand] = &[Run];
+/// Commands that take token ids.
+pub(super) const IDS: &[CliCommand] = &[Logits, Perplexity, Tokenize];

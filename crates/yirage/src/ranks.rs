@@ -1,0 +1,285 @@
+//! Several ranks of a model, each a process: who starts them, and what a process that was started as one does.
+//!
+//! The process that the user talks to is rank 0. It alone reads options, models and requests, schedules and samples; the others
+//! do on their devices what rank 0 does on its own (`yirage_ranks`), so all ranks see the same steps. With `--launch local`
+//! opening a device starts the others as copies of this program, which end with it however it ends; with `--launch mpi` they
+//! are there already, and have heard the same command line, of which they use nothing but this word. Unknown here: what is
+//! computed.
+
+use crate::failure::CliFailure;
+use crate::options::{CliCommand, Layers, spec};
+use crate::settings::refused;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+use yirage_comm::{Communicator, MAX_LOCAL_RANKS, MpiRanks, RankSeat};
+use yirage_hal::{Device, HalError, OpenOptions};
+use yirage_ir::Format;
+use yirage_model::arch::{self, BuildOptions, KvCacheSpec};
+use yirage_model::{Checkpoint, RawConfig};
+use yirage_ranks::{LocalRanks, RankGroup, RankLeader, RankOpening, RankWatch, dismiss, follow};
+use yirage_registry::{ProbeEnvironment, Registry, default_threads};
+
+/// This process's place under MPI, until a device is opened with it: a process joins once, whoever asks.
+static MPI_PLACE: Mutex<Option<Communicator>> = Mutex::new(None);
+/// What becomes of the ranks that this process has opened last.
+static OPENED: Mutex<Option<RankWatch>> = Mutex::new(None);
+/// How long their end is waited for when the command is over: engines end on threads of their own.
+const END: Duration = Duration::from_secs(5);
+/// The program as whoever started it called it.
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+
+/// Who starts the ranks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum RankLauncher {
+    Local,
+    Mpi,
+}
+
+/// How many ranks compute a model, and who starts them.
+pub(crate) struct RankSettings {
+    ranks: u32,
+    launcher: RankLauncher,
+    deadline: Duration,
+}
+
+impl RankSettings {
+    /// Reads the options; nothing where one device is to compute by itself.
+    ///
+    /// # Errors
+    /// [`CliFailure::Usage`] naming the option.
+    pub(crate) fn resolve(layers: &Layers) -> Result<Option<RankSettings>, CliFailure> {
+        let expected = format!("a number of ranks from 1 to {MAX_LOCAL_RANKS}");
+        let asked = layers.number("tp", &expected, |n| (1..=MAX_LOCAL_RANKS as u32).contains(n))?;
+        let launcher = launcher(layers)?;
+        let joined =
+            MPI_PLACE.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|place| place.ranks() as u32);
+        let ranks = match (launcher, joined) {
+            (RankLauncher::Mpi, Some(ranks)) => ranks,
+            _ => asked.unwrap_or(1),
+        };
+        let deadline = deadline(layers)?;
+        Ok((ranks > 1).then_some(RankSettings { ranks, launcher, deadline }))
+    }
+
+    /// Refuses a model whose KV heads the ranks cannot share; says of which caches each rank has all.
+    ///
+    /// # Errors
+    /// [`CliFailure::Usage`] with the numbers of ranks that there may be.
+    pub(crate) fn check_division(
+        &self,
+        checkpoint: &Checkpoint,
+        layers: &Layers,
+    ) -> Result<Option<String>, CliFailure> {
+        let build = BuildOptions { kv: Format::F32, context: 1, hidden: false };
+        let model = arch::build(checkpoint, &RawConfig::load(checkpoint)?, build)?;
+        let mut whole = 0;
+        for group in &model.groups {
+            match *group {
+                KvCacheSpec::Paged { kv_heads, .. } if !kv_heads.is_multiple_of(self.ranks) => {
+                    let (label, ranks) = (layers.label("tp"), self.ranks);
+                    return Err(CliFailure::Usage(format!(
+                        "{label}: expected a number of ranks that divides the KV heads of the model ({kv_heads}), got {ranks}; \
+                         use --tp {}",
+                        divisors(kv_heads)
+                    )));
+                }
+                KvCacheSpec::Paged { .. } => {}
+                KvCacheSpec::Latent { .. } | KvCacheSpec::PerSequence { .. } => whole += 1,
+            }
+        }
+        Ok((whole > 0).then(|| {
+            format!(
+                "{whole} of the model's {} kinds of caches have no heads: each rank has all of them",
+                model.groups.len()
+            )
+        }))
+    }
+
+    /// Opens a device on every rank; the second value holds what the user should know.
+    ///
+    /// # Errors
+    /// [`CliFailure::Backend`] for a backend whose devices are no ranks, [`CliFailure::Ranks`] for ranks that do not come,
+    /// and what the devices say.
+    pub(crate) fn open(
+        &self,
+        backend: &str,
+        ordinal: u32,
+        options: &OpenOptions,
+        layers: &Layers,
+    ) -> Result<(Arc<dyn Device>, Vec<String>), CliFailure> {
+        let registry = Registry::new(ProbeEnvironment::of_this_process());
+        let backend = registry.select_for_ranks(backend)?;
+        let threads = options.threads.unwrap_or_else(|| (default_threads() / self.local_ranks()).max(1));
+        let options = OpenOptions { threads: Some(threads), ..options.clone() };
+        let (processes, group) = self.join()?;
+        let opened = registry.as_rank(backend, &group)?.open(ordinal, &options);
+        let (device, mut notes) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                // The others would say in their own words that this rank is gone.
+                dismiss(&group);
+                return Err(refused(error, layers));
+            }
+        };
+        let opening = RankOpening { backend, ordinal, options: &options };
+        let leader = RankLeader::new(device, opening, group, processes)?;
+        notes.push(format!(
+            "{} ranks of {threads} threads each, every one a process with its part of the model",
+            self.ranks
+        ));
+        *OPENED.lock().unwrap_or_else(PoisonError::into_inner) = Some(leader.watch());
+        Ok((Arc::new(leader), notes))
+    }
+
+    /// Ranks that share the processors here.
+    fn local_ranks(&self) -> usize {
+        let told = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<usize>().ok());
+        let here = match self.launcher {
+            RankLauncher::Local => None,
+            RankLauncher::Mpi => told("OMPI_COMM_WORLD_LOCAL_SIZE").or_else(|| told("MPI_LOCALNRANKS")),
+        };
+        here.unwrap_or(self.ranks as usize).max(1)
+    }
+
+    /// This process's place, and the processes of the others where they are started for it.
+    fn join(&self) -> Result<(Option<LocalRanks>, Arc<RankGroup>), CliFailure> {
+        match self.launcher {
+            RankLauncher::Local => {
+                let program = program()?;
+                let started = LocalRanks::start(self.ranks, self.deadline, || Command::new(&program));
+                let (processes, group) = started.map_err(|error| CliFailure::Ranks(error.to_string()))?;
+                Ok((Some(processes), group))
+            }
+            RankLauncher::Mpi => {
+                let place = MPI_PLACE.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let used = || {
+                    let why = "the ranks that mpirun has started open one device each, once; give one number of threads, of \
+                               sequences and of tokens";
+                    CliFailure::Usage(why.into())
+                };
+                Ok((None, Arc::new(RankGroup::new(place.ok_or_else(used)?))))
+            }
+        }
+    }
+}
+
+/// The numbers of ranks that can share so many heads, in words.
+fn divisors(heads: u32) -> String {
+    let all: Vec<String> = (1..=heads).filter(|n| heads.is_multiple_of(*n)).map(|n| n.to_string()).collect();
+    match all.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, first)) => format!("{} or {last}", first.join(", ")),
+        None => "1".into(),
+    }
+}
+
+fn launcher(layers: &Layers) -> Result<RankLauncher, CliFailure> {
+    Ok(if layers.choice("launch")? == "mpi" { RankLauncher::Mpi } else { RankLauncher::Local })
+}
+
+fn deadline(layers: &Layers) -> Result<Duration, CliFailure> {
+    const MOST: f64 = 24.0 * 3600.0;
+    let seconds = layers.number("rank-time", "seconds above 0, at most a day", |s: &f64| *s > 0.0 && *s <= MOST)?;
+    Ok(Duration::from_secs_f64(seconds.unwrap_or(30.0)))
+}
+
+/// Calls a function once the ranks of the device that was opened last compute no more, with the reason.
+pub(crate) fn on_end(listener: impl FnOnce(&str) + Send + 'static) {
+    if let Some(watch) = &*OPENED.lock().unwrap_or_else(PoisonError::into_inner) {
+        watch.on_end(listener);
+    }
+}
+
+/// Waits until the other ranks have heard that the command is over. Those of this command are ended with it otherwise; an MPI
+/// wants to hear it from each.
+pub(crate) fn wait_for_end() {
+    // Where no device was opened, the others still wait to hear of one.
+    if let Some(place) = MPI_PLACE.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        dismiss(&RankGroup::new(place));
+    }
+    if let Some(watch) = OPENED.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        watch.wait_for_end(END);
+    }
+}
+
+/// Keeps how this program was called, for copies of it.
+pub(crate) fn remember_program(called: Option<&OsString>) {
+    if let Some(called) = called {
+        let _ = PROGRAM.set(PathBuf::from(called));
+    }
+}
+
+/// The program that a rank runs. Where the command is a script of another program, that is the script.
+fn program() -> Result<PathBuf, CliFailure> {
+    let running = std::env::current_exe().map_err(|error| CliFailure::io(Path::new("/proc/self/exe"), error))?;
+    let is_python = running.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with("python"));
+    Ok(PROGRAM.get().filter(|_| is_python).cloned().unwrap_or(running))
+}
+
+/// Follows rank 0 to the end, in a process that [`RankSettings::open`] has started.
+pub(crate) fn follow_if_started() -> Option<Result<(), CliFailure>> {
+    let failed = |error: yirage_comm::CommError| CliFailure::Ranks(error.to_string());
+    let seat = RankSeat::from_environment().map_err(failed).transpose()?;
+    Some(seat.and_then(|seat| followed(seat.join().map_err(failed)?)))
+}
+
+/// Takes this process's place where mpirun has started it as a rank; true once it has followed rank 0 to the end.
+///
+/// # Errors
+/// [`CliFailure::Usage`] where mpirun has not started it, or another number of ranks; [`CliFailure::Ranks`] for an MPI that
+/// cannot be used, and for ranks that have lost each other.
+pub(crate) fn follow_under_mpi(layers: &Layers, command: CliCommand) -> Result<bool, CliFailure> {
+    if !spec("launch").commands.contains(&command) || launcher(layers)? == RankLauncher::Local {
+        return Ok(false);
+    }
+    let label = layers.label("launch");
+    let Some(ranks) = MpiRanks::from_environment() else {
+        return Err(CliFailure::Usage(format!(
+            "{label}: mpirun has not started this process; start it by `mpirun -n N yirage ... --launch mpi`, or take \
+             --launch local --tp N"
+        )));
+    };
+    let place = ranks.join(deadline(layers)?).map_err(|error| CliFailure::Ranks(error.to_string()))?;
+    if layers.raw_value("tp").is_some() {
+        let expected = format!("{}, as many ranks as mpirun has started", place.ranks());
+        let asked = layers.number("tp", &expected, |n: &usize| *n == place.ranks());
+        // All know it, and rank 0 says it.
+        match asked {
+            Err(error) if place.rank() == 0 => return Err(error),
+            Err(_) => return Ok(true),
+            Ok(_) => {}
+        }
+    }
+    if place.rank() > 0 {
+        return followed(place).map(|()| true);
+    }
+    if place.ranks() == 1 {
+        // It computes by itself, and has told MPI so.
+        return Ok(false);
+    }
+    *MPI_PLACE.lock().unwrap_or_else(PoisonError::into_inner) = Some(place);
+    Ok(false)
+}
+
+/// Does what rank 0 says until there is nothing more to do.
+fn followed(place: Communicator) -> Result<(), CliFailure> {
+    // What asks the command to end asks rank 0, which ends the others.
+    let _ = ctrlc::set_handler(|| {});
+    let rank = place.rank();
+    let group = Arc::new(RankGroup::new(place));
+    let done = follow(&group, &|opening| open(opening, &group));
+    done.map_err(|error| CliFailure::Ranks(format!("rank {rank}: {error}")))
+}
+
+/// The device of this rank.
+fn open(opening: RankOpening<'_>, group: &Arc<RankGroup>) -> Result<Arc<dyn Device>, HalError> {
+    let registry = Registry::new(ProbeEnvironment::of_this_process());
+    let backend = registry.as_rank(opening.backend, group).map_err(|error| HalError::Unsupported {
+        what: format!("the backend {}", opening.backend),
+        why: error.to_string(),
+    })?;
+    backend.open(opening.ordinal, opening.options).map(|(device, _)| device)
+}

@@ -1,0 +1,228 @@
+//! `--tp`: ranks that are processes, from their start to every way in which they end.
+
+#![cfg(target_os = "linux")]
+
+use crate::serve::Serving;
+use crate::support::{TINY, bedtime, joined, yirage};
+use std::fs;
+use std::io::Read;
+use std::process::{Child, Command};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use yirage_testkit::bedtime::golden;
+
+/// How long something that happens within seconds may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The processes that a process has started and that still run, in the order of their numbers.
+fn children(of: u32) -> Vec<u32> {
+    let text = fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap_or_default();
+    let mut numbers: Vec<u32> = text.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// Waits until something is so.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < end, "{what} within {PATIENCE:?}");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether a process is no more, or only waits for its end to be heard of.
+fn is_gone(process: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_none_or(|rest| matches!(rest.split_whitespace().next(), None | Some("Z" | "X")))
+}
+
+fn signal(name: &str, process: u32) {
+    assert!(Command::new("kill").args([name, &process.to_string()]).status().unwrap().success());
+}
+
+/// An answer of two ranks that would go on for very long, once its first bytes are there; and its follower.
+fn long_run(more: &[&str]) -> (Child, u32) {
+    let model = bedtime();
+    let run = ["run", "-m", &model, "-p", "Once", "--context", "30000", "-n", "29000", "--ignore-eos", "--tp", "2"];
+    let mut child = yirage(&[&run, more].concat()).reading();
+    child.stdout.as_mut().unwrap().read_exact(&mut [0; 8]).unwrap();
+    let followers = children(child.id());
+    assert_eq!(followers.len(), 1, "{followers:?}");
+    (child, followers[0])
+}
+
+fn ended(child: Child) -> (Option<i32>, String) {
+    let output = child.wait_with_output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn several_ranks_give_the_tokens_of_one() {
+    let (model, golden) = (bedtime(), golden());
+    let case = &golden["cases"][0];
+    let n = case["greedy_ids"].as_array().unwrap().len().to_string();
+    let ids = joined(&case["prompt_ids"]);
+    let run = ["run", "-m", &model, "-n", &n, "--temperature", "0", "--precision", "exact", "--prompt-ids", &ids];
+    for ranks in ["1", "2", "4"] {
+        let ran = yirage(&[&run[..], &["--json", "--tp", ranks]].concat()).ran();
+        assert_eq!(ran.json()["tokens"], case["greedy_ids"], "{ranks} ranks");
+        assert_eq!(ran.err.contains("threads each"), ranks != "1", "{}", ran.err);
+    }
+}
+
+/// Guesses, drawn tokens, penalties and masks are rank 0's business: what they say is as it is with one.
+#[test]
+fn what_is_sampled_is_the_same() {
+    let model = bedtime();
+    let run = ["run", "-m", &model, "-p", "Tom and Tom and", "-n", "48", "--json", "-q", "--seed", "7"];
+    for more in [&["--temperature", "1.2"][..], &["--frequency-penalty", "1"], &["--precision", "fast"]] {
+        let tokens = |ranks: &str| yirage(&[&run, more, &["--tp", ranks]].concat()).json()["tokens"].clone();
+        assert_eq!(tokens("1"), tokens("2"), "{more:?}");
+    }
+}
+
+#[test]
+fn every_command_that_computes_takes_ranks() {
+    let model = bedtime();
+    let talk = ["chat", "-m", &model, "--raw", "-n", "4", "--temperature", "0", "-q"];
+    let talked = |ranks: &str| yirage(&[&talk[..], &["--tp", ranks]].concat()).input("Once\n/exit\n").ran();
+    let (one, two) = (talked("1"), talked("2"));
+    assert_eq!((two.code, &two.out), (0, &one.out), "{}", two.err);
+    let bench = ["bench", "-m", &model, "-p", "8", "-n", "8", "-r", "1", "--tp", "2", "--threads", "1,2", "-q"];
+    let ran = yirage(&bench).ran();
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let server = Serving::new(&["--tp", "2", "--threads", "1"]);
+    let body = r#"{"prompt": "Once", "max_tokens": 4, "temperature": 0}"#;
+    let (status, answer) = server.ask("POST", "/v1/completions", "", body);
+    assert_eq!(status, 200, "{answer}");
+    let follower = children(server.process())[0];
+    let ran = server.ended();
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    until("the follower ends", || is_gone(follower));
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_the_numbers() {
+    let (model, tiny) = (bedtime(), TINY);
+    let refused = |model: &str, more: &[&str]| {
+        yirage(&[&["run", "-m", model, "--prompt-ids", "1,2", "-n", "2"], more].concat()).ran()
+    };
+    let cases: [(&str, &[&str], i32, &str); 8] = [
+        (&model, &["--tp", "0"], 2, "--tp: expected a number of ranks from 1 to 64, not \"0\""),
+        (&model, &["--tp", "65"], 2, "--tp: expected a number of ranks from 1 to 64, not \"65\""),
+        (&model, &["--tp", "two"], 2, "--tp: expected a number of ranks from 1 to 64"),
+        (
+            &model,
+            &["--tp", "3"],
+            2,
+            "--tp: expected a number of ranks that divides the KV heads of the model (4), got 3; use --tp 1, 2 or 4",
+        ),
+        (tiny, &["--tp", "3"], 2, "divides the KV heads of the model (1), got 3; use --tp 1"),
+        (&model, &["--tp", "2", "--backend", "reference"], 3, "reference cannot be one of several ranks of a model"),
+        (&model, &["--launch", "mpi"], 2, "--launch: mpirun has not started this process; start it by `mpirun -n N"),
+        (&model, &["--tp", "2", "--rank-time", "0"], 2, "--rank-time: expected seconds above 0"),
+    ];
+    for (model, more, code, said) in cases {
+        let ran = refused(model, more);
+        assert!(ran.code == code && ran.err.contains(said) && ran.out.is_empty(), "{more:?}: {} {}", ran.code, ran.err);
+    }
+    // What a device refuses is said once, by rank 0, and the others end without a word.
+    let ran = refused(&model, &["--tp", "2", "--isa", "no-such"]);
+    assert!(ran.code == 2 && ran.err.lines().count() == 1 && ran.err.contains("--isa: "), "{}", ran.err);
+}
+
+#[test]
+fn a_dead_follower_ends_the_answer_with_an_error() {
+    let (child, follower) = long_run(&["--threads", "1"]);
+    signal("-KILL", follower);
+    let (code, err) = ended(child);
+    assert!(code == Some(1) && err.contains("rank 1 is gone") && err.contains("is dead"), "{code:?} {err}");
+}
+
+#[test]
+fn a_stopped_follower_ends_the_answer_within_the_deadline() {
+    let (child, follower) = long_run(&["--threads", "1", "--rank-time", "1"]);
+    signal("-STOP", follower);
+    let (code, err) = ended(child);
+    let said = err.contains("rank 1 has not come within 1.0s") && err.contains("is stopped");
+    assert!(code == Some(1) && said, "{code:?} {err}");
+    assert!(is_gone(follower), "a stopped follower is ended too");
+}
+
+#[test]
+fn no_follower_outlives_its_leader() {
+    for (name, code) in [("-KILL", None), ("-INT", Some(130)), ("-TERM", None)] {
+        let (child, follower) = long_run(&["--threads", "1"]);
+        signal(name, child.id());
+        let ended = ended(child);
+        assert_eq!(ended.0, code, "{name}: {}", ended.1);
+        until("the follower ends", || is_gone(follower));
+    }
+    // One that is stopped cannot hear of it, and is killed with its leader.
+    let (child, follower) = long_run(&["--threads", "1"]);
+    signal("-STOP", follower);
+    signal("-KILL", child.id());
+    ended(child);
+    until("the stopped follower ends", || is_gone(follower));
+    let left = fs::read_dir("/dev/shm").unwrap().filter_map(Result::ok);
+    assert!(!left.into_iter().any(|file| file.file_name().to_string_lossy().contains("yirage")));
+}
+
+/// Nobody asks the server anything: it finds out by itself.
+#[test]
+fn a_server_without_a_rank_says_so_and_ends() {
+    for name in ["-KILL", "-STOP"] {
+        let server = Serving::new(&["--tp", "2", "--threads", "1", "--rank-time", "1"]);
+        assert_eq!(server.status("/health", ""), 200);
+        signal(name, children(server.process())[0]);
+        let ran = server.has_ended();
+        let said = ["the server has ended: ", "rank 1 "];
+        assert!(ran.code == 1 && said.iter().all(|part| ran.err.contains(part)), "{name}: {} {}", ran.code, ran.err);
+    }
+}
+
+/// Requests that are open end with the reason, and so does the server.
+#[test]
+fn a_server_without_a_rank_ends_its_requests_with_the_reason() {
+    let server = Serving::new(&["--tp", "2", "--threads", "1"]);
+    let mut open = server.long();
+    signal("-KILL", children(server.process())[0]);
+    let mut rest = String::new();
+    open.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("rank 1 is gone"), "{rest}");
+    let ran = server.has_ended();
+    assert!(ran.code == 1 && ran.err.contains("the server has ended: ") && ran.err.contains("is dead"), "{}", ran.err);
+}
+
+#[test]
+#[ignore = "needs mpirun.openmpi and mpirun.mpich"]
+fn ranks_of_mpi_give_the_tokens_of_one() {
+    let (model, golden) = (bedtime(), golden());
+    let case = &golden["cases"][0];
+    let ids = joined(&case["prompt_ids"]);
+    for launcher in ["mpirun.openmpi", "mpirun.mpich"] {
+        let mpirun = |ranks: &str, more: &[&str]| {
+            let mut command = Command::new(launcher);
+            if launcher.ends_with("openmpi") {
+                command.args(["--oversubscribe", "--allow-run-as-root"]);
+            }
+            command.args(["-n", ranks, env!("CARGO_BIN_EXE_yirage"), "run", "-m", &model, "--prompt-ids", &ids]);
+            command.args(["-n", "8", "--temperature", "0", "--precision", "exact", "--launch", "mpi", "-t", "1"]);
+            command.args(more).env("YIRAGE_WEIGHT_CACHE", "off").output().unwrap()
+        };
+        for ranks in ["1", "2", "4"] {
+            let output = mpirun(ranks, &["--json"]);
+            let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            assert!(output.status.success(), "{launcher}: {out}{err}");
+            let answer: serde_json::Value = serde_json::from_str(out.trim()).unwrap();
+            assert_eq!(answer["tokens"].as_array().unwrap()[..], case["greedy_ids"].as_array().unwrap()[..8]);
+        }
+        let output = mpirun("2", &["--tp", "4"]);
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && err.contains("expected 2, as many ranks as mpirun has started"),
+            "{launcher}: {err}"
+        );
+    }
+}
