@@ -30,6 +30,7 @@ mod limits;
 mod output;
 mod plan;
 mod positional;
+mod quantize;
 mod serve;
 mod support;
 mod template;
