@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use yirage_advisor::AdvisorError;
 use yirage_call::CallError;
+use yirage_convert::ConvertError;
 use yirage_engine::EngineError;
 use yirage_engine::sampling::ParamError;
 use yirage_engine::text::StopError;
@@ -105,6 +106,9 @@ pub(crate) enum CliFailure {
         /// What is wrong.
         source: PlanFileError,
     },
+    /// A model that was to be written anew.
+    #[error(transparent)]
+    Convert(#[from] ConvertError),
     /// A graph that was to be called.
     #[error(transparent)]
     Call(#[from] CallError),
@@ -185,6 +189,10 @@ impl CliFailure {
             CliFailure::Advisor(AdvisorError::Compile(_) | AdvisorError::Device(HalError::Unsupported { .. })) => {
                 UNSUPPORTED
             }
+            CliFailure::Convert(
+                ConvertError::UnknownMix { .. } | ConvertError::UnknownFormat { .. } | ConvertError::Exists { .. },
+            ) => (2, "usage"),
+            CliFailure::Convert(ConvertError::Unreadable { .. } | ConvertError::Split { .. }) => UNSUPPORTED,
             CliFailure::Plan { source: PlanFileError::Other { .. }, .. } => UNSUPPORTED,
             CliFailure::Picture(_)
             | CliFailure::Call(

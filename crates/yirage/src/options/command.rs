@@ -25,6 +25,8 @@ pub(crate) enum CliCommand {
     Tokenize,
     /// What a model file holds.
     Inspect,
+    /// Write a model with fewer bits.
+    Quantize,
     /// Fetch a model.
     Pull,
     /// Show the models here.
@@ -115,6 +117,7 @@ impl CliCommand {
         CliCommand::Rerank,
         CliCommand::Tokenize,
         CliCommand::Inspect,
+        CliCommand::Quantize,
         CliCommand::Pull,
         CliCommand::List,
         CliCommand::Rm,
@@ -176,6 +179,7 @@ impl CliCommand {
             CliCommand::Rerank => "rerank",
             CliCommand::Tokenize => "tokenize",
             CliCommand::Inspect => "inspect",
+            CliCommand::Quantize => "quantize",
             CliCommand::Pull => "pull",
             CliCommand::List => "list",
             CliCommand::Rm => "rm",
@@ -220,6 +224,7 @@ impl CliCommand {
             CliCommand::Rerank => "Print how well texts answer a query by an encoder that scores",
             CliCommand::Tokenize => "Turn text into token ids, or ids back into text",
             CliCommand::Inspect => "Show header, tensors, template and flaws of a model",
+            CliCommand::Quantize => "Write a GGUF file of floats anew, with few bits a weight",
             CliCommand::Pull => "Fetch a model into the cache",
             CliCommand::List => "Show the models in the cache and the catalogue",
             CliCommand::Rm => "Remove a model from the cache",
@@ -258,6 +263,7 @@ impl CliCommand {
         match self {
             CliCommand::Run => &["model", "prompt"],
             CliCommand::Tokenize => &["model", "text"],
+            CliCommand::Quantize => &["mix"],
             CliCommand::Chat
             | CliCommand::Logits
             | CliCommand::Perplexity
@@ -289,6 +295,7 @@ impl CliCommand {
             CliCommand::GraphRun | CliCommand::GraphShow | CliCommand::GraphCheck => {
                 Some(file.help("JSON file of the graph"))
             }
+            CliCommand::Quantize => Some(file.help("GGUF file of F32, F16 or BF16")),
             CliCommand::PlanSave => Some(file.help("File of the graph, NAME.json or NAME.graph")),
             CliCommand::PlanShow | CliCommand::PlanCheck | CliCommand::PlanRun => Some(file.help("Plan file")),
             CliCommand::Serve => {

@@ -9,7 +9,7 @@ use std::fmt::Write;
 const SECTIONS: &[(&str, &[&str])] = &[
     ("Talk with a model", &["run", "chat"]),
     ("Serve models", &["serve", "bench-serve"]),
-    ("Get and look at models", &["pull", "list", "rm", "inspect"]),
+    ("Get and look at models", &["pull", "list", "rm", "inspect", "quantize"]),
     ("Texts", &["embed", "rerank", "tokenize", "perplexity", "logits"]),
     ("This machine", &["devices", "doctor", "verify", "backend"]),
     ("Measure and explain", &["bench", "bench-graph", "explain"]),
@@ -33,6 +33,7 @@ const HEADINGS: &[(&str, &str)] = &[
     ("tune", "Measuring this machine"),
     ("plan", "Plans, and what is explained"),
     ("quick", "What is verified"),
+    ("mix", "Quantising"),
 ];
 const GENERAL: &str = "Any command";
 

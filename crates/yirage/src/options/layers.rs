@@ -78,7 +78,7 @@ impl Layers {
         match self.raw_value(name).map(|g| &g.origin) {
             Some(OptionOrigin::Variable(variable)) => variable.clone(),
             Some(OptionOrigin::File(path)) => format!("{}: {}", path.display(), spec(name).key()),
-            _ => format!("--{name}"),
+            _ => format!("--{}", spec(name).flag.unwrap_or(name)),
         }
     }
 }

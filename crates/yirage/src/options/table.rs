@@ -8,7 +8,7 @@ use super::command::CliCommand::{
 use super::spec::{Default, OptionKind, Spec};
 use super::takers::{
     ANSWER, BENCH, COMPUTE, DEVICE, ENCODE, FETCH, FUSE, GENERATE, IDS, KEPT, LOAD, MODEL, OPEN, PIECES, PRECISE,
-    PROMPT, RANKS, SERVE, STEPS, TALK,
+    PROMPT, QUANTIZE, RANKS, SERVE, STEPS, TALK,
 };
 use Default::{Described, Value};
 use OptionKind::{Choice, Number, Repeated, Switch, Text, Texts};
@@ -680,6 +680,54 @@ pub(crate) const OPTIONS: &[Spec] = &[
         flag(
             "output",
             option("verify-output", Text("FILE"), Described("none"), &[Verify], "File to write the record to, as JSON"),
+        ),
+    ),
+    // Quantising.
+    option("mix", Text("MIX"), Value("Q4_K_M"), QUANTIZE, "Formats of the tensors, by the name that files have"),
+    short(
+        'o',
+        flag(
+            "output",
+            option("quantized", Text("FILE"), Described("NAME-MIX.gguf beside the file"), QUANTIZE, "File to write"),
+        ),
+    ),
+    option("force", Switch, Value("false"), QUANTIZE, "Overwrite a file that is there"),
+    option("dry-run", Switch, Value("false"), QUANTIZE, "Show the formats and sizes, and write nothing"),
+    option(
+        "imatrix",
+        Text("FILE"),
+        Described("none"),
+        QUANTIZE,
+        "Importances of inputs, as `llama-imatrix` writes them",
+    ),
+    option(
+        "allow-requantize",
+        Switch,
+        Value("false"),
+        QUANTIZE,
+        "Take tensors that are quantised already, which loses more than taking floats",
+    ),
+    option("pure", Switch, Value("false"), QUANTIZE, "Give all quantised tensors the mix's usual format"),
+    option("leave-output-tensor", Switch, Value("false"), QUANTIZE, "Leave the matrix of the logits as it is"),
+    option(
+        "output-tensor-type",
+        Text("FORMAT"),
+        Described("the mix's"),
+        QUANTIZE,
+        "Format of the matrix of the logits",
+    ),
+    option("token-embedding-type", Text("FORMAT"), Described("the mix's"), QUANTIZE, "Format of the token embeddings"),
+    short(
+        't',
+        flag(
+            "threads",
+            option(
+                "quantize-threads",
+                Number("N"),
+                Described("as many as there are processors"),
+                QUANTIZE,
+                "Threads that quantise; the file is the same with any number",
+            ),
         ),
     ),
     option("verify", Switch, Value("false"), &[Pull], "Compare files that are in the cache with their checksums"),

@@ -3,7 +3,7 @@
 use super::command::CliCommand::{
     self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, BenchGraph, BenchServe, Cache, Chat,
     Doctor, Embed, Explain, GraphCheck, GraphRun, Inspect, Logits, Perplexity, PlanCheck, PlanRun, PlanSave, Pull,
-    Rerank, Rm, Run, Serve, Tokenize, Verify,
+    Quantize, Rerank, Rm, Run, Serve, Tokenize, Verify,
 };
 
 /// Commands that compute steps of a model.
@@ -106,5 +106,7 @@ pub(super) const SERVE: &[CliCommand] = &[Serve];
 pub(super) const LOAD: &[CliCommand] = &[BenchServe];
 /// Commands that take one prompt.
 pub(super) const PROMPT: &[CliCommand] = &[Run];
+/// The command that writes models.
+pub(super) const QUANTIZE: &[CliCommand] = &[Quantize];
 /// Commands that take token ids.
 pub(super) const IDS: &[CliCommand] = &[Logits, Perplexity, Tokenize];

@@ -257,6 +257,17 @@ const EFFECTS: &[Effect] = &[
     ("against", |_| crate::verify::against()),
     ("verify-output", |_| crate::verify::output()),
     ("verify", |_| crate::hub::verify()),
+    ("mix", |_| crate::quantize::mix()),
+    ("quantized", |_| crate::quantize::output()),
+    ("force", |_| crate::quantize::forced()),
+    ("dry-run", |_| crate::quantize::dry_run()),
+    ("imatrix", |_| crate::quantize::imatrix()),
+    ("allow-requantize", |_| crate::quantize::allow_requantize()),
+    ("pure", |_| crate::quantize::pure()),
+    ("leave-output-tensor", |_| crate::quantize::leave_output_tensor()),
+    ("output-tensor-type", |_| crate::quantize::output_tensor_type()),
+    ("token-embedding-type", |_| crate::quantize::token_embedding_type()),
+    ("quantize-threads", |_| crate::quantize::threads()),
 ];
 
 #[test]

@@ -31,6 +31,7 @@ mod output;
 mod plan;
 mod positional;
 mod ranks;
+mod quantize;
 mod serve;
 mod support;
 mod template;

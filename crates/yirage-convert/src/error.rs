@@ -1,0 +1,128 @@
+//! What goes wrong when model files are written.
+
+use std::path::PathBuf;
+use yirage_model::ModelError;
+
+/// Why a file was not written. Nothing is left of it then.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConvertError {
+    /// The file that is read is not sound.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// A mix that nothing here writes.
+    #[error(
+        "unknown mix {name:?}: expected one of {known}; formats of less than four bits from tables (IQ1, IQ2, IQ3) and of three values (TQ) are not written"
+    )]
+    UnknownMix {
+        /// What was asked for.
+        name: String,
+        /// The mixes there are.
+        known: String,
+    },
+    /// A format that nothing here writes.
+    #[error("unknown format {name:?}: expected one of {known}")]
+    UnknownFormat {
+        /// What was asked for.
+        name: String,
+        /// The formats there are.
+        known: String,
+    },
+    /// One file of several.
+    #[error("{file}: is part {part} of {of}; expected a single file; join them with `llama-gguf-split --merge`")]
+    Split {
+        /// The file.
+        file: String,
+        /// Its number, from 1.
+        part: i128,
+        /// How many there are.
+        of: i128,
+    },
+    /// A tensor that is quantised already.
+    #[error(
+        "{file}: tensor {tensor:?} is {found} and would become {wanted}: quantising twice loses more than once; take a \
+         file of F32, F16 or BF16, or allow it with --allow-requantize"
+    )]
+    Requantized {
+        /// The file.
+        file: String,
+        /// The tensor.
+        tensor: String,
+        /// Its format.
+        found: String,
+        /// The format it would get.
+        wanted: String,
+    },
+    /// A tensor of a format that nothing here reads.
+    #[error(
+        "{file}: tensor {tensor:?} is {found}, which is not read here; expected F32, F16, BF16 or a format of `yirage inspect` that is computed as it is"
+    )]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// The tensor.
+        tensor: String,
+        /// Its format.
+        found: String,
+    },
+    /// A number that no scale holds.
+    #[error("{file}: tensor {tensor:?} has {value} at element {element}; expected finite numbers")]
+    NotFinite {
+        /// The file.
+        file: String,
+        /// The tensor.
+        tensor: String,
+        /// Where, row-major.
+        element: u64,
+        /// What is there.
+        value: f32,
+    },
+    /// A mix that needs importances, or one whose importances lack a tensor.
+    #[error(
+        "tensor {tensor:?} becomes {format}, for which {mix} needs importances; give those of the model with --imatrix, or choose a mix with more bits"
+    )]
+    NeedsImportances {
+        /// The mix.
+        mix: &'static str,
+        /// The tensor.
+        tensor: String,
+        /// Its format.
+        format: String,
+    },
+    /// Importances of another model.
+    #[error(
+        "{file}: {tensor:?} has {found} importances; expected {expected}; give those that were made with this model"
+    )]
+    ImportanceCount {
+        /// The file of importances.
+        file: String,
+        /// The tensor.
+        tensor: String,
+        /// How many there are.
+        found: usize,
+        /// How many belong to it.
+        expected: u64,
+    },
+    /// A file that holds no importances.
+    #[error("{file}: {what}; expected importances as `llama-imatrix` writes them (GGUF)")]
+    NoImportances {
+        /// The file.
+        file: String,
+        /// What it lacks.
+        what: String,
+    },
+    /// The output is there already.
+    #[error("{path} is there already; choose another name, or overwrite it with --force")]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The output could not be written.
+    #[error("{path}: cannot be written: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
