@@ -6,6 +6,8 @@
 //!
 //! What a model computes, and how fast, is not known here: tensors are chosen by their names and shapes.
 
+#![forbid(unsafe_code)]
+
 mod encode;
 mod error;
 mod gguf_writer;

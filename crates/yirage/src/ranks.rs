@@ -87,7 +87,7 @@ impl RankSettings {
                     )));
                 }
                 KvCacheSpec::Paged { .. } => {}
-                KvCacheSpec::Latent { .. } | KvCacheSpec::PerSequence { .. } => whole += 1,
+                KvCacheSpec::Latent { .. } | KvCacheSpec::Recurrent => whole += 1,
             }
         }
         Ok((whole > 0).then(|| {

@@ -36,7 +36,7 @@ fn rows() -> Vec<Vec<f32>> {
                     5 => x.abs(),
                     6 => -x.abs(),
                     7 => 0.25,
-                    8 if column % 7 == 0 => x * 64.0,
+                    8 if column.is_multiple_of(7) => x * 64.0,
                     9 => x * 2f32.powi(-60),
                     _ => x,
                 }

@@ -1,6 +1,8 @@
 //! Whole files of every mix beside those that llama.cpp writes of the same file: hashes that
 //! `tools/oracle/quantize_golden.py` made. The files have layers enough for every rule about them.
 
+#![allow(clippy::unwrap_used)]
+
 mod synthetic;
 
 use sha2::{Digest, Sha256};

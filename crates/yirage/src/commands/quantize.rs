@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use yirage_convert::{Importances, Mix, QuantizeOptions, QuantizePlan, TensorPlan, quantize};
 use yirage_mmap::MappedFile;
-use yirage_model::gguf::Gguf;
+use yirage_model::gguf::{GgmlType, Gguf};
 
 /// Runs the command.
 ///
@@ -67,14 +67,20 @@ fn beside(source: &Path, mix: Mix) -> PathBuf {
 
 /// What is not as the mix's name says.
 fn notices(plan: &QuantizePlan, importances: Option<&Importances>, console: &Console) {
+    let mut fallbacks: Vec<((u64, GgmlType, GgmlType), usize)> = Vec::new();
     for tensor in &plan.tensors {
-        if let Some(wanted) = tensor.fell_back_from {
-            let columns = tensor.columns();
-            console.note(&format!(
-                "{}: {columns} columns are no whole blocks of {wanted}; it becomes {}",
-                tensor.name, tensor.to
-            ));
+        let Some(wanted) = tensor.fell_back_from else { continue };
+        let kind = (tensor.columns(), wanted, tensor.to);
+        match fallbacks.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, count)) => *count += 1,
+            None => fallbacks.push((kind, 1)),
         }
+    }
+    for ((columns, wanted, to), count) in fallbacks {
+        let (wanted, to) = (format_name(wanted), format_name(to));
+        console.note(&format!(
+            "{count} tensors of {columns} columns, no whole blocks of {wanted}, become {to}; -v names all tensors"
+        ));
     }
     let without = plan.tensors.iter().filter(|t| t.from != t.to && !t.important).count();
     if importances.is_some() && without > 0 {
@@ -86,21 +92,20 @@ fn notices(plan: &QuantizePlan, importances: Option<&Importances>, console: &Con
 
 fn line(tensor: &TensorPlan) -> String {
     let important = if tensor.important { ", by importances" } else { "" };
-    format!(
-        "{} {:?}: {} to {}{important}, {}",
-        tensor.name,
-        tensor.shape,
-        tensor.from,
-        tensor.to,
-        bytes(tensor.bytes())
-    )
+    let (from, to) = (format_name(tensor.from), format_name(tensor.to));
+    format!("{} {:?}: {from} to {to}{important}, {}", tensor.name, tensor.shape, bytes(tensor.bytes()))
+}
+
+/// The published name of a format.
+fn format_name(ty: GgmlType) -> String {
+    ty.name().map_or_else(|| ty.to_string(), str::to_owned)
 }
 
 /// How many tensors have each format, and their bytes.
 fn formats(plan: &QuantizePlan) -> Vec<(String, usize, u64)> {
     let mut all: Vec<(String, usize, u64)> = Vec::new();
     for tensor in &plan.tensors {
-        let name = tensor.to.name().map_or_else(|| tensor.to.to_string(), str::to_owned);
+        let name = format_name(tensor.to);
         match all.iter_mut().find(|(known, ..)| *known == name) {
             Some((_, count, sum)) => (*count, *sum) = (*count + 1, *sum + tensor.bytes()),
             None => all.push((name, 1, tensor.bytes())),

@@ -61,15 +61,15 @@ fn what_makes_no_sense_is_told() {
     }
 }
 
-pub fn mix() {
+pub(crate) fn mix() {
     assert_ne!(quantized(&["Q4_0"]).1, quantized(&["--mix", "Q8_0"]).1);
 }
 
-pub fn output() {
+pub(crate) fn output() {
     assert!(quantized(&[]).0["output"].as_str().unwrap().ends_with("out.gguf"));
 }
 
-pub fn forced() {
+pub(crate) fn forced() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("tiny.gguf");
     std::fs::copy(bedtime(), &source).unwrap();
@@ -77,7 +77,7 @@ pub fn forced() {
     force(&source);
 }
 
-pub fn dry_run() {
+pub(crate) fn dry_run() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("out.gguf");
     let report = yirage(&["quantize", &bedtime(), "--json", "--dry-run", "-o", file.to_str().unwrap()]).json();
@@ -85,7 +85,7 @@ pub fn dry_run() {
 }
 
 /// Importances of all inputs of one matrix, as a file.
-pub fn imatrix() {
+pub(crate) fn imatrix() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("importances.gguf");
     let plain = quantized(&["Q4_0"]);
@@ -126,7 +126,7 @@ fn importances(tensor: &str, columns: u64) -> Vec<u8> {
     out
 }
 
-pub fn allow_requantize() {
+pub(crate) fn allow_requantize() {
     let folder = tempfile::tempdir().unwrap();
     let (eight, four) = (folder.path().join("eight.gguf"), folder.path().join("four.gguf"));
     let [eight, four] = [eight, four].map(|path| path.to_str().unwrap().to_owned());
@@ -135,7 +135,7 @@ pub fn allow_requantize() {
     assert_eq!(yirage(&["quantize", &eight, "Q4_0", "-o", &four, "--allow-requantize"]).ran().code, 0);
 }
 
-pub fn pure() {
+pub(crate) fn pure() {
     let (usual, pure) = (quantized(&["Q4_0"]).0, quantized(&["Q4_0", "--pure"]).0);
     assert_eq!(
         (format_of(&usual, "token_embd.weight"), format_of(&pure, "token_embd.weight")),
@@ -143,7 +143,7 @@ pub fn pure() {
     );
 }
 
-pub fn leave_output_tensor() {
+pub(crate) fn leave_output_tensor() {
     let said = |more: &[&str]| quantized(&[&["Q4_0"], more].concat()).1;
     assert_eq!(said(&[]) == said(&["--leave-output-tensor"]), !has_output());
 }
@@ -153,18 +153,18 @@ fn has_output() -> bool {
     quantized(&["Q4_0"]).0["tensors"].as_array().unwrap().iter().any(|t| t["name"] == "output.weight")
 }
 
-pub fn output_tensor_type() {
+pub(crate) fn output_tensor_type() {
     let report = quantized(&["Q4_0", "--output-tensor-type", "q5_1"]).0;
     let tensor = if has_output() { "output.weight" } else { "token_embd.weight" };
     assert_eq!(format_of(&report, tensor), "Q5_1");
 }
 
-pub fn token_embedding_type() {
+pub(crate) fn token_embedding_type() {
     let report = quantized(&["Q4_0", "--token-embedding-type", "bf16"]).0;
     assert_eq!(format_of(&report, "token_embd.weight"), "BF16");
 }
 
-pub fn threads() {
+pub(crate) fn threads() {
     let ran = yirage(&["quantize", &bedtime(), "--dry-run", "--threads", "none"]).ran();
     assert!(ran.code == 2 && ran.err.contains("--threads"), "{}", ran.err);
 }
