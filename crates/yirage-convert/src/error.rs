@@ -10,6 +10,14 @@ pub enum ConvertError {
     /// The file that is read is not sound.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// A model that is no GGUF file.
+    #[error(
+        "{path}: expected a GGUF file, got a folder; models in safetensors run as they are, and are not quantised here"
+    )]
+    NotGguf {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A mix that nothing here writes.
     #[error(
         "unknown mix {name:?}: expected one of {known}; formats of less than four bits from tables (IQ1, IQ2, IQ3) and of three values (TQ) are not written"

@@ -192,7 +192,9 @@ impl CliFailure {
             CliFailure::Convert(
                 ConvertError::UnknownMix { .. } | ConvertError::UnknownFormat { .. } | ConvertError::Exists { .. },
             ) => (2, "usage"),
-            CliFailure::Convert(ConvertError::Unreadable { .. } | ConvertError::Split { .. }) => UNSUPPORTED,
+            CliFailure::Convert(
+                ConvertError::NotGguf { .. } | ConvertError::Unreadable { .. } | ConvertError::Split { .. },
+            ) => UNSUPPORTED,
             CliFailure::Plan { source: PlanFileError::Other { .. }, .. } => UNSUPPORTED,
             CliFailure::Picture(_)
             | CliFailure::Call(

@@ -286,7 +286,9 @@ fn tiny_models_load_with_generation_settings() {
         let c = Checkpoint::open(tiny::model(name)).unwrap();
         let config = RawConfig::load(&c).unwrap();
         config.check_supported().unwrap();
-        assert_eq!(config.windows().unwrap().len(), config.layers().unwrap() as usize);
+        // Which layers of these attend, their own code says.
+        let hybrid = ["lfm2", "granitemoehybrid", "qwen3_next"].contains(&config.model_type().unwrap());
+        assert!(hybrid || config.windows().unwrap().len() == config.layers().unwrap() as usize, "{name}");
         let generation = GenerationConfig::load(&c, &config).unwrap();
         assert_eq!((generation.eos, generation.bos), (vec![2], Some(1)));
     }

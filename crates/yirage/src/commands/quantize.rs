@@ -2,11 +2,12 @@
 
 use crate::console::{Console, bytes};
 use crate::failure::CliFailure;
+use crate::locate::locate;
 use crate::options::Layers;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use yirage_convert::{Importances, Mix, QuantizeOptions, QuantizePlan, TensorPlan, quantize};
+use yirage_convert::{ConvertError, Importances, Mix, QuantizeOptions, QuantizePlan, TensorPlan, quantize};
 use yirage_mmap::MappedFile;
 use yirage_model::gguf::{GgmlType, Gguf};
 
@@ -14,10 +15,18 @@ use yirage_model::gguf::{GgmlType, Gguf};
 ///
 /// # Errors
 /// Whatever is wrong with the options or the files; [`CliFailure::Convert`].
-pub(crate) fn run(layers: &Layers, console: &Console, source: &str) -> Result<(), CliFailure> {
-    let source = Path::new(source);
+pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), CliFailure> {
+    let located = locate(layers, console)?;
+    let source = located.path.as_path();
     let mix = Mix::parse(layers.text("mix").unwrap_or_default())?;
-    let output = layers.text("quantized").map_or_else(|| beside(source, mix), PathBuf::from);
+    // What was found in a cache or in the folder of models is written where the user is.
+    let is_path = layers.text("model").is_some_and(|given| Path::new(given) == source);
+    let named = || if is_path { beside(source, mix) } else { file_name(source, mix).into() };
+    let output = layers.text("quantized").map_or_else(named, PathBuf::from);
+    let threads = threads(layers)?;
+    if source.is_dir() {
+        return Err(ConvertError::NotGguf { path: source.to_owned() }.into());
+    }
     let mapped = MappedFile::open(source).map_err(|e| CliFailure::Other(e.to_string()))?;
     let gguf = Gguf::parse(mapped.bytes(), &source.display().to_string())?;
     let importances = layers.text("imatrix").map(|path| Importances::read(Path::new(path))).transpose()?;
@@ -31,7 +40,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, source: &str) -> Result<()
             bar.inc(tensor.bytes_before());
             console.detail(&line(tensor));
         };
-        let to = yirage_convert::Output { path: &output, force: layers.switch("force")?, threads: threads(layers)? };
+        let to = yirage_convert::Output { path: &output, force: layers.switch("force")?, threads };
         let written = quantize(mapped.bytes(), &gguf, &plan, importances.as_ref(), &to, &mut progress)?;
         bar.finish_and_clear();
         // A file that was cut off meanwhile reads as zeros behind its end.
@@ -58,11 +67,16 @@ fn threads(layers: &Layers) -> Result<NonZeroUsize, CliFailure> {
 
 /// `name-Q4_K_M.gguf` beside `name-f16.gguf`.
 fn beside(source: &Path, mix: Mix) -> PathBuf {
+    source.with_file_name(file_name(source, mix))
+}
+
+/// The name without the format of the floats, with the mix's.
+fn file_name(source: &Path, mix: Mix) -> String {
     let stem = source.file_stem().unwrap_or_default().to_string_lossy();
     let upper = stem.to_ascii_uppercase();
     let floats = ["F32", "F16", "BF16"].iter().flat_map(|name| ["-", "."].map(|dot| format!("{dot}{name}")));
     let cut = floats.filter(|end| upper.ends_with(end.as_str())).map(|end| end.len()).max().unwrap_or(0);
-    source.with_file_name(format!("{}-{}.gguf", &stem[..stem.len() - cut], mix.name))
+    format!("{}-{}.gguf", &stem[..stem.len() - cut], mix.name)
 }
 
 /// What is not as the mix's name says.

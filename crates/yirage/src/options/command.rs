@@ -263,7 +263,7 @@ impl CliCommand {
         match self {
             CliCommand::Run => &["model", "prompt"],
             CliCommand::Tokenize => &["model", "text"],
-            CliCommand::Quantize => &["mix"],
+            CliCommand::Quantize => &["model", "mix"],
             CliCommand::Chat
             | CliCommand::Logits
             | CliCommand::Perplexity
@@ -295,7 +295,6 @@ impl CliCommand {
             CliCommand::GraphRun | CliCommand::GraphShow | CliCommand::GraphCheck => {
                 Some(file.help("JSON file of the graph"))
             }
-            CliCommand::Quantize => Some(file.help("GGUF file of F32, F16 or BF16")),
             CliCommand::PlanSave => Some(file.help("File of the graph, NAME.json or NAME.graph")),
             CliCommand::PlanShow | CliCommand::PlanCheck | CliCommand::PlanRun => Some(file.help("Plan file")),
             CliCommand::Serve => {

@@ -72,7 +72,7 @@ pub(super) const KEPT: &[CliCommand] =
     &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain, Cache];
 /// Commands that open a model.
 pub(super) const MODEL: &[CliCommand] =
-    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Bench, Doctor, Explain];
+    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Quantize, Bench, Doctor, Explain];
 /// Commands that may fetch a model.
 pub(super) const FETCH: &[CliCommand] = &[
     Run,
@@ -84,6 +84,7 @@ pub(super) const FETCH: &[CliCommand] = &[
     Rerank,
     Tokenize,
     Inspect,
+    Quantize,
     Bench,
     Doctor,
     Verify,

@@ -48,7 +48,8 @@ fn force(source: &Path) {
 #[test]
 fn what_makes_no_sense_is_told() {
     for (arguments, code, expected) in [
-        (vec!["quantize", "nowhere.gguf"], 1, "nowhere.gguf"),
+        (vec!["quantize", "./nowhere.gguf"], 1, "nowhere.gguf"),
+        (vec!["quantize", "/proc"], 3, "expected a GGUF file, got a folder"),
         (vec!["quantize", &bedtime(), "Q9_Z"], 2, "Q4_K_M"),
         (vec!["quantize", &bedtime(), "IQ2_XXS"], 2, "\"IQ2_XXS\""),
         (vec!["quantize", &bedtime(), "Q2_K_S", "--token-embedding-type", "q8_9"], 2, "\"q8_9\""),
