@@ -264,7 +264,7 @@ fn an_output_of_one_device_is_the_slot_of_another() {
 #[test]
 fn what_a_lost_device_should_have_given_is_an_error_of_the_one_that_waits() {
     let faults = Faults { lost: Some(2), ..Faults::default() };
-    let lost = open(&Sim::with(Settings { faults, delay: Duration::from_millis(5), ..Settings::default() }));
+    let lost = open(&Sim::with(Settings { faults, delay: Duration::from_millis(100), ..Settings::default() }));
     let sound = open(&Sim::default());
     let (mut from, mut to) = (load(&*lost, DOUBLE), load(&*sound, DOUBLE));
     from.set_floats("x", [1.0; 4]);
