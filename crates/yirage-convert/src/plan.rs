@@ -52,6 +52,12 @@ impl TensorPlan {
         self.shape.iter().rev().skip(1).product()
     }
 
+    /// How many importances it has: one for each column of each expert.
+    pub(crate) fn importances(&self) -> u64 {
+        let experts = self.shape.iter().rev().nth(2).copied().unwrap_or(1);
+        self.columns() * experts
+    }
+
     /// Bytes of its data in the file that is read.
     pub fn bytes_before(&self) -> u64 {
         self.source.end - self.source.start
@@ -210,8 +216,7 @@ impl<'a> Chooser<'a> {
     }
 
     fn has_importances_of(&self, plan: &TensorPlan, all: Option<&Importances>) -> Result<bool, ConvertError> {
-        let experts = if plan.shape.len() > 2 { plan.shape[plan.shape.len() - 3] } else { 1 };
-        let found = match all.map(|all| all.of(&plan.name, plan.columns() * experts)) {
+        let found = match all.map(|all| all.of(&plan.name, plan.importances())) {
             // Those of token embeddings are of what they are chosen by, not multiplied with.
             Some(Err(ConvertError::ImportanceCount { .. })) if is_embedding(&plan.name) => false,
             Some(found) => found?.is_some(),

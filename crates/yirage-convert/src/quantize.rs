@@ -59,7 +59,7 @@ pub fn quantize(
         progress(tensor);
         let data = &bytes[tensor.source.start as usize..tensor.source.end as usize];
         let weights = match importances.filter(|_| tensor.important) {
-            Some(all) => all.of(&tensor.name, importance_count(tensor))?,
+            Some(all) => all.of(&tensor.name, tensor.importances())?,
             None => None,
         };
         TensorWriter { file: gguf.name(), tensor, weights, threads: output.threads.get() }
@@ -81,12 +81,6 @@ fn entries(gguf: &Gguf, plan: &QuantizePlan) -> Vec<(String, GgufValue)> {
     let replaced = |key: &str| key.starts_with("split.") || new.iter().any(|(name, _)| *name == key);
     let kept = gguf.metadata().filter(|(key, _)| !replaced(key)).map(|(key, value)| (key.to_owned(), value.clone()));
     kept.chain(new.map(|(key, value)| (key.to_owned(), GgufValue::U32(value)))).collect()
-}
-
-/// How many importances a tensor has: one for each column of each expert.
-fn importance_count(tensor: &TensorPlan) -> u64 {
-    let experts = if tensor.shape.len() > 2 { tensor.shape[tensor.shape.len() - 3] } else { 1 };
-    tensor.columns() * experts
 }
 
 /// One tensor on its way.

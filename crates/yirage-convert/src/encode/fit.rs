@@ -16,7 +16,7 @@ pub(super) fn nearest(value: f32) -> i32 {
 }
 
 /// The value of largest magnitude, the first of equals.
-fn extreme(x: &[f32]) -> f32 {
+pub(super) fn extreme(x: &[f32]) -> f32 {
     x.iter().fold(0.0, |best: f32, &v| if v.abs() > best.abs() { v } else { best })
 }
 

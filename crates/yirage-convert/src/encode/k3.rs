@@ -1,6 +1,6 @@
 //! Q3_K: 16 sub-blocks of 16 numbers in three bits, with signed scales of six bits.
 
-use super::fit::{nearest, symmetric, symmetric_by_moves};
+use super::fit::{extreme, nearest, symmetric, symmetric_by_moves};
 use super::k2::put_pairs;
 use super::{mean_square, put_half, weighted};
 
@@ -30,7 +30,7 @@ fn found(x: &[f32], levels: &mut [u8; 256]) -> ([u8; 16], f32) {
     for (j, (x, levels)) in x.chunks_exact(16).zip(levels.chunks_exact_mut(16)).enumerate() {
         scales[j] = symmetric_by_moves(4, x, levels);
     }
-    let largest = scales.iter().fold(0.0, |best: f32, &v| if v.abs() > best.abs() { v } else { best });
+    let largest = extreme(&scales);
     if largest == 0.0 {
         // No code is written at all, which a reader takes for the lowest.
         return ([0; 16], 0.0);

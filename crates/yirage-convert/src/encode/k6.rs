@@ -1,6 +1,6 @@
 //! Q6_K: 16 sub-blocks of 16 numbers in six bits, with signed scales of eight bits.
 
-use super::fit::{SMALLEST, nearest, symmetric};
+use super::fit::{SMALLEST, extreme, nearest, symmetric};
 use super::put_half;
 
 pub(super) fn encode(row: &[f32], importances: Option<&[f32]>, out: &mut [u8]) {
@@ -14,7 +14,7 @@ fn one(x: &[f32], importances: Option<&[f32]>, block: &mut [u8]) {
     for (j, (x, levels)) in x.chunks_exact(16).zip(levels.chunks_exact_mut(16)).enumerate() {
         scales[j] = symmetric(32, x, importances.map(|all| &all[j * 16..][..16]), levels);
     }
-    let largest = scales.iter().fold(0.0, |best: f32, &v| if v.abs() > best.abs() { v } else { best });
+    let largest = extreme(&scales);
     if largest.abs() < SMALLEST {
         return block.fill(0);
     }

@@ -1,7 +1,7 @@
 //! IQ4_NL and IQ4_XS: levels from a table of sixteen values; the first with a scale for each 32 numbers, the second with
 //! eight scales of six bits for 256.
 
-use super::fit::{SMALLEST, nearest};
+use super::fit::{SMALLEST, extreme, nearest};
 use super::simple::put_nibbles;
 use super::{put_half, weighted};
 use yirage_ir::quant::iq4_nl::TABLE;
@@ -26,7 +26,7 @@ pub(super) fn iq4_xs(row: &[f32], importances: Option<&[f32]>, out: &mut [u8]) {
         for (j, x) in x.chunks_exact(32).enumerate() {
             scales[j] = scale(x, importances.map(|all| &all[i * 256 + j * 32..][..32]), variance);
         }
-        let largest = scales.iter().fold(0.0, |best: f32, &v| if v.abs() > best.abs() { v } else { best });
+        let largest = extreme(&scales);
         let step = -largest / 32.0;
         put_half(block, 0, step);
         block[2..8].fill(0);
@@ -58,7 +58,7 @@ fn scale(x: &[f32], importances: Option<&[f32]>, variance: f32) -> f32 {
         Some(importances) => weighted(x, importances, variance),
         None => std::array::from_fn(|i| x[i] * x[i]),
     };
-    let largest = x.iter().fold(0.0, |best: f32, &v| if v.abs() > best.abs() { v } else { best });
+    let largest = extreme(x);
     if largest.abs() < SMALLEST {
         return 0.0;
     }
