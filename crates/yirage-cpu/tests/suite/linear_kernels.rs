@@ -104,20 +104,26 @@ fn all_instruction_sets_agree_bit_for_bit() {
 
 #[test]
 fn a_row_does_not_depend_on_its_batch_or_on_the_split() {
-    let mut rng = Rng::new(6);
+    // Side by side: one thread alone takes minutes under emulation.
+    std::thread::scope(|scope| {
+        for (seed, &format) in (6..).zip(Format::ALL) {
+            scope.spawn(move || rows_do_not_depend_on_their_batch(Rng::new(seed), format));
+        }
+    });
+}
+
+fn rows_do_not_depend_on_their_batch(mut rng: Rng, format: Format) {
     let total = 150; // more full tiles than meet a piece of decoded weights at once
-    for &format in Format::ALL {
-        let (rows, k) = (150, *ks(format).last().unwrap());
-        let m = packed(format, rows, k, &weights(&mut rng, format, rows, k));
-        let mut x = floats(&mut rng, total * k);
-        x.iter_mut().step_by(331).for_each(|v| *v *= 30.0); // some blocks with outliers
-        for (isa, precision) in isas().into_iter().flat_map(|i| BOTH.map(|p| (i, p))) {
-            let all = bits(&product(isa, precision, &m, &x, total, 1));
-            for n in (1..=17).chain([33, 64, 100, 130]) {
-                let first = (total - n) / 2;
-                let part = product(isa, precision, &m, &x[first * k..][..n * k], n, 1 + n % 3);
-                assert_eq!(bits(&part), all[first * rows..][..n * rows], "{format:?} {isa} {precision:?} {n} tokens");
-            }
+    let (rows, k) = (150, *ks(format).last().unwrap());
+    let m = packed(format, rows, k, &weights(&mut rng, format, rows, k));
+    let mut x = floats(&mut rng, total * k);
+    x.iter_mut().step_by(331).for_each(|v| *v *= 30.0); // some blocks with outliers
+    for (isa, precision) in isas().into_iter().flat_map(|i| BOTH.map(|p| (i, p))) {
+        let all = bits(&product(isa, precision, &m, &x, total, 1));
+        for n in (1..=17).chain([33, 64, 100, 130]) {
+            let first = (total - n) / 2;
+            let part = product(isa, precision, &m, &x[first * k..][..n * k], n, 1 + n % 3);
+            assert_eq!(bits(&part), all[first * rows..][..n * rows], "{format:?} {isa} {precision:?} {n} tokens");
         }
     }
 }
