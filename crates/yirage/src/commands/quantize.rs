@@ -2,7 +2,7 @@
 
 use crate::console::{Console, bytes};
 use crate::failure::CliFailure;
-use crate::locate::locate;
+use crate::locate::named;
 use crate::options::Layers;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
@@ -16,13 +16,14 @@ use yirage_model::gguf::{GgmlType, Gguf};
 /// # Errors
 /// Whatever is wrong with the options or the files; [`CliFailure::Convert`].
 pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), CliFailure> {
-    let located = locate(layers, console)?;
+    // The model that other commands take where none is named is quantised already.
+    let given = layers.text("model").ok_or_else(no_model)?;
+    let located = named(given, layers, console)?;
     let source = located.path.as_path();
     let mix = Mix::parse(layers.text("mix").unwrap_or_default())?;
     // What was found in a cache or in the folder of models is written where the user is.
-    let is_path = layers.text("model").is_some_and(|given| Path::new(given) == source);
-    let named = || if is_path { beside(source, mix) } else { file_name(source, mix).into() };
-    let output = layers.text("quantized").map_or_else(named, PathBuf::from);
+    let unnamed = || if Path::new(given) == source { beside(source, mix) } else { file_name(source, mix).into() };
+    let output = layers.text("quantized").map_or_else(unnamed, PathBuf::from);
     let threads = threads(layers)?;
     if source.is_dir() {
         return Err(ConvertError::NotGguf { path: source.to_owned() }.into());
@@ -48,6 +49,10 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), CliFailure> 
         Some(written)
     };
     if console.json { console.value(&report(&plan, &output, written)) } else { show(&plan, &output, written, console) }
+}
+
+fn no_model() -> CliFailure {
+    CliFailure::Usage("expected a model whose weights are floats, got none; name it: `yirage quantize MODEL Q4_K_M`".to_owned())
 }
 
 fn options(layers: &Layers) -> Result<QuantizeOptions, CliFailure> {

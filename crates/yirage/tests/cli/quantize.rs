@@ -48,6 +48,7 @@ fn force(source: &Path) {
 #[test]
 fn what_makes_no_sense_is_told() {
     for (arguments, code, expected) in [
+        (vec!["quantize"], 2, "expected a model whose weights are floats"),
         (vec!["quantize", "./nowhere.gguf"], 1, "nowhere.gguf"),
         (vec!["quantize", "/proc"], 3, "expected a GGUF file, got a folder"),
         (vec!["quantize", &bedtime(), "Q9_Z"], 2, "Q4_K_M"),
