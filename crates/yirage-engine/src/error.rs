@@ -4,6 +4,7 @@ use crate::encoder_input::EncoderError;
 use crate::forward_error::ForwardError;
 use crate::kv::KvError;
 use crate::memory::LoadBytes;
+use crate::prefix_error::PrefixError;
 use crate::sampling::{ParamError, SampleError};
 use crate::scheduler::{AdmissionError, CommitError, ConfigError, StepInFlight};
 use crate::vocabulary::VocabularyError;
@@ -95,6 +96,9 @@ pub enum EngineError {
         /// Bytes it needs for a block of each part.
         least: u64,
     },
+    /// A beginning of a sequence that is put into the cache.
+    #[error(transparent)]
+    Prefix(#[from] PrefixError),
     /// A step was scheduled while one was in flight: the engine's own mistake.
     #[error(transparent)]
     InFlight(#[from] StepInFlight),

@@ -21,6 +21,7 @@ mod options;
 mod pace;
 mod packed;
 mod plans;
+mod prefix_error;
 mod runner;
 pub mod sampling;
 pub mod scheduler;
@@ -31,7 +32,7 @@ mod vocabulary;
 
 pub use encoder::{Embedding, Encoder, EncoderFacts, EncoderOptions};
 pub use encoder_input::{EncoderError, EncoderInput};
-pub use engine::{Engine, Event, ModelFacts, Occupancy, Request};
+pub use engine::{CachedPrefix, Engine, Event, ModelFacts, Occupancy, Request, RestoredPrefix};
 pub use error::EngineError;
 pub use forward::{Forward, ForwardOptions, ForwardRow, ForwardStep, Generate, NameDifferences};
 pub use forward_error::ForwardError;
@@ -43,5 +44,6 @@ pub use options::{
 };
 pub use packed::Notice;
 pub use plans::PlanCounts;
+pub use prefix_error::PrefixError;
 pub use variants::{ChosenVariant, VariantOrigin, VariantTiming};
 pub use vocabulary::VocabularyError;

@@ -114,6 +114,7 @@ pub trait Program: Any + Send {
 }
 
 const NO_IMAGES: &str = "this device makes every weight from the model's files";
+const NO_BLOCKS: &str = "this device's caches are reached by its kernels alone";
 
 /// A device: takes weights, grants memory, loads plans.
 pub trait Device: Send + Sync {
@@ -150,6 +151,28 @@ pub trait Device: Send + Sync {
     /// Grants `blocks` blocks of a state. `k_width` splits a block's width into keys and values (all keys for a latent
     /// cache).
     fn kv_cache(&self, block: &Type, k_width: u32, blocks: usize) -> Result<KvCacheHandle, HalError>;
+    /// What lies in blocks of a cache, one block after the other, once everything submitted so far has run. It is as the
+    /// device stores it: a device of the same backend and architecture takes it for a cache of the same type.
+    ///
+    /// # Errors
+    /// [`HalError::Unsupported`] where the host does not reach caches, which is what a device says by itself; a block that
+    /// the cache has not.
+    fn read_kv_blocks(&self, _cache: &KvCacheHandle, blocks: &[u32]) -> Result<Vec<u8>, HalError> {
+        Err(HalError::Unsupported {
+            what: format!("reading {} blocks of a cache", blocks.len()),
+            why: NO_BLOCKS.into(),
+        })
+    }
+    /// Writes what [`Device::read_kv_blocks`] has read to as many blocks, once everything submitted so far has run.
+    ///
+    /// # Errors
+    /// As [`Device::read_kv_blocks`]; contents that are not as long as the blocks.
+    fn write_kv_blocks(&self, _cache: &KvCacheHandle, blocks: &[u32], _contents: &[u8]) -> Result<(), HalError> {
+        Err(HalError::Unsupported {
+            what: format!("writing {} blocks of a cache", blocks.len()),
+            why: NO_BLOCKS.into(),
+        })
+    }
     /// Loads a plan that was proved for [`Device::target`]: resolves its kernels, grants its arena.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! What can go wrong between a caller and a model.
 
+use crate::prefix_file::PrefixFileError;
 use std::path::PathBuf;
 use thiserror::Error;
 use yirage_engine::EngineError;
@@ -49,6 +50,9 @@ pub enum SessionError {
     /// The engine; of a job, that it is refused.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// The file of a beginning.
+    #[error(transparent)]
+    PrefixFile(#[from] PrefixFileError),
     /// Stop strings.
     #[error(transparent)]
     Stop(#[from] StopError),

@@ -42,6 +42,7 @@ mod job;
 mod loaded;
 mod model;
 mod open;
+mod prefix_file;
 mod texts;
 mod worker;
 
@@ -53,4 +54,5 @@ pub use find::LocalModel;
 pub use job::Job;
 pub use loaded::LoadedEngine;
 pub use model::ModelHandle;
+pub use prefix_file::{ModelFingerprint, PrefixFileError, PrefixFileFault, PrefixSize};
 pub use texts::{TextProcessor, message};

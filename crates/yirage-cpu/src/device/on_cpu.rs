@@ -103,6 +103,14 @@ impl Device for CpuDevice {
         Ok(KvCacheHandle(Arc::new(CpuKvCache::new(&self.shared, block, k_width, blocks, MemoryPurpose::Cache)?)))
     }
 
+    fn read_kv_blocks(&self, cache: &KvCacheHandle, blocks: &[u32]) -> Result<Vec<u8>, HalError> {
+        own_cache(cache)?.read(blocks, &self.shared.turn())
+    }
+
+    fn write_kv_blocks(&self, cache: &KvCacheHandle, blocks: &[u32], contents: &[u8]) -> Result<(), HalError> {
+        own_cache(cache)?.write(blocks, contents, &self.shared.turn())
+    }
+
     fn load(&self, plan: &VerifiedPlan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError> {
         if *plan.target() != self.target() {
             let (made, own) = (plan.target().describe(), self.target().describe());
@@ -131,6 +139,11 @@ impl Device for CpuDevice {
         // A device's instruction set is available: there are kernels for it.
         linear::Dispatch::new(self.shared.isa, self.shared.variant, precision, format).map_or(Limit::F32, |k| k.limit())
     }
+}
+
+/// A cache of this backend.
+fn own_cache(cache: &KvCacheHandle) -> Result<&CpuKvCache, HalError> {
+    cache.0.downcast_ref().ok_or_else(|| HalError::Load("the cache is of another device".into()))
 }
 
 impl KernelVariants for CpuDevice {

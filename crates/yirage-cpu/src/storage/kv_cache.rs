@@ -3,7 +3,8 @@
 use crate::attention::{AttentionShape, KvCacheView, KvType};
 use crate::memory::HugeBuf;
 use crate::recurrent::StateBlocks;
-use crate::shared::{CpuContext, MemoryPurpose, MemoryReservation, book};
+use crate::shared::{CpuContext, MemoryPurpose, MemoryReservation, RunPermit, book};
+use std::ops::Range;
 use std::sync::Arc;
 use yirage_hal::HalError;
 use yirage_ir::{DType, Dim, Dims, Type};
@@ -108,6 +109,37 @@ impl CpuKvCache {
         // SAFETY: `CpuKvCache::new` got memory for `blocks` blocks of this size, and it lives as long as `self`, which
         // whoever uses the states keeps.
         Some(unsafe { StateBlocks::new(self.buf.as_ptr().cast(), shape, self.blocks) })
+    }
+
+    /// Where a block lies among the bytes.
+    fn range_of(&self, block: u32) -> Result<Range<usize>, HalError> {
+        let outside = || HalError::Step(format!("block {block} of a cache of {} blocks", self.blocks));
+        let block = usize::try_from(block).ok().filter(|&block| block < self.blocks).ok_or_else(outside)?;
+        Ok(block * self.form.bytes()..(block + 1) * self.form.bytes())
+    }
+
+    /// What lies in these blocks, while no program of their device runs.
+    pub(crate) fn read(&self, blocks: &[u32], _turn: &RunPermit<'_>) -> Result<Vec<u8>, HalError> {
+        let mut contents = Vec::with_capacity(blocks.len() * self.form.bytes());
+        for &block in blocks {
+            contents.extend_from_slice(&self.buf.as_slice()[self.range_of(block)?]);
+        }
+        Ok(contents)
+    }
+
+    /// Writes these blocks, while no program of their device runs.
+    pub(crate) fn write(&self, blocks: &[u32], contents: &[u8], _turn: &RunPermit<'_>) -> Result<(), HalError> {
+        let (each, wanted) = (self.form.bytes(), blocks.len() * self.form.bytes());
+        if contents.len() != wanted {
+            return Err(HalError::Step(format!("{} bytes for blocks of {wanted} bytes", contents.len())));
+        }
+        for (&block, part) in blocks.iter().zip(contents.chunks_exact(each)) {
+            let range = self.range_of(block)?;
+            // SAFETY: `range_of` gives `part.len()` bytes inside the buffer, which `CpuKvCache::new` got for so many blocks;
+            // whoever has the permit of the device is alone with what its programs write.
+            unsafe { self.buf.as_ptr().add(range.start).copy_from_nonoverlapping(part.as_ptr(), part.len()) };
+        }
+        Ok(())
     }
 
     /// Blocks granted.

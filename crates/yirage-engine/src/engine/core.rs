@@ -1,5 +1,6 @@
 //! The parts of an engine.
 
+use super::cached_prefix::LayerCache;
 use super::event::Event;
 use super::facts::ModelFacts;
 use super::request_state::RequestState;
@@ -32,6 +33,8 @@ pub struct Engine {
     pub(super) costs: Costs,
     pub(super) scheduler: Scheduler,
     pub(super) runner: Runner,
+    /// Where keys, values and states of layers lie.
+    pub(super) layer_caches: Vec<LayerCache>,
     pub(super) sampler: Sampler,
     pub(super) requests: HashMap<SeqId, RequestState>,
     pub(super) dynamic_rope: Option<Dynamic>,

@@ -1,16 +1,18 @@
 //! From a checkpoint to an engine.
 
+use super::cached_prefix::LayerCache;
 use super::core::Engine;
 use super::facts::ModelFacts;
 use crate::error::EngineError;
 use crate::graph_model::GraphModel;
 use crate::kv::KvManager;
 use crate::limits::BLOCK;
-use crate::load::{self, LoadProgressFn, ModelLoadPlan};
+use crate::load::{self, LoadProgressFn, ModelLoadPlan, kv_cache_type};
 use crate::options::{CacheSize, EngineOptions, Speculation};
 use crate::pace::{PromptWork, StepPacer};
 use crate::packed::{Notice, PackedModelEntry};
 use crate::plans::PlanProvider;
+use crate::prefix_error::PrefixError;
 use crate::runner::Runner;
 use crate::sampling::Sampler;
 use crate::scheduler::{Scheduler, SchedulerConfig};
@@ -21,6 +23,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_hal::{Bindings, Device};
 use yirage_model::Checkpoint;
+use yirage_model::arch::Model;
 use yirage_model::tokenizer::Tokenizer;
 
 impl Engine {
@@ -91,6 +94,7 @@ impl Engine {
         let speculation = if guesses { options.speculation } else { Speculation::default() };
         let variant = variants::bind(&*device, products, &mut bindings, &options.tuning, &mut told)?;
         let runner = Runner::new(&*device, &prepared.plans, &bindings, groups, dynamic_rope.clone(), options.executor)?;
+        let layer_caches = layer_caches(&*device, &prepared.model, &bindings)?;
         let facts = ModelFacts {
             architecture: prepared.model.name,
             vocabulary,
@@ -116,6 +120,7 @@ impl Engine {
             costs: prepared.costs,
             scheduler,
             runner,
+            layer_caches,
             sampler,
             requests: HashMap::new(),
             dynamic_rope,
@@ -174,6 +179,16 @@ impl Engine {
             }
         }
     }
+}
+
+/// The caches that a model's layers were granted.
+fn layer_caches(device: &dyn Device, model: &Model, bindings: &Bindings) -> Result<Vec<LayerCache>, EngineError> {
+    let granted = |(name, group): &(String, usize)| {
+        let cache = bindings.kv_caches.get(name).ok_or_else(|| PrefixError::NoLayer { name: name.clone() })?;
+        let block_bytes = device.kv_block_bytes(&kv_cache_type(model, name)?, model.groups[*group].k_width())?;
+        Ok(LayerCache { name: name.clone(), group: *group, cache: cache.clone(), block_bytes })
+    };
+    model.kv_cache_group.iter().map(granted).collect()
 }
 
 /// The scheduler of an engine with these options.

@@ -2,6 +2,7 @@
 
 mod admission;
 mod cache_salt;
+mod cached_prefix;
 mod choose;
 mod core;
 mod event;
@@ -20,6 +21,7 @@ mod submitted_step;
 mod verify;
 
 pub use self::core::Engine;
+pub use cached_prefix::{CachedPrefix, RestoredPrefix};
 pub use event::Event;
 pub use facts::ModelFacts;
 pub use request::Request;

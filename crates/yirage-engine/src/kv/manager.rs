@@ -110,6 +110,33 @@ impl KvManager {
         seq
     }
 
+    /// A sequence of the whole blocks of `tokens` whose contents the caller writes next, as they were computed before: it
+    /// has the blocks that the query behind them sees, and nothing of it is published before [`KvManager::advance`].
+    ///
+    /// # Errors
+    /// As [`KvManager::reserve`].
+    pub fn adopt(&mut self, tokens: &[u32], salt: &[u8]) -> Result<SeqCache, OutOfBlocks> {
+        let mut seq = SeqCache::empty(BlockKey::root(salt), self.groups.len());
+        let end = tokens.len() / BLOCK;
+        let first = |spec: &CacheGroup| spec.first_visible(end * BLOCK) / BLOCK;
+        for (group, (spec, pool)) in self.groups.iter().zip(&self.pools).enumerate() {
+            let (needed, available) = (end - first(spec), pool.available());
+            if needed > available {
+                return Err(OutOfBlocks { group, needed, available });
+            }
+        }
+        for (group, (spec, pool)) in self.groups.iter().zip(&mut self.pools).enumerate() {
+            seq.live_from[group] = first(spec);
+            seq.tables[group] = vec![NO_BLOCK; first(spec)];
+            for _ in first(spec)..end {
+                let block = pool.allocate().expect("the loop above counted enough available blocks");
+                seq.tables[group].push(block as i32);
+            }
+        }
+        seq.len = end * BLOCK;
+        Ok(seq)
+    }
+
     /// Keys of the blocks of `tokens` up to the first that a group without a window lacks.
     fn cached_prefix(&self, root: BlockKey, tokens: &[u32], limit: usize) -> Vec<BlockKey> {
         let mut keys = Vec::new();

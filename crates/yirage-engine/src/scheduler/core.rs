@@ -373,6 +373,11 @@ impl Scheduler {
         &self.kv
     }
 
+    /// The cache's books, for who takes and gives back blocks between steps.
+    pub(crate) fn kv_mut(&mut self) -> &mut KvManager {
+        &mut self.kv
+    }
+
     /// The limits it was made with.
     pub fn config(&self) -> &SchedulerConfig {
         &self.config

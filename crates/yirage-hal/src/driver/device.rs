@@ -27,6 +27,12 @@ impl<D: Driver, L: Library> DriverDevice<D, L> {
     pub fn new(info: DeviceInfo, driver: D, library: L) -> DriverDevice<D, L> {
         DriverDevice { info, account: Arc::new(DriverAccount::new(driver)), library: Arc::new(library) }
     }
+
+    /// A cache of this device.
+    fn own_cache<'a>(&self, cache: &'a KvCacheHandle) -> Result<&'a DeviceKvCache<D>, HalError> {
+        let own = cache.0.downcast_ref::<DeviceKvCache<D>>().filter(|cache| cache.buffer.is_of(&self.account));
+        own.ok_or_else(|| HalError::Load("the cache is of another device".into()))
+    }
 }
 
 impl<D: Driver, L: Library> Device for DriverDevice<D, L> {
@@ -69,6 +75,14 @@ impl<D: Driver, L: Library> Device for DriverDevice<D, L> {
         let buffer = Buffer::new(&self.account, MemoryPool::Cache, bytes)?;
         buffer.driver().submit(StepCommand::Memory(MemoryCommand::Fill { slice: buffer.slice(), byte: 0 }))?;
         Ok(KvCacheHandle(Arc::new(DeviceKvCache { block: block.clone(), blocks, buffer })))
+    }
+
+    fn read_kv_blocks(&self, cache: &KvCacheHandle, blocks: &[u32]) -> Result<Vec<u8>, HalError> {
+        self.own_cache(cache)?.read(blocks)
+    }
+
+    fn write_kv_blocks(&self, cache: &KvCacheHandle, blocks: &[u32], contents: &[u8]) -> Result<(), HalError> {
+        self.own_cache(cache)?.write(blocks, contents)
     }
 
     fn load(&self, plan: &VerifiedPlan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError> {

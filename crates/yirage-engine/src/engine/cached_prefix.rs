@@ -1,0 +1,146 @@
+//! Beginnings of sequences out of the cache and into it: what a file of one holds, whoever writes and reads it.
+//!
+//! Only whole blocks that are published are read, and only such as no sequence has are written: what runs beside sees
+//! nothing of it. This module knows no file.
+
+use super::core::Engine;
+use crate::error::EngineError;
+use crate::kv::SeqCache;
+use crate::limits::BLOCK;
+use crate::prefix_error::PrefixError;
+use std::collections::BTreeSet;
+use yirage_hal::KvCacheHandle;
+
+/// A cache of one layer.
+pub(super) struct LayerCache {
+    pub(super) name: String,
+    pub(super) group: usize,
+    pub(super) cache: KvCacheHandle,
+    pub(super) block_bytes: u64,
+}
+
+/// A beginning of a sequence that the cache has. Its blocks stay for as long as this does.
+pub struct CachedPrefix<'e> {
+    engine: &'e mut Engine,
+    seq: SeqCache,
+}
+
+/// A beginning that is put into the cache. Without [`RestoredPrefix::finish`] nothing of it stays.
+pub struct RestoredPrefix<'e> {
+    engine: &'e mut Engine,
+    seq: SeqCache,
+    tokens: Vec<u32>,
+    written: BTreeSet<String>,
+}
+
+impl Engine {
+    /// What the contents of caches depend on beside the model, in words: backend and architecture, how positions are
+    /// stored, and how exactly they are computed.
+    pub fn cache_identity(&self) -> String {
+        let (info, kv, precision) = (self.device.info(), self.facts.kv.info().name, self.options.precision);
+        format!("{} {}, cache of {kv}, precision {precision}", info.backend, info.arch)
+    }
+
+    /// The longest beginning of `tokens` that the cache has, in whole blocks; of length 0 where it has none.
+    pub fn cached_prefix(&mut self, tokens: &[u32], salt: &[u8]) -> CachedPrefix<'_> {
+        // A sequence computes its last token anew, so one more than these is asked for.
+        let asked: Vec<u32> = tokens.iter().copied().chain([0]).collect();
+        let seq = self.scheduler.kv_mut().open(&asked, salt, usize::MAX);
+        CachedPrefix { engine: self, seq }
+    }
+
+    /// Takes blocks for the beginning `tokens`, of a whole number of blocks, that was computed before with this model, on a
+    /// device of the same backend and architecture, with the same type of cache.
+    ///
+    /// # Errors
+    /// [`EngineError::Prefix`], [`EngineError::UnknownToken`].
+    pub fn restore_prefix(&mut self, tokens: Vec<u32>, salt: &[u8]) -> Result<RestoredPrefix<'_>, EngineError> {
+        if !self.options.prefix_cache {
+            return Err(PrefixError::NoCache.into());
+        }
+        if tokens.is_empty() || !tokens.len().is_multiple_of(BLOCK) {
+            return Err(PrefixError::Length { tokens: tokens.len() }.into());
+        }
+        let vocabulary = self.facts.vocabulary;
+        if let Some(at) = tokens.iter().position(|&id| id >= vocabulary) {
+            return Err(EngineError::UnknownToken { id: tokens[at], at, vocabulary });
+        }
+        let context = self.facts.context as usize;
+        if tokens.len() > context {
+            return Err(PrefixError::TooLong { tokens: tokens.len(), most: context }.into());
+        }
+        let seq = self.scheduler.kv_mut().adopt(&tokens, salt).map_err(PrefixError::from)?;
+        Ok(RestoredPrefix { engine: self, seq, tokens, written: BTreeSet::new() })
+    }
+
+    fn layer_cache(&self, name: &str) -> Result<&LayerCache, EngineError> {
+        let missing = || PrefixError::NoLayer { name: name.to_owned() };
+        self.layer_caches.iter().find(|cache| cache.name == name).ok_or_else(|| missing().into())
+    }
+}
+
+/// The blocks that a sequence has in a group, in order.
+fn blocks_of(seq: &SeqCache, group: usize) -> Vec<u32> {
+    seq.table(group).iter().filter_map(|&block| u32::try_from(block).ok()).collect()
+}
+
+impl CachedPrefix<'_> {
+    /// Positions of it.
+    pub fn positions(&self) -> usize {
+        self.seq.len()
+    }
+
+    /// Names of the layers' caches, with the bytes of the contents of each.
+    pub fn caches(&self) -> Vec<(String, u64)> {
+        let bytes = |layer: &LayerCache| layer.block_bytes * blocks_of(&self.seq, layer.group).len() as u64;
+        self.engine.layer_caches.iter().map(|layer| (layer.name.clone(), bytes(layer))).collect()
+    }
+
+    /// What lies in the blocks of a layer's cache, one after the other, as the device stores it.
+    ///
+    /// # Errors
+    /// [`PrefixError::NoLayer`], [`EngineError::Device`].
+    pub fn contents(&self, name: &str) -> Result<Vec<u8>, EngineError> {
+        let layer = self.engine.layer_cache(name)?;
+        Ok(self.engine.device.read_kv_blocks(&layer.cache, &blocks_of(&self.seq, layer.group))?)
+    }
+}
+
+impl Drop for CachedPrefix<'_> {
+    fn drop(&mut self) {
+        self.engine.scheduler.kv_mut().close(&mut self.seq);
+    }
+}
+
+impl RestoredPrefix<'_> {
+    /// Writes what [`CachedPrefix::contents`] gave of this layer.
+    ///
+    /// # Errors
+    /// [`PrefixError::NoLayer`], [`EngineError::Device`], which has the bytes that are wanted.
+    pub fn write(&mut self, name: &str, contents: &[u8]) -> Result<(), EngineError> {
+        let layer = self.engine.layer_cache(name)?;
+        self.engine.device.write_kv_blocks(&layer.cache, &blocks_of(&self.seq, layer.group), contents)?;
+        self.written.insert(name.to_owned());
+        Ok(())
+    }
+
+    /// Publishes the beginning: sequences that begin so find it. Gives its positions.
+    ///
+    /// # Errors
+    /// [`PrefixError::LayerMissing`] with the first layer that nothing was written of.
+    pub fn finish(mut self) -> Result<usize, EngineError> {
+        let missing = self.engine.layer_caches.iter().find(|cache| !self.written.contains(&cache.name));
+        if let Some(layer) = missing {
+            return Err(PrefixError::LayerMissing { name: layer.name.clone() }.into());
+        }
+        let (positions, tokens) = (self.seq.len(), std::mem::take(&mut self.tokens));
+        self.engine.scheduler.kv_mut().advance(&mut self.seq, &tokens, positions);
+        Ok(positions)
+    }
+}
+
+impl Drop for RestoredPrefix<'_> {
+    fn drop(&mut self) {
+        self.engine.scheduler.kv_mut().close(&mut self.seq);
+    }
+}

@@ -1,0 +1,84 @@
+//! A beginning from the cache to a file.
+
+use super::PrefixSize;
+use super::error::{PrefixFileError, PrefixFileFault};
+use super::fingerprint::ModelFingerprint;
+use super::header::PrefixHeader;
+use crate::error::SessionError;
+use sha2::{Digest, Sha256};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use yirage_engine::Engine;
+
+pub(super) fn write(
+    engine: &mut Engine,
+    path: &Path,
+    model: ModelFingerprint,
+    tokens: &[u32],
+    salt: &[u8],
+) -> Result<PrefixSize, SessionError> {
+    let computed_by = engine.cache_identity();
+    let prefix = engine.cached_prefix(tokens, salt);
+    let positions = prefix.positions();
+    if positions == 0 {
+        return Ok(PrefixSize { positions, bytes: 0 });
+    }
+    let tokens = tokens[..positions].to_vec();
+    let caches = prefix.caches();
+    let header = PrefixHeader { model: model.to_string(), computed_by, tokens, salt: salt.to_vec(), caches };
+    let mut file = PartFile::create(path)?;
+    file.write(&header.print().map_err(|fault| fault.of(path))?)?;
+    for (name, _) in &header.caches {
+        file.write(&prefix.contents(name)?)?;
+    }
+    Ok(PrefixSize { positions, bytes: file.finish()? })
+}
+
+/// A file under another name until it is whole; dropped before, it is removed.
+struct PartFile<'p> {
+    path: &'p Path,
+    part: PathBuf,
+    file: Option<File>,
+    hash: Sha256,
+    bytes: u64,
+}
+
+impl<'p> PartFile<'p> {
+    fn create(path: &'p Path) -> Result<PartFile<'p>, PrefixFileError> {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.new", std::process::id()));
+        let part = path.with_file_name(name);
+        let file = File::create(&part).map_err(PrefixFileFault::io("create it")).map_err(|fault| fault.of(&part))?;
+        Ok(PartFile { path, part, file: Some(file), hash: Sha256::new(), bytes: 0 })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), PrefixFileError> {
+        self.hash.update(bytes);
+        self.bytes += bytes.len() as u64;
+        let Some(file) = &mut self.file else { return Ok(()) };
+        file.write_all(bytes).map_err(PrefixFileFault::io("write it")).map_err(|fault| fault.of(&self.part))
+    }
+
+    /// Ends it with its sum and gives it its name.
+    fn finish(mut self) -> Result<u64, PrefixFileError> {
+        let sum: [u8; 32] = self.hash.clone().finalize().into();
+        self.write(&sum)?;
+        if let Some(file) = self.file.take() {
+            file.sync_all().map_err(PrefixFileFault::io("write it")).map_err(|fault| fault.of(&self.part))?;
+        }
+        fs::rename(&self.part, self.path)
+            .map_err(PrefixFileFault::io("name it"))
+            .map_err(|fault| fault.of(self.path))?;
+        Ok(self.bytes)
+    }
+}
+
+impl Drop for PartFile<'_> {
+    fn drop(&mut self) {
+        if self.file.take().is_some() {
+            // What stays of it says by its name that it is a part.
+            let _ = fs::remove_file(&self.part);
+        }
+    }
+}
