@@ -73,6 +73,7 @@ pub(crate) const SCHEMAS: &[(&str, &str)] = &[
     ("Prompt", PROMPT),
     ("Props", PROPS),
     ("Slots", SLOTS),
+    ("SlotAction", SLOT_ACTION),
     ("Adapters", r#"{"type":"array","maxItems":0}"#),
     ("Version", VERSION),
     ("OllamaModel", OLLAMA_MODEL),
@@ -282,6 +283,12 @@ const PROPS: &str = r#"{"type":"object","required":["default_generation_settings
 const SLOTS: &str = r#"{"type":"array","items":{"type":"object","required":["id","n_ctx","is_processing"],
     "properties":{"id":{"type":"integer","minimum":0},"n_ctx":{"type":"integer","minimum":0},
     "is_processing":{"type":"boolean"}}}}"#;
+
+const SLOT_ACTION: &str = r#"{"type":"object","required":["id_slot"],"properties":{
+    "id_slot":{"type":"integer","minimum":0},"filename":{"type":"string"},"n_saved":{"type":"integer","minimum":0},
+    "n_written":{"type":"integer","minimum":0},"n_restored":{"type":"integer","minimum":0},
+    "n_read":{"type":"integer","minimum":0},"n_erased":{"type":"integer","minimum":0},
+    "timings":{"type":"object","properties":{"save_ms":{"type":"number"},"restore_ms":{"type":"number"}}}}}"#;
 
 const OLLAMA_MODEL: &str = r#"{"type":"object","required":["name","model","modified_at","size","digest","details",
     "capabilities",

@@ -5,7 +5,7 @@
 use crate::encoders::{embeddings, rerank, score};
 use crate::error::ApiError;
 use crate::fields::FieldTable;
-use crate::llamacpp::{completion, props, tokenize};
+use crate::llamacpp::{completion, props, slots, tokenize};
 use crate::{anthropic, ollama, openai, responses};
 
 /// A path with its method.
@@ -135,6 +135,7 @@ const TOKENIZE: &[BodySchema] = &[
 ];
 const DETOKENIZE: &[BodySchema] = &[form(tokenize::DETOKENIZE, &["tokens"])];
 const NAME: &[BodySchema] = &[form(props::NAME, &[])];
+const SLOT_FILE: &[BodySchema] = &[form(slots::FILE, &[])];
 const SHOW: &[BodySchema] = &[form(ollama::models::SHOW, &[])];
 const PULL: &[BodySchema] = &[form(ollama::registry::PULL, &[])];
 const OLLAMA_CHAT: &[BodySchema] = &[form(ollama::generate::CHAT, &[])];
@@ -239,6 +240,13 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     ),
     get("/props", "What llama.cpp's clients ask of a server", EndpointResponse::Json("Props")),
     get("/slots", "Places for sequences that run at once", EndpointResponse::Json("Slots")),
+    post(
+        "/slots/{id}",
+        "Write what a slot names to a file, read it back, or forget it: ?action=save, restore or erase",
+        SLOT_FILE,
+        slots::check,
+        EndpointResponse::Json("SlotAction"),
+    ),
     get("/lora-adapters", "Adapters: there are none", EndpointResponse::Json("Adapters")),
     get("/version", "The version of the server", EndpointResponse::Json("Version")),
     get("/api/version", "The version of the server", EndpointResponse::Json("Version")),

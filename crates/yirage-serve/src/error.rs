@@ -191,9 +191,10 @@ impl From<EngineError> for ApiError {
             }
             EngineError::Admission(AdmissionError::SaltTooLong { .. }) => ApiError::field("cache_salt", message),
             EngineError::Admission(AdmissionError::TooManyStopIds { .. }) => ApiError::field("stop_token_ids", message),
-            EngineError::Admission(_) | EngineError::UnknownToken { .. } | EngineError::NoHiddenStates => {
-                ApiError::invalid(message)
-            }
+            EngineError::Admission(_)
+            | EngineError::UnknownToken { .. }
+            | EngineError::NoHiddenStates
+            | EngineError::Prefix(_) => ApiError::invalid(message),
             EngineError::Encoder(EncoderError::Step { .. }) => ApiError::ours(message),
             EngineError::Encoder(_) => ApiError::field("input", message),
             error if error.is_unsupported() => ApiError::invalid(message),

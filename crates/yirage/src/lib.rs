@@ -21,6 +21,7 @@ mod logit_row;
 mod options;
 mod plan_file;
 mod profiling;
+mod prompt_cache;
 #[cfg_attr(not(target_os = "linux"), path = "ranks_elsewhere.rs")]
 mod ranks;
 mod roofline;

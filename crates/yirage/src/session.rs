@@ -5,6 +5,7 @@ use crate::failure::CliFailure;
 use crate::locate::{locate, named};
 use crate::options::Layers;
 use crate::profiling::Profiling;
+use crate::prompt_cache::PromptCache;
 use crate::settings::EngineSettings;
 use std::time::Instant;
 use yirage_engine::{Engine, Notice};
@@ -20,6 +21,8 @@ pub(crate) struct Session {
     pub(crate) model: ModelHandle,
     /// Milliseconds from the start of the process until all of this was ready.
     pub(crate) load_ms: f64,
+    /// Where prompts are kept, if they are.
+    pub(crate) prompt_cache: Option<PromptCache>,
     profiling: Option<Profiling>,
 }
 
@@ -45,6 +48,7 @@ impl Session {
             bar.set_position(done);
         };
         let profiling = Profiling::begin(layers, &*device)?;
+        let prompt_cache = PromptCache::resolve(layers, &checkpoint, console)?;
         let (packs, began) = (device.packing().is_some(), Instant::now());
         let loaded = LoadedEngine::load(&checkpoint, device, &settings.options, &mut progress);
         bar.finish_and_clear();
@@ -99,7 +103,7 @@ impl Session {
             ));
         }
         let load_ms = started.elapsed().as_secs_f64() * 1e3;
-        Ok(Session { name: located.name, model: loaded.start()?, load_ms, profiling })
+        Ok(Session { name: located.name, model: loaded.start()?, load_ms, prompt_cache, profiling })
     }
 
     /// Writes the profile, if one was asked for.

@@ -8,7 +8,7 @@ use crate::fields::{FieldSpec, FieldTable, Fields, honoured, ignored, refused};
 use crate::fim::{FimFile, Gap};
 use crate::generate::{AnswerEnd, AnswerUpdate, Ending, GenerationParams, SAMPLING, Speaker, StopCause, Turns, start};
 use crate::grammar::{FORMS, Grammar};
-use crate::models::{Generator, ModelLease};
+use crate::models::{Generator, ModelLease, SlotKey};
 use crate::prompt::{PromptEncoding, PromptInput, prompts};
 use crate::reply::{self, with_ignored};
 use crate::response_parser::ResponsePiece;
@@ -29,11 +29,11 @@ const OWN: &[FieldSpec] = &[
     honoured("response_fields", r#"{"type":["array","null"],"items":{"type":"string"}}"#),
     honoured("n_indent", r#"{"type":["integer","null"],"minimum":0}"#),
     honoured("t_max_predict_ms", r#"{"type":["integer","null"]}"#),
+    honoured("id_slot", r#"{"type":"integer","minimum":-1}"#),
     // A prompt is computed whole, or nothing could be said of it.
     ignored("t_max_prompt_ms", r#"{"type":"integer"}"#),
     // The order of samplers is fixed; those that are not wanted are left at what asks for nothing.
     ignored("samplers", "{}"),
-    ignored("id_slot", r#"{"type":"integer"}"#),
     ignored("timings_per_token", r#"{"type":"boolean"}"#),
     ignored("n_keep", r#"{"type":"integer"}"#),
     ignored("repeat_last_n", r#"{"type":"integer"}"#),
@@ -65,6 +65,8 @@ struct Completion {
     lease: ModelLease,
     prompt: Vec<u32>,
     shape: LlamaReplyOptions,
+    /// By which the prompt and its answer are found again.
+    slot: Option<SlotKey>,
     began: Instant,
     ignored: Vec<String>,
 }
@@ -78,6 +80,8 @@ struct LlamaReplyOptions {
     /// The fields that are wanted of an answer; none is all.
     fields: Option<Vec<String>>,
     cut: InfillLimits,
+    /// The number of a slot; none is any.
+    slot: Option<usize>,
 }
 
 /// The endpoint.
@@ -209,6 +213,8 @@ fn shape(fields: &mut Fields) -> Result<LlamaReplyOptions, ApiError> {
         tokens,
         fields: Some(named).filter(|named| !named.is_empty()),
         cut: InfillLimits { indent, time },
+        // -1 is any.
+        slot: fields.whole::<i64>("id_slot", "a whole number")?.and_then(|slot| usize::try_from(slot).ok()),
     })
 }
 
@@ -249,15 +255,38 @@ fn begin(
     let suggested = GenerationParams::suggested(generator.model().generation(), app.unique());
     let LlamaRequest { params: asked, sent, grammar, shape, ignored } = read(fields, suggested, prompt)?;
     let prompt = sent.ids(generator)?;
+    let slot = shape.slot.map(|id| slot_key(id, generator, call, &asked)).transpose()?;
     if prompt.is_empty() {
         // Clients ask so whether the server is there, and to have it warm.
-        return Ok(Completion { turns: None, lease: held, prompt, shape, began, ignored });
+        return Ok(Completion { turns: None, lease: held, prompt, shape, slot, began, ignored });
     }
     let compiled = grammar.compile(generator)?;
     let streams =
         start(app, call, &held, std::slice::from_ref(&prompt), &asked, &Arc::default(), &|| compiled.constraint())?;
     let turns = Some(Turns::new(streams, 1, || Speaker::plain(&asked.stops, &asked.stop_ids, true)));
-    Ok(Completion { turns, lease: held, prompt, shape, began, ignored })
+    Ok(Completion { turns, lease: held, prompt, shape, slot, began, ignored })
+}
+
+/// The slot of a number, as the caller's prompts are kept.
+///
+/// # Errors
+/// A number beyond those of the model.
+fn slot_key(
+    id: usize,
+    generator: &Generator,
+    call: &RequestContext,
+    asked: &GenerationParams,
+) -> Result<SlotKey, ApiError> {
+    let most = generator.max_seqs();
+    if id >= most {
+        let what = format!("expected a slot from 0 to {}, got {id}", most.saturating_sub(1));
+        return Err(ApiError::field("id_slot", what));
+    }
+    if !asked.cache_salt.is_empty() || !asked.cache_prompt {
+        let what = "a slot names what the cache has of the caller: leave out `cache_salt` and `cache_prompt`";
+        return Err(ApiError::field("id_slot", what));
+    }
+    Ok(SlotKey { id, salt: call.caller.salt.clone() })
 }
 
 /// Text and ids of what was said, and the end where it is one.
@@ -305,6 +334,7 @@ async fn whole(of: &Completion, mut turns: Turns) -> Result<Response, ApiError> 
             break;
         }
     }
+    of.note(&seen)?;
     Ok(reply::json(&of.shown(of.last(&seen, ended.as_deref()))))
 }
 
@@ -321,6 +351,9 @@ async fn stream(of: Completion, mut turns: Turns, writer: SseWriter) -> Result<(
         seen.heard(&ids, of.began.elapsed());
         let part = LlamaProgress { text, ids, ..LlamaProgress::default() };
         if end.is_some() || cut {
+            if let Err(error) = of.note(&seen) {
+                return writer.data(&error.openai()).await;
+            }
             let last = of.last_part(&seen, part, end.as_deref());
             return writer.data(&of.shown(last)).await;
         }
@@ -343,6 +376,17 @@ fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
 }
 
 impl Completion {
+    /// Names what was computed by its slot.
+    ///
+    /// # Errors
+    /// A model that is loaded no more.
+    fn note(&self, seen: &LlamaProgress) -> Result<(), ApiError> {
+        if let Some(slot) = &self.slot {
+            self.lease.generator()?.slots().note(slot.clone(), [&self.prompt[..], &seen.ids].concat());
+        }
+        Ok(())
+    }
+
     /// An object with the fields that are wanted, under the names by which they were asked for.
     fn shown(&self, object: Value) -> Value {
         let Some(fields) = &self.shape.fields else { return object };

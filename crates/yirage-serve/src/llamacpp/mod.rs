@@ -3,4 +3,5 @@
 pub(crate) mod completion;
 mod cut;
 pub(crate) mod props;
+pub(crate) mod slots;
 pub(crate) mod tokenize;

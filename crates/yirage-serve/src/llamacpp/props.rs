@@ -1,4 +1,4 @@
-//! What llama.cpp's clients ask of the server itself: /props, /slots, /lora-adapters, loading and unloading.
+//! What llama.cpp's clients ask of the server itself: /props, /lora-adapters, loading and unloading.
 
 use crate::app::App;
 use crate::call::Posted;
@@ -6,14 +6,13 @@ use crate::error::ApiError;
 use crate::fields::{FieldTable, Fields, honoured};
 use crate::reply;
 use axum::extract::{RawQuery, State};
-use axum::http::StatusCode;
 use axum::response::Response;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 
 /// GET /props, of the model that `?model=` names, else of the first.
 pub(crate) async fn props(State(app): State<Arc<App>>, RawQuery(asked): RawQuery) -> Result<Response, ApiError> {
-    let name = name(&app, asked.as_deref());
+    let name = model_of_query(&app, asked.as_deref());
     app.work(move |app| {
         let held = app.models.lease_named(name.as_deref())?;
         let generator = held.generator()?;
@@ -48,7 +47,7 @@ pub(crate) async fn props(State(app): State<Arc<App>>, RawQuery(asked): RawQuery
 }
 
 /// The model of `model=NAME` in the query, else the first.
-fn name(app: &App, query: Option<&str>) -> Option<String> {
+pub(super) fn model_of_query(app: &App, query: Option<&str>) -> Option<String> {
     let asked = query.unwrap_or_default().split('&').find_map(|pair| pair.strip_prefix("model=")).map(decoded);
     asked.or_else(|| app.models.iter().next().map(|entry| entry.name().to_owned()))
 }
@@ -70,25 +69,6 @@ fn decoded(text: &str) -> String {
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// GET /slots: a place for each sequence that runs at once; the open requests fill them in order.
-pub(crate) async fn slots(State(app): State<Arc<App>>, RawQuery(asked): RawQuery) -> Result<Response, ApiError> {
-    let name = name(&app, asked.as_deref());
-    app.work(move |app| {
-        let held = app.models.lease_named(name.as_deref())?;
-        let generator = held.generator()?;
-        let (context, open) = (generator.model().facts().context, generator.model().open_jobs());
-        let slot = |id| json!({"id": id, "n_ctx": context, "is_processing": id < open});
-        Ok(reply::json(&(0..generator.max_seqs()).map(slot).collect::<Value>()))
-    })
-    .await
-}
-
-/// Slots that are saved and restored, which this server has not.
-pub(crate) async fn absent() -> ApiError {
-    let what = "this server keeps no slots: prompts are cached by their beginnings";
-    ApiError { code: Some("unsupported"), ..ApiError::status(StatusCode::NOT_IMPLEMENTED, what) }
 }
 
 /// GET /lora-adapters.

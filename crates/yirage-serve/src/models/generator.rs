@@ -1,5 +1,6 @@
 //! A model that generates text, with what a conversation needs.
 
+use super::slots::{SlotFiles, Slots};
 use crate::error::ApiError;
 use crate::response_parser::{CallFrame, ModelCallFrame, OutputFormat, calls_as_text};
 use crate::vocabulary::Vocabulary;
@@ -18,6 +19,7 @@ pub struct Generator {
     tools: Option<GeneratorTemplate>,
     /// Sequences it runs at once.
     max_seqs: usize,
+    slots: Slots,
     /// Its tokens for grammars, made when one is first wanted; or why there are none.
     vocabulary: OnceLock<Result<Arc<Vocabulary>, String>>,
 }
@@ -95,7 +97,17 @@ impl Generator {
         };
         let chat = of(false)?;
         let tools = of(true)?.filter(|tools| chat.as_ref().is_none_or(|chat| chat.source != tools.source));
-        Ok(Generator { model, chat, tools, max_seqs, vocabulary: OnceLock::new() })
+        Ok(Generator { model, chat, tools, max_seqs, slots: Slots::default(), vocabulary: OnceLock::new() })
+    }
+
+    /// The same model, whose slots may be written to files.
+    #[must_use]
+    pub fn with_slot_files(self, files: SlotFiles) -> Generator {
+        Generator { slots: Slots::with_files(files), ..self }
+    }
+
+    pub(crate) fn slots(&self) -> &Slots {
+        &self.slots
     }
 
     pub(crate) fn model(&self) -> &ModelHandle {

@@ -6,11 +6,14 @@ mod description;
 mod generator;
 mod idle;
 mod served;
+mod slots;
 
 pub use description::Description;
 pub use generator::Generator;
 pub(crate) use idle::KeepAlive;
 pub use served::Served;
+pub use slots::SlotFiles;
+pub(crate) use slots::{SlotKey, Slots};
 
 use crate::error::ApiError;
 use crate::metrics::ModelMetrics;

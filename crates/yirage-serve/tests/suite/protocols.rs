@@ -215,7 +215,7 @@ fn llamacpp_and_vllm() {
     assert_eq!((&props["total_slots"], &props["default_generation_settings"]["n_ctx"]), (&json!(4), &json!(256)));
     assert_eq!(get(address, "/props?model=org%2Fstory").status, 200);
     assert_eq!(get(address, "/slots").json().as_array().unwrap().len(), 4);
-    assert_eq!(post(address, "/slots/0", &json!({})).status, 501);
+    assert_eq!(post(address, "/slots/0?action=save", &json!({"filename": "a"})).status, 501);
     let mut body = json!({"prompt": "Once upon a time", "n_predict": 12, "temperature": 0, "return_tokens": true});
     let whole = ok(address, "/completion", &body);
     assert_eq!((&whole["stop_type"], &whole["tokens_predicted"]), (&json!("limit"), &json!(12)));

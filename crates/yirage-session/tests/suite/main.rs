@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 
 mod encoders;
+mod prefix_files;
 mod requests;
 mod support;

@@ -14,7 +14,7 @@ struct AnswerOutput<'a> {
     finish_reason: &'a str,
     timings: Timings,
     executors: &'a [ChosenExecutor],
-    /// Prompt tokens that were not computed again; said of conversations only.
+    /// Prompt tokens that were not computed again; said of conversations, and of prompts that began as one that was kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     cached_tokens: Option<usize>,
 }
@@ -41,7 +41,7 @@ pub(super) fn show(
             finish_reason: answer.finish_reason(),
             timings: answer.timings(load_ms),
             executors: &answer.executors,
-            cached_tokens: in_conversation.then_some(answer.end.usage.cached_tokens),
+            cached_tokens: Some(answer.end.usage.cached_tokens).filter(|&cached| in_conversation || cached > 0),
         });
     }
     let ids = || answer.tokens.iter().map(u32::to_string).collect::<Vec<_>>().join(",");

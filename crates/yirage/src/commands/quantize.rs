@@ -52,7 +52,9 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), CliFailure> 
 }
 
 fn no_model() -> CliFailure {
-    CliFailure::Usage("expected a model whose weights are floats, got none; name it: `yirage quantize MODEL Q4_K_M`".to_owned())
+    CliFailure::Usage(
+        "expected a model whose weights are floats, got none; name it: `yirage quantize MODEL Q4_K_M`".to_owned(),
+    )
 }
 
 fn options(layers: &Layers) -> Result<QuantizeOptions, CliFailure> {

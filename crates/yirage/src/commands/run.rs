@@ -35,6 +35,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
     let choosing = ResolvedSampling::resolve(layers, session.model.generation())?;
     choosing.notes().iter().for_each(|note| console.note(note));
     let prompt = prompt_ids(&session, source, layers, console)?;
+    session.prompt_cache.iter().try_for_each(|cache| cache.restore(&session.model, console))?;
     let stop_ids = if ignore_ends { Vec::new() } else { session.model.ends().to_vec() };
     let asked = GenerationJob {
         prompt: prompt.clone(),
@@ -49,6 +50,9 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
     })?;
     show(console, &session.name, &prompt, &answer, session.load_ms, false)?;
     session.write_profile(console)?;
+    if let Some(cache) = &session.prompt_cache {
+        cache.keep(&session.model, [prompt, answer.tokens].concat(), console)?;
+    }
     if !matches!(answer.end.reason, FinishReason::Cancelled) {
         session.settle(console)?;
     }

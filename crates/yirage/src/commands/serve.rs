@@ -12,8 +12,8 @@ use std::sync::Arc;
 use yirage_engine::{EncoderOptions, EngineOptions, ModelFacts};
 use yirage_hal::Device;
 use yirage_model::Checkpoint;
-use yirage_serve::{Description, Generator, ModelEntry, ModelOpener, Served, Server};
-use yirage_session::{LoadedEngine, LocalModel, TextEncoder};
+use yirage_serve::{Description, Generator, ModelEntry, ModelOpener, Served, Server, SlotFiles};
+use yirage_session::{LoadedEngine, LocalModel, ModelFingerprint, SessionError, TextEncoder};
 
 /// What every model of the server is opened with.
 struct ModelOpenOptions {
@@ -21,6 +21,8 @@ struct ModelOpenOptions {
     engine: EngineOptions,
     encoder: EncoderOptions,
     template: Option<String>,
+    /// The folder that slots are written to.
+    slots: Option<PathBuf>,
     console: Console,
 }
 
@@ -56,7 +58,12 @@ pub(crate) fn run(layers: &Layers, console: &Console, models: &[String]) -> Resu
     notes.iter().for_each(|note| console.note(note));
     let template = layers.text("chat-template").map(str::to_owned);
     let encoder = EncoderSettings::resolve(layers)?.options;
-    let opening = Arc::new(ModelOpenOptions { device, engine, encoder, template, console: *console });
+    let slots = layers.text("slot-save-path").map(PathBuf::from);
+    if let Some(missing) = slots.as_ref().filter(|folder| !folder.is_dir()) {
+        let what = format!("expected a folder, got {}; make it first", missing.display());
+        return Err(CliFailure::Usage(format!("{}: {what}", layers.label("slot-save-path"))));
+    }
+    let opening = Arc::new(ModelOpenOptions { device, engine, encoder, template, slots, console: *console });
     let mut entries = Vec::new();
     for (found, names) in found.iter().zip(&names) {
         entries.push(entry(found, names.clone(), settings.draft.as_deref(), &opening, layers, console)?);
@@ -225,7 +232,15 @@ fn entry(
             opening.print_notices(&name, &loaded.generation.ignored);
             opening.print_notices(&name, &loaded.engine.notices());
             opening.console.note(&format!("{name}: {}", context(loaded.engine.facts())));
-            Generator::new(loaded.start()?, opening.engine.max_seqs as usize, opening.template.as_deref())
+            let seqs = opening.engine.max_seqs as usize;
+            let generator = Generator::new(loaded.start()?, seqs, opening.template.as_deref())?;
+            Ok::<_, SessionError>(match &opening.slots {
+                Some(folder) => {
+                    let model = ModelFingerprint::of(&checkpoint)?;
+                    generator.with_slot_files(SlotFiles { folder: folder.clone(), model })
+                }
+                None => generator,
+            })
         };
         load().map(|generator| Served::Generator(Box::new(generator))).map_err(|e| e.to_string())
     });

@@ -71,6 +71,7 @@ const RARE: &[&str] = &[
     "max-queued-tokens",
     "max-step-ms",
     "models-memory",
+    "slot-save-path",
     "idle-unload",
     "request-time",
     "drain-time",

@@ -196,6 +196,14 @@ pub(crate) const OPTIONS: &[Spec] = &[
         option("prompt-file", Text("FILE"), Described("none"), PROMPT, "File with the prompt; - reads standard input"),
     ),
     option("prompt-ids", Text("IDS"), Described("none"), PROMPT, "The prompt as token ids, used as they are: 1,2,3"),
+    option(
+        "prompt-cache",
+        Text("FILE"),
+        Described("none"),
+        PROMPT,
+        "Go on from what FILE has of the prompt's beginning, and keep prompt and answer there",
+    ),
+    option("prompt-cache-ro", Switch, Value("false"), PROMPT, "Leave the file of --prompt-cache as it is"),
     short(
         's',
         option("system", Text("TEXT"), Described("none"), GENERATE, "Message of the system, for chat templates"),
@@ -430,6 +438,13 @@ pub(crate) const OPTIONS: &[Spec] = &[
         Described("none: all models are loaded at the start"),
         SERVE,
         "Memory of all models; they are loaded when wanted, and the one used longest ago goes",
+    ),
+    option(
+        "slot-save-path",
+        Text("FOLDER"),
+        Described("none: slots are not written"),
+        SERVE,
+        "Folder that POST /slots/ID?action=save writes prompts to, and restore reads",
     ),
     option(
         "idle-unload",

@@ -100,6 +100,8 @@ const EFFECTS: &[Effect] = &[
     }),
     ("prompt", |m| assert_ne!(prompt(m, &["--prompt", "a"]), prompt(m, &["--prompt", "b"]))),
     ("prompt-file", prompt_file),
+    ("prompt-cache", |_| crate::prompt_cache::kept()),
+    ("prompt-cache-ro", |_| crate::prompt_cache::read_only()),
     ("prompt-ids", |m| assert_eq!(prompt(m, &["--prompt-ids", "1,400,7"]), serde_json::json!([1, 400, 7]))),
     ("system", system),
     ("raw", raw),
@@ -188,6 +190,7 @@ const EFFECTS: &[Effect] = &[
     ("max-step-ms", |_| crate::serve::max_step_ms()),
     ("kv-memory", |_| crate::serve::kv_memory()),
     ("models-memory", |_| crate::serve::models_memory()),
+    ("slot-save-path", |_| crate::serve::slot_save_path()),
     ("idle-unload", |_| crate::serve::idle_unload()),
     ("request-time", |_| {
         crate::serve::request_time();

@@ -30,6 +30,7 @@ mod limits;
 mod output;
 mod plan;
 mod positional;
+mod prompt_cache;
 mod quantize;
 mod ranks;
 mod serve;

@@ -281,6 +281,37 @@ pub(crate) fn idle_unload() {
     assert_eq!(server.ask("POST", "/v1/completions", "", r#"{"prompt": "a", "max_tokens": 1}"#).0, 200);
 }
 
+/// A slot of one server goes on in another one.
+pub(crate) fn slot_save_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "Once upon a time there was a little bear who lived in the deep forest with his mother and his father, and \
+                 every day he went to the river to look at the fish and the birds and the stones.";
+    let body = json!({"prompt": words, "n_predict": 12, "temperature": 0, "id_slot": 1, "return_tokens": true}).to_string();
+    let start = || Serving::new(&["--slot-save-path", folder.path().to_str().unwrap()]);
+    let ask = |server: &Serving, path: &str, body: &str| -> Value {
+        let (status, text) = server.ask("POST", path, "", body);
+        assert_eq!(status, 200, "{path}: {text}");
+        serde_json::from_str(&text).unwrap()
+    };
+    let file = r#"{"filename": "bear.bin"}"#;
+    let server = start();
+    assert_eq!(server.ask("POST", "/slots/1?action=save", "", file).0, 400, "a slot that names nothing");
+    let first = ask(&server, "/completion", &body);
+    let saved = ask(&server, "/slots/1?action=save", file);
+    assert!(saved["n_saved"].as_u64().unwrap() >= 32 && saved["n_written"].as_u64().unwrap() > 1000, "{saved}");
+    assert_eq!(server.ask("POST", "/slots/1?action=save", "", r#"{"filename": "../bear.bin"}"#).0, 400);
+    assert_eq!(server.ask("POST", "/slots/1?action=restore", "", r#"{"filename": "wolf.bin"}"#).0, 404);
+    assert_eq!(server.ask("POST", "/slots/99?action=erase", "", "{}").0, 400);
+    drop(server);
+    let later = start();
+    let restored = ask(&later, "/slots/0?action=restore", file);
+    assert_eq!((&restored["n_restored"], &restored["n_read"]), (&saved["n_saved"], &saved["n_written"]));
+    let again = ask(&later, "/completion", &body);
+    assert_eq!((&again["tokens"], &again["tokens_cached"]), (&first["tokens"], &saved["n_saved"]));
+    assert_eq!(ask(&later, "/slots/0?action=erase", "")["n_erased"], saved["n_saved"]);
+    assert_eq!(ask(&later, "/slots/0?action=erase", "")["n_erased"], 0);
+}
+
 pub(crate) fn request_time() {
     let server = Serving::new(&["--request-time", "0"]);
     let (status, body) = server.ask("POST", "/v1/completions", "", r#"{"prompt": "a", "max_tokens": 300}"#);
