@@ -288,3 +288,26 @@ fn what_no_sequence_holds_is_forgotten() {
     assert_eq!(shared.len(), 2 * BLOCK, "what a sequence holds is still found");
     kv.check([&second, &shared]).unwrap();
 }
+
+/// What was computed elsewhere is found only once it is published; of an attempt that ends before nothing stays.
+#[test]
+fn a_beginning_that_is_adopted_is_found_once_it_is_published() {
+    let states = CacheGroup::Recurrent { elements: 6, every: 1 };
+    let groups = [(full(), 8), (windowed(40), 8), (states, 8)];
+    let (mut kv, beginning) = (manager(&groups), tokens(4 * BLOCK, 5));
+    let longer = [&beginning[..], &[1]].concat();
+    let mut given_up = kv.adopt(&beginning, b"s").unwrap();
+    assert_eq!([0, 1, 2].map(|group| given_up.live_blocks(group)), [4, 2, 1]);
+    kv.close(&mut given_up);
+    assert_eq!((kv.open(&longer, b"s", usize::MAX).len(), kv.free_blocks(0)), (0, 8));
+    let mut seq = kv.adopt(&beginning, b"s").unwrap();
+    kv.advance(&mut seq, &beginning, beginning.len());
+    kv.check([&seq]).unwrap();
+    kv.close(&mut seq);
+    let (found, other) = (kv.open(&longer, b"s", usize::MAX), kv.open(&longer, b"t", usize::MAX));
+    assert_eq!((found.len(), other.len()), (4 * BLOCK, 0));
+    kv.check([&found, &other]).unwrap();
+    let full = OutOfBlocks { group: 0, needed: 9, available: 4 };
+    assert_eq!(kv.adopt(&tokens(9 * BLOCK, 6), b"").unwrap_err(), full);
+    kv.check([&found, &other]).unwrap();
+}
