@@ -1,6 +1,6 @@
 //! What can go wrong between a caller and a model.
 
-use crate::prefix_file::PrefixFileError;
+use crate::prefix_file_error::PrefixFileError;
 use std::path::PathBuf;
 use thiserror::Error;
 use yirage_engine::EngineError;

@@ -43,6 +43,7 @@ mod loaded;
 mod model;
 mod open;
 mod prefix_file;
+mod prefix_file_error;
 mod texts;
 mod worker;
 
@@ -54,5 +55,6 @@ pub use find::LocalModel;
 pub use job::Job;
 pub use loaded::LoadedEngine;
 pub use model::ModelHandle;
-pub use prefix_file::{ModelFingerprint, PrefixFileError, PrefixFileFault, PrefixSize};
+pub use prefix_file::{ModelFingerprint, PrefixSize};
+pub use prefix_file_error::{PrefixFileError, PrefixFileFault};
 pub use texts::{TextProcessor, message};

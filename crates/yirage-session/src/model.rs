@@ -6,8 +6,10 @@ use crate::event::{FinishedAnswer, SessionEvent};
 use crate::job::Job;
 use crate::loaded::LoadedEngine;
 use crate::open::OpenJobs;
+use crate::prefix_file::{self, ModelFingerprint, PrefixSize};
 use crate::texts::TextProcessor;
 use crate::worker::{self, COMMANDS, WorkerCommand};
+use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -144,6 +146,35 @@ impl ModelHandle {
     /// [`SessionError::Gone`].
     pub fn reset_cache(&self) -> Result<(), SessionError> {
         self.between_steps(Engine::reset_cache)
+    }
+
+    /// Writes the longest beginning of `tokens` that the cache has, in whole blocks, to `path`; nothing is written where it
+    /// has none. A file that is there is replaced. Answers that run wait meanwhile.
+    ///
+    /// # Errors
+    /// [`SessionError::PrefixFile`], [`SessionError::Engine`], [`SessionError::Gone`].
+    pub fn save_prefix(
+        &self,
+        path: &Path,
+        model: ModelFingerprint,
+        tokens: Vec<u32>,
+        salt: Vec<u8>,
+    ) -> Result<PrefixSize, SessionError> {
+        let path = path.to_owned();
+        self.between_steps(move |engine| prefix_file::write(engine, &path, model, &tokens, &salt))?
+    }
+
+    /// Puts the beginning of a file into the cache, and gives its tokens. Answers that run wait meanwhile.
+    ///
+    /// # Errors
+    /// As [`ModelHandle::save_prefix`].
+    pub fn restore_prefix(
+        &self,
+        path: &Path,
+        model: ModelFingerprint,
+    ) -> Result<(PrefixSize, Vec<u32>), SessionError> {
+        let path = path.to_owned();
+        self.between_steps(move |engine| prefix_file::read(engine, &path, model))?
     }
 
     /// Jobs that have not ended.

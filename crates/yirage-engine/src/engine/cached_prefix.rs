@@ -3,21 +3,13 @@
 //! Only whole blocks that are published are read, and only such as no sequence has are written: what runs beside sees
 //! nothing of it. This module knows no file.
 
+use super::bound_kv_cache::BoundKvCache;
 use super::core::Engine;
 use crate::error::EngineError;
 use crate::kv::SeqCache;
 use crate::limits::BLOCK;
 use crate::prefix_error::PrefixError;
 use std::collections::BTreeSet;
-use yirage_hal::KvCacheHandle;
-
-/// A cache of one layer.
-pub(super) struct LayerCache {
-    pub(super) name: String,
-    pub(super) group: usize,
-    pub(super) cache: KvCacheHandle,
-    pub(super) block_bytes: u64,
-}
 
 /// A beginning of a sequence that the cache has. Its blocks stay for as long as this does.
 pub struct CachedPrefix<'e> {
@@ -73,9 +65,9 @@ impl Engine {
         Ok(RestoredPrefix { engine: self, seq, tokens, written: BTreeSet::new() })
     }
 
-    fn layer_cache(&self, name: &str) -> Result<&LayerCache, EngineError> {
+    fn kv_cache(&self, name: &str) -> Result<&BoundKvCache, EngineError> {
         let missing = || PrefixError::NoLayer { name: name.to_owned() };
-        self.layer_caches.iter().find(|cache| cache.name == name).ok_or_else(|| missing().into())
+        self.kv_caches.iter().find(|cache| cache.name == name).ok_or_else(|| missing().into())
     }
 }
 
@@ -92,8 +84,8 @@ impl CachedPrefix<'_> {
 
     /// Names of the layers' caches, with the bytes of the contents of each.
     pub fn caches(&self) -> Vec<(String, u64)> {
-        let bytes = |layer: &LayerCache| layer.block_bytes * blocks_of(&self.seq, layer.group).len() as u64;
-        self.engine.layer_caches.iter().map(|layer| (layer.name.clone(), bytes(layer))).collect()
+        let bytes = |layer: &BoundKvCache| layer.block_bytes * blocks_of(&self.seq, layer.group).len() as u64;
+        self.engine.kv_caches.iter().map(|layer| (layer.name.clone(), bytes(layer))).collect()
     }
 
     /// What lies in the blocks of a layer's cache, one after the other, as the device stores it.
@@ -101,7 +93,7 @@ impl CachedPrefix<'_> {
     /// # Errors
     /// [`PrefixError::NoLayer`], [`EngineError::Device`].
     pub fn contents(&self, name: &str) -> Result<Vec<u8>, EngineError> {
-        let layer = self.engine.layer_cache(name)?;
+        let layer = self.engine.kv_cache(name)?;
         Ok(self.engine.device.read_kv_blocks(&layer.cache, &blocks_of(&self.seq, layer.group))?)
     }
 }
@@ -118,7 +110,7 @@ impl RestoredPrefix<'_> {
     /// # Errors
     /// [`PrefixError::NoLayer`], [`EngineError::Device`], which has the bytes that are wanted.
     pub fn write(&mut self, name: &str, contents: &[u8]) -> Result<(), EngineError> {
-        let layer = self.engine.layer_cache(name)?;
+        let layer = self.engine.kv_cache(name)?;
         self.engine.device.write_kv_blocks(&layer.cache, &blocks_of(&self.seq, layer.group), contents)?;
         self.written.insert(name.to_owned());
         Ok(())
@@ -129,7 +121,7 @@ impl RestoredPrefix<'_> {
     /// # Errors
     /// [`PrefixError::LayerMissing`] with the first layer that nothing was written of.
     pub fn finish(mut self) -> Result<usize, EngineError> {
-        let missing = self.engine.layer_caches.iter().find(|cache| !self.written.contains(&cache.name));
+        let missing = self.engine.kv_caches.iter().find(|cache| !self.written.contains(&cache.name));
         if let Some(layer) = missing {
             return Err(PrefixError::LayerMissing { name: layer.name.clone() }.into());
         }

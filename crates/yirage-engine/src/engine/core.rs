@@ -1,6 +1,6 @@
 //! The parts of an engine.
 
-use super::cached_prefix::LayerCache;
+use super::bound_kv_cache::BoundKvCache;
 use super::event::Event;
 use super::facts::ModelFacts;
 use super::request_state::RequestState;
@@ -34,7 +34,7 @@ pub struct Engine {
     pub(super) scheduler: Scheduler,
     pub(super) runner: Runner,
     /// Where keys, values and states of layers lie.
-    pub(super) layer_caches: Vec<LayerCache>,
+    pub(super) kv_caches: Vec<BoundKvCache>,
     pub(super) sampler: Sampler,
     pub(super) requests: HashMap<SeqId, RequestState>,
     pub(super) dynamic_rope: Option<Dynamic>,

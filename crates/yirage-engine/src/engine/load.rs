@@ -1,6 +1,6 @@
 //! From a checkpoint to an engine.
 
-use super::cached_prefix::LayerCache;
+use super::bound_kv_cache::BoundKvCache;
 use super::core::Engine;
 use super::facts::ModelFacts;
 use crate::error::EngineError;
@@ -94,7 +94,7 @@ impl Engine {
         let speculation = if guesses { options.speculation } else { Speculation::default() };
         let variant = variants::bind(&*device, products, &mut bindings, &options.tuning, &mut told)?;
         let runner = Runner::new(&*device, &prepared.plans, &bindings, groups, dynamic_rope.clone(), options.executor)?;
-        let layer_caches = layer_caches(&*device, &prepared.model, &bindings)?;
+        let kv_caches = kv_caches(&*device, &prepared.model, &bindings)?;
         let facts = ModelFacts {
             architecture: prepared.model.name,
             vocabulary,
@@ -120,7 +120,7 @@ impl Engine {
             costs: prepared.costs,
             scheduler,
             runner,
-            layer_caches,
+            kv_caches,
             sampler,
             requests: HashMap::new(),
             dynamic_rope,
@@ -182,11 +182,11 @@ impl Engine {
 }
 
 /// The caches that a model's layers were granted.
-fn layer_caches(device: &dyn Device, model: &Model, bindings: &Bindings) -> Result<Vec<LayerCache>, EngineError> {
+fn kv_caches(device: &dyn Device, model: &Model, bindings: &Bindings) -> Result<Vec<BoundKvCache>, EngineError> {
     let granted = |(name, group): &(String, usize)| {
         let cache = bindings.kv_caches.get(name).ok_or_else(|| PrefixError::NoLayer { name: name.clone() })?;
         let block_bytes = device.kv_block_bytes(&kv_cache_type(model, name)?, model.groups[*group].k_width())?;
-        Ok(LayerCache { name: name.clone(), group: *group, cache: cache.clone(), block_bytes })
+        Ok(BoundKvCache { name: name.clone(), group: *group, cache: cache.clone(), block_bytes })
     };
     model.kv_cache_group.iter().map(granted).collect()
 }

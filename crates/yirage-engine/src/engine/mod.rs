@@ -1,6 +1,7 @@
 //! The engine: requests in, tokens out, one step after another.
 
 mod admission;
+mod bound_kv_cache;
 mod cache_salt;
 mod cached_prefix;
 mod choose;

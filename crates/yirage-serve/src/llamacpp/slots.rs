@@ -59,7 +59,8 @@ pub(crate) async fn act(
         let held = app.models.lease_named(model.as_deref())?;
         let generator = held.generator()?;
         let most = generator.max_seqs();
-        let unknown = || ApiError::field("id", format!("expected a slot from 0 to {}, got {id:?}", most.saturating_sub(1)));
+        let unknown =
+            || ApiError::field("id", format!("expected a slot from 0 to {}, got {id:?}", most.saturating_sub(1)));
         let id = id.parse::<usize>().ok().filter(|&id| id < most).ok_or_else(unknown)?;
         let slot = SlotKey { id, salt: call.caller.salt.clone() };
         let (began, slots) = (Instant::now(), generator.slots());

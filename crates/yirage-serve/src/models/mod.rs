@@ -13,7 +13,7 @@ pub use generator::Generator;
 pub(crate) use idle::KeepAlive;
 pub use served::Served;
 pub use slots::SlotFiles;
-pub(crate) use slots::{SlotKey, Slots};
+pub(crate) use slots::SlotKey;
 
 use crate::error::ApiError;
 use crate::metrics::ModelMetrics;

@@ -1,6 +1,6 @@
 //! What a file says before its contents.
 
-use super::error::PrefixFileFault;
+use crate::prefix_file_error::PrefixFileFault;
 use serde_json::{Value, json};
 
 /// The first bytes.

@@ -11,18 +11,14 @@
 //! and precision that have computed it take it back, so an answer that goes on from it has the bytes of one that was never
 //! interrupted.
 
-mod error;
 mod fingerprint;
 mod header;
 mod read;
 mod write;
 
-pub use error::{PrefixFileError, PrefixFileFault};
 pub use fingerprint::ModelFingerprint;
-
-use crate::error::SessionError;
-use crate::model::ModelHandle;
-use std::path::Path;
+pub(crate) use read::read;
+pub(crate) use write::write;
 
 /// A beginning in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,31 +27,4 @@ pub struct PrefixSize {
     pub positions: usize,
     /// Bytes of the file.
     pub bytes: u64,
-}
-
-impl ModelHandle {
-    /// Writes the longest beginning of `tokens` that the cache has, in whole blocks, to `path`; nothing is written where it
-    /// has none. A file that is there is replaced. Answers that run wait meanwhile.
-    ///
-    /// # Errors
-    /// [`SessionError::PrefixFile`], [`SessionError::Engine`], [`SessionError::Gone`].
-    pub fn save_prefix(
-        &self,
-        path: &Path,
-        model: ModelFingerprint,
-        tokens: Vec<u32>,
-        salt: Vec<u8>,
-    ) -> Result<PrefixSize, SessionError> {
-        let path = path.to_owned();
-        self.between_steps(move |engine| write::write(engine, &path, model, &tokens, &salt))?
-    }
-
-    /// Puts the beginning of a file into the cache, and gives its tokens. Answers that run wait meanwhile.
-    ///
-    /// # Errors
-    /// As [`ModelHandle::save_prefix`].
-    pub fn restore_prefix(&self, path: &Path, model: ModelFingerprint) -> Result<(PrefixSize, Vec<u32>), SessionError> {
-        let path = path.to_owned();
-        self.between_steps(move |engine| read::read(engine, &path, model))?
-    }
 }

@@ -1,7 +1,7 @@
 //! A beginning from a file into the cache.
 
 use super::PrefixSize;
-use super::error::{PrefixFileError, PrefixFileFault};
+use crate::prefix_file_error::{PrefixFileError, PrefixFileFault};
 use super::fingerprint::ModelFingerprint;
 use super::header::{BEFORE, PrefixHeader};
 use crate::error::SessionError;
@@ -12,7 +12,7 @@ use std::path::Path;
 use yirage_engine::Engine;
 use yirage_mmap::open_regular;
 
-pub(super) fn read(
+pub(crate) fn read(
     engine: &mut Engine,
     path: &Path,
     model: ModelFingerprint,

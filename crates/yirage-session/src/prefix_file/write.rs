@@ -1,7 +1,7 @@
 //! A beginning from the cache to a file.
 
 use super::PrefixSize;
-use super::error::{PrefixFileError, PrefixFileFault};
+use crate::prefix_file_error::{PrefixFileError, PrefixFileFault};
 use super::fingerprint::ModelFingerprint;
 use super::header::PrefixHeader;
 use crate::error::SessionError;
@@ -11,7 +11,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use yirage_engine::Engine;
 
-pub(super) fn write(
+pub(crate) fn write(
     engine: &mut Engine,
     path: &Path,
     model: ModelFingerprint,

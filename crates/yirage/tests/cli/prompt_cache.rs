@@ -9,7 +9,7 @@ const LONG: &str = "Once upon a time there was a little bear who lived in the de
 
 fn ran(model: &str, file: &Path, prompt: &str, more: &[&str]) -> (Value, String) {
     let base = ["run", "-m", model, "--json", "-p", prompt, "-n", "24", "--temperature", "0", "--prompt-cache"];
-    let ran = yirage(&[&base, &[file.to_str().unwrap()], more].concat()).ran();
+    let ran = yirage(&[&base[..], &[file.to_str().unwrap()], more].concat()).ran();
     assert_eq!(ran.code, 0, "{}", ran.err);
     (serde_json::from_str(&ran.out).unwrap(), ran.err)
 }

@@ -286,7 +286,8 @@ pub(crate) fn slot_save_path() {
     let folder = tempfile::tempdir().unwrap();
     let words = "Once upon a time there was a little bear who lived in the deep forest with his mother and his father, and \
                  every day he went to the river to look at the fish and the birds and the stones.";
-    let body = json!({"prompt": words, "n_predict": 12, "temperature": 0, "id_slot": 1, "return_tokens": true}).to_string();
+    let body =
+        json!({"prompt": words, "n_predict": 12, "temperature": 0, "id_slot": 1, "return_tokens": true}).to_string();
     let start = || Serving::new(&["--slot-save-path", folder.path().to_str().unwrap()]);
     let ask = |server: &Serving, path: &str, body: &str| -> Value {
         let (status, text) = server.ask("POST", path, "", body);

@@ -65,12 +65,12 @@ pub enum PrefixFileFault {
 
 impl PrefixFileFault {
     /// Of a file.
-    pub(super) fn of(self, path: &Path) -> PrefixFileError {
+    pub(crate) fn of(self, path: &Path) -> PrefixFileError {
         PrefixFileError { path: path.to_owned(), what: self }
     }
 
     /// What the system said of something that was tried.
-    pub(super) fn io(doing: &'static str) -> impl FnOnce(io::Error) -> PrefixFileFault {
+    pub(crate) fn io(doing: &'static str) -> impl FnOnce(io::Error) -> PrefixFileFault {
         move |source| PrefixFileFault::Io { doing, source }
     }
 }

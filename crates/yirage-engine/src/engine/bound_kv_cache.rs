@@ -1,0 +1,13 @@
+//! A layer's cache on the device.
+
+use yirage_hal::KvCacheHandle;
+
+/// Where keys and values, or the states, of one layer lie.
+pub(super) struct BoundKvCache {
+    /// What the model's graph calls it.
+    pub(super) name: String,
+    /// The cache group, whose block table it is read by.
+    pub(super) group: usize,
+    pub(super) cache: KvCacheHandle,
+    pub(super) block_bytes: u64,
+}
