@@ -63,15 +63,20 @@ pub unsafe fn run_item(isa: Isa, call: &AttentionCall<'_>, item: usize, scratch:
     assert!(item < call.plan.items.len(), "item {item} of {}", call.plan.items.len());
     let needed = AttentionScratch::floats(call.cache.shape());
     assert!(scratch.len() >= needed, "attention needs {needed} floats of scratch, {} given", scratch.len());
-    (call.cache.shape().kv.0.run)(isa, call, item, scratch);
+    // SAFETY: `item` wants what `run_item` is promised, and what has just been checked.
+    unsafe { (call.cache.shape().kv.0.run)(isa, call, item, scratch) };
 }
 
 /// [`run_item`] of a storage type.
-pub(super) type ItemFn = fn(Isa, &AttentionCall<'_>, usize, &mut [f32]);
+pub(super) type ItemFn = unsafe fn(Isa, &AttentionCall<'_>, usize, &mut [f32]);
 
-/// [`run_item`] of what a cell stores, checked.
-pub(super) fn item<C: KvElement>(isa: Isa, call: &AttentionCall<'_>, item: usize, scratch: &mut [f32]) {
-    launch(isa, ItemKernel { call, item, scratch, cell: PhantomData::<C> });
+/// [`run_item`] of what a cell stores.
+///
+/// # Safety
+/// As [`run_item`], which has checked the item and the size of the scratch.
+pub(super) unsafe fn item<C: KvElement>(isa: Isa, call: &AttentionCall<'_>, item: usize, scratch: &mut [f32]) {
+    // SAFETY: `ItemKernel` wants what `item` is promised.
+    unsafe { launch(isa, ItemKernel { call, item, scratch, cell: PhantomData::<C> }) };
 }
 
 /// Joins the partial results of some rows in ascending order of splits, after all items.
@@ -86,7 +91,8 @@ pub unsafe fn combine(isa: Isa, call: &AttentionCall<'_>, join: usize, scratch: 
     assert!(join < call.plan.joins.len(), "join {join} of {}", call.plan.joins.len());
     let v_pad = call.cache.shape().v_pad();
     assert!(scratch.len() >= v_pad, "combine needs {v_pad} floats of scratch, {} given", scratch.len());
-    launch(isa, JoinKernel { call, join, scratch });
+    // SAFETY: `JoinKernel` wants what `combine` is promised; join and scratch have just been checked.
+    unsafe { launch(isa, JoinKernel { call, join, scratch }) };
 }
 
 /// One worker's memory during an item.
@@ -147,6 +153,7 @@ fn token_and_head(unit: &AttentionTile, group: usize, row: usize) -> (usize, usi
     (unit.tokens.start + rest / g, head * group + unit.group.start + rest % g)
 }
 
+/// Needs what [`item`] is promised.
 struct ItemKernel<'a, 'b, C> {
     call: &'a AttentionCall<'b>,
     item: usize,
@@ -157,7 +164,7 @@ struct ItemKernel<'a, 'b, C> {
 impl<C: KvElement> WithLanes for ItemKernel<'_, '_, C> {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let (call, shape) = (self.call, self.call.cache.shape());
         let item = &call.plan.items[self.item];
         let unit = &call.plan.units[item.unit];
@@ -426,6 +433,7 @@ unsafe fn finish<V: Lanes>(call: &AttentionCall<'_>, unit: &AttentionTile, row: 
     }
 }
 
+/// Needs what [`combine`] is promised, and scratch for a row, which it checks.
 struct JoinKernel<'a, 'b> {
     call: &'a AttentionCall<'b>,
     join: usize,
@@ -435,7 +443,7 @@ struct JoinKernel<'a, 'b> {
 impl WithLanes for JoinKernel<'_, '_> {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let call = self.call;
         let join = &call.plan.joins[self.join];
         let unit = &call.plan.units[join.unit];

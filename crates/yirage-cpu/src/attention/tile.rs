@@ -46,23 +46,26 @@ pub(super) unsafe fn scores<V: Lanes, C: KvElement>(
     out: *mut f32,
 ) {
     let call = ScoreCall { k, pairs, q, out };
-    if const { V::ROWS == 4 } {
-        match rows {
-            1 => call.rows::<V, C, 1, 2>(),
-            2 => call.rows::<V, C, 2, 2>(),
-            3 => call.rows::<V, C, 3, 1>(),
-            _ => call.rows::<V, C, 4, 1>(),
-        }
-    } else {
-        match rows {
-            1 => call.rows::<V, C, 1, 2>(),
-            2 => call.rows::<V, C, 2, 2>(),
-            3 => call.rows::<V, C, 3, 1>(),
-            4 => call.rows::<V, C, 4, 2>(),
-            5 => call.rows::<V, C, 5, 2>(),
-            6 => call.rows::<V, C, 6, 2>(),
-            7 => call.rows::<V, C, 7, 2>(),
-            _ => call.rows::<V, C, 8, 1>(),
+    // SAFETY: the caller has as many rows as it says, or as the last arm takes.
+    unsafe {
+        if const { V::ROWS == 4 } {
+            match rows {
+                1 => call.rows::<V, C, 1, 2>(),
+                2 => call.rows::<V, C, 2, 2>(),
+                3 => call.rows::<V, C, 3, 1>(),
+                _ => call.rows::<V, C, 4, 1>(),
+            }
+        } else {
+            match rows {
+                1 => call.rows::<V, C, 1, 2>(),
+                2 => call.rows::<V, C, 2, 2>(),
+                3 => call.rows::<V, C, 3, 1>(),
+                4 => call.rows::<V, C, 4, 2>(),
+                5 => call.rows::<V, C, 5, 2>(),
+                6 => call.rows::<V, C, 6, 2>(),
+                7 => call.rows::<V, C, 7, 2>(),
+                _ => call.rows::<V, C, 8, 1>(),
+            }
         }
     }
 }
@@ -76,9 +79,12 @@ struct ScoreCall {
 }
 
 impl ScoreCall {
+    /// # Safety
+    /// The addresses have N rows of q and out, and a block of keys, as [`scores`] is promised.
     #[inline(always)]
-    fn rows<V: Lanes, C: KvElement, const N: usize, const T: usize>(self) {
-        V::apart(ScoreKernel::<C, N, T>(self, PhantomData));
+    unsafe fn rows<V: Lanes, C: KvElement, const N: usize, const T: usize>(self) {
+        // SAFETY: `ScoreKernel` wants what `ScoreCall::rows` is promised.
+        unsafe { V::apart(ScoreKernel::<C, N, T>(self, PhantomData)) };
     }
 }
 
@@ -88,7 +94,7 @@ struct ScoreKernel<C, const N: usize, const T: usize>(ScoreCall, PhantomData<C>)
 impl<C: KvElement, const N: usize, const T: usize> WithLanes for ScoreKernel<C, N, T> {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let ScoreCall { k, pairs, q, out } = self.0;
         // SAFETY: the caller of `scores` vouches for N rows of q and out and a block's keys.
         unsafe { score_rows::<V, C, N, T>(k, pairs, q, out) }
@@ -186,23 +192,26 @@ pub(super) unsafe fn weighted<V: Lanes, C: KvElement>(
     o: *mut f32,
 ) {
     let call = WeightedCall { b: ValueTile { v, chunks, live, scaled }, weights, o };
-    if const { V::ROWS == 4 } {
-        match rows {
-            1 => call.rows::<V, C, 1, 4>(),
-            2 => call.rows::<V, C, 2, 2>(),
-            3 => call.rows::<V, C, 3, 1>(),
-            _ => call.rows::<V, C, 4, 1>(),
-        }
-    } else {
-        match rows {
-            1 => call.rows::<V, C, 1, 4>(),
-            2 => call.rows::<V, C, 2, 2>(),
-            3 => call.rows::<V, C, 3, 1>(),
-            4 => call.rows::<V, C, 4, 2>(),
-            5 => call.rows::<V, C, 5, 2>(),
-            6 => call.rows::<V, C, 6, 2>(),
-            7 => call.rows::<V, C, 7, 2>(),
-            _ => call.rows::<V, C, 8, 1>(),
+    // SAFETY: the caller has as many rows as it says, or as the last arm takes.
+    unsafe {
+        if const { V::ROWS == 4 } {
+            match rows {
+                1 => call.rows::<V, C, 1, 4>(),
+                2 => call.rows::<V, C, 2, 2>(),
+                3 => call.rows::<V, C, 3, 1>(),
+                _ => call.rows::<V, C, 4, 1>(),
+            }
+        } else {
+            match rows {
+                1 => call.rows::<V, C, 1, 4>(),
+                2 => call.rows::<V, C, 2, 2>(),
+                3 => call.rows::<V, C, 3, 1>(),
+                4 => call.rows::<V, C, 4, 2>(),
+                5 => call.rows::<V, C, 5, 2>(),
+                6 => call.rows::<V, C, 6, 2>(),
+                7 => call.rows::<V, C, 7, 2>(),
+                _ => call.rows::<V, C, 8, 1>(),
+            }
         }
     }
 }
@@ -215,9 +224,12 @@ struct WeightedCall {
 }
 
 impl WeightedCall {
+    /// # Safety
+    /// The addresses have N rows of weights and o, and a block of values, as [`weighted`] is promised.
     #[inline(always)]
-    fn rows<V: Lanes, C: KvElement, const N: usize, const T: usize>(self) {
-        V::apart(WeightedKernel::<C, N, T>(self, PhantomData));
+    unsafe fn rows<V: Lanes, C: KvElement, const N: usize, const T: usize>(self) {
+        // SAFETY: `WeightedKernel` wants what `WeightedCall::rows` is promised.
+        unsafe { V::apart(WeightedKernel::<C, N, T>(self, PhantomData)) };
     }
 }
 
@@ -227,7 +239,7 @@ struct WeightedKernel<C, const N: usize, const T: usize>(WeightedCall, PhantomDa
 impl<C: KvElement, const N: usize, const T: usize> WithLanes for WeightedKernel<C, N, T> {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let WeightedCall { b, weights, o } = self.0;
         // SAFETY: the caller of `weighted` vouches for N rows of weights and o and a block's values.
         unsafe { weigh_rows::<V, C, N, T>(b, weights, o) }

@@ -135,7 +135,8 @@ unsafe fn move_apart(bytes: usize, from: *const u8, from_step: isize, to: *mut u
 /// The elements exist, and `out` has room.
 #[inline(always)]
 pub(super) unsafe fn read<V: Lanes>(elem: Elem, p: *const u8, stride: i64, n: usize, out: *mut f32) {
-    V::apart(ReadKernel { elem, p, stride, n, out });
+    // SAFETY: `ReadKernel` wants what `read` is promised.
+    unsafe { V::apart(ReadKernel { elem, p, stride, n, out }) };
 }
 
 /// [`read`] as a function of its own.
@@ -150,7 +151,7 @@ struct ReadKernel {
 impl WithLanes for ReadKernel {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let ReadKernel { elem, p, stride, n, out } = self;
         // SAFETY: the contract of `read`.
         in_memory_as!(elem, T => unsafe { read_as::<V, T>(elem.bytes(), p, stride, n, out) });
@@ -196,7 +197,8 @@ pub(super) unsafe fn spread<V: Lanes>(elem: Elem, p: *const u8, out: *mut f32) {
 /// The elements exist, and `from` has as many up to a multiple of sixteen.
 #[inline(always)]
 pub(super) unsafe fn write<V: Lanes>(elem: Elem, from: *const f32, p: *mut u8, stride: i64, n: usize) {
-    V::apart(WriteKernel { elem, from, p, stride, n });
+    // SAFETY: `WriteKernel` wants what `write` is promised.
+    unsafe { V::apart(WriteKernel { elem, from, p, stride, n }) };
 }
 
 /// [`write`] as a function of its own.
@@ -211,7 +213,7 @@ struct WriteKernel {
 impl WithLanes for WriteKernel {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let WriteKernel { elem, from, p, stride, n } = self;
         // SAFETY: the contract of `write`.
         in_memory_as!(elem, T => unsafe { write_as::<V, T>(elem.bytes(), from, p, stride, n) });

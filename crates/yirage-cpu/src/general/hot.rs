@@ -43,7 +43,7 @@ macro_rules! table {
                         type Out = ();
 
                         #[inline(always)]
-                        fn run<V: Lanes>(self) {
+                        unsafe fn run<V: Lanes>(self) {
                             let HotLoop(sources, out, n) = self;
                             let [$($x,)+ $($($c,)+)? ..] = sources;
                             let mut i = 0;
@@ -67,7 +67,8 @@ macro_rules! table {
                         }
                     }
 
-                    V::apart(HotLoop(sources, out, n))
+                    // SAFETY: `HotLoop` wants what `run` is promised.
+                    unsafe { V::apart(HotLoop(sources, out, n)) }
                 })*
             }
         }

@@ -88,7 +88,8 @@ impl PartialReduction<'_> {
     pub unsafe fn join(&self, isa: Isa, count: usize, parts: &mut [[f32; PARTS]], out: StridedOutput) {
         let fold = self.fold();
         for (at, parts) in parts.iter_mut().enumerate().take(self.results()) {
-            launch(isa, JoinPartials { fold, parts: &mut *parts });
+            // SAFETY: the kernel holds slices alone, so it needs no promise.
+            unsafe { launch(isa, JoinPartials { fold, parts: &mut *parts }) };
             fold.finish(&mut parts[..1], count);
             // SAFETY: the contract; words of 32 bits, which results are held as.
             unsafe { out.base.cast::<f32>().add(at).write(parts[0]) };

@@ -175,7 +175,8 @@ impl<'a> ReductionRun<'a> {
             let bases = self.bases(output, std::ptr::null_mut());
             // SAFETY: the contract.
             unsafe { take_in(self.isa, self.fold, &self.prologue, bases, self.count, &mut parts) };
-            launch(self.isa, JoinPartials { fold: self.fold, parts: &mut parts });
+            // SAFETY: the kernel holds slices alone, so it needs no promise.
+            unsafe { launch(self.isa, JoinPartials { fold: self.fold, parts: &mut parts }) };
             *joined = parts[0];
         }
     }
@@ -191,9 +192,11 @@ impl<'a> ReductionRun<'a> {
             let bases = self.bases(element, x.0.as_mut_ptr().wrapping_sub(first).cast());
             // SAFETY: the contract; output `first` is at the start of the row.
             unsafe { self.prologue.run(isa, &bases, outputs.clone()) };
-            launch(isa, TakeEach { fold, parts: &mut parts.0[element % PARTS], x: &x.0, n });
+            // SAFETY: the kernel holds slices alone, so it needs no promise.
+            unsafe { launch(isa, TakeEach { fold, parts: &mut parts.0[element % PARTS], x: &x.0, n }) };
         }
-        launch(isa, JoinEach { fold, parts: parts.0.as_flattened_mut(), width: OUTPUTS, used });
+        // SAFETY: the kernel holds slices alone, so it needs no promise.
+        unsafe { launch(isa, JoinEach { fold, parts: parts.0.as_flattened_mut(), width: OUTPUTS, used }) };
         joined.0[..n].copy_from_slice(&parts.0[0][..n]);
     }
 }
@@ -217,7 +220,8 @@ pub(super) unsafe fn take_in(
         bases.out = x.as_mut_ptr().wrapping_sub(start).cast();
         // SAFETY: the contract; element `start` goes to the start of the array.
         unsafe { prologue.run(isa, &bases, start..start + n) };
-        launch(isa, Take { fold, parts, x });
+        // SAFETY: the kernel holds slices alone, so it needs no promise.
+        unsafe { launch(isa, Take { fold, parts, x }) };
     }
 }
 

@@ -126,7 +126,7 @@ macro_rules! each {
             type Out = ();
 
             #[inline(always)]
-            fn run<V: Lanes>(self) {
+            unsafe fn run<V: Lanes>(self) {
                 let [$($x,)+ ..] = self.args;
                 let mut i = 0;
                 while i < self.n {
@@ -140,7 +140,8 @@ macro_rules! each {
             }
         }
 
-        V::apart(StepLoop { n: $n, args: $args, out: $out })
+        // SAFETY: `StepLoop` wants what `float` and `whole` are promised, which this is in.
+        unsafe { V::apart(StepLoop { n: $n, args: $args, out: $out }) }
     }};
 }
 

@@ -92,7 +92,8 @@ impl<'a> BoundElementProgram<'a> {
         match self.hot {
             // SAFETY: the contract; `new` has chosen the loop for how the operands lie.
             Some(hot) => unsafe { hot_rows::run(isa, hot, &self.nest, bases, self.program.inputs.len(), ranges) },
-            None => ranges.each().for_each(|range| launch(isa, StripKernel { bound: self, bases, range })),
+            // SAFETY: `StripKernel` wants of its range what `run_ranges` is promised of each.
+            None => ranges.each().for_each(|range| unsafe { launch(isa, StripKernel { bound: self, bases, range }) }),
         }
     }
 }
@@ -105,6 +106,7 @@ fn unrounded(program: &ElementProgram, stored: Elem) -> Option<u16> {
     (rounds && last.args[0] == ElementArg::Strip(before.out)).then_some(before.out)
 }
 
+/// Needs what [`BoundElementProgram::run`] is promised.
 struct StripKernel<'a> {
     bound: &'a BoundElementProgram<'a>,
     bases: &'a Bases,
@@ -115,7 +117,7 @@ impl WithLanes for StripKernel<'_> {
     type Out = ();
 
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let StripKernel { bound, bases, range } = self;
         if range.is_empty() {
             return;

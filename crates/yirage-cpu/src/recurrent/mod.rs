@@ -235,9 +235,11 @@ pub(crate) unsafe fn advance<S: RecurrenceStep>(
     share: Range<usize>,
     out: Dst,
 ) {
-    launch(isa, Advance { step, tokens, chunks, share, out });
+    // SAFETY: `Advance` wants what `advance` is promised.
+    unsafe { launch(isa, Advance { step, tokens, chunks, share, out }) };
 }
 
+/// Needs what [`advance`] is promised.
 struct Advance<'a, S> {
     step: S,
     tokens: PlacedTokens<'a>,
@@ -249,7 +251,7 @@ struct Advance<'a, S> {
 impl<S: RecurrenceStep> WithLanes for Advance<'_, S> {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         for chunk in self.share {
             let channels = self.chunks.nth(chunk);
             for token in 0..self.tokens.tokens.positions.len() {

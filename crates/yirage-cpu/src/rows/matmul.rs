@@ -21,12 +21,14 @@ pub struct MatMulSizes {
 /// # Safety
 /// The rows of the range exist in all three; `out` overlaps neither input.
 pub unsafe fn matmul(isa: Isa, rows: Range<usize>, sizes: MatMulSizes, a: Src, b: Src, out: Dst) {
-    launch(isa, MatMulKernel { rows, sizes, a, b, out });
+    // SAFETY: `MatMulKernel` wants what `matmul` promises of its rows.
+    unsafe { launch(isa, MatMulKernel { rows, sizes, a, b, out }) };
 }
 
 /// Rows of a register tile: with two vectors a row they fill the registers of every level.
 const TILE: usize = 4;
 
+/// Needs the rows that [`matmul`] is promised.
 struct MatMulKernel {
     rows: Range<usize>,
     sizes: MatMulSizes,
@@ -38,7 +40,7 @@ struct MatMulKernel {
 impl WithLanes for MatMulKernel {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let MatMulSizes { m, k, n } = self.sizes;
         for r in self.rows {
             // SAFETY: the contract of `matmul`.

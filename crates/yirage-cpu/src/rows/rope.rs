@@ -43,9 +43,11 @@ pub unsafe fn rope(isa: Isa, rows: Range<usize>, rope: RopeParams<'_>, positions
     if let Some(positions) = positions {
         assert!(positions.len() == rows.len(), "{} positions for {} rows", positions.len(), rows.len());
     }
-    launch(isa, RopeKernel { rows, rope, positions, x, out });
+    // SAFETY: `RopeKernel` wants what `rope` promises of its rows.
+    unsafe { launch(isa, RopeKernel { rows, rope, positions, x, out }) };
 }
 
+/// Needs the rows that [`rope`] is promised.
 struct RopeKernel<'a> {
     rows: Range<usize>,
     rope: RopeParams<'a>,
@@ -57,7 +59,7 @@ struct RopeKernel<'a> {
 impl WithLanes for RopeKernel<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let r = &self.rope;
         let half = r.rotary / 2;
         for (i, row) in self.rows.enumerate() {

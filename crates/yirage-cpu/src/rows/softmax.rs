@@ -10,7 +10,8 @@ use std::ops::Range;
 /// # Safety
 /// The rows of the range exist in `x` and `out`; `out` is `x` or does not overlap it.
 pub unsafe fn softmax(isa: Isa, rows: Range<usize>, width: usize, x: Src, out: Dst) {
-    launch(isa, SoftmaxKernel { rows, width, x, out });
+    // SAFETY: `SoftmaxKernel` wants what `softmax` promises of its rows.
+    unsafe { launch(isa, SoftmaxKernel { rows, width, x, out }) };
 }
 
 /// Largest element of a row; NaN elements are passed over.
@@ -61,6 +62,7 @@ impl LaneFn for Normal {
     }
 }
 
+/// Needs the rows that [`softmax`] is promised.
 struct SoftmaxKernel {
     rows: Range<usize>,
     width: usize,
@@ -71,7 +73,7 @@ struct SoftmaxKernel {
 impl WithLanes for SoftmaxKernel {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         for r in self.rows {
             // SAFETY: the contract of `softmax`.
             unsafe {

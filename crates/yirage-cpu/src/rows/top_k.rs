@@ -64,7 +64,9 @@ fn select(isa: Isa, x: &[f32], top: &TopKParams, best: &mut Vec<u64>) {
     let limit = top.k.saturating_mul(2).max(1024);
     let mut floor: Option<f32> = None;
     for (c, chunk) in x.chunks(SKIP).enumerate() {
-        if floor.is_some_and(|floor| !launch(isa, Beats { chunk, floor, largest: top.largest })) {
+        // SAFETY: the kernel holds slices alone, so it needs no promise.
+        let may_rank = |floor| unsafe { launch(isa, Beats { chunk, floor, largest: top.largest }) };
+        if floor.is_some_and(|floor| !may_rank(floor)) {
             continue;
         }
         let ranked = chunk.iter().enumerate().map(|(i, &x)| rank(x, top.largest, c * SKIP + i));
@@ -96,7 +98,7 @@ struct Beats<'a> {
 impl WithLanes for Beats<'_> {
     type Out = bool;
     #[inline(always)]
-    fn run<V: Lanes>(self) -> bool {
+    unsafe fn run<V: Lanes>(self) -> bool {
         let floor = V::splat(self.floor);
         let (p, n) = (self.chunk.as_ptr(), self.chunk.len());
         let mut any = false;

@@ -209,8 +209,8 @@ impl Lanes for Avx2 {
         }
     }
     #[inline(always)]
-    fn apart<K: WithLanes>(kernel: K) -> K::Out {
-        // SAFETY: used only where `launch` has enabled the instructions.
+    unsafe fn apart<K: WithLanes>(kernel: K) -> K::Out {
+        // SAFETY: `WithLanes::run` wants what `Lanes::apart` is promised: the instructions among it.
         unsafe { super::run_avx2(kernel) }
     }
 }

@@ -214,7 +214,8 @@ impl Lanes for Neon {
         }
     }
     #[inline(always)]
-    fn apart<K: WithLanes>(kernel: K) -> K::Out {
-        super::run_everywhere::<Self, K>(kernel)
+    unsafe fn apart<K: WithLanes>(kernel: K) -> K::Out {
+        // SAFETY: `run_everywhere` wants what `Lanes::apart` is promised.
+        unsafe { super::run_everywhere::<Self, K>(kernel) }
     }
 }

@@ -32,7 +32,7 @@ impl<E: Float> WithLanes for Pack<E> {
     type Out = ();
 
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         // SAFETY: who makes a `Pack` vouches for the block and for the room.
         unsafe { if self.across == 1 { self.copy::<V>() } else { self.turn::<V>() } }
     }

@@ -29,7 +29,7 @@ impl WithLanes for PairsOfRow {
     type Out = ();
 
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let PackedBlockRows { x, pitch, rows, columns } = self.0;
         for r in 0..rows {
             // SAFETY: who makes `PackedBlockRows` vouches for each of them.
@@ -60,7 +60,7 @@ impl WithLanes for PairsOfPanel {
     type Out = ();
 
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let PackedBlockRows { x, rows, .. } = self.0;
         for l in (0..rows).step_by(2) {
             // SAFETY: who makes `PackedBlockRows` vouches for the panel's rows; a row behind the last one is not read.

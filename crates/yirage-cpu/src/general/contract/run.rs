@@ -230,7 +230,9 @@ impl Contract<'_> {
         unsafe { self.begin(isa, piece, sums, pitch) };
         let mut plain = self.begins_in_pairs(isa);
         if plain && self.matmul.goes_on {
-            plain = launch(isa, PackedBlockRows { x: sums.as_mut_ptr(), pitch, rows, columns }).are_plain_sums();
+            let all = PackedBlockRows { x: sums.as_mut_ptr(), pitch, rows, columns };
+            // SAFETY: `begin` has read these sums, a pitch apart; `sums` has been cut to them.
+            plain = unsafe { launch(isa, all) }.are_plain_sums();
         }
         let (left, right) = (left.as_mut_ptr(), right.as_mut_ptr());
         let at_once = self.stored_at_once(piece);
@@ -369,7 +371,8 @@ impl Contract<'_> {
                 with_float!(b.elem, E => {
                     let b = row(l).cast::<E>();
                     let all = Multiply { a, b, down, panel: PANEL, sums, pitch, rows, columns, depth, first, ahead };
-                    launch(isa, all.panel_at(done));
+                    // SAFETY: the block of a is packed; b has the rows and whole panels of the piece's columns (`lies_in_rows`).
+                    unsafe { launch(isa, all.panel_at(done)) };
                 });
             }
         }
@@ -393,8 +396,10 @@ impl Contract<'_> {
         }
         // SAFETY: as promised by the caller.
         unsafe { self.pack_left(isa, piece, blocks) };
-        let limits = ExponentLimits::beside(launch(isa, blocks.of_a()))?;
-        launch(isa, PairsOfRow(blocks.of_a()));
+        // SAFETY: `pack_left` has just written the rows of a.
+        let limits = ExponentLimits::beside(unsafe { launch(isa, blocks.of_a()) })?;
+        // SAFETY: as for their limits: they are packed.
+        unsafe { launch(isa, PairsOfRow(blocks.of_a())) };
         Some(limits)
     }
 
@@ -453,11 +458,13 @@ impl Contract<'_> {
         }
         // SAFETY: as promised by the caller.
         unsafe { self.pack_right(isa, piece, blocks) };
-        let all = blocks.of_b().fold(Magnitudes::NONE, |all, panel| all.and(launch(isa, panel)));
+        // SAFETY: `pack_right` has just written the panels of b.
+        let all = blocks.of_b().fold(Magnitudes::NONE, |all, panel| all.and(unsafe { launch(isa, panel) }));
         if !are_such(all) {
             return None;
         }
-        blocks.of_b().for_each(|panel| launch(isa, PairsOfPanel(panel)));
+        // SAFETY: `pack_right` has just written the panels of b.
+        blocks.of_b().for_each(|panel| unsafe { launch(isa, PairsOfPanel(panel)) });
         Some(all)
     }
 
@@ -475,7 +482,9 @@ impl Contract<'_> {
         }
         let PackedBlocks { right: into, panel, columns, depth, .. } = *blocks;
         let rows = depth / 2;
-        launch(isa, Pack { from, down, across: across / 2, rows, columns, into, width: PANEL, panel });
+        // SAFETY: the piece's block of b, whose pairs are words that lie aligned, which has just been checked; the room is the
+        // scratch of `Contract::blocks`.
+        unsafe { launch(isa, Pack { from, down, across: across / 2, rows, columns, into, width: PANEL, panel }) };
         let panels = PackedBlocks { depth: rows, ..*blocks };
         // SAFETY: `Contract::has_pairs` has said that the level multiplies pairs; the panels were just packed.
         Some(panels.of_b().fold(Magnitudes::NONE, |all, panel| all.and(unsafe { panel.words_as_pairs() })))
@@ -534,7 +543,8 @@ impl Contract<'_> {
         let (rows, columns, width) = (block.rows, block.columns, block.pitch);
         with_float!(from.elem, E => {
             let from = from.base.cast::<E>();
-            launch(isa, Pack { from, down, across, rows, columns, into, width, panel });
+            // SAFETY: the block of the operand and the room that `pack` is promised.
+            unsafe { launch(isa, Pack { from, down, across, rows, columns, into, width, panel }) };
         });
     }
 
