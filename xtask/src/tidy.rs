@@ -11,6 +11,7 @@ mod manifest;
 pub(crate) mod map;
 mod paths;
 mod pure;
+mod safety;
 mod size;
 pub(crate) mod support;
 mod tree;
@@ -57,6 +58,7 @@ pub(crate) const RULES: &[(&str, TidyRule)] = &[
     ("dependencies follow the arrows", arrows::check),
     ("modules import one way", circles::check),
     ("unsafe is forbidden where it is not needed", unsafe_code::check),
+    ("a SAFETY comment names its promise", safety::check),
     ("pure crates do no I/O", pure::check),
     ("nothing unfinished", unfinished::check),
     ("no machine's own paths", paths::check),

@@ -364,7 +364,7 @@ mod tests {
             unsafe { all.store(isa, x.as_ptr(), k, 0..tokens, stored.as_mut_ptr()) };
             for token in 0..tokens {
                 let mut alone = vec![0u8; one.bytes()];
-                // SAFETY: as above.
+                // SAFETY: sizes as the layouts say.
                 unsafe {
                     one.store(isa, x[token * k..].as_ptr(), k, 0..1, alone.as_mut_ptr());
                     all.copy_token(isa, alone.as_ptr(), token, copied.as_mut_ptr());
@@ -373,7 +373,7 @@ mod tests {
             assert!(stored == copied, "{isa}");
             for cut in [3, 8, 13, TOKEN_TILE + 1] {
                 let mut parts = vec![0u8; all.bytes()];
-                // SAFETY: as above.
+                // SAFETY: sizes as the layouts say.
                 unsafe {
                     all.store(isa, x.as_ptr(), k, 0..cut, parts.as_mut_ptr());
                     all.store(isa, x.as_ptr(), k, cut..tokens, parts.as_mut_ptr());
@@ -382,7 +382,7 @@ mod tests {
             }
             let plain = all.with_pairs(false);
             let mut without = vec![0u8; plain.bytes()];
-            // SAFETY: as above.
+            // SAFETY: sizes as the layouts say.
             unsafe { plain.store(isa, x.as_ptr(), k, 0..tokens, without.as_mut_ptr()) };
             let region = all.pairs_offset()..all.mark_offset();
             assert!(without[region.clone()].iter().all(|b| *b == 0), "{isa}: nobody wants them");

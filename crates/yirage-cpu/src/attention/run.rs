@@ -197,19 +197,27 @@ impl<C: KvElement> WithLanes for ItemKernel<'_, '_, C> {
     }
 }
 
+/// `n` zeros.
+///
+/// # Safety
+/// `p` has room for `n` floats, which nobody else uses.
 #[inline(always)]
 unsafe fn fill(p: *mut f32, n: usize) {
-    // SAFETY: the caller vouches for n floats.
+    // SAFETY: `fill` is promised n floats; `AttentionCall::check` has checked the call.
     unsafe { std::slice::from_raw_parts_mut(p, n) }.fill(0.0);
 }
 
 /// Scaled queries of all rows, padded with a zero.
+///
+/// # Safety
+/// As for [`run_item`]; the scratch is the shape's.
 #[inline(always)]
 unsafe fn queries(call: &AttentionCall<'_>, unit: &AttentionTile, scratch: &AttentionScratch) {
     let s = call.cache.shape();
     for row in 0..unit.rows() {
         let (token, head) = token_and_head(unit, s.group(), row);
-        // SAFETY: the caller vouches for q's rows; the scratch has MAX_ROWS rows.
+        // SAFETY: `queries` is promised q's rows; the scratch has MAX_ROWS rows; `AttentionCall::check` has checked
+        // the call.
         unsafe {
             let (from, to) = (call.q.row(token).add(head * s.k_width), scratch.q.add(row * s.k_pad()));
             for d in 0..s.k_width {
@@ -366,6 +374,9 @@ struct OnlineSoftmaxState {
 }
 
 /// Joins `part` to `all`. A part without any position changes nothing to the bit.
+///
+/// # Safety
+/// Both have `v_pad` values.
 #[inline(always)]
 unsafe fn fold<V: Lanes>(all: &mut OnlineSoftmaxState, part: OnlineSoftmaxState, v_pad: usize) {
     let new = if part.m > all.m { part.m } else { all.m };
@@ -373,7 +384,7 @@ unsafe fn fold<V: Lanes>(all: &mut OnlineSoftmaxState, part: OnlineSoftmaxState,
     all.m = new;
     all.l = V::splat(part.l).fma(b, V::splat(all.l).mul(a)).array()[0];
     for c in (0..v_pad).step_by(LANES) {
-        // SAFETY: the caller vouches for v_pad floats of both.
+        // SAFETY: `fold` is promised v_pad floats of both; `AttentionCall::check` has checked the call.
         unsafe { V::load(part.o.add(c)).fma(b, V::load(all.o.add(c)).mul(a)).store(all.o.add(c)) };
     }
 }

@@ -102,7 +102,7 @@ pub(crate) struct CpuRunContext<'a> {
     pub(crate) isa: Isa,
     pub(crate) dims: &'a Dims,
     pub(crate) attention_plans: &'a AttentionPlans,
-    /// The memory of each slot, as [`Slots::bytes`](super::Slots::bytes) has checked it.
+    /// The memory of each slot, as [`CpuStepInputs::resolve`](super::step_inputs::CpuStepInputs::resolve) has checked it.
     pub(super) step_inputs: &'a [&'a [u8]],
     pub(super) arena: &'a SharedBuf,
     pub(super) scratch: &'a SharedBuf,

@@ -314,7 +314,8 @@ impl Linear<'_> {
     /// As for [`linear`]; the tiles are full.
     unsafe fn full_tiles(&self, many: FullTiles, full: Range<usize>, panels: Range<usize>) {
         let pass = |tile, panel| self.pass(self.layout.tile(tile), 0..TOKEN_TILE, panel..panel + 1);
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `Linear::full_tiles` is promised; `linear` has checked panels and tokens, `Dispatch::new` the
+        // level.
         unsafe {
             match many {
                 FullTiles::Decoded(decoded) => panels.for_each(|panel| {

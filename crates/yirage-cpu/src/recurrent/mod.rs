@@ -186,7 +186,8 @@ impl ChannelStates {
     #[inline(always)]
     unsafe fn before<V: Lanes>(&self, row: usize) -> V {
         match self.before {
-            // SAFETY: the caller's contract; `advance` has made the addresses of channels that exist.
+            // SAFETY: what `ChannelStates::before` is promised; `advance` has made the addresses of channels that
+            // exist.
             Some(first) => unsafe { crate::rows::load(first.add(row * self.stride), self.count, 0.0) },
             None => V::splat(0.0),
         }
@@ -208,7 +209,7 @@ impl ChannelStates {
     /// As [`ChannelStates::before`], and nobody else uses these channels meanwhile.
     #[inline(always)]
     unsafe fn leave<V: Lanes>(&self, row: usize, x: V) {
-        // SAFETY: the caller's contract.
+        // SAFETY: what `ChannelStates::leave` is promised; `StepTokens::place` has checked the blocks.
         unsafe { store(x, self.after.add(row * self.stride), self.count) }
     }
 }

@@ -64,6 +64,9 @@ impl WithLanes for MatMulKernel {
 }
 
 /// `R` rows and up to two vectors of columns, `left` of which exist.
+///
+/// # Safety
+/// R rows of a of k elements, k rows of b and R of out with `left` columns.
 #[inline(always)]
 unsafe fn tile<V: Lanes, const R: usize>(k: usize, n: usize, a: *const f32, b: *const f32, left: usize, out: *mut f32) {
     let second = left.saturating_sub(LANES);
@@ -81,7 +84,7 @@ unsafe fn tile<V: Lanes, const R: usize>(k: usize, n: usize, a: *const f32, b: *
         }
     }
     for (i, [x, y]) in acc.into_iter().enumerate() {
-        // SAFETY: the caller vouches for the rows and columns of the result.
+        // SAFETY: `tile` is promised the rows and columns of the result; `Site` binds whole rows.
         unsafe {
             store(x, out.add(i * n), left);
             if second > 0 {

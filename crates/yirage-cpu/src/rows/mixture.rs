@@ -71,7 +71,7 @@ pub unsafe fn expert_bias(
             let row = at.and_then(|a| bias.get(a..a.checked_add(width)?));
             for j in 0..width {
                 let b = row.map_or(f32::NAN, |b| b[j]);
-                // SAFETY: the contract.
+                // SAFETY: what `expert_bias` is promised; `Site` binds whole rows.
                 unsafe { *out.row(t).add(r * width + j) = *x.row(t).add(r * width + j) + b };
             }
         }

@@ -46,7 +46,7 @@ impl Centre {
     /// The row has `n` elements.
     #[inline(always)]
     unsafe fn of<V: Lanes>(x: *const f32, n: usize) -> Centre {
-        // SAFETY: the contract.
+        // SAFETY: what `Centre::of` is promised; `Site` binds whole rows.
         unsafe {
             let near = reduce::<V, _>(&PlainSum, x, n) / n as f32;
             let off = reduce::<V, _>(&Distances { from: near }, x, n) / n as f32;
@@ -60,7 +60,7 @@ impl Centre {
     /// The row has `n` elements.
     #[inline(always)]
     unsafe fn variance<V: Lanes>(self, x: *const f32, n: usize) -> f64 {
-        // SAFETY: the contract.
+        // SAFETY: what `Centre::variance` is promised; `Site` binds whole rows.
         let squares = unsafe { reduce::<V, _>(&SquaredDistances { from: self.near }, x, n) };
         (f64::from(squares) / n as f64 - f64::from(self.off) * f64::from(self.off)).max(0.0)
     }

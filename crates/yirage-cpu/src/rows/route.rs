@@ -100,10 +100,13 @@ impl LaneFn for Sigmoid {
 }
 
 /// Logits of a row to scores.
+///
+/// # Safety
+/// There are as many logits as scores.
 #[inline(always)]
 unsafe fn score<V: Lanes>(r: &RouteParams<'_>, logits: *const f32, scores: &mut [f32]) {
     let (n, out) = (scores.len(), scores.as_mut_ptr());
-    // SAFETY: the caller vouches for n logits.
+    // SAFETY: `score` is promised n logits; `Site` binds whole rows.
     unsafe {
         match r.scoring {
             Scoring::SoftmaxTopK => std::ptr::copy_nonoverlapping(logits, out, n),

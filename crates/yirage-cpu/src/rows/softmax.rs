@@ -15,11 +15,14 @@ pub unsafe fn softmax(isa: Isa, rows: Range<usize>, width: usize, x: Src, out: D
 }
 
 /// Largest element of a row; NaN elements are passed over.
+///
+/// # Safety
+/// `p` has `n` floats.
 #[inline(always)]
 pub(super) unsafe fn largest<V: Lanes>(p: *const f32, n: usize) -> f32 {
     let mut best = [V::splat(f32::NEG_INFINITY); 4];
     for (c, i) in (0..n).step_by(LANES).enumerate() {
-        // SAFETY: the caller vouches for n floats.
+        // SAFETY: `largest` is promised n floats; `Site` binds whole rows.
         let x = unsafe { load::<V>(p.add(i), n - i, f32::NEG_INFINITY) };
         best[c % 4] = x.max(best[c % 4]);
     }

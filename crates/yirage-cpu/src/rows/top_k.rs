@@ -43,7 +43,7 @@ pub unsafe fn top_k(isa: Isa, rows: Range<usize>, top: TopKParams, x: Src, value
     assert!(top.k <= top.width && values.len() == wanted && indices.len() == wanted, "room for {wanted} wanted");
     let mut best = Vec::new();
     for (r, (values, indices)) in rows.zip(values.chunks_mut(top.k).zip(indices.chunks_mut(top.k))) {
-        // SAFETY: the caller vouches for the row.
+        // SAFETY: `top_k` is promised the row; `Site` binds whole rows.
         let x = unsafe { std::slice::from_raw_parts(x.row(r), top.width) };
         select(isa, x, &top, &mut best);
         if top.sorted {

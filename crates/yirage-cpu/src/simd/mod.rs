@@ -21,8 +21,10 @@ pub(crate) use words::BitLanes;
 /// Lanes of a vector.
 pub(crate) const LANES: usize = 16;
 
-/// Sixteen f32 values. A type of this trait may be used only inside [`launch`], which enables its instructions; all of
-/// its methods are then safe apart from the raw loads and stores, whose pointers must be valid for what they touch.
+/// Sixteen f32 values. A type of this trait may be used only inside [`launch`], which enables its instructions.
+///
+/// # Safety
+/// Of the loads and stores, and of `turn`: the addresses have what the method says that it touches.
 pub(crate) trait Lanes: BitLanes {
     /// Rows that a register tile of two vectors a row may hold without spilling.
     const ROWS: usize;

@@ -73,7 +73,8 @@ impl Contract<'_> {
         let block = Cached { corner, rows, columns, x: sums.as_ptr(), pitch };
         let to = self.output(corner);
         match self.matmul.after {
-            // SAFETY: as promised by the caller.
+            // SAFETY: what `Contract::finish` is promised; `StridedInput::within` and `StridedOutput::within` check
+            // the operands, `contract` the scratch.
             Some(fused) => unsafe { self.through(isa, fused, block, to) },
             // SAFETY: the sums that `Contract::finish` is promised, and the piece's elements of the output.
             None => unsafe { launch(isa, StoreSums { block, to }) },

@@ -385,7 +385,8 @@ mod x86 {
     #[inline]
     unsafe fn add<const R: usize>(acc: &mut [[__m512; 2]; R], a: *const Bf16Pair, b: [__m512i; 2]) {
         for (i, acc) in acc.iter_mut().enumerate() {
-            // SAFETY: as promised by the caller.
+            // SAFETY: what `add` is promised; `StridedInput::within` and `StridedOutput::within` check the operands,
+            // `contract` the scratch.
             let x = pairs(_mm512_set1_epi32(unsafe { a.add(i * LINE).cast::<i32>().read() }));
             acc[0] = _mm512_dpbf16_ps(acc[0], x, pairs(b[0]));
             acc[1] = _mm512_dpbf16_ps(acc[1], x, pairs(b[1]));
