@@ -9,6 +9,7 @@ mod hosts;
 mod links;
 mod manifest;
 pub(crate) mod map;
+mod messages;
 mod paths;
 mod pure;
 mod safety;
@@ -66,6 +67,7 @@ pub(crate) const RULES: &[(&str, TidyRule)] = &[
     ("links resolve", links::check),
     ("the checklist names tests that run", checklist::check),
     ("what CONTRIBUTING.md shows can be done", contributing::check),
+    ("errors speak in one style", messages::check),
     ("every dependency is explained", dependencies::check),
     ("a type name stands for one type", type_names::check),
     ("the map is what the modules say", map::check),

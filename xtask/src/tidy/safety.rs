@@ -10,8 +10,10 @@ use std::collections::HashSet;
 /// Files with comments that name nothing, and how many they have. None is to be added, and no number to rise.
 const NAMELESS: &[(&str, usize)] = &[];
 
-/// What a comment begins with that leaves it to others.
-const EMPTY: &[&str] = &["as promised", "as above", "as before", "see above", "the contract", "as for", "as in"];
+/// What a comment begins with that leaves it to others, whatever it says behind it.
+const EMPTY: &[&str] = &["as promised", "as above", "as before", "see above", "the caller", "the contract."];
+/// What it may begin with if it says whose.
+const OPEN: &[&str] = &["the contract", "as for", "as in"];
 /// Words in front of which a name stands where it is defined.
 const DEFINERS: &[&str] = &["fn", "struct", "enum", "union", "trait", "type", "const", "static", "mod", "macro_rules!"];
 
@@ -67,8 +69,8 @@ fn comments(file: &RepoFile) -> Vec<(usize, String)> {
 /// Whether it leaves it to a caller, or to another comment, without a name.
 fn is_nameless(text: &str) -> bool {
     let low = text.to_lowercase();
-    let leaves_it = low.contains("caller") || EMPTY.iter().any(|words| low.starts_with(words));
-    leaves_it && !text.contains('`')
+    let begins = |with: &[&str]| with.iter().any(|words| low.starts_with(words));
+    begins(EMPTY) || (!text.contains('`') && (low.contains("caller") || begins(OPEN)))
 }
 
 /// Names of paths between backquotes that nothing here defines; what begins with a crate's name is looked up by its last part.
@@ -123,6 +125,8 @@ mod tests {
             "the caller's contract; rows are disjoint.",
             "the contract.",
             "As above.",
+            "as for the other.",
+            "the caller promises `row`.",
             "the row is long enough,\n// as the caller vouches.",
         ] {
             let lines = found(empty);

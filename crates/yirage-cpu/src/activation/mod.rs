@@ -233,7 +233,7 @@ impl ActivationBufferLayout {
             let (first, step) = self.block_offset(token);
             for b in 0..self.blocks() {
                 let (at, have) = (first + b * step, self.k.saturating_sub(b * BLOCK));
-                // SAFETY: the caller promises the row and the room; a part of a block is read from `padded`.
+                // SAFETY: `ActivationBufferLayout::store` is promised the row and the room; a part of a block is read from `padded`.
                 unsafe {
                     let mut src = x.wrapping_add(token * ldx + b * BLOCK);
                     if have < BLOCK {

@@ -344,10 +344,13 @@ unsafe fn softmax_rows<V: Lanes>(
 }
 
 /// The first `v_width` elements of a block's keys as f32 values `[v_pad / 16][32][16]`.
+///
+/// # Safety
+/// A block's keys at `k`, room for the values at `out`.
 #[inline(always)]
 unsafe fn values_of_keys<V: Lanes, C: KvElement>(k: *const u8, s: &AttentionShape, out: *mut f32) {
     let pairs = s.k_pad() / 2;
-    // SAFETY: the caller vouches for the keys; `out` has BLOCK * v_pad floats.
+    // SAFETY: `values_of_keys` is promised a block's keys; `out` has BLOCK * v_pad floats.
     unsafe {
         fill(out, BLOCK * s.v_pad());
         for tile in 0..BLOCK / LANES {
@@ -429,7 +432,7 @@ unsafe fn finish<V: Lanes>(call: &AttentionCall<'_>, unit: &AttentionTile, row: 
         state.l = V::splat(state.l).fma(a, b).array()[0];
     }
     let factor = a.mul(V::splat(1.0 / state.l));
-    // SAFETY: the caller vouches for out's row; `o` has v_pad floats.
+    // SAFETY: `run_item` and `combine` are promised out's rows; `o` has v_pad floats.
     unsafe {
         let out = call.out.row(token).add(head * s.v_width);
         for c in (0..s.v_width).step_by(LANES) {

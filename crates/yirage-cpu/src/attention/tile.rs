@@ -100,7 +100,7 @@ impl<C: KvElement, const N: usize, const T: usize> WithLanes for ScoreKernel<C, 
     #[inline(always)]
     unsafe fn run<V: Lanes>(self) {
         let ScoreCall { k, pairs, q, out } = self.0;
-        // SAFETY: the caller of `scores` vouches for N rows of q and out and a block's keys.
+        // SAFETY: `ScoreCall::rows` is promised N rows of q and out and a block's keys.
         unsafe { score_rows::<V, C, N, T>(k, pairs, q, out) }
     }
 }
@@ -256,7 +256,7 @@ impl<C: KvElement, const N: usize, const T: usize> WithLanes for WeightedKernel<
     #[inline(always)]
     unsafe fn run<V: Lanes>(self) {
         let WeightedCall { b, weights, o } = self.0;
-        // SAFETY: the caller of `weighted` vouches for N rows of weights and o and a block's values.
+        // SAFETY: `WeightedCall::rows` is promised N rows of weights and o and a block's values.
         unsafe { weigh_rows::<V, C, N, T>(b, weights, o) }
     }
 }

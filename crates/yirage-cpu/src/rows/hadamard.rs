@@ -68,9 +68,12 @@ fn near(x: &mut [f32]) {
 }
 
 /// A part of whole vectors: butterflies within each, then between them.
+///
+/// # Safety
+/// `x` has `part` elements, a multiple of sixteen.
 #[inline(always)]
 unsafe fn far<V: Lanes>(x: *mut f32, part: usize, factor: f32) {
-    // SAFETY: the caller vouches for `part` elements, a multiple of sixteen.
+    // SAFETY: `far` is promised `part` elements, a multiple of sixteen.
     unsafe {
         for at in (0..part).step_by(LANES) {
             near(&mut *x.add(at).cast::<[f32; LANES]>());

@@ -72,7 +72,7 @@ unsafe fn tile<V: Lanes, const R: usize>(k: usize, n: usize, a: *const f32, b: *
     let second = left.saturating_sub(LANES);
     let mut acc = [[V::splat(0.0); 2]; R];
     for l in 0..k {
-        // SAFETY: the caller vouches for `left` columns of each of the k rows, and for R rows of a.
+        // SAFETY: `tile` is promised `left` columns of each of the k rows, and R rows of a.
         unsafe {
             let row = b.add(l * n);
             let x = load::<V>(row, left, 0.0);

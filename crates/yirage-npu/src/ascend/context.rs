@@ -164,7 +164,7 @@ impl AcceleratorRuntime for AscendContext {
 
     unsafe fn has_happened(&self, event: LibraryHandle) -> Result<bool, DriverError> {
         let mut status = 0;
-        // SAFETY: the caller's promise; a number is written to `status`.
+        // SAFETY: what `AcceleratorRuntime::has_happened` is promised, of which `NpuEvent` holds one; a number is written to `status`.
         self.submit("query", |f| unsafe { (f.query_event)(event.pointer(), &mut status) })?;
         Ok(status == HAPPENED)
     }
