@@ -354,7 +354,7 @@ mod tests {
         let (tokens, k) = (TOKEN_TILE + 3, 160);
         let large = |i: usize| if i.is_multiple_of(97) { 90.0 } else { 1.0 };
         let x: Vec<f32> = (0..tokens * k).map(|i| large(i) * ((i * 37 % 101) as f32 / 50.0 - 1.0)).collect();
-        for &isa in Isa::ALL.iter().filter(|isa| isa.available()) {
+        for isa in crate::isa::levels_here() {
             let (all, one) = (
                 ActivationBufferLayout::new(ActivationEncoding::Q8, tokens, k).with_pairs(true),
                 ActivationBufferLayout::new(ActivationEncoding::Q8, 1, k),
@@ -402,7 +402,7 @@ mod tests {
             seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             f32::from_bits(seed) // any bits: NaN, infinities, subnormal numbers
         };
-        let isas: Vec<Isa> = Isa::ALL.iter().copied().filter(|isa| isa.available()).collect();
+        let isas = crate::isa::levels_here();
         for round in 0..2000 {
             let mut x: Vec<f32> = (0..32).map(|_| random()).collect();
             match round % 5 {
