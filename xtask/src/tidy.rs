@@ -9,8 +9,10 @@ mod hosts;
 mod links;
 mod manifest;
 pub(crate) mod map;
+mod messages;
 mod paths;
 mod pure;
+mod safety;
 mod size;
 pub(crate) mod support;
 mod tree;
@@ -57,6 +59,7 @@ pub(crate) const RULES: &[(&str, TidyRule)] = &[
     ("dependencies follow the arrows", arrows::check),
     ("modules import one way", circles::check),
     ("unsafe is forbidden where it is not needed", unsafe_code::check),
+    ("a SAFETY comment names its promise", safety::check),
     ("pure crates do no I/O", pure::check),
     ("nothing unfinished", unfinished::check),
     ("no machine's own paths", paths::check),
@@ -64,6 +67,7 @@ pub(crate) const RULES: &[(&str, TidyRule)] = &[
     ("links resolve", links::check),
     ("the checklist names tests that run", checklist::check),
     ("what CONTRIBUTING.md shows can be done", contributing::check),
+    ("errors speak in one style", messages::check),
     ("every dependency is explained", dependencies::check),
     ("a type name stands for one type", type_names::check),
     ("the map is what the modules say", map::check),

@@ -11,7 +11,7 @@ use std::time::Instant;
 use yirage_cpu::general::contract::{BatchMatmul, Contract, Fused, contract};
 use yirage_cpu::general::{Elem, ElementProgram, LoopSizes, StridedInput, StridedOutput, Strides, map};
 use yirage_cpu::isa::Isa;
-use yirage_cpu::memory::HugeBuf;
+use yirage_cpu::memory::{HugeBuf, SharedBuf};
 use yirage_ir::expr::{Expr, Func};
 use yirage_ir::{DType, Format};
 
@@ -67,12 +67,12 @@ impl Joined {
 /// A product and a map, joined and one after the other.
 fn joined(isa: Isa, [m, k, n]: [usize; 3], dtype: DType, what: Joined) {
     let elem = Elem::try_from(dtype).unwrap_or_else(|e| panic!("{e}"));
-    let buffers = [m * k, k * n, m, m * k.max(n)].map(|elements| filled(elements, elem));
+    let buffers = [m * k, k * n, m, m * k.max(n)].map(|elements| filled(elements, elem).shared());
     let [a, b, rows, between] = &buffers;
-    let out = HugeBuf::zeroed(m * n * elem.bytes()).unwrap_or_else(|e| panic!("{e}"));
+    let out = HugeBuf::zeroed(m * n * elem.bytes()).unwrap_or_else(|e| panic!("{e}")).shared();
     let strides = |s: [usize; 2]| Strides::new(&s.map(|s| s as i64)).unwrap_or_else(|e| panic!("{e}"));
     let program = |expr: Expr, inputs: &[DType]| ElementProgram::new(&expr, inputs).unwrap_or_else(|e| panic!("{e}"));
-    let input = |x: &HugeBuf, s| StridedInput::at(x.as_ptr(), elem, strides(s));
+    let input = |x: &SharedBuf, s| StridedInput::at(x.first(), elem, strides(s));
     let further = if what == Joined::Weights { vec![input(rows, [1, 0])] } else { Vec::new() };
     let types = |first| [first, dtype][..=further.len()].to_vec();
     let apart = program(what.of(Expr::input(0)).cast(dtype), &types(dtype));
@@ -82,8 +82,8 @@ fn joined(isa: Isa, [m, k, n]: [usize; 3], dtype: DType, what: Joined) {
         Joined::Weights => program(what.of(Expr::input(0)).cast(dtype), &types(dtype)),
     };
     let fused = Some(Fused { program: &together, others: &further });
-    let to = |x: &HugeBuf, n| StridedOutput::at(x.as_ptr(), elem, strides([n, 1]));
-    let plain = |a: &HugeBuf, out: &HugeBuf| BatchMatmul {
+    let to = |x: &SharedBuf, n| StridedOutput::at(x.first(), elem, strides([n, 1]));
+    let plain = |a: &SharedBuf, out: &SharedBuf| BatchMatmul {
         batch: &[],
         m,
         k,
@@ -104,7 +104,7 @@ fn joined(isa: Isa, [m, k, n]: [usize; 3], dtype: DType, what: Joined) {
         // SAFETY: buffers of these sizes, one thread.
         unsafe { contract(isa, &call, 0..call.pieces(), scratch) };
     };
-    let changed = |from: &HugeBuf, into: &HugeBuf, columns| {
+    let changed = |from: &SharedBuf, into: &SharedBuf, columns| {
         let sizes = LoopSizes::new(&[m, columns]).unwrap_or_else(|e| panic!("{e}"));
         let inputs = [&[input(from, [columns, 1])], &further[..]].concat();
         // SAFETY: buffers of these sizes, one thread.
@@ -143,7 +143,7 @@ fn filled(elements: usize, elem: Elem) -> HugeBuf {
 
 fn row(isa: Isa, [m, k, n]: [usize; 3], transposed: bool, elem: Elem, few: bool) {
     let (a, b) = (filled(m * k, elem), filled(k * n, elem));
-    let out = HugeBuf::zeroed(m * n * elem.bytes()).unwrap_or_else(|e| panic!("{e}"));
+    let out = HugeBuf::zeroed(m * n * elem.bytes()).unwrap_or_else(|e| panic!("{e}")).shared();
     let strides = |s: [usize; 2]| Strides::new(&s.map(|s| s as i64)).unwrap_or_else(|e| panic!("{e}"));
     let product = BatchMatmul {
         batch: &[],
@@ -153,7 +153,7 @@ fn row(isa: Isa, [m, k, n]: [usize; 3], transposed: bool, elem: Elem, few: bool)
         a: StridedInput::at(a.as_ptr(), elem, strides([k, 1])),
         b: StridedInput::at(b.as_ptr(), elem, strides(if transposed { [1, k] } else { [n, 1] })),
         out: StridedOutput::at(
-            out.as_ptr(),
+            out.first(),
             elem,
             Strides::dense(&LoopSizes::new(&[m, n]).unwrap_or_else(|e| panic!("{e}"))),
         ),

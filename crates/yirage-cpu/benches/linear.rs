@@ -80,10 +80,10 @@ fn row((isa, variant): (Isa, MatmulVariant), m: &PackedMatrix, tokens: usize, th
     let kernel = Dispatch::new(isa, variant, Precision::Fast, m.format()).unwrap_or_else(|e| panic!("{e}"));
     let layout = kernel.layout(tokens, m.k());
     let x: Vec<f32> = (0..tokens * m.k()).map(|i| (i * 37 % 101) as f32 / 50.0 - 1.0).collect();
-    let activations = HugeBuf::zeroed(layout.bytes()).unwrap_or_else(|e| panic!("{e}"));
+    let mut activations = HugeBuf::zeroed(layout.bytes()).unwrap_or_else(|e| panic!("{e}"));
     // SAFETY: sizes as the layout says, one thread.
-    unsafe { layout.store(isa, x.as_ptr(), m.k(), 0..tokens, activations.as_ptr()) };
-    let out = HugeBuf::zeroed(tokens * m.rows() * 4).unwrap_or_else(|e| panic!("{e}"));
+    unsafe { layout.store(isa, x.as_ptr(), m.k(), 0..tokens, activations.as_mut_ptr()) };
+    let out = HugeBuf::zeroed(tokens * m.rows() * 4).unwrap_or_else(|e| panic!("{e}")).shared();
     let work = |thread: usize| {
         let job = Linear {
             kernel: &kernel,
@@ -91,7 +91,7 @@ fn row((isa, variant): (Isa, MatmulVariant), m: &PackedMatrix, tokens: usize, th
             matrix: 0,
             layout,
             activations: activations.as_ptr(),
-            out: out.as_ptr().cast(),
+            out: out.first().cast(),
             ldo: m.rows(),
             rows: None,
         };

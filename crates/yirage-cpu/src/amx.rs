@@ -74,7 +74,8 @@ impl Shapes {
     /// # Safety
     /// [`is_granted`].
     pub(crate) unsafe fn configure(&self) -> Configured {
-        // SAFETY: the constructor made shapes that the instruction takes; the caller has the registers.
+        // SAFETY: `Shapes::new` made shapes that the instruction takes; `Shapes::configure` is promised registers that
+        // `is_granted` has found.
         unsafe { asm!("ldtilecfg [{}]", in(reg) self, options(nostack, readonly, preserves_flags)) };
         Configured(PhantomData)
     }

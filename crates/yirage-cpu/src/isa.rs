@@ -153,6 +153,14 @@ impl fmt::Display for Isa {
     }
 }
 
+/// The levels of this processor, for tests at each of them; those that it lacks are said to be left out.
+#[cfg(test)]
+pub(crate) fn levels_here() -> Vec<Isa> {
+    let (here, lacking): (Vec<Isa>, Vec<Isa>) = Isa::ALL.iter().partition(|isa| isa.available());
+    lacking.iter().for_each(|isa| yirage_testkit::skipped::note(&format!("level {isa}"), "this processor lacks it"));
+    here
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

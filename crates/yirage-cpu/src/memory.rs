@@ -123,10 +123,19 @@ impl HugeBuf {
         self.len == 0
     }
 
-    /// The first byte. Writing through it while other threads read or write the same bytes is a race; callers that
-    /// share a buffer keep their ranges disjoint.
-    pub fn as_ptr(&self) -> *mut u8 {
+    /// The first byte, to read from.
+    pub fn as_ptr(&self) -> *const u8 {
         self.ptr.as_ptr()
+    }
+
+    /// The first byte, to write to.
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.ptr.as_ptr()
+    }
+
+    /// As memory that several threads write.
+    pub fn shared(self) -> SharedBuf {
+        SharedBuf(self)
     }
 
     /// The bytes.
@@ -139,6 +148,36 @@ impl HugeBuf {
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: as in `as_slice`, and `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
+    }
+}
+
+/// A buffer that kernels of several threads read and write at once, each its own part. It gives addresses: a slice would say
+/// that nobody writes meanwhile, which only those know who divide the bytes among the threads.
+#[derive(Debug)]
+pub struct SharedBuf(HugeBuf);
+
+impl SharedBuf {
+    /// Bytes in the buffer.
+    pub fn len(&self) -> usize {
+        self.0.len
+    }
+
+    /// Whether the buffer has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.0.len == 0
+    }
+
+    /// The first byte.
+    pub fn first(&self) -> *mut u8 {
+        self.0.ptr.as_ptr()
+    }
+
+    /// The bytes.
+    ///
+    /// # Safety
+    /// No thread writes any of them while the slice is there.
+    pub unsafe fn as_slice(&self) -> &[u8] {
+        self.0.as_slice()
     }
 }
 

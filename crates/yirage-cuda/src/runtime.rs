@@ -41,7 +41,7 @@ struct Handle(RawHandle);
 
 // SAFETY: the driver's handles may be used by any thread whose current context is theirs (CUDA driver API, 'Initialization').
 unsafe impl Send for Handle {}
-// SAFETY: as above; the driver locks for itself.
+// SAFETY: as for `Send`; the driver locks for itself.
 unsafe impl Sync for Handle {}
 
 /// The driver, started.

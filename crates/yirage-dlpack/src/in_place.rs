@@ -77,7 +77,7 @@ pub struct InPlace {
 // SAFETY: as for `Foreign`: keepers may be dropped anywhere, and what is read and written are single numbers of memory that
 // stays allocated.
 unsafe impl Send for InPlace {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for InPlace {}
 
 impl InPlace {

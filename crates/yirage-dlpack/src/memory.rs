@@ -19,7 +19,7 @@ pub(crate) struct Owned {
 
 // SAFETY: the memory is freed by the last owner alone, and its address never changes.
 unsafe impl Send for Owned {}
-// SAFETY: as above. Reads and writes at the same time are races of the program that shares the elements, as its documentation
+// SAFETY: as for `Send`. Reads and writes at the same time are races of the program that shares the elements, as its documentation
 // says; the memory stays allocated under all of them.
 unsafe impl Sync for Owned {}
 
@@ -115,7 +115,7 @@ impl Drop for Keeper {
                     deleter(managed.as_ptr());
                 }
             },
-            // SAFETY: as above.
+            // SAFETY: the pointer was taken out of its capsule, which was renamed, so nobody else deletes it.
             Keeper::Versioned(managed) => unsafe {
                 if let Some(deleter) = managed.as_ref().deleter {
                     deleter(managed.as_ptr());

@@ -304,7 +304,7 @@ impl PyTensor {
         let why =
             || format!("{} is no type of PEP 3118: use __dlpack__, or numpy() with ml_dtypes", this.element.name());
         let format = this.element.format().ok_or_else(|| PyBufferError::new_err(why()))?;
-        // SAFETY: the caller's view; the tensor keeps what it will point to.
+        // SAFETY: `fill` wants a view that Python gives to be filled; the tensor keeps what it will point to.
         unsafe { fill(view, flags, this, format.as_ptr().cast_mut(), slf.clone().into_any()) }
     }
 }
@@ -320,7 +320,7 @@ impl Bits {
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let tensor = slf.get().0.get();
         let format = if tensor.item_size() == 1 { c"B" } else { c"H" };
-        // SAFETY: the caller's view; this object keeps the tensor, which keeps what it will point to.
+        // SAFETY: `fill` wants a view that Python gives to be filled; this object keeps the tensor, which keeps what it will point to.
         unsafe { fill(view, flags, tensor, format.as_ptr().cast_mut(), slf.clone().into_any()) }
     }
 }
@@ -341,7 +341,7 @@ unsafe fn fill(
     }
     let asked = |flag: c_int| flags & flag == flag;
     let pointer = |list: &Vec<isize>| list.as_ptr().cast_mut();
-    // SAFETY: the view is not null and the caller's to fill. Sizes and strides are the tensor's, which never change and
+    // SAFETY: the view is not null, as has been checked, and `fill` is promised it. Sizes and strides are the tensor's, which never change and
     // live as long as the owner, to which the view has a reference from here on.
     unsafe {
         (*view).buf = tensor.memory.address().cast::<c_void>();

@@ -18,7 +18,7 @@ pub(crate) struct LibraryHandle(LibraryPointer);
 // SAFETY: both makers' handles may be used by any thread whose current context or device is theirs, which every method of
 // `AcceleratorRuntime` makes sure of (AscendCL, 'Synchronous and asynchronous'; CNRT, 'Multi-threading').
 unsafe impl Send for LibraryHandle {}
-// SAFETY: as above; the runtimes lock for themselves.
+// SAFETY: as for `Send`; the runtimes lock for themselves.
 unsafe impl Sync for LibraryHandle {}
 
 impl LibraryHandle {

@@ -17,7 +17,7 @@ pub(crate) struct OpenedDevice {
 
 // SAFETY: `turn` lets one thread in at a time; the header has `reached` and `wait` take any.
 unsafe impl Send for OpenedDevice {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for OpenedDevice {}
 
 impl OpenedDevice {

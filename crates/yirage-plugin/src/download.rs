@@ -13,7 +13,7 @@ pub(crate) struct DownloadMemory {
 
 // SAFETY: the words are the library's until `is_written`, and nobody's to write from then on.
 unsafe impl Send for DownloadMemory {}
-// SAFETY: as above; `PluginDownload::take` reads them behind `is_written` alone.
+// SAFETY: as for `Send`; `PluginDownload::take` reads them behind `is_written` alone.
 unsafe impl Sync for DownloadMemory {}
 
 impl DownloadMemory {

@@ -59,7 +59,7 @@ impl DriverLibrary {
     /// # Errors
     /// [`ProbeError::MissingSymbol`].
     pub unsafe fn function<F: Copy>(&self, symbol: &'static str) -> Result<F, ProbeError> {
-        // SAFETY: the caller's promise. A null address is the `None` of a pointer to a function.
+        // SAFETY: what `open` is promised: a library that does no harm when it is loaded. A null address is the `None` of a pointer to a function.
         let found = unsafe { self.handle.get::<Option<F>>(symbol) };
         let function = found.ok().and_then(|symbol| *symbol);
         function.ok_or_else(|| ProbeError::MissingSymbol { path: self.path(), symbol })
@@ -179,7 +179,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 #[cfg(unix)]
 unsafe fn open(path: &Path) -> Result<libloading::Library, libloading::Error> {
     use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-    // SAFETY: the caller's promise.
+    // SAFETY: what `open` is promised: a library that does no harm when it is loaded.
     unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map(Into::into)
 }
 
@@ -189,6 +189,6 @@ unsafe fn open(path: &Path) -> Result<libloading::Library, libloading::Error> {
 /// As [`libloading::DriverLibrary::new`].
 #[cfg(not(unix))]
 unsafe fn open(path: &Path) -> Result<libloading::Library, libloading::Error> {
-    // SAFETY: the caller's promise.
+    // SAFETY: what `open` is promised: a library that does no harm when it is loaded.
     unsafe { libloading::Library::new(path) }
 }

@@ -26,22 +26,22 @@ fn noted(block: *mut u8, bytes: usize) -> *mut u8 {
 // SAFETY: every call goes to the system's allocator as it is.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's contract.
+        // SAFETY: what `GlobalAlloc` is promised, `System` is promised.
         noted(unsafe { System.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's contract.
+        // SAFETY: what `GlobalAlloc` is promised, `System` is promised.
         noted(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller's contract.
+        // SAFETY: what `GlobalAlloc` is promised, `System` is promised.
         noted(unsafe { System.realloc(block, layout, size) }, size)
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller's contract.
+        // SAFETY: what `GlobalAlloc` is promised, `System` is promised.
         unsafe { System.dealloc(block, layout) }
     }
 }

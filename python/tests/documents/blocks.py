@@ -1,4 +1,4 @@
-"""Blocks of code in documents: read when the tests run, nothing of them is kept."""
+"""Blocks of code in documents."""
 
 import dataclasses
 import pathlib

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-SEEDS = ROOT.parent / "shared/seeds"
+# The blocks of the founding documents, one file a document: what stood around them is not here.
+FOUNDING = pathlib.Path(__file__).resolve().parent / "founding"
 MODEL = ROOT / "crates/yirage-testkit/fixtures/bedtime/bedtime-q8_0.gguf"
 COUNTS: dict[str, list[str]] = {}
 

@@ -148,7 +148,7 @@ fn begin<H: Handles>(library: Library, deadline: Duration) -> Result<Communicato
         (functions.set_errhandler)(comm, known.errors_return);
     }
     let (mut rank, mut ranks) = (0, 0);
-    // SAFETY: as above.
+    // SAFETY: numbers are written, of a communicator that `dup` has just made.
     unsafe {
         (functions.rank)(comm, &raw mut rank);
         (functions.size)(comm, &raw mut ranks);

@@ -50,7 +50,7 @@ impl<'a, H: Handles> Requests<'a, H> {
         // A copy of its own: what the caller lent may be gone when the library still reads.
         let memory = bytes.to_vec();
         let mut handle = H::NONE;
-        // SAFETY: as above.
+        // SAFETY: the memory is this request's until it is done, as in `Requests::recv`; a round has fewer bytes than the largest number.
         let code = unsafe {
             let (place, len) = (memory.as_ptr().cast(), memory.len() as c_int);
             (self.functions.isend)(place, len, self.bytes, peer as c_int, tag, self.comm, &raw mut handle)

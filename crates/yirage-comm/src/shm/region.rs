@@ -58,7 +58,7 @@ pub(super) struct SharedRegion {
 
 // SAFETY: the mapping belongs to the whole process, and is reached through atomic words and the raw slots below alone.
 unsafe impl Send for SharedRegion {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for SharedRegion {}
 
 impl SharedRegion {
@@ -155,7 +155,7 @@ impl SharedRegion {
 
     pub(super) fn word64(&self, at: usize) -> &AtomicU64 {
         assert!(at.is_multiple_of(8) && at + 8 <= self.len, "a word at {at} of {} bytes", self.len);
-        // SAFETY: as above.
+        // SAFETY: the assertion shows that it lies whole and aligned in the mapping, as in `SharedRegion::word32`.
         unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(at).cast()) }
     }
 

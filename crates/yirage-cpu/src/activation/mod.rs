@@ -233,7 +233,7 @@ impl ActivationBufferLayout {
             let (first, step) = self.block_offset(token);
             for b in 0..self.blocks() {
                 let (at, have) = (first + b * step, self.k.saturating_sub(b * BLOCK));
-                // SAFETY: the caller promises the row and the room; a part of a block is read from `padded`.
+                // SAFETY: `ActivationBufferLayout::store` is promised the row and the room; a part of a block is read from `padded`.
                 unsafe {
                     let mut src = x.wrapping_add(token * ldx + b * BLOCK);
                     if have < BLOCK {
@@ -354,7 +354,7 @@ mod tests {
         let (tokens, k) = (TOKEN_TILE + 3, 160);
         let large = |i: usize| if i.is_multiple_of(97) { 90.0 } else { 1.0 };
         let x: Vec<f32> = (0..tokens * k).map(|i| large(i) * ((i * 37 % 101) as f32 / 50.0 - 1.0)).collect();
-        for &isa in Isa::ALL.iter().filter(|isa| isa.available()) {
+        for isa in crate::isa::levels_here() {
             let (all, one) = (
                 ActivationBufferLayout::new(ActivationEncoding::Q8, tokens, k).with_pairs(true),
                 ActivationBufferLayout::new(ActivationEncoding::Q8, 1, k),
@@ -364,7 +364,7 @@ mod tests {
             unsafe { all.store(isa, x.as_ptr(), k, 0..tokens, stored.as_mut_ptr()) };
             for token in 0..tokens {
                 let mut alone = vec![0u8; one.bytes()];
-                // SAFETY: as above.
+                // SAFETY: sizes as the layouts say.
                 unsafe {
                     one.store(isa, x[token * k..].as_ptr(), k, 0..1, alone.as_mut_ptr());
                     all.copy_token(isa, alone.as_ptr(), token, copied.as_mut_ptr());
@@ -373,7 +373,7 @@ mod tests {
             assert!(stored == copied, "{isa}");
             for cut in [3, 8, 13, TOKEN_TILE + 1] {
                 let mut parts = vec![0u8; all.bytes()];
-                // SAFETY: as above.
+                // SAFETY: sizes as the layouts say.
                 unsafe {
                     all.store(isa, x.as_ptr(), k, 0..cut, parts.as_mut_ptr());
                     all.store(isa, x.as_ptr(), k, cut..tokens, parts.as_mut_ptr());
@@ -382,7 +382,7 @@ mod tests {
             }
             let plain = all.with_pairs(false);
             let mut without = vec![0u8; plain.bytes()];
-            // SAFETY: as above.
+            // SAFETY: sizes as the layouts say.
             unsafe { plain.store(isa, x.as_ptr(), k, 0..tokens, without.as_mut_ptr()) };
             let region = all.pairs_offset()..all.mark_offset();
             assert!(without[region.clone()].iter().all(|b| *b == 0), "{isa}: nobody wants them");
@@ -402,7 +402,7 @@ mod tests {
             seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             f32::from_bits(seed) // any bits: NaN, infinities, subnormal numbers
         };
-        let isas: Vec<Isa> = Isa::ALL.iter().copied().filter(|isa| isa.available()).collect();
+        let isas = crate::isa::levels_here();
         for round in 0..2000 {
             let mut x: Vec<f32> = (0..32).map(|_| random()).collect();
             match round % 5 {

@@ -11,7 +11,8 @@ use yirage_ir::activation::q8a::MOST;
 /// # Safety
 /// `src` is readable for 32 numbers, `codes` and `meta` are writable.
 pub(super) unsafe fn quantize(src: *const f32, codes: *mut [i8; BLOCK], meta: *mut Meta) {
-    // SAFETY: as promised by the caller; every AArch64 processor has the instructions.
+    // SAFETY: what `quantize` is promised; every AArch64 processor has the instructions;
+    // `ActivationBufferLayout::store` has checked the tokens.
     unsafe {
         let x: [float32x4_t; 8] = from_fn(|i| vld1q_f32(src.add(4 * i)));
         let sizes = x.map(|v| vabsq_f32(v));

@@ -116,7 +116,7 @@ mod tests {
         let found = blocks.iter().flat_map(|block| block.outliers).filter(|&o| o != 0.0).count();
         assert!(found > 100 && blocks.len() == tokens * k / 32, "too few to show anything");
         let layout = ActivationBufferLayout::new(ActivationEncoding::Q8, tokens, k);
-        for &isa in Isa::ALL.iter().filter(|isa| isa.available()) {
+        for isa in crate::isa::levels_here() {
             let mut out = vec![0xa5u8; layout.bytes()];
             // SAFETY: sizes as the layout says.
             unsafe { layout.store(isa, x.as_ptr(), k, 0..tokens, out.as_mut_ptr()) };

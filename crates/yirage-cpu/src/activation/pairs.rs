@@ -63,7 +63,8 @@ impl WinogradActivations {
     /// Four blocks at `codes` and at `metas`, room for four at `out`; AVX-512 with VNNI.
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
     unsafe fn four(codes: *const [i8; BLOCK], metas: *const Meta, out: *mut WinogradActivations) {
-        // SAFETY: as promised by the caller; two blocks of codes, four metas, and a third of four pairs have 64 bytes.
+        // SAFETY: what `WinogradActivations::four` is promised; two blocks of codes, four metas, and a third of four
+        // pairs have 64 bytes; `ActivationBufferLayout::store` has checked the tokens.
         unsafe {
             let [x, y] = [0, 2].map(|i| _mm512_loadu_si512(codes.add(i).cast()));
             let a = _mm512_permutex2var_epi64(x, _mm512_setr_epi64(0, 1, 4, 5, 8, 9, 12, 13), y);

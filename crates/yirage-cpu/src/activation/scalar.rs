@@ -10,7 +10,7 @@ use yirage_ir::activation::q8a::MOST;
 /// # Safety
 /// `src` is readable for 32 numbers, `codes` and `meta` are writable.
 pub(super) unsafe fn quantize(src: *const f32, codes: *mut [i8; BLOCK], meta: *mut Meta) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `quantize` is promised; `ActivationBufferLayout::store` has checked the tokens.
     let x = unsafe { src.cast::<[f32; BLOCK]>().read_unaligned() };
     let finite = x.iter().all(|v| v.is_finite());
     let max_scale = x.iter().fold(0f32, |a, v| a.max(v.abs())) / f32::from(MOST);
@@ -19,7 +19,7 @@ pub(super) unsafe fn quantize(src: *const f32, codes: *mut [i8; BLOCK], meta: *m
     let first: i32 = q[..16].iter().map(|q| i32::from(*q)).sum();
     let sum = first + q[16..].iter().map(|q| i32::from(*q)).sum::<i32>();
     let scale = if finite { max_scale } else { f32::NAN };
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `quantize` is promised; `ActivationBufferLayout::store` has checked the tokens.
     unsafe {
         codes.write(q);
         meta.write_unaligned(Meta { scale, scaled_sum: scale * sum as f32, minus_sum: -sum, minus_first: -first });
@@ -31,7 +31,7 @@ pub(super) unsafe fn quantize(src: *const f32, codes: *mut [i8; BLOCK], meta: *m
 /// # Safety
 /// `src` is readable and `dst` writable for 32 numbers.
 pub(super) unsafe fn round(src: *const f32, dst: *mut u16) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `round` is promised; `ActivationBufferLayout::store` has checked the tokens.
     unsafe {
         let x = src.cast::<[f32; BLOCK]>().read_unaligned();
         dst.cast::<[u16; BLOCK]>().write_unaligned(x.map(|v| bf16::from_f32(v).to_bits()));
@@ -43,7 +43,7 @@ pub(super) unsafe fn round(src: *const f32, dst: *mut u16) {
 /// # Safety
 /// `src` is readable and `dst` writable for 32 numbers.
 pub(super) unsafe fn round_wide(src: *const f32, dst: *mut f32) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `round_wide` is promised; `ActivationBufferLayout::store` has checked the tokens.
     unsafe {
         let x = src.cast::<[f32; BLOCK]>().read_unaligned();
         dst.cast::<[f32; BLOCK]>().write_unaligned(x.map(|v| bf16::from_f32(v).to_f32()));

@@ -16,13 +16,13 @@ const INFINITE: u32 = f32::INFINITY.to_bits();
 /// `src` is readable for 32 numbers, `codes` and `meta` are writable; the CPU has AVX2.
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn quantize(src: *const f32, codes: *mut [i8; BLOCK], meta: *mut Meta) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `quantize` is promised; `ActivationBufferLayout::store` has checked the tokens.
     let x: [__m256; 4] = unsafe { std::array::from_fn(|i| _mm256_loadu_ps(src.add(8 * i))) };
     // Numbers without sign are in the order of their bits.
     let sizes = x.map(|v| _mm256_and_si256(_mm256_castps_si256(v), _mm256_set1_epi32(i32::MAX)));
     let largest = largest(_mm256_max_epu32(_mm256_max_epu32(sizes[0], sizes[1]), _mm256_max_epu32(sizes[2], sizes[3])));
     if !(LEAST..INFINITE).contains(&largest) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `quantize` is promised; `ActivationBufferLayout::store` has checked the tokens.
         return unsafe { scalar::quantize(src, codes, meta) };
     }
     let scale = f32::from_bits(largest) / f32::from(MOST);
@@ -33,7 +33,7 @@ pub(super) unsafe fn quantize(src: *const f32, codes: *mut [i8; BLOCK], meta: *m
     let ordered = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
     let [first, second] = sums(ordered);
     let sum = first + second;
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `quantize` is promised; `ActivationBufferLayout::store` has checked the tokens.
     unsafe {
         _mm256_storeu_si256(codes.cast(), ordered);
         meta.write_unaligned(Meta { scale, scaled_sum: scale * sum as f32, minus_sum: -sum, minus_first: -first });

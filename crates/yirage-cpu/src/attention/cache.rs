@@ -49,10 +49,13 @@ impl KvCacheView {
     }
 
     /// Address of one head of a block.
+    ///
+    /// # Safety
+    /// The block and the head exist.
     #[inline(always)]
     pub(super) unsafe fn head(&self, block: usize, head: usize) -> *mut u8 {
         debug_assert!(block < self.blocks && head < self.shape.kv_heads);
-        // SAFETY: the caller vouches for the block and head.
+        // SAFETY: `KvCacheView::head` is promised the block and head; `AttentionCall::check` has checked the call.
         unsafe { self.base.add((block * self.shape.kv_heads + head) * self.shape.head_bytes()) }
     }
 
@@ -75,7 +78,7 @@ impl KvCacheView {
                 let slots = self.blocks * BLOCK;
                 return Err(AttentionError::Slot { token, slot: slot as i32, slots });
             }
-            // SAFETY: the slot exists, the caller vouches for the rows.
+            // SAFETY: the slot exists, which has just been checked; `KvCacheView::append` is promised the rows.
             unsafe {
                 (self.shape.kv.0.write)(self, slot, k.row(token), v.row(token));
             }
@@ -84,11 +87,15 @@ impl KvCacheView {
     }
 
     /// [`WriteFn`] of a storage without scales.
+    ///
+    /// # Safety
+    /// The slot exists, which [`KvCacheView::append`] checks; otherwise as for that, of one token's rows.
     pub(super) unsafe fn write<C: KvElement>(&self, slot: usize, k: *const f32, v: *const f32) {
         let s = &self.shape;
         let (block, at) = (slot / BLOCK, slot % BLOCK);
         for head in 0..s.kv_heads {
-            // SAFETY: the caller vouches for block and rows; all offsets lie inside the head's parts.
+            // SAFETY: `KvCacheView::write` is promised block and rows; all offsets lie inside the head's parts;
+            // `AttentionCall::check` has checked the call.
             unsafe {
                 let base = self.head(block, head);
                 let tile = base.add(at / LANES * LANES * s.k_pad() * C::BYTES);
@@ -109,11 +116,15 @@ impl KvCacheView {
     }
 
     /// The same for codes, block by block: widths are multiples of a block's.
+    ///
+    /// # Safety
+    /// As for [`KvCacheView::write`].
     pub(super) unsafe fn write_blocks<C: QuantizedKvElement>(&self, slot: usize, k: *const f32, v: *const f32) {
         let s = &self.shape;
         let (block, at) = (slot / BLOCK, slot % BLOCK);
         for head in 0..s.kv_heads {
-            // SAFETY: the caller vouches for block and rows; all offsets lie inside the head's parts.
+            // SAFETY: `KvCacheView::write_blocks` is promised block and rows; all offsets lie inside the head's parts;
+            // `AttentionCall::check` has checked the call.
             unsafe {
                 let base = self.head(block, head);
                 let tile = base.add(at / LANES * LANES * s.k_width * C::BYTES);

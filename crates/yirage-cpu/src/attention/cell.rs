@@ -7,6 +7,9 @@ use crate::simd::{LANES, Lanes};
 pub(super) const SCALE_GROUP: usize = 32;
 
 /// A storage type. Its tiles are `[rows][16]`, read two rows at a time.
+///
+/// # Safety
+/// Of the methods with addresses: a tile of this type is there, and has the rows.
 pub(super) trait KvElement {
     /// Bytes of a value.
     const BYTES: usize;
@@ -29,9 +32,12 @@ pub(super) trait QuantizedKvElement: KvElement {
 
 /// The scales of sixteen positions from `at` on, of the `group`th 32 elements of a part of `width` elements that
 /// begins at `part`.
+///
+/// # Safety
+/// The part has tiles of BLOCK positions and their scales; `group` and `at` are among them.
 #[inline(always)]
 pub(super) unsafe fn scales<V: Lanes, C: KvElement>(part: *const u8, width: usize, group: usize, at: usize) -> V {
-    // SAFETY: the caller vouches for the part.
+    // SAFETY: `scales` is promised the part; `AttentionCall::check` has checked the call.
     unsafe { V::load_f16(part.add(BLOCK * width * C::BYTES).cast::<u16>().add(group * BLOCK + at)) }
 }
 
@@ -48,12 +54,12 @@ impl KvElement for KvF32 {
     const BYTES: usize = 4;
     #[inline(always)]
     unsafe fn pair<V: Lanes>(p: *const u8) -> (V, V) {
-        // SAFETY: the caller vouches for two rows.
+        // SAFETY: `KvElement::pair` is promised two rows; `AttentionCall::check` has checked the call.
         unsafe { (V::load(p.cast()), V::load(p.cast::<f32>().add(LANES))) }
     }
     #[inline(always)]
     unsafe fn put(tile: *mut u8, row: usize, column: usize, x: f32) {
-        // SAFETY: the caller vouches for the tile.
+        // SAFETY: `KvElement::put` is promised the tile; `AttentionCall::check` has checked the call.
         unsafe { tile.cast::<f32>().add(row * LANES + column).write(x) }
     }
 }
@@ -62,12 +68,12 @@ impl KvElement for KvF16 {
     const BYTES: usize = 2;
     #[inline(always)]
     unsafe fn pair<V: Lanes>(p: *const u8) -> (V, V) {
-        // SAFETY: the caller vouches for two rows.
+        // SAFETY: `KvElement::pair` is promised two rows; `AttentionCall::check` has checked the call.
         unsafe { (V::load_f16(p.cast()), V::load_f16(p.cast::<u16>().add(LANES))) }
     }
     #[inline(always)]
     unsafe fn put(tile: *mut u8, row: usize, column: usize, x: f32) {
-        // SAFETY: the caller vouches for the tile.
+        // SAFETY: `KvElement::put` is promised the tile; `AttentionCall::check` has checked the call.
         unsafe { tile.cast::<u16>().add(row * LANES + column).write(half::f16::from_f32(x).to_bits()) }
     }
 }
@@ -76,13 +82,13 @@ impl KvElement for KvBf16 {
     const BYTES: usize = 2;
     #[inline(always)]
     unsafe fn pair<V: Lanes>(p: *const u8) -> (V, V) {
-        // SAFETY: the caller vouches for two rows.
+        // SAFETY: `KvElement::pair` is promised two rows; `AttentionCall::check` has checked the call.
         unsafe { V::load_bf16_pairs(p.cast()) }
     }
     #[inline(always)]
     unsafe fn put(tile: *mut u8, row: usize, column: usize, x: f32) {
         let at = row / 2 * 2 * LANES + column * 2 + row % 2;
-        // SAFETY: the caller vouches for the tile.
+        // SAFETY: `KvElement::put` is promised the tile; `AttentionCall::check` has checked the call.
         unsafe { tile.cast::<u16>().add(at).write(half::bf16::from_f32(x).to_bits()) }
     }
 }
@@ -92,12 +98,12 @@ impl KvElement for KvQ8 {
     const SCALED: bool = true;
     #[inline(always)]
     unsafe fn pair<V: Lanes>(p: *const u8) -> (V, V) {
-        // SAFETY: the caller vouches for two rows.
+        // SAFETY: `KvElement::pair` is promised two rows; `AttentionCall::check` has checked the call.
         unsafe { (V::load_i8(p.cast()), V::load_i8(p.add(LANES).cast())) }
     }
     #[inline(always)]
     unsafe fn put(tile: *mut u8, row: usize, column: usize, x: f32) {
-        // SAFETY: the caller vouches for the tile.
+        // SAFETY: `KvElement::put` is promised the tile; `AttentionCall::check` has checked the call.
         unsafe { tile.add(row * LANES + column).write(x as i8 as u8) }
     }
 }

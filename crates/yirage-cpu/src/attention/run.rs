@@ -63,15 +63,20 @@ pub unsafe fn run_item(isa: Isa, call: &AttentionCall<'_>, item: usize, scratch:
     assert!(item < call.plan.items.len(), "item {item} of {}", call.plan.items.len());
     let needed = AttentionScratch::floats(call.cache.shape());
     assert!(scratch.len() >= needed, "attention needs {needed} floats of scratch, {} given", scratch.len());
-    (call.cache.shape().kv.0.run)(isa, call, item, scratch);
+    // SAFETY: `item` wants what `run_item` is promised, and what has just been checked.
+    unsafe { (call.cache.shape().kv.0.run)(isa, call, item, scratch) };
 }
 
 /// [`run_item`] of a storage type.
-pub(super) type ItemFn = fn(Isa, &AttentionCall<'_>, usize, &mut [f32]);
+pub(super) type ItemFn = unsafe fn(Isa, &AttentionCall<'_>, usize, &mut [f32]);
 
-/// [`run_item`] of what a cell stores, checked.
-pub(super) fn item<C: KvElement>(isa: Isa, call: &AttentionCall<'_>, item: usize, scratch: &mut [f32]) {
-    launch(isa, ItemKernel { call, item, scratch, cell: PhantomData::<C> });
+/// [`run_item`] of what a cell stores.
+///
+/// # Safety
+/// As [`run_item`], which has checked the item and the size of the scratch.
+pub(super) unsafe fn item<C: KvElement>(isa: Isa, call: &AttentionCall<'_>, item: usize, scratch: &mut [f32]) {
+    // SAFETY: `ItemKernel` wants what `item` is promised.
+    unsafe { launch(isa, ItemKernel { call, item, scratch, cell: PhantomData::<C> }) };
 }
 
 /// Joins the partial results of some rows in ascending order of splits, after all items.
@@ -86,7 +91,8 @@ pub unsafe fn combine(isa: Isa, call: &AttentionCall<'_>, join: usize, scratch: 
     assert!(join < call.plan.joins.len(), "join {join} of {}", call.plan.joins.len());
     let v_pad = call.cache.shape().v_pad();
     assert!(scratch.len() >= v_pad, "combine needs {v_pad} floats of scratch, {} given", scratch.len());
-    launch(isa, JoinKernel { call, join, scratch });
+    // SAFETY: `JoinKernel` wants what `combine` is promised; join and scratch have just been checked.
+    unsafe { launch(isa, JoinKernel { call, join, scratch }) };
 }
 
 /// One worker's memory during an item.
@@ -147,6 +153,7 @@ fn token_and_head(unit: &AttentionTile, group: usize, row: usize) -> (usize, usi
     (unit.tokens.start + rest / g, head * group + unit.group.start + rest % g)
 }
 
+/// Needs what [`item`] is promised.
 struct ItemKernel<'a, 'b, C> {
     call: &'a AttentionCall<'b>,
     item: usize,
@@ -157,7 +164,7 @@ struct ItemKernel<'a, 'b, C> {
 impl<C: KvElement> WithLanes for ItemKernel<'_, '_, C> {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let (call, shape) = (self.call, self.call.cache.shape());
         let item = &call.plan.items[self.item];
         let unit = &call.plan.units[item.unit];
@@ -190,19 +197,27 @@ impl<C: KvElement> WithLanes for ItemKernel<'_, '_, C> {
     }
 }
 
+/// `n` zeros.
+///
+/// # Safety
+/// `p` has room for `n` floats, which nobody else uses.
 #[inline(always)]
 unsafe fn fill(p: *mut f32, n: usize) {
-    // SAFETY: the caller vouches for n floats.
+    // SAFETY: `fill` is promised n floats; `AttentionCall::check` has checked the call.
     unsafe { std::slice::from_raw_parts_mut(p, n) }.fill(0.0);
 }
 
 /// Scaled queries of all rows, padded with a zero.
+///
+/// # Safety
+/// As for [`run_item`]; the scratch is the shape's.
 #[inline(always)]
 unsafe fn queries(call: &AttentionCall<'_>, unit: &AttentionTile, scratch: &AttentionScratch) {
     let s = call.cache.shape();
     for row in 0..unit.rows() {
         let (token, head) = token_and_head(unit, s.group(), row);
-        // SAFETY: the caller vouches for q's rows; the scratch has MAX_ROWS rows.
+        // SAFETY: `queries` is promised q's rows; the scratch has MAX_ROWS rows; `AttentionCall::check` has checked
+        // the call.
         unsafe {
             let (from, to) = (call.q.row(token).add(head * s.k_width), scratch.q.add(row * s.k_pad()));
             for d in 0..s.k_width {
@@ -329,10 +344,13 @@ unsafe fn softmax_rows<V: Lanes>(
 }
 
 /// The first `v_width` elements of a block's keys as f32 values `[v_pad / 16][32][16]`.
+///
+/// # Safety
+/// A block's keys at `k`, room for the values at `out`.
 #[inline(always)]
 unsafe fn values_of_keys<V: Lanes, C: KvElement>(k: *const u8, s: &AttentionShape, out: *mut f32) {
     let pairs = s.k_pad() / 2;
-    // SAFETY: the caller vouches for the keys; `out` has BLOCK * v_pad floats.
+    // SAFETY: `values_of_keys` is promised a block's keys; `out` has BLOCK * v_pad floats.
     unsafe {
         fill(out, BLOCK * s.v_pad());
         for tile in 0..BLOCK / LANES {
@@ -359,6 +377,9 @@ struct OnlineSoftmaxState {
 }
 
 /// Joins `part` to `all`. A part without any position changes nothing to the bit.
+///
+/// # Safety
+/// Both have `v_pad` values.
 #[inline(always)]
 unsafe fn fold<V: Lanes>(all: &mut OnlineSoftmaxState, part: OnlineSoftmaxState, v_pad: usize) {
     let new = if part.m > all.m { part.m } else { all.m };
@@ -366,7 +387,7 @@ unsafe fn fold<V: Lanes>(all: &mut OnlineSoftmaxState, part: OnlineSoftmaxState,
     all.m = new;
     all.l = V::splat(part.l).fma(b, V::splat(all.l).mul(a)).array()[0];
     for c in (0..v_pad).step_by(LANES) {
-        // SAFETY: the caller vouches for v_pad floats of both.
+        // SAFETY: `fold` is promised v_pad floats of both; `AttentionCall::check` has checked the call.
         unsafe { V::load(part.o.add(c)).fma(b, V::load(all.o.add(c)).mul(a)).store(all.o.add(c)) };
     }
 }
@@ -411,7 +432,7 @@ unsafe fn finish<V: Lanes>(call: &AttentionCall<'_>, unit: &AttentionTile, row: 
         state.l = V::splat(state.l).fma(a, b).array()[0];
     }
     let factor = a.mul(V::splat(1.0 / state.l));
-    // SAFETY: the caller vouches for out's row; `o` has v_pad floats.
+    // SAFETY: `run_item` and `combine` are promised out's rows; `o` has v_pad floats.
     unsafe {
         let out = call.out.row(token).add(head * s.v_width);
         for c in (0..s.v_width).step_by(LANES) {
@@ -426,6 +447,7 @@ unsafe fn finish<V: Lanes>(call: &AttentionCall<'_>, unit: &AttentionTile, row: 
     }
 }
 
+/// Needs what [`combine`] is promised, and scratch for a row, which it checks.
 struct JoinKernel<'a, 'b> {
     call: &'a AttentionCall<'b>,
     join: usize,
@@ -435,7 +457,7 @@ struct JoinKernel<'a, 'b> {
 impl WithLanes for JoinKernel<'_, '_> {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let call = self.call;
         let join = &call.plan.joins[self.join];
         let unit = &call.plan.units[join.unit];

@@ -31,12 +31,15 @@ impl KvTileStream {
         if !self.next.is_null() {
             prefetch(self.next.wrapping_add(at), C::PAIR);
         }
-        // SAFETY: the caller's.
+        // SAFETY: what `KvTileStream::pair` is promised; `AttentionCall::check` has checked the call.
         unsafe { C::pair::<V>(self.now.add(at)) }
     }
 }
 
 /// Scores of up to `V::ROWS` (4 or 8) rows: `out[n][32] = q[n] . keys`. `pairs` is half the padded width.
+///
+/// # Safety
+/// A block's keys, `rows` rows of q and as many of 32 scores in out, which nobody else uses.
 #[inline(always)]
 pub(super) unsafe fn scores<V: Lanes, C: KvElement>(
     rows: usize,
@@ -46,23 +49,27 @@ pub(super) unsafe fn scores<V: Lanes, C: KvElement>(
     out: *mut f32,
 ) {
     let call = ScoreCall { k, pairs, q, out };
-    if const { V::ROWS == 4 } {
-        match rows {
-            1 => call.rows::<V, C, 1, 2>(),
-            2 => call.rows::<V, C, 2, 2>(),
-            3 => call.rows::<V, C, 3, 1>(),
-            _ => call.rows::<V, C, 4, 1>(),
-        }
-    } else {
-        match rows {
-            1 => call.rows::<V, C, 1, 2>(),
-            2 => call.rows::<V, C, 2, 2>(),
-            3 => call.rows::<V, C, 3, 1>(),
-            4 => call.rows::<V, C, 4, 2>(),
-            5 => call.rows::<V, C, 5, 2>(),
-            6 => call.rows::<V, C, 6, 2>(),
-            7 => call.rows::<V, C, 7, 2>(),
-            _ => call.rows::<V, C, 8, 1>(),
+    // SAFETY: `scores` is promised as many rows as it says, or as the last arm takes; `AttentionCall::check` has
+    // checked the call.
+    unsafe {
+        if const { V::ROWS == 4 } {
+            match rows {
+                1 => call.rows::<V, C, 1, 2>(),
+                2 => call.rows::<V, C, 2, 2>(),
+                3 => call.rows::<V, C, 3, 1>(),
+                _ => call.rows::<V, C, 4, 1>(),
+            }
+        } else {
+            match rows {
+                1 => call.rows::<V, C, 1, 2>(),
+                2 => call.rows::<V, C, 2, 2>(),
+                3 => call.rows::<V, C, 3, 1>(),
+                4 => call.rows::<V, C, 4, 2>(),
+                5 => call.rows::<V, C, 5, 2>(),
+                6 => call.rows::<V, C, 6, 2>(),
+                7 => call.rows::<V, C, 7, 2>(),
+                _ => call.rows::<V, C, 8, 1>(),
+            }
         }
     }
 }
@@ -76,9 +83,12 @@ struct ScoreCall {
 }
 
 impl ScoreCall {
+    /// # Safety
+    /// The addresses have N rows of q and out, and a block of keys, as [`scores`] is promised.
     #[inline(always)]
-    fn rows<V: Lanes, C: KvElement, const N: usize, const T: usize>(self) {
-        V::apart(ScoreKernel::<C, N, T>(self, PhantomData));
+    unsafe fn rows<V: Lanes, C: KvElement, const N: usize, const T: usize>(self) {
+        // SAFETY: `ScoreKernel` wants what `ScoreCall::rows` is promised.
+        unsafe { V::apart(ScoreKernel::<C, N, T>(self, PhantomData)) };
     }
 }
 
@@ -88,14 +98,17 @@ struct ScoreKernel<C, const N: usize, const T: usize>(ScoreCall, PhantomData<C>)
 impl<C: KvElement, const N: usize, const T: usize> WithLanes for ScoreKernel<C, N, T> {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let ScoreCall { k, pairs, q, out } = self.0;
-        // SAFETY: the caller of `scores` vouches for N rows of q and out and a block's keys.
+        // SAFETY: `ScoreCall::rows` is promised N rows of q and out and a block's keys.
         unsafe { score_rows::<V, C, N, T>(k, pairs, q, out) }
     }
 }
 
 /// `N` rows, `T` tiles of 16 positions at once (independent chains for few rows).
+///
+/// # Safety
+/// As for [`scores`], of N rows.
 #[inline(always)]
 unsafe fn score_rows<V: Lanes, C: KvElement, const N: usize, const T: usize>(
     k: KvTileStream,
@@ -106,7 +119,8 @@ unsafe fn score_rows<V: Lanes, C: KvElement, const N: usize, const T: usize>(
     let mut first = 0;
     while first < BLOCK / LANES {
         let mut acc = [[V::splat(0.0); T]; N];
-        // SAFETY: the caller vouches for the block's keys and N rows of q and out.
+        // SAFETY: `score_rows` is promised the block's keys and N rows of q and out; `AttentionCall::check` has
+        // checked the call.
         unsafe {
             if C::SCALED {
                 let per = SCALE_GROUP / 2;
@@ -133,6 +147,9 @@ unsafe fn score_rows<V: Lanes, C: KvElement, const N: usize, const T: usize>(
 }
 
 /// Sums over some pairs of elements, of `T` tiles from `first` on.
+///
+/// # Safety
+/// A block's keys, which have the tiles and pairs, and N rows of q.
 #[inline(always)]
 unsafe fn dot<V: Lanes, C: KvElement, const N: usize, const T: usize>(
     k: KvTileStream,
@@ -145,7 +162,7 @@ unsafe fn dot<V: Lanes, C: KvElement, const N: usize, const T: usize>(
     let mut acc = [[V::splat(0.0); T]; N];
     for j in range {
         for t in 0..T {
-            // SAFETY: the caller vouches for the block's keys and N rows of q.
+            // SAFETY: `dot` is promised the block's keys and N rows of q; `AttentionCall::check` has checked the call.
             unsafe {
                 let (even, odd) = k.pair::<V, C>((first + t) * tile + j * C::PAIR);
                 for (n, acc) in acc.iter_mut().enumerate() {
@@ -175,6 +192,9 @@ const MOST: usize = 8;
 
 /// Adds `weights[n][32]` times the block's values to `o[n][16 * chunks]`. `scaled` has [`SCALED_FLOATS`] floats where
 /// the values have scales.
+///
+/// # Safety
+/// A block's values of so many chunks, `rows` rows of 32 weights, of o and of room for scaled weights, which nobody else uses.
 #[inline(always)]
 pub(super) unsafe fn weighted<V: Lanes, C: KvElement>(
     rows: usize,
@@ -186,23 +206,27 @@ pub(super) unsafe fn weighted<V: Lanes, C: KvElement>(
     o: *mut f32,
 ) {
     let call = WeightedCall { b: ValueTile { v, chunks, live, scaled }, weights, o };
-    if const { V::ROWS == 4 } {
-        match rows {
-            1 => call.rows::<V, C, 1, 4>(),
-            2 => call.rows::<V, C, 2, 2>(),
-            3 => call.rows::<V, C, 3, 1>(),
-            _ => call.rows::<V, C, 4, 1>(),
-        }
-    } else {
-        match rows {
-            1 => call.rows::<V, C, 1, 4>(),
-            2 => call.rows::<V, C, 2, 2>(),
-            3 => call.rows::<V, C, 3, 1>(),
-            4 => call.rows::<V, C, 4, 2>(),
-            5 => call.rows::<V, C, 5, 2>(),
-            6 => call.rows::<V, C, 6, 2>(),
-            7 => call.rows::<V, C, 7, 2>(),
-            _ => call.rows::<V, C, 8, 1>(),
+    // SAFETY: `weighted` is promised as many rows as it says, or as the last arm takes; `AttentionCall::check` has
+    // checked the call.
+    unsafe {
+        if const { V::ROWS == 4 } {
+            match rows {
+                1 => call.rows::<V, C, 1, 4>(),
+                2 => call.rows::<V, C, 2, 2>(),
+                3 => call.rows::<V, C, 3, 1>(),
+                _ => call.rows::<V, C, 4, 1>(),
+            }
+        } else {
+            match rows {
+                1 => call.rows::<V, C, 1, 4>(),
+                2 => call.rows::<V, C, 2, 2>(),
+                3 => call.rows::<V, C, 3, 1>(),
+                4 => call.rows::<V, C, 4, 2>(),
+                5 => call.rows::<V, C, 5, 2>(),
+                6 => call.rows::<V, C, 6, 2>(),
+                7 => call.rows::<V, C, 7, 2>(),
+                _ => call.rows::<V, C, 8, 1>(),
+            }
         }
     }
 }
@@ -215,9 +239,12 @@ struct WeightedCall {
 }
 
 impl WeightedCall {
+    /// # Safety
+    /// The addresses have N rows of weights and o, and a block of values, as [`weighted`] is promised.
     #[inline(always)]
-    fn rows<V: Lanes, C: KvElement, const N: usize, const T: usize>(self) {
-        V::apart(WeightedKernel::<C, N, T>(self, PhantomData));
+    unsafe fn rows<V: Lanes, C: KvElement, const N: usize, const T: usize>(self) {
+        // SAFETY: `WeightedKernel` wants what `WeightedCall::rows` is promised.
+        unsafe { V::apart(WeightedKernel::<C, N, T>(self, PhantomData)) };
     }
 }
 
@@ -227,9 +254,9 @@ struct WeightedKernel<C, const N: usize, const T: usize>(WeightedCall, PhantomDa
 impl<C: KvElement, const N: usize, const T: usize> WithLanes for WeightedKernel<C, N, T> {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let WeightedCall { b, weights, o } = self.0;
-        // SAFETY: the caller of `weighted` vouches for N rows of weights and o and a block's values.
+        // SAFETY: `WeightedCall::rows` is promised N rows of weights and o and a block's values.
         unsafe { weigh_rows::<V, C, N, T>(b, weights, o) }
     }
 }
@@ -254,6 +281,9 @@ struct AttentionWeights {
 const PER: usize = SCALE_GROUP / LANES;
 
 /// `N` rows, `T` chunks of 16 columns at once.
+///
+/// # Safety
+/// As for [`weighted`], of N rows.
 #[inline(always)]
 unsafe fn weigh_rows<V: Lanes, C: KvElement, const N: usize, const T: usize>(
     b: ValueTile,
@@ -261,7 +291,7 @@ unsafe fn weigh_rows<V: Lanes, C: KvElement, const N: usize, const T: usize>(
     o: *mut f32,
 ) {
     if !C::SCALED {
-        // SAFETY: the caller's.
+        // SAFETY: what `weigh_rows` is promised; `AttentionCall::check` has checked the call.
         return unsafe { weigh_span::<V, C, N, T>(b, 0..b.chunks, AttentionWeights { first: weights, apart: 0 }, o) };
     }
     // The widths of scaled values are whole groups.
@@ -288,6 +318,9 @@ unsafe fn weigh_rows<V: Lanes, C: KvElement, const N: usize, const T: usize>(
 }
 
 /// A span of chunks, `T` at once; the weights are those of its first group on.
+///
+/// # Safety
+/// As for [`weigh_rows`]; the span is among the chunks.
 #[inline(always)]
 unsafe fn weigh_span<V: Lanes, C: KvElement, const N: usize, const T: usize>(
     b: ValueTile,
@@ -296,7 +329,7 @@ unsafe fn weigh_span<V: Lanes, C: KvElement, const N: usize, const T: usize>(
     o: *mut f32,
 ) {
     let mut c = span.start;
-    // SAFETY: the chunks named lie inside the values and the rows of o, for which the caller vouches.
+    // SAFETY: the chunks named lie inside the values and the rows of o that `weigh_span` is promised.
     unsafe {
         while c < span.end {
             let first = weights.first.add((c - span.start) / PER * weights.apart);

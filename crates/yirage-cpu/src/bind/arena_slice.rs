@@ -1,13 +1,13 @@
 //! Memory that a program hands out when it is loaded.
 
-use crate::memory::{HugeBuf, OutOfMemory, Supply};
+use crate::memory::{OutOfMemory, SharedBuf, Supply};
 use std::sync::Arc;
 
 /// Bytes of a program's arena or scratch memory; on a guarded device, memory of their own.
 #[derive(Clone)]
 pub(crate) struct ArenaSlice {
     offset: usize,
-    own: Option<Arc<HugeBuf>>,
+    own: Option<Arc<SharedBuf>>,
 }
 
 impl ArenaSlice {
@@ -18,16 +18,16 @@ impl ArenaSlice {
     pub(super) fn new(supply: Supply, offset: usize, bytes: usize, align: usize) -> Result<ArenaSlice, OutOfMemory> {
         let own = match supply {
             Supply::Plain => None,
-            Supply::Guarded => Some(Arc::new(supply.zeroed(bytes, align)?)),
+            Supply::Guarded => Some(Arc::new(supply.zeroed(bytes, align)?.shared())),
         };
         Ok(ArenaSlice { offset, own })
     }
 
     /// The first byte, in a memory that holds all spots which were handed out of it.
-    pub(crate) fn first(&self, memory: &HugeBuf) -> *mut u8 {
+    pub(crate) fn first(&self, memory: &SharedBuf) -> *mut u8 {
         match &self.own {
-            None => memory.as_ptr().wrapping_add(self.offset),
-            Some(own) => own.as_ptr(),
+            None => memory.first().wrapping_add(self.offset),
+            Some(own) => own.first(),
         }
     }
 }

@@ -93,7 +93,8 @@ impl FloatRows {
     /// # Safety
     /// A computed value was written before and is not written meanwhile.
     pub(crate) unsafe fn all<'a>(&'a self, run: &'a CpuRunContext<'_>) -> &'a [f32] {
-        // SAFETY: the caller's contract, and these are the rows that exist.
+        // SAFETY: what `FloatRows::all` is promised; and these are the rows that exist; `yirage_plan::VerifiedPlan`
+        // proves it of programs.
         unsafe { self.some(run, 0..run.size(self.rows)) }
     }
 
@@ -164,7 +165,8 @@ impl<T: Word> WordArray<T> {
     /// As [`FloatRows::all`].
     pub(crate) unsafe fn all<'a>(&'a self, run: &'a CpuRunContext<'_>) -> &'a [T] {
         let rows = self.shape.first().map_or(1, |&dim| run.size(dim));
-        // SAFETY: the caller's contract, and these are the rows that exist.
+        // SAFETY: what `WordArray::all` is promised; and these are the rows that exist; `yirage_plan::VerifiedPlan`
+        // proves it of programs.
         unsafe { self.some(run, 0..rows) }
     }
 

@@ -1,7 +1,7 @@
 //! What lives only inside a pass over rows: it lies in the memory of the worker that makes it, a group of rows at a time.
 
 use super::run::CpuRunContext;
-use crate::memory::{HugeBuf, Supply};
+use crate::memory::{SharedBuf, Supply};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) struct WorkerSlice {
     /// Bytes of a row.
     row: usize,
     /// On a guarded device: memory of its own for each worker.
-    own: Vec<Arc<HugeBuf>>,
+    own: Vec<Arc<SharedBuf>>,
 }
 
 impl WorkerSlice {
@@ -47,9 +47,9 @@ impl WorkerSlice {
     /// Where the first of all rows would lie, so that those of the group lie where the worker keeps them.
     pub(super) fn first(&self, run: &CpuRunContext<'_>) -> *mut u8 {
         let group = match self.own.get(run.worker) {
-            Some(own) => own.as_ptr(),
+            Some(own) => own.first(),
             // Inside: each worker's memory is as large as the end of all spots.
-            None => run.workers.as_ptr().wrapping_add(run.worker * run.worker_bytes + self.bytes.start),
+            None => run.workers.first().wrapping_add(run.worker * run.worker_bytes + self.bytes.start),
         };
         group.wrapping_sub(run.group * self.row)
     }
@@ -110,10 +110,10 @@ fn row_bytes(graph: &Graph, id: ValueId) -> Result<usize, HalError> {
     }
 }
 
-fn own(supply: Supply, workers: usize, bytes: usize) -> Result<Vec<Arc<HugeBuf>>, HalError> {
+fn own(supply: Supply, workers: usize, bytes: usize) -> Result<Vec<Arc<SharedBuf>>, HalError> {
     let buffer = |_| {
         let made = supply.zeroed(bytes, 4);
-        made.map(Arc::new).map_err(|e| HalError::OutOfMemory {
+        made.map(|buf| Arc::new(buf.shared())).map_err(|e| HalError::OutOfMemory {
             pool: "arena",
             wanted: bytes as u64,
             detail: e.to_string(),

@@ -48,11 +48,11 @@ impl CpuResident {
         Arc::ptr_eq(&self.memory, memory)
     }
 
-    /// The elements, row-major.
-    pub(crate) fn bytes(&self, _: &RunPermit<'_>) -> &[u8] {
+    /// The elements, row-major, for as long as the turn is held: the next step of the program may write over them.
+    pub(crate) fn bytes<'a>(&'a self, _: &'a RunPermit<'_>) -> &'a [u8] {
         let first = self.spot.first(&self.memory.arena);
-        // SAFETY: `yirage_plan::VerifiedPlan` proves that the whole value lies inside the arena in the largest step; programs
-        // of a device write only in their turn, which is another's now.
+        // SAFETY: `yirage_plan::VerifiedPlan` proves that the whole value lies inside the arena in the largest step. Programs of a
+        // device write only while they hold its `RunPermit`, which is borrowed here for as long as the slice lives.
         unsafe { std::slice::from_raw_parts(first, self.bytes) }
     }
 

@@ -76,7 +76,7 @@ impl LookupTable {
                 there
             }
             LookupTable::Rows(rows) => {
-                // SAFETY: the caller's contract.
+                // SAFETY: what `LookupTable::read` is promised; `yirage_plan::VerifiedPlan` proves it of programs.
                 let row = unsafe { rows.all(run) }.chunks_exact(rows.width().max(1)).nth(id);
                 row.map(|row| out.copy_from_slice(row)).is_some()
             }

@@ -2,7 +2,7 @@
 
 use crate::attention_plans::AttentionPlans;
 use crate::isa::Isa;
-use crate::memory::{HugeBuf, OutOfMemory};
+use crate::memory::{HugeBuf, OutOfMemory, SharedBuf};
 use crate::shared::{CpuContext, MemoryPurpose, MemoryReservation, book};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -36,9 +36,9 @@ pub(crate) struct ProgramMemorySizes {
 
 /// Memory of programs of which one runs at a time.
 pub(crate) struct ProgramMemory {
-    pub(super) arena: HugeBuf,
-    scratch: HugeBuf,
-    workers: HugeBuf,
+    pub(super) arena: SharedBuf,
+    scratch: SharedBuf,
+    workers: SharedBuf,
     shared: Arc<CpuContext>,
     /// Steps that have written here, which whoever was given an output looks at.
     steps: AtomicU64,
@@ -54,7 +54,7 @@ impl ProgramMemory {
         let held = |bytes| {
             let detail =
                 |e: OutOfMemory| HalError::OutOfMemory { pool: "arena", wanted: bytes as u64, detail: e.to_string() };
-            HugeBuf::zeroed(bytes).map_err(detail)
+            HugeBuf::zeroed(bytes).map(HugeBuf::shared).map_err(detail)
         };
         let (arena, scratch, workers) = (held(wanted.arena)?, held(wanted.scratch)?, held(wanted.workers)?);
         let booked = book(shared, MemoryPurpose::Arena, (arena.len() + scratch.len() + workers.len()) as u64);
@@ -102,11 +102,11 @@ pub(crate) struct CpuRunContext<'a> {
     pub(crate) isa: Isa,
     pub(crate) dims: &'a Dims,
     pub(crate) attention_plans: &'a AttentionPlans,
-    /// The memory of each slot, as [`Slots::bytes`](super::Slots::bytes) has checked it.
+    /// The memory of each slot, as [`CpuStepInputs::resolve`](super::step_inputs::CpuStepInputs::resolve) has checked it.
     pub(super) step_inputs: &'a [&'a [u8]],
-    pub(super) arena: &'a HugeBuf,
-    pub(super) scratch: &'a HugeBuf,
-    pub(super) workers: &'a HugeBuf,
+    pub(super) arena: &'a SharedBuf,
+    pub(super) scratch: &'a SharedBuf,
+    pub(super) workers: &'a SharedBuf,
     pub(super) worker_bytes: usize,
     /// The worker of a pass over rows, and the first row of the group that it makes.
     pub(super) worker: usize,

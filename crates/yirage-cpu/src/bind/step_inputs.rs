@@ -92,7 +92,7 @@ impl StepInputMemory {
     }
 
     /// The bytes. Those of a program's own stay as they are while the turn is held.
-    pub(crate) fn bytes(&self, turn: &RunPermit<'_>) -> &[u8] {
+    pub(crate) fn bytes<'a>(&'a self, turn: &'a RunPermit<'_>) -> &'a [u8] {
         match self {
             StepInputMemory::Host(memory) => memory.bytes(),
             StepInputMemory::Resident(resident) => resident.bytes(turn),

@@ -29,7 +29,7 @@ impl<T: Tasks> Tasks for ProfiledTasks<'_, T> {
         // Alone, the caller's thread stands for each worker in turn.
         let worker = if self.alone { 0 } else { work.worker };
         let began = self.profiler.now();
-        // SAFETY: the caller's contract.
+        // SAFETY: what `Tasks::run` is promised; `yirage_plan::VerifiedPlan` proves it of programs.
         unsafe { self.tasks.run(task, work) };
         self.profiler.task(self.step, worker, work.number, began);
     }

@@ -156,7 +156,7 @@ struct KernelTasks<'a> {
 
 impl Tasks for KernelTasks<'_> {
     unsafe fn run(&self, task: &Task, work: StageWork<'_>) {
-        // SAFETY: the caller's contract.
+        // SAFETY: what `Tasks::run` is promised; `yirage_plan::VerifiedPlan` proves it of programs.
         unsafe { self.kernels[task.step as usize].run(task.stage, &self.run, work) }
     }
 

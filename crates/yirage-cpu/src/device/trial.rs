@@ -5,7 +5,7 @@ use crate::activation::{ActivationBufferLayout, ActivationEncoding, TOKEN_TILE};
 use crate::isa::Isa;
 use crate::linear::{self, Linear, MatmulVariant, work_items};
 use crate::machine::ProcessorId;
-use crate::memory::HugeBuf;
+use crate::memory::{HugeBuf, SharedBuf};
 use crate::pack::PANEL_ROWS;
 use crate::shared::CpuContext;
 use crate::storage::{CpuWeight, MatmulWeight};
@@ -103,7 +103,7 @@ pub(super) struct MatmulTrial {
     precision: Precision,
     matrices: Vec<TrialMatrix>,
     stored: Vec<TrialActivations>,
-    out: HugeBuf,
+    out: SharedBuf,
     /// Numbers from row to row of the result.
     width: usize,
 }
@@ -130,7 +130,7 @@ impl MatmulTrial {
             return Err(HalError::Unsupported { what: "measuring kernels".into(), why });
         }
         let width = matrices.iter().map(|m| m.2).max().unwrap_or(0) * PANEL_ROWS;
-        let out = zeroed(tokens.saturating_mul(width).saturating_mul(size_of::<f32>()))?;
+        let out = zeroed(tokens.saturating_mul(width).saturating_mul(size_of::<f32>()))?.shared();
         let mut made =
             MatmulTrial { shared: shared.clone(), precision, matrices: Vec::new(), stored: Vec::new(), out, width };
         for (weight, matrix, panels) in matrices {
@@ -155,9 +155,9 @@ impl MatmulTrial {
             return Ok(there);
         }
         let x: Vec<f32> = (0..tokens * layout.k()).map(|i| (i * 37 % 101) as f32 / 50.0 - 1.0).collect();
-        let bytes = zeroed(layout.bytes())?;
+        let mut bytes = zeroed(layout.bytes())?;
         // SAFETY: `x` and `bytes` have the layout's sizes, and one thread writes.
-        unsafe { layout.store(self.shared.isa, x.as_ptr(), layout.k(), 0..tokens, bytes.as_ptr()) };
+        unsafe { layout.store(self.shared.isa, x.as_ptr(), layout.k(), 0..tokens, bytes.as_mut_ptr()) };
         self.stored.push(TrialActivations { layout, bytes });
         Ok(self.stored.len() - 1)
     }
@@ -173,8 +173,8 @@ impl MatmulTrial {
             weights: of.weight.packed(),
             matrix: of.matrix,
             layout: stored.layout,
-            activations: stored.bytes.as_ptr().cast_const(),
-            out: self.out.as_ptr().cast(),
+            activations: stored.bytes.as_ptr(),
+            out: self.out.first().cast(),
             ldo: self.width,
             rows: None,
         };

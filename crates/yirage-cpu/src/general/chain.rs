@@ -82,7 +82,7 @@ pub(super) enum To {
 #[inline(always)]
 pub(super) unsafe fn run<V: Lanes>(links: &[ChainedFunc], n: usize, from: LaneSource, to: To) {
     let mut i = 0;
-    // SAFETY: the contract.
+    // SAFETY: what `run` is promised; `StridedInput::within` and `StridedOutput::within` check the operands.
     unsafe {
         while i + TOGETHER * LANES <= n {
             group::<V, TOGETHER>(links, i, from, to);

@@ -46,7 +46,8 @@ pub unsafe fn concat(
                     base.wrapping_byte_offset(nest.offset(operand, coords) * elem.bytes() as isize)
                 });
                 let [step, to_step] = [0, 1].map(|operand| nest.inner(operand) as isize);
-                // SAFETY: a run of elements of both, as the caller vouches.
+                // SAFETY: a run of elements of both, which `concat` is promised; `StridedInput::within` and
+                // `StridedOutput::within` check the operands.
                 unsafe { runs::copy(elem, from, step, to, to_step, n) };
             });
         }

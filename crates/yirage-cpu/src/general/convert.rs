@@ -69,12 +69,14 @@ macro_rules! in_memory {
         impl InMemory for $name {
             #[inline(always)]
             unsafe fn load<V: Lanes>($p: *const u8) -> V {
-                // SAFETY: the contract.
+                // SAFETY: what `InMemory::load` is promised; `StridedInput::within` and `StridedOutput::within` check
+                // the operands.
                 unsafe { $load }
             }
             #[inline(always)]
             unsafe fn store<V: Lanes>($v: V, $p: *mut u8) {
-                // SAFETY: the contract.
+                // SAFETY: what `InMemory::store` is promised; `StridedInput::within` and `StridedOutput::within` check
+                // the operands.
                 unsafe { $store }
             }
         }
@@ -113,10 +115,14 @@ macro_rules! in_memory_as {
 }
 
 /// Up to sixteen elements of `bytes` bytes each between places a number of bytes apart.
+///
+/// # Safety
+/// There are `n` elements at both, or sixteen if that is fewer, and those that are written are nobody else's.
 #[inline(always)]
 unsafe fn move_apart(bytes: usize, from: *const u8, from_step: isize, to: *mut u8, to_step: isize, n: usize) {
     for i in 0..n.min(LANES) as isize {
-        // SAFETY: the caller vouches for n elements at both.
+        // SAFETY: `move_apart` is promised n elements at both; `StridedInput::within` and `StridedOutput::within`
+        // check the operands.
         unsafe {
             let (from, to) = (from.offset(i * from_step), to.offset(i * to_step));
             match bytes {
@@ -135,7 +141,8 @@ unsafe fn move_apart(bytes: usize, from: *const u8, from_step: isize, to: *mut u
 /// The elements exist, and `out` has room.
 #[inline(always)]
 pub(super) unsafe fn read<V: Lanes>(elem: Elem, p: *const u8, stride: i64, n: usize, out: *mut f32) {
-    V::apart(ReadKernel { elem, p, stride, n, out });
+    // SAFETY: `ReadKernel` wants what `read` is promised.
+    unsafe { V::apart(ReadKernel { elem, p, stride, n, out }) };
 }
 
 /// [`read`] as a function of its own.
@@ -150,7 +157,7 @@ struct ReadKernel {
 impl WithLanes for ReadKernel {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let ReadKernel { elem, p, stride, n, out } = self;
         // SAFETY: the contract of `read`.
         in_memory_as!(elem, T => unsafe { read_as::<V, T>(elem.bytes(), p, stride, n, out) });
@@ -158,20 +165,25 @@ impl WithLanes for ReadKernel {
 }
 
 /// [`read`] of one type.
+///
+/// # Safety
+/// As for [`read`].
 #[inline(always)]
 unsafe fn read_as<V: Lanes, T: InMemory>(bytes: usize, p: *const u8, stride: i64, n: usize, out: *mut f32) {
     let step = stride as isize * bytes as isize;
     let mut i = 0;
     if stride == 1 {
         while i + LANES <= n {
-            // SAFETY: the contract.
+            // SAFETY: what `read_as` is promised; `StridedInput::within` and `StridedOutput::within` check the
+            // operands.
             unsafe { T::load::<V>(p.add(i * bytes)).store(out.add(i)) };
             i += LANES;
         }
     }
     while i < n {
         let mut all = [0u8; 4 * LANES];
-        // SAFETY: the contract; sixteen elements fit the array.
+        // SAFETY: what `read_as` is promised; sixteen elements fit the array; `StridedInput::within` and
+        // `StridedOutput::within` check the operands.
         unsafe {
             move_apart(bytes, p.offset(i as isize * step), step, all.as_mut_ptr(), bytes as isize, n - i);
             T::load::<V>(all.as_ptr()).store(out.add(i));
@@ -186,7 +198,7 @@ unsafe fn read_as<V: Lanes, T: InMemory>(bytes: usize, p: *const u8, stride: i64
 /// The element exists, and `out` has room.
 #[inline(always)]
 pub(super) unsafe fn spread<V: Lanes>(elem: Elem, p: *const u8, out: *mut f32) {
-    // SAFETY: the contract.
+    // SAFETY: what `spread` is promised; `StridedInput::within` and `StridedOutput::within` check the operands.
     unsafe { read::<V>(elem, p, 0, LANES, out) }
 }
 
@@ -196,7 +208,8 @@ pub(super) unsafe fn spread<V: Lanes>(elem: Elem, p: *const u8, out: *mut f32) {
 /// The elements exist, and `from` has as many up to a multiple of sixteen.
 #[inline(always)]
 pub(super) unsafe fn write<V: Lanes>(elem: Elem, from: *const f32, p: *mut u8, stride: i64, n: usize) {
-    V::apart(WriteKernel { elem, from, p, stride, n });
+    // SAFETY: `WriteKernel` wants what `write` is promised.
+    unsafe { V::apart(WriteKernel { elem, from, p, stride, n }) };
 }
 
 /// [`write`] as a function of its own.
@@ -211,7 +224,7 @@ struct WriteKernel {
 impl WithLanes for WriteKernel {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let WriteKernel { elem, from, p, stride, n } = self;
         // SAFETY: the contract of `write`.
         in_memory_as!(elem, T => unsafe { write_as::<V, T>(elem.bytes(), from, p, stride, n) });
@@ -219,20 +232,25 @@ impl WithLanes for WriteKernel {
 }
 
 /// [`write`] of one type.
+///
+/// # Safety
+/// As for [`write`].
 #[inline(always)]
 unsafe fn write_as<V: Lanes, T: InMemory>(bytes: usize, from: *const f32, p: *mut u8, stride: i64, n: usize) {
     let step = stride as isize * bytes as isize;
     let mut i = 0;
     if stride == 1 {
         while i + LANES <= n {
-            // SAFETY: the contract.
+            // SAFETY: what `write_as` is promised; `StridedInput::within` and `StridedOutput::within` check the
+            // operands.
             unsafe { T::store(V::load(from.add(i)), p.add(i * bytes)) };
             i += LANES;
         }
     }
     while i < n {
         let mut all = [0u8; 4 * LANES];
-        // SAFETY: the contract; sixteen elements fit the array.
+        // SAFETY: what `write_as` is promised; sixteen elements fit the array; `StridedInput::within` and
+        // `StridedOutput::within` check the operands.
         unsafe {
             T::store(V::load(from.add(i)), all.as_mut_ptr());
             move_apart(bytes, all.as_ptr(), bytes as isize, p.offset(i as isize * step), step, n - i);

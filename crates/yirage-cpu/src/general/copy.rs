@@ -24,7 +24,7 @@ pub unsafe fn copy(sizes: &LoopSizes, input: StridedInput, output: StridedOutput
     let nest = Nest::new(sizes, [input.strides, output.strides].into_iter());
     let bytes = input.elem.bytes();
     let copy = Copy { nest: &nest, from: input.base, to: output.base, bytes: bytes as isize };
-    // SAFETY: the contract.
+    // SAFETY: what `copy` is promised; `StridedInput::within` and `StridedOutput::within` check the operands.
     unsafe {
         match bytes {
             4 => copy.run::<u32>(range),

@@ -30,7 +30,8 @@ pub unsafe fn fill(sizes: &LoopSizes, value: Scalar, out: StridedOutput, range: 
     let nest = Nest::new(sizes, std::iter::once(out.strides));
     runs::each(&nest, range, |coords, n| {
         let to = out.base.wrapping_byte_offset(nest.offset(0, coords) * out.elem.bytes() as isize);
-        // SAFETY: a run of elements, as the caller vouches.
+        // SAFETY: a run of elements, which `fill` is promised; `StridedInput::within` and `StridedOutput::within`
+        // check the operands.
         unsafe { runs::put(out.elem, bits, to, nest.inner(0) as isize, n) };
     });
     Ok(())
@@ -55,7 +56,8 @@ pub unsafe fn iota(sizes: &LoopSizes, axis: usize, out: StridedOutput, range: Ra
     runs::each(&nest, range, |coords, n| {
         let [first, to] = [0, 1].map(|operand| nest.offset(operand, coords));
         for i in 0..n as isize {
-            // SAFETY: an element of the run, as the caller vouches.
+            // SAFETY: an element of the run, which `iota` is promised; `StridedInput::within` and
+            // `StridedOutput::within` check the operands.
             unsafe { *out.base.cast::<i32>().offset(to + i * step) = (first + i * count) as i32 };
         }
     });

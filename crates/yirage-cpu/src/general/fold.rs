@@ -123,7 +123,7 @@ pub(super) struct Take<'a> {
 impl WithLanes for Take<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         dispatch::<V>(self.fold, self);
     }
 }
@@ -170,7 +170,7 @@ pub(super) struct JoinPartials<'a> {
 impl WithLanes for JoinPartials<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         dispatch::<V>(self.fold, self);
     }
 }
@@ -203,7 +203,7 @@ pub(super) struct TakeEach<'a> {
 impl WithLanes for TakeEach<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         dispatch::<V>(self.fold, self);
     }
 }
@@ -232,7 +232,7 @@ pub(super) struct JoinEach<'a> {
 impl WithLanes for JoinEach<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         dispatch::<V>(self.fold, self);
     }
 }

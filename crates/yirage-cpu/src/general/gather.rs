@@ -64,11 +64,13 @@ pub unsafe fn gather(sizes: &LoopSizes, slices: &Slices, out: StridedOutput, ran
         let together = if number_step == 0 { n } else { 1 };
         for i in (0..n).step_by(together) {
             let i = i as isize;
-            // SAFETY: a number that exists, as the caller vouches.
+            // SAFETY: a number that exists, which `gather` is promised; `StridedInput::within` and
+            // `StridedOutput::within` check the operands.
             let chosen = unsafe { *at.base.cast::<i32>().offset(number + i * number_step) };
             let to = out.base.wrapping_byte_offset((to + i * out_step) * bytes);
             let chosen = usize::try_from(chosen).ok().filter(|&chosen| chosen < extent);
-            // SAFETY: elements of a slice that exists, and of the result, as the caller vouches.
+            // SAFETY: elements of a slice that exists, and of the result, which `gather` is promised;
+            // `StridedInput::within` and `StridedOutput::within` check the operands.
             unsafe {
                 match chosen {
                     Some(chosen) => {

@@ -43,12 +43,13 @@ macro_rules! table {
                         type Out = ();
 
                         #[inline(always)]
-                        fn run<V: Lanes>(self) {
+                        unsafe fn run<V: Lanes>(self) {
                             let HotLoop(sources, out, n) = self;
                             let [$($x,)+ $($($c,)+)? ..] = sources;
                             let mut i = 0;
                             while i + LANES <= n {
-                                // SAFETY: the contract.
+                                // SAFETY: what `WithLanes::run` is promised; `StridedInput::within` and
+                                // `StridedOutput::within` check the operands.
                                 unsafe {
                                     $(let $x = V::load($x.at(i));)+
                                     $($(let $c = V::load($c.at(i));)+)?
@@ -57,7 +58,8 @@ macro_rules! table {
                                 i += LANES;
                             }
                             if i < n {
-                                // SAFETY: the contract.
+                                // SAFETY: what `WithLanes::run` is promised; `StridedInput::within` and
+                                // `StridedOutput::within` check the operands.
                                 unsafe {
                                     $(let $x = load::<V>($x.at(i), n - i, 0.0);)+
                                     $($(let $c = load::<V>($c.at(i), n - i, 0.0);)+)?
@@ -67,7 +69,8 @@ macro_rules! table {
                         }
                     }
 
-                    V::apart(HotLoop(sources, out, n))
+                    // SAFETY: `HotLoop` wants what `run` is promised.
+                    unsafe { V::apart(HotLoop(sources, out, n)) }
                 })*
             }
         }
@@ -163,7 +166,7 @@ impl Hot {
         for (source, constant) in sources[self.inputs.len()..].iter_mut().zip(&self.constants) {
             *source = LaneSource::same(constant.as_ptr());
         }
-        // SAFETY: the contract.
+        // SAFETY: what `Hot::run` is promised; `StridedInput::within` and `StridedOutput::within` check the operands.
         unsafe { run::<V>(self.name, sources, out, n) }
     }
 }

@@ -20,9 +20,11 @@ use yirage_ir::expr::MAX_INPUTS;
 /// All elements of the ranges exist and are f32. Those of a row lie one after the other in each operand, or, in an input,
 /// are all the same. The output's memory is one input's at the same places, or none's.
 pub(super) unsafe fn run(isa: Isa, hot: &Hot, nest: &Nest, bases: &Bases, inputs: usize, ranges: Ranges) {
-    launch(isa, HotRowsKernel { hot, nest, bases, inputs, ranges });
+    // SAFETY: `HotRowsKernel` wants what `run` is promised.
+    unsafe { launch(isa, HotRowsKernel { hot, nest, bases, inputs, ranges }) };
 }
 
+/// Needs what [`run`] is promised.
 struct HotRowsKernel<'a> {
     hot: &'a Hot,
     nest: &'a Nest,
@@ -35,7 +37,7 @@ impl WithLanes for HotRowsKernel<'_> {
     type Out = ();
 
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let HotRowsKernel { hot, nest, bases, inputs, ranges } = self;
         if ranges.is_empty() {
             return;

@@ -41,7 +41,8 @@ impl<'a> BoundMap<'a> {
     /// # Panics
     /// If the range ends past the loop.
     pub unsafe fn run(&self, isa: Isa, range: Range<usize>) {
-        // SAFETY: the contract.
+        // SAFETY: what `BoundMap::run` is promised; `StridedInput::within` and `StridedOutput::within` check the
+        // operands.
         unsafe { self.run_ranges(isa, Ranges::one(range), &[]) }
     }
 
@@ -54,7 +55,8 @@ impl<'a> BoundMap<'a> {
     /// # Panics
     /// As [`BoundMap::run`].
     pub unsafe fn run_rows(&self, isa: Isa, range: Range<usize>, rows: usize, width: usize, first: &[*const u8]) {
-        // SAFETY: the contract.
+        // SAFETY: what `BoundMap::run_rows` is promised; `StridedInput::within` and `StridedOutput::within` check the
+        // operands.
         unsafe { self.run_ranges(isa, Ranges::rows(range, rows, width), first) }
     }
 
@@ -64,7 +66,8 @@ impl<'a> BoundMap<'a> {
         assert!(ranges.end() <= self.count, "elements up to {} of {}", ranges.end(), self.count);
         let mut bases = self.bases;
         bases.inputs.iter_mut().zip(first).for_each(|(base, first)| *base = *first);
-        // SAFETY: the contract.
+        // SAFETY: what `BoundMap::run_ranges` is promised; `StridedInput::within` and `StridedOutput::within` check
+        // the operands.
         unsafe { self.bound.run_ranges(isa, &bases, ranges) }
     }
 }
@@ -84,6 +87,6 @@ pub unsafe fn map(
     output: StridedOutput,
     range: Range<usize>,
 ) {
-    // SAFETY: the contract.
+    // SAFETY: what `map` is promised; `StridedInput::within` and `StridedOutput::within` check the operands.
     unsafe { BoundMap::new(program, sizes, inputs, output).run(isa, range) }
 }

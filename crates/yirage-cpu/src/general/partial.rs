@@ -76,7 +76,8 @@ impl PartialReduction<'_> {
             for (i, (base, input)) in bases.inputs.iter_mut().zip(self.inputs).enumerate() {
                 *base = base.wrapping_offset(others.offset(i, &coords) * input.elem.bytes() as isize);
             }
-            // SAFETY: the contract.
+            // SAFETY: what `PartialReduction::take` is promised; `StridedInput::within` and `StridedOutput::within`
+            // check the operands.
             unsafe { take_in(isa, fold, &prologue, bases, reduced.count(), parts) };
         }
     }
@@ -88,9 +89,11 @@ impl PartialReduction<'_> {
     pub unsafe fn join(&self, isa: Isa, count: usize, parts: &mut [[f32; PARTS]], out: StridedOutput) {
         let fold = self.fold();
         for (at, parts) in parts.iter_mut().enumerate().take(self.results()) {
-            launch(isa, JoinPartials { fold, parts: &mut *parts });
+            // SAFETY: the kernel holds slices alone, so it needs no promise.
+            unsafe { launch(isa, JoinPartials { fold, parts: &mut *parts }) };
             fold.finish(&mut parts[..1], count);
-            // SAFETY: the contract; words of 32 bits, which results are held as.
+            // SAFETY: what `PartialReduction::join` is promised; words of 32 bits, which results are held as;
+            // `StridedInput::within` and `StridedOutput::within` check the operands.
             unsafe { out.base.cast::<f32>().add(at).write(parts[0]) };
         }
     }

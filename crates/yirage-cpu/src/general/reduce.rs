@@ -61,7 +61,7 @@ pub unsafe fn reduce(isa: Isa, what: &Reduction<'_>, range: Range<usize>) {
     let mut joined = ReducedOutputs([0.0; OUTPUTS]);
     for start in range.clone().step_by(OUTPUTS) {
         let outputs = start..range.end.min(start + OUTPUTS);
-        // SAFETY: the contract.
+        // SAFETY: what `reduce` is promised; `StridedInput::within` and `StridedOutput::within` check the operands.
         unsafe { run.outputs(outputs, &mut joined) };
     }
 }
@@ -142,7 +142,7 @@ impl<'a> ReductionRun<'a> {
     /// As [`reduce`], for at most [`OUTPUTS`] outputs.
     unsafe fn outputs(&self, outputs: Range<usize>, joined: &mut ReducedOutputs) {
         let (first, n) = (outputs.start, outputs.len());
-        // SAFETY: the contract; the epilogue finds result `first` at the start of the row.
+        // SAFETY: what `ReductionRun::outputs` is promised; the epilogue finds result `first` at the start of the row.
         unsafe {
             if self.across {
                 self.across(outputs.clone(), joined);
@@ -169,18 +169,26 @@ impl<'a> ReductionRun<'a> {
     }
 
     /// Each output by itself.
+    ///
+    /// # Safety
+    /// As for [`reduce`], of these outputs.
     unsafe fn along(&self, outputs: Range<usize>, joined: &mut ReducedOutputs) {
         for (joined, output) in joined.0.iter_mut().zip(outputs) {
             let mut parts = [f32::from_bits(self.fold.none()); PARTS];
             let bases = self.bases(output, std::ptr::null_mut());
-            // SAFETY: the contract.
+            // SAFETY: what `ReductionRun::along` is promised; `StridedInput::within` and `StridedOutput::within` check
+            // the operands.
             unsafe { take_in(self.isa, self.fold, &self.prologue, bases, self.count, &mut parts) };
-            launch(self.isa, JoinPartials { fold: self.fold, parts: &mut parts });
+            // SAFETY: the kernel holds slices alone, so it needs no promise.
+            unsafe { launch(self.isa, JoinPartials { fold: self.fold, parts: &mut parts }) };
             *joined = parts[0];
         }
     }
 
     /// All outputs at a time, element after element.
+    ///
+    /// # Safety
+    /// As for [`reduce`], of these outputs, at most OUTPUTS.
     unsafe fn across(&self, outputs: Range<usize>, joined: &mut ReducedOutputs) {
         let (isa, fold) = (self.isa, self.fold);
         let (first, n) = (outputs.start, outputs.len());
@@ -189,11 +197,13 @@ impl<'a> ReductionRun<'a> {
         parts.0[..used.max(1)].as_flattened_mut().fill(f32::from_bits(fold.none()));
         for element in 0..self.count {
             let bases = self.bases(element, x.0.as_mut_ptr().wrapping_sub(first).cast());
-            // SAFETY: the contract; output `first` is at the start of the row.
+            // SAFETY: what `ReductionRun::across` is promised; output `first` is at the start of the row.
             unsafe { self.prologue.run(isa, &bases, outputs.clone()) };
-            launch(isa, TakeEach { fold, parts: &mut parts.0[element % PARTS], x: &x.0, n });
+            // SAFETY: the kernel holds slices alone, so it needs no promise.
+            unsafe { launch(isa, TakeEach { fold, parts: &mut parts.0[element % PARTS], x: &x.0, n }) };
         }
-        launch(isa, JoinEach { fold, parts: parts.0.as_flattened_mut(), width: OUTPUTS, used });
+        // SAFETY: the kernel holds slices alone, so it needs no promise.
+        unsafe { launch(isa, JoinEach { fold, parts: parts.0.as_flattened_mut(), width: OUTPUTS, used }) };
         joined.0[..n].copy_from_slice(&parts.0[0][..n]);
     }
 }
@@ -215,9 +225,10 @@ pub(super) unsafe fn take_in(
         let n = ELEMENTS.min(count - start);
         let x = &mut elements.0[..n];
         bases.out = x.as_mut_ptr().wrapping_sub(start).cast();
-        // SAFETY: the contract; element `start` goes to the start of the array.
+        // SAFETY: what `take_in` is promised; element `start` goes to the start of the array.
         unsafe { prologue.run(isa, &bases, start..start + n) };
-        launch(isa, Take { fold, parts, x });
+        // SAFETY: the kernel holds slices alone, so it needs no promise.
+        unsafe { launch(isa, Take { fold, parts, x }) };
     }
 }
 

@@ -44,11 +44,11 @@ macro_rules! with_word {
 /// They exist at both; the ones that are written overlap none that are read.
 pub(super) unsafe fn copy(elem: Elem, from: *const u8, step: isize, to: *mut u8, to_step: isize, n: usize) {
     if step == 1 && to_step == 1 {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `copy` is promised; `StridedInput::within` and `StridedOutput::within` check the operands.
         return unsafe { std::ptr::copy_nonoverlapping(from, to, n * elem.bytes()) };
     }
     with_word!(elem, T => for i in 0..n as isize {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `copy` is promised; `StridedInput::within` and `StridedOutput::within` check the operands.
         unsafe { *to.cast::<T>().offset(i * to_step) = *from.cast::<T>().offset(i * step) };
     });
 }
@@ -59,7 +59,7 @@ pub(super) unsafe fn copy(elem: Elem, from: *const u8, step: isize, to: *mut u8,
 /// They exist.
 pub(super) unsafe fn put(elem: Elem, bits: u32, to: *mut u8, step: isize, n: usize) {
     with_word!(elem, T => for i in 0..n as isize {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `put` is promised; `StridedInput::within` and `StridedOutput::within` check the operands.
         unsafe { *to.cast::<T>().offset(i * step) = bits as T };
     });
 }

@@ -101,7 +101,8 @@ impl LaneSource {
     /// It exists.
     #[inline(always)]
     pub(super) unsafe fn at(self, i: usize) -> *const f32 {
-        // SAFETY: the contract.
+        // SAFETY: what `LaneSource::at` is promised; `StridedInput::within` and `StridedOutput::within` check the
+        // operands.
         unsafe { self.base.add(i & self.mask) }
     }
 }
@@ -126,11 +127,12 @@ macro_rules! each {
             type Out = ();
 
             #[inline(always)]
-            fn run<V: Lanes>(self) {
+            unsafe fn run<V: Lanes>(self) {
                 let [$($x,)+ ..] = self.args;
                 let mut i = 0;
                 while i < self.n {
-                    // SAFETY: the contract of the function that this is in.
+                    // SAFETY: what `WithLanes::run` is promised; `StridedInput::within` and `StridedOutput::within`
+                    // check the operands.
                     unsafe {
                         $(let $x = V::load($x.at(i));)+
                         $e.store(self.out.add(i));
@@ -140,7 +142,8 @@ macro_rules! each {
             }
         }
 
-        V::apart(StepLoop { n: $n, args: $args, out: $out })
+        // SAFETY: `StepLoop` wants what `float` and `whole` are promised, which this is in.
+        unsafe { V::apart(StepLoop { n: $n, args: $args, out: $out }) }
     }};
 }
 
@@ -154,7 +157,8 @@ pub(super) unsafe fn run<V: Lanes>(code: ElementOpcode, n: usize, args: [LaneSou
         ElementOpcode::Move => each!(n, args, out, a => a),
         ElementOpcode::Halve => each!(n, args, out, a => a.halves()),
         ElementOpcode::Shorten => each!(n, args, out, a => rounded_to_bf16(a)),
-        // SAFETY: the contract, for all three.
+        // SAFETY: what `run` is promised; for all three; `StridedInput::within` and `StridedOutput::within` check the
+        // operands.
         ElementOpcode::Convert(from, to) => unsafe { convert::<V>(from, to, n, args, out) },
         ElementOpcode::Call(Func::Select, _) => each!(n, args, out, a, b, c => a.choose(b, c)),
         ElementOpcode::Call(func, ComputeType::Float) => unsafe { float::<V>(func, n, args, out) },

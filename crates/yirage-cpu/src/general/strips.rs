@@ -80,7 +80,8 @@ impl<'a> BoundElementProgram<'a> {
     /// # Safety
     /// All elements of the range exist; the output's memory is one input's at the same places, or none's.
     pub(super) unsafe fn run(&self, isa: Isa, bases: &Bases, range: Range<usize>) {
-        // SAFETY: the contract.
+        // SAFETY: what `BoundElementProgram::run` is promised; `StridedInput::within` and `StridedOutput::within`
+        // check the operands.
         unsafe { self.run_ranges(isa, bases, Ranges::one(range)) }
     }
 
@@ -90,9 +91,11 @@ impl<'a> BoundElementProgram<'a> {
     /// All elements of the ranges exist; the output's memory is one input's at the same places, or none's.
     pub(super) unsafe fn run_ranges(&self, isa: Isa, bases: &Bases, ranges: Ranges) {
         match self.hot {
-            // SAFETY: the contract; `new` has chosen the loop for how the operands lie.
+            // SAFETY: what `BoundElementProgram::run_ranges` is promised; `new` has chosen the loop for how the
+            // operands lie.
             Some(hot) => unsafe { hot_rows::run(isa, hot, &self.nest, bases, self.program.inputs.len(), ranges) },
-            None => ranges.each().for_each(|range| launch(isa, StripKernel { bound: self, bases, range })),
+            // SAFETY: `StripKernel` wants of its range what `run_ranges` is promised of each.
+            None => ranges.each().for_each(|range| unsafe { launch(isa, StripKernel { bound: self, bases, range }) }),
         }
     }
 }
@@ -105,6 +108,7 @@ fn unrounded(program: &ElementProgram, stored: Elem) -> Option<u16> {
     (rounds && last.args[0] == ElementArg::Strip(before.out)).then_some(before.out)
 }
 
+/// Needs what [`BoundElementProgram::run`] is promised.
 struct StripKernel<'a> {
     bound: &'a BoundElementProgram<'a>,
     bases: &'a Bases,
@@ -115,7 +119,7 @@ impl WithLanes for StripKernel<'_> {
     type Out = ();
 
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let StripKernel { bound, bases, range } = self;
         if range.is_empty() {
             return;
@@ -313,10 +317,14 @@ impl StripPass<'_> {
 }
 
 /// Whole vectors to lines of memory, past the caches.
+///
+/// # Safety
+/// There are `n` elements at both, up to a multiple of sixteen; `to` is at the start of a line.
 #[inline(always)]
 unsafe fn stream<V: Lanes>(from: *const f32, to: *mut f32, n: usize) {
     for i in (0..n).step_by(LANES) {
-        // SAFETY: the caller vouches for n elements at both.
+        // SAFETY: `stream` is promised n elements at both; `StridedInput::within` and `StridedOutput::within` check
+        // the operands.
         unsafe { V::load(from.add(i)).stream(to.add(i)) };
     }
 }
@@ -377,12 +385,16 @@ unsafe fn gather<V: Lanes>(
 }
 
 /// A run of a strip to elements a stride apart.
+///
+/// # Safety
+/// There are `n` elements at both.
 #[inline(always)]
 unsafe fn scatter<V: Lanes>(elem: Elem, from: *const f32, p: *mut u8, stride: i64, n: usize) {
     let whole = n / LANES * LANES;
     // What `write` reads behind the last ones may not exist.
     let mut last = [0f32; LANES];
-    // SAFETY: the caller vouches for n elements at both.
+    // SAFETY: `scatter` is promised n elements at both; `StridedInput::within` and `StridedOutput::within` check the
+    // operands.
     unsafe {
         write::<V>(elem, from, p, stride, whole);
         if whole < n {

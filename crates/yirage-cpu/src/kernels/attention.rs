@@ -157,7 +157,7 @@ impl Attention {
         debug_assert_eq!(given.kv_cache.blocks(), given.temporary.blocks());
         let share = work.partition(run.size(given.k.rows()));
         let slots = &plan.slots()[share.clone()];
-        // SAFETY: `Site` bound rows that lie whole in their memory; `Cuts::prepare` gave each token a slot of its own, and
+        // SAFETY: `Site` bound rows that lie whole in their memory; `AttentionPlans::prepare` gave each token a slot of its own, and
         // nobody reads before the next stage.
         if let Err(why) = unsafe { given.temporary.append(share, given.k.src(run), given.v.src(run), slots) } {
             run.fail(why);
@@ -169,12 +169,12 @@ impl BoundKernel for Attention {
     unsafe fn run(&self, stage: u32, run: &CpuRunContext<'_>, work: StageWork<'_>) {
         let (isa, plan) = (run.isa, run.attention_plans.get(self.cut));
         if stage == 0 {
-            // SAFETY: the caller's contract.
+            // SAFETY: what `BoundKernel::run` is promised; `yirage_plan::VerifiedPlan` proves it of programs.
             return unsafe { self.fill(run, plan, work) };
         }
         let bytes = own_bytes(&self.shape);
-        // SAFETY: the caller's contract; `bind` took scratch for the partial results and for each worker, and `Cuts::prepare`
-        // made the plan for these rows and a cache of this size.
+        // SAFETY: what `BoundKernel::run` is promised; `bind` took scratch for the partial results and for each
+        // worker, and `AttentionPlans::prepare` made the plan for these rows and a cache of this size.
         unsafe {
             let call = AttentionCall {
                 plan,

@@ -69,7 +69,8 @@ impl BoundKernel for Collective {
         let bytes = unsafe { std::slice::from_raw_parts(self.x.first(run), rows * give * size_of::<f32>()) };
         match self.peers.meet(&self.op, DType::F32, [rows, give], bytes) {
             Ok(got) if got.len() == rows * get * size_of::<f32>() => {
-                // SAFETY: as above of what is written, which nobody else uses meanwhile; it is as long as what is copied.
+                // SAFETY: `Whole::all` has checked that all elements of the output exist, without gaps (`bind`); its bytes are as
+                // many as those that came, which has just been compared, and by `BoundKernel::run` nobody else uses them.
                 unsafe { std::ptr::copy_nonoverlapping(got.as_ptr(), self.out.first(run), got.len()) };
             }
             Ok(got) => run.fail(format!("`{}` of {rows} rows of {get} gave {} bytes", self.op.name(), got.len())),

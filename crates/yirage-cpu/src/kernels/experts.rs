@@ -183,8 +183,8 @@ impl Stack {
             ldo: matrix.rows(),
             rows: Some(pairs),
         };
-        // SAFETY: the caller's contract; `Site::packed` and the op's type rule fit weight and output together, `group` left
-        // out experts that do not exist.
+        // SAFETY: what `Stack::multiply` is promised; `Site::packed` and the op's type rule fit weight and output
+        // together, `group` left out experts that do not exist.
         unsafe { linear::linear(&job, panels, 0..pairs.len()) };
     }
 }
@@ -232,7 +232,8 @@ impl ExpertMatmulGroup {
                 let (s, order, groups, step, panels) = &stacks[i];
                 let each = panels.div_ceil(*step);
                 let first = at % each * step;
-                // SAFETY: the caller's contract; pieces are disjoint panels or experts.
+                // SAFETY: what `ExpertMatmulGroup::multiply_all` is promised; pieces are disjoint panels or experts;
+                // `yirage_plan::VerifiedPlan` proves it of programs.
                 unsafe { s.multiply(run, order, &groups[at / each], first..(first + step).min(*panels)) };
             }
         });
@@ -242,7 +243,8 @@ impl ExpertMatmulGroup {
 impl BoundKernel for ExpertMatmulGroup {
     unsafe fn run(&self, stage: u32, run: &CpuRunContext<'_>, work: StageWork<'_>) {
         let tokens = run.size(self.x.rows());
-        // SAFETY: the caller's contract; each stage ends before the next begins.
+        // SAFETY: what `BoundKernel::run` is promised; each stage ends before the next begins;
+        // `yirage_plan::VerifiedPlan` proves it of programs.
         unsafe {
             match stage {
                 0 => self.stacks.iter().for_each(|s| s.stage(run, tokens, work)),

@@ -286,7 +286,7 @@ impl CpuMatmulGroup {
         for s in &self.staging {
             let layout = ActivationBufferLayout::new(s.form, tokens, width / s.groups);
             for g in 0..s.groups {
-                // SAFETY: `Products::stage` took scratch for the bucket's tokens, `slots` checked that there are no more.
+                // SAFETY: `CpuMatmulGroup::stage` took scratch for the bucket's tokens, `slots` checked that there are no more.
                 unsafe {
                     let x = x.first(run).add(g * layout.k());
                     layout.store(isa, x, width, share.clone(), s.scratch.at(run, g * layout.bytes()));
@@ -340,14 +340,15 @@ impl CpuMatmulGroup {
             ldo: stride,
             rows: None,
         };
-        // SAFETY: the caller's contract; `Site::packed` and the op's type rule fit weight, input and output together.
+        // SAFETY: what `CpuMatmulGroup::multiply` is promised; `Site::packed` and the op's type rule fit weight, input
+        // and output together.
         unsafe { linear::linear(&job, part.panels.clone(), part.tokens.clone()) };
     }
 
     /// Some panels of all products of an output times some tokens, and what becomes of them.
     ///
     /// # Safety
-    /// As for [`Products::multiply`], for the output's elements of these panels and tokens; `worker` is this thread's
+    /// As for [`CpuMatmulGroup::multiply`], for the output's elements of these panels and tokens; `worker` is this thread's
     /// number.
     unsafe fn compute_output(
         &self,
@@ -360,7 +361,8 @@ impl CpuMatmulGroup {
         for group in 0..made.groups {
             let multiply = |out: &*mut f32| {
                 let place = (out.wrapping_add(made.first_column(group)), made.width);
-                // SAFETY: the caller's contract.
+                // SAFETY: what `CpuMatmulGroup::compute_output` is promised; `yirage_plan::VerifiedPlan` proves it of
+                // programs.
                 made.matmuls.iter().for_each(|product| unsafe { self.multiply(run, (product, group), part, place) });
             };
             match ends {
@@ -368,11 +370,13 @@ impl CpuMatmulGroup {
                 MatmulDestination::Whole(out, ready) => {
                     multiply(out);
                     let columns = made.columns(group, &part.panels);
-                    // SAFETY: the caller's contract.
+                    // SAFETY: what `CpuMatmulGroup::compute_output` is promised; `yirage_plan::VerifiedPlan` proves it
+                    // of programs.
                     unsafe { ready.run(run.isa, part.tokens.clone(), columns, &[]) };
                 }
                 MatmulDestination::Blocks(blocks, size, ready) => size.cut(part).for_each(|block| {
-                    // SAFETY: the caller's contract; a block is a part of the part.
+                    // SAFETY: what `CpuMatmulGroup::compute_output` is promised; a block is a part of the part;
+                    // `yirage_plan::VerifiedPlan` proves it of programs.
                     unsafe { self.compute_block(run, (made, group), (blocks, *size, ready), &block, worker) };
                 }),
             }
@@ -382,7 +386,7 @@ impl CpuMatmulGroup {
     /// One block of several products, and what becomes of it.
     ///
     /// # Safety
-    /// As for [`Products::compute_output`].
+    /// As for [`CpuMatmulGroup::compute_output`].
     unsafe fn compute_block(
         &self,
         run: &CpuRunContext<'_>,
@@ -403,7 +407,7 @@ impl CpuMatmulGroup {
             }
             *first = block.wrapping_sub(row + columns.start).cast_const().cast();
         }
-        // SAFETY: the caller's contract.
+        // SAFETY: what `CpuMatmulGroup::compute_block` is promised; `yirage_plan::VerifiedPlan` proves it of programs.
         unsafe { ready.run(run.isa, part.tokens.clone(), columns, &first[..made.matmuls.len()]) };
     }
 }
@@ -424,7 +428,8 @@ impl BoundKernel for CpuMatmulGroup {
     unsafe fn run(&self, stage: u32, run: &CpuRunContext<'_>, work: StageWork<'_>) {
         let tokens = run.size(self.x.rows());
         if stage == 0 {
-            // SAFETY: the caller's contract; workers take disjoint tokens.
+            // SAFETY: what `BoundKernel::run` is promised; workers take disjoint tokens; `yirage_plan::VerifiedPlan`
+            // proves it of programs.
             return unsafe { self.fill_staging(run, run.isa, tokens, work.partition(tokens)) };
         }
         if tokens == 1 {

@@ -92,7 +92,8 @@ fn rows(site: &Site) -> Result<[FloatRows; 5], HalError> {
 
 impl BoundKernel for RecurrentKernel {
     unsafe fn run(&self, _: u32, run: &CpuRunContext<'_>, work: StageWork<'_>) {
-        // SAFETY: the caller's contract: what is computed was written before.
+        // SAFETY: what `BoundKernel::run` is promised; what is computed was written before;
+        // `yirage_plan::VerifiedPlan` proves it of programs.
         let tokens = unsafe {
             StepTokens {
                 positions: self.positions.all(run),
@@ -102,7 +103,7 @@ impl BoundKernel for RecurrentKernel {
             }
         };
         match tokens.place(self.states.blocks()) {
-            // SAFETY: the caller's contract.
+            // SAFETY: what `BoundKernel::run` is promised; `yirage_plan::VerifiedPlan` proves it of programs.
             Ok(tokens) => unsafe { self.advance(run, tokens, work) },
             Err(why) => run.fail(why),
         }
@@ -115,8 +116,9 @@ impl RecurrentKernel {
     unsafe fn advance(&self, run: &CpuRunContext<'_>, tokens: PlacedTokens<'_>, work: StageWork<'_>) {
         let (share, out, n) = (work.partition(self.chunks.count()), self.out.dst(run), self.states.blocks().shape()[0]);
         let (isa, chunks) = (run.isa, self.chunks);
-        // SAFETY: the caller's contract; `Site` bound rows that lie whole in their memory and a state of the op's types, which
-        // say how many channels and rows all of them have; workers take disjoint channels.
+        // SAFETY: what `RecurrentKernel::advance` is promised; `Site` bound rows that lie whole in their memory and a
+        // state of the op's types, which say how many channels and rows all of them have; workers take disjoint
+        // channels.
         unsafe {
             match &self.recurrence {
                 Recurrence::CausalConv1d { x, weight, bias } => {

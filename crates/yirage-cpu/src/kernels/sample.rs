@@ -135,7 +135,7 @@ impl SampleTokens {
     /// Computed inputs are written.
     unsafe fn adjustments<'a>(&'a self, run: &'a CpuRunContext<'_>, s: usize) -> Adjustments<'a> {
         let mut adjustments = Adjustments::default();
-        // SAFETY: the caller's contract.
+        // SAFETY: what `SampleTokens::adjustments` is promised; `yirage_plan::VerifiedPlan` proves it of programs.
         unsafe {
             if let Some(allowed) = &self.allowed {
                 let width = self.logits.width().div_ceil(32);
@@ -165,7 +165,7 @@ impl SampleTokens {
     /// Computed inputs are written.
     unsafe fn draw(&self, run: &CpuRunContext<'_>, s: usize) -> Option<DrawParams> {
         let d = self.draws.as_ref()?;
-        // SAFETY: the caller's contract.
+        // SAFETY: what `SampleTokens::draw` is promised; `yirage_plan::VerifiedPlan` proves it of programs.
         unsafe {
             let key = &d.key.all(run)[s * 5..][..5];
             Some(DrawParams {
@@ -184,7 +184,8 @@ impl SampleTokens {
     /// Computed inputs are written; nobody else samples this sequence.
     unsafe fn sequence(&self, run: &CpuRunContext<'_>, s: usize, scratch: &mut SamplingScratch) {
         let vocabulary = self.logits.width();
-        // SAFETY: the caller's contract; outputs of different sequences are disjoint.
+        // SAFETY: what `SampleTokens::sequence` is promised; outputs of different sequences are disjoint;
+        // `yirage_plan::VerifiedPlan` proves it of programs.
         unsafe {
             let logits = self.logits.all(run);
             let row = usize::try_from(self.row.all(run)[s]).unwrap_or(usize::MAX);
@@ -214,7 +215,8 @@ impl LogprobOutputs {
         sampled: Option<(&[f32], TokenChoice)>,
         scratch: &mut SamplingScratch,
     ) {
-        // SAFETY: the caller's contract; outputs of different sequences are disjoint.
+        // SAFETY: what `LogprobOutputs::report` is promised; outputs of different sequences are disjoint;
+        // `yirage_plan::VerifiedPlan` proves it of programs.
         unsafe {
             let (tokens, values): (&mut [i32], &mut [f32]) = match &self.top {
                 Some((tokens, values)) => (tokens.some(run, s..s + 1), values.some(run, s..s + 1)),
@@ -237,7 +239,8 @@ impl BoundKernel for SampleTokens {
         let mut scratch = self.scratch[work.worker].lock().unwrap_or_else(PoisonError::into_inner);
         work.for_each_item(run.size(self.token.rows()), |some| {
             for s in some {
-                // SAFETY: the caller's contract; workers take different sequences.
+                // SAFETY: what `BoundKernel::run` is promised; workers take different sequences;
+                // `yirage_plan::VerifiedPlan` proves it of programs.
                 unsafe { self.sequence(run, s, &mut scratch) };
             }
         });

@@ -136,14 +136,16 @@ impl TiledKernel {
             let first = iteration == 0;
             for step in &self.body {
                 if step.when == IterationFilter::Each || (step.when == IterationFilter::First) == first {
-                    // SAFETY: the contract; steps follow each other.
+                    // SAFETY: what `TiledKernel::one` is promised; steps follow each other;
+                    // `yirage_plan::VerifiedPlan` proves it of programs.
                     unsafe { step.kernel.run(0, &now, work) };
                 }
             }
         }
         let after = run.of_tile(work.worker, TileAt { block, iteration: 0, last: true, kept });
         for step in &self.block {
-            // SAFETY: the contract; steps follow each other.
+            // SAFETY: what `TiledKernel::one` is promised; steps follow each other; `yirage_plan::VerifiedPlan` proves
+            // it of programs.
             unsafe { step.kernel.run(0, &after, work) };
         }
     }

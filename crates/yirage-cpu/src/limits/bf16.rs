@@ -76,7 +76,7 @@ mod neon {
         let mut sums = [vdupq_n_f32(0.0); SUMS];
         for _ in 0..rounds {
             for sum in &mut sums {
-                // SAFETY: the caller has the instruction.
+                // SAFETY: `squares` is promised the instruction.
                 *sum = unsafe { Bfmmla::mul(*sum, w, x) };
             }
         }

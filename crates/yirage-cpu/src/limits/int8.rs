@@ -119,12 +119,12 @@ mod x86 {
             for _ in 0..GROUPS / EVERY {
                 let mut parts = [_mm256_setzero_si256(); SUMS];
                 for part in &mut parts {
-                    // SAFETY: the caller has AVX2.
+                    // SAFETY: `widened` is promised AVX2.
                     *part = unsafe { products(w, x) };
                 }
                 for _ in 1..EVERY {
                     for part in &mut parts {
-                        // SAFETY: the caller has AVX2.
+                        // SAFETY: `widened` is promised AVX2.
                         *part = _mm256_add_epi16(*part, unsafe { products(w, x) });
                     }
                 }
@@ -150,7 +150,7 @@ mod x86 {
                     asm!("vpsignb {out}, {x}, {w}", out = lateout(ymm_reg) turned, w = in(ymm_reg) w,
                         x = in(ymm_reg) x, options(nomem, nostack, preserves_flags));
                 }
-                // SAFETY: the caller has AVX2.
+                // SAFETY: `signed` is promised AVX2.
                 let products = unsafe { products(w, turned) };
                 *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(products, ones));
             }
@@ -166,7 +166,7 @@ mod x86 {
         let mut sums = [_mm256_setzero_si256(); SUMS_DOT];
         for _ in 0..rounds {
             for sum in &mut sums {
-                // SAFETY: the caller has the instruction.
+                // SAFETY: `dot256` is promised the instruction.
                 *sum = unsafe { Vnni::<VEX>::dot(*sum, w, x) };
             }
         }
@@ -216,7 +216,7 @@ mod neon {
         let mut sums = [vdupq_n_s32(0); SUMS];
         for _ in 0..rounds {
             for sum in &mut sums {
-                // SAFETY: the caller has the instruction.
+                // SAFETY: `dot` is promised the instruction.
                 *sum = unsafe { Sdot::dot::<0>(*sum, w, x) };
             }
         }
@@ -231,7 +231,7 @@ mod neon {
         let mut sums = [vdupq_n_s32(0); SUMS];
         for _ in 0..rounds {
             for sum in &mut sums {
-                // SAFETY: the caller has the instruction.
+                // SAFETY: `squares` is promised the instruction.
                 *sum = unsafe { Usmmla::mul(*sum, w, x) };
             }
         }

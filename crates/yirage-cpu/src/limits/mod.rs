@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn loops_run_on_every_instruction_set_here() {
-        for isa in Isa::ALL.iter().copied().filter(|isa| isa.available()) {
+        for isa in crate::isa::levels_here() {
             for limit in Limit::ALL {
                 let Some(peak) = arithmetic(isa, limit) else {
                     assert!(matches!(limit, Limit::MemoryRead | Limit::Bf16), "{isa} lacks {limit}");
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn every_byte_is_read() {
-        for isa in Isa::ALL.iter().copied().filter(|isa| isa.available()) {
+        for isa in crate::isa::levels_here() {
             let mut bytes = vec![0u8; 1024 + 3];
             let base = read(isa, &bytes);
             for at in 0..bytes.len() {

@@ -63,7 +63,7 @@ macro_rules! functions {
         /// As for [`crate::linear::decoded::decode`].
         #[$features]
         unsafe fn decode<F: crate::pack::TileFormat>(w: *const u8, units: usize, into: *mut f32) {
-            // SAFETY: as promised by the caller.
+            // SAFETY: what `decode` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
             unsafe { crate::linear::decoded::decode::<$lanes, F>(w, units, into) }
         }
 
@@ -71,7 +71,7 @@ macro_rules! functions {
         /// As for [`crate::linear::decoded::multiply`].
         #[$features]
         unsafe fn multiply(p: &crate::linear::pass::PanelPass, piece: &crate::linear::decoded::DecodedBlock) {
-            // SAFETY: as promised by the caller.
+            // SAFETY: what `multiply` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
             unsafe { crate::linear::decoded::multiply::<$lanes>(p, piece) }
         }
     };
@@ -111,7 +111,8 @@ impl DecodedKernel {
                     p.x = p.x.wrapping_add(unit * self.unit_blocks * TOKEN_TILE * BLOCK * size_of::<f32>());
                     let sums = sums.wrapping_add((tile - begin) * TOKEN_TILE * PANEL_ROWS);
                     let (blocks, last) = (now * self.unit_blocks, unit + now == units);
-                    // SAFETY: as promised by the caller; the sums of earlier pieces are there.
+                    // SAFETY: what `DecodedKernel::run` is promised; the sums of earlier pieces are there; `linear`
+                    // has checked panels and tokens, `Dispatch::new` the level.
                     unsafe { (self.multiply)(&p, &DecodedBlock { w, blocks, sums, next, first: unit == 0, last }) };
                 }
             }
@@ -128,7 +129,7 @@ pub(super) unsafe fn decode<L: RowLanes, F: TileFormat>(mut w: *const u8, units:
     let mut scales = UnitScales::new();
     for unit in 0..units {
         for tile in 0..PANEL_TILES {
-            // SAFETY: as promised by the caller.
+            // SAFETY: what `decode` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
             unsafe {
                 F::scales::<L>(w, &mut scales);
                 for b in 0..F::UNIT_BLOCKS {
@@ -153,7 +154,7 @@ pub(super) unsafe fn decode<L: RowLanes, F: TileFormat>(mut w: *const u8, units:
 #[inline(always)]
 pub(super) unsafe fn multiply<L: RowLanes>(p: &PanelPass, piece: &DecodedBlock) {
     const { assert!(TOKEN_TILE == 16 && (L::TOKENS == 6 || L::TOKENS == 16)) };
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `multiply` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe {
         if L::TOKENS == TOKEN_TILE {
             // a number of a token serves two tiles: where products start as often as loads, one for each were too many

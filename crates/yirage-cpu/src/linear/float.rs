@@ -53,7 +53,7 @@ unsafe fn block<L: RowLanes, F: TileFormat, const T: usize>(
 ) {
     for i in 0..4 {
         unroll!(J in [0 1] {
-            // SAFETY: as promised by the caller.
+            // SAFETY: what `block` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
             unsafe {
                 let weights = F::four::<L>(w, b, 2 * i + J, scales);
                 let x = x.add(8 * i + 4 * J);

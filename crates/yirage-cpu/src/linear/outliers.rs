@@ -23,7 +23,8 @@ pub(super) trait OutlierAccumulator<L: RowLanes> {
 impl<L: RowLanes, const N: usize> OutlierAccumulator<L> for [[L::F; N]; PANEL_TILES] {
     #[inline(always)]
     unsafe fn add(&mut self, tile: usize, token: usize, w: L::F, x: f32) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `OutlierAccumulator::add` is promised; `linear` has checked panels and tokens, `Dispatch::new`
+        // the level.
         unsafe { self[tile][token] = L::fma(w, L::splat(x), self[tile][token]) }
     }
 }
@@ -31,7 +32,8 @@ impl<L: RowLanes, const N: usize> OutlierAccumulator<L> for [[L::F; N]; PANEL_TI
 impl<L: RowLanes, const N: usize> OutlierAccumulator<L> for [[[L::F; N]; PANEL_TILES]] {
     #[inline(always)]
     unsafe fn add(&mut self, tile: usize, token: usize, w: L::F, x: f32) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `OutlierAccumulator::add` is promised; `linear` has checked panels and tokens, `Dispatch::new`
+        // the level.
         unsafe { OutlierAccumulator::<L>::add(&mut self[token / N], tile, token % N, w, x) }
     }
 }
@@ -43,7 +45,7 @@ impl<L: RowLanes, const N: usize> OutlierAccumulator<L> for [[[L::F; N]; PANEL_T
 pub(super) unsafe fn fetch(p: &PanelPass) {
     for word in 0..p.words {
         for token in 0..p.tokens {
-            // SAFETY: as promised by the caller.
+            // SAFETY: what `fetch` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
             let mut left = unsafe { p.marks.add(token * p.words + word).read_unaligned() };
             while left != 0 {
                 let at = word * 64 + left.trailing_zeros() as usize;
@@ -81,7 +83,8 @@ impl<'a> OutlierBlocks<'a> {
         const { assert!(64 % F::UNIT_BLOCKS == 0) };
         let first = unit * F::UNIT_BLOCKS;
         if first / 64 != self.word {
-            // SAFETY: as promised by the caller.
+            // SAFETY: what `OutlierBlocks::blocks` is promised; `linear` has checked panels and tokens,
+            // `Dispatch::new` the level.
             unsafe { self.read(first / 64) }
         }
         self.any >> (first % 64) & ((1 << F::UNIT_BLOCKS) - 1)
@@ -95,7 +98,8 @@ impl<'a> OutlierBlocks<'a> {
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // kernels of x86-64 ask so early
     #[inline(always)]
     pub(super) unsafe fn fetch<F: QuantizedTileFormat>(&mut self, unit: usize) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `OutlierBlocks::fetch` is promised; `linear` has checked panels and tokens, `Dispatch::new` the
+        // level.
         let mut left = unsafe { self.blocks::<F>(unit) };
         while left != 0 {
             let at = unit * F::UNIT_BLOCKS + left.trailing_zeros() as usize;
@@ -112,7 +116,8 @@ impl<'a> OutlierBlocks<'a> {
         (self.word, self.any, self.tokens) = (word, 0, [0; 64]);
         for (i, p) in self.passes.iter().enumerate() {
             for token in 0..p.tokens {
-                // SAFETY: as promised by the caller.
+                // SAFETY: what `OutlierBlocks::read` is promised; `linear` has checked panels and tokens,
+                // `Dispatch::new` the level.
                 let mut bits = unsafe { p.marks.add(token * p.words + word).read_unaligned() };
                 self.any |= bits;
                 while bits != 0 {
@@ -163,7 +168,8 @@ unsafe fn block<L: RowLanes, F: QuantizedTileFormat>(
     scales: &[UnitScales; PANEL_TILES],
     sums: &mut (impl OutlierAccumulator<L> + ?Sized),
 ) {
-    // SAFETY: as promised by the caller; a block has as many values as it has bits of columns.
+    // SAFETY: what `block` is promised; a block has as many values as it has bits of columns; `linear` has checked
+    // panels and tokens, `Dispatch::new` the level.
     unsafe {
         let held = |t: usize| outliers_at(passes, at, t);
         let columns = |t: usize| (&raw const (*held(t)).columns).read_unaligned();

@@ -147,7 +147,7 @@ pub(crate) fn fetch<L: RowLanes, F: TileFormat>(ahead: usize, unit: *const u8, b
 /// `out` is writable for `rows`.
 #[inline(never)]
 unsafe fn put_part(out: *mut f32, rows: &[f32]) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `put_part` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe { out.copy_from_nonoverlapping(rows.as_ptr(), rows.len()) }
 }
 

@@ -47,14 +47,18 @@ unsafe fn float_pass<F: TileFormat>(p: &PanelPass) {
             w = w.wrapping_add(F::UNIT_BYTES);
         }
     }
-    put(p, &acc);
+    // SAFETY: `put` wants what every `PassFn` is promised.
+    unsafe { put(p, &acc) };
 }
 
 /// Writes the results of a panel.
-fn put(p: &PanelPass, acc: &[[[f32; TILE_ROWS]; TOKEN_TILE]; PANEL_TILES]) {
+///
+/// # Safety
+/// As for [`super::pass::PassFn`].
+unsafe fn put(p: &PanelPass, acc: &[[[f32; TILE_ROWS]; TOKEN_TILE]; PANEL_TILES]) {
     for (i, tile) in acc.iter().enumerate() {
         for (t, v) in tile[..p.tokens].iter().enumerate() {
-            // SAFETY: the callers' contract.
+            // SAFETY: what `put` is promised; `linear` has checked panels and tokens.
             unsafe { p.put::<PortableLanes>(i, t, *v) }
         }
     }
@@ -79,11 +83,13 @@ unsafe fn quantized_pass<F: QuantizedTileFormat>(p: &PanelPass) {
             }
             w = w.wrapping_add(F::UNIT_BYTES);
         }
-        // SAFETY: the caller's contract; the scales are this unit's.
+        // SAFETY: what `quantized_pass` is promised; the scales are this unit's; `linear` has checked panels and
+        // tokens, `Dispatch::new` the level.
         unsafe { outliers::add::<PortableLanes, F>(&mut marked, u, unit, &scales, &mut acc) };
         unit = w;
     }
-    put(p, &acc);
+    // SAFETY: `put` wants what every `PassFn` is promised.
+    unsafe { put(p, &acc) };
 }
 
 /// Adds 32-block `b` of the unit at `w` for as many tokens as there are sums.
@@ -98,7 +104,7 @@ unsafe fn tokens<F: QuantizedTileFormat>(
     metas: *const Meta,
     acc: &mut [[f32; TILE_ROWS]],
 ) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `tokens` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe {
         let pairs: [[[u8; 64]; 2]; 4] = from_fn(|i| F::pair::<PortableLanes>(w, b, i));
         for (t, acc) in acc.iter_mut().enumerate() {

@@ -5,10 +5,16 @@ use crate::isa::Isa;
 use crate::pack::{BLOCK, PackedMatrix, TILE_ROWS, TileFormat, UnitScales, for_format};
 use std::marker::PhantomData;
 
-/// Decodes a row. The caller checked that it exists and that `out` is k long.
+/// Decodes a row.
+///
+/// # Panics
+/// When the row does not exist, `out` is not k long, or this CPU lacks `isa`.
 pub(crate) fn row(isa: Isa, m: &PackedMatrix, matrix: usize, row: usize, out: &mut [f32]) {
+    assert!(matrix < m.count() && row < m.rows(), "row {row} of matrix {matrix} does not exist");
+    assert_eq!(out.len(), m.k(), "a row has {} weights", m.k());
     let (unit, step, lane) = (m.tile(matrix, row), m.unit_step(), row % TILE_ROWS);
-    // SAFETY: the tile's units lie in the matrix.
+    // SAFETY: `UnpackRow` wants a unit for each part of `out`: the row is the matrix's and `out` as long as one, as has just been
+    // checked.
     unsafe {
         for_format!(m.format(),
             codes => |T| launch(isa, UnpackRow::<T> { unit, step, lane, out, format: PhantomData }),
@@ -16,7 +22,7 @@ pub(crate) fn row(isa: Isa, m: &PackedMatrix, matrix: usize, row: usize, out: &m
     }
 }
 
-/// Lane `lane` of the units at `unit` and every `step` bytes, enough of them for `out`.
+/// Lane `lane` of the units at `unit` and every `step` bytes. Needs enough of them for `out`, which [`row`] checks.
 struct UnpackRow<'a, T> {
     unit: *const u8,
     step: usize,
@@ -28,7 +34,7 @@ struct UnpackRow<'a, T> {
 impl<T: TileFormat> RowLanesJob for UnpackRow<'_, T> {
     #[inline(always)]
     unsafe fn run<L: RowLanes>(self) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: `decode` wants the units that the type needs, which `row` has checked, and the instructions of `RowLanesJob::run`.
         unsafe { decode::<L, T>(self.unit, self.step, self.lane, self.out) }
     }
 }

@@ -105,8 +105,8 @@ mod tests {
     #[test]
     #[ignore = "run by reading_or_writing_past_the_end_is_a_fault"]
     fn child_writes_past_the_end() {
-        let buf = Supply::Guarded.zeroed(1000, 4).unwrap();
+        let mut buf = Supply::Guarded.zeroed(1000, 4).unwrap();
         // SAFETY: it is not; this is the fault that is looked for, and the process is made for it.
-        unsafe { buf.as_ptr().add(1000).write_volatile(1) };
+        unsafe { buf.as_mut_ptr().add(1000).write_volatile(1) };
     }
 }

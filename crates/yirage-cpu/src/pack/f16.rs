@@ -14,7 +14,7 @@ impl TileFormat for PackedF16 {
 
     #[inline(always)]
     unsafe fn put<L: RowLanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `TileFormat::put` is promised; `PackedMatrix::pack_rows` has checked the rows.
         unsafe {
             for k in 0..32 {
                 put_halves(unit.add(32 * k), rows, 2 * k);
@@ -27,7 +27,8 @@ impl TileFormat for PackedF16 {
 
     #[inline(always)]
     unsafe fn four<L: RowLanes>(unit: *const u8, _: usize, g: usize, _: &UnitScales) -> [L::F; 4] {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `TileFormat::four` is promised; `linear` or `unpack::row` has checked that the unit is the
+        // matrix's.
         unsafe {
             let p = unit.add(128 * g);
             [L::f16(p), L::f16(p.add(32)), L::f16(p.add(64)), L::f16(p.add(96))]

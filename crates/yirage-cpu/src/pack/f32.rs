@@ -13,7 +13,7 @@ impl TileFormat for PackedF32 {
 
     #[inline(always)]
     unsafe fn put<L: RowLanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `TileFormat::put` is promised; `PackedMatrix::pack_rows` has checked the rows.
         unsafe {
             for four in 0..8 {
                 for (k, number) in rows.words::<L>(16 * four).into_iter().enumerate() {
@@ -28,7 +28,8 @@ impl TileFormat for PackedF32 {
 
     #[inline(always)]
     unsafe fn four<L: RowLanes>(unit: *const u8, _: usize, g: usize, _: &UnitScales) -> [L::F; 4] {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `TileFormat::four` is promised; `linear` or `unpack::row` has checked that the unit is the
+        // matrix's.
         unsafe {
             let p = unit.add(256 * g);
             [

@@ -43,7 +43,7 @@ pub(crate) use tile::{QuantizedTileFormat, TileFormat, UnitScales, decode_column
 
 use crate::isa::Isa;
 use crate::linear::unpack;
-use crate::memory::{HugeBuf, OutOfMemory, Supply};
+use crate::memory::{OutOfMemory, SharedBuf, Supply};
 use thiserror::Error;
 use yirage_hal::WeightImage;
 use yirage_ir::Format;
@@ -172,7 +172,7 @@ const BLOCK_ALIGN: usize = 64;
 /// Where a matrix lies.
 enum PackedStorage {
     /// In memory of its own.
-    Own(HugeBuf),
+    Own(SharedBuf),
     /// In a file that an earlier run wrote.
     Mapped(WeightImage),
 }
@@ -180,7 +180,8 @@ enum PackedStorage {
 impl PackedStorage {
     fn bytes(&self) -> &[u8] {
         match self {
-            PackedStorage::Own(buf) => buf.as_slice(),
+            // SAFETY: what writes here is `PackedMatrix::pack_rows`, whose caller promises that nothing reads meanwhile.
+            PackedStorage::Own(buf) => unsafe { buf.as_slice() },
             PackedStorage::Mapped(image) => image.bytes(),
         }
     }
@@ -188,7 +189,7 @@ impl PackedStorage {
     /// The first byte; written to only where the matrix is in memory of its own.
     fn first(&self) -> *const u8 {
         match self {
-            PackedStorage::Own(buf) => buf.as_ptr(),
+            PackedStorage::Own(buf) => buf.first(),
             PackedStorage::Mapped(image) => image.bytes().as_ptr(),
         }
     }
@@ -221,7 +222,7 @@ impl PackedMatrix {
         k: usize,
     ) -> Result<PackedMatrix, PackError> {
         PackedMatrix::with_store(format, count, rows, k, |bytes| {
-            Ok(PackedStorage::Own(supply.zeroed(bytes, BLOCK_ALIGN)?))
+            Ok(PackedStorage::Own(supply.zeroed(bytes, BLOCK_ALIGN)?.shared()))
         })
     }
 
@@ -364,8 +365,6 @@ impl PackedMatrix {
     /// # Panics
     /// When the row does not exist, `out` is not k long, or this CPU lacks `isa`: the caller checked ids and sizes.
     pub fn unpack_row(&self, isa: Isa, matrix: usize, row: usize, out: &mut [f32]) {
-        assert!(matrix < self.count && row < self.rows, "row {row} of matrix {matrix} does not exist");
-        assert_eq!(out.len(), self.k, "a row has {} weights", self.k);
         unpack::row(isa, self, matrix, row, out);
     }
 }

@@ -19,7 +19,7 @@ impl TileFormat for MXFP4 {
 
     #[inline(always)]
     unsafe fn put<L: RowLanes>(unit: *mut u8, at: usize, rows: &SourceBlocks) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `TileFormat::put` is promised; `PackedMatrix::pack_rows` has checked the rows.
         unsafe {
             unit.add(16 * at).cast::<[[u8; 1]; TILE_ROWS]>().write_unaligned(rows.read(0));
             put_split_nibbles::<L>(unit.add(32 + 256 * at), rows, 1);
@@ -28,7 +28,8 @@ impl TileFormat for MXFP4 {
 
     #[inline(always)]
     unsafe fn scales<L: RowLanes>(unit: *const u8, into: &mut UnitScales) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `TileFormat::scales` is promised; `linear` or `unpack::row` has checked that the unit is the
+        // matrix's.
         unsafe {
             for b in 0..2 {
                 for r in 0..TILE_ROWS {
@@ -46,7 +47,8 @@ impl TileFormat for MXFP4 {
 
     #[inline(always)]
     unsafe fn four<L: RowLanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L::F; 4] {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `TileFormat::four` is promised; `linear` or `unpack::row` has checked that the unit is the
+        // matrix's.
         unsafe { decode_four::<Self, L>(unit, b, g, scales) }
     }
 }
@@ -57,7 +59,8 @@ impl QuantizedTileFormat for MXFP4 {
 
     #[inline(always)]
     unsafe fn pair<L: RowLanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `QuantizedTileFormat::pair` is promised; `linear` or `unpack::row` has checked that the unit is
+        // the matrix's.
         unsafe {
             let [a, b] = nibbles_pair::<L>(unit.add(32 + 256 * b), i);
             [L::lookup(&LEVELS, a), L::lookup(&LEVELS, b)]

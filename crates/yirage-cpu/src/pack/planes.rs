@@ -17,7 +17,7 @@ use crate::linear::lanes::RowLanes;
 /// A whole block at each of `rows`; 32 writable bytes at `dst`.
 #[inline(always)]
 pub(super) unsafe fn put_halves(dst: *mut u8, rows: &SourceBlocks, at: usize) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `put_halves` is promised; `PackedMatrix::pack_rows` has checked the rows.
     unsafe { dst.cast::<[[u8; 2]; TILE_ROWS]>().write_unaligned(rows.read(at)) }
 }
 
@@ -28,7 +28,7 @@ pub(super) unsafe fn put_halves(dst: *mut u8, rows: &SourceBlocks, at: usize) {
 #[inline(always)]
 pub(super) unsafe fn put_columns(dst: *mut u8, rows: &SourceBlocks, at: usize, n: usize) {
     for column in 0..n {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `put_columns` is promised; `PackedMatrix::pack_rows` has checked the rows.
         unsafe { dst.add(64 * column).cast::<[[u8; 4]; TILE_ROWS]>().write_unaligned(rows.read(at + 4 * column)) }
     }
 }
@@ -39,7 +39,7 @@ pub(super) unsafe fn put_columns(dst: *mut u8, rows: &SourceBlocks, at: usize, n
 /// A whole block at each of `rows`; 256 writable bytes at `dst`.
 #[inline(always)]
 pub(super) unsafe fn put_bytes(dst: *mut u8, rows: &SourceBlocks, at: usize) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `put_bytes` is promised; `PackedMatrix::pack_rows` has checked the rows.
     unsafe {
         let rows = rows.read::<16>(at);
         let turned: [[u8; TILE_ROWS]; 16] = std::array::from_fn(|i| rows.map(|row| row[i]));
@@ -53,7 +53,7 @@ pub(super) unsafe fn put_bytes(dst: *mut u8, rows: &SourceBlocks, at: usize) {
 /// A whole block at each of `rows`; 512 writable bytes at `dst`; the instruction set of `L`.
 #[inline(always)]
 pub(super) unsafe fn put_flipped<L: RowLanes>(dst: *mut u8, rows: &SourceBlocks, at: usize) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `put_flipped` is promised; `PackedMatrix::pack_rows` has checked the rows.
     unsafe {
         for half in 0..2 {
             for (g, word) in rows.words::<L>(at + 16 * half).into_iter().enumerate() {
@@ -70,7 +70,7 @@ pub(super) unsafe fn put_flipped<L: RowLanes>(dst: *mut u8, rows: &SourceBlocks,
 /// A whole block at each of `rows`; 128 writable bytes at `low` and at `high`; the instruction set of `L`.
 #[inline(always)]
 pub(super) unsafe fn put_nibbles<L: RowLanes>(low: *mut u8, high: *mut u8, rows: &SourceBlocks, at: usize) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `put_nibbles` is promised; `PackedMatrix::pack_rows` has checked the rows.
     unsafe {
         let w = rows.words::<L>(at);
         for i in 0..2 {
@@ -88,7 +88,7 @@ pub(super) unsafe fn put_nibbles<L: RowLanes>(low: *mut u8, high: *mut u8, rows:
 /// As for [`put_nibbles`]; 256 writable bytes at `dst`.
 #[inline(always)]
 pub(super) unsafe fn put_split_nibbles<L: RowLanes>(dst: *mut u8, rows: &SourceBlocks, at: usize) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `put_split_nibbles` is promised; `PackedMatrix::pack_rows` has checked the rows.
     unsafe { put_nibbles::<L>(dst, dst.add(128), rows, at) }
 }
 
@@ -98,7 +98,7 @@ pub(super) unsafe fn put_split_nibbles<L: RowLanes>(dst: *mut u8, rows: &SourceB
 /// A whole block at each of `rows`; the instruction set of `L`.
 #[inline(always)]
 pub(super) unsafe fn groups<L: RowLanes>(rows: &SourceBlocks, at: usize) -> [L::I; 8] {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `groups` is promised; `PackedMatrix::pack_rows` has checked the rows.
     unsafe {
         let ([a, b, c, d], [e, f, g, h]) = (rows.words::<L>(at), rows.words::<L>(at + 16));
         [a, b, c, d, e, f, g, h]
@@ -111,7 +111,7 @@ pub(super) unsafe fn groups<L: RowLanes>(rows: &SourceBlocks, at: usize) -> [L::
 /// 128 writable bytes at `dst`; the instruction set of `L`.
 #[inline(always)]
 pub(super) unsafe fn put_twos<L: RowLanes>(dst: *mut u8, codes: &[L::I; 8], from: u32) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `put_twos` is promised; `PackedMatrix::pack_rows` has checked the rows.
     unsafe {
         for (h, c) in codes.chunks_exact(4).enumerate() {
             let low = L::or(L::field(c[0], from, 2, 0), L::field(c[1], from, 2, 2));
@@ -127,7 +127,7 @@ pub(super) unsafe fn put_twos<L: RowLanes>(dst: *mut u8, codes: &[L::I; 8], from
 /// 64 writable bytes at `dst`; the instruction set of `L`.
 #[inline(always)]
 pub(super) unsafe fn put_ones<L: RowLanes>(dst: *mut u8, codes: &[L::I; 8], bit: u32) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `put_ones` is promised; `PackedMatrix::pack_rows` has checked the rows.
     unsafe {
         let mut plane = L::field(codes[0], bit, 1, 0);
         for (g, code) in codes.iter().enumerate().skip(1) {
@@ -143,7 +143,7 @@ pub(super) unsafe fn put_ones<L: RowLanes>(dst: *mut u8, codes: &[L::I; 8], bit:
 /// A whole block at each of `rows`; 64 writable bytes at `dst`.
 #[inline(always)]
 pub(super) unsafe fn put_bits(dst: *mut u8, rows: &SourceBlocks, at: usize) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `put_bits` is promised; `PackedMatrix::pack_rows` has checked the rows.
     let bits = unsafe { rows.read::<4>(at) }.map(u32::from_le_bytes);
     let mut plane = [0u32; TILE_ROWS];
     for g in 0..8 {
@@ -153,7 +153,7 @@ pub(super) unsafe fn put_bits(dst: *mut u8, rows: &SourceBlocks, at: usize) {
             *word |= ((four | four << 7 | four << 14 | four << 21) & 0x0101_0101) << g;
         }
     }
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `put_bits` is promised; `PackedMatrix::pack_rows` has checked the rows.
     unsafe { dst.cast::<[[u8; 4]; TILE_ROWS]>().write_unaligned(plane.map(u32::to_le_bytes)) }
 }
 
@@ -163,7 +163,7 @@ pub(super) unsafe fn put_bits(dst: *mut u8, rows: &SourceBlocks, at: usize) {
 /// 512 readable bytes at `p`; the instruction set of `L`.
 #[inline(always)]
 pub(super) unsafe fn bytes_pair<L: RowLanes>(p: *const u8, i: usize) -> [L::I; 2] {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `bytes_pair` is promised; `linear` or `unpack::row` has checked that the unit is the matrix's.
     unsafe { [L::load(p.add(128 * i)), L::load(p.add(128 * i + 64))] }
 }
 
@@ -173,7 +173,7 @@ pub(super) unsafe fn bytes_pair<L: RowLanes>(p: *const u8, i: usize) -> [L::I; 2
 /// 256 readable bytes at `p`; the instruction set of `L`.
 #[inline(always)]
 pub(super) unsafe fn nibbles_pair<L: RowLanes>(p: *const u8, i: usize) -> [L::I; 2] {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `nibbles_pair` is promised; `linear` or `unpack::row` has checked that the unit is the matrix's.
     unsafe {
         let v = L::load(p.add(64 * i));
         [L::field(v, 0, 4, 0), L::field(v, 4, 4, 0)]
@@ -186,7 +186,7 @@ pub(super) unsafe fn nibbles_pair<L: RowLanes>(p: *const u8, i: usize) -> [L::I;
 /// 128 readable bytes at `p`; the instruction set of `L`.
 #[inline(always)]
 pub(super) unsafe fn twos_pair<L: RowLanes>(p: *const u8, i: usize, to: u32) -> [L::I; 2] {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `twos_pair` is promised; `linear` or `unpack::row` has checked that the unit is the matrix's.
     unsafe {
         let v = L::load(p.add(64 * (i / 2)));
         let from = 4 * (i as u32 % 2);
@@ -200,7 +200,7 @@ pub(super) unsafe fn twos_pair<L: RowLanes>(p: *const u8, i: usize, to: u32) -> 
 /// 64 readable bytes at `p`; the instruction set of `L`.
 #[inline(always)]
 pub(super) unsafe fn ones_pair<L: RowLanes>(p: *const u8, i: usize, to: u32) -> [L::I; 2] {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `ones_pair` is promised; `linear` or `unpack::row` has checked that the unit is the matrix's.
     unsafe {
         let v = L::load(p);
         let from = 2 * i as u32;
@@ -214,6 +214,6 @@ pub(super) unsafe fn ones_pair<L: RowLanes>(p: *const u8, i: usize, to: u32) -> 
 /// The instruction set of `L`.
 #[inline(always)]
 pub(super) unsafe fn join<L: RowLanes>(a: [L::I; 2], b: [L::I; 2]) -> [L::I; 2] {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `join` is promised; `linear` or `unpack::row` has checked that the unit is the matrix's.
     unsafe { [L::or(a[0], b[0]), L::or(a[1], b[1])] }
 }

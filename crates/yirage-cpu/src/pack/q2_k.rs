@@ -16,7 +16,7 @@ impl TileFormat for Q2_K {
 
     #[inline(always)]
     unsafe fn put<L: RowLanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `TileFormat::put` is promised; `PackedMatrix::pack_rows` has checked the rows.
         unsafe {
             put_columns(unit.add(64), rows, 0, 4);
             put_halves(unit, rows, 80);
@@ -32,7 +32,8 @@ impl TileFormat for Q2_K {
 
     #[inline(always)]
     unsafe fn scales<L: RowLanes>(unit: *const u8, into: &mut UnitScales) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `TileFormat::scales` is promised; `linear` or `unpack::row` has checked that the unit is the
+        // matrix's.
         unsafe {
             let (d, dmin) = (L::f16(unit), L::sub(L::splat(-0.0), L::f16(unit.add(32))));
             for column in 0..4 {
@@ -48,7 +49,8 @@ impl TileFormat for Q2_K {
 
     #[inline(always)]
     unsafe fn four<L: RowLanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L::F; 4] {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `TileFormat::four` is promised; `linear` or `unpack::row` has checked that the unit is the
+        // matrix's.
         unsafe { decode_four::<Self, L>(unit, b, g, scales) }
     }
 }
@@ -61,7 +63,8 @@ impl QuantizedTileFormat for Q2_K {
 
     #[inline(always)]
     unsafe fn pair<L: RowLanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `QuantizedTileFormat::pair` is promised; `linear` or `unpack::row` has checked that the unit is
+        // the matrix's.
         unsafe { twos_pair::<L>(unit.add(320 + 128 * b), i, 0) }
     }
 }

@@ -16,7 +16,7 @@ impl TileFormat for Q3_K {
 
     #[inline(always)]
     unsafe fn put<L: RowLanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `TileFormat::put` is promised; `PackedMatrix::pack_rows` has checked the rows.
         unsafe {
             put_halves(unit, rows, 108);
             put_columns(unit.add(32), rows, 96, 3);
@@ -34,7 +34,8 @@ impl TileFormat for Q3_K {
 
     #[inline(always)]
     unsafe fn scales<L: RowLanes>(unit: *const u8, into: &mut UnitScales) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `TileFormat::scales` is promised; `linear` or `unpack::row` has checked that the unit is the
+        // matrix's.
         unsafe {
             let (d, bias) = (L::f16(unit), L::splat(32.0));
             let (c0, c1, c2) = (L::load(unit.add(32)), L::load(unit.add(96)), L::load(unit.add(160)));
@@ -55,7 +56,8 @@ impl TileFormat for Q3_K {
 
     #[inline(always)]
     unsafe fn four<L: RowLanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L::F; 4] {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `TileFormat::four` is promised; `linear` or `unpack::row` has checked that the unit is the
+        // matrix's.
         unsafe { decode_four::<Self, L>(unit, b, g, scales) }
     }
 }
@@ -67,7 +69,8 @@ impl QuantizedTileFormat for Q3_K {
 
     #[inline(always)]
     unsafe fn pair<L: RowLanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `QuantizedTileFormat::pair` is promised; `linear` or `unpack::row` has checked that the unit is
+        // the matrix's.
         unsafe {
             let p = unit.add(224 + 192 * b);
             join::<L>(twos_pair::<L>(p.add(64), i, 0), ones_pair::<L>(p, i, 2))

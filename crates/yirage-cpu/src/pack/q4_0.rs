@@ -16,7 +16,7 @@ impl TileFormat for Q4_0 {
 
     #[inline(always)]
     unsafe fn put<L: RowLanes>(unit: *mut u8, at: usize, rows: &SourceBlocks) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `TileFormat::put` is promised; `PackedMatrix::pack_rows` has checked the rows.
         unsafe {
             put_halves(unit.add(32 * at), rows, 0);
             put_split_nibbles::<L>(unit.add(64 + 256 * at), rows, 2);
@@ -25,7 +25,8 @@ impl TileFormat for Q4_0 {
 
     #[inline(always)]
     unsafe fn scales<L: RowLanes>(unit: *const u8, into: &mut UnitScales) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `TileFormat::scales` is promised; `linear` or `unpack::row` has checked that the unit is the
+        // matrix's.
         unsafe {
             for b in 0..2 {
                 L::store(into.scale_mut(b), L::f16(unit.add(32 * b)));
@@ -35,7 +36,8 @@ impl TileFormat for Q4_0 {
 
     #[inline(always)]
     unsafe fn four<L: RowLanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L::F; 4] {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `TileFormat::four` is promised; `linear` or `unpack::row` has checked that the unit is the
+        // matrix's.
         unsafe { decode_four::<Self, L>(unit, b, g, scales) }
     }
 }
@@ -46,7 +48,8 @@ impl QuantizedTileFormat for Q4_0 {
 
     #[inline(always)]
     unsafe fn pair<L: RowLanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `QuantizedTileFormat::pair` is promised; `linear` or `unpack::row` has checked that the unit is
+        // the matrix's.
         unsafe { nibbles_pair::<L>(unit.add(64 + 256 * b), i) }
     }
 }

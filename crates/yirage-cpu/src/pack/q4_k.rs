@@ -16,7 +16,7 @@ impl TileFormat for Q4_K {
 
     #[inline(always)]
     unsafe fn put<L: RowLanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `TileFormat::put` is promised; `PackedMatrix::pack_rows` has checked the rows.
         unsafe {
             put_scales(unit, rows);
             for pair in 0..4 {
@@ -30,7 +30,8 @@ impl TileFormat for Q4_K {
 
     #[inline(always)]
     unsafe fn scales<L: RowLanes>(unit: *const u8, into: &mut UnitScales) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `TileFormat::scales` is promised; `linear` or `unpack::row` has checked that the unit is the
+        // matrix's.
         unsafe {
             scale_columns::<L>(unit, into);
         }
@@ -38,7 +39,8 @@ impl TileFormat for Q4_K {
 
     #[inline(always)]
     unsafe fn four<L: RowLanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L::F; 4] {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `TileFormat::four` is promised; `linear` or `unpack::row` has checked that the unit is the
+        // matrix's.
         unsafe { decode_four::<Self, L>(unit, b, g, scales) }
     }
 }
@@ -50,7 +52,8 @@ impl QuantizedTileFormat for Q4_K {
 
     #[inline(always)]
     unsafe fn pair<L: RowLanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `QuantizedTileFormat::pair` is promised; `linear` or `unpack::row` has checked that the unit is
+        // the matrix's.
         unsafe { nibbles_pair::<L>(unit.add(256 + 256 * b), i) }
     }
 }
@@ -61,7 +64,7 @@ impl QuantizedTileFormat for Q4_K {
 /// A whole block at each of `rows`; 256 writable bytes at `unit`.
 #[inline(always)]
 pub(super) unsafe fn put_scales(unit: *mut u8, rows: &SourceBlocks) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `put_scales` is promised; `PackedMatrix::pack_rows` has checked the rows.
     unsafe {
         put_halves(unit, rows, 0);
         put_halves(unit.add(32), rows, 2);
@@ -75,7 +78,7 @@ pub(super) unsafe fn put_scales(unit: *mut u8, rows: &SourceBlocks) {
 /// 256 readable bytes at `unit`; the instruction set of `L`.
 #[inline(always)]
 pub(super) unsafe fn scale_columns<L: RowLanes>(unit: *const u8, into: &mut UnitScales) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `scale_columns` is promised; `linear` or `unpack::row` has checked that the unit is the matrix's.
     unsafe {
         let (d, dmin) = (L::f16(unit), L::sub(L::splat(-0.0), L::f16(unit.add(32))));
         let (c0, c1, c2) = (L::load(unit.add(64)), L::load(unit.add(128)), L::load(unit.add(192)));

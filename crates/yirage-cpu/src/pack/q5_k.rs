@@ -17,7 +17,7 @@ impl TileFormat for Q5_K {
 
     #[inline(always)]
     unsafe fn put<L: RowLanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `TileFormat::put` is promised; `PackedMatrix::pack_rows` has checked the rows.
         unsafe {
             put_scales(unit, rows);
             let high = groups::<L>(rows, 16);
@@ -35,7 +35,8 @@ impl TileFormat for Q5_K {
 
     #[inline(always)]
     unsafe fn scales<L: RowLanes>(unit: *const u8, into: &mut UnitScales) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `TileFormat::scales` is promised; `linear` or `unpack::row` has checked that the unit is the
+        // matrix's.
         unsafe {
             scale_columns::<L>(unit, into);
         }
@@ -43,7 +44,8 @@ impl TileFormat for Q5_K {
 
     #[inline(always)]
     unsafe fn four<L: RowLanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L::F; 4] {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `TileFormat::four` is promised; `linear` or `unpack::row` has checked that the unit is the
+        // matrix's.
         unsafe { decode_four::<Self, L>(unit, b, g, scales) }
     }
 }
@@ -55,7 +57,8 @@ impl QuantizedTileFormat for Q5_K {
 
     #[inline(always)]
     unsafe fn pair<L: RowLanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `QuantizedTileFormat::pair` is promised; `linear` or `unpack::row` has checked that the unit is
+        // the matrix's.
         unsafe {
             let p = unit.add(256 + 320 * b);
             join::<L>(nibbles_pair::<L>(p.add(64), i), ones_pair::<L>(p, i, 4))

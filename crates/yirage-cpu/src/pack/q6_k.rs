@@ -16,7 +16,7 @@ impl TileFormat for Q6_K {
 
     #[inline(always)]
     unsafe fn put<L: RowLanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `TileFormat::put` is promised; `PackedMatrix::pack_rows` has checked the rows.
         unsafe {
             put_halves(unit, rows, 208);
             put_bytes(unit.add(32), rows, 192);
@@ -36,7 +36,8 @@ impl TileFormat for Q6_K {
 
     #[inline(always)]
     unsafe fn scales<L: RowLanes>(unit: *const u8, into: &mut UnitScales) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `TileFormat::scales` is promised; `linear` or `unpack::row` has checked that the unit is the
+        // matrix's.
         unsafe {
             let d = L::f16(unit);
             for i in 0..16 {
@@ -47,7 +48,8 @@ impl TileFormat for Q6_K {
 
     #[inline(always)]
     unsafe fn four<L: RowLanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L::F; 4] {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `TileFormat::four` is promised; `linear` or `unpack::row` has checked that the unit is the
+        // matrix's.
         unsafe { decode_four::<Self, L>(unit, b, g, scales) }
     }
 }
@@ -59,7 +61,8 @@ impl QuantizedTileFormat for Q6_K {
 
     #[inline(always)]
     unsafe fn pair<L: RowLanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `QuantizedTileFormat::pair` is promised; `linear` or `unpack::row` has checked that the unit is
+        // the matrix's.
         unsafe {
             let p = unit.add(288 + 384 * b);
             join::<L>(nibbles_pair::<L>(p.add(128), i), twos_pair::<L>(p, i, 4))

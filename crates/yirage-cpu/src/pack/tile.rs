@@ -47,7 +47,8 @@ impl UnitScales {
     /// They were written.
     #[inline(always)]
     pub(crate) unsafe fn scale(&self, i: usize) -> &[f32; TILE_ROWS] {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `UnitScales::scale` is promised; `linear` or `unpack::row` has checked that the unit is the
+        // matrix's.
         unsafe { &*self.scale[i].as_ptr().cast() }
     }
 
@@ -57,7 +58,8 @@ impl UnitScales {
     /// As for [`UnitScales::scale`].
     #[inline(always)]
     pub(crate) unsafe fn min(&self, i: usize) -> &[f32; TILE_ROWS] {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `UnitScales::min` is promised; `linear` or `unpack::row` has checked that the unit is the
+        // matrix's.
         unsafe { &*self.min[i].as_ptr().cast() }
     }
 }
@@ -73,7 +75,7 @@ impl SourceBlocks {
     /// They lie in the block, and the block is readable.
     #[inline(always)]
     pub(super) unsafe fn read<const N: usize>(&self, at: usize) -> [[u8; N]; TILE_ROWS] {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `SourceBlocks::read` is promised; `PackedMatrix::pack_rows` has checked the rows.
         self.0.map(|row| unsafe { row.add(at).cast::<[u8; N]>().read_unaligned() })
     }
 
@@ -83,7 +85,7 @@ impl SourceBlocks {
     /// As for [`SourceBlocks::read`]; the instruction set of `L`.
     #[inline(always)]
     pub(super) unsafe fn words<L: RowLanes>(&self, at: usize) -> [L::I; 4] {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `SourceBlocks::words` is promised; `PackedMatrix::pack_rows` has checked the rows.
         unsafe { L::words(&self.0, at) }
     }
 }
@@ -142,7 +144,7 @@ pub(crate) unsafe fn decode_four<T: QuantizedTileFormat, L: RowLanes>(
     g: usize,
     s: &UnitScales,
 ) -> [L::F; 4] {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `decode_four` is promised; `linear` or `unpack::row` has checked that the unit is the matrix's.
     unsafe {
         let codes = T::pair::<L>(unit, b, g / 2)[g % 2];
         let mut out = [L::splat(0.0); 4];
@@ -165,7 +167,7 @@ pub(crate) unsafe fn decode_column<T: QuantizedTileFormat, L: RowLanes>(
     s: &UnitScales,
 ) -> L::F {
     let g = column / 4;
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `decode_column` is promised; `linear` or `unpack::row` has checked that the unit is the matrix's.
     unsafe {
         let codes = T::pair::<L>(unit, b, g / 2)[g % 2];
         decode_byte::<T, L>(codes, column % 4, b * T::HALVES + g / 4 * (T::HALVES - 1), s)
@@ -179,7 +181,8 @@ pub(crate) unsafe fn decode_column<T: QuantizedTileFormat, L: RowLanes>(
 /// As for [`TileFormat`].
 #[inline(always)]
 unsafe fn decode_byte<T: QuantizedTileFormat, L: RowLanes>(codes: L::I, i: usize, at: usize, s: &UnitScales) -> L::F {
-    // SAFETY: as promised by the caller; the tables hold UNIT_BLOCKS * HALVES <= 16 rows.
+    // SAFETY: what `decode_byte` is promised; the tables hold UNIT_BLOCKS * HALVES <= 16 rows; `linear` or
+    // `unpack::row` has checked that the unit is the matrix's.
     unsafe {
         let scale = L::floats(s.scale(at).as_ptr());
         let mut code = L::byte(codes, i);

@@ -397,7 +397,7 @@ fn work(shared: &PoolShared, index: usize) {
         last = asked;
         // SAFETY: `asked` was advanced after the cell was written, and the caller waits for `done` below.
         if let Some((job, count)) = unsafe { *shared.job.get() } {
-            // SAFETY: the caller keeps the closure alive until `done`.
+            // SAFETY: `ThreadPool::broadcast` keeps the closure alive until each worker has set `done`.
             execute(shared, (me.rank.load(Ordering::Relaxed) as usize, count), unsafe { &*job });
         }
         me.done.store(asked, Ordering::Release);

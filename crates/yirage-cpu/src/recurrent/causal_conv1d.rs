@@ -19,7 +19,7 @@ impl RecurrenceStep for CausalConv1dStep {
     #[inline(always)]
     unsafe fn step<V: Lanes>(&self, token: usize, channels: Channels, states: ChannelStates) -> V {
         let (first, count) = (channels.first, channels.count);
-        // SAFETY: the caller's contract.
+        // SAFETY: what `RecurrenceStep::step` is promised; `StepTokens::place` has checked the blocks.
         unsafe {
             let mut y = self.bias.map_or(V::splat(0.0), |bias| load::<V>(bias.add(first), count, 0.0));
             for tap in 0..self.kept {

@@ -22,7 +22,7 @@ impl RecurrenceStep for GatedDeltaStep {
     #[inline(always)]
     unsafe fn step<V: Lanes>(&self, token: usize, channels: Channels, states: ChannelStates) -> V {
         let Channels { head, first, count } = channels;
-        // SAFETY: the caller's contract.
+        // SAFETY: what `RecurrenceStep::step` is promised; `StepTokens::place` has checked the blocks.
         unsafe {
             let of_key = head / self.heads_per_key * self.n;
             let (q, k) = (self.q.row(token).add(of_key), self.k.row(token).add(of_key));

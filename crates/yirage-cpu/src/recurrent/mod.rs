@@ -186,7 +186,8 @@ impl ChannelStates {
     #[inline(always)]
     unsafe fn before<V: Lanes>(&self, row: usize) -> V {
         match self.before {
-            // SAFETY: the caller's contract; `advance` has made the addresses of channels that exist.
+            // SAFETY: what `ChannelStates::before` is promised; `advance` has made the addresses of channels that
+            // exist.
             Some(first) => unsafe { crate::rows::load(first.add(row * self.stride), self.count, 0.0) },
             None => V::splat(0.0),
         }
@@ -208,7 +209,7 @@ impl ChannelStates {
     /// As [`ChannelStates::before`], and nobody else uses these channels meanwhile.
     #[inline(always)]
     unsafe fn leave<V: Lanes>(&self, row: usize, x: V) {
-        // SAFETY: the caller's contract.
+        // SAFETY: what `ChannelStates::leave` is promised; `StepTokens::place` has checked the blocks.
         unsafe { store(x, self.after.add(row * self.stride), self.count) }
     }
 }
@@ -235,9 +236,11 @@ pub(crate) unsafe fn advance<S: RecurrenceStep>(
     share: Range<usize>,
     out: Dst,
 ) {
-    launch(isa, Advance { step, tokens, chunks, share, out });
+    // SAFETY: `Advance` wants what `advance` is promised.
+    unsafe { launch(isa, Advance { step, tokens, chunks, share, out }) };
 }
 
+/// Needs what [`advance`] is promised.
 struct Advance<'a, S> {
     step: S,
     tokens: PlacedTokens<'a>,
@@ -249,7 +252,7 @@ struct Advance<'a, S> {
 impl<S: RecurrenceStep> WithLanes for Advance<'_, S> {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         for chunk in self.share {
             let channels = self.chunks.nth(chunk);
             for token in 0..self.tokens.tokens.positions.len() {

@@ -23,7 +23,7 @@ impl RecurrenceStep for SsmScanStep {
     #[inline(always)]
     unsafe fn step<V: Lanes>(&self, token: usize, channels: Channels, states: ChannelStates) -> V {
         let Channels { head, first, count } = channels;
-        // SAFETY: the caller's contract.
+        // SAFETY: what `RecurrenceStep::step` is promised; `StepTokens::place` has checked the blocks.
         unsafe {
             let x = load::<V>(self.x.row(token).add(first), count, 0.0);
             let (dt, decay) = (*self.dt.row(token).add(head), V::splat(*self.decay.row(token).add(head)));

@@ -15,9 +15,11 @@ use std::ops::Range;
 /// If `part` is no power of two or does not divide `width`.
 pub unsafe fn hadamard(isa: Isa, rows: Range<usize>, width: usize, part: usize, x: Src, out: Dst) {
     assert!(part.is_power_of_two() && width.is_multiple_of(part), "rows of {width} in parts of {part}");
-    launch(isa, HadamardKernel { rows, width, part, x, out });
+    // SAFETY: `HadamardKernel` wants what `hadamard` promises of its rows.
+    unsafe { launch(isa, HadamardKernel { rows, width, part, x, out }) };
 }
 
+/// Needs the rows that [`hadamard`] is promised.
 struct HadamardKernel {
     rows: Range<usize>,
     width: usize,
@@ -29,7 +31,7 @@ struct HadamardKernel {
 impl WithLanes for HadamardKernel {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let factor = (1.0 / (self.part as f64).sqrt()) as f32;
         for row in self.rows {
             // SAFETY: the contract of `hadamard`; parts fill the row.
@@ -66,9 +68,12 @@ fn near(x: &mut [f32]) {
 }
 
 /// A part of whole vectors: butterflies within each, then between them.
+///
+/// # Safety
+/// `x` has `part` elements, a multiple of sixteen.
 #[inline(always)]
 unsafe fn far<V: Lanes>(x: *mut f32, part: usize, factor: f32) {
-    // SAFETY: the caller vouches for `part` elements, a multiple of sixteen.
+    // SAFETY: `far` is promised `part` elements, a multiple of sixteen.
     unsafe {
         for at in (0..part).step_by(LANES) {
             near(&mut *x.add(at).cast::<[f32; LANES]>());

@@ -21,12 +21,14 @@ pub struct MatMulSizes {
 /// # Safety
 /// The rows of the range exist in all three; `out` overlaps neither input.
 pub unsafe fn matmul(isa: Isa, rows: Range<usize>, sizes: MatMulSizes, a: Src, b: Src, out: Dst) {
-    launch(isa, MatMulKernel { rows, sizes, a, b, out });
+    // SAFETY: `MatMulKernel` wants what `matmul` promises of its rows.
+    unsafe { launch(isa, MatMulKernel { rows, sizes, a, b, out }) };
 }
 
 /// Rows of a register tile: with two vectors a row they fill the registers of every level.
 const TILE: usize = 4;
 
+/// Needs the rows that [`matmul`] is promised.
 struct MatMulKernel {
     rows: Range<usize>,
     sizes: MatMulSizes,
@@ -38,7 +40,7 @@ struct MatMulKernel {
 impl WithLanes for MatMulKernel {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let MatMulSizes { m, k, n } = self.sizes;
         for r in self.rows {
             // SAFETY: the contract of `matmul`.
@@ -62,12 +64,15 @@ impl WithLanes for MatMulKernel {
 }
 
 /// `R` rows and up to two vectors of columns, `left` of which exist.
+///
+/// # Safety
+/// R rows of a of k elements, k rows of b and R of out with `left` columns.
 #[inline(always)]
 unsafe fn tile<V: Lanes, const R: usize>(k: usize, n: usize, a: *const f32, b: *const f32, left: usize, out: *mut f32) {
     let second = left.saturating_sub(LANES);
     let mut acc = [[V::splat(0.0); 2]; R];
     for l in 0..k {
-        // SAFETY: the caller vouches for `left` columns of each of the k rows, and for R rows of a.
+        // SAFETY: `tile` is promised `left` columns of each of the k rows, and R rows of a.
         unsafe {
             let row = b.add(l * n);
             let x = load::<V>(row, left, 0.0);
@@ -79,7 +84,7 @@ unsafe fn tile<V: Lanes, const R: usize>(k: usize, n: usize, a: *const f32, b: *
         }
     }
     for (i, [x, y]) in acc.into_iter().enumerate() {
-        // SAFETY: the caller vouches for the rows and columns of the result.
+        // SAFETY: `tile` is promised the rows and columns of the result; `Site` binds whole rows.
         unsafe {
             store(x, out.add(i * n), left);
             if second > 0 {

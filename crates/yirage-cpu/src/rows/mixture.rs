@@ -11,9 +11,11 @@ use std::ops::Range;
 /// Rows of the range exist: `ranks * width` elements in `x`, `ranks` in `weights`, `width` in `out`, which overlaps
 /// neither.
 pub unsafe fn expert_sum(isa: Isa, rows: Range<usize>, ranks: usize, width: usize, x: Src, weights: Src, out: Dst) {
-    launch(isa, SumKernel { rows, ranks, width, x, weights, out });
+    // SAFETY: `SumKernel` wants what `expert_sum` promises of its rows.
+    unsafe { launch(isa, SumKernel { rows, ranks, width, x, weights, out }) };
 }
 
+/// Needs the rows that [`expert_sum`] is promised.
 struct SumKernel {
     rows: Range<usize>,
     ranks: usize,
@@ -26,7 +28,7 @@ struct SumKernel {
 impl WithLanes for SumKernel {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let n = self.width;
         for t in self.rows {
             // SAFETY: the contract of `expert_sum`.
@@ -69,7 +71,7 @@ pub unsafe fn expert_bias(
             let row = at.and_then(|a| bias.get(a..a.checked_add(width)?));
             for j in 0..width {
                 let b = row.map_or(f32::NAN, |b| b[j]);
-                // SAFETY: the contract.
+                // SAFETY: what `expert_bias` is promised; `Site` binds whole rows.
                 unsafe { *out.row(t).add(r * width + j) = *x.row(t).add(r * width + j) + b };
             }
         }

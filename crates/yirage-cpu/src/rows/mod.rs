@@ -83,25 +83,31 @@ impl Dst {
 }
 
 /// Up to 16 floats from `p`, `fill` in the other lanes.
+///
+/// # Safety
+/// `p` has `n` floats, or sixteen if that is fewer.
 #[inline(always)]
 pub(crate) unsafe fn load<V: Lanes>(p: *const f32, n: usize, fill: f32) -> V {
     if n >= LANES {
-        // SAFETY: the caller vouches for n floats.
+        // SAFETY: `load` is promised n floats; `Site` binds whole rows.
         return unsafe { V::load(p) };
     }
-    // SAFETY: the caller vouches for n floats.
+    // SAFETY: `load` is promised n floats; `Site` binds whole rows.
     V::part(unsafe { std::slice::from_raw_parts(p, n) }, fill)
 }
 
 /// The first `n` (at most 16) lanes to `p`.
+///
+/// # Safety
+/// `p` has room for `n` floats, or for sixteen if that is fewer, which nobody else uses.
 #[inline(always)]
 pub(crate) unsafe fn store<V: Lanes>(v: V, p: *mut f32, n: usize) {
     if n >= LANES {
-        // SAFETY: the caller vouches for n floats.
+        // SAFETY: `store` is promised n floats; `Site` binds whole rows.
         unsafe { v.store(p) }
     } else {
         let all = v.array();
-        // SAFETY: the caller vouches for n floats; n is at most 16.
+        // SAFETY: `store` is promised n floats; n is at most 16; `Site` binds whole rows.
         unsafe { std::ptr::copy_nonoverlapping(all.as_ptr(), p, n) }
     }
 }
@@ -115,20 +121,23 @@ pub(crate) trait ReductionTerm {
 }
 
 /// Sum of `n` elements' terms: vector c of the row goes to accumulator c mod 4.
+///
+/// # Safety
+/// `p` has `n` floats.
 #[inline(always)]
 pub(crate) unsafe fn reduce<V: Lanes, T: ReductionTerm>(term: &T, p: *const f32, n: usize) -> f32 {
     let mut acc = [V::splat(0.0); 4];
     let mut i = 0;
     while i + 4 * LANES <= n {
         for (a, acc) in acc.iter_mut().enumerate() {
-            // SAFETY: the caller vouches for n floats.
+            // SAFETY: `reduce` is promised n floats; `Site` binds whole rows.
             *acc = term.take(*acc, unsafe { V::load(p.add(i + a * LANES)) });
         }
         i += 4 * LANES;
     }
     for acc in &mut acc {
         if i < n {
-            // SAFETY: the caller vouches for n floats.
+            // SAFETY: `reduce` is promised n floats; `Site` binds whole rows.
             *acc = term.take(*acc, unsafe { load(p.add(i), n - i, term.fill()) });
             i += LANES;
         }
@@ -143,10 +152,13 @@ pub(crate) trait LaneFn {
 }
 
 /// `out[i] = f(x[i])`.
+///
+/// # Safety
+/// Both have `n` floats; `out` is `x` or does not overlap it.
 #[inline(always)]
 pub(crate) unsafe fn map<V: Lanes, F: LaneFn>(f: &F, x: *const f32, out: *mut f32, n: usize) {
     for i in (0..n).step_by(LANES) {
-        // SAFETY: the caller vouches for n floats of both.
+        // SAFETY: `map` is promised n floats of both; `Site` binds whole rows.
         unsafe { store(f.at(load::<V>(x.add(i), n - i, 0.0)), out.add(i), n - i) };
     }
 }

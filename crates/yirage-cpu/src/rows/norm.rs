@@ -46,7 +46,7 @@ impl Centre {
     /// The row has `n` elements.
     #[inline(always)]
     unsafe fn of<V: Lanes>(x: *const f32, n: usize) -> Centre {
-        // SAFETY: the contract.
+        // SAFETY: what `Centre::of` is promised; `Site` binds whole rows.
         unsafe {
             let near = reduce::<V, _>(&PlainSum, x, n) / n as f32;
             let off = reduce::<V, _>(&Distances { from: near }, x, n) / n as f32;
@@ -60,7 +60,7 @@ impl Centre {
     /// The row has `n` elements.
     #[inline(always)]
     unsafe fn variance<V: Lanes>(self, x: *const f32, n: usize) -> f64 {
-        // SAFETY: the contract.
+        // SAFETY: what `Centre::variance` is promised; `Site` binds whole rows.
         let squares = unsafe { reduce::<V, _>(&SquaredDistances { from: self.near }, x, n) };
         (f64::from(squares) / n as f64 - f64::from(self.off) * f64::from(self.off)).max(0.0)
     }
@@ -134,9 +134,11 @@ fn inverse(square: f64, eps: f32) -> f32 {
 pub unsafe fn rms_norm(isa: Isa, rows: Range<usize>, norm: RmsNormParams<'_>, x: Src, out: Dst) {
     let fits = norm.width > 0 && norm.row.is_multiple_of(norm.width);
     assert!(fits && norm.weight.is_none_or(|w| w.len() == norm.width), "rows do not fit {norm:?}");
-    launch(isa, RmsKernel { rows, norm, x, out });
+    // SAFETY: `RmsKernel` wants what `rms_norm` promises of its rows.
+    unsafe { launch(isa, RmsKernel { rows, norm, x, out }) };
 }
 
+/// Needs the rows that [`rms_norm`] is promised.
 struct RmsKernel<'a> {
     rows: Range<usize>,
     norm: RmsNormParams<'a>,
@@ -147,7 +149,7 @@ struct RmsKernel<'a> {
 impl WithLanes for RmsKernel<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let n = self.norm.width;
         for r in self.rows {
             for at in (0..self.norm.row).step_by(n) {
@@ -179,9 +181,11 @@ impl WithLanes for RmsKernel<'_> {
 /// If there are not as many biases as weights.
 pub unsafe fn layer_norm(isa: Isa, rows: Range<usize>, norm: LayerNormParams<'_>, x: Src, out: Dst) {
     assert!(norm.bias.is_none_or(|b| b.len() == norm.weight.len()), "{} biases wanted", norm.weight.len());
-    launch(isa, LayerKernel { rows, norm, x, out });
+    // SAFETY: `LayerKernel` wants what `layer_norm` promises of its rows.
+    unsafe { launch(isa, LayerKernel { rows, norm, x, out }) };
 }
 
+/// Needs the rows that [`layer_norm`] is promised.
 struct LayerKernel<'a> {
     rows: Range<usize>,
     norm: LayerNormParams<'a>,
@@ -192,7 +196,7 @@ struct LayerKernel<'a> {
 impl WithLanes for LayerKernel<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let n = self.norm.weight.len();
         for r in self.rows {
             // SAFETY: the contract of `layer_norm`.

@@ -43,9 +43,11 @@ pub unsafe fn rope(isa: Isa, rows: Range<usize>, rope: RopeParams<'_>, positions
     if let Some(positions) = positions {
         assert!(positions.len() == rows.len(), "{} positions for {} rows", positions.len(), rows.len());
     }
-    launch(isa, RopeKernel { rows, rope, positions, x, out });
+    // SAFETY: `RopeKernel` wants what `rope` promises of its rows.
+    unsafe { launch(isa, RopeKernel { rows, rope, positions, x, out }) };
 }
 
+/// Needs the rows that [`rope`] is promised.
 struct RopeKernel<'a> {
     rows: Range<usize>,
     rope: RopeParams<'a>,
@@ -57,7 +59,7 @@ struct RopeKernel<'a> {
 impl WithLanes for RopeKernel<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let r = &self.rope;
         let half = r.rotary / 2;
         for (i, row) in self.rows.enumerate() {
@@ -80,13 +82,17 @@ impl WithLanes for RopeKernel<'_> {
     }
 }
 
+/// Pairs of elements half a head apart.
+///
+/// # Safety
+/// `x` and `out` have two elements for each of `cos`, of which there are as many as of `sin`.
 #[inline(always)]
 unsafe fn halves<V: Lanes>(cos: &[f32], sin: &[f32], x: *const f32, out: *mut f32) {
     let half = cos.len();
     let zero = V::splat(0.0);
     for i in (0..half).step_by(LANES) {
         let n = half - i;
-        // SAFETY: the caller vouches for 2 * half elements of x and out; i is below half.
+        // SAFETY: `halves` is promised 2 * half elements of x and out; i is below half; `Site` binds whole rows.
         unsafe {
             let (a, b) = (load::<V>(x.add(i), n, 0.0), load::<V>(x.add(half + i), n, 0.0));
             let (c, s) = (load::<V>(cos.as_ptr().add(i), n, 0.0), load::<V>(sin.as_ptr().add(i), n, 0.0));
@@ -108,10 +114,14 @@ fn two_products<V: Lanes>(a: V, c: V, b: V, s: V) -> V {
     whole.abs().if_less(V::splat(f32::INFINITY), whole, sum)
 }
 
+/// Pairs of elements side by side.
+///
+/// # Safety
+/// As for [`halves`].
 #[inline(always)]
 unsafe fn neighbours(cos: &[f32], sin: &[f32], x: *const f32, out: *mut f32) {
     for (i, (c, s)) in cos.iter().zip(sin).enumerate() {
-        // SAFETY: the caller vouches for 2 * half elements of x and out.
+        // SAFETY: `neighbours` is promised 2 * half elements of x and out; `Site` binds whole rows.
         unsafe {
             let (a, b) = (*x.add(2 * i), *x.add(2 * i + 1));
             *out.add(2 * i) = two_products_of_one(a, *c, -b, *s);

@@ -53,9 +53,11 @@ pub unsafe fn route(
     assert!(route.bias.is_none_or(|b| b.len() == route.experts), "one bias an expert");
     let wanted = rows.len() * route.top_k;
     assert!(weights.len() == wanted && chosen.len() == wanted, "room for {wanted} choices wanted");
-    launch(isa, RouteKernel { rows, route, logits, weights, chosen });
+    // SAFETY: `RouteKernel` wants what `route` promises of its rows.
+    unsafe { launch(isa, RouteKernel { rows, route, logits, weights, chosen }) };
 }
 
+/// Needs the rows that [`route`] is promised.
 struct RouteKernel<'a> {
     rows: Range<usize>,
     route: RouteParams<'a>,
@@ -67,7 +69,7 @@ struct RouteKernel<'a> {
 impl WithLanes for RouteKernel<'_> {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let r = &self.route;
         let (mut scores, mut choice) = ([0f32; MAX_EXPERTS], [0f32; MAX_EXPERTS]);
         let (scores, choice) = (&mut scores[..r.experts], &mut choice[..r.experts]);
@@ -98,10 +100,13 @@ impl LaneFn for Sigmoid {
 }
 
 /// Logits of a row to scores.
+///
+/// # Safety
+/// There are as many logits as scores.
 #[inline(always)]
 unsafe fn score<V: Lanes>(r: &RouteParams<'_>, logits: *const f32, scores: &mut [f32]) {
     let (n, out) = (scores.len(), scores.as_mut_ptr());
-    // SAFETY: the caller vouches for n logits.
+    // SAFETY: `score` is promised n logits; `Site` binds whole rows.
     unsafe {
         match r.scoring {
             Scoring::SoftmaxTopK => std::ptr::copy_nonoverlapping(logits, out, n),

@@ -10,15 +10,19 @@ use std::ops::Range;
 /// # Safety
 /// The rows of the range exist in `x` and `out`; `out` is `x` or does not overlap it.
 pub unsafe fn softmax(isa: Isa, rows: Range<usize>, width: usize, x: Src, out: Dst) {
-    launch(isa, SoftmaxKernel { rows, width, x, out });
+    // SAFETY: `SoftmaxKernel` wants what `softmax` promises of its rows.
+    unsafe { launch(isa, SoftmaxKernel { rows, width, x, out }) };
 }
 
 /// Largest element of a row; NaN elements are passed over.
+///
+/// # Safety
+/// `p` has `n` floats.
 #[inline(always)]
 pub(super) unsafe fn largest<V: Lanes>(p: *const f32, n: usize) -> f32 {
     let mut best = [V::splat(f32::NEG_INFINITY); 4];
     for (c, i) in (0..n).step_by(LANES).enumerate() {
-        // SAFETY: the caller vouches for n floats.
+        // SAFETY: `largest` is promised n floats; `Site` binds whole rows.
         let x = unsafe { load::<V>(p.add(i), n - i, f32::NEG_INFINITY) };
         best[c % 4] = x.max(best[c % 4]);
     }
@@ -61,6 +65,7 @@ impl LaneFn for Normal {
     }
 }
 
+/// Needs the rows that [`softmax`] is promised.
 struct SoftmaxKernel {
     rows: Range<usize>,
     width: usize,
@@ -71,7 +76,7 @@ struct SoftmaxKernel {
 impl WithLanes for SoftmaxKernel {
     type Out = ();
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         for r in self.rows {
             // SAFETY: the contract of `softmax`.
             unsafe {

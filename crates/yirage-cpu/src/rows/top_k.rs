@@ -43,7 +43,7 @@ pub unsafe fn top_k(isa: Isa, rows: Range<usize>, top: TopKParams, x: Src, value
     assert!(top.k <= top.width && values.len() == wanted && indices.len() == wanted, "room for {wanted} wanted");
     let mut best = Vec::new();
     for (r, (values, indices)) in rows.zip(values.chunks_mut(top.k).zip(indices.chunks_mut(top.k))) {
-        // SAFETY: the caller vouches for the row.
+        // SAFETY: `top_k` is promised the row; `Site` binds whole rows.
         let x = unsafe { std::slice::from_raw_parts(x.row(r), top.width) };
         select(isa, x, &top, &mut best);
         if top.sorted {
@@ -64,7 +64,9 @@ fn select(isa: Isa, x: &[f32], top: &TopKParams, best: &mut Vec<u64>) {
     let limit = top.k.saturating_mul(2).max(1024);
     let mut floor: Option<f32> = None;
     for (c, chunk) in x.chunks(SKIP).enumerate() {
-        if floor.is_some_and(|floor| !launch(isa, Beats { chunk, floor, largest: top.largest })) {
+        // SAFETY: the kernel holds slices alone, so it needs no promise.
+        let may_rank = |floor| unsafe { launch(isa, Beats { chunk, floor, largest: top.largest }) };
+        if floor.is_some_and(|floor| !may_rank(floor)) {
             continue;
         }
         let ranked = chunk.iter().enumerate().map(|(i, &x)| rank(x, top.largest, c * SKIP + i));
@@ -96,7 +98,7 @@ struct Beats<'a> {
 impl WithLanes for Beats<'_> {
     type Out = bool;
     #[inline(always)]
-    fn run<V: Lanes>(self) -> bool {
+    unsafe fn run<V: Lanes>(self) -> bool {
         let floor = V::splat(self.floor);
         let (p, n) = (self.chunk.as_ptr(), self.chunk.len());
         let mut any = false;

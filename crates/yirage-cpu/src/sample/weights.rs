@@ -21,7 +21,8 @@ impl SoftmaxWeights {
 
     /// The sum of the weights of a row.
     pub(super) fn sum(&self, isa: Isa, row: &[f32]) -> f64 {
-        launch(isa, WeightSumKernel { row, weights: *self })
+        // SAFETY: the kernel holds slices alone, so it needs no promise.
+        unsafe { launch(isa, WeightSumKernel { row, weights: *self }) }
     }
 }
 
@@ -33,7 +34,7 @@ struct WeightSumKernel<'a> {
 impl WithLanes for WeightSumKernel<'_> {
     type Out = f64;
     #[inline(always)]
-    fn run<V: Lanes>(self) -> f64 {
+    unsafe fn run<V: Lanes>(self) -> f64 {
         let mut total = 0.0;
         for chunk in self.row.chunks(CHUNK) {
             total += chunk_sum::<V>(&self.weights, chunk);
@@ -87,7 +88,8 @@ pub(super) fn largest(
     row: &[f32],
     bad: impl Fn(u32, f32) -> SampleFault,
 ) -> Result<(usize, f32), SampleFault> {
-    let best = launch(isa, Largest(row));
+    // SAFETY: the kernel holds slices alone, so it needs no promise.
+    let best = unsafe { launch(isa, Largest(row)) };
     let (from, max) = best.map_err(|chunk| {
         let unusable = |logit: &f32| logit.is_nan() || *logit == f32::INFINITY;
         let within = row[chunk..].iter().position(unusable).unwrap_or(0);
@@ -107,7 +109,7 @@ impl WithLanes for Largest<'_> {
     /// +infinity.
     type Out = Result<(usize, f32), usize>;
     #[inline(always)]
-    fn run<V: Lanes>(self) -> Self::Out {
+    unsafe fn run<V: Lanes>(self) -> Self::Out {
         let mut best = (0, f32::NEG_INFINITY);
         for (at, chunk) in self.0.chunks(CHUNK).enumerate() {
             let max = chunk_max::<V>(chunk).ok_or(at * CHUNK)?;

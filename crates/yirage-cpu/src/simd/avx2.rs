@@ -37,12 +37,12 @@ impl Lanes for Avx2 {
     }
     #[inline(always)]
     unsafe fn load(p: *const f32) -> Self {
-        // SAFETY: the caller vouches for sixteen floats.
+        // SAFETY: `Lanes::load` is promised sixteen floats.
         unsafe { Avx2(_mm256_loadu_ps(p), _mm256_loadu_ps(p.add(8))) }
     }
     #[inline(always)]
     unsafe fn store(self, p: *mut f32) {
-        // SAFETY: the caller vouches for sixteen floats.
+        // SAFETY: `Lanes::store` is promised sixteen floats.
         unsafe {
             _mm256_storeu_ps(p, self.0);
             _mm256_storeu_ps(p.add(8), self.1);
@@ -50,7 +50,7 @@ impl Lanes for Avx2 {
     }
     #[inline(always)]
     unsafe fn stream(self, p: *mut f32) {
-        // SAFETY: the caller vouches for sixteen floats, and for where they are.
+        // SAFETY: `Lanes::stream` is promised sixteen floats, and for where they are.
         unsafe {
             _mm256_stream_ps(p, self.0);
             _mm256_stream_ps(p.add(8), self.1);
@@ -58,12 +58,12 @@ impl Lanes for Avx2 {
     }
     #[inline(always)]
     unsafe fn load_f16(p: *const u16) -> Self {
-        // SAFETY: the caller vouches for sixteen halves.
+        // SAFETY: `Lanes::load_f16` is promised sixteen halves.
         unsafe { Avx2(_mm256_cvtph_ps(_mm_loadu_si128(p.cast())), _mm256_cvtph_ps(_mm_loadu_si128(p.add(8).cast()))) }
     }
     #[inline(always)]
     unsafe fn turn(rows: &[*const f32; LANES]) -> [Self; 4] {
-        // SAFETY: the caller vouches for four values of each row.
+        // SAFETY: `Lanes::turn` is promised four values of each row.
         unsafe {
             let words = Avx2Lanes::words(&rows.map(|row| row.cast()), 0);
             words.map(|[a, b]| Avx2(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b)))
@@ -71,7 +71,7 @@ impl Lanes for Avx2 {
     }
     #[inline(always)]
     unsafe fn load_i8(p: *const i8) -> Self {
-        // SAFETY: the caller vouches for sixteen bytes.
+        // SAFETY: `Lanes::load_i8` is promised sixteen bytes.
         unsafe {
             let (a, b) = (_mm_loadl_epi64(p.cast()), _mm_loadl_epi64(p.add(8).cast()));
             Avx2(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(a)), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(b)))
@@ -79,7 +79,7 @@ impl Lanes for Avx2 {
     }
     #[inline(always)]
     unsafe fn load_bf16_pairs(p: *const u16) -> (Self, Self) {
-        // SAFETY: the caller vouches for thirty-two values.
+        // SAFETY: `Lanes::load_bf16_pairs` is promised thirty-two values.
         unsafe {
             let (a, b) = (_mm256_loadu_si256(p.cast()), _mm256_loadu_si256(p.add(LANES).cast()));
             let high = _mm256_set1_epi32(0xffff_0000_u32 as i32);
@@ -209,8 +209,8 @@ impl Lanes for Avx2 {
         }
     }
     #[inline(always)]
-    fn apart<K: WithLanes>(kernel: K) -> K::Out {
-        // SAFETY: used only where `launch` has enabled the instructions.
+    unsafe fn apart<K: WithLanes>(kernel: K) -> K::Out {
+        // SAFETY: `WithLanes::run` wants what `Lanes::apart` is promised: the instructions among it.
         unsafe { super::run_avx2(kernel) }
     }
 }

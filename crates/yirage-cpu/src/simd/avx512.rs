@@ -39,37 +39,37 @@ impl Lanes for Avx512 {
     }
     #[inline(always)]
     unsafe fn load(p: *const f32) -> Self {
-        // SAFETY: the caller vouches for sixteen floats.
+        // SAFETY: `Lanes::load` is promised sixteen floats.
         unsafe { Avx512(_mm512_loadu_ps(p)) }
     }
     #[inline(always)]
     unsafe fn store(self, p: *mut f32) {
-        // SAFETY: the caller vouches for sixteen floats.
+        // SAFETY: `Lanes::store` is promised sixteen floats.
         unsafe { _mm512_storeu_ps(p, self.0) }
     }
     #[inline(always)]
     unsafe fn stream(self, p: *mut f32) {
-        // SAFETY: the caller vouches for sixteen floats, and for where they are.
+        // SAFETY: `Lanes::stream` is promised sixteen floats, and for where they are.
         unsafe { _mm512_stream_ps(p, self.0) }
     }
     #[inline(always)]
     unsafe fn load_f16(p: *const u16) -> Self {
-        // SAFETY: the caller vouches for sixteen halves.
+        // SAFETY: `Lanes::load_f16` is promised sixteen halves.
         unsafe { Avx512(_mm512_cvtph_ps(_mm256_loadu_si256(p.cast()))) }
     }
     #[inline(always)]
     unsafe fn turn(rows: &[*const f32; LANES]) -> [Self; 4] {
-        // SAFETY: the caller vouches for four values of each row.
+        // SAFETY: `Lanes::turn` is promised four values of each row.
         unsafe { Avx512Lanes::words(&rows.map(|row| row.cast()), 0).map(|v| Avx512(_mm512_castsi512_ps(v))) }
     }
     #[inline(always)]
     unsafe fn load_i8(p: *const i8) -> Self {
-        // SAFETY: the caller vouches for sixteen bytes.
+        // SAFETY: `Lanes::load_i8` is promised sixteen bytes.
         unsafe { Avx512(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(p.cast())))) }
     }
     #[inline(always)]
     unsafe fn load_bf16_pairs(p: *const u16) -> (Self, Self) {
-        // SAFETY: the caller vouches for thirty-two values.
+        // SAFETY: `Lanes::load_bf16_pairs` is promised thirty-two values.
         unsafe {
             let w = _mm512_loadu_si512(p.cast());
             let high = _mm512_set1_epi32(0xffff_0000_u32 as i32);
@@ -185,8 +185,8 @@ impl Lanes for Avx512 {
         }
     }
     #[inline(always)]
-    fn apart<K: WithLanes>(kernel: K) -> K::Out {
-        // SAFETY: used only where `launch` has enabled the instructions.
+    unsafe fn apart<K: WithLanes>(kernel: K) -> K::Out {
+        // SAFETY: `WithLanes::run` wants what `Lanes::apart` is promised: the instructions among it.
         unsafe { super::run_avx512(kernel) }
     }
 }

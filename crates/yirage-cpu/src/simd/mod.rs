@@ -21,8 +21,10 @@ pub(crate) use words::BitLanes;
 /// Lanes of a vector.
 pub(crate) const LANES: usize = 16;
 
-/// Sixteen f32 values. A type of this trait may be used only inside [`launch`], which enables its instructions; all of
-/// its methods are then safe apart from the raw loads and stores, whose pointers must be valid for what they touch.
+/// Sixteen f32 values. A type of this trait may be used only inside [`launch`], which enables its instructions.
+///
+/// # Safety
+/// Of the loads and stores, and of `turn`: the addresses have what the method says that it touches.
 pub(crate) trait Lanes: BitLanes {
     /// Rows that a register tile of two vectors a row may hold without spilling.
     const ROWS: usize;
@@ -90,7 +92,10 @@ pub(crate) trait Lanes: BitLanes {
     fn largest(self) -> f32;
     /// A kernel as a function of its own, from within one of the same level. For each of many ways of which a call takes one:
     /// all of them in one function are compiled in a time that grows faster than their number.
-    fn apart<K: WithLanes>(kernel: K) -> K::Out;
+    ///
+    /// # Safety
+    /// As [`WithLanes::run`].
+    unsafe fn apart<K: WithLanes>(kernel: K) -> K::Out;
 
     /// Sixteen floats of a slice's chunk.
     #[inline(always)]
@@ -126,51 +131,67 @@ pub(crate) fn stream_fence() {
 
 /// A computation written once over [`Lanes`]. `run` and all that it calls with lanes must be `#[inline(always)]`, so
 /// that it is compiled with the instructions of the level.
+///
+/// A kernel holds addresses, which nothing but the function that makes it can vouch for: to run one is unsafe, and its type
+/// says which function's promise it needs. A kernel of slices alone says nothing, and needs nothing.
 pub(crate) trait WithLanes {
     /// What it returns.
     type Out;
     /// The computation.
-    fn run<V: Lanes>(self) -> Self::Out;
+    ///
+    /// # Safety
+    /// The processor has the instructions of `V`, which [`launch`] checks, and what the kernel's type says that it needs.
+    unsafe fn run<V: Lanes>(self) -> Self::Out;
 }
 
 /// Runs a kernel at a level; those without lanes of their own run the plain ones.
 ///
+/// # Safety
+/// What the kernel's type says that it needs.
+///
 /// # Panics
 /// If the processor lacks the level (a kernel must never run on instructions that are not there).
 #[inline]
-pub(crate) fn launch<K: WithLanes>(isa: Isa, kernel: K) -> K::Out {
+pub(crate) unsafe fn launch<K: WithLanes>(isa: Isa, kernel: K) -> K::Out {
     assert!(isa.available(), "a kernel was called for {isa}, which this processor lacks");
-    match isa.vectors() {
-        // SAFETY: the level is available.
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => unsafe { run_avx2(kernel) },
-        // SAFETY: the level is available.
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => unsafe { run_avx512(kernel) },
-        #[cfg(target_arch = "aarch64")]
-        Isa::Neon => run_everywhere::<neon::Neon, K>(kernel),
-        _ => run_everywhere::<Plain, K>(kernel),
+    // SAFETY: `Isa::available` has just said that the processor has the level; what the kernel needs is promised to `launch`.
+    unsafe {
+        match isa.vectors() {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => run_avx2(kernel),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => run_avx512(kernel),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => run_everywhere::<neon::Neon, K>(kernel),
+            _ => run_everywhere::<Plain, K>(kernel),
+        }
     }
 }
 
 /// A kernel at a level whose instructions every processor of the target has.
+///
+/// # Safety
+/// What the kernel's type says that it needs.
 #[inline(never)]
-fn run_everywhere<V: Lanes, K: WithLanes>(kernel: K) -> K::Out {
-    kernel.run::<V>()
+unsafe fn run_everywhere<V: Lanes, K: WithLanes>(kernel: K) -> K::Out {
+    // SAFETY: as `run_everywhere` is promised; the instructions are there.
+    unsafe { kernel.run::<V>() }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[inline(never)]
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn run_avx2<K: WithLanes>(kernel: K) -> K::Out {
-    kernel.run::<avx2::Avx2>()
+    // SAFETY: `WithLanes::run` wants the instructions that this function enables, and what `launch` is promised.
+    unsafe { kernel.run::<avx2::Avx2>() }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[inline(never)]
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl")]
 unsafe fn run_avx512<K: WithLanes>(kernel: K) -> K::Out {
-    kernel.run::<avx512::Avx512>()
+    // SAFETY: `WithLanes::run` wants the instructions that this function enables, and what `launch` is promised.
+    unsafe { kernel.run::<avx512::Avx512>() }
 }
 
 #[cfg(test)]
@@ -187,7 +208,7 @@ mod tests {
         type Out = Vec<u32>;
 
         #[inline(always)]
-        fn run<V: Lanes>(self) -> Vec<u32> {
+        unsafe fn run<V: Lanes>(self) -> Vec<u32> {
             let [a, b, c] = self.lanes.map(V::of);
             // SAFETY: there are twice sixteen halves.
             let (half, (even, odd)) =
@@ -247,6 +268,7 @@ mod tests {
 
     #[test]
     fn every_operation_gives_the_same_bits_at_every_level() {
+        let levels = crate::isa::levels_here();
         let mut seed = 3u32;
         let mut random = || {
             seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -262,9 +284,10 @@ mod tests {
             };
             let lanes: [[f32; LANES]; 3] = std::array::from_fn(|_| std::array::from_fn(|_| float()));
             let halves: [u16; 2 * LANES] = std::array::from_fn(|_| (random() >> 16) as u16);
-            let all = |isa| launch(isa, Every { lanes: lanes.each_ref(), halves: &halves });
+            // SAFETY: the kernel holds slices alone, so it needs no promise.
+            let all = |isa| unsafe { launch(isa, Every { lanes: lanes.each_ref(), halves: &halves }) };
             let want = all(Isa::Scalar);
-            for isa in Isa::ALL.iter().copied().filter(|isa| isa.available()) {
+            for &isa in &levels {
                 let got = all(isa);
                 let first = got.iter().zip(&want).position(|(a, b)| a != b);
                 assert!(first.is_none() && got.len() == want.len(), "{isa}: word {first:?} of {lanes:?} {halves:?}");

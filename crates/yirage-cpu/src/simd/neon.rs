@@ -20,7 +20,7 @@ macro_rules! four {
                 $e
             }};
         }
-        // SAFETY: Advanced SIMD is there; pointers are vouched for by the callers of the functions that have any.
+        // SAFETY: every AArch64 processor has Advanced SIMD; functions with addresses are promised them by `Lanes`.
         unsafe { Neon([at!(0), at!(1), at!(2), at!(3)]) }
     }};
 }
@@ -67,13 +67,13 @@ impl Lanes for Neon {
     #[inline(always)]
     unsafe fn store(self, p: *mut f32) {
         for (i, v) in self.0.into_iter().enumerate() {
-            // SAFETY: the caller vouches for sixteen floats.
+            // SAFETY: `Lanes::store` is promised sixteen floats.
             unsafe { vst1q_f32(p.add(4 * i), v) };
         }
     }
     #[inline(always)]
     unsafe fn stream(self, p: *mut f32) {
-        // SAFETY: the caller vouches for sixteen floats.
+        // SAFETY: `Lanes::stream` is promised sixteen floats.
         unsafe { self.store(p) }
     }
     #[inline(always)]
@@ -82,7 +82,7 @@ impl Lanes for Neon {
     }
     #[inline(always)]
     unsafe fn turn(rows: &[*const f32; LANES]) -> [Self; 4] {
-        // SAFETY: the caller vouches for four values of each row.
+        // SAFETY: `Lanes::turn` is promised four values of each row.
         unsafe {
             let words = NeonLanes::words(&rows.map(|row| row.cast()), 0);
             words.map(|v| Neon(v.map(|part| vreinterpretq_f32_u8(part))))
@@ -90,7 +90,7 @@ impl Lanes for Neon {
     }
     #[inline(always)]
     unsafe fn load_i8(p: *const i8) -> Self {
-        // SAFETY: the caller vouches for sixteen bytes.
+        // SAFETY: `Lanes::load_i8` is promised sixteen bytes.
         unsafe {
             let bytes = vld1q_s8(p);
             let (low, high) = (vmovl_s8(vget_low_s8(bytes)), vmovl_s8(vget_high_s8(bytes)));
@@ -214,7 +214,8 @@ impl Lanes for Neon {
         }
     }
     #[inline(always)]
-    fn apart<K: WithLanes>(kernel: K) -> K::Out {
-        super::run_everywhere::<Self, K>(kernel)
+    unsafe fn apart<K: WithLanes>(kernel: K) -> K::Out {
+        // SAFETY: `run_everywhere` wants what `Lanes::apart` is promised.
+        unsafe { super::run_everywhere::<Self, K>(kernel) }
     }
 }

@@ -30,40 +30,40 @@ impl Lanes for Plain {
     }
     #[inline(always)]
     unsafe fn load(p: *const f32) -> Self {
-        // SAFETY: the caller vouches for sixteen floats.
+        // SAFETY: `Lanes::load` is promised sixteen floats.
         Plain(unsafe { p.cast::<[f32; LANES]>().read_unaligned() })
     }
     #[inline(always)]
     unsafe fn store(self, p: *mut f32) {
-        // SAFETY: the caller vouches for sixteen floats.
+        // SAFETY: `Lanes::store` is promised sixteen floats.
         unsafe { p.cast::<[f32; LANES]>().write_unaligned(self.0) }
     }
     #[inline(always)]
     unsafe fn stream(self, p: *mut f32) {
-        // SAFETY: the caller vouches for sixteen floats.
+        // SAFETY: `Lanes::stream` is promised sixteen floats.
         unsafe { self.store(p) }
     }
     #[inline(never)]
     unsafe fn load_f16(p: *const u16) -> Self {
-        // SAFETY: the caller vouches for sixteen halves.
+        // SAFETY: `Lanes::load_f16` is promised sixteen halves.
         let raw = unsafe { p.cast::<[u16; LANES]>().read_unaligned() };
         each!(i => half::f16::from_bits(raw[i]).to_f32())
     }
     #[inline(never)]
     unsafe fn turn(rows: &[*const f32; LANES]) -> [Self; 4] {
-        // SAFETY: the caller vouches for four values of each row.
+        // SAFETY: `Lanes::turn` is promised four values of each row.
         let rows = rows.map(|row| unsafe { row.cast::<[f32; 4]>().read_unaligned() });
         std::array::from_fn(|j| each!(i => rows[i][j]))
     }
     #[inline(never)]
     unsafe fn load_i8(p: *const i8) -> Self {
-        // SAFETY: the caller vouches for sixteen bytes.
+        // SAFETY: `Lanes::load_i8` is promised sixteen bytes.
         let raw = unsafe { p.cast::<[i8; LANES]>().read_unaligned() };
         each!(i => f32::from(raw[i]))
     }
     #[inline(never)]
     unsafe fn load_bf16_pairs(p: *const u16) -> (Self, Self) {
-        // SAFETY: the caller vouches for thirty-two values.
+        // SAFETY: `Lanes::load_bf16_pairs` is promised thirty-two values.
         let raw = unsafe { p.cast::<[u16; 2 * LANES]>().read_unaligned() };
         let bf16 = |x: u16| f32::from_bits(u32::from(x) << 16);
         (each!(i => bf16(raw[2 * i])), each!(i => bf16(raw[2 * i + 1])))
@@ -161,7 +161,8 @@ impl Lanes for Plain {
         v[0]
     }
     #[inline(always)]
-    fn apart<K: WithLanes>(kernel: K) -> K::Out {
-        super::run_everywhere::<Self, K>(kernel)
+    unsafe fn apart<K: WithLanes>(kernel: K) -> K::Out {
+        // SAFETY: `run_everywhere` wants what `Lanes::apart` is promised.
+        unsafe { super::run_everywhere::<Self, K>(kernel) }
     }
 }

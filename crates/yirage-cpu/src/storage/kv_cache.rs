@@ -1,7 +1,7 @@
 //! Cache states: the blocks of one layer, of keys and values or of a recurrent state.
 
 use crate::attention::{AttentionShape, KvCacheView, KvType};
-use crate::memory::HugeBuf;
+use crate::memory::SharedBuf;
 use crate::recurrent::StateBlocks;
 use crate::shared::{CpuContext, MemoryPurpose, MemoryReservation, RunPermit, book};
 use std::ops::Range;
@@ -11,7 +11,7 @@ use yirage_ir::{DType, Dim, Dims, Type};
 
 /// One layer's cache.
 pub(crate) struct CpuKvCache {
-    buf: HugeBuf,
+    buf: SharedBuf,
     form: BlockForm,
     blocks: usize,
     _booked: MemoryReservation,
@@ -80,7 +80,7 @@ impl CpuKvCache {
             wanted: bytes as u64,
             detail: e.to_string(),
         })?;
-        Ok(CpuKvCache { buf, form, blocks, _booked: book(shared, purpose, bytes as u64) })
+        Ok(CpuKvCache { buf: buf.shared(), form, blocks, _booked: book(shared, purpose, bytes as u64) })
     }
 
     /// Bytes of a block of this type.
@@ -108,7 +108,7 @@ impl CpuKvCache {
         let BlockForm::Recurrent(shape) = self.form else { return None };
         // SAFETY: `CpuKvCache::new` got memory for `blocks` blocks of this size, and it lives as long as `self`, which
         // whoever uses the states keeps.
-        Some(unsafe { StateBlocks::new(self.buf.as_ptr().cast(), shape, self.blocks) })
+        Some(unsafe { StateBlocks::new(self.buf.first().cast(), shape, self.blocks) })
     }
 
     /// Where a block lies among the bytes.
@@ -159,6 +159,6 @@ impl CpuKvCache {
         }
         // SAFETY: `CpuKvCache::new` got memory for `blocks` blocks of this size, and it lives as long as `self`, which
         // whoever uses the cache keeps.
-        unsafe { KvCacheView::new(shape, self.buf.as_ptr(), self.blocks) }.map_err(|e| e.to_string())
+        unsafe { KvCacheView::new(shape, self.buf.first(), self.blocks) }.map_err(|e| e.to_string())
     }
 }

@@ -9,6 +9,7 @@ use yirage_engine::sampling::{
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_testkit::rng::Rng;
+use yirage_testkit::skipped;
 
 const VOCABULARY: usize = 1500;
 const ROWS: usize = 7;
@@ -72,7 +73,9 @@ fn neither_the_batch_nor_the_device_matters() {
     let (want, alone) = both(reference);
     assert_eq!(want, alone);
     assert_eq!(want.iter().filter(|s| s.is_err()).count(), 16, "two rows of seven cannot be used");
-    for isa in Isa::ALL.iter().filter(|isa| isa.available()) {
+    let (here, lacking): (Vec<Isa>, Vec<Isa>) = Isa::ALL.iter().partition(|isa| isa.available());
+    lacking.iter().for_each(|isa| skipped::note(&format!("level {isa}"), "this processor lacks it"));
+    for isa in here {
         for threads in [1, 3] {
             let options =
                 OpenOptions { threads: Some(threads), isa: Some(isa.name().into()), ..OpenOptions::default() };

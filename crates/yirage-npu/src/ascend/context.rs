@@ -138,7 +138,7 @@ impl AcceleratorRuntime for AscendContext {
     }
 
     unsafe fn free(&self, memory: LibraryHandle) {
-        // SAFETY: the caller's promise.
+        // SAFETY: what `AcceleratorRuntime::free` is promised; `NpuMemory` gives it back once.
         self.give_back(|f| unsafe { (f.free)(memory.pointer()) });
     }
 
@@ -148,7 +148,7 @@ impl AcceleratorRuntime for AscendContext {
     }
 
     unsafe fn free_host(&self, memory: LibraryHandle) {
-        // SAFETY: the caller's promise.
+        // SAFETY: what `AcceleratorRuntime::free_host` is promised; `LockedMemory` gives it back once.
         self.give_back(|f| unsafe { (f.free_host)(memory.pointer()) });
     }
 
@@ -158,13 +158,13 @@ impl AcceleratorRuntime for AscendContext {
     }
 
     unsafe fn drop_event(&self, event: LibraryHandle) {
-        // SAFETY: the caller's promise.
+        // SAFETY: what `AcceleratorRuntime::drop_event` is promised; `NpuEvent` gives it back once.
         self.give_back(|f| unsafe { (f.drop_event)(event.pointer()) });
     }
 
     unsafe fn has_happened(&self, event: LibraryHandle) -> Result<bool, DriverError> {
         let mut status = 0;
-        // SAFETY: the caller's promise; a number is written to `status`.
+        // SAFETY: what `AcceleratorRuntime::has_happened` is promised, of which `NpuEvent` holds one; a number is written to `status`.
         self.submit("query", |f| unsafe { (f.query_event)(event.pointer(), &mut status) })?;
         Ok(status == HAPPENED)
     }
@@ -181,7 +181,7 @@ impl AcceleratorRuntime for AscendContext {
     }
 
     unsafe fn drop_stream(&self, stream: LibraryHandle) {
-        // SAFETY: the caller's promise.
+        // SAFETY: what `AcceleratorRuntime::drop_stream` is promised; `NpuStream` gives it back once.
         self.give_back(|f| unsafe { (f.drop_stream)(stream.pointer()) });
     }
 
@@ -198,7 +198,7 @@ impl AcceleratorRuntime for AscendContext {
             CopyDirection::ToHost => ("download", TO_HOST),
             CopyDirection::OnDevice => ("copy", ON_DEVICE),
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: what `AcceleratorRuntime::copy` is promised; `NpuStream` holds what is on the stream.
         self.submit(call, |f| unsafe { (f.copy)(to, bytes, from.cast_const(), bytes, kind, stream.pointer()) })
     }
 
@@ -209,18 +209,18 @@ impl AcceleratorRuntime for AscendContext {
         bytes: usize,
         byte: u8,
     ) -> Result<(), DriverError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: what `AcceleratorRuntime::fill` is promised; `NpuStream` holds what is on the stream.
         self.submit("fill", |f| unsafe { (f.fill)(to, bytes, byte.into(), bytes, stream.pointer()) })
     }
 
     unsafe fn record(&self, stream: LibraryHandle, event: LibraryHandle) -> Result<(), DriverError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: what `AcceleratorRuntime::record` is promised; `NpuStream` holds what is on the stream.
         self.submit("signal", |f| unsafe { (f.record_event)(event.pointer(), stream.pointer()) })
     }
 
     unsafe fn wait(&self, stream: LibraryHandle, milliseconds: i32) -> Result<bool, DriverError> {
         let _entered = self.enter()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: what `AcceleratorRuntime::wait` is promised; `NpuStream` holds what is on the stream.
         match unsafe { (self.runtime.functions.wait_stream)(stream.pointer(), milliseconds) } {
             NOT_YET => Ok(false),
             code => self.runtime.check("wait", code).map(|()| true),

@@ -95,7 +95,7 @@ impl<'a> DescribedScalar<'a> {
     }
 
     fn i32(runtime: &'a AscendRuntime, mut number: i32) -> Result<DescribedScalar<'a>, DriverError> {
-        // SAFETY: as above.
+        // SAFETY: a number of this type is read before the call returns.
         let scalar =
             unsafe { (runtime.descriptions.new_scalar)((&raw mut number).cast(), data_type(OperandElement::I32)) };
         made(runtime, "aclCreateScalar", scalar)?;

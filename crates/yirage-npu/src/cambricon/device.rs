@@ -134,7 +134,7 @@ impl MluDevice {
         let _entered = self.enter()?;
         let handle = self.lock();
         if let Some(queue) = queue {
-            // SAFETY: the handle is ours, the queue is the caller's promise.
+            // SAFETY: the handle is ours; `MluDevice::with_handle` is promised a queue of `new_stream`.
             let code = unsafe { (self.operators.set_queue)(handle.pointer(), queue.pointer()) };
             status::of_operators("cnnlSetQueue", code)?;
         }
@@ -153,7 +153,7 @@ impl MluDevice {
         step: OperatorStep,
     ) -> Result<u64, DriverError> {
         let numbers = self.numbers.get().ok_or_else(|| refused("operator", "the library's numbers are not known"))?;
-        // SAFETY: the caller's promise.
+        // SAFETY: what `MluDevice::perform` is promised; `NpuStream` holds what is on the stream.
         unsafe {
             self.with_handle(queue, |f, handle| operators::perform(Cnnl { f, handle, numbers }, call, memory, step))
         }
@@ -199,7 +199,7 @@ impl AcceleratorRuntime for MluDevice {
     }
 
     unsafe fn free(&self, memory: LibraryHandle) {
-        // SAFETY: the caller's promise.
+        // SAFETY: what `AcceleratorRuntime::free` is promised; `NpuMemory` gives it back once.
         self.give_back(|f| unsafe { (f.free)(memory.pointer()) });
     }
 
@@ -209,7 +209,7 @@ impl AcceleratorRuntime for MluDevice {
     }
 
     unsafe fn free_host(&self, memory: LibraryHandle) {
-        // SAFETY: the caller's promise.
+        // SAFETY: what `AcceleratorRuntime::free_host` is promised; `LockedMemory` gives it back once.
         self.give_back(|f| unsafe { (f.free_host)(memory.pointer()) });
     }
 
@@ -219,13 +219,13 @@ impl AcceleratorRuntime for MluDevice {
     }
 
     unsafe fn drop_event(&self, event: LibraryHandle) {
-        // SAFETY: the caller's promise.
+        // SAFETY: what `AcceleratorRuntime::drop_event` is promised; `NpuEvent` gives it back once.
         self.give_back(|f| unsafe { (f.drop_notifier)(event.pointer()) });
     }
 
     unsafe fn has_happened(&self, event: LibraryHandle) -> Result<bool, DriverError> {
         let _entered = self.enter()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: what `AcceleratorRuntime::has_happened` is promised; `NpuEvent` holds one.
         reached("query", unsafe { (self.runtime.query_notifier)(event.pointer()) })
     }
 
@@ -235,7 +235,7 @@ impl AcceleratorRuntime for MluDevice {
     }
 
     unsafe fn drop_stream(&self, stream: LibraryHandle) {
-        // SAFETY: the caller's promise.
+        // SAFETY: what `AcceleratorRuntime::drop_stream` is promised; `NpuStream` gives it back once.
         self.give_back(|f| unsafe { (f.drop_queue)(stream.pointer()) });
     }
 
@@ -252,7 +252,7 @@ impl AcceleratorRuntime for MluDevice {
             CopyDirection::ToHost => ("download", TO_HOST),
             CopyDirection::OnDevice => ("copy", ON_DEVICE),
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: what `AcceleratorRuntime::copy` is promised; `NpuStream` holds what is on the stream.
         self.submit(call, |f| unsafe { (f.copy)(to, from, bytes, stream.pointer(), kind) })
     }
 
@@ -263,18 +263,18 @@ impl AcceleratorRuntime for MluDevice {
         bytes: usize,
         byte: u8,
     ) -> Result<(), DriverError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: what `AcceleratorRuntime::fill` is promised; `NpuStream` holds what is on the stream.
         self.submit("fill", |f| unsafe { (f.fill)(to, byte.into(), bytes, stream.pointer()) })
     }
 
     unsafe fn record(&self, stream: LibraryHandle, event: LibraryHandle) -> Result<(), DriverError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: what `AcceleratorRuntime::record` is promised; `NpuStream` holds what is on the stream.
         self.submit("signal", |f| unsafe { (f.place_notifier)(event.pointer(), stream.pointer()) })
     }
 
     unsafe fn wait(&self, stream: LibraryHandle, milliseconds: i32) -> Result<bool, DriverError> {
         let _entered = self.enter()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: what `AcceleratorRuntime::wait` is promised; `NpuStream` holds what is on the stream.
         let told = reached("wait", unsafe { (self.runtime.query_queue)(stream.pointer()) })?;
         if !told {
             // There is no wait that ends after some time.
@@ -295,11 +295,11 @@ impl AcceleratorRuntime for MluDevice {
         memory: &OperandMemory<'_>,
         working: Option<NpuRange>,
     ) -> Result<(), DriverError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: what `AcceleratorRuntime::run_operator` is promised; `NpuStream` holds what is on the stream.
         let done = unsafe { self.perform(Some(stream), call, memory, OperatorStep::Run(working)) };
         done.map(drop).map_err(|said| {
             // The operators' library does not tell of a device that is lost: its queue does.
-            // SAFETY: the caller's promise.
+            // SAFETY: what `AcceleratorRuntime::run_operator` is promised; `NpuStream` holds what is on the stream.
             match unsafe { self.wait(stream, 0) } {
                 Err(lost @ DriverError::Lost(_)) => lost,
                 _ => said,

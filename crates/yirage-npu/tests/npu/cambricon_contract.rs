@@ -157,7 +157,7 @@ fn a_handle_is_of_the_device_that_it_was_made_for() {
     // SAFETY: it takes a number.
     assert_eq!(unsafe { set_device(1) }, 0);
     assert_eq!(raw.copied(from, 64, to, raw.at(512), bytes), BAD);
-    // SAFETY: as above.
+    // SAFETY: it takes a number.
     assert_eq!(unsafe { set_device(0) }, 0);
     assert_eq!((raw.copied(from, 64, to, raw.at(512), bytes), raw.waited()), (0, 0));
     assert_eq!([to, from].map(|tensor| raw.drop_tensor(tensor)), [0; 2]);

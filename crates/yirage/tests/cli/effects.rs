@@ -30,7 +30,10 @@ const EFFECTS: &[Effect] = &[
     }),
     ("backend", |m| assert_eq!(run(m, &["--backend", "kunlun"]).code, 3)),
     ("device", |m| assert_eq!(run(m, &["--device", "7"]).code, 2)),
-    ("threads", |m| assert!(debug(m, &["--threads", "1"]).contains("(\"threads\", \"1\")"))),
+    ("threads", |m| {
+        assert!(target(m, &["--threads", "1"]).ends_with("workers=1"));
+        assert!(target(m, &["--threads", "3"]).ends_with("workers=3"));
+    }),
     ("tp", |m| assert!(run(m, &["--tp", "2"]).err.contains("2 ranks of "))),
     ("launch", |m| assert!(run(m, &["--launch", "mpi"]).err.contains("mpirun has not started this process"))),
     ("rank-time", |m| assert_eq!((run(m, &["--rank-time", "-1"]).code, run(m, &["--rank-time", "9"]).code), (2, 0))),
@@ -38,7 +41,7 @@ const EFFECTS: &[Effect] = &[
         let two = |more: &[&str]| debug(m, &[&["--threads", "2"], more].concat());
         assert!(two(&["--keep-stalled"]).contains("kept: it was asked for") && !two(&[]).contains("asked for"));
     }),
-    ("isa", |m| assert!(debug(m, &["--isa", "scalar"]).contains("/scalar"))),
+    ("isa", |m| assert!(target(m, &["--isa", "scalar"]).contains("/scalar ") && !target(m, &[]).contains("/scalar "))),
     ("variant", |m| {
         let said =
             |choices: &str| yirage(&["doctor", "--tune", "--model", m, "--variant", choices, "--json", "-q"]).json();
@@ -80,8 +83,11 @@ const EFFECTS: &[Effect] = &[
         let refused = run(m, &["--executor", "replay"]);
         assert!(refused.code != 0 && refused.err.contains("the executor `replay` is not supported"), "{}", refused.err);
     }),
-    ("context", |m| assert!(debug(m, &["--context", "40"]).contains("context=40"))),
-    ("chunk", |m| assert_ne!(arena(&debug(m, &["--chunk", "16"])), arena(&debug(m, &["--chunk", "256"])))),
+    ("context", context),
+    ("chunk", |m| {
+        let most = |chunk| answer(m, &["-n", "1", "--chunk", chunk])["executors"][2]["tokens"].as_u64();
+        assert_eq!([most("16"), most("256")], [Some(16), Some(256)]);
+    }),
     ("prefix-cache", prefix_cache),
     ("weight-cache", |m| {
         let kept = Kept::new();
@@ -121,7 +127,7 @@ const EFFECTS: &[Effect] = &[
     ("stop", stop),
     ("speculate", speculate),
     ("draft-model", draft_model),
-    ("draft-max", |m| assert!(debug(m, &["--draft-max", "3"]).contains("draft_max=3"))),
+    ("draft-max", draft_max),
     ("ignore-eos", |m| {
         ignore_eos(m);
         bench_serve::ignore_eos();
@@ -315,8 +321,10 @@ fn debug(model: &str, more: &[&str]) -> String {
     ran.err
 }
 
-fn arena(log: &str) -> Option<&str> {
-    log.split_whitespace().find(|word| word.starts_with("arena_bytes="))
+/// What the model's plans are compiled for.
+fn target(model: &str, more: &[&str]) -> String {
+    let explained = yirage(&[&["explain", model, "--json", "-q"], more].concat()).json();
+    explained["target"].as_str().unwrap().to_owned()
 }
 
 fn answer(model: &str, more: &[&str]) -> Value {
@@ -437,6 +445,30 @@ fn draft_model(model: &str) {
     assert!(without.code == 2 && without.err.contains("--draft-model"), "{}", without.err);
     let unused = yirage(&["run", "--model", model, "--speculate", "off", "--draft-model", model, "-n", "1"]).ran();
     assert!(unused.err.contains("--draft-model") && unused.err.contains("not used"), "{}", unused.err);
+}
+
+/// Four tokens of prompt leave eight of twelve positions, and nine are refused with both numbers.
+fn context(model: &str) {
+    let ids = ["--prompt-ids", "1,377,321,341", "--ignore-eos", "--context", "12"];
+    let filled = answer(model, &ids);
+    assert_eq!((list(&filled["tokens"]).len(), filled["finish_reason"].as_str()), (8, Some("length")));
+    let beyond = yirage(&[&["run", "--model", model, "--max-tokens", "9"], &ids[..]].concat()).ran();
+    assert!(beyond.code == 1 && beyond.err.contains("13 exceed the context of 12 by 1"), "{}", beyond.err);
+}
+
+/// A model that foresees itself may guess as often as it likes, and no further than it is let.
+fn draft_max(model: &str) {
+    let plain = repeated(model, &["--speculate", "off"]);
+    for most in [1, 2] {
+        let most_text = most.to_string();
+        let drafting = ["--speculate", "draft", "--draft-model", model, "--draft-max", &most_text];
+        let guessed = repeated(model, &drafting);
+        let [drafted, steps] = ["drafted", "verified_steps"].map(|key| guessed["timings"][key].as_u64().unwrap());
+        assert!(drafted <= most * steps, "{drafted} guesses in {steps} steps of at most {most}");
+        assert_eq!(guessed["tokens"], plain["tokens"]);
+    }
+    let refused = run(model, &["--draft-max", "0"]);
+    assert!(refused.code == 2 && refused.err.contains("expected a number from 1 to 255"), "{}", refused.err);
 }
 
 fn prompt_file(model: &str) {

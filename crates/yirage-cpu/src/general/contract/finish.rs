@@ -8,7 +8,7 @@ use crate::general::convert::{read, write};
 use crate::isa::Isa;
 use crate::simd::{Lanes, WithLanes, launch};
 
-/// Rows of sums on their way to memory.
+/// Rows of sums on their way to memory. Needs the block, whose rows go on to a multiple of sixteen, and its elements of the output.
 struct StoreSums {
     block: Cached,
     to: StridedOutput,
@@ -18,7 +18,7 @@ impl WithLanes for StoreSums {
     type Out = ();
 
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let StoreSums { block, to } = self;
         let [down, across] = [0, 1].map(|axis| to.strides.as_slice()[axis]);
         for r in 0..block.rows {
@@ -29,7 +29,7 @@ impl WithLanes for StoreSums {
     }
 }
 
-/// Rows of sums on their way back.
+/// Rows of sums on their way back. Needs the elements, and room for a block whose rows go on to a multiple of sixteen.
 struct LoadSums {
     block: Cached,
     from: StridedOutput,
@@ -39,7 +39,7 @@ impl WithLanes for LoadSums {
     type Out = ();
 
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let LoadSums { block, from } = self;
         let [down, across] = [0, 1].map(|axis| from.strides.as_slice()[axis]);
         for r in 0..block.rows {
@@ -59,7 +59,8 @@ impl Contract<'_> {
         if self.matmul.goes_on {
             let (corner, rows, columns) = (self.corner(piece), piece.rows.len(), piece.columns.len());
             let block = Cached { corner, rows, columns, x: sums.as_mut_ptr(), pitch };
-            launch(isa, LoadSums { block, from: self.output(corner) });
+            // SAFETY: the sums that `Contract::begin` is promised, and the piece's elements of the output.
+            unsafe { launch(isa, LoadSums { block, from: self.output(corner) }) };
         }
     }
 
@@ -72,9 +73,11 @@ impl Contract<'_> {
         let block = Cached { corner, rows, columns, x: sums.as_ptr(), pitch };
         let to = self.output(corner);
         match self.matmul.after {
-            // SAFETY: as promised by the caller.
+            // SAFETY: what `Contract::finish` is promised; `StridedInput::within` and `StridedOutput::within` check
+            // the operands, `contract` the scratch.
             Some(fused) => unsafe { self.through(isa, fused, block, to) },
-            None => launch(isa, StoreSums { block, to }),
+            // SAFETY: the sums that `Contract::finish` is promised, and the piece's elements of the output.
+            None => unsafe { launch(isa, StoreSums { block, to }) },
         }
     }
 }

@@ -17,7 +17,8 @@ pub(crate) trait Float: Copy {
 impl Float for f32 {
     #[inline(always)]
     unsafe fn load<V: Lanes>(p: *const f32) -> V {
-        // SAFETY: the caller vouches for sixteen.
+        // SAFETY: `Float::load` is promised sixteen; `StridedInput::within` and `StridedOutput::within` check the
+        // operands, `contract` the scratch.
         unsafe { V::load(p) }
     }
     #[inline(always)]
@@ -29,7 +30,8 @@ impl Float for f32 {
 impl Float for f16 {
     #[inline(always)]
     unsafe fn load<V: Lanes>(p: *const f16) -> V {
-        // SAFETY: the caller vouches for sixteen.
+        // SAFETY: `Float::load` is promised sixteen; `StridedInput::within` and `StridedOutput::within` check the
+        // operands, `contract` the scratch.
         unsafe { V::load_f16(p.cast()) }
     }
     #[inline(always)]
@@ -41,7 +43,8 @@ impl Float for f16 {
 impl Float for bf16 {
     #[inline(always)]
     unsafe fn load<V: Lanes>(p: *const bf16) -> V {
-        // SAFETY: the caller vouches for sixteen.
+        // SAFETY: `Float::load` is promised sixteen; `StridedInput::within` and `StridedOutput::within` check the
+        // operands, `contract` the scratch.
         unsafe { V::load_u16(p.cast()) }.shl::<16>()
     }
     #[inline(always)]
@@ -62,7 +65,8 @@ pub(super) unsafe fn load<V: Lanes, E: Float>(p: *const E, n: usize) -> V {
     }
     let mut all = [0.0; LANES];
     for (i, x) in all.iter_mut().enumerate().take(n) {
-        // SAFETY: the caller vouches for the first n.
+        // SAFETY: `load` is promised the first n; `StridedInput::within` and `StridedOutput::within` check the
+        // operands, `contract` the scratch.
         *x = unsafe { p.add(i).read() }.wide();
     }
     V::of(&all)

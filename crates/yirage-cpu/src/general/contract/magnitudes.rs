@@ -112,7 +112,7 @@ impl WithLanes for PackedBlockRows {
     type Out = Magnitudes;
 
     #[inline(always)]
-    fn run<V: Lanes>(self) -> Magnitudes {
+    unsafe fn run<V: Lanes>(self) -> Magnitudes {
         let mut all = Magnitudes::NONE;
         for r in 0..self.rows {
             // SAFETY: who makes `PackedBlockRows` vouches for each of them.

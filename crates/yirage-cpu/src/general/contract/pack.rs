@@ -32,7 +32,7 @@ impl<E: Float> WithLanes for Pack<E> {
     type Out = ();
 
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         // SAFETY: who makes a `Pack` vouches for the block and for the room.
         unsafe { if self.across == 1 { self.copy::<V>() } else { self.turn::<V>() } }
     }
@@ -93,15 +93,20 @@ impl<E: Float> Pack<E> {
     }
 
     /// Elements of a column.
+    ///
+    /// # Safety
+    /// The column has as many elements as the run.
     #[inline(always)]
     unsafe fn fetch<V: Lanes>(&self, from: *const E, run: &mut [f32]) {
         let whole = if self.down == 1 { run.len() / LANES * LANES } else { 0 };
         for at in (0..whole).step_by(LANES) {
-            // SAFETY: the caller vouches for as many elements as the run is long.
+            // SAFETY: `Pack::fetch` is promised as many elements as the run is long; `StridedInput::within` and
+            // `StridedOutput::within` check the operands, `contract` the scratch.
             unsafe { E::load::<V>(from.add(at)).store(run.as_mut_ptr().add(at)) };
         }
         for (at, x) in run.iter_mut().enumerate().skip(whole) {
-            // SAFETY: the caller vouches for as many elements as the run is long.
+            // SAFETY: `Pack::fetch` is promised as many elements as the run is long; `StridedInput::within` and
+            // `StridedOutput::within` check the operands, `contract` the scratch.
             *x = unsafe { from.offset(at as isize * self.down).read() }.wide();
         }
     }

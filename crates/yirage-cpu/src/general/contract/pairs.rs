@@ -29,7 +29,7 @@ impl WithLanes for PairsOfRow {
     type Out = ();
 
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let PackedBlockRows { x, pitch, rows, columns } = self.0;
         for r in 0..rows {
             // SAFETY: who makes `PackedBlockRows` vouches for each of them.
@@ -60,7 +60,7 @@ impl WithLanes for PairsOfPanel {
     type Out = ();
 
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         let PackedBlockRows { x, rows, .. } = self.0;
         for l in (0..rows).step_by(2) {
             // SAFETY: who makes `PackedBlockRows` vouches for the panel's rows; a row behind the last one is not read.
@@ -385,7 +385,8 @@ mod x86 {
     #[inline]
     unsafe fn add<const R: usize>(acc: &mut [[__m512; 2]; R], a: *const Bf16Pair, b: [__m512i; 2]) {
         for (i, acc) in acc.iter_mut().enumerate() {
-            // SAFETY: as promised by the caller.
+            // SAFETY: what `add` is promised; `StridedInput::within` and `StridedOutput::within` check the operands,
+            // `contract` the scratch.
             let x = pairs(_mm512_set1_epi32(unsafe { a.add(i * LINE).cast::<i32>().read() }));
             acc[0] = _mm512_dpbf16_ps(acc[0], x, pairs(b[0]));
             acc[1] = _mm512_dpbf16_ps(acc[1], x, pairs(b[1]));

@@ -39,13 +39,14 @@ impl<'a> Contract<'a> {
         let room = room.as_mut_ptr();
         let blocks: Vec<(OutputBlock, PackedBlocks)> = self.blocks_of_right(room).collect();
         let pairs_too = |all: Magnitudes, (piece, blocks): &(OutputBlock, PackedBlocks)| {
-            // SAFETY: as promised by the caller; `Contract::check_packed_len` has checked the room.
+            // SAFETY: what `Contract::prepack_right` is promised; `Contract::check_packed_len` has checked the room.
             let more = unsafe { self.pairs_of_right(isa, piece, blocks, Magnitudes::are_bf16) };
             more.map(|more| all.and(more))
         };
         let pairs = if self.has_pairs(isa) { blocks.iter().try_fold(Magnitudes::NONE, pairs_too) } else { None };
         if pairs.is_none() {
-            // SAFETY: as above.
+            // SAFETY: what `Contract::prepack_right` is promised; `StridedInput::within` and `StridedOutput::within`
+            // check the operands, `contract` the scratch.
             blocks.iter().for_each(|(piece, blocks)| unsafe { self.pack_right(isa, piece, blocks) });
         }
         RhsPacking { pairs }

@@ -168,7 +168,8 @@ impl Contract<'_> {
         let whole = piece.columns.len() / PANEL * PANEL;
         let mut rest = piece.clone();
         rest.columns.start += whole;
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `Contract::stream` is promised; `StridedInput::within` and `StridedOutput::within` check the
+        // operands, `contract` the scratch.
         unsafe {
             self.blocks(isa, piece, left, PANEL, scratch, |plain, mut blocks| {
                 if whole > 0 {
@@ -197,7 +198,8 @@ impl Contract<'_> {
         scratch: &mut [f32],
     ) {
         let columns = piece.columns.len().next_multiple_of(PANEL);
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `Contract::packed` is promised; `StridedInput::within` and `StridedOutput::within` check the
+        // operands, `contract` the scratch.
         unsafe {
             self.blocks(isa, piece, left, columns, scratch, |plain, blocks| {
                 self.packed_blocks(isa, piece, blocks, plain)
@@ -230,7 +232,9 @@ impl Contract<'_> {
         unsafe { self.begin(isa, piece, sums, pitch) };
         let mut plain = self.begins_in_pairs(isa);
         if plain && self.matmul.goes_on {
-            plain = launch(isa, PackedBlockRows { x: sums.as_mut_ptr(), pitch, rows, columns }).are_plain_sums();
+            let all = PackedBlockRows { x: sums.as_mut_ptr(), pitch, rows, columns };
+            // SAFETY: `begin` has read these sums, a pitch apart; `sums` has been cut to them.
+            plain = unsafe { launch(isa, all) }.are_plain_sums();
         }
         let (left, right) = (left.as_mut_ptr(), right.as_mut_ptr());
         let at_once = self.stored_at_once(piece);
@@ -272,7 +276,8 @@ impl Contract<'_> {
             blocks.limits = limits;
             return;
         }
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `Contract::prepare_left` is promised; `StridedInput::within` and `StridedOutput::within` check
+        // the operands, `contract` the scratch.
         unsafe {
             if *plain {
                 blocks.limits = self.pairs_of_left(isa, piece, blocks);
@@ -305,7 +310,8 @@ impl Contract<'_> {
         // Beside few columns the block of a is what takes long, and runs of few lines are fetched no sooner for it.
         let rows = if blocks.columns < RUN { 0 } else { DEPTH };
         let ahead = self.ahead(piece, blocks.l + blocks.depth, rows, blocks.columns);
-        // SAFETY: as promised by the caller; `Contract::has_pairs` has said that the level multiplies pairs.
+        // SAFETY: what `Contract::packed_blocks` is promised; `Contract::has_pairs` has said that the level multiplies
+        // pairs.
         unsafe {
             if let Some(limits) = blocks.limits {
                 let kept = self.prepacked_right(piece, &blocks, Some(limits));
@@ -369,7 +375,8 @@ impl Contract<'_> {
                 with_float!(b.elem, E => {
                     let b = row(l).cast::<E>();
                     let all = Multiply { a, b, down, panel: PANEL, sums, pitch, rows, columns, depth, first, ahead };
-                    launch(isa, all.panel_at(done));
+                    // SAFETY: the block of a is packed; b has the rows and whole panels of the piece's columns (`lies_in_rows`).
+                    unsafe { launch(isa, all.panel_at(done)) };
                 });
             }
         }
@@ -383,7 +390,8 @@ impl Contract<'_> {
         let a = self.input(&self.matmul.a, self.corner_of_left(piece, blocks.l));
         let [down, across] = [0, 1].map(|axis| a.strides.as_slice()[axis] as isize);
         if let Some(made) = self.matmul.left {
-            // SAFETY: as promised by the caller.
+            // SAFETY: what `Contract::pairs_of_left` is promised; `StridedInput::within` and `StridedOutput::within`
+            // check the operands, `contract` the scratch.
             return ExponentLimits::beside(unsafe { self.pairs_of_prologue(isa, made, piece, blocks) });
         }
         if across == 1 {
@@ -391,10 +399,13 @@ impl Contract<'_> {
             // SAFETY: `Contract::has_pairs` has said that the level multiplies pairs.
             return ExponentLimits::beside(unsafe { numbers.as_rows(blocks.left.cast()) });
         }
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `Contract::pairs_of_left` is promised; `StridedInput::within` and `StridedOutput::within` check
+        // the operands, `contract` the scratch.
         unsafe { self.pack_left(isa, piece, blocks) };
-        let limits = ExponentLimits::beside(launch(isa, blocks.of_a()))?;
-        launch(isa, PairsOfRow(blocks.of_a()));
+        // SAFETY: `pack_left` has just written the rows of a.
+        let limits = ExponentLimits::beside(unsafe { launch(isa, blocks.of_a()) })?;
+        // SAFETY: `pack_left` has just written the rows of a.
+        unsafe { launch(isa, PairsOfRow(blocks.of_a())) };
         Some(limits)
     }
 
@@ -419,8 +430,8 @@ impl Contract<'_> {
             let numbers = pairs.wrapping_add(LINE / 2);
             let to = StridedOutput::at(numbers.cast(), Elem::BF16, flat(2 * LINE as i64, 1));
             let numbers = Numbers { from: numbers.cast_const().cast(), down: 2 * LINE as isize, rows, columns };
-            // SAFETY: as promised by the caller; `Contract::has_pairs` has said that the level multiplies pairs, and that the
-            // program makes numbers of bf16.
+            // SAFETY: what `Contract::pairs_of_prologue` is promised; `Contract::has_pairs` has said that the level
+            // multiplies pairs, and that the program makes numbers of bf16.
             unsafe {
                 self.run_prologue(isa, made, band, to);
                 met = met.and(numbers.as_rows(pairs.cast()));
@@ -447,17 +458,21 @@ impl Contract<'_> {
             // SAFETY: `Contract::has_pairs` has said that the level multiplies pairs.
             return Some(unsafe { numbers.as_panels(blocks.right.cast(), blocks.panel) }).filter(|all| are_such(*all));
         }
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `Contract::pairs_of_right` is promised; `StridedInput::within` and `StridedOutput::within`
+        // check the operands, `contract` the scratch.
         if let Some(all) = unsafe { self.turned_pairs(isa, piece, blocks) } {
             return Some(all).filter(|all| are_such(*all));
         }
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `Contract::pairs_of_right` is promised; `StridedInput::within` and `StridedOutput::within`
+        // check the operands, `contract` the scratch.
         unsafe { self.pack_right(isa, piece, blocks) };
-        let all = blocks.of_b().fold(Magnitudes::NONE, |all, panel| all.and(launch(isa, panel)));
+        // SAFETY: `pack_right` has just written the panels of b.
+        let all = blocks.of_b().fold(Magnitudes::NONE, |all, panel| all.and(unsafe { launch(isa, panel) }));
         if !are_such(all) {
             return None;
         }
-        blocks.of_b().for_each(|panel| launch(isa, PairsOfPanel(panel)));
+        // SAFETY: `pack_right` has just written the panels of b.
+        blocks.of_b().for_each(|panel| unsafe { launch(isa, PairsOfPanel(panel)) });
         Some(all)
     }
 
@@ -475,7 +490,9 @@ impl Contract<'_> {
         }
         let PackedBlocks { right: into, panel, columns, depth, .. } = *blocks;
         let rows = depth / 2;
-        launch(isa, Pack { from, down, across: across / 2, rows, columns, into, width: PANEL, panel });
+        // SAFETY: the piece's block of b, whose pairs are words that lie aligned, which has just been checked; the room is the
+        // scratch of `Contract::blocks`.
+        unsafe { launch(isa, Pack { from, down, across: across / 2, rows, columns, into, width: PANEL, panel }) };
         let panels = PackedBlocks { depth: rows, ..*blocks };
         // SAFETY: `Contract::has_pairs` has said that the level multiplies pairs; the panels were just packed.
         Some(panels.of_b().fold(Magnitudes::NONE, |all, panel| all.and(unsafe { panel.words_as_pairs() })))
@@ -492,6 +509,9 @@ impl Contract<'_> {
     }
 
     /// Packs the block of a.
+    ///
+    /// # Safety
+    /// As for [`Contract::blocks`].
     unsafe fn pack_left(&self, isa: Isa, piece: &OutputBlock, blocks: &PackedBlocks) {
         let PackedBlocks { left, rows: all, l, depth: columns, .. } = *blocks;
         let first = self.corner_of_left(piece, l);
@@ -499,7 +519,8 @@ impl Contract<'_> {
         for r in (0..all).step_by(at_once) {
             let (corner, x) = (Corner { row: first.row + r, ..first }, left.wrapping_add(r * LINE));
             let band = Cached { corner, rows: at_once.min(all - r), columns, x, pitch: LINE };
-            // SAFETY: as promised by the caller; the block is one panel.
+            // SAFETY: what `Contract::pack_left` is promised; the block is one panel; `StridedInput::within` and
+            // `StridedOutput::within` check the operands, `contract` the scratch.
             unsafe {
                 match self.matmul.left {
                     Some(made) => {
@@ -512,37 +533,50 @@ impl Contract<'_> {
     }
 
     /// Packs the block of b, of the piece's columns.
+    ///
+    /// # Safety
+    /// As for [`Contract::blocks`].
     pub(super) unsafe fn pack_right(&self, isa: Isa, piece: &OutputBlock, blocks: &PackedBlocks) {
         let PackedBlocks { right, panel: apart, columns, l, depth, .. } = *blocks;
         let corner = self.corner_of_right(piece, l);
         let block = Cached { corner, rows: depth, columns, x: right, pitch: PANEL };
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `Contract::pack_right` is promised; `StridedInput::within` and `StridedOutput::within` check
+        // the operands, `contract` the scratch.
         unsafe { self.pack(isa, &self.matmul.b, block, apart, right) };
         for c in (0..columns).step_by(PANEL) {
             let corner = Corner { column: corner.column + c, ..corner };
             let x = right.wrapping_add(c / PANEL * apart);
             let panel = Cached { corner, columns: PANEL.min(columns - c), x, ..block };
-            // SAFETY: as promised by the caller.
+            // SAFETY: what `Contract::pack_right` is promised; `StridedInput::within` and `StridedOutput::within`
+            // check the operands, `contract` the scratch.
             unsafe { self.change(isa, self.matmul.right, panel, x) };
         }
     }
 
     /// Packs a block of an operand, in panels as wide as the pitch.
+    ///
+    /// # Safety
+    /// As for [`Contract::blocks`], of the block; `into` has room for its panels.
     unsafe fn pack(&self, isa: Isa, from: &StridedInput, block: Cached, panel: usize, into: *mut f32) {
         let from = self.input(from, block.corner);
         let [down, across] = [0, 1].map(|axis| from.strides.as_slice()[axis] as isize);
         let (rows, columns, width) = (block.rows, block.columns, block.pitch);
         with_float!(from.elem, E => {
             let from = from.base.cast::<E>();
-            launch(isa, Pack { from, down, across, rows, columns, into, width, panel });
+            // SAFETY: the block of the operand and the room that `pack` is promised.
+            unsafe { launch(isa, Pack { from, down, across, rows, columns, into, width, panel }) };
         });
     }
 
     /// Puts a program's values in place of a block's elements.
+    ///
+    /// # Safety
+    /// As for [`Contract::through`]; the block was just packed, into scratch that is this worker's alone.
     unsafe fn change(&self, isa: Isa, fused: Option<Fused<'_>>, block: Cached, x: *mut f32) {
         let Some(fused) = fused else { return };
         let to = StridedOutput::at(x.cast(), Elem::F32, flat(block.pitch as i64, 1));
-        // SAFETY: as promised by the caller: the block was just packed, into scratch that is this worker's alone.
+        // SAFETY: what `Contract::change` is promised; the block was just packed, into scratch that is this worker's
+        // alone; `StridedInput::within` and `StridedOutput::within` check the operands, `contract` the scratch.
         unsafe { self.through(isa, fused, block, to) };
     }
 
@@ -552,7 +586,8 @@ impl Contract<'_> {
     /// The block's elements exist, in the program's other inputs too, and at `to`, where they are the caller's alone.
     pub(super) unsafe fn through(&self, isa: Isa, fused: Fused<'_>, block: Cached, to: StridedOutput) {
         let from = StridedInput::at(block.x.cast(), Elem::F32, flat(block.pitch as i64, 1));
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `Contract::through` is promised; `StridedInput::within` and `StridedOutput::within` check the
+        // operands, `contract` the scratch.
         unsafe { self.values(isa, fused, from, block, to) };
     }
 
@@ -568,7 +603,7 @@ impl Contract<'_> {
         let (inputs, all) = (&inputs[..=fused.others.len()], block.rows * block.columns);
         let sizes = LoopSizes::new(&[block.rows, block.columns]);
         let sizes = sizes.unwrap_or_else(|_| unreachable!("a part of sizes that were checked"));
-        // SAFETY: as promised by the caller; `Product::check` has checked the types.
+        // SAFETY: what `Contract::values` is promised; `BatchMatmul::check` has checked the types.
         unsafe { map(isa, fused.program, &sizes, inputs, to, 0..all) };
     }
 
@@ -578,7 +613,8 @@ impl Contract<'_> {
     /// As for [`Contract::through`]; the block is scratch that is this worker's alone.
     unsafe fn run_prologue(&self, isa: Isa, fused: Fused<'_>, block: Cached, to: StridedOutput) {
         let from = self.input(&self.matmul.a, block.corner);
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `Contract::run_prologue` is promised; `StridedInput::within` and `StridedOutput::within` check
+        // the operands, `contract` the scratch.
         unsafe {
             if from.strides.as_slice()[1] == 1 {
                 return self.values(isa, fused, from, block, to);

@@ -86,7 +86,7 @@ impl<E: Float> WithLanes for Multiply<f32, E> {
     type Out = ();
 
     #[inline(always)]
-    fn run<V: Lanes>(self) {
+    unsafe fn run<V: Lanes>(self) {
         for c in (0..self.columns).step_by(PANEL) {
             self.fetch_at(c);
             let panel = self.panel_at(c);

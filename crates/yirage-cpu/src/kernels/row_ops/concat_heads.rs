@@ -37,7 +37,7 @@ impl RowOp for ConcatHeadsRowOp {
         let (m, n) = (self.a.width() / self.groups, self.b.width() / self.groups);
         let (a, b, out) = (self.a.first(run), self.b.first(run), self.out.first(run));
         for part in rows.start * self.groups..rows.end * self.groups {
-            // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
+            // SAFETY: what `RowOp::run` is promised; `Site` bound operands that lie whole in their memory.
             unsafe {
                 let to = out.wrapping_add(part * (m + n));
                 std::ptr::copy_nonoverlapping(a.wrapping_add(part * m), to, m);

@@ -29,7 +29,7 @@ impl BindRow for EmbedRowOp {
 
 impl RowOp for EmbedRowOp {
     unsafe fn run(&self, run: &CpuRunContext<'_>, rows: Range<usize>) {
-        // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
+        // SAFETY: what `RowOp::run` is promised; `Site` bound operands that lie whole in their memory.
         let ids = unsafe { self.ids.some(run, rows.clone()) };
         for (t, &id) in rows.zip(ids) {
             // SAFETY: this row is nobody else's, and `Site::table` bound a table that was whole before the pass.

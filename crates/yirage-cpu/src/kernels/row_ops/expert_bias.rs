@@ -33,7 +33,7 @@ impl BindRow for ExpertBiasRowOp {
 impl RowOp for ExpertBiasRowOp {
     unsafe fn run(&self, run: &CpuRunContext<'_>, rows: Range<usize>) {
         let width = self.bias.width();
-        // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
+        // SAFETY: what `RowOp::run` is promised; `Site` bound operands that lie whole in their memory.
         unsafe {
             let (bias, chosen) = (self.bias.all(run), self.chosen.some(run, rows.clone()));
             rows::expert_bias(rows, self.ranks, width, self.x.src(run), bias, chosen, self.out.dst(run));

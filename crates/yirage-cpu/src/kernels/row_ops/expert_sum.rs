@@ -32,7 +32,7 @@ impl BindRow for ExpertSumRowOp {
 impl RowOp for ExpertSumRowOp {
     unsafe fn run(&self, run: &CpuRunContext<'_>, rows: Range<usize>) {
         let (x, weights, out) = (self.x.src(run), self.weights.src(run), self.out.dst(run));
-        // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
+        // SAFETY: what `RowOp::run` is promised; `Site` bound operands that lie whole in their memory.
         unsafe { rows::expert_sum(run.isa, rows, self.ranks, self.out.width(), x, weights, out) };
     }
 }

@@ -29,7 +29,7 @@ impl BindRow for HadamardRowOp {
 
 impl RowOp for HadamardRowOp {
     unsafe fn run(&self, run: &CpuRunContext<'_>, rows: Range<usize>) {
-        // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
+        // SAFETY: what `RowOp::run` is promised; `Site` bound operands that lie whole in their memory.
         unsafe { rows::hadamard(run.isa, rows, self.x.width(), self.part, self.x.src(run), self.out.dst(run)) };
     }
 }

@@ -39,7 +39,7 @@ impl RowOp for KvAppendRowOp {
     unsafe fn run(&self, run: &CpuRunContext<'_>, rows: Range<usize>) {
         let k = self.k.src(run);
         let v = self.v.as_ref().map_or(k, |v| v.src(run));
-        // SAFETY: the caller's contract; `Site` bound rows that lie whole in their memory and a cache of their widths; the
+        // SAFETY: what `RowOp::run` is promised; `Site` bound rows that lie whole in their memory and a cache of their widths; the
         // scheduler gives each token its own slot.
         let done = unsafe { self.cache.blocks().append(rows.clone(), k, v, self.slots.some(run, rows)) };
         if let Err(why) = done {

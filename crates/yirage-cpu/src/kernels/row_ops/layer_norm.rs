@@ -33,7 +33,7 @@ impl BindRow for LayerNormRowOp {
 
 impl RowOp for LayerNormRowOp {
     unsafe fn run(&self, run: &CpuRunContext<'_>, rows: Range<usize>) {
-        // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
+        // SAFETY: what `RowOp::run` is promised; `Site` bound operands that lie whole in their memory.
         unsafe {
             let bias = self.bias.as_ref().map(|b| b.all(run));
             let norm = rows::LayerNormParams { eps: self.eps, weight: self.weight.all(run), bias };

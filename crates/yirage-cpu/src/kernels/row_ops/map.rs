@@ -56,7 +56,7 @@ impl RowOp for MapRowOp {
         let sizes =
             LoopSizes::new(&[rows.len(), width]).unwrap_or_else(|why| unreachable!("sizes of a placed value: {why}"));
         let out = StridedOutput::at(self.out.first(run).wrapping_add(first).cast(), Elem::F32, dims(width as i64));
-        // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
+        // SAFETY: what `RowOp::run` is promised; `Site` bound operands that lie whole in their memory.
         unsafe { general::map(run.isa, &self.program, &sizes, &inputs, out, 0..sizes.count()) };
     }
 }

@@ -32,7 +32,7 @@ impl BindRow for MatMulRowOp {
 
 impl RowOp for MatMulRowOp {
     unsafe fn run(&self, run: &CpuRunContext<'_>, rows: Range<usize>) {
-        // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
+        // SAFETY: what `RowOp::run` is promised; `Site` bound operands that lie whole in their memory.
         unsafe { rows::matmul(run.isa, rows, self.sizes, self.a.src(run), self.b.src(run), self.out.dst(run)) };
     }
 }

@@ -38,7 +38,7 @@ impl RowOp for QuantizeRowOp {
     unsafe fn run(&self, run: &CpuRunContext<'_>, rows: Range<usize>) {
         self.x.fetch(run, &rows);
         let (from, to, k) = (self.x.first(run), self.out.first(run), self.x.width());
-        // SAFETY: the caller's contract; `yirage_plan::VerifiedPlan` gives the output the bytes that the target's storage size
+        // SAFETY: what `RowOp::run` is promised; `yirage_plan::VerifiedPlan` gives the output the bytes that the target's storage size
         // says, which are those of the layout.
         unsafe {
             match self.parts {

@@ -32,7 +32,7 @@ impl BindRow for RmsNormRowOp {
 impl RowOp for RmsNormRowOp {
     unsafe fn run(&self, run: &CpuRunContext<'_>, rows: Range<usize>) {
         self.x.fetch(run, &rows);
-        // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
+        // SAFETY: what `RowOp::run` is promised; `Site` bound operands that lie whole in their memory.
         unsafe {
             let norm = rows::RmsNormParams {
                 row: self.x.width(),

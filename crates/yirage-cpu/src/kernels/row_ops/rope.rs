@@ -41,7 +41,7 @@ impl BindRow for RopeRowOp {
 
 impl RowOp for RopeRowOp {
     unsafe fn run(&self, run: &CpuRunContext<'_>, rows: Range<usize>) {
-        // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
+        // SAFETY: what `RowOp::run` is promised; `Site` bound operands that lie whole in their memory.
         unsafe {
             let tables = [&self.cos, &self.sin].map(|t| match self.positions {
                 Some(_) => t.all(run),

@@ -37,7 +37,7 @@ impl BindRow for RouteRowOp {
 
 impl RowOp for RouteRowOp {
     unsafe fn run(&self, run: &CpuRunContext<'_>, rows: Range<usize>) {
-        // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
+        // SAFETY: what `RowOp::run` is promised; `Site` bound operands that lie whole in their memory.
         unsafe {
             let route = rows::RouteParams {
                 experts: self.logits.width(),

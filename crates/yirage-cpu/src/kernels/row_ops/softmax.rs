@@ -28,7 +28,7 @@ impl BindRow for SoftmaxRowOp {
 
 impl RowOp for SoftmaxRowOp {
     unsafe fn run(&self, run: &CpuRunContext<'_>, rows: Range<usize>) {
-        // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
+        // SAFETY: what `RowOp::run` is promised; `Site` bound operands that lie whole in their memory.
         unsafe { rows::softmax(run.isa, rows, self.x.width(), self.x.src(run), self.out.dst(run)) };
     }
 }

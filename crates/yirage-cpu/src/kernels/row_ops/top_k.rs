@@ -32,7 +32,7 @@ impl RowOp for TopKRowOp {
     unsafe fn run(&self, run: &CpuRunContext<'_>, rows: Range<usize>) {
         let (k, largest, sorted) = (self.op.k as usize, self.op.largest, self.op.sorted);
         let top = rows::TopKParams { width: self.x.width(), k, largest, sorted };
-        // SAFETY: the caller's contract; `Site` bound operands that lie whole in their memory.
+        // SAFETY: what `RowOp::run` is promised; `Site` bound operands that lie whole in their memory.
         unsafe {
             let (values, indices) = (self.values.some(run, rows.clone()), self.indices.some(run, rows.clone()));
             rows::top_k(run.isa, rows, top, self.x.src(run), values, indices);

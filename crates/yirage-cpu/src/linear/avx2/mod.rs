@@ -42,7 +42,7 @@ pub(super) fn quantized_passes<F: QuantizedTileFormat, S: Avx2DotProduct>() -> P
 /// As for [`PassFn`].
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn float_pass<F: TileFormat, const T: usize>(p: &PanelPass) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `float_pass` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe { float::pass::<Avx2Lanes, F, T>(p) }
 }
 
@@ -103,7 +103,7 @@ unsafe fn add_outliers<F: QuantizedTileFormat, const N: usize>(
     scales: &[UnitScales; PANEL_TILES],
     acc: &mut [[Avx2Floats; N]; PANEL_TILES],
 ) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `add_outliers` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe { outliers::add::<Avx2Lanes, F>(marked, unit, w, scales, acc) }
 }
 
@@ -113,7 +113,7 @@ unsafe fn add_outliers<F: QuantizedTileFormat, const N: usize>(
 /// A unit at `w`; AVX2.
 #[inline(always)]
 unsafe fn unpack<F: QuantizedTileFormat>(w: *const u8, b: usize) -> [Avx2Ints; 8] {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `unpack` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe {
         let mut codes = [[_mm256_setzero_si256(); 2]; 8];
         unroll!(I in [0 1 2 3] {
@@ -136,7 +136,7 @@ unsafe fn block<F: QuantizedTileFormat, S: Avx2DotProduct, const T: usize>(
     b: usize,
     acc: &mut [Avx2Floats; T],
 ) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `block` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe {
         if F::HALVES == 1 {
             let dot = S::sums::<F, T, 0, 8>(w, x, m);

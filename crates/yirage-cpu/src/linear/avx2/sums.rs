@@ -32,7 +32,7 @@ unsafe fn offset<F: QuantizedTileFormat, const FROM: usize, const TO: usize>(m: 
         (0, 4) => m.minus_first,
         _ => m.minus_sum - m.minus_first,
     };
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `offset` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe { _mm256_sll_epi32(_mm256_set1_epi32(minus_sum), _mm_cvtsi32_si128(F::OFFSET_SHIFT as i32)) }
 }
 
@@ -42,7 +42,7 @@ unsafe fn offset<F: QuantizedTileFormat, const FROM: usize, const TO: usize>(m: 
 /// 32 codes of a token and of those before it at `x`; AVX2.
 #[inline(always)]
 unsafe fn word(x: *const u8, token: usize, group: usize) -> __m256i {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `word` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe { _mm256_set1_epi32(x.add(token * BLOCK + 4 * group).cast::<i32>().read_unaligned()) }
 }
 
@@ -70,7 +70,8 @@ impl Avx2DotProduct for Widened {
         m: *const Meta,
     ) -> [Avx2Ints; T] {
         const { assert!(F::BITS <= 6 || F::OFFSET == 128) };
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `Avx2DotProduct::sums` is promised; `linear` has checked panels and tokens, `Dispatch::new` the
+        // level.
         unsafe {
             if F::BITS > 6 {
                 return signed::<T, FROM, TO>(w, x);
@@ -96,7 +97,7 @@ unsafe fn widened<F: QuantizedTileFormat, const T: usize, const FROM: usize, con
     w: &[Avx2Ints; 8],
     x: *const u8,
 ) -> [Avx2Ints; T] {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `widened` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe {
         let (every, ones) = (groups_before_widening(F::BITS), _mm256_set1_epi16(1));
         let mut total = [[_mm256_setzero_si256(); 2]; T];
@@ -130,7 +131,7 @@ unsafe fn widened<F: QuantizedTileFormat, const T: usize, const FROM: usize, con
 /// As for [`Avx2DotProduct::sums`].
 #[inline(always)]
 unsafe fn signed<const T: usize, const FROM: usize, const TO: usize>(w: &[Avx2Ints; 8], x: *const u8) -> [Avx2Ints; T] {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `signed` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe {
         let (flip, ones) = (_mm256_set1_epi8(-128), _mm256_set1_epi16(1));
         let mut total = [[_mm256_setzero_si256(); 2]; T];
@@ -169,7 +170,8 @@ impl<const VEX: bool> Vnni<VEX> {
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(crate) unsafe fn dot(mut sum: __m256i, w: __m256i, x: __m256i) -> __m256i {
-        // SAFETY: registers only, and the caller has the instruction.
+        // SAFETY: registers only, and `Vnni::dot` is promised the instruction; `linear` has checked panels and tokens,
+        // `Dispatch::new` the level.
         unsafe {
             if VEX {
                 asm!("{{vex}} vpdpbusd {sum}, {w}, {x}", sum = inout(ymm_reg) sum, w = in(ymm_reg) w,
@@ -190,7 +192,8 @@ impl<const VEX: bool> Avx2DotProduct for Vnni<VEX> {
         x: *const u8,
         m: *const Meta,
     ) -> [Avx2Ints; T] {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `Avx2DotProduct::sums` is promised; `linear` has checked panels and tokens, `Dispatch::new` the
+        // level.
         unsafe {
             let mut sums = [[_mm256_setzero_si256(); 2]; T];
             if F::OFFSET != 0 {

@@ -46,7 +46,7 @@ fn pairs(v: __m512i) -> __m512bh {
 #[target_feature(enable = "avx512f")]
 #[inline]
 unsafe fn rows(w: *const u8) -> __m512bh {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `rows` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe { pairs(Avx512Lanes::load(w)) }
 }
 
@@ -57,7 +57,7 @@ unsafe fn rows(w: *const u8) -> __m512bh {
 #[target_feature(enable = "avx512f")]
 #[inline]
 unsafe fn token(x: *const u8) -> __m512bh {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `token` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe { pairs(_mm512_set1_epi32(x.cast::<i32>().read_unaligned())) }
 }
 
@@ -100,7 +100,7 @@ pub(super) unsafe fn few<const N: usize>(p: &PanelPass) {
 /// As for [`crate::linear::pass::PassFn`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
 pub(super) unsafe fn full(p: &PanelPass) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `full` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe { together::<1>(slice::from_ref(p)) }
 }
 
@@ -160,7 +160,7 @@ unsafe fn part<const FETCH: bool>(
     let [mut a, mut b] = *sums; // copies stay in registers
     for u in 0..units {
         for i in 0..BLOCK / 2 {
-            // SAFETY: as promised by the caller.
+            // SAFETY: what `part` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
             unsafe {
                 if FETCH {
                     Avx512Lanes::fetch(ahead.wrapping_add(u * PackedBf16::UNIT_BYTES + 64 * i));

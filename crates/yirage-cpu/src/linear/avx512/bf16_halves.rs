@@ -50,7 +50,8 @@ pub(super) unsafe fn one(p: &PanelPass) {
     let mut sums = HalvesAccumulators([[0.0; TILE_ROWS]; PANEL_TILES * MOST_PANELS]);
     // What the first units ask for is their panel's; what the others ask for is behind all panels of the pass.
     let first = p.units.saturating_sub(p.ahead.div_ceil(STEP)).max(1);
-    // SAFETY: as promised by the caller; there is a unit.
+    // SAFETY: what `one` is promised; there is a unit; `linear` has checked panels and tokens, `Dispatch::new` the
+    // level.
     unsafe {
         some(p, 0, first, &mut sums);
         if first < p.units {

@@ -111,7 +111,7 @@ pub(super) unsafe fn any(p: &PanelPass) {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
 pub(super) unsafe fn together(passes: &[PanelPass]) {
     let (twos, last) = passes.as_chunks::<2>();
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `together` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe {
         for tile in [0, 2] {
             for (i, two) in twos.iter().enumerate() {
@@ -133,7 +133,7 @@ pub(super) unsafe fn together(passes: &[PanelPass]) {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
 unsafe fn four<const FETCH: bool>([p, q]: &[PanelPass; 2], tile: usize) {
     let mut sums = AmxBf16Accumulators([[0.0; TILE_ROWS]; TOKEN_TILE]);
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `four` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe {
         let _configured = FULL.configure();
         start!();

@@ -209,7 +209,7 @@ pub(super) unsafe fn pass<F: QuantizedTileFormat, const N: usize, const P: usize
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 pub(super) unsafe fn together<F: QuantizedTileFormat>(passes: &[PanelPass]) {
     for p in passes {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `together` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
         unsafe { pass::<F, TOKEN_TILE, 1>(p) }
     }
 }

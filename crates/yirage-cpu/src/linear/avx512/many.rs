@@ -177,7 +177,7 @@ unsafe fn two_tiles<F: QuantizedTileFormat>(
     pair: usize,
     sums: &mut [[[__m512; TOKEN_TILE]; PANEL_TILES]],
 ) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `two_tiles` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe {
         let (mut q, mut r) = ([_mm512_setzero_si512(); 8], [_mm512_setzero_si512(); 8]);
         unroll!(P in [0 1 2 3] {
@@ -264,6 +264,6 @@ pub(super) unsafe fn together<F: QuantizedTileFormat, const T: usize>(passes: &[
 /// As for [`crate::linear::pass::PassFn`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 pub(super) unsafe fn pass<F: QuantizedTileFormat>(p: &PanelPass) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `pass` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe { together::<F, 1>(slice::from_ref(p)) }
 }

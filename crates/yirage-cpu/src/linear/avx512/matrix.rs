@@ -206,7 +206,8 @@ unsafe fn unpack<F: QuantizedTileFormat>(ahead: usize, w: *const u8, into: &mut 
     for (b, block) in into.0[..F::UNIT_BLOCKS].iter_mut().enumerate() {
         fetch::<Avx512Lanes, F>(ahead, w, b);
         let to: *mut __m512i = block.as_mut_ptr().cast();
-        // SAFETY: the caller has the unit; a block has 8 vectors of codes.
+        // SAFETY: `unpack` is promised the unit; a block has 8 vectors of codes; `linear` has checked panels and
+        // tokens, `Dispatch::new` the level.
         unsafe {
             unroll!(P in [0 1 2 3] {
                 let pair = F::pair::<Avx512Lanes>(w, b, P).map(|codes| match F::OFFSET {
@@ -287,7 +288,8 @@ impl AmxUnitPass<'_> {
         sums: &mut [__m512; TOKEN_TILE],
     ) {
         let row = |half: usize| b * F::HALVES + half.min(F::HALVES - 1);
-        // SAFETY: as promised by the caller; 16 tokens have metas and sums.
+        // SAFETY: what `AmxUnitPass::add` is promised; 16 tokens have metas and sums; `linear` has checked panels and
+        // tokens, `Dispatch::new` the level.
         unsafe {
             let [s0, s1] = [0, 1].map(|half| _mm512_load_ps(self.scales.scale(row(half)).as_ptr()));
             let mins = |half: usize| _mm512_load_ps(self.scales.min(row(half)).as_ptr());
@@ -320,7 +322,8 @@ impl AmxUnitPass<'_> {
         ring: &mut Ring,
         sums: &mut [[[__m512; TOKEN_TILE]; PANEL_TILES]],
     ) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `AmxUnitPass::run` is promised; `linear` has checked panels and tokens, `Dispatch::new` the
+        // level.
         unsafe {
             self.begin::<F, 0>(0, ring);
             self.begin::<F, 1>(1, ring);
@@ -400,7 +403,7 @@ unsafe fn together<F: QuantizedTileFormat, const T: usize>(passes: &[PanelPass])
 /// As for that.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 pub(super) unsafe fn some<F: QuantizedTileFormat, const T: usize>(passes: &[PanelPass]) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `some` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe {
         match passes.len() {
             1 => together::<F, 1>(passes),

@@ -81,7 +81,7 @@ pub(super) const BF16_TOGETHER: PassesFn = bf16::together::<MOST_TOGETHER>;
 /// As for [`PassFn`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 unsafe fn float_pass<F: TileFormat, const T: usize>(p: &PanelPass) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `float_pass` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe { float::pass::<Avx512Lanes, F, T>(p) }
 }
 
@@ -98,7 +98,7 @@ unsafe fn add_outliers<F: QuantizedTileFormat, const N: usize>(
     scales: &[UnitScales; PANEL_TILES],
     sums: &mut [[[__m512; N]; PANEL_TILES]],
 ) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `add_outliers` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe { outliers::add::<Avx512Lanes, F>(marked, unit, w, scales, sums) }
 }
 
@@ -111,7 +111,8 @@ unsafe fn finish<const N: usize>(passes: &[PanelPass], sums: &[[[__m512; N]; PAN
     for (p, sums) in passes.iter().zip(sums) {
         for (i, tile) in sums.iter().enumerate() {
             for (t, v) in tile[..p.tokens.min(N)].iter().enumerate() {
-                // SAFETY: as promised by the caller.
+                // SAFETY: what `finish` is promised; `linear` has checked panels and tokens, `Dispatch::new` the
+                // level.
                 unsafe { p.put::<Avx512Lanes>(i, t, *v) }
             }
         }

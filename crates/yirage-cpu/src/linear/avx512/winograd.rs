@@ -237,7 +237,8 @@ unsafe fn unpack<F: QuantizedTileFormat>(
     for (b, block) in into[..F::UNIT_BLOCKS].iter_mut().enumerate() {
         fetch::<Avx512Lanes, F>(ahead, w, b);
         let mut products = _mm512_setzero_si512();
-        // SAFETY: the caller has the unit and its scales; half a block has 4 vectors of codes.
+        // SAFETY: `unpack` is promised the unit and its scales; half a block has 4 vectors of codes; `linear` has
+        // checked panels and tokens, `Dispatch::new` the level.
         unsafe {
             unroll!(P in [0 1] {
                 let [p0, p1] = F::pair::<Avx512Lanes>(w, b, P);
@@ -273,7 +274,7 @@ unsafe fn add<F: QuantizedTileFormat>(
 ) {
     let mut acc = *sums; // a copy stays in registers
     for (b, block) in blocks.iter().enumerate() {
-        // SAFETY: as promised by the caller; `linear` refuses activations without pairs.
+        // SAFETY: what `add` is promised; `linear` refuses activations without pairs.
         unsafe {
             let x = p.pairs.wrapping_add((at + b) * p.stride);
             if F::MINS {
@@ -346,7 +347,7 @@ pub(super) fn kernel<F: QuantizedTileFormat>() -> Option<PassesFn> {
 /// As for that.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 unsafe fn some<F: QuantizedTileFormat, const T: usize>(passes: &[PanelPass]) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `some` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe {
         match passes.len() {
             1 => together::<F, 1>(passes),

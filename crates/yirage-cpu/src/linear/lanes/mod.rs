@@ -50,7 +50,7 @@ pub(crate) trait RowLanesJob {
 /// If the processor lacks the level.
 pub(crate) unsafe fn launch<J: RowLanesJob>(isa: Isa, job: J) {
     assert!(isa.available(), "this CPU lacks {isa}");
-    // SAFETY: the level is available; the rest is promised by the caller.
+    // SAFETY: `Isa::available` has just said so of the level; what the job needs, `launch` is promised.
     unsafe {
         match isa.vectors() {
             #[cfg(target_arch = "x86_64")]
@@ -64,17 +64,25 @@ pub(crate) unsafe fn launch<J: RowLanesJob>(isa: Isa, job: J) {
     }
 }
 
+/// At the level with AVX-512.
+///
+/// # Safety
+/// As for [`launch`], which has checked the level.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 unsafe fn avx512<J: RowLanesJob>(job: J) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `avx512` is promised; `lanes::launch` or `Dispatch::new` has checked the level.
     unsafe { job.run::<Avx512Lanes>() }
 }
 
+/// At the level with AVX2.
+///
+/// # Safety
+/// As for [`launch`], which has checked the level.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn avx2<J: RowLanesJob>(job: J) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `avx2` is promised; `lanes::launch` or `Dispatch::new` has checked the level.
     unsafe { job.run::<Avx2Lanes>() }
 }
 

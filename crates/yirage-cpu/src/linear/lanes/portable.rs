@@ -13,17 +13,20 @@ impl RowLanes for PortableLanes {
 
     #[inline(always)]
     unsafe fn load(p: *const u8) -> [u8; 64] {
-        // SAFETY: the caller promises 64 readable bytes.
+        // SAFETY: `RowLanes::load` is promised 64 readable bytes; `lanes::launch` or `Dispatch::new` has checked the
+        // level.
         unsafe { p.cast::<[u8; 64]>().read_unaligned() }
     }
     #[inline(always)]
     unsafe fn put(p: *mut u8, v: [u8; 64]) {
-        // SAFETY: the caller promises 64 writable bytes.
+        // SAFETY: `RowLanes::put` is promised 64 writable bytes; `lanes::launch` or `Dispatch::new` has checked the
+        // level.
         unsafe { p.cast::<[u8; 64]>().write_unaligned(v) }
     }
     #[inline(always)]
     unsafe fn words(rows: &[*const u8; 16], at: usize) -> [[u8; 64]; 4] {
-        // SAFETY: the caller promises 16 readable bytes of each row.
+        // SAFETY: `RowLanes::words` is promised 16 readable bytes of each row; `lanes::launch` or `Dispatch::new` has
+        // checked the level.
         let rows = rows.map(|row| unsafe { row.add(at).cast::<[u8; 16]>().read_unaligned() });
         from_fn(|j| from_fn(|i| rows[i / 4][4 * j + i % 4]))
     }
@@ -53,23 +56,27 @@ impl RowLanes for PortableLanes {
     }
     #[inline(always)]
     unsafe fn f16(p: *const u8) -> [f32; 16] {
-        // SAFETY: the caller promises 32 readable bytes.
+        // SAFETY: `RowLanes::f16` is promised 32 readable bytes; `lanes::launch` or `Dispatch::new` has checked the
+        // level.
         let b = unsafe { p.cast::<[[u8; 2]; 16]>().read_unaligned() };
         b.map(|h| f16::from_le_bytes(h).to_f32())
     }
     #[inline(always)]
     unsafe fn i8(p: *const u8) -> [f32; 16] {
-        // SAFETY: the caller promises 16 readable bytes.
+        // SAFETY: `RowLanes::i8` is promised 16 readable bytes; `lanes::launch` or `Dispatch::new` has checked the
+        // level.
         unsafe { p.cast::<[i8; 16]>().read_unaligned() }.map(f32::from)
     }
     #[inline(always)]
     unsafe fn floats(p: *const f32) -> [f32; 16] {
-        // SAFETY: the caller promises 64 readable bytes.
+        // SAFETY: `RowLanes::floats` is promised 64 readable bytes; `lanes::launch` or `Dispatch::new` has checked the
+        // level.
         unsafe { p.cast::<[f32; 16]>().read_unaligned() }
     }
     #[inline(always)]
     unsafe fn store(p: *mut f32, v: [f32; 16]) {
-        // SAFETY: the caller promises 64 writable bytes.
+        // SAFETY: `RowLanes::store` is promised 64 writable bytes; `lanes::launch` or `Dispatch::new` has checked the
+        // level.
         unsafe { p.cast::<[f32; 16]>().write_unaligned(v) }
     }
     #[inline(always)]

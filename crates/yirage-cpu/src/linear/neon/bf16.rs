@@ -95,7 +95,7 @@ pub(super) unsafe fn many(p: &PanelPass) {
 /// [`PIECE`] readable bytes at `w`.
 #[inline(always)]
 unsafe fn piece(w: *const u8) -> [[uint8x16_t; 4]; 4] {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `piece` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe {
         [NeonLanes::load(w), NeonLanes::load(w.add(64)), NeonLanes::load(w.add(128)), NeonLanes::load(w.add(192))]
     }

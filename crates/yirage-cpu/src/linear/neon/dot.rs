@@ -46,7 +46,8 @@ macro_rules! words {
 
             #[inline(always)]
             unsafe fn dot<const WORD: usize>(mut acc: $sums, w: uint8x16_t, x: uint8x16_t) -> $sums {
-                // SAFETY: registers only, and the caller has the instruction.
+                // SAFETY: registers only, and `WordDotProduct::dot` is promised the instruction; `linear` has checked
+                // panels and tokens, `Dispatch::new` the level.
                 unsafe {
                     asm!(concat!($op, " {acc:v}.4s, {w:v}.", $w, ", {x:v}.", $x, "[{word}]"), acc = inout(vreg) acc,
                         w = in(vreg) w, x = in(vreg) x, word = const WORD,
@@ -68,7 +69,8 @@ macro_rules! squares {
 
             #[inline(always)]
             unsafe fn mul(mut acc: $sums, w: uint8x16_t, x: uint8x16_t) -> $sums {
-                // SAFETY: registers only, and the caller has the instruction.
+                // SAFETY: registers only, and `MatrixDotProduct::mul` is promised the instruction; `linear` has
+                // checked panels and tokens, `Dispatch::new` the level.
                 unsafe {
                     asm!(concat!($op, " {acc:v}.4s, {w:v}.", $numbers, ", {x:v}.", $numbers), acc = inout(vreg) acc,
                         w = in(vreg) w, x = in(vreg) x, options(pure, nomem, nostack, preserves_flags));
@@ -128,7 +130,7 @@ pub(super) unsafe fn add_words<D: WordDotProduct, const T: usize>(
     x: *const u8,
     step: usize,
 ) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `add_words` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe {
         let mut tokens = [vdupq_n_u8(0); T];
         unroll!(I < T { tokens[I] = vld1q_u8(x.add(I * step)); });
@@ -152,7 +154,7 @@ pub(super) unsafe fn add_squares<S: MatrixDotProduct>(
     x: *const u8,
     step: usize,
 ) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `add_squares` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe {
         let token = |t: usize| vreinterpretq_u64_u8(vld1q_u8(x.add(t * step)));
         let (a, b, c, d) = (token(0), token(1), token(2), token(3));
@@ -174,7 +176,7 @@ pub(super) unsafe fn add_squares<S: MatrixDotProduct>(
 #[inline(always)]
 pub(super) unsafe fn put_squares(p: &PanelPass, tile: usize, token: usize, sums: &[float32x4_t; 8]) {
     let mut rows = [[sums[0]; 4]; 2];
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `put_squares` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe {
         for i in 0..4 {
             rows[0][i] = vuzp1q_f32(sums[2 * i], sums[2 * i + 1]);

@@ -62,7 +62,7 @@ pub(super) const BF16_PASSES: Passes = Passes {
 /// # Safety
 /// As for [`PassFn`].
 unsafe fn float_pass<F: TileFormat, const T: usize>(p: &PanelPass) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `float_pass` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe { float::pass::<NeonLanes, F, T>(p) }
 }
 
@@ -70,7 +70,7 @@ unsafe fn float_pass<F: TileFormat, const T: usize>(p: &PanelPass) {
 /// As for [`PassFn`].
 #[target_feature(enable = "dotprod")]
 unsafe fn quantized_pass<F: QuantizedTileFormat, const T: usize, const MANY: bool>(p: &PanelPass) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `quantized_pass` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe { quantized::pass::<F, ByWords<Sdot>, 4, T, MANY>(p) }
 }
 
@@ -78,7 +78,8 @@ unsafe fn quantized_pass<F: QuantizedTileFormat, const T: usize, const MANY: boo
 /// As for [`PassFn`].
 #[target_feature(enable = "i8mm")]
 unsafe fn i8mm_quantized_pass<F: QuantizedTileFormat, const T: usize>(p: &PanelPass) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `i8mm_quantized_pass` is promised; `linear` has checked panels and tokens, `Dispatch::new` the
+    // level.
     unsafe { quantized::pass::<F, ByWords<Usdot>, 4, T, false>(p) }
 }
 
@@ -86,7 +87,7 @@ unsafe fn i8mm_quantized_pass<F: QuantizedTileFormat, const T: usize>(p: &PanelP
 /// As for [`PassFn`].
 #[target_feature(enable = "i8mm")]
 unsafe fn squares_pass<F: QuantizedTileFormat>(p: &PanelPass) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `squares_pass` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe { quantized::pass::<F, BySquares<Usmmla>, 8, 2, true>(p) }
 }
 
@@ -94,7 +95,7 @@ unsafe fn squares_pass<F: QuantizedTileFormat>(p: &PanelPass) {
 /// As for [`PassFn`].
 #[target_feature(enable = "bf16")]
 unsafe fn bf16_few<const T: usize, const S: usize>(p: &PanelPass) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `bf16_few` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe { bf16::few::<T, S>(p) }
 }
 
@@ -102,6 +103,6 @@ unsafe fn bf16_few<const T: usize, const S: usize>(p: &PanelPass) {
 /// As for [`PassFn`].
 #[target_feature(enable = "bf16")]
 unsafe fn bf16_many(p: &PanelPass) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `bf16_many` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe { bf16::many(p) }
 }

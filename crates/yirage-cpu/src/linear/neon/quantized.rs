@@ -57,7 +57,8 @@ impl<D: WordDotProduct<Sums = int32x4_t>, const T: usize> BlockDotProduct<4, T> 
     }
     #[inline(always)]
     unsafe fn add(sums: &mut [[int32x4_t; 4]; T], w: &Self::Half, x: *const u8) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `BlockDotProduct::add` is promised; `linear` has checked panels and tokens, `Dispatch::new` the
+        // level.
         unsafe { add_words::<D, T>(sums, w, x, BLOCK) }
     }
     #[inline(always)]
@@ -68,7 +69,8 @@ impl<D: WordDotProduct<Sums = int32x4_t>, const T: usize> BlockDotProduct<4, T> 
     }
     #[inline(always)]
     unsafe fn tokens(m: *const Meta, t: usize) -> Tokens {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `BlockDotProduct::tokens` is promised; `linear` has checked panels and tokens, `Dispatch::new`
+        // the level.
         unsafe {
             let m = m.add(t).read_unaligned();
             Tokens {
@@ -81,14 +83,16 @@ impl<D: WordDotProduct<Sums = int32x4_t>, const T: usize> BlockDotProduct<4, T> 
     }
     #[inline(always)]
     unsafe fn add_outlier(sums: &mut [[float32x4_t; 4]; T], t: usize, w: [float32x4_t; 4], x: f32) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `BlockDotProduct::add_outlier` is promised; `linear` has checked panels and tokens,
+        // `Dispatch::new` the level.
         unsafe {
             unroll!(I in [0 1 2 3] { sums[t][I] = vfmaq_n_f32(sums[t][I], w[I], x); });
         }
     }
     #[inline(always)]
     unsafe fn put(p: &PanelPass, tile: usize, first: usize, sums: &[[float32x4_t; 4]; T]) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `BlockDotProduct::put` is promised; `linear` has checked panels and tokens, `Dispatch::new` the
+        // level.
         unsafe {
             unroll!(I < T { p.put::<NeonLanes>(tile, first + I, sums[I]); });
         }
@@ -109,7 +113,8 @@ impl<S: MatrixDotProduct<Sums = int32x4_t>> BlockDotProduct<8, 2> for BySquares<
     }
     #[inline(always)]
     unsafe fn add(sums: &mut [[int32x4_t; 8]; 2], w: &Self::Half, x: *const u8) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `BlockDotProduct::add` is promised; `linear` has checked panels and tokens, `Dispatch::new` the
+        // level.
         unsafe { add_squares::<S>(sums, w, x, BLOCK) }
     }
     #[inline(always)]
@@ -128,7 +133,7 @@ impl<S: MatrixDotProduct<Sums = int32x4_t>> BlockDotProduct<8, 2> for BySquares<
     }
     #[inline(always)]
     unsafe fn tokens(m: *const Meta, t: usize) -> Tokens {
-        // SAFETY: as promised by the caller; a `Meta` is four numbers of 32 bits.
+        // SAFETY: what `BlockDotProduct::tokens` is promised; a `Meta` is four numbers of 32 bits.
         unsafe {
             let m = m.add(2 * t).cast::<f32>();
             let (a, b) = (vld1q_f32(m), vld1q_f32(m.add(4)));
@@ -144,7 +149,8 @@ impl<S: MatrixDotProduct<Sums = int32x4_t>> BlockDotProduct<8, 2> for BySquares<
     }
     #[inline(always)]
     unsafe fn add_outlier(sums: &mut [[float32x4_t; 8]; 2], t: usize, w: [float32x4_t; 4], x: f32) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `BlockDotProduct::add_outlier` is promised; `linear` has checked panels and tokens,
+        // `Dispatch::new` the level.
         unsafe {
             // every other number is another token's, whose sum must stay what it is, to the bit
             let mine = vld1q_u32([[!0, 0, !0, 0], [0, !0, 0, !0]][t % 2].as_ptr());
@@ -158,7 +164,8 @@ impl<S: MatrixDotProduct<Sums = int32x4_t>> BlockDotProduct<8, 2> for BySquares<
     }
     #[inline(always)]
     unsafe fn put(p: &PanelPass, tile: usize, first: usize, sums: &[[float32x4_t; 8]; 2]) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: what `BlockDotProduct::put` is promised; `linear` has checked panels and tokens, `Dispatch::new` the
+        // level.
         unsafe {
             put_squares(p, tile, first, &sums[0]);
             put_squares(p, tile, first + 2, &sums[1]);
@@ -227,7 +234,8 @@ impl<P: BlockDotProduct<R, T>, const R: usize, const T: usize> OutlierAccumulato
     #[inline(always)]
     unsafe fn add(&mut self, tile: usize, token: usize, w: [float32x4_t; 4], x: f32) {
         let chunks = self.0[tile].as_mut_ptr().cast::<[[float32x4_t; R]; T]>();
-        // SAFETY: as promised by the caller; chunks hold the sums of their tokens and nothing else.
+        // SAFETY: what `OutlierAccumulator::add` is promised; chunks hold the sums of their tokens and nothing else;
+        // `linear` has checked panels and tokens, `Dispatch::new` the level.
         unsafe { P::add_outlier(&mut *chunks.add(token / P::TOKENS), token % P::TOKENS, w, x) }
     }
 }
@@ -242,7 +250,7 @@ unsafe fn unpack<F: QuantizedTileFormat, P: BlockDotProduct<R, T>, const R: usiz
     b: usize,
 ) -> [P::Half; 2] {
     const { assert!(F::BITS <= 7 || F::OFFSET == 128) };
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `unpack` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe {
         let mut groups = [[vdupq_n_u8(0); 4]; 8];
         unroll!(I in [0 1 2 3] { [groups[2 * I], groups[2 * I + 1]] = F::pair::<NeonLanes>(w, b, I); });
@@ -282,7 +290,7 @@ unsafe fn block<F: QuantizedTileFormat, P: BlockDotProduct<R, T>, const R: usize
     b: usize,
     acc: &mut [[float32x4_t; R]; T],
 ) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: what `block` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe {
         let mut dot = [[vdupq_n_s32(0); R]; T];
         if F::HALVES == 1 {

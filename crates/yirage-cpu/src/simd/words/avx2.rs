@@ -130,7 +130,7 @@ impl BitLanes for Avx2 {
     }
     #[inline(always)]
     unsafe fn store_f16(self, p: *mut u16) {
-        // SAFETY: the caller vouches for sixteen halves.
+        // SAFETY: `BitLanes::store_f16` is promised sixteen halves.
         unsafe {
             _mm_storeu_si128(p.cast(), _mm256_cvtps_ph::<NEAREST>(self.0));
             _mm_storeu_si128(p.add(8).cast(), _mm256_cvtps_ph::<NEAREST>(self.1));
@@ -138,7 +138,7 @@ impl BitLanes for Avx2 {
     }
     #[inline(always)]
     unsafe fn load_u16(p: *const u16) -> Self {
-        // SAFETY: the caller vouches for sixteen words.
+        // SAFETY: `BitLanes::load_u16` is promised sixteen words.
         unsafe {
             let low = _mm256_cvtepu16_epi32(_mm_loadu_si128(p.cast()));
             let high = _mm256_cvtepu16_epi32(_mm_loadu_si128(p.add(8).cast()));
@@ -147,12 +147,12 @@ impl BitLanes for Avx2 {
     }
     #[inline(always)]
     unsafe fn store_u16(self, p: *mut u16) {
-        // SAFETY: the caller vouches for sixteen words.
+        // SAFETY: `BitLanes::store_u16` is promised sixteen words.
         unsafe { _mm256_storeu_si256(p.cast(), narrow(self)) }
     }
     #[inline(always)]
     unsafe fn load_u8(p: *const u8) -> Self {
-        // SAFETY: the caller vouches for sixteen bytes.
+        // SAFETY: `BitLanes::load_u8` is promised sixteen bytes.
         unsafe {
             let low = _mm256_cvtepu8_epi32(_mm_loadl_epi64(p.cast()));
             let high = _mm256_cvtepu8_epi32(_mm_loadl_epi64(p.add(8).cast()));
@@ -161,7 +161,7 @@ impl BitLanes for Avx2 {
     }
     #[inline(always)]
     unsafe fn store_u8(self, p: *mut u8) {
-        // SAFETY: the caller vouches for sixteen bytes.
+        // SAFETY: `BitLanes::store_u8` is promised sixteen bytes.
         unsafe {
             let words = narrow(self);
             let bytes = _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256::<1>(words));

@@ -100,27 +100,27 @@ impl BitLanes for Avx512 {
     }
     #[inline(always)]
     unsafe fn store_f16(self, p: *mut u16) {
-        // SAFETY: the caller vouches for sixteen halves.
+        // SAFETY: `BitLanes::store_f16` is promised sixteen halves.
         unsafe { _mm256_storeu_si256(p.cast(), _mm512_cvtps_ph::<NEAREST>(self.0)) }
     }
     #[inline(always)]
     unsafe fn load_u16(p: *const u16) -> Self {
-        // SAFETY: the caller vouches for sixteen words.
+        // SAFETY: `BitLanes::load_u16` is promised sixteen words.
         unsafe { Avx512(_mm512_castsi512_ps(_mm512_cvtepu16_epi32(_mm256_loadu_si256(p.cast())))) }
     }
     #[inline(always)]
     unsafe fn store_u16(self, p: *mut u16) {
-        // SAFETY: the caller vouches for sixteen words.
+        // SAFETY: `BitLanes::store_u16` is promised sixteen words.
         unsafe { _mm256_storeu_si256(p.cast(), _mm512_cvtepi32_epi16(_mm512_castps_si512(self.0))) }
     }
     #[inline(always)]
     unsafe fn load_u8(p: *const u8) -> Self {
-        // SAFETY: the caller vouches for sixteen bytes.
+        // SAFETY: `BitLanes::load_u8` is promised sixteen bytes.
         unsafe { Avx512(_mm512_castsi512_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(p.cast())))) }
     }
     #[inline(always)]
     unsafe fn store_u8(self, p: *mut u8) {
-        // SAFETY: the caller vouches for sixteen bytes.
+        // SAFETY: `BitLanes::store_u8` is promised sixteen bytes.
         unsafe { _mm_storeu_si128(p.cast(), _mm512_cvtepi32_epi8(_mm512_castps_si512(self.0))) }
     }
 }

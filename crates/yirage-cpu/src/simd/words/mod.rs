@@ -10,6 +10,9 @@ mod plain;
 
 /// Operations on the bits of sixteen lanes. A mask has all bits of a lane set, or none. What is said of the use of
 /// [`super::Lanes`] holds here too.
+///
+/// # Safety
+/// Of the loads and stores: the addresses have what the method says that it touches.
 pub(crate) trait BitLanes: Copy {
     /// The same word in all lanes.
     fn word(bits: u32) -> Self;

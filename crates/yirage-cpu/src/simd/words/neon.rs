@@ -13,7 +13,7 @@ macro_rules! four {
                 $e
             }};
         }
-        // SAFETY: Advanced SIMD is there; pointers are vouched for by the callers of the functions that have any.
+        // SAFETY: every AArch64 processor has Advanced SIMD; functions with addresses are promised them by `Lanes`.
         unsafe { [at!(0), at!(1), at!(2), at!(3)] }
     }};
 }
@@ -134,7 +134,7 @@ impl BitLanes for Neon {
     }
     #[inline(always)]
     unsafe fn load_u8(p: *const u8) -> Self {
-        // SAFETY: the caller vouches for sixteen bytes.
+        // SAFETY: `BitLanes::load_u8` is promised sixteen bytes.
         let (low, high) = unsafe {
             let bytes = vld1q_u8(p);
             (vmovl_u8(vget_low_u8(bytes)), vmovl_u8(vget_high_u8(bytes)))
@@ -146,7 +146,7 @@ impl BitLanes for Neon {
     #[inline(always)]
     unsafe fn store_u8(self, p: *mut u8) {
         let [a, b, c, d] = four!(I => vmovn_u32(word(self.0[I])));
-        // SAFETY: the caller vouches for sixteen bytes.
+        // SAFETY: `BitLanes::store_u8` is promised sixteen bytes.
         unsafe {
             vst1_u8(p, vmovn_u16(vcombine_u16(a, b)));
             vst1_u8(p.add(8), vmovn_u16(vcombine_u16(c, d)));

@@ -98,31 +98,31 @@ impl BitLanes for Plain {
     #[inline(always)]
     unsafe fn store_f16(self, p: *mut u16) {
         let halves: [u16; LANES] = std::array::from_fn(|i| half::f16::from_f32(self.0[i]).to_bits());
-        // SAFETY: the caller vouches for sixteen halves.
+        // SAFETY: `BitLanes::store_f16` is promised sixteen halves.
         unsafe { p.cast::<[u16; LANES]>().write_unaligned(halves) }
     }
     #[inline(never)]
     unsafe fn load_u16(p: *const u16) -> Self {
-        // SAFETY: the caller vouches for sixteen words.
+        // SAFETY: `BitLanes::load_u16` is promised sixteen words.
         let raw = unsafe { p.cast::<[u16; LANES]>().read_unaligned() };
         each!(i => u32::from(raw[i]))
     }
     #[inline(always)]
     unsafe fn store_u16(self, p: *mut u16) {
         let low: [u16; LANES] = std::array::from_fn(|i| self.0[i].to_bits() as u16);
-        // SAFETY: the caller vouches for sixteen words.
+        // SAFETY: `BitLanes::store_u16` is promised sixteen words.
         unsafe { p.cast::<[u16; LANES]>().write_unaligned(low) }
     }
     #[inline(never)]
     unsafe fn load_u8(p: *const u8) -> Self {
-        // SAFETY: the caller vouches for sixteen bytes.
+        // SAFETY: `BitLanes::load_u8` is promised sixteen bytes.
         let raw = unsafe { p.cast::<[u8; LANES]>().read_unaligned() };
         each!(i => u32::from(raw[i]))
     }
     #[inline(always)]
     unsafe fn store_u8(self, p: *mut u8) {
         let low: [u8; LANES] = std::array::from_fn(|i| self.0[i].to_bits() as u8);
-        // SAFETY: the caller vouches for sixteen bytes.
+        // SAFETY: `BitLanes::store_u8` is promised sixteen bytes.
         unsafe { p.cast::<[u8; LANES]>().write_unaligned(low) }
     }
 }

@@ -14,9 +14,9 @@ pub(crate) const BF16: DType = DType::Stored(Format::BF16);
 /// All types of elements.
 pub(crate) const TYPES: [DType; 6] = [DType::F32, F16, BF16, DType::I32, DType::U32, DType::Bool];
 
-/// The levels at hand.
+/// The levels at hand; those that are not are said to be left out.
 pub(crate) fn levels() -> Vec<Isa> {
-    Isa::ALL.iter().copied().filter(|isa| isa.available()).collect()
+    crate::linear_support::isas()
 }
 
 pub(crate) fn elem(dtype: DType) -> Elem {
