@@ -120,9 +120,11 @@ impl CpuKvCache {
 
     /// What lies in these blocks, while no program of their device runs.
     pub(crate) fn read(&self, blocks: &[u32], _turn: &RunPermit<'_>) -> Result<Vec<u8>, HalError> {
+        // SAFETY: programs write caches while they have the device's permit (`CpuContext::turn`), which the caller has.
+        let all = unsafe { self.buf.as_slice() };
         let mut contents = Vec::with_capacity(blocks.len() * self.form.bytes());
         for &block in blocks {
-            contents.extend_from_slice(&self.buf.as_slice()[self.range_of(block)?]);
+            contents.extend_from_slice(&all[self.range_of(block)?]);
         }
         Ok(contents)
     }
@@ -136,8 +138,8 @@ impl CpuKvCache {
         for (&block, part) in blocks.iter().zip(contents.chunks_exact(each)) {
             let range = self.range_of(block)?;
             // SAFETY: `range_of` gives `part.len()` bytes inside the buffer, which `CpuKvCache::new` got for so many blocks;
-            // whoever has the permit of the device is alone with what its programs write.
-            unsafe { self.buf.as_ptr().add(range.start).copy_from_nonoverlapping(part.as_ptr(), part.len()) };
+            // whoever has the device's permit (`CpuContext::turn`) is alone with what its programs read and write.
+            unsafe { self.buf.first().add(range.start).copy_from_nonoverlapping(part.as_ptr(), part.len()) };
         }
         Ok(())
     }
