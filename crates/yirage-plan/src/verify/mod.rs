@@ -53,6 +53,8 @@ impl VerifiedPlan {
         if plan.target != target.describe() {
             return Err(PlanError(format!("it is made for `{}`, not for `{}`", plan.target, target.describe())));
         }
+        // Proves: **The graph is sound** ([`yirage_ir::verify()`]): values are made once, before they are read, of the types that
+        // the ops infer; regions hold what their kind allows; weights and states have fixed shapes.
         yirage_ir::verify(&plan.graph).map_err(|e| PlanError(e.to_string()))?;
         interface::check(&plan, target)?;
         let phases = steps::phases(&plan)?;
