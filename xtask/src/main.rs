@@ -1,8 +1,9 @@
 //! Project chores, run as `cargo xtask COMMAND`: `tidy`, the rules of the house that a machine can check, `map`, the page
-//! of all modules, `support`, the page of what has run where, `proofs`, what a verified plan proves, `mutants`, mistakes that the tests must notice, `pictures` of recorded terminals, and `bench-rivals`,
-//! our speed beside others'.
+//! of all modules, `support`, the page of what has run where, `proofs`, what a verified plan proves, `mutants`, mistakes
+//! that the tests must notice, `pictures` of recorded terminals, and `bench-rivals`, our speed beside others'.
 //!
-//! `tidy`, `map`, `support` and `proofs` know the repository's text only. Nothing here opens a connection or is part of what is released.
+//! `tidy`, `map`, `support` and `proofs` know the repository's text only. Nothing here opens a connection or is part of what
+//! is released.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its terminal")]
 
