@@ -1,8 +1,9 @@
 //! Project chores, run as `cargo xtask COMMAND`: `tidy`, the rules of the house that a machine can check, `map`, the page
-//! of all modules, `support`, the page of what has run where, `mutants`, mistakes that the tests must notice, `pictures` of recorded terminals, and `bench-rivals`,
-//! our speed beside others'.
+//! of all modules, `support`, the page of what has run where, `proofs`, what a verified plan proves, `mutants`, mistakes
+//! that the tests must notice, `pictures` of recorded terminals, and `bench-rivals`, our speed beside others'.
 //!
-//! `tidy`, `map` and `support` know the repository's text only. Nothing here opens a connection or is part of what is released.
+//! `tidy`, `map`, `support` and `proofs` know the repository's text only. Nothing here opens a connection or is part of what
+//! is released.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its terminal")]
 
@@ -22,11 +23,13 @@ fn main() -> ExitCode {
         ["tidy"] => tidy_command(),
         ["map"] => said("map", tidy::map::write(root())),
         ["support"] => said("support", tidy::support::write(root())),
+        ["proofs"] => said("proofs", tidy::proofs::write(root())),
         ["mutants", ..] => said("mutants", mutants::run(root(), &arguments[1..])),
         ["pictures"] => said("pictures", picture::draw(root())),
         ["bench-rivals", ..] => said("bench-rivals", rivals::run(root(), &arguments[1..])),
         _ => {
-            let usages = [tidy::map::USAGE, tidy::support::USAGE, picture::USAGE, mutants::USAGE].concat();
+            let usages =
+                [tidy::map::USAGE, tidy::support::USAGE, tidy::proofs::USAGE, picture::USAGE, mutants::USAGE].concat();
             eprintln!("{USAGE}{usages}\n{}", rivals::USAGE);
             ExitCode::from(2)
         }

@@ -11,6 +11,7 @@ mod manifest;
 pub(crate) mod map;
 mod messages;
 mod paths;
+pub(crate) mod proofs;
 mod pure;
 mod safety;
 mod size;
@@ -64,6 +65,7 @@ pub(crate) const RULES: &[(&str, TidyRule)] = &[
     ("nothing unfinished", unfinished::check),
     ("no machine's own paths", paths::check),
     ("the hub's address stands in one file", hosts::check),
+    ("a verified plan lists what its checks prove", proofs::check),
     ("links resolve", links::check),
     ("the checklist names tests that run", checklist::check),
     ("what CONTRIBUTING.md shows can be done", contributing::check),

@@ -12,6 +12,8 @@ fn error(kind: ExecutorKind, what: String) -> PlanError {
     PlanError(format!("program `{kind}`: {what}"))
 }
 
+// Proves: **Programs**: one for each executor of the target that runs one, for its number of workers; each ends, runs every stage of
+// every step exactly once, and has no race ([`crate::tasks::verify::check`]).
 /// Checks all programs of a plan whose graph, steps and places are sound:
 ///
 /// - there is one for each executor of the target that runs one, in its order, with a queue for each worker;

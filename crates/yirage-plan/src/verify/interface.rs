@@ -9,6 +9,9 @@ use crate::weight_layout::WeightLayoutFacts;
 use std::collections::HashSet;
 use yirage_ir::{Graph, Sym, Type, Value, ValueId, ValueSource};
 
+// Proves: **Sizes are numbers.** Each symbol of the bucket is from 1 to [`crate::limits::MAX_SYMBOL`]; what a slot holds at those
+// sizes is at most [`crate::limits::MAX_STEP_INPUT_BYTES`], what a placed value takes lies in the arena, which is at most
+// [`crate::limits::MAX_ARENA`]. So `elems` and `bytes` of these types do not overflow for any sizes within the bucket.
 /// Checks it of a plan whose graph is sound.
 pub(super) fn check(plan: &Plan, target: &Target) -> Result<(), PlanError> {
     for sym in Sym::ALL {
@@ -30,6 +33,8 @@ pub(super) fn check(plan: &Plan, target: &Target) -> Result<(), PlanError> {
     check_weights(plan, target)
 }
 
+// Proves: **Slots** are of plain numbers ([`yirage_ir::DType::is_plain`]: f32, f16, bf16, i32, u32, bool), dense or with strides, and
+// no quantised activations.
 fn check_step_input(plan: &Plan, slot: &Value) -> Result<(), PlanError> {
     let (name, ty) = (&slot.name, &slot.ty);
     if !leaves_and_enters(ty) {
@@ -46,6 +51,7 @@ fn leaves_and_enters(ty: &Type) -> bool {
     ty.activation_format.is_none() && ty.dtype.is_plain()
 }
 
+// Proves: **Outputs** are states, or computed values of plain numbers, as slots are.
 /// States stay where they are; everything else is read from its place.
 fn check_output(graph: &Graph, id: ValueId) -> Result<(), PlanError> {
     let v = graph.value(id);
@@ -56,6 +62,8 @@ fn check_output(graph: &Graph, id: ValueId) -> Result<(), PlanError> {
     Err(PlanError(format!("the output `{}` is {}, no computed value of plain numbers", v.name, v.ty)))
 }
 
+// Proves: **Weights**: each has one entry with its type and a layout of the target, of its format; all that read it in a layout of
+// products' matrices read it as the same number of them. States have no strides.
 fn check_weights(plan: &Plan, target: &Target) -> Result<(), PlanError> {
     let mut names = HashSet::new();
     for entry in &plan.weights.entries {
@@ -85,4 +93,23 @@ fn check_weights(plan: &Plan, target: &Target) -> Result<(), PlanError> {
         return Err(PlanError(format!("{} weights for a graph of {}", plan.weights.entries.len(), ids.len())));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use yirage_ir::{DType, Format};
+
+    #[test]
+    fn plain_numbers_enter_and_leave_with_strides_or_without() {
+        let plain = [Format::F32, Format::F16, Format::BF16].map(DType::Stored);
+        for dtype in plain.into_iter().chain([DType::I32, DType::U32, DType::Bool]) {
+            let dense = Type::new(dtype, [4u32, 6]);
+            let strided = Type { strides: Some(vec![1, 9]), ..dense.clone() };
+            assert!(leaves_and_enters(&dense) && leaves_and_enters(&strided), "{dtype:?}");
+        }
+        for dtype in [DType::I8, DType::Stored(Format::Q8_0), DType::Stored(Format::Q4_K)] {
+            assert!(!leaves_and_enters(&Type::new(dtype, [4u32, 256])), "{dtype:?}");
+        }
+    }
 }

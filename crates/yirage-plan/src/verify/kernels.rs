@@ -6,6 +6,8 @@ use crate::error::PlanError;
 use crate::plan::{KernelRef, Plan};
 use crate::target::{KernelFacts, Target};
 
+// Proves: **Kernels** are the target's: of that name, variant, stages and scratch; each takes the node that it is given, input by
+// input, by its rules ([`crate::rules`]).
 /// Checks the kernels of a plan whose graph and steps are sound.
 pub(super) fn check(plan: &Plan, target: &Target) -> Result<(), PlanError> {
     let facts = plan.kernels.iter().map(|k| of_target(k, target)).collect::<Result<Vec<_>, _>>()?;

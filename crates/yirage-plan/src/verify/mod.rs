@@ -18,21 +18,24 @@ use std::ops::Deref;
 ///
 /// What holds:
 ///
-/// - **The graph is sound** ([`yirage_ir::verify()`]): values are made once, before they are read, of the types that the
-///   ops infer; regions hold what their kind allows; weights and states have fixed shapes.
+/// - **The graph is sound** ([`yirage_ir::verify()`]): values are made once, before they are read, of the types that
+///   the ops infer; regions hold what their kind allows; weights and states have fixed shapes.
 /// - **Sizes are numbers.** Each symbol of the bucket is from 1 to [`crate::limits::MAX_SYMBOL`]; what a slot holds at
-///   those sizes is at most [`crate::limits::MAX_STEP_INPUT_BYTES`], what a placed value takes lies in the arena, which is at
-///   most [`crate::limits::MAX_ARENA`]. So `elems` and `bytes` of these types do not overflow for any sizes within the
-///   bucket.
-/// - **Slots** are dense, of 32-bit words: f32, i32 or u32. **Outputs** are states, or placed values of f32 or i32.
+///   those sizes is at most [`crate::limits::MAX_STEP_INPUT_BYTES`], what a placed value takes lies in the arena, which
+///   is at most [`crate::limits::MAX_ARENA`]. So `elems` and `bytes` of these types do not overflow for any sizes
+///   within the bucket.
+/// - **Slots** are of plain numbers ([`yirage_ir::DType::is_plain`]: f32, f16, bf16, i32, u32, bool), dense or with
+///   strides, and no quantised activations.
+/// - **Outputs** are states, or computed values of plain numbers, as slots are.
 /// - **Weights**: each has one entry with its type and a layout of the target, of its format; all that read it in a
-///   layout of products' matrices read it as the same number of them. **Quantised activations** are read by products of one kind, in the parts in
-///   which they were made.
-/// - **Kernels** are the target's: of that name, variant, stages and scratch; each takes the node that it is given, input
-///   by input, by its rules ([`crate::rules`]).
+///   layout of products' matrices read it as the same number of them. States have no strides.
 /// - **Steps**: each node runs once, after the makers of what it reads.
+/// - **Kernels** are the target's: of that name, variant, stages and scratch; each takes the node that it is given,
+///   input by input, by its rules ([`crate::rules`]).
+/// - **Quantised activations** are read by products of one kind, in the parts in which they were made.
 /// - **Places**: each computed value that is no state has one, at a multiple of the target's alignment, of at least the
-///   bytes that its type takes on the target in the bucket; inside the arena; apart from all that lives at the same time.
+///   bytes that its type takes on the target in the bucket; inside the arena; apart from all that lives at the same
+///   time.
 /// - **Programs**: one for each executor of the target that runs one, for its number of workers; each ends, runs every
 ///   stage of every step exactly once, and has no race ([`crate::tasks::verify::check`]).
 ///
@@ -53,6 +56,8 @@ impl VerifiedPlan {
         if plan.target != target.describe() {
             return Err(PlanError(format!("it is made for `{}`, not for `{}`", plan.target, target.describe())));
         }
+        // Proves: **The graph is sound** ([`yirage_ir::verify()`]): values are made once, before they are read, of the types that
+        // the ops infer; regions hold what their kind allows; weights and states have fixed shapes.
         yirage_ir::verify(&plan.graph).map_err(|e| PlanError(e.to_string()))?;
         interface::check(&plan, target)?;
         let phases = steps::phases(&plan)?;

@@ -7,6 +7,8 @@ use crate::plan::{BufferPlacement, Plan};
 use crate::target::Target;
 use std::collections::HashMap;
 
+// Proves: **Places**: each computed value that is no state has one, at a multiple of the target's alignment, of at least the bytes
+// that its type takes on the target in the bucket; inside the arena; apart from all that lives at the same time.
 /// Checks the places of a plan whose graph is sound and whose node n runs in phase `phase[n]`.
 pub(super) fn check(plan: &Plan, target: &Target, phase: &[u32]) -> Result<(), PlanError> {
     if plan.arena > MAX_ARENA {

@@ -14,6 +14,7 @@ struct QuantizedRead {
     parts: u32,
 }
 
+// Proves: **Quantised activations** are read by products of one kind, in the parts in which they were made.
 /// Checks the quantised values of a sound graph: the target has their layouts, all readers of one read it alike and in the
 /// parts in which it was made, and parts are whole rows of the target.
 ///

@@ -4,6 +4,7 @@ use crate::error::PlanError;
 use crate::plan::{Plan, PlanStep};
 use yirage_ir::ValueSource;
 
+// Proves: **Steps**: each node runs once, after the makers of what it reads.
 /// The phase of each node.
 pub(super) fn phases(plan: &Plan) -> Result<Vec<u32>, PlanError> {
     let mut phase = vec![None; plan.graph.nodes.len()];
