@@ -168,11 +168,7 @@ impl ModelHandle {
     ///
     /// # Errors
     /// As [`ModelHandle::save_prefix`].
-    pub fn restore_prefix(
-        &self,
-        path: &Path,
-        model: ModelFingerprint,
-    ) -> Result<(PrefixSize, Vec<u32>), SessionError> {
+    pub fn restore_prefix(&self, path: &Path, model: ModelFingerprint) -> Result<(PrefixSize, Vec<u32>), SessionError> {
         let path = path.to_owned();
         self.between_steps(move |engine| prefix_file::read(engine, &path, model))?
     }

@@ -1,10 +1,10 @@
 //! A beginning from a file into the cache.
 
 use super::PrefixSize;
-use crate::prefix_file_error::{PrefixFileError, PrefixFileFault};
 use super::fingerprint::ModelFingerprint;
 use super::header::{BEFORE, PrefixHeader};
 use crate::error::SessionError;
+use crate::prefix_file_error::{PrefixFileError, PrefixFileFault};
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,10 +1,10 @@
 //! A beginning from the cache to a file.
 
 use super::PrefixSize;
-use crate::prefix_file_error::{PrefixFileError, PrefixFileFault};
 use super::fingerprint::ModelFingerprint;
 use super::header::PrefixHeader;
 use crate::error::SessionError;
+use crate::prefix_file_error::{PrefixFileError, PrefixFileFault};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::io::Write;
