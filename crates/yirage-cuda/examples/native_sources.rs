@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::path::Path;
-use yirage_cuda::decode_matmul;
+use yirage_cuda::matmul;
 use yirage_kernels::{ProductShape, RowCount};
 use yirage_kir::render::CDialect;
 
@@ -17,11 +17,11 @@ fn main() {
     let folder = std::env::args().nth(1).expect("usage: native_sources FOLDER");
     let folder = Path::new(&folder);
     fs::create_dir_all(folder).unwrap();
-    let products = decode_matmul("sm_80").unwrap();
+    let products = matmul("sm_80").unwrap();
     let mut count = 0;
     for &format in products.formats() {
         for [columns, k] in SHAPES {
-            for most_rows in [1, 2, 4, 8] {
+            for most_rows in [1, 2, 4, 8, 16, 32] {
                 let shape = ProductShape { format, columns, k, rows: RowCount::Size(0), most_rows, first_word: 0 };
                 let kernel = products.kernel(&shape);
                 fs::write(folder.join(format!("{}.cpp", kernel.name)), kernel.source).unwrap();

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 use yirage_compile::{CompileOptions, compile, plan_weights};
-use yirage_cuda::{CudaBackend, CudaDriver, CudaVendor, decode_matmul};
+use yirage_cuda::{CudaBackend, CudaDriver, CudaVendor, matmul};
 use yirage_hal::driver::{
     BufferSlice, Driver, GridExtent, KernelCall, Launch, Library, MemoryCommand, ModuleId, StepCommand, ValueSlices,
 };
@@ -40,7 +40,7 @@ fn main() {
         ..DeviceLimits::aligned(256)
     };
     let generated = KernelLibrary::new(target("cuda", &info.arch, limits()));
-    let by_hand = decode_matmul(&info.arch)
+    let by_hand = matmul(&info.arch)
         .map(|products| KernelLibrary::with_products(target("cuda", &info.arch, limits()), products));
     for format in FORMATS {
         for [columns, k] in SHAPES {

@@ -31,5 +31,5 @@ mod vendor;
 
 pub use backend::CudaBackend;
 pub use driver::CudaDriver;
-pub use native::decode_matmul;
+pub use native::matmul;
 pub use vendor::CudaVendor;

@@ -3,9 +3,9 @@
 //! `device.cu` stands before all of them: whatever is an instruction of NVIDIA's own is there, so that an emulator needs to know
 //! no more than that.
 
-mod decode_matmul;
+mod matmul;
 
-pub use decode_matmul::decode_matmul;
+pub use matmul::matmul;
 
 /// The number of an architecture of NVIDIA's, as 90 of `sm_90a`.
 pub(crate) fn capability(arch: &str) -> Option<u32> {
