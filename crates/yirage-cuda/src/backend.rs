@@ -131,6 +131,10 @@ impl Backend for CudaBackend {
             Some(products) => KernelLibrary::with_products(target, products),
             None => KernelLibrary::new(target),
         };
+        let library = match (self.vendor.attention)(&info.arch) {
+            Some(attention) => library.and_attention(attention),
+            None => library,
+        };
         Ok((
             Arc::new(DriverDevice::new(info, CudaDriver::new(toolchain)?, library)),
             options.ignored_on("an accelerator"),

@@ -31,5 +31,5 @@ mod vendor;
 
 pub use backend::CudaBackend;
 pub use driver::CudaDriver;
-pub use native::matmul;
+pub use native::{attention, matmul};
 pub use vendor::CudaVendor;

@@ -10,7 +10,12 @@ struct alignas(16) Floats4 { float x, y, z, w; };
 
 #define DEVICE static __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
+// What several turns at once would have on the way takes more registers than there are.
+#define KEEP_LOOP _Pragma("unroll 1")
 
+// What lies at an address, which is a multiple of its size.
+template <class T>
+DEVICE T read_at(const void* at) { return *(const T*)at; }
 // Bytes of a weight, which nothing writes while kernels run and which are read once: they leave no trace in the first cache.
 DEVICE Words4 read_weight(const Words4* at) {
   Words4 v;

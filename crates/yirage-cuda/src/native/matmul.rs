@@ -1,13 +1,11 @@
 //! Products of weights with activations by tensor cores, with weights read straight from memory to registers.
 
-use super::{DEVICE, capability};
+use super::{DEVICE, TERMS, count_of, has_instructions, named, sizes_parameter};
 use std::sync::Arc;
 use yirage_ir::Format;
-use yirage_kernels::{NativeProducts, ProductKernel, ProductShape, RowCount};
+use yirage_kernels::{NativeProducts, ProductKernel, ProductShape};
 use yirage_plan::{NumberTest, Predicate, Quantity};
 
-/// The first architecture that has the instructions: `mma` of bf16.
-const FIRST: u32 = 80;
 /// Elements along k that are multiplied at once.
 const STEP: u32 = 32;
 /// Rows of activations of a block of the kernel for few rows, at most.
@@ -48,8 +46,7 @@ const FORMATS: [Format; 8] =
 
 /// The products of a device of this architecture; none where it is too old for them.
 pub fn matmul(arch: &str) -> Option<Arc<dyn NativeProducts>> {
-    let is_new = capability(arch).is_some_and(|number| number >= FIRST);
-    is_new.then(|| Arc::new(Matmul) as Arc<dyn NativeProducts>)
+    has_instructions(arch).then(|| Arc::new(Matmul) as Arc<dyn NativeProducts>)
 }
 
 #[derive(Debug)]
@@ -85,15 +82,11 @@ impl NativeProducts for Matmul {
         let MatmulTile { rows: tile, panels, blocks } = MatmulTile::of(format, most_rows);
         let (kernel, text) = if tile <= FEW_ROWS { ("decode_matmul", DECODE) } else { ("tiled_matmul", TILED) };
         let weight = format.info().name.to_ascii_uppercase();
-        // The block of step sizes is given where the number of rows is read there.
-        let (sizes, count, rows) = match rows {
-            RowCount::Fixed(rows) => ("", format!("{rows}u"), format!("r{rows}")),
-            RowCount::Size(word) => ("const unsigned int* sizes, ", format!("sizes[{word}]"), format!("s{word}")),
-        };
+        let (sizes, count, rows) = (sizes_parameter(&[rows]), count_of(rows), named(rows));
         let name = format!("{kernel}_{}_{columns}x{k}_{rows}_t{tile}_y{first_word}", weight.to_ascii_lowercase());
         let source = format!(
             "#define WEIGHT Weight{weight}\n#define K {k}u\n#define COLUMNS {columns}u\n#define TILE {tile}u\n\
-             #define PANELS {panels}u\n{DEVICE}\n{WEIGHTS}\n{text}\n\
+             #define PANELS {panels}u\n{DEVICE}\n{TERMS}\n{WEIGHTS}\n{text}\n\
              extern \"C\" __global__ void __launch_bounds__({THREADS}, {blocks}) {name}({sizes}const float* x, const unsigned char* w, \
              float* y) {{\n  __shared__ MatmulMemory memory;\n  {kernel}(memory, {count}, x, w, y + {first_word}u);\n}}\n"
         );
@@ -118,6 +111,7 @@ const TILED: &str = include_str!("tiled_matmul.cu");
 #[cfg(test)]
 mod tests {
     use super::*;
+    use yirage_kernels::RowCount;
 
     #[test]
     fn devices_that_are_too_old_have_none() {

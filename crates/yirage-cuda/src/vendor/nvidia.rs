@@ -18,4 +18,5 @@ pub(super) static CUDA: VendorRuntime = VendorRuntime {
     peers: PeerName::Context,
     early: Some((90, EarlyNames { launch: "cuLaunchKernelEx" })),
     products: crate::native::matmul,
+    attention: crate::native::attention,
 };

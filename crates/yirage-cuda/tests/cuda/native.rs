@@ -375,8 +375,7 @@ fn a_plan_names_the_kernel_or_says_what_it_does_not_take() {
     };
     assert_eq!(product("q8_0", 96).0, "cuda/matmul@1");
     let (kernel, why) = product("bf16", 100);
-    let wanted =
-        "`linear` has the width of input 1 = 100; cuda/matmul@1 wants the width of input 1 a multiple of 32";
+    let wanted = "`linear` has the width of input 1 = 100; cuda/matmul@1 wants the width of input 1 a multiple of 32";
     assert!(kernel == "kir/kernels@1" && why.contains(wanted), "{kernel}: {why}");
     let (kernel, why) = product("q5_0", 64);
     assert!(kernel == "kir/kernels@1" && why.contains("a weight in plain rows of q5_0"), "{kernel}: {why}");
@@ -392,7 +391,7 @@ fn a_device_that_is_too_old_has_no_such_kernels() {
 #[ignore = "needs a compiler of C++"]
 fn every_case_of_products_holds() {
     let device = device();
-    assert!(device.target().kernels[0].name == "cuda/matmul@1");
+    assert!(device.target().kernels.iter().any(|kernels| kernels.name == "cuda/matmul@1"));
     crate::conformance::holds(&device, &Suite::quick_of(&["linear"]));
     let facts = backend().open(0, &OpenOptions::default()).unwrap().0.info().facts.clone();
     assert!(facts.iter().any(|(name, said)| *name == "early launches" && said == "in captured graphs"), "{facts:?}");

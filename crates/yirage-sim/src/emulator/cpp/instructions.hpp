@@ -11,12 +11,15 @@ struct alignas(16) Floats4 { float x, y, z, w; };
 
 #define DEVICE static inline
 #define UNROLL
+#define KEEP_LOOP
 
 template <class T>
 T read_aligned(const void* at) {
   if ((unsigned long)at % alignof(T)) emulator::fail("an address that is no multiple of what is read there");
   return *(const T*)at;
 }
+template <class T>
+T read_at(const void* at) { return read_aligned<T>(at); }
 inline Words4 read_weight(const Words4* at) { return read_aligned<Words4>(at); }
 inline Words2 read_weight(const Words2* at) { return read_aligned<Words2>(at); }
 inline Word read_weight(const unsigned short* at) { return read_aligned<unsigned short>(at); }
