@@ -5,6 +5,7 @@
 
 mod attention;
 mod backend;
+mod code_store;
 mod conformance;
 mod failures;
 mod fake;
