@@ -1,5 +1,6 @@
 //! The backend: which devices there are, and how one is opened.
 
+use crate::code_store::CodeStore;
 use crate::compiler::KernelCompiler;
 use crate::driver::CudaDriver;
 use crate::kernels::KernelToolchain;
@@ -17,6 +18,9 @@ use yirage_probe::{ProbeEnvironment, ProbeError};
 
 /// `CU_COMPUTEMODE_PROHIBITED`.
 const PROHIBITED: u32 = 2;
+
+/// The variable that names the folder in which compiled kernels are kept. Without, they are compiled anew by each process.
+const CODE_FOLDER: &str = "YIRAGE_KERNEL_CACHE";
 
 /// A vendor's devices.
 pub struct CudaBackend {
@@ -52,7 +56,18 @@ impl CudaBackend {
         let is_new = first.is_some_and(|first| capability(&arch).is_some_and(|number| number >= first));
         let starts_early = is_new && runtime.starts_early();
         let context = CudaContext::new(runtime, info.ordinal)?;
-        Ok(KernelToolchain { context, compiler, arch, dialect, starts_early })
+        let kept = self.code_store(info, &compiler);
+        Ok(KernelToolchain { context, compiler, arch, dialect, starts_early, kept })
+    }
+
+    /// Where compiled kernels are kept: their code follows from all that is said here, and from their sources.
+    fn code_store(&self, info: &DeviceInfo, compiler: &KernelCompiler) -> Option<CodeStore> {
+        let folder = self.surroundings.variable(CODE_FOLDER).filter(|folder| !folder.is_empty())?;
+        let (title, version) = (self.vendor.compiler.title, compiler.version());
+        // The driver's own version, and that of the interface that it has.
+        let [driver, sdk] = [&info.driver_version, &info.sdk_version].map(|of| of.as_deref().unwrap_or("unknown"));
+        let maker = format!("{title} {version} for {} on {}, driver {driver}, {sdk}", info.arch, self.name());
+        Some(CodeStore::new(folder.into(), maker))
     }
 
     /// What bounds kernels of a device, and what else is told of it.
@@ -123,17 +138,25 @@ impl Backend for CudaBackend {
 
     fn open(&self, ordinal: u32, options: &OpenOptions) -> Result<(Arc<dyn Device>, Vec<String>), HalError> {
         let mut info = self.info(ordinal)?;
-        let toolchain = self.toolchain(&info)?;
+        let mut toolchain = self.toolchain(&info)?;
         self.check_mode(&toolchain.context)?;
+        let mut notes = options.ignored_on("an accelerator");
+        if let Some(Err(why)) = toolchain.kept.as_ref().map(CodeStore::check) {
+            toolchain.kept = None;
+            notes.push(format!("compiled kernels are not kept: {why}"));
+        }
+        let is_kept = if toolchain.kept.is_some() { "kept on disk" } else { "not kept" };
+        info.facts.push(("compiled kernels", is_kept.into()));
         let limits = self.limits(&toolchain, &mut info)?;
         let target = target(self.name(), &info.arch, limits);
         let library = match (self.vendor.products)(&info.arch) {
             Some(products) => KernelLibrary::with_products(target, products),
             None => KernelLibrary::new(target),
         };
-        Ok((
-            Arc::new(DriverDevice::new(info, CudaDriver::new(toolchain)?, library)),
-            options.ignored_on("an accelerator"),
-        ))
+        let library = match (self.vendor.attention)(&info.arch) {
+            Some(attention) => library.and_attention(attention),
+            None => library,
+        };
+        Ok((Arc::new(DriverDevice::new(info, CudaDriver::new(toolchain)?, library)), notes))
     }
 }

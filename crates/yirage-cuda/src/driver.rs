@@ -2,6 +2,7 @@
 
 use crate::buffers::DeviceBuffers;
 use crate::clock::EventClock;
+use crate::code_store::{CodeStore, CodeStoreReport};
 use crate::graph::{CapturedCommands, CudaGraphs, ReadyCommand};
 use crate::kernels::{KernelModule, KernelToolchain, LoadedKernels, ReadyLaunch};
 use crate::limits::{IN_FLIGHT, RECLAIM};
@@ -57,6 +58,11 @@ impl CudaDriver {
             host: Mutex::default(),
             toolchain,
         })
+    }
+
+    /// What became of kernels that are kept on disk; none where they are not.
+    pub fn code_report(&self) -> Option<CodeStoreReport> {
+        self.toolchain.kept.as_ref().map(CodeStore::report)
     }
 
     fn context(&self) -> &Arc<CudaContext> {

@@ -1,5 +1,6 @@
 //! Kernels made ready for the device: from the text of a module to functions, each kernel once.
 
+use crate::code_store::CodeStore;
 use crate::compiler::KernelCompiler;
 use crate::runtime::{CudaContext, CudaFunction, CudaModule, CudaStream, DeviceRange, FunctionLaunch};
 use crate::status::{refused, unsupported};
@@ -19,6 +20,8 @@ pub(crate) struct KernelToolchain {
     pub(crate) dialect: CDialect,
     /// Whether launches that wait by themselves may begin before the one ahead of them has ended.
     pub(crate) starts_early: bool,
+    /// Where compiled kernels are kept, if they are.
+    pub(crate) kept: Option<CodeStore>,
 }
 
 /// A kernel that is ready to be launched.
@@ -80,12 +83,20 @@ impl KernelToolchain {
     }
 
     fn make(&self, kernel: &NativeKernel) -> Result<LoadedKernel, DriverError> {
-        let code = self.compiler.compile(&kernel.name, &kernel.source, &self.arch, self.dialect.options)?;
+        let NativeKernel { name, source, .. } = kernel;
+        let compile = || self.compiler.compile(name, source, &self.arch, self.dialect.options);
+        match &self.kept {
+            Some(kept) => kept.code(name, source, self.dialect.options, compile, |code| self.load(kernel, code)),
+            None => self.load(kernel, &compile()?),
+        }
+    }
+
+    fn load(&self, kernel: &NativeKernel, code: &[u8]) -> Result<LoadedKernel, DriverError> {
         let wrong = |error: DriverError| match error {
             DriverError::Failed { call, why } => refused(call, format!("kernel `{}`: {why}", kernel.name)),
             other => other,
         };
-        let module = CudaModule::new(&self.context, &code).map_err(wrong)?;
+        let module = CudaModule::new(&self.context, code).map_err(wrong)?;
         Ok(LoadedKernel {
             function: module.function(&kernel.name).map_err(wrong)?,
             _module: module,

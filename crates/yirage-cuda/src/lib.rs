@@ -5,6 +5,8 @@
 //! graphs, and kernels that come as text and are compiled here for the device at hand. Nothing of a vendor's is linked or needed
 //! to build: the driver's library is loaded when somebody asks for a device, the compiler's when a device is opened.
 //!
+//! Where a folder is named, compiled kernels are kept there (`code_store.rs`) for the next start.
+//!
 //! A vendor is a file in `vendor/`, which has names and little else; its kernels are a row of `yirage-kir`'s table of dialects.
 //! What calls into the driver is `runtime.rs`, what calls into the compiler is `compiler.rs`; all else is safe code over them.
 //! Unknown here: ops, models, and what a kernel computes.
@@ -13,6 +15,7 @@
 mod backend;
 mod buffers;
 mod clock;
+mod code_store;
 #[allow(unsafe_code)]
 mod compiler;
 mod driver;
@@ -30,6 +33,7 @@ mod symbols;
 mod vendor;
 
 pub use backend::CudaBackend;
+pub use code_store::{CodeStoreError, CodeStoreReport};
 pub use driver::CudaDriver;
-pub use native::decode_matmul;
+pub use native::{attention, matmul};
 pub use vendor::CudaVendor;

@@ -18,5 +18,9 @@ pub(crate) const PAUSE: Duration = Duration::from_micros(100);
 pub(crate) const RECLAIM: Duration = Duration::from_secs(60);
 /// How long a clock counts from one event: times are told in floats of milliseconds.
 pub(crate) const REBASE: Duration = Duration::from_secs(10);
+/// Bytes of a file of compiled code at most: two for each of the code's.
+pub(crate) const CODE_BYTES: u64 = 16 << 20;
+/// Bytes of all such files of a folder.
+pub(crate) const CODE_FOLDER_BYTES: u64 = 256 << 20;
 /// Most bytes that the compiler's own words take of an error.
 pub(crate) const MOST_LOG: usize = 4000;

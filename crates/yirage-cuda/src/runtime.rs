@@ -376,7 +376,8 @@ impl CudaModule {
     pub(crate) fn new(context: &Arc<CudaContext>, code: &[u8]) -> Result<CudaModule, DriverError> {
         let _entered = context.enter()?;
         let mut module = null_mut();
-        // SAFETY: a module is written to `module`. `code` is what NVRTC has made, whole: it tells its own length.
+        // SAFETY: a module is written to `module`. `code` is what the compiler has made, whole, as it
+        // was or as a checksum of `code_store.rs` finds it: it tells its own length.
         let answer = unsafe { (context.runtime.functions.load_module)(&mut module, code.as_ptr().cast()) };
         context.runtime.check("module", answer)?;
         Ok(CudaModule { context: context.clone(), module: Handle(module) })

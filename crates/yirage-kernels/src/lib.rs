@@ -32,6 +32,7 @@ mod workspace;
 
 pub use library::KernelLibrary;
 pub use native::{
-    ModuleKernel, ModuleTextError, NativeKernel, NativeProducts, ProductKernel, ProductShape, RowCount, module_kernels,
+    AttentionKernel, ModuleKernel, ModuleTextError, NativeAttention, NativeKernel, NativeProducts, PagedAttentionShape,
+    ProductKernel, ProductShape, RowCount, module_kernels,
 };
 pub use target::target;

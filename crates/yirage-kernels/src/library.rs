@@ -1,6 +1,6 @@
 //! The kernels as the library of a device.
 
-use crate::native::{self, ModuleKernel, NativeKernel, NativeProducts};
+use crate::native::{self, ModuleKernel, NativeAttention, NativeKernel, NativeProducts};
 use crate::node_kernel::{BufferSource, NodeKernel};
 use crate::op::{PlanSite, lower};
 use crate::target;
@@ -16,6 +16,7 @@ use yirage_plan::{Plan, Target};
 pub struct KernelLibrary {
     target: Target,
     products: Option<Arc<dyn NativeProducts>>,
+    attention: Option<Arc<dyn NativeAttention>>,
 }
 
 impl KernelLibrary {
@@ -26,7 +27,9 @@ impl KernelLibrary {
         let is_native =
             |products: &&dyn NativeProducts| [products.name(), products.name_of_regions()].contains(&run_by.as_str());
         let products = self.products.as_deref().filter(is_native);
-        let site = PlanSite { graph: &plan.graph, bucket: plan.bucket, limits: &self.target.limits, products };
+        let attention = self.attention.as_deref().filter(|attention| attention.name() == run_by);
+        let site =
+            PlanSite { graph: &plan.graph, bucket: plan.bucket, limits: &self.target.limits, products, attention };
         lower(site, node).map(|kernels| kernels.into_iter().map(named).collect())
     }
 }
@@ -44,12 +47,20 @@ fn named(mut made: NodeKernel) -> NodeKernel {
 impl KernelLibrary {
     /// The library.
     pub fn new(target: Target) -> KernelLibrary {
-        KernelLibrary { target, products: None }
+        KernelLibrary { target, products: None, attention: None }
     }
 
     /// The library of a device that has a vendor's own kernels of products with weights too.
     pub fn with_products(target: Target, products: Arc<dyn NativeProducts>) -> KernelLibrary {
-        KernelLibrary { target: target::with_products(target, &*products), products: Some(products) }
+        let target = target::with_products(target, &*products);
+        KernelLibrary { target, products: Some(products), attention: None }
+    }
+
+    /// The same of a device that has a vendor's own kernels of attention over a cache too.
+    #[must_use]
+    pub fn and_attention(self, attention: Arc<dyn NativeAttention>) -> KernelLibrary {
+        let target = target::with_attention(self.target, &*attention);
+        KernelLibrary { target, attention: Some(attention), ..self }
     }
 
     /// The kernels of a plan that are data, each once.

@@ -1,7 +1,8 @@
 //! Kernels that a backend has in its vendor's own language, beside those that are written here.
 
 use std::fmt::Debug;
-use yirage_ir::Format;
+use yirage_ir::op::Attention;
+use yirage_ir::{Dim, Format, Sym};
 use yirage_kir::ComputeKernel;
 use yirage_kir::text::KernelTextError;
 use yirage_plan::Predicate;
@@ -30,6 +31,15 @@ pub enum RowCount {
     Fixed(u32),
     /// What stands in this word of the block of step sizes.
     Size(u32),
+}
+
+impl RowCount {
+    pub(crate) fn of(dim: Dim) -> RowCount {
+        match dim {
+            Dim::Const(rows) => RowCount::Fixed(rows),
+            Dim::Sym(size) => RowCount::Size(Sym::ALL.iter().position(|&known| known == size).unwrap_or(0) as u32),
+        }
+    }
 }
 
 /// A kernel of a product. Its parameters are pointers: to the block of step sizes where it reads the number of rows there, to
@@ -65,6 +75,57 @@ pub trait NativeProducts: Debug + Send + Sync {
     fn wants(&self) -> Vec<Predicate>;
     /// The kernel of a product that is as it is wanted.
     fn kernel(&self, shape: &ProductShape) -> ProductKernel;
+}
+
+/// Attention over a cache in blocks that a kernel is wanted for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PagedAttentionShape {
+    /// What it computes.
+    pub op: Attention,
+    /// What keys and values are stored as.
+    pub cache: Format,
+    /// Whether each head has a sink.
+    pub has_sinks: bool,
+    /// Rows of queries.
+    pub tokens: RowCount,
+    /// The most of them in a step.
+    pub most_tokens: u32,
+    /// Rows of the table of blocks.
+    pub seqs: RowCount,
+    /// Blocks of a row of it.
+    pub blocks: RowCount,
+}
+
+/// A kernel of attention. Its parameters are pointers: to the block of step sizes where it reads a size there, to queries, the cache,
+/// positions, sequences and the table, to sinks where there are some, and to the results.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AttentionKernel {
+    /// The kernel's name: another shape has another one.
+    pub name: String,
+    /// Its text.
+    pub source: String,
+    /// Threads of a group.
+    pub threads: u32,
+    /// Tokens that a group makes: groups along the first axis run over tokens.
+    pub tokens_of_group: u32,
+    /// Groups along the second axis, which run over heads.
+    pub groups_of_heads: u32,
+    /// Whether it waits by itself for what earlier launches write.
+    pub waits: bool,
+}
+
+/// Kernels of attention over a cache in a vendor's language.
+pub trait NativeAttention: Debug + Send + Sync {
+    /// The name that plans have for them, as `backend/kernel@version`.
+    fn name(&self) -> &'static str;
+    /// What the device has to have.
+    fn variant(&self) -> &'static str;
+    /// What keys and values may be stored as.
+    fn formats(&self) -> &'static [Format];
+    /// What else they want of the op.
+    fn wants(&self) -> Vec<Predicate>;
+    /// The kernel of an op that is as it is wanted.
+    fn kernel(&self, shape: &PagedAttentionShape) -> AttentionKernel;
 }
 
 /// A kernel of a module as its driver compiles it.

@@ -1,13 +1,13 @@
 //! What the compiler is told of a device that runs these kernels.
 
-use crate::native::NativeProducts;
+use crate::native::{NativeAttention, NativeProducts};
 use crate::op;
-use yirage_ir::op::{Linear, OpDef};
+use yirage_ir::op::{Attention, Linear, OpDef};
 use yirage_ir::{DType, Format, RegionKind};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
 use yirage_plan::{
-    DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Target, WeightLayout, WeightLayoutFacts,
-    WeightRole,
+    DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Predicate, Target, WeightLayout,
+    WeightLayoutFacts, WeightRole,
 };
 
 /// The name that plans have for the kernels.
@@ -69,6 +69,27 @@ pub(crate) fn with_products(mut target: Target, products: &dyn NativeProducts) -
         native(products.name_of_regions(), vec![RegionKind::MatmulGroup], of_regions),
         regions,
     ]);
+    target
+}
+
+/// The same target, which has a vendor's own kernels of attention over a cache too.
+pub(crate) fn with_attention(mut target: Target, attention: &dyn NativeAttention) -> Target {
+    let cache = vec![OperandConstraint::new(OperandKind::KvCache, attention.formats().iter().copied())];
+    let given = || vec![OperandConstraint::new(OperandKind::StepInput, [DType::I32])];
+    let sinks = [native_inputs(), native_weights(&[Format::F32])].concat();
+    let rule = OpRule::new(Attention::NAME, vec![native_inputs(), cache, given(), given(), given(), sinks]);
+    let rule = rule.when("cached", true).wanting(Predicate::Outputs(vec![DType::F32]));
+    let own = KernelFacts {
+        name: attention.name().into(),
+        variant: attention.variant().into(),
+        origin: KernelOrigin::Template,
+        regions: Vec::new(),
+        rules: vec![attention.wants().into_iter().fold(rule, OpRule::wanting)],
+        stages: Vec::new(),
+        scratch: false,
+    };
+    // The first that takes a node runs it.
+    target.kernels.insert(0, own);
     target
 }
 

@@ -10,7 +10,12 @@ struct alignas(16) Floats4 { float x, y, z, w; };
 
 #define DEVICE static __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
+// What several turns at once would have on the way takes more registers than there are.
+#define KEEP_LOOP _Pragma("unroll 1")
 
+// What lies at an address, which is a multiple of its size.
+template <class T>
+DEVICE T read_at(const void* at) { return *(const T*)at; }
 // Bytes of a weight, which nothing writes while kernels run and which are read once: they leave no trace in the first cache.
 DEVICE Words4 read_weight(const Words4* at) {
   Words4 v;
@@ -53,6 +58,16 @@ DEVICE void multiply_bf16(float (&sums)[4], Word a0, Word a1, Word a2, Word a3, 
                : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 DEVICE float exchange_xor(float x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask, 32); }
+DEVICE float exchange_from(float x, int lane) { return __shfl_sync(0xffffffffu, x, lane, 32); }
+// Begins a copy to shared memory of what an earlier launch has written: by the second cache, past registers.
+DEVICE void copy_async(Floats4* to, const float* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"((Word)__cvta_generic_to_shared(to)), "l"(from) : "memory");
+}
+// What the thread has begun to copy since it last said so is a group.
+DEVICE void commit_copies() { asm volatile("cp.async.commit_group;" : : : "memory"); }
+// The thread's groups are there, but for the `LATER` last ones.
+template <Word LATER>
+DEVICE void wait_for_copies() { asm volatile("cp.async.wait_group %0;" : : "n"(LATER) : "memory"); }
 // What came before on the stream is over, and what it wrote is there. Of devices that start no launch early it is so already.
 DEVICE void wait_for_earlier() {
 #if __CUDA_ARCH__ >= 900

@@ -3,9 +3,13 @@
 //! `device.cu` stands before all of them: whatever is an instruction of NVIDIA's own is there, so that an emulator needs to know
 //! no more than that.
 
-mod decode_matmul;
+mod attention;
+mod matmul;
 
-pub use decode_matmul::decode_matmul;
+pub use attention::attention;
+pub use matmul::matmul;
+
+use yirage_kernels::RowCount;
 
 /// The number of an architecture of NVIDIA's, as 90 of `sm_90a`.
 pub(crate) fn capability(arch: &str) -> Option<u32> {
@@ -14,3 +18,35 @@ pub(crate) fn capability(arch: &str) -> Option<u32> {
 
 /// What every text calls.
 const DEVICE: &str = include_str!("device.cu");
+/// Floats in terms of bf16.
+const TERMS: &str = include_str!("terms.cu");
+
+/// The first architecture that has what the texts call: `mma` of bf16, and copies past registers.
+const FIRST: u32 = 80;
+
+/// Whether devices of an architecture have what the texts call.
+fn has_instructions(arch: &str) -> bool {
+    capability(arch).is_some_and(|number| number >= FIRST)
+}
+
+/// Where a kernel finds a size: as a number, or in the block of step sizes.
+fn count_of(size: RowCount) -> String {
+    match size {
+        RowCount::Fixed(count) => format!("{count}u"),
+        RowCount::Size(word) => format!("sizes[{word}]"),
+    }
+}
+
+/// The same in a kernel's name.
+fn named(size: RowCount) -> String {
+    match size {
+        RowCount::Fixed(count) => format!("r{count}"),
+        RowCount::Size(word) => format!("s{word}"),
+    }
+}
+
+/// The parameter that the block of step sizes is, where it is read.
+fn sizes_parameter(sizes: &[RowCount]) -> &'static str {
+    let is_read = sizes.iter().any(|size| matches!(size, RowCount::Size(_)));
+    if is_read { "const unsigned int* sizes, " } else { "" }
+}

@@ -37,6 +37,7 @@ const fn of(family: &'static Family, compiler: &'static RuntimeCompiler) -> Vend
         peers: PeerName::Ordinal,
         early: None,
         products: |_| None,
+        attention: |_| None,
     }
 }
 

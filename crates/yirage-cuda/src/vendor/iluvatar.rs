@@ -21,4 +21,5 @@ pub(super) static COREX: VendorRuntime = VendorRuntime {
     peers: PeerName::Context,
     early: None,
     products: |_| None,
+    attention: |_| None,
 };

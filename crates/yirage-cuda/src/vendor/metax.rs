@@ -23,6 +23,7 @@ pub(super) static MACA: VendorRuntime = VendorRuntime {
     peers: PeerName::Ordinal,
     early: None,
     products: |_| None,
+    attention: |_| None,
 };
 
 /// Of every C500: 64 KiB that a group shares, and the 512 threads that a kernel has unless it asks for more. Of a grid nothing is

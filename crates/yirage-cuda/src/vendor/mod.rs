@@ -10,7 +10,7 @@ mod nvidia;
 
 use crate::symbols::{ArchNames, CompilerNames, DriverNames, EarlyNames, ErrorWords};
 use std::sync::Arc;
-use yirage_kernels::NativeProducts;
+use yirage_kernels::{NativeAttention, NativeProducts};
 use yirage_kir::render::CDialect;
 use yirage_plan::DeviceLimits;
 use yirage_probe::{Family, RuntimeCompiler};
@@ -72,6 +72,8 @@ pub(crate) struct VendorRuntime {
     pub(crate) early: Option<(u32, EarlyNames)>,
     /// Kernels of products that are written by hand for a device of an architecture, where there are some.
     pub(crate) products: fn(&str) -> Option<Arc<dyn NativeProducts>>,
+    /// The same of attention over a cache.
+    pub(crate) attention: fn(&str) -> Option<Arc<dyn NativeAttention>>,
 }
 
 /// What bounds kernels of a vendor's devices.

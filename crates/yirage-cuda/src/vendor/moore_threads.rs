@@ -18,4 +18,5 @@ pub(super) static MUSA: VendorRuntime = VendorRuntime {
     peers: PeerName::Context,
     early: None,
     products: |_| None,
+    attention: |_| None,
 };

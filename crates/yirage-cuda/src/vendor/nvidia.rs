@@ -17,5 +17,6 @@ pub(super) static CUDA: VendorRuntime = VendorRuntime {
     limits: VendorLimits::Asked,
     peers: PeerName::Context,
     early: Some((90, EarlyNames { launch: "cuLaunchKernelEx" })),
-    products: crate::native::decode_matmul,
+    products: crate::native::matmul,
+    attention: crate::native::attention,
 };

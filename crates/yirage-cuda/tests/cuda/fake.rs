@@ -149,6 +149,13 @@ impl FakeCuda {
         self.with(&[self.folder.path(), libraries(self.vendor)])
     }
 
+    /// The same, where compiled kernels are kept in a folder.
+    pub(crate) fn surroundings_keeping(&self, folder: &Path) -> ProbeEnvironment {
+        let own = std::env::join_paths([self.folder.path(), libraries(self.vendor)]).unwrap();
+        let variables = [("LD_LIBRARY_PATH", own), ("YIRAGE_KERNEL_CACHE", folder.as_os_str().to_owned())];
+        ProbeEnvironment::new(self.folder.path(), variables)
+    }
+
     /// The driver alone.
     pub(crate) fn surroundings_without_compiler(&self) -> ProbeEnvironment {
         self.with(&[self.folder.path()])

@@ -3,7 +3,9 @@
 //! `.ci/run` runs them where there is one.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may stop at anything, and says what it ran
 
+mod attention;
 mod backend;
+mod code_store;
 mod conformance;
 mod failures;
 mod fake;

@@ -49,6 +49,13 @@ fn a_model_gives_the_golden_tokens() {
     check(&tiny::NAMES[..1], &device());
 }
 
+/// Windows, sinks and a cap of scores: heads of 16 elements, which the kernel of attention takes that is written by hand.
+#[test]
+#[ignore = "needs a compiler of C++"]
+fn models_with_every_kind_of_attention_give_the_golden_tokens() {
+    check(&["mistral-swa", "gemma2", "gptoss"], &device());
+}
+
 #[test]
 #[ignore = "needs a compiler of C++, and half an hour"]
 fn every_architecture_in_all_its_ways_gives_the_golden_tokens() {

@@ -30,7 +30,7 @@ mod tiled;
 mod top_k;
 mod weight_matmul;
 
-use crate::native::NativeProducts;
+use crate::native::{NativeAttention, NativeProducts};
 use crate::node_kernel::{NodeKernel, Operand};
 use crate::scope::KernelScope;
 use crate::workspace::Workspace;
@@ -141,6 +141,8 @@ pub(crate) struct PlanSite<'a> {
     pub(crate) limits: &'a DeviceLimits,
     /// What makes products with weights in the vendor's language, where the node is run by such kernels.
     pub(crate) products: Option<&'a dyn NativeProducts>,
+    /// What makes attention in the vendor's language, where the node is run by such a kernel.
+    pub(crate) attention: Option<&'a dyn NativeAttention>,
 }
 
 impl<'a> PlanSite<'a> {

@@ -61,7 +61,7 @@ fn made_in(bucket: Dims, limits: &DeviceLimits, op: &Op, ins: &[Tensor]) -> Resu
     let graph = graph(op, ins);
     let tokens = ins.iter().enumerate().find(|(at, x)| op.role(*at, x) != Role::Weight).map_or(1, |(_, x)| x.shape[0]);
     let dims = Dims { tokens: tokens as u32, ..bucket };
-    let kernels = lower(PlanSite { graph: &graph, bucket, limits, products: None }, &graph.nodes[0])?;
+    let kernels = lower(PlanSite { graph: &graph, bucket, limits, products: None, attention: None }, &graph.nodes[0])?;
     let ty = graph.ty(graph.outputs[0]);
     let bytes = ty.checked_bytes(&dims).unwrap();
     let mut values: Vec<Vec<u32>> = ins.iter().map(|x| words(&x.memory())).collect();
@@ -315,8 +315,11 @@ fn what_follows_products_is_computed_of_their_results() {
         let graph = b.finish();
         values.extend(outs.iter().map(|&out| vec![!0; graph.ty(out).checked_bytes(&dims).unwrap().div_ceil(4)]));
         let limits = DeviceLimits { binding_bytes, ..DeviceLimits::aligned(64) };
-        for kernel in
-            lower(PlanSite { graph: &graph, bucket: BUCKET, limits: &limits, products: None }, &graph.nodes[0]).unwrap()
+        for kernel in lower(
+            PlanSite { graph: &graph, bucket: BUCKET, limits: &limits, products: None, attention: None },
+            &graph.nodes[0],
+        )
+        .unwrap()
         {
             run(&kernel, &mut values, dims);
         }

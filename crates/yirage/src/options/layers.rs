@@ -101,7 +101,7 @@ pub(super) fn default_of(name: &str) -> Option<&'static str> {
 
 /// Variables that are read elsewhere and are no option: which libraries are loaded is said by whoever starts the program, and not by
 /// a file of settings.
-const OTHER_VARIABLES: [&str; 1] = ["YIRAGE_PLUGINS"];
+const OTHER_VARIABLES: [&str; 2] = ["YIRAGE_PLUGINS", "YIRAGE_KERNEL_CACHE"];
 
 /// Puts environment variables into `layers`; gives notes about variables that look like options but are none.
 ///

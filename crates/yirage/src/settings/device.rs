@@ -32,7 +32,7 @@ impl DeviceSettings {
     /// # Errors
     /// [`CliFailure::Usage`] naming the option; [`CliFailure::Backend`] where the backend has no device here.
     pub(crate) fn for_threads(layers: &Layers, threads: Option<usize>) -> Result<DeviceSettings, CliFailure> {
-        let registry = Registry::new(ProbeEnvironment::of_this_process());
+        let registry = Registry::new(surroundings(layers)?);
         Ok(DeviceSettings {
             backend: registry.select(layers.text("backend").unwrap_or(AUTO))?,
             ordinal: layers.number("device", "the number of a device", |_| true)?.unwrap_or(0),
@@ -93,6 +93,21 @@ impl DeviceSettings {
         };
         opened.map_err(|error| refused(error, layers))
     }
+}
+
+/// The surroundings of devices: this process's, where compiled kernels are kept beside compiled plans unless a variable says where, or
+/// nothing is kept.
+///
+/// # Errors
+/// [`CliFailure::Usage`] naming the option.
+fn surroundings(layers: &Layers) -> Result<ProbeEnvironment, CliFailure> {
+    const FOLDER: &str = "YIRAGE_KERNEL_CACHE";
+    let own = ProbeEnvironment::of_this_process();
+    let kept = super::packed::resolve(layers)?.0.filter(|_| own.variable(FOLDER).is_none());
+    let Some(kept) = kept else { return Ok(own) };
+    // A variable whose name is no text is none that is asked for.
+    let variables = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+    Ok(ProbeEnvironment::new("/", variables.chain([(FOLDER.into(), kept.texts().into())])))
 }
 
 /// What a device says of how it was to be opened.

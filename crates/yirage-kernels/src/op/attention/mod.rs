@@ -5,6 +5,7 @@
 //! follows from the op and from a token's own position: no batch and no other sequence changes a bit.
 
 mod cache_rows;
+mod native;
 mod seen;
 
 use super::kv_append::{cache, step_integers};
@@ -55,6 +56,9 @@ fn f32_output() -> Predicate {
 
 fn lower(view: &NodeView<'_>) -> Result<Vec<NodeKernel>, HalError> {
     let op = view.op::<Attention>()?;
+    if let Some(attention) = view.site.attention {
+        return native::lower(view, op, attention);
+    }
     let tokens = view.input(0).shape[0];
     let shape = GroupShape::new(op, view);
     let mut scope = view.scope("attention", shape.threads);

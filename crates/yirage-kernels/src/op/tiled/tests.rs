@@ -71,7 +71,8 @@ fn words(bytes: &[u8]) -> Vec<u32> {
 /// The kernels of the graph's one node.
 fn kernels(graph: &Graph, shared_bytes: u64) -> Vec<NodeKernel> {
     let limits = DeviceLimits { block_bytes: Some(shared_bytes), ..DeviceLimits::aligned(256) };
-    lower(PlanSite { graph, bucket: BUCKET, limits: &limits, products: None }, &graph.nodes[0]).unwrap()
+    lower(PlanSite { graph, bucket: BUCKET, limits: &limits, products: None, attention: None }, &graph.nodes[0])
+        .unwrap()
 }
 
 /// The words of the outputs that the kernels make.

@@ -10,7 +10,7 @@ use yirage_hal::HalError;
 use yirage_hal::driver::GridExtent;
 use yirage_ir::expr::Expr;
 use yirage_ir::region::{ChainMatmul, ChainRead, Core, ElementExpr, FusedChain};
-use yirage_ir::{DType, Dim, Strided, Sym, Type};
+use yirage_ir::{DType, Dim, Strided, Type};
 
 /// The kernels of a product, or of a region of them.
 pub(super) fn lower(view: &NodeView<'_>, products: &dyn NativeProducts) -> Result<Vec<NodeKernel>, HalError> {
@@ -78,10 +78,7 @@ fn kernel(
     let DType::Stored(format) = view.input(product.ins[1]).dtype else {
         return Err(HalError::Load("a weight of no stored format".into()));
     };
-    let rows = match sizes.rows {
-        Dim::Const(rows) => RowCount::Fixed(rows),
-        Dim::Sym(size) => RowCount::Size(Sym::ALL.iter().position(|&known| known == size).unwrap_or(0) as u32),
-    };
+    let rows = RowCount::of(sizes.rows);
     let most_rows = sizes.rows.get(&view.site.bucket) as u32;
     let first_word = if let Operand::Temporary { first_word, .. } = to { first_word } else { 0 };
     let shape = ProductShape { format, columns: sizes.columns, k: sizes.k, rows, most_rows, first_word };

@@ -16,6 +16,9 @@ extern Index group;
 // Threads of each group of the launch.
 extern Word threads;
 
+// Groups that have begun, of all launches, the one that runs now among them.
+extern unsigned long long groups_run;
+
 // Returns when all threads of the group have come here.
 void barrier();
 

@@ -80,6 +80,7 @@ namespace emulator {
 
 Index thread, group;
 Word threads;
+unsigned long long groups_run;
 
 namespace {
 
@@ -233,6 +234,7 @@ bool release_group() {
 }
 
 void run_group() {
+  ++groups_run;
   begin_threads();
   waited = false;
   if (running.withhold) running.withhold(true);

@@ -11,12 +11,15 @@ struct alignas(16) Floats4 { float x, y, z, w; };
 
 #define DEVICE static inline
 #define UNROLL
+#define KEEP_LOOP
 
 template <class T>
 T read_aligned(const void* at) {
   if ((unsigned long)at % alignof(T)) emulator::fail("an address that is no multiple of what is read there");
   return *(const T*)at;
 }
+template <class T>
+T read_at(const void* at) { return read_aligned<T>(at); }
 inline Words4 read_weight(const Words4* at) { return read_aligned<Words4>(at); }
 inline Words2 read_weight(const Words2* at) { return read_aligned<Words2>(at); }
 inline Word read_weight(const unsigned short* at) { return read_aligned<unsigned short>(at); }
@@ -51,6 +54,51 @@ inline void multiply_bf16(float (&sums)[4], Word a0, Word a1, Word a2, Word a3, 
   emulator::gathered(32);
 }
 
+// Copies of a thread that are on the way. What they bring is read when they begin, and is there when they are waited for: until then
+// there are bits that belong to no copy.
+const Word MOST_COPIES = 64;
+struct CopyQueue {
+  unsigned long long group_run;
+  Word count, groups;
+  struct {
+    Floats4* to;
+    Floats4 value;
+    Word group;
+  } copies[MOST_COPIES];
+};
+inline CopyQueue& copies_of_thread() {
+  static CopyQueue queues[1024];
+  CopyQueue& queue = queues[emulator::thread.x];
+  if (queue.group_run != emulator::groups_run) queue.count = queue.groups = 0;
+  queue.group_run = emulator::groups_run;
+  return queue;
+}
+inline void copy_async(Floats4* to, const float* from) {
+  CopyQueue& queue = copies_of_thread();
+  if (queue.count == MOST_COPIES) emulator::fail("it has begun too many copies that nobody waits for");
+  if ((unsigned long)to % alignof(Floats4)) emulator::fail("an address that is no multiple of what is copied there");
+  auto& copy = queue.copies[queue.count++];
+  copy.to = to;
+  copy.value = read_aligned<Floats4>(from);
+  copy.group = queue.groups;
+  const Words4 poison = {0xffbadbadu, 0xffbadbadu, 0xffbadbadu, 0xffbadbadu};
+  *(Words4*)to = poison;
+}
+inline void commit_copies() { ++copies_of_thread().groups; }
+template <Word LATER>
+inline void wait_for_copies() {
+  CopyQueue& queue = copies_of_thread();
+  Word left = 0;
+  for (Word at = 0; at < queue.count; ++at) {
+    if (queue.copies[at].group + LATER < queue.groups)
+      *queue.copies[at].to = queue.copies[at].value;
+    else
+      queue.copies[left++] = queue.copies[at];
+  }
+  queue.count = left;
+}
+
+inline float exchange_from(float x, int lane) { return emulator::exchanged(x, lane, 32); }
 inline float exchange_xor(float x, int mask) { return emulator::exchanged(x, (emulator::thread.x % 32) ^ mask, 32); }
 
 inline void wait_for_earlier() { emulator::wait_for_earlier(); }
