@@ -3,6 +3,7 @@
 //
 // The tiny models have no tokenizer: `no_vocab` is given as an override, with the vocabulary's size, which llama.cpp
 // reads from the architecture's own key.
+#include "ggml-backend.h"
 #include "gguf.h"
 #include "llama.h"
 #include <cstdio>
@@ -24,6 +25,8 @@ static std::string architecture(const char *path) {
 int main(int argc, char **argv) {
     if (argc < 4) return fprintf(stderr, "usage: llama_logits MODEL.gguf VOCABULARY ID...\n"), 2;
     llama_log_set([](ggml_log_level, const char *, void *) {}, nullptr);
+    // Processors' own kernels are libraries of their own in some builds.
+    ggml_backend_load_all_from_path(LIBRARIES);
     llama_backend_init();
 
     llama_model_kv_override overrides[3] = {};

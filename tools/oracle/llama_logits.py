@@ -16,12 +16,14 @@ import tempfile
 BUILD = "b11434"
 
 
-def compile_tool(llama, folder):
+def compile_tool(llama, folder, libraries=None):
     tool = os.path.join(folder, "llama_logits")
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "llama_logits.cpp")
-    libraries = os.path.join(llama, "build", "bin")
+    libraries = libraries or os.path.join(llama, "build", "bin")
+    found = {n.split(".")[0]: n for n in os.listdir(libraries) if n.endswith(".so")}
+    linked = [os.path.join(libraries, found[name]) for name in ("libllama", "libggml", "libggml-base")]
     subprocess.run(["g++", "-O1", "-std=c++17", source, f"-I{llama}/include", f"-I{llama}/ggml/include",
-                    f"-L{libraries}", "-lllama", "-lggml", "-lggml-base", f"-Wl,-rpath,{libraries}", "-o", tool],
+                    *linked, f"-Wl,-rpath,{libraries}", f'-DLIBRARIES="{libraries}"', "-o", tool],
                    check=True)
     return tool
 

@@ -97,6 +97,28 @@ MODELS = {
                   "linear_attention"])),
     "mamba2": ("Mamba2Config", dict(vocab_size=V, hidden_size=64, num_hidden_layers=3, num_heads=8, head_dim=16,
                state_size=16, n_groups=2, bos_token_id=1, eos_token_id=2, pad_token_id=0)),
+    "qwen35": ("Qwen3_5TextConfig", dict(SMALL, num_hidden_layers=4, head_dim=16, linear_num_value_heads=4,
+               linear_num_key_heads=2, linear_key_head_dim=16, linear_value_head_dim=24, layer_types=[
+               "linear_attention", "full_attention", "linear_attention", "linear_attention"])),
+    "qwen35moe": ("Qwen3_5MoeTextConfig", dict(SMALL, num_hidden_layers=3, head_dim=16, linear_num_value_heads=3,
+                  linear_num_key_heads=3, linear_key_head_dim=16, linear_value_head_dim=16, num_experts=6,
+                  num_experts_per_tok=2, moe_intermediate_size=32, shared_expert_intermediate_size=40, layer_types=[
+                  "linear_attention", "full_attention", "linear_attention"])),
+    "ministral3": ("Ministral3Config", dict(SMALL, head_dim=16, rope_parameters=dict(rope_type="yarn", rope_theta=10000.0,
+                   factor=16.0, original_max_position_embeddings=16, mscale=1.0, mscale_all_dim=1.0,
+                   llama_4_scaling_beta=0.1))),
+    "minimax-m2": ("MiniMaxM2Config", dict(SMALL, head_dim=16, intermediate_size=32, num_local_experts=6,
+                   num_experts_per_tok=2, rotary_dim=8)),
+    "ernie4-5-moe": ("Ernie4_5_MoeConfig", dict(SMALL, num_hidden_layers=3, moe_num_experts=6, moe_k=2,
+                     moe_num_shared_experts=2, moe_intermediate_size=24, moe_layer_start_index=1)),
+    "hunyuan-moe": ("HunYuanMoEV1Config", dict(SMALL, head_dim=16, intermediate_size=48, num_experts=4, moe_topk=2)),
+    "nemotron-h": ("NemotronHConfig", dict(SMALL, head_dim=16, mamba_num_heads=8, mamba_head_dim=16, ssm_state_size=16,
+                   n_groups=2, layers_block_type=["linear_attention", "mlp", "full_attention", "linear_attention"])),
+    "nemotron-h-moe": ("NemotronHConfig", dict(SMALL, head_dim=16, mamba_num_heads=8, mamba_head_dim=16,
+                       ssm_state_size=8, n_groups=1, n_routed_experts=8, num_experts_per_tok=3, n_group=4, topk_group=2,
+                       moe_intermediate_size=32, moe_shared_expert_intermediate_size=40, moe_latent_size=48,
+                       routed_scaling_factor=1.5, use_bias=True, mlp_bias=True, layers_block_type=[
+                       "linear_attention", "moe", "full_attention", "moe"])),
 }
 LENGTHS, GREEDY = (1, 7, 40), 16
 # Of the spread of a position's logits; transformers and another order of additions differ by about 1e-6 of it.

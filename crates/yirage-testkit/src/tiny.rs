@@ -62,6 +62,14 @@ fixtures![
     "granite-h",
     "mamba2",
     "qwen3next",
+    "qwen35",
+    "qwen35moe",
+    "nemotron-h",
+    "nemotron-h-moe",
+    "ministral3",
+    "minimax-m2",
+    "ernie4-5-moe",
+    "hunyuan-moe",
 ];
 
 /// Inputs and outputs of a model: `cases` with `ids`, `last_logits`, their `std`, `argmax_each_pos` and `greedy16`.

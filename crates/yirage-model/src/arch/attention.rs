@@ -119,6 +119,8 @@ impl AttentionHeads {
 #[derive(Clone, Copy)]
 pub(super) struct LayerAttention {
     pub(super) rotation: Option<Rotation>,
+    /// That of queries, where it is another.
+    pub(super) of_queries: Option<Rotation>,
     pub(super) scale: f32,
     /// 0 is none.
     pub(super) softcap: f32,
@@ -129,7 +131,7 @@ pub(super) struct LayerAttention {
 impl LayerAttention {
     /// Causal attention to everything.
     pub(super) fn full(rotation: Option<Rotation>, scale: f32) -> LayerAttention {
-        LayerAttention { rotation, scale, softcap: 0.0, window: None, sinks: None }
+        LayerAttention { rotation, of_queries: None, scale, softcap: 0.0, window: None, sinks: None }
     }
 
     /// The same with a window.
@@ -150,7 +152,7 @@ impl LayerAttention {
         [mut q, mut k, v]: [ValueId; 3],
     ) -> Result<ValueId, ModelError> {
         if let Some(r) = self.rotation {
-            q = e.rotate(&format!("l{layer}.q.rope"), q, h.width, r)?;
+            q = e.rotate(&format!("l{layer}.q.rope"), q, h.width, self.of_queries.unwrap_or(r))?;
             k = e.rotate(&format!("l{layer}.k.rope"), k, h.width, r)?;
         }
         let (kv_heads, k_width, v_width) = (h.kv_heads, h.width, h.v_width);

@@ -136,6 +136,12 @@ impl Latent {
 
     /// Each head's key matrix, transposed: `[heads * rank, nope]`.
     fn keys(&self, e: &mut ModelBuilder<'_>, l: u32) -> Result<ValueId, ModelError> {
+        let apart = format!("blk.{l}.attn_k_b.weight");
+        if e.is_gguf() && e.has(&apart) {
+            let rows = e.product(self.heads, self.rank, "num_attention_heads times kv_lora_rank")?;
+            let view = e.whole(&apart, &[self.heads, self.rank, self.nope])?;
+            return e.weight(&format!("l{l}.q_latent.w"), &[rows, self.nope], vec![view]);
+        }
         let head = e.product(self.nope + self.v, self.rank, "a head's size")?;
         let (shape, strides) = ([self.heads, self.rank, self.nope], [head, 1, self.rank]);
         let view = e.part(&kv_b(l), &[self.heads * (self.nope + self.v), self.rank], 0, &shape, &strides)?;
@@ -145,6 +151,11 @@ impl Latent {
 
     /// Each head's value matrix: `[heads * v, rank]`.
     fn values(&self, e: &mut ModelBuilder<'_>, l: u32) -> Result<ValueId, ModelError> {
+        let apart = format!("blk.{l}.attn_v_b.weight");
+        if e.is_gguf() && e.has(&apart) {
+            let view = e.whole(&apart, &[self.heads, self.v, self.rank])?;
+            return e.weight(&format!("l{l}.value.w"), &[self.heads * self.v, self.rank], vec![view]);
+        }
         let head = e.product(self.nope + self.v, self.rank, "a head's size")?;
         let (shape, strides) = ([self.heads, self.v, self.rank], [head, self.rank, 1]);
         let first = e.product(self.nope, self.rank, "a head's size")?;

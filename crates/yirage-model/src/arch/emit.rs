@@ -5,7 +5,7 @@
 use super::attention::biased_keys;
 use super::{BuildOptions, KvCacheSpec, Model, ModelOutput, names, unused_tensors};
 use crate::checkpoint::Checkpoint;
-use crate::config::{ConfigSource, LayerType, Quantization, RawConfig, RopeConfig, RopeScaling};
+use crate::config::{ConfigSource, LayerType, Quantization, QueryGrowth, RawConfig, RopeConfig, RopeScaling};
 use crate::error::ModelError;
 use crate::rope;
 use crate::weights::{WeightBinding, WeightSource, WeightView};
@@ -453,6 +453,36 @@ impl<'a> ModelBuilder<'a> {
         let sin = table(&format!("rope.{at}.sin"), sines)?;
         self.tables.push(RopeTableInputs { config, rotary, cos, sin });
         Ok(Rotation { cos, sin, rotary, interleaved, per_row: false })
+    }
+
+    /// The rotation of queries that grow with their position, beside that of keys, where a position of the context does.
+    pub(super) fn growing_rotation(
+        &mut self,
+        rotation: Rotation,
+        width: u32,
+        growth: QueryGrowth,
+    ) -> Result<Rotation, ModelError> {
+        if self.options.context <= growth.every {
+            return Ok(rotation);
+        }
+        let config = self.config.rope(LayerType::Full)?;
+        if rotation.rotary != width || rotation.per_row || matches!(config.scaling, RopeScaling::Factors { .. }) {
+            return Err(ModelError::Unsupported {
+                what: "queries that grow with their position".into(),
+                why: format!(
+                    "{}: they are computed with whole heads that rotate, by frequencies of the configuration; choose a \
+                     context of at most {}",
+                    self.config.file(),
+                    growth.every
+                ),
+            });
+        }
+        let frequencies = rope::Frequencies { growth: Some(growth), ..rope::Frequencies::new(&config, width, None) };
+        let positions = self.options.context;
+        let [cosines, sines] = rope::RopeTable::both(frequencies, positions);
+        let mut table =
+            |name: &str, table| self.bind(name, Format::F32, &[positions, width / 2], WeightSource::Computed(table));
+        Ok(Rotation { cos: table("rope.q.cos", cosines)?, sin: table("rope.q.sin", sines)?, ..rotation })
     }
 
     /// A rotation whose cosines and sines are given for each token.

@@ -11,6 +11,7 @@ use yirage_ir::op::RmsNorm;
 
 pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     e.plain_storage()?;
+    e.with_post_norms();
     let h = AttentionHeads::read(e)?;
     let decoder = Decoder::read(e)?;
     let mlp = GatedMlp::read(e, false)?;

@@ -15,7 +15,8 @@ pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     let rotation = e.rotation(LayerType::Full, h.width, false)?;
     let attend = LayerAttention::full(Some(rotation), h.scale());
     let mut decoder = Decoder::read(e)?;
-    decoder.norm.unit_offset = true;
+    // Safetensors hold the distance of the weight from 1, GGUF files the weight.
+    decoder.norm.unit_offset = !e.is_gguf();
     decoder.embedding_scale = f64::from(h.hidden).sqrt() as f32;
     decoder.emit(
         e,

@@ -11,6 +11,10 @@ use yirage_ir::op::RmsNorm;
 
 pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     e.plain_storage()?;
+    if e.is_gguf() {
+        // There the norm before the feed-forward part has this name.
+        e.with_post_norms();
+    }
     let h = AttentionHeads::read(e)?;
     let moe = DeepseekMoe::read(e, deepseek_moe::sigmoid_route(e)?)?;
     let bias = e.config.bool_or("attention_bias", false)?;

@@ -19,7 +19,8 @@ pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
 /// The model around a feed-forward part, which is all that the mixture of experts does otherwise.
 pub(super) fn with_feed_forward(e: &mut ModelBuilder<'_>, feed_forward: SublayerFn<'_>) -> Result<(), ModelError> {
     let width = e.size("head_dim")?;
-    let rotation = e.rotation(LayerType::Full, width, false)?;
+    // GGUF files hold the rows of q and k in the order of neighbouring pairs.
+    let rotation = e.rotation(LayerType::Full, width, e.is_gguf())?;
     let attention = GraniteAttention::read(e, Some(rotation))?;
     frame(e, &|e, l, x| attention.emit(e, l, x), feed_forward)
 }

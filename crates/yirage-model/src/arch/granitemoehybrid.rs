@@ -20,6 +20,7 @@ const KEYS: MixerKeys = MixerKeys {
     conv_bias: "mamba_conv_bias",
     bias: "mamba_proj_bias",
     eps: "rms_norm_eps",
+    least_step: None,
 };
 
 pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
@@ -45,7 +46,7 @@ fn attention(e: &mut ModelBuilder<'_>) -> Result<GraniteAttention, ModelError> {
     let width = e.size("head_dim")?;
     let rotation = match e.config.opt_str("position_embedding_type")? {
         None | Some("nope") => None,
-        Some("rope") => Some(e.rotation(LayerType::Full, width, false)?),
+        Some("rope") => Some(e.rotation(LayerType::Full, width, e.is_gguf())?),
         Some(_) => return Err(e.config.invalid("position_embedding_type", "\"rope\", \"nope\" or null")),
     };
     GraniteAttention::read(e, rotation)
@@ -64,7 +65,7 @@ fn feed_forward(
     e.add(&format!("l{l}.ffn.all"), chosen, dense)
 }
 
-/// The dense part, of which one tensor has the rows of gate and then those of up.
+/// The dense part, of which one tensor has the rows of gate and then those of up. GGUF files hold two.
 struct SharedMlp {
     hidden: u32,
     inner: u32,
@@ -80,6 +81,9 @@ impl SharedMlp {
 
     fn emit(&self, e: &mut ModelBuilder<'_>, l: u32, x: ValueId) -> Result<ValueId, ModelError> {
         let (hf, shape) = (format!("model.layers.{l}.shared_mlp"), [self.inner, self.hidden]);
+        if e.is_gguf() {
+            return self.emit_gguf(e, l, x);
+        }
         let mut half = |part: &str, first: u32| {
             let of = [2 * self.inner, self.hidden];
             let rows = e.rows_of(&format!("{hf}.input_linear.weight"), &of, first, self.inner)?;
@@ -89,5 +93,19 @@ impl SharedMlp {
         let act = e.op(&format!("l{l}.shared.act"), Map::gated(self.gate), &[gate, up])?;
         let down = [self.hidden, self.inner];
         e.linear(&format!("l{l}.shared.down"), &format!("{hf}.output_linear"), act, down, false)
+    }
+
+    fn emit_gguf(&self, e: &mut ModelBuilder<'_>, l: u32, x: ValueId) -> Result<ValueId, ModelError> {
+        let (hf, shape) = (format!("model.layers.{l}"), [self.inner, self.hidden]);
+        // Where there are no experts beside it, it is called as what other families have instead of experts.
+        let shared = e.has(&format!("{hf}.shared_mlp.gate_proj.weight"));
+        let [gate, up, down] = match shared {
+            true => ["shared_mlp.gate_proj", "shared_mlp.up_proj", "shared_mlp.output_linear"],
+            false => ["mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"],
+        };
+        let gate = e.linear(&format!("l{l}.shared.gate"), &format!("{hf}.{gate}"), x, shape, false)?;
+        let up = e.linear(&format!("l{l}.shared.up"), &format!("{hf}.{up}"), x, shape, false)?;
+        let act = e.op(&format!("l{l}.shared.act"), Map::gated(self.gate), &[gate, up])?;
+        e.linear(&format!("l{l}.shared.down"), &format!("{hf}.{down}"), act, [self.hidden, self.inner], false)
     }
 }

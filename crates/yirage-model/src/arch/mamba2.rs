@@ -15,6 +15,7 @@ const KEYS: MixerKeys = MixerKeys {
     conv_bias: "use_conv_bias",
     bias: "use_bias",
     eps: "layer_norm_epsilon",
+    least_step: None,
 };
 
 pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {

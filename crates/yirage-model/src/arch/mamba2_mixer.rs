@@ -1,7 +1,7 @@
 //! Mamba-2 (Dao and Gu, 2024): a short convolution, and a selective state space model behind it that a gate closes.
 
 use super::emit::ModelBuilder;
-use super::recurrent_parts::{by_group, expression, softplus};
+use super::recurrent_parts::{by_group, decay, expression, softplus};
 use super::short_conv::CausalConv;
 use crate::error::ModelError;
 use serde_json::Value;
@@ -19,6 +19,8 @@ pub(super) struct MixerKeys {
     pub(super) conv_bias: &'static str,
     pub(super) bias: &'static str,
     pub(super) eps: &'static str,
+    /// The least time step, where that is what the family's code heeds and not a pair of limits.
+    pub(super) least_step: Option<&'static str>,
 }
 
 /// The sizes of a layer.
@@ -58,7 +60,7 @@ impl Mamba2Mixer {
             conv_bias: e.config.bool_or(keys.conv_bias, true)?,
             bias: e.config.bool_or(keys.bias, false)?,
             eps: e.eps(keys.eps)?,
-            limits: time_step_limits(e)?,
+            limits: time_step_limits(e, keys)?,
         })
     }
 
@@ -76,17 +78,18 @@ impl Mamba2Mixer {
         let c = self.convolve(e, l, hf, "c", [inner + of_groups, of_groups], x)?;
         let dt = self.project(e, l, hf, "dt", [inner + self.convolved(), heads], x)?;
         let dt = self.time_step(e, l, hf, dt)?;
-        let a = e.tensor(&format!("l{l}.ssm.a"), &format!("{hf}.A_log"), &[heads])?;
-        let decay = e.op(&format!("l{l}.ssm.decay"), expression("exp(mul(neg(exp(x1)), x0))")?, &[dt, a])?;
+        let a = column(e, &format!("l{l}.ssm.a"), &format!("{hf}.A_log"), heads)?;
+        let decay = e.op(&format!("l{l}.ssm.decay"), decay(e)?, &[dt, a])?;
         let [state, table] = e.recurrent_state(&format!("{l}.ssm"), [self.n, inner])?;
-        let skip = e.tensor(&format!("l{l}.ssm.d"), &format!("{hf}.D"), &[heads])?;
+        let skip = column(e, &format!("l{l}.ssm.d"), &format!("{hf}.D"), heads)?;
         let (positions, seqs) = (e.inputs.positions, e.inputs.seqs);
         let ins = [state, given, dt, decay, b, c, positions, seqs, table, skip];
         let op = SsmScan { heads, groups: self.groups };
         let y = e.ops(&[&format!("l{l}.ssm.y"), &format!("l{l}.ssm.state")], op, &ins)?[0];
         let y = e.op(&format!("l{l}.ssm.gated"), Map::gated(Func::Silu), &[gate, y])?;
         let y = self.normalise(e, l, hf, y)?;
-        e.linear(&format!("l{l}.ssm.o"), &format!("{hf}.out_proj"), y, [self.hidden, inner], self.bias)
+        let bias = e.biased(self.bias, &format!("{hf}.out_proj.bias"));
+        e.linear(&format!("l{l}.ssm.o"), &format!("{hf}.out_proj"), y, [self.hidden, inner], bias)
     }
 
     /// Some rows of the input projection.
@@ -101,7 +104,8 @@ impl Mamba2Mixer {
     ) -> Result<ValueId, ModelError> {
         let whole = [self.inner + self.convolved() + self.heads, self.hidden];
         let w = e.rows_of(&format!("{hf}.in_proj.weight"), &whole, first, n)?;
-        let b = self.bias.then(|| e.rows_of(&format!("{hf}.in_proj.bias"), &whole[..1], first, n)).transpose()?;
+        let bias = e.biased(self.bias, &format!("{hf}.in_proj.bias"));
+        let b = bias.then(|| e.rows_of(&format!("{hf}.in_proj.bias"), &whole[..1], first, n)).transpose()?;
         e.project(&format!("l{l}.ssm.{part}"), x, [n, self.hidden], w, b)
     }
 
@@ -116,14 +120,15 @@ impl Mamba2Mixer {
         x: ValueId,
     ) -> Result<ValueId, ModelError> {
         let x = self.project(e, l, hf, part, [self.inner + first, channels], x)?;
-        let conv = CausalConv { of: self.convolved(), first, channels, taps: self.taps, bias: self.conv_bias };
+        let conv =
+            CausalConv { of: self.convolved(), first, channels, taps: self.taps, bias: self.conv_bias, tiled: None };
         let (name, state) = (format!("l{l}.ssm.{part}.conv"), format!("{l}.{part}"));
         let x = conv.emit(e, &name, &state, &format!("{hf}.conv1d"), x)?;
         e.op(&format!("{name}.act"), Map::of(Func::Silu), &[x])
     }
 
     fn time_step(&self, e: &mut ModelBuilder<'_>, l: u32, hf: &str, dt: ValueId) -> Result<ValueId, ModelError> {
-        let bias = e.tensor(&format!("l{l}.ssm.dt.b"), &format!("{hf}.dt_bias"), &[self.heads])?;
+        let bias = e.tensor(&format!("l{l}.ssm.step.b"), &format!("{hf}.dt_bias"), &[self.heads])?;
         let dt = e.add(&format!("l{l}.ssm.dt.sum"), dt, bias)?;
         let dt = softplus(e, &format!("l{l}.ssm.dt.step"), dt)?;
         match self.limits {
@@ -137,21 +142,33 @@ impl Mamba2Mixer {
     /// RMS norm of each group's channels, times a factor of each channel.
     fn normalise(&self, e: &mut ModelBuilder<'_>, l: u32, hf: &str, y: ValueId) -> Result<ValueId, ModelError> {
         let name = format!("l{l}.ssm.norm");
-        if self.groups == 1 {
-            let norm = RmsNorm { eps: F32(self.eps), width: self.inner, unit_offset: false };
-            return e.rms_norm(&name, &format!("{hf}.norm"), y, &norm);
-        }
-        let w = e.tensor(&format!("{name}.w"), &format!("{hf}.norm.weight"), &[self.inner])?;
-        let text = format!("mul(x0, rsqrt(add(x1, {:?})))", self.eps);
         let groups = [self.groups, self.inner / self.groups];
+        let stored = if e.is_gguf() { &groups[..] } else { &[self.inner] };
+        let view = e.whole(&format!("{hf}.norm.weight"), stored)?;
+        let w = e.weight(&format!("{name}.w"), &[self.inner], vec![view])?;
+        if self.groups == 1 {
+            return e.op(&name, RmsNorm { eps: F32(self.eps), width: self.inner, unit_offset: false }, &[y, w]);
+        }
+        let text = format!("mul(x0, rsqrt(add(x1, {:?})))", self.eps);
         let scaled = by_group(e, &format!("{name}.scaled"), y, groups, &text)?;
         e.op(&name, Map::of(Func::Mul), &[scaled, w])
     }
 }
 
+/// One number of each head, which GGUF files hold as a column.
+fn column(e: &mut ModelBuilder<'_>, name: &str, hf: &str, heads: u32) -> Result<ValueId, ModelError> {
+    let stored: &[u32] = if e.is_gguf() { &[heads, 1] } else { &[heads] };
+    let view = e.whole(hf, stored)?;
+    e.weight(name, &[heads], vec![view])
+}
+
 /// What `time_step_limit` bounds; nothing where it is from 0 to infinity, which softplus keeps to anyway.
-fn time_step_limits(e: &ModelBuilder<'_>) -> Result<Option<[f32; 2]>, ModelError> {
+fn time_step_limits(e: &ModelBuilder<'_>, keys: &MixerKeys) -> Result<Option<[f32; 2]>, ModelError> {
     let wrong = || e.config.invalid("time_step_limit", "two numbers, the smaller first; the second may be infinity");
+    if let Some(key) = keys.least_step {
+        let least = e.positive(key, 0.0)? as f32;
+        return Ok((least > 0.0).then_some([least, f32::MAX]));
+    }
     let Some(stated) = e.config.get("time_step_limit").filter(|v| !v.is_null()) else { return Ok(None) };
     // JSON has no infinity; transformers writes an object with its name.
     let number = |v: &Value| match v.get("__float__").and_then(Value::as_str) {

@@ -24,6 +24,7 @@ mod decoder;
 mod deepseek_moe;
 mod deepseek_v2;
 mod deepseek_v3;
+mod delta_net;
 mod emit;
 mod ernie4_5;
 mod exaone4;
@@ -47,9 +48,11 @@ mod lfm2;
 mod llama;
 mod mamba2;
 mod mamba2_mixer;
+mod minimax_m2;
 mod mistral;
 mod mixtral;
 mod names;
+mod nemotron_h;
 mod olmo2;
 mod olmo3;
 mod phi3;
@@ -182,34 +185,41 @@ const ARCHITECTURES: &[Architecture] = &[
     ("gemma2", true, gemma2::emit),
     ("gemma3_text", true, gemma3::emit),
     ("phi3", true, phi3::emit),
-    ("olmo2", false, olmo2::emit),
-    ("smollm3", false, smollm3::emit),
+    ("olmo2", true, olmo2::emit),
+    ("smollm3", true, smollm3::emit),
     ("glm", true, glm::emit),
     ("glm4", true, glm4::emit),
     ("gpt2", false, gpt2::emit),
     ("gpt_neox", false, gptneox::emit),
     ("gpt_oss", true, gptoss::emit),
-    ("deepseek_v3", false, deepseek_v3::emit),
-    ("qwen2_moe", false, qwen2moe::emit),
-    ("cohere", false, cohere::emit),
-    ("cohere2", false, cohere2::emit),
-    ("gemma", false, gemma::emit),
-    ("olmo3", false, olmo3::emit),
-    ("exaone4", false, exaone4::emit),
-    ("ernie4_5", false, ernie4_5::emit),
-    ("hunyuan_v1_dense", false, hunyuan::emit),
-    ("granite", false, granite::emit),
-    ("granitemoe", false, granitemoe::emit),
-    ("glm4_moe", false, glm4moe::emit),
-    ("deepseek_v2", false, deepseek_v2::emit),
+    ("deepseek_v3", true, deepseek_v3::emit),
+    ("qwen2_moe", true, qwen2moe::emit),
+    ("cohere", true, cohere::emit),
+    ("cohere2", true, cohere2::emit),
+    ("gemma", true, gemma::emit),
+    ("olmo3", true, olmo3::emit),
+    ("exaone4", true, exaone4::emit),
+    ("ernie4_5", true, ernie4_5::emit),
+    ("hunyuan_v1_dense", true, hunyuan::emit),
+    ("granite", true, granite::emit),
+    ("granitemoe", true, granitemoe::emit),
+    ("glm4_moe", true, glm4moe::emit),
+    ("deepseek_v2", true, deepseek_v2::emit),
     ("ministral", false, mistral::emit),
-    ("seed_oss", false, seed_oss::emit),
-    ("starcoder2", false, starcoder2::emit),
-    ("stablelm", false, stablelm::emit),
-    ("lfm2", false, lfm2::emit),
-    ("granitemoehybrid", false, granitemoehybrid::emit),
-    ("mamba2", false, mamba2::emit),
-    ("qwen3_next", false, qwen3next::emit),
+    ("seed_oss", true, seed_oss::emit),
+    ("starcoder2", true, starcoder2::emit),
+    ("stablelm", true, stablelm::emit),
+    ("lfm2", true, lfm2::emit),
+    ("granitemoehybrid", true, granitemoehybrid::emit),
+    ("mamba2", true, mamba2::emit),
+    ("qwen3_next", true, qwen3next::emit),
+    ("qwen3_5_text", true, qwen3next::emit_dense_3_5),
+    ("qwen3_5_moe_text", true, qwen3next::emit_moe_3_5),
+    ("nemotron_h", true, nemotron_h::emit),
+    ("ministral3", true, mistral::emit),
+    ("minimax_m2", true, minimax_m2::emit),
+    ("ernie4_5_moe", true, ernie4_5::emit_moe),
+    ("hunyuan_v1_moe", false, hunyuan::emit_moe),
     ("bert", false, bert::emit),
 ];
 

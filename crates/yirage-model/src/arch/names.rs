@@ -25,13 +25,85 @@ const LAYER: &[(&str, &str)] = &[
     ("mlp.gate", "ffn_gate_inp"),
     ("mlp.router", "ffn_gate_inp"),
     ("block_sparse_moe.gate", "ffn_gate_inp"),
+    ("block_sparse_moe.router.layer", "ffn_gate_inp"),
+    ("shared_mlp.gate_proj", "ffn_gate_shexp"),
+    ("shared_mlp.up_proj", "ffn_up_shexp"),
+    ("shared_mlp.output_linear", "ffn_down_shexp"),
+    ("mlp.shared_expert.gate_proj", "ffn_gate_shexp"),
+    ("mlp.shared_expert.up_proj", "ffn_up_shexp"),
+    ("mlp.shared_expert.down_proj", "ffn_down_shexp"),
+    ("mlp.shared_expert_gate", "ffn_gate_inp_shexp"),
+    ("self_attn.q_a_proj", "attn_q_a"),
+    ("self_attn.q_a_layernorm", "attn_q_a_norm"),
+    ("self_attn.q_b_proj", "attn_q_b"),
+    ("self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"),
+    ("self_attn.kv_a_layernorm", "attn_kv_a_norm"),
+    ("self_attn.kv_b_proj", "attn_kv_b"),
+    ("self_attn.query_layernorm", "attn_q_norm"),
+    ("self_attn.key_layernorm", "attn_k_norm"),
+    ("mlp.c_fc", "ffn_up"),
+    ("mlp.c_proj", "ffn_down"),
+    ("mlp.gate.e_score_correction_bias", "exp_probs_b.bias"),
+    ("mlp.moe_statics.e_score_correction_bias", "exp_probs_b.bias"),
+    ("block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias"),
+    ("mlp.shared_experts.gate_proj", "ffn_gate_shexp"),
+    ("mlp.shared_experts.up_proj", "ffn_up_shexp"),
+    ("mlp.shared_experts.down_proj", "ffn_down_shexp"),
+    ("norm", "attn_norm"),
+    ("mixer.q_proj", "attn_q"),
+    ("mixer.k_proj", "attn_k"),
+    ("mixer.v_proj", "attn_v"),
+    ("mixer.o_proj", "attn_output"),
+    ("mixer.up_proj", "ffn_up"),
+    ("mixer.down_proj", "ffn_down"),
+    ("mixer.gate", "ffn_gate_inp"),
+    ("mixer.gate.e_score_correction_bias", "exp_probs_b.bias"),
+    ("mixer.shared_experts.up_proj", "ffn_up_shexp"),
+    ("mixer.shared_experts.down_proj", "ffn_down_shexp"),
+    ("mixer.fc1_latent_proj", "ffn_latent_down"),
+    ("mixer.fc2_latent_proj", "ffn_latent_up"),
+    ("operator_norm", "attn_norm"),
+    ("ffn_norm", "ffn_norm"),
+    ("feed_forward.w1", "ffn_gate"),
+    ("feed_forward.w3", "ffn_up"),
+    ("feed_forward.w2", "ffn_down"),
+    ("self_attn.q_layernorm", "attn_q_norm"),
+    ("self_attn.k_layernorm", "attn_k_norm"),
+    ("self_attn.out_proj", "attn_output"),
+    ("conv.in_proj", "shortconv.in_proj"),
+    ("conv.conv", "shortconv.conv"),
+    ("conv.out_proj", "shortconv.out_proj"),
+];
+
+/// What a recurrent part is called in families of safetensors.
+const RECURRENT: &[&str] = &["mixer.", "mamba.", "linear_attn."];
+
+/// Part of such a part's tensor name, and its GGUF name.
+const RECURRENT_PARTS: &[(&str, &str)] = &[
+    ("in_proj", "ssm_in"),
+    ("in_proj_qkvz", "ssm_in"),
+    ("in_proj_qkv", "attn_qkv"),
+    ("in_proj_z", "attn_gate"),
+    ("in_proj_ba", "ssm_ba"),
+    ("in_proj_a", "ssm_alpha"),
+    ("in_proj_b", "ssm_beta"),
+    ("conv1d", "ssm_conv1d"),
+    ("A_log", "ssm_a"),
+    ("D", "ssm_d"),
+    ("dt_bias", "ssm_dt.bias"),
+    ("norm", "ssm_norm"),
+    ("out_proj", "ssm_out"),
 ];
 
 /// Names outside the layers.
 const MODEL: &[(&str, &str)] = &[
     ("model.embed_tokens.weight", "token_embd.weight"),
     ("model.norm.weight", "output_norm.weight"),
+    ("model.norm.bias", "output_norm.bias"),
     ("lm_head.weight", "output.weight"),
+    ("model.embedding_norm.weight", "token_embd_norm.weight"),
+    ("backbone.embeddings.weight", "token_embd.weight"),
+    ("backbone.norm_f.weight", "output_norm.weight"),
 ];
 
 /// The name in a GGUF file. `post_norms`: whether the norm after attention is applied to its output; elsewhere its
@@ -40,7 +112,8 @@ pub(super) fn gguf(hf: &str, post_norms: bool) -> String {
     if let Some((_, name)) = MODEL.iter().find(|n| n.0 == hf) {
         return (*name).to_owned();
     }
-    let Some((layer, part)) = hf.strip_prefix("model.layers.").and_then(|rest| rest.split_once('.')) else {
+    let layers = ["model.layers.", "backbone.layers."].iter().find_map(|root| hf.strip_prefix(root));
+    let Some((layer, part)) = layers.and_then(|rest| rest.split_once('.')) else {
         return hf.to_owned();
     };
     let kind = [".weight", ".bias"].into_iter().find(|k| part.ends_with(k)).unwrap_or("");
@@ -48,7 +121,11 @@ pub(super) fn gguf(hf: &str, post_norms: bool) -> String {
     let name = match stem {
         "post_attention_layernorm" if post_norms => Some("post_attention_norm"),
         "post_attention_layernorm" => Some("ffn_norm"),
-        _ => LAYER.iter().find(|n| n.0 == stem).map(|n| n.1),
+        _ => {
+            let recurrent = RECURRENT.iter().find_map(|root| stem.strip_prefix(root));
+            let of = |table: &[(&str, &'static str)], stem: &str| table.iter().find(|n| n.0 == stem).map(|n| n.1);
+            of(LAYER, stem).or_else(|| recurrent.and_then(|rest| of(RECURRENT_PARTS, rest)))
+        }
     };
     name.map_or_else(|| hf.to_owned(), |name| format!("blk.{layer}.{name}{kind}"))
 }
@@ -60,7 +137,9 @@ pub(super) fn safetensors(hf: &str, checkpoint: &Checkpoint) -> String {
         .iter()
         .find_map(|root| hf.strip_prefix(root))
         .map(str::to_owned);
-    let candidates = [Some(hf.to_owned()), Some(format!("language_model.{hf}")), inside, bare];
+    // What older files call `backbone` is `model` in newer ones.
+    let renamed = hf.strip_prefix("backbone.").map(|rest| format!("model.{rest}"));
+    let candidates = [Some(hf.to_owned()), Some(format!("language_model.{hf}")), inside, bare, renamed];
     let found = candidates.into_iter().flatten().find(|name| checkpoint.tensor(name).is_some());
     found.unwrap_or_else(|| hf.to_owned())
 }

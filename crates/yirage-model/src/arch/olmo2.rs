@@ -17,6 +17,7 @@ pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
 /// What both generations share; `rotations` are those of layers with full attention and with a window.
 pub(super) fn frame(e: &mut ModelBuilder<'_>, h: &AttentionHeads, rotations: [Rotation; 2]) -> Result<(), ModelError> {
     e.plain_storage()?;
+    e.with_post_norms();
     let decoder = Decoder::read(e)?;
     let bias = e.config.bool_or("attention_bias", false)?;
     let mlp = GatedMlp::read(e, false)?;

@@ -9,6 +9,10 @@ use crate::error::ModelError;
 
 pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     e.plain_storage()?;
+    if e.is_gguf() {
+        // There the norm before the feed-forward part has this name.
+        e.with_post_norms();
+    }
     let h = AttentionHeads::read(e)?;
     let (bias, out_bias) = (e.config.bool_or("attention_bias", true)?, e.config.bool_or("attention_out_bias", false)?);
     let mlp = GatedMlp::read(e, e.config.bool_or("mlp_bias", false)?)?;

@@ -1,6 +1,7 @@
 //! A causal convolution over the latest positions, whose state is kept from step to step.
 
 use super::emit::ModelBuilder;
+use super::recurrent_parts::TiledHeads;
 use crate::error::ModelError;
 use yirage_ir::ValueId;
 use yirage_ir::op::CausalConv1d;
@@ -15,6 +16,8 @@ pub(super) struct CausalConv {
     /// Positions that it sees, its own included.
     pub(super) taps: u32,
     pub(super) bias: bool,
+    /// Where the channels are heads in another order: which, and channels of a head.
+    pub(super) tiled: Option<(TiledHeads, u32)>,
 }
 
 impl CausalConv {
@@ -24,7 +27,7 @@ impl CausalConv {
             1 => Err(e.config.invalid(key, "an integer above 1")),
             taps => {
                 e.product(taps, channels, key)?;
-                Ok(CausalConv { of: channels, first: 0, channels, taps, bias })
+                Ok(CausalConv { of: channels, first: 0, channels, taps, bias, tiled: None })
             }
         }
     }
@@ -41,15 +44,31 @@ impl CausalConv {
         let CausalConv { of, first, channels, taps, .. } = *self;
         // Files have the taps of a channel side by side.
         let offset = e.product(first, taps, "taps of all channels")?;
-        let view = e.part(&format!("{hf}.weight"), &[of, 1, taps], offset, &[taps, channels], &[1, taps])?;
+        let stored: &[u32] = if e.is_gguf() { &[of, taps] } else { &[of, 1, taps] };
+        let (shape, strides) = self.order(taps);
+        let by_tap = |tap: u32, list: Vec<u32>| [vec![tap], list].concat();
+        let (by_taps, steps) = (by_tap(taps, shape), by_tap(1, strides));
+        let view = e.part(&format!("{hf}.weight"), stored, offset, &by_taps, &steps)?;
         let weight = e.weight(&format!("{name}.w"), &[taps, channels], vec![view])?;
         let [state, table] = e.recurrent_state(state, [taps - 1, channels])?;
         let mut ins = vec![state, x, weight, e.inputs.positions, e.inputs.seqs, table];
-        if self.bias {
-            let bias = e.rows_of(&format!("{hf}.bias"), &[of], first, channels)?;
+        if e.biased(self.bias, &format!("{hf}.bias")) {
+            let (shape, strides) = self.order(1);
+            let bias = e.part(&format!("{hf}.bias"), &[of], first, &shape, &strides)?;
             ins.push(e.weight(&format!("{name}.b"), &[channels], vec![bias])?);
         }
         let made = e.ops(&[&format!("{name}.y"), &format!("{name}.state")], CausalConv1d {}, &ins)?;
         Ok(made[0])
+    }
+
+    /// Sizes and strides of the channels in their own order, each of which has so many elements in the file.
+    fn order(&self, elements: u32) -> (Vec<u32>, Vec<u32>) {
+        match self.tiled {
+            Some((tiled, width)) => {
+                let (shape, strides) = tiled.view(width, elements);
+                (shape.to_vec(), strides.to_vec())
+            }
+            None => (vec![self.channels], vec![elements]),
+        }
     }
 }

@@ -13,7 +13,8 @@ pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     let h = AttentionHeads::read(e)?;
     let bias = e.config.bool_or("attention_bias", false)?;
     let mlp = GatedMlp::read(e, e.config.bool_or("mlp_bias", false)?)?;
-    let rotation = e.rotation(LayerType::Full, h.width, false)?;
+    // GGUF files hold the rows of q and k in the order of neighbouring pairs.
+    let rotation = e.rotation(LayerType::Full, h.width, e.is_gguf())?;
     let windows = e.config.windows()?;
     // 1 = the layer rotates, despite the key's name.
     let rotates = e.config.u32_per_layer("no_rope_layers", e.config.layers()?)?;

@@ -24,9 +24,13 @@ pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
         let a = h.output(e, l, a, bias)?;
         x = e.add(&format!("l{l}.mid"), x, a)?;
         let n = e.layer_norm(&format!("l{l}.ffn_norm"), &format!("{hf}.post_attention_layernorm"), x, hidden, eps)?;
-        let up = e.linear(&format!("l{l}.ffn.up"), &format!("{hf}.mlp.c_fc"), n, [inner, hidden], bias)?;
+        let fc = format!("{hf}.mlp.c_fc");
+        let fc_bias = e.biased(bias, &format!("{fc}.bias"));
+        let up = e.linear(&format!("l{l}.ffn.up"), &fc, n, [inner, hidden], fc_bias)?;
         let up = e.op(&format!("l{l}.ffn.act"), Map::of(act), &[up])?;
-        let f = e.linear(&format!("l{l}.ffn.down"), &format!("{hf}.mlp.c_proj"), up, [hidden, inner], bias)?;
+        let proj = format!("{hf}.mlp.c_proj");
+        let proj_bias = e.biased(bias, &format!("{proj}.bias"));
+        let f = e.linear(&format!("l{l}.ffn.down"), &proj, up, [hidden, inner], proj_bias)?;
         x = e.add(&format!("l{l}.res"), x, f)?;
     }
     let x = e.wanted(x)?;

@@ -59,7 +59,8 @@ fn is_extra(name: &str, config: &RawConfig) -> bool {
     let tied = matches!(root, "lm_head.weight" | "embed_out.weight");
     let body = name.strip_prefix("model.").unwrap_or(name);
     // Layers that predict further tokens are a part by themselves in this family.
-    let guesses = name.starts_with("mtp.") && config.model_type().is_ok_and(|family| family == "qwen3_next");
+    let guesses = name.starts_with("mtp.")
+        && config.model_type().is_ok_and(|f| f == "qwen3_next" || f == "nemotron_h" || f.starts_with("qwen3_5"));
     let other_sense = config.is_part() && OTHER_SENSES.iter().any(|start| body.starts_with(start));
     config.source() == ConfigSource::Json && (computed || tied || guesses || other_sense)
         || stem.ends_with("attn_rot_embd")

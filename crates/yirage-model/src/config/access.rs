@@ -178,6 +178,16 @@ impl RawConfig {
         self.top().opt_str(key)
     }
 
+    /// A list of strings, or `None` where absent.
+    ///
+    /// # Errors
+    /// [`ModelError::Config`] for a value of another type.
+    pub fn opt_str_list(&self, key: &str) -> Result<Option<Vec<&str>>, ModelError> {
+        let list = |v: &'_ Value| v.as_array().map(Vec::as_slice).unwrap_or_default().iter().all(Value::is_string);
+        let found = self.top().opt(key, "a list of strings", |v| v.as_array().filter(|_| list(v)))?;
+        Ok(found.map(|list| list.iter().filter_map(Value::as_str).collect()))
+    }
+
     /// A list of unsigned integers, if there.
     pub fn opt_u32_list(&self, key: &str) -> Result<Option<Vec<u32>>, ModelError> {
         self.top().opt(key, "a list of unsigned integers", as_u32_list)

@@ -150,6 +150,41 @@ fn of(model_type: &str) -> Value {
             "shared_expert_intermediate_size": 512, "num_experts_per_tok": 10, "num_experts": 512, "norm_topk_prob": true,
             "full_attention_interval": 4, "max_position_embeddings": 32768
         }),
+        "qwen3_5_text" | "qwen3_5_moe_text" => json!({
+            "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "partial_rotary_factor": 0.25, "tie_word_embeddings": false,
+            "attention_bias": false, "head_dim": 256, "hidden_act": "silu", "linear_conv_kernel_dim": 4,
+            "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_num_key_heads": 16,
+            "linear_num_value_heads": 32, "moe_intermediate_size": 512, "shared_expert_intermediate_size": 512,
+            "num_experts_per_tok": 8, "num_experts": 256, "norm_topk_prob": true, "full_attention_interval": 4,
+            "max_position_embeddings": 32768
+        }),
+        "nemotron_h" => json!({
+            "layer_norm_epsilon": 1e-5, "tie_word_embeddings": false, "head_dim": 128, "num_key_value_heads": 8,
+            "mlp_hidden_act": "relu2", "mamba_hidden_act": "silu", "mlp_bias": false, "use_bias": false,
+            "use_conv_bias": true, "ssm_state_size": 128, "mamba_num_heads": 128, "mamba_head_dim": 64, "n_groups": 8,
+            "conv_kernel": 4, "time_step_min": 0.001, "n_routed_experts": 8, "moe_intermediate_size": 7688,
+            "moe_shared_expert_intermediate_size": 7688, "num_experts_per_tok": 2, "routed_scaling_factor": 1.0,
+            "n_group": 1, "topk_group": 1, "norm_topk_prob": true, "max_position_embeddings": 4096
+        }),
+        "ministral3" => json!({
+            "rms_norm_eps": 1e-5, "tie_word_embeddings": false, "num_key_value_heads": 8, "head_dim": 128,
+            "sliding_window": null, "hidden_act": "silu", "max_position_embeddings": 262144
+        }),
+        "minimax_m2" => json!({
+            "rms_norm_eps": 1e-6, "rope_theta": 5000000.0, "tie_word_embeddings": false, "num_key_value_heads": 8,
+            "head_dim": 128, "hidden_act": "silu", "num_experts_per_tok": 8, "num_local_experts": 256,
+            "max_position_embeddings": 196608
+        }),
+        "ernie4_5_moe" => json!({
+            "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "tie_word_embeddings": true, "num_key_value_heads": 4,
+            "use_bias": false, "hidden_act": "silu", "moe_intermediate_size": 1536, "moe_k": 6, "moe_num_experts": 64,
+            "moe_num_shared_experts": 2, "moe_layer_start_index": 1, "moe_layer_end_index": -1, "moe_layer_interval": 1,
+            "moe_norm_min": 1e-12, "max_position_embeddings": 131072
+        }),
+        "hunyuan_v1_moe" => json!({
+            "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": false, "attention_bias": false,
+            "hidden_act": "silu", "num_experts": 1, "moe_topk": 1, "max_position_embeddings": 2048
+        }),
         "mamba2" => json!({
             "layer_norm_epsilon": 1e-5, "tie_word_embeddings": false, "n_groups": 8, "conv_kernel": 4,
             "use_conv_bias": true, "use_bias": false, "max_position_embeddings": 1048576

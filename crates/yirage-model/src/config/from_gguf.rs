@@ -1,6 +1,6 @@
 //! GGUF metadata, translated into the keys of a current `config.json`.
 
-use super::gguf_keys::{ARCHITECTURES, FLOATS, INTEGERS, PRESENCE, names};
+use super::gguf_keys::{ARCHITECTURES, FLOATS, INTEGERS, PRESENCE, names, of_family};
 use super::pinned::check_gguf;
 use super::{ConfigSource, LayerType, RawConfig};
 use crate::error::ModelError;
@@ -37,6 +37,7 @@ impl RawConfig {
         let mut t = Translation { gguf, arch, values: Map::new() };
         t.name_model(has_tensor)?;
         t.numbers()?;
+        t.pass_over_predictors()?;
         t.sizes(vocab_rows)?;
         t.tokens()?;
         t.set("tie_word_embeddings", !has_tensor("output.weight"));
@@ -44,6 +45,7 @@ impl RawConfig {
             t.set(key, has_tensor(tensor));
         }
         t.family_facts()?;
+        t.hybrid_facts()?;
         t.layer_types()?;
         let rope = t.rope(has_tensor)?;
         t.set("rope_parameters", rope);
@@ -52,42 +54,42 @@ impl RawConfig {
     }
 }
 
-struct Translation<'a> {
-    gguf: &'a Gguf,
-    arch: &'a str,
-    values: Map<String, Json>,
+pub(super) struct Translation<'a> {
+    pub(super) gguf: &'a Gguf,
+    pub(super) arch: &'a str,
+    pub(super) values: Map<String, Json>,
 }
 
 impl<'a> Translation<'a> {
-    fn set(&mut self, key: &str, value: impl Into<Json>) {
+    pub(super) fn set(&mut self, key: &str, value: impl Into<Json>) {
         self.values.insert(key.to_owned(), value.into());
     }
 
-    fn set_absent(&mut self, key: &str, value: impl Into<Json>) {
+    pub(super) fn set_absent(&mut self, key: &str, value: impl Into<Json>) {
         self.values.entry(key).or_insert_with(|| value.into());
     }
 
-    fn get(&self, suffix: &str) -> Option<&'a GgufValue> {
+    pub(super) fn get(&self, suffix: &str) -> Option<&'a GgufValue> {
         self.gguf.get(&format!("{}.{suffix}", self.arch))
     }
 
-    fn error(&self, suffix: &str, expected: &str, found: &GgufValue) -> ModelError {
+    pub(super) fn error(&self, suffix: &str, expected: &str, found: &GgufValue) -> ModelError {
         mismatch(self.gguf, &format!("{}.{suffix}", self.arch), expected, found)
     }
 
-    fn float(&self, suffix: &str) -> Result<Option<f64>, ModelError> {
+    pub(super) fn float(&self, suffix: &str) -> Result<Option<f64>, ModelError> {
         let read =
             |v: &GgufValue| v.as_f64().filter(|x| x.is_finite()).ok_or_else(|| self.error(suffix, "a finite float", v));
         self.get(suffix).map(read).transpose()
     }
 
-    fn u32(&self, suffix: &str) -> Result<Option<u32>, ModelError> {
+    pub(super) fn u32(&self, suffix: &str) -> Result<Option<u32>, ModelError> {
         let read = |v: &GgufValue| v.as_u32().ok_or_else(|| self.error(suffix, "an unsigned integer", v));
         self.get(suffix).map(read).transpose()
     }
 
     /// A number already translated; lists count as absent.
-    fn known(&self, key: &str) -> Option<u64> {
+    pub(super) fn known(&self, key: &str) -> Option<u64> {
         self.values.get(key).and_then(Json::as_u64)
     }
 
@@ -97,6 +99,10 @@ impl<'a> Translation<'a> {
         let experts = self.arch == "llama" && has_tensor("blk.0.ffn_gate_inp.weight");
         let (model_type, class) = match known {
             Some(_) if experts => ("mixtral", "MixtralForCausalLM"),
+            // With windows it is the next generation.
+            Some(_) if self.arch == "olmo2" && self.get("attention.sliding_window").is_some() => {
+                ("olmo3", "Olmo3ForCausalLM")
+            }
             Some(&(_, model_type, class)) => (model_type, class),
             None => (self.arch, self.arch),
         };
@@ -106,7 +112,7 @@ impl<'a> Translation<'a> {
     }
 
     fn numbers(&mut self) -> Result<(), ModelError> {
-        for (suffix, key) in INTEGERS {
+        for (suffix, key) in INTEGERS.iter().chain(of_family(self.arch)) {
             if let Some(value) = self.get(suffix) {
                 let json = self.integer_or_list(suffix, value)?;
                 self.set(key, json);
@@ -115,6 +121,25 @@ impl<'a> Translation<'a> {
         for (suffix, key) in FLOATS {
             if let Some(x) = self.float(suffix)? {
                 self.set(key, x);
+            }
+        }
+        Ok(())
+    }
+
+    /// Layers behind the last that predict further tokens are counted in, and of lists the last are theirs.
+    fn pass_over_predictors(&mut self) -> Result<(), ModelError> {
+        const SUFFIX: &str = "nextn_predict_layers";
+        let (Some(more @ 1..), Some(all)) = (self.u32(SUFFIX)?, self.known("num_hidden_layers")) else { return Ok(()) };
+        let Some(layers) = all.checked_sub(more.into()).filter(|&n| n > 0) else {
+            let found = self.get(SUFFIX).map_or(GgufValue::U32(more), Clone::clone);
+            return Err(self.error(SUFFIX, &format!("fewer than the {all} of block_count"), &found));
+        };
+        self.set("num_hidden_layers", layers);
+        for (_, value) in self.values.iter_mut() {
+            if let Json::Array(list) = value
+                && list.len() as u64 == all
+            {
+                list.truncate(layers as usize);
             }
         }
         Ok(())
@@ -171,7 +196,20 @@ impl<'a> Translation<'a> {
                 self.score_scale(46);
             }
             "gemma3" => self.score_scale(62),
-            "qwen3moe" => self.set("norm_topk_prob", true),
+            "starcoder2" => self.set("hidden_act", "gelu_pytorch_tanh"),
+            "smollm3" => {
+                // Every fourth layer of every model.
+                let layers = self.known("num_hidden_layers").unwrap_or(0).min(LAYERS.into());
+                self.set("no_rope_layers", (1..=layers).map(|n| u32::from(!n.is_multiple_of(4))).collect::<Vec<_>>());
+            }
+            "command-r" | "cohere2" => {
+                if let Some(factor) = self.values.remove("logits_scaling") {
+                    self.set("logit_scale", factor);
+                }
+            }
+            "qwen2moe" => self.set("norm_topk_prob", false),
+            "glm4moe" | "deepseek2" => self.corrected_experts(),
+            "qwen3moe" | "qwen3next" | "qwen35moe" => self.set("norm_topk_prob", true),
             "gpt-oss" => {
                 self.set("swiglu_alpha", 1.702);
                 self.set("swiglu_limit", 7.0);
@@ -179,6 +217,49 @@ impl<'a> Translation<'a> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Experts chosen by sigmoids and a correction, or (of DeepSeek-V2) by softmax.
+    fn corrected_experts(&mut self) {
+        let sigmoid = self.get("expert_gating_func").and_then(GgufValue::as_u32) == Some(2);
+        if self.arch == "deepseek2" {
+            self.latent_attention();
+            if sigmoid {
+                self.set("model_type", "deepseek_v3");
+                self.set("architectures", json!(["DeepseekV3ForCausalLM"]));
+            }
+        }
+        let grouped = self.known("n_group").unwrap_or(0) > 1;
+        self.set("topk_method", if grouped && !sigmoid { "group_limited_greedy" } else { "greedy" });
+        for key in ["n_group", "topk_group"] {
+            if self.known(key).unwrap_or(0) == 0 {
+                self.set(key, 1);
+            }
+        }
+        let norm = self.get("expert_weights_norm").and_then(GgufValue::as_bool);
+        self.set("norm_topk_prob", norm.unwrap_or(self.arch == "glm4moe"));
+        if self.values.get("routed_scaling_factor").and_then(Json::as_f64) == Some(0.0) {
+            self.set("routed_scaling_factor", 1.0);
+        }
+    }
+
+    /// Parts of a head: the rotating one, the other, and a value's. What a file says of keys and values is of the cache.
+    fn latent_attention(&mut self) {
+        let whole = |own: &str, usual: &str| {
+            let stated = self.get(own).or_else(|| self.get(usual)).and_then(GgufValue::as_u32);
+            stated.unwrap_or(0)
+        };
+        let (head, value) = (
+            whole("attention.key_length_mla", "attention.key_length"),
+            whole("attention.value_length_mla", "attention.value_length"),
+        );
+        let rotates = self.get("rope.dimension_count").and_then(GgufValue::as_u32).unwrap_or(0);
+        self.set("qk_rope_head_dim", rotates);
+        self.set("qk_nope_head_dim", head.saturating_sub(rotates));
+        self.set("v_head_dim", value);
+        if let Some(heads) = self.values.get("num_attention_heads").cloned() {
+            self.set("num_key_value_heads", heads);
+        }
     }
 
     /// Scores are divided by the root of a head's width, save in the family's largest model, which has this many layers
@@ -199,6 +280,8 @@ impl<'a> Translation<'a> {
         let period = match self.arch {
             "gemma2" | "gpt-oss" => 2,
             "gemma3" => 6,
+            "cohere2" => 4,
+            "olmo2" | "exaone4" if self.get("attention.sliding_window").is_some() => 4,
             _ => return self.check_no_window(),
         };
         let layers = self.known("num_hidden_layers").unwrap_or(0).min(LAYERS.into()) as usize;
@@ -241,8 +324,16 @@ impl<'a> Translation<'a> {
         let default_theta = if self.arch == "gemma3" { 1e6 } else { 1e4 };
         let mut full = self.rope_scaling(has_tensor)?;
         full.insert("rope_theta".into(), self.float("rope.freq_base")?.unwrap_or(default_theta).into());
-        if let (Some(rotated), Some(width @ 1..)) = (self.u32("rope.dimension_count")?, self.known("head_dim")) {
+        // Converters write it of models without any rotation as well.
+        let rotates = !self.arch.starts_with("nemotron_h") && self.arch != "deepseek2";
+        if let (Some(rotated), Some(width @ 1..)) =
+            (self.u32("rope.dimension_count")?, self.known("head_dim").filter(|_| rotates))
+        {
             full.insert("partial_rotary_factor".into(), (f64::from(rotated) / width as f64).into());
+        }
+        if self.arch == "olmo2" && self.get("attention.sliding_window").is_some() {
+            let sliding = json!({"rope_type": "default", "rope_theta": full["rope_theta"]});
+            return Ok(json!({LayerType::Full.name(): full, LayerType::Sliding.name(): sliding}));
         }
         if self.arch != "gemma3" {
             self.same_base_for_windows(&full)?;
@@ -310,6 +401,15 @@ impl<'a> Translation<'a> {
             if let Some(x) = self.float(&format!("rope.scaling.yarn_{key}"))? {
                 out.insert(key.into(), x.into());
             }
+        }
+        if let Some(log) = self.float("rope.scaling.yarn_log_multiplier")?.filter(|&x| x != 0.0) {
+            // DeepSeek's files hold a tenth of the weight of the logarithm, those of Ministral 3 the weight.
+            let weight = if self.arch == "deepseek2" { log * 10.0 } else { log };
+            out.insert("mscale".into(), weight.into());
+            out.insert("mscale_all_dim".into(), weight.into());
+        }
+        if let Some(rate) = self.float("attention.temperature_scale")? {
+            out.insert("llama_4_scaling_beta".into(), rate.into());
         }
         // Here a multiplier of the usual scale of cosines and sines, in `config.json` that scale itself.
         let multiplier = match self.float("rope.scaling.yarn_attn_factor")? {

@@ -15,13 +15,16 @@ const ALIASES: &[(&str, &[&str])] = &[
     ("intermediate_size", &["n_inner", "block_ff_dim"]),
     ("layer_norm_eps", &["layer_norm_epsilon", "norm_epsilon"]),
     ("hidden_act", &["activation_function"]),
-    ("num_experts", &["num_local_experts", "n_routed_experts"]),
+    ("num_experts", &["num_local_experts", "n_routed_experts", "moe_num_experts"]),
+    ("num_experts_per_tok", &["moe_k", "moe_topk"]),
+    ("n_shared_experts", &["moe_num_shared_experts"]),
     ("tie_word_embeddings", &["tie_embedding"]),
     ("dtype", &["torch_dtype"]),
     ("sliding_window_pattern", &["_sliding_window_pattern"]),
     ("partial_rotary_factor", &["rotary_pct"]),
     ("rope_theta", &["rotary_emb_base"]),
     ("quantization_config", &["compression_config"]),
+    ("layer_types", &["layers_block_type"]),
 ];
 
 impl RawConfig {
@@ -85,7 +88,7 @@ impl RawConfig {
             };
             self.set_absent("layer_types", (0..layers).map(name).collect::<Vec<_>>());
         }
-        if model_type == "qwen3_next" && !self.has("layer_types") {
+        if matches!(model_type, "qwen3_next" | "qwen3_5_text" | "qwen3_5_moe_text") && !self.has("layer_types") {
             let every = match self.u32("full_attention_interval")? {
                 0 => return Err(self.invalid("full_attention_interval", "an integer above 0")),
                 every => every,
@@ -93,6 +96,15 @@ impl RawConfig {
             let name = |layer: u32| if layer.is_multiple_of(every) { "full_attention" } else { "linear_attention" };
             let layers = self.u32("num_hidden_layers")?.min(LAYERS);
             self.set_absent("layer_types", (1..=layers).map(name).collect::<Vec<_>>());
+        }
+        if model_type == "minimax_m2"
+            && let (Some(rotary), Some(width @ 1..)) = (self.opt_u32("rotary_dim")?, self.opt_u32("head_dim")?)
+        {
+            self.set_absent("partial_rotary_factor", f64::from(rotary) / f64::from(width));
+            self.names.add("partial_rotary_factor", "rotary_dim");
+        }
+        if model_type == "nemotron_h" {
+            self.derive_blocks()?;
         }
         if model_type == "granitemoehybrid" && self.get("mamba_d_head").is_none_or(|head| head == "auto") {
             let (inner, heads) =
@@ -114,6 +126,31 @@ impl RawConfig {
             // 1 = the layer rotates, despite the key's name.
             let list: Vec<u32> = (1..=layers).map(|n| u32::from(!n.is_multiple_of(every))).collect();
             self.set_absent("no_rope_layers", list);
+        }
+        Ok(())
+    }
+
+    /// Kinds of layers as a list or as letters, which say how many layers there are, too.
+    fn derive_blocks(&mut self) -> Result<(), ModelError> {
+        const LETTERS: &str = "hybrid_override_pattern";
+        if !self.has("layer_types")
+            && let Some(letters) = self.opt_str(LETTERS)?
+        {
+            let name = |letter| match letter {
+                'M' => Some("linear_attention"),
+                '*' => Some("full_attention"),
+                '-' => Some("mlp"),
+                'E' => Some("moe"),
+                _ => None,
+            };
+            let names: Option<Vec<&str>> = letters.chars().map(name).collect();
+            let names = names.ok_or_else(|| self.invalid(LETTERS, "of each layer one of the letters M, *, -, E"))?;
+            self.values.insert("layer_types".into(), names.into());
+            self.names.add("layer_types", LETTERS);
+        }
+        let count = self.opt_str_list("layer_types")?.map(|list| list.len());
+        if let Some(count) = count {
+            self.values.insert("num_hidden_layers".into(), count.into());
         }
         Ok(())
     }

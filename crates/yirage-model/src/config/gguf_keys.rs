@@ -15,6 +15,33 @@ pub(super) const ARCHITECTURES: &[(&str, &str, &str)] = &[
     ("chatglm", "glm", "GlmForCausalLM"),
     ("glm4", "glm4", "Glm4ForCausalLM"),
     ("gpt-oss", "gpt_oss", "GptOssForCausalLM"),
+    ("lfm2", "lfm2", "Lfm2ForCausalLM"),
+    ("granite", "granite", "GraniteForCausalLM"),
+    ("granitemoe", "granitemoe", "GraniteMoeForCausalLM"),
+    ("granitehybrid", "granitemoehybrid", "GraniteMoeHybridForCausalLM"),
+    ("mamba2", "mamba2", "Mamba2ForCausalLM"),
+    ("olmo2", "olmo2", "Olmo2ForCausalLM"),
+    ("smollm3", "smollm3", "SmolLM3ForCausalLM"),
+    ("gemma", "gemma", "GemmaForCausalLM"),
+    ("command-r", "cohere", "CohereForCausalLM"),
+    ("cohere2", "cohere2", "Cohere2ForCausalLM"),
+    ("exaone4", "exaone4", "Exaone4ForCausalLM"),
+    ("ernie4_5", "ernie4_5", "Ernie4_5ForCausalLM"),
+    ("ernie4_5-moe", "ernie4_5_moe", "Ernie4_5_MoeForCausalLM"),
+    ("hunyuan-dense", "hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM"),
+    ("seed_oss", "seed_oss", "SeedOssForCausalLM"),
+    ("starcoder2", "starcoder2", "Starcoder2ForCausalLM"),
+    ("stablelm", "stablelm", "StableLmForCausalLM"),
+    ("qwen2moe", "qwen2_moe", "Qwen2MoeForCausalLM"),
+    ("glm4moe", "glm4_moe", "Glm4MoeForCausalLM"),
+    ("deepseek2", "deepseek_v2", "DeepseekV2ForCausalLM"),
+    ("minimax-m2", "minimax_m2", "MiniMaxM2ForCausalLM"),
+    ("mistral3", "ministral3", "Ministral3ForCausalLM"),
+    ("nemotron_h", "nemotron_h", "NemotronHForCausalLM"),
+    ("nemotron_h_moe", "nemotron_h", "NemotronHForCausalLM"),
+    ("qwen3next", "qwen3_next", "Qwen3NextForCausalLM"),
+    ("qwen35", "qwen3_5_text", "Qwen3_5ForCausalLM"),
+    ("qwen35moe", "qwen3_5_moe_text", "Qwen3_5MoeForCausalLM"),
 ];
 
 /// Suffix of `<architecture>.`, key here: integers, or lists of one a layer.
@@ -35,18 +62,103 @@ pub(super) const INTEGERS: &[(&str, &str)] = &[
     ("leading_dense_block_count", "first_k_dense_replace"),
 ];
 
+/// The same for integers that a family alone has, or calls otherwise.
+pub(super) const OF_FAMILY: &[(&str, &[(&str, &str)])] = &[
+    ("lfm2", &[("shortconv.l_cache", "conv_L_cache")]),
+    (
+        "granitehybrid",
+        &[
+            ("ssm.conv_kernel", "mamba_d_conv"),
+            ("ssm.state_size", "mamba_d_state"),
+            ("ssm.group_count", "mamba_n_groups"),
+            ("ssm.time_step_rank", "mamba_n_heads"),
+            ("ssm.inner_size", "mamba_d_inner"),
+            ("expert_shared_feed_forward_length", "shared_intermediate_size"),
+        ],
+    ),
+    (
+        "mamba2",
+        &[
+            ("ssm.conv_kernel", "conv_kernel"),
+            ("ssm.state_size", "state_size"),
+            ("ssm.group_count", "n_groups"),
+            ("ssm.time_step_rank", "num_heads"),
+            ("ssm.inner_size", "mamba_d_inner"),
+        ],
+    ),
+    ("nemotron_h", NEMOTRON_H),
+    ("nemotron_h_moe", NEMOTRON_H),
+    ("granite", &[("expert_shared_feed_forward_length", "shared_intermediate_size")]),
+    ("glm4moe", GROUPED),
+    ("deepseek2", GROUPED),
+    (
+        "ernie4_5-moe",
+        &[
+            ("expert_shared_count", "n_shared_experts"),
+            ("leading_dense_block_count", "moe_layer_start_index"),
+            ("interleave_moe_layer_step", "moe_layer_interval"),
+        ],
+    ),
+    ("qwen3next", DELTA_NET),
+    ("qwen35", DELTA_NET),
+    ("qwen35moe", DELTA_NET),
+];
+
+/// Sizes of gated delta nets, which GGUF files state under names of another kind of layer.
+const DELTA_NET: &[(&str, &str)] = &[
+    ("ssm.conv_kernel", "linear_conv_kernel_dim"),
+    ("ssm.state_size", "linear_key_head_dim"),
+    ("ssm.group_count", "linear_num_key_heads"),
+    ("ssm.time_step_rank", "linear_num_value_heads"),
+    ("ssm.inner_size", "linear_value_dim"),
+    ("full_attention_interval", "full_attention_interval"),
+];
+
+/// Experts in groups and latent attention.
+const GROUPED: &[(&str, &str)] = &[
+    ("expert_group_count", "n_group"),
+    ("expert_group_used_count", "topk_group"),
+    ("expert_shared_count", "n_shared_experts"),
+    ("attention.q_lora_rank", "q_lora_rank"),
+    ("attention.kv_lora_rank", "kv_lora_rank"),
+];
+
+const NEMOTRON_H: &[(&str, &str)] = &[
+    ("ssm.conv_kernel", "conv_kernel"),
+    ("ssm.state_size", "ssm_state_size"),
+    ("ssm.group_count", "n_groups"),
+    ("ssm.time_step_rank", "mamba_num_heads"),
+    ("ssm.inner_size", "mamba_d_inner"),
+    ("expert_shared_feed_forward_length", "moe_shared_expert_intermediate_size"),
+    ("expert_group_count", "n_group"),
+    ("expert_group_used_count", "topk_group"),
+    ("moe_latent_size", "moe_latent_size"),
+];
+
+/// What [`OF_FAMILY`] says of `arch`.
+pub(super) fn of_family(arch: &str) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    OF_FAMILY.iter().filter(move |(family, _)| *family == arch).flat_map(|(_, keys)| keys.iter())
+}
+
 /// The same for floats.
 pub(super) const FLOATS: &[(&str, &str)] = &[
     ("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
     ("attention.layer_norm_epsilon", "layer_norm_eps"),
     ("attn_logit_softcapping", "attn_logit_softcapping"),
     ("final_logit_softcapping", "final_logit_softcapping"),
-    ("attention.scale", "attention_scale"),
+    ("attention.scale", "attention_multiplier"),
+    ("embedding_scale", "embedding_multiplier"),
+    ("residual_scale", "residual_multiplier"),
+    ("logit_scale", "logits_scaling"),
+    ("expert_weights_scale", "routed_scaling_factor"),
 ];
 
 /// Key here, tensor whose presence it states.
-pub(super) const PRESENCE: &[(&str, &str)] =
-    &[("attention_bias", "blk.0.attn_q.bias"), ("mlp_bias", "blk.0.ffn_up.bias")];
+pub(super) const PRESENCE: &[(&str, &str)] = &[
+    ("attention_bias", "blk.0.attn_q.bias"),
+    ("mlp_bias", "blk.0.ffn_up.bias"),
+    ("use_qk_norm", "blk.0.attn_q_norm.weight"),
+];
 
 /// Suffixes of `<architecture>.` that are read one by one.
 const OTHERS: &[&str] = &[
@@ -63,12 +175,21 @@ const OTHERS: &[&str] = &[
     "rope.scaling.yarn_attn_factor",
     "rope.scaling.yarn_beta_fast",
     "rope.scaling.yarn_beta_slow",
+    "rope.scaling.finetuned",
+    "attention.recurrent_layers",
+    "nextn_predict_layers",
+    "expert_weights_norm",
+    "expert_gating_func",
+    "attention.key_length_mla",
+    "attention.value_length_mla",
+    "attention.temperature_scale",
+    "rope.scaling.yarn_log_multiplier",
 ];
 
 /// Whether the translation reads the key `<architecture>.<suffix>`.
 pub(crate) fn is_read(suffix: &str) -> bool {
     let in_table = |table: &[(&str, &str)]| table.iter().any(|(s, _)| *s == suffix);
-    in_table(INTEGERS) || in_table(FLOATS) || OTHERS.contains(&suffix)
+    in_table(INTEGERS) || in_table(FLOATS) || OF_FAMILY.iter().any(|(_, t)| in_table(t)) || OTHERS.contains(&suffix)
 }
 
 /// Rest of a key of `rope_parameters`, and the suffix that it is made from.
@@ -88,6 +209,11 @@ const DERIVED: &[(&str, &str)] = &[
     ("vocab_size", "vocab_size"),
     ("layer_types", "attention.sliding_window_pattern"),
     ("query_pre_attn_scalar", "attention.key_length"),
+    ("norm_eps", "attention.layer_norm_rms_epsilon"),
+    ("layer_norm_epsilon", "attention.layer_norm_rms_epsilon"),
+    ("mamba_d_head", "ssm.inner_size"),
+    ("linear_value_head_dim", "ssm.inner_size"),
+    ("position_embedding_type", "rope.scaling.finetuned"),
 ];
 
 /// What a file of `arch` calls the keys that its metadata are translated into. `has` says whether it has a suffix: what
@@ -95,6 +221,9 @@ const DERIVED: &[(&str, &str)] = &[
 pub(super) fn names(arch: &str, has: &dyn Fn(&str) -> bool) -> ConfigKeyNames {
     let mut names = ConfigKeyNames::default();
     for (suffix, key) in INTEGERS.iter().chain(FLOATS) {
+        names.add(*key, format!("{arch}.{suffix}"));
+    }
+    for (suffix, key) in of_family(arch) {
         names.add(*key, format!("{arch}.{suffix}"));
     }
     for (key, suffix) in DERIVED {

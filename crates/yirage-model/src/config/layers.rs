@@ -150,7 +150,7 @@ impl RawConfig {
         };
         let enabled = self.bool_or("use_sliding_window", false)?;
         Ok(match self.model_type()? {
-            "mistral" | "ministral" | "mixtral" | "phi3" | "starcoder2" => sliding(&|_| true),
+            "mistral" | "ministral" | "ministral3" | "mixtral" | "phi3" | "starcoder2" => sliding(&|_| true),
             "gemma2" | "gpt_oss" => always(&|n| n.is_multiple_of(2)),
             "gemma3_text" => {
                 let pattern = self.window_pattern(6)?;

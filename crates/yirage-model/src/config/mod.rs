@@ -15,6 +15,7 @@ mod defaults;
 mod from_gguf;
 mod from_json;
 mod generation;
+mod gguf_hybrids;
 mod gguf_keys;
 mod layers;
 mod names;
@@ -27,7 +28,7 @@ pub use generation::GenerationConfig;
 pub(crate) use gguf_keys::is_read as is_read_from_gguf;
 pub use layers::LayerType;
 pub use quantization::Quantization;
-pub use rope::{RopeConfig, RopeScaling};
+pub use rope::{QueryGrowth, RopeConfig, RopeScaling};
 pub use sentence::{Pooling, SentenceConfig};
 
 use crate::checkpoint::Checkpoint;

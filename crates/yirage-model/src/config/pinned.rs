@@ -32,6 +32,7 @@ const PINNED: &[Pinned] = &[
         Only::False,
         "weights of experts that sum to one, which the reference code lacks",
     ),
+    (&["nemotron_h"], "mamba_hidden_act", Only::Text("silu"), "another function of gates"),
     (&["bert"], "is_decoder", Only::False, "attention to earlier positions alone"),
     (&["bert"], "position_embedding_type", Only::Text("absolute"), "positions relative to each other"),
 ];
@@ -39,31 +40,80 @@ const PINNED: &[Pinned] = &[
 /// Types whose reference code caps scores and logits.
 const CAPPED: &[&str] = &["gemma2", "gemma3_text"];
 
-/// GGUF architectures (none: all), suffix, values that are computed, and what others ask for. A boolean is 0 or 1.
-const GGUF: &[(&[&str], &str, &[f64], &str)] = &[
-    (&[], "attention.causal", &[1.0], "attention to later positions"),
-    (&[], "pooling_type", &[0.0], "an embedding of the whole text"),
-    (&[], "attention.max_alibi_bias", &[0.0], "positions by biases of scores (ALiBi)"),
-    (&[], "attention.clamp_kqv", &[0.0], "clamped queries, keys and values"),
-    (&[], "attention.scale", &[0.0], "a factor of scores of its own"),
-    (&[], "attention.shared_kv_layers", &[0.0], "layers that share keys and values"),
-    (&[], "logit_scale", &[0.0, 1.0], "scaled logits"),
-    (&[], "embedding_scale", &[0.0, 1.0], "scaled embeddings"),
-    (&[], "residual_scale", &[0.0, 1.0], "scaled residuals"),
-    (&[], "use_parallel_residual", &[0.0], "parts of a layer in parallel"),
-    (&[], "rope.scaling.yarn_log_multiplier", &[0.0], "a YaRN scaling of another magnitude"),
-    (&[], "rope.scaling.yarn_ext_factor", &[1.0], "a YaRN scaling of another blend"),
-    (&[], "nextn_predict_layers", &[0.0], "layers that predict further tokens"),
-    (&[], "leading_dense_block_count", &[0.0], "dense layers before those with experts"),
-    (&[], "interleave_moe_layer_step", &[0.0, 1.0], "dense layers between those with experts"),
-    (&[], "expert_shared_count", &[0.0], "shared experts"),
-    (&[], "expert_shared_feed_forward_length", &[0.0], "shared experts"),
-    (&[], "expert_group_count", &[0.0, 1.0], "experts in groups"),
-    (&[], "expert_group_used_count", &[0.0, 1.0], "experts in groups"),
-    (&[], "expert_weights_scale", &[0.0, 1.0], "scaled weights of experts"),
-    (&[], "expert_weights_norm", &[1.0], "weights of experts that do not sum to one"),
-    (&["llama", "qwen3moe"], "expert_gating_func", &[0.0, 1.0], "another choice of experts"),
-    (&["gpt-oss"], "expert_gating_func", &[0.0, 3.0], "another choice of experts"),
+/// GGUF architectures that a line is about.
+enum Of {
+    All,
+    These(&'static [&'static str]),
+    AllBut(&'static [&'static str]),
+}
+
+impl Of {
+    fn has(&self, arch: &str) -> bool {
+        match self {
+            Of::All => true,
+            Of::These(list) => list.contains(&arch),
+            Of::AllBut(list) => !list.contains(&arch),
+        }
+    }
+}
+
+/// GGUF architectures whose constant factors are read.
+const GRANITE: Of = Of::AllBut(&["granite", "granitemoe", "granitehybrid"]);
+/// Those whose factor of logits is read.
+const LOGITS: Of = Of::AllBut(&["granite", "granitemoe", "granitehybrid", "command-r", "cohere2"]);
+/// Those whose shared expert is read.
+const SHARED: Of = Of::AllBut(&[
+    "granitehybrid",
+    "qwen3next",
+    "qwen35moe",
+    "nemotron_h_moe",
+    "granite",
+    "qwen2moe",
+    "glm4moe",
+    "deepseek2",
+    "ernie4_5-moe",
+]);
+
+/// Those whose choice of experts by corrected sigmoids within groups is read.
+const CORRECTED: Of = Of::AllBut(&["nemotron_h_moe", "glm4moe", "deepseek2"]);
+/// Those whose first layers may be without experts.
+const DENSE_FIRST: Of = Of::AllBut(&["glm4moe", "deepseek2", "ernie4_5-moe"]);
+
+/// GGUF architectures, suffix, values that are computed, and what others ask for. A boolean is 0 or 1.
+const GGUF: &[(Of, &str, &[f64], &str)] = &[
+    (Of::All, "attention.causal", &[1.0], "attention to later positions"),
+    (Of::All, "pooling_type", &[0.0], "an embedding of the whole text"),
+    (Of::All, "attention.max_alibi_bias", &[0.0], "positions by biases of scores (ALiBi)"),
+    (Of::All, "attention.clamp_kqv", &[0.0], "clamped queries, keys and values"),
+    (GRANITE, "attention.scale", &[0.0], "a factor of scores of its own"),
+    (Of::All, "attention.shared_kv_layers", &[0.0], "layers that share keys and values"),
+    (LOGITS, "logit_scale", &[0.0, 1.0], "scaled logits"),
+    (GRANITE, "embedding_scale", &[0.0, 1.0], "scaled embeddings"),
+    (GRANITE, "residual_scale", &[0.0, 1.0], "scaled residuals"),
+    (Of::All, "use_parallel_residual", &[0.0], "parts of a layer in parallel"),
+    (Of::AllBut(&["mistral3"]), "attention.temperature_scale", &[0.0], "queries that grow with their position"),
+    (
+        Of::AllBut(&["deepseek2", "mistral3"]),
+        "rope.scaling.yarn_log_multiplier",
+        &[0.0],
+        "a YaRN scaling of another magnitude",
+    ),
+    (Of::All, "rope.scaling.yarn_ext_factor", &[1.0], "a YaRN scaling of another blend"),
+    (DENSE_FIRST, "leading_dense_block_count", &[0.0], "dense layers before those with experts"),
+    (
+        Of::AllBut(&["ernie4_5-moe"]),
+        "interleave_moe_layer_step",
+        &[0.0, 1.0],
+        "dense layers between those with experts",
+    ),
+    (SHARED, "expert_shared_count", &[0.0], "shared experts"),
+    (SHARED, "expert_shared_feed_forward_length", &[0.0], "shared experts"),
+    (CORRECTED, "expert_group_count", &[0.0, 1.0], "experts in groups"),
+    (CORRECTED, "expert_group_used_count", &[0.0, 1.0], "experts in groups"),
+    (CORRECTED, "expert_weights_scale", &[0.0, 1.0], "scaled weights of experts"),
+    (CORRECTED, "expert_weights_norm", &[1.0], "weights of experts that do not sum to one"),
+    (Of::These(&["llama", "qwen3moe"]), "expert_gating_func", &[0.0, 1.0], "another choice of experts"),
+    (Of::These(&["gpt-oss"]), "expert_gating_func", &[0.0, 3.0], "another choice of experts"),
 ];
 
 impl RawConfig {
@@ -110,9 +160,9 @@ pub(super) fn check_gguf(gguf: &Gguf, arch: &str) -> Result<(), ModelError> {
             why: format!("{}: {key} is {found} and asks for it", gguf.name()),
         })
     };
-    for (archs, suffix, computed, what) in GGUF {
+    for (of, suffix, computed, what) in GGUF {
         let key = format!("{arch}.{suffix}");
-        let Some(value) = gguf.get(&key).filter(|_| archs.is_empty() || archs.contains(&arch)) else { continue };
+        let Some(value) = gguf.get(&key).filter(|_| of.has(arch)) else { continue };
         match number(value) {
             Some(n) if computed.contains(&n) => {}
             Some(n) => return refuse(&key, &n.to_string(), what),
@@ -120,7 +170,8 @@ pub(super) fn check_gguf(gguf: &Gguf, arch: &str) -> Result<(), ModelError> {
         }
     }
     let key = format!("{arch}.rope.dimension_sections");
-    if gguf.get(&key).is_some() {
+    // Of text all of them are equal, so that a family whose every file states them is not refused.
+    if gguf.get(&key).is_some() && !matches!(arch, "qwen35" | "qwen35moe") {
         return refuse(&key, "there", "positions in several dimensions");
     }
     Ok(())

@@ -73,6 +73,15 @@ pub enum RopeScaling {
     },
 }
 
+/// A factor `1 + rate ln(1 + floor(position / every))`, by which queries of far positions are multiplied (Ministral 3).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct QueryGrowth {
+    /// Weight of the logarithm.
+    pub rate: f64,
+    /// Positions of one factor, the trained context: none of them grows.
+    pub every: u32,
+}
+
 /// Whether a section has sections of its own for kinds of layers.
 fn is_nested(section: &Map<String, Value>) -> bool {
     [LayerType::Full, LayerType::Sliding].iter().any(|layer| section.get(layer.name()).is_some_and(Value::is_object))
@@ -142,11 +151,26 @@ impl RawConfig {
         Ok(RopeConfig { theta, scaling: self.scaling(&section)?, partial_rotary_factor: partial })
     }
 
+    /// How queries grow with their position, in the one family that says so.
+    ///
+    /// # Errors
+    /// [`ModelError::Config`].
+    pub fn query_growth(&self) -> Result<Option<QueryGrowth>, ModelError> {
+        if self.model_type()? != "ministral3" {
+            return Ok(None);
+        }
+        let empty = Map::new();
+        let values = self.top().opt("rope_parameters", "an object", Value::as_object)?.unwrap_or(&empty);
+        let s = Section { file: self.file(), prefix: "rope_parameters.", values, names: &self.names };
+        let rate = s.required("llama_4_scaling_beta", "a number", s.opt_f64("llama_4_scaling_beta")?)?;
+        Ok(Some(QueryGrowth { rate, every: self.original_context(&s)? }))
+    }
+
     /// What the base of a Hunyuan model is multiplied by, whose files call a growth `dynamic` that is the same for every
     /// length.
     fn fixed_growth(&self, s: &Section<'_>) -> Result<Option<f64>, ModelError> {
         let name = s.opt_str("rope_type")?.or(s.opt_str("type")?);
-        if self.model_type()? != "hunyuan_v1_dense" || name != Some("dynamic") {
+        if !matches!(self.model_type()?, "hunyuan_v1_dense" | "hunyuan_v1_moe") || name != Some("dynamic") {
             return Ok(None);
         }
         let Some(alpha) = s.opt_positive("alpha")? else { return Ok(None) };
@@ -161,7 +185,16 @@ impl RawConfig {
         Ok(self.source() == ConfigSource::Gguf
             || matches!(
                 self.model_type()?,
-                "phi3" | "gpt_neox" | "glm" | "glm4" | "glm4_moe" | "stablelm" | "qwen3_next"
+                "phi3"
+                    | "gpt_neox"
+                    | "glm"
+                    | "glm4"
+                    | "glm4_moe"
+                    | "stablelm"
+                    | "minimax_m2"
+                    | "qwen3_next"
+                    | "qwen3_5_text"
+                    | "qwen3_5_moe_text"
             ))
     }
 

@@ -26,7 +26,7 @@ impl Dynamic {
     /// The frequencies of sequences of so many positions.
     pub fn frequencies(&self, positions: u32) -> Frequencies {
         let per_position = base_frequencies(self.base(positions), self.rotary);
-        Frequencies { per_position, factor: 1.0 }
+        Frequencies { per_position, factor: 1.0, growth: None }
     }
 
     fn base(&self, positions: u32) -> f64 {

@@ -12,7 +12,7 @@ pub use dynamic::Dynamic;
 pub use table::RopeTable;
 pub use yarn::score_factor;
 
-use crate::config::{RopeConfig, RopeScaling};
+use crate::config::{QueryGrowth, RopeConfig, RopeScaling};
 
 /// The frequencies of a rotation and the factor of its cosines and sines.
 #[derive(Clone, PartialEq, Debug)]
@@ -21,6 +21,8 @@ pub struct Frequencies {
     pub per_position: Vec<f64>,
     /// Factor of cosines and sines.
     pub factor: f64,
+    /// A factor that grows with the position, beside the constant one.
+    pub growth: Option<QueryGrowth>,
 }
 
 impl Frequencies {
@@ -40,17 +42,26 @@ impl Frequencies {
                 None => plain,
             },
         };
-        Frequencies { per_position, factor }
+        Frequencies { per_position, factor, growth: None }
     }
 
     /// Cosines and sines, `[positions, pairs]` each.
     pub fn tables(&self, positions: std::ops::Range<u32>) -> (Vec<f32>, Vec<f32>) {
-        let angles = positions.flat_map(|p| self.per_position.iter().map(move |f| f64::from(p) * f));
-        angles.map(|a| ((a.cos() * self.factor) as f32, (a.sin() * self.factor) as f32)).unzip()
+        let of_position = |p: u32| {
+            let factor = self.factor * self.growth.map_or(1.0, |growth| growth_at(growth, p));
+            self.per_position.iter().map(move |f| (f64::from(p) * f, factor))
+        };
+        let one = |(a, factor): (f64, f64)| ((a.cos() * factor) as f32, (a.sin() * factor) as f32);
+        positions.flat_map(of_position).map(one).unzip()
     }
 }
 
 /// `theta^(-2i/rotary)`.
 fn base_frequencies(theta: f64, rotary: u32) -> Vec<f64> {
     (0..rotary / 2).map(|i| theta.powf(-2.0 * f64::from(i) / f64::from(rotary))).collect()
+}
+
+/// The factor of a position.
+fn growth_at(growth: QueryGrowth, position: u32) -> f64 {
+    1.0 + growth.rate * f64::from(1 + position / growth.every.max(1)).ln()
 }

@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn values_are_those_of_the_tables_computed_at_once_in_whatever_order() {
-        let frequencies = Frequencies { per_position: vec![1.0, 0.1, 1e-3], factor: 1.25 };
+        let frequencies = Frequencies { per_position: vec![1.0, 0.1, 1e-3], factor: 1.25, growth: None };
         let (cosines, sines) = frequencies.tables(0..50);
         let [cosine, sine] = RopeTable::both(frequencies, 50);
         for _ in 0..2 {

@@ -5,7 +5,7 @@ use crate::arch_support::{ArchRunner, tiny};
 #[test]
 fn chunks_do_not_change_the_logits() {
     let ids: Vec<u32> = (0..45).map(|i| 3 + i * 37 % 90).collect();
-    for folder in tiny("safetensors") {
+    for folder in tiny("safetensors").into_iter().chain(tiny("converted")) {
         let mut runner = ArchRunner::new(&folder, 64).unwrap();
         let all: Vec<usize> = (0..ids.len()).collect();
         let whole = runner.step(&ids, &all);

@@ -24,11 +24,19 @@ fn gguf_files_agree_with_the_reference() {
     check_all("gguf", 12);
 }
 
+/// Written by llama.cpp's converter; made by `tools/oracle/make_tiny_converted.py`.
+#[test]
+fn converted_gguf_files_agree_with_the_reference() {
+    check_all("converted", 29);
+}
+
 /// A second opinion that shares no code with the first: llama.cpp, by `tools/oracle/llama_logits.py`. It rounds the
 /// activations of F16 weights to F16 and those of MXFP4 weights to int8, hence the bounds.
 #[test]
 fn gguf_files_agree_with_llama_cpp() {
-    for folder in tiny("gguf") {
+    // It asserts sizes that some of the converted models lack.
+    let converted = tiny("converted").into_iter().filter(|f| f.join("llamacpp.json").exists());
+    for folder in tiny("gguf").into_iter().chain(converted) {
         let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
         let bound = if name == "gpt-oss" { 0.1 } else { 0.01 };
         let (golden, opinion) = (json::read(&folder.join("golden.json")), json::read(&folder.join("llamacpp.json")));
@@ -47,4 +55,18 @@ fn gguf_files_agree_with_llama_cpp() {
             assert!(worst <= bound * std, "{name} case {c}: max |d| {worst:e} of std {std}");
         }
     }
+}
+
+/// Models that are not in the repository, in folders as `tools/oracle/make_tiny.py` writes them.
+#[test]
+#[ignore = "reads the folders of models in the folder YIRAGE_TINY_MODELS"]
+fn models_of_a_folder_agree_with_the_reference() {
+    let root = std::env::var_os("YIRAGE_TINY_MODELS").expect("YIRAGE_TINY_MODELS");
+    let mut folders: Vec<_> = std::fs::read_dir(root).unwrap().map(|e| e.unwrap().path()).collect();
+    folders.sort();
+    let failures: Vec<String> = folders
+        .iter()
+        .filter_map(|f| check_golden(f).err().map(|e| format!("{}: {e}", f.file_name().unwrap().display())))
+        .collect();
+    assert!(failures.is_empty(), "{} of {} fail:\n{}", failures.len(), folders.len(), failures.join("\n"));
 }

@@ -262,7 +262,7 @@ pub fn tensor_of(b: &mut KernelBuilder, name: &str, row: &[u32]) -> TensorId {
 /// Cosines and sines as Hugging Face has them: both halves of a row alike.
 pub fn tables(theta: f64, head: u32, positions: u32) -> [KernelTensor; 2] {
     let per_position = (0..head / 2).map(|i| theta.powf(-2.0 * f64::from(i) / f64::from(head))).collect();
-    let (cos, sin) = Frequencies { per_position, factor: 1.0 }.tables(0..positions);
+    let (cos, sin) = Frequencies { per_position, factor: 1.0, growth: None }.tables(0..positions);
     [cos, sin].map(|half: Vec<f32>| {
         let rows = half.chunks_exact(head as usize / 2).flat_map(|row| [row, row].concat());
         KernelTensor::f32(&[positions, head], &rows.collect::<Vec<f32>>())
