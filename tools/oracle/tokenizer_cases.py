@@ -353,7 +353,7 @@ def older(dice, section, replacement):
         case "WordPiece":
             section["prefix"] = dice.choice(["", "@@", "##"])
         case "Prepend":
-            section["prepend"] = dice.choice(["", "ab\n", "é"])
+            section["prepend"] = dice.choice(["x", "ab\n", "é"])
         case "Punctuation" | "Digits" if dice.random() < 0.4:
             section.pop("behavior", None)
             section.pop("individual_digits", None)
