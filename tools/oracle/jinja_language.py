@@ -419,7 +419,6 @@ DELIBERATE = [
     (r"\*\* \(2\.5\)", r"j\)$", r"nan", "there are no complex numbers"),
     (r"\(nothing\) is callable", r"True", r"False", "what is not there cannot be called"),
     (r"\|groupby", r"", r"", "a group is a pair without names"),
-    (r"\|(e|escape|safe|forceescape)\b", r"", r"", "texts have no mark of being escaped"),
     (r"autoescape|^\{\{ (self|lipsum)", r"", r"", "there is one template, which is not HTML"),
     (r"autoescape|^\{\{ (self|lipsum)", r"", None, "there is one template, which is not HTML"),
     (r"^\{% for a, in|block a %\}\{% endblock %\}\{% block a|dict\(a=1, a=2\)", None, r"", "taken, though jinja2 does not compile it"),

@@ -14,6 +14,7 @@ the shapes are written to FILE, which the test `chat_shapes` reads. Ends with 1 
 
 import argparse
 import datetime
+import functools
 import json
 import pathlib
 import subprocess
@@ -52,10 +53,15 @@ def environment():
     return env
 
 
+@functools.cache
+def compiled(env, template):
+    return env.from_string(template)
+
+
 def by_jinja2(env, request):
     """The text, or None where jinja2 refuses."""
     try:
-        return env.from_string(request["template"]).render(
+        return compiled(env, request["template"]).render(
             messages=request["messages"], tools=request.get("tools"), documents=None, bos_token="<s>",
             eos_token="</s>", add_generation_prompt=True)
     except Exception:  # what Python raises within a template is of any kind

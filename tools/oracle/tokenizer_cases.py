@@ -5,7 +5,8 @@
     cargo build --release -p yirage-model --example tokenize_lines
     v/bin/python tools/oracle/tokenizer_cases.py --ours target/release/examples/tokenize_lines --random 600 --texts 60
 
-Random files: models x normalizers x pre-tokenizers x decoders x added tokens with their flags, made from --seed. Real
+Random files: models x normalizers x pre-tokenizers x decoders x added tokens with their flags, made from --seed, each third
+with less said in it and in the words of older releases. Real
 ones: every tokenizer.json named behind the options. Texts are hostile: white space of all kinds, scripts, emoji,
 combining marks, control characters, added tokens and pieces of them. Ids (with and without the tokens around a text) and
 decoded texts (of what was encoded, and of random ids, with and without special tokens) must be equal. A file that ours
@@ -321,6 +322,73 @@ def random_file(dice):
             "post_processor": processor(dice, vocab), "decoder": decoder(dice) if dice.random() < 0.85 else None, "model": model}
 
 
+def sections(node):
+    """Every object in a value, outermost first."""
+    if isinstance(node, dict):
+        yield node
+    for inner in node.values() if isinstance(node, dict) else node if isinstance(node, list) else []:
+        yield from sections(inner)
+
+
+def older(dice, section, replacement):
+    """A section of a file as older releases wrote it, and with settings that few files have."""
+    match section.get("type"):
+        case "Metaspace":
+            section["replacement"] = replacement
+            if dice.random() < 0.4:
+                scheme = section.pop("prepend_scheme")
+                section["add_prefix_space"] = scheme != "never"
+                if dice.random() < 0.5:
+                    section["prepend_scheme"] = scheme
+                if dice.random() < 0.5:
+                    del section["split"]
+        case "ByteLevel":
+            for key in ("use_regex", "trim_offsets"):
+                if dice.random() < 0.3:
+                    section.pop(key, None)
+        case "Strip" if "content" in section:
+            section["stop"] = dice.randrange(3)
+        case "CTC":
+            section["word_delimiter_token"] = dice.choice(["|", "a", "<s>"])
+        case "WordPiece":
+            section["prefix"] = dice.choice(["", "@@", "##"])
+        case "Prepend":
+            section["prepend"] = dice.choice(["x", "ab\n", "é"])
+        case "Punctuation" | "Digits" if dice.random() < 0.4:
+            section.pop("behavior", None)
+            section.pop("individual_digits", None)
+        case "FixedLength":
+            section["length"] = dice.choice([2, 7, 1000])
+
+
+def varied(dice, file):
+    """A file with less said in it: a model without its type, fields left out that have their default, other names of
+    what is unknown."""
+    model = file["model"]
+    if dice.random() < 0.4:
+        del model["type"]
+    for key in ("dropout", "fuse_unk", "byte_fallback", "ignore_merges", "continuing_subword_prefix", "end_of_word_suffix"):
+        if not model.get(key, True) and dice.random() < 0.4:
+            del model[key]
+    if "unk_id" in model:
+        model["unk_id"] = dice.choice([None, 1, 0, len(model["vocab"]) - 1])
+    if "max_input_chars_per_word" in model:
+        prefix = dice.choice(["##", "", "@@", "_"])
+        pieces = {prefix + token[2:] if token.startswith("##") else token: id for token, id in model["vocab"].items()}
+        if len(pieces) == len(model["vocab"]):
+            model.update(vocab=pieces, continuing_subword_prefix=prefix)
+        model["max_input_chars_per_word"] = dice.choice([0, 1, 2, 100, 100])
+    elif model.get("unk_token") and "a" in model["vocab"] and dice.random() < 0.2:
+        model["unk_token"] = "a"
+    replacement = dice.choice(["▁", "▁", "_", "Ġ", " ", "a"])
+    for section in sections({key: value for key, value in file.items() if key != "model"}):
+        older(dice, section, replacement)
+    for key in ("version", "truncation", "padding", "decoder", "post_processor", "normalizer", "pre_tokenizer"):
+        if (file[key] is None or key == "version") and dice.random() < 0.3:
+            del file[key]
+    return file
+
+
 def reference(path, texts, dice):
     """What the library makes of a file, or None where it does not load it."""
     try:
@@ -421,6 +489,8 @@ def main():
     for number in range(given.random):
         dice = random.Random(given.seed * 1_000_003 + number)
         file = random_file(dice)
+        if number % 3 == 2:
+            file = varied(random.Random(f"{given.seed} {number}"), file)
         path = folder / f"{number}.json"
         path.write_text(json.dumps(file, ensure_ascii=False), encoding="utf-8")
         texts = [text(dice) for _ in range(given.texts)]

@@ -147,6 +147,8 @@ struct Loader<'n> {
     has_model: bool,
     vocab: Option<TokenTable>,
     merges: Option<Merges>,
+    /// There is a list of rules, be it an empty one.
+    has_merges: bool,
     /// Rules that came before the vocabulary they are about.
     early_merges: Vec<(String, String)>,
     kind: Option<String>,
@@ -269,9 +271,11 @@ impl Loader<'_> {
 
     /// The model that the file names; files that name none are told apart by what is there.
     fn model(&mut self, vocab: &TokenTable, byte_level: bool) -> Result<TokenizerModel, TokenizerError> {
-        let guess = match (&self.merges, self.max_word_chars, &self.scores) {
-            (_, _, Some(_)) => UNIGRAM,
-            (None, Some(_), None) => WORD_PIECE,
+        let guess = match (&self.continuing_prefix, self.max_word_chars, &self.unk_token) {
+            _ if self.scores.is_some() => UNIGRAM,
+            _ if self.has_merges => "BPE",
+            (Some(_), Some(_), Some(_)) => WORD_PIECE,
+            (_, _, Some(_)) => WORD_LEVEL,
             _ => "BPE",
         };
         let kind = self.kind.take().unwrap_or_else(|| guess.to_owned());
@@ -437,7 +441,10 @@ impl<'de> Visitor<'de> for ModelSeed<'_, '_> {
                     loader.kind = Some(kind);
                 }
                 "vocab" => map.next_value_seed(VocabSeed(loader))?,
-                "merges" => map.next_value_seed(MergesSeed(loader))?,
+                "merges" => {
+                    loader.has_merges = true;
+                    map.next_value_seed(MergesSeed(loader))?;
+                }
                 "unk_token" => loader.unk_token = map.next_value()?,
                 "fuse_unk" => loader.fuse_unk = map.next_value::<Option<bool>>()?.unwrap_or(false),
                 "byte_fallback" => loader.byte_fallback = map.next_value::<Option<bool>>()?.unwrap_or(false),

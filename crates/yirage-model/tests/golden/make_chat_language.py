@@ -55,6 +55,43 @@ CASES = r"""
 {{ nothing|int }}
 {{ nothing|float }}
 {{ 1.5 is odd }}|{{ 2.0 is even }}|{{ none|safe|length }}
+{{ '\x7f\x80\xa0é😀\u2028\x1f\b\f/'|tojson(ensure_ascii=true) }}|{{ '\x7f\x80\xa0é😀\u2028\x1f\b\f/'|tojson }}|{{ {'\x7f': '\x7f'}|tojson(ensure_ascii=true) }}
+{{ '<'|safe ~ '<' }}|{{ '<' ~ '<'|safe }}|{{ ('<' ~ '<'|safe) + '<' }}|{{ '<'|safe + '<' }}|{{ '<' + '<'|safe }}|{{ '<'|safe + '<'|safe + '&' }}|{{ '<'|e + '<' }}
+{{ '<a>'|safe|upper + '<' }}|{{ '<A>'|safe|lower + '<' }}|{{ '<a>'|safe|capitalize + '<' }}|{{ ' <a> '|safe|trim + '<' }}|{{ 'a'|safe|center(5) + '<' }}|{{ '<a>'|safe|string + '<' }}
+{{ 'a b'|safe|title + '<' }}|{{ '<a>'|safe|replace('a', '<') + '<' }}|{{ ['<'|safe, '<']|join('&') + '<' }}|{{ ['<', 'b']|join('&'|safe) + '<' }}|{{ '<a>b'|safe|striptags + '<' }}|{{ '<'|safe|urlencode + '<' }}|{{ '<'|safe|tojson + '<' }}
+{{ '<'|safe|e }}|{{ '<'|safe|forceescape }}|{{ '<'|e|e|e }}|{{ '<'|forceescape|forceescape }}|{{ ('<'|e)|safe + '<' }}|{{ none|safe + '<' }}|{{ 1|safe + '<' }}|{{ nothing|safe + '<' }}|{{ [1]|safe + '<' }}
+{{ '<'|safe is escaped }}|{{ '<' is escaped }}|{{ '<'|e is escaped }}|{{ ('<'|safe + '') is escaped }}|{{ ('<'|safe ~ '') is escaped }}|{{ '<'|safe is string }}|{{ '<'|safe == '<' }}|{{ {'<': 1}['<'|safe] }}|{{ '<' in ['<'|safe] }}|{{ '<'|safe is sameas('<') }}
+{{ ('<ab>'|safe)[0] + '<' }}|{{ ('<ab>'|safe)[1:] + '<' }}|{{ ('<ab>'|safe)[::-1] + '<' }}|{{ '<ab>'|safe|first + '<' }}|{{ '<ab>'|safe|last + '<' }}|{{ '<ab>'|safe|reverse + '<' }}|{{ ('<b'|safe|list)[0] + '<' }}|{% for c in '<b'|safe %}{{ c + '<' }}{% endfor %}
+{{ '<'|safe * 2 + '<' }}|{{ 2 * '<'|safe + '<' }}|{{ ('<'|safe)|length }}|{{ ['<'|safe] }}|{{ {'a': '<'|safe} }}|{{ ('<'|safe,) }}|{{ '<\'>'|safe|pprint }}
+{{ '<%s>'|safe % '<' }}|{{ '<%s>'|safe % ('<'|safe) }}|{{ '%s %s'|safe % ('<', '&'|safe) }}|{{ '%(a)s'|safe % {'a': '<'} }}|{{ '%s'|safe % ['<'] }}|{{ '%r'|safe % '<' }}|{{ '%5s|'|safe % '<' }}|{{ '%.2s'|safe % '<' }}|{{ '%s' % ('<'|safe) + '<' }}
+{{ '%d'|safe % 3 }}|{{ '%d'|safe % '5' }}|{{ '%03d'|safe % 2.5 }}|{{ '%.1f'|safe % '2.5' }}|{{ '%d %s'|safe % (1, '<') }}|{{ '%s'|safe % none }}|{{ '%s'|safe % nothing }}|{{ '%s'|safe % {'<': 1} }}|{{ '%g'|safe % true }}
+{{ '%x'|safe % 3 }}
+{{ '%d'|safe % 'a' }}
+{{ '%s'|safe % () }}
+{{ '%s'|safe % (1, 2) }}
+{{ '<'|safe + 1 }}
+{{ 1 + '<'|safe }}
+{{ '<'|safe + nothing }}
+{{ '%s<'|safe|format('<') }}|{{ '%(a)s<'|safe|format(a='<') + '<' }}|{{ '%s<'|format('<'|safe) + '<' }}|{{ '{}<'|safe|string }}
+{{ '{}<'|safe.format('<') }}
+{{ ('{}<'|safe).format('<') }}|{{ ('{}<'|safe).format('<'|safe) }}|{{ ('{!r}'|safe).format('<') }}|{{ ('{!s}'|safe).format('<'|safe) }}|{{ ('{:>4}'|safe).format('<') }}|{{ ('{a[b]}'|safe).format(a={'b': '<'}) }}|{{ ('{:.1f}'|safe).format(2.55) }}|{{ '{}'.format('<'|safe) + '<' }}|{{ '{!r}'.format('<'|safe) }}|{{ '{:>3}'.format('<'|safe) }}
+{{ ('{:>4}'|safe).format('<'|safe) }}
+{{ ('{}'|safe).format([1, '<']) }}|{{ ('{}'|safe).format(none) }}|{{ ('{{}}<'|safe).format() + '<' }}
+{{ ('<,'|safe).join(['<', 'b'|safe, 1]) }}|{{ '<,'.join(['<'|safe, 'b']) + '<' }}|{{ ('<'|safe).join([]) + '<' }}|{{ ('<'|safe).join('a<') }}
+{{ ('<a,b>'|safe).split(',')[1] + '<' }}|{{ ('a b'|safe).rsplit(none, 1)[0] + '<' }}|{{ ('<\nb'|safe).splitlines()[0] + '<' }}|{{ ('<a>'|safe).partition('a')[2] + '<' }}|{{ ('<a>'|safe).rpartition('a') }}|{{ '<a>'.partition('a'|safe)[1] + '<' }}
+{{ ('aba'|safe).replace('a', '<') + '<' }}|{{ ('aba'|safe).replace('a', '<'|safe, 1) }}|{{ 'aba'.replace('a', '<'|safe) + '<' }}|{{ ('a'|safe).ljust(3, '.') + '<' }}|{{ ('a'|safe).rjust(3) + '<' }}|{{ ('a'|safe).center(3) + '<' }}|{{ ('7'|safe).zfill(3) + '<' }}
+{{ ('a'|safe).ljust(3, '<') }}
+{{ (' <a '|safe).strip() + '<' }}|{{ ('<a'|safe).lstrip('<') + '<' }}|{{ ('<a'|safe).rstrip('a') + '<' }}|{{ ('<a'|safe).removeprefix('<') + '<' }}|{{ ('<a'|safe).removesuffix('a') + '<' }}|{{ ('<a'|safe).title() + '<' }}|{{ ('<a'|safe).swapcase() + '<' }}|{{ ('<a'|safe).upper() + '<' }}|{{ ('\ta'|safe).expandtabs(2) + '<' }}|{{ ('A'|safe).casefold() + '<' }}|{{ ('<a'|safe).capitalize() + '<' }}
+{{ ('<a'|safe).startswith('<') }}|{{ ('<a'|safe).find('a') }}|{{ ('<a'|safe).count('a') }}|{{ ('a1'|safe).isalnum() }}|{{ 'a'|safe in 'ab' }}|{{ 'a' in 'ab'|safe }}|{{ 'a'|safe < 'b' }}
+{{ ('&lt;a&gt; &amp;'|safe).unescape() + '<' }}|{{ ('<b>&lt; a</b>'|safe).striptags() + '<' }}|{{ ('x'|safe).escape('<') }}|{{ ('x'|safe).escape('<'|safe) + '<' }}
+{{ 'x'.unescape() }}
+{{ 'x'.escape('<') }}
+{{ ('a<\nb'|safe)|indent(2) + '<' }}|{{ ('a<\nb'|safe)|indent('<', true) + '<' }}|{{ 'a<\nb\n\nc'|indent('<'|safe) + '<' }}|{{ 'a<\nb'|indent('<'|safe, true) + '<' }}|{{ 'a<\nb'|indent('<'|safe, true, true) + '<' }}|{{ 'a<\nb'|indent('<'|safe, false, true) + '<' }}|{{ ('a\n\nb'|safe)|indent(2, blank=true) + '<' }}
+{{ ('a<b c d e f'|safe)|truncate(6, true, '<', 0) + '<' }}|{{ 'a<b c d e f'|truncate(6, true, '<'|safe, 0) + '<' }}|{{ ('a<b c'|safe)|truncate(50) + '<' }}|{{ 'a<b c d e f'|truncate(6, false, '<', 0) + '<' }}
+{{ {'a': '<'|safe, 'b<'|safe: '<', 'c<': 1}|xmlattr + '<' }}
+{{ ['<'|safe, 'a']|map('upper')|list }}|{{ ['<', 'a']|map('safe')|list }}|{{ ['b', 'A'|safe, 'a']|sort }}|{{ ['a'|safe, 'a', 'A']|unique|list }}|{{ ['b'|safe, 'a']|min }}|{{ ['<'|safe]|first + '<' }}|{{ ['<'|safe, '<']|select('escaped')|list|length }}
+{% set x %}{{ '<'|safe }}{% endset %}{{ x + '<' }}|{% set x | safe %}<{% endset %}{{ x + '<' }}|{% set x = '<'|safe %}{{ x + '<' }}|{% macro m(a) %}{{ a + '<' }}{% endmacro %}{{ m('<'|safe) + '<' }}|{% filter safe %}<{% endfilter %}|{% set ns = namespace(x='<'|safe) %}{% set ns.x = ns.x + '<' %}{{ ns.x }}
+{{ messages[1].content|safe + messages[1].content }}|{{ (messages[1].content|e) + '<' }}|{{ (messages|tojson|safe)[:20] + '"' }}|{{ ('a' if 1 else 'b')|safe + '"' }}|{{ ('<'|safe or '') + '<' }}|{{ nothing|default('<'|safe) + '<' }}|{{ '<'|safe|default('x', true) + '<' }}|{{ '5'|safe|int + 1 }}
 {{ 1 + 2 * 3 ** 2 // 4 % 5 - -1 }}|{{ 7 / 2 }}|{{ -7 // 2 }}|{{ -7 % 3 }}|{{ 7.5 // 2 }}|{{ -7.5 % 2 }}|{{ 2 ** -1 }}
 {{ -2 ** 2 }}|{{ 2 ** 3 ** 2 }}|{{ -1|abs }}|{{ 1 ~ 2 + 3 }}|{{ 'a' ~ 1 ~ none ~ 1.0 ~ true ~ nothing }}
 {{ 10 ** 20 }}|{{ 1e16 }}|{{ 1.5e-7 }}|{{ 0.1 + 0.2 }}|{{ 1_000 }}|{{ 5 == 5.0 }}|{{ true + true }}|{{ 1 == true }}

@@ -40,6 +40,28 @@ fn files_of_every_kind_do_as_the_reference_library_does() {
     assert!(files >= 60 && cases >= 1000, "{files} files, {cases} cases");
 }
 
+/// Files of old releases do not name their model; the library tries one after the other. Expected ids are the library's.
+#[test]
+fn a_model_without_a_name_is_the_one_whose_fields_it_has() {
+    let vocab = json!({"<unk>": 0, "h": 1, "i": 2, "##i": 3, "hi": 4});
+    let cases = [
+        (json!({}), vec![4, 0, 0]),
+        (json!({"merges": []}), vec![1, 2, 1, 1, 1, 0]),
+        (json!({"merges": ["h i"]}), vec![4, 1, 1, 1, 0]),
+        (json!({"continuing_subword_prefix": "##"}), vec![4, 0, 0]),
+        (json!({"continuing_subword_prefix": "##", "max_input_chars_per_word": 9}), vec![4, 0, 0]),
+        (json!({"merges": [], "max_input_chars_per_word": 9}), vec![1, 2, 1, 1, 1, 0]),
+    ];
+    for (more, wanted) in cases {
+        let mut model = json!({"vocab": vocab, "unk_token": "<unk>"});
+        for (key, value) in more.as_object().unwrap() {
+            model[key] = value.clone();
+        }
+        let t = load(&json!({"pre_tokenizer": {"type": "WhitespaceSplit"}, "model": model}));
+        assert_eq!(t.encode("hi hh hx", PLAIN).unwrap(), wanted, "{more}");
+    }
+}
+
 /// A BPE of a few letters and the byte tokens of `bytes`.
 fn with_bytes(bytes: impl Iterator<Item = u8>, others: &[&str], model: Value) -> Value {
     let names = ["<unk>", "x", "▁"].map(str::to_owned).into_iter().chain(others.iter().map(|t| (*t).to_owned()));

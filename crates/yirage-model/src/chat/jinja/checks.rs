@@ -7,6 +7,7 @@ use super::args::{Args, needed};
 use super::ast::Compare;
 use super::budget::RenderBudget;
 use super::fault::{Fault, JinjaResult};
+use super::markup::TextKind;
 use super::render::Rendering;
 use super::value::JinjaValue;
 use super::{filters, functions, ops, python};
@@ -58,7 +59,8 @@ pub(super) fn check(rendering: &Rendering, name: &str, value: &JinjaValue, args:
         "sameas" => {
             let [other] = args.bind(name, ["other"])?;
             let other = needed(other, name, "other")?;
-            return Ok(value.kind() == other.kind() && ops::equal(value, &other, budget)?);
+            let same_kind = value.kind() == other.kind() && value.text_kind() == other.text_kind();
+            return Ok(same_kind && ops::equal(value, &other, budget)?);
         }
         _ => {}
     }
@@ -94,7 +96,7 @@ pub(super) fn check(rendering: &Rendering, name: &str, value: &JinjaValue, args:
             value,
             JinjaValue::Macro(_) | JinjaValue::Function(_) | JinjaValue::Method(_) | JinjaValue::Loop(_)
         ),
-        "escaped" => false,
+        "escaped" => value.text_kind() == TextKind::Markup,
         "odd" => remainder()? == 1.0,
         "even" => remainder()? == 0.0,
         "lower" | "upper" => {

@@ -6,6 +6,7 @@ use super::args::{Args, int, needed, text};
 use super::ast::JinjaName;
 use super::budget::{BudgetedWriter, RenderBudget};
 use super::fault::{Fault, JinjaResult};
+use super::markup::{self, TextKind};
 use super::ops;
 use super::python::{self, JsonDumpOptions};
 use super::render::Rendering;
@@ -41,9 +42,13 @@ pub(super) fn apply(rendering: &mut Rendering, name: &str, value: JinjaValue, ar
             if missing { default.map_or_else(|| JinjaValue::text(&budget, ""), Ok) } else { Ok(value) }
         }
         "tojson" => to_json(&value, args, &budget),
-        "string" | "safe" => {
+        "string" => {
             let [] = args.bind(name, [])?;
             python::to_text(&value, &budget)
+        }
+        "safe" => {
+            let [] = args.bind(name, [])?;
+            markup::of_kind(TextKind::Markup, &value, &budget)
         }
         "pprint" => {
             let [] = args.bind(name, [])?;
@@ -94,7 +99,7 @@ pub(super) fn apply(rendering: &mut Rendering, name: &str, value: JinjaValue, ar
                 }
                 _ => return Err(Fault::wrong("`format` takes values by their place or by their name, not both")),
             };
-            format::percent(pattern.as_str().unwrap_or_default(), &values, &budget)
+            format::percent(pattern.as_str().unwrap_or_default(), pattern.text_kind(), &values, &budget)
         }
         _ => Err(Fault::wrong(format!("there is no filter `{name}`"))),
     }

@@ -7,7 +7,7 @@ use super::budget::{BudgetedWriter, RenderBudget};
 use super::fault::{Fault, JinjaResult};
 use super::lexer::is_space;
 use super::value::JinjaValue;
-use super::{filters_text, python};
+use super::{markup, python};
 
 pub(super) const NAMES: [&str; 3] = ["filesizeformat", "striptags", "xmlattr"];
 
@@ -69,22 +69,21 @@ fn attributes(value: &JinjaValue, space: bool, budget: &Rc<RenderBudget>) -> Jin
         if matches!(value, JinjaValue::None | JinjaValue::Undefined(_)) {
             continue;
         }
-        let key = key.as_str().ok_or_else(|| Fault::wrong("`xmlattr` takes keys that are strings"))?;
-        if key.contains(|c: char| is_space(c) || matches!(c, '/' | '>' | '=')) {
+        let name = key.as_str().ok_or_else(|| Fault::wrong("`xmlattr` takes keys that are strings"))?;
+        if name.contains(|c: char| is_space(c) || matches!(c, '/' | '>' | '=')) {
             return Err(Fault::wrong("`xmlattr` takes keys without white space and without any of `/>=`"));
         }
         out.push_str(if space || !out.as_str().is_empty() { " " } else { "" })?;
-        filters_text::escape(key, &mut out)?;
+        markup::write(key, &mut out)?;
         out.push_str("=\"")?;
-        let value = python::to_text(value, budget)?;
-        filters_text::escape(value.as_str().unwrap_or_default(), &mut out)?;
+        markup::write(value, &mut out)?;
         out.push('"')?;
     }
     Ok(JinjaValue::written(out))
 }
 
 /// The text between tags, with one space for white space and characters for their entities.
-fn without_tags(this: &str, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
+pub(super) fn without_tags(this: &str, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
     let mut bare = BudgetedWriter::new(budget)?;
     let mut rest = this;
     while let Some(start) = rest.find('<') {
@@ -99,6 +98,13 @@ fn without_tags(this: &str, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue
         out.push_str(if at > 0 { " " } else { "" })?;
         without_entities(word, &mut out)?;
     }
+    Ok(JinjaValue::written(out))
+}
+
+/// The text with characters for its entities.
+pub(super) fn unescaped(this: &str, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
+    let mut out = BudgetedWriter::new(budget)?;
+    without_entities(this, &mut out)?;
     Ok(JinjaValue::written(out))
 }
 

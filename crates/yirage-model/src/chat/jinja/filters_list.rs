@@ -68,10 +68,12 @@ fn plain(rendering: &Rendering, name: &str, value: &JinjaValue) -> JinjaResult<J
     let budget = &rendering.budget;
     match (name, value) {
         ("length" | "count", _) => Ok(JinjaValue::Int(value.len(budget)? as i128)),
-        ("first" | "last", JinjaValue::Text(_)) => {
-            let at = if name == "first" { 0 } else { -1 };
-            ops::item(value, &JinjaValue::Int(at), budget)
-        }
+        // The first character is that of the text alone; the last one is reached as an item, which is markup in markup.
+        ("first", JinjaValue::Text(this)) => match this.chars().next() {
+            Some(c) => JinjaValue::text(budget, c.encode_utf8(&mut [0; 4])),
+            None => Ok(JinjaValue::Undefined(None)),
+        },
+        ("last", JinjaValue::Text(_)) => ops::item(value, &JinjaValue::Int(-1), budget),
         ("first", JinjaValue::List(list)) if list.had.is_some() => {
             let had = list.had.as_ref().map_or(0, |had| had.replace(list.len().min(had.get() + 1)));
             Ok(list.get(had).cloned().unwrap_or(JinjaValue::Undefined(None)))
@@ -86,7 +88,7 @@ fn plain(rendering: &Rendering, name: &str, value: &JinjaValue) -> JinjaResult<J
         ("reverse", JinjaValue::Text(this)) => {
             let mut out = BudgetedWriter::new(budget)?;
             this.chars().rev().try_for_each(|c| out.push(c))?;
-            Ok(JinjaValue::written(out))
+            Ok(JinjaValue::written_as(value.text_kind(), out))
         }
         ("items", JinjaValue::Undefined(_)) => Items::new(budget).iterator(),
         ("items", JinjaValue::Dict(dict)) => {

@@ -6,6 +6,7 @@ use super::args::{Args, int, needed, size, text};
 use super::budget::{BudgetedWriter, RenderBudget};
 use super::fault::{Fault, JinjaResult};
 use super::lexer::is_space;
+use super::markup::{self, TextKind};
 use super::value::JinjaValue;
 use super::{methods_text, python};
 
@@ -33,18 +34,18 @@ pub(super) fn apply(name: &str, value: JinjaValue, args: Args, budget: &Rc<Rende
     let value = python::to_text(&value, budget)?;
     let this = value.as_str().unwrap_or_default();
     budget.read(this.len())?;
-    match name {
+    let found = match name {
         "center" => {
             let [width] = args.bind(name, ["width"])?;
-            center(this, size(width.as_ref(), 80, name)?, budget)
+            center(this, size(width.as_ref(), 80, name)?, budget)?
         }
-        "indent" => indent(this, args, budget),
+        "indent" => return indent(&value, args, budget),
         "replace" => {
             let [old, new, count] = args.bind(name, ["old", "new", "count"])?;
             let (old, new) = (needed(old, name, "old")?, needed(new, name, "new")?);
             let count = count.filter(|count| !matches!(count, JinjaValue::None));
             let (old, new) = (python::to_text(&old, budget)?, python::to_text(&new, budget)?);
-            replace(this, text(&old, name)?, text(&new, name)?, int(count.as_ref(), -1, name)?, budget)
+            return replace(this, text(&old, name)?, text(&new, name)?, int(count.as_ref(), -1, name)?, budget);
         }
         "trim" => {
             let [chars] = args.bind(name, ["chars"])?;
@@ -52,18 +53,24 @@ pub(super) fn apply(name: &str, value: JinjaValue, args: Args, budget: &Rc<Rende
             let chars = chars.map(|chars| text(chars, name)).transpose()?;
             budget.work(this.len().saturating_mul(chars.map_or(0, str::len)) / 64)?;
             let kept = this.trim_matches(|c: char| chars.map_or_else(|| is_space(c), |chars| chars.contains(c)));
-            if kept.len() == this.len() { Ok(value.clone()) } else { JinjaValue::text(budget, kept) }
+            if kept.len() == this.len() { value.clone() } else { JinjaValue::text(budget, kept)? }
         }
-        "truncate" => truncate(this, &value, args, budget),
+        "truncate" => return truncate(&value, args, budget),
         _ => {
             let [] = args.bind(name, [])?;
-            plain(this, name, budget)
+            plain(&value, name, budget)?
         }
+    };
+    // Those that are methods of the text leave markup what it is; the others write a text of their own.
+    match name {
+        "capitalize" | "center" | "lower" | "trim" | "upper" => markup::of_kind(value.text_kind(), &found, budget),
+        _ => Ok(found),
     }
 }
 
 /// Filters without arguments.
-fn plain(this: &str, name: &str, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
+fn plain(value: &JinjaValue, name: &str, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
+    let this = value.as_str().unwrap_or_default();
     match name {
         "lower" => mapped(this, budget, |c, out| c.to_lowercase().try_for_each(out)),
         "upper" => mapped(this, budget, |c, out| c.to_uppercase().try_for_each(out)),
@@ -74,11 +81,8 @@ fn plain(this: &str, name: &str, budget: &Rc<RenderBudget>) -> JinjaResult<Jinja
             Ok(JinjaValue::Int(words.count() as i128))
         }
         "urlencode" => url_encode(this, budget),
-        _ => {
-            let mut out = BudgetedWriter::new(budget)?;
-            escape(this, &mut out)?;
-            Ok(JinjaValue::written(out))
-        }
+        "forceescape" => markup::escaped(&markup::of_kind(TextKind::Plain, value, budget)?, budget),
+        _ => markup::escaped(value, budget),
     }
 }
 
@@ -122,7 +126,8 @@ fn center(this: &str, width: usize, budget: &Rc<RenderBudget>) -> JinjaResult<Ji
     Ok(JinjaValue::written(out))
 }
 
-fn indent(this: &str, args: Args, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
+fn indent(value: &JinjaValue, args: Args, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
+    let this = value.as_str().unwrap_or_default();
     let [width, first, blank] = args.bind("indent", ["width", "first", "blank"])?;
     let is_true = |value: Option<JinjaValue>| value.is_some_and(|value| value.is_true());
     let (first, blank) = (is_true(first), is_true(blank));
@@ -130,6 +135,9 @@ fn indent(this: &str, args: Args, budget: &Rc<RenderBudget>) -> JinjaResult<Jinj
         Some(JinjaValue::Text(text)) => (&text[..], 1),
         other => (" ", size(other.as_ref(), 4, "indent")?),
     };
+    let (kind, unit_kind) = (value.text_kind(), width.as_ref().map_or(TextKind::Plain, JinjaValue::text_kind));
+    // Markup that is put before lines of no markup escapes each that it meets.
+    let meets = kind == TextKind::Plain && unit_kind == TextKind::Markup;
     let mut out = BudgetedWriter::new(budget)?;
     let mut whole = BudgetedWriter::new(budget)?;
     whole.push_str(this)?;
@@ -139,12 +147,19 @@ fn indent(this: &str, args: Args, budget: &Rc<RenderBudget>) -> JinjaResult<Jinj
         if at > 0 {
             out.push('\n')?;
         }
-        if if at == 0 { first } else { blank || !line.is_empty() } {
+        if if at == 0 { first && (blank || !meets) } else { blank || !line.is_empty() } {
             out.repeat(unit, times)?;
         }
-        out.push_str(line)?;
+        match meets && (blank || at > 0) {
+            true => markup::escape(line, &mut out)?,
+            false => out.push_str(line)?,
+        }
     }
-    Ok(JinjaValue::written(out))
+    match (meets, width) {
+        (true, Some(width)) if first && !blank => markup::add(&width, &JinjaValue::written(out), budget),
+        (true, _) if blank => Ok(JinjaValue::written_as(TextKind::Markup, out)),
+        _ => Ok(JinjaValue::written_as(kind, out)),
+    }
 }
 
 /// Replaces up to `count` parts, all for a negative number.
@@ -169,12 +184,13 @@ pub(super) fn replace(
     Ok(JinjaValue::written(out))
 }
 
-fn truncate(this: &str, value: &JinjaValue, args: Args, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
+fn truncate(value: &JinjaValue, args: Args, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
+    let this = value.as_str().unwrap_or_default();
     let [length, kill, end, leeway] = args.bind("truncate", ["length", "killwords", "end", "leeway"])?;
     let length = size(length.as_ref(), 255, "truncate")?;
     let leeway = size(leeway.as_ref(), 5, "truncate")?;
-    let end = end.as_ref().map_or(Ok("..."), |end| text(end, "truncate"))?;
-    let end_len = end.chars().count();
+    let end = end.map_or_else(|| JinjaValue::text(budget, "..."), Ok)?;
+    let end_len = text(&end, "truncate")?.chars().count();
     if length < end_len {
         return Err(Fault::wrong(format!("`truncate` to {length} is shorter than the mark of {end_len}")));
     }
@@ -186,25 +202,7 @@ fn truncate(this: &str, value: &JinjaValue, args: Args, budget: &Rc<RenderBudget
     if !kill.is_some_and(|kill| kill.is_true()) {
         kept = kept.rsplit_once(' ').map_or(kept, |(left, _)| left);
     }
-    let mut out = BudgetedWriter::new(budget)?;
-    out.push_str(kept)?;
-    out.push_str(end)?;
-    Ok(JinjaValue::written(out))
-}
-
-/// Writes a text as HTML.
-pub(super) fn escape(this: &str, out: &mut BudgetedWriter) -> JinjaResult<()> {
-    for c in this.chars() {
-        match c {
-            '&' => out.push_str("&amp;")?,
-            '<' => out.push_str("&lt;")?,
-            '>' => out.push_str("&gt;")?,
-            '"' => out.push_str("&#34;")?,
-            '\'' => out.push_str("&#39;")?,
-            c => out.push(c)?,
-        }
-    }
-    Ok(())
+    markup::add(&JinjaValue::text_as(value.text_kind(), budget, kept)?, &end, budget)
 }
 
 fn url_encode(this: &str, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {

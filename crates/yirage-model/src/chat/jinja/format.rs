@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::args::Args;
 use super::budget::{BudgetedWriter, RenderBudget};
 use super::fault::{Fault, JinjaResult};
+use super::markup::{self, TextKind};
 use super::ops;
 use super::python;
 use super::value::JinjaValue;
@@ -47,8 +48,13 @@ fn bounded(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> JinjaResult<
     Ok(value)
 }
 
-/// `pattern % values`.
-pub(super) fn percent(pattern: &str, values: &JinjaValue, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
+/// `pattern % values`, in a pattern that may be markup.
+pub(super) fn percent(
+    pattern: &str,
+    pattern_kind: TextKind,
+    values: &JinjaValue,
+    budget: &Rc<RenderBudget>,
+) -> JinjaResult<JinjaValue> {
     let single = std::slice::from_ref(values);
     let given: &[JinjaValue] = match values {
         JinjaValue::List(list) if list.is_tuple => list,
@@ -96,7 +102,13 @@ pub(super) fn percent(pattern: &str, values: &JinjaValue, budget: &Rc<RenderBudg
         };
         field.align = field.align.or(Some('>'));
         field.kind = Some(kind);
-        shown(value, field, true, &mut out)?;
+        match pattern_kind {
+            TextKind::Plain => shown(value, field, true, &mut out)?,
+            TextKind::Markup => {
+                field.kind = if kind == 'r' { Some('s') } else { field.kind };
+                shown(&in_markup(value, kind, budget)?, field, true, &mut out)?;
+            }
+        }
     }
     // What has keys or places may have more of them.
     let keyed = matches!(values, JinjaValue::Dict(_) | JinjaValue::Undefined(_))
@@ -104,11 +116,43 @@ pub(super) fn percent(pattern: &str, values: &JinjaValue, budget: &Rc<RenderBudg
     if !named && given.next().is_some() && !keyed {
         return Err(Fault::wrong("a format has more values than fields"));
     }
-    Ok(JinjaValue::written(out))
+    Ok(JinjaValue::written_as(pattern_kind, out))
 }
 
-/// `pattern.format(args)`.
-pub(super) fn braces(pattern: &str, args: &Args, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
+/// What a field of the letter `kind` shows of a value in markup: text is escaped, and a number is read out of a text.
+fn in_markup(value: &JinjaValue, kind: char, budget: &Rc<RenderBudget>) -> JinjaResult<JinjaValue> {
+    let wrong = || Fault::wrong(format!("a value of kind {} cannot be formatted as `{kind}`", value.kind()));
+    match (kind, value) {
+        ('s', _) => markup::escaped(value, budget),
+        ('r', _) => {
+            let mut written = BudgetedWriter::new(budget)?;
+            python::repr(value, &mut written)?;
+            markup::escaped(&JinjaValue::written(written), budget)
+        }
+        ('d' | 'i' | 'u', JinjaValue::Text(text)) => JinjaValue::integer(budget, whole(text).ok_or_else(wrong)?),
+        ('e' | 'E' | 'f' | 'F' | 'g' | 'G', JinjaValue::Text(text)) => {
+            text.trim().parse().map(JinjaValue::Float).map_err(|_| wrong())
+        }
+        ('x' | 'X' | 'o', _) => Err(wrong()),
+        _ => Ok(value.clone()),
+    }
+}
+
+/// The digits of a text that is a whole number.
+fn whole(text: &str) -> Option<&str> {
+    let text = text.trim();
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let is_whole = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+    is_whole.then(|| text.trim_start_matches('+'))
+}
+
+/// `pattern.format(args)`, of a pattern that may be markup.
+pub(super) fn braces(
+    pattern: &str,
+    pattern_kind: TextKind,
+    args: &Args,
+    budget: &Rc<RenderBudget>,
+) -> JinjaResult<JinjaValue> {
     let mut out = BudgetedWriter::new(budget)?;
     let mut next = 0;
     let mut rest = pattern;
@@ -136,11 +180,27 @@ pub(super) fn braces(pattern: &str, args: &Args, budget: &Rc<RenderBudget>) -> J
             python::repr(&value, &mut shown)?;
             value = JinjaValue::written(shown);
         }
-        shown(&value, spec_of(spec)?, false, &mut out)?;
+        if conversion == "s" {
+            value = markup::of_kind(TextKind::Plain, &value, budget)?;
+        }
+        match pattern_kind {
+            TextKind::Plain => shown(&value, spec_of(spec)?, false, &mut out)?,
+            TextKind::Markup if value.text_kind() == TextKind::Markup => {
+                if !spec.is_empty() {
+                    return Err(Fault::wrong(format!("format `{spec}` is none for markup")));
+                }
+                markup::write(&value, &mut out)?;
+            }
+            TextKind::Markup => {
+                let mut field = BudgetedWriter::new(budget)?;
+                shown(&value, spec_of(spec)?, false, &mut field)?;
+                markup::escape(field.as_str(), &mut out)?;
+            }
+        }
         rest = &rest[end + 1..];
     }
     out.push_str(rest)?;
-    Ok(JinjaValue::written(out))
+    Ok(JinjaValue::written_as(pattern_kind, out))
 }
 
 /// The argument that a field names: by place, by name, or the next one; then keys in square brackets.

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::args::{Args, needed};
 use super::fault::{Fault, JinjaResult};
+use super::markup::{self, TextKind};
 use super::render::Rendering;
 use super::value::{HelperKind, Items, JinjaList, JinjaValue, Loop};
 use super::{methods_text, ops};
@@ -20,6 +21,7 @@ pub(super) fn exists(of: &JinjaValue, name: &str) -> bool {
         JinjaValue::List(list) if list.had.is_some() => false,
         JinjaValue::List(list) if list.is_tuple => OF_LIST[..2].contains(&name),
         JinjaValue::List(_) => OF_LIST.contains(&name) || CHANGING_LIST.contains(&name),
+        JinjaValue::Text(_) if of.text_kind() == TextKind::Markup && markup::exists(name) => true,
         JinjaValue::Text(_) => methods_text::exists(name),
         JinjaValue::Loop(_) => matches!(name, "cycle" | "changed"),
         JinjaValue::Helper(helper) => matches!(helper.kind, HelperKind::Cycler(_)) && matches!(name, "next" | "reset"),
@@ -32,6 +34,7 @@ pub(super) fn call(rendering: &mut Rendering, of: &JinjaValue, name: &str, args:
     let budget = Rc::clone(&rendering.budget);
     budget.work(1)?;
     match (of, name) {
+        (JinjaValue::Text(_), _) if of.text_kind() == TextKind::Markup => markup::call(of, name, args, &budget),
         (JinjaValue::Text(text), _) => methods_text::call(text, of, name, args, &budget),
         (JinjaValue::Dict(dict), "get") => {
             let [key, default] = args.bind(name, ["key", "default"])?;

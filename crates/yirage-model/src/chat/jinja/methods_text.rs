@@ -70,7 +70,7 @@ pub(super) fn call(
 ) -> JinjaResult<JinjaValue> {
     budget.read(this.len())?;
     match name {
-        "format" => format::braces(this, &args, budget),
+        "format" => format::braces(this, value.text_kind(), &args, budget),
         "startswith" | "endswith" => begins(this, name, args, budget),
         "find" | "rfind" | "index" | "rindex" | "count" => search(this, name, args, budget),
         "strip" | "lstrip" | "rstrip" => strip(this, value, name, args, budget),

@@ -21,6 +21,7 @@ mod filters_text;
 mod format;
 mod functions;
 mod lexer;
+mod markup;
 mod methods;
 mod methods_text;
 mod ops;

@@ -8,6 +8,7 @@ use super::ast::{Binary, JinjaName};
 use super::budget::{BudgetedWriter, RenderBudget};
 use super::fault::{Fault, JinjaResult};
 use super::format;
+use super::markup;
 use super::value::{Items, JinjaValue};
 
 /// `a op b` for the operators that need both sides.
@@ -17,12 +18,7 @@ pub(super) fn binary(op: Binary, a: &JinjaValue, b: &JinjaValue, budget: &Rc<Ren
         return Err(fault);
     }
     match (op, a, b) {
-        (Binary::Add, JinjaValue::Text(x), JinjaValue::Text(y)) => {
-            let mut out = BudgetedWriter::new(budget)?;
-            out.push_str(x)?;
-            out.push_str(y)?;
-            Ok(JinjaValue::written(out))
-        }
+        (Binary::Add, JinjaValue::Text(_), JinjaValue::Text(_)) => markup::add(a, b, budget),
         (Binary::Add, JinjaValue::List(x), JinjaValue::List(y))
             if x.is_tuple == y.is_tuple && x.had.is_none() && y.had.is_none() =>
         {
@@ -33,7 +29,7 @@ pub(super) fn binary(op: Binary, a: &JinjaValue, b: &JinjaValue, budget: &Rc<Ren
         }
         (Binary::Mul, JinjaValue::Text(_) | JinjaValue::List(_), n) if n.as_int().is_some() => repeat(a, n, budget),
         (Binary::Mul, n, JinjaValue::Text(_) | JinjaValue::List(_)) if n.as_int().is_some() => repeat(b, n, budget),
-        (Binary::Rem, JinjaValue::Text(pattern), _) => format::percent(pattern, b, budget),
+        (Binary::Rem, JinjaValue::Text(pattern), _) => format::percent(pattern, a.text_kind(), b, budget),
         _ => number(op, a, b),
     }
 }
@@ -53,7 +49,7 @@ fn repeat(value: &JinjaValue, times: &JinjaValue, budget: &Rc<RenderBudget>) -> 
     let text = value.as_str().unwrap_or_default();
     let mut out = BudgetedWriter::new(budget)?;
     out.repeat(text, if text.is_empty() { 0 } else { times })?;
-    Ok(JinjaValue::written(out))
+    Ok(JinjaValue::written_as(value.text_kind(), out))
 }
 
 fn number(op: Binary, a: &JinjaValue, b: &JinjaValue) -> JinjaResult<JinjaValue> {
@@ -292,7 +288,7 @@ pub(super) fn item(of: &JinjaValue, index: &JinjaValue, budget: &Rc<RenderBudget
             Some(at) => {
                 let len = of.len(budget)?;
                 let c = from_end(at, len).and_then(|at| text.chars().nth(at));
-                c.map(|c| JinjaValue::text(budget, c.encode_utf8(&mut [0; 4]))).transpose()?
+                c.map(|c| JinjaValue::text_as(of.text_kind(), budget, c.encode_utf8(&mut [0; 4]))).transpose()?
             }
             None => None,
         },
@@ -329,7 +325,7 @@ pub(super) fn slice(of: &JinjaValue, ends: [JinjaValue; 3], budget: &Rc<RenderBu
     };
     if let (JinjaValue::Text(text), 1) = (of, step) {
         let byte = |at: i128| text.char_indices().nth(at as usize).map_or(text.len(), |(byte, _)| byte);
-        return JinjaValue::text(budget, &text[byte(first)..byte(last.max(first))]);
+        return JinjaValue::text_as(of.text_kind(), budget, &text[byte(first)..byte(last.max(first))]);
     }
     let span = if step > 0 { last - first } else { first - last };
     let count = usize::try_from(span.max(0) / step.saturating_abs() + 1).unwrap_or(usize::MAX);
@@ -356,7 +352,7 @@ fn pick(of: &JinjaValue, taken: &[usize], budget: &Rc<RenderBudget>) -> JinjaRes
             let chars: Vec<char> = text.chars().collect();
             let mut out = BudgetedWriter::new(budget)?;
             taken.iter().try_for_each(|&at| out.push(chars[at]))?;
-            Ok(JinjaValue::written(out))
+            Ok(JinjaValue::written_as(of.text_kind(), out))
         }
         other => Err(Fault::wrong(format!("a {} cannot be sliced", other.kind()))),
     }

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::budget::{BudgetedWriter, RenderBudget};
 use super::fault::{Fault, JinjaResult};
+use super::markup::TextKind;
 use super::ops;
 use super::value::JinjaValue;
 
@@ -36,6 +37,11 @@ pub(super) fn repr(value: &JinjaValue, out: &mut BudgetedWriter) -> JinjaResult<
         JinjaValue::Int(value) => out.push_str(&value.to_string()),
         JinjaValue::Digits(digits) => out.push_str(digits),
         JinjaValue::Float(value) => out.push_str(&float(*value)),
+        JinjaValue::Text(text) if value.text_kind() == TextKind::Markup => {
+            out.push_str("Markup(")?;
+            quote(text, out)?;
+            out.push(')')
+        }
         JinjaValue::Text(text) => quote(text, out),
         JinjaValue::List(list) if list.had.is_some() => out.push_str("<generator object>"),
         JinjaValue::List(list) => {
@@ -213,7 +219,7 @@ impl JsonDumpOptions {
                 '\t' => "\\t".to_owned(),
                 '\u{8}' => "\\b".to_owned(),
                 '\u{c}' => "\\f".to_owned(),
-                c if (c as u32) < 0x20 || self.ensure_ascii && !matches!(c, ' '..='~' | '\x7f') => {
+                c if (c as u32) < 0x20 || self.ensure_ascii && !matches!(c, ' '..='~') => {
                     c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
                 }
                 _ => continue,

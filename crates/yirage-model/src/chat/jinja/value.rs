@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::ast::{JinjaForLoop, JinjaName, Macro};
 use super::budget::{BudgetReservation, BudgetedWriter, RenderBudget};
 use super::fault::{Fault, JinjaResult};
+use super::markup::TextKind;
 use crate::chat::limits;
 
 #[derive(Clone, Debug)]
@@ -36,6 +37,7 @@ pub(super) enum JinjaValue {
 #[derive(Debug)]
 pub(super) struct JinjaString {
     text: Box<str>,
+    kind: TextKind,
     _held: BudgetReservation,
 }
 
@@ -192,14 +194,22 @@ impl Items {
 
 impl JinjaValue {
     pub(super) fn text(budget: &Rc<RenderBudget>, text: &str) -> JinjaResult<Self> {
+        Self::text_as(TextKind::Plain, budget, text)
+    }
+
+    pub(super) fn text_as(kind: TextKind, budget: &Rc<RenderBudget>, text: &str) -> JinjaResult<Self> {
         let mut writer = BudgetedWriter::new(budget)?;
         writer.push_str(text)?;
-        Ok(Self::written(writer))
+        Ok(Self::written_as(kind, writer))
     }
 
     pub(super) fn written(writer: BudgetedWriter) -> Self {
+        Self::written_as(TextKind::Plain, writer)
+    }
+
+    pub(super) fn written_as(kind: TextKind, writer: BudgetedWriter) -> Self {
         let (text, held) = writer.into_parts();
-        Self::Text(Rc::new(JinjaString { text: text.into_boxed_str(), _held: held }))
+        Self::Text(Rc::new(JinjaString { text: text.into_boxed_str(), kind, _held: held }))
     }
 
     /// An integer as JSON writes it.
@@ -210,7 +220,8 @@ impl JinjaValue {
         let mut writer = BudgetedWriter::new(budget)?;
         writer.push_str(digits)?;
         let (text, held) = writer.into_parts();
-        Ok(Self::Digits(Rc::new(JinjaString { text: text.into_boxed_str(), _held: held })))
+        let (text, kind) = (text.into_boxed_str(), TextKind::Plain);
+        Ok(Self::Digits(Rc::new(JinjaString { text, kind, _held: held })))
     }
 
     pub(super) fn list(budget: &Rc<RenderBudget>, items: Vec<JinjaValue>, is_tuple: bool) -> JinjaResult<Self> {
@@ -296,6 +307,14 @@ impl JinjaValue {
         match self {
             Self::Text(text) => Some(text),
             _ => None,
+        }
+    }
+
+    /// Whether it is markup; what is no text is not.
+    pub(super) fn text_kind(&self) -> TextKind {
+        match self {
+            Self::Text(text) => text.kind,
+            _ => TextKind::Plain,
         }
     }
 

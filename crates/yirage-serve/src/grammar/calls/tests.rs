@@ -9,9 +9,14 @@ use crate::vocabulary::{BYTES, Vocabulary};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
+/// Answers of each form, unless `YIRAGE_CALL_SEEDS` says another number.
 const SEEDS: u64 = 20;
 /// Bytes of an answer, of which those that end are looked at.
 const LENGTH: usize = 900;
+
+fn seeds() -> u64 {
+    std::env::var("YIRAGE_CALL_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS)
+}
 
 fn used(choice: ToolChoice, parallel: bool) -> ToolUse {
     let place = json!({
@@ -110,7 +115,7 @@ fn ends(frame: &CallFrame) -> Vec<String> {
 fn walked(of: Calls, used: &ToolUse, compiled: &CompiledGrammar, vocabulary: &Vocabulary) -> Vec<usize> {
     let ends = ends(&of.written());
     let mut counts = Vec::new();
-    for walked in compiled.walked(vocabulary, 0..SEEDS, LENGTH, &ends) {
+    for walked in compiled.walked(vocabulary, 0..seeds(), LENGTH, &ends) {
         let text = match walked {
             Walked::Ended(text) => String::from_utf8(text).unwrap(),
             Walked::Cut(_) => continue,
@@ -124,14 +129,16 @@ fn walked(of: Calls, used: &ToolUse, compiled: &CompiledGrammar, vocabulary: &Vo
         }
         counts.push(calls.len());
     }
-    assert!(counts.len() as u64 > SEEDS / 2, "{}: {} ended", of.name(), counts.len());
+    assert!(counts.len() as u64 > seeds() / 2, "{}: {} ended", of.name(), counts.len());
     counts
 }
 
 #[test]
+#[allow(clippy::print_stdout)] // says how much was tried
 fn calls_that_have_to_come_are_read_back_in_every_form() {
     let vocabulary = Vocabulary::of_bytes().unwrap();
     let mut several = Vec::new();
+    let (mut answers, mut read) = (0, 0);
     for of in Calls::all() {
         let own = Arc::new(ModelCallFrame::new(of.written(), Vec::new(), &[]));
         let used = used(ToolChoice::Required, true);
@@ -139,12 +146,16 @@ fn calls_that_have_to_come_are_read_back_in_every_form() {
         assert_eq!(bare, None, "{}", of.name());
         let counts = walked(of, &used, &compiled, &vocabulary);
         several.extend(counts.iter().any(|count| *count > 1).then(|| of.name()));
+        (answers, read) = (answers + counts.len(), read + counts.iter().sum::<usize>());
         // One where it is named.
         let named = ToolUse { choice: ToolChoice::Named("wait".into()), ..used.clone() };
         let ForcedCalls { compiled, bare } = forced(&named, &own, &vocabulary);
         assert_eq!(bare, None, "{}", of.name());
-        assert!(walked(of, &named, &compiled, &vocabulary).iter().all(|count| *count == 1), "{}", of.name());
+        let counts = walked(of, &named, &compiled, &vocabulary);
+        assert!(counts.iter().all(|count| *count == 1), "{}", of.name());
+        (answers, read) = (answers + counts.len(), read + counts.len());
     }
+    println!("{} forms: {read} calls of {answers} answers, whole and in pieces of three lengths", Calls::all().count());
     // All but harmony, whose answers end with a call.
     assert_eq!(several.len(), Calls::all().count() - 1, "{several:?}");
 }
