@@ -3,7 +3,8 @@
 //!
 //! [`CudaBackend`] finds devices and opens one; [`CudaDriver`] is what the device is made of: memory, two streams, captured
 //! graphs, and kernels that come as text and are compiled here for the device at hand. Nothing of a vendor's is linked or needed
-//! to build: the driver's library is loaded when somebody asks for a device, the compiler's when a device is opened.
+//! to build: the driver's library is loaded when somebody asks for a device, the compiler's when a device is opened, that of
+//! collectives when it is opened as a rank of a group.
 //!
 //! A vendor is a file in `vendor/`, which has names and little else; its kernels are a row of `yirage-kir`'s table of dialects.
 //! What calls into the driver is `runtime.rs`, what calls into the compiler is `compiler.rs`; all else is safe code over them.
@@ -22,6 +23,8 @@ mod limits;
 mod native;
 mod pinned;
 mod queue;
+mod rank;
+mod rank_library;
 #[allow(unsafe_code)]
 mod runtime;
 mod status;

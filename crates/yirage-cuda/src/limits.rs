@@ -20,3 +20,5 @@ pub(crate) const RECLAIM: Duration = Duration::from_secs(60);
 pub(crate) const REBASE: Duration = Duration::from_secs(10);
 /// Most bytes that the compiler's own words take of an error.
 pub(crate) const MOST_LOG: usize = 4000;
+/// How often a rank that waits for its device asks whether the others still take part.
+pub(crate) const HEARING: Duration = Duration::from_millis(50);

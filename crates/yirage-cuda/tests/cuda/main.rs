@@ -12,5 +12,6 @@ mod models;
 mod native;
 mod probed;
 mod queue;
+mod ranks;
 mod support;
 mod vendors;
