@@ -138,10 +138,7 @@ impl RankGroup {
     /// # Errors
     /// What ends a group.
     pub fn share(&self, bytes: &mut [u8]) -> Result<(), RankGroupError> {
-        let mut place = self.place();
-        let communicator = place.as_mut().map_err(|why| RankGroupError::Left(why.clone()))?;
-        communicator.set_label(SHARED);
-        Ok(communicator.broadcast(bytes, 0)?)
+        self.beside_plans(|communicator| communicator.broadcast(bytes, 0))
     }
 
     /// Whether it is so on every rank. All come to this at the same place.
@@ -149,17 +146,35 @@ impl RankGroup {
     /// # Errors
     /// What ends a group.
     pub fn all_say(&self, is_so: bool) -> Result<bool, RankGroupError> {
+        let mut least = [u8::from(is_so)];
+        self.beside_plans(|communicator| communicator.all_reduce(&mut least, ReduceOp::Min))?;
+        Ok(least[0] == 1)
+    }
+
+    /// What the ranks give each other beside a plan's collectives. All come to this at the same place.
+    ///
+    /// # Errors
+    /// What ends a group, and arguments that do not fit it.
+    pub fn beside_plans<T>(
+        &self,
+        act: impl FnOnce(&mut Communicator) -> Result<T, CommError>,
+    ) -> Result<T, RankGroupError> {
         let mut place = self.place();
         let communicator = place.as_mut().map_err(|why| RankGroupError::Left(why.clone()))?;
         communicator.set_label(SHARED);
-        let mut least = [u8::from(is_so)];
-        communicator.all_reduce(&mut least, ReduceOp::Min)?;
-        Ok(least[0] == 1)
+        Ok(act(communicator)?)
     }
 
     /// How long a rank waits for the others; none once it has left the group.
     pub fn deadline(&self) -> Option<Duration> {
         self.place().as_ref().ok().map(Communicator::deadline)
+    }
+
+    /// How long each later wait for the others lasts at most.
+    pub fn set_deadline(&self, deadline: Duration) {
+        if let Ok(communicator) = self.place().as_mut() {
+            communicator.set_deadline(deadline);
+        }
     }
 
     /// Says what the step is that is submitted now, and how many collectives it has: ranks that meet in others are told so.

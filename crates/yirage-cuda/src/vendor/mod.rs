@@ -34,6 +34,11 @@ pub enum CudaVendor {
 }
 
 impl CudaVendor {
+    /// What its backend is called.
+    pub fn name(self) -> &'static str {
+        self.runtime().family.name
+    }
+
     /// What is known of its runtime.
     pub(crate) fn runtime(self) -> &'static VendorRuntime {
         match self {
