@@ -275,7 +275,7 @@ def test_arguments_of_vllm_are_taken_reported_once_or_refused(yr, bedtime, caplo
     assert len(told) == len(reported)
     assert all(sum(f" {name}=" in line for line in told) == 1 for name in reported), told
     for refused in [
-        {"tensor_parallel_size": 2}, {"pipeline_parallel_size": 4}, {"enable_lora": True}, {"cpu_offload_gb": 4},
+        {"data_parallel_size": 2}, {"pipeline_parallel_size": 4}, {"enable_lora": True}, {"cpu_offload_gb": 4},
         {"revision": "v2"}, {"tokenizer": "other"}, {"load_format": "dummy"}, {"hf_overrides": {"rope_theta": 1}},
     ]:  # fmt: skip
         with pytest.raises(yr.Unsupported, match=next(iter(refused))):

@@ -65,6 +65,10 @@ class EngineError(YirageError, RuntimeError):
     """The engine."""
 
 
+class RanksError(YirageError, RuntimeError):
+    """Ranks that are processes: none were started, one is gone or late, or they do not do the same."""
+
+
 __all__ = [
     "ArrayError",
     "BackendError",
@@ -78,6 +82,7 @@ __all__ = [
     "ModelError",
     "ModelNotFoundError",
     "OptionError",
+    "RanksError",
     "RequestError",
     "UnknownBackendError",
     "Unsupported",

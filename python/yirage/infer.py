@@ -24,16 +24,15 @@ class ModelConfig(types.SimpleNamespace):
 
 @dataclasses.dataclass
 class DistConfig:
-    """Over how many devices a model is spread: one."""
+    """Over how many ranks a model is spread. Engines take one; ``LLM(model, tp=config.tp_size)`` takes several."""
 
     tp_size: int = 1
 
     def __post_init__(self) -> None:
-        if self.tp_size != 1:
-            from .exceptions import Unsupported
+        if self.tp_size < 1:
+            from .exceptions import OptionError
 
-            why = "a model runs on one device; start one process for each device and share requests among them"
-            raise Unsupported(f"DistConfig({self.tp_size}) is not supported: {why}")
+            raise OptionError(f"DistConfig({self.tp_size}): one rank or more")
 
 
 @dataclasses.dataclass
@@ -99,7 +98,7 @@ class InferEngine:
         model_path: a file, a folder, a name of the catalogue or of a repository.
         device: a backend such as ``'cpu'`` or ``'cuda:0'``, or an object with ``type`` and ``index``; the current backend
             without it.
-        distributed_config: ``DistConfig(1)``.
+        distributed_config: ``DistConfig(1)``; more ranks are refused, and ``LLM`` takes them.
         cache_config: a ``StaticKVCacheConfig``; a ``PagedKVCacheConfig`` is refused.
         precision: ``'exact'`` or ``'fast'``.
         kv_cache_dtype: ``'auto'``, ``'float32'``, ``'float16'``, ``'bfloat16'`` or ``'int8'``.
@@ -135,7 +134,10 @@ class InferEngine:
     ) -> None:
         size = getattr(distributed_config, "tp_size", 1)
         if size != 1:
-            DistConfig(size)
+            from .exceptions import Unsupported
+
+            why = f"this engine computes on one rank, and LLM(model, tp={size}) on several"
+            raise Unsupported(f"distributed_config=DistConfig({size}) is not supported: {why}")
         cache = _static(cache_config)
         self._path: str = os.path.expanduser(str(model_path))
         self._native = _yirage.InferEngine(

@@ -114,6 +114,8 @@ class LLM(_yirage.LLM):
         variant: choices of the device's kernels, such as ``'fetch=2K,many=single'``; without it, what was fastest when the
             model first started on this processor. Changes no output.
         seed: of requests that have none.
+        tp: ranks that compute the model together, by vLLM's name ``tensor_parallel_size``: each is a process with its part of
+            the weights, which ends with this one. Changes no output.
     """
 
     def generate(self, prompts: Any, sampling_params: Any = None, *, use_tqdm: bool = True) -> list[RequestOutput]:

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import abc
+import atexit
 import dataclasses
 from typing import Any
+
+from . import _yirage
+
+# Ranks that wait for this one are told that it has ended, and an MPI wants to hear it.
+atexit.register(_yirage.leave_ranks)
 
 
 @dataclasses.dataclass
@@ -103,23 +109,92 @@ class HardwareBackend(abc.ABC):
         raise _unsupported(self, "copy_to_host")
 
 
-class CommunicationBackend(abc.ABC):
-    """Collectives among processes: subclass it. yirage brings none yet."""
+class CommunicationBackend:
+    """Collectives among the processes that were started together, by ``python -m yirage.ranks`` or by ``mpirun``.
 
-    @abc.abstractmethod
-    def init_process_group(self, backend: str, world_size: int, rank: int, **kwargs: Any) -> None: ...
+    All ranks call the same, with the same shapes. Tensors are float32, float16, bfloat16 or int32 of anybody's; results are new
+    ones. A rank that is gone, does something else or does not come within the deadline is a ``RanksError`` on the others. A
+    backend of another kind subclasses it.
+    """
 
-    @abc.abstractmethod
-    def all_reduce(self, tensor: Any, op: str = "sum") -> Any: ...
+    _group: _yirage.ProcessGroup | None = None
 
-    @abc.abstractmethod
-    def all_gather(self, tensor: Any, world_size: int) -> Any: ...
+    def init_process_group(
+        self, backend: str = "auto", world_size: int | None = None, rank: int | None = None, **kwargs: Any
+    ) -> None:
+        """Takes this process's place; ``world_size`` and ``rank`` are compared with those that it was started for.
 
-    @abc.abstractmethod
-    def broadcast(self, tensor: Any, src: int = 0) -> Any: ...
+        Args:
+            backend: ``'auto'``, ``'shm'`` or ``'mpi'``: who has started the ranks decides it, and the others are told so. The
+                names of libraries for accelerators (``'nccl'``, ``'hccl'``, ``'gloo'``) are taken as ``'auto'``.
+            timeout: seconds, or a ``timedelta``, that each wait for another rank lasts at most.
 
-    @abc.abstractmethod
-    def send(self, tensor: Any, dst: int) -> None: ...
+        Raises:
+            RanksError: a process that was started for no rank. OptionError: another rank than that.
+        """
+        known = ["auto", "shm", "mpi", "nccl", "hccl", "cncl", "mccl", "rccl", "gloo"]
+        if backend not in known:
+            from .exceptions import OptionError
 
-    @abc.abstractmethod
-    def recv(self, shape: Any, dtype: Any, src: int) -> Any: ...
+            raise OptionError(f"backend={backend!r}: one of {', '.join(map(repr, known))} is wanted")
+        timeout = kwargs.pop("timeout", None)
+        if kwargs:
+            raise TypeError(f"init_process_group() got an unexpected keyword argument {next(iter(kwargs))!r}")
+        seconds = timeout.total_seconds() if hasattr(timeout, "total_seconds") else timeout
+        self._group = _yirage.ProcessGroup.join(world_size, rank, seconds)
+
+    @property
+    def group(self) -> _yirage.ProcessGroup:
+        """This process's place.
+
+        Raises:
+            RanksError: before ``init_process_group``.
+        """
+        if self._group is None:
+            from .exceptions import RanksError
+
+            raise RanksError("this backend has no ranks yet: call init_process_group first")
+        return self._group
+
+    @property
+    def rank(self) -> int:
+        """This process's rank, from 0."""
+        return self.group.rank
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks there are."""
+        return self.group.world_size
+
+    def all_reduce(self, tensor: Any, op: str = "sum") -> Any:
+        """``'sum'``, ``'prod'``, ``'max'``, ``'min'`` or ``'avg'`` over ranks, each element at its place."""
+        return self.group.all_reduce(tensor, op)
+
+    def all_gather(self, tensor: Any, world_size: int | None = None) -> Any:
+        """The rows of all ranks, rank 0's first."""
+        if world_size is not None and world_size != self.world_size:
+            from .exceptions import OptionError
+
+            raise OptionError(f"world_size={world_size}: there are {self.world_size} ranks")
+        return self.group.all_gather(tensor)
+
+    def reduce_scatter(self, tensor: Any, op: str = "sum") -> Any:
+        """This rank's part of the rows of what ``all_reduce`` gives."""
+        return self.group.reduce_scatter(tensor, op)
+
+    def broadcast(self, tensor: Any, src: int = 0) -> Any:
+        """What rank ``src`` has."""
+        return self.group.broadcast(tensor, src)
+
+    def send(self, tensor: Any, dst: int) -> None:
+        """Gives elements to a rank that receives them now, which is waited for."""
+        self.group.send(tensor, dst)
+
+    def recv(self, shape: Any, dtype: Any, src: int) -> Any:
+        """Takes what a rank sends now, which is waited for."""
+        name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or str(dtype).rsplit(".", 1)[-1]
+        return self.group.recv([int(size) for size in shape], name, src)
+
+    def barrier(self) -> None:
+        """Waits until all ranks are here."""
+        self.group.barrier()

@@ -6,6 +6,8 @@ use crate::driver::CudaDriver;
 use crate::kernels::KernelToolchain;
 use crate::limits::ALIGN;
 use crate::native::capability;
+use crate::rank::CudaRank;
+use crate::rank_library::RankKernels;
 use crate::runtime::{CudaContext, CudaRuntime, DeviceAttribute};
 use crate::status::unsupported;
 use crate::vendor::{CudaVendor, VendorLimits, VendorRuntime};
@@ -15,6 +17,7 @@ use yirage_hal::{Backend, Device, DeviceInfo, HalError, OpenOptions, Unavailable
 use yirage_kernels::{KernelLibrary, target};
 use yirage_plan::DeviceLimits;
 use yirage_probe::{ProbeEnvironment, ProbeError};
+use yirage_ranks::{RankDevice, RankGroup};
 
 /// `CU_COMPUTEMODE_PROHIBITED`.
 const PROHIBITED: u32 = 2;
@@ -26,12 +29,24 @@ const CODE_FOLDER: &str = "YIRAGE_KERNEL_CACHE";
 pub struct CudaBackend {
     vendor: &'static VendorRuntime,
     surroundings: ProbeEnvironment,
+    /// The group that its device is a rank of.
+    group: Option<Arc<RankGroup>>,
 }
 
 impl CudaBackend {
     /// The backend of a vendor, on a machine with these surroundings. Nothing is loaded.
     pub fn new(vendor: CudaVendor, surroundings: ProbeEnvironment) -> CudaBackend {
-        CudaBackend { vendor: vendor.runtime(), surroundings }
+        CudaBackend { vendor: vendor.runtime(), surroundings, group: None }
+    }
+
+    /// The same, whose device is a rank of a group whose other ranks are in other processes: each has a device of its own, the one
+    /// that is so far behind the one that is opened as its rank says.
+    pub fn of_group(
+        vendor: CudaVendor,
+        surroundings: ProbeEnvironment,
+        group: impl Into<Arc<RankGroup>>,
+    ) -> CudaBackend {
+        CudaBackend { group: Some(group.into()), ..CudaBackend::new(vendor, surroundings) }
     }
 
     fn info(&self, ordinal: u32) -> Result<DeviceInfo, HalError> {
@@ -99,14 +114,53 @@ impl CudaBackend {
         Ok(())
     }
 
+    /// The device of this rank, where that of rank 0 has this number.
+    fn own_ordinal(&self, first: u32) -> Result<u32, HalError> {
+        let Some(group) = &self.group else { return Ok(first) };
+        let there = self.probe().map_err(|e| HalError::Device(e.to_string()))?.len();
+        let (rank, ranks) = (group.rank(), group.ranks());
+        let own = first as usize + rank;
+        match own < there {
+            true => Ok(own as u32),
+            false => Err(HalError::Option {
+                option: "device",
+                why: format!(
+                    "rank {rank} of {ranks} wants device {own}, and there are {there}; take as many ranks as there are devices"
+                ),
+            }),
+        }
+    }
+
+    /// The device's place in a group, and what carries its collectives.
+    fn rank(&self, group: &Arc<RankGroup>, ordinal: u32, notes: &mut Vec<String>) -> CudaRank {
+        let library = match self.vendor.collectives.load(&self.surroundings) {
+            Ok(library) => {
+                let sums = if group.ranks() > 2 { ", but for sums, whose order it does not promise" } else { "" };
+                notes.push(format!("collectives by {}{sums}", library.title()));
+                Some(library)
+            }
+            Err(error) => {
+                notes.push(format!("collectives go through the host's memory: {error}"));
+                None
+            }
+        };
+        notes.push("steps are not captured: ranks meet on the host".into());
+        CudaRank::new(group.clone(), library, ordinal)
+    }
+
     /// The driver of a device, without a library of kernels.
     ///
     /// # Errors
     /// A device that is not there or not for computing, no compiler, and what the driver says.
     pub fn driver(&self, ordinal: u32) -> Result<CudaDriver, HalError> {
+        let ordinal = self.own_ordinal(ordinal)?;
         let toolchain = self.toolchain(&self.info(ordinal)?)?;
         self.check_mode(&toolchain.context)?;
-        Ok(CudaDriver::new(toolchain)?)
+        let driver = CudaDriver::new(toolchain)?;
+        Ok(match &self.group {
+            Some(group) => driver.of_rank(self.rank(group, ordinal, &mut Vec::new())),
+            None => driver,
+        })
     }
 }
 
@@ -137,6 +191,7 @@ impl Backend for CudaBackend {
     }
 
     fn open(&self, ordinal: u32, options: &OpenOptions) -> Result<(Arc<dyn Device>, Vec<String>), HalError> {
+        let ordinal = self.own_ordinal(ordinal)?;
         let mut info = self.info(ordinal)?;
         let mut toolchain = self.toolchain(&info)?;
         self.check_mode(&toolchain.context)?;
@@ -157,6 +212,13 @@ impl Backend for CudaBackend {
             Some(attention) => library.and_attention(attention),
             None => library,
         };
-        Ok((Arc::new(DriverDevice::new(info, CudaDriver::new(toolchain)?, library)), notes))
+        let driver = CudaDriver::new(toolchain)?;
+        let Some(group) = self.group.as_ref().filter(|group| group.ranks() > 1) else {
+            return Ok((Arc::new(DriverDevice::new(info, driver, library)), notes));
+        };
+        let driver = driver.of_rank(self.rank(group, ordinal, &mut notes));
+        let kernels = RankKernels::new(library, self.name(), group.ranks());
+        let device = Arc::new(DriverDevice::new(info, driver, kernels));
+        Ok((Arc::new(RankDevice::new(device, group.clone())?), notes))
     }
 }

@@ -5,19 +5,21 @@ use crate::clock::EventClock;
 use crate::code_store::{CodeStore, CodeStoreReport};
 use crate::graph::{CapturedCommands, CudaGraphs, ReadyCommand};
 use crate::kernels::{KernelModule, KernelToolchain, LoadedKernels, ReadyLaunch};
-use crate::limits::{IN_FLIGHT, RECLAIM};
+use crate::limits::{HEARING, IN_FLIGHT, RECLAIM};
 use crate::pinned::{DownloadPool, PinnedDownload, StagingPiece};
 use crate::queue::{InUse, StreamQueue};
+use crate::rank::{CollectiveWay, CudaRank};
 use crate::runtime::{CudaContext, CudaEvent, CudaStream, DeviceRange, PinnedMemory};
 use crate::status::{refused, unsupported};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use yirage_hal::driver::{
-    BufferId, BufferSlice, CapturedGraphId, DeviceClock, Download, Driver, DriverError, GraphCapture, Launch,
-    MemoryCommand, ModuleId, StepCommand, Timestamp, TransferQueue,
+    BufferId, BufferSlice, CapturedGraphId, CollectiveCall, DeviceClock, Download, Driver, DriverError, GraphCapture,
+    Launch, MemoryCommand, ModuleId, StepCommand, Timestamp, TransferQueue,
 };
-use yirage_hal::{HostMemory, StagingMemory};
+use yirage_hal::{HostMemory, Record, StagingMemory};
+use yirage_ir::Op;
 use yirage_kernels::{ModuleKernel, module_kernels};
 use yirage_kir::ComputeKernel;
 
@@ -31,6 +33,8 @@ pub struct CudaDriver {
     clock: EventClock,
     downloads: Arc<DownloadPool>,
     host: Mutex<CudaHostState>,
+    /// The group that the device is a rank of.
+    rank: Option<CudaRank>,
     /// It has the context too.
     toolchain: KernelToolchain,
 }
@@ -56,6 +60,7 @@ impl CudaDriver {
             clock: EventClock::new(&context),
             downloads: Arc::default(),
             host: Mutex::default(),
+            rank: None,
             toolchain,
         })
     }
@@ -63,6 +68,11 @@ impl CudaDriver {
     /// What became of kernels that are kept on disk; none where they are not.
     pub fn code_report(&self) -> Option<CodeStoreReport> {
         self.toolchain.kept.as_ref().map(CodeStore::report)
+    }
+
+    /// The same as a rank of a group.
+    pub(crate) fn of_rank(self, rank: CudaRank) -> CudaDriver {
+        CudaDriver { rank: Some(rank), ..self }
     }
 
     fn context(&self) -> &Arc<CudaContext> {
@@ -90,6 +100,71 @@ impl CudaDriver {
         Ok(ModuleId(id))
     }
 
+    /// Takes part in what the group does.
+    fn collective(&self, call: &CollectiveCall) -> Result<(), DriverError> {
+        let Some(rank) = &self.rank else {
+            let what = format!("`{}` with other devices", call.op.name());
+            return Err(unsupported(what, "this backend computes with one device at a time"));
+        };
+        let (from, to) = self.host().operands(call)?;
+        match rank.way(call, [from.address(), to.address()], self.context())? {
+            CollectiveWay::Host => self.through_the_host(rank, call, from, to),
+            CollectiveWay::Copy => self.steps.submit([], |stream| stream.copy(from, to)),
+            CollectiveWay::Maker(communicator, kind, elements) => {
+                let in_use: InUse = Box::new(communicator.clone());
+                let gives_to_all =
+                    matches!(&call.op, Op::Broadcast(op) if op.root as usize == communicator.seat().rank);
+                self.steps.submit([in_use], |stream| {
+                    if gives_to_all {
+                        stream.copy(from, to)?;
+                    }
+                    stream.collective(&communicator, kind, elements)?.map_err(|error| rank.ended(&error))
+                })
+            }
+        }
+    }
+
+    /// A collective by the host's memory: it waits for the stream, and for the other ranks.
+    fn through_the_host(
+        &self,
+        rank: &CudaRank,
+        call: &CollectiveCall,
+        from: DeviceRange,
+        to: DeviceRange,
+    ) -> Result<(), DriverError> {
+        let download = self.download_range(from)?;
+        let value = self.steps.signal()?;
+        self.steps.wait(value, rank.deadline())?;
+        let got = rank.meet(call, download.take().bytes())?;
+        if got.len() != to.bytes() {
+            return Err(refused("collective", format!("{} bytes are got for {}", got.len(), to.bytes())));
+        }
+        let record: Arc<dyn HostMemory> = Arc::new(Record::of(&got));
+        self.steps.submit([Box::new(record.clone()) as InUse], |stream| stream.upload(record.bytes(), to))
+    }
+
+    fn download_range(&self, range: DeviceRange) -> Result<Box<dyn Download>, DriverError> {
+        let piece = self.downloads.take(self.context(), range.bytes())?;
+        if range.bytes() > 0 {
+            let memory = piece.memory().ok_or_else(|| refused("download", "its piece has gone back to the pool"))?;
+            self.steps.submit([Box::new(piece.writer()) as InUse], |stream| stream.download(range, memory))?;
+        }
+        Ok(Box::new(PinnedDownload { piece, bytes: range.bytes() }))
+    }
+
+    /// Waits for a value, and hears meanwhile of what goes wrong among the ranks.
+    fn wait_as_rank(&self, rank: &CudaRank, value: u64, deadline: Duration) -> Result<(), DriverError> {
+        let (began, deadline) = (Instant::now(), deadline.min(rank.deadline()));
+        loop {
+            let left = deadline.saturating_sub(began.elapsed());
+            match self.steps.wait(value, left.min(HEARING)) {
+                Err(DriverError::Deadline { .. }) if left > HEARING => rank.is_well()?,
+                Err(late @ DriverError::Deadline { .. }) => return Err(rank.is_late(deadline).unwrap_or(late)),
+                done => return done,
+            }
+        }
+    }
+
     /// Waits until memory that is on its way back is back.
     fn reclaim(&self) -> Result<(), DriverError> {
         let value = self.steps.signal()?;
@@ -98,6 +173,21 @@ impl CudaDriver {
 }
 
 impl CudaHostState {
+    /// Where what a rank gives lies, and what it gets goes.
+    fn operands(&self, call: &CollectiveCall) -> Result<(DeviceRange, DeviceRange), DriverError> {
+        let CollectiveCall { op, dtype, rows, width, from, to } = call;
+        let row = |width: u32| u64::from(*rows) * dtype.row_bytes(width as usize) as u64;
+        let got = match op {
+            Op::AllGather(op) => width.checked_mul(op.ranks),
+            Op::ReduceScatter(op) => Some(width / op.ranks.max(1)),
+            _ => Some(*width),
+        };
+        let outside = || refused("collective", format!("{rows} rows of {width} {dtype} are not at {from:?} or {to:?}"));
+        let from = from.part(0, row(*width)).ok_or_else(outside)?;
+        let to = got.and_then(|width| to.part(0, row(width))).ok_or_else(outside)?;
+        Ok((self.buffers.range("collective", from)?, self.buffers.range("collective", to)?))
+    }
+
     /// A command with all that it needs.
     fn resolve(&self, command: StepCommand) -> Result<ReadyCommand, DriverError> {
         match command {
@@ -113,8 +203,8 @@ impl CudaHostState {
                 Err(unsupported("an operation of a vendor's library", "this backend runs kernels of its own alone"))
             }
             StepCommand::Collective(call) => {
-                let what = format!("`{}` with other devices", call.op.name());
-                Err(unsupported(what, "this backend computes with one device at a time"))
+                let what = format!("`{}` with other devices in a captured graph", call.op.name());
+                Err(unsupported(what, "ranks meet on the host before they take part"))
             }
         }
     }
@@ -172,6 +262,9 @@ impl Driver for CudaDriver {
     }
 
     fn submit(&self, command: StepCommand) -> Result<(), DriverError> {
+        if let StepCommand::Collective(call) = &command {
+            return self.collective(call);
+        }
         let host = self.host();
         let command = host.resolve(command)?;
         self.steps.submit([], |stream| command.submit(stream, None))
@@ -183,13 +276,7 @@ impl Driver for CudaDriver {
 
     fn download(&self, from: BufferSlice) -> Result<Box<dyn Download>, DriverError> {
         let host = self.host();
-        let range = host.buffers.range("download", from)?;
-        let piece = self.downloads.take(self.context(), range.bytes())?;
-        if range.bytes() > 0 {
-            let memory = piece.memory().ok_or_else(|| refused("download", "its piece has gone back to the pool"))?;
-            self.steps.submit([Box::new(piece.writer()) as InUse], |stream| stream.download(range, memory))?;
-        }
-        Ok(Box::new(PinnedDownload { piece, bytes: range.bytes() }))
+        self.download_range(host.buffers.range("download", from)?)
     }
 
     fn copy_from(&self, peer: &CudaDriver, from: BufferSlice, to: BufferSlice) -> Result<(), DriverError> {
@@ -231,8 +318,9 @@ impl Driver for CudaDriver {
         }
     }
 
+    /// A rank meets the others on the host, which no captured graph can.
     fn graph_capture(&self) -> Option<&dyn GraphCapture> {
-        Some(self)
+        if self.rank.is_none() { Some(self) } else { None }
     }
 
     fn clock(&self) -> Option<&dyn DeviceClock> {
@@ -248,7 +336,10 @@ impl Driver for CudaDriver {
     }
 
     fn wait(&self, value: u64, deadline: Duration) -> Result<(), DriverError> {
-        self.steps.wait(value, deadline)
+        match &self.rank {
+            Some(rank) => self.wait_as_rank(rank, value, deadline),
+            None => self.steps.wait(value, deadline),
+        }
     }
 
     fn in_flight(&self) -> usize {

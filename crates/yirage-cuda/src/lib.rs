@@ -3,7 +3,8 @@
 //!
 //! [`CudaBackend`] finds devices and opens one; [`CudaDriver`] is what the device is made of: memory, two streams, captured
 //! graphs, and kernels that come as text and are compiled here for the device at hand. Nothing of a vendor's is linked or needed
-//! to build: the driver's library is loaded when somebody asks for a device, the compiler's when a device is opened.
+//! to build: the driver's library is loaded when somebody asks for a device, the compiler's when a device is opened, that of
+//! collectives when it is opened as a rank of a group.
 //!
 //! Where a folder is named, compiled kernels are kept there (`code_store.rs`) for the next start.
 //!
@@ -25,6 +26,8 @@ mod limits;
 mod native;
 mod pinned;
 mod queue;
+mod rank;
+mod rank_library;
 #[allow(unsafe_code)]
 mod runtime;
 mod status;

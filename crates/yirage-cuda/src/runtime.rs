@@ -11,6 +11,8 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::marker::PhantomData;
 use std::ptr::null_mut;
 use std::sync::Arc;
+use yirage_collectives::{CollectiveError, DeviceCommunicator, DeviceElements};
+use yirage_comm::CollectiveKind;
 use yirage_hal::driver::DriverError;
 use yirage_probe::{DriverLibrary, ProbeError};
 
@@ -162,6 +164,11 @@ impl CudaContext {
         Ok(EnteredContext { context: self, before: Handle(before), _thread: PhantomData })
     }
 
+    /// Makes it this thread's for as long as the thread lives: for one that a library is called on.
+    pub(crate) fn stay(&self) -> Result<(), DriverError> {
+        self.enter().map(std::mem::forget)
+    }
+
     /// A fact of the device; of one that it does not tell, why.
     pub(crate) fn attribute(&self, of: DeviceAttribute) -> Result<u32, DriverError> {
         let mut value = 0;
@@ -221,6 +228,11 @@ pub(crate) struct DeviceRange {
 }
 
 impl DeviceRange {
+    /// Where it begins on the device.
+    pub(crate) fn address(self) -> u64 {
+        self.address
+    }
+
     pub(crate) fn bytes(self) -> usize {
         self.bytes
     }
@@ -466,6 +478,19 @@ impl CudaStream {
         }
         // SAFETY: the bytes fit; the caller gives the memory to `StreamQueue::submit`, which keeps it; `take` reads it later.
         self.submit("download", |f, stream| unsafe { (f.download)(to.address.0, from.address, from.bytes, stream) })
+    }
+
+    /// Submits what the device does with others of its group: what the maker's library says of it, and what the driver does.
+    pub(crate) fn collective(
+        &self,
+        communicator: &DeviceCommunicator,
+        kind: CollectiveKind,
+        elements: DeviceElements,
+    ) -> Result<Result<(), CollectiveError>, DriverError> {
+        let _entered = self.context.enter()?;
+        // SAFETY: the stream is this device's; `CudaDriver::collective` has seen that both operands lie whole in memory of it,
+        // which a stream keeps until it has come behind what was submitted.
+        Ok(unsafe { communicator.submit(kind, elements, self.stream.0) }.map(drop))
     }
 
     /// Submits a copy between parts of memory that do not overlap.

@@ -9,7 +9,7 @@
 //! What this cannot do is survive a library whose own code faults: it runs in this process.
 //!
 //! A [`RuntimeCompiler`] is a library that makes a device's code of sources while a program runs; it is looked for the same
-//! way, and so is a [`CompanionLibrary`], which has a maker's operators.
+//! way, and so is a [`CompanionLibrary`], which has a maker's operators or collectives.
 //!
 //! This crate computes nothing and opens no device for work. It knows nothing of which backends a build has, of their
 //! order, or of models.

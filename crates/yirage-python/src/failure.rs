@@ -39,6 +39,7 @@ pub(crate) enum Class {
     Engine,
     Option,
     Fork,
+    Ranks,
 }
 
 impl Class {
@@ -58,6 +59,7 @@ impl Class {
             Class::Engine => "EngineError",
             Class::Option => "OptionError",
             Class::Fork => "ForkError",
+            Class::Ranks => "RanksError",
         }
     }
 }

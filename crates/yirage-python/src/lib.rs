@@ -22,6 +22,8 @@ mod numbers;
 mod others;
 mod persistent;
 mod process;
+#[cfg_attr(not(target_os = "linux"), path = "ranks_elsewhere.rs")]
+mod ranks;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
@@ -62,5 +64,6 @@ fn _yirage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     persistent::add(module)?;
     llm::add(module)?;
     fusion::add(module)?;
+    ranks::add(module)?;
     infer::add(module)
 }

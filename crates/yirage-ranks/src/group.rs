@@ -2,9 +2,14 @@
 
 use half::{bf16, f16};
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use yirage_comm::{CommElement, CommError, Communicator, ReduceOp};
 use yirage_ir::{DType, Format, Op};
+
+/// What the ranks agree on where they tell each other something beside a plan's collectives.
+const SHARED: u64 = u64::from_le_bytes(*b"rendezvo");
 
 /// Why a rank has no result of a collective.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -107,6 +112,68 @@ impl RankGroup {
             DType::Stored(Format::F16) => run::<f16>(communicator, op, matrix),
             DType::Stored(Format::BF16) => run::<bf16>(communicator, op, matrix),
             other => Err(wrong(format!("expected f32, f16 or bf16, got {other}"))),
+        }
+    }
+
+    /// Says that this rank is about to take part in a collective that something else carries, such as a library of the device's
+    /// maker, and waits until all ranks have come to the same one: what the others do is found out here, and not by waiting there.
+    ///
+    /// # Errors
+    /// As of [`RankGroup::meet`].
+    pub fn agree(&self, op: &Op, dtype: DType, [rows, width]: [usize; 2]) -> Result<(), RankGroupError> {
+        let wrong = |why: String| RankGroupError::Call { op: op.name(), why };
+        if op.ranks() != Some(self.ranks) {
+            return Err(wrong(format!("expected a collective of {} ranks, got {op:?}", self.ranks)));
+        }
+        let mut what = DefaultHasher::new();
+        (op, dtype, rows, width, self.digest_of_next()).hash(&mut what);
+        let mut place = self.place();
+        let communicator = place.as_mut().map_err(|why| RankGroupError::Left(why.clone()))?;
+        communicator.set_label(what.finish());
+        Ok(communicator.barrier()?)
+    }
+
+    /// What rank 0 has, on every rank. All come to this at the same place.
+    ///
+    /// # Errors
+    /// What ends a group.
+    pub fn share(&self, bytes: &mut [u8]) -> Result<(), RankGroupError> {
+        self.beside_plans(|communicator| communicator.broadcast(bytes, 0))
+    }
+
+    /// Whether it is so on every rank. All come to this at the same place.
+    ///
+    /// # Errors
+    /// What ends a group.
+    pub fn all_say(&self, is_so: bool) -> Result<bool, RankGroupError> {
+        let mut least = [u8::from(is_so)];
+        self.beside_plans(|communicator| communicator.all_reduce(&mut least, ReduceOp::Min))?;
+        Ok(least[0] == 1)
+    }
+
+    /// What the ranks give each other beside a plan's collectives. All come to this at the same place.
+    ///
+    /// # Errors
+    /// What ends a group, and arguments that do not fit it.
+    pub fn beside_plans<T>(
+        &self,
+        act: impl FnOnce(&mut Communicator) -> Result<T, CommError>,
+    ) -> Result<T, RankGroupError> {
+        let mut place = self.place();
+        let communicator = place.as_mut().map_err(|why| RankGroupError::Left(why.clone()))?;
+        communicator.set_label(SHARED);
+        Ok(act(communicator)?)
+    }
+
+    /// How long a rank waits for the others; none once it has left the group.
+    pub fn deadline(&self) -> Option<Duration> {
+        self.place().as_ref().ok().map(Communicator::deadline)
+    }
+
+    /// How long each later wait for the others lasts at most.
+    pub fn set_deadline(&self, deadline: Duration) {
+        if let Ok(communicator) = self.place().as_mut() {
+            communicator.set_deadline(deadline);
         }
     }
 

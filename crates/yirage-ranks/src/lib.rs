@@ -20,6 +20,7 @@ mod device;
 #[cfg(target_os = "linux")]
 mod follow;
 mod group;
+mod kernel;
 #[cfg(target_os = "linux")]
 mod leader;
 #[cfg(target_os = "linux")]
@@ -35,6 +36,7 @@ pub use device::RankDevice;
 #[cfg(target_os = "linux")]
 pub use follow::{RankOpener, follow};
 pub use group::{RankGroup, RankGroupError};
+pub use kernel::collective_kernel;
 #[cfg(target_os = "linux")]
 pub use leader::{RankLeader, RankOpening};
 #[cfg(target_os = "linux")]

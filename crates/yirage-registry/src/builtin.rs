@@ -131,14 +131,69 @@ fn cpu() -> Provider {
 
 /// The backends whose devices can be ranks of a group, most wanted first.
 pub(crate) fn backends_of_ranks() -> Vec<&'static str> {
-    if cfg!(feature = "cpu") { vec!["cpu", "sim"] } else { vec!["sim"] }
+    let mut able = if cfg!(feature = "cpu") { vec!["cpu"] } else { Vec::new() };
+    able.extend(cuda_ranks::names());
+    able.push("sim");
+    able
 }
 
 /// One of them, whose device is a rank of this group.
-pub(crate) fn as_rank(name: &str, group: &Arc<RankGroup>) -> Arc<dyn Backend> {
+pub(crate) fn as_rank(name: &str, surroundings: &ProbeEnvironment, group: &Arc<RankGroup>) -> Arc<dyn Backend> {
     match name {
         #[cfg(feature = "cpu")]
         "cpu" => Arc::new(crate::cpu_rank::CpuOfGroup::new(group.clone())),
-        _ => Arc::new(Sim::of_group(Settings::default(), group.clone())),
+        name => cuda_ranks::backend(name, surroundings, group)
+            .unwrap_or_else(|| Arc::new(Sim::of_group(Settings::default(), group.clone()))),
+    }
+}
+
+/// Devices of CUDA's shape as ranks.
+#[cfg(any(feature = "cuda", feature = "hip", feature = "musa", feature = "corex", feature = "maca"))]
+mod cuda_ranks {
+    use super::{Arc, Backend, ProbeEnvironment, RankGroup};
+    use yirage_cuda::{CudaBackend, CudaVendor};
+
+    /// Vendors of this build.
+    const VENDORS: &[CudaVendor] = &[
+        #[cfg(feature = "cuda")]
+        CudaVendor::Nvidia,
+        #[cfg(feature = "hip")]
+        CudaVendor::Amd,
+        #[cfg(feature = "hip")]
+        CudaVendor::Hygon,
+        #[cfg(feature = "musa")]
+        CudaVendor::MooreThreads,
+        #[cfg(feature = "corex")]
+        CudaVendor::Iluvatar,
+        #[cfg(feature = "maca")]
+        CudaVendor::MetaX,
+    ];
+
+    /// Their names.
+    pub(super) fn names() -> impl Iterator<Item = &'static str> {
+        VENDORS.iter().map(|vendor| vendor.name())
+    }
+
+    /// The backend of this name.
+    pub(super) fn backend(
+        name: &str,
+        surroundings: &ProbeEnvironment,
+        group: &Arc<RankGroup>,
+    ) -> Option<Arc<dyn Backend>> {
+        let vendor = VENDORS.iter().find(|vendor| vendor.name() == name)?;
+        Some(Arc::new(CudaBackend::of_group(*vendor, surroundings.clone(), group.clone())))
+    }
+}
+
+#[cfg(not(any(feature = "cuda", feature = "hip", feature = "musa", feature = "corex", feature = "maca")))]
+mod cuda_ranks {
+    use super::{Arc, Backend, ProbeEnvironment, RankGroup};
+
+    pub(super) fn names() -> impl Iterator<Item = &'static str> {
+        std::iter::empty()
+    }
+
+    pub(super) fn backend(_: &str, _: &ProbeEnvironment, _: &Arc<RankGroup>) -> Option<Arc<dyn Backend>> {
+        None
     }
 }

@@ -80,7 +80,7 @@ impl Registry {
     /// # Errors
     /// As [`Registry::select_for_ranks`].
     pub fn as_rank(&self, name: &str, group: &Arc<RankGroup>) -> Result<Arc<dyn Backend>, RegistryError> {
-        Ok(builtin::as_rank(self.select_for_ranks(name)?, group))
+        Ok(builtin::as_rank(self.select_for_ranks(name)?, &self.surroundings, group))
     }
 
     /// The backend that was set, else the first of the order that has a device.

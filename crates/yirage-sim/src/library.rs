@@ -9,32 +9,15 @@ use yirage_hal::driver::{
     PackedRows, ValueSlices, WeightPacking,
 };
 use yirage_hal::reference;
-use yirage_ir::{DType, Dims, Format, Op, text};
-use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
-use yirage_plan::{DeviceLimits, KernelFacts, KernelOrigin, Plan, Target, WeightEntry};
+use yirage_ir::{Dims, Format, text};
+use yirage_plan::{DeviceLimits, Plan, Target, WeightEntry};
+use yirage_ranks::collective_kernel;
 
 /// The name that plans have for the one kernel.
 const KERNEL: &str = "sim/eval@1";
 
 /// The name that plans have for what all devices of a group do.
 const COLLECTIVES: &str = "sim/collective@1";
-
-/// What the devices of a group of so many do together.
-fn collectives(ranks: u32) -> KernelFacts {
-    let matrix = [DType::F32, DType::Stored(Format::F16), DType::Stored(Format::BF16)];
-    let rule = |op: &&str| {
-        OpRule::new(op, vec![vec![OperandConstraint::new(OperandKind::Arena, matrix)]]).when("ranks", ranks)
-    };
-    KernelFacts {
-        name: COLLECTIVES.into(),
-        variant: "rendezvous".into(),
-        origin: KernelOrigin::Library,
-        regions: Vec::new(),
-        rules: Op::COLLECTIVES.iter().map(rule).collect(),
-        stages: Vec::new(),
-        scratch: false,
-    }
-}
 
 /// The library.
 pub(crate) struct References {
@@ -60,7 +43,7 @@ impl Library for References {
             ..reference::target("sim", KERNEL, tiles)
         };
         if self.ranks > 1 {
-            target.kernels.push(collectives(self.ranks));
+            target.kernels.push(collective_kernel(COLLECTIVES, self.ranks));
         }
         target
     }

@@ -10,6 +10,7 @@ const UNSAFE: &[&str] = &[
     "yirage-probe",
     "yirage-process",
     "yirage-comm",
+    "yirage-collectives",
     "yirage-dlpack",
     "yirage-cuda",
     "yirage-npu",

@@ -2,12 +2,13 @@
 
 use super::{PeerName, VendorLimits, VendorRuntime};
 use crate::symbols::{CompilerNames, DriverNames, ErrorWords, compiler_names};
+use yirage_collectives::CollectiveVendor;
 use yirage_kir::render::CDialect;
 use yirage_plan::DeviceLimits;
 use yirage_probe::{Family, RuntimeCompiler, families};
 
-pub(super) static HIP: VendorRuntime = of(&families::HIP, &families::HIPRTC);
-pub(super) static HYGON: VendorRuntime = of(&families::HYGON, &families::HYGON_HIPRTC);
+pub(super) static HIP: VendorRuntime = of(&families::HIP, &families::HIPRTC, CollectiveVendor::Amd);
+pub(super) static HYGON: VendorRuntime = of(&families::HYGON, &families::HYGON_HIPRTC, CollectiveVendor::Hygon);
 
 /// What every device of both promises (HIP's programming guide): 64 KiB that a group shares, 1,024 threads of a group, and less
 /// than 2^32 threads along an axis of the grid.
@@ -23,7 +24,11 @@ const LIMITS: DeviceLimits = DeviceLimits {
     matrix_shapes: Vec::new(),
 };
 
-const fn of(family: &'static Family, compiler: &'static RuntimeCompiler) -> VendorRuntime {
+const fn of(
+    family: &'static Family,
+    compiler: &'static RuntimeCompiler,
+    collectives: CollectiveVendor,
+) -> VendorRuntime {
     VendorRuntime {
         family,
         driver: NAMES,
@@ -36,6 +41,7 @@ const fn of(family: &'static Family, compiler: &'static RuntimeCompiler) -> Vend
         limits: VendorLimits::Known(LIMITS),
         peers: PeerName::Ordinal,
         early: None,
+        collectives,
         products: |_| None,
         attention: |_| None,
     }

@@ -5,6 +5,7 @@
 
 use super::{PeerName, VendorLimits, VendorRuntime};
 use crate::symbols::{CompilerNames, DriverNames, ErrorWords, compiler_names, driver_names};
+use yirage_collectives::CollectiveVendor;
 use yirage_kir::render::CDialect;
 use yirage_probe::families;
 
@@ -20,6 +21,7 @@ pub(super) static COREX: VendorRuntime = VendorRuntime {
     limits: VendorLimits::Asked,
     peers: PeerName::Context,
     early: None,
+    collectives: CollectiveVendor::Iluvatar,
     products: |_| None,
     attention: |_| None,
 };

@@ -6,6 +6,7 @@
 
 use super::{PeerName, VendorLimits, VendorRuntime};
 use crate::symbols::{CompilerNames, DriverNames, ErrorWords, compiler_names};
+use yirage_collectives::CollectiveVendor;
 use yirage_kir::render::CDialect;
 use yirage_plan::DeviceLimits;
 use yirage_probe::families;
@@ -22,6 +23,7 @@ pub(super) static MACA: VendorRuntime = VendorRuntime {
     limits: VendorLimits::Known(LIMITS),
     peers: PeerName::Ordinal,
     early: None,
+    collectives: CollectiveVendor::MetaX,
     products: |_| None,
     attention: |_| None,
 };

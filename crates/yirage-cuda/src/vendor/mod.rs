@@ -10,6 +10,7 @@ mod nvidia;
 
 use crate::symbols::{ArchNames, CompilerNames, DriverNames, EarlyNames, ErrorWords};
 use std::sync::Arc;
+use yirage_collectives::CollectiveVendor;
 use yirage_kernels::{NativeAttention, NativeProducts};
 use yirage_kir::render::CDialect;
 use yirage_plan::DeviceLimits;
@@ -33,6 +34,11 @@ pub enum CudaVendor {
 }
 
 impl CudaVendor {
+    /// What its backend is called.
+    pub fn name(self) -> &'static str {
+        self.runtime().family.name
+    }
+
     /// What is known of its runtime.
     pub(crate) fn runtime(self) -> &'static VendorRuntime {
         match self {
@@ -70,6 +76,8 @@ pub(crate) struct VendorRuntime {
     pub(crate) peers: PeerName,
     /// What it calls what starts launches early, and the first capability of a device that does, as 90 of `sm_90`.
     pub(crate) early: Option<(u32, EarlyNames)>,
+    /// Whose collectives its devices have.
+    pub(crate) collectives: CollectiveVendor,
     /// Kernels of products that are written by hand for a device of an architecture, where there are some.
     pub(crate) products: fn(&str) -> Option<Arc<dyn NativeProducts>>,
     /// The same of attention over a cache.

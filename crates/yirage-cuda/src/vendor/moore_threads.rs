@@ -2,6 +2,7 @@
 
 use super::{PeerName, VendorLimits, VendorRuntime};
 use crate::symbols::{CompilerNames, DriverNames, ErrorWords, compiler_names, driver_names};
+use yirage_collectives::CollectiveVendor;
 use yirage_kir::render::CDialect;
 use yirage_probe::families;
 
@@ -17,6 +18,7 @@ pub(super) static MUSA: VendorRuntime = VendorRuntime {
     limits: VendorLimits::Asked,
     peers: PeerName::Context,
     early: None,
+    collectives: CollectiveVendor::MooreThreads,
     products: |_| None,
     attention: |_| None,
 };

@@ -2,6 +2,7 @@
 
 use super::{PeerName, VendorLimits, VendorRuntime};
 use crate::symbols::{ArchNames, CompilerNames, DriverNames, EarlyNames, ErrorWords, compiler_names, driver_names};
+use yirage_collectives::CollectiveVendor;
 use yirage_kir::render::CDialect;
 use yirage_probe::families;
 
@@ -17,6 +18,7 @@ pub(super) static CUDA: VendorRuntime = VendorRuntime {
     limits: VendorLimits::Asked,
     peers: PeerName::Context,
     early: Some((90, EarlyNames { launch: "cuLaunchKernelEx" })),
+    collectives: CollectiveVendor::Nvidia,
     products: crate::native::matmul,
     attention: crate::native::attention,
 };

@@ -5,7 +5,7 @@
 //! changes, below cargo's folder for tests. Each [`FakeCuda`] has a copy of the driver, which is a driver of its own: its
 //! devices, faults and counts are nobody else's.
 
-use std::ffi::{CString, OsString, c_char};
+use std::ffi::{CString, OsString, c_char, c_void};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -196,9 +196,92 @@ impl FakeCuda {
         stats
     }
 
+    /// Puts the maker's collectives beside its driver: they stand in the driver's streams.
+    pub(crate) fn with_collectives(&self) -> FakeCollectivesLibrary {
+        let name = match self.vendor {
+            FakeVendor::Cuda | FakeVendor::Corex => "libnccl.so.2",
+            FakeVendor::Hip => "librccl.so.1",
+            FakeVendor::Musa | FakeVendor::Maca => "libmccl.so",
+        };
+        let file = self.folder.path().join(name);
+        fs::copy(collectives(name == "libmccl.so"), &file).unwrap();
+        let library = DriverLibrary::at(&file).unwrap();
+        // SAFETY: the types are those of `fakeCudaEnqueue` in `fake/streams.cpp`, and of `fakeCollectivesDriver` in
+        // `../yirage-collectives/tests/fake/streams.cpp`.
+        unsafe {
+            let enqueue: Enqueue = self.library().function("fakeCudaEnqueue").unwrap();
+            let lend: unsafe extern "C" fn(Enqueue) = library.function("fakeCollectivesDriver").unwrap();
+            lend(enqueue);
+        }
+        FakeCollectivesLibrary(library)
+    }
+
     fn library(&self) -> DriverLibrary {
         self.vendor.family().library(&self.surroundings()).unwrap()
     }
+}
+
+/// Puts work into a stream.
+type Enqueue = unsafe extern "C" fn(*mut c_void, unsafe extern "C" fn(*mut c_void), *mut c_void) -> i32;
+
+/// A maker's library of collectives.
+pub(crate) struct FakeCollectivesLibrary(DriverLibrary);
+
+impl FakeCollectivesLibrary {
+    /// What the library has counted, as `../yirage-collectives/tests/fake/collectives.cpp` has it.
+    fn stats(&self) -> [u64; 8] {
+        let mut stats = [0; 8];
+        // SAFETY: the type is that of `fakeCollectivesStats`, which writes eight numbers.
+        unsafe {
+            let get: unsafe extern "C" fn(*mut u64) = self.0.function("fakeCollectivesStats").unwrap();
+            get(stats.as_mut_ptr());
+        }
+        stats
+    }
+
+    /// Calls of collectives and messages.
+    pub(crate) fn calls(&self) -> u64 {
+        self.stats()[4]
+    }
+
+    /// All communicators were ended in order, and no call was wrong.
+    pub(crate) fn leaves_nothing(&self) {
+        let [now, made, ended, .., wrong] = self.stats();
+        assert_eq!((now, made, wrong), (0, ended, 0), "{:?}", self.stats());
+    }
+
+    /// Lets the `nth` call of this name from now fail with `code`, once.
+    pub(crate) fn fail(&self, call: &str, nth: i32, code: i32) {
+        let call = CString::new(call).unwrap();
+        // SAFETY: the type is that of `fakeCollectivesFail`; the text ends with a 0 and lives through the call.
+        unsafe {
+            let fail: unsafe extern "C" fn(*const c_char, i32, i32) = self.0.function("fakeCollectivesFail").unwrap();
+            fail(call.as_ptr(), nth, code);
+        }
+    }
+}
+
+/// A library of collectives as it was built, with NCCL's names or with those of MCCL.
+fn collectives(of_mccl: bool) -> &'static Path {
+    static FILES: [OnceLock<PathBuf>; 2] = [const { OnceLock::new() }; 2];
+    FILES[usize::from(of_mccl)].get_or_init(|| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../yirage-collectives/tests/fake");
+        let mut hasher = DefaultHasher::new();
+        files(&folder).iter().for_each(|file| fs::read(file).unwrap().hash(&mut hasher));
+        let (root, name) = (Path::new(env!("CARGO_TARGET_TMPDIR")), if of_mccl { "FAKE_MCCL" } else { "FAKE_NCCL" });
+        let file = root.join(format!("collectives-{name}-{:016x}.so", hasher.finish()));
+        if !file.exists() {
+            fs::create_dir_all(root).unwrap();
+            let made = tempfile::tempdir_in(root).unwrap();
+            let sources = files(&folder).into_iter().filter(|file| file.extension() == Some("cpp".as_ref()));
+            let told = ["-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", "-pthread", "-shared", "-Wl,-z,nodelete"];
+            let told = told.map(str::to_owned).into_iter().chain([format!("-D{name}"), "-o".into(), "made.so".into()]);
+            run(told.chain(sources.map(|file| file.display().to_string())).collect(), made.path());
+            // Another process may have been faster: then its file is as good.
+            fs::rename(made.path().join("made.so"), &file).unwrap();
+        }
+        file
+    })
 }
 
 /// The folder with a vendor's libraries as they were built.

@@ -14,5 +14,6 @@ mod models;
 mod native;
 mod probed;
 mod queue;
+mod ranks;
 mod support;
 mod vendors;

@@ -53,9 +53,15 @@ pub static OPAPI: CompanionLibrary = of_cann(
     "install CANN's toolkit and the package of operators for the chip (Ascend-cann-kernels-*, 8.0 or newer), and run set_env.sh",
 );
 
+/// Collectives. MetaX has a library of this name and other functions.
+pub static HCCL: CompanionLibrary = of_cann(
+    &["libhccl.so"],
+    "install CANN's toolkit (8.0 or newer) and run its set_env.sh, or name its root in ASCEND_TOOLKIT_HOME",
+);
+
 const fn of_cann(libraries: &'static [&'static str], install: &'static str) -> CompanionLibrary {
     let search = LibrarySearch { libraries, roots: ROOTS, folders: FOLDERS, own_folders_only: false, foreign: &[] };
-    CompanionLibrary { search, install }
+    CompanionLibrary { search, in_packages: &[], install }
 }
 
 /// It was started by somebody else in this process.

@@ -46,9 +46,15 @@ pub static CNNL: CompanionLibrary = of_neuware(
     "install Cambricon's operators (the package cnnl of Neuware), or name Neuware's root in NEUWARE_HOME",
 );
 
+/// Collectives.
+pub static CNCL: CompanionLibrary = of_neuware(
+    &["libcncl.so.1", "libcncl.so"],
+    "install Cambricon's collectives (the package cncl of Neuware), or name Neuware's root in NEUWARE_HOME",
+);
+
 const fn of_neuware(libraries: &'static [&'static str], install: &'static str) -> CompanionLibrary {
     let search = LibrarySearch { libraries, roots: ROOTS, folders: FOLDERS, own_folders_only: false, foreign: &[] };
-    CompanionLibrary { search, install }
+    CompanionLibrary { search, in_packages: &[], install }
 }
 
 const DRIVER: DriverApi = DriverApi {

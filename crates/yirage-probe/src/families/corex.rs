@@ -1,6 +1,7 @@
 //! Iluvatar CoreX: a driver with CUDA's very names, in a folder of its own.
 
 use super::cuda::ATTRIBUTE;
+use crate::companion_library::CompanionLibrary;
 use crate::driver::{DriverApi, VersionQuery, compute_capability, thousands};
 use crate::family::{Family, LibraryLocation};
 use crate::runtime_compiler::RuntimeCompiler;
@@ -35,6 +36,19 @@ pub static COREX_NVRTC: RuntimeCompiler = RuntimeCompiler {
     title: "Iluvatar CoreX's NVRTC",
     search: LibrarySearch {
         libraries: &["libnvrtc.so"],
+        roots: &["COREX_HOME", "COREX_ROOT"],
+        folders: &["/usr/local/corex/lib64", "/usr/local/corex/lib"],
+        own_folders_only: true,
+        foreign: &[],
+    },
+    in_packages: &[],
+    install: "install Iluvatar's CoreX below /usr/local/corex, or name its root in COREX_HOME",
+};
+
+/// CoreX's collectives, which have NCCL's names.
+pub static COREX_NCCL: CompanionLibrary = CompanionLibrary {
+    search: LibrarySearch {
+        libraries: &["libnccl.so.2", "libnccl.so"],
         roots: &["COREX_HOME", "COREX_ROOT"],
         folders: &["/usr/local/corex/lib64", "/usr/local/corex/lib"],
         own_folders_only: true,

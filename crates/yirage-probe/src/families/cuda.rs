@@ -1,5 +1,6 @@
 //! NVIDIA: the driver's own library, which knows more than the toolkit's and is there without one.
 
+use crate::companion_library::CompanionLibrary;
 use crate::driver::{DriverApi, VersionQuery, compute_capability, thousands};
 use crate::family::{Family, LibraryLocation};
 use crate::library::DriverLibrary;
@@ -43,6 +44,19 @@ pub static NVRTC: RuntimeCompiler = RuntimeCompiler {
     },
     in_packages: &["nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"],
     install: "run `pip install nvidia-cuda-nvrtc` (of CUDA 12: `nvidia-cuda-nvrtc-cu12`), or install the CUDA toolkit",
+};
+
+/// NVIDIA's collectives.
+pub static NCCL: CompanionLibrary = CompanionLibrary {
+    search: LibrarySearch {
+        libraries: &["libnccl.so.2", "libnccl.so"],
+        roots: &["NCCL_HOME", "CUDA_HOME", "CUDA_PATH"],
+        folders: &["/usr/local/nccl/lib", "/usr/local/cuda/lib64"],
+        own_folders_only: false,
+        foreign: &["corex", "dtk", "rocm"],
+    },
+    in_packages: &["nvidia/nccl/lib"],
+    install: "run `pip install nvidia-nccl-cu13` (of CUDA 12: `nvidia-nccl-cu12`), or install the package libnccl2",
 };
 
 const DRIVER: DriverApi = DriverApi {

@@ -1,5 +1,6 @@
 //! AMD, and Hygon, whose runtime is HIP under another roof.
 
+use crate::companion_library::CompanionLibrary;
 use crate::driver::{DriverApi, VersionQuery};
 use crate::error::ProbeError;
 use crate::family::{Family, LibraryLocation};
@@ -53,6 +54,32 @@ pub static HYGON_HIPRTC: RuntimeCompiler = RuntimeCompiler {
     },
     in_packages: &[],
     install: "install Hygon's DTK below /opt/dtk, or name its root in DTK_ROOT",
+};
+
+/// AMD's collectives, which have NCCL's names.
+pub static RCCL: CompanionLibrary = CompanionLibrary {
+    search: LibrarySearch {
+        libraries: &["librccl.so.1", "librccl.so"],
+        roots: &["ROCM_PATH", "ROCM_HOME", "HIP_PATH"],
+        folders: &["/opt/rocm/lib"],
+        own_folders_only: false,
+        foreign: &["dtk"],
+    },
+    in_packages: &[],
+    install: "install AMD's RCCL (the package `rccl` of ROCm), or name ROCm's root in ROCM_PATH",
+};
+
+/// Hygon's collectives, which have NCCL's names.
+pub static HYGON_RCCL: CompanionLibrary = CompanionLibrary {
+    search: LibrarySearch {
+        libraries: &["librccl.so.1", "librccl.so"],
+        roots: &["DTK_ROOT", "DTK_HOME", "DTKROOT"],
+        folders: &["/opt/dtk/lib", "/opt/dtk/lib64"],
+        own_folders_only: true,
+        foreign: &[],
+    },
+    in_packages: &[],
+    install: "install Hygon's DTK with RCCL below /opt/dtk, or name its root in DTK_ROOT",
 };
 
 /// Hygon.

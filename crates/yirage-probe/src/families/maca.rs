@@ -1,5 +1,6 @@
 //! MetaX: a runtime with CUDA's functions under names of its own.
 
+use crate::companion_library::CompanionLibrary;
 use crate::driver::{DriverApi, VersionQuery};
 use crate::family::{Family, LibraryLocation};
 use crate::runtime_compiler::RuntimeCompiler;
@@ -27,6 +28,19 @@ pub static MACA: Family = Family {
 pub static MCRTC: RuntimeCompiler = RuntimeCompiler {
     title: "MetaX MCRTC",
     search: RUNTIME,
+    in_packages: &[],
+    install: "install MetaX's MACA below /opt/maca, or name its root in MACA_PATH",
+};
+
+/// MetaX's collectives.
+pub static MACA_MCCL: CompanionLibrary = CompanionLibrary {
+    search: LibrarySearch {
+        libraries: &["libmccl.so"],
+        roots: &["MACA_PATH", "MACA_HOME", "MACA_ROOT"],
+        folders: &["/opt/maca/lib"],
+        own_folders_only: false,
+        foreign: &["musa"],
+    },
     in_packages: &[],
     install: "install MetaX's MACA below /opt/maca, or name its root in MACA_PATH",
 };

@@ -13,14 +13,14 @@ mod metal;
 mod musa;
 mod vulkan;
 
-pub use ascend::{ASCEND, NNOPBASE, OPAPI};
-pub use cambricon::{CAMBRICON, CNNL, CNRT};
-pub use corex::{COREX, COREX_NVRTC};
-pub use cuda::{CUDA, NVRTC};
-pub use hip::{HIP, HIPRTC, HYGON, HYGON_HIPRTC};
-pub use maca::{MACA, MCRTC};
+pub use ascend::{ASCEND, HCCL, NNOPBASE, OPAPI};
+pub use cambricon::{CAMBRICON, CNCL, CNNL, CNRT};
+pub use corex::{COREX, COREX_NCCL, COREX_NVRTC};
+pub use cuda::{CUDA, NCCL, NVRTC};
+pub use hip::{HIP, HIPRTC, HYGON, HYGON_HIPRTC, HYGON_RCCL, RCCL};
+pub use maca::{MACA, MACA_MCCL, MCRTC};
 pub use metal::METAL;
-pub use musa::{MTRTC, MUSA};
+pub use musa::{MTRTC, MUSA, MUSA_MCCL};
 pub use vulkan::VULKAN;
 
 use crate::family::Family;

@@ -1,5 +1,6 @@
 //! Moore Threads: a driver with CUDA's functions under names of its own.
 
+use crate::companion_library::CompanionLibrary;
 use crate::driver::{DriverApi, VersionQuery, compute_capability};
 use crate::family::{Family, LibraryLocation};
 use crate::runtime_compiler::RuntimeCompiler;
@@ -41,6 +42,19 @@ pub static MTRTC: RuntimeCompiler = RuntimeCompiler {
     },
     in_packages: &[],
     install: "install Moore Threads' MUSA toolkit, or name its root in MUSA_HOME",
+};
+
+/// Moore Threads' collectives.
+pub static MUSA_MCCL: CompanionLibrary = CompanionLibrary {
+    search: LibrarySearch {
+        libraries: &["libmccl.so.2", "libmccl.so"],
+        roots: &["MUSA_HOME", "MUSA_ROOT", "MUSA_PATH"],
+        folders: &["/usr/local/musa/lib"],
+        own_folders_only: false,
+        foreign: &["maca"],
+    },
+    in_packages: &[],
+    install: "install Moore Threads' MCCL, or name MUSA's root in MUSA_HOME",
 };
 
 const DRIVER: DriverApi = DriverApi {

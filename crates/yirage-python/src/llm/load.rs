@@ -33,6 +33,8 @@ pub(super) struct LlmOptions {
     pub(super) enable_prefix_caching: bool,
     pub(super) guessing: Guessing,
     pub(super) variant: Option<String>,
+    /// Ranks that compute the model together.
+    pub(super) tp: u32,
 }
 
 /// What a model does.
@@ -94,8 +96,12 @@ impl LlmOptions {
             None => backends::current(py)?,
         };
         let device = match self.threads {
-            None => backends::device(py, &chosen, 0)?,
             Some(0) => return Err(PyFailure::option("threads=0: one or more")),
+            threads if self.tp > 1 => {
+                let options = OpenOptions { threads, ..OpenOptions::default() };
+                crate::ranks::leading_device(py, &chosen, 0, options, self.tp)?
+            }
+            None => backends::device(py, &chosen, 0)?,
             threads => backends::device_with(py, &chosen, 0, OpenOptions { threads, ..OpenOptions::default() })?,
         };
         let path = resolve_model(py, &self.model)?;

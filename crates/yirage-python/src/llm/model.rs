@@ -107,7 +107,8 @@ impl Llm {
     #[pyo3(signature = (model, *, task = "auto".to_owned(), backend = None, threads = None, precision = "fast".to_owned(),
         max_model_len = None, max_num_seqs = 16, max_num_batched_tokens = None, kv_cache_dtype = "auto".to_owned(),
         kv_cache_memory_bytes = None, enable_prefix_caching = true,
-        speculative_config = Some(SpeculativeConfig::Word("auto".to_owned())), variant = None, seed = 0, **others))]
+        speculative_config = Some(SpeculativeConfig::Word("auto".to_owned())), variant = None, seed = 0, tp = None, tensor_parallel_size = None,
+        **others))]
     #[expect(clippy::too_many_arguments, reason = "vLLM's")]
     fn new(
         py: Python<'_>,
@@ -125,9 +126,20 @@ impl Llm {
         speculative_config: Option<SpeculativeConfig<'_>>,
         variant: Option<String>,
         #[pyo3(from_py_with = whole)] seed: u64,
+        #[pyo3(from_py_with = maybe_whole)] tp: Option<u32>,
+        #[pyo3(from_py_with = maybe_whole)] tensor_parallel_size: Option<u32>,
         others: Option<Bound<'_, PyDict>>,
     ) -> PyOutcome<Llm> {
         others::take(py, "LLM", &[OF_VLLM], others.as_ref())?;
+        let tp = match (tp, tensor_parallel_size) {
+            (Some(tp), Some(size)) if tp != size => {
+                let text =
+                    format!("tp={tp} and tensor_parallel_size={size}: they are the same, and one of them is wanted");
+                return Err(PyFailure::option(text));
+            }
+            (Some(0), _) | (_, Some(0)) => return Err(PyFailure::option("tp=0: one rank or more")),
+            (tp, size) => tp.or(size).unwrap_or(1),
+        };
         let asked = LlmOptions {
             model: model.to_string_lossy().into_owned(),
             task,
@@ -142,6 +154,7 @@ impl Llm {
             enable_prefix_caching,
             guessing: Guessing::of(speculative_config)?,
             variant,
+            tp,
         };
         let ready = Mutex::new(Some(Arc::new(asked.load(py)?)));
         Ok(Llm { ready, seed, requests: AtomicU64::new(0) })

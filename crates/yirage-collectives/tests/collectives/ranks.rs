@@ -1,0 +1,68 @@
+//! A rank with a stream, and collectives on its memory.
+
+use crate::fake::Streams;
+use std::ffi::c_void;
+use yirage_collectives::{CollectiveError, DeviceCommunicator, DeviceElements};
+use yirage_comm::{CollectiveKind, CommCall, CommElement};
+
+/// A rank of a group.
+pub(crate) struct Rank {
+    pub(crate) communicator: DeviceCommunicator,
+    stream: *mut c_void,
+    streams: Streams,
+}
+
+impl Rank {
+    pub(crate) fn new(communicator: DeviceCommunicator, streams: Streams, seed: u32) -> Rank {
+        // SAFETY: it makes a stream of its own.
+        let stream = unsafe { (streams.new)(seed) };
+        Rank { communicator, stream, streams }
+    }
+
+    pub(crate) fn rank(&self) -> usize {
+        self.communicator.seat().rank
+    }
+
+    pub(crate) fn ranks(&self) -> usize {
+        self.communicator.seat().ranks
+    }
+
+    /// Puts a collective of rows into the stream; the caller keeps both slices until it has waited.
+    pub(crate) fn submit<T: CommElement>(
+        &self,
+        kind: CollectiveKind,
+        rows: usize,
+        from: &[T],
+        to: &mut [T],
+    ) -> Result<CommCall, CollectiveError> {
+        let given = if matches!(kind, CollectiveKind::Broadcast { .. } | CollectiveKind::Recv { .. }) {
+            to.len()
+        } else {
+            from.len()
+        };
+        let (width, element) = (given / rows, T::TYPE);
+        let (from, to) = (from.as_ptr() as u64, to.as_mut_ptr() as u64);
+        // SAFETY: the slices live until the caller has waited, and are as long as the collective of the test says.
+        unsafe { self.communicator.submit(kind, DeviceElements { element, rows, width, from, to }, self.stream) }
+    }
+
+    /// Whether all that stands in the stream is done within so many milliseconds.
+    pub(crate) fn is_done_within(&self, milliseconds: i32) -> bool {
+        // SAFETY: the stream is this rank's own.
+        unsafe { (self.streams.wait)(self.stream, milliseconds) != 0 }
+    }
+
+    /// A collective whose result has come.
+    pub(crate) fn done<T: CommElement>(&self, kind: CollectiveKind, rows: usize, from: &[T], to: &mut [T]) {
+        self.submit(kind, rows, from, to).unwrap();
+        assert!(self.is_done_within(60_000), "{kind}");
+        self.communicator.is_well().unwrap();
+    }
+}
+
+impl Drop for Rank {
+    fn drop(&mut self) {
+        // SAFETY: nobody else has the stream; what stands in it is still run.
+        unsafe { (self.streams.drop)(self.stream) };
+    }
+}
