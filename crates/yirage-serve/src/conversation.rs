@@ -49,8 +49,16 @@ const PART: FieldTable = &[&[
 const THOUGHT: FieldTable =
     &[&[honoured("type", "{}"), honoured("thinking", "{}"), ignored("closed", "{}"), ignored("signature", "{}")]];
 
-const CALL: FieldTable =
-    &[&[honoured("id", "{}"), honoured("type", "{}"), honoured("function", "{}"), ignored("index", "{}")]];
+const CALL: FieldTable = &[&[
+    honoured("id", "{}"),
+    honoured("type", "{}"),
+    honoured("function", "{}"),
+    honoured("custom", "{}"),
+    ignored("index", "{}"),
+]];
+
+/// A call of a tool of free text.
+const CUSTOM: FieldTable = &[&[honoured("name", "{}"), honoured("input", "{}")]];
 
 const FUNCTION: FieldTable =
     &[&[honoured("name", "{}"), honoured("arguments", "{}"), ignored("index", "{}"), ignored("description", "{}")]];
@@ -190,7 +198,18 @@ fn tool_calls(place: &str, calls: Vec<Value>, ignored: &mut Vec<String>) -> Resu
         let mut out = Map::new();
         out.extend(call.text("id")?.map(|id| ("id".to_owned(), id.into())));
         // ollama's clients leave it out, and templates write it.
-        out.insert("type".into(), call.text("type")?.unwrap_or_else(|| "function".to_owned()).into());
+        let kind = call.text("type")?.unwrap_or_else(|| "function".to_owned());
+        if let Some(mut custom) = call.fields("custom", CUSTOM)? {
+            // As a function: what was said with it is not to be lost.
+            let (name, input) = (custom.text("name")?, custom.text("input")?);
+            let function =
+                json!({"name": custom.need("name", name)?, "arguments": {"input": custom.need("input", input)?}});
+            custom.finish_into(ignored)?;
+            call.finish_into(ignored)?;
+            out.extend([("type".to_owned(), "function".into()), ("function".to_owned(), function)]);
+            return Ok(Value::Object(out));
+        }
+        out.insert("type".into(), kind.into());
         let function = call.fields("function", FUNCTION)?;
         let mut function = call.need("function", function)?;
         call.finish_into(ignored)?;
@@ -264,6 +283,16 @@ mod tests {
 
     fn of(value: Value) -> Result<Vec<Value>, ApiError> {
         messages("messages", value.as_array().unwrap().clone(), &mut Vec::new())
+    }
+
+    #[test]
+    fn calls_of_tools_of_text_become_functions() {
+        let custom = json!({"id": "c", "type": "custom", "custom": {"name": "apply_patch", "input": "*** Begin"}});
+        let read =
+            of(json!([{"role": "user", "content": "q"}, {"role": "assistant", "tool_calls": [custom]}])).unwrap();
+        let call = &read[1]["tool_calls"][0];
+        assert_eq!(call["function"], json!({"name": "apply_patch", "arguments": {"input": "*** Begin"}}));
+        assert_eq!((&call["id"], &call["type"]), (&json!("c"), &json!("function")));
     }
 
     #[test]

@@ -22,7 +22,9 @@ pub(crate) const SAMPLING: &[FieldSpec] = &[
     honoured("repetition_penalty", r#"{"type":["number","null"],"minimum":0.01,"maximum":100}"#),
     honoured(
         "logit_bias",
-        r#"{"type":["object","null"],"additionalProperties":{"type":"number","minimum":-100,"maximum":100}}"#,
+        r#"{"anyOf":[{"type":["object","null"],"additionalProperties":{"type":"number","minimum":-100,"maximum":100}},
+            {"type":"array","items":{"type":"array","prefixItems":[{"type":"integer","minimum":0},
+            {"anyOf":[{"type":"number","minimum":-100,"maximum":100},{"const":false}]}],"minItems":2,"maxItems":2}}]}"#,
     ),
     honoured("stop", r#"{"anyOf":[{"type":["string","null"]},{"type":"array","items":{"type":"string"}}]}"#),
     honoured("stop_token_ids", IDS),
@@ -125,10 +127,19 @@ impl GenerationParams {
             let number = seed.as_u64().or_else(|| seed.as_i64().map(|n| n as u64));
             sampling.seed = number.ok_or_else(|| wrong("seed", "a whole number of 64 bits", &seed))?;
         }
-        if let Some(map) = fields.object("logit_bias")? {
-            for (id, bias) in &map {
-                sampling.logit_bias.extend(one_bias(id, bias)?);
+        match fields.take("logit_bias") {
+            None => {}
+            Some(Value::Object(map)) => {
+                for (id, bias) in &map {
+                    sampling.logit_bias.extend(one_bias(id, bias)?);
+                }
             }
+            Some(Value::Array(pairs)) => {
+                for pair in &pairs {
+                    sampling.logit_bias.extend(pair_of_bias(pair)?);
+                }
+            }
+            Some(other) => return Err(wrong("logit_bias", "an object, or pairs of a token id and its bias", &other)),
         }
         fields.leave_out("stop", &Value::from(""));
         self.stops = fields.texts("stop")?;
@@ -154,6 +165,19 @@ impl GenerationParams {
 
 fn at_least_zero(name: &str, n: i32) -> Result<u32, ApiError> {
     u32::try_from(n).map_err(|_| ApiError::field(name, format!("`{name}` is {n}; it must be 0 or above")))
+}
+
+/// A token and its bias as llama.cpp's clients send them, which say `false` for a token that never comes.
+fn pair_of_bias(pair: &Value) -> Result<Option<(u32, f32)>, ApiError> {
+    let [id, bias] = pair.as_array().map(Vec::as_slice).unwrap_or_default() else {
+        return Err(wrong("logit_bias", "an object, or pairs of a token id and its bias", pair));
+    };
+    let token = id.as_u64().and_then(|id| u32::try_from(id).ok());
+    let token = token.ok_or_else(|| wrong("logit_bias", "a token id; `/tokenize` gives those of a text", id))?;
+    match bias {
+        Value::Bool(false) => Ok(Some((token, f32::MIN))),
+        bias => one_bias(&token.to_string(), bias),
+    }
 }
 
 /// One token and what is added to its logit; none where nothing is.

@@ -73,7 +73,9 @@ struct ChatRequest {
 fn read(mut fields: Fields, suggested: GenerationParams) -> Result<ChatRequest, ApiError> {
     let mut asked = suggested.read(&mut fields)?;
     let new = fields.whole("max_completion_tokens", "a whole number from 0")?;
-    let old = fields.whole("max_tokens", "a whole number from 0")?;
+    // The older name has a word for as many as fit, which LM Studio's and llama.cpp's clients send.
+    fields.leave_out("max_tokens", &Value::from(-1));
+    let old = fields.whole("max_tokens", "a whole number from 0, or -1 for as many as fit")?;
     asked.max_tokens = new.or(old);
     let logprobs = fields.switch("logprobs")?.unwrap_or(false);
     let top = top_logprobs(&mut fields)?;

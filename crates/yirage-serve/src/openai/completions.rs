@@ -29,7 +29,7 @@ const MAX_TOP: u32 = 20;
 const OWN: &[FieldSpec] = &[
     honoured("model", r#"{"type":"string"}"#),
     honoured("prompt", r#"{"anyOf":[{"type":"string"},{"type":"array","minItems":1}]}"#),
-    honoured("max_tokens", r#"{"type":["integer","null"],"minimum":0}"#),
+    honoured("max_tokens", r#"{"type":["integer","null"],"minimum":-1}"#),
     honoured("stream", r#"{"type":["boolean","null"]}"#),
     honoured("stream_options", r#"{"type":["object","null"]}"#),
     honoured("logprobs", r#"{"anyOf":[{"type":["integer","null"],"minimum":0,"maximum":20},{"const":false}]}"#),
@@ -77,7 +77,15 @@ struct CompletionsRequest {
 /// The fields of a body behind its model, over what that suggests.
 fn read(mut fields: Fields, suggested: GenerationParams) -> Result<CompletionsRequest, ApiError> {
     let mut asked = suggested.read(&mut fields)?;
-    asked.max_tokens = Some(fields.whole("max_tokens", "a whole number")?.unwrap_or(TOKENS));
+    let most =
+        fields.whole::<i64>("max_tokens", "a whole number from 0, or -1 for as many as fit")?.unwrap_or(TOKENS.into());
+    asked.max_tokens = match most {
+        -1 => None,
+        most => Some(u32::try_from(most).map_err(|_| {
+            let why = format!("`max_tokens` is {most}; it must be 0 or above, or -1 for as many as fit");
+            ApiError::field("max_tokens", why)
+        })?),
+    };
     best_of(&mut fields, asked.n)?;
     fields.leave_out("logprobs", &Value::Bool(false));
     let logprobs = fields.whole::<u32>("logprobs", "a whole number from 0 to 20")?;

@@ -149,10 +149,15 @@ impl ItemConverter {
                 let function = json!({"name": name, "arguments": item.object("action")?.unwrap_or_default()});
                 self.call(json!({"id": need(item, "call_id")?, "type": "function", "function": function}));
             }
-            "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
+            kind @ ("function_call_output" | "custom_tool_call_output" | "local_shell_call_output") => {
                 let (place, output) = (item.at("output"), item.take("output"));
                 let output = conversation::parts(&place, item.need("output", output)?, ignored)?;
-                self.out.push(json!({"role": "tool", "tool_call_id": need(item, "call_id")?, "content": output}));
+                // The description of a shell's output calls the id of its call `id`.
+                let id = match item.text("call_id")? {
+                    None if kind == "local_shell_call_output" => need(item, "id")?,
+                    id => item.need("call_id", id)?,
+                };
+                self.out.push(json!({"role": "tool", "tool_call_id": id, "content": output}));
             }
             "reasoning" => {
                 let place = item.at("content");
@@ -238,7 +243,7 @@ mod tests {
             {"type": "custom_tool_call_output", "call_id": "a", "output": "Done"},
             {"type": "local_shell_call", "call_id": "b", "status": "completed",
                 "action": {"type": "exec", "command": ["ls"], "env": {}}},
-            {"type": "local_shell_call_output", "call_id": "b", "output": "x"},
+            {"type": "local_shell_call_output", "id": "b", "output": "x"},
             {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "t"}], "phase": "commentary",
                 "name": "of another kind"},
         ]);

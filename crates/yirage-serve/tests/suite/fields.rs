@@ -43,6 +43,8 @@ fn what_asks_for_nothing_is_taken_and_changes_nothing() {
         json!({"logit_bias": {"foo": 0}}),
         json!({"logit_bias": {"foo": 0.0, "99999": 0, "5": 0}}),
         json!({"logit_bias": {}}),
+        json!({"logit_bias": []}),
+        json!({"logit_bias": [[5, 0]]}),
         json!({"logit_bias": null, "seed": null, "n": null, "stop": null, "user": null, "tools": null, "logprobs": null}),
         json!({"top_logprobs": 0}),
         json!({"logprobs": false, "top_logprobs": 0}),
@@ -148,7 +150,7 @@ fn errors_name_the_field_that_was_sent() {
         (json!({"max_completion_tokens": 1.5}), "max_completion_tokens"),
         (json!({"max_completion_tokens": "ten"}), "max_completion_tokens"),
         (json!({"max_completion_tokens": true}), "max_completion_tokens"),
-        (json!({"max_tokens": -1}), "max_tokens"),
+        (json!({"max_tokens": -2}), "max_tokens"),
         (json!({"max_tokens": [1]}), "max_tokens"),
         (json!({"max_tokens": 5, "max_completion_tokens": -3}), "max_completion_tokens"),
         (json!({"logit_bias": {"foo": 1}}), "logit_bias"),
@@ -200,7 +202,7 @@ fn errors_name_the_field_that_was_sent() {
         (json!({"best_of": "2"}), "best_of"),
         (json!({"logprobs": true}), "logprobs"),
         (json!({"logprobs": -1}), "logprobs"),
-        (json!({"max_tokens": -1}), "max_tokens"),
+        (json!({"max_tokens": -2}), "max_tokens"),
         (json!({"user": 5}), "user"),
         (json!({"echo": "yes"}), "echo"),
         (json!({"add_special_tokens": 1}), "add_special_tokens"),
@@ -240,6 +242,28 @@ fn a_limit_of_zero_is_an_answer_of_nothing() {
         let whole = ok(address, "/v1/completions", &body);
         assert_eq!((&whole["choices"][0]["text"], &whole["usage"]["completion_tokens"]), (&json!(wanted), &json!(0)));
     }
+}
+
+/// LM Studio's and llama.cpp's clients say so of a limit that is none.
+#[test]
+fn a_limit_of_minus_one_is_as_many_as_fit() {
+    let server = serve();
+    let address = server.address();
+    let usual = ok(address, "/v1/chat/completions", &with(&chat(), &json!({"max_tokens": null})));
+    let found = ok(address, "/v1/chat/completions", &with(&chat(), &json!({"max_tokens": -1})));
+    assert_eq!((&found["choices"], &found["usage"]), (&usual["choices"], &usual["usage"]));
+    let found = ok(address, "/v1/completions", &with(&text(), &json!({"max_tokens": -1})));
+    assert!(found["usage"]["completion_tokens"].as_u64().unwrap() > 16, "{found}");
+}
+
+#[test]
+fn a_token_whose_bias_is_false_never_comes() {
+    let server = serve();
+    let body = json!({"prompt": "Once upon a time", "n_predict": 1, "temperature": 0, "return_tokens": true});
+    let first = ok(server.address(), "/completion", &body)["tokens"][0].clone();
+    let body = with(&body, &json!({"logit_bias": [[first, false], [5, 0]]}));
+    let other = ok(server.address(), "/completion", &body)["tokens"][0].clone();
+    assert!(first.is_u64() && other.is_u64() && first != other, "{first} {other}");
 }
 
 /// Prompts are encoded as llama.cpp and vLLM encode them: the names of special tokens are those tokens.
