@@ -174,7 +174,7 @@ impl DeviceCommunicator {
         }
         let submission =
             Submission { library: &self.library, communicator: state.communicator.0, stream, seat: self.seat };
-        // SAFETY: the caller's promise.
+        // SAFETY: that of `DeviceCommunicator::submit`, which the caller keeps, is all that `Submission::submit` asks for.
         let done = unsafe { submission.submit(kind, &elements) };
         state.submitted += 1;
         state.last = at;
@@ -340,7 +340,7 @@ impl Submission<'_> {
         let (of, stream, number) = (self.communicator, self.stream, row.element(element));
         let (give, get) = (from as *const c_void, to as *mut c_void);
         let operation = |op| row.operation(op).map_err(|error| DoneWrong::Argument(error.to_string()));
-        // SAFETY: the caller's promise; `check` has seen that ranks and operations are some.
+        // SAFETY: `DeviceCommunicator::submit` asks its caller for the elements and the stream; `check` has seen the ranks.
         unsafe {
             match kind {
                 CollectiveKind::AllReduce(op) => {
@@ -416,7 +416,7 @@ impl Submission<'_> {
         if by == 0 {
             return Err(DoneWrong::Argument("a shift by 0 moves nothing: copy it".into()));
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: `Submission::send` and `Submission::recv` ask for what `DeviceCommunicator::submit` asks for.
         let (send, recv) = (|| unsafe { self.send(next, elements) }, || unsafe { self.recv(before, elements) });
         if self.library.functions.group.is_some() {
             return self.as_one(|| send().and_then(|()| recv()));
@@ -433,7 +433,7 @@ impl Submission<'_> {
         let DeviceElements { element, width, from, .. } = *elements;
         let number = self.library.row.element(element);
         let (call, at) = (self.library.functions.send, from as *mut c_void);
-        // SAFETY: the caller's promise; the library reads there alone.
+        // SAFETY: `DeviceCommunicator::submit` asks for the elements and the stream; the library reads there alone.
         let code = unsafe { call(at, width, number, peer as i32, self.communicator, self.stream) };
         checked(self.library.row.names.send, code)
     }
@@ -444,7 +444,7 @@ impl Submission<'_> {
         let DeviceElements { element, width, to, .. } = *elements;
         let number = self.library.row.element(element);
         let (call, at) = (self.library.functions.recv, to as *mut c_void);
-        // SAFETY: the caller's promise.
+        // SAFETY: `DeviceCommunicator::submit` asks for the elements, which nobody else reads or writes, and the stream.
         let code = unsafe { call(at, width, number, peer as i32, self.communicator, self.stream) };
         checked(self.library.row.names.recv, code)
     }

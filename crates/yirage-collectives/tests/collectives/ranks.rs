@@ -42,7 +42,7 @@ impl Rank {
         };
         let (width, element) = (given / rows, T::TYPE);
         let (from, to) = (from.as_ptr() as u64, to.as_mut_ptr() as u64);
-        // SAFETY: the slices live until the caller has waited, and are as long as the collective of the test says.
+        // SAFETY: `DeviceCommunicator::submit` wants elements that stay: the slices live until the test has waited.
         unsafe { self.communicator.submit(kind, DeviceElements { element, rows, width, from, to }, self.stream) }
     }
 
