@@ -94,6 +94,7 @@ BODIES = {
     "detokenize": ("/detokenize", {"tokens": [1, 2, 3]}),
     "template": ("/apply-template", {"messages": HISTORY, "tools": [TOOL]}),
     "load": ("/models/load", {"model": "m"}),
+    "slot": ("/slots/{id}", {"filename": "a.bin"}),
     "unload": ("/models/unload", {"model": "m"}),
     "show": ("/api/show", {"name": "m", "verbose": True}),
     "ollama_chat": ("/api/chat", {

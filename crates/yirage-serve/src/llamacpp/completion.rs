@@ -253,9 +253,14 @@ fn begin(
     let held = app.models.lease(model.as_deref())?;
     let generator = held.generator()?;
     let suggested = GenerationParams::suggested(generator.model().generation(), app.unique());
-    let LlamaRequest { params: asked, sent, grammar, shape, ignored } = read(fields, suggested, prompt)?;
+    let LlamaRequest { params: asked, sent, grammar, shape, mut ignored } = read(fields, suggested, prompt)?;
     let prompt = sent.ids(generator)?;
-    let slot = shape.slot.map(|id| slot_key(id, generator, call, &asked)).transpose()?;
+    let mut slot = shape.slot.map(|id| slot_key(id, generator, call)).transpose()?;
+    // A slot names what the cache has for all of the caller's prompts.
+    if slot.is_some() && (!asked.cache_salt.is_empty() || !asked.cache_prompt) {
+        slot = None;
+        ignored.push("id_slot".into());
+    }
     if prompt.is_empty() {
         // Clients ask so whether the server is there, and to have it warm.
         return Ok(Completion { turns: None, lease: held, prompt, shape, slot, began, ignored });
@@ -271,19 +276,10 @@ fn begin(
 ///
 /// # Errors
 /// A number beyond those of the model.
-fn slot_key(
-    id: usize,
-    generator: &Generator,
-    call: &RequestContext,
-    asked: &GenerationParams,
-) -> Result<SlotKey, ApiError> {
+fn slot_key(id: usize, generator: &Generator, call: &RequestContext) -> Result<SlotKey, ApiError> {
     let most = generator.max_seqs();
     if id >= most {
         let what = format!("expected a slot from 0 to {}, got {id}", most.saturating_sub(1));
-        return Err(ApiError::field("id_slot", what));
-    }
-    if !asked.cache_salt.is_empty() || !asked.cache_prompt {
-        let what = "a slot names what the cache has of the caller: leave out `cache_salt` and `cache_prompt`";
         return Err(ApiError::field("id_slot", what));
     }
     Ok(SlotKey { id, salt: call.caller.salt.clone() })

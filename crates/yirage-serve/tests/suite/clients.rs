@@ -251,7 +251,7 @@ fn what_clients_of_llama_cpp_may_send_is_answered() {
         ("penalize_nl", json!(false), true),
         ("tfs_z", json!(1), true),
         ("slot_id", json!(-1), true),
-        ("id_slot", json!(0), true),
+        ("id_slot", json!(0), false),
         ("samplers", json!(["top_k", "infill"]), true),
         ("t_max_prompt_ms", json!(500), true),
         ("t_max_predict_ms", json!(-1), false),

@@ -153,6 +153,9 @@ fn answers_have_the_schemas_of_the_document() {
         fits(&promised(path, "post", 200), &answered.json(), &document).unwrap_or_else(|why| panic!("{path}: {why}"));
         tried.insert(path);
     }
+    let erased = post(server.address(), "/slots/0?action=erase", &json!({}));
+    fits(&promised("/slots/{id}", "post", 200), &erased.json(), &document).unwrap_or_else(|why| panic!("slots: {why}"));
+    tried.insert("/slots/{id}");
     // The model has no tokens to fill in between texts.
     let left: Vec<&str> = body_paths().filter(|path| !tried.contains(path)).collect();
     assert_eq!(left, ["/infill"]);

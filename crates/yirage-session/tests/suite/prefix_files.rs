@@ -55,7 +55,7 @@ fn goes_on(open: &Open, options: &EngineOptions, file: &Path) {
 fn an_answer_goes_on_as_if_it_had_never_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("prefix.kv");
-    for kv in [Format::F32, Format::BF16, Format::Q8_0] {
+    for kv in [Format::F32, Format::BF16] {
         goes_on(&on_cpu(), &EngineOptions { kv: Some(kv), ..options() }, &file);
     }
     goes_on(&on_sim(), &options(), &file);
