@@ -33,7 +33,16 @@ impl PromptCache {
             }
             return Ok(None);
         };
-        Ok(Some(PromptCache { path: path.into(), model: ModelFingerprint::of(checkpoint)?, read_only }))
+        let path = PathBuf::from(path);
+        if let Some(missing) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+            let what = format!(
+                "expected a file in a folder that is there, got {}; make {} first",
+                path.display(),
+                missing.display()
+            );
+            return Err(CliFailure::Usage(format!("{}: {what}", layers.label("prompt-cache"))));
+        }
+        Ok(Some(PromptCache { path, model: ModelFingerprint::of(checkpoint)?, read_only }))
     }
 
     /// Puts what the file has into the model's cache; nothing where there is no file yet.

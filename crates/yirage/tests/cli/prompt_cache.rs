@@ -59,6 +59,9 @@ fn a_file_of_something_else_is_refused_and_stays() {
         assert!(ran.code == 1 && ran.err.contains(expected) && ran.err.contains("bear.kv"), "{what}: {}", ran.err);
         assert_eq!(std::fs::read(&file).unwrap(), contents, "{what}");
     }
+    let nowhere = ["run", "-m", &bedtime(), "-p", LONG, "-n", "2", "--prompt-cache", "/nowhere/bear.kv"];
+    let ran = yirage(&nowhere).ran();
+    assert!(ran.code == 2 && ran.out.is_empty() && ran.err.contains("make /nowhere first"), "{}", ran.err);
     std::fs::write(&file, &whole).unwrap();
     let other = ["run", "-m", &bedtime(), "-p", LONG, "-n", "2", "--precision", "exact", "--kv-type", "bf16"];
     let ran = yirage(&[&other[..], &["--prompt-cache", file.to_str().unwrap()]].concat()).ran();
