@@ -46,6 +46,13 @@ fn every_architecture_equals_the_reference() {
     check_all(tiny::NAMES.iter().map(|name| tiny::model(name)).collect());
 }
 
+/// The same models as llama.cpp's own converter writes them.
+#[test]
+fn gguf_of_every_converted_architecture_equals_the_reference() {
+    let converted = Path::new(env!("CARGO_MANIFEST_DIR")).join("../yirage-model/tests/golden/tiny/converted");
+    check_all(std::fs::read_dir(converted).unwrap().map(|e| e.unwrap().path()).collect());
+}
+
 #[test]
 #[ignore = "needs ../shared/tinyrandom"]
 fn every_architecture_with_other_weights_equals_the_reference() {
