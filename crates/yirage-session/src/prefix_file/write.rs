@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use yirage_engine::Engine;
 
 pub(crate) fn write(
@@ -35,48 +36,51 @@ pub(crate) fn write(
     Ok(PrefixSize { positions, bytes: file.finish()? })
 }
 
+/// Counts the files of this process, so that two that are written at once have two names.
+static PARTS: AtomicU64 = AtomicU64::new(0);
+
 /// A file under another name until it is whole; dropped before, it is removed.
 struct PartFile<'p> {
     path: &'p Path,
     part: PathBuf,
-    file: Option<File>,
+    file: File,
     hash: Sha256,
     bytes: u64,
+    /// Whether it has its own name, and nothing is to be removed.
+    is_named: bool,
 }
 
 impl<'p> PartFile<'p> {
     fn create(path: &'p Path) -> Result<PartFile<'p>, PrefixFileError> {
         let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.new", std::process::id()));
+        name.push(format!(".{}-{}.new", std::process::id(), PARTS.fetch_add(1, Ordering::Relaxed)));
         let part = path.with_file_name(name);
         let file = File::create(&part).map_err(PrefixFileFault::io("create it")).map_err(|fault| fault.of(&part))?;
-        Ok(PartFile { path, part, file: Some(file), hash: Sha256::new(), bytes: 0 })
+        Ok(PartFile { path, part, file, hash: Sha256::new(), bytes: 0, is_named: false })
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), PrefixFileError> {
         self.hash.update(bytes);
         self.bytes += bytes.len() as u64;
-        let Some(file) = &mut self.file else { return Ok(()) };
-        file.write_all(bytes).map_err(PrefixFileFault::io("write it")).map_err(|fault| fault.of(&self.part))
+        self.file.write_all(bytes).map_err(PrefixFileFault::io("write it")).map_err(|fault| fault.of(&self.part))
     }
 
     /// Ends it with its sum and gives it its name.
     fn finish(mut self) -> Result<u64, PrefixFileError> {
         let sum: [u8; 32] = self.hash.clone().finalize().into();
         self.write(&sum)?;
-        if let Some(file) = self.file.take() {
-            file.sync_all().map_err(PrefixFileFault::io("write it")).map_err(|fault| fault.of(&self.part))?;
-        }
+        self.file.sync_all().map_err(PrefixFileFault::io("write it")).map_err(|fault| fault.of(&self.part))?;
         fs::rename(&self.part, self.path)
             .map_err(PrefixFileFault::io("name it"))
             .map_err(|fault| fault.of(self.path))?;
+        self.is_named = true;
         Ok(self.bytes)
     }
 }
 
 impl Drop for PartFile<'_> {
     fn drop(&mut self) {
-        if self.file.take().is_some() {
+        if !self.is_named {
             // What stays of it says by its name that it is a part.
             let _ = fs::remove_file(&self.part);
         }

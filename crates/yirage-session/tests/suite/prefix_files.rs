@@ -133,4 +133,10 @@ fn what_cannot_be_taken_back_says_why() {
     let salted = model.save_prefix(&file, fingerprint(), prompt(), vec![1]).unwrap();
     assert_eq!(salted.positions, 0, "what a salt keeps apart is not found without it");
     assert!(hear(model.submit(Job::new(Request::greedy(prompt(), 4))).unwrap()).tokens.len() == 4);
+    // A file that cannot have its name leaves nothing under another one.
+    let taken = folder.path().join("taken");
+    std::fs::create_dir(&taken).unwrap();
+    let unnamed = model.save_prefix(&taken, fingerprint(), prompt(), Vec::new()).unwrap_err();
+    assert!(matches!(unnamed, SessionError::PrefixFile(_)), "{unnamed}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "the file and the folder");
 }
