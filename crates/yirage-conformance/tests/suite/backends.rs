@@ -9,7 +9,7 @@ use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, OpenOptions};
 use yirage_testkit::skipped;
 
-/// Where a processor is emulated, `YIRAGE_CASE_STEP=4` makes it every fourth case, in the first of its ways; of products
+/// Where a processor is emulated, `YIRAGE_CASE_STEP=8` makes it every eighth case, in the first of its ways; of products
 /// by every variant each case, in the first.
 static SUITE: LazyLock<Suite> = LazyLock::new(|| match std::env::var("YIRAGE_CASE_STEP") {
     Ok(step) => Suite::sample(step.parse().expect("YIRAGE_CASE_STEP is a number")),

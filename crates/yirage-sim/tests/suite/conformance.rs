@@ -10,13 +10,24 @@ use yirage_sim::{Settings, Sim};
 fn every_case_holds() {
     for settings in [Settings::with_pointers(), Settings::with_bindings(), Settings::with_operations()] {
         let expected = if settings.limits.bindings.is_some() { BOUND } else { &[] };
-        holds(Sim::with(Settings { devices: 2, seed: 7, delay: Duration::from_micros(20), ..settings }), expected);
+        let sim = Sim::with(Settings { devices: 2, seed: 7, delay: Duration::from_micros(20), ..settings });
+        holds(sim, &Suite::new(), expected);
     }
 }
 
 #[test]
 fn every_case_holds_in_the_interpreter() {
-    holds(Sim::with(Settings { devices: 2, seed: 7, ..Settings::with_interpreter() }), &[]);
+    holds(interpreted(), &Suite::quick(), &[]);
+}
+
+#[test]
+#[ignore = "takes minutes: .ci/long"]
+fn every_case_in_all_its_ways_holds_in_the_interpreter() {
+    holds(interpreted(), &Suite::new(), &[]);
+}
+
+fn interpreted() -> Sim {
+    Sim::with(Settings { devices: 2, seed: 7, ..Settings::with_interpreter() })
 }
 
 /// The cases that are about a layout of activations that the kernels of every accelerator have not, or about more values than
@@ -29,9 +40,9 @@ fn may_be_refused(name: &str) -> bool {
 const BOUND: &[ExpectedFailure] =
     &[ExpectedFailure { prefix: "concat: as many as can be", reason: "a kernel is bound to 32 values at most" }];
 
-fn holds(sim: Sim, expected: &[ExpectedFailure]) {
+fn holds(sim: Sim, suite: &Suite, expected: &[ExpectedFailure]) {
     let (device, _) = sim.open(1, &OpenOptions::default()).unwrap();
-    let reports = Suite::new().run(&*device, expected);
+    let reports = suite.run(&*device, expected);
     let right = |r: &CaseOutcome| matches!(r, CaseOutcome::Passed | CaseOutcome::ExpectedFailure(_));
     let refused = |r: &CaseReport| matches!(r.outcome, CaseOutcome::Refused(_)) && may_be_refused(&r.name);
     let not = |r: &&CaseReport| !right(&r.outcome) && !refused(r);
