@@ -7,13 +7,15 @@
  *   yirage devices
  *   yirage run --backend software MODEL
  *
- * Its queue is the caller: whatever is submitted has run when the call returns.
+ * Its queue is the caller: whatever is submitted has run when the call returns. It has what a library may leave out as well:
+ * captured graphs, which here are lists of commands, and a clock, which here is the host's.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "yirage_backend.h"
@@ -31,11 +33,28 @@ struct module {
   size_t count;
 };
 
+/* A command of a captured graph. */
+struct command {
+  enum { LAUNCH, COPY, FILL } kind;
+  struct yirage_launch launch;
+  struct yirage_slice from, to;
+  uint8_t byte;
+};
+
+struct graph {
+  struct command *commands;
+  size_t count, room;
+  /* A command could not be kept. */
+  int failed;
+};
+
 struct yirage_device {
   /* Sources and what is made of them. */
   char folder[64];
   uint64_t modules;
   uint64_t signalled;
+  /* What commands are kept in, between `begin` and `end`. */
+  struct graph *capture;
 };
 
 static yirage_status fail(struct yirage_message *message, yirage_status status, const char *what, const char *why) {
@@ -146,14 +165,30 @@ static yirage_status download(struct yirage_device *device, struct yirage_slice 
   return YIRAGE_DONE;
 }
 
+/* Keeps a command in the graph that is being captured. */
+static yirage_status keep(struct graph *graph, struct command command, struct yirage_message *message) {
+  if (graph->count == graph->room) {
+    const size_t room = graph->room ? 2 * graph->room : 64;
+    struct command *more = realloc(graph->commands, room * sizeof *more);
+    if (!more) {
+      graph->failed = 1;
+      return fail(message, YIRAGE_OUT_OF_MEMORY, "no memory for a graph", "");
+    }
+    graph->commands = more;
+    graph->room = room;
+  }
+  graph->commands[graph->count++] = command;
+  return YIRAGE_DONE;
+}
+
 static yirage_status copy(struct yirage_device *device, struct yirage_slice from, struct yirage_slice to, struct yirage_message *message) {
-  (void)device, (void)message;
+  if (device->capture) return keep(device->capture, (struct command){.kind = COPY, .from = from, .to = to}, message);
   memcpy(at(to), at(from), from.bytes);
   return YIRAGE_DONE;
 }
 
 static yirage_status fill(struct yirage_device *device, struct yirage_slice slice, uint8_t byte, struct yirage_message *message) {
-  (void)device, (void)message;
+  if (device->capture) return keep(device->capture, (struct command){.kind = FILL, .to = slice, .byte = byte}, message);
   memset(at(slice), byte, slice.bytes);
   return YIRAGE_DONE;
 }
@@ -217,8 +252,26 @@ static void unload(struct yirage_device *device, uint64_t number) {
   free(module);
 }
 
+/* A launch with slices and a name of its own: the caller's go away with its call. */
+static yirage_status keep_launch(struct graph *graph, const struct yirage_launch *launch, struct yirage_message *message) {
+  struct yirage_slice *slices = malloc((launch->slice_count + 1) * sizeof *slices);
+  char *name = strdup(launch->kernel);
+  if (!slices || !name) {
+    free(slices), free(name);
+    graph->failed = 1;
+    return fail(message, YIRAGE_OUT_OF_MEMORY, "no memory for a graph", "");
+  }
+  memcpy(slices, launch->slices, launch->slice_count * sizeof *slices);
+  struct command command = {.kind = LAUNCH, .launch = *launch};
+  command.launch.slices = slices;
+  command.launch.kernel = name;
+  const yirage_status status = keep(graph, command, message);
+  if (status != YIRAGE_DONE) free(slices), free(name);
+  return status;
+}
+
 static yirage_status launch(struct yirage_device *device, const struct yirage_launch *launch, struct yirage_message *message) {
-  (void)device;
+  if (device->capture) return keep_launch(device->capture, launch, message);
   const struct module *module = (const struct module *)(uintptr_t)launch->module;
   void *buffers[256];
   if (launch->slice_count > sizeof buffers / sizeof *buffers) return fail(message, YIRAGE_UNSUPPORTED, "more than 256 buffers", "");
@@ -249,7 +302,63 @@ static yirage_status wait_for(struct yirage_device *device, uint64_t value, uint
   return fail(message, YIRAGE_NOT_YET, "nobody has signalled that value", "");
 }
 
+static yirage_status begin(struct yirage_device *device, struct yirage_message *message) {
+  if (device->capture) return fail(message, YIRAGE_FAILED, "a capture was begun before", "");
+  device->capture = calloc(1, sizeof *device->capture);
+  return device->capture ? YIRAGE_DONE : fail(message, YIRAGE_OUT_OF_MEMORY, "no memory for a graph", "");
+}
+
+/* A graph's number is its address. */
+static void release(struct yirage_device *device, uint64_t number) {
+  (void)device;
+  struct graph *graph = (struct graph *)(uintptr_t)number;
+  for (size_t at = 0; at < graph->count; ++at) {
+    if (graph->commands[at].kind != LAUNCH) continue;
+    free((void *)graph->commands[at].launch.slices);
+    free((void *)graph->commands[at].launch.kernel);
+  }
+  free(graph->commands);
+  free(graph);
+}
+
+static yirage_status end(struct yirage_device *device, uint64_t *number, struct yirage_message *message) {
+  struct graph *graph = device->capture;
+  if (!graph) return fail(message, YIRAGE_FAILED, "no capture was begun", "");
+  device->capture = NULL;
+  if (graph->failed) {
+    release(device, (uint64_t)(uintptr_t)graph);
+    return fail(message, YIRAGE_FAILED, "a command was not kept", "");
+  }
+  *number = (uint64_t)(uintptr_t)graph;
+  return YIRAGE_DONE;
+}
+
+static yirage_status replay(struct yirage_device *device, uint64_t number, struct yirage_message *message) {
+  const struct graph *graph = (const struct graph *)(uintptr_t)number;
+  yirage_status status = YIRAGE_DONE;
+  for (size_t at = 0; at < graph->count && status == YIRAGE_DONE; ++at) {
+    const struct command *command = &graph->commands[at];
+    switch (command->kind) {
+      case LAUNCH: status = launch(device, &command->launch, message); break;
+      case COPY: status = copy(device, command->from, command->to, message); break;
+      case FILL: status = fill(device, command->to, command->byte, message); break;
+    }
+  }
+  return status;
+}
+
+static yirage_status timestamp(struct yirage_device *device, uint64_t *nanoseconds, struct yirage_message *message) {
+  (void)device, (void)message;
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  *nanoseconds = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+  return YIRAGE_DONE;
+}
+
 const struct yirage_backend *yirage_backend(void) {
+  static const struct yirage_graphs graphs = {
+      .bytes = sizeof graphs, .begin = begin, .end = end, .replay = replay, .release = release};
+  static const struct yirage_clock clock = {.bytes = sizeof clock, .timestamp = timestamp};
   static const struct yirage_backend backend = {
       .version = YIRAGE_BACKEND_VERSION,
       .bytes = sizeof backend,
@@ -271,6 +380,8 @@ const struct yirage_backend *yirage_backend(void) {
       .signal = signal_queue,
       .reached = reached,
       .wait = wait_for,
+      .graphs = &graphs,
+      .clock = &clock,
   };
   return &backend;
 }

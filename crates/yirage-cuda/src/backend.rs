@@ -6,12 +6,11 @@ use crate::driver::CudaDriver;
 use crate::kernels::KernelToolchain;
 use crate::limits::ALIGN;
 use crate::native::capability;
-use crate::rank::CudaRank;
-use crate::rank_library::RankKernels;
 use crate::runtime::{CudaContext, CudaRuntime, DeviceAttribute};
 use crate::status::unsupported;
 use crate::vendor::{CudaVendor, VendorLimits, VendorRuntime};
 use std::sync::Arc;
+use yirage_collectives::{RankCollectives, RankKernels};
 use yirage_hal::driver::{DriverDevice, DriverError};
 use yirage_hal::{Backend, Device, DeviceInfo, HalError, OpenOptions, Unavailable};
 use yirage_kernels::{KernelLibrary, target};
@@ -118,34 +117,14 @@ impl CudaBackend {
     fn own_ordinal(&self, first: u32) -> Result<u32, HalError> {
         let Some(group) = &self.group else { return Ok(first) };
         let there = self.probe().map_err(|e| HalError::Device(e.to_string()))?.len();
-        let (rank, ranks) = (group.rank(), group.ranks());
-        let own = first as usize + rank;
-        match own < there {
-            true => Ok(own as u32),
-            false => Err(HalError::Option {
-                option: "device",
-                why: format!(
-                    "rank {rank} of {ranks} wants device {own}, and there are {there}; take as many ranks as there are devices"
-                ),
-            }),
-        }
+        RankCollectives::own_ordinal(group, first, there)
     }
 
     /// The device's place in a group, and what carries its collectives.
-    fn rank(&self, group: &Arc<RankGroup>, ordinal: u32, notes: &mut Vec<String>) -> CudaRank {
-        let library = match self.vendor.collectives.load(&self.surroundings) {
-            Ok(library) => {
-                let sums = if group.ranks() > 2 { ", but for sums, whose order it does not promise" } else { "" };
-                notes.push(format!("collectives by {}{sums}", library.title()));
-                Some(library)
-            }
-            Err(error) => {
-                notes.push(format!("collectives go through the host's memory: {error}"));
-                None
-            }
-        };
-        notes.push("steps are not captured: ranks meet on the host".into());
-        CudaRank::new(group.clone(), library, ordinal)
+    fn rank(&self, group: &Arc<RankGroup>, ordinal: u32, notes: &mut Vec<String>) -> RankCollectives {
+        let (rank, note) = RankCollectives::new(group.clone(), self.vendor.collectives, &self.surroundings, ordinal);
+        notes.extend([note, "steps are not captured: ranks meet on the host".into()]);
+        rank
     }
 
     /// The driver of a device, without a library of kernels.

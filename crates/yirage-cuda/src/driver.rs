@@ -5,15 +5,15 @@ use crate::clock::EventClock;
 use crate::code_store::{CodeStore, CodeStoreReport};
 use crate::graph::{CapturedCommands, CudaGraphs, ReadyCommand};
 use crate::kernels::{KernelModule, KernelToolchain, LoadedKernels, ReadyLaunch};
-use crate::limits::{HEARING, IN_FLIGHT, RECLAIM};
+use crate::limits::{IN_FLIGHT, RECLAIM};
 use crate::pinned::{DownloadPool, PinnedDownload, StagingPiece};
 use crate::queue::{InUse, StreamQueue};
-use crate::rank::{CollectiveWay, CudaRank};
 use crate::runtime::{CudaContext, CudaEvent, CudaStream, DeviceRange, PinnedMemory};
 use crate::status::{refused, unsupported};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use yirage_collectives::{CollectiveWay, RankCollectives, collective_operands};
 use yirage_hal::driver::{
     BufferId, BufferSlice, CapturedGraphId, CollectiveCall, DeviceClock, Download, Driver, DriverError, GraphCapture,
     Launch, MemoryCommand, ModuleId, StepCommand, Timestamp, TransferQueue,
@@ -34,7 +34,7 @@ pub struct CudaDriver {
     downloads: Arc<DownloadPool>,
     host: Mutex<CudaHostState>,
     /// The group that the device is a rank of.
-    rank: Option<CudaRank>,
+    rank: Option<RankCollectives>,
     /// It has the context too.
     toolchain: KernelToolchain,
 }
@@ -71,7 +71,7 @@ impl CudaDriver {
     }
 
     /// The same as a rank of a group.
-    pub(crate) fn of_rank(self, rank: CudaRank) -> CudaDriver {
+    pub(crate) fn of_rank(self, rank: RankCollectives) -> CudaDriver {
         CudaDriver { rank: Some(rank), ..self }
     }
 
@@ -107,7 +107,9 @@ impl CudaDriver {
             return Err(unsupported(what, "this backend computes with one device at a time"));
         };
         let (from, to) = self.host().operands(call)?;
-        match rank.way(call, [from.address(), to.address()], self.context())? {
+        let context = self.context().clone();
+        let attach = move || context.stay().map_err(|error| error.to_string());
+        match rank.way(call, [from.address(), to.address()], attach)? {
             CollectiveWay::Host => self.through_the_host(rank, call, from, to),
             CollectiveWay::Copy => self.steps.submit([], |stream| stream.copy(from, to)),
             CollectiveWay::Maker(communicator, kind, elements) => {
@@ -127,7 +129,7 @@ impl CudaDriver {
     /// A collective by the host's memory: it waits for the stream, and for the other ranks.
     fn through_the_host(
         &self,
-        rank: &CudaRank,
+        rank: &RankCollectives,
         call: &CollectiveCall,
         from: DeviceRange,
         to: DeviceRange,
@@ -152,19 +154,6 @@ impl CudaDriver {
         Ok(Box::new(PinnedDownload { piece, bytes: range.bytes() }))
     }
 
-    /// Waits for a value, and hears meanwhile of what goes wrong among the ranks.
-    fn wait_as_rank(&self, rank: &CudaRank, value: u64, deadline: Duration) -> Result<(), DriverError> {
-        let (began, deadline) = (Instant::now(), deadline.min(rank.deadline()));
-        loop {
-            let left = deadline.saturating_sub(began.elapsed());
-            match self.steps.wait(value, left.min(HEARING)) {
-                Err(DriverError::Deadline { .. }) if left > HEARING => rank.is_well()?,
-                Err(late @ DriverError::Deadline { .. }) => return Err(rank.is_late(deadline).unwrap_or(late)),
-                done => return done,
-            }
-        }
-    }
-
     /// Waits until memory that is on its way back is back.
     fn reclaim(&self) -> Result<(), DriverError> {
         let value = self.steps.signal()?;
@@ -175,16 +164,7 @@ impl CudaDriver {
 impl CudaHostState {
     /// Where what a rank gives lies, and what it gets goes.
     fn operands(&self, call: &CollectiveCall) -> Result<(DeviceRange, DeviceRange), DriverError> {
-        let CollectiveCall { op, dtype, rows, width, from, to } = call;
-        let row = |width: u32| u64::from(*rows) * dtype.row_bytes(width as usize) as u64;
-        let got = match op {
-            Op::AllGather(op) => width.checked_mul(op.ranks),
-            Op::ReduceScatter(op) => Some(width / op.ranks.max(1)),
-            _ => Some(*width),
-        };
-        let outside = || refused("collective", format!("{rows} rows of {width} {dtype} are not at {from:?} or {to:?}"));
-        let from = from.part(0, row(*width)).ok_or_else(outside)?;
-        let to = got.and_then(|width| to.part(0, row(width))).ok_or_else(outside)?;
+        let [from, to] = collective_operands(call)?;
         Ok((self.buffers.range("collective", from)?, self.buffers.range("collective", to)?))
     }
 
@@ -337,7 +317,7 @@ impl Driver for CudaDriver {
 
     fn wait(&self, value: u64, deadline: Duration) -> Result<(), DriverError> {
         match &self.rank {
-            Some(rank) => self.wait_as_rank(rank, value, deadline),
+            Some(rank) => rank.wait(deadline, |deadline| self.steps.wait(value, deadline)),
             None => self.steps.wait(value, deadline),
         }
     }

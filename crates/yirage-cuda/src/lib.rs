@@ -26,8 +26,6 @@ mod limits;
 mod native;
 mod pinned;
 mod queue;
-mod rank;
-mod rank_library;
 #[allow(unsafe_code)]
 mod runtime;
 mod status;

@@ -24,5 +24,3 @@ pub(crate) const CODE_BYTES: u64 = 16 << 20;
 pub(crate) const CODE_FOLDER_BYTES: u64 = 256 << 20;
 /// Most bytes that the compiler's own words take of an error.
 pub(crate) const MOST_LOG: usize = 4000;
-/// How often a rank that waits for its device asks whether the others still take part.
-pub(crate) const HEARING: Duration = Duration::from_millis(50);

@@ -10,7 +10,7 @@ use crate::operators::OperatorSequence;
 use crate::pinned::{NpuDownload, PinnedPool};
 use crate::queue::{HeldByStream, NpuQueue};
 use crate::range::NpuRange;
-use crate::runtime::AcceleratorRuntime;
+use crate::runtime::{AcceleratorRuntime, MakerCollective};
 use crate::status::{refused, unsupported};
 use crate::step_dims::StepDims;
 use std::borrow::Cow;
@@ -18,12 +18,13 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use yirage_collectives::{CollectiveWay, RankCollectives, collective_operands};
 use yirage_hal::HostMemory;
 use yirage_hal::driver::{
-    Binding, BufferId, BufferSlice, Download, Driver, DriverError, MemoryCommand, ModuleId, OperationCall, OperationId,
-    OperationLibrary, PreparedOperation, STEP_SIZES_BYTES, StepCommand, sizes_of_block,
+    Binding, BufferId, BufferSlice, CollectiveCall, Download, Driver, DriverError, MemoryCommand, ModuleId,
+    OperationCall, OperationId, OperationLibrary, PreparedOperation, STEP_SIZES_BYTES, StepCommand, sizes_of_block,
 };
-use yirage_ir::Dims;
+use yirage_ir::{Dims, Op};
 
 /// The driver of one device.
 pub struct NpuDriver {
@@ -34,6 +35,8 @@ pub struct NpuDriver {
     nodes: Arc<NodeTable>,
     counters: Arc<OperationCounters>,
     support: OperatorSupport,
+    /// The group that the device is a rank of.
+    rank: Option<RankCollectives>,
     runtime: Arc<dyn AcceleratorRuntime>,
 }
 
@@ -76,15 +79,16 @@ impl OperationCounters {
 }
 
 impl NpuDriver {
-    /// The driver of a runtime's device, whose library of kernels describes nodes in `nodes`.
+    /// The driver of a runtime's device, whose library of kernels describes nodes in `nodes`, and which is a rank where it is one.
     pub(crate) fn new(
         runtime: Arc<dyn AcceleratorRuntime>,
         support: OperatorSupport,
         nodes: Arc<NodeTable>,
         counters: Arc<OperationCounters>,
+        rank: Option<RankCollectives>,
     ) -> Result<NpuDriver, DriverError> {
         let steps = NpuQueue::new(&runtime)?;
-        Ok(NpuDriver { steps, pinned: Arc::default(), host: Mutex::default(), nodes, counters, support, runtime })
+        Ok(NpuDriver { steps, pinned: Arc::default(), host: Mutex::default(), nodes, counters, support, rank, runtime })
     }
 
     fn host(&self) -> MutexGuard<'_, NpuHostState> {
@@ -94,7 +98,18 @@ impl NpuDriver {
     /// Waits until everything that was submitted has run.
     fn drain(&self) -> Result<(), DriverError> {
         let value = self.steps.signal()?;
-        self.steps.wait(value, DRAIN)
+        self.wait_for(value, DRAIN)
+    }
+
+    /// Waits for a value: as a rank it hears meanwhile of what goes wrong among the others.
+    fn wait_for(&self, value: u64, deadline: Duration) -> Result<(), DriverError> {
+        match &self.rank {
+            Some(rank) => {
+                let waited = rank.wait(deadline, |deadline| self.steps.wait(value, deadline));
+                waited.map_err(|error| self.steps.lose(error))
+            }
+            None => self.steps.wait(value, deadline),
+        }
     }
 
     /// Submits: bytes of the host to a range that is as long.
@@ -156,6 +171,55 @@ impl NpuDriver {
         let working = workspace.and_then(|range| range.behind(sequence.temporary_bytes));
         let calls = &sequence.calls;
         self.steps.submit([], |stream| calls.iter().try_for_each(|call| stream.operator(call, &memory, working)))
+    }
+
+    /// Takes part in what the group does.
+    fn collective(&self, call: &CollectiveCall) -> Result<(), DriverError> {
+        let Some(rank) = &self.rank else {
+            let what = format!("`{}` with other devices", call.op.name());
+            return Err(unsupported(what, "this backend computes with one device at a time"));
+        };
+        let [from, to] = collective_operands(call)?;
+        let (from, to) = {
+            let mut host = self.host();
+            host.dims.forget(to.buffer);
+            (host.buffers.range("collective", from)?, host.buffers.range("collective", to)?)
+        };
+        let runtime = self.runtime.clone();
+        let attach = move || runtime.stay().map_err(|error| error.to_string());
+        let way = rank.way(call, [from.address(), to.address()], attach).map_err(|error| self.steps.lose(error))?;
+        match way {
+            CollectiveWay::Host => self.through_the_host(rank, call, from, to),
+            CollectiveWay::Copy => self.steps.submit([], |stream| stream.copy(from, to)),
+            CollectiveWay::Maker(communicator, kind, elements) => {
+                let in_use: HeldByStream = Box::new(communicator.clone());
+                let gives_to_all =
+                    matches!(&call.op, Op::Broadcast(op) if op.root as usize == communicator.seat().rank);
+                self.steps.submit([in_use], |stream| {
+                    if gives_to_all {
+                        stream.copy(from, to)?;
+                    }
+                    let call = MakerCollective { communicator: &communicator, kind, elements };
+                    stream.collective(call)?.map_err(|error| rank.ended(&error))
+                })
+            }
+        }
+    }
+
+    /// A collective by the host's memory: it waits for the stream, and for the other ranks.
+    fn through_the_host(
+        &self,
+        rank: &RankCollectives,
+        call: &CollectiveCall,
+        from: NpuRange,
+        to: NpuRange,
+    ) -> Result<(), DriverError> {
+        let given = self.read_all(vec![from])?;
+        let got = rank.meet(call, &given.concat()).map_err(|error| self.steps.lose(error))?;
+        if got.len() != to.bytes() {
+            return Err(refused("collective", format!("{} bytes are got for {}", got.len(), to.bytes())));
+        }
+        self.write(&got, to)
     }
 
     /// Evaluates a node on the host, between waits.
@@ -255,10 +319,7 @@ impl Driver for NpuDriver {
             StepCommand::Launch(_) => {
                 Err(unsupported("a kernel of ours", "this backend computes by operators of the vendor's library"))
             }
-            StepCommand::Collective(call) => {
-                let what = format!("`{}` with other devices", call.op.name());
-                Err(unsupported(what, "this backend computes with one device at a time"))
-            }
+            StepCommand::Collective(call) => self.collective(&call),
         }
     }
 
@@ -299,7 +360,7 @@ impl Driver for NpuDriver {
     }
 
     fn wait(&self, value: u64, deadline: Duration) -> Result<(), DriverError> {
-        self.steps.wait(value, deadline)
+        self.wait_for(value, deadline)
     }
 
     fn in_flight(&self) -> usize {
@@ -329,5 +390,15 @@ impl OperationLibrary for NpuDriver {
 
     fn release(&self, operation: OperationId) {
         self.host().operations.remove(&operation.0);
+    }
+}
+
+impl Drop for NpuDriver {
+    fn drop(&mut self) {
+        if !self.steps.end() {
+            // The stream may still come to what lies there.
+            let host = self.host.get_mut().unwrap_or_else(PoisonError::into_inner);
+            std::mem::forget(std::mem::take(&mut host.buffers));
+        }
     }
 }

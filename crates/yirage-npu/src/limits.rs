@@ -16,3 +16,5 @@ pub(crate) const SPIN: Duration = Duration::from_millis(2);
 pub(crate) const STREAM_WAIT_MS: i32 = 1;
 /// How long a wait for a node that the host evaluates, or for memory on its way back, may take.
 pub(crate) const DRAIN: Duration = Duration::from_secs(60);
+/// How long a stream of a rank that has lost its group is waited for before it is left as it is.
+pub(crate) const ABANDON: Duration = Duration::from_millis(500);

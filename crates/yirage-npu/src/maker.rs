@@ -3,6 +3,7 @@
 use crate::lowering::OperatorSupport;
 use crate::runtime::AcceleratorRuntime;
 use std::sync::Arc;
+use yirage_collectives::CollectiveVendor;
 use yirage_hal::{DeviceInfo, HalError};
 use yirage_ir::DType;
 use yirage_probe::{Family, ProbeEnvironment, ProbeError};
@@ -19,6 +20,8 @@ pub(crate) struct NpuMaker {
     pub(crate) variant: &'static str,
     /// Which operators its library has.
     pub(crate) support: OperatorSupport,
+    /// Whose collectives its devices have.
+    pub(crate) collectives: CollectiveVendor,
     /// Opens a device.
     pub(crate) open: fn(&ProbeEnvironment, &DeviceInfo) -> Result<OpenedRuntime, HalError>,
 }

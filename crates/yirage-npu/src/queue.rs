@@ -3,7 +3,7 @@
 //! The runtime tells of a failure in what ran to who waits for the stream, and to nobody else: so a wait for a signal asks for the
 //! event and waits for the stream, in turn.
 
-use crate::limits::{SPIN, STREAM_WAIT_MS};
+use crate::limits::{ABANDON, SPIN, STREAM_WAIT_MS};
 use crate::runtime::{AcceleratorRuntime, NpuEvent, NpuStream};
 use std::any::Any;
 use std::collections::VecDeque;
@@ -123,6 +123,26 @@ impl NpuQueue {
         }
     }
 
+    /// Takes note of the loss of the device, or of the group that it is a rank of.
+    pub(crate) fn lose(&self, error: DriverError) -> DriverError {
+        let _ = self.state().noting_a_loss::<()>(Err(error.clone()));
+        error
+    }
+
+    /// Waits until the stream has nothing more of what was submitted, or tells nothing more of it, and answers with true. A stream of
+    /// a rank whose group is lost may wait for the others for ever: it is left as it is then, with all that it has.
+    pub(crate) fn end(&self) -> bool {
+        let began = Instant::now();
+        while !self.stream.is_abandoned() && matches!(self.stream.wait(STREAM_WAIT_MS), Ok(false)) {
+            let mut state = self.state();
+            if state.lost.is_some() && began.elapsed() > ABANDON {
+                std::mem::forget((std::mem::take(&mut state.pending), std::mem::take(&mut state.in_use)));
+                self.stream.abandon();
+            }
+        }
+        !self.stream.is_abandoned()
+    }
+
     /// Whether everything has run, after a moment; and what was wrong with it.
     fn drained(&self) -> Result<bool, DriverError> {
         let told = self.stream.wait(STREAM_WAIT_MS);
@@ -161,6 +181,6 @@ impl NpuQueueState {
 impl Drop for NpuQueue {
     fn drop(&mut self) {
         // What the stream has goes away with this: it has to be behind all of it, or be of a device that is lost.
-        while let Ok(false) = self.stream.wait(STREAM_WAIT_MS) {}
+        self.end();
     }
 }

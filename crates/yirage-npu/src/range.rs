@@ -15,6 +15,11 @@ impl NpuRange {
         NpuRange { address, bytes }
     }
 
+    /// Where it begins, as a number.
+    pub(crate) fn address(self) -> u64 {
+        self.address
+    }
+
     pub(crate) fn bytes(self) -> usize {
         self.bytes
     }

@@ -9,6 +9,9 @@ use crate::range::NpuRange;
 use crate::status::refused;
 use crate::symbols::LibraryPointer;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use yirage_collectives::{CollectiveError, DeviceCommunicator, DeviceElements};
+use yirage_comm::CollectiveKind;
 use yirage_hal::driver::DriverError;
 
 /// A handle of a runtime's, of no use to this program but to be given back to it.
@@ -39,8 +42,18 @@ pub(crate) enum CopyDirection {
     OnDevice,
 }
 
+/// A collective that a library is told of.
+#[derive(Clone, Copy)]
+pub(crate) struct MakerCollective<'a> {
+    pub(crate) communicator: &'a DeviceCommunicator,
+    pub(crate) kind: CollectiveKind,
+    pub(crate) elements: DeviceElements,
+}
+
 /// The runtime of one device. Every method makes that device the calling thread's own for as long as it runs.
 pub(crate) trait AcceleratorRuntime: Send + Sync {
+    /// Makes the device this thread's own for as long as the thread lives: for one that a library is called on.
+    fn stay(&self) -> Result<(), DriverError>;
     /// Takes memory of the device, of at least one byte.
     fn alloc(&self, bytes: usize) -> Result<LibraryHandle, DriverError>;
     /// Gives memory back.
@@ -115,6 +128,15 @@ pub(crate) trait AcceleratorRuntime: Send + Sync {
         memory: &OperandMemory<'_>,
         working: Option<NpuRange>,
     ) -> Result<(), DriverError>;
+    /// Submits what the device does with others of its group: what the library of collectives says of it, and what the runtime does.
+    ///
+    /// # Safety
+    /// The stream was given by `new_stream`; the elements lie whole in memory of the device, which is kept until it has run them.
+    unsafe fn collective(
+        &self,
+        stream: LibraryHandle,
+        call: MakerCollective<'_>,
+    ) -> Result<Result<(), CollectiveError>, DriverError>;
 }
 
 /// Memory of a device.
@@ -221,11 +243,13 @@ impl Drop for NpuEvent {
 pub(crate) struct NpuStream {
     runtime: Arc<dyn AcceleratorRuntime>,
     stream: LibraryHandle,
+    is_abandoned: AtomicBool,
 }
 
 impl NpuStream {
     pub(crate) fn new(runtime: &Arc<dyn AcceleratorRuntime>) -> Result<NpuStream, DriverError> {
-        Ok(NpuStream { stream: runtime.new_stream()?, runtime: runtime.clone() })
+        let (stream, is_abandoned) = (runtime.new_stream()?, AtomicBool::new(false));
+        Ok(NpuStream { stream, runtime: runtime.clone(), is_abandoned })
     }
 
     /// What the libraries know it by.
@@ -284,6 +308,25 @@ impl NpuStream {
         unsafe { self.runtime.run_operator(self.stream, call, memory, working) }
     }
 
+    /// Submits what the device does with others of its group. Whoever calls keeps the memory and the communicator.
+    pub(crate) fn collective(&self, call: MakerCollective<'_>) -> Result<Result<(), CollectiveError>, DriverError> {
+        // SAFETY: the stream is ours; `NpuDriver::collective` has seen that the operands lie whole in buffers, which go back behind
+        // everything that was submitted.
+        unsafe { self.runtime.collective(self.stream, call) }
+    }
+
+    /// Whether it was left as it is.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.is_abandoned.load(Ordering::Relaxed)
+    }
+
+    /// Leaves it as it is, with its device: what stands in it does not end.
+    pub(crate) fn abandon(&self) {
+        if !self.is_abandoned.swap(true, Ordering::Relaxed) {
+            std::mem::forget(self.runtime.clone());
+        }
+    }
+
     /// Waits until everything has run, so long at most; whether it has, and what was wrong with it.
     pub(crate) fn wait(&self, milliseconds: i32) -> Result<bool, DriverError> {
         // SAFETY: the stream is ours.
@@ -293,8 +336,10 @@ impl NpuStream {
 
 impl Drop for NpuStream {
     fn drop(&mut self) {
-        // SAFETY: it was made by `new` and goes back once; its queue has waited for what was submitted.
-        unsafe { self.runtime.drop_stream(self.stream) };
+        if !*self.is_abandoned.get_mut() {
+            // SAFETY: it was made by `new` and goes back once; its queue has waited for what was submitted.
+            unsafe { self.runtime.drop_stream(self.stream) };
+        }
     }
 }
 

@@ -17,6 +17,11 @@ impl NpuVendor {
     /// All of them.
     pub const ALL: [NpuVendor; 2] = [NpuVendor::Ascend, NpuVendor::Cambricon];
 
+    /// What its backend is called.
+    pub fn name(self) -> &'static str {
+        self.maker().family.name
+    }
+
     /// What is known of its libraries.
     pub(crate) fn maker(self) -> &'static NpuMaker {
         match self {

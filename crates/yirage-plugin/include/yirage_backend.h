@@ -100,7 +100,31 @@ struct yirage_launch {
 /* A device that was opened: the library's own. */
 struct yirage_device;
 
-/* The functions of a backend. None of them is null. */
+/* Commands that are captured once and replayed at the price of one. */
+struct yirage_graphs {
+  /* sizeof(struct yirage_graphs). */
+  uint32_t bytes;
+  /* What `launch`, `copy` and `fill` are given from now on is kept in its order, and nothing of it runs: no other function is called
+   * until `end`. */
+  yirage_status (*begin)(struct yirage_device *device, struct yirage_message *message);
+  /* Ends that, also where a command between has failed. The graph's buffers and modules stay until it was released. */
+  yirage_status (*end)(struct yirage_device *device, uint64_t *graph, struct yirage_message *message);
+  /* Submits: runs what a graph has. */
+  yirage_status (*replay)(struct yirage_device *device, uint64_t graph, struct yirage_message *message);
+  /* Forgets a graph once everything submitted so far has run. */
+  void (*release)(struct yirage_device *device, uint64_t graph);
+};
+
+/* A clock that runs on the device. */
+struct yirage_clock {
+  /* sizeof(struct yirage_clock). */
+  uint32_t bytes;
+  /* Submits: writes the device's time, in nanoseconds from a moment that is the same for all, once everything before has run.
+   * `nanoseconds` stays until a signal behind it was reached, or the device is closed. */
+  yirage_status (*timestamp)(struct yirage_device *device, uint64_t *nanoseconds, struct yirage_message *message);
+};
+
+/* The functions of a backend. None of them is null but where it is said. */
 struct yirage_backend {
   /* YIRAGE_BACKEND_VERSION. */
   uint32_t version;
@@ -146,6 +170,11 @@ struct yirage_backend {
   yirage_status (*reached)(struct yirage_device *device, uint64_t *value, struct yirage_message *message);
   /* Waits until the queue has signalled `value`, for so many nanoseconds at most. */
   yirage_status (*wait)(struct yirage_device *device, uint64_t value, uint64_t nanoseconds, struct yirage_message *message);
+
+  /* From here on a table may end, as those of older headers do, and what a library does not have is null: models run without. What
+   * `bytes` does not cover is not read. */
+  const struct yirage_graphs *graphs;
+  const struct yirage_clock *clock;
 };
 
 /* What the library exports: its functions, which stay where they are. */

@@ -66,6 +66,49 @@ pub(crate) struct RawDevice {
     _own: [u8; 0],
 }
 
+/// `struct yirage_graphs`, where any function may be missing.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct RawGraphs {
+    pub(crate) bytes: u32,
+    pub(crate) begin: Option<unsafe extern "C" fn(*mut RawDevice, *mut RawMessage) -> i32>,
+    pub(crate) end: Option<unsafe extern "C" fn(*mut RawDevice, *mut u64, *mut RawMessage) -> i32>,
+    pub(crate) replay: Option<unsafe extern "C" fn(*mut RawDevice, u64, *mut RawMessage) -> i32>,
+    pub(crate) release: Option<unsafe extern "C" fn(*mut RawDevice, u64)>,
+}
+
+/// `struct yirage_clock`, where its function may be missing.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct RawClock {
+    pub(crate) bytes: u32,
+    pub(crate) timestamp: Option<TimestampFunction>,
+}
+
+/// Its functions, all of which are there.
+#[derive(Clone, Copy)]
+pub(crate) struct GraphFunctions {
+    pub(crate) begin: unsafe extern "C" fn(*mut RawDevice, *mut RawMessage) -> i32,
+    pub(crate) end: unsafe extern "C" fn(*mut RawDevice, *mut u64, *mut RawMessage) -> i32,
+    pub(crate) replay: unsafe extern "C" fn(*mut RawDevice, u64, *mut RawMessage) -> i32,
+    pub(crate) release: unsafe extern "C" fn(*mut RawDevice, u64),
+}
+
+impl GraphFunctions {
+    /// Of a table's; the name of the first that is missing.
+    pub(crate) fn of(raw: &RawGraphs) -> Result<GraphFunctions, &'static str> {
+        Ok(GraphFunctions {
+            begin: raw.begin.ok_or("graphs.begin")?,
+            end: raw.end.ok_or("graphs.end")?,
+            replay: raw.replay.ok_or("graphs.replay")?,
+            release: raw.release.ok_or("graphs.release")?,
+        })
+    }
+}
+
+/// Notes the device's time.
+pub(crate) type TimestampFunction = unsafe extern "C" fn(*mut RawDevice, *mut u64, *mut RawMessage) -> i32;
+
 /// A function that says in its last argument what is wrong.
 macro_rules! calls {
     ($($name:ident: fn($($argument:ty),*);)*) => {
@@ -78,6 +121,8 @@ macro_rules! calls {
             pub(crate) name: *const c_char,
             pub(crate) title: *const c_char,
             $(pub(crate) $name: Option<raw_function!($name($($argument),*))>,)*
+            pub(crate) graphs: *const RawGraphs,
+            pub(crate) clock: *const RawClock,
         }
 
         /// Its functions, all of which are there.

@@ -1,8 +1,8 @@
 //! A device that a library has opened.
 
-use crate::abi::{BackendFunctions, RawDevice, RawKernel};
+use crate::abi::{BackendFunctions, GraphFunctions, RawDevice, RawKernel, RawMessage, TimestampFunction};
 use crate::library::PluginLibrary;
-use crate::status::{ask, refused};
+use crate::status::{Answer, ask, refused};
 use std::ptr::{NonNull, null_mut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use yirage_hal::driver::DriverError;
@@ -19,6 +19,23 @@ pub(crate) struct OpenedDevice {
 unsafe impl Send for OpenedDevice {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for OpenedDevice {}
+
+/// The turn of one thread, which alone calls functions of the device until it ends.
+pub(crate) struct DeviceTurn<'a> {
+    device: &'a OpenedDevice,
+    _turn: MutexGuard<'a, ()>,
+}
+
+impl DeviceTurn<'_> {
+    /// Calls a function that says in a message what is wrong.
+    pub(crate) fn ask(
+        &self,
+        call: &'static str,
+        function: impl FnOnce(&BackendFunctions, *mut RawDevice, *mut RawMessage) -> i32,
+    ) -> Result<(), Answer> {
+        ask(call, |message| function(&self.device.library.functions, self.device.raw(), message))
+    }
+}
 
 impl OpenedDevice {
     pub(crate) fn open(library: Arc<PluginLibrary>, ordinal: u32) -> Result<Arc<OpenedDevice>, DriverError> {
@@ -39,9 +56,19 @@ impl OpenedDevice {
         self.device.as_ptr()
     }
 
+    /// What captures commands, where the library has it.
+    pub(crate) fn graphs(&self) -> Option<&GraphFunctions> {
+        self.library.graphs.as_ref()
+    }
+
+    /// What notes the device's time, where the library has it.
+    pub(crate) fn timestamp(&self) -> Option<TimestampFunction> {
+        self.library.timestamp
+    }
+
     /// Lets one thread in.
-    pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn turn(&self) -> DeviceTurn<'_> {
+        DeviceTurn { device: self, _turn: self.turn.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 
     /// Has a source compiled.

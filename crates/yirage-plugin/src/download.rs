@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use yirage_hal::Record;
-use yirage_hal::driver::Download;
+use yirage_hal::driver::{Download, Timestamp};
 
 /// Memory that a library writes. The queue holds a handle of it until it has written.
 pub(crate) struct DownloadMemory {
-    words: *mut [u32],
+    words: *mut [u64],
     is_written: AtomicBool,
 }
 
@@ -18,12 +19,12 @@ unsafe impl Sync for DownloadMemory {}
 
 impl DownloadMemory {
     pub(crate) fn new(bytes: usize) -> Arc<DownloadMemory> {
-        let words = Box::into_raw(vec![0u32; bytes.div_ceil(4)].into_boxed_slice());
+        let words = Box::into_raw(vec![0u64; bytes.div_ceil(8)].into_boxed_slice());
         Arc::new(DownloadMemory { words, is_written: AtomicBool::new(false) })
     }
 
     /// Where the library writes.
-    pub(crate) fn address(&self) -> *mut u32 {
+    pub(crate) fn address(&self) -> *mut u64 {
         self.words.cast()
     }
 }
@@ -60,5 +61,17 @@ impl Download for PluginDownload {
             record.bytes_mut().copy_from_slice(bytes);
         }
         record
+    }
+}
+
+/// A moment of the device's clock.
+pub(crate) struct PluginTimestamp(pub(crate) Arc<DownloadMemory>);
+
+impl Timestamp for PluginTimestamp {
+    /// The time; none at all where the queue has not come so far, which whoever waited was told.
+    fn take(self: Box<Self>) -> Duration {
+        let is_written = self.0.is_written.load(Ordering::Acquire);
+        // SAFETY: `PluginDriver::timestamp` made it of eight bytes, and it is written.
+        Duration::from_nanos(if is_written { unsafe { self.0.address().read() } } else { 0 })
     }
 }

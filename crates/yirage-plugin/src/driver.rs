@@ -1,16 +1,18 @@
 //! The driver of a library's device.
 
-use crate::abi::{RawLaunch, RawSlice};
+use crate::abi::RawSlice;
+use crate::command::PluginCommand;
 use crate::device::OpenedDevice;
-use crate::download::{DownloadMemory, PluginDownload, WriterOfDownload};
+use crate::download::{DownloadMemory, PluginDownload, PluginTimestamp, WriterOfDownload};
 use crate::kernels::{CompiledKernels, CompiledModule};
-use crate::status::{Answer, NOT_YET, OUT_OF_MEMORY, ask, refused};
+use crate::status::{NOT_YET, OUT_OF_MEMORY, ask, refused};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use yirage_hal::HostMemory;
 use yirage_hal::driver::{
-    BufferId, BufferSlice, Download, Driver, DriverError, Launch, LaunchConfig, MemoryCommand, ModuleId, StepCommand,
+    BufferId, BufferSlice, CapturedGraphId, DeviceClock, Download, Driver, DriverError, GraphCapture, Launch,
+    LaunchConfig, MemoryCommand, ModuleId, StepCommand, Timestamp,
 };
 use yirage_kir::render::CDialect;
 
@@ -34,6 +36,8 @@ struct PluginHostState {
     kernels: CompiledKernels,
     modules: HashMap<u64, CompiledModule>,
     last_module: u64,
+    /// What each captured graph runs.
+    graphs: HashMap<u64, Vec<PluginCommand>>,
     /// Downloads behind which nothing was signalled yet.
     submitted: Vec<WriterOfDownload>,
     /// Those behind which a value was signalled.
@@ -53,60 +57,6 @@ impl PluginDriver {
 
     fn device(&self) -> Result<&Arc<OpenedDevice>, DriverError> {
         self.device.as_ref().ok_or_else(|| DriverError::Lost("the device was closed".into()))
-    }
-
-    fn launch(&self, launch: &Launch) -> Result<(), DriverError> {
-        let (host, device) = (self.host(), self.device()?);
-        let Launch { module, config, grid, bindings } = launch;
-        let found = host.modules.get(&module.0);
-        let kernel = found.ok_or_else(|| refused("launch", format!("there is no module {}", module.0)))?;
-        let kernel = kernel.kernel(&config.entry)?;
-        check_launch(config, kernel.threads, kernel.buffers, bindings.len())?;
-        let slices = bindings.iter().map(|binding| host.slice("launch", binding.slice));
-        let slices: Vec<RawSlice> = slices.collect::<Result<_, DriverError>>()?;
-        let raw = RawLaunch {
-            module: kernel.module(),
-            kernel: kernel.name.as_ptr(),
-            grid: *grid,
-            threads: kernel.threads,
-            slices: slices.as_ptr(),
-            slice_count: slices.len(),
-        };
-        let _turn = device.turn();
-        // SAFETY: the module has the kernel, every slice lies in memory of the device, and all of it lives through the call.
-        let told = ask("launch", |message| unsafe { (device.functions().launch)(device.raw(), &raw, message) });
-        told.map_err(|answer| of_kernel(&config.entry, answer))
-    }
-
-    fn memory(&self, command: MemoryCommand) -> Result<(), DriverError> {
-        let (host, device) = (self.host(), self.device()?);
-        let (raw, functions) = (device.raw(), device.functions());
-        let done = match command {
-            MemoryCommand::Copy { from, to } if from.bytes != to.bytes => {
-                return Err(refused("copy", format!("{} bytes are given for {}", from.bytes, to.bytes)));
-            }
-            MemoryCommand::Copy { from, to } => {
-                let (from, to) = (host.slice("copy", from)?, host.slice("copy", to)?);
-                let _turn = device.turn();
-                // SAFETY: both lie in memory of the device, and are as long.
-                ask("copy", |message| unsafe { (functions.copy)(raw, from, to, message) })
-            }
-            MemoryCommand::Fill { slice, byte } => {
-                let slice = host.slice("fill", slice)?;
-                let _turn = device.turn();
-                // SAFETY: it lies in memory of the device.
-                ask("fill", |message| unsafe { (functions.fill)(raw, slice, byte, message) })
-            }
-        };
-        Ok(done?)
-    }
-}
-
-/// What is wrong with a launch of a kernel, by its name.
-fn of_kernel(entry: &str, answer: Answer) -> DriverError {
-    match DriverError::from(answer) {
-        DriverError::Failed { call, why } => refused(call, format!("kernel `{entry}`: {why}")),
-        other => other,
     }
 }
 
@@ -130,6 +80,36 @@ fn check_launch(config: &LaunchConfig, threads: u32, buffers: usize, bound: usiz
 }
 
 impl PluginHostState {
+    /// A command with all that it needs.
+    fn resolve(&self, command: StepCommand) -> Result<PluginCommand, DriverError> {
+        match command {
+            StepCommand::Launch(launch) => self.resolve_launch(&launch),
+            StepCommand::Memory(MemoryCommand::Copy { from, to }) if from.bytes != to.bytes => {
+                Err(refused("copy", format!("{} bytes are given for {}", from.bytes, to.bytes)))
+            }
+            StepCommand::Memory(MemoryCommand::Copy { from, to }) => {
+                Ok(PluginCommand::Copy { from: self.slice("copy", from)?, to: self.slice("copy", to)? })
+            }
+            StepCommand::Memory(MemoryCommand::Fill { slice, byte }) => {
+                Ok(PluginCommand::Fill { slice: self.slice("fill", slice)?, byte })
+            }
+            StepCommand::Operation(_) | StepCommand::Collective(_) => Err(DriverError::Unsupported {
+                what: "an operation of a vendor's library, or one with other devices".into(),
+                why: "a plug-in runs kernels on one device at a time".into(),
+            }),
+        }
+    }
+
+    fn resolve_launch(&self, launch: &Launch) -> Result<PluginCommand, DriverError> {
+        let Launch { module, config, grid, bindings } = launch;
+        let found = self.modules.get(&module.0);
+        let kernel = found.ok_or_else(|| refused("launch", format!("there is no module {}", module.0)))?;
+        let kernel = kernel.kernel(&config.entry)?.clone();
+        check_launch(config, kernel.threads, kernel.buffers, bindings.len())?;
+        let slices = bindings.iter().map(|binding| self.slice("launch", binding.slice));
+        Ok(PluginCommand::Launch { kernel, grid: *grid, slices: slices.collect::<Result<_, DriverError>>()? })
+    }
+
     /// Bytes of a buffer that is held.
     fn slice(&self, call: &'static str, slice: BufferSlice) -> Result<RawSlice, DriverError> {
         let BufferSlice { buffer: BufferId(buffer), offset, bytes } = slice;
@@ -176,14 +156,8 @@ impl Driver for PluginDriver {
     }
 
     fn submit(&self, command: StepCommand) -> Result<(), DriverError> {
-        match command {
-            StepCommand::Launch(launch) => self.launch(&launch),
-            StepCommand::Memory(command) => self.memory(command),
-            StepCommand::Operation(_) | StepCommand::Collective(_) => Err(DriverError::Unsupported {
-                what: "an operation of a vendor's library, or one with other devices".into(),
-                why: "a plug-in runs kernels on one device at a time".into(),
-            }),
-        }
+        let (host, device) = (self.host(), self.device()?);
+        host.resolve(command)?.submit(&device.turn())
     }
 
     fn upload(&self, from: Arc<dyn HostMemory>, to: BufferSlice) -> Result<(), DriverError> {
@@ -230,6 +204,14 @@ impl Driver for PluginDriver {
     fn unload(&self, ModuleId(module): ModuleId) {
         let module = self.host().modules.remove(&module);
         drop(module);
+    }
+
+    fn graph_capture(&self) -> Option<&dyn GraphCapture> {
+        self.device().ok()?.graphs().map(|_| self as &dyn GraphCapture)
+    }
+
+    fn clock(&self) -> Option<&dyn DeviceClock> {
+        self.device().ok()?.timestamp().map(|_| self as &dyn DeviceClock)
     }
 
     fn signal(&self) -> Result<u64, DriverError> {
@@ -283,10 +265,81 @@ impl Driver for PluginDriver {
     }
 }
 
+impl GraphCapture for PluginDriver {
+    fn capture(&self, commands: Vec<StepCommand>) -> Result<CapturedGraphId, DriverError> {
+        let (mut host, device) = (self.host(), self.device()?);
+        let graphs = device.graphs().ok_or_else(no_graphs)?;
+        let ready = commands.into_iter().map(|command| host.resolve(command));
+        let ready: Vec<PluginCommand> = ready.collect::<Result<_, DriverError>>()?;
+        let mut graph = 0;
+        {
+            let turn = device.turn();
+            // SAFETY: the device is open.
+            turn.ask("capture", |_, raw, message| unsafe { (graphs.begin)(raw, message) })?;
+            let kept = ready.iter().try_for_each(|command| command.submit(&turn));
+            // SAFETY: a capture was begun, and a number is written to `graph`.
+            let ended = turn.ask("capture", |_, raw, message| unsafe { (graphs.end)(raw, &mut graph, message) });
+            if kept.is_err() && ended.is_ok() {
+                // SAFETY: `end` gave it, and nobody else has it.
+                unsafe { (graphs.release)(device.raw(), graph) };
+            }
+            kept?;
+            ended?;
+        }
+        if host.graphs.insert(graph, ready).is_some() {
+            return Err(refused("capture", format!("the plug-in gave the number {graph} to two graphs")));
+        }
+        Ok(CapturedGraphId(graph))
+    }
+
+    fn replay(&self, CapturedGraphId(graph): CapturedGraphId) -> Result<(), DriverError> {
+        let (host, device) = (self.host(), self.device()?);
+        let graphs = device.graphs().ok_or_else(no_graphs)?;
+        if !host.graphs.contains_key(&graph) {
+            return Err(refused("replay", format!("there is no captured graph {graph}")));
+        }
+        // SAFETY: the graph is one of the device's; its kernels are kept with it, and whoever captured keeps the buffers.
+        Ok(device.turn().ask("replay", |_, raw, message| unsafe { (graphs.replay)(raw, graph, message) })?)
+    }
+
+    fn release(&self, CapturedGraphId(graph): CapturedGraphId) {
+        let known = self.host().graphs.remove(&graph);
+        if let (Some(commands), Ok(device)) = (known, self.device())
+            && let Some(graphs) = device.graphs()
+        {
+            {
+                let _turn = device.turn();
+                // SAFETY: `end` gave it, and it is given back once.
+                unsafe { (graphs.release)(device.raw(), graph) };
+            }
+            drop(commands);
+        }
+    }
+}
+
+/// An error of ours: nobody is given what captures where there is none.
+fn no_graphs() -> DriverError {
+    refused("capture", "the plug-in captures no commands")
+}
+
+impl DeviceClock for PluginDriver {
+    fn timestamp(&self) -> Result<Box<dyn Timestamp>, DriverError> {
+        let (mut host, device) = (self.host(), self.device()?);
+        let note = device.timestamp().ok_or_else(|| refused("timestamp", "the plug-in has no clock"))?;
+        let memory = DownloadMemory::new(size_of::<u64>());
+        host.submitted.push(WriterOfDownload(memory.clone()));
+        let address = memory.address();
+        // SAFETY: the number stays until a signal behind it is reached or the device is closed: `submitted` holds it.
+        device.turn().ask("timestamp", |_, raw, message| unsafe { note(raw, address, message) })?;
+        Ok(Box::new(PluginTimestamp(memory)))
+    }
+}
+
 impl Drop for PluginDriver {
     /// The device goes before the memory that it may still write.
     fn drop(&mut self) {
         let host = self.host.get_mut().unwrap_or_else(PoisonError::into_inner);
+        host.graphs.clear();
         host.modules.clear();
         self.device = None;
     }

@@ -9,6 +9,7 @@
 
 mod abi;
 mod backend;
+mod command;
 mod device;
 mod download;
 mod driver;

@@ -1,7 +1,10 @@
 //! A library, loaded, with its functions checked.
 
-use crate::abi::{BackendFunctions, ENTRY, RawBackend, VERSION};
+use crate::abi::{
+    BackendFunctions, ENTRY, GraphFunctions, RawBackend, RawClock, RawGraphs, TimestampFunction, VERSION,
+};
 use std::ffi::CStr;
+use std::mem::{MaybeUninit, offset_of};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use yirage_probe::{DriverLibrary, ProbeError};
@@ -48,6 +51,10 @@ pub enum PluginError {
 /// A library, which stays loaded.
 pub(crate) struct PluginLibrary {
     pub(crate) functions: BackendFunctions,
+    /// What captures commands and replays them, where the library has it.
+    pub(crate) graphs: Option<GraphFunctions>,
+    /// What notes the device's time, where the library has it.
+    pub(crate) timestamp: Option<TimestampFunction>,
     /// The maker, and what it is made of.
     pub(crate) title: String,
     _library: DriverLibrary,
@@ -70,11 +77,17 @@ impl PluginLibrary {
         if got != VERSION {
             return Err(PluginError::Version { path: path.to_path_buf(), expected: VERSION, got });
         }
-        if (bytes as usize) < size_of::<RawBackend>() {
-            return Err(table(format!("expected a table of {} bytes, got {bytes}", size_of::<RawBackend>())));
+        let (bytes, needed) = (bytes as usize, offset_of!(RawBackend, graphs));
+        if bytes < needed {
+            return Err(table(format!("expected a table of {needed} bytes at least, got {bytes}")));
         }
-        // SAFETY: it is of this version, and has as many bytes.
-        let raw = unsafe { raw.read() };
+        let mut own = MaybeUninit::<RawBackend>::zeroed();
+        // SAFETY: it is of this version, and has as many bytes as are copied; what it does not have is null.
+        let raw = unsafe {
+            let covered = bytes.min(size_of::<RawBackend>());
+            std::ptr::copy_nonoverlapping(raw.cast::<u8>(), own.as_mut_ptr().cast::<u8>(), covered);
+            own.assume_init()
+        };
         let functions = BackendFunctions::of(&raw).map_err(|missing| table(format!("`{missing}` is null")))?;
         let [own, title] = [raw.name, raw.title].map(|text| {
             // SAFETY: the header has it end with a 0 and stay.
@@ -86,8 +99,36 @@ impl PluginLibrary {
         if own != name {
             return Err(PluginError::Name { path: path.to_path_buf(), expected: name.into(), got: own });
         }
-        Ok(PluginLibrary { functions, title, _library: library })
+        let (graphs, timestamp) = (graphs(raw.graphs).map_err(&table)?, timestamp(raw.clock).map_err(&table)?);
+        Ok(PluginLibrary { functions, graphs, timestamp, title, _library: library })
     }
+}
+
+/// A table that a library may have beside, of which every version begins with its bytes; none where it has none.
+fn beside<T: Copy>(name: &str, raw: *const T) -> Result<Option<T>, String> {
+    if raw.is_null() {
+        return Ok(None);
+    }
+    if !raw.is_aligned() {
+        return Err(format!("`{name}` is no table"));
+    }
+    // SAFETY: the header has the table stay and begin with its bytes.
+    let bytes = unsafe { raw.cast::<u32>().read() } as usize;
+    if bytes < size_of::<T>() {
+        return Err(format!("expected `{name}` of {} bytes, got {bytes}", size_of::<T>()));
+    }
+    // SAFETY: it has as many bytes.
+    Ok(Some(unsafe { raw.read() }))
+}
+
+fn graphs(raw: *const RawGraphs) -> Result<Option<GraphFunctions>, String> {
+    let functions = |raw| GraphFunctions::of(&raw).map_err(|missing| format!("`{missing}` is null"));
+    beside("graphs", raw)?.map(functions).transpose()
+}
+
+fn timestamp(raw: *const RawClock) -> Result<Option<TimestampFunction>, String> {
+    let function = |raw: RawClock| raw.timestamp.ok_or_else(|| "`clock.timestamp` is null".to_owned());
+    beside("clock", raw)?.map(function).transpose()
 }
 
 /// Whether a backend may be called so: a word that command lines and kernel names take.

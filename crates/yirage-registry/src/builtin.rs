@@ -133,6 +133,7 @@ fn cpu() -> Provider {
 pub(crate) fn backends_of_ranks() -> Vec<&'static str> {
     let mut able = if cfg!(feature = "cpu") { vec!["cpu"] } else { Vec::new() };
     able.extend(cuda_ranks::names());
+    able.extend(npu_ranks::names());
     able.push("sim");
     able
 }
@@ -143,6 +144,7 @@ pub(crate) fn as_rank(name: &str, surroundings: &ProbeEnvironment, group: &Arc<R
         #[cfg(feature = "cpu")]
         "cpu" => Arc::new(crate::cpu_rank::CpuOfGroup::new(group.clone())),
         name => cuda_ranks::backend(name, surroundings, group)
+            .or_else(|| npu_ranks::backend(name, surroundings, group))
             .unwrap_or_else(|| Arc::new(Sim::of_group(Settings::default(), group.clone()))),
     }
 }
@@ -187,6 +189,49 @@ mod cuda_ranks {
 
 #[cfg(not(any(feature = "cuda", feature = "hip", feature = "musa", feature = "corex", feature = "maca")))]
 mod cuda_ranks {
+    use super::{Arc, Backend, ProbeEnvironment, RankGroup};
+
+    pub(super) fn names() -> impl Iterator<Item = &'static str> {
+        std::iter::empty()
+    }
+
+    pub(super) fn backend(_: &str, _: &ProbeEnvironment, _: &Arc<RankGroup>) -> Option<Arc<dyn Backend>> {
+        None
+    }
+}
+
+/// Devices that compute by their makers' operators as ranks.
+#[cfg(any(feature = "ascend", feature = "cambricon"))]
+mod npu_ranks {
+    use super::{Arc, Backend, ProbeEnvironment, RankGroup};
+    use yirage_npu::{NpuBackend, NpuVendor};
+
+    /// Vendors of this build.
+    const VENDORS: &[NpuVendor] = &[
+        #[cfg(feature = "ascend")]
+        NpuVendor::Ascend,
+        #[cfg(feature = "cambricon")]
+        NpuVendor::Cambricon,
+    ];
+
+    /// Their names.
+    pub(super) fn names() -> impl Iterator<Item = &'static str> {
+        VENDORS.iter().map(|vendor| vendor.name())
+    }
+
+    /// The backend of this name.
+    pub(super) fn backend(
+        name: &str,
+        surroundings: &ProbeEnvironment,
+        group: &Arc<RankGroup>,
+    ) -> Option<Arc<dyn Backend>> {
+        let vendor = VENDORS.iter().find(|vendor| vendor.name() == name)?;
+        Some(Arc::new(NpuBackend::of_group(*vendor, surroundings.clone(), group.clone())))
+    }
+}
+
+#[cfg(not(any(feature = "ascend", feature = "cambricon")))]
+mod npu_ranks {
     use super::{Arc, Backend, ProbeEnvironment, RankGroup};
 
     pub(super) fn names() -> impl Iterator<Item = &'static str> {

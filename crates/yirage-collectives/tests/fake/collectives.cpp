@@ -102,6 +102,7 @@ struct Job {
   Element element;
   const char* from;
   char* to;
+  void* stream;
 };
 
 void use(void* context, const std::vector<const char*>& all) {
@@ -123,13 +124,22 @@ void use(void* context, const std::vector<const char*>& all) {
 }
 
 void run(const Job& job) {
+  const int kind = job.signature.kind;
   const size_t bytes = job.signature.count * bytes_of(job.element);
-  const size_t given = job.signature.kind == REDUCE_SCATTER ? bytes * job.place->ranks : bytes;
+  const size_t given = kind == REDUCE_SCATTER ? bytes * job.place->ranks : bytes;
+  const size_t got = kind == ALL_GATHER ? bytes * job.place->ranks : bytes;
   Job own = job;
-  switch (job.signature.kind) {
-    case SEND: send(*job.place, job.signature, job.from, bytes, job.signature.peer); break;
-    case RECEIVE: receive(*job.place, job.signature, job.to, bytes, job.signature.peer); break;
-    default: meet(*job.place, job.signature, job.from, given, use, &own);
+  if (kind != RECEIVE) own.from = (const char*)bytes_at(job.stream, job.from, given);
+  if (kind != SEND) own.to = (char*)bytes_at(job.stream, job.to, got);
+  if ((kind != RECEIVE && !own.from) || (kind != SEND && !own.to)) {
+    wrong("a collective", "its bytes are not all in the device's memory");
+    job.place->failed = SYSTEM;
+    return;
+  }
+  switch (kind) {
+    case SEND: send(*job.place, job.signature, own.from, bytes, job.signature.peer); break;
+    case RECEIVE: receive(*job.place, job.signature, own.to, bytes, job.signature.peer); break;
+    default: meet(*job.place, job.signature, own.from, given, use, &own);
   }
 }
 
@@ -149,7 +159,7 @@ int collective(const char* call, int kind, const void* from, void* to, uint64_t 
   if (count == 0 || count > SLOT) return wrong(call, "the number of elements is none");
   if ((kind != RECEIVE && !from) || (kind != SEND && !to)) return wrong(call, "an address is none");
   const Signature signature = {kind, type, operation, peer, count, of->submitted++};
-  Job job = {of->place, signature, element, (const char*)from, (char*)to};
+  Job job = {of->place, signature, element, (const char*)from, (char*)to, stream};
   return submit(call, of, stream, kind == SEND || kind == RECEIVE, [job] { run(job); });
 }
 

@@ -31,6 +31,9 @@ std::map<void*, std::shared_ptr<Stream>>& streams() {
 // The driver's function: it runs what it is given when the stream comes to it.
 int (*driver)(void* stream, void (*work)(void*), void* context) = nullptr;
 
+// The driver's function: where the bytes of its device's memory lie.
+void* (*memory)(void* stream, const void* address, uint64_t bytes) = nullptr;
+
 void serve(std::shared_ptr<Stream> stream) {
   for (;;) {
     std::unique_lock<std::mutex> lock(stream->lock);
@@ -73,6 +76,12 @@ bool put(void* handle, std::function<void()> work) {
   stream->changed.notify_all();
   return true;
 }
+
+void* bytes_at(void* stream, const void* address, size_t bytes) {
+  return memory ? memory(stream, address, bytes) : const_cast<void*>(address);
+}
+
+API void fakeCollectivesMemory(void* (*at)(void*, const void*, uint64_t)) { memory = at; }
 
 API void fakeCollectivesDriver(int (*enqueue)(void*, void (*)(void*), void*)) { driver = enqueue; }
 

@@ -9,11 +9,12 @@ use super::symbols::RuntimeFunctions;
 use crate::operands::OperandMemory;
 use crate::operators::OperatorCall;
 use crate::range::NpuRange;
-use crate::runtime::{AcceleratorRuntime, CopyDirection, LibraryHandle};
+use crate::runtime::{AcceleratorRuntime, CopyDirection, LibraryHandle, MakerCollective};
 use crate::status::refused;
 use crate::symbols::LibraryPointer;
 use std::marker::PhantomData;
 use std::ptr::null_mut;
+use yirage_collectives::CollectiveError;
 use yirage_hal::driver::DriverError;
 
 /// `ACL_MEM_MALLOC_HUGE_FIRST`.
@@ -121,6 +122,10 @@ impl Drop for CurrentContext<'_> {
 }
 
 impl AcceleratorRuntime for AscendContext {
+    fn stay(&self) -> Result<(), DriverError> {
+        self.enter().map(std::mem::forget)
+    }
+
     fn alloc(&self, bytes: usize) -> Result<LibraryHandle, DriverError> {
         let _entered = self.enter()?;
         let (f, mut address) = (&self.runtime.functions, null_mut());
@@ -241,5 +246,16 @@ impl AcceleratorRuntime for AscendContext {
     ) -> Result<(), DriverError> {
         let _entered = self.enter()?;
         operators::submit(&self.runtime, stream, call, memory, working)
+    }
+
+    unsafe fn collective(
+        &self,
+        stream: LibraryHandle,
+        call: MakerCollective<'_>,
+    ) -> Result<Result<(), CollectiveError>, DriverError> {
+        let _entered = self.enter()?;
+        let MakerCollective { communicator, kind, elements } = call;
+        // SAFETY: what `AcceleratorRuntime::collective` is promised; `NpuStream::collective` says who holds the elements.
+        Ok(unsafe { communicator.submit(kind, elements, stream.pointer()) }.map(drop))
     }
 }

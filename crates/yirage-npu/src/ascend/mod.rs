@@ -15,6 +15,7 @@ use crate::maker::{NpuMaker, OpenedRuntime, cannot};
 use context::AscendContext;
 use libraries::AscendRuntime;
 use std::sync::Arc;
+use yirage_collectives::CollectiveVendor;
 use yirage_hal::{DeviceInfo, HalError};
 use yirage_ir::{DType, Format};
 use yirage_probe::{CompanionLibrary, ProbeEnvironment, families};
@@ -26,6 +27,7 @@ pub(crate) const ASCEND: NpuMaker = NpuMaker {
     host: "ascend/host@1",
     variant: "aclnn",
     support: OperatorSupport::Whole,
+    collectives: CollectiveVendor::Ascend,
     open,
 };
 

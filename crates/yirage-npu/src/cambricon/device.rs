@@ -10,13 +10,14 @@ use super::symbols::{OperatorFunctions, RuntimeFunctions};
 use crate::operands::OperandMemory;
 use crate::operators::{OperandElement, OperatorCall};
 use crate::range::NpuRange;
-use crate::runtime::{AcceleratorRuntime, CopyDirection, LibraryHandle};
+use crate::runtime::{AcceleratorRuntime, CopyDirection, LibraryHandle, MakerCollective};
 use crate::status::refused;
 use crate::symbols::LibraryPointer;
 use std::marker::PhantomData;
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
+use yirage_collectives::CollectiveError;
 use yirage_hal::driver::DriverError;
 use yirage_ir::{DType, Format};
 use yirage_plan::KernelCapabilities;
@@ -182,6 +183,10 @@ impl Drop for CurrentDevice<'_> {
 }
 
 impl AcceleratorRuntime for MluDevice {
+    fn stay(&self) -> Result<(), DriverError> {
+        self.enter().map(std::mem::forget)
+    }
+
     fn alloc(&self, bytes: usize) -> Result<LibraryHandle, DriverError> {
         let _entered = self.enter()?;
         let (f, mut address) = (&self.runtime, null_mut());
@@ -305,6 +310,17 @@ impl AcceleratorRuntime for MluDevice {
                 _ => said,
             }
         })
+    }
+
+    unsafe fn collective(
+        &self,
+        stream: LibraryHandle,
+        call: MakerCollective<'_>,
+    ) -> Result<Result<(), CollectiveError>, DriverError> {
+        let _entered = self.enter()?;
+        let MakerCollective { communicator, kind, elements } = call;
+        // SAFETY: what `AcceleratorRuntime::collective` is promised; `NpuStream::collective` says who holds the elements.
+        Ok(unsafe { communicator.submit(kind, elements, stream.pointer()) }.map(drop))
     }
 }
 

@@ -17,6 +17,7 @@ use crate::lowering::OperatorSupport;
 use crate::maker::{NpuMaker, OpenedRuntime, cannot};
 use device::MluDevice;
 use symbols::{OperatorFunctions, RuntimeFunctions};
+use yirage_collectives::CollectiveVendor;
 use yirage_hal::{DeviceInfo, HalError};
 use yirage_probe::{CompanionLibrary, ProbeEnvironment, families};
 
@@ -27,6 +28,7 @@ pub(crate) const CAMBRICON: NpuMaker = NpuMaker {
     host: "cambricon/host@1",
     variant: "cnnl",
     support: OperatorSupport::Elementary,
+    collectives: CollectiveVendor::Cambricon,
     open,
 };
 

@@ -186,6 +186,19 @@ EXPORTED void fakeFail(const char *call, int nth, int code) {
     the().fault = {call, nth, code};
 }
 
+// For libraries beside this one: work of their own in a stream, and the bytes that it touches.
+EXPORTED int fakeEnqueue(void *stream, void (*work)(void *), void *context) {
+    return the().submit("collective", stream, [=](Device &) {
+        work(context);
+        return int(kSuccess);
+    });
+}
+EXPORTED void *fakeMemory(void *handle, const void *address, uint64_t bytes) {
+    Lock lock(the().mutex);
+    auto stream = static_cast<Stream *>(handle);
+    return the().streams.count(stream) ? the().find(stream->context->device, address, bytes) : nullptr;
+}
+
 namespace fake {
 
 Context *&current() { return of_thread; }

@@ -3,7 +3,7 @@
 //! They are built when they are first asked for, and kept for as long as neither a source nor the compiler changes, below cargo's
 //! folder for tests. Each [`FakeMachine`] has a copy of them, which is a runtime of its own.
 
-use std::ffi::{CString, OsString, c_char};
+use std::ffi::{CString, OsString, c_char, c_void};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -121,12 +121,107 @@ impl FakeMachine {
         stats
     }
 
+    /// Puts the maker's collectives beside its runtime: they stand in the runtime's streams.
+    pub(crate) fn with_collectives(&self) -> FakeCollectivesLibrary {
+        let name = match self.vendor {
+            NpuVendor::Ascend => "libhccl.so",
+            NpuVendor::Cambricon => "libcncl.so",
+        };
+        let file = self.folder.path().join(name);
+        fs::copy(collectives(self.vendor), &file).unwrap();
+        let library = DriverLibrary::at(&file).unwrap();
+        let runtime = self.runtime();
+        // SAFETY: the types are those of `fakeEnqueue` and `fakeMemory` in `fake/machine.cpp`, and of `fakeCollectivesDriver` and
+        // `fakeCollectivesMemory` in `../yirage-collectives/tests/fake/streams.cpp`.
+        unsafe {
+            let enqueue: Enqueue = runtime.function("fakeEnqueue").unwrap();
+            let lend: unsafe extern "C" fn(Enqueue) = library.function("fakeCollectivesDriver").unwrap();
+            lend(enqueue);
+            let memory: Memory = runtime.function("fakeMemory").unwrap();
+            let lend: unsafe extern "C" fn(Memory) = library.function("fakeCollectivesMemory").unwrap();
+            lend(memory);
+        }
+        FakeCollectivesLibrary(library)
+    }
+
     fn runtime(&self) -> DriverLibrary {
         match self.vendor {
             NpuVendor::Ascend => ASCEND.library(&self.surroundings()).unwrap(),
             NpuVendor::Cambricon => CNRT.library(&self.surroundings()).unwrap(),
         }
     }
+}
+
+/// Puts work into a stream.
+type Enqueue = unsafe extern "C" fn(*mut c_void, unsafe extern "C" fn(*mut c_void), *mut c_void) -> i32;
+/// The bytes at an address of a stream's device.
+type Memory = unsafe extern "C" fn(*mut c_void, *const c_void, u64) -> *mut c_void;
+
+/// A maker's library of collectives.
+pub(crate) struct FakeCollectivesLibrary(DriverLibrary);
+
+impl FakeCollectivesLibrary {
+    /// What the library has counted, as `../yirage-collectives/tests/fake/collectives.cpp` has it.
+    fn stats(&self) -> [u64; 8] {
+        let mut stats = [0; 8];
+        // SAFETY: the type is that of `fakeCollectivesStats`, which writes eight numbers.
+        unsafe {
+            let get: unsafe extern "C" fn(*mut u64) = self.0.function("fakeCollectivesStats").unwrap();
+            get(stats.as_mut_ptr());
+        }
+        stats
+    }
+
+    /// Calls of collectives and messages.
+    pub(crate) fn calls(&self) -> u64 {
+        self.stats()[4]
+    }
+
+    /// All communicators were ended in order, and no call was wrong.
+    pub(crate) fn leaves_nothing(&self) {
+        let [now, made, ended, .., wrong] = self.stats();
+        assert_eq!((now, made, wrong), (0, ended, 0), "{:?}", self.stats());
+    }
+
+    /// Lets the `nth` call of this name from now fail with `code`, once.
+    pub(crate) fn fail(&self, call: &str, nth: i32, code: i32) {
+        let call = CString::new(call).unwrap();
+        // SAFETY: the type is that of `fakeCollectivesFail`; the text ends with a 0 and lives through the call.
+        unsafe {
+            let fail: unsafe extern "C" fn(*const c_char, i32, i32) = self.0.function("fakeCollectivesFail").unwrap();
+            fail(call.as_ptr(), nth, code);
+        }
+    }
+}
+
+/// A maker's library of collectives as it was built.
+fn collectives(vendor: NpuVendor) -> &'static Path {
+    static FILES: [OnceLock<PathBuf>; 2] = [OnceLock::new(), OnceLock::new()];
+    FILES[usize::from(vendor == NpuVendor::Cambricon)].get_or_init(|| {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../yirage-collectives/tests/fake");
+        let mut files: Vec<PathBuf> = fs::read_dir(sources).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        let mut hasher = DefaultHasher::new();
+        files.iter().for_each(|file| fs::read(file).unwrap().hash(&mut hasher));
+        let name = if vendor == NpuVendor::Ascend { "FAKE_HCCL" } else { "FAKE_CNCL" };
+        let root = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let file = root.join(format!("collectives-{name}-{:016x}.so", hasher.finish()));
+        if !file.exists() {
+            fs::create_dir_all(root).unwrap();
+            let made = tempfile::tempdir_in(root).unwrap();
+            let made = made.path().join("made.so");
+            let told = ["-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", "-pthread", "-shared", "-Wl,-z,nodelete"];
+            let mut arguments: Vec<OsString> = told.map(OsString::from).into();
+            arguments.extend([format!("-D{name}").into(), "-o".into(), made.clone().into()]);
+            let sources = files.into_iter().filter(|file| file.extension() == Some("cpp".as_ref()));
+            arguments.extend(sources.map(OsString::from));
+            let done = ran(&arguments);
+            assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+            // Another process may have been faster: then its file is as good.
+            fs::rename(made, &file).unwrap();
+        }
+        file
+    })
 }
 
 /// The folder with a maker's libraries as they were built.

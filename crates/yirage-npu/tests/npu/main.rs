@@ -16,3 +16,4 @@ mod faults;
 mod models;
 mod queue;
 mod random;
+mod ranks;

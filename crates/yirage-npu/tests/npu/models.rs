@@ -32,7 +32,7 @@ fn greedy(engine: &mut Engine, prompt: &[u32], count: usize) -> Vec<u32> {
     tokens
 }
 
-fn check(model: &str, device: &Arc<dyn Device>, kv: Format) {
+pub(crate) fn check(model: &str, device: &Arc<dyn Device>, kv: Format) {
     let folder = tiny::model(model);
     let golden = json::read(&folder.join("golden.json"));
     let options = EngineOptions { kv: Some(kv), precision: Precision::Exact, max_seqs: 2, ..EngineOptions::default() };

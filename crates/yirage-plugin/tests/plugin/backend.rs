@@ -1,10 +1,14 @@
 //! What the example says of itself, and what is refused of it.
 
-use crate::built::example;
+use crate::built::{example, examples};
 use std::sync::Arc;
 use std::time::Duration;
-use yirage_hal::driver::{BufferId, BufferSlice, Driver, DriverError};
+use yirage_hal::driver::{
+    BufferId, BufferSlice, CollectiveCall, Driver, DriverError, MemoryCommand, OperationCall, OperationId, StepCommand,
+};
 use yirage_hal::{Backend, OpenOptions, Record};
+use yirage_ir::Format;
+use yirage_ir::op::AllReduce;
 use yirage_plugin::PluginBackend;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -30,7 +34,11 @@ fn devices_are_described_and_opened() {
 #[test]
 #[ignore = "needs compilers of C and C++"]
 fn memory_is_what_it_would_be_on_the_host_and_nothing_beside_it_is_touched() {
-    let driver = example().driver(0).unwrap();
+    examples().iter().for_each(memory_of);
+}
+
+fn memory_of(backend: &PluginBackend) {
+    let driver = backend.driver(0).unwrap();
     let slice = BufferSlice { buffer: driver.alloc(16).unwrap(), offset: 0, bytes: 16 };
     driver.upload(Arc::new(Record::of(&[1u32, 2, 3, 4])), slice).unwrap();
     let download = driver.download(slice.part(4, 8).unwrap()).unwrap();
@@ -53,6 +61,64 @@ fn memory_is_what_it_would_be_on_the_host_and_nothing_beside_it_is_touched() {
     assert!(matches!(driver.alloc(u64::MAX), Err(DriverError::OutOfMemory { wanted: u64::MAX, .. })));
     driver.free(slice.buffer);
     driver.free(slice.buffer);
+}
+
+/// What is captured does not run until it is replayed, as often as it is, and is gone when it was released; the clock goes on.
+#[test]
+#[ignore = "needs compilers of C and C++"]
+fn captured_commands_run_when_they_are_replayed_and_the_clock_tells_when() {
+    for backend in examples() {
+        let driver = backend.driver(0).unwrap();
+        let slice = |words: u64| BufferSlice { buffer: driver.alloc(words * 4).unwrap(), offset: 0, bytes: words * 4 };
+        let (from, to) = (slice(4), slice(4));
+        let filled = |byte| StepCommand::Memory(MemoryCommand::Fill { slice: from, byte });
+        driver.submit(filled(0)).unwrap();
+        driver.submit(StepCommand::Memory(MemoryCommand::Copy { from, to })).unwrap();
+        let capture = driver.graph_capture().unwrap();
+        let commands = || vec![StepCommand::Memory(MemoryCommand::Copy { from, to }), filled(7)];
+        let graph = capture.capture(commands()).unwrap();
+        let stamps = [driver.clock().unwrap().timestamp().unwrap(), {
+            capture.replay(graph).unwrap();
+            capture.replay(graph).unwrap();
+            driver.clock().unwrap().timestamp().unwrap()
+        }];
+        let download = driver.download(to).unwrap();
+        let value = driver.signal().unwrap();
+        driver.wait(value, LONG).unwrap();
+        assert_eq!(
+            download.take().values::<u32>(),
+            [0x0707_0707; 4],
+            "the second replay copies what the first one filled"
+        );
+        let [began, ended] = stamps.map(yirage_hal::driver::Timestamp::take);
+        assert!(began <= ended, "{began:?} {ended:?}");
+        let outside = BufferSlice { bytes: 99, ..to };
+        let wrong = vec![filled(9), StepCommand::Memory(MemoryCommand::Fill { slice: outside, byte: 1 })];
+        assert!(capture.capture(wrong).unwrap_err().to_string().contains("are beyond a buffer of 16"));
+        capture.release(graph);
+        assert!(capture.replay(graph).unwrap_err().to_string().contains("there is no captured graph"));
+        let again = capture.capture(commands()).unwrap();
+        capture.release(again);
+    }
+}
+
+/// What the interface does not have is refused by name, and nothing of it reaches the library.
+#[test]
+#[ignore = "needs compilers of C and C++"]
+fn what_a_plug_in_does_not_do_is_unsupported() {
+    let driver = example().driver(0).unwrap();
+    let slice = BufferSlice { buffer: driver.alloc(16).unwrap(), offset: 0, bytes: 16 };
+    let (op, dtype) = (AllReduce { ranks: 2 }.into(), Format::F32.into());
+    let sum = CollectiveCall { op, dtype, rows: 1, width: 4, from: slice, to: slice };
+    let call = OperationCall { operation: OperationId(1), bindings: Vec::new(), workspace: None };
+    for command in [StepCommand::Collective(sum), StepCommand::Operation(call)] {
+        let refused = driver.submit(command).unwrap_err();
+        assert!(
+            matches!(&refused, DriverError::Unsupported { what, .. } if what.contains("with other devices")),
+            "{refused}"
+        );
+    }
+    assert!(driver.operations().is_none() && driver.transfer_queue().is_none());
 }
 
 #[test]

@@ -32,13 +32,38 @@ pub(crate) fn library_of(text: &str) -> (TempDir, PathBuf) {
     (folder, library)
 }
 
+/// Where the emulator's sources lie.
+fn emulator() -> PathBuf {
+    root().join("crates/yirage-sim/src/emulator/cpp")
+}
+
+/// The example in Rust, built by the cargo of these tests, which finds the emulator as well.
+pub(crate) fn example_in_rust() -> PluginBackend {
+    static FOLDER: OnceLock<TempDir> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let manifest = root().join("examples/plugin/rust/Cargo.toml");
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        let told = ["build", "--release", "--locked", "--offline", "--manifest-path"];
+        let command = command.args(told).arg(manifest).arg("--target-dir").arg(folder.path());
+        let done = command.env("SOFTWARE_EMULATOR_HERE", emulator()).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        folder
+    });
+    PluginBackend::new("software", &folder.path().join("release/libsoftware_device.so")).unwrap()
+}
+
+/// The examples in C and in Rust.
+pub(crate) fn examples() -> [PluginBackend; 2] {
+    [example(), example_in_rust()]
+}
+
 /// The example, which finds the emulator.
 pub(crate) fn example() -> PluginBackend {
     static FOLDER: OnceLock<TempDir> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
-        let emulator = root().join("crates/yirage-sim/src/emulator/cpp");
-        let definition = format!("SOFTWARE_EMULATOR_HERE=\"{}\"", emulator.display());
+        let definition = format!("SOFTWARE_EMULATOR_HERE=\"{}\"", emulator().display());
         library(&root().join("examples/plugin/software_device.c"), folder.path(), &[&definition]);
         folder
     });

@@ -20,7 +20,9 @@ _Static_assert(sizeof(struct yirage_device_info) == 328, "device_info");
 _Static_assert(sizeof(struct yirage_slice) == 24 && sizeof(struct yirage_kernel) == 16, "slice, kernel");
 _Static_assert(offsetof(struct yirage_launch, slices) == 32 && sizeof(struct yirage_launch) == 48, "launch");
 _Static_assert(offsetof(struct yirage_backend, count) == 24, "count");
-_Static_assert(sizeof(struct yirage_backend) == 24 + 16 * sizeof(void *), "backend");
+_Static_assert(offsetof(struct yirage_backend, graphs) == 24 + 16 * sizeof(void *), "graphs");
+_Static_assert(sizeof(struct yirage_backend) == 24 + 18 * sizeof(void *), "backend");
+_Static_assert(sizeof(struct yirage_graphs) == 40 && sizeof(struct yirage_clock) == 16, "graphs, clock");
 static const struct yirage_backend backend = {
     .version = YIRAGE_BACKEND_VERSION, .bytes = sizeof backend, .name = "mine", .title = "all null"};
 const struct yirage_backend *yirage_backend(void) { return &backend; }

@@ -64,9 +64,15 @@ const DRIVER: DriverApi = DriverApi {
     // The numbers of its attributes are in no public header.
     cores: None,
     // Nor is its architecture told by a call: the name says which card it is.
-    arch: |_, _, name| Ok(name.split_whitespace().find(|word| is_for_models(word)).unwrap_or("unknown").to_owned()),
+    arch: |_, _, name| Ok(card(name).to_owned()),
     capabilities,
 };
+
+/// `C500` of `MetaX C500`, and of `MXC500`, as drivers write it too.
+fn card(name: &str) -> &str {
+    let words = name.split_whitespace().map(|word| word.strip_prefix("MX").unwrap_or(word));
+    words.into_iter().find(|word| is_for_models(word)).unwrap_or("unknown")
+}
 
 /// Whether a word names a card for models: the C series, such as C500.
 fn is_for_models(word: &str) -> bool {
@@ -88,6 +94,7 @@ mod tests {
     #[test]
     fn the_series_for_models_has_its_row() {
         assert!(capabilities("C500").bf16 && !capabilities("C500").fp8);
+        assert_eq!([card("MetaX C500 0"), card("MXC500"), card("MXN100")], ["C500", "C500", "unknown"]);
         assert_eq!([capabilities("N100"), capabilities("Card")], [KernelCapabilities::LEAST; 2]);
     }
 }

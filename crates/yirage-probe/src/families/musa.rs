@@ -14,7 +14,7 @@ pub static MUSA: Family = Family {
     title: "Moore Threads MUSA",
     system: "linux",
     location: LibraryLocation::Files(LibrarySearch {
-        libraries: &["libmusa.so.1", "libmusa.so"],
+        libraries: &["libmusa.so.4", "libmusa.so.1", "libmusa.so"],
         roots: &["MUSA_HOME", "MUSA_ROOT", "MUSA_PATH"],
         folders: &["/usr/local/musa/lib"],
         own_folders_only: false,

@@ -4,6 +4,7 @@
 
 mod broken;
 mod fakes;
+mod recorded;
 mod search;
 mod visible;
 mod working;

@@ -2,6 +2,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifndef CHIP
+#define CHIP "Ascend910B3"
+#endif
+#ifndef LEFT
+#define LEFT ((size_t)60 << 30)
+#endif
+
 static int started;
 static int current = -1;
 
@@ -17,7 +24,7 @@ int aclrtGetDeviceCount(uint32_t *count) {
     *count = 2;
     return started ? 0 : 107000;
 }
-const char *aclrtGetSocName(void) { return "Ascend910B3"; }
+const char *aclrtGetSocName(void) { return CHIP; }
 int aclrtSetDevice(int device) {
     current = device;
     return 0;
@@ -28,7 +35,7 @@ int aclrtResetDevice(int device) {
 }
 #ifndef NO_MEMORY
 int aclrtGetMemInfo(int kind, size_t *left, size_t *all) {
-    *left = (size_t)60 << 30, *all = (size_t)64 << 30;
+    *left = LEFT, *all = (size_t)64 << 30;
     return kind == 1 && current >= 0 ? 0 : 107002;
 }
 #endif

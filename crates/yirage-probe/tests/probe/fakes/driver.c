@@ -17,6 +17,9 @@
 #ifndef TITLE
 #define TITLE "Loopback"
 #endif
+#ifndef CORES
+#define CORES 108
+#endif
 
 #ifdef SLOW_LOAD
 __attribute__((constructor)) static void slow(void) { sleep(2); }
@@ -65,14 +68,23 @@ int DEVICE(int *device, int ordinal) {
 
 #ifdef NAME
 int NAME(char *name, int length, int device) {
+#ifdef WHOLE_TITLE
+    snprintf(name, length, TITLE);
+#else
     snprintf(name, length, TITLE " %d", device - 7);
+#endif
     return device == 7 || device == 8 ? 0 : 101;
 }
 #endif
 
 #ifdef MEMORY
 int MEMORY(size_t *bytes, int device) {
+#ifdef MIB
+    (void)device;
+    *bytes = (size_t)MIB << 20;
+#else
     *bytes = (size_t)(device - 6) << 33;
+#endif
     return 0;
 }
 #endif
@@ -80,7 +92,7 @@ int MEMORY(size_t *bytes, int device) {
 #ifdef ATTRIBUTE
 int ATTRIBUTE(int *value, int which, int device) {
     (void)device;
-    *value = which == 75 ? MAJOR : which == 76 ? MINOR : 108;
+    *value = which == 75 ? MAJOR : which == 76 ? MINOR : CORES;
     return 0;
 }
 #endif

@@ -2,21 +2,20 @@
 
 use yirage_hal::HalError;
 use yirage_hal::driver::{CollectiveCall, KernelCall, Library, PackedRows, ValueSlices, WeightPacking};
-use yirage_kernels::KernelLibrary;
 use yirage_plan::{Plan, Target, WeightEntry};
 use yirage_ranks::collective_kernel;
 
 /// The library of a rank.
-pub(crate) struct RankKernels {
-    library: KernelLibrary,
+pub struct RankKernels<L> {
+    library: L,
     /// What plans call the collectives.
     name: String,
     ranks: u32,
 }
 
-impl RankKernels {
+impl<L: Library> RankKernels<L> {
     /// The library of one of so many ranks; of one alone it has no collectives.
-    pub(crate) fn new(library: KernelLibrary, backend: &str, ranks: u32) -> RankKernels {
+    pub fn new(library: L, backend: &str, ranks: u32) -> RankKernels<L> {
         RankKernels { library, name: format!("{backend}/collective@1"), ranks }
     }
 
@@ -25,7 +24,7 @@ impl RankKernels {
     }
 }
 
-impl Library for RankKernels {
+impl<L: Library> Library for RankKernels<L> {
     fn target(&self) -> Target {
         let mut target = self.library.target();
         if self.ranks > 1 {
