@@ -21,11 +21,13 @@ pub(crate) fn leading_device(
     Err(refused(format!("tp={ranks}")))
 }
 
-/// There are none.
+/// A place among ranks, of which there are none here.
 #[derive(Clone)]
-pub(crate) enum RankMembership {}
+pub(crate) enum NoMembership {}
 
-impl RankMembership {
+pub(crate) use NoMembership as RankMembership;
+
+impl NoMembership {
     pub(crate) fn rank(&self) -> usize {
         match *self {}
     }

@@ -9,13 +9,13 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 /// A request that a replica answers now, counted as long as this lives.
-pub(crate) struct OpenRequest(Arc<Replica>);
+pub(crate) struct RoutedRequest(Arc<Replica>);
 
-impl OpenRequest {
-    pub(crate) fn new(replica: Arc<Replica>) -> OpenRequest {
+impl RoutedRequest {
+    pub(crate) fn new(replica: Arc<Replica>) -> RoutedRequest {
         replica.figures.open.fetch_add(1, Ordering::Relaxed);
         replica.figures.given.fetch_add(1, Ordering::Relaxed);
-        OpenRequest(replica)
+        RoutedRequest(replica)
     }
 
     pub(crate) fn replica(&self) -> &Arc<Replica> {
@@ -23,7 +23,7 @@ impl OpenRequest {
     }
 }
 
-impl Drop for OpenRequest {
+impl Drop for RoutedRequest {
     fn drop(&mut self) {
         self.0.figures.open.fetch_sub(1, Ordering::Relaxed);
     }
@@ -32,12 +32,12 @@ impl Drop for OpenRequest {
 /// The body of an answer that has begun. Where the replica is lost it breaks off, so that the client sees that it is not whole.
 pub(crate) struct AnswerBody {
     body: Incoming,
-    open: OpenRequest,
+    open: RoutedRequest,
     lost: Pin<Box<dyn Future<Output = String> + Send>>,
 }
 
 impl AnswerBody {
-    pub(crate) fn new(body: Incoming, open: OpenRequest) -> AnswerBody {
+    pub(crate) fn new(body: Incoming, open: RoutedRequest) -> AnswerBody {
         let replica = open.replica().clone();
         AnswerBody { body, open, lost: Box::pin(async move { replica.lost().await }) }
     }

@@ -1,6 +1,6 @@
 //! A request from its head to the head of its answer.
 
-use crate::answer::{AnswerBody, OpenRequest};
+use crate::answer::{AnswerBody, RoutedRequest};
 use crate::choice::{ChoiceReason, choose};
 use crate::figures::RouteFigures;
 use crate::forward::{NoAnswer, end_to_end, forward};
@@ -176,7 +176,7 @@ async fn routed(state: &RouteState, parts: &Parts, body: &Bytes) -> Response<Bod
         }
         // Who comes at the same time with the same beginning is sent to the same replica.
         state.prefixes().insert(&blocks, choice.replica);
-        let open = OpenRequest::new(replica.clone());
+        let open = RoutedRequest::new(replica.clone());
         match forward(replica, parts, body).await {
             Ok(answer) => {
                 let status = answer.status();
@@ -213,7 +213,7 @@ async fn routed(state: &RouteState, parts: &Parts, body: &Bytes) -> Response<Bod
 }
 
 /// The answer as the client gets it, piece by piece.
-fn passed_on(answer: Response<Incoming>, open: OpenRequest) -> Response<Body> {
+fn passed_on(answer: Response<Incoming>, open: RoutedRequest) -> Response<Body> {
     let (parts, body) = answer.into_parts();
     let replica = HeaderValue::from_str(open.replica().address.authority());
     let mut answer = Response::new(Body::new(AnswerBody::new(body, open)));

@@ -7,8 +7,8 @@ use super::command::CliCommand::{
 };
 use super::spec::{Default, OptionKind, Spec};
 use super::takers::{
-    ANSWER, BENCH, COMPUTE, DEVICE, ENCODE, FETCH, FUSE, GENERATE, IDS, KEPT, LOAD, MODEL, OPEN, PIECES, PRECISE,
-    PROMPT, QUANTIZE, RANKS, SERVE, STEPS, TALK,
+    ANSWER, BENCH, COMPUTE, DEVICE, DRAIN, ENCODE, FETCH, FUSE, GENERATE, IDS, KEPT, LOAD, MODEL, OPEN, PIECES,
+    PRECISE, PROMPT, QUANTIZE, RANKS, SERVE, STEPS, TALK,
 };
 use Default::{Described, Value};
 use OptionKind::{Choice, Number, Repeated, Switch, Text, Texts};
@@ -454,13 +454,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "Seconds without a request after which a model is unloaded; the next request loads it again",
     ),
     option("request-time", Number("S"), Described("none"), &[Serve, BenchServe], "Seconds that one request may take"),
-    option(
-        "drain-time",
-        Number("S"),
-        Value("30"),
-        &[Serve, Route],
-        "Seconds that open requests get when the server is to end",
-    ),
+    option("drain-time", Number("S"), Value("30"), DRAIN, "Seconds that open requests get when the server is to end"),
     option(
         "stuck-after",
         Number("S"),
