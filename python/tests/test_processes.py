@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -128,13 +129,116 @@ def test_a_model_on_two_ranks_gives_the_tokens_of_one(yr, bedtime, golden):
     for wrong in [{"tp": 0}, {"tp": 2, "tensor_parallel_size": 4}, {"tp": 100_000}]:
         with pytest.raises(yr.OptionError):
             answers(**wrong)
+    for ranks in [3, 8]:
+        with pytest.raises(yr.OptionError, match=rf"KV heads of the model \(4\), got {ranks}; use 1, 2 or 4"):
+            answers(tp=ranks)
+        with pytest.raises(yr.OptionError, match=rf"KV heads of the model \(4\), got {ranks}; use 1, 2 or 4"):
+            yr.InferEngine(bedtime, device="cpu", distributed_config=yr.DistConfig(ranks))
 
 
-def test_an_engine_on_several_ranks_is_refused_with_what_takes_them(yr, bedtime):
-    with pytest.raises(yr.Unsupported, match=r"LLM\(model, tp=2\)"):
-        yr.InferEngine(bedtime, device="cpu", distributed_config=yr.DistConfig(2))
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_an_engine_on_several_ranks_gives_the_logits_of_one(yr, bedtime, ranks):
+    np = pytest.importorskip("numpy", reason="NumPy is not installed here")
+    rows = [[3, 5, 7, 11, 13], [17, 19, 23, 29, 31]]
+
+    def answers(**options):
+        with yr.InferEngine(bedtime, device="cpu", **options) as model:
+            first = np.array(model.forward(rows).numpy())
+            second = np.array(model.forward([[2], [4]], [[5], [5]]).numpy())
+            return first, second, model.generate(rows, max_new_tokens=6, temperature=0, stop_on_eos=False)
+
+    alone, several = answers(), answers(distributed_config=yr.DistConfig(ranks))
+    assert (alone[0] == several[0]).all() and (alone[1] == several[1]).all() and alone[2] == several[2]
     with pytest.raises(yr.OptionError, match="one rank or more"):
         yr.DistConfig(0)
+
+
+KERNEL = """
+    import numpy as np
+    import yirage
+    from layer_models import alone, golden, metadata
+    from test_ranks import rank
+
+    comm = yirage.CommunicationBackend()
+    comm.init_process_group()
+    own, world = comm.rank, comm.world_size
+    for case in golden("llama")["cases"]:
+        prompt, wanted = case["ids"], case["greedy16"]
+        positions = len(prompt) + len(wanted)
+        step, tokens = metadata([prompt], positions)
+        kernel = rank(yirage, own, world, [step, tokens], positions)
+        kernel.compile()
+        assert kernel().finished and tokens[0].tolist() == prompt + wanted, (own, tokens)
+    prompts = [[3 + (t * 5 + i) % 240 for t in range(3 + 8 * i)] for i in range(4)]
+    meta = metadata(prompts, 48)
+    kernel = rank(yirage, own, world, meta, 48, rows=8, max_num_batched_requests=2)
+    kernel.compile(output_dir=sys.argv[2])
+    kernel()
+    again = metadata(prompts, 48)
+    loaded = rank(yirage, own, world, again, 48, rows=8, layers=False, max_num_batched_requests=2)
+    loaded.load_mpk_kernel(sys.argv[2])
+    loaded()
+    # Plans of ranks are made anew: none is kept on disk.
+    assert (again[1] == meta[1]).all() and loaded.plan_counts()["read"] == 0
+    assert meta[1][3, len(prompts[3]) :].tolist() == alone(yirage, "llama", prompts[3], 48)
+    comm.barrier()
+    print(f"rank {own} is done\\n", end="", flush=True)
+"""
+
+
+def test_kernels_whose_ranks_are_processes_give_the_tokens_of_transformers(tmp_path):
+    pytest.importorskip("numpy", reason="NumPy is not installed here")
+    ended = started(2, KERNEL, tmp_path / "saved", tmp_path=tmp_path)
+    assert ended.returncode == 0 and ended.stdout.count("is done") == 2, ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize("launcher", ["mpirun.openmpi", "mpirun.mpich"])
+def test_kernels_whose_ranks_mpirun_has_started_give_the_same_tokens(tmp_path, launcher):
+    pytest.importorskip("numpy", reason="NumPy is not installed here")
+    if shutil.which(launcher) is None:
+        pytest.skip(f"{launcher} is not installed here")
+    script = tmp_path / "script.py"
+    script.write_text("import sys\nsys.path.insert(0, sys.argv[1])\n" + textwrap.dedent(KERNEL))
+    allowed = ["--oversubscribe", "--allow-run-as-root"] if launcher.endswith("openmpi") else []
+    command = [launcher, *allowed, "-n", "2", sys.executable, script, HERE, tmp_path / "saved"]
+    ended = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 0 and ended.stdout.count("is done") == 2, ended.stdout + ended.stderr
+
+
+def test_sums_of_processes_are_those_of_one_and_what_differs_is_named(yr, tmp_path):
+    pytest.importorskip("numpy", reason="NumPy is not installed here")
+    code = """
+    import yirage
+    from test_ranks import summand
+
+    comm = yirage.CommunicationBackend()
+    comm.init_process_group()
+    own, world = comm.rank, comm.world_size
+    parts = [[1e8, 1.0, 0.1, 3.0, 1e-3, 7.0], [1.0, 1e8, 0.2, -3.0, 1e-8, 0.5], [-1e8, -1e8, 0.3, 1e-7, 1.0, 1.0], [0.5] * 6]
+    out = summand(yirage, world, own, parts[own]).run_test_mode()["out"].numpy().tolist()
+    print(f"sum {own} {out}\\n", end="", flush=True)
+    try:
+        summand(yirage, world, own, parts[own], rms_norm_eps=0.5 if own == 1 else 1e-6).run_test_mode()
+    except yirage.RanksError as error:
+        print(f"rank {own} heard: {error}\\n", end="", flush=True)
+    try:
+        summand(yirage, world, 0, parts[own])
+    except yirage.OptionError as error:
+        print(f"rank {own} is refused: {error}\\n", end="", flush=True)
+    """
+    from test_ranks import summand
+
+    parts = [[1e8, 1.0, 0.1, 3.0, 1e-3, 7.0], [1.0, 1e8, 0.2, -3.0, 1e-8, 0.5], [-1e8, -1e8, 0.3, 1e-7, 1.0, 1.0], [0.5] * 6]
+    for ranks in [2, 4]:
+        one = yr.PersistentKernel.ranks([summand(yr, ranks, own, parts[own]) for own in range(ranks)]).run_test_mode()
+        ended = started(ranks, code, tmp_path=tmp_path)
+        said = ended.stdout
+        assert ended.returncode == 0, said + ended.stderr
+        assert "rank 1 heard: " in said and "rms_norm_eps of rank 1 is 0.5, of rank 0 0.000001" in said, said
+        assert said.count("heard: ") == ranks and said.count("another rank differs from rank 0") == ranks - 1, said
+        assert said.count("is refused: ") == ranks - 1 and f"rank 0 of {ranks} is asked for" in said, said
+        sums = {line.split(" ", 2)[2] for line in said.splitlines() if line.startswith("sum ")}
+        assert sums == {str(one["rank0.out"].numpy().tolist())}, said
 
 
 def test_no_process_of_a_rank_outlives_its_model(yr, bedtime):
@@ -143,8 +247,8 @@ def test_no_process_of_a_rank_outlives_its_model(yr, bedtime):
         return {pid for task in found for pid in task.read_text().split()}
 
     before = children()
-    model = yr.LLM(bedtime, threads=1, tp=3)
-    assert len(children() - before) == 2
+    model = yr.LLM(bedtime, threads=1, tp=4)
+    assert len(children() - before) == 3
     model.close()
     assert children() <= before
 

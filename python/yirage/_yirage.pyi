@@ -1062,6 +1062,7 @@ class InferEngine:
         kv_cache_dtype: str | None = None,
         max_cache_len: int | None = None,
         max_batch_size: int | None = None,
+        tp_size: int = 1,
         **others: Any,
     ) -> None: ...
     @property

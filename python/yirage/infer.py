@@ -24,7 +24,7 @@ class ModelConfig(types.SimpleNamespace):
 
 @dataclasses.dataclass
 class DistConfig:
-    """Over how many ranks a model is spread. Engines take one; ``LLM(model, tp=config.tp_size)`` takes several."""
+    """Over how many ranks a model is spread, each a process with its part of it."""
 
     tp_size: int = 1
 
@@ -98,13 +98,15 @@ class InferEngine:
         model_path: a file, a folder, a name of the catalogue or of a repository.
         device: a backend such as ``'cpu'`` or ``'cuda:0'``, or an object with ``type`` and ``index``; the current backend
             without it.
-        distributed_config: ``DistConfig(1)``; more ranks are refused, and ``LLM`` takes them.
+        distributed_config: ``DistConfig(n)`` starts ``n - 1`` processes beside this one, which end with the engine. In a process
+            that ``python -m yirage.ranks`` or mpirun has started as one of ``n``, the others are the ranks: each makes the
+            engine and calls it the same way, and all get the results.
         cache_config: a ``StaticKVCacheConfig``; a ``PagedKVCacheConfig`` is refused.
         precision: ``'exact'`` or ``'fast'``.
         kv_cache_dtype: ``'auto'``, ``'float32'``, ``'float16'``, ``'bfloat16'`` or ``'int8'``.
 
     Raises:
-        ModelNotFoundError, ModelError, Unsupported, BackendUnavailableError, OptionError
+        ModelNotFoundError, ModelError, Unsupported, BackendUnavailableError, OptionError, RanksError
     """
 
     def __init__(
@@ -132,12 +134,6 @@ class InferEngine:
         warmup_iterations: int,
         others: dict[str, Any],
     ) -> None:
-        size = getattr(distributed_config, "tp_size", 1)
-        if size != 1:
-            from .exceptions import Unsupported
-
-            why = f"this engine computes on one rank, and LLM(model, tp={size}) on several"
-            raise Unsupported(f"distributed_config=DistConfig({size}) is not supported: {why}")
         cache = _static(cache_config)
         self._path: str = os.path.expanduser(str(model_path))
         self._native = _yirage.InferEngine(
@@ -149,6 +145,7 @@ class InferEngine:
             kv_cache_dtype=kv_cache_dtype,
             max_cache_len=cache.max_cache_len,
             max_batch_size=cache.max_batch_size,
+            tp_size=getattr(distributed_config, "tp_size", 1),
             **others,
         )
 

@@ -6,7 +6,7 @@ use crate::interface::{Interface, check};
 use std::collections::HashMap;
 use yirage_compile::{CompileOptions, compile, plan_weights};
 use yirage_hal::{Bindings, Device, Executor, KvCacheHandle, Record, WeightHandle, write_view};
-use yirage_ir::{Dims, Graph, Type};
+use yirage_ir::{Dim, Dims, Graph, Type};
 use yirage_plan::{Plan, Precision, Target, VerifiedPlan, WeightEntry};
 
 /// What a graph is compiled for.
@@ -66,7 +66,13 @@ impl ResidentWeights {
 
     /// The weights that a plan reads and are not here.
     pub fn missing<'a>(&self, plan: &'a Plan) -> Vec<&'a WeightEntry> {
-        plan.weights.entries.iter().filter(|entry| self.0.iter().all(|(held, _)| held != *entry)).collect()
+        plan.weights.entries.iter().filter(|entry| self.find(entry).is_none()).collect()
+    }
+
+    /// A weight as a plan reads it. Of one that was divided among ranks the device holds its part, which a plan reads as a weight
+    /// of its own.
+    fn find(&self, wanted: &WeightEntry) -> Option<&WeightHandle> {
+        self.0.iter().find(|(held, _)| held == wanted || is_part(wanted, held)).map(|(_, handle)| handle)
     }
 
     /// Puts those on the device that a plan reads and are not here; `arrays` are the graph's weights by name.
@@ -84,6 +90,20 @@ impl ResidentWeights {
         }
         Ok(())
     }
+}
+
+/// Whether a weight of a rank's plan is the part of a whole that is divided: all but one dimension are its own, and that one
+/// divides into such parts.
+fn is_part(part: &WeightEntry, whole: &WeightEntry) -> bool {
+    let Some(axis) = whole.shard_axis.filter(|_| part.shard_axis.is_none()) else { return false };
+    let Some(Dim::Const(rows)) = part.ty.shape.get(axis as usize) else { return false };
+    let Some(Dim::Const(all)) = whole.ty.shape.get(axis as usize) else { return false };
+    if *rows == 0 || !all.is_multiple_of(*rows) {
+        return false;
+    }
+    let mut ty = whole.ty.clone();
+    ty.shape[axis as usize] = Dim::Const(*rows);
+    *part == WeightEntry { ty, shard_axis: None, ..whole.clone() }
 }
 
 /// The plan of a graph on a target.
@@ -160,7 +180,7 @@ impl Callable {
         dims: Dims,
     ) -> Result<Callable, CallError> {
         interface.check_kv_caches(|name| states.contains_key(name))?;
-        interface.check(plan)?;
+        interface.check_as_rank(plan, device.target().ranks)?;
         if let Some(sym) = dims.exceeds(&plan.bucket) {
             let (most, wanted) = (plan.bucket.get(sym), dims.get(sym));
             let what = format!("it is made for {} up to {most}, {wanted} are wanted", sym.name());
@@ -168,7 +188,7 @@ impl Callable {
         }
         let mut bindings = Bindings { kv_caches: states.clone(), ..Bindings::default() };
         for entry in &plan.weights.entries {
-            let held = weights.0.iter().find(|(held, _)| held == entry).map(|(_, handle)| handle);
+            let held = weights.find(entry);
             let missing = || CallError::Weight { name: entry.name.clone(), why: "it is not on the device" };
             bindings.weights.insert(entry.name.clone(), held.ok_or_else(missing)?.clone());
         }

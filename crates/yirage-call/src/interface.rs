@@ -57,6 +57,14 @@ impl Interface {
     /// # Errors
     /// [`CallError::Plan`]: the first thing that it has otherwise.
     pub fn check(&self, plan: &Plan) -> Result<(), CallError> {
+        self.check_as_rank(plan, 1)
+    }
+
+    /// [`Interface::check`] of a plan for one of so many ranks: of a weight it may read the rank's rows, of a state the rank's heads.
+    ///
+    /// # Errors
+    /// As [`Interface::check`].
+    pub(crate) fn check_as_rank(&self, plan: &Plan, ranks: u32) -> Result<(), CallError> {
         let wrong = |what: String| CallError::Plan { graph: self.graph.clone(), what };
         let kinds = [
             (ValueSource::StepInput, "slot", &self.step_inputs),
@@ -67,7 +75,12 @@ impl Interface {
             let known: HashMap<&str, &Type> = known.iter().map(|(name, ty)| (name.as_str(), ty)).collect();
             for value in plan.graph.inputs_of(source).map(|id| plan.graph.value(id)) {
                 let here = known.get(value.name.as_str());
-                if here.is_none_or(|ty| **ty != value.ty) {
+                let divided = match source {
+                    ValueSource::Weight => Some(0),
+                    ValueSource::KvCache => Some(1),
+                    _ => None,
+                };
+                if here.is_none_or(|ty| **ty != value.ty && !is_part(&value.ty, ty, divided, ranks)) {
                     let wanted = here.map_or("no such one is here".into(), |ty| format!("it is {ty} here"));
                     return Err(wrong(format!("it reads the {kind} `{}` of {}, and {wanted}", value.name, value.ty)));
                 }
@@ -173,6 +186,16 @@ pub(crate) fn check(what: &'static str, name: &str, wanted: &Type, array: &HostA
     }
     let (wanted, given) = (wanted.to_string(), array.ty().to_string());
     Err(CallError::Type { what, name: name.to_owned(), wanted, given })
+}
+
+/// Whether a type is what each of so many ranks has of one that is divided along a dimension.
+fn is_part(part: &Type, whole: &Type, divided: Option<usize>, ranks: u32) -> bool {
+    let mut shape = whole.shape.clone();
+    match divided.and_then(|axis| shape.get_mut(axis)) {
+        Some(Dim::Const(n)) if ranks > 1 && n.is_multiple_of(ranks) => *n /= ranks,
+        _ => return false,
+    }
+    *part == Type { shape, ..whole.clone() }
 }
 
 /// The type with numbers for its symbols.

@@ -3,6 +3,8 @@
 //! A weight is divided by its rows, so a rank computes whole outputs: no sum is divided, and every rank count gives the same
 //! bytes. A value whose columns are divided so stays divided through what computes each head or element by itself, up to
 //! attention with a cache whose heads are divided; what needs all of a row gathers it first. All else every rank computes.
+//!
+//! A graph that has collectives says by itself what its ranks give each other: it is a rank's already, and is left as it is.
 
 use crate::CompileOptions;
 use crate::decision::{Decision, Decisions};
@@ -21,6 +23,10 @@ pub(crate) fn run(
 ) -> Result<Graph, CompileError> {
     if target.ranks <= 1 {
         return alone(graph);
+    }
+    if is_of_a_rank(graph) {
+        check_group(graph, target)?;
+        return Ok(graph.clone());
     }
     let division = Division::of(graph, target.ranks);
     division.tell(decisions);
@@ -51,9 +57,32 @@ fn alone(graph: &Graph) -> Result<Graph, CompileError> {
     Ok(r.finish())
 }
 
+/// The collectives of a graph: what they are called, and of how many ranks.
+fn collectives(graph: &Graph) -> impl Iterator<Item = (&'static str, u32)> {
+    graph.nodes.iter().filter_map(|node| match &node.kind {
+        NodeKind::Op(op) => op.ranks().filter(|&ranks| ranks > 1).map(|ranks| (op.name(), ranks)),
+        NodeKind::Region(_) => None,
+    })
+}
+
+/// Whether whoever made the graph has divided it.
+fn is_of_a_rank(graph: &Graph) -> bool {
+    collectives(graph).next().is_some()
+}
+
+fn check_group(graph: &Graph, target: &Target) -> Result<(), CompileError> {
+    match collectives(graph).find(|&(_, ranks)| ranks != target.ranks) {
+        None => Ok(()),
+        Some((name, ranks)) => Err(CompileError::Unsupported {
+            what: format!("`{name}` of {ranks} ranks on a device that is one of {}", target.ranks),
+            why: "all ranks of a device's group take part in a collective; make both of the same number".into(),
+        }),
+    }
+}
+
 /// The weights of a graph that are divided among so many ranks.
 pub(crate) fn divided_weights(graph: &Graph, ranks: u32) -> HashSet<ValueId> {
-    if ranks <= 1 { HashSet::new() } else { Division::of(graph, ranks).weights }
+    if ranks <= 1 || is_of_a_rank(graph) { HashSet::new() } else { Division::of(graph, ranks).weights }
 }
 
 /// What is divided among the ranks.

@@ -22,6 +22,7 @@ mod pace;
 mod packed;
 mod plans;
 mod prefix_error;
+mod rank_division;
 mod runner;
 pub mod sampling;
 pub mod scheduler;
@@ -45,5 +46,6 @@ pub use options::{
 pub use packed::Notice;
 pub use plans::PlanCounts;
 pub use prefix_error::PrefixError;
+pub use rank_division::{RankDivision, UnevenHeads};
 pub use variants::{ChosenVariant, VariantOrigin, VariantTiming};
 pub use vocabulary::VocabularyError;

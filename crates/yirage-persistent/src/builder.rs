@@ -14,6 +14,7 @@ use crate::notice::{KernelNotice, Notices};
 use crate::tensor::{DeclaredTensor, KernelTensor, TensorId, TensorSource};
 use crate::wire::{LayerInput, Wire};
 use std::collections::HashMap;
+use yirage_hal::Device;
 use yirage_ir::Format;
 
 /// A kernel that is being built.
@@ -296,21 +297,13 @@ impl KernelBuilder {
         Ok(())
     }
 
-    /// The graph of all layers.
+    /// The graph of all layers, for a device.
     ///
     /// # Errors
     /// The first layer whose ops do not fit, or that reads what no graph gives.
-    pub(crate) fn emit(&self, purpose: GraphPurpose) -> Result<EmittedGraph, PersistentError> {
-        let (wanted, rank) = (self.declared.config.world_size, self.declared.config.mpi_rank);
-        if wanted != self.ranks {
-            return Err(PersistentError::Unsupported {
-                what: format!("rank {rank} of {wanted} processes"),
-                why: "all ranks run in one process, and are joined before: KernelBuilder::of_ranks, in Python \
-                      PersistentKernel.ranks"
-                    .into(),
-            });
-        }
-        let mut e = LayerEmitter::new(&self.declared, &self.wires, purpose);
+    pub(crate) fn emit(&self, purpose: GraphPurpose, device: &dyn Device) -> Result<EmittedGraph, PersistentError> {
+        let processes = self.processes(device)?;
+        let mut e = LayerEmitter::new(&self.declared, &self.wires, purpose, processes);
         for Recorded { layer, base } in &self.layers {
             e.base = *base;
             let made = layer.emit(&mut e)?;

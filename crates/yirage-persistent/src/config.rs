@@ -81,7 +81,8 @@ impl PromptLookup {
 pub struct KernelConfig {
     /// Who brings requests.
     pub mode: KernelMode,
-    /// Ranks that compute together. All of them run in one process ([`KernelBuilder::of_ranks`](crate::KernelBuilder::of_ranks)).
+    /// Ranks that compute together: in one process ([`KernelBuilder::of_ranks`](crate::KernelBuilder::of_ranks)), or each in its
+    /// own ([`KernelBuilder::meet`](crate::KernelBuilder::meet)).
     pub world_size: u32,
     /// Which of them this is, from 0.
     pub mpi_rank: u32,

@@ -13,7 +13,7 @@ use crate::wire::{LayerInput, Wire, rows_alone};
 use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_engine::sampling::SamplingParams;
-use yirage_ir::op::{Concat, Cut, Gather, Map, TopK, View, ViewForm};
+use yirage_ir::op::{AllGather, Concat, Cut, Gather, Map, TopK, View, ViewForm};
 use yirage_ir::{DType, Dim, GraphBuilder, Op, Sym, Type, ValueId};
 use yirage_model::arch::KvCacheSpec;
 
@@ -97,6 +97,8 @@ pub(crate) struct LayerEmitter<'a> {
     wires: &'a [Wire],
     graph: GraphBuilder,
     purpose: GraphPurpose,
+    /// Processes that the ranks are; 1 where all of them are in this one.
+    processes: u32,
     layer: usize,
     /// What is added to the numbers of tensors that a layer knows.
     pub(crate) base: u32,
@@ -141,8 +143,13 @@ pub(crate) struct EmittedGraph {
 }
 
 impl<'a> LayerEmitter<'a> {
-    /// Before the first layer.
-    pub(crate) fn new(declared: &'a KernelDeclaration, wires: &'a [Wire], purpose: GraphPurpose) -> LayerEmitter<'a> {
+    /// Before the first layer, of a rank that is one of so many processes.
+    pub(crate) fn new(
+        declared: &'a KernelDeclaration,
+        wires: &'a [Wire],
+        purpose: GraphPurpose,
+        processes: u32,
+    ) -> LayerEmitter<'a> {
         let on_rows = match purpose {
             GraphPurpose::Steps => rows_alone(wires),
             GraphPurpose::Test => vec![false; wires.len()],
@@ -152,6 +159,7 @@ impl<'a> LayerEmitter<'a> {
             wires,
             graph: GraphBuilder::new("kernel"),
             purpose,
+            processes,
             layer: 0,
             base: 0,
             ops: 0,
@@ -310,6 +318,21 @@ impl LayerEmitter<'_> {
             start += size;
         }
         Ok(parts)
+    }
+
+    /// Read `i` of each rank, in their order: of ranks in this process they are reads of their own, of others they are gathered.
+    pub(crate) fn of_all_ranks(&mut self) -> Result<Vec<ValueId>, PersistentError> {
+        if self.processes == 1 {
+            return (0..self.reads()).map(|i| self.read(i)).collect();
+        }
+        let x = self.read(0)?;
+        let (width, rows) = (self.width_of(x), self.graph.ty(x).shape[0]);
+        let all = self.op("gathered", AllGather { ranks: self.processes }, &[x])?;
+        let part = |rank: u32| {
+            let own = Cut { start: rank * width, step: 1, size: Dim::Const(width) };
+            View { form: ViewForm::Slice(vec![Cut::whole(rows), own]) }
+        };
+        (0..self.processes).map(|rank| self.op("part", part(rank), &[all])).collect()
     }
 
     /// Read `i`, which stands for a cache: its state, and the table of its blocks.

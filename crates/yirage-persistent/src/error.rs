@@ -10,6 +10,7 @@ use yirage_ir::BuildError;
 use yirage_mmap::FileError;
 use yirage_model::ModelError;
 use yirage_packed::sealed::SealError;
+use yirage_ranks::RankGroupError;
 
 /// Why a kernel cannot be built, compiled, run, saved or loaded.
 #[derive(Debug, Error)]
@@ -51,6 +52,12 @@ pub enum PersistentError {
         /// What is wrong.
         why: String,
     },
+    /// Ranks that are processes and do not compute the same.
+    #[error("the ranks do not have the same kernel: {0}")]
+    OtherRank(String),
+    /// Ranks that are processes and have lost each other.
+    #[error(transparent)]
+    Ranks(#[from] RankGroupError),
     /// Something that this engine does not do.
     #[error("{what} is not supported: {why}")]
     Unsupported {

@@ -90,7 +90,7 @@ impl KernelBuilder {
     /// # Errors
     /// Layers that are no model of a step, what the compiler and the device say, and files that cannot be written.
     pub fn compile(&self, device: Arc<dyn Device>, folder: Option<&Path>) -> Result<PersistentKernel, PersistentError> {
-        let emitted = self.emit(GraphPurpose::Steps)?;
+        let emitted = self.emit(GraphPurpose::Steps, &*device)?;
         let parts = parts(self, emitted, &*device)?;
         if let Some(folder) = folder {
             parts.saved.write(folder)?;

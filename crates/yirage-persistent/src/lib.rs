@@ -33,6 +33,7 @@ mod models;
 mod notice;
 mod origin;
 mod pass;
+mod processes;
 mod ranks;
 mod sampling_mode;
 mod saved;

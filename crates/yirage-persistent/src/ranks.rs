@@ -1,4 +1,4 @@
-//! Kernels of several ranks in one process: the layers of all ranks as one graph, in which an allreduce is a sum in the order of
+//! Kernels of several ranks in one process ([`crate::processes`] has those of several): the layers of all ranks as one graph, in which an allreduce is a sum in the order of
 //! ranks. Which parts of which weights a rank has is its builder's business.
 
 use crate::builder::{KernelBuilder, Recorded};

@@ -61,7 +61,7 @@ impl KernelBuilder {
     /// Layers that do not fit each other, tensors with different numbers of rows, caches that are too small, and what compiler
     /// and device say.
     pub fn run_test_pass(&self, device: &Arc<dyn Device>) -> Result<TestPass, PersistentError> {
-        let mut emitted = self.emit(GraphPurpose::Test)?;
+        let mut emitted = self.emit(GraphPurpose::Test, &**device)?;
         let last = self.last_writes();
         let mut wanted: Vec<ValueId> = Vec::new();
         for made in emitted.layer_outputs.iter().flatten() {

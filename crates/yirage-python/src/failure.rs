@@ -216,6 +216,7 @@ ours! {
     PersistentError => |error| match error {
         PersistentError::Unsupported { .. } | PersistentError::Sample(_) => Class::Unsupported,
         PersistentError::Option { .. } => Class::Option,
+        PersistentError::OtherRank(_) | PersistentError::Ranks(_) => Class::Ranks,
         PersistentError::Meta { .. } | PersistentError::Tensor { .. } => Class::Array,
         PersistentError::Request { .. } | PersistentError::Sampling(_) => Class::Request,
         PersistentError::Compile(error) => of_compile(error),

@@ -8,6 +8,7 @@
 
 mod backends;
 mod command;
+mod division;
 mod dtype;
 mod failure;
 mod files;

@@ -5,6 +5,7 @@ use crate::failure::{PyFailure, PyOutcome};
 use pyo3::prelude::*;
 use std::sync::Arc;
 use yirage_hal::{Device, OpenOptions};
+use yirage_persistent::KernelBuilder;
 
 fn refused(what: String) -> PyFailure {
     PyFailure::unsupported(what, "ranks that are processes run on Linux alone")
@@ -18,6 +19,33 @@ pub(crate) fn leading_device(
     ranks: u32,
 ) -> PyOutcome<Arc<dyn Device>> {
     Err(refused(format!("tp={ranks}")))
+}
+
+/// A place among ranks, of which there are none here.
+#[derive(Clone)]
+pub(crate) enum NoMembership {}
+
+pub(crate) use NoMembership as RankMembership;
+
+impl NoMembership {
+    pub(crate) fn rank(&self) -> usize {
+        match *self {}
+    }
+
+    pub(crate) fn meet(&self, _: &KernelBuilder) -> PyOutcome<()> {
+        match *self {}
+    }
+}
+
+/// Nobody has started this process as a rank.
+pub(crate) fn member_device(
+    _: Python<'_>,
+    _: &Chosen,
+    _: u32,
+    _: OpenOptions,
+    _: (u32, Option<u32>),
+) -> PyOutcome<Option<(Arc<dyn Device>, RankMembership)>> {
+    Ok(None)
 }
 
 /// There is no group to leave.

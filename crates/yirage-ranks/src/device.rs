@@ -7,7 +7,7 @@ use yirage_hal::{
     Bindings, Device, DeviceInfo, Fence, HalError, KvCacheHandle, MemoryReport, OutputHandle, Program, StepInputValue,
     StepRequest, WeightHandle, WeightSink,
 };
-use yirage_ir::{Dim, NodeKind, Type, ValueSource};
+use yirage_ir::{DType, Dim, NodeKind, Type, ValueSource};
 use yirage_plan::{Target, VerifiedPlan, WeightEntry};
 
 /// A device that is a rank of a group, of which this process has no other.
@@ -134,7 +134,8 @@ impl Device for RankDevice {
         let program = self.device.load(plan, &self.bindings(plan, bindings)?)?;
         let is_collective = |kind: &NodeKind| matches!(kind, NodeKind::Op(op) if op.ranks().is_some());
         let collectives = plan.graph.nodes.iter().filter(|node| is_collective(&node.kind)).count();
-        Ok(Box::new(RankProgram { program, group: self.group.clone(), collectives }))
+        let is_shared = plan.graph.inputs_of(ValueSource::StepInput).map(|id| plan.graph.ty(id).dtype == DType::I32);
+        Ok(Box::new(RankProgram { program, group: self.group.clone(), collectives, is_shared: is_shared.collect() }))
     }
 }
 
@@ -143,11 +144,13 @@ struct RankProgram {
     program: Box<dyn Program>,
     group: Arc<RankGroup>,
     collectives: usize,
+    /// Which inputs of a step are the same on all ranks, in their order.
+    is_shared: Vec<bool>,
 }
 
 impl Program for RankProgram {
     fn submit(&mut self, step: StepRequest) -> Result<Fence, HalError> {
-        self.group.submitted(digest(&step), self.collectives);
+        self.group.submitted(digest(&step, &self.is_shared), self.collectives);
         self.program.submit(step).inspect_err(|error| match error {
             // Nothing was submitted of it, and the other ranks are told the same of theirs.
             HalError::Step(_) => self.group.refused(self.collectives),
@@ -164,11 +167,12 @@ impl Program for RankProgram {
     }
 }
 
-/// What is the same of a step on all ranks: its sizes, and what the host gives it. Executors may differ.
-fn digest(step: &StepRequest) -> u64 {
+/// What is the same of a step on all ranks: its sizes, and the ids, positions and tables that the host gives it. Executors may
+/// differ, and so may floats: what a rank is given of them may be its part.
+fn digest(step: &StepRequest, is_shared: &[bool]) -> u64 {
     let mut digest = DefaultHasher::new();
     step.dims.hash(&mut digest);
-    for input in &step.inputs {
+    for (input, _) in step.inputs.iter().zip(is_shared).filter(|(_, is_shared)| **is_shared) {
         if let StepInputValue::Host(memory) = input {
             memory.bytes().hash(&mut digest);
         }

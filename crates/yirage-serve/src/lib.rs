@@ -53,4 +53,5 @@ pub use limits::MAX_BODY;
 pub use models::{Description, Generator, ModelEntry, ModelOpener, Served, SlotFiles};
 pub use options::ServeOptions;
 pub use server::{Drained, RunningServer, ServeError, Server, ServerBreaker, UntilSignal};
+pub use signals::Signals;
 pub use tls::{Tls, TlsError};

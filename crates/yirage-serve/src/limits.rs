@@ -67,6 +67,9 @@ pub(crate) const MAX_PEM_FILE: u64 = 1 << 20;
 /// How long `/metrics` and `/health` wait for what only the engine knows.
 pub(crate) const ASK_ENGINE: Duration = Duration::from_millis(500);
 
+/// How long a server that cannot go on still says why, within the time for its end: who asks for its health asks each second or two.
+pub(crate) const BROKEN_TIME: Duration = Duration::from_secs(2);
+
 /// Responses that are kept at once.
 pub(crate) const MAX_STORED: usize = 1024;
 

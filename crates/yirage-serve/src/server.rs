@@ -1,7 +1,7 @@
 //! A server: listens, serves connections within limits, and ends in order.
 
 use crate::app::App;
-use crate::limits::{MAX_CONNECTIONS, MAX_HEAD, MAX_HEADERS, WORKERS};
+use crate::limits::{BROKEN_TIME, MAX_CONNECTIONS, MAX_HEAD, MAX_HEADERS, WORKERS};
 use crate::models::{ModelEntry, Models};
 use crate::options::ServeOptions;
 use crate::router::router;
@@ -303,6 +303,7 @@ async fn serve(app: Arc<App>, listener: TcpListener, mut stop: watch::Receiver<S
     let (closing, closed) = watch::channel(false);
     let mut connections = JoinSet::new();
     let mut deadline: Option<Instant> = None;
+    let mut least = Instant::now();
     loop {
         tokio::select! {
             // Others are told that the server ends, as long as it has not.
@@ -319,13 +320,17 @@ async fn serve(app: Arc<App>, listener: TcpListener, mut stop: watch::Receiver<S
             told = stop.changed(), if deadline.is_none() || *stop.borrow() != StopMode::Now => {
                 let now = told.is_err() || *stop.borrow() == StopMode::Now;
                 app.drain();
+                if app.broken().is_some() && !now {
+                    least = Instant::now() + BROKEN_TIME.min(app.options.drain_time);
+                }
                 let time = if now { Duration::ZERO } else { app.options.drain_time };
                 deadline = Some(Instant::now() + time);
             }
             () = tokio::time::sleep(LOOK), if deadline.is_some() => {}
         }
         while connections.try_join_next().is_some() {}
-        if deadline.is_some_and(|deadline| app.live.count() == 0 || Instant::now() >= deadline) {
+        let is_over = |deadline| app.live.count() == 0 && Instant::now() >= least || Instant::now() >= deadline;
+        if deadline.is_some_and(is_over) {
             break;
         }
     }

@@ -5,7 +5,7 @@ use std::io;
 
 /// What asks the process to end: SIGTERM and SIGINT.
 #[cfg(unix)]
-pub(crate) struct Signals {
+pub struct Signals {
     term: tokio::signal::unix::Signal,
     int: tokio::signal::unix::Signal,
 }
@@ -13,13 +13,16 @@ pub(crate) struct Signals {
 #[cfg(unix)]
 impl Signals {
     /// Takes them from now on. Within a runtime.
-    pub(crate) fn taken() -> io::Result<Signals> {
+    ///
+    /// # Errors
+    /// What the system says where it does not tell.
+    pub fn taken() -> io::Result<Signals> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Signals { term: signal(SignalKind::terminate())?, int: signal(SignalKind::interrupt())? })
     }
 
     /// Waits for the next.
-    pub(crate) async fn next(&mut self) {
+    pub async fn next(&mut self) {
         tokio::select! {
             _ = self.term.recv() => {}
             _ = self.int.recv() => {}
@@ -29,17 +32,20 @@ impl Signals {
 
 /// What asks the process to end: Ctrl-C.
 #[cfg(windows)]
-pub(crate) struct Signals(tokio::signal::windows::CtrlC);
+pub struct Signals(tokio::signal::windows::CtrlC);
 
 #[cfg(windows)]
 impl Signals {
     /// Takes them from now on. Within a runtime.
-    pub(crate) fn taken() -> io::Result<Signals> {
+    ///
+    /// # Errors
+    /// What the system says where it does not tell.
+    pub fn taken() -> io::Result<Signals> {
         tokio::signal::windows::ctrl_c().map(Signals)
     }
 
     /// Waits for the next.
-    pub(crate) async fn next(&mut self) {
+    pub async fn next(&mut self) {
         self.0.recv().await;
     }
 }

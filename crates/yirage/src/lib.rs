@@ -76,6 +76,7 @@ fn run(invocation: &Invocation, started: Instant) -> Result<(), CliFailure> {
         CliCommand::Run => commands::run::run(layers, &console, started),
         CliCommand::Chat => commands::chat::run(layers, &console, started),
         CliCommand::Serve => commands::serve::run(layers, &console, &invocation.positional),
+        CliCommand::Route => commands::route::run(layers, &console, &invocation.positional),
         CliCommand::Logits => commands::logits::run(layers, &console, started),
         CliCommand::Perplexity => commands::perplexity::run(layers, &console, started),
         CliCommand::Embed => commands::embed::run(layers, &console),

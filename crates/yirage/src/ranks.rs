@@ -15,10 +15,9 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use yirage_comm::{Communicator, MAX_LOCAL_RANKS, MpiRanks, RankSeat};
+use yirage_engine::{RankDivision, UnevenHeads};
 use yirage_hal::{Device, HalError, OpenOptions};
-use yirage_ir::Format;
-use yirage_model::arch::{self, BuildOptions, KvCacheSpec};
-use yirage_model::{Checkpoint, RawConfig};
+use yirage_model::Checkpoint;
 use yirage_ranks::{LocalRanks, RankGroup, RankLeader, RankOpening, RankWatch, dismiss, follow};
 use yirage_registry::{ProbeEnvironment, Registry, default_threads};
 
@@ -73,29 +72,17 @@ impl RankSettings {
         checkpoint: &Checkpoint,
         layers: &Layers,
     ) -> Result<Option<String>, CliFailure> {
-        let build = BuildOptions { kv: Format::F32, context: 1, hidden: false };
-        let model = arch::build(checkpoint, &RawConfig::load(checkpoint)?, build)?;
-        let mut whole = 0;
-        for group in &model.groups {
-            match *group {
-                KvCacheSpec::Paged { kv_heads, .. } if !kv_heads.is_multiple_of(self.ranks) => {
-                    let (label, ranks) = (layers.label("tp"), self.ranks);
-                    return Err(CliFailure::Usage(format!(
-                        "{label}: expected a number of ranks that divides the KV heads of the model ({kv_heads}), got {ranks}; \
-                         use --tp {}",
-                        divisors(kv_heads)
-                    )));
-                }
-                KvCacheSpec::Paged { .. } => {}
-                KvCacheSpec::Latent { .. } | KvCacheSpec::Recurrent => whole += 1,
-            }
-        }
-        Ok((whole > 0).then(|| {
-            format!(
-                "{whole} of the model's {} kinds of caches have no heads: each rank has all of them",
-                model.groups.len()
-            )
-        }))
+        let division = RankDivision::of(checkpoint, self.ranks)?;
+        let division = division.map_err(|uneven| {
+            let UnevenHeads { kv_heads, ranks } = uneven;
+            let (label, divisors) = (layers.label("tp"), uneven.divisors());
+            CliFailure::Usage(format!(
+                "{label}: expected a number of ranks that divides the KV heads of the model ({kv_heads}), got {ranks}; \
+                 use --tp {}",
+                divisors
+            ))
+        })?;
+        Ok(division.notice())
     }
 
     /// Opens a device on every rank; the second value holds what the user should know.
@@ -163,16 +150,6 @@ impl RankSettings {
                 Ok((None, Arc::new(RankGroup::new(place.ok_or_else(used)?))))
             }
         }
-    }
-}
-
-/// The numbers of ranks that can share so many heads, in words.
-fn divisors(heads: u32) -> String {
-    let all: Vec<String> = (1..=heads).filter(|n| heads.is_multiple_of(*n)).map(|n| n.to_string()).collect();
-    match all.split_last() {
-        Some((last, [])) => last.clone(),
-        Some((last, first)) => format!("{} or {last}", first.join(", ")),
-        None => "1".into(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `allreduce_layer`: the sum over ranks, in their order. All of them run in one process.
+//! `allreduce_layer`: the sum over ranks, in their order: the same bytes whether they run in one process or in several.
 
 use crate::builder::KernelBuilder;
 use crate::emit::{LayerEmitter, LayerOutput};
@@ -16,7 +16,7 @@ struct AllReduce;
 
 impl KernelBuilder {
     /// The sum of `input` over all ranks, added in their order: of one rank `input` itself. `buffer` is `[ranks, rows, width]`.
-    /// [`KernelBuilder::of_ranks`] joins ranks.
+    /// [`KernelBuilder::of_ranks`] joins ranks of one process; of ranks that are processes each gets the parts of all.
     ///
     /// # Errors
     /// [`PersistentError::Layer`] for sizes that do not fit, and a buffer of another number of ranks than `world_size`.
@@ -48,15 +48,12 @@ impl Layer for AllReduce {
     }
 
     fn emit(&self, e: &mut LayerEmitter<'_>) -> Result<Vec<LayerOutput>, PersistentError> {
-        let count = e.reads();
-        if count == 1 {
-            return Ok(vec![e.same(0)?]);
-        }
-        let mut sum = e.read(0)?;
-        for rank in 1..count {
-            let part = e.read(rank)?;
-            sum = e.op("sum", Map::of(Func::Add), &[sum, part])?;
-        }
+        let parts = e.of_all_ranks()?;
+        let (&first, others) = match parts.split_first() {
+            Some((_, [])) | None => return Ok(vec![e.same(0)?]),
+            Some(split) => split,
+        };
+        let sum = others.iter().try_fold(first, |sum, &part| e.op("sum", Map::of(Func::Add), &[sum, part]))?;
         Ok(vec![LayerOutput::One(sum)])
     }
 }

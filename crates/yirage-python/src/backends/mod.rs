@@ -77,10 +77,17 @@ fn set_backend(py: Python<'_>, backend: &Bound<'_, PyAny>, threads: Option<usize
     table::set(py, &wanted(backend)?, OpenOptions { threads, ..OpenOptions::default() })
 }
 
-/// The device that an argument means: a backend, a text such as `cuda:1`, or an object with `type` and `index`.
+/// The device that an argument means.
 pub(crate) fn device_argument(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> PyOutcome<Arc<dyn Device>> {
+    let (chosen, number) = device_choice(py, given)?;
+    device(py, &chosen, number)
+}
+
+/// The backend that an argument means, and the number of its device: a backend, a text such as `cuda:1`, or an object with `type`
+/// and `index`.
+pub(crate) fn device_choice(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> PyOutcome<(Chosen, u32)> {
     let Some(given) = given.filter(|given| !given.is_none()) else {
-        return device(py, &current(py)?, 0);
+        return Ok((current(py)?, 0));
     };
     let (name, number) = match given.getattr("type").and_then(|kind| kind.extract::<String>()) {
         Ok(kind) => (kind, given.getattr("index")?.extract::<Option<u32>>()?),
@@ -93,7 +100,7 @@ pub(crate) fn device_argument(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) 
             }
         },
     };
-    device(py, &select(py, &name)?, number.unwrap_or(0))
+    Ok((select(py, &name)?, number.unwrap_or(0)))
 }
 
 /// A backend as Python has it.

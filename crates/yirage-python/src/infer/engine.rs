@@ -5,6 +5,7 @@ use super::ids::{rows, starts};
 use super::options::options;
 use super::weights;
 use crate::backends;
+use crate::division::check_division;
 use crate::failure::{Class, PyFailure, PyOutcome};
 use crate::fusion::{self, FusionConfig};
 use crate::kind::ArrayKind;
@@ -13,6 +14,7 @@ use crate::log::{Level, say};
 use crate::numbers::{maybe_whole, maybe_wholes, whole};
 use crate::others::{self, OF_FORWARD, OF_INFINILM};
 use crate::process;
+use crate::ranks::{leading_device, member_device};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::{Path, PathBuf};
@@ -21,6 +23,7 @@ use yirage_dlpack::PyTensor;
 use yirage_engine::sampling::{SamplingParams, TokenCounts};
 use yirage_engine::scheduler::LogitsWanted;
 use yirage_engine::{EngineError, Forward, ForwardError, ForwardRow, ForwardStep, Generate};
+use yirage_hal::{Device, OpenOptions};
 use yirage_ir::{Dim, Type};
 use yirage_model::{Checkpoint, GenerationConfig, RawConfig};
 use yirage_plancache::PlanCache;
@@ -102,6 +105,20 @@ impl InferEngine {
     }
 }
 
+/// The device of an engine. Of several ranks it is one of those that this process was started for with others, or rank 0 of
+/// processes that it starts.
+fn device_of(py: Python<'_>, given: Option<&Bound<'_, PyAny>>, ranks: u32) -> PyOutcome<Arc<dyn Device>> {
+    if ranks == 1 {
+        return backends::device_argument(py, given);
+    }
+    let (chosen, number) = backends::device_choice(py, given)?;
+    let options = OpenOptions::default();
+    match member_device(py, &chosen, number, options.clone(), (ranks, None))? {
+        Some((device, _)) => Ok(device),
+        None => leading_device(py, &chosen, number, options, ranks),
+    }
+}
+
 fn closed() -> PyFailure {
     PyFailure::Ours(Class::Engine, "the engine was closed: make it again".into())
 }
@@ -110,7 +127,8 @@ fn closed() -> PyFailure {
 impl InferEngine {
     #[new]
     #[pyo3(signature = (model_path, device = None, *, fusion_config = None, warmup_iterations = 0,
-        precision = "exact".to_owned(), kv_cache_dtype = None, max_cache_len = None, max_batch_size = None, **others))]
+        precision = "exact".to_owned(), kv_cache_dtype = None, max_cache_len = None, max_batch_size = None, tp_size = 1,
+        **others))]
     #[expect(clippy::too_many_arguments, reason = "InfiniLM's")]
     fn new(
         py: Python<'_>,
@@ -122,13 +140,17 @@ impl InferEngine {
         kv_cache_dtype: Option<String>,
         #[pyo3(from_py_with = maybe_whole)] max_cache_len: Option<u32>,
         #[pyo3(from_py_with = maybe_whole)] max_batch_size: Option<usize>,
+        #[pyo3(from_py_with = whole)] tp_size: u32,
         others: Option<Bound<'_, PyDict>>,
     ) -> PyOutcome<InferEngine> {
         others::take(py, "InferEngine", &[OF_INFINILM], others.as_ref())?;
         let kv = kv_cache_dtype.as_deref();
         let options = options(fusion_config.as_ref(), warmup_iterations, &precision, kv, max_cache_len)?;
-        let device = backends::device_argument(py, device.as_ref())?;
         let path = crate::llm::resolve_model(py, &model_path)?;
+        if tp_size > 1 {
+            check_division(py, &path, tp_size)?;
+        }
+        let device = device_of(py, device.as_ref(), tp_size)?;
         let (checkpoint, config, forward, ends) = py.detach(|| {
             let checkpoint = Checkpoint::open(&path)?;
             let config = RawConfig::load(&checkpoint)?;

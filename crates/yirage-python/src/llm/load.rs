@@ -2,8 +2,10 @@
 
 use super::guessing::Guessing;
 use crate::backends;
+use crate::division::check_division;
 use crate::failure::{Class, PyFailure, PyOutcome};
 use crate::log::{Level, all, say};
+use crate::ranks;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use yirage_engine::{CacheSize, EncoderOptions, EngineError, EngineOptions, PackedOptions, Tuning};
@@ -95,16 +97,19 @@ impl LlmOptions {
             Some(name) => backends::select(py, name)?,
             None => backends::current(py)?,
         };
+        let path = resolve_model(py, &self.model)?;
+        if self.tp > 1 {
+            check_division(py, &path, self.tp)?;
+        }
         let device = match self.threads {
             Some(0) => return Err(PyFailure::option("threads=0: one or more")),
             threads if self.tp > 1 => {
                 let options = OpenOptions { threads, ..OpenOptions::default() };
-                crate::ranks::leading_device(py, &chosen, 0, options, self.tp)?
+                ranks::leading_device(py, &chosen, 0, options, self.tp)?
             }
             None => backends::device(py, &chosen, 0)?,
             threads => backends::device_with(py, &chosen, 0, OpenOptions { threads, ..OpenOptions::default() })?,
         };
-        let path = resolve_model(py, &self.model)?;
         let draft = self.guessing.draft.as_deref().map(|name| resolve_model(py, name)).transpose()?;
         let tuning = options.tuning.clone();
         let encoder = EncoderOptions { precision: options.precision, tuning, ..EncoderOptions::default() };

@@ -8,6 +8,7 @@ use crate::files;
 use crate::llm::PySamplingParams;
 use crate::log::{Level, say};
 use crate::others::{self, OF_MIRAGE, OF_YIRAGE};
+use crate::ranks::member_device;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
@@ -167,7 +168,16 @@ pub(super) fn kernel(
     let profiled = (tensor.is_some() || trace_name.is_some()).then_some(Profiled { tensor, trace_name });
     let (backend, number) = (given.object("backend")?, given.number("device_id")?.unwrap_or(0));
     others::take(py, "PersistentKernel", &[OF_MIRAGE, OF_YIRAGE], Some(&given.0))?;
-    let device = device(py, backend, number, config.num_workers, profiled.is_some())?;
+    let chosen = match backend {
+        Some(object) => backends::select(py, &wanted(&object)?)?,
+        None => backends::current(py)?,
+    };
+    let place = (config.world_size, Some(config.mpi_rank));
+    let options = OpenOptions { threads: config.num_workers.map(|n| n as usize), ..OpenOptions::default() };
+    let (device, membership) = match member_device(py, &chosen, number, options, place)? {
+        Some((device, membership)) => (device, Some(membership)),
+        None => (device(py, &chosen, number, config.num_workers, profiled.is_some())?, None),
+    };
     let config = match &profiled {
         None => config,
         Some(of) => {
@@ -178,7 +188,8 @@ pub(super) fn kernel(
     };
     let mut builder = KernelBuilder::new(config, buffers.read()?)?;
     tell(py, builder.notices())?;
-    Ok(SharedKernel::new(builder, device, Arc::new(buffers), profiled.map(Arc::new), test_mode))
+    let shared = SharedKernel::new(builder, device, Arc::new(buffers), profiled.map(Arc::new), test_mode);
+    Ok(Arc::new(shared.of_processes(membership)))
 }
 
 fn config(py: Python<'_>, given: &KernelArguments<'_>, sizes: Option<(usize, usize)>) -> PyOutcome<KernelConfig> {
@@ -248,16 +259,12 @@ fn profile_of(tensor: &Bound<'_, PyAny>) -> PyOutcome<InPlace> {
 /// processors are enough for them; and one of its own where times are kept, since a device keeps the times of all it runs.
 fn device(
     py: Python<'_>,
-    backend: Option<Bound<'_, PyAny>>,
+    chosen: &Chosen,
     number: u32,
     workers: Option<u32>,
     profiled: bool,
 ) -> PyOutcome<Arc<dyn Device>> {
-    let chosen = match backend {
-        Some(object) => backends::select(py, &wanted(&object)?)?,
-        None => backends::current(py)?,
-    };
-    let usual = backends::device(py, &chosen, number)?;
+    let usual = backends::device(py, chosen, number)?;
     let has = usual.target().queues();
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = workers.map(|workers| workers as usize).filter(|&n| (1..=processors).contains(&n));
@@ -266,9 +273,9 @@ fn device(
     match (profiled, threads) {
         (true, _) => {
             let threads = threads.or(Some(has as usize)).filter(|_| matches!(chosen, Chosen::Native("cpu")));
-            backends::own_device(py, &chosen, number, &OpenOptions { threads, ..options })
+            backends::own_device(py, chosen, number, &OpenOptions { threads, ..options })
         }
-        (false, Some(_)) => backends::device_with(py, &chosen, number, options),
+        (false, Some(_)) => backends::device_with(py, chosen, number, options),
         (false, None) => Ok(usual),
     }
 }

@@ -44,7 +44,9 @@ const LOOKS: Duration = Duration::from_millis(50);
 /// Args:
 ///     mode: ``'offline'``; ``'onepass'`` runs one step a call; ``'online'``, ``'online_notoken'`` and
 ///         ``'online_multi_turn'`` run as ``'offline'`` does.
-///     world_size, mpi_rank: ranks that compute together, and which of them this is; ``ranks`` joins them. 1 and 0.
+///     world_size, mpi_rank: ranks that compute together, and which of them this is; 1 and 0. In a process that
+///         ``python -m yirage.ranks -n N`` or mpirun has started as one of several, the others are the other processes: each
+///         makes its own rank with the same calls in the same order. In any other, ``ranks`` joins them.
 ///     num_workers: threads of a CPU, where it has as many processors; otherwise it is reported and changes nothing.
 ///     num_local_schedulers, num_remote_schedulers: reported; they change nothing.
 ///     max_seq_length: positions of a request, prompt and output together; as many as ``tokens`` has.
@@ -70,7 +72,7 @@ const LOOKS: Duration = Duration::from_millis(50);
 ///         use_blas: settings of YiRage's files; reported, they change nothing.
 ///
 /// Raises:
-///     OptionError, ArrayError, Unsupported, UnknownBackendError, BackendUnavailableError
+///     OptionError, ArrayError, Unsupported, UnknownBackendError, BackendUnavailableError, RanksError
 #[pyclass(name = "PersistentKernel", extends = LatentLayers, frozen, subclass, module = "yirage")]
 pub(crate) struct PyPersistentKernel;
 
@@ -272,7 +274,8 @@ impl PyPersistentKernel {
     }
 
     /// Compiles the layers and loads their weights; a kernel that cannot be compiled stays as it was. With ``output_dir`` the
-    /// kernel is saved there, with its plans, for ``load_mpk_kernel``. ``eos_token_id`` takes the place of the constructor's. In
+    /// kernel is saved there, with its plans, for ``load_mpk_kernel``; a rank that is a process has a folder of its own in it, and
+    /// its plans are made anew by each start. ``eos_token_id`` takes the place of the constructor's. In
     /// test mode there is nothing to do: ``run_test_mode`` compiles what it runs.
     ///
     /// Raises:
@@ -286,12 +289,17 @@ impl PyPersistentKernel {
     ) -> PyOutcome<()> {
         output_dir.as_deref().map_or(Ok(()), |folder| files::folder(folder, "output_dir"))?;
         let ends = eos_token_id.map(|value| end(&value)).transpose()?;
-        let (device, test_mode) = (shared(slf).device.clone(), shared(slf).test_mode);
+        let own = shared(slf).clone();
+        let output_dir = output_dir.map(|folder| own.own_folder(folder));
         become_ready(slf, "compile", |builder| {
             if let Some(ends) = ends {
                 builder.end_by(ends);
             }
-            Ok(if test_mode { None } else { Some(builder.compile(device, output_dir.as_deref())?) })
+            if own.test_mode {
+                return Ok(None);
+            }
+            own.meet(builder)?;
+            Ok(Some(builder.compile(own.device.clone(), output_dir.as_deref())?))
         })
     }
 
@@ -303,17 +311,20 @@ impl PyPersistentKernel {
     ///     KernelError: a kernel that was made of or for something else, or is damaged.
     #[pyo3(signature = (output_dir, skip_validation = false))]
     fn load_mpk_kernel(slf: &Bound<'_, Self>, output_dir: PathBuf, skip_validation: bool) -> PyOutcome<()> {
-        let (device, meta) = (shared(slf).device.clone(), shared(slf).buffers.read()?);
+        let own = shared(slf).clone();
+        let (output_dir, meta) = (own.own_folder(output_dir), own.buffers.read()?);
         become_ready(slf, "load_mpk_kernel", |builder| {
+            own.meet(builder)?;
             let attached = builder.attached_tensors().map(|(name, tensor)| (name.to_owned(), tensor.clone()));
             let (config, tensors) = (builder.config().clone(), attached.collect::<HashMap<_, _>>());
-            Ok(Some(Kernel::load(&output_dir, config, meta, &tensors, device, skip_validation)?))
+            Ok(Some(Kernel::load(&output_dir, config, meta, &tensors, own.device.clone(), skip_validation)?))
         })
     }
 
     /// Saves what the kernel is, without its plans, for ``load_mpk_kernel``.
     fn save(slf: &Bound<'_, Self>, output_dir: PathBuf) -> PyOutcome<()> {
         files::folder(&output_dir, "output_dir")?;
+        let output_dir = shared(slf).own_folder(output_dir);
         with(slf, "save", |kernel| Ok(kernel.save(&output_dir)?))
     }
 
@@ -410,6 +421,7 @@ impl PyPersistentKernel {
         let outputs = py.detach(|| match &mut *shared.alone() {
             KernelState::Building(builder) => {
                 builder.set_meta(shared.buffers.read()?)?;
+                shared.meet(builder)?;
                 tested::run(shared, builder)
             }
             KernelState::Ready(_) => Err(wrong("run_test_mode: the kernel is compiled; make another one".into())),

@@ -37,12 +37,17 @@ pub(super) fn joined(py: Python<'_>, ranks: &[Arc<SharedKernel>]) -> PyOutcome<A
     let (device, buffers, profiled) = (first.device.clone(), first.buffers.clone(), first.profiled.clone());
     let all = SharedKernel::new(builder, device, buffers, profiled, first.test_mode);
     *all.attached.lock().unwrap_or_else(PoisonError::into_inner) = known;
-    Ok(all)
+    Ok(Arc::new(all))
 }
 
 /// Whether these are different kernels that run in the same way on the same device.
 fn check(first: &Arc<SharedKernel>, ranks: &[Arc<SharedKernel>]) -> PyOutcome<()> {
     for (at, rank) in ranks.iter().enumerate() {
+        if rank.membership.is_some() {
+            return Err(wrong(format!(
+                "ranks: the kernel of rank {at} is that of a process, and the others have theirs"
+            )));
+        }
         if let Some(other) = ranks[..at].iter().position(|other| Arc::ptr_eq(other, rank)) {
             return Err(wrong(format!("ranks: the kernel of rank {at} is that of rank {other}: each has its own")));
         }

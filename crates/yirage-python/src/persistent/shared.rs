@@ -5,8 +5,10 @@ use crate::failure::{Class, PyFailure, PyOutcome};
 use crate::lock::lock_detached;
 use crate::log::{Level, say};
 use crate::process;
+use crate::ranks::RankMembership;
 use pyo3::prelude::*;
 use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use yirage_dlpack::InPlace;
@@ -36,6 +38,8 @@ pub(super) struct SharedKernel {
     pub(super) cancelled: AtomicBool,
     pub(super) profiled: Option<Arc<Profiled>>,
     pub(super) test_mode: bool,
+    /// Its place among ranks that are processes.
+    pub(super) membership: Option<RankMembership>,
     /// What was said of arguments that change nothing.
     notices: Mutex<BTreeSet<&'static str>>,
 }
@@ -55,8 +59,8 @@ impl SharedKernel {
         buffers: Arc<MetaBuffers>,
         profiled: Option<Arc<Profiled>>,
         test_mode: bool,
-    ) -> Arc<SharedKernel> {
-        Arc::new(SharedKernel {
+    ) -> SharedKernel {
+        SharedKernel {
             state: Mutex::new(KernelState::Building(Box::new(builder))),
             device,
             buffers,
@@ -65,8 +69,27 @@ impl SharedKernel {
             cancelled: AtomicBool::new(false),
             profiled,
             test_mode,
+            membership: None,
             notices: Mutex::default(),
-        })
+        }
+    }
+
+    /// The same as one rank of those that processes are, where it is one.
+    pub(super) fn of_processes(self, membership: Option<RankMembership>) -> SharedKernel {
+        SharedKernel { membership, ..self }
+    }
+
+    /// Compares it with the kernels of the other ranks, where those are processes.
+    pub(super) fn meet(&self, builder: &KernelBuilder) -> PyOutcome<()> {
+        self.membership.as_ref().map_or(Ok(()), |membership| membership.meet(builder))
+    }
+
+    /// Where it is saved: each rank that is a process has a folder of its own.
+    pub(super) fn own_folder(&self, folder: PathBuf) -> PathBuf {
+        match &self.membership {
+            Some(membership) => folder.join(format!("rank{}", membership.rank())),
+            None => folder,
+        }
     }
 
     /// Says something of arguments once, however many layers have them.

@@ -2,9 +2,11 @@
 
 mod group;
 mod leader;
+mod member;
 mod place;
 
 pub(crate) use leader::leading_device;
+pub(crate) use member::{RankMembership, member_device};
 
 use pyo3::prelude::*;
 

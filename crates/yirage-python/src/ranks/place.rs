@@ -66,6 +66,21 @@ pub(super) fn place(
     }
 }
 
+/// This process's place, where somebody has started it as one of several ranks.
+///
+/// # Errors
+/// As [`place`].
+pub(super) fn place_if_started(world_size: u32, rank: Option<u32>) -> PyOutcome<Option<Arc<RankGroup>>> {
+    let is_taken = PLACE.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+    let is_local = || RankSeat::from_environment().map_err(|error| failed(&error)).map(|seat| seat.is_some());
+    if world_size <= 1 || !(is_taken || is_local()? || MpiRanks::from_environment().is_some()) {
+        return Ok(None);
+    }
+    let group = place(None, None, None)?;
+    // One alone has all ranks in its process.
+    if group.ranks() == 1 { Ok(None) } else { place(Some(world_size), rank, None).map(Some) }
+}
+
 fn joined(deadline: Option<Duration>) -> PyOutcome<yirage_comm::Communicator> {
     if let Some(seat) = RankSeat::from_environment().map_err(|error| failed(&error))? {
         return seat.join().map_err(|error| failed(&error));

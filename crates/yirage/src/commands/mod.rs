@@ -26,6 +26,7 @@ pub(crate) mod pull;
 pub(crate) mod quantize;
 pub(crate) mod rerank;
 pub(crate) mod rm;
+pub(crate) mod route;
 pub(crate) mod run;
 mod score;
 pub(crate) mod serve;

@@ -17,6 +17,8 @@ pub(crate) enum CliCommand {
     Perplexity,
     /// Models over HTTP.
     Serve,
+    /// One address for several servers.
+    Route,
     /// Vectors of texts.
     Embed,
     /// How well texts answer a query.
@@ -111,6 +113,7 @@ impl CliCommand {
         CliCommand::Run,
         CliCommand::Chat,
         CliCommand::Serve,
+        CliCommand::Route,
         CliCommand::Logits,
         CliCommand::Perplexity,
         CliCommand::Embed,
@@ -173,6 +176,7 @@ impl CliCommand {
             CliCommand::Run => "run",
             CliCommand::Chat => "chat",
             CliCommand::Serve => "serve",
+            CliCommand::Route => "route",
             CliCommand::Logits => "logits",
             CliCommand::Perplexity => "perplexity",
             CliCommand::Embed => "embed",
@@ -218,6 +222,7 @@ impl CliCommand {
             CliCommand::Run => "Answer one prompt, or without one talk at a terminal",
             CliCommand::Chat => "Talk with a model; /help shows what can be done besides",
             CliCommand::Serve => "Serve models over HTTP to clients of OpenAI, Anthropic, llama.cpp, vLLM and ollama",
+            CliCommand::Route => "Give each request to one of several servers, by its prompt's beginning and by load",
             CliCommand::Logits => "Print what a model computes for the given token ids",
             CliCommand::Perplexity => "Measure how well a model predicts a text",
             CliCommand::Embed => "Print vectors of texts by an encoder",
@@ -300,6 +305,10 @@ impl CliCommand {
             CliCommand::Serve => {
                 let help = "GGUF files, safetensors folders, catalogue names, or hf:org/repo[:quant]";
                 Some(Arg::new(POSITIONAL).value_name("MODEL").num_args(0..).help(help))
+            }
+            CliCommand::Route => {
+                let help = "Servers of the same models, as in http://127.0.0.1:8081";
+                Some(Arg::new(POSITIONAL).value_name("URL").num_args(1..).required(true).help(help))
             }
             CliCommand::Pull => Some(model),
             CliCommand::Rm => Some(model.required(true)),

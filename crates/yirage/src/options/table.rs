@@ -2,13 +2,13 @@
 
 use super::command::CliCommand::{
     self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, BenchGraph, BenchServe, Chat, Doctor,
-    Embed, Explain, GraphRun, GraphShow, Logits, Perplexity, PlanRun, PlanSave, Pull, Rerank, Run, Serve, Tokenize,
-    Verify,
+    Embed, Explain, GraphRun, GraphShow, Logits, Perplexity, PlanRun, PlanSave, Pull, Rerank, Route, Run, Serve,
+    Tokenize, Verify,
 };
 use super::spec::{Default, OptionKind, Spec};
 use super::takers::{
-    ANSWER, BENCH, COMPUTE, DEVICE, ENCODE, FETCH, FUSE, GENERATE, IDS, KEPT, LOAD, MODEL, OPEN, PIECES, PRECISE,
-    PROMPT, QUANTIZE, RANKS, SERVE, STEPS, TALK,
+    ANSWER, BENCH, COMPUTE, DEVICE, DRAIN, ENCODE, FETCH, FUSE, GENERATE, IDS, KEPT, LOAD, MODEL, OPEN, PIECES,
+    PRECISE, PROMPT, QUANTIZE, RANKS, SERVE, STEPS, TALK,
 };
 use Default::{Described, Value};
 use OptionKind::{Choice, Number, Repeated, Switch, Text, Texts};
@@ -380,14 +380,14 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "host",
         Text("NAME"),
         Value("127.0.0.1"),
-        &[Serve, BenchServe],
+        &[Serve, Route, BenchServe],
         "Address to listen at, where others than this machine need a key; bench-serve: of the server",
     ),
     option(
         "port",
         Number("N"),
         Value("8080"),
-        &[Serve, BenchServe],
+        &[Serve, Route, BenchServe],
         "Port to listen at, 0 takes any that is free; bench-serve: of the server",
     ),
     option(
@@ -454,13 +454,28 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "Seconds without a request after which a model is unloaded; the next request loads it again",
     ),
     option("request-time", Number("S"), Described("none"), &[Serve, BenchServe], "Seconds that one request may take"),
-    option("drain-time", Number("S"), Value("30"), SERVE, "Seconds that open requests get when the server is to end"),
+    option("drain-time", Number("S"), Value("30"), DRAIN, "Seconds that open requests get when the server is to end"),
     option(
         "stuck-after",
         Number("S"),
         Value("60"),
         SERVE,
         "Seconds without a token, while requests run, after which /health/progress fails",
+    ),
+    // How requests are given to servers.
+    option(
+        "health-time",
+        Number("S"),
+        Value("2"),
+        &[Route],
+        "Seconds between two health checks of a server, and that each may take; two without an answer make it unreachable",
+    ),
+    option(
+        "affinity-slack",
+        Number("N"),
+        Value("4"),
+        &[Route],
+        "Open requests above the least of all servers by which one loses a prompt whose beginning it has",
     ),
     // Which server to measure, with what: vLLM's names.
     flag(

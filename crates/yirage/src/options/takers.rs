@@ -3,7 +3,7 @@
 use super::command::CliCommand::{
     self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, BenchGraph, BenchServe, Cache, Chat,
     Doctor, Embed, Explain, GraphCheck, GraphRun, Inspect, Logits, Perplexity, PlanCheck, PlanRun, PlanSave, Pull,
-    Quantize, Rerank, Rm, Run, Serve, Tokenize, Verify,
+    Quantize, Rerank, Rm, Route, Run, Serve, Tokenize, Verify,
 };
 
 /// Commands that compute steps of a model.
@@ -103,6 +103,8 @@ pub(super) const GENERATE: &[CliCommand] = &[Run, Chat];
 pub(super) const TALK: &[CliCommand] = &[Run, Chat, Serve];
 /// The command that serves.
 pub(super) const SERVE: &[CliCommand] = &[Serve];
+/// Commands that end in order.
+pub(super) const DRAIN: &[CliCommand] = &[Serve, Route];
 /// The command that measures a server.
 pub(super) const LOAD: &[CliCommand] = &[BenchServe];
 /// Commands that take one prompt.

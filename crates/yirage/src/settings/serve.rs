@@ -83,7 +83,11 @@ fn tls(layers: &Layers) -> Result<Option<Tls>, CliFailure> {
     }
 }
 
-fn address(layers: &Layers) -> Result<SocketAddr, CliFailure> {
+/// Where to listen.
+///
+/// # Errors
+/// As [`serve`].
+pub(crate) fn address(layers: &Layers) -> Result<SocketAddr, CliFailure> {
     let port = layers.number::<u16>("port", "a number from 0 to 65535", |_| true)?.unwrap_or(0);
     let host = layers.text("host").unwrap_or_default();
     if let Ok(address) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
@@ -93,7 +97,11 @@ fn address(layers: &Layers) -> Result<SocketAddr, CliFailure> {
     found.ok_or_else(|| layers.wrong("host", "an address such as 127.0.0.1, or a name of this machine"))
 }
 
-fn seconds(layers: &Layers, name: &str) -> Result<Option<Duration>, CliFailure> {
+/// An option that is a time.
+///
+/// # Errors
+/// As [`serve`].
+pub(crate) fn seconds(layers: &Layers, name: &str) -> Result<Option<Duration>, CliFailure> {
     let given = layers.number::<f64>(name, "a number of seconds", |s| (0.0..=1e9).contains(s))?;
     Ok(given.map(Duration::from_secs_f64))
 }

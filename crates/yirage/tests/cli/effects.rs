@@ -203,6 +203,8 @@ const EFFECTS: &[Effect] = &[
         bench_serve::request_time();
     }),
     ("drain-time", |_| crate::serve::drain_time()),
+    ("health-time", |_| crate::route::health_time()),
+    ("affinity-slack", |_| crate::route::affinity_slack()),
     ("stuck-after", |_| crate::serve::stuck_after()),
     ("endpoint-type", |_| bench_serve::interface()),
     ("base-url", |_| bench_serve::base_url()),

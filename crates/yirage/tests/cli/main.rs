@@ -33,6 +33,7 @@ mod positional;
 mod prompt_cache;
 mod quantize;
 mod ranks;
+mod route;
 mod serve;
 mod support;
 mod template;

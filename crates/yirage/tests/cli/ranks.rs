@@ -195,6 +195,36 @@ fn a_server_without_a_rank_ends_its_requests_with_the_reason() {
     assert!(ran.code == 1 && ran.err.contains("the server has ended: ") && ran.err.contains("is dead"), "{}", ran.err);
 }
 
+/// Of a rank that is killed or stopped under a server: an open stream ends with the reason, `/health` is 503 with it as long as that
+/// takes, and the process ends with its code; no process of it and no file of shared memory is left.
+#[test]
+fn a_server_that_has_lost_a_rank_is_unready_drains_and_leaves_nothing() {
+    for (name, reason) in [("-KILL", "is gone"), ("-STOP", "has not come within 1.0s")] {
+        let server = Serving::new(&["--tp", "2", "--threads", "1", "--rank-time", "1", "--drain-time", "20"]);
+        assert_eq!(server.status("/health/ready", ""), 200);
+        let (mut open, leader) = (server.long(), server.process());
+        let follower = children(leader)[0];
+        signal(name, follower);
+        let mut rest = String::new();
+        open.read_to_string(&mut rest).unwrap();
+        assert!(rest.contains(&format!("rank 1 {reason}")) && !rest.contains("[DONE]"), "{name}: {rest}");
+        let mut last = (200, String::new());
+        until("the server is unready", || {
+            last = server.ask("GET", "/health/ready", "", "");
+            last.0 != 200
+        });
+        assert!(last.0 == 503 && last.1.contains("rank 1 ") && last.1.contains("engine_dead"), "{name}: {last:?}");
+        let (status, refused) = server.ask("POST", "/v1/completions", "", r#"{"prompt": "Once"}"#);
+        assert!(status == 503 && refused.contains("about to end"), "{name}: {status} {refused}");
+        let ran = server.has_ended();
+        let said = ["the server has ended: ", "rank 1 "];
+        assert!(ran.code == 1 && said.iter().all(|part| ran.err.contains(part)), "{name}: {} {}", ran.code, ran.err);
+        until("no process is left", || is_gone(follower) && is_gone(leader));
+        let left = fs::read_dir("/dev/shm").unwrap().filter_map(Result::ok);
+        assert!(!left.into_iter().any(|file| file.file_name().to_string_lossy().contains("yirage")));
+    }
+}
+
 #[test]
 #[ignore = "needs mpirun.openmpi and mpirun.mpich"]
 fn ranks_of_mpi_give_the_tokens_of_one() {

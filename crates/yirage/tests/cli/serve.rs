@@ -19,7 +19,12 @@ pub(crate) struct Serving {
 impl Serving {
     pub(crate) fn new(more: &[&str]) -> Serving {
         let model = bedtime();
-        let run = yirage(&[&["serve", &model, "--port", "0", "--json", "--threads", "2"], more].concat());
+        Serving::listening(&[&["serve", &model, "--port", "0", "--json", "--threads", "2"], more].concat())
+    }
+
+    /// A command that listens and says where.
+    pub(crate) fn listening(words: &[&str]) -> Serving {
+        let run = yirage(words);
         let mut child = run.reading();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
@@ -38,12 +43,18 @@ impl Serving {
 
     /// Status and body of a request.
     pub(crate) fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
+        let (head, body) = self.asked(method, path, headers, body);
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body)
+    }
+
+    /// Head and body of a request.
+    pub(crate) fn asked(&self, method: &str, path: &str, headers: &str, body: &str) -> (String, String) {
         let mut stream = self.connect();
         stream.write_all(self.request(method, path, headers, body).as_bytes()).unwrap();
         let mut all = String::new();
         stream.read_to_string(&mut all).unwrap();
         let (head, body) = all.split_once("\r\n\r\n").unwrap();
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+        (head.to_owned(), body.to_owned())
     }
 
     fn connect(&self) -> TcpStream {
@@ -71,10 +82,14 @@ impl Serving {
 
     /// A stream that goes on for a while (long, where one answer is computed at a time), once its first bytes are there.
     pub(crate) fn long(&self) -> TcpStream {
-        let body =
-            json!({"prompt": "Once", "max_tokens": 500, "ignore_eos": true, "n": 16, "stream": true}).to_string();
+        let body = json!({"prompt": "Once", "max_tokens": 500, "ignore_eos": true, "n": 16, "stream": true});
+        self.streaming(&body.to_string())
+    }
+
+    /// A stream of completions, once its first bytes are there.
+    pub(crate) fn streaming(&self, body: &str) -> TcpStream {
         let mut stream = self.connect();
-        stream.write_all(self.request("POST", "/v1/completions", "", &body).as_bytes()).unwrap();
+        stream.write_all(self.request("POST", "/v1/completions", "", body).as_bytes()).unwrap();
         stream.read_exact(&mut [0; 200]).unwrap();
         stream
     }

@@ -1,0 +1,20 @@
+//! Whether ranks can share a model, before any of them is started.
+
+use crate::failure::{PyFailure, PyOutcome};
+use crate::log::{Level, say};
+use pyo3::prelude::*;
+use std::path::Path;
+use yirage_engine::RankDivision;
+use yirage_model::Checkpoint;
+
+/// Refuses a model whose KV heads so many ranks cannot share; says of which caches each rank has all. What else is wrong with a
+/// model is said where it is loaded.
+///
+/// # Errors
+/// An `OptionError` with the numbers of ranks that there may be.
+pub(crate) fn check_division(py: Python<'_>, model: &Path, ranks: u32) -> PyOutcome<()> {
+    let division = py.detach(|| Checkpoint::open(model).and_then(|of| RankDivision::of(&of, ranks)));
+    let Ok(division) = division else { return Ok(()) };
+    let division = division.map_err(|error| PyFailure::option(format!("tp={ranks}: {error}")))?;
+    division.notice().map_or(Ok(()), |notice| Ok(say(py, Level::Info, &notice)?))
+}
