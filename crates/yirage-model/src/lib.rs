@@ -11,6 +11,7 @@ pub mod flaw;
 pub mod gguf;
 pub mod limits;
 pub mod lint;
+pub mod lora;
 pub mod rope;
 pub mod safetensors;
 pub mod tokenizer;
@@ -20,3 +21,4 @@ pub use checkpoint::{Checkpoint, CheckpointKind, StoredType, TensorInfo, TensorO
 pub use config::{GenerationConfig, LayerType, RawConfig, RopeConfig, RopeScaling};
 pub use decode::DecodedTensors;
 pub use error::ModelError;
+pub use lora::LoraAdapter;

@@ -1,5 +1,6 @@
 //! The engine: requests in, tokens out, one step after another.
 
+mod adapters;
 mod admission;
 mod bound_kv_cache;
 mod cache_salt;
@@ -22,6 +23,7 @@ mod submitted_step;
 mod verify;
 
 pub use self::core::Engine;
+pub(crate) use adapters::check_adapters;
 pub use cached_prefix::{CachedPrefix, RestoredPrefix};
 pub use event::Event;
 pub use facts::ModelFacts;
