@@ -12,8 +12,10 @@ pub mod gguf;
 pub mod limits;
 pub mod lint;
 pub mod lora;
+mod low_rank;
 pub mod rope;
 pub mod safetensors;
+mod tensor_names;
 pub mod tokenizer;
 pub mod weights;
 

@@ -3,46 +3,16 @@
 //! It knows names, scales and where columns lie, and nothing of what an adapter holds.
 
 use super::core::Engine;
+use super::request_adapters::RequestAdapters;
 use crate::adapter_error::AdapterError;
 use crate::error::EngineError;
-use crate::limits::MAX_ADAPTERS;
 use crate::load;
-use crate::options::{AdapterScale, EngineAdapter};
+use crate::options::{AdapterScale, EngineAdapter, check_adapters, check_scale};
 use crate::runner::Runner;
 use std::collections::HashMap;
-use std::sync::Arc;
 use yirage_hal::{Bindings, WeightHandle};
 use yirage_model::Checkpoint;
 use yirage_model::lora::LoraLayout;
-
-/// What a request gets of adapters.
-pub(super) struct RequestAdapters {
-    /// Scales that are not 0, by the adapters' hashes, which tell cached beginnings apart.
-    pub(super) used: Vec<(u128, f32)>,
-    /// A token's row of scales; empty for a model without adapters.
-    pub(super) row: Arc<[f32]>,
-}
-
-/// Checks names and scales of a model's adapters.
-pub(crate) fn check_adapters(adapters: &[EngineAdapter], ranks: u32) -> Result<(), AdapterError> {
-    if adapters.len() > MAX_ADAPTERS {
-        return Err(AdapterError::TooMany { count: adapters.len() });
-    }
-    if ranks > 1 && !adapters.is_empty() {
-        return Err(AdapterError::Ranks { ranks });
-    }
-    for (at, EngineAdapter { name, scale, .. }) in adapters.iter().enumerate() {
-        if adapters[..at].iter().any(|other| other.name == *name) {
-            return Err(AdapterError::Twice { name: name.clone() });
-        }
-        check_scale(name, *scale)?;
-    }
-    Ok(())
-}
-
-fn check_scale(name: &str, scale: f32) -> Result<(), AdapterError> {
-    if scale.is_finite() { Ok(()) } else { Err(AdapterError::Scale { name: name.to_owned(), scale }) }
-}
 
 /// The layout of adapters in a model's graph.
 pub(super) fn layout(adapters: &[EngineAdapter]) -> LoraLayout {

@@ -15,6 +15,7 @@ mod load;
 mod prompt_rows;
 mod report;
 mod request;
+mod request_adapters;
 mod request_state;
 mod restraint;
 mod statistics;
@@ -23,7 +24,6 @@ mod submitted_step;
 mod verify;
 
 pub use self::core::Engine;
-pub(crate) use adapters::check_adapters;
 pub use cached_prefix::{CachedPrefix, RestoredPrefix};
 pub use event::Event;
 pub use facts::ModelFacts;

@@ -1,7 +1,7 @@
 //! What is kept of a request beside the scheduler's sequence.
 
-use super::adapters::RequestAdapters;
 use super::request::Request;
+use super::request_adapters::RequestAdapters;
 use super::restraint::Restraint;
 use crate::sampling::{CheckedParams, PositionLogprobs, TokenCounts};
 use crate::scheduler::LogitsWanted;

@@ -8,6 +8,7 @@ mod speculation;
 mod tuning;
 
 pub use adapter::{AdapterScale, EngineAdapter};
+pub(crate) use adapter::{check_adapters, check_scale};
 pub use cache::CacheSize;
 pub use engine::{DEFAULT_CONTEXT, EngineOptions};
 pub use packed::{PackedOptions, plan_folder};

@@ -33,7 +33,7 @@ fn beside(checkpoint: &Checkpoint, adapters: Vec<EngineAdapter>) -> Engine {
 
 /// An engine whose weights have adapters added to them.
 fn merged(mut checkpoint: Checkpoint, adapters: &[EngineAdapter]) -> Engine {
-    adapters.iter().for_each(|of| checkpoint.merge(&of.adapter, of.scale).unwrap());
+    adapters.iter().for_each(|of| of.adapter.merge_into(&mut checkpoint, of.scale).unwrap());
     beside(&checkpoint, Vec::new())
 }
 
@@ -101,7 +101,7 @@ fn together(engine: &mut Engine, requests: Vec<Request>) -> Vec<Vec<u32>> {
 }
 
 #[test]
-fn requests_of_one_batch_get_what_each_gets_alone() {
+pub(crate) fn requests_of_one_batch_get_what_each_gets_alone() {
     let load = || beside(&model_of(PATTERNS), vec![named(PATTERNS, 0.0), named(HEAD, 0.0)]);
     // Longer than two blocks, so that beginnings are cached.
     let prompt: Vec<u32> = (0..70).map(|i| 3 + i * 7 % 250).collect();
@@ -262,7 +262,7 @@ fn an_expert_has_what_is_merged_into_it() {
     let mut checkpoint = Checkpoint::open(tiny::model("qwen3moe")).unwrap();
     let prompt = [3, 9, 200, 41, 5, 77, 30, 31, 90, 4];
     let plain = all_logits(&mut beside(&checkpoint, Vec::new()), &prompt);
-    checkpoint.merge(&LoraAdapter::open(expert_adapter()).unwrap(), 1.0).unwrap();
+    LoraAdapter::open(expert_adapter()).unwrap().merge_into(&mut checkpoint, 1.0).unwrap();
     assert_ne!(all_logits(&mut beside(&checkpoint, Vec::new()), &prompt), plain);
 }
 

@@ -4,12 +4,13 @@
 
 use super::attention::biased_keys;
 use super::low_rank::{self, LORA_SCALES, LowRankBranches};
-use super::{BuildOptions, KvCacheSpec, Model, ModelOutput, names, unused_tensors};
+use super::{BuildOptions, KvCacheSpec, Model, ModelOutput, unused_tensors};
 use crate::checkpoint::Checkpoint;
 use crate::config::{ConfigSource, LayerType, Quantization, QueryGrowth, RawConfig, RopeConfig, RopeScaling};
 use crate::error::ModelError;
 use crate::lora::LoraAdapter;
 use crate::rope;
+use crate::tensor_names;
 use crate::weights::{WeightBinding, WeightSource, WeightView};
 use std::collections::HashMap;
 use yirage_ir::expr::Func;
@@ -175,7 +176,11 @@ impl<'a> ModelBuilder<'a> {
 
     /// The file's name for a tensor named as in Hugging Face checkpoints.
     pub(super) fn stored_name(&self, hf: &str) -> String {
-        if self.is_gguf() { names::gguf(hf, self.post_norms) } else { names::safetensors(hf, self.checkpoint) }
+        if self.is_gguf() {
+            tensor_names::gguf(hf, self.post_norms)
+        } else {
+            tensor_names::safetensors(hf, self.checkpoint)
+        }
     }
 
     /// Whether the checkpoint has the tensor.

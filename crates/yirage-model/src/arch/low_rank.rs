@@ -5,7 +5,8 @@
 
 use crate::checkpoint::Checkpoint;
 use crate::error::ModelError;
-use crate::lora::{LoraAdapter, LoraLayout, LoraTarget};
+use crate::lora::{LoraAdapter, LoraLayout};
+use crate::low_rank::LoraTarget;
 use crate::weights::{WeightBinding, WeightSource, WeightView};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

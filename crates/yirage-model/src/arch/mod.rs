@@ -54,7 +54,6 @@ mod mamba2_mixer;
 mod minimax_m2;
 mod mistral;
 mod mixtral;
-mod names;
 mod nemotron_h;
 mod olmo2;
 mod olmo3;
@@ -266,11 +265,4 @@ pub fn build_with_adapters(
     }
     emit(&mut e)?;
     e.finish()
-}
-
-/// The name of a module's matrix in a safetensors file, whatever root the file or the module's name lacks.
-pub(crate) fn stored_module(module: &str, checkpoint: &Checkpoint) -> String {
-    let names = [format!("{module}.weight"), format!("model.{module}.weight")];
-    let found = names.iter().map(|name| names::safetensors(name, checkpoint)).find(|n| checkpoint.tensor(n).is_some());
-    found.unwrap_or_else(|| names[0].clone())
 }

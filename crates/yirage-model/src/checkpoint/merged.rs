@@ -2,7 +2,7 @@
 
 use super::{Checkpoint, StoredType, TensorInfo};
 use crate::error::ModelError;
-use crate::lora::{LoraAdapter, LoraTarget};
+use crate::low_rank::LoraTarget;
 use std::ops::Range;
 use yirage_ir::Format;
 
@@ -18,13 +18,13 @@ pub(super) struct MergedTensor {
 }
 
 impl Checkpoint {
-    /// Adds an adapter to the weights that it is for, times `scale`, when they are read. The sum is rounded to what the
-    /// weight is stored as, or to f16 where that is a format of few bits.
+    /// Adds pairs to the tensors that they are for, times `scale`, when these are read. The sum is rounded to what a tensor is
+    /// stored as, or to f16 where that is a format of few bits. `named` tells what was added.
     ///
     /// # Errors
-    /// As [`LoraAdapter::targets`]; [`ModelError::UnsupportedFormat`].
-    pub fn merge(&mut self, adapter: &LoraAdapter, scale: f32) -> Result<(), ModelError> {
-        for target in adapter.targets(self)? {
+    /// [`ModelError::UnsupportedFormat`].
+    pub(crate) fn merge(&mut self, targets: Vec<LoraTarget>, scale: f32, named: String) -> Result<(), ModelError> {
+        for target in targets {
             let at = self.index[&target.tensor];
             if let Some(merged) = self.merged.get_mut(&target.tensor) {
                 merged.added.push((target, scale));
@@ -39,7 +39,7 @@ impl Checkpoint {
             let name = target.tensor.clone();
             self.merged.insert(name, MergedTensor { stored, format, added: vec![(target, scale)] });
         }
-        self.merged_adapters.push(format!("{:032x} times {scale}", adapter.digest()));
+        self.merged_adapters.push(named);
         Ok(())
     }
 

@@ -8,8 +8,8 @@ mod layout;
 mod peft;
 mod target;
 
+pub use crate::low_rank::{LoraPair, LoraTarget};
 pub use layout::LoraLayout;
-pub use target::LoraTarget;
 
 use crate::checkpoint::{Checkpoint, CheckpointFile, TensorInfo};
 use crate::error::ModelError;
@@ -32,42 +32,6 @@ enum LoraDialect {
         /// The architecture that it was made for.
         architecture: String,
     },
-}
-
-/// The two matrices for one of the model's.
-#[derive(Clone, PartialEq, Debug)]
-pub struct LoraPair {
-    /// The tensor of the first, as errors call it.
-    tensor: String,
-    /// What of the model it is for: a module, or a tensor.
-    of: String,
-    /// Rows of A and columns of B.
-    rank: usize,
-    /// Columns of A.
-    inputs: usize,
-    /// Rows of B.
-    outputs: usize,
-    /// A, row-major.
-    a: Vec<f32>,
-    /// B times alpha and whatever the rank divides it by, row-major.
-    b: Vec<f32>,
-}
-
-impl LoraPair {
-    /// Rows of A and columns of B.
-    pub fn rank(&self) -> usize {
-        self.rank
-    }
-
-    /// Row `l` of A.
-    pub(crate) fn a_row(&self, l: usize) -> &[f32] {
-        &self.a[l * self.inputs..][..self.inputs]
-    }
-
-    /// Row `output` of B.
-    pub(crate) fn b_row(&self, output: usize) -> &[f32] {
-        &self.b[output * self.rank..][..self.rank]
-    }
 }
 
 /// An adapter that was read. Cloning shares its matrices.
@@ -108,6 +72,16 @@ impl LoraAdapter {
         let files = tensors.files().to_vec();
         let digest = digest(&pairs);
         Ok(LoraAdapter { path: path.to_path_buf(), dialect, pairs: Arc::new(pairs), files, digest })
+    }
+
+    /// Adds the adapter to the weights that it is for, times `scale`, when they are read. The sum is rounded to what a weight
+    /// is stored as, or to f16 where that is a format of few bits.
+    ///
+    /// # Errors
+    /// As [`LoraAdapter::targets`]; [`ModelError::UnsupportedFormat`].
+    pub fn merge_into(&self, checkpoint: &mut Checkpoint, scale: f32) -> Result<(), ModelError> {
+        let targets = self.targets(checkpoint)?;
+        checkpoint.merge(targets, scale, format!("{:032x} times {scale}", self.digest))
     }
 
     /// Where it was read from.
@@ -161,13 +135,6 @@ fn pair(tensors: &Checkpoint, of: &str, [a, b]: [&TensorInfo; 2]) -> Result<Lora
     }
     let (a_values, b_values) = (tensors.floats(a)?, tensors.floats(b)?);
     Ok(LoraPair { tensor: a.name.clone(), of: of.to_owned(), rank, inputs, outputs, a: a_values, b: b_values })
-}
-
-impl LoraPair {
-    fn scaled(mut self, by: f64) -> LoraPair {
-        self.b.iter_mut().for_each(|value| *value = (f64::from(*value) * by) as f32);
-        self
-    }
 }
 
 fn matrix(tensors: &Checkpoint, tensor: &TensorInfo) -> Result<[usize; 2], ModelError> {

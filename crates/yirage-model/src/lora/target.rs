@@ -1,69 +1,10 @@
 //! Which tensors of a model an adapter's pairs are for.
 
-use super::{LoraAdapter, LoraDialect, LoraPair};
-use crate::arch::stored_module;
+use super::{LoraAdapter, LoraDialect};
 use crate::checkpoint::Checkpoint;
 use crate::error::ModelError;
-use std::sync::Arc;
-
-/// A pair and the tensor of a model that it is for, whose shape it fits. Cloning shares the matrices.
-#[derive(Clone, Debug)]
-pub struct LoraTarget {
-    /// The tensor's name in the checkpoint.
-    pub tensor: String,
-    /// Whether the tensor is stored `[inputs, outputs]`.
-    pub transposed: bool,
-    pairs: Arc<Vec<LoraPair>>,
-    at: usize,
-}
-
-impl LoraTarget {
-    /// The matrices.
-    pub fn pair(&self) -> &LoraPair {
-        &self.pairs[self.at]
-    }
-
-    /// The adapter's tensor, for errors.
-    pub(crate) fn named(&self) -> &str {
-        &self.pair().tensor
-    }
-
-    /// Columns of the pair's first matrix.
-    pub(crate) fn inputs(&self) -> usize {
-        self.pair().inputs
-    }
-
-    /// Rows of the pair's second matrix.
-    pub(crate) fn outputs(&self) -> usize {
-        self.pair().outputs
-    }
-
-    /// Adds `scale * B * A` to elements of the stored tensor, from element `first` on.
-    pub(crate) fn add_to(&self, values: &mut [f32], first: usize, scale: f32) {
-        let pair = self.pair();
-        let columns = if self.transposed { pair.outputs } else { pair.inputs };
-        let mut delta = vec![0f32; columns];
-        let (mut at, end) = (first, first + values.len());
-        while at < end {
-            let (row, column) = (at / columns, at % columns);
-            let n = (columns - column).min(end - at);
-            let delta = &mut delta[..n];
-            delta.fill(0.0);
-            for l in 0..pair.rank {
-                if self.transposed {
-                    let a = pair.a_row(l)[row];
-                    let b = pair.b[l..].iter().step_by(pair.rank).skip(column);
-                    delta.iter_mut().zip(b).for_each(|(d, b)| *d += a * b);
-                } else {
-                    let b = pair.b_row(row)[l];
-                    delta.iter_mut().zip(&pair.a_row(l)[column..]).for_each(|(d, a)| *d += b * a);
-                }
-            }
-            values[at - first..][..n].iter_mut().zip(&*delta).for_each(|(v, d)| *v += scale * d);
-            at += n;
-        }
-    }
-}
+use crate::low_rank::LoraTarget;
+use crate::tensor_names::stored_module;
 
 impl LoraAdapter {
     /// The tensors of a model that the pairs are for.

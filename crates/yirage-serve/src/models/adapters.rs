@@ -1,47 +1,18 @@
 //! The adapters of a model: their numbers and scales, and others that clients load and unload.
 
+use super::adapter_files::{AdapterFiles, without_place};
 use super::generator::Generator;
 use crate::error::ApiError;
 use crate::fields::{FieldTable, Fields, honoured};
 use axum::http::StatusCode;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
 use yirage_engine::{AdapterScale, EngineAdapter};
-use yirage_model::{Checkpoint, LoraAdapter};
+use yirage_model::Checkpoint;
 use yirage_session::SessionError;
 
 /// An adapter's number and its scale, as llama.cpp has them.
 pub(crate) const ADAPTER_SCALE: FieldTable =
     &[&[honoured("id", r#"{"type":"integer","minimum":0}"#), honoured("scale", r#"{"type":["number","null"]}"#)]];
-
-/// Where clients may load adapters from, and for which model.
-#[derive(Clone, Debug)]
-pub struct AdapterFiles {
-    /// The folder of the adapters.
-    pub folder: PathBuf,
-    /// The model's files.
-    pub model: PathBuf,
-}
-
-impl AdapterFiles {
-    /// The adapter of a client's path, which lies in the folder.
-    fn open(&self, path: &str) -> Result<LoraAdapter, ApiError> {
-        let nowhere =
-            || ApiError::field("lora_path", format!("expected an adapter of the server's folder, got {path:?}"));
-        let folder = self.folder.canonicalize().map_err(|_| nowhere())?;
-        let found = folder.join(path).canonicalize().map_err(|_| nowhere())?;
-        if !found.starts_with(&folder) || found == folder {
-            return Err(nowhere());
-        }
-        LoraAdapter::open(&found)
-            .map_err(|error| ApiError::field("lora_path", without_place(&error.to_string(), &folder)))
-    }
-}
-
-/// A message without the place of the server's folder.
-fn without_place(message: &str, folder: &Path) -> String {
-    message.replace(&format!("{}/", folder.display()), "")
-}
 
 /// Numbers and scales of a list.
 ///

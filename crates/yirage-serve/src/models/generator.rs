@@ -1,6 +1,6 @@
 //! A model that generates text, with what a conversation needs.
 
-use super::adapters::AdapterFiles;
+use super::adapter_files::AdapterFiles;
 use super::slots::{SlotFiles, Slots};
 use crate::error::ApiError;
 use crate::response_parser::{CallFrame, ModelCallFrame, OutputFormat, calls_as_text};

@@ -2,6 +2,7 @@
 //!
 //! Unknown here: how a model is found and on which device it is opened. Whoever starts the server brings that.
 
+mod adapter_files;
 mod adapters;
 mod description;
 mod generator;
@@ -9,7 +10,7 @@ mod idle;
 mod served;
 mod slots;
 
-pub use adapters::AdapterFiles;
+pub use adapter_files::AdapterFiles;
 pub(crate) use adapters::{ADAPTER_SCALE, adapter_scales};
 pub use description::Description;
 pub use generator::Generator;

@@ -56,7 +56,7 @@ impl LoraSettings {
     pub(crate) fn open(&self, path: &Path) -> Result<Checkpoint, ModelError> {
         let mut checkpoint = Checkpoint::open(path)?;
         if self.merge {
-            self.adapters.iter().try_for_each(|of| checkpoint.merge(&of.adapter, of.scale))?;
+            self.adapters.iter().try_for_each(|of| of.adapter.merge_into(&mut checkpoint, of.scale))?;
         }
         Ok(checkpoint)
     }
