@@ -1033,6 +1033,7 @@ class LLM:
         seed: int = 0,
         tp: int | None = None,
         tensor_parallel_size: int | None = None,
+        lora: _Path | tuple[_Path, float] | list[_Path | tuple[_Path, float]] | None = None,
         **others: Any,
     ) -> None: ...
     def _generate(self, prompts: Any, sampling_params: Any = None, on_finished: Any = None) -> list[Any]: ...

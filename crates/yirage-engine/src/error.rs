@@ -1,5 +1,6 @@
 //! What can go wrong in an engine, grouped by whose it is.
 
+use crate::adapter_error::AdapterError;
 use crate::encoder_input::EncoderError;
 use crate::forward_error::ForwardError;
 use crate::kv::KvError;
@@ -41,6 +42,9 @@ pub enum EngineError {
     /// The device cannot sample.
     #[error(transparent)]
     Sample(#[from] SampleError),
+    /// Adapters that cannot be, or what a request wants of them.
+    #[error(transparent)]
+    Adapter(#[from] AdapterError),
     /// A token id the model does not have.
     #[error("token id {id} at place {at} of the prompt: the model has {vocabulary} tokens, counted from 0")]
     UnknownToken {

@@ -6,6 +6,7 @@
 #![doc = include_str!("../../../docs/rust.md")]
 #![forbid(unsafe_code)]
 
+mod adapter_error;
 mod encoder;
 mod encoder_input;
 mod engine;
@@ -31,6 +32,7 @@ pub mod text;
 mod variants;
 mod vocabulary;
 
+pub use adapter_error::AdapterError;
 pub use encoder::{Embedding, Encoder, EncoderFacts, EncoderOptions};
 pub use encoder_input::{EncoderError, EncoderInput};
 pub use engine::{CachedPrefix, Engine, Event, ModelFacts, Occupancy, Request, RestoredPrefix};
@@ -41,7 +43,8 @@ pub use graph_model::GraphModel;
 pub use load::{LoadProgressFn, PlannedStep, plan_step};
 pub use memory::LoadBytes;
 pub use options::{
-    CacheSize, DEFAULT_CONTEXT, EngineOptions, PackedOptions, Speculation, SpeculationControl, Tuning, plan_folder,
+    AdapterScale, CacheSize, DEFAULT_CONTEXT, EngineAdapter, EngineOptions, PackedOptions, Speculation,
+    SpeculationControl, Tuning, plan_folder,
 };
 pub use packed::Notice;
 pub use plans::PlanCounts;

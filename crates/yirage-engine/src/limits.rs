@@ -70,5 +70,9 @@ pub const MAX_DRAFTS: u32 = 255;
 /// Bytes of a request's cache salt.
 pub const MAX_SALT_BYTES: usize = 256;
 
-/// Bytes of what distinguishes cached beginnings: a request's salt, and what the engine puts before it.
-pub const MAX_CACHE_SALT_BYTES: usize = MAX_SALT_BYTES + 5;
+/// Adapters beside a model.
+pub const MAX_ADAPTERS: usize = 64;
+
+/// Bytes of what distinguishes cached beginnings: a request's salt, and what the engine puts before it, adapters with their
+/// scales among it.
+pub const MAX_CACHE_SALT_BYTES: usize = MAX_SALT_BYTES + 5 + 3 + 20 * MAX_ADAPTERS;

@@ -9,6 +9,7 @@ use crate::sampling::Logits;
 use crate::scheduler::{Batch, BatchEntry, SeqId};
 use yirage_hal::{Bindings, Device, Executor, Flight, HalError, Outputs, ResidentOutput, SelectionReason};
 use yirage_ir::Dims;
+use yirage_model::arch::LORA_SCALES;
 use yirage_model::rope::Dynamic;
 use yirage_plan::{ExecutorKind, VerifiedPlan};
 
@@ -22,6 +23,8 @@ pub(crate) struct Runner {
     executors: Vec<Executor>,
     groups: usize,
     dynamic_rope: Option<Dynamic>,
+    /// Scales of adapters for each token; 0 for a graph without them.
+    scales: usize,
     ran: usize,
     rows: usize,
     outputs: Outputs,
@@ -44,21 +47,28 @@ impl Runner {
         // The largest first, in whose memory the others run.
         let mut executors = plans.iter().rev().map(load).collect::<Result<Vec<_>, HalError>>()?;
         executors.reverse();
-        Ok(Runner { executors, groups, dynamic_rope, ran: 0, rows: 0, outputs: Outputs::default() })
+        Ok(Runner { executors, groups, dynamic_rope, scales: 0, ran: 0, rows: 0, outputs: Outputs::default() })
+    }
+
+    /// The runner of a graph that takes so many scales of adapters for each token.
+    pub(crate) fn with_scales(self, scales: usize) -> Runner {
+        Runner { scales, ..self }
     }
 
     /// Runs a batch whose outputs stay on the device.
     pub(crate) fn run(&mut self, batch: &Batch, length: impl Fn(SeqId) -> u32) -> Result<(), EngineError> {
-        let flight = self.submit(batch, length, &[], None)?;
+        let flight = self.submit(batch, length, |_| &[], &[], None)?;
         self.collect(flight)
     }
 
     /// Submits a batch. `ids` are its tokens where the device has them and the host does not. The host gets the outputs
-    /// `reads` with [`Runner::collect`]. `length` gives the positions that a sequence will have when it is whole.
-    pub(crate) fn submit(
+    /// `reads` with [`Runner::collect`]. `length` gives the positions that a sequence will have when it is whole, `scales` its
+    /// scales of adapters.
+    pub(crate) fn submit<'s>(
         &mut self,
         batch: &Batch,
         length: impl Fn(SeqId) -> u32,
+        scales: impl Fn(SeqId) -> &'s [f32],
         reads: &[usize],
         ids: Option<ResidentOutput>,
     ) -> Result<Flight, EngineError> {
@@ -79,6 +89,9 @@ impl Runner {
             let (cos, sin) = rotations(dynamic, entries, length);
             executor.set_floats("rope.cos", cos);
             executor.set_floats("rope.sin", sin);
+        }
+        if self.scales > 0 {
+            executor.set_floats(LORA_SCALES, scale_rows(entries, self.scales, scales));
         }
         for g in 0..self.groups {
             executor.set(&format!("slots.{g}"), entries.iter().flat_map(|e| e.slots[g].iter().map(|&s| s as i32)));
@@ -150,6 +163,18 @@ fn rotations(dynamic: &Dynamic, entries: &[BatchEntry], length: impl Fn(SeqId) -
         sin.extend(s);
     }
     (cos, sin)
+}
+
+/// A row of so many scales for each token. A sequence that nothing is known of any more has none.
+fn scale_rows<'s>(entries: &[BatchEntry], width: usize, scales: impl Fn(SeqId) -> &'s [f32]) -> Vec<f32> {
+    let mut rows = Vec::with_capacity(entries.iter().map(|e| e.tokens.len()).sum::<usize>() * width);
+    for entry in entries {
+        let row = scales(entry.seq);
+        for _ in &entry.tokens {
+            rows.extend(row.iter().copied().chain(std::iter::repeat(0.0)).take(width));
+        }
+    }
+    rows
 }
 
 /// Token rows of the batch whose logits are wanted.

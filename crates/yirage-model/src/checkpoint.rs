@@ -7,6 +7,7 @@
 mod decoded;
 mod ggml_scales;
 mod gguf_files;
+mod merged;
 mod overrides;
 mod quantized_modules;
 mod safetensors_files;
@@ -16,6 +17,7 @@ use crate::error::ModelError;
 use crate::gguf::{GgmlType, Gguf};
 use crate::safetensors::SafeDtype;
 use decoded::DecodedTensor;
+use merged::MergedTensor;
 pub use overrides::TensorOverride;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -118,6 +120,9 @@ pub struct Checkpoint {
     overrides: HashMap<String, overrides::OverrideBytes>,
     /// The tensors of formats that nothing computes with, by name.
     decoded: HashMap<String, DecodedTensor>,
+    /// The tensors that adapters are added to, by name.
+    merged: HashMap<String, MergedTensor>,
+    merged_adapters: Vec<String>,
 }
 
 /// What the container says beside tensors.
@@ -167,7 +172,17 @@ impl Checkpoint {
             _ => None,
         };
         let decoded = tensors.iter().filter_map(decoder).collect();
-        Ok(Checkpoint { files, maps, tensors, index, header, overrides: HashMap::new(), decoded })
+        Ok(Checkpoint {
+            files,
+            maps,
+            tensors,
+            index,
+            header,
+            overrides: HashMap::new(),
+            decoded,
+            merged: HashMap::new(),
+            merged_adapters: Vec::new(),
+        })
     }
 
     /// The container.

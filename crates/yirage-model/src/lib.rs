@@ -11,8 +11,11 @@ pub mod flaw;
 pub mod gguf;
 pub mod limits;
 pub mod lint;
+pub mod lora;
+mod low_rank;
 pub mod rope;
 pub mod safetensors;
+mod tensor_names;
 pub mod tokenizer;
 pub mod weights;
 
@@ -20,3 +23,4 @@ pub use checkpoint::{Checkpoint, CheckpointKind, StoredType, TensorInfo, TensorO
 pub use config::{GenerationConfig, LayerType, RawConfig, RopeConfig, RopeScaling};
 pub use decode::DecodedTensors;
 pub use error::ModelError;
+pub use lora::LoraAdapter;

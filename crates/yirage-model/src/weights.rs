@@ -8,6 +8,7 @@ use crate::checkpoint::{Checkpoint, StoredType, TensorInfo};
 use crate::error::ModelError;
 use crate::rope::RopeTable;
 use std::ops::Range;
+use std::sync::Arc;
 use yirage_ir::Format;
 
 /// A strided view of a stored tensor, counted in elements. Its elements are taken in row-major order of `shape`.
@@ -51,13 +52,28 @@ impl WeightView {
     }
 
     /// Index in storage of the view's element `index`.
-    fn stored_index(&self, mut index: usize) -> usize {
+    pub(crate) fn stored_index(&self, mut index: usize) -> usize {
         let mut at = self.offset;
         for (&size, &stride) in self.shape.iter().zip(&self.strides).rev() {
             at += index % size * stride;
             index /= size;
         }
         at
+    }
+
+    /// Stored elements between neighbours of the last `n`, where they lie evenly; `n` is a product of the last sizes.
+    pub(crate) fn inner_step(&self, n: usize) -> Option<usize> {
+        let mut pairs = self.shape.iter().zip(&self.strides).rev().filter(|(size, _)| **size != 1);
+        let Some((&size, &step)) = pairs.next() else { return Some(1) };
+        let mut covered = size;
+        while covered < n {
+            let (&size, &stride) = pairs.next()?;
+            if stride != covered * step {
+                return None;
+            }
+            covered *= size;
+        }
+        Some(step)
     }
 
     /// Index of the last stored element, or `None` where that does not fit in memory or the view is empty.
@@ -82,6 +98,8 @@ pub enum WeightSource {
     },
     /// Values that no file holds, computed when they are read: a table of the rotary embedding.
     Computed(RopeTable),
+    /// Values in memory, f32: the matrices of adapters.
+    Given(Arc<Vec<f32>>),
 }
 
 /// A weight of a graph and its source.
@@ -118,7 +136,7 @@ impl WeightBinding {
         match &self.source {
             WeightSource::Stored(views) => views.iter().map(|v| v.tensor.as_str()).collect(),
             WeightSource::PackedMxfp4 { blocks, scales } => vec![&blocks.tensor, &scales.tensor],
-            WeightSource::Computed(_) => Vec::new(),
+            WeightSource::Computed(_) | WeightSource::Given(_) => Vec::new(),
         }
     }
 
@@ -132,6 +150,7 @@ impl WeightBinding {
         let want = self.rows().saturating_mul(self.width());
         let given = match &self.source {
             WeightSource::Computed(table) => table.elements(),
+            WeightSource::Given(values) => values.len(),
             WeightSource::PackedMxfp4 { blocks, scales } => {
                 self.check_bytes(checkpoint, blocks, 16)?;
                 self.check_bytes(checkpoint, scales, 1)?;
@@ -224,12 +243,12 @@ pub fn materialise<'a>(
             binding.check(checkpoint)?;
             // A row is a position, and there are no more of either than a u32 counts.
             let positions = rows.start as u32..rows.end as u32;
-            let values = table.values(positions);
-            scratch.resize(values.len() * 4, 0);
-            scratch
-                .chunks_exact_mut(4)
-                .zip(values)
-                .for_each(|(bytes, value)| bytes.copy_from_slice(&value.to_le_bytes()));
+            append_floats(&table.values(positions), scratch);
+            Ok(scratch)
+        }
+        WeightSource::Given(values) => {
+            binding.check(checkpoint)?;
+            append_floats(&values[elements], scratch);
             Ok(scratch)
         }
         WeightSource::PackedMxfp4 { blocks, scales } => {
@@ -239,6 +258,12 @@ pub fn materialise<'a>(
         }
         WeightSource::Stored(views) => stored_bytes(checkpoint, binding, views, elements, scratch),
     }
+}
+
+fn append_floats(values: &[f32], out: &mut Vec<u8>) {
+    let from = out.len();
+    out.resize(from + values.len() * 4, 0);
+    out[from..].chunks_exact_mut(4).zip(values).for_each(|(bytes, value)| bytes.copy_from_slice(&value.to_le_bytes()));
 }
 
 /// Only the views that hold some of `elements` are looked at: a weight may have one for each of hundreds of experts.

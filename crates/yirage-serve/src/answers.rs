@@ -74,7 +74,7 @@ pub(crate) const SCHEMAS: &[(&str, &str)] = &[
     ("Props", PROPS),
     ("Slots", SLOTS),
     ("SlotAction", SLOT_ACTION),
-    ("Adapters", r#"{"type":"array","maxItems":0}"#),
+    ("Adapters", ADAPTERS),
     ("Version", VERSION),
     ("OllamaModel", OLLAMA_MODEL),
     ("OllamaModels", OLLAMA_MODELS),
@@ -84,6 +84,9 @@ pub(crate) const SCHEMAS: &[(&str, &str)] = &[
     ("OllamaVectors", OLLAMA_EMBEDDINGS),
     ("OllamaVector", OLLAMA_EMBEDDING),
 ];
+
+const ADAPTERS: &str = r#"{"type":"array","items":{"type":"object","required":["id","path","scale"],"properties":{
+    "id":{"type":"integer","minimum":0},"path":{"type":"string"},"scale":{"type":"number"}}}}"#;
 
 const ERROR: &str = r#"{"type":"object","required":["error"],"properties":{"error":{"type":"object",
     "required":["message","type",

@@ -5,7 +5,8 @@
 use crate::encoders::{embeddings, rerank, score};
 use crate::error::ApiError;
 use crate::fields::FieldTable;
-use crate::llamacpp::{completion, props, slots, tokenize};
+use crate::llamacpp::{adapters, completion, props, slots, tokenize};
+use crate::models::ADAPTER_SCALE;
 use crate::{anthropic, ollama, openai, responses};
 
 /// A path with its method.
@@ -35,6 +36,8 @@ pub(crate) struct BodySchema {
     pub(crate) needs: &'static [&'static str],
     /// The fields that are looked at; none is all. The others of the table change nothing, whatever they say.
     pub(crate) reads: Option<&'static [&'static str]>,
+    /// Whether the body is a list of such objects.
+    pub(crate) list: bool,
 }
 
 /// What a path answers, with the schema's name in [`crate::answers`].
@@ -65,11 +68,15 @@ const fn post(
 }
 
 const fn form(table: FieldTable, needs: &'static [&'static str]) -> BodySchema {
-    BodySchema { table, needs, reads: None }
+    BodySchema { table, needs, reads: None, list: false }
 }
 
 const fn part(table: FieldTable, needs: &'static [&'static str], reads: &'static [&'static str]) -> BodySchema {
-    BodySchema { table, needs, reads: Some(reads) }
+    BodySchema { table, needs, reads: Some(reads), list: false }
+}
+
+const fn list(table: FieldTable, needs: &'static [&'static str]) -> BodySchema {
+    BodySchema { table, needs, reads: None, list: true }
 }
 
 /// What rendering looks at of a conversation.
@@ -136,6 +143,9 @@ const TOKENIZE: &[BodySchema] = &[
 const DETOKENIZE: &[BodySchema] = &[form(tokenize::DETOKENIZE, &["tokens"])];
 const NAME: &[BodySchema] = &[form(props::NAME, &[])];
 const SLOT_FILE: &[BodySchema] = &[form(slots::FILE, &[])];
+const ADAPTER_SCALES: &[BodySchema] = &[list(ADAPTER_SCALE, &["id"])];
+const LOAD_ADAPTER: &[BodySchema] = &[form(adapters::LOAD, &["lora_name", "lora_path"])];
+const UNLOAD_ADAPTER: &[BodySchema] = &[form(adapters::UNLOAD, &["lora_name"])];
 const SHOW: &[BodySchema] = &[form(ollama::models::SHOW, &[])];
 const PULL: &[BodySchema] = &[form(ollama::registry::PULL, &[])];
 const OLLAMA_CHAT: &[BodySchema] = &[form(ollama::generate::CHAT, &[])];
@@ -247,7 +257,28 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
         slots::check,
         EndpointResponse::Json("SlotAction"),
     ),
-    get("/lora-adapters", "Adapters: there are none", EndpointResponse::Json("Adapters")),
+    get("/lora-adapters", "Adapters and the scales of requests that name none", EndpointResponse::Json("Adapters")),
+    post(
+        "/lora-adapters",
+        "Change the scales of requests that name no adapters",
+        ADAPTER_SCALES,
+        adapters::check_scales,
+        EndpointResponse::Json("Loaded"),
+    ),
+    post(
+        "/v1/load_lora_adapter",
+        "Load an adapter that requests name as their model",
+        LOAD_ADAPTER,
+        adapters::check_load,
+        EndpointResponse::Json("Loaded"),
+    ),
+    post(
+        "/v1/unload_lora_adapter",
+        "Unload an adapter",
+        UNLOAD_ADAPTER,
+        adapters::check_unload,
+        EndpointResponse::Json("Loaded"),
+    ),
     get("/version", "The version of the server", EndpointResponse::Json("Version")),
     get("/api/version", "The version of the server", EndpointResponse::Json("Version")),
     get("/api/tags", "All models", EndpointResponse::Json("OllamaModels")),

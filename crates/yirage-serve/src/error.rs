@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use yirage_engine::sampling::ParamError;
 use yirage_engine::scheduler::AdmissionError;
-use yirage_engine::{EncoderError, EngineError};
+use yirage_engine::{AdapterError, EncoderError, EngineError};
+use yirage_model::ModelError;
 use yirage_session::SessionError;
 
 /// The word of what is longer than a model's context.
@@ -195,6 +196,11 @@ impl From<EngineError> for ApiError {
             | EngineError::UnknownToken { .. }
             | EngineError::NoHiddenStates
             | EngineError::Prefix(_) => ApiError::invalid(message),
+            EngineError::Adapter(AdapterError::InUse { .. } | AdapterError::StepInFlight) => {
+                ApiError::status(StatusCode::CONFLICT, message)
+            }
+            EngineError::Adapter(_) => ApiError::field("lora", message),
+            EngineError::Model(ModelError::Config { .. }) => ApiError::invalid(message),
             EngineError::Encoder(EncoderError::Step { .. }) => ApiError::ours(message),
             EngineError::Encoder(_) => ApiError::field("input", message),
             error if error.is_unsupported() => ApiError::invalid(message),

@@ -50,7 +50,7 @@ mod vocabulary;
 pub use bodies::{BodyVerdict, Walked, body_paths, read_body, read_form, walk_form};
 pub use keys::{ApiKeys, KeysError};
 pub use limits::MAX_BODY;
-pub use models::{Description, Generator, ModelEntry, ModelOpener, Served, SlotFiles};
+pub use models::{AdapterFiles, Description, Generator, ModelEntry, ModelOpener, Served, SlotFiles};
 pub use options::ServeOptions;
 pub use server::{Drained, RunningServer, ServeError, Server, ServerBreaker, UntilSignal};
 pub use signals::Signals;

@@ -103,11 +103,12 @@ fn schema(form: &BodySchema) -> Value {
     for field in form.table.iter().copied().flatten() {
         properties.insert(field.name.to_owned(), property(field, form));
     }
-    json!({
+    let object = json!({
         "type": "object",
         "required": form.needs,
         "properties": properties,
-    })
+    });
+    if form.list { json!({"type": "array", "items": object}) } else { object }
 }
 
 fn property(field: &FieldSpec, form: &BodySchema) -> Value {

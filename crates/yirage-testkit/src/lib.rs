@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 pub mod absent;
+pub mod adapters;
 pub mod bedtime;
 pub mod encoders;
 pub mod fixtures;

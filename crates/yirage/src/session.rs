@@ -34,7 +34,7 @@ impl Session {
     pub(crate) fn load(layers: &Layers, console: &Console, started: Instant) -> Result<Session, CliFailure> {
         let settings = EngineSettings::resolve(layers)?;
         let located = locate(layers, console)?;
-        let checkpoint = Checkpoint::open(&located.path)?;
+        let checkpoint = settings.lora.open(&located.path)?;
         let division = settings.check_division(&checkpoint, layers)?;
         let (device, notes) = settings.open(layers)?;
         notes.iter().chain(&division).for_each(|note| console.note(note));

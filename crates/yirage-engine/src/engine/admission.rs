@@ -1,5 +1,6 @@
 //! Requests come and go.
 
+use super::adapters::adapted;
 use super::cache_salt::cache_salt;
 use super::core::Engine;
 use super::event::Event;
@@ -16,7 +17,7 @@ impl Engine {
     /// Queues a request.
     ///
     /// # Errors
-    /// [`EngineError::UnknownToken`], [`EngineError::NoHiddenStates`], [`EngineError::Sampling`],
+    /// [`EngineError::UnknownToken`], [`EngineError::NoHiddenStates`], [`EngineError::Sampling`], [`EngineError::Adapter`],
     /// [`EngineError::Admission`].
     pub fn add(&mut self, request: Request) -> Result<SeqId, EngineError> {
         self.add_restricted(request, None)
@@ -43,7 +44,8 @@ impl Engine {
         let restraint = Restraint::new(restriction, constraint, &request.prompt, vocabulary);
         let length = self.whole_length(request.prompt.len(), request.max_new_tokens);
         let scaled = self.dynamic_rope.as_ref().filter(|d| length > d.original).map(|d| d.original);
-        let salt = cache_salt(&request.cache_salt, scaled.map(|_| length))?;
+        let adapters = self.request_adapters(request.adapters.as_deref())?;
+        let salt = cache_salt(&request.cache_salt, scaled.map(|_| length), &adapted(&adapters.used))?;
         let prompt = request.prompt.clone();
         let seq = self.scheduler.add(NewSequence {
             prompt: request.prompt,
@@ -57,7 +59,7 @@ impl Engine {
         self.speculator.add(seq, &prompt);
         self.pending_events.extend(scaled.map(|original| Event::RopeScaled { seq, length, original }));
         let ready = VecDeque::new();
-        self.requests.insert(seq, RequestState { sampling, counts, restraint, wanted, length, salt, ready });
+        self.requests.insert(seq, RequestState { sampling, counts, restraint, wanted, length, adapters, salt, ready });
         Ok(seq)
     }
 

@@ -3,7 +3,9 @@
 //! Only whole blocks that are published are read, and only such as no sequence has are written: what runs beside sees
 //! nothing of it. This module knows no file.
 
+use super::adapters::adapted;
 use super::bound_kv_cache::BoundKvCache;
+use super::cache_salt::cache_salt;
 use super::core::Engine;
 use crate::error::EngineError;
 use crate::kv::SeqCache;
@@ -30,22 +32,36 @@ impl Engine {
     /// stored, and how exactly they are computed.
     pub fn cache_identity(&self) -> String {
         let (info, kv, precision) = (self.device.info(), self.facts.kv.info().name, self.options.precision);
-        format!("{} {}, cache of {kv}, precision {precision}", info.backend, info.arch)
+        let used = self.options.adapters.iter().filter(|adapter| adapter.scale != 0.0);
+        let adapters = used.map(|of| format!(", adapter {:032x} times {}", of.adapter.digest(), of.scale));
+        let adapters: String = adapters.collect();
+        format!("{} {}, cache of {kv}, precision {precision}{adapters}", info.backend, info.arch)
     }
 
-    /// The longest beginning of `tokens` that the cache has, in whole blocks; of length 0 where it has none.
-    pub fn cached_prefix(&mut self, tokens: &[u32], salt: &[u8]) -> CachedPrefix<'_> {
+    /// The cache's salt of beginnings that requests of this `salt` have computed which name no adapters.
+    fn prefix_salt(&self, salt: &[u8]) -> Result<Vec<u8>, EngineError> {
+        let adapters = self.request_adapters(None)?;
+        Ok(cache_salt(salt, None, &adapted(&adapters.used))?)
+    }
+
+    /// The longest beginning of `tokens` that the cache has, in whole blocks; of length 0 where it has none. It is one of
+    /// requests of this `salt` that name no adapters.
+    ///
+    /// # Errors
+    /// [`EngineError::Admission`] for a salt that no request has.
+    pub fn cached_prefix(&mut self, tokens: &[u32], salt: &[u8]) -> Result<CachedPrefix<'_>, EngineError> {
+        let salt = self.prefix_salt(salt)?;
         // A sequence computes its last token anew, so one more than these is asked for.
         let asked: Vec<u32> = tokens.iter().copied().chain([0]).collect();
-        let seq = self.scheduler.kv_mut().open(&asked, salt, usize::MAX);
-        CachedPrefix { engine: self, seq }
+        let seq = self.scheduler.kv_mut().open(&asked, &salt, usize::MAX);
+        Ok(CachedPrefix { engine: self, seq })
     }
 
     /// Takes blocks for the beginning `tokens`, of a whole number of blocks, that was computed before with this model, on a
     /// device of the same backend and architecture, with the same type of cache.
     ///
     /// # Errors
-    /// [`EngineError::Prefix`], [`EngineError::UnknownToken`].
+    /// [`EngineError::Prefix`], [`EngineError::UnknownToken`], [`EngineError::Admission`].
     pub fn restore_prefix(&mut self, tokens: Vec<u32>, salt: &[u8]) -> Result<RestoredPrefix<'_>, EngineError> {
         if !self.options.prefix_cache {
             return Err(PrefixError::NoCache.into());
@@ -61,7 +77,8 @@ impl Engine {
         if tokens.len() > context {
             return Err(PrefixError::TooLong { tokens: tokens.len(), most: context }.into());
         }
-        let seq = self.scheduler.kv_mut().adopt(&tokens, salt).map_err(PrefixError::from)?;
+        let salt = self.prefix_salt(salt)?;
+        let seq = self.scheduler.kv_mut().adopt(&tokens, &salt).map_err(PrefixError::from)?;
         Ok(RestoredPrefix { engine: self, seq, tokens, written: BTreeSet::new() })
     }
 

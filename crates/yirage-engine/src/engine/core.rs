@@ -15,7 +15,7 @@ use crate::speculate::Speculator;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
-use yirage_hal::Device;
+use yirage_hal::{Bindings, Device};
 use yirage_model::rope::Dynamic;
 use yirage_packed::PackedEntry as KeptEntry;
 use yirage_plan::WeightPlan;
@@ -33,6 +33,8 @@ pub struct Engine {
     pub(super) costs: Costs,
     pub(super) scheduler: Scheduler,
     pub(super) runner: Runner,
+    /// Weights and caches, which programs for other adapters share.
+    pub(super) bindings: Bindings,
     /// Where keys, values and states of layers lie.
     pub(super) kv_caches: Vec<BoundKvCache>,
     pub(super) sampler: Sampler,

@@ -1,5 +1,6 @@
 //! From a checkpoint to an engine.
 
+use super::adapters::layout;
 use super::bound_kv_cache::BoundKvCache;
 use super::core::Engine;
 use super::facts::ModelFacts;
@@ -94,6 +95,7 @@ impl Engine {
         let speculation = if guesses { options.speculation } else { Speculation::default() };
         let variant = variants::bind(&*device, products, &mut bindings, &options.tuning, &mut told)?;
         let runner = Runner::new(&*device, &prepared.plans, &bindings, groups, dynamic_rope.clone(), options.executor)?;
+        let runner = runner.with_scales(layout(&options.adapters).width() as usize);
         let kv_caches = kv_caches(&*device, &prepared.model, &bindings)?;
         let facts = ModelFacts {
             architecture: prepared.model.name,
@@ -120,6 +122,7 @@ impl Engine {
             costs: prepared.costs,
             scheduler,
             runner,
+            bindings,
             kv_caches,
             sampler,
             requests: HashMap::new(),

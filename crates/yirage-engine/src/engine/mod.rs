@@ -1,5 +1,6 @@
 //! The engine: requests in, tokens out, one step after another.
 
+mod adapters;
 mod admission;
 mod bound_kv_cache;
 mod cache_salt;
@@ -14,6 +15,7 @@ mod load;
 mod prompt_rows;
 mod report;
 mod request;
+mod request_adapters;
 mod request_state;
 mod restraint;
 mod statistics;

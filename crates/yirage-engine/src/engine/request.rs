@@ -1,5 +1,6 @@
 //! What a caller asks for.
 
+use crate::options::AdapterScale;
 use crate::sampling::SamplingParams;
 use crate::scheduler::LogitsWanted;
 
@@ -28,6 +29,8 @@ pub struct Request {
     /// Report the log-probability of each token of the prompt but the first, and those of this many likeliest tokens at its
     /// place, as [`super::Event::PromptLogprobs`].
     pub prompt_logprobs: Option<u32>,
+    /// How much of which adapters it gets, of those not named nothing; none is what the engine has by itself.
+    pub adapters: Option<Vec<AdapterScale>>,
     /// Requests share cached beginnings only under equal salts; empty is the common one.
     pub cache_salt: Vec<u8>,
     /// Who is less comes first, and is preempted last.
@@ -50,6 +53,7 @@ impl Request {
             logits: None,
             hidden: None,
             prompt_logprobs: None,
+            adapters: None,
             cache_salt: Vec::new(),
             priority: 0,
             key: 0,

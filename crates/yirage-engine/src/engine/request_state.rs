@@ -1,6 +1,7 @@
 //! What is kept of a request beside the scheduler's sequence.
 
 use super::request::Request;
+use super::request_adapters::RequestAdapters;
 use super::restraint::Restraint;
 use crate::sampling::{CheckedParams, PositionLogprobs, TokenCounts};
 use crate::scheduler::LogitsWanted;
@@ -14,6 +15,8 @@ pub(super) struct RequestState {
     pub(super) wanted: RequestedOutputs,
     /// Positions that will be computed if it is not stopped early.
     pub(super) length: u32,
+    /// What it gets of adapters.
+    pub(super) adapters: RequestAdapters,
     /// Distinguishes cached beginnings.
     pub(super) salt: Vec<u8>,
     /// What belongs to the verified tokens that the scheduler has not delivered yet.

@@ -10,7 +10,7 @@ use crate::graph_model::GraphModel;
 use crate::kv::GroupConfig;
 use crate::limits::MAX_CONTEXT;
 use crate::memory::LoadBytes;
-use crate::options::{DEFAULT_CONTEXT, EngineOptions};
+use crate::options::{DEFAULT_CONTEXT, EngineOptions, check_adapters};
 use crate::plans::PlanProvider;
 use crate::scheduler::ConfigError;
 use yirage_compile::{PassDecisions, compile_explained, plan_weights};
@@ -89,6 +89,28 @@ pub(crate) fn prepare(
     }
 }
 
+/// A loaded model's graph with other adapters beside it.
+pub(crate) struct RebuiltModel {
+    pub(crate) model: Model,
+    pub(crate) weights: WeightPlan,
+    pub(crate) plans: Vec<VerifiedPlan>,
+}
+
+/// Builds and compiles a model that is loaded already, for other adapters.
+pub(crate) fn rebuild(
+    checkpoint: &Checkpoint,
+    device: &dyn Device,
+    options: &EngineOptions,
+    kept: &PlanProvider,
+) -> Result<RebuiltModel, EngineError> {
+    let BuiltModel { model, target, weights, context, .. } = build(checkpoint, device, options)?;
+    let (compiling, mut plans) = (options.compiling(), Vec::new());
+    for bucket in buckets(options, context) {
+        plans.push(kept.plan(&model.graph, bucket, &target, &weights, &compiling)?);
+    }
+    Ok(RebuiltModel { model, weights, plans })
+}
+
 /// The same of a model that is given as a graph.
 pub(crate) fn prepare_graph_model(
     given: &GraphModel,
@@ -140,8 +162,11 @@ pub(crate) fn build(
     let weights_f32 = checkpoint.tensors().all(|t| t.dtype == StoredType::Format(Format::F32));
     let kv = options.kv_format(weights_f32, &device.info().capabilities);
     check_context(&config, options, context)?;
+    check_adapters(&options.adapters, device.target().ranks)?;
+    let adapters: Vec<_> = options.adapters.iter().map(|adapter| adapter.adapter.clone()).collect();
     let of = |context| -> Result<BuiltModel, EngineError> {
-        let model = arch::build(checkpoint, &config, BuildOptions { kv, context, hidden: options.hidden })?;
+        let build = BuildOptions { kv, context, hidden: options.hidden };
+        let model = arch::build_with_adapters(checkpoint, &config, build, &adapters)?;
         check_generates(&model)?;
         let target = device.target();
         let weights = plan_weights(&model.graph, &target)?;

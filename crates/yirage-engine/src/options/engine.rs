@@ -1,5 +1,6 @@
 //! How a model runs in an engine.
 
+use super::adapter::EngineAdapter;
 use super::cache::CacheSize;
 use super::packed::PackedOptions;
 use super::speculation::Speculation;
@@ -53,6 +54,8 @@ pub struct EngineOptions {
     pub plans: Option<PlanFolder>,
     /// How the device's kernels go about products. The bytes are the same.
     pub tuning: Tuning,
+    /// Adapters beside the model, of which requests may want different ones.
+    pub adapters: Vec<EngineAdapter>,
 }
 
 /// The longest context without being asked for.
@@ -78,6 +81,7 @@ impl Default for EngineOptions {
             packed: None,
             plans: None,
             tuning: Tuning::default(),
+            adapters: Vec::new(),
         }
     }
 }

@@ -35,7 +35,7 @@ impl<'a> PackedModelEntry<'a> {
         prepared: &'a ModelLoadPlan,
     ) -> Option<PackedModelEntry<'a>> {
         let packing = device.packing()?;
-        let stored = |w: &&WeightBinding| !matches!(w.source, WeightSource::Computed(_));
+        let stored = |w: &&WeightBinding| !matches!(w.source, WeightSource::Computed(_) | WeightSource::Given(_));
         let bindings: Vec<&WeightBinding> = prepared.model.weights.iter().filter(stored).collect();
         let kept: HashSet<&str> = bindings.iter().map(|w| w.name.as_str()).collect();
         let source = checkpoint.files().iter().map(|file| SourceFile::new(&file.path, file.stamp));
@@ -141,6 +141,7 @@ fn key(
         format!("{bindings:?}"),
         format!("{tensors:?}"),
         format!("{source:?}"),
+        checkpoint.merged_adapters().join(", "),
     ];
     PackedKey::of(&texts.each_ref().map(|text| text.as_bytes()))
 }

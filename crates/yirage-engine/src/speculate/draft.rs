@@ -75,8 +75,14 @@ impl DraftModel {
     ) -> Result<(DraftModel, Vec<Notice>), EngineError> {
         let speculation = Speculation::default();
         let cache = CacheSize::Sequences(sequences);
-        let options =
-            EngineOptions { hidden: false, logit_rows: options.max_seqs, speculation, cache, ..options.clone() };
+        let options = EngineOptions {
+            hidden: false,
+            logit_rows: options.max_seqs,
+            speculation,
+            cache,
+            adapters: Vec::new(),
+            ..options.clone()
+        };
         let prepared = load::prepare(checkpoint, &*device, &options, plans)?;
         if prepared.groups.iter().any(|config| config.group.is_recurrent()) {
             return Err(cannot_guess(&prepared.model.name));

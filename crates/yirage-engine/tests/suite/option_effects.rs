@@ -43,12 +43,13 @@ const EFFECTS: &[(&str, fn())] = &[
     ("packed", packed),
     ("plans", plans),
     ("tuning", tuning),
+    ("adapters", crate::adapters::requests_of_one_batch_get_what_each_gets_alone),
 ];
 
 #[test]
 fn every_field_has_an_effect_test() {
     let fields = all_fields!(precision kv fuse executor context context_within max_seqs cache chunk max_step logit_rows prefix_cache hidden
-        speculation packed plans tuning);
+        speculation packed plans tuning adapters);
     let tested: Vec<&str> = EFFECTS.iter().map(|(name, _)| *name).collect();
     assert_eq!(tested, fields);
 }

@@ -30,6 +30,7 @@ const EFFECTS: &[(&str, fn())] = &[
     ("logits", logits),
     ("hidden", hidden),
     ("prompt_logprobs", prompt_logprobs),
+    ("adapters", crate::adapters::requests_of_one_batch_get_what_each_gets_alone),
     ("cache_salt", cache_salt),
     ("priority", priority),
     ("key", key),
@@ -38,7 +39,7 @@ const EFFECTS: &[(&str, fn())] = &[
 #[test]
 fn every_field_has_an_effect_test() {
     let fields = all_fields!(prompt max_new_tokens min_new_tokens stop_ids sampling allowed_tokens bad_words logits hidden
-        prompt_logprobs cache_salt priority key);
+        prompt_logprobs adapters cache_salt priority key);
     let tested: Vec<&str> = EFFECTS.iter().map(|(name, _)| *name).collect();
     assert_eq!(tested, fields);
 }

@@ -3,11 +3,14 @@
 //! It knows how a graph is put together, not how any model is.
 
 use super::attention::biased_keys;
-use super::{BuildOptions, KvCacheSpec, Model, ModelOutput, names, unused_tensors};
+use super::low_rank::{self, LORA_SCALES, LowRankBranches};
+use super::{BuildOptions, KvCacheSpec, Model, ModelOutput, unused_tensors};
 use crate::checkpoint::Checkpoint;
 use crate::config::{ConfigSource, LayerType, Quantization, QueryGrowth, RawConfig, RopeConfig, RopeScaling};
 use crate::error::ModelError;
+use crate::lora::LoraAdapter;
 use crate::rope;
+use crate::tensor_names;
 use crate::weights::{WeightBinding, WeightSource, WeightView};
 use std::collections::HashMap;
 use yirage_ir::expr::Func;
@@ -72,6 +75,7 @@ pub(super) struct ModelBuilder<'a> {
     kv_cache_group: Vec<(String, usize)>,
     tables: Vec<RopeTableInputs>,
     dynamic: Option<(rope::Dynamic, ValueId, ValueId)>,
+    low_rank: Option<LowRankBranches>,
 }
 
 impl<'a> ModelBuilder<'a> {
@@ -109,7 +113,14 @@ impl<'a> ModelBuilder<'a> {
             kv_cache_group: Vec::new(),
             tables: Vec::new(),
             dynamic: None,
+            low_rank: None,
         })
+    }
+
+    /// Has adapters stand beside the products that they are for.
+    pub(super) fn stand_beside(&mut self, adapters: &[LoraAdapter]) -> Result<(), ModelError> {
+        self.low_rank = Some(LowRankBranches::new(self.checkpoint, adapters)?);
+        Ok(())
     }
 
     /// Says that `post_attention_layernorm` is applied to the output of attention, not before the feed-forward part.
@@ -165,7 +176,11 @@ impl<'a> ModelBuilder<'a> {
 
     /// The file's name for a tensor named as in Hugging Face checkpoints.
     pub(super) fn stored_name(&self, hf: &str) -> String {
-        if self.is_gguf() { names::gguf(hf, self.post_norms) } else { names::safetensors(hf, self.checkpoint) }
+        if self.is_gguf() {
+            tensor_names::gguf(hf, self.post_norms)
+        } else {
+            tensor_names::safetensors(hf, self.checkpoint)
+        }
     }
 
     /// Whether the checkpoint has the tensor.
@@ -274,9 +289,48 @@ impl<'a> ModelBuilder<'a> {
         self.op(name, Map::of(Func::Add), &[a, b])
     }
 
-    /// `x` times the transpose of a weight in `groups` groups.
+    /// `x` times the transpose of a weight in `groups` groups, and what adapters add to that.
     pub(super) fn matmul(&mut self, name: &str, x: ValueId, w: ValueId, groups: u32) -> Result<ValueId, ModelError> {
-        self.op(name, Linear { groups }, &[x, w])
+        let Some(branches) = self.low_rank.as_mut().filter(|_| groups == 1) else {
+            return self.op(name, Linear { groups }, &[x, w]);
+        };
+        let weight = self.weights.iter().find(|binding| self.bound.get(&binding.name) == Some(&w));
+        let Some(weight) = weight else { return self.op(name, Linear { groups }, &[x, w]) };
+        let (n, k) = (weight.rows() as u32, weight.width() as u32);
+        let Some(matrices) = branches.beside(weight)? else {
+            return self.op(name, Linear { groups }, &[x, w]);
+        };
+        let product = self.op(&format!("{name}.base"), Linear { groups }, &[x, w])?;
+        let width = matrices.width;
+        let a = self.bind(&format!("{name}.lora_a"), Format::F32, &[width, k], low_rank::given(matrices.a))?;
+        let b = self.bind(&format!("{name}.lora_b"), Format::F32, &[n, width], low_rank::given(matrices.b))?;
+        let inner = self.op(&format!("{name}.lora_inner"), Linear { groups: 1 }, &[x, a])?;
+        let scales = self.lora_scales(x, width)?;
+        let scaled = self.op(&format!("{name}.lora_scaled"), Map::of(Func::Mul), &[inner, scales])?;
+        let added = self.op(&format!("{name}.lora"), Linear { groups: 1 }, &[scaled, b])?;
+        self.add(name, product, added)
+    }
+
+    /// The scales of the rows of `x`: all tokens, or those whose logits are wanted.
+    fn lora_scales(&mut self, x: ValueId, width: u32) -> Result<ValueId, ModelError> {
+        let of_all = self.low_rank.as_ref().and_then(|branches| branches.scales);
+        let all = match of_all {
+            Some(all) => all,
+            None => {
+                let ty = Type::new(DType::F32, [Dim::Sym(Sym::Tokens), Dim::Const(width)]);
+                self.graph.step_input(LORA_SCALES, ty).map_err(|e| misfit(self.config, &e))?
+            }
+        };
+        let of_rows = self.low_rank.as_ref().and_then(|branches| branches.wanted_scales);
+        let wants_rows = self.graph.ty(x).shape.first() == Some(&Dim::Sym(Sym::Rows));
+        let rows = match of_rows {
+            None if wants_rows => Some(self.op("lora.wanted_scales", Gather { axis: 0 }, &[all, self.inputs.rows])?),
+            known => known,
+        };
+        if let Some(branches) = &mut self.low_rank {
+            (branches.scales, branches.wanted_scales) = (Some(all), rows);
+        }
+        Ok(rows.filter(|_| wants_rows).unwrap_or(all))
     }
 
     /// `name = x * w^T (+ b)` with the weights `name.w` and `name.b`, each from one view.
@@ -408,6 +462,9 @@ impl<'a> ModelBuilder<'a> {
         let embedding = self.weights.iter().find(|w| w.name == "embed.w");
         let name = embedding.and_then(|w| w.tensors().first().copied()).unwrap_or_default();
         let embedding = self.checkpoint.require(name)?;
+        if self.checkpoint.is_merged(stored) {
+            return Ok(true);
+        }
         let same = stored.dtype == embedding.dtype
             && stored.shape == embedding.shape
             && self.checkpoint.bytes(stored) == self.checkpoint.bytes(embedding);
@@ -617,6 +674,7 @@ impl<'a> ModelBuilder<'a> {
     /// The finished model.
     pub(super) fn finish(self) -> Result<Model, ModelError> {
         self.check_unread()?;
+        self.low_rank.as_ref().map_or(Ok(()), LowRankBranches::check_used)?;
         let (name, context) = (self.config.model_type()?.to_owned(), self.positions()?);
         let vocab_size = self.size("vocab_size")?;
         let nothing = || ModelError::Unsupported { what: name.clone(), why: "its graph has no output".into() };

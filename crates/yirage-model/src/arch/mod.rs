@@ -13,6 +13,8 @@
 //! Recurrent layers are a cache group too, without `slots.g`: entry b of a row of `table.g` is the block that holds their
 //! states after the latest computed position of positions 32b to 32b + 31. Their states are `state.l` and more, of f32.
 //!
+//! Adapters that stand beside a model's products need the slot `lora.scales` of f32 `[Tokens, width]`.
+//!
 //! Encoders keep nothing: they have no cache group, the slot `types` of i32 `[Tokens]` (which of two texts a token belongs
 //! to), and another output, which [`ModelOutput`] says.
 
@@ -46,12 +48,12 @@ mod hunyuan;
 mod layers;
 mod lfm2;
 mod llama;
+mod low_rank;
 mod mamba2;
 mod mamba2_mixer;
 mod minimax_m2;
 mod mistral;
 mod mixtral;
-mod names;
 mod nemotron_h;
 mod olmo2;
 mod olmo3;
@@ -72,9 +74,11 @@ mod unused_tensors;
 use crate::checkpoint::Checkpoint;
 use crate::config::{ConfigSource, RawConfig};
 use crate::error::ModelError;
+use crate::lora::LoraAdapter;
 use crate::rope;
 use crate::weights::WeightBinding;
 use emit::ModelBuilder;
+pub use low_rank::LORA_SCALES;
 use yirage_ir::{Format, Graph};
 
 /// What the caller decides about a model's graph.
@@ -230,6 +234,20 @@ const ARCHITECTURES: &[Architecture] = &[
 /// [`ModelError::MissingTensor`], [`ModelError::UnusedTensors`], [`ModelError::UnsupportedFormat`] and [`ModelError::Config`]
 /// for files whose tensors and configuration do not fit together.
 pub fn build(checkpoint: &Checkpoint, config: &RawConfig, options: BuildOptions) -> Result<Model, ModelError> {
+    build_with_adapters(checkpoint, config, options, &[])
+}
+
+/// The same with adapters beside its products. Such a model has the slot [`LORA_SCALES`] of f32 `[Tokens, width]`, of
+/// [`LoraLayout`](crate::lora::LoraLayout) for these adapters.
+///
+/// # Errors
+/// As [`build`]; an adapter that does not fit the model ([`LoraAdapter::targets`]), or that can only be merged into it.
+pub fn build_with_adapters(
+    checkpoint: &Checkpoint,
+    config: &RawConfig,
+    options: BuildOptions,
+    adapters: &[LoraAdapter],
+) -> Result<Model, ModelError> {
     let name = config.model_type()?;
     let gguf = config.source() == ConfigSource::Gguf;
     let Some((_, _, emit)) = ARCHITECTURES.iter().find(|a| a.0 == name && (a.1 || !gguf)) else {
@@ -242,6 +260,9 @@ pub fn build(checkpoint: &Checkpoint, config: &RawConfig, options: BuildOptions)
     };
     config.check_supported()?;
     let mut e = ModelBuilder::new(checkpoint, config, options)?;
+    if !adapters.is_empty() {
+        e.stand_beside(adapters)?;
+    }
     emit(&mut e)?;
     e.finish()
 }

@@ -16,6 +16,9 @@ pub(super) struct DecodedTensor {
     format: OnceLock<Format>,
 }
 
+/// What appends elements of a tensor to bytes.
+pub(crate) type AppendElements<'a> = Box<dyn Fn(Range<usize>, &mut Vec<u8>) + 'a>;
+
 impl DecodedTensor {
     /// A tensor whose values are all in one place.
     pub(super) fn of_one(decoder: impl TensorDecoder + 'static, tensor: &TensorInfo) -> DecodedTensor {
@@ -81,15 +84,25 @@ impl Checkpoint {
     /// # Errors
     /// [`ModelError::UnsupportedFormat`](crate::ModelError::UnsupportedFormat).
     pub(crate) fn gives(&self, tensor: &TensorInfo, format: Format) -> Result<bool, crate::ModelError> {
-        let decoded = self.decoded.contains_key(&tensor.name);
+        let decoded = self.decoded.contains_key(&tensor.name) || self.is_merged(tensor);
         Ok(self.format(tensor)? == format || decoded && format == Format::F32)
     }
 
-    /// Of a tensor that is decoded, what appends elements of it to bytes in a format that it [`gives`](Checkpoint::gives).
-    pub(crate) fn decoding(&self, tensor: &TensorInfo, format: Format) -> Option<impl Fn(Range<usize>, &mut Vec<u8>)> {
+    /// Of a tensor that is decoded or merged, what appends elements of it to bytes in a format that it
+    /// [`gives`](Checkpoint::gives).
+    pub(crate) fn decoding<'a>(&'a self, tensor: &TensorInfo, format: Format) -> Option<AppendElements<'a>> {
+        if self.is_merged(tensor) {
+            let name = tensor.name.clone();
+            return Some(Box::new(move |elements, out| self.merge_elements(&name, elements, format, out)));
+        }
+        self.decoded_elements(tensor, format)
+    }
+
+    /// Of a tensor that is decoded, what appends elements of it to bytes, as they are in the file.
+    pub(super) fn decoded_elements<'a>(&'a self, tensor: &TensorInfo, format: Format) -> Option<AppendElements<'a>> {
         let decoded = self.decoded.get(&tensor.name)?;
         let parts = self.parts(decoded);
-        Some(move |elements, out: &mut Vec<u8>| decoded.decoder.decode(&parts, elements, format, out))
+        Some(Box::new(move |elements, out| decoded.decoder.decode(&parts, elements, format, out)))
     }
 
     /// Gives back the pages of all parts of a tensor that was read up to `end` of its stored bytes, which may be all.

@@ -37,6 +37,8 @@ pub(super) struct LlmOptions {
     pub(super) variant: Option<String>,
     /// Ranks that compute the model together.
     pub(super) tp: u32,
+    /// Adapters with their scales.
+    pub(super) lora: Vec<(PathBuf, f32)>,
 }
 
 /// What a model does.
@@ -115,6 +117,7 @@ impl LlmOptions {
         let encoder = EncoderOptions { precision: options.precision, tuning, ..EncoderOptions::default() };
         let (ready, notes) = py.detach(|| {
             let checkpoint = Checkpoint::open(&path)?;
+            let options = EngineOptions { adapters: super::lora::open(&self.lora)?, ..options };
             let mut notes = Vec::new();
             let encode = || TextEncoder::load(&checkpoint, device.clone(), &encoder, &mut |_, _| {});
             let loaded = LoadedEngine::load(&checkpoint, device.clone(), &options, &mut |_, _| {});

@@ -3,6 +3,7 @@
 mod answer;
 mod guessing;
 mod load;
+mod lora;
 mod model;
 mod params;
 mod prompt;

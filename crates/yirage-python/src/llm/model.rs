@@ -108,7 +108,7 @@ impl Llm {
         max_model_len = None, max_num_seqs = 16, max_num_batched_tokens = None, kv_cache_dtype = "auto".to_owned(),
         kv_cache_memory_bytes = None, enable_prefix_caching = true,
         speculative_config = Some(SpeculativeConfig::Word("auto".to_owned())), variant = None, seed = 0, tp = None, tensor_parallel_size = None,
-        **others))]
+        lora = None, **others))]
     #[expect(clippy::too_many_arguments, reason = "vLLM's")]
     fn new(
         py: Python<'_>,
@@ -128,6 +128,7 @@ impl Llm {
         #[pyo3(from_py_with = whole)] seed: u64,
         #[pyo3(from_py_with = maybe_whole)] tp: Option<u32>,
         #[pyo3(from_py_with = maybe_whole)] tensor_parallel_size: Option<u32>,
+        lora: Option<Bound<'_, PyAny>>,
         others: Option<Bound<'_, PyDict>>,
     ) -> PyOutcome<Llm> {
         others::take(py, "LLM", &[OF_VLLM], others.as_ref())?;
@@ -155,6 +156,7 @@ impl Llm {
             guessing: Guessing::of(speculative_config)?,
             variant,
             tp,
+            lora: lora.as_ref().map(super::lora::adapters).transpose()?.unwrap_or_default(),
         };
         let ready = Mutex::new(Some(Arc::new(asked.load(py)?)));
         Ok(Llm { ready, seed, requests: AtomicU64::new(0) })

@@ -33,7 +33,7 @@ impl ActiveMessage {
             "id": self.id,
             "type": "message",
             "role": "assistant",
-            "model": self.conversing.turns.lease().entry.name(),
+            "model": self.conversing.turns.lease().name(),
             "content": content,
             "stop_reason": end.map(stop_reason),
             "stop_sequence": end.map_or(Value::Null, stop_sequence),

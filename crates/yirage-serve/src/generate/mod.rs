@@ -1,5 +1,6 @@
 //! From what a protocol asks to a model's answers, and from their events to what was said: what every protocol shares.
 
+mod adapters;
 mod admission;
 mod continued;
 mod converse;

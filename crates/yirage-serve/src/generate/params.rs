@@ -3,6 +3,7 @@
 use crate::error::ApiError;
 use crate::fields::{FieldSpec, Fields, honoured, ignored, refused, wrong};
 use crate::limits::{MAX_CHOICES, MAX_STOPS};
+use crate::models::adapter_scales;
 use serde_json::Value;
 use yirage_engine::sampling::SamplingParams;
 use yirage_model::GenerationConfig;
@@ -34,6 +35,11 @@ pub(crate) const SAMPLING: &[FieldSpec] = &[
     honoured("n", r#"{"type":["integer","null"],"minimum":1,"maximum":128}"#),
     honoured("cache_salt", r#"{"type":["string","null"]}"#),
     honoured("cache_prompt", r#"{"type":["boolean","null"]}"#),
+    honoured(
+        "lora",
+        r#"{"type":["array","null"],"items":{"type":"object","required":["id"],"properties":{"id":{"type":"integer","minimum":0},
+            "scale":{"type":["number","null"]}}}}"#,
+    ),
     refused("priority", "requests of all clients take turns", &["0"]),
     refused("skip_special_tokens", "special tokens are never text; ask for token ids", &["true"]),
     ignored("spaces_between_special_tokens", r#"{"type":"boolean"}"#),
@@ -64,6 +70,8 @@ pub(crate) struct GenerationParams {
     pub(crate) prompt_logprobs: Option<u32>,
     pub(crate) cache_salt: String,
     pub(crate) cache_prompt: bool,
+    /// Adapters by their numbers, with scales; none is what the server has set.
+    pub(crate) lora: Option<Vec<(usize, f32)>>,
 }
 
 impl GenerationParams {
@@ -92,6 +100,7 @@ impl GenerationParams {
             prompt_logprobs: None,
             cache_salt: String::new(),
             cache_prompt: true,
+            lora: None,
         }
     }
 
@@ -158,6 +167,7 @@ impl GenerationParams {
             return Err(ApiError::field("n", format!("`n` is {}; 1 to {MAX_CHOICES} are supported", self.n)));
         }
         self.cache_salt = fields.text("cache_salt")?.unwrap_or_default();
+        self.lora = fields.list("lora")?.map(|list| adapter_scales(list, "lora")).transpose()?;
         self.cache_prompt = fields.switch("cache_prompt")?.unwrap_or(true);
         Ok(self)
     }

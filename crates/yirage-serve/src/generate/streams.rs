@@ -1,5 +1,6 @@
 //! The answers of one request, as one stream of events.
 
+use super::adapters::wanted_adapters;
 use super::admission::{QueuedTokens, enter};
 use super::params::GenerationParams;
 use crate::app::App;
@@ -63,6 +64,7 @@ pub(crate) fn start(
         let what = format!("{count} answers are asked for, prompts times `n`; {MAX_CHOICES} are taken");
         return Err(ApiError::field("n", what));
     }
+    let adapters = wanted_adapters(held, asked)?;
     let waiting = enter(app, held, generator, prompts, count)?;
     let ticket = app.live.enter(&call.id, held.entry.name());
     let mut answers = Vec::with_capacity(count);
@@ -76,7 +78,8 @@ pub(crate) fn start(
             clipped = Some(clipped.map_or(room, |fewest| fewest.min(room)));
         }
         for choice in 0..asked.n {
-            let request = Request { max_new_tokens: most, ..request(app, call, generator, prompt, asked, choice)? };
+            let request = request(app, call, generator, prompt, asked, choice)?;
+            let request = Request { max_new_tokens: most, adapters: adapters.clone(), ..request };
             let deadline = app.options.request_time.map(|time| Instant::now() + time);
             let job =
                 Job { request, stops: asked.stops.clone(), marks: marks.clone(), constraint: constraint(), deadline };

@@ -39,7 +39,6 @@ const OWN: &[FieldSpec] = &[
     ignored("repeat_last_n", r#"{"type":"integer"}"#),
     refused("n_probs", "use /v1/completions with `logprobs`", &["0"]),
     refused("image_data", "only text is understood", &["[]"]),
-    refused("lora", "there are no adapters", &["[]"]),
 ];
 
 const TEXT: &[FieldSpec] = &[honoured("prompt", r#"{"anyOf":[{"type":"string"},{"type":"array","minItems":1}]}"#)];

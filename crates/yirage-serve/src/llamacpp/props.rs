@@ -1,4 +1,4 @@
-//! What llama.cpp's clients ask of the server itself: /props, /lora-adapters, loading and unloading.
+//! What llama.cpp's clients ask of the server itself: /props, loading and unloading.
 
 use crate::app::App;
 use crate::call::Posted;
@@ -69,11 +69,6 @@ fn decoded(text: &str) -> String {
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// GET /lora-adapters.
-pub(crate) async fn adapters() -> Response {
-    reply::json(&json!([]))
 }
 
 /// The field of /models/load and /models/unload.

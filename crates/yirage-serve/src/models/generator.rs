@@ -1,5 +1,6 @@
 //! A model that generates text, with what a conversation needs.
 
+use super::adapter_files::AdapterFiles;
 use super::slots::{SlotFiles, Slots};
 use crate::error::ApiError;
 use crate::response_parser::{CallFrame, ModelCallFrame, OutputFormat, calls_as_text};
@@ -20,6 +21,8 @@ pub struct Generator {
     /// Sequences it runs at once.
     max_seqs: usize,
     slots: Slots,
+    /// Where clients may load adapters from; none where they may not.
+    pub(super) adapter_files: Option<AdapterFiles>,
     /// Its tokens for grammars, made when one is first wanted; or why there are none.
     vocabulary: OnceLock<Result<Arc<Vocabulary>, String>>,
 }
@@ -97,7 +100,21 @@ impl Generator {
         };
         let chat = of(false)?;
         let tools = of(true)?.filter(|tools| chat.as_ref().is_none_or(|chat| chat.source != tools.source));
-        Ok(Generator { model, chat, tools, max_seqs, slots: Slots::default(), vocabulary: OnceLock::new() })
+        Ok(Generator {
+            model,
+            chat,
+            tools,
+            max_seqs,
+            slots: Slots::default(),
+            adapter_files: None,
+            vocabulary: OnceLock::new(),
+        })
+    }
+
+    /// The same model, for which clients may load adapters.
+    #[must_use]
+    pub fn with_adapter_files(self, files: AdapterFiles) -> Generator {
+        Generator { adapter_files: Some(files), ..self }
     }
 
     /// The same model, whose slots may be written to files.

@@ -2,12 +2,16 @@
 //!
 //! Unknown here: how a model is found and on which device it is opened. Whoever starts the server brings that.
 
+mod adapter_files;
+mod adapters;
 mod description;
 mod generator;
 mod idle;
 mod served;
 mod slots;
 
+pub use adapter_files::AdapterFiles;
+pub(crate) use adapters::{ADAPTER_SCALE, adapter_scales};
 pub use description::Description;
 pub use generator::Generator;
 pub(crate) use idle::KeepAlive;
@@ -32,6 +36,8 @@ pub struct ModelEntry {
     open: ModelOpener,
     bytes: u64,
     description: Description,
+    /// Names of adapters that answer as models of their own.
+    adapters: Mutex<Vec<String>>,
     slot: Mutex<Option<Arc<Served>>>,
     /// When it was used last, in calls.
     used: AtomicU64,
@@ -47,13 +53,36 @@ impl ModelEntry {
         let (slot, used) = (Mutex::new(None), AtomicU64::new(0));
         let idle = Mutex::new(Idle::new());
         let (description, figures) = (Description::default(), ModelMetrics::default());
-        ModelEntry { names, open, bytes, description, slot, used, created, idle, metrics: figures }
+        let adapters = Mutex::default();
+        ModelEntry { names, open, bytes, description, adapters, slot, used, created, idle, metrics: figures }
     }
 
     /// The same model, with what its files say of it.
     #[must_use]
     pub fn described(self, description: Description) -> ModelEntry {
         ModelEntry { description, ..self }
+    }
+
+    /// The same model, whose adapters of these names answer as models of their own.
+    #[must_use]
+    pub fn with_adapters(self, names: Vec<String>) -> ModelEntry {
+        ModelEntry { adapters: Mutex::new(names), ..self }
+    }
+
+    /// Names of adapters that answer as models of their own.
+    pub(crate) fn adapters(&self) -> Vec<String> {
+        self.adapters.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes over which adapters the opened model has.
+    ///
+    /// # Errors
+    /// A model whose engine has stopped.
+    pub(crate) fn set_adapters(&self, served: &Served) -> Result<(), ApiError> {
+        let Served::Generator(generator) = served else { return Ok(()) };
+        let names = generator.adapters()?.into_iter().map(|adapter| adapter.name).collect();
+        *self.adapters.lock().unwrap_or_else(PoisonError::into_inner) = names;
+        Ok(())
     }
 
     /// What its files say of it.
@@ -125,9 +154,22 @@ pub(crate) struct ModelLease {
     pub(crate) served: Arc<Served>,
     /// Whether it answers for a name that is none of its own.
     pub(crate) stands_in: bool,
+    /// The adapter that its name means.
+    pub(crate) adapter: Option<String>,
 }
 
 impl ModelLease {
+    fn new(entry: &Arc<ModelEntry>, served: Arc<Served>, name: Option<&str>) -> ModelLease {
+        let of_model = |name: &&str| entry.names.iter().any(|known| known == name);
+        let adapter = name.filter(|name| !of_model(name)).map(str::to_owned);
+        ModelLease { entry: entry.clone(), served, stands_in: false, adapter }
+    }
+
+    /// The name that answers carry.
+    pub(crate) fn name(&self) -> &str {
+        self.adapter.as_deref().unwrap_or_else(|| self.entry.name())
+    }
+
     /// The model, which has to generate text.
     ///
     /// # Errors
@@ -170,7 +212,9 @@ impl Models {
         let known = || self.entries.iter().map(|entry| entry.name()).collect::<Vec<_>>();
         match (name, self.entries.as_slice()) {
             (Some(name), entries) => {
-                let has = |entry: &&Arc<ModelEntry>| entry.names.iter().any(|known| known == name);
+                let has = |entry: &&Arc<ModelEntry>| {
+                    entry.names.iter().any(|known| known == name) || entry.adapters().iter().any(|known| known == name)
+                };
                 entries.iter().find(has).ok_or_else(|| ApiError::no_model(name, &known()))
             }
             (None, [only]) => Ok(only),
@@ -203,11 +247,11 @@ impl Models {
         entry.touch();
         entry.used.store(self.clock.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
         if let Some(served) = entry.opened() {
-            return Ok(ModelLease { entry: entry.clone(), served, stands_in: false });
+            return Ok(ModelLease::new(entry, served, name));
         }
         let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(served) = entry.opened() {
-            return Ok(ModelLease { entry: entry.clone(), served, stands_in: false });
+            return Ok(ModelLease::new(entry, served, name));
         }
         self.evict_for(entry)?;
         let opened = (entry.open)();
@@ -217,8 +261,9 @@ impl Models {
         })?;
         let served = Arc::new(served);
         entry.touch();
+        entry.set_adapters(&served)?;
         *entry.slot() = Some(served.clone());
-        Ok(ModelLease { entry: entry.clone(), served, stands_in: false })
+        Ok(ModelLease::new(entry, served, name))
     }
 
     /// Closes models, the one used longest ago first, until `entry` fits.

@@ -47,7 +47,7 @@ fn call(call: &ToolCall) -> Value {
 impl OllamaAnswer {
     fn object(&self, part: OllamaDelta, end: Option<&AnswerEnd>) -> Value {
         let mut object = json!({
-            "model": self.turns.lease().entry.name(),
+            "model": self.turns.lease().name(),
             "created_at": clock::now(),
             "done": end.is_some(),
         });

@@ -96,7 +96,7 @@ impl ActiveChat {
             "id": self.id,
             "object": kind,
             "created": self.created,
-            "model": self.conversing.turns.lease().entry.name(),
+            "model": self.conversing.turns.lease().name(),
             "system_fingerprint": fingerprint(),
             "choices": choices,
         })

@@ -143,7 +143,7 @@ impl ActiveCompletions {
             "id": self.id,
             "object": "text_completion",
             "created": self.created,
-            "model": self.turns.lease().entry.name(),
+            "model": self.turns.lease().name(),
             "system_fingerprint": fingerprint(),
             "choices": choices,
         })

@@ -11,9 +11,14 @@ use std::sync::Arc;
 
 /// All models.
 pub(crate) async fn list(State(app): State<Arc<App>>) -> Response {
-    let data: Vec<Value> =
-        app.models.iter().flat_map(|entry| entry.names().iter().map(|name| one(entry, name))).collect();
+    let data: Vec<Value> = app.models.iter().flat_map(|entry| of_entry(entry)).collect();
     reply::json(&json!({"object": "list", "data": data}))
+}
+
+/// A model under each of its names, and its adapters.
+fn of_entry(entry: &ModelEntry) -> Vec<Value> {
+    let adapters = entry.adapters();
+    entry.names().iter().chain(&adapters).map(|name| one(entry, name)).collect()
 }
 
 /// One model; its id may have slashes.
@@ -29,7 +34,7 @@ fn one(entry: &ModelEntry, name: &str) -> Value {
         "created": entry.created(),
         "owned_by": "yirage",
         "root": entry.name(),
-        "parent": null,
+        "parent": entry.adapters().iter().any(|of| of == name).then(|| entry.name()),
         "permission": [],
         "status": {"value": "unloaded"},
     });

@@ -27,6 +27,7 @@ impl ModelFingerprint {
             let bytes = checkpoint.bytes(tensor);
             hash.update(&bytes[..bytes.len().min(BEGINNING)]);
         }
+        checkpoint.merged_adapters().iter().for_each(|merged| hash.update(format!("{merged}\n")));
         for (key, value) in checkpoint.gguf().iter().flat_map(|gguf| gguf.metadata()) {
             // Words are no setting of what is computed, and there are hundreds of thousands of them.
             if !key.starts_with("tokenizer.") {

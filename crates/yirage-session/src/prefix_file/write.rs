@@ -20,7 +20,7 @@ pub(crate) fn write(
     salt: &[u8],
 ) -> Result<PrefixSize, SessionError> {
     let computed_by = engine.cache_identity();
-    let prefix = engine.cached_prefix(tokens, salt);
+    let prefix = engine.cached_prefix(tokens, salt)?;
     let positions = prefix.positions();
     if positions == 0 {
         return Ok(PrefixSize { positions, bytes: 0 });

@@ -5,14 +5,14 @@ use crate::failure::CliFailure;
 use crate::locate::{locate, named};
 use crate::options::Layers;
 use crate::ranks;
-use crate::settings::{EncoderSettings, EngineSettings, is_encoder, serve, serve_engine};
+use crate::settings::{EncoderSettings, EngineSettings, LoraSettings, is_encoder, serve, serve_engine};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use yirage_engine::{EncoderOptions, EngineOptions, ModelFacts};
 use yirage_hal::Device;
 use yirage_model::Checkpoint;
-use yirage_serve::{Description, Generator, ModelEntry, ModelOpener, Served, Server, SlotFiles};
+use yirage_serve::{AdapterFiles, Description, Generator, ModelEntry, ModelOpener, Served, Server, SlotFiles};
 use yirage_session::{LoadedEngine, LocalModel, ModelFingerprint, SessionError, TextEncoder};
 
 /// What every model of the server is opened with.
@@ -23,6 +23,9 @@ struct ModelOpenOptions {
     template: Option<String>,
     /// The folder that slots are written to.
     slots: Option<PathBuf>,
+    lora: LoraSettings,
+    /// The folder of adapters that clients may load.
+    adapters: Option<PathBuf>,
     console: Console,
 }
 
@@ -50,6 +53,10 @@ pub(crate) fn run(layers: &Layers, console: &Console, models: &[String]) -> Resu
     let names = found.iter().map(|model| names(layers, model, found.len())).collect::<Result<Vec<_>, _>>()?;
     unknown_names(layers, &found)?;
     double_names(layers, &names)?;
+    if let (true, [adapter, ..]) = (found.len() > 1, &settings.lora.adapters[..]) {
+        let what = format!("{:?} is for one model, and {} are served", adapter.name, found.len());
+        return Err(CliFailure::Usage(format!("--lora: {what}")));
+    }
     for model in &found {
         let division = settings.check_division(&Checkpoint::open(&model.path)?, layers)?;
         division.iter().for_each(|note| console.note(&format!("{}: {note}", model.name)));
@@ -63,10 +70,17 @@ pub(crate) fn run(layers: &Layers, console: &Console, models: &[String]) -> Resu
         let what = format!("expected a folder, got {}; make it first", missing.display());
         return Err(CliFailure::Usage(format!("{}: {what}", layers.label("slot-save-path"))));
     }
-    let opening = Arc::new(ModelOpenOptions { device, engine, encoder, template, slots, console: *console });
+    let (draft, lora) = (settings.draft, settings.lora);
+    let adapters = layers.text("lora-path").map(PathBuf::from);
+    if let (true, Some(folder)) = (lora.merge, &adapters) {
+        let what = format!("adapters that are merged cannot be changed, so none are loaded of {}", folder.display());
+        return Err(CliFailure::Usage(format!("{}: {what}", layers.label("lora-merge"))));
+    }
+    let opening =
+        Arc::new(ModelOpenOptions { device, engine, encoder, template, slots, lora, adapters, console: *console });
     let mut entries = Vec::new();
     for (found, names) in found.iter().zip(&names) {
-        entries.push(entry(found, names.clone(), settings.draft.as_deref(), &opening, layers, console)?);
+        entries.push(entry(found, names.clone(), draft.as_deref(), &opening, layers, console)?);
     }
     let at_start = options.memory.is_none();
     let scheme = if options.tls.is_some() { "https" } else { "http" };
@@ -210,13 +224,14 @@ fn entry(
     // An architecture that is not supported is said now, not to the first client.
     let encodes = is_encoder(&checkpoint)?;
     let (bytes, description) = (checkpoint.total_bytes(), Description::of(&checkpoint));
+    let adapters = opening.engine.adapters.iter().map(|adapter| adapter.name.clone()).collect();
     let (name, path, opening) = (found.name.clone(), found.path.clone(), opening.clone());
     let draft = match draft.filter(|_| !encodes) {
         Some(draft) => Some(named(draft, layers, console)?.path),
         None => None,
     };
     let open: ModelOpener = Box::new(move || {
-        let checkpoint = Checkpoint::open(&path).map_err(|e| e.to_string())?;
+        let checkpoint = opening.lora.open(&path).map_err(|e| e.to_string())?;
         let progress = &mut |_, _| {};
         if encodes {
             let encoder = TextEncoder::load(&checkpoint, opening.device.clone(), &opening.encoder, progress);
@@ -234,6 +249,13 @@ fn entry(
             opening.console.note(&format!("{name}: {}", context(loaded.engine.facts())));
             let seqs = opening.engine.max_seqs as usize;
             let generator = Generator::new(loaded.start()?, seqs, opening.template.as_deref())?;
+            let generator = match &opening.adapters {
+                Some(folder) => {
+                    let files = AdapterFiles { folder: folder.clone(), model: path.clone() };
+                    generator.with_adapter_files(files)
+                }
+                None => generator,
+            };
             Ok::<_, SessionError>(match &opening.slots {
                 Some(folder) => {
                     let model = ModelFingerprint::of(&checkpoint)?;
@@ -244,7 +266,7 @@ fn entry(
         };
         load().map(|generator| Served::Generator(Box::new(generator))).map_err(|e| e.to_string())
     });
-    Ok(ModelEntry::new(names, bytes, open).described(description))
+    Ok(ModelEntry::new(names, bytes, open).described(description).with_adapters(adapters))
 }
 
 #[cfg(test)]

@@ -283,6 +283,11 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "A smaller model of the same vocabulary that guesses, named as for --model",
     ),
     option("draft-max", Number("N"), Value("15"), TALK, "Guessed tokens that one step verifies at most"),
+    option("lora", Texts("FILE"), Described("none"), ANSWER, "An adapter (LoRA): PEFT's folder or a GGUF file"),
+    option("lora-scaled", Texts("FILE:SCALE"), Described("none"), ANSWER, "The same, times SCALE"),
+    option("lora-merge", Switch, Value("false"), ANSWER, "Add the adapters to the weights when these are loaded"),
+    option("lora-modules", Texts("NAME=PATH"), Described("none"), SERVE, "An adapter that requests name as model"),
+    option("lora-path", Text("FOLDER"), Described("none"), SERVE, "Folder of adapters that clients may load"),
     option("ignore-eos", Switch, Value("false"), &[Run, Chat, BenchServe], "Go on past tokens that end a text"),
     // Token ids, texts and what to show of them.
     option("ids", Text("IDS"), Described("none"), IDS, "Token ids: 1,2,3"),

@@ -1,6 +1,7 @@
 //! Where and how a model runs.
 
 use super::device::{DeviceSettings, threads};
+use super::lora::LoraSettings;
 use crate::failure::CliFailure;
 use crate::options::Layers;
 use std::sync::Arc;
@@ -18,6 +19,8 @@ pub(crate) struct EngineSettings {
     pub(crate) options: EngineOptions,
     /// The model that guesses.
     pub(crate) draft: Option<String>,
+    /// The adapters, of which those that are not merged are among the options.
+    pub(crate) lora: LoraSettings,
     /// What the user should know of the options.
     note: Option<String>,
 }
@@ -40,6 +43,7 @@ impl EngineSettings {
         let (speculation, draft) = speculation(layers)?;
         let (packed, note) = super::packed::resolve(layers)?;
         let tuning = tuning(layers, packed.as_ref())?;
+        let lora = LoraSettings::resolve(layers)?;
         let options = EngineOptions {
             precision: precision(layers)?,
             kv: layers.maybe_choice("kv-type")?.map(|word| match word {
@@ -59,9 +63,10 @@ impl EngineSettings {
             plans: packed.as_ref().map(PackedOptions::plans),
             packed,
             tuning,
+            adapters: lora.beside(),
             ..EngineOptions::default()
         };
-        Ok(EngineSettings { device: DeviceSettings::of_model(layers, threads)?, options, draft, note })
+        Ok(EngineSettings { device: DeviceSettings::of_model(layers, threads)?, options, draft, lora, note })
     }
 
     /// As [`DeviceSettings::check_division`].

@@ -3,6 +3,7 @@
 mod device;
 mod encoder;
 mod engine;
+mod lora;
 mod packed;
 mod prompt;
 mod sampling;
@@ -12,6 +13,7 @@ mod template;
 pub(crate) use device::{DeviceSettings, open_options, refused, threads};
 pub(crate) use encoder::{EncoderSettings, is_encoder};
 pub(crate) use engine::{EngineSettings, precision};
+pub(crate) use lora::LoraSettings;
 pub(crate) use packed::weight_cache_folder;
 pub(crate) use prompt::{PromptSource, read_input};
 pub(crate) use sampling::ResolvedSampling;

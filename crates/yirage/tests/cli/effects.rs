@@ -128,6 +128,11 @@ const EFFECTS: &[Effect] = &[
     ("speculate", speculate),
     ("draft-model", draft_model),
     ("draft-max", draft_max),
+    ("lora", |_| crate::lora::beside()),
+    ("lora-scaled", |_| crate::lora::scaled()),
+    ("lora-merge", |_| crate::lora::merged()),
+    ("lora-modules", |_| crate::lora::modules()),
+    ("lora-path", |_| crate::lora::loaded()),
     ("ignore-eos", |m| {
         ignore_eos(m);
         bench_serve::ignore_eos();

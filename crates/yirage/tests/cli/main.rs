@@ -27,6 +27,7 @@ mod inspect;
 mod interrupt;
 mod kept;
 mod limits;
+mod lora;
 mod output;
 mod plan;
 mod positional;

@@ -108,7 +108,7 @@ const MODEL: &[(&str, &str)] = &[
 
 /// The name in a GGUF file. `post_norms`: whether the norm after attention is applied to its output; elsewhere its
 /// name means the norm before the feed-forward part. Names without a counterpart stay as they are.
-pub(super) fn gguf(hf: &str, post_norms: bool) -> String {
+pub(crate) fn gguf(hf: &str, post_norms: bool) -> String {
     if let Some((_, name)) = MODEL.iter().find(|n| n.0 == hf) {
         return (*name).to_owned();
     }
@@ -131,7 +131,7 @@ pub(super) fn gguf(hf: &str, post_norms: bool) -> String {
 }
 
 /// The name in a safetensors file: as written, inside a multi-modal model, or without the root that a bare body lacks.
-pub(super) fn safetensors(hf: &str, checkpoint: &Checkpoint) -> String {
+pub(crate) fn safetensors(hf: &str, checkpoint: &Checkpoint) -> String {
     let inside = hf.strip_prefix("model.").map(|rest| format!("model.language_model.{rest}"));
     let bare = ["model.", "transformer.", "gpt_neox.", "bert."]
         .iter()
@@ -142,4 +142,11 @@ pub(super) fn safetensors(hf: &str, checkpoint: &Checkpoint) -> String {
     let candidates = [Some(hf.to_owned()), Some(format!("language_model.{hf}")), inside, bare, renamed];
     let found = candidates.into_iter().flatten().find(|name| checkpoint.tensor(name).is_some());
     found.unwrap_or_else(|| hf.to_owned())
+}
+
+/// The name of a module's matrix in a safetensors file, whatever root the file or the module's name lacks.
+pub(crate) fn stored_module(module: &str, checkpoint: &Checkpoint) -> String {
+    let names = [format!("{module}.weight"), format!("model.{module}.weight")];
+    let found = names.iter().map(|name| safetensors(name, checkpoint)).find(|n| checkpoint.tensor(n).is_some());
+    found.unwrap_or_else(|| names[0].clone())
 }
