@@ -81,7 +81,12 @@ pub(crate) async fn forward(replica: &Replica, parts: &Parts, body: &Bytes) -> R
     if let Some(headers) = request.headers_mut() {
         *headers = end_to_end(&parts.headers);
         headers.remove(header::CONTENT_LENGTH);
-        headers.insert(header::HOST, HeaderValue::from_str(authority).map_err(|error| not_sent(error.to_string()))?);
+        // Whom the client asked for is the server's to check, as if it had been asked itself: a page elsewhere may point a name of its
+        // own at this machine.
+        if !headers.contains_key(header::HOST) {
+            headers
+                .insert(header::HOST, HeaderValue::from_str(authority).map_err(|error| not_sent(error.to_string()))?);
+        }
     }
     let request = request.body(Body::from(body.clone())).map_err(|error| not_sent(error.to_string()))?;
     let sent = |why: String| NoAnswer::Sent(format!("{authority} gave no answer: {why}"));

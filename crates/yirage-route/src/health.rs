@@ -31,10 +31,8 @@ pub(crate) async fn watch(replica: Arc<Replica>, every: Duration, changed: impl 
                 (missed >= MISSED_CHECKS).then_some(ReplicaState::Unreachable(why))
             }
         };
-        if let Some(now) = now {
-            if replica.becomes(now.clone()) {
-                changed(&now);
-            }
+        if let Some(now) = now.filter(|now| replica.becomes(now.clone())) {
+            changed(&now);
         }
         tokio::time::sleep(every).await;
     }

@@ -5,6 +5,9 @@ use std::time::Duration;
 /// Bytes of a request's body, as those of the servers behind it.
 pub(crate) const MAX_BODY: usize = 32 << 20;
 
+/// MiB of all bodies that wait for the head of an answer: those of sixteen of the largest requests.
+pub(crate) const BODY_MEBIBYTES: usize = 512;
+
 /// Bytes of a request's line and headers together.
 pub(crate) const MAX_HEAD: usize = 64 << 10;
 

@@ -1,21 +1,22 @@
 //! A request from its head to the head of its answer.
 
 use crate::answer::{AnswerBody, RoutedRequest};
-use crate::choice::{ChoiceReason, choose};
+use crate::choice::choose;
 use crate::figures::RouteFigures;
 use crate::forward::{NoAnswer, end_to_end, forward};
-use crate::limits::{BODY_TIME, MAX_BODY};
+use crate::limits::{BODY_MEBIBYTES, BODY_TIME, MAX_BODY};
 use crate::prefix::PrefixTable;
 use crate::prompt_blocks::prompt_blocks;
 use crate::replica::{Replica, ReplicaState};
 use axum::body::{Body, Bytes, to_bytes};
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Semaphore;
 
 /// Says in an answer which replica has given it.
 const REPLICA: HeaderName = HeaderName::from_static("x-yirage-replica");
@@ -49,12 +50,15 @@ pub(crate) struct RouteState {
     prefixes: Mutex<PrefixTable>,
     slack: usize,
     is_ending: AtomicBool,
+    /// Room for bodies, in MiB.
+    bodies: Semaphore,
 }
 
 impl RouteState {
     pub(crate) fn new(replicas: Vec<Arc<Replica>>, slack: usize) -> RouteState {
         let (figures, prefixes) = (RouteFigures::default(), Mutex::default());
-        RouteState { replicas, figures, prefixes, slack, is_ending: AtomicBool::new(false) }
+        let (is_ending, bodies) = (AtomicBool::new(false), Semaphore::new(BODY_MEBIBYTES));
+        RouteState { replicas, figures, prefixes, slack, is_ending, bodies }
     }
 
     fn prefixes(&self) -> MutexGuard<'_, PrefixTable> {
@@ -138,6 +142,13 @@ pub(crate) async fn answer(state: Arc<RouteState>, request: Request<Incoming>) -
         }
         _ => {}
     }
+    // What does not say how long it is may be as long as anything.
+    let said = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    let room = said.unwrap_or(MAX_BODY).min(MAX_BODY).div_ceil(1 << 20) as u32;
+    let Ok(_room) = state.bodies.try_acquire_many(room) else {
+        let message = format!("the bodies of open requests take {BODY_MEBIBYTES} MiB, and no more may be held");
+        return refusal(StatusCode::SERVICE_UNAVAILABLE, "out_of_memory", &message);
+    };
     let read = tokio::time::timeout(BODY_TIME, to_bytes(Body::new(body), MAX_BODY)).await;
     match read {
         Ok(Ok(body)) => routed(&state, &parts, &body).await,
@@ -168,8 +179,9 @@ async fn routed(state: &RouteState, parts: &Parts, body: &Bytes) -> Response<Bod
         let owner = state.prefixes().find(&blocks).map(|(replica, _)| replica);
         let loads: Vec<_> = state.replicas.iter().zip(&failed).map(|(of, &failed)| of.load(failed)).collect();
         let Some(choice) = choose(&loads, owner, state.slack) else { break };
-        let reason = if blocks.is_empty() { ChoiceReason::Load } else { choice.reason };
-        state.figures.chosen(reason);
+        if !blocks.is_empty() {
+            state.figures.chosen(choice.reason);
+        }
         let replica = &state.replicas[choice.replica];
         if failed.iter().any(|&failed| failed) {
             state.figures.retried.fetch_add(1, Ordering::Relaxed);

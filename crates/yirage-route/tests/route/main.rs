@@ -172,3 +172,23 @@ fn who_is_not_ready_gets_nothing_and_the_router_says_why() {
     assert_eq!(router.figure("yirage_route_refused_total "), "1");
     assert_eq!(router.ask("GET", "/health/live", "").0, 200);
 }
+
+#[test]
+fn bodies_of_all_requests_together_are_bounded() {
+    let (good, answered) = server(Server::Answers(200), true);
+    let router = Router::new(&[&good]);
+    let head = format!("POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", 32 << 20);
+    let mut streams: Vec<TcpStream> = (0..17).map(|_| TcpStream::connect(router.address).unwrap()).collect();
+    for stream in &mut streams {
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    }
+    // Sixteen wait for their bodies, and one is told that there is no room.
+    let mut said = [0; 12];
+    while !streams.iter_mut().any(|stream| stream.read_exact(&mut said).is_ok()) {}
+    assert_eq!(&said, b"HTTP/1.1 503");
+    // What is small is taken all the same once one of them is gone.
+    drop(streams);
+    while router.ask("POST", "/v1/completions", "{}").0 != 200 {}
+    assert_eq!(answered.load(Ordering::SeqCst), 1);
+}

@@ -24,6 +24,14 @@ pub(crate) fn run(layers: &Layers, console: &Console, servers: &[String]) -> Res
         affinity_slack: layers.number("affinity-slack", "a whole number of requests", |_| true)?.unwrap_or(4),
         drain_time: seconds(layers, "drain-time")?.unwrap_or(Duration::from_secs(30)),
     };
+    if !options.address.ip().is_loopback() && !layers.switch("insecure")? {
+        return Err(CliFailure::Usage(format!(
+            "{}: {} is open to other machines, and a router checks no keys; give --insecure where all servers behind it check theirs, \
+             or others keep strangers away",
+            layers.label("host"),
+            options.address
+        )));
+    }
     let names: Vec<String> = options.replicas.iter().map(ToString::to_string).collect();
     let router = RouteServer::bind(options).map_err(usage)?;
     let address = format!("http://{}", router.address());

@@ -7,7 +7,7 @@ use super::command::CliCommand::{
 };
 use super::spec::{Default, OptionKind, Spec};
 use super::takers::{
-    ANSWER, BENCH, COMPUTE, DEVICE, DRAIN, ENCODE, FETCH, FUSE, GENERATE, IDS, KEPT, LOAD, MODEL, OPEN, PIECES,
+    ANSWER, BENCH, COMPUTE, DEVICE, ENCODE, FETCH, FUSE, GENERATE, IDS, KEPT, LISTEN, LOAD, MODEL, OPEN, PIECES,
     PRECISE, PROMPT, QUANTIZE, RANKS, SERVE, STEPS, TALK,
 };
 use Default::{Described, Value};
@@ -405,7 +405,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
     option("api-key-file", Text("FILE"), Described("none"), SERVE, "File of keys, a line each: NAME sha256:HASH"),
     option("tls-cert", Text("FILE"), Described("none: plain HTTP"), SERVE, "Certificate chain as PEM, for HTTPS"),
     option("tls-key", Text("FILE"), Described("none"), SERVE, "Key of the certificate as PEM"),
-    option("insecure", Switch, Value("false"), SERVE, "Listen to other machines without a key"),
+    option("insecure", Switch, Value("false"), LISTEN, "Listen to other machines without a key"),
     option("allowed-host", Texts("HOST"), Described("this machine"), SERVE, "Further names in the Host header"),
     option("allowed-origin", Texts("ORIGIN"), Described("none"), SERVE, "Web pages that may ask: https://example.org"),
     option("max-seqs", Number("N"), Value("16"), SERVE, "Sequences that run at once"),
@@ -459,7 +459,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "Seconds without a request after which a model is unloaded; the next request loads it again",
     ),
     option("request-time", Number("S"), Described("none"), &[Serve, BenchServe], "Seconds that one request may take"),
-    option("drain-time", Number("S"), Value("30"), DRAIN, "Seconds that open requests get when the server is to end"),
+    option("drain-time", Number("S"), Value("30"), LISTEN, "Seconds that open requests get when the server is to end"),
     option(
         "stuck-after",
         Number("S"),

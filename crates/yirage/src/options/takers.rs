@@ -103,8 +103,8 @@ pub(super) const GENERATE: &[CliCommand] = &[Run, Chat];
 pub(super) const TALK: &[CliCommand] = &[Run, Chat, Serve];
 /// The command that serves.
 pub(super) const SERVE: &[CliCommand] = &[Serve];
-/// Commands that end in order.
-pub(super) const DRAIN: &[CliCommand] = &[Serve, Route];
+/// Commands that listen.
+pub(super) const LISTEN: &[CliCommand] = &[Serve, Route];
 /// The command that measures a server.
 pub(super) const LOAD: &[CliCommand] = &[BenchServe];
 /// Commands that take one prompt.

@@ -59,6 +59,9 @@ fn prompts_go_to_who_has_their_beginning_and_to_the_other_where_it_is_gone() {
     let [first, second] = servers();
     let router = route(&[&first, &second], &[]);
     until_ready(&router, 2);
+    // A page elsewhere that points its name at this machine is refused by the server, as without the router.
+    assert_eq!(router.status("/v1/models", "host: elsewhere.example\r\n"), 403);
+    assert_eq!(router.status("/v1/models", ""), 200);
     let direct = ask(&first, FIRST).2;
     let (status, of_first, text) = ask(&router, FIRST);
     assert_eq!((status, &text), (200, &direct), "the answer is that of the server");
@@ -149,4 +152,5 @@ fn what_is_no_server_is_refused() {
     refused(&["localhost"], "a host and a port from 1 to 65535 are wanted");
     refused(&["localhost:1", "http://localhost:1"], "got 2, http://localhost:1 twice");
     refused(&[], "URL");
+    refused(&["localhost:1", "--host", "0.0.0.0"], "a router checks no keys; give --insecure");
 }
