@@ -89,6 +89,21 @@ def count(server):
     return f"{counted} tokens"
 
 
+def documents(server):
+    ai = client(server)
+    source = {"type": "text", "media_type": "text/plain", "data": "A cat sat on a mat."}
+    found = {"type": "search_result", "source": "cats", "title": "Cats", "content": [{"type": "text", "text": "A cat."}]}
+    asked = [{"role": "user", "content": [{"type": "document", "source": source, "title": "Cats"}, found,
+                                          {"type": "text", "text": "Who sat?"}]}]
+    counted = ai.messages.count_tokens(model=MODEL, messages=asked).input_tokens
+    answer = ai.messages.create(model=MODEL, max_tokens=4, messages=asked)
+    assert counted == answer.usage.input_tokens + answer.usage.cache_read_input_tokens
+    source = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}
+    refused(lambda: ai.messages.create(model=MODEL, max_tokens=1, messages=[
+        {"role": "user", "content": [{"type": "document", "source": source}]}]), anthropic.BadRequestError)
+    return f"{counted} tokens"
+
+
 def errors(server):
     ai = client(server)
     unknown = refused(lambda: ai.messages.create(model="other", max_tokens=1, messages=HELLO), anthropic.NotFoundError)
@@ -108,4 +123,4 @@ def cancel(server):
     server.settled()
 
 
-CHECKS = [messages, stream, tools, parse, prefill, count, errors, cancel]
+CHECKS = [messages, stream, tools, parse, prefill, count, documents, errors, cancel]

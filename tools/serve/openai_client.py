@@ -137,6 +137,12 @@ def responses(server):
     assert ai.responses.retrieve(first.id).id == first.id
     second = ai.responses.create(model=MODEL, input="And then?", max_output_tokens=5, previous_response_id=first.id)
     assert second.usage.input_tokens > first.usage.input_tokens
+    # What was told is referred to by its name.
+    question = {"role": "user", "content": "And then?"}
+    whole, named = ([{"role": "user", "content": "Tell me of a cat."}, item, question] for item in (
+        first.output[0].model_dump(exclude_none=True), {"type": "item_reference", "id": first.output[0].id}))
+    count = lambda items: ai.responses.input_tokens.count(model=MODEL, input=items).input_tokens
+    assert count(named) == count(whole) > first.usage.input_tokens
     kinds, text = [], ""
     for event in ai.responses.create(**asked, stream=True):
         kinds.append(event.type)
@@ -193,7 +199,7 @@ def nothing(server):
     assert empty.choices[0].finish_reason == "length" and empty.usage.completion_tokens == 0
     echoed = ai.completions.create(model=MODEL, prompt="Once <s>", max_tokens=0, echo=True, best_of=0)
     assert echoed.choices[0].text == "Once <s>", echoed
-    for wrong in [dict(max_completion_tokens=-1), dict(reasoning_effort="hard"), dict(user=3), dict(verbosity="loud"),
+    for wrong in [dict(max_completion_tokens=-2), dict(reasoning_effort="hard"), dict(user=3), dict(verbosity="loud"),
                   dict(logit_bias={"foo": 1}), dict(service_tier="fastest"), dict(modalities=["audio"]), dict(n=0)]:
         error = refused(lambda: ai.chat.completions.create(**asked | wrong), openai.BadRequestError)
         assert error.param == next(iter(wrong)) and error.type == "invalid_request_error", error.body

@@ -68,6 +68,7 @@ pub(crate) const SCHEMAS: &[(&str, &str)] = &[
     ("Message", MESSAGE),
     ("TokenCount", TOKEN_COUNT),
     ("LlamaCompletion", LLAMA_COMPLETION),
+    ("LlamaCompletions", LLAMA_COMPLETIONS),
     ("Tokens", TOKENS),
     ("Text", TEXT),
     ("Prompt", PROMPT),
@@ -251,7 +252,11 @@ const MESSAGE: &str = r#"{"type":"object","required":["id","type","role","model"
     "minimum":0},"output_tokens":{"type":"integer","minimum":0}}}}}"#;
 
 // A request's `response_fields` may leave any of it out.
-const LLAMA_COMPLETION: &str = r#"{"type":"object","properties":{"index":{"const":0},"content":{"type":"string"},"model":{"type":"string"},
+const LLAMA_COMPLETION: &str = r#"{"type":"object","properties":{"index":{"type":"integer","minimum":0},
+    "content":{"type":"string"},"model":{"type":"string"},"completion_probabilities":{"type":"array","items":{"type":"object",
+    "required":["id","token","bytes","logprob","top_logprobs"],"properties":{"id":{"type":"integer","minimum":0},
+    "token":{"type":"string"},"bytes":{"type":"array","items":{"type":"integer"}},"logprob":{"type":"number"},
+    "top_logprobs":{"type":"array","items":{"type":"object","required":["id","token","bytes","logprob"]}}}}},
     "stop":{"const":true},"tokens":{"type":"array","items":{"type":"integer","minimum":0}},
     "tokens_evaluated":{"type":"integer","minimum":0},"truncated":{"const":false},
     "stop_type":{"enum":["limit","word","eos"]},"stopping_word":{"type":"string"},
@@ -261,6 +266,10 @@ const LLAMA_COMPLETION: &str = r#"{"type":"object","properties":{"index":{"const
     "prompt_ms":{"type":"number","minimum":0},"prompt_per_second":{"type":"number","minimum":0},
     "predicted_n":{"type":"number","minimum":0},"predicted_ms":{"type":"number","minimum":0},
     "predicted_per_second":{"type":"number","minimum":0}}}}}"#;
+
+// One answer, or those to several prompts.
+const LLAMA_COMPLETIONS: &str = r##"{"anyOf":[{"$ref":"#/components/schemas/LlamaCompletion"},
+    {"type":"array","minItems":2,"items":{"$ref":"#/components/schemas/LlamaCompletion"}}]}"##;
 
 const TOKENS: &str = r#"{"anyOf":[{"type":"object","required":["tokens","count","max_model_len","token_strs"],
     "properties":{"tokens":{"type":"array","items":{"type":"integer","minimum":0}},"count":{"type":"integer",

@@ -185,6 +185,8 @@ fn one_part(place: &str, part: Value, ignored: &mut Vec<String>) -> Result<Strin
     if !matches!(kind.as_str(), "text" | "input_text" | "output_text" | "refusal") {
         return Err(ApiError::unsupported(place, "only parts of text are understood"));
     }
+    // What answers carry where there is none of it.
+    ["annotations", "logprobs"].iter().for_each(|name| fields.leave_out(name, &json!([])));
     let text = fields.text("text")?.or(fields.text("refusal")?);
     let text = text.ok_or_else(|| ApiError::field(place, format!("`{place}`: a part without its text")))?;
     fields.finish_into(ignored)?;

@@ -169,6 +169,15 @@ impl Fields {
         number.map(Some).ok_or_else(|| wrong(&self.at(name), expected, &value))
     }
 
+    /// Takes the most tokens that are wanted; -1, which LM Studio's and llama.cpp's clients send, is as many as fit.
+    ///
+    /// # Errors
+    /// Another value.
+    pub(crate) fn limit(&mut self, name: &str) -> Result<Option<u32>, ApiError> {
+        self.leave_out(name, &Value::from(-1));
+        self.whole(name, "a whole number from 0, or -1 for as many as fit")
+    }
+
     /// Takes a list.
     ///
     /// # Errors
@@ -418,6 +427,11 @@ mod tests {
         assert_eq!(fields(r#"{"a": 7}"#).whole::<u32>("a", "a whole number").unwrap(), Some(7));
         assert_eq!(fields(r#"{"a": [1, -2]}"#).ids("a").unwrap_err().param.as_deref(), Some("a[1]"));
         assert!(fields(r#"{"a": null}"#).text("a").unwrap().is_none());
+        for (sent, wanted) in
+            [("-1", Some(None)), ("0", Some(Some(0))), ("7", Some(Some(7))), ("-2", None), ("1.5", None)]
+        {
+            assert_eq!(fields(&format!(r#"{{"n": {sent}}}"#)).limit("n").ok(), wanted, "{sent}");
+        }
         for text in ["", "[]", "{", "{\"a\":1}x", "nul", "\u{7f}"] {
             assert!(Fields::parse(text.as_bytes(), TABLE).is_err(), "{text:?}");
         }

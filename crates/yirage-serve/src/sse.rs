@@ -11,8 +11,9 @@ use axum::response::Response;
 use futures_core::Stream;
 use serde_json::{Value, json};
 use std::convert::Infallible;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// The form of a streamed answer.
@@ -100,9 +101,20 @@ impl SseWriter {
         }
     }
 
-    /// Waits until nobody reads any more.
-    pub(crate) async fn closed(&self) {
-        self.to.closed().await;
+    /// Waits for what comes next, and keeps the connection open meanwhile: something is written each time that it has been
+    /// silent for so long.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    pub(crate) async fn keeping_alive<T>(&self, silence: Duration, next: impl Future<Output = T>) -> Result<T, Gone> {
+        let mut next = pin!(next);
+        loop {
+            tokio::select! {
+                said = &mut next => return Ok(said),
+                () = self.to.closed() => return Err(Gone),
+                () = tokio::time::sleep(silence) => self.ping().await?,
+            }
+        }
     }
 
     async fn send(&self, frame: String) -> Result<(), Gone> {
@@ -142,5 +154,26 @@ mod tests {
             };
             assert_eq!(written(framing, write).await, wanted);
         }
+    }
+
+    /// Nothing here depends on how fast it is: what is waited for comes once the reader has seen the connection kept open.
+    #[tokio::test]
+    async fn a_long_silence_is_kept_open() {
+        let (to, mut from) = mpsc::channel(8);
+        let writer = SseWriter { framing: Framing::Events, to };
+        let (seen, waited) = tokio::sync::oneshot::channel();
+        let reader = tokio::spawn(async move {
+            for _ in 0..3 {
+                assert_eq!(from.recv().await.unwrap(), ": keep-alive\n\n");
+            }
+            seen.send("the first token").unwrap();
+            from
+        });
+        let said = writer.keeping_alive(Duration::from_millis(1), waited).await.unwrap();
+        assert_eq!(said, Ok("the first token"));
+        // A reader that is gone ends the wait.
+        drop(reader.await.unwrap());
+        let never = std::future::pending::<()>();
+        assert!(writer.keeping_alive(Duration::from_millis(1), never).await.is_err());
     }
 }

@@ -87,6 +87,16 @@ impl ResponseStore {
         found.map(|entry| entry.stored.clone())
     }
 
+    /// An item of one of the owner's responses, or of what they were answers to; the newest of its id.
+    pub(crate) fn item(&self, id: &str, owner: &str) -> Option<Value> {
+        let entries = self.fresh();
+        entries.iter().rev().filter(|entry| entry.owner == owner).find_map(|entry| {
+            let output = entry.stored.response["output"].as_array();
+            let mut all = output.into_iter().flatten().chain(entry.stored.input.iter());
+            all.find(|item| item["id"] == id).cloned()
+        })
+    }
+
     /// Forgets a response; false where there is none.
     pub(crate) fn delete(&self, id: &str, owner: &str) -> bool {
         let mut entries = self.fresh();
@@ -123,6 +133,13 @@ mod tests {
         store.keep("a", "ann", kept("x".into()));
         assert!(store.get("a", "ann").is_some() && store.get("a", "bob").is_none());
         assert!(!store.delete("a", "bob") && store.delete("a", "ann") && store.get("a", "ann").is_none());
+        let mut with_items = kept("x".into());
+        with_items.response = json!({"output": [{"id": "msg_1", "text": "out"}]});
+        with_items.input = Arc::new(vec![json!({"id": "item_1", "text": "in"})]);
+        store.keep("b", "ann", with_items);
+        assert_eq!(store.item("msg_1", "ann").map(|item| item["text"].clone()), Some(json!("out")));
+        assert_eq!(store.item("item_1", "ann").map(|item| item["text"].clone()), Some(json!("in")));
+        assert!(store.item("msg_1", "bob").is_none() && store.item("msg_2", "ann").is_none());
         (0..=MAX_STORED).for_each(|i| store.keep(&i.to_string(), "ann", kept("x".into())));
         assert!(store.get("0", "ann").is_none() && store.get("1", "ann").is_some());
         store.keep("large", "ann", kept("x".repeat(STORED_BYTES - 2)));

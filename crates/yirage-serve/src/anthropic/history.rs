@@ -1,60 +1,13 @@
 //! Messages and tools of Anthropic's interface, as templates take them.
 
+use super::blocks::{ANY, BLOCK, document, is_elsewhere, search_result, texts};
 use crate::conversation::of_texts;
 use crate::error::ApiError;
-use crate::fields::{FieldSpec, FieldTable, Fields, honoured, ignored, wrong};
+use crate::fields::{FieldTable, Fields, honoured, ignored, wrong};
 use crate::tools::{Tool, ToolUse, check_count, named};
 use serde_json::{Value, json};
 
 const MESSAGE: FieldTable = &[&[honoured("role", "{}"), honoured("content", "{}")]];
-
-/// What every block may have.
-const ANY: &[FieldSpec] = &[honoured("type", "{}"), ignored("cache_control", "{}")];
-
-const TEXT: FieldTable = &[ANY, &[honoured("text", "{}"), ignored("citations", "{}")]];
-
-/// What stands in a conversation of tools that only its makers' servers run, and of tools that are found only when they are
-/// looked for: here they do not run, and all tools are known.
-const ELSEWHERE: &[&str] = &[
-    "server_tool_use",
-    "web_search_tool_result",
-    "web_fetch_tool_result",
-    "code_execution_tool_result",
-    "bash_code_execution_tool_result",
-    "text_editor_code_execution_tool_result",
-    "tool_search_tool_result",
-    "tool_reference",
-    "mcp_tool_use",
-    "mcp_tool_result",
-    "container_upload",
-];
-
-/// Whether a block is one of those; its type then joins `ignored`.
-fn is_elsewhere(place: &str, block: &Value, ignored: &mut Vec<String>) -> bool {
-    let kind = block.get("type").and_then(Value::as_str).filter(|kind| ELSEWHERE.contains(kind));
-    ignored.extend(kind.map(|kind| named(place, kind)));
-    kind.is_some()
-}
-
-/// The fields of all kinds: one that another kind honours changes nothing here.
-const BLOCK: FieldTable = &[
-    ANY,
-    &[
-        honoured("text", "{}"),
-        ignored("citations", "{}"),
-        honoured("thinking", "{}"),
-        // Thoughts are signed by nobody here, and no signature is checked.
-        ignored("signature", "{}"),
-        ignored("data", "{}"),
-        honoured("id", "{}"),
-        honoured("name", "{}"),
-        honoured("input", "{}"),
-        ignored("caller", "{}"),
-        honoured("tool_use_id", "{}"),
-        honoured("content", "{}"),
-        ignored("is_error", "{}"),
-    ],
-];
 
 const TOOL: FieldTable = &[
     ANY,
@@ -79,32 +32,7 @@ const CHOICE: FieldTable =
 /// # Errors
 /// What is no text.
 pub(super) fn system(value: Value, ignored: &mut Vec<String>) -> Result<Value, ApiError> {
-    Ok(json!({"role": "system", "content": texts("system", value, ignored)?}))
-}
-
-/// A text, or blocks of text.
-fn texts(place: &str, value: Value, ignored: &mut Vec<String>) -> Result<Value, ApiError> {
-    let blocks = match value {
-        Value::String(text) => return Ok(text.into()),
-        Value::Array(blocks) => blocks,
-        other => return Err(wrong(place, "a string or blocks of text", &other)),
-    };
-    let mut all = Vec::new();
-    for (at, block) in blocks.into_iter().enumerate() {
-        if is_elsewhere(place, &block, ignored) {
-            continue;
-        }
-        let place = format!("{place}[{at}]");
-        if block.get("type").and_then(Value::as_str) != Some("text") {
-            return Err(ApiError::unsupported(&place, "only blocks of text are understood"));
-        }
-        let mut block = Fields::within(block, TEXT, &place)?;
-        block.take("type");
-        let text = block.text("text")?;
-        all.push(block.need("text", text)?);
-        block.finish_into(ignored)?;
-    }
-    Ok(of_texts(all))
+    Ok(json!({"role": "system", "content": of_texts(texts("system", value, ignored)?)}))
 }
 
 /// Messages in the neutral form: results of tools become messages of their own.
@@ -125,7 +53,15 @@ pub(super) fn messages(list: Vec<Value>, ignored: &mut Vec<String>) -> Result<Ve
         let (place, content) = (message.at("content"), message.take("content"));
         match message.need("content", content)? {
             Value::String(text) => out.push(json!({"role": role, "content": text})),
-            Value::Array(blocks) => out.extend(MessageBlocks::of(&place, blocks, ignored)?.messages(&role)),
+            Value::Array(blocks) => {
+                let read = MessageBlocks::of(&place, blocks, ignored)?;
+                if let Some(summary) = &read.summary {
+                    // It stands for all that was said before it.
+                    out.clear();
+                    out.push(json!({"role": "user", "content": summary}));
+                }
+                out.extend(read.messages(&role));
+            }
             other => return Err(wrong(&place, "a string or blocks", &other)),
         }
         message.finish_into(ignored)?;
@@ -136,6 +72,8 @@ pub(super) fn messages(list: Vec<Value>, ignored: &mut Vec<String>) -> Result<Ve
 /// What the blocks of a message hold.
 #[derive(Default)]
 struct MessageBlocks {
+    /// What stands for all that came before.
+    summary: Option<String>,
     texts: Vec<String>,
     thought: String,
     calls: Vec<Value>,
@@ -166,6 +104,14 @@ impl MessageBlocks {
         };
         match need(block, "type")?.as_str() {
             "text" => self.texts.push(need(block, "text")?),
+            "document" => self.texts.push(document(block, ignored)?),
+            "search_result" => self.texts.push(search_result(block, ignored)?),
+            // Without a summary nothing was shortened.
+            "compaction" => {
+                if let Some(summary) = block.text("content")?.filter(|summary| !summary.is_empty()) {
+                    *self = MessageBlocks { summary: Some(summary), ..MessageBlocks::default() };
+                }
+            }
             "thinking" => self.thought.push_str(&need(block, "thinking")?),
             // Nobody but its makers can read it; its data is named among what changes nothing.
             "redacted_thinking" => {}
@@ -178,18 +124,23 @@ impl MessageBlocks {
                 let place = block.at("content");
                 let content = block.take("content").map(|value| texts(&place, value, ignored)).transpose()?;
                 let id = need(block, "tool_use_id")?;
-                let content = content.unwrap_or_else(|| json!(""));
+                let content = of_texts(content.unwrap_or_default());
                 self.results.push(json!({"role": "tool", "tool_call_id": id, "content": content}));
             }
-            _ => return Err(ApiError::unsupported(block.place(), "only text, thoughts and tools are understood")),
+            _ => {
+                let why = "only text, documents of text, thoughts and tools are understood";
+                return Err(ApiError::unsupported(block.place(), why));
+            }
         }
         Ok(())
     }
 
     fn messages(self, role: &str) -> Vec<Value> {
         let mut out = self.results;
-        let only_results = !out.is_empty() && self.texts.is_empty() && self.calls.is_empty();
-        if !only_results {
+        let nothing = self.texts.is_empty() && self.calls.is_empty();
+        let only_results = !out.is_empty() && nothing;
+        let only_summary = self.summary.is_some() && nothing && self.thought.is_empty();
+        if !only_results && !only_summary {
             let only_calls = self.texts.is_empty() && !self.calls.is_empty();
             let content = if only_calls { Value::Null } else { of_texts(self.texts) };
             let mut message = json!({"role": role, "content": content});
@@ -275,9 +226,81 @@ mod tests {
             json!([{"role": "king", "content": "x"}]),
             json!([{"role": "user", "content": [{"type": "image"}]}]),
             json!([{"role": "user", "content": [{"type": "text", "text": "x", "citation": []}]}]),
+            json!([{"role": "user", "content": [{"type": "document", "source": {"type": "base64",
+                "media_type": "application/pdf", "data": "JVBERi0="}}]}]),
+            json!([{"role": "user", "content": [{"type": "document", "source": {"type": "url", "url": "https://a/b.pdf"}}]}]),
+            json!([{"role": "user", "content": [{"type": "document", "source": {"type": "file", "file_id": "file_1"}}]}]),
+            json!([{"role": "user", "content": [{"type": "document", "source": {"type": "content",
+                "content": [{"type": "image", "source": {}}]}}]}]),
+            json!([{"role": "user", "content": [{"type": "document"}]}]),
+            json!([{"role": "user", "content": [{"type": "search_result", "title": "t", "content": []}]}]),
         ] {
             assert!(messages(wrong.as_array().unwrap().clone(), &mut Vec::new()).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn documents_and_results_of_searches_are_text() {
+        let text = |text: &str| json!({"type": "text", "text": text});
+        let source = json!({"type": "text", "media_type": "text/plain", "data": "one"});
+        let parts = json!({"type": "content", "content": [text("two"), text("three")]});
+        let found = json!({"type": "search_result", "source": "https://a", "title": "A", "content": [text("x"), text("y")],
+            "citations": {"enabled": true}});
+        let mut ignored = Vec::new();
+        let sent = json!([
+            {"role": "user", "content": [
+                {"type": "document", "source": source, "title": "T", "context": "C", "citations": {"enabled": false}},
+                {"type": "document", "source": parts, "cache_control": {"type": "ephemeral"}},
+                {"type": "document", "source": {"type": "content", "content": "four"}},
+                text("?")]},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": [found,
+                {"type": "document", "source": source}, {"type": "browser_state", "tabs": []}]}]},
+        ]);
+        let read = messages(sent.as_array().unwrap().clone(), &mut ignored).unwrap();
+        let document = |inner: &str| format!("<document>\n{inner}</document>");
+        let wanted = [
+            document(
+                "<source>\nT\n</source>\n<context>\nC\n</context>\n<document_content>\none\n</document_content>\n",
+            ),
+            document("<document_content>\ntwo\nthree\n</document_content>\n"),
+            document("<document_content>\nfour\n</document_content>\n"),
+            "?".to_owned(),
+        ];
+        assert_eq!(read[0]["content"], of_texts(wanted.to_vec()));
+        let wanted = [
+            "<search_result>\n<source>\nhttps://a\n</source>\n<title>\nA\n</title>\n<content>\nx\ny\n</content>\n</search_result>",
+            "<document>\n<document_content>\none\n</document_content>\n</document>",
+        ];
+        assert_eq!(read[2]["content"], of_texts(wanted.map(str::to_owned).to_vec()));
+        let named = [
+            "messages.content.cache_control",
+            "messages.content.content.citations",
+            "messages.content.content.browser_state",
+        ];
+        assert_eq!(ignored, named);
+    }
+
+    #[test]
+    fn a_summary_stands_for_what_came_before_it() {
+        let of = |content: Value| {
+            let sent = json!([
+                {"role": "user", "content": "old"},
+                {"role": "assistant", "content": content},
+                {"role": "user", "content": "new"},
+            ]);
+            messages(sent.as_array().unwrap().clone(), &mut Vec::new()).unwrap()
+        };
+        let summary = json!({"type": "compaction", "content": "before"});
+        let before = json!({"type": "text", "text": "lost"});
+        let behind = json!({"type": "text", "text": "well"});
+        let (old, new) = (json!({"role": "user", "content": "old"}), json!({"role": "user", "content": "new"}));
+        let said = json!({"role": "assistant", "content": "well"});
+        let short = json!({"role": "user", "content": "before"});
+        assert_eq!(of(json!([before, summary, behind])), [short.clone(), said.clone(), new.clone()]);
+        assert_eq!(of(json!([summary])), [short, new.clone()]);
+        // One that failed shortens nothing.
+        assert_eq!(of(json!([{"type": "compaction", "content": null}, behind])), [old, said, new]);
     }
 
     #[test]

@@ -38,7 +38,7 @@ const SHARED: &[FieldSpec] = &[
 ];
 
 const OWN: &[FieldSpec] = &[
-    honoured("max_tokens", r#"{"type":"integer","minimum":1}"#),
+    honoured("max_tokens", r#"{"type":"integer","minimum":0}"#),
     honoured("temperature", r#"{"type":"number","minimum":0,"maximum":100}"#),
     honoured("top_p", r#"{"type":"number","exclusiveMinimum":0,"maximum":1}"#),
     honoured("top_k", r#"{"type":"integer","minimum":0}"#),
@@ -84,8 +84,9 @@ struct MessagesRequest {
 /// The fields of a body behind its model, over what that suggests.
 fn read(mut fields: Fields, suggested: GenerationParams) -> Result<MessagesRequest, ApiError> {
     let mut asked = suggested;
-    let most = fields.whole::<u32>("max_tokens", "a whole number from 1")?;
-    asked.max_tokens = Some(fields.need("max_tokens", most.filter(|most| *most > 0))?);
+    // None is asked for to have the prompt cached.
+    let most = fields.whole::<u32>("max_tokens", "a whole number from 0")?;
+    asked.max_tokens = Some(fields.need("max_tokens", most)?);
     let sampling = &mut asked.sampling;
     for (name, place) in [("temperature", &mut sampling.temperature), ("top_p", &mut sampling.top_p)] {
         if let Some(value) = fields.number(name)? {

@@ -2,5 +2,6 @@
 
 mod active;
 mod answer;
+mod blocks;
 mod history;
 pub(crate) mod messages;

@@ -132,6 +132,8 @@ impl GenerationParams {
             // -1 is vLLM's word for all.
             sampling.top_k = if k == -1 { 0 } else { at_least_zero("top_k", k)? };
         }
+        // llama.cpp's and vLLM's word for any seed.
+        fields.leave_out("seed", &Value::from(-1));
         if let Some(seed) = fields.take("seed") {
             let number = seed.as_u64().or_else(|| seed.as_i64().map(|n| n as u64));
             sampling.seed = number.ok_or_else(|| wrong("seed", "a whole number of 64 bits", &seed))?;

@@ -129,12 +129,6 @@ impl Turns {
         &mut self,
         writer: &SseWriter,
     ) -> Result<Result<Option<AnswerUpdate>, ApiError>, Gone> {
-        loop {
-            tokio::select! {
-                said = self.next() => return Ok(said),
-                () = writer.closed() => return Err(Gone),
-                () = tokio::time::sleep(KEEP_ALIVE) => writer.ping().await?,
-            }
-        }
+        writer.keeping_alive(KEEP_ALIVE, self.next()).await
     }
 }

@@ -1,23 +1,25 @@
 //! POST /completion and /infill: llama.cpp's own forms of continuing a text and of filling one in.
 
+use super::active::{ActiveLlamaCompletion, LlamaReplyOptions};
+use super::completion_answer::{nothing, nothing_whole, stream, whole};
 use super::cut::InfillLimits;
+use super::prompts::{MixedPrompt, PROMPT};
 use crate::app::App;
 use crate::call::{Posted, RequestContext};
 use crate::error::ApiError;
 use crate::fields::{FieldSpec, FieldTable, Fields, honoured, ignored, refused};
 use crate::fim::{FimFile, Gap};
-use crate::generate::{AnswerEnd, AnswerUpdate, Ending, GenerationParams, SAMPLING, Speaker, StopCause, Turns, start};
+use crate::generate::{GenerationParams, SAMPLING, Speaker, Turns, start};
 use crate::grammar::{FORMS, Grammar};
-use crate::models::{Generator, ModelLease, SlotKey};
-use crate::prompt::{PromptEncoding, PromptInput, prompts};
-use crate::reply::{self, with_ignored};
-use crate::response_parser::ResponsePiece;
-use crate::sse::{self, Framing, Gone, SseWriter};
+use crate::limits::MAX_CHOICES;
+use crate::models::{Generator, SlotKey};
+use crate::reply::with_ignored;
+use crate::sse::{self, Framing};
 use axum::extract::State;
 use axum::response::Response;
-use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use yirage_engine::limits::MAX_LOGPROBS;
 
 const OWN: &[FieldSpec] = &[
     honoured("model", r#"{"type":["string","null"]}"#),
@@ -37,11 +39,13 @@ const OWN: &[FieldSpec] = &[
     ignored("timings_per_token", r#"{"type":"boolean"}"#),
     ignored("n_keep", r#"{"type":"integer"}"#),
     ignored("repeat_last_n", r#"{"type":"integer"}"#),
-    refused("n_probs", "use /v1/completions with `logprobs`", &["0"]),
+    honoured("n_probs", r#"{"type":"integer","minimum":0,"maximum":128}"#),
+    refused("post_sampling_probs", "probabilities are those before sampling", &["false"]),
+    honoured("n_cmpl", r#"{"type":"integer","minimum":1,"maximum":128}"#),
     refused("image_data", "only text is understood", &["[]"]),
 ];
 
-const TEXT: &[FieldSpec] = &[honoured("prompt", r#"{"anyOf":[{"type":"string"},{"type":"array","minItems":1}]}"#)];
+const TEXT: &[FieldSpec] = &[honoured("prompt", PROMPT)];
 
 /// The fields of it.
 pub(crate) const COMPLETION: FieldTable = &[TEXT, OWN, FORMS, SAMPLING];
@@ -58,31 +62,6 @@ pub(crate) const INFILL: FieldTable = &[GAP, OWN, FORMS, SAMPLING];
 
 const EXTRA: FieldTable = &[&[honoured("filename", "{}"), honoured("text", "{}")]];
 
-struct Completion {
-    /// None where there was nothing to continue.
-    turns: Option<Turns>,
-    lease: ModelLease,
-    prompt: Vec<u32>,
-    shape: LlamaReplyOptions,
-    /// By which the prompt and its answer are found again.
-    slot: Option<SlotKey>,
-    began: Instant,
-    ignored: Vec<String>,
-}
-
-/// How an answer is given.
-#[derive(Default)]
-struct LlamaReplyOptions {
-    stream: bool,
-    /// Whether ids of tokens are wanted.
-    tokens: bool,
-    /// The fields that are wanted of an answer; none is all.
-    fields: Option<Vec<String>>,
-    cut: InfillLimits,
-    /// The number of a slot; none is any.
-    slot: Option<usize>,
-}
-
 /// The endpoint.
 pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
     respond(app.work(move |app| begin(app, &call, &body, COMPLETION, text)).await?).await
@@ -93,7 +72,7 @@ pub(crate) async fn infill(State(app): State<Arc<App>>, Posted { call, body }: P
     respond(app.work(move |app| begin(app, &call, &body, INFILL, gap)).await?).await
 }
 
-async fn respond(mut of: Completion) -> Result<Response, ApiError> {
+async fn respond(mut of: ActiveLlamaCompletion) -> Result<Response, ApiError> {
     let ignored = std::mem::take(&mut of.ignored);
     let turns = of.turns.take();
     let (response, told) = match turns {
@@ -107,7 +86,7 @@ async fn respond(mut of: Completion) -> Result<Response, ApiError> {
             (response, Some(told))
         }
         None if of.shape.stream => (sse::stream(Framing::Events, |writer| nothing(of, writer)), None),
-        None => (reply::json(&of.shown(of.last(&LlamaProgress::default(), None))), None),
+        None => (nothing_whole(&of), None),
     };
     let response = with_ignored(response, &ignored);
     Ok(match told {
@@ -118,7 +97,7 @@ async fn respond(mut of: Completion) -> Result<Response, ApiError> {
 
 /// What a prompt is made of.
 enum LlamaPrompt {
-    Text(Vec<PromptInput>),
+    Texts(Vec<MixedPrompt>),
     Gap { before: String, behind: String, begun: String, files: Vec<FimFile> },
 }
 
@@ -127,7 +106,7 @@ type ReadPrompt = fn(&mut Fields, &mut Vec<String>) -> Result<LlamaPrompt, ApiEr
 
 fn text(fields: &mut Fields, _: &mut Vec<String>) -> Result<LlamaPrompt, ApiError> {
     let prompt = fields.take("prompt");
-    Ok(LlamaPrompt::Text(prompts("prompt", fields.need("prompt", prompt)?, 1)?))
+    Ok(LlamaPrompt::Texts(MixedPrompt::list("prompt", fields.need("prompt", prompt)?)?))
 }
 
 fn gap(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<LlamaPrompt, ApiError> {
@@ -146,22 +125,18 @@ fn gap(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<LlamaPrompt, Ap
 }
 
 impl LlamaPrompt {
-    /// Its ids for a model.
+    /// The ids of each for a model.
     ///
     /// # Errors
     /// A model that cannot take it.
-    fn ids(&self, generator: &Generator) -> Result<Vec<u32>, ApiError> {
+    fn ids(&self, generator: &Generator) -> Result<Vec<Vec<u32>>, ApiError> {
         match self {
-            LlamaPrompt::Text(prompts) => {
+            LlamaPrompt::Texts(prompts) => {
                 let texts = generator.model().texts();
-                let ids = prompts
-                    .iter()
-                    .map(|prompt| prompt.ids(texts, PromptEncoding::default()))
-                    .collect::<Result<Vec<_>, _>>()?;
-                Ok(ids.concat())
+                prompts.iter().map(|prompt| prompt.ids(texts)).collect()
             }
             LlamaPrompt::Gap { before, behind, begun, files } => {
-                Gap { before, behind, begun, files }.prompt(generator.texts()?, "input_prefix")
+                Ok(vec![Gap { before, behind, begun, files }.prompt(generator.texts()?, "input_prefix")?])
             }
         }
     }
@@ -178,12 +153,22 @@ struct LlamaRequest {
 
 /// The fields of a body behind its model, over what that suggests.
 fn read(mut fields: Fields, suggested: GenerationParams, prompt: ReadPrompt) -> Result<LlamaRequest, ApiError> {
-    // Here -1 asks for any seed.
-    fields.leave_out("seed", &json!(-1));
     let mut asked = suggested.read(&mut fields)?;
-    if asked.n != 1 {
-        return Err(ApiError::unsupported("n", "use /v1/completions"));
+    if let Some(n) = fields.whole::<u32>("n_cmpl", "a whole number from 1")? {
+        if !(1..=MAX_CHOICES as u32).contains(&n) {
+            return Err(
+                fields.error("n_cmpl", format_args!("{n} answers are asked for; 1 to {MAX_CHOICES} are supported"))
+            );
+        }
+        asked.n = n;
     }
+    let probabilities = fields.whole::<u32>("n_probs", "a whole number")?.filter(|most| *most > 0);
+    if let Some(most) = probabilities.filter(|most| *most > MAX_LOGPROBS) {
+        return Err(
+            fields.error("n_probs", format_args!("{most} tokens are asked for; {MAX_LOGPROBS} are told at most"))
+        );
+    }
+    asked.sampling.logprobs = probabilities;
     if let Some(penalty) = fields.number("repeat_penalty")? {
         asked.sampling.repetition_penalty = penalty;
     }
@@ -245,7 +230,7 @@ fn begin(
     body: &[u8],
     table: FieldTable,
     prompt: ReadPrompt,
-) -> Result<Completion, ApiError> {
+) -> Result<ActiveLlamaCompletion, ApiError> {
     let began = Instant::now();
     let mut fields = Fields::parse(body, table)?;
     let model = fields.text("model")?;
@@ -253,22 +238,22 @@ fn begin(
     let generator = held.generator()?;
     let suggested = GenerationParams::suggested(generator.model().generation(), app.unique());
     let LlamaRequest { params: asked, sent, grammar, shape, mut ignored } = read(fields, suggested, prompt)?;
-    let prompt = sent.ids(generator)?;
+    let prompts = sent.ids(generator)?;
     let mut slot = shape.slot.map(|id| slot_key(id, generator, call)).transpose()?;
-    // A slot names what the cache has for all of the caller's prompts.
-    if slot.is_some() && (!asked.cache_salt.is_empty() || !asked.cache_prompt) {
-        slot = None;
+    let n = asked.n as usize;
+    // A slot names what the cache has for all of the caller's prompts, and one answer.
+    let nameless = !asked.cache_salt.is_empty() || !asked.cache_prompt || prompts.len() * n > 1;
+    if slot.take_if(|_| nameless).is_some() {
         ignored.push("id_slot".into());
     }
-    if prompt.is_empty() {
+    if prompts.iter().all(Vec::is_empty) && prompts.len() == 1 {
         // Clients ask so whether the server is there, and to have it warm.
-        return Ok(Completion { turns: None, lease: held, prompt, shape, slot, began, ignored });
+        return Ok(ActiveLlamaCompletion { turns: None, lease: held, prompts, n, shape, slot, began, ignored });
     }
     let compiled = grammar.compile(generator)?;
-    let streams =
-        start(app, call, &held, std::slice::from_ref(&prompt), &asked, &Arc::default(), &|| compiled.constraint())?;
-    let turns = Some(Turns::new(streams, 1, || Speaker::plain(&asked.stops, &asked.stop_ids, true)));
-    Ok(Completion { turns, lease: held, prompt, shape, slot, began, ignored })
+    let streams = start(app, call, &held, &prompts, &asked, &Arc::default(), &|| compiled.constraint())?;
+    let turns = Some(Turns::new(streams, asked.n, || Speaker::plain(&asked.stops, &asked.stop_ids, true)));
+    Ok(ActiveLlamaCompletion { turns, lease: held, prompts, n, shape, slot, began, ignored })
 }
 
 /// The slot of a number, as the caller's prompts are kept.
@@ -282,168 +267,4 @@ fn slot_key(id: usize, generator: &Generator, call: &RequestContext) -> Result<S
         return Err(ApiError::field("id_slot", what));
     }
     Ok(SlotKey { id, salt: call.caller.salt.clone() })
-}
-
-/// Text and ids of what was said, and the end where it is one.
-fn parts(said: AnswerUpdate) -> (String, Vec<u32>, Option<Box<AnswerEnd>>) {
-    let (pieces, tokens, end) = match said {
-        AnswerUpdate::Pieces { pieces, tokens, .. } => (pieces, tokens, None),
-        AnswerUpdate::Ended { pieces, tokens, end, .. } => (pieces, tokens, Some(end)),
-        AnswerUpdate::Prompt { .. } => return (String::new(), Vec::new(), None),
-    };
-    let text = |piece| if let ResponsePiece::Content(text) = piece { text } else { String::new() };
-    (pieces.into_iter().map(text).collect(), tokens.iter().map(|token| token.id).collect(), end)
-}
-
-/// What has been said so far.
-#[derive(Default)]
-struct LlamaProgress {
-    text: String,
-    ids: Vec<u32>,
-    /// Until the first token, and from then on.
-    waited: Duration,
-    spoken: Duration,
-}
-
-impl LlamaProgress {
-    /// Takes ids that came so long after the request.
-    fn heard(&mut self, ids: &[u32], since: Duration) {
-        match self.ids.is_empty() {
-            true => self.waited = since,
-            false => self.spoken = since.saturating_sub(self.waited),
-        }
-        self.ids.extend_from_slice(ids);
-    }
-}
-
-async fn whole(of: &Completion, mut turns: Turns) -> Result<Response, ApiError> {
-    let (mut seen, mut ended, mut watch) = (LlamaProgress::default(), None, of.shape.cut.watch());
-    while let Some(said) = turns.next().await? {
-        let (mut more, tokens, end) = parts(said);
-        let cut = watch.take(&mut more);
-        seen.text.push_str(&more);
-        seen.heard(&tokens, of.began.elapsed());
-        ended = end.or(ended);
-        // What is dropped ends its answer.
-        if cut {
-            break;
-        }
-    }
-    of.note(&seen)?;
-    Ok(reply::json(&of.shown(of.last(&seen, ended.as_deref()))))
-}
-
-async fn stream(of: Completion, mut turns: Turns, writer: SseWriter) -> Result<(), Gone> {
-    let (mut seen, mut watch) = (LlamaProgress::default(), of.shape.cut.watch());
-    loop {
-        let said = match turns.next_for(&writer).await? {
-            Ok(Some(said)) => said,
-            Ok(None) => return Ok(()),
-            Err(error) => return writer.data(&error.openai()).await,
-        };
-        let (mut text, ids, end) = parts(said);
-        let cut = watch.take(&mut text);
-        seen.heard(&ids, of.began.elapsed());
-        let part = LlamaProgress { text, ids, ..LlamaProgress::default() };
-        if end.is_some() || cut {
-            if let Err(error) = of.note(&seen) {
-                return writer.data(&error.openai()).await;
-            }
-            let last = of.last_part(&seen, part, end.as_deref());
-            return writer.data(&of.shown(last)).await;
-        }
-        let mut object = json!({"index": 0, "stop": false, "content": part.text});
-        if of.shape.tokens {
-            object["tokens"] = json!(part.ids);
-        }
-        writer.data(&object).await?;
-    }
-}
-
-/// The stream of an answer to nothing.
-async fn nothing(of: Completion, writer: SseWriter) -> Result<(), Gone> {
-    writer.data(&of.shown(of.last(&LlamaProgress::default(), None))).await
-}
-
-/// The value at a path such as `timings/prompt_ms`.
-fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('/').try_fold(object, |inner, name| inner.get(name))
-}
-
-impl Completion {
-    /// Names what was computed by its slot.
-    ///
-    /// # Errors
-    /// A model that is loaded no more.
-    fn note(&self, seen: &LlamaProgress) -> Result<(), ApiError> {
-        if let Some(slot) = &self.slot {
-            self.lease.generator()?.slots().note(slot.clone(), [&self.prompt[..], &seen.ids].concat());
-        }
-        Ok(())
-    }
-
-    /// An object with the fields that are wanted, under the names by which they were asked for.
-    fn shown(&self, object: Value) -> Value {
-        let Some(fields) = &self.shape.fields else { return object };
-        fields.iter().filter_map(|path| Some((path.clone(), at(&object, path)?.clone()))).collect()
-    }
-
-    /// The last object of a stream: what all of it came to, and its last part.
-    fn last_part(&self, seen: &LlamaProgress, part: LlamaProgress, end: Option<&AnswerEnd>) -> Value {
-        let mut object = self.last(seen, end);
-        object["content"] = part.text.into();
-        if self.shape.tokens {
-            object["tokens"] = json!(part.ids);
-        }
-        object
-    }
-
-    /// What the last object says. An answer without an end was cut off.
-    fn last(&self, seen: &LlamaProgress, end: Option<&AnswerEnd>) -> Value {
-        let mut object = json!({
-            "index": 0,
-            "content": seen.text,
-            "model": self.lease.entry.name(),
-            "stop": true,
-            "stop_type": "limit",
-            "stopping_word": "",
-            "tokens": if self.shape.tokens { json!(seen.ids) } else { json!([]) },
-            "tokens_evaluated": self.prompt.len(),
-            "tokens_predicted": seen.ids.len(),
-            "tokens_cached": 0,
-            "truncated": false,
-            "timings": timings((self.prompt.len(), seen.waited), (seen.ids.len(), seen.spoken)),
-        });
-        let Some(end) = end else { return object };
-        let (finished, word) = (&end.finished, matches!(&end.stop, Some(StopCause::Text(_))));
-        let usage = &finished.usage;
-        object["stop_type"] = match end.ending {
-            Ending::Length => "limit",
-            _ if word => "word",
-            _ => "eos",
-        }
-        .into();
-        if let Some(StopCause::Text(text)) = &end.stop {
-            object["stopping_word"] = text.as_str().into();
-        }
-        object["tokens_predicted"] = usage.new_tokens.into();
-        object["tokens_cached"] = usage.cached_tokens.into();
-        let computed = usage.prompt_tokens.saturating_sub(usage.cached_tokens);
-        object["timings"] = timings((computed, finished.prefill), (usage.new_tokens, finished.decode));
-        object
-    }
-}
-
-/// Tokens and times of a prompt and of an answer.
-fn timings((computed, prefill): (usize, Duration), (new, decode): (usize, Duration)) -> Value {
-    let rate = |tokens: usize, seconds: f64| if seconds > 0.0 { tokens as f64 / seconds } else { 0.0 };
-    let (prefill, decode) = (prefill.as_secs_f64(), decode.as_secs_f64());
-    json!({
-        "prompt_n": computed,
-        "prompt_ms": prefill * 1e3,
-        "prompt_per_second": rate(computed, prefill),
-        "predicted_n": new,
-        "predicted_ms": decode * 1e3,
-        "predicted_per_second": rate(new.saturating_sub(1), decode),
-    })
 }

@@ -72,11 +72,11 @@ struct ChatRequest {
 /// The fields of a body behind its model, over what that suggests.
 fn read(mut fields: Fields, suggested: GenerationParams) -> Result<ChatRequest, ApiError> {
     let mut asked = suggested.read(&mut fields)?;
-    let new = fields.whole("max_completion_tokens", "a whole number from 0")?;
-    // The older name has a word for as many as fit, which LM Studio's and llama.cpp's clients send.
-    fields.leave_out("max_tokens", &Value::from(-1));
-    let old = fields.whole("max_tokens", "a whole number from 0, or -1 for as many as fit")?;
-    asked.max_tokens = new.or(old);
+    let new = fields.limit("max_completion_tokens")?;
+    let old = fields.limit("max_tokens")?;
+    // llama.cpp's name of it.
+    let older = fields.limit("n_predict")?;
+    asked.max_tokens = new.or(old).or(older);
     let logprobs = fields.switch("logprobs")?.unwrap_or(false);
     let top = top_logprobs(&mut fields)?;
     if top > 0 && !logprobs {

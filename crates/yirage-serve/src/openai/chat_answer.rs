@@ -8,7 +8,7 @@ use crate::reply;
 use crate::response_parser::{CallPart, ResponsePiece, ToolCall};
 use crate::sse::{Gone, SseWriter};
 use axum::response::Response;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// An answer as it grows.
 #[derive(Default)]
@@ -166,20 +166,40 @@ fn ids(tokens: &[AnswerToken]) -> Value {
     tokens.iter().map(|token| Value::from(token.id)).collect()
 }
 
+/// What a stream has told of a choice. Put together it says what the whole answer would: `content` is null where there are
+/// calls and no text, as OpenAI has it, and a text otherwise, be it empty because the answer was cut before it.
+#[derive(Default)]
+struct ToldChoice {
+    begun: bool,
+    /// Whether `content` was a text, which may be empty.
+    text: bool,
+    /// Calls that have begun.
+    calls: usize,
+}
+
+impl ToldChoice {
+    /// What says whose answer it is, in front of its first piece.
+    fn begin(&mut self, first: Option<&ResponsePiece>) -> Option<Value> {
+        if std::mem::replace(&mut self.begun, true) {
+            return None;
+        }
+        // Behind thoughts there may be calls alone.
+        self.text = matches!(first, None | Some(ResponsePiece::Content(_)));
+        Some(json!({"role": "assistant", "content": if self.text { Value::from("") } else { Value::Null }}))
+    }
+
+    /// What is left to say at the end.
+    fn last(&self) -> Value {
+        if self.text || self.calls > 0 { json!({}) } else { json!({"content": ""}) }
+    }
+}
+
 /// Writes the stream of a request.
 ///
 /// # Errors
 /// [`Gone`].
 pub(super) async fn stream(mut chat: ActiveChat, writer: SseWriter) -> Result<(), Gone> {
-    let count = chat.conversing.turns.count();
-    let mut calls = vec![0; count];
-    for choice in 0..count {
-        let mut part = chat.part(choice, json!({"role": "assistant", "content": ""}), &[], None);
-        if chat.token_ids {
-            part["prompt_token_ids"] = json!(chat.conversing.prompt);
-        }
-        writer.data(&part).await?;
-    }
+    let mut told: Vec<ToldChoice> = (0..chat.conversing.turns.count()).map(|_| ToldChoice::default()).collect();
     loop {
         let said = match chat.conversing.turns.next_for(&writer).await? {
             Ok(Some(said)) => said,
@@ -187,15 +207,23 @@ pub(super) async fn stream(mut chat: ActiveChat, writer: SseWriter) -> Result<()
             Err(error) => return writer.data(&error.openai()).await,
         };
         let (choice, pieces, tokens, end) = parts(said);
+        let Some(of_choice) = told.get_mut(choice) else { continue };
+        if let Some(delta) = of_choice.begin(pieces.first()) {
+            let mut part = chat.part(choice, delta, &[], None);
+            if chat.token_ids {
+                part["prompt_token_ids"] = json!(chat.conversing.prompt);
+            }
+            writer.data(&part).await?;
+        }
         // Tokens go with the first piece that they made known.
         let mut tokens = Some(tokens);
         for piece in pieces {
-            let Some(delta) = chat.delta(choice, piece, &mut calls) else { continue };
+            let Some(delta) = chat.delta(choice, piece, of_choice) else { continue };
             writer.data(&chat.part(choice, delta, &tokens.take().unwrap_or_default(), None)).await?;
         }
         if let Some(end) = end {
             let tokens = tokens.take().unwrap_or_default();
-            writer.data(&chat.part(choice, Value::Object(Map::new()), &tokens, Some(&end))).await?;
+            writer.data(&chat.part(choice, of_choice.last(), &tokens, Some(&end))).await?;
         }
     }
     if chat.include_usage {
@@ -207,20 +235,22 @@ pub(super) async fn stream(mut chat: ActiveChat, writer: SseWriter) -> Result<()
 }
 
 impl ActiveChat {
-    /// What a piece adds to a choice; nothing where a call ends. Behind the calls of each choice stands how many there are.
-    fn delta(&self, choice: usize, piece: ResponsePiece, calls: &mut [usize]) -> Option<Value> {
+    /// What a piece adds to a choice; nothing where a call ends.
+    fn delta(&self, choice: usize, piece: ResponsePiece, told: &mut ToldChoice) -> Option<Value> {
         Some(match piece {
-            ResponsePiece::Content(text) => json!({"content": text}),
+            ResponsePiece::Content(text) => {
+                told.text = true;
+                json!({"content": text})
+            }
             ResponsePiece::Reasoning(text) => json!({"reasoning_content": text}),
             ResponsePiece::Call(CallPart::Begin(name)) => {
-                let count = calls.get_mut(choice)?;
-                let (at, id) = (*count, self.call_id(choice, *count));
-                *count += 1;
+                let (at, id) = (told.calls, self.call_id(choice, told.calls));
+                told.calls += 1;
                 let function = json!({"name": name, "arguments": ""});
                 json!({"tool_calls": [{"index": at, "id": id, "type": "function", "function": function}]})
             }
             ResponsePiece::Call(CallPart::Arguments(text)) => {
-                let at = calls.get(choice)?.checked_sub(1)?;
+                let at = told.calls.checked_sub(1)?;
                 json!({"tool_calls": [{"index": at, "function": {"arguments": text}}]})
             }
             ResponsePiece::Call(CallPart::End) => return None,

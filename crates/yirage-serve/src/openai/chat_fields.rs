@@ -10,8 +10,9 @@ use crate::grammar::FORMS;
 const OWN: &[FieldSpec] = &[
     honoured("model", r#"{"type":"string"}"#),
     honoured("messages", r#"{"type":"array","minItems":1,"items":{"type":"object","required":["role"]}}"#),
-    honoured("max_completion_tokens", r#"{"type":["integer","null"],"minimum":0}"#),
+    honoured("max_completion_tokens", r#"{"type":["integer","null"],"minimum":-1}"#),
     honoured("max_tokens", r#"{"type":["integer","null"],"minimum":-1}"#),
+    honoured("n_predict", r#"{"type":["integer","null"],"minimum":-1}"#),
     honoured("stream", r#"{"type":["boolean","null"]}"#),
     honoured("stream_options", r#"{"type":["object","null"]}"#),
     honoured("logprobs", r#"{"type":["boolean","null"]}"#),

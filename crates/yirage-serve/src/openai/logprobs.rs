@@ -32,6 +32,24 @@ pub(crate) fn entries<'a>(tokenizer: &Tokenizer, tokens: impl IntoIterator<Item 
     tokens.into_iter().filter_map(|token| token.logprobs.as_ref()).map(one).collect()
 }
 
+/// The form of llama.cpp: the same with the ids of the tokens.
+pub(crate) fn entries_with_ids<'a>(
+    tokenizer: &Tokenizer,
+    tokens: impl IntoIterator<Item = &'a AnswerToken>,
+) -> Vec<Value> {
+    let with_id = |of: &TokenLogprob| {
+        let mut entry_of = entry(tokenizer, of);
+        entry_of["id"] = of.token.into();
+        entry_of
+    };
+    let one = |logprobs: &PositionLogprobs| {
+        let mut entry_of = with_id(&logprobs.chosen);
+        entry_of["top_logprobs"] = logprobs.top.iter().map(with_id).collect();
+        entry_of
+    };
+    tokens.into_iter().filter_map(|token| token.logprobs.as_ref()).map(one).collect()
+}
+
 /// The most probable tokens by their names.
 fn top(tokenizer: &Tokenizer, of: &PositionLogprobs) -> Value {
     let one = |top: &TokenLogprob| (name(tokenizer, top.token), Value::from(number(top.logprob)));

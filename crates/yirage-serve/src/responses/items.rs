@@ -67,6 +67,27 @@ pub(super) fn messages(input: Value, ignored: &mut Vec<String>) -> Result<Vec<Va
     conversation::messages("input", read.out, ignored)
 }
 
+/// What was sent, with the items that it refers to in the place of their names: agents send so what this server has told.
+///
+/// # Errors
+/// What `find` says of one that is not kept.
+pub(super) fn resolved(input: Value, find: &dyn Fn(&str) -> Result<Value, ApiError>) -> Result<Value, ApiError> {
+    let Value::Array(items) = input else { return Ok(input) };
+    let one = |item: Value| {
+        // The type may be left out, where nothing but the name is there.
+        let named = match item.get("type") {
+            Some(Value::String(kind)) => kind == "item_reference",
+            None | Some(Value::Null) => item.get("role").is_none() && item.get("content").is_none(),
+            Some(_) => false,
+        };
+        match item.get("id").and_then(Value::as_str).filter(|_| named) {
+            Some(id) => find(id),
+            None => Ok(item),
+        }
+    };
+    items.into_iter().map(one).collect()
+}
+
 /// The items of `input` as they are listed later: each with an id and a type, a text as a message.
 pub(super) fn listed(input: &Value, id: &str) -> Vec<Value> {
     let message = |role: &str, content: &Value| {
@@ -210,6 +231,24 @@ mod tests {
         let items = listed(&items, "a");
         assert_eq!((&items[0]["id"], &items[0]["type"]), (&json!("own"), &json!("message")));
         assert_eq!((&items[1]["id"], &items[1]["output"]), (&json!("item_a_1"), &json!("2")));
+    }
+
+    #[test]
+    fn references_are_what_they_name() {
+        let find = |id: &str| match id {
+            "msg_1" => Ok(json!({"type": "message", "role": "assistant", "content": "x", "id": "msg_1"})),
+            _ => Err(ApiError::not_found("none")),
+        };
+        let own = json!({"role": "user", "content": "y", "id": "msg_1"});
+        let sent =
+            json!([{"type": "item_reference", "id": "msg_1"}, {"id": "msg_1"}, own, {"type": null, "id": "msg_1"}]);
+        let read = resolved(sent, &find).unwrap();
+        let kept = find("msg_1").unwrap();
+        assert_eq!(read, json!([kept, kept, own, kept]));
+        assert!(resolved(json!([{"type": "item_reference", "id": "msg_2"}]), &find).is_err());
+        let nameless = resolved(json!([{"type": "item_reference"}]), &find).unwrap();
+        assert!(messages(nameless, &mut Vec::new()).is_err());
+        assert_eq!(resolved(json!("a"), &find).unwrap(), json!("a"));
     }
 
     #[test]

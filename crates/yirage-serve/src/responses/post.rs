@@ -28,7 +28,7 @@ const OWN: &[FieldSpec] = &[
     honoured("parallel_tool_calls", r#"{"type":["boolean","null"]}"#),
     honoured("text", r#"{"type":["object","null"]}"#),
     honoured("reasoning", r#"{"type":["object","null"]}"#),
-    honoured("max_output_tokens", r#"{"type":["integer","null"],"minimum":1}"#),
+    honoured("max_output_tokens", r#"{"type":["integer","null"],"minimum":-1}"#),
     honoured("temperature", r#"{"type":["number","null"],"minimum":0,"maximum":100}"#),
     honoured("top_p", r#"{"type":["number","null"],"exclusiveMinimum":0,"maximum":1}"#),
     honoured("stream", r#"{"type":["boolean","null"]}"#),
@@ -58,8 +58,54 @@ pub(crate) const RESPONSES: FieldTable = &[OWN];
 
 const TEXT: FieldTable = &[&[honoured("format", "{}"), ignored("verbosity", "{}")]];
 
-/// Finds what was said in a response that was kept.
-type Previous<'a> = &'a dyn Fn(&str) -> Result<Vec<Value>, ApiError>;
+/// Finds what was kept of earlier requests.
+trait KeptResponses {
+    /// What was said up to a response's end.
+    fn messages(&self, id: &str) -> Result<Vec<Value>, ApiError>;
+
+    /// An item of a response, or of what it was an answer to.
+    fn item(&self, id: &str) -> Result<Value, ApiError>;
+}
+
+/// Where a body is only read, whatever it names was said nothing in.
+struct NothingKept;
+
+impl KeptResponses for NothingKept {
+    fn messages(&self, _: &str) -> Result<Vec<Value>, ApiError> {
+        Ok(Vec::new())
+    }
+
+    fn item(&self, _: &str) -> Result<Value, ApiError> {
+        Ok(json!({"type": "reasoning", "summary": []}))
+    }
+}
+
+/// What is kept for a caller.
+struct OfCaller<'a> {
+    app: &'a App,
+    call: &'a RequestContext,
+}
+
+impl KeptResponses for OfCaller<'_> {
+    fn messages(&self, id: &str) -> Result<Vec<Value>, ApiError> {
+        let kept = self.app.stored.get(id, &self.call.caller.name).ok_or_else(|| {
+            let what = format!("there is no response `{id}`; it may have been too old to be kept");
+            ApiError { param: Some("previous_response_id".into()), ..ApiError::not_found(what) }
+        })?;
+        kept.messages.clone().ok_or_else(|| {
+            let what = format!("the response `{id}` has no answer that could be gone on from");
+            ApiError::field("previous_response_id", what)
+        })
+    }
+
+    fn item(&self, id: &str) -> Result<Value, ApiError> {
+        self.app.stored.item(id, &self.call.caller.name).ok_or_else(|| {
+            let what =
+                format!("there is no item `{id}`; its response may have been too old to be kept: send the item whole");
+            ApiError { param: Some("input".into()), ..ApiError::not_found(what) }
+        })
+    }
+}
 
 /// What a request says.
 struct ResponseInput {
@@ -92,7 +138,7 @@ pub(crate) async fn count(State(app): State<Arc<App>>, Posted { call, body }: Po
         let mut fields = Fields::parse(&body, RESPONSES)?;
         let model = fields.text("model")?;
         let held = app.models.lease(model.as_deref())?;
-        let read = read(&mut fields, &|id| previous_messages(app, &call, id))?;
+        let read = read(&mut fields, &OfCaller { app, call: &call })?;
         let (_, ids) = read.talk.render(held.generator()?)?;
         let object = json!({"object": "response.input_tokens", "input_tokens": ids.len()});
         Ok(with_ignored(reply::json(&object), &[read.talk.ignored, fields.finish_part()?].concat()))
@@ -132,12 +178,9 @@ fn logprobs(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<Option<u32
 }
 
 /// The fields of a body behind its model.
-fn read_request(mut fields: Fields, said: Previous<'_>) -> Result<ResponsesRequest, ApiError> {
+fn read_request(mut fields: Fields, kept: &dyn KeptResponses) -> Result<ResponsesRequest, ApiError> {
     let (temperature, top_p) = (fields.number("temperature")?, fields.number("top_p")?);
-    let max_tokens = fields.whole("max_output_tokens", "a whole number from 1")?;
-    if max_tokens == Some(0) {
-        return Err(ApiError::field("max_output_tokens", "`max_output_tokens` is 0; it must be 1 or above"));
-    }
+    let max_tokens = fields.limit("max_output_tokens")?;
     let stream = fields.switch("stream")?.unwrap_or(false);
     let store = fields.switch("store")?.unwrap_or(true);
     let background = fields.switch("background")?.unwrap_or(false);
@@ -147,7 +190,7 @@ fn read_request(mut fields: Fields, said: Previous<'_>) -> Result<ResponsesReque
     }
     let mut ignored = Vec::new();
     let logprobs = logprobs(&mut fields, &mut ignored)?;
-    let mut read = read(&mut fields, said)?;
+    let mut read = read(&mut fields, kept)?;
     read.talk.keeps_tokens = logprobs.is_some();
     fields.finish_into(&mut ignored)?;
     Ok(ResponsesRequest { read, temperature, top_p, max_tokens, logprobs, stream, store, background, ignored })
@@ -160,7 +203,7 @@ fn read_request(mut fields: Fields, said: Previous<'_>) -> Result<ResponsesReque
 pub(crate) fn check(body: &[u8]) -> Result<Vec<String>, ApiError> {
     let mut fields = Fields::parse(body, RESPONSES)?;
     fields.text("model")?;
-    let ResponsesRequest { read, ignored, .. } = read_request(fields, &|_| Ok(Vec::new()))?;
+    let ResponsesRequest { read, ignored, .. } = read_request(fields, &NothingKept)?;
     Ok([ignored, read.talk.ignored].concat())
 }
 
@@ -171,7 +214,7 @@ pub(crate) fn check(body: &[u8]) -> Result<Vec<String>, ApiError> {
 pub(crate) fn check_count(body: &[u8]) -> Result<Vec<String>, ApiError> {
     let mut fields = Fields::parse(body, RESPONSES)?;
     fields.text("model")?;
-    let read = read(&mut fields, &|_| Ok(Vec::new()))?;
+    let read = read(&mut fields, &NothingKept)?;
     Ok([fields.finish_part()?, read.talk.ignored].concat())
 }
 
@@ -180,7 +223,7 @@ fn begin(app: &Arc<App>, call: &RequestContext, body: &[u8]) -> Result<ActiveRes
     let model = fields.text("model")?;
     let held = app.models.lease(model.as_deref())?;
     let mut asked = GenerationParams::suggested(held.generator()?.model().generation(), app.unique());
-    let wanted = read_request(fields, &|id| previous_messages(app, call, id))?;
+    let wanted = read_request(fields, &OfCaller { app, call })?;
     let ResponsesRequest {
         read: ResponseInput { talk, messages, input, mut echoed },
         stream,
@@ -224,27 +267,12 @@ fn begin(app: &Arc<App>, call: &RequestContext, body: &[u8]) -> Result<ActiveRes
     })
 }
 
-/// The messages of a response that was kept.
-///
-/// # Errors
-/// None of this caller's has this id; it has no answer.
-fn previous_messages(app: &App, call: &RequestContext, id: &str) -> Result<Vec<Value>, ApiError> {
-    let kept = app.stored.get(id, &call.caller.name).ok_or_else(|| {
-        let what = format!("there is no response `{id}`; it may have been too old to be kept");
-        ApiError { param: Some("previous_response_id".into()), ..ApiError::not_found(what) }
-    })?;
-    kept.messages.clone().ok_or_else(|| {
-        let what = format!("the response `{id}` has no answer that could be gone on from");
-        ApiError::field("previous_response_id", what)
-    })
-}
-
 /// The conversation of a request, behind the one that it goes on from.
-fn read(fields: &mut Fields, said: Previous<'_>) -> Result<ResponseInput, ApiError> {
+fn read(fields: &mut Fields, kept: &dyn KeptResponses) -> Result<ResponseInput, ApiError> {
     let previous = fields.text("previous_response_id")?;
-    let mut messages = previous.as_deref().map(said).transpose()?.unwrap_or_default();
+    let mut messages = previous.as_deref().map(|id| kept.messages(id)).transpose()?.unwrap_or_default();
     let input = fields.take("input");
-    let input = fields.need("input", input)?;
+    let input = items::resolved(fields.need("input", input)?, &|id| kept.item(id))?;
     let mut ignored = Vec::new();
     messages.extend(items::messages(input.clone(), &mut ignored)?);
     let instructions = fields.text("instructions")?;

@@ -146,7 +146,7 @@ fn errors_name_the_field_that_was_sent() {
     let server = serve();
     let bare = json!({"model": "story", "messages": [{"role": "user", "content": "Hello"}]});
     for (more, param) in [
-        (json!({"max_completion_tokens": -1}), "max_completion_tokens"),
+        (json!({"max_completion_tokens": -2}), "max_completion_tokens"),
         (json!({"max_completion_tokens": 1.5}), "max_completion_tokens"),
         (json!({"max_completion_tokens": "ten"}), "max_completion_tokens"),
         (json!({"max_completion_tokens": true}), "max_completion_tokens"),
@@ -252,8 +252,46 @@ fn a_limit_of_minus_one_is_as_many_as_fit() {
     let usual = ok(address, "/v1/chat/completions", &with(&chat(), &json!({"max_tokens": null})));
     let found = ok(address, "/v1/chat/completions", &with(&chat(), &json!({"max_tokens": -1})));
     assert_eq!((&found["choices"], &found["usage"]), (&usual["choices"], &usual["usage"]));
+    for limit in ["max_completion_tokens", "n_predict"] {
+        let found = ok(address, "/v1/chat/completions", &with(&chat(), &json!({"max_tokens": null, limit: -1})));
+        assert_eq!((&found["choices"], &found["usage"]), (&usual["choices"], &usual["usage"]), "{limit}");
+    }
+    let three = ok(address, "/v1/chat/completions", &with(&chat(), &json!({"max_tokens": null, "n_predict": 3})));
+    assert_eq!(three["usage"]["completion_tokens"], 3);
     let found = ok(address, "/v1/completions", &with(&text(), &json!({"max_tokens": -1})));
     assert!(found["usage"]["completion_tokens"].as_u64().unwrap() > 16, "{found}");
+    let input = json!({"model": "story", "input": "Hello", "temperature": 0, "store": false});
+    let said = |limit| {
+        ok(address, "/v1/responses", &with(&input, &json!({"max_output_tokens": limit})))["output_text"].clone()
+    };
+    assert_eq!(said(json!(-1)), said(Value::Null));
+    let prompt = json!({"prompt": "Once upon a time", "temperature": 0});
+    for limit in ["n_predict", "max_tokens"] {
+        let found = ok(address, "/completion", &with(&prompt, &json!({limit: -1})));
+        assert!(found["tokens_predicted"].as_u64().unwrap() > 16, "{found}");
+    }
+    let ollama = json!({"model": "story", "messages": chat()["messages"], "stream": false});
+    let found = ok(address, "/api/chat", &with(&ollama, &json!({"options": {"num_predict": -1}})));
+    assert!(found["eval_count"].as_u64().unwrap() > 16, "{found}");
+}
+
+/// vLLM's and llama.cpp's word for any seed.
+#[test]
+fn a_seed_of_minus_one_is_another_each_time() {
+    let server = serve();
+    let address = server.address();
+    for (path, body) in [
+        ("/v1/chat/completions", with(&chat(), &json!({"temperature": 1.5, "max_tokens": 24, "seed": -1}))),
+        ("/v1/completions", with(&text(), &json!({"temperature": 1.5, "max_tokens": 24, "seed": -1}))),
+        ("/completion", json!({"prompt": "Once", "temperature": 1.5, "n_predict": 24, "seed": -1})),
+    ] {
+        let said = || {
+            let answer = ok(address, path, &body);
+            let choice = &answer["choices"][0];
+            [&choice["message"]["content"], &choice["text"], &answer["content"]].map(Value::to_string)
+        };
+        assert_ne!(said(), said(), "{path}");
+    }
 }
 
 #[test]

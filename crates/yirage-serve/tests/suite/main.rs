@@ -12,6 +12,7 @@ mod lifecycle;
 mod openai;
 mod openapi;
 mod operations;
+mod pairs;
 mod protocols;
 mod refusals;
 mod support;

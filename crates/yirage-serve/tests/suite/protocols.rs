@@ -234,6 +234,161 @@ fn llamacpp_and_vllm() {
 }
 
 #[test]
+fn several_prompts_of_llamacpp_have_an_answer_each() {
+    let server = serve();
+    let address = server.address();
+    let ids = ok(address, "/tokenize", &json!({"content": "Once upon", "add_special": true}))["tokens"].clone();
+    let mut mixed = ids.as_array().unwrap().clone();
+    mixed.push(json!(" a time"));
+    let one = |prompt: &Value| {
+        let body = json!({"prompt": prompt, "n_predict": 6, "temperature": 0});
+        ok(address, "/completion", &body)["content"].clone()
+    };
+    let prompts = json!(["Once upon a time", "In the deep forest", ids, mixed, {"prompt_string": "A bear"}]);
+    let alone: Vec<Value> = prompts.as_array().unwrap().iter().map(|prompt| one(&json!([prompt]))).collect();
+    assert_eq!(one(&json!("Once upon a time")), alone[0]);
+    let mut body = json!({"prompt": prompts, "n_predict": 6, "temperature": 0, "n_cmpl": 2, "id_slot": 0});
+    let answered = post(address, "/completion", &body);
+    assert_eq!(answered.header("x-yirage-ignored"), Some("id_slot"));
+    let all = answered.json();
+    let all = all.as_array().unwrap();
+    assert_eq!(all.len(), 10);
+    for (at, answer) in all.iter().enumerate() {
+        assert_eq!((&answer["index"], &answer["content"]), (&json!(at), &alone[at / 2]));
+        assert_eq!((&answer["stop"], &answer["tokens_predicted"]), (&json!(true), &json!(6)));
+    }
+    body["stream"] = true.into();
+    let streamed = post(address, "/completion", &body);
+    let events = streamed.text().split("\n\n").filter_map(|frame| frame.strip_prefix("data: "));
+    let events: Vec<Value> = events.map(|data| serde_json::from_str(data).unwrap()).collect();
+    for (at, answer) in all.iter().enumerate() {
+        let mine = events.iter().filter(|event| event["index"] == at);
+        assert_eq!(mine.clone().filter(|event| event["stop"] == true).count(), 1, "{at}");
+        let text: String = mine.map(|event| event["content"].as_str().unwrap()).collect();
+        assert_eq!(text, answer["content"].as_str().unwrap());
+    }
+    // Fields that are wanted are those of each.
+    body["stream"] = false.into();
+    body["response_fields"] = json!(["index"]);
+    let shown: Vec<Value> = (0..10).map(|at| json!({"index": at})).collect();
+    assert_eq!(ok(address, "/completion", &body), Value::from(shown));
+    for wrong in
+        [json!([]), json!(["a", 1.5]), json!([null]), json!({"prompt_string": "a", "multimodal_data": ["aGk="]})]
+    {
+        assert_eq!(post(address, "/completion", &json!({"prompt": wrong})).status, 400, "{wrong}");
+    }
+}
+
+#[test]
+fn probabilities_of_llamacpp_are_those_of_completions() {
+    let server = serve();
+    let address = server.address();
+    let mut body =
+        json!({"prompt": "Once upon a time", "n_predict": 6, "temperature": 0, "n_probs": 3, "return_tokens": true});
+    let whole = ok(address, "/completion", &body);
+    let found = whole["completion_probabilities"].as_array().unwrap();
+    let same =
+        json!({"model": "story", "prompt": "Once upon a time", "max_tokens": 6, "temperature": 0, "logprobs": 3});
+    let same = ok(address, "/v1/completions", &same)["choices"][0]["logprobs"].clone();
+    assert_eq!(found.len(), 6);
+    for (at, entry) in found.iter().enumerate() {
+        assert_eq!(entry["id"], whole["tokens"][at]);
+        assert_eq!((&entry["token"], &entry["logprob"]), (&same["tokens"][at], &same["token_logprobs"][at]));
+        let top = entry["top_logprobs"].as_array().unwrap();
+        assert_eq!(top.len(), 3);
+        for one in top {
+            assert_eq!(same["top_logprobs"][at][one["token"].as_str().unwrap()], one["logprob"]);
+            assert!(one["id"].is_u64() && one["bytes"].is_array(), "{one}");
+        }
+    }
+    body["stream"] = true.into();
+    let streamed = post(address, "/completion", &body);
+    let events = streamed.text().split("\n\n").filter_map(|frame| frame.strip_prefix("data: "));
+    let told = events.flat_map(|data| {
+        let event: Value = serde_json::from_str(data).unwrap();
+        event["completion_probabilities"].as_array().cloned().unwrap_or_default()
+    });
+    assert_eq!(told.collect::<Vec<_>>(), *found);
+    body["n_probs"] = json!(129);
+    let refused = post(address, "/completion", &body);
+    assert_eq!((refused.status, &refused.json()["error"]["param"]), (400, &json!("n_probs")));
+    let plain = ok(address, "/completion", &json!({"prompt": "Once", "n_predict": 2, "n_probs": 0}));
+    assert!(plain.get("completion_probabilities").is_none(), "{plain}");
+}
+
+#[test]
+fn items_that_are_kept_are_referred_to_by_their_names() {
+    let server = serve();
+    let address = server.address();
+    let hello = json!({"type": "message", "role": "user", "content": "Hello", "id": "own_1"});
+    let first = ok(address, "/v1/responses", &json!({"input": [hello], "max_output_tokens": 8, "temperature": 0}));
+    let said = &first["output"][0];
+    let (question, limit) = (json!({"role": "user", "content": "And then?"}), 6);
+    let of = |input: Value| json!({"input": input, "max_output_tokens": limit, "temperature": 0});
+    let whole = ok(address, "/v1/responses", &of(json!([hello, said, question])));
+    let name = |id: &Value| json!({"type": "item_reference", "id": id});
+    let referred = of(json!([name(&json!("own_1")), name(&said["id"]), question]));
+    let named = ok(address, "/v1/responses", &referred);
+    assert_eq!(
+        (&named["output_text"], &named["usage"]["input_tokens"]),
+        (&whole["output_text"], &whole["usage"]["input_tokens"])
+    );
+    // The type may be left out; what counts counts the same; and what was referred to is listed whole.
+    let mut untyped = referred.clone();
+    untyped["input"][1].as_object_mut().unwrap().remove("type");
+    assert_eq!(ok(address, "/v1/responses", &untyped)["output_text"], whole["output_text"]);
+    let count = json!({"input": referred["input"]});
+    assert_eq!(ok(address, "/v1/responses/input_tokens", &count)["input_tokens"], whole["usage"]["input_tokens"]);
+    let path = format!("/v1/responses/{}/input_items?order=asc", named["id"].as_str().unwrap());
+    assert_eq!(get(address, &path).json()["data"][1]["content"], said["content"]);
+    let gone = post(address, "/v1/responses", &of(json!([name(&json!("msg_none")), question])));
+    assert_eq!((gone.status, &gone.json()["error"]["param"]), (404, &json!("input")), "{}", gone.text());
+}
+
+#[test]
+fn documents_and_summaries_reach_the_model_and_what_is_no_text_is_refused() {
+    let server = serve();
+    let address = server.address();
+    let tokens = |messages: &Value| {
+        let body = json!({"model": "story", "messages": messages});
+        ok(address, "/v1/messages/count_tokens", &body)["input_tokens"].as_u64().unwrap()
+    };
+    let of = |block: Value| json!([{"role": "user", "content": [block, {"type": "text", "text": "?"}]}]);
+    let text = |data: &str| json!({"type": "text", "media_type": "text/plain", "data": data});
+    let short = tokens(&of(json!({"type": "document", "source": text("a bear")})));
+    assert!(tokens(&of(json!({"type": "document", "source": text("a bear in the deep forest")}))) > short);
+    let found =
+        json!({"type": "search_result", "source": "s", "title": "t", "content": [{"type": "text", "text": "a bear"}]});
+    for block in [found, json!({"type": "document", "title": "T", "context": "C", "source": text("a bear")})] {
+        let answered = post(address, "/v1/messages", &json!({"max_tokens": 2, "messages": of(block)}));
+        assert_eq!((answered.status, answered.header("x-yirage-ignored")), (200, None), "{}", answered.text());
+    }
+    let cited = json!({"type": "document", "source": text("a"), "citations": {"enabled": true}});
+    let answered = post(address, "/v1/messages", &json!({"max_tokens": 2, "messages": of(cited)}));
+    assert_eq!(answered.header("x-yirage-ignored"), Some("messages.content.citations"));
+    for source in [
+        json!({"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}),
+        json!({"type": "url", "url": "https://a.example/b.pdf"}),
+        json!({"type": "file", "file_id": "file_1"}),
+        json!({"type": "content", "content": [{"type": "image", "source": {}}]}),
+    ] {
+        let block = json!({"type": "document", "source": source});
+        let answered = post(address, "/v1/messages", &json!({"max_tokens": 2, "messages": of(block)}));
+        assert_eq!(answered.status, 400, "{source}");
+    }
+    // A summary stands for what came before it.
+    let summary = json!({"type": "compaction", "content": "a bear"});
+    let long = "Once upon a time there was a little bear who lived in the deep forest.";
+    let whole = json!([{"role": "user", "content": long}, {"role": "assistant", "content": [summary]}, {"role": "user", "content": "?"}]);
+    let short = json!([{"role": "user", "content": "a bear"}, {"role": "user", "content": "?"}]);
+    assert_eq!(tokens(&whole), tokens(&short));
+    // A prompt is put into the cache by asking for nothing.
+    let nothing =
+        ok(address, "/v1/messages", &json!({"max_tokens": 0, "messages": of(json!({"type": "text", "text": long}))}));
+    assert_eq!((&nothing["content"], &nothing["stop_reason"]), (&json!([]), &json!("max_tokens")));
+}
+
+#[test]
 fn ollama() {
     let server = serve();
     let address = server.address();

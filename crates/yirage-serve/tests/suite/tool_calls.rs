@@ -176,6 +176,32 @@ fn every_protocol_tells_the_call() {
     assert_eq!(answer(&server, &twice, &some).2.len(), 2);
 }
 
+/// A client sees arguments grow: they come in many deltas, whatever the form, and together they are the whole.
+#[test]
+fn arguments_stream_as_they_are_written() {
+    let city = "Paris, the capital of France, where the river is wide";
+    let object = json!({"city": city}).to_string();
+    let hermes = format!("<tool_call>{{\"name\": \"get_weather\", \"arguments\": {object}}}</tool_call>");
+    let glm = format!("<tool_call>get_weather<arg_key>city</arg_key><arg_value>{city}</arg_value></tool_call>");
+    let elements = format!("<function=get_weather><parameter=city>{city}</parameter></function>");
+    for (template, said) in [
+        (HERMES, quoted(&hermes)),
+        (GLM, quoted(&glm)),
+        (CODER, quoted(&format!("<tool_call>{elements}</tool_call>"))),
+        (SEED, quoted(&format!("<seed:tool_call>{elements}</seed:tool_call>"))),
+        (MISTRAL, format!("{CALL} \"get_weather\" {ARGS} {}", quoted(&object))),
+    ] {
+        let server = serving(template);
+        let events = post(server.address(), "/v1/chat/completions", &body(&said, &json!({"stream": true}))).events();
+        let parts = events
+            .iter()
+            .filter_map(|event| event["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"].as_str());
+        let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+        assert!(parts.len() > 5, "{template}: {parts:?}");
+        assert_eq!(serde_json::from_str::<Value>(&parts.concat()).unwrap(), json!({"city": city}), "{template}");
+    }
+}
+
 /// A conversation with two tools, of which one has to be called.
 fn forced(more: &Value) -> Value {
     let weather = json!({"type": "object", "required": ["city"], "additionalProperties": false,

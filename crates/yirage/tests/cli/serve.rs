@@ -361,6 +361,46 @@ fn a_server_that_is_told_to_end_finishes_what_is_open() {
     assert!(rest.contains("data: [DONE]"), "the answer was cut");
 }
 
+/// What people write and what models say is nobody's who reads a log, be it the usual one or all of it, and whether the
+/// request is answered or refused.
+#[test]
+fn texts_and_answers_never_reach_the_log() {
+    let sent = "Xylograph quandary";
+    for level in [&[][..], &["--log-level", "debug"]] {
+        let server = Serving::new(level);
+        let mut said = Vec::new();
+        let messages = json!([{"role": "user", "content": sent}]);
+        let schema = json!({"type": "object", "properties": {sent: {"const": sent}}, "required": [sent]});
+        let stuck = json!({"type": "string", "pattern": "^Xylograph quandary$", "minLength": 90});
+        for (path, body, place) in [
+            ("/v1/chat/completions", json!({"messages": messages, "max_tokens": 24}), "/choices/0/message/content"),
+            ("/v1/completions", json!({"prompt": sent, "max_tokens": 24}), "/choices/0/text"),
+            ("/v1/responses", json!({"input": sent, "max_output_tokens": 24}), "/output_text"),
+            ("/v1/messages", json!({"messages": messages, "max_tokens": 24}), "/content/0/text"),
+            ("/completion", json!({"prompt": sent, "n_predict": 24}), "/content"),
+            ("/api/generate", json!({"prompt": sent, "stream": false, "options": {"num_predict": 24}}), "/response"),
+            ("/v1/completions", json!({"prompt": sent, "max_tokens": 90, "guided_json": schema}), ""),
+            ("/v1/completions", json!({"prompt": sent, "max_tokens": 9, "guided_json": stuck}), ""),
+            ("/v1/chat/completions", json!({"messages": [{"role": sent, "content": sent}]}), ""),
+            ("/v1/chat/completions", json!({"messages": messages, "stream": true, "max_tokens": 4, sent: sent}), ""),
+            ("/v1/completions", json!({"prompt": {"a": sent}}), ""),
+            ("/tokenize", json!({"content": sent}), ""),
+        ] {
+            let (_, text) = server.ask("POST", path, "", &body.to_string());
+            let answer: Value = serde_json::from_str(&text).unwrap_or_default();
+            let answer = answer.pointer(place).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
+            // A word may stand in any log; a line of an answer in none.
+            said.extend((answer.len() > 12).then_some(answer));
+        }
+        server.ask("POST", "/v1/completions", "", &format!("{{\"prompt\": \"{sent}"));
+        let log = server.ended().err;
+        assert!(said.len() >= 3, "{said:?}");
+        for text in said.iter().map(String::as_str).chain([sent, "Xylograph"]) {
+            assert!(!log.contains(text), "{level:?}: {text:?} stands in {log}");
+        }
+    }
+}
+
 #[test]
 fn examples_of_the_server_give_what_they_show() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/server.md");
