@@ -5,6 +5,7 @@
 # fails or takes too long does not end the others.
 # Where PRODUCTS names the example `products_on_device` of yirage-cuda, products are timed too: kernels written by hand beside
 # generated ones.
+# Where VERIFY_MODEL names a model, `verify` compares that one layer by layer, and not the bundled one.
 # usage: accelerator.sh YIRAGE BACKEND OUT [MODEL]     (BACKEND as `yirage devices` names it; MODEL is a file or folder)
 set -uo pipefail
 [ $# -ge 3 ] || { sed -n 's/^# usage: //p' "$0" >&2; exit 2; }
@@ -33,7 +34,9 @@ step doctor.json 20 doctor --json
 if [ -n "${PRODUCTS-}" ]; then
     program products.jsonl 120 "$PRODUCTS"
 fi
-step verify.json 150 verify "$backend" --quick --json
+verify=(verify "$backend" --quick --json)
+[ -z "${VERIFY_MODEL-}" ] || verify+=(--model "$VERIFY_MODEL")
+step verify.json 150 "${verify[@]}"
 if [ -n "$model" ]; then
     # In the exact precision, in which all backends give the same tokens.
     greedy=(run "$model" "Why is the sky blue?" --temperature 0 --max-tokens 32 --precision exact --no-weight-cache)

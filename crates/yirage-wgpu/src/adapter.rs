@@ -46,7 +46,10 @@ impl FoundAdapter {
 
     /// What is asked of it beside what every adapter does.
     pub(crate) fn features(&self) -> wgpu::Features {
-        let useful = Clock::FEATURES | wgpu::Features::SUBGROUP | wgpu::Features::SUBGROUP_BARRIER;
+        let useful = Clock::FEATURES
+            | wgpu::Features::SUBGROUP
+            | wgpu::Features::SUBGROUP_BARRIER
+            | wgpu::Features::PIPELINE_CACHE;
         self.adapter.features() & useful
     }
 

@@ -10,6 +10,9 @@ use yirage_hal::{Backend, Device, DeviceInfo, HalError, OpenOptions, Unavailable
 use yirage_kernels::{KernelLibrary, target};
 use yirage_probe::ProbeEnvironment;
 
+/// The variable that names the folder in which compiled kernels are kept. Without, they are compiled anew by each process.
+const CODE_FOLDER: &str = "YIRAGE_KERNEL_CACHE";
+
 /// The devices of one interface.
 pub struct WgpuBackend {
     api: GraphicsApi,
@@ -87,7 +90,20 @@ impl WgpuBackend {
     /// # Errors
     /// A device that is not there, and what its adapter says.
     pub fn driver(&self, ordinal: u32) -> Result<WgpuDriver, HalError> {
-        Ok(WgpuDriver::new(&self.adapter(ordinal)?.0)?)
+        Ok(self.opened(&self.adapter(ordinal)?.0)?.0)
+    }
+
+    /// A driver, which keeps what its device compiles where a folder is named for that; where it does not, why.
+    fn opened(&self, adapter: &FoundAdapter) -> Result<(WgpuDriver, Option<String>), HalError> {
+        let driver = WgpuDriver::new(adapter)?;
+        let folder = self.surroundings.variable(CODE_FOLDER).filter(|folder| !folder.is_empty());
+        let Some(folder) = folder else { return Ok((driver, None)) };
+        let (driver, kept) = driver.keeping(folder.into(), adapter);
+        let mut why = kept.err().map(|why| format!("compiled kernels are not kept: {why}"));
+        if let Some((_, notices)) = driver.kept_pipelines().filter(|(_, notices)| !notices.is_empty()) {
+            why = Some(notices.join("; "));
+        }
+        Ok((driver, why))
     }
 }
 
@@ -101,9 +117,12 @@ impl Backend for WgpuBackend {
     }
 
     fn open(&self, ordinal: u32, options: &OpenOptions) -> Result<(Arc<dyn Device>, Vec<String>), HalError> {
-        let (adapter, info) = self.adapter(ordinal)?;
+        let (adapter, mut info) = self.adapter(ordinal)?;
         let library = KernelLibrary::new(target(self.api.name(), &info.arch, adapter.limits()));
-        let driver = WgpuDriver::new(&adapter)?;
-        Ok((Arc::new(DriverDevice::new(info, driver, library)), options.ignored_on("a graphics device")))
+        let (driver, why) = self.opened(&adapter)?;
+        let is_kept = if driver.kept_pipelines().is_some() { "kept on disk" } else { "not kept" };
+        info.facts.push(("compiled kernels", is_kept.into()));
+        let notes = options.ignored_on("a graphics device").into_iter().chain(why).collect();
+        Ok((Arc::new(DriverDevice::new(info, driver, library)), notes))
     }
 }

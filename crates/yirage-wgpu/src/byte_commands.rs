@@ -125,7 +125,7 @@ impl ByteCommands {
         let source =
             KernelSource { name: name.into(), block: [GROUP, 1, 1], shared_bytes: 0, rounds: 0, read_only, text };
         let layout = making.layouts.of(making.device, &source.read_only)?;
-        Ok(place.insert(Arc::new(ReadyKernel::new(making.device, &source, layout)?)).clone())
+        Ok(place.insert(Arc::new(ReadyKernel::new(making.device, None, &source, layout)?)).clone())
     }
 }
 

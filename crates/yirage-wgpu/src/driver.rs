@@ -8,11 +8,13 @@ use crate::clock::{Clock, PendingTimestamp};
 use crate::errors::{ready, refused, unsupported, whole};
 use crate::limits::{COPY_UNIT, IN_FLIGHT};
 use crate::memory::{BufferRange, Buffers};
+use crate::pipeline_store::PipelineStore;
 use crate::pipelines::{KernelSource, ReadyKernels, ReadyModule};
 use crate::recorder::{RecordedCommand, Recorder};
 use crate::timeline::SubmissionTimeline;
 use crate::transfers::{StagedDownload, StagingPool};
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use yirage_hal::HostMemory;
@@ -31,6 +33,8 @@ pub struct WgpuDriver {
     timeline: Arc<SubmissionTimeline>,
     staging: Arc<StagingPool>,
     clock: Option<Clock>,
+    /// What the device's driver has compiled, where it is kept.
+    kept: Option<PipelineStore>,
     host: Mutex<HostSide>,
 }
 
@@ -87,7 +91,36 @@ impl WgpuDriver {
             graphs: CapturedGraphs::default(),
             resolved: Vec::new(),
         });
-        Ok(WgpuDriver { device, limits, memory: found.memory(), timeline, staging: Arc::default(), clock, host })
+        Ok(WgpuDriver {
+            device,
+            limits,
+            memory: found.memory(),
+            timeline,
+            staging: Arc::default(),
+            clock,
+            kept: None,
+            host,
+        })
+    }
+
+    /// The same, which keeps what the device's driver compiles in a folder.
+    ///
+    /// # Errors
+    /// Why nothing is kept; the driver is there all the same.
+    pub(crate) fn keeping(mut self, folder: PathBuf, found: &FoundAdapter) -> (WgpuDriver, Result<(), String>) {
+        if !self.device.features().contains(wgpu::Features::PIPELINE_CACHE) {
+            return (self, Err("the device's driver has no such cache".into()));
+        }
+        let kept = PipelineStore::new(folder, found, &self.device);
+        let told = kept.as_ref().map(drop).map_err(Clone::clone);
+        self.kept = kept.ok();
+        (self, told)
+    }
+
+    /// Bytes of compiled kernels that the device began with, and why some were not taken or not written; none where they are not
+    /// kept.
+    pub fn kept_pipelines(&self) -> Option<(u64, Vec<String>)> {
+        self.kept.as_ref().map(|kept| (kept.began_with(), kept.notices()))
     }
 
     /// The host's side, where the device is there to have one.
@@ -107,7 +140,11 @@ impl WgpuDriver {
     pub fn load(&self, kernels: &[ComputeKernel]) -> Result<ModuleId, DriverError> {
         let mut host = self.host()?;
         let HostSide { kernels: known, layouts, .. } = &mut *host;
-        let module = known.module(&self.device, layouts, kernels.iter().map(KernelSource::of))?;
+        let cache = self.kept.as_ref().map(PipelineStore::cache);
+        let module = known.module(&self.device, cache, layouts, kernels.iter().map(KernelSource::of))?;
+        if let Some(kept) = &self.kept {
+            kept.keep();
+        }
         host.last_module += 1;
         let id = host.last_module;
         host.modules.insert(id, module);

@@ -5,7 +5,7 @@
 //! interface is linked: its library is loaded when somebody asks for a device of it.
 //!
 //! Unknown here: ops, models, and what a kernel computes.
-#![deny(unsafe_code)] // `instance.rs` alone calls into the interfaces beside wgpu
+#![deny(unsafe_code)] // `instance.rs` calls into the interfaces beside wgpu, `pipeline_store.rs` gives a driver bytes of its own
 
 mod adapter;
 mod api;
@@ -20,6 +20,7 @@ mod instance;
 mod limits;
 mod loops;
 mod memory;
+mod pipeline_store;
 mod pipelines;
 mod recorder;
 mod timeline;

@@ -79,6 +79,7 @@ impl ReadyKernels {
     pub(crate) fn module(
         &mut self,
         device: &wgpu::Device,
+        cache: Option<&wgpu::PipelineCache>,
         layouts: &mut BindingLayouts,
         sources: impl Iterator<Item = KernelSource>,
     ) -> Result<ReadyModule, DriverError> {
@@ -93,7 +94,7 @@ impl ReadyKernels {
         });
         let missing = missing.collect::<Result<Vec<_>, DriverError>>()?;
         // A driver takes milliseconds to seconds for one.
-        let made = side_by_side(&missing, |(source, layout)| ReadyKernel::new(device, source, layout.clone()))?;
+        let made = side_by_side(&missing, |(source, layout)| ReadyKernel::new(device, cache, source, layout.clone()))?;
         let mut made = made.into_iter();
         kernels.iter_mut().filter(|kernel| kernel.is_none()).for_each(|kernel| *kernel = made.next().map(Arc::new));
         let mut module = HashMap::new();
@@ -111,6 +112,7 @@ impl ReadyKernels {
 impl ReadyKernel {
     pub(crate) fn new(
         device: &wgpu::Device,
+        cache: Option<&wgpu::PipelineCache>,
         source: &KernelSource,
         layout: Arc<BindingLayout>,
     ) -> Result<ReadyKernel, DriverError> {
@@ -130,7 +132,7 @@ impl ReadyKernel {
                     zero_initialize_workgroup_memory: false,
                     ..Default::default()
                 },
-                cache: None,
+                cache,
             })
         });
         let wrong = |error: wgpu::Error| refused("module", format!("kernel `{name}`: {}", whole(&error)));

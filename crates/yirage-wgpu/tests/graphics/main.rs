@@ -8,6 +8,7 @@ mod kernels;
 mod memory;
 mod models;
 mod persistent;
+mod pipeline_store;
 mod queue;
 mod random;
 mod refusals;

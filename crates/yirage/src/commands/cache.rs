@@ -1,4 +1,4 @@
-//! `yirage cache`: the repacked weights on disk.
+//! `yirage cache`: the repacked weights on disk, and what devices have compiled.
 
 use crate::console::{Console, bytes};
 use crate::failure::CliFailure;
@@ -9,10 +9,13 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 use yirage_engine::plan_folder;
-use yirage_packed::{Contents, PackedError, PackedStore, RemovedFiles, StoredEntry, verify};
+use yirage_packed::{Contents, PackedError, PackedStore, RemovedFiles, StoredEntry, TextStore, texts_folder, verify};
 
 /// Files of others that are named one by one.
 const SHOWN: usize = 20;
+
+/// Endings of what devices have compiled, beside the plans: kernels of run-time compilers, and pipelines of graphics drivers.
+const COMPILED: [&str; 2] = [".code", ".pipelines"];
 
 /// Runs the command; `action` is one of those that the command line allows.
 ///
@@ -28,13 +31,31 @@ pub(crate) fn run(layers: &Layers, console: &Console, action: &str) -> Result<()
     }
 }
 
+/// Whether a file is named as the stores name what devices have compiled: 32 digits, and an ending.
+fn is_compiled(name: &str) -> bool {
+    let id = COMPILED.iter().find_map(|ending| name.strip_suffix(ending));
+    id.is_some_and(|id| id.len() == 32 && id.bytes().all(|digit| digit.is_ascii_hexdigit()))
+}
+
+/// What devices have compiled: files and their bytes.
+fn compiled(store: &PackedStore) -> RemovedFiles {
+    let files = std::fs::read_dir(texts_folder(store.folder())).into_iter().flatten().flatten();
+    let ours = files.filter(|file| file.file_name().to_str().is_some_and(is_compiled));
+    ours.fold(RemovedFiles::default(), |all, file| RemovedFiles {
+        files: all.files + 1,
+        bytes: all.bytes + file.metadata().map_or(0, |about| about.len()),
+    })
+}
+
 fn list(store: &PackedStore, console: &Console) -> Result<(), CliFailure> {
+    let compiled = compiled(store);
     let Contents { entries, unfinished_bytes: unfinished, foreign } = store.list()?;
     if console.json {
         let entries: Vec<Value> = entries.iter().map(as_json).collect();
         let (folder, foreign) = (store.folder(), as_texts(&foreign));
         return console
-            .value(&json!({"folder": folder, "unfinished_bytes": unfinished, "entries": entries, "foreign": foreign}));
+            .value(&json!({"folder": folder, "unfinished_bytes": unfinished, "entries": entries, "foreign": foreign,
+                "compiled_kernels": {"files": compiled.files, "bytes": compiled.bytes}}));
     }
     console.line(&format!("repacked weights ({}):", store.folder().display()))?;
     for entry in &entries {
@@ -54,6 +75,9 @@ fn list(store: &PackedStore, console: &Console) -> Result<(), CliFailure> {
     }
     if entries.is_empty() {
         console.line("  nothing")?;
+    }
+    if compiled.files > 0 {
+        console.line(&format!("compiled kernels: {} files, {}", compiled.files, bytes(compiled.bytes)))?;
     }
     say_foreign(&foreign, console);
     Ok(())
@@ -94,7 +118,12 @@ fn clear(store: &PackedStore, console: &Console) -> Result<(), CliFailure> {
     let RemovedFiles { files, bytes: freed } = store.clear()?;
     let folder = plan_folder(store.folder());
     let plans = folder.clear().map_err(|source| CliFailure::Plan { path: folder.path().to_path_buf(), source })?;
-    let (files, freed) = (files + plans.files, freed + plans.bytes);
+    let (mut files, mut freed) = (files + plans.files, freed + plans.bytes);
+    for ending in COMPILED {
+        let kernels = TextStore::new(texts_folder(store.folder()), ending, 0, 0);
+        let removed = kernels.clear().map_err(|why| CliFailure::Other(why.to_string()))?;
+        (files, freed) = (files + removed.files, freed + removed.bytes);
+    }
     let foreign = store.list()?.foreign;
     if console.json {
         let folder = store.folder();

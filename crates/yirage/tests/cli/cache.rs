@@ -60,6 +60,25 @@ fn the_second_start_maps_what_the_first_kept() {
     assert!(text.out.contains(entries[0]["key"].as_str().unwrap()) && text.out.contains("just now"), "{}", text.out);
 }
 
+/// What devices have compiled is counted by itself, and goes with the rest.
+#[test]
+fn compiled_kernels_are_listed_and_cleared() {
+    let kept = Kept::new();
+    let texts = Path::new(&kept.folder()).join("texts");
+    fs::create_dir_all(&texts).unwrap();
+    for (id, ending) in [("1", "code"), ("2", "code"), ("3", "pipelines"), ("4", "txt")] {
+        fs::write(texts.join(format!("{id:0>32}.{ending}")), "12345").unwrap();
+    }
+    fs::write(texts.join("mine.code"), "").unwrap();
+    let listed = kept.cache("list").json();
+    assert_eq!(listed["compiled_kernels"], serde_json::json!({"files": 3, "bytes": 15}));
+    let text = yirage(&["cache", "list", "--weight-cache-dir", &kept.folder()]).ran().out;
+    assert!(text.contains("compiled kernels: 3 files, 15 B"), "{text}");
+    let cleared = kept.cache("clear").json();
+    assert_eq!((&cleared["files"], &cleared["bytes"]), (&3.into(), &15.into()));
+    assert!(texts.join("mine.code").exists() && kept.cache("list").json()["compiled_kernels"]["files"] == 0);
+}
+
 #[test]
 fn verify_finds_and_removes_damage_and_clear_removes_all() {
     let model = bedtime();

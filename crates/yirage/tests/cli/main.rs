@@ -20,6 +20,8 @@ mod first_steps;
 mod glm;
 mod golden;
 mod graph;
+#[cfg(target_os = "linux")]
+mod hardware_queue;
 mod hub;
 #[path = "../../../yirage-hub/tests/suite/support/server.rs"]
 mod hub_server;

@@ -120,6 +120,7 @@ pub(super) struct UnverifiedLevel {
 pub(super) enum SupportState {
     Hardware,
     Emulated,
+    Fake,
     Compiles,
     None,
 }
@@ -129,6 +130,7 @@ impl SupportState {
         match self {
             SupportState::Hardware => "hardware",
             SupportState::Emulated => "emulated",
+            SupportState::Fake => "fake library",
             SupportState::Compiles => "compiles",
             SupportState::None => "no kernels",
         }

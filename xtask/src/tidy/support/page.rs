@@ -13,7 +13,8 @@ const HEAD: &str = "# What has run where
 - **hardware**: it ran on the device itself.
 - **software**: a processor played the device: a software driver of Vulkan, or an accelerator that is simulated. The same kernels
   gave these results, which says nothing of speed, nor of what a maker's compiler does to them.
-- **emulated**: the tests ran under an emulator of the processor.
+- **emulated**: the tests ran under an emulator of the processor, or on a driver in software that runs the kernels' own text.
+- **fake library**: the tests ran on a maker's libraries in software, which check every call and compute by themselves.
 - **compiles**: the compiler accepts it, and nothing has run.
 ";
 
@@ -167,7 +168,8 @@ mod tests {
             "formats": [{"name": "q4_0", "passed": 2, "rounded": 0, "refused": 0, "failed": 1, "error": {"of_tolerance": null}}]},
         "model": {"name": "stories", "against": "reference", "runs": [
             {"precision": "exact", "error": null, "drift": [1e-6, 2e-6], "kl_mean": 1e-9, "different": 0, "wrong": []}]}}"#;
-    const LIST: &str = "[[level]]\nbackend = \"cpu\"\nlevel = [\"neon\"]\nstate = \"emulated\"\nwith = \"qemu\"\n";
+    const LIST: &str = "[[level]]\nbackend = \"cpu\"\nlevel = [\"neon\"]\nstate = \"emulated\"\nwith = \"qemu\"\n\
+                        [[level]]\nbackend = \"ascend\"\nstate = \"fake\"\nwith = \"its libraries in software\"\n";
 
     #[test]
     fn records_and_the_list_make_the_page() {
@@ -179,6 +181,7 @@ mod tests {
             "| `linear` | 3 of 4, 0.50, 1 refused |",
             "| `q4_0` | 2 of 3, infinite, 1 **wrong** |",
             "| cpu | `neon` | emulated | qemu |",
+            "| ascend | – | fake library | its libraries in software |",
         ] {
             assert!(page.lines().any(|l| l == line), "{line}\n{page}");
         }
