@@ -1,5 +1,6 @@
 //! What can go wrong in an engine, grouped by whose it is.
 
+use crate::embedded::EmbeddedError;
 use crate::encoder_input::EncoderError;
 use crate::forward_error::ForwardError;
 use crate::kv::KvError;
@@ -51,6 +52,9 @@ pub enum EngineError {
         /// Tokens of the model.
         vocabulary: u32,
     },
+    /// Rows of embeddings that a prompt cannot have.
+    #[error(transparent)]
+    Embedded(#[from] EmbeddedError),
     /// What an encoder cannot compute.
     #[error(transparent)]
     Encoder(#[from] EncoderError),

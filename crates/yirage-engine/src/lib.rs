@@ -6,6 +6,7 @@
 #![doc = include_str!("../../../docs/rust.md")]
 #![forbid(unsafe_code)]
 
+mod embedded;
 mod encoder;
 mod encoder_input;
 mod engine;
@@ -28,8 +29,10 @@ pub mod scheduler;
 pub mod speculate;
 pub mod text;
 mod variants;
+mod vision;
 mod vocabulary;
 
+pub use embedded::{EmbeddedError, EmbeddedSpan, EmbeddingRows};
 pub use encoder::{Embedding, Encoder, EncoderFacts, EncoderOptions};
 pub use encoder_input::{EncoderError, EncoderInput};
 pub use engine::{CachedPrefix, Engine, Event, ModelFacts, Occupancy, Request, RestoredPrefix};
@@ -46,4 +49,5 @@ pub use packed::Notice;
 pub use plans::PlanCounts;
 pub use prefix_error::PrefixError;
 pub use variants::{ChosenVariant, VariantOrigin, VariantTiming};
+pub use vision::{Picture, VisionTower};
 pub use vocabulary::VocabularyError;

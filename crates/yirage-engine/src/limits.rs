@@ -71,4 +71,4 @@ pub const MAX_DRAFTS: u32 = 255;
 pub const MAX_SALT_BYTES: usize = 256;
 
 /// Bytes of what distinguishes cached beginnings: a request's salt, and what the engine puts before it.
-pub const MAX_CACHE_SALT_BYTES: usize = MAX_SALT_BYTES + 5;
+pub const MAX_CACHE_SALT_BYTES: usize = MAX_SALT_BYTES + 10;

@@ -73,7 +73,7 @@ impl RankSettings {
         checkpoint: &Checkpoint,
         layers: &Layers,
     ) -> Result<Option<String>, CliFailure> {
-        let build = BuildOptions { kv: Format::F32, context: 1, hidden: false };
+        let build = BuildOptions { kv: Format::F32, context: 1, hidden: false, embedded: false };
         let model = arch::build(checkpoint, &RawConfig::load(checkpoint)?, build)?;
         let mut whole = 0;
         for group in &model.groups {

@@ -16,8 +16,8 @@ impl Engine {
     /// Queues a request.
     ///
     /// # Errors
-    /// [`EngineError::UnknownToken`], [`EngineError::NoHiddenStates`], [`EngineError::Sampling`],
-    /// [`EngineError::Admission`].
+    /// [`EngineError::UnknownToken`], [`EngineError::Embedded`], [`EngineError::NoHiddenStates`],
+    /// [`EngineError::Sampling`], [`EngineError::Admission`].
     pub fn add(&mut self, request: Request) -> Result<SeqId, EngineError> {
         self.add_restricted(request, None)
     }
@@ -43,10 +43,11 @@ impl Engine {
         let restraint = Restraint::new(restriction, constraint, &request.prompt, vocabulary);
         let length = self.whole_length(request.prompt.len(), request.max_new_tokens);
         let scaled = self.dynamic_rope.as_ref().filter(|d| length > d.original).map(|d| d.original);
-        let salt = cache_salt(&request.cache_salt, scaled.map(|_| length))?;
-        let prompt = request.prompt.clone();
+        let mut prompt = request.prompt.clone();
+        let (round, rows) = self.embedded.put(&request.embedded, self.embedded_width, &mut prompt)?;
+        let salt = cache_salt(&request.cache_salt, scaled.map(|_| length), round)?;
         let seq = self.scheduler.add(NewSequence {
-            prompt: request.prompt,
+            prompt,
             max_new_tokens: request.max_new_tokens,
             stop_ids: request.stop_ids,
             logits: wanted.rows(),
@@ -54,10 +55,11 @@ impl Engine {
             priority: request.priority,
             key: request.key,
         })?;
-        self.speculator.add(seq, &prompt);
+        self.speculator.add(seq, &request.prompt);
         self.pending_events.extend(scaled.map(|original| Event::RopeScaled { seq, length, original }));
         let ready = VecDeque::new();
-        self.requests.insert(seq, RequestState { sampling, counts, restraint, wanted, length, salt, ready });
+        self.requests
+            .insert(seq, RequestState { sampling, counts, restraint, wanted, length, salt, ready, _rows: rows });
         Ok(seq)
     }
 

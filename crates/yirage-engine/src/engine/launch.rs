@@ -15,7 +15,7 @@ impl Engine {
         let began = Instant::now();
         let reads = self.reads();
         let length = |seq| self.requests.get(&seq).map_or(0, |s| s.length);
-        let model = self.runner.submit(&batch, length, &reads, ids).map_err(|e| e.to_string())?;
+        let model = self.runner.submit(&batch, length, &self.embedded, &reads, ids).map_err(|e| e.to_string())?;
         let sampling = self.sample(&batch).map_err(|e| e.to_string())?;
         Ok(SubmittedStep { batch, began, model, sampling })
     }

@@ -141,7 +141,11 @@ pub(crate) fn build(
     let kv = options.kv_format(weights_f32, &device.info().capabilities);
     check_context(&config, options, context)?;
     let of = |context| -> Result<BuiltModel, EngineError> {
-        let model = arch::build(checkpoint, &config, BuildOptions { kv, context, hidden: options.hidden })?;
+        let model = arch::build(
+            checkpoint,
+            &config,
+            BuildOptions { kv, context, hidden: options.hidden, embedded: options.embedded },
+        )?;
         check_generates(&model)?;
         let target = device.target();
         let weights = plan_weights(&model.graph, &target)?;
