@@ -1,8 +1,9 @@
 //! Messages and tools of Anthropic's interface, as templates take them.
 
-use crate::conversation::of_texts;
+use crate::conversation::{of_parts, of_texts};
 use crate::error::ApiError;
 use crate::fields::{FieldSpec, FieldTable, Fields, honoured, ignored, wrong};
+use crate::pictures;
 use crate::tools::{Tool, ToolUse, check_count, named};
 use serde_json::{Value, json};
 
@@ -51,10 +52,20 @@ const BLOCK: FieldTable = &[
         honoured("input", "{}"),
         ignored("caller", "{}"),
         honoured("tool_use_id", "{}"),
+        honoured("source", "{}"),
         honoured("content", "{}"),
         ignored("is_error", "{}"),
     ],
 ];
+
+/// Where a picture is.
+const SOURCE: FieldTable = &[&[
+    honoured("type", "{}"),
+    honoured("data", "{}"),
+    honoured("url", "{}"),
+    // The file says it itself.
+    ignored("media_type", "{}"),
+]];
 
 const TOOL: FieldTable = &[
     ANY,
@@ -136,7 +147,8 @@ pub(super) fn messages(list: Vec<Value>, ignored: &mut Vec<String>) -> Result<Ve
 /// What the blocks of a message hold.
 #[derive(Default)]
 struct MessageBlocks {
-    texts: Vec<String>,
+    /// Texts, and parts of pictures.
+    said: Vec<Value>,
     thought: String,
     calls: Vec<Value>,
     results: Vec<Value>,
@@ -165,7 +177,13 @@ impl MessageBlocks {
             block.need(name, text)
         };
         match need(block, "type")?.as_str() {
-            "text" => self.texts.push(need(block, "text")?),
+            "text" => self.said.push(need(block, "text")?.into()),
+            "image" => {
+                let source = block.fields("source", SOURCE)?;
+                let mut source = block.need("source", source)?;
+                self.said.push(picture(&mut source)?);
+                ignored.extend(source.finish_part()?);
+            }
             "thinking" => self.thought.push_str(&need(block, "thinking")?),
             // Nobody but its makers can read it; its data is named among what changes nothing.
             "redacted_thinking" => {}
@@ -181,17 +199,22 @@ impl MessageBlocks {
                 let content = content.unwrap_or_else(|| json!(""));
                 self.results.push(json!({"role": "tool", "tool_call_id": id, "content": content}));
             }
-            _ => return Err(ApiError::unsupported(block.place(), "only text, thoughts and tools are understood")),
+            _ => {
+                return Err(ApiError::unsupported(
+                    block.place(),
+                    "only text, pictures, thoughts and tools are understood",
+                ));
+            }
         }
         Ok(())
     }
 
     fn messages(self, role: &str) -> Vec<Value> {
         let mut out = self.results;
-        let only_results = !out.is_empty() && self.texts.is_empty() && self.calls.is_empty();
+        let only_results = !out.is_empty() && self.said.is_empty() && self.calls.is_empty();
         if !only_results {
-            let only_calls = self.texts.is_empty() && !self.calls.is_empty();
-            let content = if only_calls { Value::Null } else { of_texts(self.texts) };
+            let only_calls = self.said.is_empty() && !self.calls.is_empty();
+            let content = if only_calls { Value::Null } else { of_parts(self.said) };
             let mut message = json!({"role": role, "content": content});
             if !self.calls.is_empty() {
                 message["tool_calls"] = self.calls.into();
@@ -202,6 +225,26 @@ impl MessageBlocks {
             out.push(message);
         }
         out
+    }
+}
+
+/// The part of a picture with this source.
+///
+/// # Errors
+/// One that would have to be fetched.
+fn picture(source: &mut Fields) -> Result<Value, ApiError> {
+    let kind = source.text("type")?;
+    match source.need("type", kind)?.as_str() {
+        "base64" => {
+            let data = source.text("data")?;
+            Ok(pictures::of_base64(&source.need("data", data)?))
+        }
+        "url" => {
+            let url = source.text("url")?;
+            let url = source.need("url", url)?;
+            pictures::of_url(&source.at("url"), &url)
+        }
+        _ => Err(source.error("type", "expected base64, or url with a `data:` URL")),
     }
 }
 

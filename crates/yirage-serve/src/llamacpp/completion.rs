@@ -6,7 +6,9 @@ use crate::call::{Posted, RequestContext};
 use crate::error::ApiError;
 use crate::fields::{FieldSpec, FieldTable, Fields, honoured, ignored, refused};
 use crate::fim::{FimFile, Gap};
-use crate::generate::{AnswerEnd, AnswerUpdate, Ending, GenerationParams, SAMPLING, Speaker, StopCause, Turns, start};
+use crate::generate::{
+    AnswerEnd, AnswerUpdate, Ending, GenerationParams, Prompts, SAMPLING, Speaker, StopCause, Turns, start,
+};
 use crate::grammar::{FORMS, Grammar};
 use crate::models::{Generator, ModelLease, SlotKey};
 use crate::prompt::{PromptEncoding, PromptInput, prompts};
@@ -267,7 +269,9 @@ fn begin(
     }
     let compiled = grammar.compile(generator)?;
     let streams =
-        start(app, call, &held, std::slice::from_ref(&prompt), &asked, &Arc::default(), &|| compiled.constraint())?;
+        start(app, call, &held, Prompts::of_tokens(std::slice::from_ref(&prompt)), &asked, &Arc::default(), &|| {
+            compiled.constraint()
+        })?;
     let turns = Some(Turns::new(streams, 1, || Speaker::plain(&asked.stops, &asked.stop_ids, true)));
     Ok(Completion { turns, lease: held, prompt, shape, slot, began, ignored })
 }

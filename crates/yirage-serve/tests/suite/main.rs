@@ -11,6 +11,7 @@ mod lifecycle;
 mod openai;
 mod openapi;
 mod operations;
+mod pictures;
 mod protocols;
 mod refusals;
 mod support;

@@ -59,6 +59,7 @@ impl EngineSettings {
             plans: packed.as_ref().map(PackedOptions::plans),
             packed,
             tuning,
+            embedded: !layers.texts("image").is_empty(),
             ..EngineOptions::default()
         };
         Ok(EngineSettings { device: DeviceSettings::of_model(layers, threads)?, options, draft, note })
