@@ -1,6 +1,7 @@
 //! What can go wrong in an engine, grouped by whose it is.
 
 use crate::adapter_error::AdapterError;
+use crate::embedded::EmbeddedError;
 use crate::encoder_input::EncoderError;
 use crate::forward_error::ForwardError;
 use crate::kv::KvError;
@@ -55,6 +56,9 @@ pub enum EngineError {
         /// Tokens of the model.
         vocabulary: u32,
     },
+    /// Rows of embeddings that a prompt cannot have.
+    #[error(transparent)]
+    Embedded(#[from] EmbeddedError),
     /// What an encoder cannot compute.
     #[error(transparent)]
     Encoder(#[from] EncoderError),

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod adapter_error;
+mod embedded;
 mod encoder;
 mod encoder_input;
 mod engine;
@@ -30,9 +31,11 @@ pub mod scheduler;
 pub mod speculate;
 pub mod text;
 mod variants;
+mod vision;
 mod vocabulary;
 
 pub use adapter_error::AdapterError;
+pub use embedded::{EmbeddedError, EmbeddedSpan, EmbeddingRows};
 pub use encoder::{Embedding, Encoder, EncoderFacts, EncoderOptions};
 pub use encoder_input::{EncoderError, EncoderInput};
 pub use engine::{CachedPrefix, Engine, Event, ModelFacts, Occupancy, Request, RestoredPrefix};
@@ -51,4 +54,5 @@ pub use plans::PlanCounts;
 pub use prefix_error::PrefixError;
 pub use rank_division::{RankDivision, UnevenHeads};
 pub use variants::{ChosenVariant, VariantOrigin, VariantTiming};
+pub use vision::{Picture, VisionTower};
 pub use vocabulary::VocabularyError;

@@ -73,6 +73,6 @@ pub const MAX_SALT_BYTES: usize = 256;
 /// Adapters beside a model.
 pub const MAX_ADAPTERS: usize = 64;
 
-/// Bytes of what distinguishes cached beginnings: a request's salt, and what the engine puts before it, adapters with their
-/// scales among it.
-pub const MAX_CACHE_SALT_BYTES: usize = MAX_SALT_BYTES + 5 + 3 + 20 * MAX_ADAPTERS;
+/// Bytes of what distinguishes cached beginnings: a request's salt, and what the engine puts before it: the length that keys
+/// were rotated for, adapters with their scales, the round of tokens that stand for rows.
+pub const MAX_CACHE_SALT_BYTES: usize = MAX_SALT_BYTES + 5 + (3 + 20 * MAX_ADAPTERS) + 5;

@@ -3,6 +3,7 @@
 //! It knows the names of the graph's slots and nothing else of the graph; and how long each sequence will be, where
 //! rotary embeddings depend on it.
 
+use crate::embedded::{EmbeddedTokens, slot_id};
 use crate::error::EngineError;
 use crate::limits::BLOCK;
 use crate::sampling::Logits;
@@ -18,13 +19,22 @@ pub(crate) const LOGITS: usize = 0;
 /// The output that is its hidden states, where it was made with them.
 pub(crate) const HIDDEN: usize = 1;
 
+/// What a model's steps are given beside ids, positions and sequences.
+pub(crate) struct RunnerInputs {
+    /// Cache groups.
+    pub(crate) groups: usize,
+    /// The scaling of rotations by the lengths of sequences.
+    pub(crate) dynamic_rope: Option<Dynamic>,
+    /// Width of the rows that may take the place of tokens' embeddings.
+    pub(crate) embedded: Option<u32>,
+    /// Scales of adapters for each token; 0 for a graph without them.
+    pub(crate) scales: usize,
+}
+
 /// Executors of one model, smallest bucket first.
 pub(crate) struct Runner {
     executors: Vec<Executor>,
-    groups: usize,
-    dynamic_rope: Option<Dynamic>,
-    /// Scales of adapters for each token; 0 for a graph without them.
-    scales: usize,
+    inputs: RunnerInputs,
     ran: usize,
     rows: usize,
     outputs: Outputs,
@@ -35,8 +45,7 @@ impl Runner {
         device: &dyn Device,
         plans: &[VerifiedPlan],
         bindings: &Bindings,
-        groups: usize,
-        dynamic_rope: Option<Dynamic>,
+        inputs: RunnerInputs,
         forced: Option<ExecutorKind>,
     ) -> Result<Runner, EngineError> {
         let load = |plan| {
@@ -47,28 +56,24 @@ impl Runner {
         // The largest first, in whose memory the others run.
         let mut executors = plans.iter().rev().map(load).collect::<Result<Vec<_>, HalError>>()?;
         executors.reverse();
-        Ok(Runner { executors, groups, dynamic_rope, scales: 0, ran: 0, rows: 0, outputs: Outputs::default() })
-    }
-
-    /// The runner of a graph that takes so many scales of adapters for each token.
-    pub(crate) fn with_scales(self, scales: usize) -> Runner {
-        Runner { scales, ..self }
+        Ok(Runner { executors, inputs, ran: 0, rows: 0, outputs: Outputs::default() })
     }
 
     /// Runs a batch whose outputs stay on the device.
     pub(crate) fn run(&mut self, batch: &Batch, length: impl Fn(SeqId) -> u32) -> Result<(), EngineError> {
-        let flight = self.submit(batch, length, |_| &[], &[], None)?;
+        let flight = self.submit(batch, length, |_| &[], &EmbeddedTokens::default(), &[], None)?;
         self.collect(flight)
     }
 
     /// Submits a batch. `ids` are its tokens where the device has them and the host does not. The host gets the outputs
     /// `reads` with [`Runner::collect`]. `length` gives the positions that a sequence will have when it is whole, `scales` its
-    /// scales of adapters.
+    /// scales of adapters. `rows` has the rows that tokens stand for.
     pub(crate) fn submit<'s>(
         &mut self,
         batch: &Batch,
         length: impl Fn(SeqId) -> u32,
         scales: impl Fn(SeqId) -> &'s [f32],
+        rows: &EmbeddedTokens,
         reads: &[usize],
         ids: Option<ResidentOutput>,
     ) -> Result<Flight, EngineError> {
@@ -80,20 +85,26 @@ impl Runner {
         let executor = &mut self.executors[self.ran];
         let entries = &batch.entries;
         if ids.is_none() {
-            executor.set("ids", entries.iter().flat_map(|e| e.tokens.iter().map(|&t| t as i32)));
+            executor.set("ids", entries.iter().flat_map(|e| e.tokens.iter().map(|&t| slot_id(t))));
         }
         executor.set("positions", entries.iter().flat_map(positions));
         executor.set("seqs", entries.iter().enumerate().flat_map(|(i, e)| e.tokens.iter().map(move |_| i as i32)));
         executor.set("rows", wanted_rows(entries));
-        if let Some(dynamic) = &self.dynamic_rope {
+        if let Some(width) = self.inputs.embedded {
+            let given = given_rows(entries, width as usize, |token| rows.row(token).filter(|_| ids.is_none()));
+            executor.set_floats("given", given.0);
+            executor.set_floats("is_given", given.1);
+        }
+        if let Some(dynamic) = &self.inputs.dynamic_rope {
             let (cos, sin) = rotations(dynamic, entries, length);
             executor.set_floats("rope.cos", cos);
             executor.set_floats("rope.sin", sin);
         }
-        if self.scales > 0 {
-            executor.set_floats(LORA_SCALES, scale_rows(entries, self.scales, scales));
+        let width = self.inputs.scales;
+        if width > 0 {
+            executor.set_floats(LORA_SCALES, scale_rows(entries, width, scales));
         }
-        for g in 0..self.groups {
+        for g in 0..self.inputs.groups {
             executor.set(&format!("slots.{g}"), entries.iter().flat_map(|e| e.slots[g].iter().map(|&s| s as i32)));
             let width = dims.blocks as usize;
             executor.set(&format!("table.{g}"), entries.iter().flat_map(|e| padded(&e.tables[g], width)));
@@ -152,6 +163,23 @@ fn dims_of(batch: &Batch) -> Dims {
 
 fn positions(entry: &BatchEntry) -> impl Iterator<Item = i32> {
     (entry.start as i32..).take(entry.tokens.len())
+}
+
+/// The rows of every token that has one, zeros for the others; and which have one.
+fn given_rows<'r>(
+    entries: &[BatchEntry],
+    width: usize,
+    row: impl Fn(u32) -> Option<&'r [f32]>,
+) -> (Vec<f32>, Vec<f32>) {
+    let tokens: Vec<u32> = entries.iter().flat_map(|e| e.tokens.iter().copied()).collect();
+    let (mut rows, mut is_given) = (vec![0.0; tokens.len() * width], vec![0.0; tokens.len()]);
+    for ((token, to), is_given) in tokens.into_iter().zip(rows.chunks_exact_mut(width)).zip(&mut is_given) {
+        if let Some(row) = row(token) {
+            to.copy_from_slice(row);
+            *is_given = 1.0;
+        }
+    }
+    (rows, is_given)
 }
 
 /// Cosines and sines of every token, by the length of its sequence.

@@ -144,6 +144,7 @@ pub(crate) fn model(
         graph,
         output: ModelOutput::Logits,
         token_types: 0,
+        embedded: None,
         weights: Vec::new(),
         groups,
         kv_cache_group: state_group,

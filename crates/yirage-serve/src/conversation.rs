@@ -5,6 +5,7 @@
 
 use crate::error::ApiError;
 use crate::fields::{FieldTable, Fields, honoured, ignored, refused, wrong};
+use crate::pictures;
 use serde_json::{Map, Value, json};
 use yirage_model::chat::THOUGHT_NAMES;
 
@@ -29,7 +30,7 @@ const MESSAGE: FieldTable = &[&[
     ignored("type", "{}"),
     ignored("reasoning_details", "{}"),
     ignored("cache_control", "{}"),
-    refused("images", "only text is understood", &["[]"]),
+    honoured("images", "{}"),
     refused("audio", "only text is understood", &[]),
     refused("function_call", "it was replaced by `tool_calls`", &[]),
     refused("prefix", "only the last message is gone on from", &["false"]),
@@ -39,6 +40,10 @@ const PART: FieldTable = &[&[
     honoured("type", "{}"),
     honoured("text", "{}"),
     honoured("refusal", "{}"),
+    honoured("image_url", "{}"),
+    honoured("data", "{}"),
+    // Pictures have the one size that the model reads.
+    ignored("detail", "{}"),
     ignored("annotations", "{}"),
     ignored("logprobs", "{}"),
     ignored("cache_control", "{}"),
@@ -88,7 +93,15 @@ fn one(mut fields: Fields, ignored: &mut Vec<String>) -> Result<Value, ApiError>
         Some(parts) => taken_thought(&place, parts, ignored)?,
         None => None,
     };
-    let content = content.map(|value| parts(&place, value, ignored)).transpose()?;
+    let content = match role.as_str() {
+        "user" => content.map(|value| parts_with_pictures(&place, value, ignored)).transpose()?,
+        _ => content.map(|value| parts(&place, value, ignored)).transpose()?,
+    };
+    let content = match fields.list("images")?.filter(|images| !images.is_empty()) {
+        None => content,
+        Some(_) if role != "user" => return Err(fields.error("images", "pictures are the user's")),
+        Some(images) => Some(behind_images(&fields, images, content)?),
+    };
     // A tool may have nothing to say.
     if !matches!(role.as_str(), "assistant" | "tool" | "function") {
         fields.need("content", content.as_ref())?;
@@ -160,11 +173,47 @@ pub(crate) fn parts(place: &str, value: Value, ignored: &mut Vec<String>) -> Res
     match value {
         Value::String(text) => Ok(text.into()),
         Value::Array(parts) => {
-            let one = |(at, part)| one_part(&format!("{place}[{at}]"), part, ignored);
+            let one = |(at, part)| one_text(&format!("{place}[{at}]"), part, ignored);
             Ok(of_texts(parts.into_iter().enumerate().map(one).collect::<Result<_, _>>()?))
         }
         other => Err(wrong(place, "a string or a list of parts", &other)),
     }
+}
+
+/// The same of a message in which pictures may be.
+///
+/// # Errors
+/// A part that is neither a text nor a picture, by its place.
+pub(crate) fn parts_with_pictures(place: &str, value: Value, ignored: &mut Vec<String>) -> Result<Value, ApiError> {
+    let Value::Array(parts) = value else { return self::parts(place, value, ignored) };
+    let one = |(at, part)| one_part(&format!("{place}[{at}]"), part, ignored);
+    let read = parts.into_iter().enumerate().map(one).collect::<Result<Vec<Value>, _>>()?;
+    Ok(of_parts(read))
+}
+
+/// Content that consists of these texts and parts of pictures.
+pub(crate) fn of_parts(said: Vec<Value>) -> Value {
+    if said.iter().all(Value::is_string) {
+        return of_texts(said.iter().filter_map(Value::as_str).map(str::to_owned).collect());
+    }
+    said.into_iter().map(as_part).collect()
+}
+
+fn as_part(part: Value) -> Value {
+    if part.is_string() { json!({"type": "text", "text": part}) } else { part }
+}
+
+/// Content behind pictures that stand in a field of their own, as in ollama's interface.
+fn behind_images(fields: &Fields, images: Vec<Value>, content: Option<Value>) -> Result<Value, ApiError> {
+    let wanted = || fields.error("images", "expected files in base64");
+    let one = |image: &Value| image.as_str().map(pictures::of_base64).ok_or_else(wanted);
+    let before = images.iter().map(one).collect::<Result<Vec<Value>, ApiError>>()?;
+    let behind = match content {
+        Some(Value::Array(parts)) => parts,
+        Some(text) => vec![as_part(text)],
+        None => Vec::new(),
+    };
+    Ok(before.into_iter().chain(behind).collect())
 }
 
 /// Content that consists of these texts.
@@ -176,21 +225,41 @@ pub(crate) fn of_texts(mut texts: Vec<String>) -> Value {
     }
 }
 
-fn one_part(place: &str, part: Value, ignored: &mut Vec<String>) -> Result<String, ApiError> {
-    if let Value::String(text) = part {
-        return Ok(text);
+/// The text of a part.
+fn one_text(place: &str, part: Value, ignored: &mut Vec<String>) -> Result<String, ApiError> {
+    match one_part(place, part, ignored)? {
+        Value::String(text) => Ok(text),
+        _ => Err(ApiError::unsupported(place, "only parts of text are understood here; pictures are the user's")),
+    }
+}
+
+/// A text, or the part of a picture.
+fn one_part(place: &str, part: Value, ignored: &mut Vec<String>) -> Result<Value, ApiError> {
+    if part.is_string() {
+        return Ok(part);
     }
     let mut fields = Fields::within(part, PART, place)?;
-    let kind = fields.text("type")?.unwrap_or_default();
-    if !matches!(kind.as_str(), "text" | "input_text" | "output_text" | "refusal") {
-        return Err(ApiError::unsupported(place, "only parts of text are understood"));
-    }
     // What answers carry where there is none of it.
     ["annotations", "logprobs"].iter().for_each(|name| fields.leave_out(name, &json!([])));
-    let text = fields.text("text")?.or(fields.text("refusal")?);
-    let text = text.ok_or_else(|| ApiError::field(place, format!("`{place}`: a part without its text")))?;
+    let without = |what: &str| ApiError::field(place, format!("`{place}`: a part without its {what}"));
+    let read = match fields.text("type")?.unwrap_or_default().as_str() {
+        "text" | "input_text" | "output_text" | "refusal" => {
+            let text = fields.text("text")?.or(fields.text("refusal")?);
+            text.ok_or_else(|| without("text"))?.into()
+        }
+        "image_url" | "input_image" => {
+            // A URL, or an object with it and how it is to be looked at.
+            let url = fields.take("image_url").ok_or_else(|| without("picture: `image_url` is missing"))?;
+            let url =
+                url.as_str().or(url["url"].as_str()).ok_or_else(|| without("picture: `image_url` has no `url`"))?;
+            pictures::of_url(place, url)?
+        }
+        // One that was read before.
+        "image" => pictures::of_base64(&fields.text("data")?.ok_or_else(|| without("picture: `data` is missing"))?),
+        _ => return Err(ApiError::unsupported(place, "only parts of text and pictures (`image_url`) are understood")),
+    };
     fields.finish_into(ignored)?;
-    Ok(text)
+    Ok(read)
 }
 
 /// Calls with their arguments as they were sent.

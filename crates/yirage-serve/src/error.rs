@@ -195,6 +195,7 @@ impl From<EngineError> for ApiError {
             EngineError::Admission(_)
             | EngineError::UnknownToken { .. }
             | EngineError::NoHiddenStates
+            | EngineError::Embedded(_)
             | EngineError::Prefix(_) => ApiError::invalid(message),
             EngineError::Adapter(AdapterError::InUse { .. } | AdapterError::StepInFlight) => {
                 ApiError::status(StatusCode::CONFLICT, message)
@@ -216,6 +217,10 @@ impl From<SessionError> for ApiError {
             SessionError::Engine(error) => error.into(),
             SessionError::Stop(_) | SessionError::NoText { .. } => ApiError::field("stop", message),
             SessionError::Chat(yirage_model::chat::ChatError::Broken { .. }) => ApiError::ours(message),
+            SessionError::NoPictures { .. } => {
+                ApiError { code: Some("unsupported_parameter"), ..ApiError::field("messages", message) }
+            }
+            SessionError::Picture(_) | SessionError::PicturePlaces { .. } => ApiError::field("messages", message),
             SessionError::Chat(_) => ApiError::field("messages", message),
             SessionError::Tokenizer(_) | SessionError::NoTokenizer { .. } => ApiError::invalid(message),
             SessionError::Busy { .. } => ApiError::busy(message, Duration::from_secs(1)),

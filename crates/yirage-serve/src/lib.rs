@@ -32,6 +32,7 @@ mod openapi;
 mod ops;
 mod options;
 mod page;
+mod pictures;
 mod prompt;
 mod reply;
 mod response_parser;

@@ -6,6 +6,7 @@ use thiserror::Error;
 use yirage_engine::EngineError;
 use yirage_engine::text::StopError;
 use yirage_hub::HubError;
+use yirage_image::ImageError;
 use yirage_mmap::FileError;
 use yirage_model::ModelError;
 use yirage_model::chat::ChatError;
@@ -56,6 +57,31 @@ pub enum SessionError {
     /// Stop strings.
     #[error(transparent)]
     Stop(#[from] StopError),
+    /// A picture, or the settings of what prepares pictures.
+    #[error(transparent)]
+    Picture(#[from] ImageError),
+    /// Pictures for a model that reads none.
+    #[error("the model {model} reads no pictures: send text alone, or use a model with a vision tower (llava)")]
+    NoPictures {
+        /// Its architecture.
+        model: String,
+    },
+    /// A model with a vision tower whose files do not say how pictures are prepared.
+    #[error("{}: a model with a vision tower, and no preprocessor_config.json beside it; add that of the model", folder.display())]
+    NoProcessor {
+        /// The model's folder.
+        folder: PathBuf,
+    },
+    /// A prompt with another number of places for pictures than there are pictures.
+    #[error(
+        "the prompt has {places} places for {pictures} pictures: each picture needs one, which the chat template writes; text must not have the picture token's name"
+    )]
+    PicturePlaces {
+        /// Places.
+        places: usize,
+        /// Pictures.
+        pictures: usize,
+    },
     /// An encoder's files without a tokenizer.
     #[error("{model}: the model has no tokenizer")]
     NoTokenizer {

@@ -1,5 +1,6 @@
 //! What a caller asks for.
 
+use crate::pictures::PlacedPicture;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,6 +11,8 @@ use yirage_engine::sampling::Constraint;
 pub struct Job {
     /// Ids, and how the next ones are chosen.
     pub request: Request,
+    /// Pictures of the prompt, in order: what [`PictureReader::place`](crate::PictureReader::place) gives.
+    pub pictures: Vec<PlacedPicture>,
     /// Strings that end the text and are not part of it.
     pub stops: Vec<String>,
     /// Special tokens that are shown in the text, by their names: marks that the caller reads.
@@ -23,7 +26,14 @@ pub struct Job {
 impl Job {
     /// A job of a request alone.
     pub fn new(request: Request) -> Job {
-        Job { request, stops: Vec::new(), marks: Arc::default(), constraint: None, deadline: None }
+        Job {
+            request,
+            pictures: Vec::new(),
+            stops: Vec::new(),
+            marks: Arc::default(),
+            constraint: None,
+            deadline: None,
+        }
     }
 }
 
@@ -31,6 +41,7 @@ impl fmt::Debug for Job {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Job")
             .field("request", &self.request)
+            .field("pictures", &self.pictures.len())
             .field("stops", &self.stops)
             .field("marks", &self.marks)
             .field("constrained", &self.constraint.is_some())

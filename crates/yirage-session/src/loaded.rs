@@ -1,10 +1,12 @@
 //! From files to a model that is ready.
 
 use crate::error::SessionError;
+use crate::pictures::PictureReader;
 use crate::texts::TextProcessor;
 use std::sync::Arc;
-use yirage_engine::{Engine, EngineOptions, LoadProgressFn};
+use yirage_engine::{Engine, EngineOptions, LoadProgressFn, VisionTower};
 use yirage_hal::Device;
+use yirage_model::arch::picture_token;
 use yirage_model::{Checkpoint, GenerationConfig, RawConfig};
 
 /// An engine with the model's texts and suggestions, on no thread yet.
@@ -15,10 +17,21 @@ pub struct LoadedEngine {
     pub texts: Option<Arc<TextProcessor>>,
     /// What the model's makers suggest.
     pub generation: GenerationConfig,
+    /// What reads pictures, where the model does and was loaded with a place for them.
+    pub vision: Option<LoadedVision>,
+}
+
+/// A vision tower, and how its pictures are read.
+pub struct LoadedVision {
+    /// The tower.
+    pub tower: VisionTower,
+    /// From files to what it reads.
+    pub reader: Arc<PictureReader>,
 }
 
 impl LoadedEngine {
-    /// Loads the model of `checkpoint` on `device`. `progress` gets bytes of weights done, and of all.
+    /// Loads the model of `checkpoint` on `device`. A model that reads pictures gets its vision tower where
+    /// [`EngineOptions::embedded`] asks for it; other models have no place for rows of embeddings then either. `progress` gets bytes of weights done, and of all.
     ///
     /// # Errors
     /// Whatever is wrong with files, options or the device.
@@ -28,7 +41,11 @@ impl LoadedEngine {
         options: &EngineOptions,
         progress: LoadProgressFn<'_>,
     ) -> Result<LoadedEngine, SessionError> {
-        let generation = GenerationConfig::load(checkpoint, &RawConfig::load(checkpoint)?)?;
+        let config = RawConfig::load(checkpoint)?;
+        let generation = GenerationConfig::load(checkpoint, &config)?;
+        let embedded = options.embedded && picture_token(&config)?.is_some();
+        let options = &EngineOptions { embedded, ..options.clone() };
+        let of_vision = device.clone();
         // The vocabulary takes as long as weights that need only be mapped.
         let (engine, texts) = std::thread::scope(|scope| {
             let reader = std::thread::Builder::new().name("yirage-texts".into());
@@ -41,7 +58,9 @@ impl LoadedEngine {
             };
             (engine, texts)
         });
-        Ok(LoadedEngine { engine: engine?, texts: texts?.map(Arc::new), generation })
+        let (engine, texts) = (engine?, texts?.map(Arc::new));
+        let vision = if embedded { load_vision(checkpoint, of_vision, options)? } else { None };
+        Ok(LoadedEngine { engine, texts, generation, vision })
     }
 
     /// Loads a smaller model of the same vocabulary, whose guesses are verified from now on.
@@ -63,4 +82,14 @@ impl LoadedEngine {
         ends.dedup();
         ends
     }
+}
+
+fn load_vision(
+    checkpoint: &Checkpoint,
+    device: Arc<dyn Device>,
+    options: &EngineOptions,
+) -> Result<Option<LoadedVision>, SessionError> {
+    let Some(tower) = VisionTower::load(checkpoint, &*device, options, &mut |_, _| {})? else { return Ok(None) };
+    let reader = Arc::new(PictureReader::load(checkpoint, &tower)?);
+    Ok(Some(LoadedVision { tower, reader }))
 }

@@ -4,11 +4,12 @@ use crate::answer::{AnswerEventStream, answer};
 use crate::error::SessionError;
 use crate::event::{FinishedAnswer, SessionEvent};
 use crate::job::Job;
-use crate::loaded::LoadedEngine;
+use crate::loaded::{LoadedEngine, LoadedVision};
 use crate::open::OpenJobs;
+use crate::pictures::PictureReader;
 use crate::prefix_file::{self, ModelFingerprint, PrefixSize};
 use crate::texts::TextProcessor;
-use crate::worker::{self, COMMANDS, WorkerCommand};
+use crate::worker::{self, COMMANDS, WorkerCommand, WorkerEngine};
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -22,11 +23,12 @@ use yirage_model::GenerationConfig;
 pub struct ModelHandle {
     facts: ModelFacts,
     texts: Option<Arc<TextProcessor>>,
+    pictures: Option<Arc<PictureReader>>,
     generation: GenerationConfig,
     ends: Vec<u32>,
     commands: SyncSender<WorkerCommand>,
     open: OpenJobs,
-    thread: Mutex<Option<JoinHandle<Result<Engine, String>>>>,
+    thread: Mutex<Option<JoinHandle<Result<WorkerEngine, String>>>>,
     /// What the thread died of, once somebody has met it.
     died: OnceLock<String>,
 }
@@ -38,17 +40,19 @@ impl LoadedEngine {
     /// [`SessionError::Thread`].
     pub fn start(self) -> Result<ModelHandle, SessionError> {
         let (facts, ends) = (self.engine.facts().clone(), self.ends());
-        let LoadedEngine { engine, texts, generation } = self;
+        let LoadedEngine { engine, texts, generation, vision } = self;
+        let (tower, pictures) = vision.map(|vision| (vision.tower, vision.reader)).unzip();
         let (commands, received) = sync_channel(COMMANDS);
         let of_thread = texts.clone();
         let thread = std::thread::Builder::new()
             .name("yirage-engine".into())
-            .spawn(move || worker::run(engine, of_thread.as_deref(), &received))
+            .spawn(move || worker::run(WorkerEngine { engine, tower }, of_thread.as_deref(), &received))
             .map_err(SessionError::Thread)?;
         let thread = Mutex::new(Some(thread));
         Ok(ModelHandle {
             facts,
             texts,
+            pictures,
             generation,
             ends,
             commands,
@@ -68,6 +72,15 @@ impl ModelHandle {
     /// Tokenizer and templates, where the model has them.
     pub fn texts(&self) -> Option<&TextProcessor> {
         self.texts.as_deref()
+    }
+
+    /// How pictures are read.
+    ///
+    /// # Errors
+    /// [`SessionError::NoPictures`] of a model that reads none.
+    pub fn pictures(&self) -> Result<&PictureReader, SessionError> {
+        let none = || SessionError::NoPictures { model: self.facts.architecture.clone() };
+        self.pictures.as_deref().ok_or_else(none)
     }
 
     /// What the model's makers suggest.
@@ -217,7 +230,7 @@ impl ModelHandle {
         SessionError::Gone { why: why.clone() }
     }
 
-    fn join(&self) -> Option<Result<Engine, String>> {
+    fn join(&self) -> Option<Result<WorkerEngine, String>> {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         Some(thread.join().unwrap_or_else(|panic| Err(worker::message_of(&*panic))))
     }
@@ -228,12 +241,13 @@ impl ModelHandle {
     /// [`SessionError::Gone`] where it had ended before.
     pub fn stop(self) -> Result<LoadedEngine, SessionError> {
         self.send(WorkerCommand::Stop)?;
-        let engine = match self.join() {
+        let WorkerEngine { engine, tower } = match self.join() {
             Some(Ok(engine)) => engine,
             Some(Err(why)) => return Err(SessionError::Gone { why }),
             None => return Err(self.thread_error()),
         };
-        Ok(LoadedEngine { engine, texts: self.texts.clone(), generation: self.generation.clone() })
+        let vision = tower.zip(self.pictures.clone()).map(|(tower, reader)| LoadedVision { tower, reader });
+        Ok(LoadedEngine { engine, texts: self.texts.clone(), generation: self.generation.clone(), vision })
     }
 }
 

@@ -18,6 +18,7 @@ pub mod safetensors;
 pub mod scratch;
 pub mod skipped;
 pub mod tiny;
+pub mod vision;
 pub mod weights;
 
 pub use yirage_ir::rng;

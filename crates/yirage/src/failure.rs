@@ -243,6 +243,9 @@ impl From<SessionError> for CliFailure {
             SessionError::NoText { .. } => {
                 CliFailure::Usage("--stop needs text, and the model has no tokenizer".into())
             }
+            error @ SessionError::NoPictures { .. } => {
+                ModelError::Unsupported { what: "a picture in the prompt".into(), why: error.to_string() }.into()
+            }
             other => CliFailure::Other(other.to_string()),
         }
     }

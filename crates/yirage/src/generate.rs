@@ -11,7 +11,7 @@ use yirage_engine::{Engine, Request};
 use yirage_hal::SelectionReason;
 use yirage_ir::Dims;
 use yirage_plan::ExecutorKind;
-use yirage_session::{FinishedAnswer, Job, ModelHandle, SessionEvent};
+use yirage_session::{FinishedAnswer, Job, ModelHandle, PlacedPicture, SessionEvent};
 
 /// New tokens at most where nobody says a number.
 pub(crate) const DEFAULT_MAX_TOKENS: u32 = 512;
@@ -23,6 +23,8 @@ const LOOK_UP: Duration = Duration::from_millis(50);
 pub(crate) struct GenerationJob {
     /// Token ids of the prompt.
     pub(crate) prompt: Vec<u32>,
+    /// Pictures in it.
+    pub(crate) pictures: Vec<PlacedPicture>,
     /// New tokens at most; `None` is [`DEFAULT_MAX_TOKENS`] or what the context leaves.
     pub(crate) max_tokens: Option<u32>,
     /// Ids that end the text.
@@ -158,7 +160,7 @@ pub(crate) fn generate(
     let left = u64::from(model.facts().context).saturating_sub(job.prompt.len() as u64);
     let max_tokens = job.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS.min(left.max(1) as u32));
     let request = Request { stop_ids: job.stop_ids, sampling: job.sampling, ..Request::greedy(job.prompt, max_tokens) };
-    let events = model.submit(Job { stops: job.stops, ..Job::new(request) })?;
+    let events = model.submit(Job { stops: job.stops, pictures: job.pictures, ..Job::new(request) })?;
     interrupt.begin();
     let answer = read(events, model.texts().is_some(), interrupt, show);
     interrupt.end();

@@ -8,7 +8,7 @@ use crate::adapter_error::AdapterError;
 use crate::error::EngineError;
 use crate::load;
 use crate::options::{AdapterScale, EngineAdapter, check_adapters, check_scale};
-use crate::runner::Runner;
+use crate::runner::{Runner, RunnerInputs};
 use std::collections::HashMap;
 use yirage_hal::{Bindings, WeightHandle};
 use yirage_model::Checkpoint;
@@ -85,10 +85,13 @@ impl Engine {
             crate::options::EngineOptions { adapters, context: Some(self.facts.context), ..self.options.clone() };
         let rebuilt = load::rebuild(checkpoint, &*self.device, &options, self.sampler.plans())?;
         let bindings = self.rebind(checkpoint, &rebuilt)?;
-        let (groups, rope) = (rebuilt.model.groups.len(), self.dynamic_rope.clone());
-        let width = layout(&options.adapters).width() as usize;
-        self.runner =
-            Runner::new(&*self.device, &rebuilt.plans, &bindings, groups, rope, options.executor)?.with_scales(width);
+        let inputs = RunnerInputs {
+            groups: rebuilt.model.groups.len(),
+            dynamic_rope: self.dynamic_rope.clone(),
+            embedded: rebuilt.model.embedded,
+            scales: layout(&options.adapters).width() as usize,
+        };
+        self.runner = Runner::new(&*self.device, &rebuilt.plans, &bindings, inputs, options.executor)?;
         self.weights = rebuilt.weights;
         self.bindings = bindings;
         self.options.adapters = options.adapters;

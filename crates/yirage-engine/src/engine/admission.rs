@@ -17,8 +17,8 @@ impl Engine {
     /// Queues a request.
     ///
     /// # Errors
-    /// [`EngineError::UnknownToken`], [`EngineError::NoHiddenStates`], [`EngineError::Sampling`], [`EngineError::Adapter`],
-    /// [`EngineError::Admission`].
+    /// [`EngineError::UnknownToken`], [`EngineError::Embedded`], [`EngineError::NoHiddenStates`],
+    /// [`EngineError::Sampling`], [`EngineError::Adapter`], [`EngineError::Admission`].
     pub fn add(&mut self, request: Request) -> Result<SeqId, EngineError> {
         self.add_restricted(request, None)
     }
@@ -45,10 +45,11 @@ impl Engine {
         let length = self.whole_length(request.prompt.len(), request.max_new_tokens);
         let scaled = self.dynamic_rope.as_ref().filter(|d| length > d.original).map(|d| d.original);
         let adapters = self.request_adapters(request.adapters.as_deref())?;
-        let salt = cache_salt(&request.cache_salt, scaled.map(|_| length), &adapted(&adapters.used))?;
-        let prompt = request.prompt.clone();
+        let mut prompt = request.prompt.clone();
+        let (round, rows) = self.embedded.put(&request.embedded, self.embedded_width, &mut prompt)?;
+        let salt = cache_salt(&request.cache_salt, scaled.map(|_| length), &adapted(&adapters.used), round)?;
         let seq = self.scheduler.add(NewSequence {
-            prompt: request.prompt,
+            prompt,
             max_new_tokens: request.max_new_tokens,
             stop_ids: request.stop_ids,
             logits: wanted.rows(),
@@ -56,10 +57,11 @@ impl Engine {
             priority: request.priority,
             key: request.key,
         })?;
-        self.speculator.add(seq, &prompt);
+        self.speculator.add(seq, &request.prompt);
         self.pending_events.extend(scaled.map(|original| Event::RopeScaled { seq, length, original }));
         let ready = VecDeque::new();
-        self.requests.insert(seq, RequestState { sampling, counts, restraint, wanted, length, adapters, salt, ready });
+        let state = RequestState { sampling, counts, restraint, wanted, length, adapters, salt, ready, _rows: rows };
+        self.requests.insert(seq, state);
         Ok(seq)
     }
 

@@ -41,7 +41,7 @@ impl Engine {
     /// The cache's salt of beginnings that requests of this `salt` have computed which name no adapters.
     fn prefix_salt(&self, salt: &[u8]) -> Result<Vec<u8>, EngineError> {
         let adapters = self.request_adapters(None)?;
-        Ok(cache_salt(salt, None, &adapted(&adapters.used))?)
+        Ok(cache_salt(salt, None, &adapted(&adapters.used), 0)?)
     }
 
     /// The longest beginning of `tokens` that the cache has, in whole blocks; of length 0 where it has none. It is one of

@@ -5,6 +5,7 @@ use super::event::Event;
 use super::facts::ModelFacts;
 use super::request_state::RequestState;
 use super::submitted_step::SubmittedStep;
+use crate::embedded::EmbeddedTokens;
 use crate::options::EngineOptions;
 use crate::pace::StepPacer;
 use crate::packed::{Background, Notice};
@@ -39,6 +40,9 @@ pub struct Engine {
     pub(super) kv_caches: Vec<BoundKvCache>,
     pub(super) sampler: Sampler,
     pub(super) requests: HashMap<SeqId, RequestState>,
+    pub(super) embedded: EmbeddedTokens,
+    /// Width of the rows that prompts may have in the place of tokens' embeddings.
+    pub(super) embedded_width: Option<u32>,
     pub(super) dynamic_rope: Option<Dynamic>,
     /// The step that was submitted behind the last one.
     pub(super) launched: Option<SubmittedStep>,

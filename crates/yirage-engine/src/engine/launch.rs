@@ -16,7 +16,8 @@ impl Engine {
         let reads = self.reads();
         let length = |seq| self.requests.get(&seq).map_or(0, |s| s.length);
         let scales = |seq| self.requests.get(&seq).map(|s| &*s.adapters.row).unwrap_or_default();
-        let model = self.runner.submit(&batch, length, scales, &reads, ids).map_err(|e| e.to_string())?;
+        let rows = &self.embedded;
+        let model = self.runner.submit(&batch, length, scales, rows, &reads, ids).map_err(|e| e.to_string())?;
         let sampling = self.sample(&batch).map_err(|e| e.to_string())?;
         Ok(SubmittedStep { batch, began, model, sampling })
     }

@@ -4,6 +4,7 @@ use super::adapters::layout;
 use super::bound_kv_cache::BoundKvCache;
 use super::core::Engine;
 use super::facts::ModelFacts;
+use crate::embedded::EmbeddedTokens;
 use crate::error::EngineError;
 use crate::graph_model::GraphModel;
 use crate::kv::KvManager;
@@ -14,7 +15,7 @@ use crate::pace::{PromptWork, StepPacer};
 use crate::packed::{Notice, PackedModelEntry};
 use crate::plans::PlanProvider;
 use crate::prefix_error::PrefixError;
-use crate::runner::Runner;
+use crate::runner::{Runner, RunnerInputs};
 use crate::sampling::Sampler;
 use crate::scheduler::{Scheduler, SchedulerConfig};
 use crate::speculate::{DraftModel, NO_WAY_BACK, Speculator, cannot_guess};
@@ -85,7 +86,7 @@ impl Engine {
         plans: PlanProvider,
     ) -> Result<Engine, EngineError> {
         let vocabulary = prepared.model.vocab_size;
-        let groups = prepared.groups.len();
+        let (groups, embedded_width) = (prepared.groups.len(), prepared.model.embedded);
         let dynamic_rope = prepared.model.dynamic_rope.clone();
         let mut told = Vec::new();
         let products = ModelMatmuls::of(&prepared, options.precision);
@@ -94,8 +95,13 @@ impl Engine {
         told.extend((!guesses).then(|| Notice::NotGuessed(NO_WAY_BACK.into())));
         let speculation = if guesses { options.speculation } else { Speculation::default() };
         let variant = variants::bind(&*device, products, &mut bindings, &options.tuning, &mut told)?;
-        let runner = Runner::new(&*device, &prepared.plans, &bindings, groups, dynamic_rope.clone(), options.executor)?;
-        let runner = runner.with_scales(layout(&options.adapters).width() as usize);
+        let inputs = RunnerInputs {
+            groups,
+            dynamic_rope: dynamic_rope.clone(),
+            embedded: embedded_width,
+            scales: layout(&options.adapters).width() as usize,
+        };
+        let runner = Runner::new(&*device, &prepared.plans, &bindings, inputs, options.executor)?;
         let kv_caches = kv_caches(&*device, &prepared.model, &bindings)?;
         let facts = ModelFacts {
             architecture: prepared.model.name,
@@ -126,6 +132,8 @@ impl Engine {
             kv_caches,
             sampler,
             requests: HashMap::new(),
+            embedded: EmbeddedTokens::default(),
+            embedded_width,
             dynamic_rope,
             launched: None,
             pending_events: Vec::new(),
@@ -157,7 +165,7 @@ impl Engine {
         if let Some((model, draft)) = tokenizers {
             same_vocabulary(model, draft)?;
         }
-        let options = EngineOptions { context: Some(self.facts.context), ..self.options.clone() };
+        let options = EngineOptions { context: Some(self.facts.context), embedded: false, ..self.options.clone() };
         let sizes = (&options, self.whole_sequences());
         let (draft, told) = DraftModel::load(checkpoint, self.device.clone(), sizes, self.sampler.plans(), progress)?;
         self.notices.extend(told.into_iter().chain(Notice::of_weights(checkpoint)));

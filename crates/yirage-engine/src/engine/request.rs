@@ -1,5 +1,6 @@
 //! What a caller asks for.
 
+use crate::embedded::EmbeddedSpan;
 use crate::options::AdapterScale;
 use crate::sampling::SamplingParams;
 use crate::scheduler::LogitsWanted;
@@ -9,6 +10,9 @@ use crate::scheduler::LogitsWanted;
 pub struct Request {
     /// Token ids of the prompt, at least one.
     pub prompt: Vec<u32>,
+    /// Rows of embeddings in the place of tokens of the prompt, in order; those tokens' ids count for penalties alone. The
+    /// engine has to be loaded with [`EngineOptions::embedded`](crate::EngineOptions::embedded).
+    pub embedded: Vec<EmbeddedSpan>,
     /// New tokens at most; none is as many as fit.
     pub max_new_tokens: Option<u32>,
     /// New tokens at least: no stop id is sampled before so many others.
@@ -44,6 +48,7 @@ impl Request {
     pub fn greedy(prompt: Vec<u32>, max_new_tokens: u32) -> Request {
         Request {
             prompt,
+            embedded: Vec::new(),
             max_new_tokens: Some(max_new_tokens),
             min_new_tokens: 0,
             stop_ids: Vec::new(),

@@ -3,9 +3,11 @@
 use super::request::Request;
 use super::request_adapters::RequestAdapters;
 use super::restraint::Restraint;
+use crate::embedded::EmbeddingRows;
 use crate::sampling::{CheckedParams, PositionLogprobs, TokenCounts};
 use crate::scheduler::LogitsWanted;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// What the engine keeps of a request while its sequence runs.
 pub(super) struct RequestState {
@@ -21,6 +23,8 @@ pub(super) struct RequestState {
     pub(super) salt: Vec<u8>,
     /// What belongs to the verified tokens that the scheduler has not delivered yet.
     pub(super) ready: VecDeque<VerifiedToken>,
+    /// Rows of its prompt, which are there for as long as this holds them.
+    pub(super) _rows: Vec<Arc<EmbeddingRows>>,
 }
 
 impl RequestState {

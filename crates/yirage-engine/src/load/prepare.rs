@@ -165,7 +165,7 @@ pub(crate) fn build(
     check_adapters(&options.adapters, device.target().ranks)?;
     let adapters: Vec<_> = options.adapters.iter().map(|adapter| adapter.adapter.clone()).collect();
     let of = |context| -> Result<BuiltModel, EngineError> {
-        let build = BuildOptions { kv, context, hidden: options.hidden };
+        let build = BuildOptions { kv, context, hidden: options.hidden, embedded: options.embedded };
         let model = arch::build_with_adapters(checkpoint, &config, build, &adapters)?;
         check_generates(&model)?;
         let target = device.target();

@@ -45,6 +45,8 @@ pub struct EngineOptions {
     pub prefix_cache: bool,
     /// Whether requests may ask for hidden states. The model then has them as an output.
     pub hidden: bool,
+    /// Whether prompts may have rows of embeddings in the place of tokens' own ([`Request::embedded`](crate::Request::embedded)).
+    pub embedded: bool,
     /// Whether tokens are guessed and several verified in one step. The output is the same.
     pub speculation: Speculation,
     /// Where repacked weights are kept for the next start; `None` makes them from the model's files each time.
@@ -77,6 +79,7 @@ impl Default for EngineOptions {
             logit_rows: 64,
             prefix_cache: true,
             hidden: false,
+            embedded: false,
             speculation: Speculation::default(),
             packed: None,
             plans: None,

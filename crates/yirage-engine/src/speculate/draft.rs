@@ -15,7 +15,7 @@ use crate::memory::LoadBytes;
 use crate::options::{CacheSize, EngineOptions, Speculation};
 use crate::packed::Notice;
 use crate::plans::PlanProvider;
-use crate::runner::Runner;
+use crate::runner::{Runner, RunnerInputs};
 use crate::sampling::{CheckedParams, Sampler, SamplerInput, TokenCounts};
 use crate::scheduler::{Batch, BatchEntry, Phase, SeqId};
 use crate::variants::{self, ModelMatmuls};
@@ -89,12 +89,17 @@ impl DraftModel {
         }
         let kv = KvManager::new(&prepared.groups, options.prefix_cache)?;
         let mut bindings = load::bind(checkpoint, &*device, &prepared, HashMap::new(), progress)?;
-        let (groups, dynamic) = (prepared.groups.len(), prepared.model.dynamic_rope.clone());
+        let inputs = RunnerInputs {
+            groups: prepared.groups.len(),
+            dynamic_rope: prepared.model.dynamic_rope.clone(),
+            embedded: prepared.model.embedded,
+            scales: 0,
+        };
         let mut told = Vec::new();
         let products = ModelMatmuls::of(&prepared, options.precision);
         variants::bind(&*device, products, &mut bindings, &options.tuning, &mut told)?;
         let draft = DraftModel {
-            runner: Runner::new(&*device, &prepared.plans, &bindings, groups, dynamic, options.executor)?,
+            runner: Runner::new(&*device, &prepared.plans, &bindings, inputs, options.executor)?,
             sampler: Sampler::keeping(device, options.max_seqs, plans.clone()),
             kv,
             vocabulary: prepared.model.vocab_size,

@@ -3,11 +3,12 @@
 use crate::golden_support::{all_logits, engine};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use yirage_engine::scheduler::{AdmissionError, ConfigError, LogitsWanted, SeqId, SequenceUsage};
 use yirage_engine::{
-    CacheSize, Engine, EngineError, EngineOptions, Event, PackedOptions, Request, Speculation, SpeculationControl,
-    Tuning, VariantOrigin,
+    CacheSize, EmbeddedError, EmbeddedSpan, EmbeddingRows, Engine, EngineError, EngineOptions, Event, PackedOptions,
+    Request, Speculation, SpeculationControl, Tuning, VariantOrigin,
 };
 use yirage_hal::{Backend, Length, OpenOptions, SelectionReason};
 use yirage_ir::Format;
@@ -39,6 +40,7 @@ const EFFECTS: &[(&str, fn())] = &[
     ("logit_rows", logit_rows),
     ("prefix_cache", prefix_cache),
     ("hidden", hidden),
+    ("embedded", embedded),
     ("speculation", speculation),
     ("packed", packed),
     ("plans", plans),
@@ -49,7 +51,7 @@ const EFFECTS: &[(&str, fn())] = &[
 #[test]
 fn every_field_has_an_effect_test() {
     let fields = all_fields!(precision kv fuse executor context context_within max_seqs cache chunk max_step logit_rows prefix_cache hidden
-        speculation packed plans tuning adapters);
+        embedded speculation packed plans tuning adapters);
     let tested: Vec<&str> = EFFECTS.iter().map(|(name, _)| *name).collect();
     assert_eq!(tested, fields);
 }
@@ -265,6 +267,18 @@ fn hidden() {
     };
     assert!(matches!(states(false), Err(EngineError::NoHiddenStates)));
     assert!(matches!(states(true), Ok(5)));
+}
+
+fn embedded() {
+    let rows = Arc::new(EmbeddingRows::new([1; 32], 64, vec![1.0; 64]).unwrap());
+    let given = |embedded| -> Result<usize, EngineError> {
+        let mut engine = load(EngineOptions { embedded, ..base() });
+        let embedded = vec![EmbeddedSpan { at: 0, rows: rows.clone() }];
+        engine.add(Request { embedded, ..Request::greedy(prompt(5), 2) })?;
+        Ok(steps(&mut engine).iter().flatten().filter(|event| matches!(event, Event::Token { .. })).count())
+    };
+    assert!(matches!(given(false), Err(EngineError::Embedded(EmbeddedError::NoPlace))));
+    assert!(matches!(given(true), Ok(2)));
 }
 
 /// The most guesses of a step are what `--draft-max` sets.

@@ -3,10 +3,13 @@
 
 use crate::golden_support::{all_logits, engine, logsumexp};
 use std::collections::HashMap;
+use std::sync::Arc;
 use yirage_engine::limits::{MAX_BAD_WORDS, MAX_LOGPROBS, MAX_SALT_BYTES};
 use yirage_engine::sampling::{ParamError, PositionLogprobs, SamplingParams};
 use yirage_engine::scheduler::{AdmissionError, FinishReason, LogitsWanted, SeqId, SequenceUsage};
-use yirage_engine::{CacheSize, Engine, EngineError, EngineOptions, Event, Request};
+use yirage_engine::{
+    CacheSize, EmbeddedError, EmbeddedSpan, EmbeddingRows, Engine, EngineError, EngineOptions, Event, Request,
+};
 use yirage_plan::Precision;
 use yirage_testkit::tiny;
 
@@ -21,6 +24,7 @@ macro_rules! all_fields {
 /// A field, and a check of its effect.
 const EFFECTS: &[(&str, fn())] = &[
     ("prompt", prompt_is_read),
+    ("embedded", embedded),
     ("max_new_tokens", max_new_tokens),
     ("min_new_tokens", min_new_tokens),
     ("stop_ids", stop_ids),
@@ -38,7 +42,7 @@ const EFFECTS: &[(&str, fn())] = &[
 
 #[test]
 fn every_field_has_an_effect_test() {
-    let fields = all_fields!(prompt max_new_tokens min_new_tokens stop_ids sampling allowed_tokens bad_words logits hidden
+    let fields = all_fields!(prompt embedded max_new_tokens min_new_tokens stop_ids sampling allowed_tokens bad_words logits hidden
         prompt_logprobs adapters cache_salt priority key);
     let tested: Vec<&str> = EFFECTS.iter().map(|(name, _)| *name).collect();
     assert_eq!(tested, fields);
@@ -95,6 +99,21 @@ fn drain(engine: &mut Engine) -> (HashMap<SeqId, Output>, Vec<SeqId>) {
         }
     }
     (out, ends)
+}
+
+fn embedded() {
+    let mut engine = load(EngineOptions { embedded: true, ..base() });
+    let of = |value| {
+        let rows = Arc::new(EmbeddingRows::new([value; 32], 64, vec![f32::from(value); 2 * 64]).unwrap());
+        Request { embedded: vec![EmbeddedSpan { at: 1, rows }], ..Request::greedy(prompt(9), 12) }
+    };
+    let plain = run(&mut engine, Request::greedy(prompt(9), 12)).tokens;
+    let (one, other) = (run(&mut engine, of(1)).tokens, run(&mut engine, of(200)).tokens);
+    assert!(plain != one && one != other);
+    let rows = Arc::new(EmbeddingRows::new([0; 32], 3, vec![0.0; 3]).unwrap());
+    let narrow = Request { embedded: vec![EmbeddedSpan { at: 1, rows }], ..Request::greedy(prompt(9), 1) };
+    let refused = engine.add(narrow);
+    assert!(matches!(refused, Err(EngineError::Embedded(EmbeddedError::Width { width: 3, wanted: 64 }))));
 }
 
 fn run(engine: &mut Engine, request: Request) -> Output {

@@ -13,7 +13,7 @@ use crate::rope;
 use crate::tensor_names;
 use crate::weights::{WeightBinding, WeightSource, WeightView};
 use std::collections::HashMap;
-use yirage_ir::expr::Func;
+use yirage_ir::expr::{Expr, Func};
 use yirage_ir::op::{Embed, Gather, Hadamard, LayerNorm, Linear, Map, RmsNorm, Rope};
 use yirage_ir::{BuildError, DType, Dim, F32, Format, GraphBuilder, Op, Sym, Type, ValueId};
 
@@ -26,7 +26,8 @@ const LARGEST_TABLE: u64 = 1 << 30;
 /// The slots that every model has.
 #[derive(Clone, Copy)]
 pub(super) struct StepInputs {
-    pub(super) ids: ValueId,
+    /// None in a vision tower.
+    ids: Option<ValueId>,
     pub(super) positions: ValueId,
     pub(super) seqs: ValueId,
     pub(super) rows: ValueId,
@@ -69,6 +70,7 @@ pub(super) struct ModelBuilder<'a> {
     output: Option<ModelOutput>,
     passed_over: Vec<String>,
     token_types: u32,
+    embedded: Option<u32>,
     weights: Vec<WeightBinding>,
     bound: HashMap<String, ValueId>,
     groups: Vec<CacheGroupInputs>,
@@ -84,6 +86,22 @@ impl<'a> ModelBuilder<'a> {
         config: &'a RawConfig,
         options: BuildOptions,
     ) -> Result<ModelBuilder<'a>, ModelError> {
+        let mut e = ModelBuilder::empty(checkpoint, config, options)?;
+        e.inputs.ids = Some(e.slot("ids", Sym::Tokens)?);
+        Ok(e)
+    }
+
+    /// A vision tower under construction, whose `config` says nothing of a cache.
+    pub(super) fn of_tower(checkpoint: &'a Checkpoint, config: &'a RawConfig) -> Result<ModelBuilder<'a>, ModelError> {
+        let options = BuildOptions { kv: Format::F32, context: 1, hidden: false, embedded: false };
+        ModelBuilder::empty(checkpoint, config, options)
+    }
+
+    fn empty(
+        checkpoint: &'a Checkpoint,
+        config: &'a RawConfig,
+        options: BuildOptions,
+    ) -> Result<ModelBuilder<'a>, ModelError> {
         if !matches!(options.kv, Format::F32 | Format::F16 | Format::BF16 | Format::Q8_0) {
             return Err(ModelError::Unsupported {
                 what: format!("a cache of {}", options.kv.info().name),
@@ -92,11 +110,11 @@ impl<'a> ModelBuilder<'a> {
         }
         let mut graph = GraphBuilder::new(config.model_type()?.replace(|c: char| !c.is_ascii_alphanumeric(), "_"));
         let mut slot = |name: &str, dim: Sym| graph.step_input(name, Type::new(DType::I32, [dim]));
-        let mut four = || -> Result<StepInputs, BuildError> {
-            let (ids, positions) = (slot("ids", Sym::Tokens)?, slot("positions", Sym::Tokens)?);
-            Ok(StepInputs { ids, positions, seqs: slot("seqs", Sym::Tokens)?, rows: slot("rows", Sym::Rows)? })
+        let mut three = || -> Result<StepInputs, BuildError> {
+            let (positions, seqs) = (slot("positions", Sym::Tokens)?, slot("seqs", Sym::Tokens)?);
+            Ok(StepInputs { ids: None, positions, seqs, rows: slot("rows", Sym::Rows)? })
         };
-        let slots = four().map_err(|e| misfit(config, &e))?;
+        let slots = three().map_err(|e| misfit(config, &e))?;
         Ok(ModelBuilder {
             config,
             checkpoint,
@@ -107,6 +125,7 @@ impl<'a> ModelBuilder<'a> {
             output: None,
             passed_over: Vec::new(),
             token_types: 0,
+            embedded: None,
             weights: Vec::new(),
             bound: HashMap::new(),
             groups: Vec::new(),
@@ -405,13 +424,30 @@ impl<'a> ModelBuilder<'a> {
     pub(super) fn embed(&mut self, hf: &str, hidden: u32, scale: f32) -> Result<ValueId, ModelError> {
         let vocab = self.size("vocab_size")?;
         let table = self.tensor("embed.w", hf, &[vocab, hidden])?;
-        self.op("embed", Embed { scale: F32(scale) }, &[table, self.inputs.ids])
+        let no_ids = || ModelError::Unsupported { what: "tokens".into(), why: "a vision tower reads none".into() };
+        let embedded = self.op("embed", Embed { scale: F32(scale) }, &[table, self.inputs.ids.ok_or_else(no_ids)?])?;
+        if !self.options.embedded {
+            return Ok(embedded);
+        }
+        self.embedded = Some(hidden);
+        let is_given = self.float_slot("is_given", [Dim::Sym(Sym::Tokens), Dim::Const(1)])?;
+        let given = self.float_slot("given", [Dim::Sym(Sym::Tokens), Dim::Const(hidden)])?;
+        self.op("embed_or_given", chosen(), &[is_given, given, embedded])
+    }
+
+    fn slot(&mut self, name: &str, dim: Sym) -> Result<ValueId, ModelError> {
+        self.graph.step_input(name, Type::new(DType::I32, [dim])).map_err(|e| misfit(self.config, &e))
+    }
+
+    /// A slot of f32.
+    pub(super) fn float_slot(&mut self, name: &str, shape: [Dim; 2]) -> Result<ValueId, ModelError> {
+        self.graph.step_input(name, Type::new(DType::F32, shape)).map_err(|e| misfit(self.config, &e))
     }
 
     /// The slot of tokens' types, of which there are `count`.
     pub(super) fn token_types(&mut self, count: u32) -> Result<ValueId, ModelError> {
         self.token_types = count;
-        self.graph.step_input("types", Type::new(DType::I32, [Sym::Tokens])).map_err(|e| misfit(self.config, &e))
+        self.slot("types", Sym::Tokens)
     }
 
     /// Says that the model has no use for a tensor that files may have.
@@ -675,8 +711,17 @@ impl<'a> ModelBuilder<'a> {
     pub(super) fn finish(self) -> Result<Model, ModelError> {
         self.check_unread()?;
         self.low_rank.as_ref().map_or(Ok(()), LowRankBranches::check_used)?;
-        let (name, context) = (self.config.model_type()?.to_owned(), self.positions()?);
-        let vocab_size = self.size("vocab_size")?;
+        let (context, vocab_size) = (self.positions()?, self.size("vocab_size")?);
+        self.finished(context, vocab_size)
+    }
+
+    /// The finished vision tower of pictures with so many rows. Tensors that it does not read are the language model's.
+    pub(super) fn finish_tower(self, rows: u32) -> Result<Model, ModelError> {
+        self.finished(rows, 0)
+    }
+
+    fn finished(self, context: u32, vocab_size: u32) -> Result<Model, ModelError> {
+        let name = self.config.model_type()?.to_owned();
         let nothing = || ModelError::Unsupported { what: name.clone(), why: "its graph has no output".into() };
         let output = self.output.ok_or_else(nothing)?;
         let graph = self.graph.finish();
@@ -688,6 +733,7 @@ impl<'a> ModelBuilder<'a> {
             graph,
             output,
             token_types: self.token_types,
+            embedded: self.embedded,
             weights: self.weights,
             groups: self.groups.into_iter().map(|g| g.group).collect(),
             kv_cache_group: self.kv_cache_group,
@@ -704,6 +750,12 @@ fn misfit(config: &RawConfig, e: &BuildError) -> ModelError {
         expected: "sizes that fit together".into(),
         found: e.to_string(),
     }
+}
+
+/// The second where the first is not 0, else the third.
+pub(super) fn chosen() -> Map {
+    let chosen = Expr::call(Func::NotEqual, &[Expr::input(0), Expr::constant(0.0)]);
+    Map { expr: Expr::call(Func::Select, &[chosen, Expr::input(1), Expr::input(2)]) }
 }
 
 /// The divisors of the frequencies that a tensor holds.

@@ -15,6 +15,9 @@
 //!
 //! Adapters that stand beside a model's products need the slot `lora.scales` of f32 `[Tokens, width]`.
 //!
+//! A model whose prompts may have rows of embeddings in the place of tokens has the slots `given` of f32 `[Tokens, width]`
+//! and `is_given` of f32 `[Tokens, 1]`: 1 where a token's row counts, 0 where its id does.
+//!
 //! Encoders keep nothing: they have no cache group, the slot `types` of i32 `[Tokens]` (which of two texts a token belongs
 //! to), and another output, which [`ModelOutput`] says.
 
@@ -70,6 +73,9 @@ mod smollm3;
 mod stablelm;
 mod starcoder2;
 mod unused_tensors;
+mod vision;
+
+pub use vision::{PatchGrid, VisionModel, build_tower, picture_token};
 
 use crate::checkpoint::Checkpoint;
 use crate::config::{ConfigSource, RawConfig};
@@ -90,6 +96,8 @@ pub struct BuildOptions {
     pub context: u32,
     /// Whether the wanted rows after the final norm, f32 `[Rows, width]`, are an output beside the logits.
     pub hidden: bool,
+    /// Whether a step may give rows of embeddings in the place of tokens' own.
+    pub embedded: bool,
 }
 
 /// What a group of layers keeps of positions. Layers of one group share block tables.
@@ -157,6 +165,8 @@ pub struct Model {
     pub output: ModelOutput,
     /// Types of tokens that an encoder tells apart; 0 for models without the slot `types`.
     pub token_types: u32,
+    /// Width of the rows that a step may give in the place of tokens' embeddings; none for models without that.
+    pub embedded: Option<u32>,
     /// A binding for each weight of the graph, in the graph's order.
     pub weights: Vec<WeightBinding>,
     /// The cache groups; group g has the slots `slots.g` and `table.g`.

@@ -12,6 +12,27 @@ pub(super) fn fill(model_type: &str, values: &mut Map<String, Value>) {
     }
 }
 
+/// Adds what files of a multi-modal family leave out of their language model's part, where it has the sizes of the first
+/// model of its type.
+pub(super) fn fill_part(family: &str, model_type: &str, values: &mut Map<String, Value>) {
+    let defaults = match (family, model_type) {
+        ("llava", "llama") => json!({
+            "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32,
+            "vocab_size": 32000
+        }),
+        ("llava", "mistral") => json!({
+            "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
+            "vocab_size": 32000
+        }),
+        _ => return,
+    };
+    if let Value::Object(defaults) = defaults {
+        for (key, value) in defaults {
+            values.entry(key).or_insert(value);
+        }
+    }
+}
+
 fn of(model_type: &str) -> Value {
     match model_type {
         "llama" => json!({
@@ -53,6 +74,14 @@ fn of(model_type: &str) -> Value {
             "query_pre_attn_scalar": 256, "sliding_window": 4096, "sliding_window_pattern": 6,
             "attention_bias": false, "hidden_activation": "gelu_pytorch_tanh", "vocab_size": 262208,
             "max_position_embeddings": 131072
+        }),
+        "clip_vision_model" => json!({
+            "hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 12,
+            "image_size": 224, "patch_size": 32, "hidden_act": "quick_gelu", "layer_norm_eps": 1e-5
+        }),
+        "siglip_vision_model" => json!({
+            "hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 12,
+            "image_size": 224, "patch_size": 16, "hidden_act": "gelu_pytorch_tanh", "layer_norm_eps": 1e-6
         }),
         "phi3" => json!({
             "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": false, "sliding_window": null,

@@ -50,7 +50,7 @@ impl RawConfig {
         let rope = t.rope(has_tensor)?;
         t.set("rope_parameters", rope);
         let names = names(arch, &|suffix| t.get(suffix).is_some());
-        Ok(RawConfig { file: gguf.name().to_owned(), source: ConfigSource::Gguf, values: t.values, names, part: false })
+        Ok(RawConfig { file: gguf.name().to_owned(), source: ConfigSource::Gguf, values: t.values, names, whole: None })
     }
 }
 

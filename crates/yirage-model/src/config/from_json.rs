@@ -35,6 +35,7 @@ impl RawConfig {
     pub fn from_json(bytes: &[u8], file: &str) -> Result<RawConfig, ModelError> {
         let outer = parse_object(bytes, file)?;
         let part = outer.get("text_config").is_some_and(|v| !v.is_null());
+        let family = outer.get("model_type").and_then(Value::as_str).unwrap_or_default().to_owned();
         let mut names = ConfigKeyNames::default();
         let mut values = flatten_text_config(outer, file, &mut names)?;
         let model_type = values.get("model_type").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -42,6 +43,9 @@ impl RawConfig {
         // defaults go in under the names that the type's own files use.
         check_aliases(&values, file)?;
         apply_aliases(&mut values, &mut names);
+        if part {
+            defaults::fill_part(&family, &model_type, &mut values);
+        }
         defaults::fill(&model_type, &mut values);
         apply_aliases(&mut values, &mut names);
         // Files of the first generation say `gelu` and mean its tanh form, whatever else they say of it.
@@ -55,7 +59,13 @@ impl RawConfig {
             values.insert("hidden_act".into(), act.clone());
             names.add("hidden_act", names.of("hidden_activation"));
         }
-        let mut config = RawConfig { file: file.to_owned(), source: ConfigSource::Json, values, names, part };
+        let mut config = RawConfig {
+            file: file.to_owned(),
+            source: ConfigSource::Json,
+            values,
+            names,
+            whole: part.then_some(family),
+        };
         config.derive(&model_type)?;
         config.derive_rope(&model_type);
         Ok(config)

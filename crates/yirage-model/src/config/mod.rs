@@ -57,7 +57,8 @@ pub struct RawConfig {
     source: ConfigSource,
     values: Map<String, Value>,
     names: ConfigKeyNames,
-    part: bool,
+    /// The family of the multi-modal model that this is the language model of; empty where its file names none.
+    whole: Option<String>,
 }
 
 impl RawConfig {
@@ -101,7 +102,31 @@ impl RawConfig {
 
     /// Whether this is the language model's part of a multi-modal model's configuration.
     pub fn is_part(&self) -> bool {
-        self.part
+        self.whole.is_some()
+    }
+
+    /// The family of the multi-modal model that this is the language model of: `llava`, `gemma3`.
+    pub fn family(&self) -> Option<&str> {
+        self.whole.as_deref().filter(|name| !name.is_empty())
+    }
+
+    /// The vision tower's part of a multi-modal model's configuration, where it has one.
+    ///
+    /// # Errors
+    /// [`ModelError::Config`] for a part that is no object.
+    pub fn vision(&self) -> Result<Option<RawConfig>, ModelError> {
+        let mut values = match self.get("vision_config") {
+            None => return Ok(None),
+            Some(Value::Object(values)) => values.clone(),
+            Some(_) => return Err(self.invalid("vision_config", "an object")),
+        };
+        let mut names = ConfigKeyNames::default();
+        for key in values.keys() {
+            names.add(key.as_str(), format!("vision_config.{key}"));
+        }
+        let model_type = values.get("model_type").and_then(Value::as_str).unwrap_or_default().to_owned();
+        defaults::fill(&model_type, &mut values);
+        Ok(Some(RawConfig { file: self.file.clone(), source: self.source, values, names, whole: None }))
     }
 
     /// All normalised values.

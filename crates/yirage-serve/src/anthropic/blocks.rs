@@ -1,11 +1,12 @@
-//! Blocks of content: the fields that they may have, and the text that those of text stand for in a conversation.
+//! Blocks of content: the fields that they may have, and the text or the picture that they stand for in a conversation.
 //!
 //! No template has a place for documents and results of searches within a message, so they are written in the tags that their
-//! makers recommend for documents in prompts. What is no text (PDF, pictures, files kept elsewhere) is refused: an answer
-//! about a document that the model never saw would be made up.
+//! makers recommend for documents in prompts. What is neither a text nor a picture (PDF, files kept elsewhere) is refused: an
+//! answer about a document that the model never saw would be made up.
 
 use crate::error::ApiError;
 use crate::fields::{FieldSpec, FieldTable, Fields, honoured, ignored, wrong};
+use crate::pictures;
 use crate::tools::named;
 use serde_json::{Value, json};
 
@@ -69,6 +70,14 @@ pub(super) const BLOCK: FieldTable = &[
 const SOURCE: FieldTable =
     &[&[honoured("type", "{}"), honoured("media_type", "{}"), honoured("data", "{}"), honoured("content", "{}")]];
 
+const PICTURE_SOURCE: FieldTable = &[&[
+    honoured("type", "{}"),
+    honoured("data", "{}"),
+    honoured("url", "{}"),
+    // The file says it itself.
+    ignored("media_type", "{}"),
+]];
+
 /// A text, or blocks that are texts.
 ///
 /// # Errors
@@ -130,6 +139,30 @@ pub(super) fn document(block: &mut Fields, ignored: &mut Vec<String>) -> Result<
     ignored.extend(source.finish_part()?);
     let (title, context) = (block.text("title")?, block.text("context")?);
     Ok(tagged("document", &[("source", title), ("context", context), ("document_content", Some(text))]))
+}
+
+/// Takes a block that is a picture: the part of it.
+///
+/// # Errors
+/// One that would have to be fetched; fields that make no sense.
+pub(super) fn picture(block: &mut Fields, ignored: &mut Vec<String>) -> Result<Value, ApiError> {
+    let source = block.fields("source", PICTURE_SOURCE)?;
+    let mut source = block.need("source", source)?;
+    let kind = source.text("type")?;
+    let part = match source.need("type", kind)?.as_str() {
+        "base64" => {
+            let data = source.text("data")?;
+            pictures::of_base64(&source.need("data", data)?)
+        }
+        "url" => {
+            let url = source.text("url")?;
+            let url = source.need("url", url)?;
+            pictures::of_url(&source.at("url"), &url)?
+        }
+        _ => return Err(source.error("type", "expected base64, or url with a `data:` URL")),
+    };
+    ignored.extend(source.finish_part()?);
+    Ok(part)
 }
 
 /// Takes a block that is the result of a search.

@@ -1,7 +1,7 @@
 //! Messages and tools of Anthropic's interface, as templates take them.
 
-use super::blocks::{ANY, BLOCK, document, is_elsewhere, search_result, texts};
-use crate::conversation::of_texts;
+use super::blocks::{ANY, BLOCK, document, is_elsewhere, picture, search_result, texts};
+use crate::conversation::{of_parts, of_texts};
 use crate::error::ApiError;
 use crate::fields::{FieldTable, Fields, honoured, ignored, wrong};
 use crate::tools::{Tool, ToolUse, check_count, named};
@@ -74,7 +74,8 @@ pub(super) fn messages(list: Vec<Value>, ignored: &mut Vec<String>) -> Result<Ve
 struct MessageBlocks {
     /// What stands for all that came before.
     summary: Option<String>,
-    texts: Vec<String>,
+    /// Texts, and parts of pictures.
+    said: Vec<Value>,
     thought: String,
     calls: Vec<Value>,
     results: Vec<Value>,
@@ -103,9 +104,10 @@ impl MessageBlocks {
             block.need(name, text)
         };
         match need(block, "type")?.as_str() {
-            "text" => self.texts.push(need(block, "text")?),
-            "document" => self.texts.push(document(block, ignored)?),
-            "search_result" => self.texts.push(search_result(block, ignored)?),
+            "text" => self.said.push(need(block, "text")?.into()),
+            "image" => self.said.push(picture(block, ignored)?),
+            "document" => self.said.push(document(block, ignored)?.into()),
+            "search_result" => self.said.push(search_result(block, ignored)?.into()),
             // Without a summary nothing was shortened.
             "compaction" => {
                 if let Some(summary) = block.text("content")?.filter(|summary| !summary.is_empty()) {
@@ -128,7 +130,7 @@ impl MessageBlocks {
                 self.results.push(json!({"role": "tool", "tool_call_id": id, "content": content}));
             }
             _ => {
-                let why = "only text, documents of text, thoughts and tools are understood";
+                let why = "only text, pictures, documents of text, thoughts and tools are understood";
                 return Err(ApiError::unsupported(block.place(), why));
             }
         }
@@ -137,12 +139,12 @@ impl MessageBlocks {
 
     fn messages(self, role: &str) -> Vec<Value> {
         let mut out = self.results;
-        let nothing = self.texts.is_empty() && self.calls.is_empty();
+        let nothing = self.said.is_empty() && self.calls.is_empty();
         let only_results = !out.is_empty() && nothing;
         let only_summary = self.summary.is_some() && nothing && self.thought.is_empty();
         if !only_results && !only_summary {
-            let only_calls = self.texts.is_empty() && !self.calls.is_empty();
-            let content = if only_calls { Value::Null } else { of_texts(self.texts) };
+            let only_calls = self.said.is_empty() && !self.calls.is_empty();
+            let content = if only_calls { Value::Null } else { of_parts(self.said) };
             let mut message = json!({"role": role, "content": content});
             if !self.calls.is_empty() {
                 message["tool_calls"] = self.calls.into();

@@ -3,7 +3,7 @@
 use super::continued::{Continues, ConversationEnding, Wants, conversation_ending, cut, text};
 use super::params::GenerationParams;
 use super::speaker::Speaker;
-use super::streams::start;
+use super::streams::{Prompts, start};
 use super::thoughts::{ThinkingBudget, ThinkingSetup};
 use super::turns::Turns;
 use crate::app::App;
@@ -12,10 +12,12 @@ use crate::conversation;
 use crate::error::ApiError;
 use crate::grammar::{ForcedCalls, Grammar, GrammarKind};
 use crate::models::{Generator, ModelLease};
+use crate::pictures;
 use crate::response_parser::{DeclaredTools, ThoughtMarks};
 use crate::tools::{ToolChoice, ToolUse};
 use serde_json::{Map, Value};
 use yirage_model::chat::ChatInputs;
+use yirage_session::PlacedPicture;
 
 /// A conversation, and what is wanted of its continuation.
 #[derive(Debug)]
@@ -87,7 +89,8 @@ impl Talk {
         let shown: Option<Vec<Value>> =
             self.shown_tools().map(|used| used.tools.iter().map(|t| t.shown.clone()).collect());
         let shown_to = generator.template(shown.is_some())?;
-        let messages = shown_to.with_calls_shown(messages);
+        let without_data = pictures::without_data(messages);
+        let messages = shown_to.with_calls_shown(without_data.as_deref().unwrap_or(messages));
         let inputs = ChatInputs {
             tools: shown.as_deref(),
             documents: self.documents.as_deref(),
@@ -137,6 +140,24 @@ pub(crate) struct Conversing {
     pub(crate) ignored: Vec<String>,
 }
 
+/// The prompt with the pictures of its messages.
+///
+/// # Errors
+/// A picture that cannot be read; a model that reads none.
+fn with_pictures(
+    generator: &Generator,
+    messages: &[Value],
+    prompt: Vec<u32>,
+) -> Result<(Vec<u32>, Vec<PlacedPicture>), ApiError> {
+    let files = pictures::files(messages)?;
+    if files.is_empty() {
+        return Ok((prompt, Vec::new()));
+    }
+    let reader = generator.model().pictures()?;
+    let read = files.iter().map(|file| reader.read(file)).collect::<Result<_, _>>()?;
+    Ok(reader.place(&prompt, read)?)
+}
+
 /// Begins the answers to a conversation.
 ///
 /// # Errors
@@ -166,6 +187,7 @@ pub(crate) fn converse(
     }
     let (text, prompt) = talk.render(generator)?;
     conversation::check_user_texts(&talk.messages, &text)?;
+    let (prompt, pictures) = with_pictures(generator, &talk.messages, prompt)?;
     let within = family.thoughts.map(|marks| talk.is_within_thought(generator, marks, &text));
     let within_thought = within.transpose()?.unwrap_or(false);
     let compile = |grammar: &Grammar| grammar.compile(generator);
@@ -196,7 +218,8 @@ pub(crate) fn converse(
         Some(thoughts) => Some(thoughts.around(compiled.constraint())),
         None => compiled.constraint(),
     };
-    let streams = start(app, call, held, std::slice::from_ref(&prompt), asked, &template.marks, &constraint)?;
+    let streams =
+        start(app, call, held, Prompts::with_pictures(&prompt, &pictures), asked, &template.marks, &constraint)?;
     let parallel = used.is_none_or(|used| used.parallel);
     let declared = used.map_or_else(DeclaredTools::default, |used| DeclaredTools::new(&used.tools));
     let turns = Turns::new(streams, asked.n, || {

@@ -14,6 +14,6 @@ pub(crate) use continued::Continues;
 pub(crate) use converse::{Conversing, Talk, converse};
 pub(crate) use params::{GenerationParams, SAMPLING};
 pub(crate) use speaker::{AnswerEnd, AnswerToken, Ending, Speaker, StopCause};
-pub(crate) use streams::start;
+pub(crate) use streams::{Prompts, start};
 pub(crate) use thoughts::{BUDGETS, ThinkingBudget};
 pub(crate) use turns::{AnswerUpdate, Turns, Usage};

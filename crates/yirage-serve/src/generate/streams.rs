@@ -19,7 +19,7 @@ use std::time::Instant;
 use yirage_engine::Request;
 use yirage_engine::sampling::{Constraint, SamplingParams};
 use yirage_engine::scheduler::AdmissionError;
-use yirage_session::{AnswerEventStream, Job, SessionError, SessionEvent};
+use yirage_session::{AnswerEventStream, Job, PlacedPicture, SessionError, SessionEvent};
 
 /// The answers of a request. Dropped, all of them are cancelled.
 pub(crate) struct Streams {
@@ -45,6 +45,27 @@ struct AnswerStream {
 /// Makes the grammar of an answer, one for each.
 pub(crate) type MakeConstraint<'a> = &'a dyn Fn() -> Option<Box<dyn Constraint>>;
 
+/// The prompts of a request.
+#[derive(Clone, Copy)]
+pub(crate) struct Prompts<'a> {
+    /// The tokens of each.
+    ids: &'a [Vec<u32>],
+    /// Pictures of the only one.
+    pictures: &'a [PlacedPicture],
+}
+
+impl<'a> Prompts<'a> {
+    /// Prompts without pictures.
+    pub(crate) fn of_tokens(ids: &'a [Vec<u32>]) -> Prompts<'a> {
+        Prompts { ids, pictures: &[] }
+    }
+
+    /// A prompt with pictures.
+    pub(crate) fn with_pictures(prompt: &'a Vec<u32>, pictures: &'a [PlacedPicture]) -> Prompts<'a> {
+        Prompts { ids: std::slice::from_ref(prompt), pictures }
+    }
+}
+
 /// Submits a job for each prompt and choice: those of the first prompt come first.
 ///
 /// # Errors
@@ -53,12 +74,13 @@ pub(crate) fn start(
     app: &App,
     call: &RequestContext,
     held: &ModelLease,
-    prompts: &[Vec<u32>],
+    prompts: Prompts<'_>,
     asked: &GenerationParams,
     marks: &Arc<[u32]>,
     constraint: MakeConstraint<'_>,
 ) -> Result<Streams, ApiError> {
     let generator = held.generator()?;
+    let Prompts { ids: prompts, pictures } = prompts;
     let count = prompts.len().saturating_mul(asked.n as usize);
     if count > MAX_CHOICES {
         let what = format!("{count} answers are asked for, prompts times `n`; {MAX_CHOICES} are taken");
@@ -81,8 +103,8 @@ pub(crate) fn start(
             let request = request(app, call, generator, prompt, asked, choice)?;
             let request = Request { max_new_tokens: most, adapters: adapters.clone(), ..request };
             let deadline = app.options.request_time.map(|time| Instant::now() + time);
-            let job =
-                Job { request, stops: asked.stops.clone(), marks: marks.clone(), constraint: constraint(), deadline };
+            let (stops, marks, pictures) = (asked.stops.clone(), marks.clone(), pictures.to_vec());
+            let job = Job { request, pictures, stops, marks, constraint: constraint(), deadline };
             answers.push(AnswerStream {
                 answer: Some(generator.model().submit(job)?),
                 last: None,

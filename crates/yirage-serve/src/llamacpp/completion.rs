@@ -9,7 +9,7 @@ use crate::call::{Posted, RequestContext};
 use crate::error::ApiError;
 use crate::fields::{FieldSpec, FieldTable, Fields, honoured, ignored, refused};
 use crate::fim::{FimFile, Gap};
-use crate::generate::{GenerationParams, SAMPLING, Speaker, Turns, start};
+use crate::generate::{GenerationParams, Prompts, SAMPLING, Speaker, Turns, start};
 use crate::grammar::{FORMS, Grammar};
 use crate::limits::MAX_CHOICES;
 use crate::models::{Generator, SlotKey};
@@ -251,7 +251,8 @@ fn begin(
         return Ok(ActiveLlamaCompletion { turns: None, lease: held, prompts, n, shape, slot, began, ignored });
     }
     let compiled = grammar.compile(generator)?;
-    let streams = start(app, call, &held, &prompts, &asked, &Arc::default(), &|| compiled.constraint())?;
+    let sent = Prompts::of_tokens(&prompts);
+    let streams = start(app, call, &held, sent, &asked, &Arc::default(), &|| compiled.constraint())?;
     let turns = Some(Turns::new(streams, asked.n, || Speaker::plain(&asked.stops, &asked.stop_ids, true)));
     Ok(ActiveLlamaCompletion { turns, lease: held, prompts, n, shape, slot, began, ignored })
 }

@@ -11,7 +11,7 @@ use crate::conversation;
 use crate::error::ApiError;
 use crate::fields::{FieldSpec, FieldTable, Fields, honoured, refused};
 use crate::fim::Gap;
-use crate::generate::{Conversing, GenerationParams, Speaker, Talk, Turns, converse, start};
+use crate::generate::{Conversing, GenerationParams, Prompts, Speaker, Talk, Turns, converse, start};
 use crate::grammar::Grammar;
 use crate::models::{KeepAlive, ModelLease};
 use crate::reply::{self, with_ignored};
@@ -262,7 +262,8 @@ fn begin_text(app: &App, call: &RequestContext, body: &[u8]) -> Result<OllamaReq
         let ids = if suffix.is_empty() { texts.encode_raw(&prompt, Some(true))? } else { gap.prompt(texts, "suffix")? };
         let compiled = shared.grammar.compile(generator)?;
         let asked = &shared.params;
-        let streams = start(app, call, held, &[ids], asked, &Arc::default(), &|| compiled.constraint())?;
+        let streams =
+            start(app, call, held, Prompts::of_tokens(&[ids]), asked, &Arc::default(), &|| compiled.constraint())?;
         let turns = Turns::new(streams, 1, || Speaker::plain(&asked.stops, &[], false));
         return Ok(opened.into_answer(turns, false, ignored));
     }

@@ -9,7 +9,7 @@ use crate::call::{Posted, RequestContext};
 use crate::error::ApiError;
 use crate::fields::{FieldSpec, Fields, honoured, refused};
 use crate::fim::Gap;
-use crate::generate::{GenerationParams, SAMPLING, Speaker, Turns, start};
+use crate::generate::{GenerationParams, Prompts, SAMPLING, Speaker, Turns, start};
 use crate::grammar::{FORMS, Grammar};
 use crate::limits::MAX_CHOICES;
 use crate::prompt::{PromptEncoding, PromptInput, prompts};
@@ -168,7 +168,8 @@ fn begin(app: &App, call: &RequestContext, body: &[u8]) -> Result<ActiveCompleti
     let prompts = of.sent.iter().map(ids).collect::<Result<Vec<_>, _>>()?;
     let compiled = of.grammar.compile(generator)?;
     let asked = of.params;
-    let streams = start(app, call, &held, &prompts, &asked, &Arc::default(), &|| compiled.constraint())?;
+    let streams =
+        start(app, call, &held, Prompts::of_tokens(&prompts), &asked, &Arc::default(), &|| compiled.constraint())?;
     let logprobs = asked.sampling.logprobs.is_some();
     let keeps = logprobs || of.token_ids;
     let turns = Turns::new(streams, asked.n, || Speaker::plain(&asked.stops, &asked.stop_ids, keeps));

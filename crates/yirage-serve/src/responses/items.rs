@@ -151,7 +151,7 @@ impl ItemConverter {
         match item.text("type")?.as_deref().unwrap_or("message") {
             "message" => {
                 let (place, content) = (item.at("content"), item.take("content"));
-                let content = conversation::parts(&place, item.need("content", content)?, ignored)?;
+                let content = conversation::parts_with_pictures(&place, item.need("content", content)?, ignored)?;
                 let message = json!({"role": need(item, "role")?, "content": content});
                 self.push(message);
             }

@@ -13,6 +13,7 @@ mod openai;
 mod openapi;
 mod operations;
 mod pairs;
+mod pictures;
 mod protocols;
 mod refusals;
 mod support;

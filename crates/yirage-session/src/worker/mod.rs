@@ -7,6 +7,7 @@ use crate::answer::AnswerSink;
 use crate::error::SessionError;
 use crate::job::Job;
 use crate::open::OpenJob;
+use crate::pictures::PlacedPicture;
 use crate::texts::TextProcessor;
 pub(crate) use answer_detokenizer::AnswerDetokenizer;
 use running::ActiveAnswer;
@@ -17,10 +18,17 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Instant;
 use yirage_engine::scheduler::{FinishReason, SeqId};
 use yirage_engine::text::StopMatcher;
-use yirage_engine::{Engine, Event};
+use yirage_engine::{EmbeddedSpan, Engine, EngineError, Event, Request, VisionTower};
 
 /// Commands that may wait for the engine's next step, and are taken between two steps. Whoever sends more waits.
 pub(crate) const COMMANDS: usize = 256;
+
+/// What the thread runs.
+pub(crate) struct WorkerEngine {
+    pub(crate) engine: Engine,
+    /// What makes rows of pictures.
+    pub(crate) tower: Option<VisionTower>,
+}
 
 /// What the thread is told.
 pub(crate) enum WorkerCommand {
@@ -49,11 +57,11 @@ pub(crate) fn message_of(panic: &(dyn Any + Send)) -> String {
 /// # Errors
 /// What ended the engine by itself, which every open answer is told, too.
 pub(crate) fn run(
-    engine: Engine,
+    WorkerEngine { engine, tower }: WorkerEngine,
     texts: Option<&TextProcessor>,
     commands: &Receiver<WorkerCommand>,
-) -> Result<Engine, String> {
-    let mut worker = Worker { engine, texts, running: HashMap::new() };
+) -> Result<WorkerEngine, String> {
+    let mut worker = Worker { engine, tower, texts, running: HashMap::new() };
     let ended = catch_unwind(AssertUnwindSafe(|| worker.run(commands)));
     let why = match ended {
         Ok(Ok(())) => None,
@@ -63,13 +71,14 @@ pub(crate) fn run(
     let told = why.clone().unwrap_or_else(|| "the model was unloaded".into());
     worker.running.drain().for_each(|(_, running)| running.fail(SessionError::Gone { why: told.clone() }));
     match why {
-        None => Ok(worker.engine),
+        None => Ok(WorkerEngine { engine: worker.engine, tower: worker.tower }),
         Some(why) => Err(why),
     }
 }
 
 struct Worker<'t> {
     engine: Engine,
+    tower: Option<VisionTower>,
     texts: Option<&'t TextProcessor>,
     running: HashMap<SeqId, ActiveAnswer<'t>>,
 }
@@ -128,10 +137,25 @@ impl<'t> Worker<'t> {
     }
 
     fn admit(&mut self, job: Job) -> Result<SeqId, SessionError> {
+        let request = self.with_pictures(job.request, &job.pictures)?;
         Ok(match job.constraint {
-            Some(constraint) => self.engine.add_constrained(job.request, constraint)?,
-            None => self.engine.add(job.request)?,
+            Some(constraint) => self.engine.add_constrained(request, constraint)?,
+            None => self.engine.add(request)?,
         })
+    }
+
+    /// The request with the rows of its pictures. Answers that run wait while they are made.
+    fn with_pictures(&mut self, request: Request, pictures: &[PlacedPicture]) -> Result<Request, SessionError> {
+        if pictures.is_empty() {
+            return Ok(request);
+        }
+        let none = || SessionError::NoPictures { model: self.engine.facts().architecture.clone() };
+        let tower = self.tower.as_mut().ok_or_else(none)?;
+        let mut span = |placed: &PlacedPicture| -> Result<EmbeddedSpan, EngineError> {
+            Ok(EmbeddedSpan { at: placed.at, rows: tower.embed(&placed.picture)? })
+        };
+        let embedded = pictures.iter().map(&mut span).collect::<Result<_, _>>()?;
+        Ok(Request { embedded, ..request })
     }
 
     /// Notes what the step that began then admitted. A step is planned when it begins, and computes its prompts after that.

@@ -148,6 +148,7 @@ impl ChatSession {
         let prompt = self.fitting_prompt(console)?;
         let asked = GenerationJob {
             prompt: prompt.clone(),
+            pictures: Vec::new(),
             max_tokens: self.max_tokens,
             stop_ids: self.stop_ids.clone(),
             stops: self.stops.clone(),

@@ -9,7 +9,11 @@ use crate::interrupt::Interrupt;
 use crate::options::Layers;
 use crate::session::Session;
 use crate::settings::{PromptSource, ResolvedSampling, template};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
+use yirage_engine::Picture;
 use yirage_engine::scheduler::FinishReason;
 use yirage_session::{TextProcessor, message};
 
@@ -25,6 +29,9 @@ const BEGINNING: &str = "Once upon a time";
 pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Result<(), CliFailure> {
     let source = PromptSource::resolve(layers, console)?;
     if source == PromptSource::Conversation {
+        if !layers.texts("image").is_empty() {
+            return Err(CliFailure::Usage("--image: give the prompt about it with --prompt".into()));
+        }
         return chat::run(layers, console, started);
     }
     let interrupt = Interrupt::install()?;
@@ -34,11 +41,17 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
     let session = Session::load(layers, console, started)?;
     let choosing = ResolvedSampling::resolve(layers, session.model.generation())?;
     choosing.notes().iter().for_each(|note| console.note(note));
-    let prompt = prompt_ids(&session, source, layers, console)?;
+    let pictures = pictures(&session, layers)?;
+    let prompt = prompt_ids(&session, source, pictures.len(), layers, console)?;
+    let (prompt, pictures) = match pictures.is_empty() {
+        true => (prompt, Vec::new()),
+        false => session.model.pictures()?.place(&prompt, pictures)?,
+    };
     session.prompt_cache.iter().try_for_each(|cache| cache.restore(&session.model, console))?;
     let stop_ids = if ignore_ends { Vec::new() } else { session.model.ends().to_vec() };
     let asked = GenerationJob {
         prompt: prompt.clone(),
+        pictures,
         max_tokens,
         stop_ids,
         stops: layers.texts("stop").to_vec(),
@@ -63,10 +76,31 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
     }
 }
 
+/// The pictures of `--image`.
+fn pictures(session: &Session, layers: &Layers) -> Result<Vec<Arc<Picture>>, CliFailure> {
+    let files = layers.texts("image");
+    if files.is_empty() {
+        return Ok(Vec::new());
+    }
+    let reader = session.model.pictures()?;
+    Ok(files.iter().map(|file| reader.open(Path::new(file))).collect::<Result<_, _>>()?)
+}
+
+/// What the user says behind so many pictures.
+fn behind_pictures(pictures: usize, text: &str) -> Value {
+    if pictures == 0 {
+        return message("user", text);
+    }
+    let parts = std::iter::repeat_n(json!({"type": "image"}), pictures);
+    let parts: Vec<Value> = parts.chain([json!({"type": "text", "text": text})]).collect();
+    json!({"role": "user", "content": parts})
+}
+
 /// The prompt as ids, through the model's template where it has one and is not told otherwise.
 fn prompt_ids(
     session: &Session,
     source: PromptSource,
+    pictures: usize,
     layers: &Layers,
     console: &Console,
 ) -> Result<Vec<u32>, CliFailure> {
@@ -88,7 +122,7 @@ fn prompt_ids(
         Some(template) => {
             let mut messages = Vec::new();
             messages.extend(system.map(|s| message("system", s)));
-            messages.push(message("user", &text));
+            messages.push(behind_pictures(pictures, &text));
             Ok(texts.encode_chat(&template, &messages)?)
         }
         None => {

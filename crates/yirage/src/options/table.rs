@@ -197,6 +197,13 @@ pub(crate) const OPTIONS: &[Spec] = &[
     ),
     option("prompt-ids", Text("IDS"), Described("none"), PROMPT, "The prompt as token ids, used as they are: 1,2,3"),
     option(
+        "image",
+        Texts("FILE"),
+        Described("none"),
+        PROMPT,
+        "Picture in front of the prompt, a PNG, JPEG or WebP file; may be repeated",
+    ),
+    option(
         "prompt-cache",
         Text("FILE"),
         Described("none"),

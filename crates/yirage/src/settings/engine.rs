@@ -63,6 +63,7 @@ impl EngineSettings {
             plans: packed.as_ref().map(PackedOptions::plans),
             packed,
             tuning,
+            embedded: !layers.texts("image").is_empty(),
             adapters: lora.beside(),
             ..EngineOptions::default()
         };

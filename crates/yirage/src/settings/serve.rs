@@ -61,7 +61,8 @@ pub(crate) fn serve_engine(layers: &Layers, options: EngineOptions) -> Result<En
     // Agents send long prompts: a server takes what the model was made for, as far as its cache may grow.
     let context_within = Some(if let CacheSize::Bytes(bytes) = cache { bytes } else { CONTEXT_BYTES });
     let max_step = step.map(|ms| Duration::from_secs_f64(ms / 1e3));
-    Ok(EngineOptions { max_seqs, max_step, cache, context_within, ..options })
+    // Pictures may come with any request.
+    Ok(EngineOptions { max_seqs, max_step, cache, context_within, embedded: true, ..options })
 }
 
 /// Both files or none: half of the pair is a slip that would leave the server without TLS.

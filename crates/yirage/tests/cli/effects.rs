@@ -4,10 +4,11 @@ use crate::bench_serve;
 use crate::cache::Kept;
 use crate::support::{self, Ran, path, yirage};
 use crate::template::{named_templates, templated};
+use base64::Engine as _;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use yirage_testkit::json::floats;
-use yirage_testkit::{bedtime, tiny};
+use yirage_testkit::{bedtime, tiny, vision};
 
 /// An option's name, and a check of its effect on the small model.
 type Effect = (&'static str, fn(&str));
@@ -106,6 +107,7 @@ const EFFECTS: &[Effect] = &[
     }),
     ("prompt", |m| assert_ne!(prompt(m, &["--prompt", "a"]), prompt(m, &["--prompt", "b"]))),
     ("prompt-file", prompt_file),
+    ("image", image),
     ("prompt-cache", |_| crate::prompt_cache::kept()),
     ("prompt-cache-ro", |_| crate::prompt_cache::read_only()),
     ("prompt-ids", |m| assert_eq!(prompt(m, &["--prompt-ids", "1,400,7"]), serde_json::json!([1, 400, 7]))),
@@ -486,6 +488,34 @@ fn prompt_file(model: &str) {
     assert_eq!(prompt(model, &["--prompt-file", file.to_str().unwrap()]), want);
     let piped = yirage(&["run", "--model", model, "--json", "--max-tokens", "1", "--prompt-file", "-"]);
     assert_eq!(piped.input("One day").json()["prompt_tokens"], want);
+}
+
+fn image(model: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let (golden, seeing) = (vision::golden("llava"), path(&vision::model("llava")));
+    let file = |name: &str| {
+        let bytes = base64::engine::general_purpose::STANDARD.decode(golden["pictures"][name].as_str().unwrap());
+        std::fs::write(folder.path().join(name), bytes.unwrap()).unwrap();
+        path(&folder.path().join(name))
+    };
+    let (first, second) = (file("first"), file("second"));
+    for case in golden["cases"].as_array().unwrap() {
+        let images = case["pictures"].as_array().unwrap().iter();
+        let images = images.flat_map(|name| ["--image", if name == "first" { &first } else { &second }]);
+        let args =
+            ["--prompt", case["text"].as_str().unwrap(), "--temperature", "0", "--precision", "exact", "--ignore-eos"];
+        let args: Vec<&str> = args.into_iter().chain(["--max-tokens", "12"]).chain(images).collect();
+        let said = answer(&seeing, &args);
+        assert_eq!(said["tokens"], case["greedy"], "{case}");
+        assert_eq!(said["prompt_tokens"].as_u64(), Some(case["ids"].as_array().unwrap().len() as u64));
+    }
+    let blind = run(model, &["--image", &first]);
+    assert!(blind.code == 3 && blind.err.contains("reads no pictures"), "{} {}", blind.code, blind.err);
+    let refused = run(&seeing, &["--prompt", "<image>", "--image", &first]);
+    assert!(refused.code == 1 && refused.err.contains("2 places for 1 pictures"), "{} {}", refused.code, refused.err);
+    std::fs::write(folder.path().join("bad"), b"GIF89a").unwrap();
+    let refused = run(&seeing, &["--image", &path(&folder.path().join("bad"))]);
+    assert!(refused.code == 1 && refused.err.contains("PNG, JPEG or WebP"), "{} {}", refused.code, refused.err);
 }
 
 fn system(_: &str) {

@@ -12,7 +12,7 @@ use yirage_model::Checkpoint;
 use yirage_model::chat::{TemplateSources, Templates};
 use yirage_serve::{Generator, ModelEntry, RunningServer, ServeOptions, Served, Server};
 use yirage_session::{LoadedEngine, TextEncoder};
-use yirage_testkit::{bedtime, encoders};
+use yirage_testkit::{bedtime, encoders, vision};
 
 /// A template such as models that think and call tools have.
 pub const TEMPLATE: &str = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}\
@@ -70,6 +70,17 @@ pub fn fills_in(options: EngineOptions) -> ModelEntry {
         Ok(Served::Generator(Box::new(Generator::new(model, options.max_seqs as usize, None).unwrap())))
     };
     ModelEntry::new(vec!["filler".to_owned()], 1 << 20, Box::new(open))
+}
+
+/// A model that reads pictures.
+pub fn seeing() -> ModelEntry {
+    let open = move || {
+        let options = EngineOptions { embedded: true, ..engine_options() };
+        let checkpoint = Checkpoint::open(vision::model("llava")).unwrap();
+        let model = LoadedEngine::load(&checkpoint, device(), &options, &mut |_, _| {}).unwrap().start().unwrap();
+        Ok(Served::Generator(Box::new(Generator::new(model, options.max_seqs as usize, None).unwrap())))
+    };
+    ModelEntry::new(vec!["llava".to_owned()], 1 << 20, Box::new(open))
 }
 
 /// An encoder: `embed` gives vectors, `score` scores of pairs.
