@@ -59,3 +59,24 @@ impl Spec {
         self.name.replace('-', "_")
     }
 }
+
+/// An option of its name alone.
+pub(super) const fn option(
+    name: &'static str,
+    kind: OptionKind,
+    default: Default,
+    commands: &'static [CliCommand],
+    help: &'static str,
+) -> Spec {
+    Spec { name, flag: None, short: None, kind, default, other_variable: None, commands, help }
+}
+
+/// The option with a letter as well.
+pub(super) const fn short(letter: char, spec: Spec) -> Spec {
+    Spec { short: Some(letter), ..spec }
+}
+
+/// The option, by another name on command lines than in files.
+pub(super) const fn flag(long: &'static str, spec: Spec) -> Spec {
+    Spec { flag: Some(long), ..spec }
+}

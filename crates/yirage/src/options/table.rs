@@ -5,31 +5,13 @@ use super::command::CliCommand::{
     Embed, Explain, GraphRun, GraphShow, Logits, Perplexity, PlanRun, PlanSave, Pull, Rerank, Route, Run, Serve,
     Tokenize, Verify,
 };
-use super::spec::{Default, OptionKind, Spec};
+use super::spec::{Default, OptionKind, Spec, flag, option, short};
 use super::takers::{
     ANSWER, BENCH, COMPUTE, DEVICE, ENCODE, FETCH, FUSE, GENERATE, IDS, KEPT, LISTEN, LOAD, MODEL, OPEN, PIECES,
     PRECISE, PROMPT, QUANTIZE, RANKS, SERVE, STEPS, TALK,
 };
 use Default::{Described, Value};
 use OptionKind::{Choice, Number, Repeated, Switch, Text, Texts};
-
-const fn option(
-    name: &'static str,
-    kind: OptionKind,
-    default: Default,
-    commands: &'static [CliCommand],
-    help: &'static str,
-) -> Spec {
-    Spec { name, flag: None, short: None, kind, default, other_variable: None, commands, help }
-}
-
-const fn short(letter: char, spec: Spec) -> Spec {
-    Spec { short: Some(letter), ..spec }
-}
-
-const fn flag(long: &'static str, spec: Spec) -> Spec {
-    Spec { flag: Some(long), ..spec }
-}
 
 const LEVELS: OptionKind = Choice(&["off", "error", "warn", "info", "debug", "trace"]);
 
