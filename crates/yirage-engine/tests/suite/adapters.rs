@@ -5,7 +5,10 @@ use crate::golden_support::{all_logits, argmax, floats, greedy, ids};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use yirage_engine::{AdapterError, AdapterScale, Engine, EngineAdapter, EngineError, EngineOptions, Event, Request};
+use yirage_engine::{
+    AdapterError, AdapterScale, EmbeddedSpan, EmbeddingRows, Engine, EngineAdapter, EngineError, EngineOptions, Event,
+    Request,
+};
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_model::{Checkpoint, LoraAdapter, ModelError};
 use yirage_plan::Precision;
@@ -98,6 +101,35 @@ fn together(engine: &mut Engine, requests: Vec<Request>) -> Vec<Vec<u32>> {
         }
     }
     tokens
+}
+
+/// Adapters and rows in the place of tokens, each with and without the other, also after adapters have come and gone.
+#[test]
+fn adapters_and_rows_of_embeddings_stand_in_one_batch() {
+    let checkpoint = model_of(PATTERNS);
+    let load = || {
+        let adapters = vec![named(PATTERNS, 0.0), named(HEAD, 0.0)];
+        let options = EngineOptions { embedded: true, ..options(adapters) };
+        Engine::load(&checkpoint, cpu(), &options, &mut |_, _| {}).unwrap()
+    };
+    // Longer than two blocks, so that beginnings are cached.
+    let prompt: Vec<u32> = (0..70).map(|i| 3 + i * 7 % 250).collect();
+    let with_rows = |request: Request, value: u8| {
+        let rows = Arc::new(EmbeddingRows::new([value; 32], 64, vec![f32::from(value); 2 * 64]).unwrap());
+        Request { embedded: vec![EmbeddedSpan { at: 1, rows }], ..request }
+    };
+    let all = || -> Vec<Request> {
+        let plain = four(&prompt).into_iter();
+        plain.chain(four(&prompt).into_iter().map(|r| with_rows(r, 1))).collect()
+    };
+    let alone: Vec<_> = all().into_iter().map(|r| together(&mut load(), vec![r]).remove(0)).collect();
+    assert!((0..4).all(|i| alone[i] != alone[i + 4]) && alone[4] != alone[5], "each does something: {alone:?}");
+    let mut engine = load();
+    assert_eq!(together(&mut engine, all()), alone);
+    assert_eq!(together(&mut engine, all()), alone, "from the cache");
+    engine.replace_adapters(&checkpoint, vec![named(PATTERNS, 0.0)]).unwrap();
+    let rows_and_one = with_rows(four(&prompt).remove(1), 1);
+    assert_eq!(together(&mut engine, vec![rows_and_one]).remove(0), alone[5], "beside fewer adapters");
 }
 
 #[test]
