@@ -142,7 +142,7 @@ impl Default for EmbeddedTokens {
 
 impl EmbeddedTokens {
     /// Puts tokens for the rows of `spans` into `prompt`. Gives what distinguishes its cached beginnings besides, and the rows,
-    /// which are there for as long as somebody holds them.
+    /// which are there for as long as somebody holds them, and then until the next prompt.
     ///
     /// # Errors
     /// [`EmbeddedError::NoPlace`], [`EmbeddedError::Width`], [`EmbeddedError::Place`]; then nothing is changed.
@@ -241,8 +241,9 @@ mod tests {
         assert_eq!((&again[..2], &again[2..5]), (&first[4..6], &first[1..4]));
         let other = put(&[span(0, &rows(3, 2))]);
         assert!(first.iter().all(|token| *token == 7 || !other.contains(token)));
+        put(&[]);
         assert_eq!(all.row(first[5]), Some(&[2.0; 2][..]));
-        assert_eq!((all.row(7), all.row(other[1])), (None, None), "whose request has ended is gone");
+        assert_eq!((all.row(7), all.row(other[1])), (None, None), "whose request has ended is gone with the next one");
     }
 
     #[test]
