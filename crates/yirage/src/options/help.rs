@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// Commands and groups of them by their first word, under what they are for.
 const SECTIONS: &[(&str, &[&str])] = &[
     ("Talk with a model", &["run", "chat"]),
-    ("Serve models", &["serve", "bench-serve"]),
+    ("Serve models", &["serve", "route", "bench-serve"]),
     ("Get and look at models", &["pull", "list", "rm", "inspect", "quantize"]),
     ("Texts", &["embed", "rerank", "tokenize", "perplexity", "logits"]),
     ("This machine", &["devices", "doctor", "verify", "backend"]),
@@ -27,6 +27,7 @@ const HEADINGS: &[(&str, &str)] = &[
     ("ids", "Texts and token ids"),
     ("n-prompt", "What is measured"),
     ("host", "Server"),
+    ("health-time", "Router"),
     ("endpoint-type", "Load"),
     ("batch", "Graphs that are measured"),
     ("input", "Graphs in files"),
