@@ -95,6 +95,9 @@ BODIES = {
     "template": ("/apply-template", {"messages": HISTORY, "tools": [TOOL]}),
     "load": ("/models/load", {"model": "m"}),
     "slot": ("/slots/{id}", {"filename": "a.bin"}),
+    "adapter_scales": ("/lora-adapters", [{"id": 0, "scale": 0.5}, {"id": 1}]),
+    "adapter_load": ("/v1/load_lora_adapter", {"lora_name": "a", "lora_path": "a.gguf"}),
+    "adapter_unload": ("/v1/unload_lora_adapter", {"lora_name": "a", "model": "m"}),
     "unload": ("/models/unload", {"model": "m"}),
     "show": ("/api/show", {"name": "m", "verbose": True}),
     "ollama_chat": ("/api/chat", {

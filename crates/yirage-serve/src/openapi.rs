@@ -150,10 +150,8 @@ mod tests {
             let Some(body) = &endpoint.body else { continue };
             let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
             for (at, form) in body.forms.iter().enumerate() {
-                let properties = match body.forms.len() {
-                    1 => &schema["properties"],
-                    _ => &schema["anyOf"][at]["properties"],
-                };
+                let schema = if body.forms.len() == 1 { schema } else { &schema["anyOf"][at] };
+                let properties = if form.list { &schema["items"]["properties"] } else { &schema["properties"] };
                 for field in form.table.iter().copied().flatten() {
                     let known = serde_json::from_str::<Value>(field.schema).is_ok_and(|schema| schema.is_object());
                     assert!(known && properties[field.name].is_object(), "{} {}", endpoint.path, field.name);

@@ -261,8 +261,9 @@ impl Models {
         })?;
         let served = Arc::new(served);
         entry.touch();
-        entry.set_adapters(&served)?;
         *entry.slot() = Some(served.clone());
+        // An engine that has stopped since is told by the model's health as well.
+        entry.set_adapters(&served)?;
         Ok(ModelLease::new(entry, served, name))
     }
 
