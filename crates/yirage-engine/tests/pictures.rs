@@ -150,9 +150,12 @@ fn prompts_with_pictures_give_the_logits_and_tokens_of_transformers() {
     }
 }
 
+/// The bits of an answer's logits, and its tokens.
+type Answer = (Vec<u32>, Vec<u32>);
+
 /// Bits of the last prompt row's logits and the tokens of every case, in an engine of these options, together or alone.
 /// With how often one lost its blocks.
-fn bits(options: &EngineOptions, together: bool) -> (Vec<(Vec<u32>, Vec<u32>)>, u32) {
+fn bits(options: &EngineOptions, together: bool) -> (Vec<Answer>, u32) {
     let (golden, folder) = (vision::golden("llava"), vision::model("llava"));
     let (mut tower, mut engine) = (tower(&folder, options), engine(&folder, options));
     let last = |request: Request| Request { logits: Some(LogitsWanted::Last), ..request };
