@@ -36,21 +36,22 @@ export function histogram(samples, name) {
   }
   const count = sum(samples, `${name}_count`);
   const all = sum(samples, `${name}_sum`);
-  return { count, mean: count ? all / count : null, quantile: (q) => quantile(buckets, q * count, count, all) };
+  return { count, mean: count ? all / count : null, quantile: (q) => quantile(buckets, q * count, all) };
 }
 
-// The value of a rank among `count` values whose sum is `all`.
-function quantile(buckets, rank, count, all) {
+// The value of a rank among values whose sum is `all`.
+function quantile(buckets, rank, all) {
   const mine = buckets.find((bucket) => bucket.before + bucket.count >= rank);
   if (!mine) return null;
-  const [inside, over] = [rank - mine.before, count - rank];
   const others = (bound) => buckets.reduce((total, one) => total + (one === mine ? 0 : one.count * one[bound]), 0);
-  const estimate = mine.high === Infinity ? mine.low : mine.low + ((mine.high - mine.low) * inside) / mine.count;
-  // What is above the rank is no less than it, and what is below no more: with all others at an end of their buckets the
-  // sum says how far it can be at most and has to be at least. Others of this bucket are at its ends too.
-  const rest = mine.before + mine.count - rank;
-  const most = rest > 0 ? (all - others("low") - inside * mine.low) / rest : Infinity;
-  const least = inside > 0 ? (all - others("high") - rest * mine.high) / inside : 0;
+  const width = mine.high - mine.low;
+  const estimate = mine.high === Infinity ? mine.low : mine.low + (width * (rank - mine.before)) / mine.count;
+  // It is one of the values. Those above it are no less, and those below no more: with all others at an end of their buckets
+  // the sum says how far it can be at most and has to be at least. Others of this bucket are at its ends too.
+  const below = Math.max(Math.ceil(rank), 1) - 1 - mine.before;
+  const above = mine.count - 1 - below;
+  const most = (all - others("low") - below * mine.low) / (above + 1);
+  const least = (all - others("high") - (above > 0 ? above * mine.high : 0)) / (below + 1);
   const floor = Number.isFinite(least) ? Math.max(least, mine.low) : mine.low;
   return Math.max(floor, Math.min(estimate, most));
 }

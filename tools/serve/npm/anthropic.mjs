@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import Anthropic from "@anthropic-ai/sdk";
+import { jsonSchemaOutputFormat } from "@anthropic-ai/sdk/helpers/json-schema";
 import { HELLO, MODEL, SCHEMA, isPainted, settled } from "./common.mjs";
 
 const client = (url) => new Anthropic({ baseURL: url, apiKey: "none", maxRetries: 0, timeout: 120_000 });
@@ -41,6 +42,19 @@ async function tools(url) {
   return JSON.stringify(call.input);
 }
 
+// A form as the library asks for it.
+async function parse(url) {
+  const asked = { model: MODEL, max_tokens: 200, messages: HELLO, temperature: 1 };
+  // The library writes bounds of numbers into the description, where they hold nobody.
+  const painting = { ...SCHEMA, properties: { ...SCHEMA.properties, count: { enum: [1, 2, 3] } } };
+  const format = jsonSchemaOutputFormat(painting);
+  const parsed = await client(url).messages.parse({ ...asked, output_config: { format } });
+  isPainted(parsed.parsed_output);
+  const final = await client(url).messages.stream({ ...asked, output_config: { effort: "low", format } }).finalMessage();
+  isPainted(JSON.parse(text_of(final)));
+  return JSON.stringify(parsed.parsed_output);
+}
+
 async function count(url) {
   const { input_tokens } = await client(url).messages.countTokens({ model: MODEL, messages: HELLO });
   const { usage } = await client(url).messages.create({ model: MODEL, max_tokens: 1, messages: HELLO });
@@ -62,4 +76,4 @@ async function cancel(url) {
   await settled(url);
 }
 
-export const CHECKS = [messages, tools, count, errors, cancel];
+export const CHECKS = [messages, tools, parse, count, errors, cancel];

@@ -35,6 +35,23 @@ async function generate(url) {
   return JSON.stringify(whole.response);
 }
 
+// Any text comes through a stream as it was said: a form leaves the model nothing else to say.
+async function unicode(url) {
+  const texts = [
+    "plain", "caf\u00e9 \u65e5\u672c\u8a9e", "a\u2028b\u2029c\u0085d", "\u{1f468}\u200d\u{1f469}\u200d\u{1f467} \u{1f1eb}\u{1f1f7}",
+    "e\u0301 \u0645\u0631\u062d\u0628\u0627", "tab\tand\nline\r\nend \u007f", "quote\" back\\ slash/", "\ufeff\u200b \ufffd\u{10ffff}",
+  ];
+  for (const text of texts) {
+    const asked = { model: MODEL, messages: HELLO, format: { enum: [text] }, options: { num_predict: 400, seed: 1 } };
+    const whole = (await client(url).chat(asked)).message.content;
+    let streamed = "";
+    for await (const part of await client(url).chat({ ...asked, stream: true })) streamed += part.message.content;
+    assert.equal(JSON.parse(whole), text);
+    assert.equal(streamed, whole);
+  }
+  return `${texts.length} texts`;
+}
+
 async function embed(url) {
   const { embeddings } = await client(url).embed({ model: "embed", input: ["a cat", "a dog"] });
   assert.equal(embeddings.length, 2);
@@ -59,4 +76,4 @@ async function cancel(url) {
   await settled(url);
 }
 
-export const CHECKS = [models, chat, generate, embed, errors, cancel];
+export const CHECKS = [models, chat, generate, unicode, embed, errors, cancel];

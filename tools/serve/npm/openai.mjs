@@ -120,6 +120,36 @@ async function responses(url) {
   return `${kinds.length} events`;
 }
 
+// Turns as Codex has them: nothing is kept, so each has all that was said, tools that nobody here runs among it.
+async function agent(url) {
+  const tools = [
+    { type: "function", name: "paint", description: "paints", strict: false, parameters: SCHEMA },
+    { type: "custom", name: "apply_patch", format: { type: "grammar", syntax: "lark", definition: "start: /.+/" } },
+    { type: "web_search" },
+    { type: "local_shell" },
+  ];
+  const asked = {
+    model: MODEL, instructions: "You are an agent.", tools, parallel_tool_calls: true, store: false, max_output_tokens: 30,
+    reasoning: { effort: "medium", summary: "auto" }, include: ["reasoning.encrypted_content"], prompt_cache_key: "0",
+    text: { verbosity: "low" }, temperature: 1, client_metadata: { turn: "1" },
+  };
+  const message = (role, text) => ({ type: "message", role, content: [{ type: "input_text", text }] });
+  const said = [message("developer", "Be brief."), message("user", "Paint a cat.")];
+  for (const tool_choice of [{ type: "function", name: "paint" }, "auto"]) {
+    const final = await client(url).responses.stream({ ...asked, input: said, tool_choice }).finalResponse();
+    assert.ok(["completed", "incomplete"].includes(final.status) && final.usage.input_tokens > 0, JSON.stringify(final));
+    for (const item of final.output) {
+      // What the library puts beside what was sent stays with it.
+      const { parsed_arguments, ...sent } = item;
+      said.push(sent);
+      if (item.type === "function_call") said.push({ type: "function_call_output", call_id: item.call_id, output: "painted" });
+    }
+    said.push({ type: "custom_tool_call", call_id: `c${said.length}`, name: "apply_patch", input: "*** Begin Patch" });
+    said.push({ type: "custom_tool_call_output", call_id: said.at(-1).call_id, output: "Success." }, message("user", "Go on."));
+  }
+  return `${said.length} items`;
+}
+
 async function errors(url) {
   const asked = { model: MODEL, messages: HELLO, max_completion_tokens: 2 };
   const create = (more) => client(url).chat.completions.create({ ...asked, ...more });
@@ -137,5 +167,5 @@ async function cancel(url) {
 }
 
 export const CHECKS = [
-  models, chat_stream, chat_helper, chat_tools, chat_schema, completions, embeddings, responses, errors, cancel,
+  models, chat_stream, chat_helper, chat_tools, chat_schema, completions, embeddings, responses, agent, errors, cancel,
 ];
