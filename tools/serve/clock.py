@@ -16,7 +16,9 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
     static unsigned looks;
     long failed = syscall(SYS_clock_gettime, clock, now);
     if (!failed && clock == CLOCK_REALTIME) {
-        now->tv_sec += (__atomic_add_fetch(&looks, 1, __ATOMIC_RELAXED) % 2 ? 10 : -10) * 31556952L;
+        /* Ahead or back as if by chance: a request looks so and so often, and is not to find the same side each time. */
+        unsigned mixed = __atomic_add_fetch(&looks, 1, __ATOMIC_RELAXED) * 2654435761u;
+        now->tv_sec += (mixed >> 16 & 1 ? 10 : -10) * 31556952L;
     }
     return failed ? -1 : 0;
 }
@@ -34,7 +36,7 @@ def jumps(program, models, work):
         with Server(program, {"story": models["story"]}, work, *more, preload=preload) as server:
             body = {"model": "story", "prompt": "a", "max_tokens": 24, "seed": 3}
             texts = [server.ask("/v1/completions", body)["choices"][0]["text"] for _ in range(3)]
-            created = [server.ask("/v1/completions", body)["created"] for _ in range(4)]
+            created = [server.ask("/v1/completions", body)["created"] for _ in range(16)]
             kept = server.ask("/v1/responses", {"model": "story", "input": "a", "max_output_tokens": 8})
             assert server.ask(f"/v1/responses/{kept['id']}")["id"] == kept["id"]
             assert server.ask("/health/progress")["status"] == "ok"
