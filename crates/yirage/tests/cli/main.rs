@@ -16,6 +16,8 @@ mod encoders;
 mod environment;
 mod explain;
 mod failures;
+#[cfg(target_os = "linux")]
+mod first_five_minutes;
 mod first_steps;
 mod glm;
 mod golden;
