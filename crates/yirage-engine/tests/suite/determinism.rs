@@ -267,12 +267,22 @@ fn product(op: &Op, ins: &[&Tensor], split: impl Fn(usize) -> bool) -> Vec<Tenso
     let Op::Linear(linear) = op else { return op.eval(ins) };
     assert_eq!(linear.groups, 1);
     let (rows, n, k) = (ins[0].rows(), ins[1].rows(), ins[1].width());
-    let sum = |a: &[f32], b: &[f32]| a.iter().zip(b).fold(0f32, |sum, (a, b)| a.mul_add(*b, sum));
-    let weights: Vec<Vec<f32>> = (0..n).map(|i| ins[1].row(i)).collect();
+    // One input of all outputs after the other: these additions are side by side, those of an output are in order.
+    let mut weights = vec![0f32; k * n];
+    for i in 0..n {
+        ins[1].row(i).into_iter().enumerate().for_each(|(at, w)| weights[at * n + i] = w);
+    }
+    let sums = |x: &[f32], from: usize| {
+        let mut sums = vec![0f32; n];
+        for (x, weights) in x.iter().zip(weights[from * n..].chunks_exact(n)) {
+            sums.iter_mut().zip(weights).for_each(|(sum, w)| *sum += x * w);
+        }
+        sums
+    };
     let mut out = Vec::with_capacity(rows * n);
     for x in (0..rows).map(|t| ins[0].row(t)) {
         let at = if split(rows) { k / 2 } else { 0 };
-        out.extend(weights.iter().map(|w| sum(&x[..at], &w[..at]) + sum(&x[at..], &w[at..])));
+        out.extend(sums(&x[..at], 0).iter().zip(sums(&x[at..], at)).map(|(a, b)| a + b));
     }
     vec![Tensor::f32([rows, n], out)]
 }
