@@ -2,7 +2,6 @@
 
 use crate::error::HalError;
 use crate::handle::{KvCacheHandle, WeightHandle};
-use crate::image::WeightImage;
 use crate::info::DeviceInfo;
 use crate::kernel_variants::KernelVariants;
 use crate::limit::{Limit, LimitProbe};
@@ -12,6 +11,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use yirage_ir::{Format, Type};
+use yirage_mmap::WeightImage;
 use yirage_plan::{Precision, Target, VerifiedPlan, WeightEntry};
 
 /// Bytes of one pool of memory.

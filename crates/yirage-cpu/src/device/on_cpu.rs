@@ -3,13 +3,13 @@
 use super::probe;
 use super::program::CpuProgram;
 use super::trial;
-use crate::activation;
 use crate::kernels::{Kernel, collective_rules};
-use crate::linear;
 use crate::machine;
 use crate::shared::{CpuContext, MemoryPurpose};
 use crate::storage::{self, CpuKvCache, CpuWeight, CpuWeightSink, packed_bytes, weight_layouts};
 use std::sync::Arc;
+use yirage_cpu_kernels::activation::{self, ActivationEncoding};
+use yirage_cpu_kernels::linear;
 use yirage_hal::{
     Bindings, Device, DeviceInfo, HalError, KernelVariants, KvCacheHandle, Length, Limit, LimitProbe, MemoryReport,
     Profiler, Program, Question, VariantTimer, WeightHandle, WeightImage, WeightSink,
@@ -137,7 +137,14 @@ impl Device for CpuDevice {
 
     fn matmul_limit(&self, precision: Precision, format: Format) -> Limit {
         // A device's instruction set is available: there are kernels for it.
-        linear::Dispatch::new(self.shared.isa, self.shared.variant, precision, format).map_or(Limit::F32, |k| k.limit())
+        linear::Dispatch::new(self.shared.isa, self.shared.variant, precision, format).map_or(Limit::F32, |kernel| {
+            match kernel.form() {
+                // A format without codes never has 8-bit activations.
+                ActivationEncoding::Q8 => kernel.code_bits().map_or(Limit::F32, Limit::int8),
+                ActivationEncoding::Bf16 => Limit::Bf16,
+                ActivationEncoding::F32 | ActivationEncoding::RoundedF32 => Limit::F32,
+            }
+        })
     }
 }
 

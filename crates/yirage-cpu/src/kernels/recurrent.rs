@@ -3,10 +3,10 @@
 use super::operand_constraints::{floats, integers, states};
 use super::{BoundKernel, Kernel, not_for, single};
 use crate::bind::{Binder, CpuRunContext, FloatRow, FloatRows, OutputRows, Site, StateOperand, WordArray};
-use crate::recurrent::{
+use crate::walk::StageWork;
+use yirage_cpu_kernels::recurrent::{
     CausalConv1dStep, ChannelChunks, GatedDeltaStep, PlacedTokens, SsmScanStep, StepTokens, advance,
 };
-use crate::walk::StageWork;
 use yirage_hal::HalError;
 use yirage_ir::{Dim, Op};
 use yirage_plan::rules::OpRule;

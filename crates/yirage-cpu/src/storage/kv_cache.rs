@@ -1,11 +1,11 @@
 //! Cache states: the blocks of one layer, of keys and values or of a recurrent state.
 
-use crate::attention::{AttentionShape, KvCacheView, KvType};
-use crate::memory::SharedBuf;
-use crate::recurrent::StateBlocks;
 use crate::shared::{CpuContext, MemoryPurpose, MemoryReservation, RunPermit, book};
 use std::ops::Range;
 use std::sync::Arc;
+use yirage_cpu_kernels::attention::{AttentionShape, KvCacheView, KvType};
+use yirage_cpu_kernels::memory::SharedBuf;
+use yirage_cpu_kernels::recurrent::StateBlocks;
 use yirage_hal::HalError;
 use yirage_ir::{DType, Dim, Dims, Type};
 
