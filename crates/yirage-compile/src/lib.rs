@@ -12,7 +12,6 @@ mod compose;
 mod copies;
 mod decision;
 mod epilogue;
-pub mod equal;
 mod error;
 mod fuse;
 mod group;
@@ -24,15 +23,16 @@ mod ranks;
 mod readers;
 mod rebuild;
 mod recognise;
-pub mod search;
 mod select;
 mod tasks;
+pub mod terms;
 mod tiles;
 mod weights;
 
 pub use decision::{Decision, Decisions, PassDecisions, PassVerdict};
 pub use error::CompileError;
 pub use options::CompileOptions;
+pub use recognise::recognised;
 pub use weights::plan_weights;
 
 use yirage_ir::{Dims, Graph, ValueSource};

@@ -11,7 +11,9 @@ pub enum PrefixError {
     #[error("the engine keeps no beginnings of sequences; load it with the option `prefix_cache`")]
     NoCache,
     /// No whole blocks.
-    #[error("expected tokens of one or more whole blocks of {BLOCK}, got {tokens} tokens")]
+    #[error(
+        "expected tokens of one or more whole blocks of {BLOCK}, got {tokens} tokens; cut the beginning at a multiple of {BLOCK}"
+    )]
     Length {
         /// Tokens given.
         tokens: usize,

@@ -95,11 +95,6 @@ impl OperandConstraint {
         ways
     }
 
-    /// Only read so.
-    pub fn with_reading(self, reading: Reading) -> OperandConstraint {
-        OperandConstraint { reading, ..self }
-    }
-
     /// Also where it has strides.
     pub fn with_strides(self) -> OperandConstraint {
         OperandConstraint { strided: true, ..self }

@@ -83,7 +83,7 @@ pub enum SessionError {
         pictures: usize,
     },
     /// An encoder's files without a tokenizer.
-    #[error("{model}: the model has no tokenizer")]
+    #[error("{model}: the model has no tokenizer; give a folder or GGUF that holds one, or send token ids")]
     NoTokenizer {
         /// The model.
         model: String,
@@ -101,7 +101,7 @@ pub enum SessionError {
         most: usize,
     },
     /// An answer that nobody reads.
-    #[error("{bytes} bytes of the answer were not read, {most} may wait: it was ended")]
+    #[error("{bytes} bytes of the answer were not read, {most} may wait: it was ended; read the answer as it comes")]
     Unread {
         /// Bytes that waited.
         bytes: usize,

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 use yirage_compile::CompileOptions;
-use yirage_compile::search::{DEFAULT_BUDGET, DeviceRates};
 use yirage_ir::{Dims, RegionKind};
 use yirage_plan::Target;
+use yirage_search::{DEFAULT_BUDGET, DeviceRates};
 
 /// A kind of graph, which says how much of its neighbourhood is worth looking at.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

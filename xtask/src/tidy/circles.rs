@@ -12,16 +12,11 @@ const TIED: &[(&str, &str)] = &[
         "crates/yirage-ir/src",
         "a node holds an op or a region of nodes, and a region's meaning is that of its ops: the data are recursive",
     ),
-    ("crates/yirage-model/src/arch", "the builder asks whether keys have a bias, which the file of attention knows"),
     (
         "crates/yirage-model/src/chat/jinja",
         "a value prints itself by the filters, which take values: the language is recursive",
     ),
-    ("crates/yirage-model/src/config", "both read metadata and share the error for a wrong type"),
-    ("crates/yirage-packed/src", "a key counts the version, which stands with the header, and a header has a key"),
     ("crates/yirage/src", "options report by failures, which are printed by the console, whose colours are an option"),
-    ("crates/yirage/src/bench", "a row shows what it was compared with"),
-    ("xtask/src/rivals", "results name the engines that they are of"),
 ];
 
 /// For each folder its members, and for each member the ones it imports.

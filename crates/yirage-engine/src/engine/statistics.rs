@@ -12,7 +12,7 @@ use crate::speculate::{DraftModel, StepCost};
 use yirage_hal::{MemoryReport, SelectionReason};
 use yirage_ir::Dims;
 use yirage_plan::work::{SequenceSpan, Work};
-use yirage_plan::{ExecutorKind, WeightPlan};
+use yirage_plan::ExecutorKind;
 
 /// What an engine is busy with at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -39,11 +39,6 @@ impl Engine {
     /// Memory the device holds.
     pub fn memory(&self) -> MemoryReport {
         self.device.memory()
-    }
-
-    /// How weights are held.
-    pub fn weight_plan(&self) -> &WeightPlan {
-        &self.weights
     }
 
     /// For each plan: the sizes of the largest step it takes, its executor now, and why it is that one.

@@ -4,11 +4,10 @@ use super::kv_reservation::KvReservation;
 use super::row::ForwardRow;
 use crate::error::EngineError;
 use crate::scheduler::LogitsWanted;
-use yirage_call::HostArray;
 use yirage_hal::{HalError, Record};
 use yirage_ir::Dims;
 use yirage_model::rope::Dynamic;
-use yirage_plancache::CacheError;
+use yirage_plancache::{CacheError, HostArray};
 
 /// Token rows whose logits are wanted, counted through all rows.
 fn wanted_rows(rows: &[ForwardRow<'_>], wanted: LogitsWanted) -> Vec<i32> {

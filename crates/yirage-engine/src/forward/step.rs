@@ -7,9 +7,8 @@ use crate::error::EngineError;
 use crate::forward_error::ForwardError;
 use crate::limits::BLOCK;
 use crate::scheduler::LogitsWanted;
-use yirage_call::HostArray;
 use yirage_hal::HalError;
-use yirage_plancache::{CacheNotice, CallOutcome, Mode};
+use yirage_plancache::{CacheNotice, CallOutcome, HostArray, Mode};
 
 /// What a call gave.
 #[derive(Clone, Debug)]

@@ -43,7 +43,7 @@ pub enum ParamError {
         vocabulary: usize,
     },
     /// One token twice.
-    #[error("logit_bias names token {token} twice")]
+    #[error("logit_bias names token {token} twice; name each token once")]
     DuplicateToken {
         /// Token id given.
         token: u32,
@@ -80,7 +80,9 @@ pub enum ParamError {
         vocabulary: usize,
     },
     /// More tokens are wanted at least than may come at most.
-    #[error("min_new_tokens is {min}, above the {most} new tokens that the request can have at most")]
+    #[error(
+        "min_new_tokens is {min}, above the {most} new tokens that the request can have at most; lower it, or raise `max_new_tokens`"
+    )]
     MinAboveMost {
         /// Tokens wanted at least.
         min: u32,
@@ -109,7 +111,9 @@ pub enum SampleError {
         stage: &'static str,
     },
     /// The row is empty, or every token is masked or has the logit -infinity.
-    #[error("none of {vocabulary} tokens can be sampled: all are masked or have the logit -infinity")]
+    #[error(
+        "none of {vocabulary} tokens can be sampled: all are masked or have the logit -infinity; allow more tokens, or check the model's weights"
+    )]
     NoCandidate {
         /// Tokens in the row.
         vocabulary: usize,

@@ -2,7 +2,7 @@
 //!
 //! It knows how a graph is put together, not how any model is.
 
-use super::attention::biased_keys;
+use super::key_bias::biased_keys;
 use super::low_rank::{self, LORA_SCALES, LowRankBranches};
 use super::{BuildOptions, KvCacheSpec, Model, ModelOutput, unused_tensors};
 use crate::checkpoint::Checkpoint;

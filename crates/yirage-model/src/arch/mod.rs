@@ -48,6 +48,7 @@ mod granite;
 mod granitemoe;
 mod granitemoehybrid;
 mod hunyuan;
+mod key_bias;
 mod layers;
 mod lfm2;
 mod llama;

@@ -17,6 +17,7 @@ mod from_json;
 mod generation;
 mod gguf_hybrids;
 mod gguf_keys;
+mod gguf_mismatch;
 mod layers;
 mod names;
 mod pinned;
