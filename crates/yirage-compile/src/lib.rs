@@ -35,7 +35,7 @@ pub use error::CompileError;
 pub use options::CompileOptions;
 pub use weights::plan_weights;
 
-use yirage_ir::{Dims, Graph, ValueSource};
+use yirage_ir::{Dims, Graph, ValueId, ValueSource};
 use yirage_plan::{Plan, Target, VerifiedPlan, WeightPlan};
 
 /// A pass from graph to graph.
@@ -106,6 +106,7 @@ fn compiled(
 ) -> Result<VerifiedPlan, CompileError> {
     yirage_ir::verify(graph)?;
     check_strides(graph)?;
+    check_kv_caches(graph, target)?;
     weights::check(graph, weights)?;
     let mut lowered = graph.clone();
     for pass in PIPELINE {
@@ -160,6 +161,24 @@ fn decided<T>(
         told.push(PassDecisions { pass, before, after, decisions: decisions.into_decisions() });
     }
     made.map(|(made, _)| made)
+}
+
+/// Caches of keys and values lie in a layout of the target, which says how many positions a block may have.
+fn check_kv_caches(graph: &Graph, target: &Target) -> Result<(), CompileError> {
+    let lies = |id: &ValueId| target.kv_cache_layout_of(graph.ty(*id)).is_some();
+    match graph.inputs_of(ValueSource::KvCache).find(|id| !lies(id)) {
+        None => Ok(()),
+        Some(id) => {
+            let layouts = target.kv_cache_layouts.iter().map(|facts| {
+                let formats: Vec<&str> = facts.formats.iter().map(|format| format.info().name).collect();
+                format!("{} of {} in blocks of {:?}", facts.layout, formats.join(", "), facts.positions)
+            });
+            Err(CompileError::Unsupported {
+                what: format!("the cache `{}` of blocks of {}", graph.value(id).name, graph.ty(id)),
+                why: format!("{} has {}", target.describe(), layouts.collect::<Vec<_>>().join("; ")),
+            })
+        }
+    }
 }
 
 /// Weights may be views: loading writes their rows one by one. So may slots, which kernels read where they lie, or copy.

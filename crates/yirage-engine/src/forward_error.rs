@@ -47,7 +47,7 @@ pub enum ForwardError {
     /// A row that begins where no recurrent state is.
     #[error(
         "row {row} begins at position {start}: the model keeps recurrent states, which are there at the {cached} positions \
-         that are cached and at multiples of 32 below; begin at one of these"
+         that are cached and at multiples of {block} below; begin at one of these"
     )]
     NoState {
         /// The row.
@@ -56,6 +56,8 @@ pub enum ForwardError {
         start: u32,
         /// Positions that the cache has.
         cached: u32,
+        /// Positions of a block.
+        block: u32,
     },
     /// A row that ends behind the last position there is room for.
     #[error(

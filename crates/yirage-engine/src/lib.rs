@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod adapter_error;
+mod block_positions;
 mod embedded;
 mod encoder;
 mod encoder_input;

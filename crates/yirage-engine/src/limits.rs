@@ -21,11 +21,10 @@ pub const TUNING_RECORD_BYTES: u64 = 32 << 10;
 /// Bytes of all kept measurements.
 pub const TUNING_FOLDER_BYTES: u64 = 1 << 20;
 
-/// Positions per cache block. Attention reads keys in blocks at absolute multiples of this number, so it is a property
-/// of the numerics and not a tuning knob.
-pub const BLOCK: usize = yirage_ir::op::BLOCK;
+/// Positions of a cache block where no device says how many ([`yirage_plan::Target::kv_block_positions`]).
+pub const BLOCK: usize = 32;
 
-/// Blocks one cache group may have: `block * BLOCK + offset` and the signed table entries must both stay below 2^31.
+/// Blocks one cache group may have: slots (a block times its positions, and the offset in it) and the signed table entries must both stay below 2^31.
 pub const MAX_POOL_BLOCKS: u32 = (1 << 26) - 1;
 
 /// Cache groups one model may declare.

@@ -46,7 +46,7 @@ impl RankDivision {
     /// # Errors
     /// What is wrong with the files; the second value's error where the heads do not divide.
     pub fn of(checkpoint: &Checkpoint, ranks: u32) -> Result<Result<RankDivision, UnevenHeads>, ModelError> {
-        let build = BuildOptions { kv: Format::F32, context: 1, hidden: false, embedded: false };
+        let build = BuildOptions { kv: Format::F32, kv_block: 32, context: 1, hidden: false, embedded: false };
         let model = arch::build(checkpoint, &RawConfig::load(checkpoint)?, build)?;
         Ok(RankDivision::of_caches(&model.groups, ranks))
     }

@@ -122,6 +122,8 @@ pub trait NativeAttention: Debug + Send + Sync {
     fn variant(&self) -> &'static str;
     /// What keys and values may be stored as.
     fn formats(&self) -> &'static [Format];
+    /// How many positions a block of the cache may have.
+    fn block_positions(&self) -> &'static [u32];
     /// What else they want of the op.
     fn wants(&self) -> Vec<Predicate>;
     /// The kernel of an op that is as it is wanted.

@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn arguments_without_meaning_are_told_and_the_others_change_the_key() {
         let plain = SuperOptions::default();
-        let mut target = yirage_hal::reference::target("test", "test/eval@1", Vec::new());
+        let mut target = yirage_hal::reference::target("test", "test/eval@1", Vec::new(), Vec::new());
         target.kernels[0].regions.clear();
         assert!(plain.without_meaning(&target).is_empty());
         let given = SuperOptions {

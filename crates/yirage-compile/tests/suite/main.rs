@@ -6,6 +6,7 @@ mod equal;
 mod filetests;
 mod fusions;
 mod layouts;
+mod memory_plans;
 mod recognise;
 mod search;
 mod search_rules;

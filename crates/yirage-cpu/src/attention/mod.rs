@@ -21,6 +21,7 @@
 //!
 //! Deliberately unknown here: sequences' texts, schedulers, who frees blocks, tensors.
 
+mod block_rows;
 mod cache;
 mod cell;
 mod plan;

@@ -8,7 +8,8 @@ use crate::kernels::{Kernel, collective_rules};
 use crate::linear;
 use crate::machine;
 use crate::shared::{CpuContext, MemoryPurpose};
-use crate::storage::{self, CpuKvCache, CpuWeight, CpuWeightSink, packed_bytes, weight_layouts};
+use crate::storage::{self, CpuKvCache, CpuWeight, CpuWeightSink, kv_cache_layouts, packed_bytes, weight_layouts};
+use std::borrow::Cow;
 use std::sync::Arc;
 use yirage_hal::{
     Bindings, Device, DeviceInfo, HalError, KernelVariants, KvCacheHandle, Length, Limit, LimitProbe, MemoryReport,
@@ -57,6 +58,7 @@ impl Device for CpuDevice {
             workers: self.shared.pool.count() as u32,
             ranks,
             weight_layouts: weight_layouts(),
+            kv_cache_layouts: kv_cache_layouts(),
             activation_formats: vec![activation::Q8A],
             activation_dtype: DType::F32,
             limits: DeviceLimits {
@@ -90,9 +92,10 @@ impl Device for CpuDevice {
         storage::packing(self.shared.isa).ok()
     }
 
-    fn image<'a>(&self, handle: &'a WeightHandle) -> Result<&'a [u8], HalError> {
+    fn image<'a>(&self, handle: &'a WeightHandle) -> Result<Cow<'a, [u8]>, HalError> {
         let weight = handle.0.downcast_ref::<CpuWeight>();
-        Ok(weight.ok_or_else(|| HalError::Load("the weight is of another device".into()))?.image())
+        let weight = weight.ok_or_else(|| HalError::Load("the weight is of another device".into()))?;
+        Ok(Cow::Borrowed(weight.image()))
     }
 
     fn adopt(&self, entry: &WeightEntry, image: WeightImage) -> Result<WeightHandle, HalError> {

@@ -19,9 +19,6 @@ use crate::simd::{LANES, Lanes, WithLanes, launch};
 use std::ops::Range;
 use thiserror::Error;
 
-/// Positions that a block of a state stands for.
-const BLOCK: usize = yirage_ir::op::BLOCK;
-
 /// The states of one layer: blocks of `[rows, width]` floats, one channel a column. Copies name the same memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StateBlocks {
@@ -97,6 +94,8 @@ pub(crate) struct StepTokens<'a> {
     /// A row of `width` entries a sequence.
     pub(crate) table: &'a [i32],
     pub(crate) width: usize,
+    /// Positions that a block of the state stands for.
+    pub(crate) block: usize,
 }
 
 /// Tokens of which every state is there.
@@ -119,7 +118,7 @@ impl<'a> StepTokens<'a> {
             }
             let row = &self.table[seq as usize * self.width..][..self.width];
             for position in [position.max(1) - 1, position] {
-                let block = usize::try_from(position).ok().and_then(|p| row.get(p / BLOCK)).copied().unwrap_or(-1);
+                let block = usize::try_from(position).ok().and_then(|p| row.get(p / self.block)).copied().unwrap_or(-1);
                 if usize::try_from(block).map_or(true, |block| block >= states.blocks) {
                     return Err(StateError::Block { position, seq, block, blocks: states.blocks });
                 }
@@ -133,8 +132,9 @@ impl PlacedTokens<'_> {
     /// Where a token's state is read, if its sequence has one yet, and where it is left.
     fn state(&self, token: usize) -> (Option<*const f32>, *mut f32) {
         let (position, seq) = (self.tokens.positions[token] as usize, self.tokens.seqs[token] as usize);
-        let block =
-            |position: usize| self.states.block(self.tokens.table[seq * self.tokens.width + position / BLOCK] as usize);
+        let block = |position: usize| {
+            self.states.block(self.tokens.table[seq * self.tokens.width + position / self.tokens.block] as usize)
+        };
         (position.checked_sub(1).map(|before| block(before).cast_const()), block(position))
     }
 }
@@ -283,7 +283,7 @@ mod tests {
         // SAFETY: four blocks of six floats.
         let states = unsafe { StateBlocks::new(floats.as_mut_ptr(), [2, 3], 4) };
         let place = |position, seq, table: &[i32]| {
-            let tokens = StepTokens { positions: &[position], seqs: &[seq], table, width: 2 };
+            let tokens = StepTokens { positions: &[position], seqs: &[seq], table, width: 2, block: 32 };
             tokens.place(states).map(drop)
         };
         assert_eq!(place(33, 0, &[0, 3]), Ok(()));

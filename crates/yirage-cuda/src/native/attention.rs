@@ -41,6 +41,10 @@ impl NativeAttention for CachedAttention {
         &FORMATS
     }
 
+    fn block_positions(&self) -> &'static [u32] {
+        &[32]
+    }
+
     fn wants(&self) -> Vec<Predicate> {
         let number = |name: &str, test| Predicate::Number(Quantity::Attribute(name.into()), test);
         vec![

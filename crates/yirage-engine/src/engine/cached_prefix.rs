@@ -9,7 +9,6 @@ use super::cache_salt::cache_salt;
 use super::core::Engine;
 use crate::error::EngineError;
 use crate::kv::SeqCache;
-use crate::limits::BLOCK;
 use crate::prefix_error::PrefixError;
 use std::collections::BTreeSet;
 
@@ -57,8 +56,8 @@ impl Engine {
         Ok(CachedPrefix { engine: self, seq })
     }
 
-    /// Takes blocks for the beginning `tokens`, of a whole number of blocks, that was computed before with this model, on a
-    /// device of the same backend and architecture, with the same type of cache.
+    /// Takes blocks for the beginning `tokens`, of a whole number of blocks, that was computed before with this model and the
+    /// same type of cache. Another device may have computed it: its numbers are then those of that device.
     ///
     /// # Errors
     /// [`EngineError::Prefix`], [`EngineError::UnknownToken`], [`EngineError::Admission`].
@@ -66,8 +65,9 @@ impl Engine {
         if !self.options.prefix_cache {
             return Err(PrefixError::NoCache.into());
         }
-        if tokens.is_empty() || !tokens.len().is_multiple_of(BLOCK) {
-            return Err(PrefixError::Length { tokens: tokens.len() }.into());
+        let block = self.scheduler.kv().block_positions();
+        if tokens.is_empty() || !tokens.len().is_multiple_of(block) {
+            return Err(PrefixError::Length { tokens: tokens.len(), block }.into());
         }
         let vocabulary = self.facts.vocabulary;
         if let Some(at) = tokens.iter().position(|&id| id >= vocabulary) {
@@ -105,7 +105,8 @@ impl CachedPrefix<'_> {
         self.engine.kv_caches.iter().map(|layer| (layer.name.clone(), bytes(layer))).collect()
     }
 
-    /// What lies in the blocks of a layer's cache, one after the other, as the device stores it.
+    /// What lies in the blocks of a layer's cache, one after the other: position after position, of each its heads, as elements
+    /// of the cache's type, whatever the device's layout.
     ///
     /// # Errors
     /// [`PrefixError::NoLayer`], [`EngineError::Device`].

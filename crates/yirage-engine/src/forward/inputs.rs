@@ -50,7 +50,9 @@ pub(super) fn inputs(
             ("rows", _) => Record::of(&wanted),
             ("rope.cos", Some((cosines, _))) => Record::of(cosines),
             ("rope.sin", Some((_, sines))) => Record::of(sines),
-            (name, _) if name.starts_with("slots.") => each(rows, |row| row.slots(room.blocks).collect()),
+            (name, _) if name.starts_with("slots.") => {
+                each(rows, |row| row.slots(room.blocks, room.positions).collect())
+            }
             (name, _) if name.starts_with("table.") => each(rows, |row| row.table(room.blocks).collect()),
             (name, _) => return Err(HalError::Step(format!("nobody knows what the slot `{name}` is for")).into()),
         };

@@ -3,7 +3,6 @@
 use super::manager::KvManager;
 use super::pool::KvBlockPool;
 use super::seq::SeqCache;
-use crate::limits::BLOCK;
 
 /// A broken invariant, in words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +36,7 @@ impl KvManager {
                         return Err(fail(block, format!("in a table, but the pool has {}", pool.blocks.len())));
                     }
                     holders[block] += 1;
-                    writers[block] |= (at + 1) * BLOCK > seq.len;
+                    writers[block] |= (at + 1) * self.block > seq.len;
                 }
             }
             for block in 0..pool.blocks.len() {
@@ -50,7 +49,7 @@ impl KvManager {
 
     /// Between two steps a sequence holds no block behind its computed positions.
     pub(crate) fn check_tight(&self, seq: &SeqCache) -> Result<(), Violation> {
-        let most = seq.len.div_ceil(BLOCK);
+        let most = seq.len.div_ceil(self.block);
         let too_long = |(group, table): (usize, &Vec<i32>)| {
             let what = format!("{} positions computed, the table has {} blocks", seq.len, table.len());
             (table.len() > most).then_some(Violation { group, block: most, what })
@@ -60,14 +59,14 @@ impl KvManager {
 
     /// A sequence must hold every block its next query sees, and nothing before `live_from`.
     fn check_reach(&self, group: usize, seq: &SeqCache) -> Result<(), (usize, String)> {
-        let first = self.groups[group].first_visible(seq.len) / BLOCK;
+        let first = self.groups[group].first_visible(seq.len) / self.block;
         let table = &seq.tables[group];
-        if seq.len.div_ceil(BLOCK) > table.len() {
+        if seq.len.div_ceil(self.block) > table.len() {
             return Err((table.len(), format!("{} positions computed, table has {} blocks", seq.len, table.len())));
         }
         for (at, &entry) in table.iter().enumerate() {
             // Of recurrent states some blocks are passed over; that of the latest position is there.
-            let is_latest = seq.len > 0 && at == (seq.len - 1) / BLOCK;
+            let is_latest = seq.len > 0 && at == (seq.len - 1) / self.block;
             if entry < 0 && at >= seq.live_from[group] && self.groups[group].is_recurrent() && !is_latest {
                 continue;
             }

@@ -1,7 +1,5 @@
 //! What a model says about its caches: the shape of what is kept per position, and for how long.
 
-use crate::limits::BLOCK;
-
 /// One kind of per-sequence state of a model. All layers of a group share one block table, because they cache the same
 /// positions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +25,7 @@ pub enum CacheGroup {
         /// Layers in this group.
         layers: u32,
     },
-    /// The states of recurrent layers: a block holds what they are after the last computed position of [`BLOCK`]
+    /// The states of recurrent layers: a block holds what they are after the last computed position of its
     /// positions. A sequence needs that of its latest position alone; those of full blocks are what other sequences that
     /// begin alike begin with.
     Recurrent {
@@ -55,14 +53,14 @@ impl CacheGroup {
         matches!(self, CacheGroup::Recurrent { .. })
     }
 
-    /// Elements of cache one block of [`BLOCK`] positions takes over all layers of the group.
-    pub fn elements_per_block(&self) -> u64 {
+    /// Elements of cache one block of so many positions takes over all layers of the group.
+    pub fn elements_per_block(&self, block: usize) -> u64 {
         let (width, layers) = match self {
             CacheGroup::Paged { k_width, v_width, layers, .. } => (u64::from(*k_width) + u64::from(*v_width), *layers),
             CacheGroup::Latent { rank, rope, layers } => (u64::from(*rank) + u64::from(*rope), *layers),
             CacheGroup::Recurrent { elements, .. } => return *elements,
         };
-        width * u64::from(layers) * BLOCK as u64
+        width * u64::from(layers) * block as u64
     }
 
     /// Whether a run that ends in block `last` takes a block of the pool for block `at` of positions.
@@ -81,17 +79,18 @@ impl CacheGroup {
         }
     }
 
-    /// The most blocks a sequence of `positions` holds at once when each step runs at most `chunk` new positions.
+    /// The most blocks of so many positions that a sequence of `positions` holds at once when each step runs at most `chunk` new
+    /// ones.
     ///
     /// A window group needs `window - 1` positions before the chunk and the chunk itself; a run of L positions touches
-    /// at most `1 + ceil((L - 1) / BLOCK)` blocks wherever it begins. Of these recurrent states take the first, the last two
+    /// at most `1 + ceil((L - 1) / block)` blocks wherever it begins. Of these recurrent states take the first, the last two
     /// and some between.
-    pub fn peak_blocks(&self, positions: usize, chunk: usize) -> usize {
-        let all = positions.div_ceil(BLOCK);
+    pub fn peak_blocks(&self, positions: usize, chunk: usize, block: usize) -> usize {
+        let all = positions.div_ceil(block);
         match self.window() {
             Some(window) => {
                 let run = (window as usize - 1).saturating_add(chunk.max(1));
-                let touched = 1 + (run - 1).div_ceil(BLOCK);
+                let touched = 1 + (run - 1).div_ceil(block);
                 let taken = match self {
                     CacheGroup::Recurrent { every, .. } => touched.min(4 + touched / (*every).max(1) as usize),
                     CacheGroup::Paged { .. } | CacheGroup::Latent { .. } => touched,
@@ -108,6 +107,6 @@ impl CacheGroup {
 pub struct GroupConfig {
     /// What is cached.
     pub group: CacheGroup,
-    /// Blocks of [`BLOCK`] positions in this group's pool.
+    /// Blocks in this group's pool.
     pub blocks: u32,
 }

@@ -18,6 +18,8 @@ pub struct KvManager {
     pub(super) groups: Vec<CacheGroup>,
     pub(super) pools: Vec<KvBlockPool>,
     prefix_cache: bool,
+    /// Positions of a block.
+    pub(super) block: usize,
 }
 
 impl KvManager {
@@ -41,7 +43,19 @@ impl KvManager {
             groups: groups.iter().map(|config| config.group.clone()).collect(),
             pools: groups.iter().map(|config| KvBlockPool::new(config.blocks)).collect(),
             prefix_cache,
+            block: BLOCK,
         })
+    }
+
+    /// The same with blocks of so many positions, at least one, of which no sequence has any yet.
+    #[must_use]
+    pub fn with_block_positions(self, positions: usize) -> Self {
+        KvManager { block: positions.max(1), ..self }
+    }
+
+    /// Positions of a block.
+    pub fn block_positions(&self) -> usize {
+        self.block
     }
 
     /// The declared groups, in the order of every table and slot list.
@@ -74,28 +88,28 @@ impl KvManager {
     pub fn max_positions(&self, chunk: usize) -> usize {
         let fits = |(group, pool): (&CacheGroup, &KvBlockPool)| {
             let blocks = pool.blocks.len();
-            if group.peak_blocks(usize::MAX, chunk) <= blocks { usize::MAX } else { blocks * BLOCK }
+            if group.peak_blocks(usize::MAX, chunk, self.block) <= blocks { usize::MAX } else { blocks * self.block }
         };
         self.groups.iter().zip(&self.pools).map(fits).min().unwrap_or(0)
     }
 
     /// A sequence that holds nothing, for the time before [`KvManager::open`].
     pub fn empty(&self) -> SeqCache {
-        SeqCache::empty(BlockKey::root(&[]), self.groups.len())
+        SeqCache::empty(BlockKey::root(&[]), self.groups.len(), self.block)
     }
 
     /// Starts a sequence of `tokens` with the longest beginning that all groups still have, at most `max_hit`
     /// positions and always at least one token short of `tokens`. [`SeqCache::len`] is the length of the hit.
     pub fn open(&mut self, tokens: &[u32], salt: &[u8], max_hit: usize) -> SeqCache {
-        let mut seq = SeqCache::empty(BlockKey::root(salt), self.groups.len());
+        let mut seq = SeqCache::empty(BlockKey::root(salt), self.groups.len(), self.block);
         if !self.prefix_cache {
             return seq;
         }
-        let limit = tokens.len().saturating_sub(1).min(max_hit) / BLOCK;
+        let limit = tokens.len().saturating_sub(1).min(max_hit) / self.block;
         let keys = self.cached_prefix(seq.root, tokens, limit);
         let hit = self.servable(&keys);
         for (group, (spec, pool)) in self.groups.iter().zip(&mut self.pools).enumerate() {
-            let first = spec.first_visible(hit * BLOCK) / BLOCK;
+            let first = spec.first_visible(hit * self.block) / self.block;
             for (at, key) in keys[..hit].iter().enumerate() {
                 let block = if at < first { None } else { pool.find(key) };
                 if let Some(block) = block {
@@ -106,7 +120,7 @@ impl KvManager {
             seq.live_from[group] = first;
         }
         seq.keys = keys[..hit].to_vec();
-        seq.len = hit * BLOCK;
+        seq.len = hit * self.block;
         seq
     }
 
@@ -116,9 +130,9 @@ impl KvManager {
     /// # Errors
     /// As [`KvManager::reserve`].
     pub fn adopt(&mut self, tokens: &[u32], salt: &[u8]) -> Result<SeqCache, OutOfBlocks> {
-        let mut seq = SeqCache::empty(BlockKey::root(salt), self.groups.len());
-        let end = tokens.len() / BLOCK;
-        let first = |spec: &CacheGroup| spec.first_visible(end * BLOCK) / BLOCK;
+        let mut seq = SeqCache::empty(BlockKey::root(salt), self.groups.len(), self.block);
+        let end = tokens.len() / self.block;
+        let first = |spec: &CacheGroup| spec.first_visible(end * self.block) / self.block;
         for (group, (spec, pool)) in self.groups.iter().zip(&self.pools).enumerate() {
             let (needed, available) = (end - first(spec), pool.available());
             if needed > available {
@@ -133,14 +147,14 @@ impl KvManager {
                 seq.tables[group].push(block as i32);
             }
         }
-        seq.len = end * BLOCK;
+        seq.len = end * self.block;
         Ok(seq)
     }
 
     /// Keys of the blocks of `tokens` up to the first that a group without a window lacks.
     fn cached_prefix(&self, root: BlockKey, tokens: &[u32], limit: usize) -> Vec<BlockKey> {
         let mut keys = Vec::new();
-        for block in tokens.chunks_exact(BLOCK).take(limit) {
+        for block in tokens.chunks_exact(self.block).take(limit) {
             let key = key_after(root, &keys, block);
             let lacks =
                 |(group, pool): (&CacheGroup, &KvBlockPool)| group.window().is_none() && pool.find(&key).is_none();
@@ -159,7 +173,7 @@ impl KvManager {
             let mut present = 0;
             for end in 1..=keys.len() {
                 present = if pool.find(&keys[end - 1]).is_some() { present + 1 } else { 0 };
-                good[end] &= present >= end - group.first_visible(end * BLOCK) / BLOCK;
+                good[end] &= present >= end - group.first_visible(end * self.block) / self.block;
             }
         }
         good.iter().rposition(|&good| good).unwrap_or(0)
@@ -176,7 +190,7 @@ impl KvManager {
     /// [`OutOfBlocks`] names the first group that is short; then no block was taken in any group.
     pub fn reserve(&mut self, seq: &mut SeqCache, upto: usize) -> Result<(), OutOfBlocks> {
         self.drop_unseen(seq);
-        let end = upto.div_ceil(BLOCK);
+        let end = upto.div_ceil(self.block);
         for (group, (spec, pool)) in self.groups.iter().zip(&self.pools).enumerate() {
             let needed = (seq.tables[group].len()..end).filter(|&at| spec.takes(at, end - 1)).count();
             let available = pool.available();
@@ -198,11 +212,11 @@ impl KvManager {
     /// cached is evicted for it. Returns the positions there is room for, at least those there was room for before, at
     /// most `upto`. What the sequence's next query sees stays, whatever becomes of the positions.
     pub fn reserve_unused(&mut self, seq: &mut SeqCache, upto: usize) -> usize {
-        let room = |(table, pool): (&Vec<i32>, &KvBlockPool)| (table.len() + pool.free.len()) * BLOCK;
+        let room = |(table, pool): (&Vec<i32>, &KvBlockPool)| (table.len() + pool.free.len()) * self.block;
         let room = seq.tables.iter().zip(&self.pools).map(room).min().unwrap_or(0);
         let upto = upto.min(room);
         for (table, pool) in seq.tables.iter_mut().zip(&mut self.pools) {
-            while table.len() < upto.div_ceil(BLOCK) {
+            while table.len() < upto.div_ceil(self.block) {
                 let block = pool.allocate().expect("the count above bounds what is taken");
                 table.push(block as i32);
             }
@@ -212,7 +226,7 @@ impl KvManager {
 
     /// Gives back the blocks behind the computed positions: those reserved for positions that came to nothing.
     pub fn roll_back(&mut self, seq: &mut SeqCache) {
-        let keep = seq.len.div_ceil(BLOCK);
+        let keep = seq.len.div_ceil(self.block);
         for (table, pool) in seq.tables.iter_mut().zip(&mut self.pools) {
             while table.len() > keep {
                 if let Some(mut last) = table.pop() {
@@ -225,7 +239,7 @@ impl KvManager {
     /// Gives back the blocks that no query at the sequence's next position or later can see.
     fn drop_unseen(&mut self, seq: &mut SeqCache) {
         for (group, (spec, pool)) in self.groups.iter().zip(&mut self.pools).enumerate() {
-            let first = (spec.first_visible(seq.len) / BLOCK).min(seq.tables[group].len());
+            let first = (spec.first_visible(seq.len) / self.block).min(seq.tables[group].len());
             for at in seq.live_from[group]..first {
                 release(pool, &mut seq.tables[group][at]);
             }
@@ -246,8 +260,8 @@ impl KvManager {
         if !self.prefix_cache {
             return;
         }
-        for at in seq.keys.len()..upto / BLOCK {
-            let key = key_after(seq.root, &seq.keys, &tokens[at * BLOCK..(at + 1) * BLOCK]);
+        for at in seq.keys.len()..upto / self.block {
+            let key = key_after(seq.root, &seq.keys, &tokens[at * self.block..(at + 1) * self.block]);
             seq.keys.push(key);
             for (table, pool) in seq.tables.iter().zip(&mut self.pools) {
                 if let Ok(block) = u32::try_from(table[at]) {
@@ -277,7 +291,7 @@ impl KvManager {
     /// most `chunk`.
     pub(crate) fn add_outstanding(&self, seq: &SeqCache, upto: usize, chunk: usize, wanted: &mut [usize]) {
         for (group, wanted) in wanted.iter_mut().enumerate() {
-            *wanted += self.groups[group].peak_blocks(upto, chunk).saturating_sub(seq.live_blocks(group));
+            *wanted += self.groups[group].peak_blocks(upto, chunk, self.block).saturating_sub(seq.live_blocks(group));
         }
     }
 }

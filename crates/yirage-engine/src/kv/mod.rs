@@ -1,6 +1,6 @@
 //! The key/value cache as pure bookkeeping: which block of which pool holds which positions of which sequence.
 //!
-//! A model declares [`CacheGroup`]s; each group has its own pool of blocks of [`crate::limits::BLOCK`] positions and
+//! A model declares [`CacheGroup`]s; each group has its own pool of blocks of so many positions and
 //! its own block table per sequence. Full blocks are published under a chained SHA-256 key and can serve later
 //! sequences with the same beginning; a published block is never written again, so sharing needs no copying.
 //!

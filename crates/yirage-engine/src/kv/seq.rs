@@ -1,7 +1,6 @@
 //! The cache a single sequence holds.
 
 use super::key::BlockKey;
-use crate::limits::BLOCK;
 
 /// Table entry of a block that is not held (it fell out of a window).
 pub const NO_BLOCK: i32 = -1;
@@ -23,12 +22,14 @@ pub struct SeqCache {
     pub(super) keys: Vec<BlockKey>,
     /// Positions whose keys and values are in the cache.
     pub(super) len: usize,
+    /// Positions of a block.
+    block: usize,
 }
 
 impl SeqCache {
-    /// A sequence that holds nothing in any of `groups` groups.
-    pub(super) fn empty(root: BlockKey, groups: usize) -> Self {
-        SeqCache { tables: vec![Vec::new(); groups], live_from: vec![0; groups], root, keys: Vec::new(), len: 0 }
+    /// A sequence that holds nothing in any of `groups` groups, whose blocks have so many positions.
+    pub(super) fn empty(root: BlockKey, groups: usize, block: usize) -> Self {
+        SeqCache { tables: vec![Vec::new(); groups], live_from: vec![0; groups], root, keys: Vec::new(), len: 0, block }
     }
 
     /// Positions whose keys and values are in the cache: the next position to compute.
@@ -41,7 +42,12 @@ impl SeqCache {
         self.len == 0
     }
 
-    /// The blocks that are held in `group`: entry i holds positions `i * BLOCK ..`, or is [`NO_BLOCK`].
+    /// Positions of a block.
+    pub fn block_positions(&self) -> usize {
+        self.block
+    }
+
+    /// The blocks that are held in `group`: entry i holds the positions of the ith block, or is [`NO_BLOCK`].
     pub fn table(&self, group: usize) -> &[i32] {
         &self.tables[group]
     }
@@ -65,10 +71,10 @@ impl SeqCache {
         self.tables[group].iter().filter(|&&block| block != NO_BLOCK).count()
     }
 
-    /// The slot (`block * BLOCK + offset`) of `position` in `group`, or `None` when the position is not held.
+    /// The slot (block times its positions, and the offset in it) of `position` in `group`, or `None` when the position is not held.
     pub fn slot(&self, group: usize, position: usize) -> Option<u32> {
-        let block = *self.tables[group].get(position / BLOCK)?;
+        let block = *self.tables[group].get(position / self.block)?;
         let block = u32::try_from(block).ok()?;
-        Some(block * BLOCK as u32 + (position % BLOCK) as u32)
+        Some(block * self.block as u32 + (position % self.block) as u32)
     }
 }

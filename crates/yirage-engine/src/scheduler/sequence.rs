@@ -7,7 +7,6 @@ use super::rank::Rank;
 use super::seq_id::SeqId;
 use super::update::{FinishReason, SequenceUsage};
 use crate::kv::SeqCache;
-use crate::limits::BLOCK;
 use std::collections::VecDeque;
 
 /// A request with its tokens so far, its blocks and its state.
@@ -112,7 +111,7 @@ impl Sequence {
 
     /// The batch entry for the next `count` tokens and as many of the drafts as `drafts` says, whose room is reserved.
     pub(super) fn entry(&self, count: usize, drafts: usize, groups: usize) -> BatchEntry {
-        let start = self.cache.len();
+        let (start, length) = (self.cache.len(), self.cache.block_positions());
         let certain = start + count;
         let sample = self.samples_at(certain);
         let upto = certain + drafts;
@@ -125,8 +124,8 @@ impl Sequence {
         let slots = |table: &[i32]| {
             let slot = |at: usize| {
                 let block =
-                    u32::try_from(table[at / BLOCK]).expect("the positions of an entry were reserved in every group");
-                block * BLOCK as u32 + (at % BLOCK) as u32
+                    u32::try_from(table[at / length]).expect("the positions of an entry were reserved in every group");
+                block * length as u32 + (at % length) as u32
             };
             (start..upto).map(slot).collect()
         };

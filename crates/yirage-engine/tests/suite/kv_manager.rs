@@ -53,7 +53,7 @@ fn recurrent_states_are_shared_at_the_ends_of_blocks() {
 #[test]
 fn large_recurrent_states_are_kept_behind_some_blocks() {
     let states = CacheGroup::Recurrent { elements: 6, every: 4 };
-    let mut kv = manager(&[(full(), 24), (states.clone(), states.peak_blocks(usize::MAX, 10 * BLOCK) as u32)]);
+    let mut kv = manager(&[(full(), 24), (states.clone(), states.peak_blocks(usize::MAX, 10 * BLOCK, BLOCK) as u32)]);
     let prompt = tokens(9 * BLOCK + 5, 0);
     let mut seq = kv.open(&prompt, b"", usize::MAX);
     kv.reserve(&mut seq, prompt.len()).unwrap();
@@ -89,9 +89,9 @@ fn impossible_pools_are_refused() {
 
 #[test]
 fn elements_per_block_count_all_layers() {
-    assert_eq!(full().elements_per_block(), (64 + 32) * 3 * BLOCK as u64);
-    assert_eq!(CacheGroup::Latent { rank: 512, rope: 64, layers: 2 }.elements_per_block(), 576 * 2 * BLOCK as u64);
-    assert_eq!(CacheGroup::Recurrent { elements: 640, every: 2 }.elements_per_block(), 640);
+    assert_eq!(full().elements_per_block(BLOCK), (64 + 32) * 3 * BLOCK as u64);
+    assert_eq!(CacheGroup::Latent { rank: 512, rope: 64, layers: 2 }.elements_per_block(BLOCK), 576 * 2 * BLOCK as u64);
+    assert_eq!(CacheGroup::Recurrent { elements: 640, every: 2 }.elements_per_block(BLOCK), 640);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn peak_blocks_bounds_what_a_chunked_run_holds() {
     for window in [1u32, 5, 32, 33, 100] {
         for chunk in [1usize, 7, 32, 50, 200] {
             let group = windowed(window);
-            let bound = group.peak_blocks(400, chunk);
+            let bound = group.peak_blocks(400, chunk, BLOCK);
             let mut kv = manager(&[(group, bound as u32)]);
             let text = tokens(400, 0);
             let mut seq = kv.empty();

@@ -110,7 +110,7 @@ impl<D: Driver> BoundBuffer<D> {
                 let laid = entry.is_some_and(|entry| entry.layout == weight.layout);
                 laid && weight.buffer.is_of(account) && weight.ty == ty.dense()
             }
-            BoundBuffer::KvCache(cache) => cache.buffer.is_of(account) && cache.block == *ty,
+            BoundBuffer::KvCache(cache) => cache.buffer.is_of(account) && cache.form.block == *ty,
         }
     }
 
@@ -164,9 +164,12 @@ impl<D: Driver> ProgramCommands<D> {
     ) -> Result<ProgramCommands<D>, HalError> {
         let account = &code.account;
         let (mut calls, mut operations) = (Vec::new(), Vec::new());
-        let values = PlanSlices { plan, memory, inputs };
+        let (values, limits) = (PlanSlices { plan, memory, inputs }, library.target().limits);
         for step in 0..plan.steps.len() {
             for call in library.calls(plan, step, &values)? {
+                if let KernelCall::Launch(launch) = &call {
+                    launch.check(&limits, &plan.bucket)?;
+                }
                 calls.push(prepare(account, call, &mut operations)?);
             }
         }

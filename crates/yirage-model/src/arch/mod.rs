@@ -92,6 +92,8 @@ use yirage_ir::{Format, Graph};
 pub struct BuildOptions {
     /// Format of the cache: F32, F16, BF16 or Q8_0.
     pub kv: Format,
+    /// Positions of a block of the cache, at least 1.
+    pub kv_block: u32,
     /// Positions that the tables of the rotary embedding cover: the longest sequence that will be computed.
     pub context: u32,
     /// Whether the wanted rows after the final norm, f32 `[Rows, width]`, are an output beside the logits.

@@ -9,7 +9,7 @@ use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_ir::Format;
 use yirage_model::Checkpoint;
 use yirage_plan::Precision;
-use yirage_sim::{Settings, Sim};
+use yirage_sim::{Settings, Sim, WeightTileShape};
 use yirage_testkit::json::{self, ids};
 use yirage_testkit::tiny;
 
@@ -62,7 +62,7 @@ fn every_architecture_gives_the_golden_tokens() {
 /// Weights of products lie in tiles that the library packs on the host, and take the bytes that the layout pads.
 #[test]
 fn weights_in_tiles_change_no_token() {
-    let sim = Sim::with(Settings { tiled_weights: true, ..Settings::default() });
+    let sim = Sim::with(Settings { weight_tiles: Some(WeightTileShape::POINTERS), ..Settings::default() });
     for model in tiny::NAMES {
         check(model, sim.open(0, &OpenOptions::default()).unwrap().0);
     }
@@ -78,13 +78,20 @@ fn delays_change_nothing() {
 
 #[test]
 fn a_captured_graph_is_made_once_however_the_sequence_grows() {
-    let sim = Sim::default();
+    // Blocks of 32, of 64 and of 32 positions, the last ones padded: block tables grow sixteen and eight times.
+    for settings in [Settings::default(), Settings::with_pointers(), Settings::with_operations()] {
+        is_captured_once(settings);
+    }
+}
+
+fn is_captured_once(settings: Settings) {
+    let sim = Sim::with(settings);
     let (device, _) = sim.open(0, &OpenOptions::default()).unwrap();
     let options = EngineOptions { context: Some(512), max_seqs: 3, ..EngineOptions::default() };
     let mut engine =
         Engine::load(&Checkpoint::open(tiny::model(tiny::NAMES[0])).unwrap(), device, &options, &mut |_, _| {})
             .unwrap();
-    // Block tables grow sixteen times, and sequences come and go on the way.
+    // Sequences come and go on the way.
     let alone = greedy(&mut engine, &[1, 2, 3], 500);
     assert_eq!(alone.len(), 500);
     let first = sim.captures()[0];

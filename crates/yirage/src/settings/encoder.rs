@@ -26,7 +26,7 @@ pub(crate) struct EncoderSettings {
 /// Whatever is wrong with the model's files.
 pub(crate) fn is_encoder(checkpoint: &Checkpoint) -> Result<bool, CliFailure> {
     let config = RawConfig::load(checkpoint)?;
-    let build = BuildOptions { kv: Format::F32, context: 1, hidden: false, embedded: false };
+    let build = BuildOptions { kv: Format::F32, kv_block: 32, context: 1, hidden: false, embedded: false };
     Ok(arch::build(checkpoint, &config, build)?.output != ModelOutput::Logits)
 }
 

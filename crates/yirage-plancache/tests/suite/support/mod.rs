@@ -198,7 +198,7 @@ impl Device for Faulty {
     fn kv_cache(&self, block: &Type, k_width: u32, blocks: usize) -> Result<KvCacheHandle, HalError> {
         self.inner.kv_cache(block, k_width, blocks)
     }
-    fn image<'a>(&self, weight: &'a WeightHandle) -> Result<&'a [u8], HalError> {
+    fn image<'a>(&self, weight: &'a WeightHandle) -> Result<std::borrow::Cow<'a, [u8]>, HalError> {
         self.inner.image(weight)
     }
     fn load(&self, plan: &VerifiedPlan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError> {
