@@ -10,6 +10,7 @@ use super::core::Engine;
 use crate::error::EngineError;
 use crate::kv::SeqCache;
 use crate::prefix_error::PrefixError;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// A beginning of a sequence that the cache has. Its blocks stay for as long as this does.
@@ -93,6 +94,19 @@ fn blocks_of(seq: &SeqCache, group: usize) -> Vec<u32> {
     seq.table(group).iter().filter_map(|&block| u32::try_from(block).ok()).collect()
 }
 
+/// Of what a window has kept, the latest positions: blocks of another length begin before or behind where it begins, and what
+/// lies before it nobody sees.
+fn latest(contents: &[u8], wanted: usize) -> Cow<'_, [u8]> {
+    match contents.len().checked_sub(wanted) {
+        Some(before) => Cow::Borrowed(&contents[before..]),
+        None => {
+            let mut all = vec![0; wanted - contents.len()];
+            all.extend_from_slice(contents);
+            Cow::Owned(all)
+        }
+    }
+}
+
 impl CachedPrefix<'_> {
     /// Positions of it.
     pub fn positions(&self) -> usize {
@@ -129,7 +143,14 @@ impl RestoredPrefix<'_> {
     /// [`PrefixError::NoLayer`], [`EngineError::Device`], which has the bytes that are wanted.
     pub fn write(&mut self, name: &str, contents: &[u8]) -> Result<(), EngineError> {
         let layer = self.engine.kv_cache(name)?;
-        self.engine.device.write_kv_blocks(&layer.cache, &blocks_of(&self.seq, layer.group), contents)?;
+        let blocks = blocks_of(&self.seq, layer.group);
+        let wanted = layer.block_bytes as usize * blocks.len();
+        let (kv, position) = (self.engine.scheduler.kv(), layer.block_bytes as usize);
+        let (group, position) = (&kv.groups()[layer.group], position / kv.block_positions());
+        let slides = group.window().is_some() && !group.is_recurrent();
+        let whole = !contents.is_empty() && contents.len().is_multiple_of(position.max(1));
+        let contents = if slides && whole { latest(contents, wanted) } else { Cow::Borrowed(contents) };
+        self.engine.device.write_kv_blocks(&layer.cache, &blocks, &contents)?;
         self.written.insert(name.to_owned());
         Ok(())
     }

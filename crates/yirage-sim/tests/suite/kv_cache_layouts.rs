@@ -106,8 +106,13 @@ fn each_layout_passes_the_cases_of_caches() {
 }
 
 fn engine(model: &str, device: Arc<dyn Device>) -> Engine {
-    let options =
-        EngineOptions { kv: Some(Format::F32), precision: Precision::Exact, max_seqs: 2, ..EngineOptions::default() };
+    let options = EngineOptions {
+        kv: Some(Format::F32),
+        context: Some(256),
+        precision: Precision::Exact,
+        max_seqs: 2,
+        ..EngineOptions::default()
+    };
     Engine::load(&Checkpoint::open(tiny::model(model)).unwrap(), device, &options, &mut |_, _| {}).unwrap()
 }
 
