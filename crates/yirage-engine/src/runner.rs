@@ -132,6 +132,17 @@ impl Runner {
         self.executors.iter().map(of).collect()
     }
 
+    /// The executors that were left out since the last call, each of a plan for so many tokens, and why.
+    pub(crate) fn take_left_out(&mut self) -> Vec<String> {
+        let of = |executor: &mut Executor| {
+            let tokens = executor.bucket().tokens;
+            let told =
+                |(kind, why)| format!("the executor `{kind}` is left out for steps of up to {tokens} tokens: {why}");
+            executor.take_left_out().into_iter().map(told).collect::<Vec<String>>()
+        };
+        self.executors.iter_mut().flat_map(of).collect()
+    }
+
     /// Row `row` of the last step's logits.
     pub(crate) fn logits(&self, row: usize) -> Result<&[f32], EngineError> {
         self.row(LOGITS, row)

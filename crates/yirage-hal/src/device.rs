@@ -12,7 +12,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use yirage_ir::{Format, Type};
-use yirage_plan::{Precision, Target, VerifiedPlan, WeightEntry};
+use yirage_plan::{ExecutorKind, Precision, Target, VerifiedPlan, WeightEntry};
 
 /// Bytes of one pool of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -107,6 +107,13 @@ pub trait Program: Any + Send {
     /// # Errors
     /// An output that is not there, or is a cache state.
     fn output_handle(&self, index: usize) -> Result<OutputHandle, HalError>;
+    /// Makes an executor of the plan ready, before its first step.
+    ///
+    /// # Errors
+    /// [`HalError::Unsupported`] where it cannot run this plan, and the others can.
+    fn prepare(&mut self, _kind: ExecutorKind) -> Result<(), HalError> {
+        Ok(())
+    }
     /// Whether fences tell how long steps took by the device's own clock.
     fn has_device_times(&self) -> bool {
         false

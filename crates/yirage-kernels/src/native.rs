@@ -137,6 +137,32 @@ pub enum ModuleKernel {
     Native(NativeKernel),
 }
 
+impl ModuleKernel {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        match self {
+            ModuleKernel::Computed(kernel) => &kernel.name,
+            ModuleKernel::Native(kernel) => &kernel.name,
+        }
+    }
+
+    /// Threads of a group.
+    pub fn threads(&self) -> u32 {
+        match self {
+            ModuleKernel::Computed(kernel) => kernel.threads,
+            ModuleKernel::Native(kernel) => kernel.threads,
+        }
+    }
+
+    /// Buffers that it is given.
+    pub fn buffers(&self) -> usize {
+        match self {
+            ModuleKernel::Computed(kernel) => kernel.buffers.len(),
+            ModuleKernel::Native(kernel) => kernel.buffers,
+        }
+    }
+}
+
 /// A kernel in a vendor's language.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NativeKernel {

@@ -127,7 +127,9 @@ impl FakeCuda {
     /// A machine with a vendor's devices.
     pub(crate) fn of(vendor: FakeVendor, settings: &[(&str, &str)]) -> FakeCuda {
         let folder = tempfile::tempdir().unwrap();
-        let lines: Vec<String> = settings.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+        // The last of a name holds. Groups that are on a device together take a stack for each of their threads.
+        let all = std::iter::once(&("FAKE_CUDA_MULTIPROCESSORS", "3")).chain(settings);
+        let lines: Vec<String> = all.map(|(name, value)| format!("{name}={value}\n")).collect();
         fs::write(folder.path().join("settings"), lines.concat()).unwrap();
         let driver = vendor.driver();
         fs::copy(libraries(vendor).join(driver), folder.path().join(driver)).unwrap();

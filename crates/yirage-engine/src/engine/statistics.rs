@@ -92,7 +92,8 @@ impl Engine {
         let plans = self.sampler.plans().take_notices().into_iter().map(|told| Notice::Plan(told.to_string()));
         let weights = self.background.as_ref().map_or_else(Vec::new, Background::notices);
         let told = std::mem::take(&mut self.notices);
-        told.into_iter().chain(weights).chain(plans).collect()
+        let executors = self.runner.take_left_out().into_iter().map(Notice::LeftOut);
+        told.into_iter().chain(weights).chain(plans).chain(executors).collect()
     }
 
     /// Where the plans of the model and of sampling came from so far.

@@ -13,7 +13,7 @@ use crate::handle::KvCacheHandle;
 use crate::info::DeviceInfo;
 use std::sync::Arc;
 use yirage_ir::{Dims, Type};
-use yirage_plan::{ExecutorKind, Target, VerifiedPlan, WeightEntry};
+use yirage_plan::{ExecutorKind, Partitioning, Stage, Target, VerifiedPlan, WeightEntry};
 
 /// A device made of a driver and a library of kernels.
 pub struct DriverDevice<D: Driver, L: Library> {
@@ -44,6 +44,11 @@ impl<D: Driver, L: Library> Device for DriverDevice<D, L> {
         let mut target = self.library.target();
         if self.account.driver.graph_capture().is_some() {
             target.executors.insert(0, ExecutorKind::Replay);
+        }
+        if self.account.driver.persistent_kernels().is_some() {
+            target.executors.push(ExecutorKind::Persistent);
+            // The device divides the groups of a launch by itself: to a plan it is one worker, which has a task for each step.
+            target.kernels.iter_mut().for_each(|kernels| kernels.stages = vec![Stage::always(Partitioning::Static)]);
         }
         target
     }

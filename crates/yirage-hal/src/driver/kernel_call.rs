@@ -24,7 +24,7 @@ pub enum GridExtent {
 
 impl GridExtent {
     /// The number at these sizes; none where it is no number that a grid may have.
-    fn at(self, dims: &Dims) -> Option<u32> {
+    pub fn at(self, dims: &Dims) -> Option<u32> {
         match self {
             GridExtent::Fixed(groups) => Some(groups),
             GridExtent::Of { size, times, per } => {
@@ -81,10 +81,16 @@ impl KernelLaunch {
         if grid.contains(&0) {
             return Ok(None);
         }
+        let KernelLaunch { config, bindings, .. } = self.with_workspace(workspace);
+        Ok(Some(Launch { module, config, grid, bindings }))
+    }
+
+    /// The same with the workspace that it wants among its bindings.
+    pub(super) fn with_workspace(&self, workspace: Option<BufferSlice>) -> KernelLaunch {
         let workspace = workspace.and_then(|all| all.part(0, self.workspace)).filter(|_| self.workspace > 0);
-        let mut bindings = self.bindings.clone();
-        bindings.extend(workspace.map(|slice| Binding { slice, access: BindingAccess::Write }));
-        Ok(Some(Launch { module, config: self.config.clone(), grid, bindings }))
+        let mut made = self.clone();
+        made.bindings.extend(workspace.map(|slice| Binding { slice, access: BindingAccess::Write }));
+        made
     }
 }
 
