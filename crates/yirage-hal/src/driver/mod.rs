@@ -17,6 +17,7 @@ mod library;
 mod memory;
 mod operands;
 mod persistent_step;
+mod prepared_step;
 mod program;
 mod resources;
 mod side_by_side;

@@ -6,7 +6,7 @@ use super::captured_graph::CapturedGraph;
 use super::contract::{Download, Driver, Timestamp};
 use super::library::Library;
 use super::memory::BufferSlice;
-use super::persistent_step::PreparedStep;
+use super::prepared_step::PreparedStep;
 use super::resources::{BoundMemory, LoadedModule, ProgramCommands};
 use super::step_inputs::DeviceStepInputs;
 use crate::device::{Bindings, Program};
