@@ -68,11 +68,12 @@ DEVICE void commit_copies() { asm volatile("cp.async.commit_group;" : : : "memor
 // The thread's groups are there, but for the `LATER` last ones.
 template <Word LATER>
 DEVICE void wait_for_copies() { asm volatile("cp.async.wait_group %0;" : : "n"(LATER) : "memory"); }
-// The number of the block, and where all of its threads meet, or the first ones of them.
+// The number of the block and of the thread in it, and where all of its threads meet, or so many of them by a barrier's number.
 DEVICE Word own_group() { return blockIdx.x; }
+DEVICE Word block_thread() { return threadIdx.x; }
 DEVICE void meet_all() { __syncthreads(); }
 template <Word COUNT>
-DEVICE void meet_threads() { asm volatile("bar.sync 1, %0;" : : "n"(COUNT) : "memory"); }
+DEVICE void meet_threads(Word barrier) { asm volatile("bar.sync %0, %1;" : : "r"(barrier), "n"(COUNT) : "memory"); }
 // A function that is not written out where it is called.
 #define KEPT_APART __noinline__
 // Returns when a counter has come so far that other blocks of the launch raise: what those had written is there, for this thread and

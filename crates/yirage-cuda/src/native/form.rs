@@ -36,7 +36,7 @@ pub(crate) fn as_function(source: &str) -> Option<String> {
     let (memory, run) = run.split_once(MEMORY.1)?;
     let mut text = format!(
         "{body}TASK_FUNCTION void {declared}  {memory}& memory = *({memory}*)group_memory;\n{run}\
-         static_assert(sizeof({memory}) <= GROUP_BYTES, \"a group's memory is too small\");\n"
+         static_assert(sizeof({memory}) <= TASK_BYTES, \"a group's memory is too small\");\n"
     );
     let names = body.lines().filter_map(|line| line.strip_prefix("#define ")?.split([' ', '(']).next());
     let undefined: Vec<String> = names.map(String::from).collect();

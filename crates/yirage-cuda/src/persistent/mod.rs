@@ -15,7 +15,7 @@ use crate::runtime::{DeviceAttribute, DeviceMemory, DeviceRange};
 use crate::status::{refused, unsupported};
 use std::collections::HashMap;
 use std::sync::Arc;
-use table::{StepTable, most_groups};
+use table::{StepKernel, StepTable, most_blocks};
 use yirage_hal::Record;
 use yirage_hal::driver::{DriverError, PersistentStep, PersistentStepId};
 use yirage_kernels::ModuleKernel;
@@ -48,11 +48,15 @@ impl ReadyStep {
         let (own, numbers) = kernels_of(module, step)?;
         let around = toolchain.around_functions.as_str();
         let text = source::source(&own, &toolchain.dialect, around).map_err(cannot_be_one)?;
-        let kernel = kernels.kernel(toolchain, text).map_err(|error| match error {
+        let at_once = |number: u32| text.at_once.get(number as usize).copied().unwrap_or(1);
+        let numbered = numbers.into_iter();
+        let numbers: HashMap<&str, StepKernel> =
+            numbered.map(|(name, number)| (name, StepKernel { number, at_once: at_once(number) })).collect();
+        let most = most_blocks(step, &numbers).map_err(cannot_be_one)?;
+        let kernel = kernels.kernel(toolchain, text.kernel).map_err(|error| match error {
             DriverError::Failed { call, why } => cannot_be_one(format!("{call}: {why}")),
             other => other,
         })?;
-        let most = most_groups(step).map_err(cannot_be_one)?;
         let resident = kernel.resident_blocks(&toolchain.context)?;
         let blocks = toolchain.context.attribute(DeviceAttribute::Multiprocessors)?.saturating_mul(resident).min(most);
         if blocks == 0 {

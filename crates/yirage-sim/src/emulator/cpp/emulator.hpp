@@ -27,7 +27,7 @@ const Word MOST_THREADS = 1 << 16;
 // Returns when all threads of the group have come here.
 void barrier();
 
-// Returns when the first threads of the group, so many of them, have come here.
+// Returns when so many threads of the group, from a multiple of so many on, have come here.
 void meet_threads(Word count);
 
 // Returns when a counter has come so far, which other groups of the launch raise: of a launch all of whose groups are there together.

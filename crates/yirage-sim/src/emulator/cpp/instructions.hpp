@@ -105,9 +105,10 @@ inline float exchange_from(float x, int lane) { return emulator::exchanged(x, la
 inline float exchange_xor(float x, int mask) { return emulator::exchanged(x, (emulator::thread.x % 32) ^ mask, 32); }
 
 inline Word own_group() { return emulator::group.x; }
+inline Word block_thread() { return emulator::thread.x; }
 inline void meet_all() { emulator::barrier(); }
 template <Word COUNT>
-inline void meet_threads() { emulator::meet_threads(COUNT); }
+inline void meet_threads(Word) { emulator::meet_threads(COUNT); }
 inline void wait_at_least(const Word* counter, Word least) { emulator::wait_at_least(counter, least); }
 inline void raise(Word* counter) { emulator::raise(counter); }
 
