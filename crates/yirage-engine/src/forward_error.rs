@@ -57,6 +57,12 @@ pub enum ForwardError {
         /// Positions that the cache has.
         cached: u32,
     },
+    /// Samplers that the device has not.
+    #[error(
+        "the sampling asks for {}: a forward pass samples on the device, which has none of them; leave them out, or \
+         generate by an engine", .0.join(", ")
+    )]
+    HostSamplers(Vec<&'static str>),
     /// A row that ends behind the last position there is room for.
     #[error(
         "row {row} ends at position {end}, and a sequence has {context} here: load the model with a longer context"

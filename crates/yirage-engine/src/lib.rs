@@ -36,7 +36,9 @@ mod vocabulary;
 
 pub use adapter_error::AdapterError;
 pub use embedded::{EmbeddedError, EmbeddedSpan, EmbeddingRows};
-pub use encoder::{Embedding, Encoder, EncoderFacts, EncoderOptions};
+pub use encoder::{
+    DecoderEncoder, DecoderTask, Embedding, Encoder, EncoderFacts, EncoderOptions, ScoreHead, is_embedding_decoder,
+};
 pub use encoder_input::{EncoderError, EncoderInput};
 pub use engine::{CachedPrefix, Engine, Event, ModelFacts, Occupancy, Request, RestoredPrefix};
 pub use error::EngineError;

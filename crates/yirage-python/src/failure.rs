@@ -236,6 +236,7 @@ ours! {
         SessionError::Gone { .. } | SessionError::Step { .. } | SessionError::Thread(_) => Class::Engine,
         SessionError::NoText { .. } | SessionError::Stop(_) | SessionError::Busy { .. } => Class::Request,
         SessionError::Chat(_) | SessionError::Tokenizer(_) => Class::Request,
+        SessionError::Prompt { .. } | SessionError::Instruction => Class::Request,
         SessionError::NoPictures { .. } | SessionError::Picture(_) | SessionError::PicturePlaces { .. } => Class::Request,
         _ => Class::Model,
     };

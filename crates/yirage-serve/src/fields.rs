@@ -108,6 +108,23 @@ impl Fields {
         self.left.remove(name).filter(|value| !value.is_null())
     }
 
+    /// A copy of the numbers, and of the fields of `others`.
+    pub(crate) fn numbers_and(&self, others: &[FieldSpec]) -> Fields {
+        let is_one = |(name, value): &(&String, &Value)| value.is_number() || others.iter().any(|f| f.name == *name);
+        let left = self.left.iter().filter(is_one).map(|(name, value)| (name.clone(), value.clone())).collect();
+        Fields { left, table: self.table, place: self.place.clone() }
+    }
+
+    /// A field that stays where it is.
+    pub(crate) fn peek(&self, name: &str) -> Option<&Value> {
+        self.left.get(name)
+    }
+
+    /// Whether a field is there and not null.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.left.get(name).is_some_and(|value| !value.is_null())
+    }
+
     /// Leaves a field out whose value asks for nothing.
     pub(crate) fn leave_out(&mut self, name: &str, value: &Value) {
         if self.left.get(name) == Some(value) {

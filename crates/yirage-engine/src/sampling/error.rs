@@ -122,6 +122,15 @@ pub enum SampleError {
         /// Logits in the row.
         got: usize,
     },
+    /// A row that the host was to choose from is not there: a bug of the engine, with its facts.
+    #[error("sampling on the host: {why}")]
+    Logits {
+        /// What is missing.
+        why: String,
+    },
+    /// Samplers that the device has not.
+    #[error("{} are samplers of the host, and a device is asked: give them to an engine, or leave them out", .0.join(", "))]
+    OnHost(Vec<&'static str>),
     /// The device failed, which concerns all rows of the step.
     #[error(transparent)]
     Device(#[from] HalError),

@@ -172,6 +172,7 @@ impl Sequence {
             drafted: self.drafted,
             accepted: self.accepted,
             verifications: self.verifications,
+            host_sampled: 0,
         }
     }
 }

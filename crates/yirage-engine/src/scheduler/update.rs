@@ -38,6 +38,8 @@ pub struct SequenceUsage {
     pub accepted: usize,
     /// Steps in which guesses of it were verified.
     pub verifications: usize,
+    /// Tokens that the host chose, by a chain of samplers; those of guesses that were not taken on count too.
+    pub host_sampled: usize,
 }
 
 /// What a commit or a cancellation makes known of a sequence.

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use yirage_engine::sampling::{PositionLogprobs, SamplingParams};
+use yirage_engine::sampling::{PositionLogprobs, SamplerChain, SamplingParams};
 use yirage_engine::scheduler::{LogitsWanted, SchedulerStats, SeqId};
 use yirage_engine::{CacheSize, Engine, EngineOptions, Event, Request, Speculation, SpeculationControl};
 use yirage_hal::reference::Reference;
@@ -34,12 +34,25 @@ struct Output {
 /// How the tokens of request `i` are chosen: the largest logit, or drawn in several ways.
 fn sampling(i: u64) -> SamplingParams {
     let drawn = SamplingParams { temperature: 0.7, top_k: 8, seed: i, ..SamplingParams::default() };
-    match i % 4 {
+    match i % 8 {
+        4 => host_sampling(i, |chain| {
+            chain.dry.multiplier = 0.7;
+            chain.xtc.probability = 0.5;
+        }),
+        5 => SamplingParams { logprobs: Some(2), ..host_sampling(i, |chain| chain.mirostat.version = 2) },
+        6 => SamplingParams { frequency_penalty: 0.3, ..host_sampling(i, |chain| chain.typical_p = 0.8) },
         1 => SamplingParams { logprobs: Some(3), ..drawn },
         2 => SamplingParams { repetition_penalty: 1.3, frequency_penalty: 0.2, presence_penalty: 0.1, ..drawn },
         3 => SamplingParams { top_p: 0.8, min_p: 0.02, logit_bias: vec![(5, 2.0), (9, -3.0)], ..drawn },
         _ => SamplingParams::greedy(),
     }
+}
+
+/// A request whose tokens the host chooses.
+fn host_sampling(seed: u64, ask: fn(&mut SamplerChain)) -> SamplingParams {
+    let mut chain = SamplerChain::default();
+    ask(&mut chain);
+    SamplingParams { temperature: 0.8, seed, chain, ..SamplingParams::default() }
 }
 
 /// Requests that often begin alike, some greedy, some drawn, some wanting all logits, some restricted; urgent and not, of

@@ -23,6 +23,7 @@ mod kv_manager;
 mod option_effects;
 mod request_effects;
 mod sampling_batch;
+mod sampling_chain;
 mod sampling_choice;
 mod sampling_golden;
 mod sampling_params;

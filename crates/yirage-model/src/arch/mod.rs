@@ -237,6 +237,11 @@ const ARCHITECTURES: &[Architecture] = &[
     ("bert", false, bert::emit),
 ];
 
+/// Whether an architecture reads whole texts and generates none.
+pub fn is_encoder(model_type: &str) -> bool {
+    model_type == "bert"
+}
+
 /// The graph and weight bindings of a checkpoint's model.
 ///
 /// # Errors

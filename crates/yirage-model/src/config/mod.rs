@@ -21,6 +21,7 @@ mod layers;
 mod names;
 mod pinned;
 mod quantization;
+mod reranker;
 mod rope;
 mod sentence;
 
@@ -28,6 +29,7 @@ pub use generation::GenerationConfig;
 pub(crate) use gguf_keys::is_read as is_read_from_gguf;
 pub use layers::LayerType;
 pub use quantization::Quantization;
+pub use reranker::Reranker;
 pub use rope::{QueryGrowth, RopeConfig, RopeScaling};
 pub use sentence::{Pooling, SentenceConfig};
 
@@ -132,6 +134,14 @@ impl RawConfig {
     /// All normalised values.
     pub fn values(&self) -> &Map<String, Value> {
         &self.values
+    }
+
+    /// Elements of a hidden state.
+    ///
+    /// # Errors
+    /// [`ModelError::Config`] where it is missing or no such number.
+    pub fn hidden_size(&self) -> Result<u32, ModelError> {
+        self.u32("hidden_size")
     }
 
     /// `model_type` in the Hugging Face spelling: `llama`, `qwen3_moe`, `gemma3_text`, `gpt_oss`. A GGUF architecture

@@ -16,6 +16,7 @@ use std::sync::Arc;
 pub(crate) const RERANK: &[&[FieldSpec]] = &[&[
     honoured("model", r#"{"type":"string"}"#),
     honoured("query", r#"{"type":"string"}"#),
+    honoured("instruction", r#"{"type":["string","null"]}"#),
     honoured("documents", r#"{"type":"array","minItems":1}"#),
     honoured("top_n", r#"{"type":["integer","null"],"minimum":1}"#),
     honoured("return_documents", r#"{"type":["boolean","null"]}"#),
@@ -31,10 +32,10 @@ fn answer(app: &App, call: &RequestContext, body: &[u8]) -> Result<Response, Api
     let mut fields = Fields::parse(body, RERANK)?;
     let model = fields.text("model")?;
     let held = app.models.lease(model.as_deref())?;
-    let RerankRequest { query, texts, top, shown, ignored } = read(fields)?;
+    let RerankRequest { query, instruction, texts, top, shown, ignored } = read(fields)?;
     let _open = app.live.enter(&call.id, held.entry.name());
     let pairs: Vec<(&str, &str)> = texts.iter().map(|text| (query.as_str(), text.as_str())).collect();
-    let (scores, tokens) = score_pairs(&held, &pairs)?;
+    let (scores, tokens) = score_pairs(&held, &pairs, instruction.as_deref())?;
     let mut order: Vec<(usize, f32)> = scores.into_iter().enumerate().collect();
     // Equal scores stay in the order of the texts.
     order.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -56,6 +57,7 @@ fn answer(app: &App, call: &RequestContext, body: &[u8]) -> Result<Response, Api
 /// What a body asks of its model.
 struct RerankRequest {
     query: String,
+    instruction: Option<String>,
     texts: Vec<String>,
     top: usize,
     shown: bool,
@@ -65,6 +67,7 @@ struct RerankRequest {
 fn read(mut fields: Fields) -> Result<RerankRequest, ApiError> {
     let query = fields.text("query")?;
     let query = fields.need("query", query)?;
+    let instruction = fields.text("instruction")?;
     let list = fields.list("documents")?;
     let texts = documents(&fields.need("documents", list)?)?;
     let top = fields.whole::<usize>("top_n", "a whole number from 1")?;
@@ -73,7 +76,7 @@ fn read(mut fields: Fields) -> Result<RerankRequest, ApiError> {
     }
     let top = top.unwrap_or(usize::MAX);
     let shown = fields.switch("return_documents")?.unwrap_or(true);
-    Ok(RerankRequest { query, texts, top, shown, ignored: fields.finish()? })
+    Ok(RerankRequest { query, instruction, texts, top, shown, ignored: fields.finish()? })
 }
 
 /// What changes nothing in a body.

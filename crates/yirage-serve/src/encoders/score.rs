@@ -36,7 +36,7 @@ fn answer(app: &App, call: &RequestContext, body: &[u8]) -> Result<Response, Api
     let ScoreRequest { first, second, ignored } = read(fields)?;
     let pairs = pairs(&first, &second)?;
     let _open = app.live.enter(&call.id, held.entry.name());
-    let (scores, tokens) = score_pairs(&held, &pairs)?;
+    let (scores, tokens) = score_pairs(&held, &pairs, None)?;
     let one = |(index, score): (usize, f32)| json!({"index": index, "object": "score", "score": score});
     let data: Vec<Value> = scores.into_iter().enumerate().map(one).collect();
     let usage = json!({"prompt_tokens": tokens, "total_tokens": tokens});

@@ -85,7 +85,7 @@ fn read(mut fields: Fields, suggested: GenerationParams) -> Result<ChatRequest, 
     asked.sampling.logprobs = logprobs.then_some(top);
     let token_ids = fields.switch("return_token_ids")?.unwrap_or(false);
     let stream = fields.switch("stream")?.unwrap_or(false);
-    let mut ignored = Vec::new();
+    let mut ignored = std::mem::take(&mut asked.unread);
     let include_usage = include_usage(&mut fields, stream, &mut ignored)?;
     let talk = Talk { keeps_tokens: logprobs || token_ids, ..talk(&mut fields)? };
     functions(&mut fields, &mut ignored)?;

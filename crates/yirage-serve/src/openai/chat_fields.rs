@@ -3,7 +3,7 @@
 use super::effort::EFFORT_SCHEMA;
 use super::hints::HINTS;
 use crate::fields::{FieldSpec, honoured, ignored, refused};
-use crate::generate::{BUDGETS, SAMPLING};
+use crate::generate::{BUDGETS, SAMPLERS, SAMPLING};
 use crate::grammar::FORMS;
 
 /// Fields of a conversation.
@@ -35,7 +35,7 @@ const OWN: &[FieldSpec] = &[
 ];
 
 /// All of them.
-pub(crate) const CHAT: &[&[FieldSpec]] = &[OWN, HINTS, FORMS, BUDGETS, SAMPLING];
+pub(crate) const CHAT: &[&[FieldSpec]] = &[OWN, HINTS, FORMS, BUDGETS, SAMPLING, SAMPLERS];
 
 /// What `stream_options` may have.
 pub(crate) const STREAM_OPTIONS: &[&[FieldSpec]] = &[&[

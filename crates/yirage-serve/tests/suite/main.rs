@@ -16,6 +16,7 @@ mod pairs;
 mod pictures;
 mod protocols;
 mod refusals;
+mod samplers;
 mod support;
 mod templates;
 mod tool_calls;

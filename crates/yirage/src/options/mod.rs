@@ -4,6 +4,7 @@
 //! Parsing gives [`Layers`] of raw strings with their origins. What they mean is for `settings` to say: nothing raw
 //! gets past it.
 
+mod choosing;
 mod command;
 mod config_editor;
 mod familiar;

@@ -37,6 +37,7 @@ mod prompt_cache;
 mod quantize;
 mod ranks;
 mod route;
+mod samplers;
 mod serve;
 mod support;
 mod template;
