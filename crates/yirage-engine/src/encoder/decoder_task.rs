@@ -4,6 +4,7 @@
 
 use super::pool::Embedding;
 use crate::error::EngineError;
+use crate::options::DEFAULT_CONTEXT;
 use yirage_model::arch;
 use yirage_model::config::{Reranker, SentenceConfig};
 use yirage_model::{Checkpoint, RawConfig};
@@ -17,7 +18,7 @@ pub struct DecoderTask {
     pub head: Option<ScoreHead>,
     /// Elements of a hidden state.
     pub width: u32,
-    /// Tokens of the longest text that it is meant for, where its files say so.
+    /// Tokens of the longest text that it is meant for, where its files say so and that is fewer than it would have anyway.
     pub longest: Option<u32>,
 }
 
@@ -88,8 +89,12 @@ impl DecoderTask {
                 }
             }),
         };
+        // A token is sampled behind a text, which has a position too.
+        let room =
+            config.opt_u32("max_position_embeddings")?.map_or(DEFAULT_CONTEXT, |context| context.min(DEFAULT_CONTEXT));
+        let longest = sentence.longest.filter(|longest| *longest < room);
         let embedding = Embedding { pooling: sentence.pooling, normalise: sentence.normalise };
-        Ok(Some(DecoderTask { embedding, head, width: config.hidden_size()?, longest: sentence.longest }))
+        Ok(Some(DecoderTask { embedding, head, width: config.u32("hidden_size")?, longest }))
     }
 }
 

@@ -473,7 +473,8 @@ impl<'a> ModelBuilder<'a> {
         let vocab = self.size("vocab_size")?;
         let tied = self.config.bool_or("tie_word_embeddings", false)?;
         let w = match self.bound.get("embed.w") {
-            Some(&table) if tied && !self.has_own_head(head)? => table,
+            // Files of embedders have no head. Logits of a model that is loaded for its hidden states are read by nobody.
+            Some(&table) if (tied || self.options.hidden) && !self.has_own_head(head)? => table,
             _ => self.tensor("head.w", &format!("{head}.weight"), &[vocab, hidden])?,
         };
         let logits = match after {

@@ -136,14 +136,6 @@ impl RawConfig {
         &self.values
     }
 
-    /// Elements of a hidden state.
-    ///
-    /// # Errors
-    /// [`ModelError::Config`] where it is missing or no such number.
-    pub fn hidden_size(&self) -> Result<u32, ModelError> {
-        self.u32("hidden_size")
-    }
-
     /// `model_type` in the Hugging Face spelling: `llama`, `qwen3_moe`, `gemma3_text`, `gpt_oss`. A GGUF architecture
     /// without a counterpart keeps its own name.
     ///
