@@ -62,7 +62,7 @@ pub const PIPELINE: &[GraphPass] = &[
 
 /// The version of what plans are made of: passes, choice of kernels, places and task programs. It is raised with each change
 /// that makes another plan of the same graph, so that kept plans are those that would be made now.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The largest sizes a plan is made for.
 pub type ShapeBucket = Dims;
@@ -118,7 +118,7 @@ fn compiled(
             yirage_ir::verify(&lowered)?;
         }
     }
-    let weights = weights::of_graph(&lowered, weights);
+    let weights = weights::of_graph(&lowered, weights, target.ranks);
     let lowered = decided("copies", &lowered, &mut told, |decisions| {
         let out = copies::run(&lowered, target, &weights, &bucket, decisions)?;
         let nodes = out.nodes.len();

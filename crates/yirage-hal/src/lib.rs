@@ -22,6 +22,7 @@ mod kernel_variants;
 mod limit;
 mod outputs;
 mod profile;
+mod rank_part;
 mod record;
 pub mod reference;
 mod roofline;
@@ -41,6 +42,7 @@ pub use kernel_variants::{KernelVariants, Length, Question, VariantTimer, no_var
 pub use limit::{Limit, LimitProbe, Readings};
 pub use outputs::Outputs;
 pub use profile::{MAX_RUNS, MAX_SPANS, Profile, ProfiledProgram, Profiler, ProgramId, RunSpan, RunningStep, TaskSpan};
+pub use rank_part::RankPart;
 pub use record::{HostMemory, Record, StagingMemory};
 pub use roofline::{Ceilings, Roofline};
 pub use step::{Fence, OutputHandle, Pending, StepInputValue, StepOutputs, StepRequest};
