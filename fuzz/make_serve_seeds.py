@@ -56,6 +56,16 @@ BODIES = {
         "type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA, "strict": True}}}),
     "chat_allowed": ("/v1/chat/completions", {"messages": HISTORY[:2], "tools": [TOOL], "tool_choice": {
         "type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [{"type": "function", "name": "add"}]}}}),
+    "samplers": ("/completion", {
+        "prompt": "a", "n_predict": 5, "samplers": ["penalties", "dry", "top_n_sigma", "typ_p", "xtc", "temperature", "infill"],
+        "dry_multiplier": 0.8, "dry_base": 1.75, "dry_allowed_length": 2, "dry_penalty_last_n": -1,
+        "dry_sequence_breakers": ["\n", ":"], "xtc_probability": 0.5, "xtc_threshold": 0.1, "typical_p": 0.9, "top_n_sigma": -1,
+        "dynatemp_range": 0.5, "dynatemp_exponent": 1.5, "mirostat": 2, "mirostat_tau": 5, "mirostat_eta": 0.1}),
+    "chat_thinks": ("/v1/chat/completions", {
+        "messages": HISTORY[:2], "thinking": {"type": "enabled", "budget_tokens": 9, "clear_thinking": False},
+        "enable_thinking": True, "think": "low", "repeat_penalty": 1.1, "max_tokens": 16.0}),
+    "chat_of_another": ("/v1/chat/completions", {
+        "messages": HISTORY[:2], "system": "be brief", "stop_sequences": ["x"], "format": "json"}),
     "completions": ("/v1/completions", {
         "model": "m", "prompt": ["a", [1, 2]], "max_tokens": 0, "echo": True, "logprobs": 2, "best_of": 2,
         "return_token_ids": True, "parse_special": False, "structured_outputs": {"regex": "a+"}, **SAMPLING}),

@@ -6,13 +6,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs, io};
 
+/// The kernels, and what divides their work.
+const SOURCES: [&str; 2] = ["src", "../yirage-cpu-kernels/src"];
 /// Variables of cargo that change the code that is made.
 const SETTINGS: [&str; 4] = ["OPT_LEVEL", "TARGET", "CARGO_CFG_TARGET_FEATURE", "CARGO_ENCODED_RUSTFLAGS"];
 
 fn main() -> io::Result<()> {
-    println!("cargo::rerun-if-changed=src");
     let mut files = Vec::new();
-    collect(Path::new("src"), &mut files)?;
+    for sources in SOURCES {
+        println!("cargo::rerun-if-changed={sources}");
+        collect(Path::new(sources), &mut files)?;
+    }
     files.sort();
     let mut hash = Fnv::default();
     for file in &files {

@@ -4,8 +4,8 @@
 use yirage_ir::{ActivationFormat, Format, Op, RegionKind};
 use yirage_plan::rules::{OpRule, OperandConstraint};
 use yirage_plan::{
-    ActivationFormatFacts, ExecutorKind, KernelCapabilities, KernelFacts, Plan, Target, VerifiedPlan, WeightLayout,
-    WeightLayoutFacts, WeightRole, text,
+    ActivationFormatFacts, ExecutorKind, KernelCapabilities, KernelFacts, KvCacheLayout, KvCacheLayoutFacts, Plan,
+    Target, VerifiedPlan, WeightLayout, WeightLayoutFacts, WeightRole, text,
 };
 
 /// Parses, proves, prints and parses again.
@@ -27,8 +27,10 @@ pub(crate) fn target(plan: &Plan) -> Target {
     let mut words = plan.target.split(' ');
     let mut word = || words.next().unwrap_or_default();
     let (family, arch, workers) = (word().to_owned(), word().to_owned(), word());
-    let rules: Vec<OpRule> =
-        Op::NAMES.iter().map(|op| OpRule::new(op, vec![OperandConstraint::any(&LAYOUTS)])).collect();
+    let rules: Vec<OpRule> = Op::NAMES
+        .iter()
+        .map(|op| OpRule::new(op, vec![OperandConstraint::any(&LAYOUTS, &[KvCacheLayout::ROWS])]))
+        .collect();
     let kernel = |k: &yirage_plan::KernelRef| KernelFacts {
         origin: yirage_plan::KernelOrigin::Library,
         name: k.name.clone(),
@@ -44,6 +46,7 @@ pub(crate) fn target(plan: &Plan) -> Target {
         capabilities: KernelCapabilities::LEAST,
         workers: workers.strip_prefix("workers=").and_then(|n| n.parse().ok()).unwrap_or(1),
         weight_layouts: LAYOUTS.map(|layout| WeightLayoutFacts::new(layout, &[WeightRole::Matmul], Format::ALL)).into(),
+        kv_cache_layouts: vec![KvCacheLayoutFacts::rows(&[32, 16, 64])],
         activation_formats: vec![ActivationFormatFacts {
             format: ActivationFormat::Q8A,
             block_bytes: 72,

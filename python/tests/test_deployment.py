@@ -62,6 +62,9 @@ def test_every_option_that_is_named_is_one_of_the_command(options):
     # Those of what the Dockerfile runs.
     theirs |= {"--yes", "--no-install-recommends", "--release", "--locked", "--package", "--no-default-features"}
     theirs |= {"--features", "--strip-debug", "--from", "--chown", "--no-cache-dir", "--no-deps", "--wheel-dir", "--create-home"}
+    theirs |= {"--gpus", "--extract", "--target-directory"}
+    # No option: which folder keeps what a device's compiler has made.
+    variables = variables | {"YIRAGE_KERNEL_CACHE"}
     for path, text in texts().items():
         named = set(re.findall(r"\bYIRAGE_[A-Z_]+[A-Z]\b", text))
         assert named <= variables, f"{path}: {named - variables}"
@@ -91,6 +94,8 @@ def test_files_and_stages_that_the_page_names_are_there():
     stages = re.findall(r"^FROM \S+ AS (\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     assert [line for line in lines() if line.startswith("docker build") and line.split("--target ")[1].split()[0] in stages]
     compose = documents(DEPLOY / "compose.yaml")[0]["services"]["yirage"]
+    on_cuda = documents(DEPLOY / "compose.cuda.yaml")[0]["services"]["yirage"]
+    assert on_cuda["build"]["target"] in stages and on_cuda["image"] != compose["image"]
     assert compose["build"]["target"] in stages and (DEPLOY / compose["build"]["context"] / "Dockerfile").is_file()
     for volume in [one for service in documents(DEPLOY / "compose.yaml")[0]["services"].values() for one in service["volumes"]]:
         source = volume.split(":")[0]

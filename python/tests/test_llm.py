@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import pathlib
+import struct
 import threading
 
 import pytest
@@ -446,3 +447,68 @@ if pid == 0:
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
     assert python(code).stdout == "7\n"
+
+
+SAMPLERS = [
+    {"samplers": ["top_k", "temperature"], "top_k": 2}, {"dry_multiplier": 8.0, "dry_allowed_length": 0},
+    {"xtc_probability": 1.0, "xtc_threshold": 0.01}, {"typical_p": 0.2}, {"top_n_sigma": 0.5},
+    {"dynatemp_range": 1.9}, {"dynatemp_range": 1.9, "dynatemp_exponent": 5.0}, {"mirostat": 1}, {"mirostat": 2},
+    {"mirostat": 2, "mirostat_tau": 1.0}, {"mirostat": 2, "mirostat_tau": 1.0, "mirostat_eta": 1.0},
+]  # fmt: skip
+
+
+def test_each_sampler_of_llama_cpp_changes_the_answer(yr, llm):
+    def answer(**further):
+        return one(llm, yr.SamplingParams(temperature=2.0, seed=3, max_tokens=40, ignore_eos=True, **further)).token_ids
+
+    answers = [answer()] + [answer(**further) for further in SAMPLERS]
+    assert len({tuple(tokens) for tokens in answers}) == len(answers)
+    assert answers[1:] == [answer(**further) for further in SAMPLERS]
+    assert answer(typical_p=1.0, top_n_sigma=-1.0, mirostat=0, xtc_threshold=0.3) == answers[0]
+    repeated = {"prompt": "Tom saw a cat. Tom saw a cat. Tom saw"}
+    dry = [
+        one(llm, greedy(yr, max_tokens=40, ignore_eos=True, dry_multiplier=4.0, dry_allowed_length=1, **further), repeated)
+        for further in [{"dry_penalty_last_n": 0}, {"dry_penalty_last_n": -1}, {"dry_penalty_last_n": -1, "dry_base": 20.0}]
+    ]
+    assert dry[0].token_ids == one(llm, greedy(yr, max_tokens=40, ignore_eos=True), repeated).token_ids
+    assert dry[0].token_ids != dry[1].token_ids
+    for wrong in [
+        {"samplers": ["top_q"]}, {"mirostat": 3}, {"typical_p": 0.0}, {"dry_base": 0.5}, {"dry_penalty_last_n": -2},
+        {"xtc_probability": 2.0}, {"dynatemp_range": -1.0}, {"mirostat_eta": 2.0},
+    ]:  # fmt: skip
+        with pytest.raises(yr.RequestError):
+            yr.SamplingParams(**wrong)
+
+
+def adapter(folder, scale):
+    """A folder as PEFT writes it: rank 2 at the first layer's product of queries, of a model of width 64."""
+    names = {"A": [2, 64], "B": [64, 2]}
+    values = {name: [scale * ((7 * at) % 11 - 5) / 5 for at in range(128)] for name in names}
+    header, data = {}, b""
+    for name, shape in names.items():
+        content = struct.pack("<128f", *values[name])
+        key = f"base_model.model.model.layers.0.self_attn.q_proj.lora_{name}.weight"
+        header[key] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    head = json.dumps(header).encode()
+    folder.mkdir()
+    (folder / "adapter_model.safetensors").write_bytes(struct.pack("<Q", len(head)) + head + data)
+    config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q_proj"], "bias": "none"}
+    (folder / "adapter_config.json").write_text(json.dumps(config))
+    return folder
+
+
+def test_adapters_change_the_answer_by_their_scale(yr, bedtime, tmp_path):
+    folder, nothing = adapter(tmp_path / "one", 1.0), adapter(tmp_path / "nothing", 0.0)
+    params = greedy(yr, max_tokens=24, ignore_eos=True)
+
+    def answer(lora):
+        with yr.LLM(bedtime, lora=lora) as model:
+            return one(model, params).token_ids
+
+    plain = answer(None)
+    assert answer(folder) != plain and answer((folder, 0.0)) == plain == answer(nothing)
+    assert answer((folder, 1.0)) == answer([folder]) == answer([(folder, 1.0), nothing])
+    for wrong in [3, (folder, "much"), [4]]:
+        with pytest.raises((yr.OptionError, TypeError, ValueError)):
+            yr.LLM(bedtime, lora=wrong)

@@ -968,6 +968,21 @@ class SamplingParams:
     bad_words: list[str]
     allowed_token_ids: list[int] | None
     logit_bias: dict[int, float] | None
+    samplers: list[str] | None
+    dry_multiplier: float
+    dry_base: float
+    dry_allowed_length: int
+    dry_penalty_last_n: int
+    dry_sequence_breakers: list[str]
+    xtc_probability: float
+    xtc_threshold: float
+    typical_p: float
+    top_n_sigma: float
+    dynatemp_range: float
+    dynatemp_exponent: float
+    mirostat: int
+    mirostat_tau: float
+    mirostat_eta: float
     def __init__(
         self,
         n: int = 1,
@@ -992,6 +1007,22 @@ class SamplingParams:
         bad_words: Sequence[str] | None = None,
         allowed_token_ids: list[int] | None = None,
         logit_bias: dict[int, float] | None = None,
+        *,
+        samplers: list[str] | None = None,
+        dry_multiplier: float = 0.0,
+        dry_base: float = 1.75,
+        dry_allowed_length: int = 2,
+        dry_penalty_last_n: int = 64,
+        dry_sequence_breakers: list[str] | None = None,
+        xtc_probability: float = 0.0,
+        xtc_threshold: float = 0.1,
+        typical_p: float = 1.0,
+        top_n_sigma: float = 0.0,
+        dynatemp_range: float = 0.0,
+        dynatemp_exponent: float = 1.0,
+        mirostat: int = 0,
+        mirostat_tau: float = 5.0,
+        mirostat_eta: float = 0.1,
     ) -> None: ...
 
 class Stream:

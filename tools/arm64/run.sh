@@ -20,7 +20,7 @@ cpu_tests+=(levels linear_bfdot linear_kernels linear_pack rows_choice rows_refe
 # One of the processor's tests stands here so that both halves take as long.
 conformance_tests=(backends bound contract copies general_reduce operands random tiled views)
 # Both together wherever one is built: which features their dependencies have goes by what is built with them.
-packages=(--package=yirage-cpu --package=yirage-conformance)
+packages=(--package=yirage-cpu-kernels --package=yirage-cpu --package=yirage-conformance)
 # Tests are chosen by words that stand anywhere in their names: these have one of the words above in theirs.
 others=(--skip=general_contract:: --skip=refused_operands::)
 decoder_tests=("${packages[@]}" --package=yirage-ir --test=suite -- quant_golden::)
@@ -42,9 +42,10 @@ levels="scalar neon neoni8mm neonbf16"
 # Kernels as they are released, and the reference optimised, or emulation takes minutes; the rest in little time.
 profile=(--config 'profile.test.opt-level=0' --config 'profile.test.debug=0' --config 'profile.test.lto="off"')
 profile+=(--config 'profile.test.package."*".opt-level=0')
-for package in yirage-cpu yirage-ir yirage-hal yirage-compile yirage-plan yirage-conformance; do
+for package in yirage-cpu-kernels yirage-cpu yirage-ir yirage-hal yirage-compile yirage-plan yirage-conformance; do
     profile+=(--config "profile.test.package.$package.opt-level=2")
 done
+profile+=(--config 'profile.test.package.yirage-cpu-kernels.debug-assertions=false')
 profile+=(--config 'profile.test.package.yirage-cpu.debug-assertions=false')
 wanted=(rustc-web libstd-rust-web-dev libstd-rust-web-dev:arm64 gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static)
 triple=aarch64-unknown-linux-gnu

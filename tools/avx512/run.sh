@@ -16,7 +16,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 tools=$PWD/tools/avx512
 
 # What is run: every kernel against its oracle, and one tiny model against its golden file.
-kernel_crates=(yirage-cpu yirage-conformance)
+kernel_crates=(yirage-cpu-kernels yirage-cpu yirage-conformance)
 model_test=(--package=yirage-engine --test=suite golden_bedtime::)
 # The level that is emulated: avx512 stands for that with the BF16 instructions too.
 level=${YIRAGE_EMULATED_LEVEL:-avx512}
@@ -52,7 +52,7 @@ cargo_tests() {
     if [ $# -gt 0 ]; then
         cargo test --locked --target "$triple" "$@"
     elif [ "$level" = avxvnni ]; then
-        cargo test --locked --target "$triple" --package=yirage-cpu --test=suite -- \
+        cargo test --locked --target "$triple" --package=yirage-cpu-kernels --test=suite -- \
             --test-threads=1 --skip=a_row_does_not_depend "${product_tests[@]}"
     else
         cargo test --locked --target "$triple" "${kernel_crates[@]/#/--package=}" --lib --tests -- \

@@ -1,15 +1,17 @@
 """Whether a search that ran beside busy processes chose and kept what is slower than its input once nothing else runs.
 
-usage: search_under_load.py [--runs 20] [--busy 2] [--dtype float32] [--budget N] [--scale 1] [--rounds 15] [--json FILE]
-                            [WORKLOAD...]
+usage: search_under_load.py [--runs 20] [--busy 2] [--dtype float32] [--budget N] [--time-limit SECONDS] [--scale 1]
+                            [--rounds 15] [--json FILE] [WORKLOAD...]
 
 Each run searches each workload in a process and with a folder of kept results of its own, while `--busy` processes compute.
 When all runs have ended these are stopped, and each choice is timed in a new process in turns with its input: it is slower
 where the median of the pairs' ratios is above 1.03 and its shortest call is longer than the input's. Ends with 1 where a
 choice is slower.
 
-The workloads are Mirage's six (yirage-graph/src/workloads); `--scale 8` divides their widths by eight, for a try. Run it with
-an interpreter that has the package and NumPy, where nothing else runs.
+The workloads are Mirage's six (yirage-graph/src/workloads) at their full widths; `--scale 8` divides these by eight, for a try.
+`--time-limit 10` ends each search after about so many seconds, with what it has by then: 120 of them take half an hour. Ctrl-C,
+or `--minutes`, ends the runs, and what they chose is timed all the same. Run it with an interpreter that has the package and
+NumPy, where nothing else runs.
 """
 
 import argparse
@@ -68,7 +70,8 @@ def search(options, name, into):
     graph = yr.new_kernel_graph(backend="cpu")
     graph.mark_output(op(graph, *[graph.new_input(list(shape), dtype=options.dtype) for shape in shapes]))
     began = time.perf_counter()
-    found = graph.superoptimize(**({} if options.budget is None else {"budget": options.budget}))
+    limits = {"budget": options.budget, "time_limit": options.time_limit}
+    found = graph.superoptimize(**{name: value for name, value in limits.items() if value is not None})
     took = time.perf_counter() - began
     into = pathlib.Path(into)
     graph.to_json(into / "input.json")
@@ -111,7 +114,9 @@ def timed(options, name, folder):
 
 def child(options, *arguments, **environment):
     command = [sys.executable, os.path.abspath(__file__), "--dtype", options.dtype, "--scale", str(options.scale)]
-    command += ["--rounds", str(options.rounds), *([] if options.budget is None else ["--budget", str(options.budget)])]
+    command += ["--rounds", str(options.rounds)]
+    for name, value in [("--budget", options.budget), ("--time-limit", options.time_limit)]:
+        command += [] if value is None else [name, str(value)]
     done = subprocess.run([*command, *arguments], env=os.environ | environment, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{' '.join(arguments)}: {done.stderr[-2000:]}")
@@ -130,20 +135,25 @@ def busy(count):
 
 
 def under_load(options, names, folder):
-    """What each run of each workload came to."""
-    found = []
-    with busy(options.busy):
-        for number in range(options.runs):
-            for name in names:
-                into = pathlib.Path(folder) / f"{number}-{name}"
-                into.mkdir()
-                # Results are kept in a folder beside that of models.
-                one = child(options, "--search", name, str(into), HF_HUB_CACHE=str(into / "hub"))
-                one |= {"run": number, "workload": name, "kept": any(into.glob("**/*.tuned")), "folder": str(into)}
-                found.append(one)
-                what = "taken" if one["taken"] else "the input stays"
-                where = "kept on disk" if one["kept"] else "not kept on disk"
-                print(f"run {number}, {name}: {one['seconds']:.1f} s, {what}, {where}", file=sys.stderr)
+    """What each run of each workload came to: of all runs, or of those before Ctrl-C or the end of the time."""
+    found, began = [], time.monotonic()
+    turns = [(number, name) for number in range(options.runs) for name in names]
+    with busy(options.busy), contextlib.suppress(KeyboardInterrupt):
+        for number, name in turns:
+            passed = (time.monotonic() - began) / 60
+            if options.minutes is not None and passed >= options.minutes:
+                print(f"{len(found)} of {len(turns)} searches in {passed:.0f} minutes", file=sys.stderr)
+                break
+            into = pathlib.Path(folder) / f"{number}-{name}"
+            into.mkdir()
+            # Results are kept in a folder beside that of models.
+            one = child(options, "--search", name, str(into), HF_HUB_CACHE=str(into / "hub"))
+            one |= {"run": number, "workload": name, "kept": any(into.glob("**/*.tuned")), "folder": str(into)}
+            found.append(one)
+            what = "taken" if one["taken"] else "the input stays"
+            where = "kept on disk" if one["kept"] else "not kept on disk"
+            left = (time.monotonic() - began) / 60 * (len(turns) / len(found) - 1)
+            print(f"run {number}, {name}: {one['seconds']:.1f} s, {what}, {where}; {left:.0f} minutes to go", file=sys.stderr)
     return found
 
 
@@ -167,6 +177,8 @@ def main():
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD")
     for name, usual in [("runs", 20), ("busy", 2), ("scale", 1), ("rounds", 15), ("budget", None)]:
         parser.add_argument(f"--{name}", type=int, default=usual)
+    for name in ("time-limit", "minutes"):
+        parser.add_argument(f"--{name}", type=float)
     parser.add_argument("--dtype", default="float32", choices=["float32", "float16"])
     parser.add_argument("--json")
     parser.add_argument("--search", nargs=2, help=argparse.SUPPRESS)

@@ -1,6 +1,6 @@
 //! Project chores, run as `cargo xtask COMMAND`: `tidy`, the rules of the house that a machine can check, `map`, the page
 //! of all modules, `support`, the page of what has run where, `proofs`, what a verified plan proves, `mutants`, mistakes
-//! that the tests must notice, `pictures` of recorded terminals, and `bench-rivals`, our speed beside others'.
+//! that the tests must notice, `numbers` of what the rules count, `pictures` of recorded terminals, and `bench-rivals`, our speed beside others'.
 //!
 //! `tidy`, `map`, `support` and `proofs` know the repository's text only. Nothing here opens a connection or is part of what
 //! is released.
@@ -8,6 +8,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its terminal")]
 
 mod mutants;
+mod numbers;
 mod picture;
 mod rivals;
 mod tidy;
@@ -25,11 +26,20 @@ fn main() -> ExitCode {
         ["support"] => said("support", tidy::support::write(root())),
         ["proofs"] => said("proofs", tidy::proofs::write(root())),
         ["mutants", ..] => said("mutants", mutants::run(root(), &arguments[1..])),
+        ["numbers"] => said("numbers", numbers::print(root())),
+        ["numbers", folder] => said("numbers", numbers::print(Path::new(folder))),
         ["pictures"] => said("pictures", picture::draw(root())),
         ["bench-rivals", ..] => said("bench-rivals", rivals::run(root(), &arguments[1..])),
         _ => {
-            let usages =
-                [tidy::map::USAGE, tidy::support::USAGE, tidy::proofs::USAGE, picture::USAGE, mutants::USAGE].concat();
+            let usages = [
+                tidy::map::USAGE,
+                tidy::support::USAGE,
+                tidy::proofs::USAGE,
+                picture::USAGE,
+                mutants::USAGE,
+                numbers::USAGE,
+            ]
+            .concat();
             eprintln!("{USAGE}{usages}\n{}", rivals::USAGE);
             ExitCode::from(2)
         }

@@ -50,7 +50,8 @@ fn measure(root: &Path, options: &RivalOptions) -> Result<RivalResults, String> 
     let engines = engines::find(root, options)?;
     let ours =
         engines.first().filter(|e| e.is_ours()).ok_or("yirage itself was not found: give --yirage or --build")?;
-    let mut results = RivalResults::new(options, &engines, ours.machine(options)?);
+    let named = engines.iter().map(|engine| (engine.name.to_owned(), engine.version())).collect();
+    let mut results = RivalResults::new(options, named, ours.machine(options)?);
     for round in 0..options.rounds {
         results.probes.push(probe(ours, options, round, "before")?);
         for model in &options.models {

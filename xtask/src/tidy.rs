@@ -4,6 +4,7 @@ mod arrows;
 mod checklist;
 mod circles;
 mod contributing;
+pub(crate) mod count;
 mod dependencies;
 mod hosts;
 mod links;

@@ -23,7 +23,7 @@ pub enum AdvisorError {
     #[error(transparent)]
     Graph(#[from] BuildError),
     /// Weights of this format cannot be made from numbers.
-    #[error("weights of {} cannot be made here: the format is only decoded", .0.info().name)]
+    #[error("weights of {} cannot be made here: the format is only decoded; take a format that `yirage quantize` writes", .0.info().name)]
     NoEncoder(Format),
     /// Whoever watched it did not want it to go on.
     #[error("it was stopped")]

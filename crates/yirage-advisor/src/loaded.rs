@@ -4,7 +4,6 @@ use crate::error::AdvisorError;
 use crate::workload::OpWorkload;
 use yirage_hal::Device;
 use yirage_ir::cost::{Reads, StepSizes};
-use yirage_ir::op::BLOCK;
 use yirage_ir::{Op, Type, ValueSource, cost::SequenceSpan};
 use yirage_plan::WeightPlan;
 use yirage_tune::{LoadedGraph, PreparedGraph, TimedStep, Timing};
@@ -97,7 +96,8 @@ fn work(
             let whole = match (value.source, weights.get(&value.name), &prepared.cache) {
                 (ValueSource::Weight, Some(entry), _) => device.weight_bytes(entry)? as f64,
                 (ValueSource::KvCache, _, Some((_, cache))) => {
-                    device.kv_block_bytes(&cache.block, cache.k_width)? as f64 / BLOCK as f64
+                    let positions = cache.block.shape.first().map_or(1, |dim| dim.get(&dims)).max(1);
+                    device.kv_block_bytes(&cache.block, cache.k_width)? as f64 / positions as f64
                 }
                 _ => value.ty.storage_bytes(&dims) as f64,
             };

@@ -68,7 +68,7 @@ pub enum TemplateError {
         key: String,
     },
     /// A number out of its range.
-    #[error("{key} is {value}: {least} to {most} are taken")]
+    #[error("{key} is {value}: {least} to {most} are taken; give a number among them")]
     Range {
         /// The setting.
         key: &'static str,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use yirage_compile::CompileOptions;
 use yirage_hal::Record;
 use yirage_ir::cost::SequenceSpan;
-use yirage_ir::op::{Attention, BLOCK, Contract, Linear, RmsNorm, Softmax};
+use yirage_ir::op::{Attention, Contract, Linear, RmsNorm, Softmax};
 use yirage_ir::rng::Rng;
 use yirage_ir::{DType, Dims, F32, Format, GraphBuilder, Op, Sym, Type, ValueId};
 use yirage_plan::Precision;
@@ -37,6 +37,9 @@ impl BenchmarkSizes {
     pub const MODEL: BenchmarkSizes =
         BenchmarkSizes { hidden: 1536, inner: 8960, tokens: 128, positions: 1024, heads: 12, kv_heads: 2, head: 128 };
 }
+
+/// Positions of a block of the cache that attention reads: every device has such.
+const BLOCK: u32 = 32;
 
 /// An op, and everything it reads.
 pub(crate) struct OpWorkload {
@@ -116,12 +119,12 @@ fn softmax_of(rows: u32, width: u32) -> Result<OpWorkload, AdvisorError> {
 fn attention(sizes: &BenchmarkSizes) -> Result<OpWorkload, AdvisorError> {
     let (heads, kv_heads, head) = (sizes.heads, sizes.kv_heads, sizes.head);
     let last = sizes.positions.saturating_sub(1);
-    let blocks = sizes.positions.div_ceil(BLOCK as u32);
+    let blocks = sizes.positions.div_ceil(BLOCK);
     let mut making = OpWorkloadBuilder::new(1, Precision::Exact);
     making.dims.blocks = blocks;
     making.span.start = last;
     let q = making.floats("q", Type::rows(Sym::Tokens, heads * head))?;
-    let block = Type::new(Format::BF16.into(), [BLOCK as u32, kv_heads, 2 * head]);
+    let block = Type::new(Format::BF16.into(), [BLOCK, kv_heads, 2 * head]);
     let state = making.cache("cache", CacheInput { block, k_width: head, blocks })?;
     let per_token = || Type::new(DType::I32, [Sym::Tokens]);
     let positions = making.step_input("positions", per_token(), Record::of(&[last]))?;

@@ -12,7 +12,6 @@ mod compose;
 mod copies;
 mod decision;
 mod epilogue;
-pub mod equal;
 mod error;
 mod fuse;
 mod group;
@@ -24,18 +23,19 @@ mod ranks;
 mod readers;
 mod rebuild;
 mod recognise;
-pub mod search;
 mod select;
 mod tasks;
+pub mod terms;
 mod tiles;
 mod weights;
 
 pub use decision::{Decision, Decisions, PassDecisions, PassVerdict};
 pub use error::CompileError;
 pub use options::CompileOptions;
+pub use recognise::recognised;
 pub use weights::plan_weights;
 
-use yirage_ir::{Dims, Graph, ValueSource};
+use yirage_ir::{Dims, Graph, ValueId, ValueSource};
 use yirage_plan::{Plan, Target, VerifiedPlan, WeightPlan};
 
 /// A pass from graph to graph.
@@ -62,7 +62,7 @@ pub const PIPELINE: &[GraphPass] = &[
 
 /// The version of what plans are made of: passes, choice of kernels, places and task programs. It is raised with each change
 /// that makes another plan of the same graph, so that kept plans are those that would be made now.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The largest sizes a plan is made for.
 pub type ShapeBucket = Dims;
@@ -106,6 +106,7 @@ fn compiled(
 ) -> Result<VerifiedPlan, CompileError> {
     yirage_ir::verify(graph)?;
     check_strides(graph)?;
+    check_kv_caches(graph, target)?;
     weights::check(graph, weights)?;
     let mut lowered = graph.clone();
     for pass in PIPELINE {
@@ -118,7 +119,7 @@ fn compiled(
             yirage_ir::verify(&lowered)?;
         }
     }
-    let weights = weights::of_graph(&lowered, weights);
+    let weights = weights::of_graph(&lowered, weights, target.ranks);
     let lowered = decided("copies", &lowered, &mut told, |decisions| {
         let out = copies::run(&lowered, target, &weights, &bucket, decisions)?;
         let nodes = out.nodes.len();
@@ -160,6 +161,24 @@ fn decided<T>(
         told.push(PassDecisions { pass, before, after, decisions: decisions.into_decisions() });
     }
     made.map(|(made, _)| made)
+}
+
+/// Caches of keys and values lie in a layout of the target, which says how many positions a block may have.
+fn check_kv_caches(graph: &Graph, target: &Target) -> Result<(), CompileError> {
+    let lies = |id: &ValueId| target.kv_cache_layout_of(graph.ty(*id)).is_some();
+    match graph.inputs_of(ValueSource::KvCache).find(|id| !lies(id)) {
+        None => Ok(()),
+        Some(id) => {
+            let layouts = target.kv_cache_layouts.iter().map(|facts| {
+                let formats: Vec<&str> = facts.formats.iter().map(|format| format.info().name).collect();
+                format!("{} of {} in blocks of {:?}", facts.layout, formats.join(", "), facts.positions)
+            });
+            Err(CompileError::Unsupported {
+                what: format!("the cache `{}` of blocks of {}", graph.value(id).name, graph.ty(id)),
+                why: format!("{} has {}", target.describe(), layouts.collect::<Vec<_>>().join("; ")),
+            })
+        }
+    }
 }
 
 /// Weights may be views: loading writes their rows one by one. So may slots, which kernels read where they lie, or copy.

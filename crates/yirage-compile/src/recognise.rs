@@ -31,7 +31,10 @@ pub(crate) fn run(
 }
 
 /// The graph with named ops where it has their general forms.
-pub(crate) fn recognised(graph: &Graph, decisions: &mut Decisions) -> Result<Graph, CompileError> {
+///
+/// # Errors
+/// What the rewritten graph does not hold together by: a bug of the compiler, with its facts.
+pub fn recognised(graph: &Graph, decisions: &mut Decisions) -> Result<Graph, CompileError> {
     let readers = ValueUses::of(graph);
     let mut named: Vec<Option<RecognisedOp>> = graph.nodes.iter().map(|_| None).collect();
     let mut inside = vec![false; graph.nodes.len()];

@@ -24,8 +24,8 @@ pub fn plan_weights(graph: &Graph, target: &Target) -> Result<WeightPlan, Compil
     let divided = divided_weights(graph, target.ranks);
     let entry = |id| {
         let mut entry = entry(graph, id, target, multiplied.contains(&id))?;
-        if target.ranks > 1 {
-            entry.shard_axis = divided.contains(&id).then_some(0);
+        if target.ranks > 1 && !divided.contains(&id) {
+            entry.shard_axis = None;
         }
         Ok::<_, CompileError>(entry)
     };
@@ -123,13 +123,13 @@ fn takes_factor(target: &Target, layout: WeightLayout, dtype: DType) -> bool {
     rules.any(|rule| takes(0)(rule) && takes(1)(rule))
 }
 
-/// The entries of the weights that a graph still reads, in its order.
-pub(crate) fn of_graph(graph: &Graph, plan: &WeightPlan) -> WeightPlan {
+/// The entries of the weights that a graph still reads, in its order, as one of so many ranks has them.
+pub(crate) fn of_graph(graph: &Graph, plan: &WeightPlan, ranks: u32) -> WeightPlan {
     let entry = |id| {
         let value = graph.value(id);
         let entry = plan.get(&value.name)?.clone();
         // A rank's part of a weight is a weight of its own.
-        Some(if entry.ty == value.ty { entry } else { WeightEntry { ty: value.ty.clone(), shard_axis: None, ..entry } })
+        if entry.ty == value.ty { Some(entry) } else { entry.part(ranks) }
     };
     WeightPlan { entries: graph.inputs_of(ValueSource::Weight).filter_map(entry).collect() }
 }

@@ -29,7 +29,7 @@ use wrap::{WeightStrides, WrapOptions};
 use yirage_hal::Device;
 use yirage_ir::expr::Term;
 use yirage_ir::op::{OpCase, Tolerance};
-use yirage_ir::{Op, Tensor, ValueSource};
+use yirage_ir::{DType, Dims, Format, Op, Tensor, Type, ValueSource};
 
 /// Cases that a device refuses or fails, and why. They run all the same: one that passes is a failure of the list.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,7 @@ pub enum CaseOutcome {
     Passed,
     /// It failed, as was expected for this reason.
     ExpectedFailure(&'static str),
-    /// Of a general op, or of a layout of activations that the target has not: it has no kernel that takes it so, and
+    /// Of a general op, or of a layout of activations or a length of blocks that the target has not: it has no kernel that takes it so, and
     /// compiling said why.
     Refused(String),
     /// Outside its tolerance, not run for an error, or right although it was expected to fail.
@@ -109,6 +109,13 @@ impl Suite {
         Suite::from_cases(Op::all_cases().into_iter().step_by(step).collect(), 1)
     }
 
+    /// The cases whose activations are floats of 32 bits, with activations of this type, each in the first of its ways: what is
+    /// given is rounded to it, and so is what comes out ([`Op::activations`]).
+    pub fn with_activations(format: Format) -> Suite {
+        let cases = Op::all_cases().into_iter().filter_map(|case| rounded(case, DType::Stored(format)));
+        Suite::from_cases(cases.collect(), 1)
+    }
+
     fn with_cases(ops: &[&str], most: usize) -> Suite {
         let cases = Op::all_cases().into_iter().filter(|case| ops.contains(&case.op.name()));
         Suite::from_cases(cases.collect(), most)
@@ -124,6 +131,11 @@ impl Suite {
     /// How many cases there are, with their ways.
     pub fn cases(&self) -> usize {
         self.cases.len()
+    }
+
+    /// Their full names (`op: case`).
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.cases.iter().map(|case| case.name.as_str())
     }
 
     /// Runs every case on `device`, of which those of `expected` fail. A prefix that no case has is a failure too.
@@ -183,13 +195,17 @@ impl ConformanceCase {
         CaseReport { name: self.name.clone(), outcome }
     }
 
-    /// Whether it is about a layout of activations that the device has not.
+    /// Whether it is about a layout of activations, or about blocks of a cache, that the device has not.
     fn is_beyond(&self, device: &dyn Device) -> bool {
         let target = device.target();
         let unknown = |value: &yirage_ir::Value| {
             value.ty.activation_format.is_some_and(|layout| target.activation_format(layout).is_none())
         };
-        self.ready.as_ref().is_ok_and(|(setup, _)| setup.graph.values.iter().any(unknown))
+        let no_blocks = |setup: &GraphSetup| {
+            let mut caches = setup.graph.inputs_of(ValueSource::KvCache);
+            caches.any(|id| target.kv_cache_layout_of(setup.graph.ty(id)).is_none())
+        };
+        self.ready.as_ref().is_ok_and(|(setup, _)| setup.graph.values.iter().any(unknown) || no_blocks(setup))
     }
 
     fn check(&self, device: &dyn Device, variant: Option<&str>) -> Result<(), Trouble> {
@@ -206,6 +222,20 @@ impl ConformanceCase {
     fn is_refusable(&self, device: &dyn Device) -> bool {
         wrap::is_general(&self.case) || self.is_beyond(device)
     }
+}
+
+/// A case with its activations rounded to another type; none of an op without such activations.
+fn rounded(mut case: OpCase, dtype: DType) -> Option<OpCase> {
+    let at = case.op.activations();
+    let activations = || at.iter().filter(|&&at| case.ins.get(at).is_some_and(|tensor| tensor.dtype == DType::F32));
+    let inputs: Vec<usize> = activations().copied().collect();
+    for &at in &inputs {
+        let narrow = Tensor { dtype, ..case.ins[at].clone() };
+        case.ins[at] = Tensor::from_memory(&narrow.ty(), &Dims::default(), &narrow.memory());
+    }
+    case.name = format!("{} with {} activations", case.name, dtype.name());
+    let types: Vec<Type> = case.ins.iter().map(Tensor::ty).collect();
+    (!inputs.is_empty() && case.op.infer(&types).is_ok()).then_some(case)
 }
 
 /// An op may not say of itself that it need not be close.

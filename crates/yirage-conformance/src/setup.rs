@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_compile::{CompileOptions, compile, plan_weights};
 use yirage_hal::{Bindings, Device, Executor, HalError, HostMemory, KvCacheHandle, Record, WeightHandle, write_view};
-use yirage_ir::op::{BLOCK, CausalConv1d, Embed, KvAppend};
+use yirage_ir::op::{CausalConv1d, Embed, KvAppend};
 use yirage_ir::tensor::Data;
 use yirage_ir::{DType, Dims, F32, Graph, GraphBuilder, Sym, Tensor, Type, ValueSource};
 use yirage_plan::{Precision, WeightEntry};
@@ -231,7 +231,7 @@ fn fill_recurrent(device: &dyn Device, state: &KvCacheSetup, handle: &KvCacheHan
     ]);
     let graph = fill_recurrent_graph(state, &weights).map_err(|e| e.to_string())?;
     let dims = Dims { tokens: tokens as u32, seqs: 1, blocks: blocks as u32, rows: 1 };
-    let positions = (0..blocks).flat_map(|block| (1..=rows).map(move |row| (block * BLOCK + row) as i32));
+    let positions = (0..blocks).flat_map(|block| (1..=rows).map(move |row| (block * (rows + 1) + row) as i32));
     let steps = [
         ("ids", (0..tokens as i32).collect()),
         ("positions", positions.collect()),
@@ -253,7 +253,11 @@ fn fill_recurrent_graph(
     let x = b.op("rows", Embed { scale: F32(1.0) }, &[table?, ids])?;
     let (positions, seqs) = (b.step_input("positions", per_token())?, b.step_input("seqs", per_token())?);
     let blocks = b.step_input("table", Type::new(DType::I32, [Sym::Seqs, Sym::Blocks]))?;
-    let made = b.op_multi(&["y", "filled"], CausalConv1d {}, &[before, x, weight?, positions, seqs, blocks])?;
+    let made = b.op_multi(
+        &["y", "filled"],
+        CausalConv1d { block_positions: state.values.shape[1] as u32 + 1 },
+        &[before, x, weight?, positions, seqs, blocks],
+    )?;
     b.output(made[1]);
     Ok(b.finish())
 }
@@ -261,7 +265,7 @@ fn fill_recurrent_graph(
 /// Through `kv_append`.
 fn fill_keys(device: &dyn Device, state: &KvCacheSetup, handle: &KvCacheHandle) -> Result<(), Trouble> {
     let shape = &state.values.shape;
-    let (cells, heads, width, k) = (shape[0] * BLOCK, shape[2], shape[3], state.k_width as usize);
+    let (cells, heads, width, k) = (shape[0] * shape[1], shape[2], shape[3], state.k_width as usize);
     let part = |from: usize, to: usize| {
         let rows = state.values.floats().chunks_exact(width).flat_map(|c| c[from..to].to_vec()).collect::<Vec<f32>>();
         Tensor::f32([cells, heads * (to - from)], rows)

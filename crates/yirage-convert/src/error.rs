@@ -29,7 +29,7 @@ pub enum ConvertError {
         known: String,
     },
     /// A format that nothing here writes.
-    #[error("unknown format {name:?}: expected one of {known}")]
+    #[error("unknown format {name:?}: expected one of {known}; name one of them")]
     UnknownFormat {
         /// What was asked for.
         name: String,

@@ -7,13 +7,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use yirage_cpu::attention::{
+use yirage_cpu::pool::ThreadPool;
+use yirage_cpu_kernels::attention::{
     AttentionCall, AttentionPlan, AttentionShape, BLOCK, KvCacheView, KvType, Mask, combine, run_item,
 };
-use yirage_cpu::isa::Isa;
-use yirage_cpu::memory::HugeBuf;
-use yirage_cpu::pool::ThreadPool;
-use yirage_cpu::rows::{Dst, Src};
+use yirage_cpu_kernels::isa::Isa;
+use yirage_cpu_kernels::memory::HugeBuf;
+use yirage_cpu_kernels::rows::{Dst, Src};
 
 /// Bytes of keys and values of one pass.
 const PASS: usize = 192 << 20;

@@ -1,7 +1,7 @@
 //! The cuts of a step's batch: how attention is shared among the workers, one cut for each distinct kind of layer, made
 //! once a step.
 
-use crate::attention::{AttentionPlan, AttentionShape, Mask};
+use yirage_cpu_kernels::attention::{AttentionPlan, AttentionShape, Mask};
 use yirage_hal::HalError;
 use yirage_ir::{Dim, Dims};
 

@@ -1,12 +1,12 @@
 //! What a device shares with all that it holds and runs: its threads, its instruction set, and the account of its memory.
 
-use crate::isa::Isa;
-use crate::linear::MatmulVariant;
-use crate::memory::Supply;
 use crate::peers::CpuPeers;
 use crate::pool::ThreadPool;
 use crate::straggler::WorkerMonitor;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use yirage_cpu_kernels::isa::Isa;
+use yirage_cpu_kernels::linear::MatmulVariant;
+use yirage_cpu_kernels::memory::Supply;
 use yirage_hal::{HalError, MemoryReport, PoolBytes, Profiler};
 
 /// Threads, instruction set and account of a device.

@@ -5,7 +5,8 @@ use crate::compiler::KernelCompiler;
 use crate::driver::CudaDriver;
 use crate::kernels::KernelToolchain;
 use crate::limits::ALIGN;
-use crate::native::capability;
+use crate::native::{capability, has_instructions};
+use crate::persistent::source;
 use crate::runtime::{CudaContext, CudaRuntime, DeviceAttribute};
 use crate::status::unsupported;
 use crate::vendor::{CudaVendor, VendorLimits, VendorRuntime};
@@ -66,12 +67,15 @@ impl CudaBackend {
         let compiler = compiler.map_err(|error| cannot_compute(info, &error, &vendor.compiler.remedy(&error)))?;
         compiler.check(&info.arch)?;
         let (arch, dialect) = (info.arch.clone(), (vendor.dialect)(&info.arch));
-        let first = vendor.early.as_ref().map(|(first, _)| *first);
+        let first = vendor.extended.as_ref().map(|(first, _)| *first);
         let is_new = first.is_some_and(|first| capability(&arch).is_some_and(|number| number >= first));
-        let starts_early = is_new && runtime.starts_early();
+        let starts_early = is_new && runtime.is_extended();
         let context = CudaContext::new(runtime, info.ordinal)?;
         let kept = self.code_store(info, &compiler);
-        Ok(KernelToolchain { context, compiler, arch, dialect, starts_early, kept })
+        // What blocks wait by is written for these architectures.
+        let is_cooperative = has_instructions(&arch) && context.is_cooperative()?;
+        let around_functions = source::around().to_owned();
+        Ok(KernelToolchain { context, compiler, arch, dialect, starts_early, is_cooperative, around_functions, kept })
     }
 
     /// Where compiled kernels are kept: their code follows from all that is said here, and from their sources.
@@ -87,9 +91,11 @@ impl CudaBackend {
     /// What bounds kernels of a device, and what else is told of it.
     fn limits(&self, toolchain: &KernelToolchain, info: &mut DeviceInfo) -> Result<DeviceLimits, DriverError> {
         info.facts.push(("compiler", format!("{} {}", self.vendor.compiler.title, toolchain.compiler.version())));
-        if self.vendor.early.is_some() {
+        if self.vendor.extended.is_some() {
             let starts = if toolchain.starts_early { "in captured graphs" } else { "not by this driver or device" };
             info.facts.push(("early launches", starts.into()));
+            let runs = if toolchain.is_cooperative { "yes" } else { "not by this driver or device" };
+            info.facts.push(("persistent kernels", runs.into()));
         }
         let limits = match &self.vendor.limits {
             VendorLimits::Known(limits) => limits.clone(),

@@ -6,6 +6,7 @@ use crate::code_store::{CodeStore, CodeStoreReport};
 use crate::graph::{CapturedCommands, CudaGraphs, ReadyCommand};
 use crate::kernels::{KernelModule, KernelToolchain, LoadedKernels, ReadyLaunch};
 use crate::limits::{IN_FLIGHT, RECLAIM};
+use crate::persistent::{PersistentSteps, ReadyStep, StepSite, source};
 use crate::pinned::{DownloadPool, PinnedDownload, StagingPiece};
 use crate::queue::{InUse, StreamQueue};
 use crate::runtime::{CudaContext, CudaEvent, CudaStream, DeviceRange, PinnedMemory};
@@ -16,7 +17,8 @@ use std::time::Duration;
 use yirage_collectives::{CollectiveWay, RankCollectives, collective_operands};
 use yirage_hal::driver::{
     BufferId, BufferSlice, CapturedGraphId, CollectiveCall, DeviceClock, Download, Driver, DriverError, GraphCapture,
-    Launch, MemoryCommand, ModuleId, StepCommand, Timestamp, TransferQueue,
+    Launch, MemoryCommand, ModuleId, PersistentKernels, PersistentStep, PersistentStepId, StepCommand, Timestamp,
+    TransferQueue,
 };
 use yirage_hal::{HostMemory, Record, StagingMemory};
 use yirage_ir::Op;
@@ -47,6 +49,7 @@ struct CudaHostState {
     modules: HashMap<u64, Arc<KernelModule>>,
     last_module: u64,
     graphs: CudaGraphs,
+    persistent: PersistentSteps,
 }
 
 impl CudaDriver {
@@ -68,6 +71,18 @@ impl CudaDriver {
     /// What became of kernels that are kept on disk; none where they are not.
     pub fn code_report(&self) -> Option<CodeStoreReport> {
         self.toolchain.kept.as_ref().map(CodeStore::report)
+    }
+
+    /// The text around the functions of a step's kernels where they run as one kernel.
+    pub fn persistent_text() -> &'static str {
+        source::around()
+    }
+
+    /// The same with another such text, for whoever tries what becomes of mistakes in it.
+    #[must_use]
+    pub fn with_persistent_text(mut self, text: String) -> CudaDriver {
+        self.toolchain.around_functions = text;
+        self
     }
 
     /// The same as a rank of a group.
@@ -303,6 +318,11 @@ impl Driver for CudaDriver {
         if self.rank.is_none() { Some(self) } else { None }
     }
 
+    /// Nor can a kernel that is all of a step.
+    fn persistent_kernels(&self) -> Option<&dyn PersistentKernels> {
+        if self.rank.is_none() && self.toolchain.is_cooperative { Some(self) } else { None }
+    }
+
     fn clock(&self) -> Option<&dyn DeviceClock> {
         Some(self)
     }
@@ -359,6 +379,29 @@ impl GraphCapture for CudaDriver {
         let captured = self.host().graphs.remove(graph);
         if let Some(captured) = captured {
             self.steps.retire(Box::new(captured));
+        }
+    }
+}
+
+impl PersistentKernels for CudaDriver {
+    fn prepare(&self, step: &PersistentStep) -> Result<PersistentStepId, DriverError> {
+        let mut host = self.host();
+        let CudaHostState { buffers, kernels, modules, persistent, .. } = &mut *host;
+        let module = modules.get(&step.module.0);
+        let module = module.ok_or_else(|| refused("prepare", format!("there is no module {}", step.module.0)))?;
+        let site = StepSite { toolchain: &self.toolchain, kernels, module, buffers, queue: &self.steps };
+        Ok(persistent.add(ReadyStep::new(site, step)?))
+    }
+
+    fn run(&self, step: PersistentStepId) -> Result<(), DriverError> {
+        let ready = self.host().persistent.get(step)?.clone();
+        ready.run(&self.steps)
+    }
+
+    fn release(&self, step: PersistentStepId) {
+        let ready = self.host().persistent.remove(step);
+        if let Some(ready) = ready {
+            self.steps.retire(Box::new(ready));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::code_store::CodeStore;
 use crate::compiler::KernelCompiler;
-use crate::runtime::{CudaContext, CudaFunction, CudaModule, CudaStream, DeviceRange, FunctionLaunch};
+use crate::runtime::{CudaContext, CudaFunction, CudaModule, CudaStream, DeviceRange, FunctionLaunch, LaunchMode};
 use crate::status::{refused, unsupported};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -20,6 +20,10 @@ pub(crate) struct KernelToolchain {
     pub(crate) dialect: CDialect,
     /// Whether launches that wait by themselves may begin before the one ahead of them has ended.
     pub(crate) starts_early: bool,
+    /// Whether all blocks of a launch can be on the device at once, so that they may wait for each other.
+    pub(crate) is_cooperative: bool,
+    /// The text around the functions of a step's kernels where they are one kernel.
+    pub(crate) around_functions: String,
     /// Where compiled kernels are kept, if they are.
     pub(crate) kept: Option<CodeStore>,
 }
@@ -37,7 +41,10 @@ pub(crate) struct LoadedKernel {
 }
 
 /// The kernels of a module by their names.
-pub(crate) struct KernelModule(HashMap<String, Arc<LoadedKernel>>);
+pub(crate) struct KernelModule {
+    ready: HashMap<String, Arc<LoadedKernel>>,
+    sources: HashMap<String, ModuleKernel>,
+}
 
 /// All kernels that any module has, by their text, so that programs of one model do not have theirs made again.
 #[derive(Default)]
@@ -64,7 +71,29 @@ impl LoadedKernels {
                 return Err(refused("module", format!("there are two kernels `{name}`")));
             }
         }
-        Ok(KernelModule(module))
+        let sources = kernels.iter().map(|kernel| (kernel.name().to_owned(), kernel.clone())).collect();
+        Ok(KernelModule { ready: module, sources })
+    }
+
+    /// A kernel that is no part of a module.
+    pub(crate) fn kernel(
+        &mut self,
+        toolchain: &KernelToolchain,
+        kernel: NativeKernel,
+    ) -> Result<Arc<LoadedKernel>, DriverError> {
+        if let Some(ready) = self.0.get(&kernel.source).and_then(Weak::upgrade) {
+            return Ok(ready);
+        }
+        let ready = Arc::new(toolchain.make(&kernel)?);
+        self.0.insert(kernel.source, Arc::downgrade(&ready));
+        Ok(ready)
+    }
+}
+
+impl LoadedKernel {
+    /// Blocks of it that a multiprocessor has room for at once.
+    pub(crate) fn resident_blocks(&self, context: &CudaContext) -> Result<u32, DriverError> {
+        context.resident_blocks(self.function, self.block[0])
     }
 }
 
@@ -109,8 +138,17 @@ impl KernelToolchain {
 
 impl KernelModule {
     pub(crate) fn kernel(&self, name: &str) -> Result<&Arc<LoadedKernel>, DriverError> {
-        self.0.get(name).ok_or_else(|| refused("launch", format!("the module has no kernel `{name}`")))
+        self.ready.get(name).ok_or_else(|| no_kernel("launch", name))
     }
+
+    /// What a kernel was made of.
+    pub(crate) fn source(&self, name: &str) -> Result<&ModuleKernel, DriverError> {
+        self.sources.get(name).ok_or_else(|| no_kernel("prepare", name))
+    }
+}
+
+fn no_kernel(call: &'static str, name: &str) -> DriverError {
+    refused(call, format!("the module has no kernel `{name}`"))
 }
 
 /// A launch with all that it needs.
@@ -118,8 +156,8 @@ pub(crate) struct ReadyLaunch {
     kernel: Arc<LoadedKernel>,
     grid: [u32; 3],
     shared_bytes: u32,
-    /// Whether it may begin before a launch ahead of it has ended: the kernel waits by itself.
-    early: bool,
+    /// Where it is behind another launch.
+    mode: LaunchMode,
     pointers: Vec<DeviceRange>,
 }
 
@@ -153,14 +191,22 @@ impl ReadyLaunch {
             let what = format!("an argument of {} bytes for kernel `{entry}`", arguments.len());
             return Err(unsupported(what, "kernels here are given buffers alone"));
         }
-        let early = *early_start && kernel.starts_early;
-        Ok(ReadyLaunch { kernel: kernel.clone(), grid, shared_bytes: *shared_bytes, early, pointers })
+        // It waits by itself.
+        let mode = if *early_start && kernel.starts_early { LaunchMode::Early } else { LaunchMode::Ordinary };
+        Ok(ReadyLaunch { kernel: kernel.clone(), grid, shared_bytes: *shared_bytes, mode, pointers })
+    }
+
+    /// The launch of so many blocks that wait for each other.
+    pub(crate) fn cooperative(kernel: &Arc<LoadedKernel>, blocks: u32, pointers: Vec<DeviceRange>) -> ReadyLaunch {
+        let (kernel, grid, mode) = (kernel.clone(), [blocks, 1, 1], LaunchMode::Cooperative);
+        ReadyLaunch { kernel, grid, shared_bytes: 0, mode, pointers }
     }
 
     /// Submits it behind another launch or not: early begins one that is behind another alone.
     pub(crate) fn submit(&self, stream: &CudaStream, behind_launch: bool) -> Result<(), DriverError> {
-        let ReadyLaunch { kernel, grid, shared_bytes, early, pointers } = self;
-        let (function, block, early) = (kernel.function, kernel.block, *early && behind_launch);
-        stream.launch(&FunctionLaunch { function, grid: *grid, block, shared_bytes: *shared_bytes, early, pointers })
+        let ReadyLaunch { kernel, grid, shared_bytes, mode, pointers } = self;
+        let (function, block) = (kernel.function, kernel.block);
+        let mode = if *mode == LaunchMode::Early && !behind_launch { LaunchMode::Ordinary } else { *mode };
+        stream.launch(&FunctionLaunch { function, grid: *grid, block, shared_bytes: *shared_bytes, mode, pointers })
     }
 }

@@ -6,6 +6,8 @@
 //! to build: the driver's library is loaded when somebody asks for a device, the compiler's when a device is opened, that of
 //! collectives when it is opened as a rank of a group.
 //!
+//! A step of a plan may be one cooperative kernel (`persistent/`), whose blocks stay on the device and wait for what they read.
+//!
 //! Where a folder is named, compiled kernels are kept there (`code_store.rs`) for the next start.
 //!
 //! A vendor is a file in `vendor/`, which has names and little else; its kernels are a row of `yirage-kir`'s table of dialects.
@@ -24,6 +26,7 @@ mod graph;
 mod kernels;
 mod limits;
 mod native;
+mod persistent;
 mod pinned;
 mod queue;
 #[allow(unsafe_code)]
@@ -37,4 +40,5 @@ pub use backend::CudaBackend;
 pub use code_store::{CodeStoreError, CodeStoreReport};
 pub use driver::CudaDriver;
 pub use native::{attention, matmul};
+pub use persistent::source::persistent_kernel;
 pub use vendor::CudaVendor;

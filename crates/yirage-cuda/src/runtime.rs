@@ -5,7 +5,7 @@
 //! when the device has done what it was told.
 
 use crate::status::{self, NOT_READY, OUT_OF_MEMORY, SUCCESS, refused};
-use crate::symbols::{DriverFunctions, EarlyFunctions, EarlyLaunch, ErrorWords, LaunchAttribute, RawHandle};
+use crate::symbols::{DriverFunctions, ErrorWords, ExtendedFunctions, ExtendedLaunch, LaunchAttribute, RawHandle};
 use crate::vendor::{PeerName, VendorRuntime};
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::marker::PhantomData;
@@ -22,6 +22,8 @@ const NON_BLOCKING: u32 = 1;
 const WITHOUT_TIME: u32 = 2;
 /// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`: what other threads do meanwhile is theirs.
 const OF_THIS_THREAD: i32 = 1;
+/// `CU_LAUNCH_ATTRIBUTE_COOPERATIVE`.
+const COOPERATIVE: i32 = 2;
 /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`.
 const PROGRAMMATIC_SERIALIZATION: i32 = 6;
 
@@ -33,8 +35,10 @@ pub(crate) enum DeviceAttribute {
     MaxGridY = 6,
     MaxGridZ = 7,
     SharedBytesPerBlock = 8,
+    Multiprocessors = 16,
     ComputeMode = 20,
     EccEnabled = 32,
+    CooperativeLaunch = 95,
 }
 
 /// A handle of the driver's, of no use to this program but to be given back to it.
@@ -49,8 +53,8 @@ unsafe impl Sync for Handle {}
 /// The driver, started.
 pub(crate) struct CudaRuntime {
     functions: DriverFunctions,
-    /// What starts launches early, where the driver has it.
-    early: Option<EarlyFunctions>,
+    /// What is told of launches that are more than ordinary, where the driver has it.
+    extended: Option<ExtendedFunctions>,
     words: [WordsOfError; 2],
     peers: PeerName,
 }
@@ -101,13 +105,13 @@ impl CudaRuntime {
     /// The driver of a library, which stays loaded.
     pub(crate) fn new(library: &DriverLibrary, vendor: &VendorRuntime) -> Result<CudaRuntime, ProbeError> {
         let functions = DriverFunctions::of(library, &vendor.driver)?;
-        let early = vendor.early.as_ref().and_then(|(_, names)| EarlyFunctions::of(library, names).ok());
-        Ok(CudaRuntime { functions, early, words: WordsOfError::of(library, vendor.words)?, peers: vendor.peers })
+        let extended = vendor.extended.as_ref().and_then(|(_, names)| ExtendedFunctions::of(library, names).ok());
+        Ok(CudaRuntime { functions, extended, words: WordsOfError::of(library, vendor.words)?, peers: vendor.peers })
     }
 
-    /// Whether the driver is told of launches that may begin early.
-    pub(crate) fn starts_early(&self) -> bool {
-        self.early.is_some()
+    /// Whether the driver is told of launches that may begin early, and of cooperative ones.
+    pub(crate) fn is_extended(&self) -> bool {
+        self.extended.is_some()
     }
 
     /// What the driver calls an answer.
@@ -176,6 +180,24 @@ impl CudaContext {
         let told = unsafe { (self.runtime.functions.attribute)(&mut value, of as i32, self.device) };
         self.runtime.check("attribute", told)?;
         u32::try_from(value).map_err(|_| refused("attribute", format!("{of:?}: expected a count, got {value}")))
+    }
+
+    /// Whether all blocks of a launch may be on the device at once, and the driver is told so.
+    pub(crate) fn is_cooperative(&self) -> Result<bool, DriverError> {
+        Ok(self.runtime.is_extended() && self.attribute(DeviceAttribute::CooperativeLaunch)? != 0)
+    }
+
+    /// Blocks of so many threads of a function that a multiprocessor has room for at once.
+    pub(crate) fn resident_blocks(&self, function: CudaFunction, threads: u32) -> Result<u32, DriverError> {
+        let none = || refused("occupancy", "the driver is told of no cooperative launches");
+        let extended = self.runtime.extended.as_ref().ok_or_else(none)?;
+        let threads = i32::try_from(threads).map_err(|e| refused("occupancy", e.to_string()))?;
+        let _entered = self.enter()?;
+        let mut blocks = 0;
+        // SAFETY: a number is written to `blocks`; the function is of a module of this context, which whoever calls has.
+        self.runtime
+            .check("occupancy", unsafe { (extended.resident_blocks)(&mut blocks, function.0.0, threads, 0) })?;
+        u32::try_from(blocks).map_err(|_| refused("occupancy", format!("expected a count, got {blocks}")))
     }
 
     /// What a copy from one device to another names it by. A number goes where a pointer of CUDA's does: a function that takes 32
@@ -414,14 +436,24 @@ impl Drop for CudaModule {
     }
 }
 
+/// When and where the blocks of a launch run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LaunchMode {
+    /// Behind the launch ahead of it.
+    Ordinary,
+    /// It may begin before the launch ahead of it has ended.
+    Early,
+    /// All of them are on the device at once.
+    Cooperative,
+}
+
 /// A launch of a function.
 pub(crate) struct FunctionLaunch<'a> {
     pub(crate) function: CudaFunction,
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
     pub(crate) shared_bytes: u32,
-    /// Whether it may begin before the launch ahead of it has ended.
-    pub(crate) early: bool,
+    pub(crate) mode: LaunchMode,
     /// Where each of its pointers points to, in the order of its parameters; as many as it has.
     pub(crate) pointers: &'a [DeviceRange],
 }
@@ -521,16 +553,21 @@ impl CudaStream {
 
     /// Submits a launch, of a function with as many parameters as it has pointers: `LoadedKernel::launch` has counted them.
     pub(crate) fn launch(&self, launch: &FunctionLaunch<'_>) -> Result<(), DriverError> {
-        let FunctionLaunch { function, grid, block, shared_bytes, early, pointers } = launch;
+        let FunctionLaunch { function, grid, block, shared_bytes, mode, pointers } = launch;
         let mut addresses: Vec<u64> = pointers.iter().map(|range| range.address).collect();
         let mut parameters: Vec<*mut c_void> = addresses.iter_mut().map(|address| (&raw mut *address).cast()).collect();
         let ([gx, gy, gz], [bx, by, bz]) = (*grid, *block);
-        if let (true, Some(functions)) = (*early, &self.context.runtime.early) {
-            let allowed = LaunchAttribute { id: PROGRAMMATIC_SERIALIZATION, pad: [0; 4], value: 1, rest: [0; 60] };
+        let attribute = match mode {
+            LaunchMode::Ordinary => None,
+            LaunchMode::Early => Some(PROGRAMMATIC_SERIALIZATION),
+            LaunchMode::Cooperative => Some(COOPERATIVE),
+        };
+        if let (Some(id), Some(functions)) = (attribute, &self.context.runtime.extended) {
+            let allowed = LaunchAttribute { id, pad: [0; 4], value: 1, rest: [0; 60] };
             // SAFETY: as below; the driver reads the launch and its one attribute before it returns.
             return self.submit("launch", |_, stream| unsafe {
                 let (grid, block, shared_bytes) = (*grid, *block, *shared_bytes);
-                let launch = EarlyLaunch { grid, block, shared_bytes, stream, attributes: &allowed, count: 1 };
+                let launch = ExtendedLaunch { grid, block, shared_bytes, stream, attributes: &allowed, count: 1 };
                 (functions.launch)(&launch, function.0.0, parameters.as_mut_ptr(), null_mut())
             });
         }

@@ -88,15 +88,19 @@ functions! {
 }
 
 functions! {
-    /// How a driver is told of a launch that may begin before the one ahead of it has ended: `cuda.h` of CUDA 12.0.
-    EarlyFunctions,
+    /// How a driver is told of launches that may begin before the one ahead of them has ended, and of those whose blocks are all on the
+    /// device at once: `cuda.h` of CUDA 12.0.
+    ExtendedFunctions,
     /// What a vendor calls them.
-    EarlyNames { launch: fn(*const EarlyLaunch, RawHandle, *mut *mut c_void, *mut *mut c_void); }
+    ExtendedNames {
+        launch: fn(*const ExtendedLaunch, RawHandle, *mut *mut c_void, *mut *mut c_void);
+        resident_blocks: fn(*mut i32, RawHandle, i32, usize);
+    }
 }
 
 /// `CUlaunchConfig`.
 #[repr(C)]
-pub(crate) struct EarlyLaunch {
+pub(crate) struct ExtendedLaunch {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
     pub(crate) shared_bytes: u32,

@@ -3,7 +3,7 @@
 use crate::dtype::{names, stored_names};
 use pyo3::PyErr;
 use thiserror::Error;
-use yirage_call::CallError;
+use yirage_plancache::CallError;
 
 /// Why an object cannot be read as an array.
 #[derive(Debug, Error)]
@@ -35,7 +35,9 @@ pub enum ArrayError {
         given: String,
     },
     /// More elements than memory has.
-    #[error("{what} of {shape:?} elements of {dtype}: there is no memory for them")]
+    #[error(
+        "{what} of {shape:?} elements of {dtype}: there is no memory for them; give a smaller tensor, or free memory"
+    )]
     Memory {
         /// Who wants them.
         what: String,

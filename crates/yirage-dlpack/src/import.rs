@@ -14,8 +14,8 @@ use pyo3::{ffi, intern};
 use std::ffi::CStr;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use yirage_call::HostArray;
 use yirage_ir::{DType, Dim, Dims, Format, Type};
+use yirage_plancache::HostArray;
 
 /// The array that `object` is, read where it lies; `what` says in errors which argument it is. Sizes and strides are the
 /// object's own. NumPy arrays with an element type of `ml_dtypes` are taken as well, which have neither protocol, and tensors

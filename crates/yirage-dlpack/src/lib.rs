@@ -1,6 +1,6 @@
 //! Arrays of other Python libraries, both ways and without a copy, by DLPack and by Python's buffer protocol.
 //!
-//! [`taken`] makes a [`HostArray`](yirage_call::HostArray) of an object that NumPy, PyTorch or anybody else made: its elements are
+//! [`taken`] makes a [`HostArray`](yirage_plancache::HostArray) of an object that NumPy, PyTorch or anybody else made: its elements are
 //! read where they lie. [`InPlace`] reads and writes numbers of such an object one by one, [`copied`] copies all of them. [`PyTensor`] is a Python object that owns its elements and that the others read where they lie.
 //! Both protocols are pointers between two languages, so the only `unsafe` code of the Python package is here. Whoever
 //! writes to an array while a graph reads it gets results of a mixture, as everywhere where arrays are shared.

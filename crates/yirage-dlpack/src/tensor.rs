@@ -14,9 +14,9 @@ use pyo3::types::{PyList, PyMemoryView, PyTuple};
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::Arc;
-use yirage_call::HostArray;
 use yirage_hal::HostMemory;
 use yirage_ir::{DType, Dim, Format, Type};
+use yirage_plancache::HostArray;
 
 /// Elements that a graph computed or that were copied, in memory of their own: dense, row-major, at an address that is a
 /// multiple of 64.

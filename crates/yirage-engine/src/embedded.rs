@@ -76,7 +76,7 @@ pub enum EmbeddedError {
         width: u32,
     },
     /// A row that is not made of numbers.
-    #[error("row {row} of the embeddings has an element that is no finite number")]
+    #[error("row {row} of the embeddings has an element that is no finite number; give finite numbers")]
     NotFinite {
         /// The row.
         row: usize,
@@ -87,7 +87,7 @@ pub enum EmbeddedError {
     )]
     NoPlace,
     /// Rows of another width than the model's embeddings.
-    #[error("rows of embeddings have {width} elements, the model's have {wanted}")]
+    #[error("rows of embeddings have {width} elements, the model's have {wanted}; give rows of {wanted}")]
     Width {
         /// Elements of a given row.
         width: u32,
@@ -96,7 +96,7 @@ pub enum EmbeddedError {
     },
     /// Rows that are not all inside the prompt, or overlap those before them.
     #[error(
-        "{rows} rows of embeddings at place {at}: they have to lie within the prompt's {tokens} tokens, behind the rows before them, which end at {free}"
+        "{rows} rows of embeddings at place {at}: they have to lie within the prompt's {tokens} tokens, behind the rows before them, which end at {free}; give another place"
     )]
     Place {
         /// Where the first stands.

@@ -84,7 +84,9 @@ pub enum EncoderError {
         types: usize,
     },
     /// A token id the model does not have.
-    #[error("token id {id} at place {at} of input {input}: the model has {vocabulary} tokens, counted from 0")]
+    #[error(
+        "token id {id} at place {at} of input {input}: the model has {vocabulary} tokens, counted from 0; encode with the model's own tokenizer"
+    )]
     UnknownToken {
         /// Which input.
         input: usize,
@@ -96,7 +98,9 @@ pub enum EncoderError {
         vocabulary: u32,
     },
     /// A type of tokens the model does not have.
-    #[error("type {of_type} at place {at} of input {input}: the model has {types} types of tokens, counted from 0")]
+    #[error(
+        "type {of_type} at place {at} of input {input}: the model has {types} types of tokens, counted from 0; give types below {types}"
+    )]
     UnknownType {
         /// Which input.
         input: usize,

@@ -47,7 +47,9 @@ pub enum EngineError {
     #[error(transparent)]
     Adapter(#[from] AdapterError),
     /// A token id the model does not have.
-    #[error("token id {id} at place {at} of the prompt: the model has {vocabulary} tokens, counted from 0")]
+    #[error(
+        "token id {id} at place {at} of the prompt: the model has {vocabulary} tokens, counted from 0; encode with the model's own tokenizer"
+    )]
     UnknownToken {
         /// The id.
         id: u32,

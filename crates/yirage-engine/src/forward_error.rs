@@ -6,7 +6,7 @@ use thiserror::Error;
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum ForwardError {
     /// A call without a row, or more rows than may be.
-    #[error("{rows} rows are given: 1 to {most} are computed in a call")]
+    #[error("{rows} rows are given: 1 to {most} are computed in a call; call more than once")]
     Rows {
         /// How many.
         rows: usize,
@@ -14,7 +14,9 @@ pub enum ForwardError {
         most: u32,
     },
     /// A call without a token in some row, or with more than a step may have.
-    #[error("row {row} has {tokens} tokens: each row has at least 1, and all of a call together have {most} at most")]
+    #[error(
+        "row {row} has {tokens} tokens: each row has at least 1, and all of a call together have {most} at most; call more than once"
+    )]
     Tokens {
         /// The row.
         row: usize,
@@ -24,7 +26,7 @@ pub enum ForwardError {
         most: u32,
     },
     /// Two rows of one sequence.
-    #[error("row {row} is of sequence {sequence}, which an earlier row of the call is of")]
+    #[error("row {row} is of sequence {sequence}, which an earlier row of the call is of; join both rows")]
     Twice {
         /// The later row.
         row: usize,
@@ -47,7 +49,7 @@ pub enum ForwardError {
     /// A row that begins where no recurrent state is.
     #[error(
         "row {row} begins at position {start}: the model keeps recurrent states, which are there at the {cached} positions \
-         that are cached and at multiples of 32 below; begin at one of these"
+         that are cached and at multiples of {block} below; begin at one of these"
     )]
     NoState {
         /// The row.
@@ -56,7 +58,15 @@ pub enum ForwardError {
         start: u32,
         /// Positions that the cache has.
         cached: u32,
+        /// Positions of a block.
+        block: u32,
     },
+    /// Samplers that the device has not.
+    #[error(
+        "the sampling asks for {}: a forward pass samples on the device, which has none of them; leave them out, or \
+         generate by an engine", .0.join(", ")
+    )]
+    HostSamplers(Vec<&'static str>),
     /// A row that ends behind the last position there is room for.
     #[error(
         "row {row} ends at position {end}, and a sequence has {context} here: load the model with a longer context"
@@ -70,7 +80,9 @@ pub enum ForwardError {
         context: u32,
     },
     /// A token that the model does not have.
-    #[error("token id {id} at place {at} of row {row}: the model has {vocabulary} tokens, counted from 0")]
+    #[error(
+        "token id {id} at place {at} of row {row}: the model has {vocabulary} tokens, counted from 0; encode with the model's own tokenizer"
+    )]
     Token {
         /// The row.
         row: usize,
@@ -101,7 +113,9 @@ pub enum ForwardError {
         unexpected: Vec<String>,
     },
     /// Files of another model than the one that was opened.
-    #[error("{file}: weight `{weight}` is {found}, the model has {expected}: it is of another model")]
+    #[error(
+        "{file}: weight `{weight}` is {found}, the model has {expected}: it is of another model; give the weights that were made for this one"
+    )]
     OtherModel {
         /// The files.
         file: String,

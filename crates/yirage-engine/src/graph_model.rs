@@ -2,8 +2,9 @@
 //!
 //! It knows which inputs and outputs an engine fills and reads, and nothing of what the graph computes.
 
+use crate::block_positions::block_positions;
 use crate::error::EngineError;
-use crate::limits::{BLOCK, MAX_GROUPS};
+use crate::limits::MAX_GROUPS;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use yirage_ir::{DType, Dim, Dims, Format, Graph, Sym, Type, ValueSource};
@@ -113,7 +114,8 @@ impl GraphModel {
             let Some(width) = width else {
                 return wrong(format!("its cache group {group} has rows of more elements than a number counts"));
             };
-            let shape = [BLOCK as u32, heads, width].map(Dim::Const);
+            // All caches of a model have one length of a block, as one table says where their positions are.
+            let shape = [block_positions(&self.model) as u32, heads, width].map(Dim::Const);
             match ty.map(|ty| (ty.dtype, &ty.shape)) {
                 Some((DType::Stored(format), found)) if **found == shape => formats.insert(format.info().name),
                 _ => return wrong(format!("its state `{name}` is {ty:?}, blocks of {shape:?} are wanted")),

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod adapter_error;
+mod block_positions;
 mod embedded;
 mod encoder;
 mod encoder_input;
@@ -15,7 +16,6 @@ mod error;
 mod forward;
 mod forward_error;
 mod graph_model;
-pub mod kv;
 pub mod limits;
 mod load;
 mod memory;
@@ -27,7 +27,6 @@ mod prefix_error;
 mod rank_division;
 mod runner;
 pub mod sampling;
-pub mod scheduler;
 pub mod speculate;
 pub mod text;
 mod variants;
@@ -36,7 +35,9 @@ mod vocabulary;
 
 pub use adapter_error::AdapterError;
 pub use embedded::{EmbeddedError, EmbeddedSpan, EmbeddingRows};
-pub use encoder::{Embedding, Encoder, EncoderFacts, EncoderOptions};
+pub use encoder::{
+    DecoderEncoder, DecoderTask, Embedding, Encoder, EncoderFacts, EncoderOptions, ScoreHead, is_embedding_decoder,
+};
 pub use encoder_input::{EncoderError, EncoderInput};
 pub use engine::{CachedPrefix, Engine, Event, ModelFacts, Occupancy, Request, RestoredPrefix};
 pub use error::EngineError;
@@ -56,3 +57,4 @@ pub use rank_division::{RankDivision, UnevenHeads};
 pub use variants::{ChosenVariant, VariantOrigin, VariantTiming};
 pub use vision::{Picture, VisionTower};
 pub use vocabulary::VocabularyError;
+pub use yirage_scheduler::{self as scheduler, kv};

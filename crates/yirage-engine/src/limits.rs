@@ -2,6 +2,10 @@
 //! typed error that quotes the number, never truncated silently.
 
 use std::time::Duration;
+pub use yirage_scheduler::limits::{
+    BLOCK, MAX_ADAPTERS, MAX_CACHE_SALT_BYTES, MAX_CONTEXT, MAX_GROUPS, MAX_POOL_BLOCKS, MAX_SALT_BYTES, MAX_SEQS,
+    MAX_STEP_TOKENS, MAX_STOP_IDS, MAX_WAITING,
+};
 
 /// Bytes of weights from which on kernels are measured with them: fewer lie in caches.
 pub const TUNING_BYTES: u64 = 64 << 20;
@@ -20,31 +24,6 @@ pub const TUNING_RECORD_BYTES: u64 = 32 << 10;
 
 /// Bytes of all kept measurements.
 pub const TUNING_FOLDER_BYTES: u64 = 1 << 20;
-
-/// Positions per cache block. Attention reads keys in blocks at absolute multiples of this number, so it is a property
-/// of the numerics and not a tuning knob.
-pub const BLOCK: usize = yirage_ir::op::BLOCK;
-
-/// Blocks one cache group may have: `block * BLOCK + offset` and the signed table entries must both stay below 2^31.
-pub const MAX_POOL_BLOCKS: u32 = (1 << 26) - 1;
-
-/// Cache groups one model may declare.
-pub const MAX_GROUPS: usize = 64;
-
-/// Sequences that may hold cache blocks at the same time.
-pub const MAX_SEQS: u32 = 4096;
-
-/// Tokens one step may run, over all sequences.
-pub const MAX_STEP_TOKENS: u32 = 1 << 20;
-
-/// Positions one sequence may have, prompt and output together.
-pub const MAX_CONTEXT: u32 = 1 << 26;
-
-/// Requests that may wait for admission, whatever the configuration asks for.
-pub const MAX_WAITING: u32 = 1 << 16;
-
-/// Stop token ids of one request.
-pub const MAX_STOP_IDS: usize = 1024;
 
 /// Sequences of tokens that one request may forbid.
 pub const MAX_BAD_WORDS: usize = 1024;
@@ -66,13 +45,3 @@ pub const MAX_LOGPROBS: u32 = 128;
 
 /// Drafts of one sequence that a step may verify.
 pub const MAX_DRAFTS: u32 = 255;
-
-/// Bytes of a request's cache salt.
-pub const MAX_SALT_BYTES: usize = 256;
-
-/// Adapters beside a model.
-pub const MAX_ADAPTERS: usize = 64;
-
-/// Bytes of what distinguishes cached beginnings: a request's salt, and what the engine puts before it: the length that keys
-/// were rotated for, adapters with their scales, the round of tokens that stand for rows.
-pub const MAX_CACHE_SALT_BYTES: usize = MAX_SALT_BYTES + 5 + (3 + 20 * MAX_ADAPTERS) + 5;

@@ -2,11 +2,10 @@
 //! nothing else.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use yirage_call::Interface;
 use yirage_compile::{CompileError, CompileOptions, compile};
 use yirage_ir::{Dims, Graph};
 use yirage_plan::{Target, VerifiedPlan, WeightPlan};
-use yirage_plancache::{CacheNotice, PlanFolder, PlanKey, PlanOrigin};
+use yirage_plancache::{CacheNotice, Interface, PlanFolder, PlanKey, PlanOrigin};
 
 /// Where the plans of an engine came from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

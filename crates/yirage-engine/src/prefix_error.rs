@@ -1,7 +1,6 @@
 //! What can go wrong with beginnings that are put into the cache.
 
 use crate::kv::OutOfBlocks;
-use crate::limits::BLOCK;
 use thiserror::Error;
 
 /// Why a beginning of a sequence cannot be read from the cache or put into it.
@@ -11,10 +10,14 @@ pub enum PrefixError {
     #[error("the engine keeps no beginnings of sequences; load it with the option `prefix_cache`")]
     NoCache,
     /// No whole blocks.
-    #[error("expected tokens of one or more whole blocks of {BLOCK}, got {tokens} tokens")]
+    #[error(
+        "expected tokens of one or more whole blocks of {block}, got {tokens} tokens; cut the beginning at a multiple of {block}"
+    )]
     Length {
         /// Tokens given.
         tokens: usize,
+        /// Positions of a block.
+        block: usize,
     },
     /// More than a sequence may have.
     #[error(

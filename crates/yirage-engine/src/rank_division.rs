@@ -36,7 +36,7 @@ impl UnevenHeads {
 pub struct RankDivision {
     /// Kinds of caches that the model has.
     pub caches: usize,
-    /// Those of them that have no heads: each rank has all of it.
+    /// Those of them that have no heads to divide, or one that all query heads read: each rank has all of it.
     pub whole: usize,
 }
 
@@ -46,7 +46,7 @@ impl RankDivision {
     /// # Errors
     /// What is wrong with the files; the second value's error where the heads do not divide.
     pub fn of(checkpoint: &Checkpoint, ranks: u32) -> Result<Result<RankDivision, UnevenHeads>, ModelError> {
-        let build = BuildOptions { kv: Format::F32, context: 1, hidden: false, embedded: false };
+        let build = BuildOptions { kv: Format::F32, kv_block: 32, context: 1, hidden: false, embedded: false };
         let model = arch::build(checkpoint, &RawConfig::load(checkpoint)?, build)?;
         Ok(RankDivision::of_caches(&model.groups, ranks))
     }
@@ -55,6 +55,7 @@ impl RankDivision {
         let mut division = RankDivision { caches: caches.len(), whole: 0 };
         for cache in caches {
             match *cache {
+                KvCacheSpec::Paged { kv_heads: 1, .. } => division.whole += 1,
                 KvCacheSpec::Paged { kv_heads, .. } if !kv_heads.is_multiple_of(ranks.max(1)) => {
                     return Err(UnevenHeads { kv_heads, ranks });
                 }
@@ -69,7 +70,9 @@ impl RankDivision {
     pub fn notice(&self) -> Option<String> {
         let RankDivision { caches, whole } = self;
         (*whole > 0).then(|| {
-            format!("{whole} of the model's {caches} kinds of caches have no heads: each rank has all of them")
+            format!(
+                "{whole} of the model's {caches} kinds of caches have no heads to divide: each rank has all of them"
+            )
         })
     }
 }
@@ -87,7 +90,8 @@ mod tests {
         let refused = RankDivision::of_caches(&caches, 5).unwrap_err();
         assert_eq!(refused, UnevenHeads { kv_heads: 12, ranks: 5 });
         assert!(refused.to_string().ends_with("(12), got 5; use 1, 2, 3, 4, 6 or 12"), "{refused}");
-        let one = RankDivision::of_caches(&[of(1)], 2).unwrap_err().to_string();
-        assert!(one.ends_with("(1), got 2; use 1"), "{one}");
+        let odd = RankDivision::of_caches(&[of(7)], 2).unwrap_err().to_string();
+        assert!(odd.ends_with("(7), got 2; use 1 or 7"), "{odd}");
+        assert_eq!(RankDivision::of_caches(&[of(1), of(2)], 2), Ok(RankDivision { caches: 2, whole: 1 }));
     }
 }

@@ -5,7 +5,6 @@
 
 use crate::embedded::{EmbeddedTokens, slot_id};
 use crate::error::EngineError;
-use crate::limits::BLOCK;
 use crate::sampling::Logits;
 use crate::scheduler::{Batch, BatchEntry, SeqId};
 use yirage_hal::{Bindings, Device, Executor, Flight, HalError, Outputs, ResidentOutput, SelectionReason};
@@ -27,6 +26,8 @@ pub(crate) struct RunnerInputs {
     pub(crate) dynamic_rope: Option<Dynamic>,
     /// Width of the rows that may take the place of tokens' embeddings.
     pub(crate) embedded: Option<u32>,
+    /// Positions of a block of the cache.
+    pub(crate) block: usize,
     /// Scales of adapters for each token; 0 for a graph without them.
     pub(crate) scales: usize,
 }
@@ -77,7 +78,7 @@ impl Runner {
         reads: &[usize],
         ids: Option<ResidentOutput>,
     ) -> Result<Flight, EngineError> {
-        let dims = dims_of(batch);
+        let dims = dims_of(batch, self.inputs.block);
         let fits = |e: &Executor| dims.exceeds(&e.bucket()).is_none();
         let none = || HalError::Step(format!("no plan takes a step of {dims:?}"));
         self.ran = self.executors.iter().position(fits).ok_or_else(none)?;
@@ -132,6 +133,17 @@ impl Runner {
         self.executors.iter().map(of).collect()
     }
 
+    /// The executors that were left out since the last call, each of a plan for so many tokens, and why.
+    pub(crate) fn take_left_out(&mut self) -> Vec<String> {
+        let of = |executor: &mut Executor| {
+            let tokens = executor.bucket().tokens;
+            let told =
+                |(kind, why)| format!("the executor `{kind}` is left out for steps of up to {tokens} tokens: {why}");
+            executor.take_left_out().into_iter().map(told).collect::<Vec<String>>()
+        };
+        self.executors.iter_mut().flat_map(of).collect()
+    }
+
     /// Row `row` of the last step's logits.
     pub(crate) fn logits(&self, row: usize) -> Result<&[f32], EngineError> {
         self.row(LOGITS, row)
@@ -151,8 +163,8 @@ impl Runner {
     }
 }
 
-fn dims_of(batch: &Batch) -> Dims {
-    let ends = batch.entries.iter().map(|e| (e.start as usize + e.tokens.len()).div_ceil(BLOCK));
+fn dims_of(batch: &Batch, block: usize) -> Dims {
+    let ends = batch.entries.iter().map(|e| (e.start as usize + e.tokens.len()).div_ceil(block));
     Dims {
         tokens: batch.tokens() as u32,
         seqs: batch.entries.len() as u32,

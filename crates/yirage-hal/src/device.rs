@@ -2,17 +2,18 @@
 
 use crate::error::HalError;
 use crate::handle::{KvCacheHandle, WeightHandle};
-use crate::image::WeightImage;
 use crate::info::DeviceInfo;
 use crate::kernel_variants::KernelVariants;
 use crate::limit::{Limit, LimitProbe};
 use crate::profile::Profiler;
 use crate::step::{Fence, OutputHandle, StepRequest};
 use std::any::Any;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use yirage_ir::{Format, Type};
-use yirage_plan::{Precision, Target, VerifiedPlan, WeightEntry};
+use yirage_mmap::WeightImage;
+use yirage_plan::{ExecutorKind, Precision, Target, VerifiedPlan, WeightEntry};
 
 /// Bytes of one pool of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -107,6 +108,13 @@ pub trait Program: Any + Send {
     /// # Errors
     /// An output that is not there, or is a cache state.
     fn output_handle(&self, index: usize) -> Result<OutputHandle, HalError>;
+    /// Makes an executor of the plan ready, before its first step.
+    ///
+    /// # Errors
+    /// [`HalError::Unsupported`] where it cannot run this plan, and the others can.
+    fn prepare(&mut self, _kind: ExecutorKind) -> Result<(), HalError> {
+        Ok(())
+    }
     /// Whether fences tell how long steps took by the device's own clock.
     fn has_device_times(&self) -> bool {
         false
@@ -139,8 +147,8 @@ pub trait Device: Send + Sync {
     fn packing(&self) -> Option<String> {
         None
     }
-    /// The image of a finished weight of this device.
-    fn image<'a>(&self, _weight: &'a WeightHandle) -> Result<&'a [u8], HalError> {
+    /// The image of a finished weight of this device, read back where the host does not reach it.
+    fn image<'a>(&self, _weight: &'a WeightHandle) -> Result<Cow<'a, [u8]>, HalError> {
         Err(HalError::Unsupported { what: "the image of a weight".into(), why: NO_IMAGES.into() })
     }
     /// A weight from its image, which is used where it lies. The caller vouches that [`Device::image`] of a device with
@@ -151,8 +159,9 @@ pub trait Device: Send + Sync {
     /// Grants `blocks` blocks of a state. `k_width` splits a block's width into keys and values (all keys for a latent
     /// cache).
     fn kv_cache(&self, block: &Type, k_width: u32, blocks: usize) -> Result<KvCacheHandle, HalError>;
-    /// What lies in blocks of a cache, one block after the other, once everything submitted so far has run. It is as the
-    /// device stores it: a device of the same backend and architecture takes it for a cache of the same type.
+    /// What lies in blocks of a cache, one block after the other, once everything submitted so far has run. It is in rows
+    /// ([`yirage_plan::KvCacheLayout::ROWS`]: position after position, of each its heads), in the elements of the cache's
+    /// type, however the device stores it: every device takes it for a cache of such elements and heads.
     ///
     /// # Errors
     /// [`HalError::Unsupported`] where the host does not reach caches, which is what a device says by itself; a block that
@@ -163,7 +172,7 @@ pub trait Device: Send + Sync {
             why: NO_BLOCKS.into(),
         })
     }
-    /// Writes what [`Device::read_kv_blocks`] has read to as many blocks, once everything submitted so far has run.
+    /// Writes what [`Device::read_kv_blocks`] of any device has read to blocks of as many positions, once everything submitted so far has run.
     ///
     /// # Errors
     /// As [`Device::read_kv_blocks`]; contents that are not as long as the blocks.

@@ -25,6 +25,9 @@ pub struct Executor {
     outputs: Vec<Option<Type>>,
     program: Box<dyn Program>,
     selector: ExecutorSelector,
+    /// The executor that is ready to run.
+    ready: Option<ExecutorKind>,
+    left_out: Vec<(ExecutorKind, String)>,
     times: Arc<StepTimes>,
     last: Dims,
     done: Outputs,
@@ -99,6 +102,8 @@ impl Executor {
             outputs: graph.outputs.iter().map(output).collect(),
             program,
             selector,
+            ready: None,
+            left_out: Vec::new(),
             times: Arc::default(),
             last: Dims::default(),
             done: Outputs::default(),
@@ -128,6 +133,31 @@ impl Executor {
     /// The executor of the next step, and why it is that one.
     pub fn chosen(&self) -> (ExecutorKind, SelectionReason) {
         (self.selector.current(), self.selector.why())
+    }
+
+    /// The executors that the device has and that were found unable to run this plan since the last call, each with the reason:
+    /// nothing is measured of them.
+    pub fn take_left_out(&mut self) -> Vec<(ExecutorKind, String)> {
+        std::mem::take(&mut self.left_out)
+    }
+
+    /// The executor of the next step, ready for it.
+    fn ready_executor(&mut self) -> Result<ExecutorKind, HalError> {
+        loop {
+            let kind = self.selector.current();
+            if self.ready == Some(kind) {
+                return Ok(kind);
+            }
+            match self.program.prepare(kind) {
+                Err(HalError::Unsupported { why, .. }) if self.selector.leave_out(kind) => {
+                    self.left_out.push((kind, why));
+                }
+                done => {
+                    done?;
+                    self.ready = Some(kind);
+                }
+            }
+        }
     }
 
     /// The largest sizes of a step.
@@ -209,7 +239,7 @@ impl Executor {
         for (kind, dims, time) in self.times.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             self.selector.record_time(kind, &dims, time);
         }
-        let (kind, reads, outputs) = (self.selector.current(), reads.to_vec(), self.outputs.len());
+        let (kind, reads, outputs) = (self.ready_executor()?, reads.to_vec(), self.outputs.len());
         let began = Instant::now();
         let fence = self.program.submit(StepRequest { kind, dims: *dims, inputs: slots, reads: reads.clone() })?;
         // A step that runs on beside the host is timed by its device, if at all.

@@ -1,8 +1,8 @@
 //! Which executor runs a plan: the one asked for, or the one that measurement chooses.
 //!
 //! Every executor gives the same bytes, so the first steps of real work are the measurement: two executors take turns,
-//! pairs of neighbouring steps of equal size are compared, and the median of the ratios decides. A pure value: it has no
-//! clock and is told what steps took.
+//! pairs of neighbouring steps of equal size are compared, and the median of the ratios decides. Of three the faster of the
+//! first two meets the third. A pure value: it has no clock and is told what steps took.
 
 use std::fmt;
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl SelectionReason {
         match executors {
             0 | 1 => SelectionReason::Only,
             _ if workers < 2 && !device_times => SelectionReason::Preferred,
-            _ => SelectionReason::Measuring { pairs: 0, of: PAIRS },
+            _ => SelectionReason::Measuring { pairs: 0, of: PAIRS * (executors - 1) },
         }
     }
 }
@@ -62,7 +62,7 @@ impl fmt::Display for SelectionReason {
                 write!(f, "undecided: two take turns, {pairs} of {of} pairs of steps are measured")
             }
             SelectionReason::Measured { ratio, pairs } => {
-                write!(f, "measured: {ratio:.3} of the other's time, the median of {pairs} pairs of steps")
+                write!(f, "measured: {ratio:.3} of the next one's time, the median of {pairs} pairs of steps")
             }
         }
     }
@@ -74,7 +74,13 @@ pub(crate) struct ExecutorSelector {
     why: SelectionReason,
     /// The one to use, or the one of this turn.
     current: ExecutorKind,
-    /// The last step of the first executor: its sizes and time.
+    /// The fastest so far.
+    fastest: ExecutorKind,
+    /// Which of the kinds it is compared with.
+    other: usize,
+    /// Its time over that of the fastest of those that it has met.
+    lead: f64,
+    /// The last step of the fastest: its sizes and time.
     first: Option<(Dims, Duration)>,
     warm: usize,
     ratios: Vec<f64>,
@@ -85,7 +91,34 @@ impl ExecutorSelector {
     pub(crate) fn new(kinds: Vec<ExecutorKind>, workers: usize, device_times: bool) -> ExecutorSelector {
         let now = kinds.first().copied().unwrap_or(ExecutorKind::Steps);
         let why = SelectionReason::at_first(kinds.len(), workers, device_times);
-        ExecutorSelector { kinds, why, current: now, first: None, warm: WARM_UP, ratios: Vec::new() }
+        let (first, warm, ratios) = (None, WARM_UP, Vec::new());
+        ExecutorSelector { kinds, why, current: now, fastest: now, other: 1, lead: 0.0, first, warm, ratios }
+    }
+
+    /// Goes on without an executor that cannot run this plan. False where there is no other, or it was asked for.
+    pub(crate) fn leave_out(&mut self, kind: ExecutorKind) -> bool {
+        let at = self.kinds.iter().position(|&known| known == kind);
+        let Some(at) = at.filter(|_| self.kinds.len() > 1 && self.why != SelectionReason::Forced) else { return false };
+        self.kinds.remove(at);
+        if at < self.other {
+            // What was compared was compared with it.
+            (self.fastest, self.other, self.lead) = (self.kinds[0], 1, 0.0);
+        }
+        self.begin_comparison();
+        true
+    }
+
+    /// Compares the fastest with the next; where there is none, it is chosen.
+    fn begin_comparison(&mut self) {
+        (self.first, self.warm, self.current) = (None, WARM_UP, self.fastest);
+        self.ratios.clear();
+        if let SelectionReason::Measuring { .. } = self.why {
+            self.why = match self.kinds.len() {
+                1 => SelectionReason::Only,
+                all if self.other == all => SelectionReason::Measured { ratio: self.lead, pairs: PAIRS },
+                all => SelectionReason::Measuring { pairs: PAIRS * (self.other - 1), of: PAIRS * (all - 1) },
+            };
+        }
     }
 
     /// Always this one. False if the plan has no program for it.
@@ -115,16 +148,17 @@ impl ExecutorSelector {
     /// A step that this executor ran had these sizes and took this long. Where several steps are in flight, the times of an
     /// executor may follow each other: the last one before the other's is compared.
     pub(crate) fn record_time(&mut self, kind: ExecutorKind, dims: &Dims, time: Duration) {
-        let (SelectionReason::Measuring { .. }, [a, b, ..]) = (self.why, &self.kinds[..]) else { return };
-        let (a, b) = (*a, *b);
-        if kind == a {
-            (self.first, self.current) = (Some((*dims, time)), b);
+        let (SelectionReason::Measuring { pairs, of }, Some(&other)) = (self.why, self.kinds.get(self.other)) else {
+            return;
+        };
+        if kind == self.fastest {
+            (self.first, self.current) = (Some((*dims, time)), other);
             return;
         }
-        if kind != b {
+        if kind != other {
             return;
         }
-        self.current = a;
+        self.current = self.fastest;
         // The cache grows from step to step; what products and row-wise ops do must be the same.
         let alike = |d: &Dims| (d.tokens, d.seqs, d.rows) == (dims.tokens, dims.seqs, dims.rows);
         let Some((_, before)) = self.first.take().filter(|(d, _)| alike(d)) else { return };
@@ -133,12 +167,17 @@ impl ExecutorSelector {
             return;
         }
         self.ratios.push(time.as_secs_f64() / before.as_secs_f64().max(1e-9));
-        self.why = SelectionReason::Measuring { pairs: self.ratios.len(), of: PAIRS };
+        self.why = SelectionReason::Measuring { pairs: pairs + 1, of };
         if self.ratios.len() == PAIRS {
             self.ratios.sort_by(f64::total_cmp);
             let ratio = self.ratios[PAIRS / 2];
-            let (now, ratio) = if ratio < 1.0 { (b, ratio) } else { (a, 1.0 / ratio) };
-            (self.current, self.why) = (now, SelectionReason::Measured { ratio, pairs: PAIRS });
+            if ratio < 1.0 {
+                (self.fastest, self.lead) = (other, ratio);
+            } else {
+                self.lead = self.lead.max(1.0 / ratio);
+            }
+            self.other += 1;
+            self.begin_comparison();
         }
     }
 }
@@ -213,5 +252,42 @@ mod tests {
             (choice.current(), choice.why()),
             (kinds[0], SelectionReason::Measured { ratio: 0.5, pairs: PAIRS })
         );
+    }
+
+    /// Of three executors that take so long, the one that is chosen, and why.
+    fn of_three(times: [u64; 3]) -> (ExecutorKind, SelectionReason) {
+        let kinds = [ExecutorKind::Replay, ExecutorKind::Steps, ExecutorKind::Persistent];
+        let mut choice = ExecutorSelector::new(kinds.to_vec(), 1, true);
+        for _ in 0..4 * (PAIRS + WARM_UP) {
+            let at = kinds.iter().position(|&kind| kind == choice.current()).unwrap();
+            choice.record_time(kinds[at], &dims(1), Duration::from_micros(times[at]));
+        }
+        (choice.current(), choice.why())
+    }
+
+    #[test]
+    fn the_fastest_of_three_is_chosen() {
+        let measured = |ratio| SelectionReason::Measured { ratio, pairs: PAIRS };
+        assert_eq!(of_three([50, 100, 40]), (ExecutorKind::Persistent, measured(0.8)));
+        assert_eq!(of_three([50, 100, 200]), (ExecutorKind::Replay, measured(0.5)));
+        assert_eq!(of_three([100, 50, 80]), (ExecutorKind::Steps, measured(0.625)));
+    }
+
+    #[test]
+    fn one_that_cannot_run_a_plan_is_left_out() {
+        let kinds = vec![ExecutorKind::Replay, ExecutorKind::Steps, ExecutorKind::Persistent];
+        let mut choice = ExecutorSelector::new(kinds.clone(), 1, true);
+        while choice.current() != ExecutorKind::Persistent {
+            let us = if choice.current() == ExecutorKind::Replay { 50 } else { 100 };
+            choice.record_time(choice.current(), &dims(1), Duration::from_micros(us));
+        }
+        assert!(choice.leave_out(ExecutorKind::Persistent) && !choice.leave_out(ExecutorKind::Persistent));
+        let decided = (ExecutorKind::Replay, SelectionReason::Measured { ratio: 0.5, pairs: PAIRS });
+        assert_eq!((choice.current(), choice.why()), decided);
+        let mut forced = ExecutorSelector::new(kinds, 1, true);
+        assert!(forced.force(ExecutorKind::Persistent) && !forced.leave_out(ExecutorKind::Persistent));
+        let mut two = ExecutorSelector::new(BOTH.to_vec(), 2, false);
+        assert!(two.leave_out(ExecutorKind::Steps));
+        assert_eq!((two.current(), two.why()), (ExecutorKind::Persistent, SelectionReason::Only));
     }
 }

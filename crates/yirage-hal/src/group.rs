@@ -1,15 +1,17 @@
 //! Several devices that compute a model together: to the engine they are one.
 //!
 //! Each rank runs the same plan on its part of the weights and of the KV caches; the plan says where they give each other what
-//! they have. A weight's rows go to the rank that holds them while the weight is read, so no device has more than its part.
+//! they have. A weight's rows go to the rank that holds them while the weight is read, so no device has more than its part
+//! ([`RankPart`]).
 
 use crate::device::{Bindings, Device, MemoryReport, PoolBytes, Program, SharedArena, WeightSink};
 use crate::error::HalError;
 use crate::handle::{KvCacheHandle, WeightHandle};
 use crate::info::DeviceInfo;
+use crate::rank_part::RankPart;
 use crate::step::{Fence, OutputHandle, Pending, StepInputValue, StepOutputs, StepRequest};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use yirage_ir::{Dim, Type, ValueSource};
+use yirage_ir::{Type, ValueSource};
 use yirage_plan::{Target, VerifiedPlan, WeightEntry};
 
 /// The group.
@@ -53,19 +55,13 @@ impl DeviceGroup {
         self.ranks.iter().map(|rank| rank.memory()).collect()
     }
 
-    /// A weight as a rank has it.
-    fn rank_entry(&self, entry: &WeightEntry) -> Result<WeightEntry, HalError> {
-        let mut part = WeightEntry { shard_axis: None, ..entry.clone() };
-        let Some(axis) = entry.shard_axis else { return Ok(part) };
+    /// What each rank holds of a weight, with its device.
+    fn parts<'a>(
+        &'a self,
+        entry: &'a WeightEntry,
+    ) -> impl Iterator<Item = Result<(RankPart, &'a Arc<dyn Device>), HalError>> {
         let ranks = self.ranks.len() as u32;
-        match part.ty.shape.first_mut() {
-            Some(Dim::Const(rows)) if axis == 0 && rows.is_multiple_of(ranks) => *rows /= ranks,
-            _ => {
-                let why = format!("{} cannot be divided along dimension {axis} among {ranks} ranks", entry.ty);
-                return Err(HalError::Weight { name: entry.name.clone(), why });
-            }
-        }
-        Ok(part)
+        self.ranks.iter().enumerate().map(move |(rank, device)| Ok((RankPart::of(entry, rank, ranks)?, device)))
     }
 }
 
@@ -93,8 +89,7 @@ impl Device for DeviceGroup {
     }
 
     fn weight_bytes(&self, entry: &WeightEntry) -> Result<u64, HalError> {
-        let part = self.rank_entry(entry)?;
-        self.ranks.iter().map(|rank| rank.weight_bytes(&part)).sum()
+        self.parts(entry).map(|part| part.and_then(|(part, device)| device.weight_bytes(part.entry()))).sum()
     }
 
     /// What a block takes where every rank has all of it: of how many heads a rank has its part, its plan says.
@@ -103,14 +98,12 @@ impl Device for DeviceGroup {
     }
 
     fn weight(&self, entry: &WeightEntry) -> Result<Box<dyn WeightSink>, HalError> {
-        let part = self.rank_entry(entry)?;
-        let sinks = self.ranks.iter().map(|rank| rank.weight(&part)).collect::<Result<Vec<_>, _>>()?;
-        let rows = |ty: &Type| match &ty.shape[..] {
-            [before @ .., _] => before.iter().filter_map(|dim| dim.as_const()).product(),
-            [] => 1,
+        let sink = |part: Result<(RankPart, &Arc<dyn Device>), HalError>| {
+            let (part, device) = part?;
+            let sink = device.weight(part.entry())?;
+            Ok(part.sink(sink))
         };
-        let row_bytes = entry.ty.dtype.row_bytes(entry.ty.width().unwrap_or(1));
-        Ok(Box::new(GroupSink { sinks, divided: entry.shard_axis.is_some(), rank_rows: rows(&part.ty), row_bytes }))
+        Ok(Box::new(GroupSink { sinks: self.parts(entry).map(sink).collect::<Result<_, HalError>>()? }))
     }
 
     fn kv_cache(&self, _: &Type, k_width: u32, blocks: usize) -> Result<KvCacheHandle, HalError> {
@@ -172,12 +165,9 @@ impl GroupKvCache {
     }
 }
 
-/// Gives each row to the rank that holds it.
+/// Gives all ranks the rows of a weight, of which each takes its own.
 struct GroupSink {
     sinks: Vec<Box<dyn WeightSink>>,
-    divided: bool,
-    rank_rows: usize,
-    row_bytes: usize,
 }
 
 impl WeightSink for GroupSink {
@@ -186,21 +176,7 @@ impl WeightSink for GroupSink {
     }
 
     fn write_rows(&mut self, first_row: usize, bytes: &[u8]) -> Result<(), HalError> {
-        if !self.divided {
-            return self.sinks.iter_mut().try_for_each(|sink| sink.write_rows(first_row, bytes));
-        }
-        let (rows, last) = (self.rank_rows, self.sinks.len() - 1);
-        let end = first_row.saturating_add(bytes.len() / self.row_bytes.max(1));
-        for (rank, sink) in self.sinks.iter_mut().enumerate() {
-            // What lies behind the last row is refused by the last rank.
-            let (from, to) = (rank * rows, if rank == last { usize::MAX } else { (rank + 1) * rows });
-            let (from, to) = (first_row.max(from), end.min(to));
-            if from < to {
-                let part = &bytes[(from - first_row) * self.row_bytes..(to - first_row) * self.row_bytes];
-                sink.write_rows(from - rank * rows, part)?;
-            }
-        }
-        Ok(())
+        self.sinks.iter_mut().try_for_each(|sink| sink.write_rows(first_row, bytes))
     }
 
     fn finish(self: Box<Self>) -> Result<WeightHandle, HalError> {

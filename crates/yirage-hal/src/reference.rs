@@ -14,11 +14,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use yirage_ir::interp::Eval;
 use yirage_ir::tensor::Data;
-use yirage_ir::{ActivationFormat, DType, Dims, Graph, Op, RegionKind, Tensor, Type, ValueSource};
+use yirage_ir::{ActivationFormat, DType, Dim, Dims, Graph, Op, RegionKind, Tensor, Type, ValueSource};
 use yirage_plan::rules::{OpRule, OperandConstraint};
 use yirage_plan::{
-    ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Target,
-    VerifiedPlan, WeightEntry, WeightLayout, WeightLayoutFacts, WeightRole,
+    ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KvCacheLayout,
+    KvCacheLayoutFacts, Target, VerifiedPlan, WeightEntry, WeightLayout, WeightLayoutFacts, WeightRole,
 };
 
 /// The reference backend.
@@ -90,23 +90,29 @@ fn as_evaluated(layout: ActivationFormat) -> ActivationFormatFacts {
 }
 
 /// An op is evaluated whatever it is given; what several devices do together it is not, but for a group of one.
-fn rule(op: &str, layouts: &[WeightLayout]) -> OpRule {
-    let rule = OpRule::new(op, vec![OperandConstraint::any(layouts)]);
+fn rule(op: &str, layouts: &[WeightLayout], caches: &[KvCacheLayout]) -> OpRule {
+    let rule = OpRule::new(op, vec![OperandConstraint::any(layouts, caches)]);
     if Op::COLLECTIVES.contains(&op) { rule.when("ranks", 1) } else { rule }
 }
 
+/// The lengths that blocks of caches in rows have here.
+const BLOCK_POSITIONS: [u32; 3] = [32, 16, 64];
+
 /// The target of a device of family `family` whose only kernel, called `kernel`, evaluates nodes by their reference: of
-/// weights in rows, and in layouts of the device's own, which it wants more.
-pub fn target(family: &str, kernel: &str, own: Vec<WeightLayoutFacts>) -> Target {
+/// weights and caches in rows, and in layouts of the device's own, which it wants more.
+pub fn target(family: &str, kernel: &str, own: Vec<WeightLayoutFacts>, own_caches: Vec<KvCacheLayoutFacts>) -> Target {
     let mut weight_layouts = own;
     weight_layouts.push(WeightLayoutFacts::rows(&[WeightRole::Matmul, WeightRole::Factor, WeightRole::Plain]));
     let layouts: Vec<WeightLayout> = weight_layouts.iter().map(|facts| facts.layout).collect();
+    let mut kv_cache_layouts = own_caches;
+    kv_cache_layouts.push(KvCacheLayoutFacts::rows(&BLOCK_POSITIONS));
+    let caches: Vec<KvCacheLayout> = kv_cache_layouts.iter().map(|facts| facts.layout).collect();
     let kernel = KernelFacts {
         name: kernel.into(),
         variant: "scalar".into(),
         origin: KernelOrigin::Reference,
         regions: RegionKind::ALL.to_vec(),
-        rules: Op::NAMES.iter().map(|op| rule(op, &layouts)).collect(),
+        rules: Op::NAMES.iter().map(|op| rule(op, &layouts, &caches)).collect(),
         // It evaluates the graph, node by node.
         stages: Vec::new(),
         scratch: false,
@@ -118,6 +124,7 @@ pub fn target(family: &str, kernel: &str, own: Vec<WeightLayoutFacts>) -> Target
         workers: 1,
         ranks: 1,
         weight_layouts,
+        kv_cache_layouts,
         activation_formats: ActivationFormat::ALL.iter().map(|&layout| as_evaluated(layout)).collect(),
         activation_dtype: DType::F32,
         limits: DeviceLimits::aligned(64),
@@ -143,7 +150,7 @@ impl Device for ReferenceDevice {
     }
 
     fn target(&self) -> Target {
-        target("reference", "reference/eval@1", Vec::new())
+        target("reference", "reference/eval@1", Vec::new(), Vec::new())
     }
 
     fn memory(&self) -> MemoryReport {
@@ -171,6 +178,32 @@ impl Device for ReferenceDevice {
         shape.extend(block.shape.iter().map(|d| d.get(&Dims::default())));
         let data = Data::F32(vec![0.0; shape.iter().product()]);
         Ok(KvCacheHandle(Arc::new(Mutex::new(Tensor { dtype: block.dtype, shape, data }))))
+    }
+
+    fn read_kv_blocks(&self, cache: &KvCacheHandle, blocks: &[u32]) -> Result<Vec<u8>, HalError> {
+        let cache = kv_cache_of(cache)?.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rows = Vec::new();
+        for &block in blocks {
+            rows.extend(cache_block(&cache, block)?.memory());
+        }
+        Ok(rows)
+    }
+
+    fn write_kv_blocks(&self, cache: &KvCacheHandle, blocks: &[u32], contents: &[u8]) -> Result<(), HalError> {
+        let mut cache = kv_cache_of(cache)?.lock().unwrap_or_else(PoisonError::into_inner);
+        let ty = Type::new(cache.dtype, cache.shape.iter().skip(1).map(|&size| Dim::Const(size as u32)));
+        let (each, elems) = (ty.bytes(&Dims::default()), ty.elems(&Dims::default()));
+        if each * blocks.len() != contents.len() {
+            let wanted = each * blocks.len();
+            return Err(HalError::Step(format!("{} bytes for blocks of {wanted} bytes", contents.len())));
+        }
+        for (&block, rows) in blocks.iter().zip(contents.chunks(each.max(1))) {
+            cache_block(&cache, block)?;
+            let given = Tensor::from_memory(&ty, &Dims::default(), rows);
+            let Data::F32(cells) = &mut cache.data else { return Err(not_bound("state", "cache")) };
+            cells[block as usize * elems..][..elems].copy_from_slice(given.floats());
+        }
+        Ok(())
     }
 
     fn load(&self, plan: &VerifiedPlan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError> {
@@ -205,6 +238,19 @@ impl Device for ReferenceDevice {
             outputs: Vec::new(),
         }))
     }
+}
+
+fn kv_cache_of(cache: &KvCacheHandle) -> Result<&Mutex<Tensor>, HalError> {
+    cache.0.downcast_ref().ok_or_else(|| not_bound("state", "cache"))
+}
+
+/// One block of a cache.
+fn cache_block(cache: &Tensor, block: u32) -> Result<Tensor, HalError> {
+    let (blocks, shape) = (cache.shape[0], cache.shape[1..].to_vec());
+    let size: usize = shape.iter().product();
+    let outside = || HalError::Step(format!("block {block} of a cache of {blocks} blocks"));
+    let cells = cache.floats().get(block as usize * size..).and_then(|cells| cells.get(..size)).ok_or_else(outside)?;
+    Ok(Tensor { dtype: cache.dtype, shape, data: Data::F32(cells.to_vec()) })
 }
 
 /// Whether elements of this type and these sizes are of the type `ty`, which has fixed dimensions.

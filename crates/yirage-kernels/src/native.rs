@@ -122,6 +122,8 @@ pub trait NativeAttention: Debug + Send + Sync {
     fn variant(&self) -> &'static str;
     /// What keys and values may be stored as.
     fn formats(&self) -> &'static [Format];
+    /// How many positions a block of the cache may have.
+    fn block_positions(&self) -> &'static [u32];
     /// What else they want of the op.
     fn wants(&self) -> Vec<Predicate>;
     /// The kernel of an op that is as it is wanted.
@@ -135,6 +137,32 @@ pub enum ModuleKernel {
     Computed(ComputeKernel),
     /// One in the vendor's language.
     Native(NativeKernel),
+}
+
+impl ModuleKernel {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        match self {
+            ModuleKernel::Computed(kernel) => &kernel.name,
+            ModuleKernel::Native(kernel) => &kernel.name,
+        }
+    }
+
+    /// Threads of a group.
+    pub fn threads(&self) -> u32 {
+        match self {
+            ModuleKernel::Computed(kernel) => kernel.threads,
+            ModuleKernel::Native(kernel) => kernel.threads,
+        }
+    }
+
+    /// Buffers that it is given.
+    pub fn buffers(&self) -> usize {
+        match self {
+            ModuleKernel::Computed(kernel) => kernel.buffers.len(),
+            ModuleKernel::Native(kernel) => kernel.buffers,
+        }
+    }
 }
 
 /// A kernel in a vendor's language.

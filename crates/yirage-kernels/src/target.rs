@@ -6,8 +6,8 @@ use yirage_ir::op::{Attention, Linear, OpDef};
 use yirage_ir::{DType, Format, RegionKind};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
 use yirage_plan::{
-    DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Predicate, Target, WeightLayout,
-    WeightLayoutFacts, WeightRole,
+    DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KvCacheLayout, KvCacheLayoutFacts,
+    NumberTest, Predicate, Quantity, Target, WeightLayout, WeightLayoutFacts, WeightRole,
 };
 
 /// The name that plans have for the kernels.
@@ -34,6 +34,7 @@ pub fn target(family: &str, arch: &str, limits: DeviceLimits) -> Target {
         workers: 1,
         ranks: 1,
         weight_layouts: vec![WeightLayoutFacts::rows(&[WeightRole::Matmul, WeightRole::Factor, WeightRole::Plain])],
+        kv_cache_layouts: vec![KvCacheLayoutFacts::rows(&[32, 16, 64])],
         activation_formats: Vec::new(),
         activation_dtype: DType::F32,
         // The right side of a product is read where it lies, where a block has no room for it.
@@ -74,11 +75,14 @@ pub(crate) fn with_products(mut target: Target, products: &dyn NativeProducts) -
 
 /// The same target, which has a vendor's own kernels of attention over a cache too.
 pub(crate) fn with_attention(mut target: Target, attention: &dyn NativeAttention) -> Target {
-    let cache = vec![OperandConstraint::new(OperandKind::KvCache, attention.formats().iter().copied())];
+    let cache =
+        vec![OperandConstraint::new(OperandKind::KvCache(KvCacheLayout::ROWS), attention.formats().iter().copied())];
     let given = || vec![OperandConstraint::new(OperandKind::StepInput, [DType::I32])];
     let sinks = [native_inputs(), native_weights(&[Format::F32])].concat();
     let rule = OpRule::new(Attention::NAME, vec![native_inputs(), cache, given(), given(), given(), sinks]);
-    let rule = rule.when("cached", true).wanting(Predicate::Outputs(vec![DType::F32]));
+    let positions = Quantity::Size { input: 1, from_last: 2 };
+    let positions = Predicate::Number(positions, NumberTest::OneOf(attention.block_positions().to_vec()));
+    let rule = rule.when("cached", true).wanting(Predicate::Outputs(vec![DType::F32])).wanting(positions);
     let own = KernelFacts {
         name: attention.name().into(),
         variant: attention.variant().into(),

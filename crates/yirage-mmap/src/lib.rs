@@ -17,12 +17,14 @@
 //!   old file alive.
 
 mod guard;
+mod image;
 mod open;
 mod priority;
 mod release;
 mod stamp;
 
 pub use guard::guard_mappings;
+pub use image::WeightImage;
 pub use open::{
     FileError, FileKind, is_there, open_regular, read_bytes, read_bytes_if_there, read_piped_text, read_text,
     read_text_if_there, read_within,

@@ -12,8 +12,8 @@ use yirage_ir::op::OpDef;
 use yirage_ir::{DType, Format, Op};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
 use yirage_plan::{
-    DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Plan, Predicate, Target, WeightLayout,
-    WeightLayoutFacts, WeightRole,
+    DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KvCacheLayout, KvCacheLayoutFacts, Plan,
+    Predicate, Target, WeightLayout, WeightLayoutFacts, WeightRole,
 };
 
 /// The library of a chip.
@@ -62,7 +62,7 @@ fn operator_rule(op: &str, floats: &[DType]) -> OpRule {
     let computed = floats;
     let (floats, numbers) = (|| anywhere(computed), || anywhere(&[DType::I32]));
     let moved = || anywhere(&[computed, &[DType::I32, DType::U32, DType::Bool]].concat());
-    let cache = || vec![OperandConstraint::new(OperandKind::KvCache, computed.iter().copied())];
+    let cache = || vec![OperandConstraint::new(OperandKind::KvCache(KvCacheLayout::ROWS), computed.iter().copied())];
     match op {
         "map" => OpRule::new(op, vec![floats()])
             .wanting(Predicate::Functions(FUNCTIONS.to_vec()))
@@ -77,7 +77,7 @@ fn operator_rule(op: &str, floats: &[DType]) -> OpRule {
 }
 
 fn host_rule(op: &str) -> OpRule {
-    let rule = OpRule::new(op, vec![OperandConstraint::any(&[WeightLayout::ROWS])]);
+    let rule = OpRule::new(op, vec![OperandConstraint::any(&[WeightLayout::ROWS], &[KvCacheLayout::ROWS])]);
     if Op::COLLECTIVES.contains(&op) { rule.when("ranks", 1) } else { rule }
 }
 
@@ -92,6 +92,7 @@ impl Library for OperatorLibrary {
             workers: 1,
             ranks: 1,
             weight_layouts: vec![WeightLayoutFacts::rows(&[WeightRole::Matmul, WeightRole::Factor, WeightRole::Plain])],
+            kv_cache_layouts: vec![KvCacheLayoutFacts::rows(&[32, 16, 64])],
             activation_formats: Vec::new(),
             activation_dtype: self.activations(),
             limits: DeviceLimits::aligned(ALIGN),

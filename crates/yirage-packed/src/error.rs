@@ -75,13 +75,13 @@ pub enum PackedError {
         end: u64,
     },
     /// Somebody writes to an entry, which no version of this program does.
-    #[error("{}: another program keeps writing to it", path.display())]
+    #[error("{}: another program keeps writing to it; try again when it is done", path.display())]
     Changing {
         /// The file.
         path: PathBuf,
     },
     /// Another process writes this entry.
-    #[error("{}: another process writes this entry, or holds its folder", path.display())]
+    #[error("{}: another process writes this entry, or holds its folder; try again when it is done", path.display())]
     Busy {
         /// What it writes.
         path: PathBuf,

@@ -13,7 +13,7 @@
 //! [`limits::ALIGN`], with zeros between; the file ends with the last one.
 
 use crate::PackedError;
-use crate::key::PackedKey;
+use crate::key::{PackedKey, VERSION};
 use crate::limits;
 use crate::source::SourceFile;
 use crate::sum::sha256;
@@ -22,8 +22,6 @@ use std::collections::HashSet;
 
 /// The first bytes of an entry.
 pub const MAGIC: [u8; 8] = *b"YIRPACK\0";
-/// The version of the file format. It is a part of every key.
-pub const VERSION: u32 = 2;
 /// Bytes before the description.
 pub(crate) const PREFIX: usize = 64;
 /// Digits of a range's checksum.

@@ -3,6 +3,9 @@
 use crate::sum::sha256;
 use std::fmt;
 
+/// The version of the file format. It is a part of every key.
+pub const VERSION: u32 = 2;
+
 /// The name of an entry: 128 bits of a hash, as 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PackedKey([u8; 16]);
@@ -11,7 +14,7 @@ impl PackedKey {
     /// The key of everything that an entry's bytes depend on. Parts are kept apart, so that no two lists of parts give
     /// the same key because their texts run into each other. The version of the file format is a part of every key.
     pub fn of(parts: &[&[u8]]) -> PackedKey {
-        let version = crate::header::VERSION.to_le_bytes();
+        let version = VERSION.to_le_bytes();
         let lengths: Vec<[u8; 8]> = parts.iter().map(|part| (part.len() as u64).to_le_bytes()).collect();
         let mut pieces: Vec<&[u8]> = vec![&version];
         for (length, part) in lengths.iter().zip(parts) {

@@ -17,7 +17,9 @@ use thiserror::Error;
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum SealError {
     /// The first line is another.
-    #[error("it begins with `{found}`, `{wanted}` is wanted: it is something else, or of another version")]
+    #[error(
+        "it begins with `{found}`, `{wanted}` is wanted: it is something else, or of another version; make it anew with this program"
+    )]
     Head {
         /// The first line wanted.
         wanted: String,
@@ -25,7 +27,7 @@ pub enum SealError {
         found: String,
     },
     /// The checksum is another.
-    #[error("it was damaged: the checksum `{found}` is written, `{wanted}` is computed")]
+    #[error("it was damaged: the checksum `{found}` is written, `{wanted}` is computed; make it anew")]
     Sum {
         /// The one computed.
         wanted: String,
@@ -33,10 +35,10 @@ pub enum SealError {
         found: String,
     },
     /// A section is not there, or not whole.
-    #[error("its section `{0}` is not whole")]
+    #[error("its section `{0}` is not whole; make it anew")]
     Section(&'static str),
     /// Something follows the last section.
-    #[error("{0} bytes follow its end")]
+    #[error("{0} bytes follow its end; make it anew")]
     More(usize),
 }
 

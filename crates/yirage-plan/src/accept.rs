@@ -111,13 +111,13 @@ impl<'a> OperandPlacement<'a> {
     /// Where a value lies.
     fn kind(&self, id: ValueId) -> Option<OperandKind> {
         if self.graph.kv_cache_of(id).is_some() {
-            return Some(OperandKind::KvCache);
+            return self.target.kv_cache_layout_of(self.graph.ty(id)).map(OperandKind::KvCache);
         }
         let v = self.graph.value(id);
         match v.source {
             ValueSource::StepInput => Some(OperandKind::StepInput),
             ValueSource::Weight => self.layouts.get(v.name.as_str()).copied().map(OperandKind::Weight),
-            ValueSource::KvCache => Some(OperandKind::KvCache),
+            ValueSource::KvCache => self.target.kv_cache_layout_of(&v.ty).map(OperandKind::KvCache),
             ValueSource::Node { .. } => Some(OperandKind::Arena),
         }
     }

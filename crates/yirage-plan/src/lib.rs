@@ -10,6 +10,7 @@ mod capabilities;
 mod device_limits;
 mod error;
 mod fields;
+mod kv_cache_layout;
 mod lifetimes;
 pub mod limits;
 mod memory_planner;
@@ -32,6 +33,7 @@ pub use accept::{OperandPlacement, Refusal, RefusedInput, passed_over, select_ke
 pub use capabilities::KernelCapabilities;
 pub use device_limits::{DeviceLimits, MatrixShape};
 pub use error::PlanError;
+pub use kv_cache_layout::{KvCacheLayout, KvCacheLayoutFacts, KvCacheOrder};
 pub use lifetimes::{Lifetime, lifetimes};
 pub use memory_planner::{MemoryLayout, MemoryRequest, MemoryStack, plan_memory};
 pub use plan::{BufferPlacement, KernelRef, Plan, PlanStep};

@@ -1,5 +1,6 @@
 //! Which nodes a kernel runs, as data: for each op what each of its inputs may be. Selection reads nothing else.
 
+use crate::kv_cache_layout::KvCacheLayout;
 use crate::predicate::Predicate;
 use crate::weight_layout::WeightLayout;
 use std::fmt;
@@ -15,7 +16,7 @@ pub enum OperandKind {
     /// A weight.
     Weight(WeightLayout),
     /// A cache state.
-    KvCache,
+    KvCache(KvCacheLayout),
 }
 
 /// How an op reads an operand.
@@ -79,25 +80,21 @@ impl OperandConstraint {
         }
     }
 
-    /// Whatever type inference allows, wherever it lies, of weights in these layouts: what an evaluation of the ops'
+    /// Whatever type inference allows, wherever it lies, of weights and caches in these layouts: what an evaluation of the ops'
     /// meaning takes.
-    pub fn any(layouts: &[WeightLayout]) -> Vec<OperandConstraint> {
+    pub fn any(layouts: &[WeightLayout], caches: &[KvCacheLayout]) -> Vec<OperandConstraint> {
         let stored = || Format::ALL.iter().map(|&f| DType::from(f));
         let floats = [Format::F32, Format::F16, Format::BF16].map(DType::from);
         let plain = || floats.into_iter().chain([DType::I32, DType::U32, DType::Bool]);
         let mut ways = vec![
             OperandConstraint::new(OperandKind::Arena, plain()),
             OperandConstraint::new(OperandKind::StepInput, plain()).with_strides(),
-            OperandConstraint::new(OperandKind::KvCache, stored()),
+            OperandConstraint::new(OperandKind::KvCache(KvCacheLayout::STATES), [Format::F32]),
         ];
+        ways.extend(caches.iter().map(|&layout| OperandConstraint::new(OperandKind::KvCache(layout), stored())));
         ways.extend(layouts.iter().map(|&layout| OperandConstraint::new(OperandKind::Weight(layout), stored())));
         ways.extend(ActivationFormat::ALL.iter().copied().map(OperandConstraint::quantized));
         ways
-    }
-
-    /// Only read so.
-    pub fn with_reading(self, reading: Reading) -> OperandConstraint {
-        OperandConstraint { reading, ..self }
     }
 
     /// Also where it has strides.
@@ -163,7 +160,8 @@ impl fmt::Display for OperandKind {
             OperandKind::Weight(WeightLayout::ROWS) => f.write_str("a weight in plain rows"),
             OperandKind::Weight(WeightLayout::ELEMENTS) => f.write_str("a weight held element by element"),
             OperandKind::Weight(layout) => write!(f, "a weight in the layout {layout}"),
-            OperandKind::KvCache => f.write_str("a state"),
+            OperandKind::KvCache(KvCacheLayout::STATES) => f.write_str("a recurrent state"),
+            OperandKind::KvCache(layout) => write!(f, "a cache in the layout {layout}"),
         }
     }
 }

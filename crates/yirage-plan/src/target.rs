@@ -2,10 +2,11 @@
 
 use crate::capabilities::KernelCapabilities;
 use crate::device_limits::DeviceLimits;
+use crate::kv_cache_layout::{KvCacheLayout, KvCacheLayoutFacts};
 use crate::program::{ExecutorKind, Stage};
 use crate::rules::OpRule;
 use crate::weight_layout::WeightLayoutFacts;
-use yirage_ir::{ActivationFormat, DType, Dims, RegionKind, Type};
+use yirage_ir::{ActivationFormat, DType, Dims, Format, RegionKind, Type};
 
 /// Where a kernel comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -75,6 +76,8 @@ pub struct Target {
     pub ranks: u32,
     /// The layouts of weights that it has, most wanted first.
     pub weight_layouts: Vec<WeightLayoutFacts>,
+    /// The layouts of KV caches that it has, most wanted first.
+    pub kv_cache_layouts: Vec<KvCacheLayoutFacts>,
     /// The layouts of activations that it has, most wanted first. Where there is none, activations stay floats.
     pub activation_formats: Vec<ActivationFormatFacts>,
     /// The type in which it computes the activations of models, where their precision is `fast`.
@@ -104,6 +107,26 @@ impl Target {
     /// What it says of the layout of weights called `name`; `None` where it has no such one.
     pub fn weight_layout(&self, name: &str) -> Option<&WeightLayoutFacts> {
         self.weight_layouts.iter().find(|facts| facts.layout.name() == name)
+    }
+
+    /// What it says of the layout that blocks of this type have: of those that hold them the one that it wants most. `None` of
+    /// recurrent states, which lie alike everywhere, and where it holds no such blocks.
+    pub fn kv_cache_layout(&self, block: &Type) -> Option<&KvCacheLayoutFacts> {
+        self.kv_cache_layouts.iter().find(|facts| facts.holds(block))
+    }
+
+    /// The layout that blocks of this type have; `None` where it holds no such blocks.
+    pub fn kv_cache_layout_of(&self, block: &Type) -> Option<KvCacheLayout> {
+        match block.shape.len() {
+            3 => self.kv_cache_layout(block).map(|facts| facts.layout),
+            _ => Some(KvCacheLayout::STATES),
+        }
+    }
+
+    /// How many positions a block of a cache of this format should have; `None` where it has no such cache.
+    pub fn kv_block_positions(&self, format: Format) -> Option<u32> {
+        let facts = self.kv_cache_layouts.iter().find(|facts| facts.formats.contains(&format))?;
+        facts.positions.first().copied()
     }
 
     /// Workers, of which there is always one.

@@ -4,8 +4,8 @@ use crate::weight_layout::WeightLayout;
 use std::collections::HashSet;
 use std::fmt::Write;
 use thiserror::Error;
-use yirage_ir::Type;
 use yirage_ir::hash::fnv128;
+use yirage_ir::{Dim, Type};
 
 /// How one weight is held.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -84,6 +84,21 @@ impl WeightEntry {
     /// Whether it is held in this layout.
     pub fn lies_in(&self, layout: WeightLayout) -> bool {
         self.layout == layout.name()
+    }
+
+    /// The weight as each of so many ranks holds it: its part along [`WeightEntry::shard_axis`], or all of it where there is
+    /// none. No row is cut, and of a grouped product a rank has whole matrices; `None` where it does not divide so.
+    pub fn part(&self, ranks: u32) -> Option<WeightEntry> {
+        let mut part = WeightEntry { shard_axis: None, ..self.clone() };
+        let Some(axis) = self.shard_axis else { return Some(part) };
+        let divided = |n: u32| n.checked_rem(ranks).filter(|&rest| rest == 0).map(|_| n / ranks);
+        let (_, rows) = part.ty.shape.split_last_mut()?;
+        let Dim::Const(rows) = rows.get_mut(axis as usize)? else { return None };
+        *rows = divided(*rows)?;
+        if self.groups > 1 {
+            part.groups = divided(self.groups)?;
+        }
+        Some(part)
     }
 
     /// Reads one line.

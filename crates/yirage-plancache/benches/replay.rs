@@ -14,10 +14,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 use support::{array, block, small, tokens};
-use yirage_call::HostArray;
 use yirage_hal::{Backend, Device, Limit, OpenOptions, Roofline};
 use yirage_ir::{Dims, Graph, ValueSource, text};
-use yirage_plancache::{BoundGraph, CacheOptions, Mode, PlanCache, PlanFolder};
+use yirage_plancache::{BoundGraph, CacheOptions, HostArray, Mode, PlanCache, PlanFolder};
 
 /// Rounds of warm calls.
 const ROUNDS: usize = 21;

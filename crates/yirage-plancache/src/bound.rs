@@ -1,11 +1,14 @@
 //! A graph with its weights, checked and named once.
 
-use crate::interface::interface_hash;
+use crate::array::HostArray;
+use crate::call_error::CallError;
+use crate::callable::{Callable, ResidentWeights};
+use crate::interface::Interface;
+use crate::interface_text::interface_hash;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use yirage_call::{CallError, Callable, HostArray, Interface, ResidentWeights};
 use yirage_compile::CompileError;
 use yirage_hal::{Device, KvCacheHandle};
 use yirage_ir::{Dim, Dims, Graph, Sym};

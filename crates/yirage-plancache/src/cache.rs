@@ -1,7 +1,9 @@
 //! The plan cache of a device.
 
+use crate::array::HostArray;
 use crate::bound::BoundGraph;
 use crate::call::CachedCall;
+use crate::callable::{CallOptions, planned_with_kv_caches};
 use crate::decide::decide;
 use crate::error::CacheError;
 use crate::fusion::FusionDecision;
@@ -14,7 +16,6 @@ use crate::shared::PlanCacheContext;
 use crate::stats::PlanCacheStats;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use yirage_call::{CallOptions, HostArray, planned_with_kv_caches};
 use yirage_hal::Device;
 use yirage_ir::Dims;
 

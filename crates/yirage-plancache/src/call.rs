@@ -1,6 +1,9 @@
 //! One call: the plan that is there, or one that is made now.
 
+use crate::array::HostArray;
 use crate::bound::BoundGraph;
+use crate::call_error::CallError;
+use crate::callable::{CallOptions, planned_with_kv_caches};
 use crate::error::CacheError;
 use crate::folder::PlanOrigin;
 use crate::key::PlanKey;
@@ -9,7 +12,6 @@ use crate::notices::CacheNotice;
 use crate::plan_lru::{CallKey, LoadedPlan, PlanCell, lock};
 use crate::shared::PlanCacheContext;
 use std::sync::{Arc, Mutex};
-use yirage_call::{CallError, CallOptions, HostArray, planned_with_kv_caches};
 use yirage_hal::HalError;
 use yirage_ir::Dims;
 use yirage_plan::VerifiedPlan;

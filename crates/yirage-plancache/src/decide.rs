@@ -1,9 +1,9 @@
 //! Whether a graph is fused: limits of its size, and a table of measured times.
 
+use crate::array::HostArray;
 use crate::bound::BoundGraph;
 use crate::fusion::{CallShape, FusionDecision};
 use crate::options::CacheOptions;
-use yirage_call::HostArray;
 use yirage_ir::Dims;
 
 /// What the options say of a call.

@@ -1,7 +1,7 @@
 //! What can go wrong with kept plans.
 
+use crate::call_error::CallError;
 use thiserror::Error;
-use yirage_call::CallError;
 use yirage_packed::TextStoreError;
 use yirage_packed::sealed::SealError;
 use yirage_plan::PlanError;
@@ -33,7 +33,7 @@ pub enum PlanFileError {
     #[error(transparent)]
     Seal(#[from] SealError),
     /// Longer than a plan file is.
-    #[error("{bytes} bytes, a plan file has {most} at most")]
+    #[error("{bytes} bytes, a plan file has {most} at most; make it anew with `yirage plan save`")]
     TooLong {
         /// Its bytes.
         bytes: u64,

@@ -17,10 +17,10 @@
 //! ```
 
 use crate::error::PlanFileError;
-use crate::interface::{interface_hash, parse_interface, print_interface};
+use crate::interface::Interface;
+use crate::interface_text::{interface_hash, parse_interface, print_interface};
 use crate::key::{self, PlanKey};
 use crate::limits::FILE_BYTES;
-use yirage_call::Interface;
 use yirage_packed::sealed;
 use yirage_plan::{Plan, Target, VerifiedPlan, text};
 

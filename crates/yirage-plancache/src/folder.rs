@@ -2,11 +2,11 @@
 
 use crate::error::PlanFileError;
 use crate::file::PlanFile;
+use crate::interface::Interface;
 use crate::key::PlanKey;
 use crate::limits::FILE_BYTES;
 use crate::notices::CacheNotice;
 use std::path::{Path, PathBuf};
-use yirage_call::Interface;
 use yirage_packed::{RemovedFiles, TextStore};
 use yirage_plan::{Target, VerifiedPlan};
 

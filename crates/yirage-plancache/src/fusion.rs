@@ -1,7 +1,7 @@
 //! Measured times by which graphs are fused, and what may be decided of one.
 
+use crate::array::HostArray;
 use std::fmt;
-use yirage_call::HostArray;
 use yirage_ir::Dims;
 
 /// The sizes of a call by which times are looked up: those of its first input.

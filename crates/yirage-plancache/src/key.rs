@@ -1,9 +1,9 @@
 //! All that a plan depends on, as text.
 
 use crate::error::PlanFileError;
-use crate::interface::interface_hash;
+use crate::interface::Interface;
+use crate::interface_text::interface_hash;
 use std::fmt;
-use yirage_call::Interface;
 use yirage_compile::CompileOptions;
 use yirage_ir::hash::fnv128;
 use yirage_ir::{Dims, Graph};

@@ -1,5 +1,8 @@
-//! Plans that are kept instead of made again: in the process, loaded and replayed ([`PlanCache`]), and as files
-//! ([`PlanFile`], [`PlanFolder`]).
+//! Graphs called with arrays ([`Callable`]), and plans that are kept instead of made again: in the process, loaded and replayed
+//! ([`PlanCache`]), and as files ([`PlanFile`], [`PlanFolder`]).
+//!
+//! What arrays are is checked before anything runs: their number, types, shapes and strides; which call may see which part of a
+//! cache is the caller's to know.
 //!
 //! ```text
 //! graph + inputs ─▶ key ─▶ kept plan ─▶ run                       (a hit)
@@ -18,15 +21,19 @@
 //! they are no part of a plan. The method is that of InfiniLM's FusedInferEngine, with its modes and counters. This crate knows no model and no request.
 #![forbid(unsafe_code)]
 
+mod array;
 mod bound;
 mod cache;
 mod call;
+mod call_error;
+mod callable;
 mod decide;
 mod error;
 mod file;
 mod folder;
 mod fusion;
 mod interface;
+mod interface_text;
 mod key;
 pub mod limits;
 mod mode;
@@ -37,12 +44,16 @@ mod plan_lru;
 mod shared;
 mod stats;
 
+pub use array::HostArray;
 pub use bound::{BoundGraph, ResidentTensors};
 pub use cache::{CallOutcome, PlanCache};
+pub use call_error::CallError;
+pub use callable::{CallOptions, Callable, ResidentWeights, planned, planned_with_kv_caches};
 pub use error::{CacheError, PlanFileError};
 pub use file::{PlanFile, ProvedFile};
 pub use folder::{PlanFolder, PlanOrigin};
 pub use fusion::{CallShape, FusionDecision, FusionProfile, ProfiledShape};
+pub use interface::Interface;
 pub use key::PlanKey;
 pub use mode::Mode;
 pub use notices::CacheNotice;

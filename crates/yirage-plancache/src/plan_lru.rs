@@ -1,12 +1,13 @@
 //! Which plans are kept, and what they take. Locks here are held for moments: nothing is compiled, loaded or run under them.
 
+use crate::array::HostArray;
 use crate::bound::{BoundGraph, WeightNames};
+use crate::callable::{Callable, ResidentWeights};
 use crate::mode::Mode;
 use crate::stats::{CachedPlan, PlanCacheStats};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use yirage_call::{Callable, HostArray, ResidentWeights};
 use yirage_ir::Dims;
 use yirage_ir::hash::fnv128;
 

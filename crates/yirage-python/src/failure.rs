@@ -7,7 +7,6 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use yirage_advisor::AdvisorError;
 use yirage_advisor::templates::TemplateError;
-use yirage_call::CallError;
 use yirage_compile::CompileError;
 use yirage_dlpack::ArrayError;
 use yirage_engine::{EngineError, ForwardError};
@@ -17,7 +16,7 @@ use yirage_hal::HalError;
 use yirage_hub::HubError;
 use yirage_model::ModelError;
 use yirage_persistent::PersistentError;
-use yirage_plancache::CacheError;
+use yirage_plancache::{CacheError, CallError};
 use yirage_registry::RegistryError;
 use yirage_session::SessionError;
 use yirage_tune::TuneError;
@@ -236,6 +235,7 @@ ours! {
         SessionError::Gone { .. } | SessionError::Step { .. } | SessionError::Thread(_) => Class::Engine,
         SessionError::NoText { .. } | SessionError::Stop(_) | SessionError::Busy { .. } => Class::Request,
         SessionError::Chat(_) | SessionError::Tokenizer(_) => Class::Request,
+        SessionError::Prompt { .. } | SessionError::Instruction => Class::Request,
         SessionError::NoPictures { .. } | SessionError::Picture(_) | SessionError::PicturePlaces { .. } => Class::Request,
         _ => Class::Model,
     };

@@ -4,10 +4,10 @@ use crate::group::RankGroup;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use yirage_hal::{
-    Bindings, Device, DeviceInfo, Fence, HalError, KvCacheHandle, MemoryReport, OutputHandle, Program, StepInputValue,
-    StepRequest, WeightHandle, WeightSink,
+    Bindings, Device, DeviceInfo, Fence, HalError, KvCacheHandle, MemoryReport, OutputHandle, Program, RankPart,
+    StepInputValue, StepRequest, WeightSink,
 };
-use yirage_ir::{DType, Dim, NodeKind, Type, ValueSource};
+use yirage_ir::{DType, NodeKind, Type, ValueSource};
 use yirage_plan::{Target, VerifiedPlan, WeightEntry};
 
 /// A device that is a rank of a group, of which this process has no other.
@@ -36,21 +36,9 @@ impl RankDevice {
         }
     }
 
-    /// A weight as this rank has it.
-    fn part(&self, entry: &WeightEntry) -> Result<WeightEntry, HalError> {
-        let mut part = WeightEntry { shard_axis: None, ..entry.clone() };
-        let Some(axis) = entry.shard_axis else { return Ok(part) };
-        match part.ty.shape.first_mut() {
-            Some(Dim::Const(rows)) if axis == 0 && rows.is_multiple_of(self.group.ranks()) => {
-                *rows /= self.group.ranks()
-            }
-            _ => {
-                let why =
-                    format!("{} cannot be divided along dimension {axis} among {} ranks", entry.ty, self.group.ranks());
-                return Err(HalError::Weight { name: entry.name.clone(), why });
-            }
-        }
-        Ok(part)
+    /// What this rank holds of a weight.
+    fn part(&self, entry: &WeightEntry) -> Result<RankPart, HalError> {
+        RankPart::of(entry, self.group.rank(), self.group.ranks())
     }
 
     fn bindings(&self, plan: &VerifiedPlan, bindings: &Bindings) -> Result<Bindings, HalError> {
@@ -100,7 +88,7 @@ impl Device for RankDevice {
     }
 
     fn weight_bytes(&self, entry: &WeightEntry) -> Result<u64, HalError> {
-        self.device.weight_bytes(&self.part(entry)?)
+        self.device.weight_bytes(self.part(entry)?.entry())
     }
 
     /// What a block takes where the rank has all of it: of how many heads it has its part, its plan says.
@@ -110,20 +98,8 @@ impl Device for RankDevice {
 
     fn weight(&self, entry: &WeightEntry) -> Result<Box<dyn WeightSink>, HalError> {
         let part = self.part(entry)?;
-        let sink = self.device.weight(&part)?;
-        if entry.shard_axis.is_none() {
-            return Ok(sink);
-        }
-        let rows =
-            part.ty.shape.split_last().map_or(1, |(_, before)| before.iter().filter_map(|d| d.as_const()).product());
-        let row_bytes = entry.ty.dtype.row_bytes(entry.ty.width().unwrap_or(1)).max(1);
-        Ok(Box::new(PartSink {
-            sink,
-            first: self.group.rank() * rows,
-            rows,
-            all: self.group.ranks() as usize * rows,
-            row_bytes,
-        }))
+        let sink = self.device.weight(part.entry())?;
+        Ok(part.sink(sink))
     }
 
     fn kv_cache(&self, _: &Type, k_width: u32, blocks: usize) -> Result<KvCacheHandle, HalError> {
@@ -178,37 +154,4 @@ fn digest(step: &StepRequest, is_shared: &[bool]) -> u64 {
         }
     }
     digest.finish()
-}
-
-/// Takes the rows of this rank, and leaves the others where they are.
-struct PartSink {
-    sink: Box<dyn WeightSink>,
-    first: usize,
-    rows: usize,
-    all: usize,
-    row_bytes: usize,
-}
-
-impl WeightSink for PartSink {
-    fn row_step(&self) -> usize {
-        self.sink.row_step()
-    }
-
-    fn write_rows(&mut self, first_row: usize, bytes: &[u8]) -> Result<(), HalError> {
-        let end = first_row.saturating_add(bytes.len() / self.row_bytes);
-        if end > self.all {
-            let why = format!("rows {first_row} to {end} of {}", self.all);
-            return Err(HalError::Weight { name: "a rank's part".into(), why });
-        }
-        let (from, to) = (first_row.max(self.first), end.min(self.first + self.rows));
-        if from >= to {
-            return Ok(());
-        }
-        let part = &bytes[(from - first_row) * self.row_bytes..(to - first_row) * self.row_bytes];
-        self.sink.write_rows(from - self.first, part)
-    }
-
-    fn finish(self: Box<Self>) -> Result<WeightHandle, HalError> {
-        self.sink.finish()
-    }
 }

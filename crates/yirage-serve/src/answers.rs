@@ -53,6 +53,8 @@ pub(crate) const SCHEMAS: &[(&str, &str)] = &[
     ("Progress", PROGRESS),
     ("Model", MODEL),
     ("Models", MODELS),
+    ("LmStudioModel", LM_STUDIO_MODEL),
+    ("LmStudioModels", LM_STUDIO_MODELS),
     ("Loaded", LOADED),
     ("Usage", USAGE),
     ("ChatCompletion", CHAT),
@@ -109,7 +111,7 @@ const PROGRESS: &str = r#"{"type":"object","required":["status","open","silent_s
 const MODEL: &str = r#"{"type":"object","required":["id","object","created","owned_by","root","parent","permission",
     "status"],
     "properties":{"id":{"type":"string"},"object":{"const":"model"},"created":{"type":"integer","minimum":0},
-    "owned_by":{"type":"string"},"root":{"type":"string"},"parent":{"type":"null"},
+    "owned_by":{"type":"string"},"root":{"type":"string"},"parent":{"type":["string","null"]},
     "permission":{"type":"array","items":{}},"status":{"type":"object","required":["value"],
     "properties":{"value":{"enum":["loaded","unloaded"]}}},"max_model_len":{"type":"integer","minimum":0},
     "meta":{"type":"object","required":["architecture","n_vocab","size"],
@@ -118,6 +120,16 @@ const MODEL: &str = r#"{"type":"object","required":["id","object","created","own
 
 const MODELS: &str = r##"{"type":"object","required":["object","data"],"properties":{"object":{"const":"list"},
     "data":{"type":"array","items":{"$ref":"#/components/schemas/Model"}}}}"##;
+
+const LM_STUDIO_MODEL: &str = r#"{"type":"object","required":["id","object","type","publisher","arch","compatibility_type",
+    "quantization","state","max_context_length","capabilities"],"properties":{"id":{"type":"string"},
+    "object":{"const":"model"},"type":{"enum":["llm","embeddings"]},"publisher":{"type":"string"},"arch":{"type":"string"},
+    "compatibility_type":{"type":"string"},"quantization":{"type":"string"},"state":{"enum":["loaded","not-loaded"]},
+    "max_context_length":{"type":["integer","null"]},"loaded_context_length":{"type":"integer","minimum":0},
+    "capabilities":{"type":"array","items":{"type":"string"}}}}"#;
+
+const LM_STUDIO_MODELS: &str = r##"{"type":"object","required":["object","data"],"properties":{"object":{"const":"list"},
+    "data":{"type":"array","items":{"$ref":"#/components/schemas/LmStudioModel"}}}}"##;
 
 const USAGE: &str = r#"{"type":"object","required":["prompt_tokens","completion_tokens","total_tokens",
     "prompt_tokens_details",

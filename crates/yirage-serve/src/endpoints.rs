@@ -89,8 +89,12 @@ const TALK: &[&str] = &[
     "chat_template_kwargs",
     "reasoning_effort",
     "reasoning",
+    "thinking",
+    "enable_thinking",
+    "think",
     "thinking_token_budget",
     "thinking_budget_tokens",
+    "thinking_budget",
     "response_format",
     "structured_outputs",
     "guided_json",
@@ -280,7 +284,9 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
         EndpointResponse::Json("Loaded"),
     ),
     get("/version", "The version of the server", EndpointResponse::Json("Version")),
-    get("/api/version", "The version of the server", EndpointResponse::Json("Version")),
+    get("/api/version", "The version of ollama's interface", EndpointResponse::Json("Version")),
+    get("/api/v0/models", "All models as LM Studio lists them", EndpointResponse::Json("LmStudioModels")),
+    get("/api/v0/models/{id}", "A model as LM Studio shows it", EndpointResponse::Json("LmStudioModel")),
     get("/api/tags", "All models", EndpointResponse::Json("OllamaModels")),
     get("/api/ps", "Models that are loaded", EndpointResponse::Json("OllamaModels")),
     post("/api/show", "What a model is", SHOW, ollama::models::check, EndpointResponse::Json("OllamaModel")),
@@ -318,7 +324,8 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fields::FieldSpec;
+    use crate::answer_fields::ANSWER_FIELDS;
+    use crate::fields::{FieldSpec, Treatment};
 
     #[test]
     fn tables_have_every_name_once_and_the_names_that_forms_speak_of() {
@@ -331,6 +338,67 @@ mod tests {
                 let has = |name: &&str| all.iter().any(|field| field.name == *name);
                 assert!(form.needs.iter().all(has), "{} {:?}", endpoint.path, form.needs);
             }
+        }
+    }
+
+    /// A new field of an answer is put where the others stand, or said here to change nothing that is said.
+    #[test]
+    fn fields_that_change_answers_are_known_for_every_path() {
+        const HARMLESS: &[&str] = &[
+            "model",
+            "stream",
+            "stream_options",
+            "store",
+            "background",
+            "metadata",
+            "include",
+            "keep_alive",
+            "echo",
+            "logprobs",
+            "top_logprobs",
+            "n_probs",
+            "return_token_ids",
+            "return_tokens",
+            "response_fields",
+            "cache_salt",
+            "cache_prompt",
+            "id_slot",
+            "t_max_predict_ms",
+            "add_special_tokens",
+            "parse_special",
+            // These say how something is done that another field asks for.
+            "xtc_threshold",
+            "dynatemp_exponent",
+            "mirostat_tau",
+            "mirostat_eta",
+            "dry_base",
+            "dry_allowed_length",
+            "dry_penalty_last_n",
+            "dry_sequence_breakers",
+        ];
+        let answers = [
+            "/v1/chat/completions",
+            "/v1/completions",
+            "/v1/responses",
+            "/v1/messages",
+            "/completion",
+            "/infill",
+            "/api/chat",
+            "/api/generate",
+        ];
+        let mut seen = Vec::new();
+        for endpoint in ENDPOINTS.iter().filter(|endpoint| answers.contains(&endpoint.path)) {
+            let forms = endpoint.body.iter().flat_map(|body| body.forms);
+            let honoured = forms.flat_map(|form| form.table.iter().copied().flatten());
+            for field in honoured.filter(|field| matches!(field.treatment, Treatment::Honoured)) {
+                let known = ANSWER_FIELDS.iter().any(|(name, _)| *name == field.name);
+                let harmless = HARMLESS.contains(&field.name);
+                assert!(known != harmless, "{} {}: in one of the two lists", endpoint.path, field.name);
+                seen.push(field.name);
+            }
+        }
+        for (name, _) in ANSWER_FIELDS {
+            assert!(seen.contains(name), "{name} is honoured nowhere");
         }
     }
 

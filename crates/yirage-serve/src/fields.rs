@@ -7,6 +7,7 @@
 //! Clients send new hints before any server knows them, so a field that no table has changes nothing and is named. One that
 //! is nearly the name of a field which was meant is refused: leaving it out would change the answer.
 
+use crate::answer_fields::changes_answers;
 use crate::error::ApiError;
 use serde_json::{Map, Value};
 use std::cmp::Ordering;
@@ -108,6 +109,23 @@ impl Fields {
         self.left.remove(name).filter(|value| !value.is_null())
     }
 
+    /// A copy of the numbers, and of the fields of `others`.
+    pub(crate) fn numbers_and(&self, others: &[FieldSpec]) -> Fields {
+        let is_one = |(name, value): &(&String, &Value)| value.is_number() || others.iter().any(|f| f.name == *name);
+        let left = self.left.iter().filter(is_one).map(|(name, value)| (name.clone(), value.clone())).collect();
+        Fields { left, table: self.table, place: self.place.clone() }
+    }
+
+    /// A field that stays where it is.
+    pub(crate) fn peek(&self, name: &str) -> Option<&Value> {
+        self.left.get(name)
+    }
+
+    /// Whether a field is there and not null.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.left.get(name).is_some_and(|value| !value.is_null())
+    }
+
     /// Leaves a field out whose value asks for nothing.
     pub(crate) fn leave_out(&mut self, name: &str, value: &Value) {
         if self.left.get(name) == Some(value) {
@@ -165,7 +183,7 @@ impl Fields {
     /// Another value.
     pub(crate) fn whole<T: TryFrom<i64>>(&mut self, name: &str, expected: &str) -> Result<Option<T>, ApiError> {
         let Some(value) = self.take(name) else { return Ok(None) };
-        let number = value.as_i64().and_then(|n| T::try_from(n).ok());
+        let number = whole_number(&value).and_then(|n| T::try_from(n).ok());
         number.map(Some).ok_or_else(|| wrong(&self.at(name), expected, &value))
     }
 
@@ -254,6 +272,25 @@ impl Fields {
         }
     }
 
+    /// The same for the fields of an answer: one that another interface has, and that would change the answer, is refused
+    /// rather than left out. The names that change nothing join `ignored`.
+    ///
+    /// # Errors
+    /// As [`Fields::finish`]; such a field.
+    pub(crate) fn finish_answer(self, ignored: &mut Vec<String>) -> Result<(), ApiError> {
+        let is_known = |name: &str| self.table.iter().copied().flatten().any(|field| field.name == name);
+        let lost = self.left.iter().find(|(name, value)| !is_known(name) && changes_answers(name, value));
+        if let Some((name, _)) = lost {
+            let place = self.at(name);
+            let what = format!(
+                "`{place}` is a field of another interface, and without it the answer would be another one; send this \
+                 interface's own word for it, or leave it out"
+            );
+            return Err(ApiError { code: Some("unknown_parameter"), ..ApiError::field(place, what) });
+        }
+        self.finish_into(ignored)
+    }
+
     /// The same where a table is used in part: what another endpoint, or an object of another type, would honour changes
     /// nothing here.
     ///
@@ -328,6 +365,13 @@ pub(crate) fn without_indices(place: &str) -> String {
     pieces.fold(first, |all, piece| all + piece.split_once(']').map_or(piece, |(_, behind)| behind))
 }
 
+/// A whole number, which may be written with a point as JSON Schema has it: some languages have one kind of numbers.
+fn whole_number(value: &Value) -> Option<i64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let written = || value.as_f64().filter(|x| x.fract() == 0.0 && x.abs() <= EXACT).map(|x| x as i64);
+    value.as_i64().or_else(written)
+}
+
 /// Token ids of a list of numbers.
 ///
 /// # Errors
@@ -385,6 +429,32 @@ mod tests {
         assert!(refused.message.contains("there is no sound"));
         assert_eq!(fields(r#"{"b": 1, "telemetry": {}}"#).finish().unwrap(), ["b", "telemetry"]);
         assert!(fields(r#"{"a": 1}"#).finish().is_err(), "a field that nobody looked at");
+    }
+
+    #[test]
+    fn whole_numbers_may_have_a_point() {
+        for (value, wanted) in [("3.0", Some(3)), ("2e2", Some(200)), ("-0.0", Some(0)), ("3.5", None), ("1e300", None)]
+        {
+            let found = fields(&format!("{{\"n\": {value}}}")).whole::<i32>("n", "a whole number");
+            assert_eq!(found.ok().flatten(), wanted, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_field_of_another_interface_that_changes_answers_is_refused() {
+        for (body, lost) in [
+            (r#"{"stop": ["x"]}"#, Some("stop")),
+            (r#"{"system": "be brief"}"#, Some("system")),
+            (r#"{"format": "json"}"#, Some("format")),
+            (r#"{"stop": [], "format": null, "top_p": 1.0, "tools": []}"#, None),
+            (r#"{"keep_alive": 5, "telemetry": {}}"#, None),
+        ] {
+            let refused = fields(body).finish_answer(&mut Vec::new()).err();
+            assert_eq!(refused.and_then(|error| error.param).as_deref(), lost, "{body}");
+        }
+        let mut names = Vec::new();
+        fields(r#"{"user": "u", "keep_alive": 5}"#).finish_answer(&mut names).unwrap();
+        assert_eq!(names, ["keep_alive", "user"]);
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub enum KeysError {
         why: &'static str,
     },
     /// More than a file of keys may have.
-    #[error("{}: more than {MAX_KEYS} keys or {MAX_KEY_FILE} bytes are no file of keys", path.display())]
+    #[error("{}: more than {MAX_KEYS} keys or {MAX_KEY_FILE} bytes are no file of keys; give a file with a key on each line", path.display())]
     Large {
         /// The file.
         path: PathBuf,

@@ -7,6 +7,7 @@
 //! Unknown here: how models are found and on which device they run ([`ModelOpener`] brings them), and what a model computes.
 #![forbid(unsafe_code)]
 
+mod answer_fields;
 mod answers;
 mod anthropic;
 mod app;
@@ -24,6 +25,7 @@ mod guard;
 mod keys;
 mod limits;
 mod llamacpp;
+mod lmstudio;
 mod metrics;
 mod models;
 mod ollama;

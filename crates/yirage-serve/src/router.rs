@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::error::ApiError;
 use crate::guard::guard;
-use crate::{anthropic, encoders, llamacpp, ollama, openai, openapi, ops, page, responses};
+use crate::{anthropic, encoders, llamacpp, lmstudio, ollama, openai, openapi, ops, page, responses};
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{any, delete, get, post};
@@ -16,6 +16,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .merge(versioned())
         .merge(unversioned())
         .nest("/api", of_ollama())
+        .nest("/api/v0", of_lm_studio())
         .fallback(nowhere)
         .layer(from_fn_with_state(app.clone(), guard))
         .with_state(app)
@@ -90,6 +91,16 @@ fn of_ollama() -> Router<Arc<App>> {
         .route("/generate", post(ollama::generate::generate))
         .route("/embed", post(ollama::embed::post))
         .route("/embeddings", post(ollama::embed::old))
+}
+
+/// LM Studio's own paths: what it says of models, and OpenAI's interface.
+fn of_lm_studio() -> Router<Arc<App>> {
+    Router::new()
+        .route("/models", get(lmstudio::list))
+        .route("/models/{*id}", get(lmstudio::get))
+        .route("/chat/completions", post(openai::chat::post))
+        .route("/completions", post(openai::completions::post))
+        .route("/embeddings", post(encoders::embeddings::post))
 }
 
 async fn nowhere() -> ApiError {

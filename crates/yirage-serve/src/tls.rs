@@ -29,7 +29,7 @@ pub enum TlsError {
         source: io::Error,
     },
     /// A file that is too long for what it should be.
-    #[error("{}: more than {MAX_PEM_FILE} bytes", path.display())]
+    #[error("{}: more than {MAX_PEM_FILE} bytes; give a file of certificates and one key alone", path.display())]
     Large {
         /// The file.
         path: PathBuf,

@@ -82,8 +82,19 @@ pub enum SessionError {
         /// Pictures.
         pictures: usize,
     },
+    /// A prompt for vectors that there is not.
+    #[error("the model has no prompt {name:?}; it has: {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") })]
+    Prompt {
+        /// What was asked for.
+        name: String,
+        /// Those that there are.
+        names: Vec<String>,
+    },
+    /// An instruction for a model that reads none.
+    #[error("the model reads a query and a text alone; leave the instruction out, or use a reranker that is a decoder")]
+    Instruction,
     /// An encoder's files without a tokenizer.
-    #[error("{model}: the model has no tokenizer")]
+    #[error("{model}: the model has no tokenizer; give a folder or GGUF that holds one, or send token ids")]
     NoTokenizer {
         /// The model.
         model: String,
@@ -101,7 +112,7 @@ pub enum SessionError {
         most: usize,
     },
     /// An answer that nobody reads.
-    #[error("{bytes} bytes of the answer were not read, {most} may wait: it was ended")]
+    #[error("{bytes} bytes of the answer were not read, {most} may wait: it was ended; read the answer as it comes")]
     Unread {
         /// Bytes that waited.
         bytes: usize,

@@ -34,6 +34,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod breakers;
 mod encoder;
 mod error;
 mod event;

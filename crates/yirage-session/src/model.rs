@@ -1,6 +1,7 @@
 //! A model that takes jobs.
 
 use crate::answer::{AnswerEventStream, answer};
+use crate::breakers::BreakerCache;
 use crate::error::SessionError;
 use crate::event::{FinishedAnswer, SessionEvent};
 use crate::job::Job;
@@ -26,6 +27,7 @@ pub struct ModelHandle {
     pictures: Option<Arc<PictureReader>>,
     generation: GenerationConfig,
     ends: Vec<u32>,
+    breakers: BreakerCache,
     commands: SyncSender<WorkerCommand>,
     open: OpenJobs,
     thread: Mutex<Option<JoinHandle<Result<WorkerEngine, String>>>>,
@@ -55,6 +57,7 @@ impl LoadedEngine {
             pictures,
             generation,
             ends,
+            breakers: BreakerCache::default(),
             commands,
             open: OpenJobs::default(),
             thread,
@@ -97,7 +100,8 @@ impl ModelHandle {
     ///
     /// # Errors
     /// [`SessionError::Busy`], [`SessionError::NoText`], [`SessionError::Stop`], [`SessionError::Gone`].
-    pub fn submit(&self, job: Job) -> Result<AnswerEventStream, SessionError> {
+    pub fn submit(&self, mut job: Job) -> Result<AnswerEventStream, SessionError> {
+        self.breakers.fill(&mut job.request, self.facts.vocabulary, self.texts());
         let matcher = worker::AnswerDetokenizer::matcher(&job, self.texts.is_some())?;
         let open = self.open.open()?;
         let (sink, answer) = answer();

@@ -80,7 +80,7 @@ impl Sim {
         let driver = SimDriver::new(&self.settings, Arc::clone(&self.shared_kernels), ordinal, rank)?;
         self.opened.lock().unwrap_or_else(PoisonError::into_inner).push(driver.monitor());
         let (info, limits) = (self.info(ordinal), self.settings.limits.clone());
-        let Settings { kernels, activations, ranks, tiled_weights, .. } = self.settings;
+        let Settings { kernels, activations, ranks, weight_tiles, ref cache_layout, .. } = self.settings;
         let operations = match kernels {
             SimKernels::Interpreted | SimKernels::Emulated(_) | SimKernels::Recorded => {
                 let library = KernelLibrary::new(yirage_kernels::target("sim", "interpreter", limits));
@@ -89,7 +89,8 @@ impl Sim {
             SimKernels::References => false,
             SimKernels::Operations => true,
         };
-        let library = References { operations, activations, ranks, tiled_weights, limits };
+        let cache_layout = cache_layout.clone();
+        let library = References { operations, activations, ranks, weight_tiles, cache_layout, limits };
         Ok(Arc::new(DriverDevice::new(info, driver, library)))
     }
 

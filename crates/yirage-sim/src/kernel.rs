@@ -1,6 +1,6 @@
 //! What a launch does: it reads its operands from the device's memory, evaluates a node, and writes what comes out.
 
-use crate::arguments::{KernelOperand, decode};
+use crate::arguments::{CacheOperand, KernelOperand, decode};
 use crate::memory::SimMemory;
 use crate::shared_module::SharedModule;
 use crate::weight_tiles::WeightTiles;
@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use yirage_hal::driver::{Binding, BufferSlice, DriverError, sizes_of_block};
 use yirage_ir::interp::evaluate_node;
 use yirage_ir::{DType, Dims, Graph, Op, Tensor, Type, ValueId, ValueSource, text};
-use yirage_plan::WeightPlan;
+use yirage_plan::{KvCacheLayoutFacts, WeightPlan};
 
 /// Code that a device was given, of either kind.
 #[derive(Debug)]
@@ -36,10 +36,19 @@ pub(crate) struct Module {
     graph: Graph,
 }
 
-/// An operand: where it lies, and how many blocks it has if it is a KV cache.
+/// An operand: where it lies, and what is known of it if it is a KV cache.
 struct SimOperand {
     slice: BufferSlice,
-    blocks: Option<u32>,
+    cache: Option<CacheOperand>,
+}
+
+impl SimOperand {
+    /// How blocks of this type lie, where the operand is a cache whose layout is not that of its type.
+    fn layout(&self, block: &Type) -> Option<KvCacheLayoutFacts> {
+        let CacheOperand { order, align, .. } = self.cache?;
+        let facts = KvCacheLayoutFacts { order, align, ..KvCacheLayoutFacts::rows(&[]) };
+        facts.block_bytes(block).is_some().then_some(facts)
+    }
 }
 
 impl Module {
@@ -75,9 +84,9 @@ impl Module {
         let sizes = memory.read(bindings.first().ok_or_else(missing)?.slice)?;
         let dims = sizes_of_block(sizes.try_into().map_err(|e| failed("launch", &e))?);
         let node = &self.graph.nodes[node];
-        let operand = |KernelOperand { binding, blocks }| {
+        let operand = |KernelOperand { binding, cache }| {
             let bound = bindings.get(binding as usize).ok_or_else(missing)?;
-            Ok(SimOperand { slice: bound.slice, blocks })
+            Ok(SimOperand { slice: bound.slice, cache })
         };
         let operands = decode(arguments)?.into_iter().map(operand).collect::<Result<Vec<_>, DriverError>>()?;
         let (ins, outs) = operands.split_at_checked(node.ins.len()).ok_or_else(missing)?;
@@ -90,8 +99,12 @@ impl Module {
         // A kernel that goes wrong ends its step, not the device.
         let made = catch_unwind(AssertUnwindSafe(|| evaluate_node(Op::eval, node, &inputs)));
         let made = made.map_err(|_| failed("launch", &format!("`{}` panicked", node.name())))?;
-        for (tensor, operand) in made.map_err(|e| failed("launch", &e))?.iter().zip(outs) {
-            let bytes = tensor.memory();
+        for ((tensor, operand), &out) in made.map_err(|e| failed("launch", &e))?.iter().zip(outs).zip(&node.outs) {
+            let (bytes, block) = (tensor.memory(), self.graph.ty(out));
+            let bytes = match operand.layout(block) {
+                Some(layout) => layout.from_rows(block, &bytes).ok_or_else(|| failed("launch", &"blocks in part"))?,
+                None => bytes,
+            };
             memory.write(inside(operand.slice, bytes.len())?)?.copy_from_slice(&bytes);
         }
         Ok(())
@@ -105,12 +118,11 @@ impl Module {
         memory: &SimMemory,
     ) -> Result<Tensor, DriverError> {
         let (ty, weight) = (self.graph.ty(value), self.graph.value(value).source == ValueSource::Weight);
-        let ty = match operand.blocks {
-            Some(blocks) => Type::new(ty.dtype, [blocks.into()].into_iter().chain(ty.shape.iter().copied())),
-            // A view of a file's memory lies dense here.
-            None if weight => ty.dense(),
-            None => ty.clone(),
-        };
+        if let Some(CacheOperand { blocks, .. }) = operand.cache {
+            return read_cache(ty, blocks, operand, memory);
+        }
+        // A view of a file's memory lies dense here.
+        let ty = if weight { ty.dense() } else { ty.clone() };
         let tiles = match self.weights.get(&self.graph.value(value).name).filter(|_| weight) {
             Some(entry) => WeightTiles::of(entry).map_err(|e| failed("launch", &e))?,
             None => None,
@@ -126,6 +138,20 @@ impl Module {
             _ => Tensor::from_memory(&ty, dims, &bytes),
         })
     }
+}
+
+/// All blocks of a cache.
+fn read_cache(block: &Type, blocks: u32, operand: &SimOperand, memory: &SimMemory) -> Result<Tensor, DriverError> {
+    let ty = Type::new(block.dtype, [blocks.into()].into_iter().chain(block.shape.iter().copied()));
+    let (dims, layout) = (Dims::default(), operand.layout(block));
+    let each = layout.as_ref().and_then(|layout| layout.block_bytes(block));
+    let bytes = each.map_or(ty.bytes(&dims), |each| blocks as usize * each as usize);
+    let stored = memory.read(inside(operand.slice, bytes)?)?;
+    let rows = match layout {
+        Some(layout) => layout.to_rows(block, stored).ok_or_else(|| failed("launch", &"blocks in part"))?.into(),
+        None => Cow::Borrowed(stored),
+    };
+    Ok(Tensor::from_memory(&ty, &dims, &rows))
 }
 
 /// So many bytes of a binding, which a kernel does not leave.

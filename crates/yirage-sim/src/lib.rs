@@ -36,3 +36,4 @@ pub use emulator::{EmulatedLaunch, Emulator, EmulatorError};
 pub use faults::Faults;
 pub use memory::SimMemoryStats;
 pub use settings::{Settings, SimKernels};
+pub use weight_tiles::WeightTileShape;

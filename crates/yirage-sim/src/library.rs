@@ -1,16 +1,16 @@
 //! The kernels: the references of the ops, one for each node of the plan, as launches or as operations of a library.
 
-use crate::arguments::{KernelOperand, encode};
+use crate::arguments::{CacheOperand, KernelOperand, encode};
 use crate::operation;
-use crate::weight_tiles::{self, TILE_ROWS, WeightTiles};
+use crate::weight_tiles::{WeightTileShape, WeightTiles};
 use yirage_hal::HalError;
 use yirage_hal::driver::{
     Binding, BindingAccess, CollectiveCall, KernelCall, KernelLaunch, Library, LibraryOperation, OperandBindings,
     PackedRows, ValueSlices, WeightPacking,
 };
 use yirage_hal::reference;
-use yirage_ir::{Dims, Format, text};
-use yirage_plan::{DeviceLimits, Plan, Target, WeightEntry};
+use yirage_ir::{Dims, Format, Type, text};
+use yirage_plan::{DeviceLimits, KvCacheLayoutFacts, Plan, Target, WeightEntry};
 use yirage_ranks::collective_kernel;
 
 /// The name that plans have for the one kernel.
@@ -29,18 +29,30 @@ pub(crate) struct References {
     pub(crate) ranks: u32,
     /// The type of a model's activations in `fast`.
     pub(crate) activations: Format,
-    /// Whether weights of products lie in tiles.
-    pub(crate) tiled_weights: bool,
+    /// The tiles that weights of products lie in.
+    pub(crate) weight_tiles: Option<WeightTileShape>,
+    /// The layout of its own that caches have, wherever it holds them.
+    pub(crate) cache_layout: Option<KvCacheLayoutFacts>,
+}
+
+impl References {
+    /// How so many blocks of a cache lie: in the layout that the target wants most for them.
+    fn cache_operand(&self, block: &Type, blocks: u32) -> CacheOperand {
+        let rows = KvCacheLayoutFacts::rows(&[]);
+        let own = self.cache_layout.as_ref().filter(|layout| layout.holds(block));
+        let KvCacheLayoutFacts { order, align, .. } = own.unwrap_or(&rows);
+        CacheOperand { blocks, order: *order, align: *align }
+    }
 }
 
 impl Library for References {
     fn target(&self) -> Target {
-        let tiles = if self.tiled_weights { vec![weight_tiles::facts()] } else { Vec::new() };
+        let tiles = self.weight_tiles.iter().map(WeightTileShape::facts).collect();
         let mut target = Target {
             limits: self.limits.clone(),
             activation_dtype: self.activations.into(),
             ranks: self.ranks.max(1),
-            ..reference::target("sim", KERNEL, tiles)
+            ..reference::target("sim", KERNEL, tiles, self.cache_layout.iter().cloned().collect())
         };
         if self.ranks > 1 {
             target.kernels.push(collective_kernel(COLLECTIVES, self.ranks));
@@ -50,9 +62,13 @@ impl Library for References {
 
     fn weight_packing(&self, entry: &WeightEntry) -> Result<WeightPacking, HalError> {
         let tiles = WeightTiles::of(entry)?;
-        let row_step = if tiles.is_some() { TILE_ROWS } else { 1 };
+        let row_step = tiles.as_ref().map_or(1, WeightTiles::band_rows);
         let bytes = tiles.map_or_else(|| entry.ty.dense().bytes(&Dims::default()), |tiles| tiles.bytes());
         Ok(WeightPacking { bytes: bytes as u64, row_step })
+    }
+
+    fn packing(&self) -> Option<String> {
+        Some("sim1".into())
     }
 
     fn pack<'a>(&self, entry: &WeightEntry, first_row: usize, rows: &'a [u8]) -> Result<PackedRows<'a>, HalError> {
@@ -85,10 +101,12 @@ impl Library for References {
         }
         let bound = OperandBindings::of(graph, node, values)?;
         let operand = |(&value, binding): (_, u32)| {
-            let is_cache = graph.kv_cache_of(value).is_some();
-            let blocks = if is_cache { Some(values.blocks(value)?) } else { None };
+            let cache = match graph.kv_cache_of(value) {
+                Some(cache) => Some(self.cache_operand(graph.ty(cache), values.blocks(value)?)),
+                None => None,
+            };
             // The sizes come first.
-            Ok(KernelOperand { binding: binding + 1, blocks })
+            Ok(KernelOperand { binding: binding + 1, cache })
         };
         let operands = node.ins.iter().chain(&node.outs).zip(bound.operands);
         let arguments = encode(&operands.map(operand).collect::<Result<Vec<_>, HalError>>()?);

@@ -1,10 +1,11 @@
 //! How a simulated accelerator behaves.
 
 use crate::faults::Faults;
+use crate::weight_tiles::WeightTileShape;
 use std::time::Duration;
 use yirage_ir::Format;
 use yirage_kir::render::CDialect;
-use yirage_plan::DeviceLimits;
+use yirage_plan::{DeviceLimits, KvCacheLayout, KvCacheLayoutFacts, KvCacheOrder};
 
 /// What the kernels of an accelerator are.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -54,8 +55,10 @@ pub struct Settings {
     pub limits: DeviceLimits,
     /// The type of a model's activations in `fast`: of 32 or 16 bits. Interpreted kernels have 32.
     pub activations: Format,
-    /// Whether weights of products lie in tiles that the library packs, instead of rows. Interpreted kernels have rows.
-    pub tiled_weights: bool,
+    /// The tiles, which the library packs, that weights of products lie in instead of rows. Interpreted kernels have rows.
+    pub weight_tiles: Option<WeightTileShape>,
+    /// The layout of its own that caches have, instead of rows, where it holds them. Interpreted kernels have rows.
+    pub cache_layout: Option<KvCacheLayoutFacts>,
     /// What goes wrong.
     pub faults: Faults,
 }
@@ -77,7 +80,8 @@ impl Default for Settings {
             kernels: SimKernels::References,
             limits: DeviceLimits::aligned(64),
             activations: Format::F32,
-            tiled_weights: false,
+            weight_tiles: None,
+            cache_layout: None,
             faults: Faults::default(),
         }
     }
@@ -85,22 +89,40 @@ impl Default for Settings {
 
 impl Settings {
     /// An accelerator whose kernels are code that is given pointers, as CUDA and its kin have it, with a layout of its own for
-    /// the weights of products.
+    /// the weights of products, and caches of which a head's positions lie together, in blocks of 64.
     pub fn with_pointers() -> Settings {
-        Settings { tiled_weights: true, ..Settings::default() }
+        let heads = own_caches("sim-heads", KvCacheOrder::Heads, 1, &[64, 32, 16]);
+        let limits = DeviceLimits { subgroup_widths: vec![32], ..DeviceLimits::aligned(64) };
+        let tiles = Some(WeightTileShape::POINTERS);
+        Settings { limits, weight_tiles: tiles, cache_layout: Some(heads), ..Settings::default() }
     }
 
     /// An accelerator whose kernels are bound to parts of buffers, within limits as those of WebGPU; it captures
-    /// nothing, and has one queue.
+    /// nothing, and has one queue. Blocks of its caches have 16 positions, so that more of them are within a binding.
     pub fn with_bindings() -> Settings {
         let limits = DeviceLimits { bindings: Some(32), binding_bytes: Some(128 << 20), ..DeviceLimits::aligned(256) };
-        Settings { limits, transfer_queue: false, captures_graphs: false, ..Settings::default() }
+        let short = own_caches("sim-short", KvCacheOrder::Positions, 1, &[16, 32, 64]);
+        Settings {
+            limits,
+            transfer_queue: false,
+            captures_graphs: false,
+            weight_tiles: Some(WeightTileShape::BINDINGS),
+            cache_layout: Some(short),
+            ..Settings::default()
+        }
     }
 
     /// An accelerator whose kernels are operations of a library with a workspace, as those of neural processors are; the
-    /// host cannot read its clock.
+    /// host cannot read its clock. A head of a position of its caches begins at a multiple of 32 bytes.
     pub fn with_operations() -> Settings {
-        Settings { kernels: SimKernels::Operations, clock: false, ..Settings::default() }
+        let padded = own_caches("sim-padded", KvCacheOrder::Heads, 32, &[32, 16, 64]);
+        Settings {
+            kernels: SimKernels::Operations,
+            clock: false,
+            weight_tiles: Some(WeightTileShape::OPERATIONS),
+            cache_layout: Some(padded),
+            ..Settings::default()
+        }
     }
 
     /// An accelerator with the kernels that every accelerator shares, within limits as those of WebGPU, whose interpreter finds
@@ -118,4 +140,9 @@ impl Settings {
     pub fn with_recorder() -> Settings {
         Settings { kernels: SimKernels::Recorded, ..Settings::with_bindings() }
     }
+}
+
+/// A layout of caches of every format.
+fn own_caches(name: &'static str, order: KvCacheOrder, align: u32, positions: &[u32]) -> KvCacheLayoutFacts {
+    KvCacheLayoutFacts { layout: KvCacheLayout::named(name), order, align, ..KvCacheLayoutFacts::rows(positions) }
 }

@@ -10,12 +10,19 @@ use std::path::PathBuf;
 /// The one that gives vectors, and the one that scores pairs.
 pub const NAMES: &[&str] = &["embed", "score"];
 
+/// Decoders that give vectors, and those that score pairs; `tools/oracle/make_decoder_encoders.py` makes them.
+pub const DECODERS: &[&str] = &["qwen3-embedding", "mistral-embedding", "qwen3-reranker", "qwen3-ranking-head"];
+
 /// `texts` and `pairs` with their ids; `cases` with what the model gives.
 #[must_use]
 pub fn golden(name: &str) -> Value {
     let text = match name {
         "embed" => include_str!("../fixtures/encoders/embed.json"),
         "score" => include_str!("../fixtures/encoders/score.json"),
+        "qwen3-embedding" => include_str!("../fixtures/encoders/qwen3-embedding.json"),
+        "mistral-embedding" => include_str!("../fixtures/encoders/mistral-embedding.json"),
+        "qwen3-reranker" => include_str!("../fixtures/encoders/qwen3-reranker.json"),
+        "qwen3-ranking-head" => include_str!("../fixtures/encoders/qwen3-ranking-head.json"),
         other => panic!("there is no tiny encoder {other}"),
     };
     serde_json::from_str(text).unwrap()
@@ -41,12 +48,12 @@ pub fn model(name: &str) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::{NAMES, golden};
+    use super::{DECODERS, NAMES, golden};
     use crate::recipe;
 
     #[test]
     fn python_made_the_same_bytes_of_every_model() {
-        for name in NAMES {
+        for name in NAMES.iter().chain(DECODERS) {
             let of = golden(name);
             assert_eq!(recipe::digest(&of), of["sha256"].as_str().unwrap(), "{name}");
         }

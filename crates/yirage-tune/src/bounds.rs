@@ -5,8 +5,8 @@ use crate::limits::{CANDIDATES, LONGEST, NODES, STEPS, TILES};
 use crate::options::SuperOptions;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
-use yirage_compile::search::Tilings;
 use yirage_ir::types::MAX_RANK;
+use yirage_search::Tilings;
 
 /// An error of an option's value.
 fn wrong(option: &'static str, given: impl Display, wanted: impl Display) -> TuneError {

@@ -8,9 +8,9 @@ use crate::key::TuneKey;
 use crate::limits::ENTRY_BYTES;
 use crate::outcome::{CandidateResult, CandidateVerdict, SearchOutcome, SearchResultOrigin};
 use std::collections::HashSet;
-use yirage_compile::equal::Certificate;
 use yirage_ir::{Graph, ValueId, text, verify};
 use yirage_packed::sealed::{open, seal};
+use yirage_search::equal::Certificate;
 
 /// The first line of an entry. Another number is another form of text.
 const HEAD: &str = "yirage-tune 3";

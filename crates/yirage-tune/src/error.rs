@@ -2,9 +2,9 @@
 
 use thiserror::Error;
 use yirage_compile::CompileError;
-use yirage_compile::search::SearchError;
 use yirage_hal::HalError;
 use yirage_ir::Type;
+use yirage_search::SearchError;
 
 /// Why nothing was timed, searched or kept.
 #[derive(Debug, Error)]
@@ -19,7 +19,7 @@ pub enum TuneError {
     #[error(transparent)]
     Search(#[from] SearchError),
     /// A weight of the graph has no values.
-    #[error("the weight `{0}` of the graph has no values")]
+    #[error("the weight `{0}` of the graph has no values; give it some")]
     NoWeight(String),
     /// An input of which no values can be made.
     #[error("the input `{name}` of type {ty} cannot be made up: {why}")]

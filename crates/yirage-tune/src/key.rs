@@ -1,11 +1,11 @@
 //! What a kept result belongs to.
 
 use crate::options::SuperOptions;
-use yirage_compile::equal::CHECKER_VERSION;
-use yirage_compile::search::RULES_VERSION;
 use yirage_hal::Device;
 use yirage_ir::Graph;
 use yirage_ir::hash::fnv128;
+use yirage_search::RULES_VERSION;
+use yirage_search::equal::CHECKER_VERSION;
 
 /// What a kept result belongs to, in words. Two searches with equal keys ask the same.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

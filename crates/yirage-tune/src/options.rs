@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 use yirage_compile::CompileOptions;
-use yirage_compile::search::{DEFAULT_BUDGET, DeviceRates};
 use yirage_ir::{Dims, RegionKind};
 use yirage_plan::Target;
+use yirage_search::{DEFAULT_BUDGET, DeviceRates};
 
 /// A kind of graph, which says how much of its neighbourhood is worth looking at.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn arguments_without_meaning_are_told_and_the_others_change_the_key() {
         let plain = SuperOptions::default();
-        let mut target = yirage_hal::reference::target("test", "test/eval@1", Vec::new());
+        let mut target = yirage_hal::reference::target("test", "test/eval@1", Vec::new(), Vec::new());
         target.kernels[0].regions.clear();
         assert!(plain.without_meaning(&target).is_empty());
         let given = SuperOptions {

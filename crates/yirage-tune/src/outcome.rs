@@ -2,8 +2,8 @@
 
 use crate::comparison::PairedComparison;
 use std::fmt;
-use yirage_compile::equal::Certificate;
 use yirage_ir::Graph;
+use yirage_search::equal::Certificate;
 
 /// What came of a search.
 #[derive(Clone, PartialEq, Debug)]

@@ -6,10 +6,10 @@ use crate::limits::{LAUNCHES, READINGS};
 use crate::random::prepared;
 use crate::timing::Timing;
 use yirage_compile::CompileOptions;
-use yirage_compile::search::DeviceRates;
 use yirage_hal::{Device, HalError, Limit, Readings};
 use yirage_ir::op::Map;
 use yirage_ir::{BuildError, DType, Dims, Expr, Graph, GraphBuilder, Type, expr::Func};
+use yirage_search::DeviceRates;
 
 /// The sizes of a step without symbols. A plan is made for some of each.
 const ONE: Dims = Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 };

@@ -15,10 +15,10 @@ use crate::rates::measure_rates;
 use crate::stopwatch::{MonotonicStopwatch, Stopwatch};
 use std::ops::ControlFlow;
 use std::time::Duration;
-use yirage_compile::equal::{Certificate, EqualityOptions, NotEqual, equivalent};
-use yirage_compile::search::{Candidate, SearchEnd, SearchOptions, SearchProgress, SearchResult, Tilings, search};
 use yirage_hal::Device;
 use yirage_ir::Graph;
+use yirage_search::equal::{Certificate, EqualityOptions, NotEqual, equivalent};
+use yirage_search::{Candidate, SearchEnd, SearchOptions, SearchProgress, SearchResult, Tilings, search};
 
 /// What shows that a candidate may stand for a graph.
 pub type VerifyFn<'a> = dyn Fn(&Graph, &Graph) -> Result<Certificate, NotEqual> + 'a;

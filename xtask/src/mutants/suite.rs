@@ -7,7 +7,7 @@ use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 /// Kernels take minutes to optimise, and no unit test of another crate runs one.
-const PLAIN_KERNELS: &str = "profile.test.package.yirage-cpu.opt-level=0";
+const PLAIN_KERNELS: &str = "profile.test.package.yirage-cpu-kernels.opt-level=0";
 /// A build and some simulations end long before this.
 const HANGS_AFTER: Duration = Duration::from_secs(1800);
 

@@ -1,6 +1,5 @@
 //! The figures, as they are kept.
 
-use super::engines::BenchEngine;
 use super::options::RivalOptions;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -71,13 +70,13 @@ pub(super) struct RivalResults {
 
 impl RivalResults {
     /// No figures yet.
-    pub(super) fn new(options: &RivalOptions, engines: &[BenchEngine], machine: BenchMachine) -> RivalResults {
+    pub(super) fn new(options: &RivalOptions, engines: Vec<(String, String)>, machine: BenchMachine) -> RivalResults {
         RivalResults {
             machine,
             rounds: options.rounds,
             prompt: options.prompt,
             generate: options.generate,
-            engines: engines.iter().map(|e| (e.name.to_owned(), e.version())).collect(),
+            engines,
             models: options.models.iter().map(|m| model_name(m)).collect(),
             probes: Vec::new(),
             runs: BTreeMap::new(),

@@ -1,7 +1,8 @@
-//! One style of messages: each variant of each error type begins in lower case, ends without a stop, says what it holds, and
-//! speaks to people who know none of our words.
+//! One style of messages: each variant of each error type begins in lower case, ends without a stop, says what it holds, says
+//! what to do or what was expected, and speaks to people who know none of our words.
 //!
-//! What is looked at is the text of every `#[error(...)]` in the crates' sources; what a variant's `why` says is not known here.
+//! What is looked at is the text of every `#[error(...)]` in the crates' sources; what a variant's `why` says is not known here,
+//! so a message with a cause is believed to say by that what to do.
 
 use super::{RepoFile, RepoTree, TidyFinding};
 
@@ -35,8 +36,70 @@ const OURS: &[&str] = &[
 
 /// Files whose messages may use one of them, with the reason. None is to be added.
 const SPOKEN: &[(&str, &str, &str)] = &[
-    ("crates/yirage-compile/src/equal/error.rs", "certificate", "it is the file that the message is about"),
+    ("crates/yirage-search/src/equal/error.rs", "certificate", "it is the file that the message is about"),
     ("crates/yirage-ir/src/region/tiled/unroll.rs", "region", "who writes tiled regions by hand reads it"),
+];
+
+/// Names of fields that tell a cause, in whose words a remedy stands.
+const CAUSES: &[&str] = &[
+    "0", "action", "allowed", "detail", "dump", "message", "names", "problem", "reason", "said", "source", "what",
+    "why",
+];
+
+/// What begins a remedy behind a colon or a comma.
+const REMEDIES: &[&str] = &[
+    "add", "ask", "begin", "call", "check", "choose", "commit", "convert", "copy", "cut", "encode", "free", "give",
+    "install", "join", "load", "lower", "make", "move", "name", "open", "pass", "raise", "read", "save", "search",
+    "send", "set", "split", "start", "stop", "take", "try", "use", "wait", "write",
+];
+
+/// What says what was expected, which is what to give.
+const EXPECTED: &[&str] = &[
+    "are needed",
+    "at least",
+    "at most",
+    "expected",
+    "is needed",
+    "must be",
+    "the most",
+    "to be",
+    "wanted",
+    "which are",
+];
+
+/// Files of whose messages some say no remedy, with the reason. None is to be added.
+const UNHELPED: &[(&str, &str)] = &[
+    ("crates/yirage-advisor/src/error.rs", "who stopped it knows"),
+    ("crates/yirage-compile/src/error.rs", "both were made by the program: its facts are what is reported"),
+    ("crates/yirage-conformance/src/vm.rs", "who writes plans reads it, and it names the task"),
+    ("crates/yirage-cpu-kernels/src/attention/mod.rs", "no step that the scheduler makes meets it"),
+    ("crates/yirage-cpu-kernels/src/general/operand.rs", "no plan that was proved meets it"),
+    ("crates/yirage-cpu-kernels/src/pack/mod.rs", "no plan of weights meets it"),
+    ("crates/yirage-cpu-kernels/src/recurrent/mod.rs", "no step that the scheduler makes meets it"),
+    ("crates/yirage-cpu/src/pool/mod.rs", "it is a mistake of the program, named"),
+    ("crates/yirage-engine/src/prefix_error.rs", "the file is of another model, which its caller names"),
+    ("crates/yirage-engine/src/sampling/error.rs", "one names the range; the others are mistakes of the program"),
+    ("crates/yirage-graph/src/kernel_graph/error.rs", "it names the call that is missing"),
+    ("crates/yirage-hub/src/error.rs", "what the repository holds is all there is"),
+    ("crates/yirage-ir/src/attr.rs", "the position in the text is told around it"),
+    ("crates/yirage-ir/src/graph.rs", "it is a mistake of the program, named"),
+    ("crates/yirage-ir/src/op/lower.rs", "it answers a question, and is no failure"),
+    ("crates/yirage-ir/src/region/tiled/unroll.rs", "it answers whether a region can be unrolled, and is no failure"),
+    ("crates/yirage-kir/src/interpret/fault.rs", "who writes kernels reads it, and it names the access"),
+    ("crates/yirage-mmap/src/lib.rs", "the machine's own limits"),
+    ("crates/yirage-model/src/flaw.rs", "part of the message of the file, which says what to do"),
+    ("crates/yirage-model/src/tokenizer/error.rs", "the file lacks it, and is named"),
+    ("crates/yirage-packed/src/error.rs", "it is a mistake of the program, named"),
+    ("crates/yirage-packed/src/text_store.rs", "the limit is named, and nothing is lost but a kept text"),
+    ("crates/yirage-probe/src/error.rs", "said of a library that is left alone; the doctor tells what to do"),
+    ("crates/yirage-registry/src/error.rs", "the reasons of all backends follow"),
+    ("crates/yirage-scheduler/src/error.rs", "mistakes of the program that commits steps, named"),
+    ("crates/yirage-scheduler/src/kv/error.rs", "the scheduler's to answer: it preempts"),
+    ("crates/yirage-search/src/equal/error.rs", "it answers a question: where the graphs differ"),
+    ("crates/yirage-search/src/lib.rs", "it is a mistake of the program, named"),
+    ("crates/yirage-serve/src/server.rs", "no command gives it none"),
+    ("crates/yirage-session/src/error.rs", "no model has as many"),
+    ("crates/yirage/src/failure.rs", "who interrupted it knows"),
 ];
 
 /// Fields that a message need not show, with the reason.
@@ -45,10 +108,19 @@ const UNSAID: &[(&str, &str, &str)] =
 
 pub(super) fn check(tree: &RepoTree, findings: &mut Vec<TidyFinding>) {
     let mut used = vec![false; SPOKEN.len()];
+    let mut unhelped = vec![false; UNHELPED.len()];
     for file in tree.files.iter().filter(|file| is_source(file)) {
         for message in messages(file) {
             let mut found = |what: String| findings.push(TidyFinding::new(&file.path, message.line, what));
             style(&message, &mut found);
+            if !helps(&message) {
+                match UNHELPED.iter().position(|(path, _)| *path == file.path) {
+                    Some(at) => unhelped[at] = true,
+                    None => {
+                        found("it says neither what was expected nor what to do: add `; ` and what to do".to_owned())
+                    }
+                }
+            }
             for word in OURS.iter().filter(|word| has_word(&message.text, word)) {
                 match SPOKEN.iter().position(|(path, spoken, _)| *path == file.path && spoken == word) {
                     Some(at) => used[at] = true,
@@ -65,6 +137,10 @@ pub(super) fn check(tree: &RepoTree, findings: &mut Vec<TidyFinding>) {
     for ((path, word, _), _) in SPOKEN.iter().zip(used).filter(|((path, ..), used)| !used && tree.file(path).is_some())
     {
         let message = format!("its messages have no `{word}`: take it off the list in xtask/src/tidy/messages.rs");
+        findings.push(TidyFinding::new(path, 0, message));
+    }
+    for ((path, _), _) in UNHELPED.iter().zip(unhelped).filter(|((path, _), used)| !used && tree.file(path).is_some()) {
+        let message = "all its messages say what to do: take it off the list in xtask/src/tidy/messages.rs";
         findings.push(TidyFinding::new(path, 0, message));
     }
 }
@@ -96,9 +172,20 @@ fn style(message: &ErrorMessage, found: &mut impl FnMut(String)) {
     }
 }
 
+/// Whether a message says what to do or what was expected, or has a cause that may.
+fn helps(message: &ErrorMessage) -> bool {
+    let verb =
+        |rest: &str| REMEDIES.iter().any(|verb| rest.strip_prefix(verb).is_some_and(|rest| rest.starts_with(' ')));
+    message.text.contains("; ")
+        || [": ", ", ", "or ", ". "].iter().any(|mark| message.text.split(mark).skip(1).any(verb))
+        || EXPECTED.iter().any(|words| has_word(&message.text, words))
+        || CAUSES.iter().any(|cause| has_word(&message.shown, cause))
+}
+
 fn messages(file: &RepoFile) -> Vec<ErrorMessage> {
-    let starts = file.text.match_indices("#[error(");
-    let each = starts.filter_map(|(at, opener)| {
+    // What tests define nobody is told.
+    let told = file.text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let each = told.match_indices("#[error(").filter_map(|(at, opener)| {
         let from = at + opener.len();
         let end = from + closing(&file.text[from..], '(', ')')?;
         let whole = &file.text[from..end];
@@ -240,9 +327,10 @@ pub enum RowsError {
     fn each_mistake_is_found_in_any_variant() {
         for (good, bad, what) in [
             ("\"expected at", "\"Expected at", "lower case"),
-            ("KV cache: {0}", "KV cache.", "without a stop"),
+            ("KV cache: {0}", "KV cache: {0}.", "without a stop"),
             ("expected at most {most} rows", "invalid rows, {most}", "says nothing"),
             ("KV cache", "the arena", "word of ours"),
+            ("expected at most {most} rows, got {rows}; give", "{most} rows, {rows} and", "what to do"),
         ] {
             let text = GOOD.replace(good, bad);
             assert_ne!(text, GOOD);

@@ -2,7 +2,7 @@
 
 use super::{RepoTree, TidyFinding};
 
-const PURE: &[&str] = &["yirage-ir", "yirage-plan", "yirage-compile"];
+const PURE: &[&str] = &["yirage-ir", "yirage-plan", "yirage-compile", "yirage-search", "yirage-scheduler"];
 const IMPURE: &[&str] = &["std::env", "std::fs", "std::thread", "std::net", "std::process", "std::time"];
 
 pub(super) fn check(tree: &RepoTree, findings: &mut Vec<TidyFinding>) {

@@ -46,6 +46,12 @@ pub(super) fn check(tree: &RepoTree, findings: &mut Vec<TidyFinding>) {
     }
 }
 
+/// Every SAFETY comment of a tree.
+pub(super) fn all(tree: &RepoTree) -> impl Iterator<Item = String> + '_ {
+    let files = tree.files.iter().filter(|file| file.is_rust() && file.path != "xtask/src/tidy/safety.rs");
+    files.flat_map(|file| comments(file).into_iter().map(|(_, text)| text))
+}
+
 /// Each SAFETY comment, to its end, and its line.
 fn comments(file: &RepoFile) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
@@ -67,7 +73,7 @@ fn comments(file: &RepoFile) -> Vec<(usize, String)> {
 }
 
 /// Whether it leaves it to a caller, or to another comment, without a name.
-fn is_nameless(text: &str) -> bool {
+pub(super) fn is_nameless(text: &str) -> bool {
     let low = text.to_lowercase();
     let begins = |with: &[&str]| with.iter().any(|words| low.starts_with(words));
     begins(EMPTY) || (!text.contains('`') && (low.contains("caller") || begins(OPEN)))

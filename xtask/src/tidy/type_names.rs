@@ -10,14 +10,7 @@ use std::collections::BTreeMap;
 const SHARED: &[(&str, &str)] = &[("Signals", "one type, whose parts differ between systems")];
 
 pub(super) fn check(tree: &RepoTree, findings: &mut Vec<TidyFinding>) {
-    let mut places: BTreeMap<&str, Vec<(&str, usize)>> = BTreeMap::new();
-    for file in tree.files.iter().filter(|file| is_source(file)) {
-        for (line, text) in file.lines() {
-            if let Some(name) = defined(text) {
-                places.entry(name).or_default().push((&file.path, line));
-            }
-        }
-    }
+    let places = places(tree);
     for (name, places) in &places {
         let shared = SHARED.iter().any(|(shared, _)| shared == name);
         if let ([(first, at), rest @ ..], false) = (places.as_slice(), shared) {
@@ -31,6 +24,19 @@ pub(super) fn check(tree: &RepoTree, findings: &mut Vec<TidyFinding>) {
         let message = format!("`{name}` stands for one type now: take it off this list");
         findings.push(TidyFinding::new("xtask/src/tidy/type_names.rs", 0, message));
     }
+}
+
+/// Where each type name is defined.
+pub(super) fn places(tree: &RepoTree) -> BTreeMap<&str, Vec<(&str, usize)>> {
+    let mut places: BTreeMap<&str, Vec<(&str, usize)>> = BTreeMap::new();
+    for file in tree.files.iter().filter(|file| is_source(file)) {
+        for (line, text) in file.lines() {
+            if let Some(name) = defined(text) {
+                places.entry(name).or_default().push((&file.path, line));
+            }
+        }
+    }
+    places
 }
 
 fn is_source(file: &RepoFile) -> bool {

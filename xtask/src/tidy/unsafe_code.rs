@@ -6,6 +6,7 @@ use super::{RepoTree, TidyFinding};
 /// languages share, CUDA, Vulkan below wgpu.
 const UNSAFE: &[&str] = &[
     "yirage-cpu",
+    "yirage-cpu-kernels",
     "yirage-mmap",
     "yirage-probe",
     "yirage-process",

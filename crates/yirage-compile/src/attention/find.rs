@@ -1,7 +1,7 @@
 //! Which nodes of a graph are attention: a product, an exponential of it, and a product of what becomes of that.
 
 use crate::readers::ValueUses;
-use crate::search::tiles::of_view;
+use crate::terms::tiles::of_view;
 use std::collections::BTreeSet;
 use yirage_ir::expr::{Func, Term};
 use yirage_ir::op::View;

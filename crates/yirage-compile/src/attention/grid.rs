@@ -2,8 +2,8 @@
 
 use super::find::AttentionMatch;
 use crate::names;
-use crate::search::terms::{TermKind, Terms, Val};
-use crate::search::tiles::{Axes, block_fits, of_view, without_loop};
+use crate::terms::tiles::{Axes, block_fits, of_view, without_loop};
+use crate::terms::{TermKind, Terms, Val};
 use std::collections::HashMap;
 use yirage_ir::op::{OpDef, Reduce, Softmax, View, ViewForm};
 use yirage_ir::{Dim, Graph, Node, NodeKind, Op, Region, ValueId};

@@ -7,7 +7,8 @@ use yirage_compile::{
 use yirage_ir::{Dims, Format, Graph, NodeKind, ValueSource, text};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
 use yirage_plan::{
-    DeviceLimits, KernelFacts, NumberTest, Plan, Precision, Predicate, Quantity, Target, VerifiedPlan, WeightLayout,
+    DeviceLimits, KernelFacts, KvCacheLayout, NumberTest, Plan, Precision, Predicate, Quantity, Target, VerifiedPlan,
+    WeightLayout,
 };
 
 const BUCKET: Dims = Dims { tokens: 33, seqs: 2, blocks: 4, rows: 2 };
@@ -361,9 +362,15 @@ fn a_kernel_that_wants_a_multiple_leaves_other_sizes_to_the_next() {
     let tiles = KernelFacts {
         name: "test/tiles@1".into(),
         rules: vec![
-            OpRule::new("linear", vec![OperandConstraint::any(&[WeightLayout::ROWS, WeightLayout::named("tiles")])])
-                .wanting(Predicate::Number(k, NumberTest::MultipleOf(64)))
-                .wanting(Predicate::Number(Quantity::Size { input: 0, from_last: 1 }, NumberTest::AtMost(33))),
+            OpRule::new(
+                "linear",
+                vec![OperandConstraint::any(
+                    &[WeightLayout::ROWS, WeightLayout::named("tiles")],
+                    &[KvCacheLayout::ROWS],
+                )],
+            )
+            .wanting(Predicate::Number(k, NumberTest::MultipleOf(64)))
+            .wanting(Predicate::Number(Quantity::Size { input: 0, from_last: 1 }, NumberTest::AtMost(33))),
         ],
         regions: Vec::new(),
         ..target.kernels[0].clone()

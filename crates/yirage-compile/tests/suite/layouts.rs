@@ -2,10 +2,11 @@
 
 use crate::support::target;
 use yirage_compile::{CompileError, CompileOptions, compile, plan_weights};
-use yirage_ir::{ActivationFormat, Dims, Format, Graph, RegionKind, text};
+use yirage_ir::{ActivationFormat, Dims, Format, Graph, RegionKind, Type, text};
 use yirage_plan::rules::{OperandConstraint, OperandKind};
 use yirage_plan::{
-    ActivationFormatFacts, Plan, Precision, Target, VerifiedPlan, WeightLayout, WeightLayoutFacts, WeightRole,
+    ActivationFormatFacts, KvCacheLayout, KvCacheLayoutFacts, KvCacheOrder, Plan, Precision, Target, VerifiedPlan,
+    WeightLayout, WeightLayoutFacts, WeightRole,
 };
 
 const BUCKET: Dims = Dims { tokens: 8, seqs: 1, blocks: 1, rows: 1 };
@@ -149,4 +150,51 @@ fn a_plan_of_elements_holds_only_where_they_are_read() {
     assert_eq!(plan.weights.entries[0].layout, "elements");
     let refused = VerifiedPlan::new(plan, &target()).unwrap_err().to_string();
     assert!(refused.contains("a weight held element by element of bf16"), "{refused}");
+}
+
+/// One token over a cache of blocks of so many positions.
+fn cached(positions: u32) -> Graph {
+    let op = "attention{heads=1, kv_heads=1, k_width=8, v_width=8, scale=0.5, softcap=0.0, window=0, causal=true, cached=true, \
+              v_in_k=false}";
+    let text = format!(
+        "graph g {{ slot %q: f32[Tokens, 8] state %kv: f16[{positions}, 1, 16] slot %at: i32[Tokens] slot %seqs: i32[Tokens]
+         slot %table: i32[Seqs, Blocks] %y = {op}(%q, %kv, %at, %seqs, %table): f32[Tokens, 8] output %y }}"
+    );
+    text::parse(&text).unwrap()
+}
+
+#[test]
+fn blocks_of_a_cache_are_as_long_as_a_layout_of_the_target_says() {
+    let heads = KvCacheLayout::named("heads");
+    let own = KvCacheLayoutFacts { layout: heads, order: KvCacheOrder::Heads, ..KvCacheLayoutFacts::rows(&[48]) };
+    let mut several = target();
+    several.kv_cache_layouts.push(own);
+    assert!(compiled(&cached(32), &several, Precision::Exact).is_ok());
+    let refused = compiled(&cached(16), &several, Precision::Exact).unwrap_err().to_string();
+    assert!(refused.contains("the cache `kv` of blocks of f16[16, 1, 16]") && refused.contains("[48]"), "{refused}");
+    // A layout of the target's that no kernel reads: the refusal says what would be taken.
+    let refused = compiled(&cached(48), &several, Precision::Exact).unwrap_err().to_string();
+    assert!(refused.contains("a cache in the layout heads of f16"), "{refused}");
+    let plan = compiled(&cached(32), &several, Precision::Exact).unwrap();
+    several.kv_cache_layouts.remove(0);
+    let refused = VerifiedPlan::new(plan, &several).unwrap_err().to_string();
+    assert!(refused.contains("the cache `kv` of f16[32, 1, 16] has no layout of the target"), "{refused}");
+}
+
+#[test]
+fn a_cache_lies_in_the_layout_that_is_wanted_most() {
+    let mut several = target();
+    let heads = KvCacheLayoutFacts {
+        layout: KvCacheLayout::named("heads"),
+        formats: vec![Format::F16],
+        ..KvCacheLayoutFacts::rows(&[64, 32])
+    };
+    several.kv_cache_layouts.insert(0, heads);
+    let block = |format: Format, positions: u32| Type::new(format.into(), [positions, 1u32, 16]);
+    let layout = |format, positions| several.kv_cache_layout_of(&block(format, positions)).map(KvCacheLayout::name);
+    assert_eq!((layout(Format::F16, 32), layout(Format::F32, 32)), (Some("heads"), Some("rows")));
+    assert_eq!((layout(Format::F16, 64), layout(Format::F32, 64)), (Some("heads"), None));
+    assert_eq!(several.kv_cache_layout_of(&Type::new(Format::F32.into(), [4u32, 8])), Some(KvCacheLayout::STATES));
+    let lengths = [Format::F16, Format::F32, Format::Q4_0].map(|format| several.kv_block_positions(format));
+    assert_eq!(lengths, [Some(64), Some(32), None]);
 }

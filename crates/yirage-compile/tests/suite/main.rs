@@ -2,13 +2,11 @@
 #![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 
 mod decisions;
-mod equal;
 mod filetests;
 mod fusions;
 mod layouts;
+mod memory_plans;
 mod recognise;
-mod search;
-mod search_rules;
 mod support;
 mod tasks;
 mod tiled;

@@ -7,9 +7,9 @@ use yirage_plan::rules::{OpRule, OperandConstraint};
 use yirage_plan::tasks::access::{Extent, predecessors};
 use yirage_plan::tasks::vm::{ArenaRaceChecker, WalkError, walk};
 use yirage_plan::{
-    ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Partitioning,
-    Plan, PlanError, Precision, Stage, StageCondition, Target, Task, TaskPartition, TaskProgram, VerifiedPlan, Wait,
-    WeightLayout, WeightLayoutFacts, WeightRole,
+    ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KvCacheLayout,
+    KvCacheLayoutFacts, Partitioning, Plan, PlanError, Precision, Stage, StageCondition, Target, Task, TaskPartition,
+    TaskProgram, VerifiedPlan, Wait, WeightLayout, WeightLayoutFacts, WeightRole,
 };
 use yirage_testkit::rng::Rng;
 
@@ -25,7 +25,9 @@ fn target(workers: u32) -> Target {
         regions: regions.to_vec(),
         rules: ops
             .iter()
-            .map(|op| OpRule::new(op, vec![OperandConstraint::any(&[WeightLayout::ROWS, TILES])]))
+            .map(|op| {
+                OpRule::new(op, vec![OperandConstraint::any(&[WeightLayout::ROWS, TILES], &[KvCacheLayout::ROWS])])
+            })
             .collect(),
         stages: stages.to_vec(),
         scratch: false,
@@ -44,6 +46,7 @@ fn target(workers: u32) -> Target {
             WeightLayoutFacts::new(TILES, &[WeightRole::Matmul], Format::ALL),
             WeightLayoutFacts::rows(&[WeightRole::Factor, WeightRole::Plain]),
         ],
+        kv_cache_layouts: vec![KvCacheLayoutFacts::rows(&[32])],
         activation_formats: vec![ActivationFormatFacts {
             format: ActivationFormat::Q8A,
             block_bytes: 72,

@@ -12,7 +12,8 @@ use crate::setup::{GraphSetup, KvCacheSetup};
 use std::collections::HashMap;
 use std::fmt;
 use yirage_hal::Record;
-use yirage_ir::op::{Attention, Embed, Linear, OpCase, Quantize, Role, StateUpdate};
+use yirage_ir::expr::Expr;
+use yirage_ir::op::{Attention, Embed, Linear, Map, OpCase, Quantize, Role, StateUpdate};
 use yirage_ir::{BuildError, DType, Dim, Dims, F32, Format, GraphBuilder, NodeKind, Op, Sym, Tensor, Type, ValueId};
 use yirage_plan::Precision;
 
@@ -200,7 +201,11 @@ impl Wrapping {
         let numbers = Tensor::i32([rows], (0..rows as i32).collect());
         let ids = self.step_input(&format!("{name}.ids"), &[Sym::Tokens], &numbers)?;
         let x = self.builder.op(name, Embed { scale: F32(1.0) }, &[table, ids])?;
-        let Some(layout) = t.activation_format() else { return Ok(x) };
+        let Some(layout) = t.activation_format() else {
+            // What has 16 bits is what a table of 32 has of these values.
+            let cast = Map { expr: Expr::input(0).cast(t.dtype) };
+            return if t.dtype == DType::F32 { Ok(x) } else { self.builder.op(&format!("{name}.cast"), cast, &[x]) };
+        };
         let parts = match op {
             Op::ExpertLinear(e) if !e.shared => e.top_k,
             _ => 1,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use yirage_conformance::{CaseOutcome, ExpectedFailure, Suite};
-use yirage_cpu::isa::Isa;
+use yirage_cpu_kernels::isa::Isa;
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, OpenOptions};
 use yirage_testkit::skipped;

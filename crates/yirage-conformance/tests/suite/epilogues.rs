@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use yirage_compile::{CompileOptions, compile, plan_weights};
 use yirage_conformance::GraphSetup;
-use yirage_cpu::{Cpu, isa::Isa};
+use yirage_cpu::Cpu;
+use yirage_cpu_kernels::isa::Isa;
 use yirage_hal::{Backend, OpenOptions, Record};
 use yirage_ir::rng::Rng;
 use yirage_ir::tensor::Data;

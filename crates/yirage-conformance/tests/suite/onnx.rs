@@ -7,7 +7,7 @@ use crate::onnx_support::{OnnxCase, Wanted, import, kernel_graph, read};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use yirage_conformance::{GraphSetup, Trouble, limits};
-use yirage_cpu::isa::Isa;
+use yirage_cpu_kernels::isa::Isa;
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_ir::tensor::Data;

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use yirage_conformance::{Trouble, operand_source_cases};
-use yirage_cpu::isa::Isa;
+use yirage_cpu_kernels::isa::Isa;
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, OpenOptions};
 use yirage_testkit::skipped;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 use yirage_conformance::random::{RandomGraph, RandomGraphVerdict};
-use yirage_cpu::isa::Isa;
+use yirage_cpu_kernels::isa::Isa;
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_ir::tensor::Data;

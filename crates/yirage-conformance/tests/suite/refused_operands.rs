@@ -60,7 +60,7 @@ const REFUSED: &[(&str, &str, usize, &str)] = &[
         "state %s: f32[32, 64] %y = softmax(%s): f32[32, 64] output %y",
         "softmax",
         0,
-        "a state of f32",
+        "a recurrent state of f32",
     ),
     (
         "slot %x: f32[Tokens, 8] weight %i: i32[8] %y = rms_norm{eps=1e-5, width=8, unit_offset=false}(%x, %i): f32[Tokens, 8]

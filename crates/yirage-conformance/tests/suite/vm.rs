@@ -9,7 +9,7 @@ use yirage_conformance::{GraphSetup, KvCacheSetup};
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions, Record};
 use yirage_ir::expr::Func;
-use yirage_ir::op::{Attention, BLOCK, KvAppend, Linear, Map, RmsNorm, Rope};
+use yirage_ir::op::{Attention, KvAppend, Linear, Map, RmsNorm, Rope};
 use yirage_ir::rng::Rng;
 use yirage_ir::{DType, Dims, F32, Graph, GraphBuilder, Op, Sym, Tensor, Type};
 use yirage_plan::tasks::vm::{ArenaRaceChecker, WalkError, walk};
@@ -49,7 +49,7 @@ fn layer() -> GraphSetup {
     let rope = Rope { width: 16, rotary: 16, interleaved: false, per_row: false };
     let q = b.op("q.rope", rope.clone(), &[q, tables[0], tables[1], positions]).unwrap();
     let k = b.op("k.rope", rope, &[k, tables[0], tables[1], positions]).unwrap();
-    let state = b.kv_cache("kv", Type::new(DType::F32, [BLOCK as u32, 2, 32])).unwrap();
+    let state = b.kv_cache("kv", Type::new(DType::F32, [32u32, 2, 32])).unwrap();
     let kv = b.op("kv.after", KvAppend { kv_heads: 2 }, &[state, k, v, slots]).unwrap();
     let attention = Attention {
         heads: 2,
@@ -87,7 +87,7 @@ fn layer() -> GraphSetup {
         ("slots".to_owned(), ints(vec![0, 1, 2, 3, 32, 33])),
         ("table".to_owned(), ints(vec![0, 1])),
     ]);
-    let values = Tensor::f32([2, BLOCK, 2, 32], vec![0.0; 2 * BLOCK * 64]);
+    let values = Tensor::f32([2, 32, 2, 32], vec![0.0; 2 * 32 * 64]);
     let states = vec![KvCacheSetup { name: "kv".into(), values, k_width: 16 }];
     let dims = Dims { tokens: TOKENS, seqs: 2, blocks: 1, rows: 1 };
     GraphSetup { graph: b.finish(), weights, step_inputs: slots, kv_caches: states, dims, precision: Precision::Exact }

@@ -1,7 +1,7 @@
 //! Memory that a program hands out when it is loaded.
 
-use crate::memory::{OutOfMemory, SharedBuf, Supply};
 use std::sync::Arc;
+use yirage_cpu_kernels::memory::{OutOfMemory, SharedBuf, Supply};
 
 /// Bytes of a program's arena or scratch memory; on a guarded device, memory of their own.
 #[derive(Clone)]

@@ -4,12 +4,12 @@ use super::arena_slice::ArenaSlice;
 use super::group::WorkerSlice;
 use super::location::Moves;
 use super::run::CpuRunContext;
-use crate::memory::prefetch;
-use crate::rows::Src;
 use crate::storage::{DecodedRows, WeightElements};
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
+use yirage_cpu_kernels::memory::prefetch;
+use yirage_cpu_kernels::rows::Src;
 use yirage_ir::{DType, Dim, Dims};
 
 /// Memory of a dense value.

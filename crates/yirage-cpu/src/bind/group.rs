@@ -1,10 +1,10 @@
 //! What lives only inside a pass over rows: it lies in the memory of the worker that makes it, a group of rows at a time.
 
 use super::run::CpuRunContext;
-use crate::memory::{SharedBuf, Supply};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
+use yirage_cpu_kernels::memory::{SharedBuf, Supply};
 use yirage_hal::HalError;
 use yirage_ir::{DType, Dims, Graph, Type, ValueId, ValueSource};
 use yirage_plan::{MemoryRequest, plan_memory};

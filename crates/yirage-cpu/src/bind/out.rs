@@ -5,9 +5,9 @@ use super::float::Word;
 use super::group::WorkerSlice;
 use super::location::Moves;
 use super::run::CpuRunContext;
-use crate::rows::Dst;
 use std::marker::PhantomData;
 use std::ops::Range;
+use yirage_cpu_kernels::rows::Dst;
 use yirage_ir::Dim;
 
 /// Memory of a value that a kernel writes.

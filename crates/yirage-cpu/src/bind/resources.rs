@@ -2,11 +2,11 @@
 
 use super::float::FloatRows;
 use super::run::CpuRunContext;
-use crate::attention;
-use crate::pack::PackedMatrix;
-use crate::recurrent::StateBlocks;
 use crate::storage::{CpuKvCache, MatmulWeight};
 use std::sync::Arc;
+use yirage_cpu_kernels::attention;
+use yirage_cpu_kernels::pack::PackedMatrix;
+use yirage_cpu_kernels::recurrent::StateBlocks;
 
 /// A weight packed for products.
 #[derive(Clone)]

@@ -1,11 +1,11 @@
 //! One run of a program, as its kernels see it.
 
 use crate::attention_plans::AttentionPlans;
-use crate::isa::Isa;
-use crate::memory::{HugeBuf, OutOfMemory, SharedBuf};
 use crate::shared::{CpuContext, MemoryPurpose, MemoryReservation, book};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use yirage_cpu_kernels::isa::Isa;
+use yirage_cpu_kernels::memory::{HugeBuf, OutOfMemory, SharedBuf};
 use yirage_hal::HalError;
 use yirage_ir::{Dim, Dims};
 

@@ -2,7 +2,7 @@
 
 use super::arena_slice::ArenaSlice;
 use super::run::CpuRunContext;
-use crate::memory::{OutOfMemory, Supply};
+use yirage_cpu_kernels::memory::{OutOfMemory, Supply};
 use yirage_hal::HalError;
 
 /// Hands out scratch memory: kernels of one phase get disjoint bytes, phases share them.

@@ -4,11 +4,11 @@ use super::float::{Base, FloatRow, FloatRows, Word, WordArray};
 use super::location::{OperandLocation, PlanOperand};
 use super::out::{OutBase, OutputRows, QuantizedRows};
 use super::resources::{KvCacheOperand, LookupTable, PackedWeight, StateOperand};
-use crate::attention;
-use crate::linear::Dispatch;
 use crate::storage::CpuWeight;
 use std::fmt::Display;
 use std::marker::PhantomData;
+use yirage_cpu_kernels::attention;
+use yirage_cpu_kernels::linear::Dispatch;
 use yirage_hal::HalError;
 use yirage_ir::{ActivationFormat, DType, Dim, Op};
 

@@ -2,9 +2,9 @@
 
 use super::resident::CpuResident;
 use super::run::ProgramMemory;
-use crate::memory::{HugeBuf, Supply};
 use crate::shared::{CpuContext, RunPermit};
 use std::sync::Arc;
+use yirage_cpu_kernels::memory::{HugeBuf, Supply};
 use yirage_hal::{HalError, HostMemory, StepInputValue};
 use yirage_ir::{Dims, Type};
 

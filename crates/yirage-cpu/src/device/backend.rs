@@ -4,14 +4,14 @@ use super::info::info;
 use super::on_cpu::CpuDevice;
 use super::processor_defaults;
 use crate::free_memory;
-use crate::isa::{Isa, IsaError};
 use crate::machine::ProcessorId;
-use crate::memory::{GUARDS, Supply};
 use crate::peers::CpuPeers;
 use crate::pool::{PoolError, ThreadBudgetInputs, ThreadPool};
 use crate::shared::CpuContext;
 use crate::straggler::WorkerMonitor;
 use std::sync::Arc;
+use yirage_cpu_kernels::isa::{Isa, IsaError};
+use yirage_cpu_kernels::memory::{GUARDS, Supply};
 use yirage_hal::{Backend, Device, DeviceInfo, HalError, OpenOptions, Unavailable};
 
 /// Bytes of a thread's stack, as Rust's library makes it.

@@ -3,7 +3,7 @@
 //! f16 numbers are widened at every level. There are no instructions for 8-bit floats or for weights of which two in four
 //! are zero.
 
-use crate::isa::Isa;
+use yirage_cpu_kernels::isa::Isa;
 use yirage_plan::KernelCapabilities;
 
 /// What kernels can compute with at a level.

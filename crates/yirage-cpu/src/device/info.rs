@@ -2,9 +2,9 @@
 
 use super::capabilities::capabilities;
 use crate::free_memory::{self, FreeMemory};
-use crate::isa::Isa;
 use crate::machine;
 use crate::pool::ThreadBudgetInputs;
+use yirage_cpu_kernels::isa::Isa;
 use yirage_hal::DeviceInfo;
 
 /// The processor at an instruction-set level, with the threads that are asked for, if any.

@@ -3,13 +3,14 @@
 use super::probe;
 use super::program::CpuProgram;
 use super::trial;
-use crate::activation;
 use crate::kernels::{Kernel, collective_rules};
-use crate::linear;
 use crate::machine;
 use crate::shared::{CpuContext, MemoryPurpose};
-use crate::storage::{self, CpuKvCache, CpuWeight, CpuWeightSink, packed_bytes, weight_layouts};
+use crate::storage::{self, CpuKvCache, CpuWeight, CpuWeightSink, kv_cache_layouts, packed_bytes, weight_layouts};
+use std::borrow::Cow;
 use std::sync::Arc;
+use yirage_cpu_kernels::activation::{self, ActivationEncoding};
+use yirage_cpu_kernels::linear;
 use yirage_hal::{
     Bindings, Device, DeviceInfo, HalError, KernelVariants, KvCacheHandle, Length, Limit, LimitProbe, MemoryReport,
     Profiler, Program, Question, VariantTimer, WeightHandle, WeightImage, WeightSink,
@@ -57,6 +58,7 @@ impl Device for CpuDevice {
             workers: self.shared.pool.count() as u32,
             ranks,
             weight_layouts: weight_layouts(),
+            kv_cache_layouts: kv_cache_layouts(),
             activation_formats: vec![activation::Q8A],
             activation_dtype: DType::F32,
             limits: DeviceLimits {
@@ -90,9 +92,10 @@ impl Device for CpuDevice {
         storage::packing(self.shared.isa).ok()
     }
 
-    fn image<'a>(&self, handle: &'a WeightHandle) -> Result<&'a [u8], HalError> {
+    fn image<'a>(&self, handle: &'a WeightHandle) -> Result<Cow<'a, [u8]>, HalError> {
         let weight = handle.0.downcast_ref::<CpuWeight>();
-        Ok(weight.ok_or_else(|| HalError::Load("the weight is of another device".into()))?.image())
+        let weight = weight.ok_or_else(|| HalError::Load("the weight is of another device".into()))?;
+        Ok(Cow::Borrowed(weight.image()))
     }
 
     fn adopt(&self, entry: &WeightEntry, image: WeightImage) -> Result<WeightHandle, HalError> {
@@ -137,7 +140,14 @@ impl Device for CpuDevice {
 
     fn matmul_limit(&self, precision: Precision, format: Format) -> Limit {
         // A device's instruction set is available: there are kernels for it.
-        linear::Dispatch::new(self.shared.isa, self.shared.variant, precision, format).map_or(Limit::F32, |k| k.limit())
+        linear::Dispatch::new(self.shared.isa, self.shared.variant, precision, format).map_or(Limit::F32, |kernel| {
+            match kernel.form() {
+                // A format without codes never has 8-bit activations.
+                ActivationEncoding::Q8 => kernel.code_bits().map_or(Limit::F32, Limit::int8),
+                ActivationEncoding::Bf16 => Limit::Bf16,
+                ActivationEncoding::F32 | ActivationEncoding::RoundedF32 => Limit::F32,
+            }
+        })
     }
 }
 

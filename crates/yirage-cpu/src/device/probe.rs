@@ -1,12 +1,13 @@
 //! The ceilings of this machine, measured on the device's own threads.
 
 use crate::free_memory;
-use crate::limits::{self, Arithmetic};
-use crate::memory::HugeBuf;
 use crate::shared::CpuContext;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
+use yirage_cpu_kernels::isa::Isa;
+use yirage_cpu_kernels::limits::{self, Arithmetic};
+use yirage_cpu_kernels::memory::HugeBuf;
 use yirage_hal::{HalError, Limit, LimitProbe};
 
 /// Least size of the memory that is read.
@@ -25,11 +26,21 @@ pub(super) fn probe(shared: &Arc<CpuContext>, limit: Limit) -> Result<Box<dyn Li
     if limit == Limit::MemoryRead {
         return Ok(Box::new(MemoryBandwidthProbe::new(shared)?));
     }
-    let peak = limits::arithmetic(shared.isa, limit).ok_or_else(|| HalError::Unsupported {
+    let peak = arithmetic(shared.isa, limit).ok_or_else(|| HalError::Unsupported {
         what: format!("the limit of {limit}"),
         why: format!("the instruction set {} has no such instruction", shared.isa),
     })?;
     Ok(Box::new(Peak::new(shared, peak)?))
+}
+
+/// The loop for a ceiling of arithmetic on an instruction set; none where the set has no such instruction, and for memory.
+fn arithmetic(isa: Isa, limit: Limit) -> Option<Arithmetic> {
+    match limit {
+        Limit::MemoryRead => None,
+        Limit::F32 => Some(limits::f32(isa)),
+        Limit::Bf16 => limits::bf16(isa),
+        Limit::Int8 { bits } => Some(limits::int8(isa, u32::from(bits))),
+    }
 }
 
 /// Seconds in which all workers have run `f`, from when the last of them began.
@@ -58,7 +69,7 @@ struct MemoryBandwidthProbe {
 impl MemoryBandwidthProbe {
     fn new(shared: &Arc<CpuContext>) -> Result<MemoryBandwidthProbe, HalError> {
         let size = MEMORY.max(CACHES.saturating_mul(last_cache().unwrap_or(0)));
-        let no_memory = |e: crate::memory::OutOfMemory| HalError::OutOfMemory {
+        let no_memory = |e: yirage_cpu_kernels::memory::OutOfMemory| HalError::OutOfMemory {
             pool: "probe",
             wanted: size as u64,
             detail: e.to_string(),

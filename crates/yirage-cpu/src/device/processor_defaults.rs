@@ -1,9 +1,9 @@
 //! How products go on processors that somebody has measured, so that the first start is good before anything is measured.
 
-use crate::isa::Isa;
-use crate::linear::MatmulVariant;
 use crate::machine::ProcessorId;
 use std::ops::RangeInclusive;
+use yirage_cpu_kernels::isa::Isa;
+use yirage_cpu_kernels::linear::MatmulVariant;
 
 /// A processor's choices.
 struct ProcessorDefaults {

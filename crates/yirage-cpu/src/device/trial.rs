@@ -1,12 +1,7 @@
 //! Products with a model's weights, timed in one way or another.
 
 use super::probe::last_cache;
-use crate::activation::{ActivationBufferLayout, ActivationEncoding, TOKEN_TILE};
-use crate::isa::Isa;
-use crate::linear::{self, Linear, MatmulVariant, work_items};
 use crate::machine::ProcessorId;
-use crate::memory::{HugeBuf, SharedBuf};
-use crate::pack::PANEL_ROWS;
 use crate::shared::CpuContext;
 use crate::storage::{CpuWeight, MatmulWeight};
 use crate::walk::WorkList;
@@ -14,6 +9,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
+use yirage_cpu_kernels::activation::{ActivationBufferLayout, ActivationEncoding, TOKEN_TILE};
+use yirage_cpu_kernels::isa::Isa;
+use yirage_cpu_kernels::linear::{self, Linear, MatmulVariant, VariantChoice, work_items};
+use yirage_cpu_kernels::memory::{HugeBuf, SharedBuf};
+use yirage_cpu_kernels::pack::PANEL_ROWS;
 use yirage_hal::{HalError, Length, Question, VariantTimer, WeightHandle};
 use yirage_plan::Precision;
 
@@ -26,48 +26,13 @@ const LONE_BYTES: usize = 64 << 20;
 /// The same with more.
 const MANY_BYTES: usize = 24 << 20;
 
-/// What is asked of a level: how far ahead weights are asked for only where kernels do that, and nothing of the portable
-/// ones, whose products take longer than a measurement may. Even shares are no answer: where others take a core later, all
-/// workers wait for the one that has it, and no measurement of now tells.
+/// What is asked of a level.
 pub(super) fn questions(isa: Isa) -> Vec<Question> {
-    let of = |(tokens, step), answers: &[&str]| {
-        let answers = answers.iter().map(|a| (*a).to_owned()).collect();
-        Question { tokens, step, answers }
+    let question = |choice: VariantChoice| {
+        let answers = choice.answers.iter().map(|a| (*a).to_owned()).collect();
+        Question { tokens: choice.tokens, step: choice.step, answers }
     };
-    let (one, few, tile, many) = ((1, 1), (8, 8), (TOKEN_TILE, TOKEN_TILE), (64, 512));
-    let share = of(one, &["piece=64K,share=drained", "piece=256K,share=drained"]);
-    let panels = of(one, &["panels=1", "panels=2"]);
-    let group = of(many, &["group=128K", "group=256K", "group=512K"]);
-    let lone: &[&str] = match isa {
-        Isa::Amx => &["lone=pairs", "lone=single", "lone=matrix"],
-        _ => &["lone=pairs", "lone=single"],
-    };
-    let full: &[&str] = match isa {
-        Isa::Amx => &["many=matrix,together=4", "many=matrix,together=1", "many=pairs,together=4"],
-        _ => &[
-            "many=pairs,together=4",
-            "many=winograd,together=4",
-            "many=winograd,together=1",
-            "many=pairs,together=1",
-            "many=single,together=1",
-            "many=single,together=4",
-        ],
-    };
-    match isa.vectors() {
-        Isa::Avx512 => vec![
-            of(one, &["fetch=0", "fetch=2K", "fetch=4K", "fetch=8K"]),
-            panels,
-            share,
-            of(few, &["few=4,few8=7", "few=4,few8=8", "few=7,few8=7", "few=15,few8=15"]),
-            of(tile, lone),
-            of(many, full),
-            of(many, &["stream=0", "stream=2K", "stream=8K"]),
-            group,
-        ],
-        Isa::Avx2 => vec![of(one, &["fetch=0", "fetch=1K", "fetch=2K", "fetch=4K"]), share, group],
-        Isa::Neon => vec![share, group],
-        _ => Vec::new(),
-    }
+    MatmulVariant::choices(isa).into_iter().map(question).collect()
 }
 
 /// What the fastest way depends on beside the weights.

@@ -2,7 +2,6 @@
 
 use super::operand_constraints::{cache, floats, host_integers};
 use super::{BoundKernel, Kernel, not_for, single};
-use crate::attention::{self, AttentionCall, AttentionPlan, AttentionShape, BLOCK, Mask};
 use crate::attention_plans::{AttentionPlanId, AttentionPlanKey, TableInput};
 use crate::bind::{
     Binder, CacheShape, CpuRunContext, FloatRow, FloatRows, KvCacheOperand, OutputRows, ScratchBuffer, Site,
@@ -10,6 +9,7 @@ use crate::bind::{
 use crate::shared::MemoryPurpose;
 use crate::storage::CpuKvCache;
 use crate::walk::StageWork;
+use yirage_cpu_kernels::attention::{self, AttentionCall, AttentionPlan, AttentionShape, BLOCK, Mask};
 use yirage_hal::HalError;
 use yirage_ir::{DType, Dim, Format, Op, Type};
 use yirage_plan::rules::OpRule;

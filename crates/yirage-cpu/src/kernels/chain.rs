@@ -3,8 +3,8 @@
 use super::operand_constraints::elements;
 use super::{BoundKernel, Kernel};
 use crate::bind::{Binder, CpuRunContext, Viewed, ViewedOut, Whole};
-use crate::general::{self, ElementProgram, LoopSizes, Reduction, StridedInput, Strides};
 use crate::walk::StageWork;
+use yirage_cpu_kernels::general::{self, ElementProgram, LoopSizes, Reduction, StridedInput, Strides};
 use yirage_hal::HalError;
 use yirage_ir::expr::{Expr, is_float};
 use yirage_ir::op::{Reduce, ReduceKind};

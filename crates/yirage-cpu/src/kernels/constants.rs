@@ -3,8 +3,8 @@
 use super::chain::{sizes, strides};
 use super::{BoundKernel, Kernel};
 use crate::bind::{Binder, CpuRunContext, ViewedOut, Whole};
-use crate::general;
 use crate::walk::StageWork;
+use yirage_cpu_kernels::general;
 use yirage_hal::HalError;
 use yirage_ir::expr::Scalar;
 use yirage_ir::{Dim, Op};

@@ -2,11 +2,11 @@
 
 use super::chain::{further, program, sizes, strides};
 use crate::bind::{Binder, CpuRunContext, ScratchBuffer, Viewed, ViewedOut, Whole};
-use crate::general::{BoundMap, Elem, ElementProgram, StridedInput, Strides};
-use crate::isa::Isa;
-use crate::linear::work_items::{MatmulWorkItem, SLICE};
-use crate::pack::PANEL_ROWS;
 use std::ops::Range;
+use yirage_cpu_kernels::general::{BoundMap, Elem, ElementProgram, StridedInput, Strides};
+use yirage_cpu_kernels::isa::Isa;
+use yirage_cpu_kernels::linear::work_items::{MatmulWorkItem, SLICE};
+use yirage_cpu_kernels::pack::PANEL_ROWS;
 use yirage_hal::HalError;
 use yirage_ir::Dim;
 use yirage_ir::expr::Expr;

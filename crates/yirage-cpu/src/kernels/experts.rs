@@ -3,14 +3,14 @@
 use super::matmul_group::{MatmulInput, one_input, precision};
 use super::operand_constraints::{floats, integers, packed, quantized};
 use super::{BoundKernel, Kernel, not_for};
-use crate::activation::ActivationBufferLayout;
 use crate::bind::{
     Binder, CpuRunContext, FloatRows, OutputRows, PackedWeight, QuantizedRows, ScratchBuffer, Site, WordArray,
 };
-use crate::linear::{self, Linear};
-use crate::pack::{BLOCK, PackedMatrix};
 use crate::walk::StageWork;
 use std::ops::Range;
+use yirage_cpu_kernels::activation::ActivationBufferLayout;
+use yirage_cpu_kernels::linear::{self, Linear};
+use yirage_cpu_kernels::pack::{BLOCK, PackedMatrix};
 use yirage_hal::HalError;
 use yirage_ir::{Op, RegionKind};
 use yirage_plan::rules::OpRule;

@@ -3,17 +3,17 @@
 use super::epilogue::{BlockSize, BoundEpilogue, Epilogue, EpilogueBlocks, EpilogueTarget};
 use super::operand_constraints::{elements, floats, packed, quantized};
 use super::{BoundKernel, Kernel, not_for};
-use crate::activation::{ActivationBufferLayout, ActivationEncoding, TOKEN_TILE};
 use crate::bind::{
     Binder, CpuRunContext, FloatRows, OutputRows, PackedWeight, QuantizedRows, ScratchBuffer, Site, Whole,
 };
-use crate::isa::Isa;
-use crate::linear::work_items::{self, MatmulWorkItem, MatrixPartition, Panels};
-use crate::linear::{self, Linear, MatmulVariant};
-use crate::memory::prefetch;
-use crate::pack::{PANEL_ROWS, PackedMatrix};
 use crate::walk::StageWork;
 use std::ops::Range;
+use yirage_cpu_kernels::activation::{ActivationBufferLayout, ActivationEncoding, TOKEN_TILE};
+use yirage_cpu_kernels::isa::Isa;
+use yirage_cpu_kernels::linear::work_items::{self, MatmulWorkItem, MatrixPartition, Panels};
+use yirage_cpu_kernels::linear::{self, Linear, MatmulVariant};
+use yirage_cpu_kernels::memory::prefetch;
+use yirage_cpu_kernels::pack::{PANEL_ROWS, PackedMatrix};
 use yirage_hal::HalError;
 use yirage_ir::expr::MAX_INPUTS;
 use yirage_ir::region::FusedChain;

@@ -1,9 +1,9 @@
 //! The ways in which kernels take operands, as [`Site`](crate::bind::Site) binds them: what their rules are made of.
 
-use crate::storage::MATMUL_LAYOUT;
+use crate::storage::{KV_LAYOUT, MATMUL_LAYOUT};
 use yirage_ir::{ActivationFormat, DType, Format};
-use yirage_plan::WeightLayout;
 use yirage_plan::rules::{OperandConstraint, OperandKind};
+use yirage_plan::{KvCacheLayout, WeightLayout};
 
 fn of_kinds(kinds: &[OperandKind], dtype: DType) -> Vec<OperandConstraint> {
     kinds.iter().map(|&kind| OperandConstraint::new(kind, [dtype])).collect()
@@ -44,12 +44,15 @@ pub(super) fn quantized() -> Vec<OperandConstraint> {
 
 /// `Site::cache`.
 pub(super) fn cache() -> Vec<OperandConstraint> {
-    vec![OperandConstraint::new(OperandKind::KvCache, [Format::F32, Format::F16, Format::BF16, Format::Q8_0])]
+    vec![OperandConstraint::new(
+        OperandKind::KvCache(KV_LAYOUT),
+        [Format::F32, Format::F16, Format::BF16, Format::Q8_0],
+    )]
 }
 
 /// `Site::states`.
 pub(super) fn states() -> Vec<OperandConstraint> {
-    vec![OperandConstraint::new(OperandKind::KvCache, [Format::F32])]
+    vec![OperandConstraint::new(OperandKind::KvCache(KvCacheLayout::STATES), [Format::F32])]
 }
 
 /// `Site::array` of any words.

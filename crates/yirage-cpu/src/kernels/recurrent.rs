@@ -3,10 +3,10 @@
 use super::operand_constraints::{floats, integers, states};
 use super::{BoundKernel, Kernel, not_for, single};
 use crate::bind::{Binder, CpuRunContext, FloatRow, FloatRows, OutputRows, Site, StateOperand, WordArray};
-use crate::recurrent::{
+use crate::walk::StageWork;
+use yirage_cpu_kernels::recurrent::{
     CausalConv1dStep, ChannelChunks, GatedDeltaStep, PlacedTokens, SsmScanStep, StepTokens, advance,
 };
-use crate::walk::StageWork;
 use yirage_hal::HalError;
 use yirage_ir::{Dim, Op};
 use yirage_plan::rules::OpRule;
@@ -49,6 +49,8 @@ struct RecurrentKernel {
     seqs: WordArray<i32>,
     table: WordArray<i32>,
     table_width: Dim,
+    /// Positions that a block of the state stands for.
+    block: usize,
     out: OutputRows<f32>,
 }
 
@@ -57,18 +59,22 @@ fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalEr
     let (out, states) = (site.out(0)?, site.states(0)?);
     let row = |at: usize| if site.inputs() > at { site.float_row(at).map(Some) } else { Ok(None) };
     // The op's types say that heads divide channels and groups heads.
-    let (recurrence, heads, at) = match site.op() {
-        Op::CausalConv1d(_) => {
+    let (recurrence, heads, (at, block)) = match site.op() {
+        Op::CausalConv1d(op) => {
             let (x, weight) = (site.float_rows(1)?, site.float_rows(2)?);
-            (Recurrence::CausalConv1d { x, weight, bias: row(6)? }, 1, 3)
+            (Recurrence::CausalConv1d { x, weight, bias: row(6)? }, 1, (3, op.block_positions))
         }
         Op::SsmScan(op) => {
             let heads_per_group = (op.heads / op.groups.max(1)) as usize;
-            (Recurrence::SsmScan { rows: rows(&site)?, skip: row(9)?, heads_per_group }, op.heads as usize, 6)
+            (
+                Recurrence::SsmScan { rows: rows(&site)?, skip: row(9)?, heads_per_group },
+                op.heads as usize,
+                (6, op.block_positions),
+            )
         }
         Op::GatedDelta(op) => {
             let heads_per_key = (op.heads / op.key_heads.max(1)) as usize;
-            (Recurrence::GatedDelta { rows: rows(&site)?, heads_per_key }, op.heads as usize, 6)
+            (Recurrence::GatedDelta { rows: rows(&site)?, heads_per_key }, op.heads as usize, (6, op.block_positions))
         }
         _ => return Err(not_for(Kernel::RECURRENT.name, &site)),
     };
@@ -80,6 +86,8 @@ fn bind(binder: &mut Binder<'_>, n: usize) -> Result<Box<dyn BoundKernel>, HalEr
         seqs: site.array(at + 1)?,
         table: site.array(at + 2)?,
         table_width: site.last_dim(at + 2)?,
+        // The op's types say that it is not 0.
+        block: block as usize,
         out,
     }))
 }
@@ -100,6 +108,7 @@ impl BoundKernel for RecurrentKernel {
                 seqs: self.seqs.all(run),
                 table: self.table.all(run),
                 width: run.size(self.table_width),
+                block: self.block,
             }
         };
         match tokens.place(self.states.blocks()) {

@@ -3,10 +3,10 @@
 use super::operand_constraints::words;
 use super::{BoundKernel, Kernel, not_for, single};
 use crate::bind::{Binder, CpuRunContext, FloatRows, OutputRows, Site, Word, WordArray};
-use crate::sample::{Adjustments, DrawParams, Penalties, SamplingScratch, TokenChoice, logprobs, sample};
 use crate::shared::{MemoryPurpose, MemoryReservation, book};
 use crate::walk::StageWork;
 use std::sync::{Mutex, PoisonError};
+use yirage_cpu_kernels::sample::{Adjustments, DrawParams, Penalties, SamplingScratch, TokenChoice, logprobs, sample};
 use yirage_hal::HalError;
 use yirage_ir::op::sample::{SampleFault, SampleInput, uniform};
 use yirage_ir::{Dims, Op};

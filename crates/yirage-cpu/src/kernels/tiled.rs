@@ -5,8 +5,8 @@
 use super::operand_constraints::{elements, moved};
 use super::{BoundKernel, Kernel, chain, concat, constants, contract};
 use crate::bind::{Binder, Carry, CpuRunContext, IterationFilter, ScratchBuffer, TileAt, TileStep, ViewedOut, Whole};
-use crate::general::PartialReduction;
 use crate::walk::StageWork;
+use yirage_cpu_kernels::general::PartialReduction;
 use yirage_hal::HalError;
 use yirage_ir::op::{Op, PARTS, ReduceKind};
 use yirage_ir::region::{Core, Tiled};

@@ -1,13 +1,28 @@
 //! Cache states: the blocks of one layer, of keys and values or of a recurrent state.
 
-use crate::attention::{AttentionShape, KvCacheView, KvType};
-use crate::memory::SharedBuf;
-use crate::recurrent::StateBlocks;
 use crate::shared::{CpuContext, MemoryPurpose, MemoryReservation, RunPermit, book};
 use std::ops::Range;
 use std::sync::Arc;
+use yirage_cpu_kernels::attention::{AttentionShape, BLOCK, KvCacheView, KvType};
+use yirage_cpu_kernels::memory::SharedBuf;
+use yirage_cpu_kernels::recurrent::StateBlocks;
 use yirage_hal::HalError;
 use yirage_ir::{DType, Dim, Dims, Type};
+use yirage_plan::{KvCacheLayout, KvCacheLayoutFacts, KvCacheOrder};
+
+/// The layout of keys and values: tiles of sixteen positions of a head's keys, and of sixteen columns of its values.
+pub(crate) const KV_LAYOUT: KvCacheLayout = KvCacheLayout::named("cpu-tiles");
+
+/// The layouts of caches that this device has.
+pub(crate) fn kv_cache_layouts() -> Vec<KvCacheLayoutFacts> {
+    vec![KvCacheLayoutFacts {
+        layout: KV_LAYOUT,
+        order: KvCacheOrder::Own,
+        align: 1,
+        positions: vec![BLOCK as u32],
+        formats: KvType::ALL.map(KvType::format).to_vec(),
+    }]
+}
 
 /// One layer's cache.
 pub(crate) struct CpuKvCache {
@@ -55,9 +70,13 @@ impl CpuKvCache {
             let (what, why) = (format!("a cache of {}", block.dtype), format!("it is kept in one of {kept}"));
             return Err(HalError::Unsupported { what, why });
         };
-        let [_, kv_heads, width] = sizes[..] else {
+        let [positions, kv_heads, width] = sizes[..] else {
             return Err(HalError::Load(format!("state {block}: [positions, heads, width] wanted")));
         };
+        if positions != BLOCK {
+            let why = format!("its kernels read blocks of {BLOCK} positions");
+            return Err(HalError::Unsupported { what: format!("a cache of blocks of {positions} positions"), why });
+        }
         let k_width = k_width as usize;
         let latent = k_width == width;
         let v_width = if latent { 1 } else { width.saturating_sub(k_width) };
@@ -118,25 +137,43 @@ impl CpuKvCache {
         Ok(block * self.form.bytes()..(block + 1) * self.form.bytes())
     }
 
-    /// What lies in these blocks, while no program of their device runs.
+    /// Bytes of a block in rows.
+    fn row_bytes(&self) -> usize {
+        match &self.form {
+            BlockForm::KeysAndValues(shape) => shape.block_row_bytes(),
+            BlockForm::Recurrent(_) => self.form.bytes(),
+        }
+    }
+
+    /// What lies in these blocks, in rows, while no program of their device runs.
     pub(crate) fn read(&self, blocks: &[u32], _turn: &RunPermit<'_>) -> Result<Vec<u8>, HalError> {
         // SAFETY: programs write caches while they have the device's permit (`CpuContext::turn`), which the caller has.
         let all = unsafe { self.buf.as_slice() };
-        let mut contents = Vec::with_capacity(blocks.len() * self.form.bytes());
-        for &block in blocks {
-            contents.extend_from_slice(&all[self.range_of(block)?]);
+        let each = self.row_bytes();
+        let mut contents = vec![0; blocks.len() * each];
+        for (&block, rows) in blocks.iter().zip(contents.chunks_exact_mut(each.max(1))) {
+            let stored = &all[self.range_of(block)?];
+            match &self.form {
+                BlockForm::KeysAndValues(shape) => shape.rows_of_block(stored, rows),
+                BlockForm::Recurrent(_) => rows.copy_from_slice(stored),
+            }
         }
         Ok(contents)
     }
 
-    /// Writes these blocks, while no program of their device runs.
+    /// Writes these blocks, given in rows, while no program of their device runs.
     pub(crate) fn write(&self, blocks: &[u32], contents: &[u8], _turn: &RunPermit<'_>) -> Result<(), HalError> {
-        let (each, wanted) = (self.form.bytes(), blocks.len() * self.form.bytes());
+        let (each, wanted) = (self.row_bytes(), blocks.len() * self.row_bytes());
         if contents.len() != wanted {
             return Err(HalError::Step(format!("{} bytes for blocks of {wanted} bytes", contents.len())));
         }
-        for (&block, part) in blocks.iter().zip(contents.chunks_exact(each)) {
+        let mut part = vec![0; self.form.bytes()];
+        for (&block, rows) in blocks.iter().zip(contents.chunks_exact(each.max(1))) {
             let range = self.range_of(block)?;
+            match &self.form {
+                BlockForm::KeysAndValues(shape) => shape.block_of_rows(rows, &mut part),
+                BlockForm::Recurrent(_) => part.copy_from_slice(rows),
+            }
             // SAFETY: `range_of` gives `part.len()` bytes inside the buffer, which `CpuKvCache::new` got for so many blocks;
             // whoever has the device's permit (`CpuContext::turn`) is alone with what its programs read and write.
             unsafe { self.buf.first().add(range.start).copy_from_nonoverlapping(part.as_ptr(), part.len()) };

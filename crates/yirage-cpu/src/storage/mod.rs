@@ -5,7 +5,7 @@ mod packing;
 mod sink;
 mod weight;
 
-pub(crate) use kv_cache::CpuKvCache;
+pub(crate) use kv_cache::{CpuKvCache, KV_LAYOUT, kv_cache_layouts};
 pub(crate) use packing::packing;
 pub(crate) use sink::CpuWeightSink;
 pub(crate) use weight::{

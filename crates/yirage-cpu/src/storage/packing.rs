@@ -1,8 +1,8 @@
 //! What the bytes of packed weights depend on.
 
 use super::weight::MATMUL_LAYOUT;
-use crate::isa::Isa;
-use crate::pack::{PackError, PackedMatrix};
+use yirage_cpu_kernels::isa::Isa;
+use yirage_cpu_kernels::pack::{PackError, PackedMatrix};
 use yirage_hal::HalError;
 use yirage_ir::Format;
 use yirage_ir::hash::fnv128;

@@ -1,11 +1,11 @@
 //! Weights as they come from files: a piece at a time, repacked by all threads.
 
 use super::weight::{CpuWeight, is_packed, packed_bytes, sizes};
-use crate::memory::HugeBuf;
-use crate::pack::{PANEL_ROWS, PackError, PackedMatrix};
 use crate::shared::CpuContext;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use yirage_cpu_kernels::memory::HugeBuf;
+use yirage_cpu_kernels::pack::{PANEL_ROWS, PackError, PackedMatrix};
 use yirage_hal::{HalError, WeightHandle, WeightSink};
 use yirage_ir::Format;
 use yirage_plan::{WeightEntry, WeightLayout};

@@ -1,9 +1,9 @@
 //! Weights in memory: repacked matrices, plain f32 rows, or the file's elements of 16 bits.
 
-use crate::memory::HugeBuf;
-use crate::pack::PackedMatrix;
 use crate::shared::{CpuContext, MemoryPurpose, MemoryReservation, book};
 use std::sync::Arc;
+use yirage_cpu_kernels::memory::HugeBuf;
+use yirage_cpu_kernels::pack::PackedMatrix;
 use yirage_hal::{HalError, WeightHandle, WeightImage};
 use yirage_ir::{DType, Dims, Format, Type};
 use yirage_plan::{WeightEntry, WeightLayout, WeightLayoutFacts, WeightRole};

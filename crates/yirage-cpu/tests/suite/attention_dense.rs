@@ -1,9 +1,9 @@
 //! Attention over the step's own keys and values, in both directions or causal.
 
 use crate::attention_support::*;
-use yirage_cpu::attention::{AttentionError, AttentionPlan, AttentionShape, KvCacheView, KvType, Mask};
-use yirage_cpu::isa::Isa;
 use yirage_cpu::pool::ThreadPool;
+use yirage_cpu_kernels::attention::{AttentionError, AttentionPlan, AttentionShape, KvCacheView, KvType, Mask};
+use yirage_cpu_kernels::isa::Isa;
 
 fn rows(world: &World, tokens: &[(usize, usize)], pool: &ThreadPool) -> Vec<Vec<f32>> {
     let positions: Vec<i32> = tokens.iter().map(|t| t.1 as i32 + 7).collect();

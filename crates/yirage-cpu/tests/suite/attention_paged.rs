@@ -1,10 +1,10 @@
 //! Paged attention against f64, and its independence of schedule, batch, blocks, threads and level.
 
 use crate::attention_support::*;
-use yirage_cpu::attention::{AttentionError, AttentionPlan, AttentionShape, KvCacheView, KvType, Mask};
-use yirage_cpu::isa::Isa;
 use yirage_cpu::pool::ThreadPool;
-use yirage_cpu::rows::Src;
+use yirage_cpu_kernels::attention::{AttentionError, AttentionPlan, AttentionShape, KvCacheView, KvType, Mask};
+use yirage_cpu_kernels::isa::Isa;
+use yirage_cpu_kernels::rows::Src;
 
 const ALL: [KvType; 4] = [KvType::F32, KvType::F16, KvType::BF16, KvType::Q8_0];
 

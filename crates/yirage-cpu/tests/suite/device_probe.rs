@@ -2,7 +2,7 @@
 
 use yirage_cpu::Cpu;
 #[cfg(target_arch = "x86_64")]
-use yirage_cpu::isa::Isa;
+use yirage_cpu_kernels::isa::Isa;
 use yirage_hal::{Backend, HalError, Limit, OpenOptions};
 
 #[test]

@@ -5,23 +5,5 @@ mod attention_dense;
 mod attention_paged;
 mod attention_support;
 mod device_probe;
-#[cfg(unix)] // pages that nobody may touch
-mod general_contract;
-mod general_copy;
-mod general_forms;
-mod general_map;
-#[cfg(unix)] // pages that nobody may touch
-mod general_moves;
-mod general_reduce;
-mod general_support;
-mod levels;
-mod linear_bfdot;
-mod linear_kernels;
-mod linear_pack;
-mod linear_support;
-mod linear_tdpbf16ps;
-mod linear_variants;
 mod loom_walk;
 mod pool_run;
-mod rows_choice;
-mod rows_reference;

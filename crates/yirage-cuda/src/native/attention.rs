@@ -1,5 +1,6 @@
 //! Attention over a cache in blocks by tensor cores, tiles of query rows against whole blocks of the cache.
 
+use super::form::{KernelHead, as_kernel};
 use super::{DEVICE, TERMS, count_of, has_instructions, named, sizes_parameter};
 use std::sync::Arc;
 use yirage_ir::Format;
@@ -41,6 +42,10 @@ impl NativeAttention for CachedAttention {
         &FORMATS
     }
 
+    fn block_positions(&self) -> &'static [u32] {
+        &[32]
+    }
+
     fn wants(&self) -> Vec<Predicate> {
         let number = |name: &str, test| Predicate::Number(Quantity::Attribute(name.into()), test);
         vec![
@@ -79,14 +84,21 @@ impl NativeAttention for CachedAttention {
             if *has_sinks { "_sinks" } else { "" },
         );
         let (sinks_parameter, sinks) = if *has_sinks { ("const float* sinks, ", "sinks") } else { ("", "nullptr") };
+        let parameters = format!(
+            "{}const float* queries, const unsigned char* cache, const int* positions, const int* seqs, const int* table, \
+             {sinks_parameter}float* out",
+            sizes_parameter(&sizes)
+        );
+        let head =
+            KernelHead { threads: THREADS, blocks: 1, name: &name, parameters: &parameters, memory: "AttentionMemory" };
+        let body = format!(
+            "  const AttentionInputs in = {{{of_tokens}, {of_seqs}, {of_blocks}, queries, cache, positions, seqs, table, \
+             {sinks}}};\n  attention(memory, in, out);\n"
+        );
         let source = format!(
             "#define CACHE Cache{format}\n#define HEADS {}u\n#define KV_HEADS {}u\n#define K_WIDTH {}u\n#define V_WIDTH {}u\n\
              #define TOKENS {tokens_of_group}u\n#define HEADS_OF_BLOCK {heads_of_block}u\n#define ROW_TILES {tiles}u\n\
-             #define SCALE {}\n#define SOFTCAP {}\n#define WINDOW {window}\n#define SINKS {}\n{DEVICE}\n{TERMS}\n{TEXT}\n\
-             extern \"C\" __global__ void __launch_bounds__({THREADS}, 1) {name}({}const float* queries, const unsigned char* cache, \
-             const int* positions, const int* seqs, const int* table, {sinks_parameter}float* out) {{\n  \
-             __shared__ AttentionMemory memory;\n  const AttentionInputs in = {{{of_tokens}, {of_seqs}, {of_blocks}, queries, cache, \
-             positions, seqs, table, {sinks}}};\n  attention(memory, in, out);\n}}\n",
+             #define SCALE {}\n#define SOFTCAP {}\n#define WINDOW {window}\n#define SINKS {}\n{DEVICE}\n{TERMS}\n{TEXT}\n{}",
             op.heads,
             op.kv_heads,
             op.k_width,
@@ -94,7 +106,7 @@ impl NativeAttention for CachedAttention {
             text_of(op.scale.0),
             text_of(op.softcap.0),
             u8::from(*has_sinks),
-            sizes_parameter(&sizes),
+            as_kernel(&head, &body),
         );
         let groups_of_heads = op.kv_heads * ratio.div_ceil(heads_of_block);
         AttentionKernel { name, source, threads: THREADS, tokens_of_group, groups_of_heads, waits: true }

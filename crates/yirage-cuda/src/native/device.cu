@@ -68,6 +68,29 @@ DEVICE void commit_copies() { asm volatile("cp.async.commit_group;" : : : "memor
 // The thread's groups are there, but for the `LATER` last ones.
 template <Word LATER>
 DEVICE void wait_for_copies() { asm volatile("cp.async.wait_group %0;" : : "n"(LATER) : "memory"); }
+// The number of the block and of the thread in it, and where all of its threads meet, or so many of them by a barrier's number.
+DEVICE Word own_group() { return blockIdx.x; }
+DEVICE Word block_thread() { return threadIdx.x; }
+DEVICE void meet_all() { __syncthreads(); }
+template <Word COUNT>
+DEVICE void meet_threads(Word barrier) { asm volatile("bar.sync %0, %1;" : : "r"(barrier), "n"(COUNT) : "memory"); }
+// A function that is not written out where it is called.
+#define KEPT_APART __noinline__
+// Returns when a counter has come so far that other blocks of the launch raise: what those had written is there, for this thread and
+// for those that meet it then. Of one that never comes so far an error is told.
+DEVICE void wait_at_least(const Word* counter, Word least) {
+  Word value;
+  for (Word polls = 0;; ++polls) {
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(counter) : "memory");
+    if (value >= least) return;
+    if (polls >> 28) asm volatile("trap;");
+  }
+}
+// Raises a counter by one, behind all that the threads have written that this one has met.
+DEVICE void raise(Word* counter) {
+  asm volatile("fence.acq_rel.gpu;" : : : "memory");
+  asm volatile("red.release.gpu.global.add.u32 [%0], 1;" : : "l"(counter) : "memory");
+}
 // What came before on the stream is over, and what it wrote is there. Of devices that start no launch early it is so already.
 DEVICE void wait_for_earlier() {
 #if __CUDA_ARCH__ >= 900

@@ -1,5 +1,6 @@
 //! Products of weights with activations by tensor cores, with weights read straight from memory to registers.
 
+use super::form::{KernelHead, as_kernel};
 use super::{DEVICE, TERMS, count_of, has_instructions, named, sizes_parameter};
 use std::sync::Arc;
 use yirage_ir::Format;
@@ -86,9 +87,17 @@ impl NativeProducts for Matmul {
         let name = format!("{kernel}_{}_{columns}x{k}_{rows}_t{tile}_y{first_word}", weight.to_ascii_lowercase());
         let source = format!(
             "#define WEIGHT Weight{weight}\n#define K {k}u\n#define COLUMNS {columns}u\n#define TILE {tile}u\n\
-             #define PANELS {panels}u\n{DEVICE}\n{TERMS}\n{WEIGHTS}\n{text}\n\
-             extern \"C\" __global__ void __launch_bounds__({THREADS}, {blocks}) {name}({sizes}const float* x, const unsigned char* w, \
-             float* y) {{\n  __shared__ MatmulMemory memory;\n  {kernel}(memory, {count}, x, w, y + {first_word}u);\n}}\n"
+             #define PANELS {panels}u\n{DEVICE}\n{TERMS}\n{WEIGHTS}\n{text}\n{}",
+            as_kernel(
+                &KernelHead {
+                    threads: THREADS,
+                    blocks,
+                    name: &name,
+                    parameters: &format!("{sizes}const float* x, const unsigned char* w, float* y"),
+                    memory: "MatmulMemory",
+                },
+                &format!("  {kernel}(memory, {count}, x, w, y + {first_word}u);\n")
+            )
         );
         ProductKernel {
             name,

@@ -4,9 +4,11 @@
 //! no more than that.
 
 mod attention;
+mod form;
 mod matmul;
 
 pub use attention::attention;
+pub(crate) use form::as_function;
 pub use matmul::matmul;
 
 use yirage_kernels::RowCount;
@@ -17,7 +19,9 @@ pub(crate) fn capability(arch: &str) -> Option<u32> {
 }
 
 /// What every text calls.
-const DEVICE: &str = include_str!("device.cu");
+pub(crate) const DEVICE: &str = include_str!("device.cu");
+/// What runs the functions of a step's kernels as one kernel.
+pub(crate) const PERSISTENT: &str = include_str!("persistent.cu");
 /// Floats in terms of bf16.
 const TERMS: &str = include_str!("terms.cu");
 
@@ -25,7 +29,7 @@ const TERMS: &str = include_str!("terms.cu");
 const FIRST: u32 = 80;
 
 /// Whether devices of an architecture have what the texts call.
-fn has_instructions(arch: &str) -> bool {
+pub(crate) fn has_instructions(arch: &str) -> bool {
     capability(arch).is_some_and(|number| number >= FIRST)
 }
 

@@ -40,7 +40,7 @@ const fn of(
         dialect,
         limits: VendorLimits::Known(LIMITS),
         peers: PeerName::Ordinal,
-        early: None,
+        extended: None,
         collectives,
         products: |_| None,
         attention: |_| None,

@@ -20,7 +20,7 @@ pub(super) static COREX: VendorRuntime = VendorRuntime {
     dialect: |_| CDialect::COREX,
     limits: VendorLimits::Asked,
     peers: PeerName::Context,
-    early: None,
+    extended: None,
     collectives: CollectiveVendor::Iluvatar,
     products: |_| None,
     attention: |_| None,

@@ -22,7 +22,7 @@ pub(super) static MACA: VendorRuntime = VendorRuntime {
     dialect: |_| CDialect::MACA,
     limits: VendorLimits::Known(LIMITS),
     peers: PeerName::Ordinal,
-    early: None,
+    extended: None,
     collectives: CollectiveVendor::MetaX,
     products: |_| None,
     attention: |_| None,

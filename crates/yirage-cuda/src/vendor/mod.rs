@@ -8,7 +8,7 @@ mod metax;
 mod moore_threads;
 mod nvidia;
 
-use crate::symbols::{ArchNames, CompilerNames, DriverNames, EarlyNames, ErrorWords};
+use crate::symbols::{ArchNames, CompilerNames, DriverNames, ErrorWords, ExtendedNames};
 use std::sync::Arc;
 use yirage_collectives::CollectiveVendor;
 use yirage_kernels::{NativeAttention, NativeProducts};
@@ -74,8 +74,9 @@ pub(crate) struct VendorRuntime {
     pub(crate) limits: VendorLimits,
     /// What a device is named by in a copy from one to another.
     pub(crate) peers: PeerName,
-    /// What it calls what starts launches early, and the first capability of a device that does, as 90 of `sm_90`.
-    pub(crate) early: Option<(u32, EarlyNames)>,
+    /// What it calls launches that are more than ordinary, and the first capability of a device that starts some early, as 90 of
+    /// `sm_90`.
+    pub(crate) extended: Option<(u32, ExtendedNames)>,
     /// Whose collectives its devices have.
     pub(crate) collectives: CollectiveVendor,
     /// Kernels of products that are written by hand for a device of an architecture, where there are some.

@@ -17,7 +17,7 @@ pub(super) static MUSA: VendorRuntime = VendorRuntime {
     dialect: |_| CDialect::MUSA,
     limits: VendorLimits::Asked,
     peers: PeerName::Context,
-    early: None,
+    extended: None,
     collectives: CollectiveVendor::MooreThreads,
     products: |_| None,
     attention: |_| None,

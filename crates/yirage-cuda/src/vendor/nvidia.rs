@@ -1,7 +1,7 @@
 //! NVIDIA: the driver's own interface of CUDA 12.0 or later, and NVRTC.
 
 use super::{PeerName, VendorLimits, VendorRuntime};
-use crate::symbols::{ArchNames, CompilerNames, DriverNames, EarlyNames, ErrorWords, compiler_names, driver_names};
+use crate::symbols::{ArchNames, CompilerNames, DriverNames, ErrorWords, ExtendedNames, compiler_names, driver_names};
 use yirage_collectives::CollectiveVendor;
 use yirage_kir::render::CDialect;
 use yirage_probe::families;
@@ -17,7 +17,10 @@ pub(super) static CUDA: VendorRuntime = VendorRuntime {
     dialect: |_| CDialect::CUDA,
     limits: VendorLimits::Asked,
     peers: PeerName::Context,
-    early: Some((90, EarlyNames { launch: "cuLaunchKernelEx" })),
+    extended: Some((
+        90,
+        ExtendedNames { launch: "cuLaunchKernelEx", resident_blocks: "cuOccupancyMaxActiveBlocksPerMultiprocessor" },
+    )),
     collectives: CollectiveVendor::Nvidia,
     products: crate::native::matmul,
     attention: crate::native::attention,

@@ -127,7 +127,10 @@ impl FakeCuda {
     /// A machine with a vendor's devices.
     pub(crate) fn of(vendor: FakeVendor, settings: &[(&str, &str)]) -> FakeCuda {
         let folder = tempfile::tempdir().unwrap();
-        let lines: Vec<String> = settings.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+        // Groups that are on a device together take a stack for each of their threads. The last of a name holds.
+        let few = [("FAKE_CUDA_MULTIPROCESSORS", "3")];
+        let all = few.iter().filter(|_| vendor == FakeVendor::Cuda).chain(settings);
+        let lines: Vec<String> = all.map(|(name, value)| format!("{name}={value}\n")).collect();
         fs::write(folder.path().join("settings"), lines.concat()).unwrap();
         let driver = vendor.driver();
         fs::copy(libraries(vendor).join(driver), folder.path().join(driver)).unwrap();

@@ -12,6 +12,7 @@ mod fake;
 mod memory;
 mod models;
 mod native;
+mod persistent;
 mod probed;
 mod queue;
 mod ranks;

@@ -11,7 +11,7 @@ use yirage_testkit::json::{self, ids};
 use yirage_testkit::tiny;
 
 /// The tokens that follow a prompt.
-fn greedy(engine: &mut Engine, prompt: &[u32], count: usize) -> Vec<u32> {
+pub(crate) fn greedy(engine: &mut Engine, prompt: &[u32], count: usize) -> Vec<u32> {
     let seq = engine.add(Request::greedy(prompt.to_vec(), count as u32)).unwrap();
     let mut tokens = Vec::new();
     while !engine.is_idle() {

@@ -26,6 +26,8 @@ int of_device(const char* call, Device device, Body body) {
 
 thread_local Handle current;
 
+const int MULTIPROCESSORS = 16;
+
 template <class T>
 size_t drop_all(Handles<T>& handles, const Context& context) {
   size_t count = 0;
@@ -56,6 +58,13 @@ void destroy(Lock& lock, Context& context) {
 }
 
 }  // namespace
+
+int multiprocessors() {
+  if (machine().settings.multiprocessors) return machine().settings.multiprocessors;
+  for (const Attribute* one = VENDOR.attributes; one->number; ++one)
+    if (one->number == MULTIPROCESSORS) return one->value;
+  return 1;
+}
 
 Code current_context(Context*& context) {
   Machine& all = machine();
@@ -137,6 +146,7 @@ API int cuDeviceGetAttribute(int* value, int number, Device device) {
     for (const Attribute* one = VENDOR.attributes; one->number; ++one)
       if (one->number == number) {
         *value = one->value == MAJOR ? capability / 10 : one->value == MINOR ? capability % 10 : one->value;
+        if (number == MULTIPROCESSORS) *value = multiprocessors();
         return SUCCESS;
       }
     return INVALID_VALUE;

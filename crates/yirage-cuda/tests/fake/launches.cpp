@@ -1,6 +1,8 @@
 // Launches of kernels, which run one at a time.
 #include <string.h>
 
+#include <algorithm>
+
 #include "memory.hpp"
 #include "modules.hpp"
 #include "streams.hpp"
@@ -31,12 +33,20 @@ void hold_back(bool withheld) {
   withhold(*held_back, withheld);
 }
 
+// How a launch is meant beside its sizes.
+struct LaunchMode {
+  // It may begin before the one ahead of it has ended.
+  bool early;
+  // All of its blocks are on the device at once.
+  bool cooperative;
+};
+
 Outcome run(const Function& function, const Parameters& parameters, emulator::Word threads, emulator::Index grid,
-            const Buffers* early) {
+            const Buffers* early, bool together) {
   static std::mutex one_at_a_time;
   std::unique_lock<std::mutex> turn(one_at_a_time);
   const ModuleKernel& kernel = *function.kernel;
-  emulator::Launch launch = {kernel.name, kernel.run, nullptr, threads, grid, 0, early ? hold_back : nullptr};
+  emulator::Launch launch = {kernel.name, kernel.run, nullptr, threads, grid, 0, early ? hold_back : nullptr, together};
   {
     Lock lock(machine().lock);
     const std::string name = std::string("kernel `") + kernel.name + "`: ";
@@ -80,10 +90,18 @@ struct LaunchConfig {
 };
 static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56, "as in cuda.h");
 
-const int PROGRAMMATIC_SERIALIZATION = 6, FIRST_EARLY = 90;
+const int COOPERATIVE = 2, PROGRAMMATIC_SERIALIZATION = 6, FIRST_EARLY = 90;
+
+// Of a multiprocessor.
+const unsigned MOST_THREADS = 2048, SHARED = 233472, SHARED_OF_SYSTEM = 1024, REGISTERS = 65536, REGISTERS_OF_THREAD = 255;
+
+unsigned blocks_of_multiprocessor(const ModuleKernel& kernel, unsigned threads, unsigned shared) {
+  const unsigned by_registers = REGISTERS / (REGISTERS_OF_THREAD * threads);
+  return std::min({MOST_THREADS / threads, SHARED / (kernel.shared + shared + SHARED_OF_SYSTEM), by_registers ? by_registers : 1u});
+}
 
 Code launch(const char* call, Handle handle, const unsigned (&grid)[3], const unsigned (&block)[3], unsigned shared,
-            Handle stream_handle, bool early, void** parameters, void** extra) {
+            Handle stream_handle, LaunchMode mode, void** parameters, void** extra) {
   return Code(in_context(call, [&](Context& context, Lock&) {
     std::shared_ptr<Function> function;
     std::shared_ptr<Stream> stream;
@@ -100,12 +118,17 @@ Code launch(const char* call, Handle handle, const unsigned (&grid)[3], const un
     if (uint64_t(grid[0]) * block[0] > VENDOR.threads_along) return INVALID_CONFIGURATION;
     // The emulator numbers threads along one axis.
     if (block[1] > 1 || block[2] > 1 || extra) return NOT_SUPPORTED;
+    const uint64_t blocks = uint64_t(grid[0]) * grid[1] * grid[2];
+    if (mode.cooperative && blocks > uint64_t(multiprocessors()) * blocks_of_multiprocessor(kernel, block[0], shared))
+      return COOPERATIVE_LAUNCH_TOO_LARGE;
     note_written(context, *stream, kernel, parameters);
     const auto copied = std::make_shared<Parameters>(kernel, parameters);
     const emulator::Index all = {grid[0], grid[1], grid[2]};
     const unsigned threads = block[0];
-    const auto buffers = early ? std::make_shared<Buffers>(stream->written.begin(), stream->written.end()) : nullptr;
-    return submit(*stream, [function, copied, threads, all, buffers] { return run(*function, *copied, threads, all, buffers.get()); });
+    const auto buffers = mode.early ? std::make_shared<Buffers>(stream->written.begin(), stream->written.end()) : nullptr;
+    return submit(*stream, [function, copied, threads, all, buffers, mode] {
+      return run(*function, *copied, threads, all, buffers.get(), mode.cooperative);
+    });
   }));
 }
 
@@ -113,18 +136,32 @@ Code launch(const char* call, Handle handle, const unsigned (&grid)[3], const un
 
 API int cuLaunchKernel(Handle handle, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
                        unsigned block_z, unsigned shared, Handle stream, void** parameters, void** extra) {
-  return launch(__func__, handle, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream, false, parameters, extra);
+  return launch(__func__, handle, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream, {}, parameters, extra);
 }
 
 #if defined(FAKE_VENDOR_CUDA)
 API int cuLaunchKernelEx(const LaunchConfig* config, Handle handle, void** parameters, void** extra) {
   if (!config || (config->count && !config->attributes)) return INVALID_VALUE;
-  bool early = false;
+  LaunchMode mode = {};
   for (unsigned at = 0; at < config->count; ++at) {
-    if (config->attributes[at].id != PROGRAMMATIC_SERIALIZATION) return NOT_SUPPORTED;
-    early |= config->attributes[at].value != 0;
+    const bool is_on = config->attributes[at].value != 0;
+    switch (config->attributes[at].id) {
+      case COOPERATIVE: mode.cooperative |= is_on; break;
+      case PROGRAMMATIC_SERIALIZATION: mode.early |= is_on; break;
+      default: return NOT_SUPPORTED;
+    }
   }
-  if (early && capability_of(machine().settings.arch) < FIRST_EARLY) return NOT_SUPPORTED;
-  return launch(__func__, handle, config->grid, config->block, config->shared, config->stream, early, parameters, extra);
+  if (mode.early && capability_of(machine().settings.arch) < FIRST_EARLY) return NOT_SUPPORTED;
+  return launch(__func__, handle, config->grid, config->block, config->shared, config->stream, mode, parameters, extra);
+}
+
+API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Handle handle, int threads, size_t shared) {
+  return in_context(__func__, [&](Context& context, Lock&) {
+    std::shared_ptr<Function> function;
+    if (!blocks || threads <= 0 || unsigned(threads) > THREADS) return INVALID_VALUE;
+    TRY(of_context(machine().functions, handle, context, function));
+    *blocks = int(blocks_of_multiprocessor(*function->kernel, unsigned(threads), unsigned(shared)));
+    return SUCCESS;
+  });
 }
 #endif

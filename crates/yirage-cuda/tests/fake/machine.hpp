@@ -101,6 +101,9 @@ Code of_context(const Handles<T>& handles, Handle handle, const Context& context
 // The context that this thread has made current, or none, and whether calls may use it.
 Code current_context(Context*& context);
 
+// Multiprocessors of a device.
+int multiprocessors();
+
 // A call that needs no context: `body` runs under the lock.
 template <class Body>
 int without_context(const char* call, Body body) {

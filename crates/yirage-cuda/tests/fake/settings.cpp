@@ -53,6 +53,7 @@ Settings read_settings() {
   Settings settings;
   settings.devices = int(number(lines, "FAKE_CUDA_DEVICES", 1));
   settings.memory = size_t(number(lines, "FAKE_CUDA_MEMORY", 8ull << 30));
+  settings.multiprocessors = int(number(lines, "FAKE_CUDA_MULTIPROCESSORS", 0));
   settings.seed = number(lines, "FAKE_CUDA_SEED", 1);
   settings.version = int(number(lines, "FAKE_CUDA_VERSION", VENDOR.version));
   settings.arch = text(lines, "FAKE_CUDA_ARCH");

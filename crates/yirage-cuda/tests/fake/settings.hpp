@@ -12,6 +12,8 @@ struct Settings {
   int devices;
   // FAKE_CUDA_MEMORY, bytes of each device, 8 GiB unless it is set.
   size_t memory;
+  // FAKE_CUDA_MULTIPROCESSORS, those of the vendor's device unless it is set.
+  int multiprocessors;
   // FAKE_CUDA_SEED, what delays and orders of threads are drawn from, 1 unless it is set. With 0 there are no delays.
   unsigned long long seed;
   // FAKE_CUDA_VERSION, the driver's: 13000, of HIP 60032830, of MUSA 40300 and of MACA 30003, unless it is set.

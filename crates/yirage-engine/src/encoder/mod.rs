@@ -5,10 +5,14 @@
 
 mod batches;
 mod core;
+mod decoder;
+mod decoder_task;
 mod load;
 mod options;
 mod pool;
 
 pub use self::core::{Encoder, EncoderFacts};
+pub use decoder::DecoderEncoder;
+pub use decoder_task::{DecoderTask, ScoreHead, is_embedding_decoder};
 pub use options::EncoderOptions;
 pub use pool::Embedding;

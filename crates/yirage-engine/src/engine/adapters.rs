@@ -89,6 +89,7 @@ impl Engine {
             groups: rebuilt.model.groups.len(),
             dynamic_rope: self.dynamic_rope.clone(),
             embedded: rebuilt.model.embedded,
+            block: crate::block_positions::block_positions(&rebuilt.model),
             scales: layout(&options.adapters).width() as usize,
         };
         self.runner = Runner::new(&*self.device, &rebuilt.plans, &bindings, inputs, options.executor)?;

@@ -9,7 +9,7 @@ use super::request_state::{RequestState, RequestedOutputs};
 use super::restraint::Restraint;
 use crate::error::EngineError;
 use crate::limits::MAX_LOGPROBS;
-use crate::sampling::{Constraint, ParamError, RequestTokenLists, Restriction, TokenCounts};
+use crate::sampling::{Constraint, ParamError, RequestTokenLists, Restriction, SamplerChainState, TokenCounts};
 use crate::scheduler::{FinishOutcome, FinishReason, NewSequence, SeqId};
 use std::collections::VecDeque;
 
@@ -40,6 +40,7 @@ impl Engine {
         let wanted = RequestedOutputs::of(&request);
         let vocabulary = self.facts.vocabulary as usize;
         let sampling = request.sampling.checked(vocabulary)?;
+        let chain = sampling.is_on_host().then(|| SamplerChainState::new(sampling.get().for_chain(), &request.prompt));
         let counts = TokenCounts::new(&request.prompt);
         let restraint = Restraint::new(restriction, constraint, &request.prompt, vocabulary);
         let length = self.whole_length(request.prompt.len(), request.max_new_tokens);
@@ -60,7 +61,19 @@ impl Engine {
         self.speculator.add(seq, &request.prompt);
         self.pending_events.extend(scaled.map(|original| Event::RopeScaled { seq, length, original }));
         let ready = VecDeque::new();
-        let state = RequestState { sampling, counts, restraint, wanted, length, adapters, salt, ready, _rows: rows };
+        let state = RequestState {
+            sampling,
+            counts,
+            restraint,
+            chain,
+            host_sampled: 0,
+            wanted,
+            length,
+            adapters,
+            salt,
+            ready,
+            _rows: rows,
+        };
         self.requests.insert(seq, state);
         Ok(seq)
     }

@@ -9,5 +9,6 @@ pub(super) struct BoundKvCache {
     /// The cache group, whose block table it is read by.
     pub(super) group: usize,
     pub(super) cache: KvCacheHandle,
+    /// Bytes of what is read of a block.
     pub(super) block_bytes: u64,
 }

@@ -9,8 +9,8 @@ use super::cache_salt::cache_salt;
 use super::core::Engine;
 use crate::error::EngineError;
 use crate::kv::SeqCache;
-use crate::limits::BLOCK;
 use crate::prefix_error::PrefixError;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// A beginning of a sequence that the cache has. Its blocks stay for as long as this does.
@@ -57,8 +57,8 @@ impl Engine {
         Ok(CachedPrefix { engine: self, seq })
     }
 
-    /// Takes blocks for the beginning `tokens`, of a whole number of blocks, that was computed before with this model, on a
-    /// device of the same backend and architecture, with the same type of cache.
+    /// Takes blocks for the beginning `tokens`, of a whole number of blocks, that was computed before with this model and the
+    /// same type of cache. Another device may have computed it: its numbers are then those of that device.
     ///
     /// # Errors
     /// [`EngineError::Prefix`], [`EngineError::UnknownToken`], [`EngineError::Admission`].
@@ -66,8 +66,9 @@ impl Engine {
         if !self.options.prefix_cache {
             return Err(PrefixError::NoCache.into());
         }
-        if tokens.is_empty() || !tokens.len().is_multiple_of(BLOCK) {
-            return Err(PrefixError::Length { tokens: tokens.len() }.into());
+        let block = self.scheduler.kv().block_positions();
+        if tokens.is_empty() || !tokens.len().is_multiple_of(block) {
+            return Err(PrefixError::Length { tokens: tokens.len(), block }.into());
         }
         let vocabulary = self.facts.vocabulary;
         if let Some(at) = tokens.iter().position(|&id| id >= vocabulary) {
@@ -93,6 +94,19 @@ fn blocks_of(seq: &SeqCache, group: usize) -> Vec<u32> {
     seq.table(group).iter().filter_map(|&block| u32::try_from(block).ok()).collect()
 }
 
+/// Of what a window has kept, the latest positions: blocks of another length begin before or behind where it begins, and what
+/// lies before it nobody sees.
+fn latest(contents: &[u8], wanted: usize) -> Cow<'_, [u8]> {
+    match contents.len().checked_sub(wanted) {
+        Some(before) => Cow::Borrowed(&contents[before..]),
+        None => {
+            let mut all = vec![0; wanted - contents.len()];
+            all.extend_from_slice(contents);
+            Cow::Owned(all)
+        }
+    }
+}
+
 impl CachedPrefix<'_> {
     /// Positions of it.
     pub fn positions(&self) -> usize {
@@ -105,7 +119,8 @@ impl CachedPrefix<'_> {
         self.engine.kv_caches.iter().map(|layer| (layer.name.clone(), bytes(layer))).collect()
     }
 
-    /// What lies in the blocks of a layer's cache, one after the other, as the device stores it.
+    /// What lies in the blocks of a layer's cache, one after the other: position after position, of each its heads, as elements
+    /// of the cache's type, whatever the device's layout.
     ///
     /// # Errors
     /// [`PrefixError::NoLayer`], [`EngineError::Device`].
@@ -128,7 +143,14 @@ impl RestoredPrefix<'_> {
     /// [`PrefixError::NoLayer`], [`EngineError::Device`], which has the bytes that are wanted.
     pub fn write(&mut self, name: &str, contents: &[u8]) -> Result<(), EngineError> {
         let layer = self.engine.kv_cache(name)?;
-        self.engine.device.write_kv_blocks(&layer.cache, &blocks_of(&self.seq, layer.group), contents)?;
+        let blocks = blocks_of(&self.seq, layer.group);
+        let wanted = layer.block_bytes as usize * blocks.len();
+        let (kv, position) = (self.engine.scheduler.kv(), layer.block_bytes as usize);
+        let (group, position) = (&kv.groups()[layer.group], position / kv.block_positions());
+        let slides = group.window().is_some() && !group.is_recurrent();
+        let whole = !contents.is_empty() && contents.len().is_multiple_of(position.max(1));
+        let contents = if slides && whole { latest(contents, wanted) } else { Cow::Borrowed(contents) };
+        self.engine.device.write_kv_blocks(&layer.cache, &blocks, &contents)?;
         self.written.insert(name.to_owned());
         Ok(())
     }

@@ -11,7 +11,7 @@ impl Engine {
     }
 
     /// Begins to choose tokens from the logits of the step submitted last: one for each row of each entry that
-    /// [`Engine::samples`], of its last certain token and of its drafts, each with the history that the drafts before it
+    /// [`Engine::samples`] and the host does not choose for, of its last certain token and of its drafts, each with the history that the drafts before it
     /// make; and before them the tokens of its prompt whose log-probabilities are wanted. None where there is no such row.
     pub(super) fn sample(&mut self, batch: &Batch) -> Result<Option<SamplingInFlight>, SampleError> {
         self.restrain(batch);
@@ -29,7 +29,7 @@ impl Engine {
             while let Some((_, row, params)) = prompts.next_if(|(seq, ..)| *seq == entry.seq) {
                 picks.push(SamplerInput { row: first + row, params, counts, allowed: None, position: entry.start });
             }
-            if !entry.sample {
+            if !entry.sample || seq.chain.is_some() {
                 continue;
             }
             let (params, drafts) = (&seq.sampling, entry.drafts as usize);
@@ -64,7 +64,10 @@ impl Engine {
     fn histories(&self, batch: &Batch) -> Vec<TokenCounts> {
         let mut histories = Vec::new();
         for entry in &batch.entries {
-            let seq = self.requests.get(&entry.seq).filter(|seq| entry.sample && seq.sampling.has_penalties());
+            let seq = self
+                .requests
+                .get(&entry.seq)
+                .filter(|seq| entry.sample && seq.chain.is_none() && seq.sampling.has_penalties());
             let Some(mut counts) = seq.map(|seq| seq.counts.clone()) else { continue };
             for &draft in entry.drafted() {
                 counts.push(draft);

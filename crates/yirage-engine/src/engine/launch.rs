@@ -22,11 +22,12 @@ impl Engine {
         Ok(SubmittedStep { batch, began, model, sampling })
     }
 
-    /// The outputs of which some request wants rows.
+    /// The outputs of which some request wants rows, or a token that the host chooses.
     fn reads(&self) -> Vec<usize> {
         let any =
             |of: fn(&RequestedOutputs) -> Option<LogitsWanted>| self.requests.values().any(|r| of(&r.wanted).is_some());
-        let logits = any(|wanted| wanted.logits).then_some(LOGITS);
+        let on_host = self.requests.values().any(|request| request.chain.is_some());
+        let logits = (on_host || any(|wanted| wanted.logits)).then_some(LOGITS);
         let hidden = any(|wanted| wanted.hidden).then_some(HIDDEN);
         logits.into_iter().chain(hidden).collect()
     }
@@ -48,7 +49,7 @@ impl Engine {
         self.device.in_flight() > 1 && plain && self.speculator.is_off()
     }
 
-    /// Waits for a step: one result for each row of each entry that [`Engine::samples`].
+    /// Waits for a step: one result for each row of each entry that the device samples.
     pub(super) fn collect(
         &mut self,
         model: Flight,

@@ -4,11 +4,11 @@ use super::adapters::layout;
 use super::bound_kv_cache::BoundKvCache;
 use super::core::Engine;
 use super::facts::ModelFacts;
+use crate::block_positions::block_positions;
 use crate::embedded::EmbeddedTokens;
 use crate::error::EngineError;
 use crate::graph_model::GraphModel;
 use crate::kv::KvManager;
-use crate::limits::BLOCK;
 use crate::load::{self, LoadProgressFn, ModelLoadPlan, kv_cache_type};
 use crate::options::{CacheSize, EngineOptions, Speculation};
 use crate::pace::{PromptWork, StepPacer};
@@ -24,6 +24,7 @@ use crate::vocabulary::{VocabularyError, same_vocabulary};
 use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_hal::{Bindings, Device};
+use yirage_ir::Dims;
 use yirage_model::Checkpoint;
 use yirage_model::arch::Model;
 use yirage_model::tokenizer::Tokenizer;
@@ -99,10 +100,11 @@ impl Engine {
             groups,
             dynamic_rope: dynamic_rope.clone(),
             embedded: embedded_width,
+            block: block_positions(&prepared.model),
             scales: layout(&options.adapters).width() as usize,
         };
         let runner = Runner::new(&*device, &prepared.plans, &bindings, inputs, options.executor)?;
-        let kv_caches = kv_caches(&*device, &prepared.model, &bindings)?;
+        let kv_caches = kv_caches(&prepared.model, &bindings)?;
         let facts = ModelFacts {
             architecture: prepared.model.name,
             vocabulary,
@@ -185,7 +187,7 @@ impl Engine {
             CacheSize::Bytes(_) | CacheSize::Blocks(_) => {
                 let kv = self.scheduler.kv();
                 let blocks = (0..kv.groups().len()).map(|group| kv.total_blocks(group)).max();
-                let positions = blocks.map_or(0, |blocks| blocks * BLOCK);
+                let positions = blocks.map_or(0, |blocks| blocks * kv.block_positions());
                 u32::try_from(positions / self.facts.context as usize).unwrap_or(u32::MAX).max(1)
             }
         }
@@ -193,10 +195,10 @@ impl Engine {
 }
 
 /// The caches that a model's layers were granted.
-fn kv_caches(device: &dyn Device, model: &Model, bindings: &Bindings) -> Result<Vec<BoundKvCache>, EngineError> {
+fn kv_caches(model: &Model, bindings: &Bindings) -> Result<Vec<BoundKvCache>, EngineError> {
     let granted = |(name, group): &(String, usize)| {
         let cache = bindings.kv_caches.get(name).ok_or_else(|| PrefixError::NoLayer { name: name.clone() })?;
-        let block_bytes = device.kv_block_bytes(&kv_cache_type(model, name)?, model.groups[*group].k_width())?;
+        let block_bytes = kv_cache_type(model, name)?.bytes(&Dims::default()) as u64;
         Ok(BoundKvCache { name: name.clone(), group: *group, cache: cache.clone(), block_bytes })
     };
     model.kv_cache_group.iter().map(granted).collect()
@@ -204,7 +206,8 @@ fn kv_caches(device: &dyn Device, model: &Model, bindings: &Bindings) -> Result<
 
 /// The scheduler of an engine with these options.
 fn scheduler(prepared: &ModelLoadPlan, options: &EngineOptions) -> Result<Scheduler, EngineError> {
-    let kv = KvManager::new(&prepared.groups, options.prefix_cache)?;
+    let kv =
+        KvManager::new(&prepared.groups, options.prefix_cache)?.with_block_positions(block_positions(&prepared.model));
     let chunk = options.chunk.max(options.max_seqs);
     let config = SchedulerConfig {
         max_seqs: options.max_seqs,

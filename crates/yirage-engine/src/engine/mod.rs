@@ -10,6 +10,7 @@ mod core;
 mod event;
 mod facts;
 mod guesses;
+mod host_choice;
 mod launch;
 mod load;
 mod prompt_rows;

@@ -3,7 +3,7 @@
 use super::core::Engine;
 use super::event::Event;
 use crate::error::EngineError;
-use crate::scheduler::{BatchEntry, LogitsWanted, SeqId, SeqUpdate};
+use crate::scheduler::{BatchEntry, LogitsWanted, SeqId, SeqUpdate, SequenceUsage};
 
 impl Engine {
     /// The event for one of the scheduler's updates; ended sequences are forgotten.
@@ -18,7 +18,8 @@ impl Engine {
                 Event::Token { seq, token, position, logprobs: None }
             }
             SeqUpdate::Finished { seq, reason, usage } => {
-                self.requests.remove(&seq);
+                let host_sampled = self.requests.remove(&seq).map_or(0, |request| request.host_sampled);
+                let usage = SequenceUsage { host_sampled, ..usage };
                 let gain = self.speculator.remove(seq);
                 Event::Finished { seq, reason, usage, gain }
             }

@@ -4,7 +4,7 @@ use super::request::Request;
 use super::request_adapters::RequestAdapters;
 use super::restraint::Restraint;
 use crate::embedded::EmbeddingRows;
-use crate::sampling::{CheckedParams, PositionLogprobs, TokenCounts};
+use crate::sampling::{CheckedParams, PositionLogprobs, SamplerChainState, TokenCounts};
 use crate::scheduler::LogitsWanted;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,6 +14,10 @@ pub(super) struct RequestState {
     pub(super) sampling: CheckedParams,
     pub(super) counts: TokenCounts,
     pub(super) restraint: Restraint,
+    /// What its chain of samplers remembers, where the host chooses its tokens.
+    pub(super) chain: Option<SamplerChainState>,
+    /// Tokens that the host chose.
+    pub(super) host_sampled: usize,
     pub(super) wanted: RequestedOutputs,
     /// Positions that will be computed if it is not stopped early.
     pub(super) length: u32,
@@ -30,7 +34,7 @@ pub(super) struct RequestState {
 impl RequestState {
     /// Whether the host has to see a token before the next one can be chosen or reported.
     pub(super) fn waits_for_host(&self) -> bool {
-        self.sampling.has_penalties() || self.restraint.looks_back() || self.wanted.anything()
+        self.sampling.has_penalties() || self.chain.is_some() || self.restraint.looks_back() || self.wanted.anything()
     }
 }
 

@@ -11,8 +11,8 @@ use crate::scheduler::{SchedulerStats, SeqId};
 use crate::speculate::{DraftModel, StepCost};
 use yirage_hal::{MemoryReport, SelectionReason};
 use yirage_ir::Dims;
+use yirage_plan::ExecutorKind;
 use yirage_plan::work::{SequenceSpan, Work};
-use yirage_plan::{ExecutorKind, WeightPlan};
 
 /// What an engine is busy with at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -39,11 +39,6 @@ impl Engine {
     /// Memory the device holds.
     pub fn memory(&self) -> MemoryReport {
         self.device.memory()
-    }
-
-    /// How weights are held.
-    pub fn weight_plan(&self) -> &WeightPlan {
-        &self.weights
     }
 
     /// For each plan: the sizes of the largest step it takes, its executor now, and why it is that one.
@@ -92,7 +87,8 @@ impl Engine {
         let plans = self.sampler.plans().take_notices().into_iter().map(|told| Notice::Plan(told.to_string()));
         let weights = self.background.as_ref().map_or_else(Vec::new, Background::notices);
         let told = std::mem::take(&mut self.notices);
-        told.into_iter().chain(weights).chain(plans).collect()
+        let executors = self.runner.take_left_out().into_iter().map(Notice::LeftOut);
+        told.into_iter().chain(weights).chain(plans).chain(executors).collect()
     }
 
     /// Where the plans of the model and of sampling came from so far.

@@ -129,8 +129,11 @@ impl Engine {
         for entry in &batch.entries {
             self.report_rows(entry, first_row, events)?;
             let prompt = self.report_prompt(entry, &mut sampled, events);
-            let rows = if self.samples(entry) { 1 + entry.drafts as usize } else { 0 };
-            let rows: Vec<_> = sampled.by_ref().take(rows).collect();
+            let rows: Vec<_> = match (self.samples(entry), self.chooses_on_host(entry.seq)) {
+                (false, _) => Vec::new(),
+                (true, false) => sampled.by_ref().take(1 + entry.drafts as usize).collect(),
+                (true, true) => self.choose_on_host(entry, first_row),
+            };
             let outcome = match prompt.map_err(|e| e.to_string()).and_then(|()| verify(entry.drafted(), rows)) {
                 Err(_) if self.allows_none(entry) => EntryOutcome::Failed(FinishReason::NothingAllowed),
                 Err(why) => EntryOutcome::Failed(FinishReason::Error(why)),

@@ -2,8 +2,9 @@
 
 use super::core::Forward;
 use super::row::ForwardRow;
+use crate::block_positions::block_positions;
 use crate::forward_error::ForwardError;
-use crate::limits::{BLOCK, MAX_SEQS, MAX_STEP_TOKENS};
+use crate::limits::{MAX_SEQS, MAX_STEP_TOKENS};
 use std::collections::HashSet;
 
 impl Forward {
@@ -29,8 +30,9 @@ impl Forward {
             if given.start > cached {
                 return Err(ForwardError::Position { row, start: given.start, cached });
             }
-            if self.is_recurrent() && given.start != cached && !given.start.is_multiple_of(BLOCK as u32) {
-                return Err(ForwardError::NoState { row, start: given.start, cached });
+            let block = block_positions(&self.model) as u32;
+            if self.is_recurrent() && given.start != cached && !given.start.is_multiple_of(block) {
+                return Err(ForwardError::NoState { row, start: given.start, cached, block });
             }
             let end = u64::from(given.start) + tokens as u64;
             if end > u64::from(self.context) {

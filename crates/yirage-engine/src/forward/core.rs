@@ -4,12 +4,11 @@ use super::kv_reservation::KvReservation;
 use super::options::ForwardOptions;
 use crate::sampling::Sampler;
 use std::sync::Arc;
-use yirage_call::ResidentWeights;
 use yirage_hal::Device;
 use yirage_ir::Format;
 use yirage_model::arch::{KvCacheSpec, Model};
 use yirage_plan::WeightPlan;
-use yirage_plancache::PlanCache;
+use yirage_plancache::{PlanCache, ResidentWeights};
 
 /// A model on a device whose forward pass is called with rows of tokens.
 pub struct Forward {

@@ -4,6 +4,7 @@ use super::core::Forward;
 use super::row::ForwardRow;
 use super::step::ForwardStep;
 use crate::error::EngineError;
+use crate::forward_error::ForwardError;
 use crate::sampling::{CheckedParams, Logits, Sampler, SamplerInput, SamplingParams, TokenCounts};
 use crate::scheduler::LogitsWanted;
 
@@ -95,6 +96,9 @@ impl Forward {
         params: &CheckedParams,
         rows: &[(&TokenCounts, u32)],
     ) -> Result<Vec<u32>, EngineError> {
+        if params.is_on_host() {
+            return Err(ForwardError::HostSamplers(params.get().chain.asked()).into());
+        }
         let logits: Vec<f32> = step.logits.bytes().as_chunks::<4>().0.iter().map(|b| f32::from_ne_bytes(*b)).collect();
         let (vocabulary, device) = (self.vocabulary() as usize, &self.device);
         let known = self.sampler.take().filter(|(seqs, _)| *seqs >= rows.len());

@@ -4,11 +4,10 @@ use super::kv_reservation::KvReservation;
 use super::row::ForwardRow;
 use crate::error::EngineError;
 use crate::scheduler::LogitsWanted;
-use yirage_call::HostArray;
 use yirage_hal::{HalError, Record};
 use yirage_ir::Dims;
 use yirage_model::rope::Dynamic;
-use yirage_plancache::CacheError;
+use yirage_plancache::{CacheError, HostArray};
 
 /// Token rows whose logits are wanted, counted through all rows.
 fn wanted_rows(rows: &[ForwardRow<'_>], wanted: LogitsWanted) -> Vec<i32> {
@@ -50,7 +49,9 @@ pub(super) fn inputs(
             ("rows", _) => Record::of(&wanted),
             ("rope.cos", Some((cosines, _))) => Record::of(cosines),
             ("rope.sin", Some((_, sines))) => Record::of(sines),
-            (name, _) if name.starts_with("slots.") => each(rows, |row| row.slots(room.blocks).collect()),
+            (name, _) if name.starts_with("slots.") => {
+                each(rows, |row| row.slots(room.blocks, room.positions).collect())
+            }
             (name, _) if name.starts_with("table.") => each(rows, |row| row.table(room.blocks).collect()),
             (name, _) => return Err(HalError::Step(format!("nobody knows what the slot `{name}` is for")).into()),
         };

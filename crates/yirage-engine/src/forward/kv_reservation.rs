@@ -8,6 +8,8 @@ pub(super) struct KvReservation {
     pub(super) lengths: Vec<u32>,
     /// Blocks of a sequence.
     pub(super) blocks: u32,
+    /// Positions of a block.
+    pub(super) positions: u32,
     /// The graph with weights and states.
     pub(super) graph: BoundGraph,
 }

@@ -8,11 +8,10 @@ use crate::load::{BuiltModel, DeviceSizes, LoadProgressFn, bind_weights, build, 
 use crate::memory::LoadBytes;
 use std::collections::HashMap;
 use std::sync::Arc;
-use yirage_call::ResidentWeights;
 use yirage_hal::Device;
 use yirage_model::arch::Model;
 use yirage_model::{Checkpoint, RawConfig};
-use yirage_plancache::PlanCache;
+use yirage_plancache::{PlanCache, ResidentWeights};
 
 impl Forward {
     /// Builds the graph of `checkpoint`'s model for `device`. No weight is read.

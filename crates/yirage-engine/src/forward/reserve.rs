@@ -2,9 +2,10 @@
 
 use super::core::Forward;
 use super::kv_reservation::KvReservation;
+use crate::block_positions::block_positions;
 use crate::error::EngineError;
 use crate::forward_error::ForwardError;
-use crate::limits::{BLOCK, MAX_POOL_BLOCKS};
+use crate::limits::MAX_POOL_BLOCKS;
 use crate::load::{DeviceSizes, check, kv_cache_type};
 use crate::memory::LoadBytes;
 use std::collections::HashMap;
@@ -61,7 +62,8 @@ impl Forward {
         let weights = self.loaded_weights.clone().ok_or(ForwardError::NoWeights)?;
         // Their memory is there for what takes their place.
         self.drop_reservation();
-        let blocks = self.context.div_ceil(BLOCK as u32);
+        let positions = block_positions(&self.model) as u32;
+        let blocks = self.context.div_ceil(positions);
         let most = MAX_POOL_BLOCKS / blocks.max(1);
         let wanted = u32::try_from(sequences).ok().filter(|&wanted| (1..=most).contains(&wanted));
         let wanted = wanted.ok_or(ForwardError::Rows { rows: sequences, most })?;
@@ -82,7 +84,7 @@ impl Forward {
             graph.outputs.extend(self.model.layer_outputs());
         }
         let graph = BoundGraph::resident(graph, resident).map_err(CacheError::from)?;
-        self.reservation = Some(KvReservation { lengths: vec![0; sequences], blocks, graph });
+        self.reservation = Some(KvReservation { lengths: vec![0; sequences], blocks, positions, graph });
         Ok(())
     }
 }

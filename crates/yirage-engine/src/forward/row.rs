@@ -1,7 +1,5 @@
 //! Tokens of one sequence, and where they go.
 
-use crate::limits::BLOCK;
-
 /// Tokens of one sequence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ForwardRow<'a> {
@@ -24,9 +22,9 @@ impl ForwardRow<'_> {
         first..first + blocks as i32
     }
 
-    /// Where its keys and values go.
-    pub(super) fn slots(&self, blocks: u32) -> impl Iterator<Item = i32> {
-        let first = self.sequence as i32 * blocks as i32 * BLOCK as i32;
+    /// Where its keys and values go, of so many blocks of so many positions.
+    pub(super) fn slots(&self, blocks: u32, positions: u32) -> impl Iterator<Item = i32> {
+        let first = self.sequence as i32 * blocks as i32 * positions as i32;
         self.positions().map(move |position| first + position)
     }
 }

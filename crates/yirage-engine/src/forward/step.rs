@@ -3,13 +3,12 @@
 use super::core::Forward;
 use super::inputs::inputs;
 use super::row::ForwardRow;
+use crate::block_positions::block_positions;
 use crate::error::EngineError;
 use crate::forward_error::ForwardError;
-use crate::limits::BLOCK;
 use crate::scheduler::LogitsWanted;
-use yirage_call::HostArray;
 use yirage_hal::HalError;
-use yirage_plancache::{CacheNotice, CallOutcome, Mode};
+use yirage_plancache::{CacheNotice, CallOutcome, HostArray, Mode};
 
 /// What a call gave.
 #[derive(Clone, Debug)]
@@ -40,7 +39,7 @@ impl Forward {
         self.check(rows)?;
         let forgot = self.reserve(rows.iter().map(|row| row.sequence + 1).max().unwrap_or(0))?;
         // A recurrent state that a step has begun to carry on is there no longer.
-        let kept = if self.is_recurrent() { BLOCK as u32 } else { 1 };
+        let kept = if self.is_recurrent() { block_positions(&self.model) as u32 } else { 1 };
         let room = self.reservation.as_mut().ok_or(ForwardError::NoWeights)?;
         let inputs = inputs(room, rows, wanted, self.model.dynamic_rope.as_ref())?;
         for row in rows {

@@ -1,13 +1,13 @@
 //! The sizes that plans are made for.
 
-use crate::limits::{BLOCK, MAX_DRAFTS};
+use crate::limits::MAX_DRAFTS;
 use crate::options::EngineOptions;
 use yirage_ir::Dims;
 
 /// The sizes plans are made for: steps of decoding sequences only, those that verify drafts besides, and steps with
-/// prefill. Without drafts there is nothing to verify.
-pub(super) fn buckets(options: &EngineOptions, context: u32) -> Vec<Dims> {
-    let blocks = context.div_ceil(BLOCK as u32);
+/// prefill. Without drafts there is nothing to verify. A block of the cache has so many positions.
+pub(super) fn buckets(options: &EngineOptions, context: u32, block: usize) -> Vec<Dims> {
+    let blocks = context.div_ceil(block as u32);
     let (seqs, rows) = (options.max_seqs, options.logit_rows.max(options.max_seqs));
     let prefill = Dims { tokens: options.chunk.max(seqs), seqs, blocks, rows };
     let drafts = options.speculation.most.min(MAX_DRAFTS);

@@ -1,5 +1,6 @@
 //! The cache of a model: its groups, their pools, the type of a block.
 
+use crate::block_positions::block_positions;
 use crate::error::EngineError;
 use crate::kv::{CacheGroup, GroupConfig, KvError};
 use crate::options::{CacheSize, EngineOptions};
@@ -38,7 +39,8 @@ fn state_elements(model: &Model, g: usize) -> u64 {
 /// keys and values of the same positions.
 fn blocks_between_states(model: &Model, elements: u64) -> u32 {
     let of_positions = (0..model.groups.len()).filter(|&g| model.groups[g] != arch::KvCacheSpec::Recurrent);
-    let kept: u64 = of_positions.map(|g| cache_group(model, g).elements_per_block()).sum();
+    let block = block_positions(model);
+    let kept: u64 = of_positions.map(|g| cache_group(model, g).elements_per_block(block)).sum();
     match kept {
         0 => WITHOUT_ATTENTION,
         kept => u32::try_from(elements.div_ceil(kept)).unwrap_or(u32::MAX).max(1),
@@ -56,8 +58,9 @@ pub(super) fn pool_blocks(
     context: u32,
     block_bytes: &[u64],
 ) -> Result<Vec<u64>, EngineError> {
+    let block = block_positions(model);
     let blocks = |g, seqs: u32| {
-        let each = cache_group(model, g).peak_blocks(context as usize, options.chunk as usize) as u64;
+        let each = cache_group(model, g).peak_blocks(context as usize, options.chunk as usize, block) as u64;
         // One block more a running sequence: short sequences begin blocks of their own.
         each.saturating_mul(seqs.into()).saturating_add(options.max_seqs.into())
     };

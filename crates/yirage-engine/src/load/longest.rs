@@ -33,7 +33,8 @@ pub(super) fn longest(
     let room = info.memory_bytes.map_or(u64::MAX, share);
     let bytes = |context: u32| {
         let group = |(g, each): (usize, &u64)| {
-            let blocks = cache_group(model, g).peak_blocks(context as usize, options.chunk as usize) as u64;
+            let blocks =
+                cache_group(model, g).peak_blocks(context as usize, options.chunk as usize, sizes.positions) as u64;
             blocks.saturating_mul(*each)
         };
         block_bytes.iter().enumerate().map(group).fold(0, u64::saturating_add)

@@ -1,8 +1,8 @@
 //! What a model will take, predicted before anything of it is there.
 
 use super::sizes::DeviceSizes;
+use crate::block_positions::block_positions;
 use crate::error::EngineError;
-use crate::limits::BLOCK;
 use crate::memory::LoadBytes;
 use crate::options::EngineOptions;
 use yirage_hal::Device;
@@ -64,7 +64,7 @@ fn tables(model: &Model, plans: &[VerifiedPlan], blocks: &[u64], options: &Engin
     };
     let token = TOKEN + if options.speculation.most > 0 { GUESSED_TOKEN } else { 0 };
     // As many tokens as the cache can hold are kept.
-    let positions = blocks.iter().copied().fold(0, u64::max).saturating_mul(BLOCK as u64);
+    let positions = blocks.iter().copied().fold(0, u64::max).saturating_mul(block_positions(model) as u64);
     let rows = u64::from(options.logit_rows.max(options.max_seqs));
     // Rows that are reported are copies.
     let logits = rows.saturating_mul(model.vocab_size.into()).saturating_mul(4);

@@ -5,10 +5,11 @@ use super::cache::{group_configs, pool_blocks};
 use super::longest::longest;
 use super::predict::{check, predict};
 use super::sizes::DeviceSizes;
+use crate::block_positions::block_positions;
 use crate::error::EngineError;
 use crate::graph_model::GraphModel;
 use crate::kv::GroupConfig;
-use crate::limits::MAX_CONTEXT;
+use crate::limits::{BLOCK, MAX_CONTEXT};
 use crate::memory::LoadBytes;
 use crate::options::{DEFAULT_CONTEXT, EngineOptions, check_adapters};
 use crate::plans::PlanProvider;
@@ -64,7 +65,7 @@ pub fn plan_step(
     told: &mut Vec<PassDecisions>,
 ) -> Result<PlannedStep, EngineError> {
     let BuiltModel { model, target, weights, context, .. } = build(checkpoint, device, options)?;
-    let buckets = buckets(options, context);
+    let buckets = buckets(options, context, block_positions(&model));
     let most = buckets.last().map_or(0, |b| b.tokens);
     let none = || HalError::Step(format!("a step of {tokens} tokens: the largest plan takes {most}"));
     let bucket = buckets.into_iter().find(|b| tokens <= b.tokens).ok_or_else(none)?;
@@ -105,7 +106,7 @@ pub(crate) fn rebuild(
 ) -> Result<RebuiltModel, EngineError> {
     let BuiltModel { model, target, weights, context, .. } = build(checkpoint, device, options)?;
     let (compiling, mut plans) = (options.compiling(), Vec::new());
-    for bucket in buckets(options, context) {
+    for bucket in buckets(options, context, block_positions(&model)) {
         plans.push(kept.plan(&model.graph, bucket, &target, &weights, &compiling)?);
     }
     Ok(RebuiltModel { model, weights, plans })
@@ -138,7 +139,7 @@ fn prepared(
     let BuiltModel { model, target, weights, context, kv } = built;
     let compiling = options.compiling();
     let mut plans = Vec::new();
-    for bucket in buckets(options, context) {
+    for bucket in buckets(options, context, block_positions(&model)) {
         plans.push(kept.plan(&model.graph, bucket, &target, &weights, &compiling)?);
     }
     let sizes = DeviceSizes::new(device, &model, &weights)?;
@@ -162,15 +163,17 @@ pub(crate) fn build(
     let weights_f32 = checkpoint.tensors().all(|t| t.dtype == StoredType::Format(Format::F32));
     let kv = options.kv_format(weights_f32, &device.info().capabilities);
     check_context(&config, options, context)?;
-    check_adapters(&options.adapters, device.target().ranks)?;
+    let target = device.target();
+    check_adapters(&options.adapters, target.ranks)?;
     let adapters: Vec<_> = options.adapters.iter().map(|adapter| adapter.adapter.clone()).collect();
+    let kv_block = target.kv_block_positions(kv).unwrap_or(BLOCK as u32);
     let of = |context| -> Result<BuiltModel, EngineError> {
-        let build = BuildOptions { kv, context, hidden: options.hidden, embedded: options.embedded };
+        let (hidden, embedded) = (options.hidden, options.embedded);
+        let build = BuildOptions { kv, kv_block, context, hidden, embedded };
         let model = arch::build_with_adapters(checkpoint, &config, build, &adapters)?;
         check_generates(&model)?;
-        let target = device.target();
         let weights = plan_weights(&model.graph, &target)?;
-        Ok(BuiltModel { model, target, weights, context, kv })
+        Ok(BuiltModel { model, target: target.clone(), weights, context, kv })
     };
     let built = of(context)?;
     match options.context_within.filter(|_| options.context.is_none()) {

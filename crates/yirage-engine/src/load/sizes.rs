@@ -1,8 +1,8 @@
 //! What weights and blocks of states take on the device.
 
 use super::cache::kv_cache_type;
+use crate::block_positions::block_positions;
 use crate::error::EngineError;
-use crate::limits::BLOCK;
 use std::collections::HashMap;
 use yirage_hal::Device;
 use yirage_model::arch::Model;
@@ -13,11 +13,14 @@ use yirage_plan::work::ResidentSizes;
 pub(crate) struct DeviceSizes {
     pub(crate) weights: HashMap<String, u64>,
     pub(crate) blocks: HashMap<String, u64>,
+    /// Positions of a block.
+    pub(super) positions: usize,
 }
 
 impl DeviceSizes {
     pub(crate) fn new(device: &dyn Device, model: &Model, weights: &WeightPlan) -> Result<DeviceSizes, EngineError> {
-        let mut sizes = DeviceSizes { weights: HashMap::new(), blocks: HashMap::new() };
+        let mut sizes =
+            DeviceSizes { weights: HashMap::new(), blocks: HashMap::new(), positions: block_positions(model) };
         for entry in &weights.entries {
             sizes.weights.insert(entry.name.clone(), device.weight_bytes(entry)?);
         }
@@ -45,6 +48,6 @@ impl ResidentSizes for DeviceSizes {
     }
 
     fn position(&self, name: &str) -> f64 {
-        self.blocks.get(name).map_or(0.0, |&bytes| bytes as f64 / BLOCK as f64)
+        self.blocks.get(name).map_or(0.0, |&bytes| bytes as f64 / self.positions as f64)
     }
 }

@@ -1,5 +1,6 @@
 //! Writing an entry, in short steps that wait until nobody waits for a token.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use yirage_hal::{Device, WeightHandle};
 use yirage_packed::{NewEntry, PackedStore, PackedWriter};
@@ -11,6 +12,8 @@ pub(super) struct PackedEntryWriter {
     state: PackedWriterState,
     done: u64,
     total: u64,
+    /// The image that is being written, by its place, where the device had to read it back.
+    read_back: Option<(usize, Vec<u8>)>,
 }
 
 enum PackedWriterState {
@@ -27,7 +30,14 @@ impl PackedEntryWriter {
         weights: Vec<WeightHandle>,
     ) -> PackedEntryWriter {
         let total = new.images.iter().map(|(_, bytes)| bytes).sum();
-        PackedEntryWriter { device, weights, state: PackedWriterState::New(store, new), done: 0, total }
+        PackedEntryWriter {
+            device,
+            weights,
+            state: PackedWriterState::New(store, new),
+            done: 0,
+            total,
+            read_back: None,
+        }
     }
 
     /// Bytes written, and of all.
@@ -46,8 +56,16 @@ impl PackedEntryWriter {
             writer.finish().map_err(|e| e.to_string())?;
             return Ok(false);
         };
-        let bytes = self.device.image(&self.weights[image]).map_err(|e| e.to_string())?;
-        self.done += writer.push(bytes).map_err(|e| e.to_string())?;
+        if self.read_back.as_ref().is_none_or(|(of, _)| *of != image) {
+            self.read_back = None;
+            match self.device.image(&self.weights[image]).map_err(|e| e.to_string())? {
+                Cow::Borrowed(bytes) => self.done += writer.push(bytes).map_err(|e| e.to_string())?,
+                Cow::Owned(bytes) => self.read_back = Some((image, bytes)),
+            }
+        }
+        if let Some((_, bytes)) = &self.read_back {
+            self.done += writer.push(bytes).map_err(|e| e.to_string())?;
+        }
         self.state = PackedWriterState::Writing(writer);
         Ok(true)
     }

@@ -108,7 +108,7 @@ impl<'a> PackedModelEntry<'a> {
         let (mut images, mut weights) = (Vec::new(), Vec::new());
         for entry in self.entries() {
             let Some(weight) = bindings.weights.get(&entry.name) else { continue };
-            let bytes = self.device.image(weight).map_err(|e| e.to_string())?.len() as u64;
+            let bytes = self.device.weight_bytes(entry).map_err(|e| e.to_string())?;
             images.push((entry.name.clone(), bytes));
             weights.push(weight.clone());
         }

@@ -15,6 +15,8 @@ pub enum Notice {
     NotNoted(String),
     /// A kept plan could not be used, or a plan is not kept.
     Plan(String),
+    /// An executor of the device cannot run a plan, and the others do.
+    LeftOut(String),
     /// Kernels were measured, or what was kept of that could not be used or kept.
     Variant(String),
     /// Weights are stored in formats that nothing computes with, and were decoded.
@@ -41,7 +43,7 @@ impl fmt::Display for Notice {
                 write!(f, "weights are decoded when they are loaded, each value exactly: {}", all.join("; "))
             }
             Notice::NotGuessed(why) => write!(f, "tokens are not guessed: {why}"),
-            Notice::Plan(why) => f.write_str(why),
+            Notice::Plan(why) | Notice::LeftOut(why) => f.write_str(why),
             Notice::NotNoted(why) => write!(f, "repacked weights are checked in full at each start: {why}"),
         }
     }

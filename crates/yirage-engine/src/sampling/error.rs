@@ -43,7 +43,7 @@ pub enum ParamError {
         vocabulary: usize,
     },
     /// One token twice.
-    #[error("logit_bias names token {token} twice")]
+    #[error("logit_bias names token {token} twice; name each token once")]
     DuplicateToken {
         /// Token id given.
         token: u32,
@@ -80,7 +80,9 @@ pub enum ParamError {
         vocabulary: usize,
     },
     /// More tokens are wanted at least than may come at most.
-    #[error("min_new_tokens is {min}, above the {most} new tokens that the request can have at most")]
+    #[error(
+        "min_new_tokens is {min}, above the {most} new tokens that the request can have at most; lower it, or raise `max_new_tokens`"
+    )]
     MinAboveMost {
         /// Tokens wanted at least.
         min: u32,
@@ -109,7 +111,9 @@ pub enum SampleError {
         stage: &'static str,
     },
     /// The row is empty, or every token is masked or has the logit -infinity.
-    #[error("none of {vocabulary} tokens can be sampled: all are masked or have the logit -infinity")]
+    #[error(
+        "none of {vocabulary} tokens can be sampled: all are masked or have the logit -infinity; allow more tokens, or check the model's weights"
+    )]
     NoCandidate {
         /// Tokens in the row.
         vocabulary: usize,
@@ -122,6 +126,15 @@ pub enum SampleError {
         /// Logits in the row.
         got: usize,
     },
+    /// A row that the host was to choose from is not there: a bug of the engine, with its facts.
+    #[error("sampling on the host: {why}")]
+    Logits {
+        /// What is missing.
+        why: String,
+    },
+    /// Samplers that the device has not.
+    #[error("{} are samplers of the host, and a device is asked: give them to an engine, or leave them out", .0.join(", "))]
+    OnHost(Vec<&'static str>),
     /// The device failed, which concerns all rows of the step.
     #[error(transparent)]
     Device(#[from] HalError),

@@ -25,4 +25,11 @@ impl RngKey {
     pub fn uniform(self) -> f64 {
         uniform(self.words())
     }
+
+    /// The number of another stream, for who needs a second one at a position; stream 0 is [`RngKey::uniform`].
+    pub(super) fn uniform_of(self, stream: u32) -> f64 {
+        let mut words = self.words();
+        words[3] = stream;
+        uniform(words)
+    }
 }

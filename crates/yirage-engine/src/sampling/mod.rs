@@ -20,7 +20,8 @@
 //! 9. the draw: the first token, in order of ids, at which the running share of what is left exceeds the random number.
 //!
 //! This is the order of vLLM. llama.cpp's default chain has the same steps 1 to 3, then top-k, top-p, min-p and
-//! temperature last, so at temperatures other than 1 its top-p and min-p keep other sets.
+//! temperature last, so at temperatures other than 1 its top-p and min-p keep other sets. A request that asks for any of
+//! llama.cpp's other samplers, or for an order ([`SamplerChain`]), goes through such a chain on the host.
 //!
 //! Log-probabilities are those of the model: of the raw row, before step 1.
 //!
@@ -39,6 +40,7 @@
 //! This module deliberately knows no tokenizer, no grammar (it is given a mask, which a [`Constraint`] may fill) and no
 //! sequence state beside [`TokenCounts`].
 
+mod chain;
 mod constraint;
 mod counts;
 mod error;
@@ -47,7 +49,12 @@ mod mask;
 mod params;
 mod restriction;
 mod sampler;
+mod unused;
 
+pub use chain::{
+    Candidates, ChainChoice, ChainParams, DrySettings, DynamicTemperature, MirostatSettings, SamplerChain,
+    SamplerChainState, SamplerStage, SequenceBreakers, StageName, TokenCandidate, XtcSettings,
+};
 pub use constraint::Constraint;
 pub use counts::TokenCounts;
 pub use error::{ParamError, SampleError};

@@ -1,5 +1,6 @@
 //! A request's sampling parameters and their ranges.
 
+use super::chain::{ChainParams, SamplerChain};
 use super::error::ParamError;
 use crate::limits::{MAX_LOGIT_BIAS, MAX_LOGPROBS};
 use yirage_ir::op::sample::GREEDY_BELOW;
@@ -30,6 +31,8 @@ pub struct SamplingParams {
     pub choice: u32,
     /// Report the chosen token's log-probability and those of this many likeliest tokens.
     pub logprobs: Option<u32>,
+    /// Samplers that run on the host; where it asks for any, all of the choice is made there.
+    pub chain: SamplerChain,
 }
 
 impl Default for SamplingParams {
@@ -47,6 +50,7 @@ impl Default for SamplingParams {
             seed: 0,
             choice: 0,
             logprobs: None,
+            chain: SamplerChain::default(),
         }
     }
 }
@@ -55,6 +59,23 @@ impl SamplingParams {
     /// Temperature 0: the largest logit.
     pub fn greedy() -> Self {
         SamplingParams { temperature: 0.0, ..SamplingParams::default() }
+    }
+
+    /// What a chain of samplers reads of them.
+    pub fn for_chain(&self) -> ChainParams<'_> {
+        ChainParams {
+            temperature: self.temperature,
+            top_k: self.top_k,
+            top_p: self.top_p,
+            min_p: self.min_p,
+            repetition: self.repetition_penalty,
+            frequency: self.frequency_penalty,
+            presence: self.presence_penalty,
+            logit_bias: &self.logit_bias,
+            seed: self.seed,
+            choice: self.choice,
+            chain: &self.chain,
+        }
     }
 
     /// Checks every parameter for a model with `vocabulary` tokens.
@@ -83,6 +104,7 @@ impl SamplingParams {
         {
             return Err(ParamError::TooManyLogprobs { field: "logprobs", value });
         }
+        self.chain.check()?;
         self.check_bias(vocabulary)?;
         Ok(CheckedParams { params: self, vocabulary })
     }
@@ -137,6 +159,11 @@ impl CheckedParams {
     /// Tokens in the vocabulary they were checked for.
     pub fn vocabulary(&self) -> usize {
         self.vocabulary
+    }
+
+    /// Whether the host chooses, and not the device.
+    pub fn is_on_host(&self) -> bool {
+        !self.params.chain.is_off()
     }
 
     /// Whether a sequence's history changes its logits.

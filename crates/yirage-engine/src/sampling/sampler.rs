@@ -128,7 +128,7 @@ impl Sampler {
     ///
     /// # Errors
     /// [`SampleError`] when a logit is NaN or +infinity, when nothing is left to choose from, when the row has another
-    /// length than the parameters were checked for, and when the device fails.
+    /// length than the parameters were checked for, when these ask for samplers of the host, and when the device fails.
     pub fn sample(
         &mut self,
         logits: &[f32],
@@ -137,6 +137,9 @@ impl Sampler {
         allowed: Option<&TokenMask>,
         position: u32,
     ) -> Result<SamplerOutput, SampleError> {
+        if params.is_on_host() {
+            return Err(SampleError::OnHost(params.get().chain.asked()));
+        }
         if logits.len() != params.vocabulary() {
             return Err(SampleError::Vocabulary { expected: params.vocabulary(), got: logits.len() });
         }

@@ -8,6 +8,7 @@
 //! sequence for which its cache has no block gets no guesses.
 
 use super::recurrent::cannot_guess;
+use crate::block_positions::block_positions;
 use crate::error::EngineError;
 use crate::kv::{KvManager, SeqCache};
 use crate::load::{self, LoadProgressFn};
@@ -87,12 +88,14 @@ impl DraftModel {
         if prepared.groups.iter().any(|config| config.group.is_recurrent()) {
             return Err(cannot_guess(&prepared.model.name));
         }
-        let kv = KvManager::new(&prepared.groups, options.prefix_cache)?;
+        let block = block_positions(&prepared.model);
+        let kv = KvManager::new(&prepared.groups, options.prefix_cache)?.with_block_positions(block);
         let mut bindings = load::bind(checkpoint, &*device, &prepared, HashMap::new(), progress)?;
         let inputs = RunnerInputs {
             groups: prepared.groups.len(),
             dynamic_rope: prepared.model.dynamic_rope.clone(),
             embedded: prepared.model.embedded,
+            block,
             scales: 0,
         };
         let mut told = Vec::new();

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use yirage_engine::sampling::{PositionLogprobs, SamplingParams};
+use yirage_engine::sampling::{PositionLogprobs, SamplerChain, SamplingParams};
 use yirage_engine::scheduler::{LogitsWanted, SchedulerStats, SeqId};
 use yirage_engine::{CacheSize, Engine, EngineOptions, Event, Request, Speculation, SpeculationControl};
 use yirage_hal::reference::Reference;
@@ -34,12 +34,25 @@ struct Output {
 /// How the tokens of request `i` are chosen: the largest logit, or drawn in several ways.
 fn sampling(i: u64) -> SamplingParams {
     let drawn = SamplingParams { temperature: 0.7, top_k: 8, seed: i, ..SamplingParams::default() };
-    match i % 4 {
+    match i % 8 {
+        4 => host_sampling(i, |chain| {
+            chain.dry.multiplier = 0.7;
+            chain.xtc.probability = 0.5;
+        }),
+        5 => SamplingParams { logprobs: Some(2), ..host_sampling(i, |chain| chain.mirostat.version = 2) },
+        6 => SamplingParams { frequency_penalty: 0.3, ..host_sampling(i, |chain| chain.typical_p = 0.8) },
         1 => SamplingParams { logprobs: Some(3), ..drawn },
         2 => SamplingParams { repetition_penalty: 1.3, frequency_penalty: 0.2, presence_penalty: 0.1, ..drawn },
         3 => SamplingParams { top_p: 0.8, min_p: 0.02, logit_bias: vec![(5, 2.0), (9, -3.0)], ..drawn },
         _ => SamplingParams::greedy(),
     }
+}
+
+/// A request whose tokens the host chooses.
+fn host_sampling(seed: u64, ask: fn(&mut SamplerChain)) -> SamplingParams {
+    let mut chain = SamplerChain::default();
+    ask(&mut chain);
+    SamplingParams { temperature: 0.8, seed, chain, ..SamplingParams::default() }
 }
 
 /// Requests that often begin alike, some greedy, some drawn, some wanting all logits, some restricted; urgent and not, of
@@ -267,12 +280,22 @@ fn product(op: &Op, ins: &[&Tensor], split: impl Fn(usize) -> bool) -> Vec<Tenso
     let Op::Linear(linear) = op else { return op.eval(ins) };
     assert_eq!(linear.groups, 1);
     let (rows, n, k) = (ins[0].rows(), ins[1].rows(), ins[1].width());
-    let sum = |a: &[f32], b: &[f32]| a.iter().zip(b).fold(0f32, |sum, (a, b)| a.mul_add(*b, sum));
-    let weights: Vec<Vec<f32>> = (0..n).map(|i| ins[1].row(i)).collect();
+    // One input of all outputs after the other: these additions are side by side, those of an output are in order.
+    let mut weights = vec![0f32; k * n];
+    for i in 0..n {
+        ins[1].row(i).into_iter().enumerate().for_each(|(at, w)| weights[at * n + i] = w);
+    }
+    let sums = |x: &[f32], from: usize| {
+        let mut sums = vec![0f32; n];
+        for (x, weights) in x.iter().zip(weights[from * n..].chunks_exact(n)) {
+            sums.iter_mut().zip(weights).for_each(|(sum, w)| *sum += x * w);
+        }
+        sums
+    };
     let mut out = Vec::with_capacity(rows * n);
     for x in (0..rows).map(|t| ins[0].row(t)) {
         let at = if split(rows) { k / 2 } else { 0 };
-        out.extend(weights.iter().map(|w| sum(&x[..at], &w[..at]) + sum(&x[at..], &w[at..])));
+        out.extend(sums(&x[..at], 0).iter().zip(sums(&x[at..], at)).map(|(a, b)| a + b));
     }
     vec![Tensor::f32([rows, n], out)]
 }

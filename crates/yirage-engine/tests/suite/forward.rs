@@ -295,7 +295,7 @@ fn recurrent_states_go_on_where_they_are() {
     assert_eq!(again, whole[32..], "from the end of a block");
     let refused = forward.forward(&[row(0, 40, &ids[40..])], LogitsWanted::All).unwrap_err();
     assert!(
-        matches!(refused, EngineError::Forward(ForwardError::NoState { row: 0, start: 40, cached: 50 })),
+        matches!(refused, EngineError::Forward(ForwardError::NoState { row: 0, start: 40, cached: 50, block: 32 })),
         "{refused}"
     );
     assert_eq!(logits(&mut forward, &[row(0, 0, &ids)], LogitsWanted::All), whole, "from the beginning");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use yirage_cpu::Cpu;
-use yirage_cpu::isa::Isa;
+use yirage_cpu_kernels::isa::Isa;
 use yirage_engine::sampling::{
     CheckedParams, Logits, SampleError, Sampler, SamplerInput, SamplerOutput, SamplingParams, TokenCounts, TokenMask,
 };

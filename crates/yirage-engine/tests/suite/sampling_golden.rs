@@ -43,6 +43,7 @@ fn params(case: usize, length: usize) -> SamplingParams {
         seed: case as u64 * 0x1_0000_0001,
         choice: case as u32 % 3,
         logprobs: [None, Some(0), Some(5)][case % 3],
+        ..SamplingParams::default()
     }
 }
 

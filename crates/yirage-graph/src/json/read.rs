@@ -21,13 +21,15 @@ pub const MAX_VALUES: usize = 1 << 17;
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum JsonError {
     /// More bytes than are read.
-    #[error("the document has {bytes} bytes, {MAX_BYTES} are the most")]
+    #[error("the document has {bytes} bytes, {MAX_BYTES} are the most; save parts of the graph")]
     Bytes {
         /// How many there are.
         bytes: usize,
     },
     /// A version of the form that is not known.
-    #[error("the document has version {version} of `yirage-graph`, this program reads version {VERSION}")]
+    #[error(
+        "the document has version {version} of `yirage-graph`, this program reads version {VERSION}; save the graph anew with this program"
+    )]
     Version {
         /// The one given.
         version: u32,

@@ -53,7 +53,9 @@ pub enum NpyError {
         shape: Vec<usize>,
     },
     /// Strides of the graph's type that reach further than there is memory.
-    #[error("{wanted} wanted, which takes {bytes} bytes with its gaps: that much memory is not to be had")]
+    #[error(
+        "{wanted} wanted, which takes {bytes} bytes with its gaps: that much memory is not to be had; save it without gaps"
+    )]
     Memory {
         /// The graph's type.
         wanted: String,
@@ -61,7 +63,7 @@ pub enum NpyError {
         bytes: usize,
     },
     /// A bool that is neither 0 nor 1.
-    #[error("element {at} is the byte {byte}, a bool is 0 or 1")]
+    #[error("element {at} is the byte {byte}, a bool is 0 or 1; save it as bool anew")]
     Bool {
         /// Which element, in the file's order.
         at: usize,

@@ -3,6 +3,7 @@
 use super::command::{Binding, ModuleId, OperationId, StepCommand};
 use super::error::DriverError;
 use super::memory::{BufferId, BufferSlice};
+use super::persistent_step::PersistentStep;
 use crate::record::{HostMemory, Record, StagingMemory};
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +49,28 @@ pub trait GraphCapture {
     fn replay(&self, graph: CapturedGraphId) -> Result<(), DriverError>;
     /// Forgets a graph once everything submitted so far has run.
     fn release(&self, graph: CapturedGraphId);
+}
+
+/// A step that a device was given as one kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct PersistentStepId(pub u64);
+
+/// Steps as one kernel whose groups are all on the device at once and stay there to the step's end: a launch of the step begins
+/// when those have ended that it waits for, and the others do not matter to it.
+pub trait PersistentKernels {
+    /// Makes a step ready, for all sizes within its plan's. None of it runs. Whoever prepares keeps the code and the buffers that
+    /// it names until the step is released.
+    ///
+    /// # Errors
+    /// [`DriverError::Unsupported`] of a step that cannot be one kernel on this device; else as [`Driver::module`].
+    fn prepare(&self, step: &PersistentStep) -> Result<PersistentStepId, DriverError>;
+    /// Submits: all launches of a step.
+    ///
+    /// # Errors
+    /// As [`Driver::submit`].
+    fn run(&self, step: PersistentStepId) -> Result<(), DriverError>;
+    /// Forgets a step once everything submitted so far has run.
+    fn release(&self, step: PersistentStepId);
 }
 
 /// An operation that a vendor's library is ready to run.
@@ -151,6 +174,10 @@ pub trait Driver: Send + Sync + 'static {
     fn unload(&self, module: ModuleId);
     /// How commands are captured; none where they cannot be.
     fn graph_capture(&self) -> Option<&dyn GraphCapture> {
+        None
+    }
+    /// How a step runs as one kernel; none where groups of a launch cannot wait for each other.
+    fn persistent_kernels(&self) -> Option<&dyn PersistentKernels> {
         None
     }
     /// The operations of the vendor's library; none where there is no such library.

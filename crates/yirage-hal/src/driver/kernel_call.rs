@@ -5,6 +5,7 @@ use super::memory::BufferSlice;
 use super::operands::ValueSlices;
 use crate::error::HalError;
 use yirage_ir::{Dim, Dims, Graph, Node, NodeKind, Sym};
+use yirage_plan::DeviceLimits;
 
 /// Groups of a grid along one axis: so many for each step, or as many as a size of the step needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,7 +25,7 @@ pub enum GridExtent {
 
 impl GridExtent {
     /// The number at these sizes; none where it is no number that a grid may have.
-    fn at(self, dims: &Dims) -> Option<u32> {
+    pub fn at(self, dims: &Dims) -> Option<u32> {
         match self {
             GridExtent::Fixed(groups) => Some(groups),
             GridExtent::Of { size, times, per } => {
@@ -62,6 +63,30 @@ impl KernelLaunch {
         KernelLaunch { config, grid: [GridExtent::Fixed(1); 3], bindings, workspace: 0 }
     }
 
+    /// That no step of a plan for these largest sizes goes beyond what the device bounds.
+    ///
+    /// # Errors
+    /// The bound, with both numbers.
+    pub(super) fn check(&self, limits: &DeviceLimits, bucket: &Dims) -> Result<(), HalError> {
+        let entry = &self.config.entry;
+        let beyond = |what: String, most: &dyn std::fmt::Display| {
+            Err(HalError::Load(format!("kernel `{entry}`: {what}, the device has at most {most}; use another kernel")))
+        };
+        let threads = self.config.block.iter().map(|&n| u64::from(n)).product::<u64>();
+        if let Some(most) = limits.threads.filter(|&most| threads > u64::from(most)) {
+            return beyond(format!("a block of {threads} threads"), &most);
+        }
+        let Some(most) = limits.grid else { return Ok(()) };
+        for (axis, (extent, most)) in self.grid.iter().zip(most).enumerate() {
+            let blocks = extent.at(bucket);
+            if blocks.is_none_or(|blocks| blocks > most) {
+                let blocks = blocks.map_or_else(|| format!("{extent:?}"), |blocks| blocks.to_string());
+                return beyond(format!("{blocks} blocks along axis {axis}"), &most);
+            }
+        }
+        Ok(())
+    }
+
     /// The launch at these sizes; nothing where the grid is empty.
     ///
     /// # Errors
@@ -81,10 +106,16 @@ impl KernelLaunch {
         if grid.contains(&0) {
             return Ok(None);
         }
+        let KernelLaunch { config, bindings, .. } = self.with_workspace(workspace);
+        Ok(Some(Launch { module, config, grid, bindings }))
+    }
+
+    /// The same with the workspace that it wants among its bindings.
+    pub(super) fn with_workspace(&self, workspace: Option<BufferSlice>) -> KernelLaunch {
         let workspace = workspace.and_then(|all| all.part(0, self.workspace)).filter(|_| self.workspace > 0);
-        let mut bindings = self.bindings.clone();
-        bindings.extend(workspace.map(|slice| Binding { slice, access: BindingAccess::Write }));
-        Ok(Some(Launch { module, config: self.config.clone(), grid, bindings }))
+        let mut made = self.clone();
+        made.bindings.extend(workspace.map(|slice| Binding { slice, access: BindingAccess::Write }));
+        made
     }
 }
 
@@ -160,6 +191,26 @@ mod tests {
         for (times, per) in [(2, 1), (1, 0)] {
             assert!(of(Sym::Blocks, times, per).unwrap_err().to_string().contains("is no number"));
         }
+    }
+
+    #[test]
+    fn what_goes_beyond_the_device_is_refused_with_numbers() {
+        let bounded = DeviceLimits { threads: Some(256), grid: Some([65535, 2, 1]), ..DeviceLimits::aligned(64) };
+        let kernel = |block, extent| {
+            let made = KernelLaunch::new("k", Vec::new(), Vec::new());
+            let config = LaunchConfig { block, ..made.config };
+            KernelLaunch { config, grid: [extent, GridExtent::Fixed(2), GridExtent::Fixed(1)], ..made }
+        };
+        let of = |size, times, per| GridExtent::Of { size, times, per };
+        let dims = Dims { tokens: 70_000, seqs: 1, blocks: 1, rows: 1 };
+        let check = |block, extent| kernel(block, extent).check(&bounded, &dims).map_err(|e| e.to_string());
+        assert_eq!(check([256, 1, 1], of(Sym::Tokens, 1, 2)), Ok(()));
+        assert!(
+            check([257, 1, 1], GridExtent::Fixed(1)).unwrap_err().contains("257 threads, the device has at most 256")
+        );
+        let refused = check([1; 3], of(Sym::Tokens, 1, 1)).unwrap_err();
+        assert!(refused.contains("70000 blocks along axis 0, the device has at most 65535"), "{refused}");
+        assert!(kernel([2048, 1, 1], GridExtent::Fixed(u32::MAX)).check(&DeviceLimits::aligned(64), &dims).is_ok());
     }
 
     #[test]

@@ -37,6 +37,11 @@ pub trait Library: Send + Sync + 'static {
         as_in_the_file(entry)?;
         Ok(WeightPacking { bytes: entry.ty.dense().bytes(&Dims::default()) as u64, row_step: 1 })
     }
+    /// What packed weights depend on beside their entries and values, in words: two libraries that say the same pack alike.
+    /// Then they can be kept and used again as they are. `None` packs them at each start.
+    fn packing(&self) -> Option<String> {
+        None
+    }
     /// Packs whole rows as they lie in the file, from `first_row` on. Rows of all leading dimensions are counted through.
     ///
     /// # Errors

@@ -16,6 +16,8 @@ mod kv_cache;
 mod library;
 mod memory;
 mod operands;
+mod persistent_step;
+mod prepared_step;
 mod program;
 mod resources;
 mod side_by_side;
@@ -29,8 +31,8 @@ pub use command::{
     StepCommand,
 };
 pub use contract::{
-    CapturedGraphId, DeviceClock, Download, Driver, GraphCapture, OperationLibrary, PreparedOperation, Timestamp,
-    TransferQueue,
+    CapturedGraphId, DeviceClock, Download, Driver, GraphCapture, OperationLibrary, PersistentKernels,
+    PersistentStepId, PreparedOperation, Timestamp, TransferQueue,
 };
 pub use device::DriverDevice;
 pub use error::DriverError;
@@ -38,5 +40,6 @@ pub use kernel_call::{GridExtent, KernelCall, KernelLaunch, LibraryOperation};
 pub use library::{Library, PackedRows, WeightPacking};
 pub use memory::{BufferId, BufferSlice};
 pub use operands::{OperandBindings, ValueSlices};
+pub use persistent_step::{PersistentLaunch, PersistentStep};
 pub use side_by_side::side_by_side;
 pub use step_sizes::{STEP_SIZES_BYTES, sizes_of_block, step_sizes};

@@ -6,6 +6,7 @@ use super::captured_graph::CapturedGraph;
 use super::contract::{Download, Driver, Timestamp};
 use super::library::Library;
 use super::memory::BufferSlice;
+use super::prepared_step::PreparedStep;
 use super::resources::{BoundMemory, LoadedModule, ProgramCommands};
 use super::step_inputs::DeviceStepInputs;
 use crate::device::{Bindings, Program};
@@ -26,6 +27,7 @@ pub(super) struct DriverProgram<D: Driver, L: Library> {
     library: Arc<L>,
     plan: Plan,
     captured: Option<CapturedGraph<D>>,
+    persistent: Option<PreparedStep<D>>,
     /// Made when all inputs have memory, and again when one of them lies elsewhere.
     commands: Option<Arc<ProgramCommands<D>>>,
     code: Arc<LoadedModule<D>>,
@@ -46,6 +48,7 @@ impl<D: Driver, L: Library> DriverProgram<D, L> {
             account: account.clone(),
             library: library.clone(),
             captured: None,
+            persistent: None,
             commands: None,
             memory: Arc::new(BoundMemory::new(account, plan, bindings)?),
             code: Arc::new(LoadedModule::new(account, &**library, plan)?),
@@ -70,23 +73,31 @@ impl<D: Driver, L: Library> DriverProgram<D, L> {
 
     /// Submits the commands of a step by an executor.
     fn run(&mut self, kind: ExecutorKind, dims: &Dims) -> Result<(), HalError> {
-        let commands = self.commands()?;
         match kind {
             ExecutorKind::Steps => {
-                commands.at(dims).try_for_each(|command| Ok(self.account.driver.submit(command?)?))
+                self.commands()?.at(dims).try_for_each(|command| Ok(self.account.driver.submit(command?)?))
             }
-            ExecutorKind::Replay => {
-                let captured = match self.captured.take() {
-                    Some(captured) => captured,
-                    None => CapturedGraph::new(&self.account, &commands, &self.plan.bucket)?,
-                };
-                self.captured.insert(captured).replay()
-            }
-            ExecutorKind::Persistent => {
-                let why = "the device runs one launch after the other".into();
-                Err(HalError::Unsupported { what: "a persistent executor".into(), why })
-            }
+            ExecutorKind::Replay => self.captured()?.replay(),
+            ExecutorKind::Persistent => self.persistent()?.run(),
         }
+    }
+
+    fn captured(&mut self) -> Result<&CapturedGraph<D>, HalError> {
+        let commands = self.commands()?;
+        let captured = match self.captured.take() {
+            Some(captured) => captured,
+            None => CapturedGraph::new(&self.account, &commands, &self.plan.bucket)?,
+        };
+        Ok(self.captured.insert(captured))
+    }
+
+    fn persistent(&mut self) -> Result<&PreparedStep<D>, HalError> {
+        let commands = self.commands()?;
+        let prepared = match self.persistent.take() {
+            Some(prepared) => prepared,
+            None => PreparedStep::new(&self.account, &commands, &self.plan, self.inputs.sizes())?,
+        };
+        Ok(self.persistent.insert(prepared))
     }
 
     fn timestamp(&self) -> Result<Option<Box<dyn Timestamp>>, HalError> {
@@ -114,7 +125,7 @@ impl<D: Driver, L: Library> DriverProgram<D, L> {
 impl<D: Driver, L: Library> Program for DriverProgram<D, L> {
     fn submit(&mut self, step: StepRequest) -> Result<Fence, HalError> {
         if self.inputs.reserve(&self.account, &step)? {
-            (self.commands, self.captured) = (None, None);
+            (self.commands, self.captured, self.persistent) = (None, None, None);
         }
         self.inputs.submit(&self.account, &step)?;
         self.last = self.memory.arena.begin_step();
@@ -127,6 +138,15 @@ impl<D: Driver, L: Library> Program for DriverProgram<D, L> {
         let given = step.inputs.into_iter().filter_map(StepInputValue::into_host).collect();
         let stamps = began.zip(ended);
         Ok(Fence::Pending(Box::new(InQueue { account: self.account.clone(), value, downloads, stamps, _given: given })))
+    }
+
+    /// What an executor runs is made when it is first wanted: a persistent kernel takes its compiler seconds. Where inputs have no
+    /// memory yet, the step that gives it to them makes it.
+    fn prepare(&mut self, kind: ExecutorKind) -> Result<(), HalError> {
+        match kind {
+            ExecutorKind::Persistent if self.inputs.are_placed() => self.persistent().map(drop),
+            _ => Ok(()),
+        }
     }
 
     fn output_handle(&self, index: usize) -> Result<OutputHandle, HalError> {

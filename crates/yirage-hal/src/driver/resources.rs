@@ -34,6 +34,8 @@ enum BoundBuffer<D: Driver> {
 /// A program's commands, and all that they touch: whoever may still run them holds this.
 pub(super) struct ProgramCommands<D: Driver> {
     calls: Vec<PreparedCall>,
+    /// Of each step of the plan, how many calls there are up to its end.
+    ends: Vec<usize>,
     // What runs is forgotten before the memory that it touches.
     _operations: Vec<OperationGuard<D>>,
     code: Arc<LoadedModule<D>>,
@@ -110,7 +112,7 @@ impl<D: Driver> BoundBuffer<D> {
                 let laid = entry.is_some_and(|entry| entry.layout == weight.layout);
                 laid && weight.buffer.is_of(account) && weight.ty == ty.dense()
             }
-            BoundBuffer::KvCache(cache) => cache.buffer.is_of(account) && cache.block == *ty,
+            BoundBuffer::KvCache(cache) => cache.buffer.is_of(account) && cache.form.block == *ty,
         }
     }
 
@@ -164,15 +166,21 @@ impl<D: Driver> ProgramCommands<D> {
     ) -> Result<ProgramCommands<D>, HalError> {
         let account = &code.account;
         let (mut calls, mut operations) = (Vec::new(), Vec::new());
-        let values = PlanSlices { plan, memory, inputs };
+        let (values, limits) = (PlanSlices { plan, memory, inputs }, library.target().limits);
+        let mut ends = Vec::with_capacity(plan.steps.len());
         for step in 0..plan.steps.len() {
             for call in library.calls(plan, step, &values)? {
+                if let KernelCall::Launch(launch) = &call {
+                    launch.check(&limits, &plan.bucket)?;
+                }
                 calls.push(prepare(account, call, &mut operations)?);
             }
+            ends.push(calls.len());
         }
         let wanted = calls.iter().map(PreparedCall::workspace).max().filter(|&bytes| bytes > 0);
         Ok(ProgramCommands {
             calls,
+            ends,
             _operations: operations,
             code: code.clone(),
             workspace: wanted.map(|bytes| Buffer::new(account, MemoryPool::Workspace, bytes)).transpose()?,
@@ -185,6 +193,26 @@ impl<D: Driver> ProgramCommands<D> {
     pub(super) fn at(&self, dims: &Dims) -> impl Iterator<Item = Result<StepCommand, HalError>> {
         let workspace = self.workspace.as_ref().map(Buffer::slice);
         self.calls.iter().filter_map(move |call| call.at(self.code.module, dims, workspace).transpose())
+    }
+}
+
+impl<D: Driver> ProgramCommands<D> {
+    /// The launches of each step of the plan, with their workspace among their bindings.
+    ///
+    /// # Errors
+    /// Commands that are no launches.
+    pub(super) fn launches_of_steps(&self) -> Result<Vec<Vec<KernelLaunch>>, HalError> {
+        let workspace = self.workspace.as_ref().map(Buffer::slice);
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        let of_step = |(begin, &end): (usize, &usize)| {
+            self.calls[begin..end].iter().map(|call| call.launch(workspace)).collect::<Result<Vec<_>, HalError>>()
+        };
+        begins.zip(&self.ends).map(of_step).collect()
+    }
+
+    /// The code of its kernels.
+    pub(super) fn module(&self) -> ModuleId {
+        self.code.module
     }
 }
 
@@ -219,6 +247,16 @@ impl PreparedCall {
             PreparedCall::Kernel(launch) => launch.workspace,
             PreparedCall::Operation { workspace, .. } => *workspace,
             PreparedCall::Collective(_) | PreparedCall::Memory(_) => 0,
+        }
+    }
+
+    fn launch(&self, workspace: Option<BufferSlice>) -> Result<KernelLaunch, HalError> {
+        match self {
+            PreparedCall::Kernel(launch) => Ok(launch.with_workspace(workspace)),
+            _ => Err(HalError::Unsupported {
+                what: "a step as one kernel".into(),
+                why: "some of its commands are no launches of kernels".into(),
+            }),
         }
     }
 

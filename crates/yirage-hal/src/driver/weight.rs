@@ -6,9 +6,14 @@ use super::library::{Library, WeightPacking};
 use crate::device::WeightSink;
 use crate::error::HalError;
 use crate::handle::WeightHandle;
+use crate::record::HostMemory;
 use std::sync::Arc;
+use std::time::Duration;
 use yirage_ir::{Dims, Type};
 use yirage_plan::WeightEntry;
+
+/// How long reading a weight back may take before its device counts as hanging.
+const HANG_AFTER: Duration = Duration::from_secs(120);
 
 /// A weight in a device's memory.
 pub(super) struct DeviceWeight<D: Driver> {
@@ -16,6 +21,34 @@ pub(super) struct DeviceWeight<D: Driver> {
     /// The name of the layout that it was packed in.
     pub(super) layout: String,
     pub(super) buffer: Buffer<D>,
+}
+
+impl<D: Driver> DeviceWeight<D> {
+    /// The weight whose packed bytes these are.
+    pub(super) fn of_image(
+        account: &Arc<DriverAccount<D>>,
+        entry: &WeightEntry,
+        packing: &WeightPacking,
+        image: &[u8],
+    ) -> Result<DeviceWeight<D>, HalError> {
+        if image.len() as u64 != packing.bytes {
+            let why = format!("expected an image of {} bytes, got one of {}", packing.bytes, image.len());
+            return Err(HalError::Weight { name: entry.name.clone(), why });
+        }
+        let buffer = Buffer::new(account, MemoryPool::Weights, packing.bytes)?;
+        buffer.fill_from(image, buffer.slice())?;
+        Ok(DeviceWeight { ty: entry.ty.dense(), layout: entry.layout.clone(), buffer })
+    }
+
+    /// Its packed bytes, read back.
+    pub(super) fn read(&self, account: &DriverAccount<D>) -> Result<Vec<u8>, HalError> {
+        // What is on its way to it has arrived first.
+        account.transfers.finish(&account.driver)?;
+        let driver = self.buffer.driver();
+        let download = driver.download(self.buffer.slice())?;
+        driver.wait(driver.signal()?, HANG_AFTER)?;
+        Ok(download.take().bytes().to_vec())
+    }
 }
 
 /// Takes a weight's rows.

@@ -21,9 +21,12 @@ op_struct! {
     /// sequence and x before a sequence's beginning is 0. The products are added to the bias one by one, j ascending.
     ///
     /// The state is f32 `[taps - 1, channels]` a block: x of the latest positions, the oldest first. A token at position p
-    /// of sequence `s = seqs[t]` reads it from block `table[s, (p - 1) / 32]` and leaves it in block `table[s, p / 32]`; at
-    /// position 0 it is 0. Tokens are computed one after the other, those of a sequence in the order of their positions.
-    CausalConv1d {}
+    /// of sequence `s = seqs[t]` reads it from block `table[s, (p - 1) / n]` and leaves it in block `table[s, p / n]`; at
+    /// position 0 it is 0; a block stands for `n = block_positions` positions. Tokens are computed one after the other, those of a sequence in the order of their positions.
+    CausalConv1d {
+        /// Positions that a block of the state stands for.
+        block_positions: u32,
+    }
 }
 
 impl OpDef for CausalConv1d {
@@ -45,7 +48,7 @@ impl OpDef for CausalConv1d {
         if width != channels || columns.checked_add(1) != Some(taps) {
             return Err(TypeError::new(format!("state is {} for {taps} taps of {channels} channels", ins[0])));
         }
-        check_steps(&ins[3..6], &ins[1])?;
+        check_steps(&ins[3..6], &ins[1], self.block_positions)?;
         if let Some(bias) = ins.get(6) {
             vector(bias, channels, "bias")?;
         }
@@ -60,7 +63,7 @@ impl OpDef for CausalConv1d {
         let size = (taps - 1) * channels;
         let Data::F32(blocks) = &mut state.data else { panic!("a state holds floats") };
         let mut out = Vec::with_capacity(x.floats().len());
-        for (t, token) in token_states([ins[3], ins[4], ins[5]]).enumerate() {
+        for (t, token) in token_states([ins[3], ins[4], ins[5]], self.block_positions).enumerate() {
             let mut seen = token.read(blocks, size);
             seen.extend(x.row_f64(t));
             let sum = |c: usize| (0..taps).fold(bias[c], |sum, j| sum + weight[j][c] * seen[j * channels + c]);
@@ -89,7 +92,7 @@ impl OpDef for CausalConv1d {
     }
 
     fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
-        recurrent_state::work(ins, step)
+        recurrent_state::work(ins, step, self.block_positions)
     }
 
     fn cases() -> Vec<OpCase> {
@@ -109,7 +112,12 @@ impl OpDef for CausalConv1d {
                     ins.push(rng.floats([channels]));
                 }
                 let name = format!("{taps} taps of {channels}, {steps}");
-                cases.push(OpCase::new(name, CausalConv1d {}, ins, Tolerance::Close { abs: 1e-6, rel: 1e-6 }));
+                cases.push(OpCase::new(
+                    name,
+                    CausalConv1d { block_positions: 32 },
+                    ins,
+                    Tolerance::Close { abs: 1e-6, rel: 1e-6 },
+                ));
             }
         }
         cases

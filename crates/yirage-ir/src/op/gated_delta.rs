@@ -21,13 +21,15 @@ op_struct! {
     /// `y[i] = sum_j s[j, i] * q[g, j]`. Products are added one by one, j ascending.
     ///
     /// The state is f32 `[n, channels]` a block. A token at position p of sequence `s = seqs[t]` reads it from block
-    /// `table[s, (p - 1) / 32]` and leaves it in block `table[s, p / 32]`; at position 0 it is 0. Tokens are computed one
+    /// `table[s, (p - 1) / b]` and leaves it in block `table[s, p / b]`; at position 0 it is 0; `b` is `block_positions`. Tokens are computed one
     /// after the other, those of a sequence in the order of their positions.
     GatedDelta {
         /// Heads of values.
         heads: u32,
         /// Heads of queries and keys.
         key_heads: u32,
+        /// Positions that a block of the state stands for.
+        block_positions: u32,
     }
 }
 
@@ -54,7 +56,7 @@ impl OpDef for GatedDelta {
                 return Err(TypeError::new(format!("{what} is {}, {want} elements for each row of v wanted", ins[at])));
             }
         }
-        check_steps(&ins[6..9], &ins[3])?;
+        check_steps(&ins[6..9], &ins[3], self.block_positions)?;
         Ok(vec![Type::rows(ins[3].shape[0], channels), ins[0].clone()])
     }
 
@@ -63,7 +65,7 @@ impl OpDef for GatedDelta {
         let (n, heads, key_heads) = (state.shape[1], self.heads as usize, self.key_heads as usize);
         let Data::F32(blocks) = &mut state.data else { panic!("a state holds floats") };
         let mut out = Vec::with_capacity(ins[3].floats().len());
-        for (t, token) in token_states([ins[6], ins[7], ins[8]]).enumerate() {
+        for (t, token) in token_states([ins[6], ins[7], ins[8]], self.block_positions).enumerate() {
             let mut s = token.read(blocks, n * channels);
             let [q, k, v, decay, beta] = [1, 2, 3, 4, 5].map(|at| ins[at].row_f64(t));
             for i in 0..channels {
@@ -98,7 +100,7 @@ impl OpDef for GatedDelta {
     }
 
     fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
-        recurrent_state::work(ins, step)
+        recurrent_state::work(ins, step, self.block_positions)
     }
 
     fn cases() -> Vec<OpCase> {
@@ -118,7 +120,7 @@ impl OpDef for GatedDelta {
                     rng.floats_between([tokens, heads], 0.0, 1.0),
                 ];
                 ins.extend(given);
-                let op = GatedDelta { heads: heads as u32, key_heads: key_heads as u32 };
+                let op = GatedDelta { heads: heads as u32, key_heads: key_heads as u32, block_positions: 32 };
                 let name = format!("{heads} heads of {head}, keys of {n}, {steps}");
                 cases.push(OpCase::new(name, op, ins, Tolerance::Close { abs: 1e-5, rel: 1e-5 }));
             }

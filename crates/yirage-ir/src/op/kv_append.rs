@@ -1,7 +1,7 @@
 //! `kv_append`: keys and values into the paged cache.
 
 use super::case::CaseValues;
-use super::{BLOCK, NoGeneralForm, OpCase, OpDef, Role, StateUpdate, Tolerance, arity, f32_rows, per_row, plus, times};
+use super::{NoGeneralForm, OpCase, OpDef, Role, StateUpdate, Tolerance, arity, f32_rows, per_row, plus, times};
 use crate::cost::{Cost, StepSizes};
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
@@ -14,10 +14,10 @@ use crate::types::{Type, TypeError};
 op_struct! {
     /// `(state, k f32[Tokens, kv_heads*k_width], v f32[Tokens, kv_heads*v_width], slots i32[Tokens]) -> state`.
     ///
-    /// The state is `[32, kv_heads, k_width + v_width]` a block, f32, f16, bf16 or q8_0; token t goes to block
-    /// `slots[t] / 32`, position `slots[t] % 32`, rounded to nearest even or, in q8_0, encoded as that format is: each
+    /// The state is `[n, kv_heads, k_width + v_width]` a block of n positions, f32, f16, bf16 or q8_0; token t goes to block
+    /// `slots[t] / n`, position `slots[t] % n`, rounded to nearest even or, in q8_0, encoded as that format is: each
     /// head's key and its value in blocks of 32 elements, which their widths must be multiples of. A latent cache takes
-    /// no `v`: its state is `[32, kv_heads, k_width]`. The state is updated in place; the result names it after the
+    /// no `v`: its state is `[n, kv_heads, k_width]`. The state is updated in place; the result names it after the
     /// update.
     KvAppend {
         /// Heads of keys and values.
@@ -25,12 +25,17 @@ op_struct! {
     }
 }
 
-/// The checked shape of a cache state: `(kv_heads, width)`.
+/// Positions of blocks that cases have beside 32.
+pub(super) const OTHER_LENGTHS: [usize; 2] = [16, 64];
+
+/// The checked shape of a cache state: `(kv_heads, width)`. How many positions a block has is the type's own fact.
 pub(super) fn kv_cache_shape(ty: &Type) -> Result<(u32, u32), TypeError> {
     let kept = matches!(ty.dtype, DType::Stored(Format::F32 | Format::F16 | Format::BF16 | Format::Q8_0));
     match (kept, &ty.shape[..]) {
-        (true, [Dim::Const(b), Dim::Const(h), Dim::Const(w)]) if *b as usize == BLOCK => Ok((*h, *w)),
-        _ => Err(TypeError::new(format!("state is {ty}, [{BLOCK}, kv_heads, width] of f32, f16, bf16 or q8_0 wanted"))),
+        (true, [Dim::Const(positions), Dim::Const(h), Dim::Const(w)]) if *positions > 0 => Ok((*h, *w)),
+        _ => {
+            Err(TypeError::new(format!("state is {ty}, [positions, kv_heads, width] of f32, f16, bf16 or q8_0 wanted")))
+        }
     }
 }
 
@@ -125,13 +130,13 @@ impl OpDef for KvAppend {
         let mut cases = Vec::new();
         for format in [Format::F32, Format::F16, Format::BF16] {
             for (heads, k, v) in [(2, 16, 16), (1, 24, 8), (3, 5, 7)] {
-                let state = rng.kv_cache(format, [3, BLOCK, heads, k + v]);
+                let state = rng.kv_cache(format, [3, 32, heads, k + v]);
                 let slots = Tensor::i32([4], vec![0, 33, 95, 1]);
                 let ins = vec![state, rng.floats([4, heads * k]), rng.floats([4, heads * v]), slots];
                 let name = format!("{} {heads}x({k}+{v})", format.info().name);
                 cases.push(OpCase::new(name, KvAppend { kv_heads: heads as u32 }, ins, Tolerance::Exact));
             }
-            let (state, x) = (rng.kv_cache(format, [2, BLOCK, 1, 20]), rng.floats([2, 20]));
+            let (state, x) = (rng.kv_cache(format, [2, 32, 1, 20]), rng.floats([2, 20]));
             let ins = vec![state, x, Tensor::i32([2], vec![40, 7])];
             cases.push(OpCase::new(
                 format!("{} latent", format.info().name),
@@ -141,6 +146,7 @@ impl OpDef for KvAppend {
             ));
         }
         cases.extend(block_cases(&mut rng));
+        cases.extend(length_cases(&mut rng));
         cases
     }
 }
@@ -149,15 +155,34 @@ impl OpDef for KvAppend {
 fn block_cases(rng: &mut CaseValues) -> Vec<OpCase> {
     let mut cases = Vec::new();
     for (heads, k, v) in [(2, 32, 32), (1, 64, 32), (3, 32, 96)] {
-        let state = rng.kv_cache(Format::Q8_0, [3, BLOCK, heads, k + v]);
+        let state = rng.kv_cache(Format::Q8_0, [3, 32, heads, k + v]);
         let slots = Tensor::i32([4], vec![0, 33, 95, 1]);
         let ins = vec![state, spiky(rng, [4, heads * k]), spiky(rng, [4, heads * v]), slots];
         let op = KvAppend { kv_heads: heads as u32 };
         cases.push(OpCase::new(format!("q8_0 {heads}x({k}+{v})"), op, ins, Tolerance::Exact));
     }
-    let (state, x) = (rng.kv_cache(Format::Q8_0, [2, BLOCK, 1, 96]), spiky(rng, [2, 96]));
+    let (state, x) = (rng.kv_cache(Format::Q8_0, [2, 32, 1, 96]), spiky(rng, [2, 96]));
     let ins = vec![state, x, Tensor::i32([2], vec![40, 7])];
     cases.push(OpCase::new("q8_0 latent", KvAppend { kv_heads: 1 }, ins, Tolerance::Exact));
+    cases
+}
+
+/// Blocks of other lengths, those of Q8_0 too.
+fn length_cases(rng: &mut CaseValues) -> Vec<OpCase> {
+    let mut cases = Vec::new();
+    for positions in OTHER_LENGTHS {
+        for (format, heads, k, v) in [(Format::F32, 2, 5, 7), (Format::F16, 2, 16, 16), (Format::Q8_0, 2, 32, 64)] {
+            let last = (3 * positions - 1) as i32;
+            let ins = vec![
+                rng.kv_cache(format, [3, positions, heads, k + v]),
+                rng.floats([4, heads * k]),
+                rng.floats([4, heads * v]),
+                Tensor::i32([4], vec![0, positions as i32 + 1, last, 1]),
+            ];
+            let name = format!("{} {heads}x({k}+{v}), blocks of {positions}", format.info().name);
+            cases.push(OpCase::new(name, KvAppend { kv_heads: heads as u32 }, ins, Tolerance::Exact));
+        }
+    }
     cases
 }
 

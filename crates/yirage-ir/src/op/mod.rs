@@ -80,9 +80,6 @@ pub use tolerance::Tolerance;
 pub use top_k::TopK;
 pub use view::{Cut, View, ViewForm};
 
-/// Positions of one cache block, or those that one block of a recurrent state stands for.
-pub const BLOCK: usize = 32;
-
 /// Where an input of an op comes from in a model, when nothing in the graph computes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {

@@ -5,7 +5,7 @@
 //! state at the end of every full block is there for other sequences that begin alike. Whether several blocks of positions
 //! have one block of the cache is left to who writes the tables.
 
-use super::{BLOCK, Role, per_row};
+use super::{Role, per_row};
 use crate::cost::{Cost, Reads, StepSizes};
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
@@ -21,8 +21,11 @@ pub(super) fn block_shape(ty: &Type) -> Result<(u32, u32), TypeError> {
     }
 }
 
-/// Checks positions, sequences and the table of blocks, one position and sequence a row of `x`.
-pub(super) fn check_steps(ins: &[Type], x: &Type) -> Result<(), TypeError> {
+/// Checks positions, sequences and the table of blocks of so many positions, one position and sequence a row of `x`.
+pub(super) fn check_steps(ins: &[Type], x: &Type, block_positions: u32) -> Result<(), TypeError> {
+    if block_positions == 0 || i32::try_from(block_positions).is_err() {
+        return Err(TypeError::new(format!("blocks of {block_positions} positions, from 1 to {} wanted", i32::MAX)));
+    }
     let [positions, seqs, table] = ins else {
         return Err(TypeError::new(format!("{} inputs of positions, seqs and table, 3 wanted", ins.len())));
     };
@@ -36,9 +39,9 @@ pub(super) fn check_steps(ins: &[Type], x: &Type) -> Result<(), TypeError> {
 
 /// The work of an op of a state, which is its first input, over rows of its second: a block of the state is read a
 /// sequence, which stands for as many positions, and all else that is held.
-pub(super) fn work(ins: &[Type], step: &StepSizes<'_>) -> Cost {
+pub(super) fn work(ins: &[Type], step: &StepSizes<'_>, block_positions: u32) -> Cost {
     let mut cost = Cost::reading(ins.len(), ins[1].shape[0].get(&step.dims));
-    cost.reads[0] = Reads::Positions((step.spans.len() * BLOCK) as f64);
+    cost.reads[0] = Reads::Positions(step.spans.len() as f64 * f64::from(block_positions));
     cost
 }
 
@@ -57,9 +60,14 @@ pub(super) struct TokenState {
 }
 
 /// Those of each token of a step, in the order in which the tokens are computed.
-pub(super) fn token_states<'a>([positions, seqs, table]: [&'a Tensor; 3]) -> impl Iterator<Item = TokenState> + 'a {
+pub(super) fn token_states<'a>(
+    [positions, seqs, table]: [&'a Tensor; 3],
+    block_positions: u32,
+) -> impl Iterator<Item = TokenState> + 'a {
     positions.ints().iter().zip(seqs.ints()).map(move |(&position, &seq)| {
-        let block = |position: i32| table.ints()[seq as usize * table.width() + position as usize / BLOCK] as usize;
+        let block = |position: i32| {
+            table.ints()[seq as usize * table.width() + position as usize / block_positions as usize] as usize
+        };
         TokenState { before: (position > 0).then(|| block(position - 1)), after: block(position) }
     })
 }

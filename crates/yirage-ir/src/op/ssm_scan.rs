@@ -20,13 +20,15 @@ op_struct! {
     /// the products added one by one, j ascending, that of `skip` last.
     ///
     /// The state is f32 `[n, channels]` a block. A token at position p of sequence `s = seqs[t]` reads it from block
-    /// `table[s, (p - 1) / 32]` and leaves it in block `table[s, p / 32]`; at position 0 it is 0. Tokens are computed one
+    /// `table[s, (p - 1) / b]` and leaves it in block `table[s, p / b]`; at position 0 it is 0; `b` is `block_positions`. Tokens are computed one
     /// after the other, those of a sequence in the order of their positions.
     SsmScan {
         /// Heads: channels that decay alike.
         heads: u32,
         /// Groups of heads that share `b` and `c`.
         groups: u32,
+        /// Positions that a block of the state stands for.
+        block_positions: u32,
     }
 }
 
@@ -55,7 +57,7 @@ impl OpDef for SsmScan {
                 return Err(TypeError::new(format!("{what} is {}, {want} elements for each row of x wanted", ins[at])));
             }
         }
-        check_steps(&ins[6..9], &ins[1])?;
+        check_steps(&ins[6..9], &ins[1], self.block_positions)?;
         if let Some(skip) = ins.get(9) {
             vector(skip, self.heads, "skip")?;
         }
@@ -68,7 +70,7 @@ impl OpDef for SsmScan {
         let skip = ins.get(9).map(|skip| skip.row_f64(0));
         let Data::F32(blocks) = &mut state.data else { panic!("a state holds floats") };
         let mut out = Vec::with_capacity(ins[1].floats().len());
-        for (t, token) in token_states([ins[6], ins[7], ins[8]]).enumerate() {
+        for (t, token) in token_states([ins[6], ins[7], ins[8]], self.block_positions).enumerate() {
             let mut s = token.read(blocks, n * channels);
             let [x, dt, decay, b, c] = [1, 2, 3, 4, 5].map(|at| ins[at].row_f64(t));
             for i in 0..channels {
@@ -106,7 +108,7 @@ impl OpDef for SsmScan {
     }
 
     fn work(&self, ins: &[Type], step: &StepSizes<'_>) -> Cost {
-        recurrent_state::work(ins, step)
+        recurrent_state::work(ins, step, self.block_positions)
     }
 
     fn cases() -> Vec<OpCase> {
@@ -127,7 +129,7 @@ impl OpDef for SsmScan {
                 if with_skip {
                     ins.push(rng.floats([heads]));
                 }
-                let op = SsmScan { heads: heads as u32, groups: groups as u32 };
+                let op = SsmScan { heads: heads as u32, groups: groups as u32, block_positions: 32 };
                 let name = format!("{heads} heads of {head}, state of {n}, {steps}");
                 cases.push(OpCase::new(name, op, ins, Tolerance::Close { abs: 1e-5, rel: 1e-5 }));
             }

@@ -17,13 +17,17 @@ use yirage_hal::HalError;
 use yirage_ir::op::{KvAppend, OpDef};
 use yirage_ir::{DType, Dim, Format};
 use yirage_kir::{KernelWriter, Register, ScalarType, UnaryFunction, Variable};
+use yirage_plan::KvCacheLayout;
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
 
 pub(crate) const KERNELS: OpKernels = OpKernels { op: KvAppend::NAME, rules, lower };
 
 /// The formats of caches that kernels read and write.
 pub(crate) fn cache() -> Vec<OperandConstraint> {
-    vec![OperandConstraint::new(OperandKind::KvCache, [Format::F32, Format::F16, Format::BF16, Format::Q8_0])]
+    vec![OperandConstraint::new(
+        OperandKind::KvCache(KvCacheLayout::ROWS),
+        [Format::F32, Format::F16, Format::BF16, Format::Q8_0],
+    )]
 }
 
 /// Whole numbers that the host gives in each step.

@@ -11,11 +11,11 @@ use crate::node_kernel::NodeKernel;
 use crate::scope::KernelScope;
 use crate::strided_index::fixed;
 use yirage_hal::HalError;
-use yirage_ir::op::{BLOCK, CausalConv1d, GatedDelta, OpDef, SsmScan};
+use yirage_ir::op::{CausalConv1d, GatedDelta, OpDef, SsmScan};
 use yirage_ir::{Dim, Format};
 use yirage_kir::{KernelWriter, Register, ScalarType, Variable};
-use yirage_plan::WeightLayout;
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
+use yirage_plan::{KvCacheLayout, WeightLayout};
 
 pub(crate) const CAUSAL_CONV1D: OpKernels = OpKernels {
     op: CausalConv1d::NAME,
@@ -39,7 +39,7 @@ fn inputs(floats: usize, has_last: bool) -> Vec<Vec<OperandConstraint>> {
         let weight = OperandConstraint::new(OperandKind::Weight(WeightLayout::ROWS), plain);
         [float_operands(), vec![weight]].concat()
     };
-    let mut inputs = vec![vec![OperandConstraint::new(OperandKind::KvCache, [Format::F32])]];
+    let mut inputs = vec![vec![OperandConstraint::new(OperandKind::KvCache(KvCacheLayout::STATES), [Format::F32])]];
     inputs.extend((0..floats).map(|_| of_floats()));
     inputs.extend((0..3).map(|_| integer_operands()));
     inputs.extend(has_last.then(of_floats));
@@ -102,11 +102,12 @@ fn add_product(w: &mut KernelWriter, sum: Variable, a: Register, b: Register) {
     w.set(sum, sum_now);
 }
 
-/// A kernel of which `prepare` gives what a token makes of its channel. The step's tokens are the inputs from `steps` on.
+/// A kernel of which `prepare` gives what a token makes of its channel. The step's tokens are the inputs from `steps` on; a
+/// block of the state stands for so many positions.
 fn kernel<M: Fn(&mut KernelWriter, &ChannelStep) -> Register>(
     view: &NodeView<'_>,
     name: &str,
-    steps: usize,
+    (steps, block_positions): (usize, u32),
     prepare: impl FnOnce(&mut KernelScope<'_>) -> Result<M, HalError>,
 ) -> Result<Vec<NodeKernel>, HalError> {
     let &[rows, width] = &view.input(0).shape[..] else {
@@ -135,7 +136,7 @@ fn kernel<M: Fn(&mut KernelWriter, &ChannelStep) -> Register>(
             let earlier = w.sub(position, one);
             let earlier = w.select(has_before, earlier, zero);
             let place = |w: &mut KernelWriter, position: Register| {
-                let (per, size) = (w.u32(BLOCK as u32), w.u32(rows * width));
+                let (per, size) = (w.u32(block_positions), w.u32(rows * width));
                 let block = w.div(position, per);
                 let at = w.add(first, block);
                 let block = table.load(w, at);
@@ -156,7 +157,8 @@ fn kernel<M: Fn(&mut KernelWriter, &ChannelStep) -> Register>(
 
 fn causal_conv1d(view: &NodeView<'_>) -> Result<Vec<NodeKernel>, HalError> {
     let (kept, width) = (fixed(view.input(0).shape[0])?, fixed(view.input(0).shape[1])?);
-    kernel(view, CausalConv1d::NAME, 3, |scope| {
+    let block_positions = view.op::<CausalConv1d>()?.block_positions;
+    kernel(view, CausalConv1d::NAME, (3, block_positions), |scope| {
         let (x, weight) = (scope.read(view.ins[1]), scope.read(view.ins[2]));
         let bias = view.ins.get(6).map(|&bias| scope.read(bias));
         Ok(move |w: &mut KernelWriter, at: &ChannelStep| {
@@ -202,7 +204,7 @@ fn of_head(w: &mut KernelWriter, channel: Register, channels: u32, n: u32) -> Re
 fn ssm_scan(view: &NodeView<'_>) -> Result<Vec<NodeKernel>, HalError> {
     let (op, n, width) = (view.op::<SsmScan>()?, fixed(view.input(0).shape[0])?, fixed(view.input(0).shape[1])?);
     let (heads, groups) = (op.heads, op.groups);
-    kernel(view, SsmScan::NAME, 6, |scope| {
+    kernel(view, SsmScan::NAME, (6, op.block_positions), |scope| {
         let [x, dt, decay, b, c] = [1, 2, 3, 4, 5].map(|at| scope.read(view.ins[at]));
         let skip = view.ins.get(9).map(|&skip| scope.read(skip));
         Ok(move |w: &mut KernelWriter, at: &ChannelStep| {
@@ -234,7 +236,7 @@ fn ssm_scan(view: &NodeView<'_>) -> Result<Vec<NodeKernel>, HalError> {
 fn gated_delta(view: &NodeView<'_>) -> Result<Vec<NodeKernel>, HalError> {
     let (op, n, width) = (view.op::<GatedDelta>()?, fixed(view.input(0).shape[0])?, fixed(view.input(0).shape[1])?);
     let (heads, key_heads) = (op.heads, op.key_heads);
-    kernel(view, GatedDelta::NAME, 6, |scope| {
+    kernel(view, GatedDelta::NAME, (6, op.block_positions), |scope| {
         let [q, k, v, decay, beta] = [1, 2, 3, 4, 5].map(|at| scope.read(view.ins[at]));
         Ok(move |w: &mut KernelWriter, at: &ChannelStep| {
             let head = of_head(w, at.channel, width / heads, 1);

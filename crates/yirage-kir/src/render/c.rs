@@ -5,7 +5,7 @@
 
 use super::c_preludes as preludes;
 use crate::computation::{BinaryFunction, Computation, SubgroupFunction, UnaryFunction};
-use crate::kernel::{BufferAccess, ComputeKernel, Instruction};
+use crate::kernel::{BufferAccess, ComputeKernel, Instruction, SharedArray};
 use crate::place::{KernelMemory, Register};
 use crate::scalar::{ScalarConst, ScalarType};
 use std::fmt::{self, Write};
@@ -107,19 +107,60 @@ impl CDialect {
 
     /// A source with these kernels.
     pub fn source(&self, kernels: &[ComputeKernel]) -> String {
+        self.text(kernels, KernelForm::Kernel)
+    }
+
+    /// The same as functions of one kernel that runs many, in a language of CUDA's family. Whoever compiles it defines
+    /// `TASK_FUNCTION`, which stands before each, and `group_memory`, where the memory of a group begins, at a multiple of 16 bytes: a
+    /// function takes [`group_memory_bytes`] from there on.
+    pub fn functions(&self, kernels: &[ComputeKernel]) -> String {
+        self.text(kernels, KernelForm::Function)
+    }
+
+    fn text(&self, kernels: &[ComputeKernel], form: KernelForm) -> String {
         let mut out = format!("#define SUBGROUP {}u\n", self.subgroup);
         self.prelude.iter().for_each(|part| out.push_str(part));
         for kernel in kernels {
             // A text grows without end or not at all.
-            let _ = CSource { dialect: self, kernel, out: &mut out }.kernel();
+            let _ = CSource { dialect: self, kernel, form, out: &mut out }.kernel();
         }
         out
     }
 }
 
+/// What the arrays of a group begin at a multiple of in the form of functions, in bytes.
+const SHARED_ALIGN: usize = 16;
+
+/// Bytes of a group's memory that a kernel takes in the form of a function.
+pub fn group_memory_bytes(kernel: &ComputeKernel) -> usize {
+    shared_offsets(kernel).1
+}
+
+/// Where each array of a group's memory begins, and where the last one ends.
+fn shared_offsets(kernel: &ComputeKernel) -> (Vec<usize>, usize) {
+    let mut end = 0;
+    let begin = |array: &SharedArray| {
+        let begin = end;
+        end += (array.len as usize * 4).next_multiple_of(SHARED_ALIGN);
+        begin
+    };
+    let offsets = kernel.shared.iter().map(begin).collect();
+    (offsets, end)
+}
+
+/// What a kernel is written as.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum KernelForm {
+    /// A kernel.
+    Kernel,
+    /// A function of one.
+    Function,
+}
+
 struct CSource<'a> {
     dialect: &'a CDialect,
     kernel: &'a ComputeKernel,
+    form: KernelForm,
     out: &'a mut String,
 }
 
@@ -128,6 +169,9 @@ impl CSource<'_> {
         let ComputeKernel { name, threads, .. } = self.kernel;
         let parameters: Vec<String> = self.parameters();
         match self.dialect.style {
+            DeclarationStyle::Cuda if self.form == KernelForm::Function => {
+                writeln!(self.out, "\nTASK_FUNCTION void {name}(")?;
+            }
             DeclarationStyle::Cuda => {
                 writeln!(self.out, "\nextern \"C\" __global__ void __launch_bounds__({threads}) {name}(")?;
             }
@@ -140,8 +184,18 @@ impl CSource<'_> {
             DeclarationStyle::Cuda => "__shared__",
             DeclarationStyle::Metal => "threadgroup",
         };
-        for (at, array) in self.kernel.shared.iter().enumerate() {
-            writeln!(self.out, "  {shared} {} s{at}[{}];", word(array.ty), array.len)?;
+        let (offsets, _) = shared_offsets(self.kernel);
+        for (at, (array, offset)) in self.kernel.shared.iter().zip(offsets).enumerate() {
+            let (ty, len) = (word(array.ty), array.len);
+            match self.form {
+                KernelForm::Kernel => writeln!(self.out, "  {shared} {ty} s{at}[{len}];")?,
+                KernelForm::Function => {
+                    writeln!(
+                        self.out,
+                        "  {ty} (&s{at})[{len}] = *({ty} (*)[{len}])((char*)group_memory + {offset}u);"
+                    )?;
+                }
+            }
         }
         self.body(&self.kernel.body, 1)?;
         writeln!(self.out, "}}")
@@ -153,6 +207,9 @@ impl CSource<'_> {
             let (constant, ty) = (if buffer.access == BufferAccess::Read { "const " } else { "" }, word(buffer.ty));
             if metal {
                 format!("device {constant}{ty}* b{at} [[buffer({at})]]")
+            } else if self.form == KernelForm::Function {
+                // Another group may have written it while this kernel ran: no cache may keep it.
+                format!("{constant}{ty}* b{at}")
             } else {
                 format!("{constant}{ty}* __restrict__ b{at}")
             }

@@ -4,5 +4,5 @@ mod c;
 mod c_preludes;
 mod wgsl;
 
-pub use c::CDialect;
+pub use c::{CDialect, group_memory_bytes};
 pub use wgsl::{is_read_only, wgsl};

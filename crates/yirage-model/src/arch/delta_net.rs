@@ -53,7 +53,7 @@ impl DeltaNet {
         let [decay, beta] = self.decay_and_beta(e, l, &hf, x)?;
         let [state, table] = e.recurrent_state(&format!("{l}.delta"), [self.key, values])?;
         let ins = [state, q, k, v, decay, beta, e.inputs.positions, e.inputs.seqs, table];
-        let op = GatedDelta { heads: self.heads, key_heads: self.key_heads };
+        let op = GatedDelta { heads: self.heads, key_heads: self.key_heads, block_positions: e.kv_block() };
         let y = e.ops(&[&format!("{name}.y"), &format!("{name}.state")], op, &ins)?[0];
         let norm = RmsNorm { eps: self.eps, width: self.value, unit_offset: false };
         let y = e.rms_norm(&format!("{name}.norm"), &format!("{hf}.norm"), y, &norm)?;

@@ -2,7 +2,7 @@
 //!
 //! It knows how a graph is put together, not how any model is.
 
-use super::attention::biased_keys;
+use super::key_bias::biased_keys;
 use super::low_rank::{self, LORA_SCALES, LowRankBranches};
 use super::{BuildOptions, KvCacheSpec, Model, ModelOutput, unused_tensors};
 use crate::checkpoint::Checkpoint;
@@ -93,7 +93,7 @@ impl<'a> ModelBuilder<'a> {
 
     /// A vision tower under construction, whose `config` says nothing of a cache.
     pub(super) fn of_tower(checkpoint: &'a Checkpoint, config: &'a RawConfig) -> Result<ModelBuilder<'a>, ModelError> {
-        let options = BuildOptions { kv: Format::F32, context: 1, hidden: false, embedded: false };
+        let options = BuildOptions { kv: Format::F32, kv_block: 32, context: 1, hidden: false, embedded: false };
         ModelBuilder::empty(checkpoint, config, options)
     }
 
@@ -473,7 +473,8 @@ impl<'a> ModelBuilder<'a> {
         let vocab = self.size("vocab_size")?;
         let tied = self.config.bool_or("tie_word_embeddings", false)?;
         let w = match self.bound.get("embed.w") {
-            Some(&table) if tied && !self.has_own_head(head)? => table,
+            // Files of embedders have no head. Logits of a model that is loaded for its hidden states are read by nobody.
+            Some(&table) if (tied || self.options.hidden) && !self.has_own_head(head)? => table,
             _ => self.tensor("head.w", &format!("{head}.weight"), &[vocab, hidden])?,
         };
         let logits = match after {
@@ -629,7 +630,7 @@ impl<'a> ModelBuilder<'a> {
         };
         self.check_blocks(layer, group)?;
         let at = self.group(group)?;
-        let ty = Type::new(DType::Stored(self.options.kv), [yirage_ir::op::BLOCK as u32, heads, width]);
+        let ty = Type::new(DType::Stored(self.options.kv), [self.options.kv_block, heads, width]);
         let state = self.cache_state(format!("kv.{layer}"), ty, at)?;
         let inputs = &self.groups[at];
         Ok([state, inputs.slot_mapping.ok_or_else(none)?, inputs.block_table])
@@ -640,6 +641,11 @@ impl<'a> ModelBuilder<'a> {
         let at = self.group(KvCacheSpec::Recurrent)?;
         let state = self.cache_state(format!("state.{name}"), Type::new(DType::F32, shape), at)?;
         Ok([state, self.groups[at].block_table])
+    }
+
+    /// Positions of a block of the caches.
+    pub(super) fn kv_block(&self) -> u32 {
+        self.options.kv_block
     }
 
     fn cache_state(&mut self, name: String, block: Type, group: usize) -> Result<ValueId, ModelError> {

@@ -84,7 +84,7 @@ impl Mamba2Mixer {
         let skip = column(e, &format!("l{l}.ssm.d"), &format!("{hf}.D"), heads)?;
         let (positions, seqs) = (e.inputs.positions, e.inputs.seqs);
         let ins = [state, given, dt, decay, b, c, positions, seqs, table, skip];
-        let op = SsmScan { heads, groups: self.groups };
+        let op = SsmScan { heads, groups: self.groups, block_positions: e.kv_block() };
         let y = e.ops(&[&format!("l{l}.ssm.y"), &format!("l{l}.ssm.state")], op, &ins)?[0];
         let y = e.op(&format!("l{l}.ssm.gated"), Map::gated(Func::Silu), &[gate, y])?;
         let y = self.normalise(e, l, hf, y)?;

@@ -48,6 +48,7 @@ mod granite;
 mod granitemoe;
 mod granitemoehybrid;
 mod hunyuan;
+mod key_bias;
 mod layers;
 mod lfm2;
 mod llama;
@@ -92,6 +93,8 @@ use yirage_ir::{Format, Graph};
 pub struct BuildOptions {
     /// Format of the cache: F32, F16, BF16 or Q8_0.
     pub kv: Format,
+    /// Positions of a block of the cache, at least 1.
+    pub kv_block: u32,
     /// Positions that the tables of the rotary embedding cover: the longest sequence that will be computed.
     pub context: u32,
     /// Whether the wanted rows after the final norm, f32 `[Rows, width]`, are an output beside the logits.
@@ -236,6 +239,11 @@ const ARCHITECTURES: &[Architecture] = &[
     ("hunyuan_v1_moe", false, hunyuan::emit_moe),
     ("bert", false, bert::emit),
 ];
+
+/// Whether an architecture reads whole texts and generates none.
+pub fn is_encoder(model_type: &str) -> bool {
+    model_type == "bert"
+}
 
 /// The graph and weight bindings of a checkpoint's model.
 ///

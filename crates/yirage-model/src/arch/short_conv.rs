@@ -57,7 +57,8 @@ impl CausalConv {
             let bias = e.part(&format!("{hf}.bias"), &[of], first, &shape, &strides)?;
             ins.push(e.weight(&format!("{name}.b"), &[channels], vec![bias])?);
         }
-        let made = e.ops(&[&format!("{name}.y"), &format!("{name}.state")], CausalConv1d {}, &ins)?;
+        let op = CausalConv1d { block_positions: e.kv_block() };
+        let made = e.ops(&[&format!("{name}.y"), &format!("{name}.state")], op, &ins)?;
         Ok(made[0])
     }
 

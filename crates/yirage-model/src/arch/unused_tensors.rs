@@ -57,6 +57,10 @@ fn is_extra(name: &str, config: &RawConfig) -> bool {
     // A head that is the embedding under another name was compared with it.
     let root = name.strip_prefix("language_model.").unwrap_or(name);
     let tied = matches!(root, "lm_head.weight" | "embed_out.weight");
+    // What makes a score of a hidden state stands behind the model.
+    if matches!(name, "score.weight" | "cls.output.weight") {
+        return true;
+    }
     let body = name.strip_prefix("model.").unwrap_or(name);
     // Layers that predict further tokens are a part by themselves in this family.
     let guesses = name.starts_with("mtp.")

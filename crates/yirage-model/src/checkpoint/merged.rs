@@ -57,7 +57,7 @@ impl Checkpoint {
     ///
     /// # Errors
     /// [`ModelError::UnsupportedFormat`].
-    pub(crate) fn floats(&self, tensor: &TensorInfo) -> Result<Vec<f32>, ModelError> {
+    pub fn floats(&self, tensor: &TensorInfo) -> Result<Vec<f32>, ModelError> {
         let mut values = vec![0.0; tensor.elements()];
         let format = self.format(tensor)?;
         (format.info().decode)(self.elements(tensor, 0..tensor.elements(), &mut Vec::new())?, &mut values);

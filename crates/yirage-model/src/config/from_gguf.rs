@@ -1,21 +1,13 @@
 //! GGUF metadata, translated into the keys of a current `config.json`.
 
 use super::gguf_keys::{ARCHITECTURES, FLOATS, INTEGERS, PRESENCE, names, of_family};
+use super::gguf_mismatch::mismatch;
 use super::pinned::check_gguf;
 use super::{ConfigSource, LayerType, RawConfig};
 use crate::error::ModelError;
 use crate::gguf::{Gguf, GgufArray, GgufValue};
 use crate::limits::LAYERS;
 use serde_json::{Map, Value as Json, json};
-
-/// The error for a metadata value of another type than `expected`.
-pub(super) fn mismatch(gguf: &Gguf, key: &str, expected: &str, found: &GgufValue) -> ModelError {
-    let found = match found {
-        GgufValue::Array(a) => format!("{} of {}", a.type_name(), a.len()),
-        other => format!("{} {other:?}", other.type_name()).chars().take(200).collect(),
-    };
-    ModelError::Config { file: gguf.name().to_owned(), key: key.to_owned(), expected: expected.to_owned(), found }
-}
 
 impl RawConfig {
     /// Translates the metadata of `gguf`. `has_tensor` and `vocab_rows` (rows of the embedding) answer what the metadata

@@ -196,5 +196,5 @@ fn number(gguf: &Gguf, key: &str) -> Result<Option<f64>, ModelError> {
 
 fn read<T>(gguf: &Gguf, key: &str, expected: &str, as_t: fn(&GgufValue) -> Option<T>) -> Result<Option<T>, ModelError> {
     let Some(value) = gguf.get(key) else { return Ok(None) };
-    as_t(value).map(Some).ok_or_else(|| super::from_gguf::mismatch(gguf, key, expected, value))
+    as_t(value).map(Some).ok_or_else(|| super::gguf_mismatch::mismatch(gguf, key, expected, value))
 }

@@ -17,10 +17,12 @@ mod from_json;
 mod generation;
 mod gguf_hybrids;
 mod gguf_keys;
+mod gguf_mismatch;
 mod layers;
 mod names;
 mod pinned;
 mod quantization;
+mod reranker;
 mod rope;
 mod sentence;
 
@@ -28,6 +30,7 @@ pub use generation::GenerationConfig;
 pub(crate) use gguf_keys::is_read as is_read_from_gguf;
 pub use layers::LayerType;
 pub use quantization::Quantization;
+pub use reranker::Reranker;
 pub use rope::{QueryGrowth, RopeConfig, RopeScaling};
 pub use sentence::{Pooling, SentenceConfig};
 

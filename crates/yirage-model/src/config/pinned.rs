@@ -166,7 +166,7 @@ pub(super) fn check_gguf(gguf: &Gguf, arch: &str) -> Result<(), ModelError> {
         match number(value) {
             Some(n) if computed.contains(&n) => {}
             Some(n) => return refuse(&key, &n.to_string(), what),
-            None => return Err(super::from_gguf::mismatch(gguf, &key, "a number or a boolean", value)),
+            None => return Err(super::gguf_mismatch::mismatch(gguf, &key, "a number or a boolean", value)),
         }
     }
     let key = format!("{arch}.rope.dimension_sections");

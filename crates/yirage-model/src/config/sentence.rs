@@ -1,4 +1,4 @@
-//! What lies beside an encoder about vectors of whole texts: the files of sentence-transformers.
+//! What lies beside a model about vectors of whole texts: the files of sentence-transformers, or keys of a GGUF file.
 //!
 //! Knows nothing of how a vector is computed.
 
@@ -7,8 +7,10 @@ use super::names::AS_WRITTEN;
 use super::parse_object;
 use crate::checkpoint::Checkpoint;
 use crate::error::ModelError;
+use crate::gguf::{Gguf, GgufValue};
 use crate::limits::CONFIG_BYTES;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use yirage_mmap::{read_bytes, read_bytes_if_there};
 
@@ -32,6 +34,12 @@ pub struct SentenceConfig {
     pub normalise: bool,
     /// Tokens of the longest text the model is meant for, where stated.
     pub longest: Option<u32>,
+    /// Whether files say how a vector is made: the model is meant for vectors.
+    pub stated: bool,
+    /// Texts that stand before others, by the names of what these are for.
+    pub prompts: BTreeMap<String, String>,
+    /// The name of the one that stands before a text of which nothing is said.
+    pub default_prompt: Option<String>,
 }
 
 /// Names of a pooling in older and current files, and those that are computed.
@@ -46,16 +54,27 @@ const POOLINGS: &[(&str, &str, Option<Pooling>)] = &[
 
 impl SentenceConfig {
     /// What sentence-transformers does with a model that comes without its files.
-    const BARE: SentenceConfig = SentenceConfig { pooling: Pooling::Mean, normalise: false, longest: None };
+    const BARE: SentenceConfig = SentenceConfig {
+        pooling: Pooling::Mean,
+        normalise: false,
+        longest: None,
+        stated: false,
+        prompts: BTreeMap::new(),
+        default_prompt: None,
+    };
 
     /// The suggestions beside a checkpoint.
     ///
     /// # Errors
     /// [`ModelError::Unsupported`] for modules and poolings that are not computed; [`ModelError`] for malformed files.
     pub fn load(checkpoint: &Checkpoint) -> Result<SentenceConfig, ModelError> {
+        if let Some(gguf) = checkpoint.gguf() {
+            return Ok(SentenceConfig::of_gguf(gguf));
+        }
         let Some(folder) = checkpoint.folder() else { return Ok(SentenceConfig::BARE) };
         let longest = longest(&folder.join("sentence_bert_config.json"))?;
         let mut config = SentenceConfig { longest, ..SentenceConfig::BARE };
+        config.read_prompts(&folder.join("config_sentence_transformers.json"))?;
         let path = folder.join("modules.json");
         let Some(bytes) = read_bytes_if_there(&path, CONFIG_BYTES)? else { return Ok(config) };
         let file = path.display().to_string();
@@ -66,7 +85,10 @@ impl SentenceConfig {
             let kind = kind.ok_or_else(|| mismatch(&file, "type", "a module's type", module))?;
             match kind.rsplit('.').next().unwrap_or(kind) {
                 "Transformer" => {}
-                "Pooling" => config.pooling = pooling(&inside(folder, module, &file)?)?,
+                "Pooling" => {
+                    config.pooling = pooling(&inside(folder, module, &file)?)?;
+                    config.stated = true;
+                }
                 "Normalize" => config.normalise = true,
                 other => {
                     let (what, why) = (format!("the module {other}"), format!("{file}: {kind} is behind the encoder"));
@@ -75,6 +97,37 @@ impl SentenceConfig {
             }
         }
         Ok(config)
+    }
+
+    /// What llama.cpp does with a file: vectors get the length 1.
+    fn of_gguf(gguf: &Gguf) -> SentenceConfig {
+        let pooling = match gguf.arch_key("pooling_type").and_then(GgufValue::as_u32) {
+            Some(1) => Pooling::Mean,
+            Some(2) => Pooling::Cls,
+            Some(3) => Pooling::Last,
+            _ => return SentenceConfig::BARE,
+        };
+        SentenceConfig { pooling, normalise: true, stated: true, ..SentenceConfig::BARE }
+    }
+
+    fn read_prompts(&mut self, path: &Path) -> Result<(), ModelError> {
+        let Some(bytes) = read_bytes_if_there(path, CONFIG_BYTES)? else { return Ok(()) };
+        let file = path.display().to_string();
+        let values = parse_object(&bytes, &file)?;
+        let s = Section { file: &file, prefix: "", values: &values, names: &AS_WRITTEN };
+        self.default_prompt = s.opt_str("default_prompt_name")?.map(str::to_owned);
+        let Some(prompts) = s.get("prompts").filter(|prompts| !prompts.is_null()) else { return Ok(()) };
+        let texts = prompts.as_object().ok_or_else(|| mismatch(&file, "prompts", "texts by names", prompts))?;
+        for (name, text) in texts {
+            let text = text.as_str().ok_or_else(|| mismatch(&file, "prompts", "texts by names", text))?;
+            self.prompts.insert(name.clone(), text.to_owned());
+        }
+        match &self.default_prompt {
+            Some(name) if !self.prompts.contains_key(name) => {
+                Err(mismatch(&file, "default_prompt_name", "one of prompts", &Value::from(name.as_str())))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -236,11 +236,6 @@ impl Tokenizer {
         self.ids.eos
     }
 
-    /// Whether `id` ends generation.
-    pub fn is_end(&self, id: u32) -> bool {
-        self.ids.ends.binary_search(&id).is_ok()
-    }
-
     /// Tokens put in front of a text encoded with `add_special`.
     pub fn prefix(&self) -> &[u32] {
         &self.prefix

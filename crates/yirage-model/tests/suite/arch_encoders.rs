@@ -3,7 +3,7 @@
 
 use crate::tokenizer_support::from_json;
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use yirage_ir::{Format, Tensor};
 use yirage_model::arch::{BuildOptions, Model, ModelOutput, build};
@@ -13,7 +13,8 @@ use yirage_model::weights::materialise;
 use yirage_model::{Checkpoint, ModelError, RawConfig};
 use yirage_testkit::{encoders, fixtures, json};
 
-const OPTIONS: BuildOptions = BuildOptions { kv: Format::F32, context: 1, hidden: false, embedded: false };
+const OPTIONS: BuildOptions =
+    BuildOptions { kv: Format::F32, kv_block: 32, context: 1, hidden: false, embedded: false };
 /// What float32 in another order differs by from transformers.
 const CLOSE: f64 = 1e-5;
 
@@ -141,6 +142,9 @@ fn what_is_not_computed_is_named() {
     assert!(matches!(&error, ModelError::MissingTensor { tensor, .. } if tensor == "classifier.weight"), "{error}");
 }
 
+/// The file that the fixture's folder has not.
+const PROMPTS: &str = "config_sentence_transformers.json";
+
 /// The suggestions beside a model whose files are changed so.
 fn sentence(change: &[(&str, &str)]) -> Result<SentenceConfig, ModelError> {
     let folder = encoders::model("embed");
@@ -148,7 +152,8 @@ fn sentence(change: &[(&str, &str)]) -> Result<SentenceConfig, ModelError> {
         ["config.json", "model.safetensors", "modules.json", "1_Pooling/config.json", "sentence_bert_config.json"];
     let own = |name: &str| std::fs::read(folder.join(name)).unwrap();
     let stated = |name: &str| change.iter().find(|(file, _)| *file == name).map(|(_, text)| text.as_bytes().to_vec());
-    let files: Vec<_> = names.iter().map(|name| (*name, stated(name).unwrap_or_else(|| own(name)))).collect();
+    let mut files: Vec<_> = names.iter().map(|name| (*name, stated(name).unwrap_or_else(|| own(name)))).collect();
+    files.extend(stated(PROMPTS).map(|bytes| (PROMPTS, bytes)));
     let files: Vec<_> = files.into_iter().filter(|(_, bytes)| bytes != b"absent").collect();
     SentenceConfig::load(&open(&fixtures::folder("sentence", &files)))
 }
@@ -159,13 +164,25 @@ fn open(folder: &Path) -> Checkpoint {
 
 #[test]
 fn suggestions_for_vectors_come_from_the_files_beside_the_model() {
-    let usual = SentenceConfig { pooling: Pooling::Mean, normalise: true, longest: Some(320) };
+    let (prompts, default_prompt) = (BTreeMap::new(), None);
+    let usual = SentenceConfig {
+        pooling: Pooling::Mean,
+        normalise: true,
+        longest: Some(320),
+        stated: true,
+        prompts,
+        default_prompt,
+    };
     assert_eq!(sentence(&[]).unwrap(), usual);
     let last = SentenceConfig { pooling: Pooling::Last, ..usual.clone() };
     assert_eq!(sentence(&[("1_Pooling/config.json", r#"{"pooling_mode_lasttoken": true}"#)]).unwrap(), last);
-    let cls = SentenceConfig { pooling: Pooling::Cls, ..usual };
+    let cls = SentenceConfig { pooling: Pooling::Cls, ..usual.clone() };
     assert_eq!(sentence(&[("1_Pooling/config.json", r#"{"pooling_mode": "cls"}"#)]).unwrap(), cls);
-    let bare = SentenceConfig { pooling: Pooling::Mean, normalise: false, longest: None };
+    let text = r#"{"prompts": {"query": "Query: ", "document": ""}, "default_prompt_name": "query"}"#;
+    let prompts = [("query", "Query: "), ("document", "")].map(|(name, text)| (name.to_owned(), text.to_owned()));
+    let asked = SentenceConfig { prompts: prompts.into(), default_prompt: Some("query".into()), ..usual.clone() };
+    assert_eq!(sentence(&[(PROMPTS, text)]).unwrap(), asked);
+    let bare = SentenceConfig { normalise: false, longest: None, stated: false, ..usual };
     assert_eq!(sentence(&[("modules.json", "absent"), ("sentence_bert_config.json", "absent")]).unwrap(), bare);
 }
 
@@ -187,6 +204,8 @@ fn suggestions_that_cannot_be_followed_are_errors() {
         ("1_Pooling/config.json", r#"{"pooling_mode": "max"}"#, "max"),
         ("1_Pooling/config.json", r#"{"pooling_mode": ["cls", "mean"]}"#, "pooling_mode"),
         ("sentence_bert_config.json", r#"{"max_seq_length": 0}"#, "above 0"),
+        (PROMPTS, r#"{"prompts": {"query": 3}}"#, "texts by names"),
+        (PROMPTS, r#"{"prompts": {"query": ""}, "default_prompt_name": "passage"}"#, "one of prompts"),
     ] {
         let error = sentence(&[(file, text)]).unwrap_err().to_string();
         assert!(error.contains(named), "{file}: {text}: {error}");

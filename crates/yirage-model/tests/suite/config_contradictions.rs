@@ -11,7 +11,8 @@ use yirage_model::arch::{BuildOptions, build};
 use yirage_model::lint::{Severity, lint};
 use yirage_model::{Checkpoint, GenerationConfig, ModelError, RawConfig};
 
-const OPTIONS: BuildOptions = BuildOptions { kv: Format::F32, context: 8, hidden: false, embedded: false };
+const OPTIONS: BuildOptions =
+    BuildOptions { kv: Format::F32, kv_block: 32, context: 8, hidden: false, embedded: false };
 
 fn folder(kind: &str, name: &str) -> PathBuf {
     tiny(kind).into_iter().find(|p| p.ends_with(name)).expect("a fixture")

@@ -7,7 +7,7 @@ use crate::grid::LaunchDims;
 use crate::layer::Layer;
 use crate::sampling_mode::SamplingMode;
 use crate::tensor::TensorId;
-use yirage_engine::sampling::SamplingParams;
+use yirage_engine::sampling::{SampleError, SamplingParams};
 
 const ARGMAX: &str = "argmax_layer";
 const PARTIAL: &str = "argmax_partial_layer";
@@ -78,7 +78,8 @@ impl KernelBuilder {
     /// `sampling_sm100_layer` is this one with a temperature of 1 and no filter.
     ///
     /// # Errors
-    /// [`PersistentError::Layer`] for an output of more than one element a row.
+    /// [`PersistentError::Layer`] for an output of more than one element a row; parameters out of range, or that ask for
+    /// samplers which no device has.
     pub fn sampling_layer(
         &mut self,
         input: TensorId,
@@ -88,7 +89,9 @@ impl KernelBuilder {
     ) -> Result<(), PersistentError> {
         self.check_width(SAMPLING, output, 1)?;
         let params = SamplingParams { seed, ..self.declared.config.sampling.clone() };
-        params.clone().checked(self.width(input)? as usize)?;
+        if params.clone().checked(self.width(input)? as usize)?.is_on_host() {
+            return Err(SampleError::OnHost(params.chain.asked()).into());
+        }
         self.record(Choose { method: SAMPLING, choice: SamplingMode::Sampled(params) }, launch, &[input], &[output])
     }
 }

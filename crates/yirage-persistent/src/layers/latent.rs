@@ -12,7 +12,8 @@ use crate::error::PersistentError;
 use crate::grid::LaunchDims;
 use crate::layer::Layer;
 use crate::tensor::TensorId;
-use yirage_ir::op::{Attention, BLOCK, ConcatHeads, KvAppend, Rope};
+use yirage_engine::limits::BLOCK;
+use yirage_ir::op::{Attention, ConcatHeads, KvAppend, Rope};
 use yirage_ir::{DType, F32, Format, Type, ValueId};
 use yirage_model::arch::KvCacheSpec;
 

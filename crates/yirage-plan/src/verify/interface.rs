@@ -25,8 +25,8 @@ pub(super) fn check(plan: &Plan, target: &Target) -> Result<(), PlanError> {
         let value = graph.value(id);
         if value.source == ValueSource::StepInput {
             check_step_input(plan, value)?;
-        } else if value.ty.strides.is_some() && value.source != ValueSource::Weight {
-            return Err(PlanError(format!("the state `{}` has strides", value.name)));
+        } else if value.source == ValueSource::KvCache {
+            check_kv_cache(value, target)?;
         }
     }
     graph.outputs.iter().try_for_each(|&id| check_output(graph, id))?;
@@ -43,6 +43,18 @@ fn check_step_input(plan: &Plan, slot: &Value) -> Result<(), PlanError> {
     match ty.checked_storage_elems(&plan.bucket).and_then(|elems| elems.checked_mul(ty.dtype.row_bytes(1))) {
         Some(bytes) if bytes as u64 <= MAX_STEP_INPUT_BYTES => Ok(()),
         _ => Err(PlanError(format!("the slot `{name}` of {ty} has no size in the bucket {:?}", plan.bucket))),
+    }
+}
+
+// Proves: **Caches** have no strides, and those of keys and values a layout of the target, of their format and length of a block.
+fn check_kv_cache(cache: &Value, target: &Target) -> Result<(), PlanError> {
+    let (name, ty) = (&cache.name, &cache.ty);
+    if ty.strides.is_some() {
+        return Err(PlanError(format!("the state `{name}` has strides")));
+    }
+    match target.kv_cache_layout_of(ty) {
+        Some(_) => Ok(()),
+        None => Err(PlanError(format!("the cache `{name}` of {ty} has no layout of the target {}", target.describe()))),
     }
 }
 
@@ -63,7 +75,7 @@ fn check_output(graph: &Graph, id: ValueId) -> Result<(), PlanError> {
 }
 
 // Proves: **Weights**: each has one entry with its type and a layout of the target, of its format; all that read it in a layout of
-// products' matrices read it as the same number of them. States have no strides.
+// products' matrices read it as the same number of them.
 fn check_weights(plan: &Plan, target: &Target) -> Result<(), PlanError> {
     let mut names = HashSet::new();
     for entry in &plan.weights.entries {

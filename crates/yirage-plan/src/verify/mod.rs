@@ -26,9 +26,11 @@ use std::ops::Deref;
 ///   within the bucket.
 /// - **Slots** are of plain numbers ([`yirage_ir::DType::is_plain`]: f32, f16, bf16, i32, u32, bool), dense or with
 ///   strides, and no quantised activations.
+/// - **Caches** have no strides, and those of keys and values a layout of the target, of their format and length of a
+///   block.
 /// - **Outputs** are states, or computed values of plain numbers, as slots are.
 /// - **Weights**: each has one entry with its type and a layout of the target, of its format; all that read it in a
-///   layout of products' matrices read it as the same number of them. States have no strides.
+///   layout of products' matrices read it as the same number of them.
 /// - **Steps**: each node runs once, after the makers of what it reads.
 /// - **Kernels** are the target's: of that name, variant, stages and scratch; each takes the node that it is given,
 ///   input by input, by its rules ([`crate::rules`]).

@@ -3,14 +3,16 @@
 use crate::support::{self, bits, block, bound, cpu, devices, inputs, open, tokens};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use yirage_call::{CallOptions, Interface, planned};
 use yirage_compile::{CompileOptions, compile, plan_weights};
 use yirage_cpu::Cpu;
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_ir::{Dims, Graph};
 use yirage_packed::sealed;
-use yirage_plancache::{CacheNotice, CacheOptions, Mode, PlanCache, PlanFile, PlanFileError, PlanFolder, PlanKey};
+use yirage_plancache::{
+    CacheNotice, CacheOptions, CallOptions, Interface, Mode, PlanCache, PlanFile, PlanFileError, PlanFolder, PlanKey,
+    planned,
+};
 
 fn with_folder(device: Arc<dyn Device>, folder: &Path) -> PlanCache {
     let folder = Some(PlanFolder::new(folder.into(), 1 << 20));

@@ -1,6 +1,7 @@
 //! The tests of this crate as one program: many take longer to link than to run.
 #![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 
+mod calls;
 mod counts;
 mod files;
 mod modes;

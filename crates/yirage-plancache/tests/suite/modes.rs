@@ -5,13 +5,12 @@ use crate::support::{
     self, ALWAYS, Faulty, bits, block, bound, cpu, devices, inputs, is_fused, paged, sampling, tokens,
 };
 use std::sync::atomic::Ordering;
-use yirage_call::{CallError, HostArray};
 use yirage_hal::HalError;
 use yirage_ir::{Dims, Graph, ValueSource};
 use yirage_plan::Plan;
 use yirage_plancache::{
-    BoundGraph, CacheError, CacheNotice, CacheOptions, CallShape, FusionDecision, FusionProfile, Mode, PlanCache,
-    ProfiledShape,
+    BoundGraph, CacheError, CacheNotice, CacheOptions, CallError, CallShape, FusionDecision, FusionProfile, HostArray,
+    Mode, PlanCache, ProfiledShape,
 };
 
 fn cache(device: std::sync::Arc<dyn yirage_hal::Device>) -> PlanCache {

@@ -9,13 +9,14 @@ mod words;
 use crate::support::{bits, block, inputs, paged, sampling, small, weights};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use yirage_call::{CallError, CallOptions, Callable, HostArray, Interface, ResidentWeights, planned};
 use yirage_cpu::Cpu;
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_ir::rng::Rng;
 use yirage_ir::{Dims, Graph};
 use yirage_packed::sealed;
-use yirage_plancache::{PlanFile, PlanKey, ProvedFile};
+use yirage_plancache::{
+    CallError, CallOptions, Callable, HostArray, Interface, PlanFile, PlanKey, ProvedFile, ResidentWeights, planned,
+};
 
 const DIMS: Dims = Dims { tokens: 5, seqs: 2, blocks: 4, rows: 5 };
 

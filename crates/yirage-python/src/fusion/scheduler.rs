@@ -15,10 +15,9 @@ use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use yirage_call::HostArray;
 use yirage_dlpack::{PyTensor, taken};
 use yirage_graph::KernelGraph;
-use yirage_plancache::{BoundGraph, Mode, PlanCache};
+use yirage_plancache::{BoundGraph, HostArray, Mode, PlanCache};
 
 /// Graphs of pieces that are remembered; those used longest ago go first.
 const GRAPHS: usize = 256;

@@ -2,9 +2,9 @@
 
 use crate::failure::{PyFailure, PyOutcome};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use yirage_call::HostArray;
 use yirage_graph::{BlockGraph, KernelGraph};
 use yirage_ir::{Graph, ValueId, ValueSource};
+use yirage_plancache::HostArray;
 
 /// The graph itself.
 pub(super) enum PyGraphBody {

@@ -3,7 +3,7 @@
 use super::kernel::KNGraph;
 use crate::failure::PyOutcome;
 use pyo3::prelude::*;
-use yirage_compile::equal::{BothWays, EqualityOptions};
+use yirage_search::equal::{BothWays, EqualityOptions};
 
 /// What ``equivalent`` found: true where the graphs compute the same, with what was shown or what speaks against it.
 #[pyclass(frozen, module = "yirage")]

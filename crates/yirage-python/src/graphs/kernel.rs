@@ -763,7 +763,7 @@ impl KNGraph {
 
 impl KNGraph {
     /// The arrays of all inputs: those that a call gives, and those that are attached.
-    fn with_attached(&self, given: Vec<yirage_call::HostArray>) -> PyOutcome<Vec<yirage_call::HostArray>> {
+    fn with_attached(&self, given: Vec<yirage_plancache::HostArray>) -> PyOutcome<Vec<yirage_plancache::HostArray>> {
         let content = self.content();
         if content.attached.is_empty() {
             return Ok(given);

@@ -3,10 +3,10 @@
 use crate::failure::{Class, PyFailure, PyOutcome};
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
-use yirage_call::{CallOptions, Callable, HostArray};
 use yirage_dlpack::PyTensor;
 use yirage_hal::{Device, Profiler};
 use yirage_ir::Graph;
+use yirage_plancache::{CallOptions, Callable, HostArray};
 
 /// Tasks whose times are kept, of all workers together.
 const SPANS: usize = 1 << 18;

@@ -3,10 +3,10 @@
 use super::content::Customized;
 use crate::failure::{PyFailure, PyOutcome};
 use serde_json::{Value, json};
-use yirage_call::{CallOptions, planned};
 use yirage_hal::Device;
 use yirage_ir::Graph;
 use yirage_plan::{ExecutorKind, TaskPartition, TaskProgram, VerifiedPlan};
+use yirage_plancache::{CallOptions, planned};
 
 /// The tasks of a graph on a device. Those that the persistent executor runs, or the only ones there are.
 ///

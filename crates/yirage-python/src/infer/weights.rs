@@ -4,11 +4,11 @@ use crate::failure::{Class, PyFailure, PyOutcome};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
-use yirage_call::HostArray;
 use yirage_dlpack::taken;
 use yirage_hal::Record;
 use yirage_ir::{DType, Dims, Format, Strided};
 use yirage_model::{Checkpoint, TensorOverride};
+use yirage_plancache::HostArray;
 
 /// The elements of an array, where they lie or gathered.
 enum ArrayElements {

@@ -8,7 +8,9 @@ use crate::log::{Level, all, say};
 use crate::ranks;
 use pyo3::prelude::*;
 use std::path::PathBuf;
-use yirage_engine::{CacheSize, EncoderOptions, EngineError, EngineOptions, PackedOptions, Tuning};
+use yirage_engine::{
+    CacheSize, EncoderOptions, EngineError, EngineOptions, PackedOptions, Tuning, is_embedding_decoder,
+};
 use yirage_hal::OpenOptions;
 use yirage_hub::{Hub, HubEnv, NoProgress};
 use yirage_model::{Checkpoint, ModelError};
@@ -120,6 +122,12 @@ impl LlmOptions {
             let options = EngineOptions { adapters: super::lora::open(&self.lora)?, ..options };
             let mut notes = Vec::new();
             let encode = || TextEncoder::load(&checkpoint, device.clone(), &encoder, &mut |_, _| {});
+            let vectors = matches!(self.task.as_str(), "embed" | "score");
+            if vectors && is_embedding_decoder(&checkpoint).map_err(SessionError::from)? {
+                let encoder = encode()?;
+                notes.extend(encoder.notices().iter().map(ToString::to_string));
+                return Ok((LoadedLlm::Encodes(Box::new(encoder)), notes));
+            }
             let loaded = LoadedEngine::load(&checkpoint, device.clone(), &options, &mut |_, _| {});
             let ready = match loaded {
                 Ok(mut loaded) => {

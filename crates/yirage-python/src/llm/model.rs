@@ -249,8 +249,8 @@ impl Llm {
         match &*ready {
             LoadedLlm::Encodes(encoder) => {
                 let framed = texts_of(prompts)?;
-                let framed = framed.iter().map(|text| encoder.tokenizer().frame(text, None));
-                let (inputs, ids) = inputs(framed.collect::<Result<Vec<_>, _>>().map_err(SessionError::from)?);
+                let framed = framed.iter().map(|text| encoder.frame(text, None, None));
+                let (inputs, ids) = inputs(framed.collect::<Result<Vec<_>, _>>()?);
                 let usual = encoder.facts().embedding;
                 let how = Embedding {
                     pooling: pooling.unwrap_or(usual.pooling),
@@ -287,8 +287,8 @@ impl Llm {
             let why = "it continues texts; scores are made by encoders with labels, such as cross-encoders";
             return Err(PyFailure::unsupported("score of this model", why));
         };
-        let framed = pairs.iter().map(|(a, b)| encoder.tokenizer().frame_pair(a, b, None));
-        let (inputs, ids) = inputs(framed.collect::<Result<Vec<_>, _>>().map_err(SessionError::from)?);
+        let framed = pairs.iter().map(|(a, b)| encoder.frame_pair(a, b, None, None));
+        let (inputs, ids) = inputs(framed.collect::<Result<Vec<_>, _>>()?);
         let rows = py.detach(|| encoder.score(inputs))?;
         Ok(ids.into_iter().zip(rows).collect())
     }

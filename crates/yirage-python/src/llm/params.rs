@@ -5,7 +5,10 @@ use crate::numbers::{UnsignedNumber, all_within, kind, maybe, within};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
-use yirage_engine::sampling::SamplingParams as Sampling;
+use yirage_engine::sampling::{
+    DrySettings, DynamicTemperature, MirostatSettings, SamplerChain, SamplerStage, SamplingParams as Sampling,
+    XtcSettings,
+};
 use yirage_model::GenerationConfig;
 
 /// How many tokens are generated, how they are chosen, and what ends them. Names and defaults are vLLM's.
@@ -59,6 +62,36 @@ pub(crate) struct PySamplingParams {
     allowed_token_ids: Option<Vec<u32>>,
     /// Added to the logits of these tokens.
     logit_bias: Option<BTreeMap<u32, f32>>,
+    /// Samplers and their order, by llama.cpp's names; ``None`` is its own order where one of those below is asked for.
+    samplers: Option<Vec<String>>,
+    /// Factor of the penalty on what would go on with a repetition; 0 is none.
+    dry_multiplier: f32,
+    /// Each further repeated token multiplies the penalty by this.
+    dry_base: f32,
+    /// Repeated tokens that cost nothing.
+    dry_allowed_length: u32,
+    /// Last tokens that are looked at; -1 looks at all.
+    dry_penalty_last_n: i64,
+    /// Texts over which no repetition goes.
+    dry_sequence_breakers: Vec<String>,
+    /// How often the likeliest tokens are dropped, all above the threshold but the last of them.
+    xtc_probability: f32,
+    /// That threshold; above 0.5 drops nothing.
+    xtc_threshold: f32,
+    /// The tokens whose surprise is nearest to the expected one are kept, up to this share; 1 keeps all.
+    typical_p: f32,
+    /// Logits within so many standard deviations of the largest are kept; 0 and below keep all.
+    top_n_sigma: f32,
+    /// The temperature follows the entropy, within this much of itself.
+    dynatemp_range: f32,
+    /// Power of the entropy's share of the largest possible one.
+    dynatemp_exponent: f32,
+    /// 1 and 2 hold the surprise at a target, in the place of every limit; 0 does not.
+    mirostat: u32,
+    /// The target, in bits.
+    mirostat_tau: f32,
+    /// How fast mirostat's limit follows; 0 to 1.
+    mirostat_eta: f32,
 }
 
 /// Whole numbers of a request, and texts: one, several, or none.
@@ -105,7 +138,10 @@ impl PySamplingParams {
         temperature = 1.0, top_p = 1.0, top_k = 0, min_p = 0.0, seed = None, stop = Vec::new(), stop_token_ids = None,
         ignore_eos = false, max_tokens = Some(16), min_tokens = 0, logprobs = None, prompt_logprobs = None,
         detokenize = true, skip_special_tokens = true, include_stop_str_in_output = false, bad_words = Vec::new(),
-        allowed_token_ids = None, logit_bias = None))]
+        allowed_token_ids = None, logit_bias = None, *, samplers = None, dry_multiplier = 0.0, dry_base = 1.75,
+        dry_allowed_length = 2, dry_penalty_last_n = 64, dry_sequence_breakers = None, xtc_probability = 0.0,
+        xtc_threshold = 0.1, typical_p = 1.0, top_n_sigma = 0.0, dynatemp_range = 0.0, dynatemp_exponent = 1.0,
+        mirostat = 0, mirostat_tau = 5.0, mirostat_eta = 0.1))]
     #[expect(clippy::too_many_arguments, reason = "vLLM's")]
     fn new(
         #[pyo3(from_py_with = count)] n: u32,
@@ -130,6 +166,21 @@ impl PySamplingParams {
         #[pyo3(from_py_with = texts)] bad_words: Vec<String>,
         #[pyo3(from_py_with = tokens)] allowed_token_ids: Option<Vec<u32>>,
         #[pyo3(from_py_with = biases)] logit_bias: Option<BTreeMap<u32, f32>>,
+        samplers: Option<Vec<String>>,
+        dry_multiplier: f32,
+        dry_base: f32,
+        #[pyo3(from_py_with = count)] dry_allowed_length: u32,
+        dry_penalty_last_n: i64,
+        dry_sequence_breakers: Option<Vec<String>>,
+        xtc_probability: f32,
+        xtc_threshold: f32,
+        typical_p: f32,
+        top_n_sigma: f32,
+        dynatemp_range: f32,
+        dynatemp_exponent: f32,
+        #[pyo3(from_py_with = count)] mirostat: u32,
+        mirostat_tau: f32,
+        mirostat_eta: f32,
     ) -> PyOutcome<PySamplingParams> {
         let params = PySamplingParams {
             n,
@@ -154,6 +205,21 @@ impl PySamplingParams {
             bad_words,
             allowed_token_ids,
             logit_bias,
+            samplers,
+            dry_multiplier,
+            dry_base,
+            dry_allowed_length,
+            dry_penalty_last_n,
+            dry_sequence_breakers: dry_sequence_breakers.unwrap_or(DrySettings::default().sequence_breakers),
+            xtc_probability,
+            xtc_threshold,
+            typical_p,
+            top_n_sigma,
+            dynatemp_range,
+            dynatemp_exponent,
+            mirostat,
+            mirostat_tau,
+            mirostat_eta,
         };
         params.check()?;
         Ok(params)
@@ -190,6 +256,21 @@ impl PySamplingParams {
             Vec::new(),
             None,
             None,
+            None,
+            0.0,
+            1.75,
+            2,
+            64,
+            None,
+            0.0,
+            0.1,
+            1.0,
+            0.0,
+            0.0,
+            1.0,
+            0,
+            5.0,
+            0.1,
         )?;
         let greedy = (model.do_sample == Some(false)).then_some(0.0);
         let number = |into: &mut f32, of: Option<f64>| *into = of.map_or(*into, |x| x as f32);
@@ -238,6 +319,40 @@ impl PySamplingParams {
             seed: self.seed.unwrap_or(seed),
             choice,
             logprobs: self.logprobs,
+            chain: self.chain()?,
+        })
+    }
+
+    /// The samplers of the host.
+    fn chain(&self) -> PyOutcome<SamplerChain> {
+        let order = self.samplers.as_ref().map(|names| SamplerStage::list(names.iter().map(String::as_str)));
+        let wrong = |why| PyFailure::Ours(Class::Request, format!("samplers: {why}"));
+        let last = self.dry_penalty_last_n;
+        let last_tokens = u32::try_from(last).ok();
+        if last_tokens.is_none() && last != -1 {
+            let text = format!("dry_penalty_last_n={last}: 0 or more, or -1 for all tokens");
+            return Err(PyFailure::Ours(Class::Request, text));
+        }
+        Ok(SamplerChain {
+            order: order.transpose().map_err(wrong)?,
+            dry: DrySettings {
+                multiplier: self.dry_multiplier,
+                base: self.dry_base,
+                allowed_length: self.dry_allowed_length,
+                last_tokens,
+                sequence_breakers: self.dry_sequence_breakers.clone(),
+                ..DrySettings::default()
+            },
+            xtc: XtcSettings { probability: self.xtc_probability, threshold: self.xtc_threshold },
+            typical_p: self.typical_p,
+            // -1 is llama.cpp's word for none.
+            top_n_sigma: self.top_n_sigma.max(0.0),
+            dynamic_temperature: DynamicTemperature { range: self.dynatemp_range, exponent: self.dynatemp_exponent },
+            mirostat: MirostatSettings {
+                version: u8::try_from(self.mirostat).unwrap_or(u8::MAX),
+                tau: self.mirostat_tau,
+                eta: self.mirostat_eta,
+            },
         })
     }
 

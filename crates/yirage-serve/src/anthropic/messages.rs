@@ -7,8 +7,10 @@ use crate::app::App;
 use crate::call::{Posted, RequestContext};
 use crate::error::ApiError;
 use crate::fields::{FieldSpec, FieldTable, Fields, honoured, ignored};
-use crate::generate::{GenerationParams, Talk, ThinkingBudget, converse};
+use crate::generate::{GenerationParams, Talk, converse, thinking};
 use crate::grammar::Grammar;
+use crate::openai;
+use crate::openai::hints::hints;
 use crate::reply::{self, with_ignored};
 use crate::sse::{self, Framing};
 use axum::extract::State;
@@ -23,18 +25,23 @@ const SHARED: &[FieldSpec] = &[
     honoured("tools", r#"{"type":"array","items":{"type":"object"}}"#),
     honoured("tool_choice", r#"{"type":"object","required":["type"]}"#),
     honoured("thinking", r#"{"type":"object","required":["type"]}"#),
-    ignored("metadata", r#"{"type":"object"}"#),
-    ignored("service_tier", r#"{"type":"string"}"#),
-    ignored("cache_control", r#"{"type":"object"}"#),
     honoured("output_config", r#"{"type":["object","null"]}"#),
     honoured("output_format", r#"{"type":["object","null"]}"#),
-    // Nothing runs beside the model and nothing is connected to: tools of both are left out.
+    // Nothing runs beside the model: what would is left out.
     ignored("container", "{}"),
-    ignored("mcp_servers", r#"{"type":"array"}"#),
+];
+
+/// What changes nothing here, and is looked at as its makers' server does.
+const HINTS: &[FieldSpec] = &[
+    ignored("metadata", r#"{"type":["object","null"]}"#),
+    ignored("service_tier", r#"{"enum":["auto","standard_only",null]}"#),
+    ignored("cache_control", r#"{"type":["object","null"]}"#),
+    // Nothing is connected to: tools of other servers are left out.
+    ignored("mcp_servers", r#"{"type":["array","null"]}"#),
     // A conversation is never shortened: all of it is read.
     ignored("context_management", r#"{"type":["object","null"]}"#),
     ignored("inference_geo", r#"{"type":["string","null"]}"#),
-    ignored("betas", r#"{"type":"array"}"#),
+    ignored("betas", r#"{"type":["array","null"]}"#),
 ];
 
 const OWN: &[FieldSpec] = &[
@@ -47,7 +54,7 @@ const OWN: &[FieldSpec] = &[
 ];
 
 /// The fields of /v1/messages.
-pub(crate) const MESSAGES: FieldTable = &[SHARED, OWN];
+pub(crate) const MESSAGES: FieldTable = &[SHARED, OWN, HINTS];
 
 /// The endpoint.
 pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
@@ -99,7 +106,9 @@ fn read(mut fields: Fields, suggested: GenerationParams) -> Result<MessagesReque
     asked.stops = fields.texts("stop_sequences")?;
     let stream = fields.switch("stream")?.unwrap_or(false);
     let talk = talk(&mut fields)?;
-    let ignored = fields.finish()?;
+    let mut ignored = Vec::new();
+    hints(&mut fields, HINTS, &mut ignored)?;
+    fields.finish_answer(&mut ignored)?;
     Ok(MessagesRequest { params: asked, talk, stream, ignored })
 }
 
@@ -125,8 +134,6 @@ pub(crate) fn check_count(body: &[u8]) -> Result<Vec<String>, ApiError> {
     Ok([fields.finish_part()?, talk.ignored].concat())
 }
 
-const THINKING: FieldTable = &[&[honoured("type", "{}"), honoured("budget_tokens", "{}"), ignored("display", "{}")]];
-
 const OUTPUT: FieldTable = &[&[honoured("effort", "{}"), honoured("format", "{}"), ignored("task_budget", "{}")]];
 
 const FORMAT: FieldTable = &[&[honoured("type", "{}"), honoured("schema", "{}"), ignored("name", "{}")]];
@@ -138,7 +145,7 @@ fn output(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<(Option<Stri
     let config = fields.fields("output_config", OUTPUT)?;
     let mut newer = None;
     if let Some(mut config) = config {
-        effort = config.text("effort")?;
+        effort = openai::effort::effort(&mut config, "effort")?;
         newer = config.fields("format", FORMAT)?;
         config.finish_into(ignored)?;
     }
@@ -178,16 +185,7 @@ fn talk(fields: &mut Fields) -> Result<Talk, ApiError> {
     }
     let tools = fields.list("tools")?.unwrap_or_default();
     let tools = history::tools(tools, fields.take("tool_choice"), &mut ignored)?;
-    let (mut thinking, mut budget) = (None, None);
-    if let Some(mut asked) = fields.fields("thinking", THINKING)? {
-        thinking = match asked.text("type")?.as_deref() {
-            Some("enabled" | "adaptive") => Some(true),
-            Some("disabled") => Some(false),
-            _ => return Err(asked.error("type", "expected enabled, adaptive or disabled")),
-        };
-        budget = ThinkingBudget::read(&mut asked, &["budget_tokens"])?;
-        asked.finish_into(&mut ignored)?;
-    }
+    let (thinking, budget) = thinking(fields, &mut ignored)?;
     let (reasoning_effort, grammar) = output(fields, &mut ignored)?;
     Ok(Talk { tools, thinking, budget, reasoning_effort, grammar, ignored, ..Talk::new(messages) })
 }
@@ -199,9 +197,9 @@ pub(crate) async fn count(State(app): State<Arc<App>>, Posted { body, .. }: Post
         let model = fields.text("model")?;
         let held = app.models.lease(model.as_deref())?;
         let talk = talk(&mut fields)?;
-        let ignored = [fields.finish_part()?, talk.ignored.clone()].concat();
-        let (_, ids) = talk.render(held.generator()?)?;
-        Ok(with_ignored(reply::json(&json!({"input_tokens": ids.len()})), &ignored))
+        let rendered = talk.render(held.generator()?)?;
+        let ignored = [fields.finish_part()?, talk.ignored, rendered.ignored].concat();
+        Ok(with_ignored(reply::json(&json!({"input_tokens": rendered.ids.len()})), &ignored))
     })
     .await
 }

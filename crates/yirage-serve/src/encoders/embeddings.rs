@@ -22,6 +22,7 @@ pub(crate) const EMBEDDINGS: &[&[FieldSpec]] = &[&[
     honoured("input", r#"{"anyOf":[{"type":"string"},{"type":"array","minItems":1}]}"#),
     honoured("encoding_format", r#"{"enum":["float","base64",null]}"#),
     USER,
+    honoured("prompt_name", r#"{"type":["string","null"]}"#),
     honoured("dimensions", r#"{"type":["integer","null"],"minimum":1}"#),
     refused("truncate_prompt_tokens", "texts are never cut; shorten them", &[]),
 ]];
@@ -35,9 +36,9 @@ fn answer(app: &App, call: &RequestContext, body: &[u8]) -> Result<Response, Api
     let mut fields = Fields::parse(body, EMBEDDINGS)?;
     let model = fields.text("model")?;
     let held = app.models.lease(model.as_deref())?;
-    let EmbeddingsRequest { inputs, dimensions, packed, ignored } = read(fields)?;
+    let EmbeddingsRequest { inputs, dimensions, prompt, packed, ignored } = read(fields)?;
     let _open = app.live.enter(&call.id, held.entry.name());
-    let (vectors, tokens) = embed(&held, &inputs, dimensions)?;
+    let (vectors, tokens) = embed(&held, &inputs, dimensions, prompt.as_deref())?;
     let data: Vec<Value> = vectors.iter().enumerate().map(|(index, vector)| one(index, vector, packed)).collect();
     let usage = json!({"prompt_tokens": tokens, "total_tokens": tokens});
     let object = json!({"object": "list", "data": data, "model": held.entry.name(), "usage": usage});
@@ -48,6 +49,7 @@ fn answer(app: &App, call: &RequestContext, body: &[u8]) -> Result<Response, Api
 struct EmbeddingsRequest {
     inputs: Vec<PromptInput>,
     dimensions: Option<u32>,
+    prompt: Option<String>,
     /// Whether vectors go as text of their bytes.
     packed: bool,
     ignored: Vec<String>,
@@ -58,6 +60,7 @@ fn read(mut fields: Fields) -> Result<EmbeddingsRequest, ApiError> {
     let inputs = prompts("input", fields.need("input", input)?, MAX_INPUTS)?;
     check_inputs("input", &inputs)?;
     let dimensions = fields.whole("dimensions", "a whole number from 1")?;
+    let prompt = fields.text("prompt_name")?;
     let packed = match fields.text("encoding_format")?.as_deref() {
         None | Some("float") => false,
         Some("base64") => true,
@@ -66,7 +69,7 @@ fn read(mut fields: Fields) -> Result<EmbeddingsRequest, ApiError> {
     let mut ignored = Vec::new();
     hints(&mut fields, &[USER], &mut ignored)?;
     fields.finish_into(&mut ignored)?;
-    Ok(EmbeddingsRequest { inputs, dimensions, packed, ignored })
+    Ok(EmbeddingsRequest { inputs, dimensions, prompt, packed, ignored })
 }
 
 /// What changes nothing in a body.

@@ -5,9 +5,10 @@ use crate::models::{ModelLease, Served};
 use crate::prompt::PromptInput;
 use yirage_engine::EncoderInput;
 use yirage_model::arch::ModelOutput;
-use yirage_session::TextEncoder;
+use yirage_session::{SessionError, TextEncoder};
 
-/// Vectors of texts, and the tokens of all. With `dimensions` they have so many, and the length 1 again.
+/// Vectors of texts, and the tokens of all. With `dimensions` they have so many, and the length 1 again. `prompt` names
+/// what stands before each text.
 ///
 /// # Errors
 /// A model that gives none; a text that is too long or empty; more dimensions than there are.
@@ -15,6 +16,7 @@ pub(crate) fn embed(
     held: &ModelLease,
     inputs: &[PromptInput],
     dimensions: Option<u32>,
+    prompt: Option<&str>,
 ) -> Result<(Vec<Vec<f32>>, usize), ApiError> {
     let encoder = encoder(held, "no vectors")?;
     let ModelOutput::Hidden { width } = encoder.facts().output else {
@@ -26,12 +28,16 @@ pub(crate) fn embed(
     }
     let framed = inputs.iter().map(|input| match input {
         PromptInput::Text(text) => {
-            let framed = encoder.tokenizer().frame(text, None);
+            let framed = encoder.frame(text, prompt, None);
             framed.map(|framed| EncoderInput { ids: framed.ids, types: framed.types })
         }
         PromptInput::Ids(ids) => Ok(EncoderInput { types: vec![0; ids.len()], ids: ids.clone() }),
     });
-    let inputs = framed.collect::<Result<Vec<_>, _>>().map_err(|e| ApiError::field("input", e.to_string()))?;
+    let field = |e: SessionError| match e {
+        SessionError::Prompt { .. } => ApiError::field("prompt_name", e.to_string()),
+        _ => ApiError::field("input", e.to_string()),
+    };
+    let inputs = framed.collect::<Result<Vec<_>, _>>().map_err(field)?;
     let tokens = inputs.iter().map(|input| input.ids.len()).sum();
     let mut vectors = encoder.embed(inputs, encoder.facts().embedding)?;
     if let Some(wanted) = dimensions {
@@ -67,7 +73,11 @@ pub(crate) fn check_inputs(name: &str, inputs: &[PromptInput]) -> Result<(), Api
 ///
 /// # Errors
 /// A model that does not say; a pair that is too long.
-pub(super) fn score_pairs(held: &ModelLease, pairs: &[(&str, &str)]) -> Result<(Vec<f32>, usize), ApiError> {
+pub(super) fn score_pairs(
+    held: &ModelLease,
+    pairs: &[(&str, &str)],
+    instruction: Option<&str>,
+) -> Result<(Vec<f32>, usize), ApiError> {
     let encoder = encoder(held, "no scores")?;
     match encoder.facts().output {
         ModelOutput::Scores { labels: 1 } => {}
@@ -78,7 +88,10 @@ pub(super) fn score_pairs(held: &ModelLease, pairs: &[(&str, &str)]) -> Result<(
     }
     let mut inputs = Vec::with_capacity(pairs.len());
     for (query, text) in pairs {
-        let framed = encoder.tokenizer().frame_pair(query, text, None).map_err(|e| ApiError::invalid(e.to_string()))?;
+        let framed = encoder.frame_pair(query, text, instruction, None).map_err(|e| match e {
+            SessionError::Instruction => ApiError::field("instruction", e.to_string()),
+            _ => ApiError::invalid(e.to_string()),
+        })?;
         inputs.push(EncoderInput { ids: framed.ids, types: framed.types });
     }
     let tokens = inputs.iter().map(|input| input.ids.len()).sum();

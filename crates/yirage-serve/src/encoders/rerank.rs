@@ -4,8 +4,9 @@ use super::encode::score_pairs;
 use crate::app::App;
 use crate::call::{Posted, RequestContext};
 use crate::error::ApiError;
-use crate::fields::{FieldSpec, Fields, honoured, ignored, wrong};
+use crate::fields::{FieldSpec, Fields, honoured, wrong};
 use crate::limits::MAX_INPUTS;
+use crate::openai::hints::{USER, hints};
 use crate::reply::{self, with_ignored};
 use axum::extract::State;
 use axum::response::Response;
@@ -16,10 +17,11 @@ use std::sync::Arc;
 pub(crate) const RERANK: &[&[FieldSpec]] = &[&[
     honoured("model", r#"{"type":"string"}"#),
     honoured("query", r#"{"type":"string"}"#),
+    honoured("instruction", r#"{"type":["string","null"]}"#),
     honoured("documents", r#"{"type":"array","minItems":1}"#),
     honoured("top_n", r#"{"type":["integer","null"],"minimum":1}"#),
     honoured("return_documents", r#"{"type":["boolean","null"]}"#),
-    ignored("user", r#"{"type":["string","null"]}"#),
+    USER,
 ]];
 
 /// The endpoint.
@@ -31,10 +33,10 @@ fn answer(app: &App, call: &RequestContext, body: &[u8]) -> Result<Response, Api
     let mut fields = Fields::parse(body, RERANK)?;
     let model = fields.text("model")?;
     let held = app.models.lease(model.as_deref())?;
-    let RerankRequest { query, texts, top, shown, ignored } = read(fields)?;
+    let RerankRequest { query, instruction, texts, top, shown, ignored } = read(fields)?;
     let _open = app.live.enter(&call.id, held.entry.name());
     let pairs: Vec<(&str, &str)> = texts.iter().map(|text| (query.as_str(), text.as_str())).collect();
-    let (scores, tokens) = score_pairs(&held, &pairs)?;
+    let (scores, tokens) = score_pairs(&held, &pairs, instruction.as_deref())?;
     let mut order: Vec<(usize, f32)> = scores.into_iter().enumerate().collect();
     // Equal scores stay in the order of the texts.
     order.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -56,6 +58,7 @@ fn answer(app: &App, call: &RequestContext, body: &[u8]) -> Result<Response, Api
 /// What a body asks of its model.
 struct RerankRequest {
     query: String,
+    instruction: Option<String>,
     texts: Vec<String>,
     top: usize,
     shown: bool,
@@ -65,6 +68,7 @@ struct RerankRequest {
 fn read(mut fields: Fields) -> Result<RerankRequest, ApiError> {
     let query = fields.text("query")?;
     let query = fields.need("query", query)?;
+    let instruction = fields.text("instruction")?;
     let list = fields.list("documents")?;
     let texts = documents(&fields.need("documents", list)?)?;
     let top = fields.whole::<usize>("top_n", "a whole number from 1")?;
@@ -73,7 +77,10 @@ fn read(mut fields: Fields) -> Result<RerankRequest, ApiError> {
     }
     let top = top.unwrap_or(usize::MAX);
     let shown = fields.switch("return_documents")?.unwrap_or(true);
-    Ok(RerankRequest { query, texts, top, shown, ignored: fields.finish()? })
+    let mut ignored = Vec::new();
+    hints(&mut fields, &[USER], &mut ignored)?;
+    fields.finish_into(&mut ignored)?;
+    Ok(RerankRequest { query, instruction, texts, top, shown, ignored })
 }
 
 /// What changes nothing in a body.

@@ -4,8 +4,9 @@ use super::encode::score_pairs;
 use crate::app::{App, now};
 use crate::call::{Posted, RequestContext};
 use crate::error::ApiError;
-use crate::fields::{FieldSpec, Fields, honoured, ignored};
+use crate::fields::{FieldSpec, Fields, honoured};
 use crate::limits::MAX_INPUTS;
+use crate::openai::hints::{USER, hints};
 use crate::reply::{self, with_ignored};
 use axum::extract::State;
 use axum::response::Response;
@@ -21,7 +22,7 @@ pub(crate) const SCORE: &[&[FieldSpec]] = &[&[
     honoured("text_2", TEXTS),
     honoured("queries", TEXTS),
     honoured("documents", TEXTS),
-    ignored("user", r#"{"type":["string","null"]}"#),
+    USER,
 ]];
 
 /// The endpoint.
@@ -36,7 +37,7 @@ fn answer(app: &App, call: &RequestContext, body: &[u8]) -> Result<Response, Api
     let ScoreRequest { first, second, ignored } = read(fields)?;
     let pairs = pairs(&first, &second)?;
     let _open = app.live.enter(&call.id, held.entry.name());
-    let (scores, tokens) = score_pairs(&held, &pairs)?;
+    let (scores, tokens) = score_pairs(&held, &pairs, None)?;
     let one = |(index, score): (usize, f32)| json!({"index": index, "object": "score", "score": score});
     let data: Vec<Value> = scores.into_iter().enumerate().map(one).collect();
     let usage = json!({"prompt_tokens": tokens, "total_tokens": tokens});
@@ -63,7 +64,10 @@ fn read(mut fields: Fields) -> Result<ScoreRequest, ApiError> {
         Ok(texts)
     };
     let (first, second) = (either("text_1", "queries")?, either("text_2", "documents")?);
-    Ok(ScoreRequest { first, second, ignored: fields.finish()? })
+    let mut ignored = Vec::new();
+    hints(&mut fields, &[USER], &mut ignored)?;
+    fields.finish_into(&mut ignored)?;
+    Ok(ScoreRequest { first, second, ignored })
 }
 
 /// Each first text with its second one; a single first one with all.

@@ -41,6 +41,14 @@ pub(crate) struct Talk {
     pub(crate) ignored: Vec<String>,
 }
 
+/// What a template made of a conversation.
+pub(crate) struct RenderedTalk {
+    pub(crate) text: String,
+    pub(crate) ids: Vec<u32>,
+    /// What changes nothing in it, for this template.
+    pub(crate) ignored: Vec<String>,
+}
+
 impl Talk {
     /// A conversation of which only the messages are said.
     pub(crate) fn new(messages: Vec<Value>) -> Talk {
@@ -65,7 +73,7 @@ impl Talk {
     ///
     /// # Errors
     /// A template that refuses it; a last message that nothing can go on from.
-    pub(crate) fn render(&self, generator: &Generator) -> Result<(String, Vec<u32>), ApiError> {
+    pub(crate) fn render(&self, generator: &Generator) -> Result<RenderedTalk, ApiError> {
         let called = |used: &ToolUse| matches!(used.choice, ToolChoice::Required | ToolChoice::Named(_));
         let wants =
             Wants { form: self.grammar.shape != GrammarKind::Free, call: self.tools.as_ref().is_some_and(called) };
@@ -85,7 +93,7 @@ impl Talk {
         messages: &[Value],
         add_generation_prompt: bool,
         word: Option<&str>,
-    ) -> Result<(String, Vec<u32>), ApiError> {
+    ) -> Result<RenderedTalk, ApiError> {
         let shown: Option<Vec<Value>> =
             self.shown_tools().map(|used| used.tools.iter().map(|t| t.shown.clone()).collect());
         let shown_to = generator.template(shown.is_some())?;
@@ -97,13 +105,37 @@ impl Talk {
             add_generation_prompt,
             enable_thinking: self.thinking,
             reasoning_effort: self.reasoning_effort.as_deref(),
-            kwargs: self.kwargs.clone(),
+            kwargs: self.variables(),
             ..ChatInputs::new(&messages)
         };
-        generator.render(shown_to, inputs, |text| match word {
-            Some(word) => cut(text, word, &self.messages),
-            None => Ok(text),
+        let render = |inputs: ChatInputs<'_>, ignored: Vec<String>| {
+            let (text, ids) = generator.render(shown_to, inputs, |text| match word {
+                Some(word) => cut(text, word, &self.messages),
+                None => Ok(text),
+            })?;
+            Ok(RenderedTalk { text, ids, ignored })
+        };
+        let Some(effort) = self.reasoning_effort.as_ref() else { return render(inputs, Vec::new()) };
+        // Templates know some of the words for how hard to think, and a few refuse the others: agents send what their
+        // makers' models take.
+        let without = ChatInputs { reasoning_effort: None, ..inputs.clone() };
+        render(inputs, Vec::new()).or_else(|refused: ApiError| {
+            let named = format!("reasoning_effort={effort}");
+            render(without, vec![named]).map_err(|_| refused)
         })
+    }
+
+    /// The client's own variables of the template, and the names that other templates than Qwen's have for the switch of
+    /// thoughts: a template reads one of them, and whoever asks for thoughts does not know which.
+    fn variables(&self) -> Map<String, Value> {
+        let mut all = Map::new();
+        if let Some(on) = self.thinking {
+            // DeepSeek's and Granite's, Cohere's, MiniMax's.
+            all.extend(["thinking", "reasoning"].map(|name| (name.to_owned(), on.into())));
+            all.insert("thinking_mode".to_owned(), if on { "enabled" } else { "disabled" }.into());
+        }
+        all.extend(self.kwargs.clone());
+        all
     }
 
     /// Whether the answer begins within a thought, which the prompt ends with or the text that the answer goes on from has
@@ -121,7 +153,7 @@ impl Talk {
         if said.is_some() || !self.add_generation_prompt || !marks.is_open(prompt) {
             return Ok(false);
         }
-        let (messages, _) = self.rendered(generator, &self.messages, false, None)?;
+        let messages = self.rendered(generator, &self.messages, false, None)?.text;
         Ok(prompt.strip_prefix(&messages).is_some_and(|begun| marks.is_open(begun)))
     }
 
@@ -185,7 +217,7 @@ pub(crate) fn converse(
     if forced.is_some() {
         talk.grammar.check_allows_calls()?;
     }
-    let (text, prompt) = talk.render(generator)?;
+    let RenderedTalk { text, ids: prompt, ignored: not_taken } = talk.render(generator)?;
     conversation::check_user_texts(&talk.messages, &text)?;
     let (prompt, pictures) = with_pictures(generator, &talk.messages, prompt)?;
     let within = family.thoughts.map(|marks| talk.is_within_thought(generator, marks, &text));
@@ -202,7 +234,7 @@ pub(crate) fn converse(
         }
         None => (compile(&talk.grammar)?, None),
     };
-    let mut ignored = talk.ignored.clone();
+    let mut ignored = [talk.ignored.as_slice(), &not_taken].concat();
     if template.loses_calls(&talk.messages) {
         ignored.push("messages.tool_calls".to_owned());
     }

@@ -1,5 +1,6 @@
 //! How a client wants tokens chosen: the fields that all protocols share, over the model's own suggestions.
 
+use super::samplers::{SAMPLERS, read_samplers, unread};
 use crate::error::ApiError;
 use crate::fields::{FieldSpec, Fields, honoured, ignored, refused, wrong};
 use crate::limits::{MAX_CHOICES, MAX_STOPS};
@@ -21,6 +22,7 @@ pub(crate) const SAMPLING: &[FieldSpec] = &[
     honoured("presence_penalty", r#"{"type":["number","null"],"minimum":-2,"maximum":2}"#),
     honoured("frequency_penalty", r#"{"type":["number","null"],"minimum":-2,"maximum":2}"#),
     honoured("repetition_penalty", r#"{"type":["number","null"],"minimum":0.01,"maximum":100}"#),
+    honoured("repeat_penalty", r#"{"type":["number","null"],"minimum":0.01,"maximum":100}"#),
     honoured(
         "logit_bias",
         r#"{"anyOf":[{"type":["object","null"],"additionalProperties":{"type":"number","minimum":-100,"maximum":100}},
@@ -48,11 +50,6 @@ pub(crate) const SAMPLING: &[FieldSpec] = &[
     refused("use_beam_search", "tokens are sampled one by one", &["false"]),
     refused("length_penalty", "there is no beam search", &["1", "1.0"]),
     refused("bad_words", "give logit_bias for single tokens", &["[]"]),
-    refused("mirostat", "give temperature, top_p or min_p", &["0"]),
-    refused("typical_p", "give top_p or min_p", &["1", "1.0"]),
-    refused("dry_multiplier", "give presence_penalty or frequency_penalty", &["0", "0.0"]),
-    refused("xtc_probability", "give min_p", &["0", "0.0"]),
-    refused("dynatemp_range", "give temperature", &["0", "0.0"]),
 ];
 
 /// Tokens wanted, and how.
@@ -72,6 +69,8 @@ pub(crate) struct GenerationParams {
     pub(crate) cache_prompt: bool,
     /// Adapters by their numbers, with scales; none is what the server has set.
     pub(crate) lora: Option<Vec<(usize, f32)>>,
+    /// Fields that were sent and that the samplers asked for do not read.
+    pub(crate) unread: Vec<String>,
 }
 
 impl GenerationParams {
@@ -101,6 +100,7 @@ impl GenerationParams {
             cache_salt: String::new(),
             cache_prompt: true,
             lora: None,
+            unread: Vec::new(),
         }
     }
 
@@ -114,6 +114,7 @@ impl GenerationParams {
     /// # Errors
     /// A field that makes no sense. Ranges of numbers are checked once more by the engine, against the model.
     pub(crate) fn read(mut self, fields: &mut Fields) -> Result<GenerationParams, ApiError> {
+        let sent = fields.numbers_and(SAMPLERS);
         let sampling = &mut self.sampling;
         let numbers = [
             ("temperature", &mut sampling.temperature),
@@ -128,10 +129,16 @@ impl GenerationParams {
                 *place = value;
             }
         }
+        // llama.cpp's and LM Studio's name of it.
+        if let Some(penalty) = fields.number("repeat_penalty")? {
+            sampling.repetition_penalty = penalty;
+        }
         if let Some(k) = fields.whole::<i32>("top_k", "a whole number, 0 or -1 for all")? {
             // -1 is vLLM's word for all.
             sampling.top_k = if k == -1 { 0 } else { at_least_zero("top_k", k)? };
         }
+        read_samplers(&mut sampling.chain, fields)?;
+        self.unread = unread(sampling, &sent);
         // llama.cpp's and vLLM's word for any seed.
         fields.leave_out("seed", &Value::from(-1));
         if let Some(seed) = fields.take("seed") {

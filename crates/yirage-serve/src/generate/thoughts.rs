@@ -4,7 +4,7 @@
 //! form is said of is what comes behind the mark, so a grammar waits for it.
 
 use crate::error::ApiError;
-use crate::fields::{FieldSpec, Fields, honoured};
+use crate::fields::{FieldSpec, FieldTable, Fields, honoured, ignored};
 use crate::models::Generator;
 use crate::response_parser::ThoughtMarks as Marks;
 use crate::vocabulary::Vocabulary;
@@ -15,10 +15,11 @@ use yirage_engine::limits::MAX_DRAFTS;
 use yirage_engine::sampling::{Constraint, TokenMask};
 use yirage_model::tokenizer::EncodeOptions;
 
-/// vLLM's and llama.cpp's names of a budget.
+/// vLLM's, llama.cpp's and Qwen's names of a budget.
 pub(crate) const BUDGETS: &[FieldSpec] = &[
     honoured("thinking_token_budget", r#"{"type":["integer","null"],"minimum":-1}"#),
     honoured("thinking_budget_tokens", r#"{"type":["integer","null"],"minimum":-1}"#),
+    honoured("thinking_budget", r#"{"type":["integer","null"],"minimum":-1}"#),
 ];
 
 /// Tokens that thoughts may take.
@@ -49,6 +50,28 @@ impl ThinkingBudget {
         }
         Ok(found)
     }
+}
+
+const THINKING: FieldTable = &[&[honoured("type", "{}"), honoured("budget_tokens", "{}"), ignored("display", "{}")]];
+
+/// Whether a model is to think and for how many tokens: what the field `thinking` says, which is Anthropic's, and
+/// DeepSeek's, GLM's and Kimi's beside OpenAI's.
+///
+/// # Errors
+/// What says neither.
+pub(crate) fn thinking(
+    fields: &mut Fields,
+    ignored: &mut Vec<String>,
+) -> Result<(Option<bool>, Option<ThinkingBudget>), ApiError> {
+    let Some(mut asked) = fields.fields("thinking", THINKING)? else { return Ok((None, None)) };
+    let thinks = match asked.text("type")?.as_deref() {
+        Some("enabled" | "adaptive" | "auto") => true,
+        Some("disabled") => false,
+        _ => return Err(asked.error("type", "expected enabled, adaptive, auto or disabled")),
+    };
+    let budget = ThinkingBudget::read(&mut asked, &["budget_tokens"])?;
+    asked.finish_into(ignored)?;
+    Ok((Some(thinks), budget))
 }
 
 /// What the thoughts of one model's answers are held to.

@@ -9,7 +9,7 @@ use crate::call::{Posted, RequestContext};
 use crate::error::ApiError;
 use crate::fields::{FieldSpec, FieldTable, Fields, honoured, ignored, refused};
 use crate::fim::{FimFile, Gap};
-use crate::generate::{GenerationParams, Prompts, SAMPLING, Speaker, Turns, start};
+use crate::generate::{GenerationParams, Prompts, SAMPLERS, SAMPLING, Speaker, Turns, start};
 use crate::grammar::{FORMS, Grammar};
 use crate::limits::MAX_CHOICES;
 use crate::models::{Generator, SlotKey};
@@ -26,7 +26,6 @@ const OWN: &[FieldSpec] = &[
     honoured("n_predict", r#"{"type":"integer"}"#),
     honoured("max_tokens", r#"{"type":"integer"}"#),
     honoured("stream", r#"{"type":"boolean"}"#),
-    honoured("repeat_penalty", r#"{"type":"number","minimum":0.01,"maximum":100}"#),
     honoured("return_tokens", r#"{"type":"boolean"}"#),
     honoured("response_fields", r#"{"type":["array","null"],"items":{"type":"string"}}"#),
     honoured("n_indent", r#"{"type":["integer","null"],"minimum":0}"#),
@@ -34,8 +33,6 @@ const OWN: &[FieldSpec] = &[
     honoured("id_slot", r#"{"type":"integer","minimum":-1}"#),
     // A prompt is computed whole, or nothing could be said of it.
     ignored("t_max_prompt_ms", r#"{"type":"integer"}"#),
-    // The order of samplers is fixed; those that are not wanted are left at what asks for nothing.
-    ignored("samplers", "{}"),
     ignored("timings_per_token", r#"{"type":"boolean"}"#),
     ignored("n_keep", r#"{"type":"integer"}"#),
     ignored("repeat_last_n", r#"{"type":"integer"}"#),
@@ -48,7 +45,7 @@ const OWN: &[FieldSpec] = &[
 const TEXT: &[FieldSpec] = &[honoured("prompt", PROMPT)];
 
 /// The fields of it.
-pub(crate) const COMPLETION: FieldTable = &[TEXT, OWN, FORMS, SAMPLING];
+pub(crate) const COMPLETION: FieldTable = &[TEXT, OWN, FORMS, SAMPLING, SAMPLERS];
 
 const GAP: &[FieldSpec] = &[
     honoured("input_prefix", r#"{"type":"string"}"#),
@@ -58,7 +55,7 @@ const GAP: &[FieldSpec] = &[
 ];
 
 /// The fields of /infill.
-pub(crate) const INFILL: FieldTable = &[GAP, OWN, FORMS, SAMPLING];
+pub(crate) const INFILL: FieldTable = &[GAP, OWN, FORMS, SAMPLING, SAMPLERS];
 
 const EXTRA: FieldTable = &[&[honoured("filename", "{}"), honoured("text", "{}")]];
 
@@ -169,18 +166,15 @@ fn read(mut fields: Fields, suggested: GenerationParams, prompt: ReadPrompt) -> 
         );
     }
     asked.sampling.logprobs = probabilities;
-    if let Some(penalty) = fields.number("repeat_penalty")? {
-        asked.sampling.repetition_penalty = penalty;
-    }
     let most = fields.whole::<i64>("n_predict", "a whole number, -1 for as many as fit")?;
     let most = most.or(fields.whole::<i64>("max_tokens", "a whole number, -1 for as many as fit")?);
     // -1 and -2 are llama.cpp's words for as many as fit.
     asked.max_tokens = most.and_then(|most| u32::try_from(most).ok());
     let shape = shape(&mut fields)?;
-    let mut ignored = Vec::new();
+    let mut ignored = std::mem::take(&mut asked.unread);
     let sent = prompt(&mut fields, &mut ignored)?;
     let grammar = Grammar::read(&mut fields, &mut ignored)?;
-    fields.finish_into(&mut ignored)?;
+    fields.finish_answer(&mut ignored)?;
     Ok(LlamaRequest { params: asked, sent, grammar, shape, ignored })
 }
 

@@ -116,9 +116,9 @@ pub(crate) async fn tokenize(State(app): State<Arc<App>>, Posted { body, .. }: P
                 counted(&held, tokenizer, &encode(tokenizer, &text, options, "prompt")?, strings)
             }
             TokenizeRequest::Conversation { talk, strings, ignored } => {
-                let (_, ids) = talk.render(held.generator()?)?;
-                let ignored = [ignored, talk.ignored].concat();
-                Ok(with_ignored(counted(&held, tokenizer, &ids, strings)?, &ignored))
+                let rendered = talk.render(held.generator()?)?;
+                let ignored = [ignored, talk.ignored, rendered.ignored].concat();
+                Ok(with_ignored(counted(&held, tokenizer, &rendered.ids, strings)?, &ignored))
             }
         }
     })
@@ -192,9 +192,9 @@ pub(crate) async fn apply(State(app): State<Arc<App>>, Posted { body, .. }: Post
         let model = fields.text("model")?;
         let held = app.models.lease(model.as_deref())?;
         let talk = talk(&mut fields)?;
-        let ignored = fields.finish_part()?;
-        let (text, _) = talk.render(held.generator()?)?;
-        Ok(with_ignored(reply::json(&json!({"prompt": text})), &ignored))
+        let rendered = talk.render(held.generator()?)?;
+        let ignored = [fields.finish_part()?, talk.ignored, rendered.ignored].concat();
+        Ok(with_ignored(reply::json(&json!({"prompt": rendered.text})), &ignored))
     })
     .await
 }

@@ -29,6 +29,7 @@ pub(crate) struct ModelMetrics {
     pub(crate) drafted: AtomicU64,
     pub(crate) accepted: AtomicU64,
     pub(crate) verifications: AtomicU64,
+    pub(crate) host_sampled: AtomicU64,
     pub(crate) ends: [AtomicU64; 4],
     pub(crate) first_token: Histogram,
     pub(crate) between_tokens: Histogram,
@@ -51,6 +52,7 @@ impl Default for ModelMetrics {
             drafted: zero(),
             accepted: zero(),
             verifications: zero(),
+            host_sampled: zero(),
             ends: [zero(), zero(), zero(), zero()],
             first_token: Histogram::new(LONG),
             between_tokens: Histogram::new(SHORT),
@@ -74,6 +76,7 @@ impl ModelMetrics {
         add(&self.drafted, usage.drafted);
         add(&self.accepted, usage.accepted);
         add(&self.verifications, usage.verifications);
+        add(&self.host_sampled, usage.host_sampled);
         self.queue.add(end.queue);
         self.prefill.add(end.prefill);
         self.decode.add(end.decode);

@@ -95,7 +95,7 @@ pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Pos
         let OllamaEmbedRequest { inputs, dimensions, keep, ignored } = read(fields)?;
         keep.iter().for_each(|keep| held.entry.keep(*keep));
         let _open = app.live.enter(&call.id, held.entry.name());
-        let (vectors, tokens) = embed(&held, &inputs, dimensions)?;
+        let (vectors, tokens) = embed(&held, &inputs, dimensions, None)?;
         let object = json!({
             "model": held.entry.name(),
             "embeddings": vectors,
@@ -117,7 +117,7 @@ pub(crate) async fn old(State(app): State<Arc<App>>, Posted { call, body }: Post
         let OllamaEmbedRequest { inputs, keep, ignored, .. } = read_old(fields)?;
         keep.iter().for_each(|keep| held.entry.keep(*keep));
         let _open = app.live.enter(&call.id, held.entry.name());
-        let (vectors, _) = embed(&held, &inputs, None)?;
+        let (vectors, _) = embed(&held, &inputs, None, None)?;
         let object = json!({"embedding": vectors.into_iter().next().unwrap_or_default()});
         Ok(with_ignored(reply::json(&object), &ignored))
     })

@@ -4,7 +4,7 @@ use super::active::OllamaAnswer;
 use super::answer::{stream, whole};
 use super::clock;
 use super::keep::keep;
-use super::options::{SHARED, grammar, read_options, think, untagged};
+use super::options::{SHARED, grammar, read_options, untagged};
 use crate::app::App;
 use crate::call::{Posted, RequestContext};
 use crate::conversation;
@@ -14,6 +14,7 @@ use crate::fim::Gap;
 use crate::generate::{Conversing, GenerationParams, Prompts, Speaker, Talk, Turns, converse, start};
 use crate::grammar::Grammar;
 use crate::models::{KeepAlive, ModelLease};
+use crate::openai::effort::think;
 use crate::reply::{self, with_ignored};
 use crate::sse::{self, Framing};
 use crate::tools::{Tool, ToolUse};
@@ -183,7 +184,7 @@ fn of_chat(mut fields: Fields) -> Result<OfChat, ApiError> {
     let messages = fields.list("messages")?.unwrap_or_default();
     let mut ignored = Vec::new();
     let tools = Tool::list(&fields.list("tools")?.unwrap_or_default(), &mut ignored)?;
-    fields.finish_into(&mut ignored)?;
+    fields.finish_answer(&mut ignored)?;
     if messages.is_empty() {
         return Ok(OfChat { messages, tools: None, ignored });
     }
@@ -206,7 +207,8 @@ fn of_text(mut fields: Fields) -> Result<OfText, ApiError> {
     let system = fields.text("system")?.unwrap_or_default();
     let suffix = fields.text("suffix")?.unwrap_or_default();
     let raw = fields.switch("raw")?.unwrap_or(false);
-    let ignored = fields.finish()?;
+    let mut ignored = Vec::new();
+    fields.finish_answer(&mut ignored)?;
     Ok(OfText { prompt, system, suffix, raw, ignored })
 }
 
@@ -240,8 +242,8 @@ fn begin_chat(app: &App, call: &RequestContext, body: &[u8]) -> Result<OllamaReq
         return opened.only(app, ignored);
     }
     let talk = Talk { tools, ..opened.common.talk(messages) };
-    let Conversing { turns, .. } = converse(app, call, &opened.lease, &opened.common.params, &talk)?;
-    Ok(opened.into_answer(turns, true, ignored))
+    let Conversing { turns, ignored: more, .. } = converse(app, call, &opened.lease, &opened.common.params, &talk)?;
+    Ok(opened.into_answer(turns, true, [ignored, more].concat()))
 }
 
 fn begin_text(app: &App, call: &RequestContext, body: &[u8]) -> Result<OllamaRequest, ApiError> {
@@ -272,6 +274,6 @@ fn begin_text(app: &App, call: &RequestContext, body: &[u8]) -> Result<OllamaReq
         messages.push(yirage_session::message("system", &system));
     }
     messages.push(yirage_session::message("user", &prompt));
-    let Conversing { turns, .. } = converse(app, call, held, &shared.params, &shared.talk(messages))?;
-    Ok(opened.into_answer(turns, false, ignored))
+    let Conversing { turns, ignored: more, .. } = converse(app, call, held, &shared.params, &shared.talk(messages))?;
+    Ok(opened.into_answer(turns, false, [ignored, more].concat()))
 }

@@ -15,9 +15,13 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The version of ollama whose interface this is. Clients (Copilot, Codex) look at it for what they may ask, and turn away
+/// from what is older than they are; our own is at /version.
+const SPOKEN: &str = "0.13.5";
+
 /// GET /api/version.
 pub(crate) async fn version() -> Response {
-    reply::json(&json!({"version": env!("CARGO_PKG_VERSION")}))
+    reply::json(&json!({"version": SPOKEN}))
 }
 
 /// What ollama's clients list of a model.

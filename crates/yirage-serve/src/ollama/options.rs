@@ -3,9 +3,8 @@
 use crate::app::App;
 use crate::error::ApiError;
 use crate::fields::{FieldSpec, FieldTable, Fields, honoured, ignored, refused};
-use crate::generate::GenerationParams;
+use crate::generate::{GenerationParams, SAMPLERS, read_typical_and_mirostat, unread};
 use crate::grammar::{Grammar, GrammarKind};
-use crate::openai::effort::EFFORTS;
 use serde_json::{Value, json};
 
 /// The fields that every request has.
@@ -45,11 +44,11 @@ const OPTIONS: FieldTable = &[&[
     ignored("low_vram", "{}"),
     ignored("numa", "{}"),
     ignored("repeat_last_n", "{}"),
-    refused("typical_p", "give top_p or min_p", &["1", "1.0"]),
+    honoured("typical_p", "{}"),
     refused("tfs_z", "give top_p or min_p", &["1", "1.0"]),
-    refused("mirostat", "give temperature, top_p or min_p", &["0"]),
-    ignored("mirostat_tau", "{}"),
-    ignored("mirostat_eta", "{}"),
+    honoured("mirostat", "{}"),
+    honoured("mirostat_tau", "{}"),
+    honoured("mirostat_eta", "{}"),
     ignored("penalize_newline", "{}"),
 ]];
 
@@ -65,6 +64,7 @@ pub(super) fn read_options(
 ) -> Result<(GenerationParams, Vec<String>), ApiError> {
     let mut asked = suggested;
     let Some(mut options) = fields.fields("options", OPTIONS)? else { return Ok((asked, Vec::new())) };
+    let sent = options.numbers_and(SAMPLERS);
     let sampling = &mut asked.sampling;
     let numbers = [
         ("temperature", &mut sampling.temperature),
@@ -82,6 +82,8 @@ pub(super) fn read_options(
     if let Some(k) = options.whole("top_k", "a whole number, 0 for all")? {
         sampling.top_k = k;
     }
+    read_typical_and_mirostat(&mut sampling.chain, &mut options)?;
+    let unread = unread(sampling, &sent);
     options.leave_out("seed", &json!(-1));
     if let Some(seed) = options.whole::<i64>("seed", "a whole number")? {
         sampling.seed = seed as u64;
@@ -91,7 +93,8 @@ pub(super) fn read_options(
     asked.stops = options.texts("stop")?;
     // A client asks for room, not for an answer. A prompt that would need more than there is is refused for its length.
     let longer = options.whole::<u32>("num_ctx", "a whole number")?.is_some_and(|wanted| wanted > context);
-    let mut ignored = options.finish()?;
+    let mut ignored: Vec<String> = unread.into_iter().map(|name| format!("options.{name}")).collect();
+    options.finish_answer(&mut ignored)?;
     ignored.extend(longer.then(|| "options.num_ctx".to_owned()));
     Ok((asked, ignored))
 }
@@ -107,22 +110,6 @@ pub(super) fn grammar(fields: &mut Fields) -> Result<Grammar, ApiError> {
         Some(Value::String(word)) if word == "json" => Ok(Grammar::new(GrammarKind::Object, "format")),
         Some(schema @ Value::Object(_)) => Grammar::of_schema("format", schema),
         Some(_) => Err(ApiError::field("format", "`format`: expected json or a schema")),
-    }
-}
-
-/// Whether the model is to think, and how hard.
-///
-/// # Errors
-/// What is neither.
-pub(super) fn think(fields: &mut Fields) -> Result<(Option<bool>, Option<String>), ApiError> {
-    match fields.take("think") {
-        None => Ok((None, None)),
-        Some(Value::Bool(on)) => Ok((Some(on), None)),
-        Some(Value::String(effort)) if EFFORTS.contains(&effort.as_str()) => Ok((Some(effort != "none"), Some(effort))),
-        Some(_) => {
-            let what = format!("`think`: expected true, false or one of {}", EFFORTS.join(", "));
-            Err(ApiError::field("think", what))
-        }
     }
 }
 

@@ -3,14 +3,14 @@
 use super::active::ActiveChat;
 use super::chat_answer::{stream, whole};
 use super::chat_fields::{CHAT, STREAM_OPTIONS};
-use super::effort::effort;
+use super::effort::{effort, think};
 use super::hints::{HINTS, hints};
 use crate::app::{App, now};
 use crate::call::{Posted, RequestContext};
 use crate::conversation;
 use crate::error::ApiError;
 use crate::fields::{FieldTable, Fields, honoured, ignored, wrong};
-use crate::generate::{Continues, GenerationParams, Talk, ThinkingBudget, converse};
+use crate::generate::{Continues, GenerationParams, Talk, ThinkingBudget, converse, thinking};
 use crate::grammar::Grammar;
 use crate::reply::with_ignored;
 use crate::sse::{self, Framing};
@@ -85,12 +85,12 @@ fn read(mut fields: Fields, suggested: GenerationParams) -> Result<ChatRequest, 
     asked.sampling.logprobs = logprobs.then_some(top);
     let token_ids = fields.switch("return_token_ids")?.unwrap_or(false);
     let stream = fields.switch("stream")?.unwrap_or(false);
-    let mut ignored = Vec::new();
+    let mut ignored = std::mem::take(&mut asked.unread);
     let include_usage = include_usage(&mut fields, stream, &mut ignored)?;
     let talk = Talk { keeps_tokens: logprobs || token_ids, ..talk(&mut fields)? };
     functions(&mut fields, &mut ignored)?;
     hints(&mut fields, HINTS, &mut ignored)?;
-    fields.finish_into(&mut ignored)?;
+    fields.finish_answer(&mut ignored)?;
     Ok(ChatRequest { params: asked, talk, stream, include_usage, logprobs, token_ids, ignored })
 }
 
@@ -156,7 +156,9 @@ fn functions(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<(), ApiEr
 pub(super) fn include_usage(fields: &mut Fields, stream: bool, ignored: &mut Vec<String>) -> Result<bool, ApiError> {
     let Some(mut options) = fields.fields("stream_options", STREAM_OPTIONS)? else { return Ok(false) };
     let include = options.switch("include_usage")?.unwrap_or(false);
-    options.leave_out("include_obfuscation", &Value::Bool(false));
+    ["include_obfuscation", "continuous_usage_stats"]
+        .iter()
+        .for_each(|name| options.leave_out(name, &Value::Bool(false)));
     let names = options.finish()?;
     if stream {
         ignored.extend(names);
@@ -180,16 +182,20 @@ pub(crate) fn talk(fields: &mut Fields) -> Result<Talk, ApiError> {
     let tools = ToolUse::new(Tool::list(&list, &mut ignored)?, choice, parallel, &mut ignored)?;
     let kwargs = fields.object("chat_template_kwargs")?.unwrap_or_default();
     let mut reasoning_effort = effort(fields, "reasoning_effort")?;
-    let mut budget = ThinkingBudget::read(fields, &["thinking_token_budget", "thinking_budget_tokens"])?;
+    let names = ["thinking_token_budget", "thinking_budget_tokens", "thinking_budget"];
+    let mut budget = ThinkingBudget::read(fields, &names)?;
     let asked = reasoning(fields, &mut ignored)?;
-    reasoning_effort = reasoning_effort.or(asked.effort);
-    budget = budget.or(asked.budget);
+    let (switched, most) = thinking(fields, &mut ignored)?;
+    let (thinks, hard) = think(fields)?;
+    let switched = switched.or(fields.switch("enable_thinking")?).or(thinks);
+    reasoning_effort = reasoning_effort.or(asked.effort).or(hard);
+    budget = budget.or(asked.budget).or(most);
     let grammar = Grammar::read(fields, &mut ignored)?;
     Ok(Talk {
         ignored,
         tools,
         documents: fields.list("documents")?,
-        thinking: reasoning_effort.as_deref().map(|effort| effort != "none"),
+        thinking: switched.or(reasoning_effort.as_deref().map(|effort| effort != "none")),
         reasoning_effort,
         budget,
         kwargs,

@@ -3,7 +3,7 @@
 use super::effort::EFFORT_SCHEMA;
 use super::hints::HINTS;
 use crate::fields::{FieldSpec, honoured, ignored, refused};
-use crate::generate::{BUDGETS, SAMPLING};
+use crate::generate::{BUDGETS, SAMPLERS, SAMPLING};
 use crate::grammar::FORMS;
 
 /// Fields of a conversation.
@@ -22,6 +22,9 @@ const OWN: &[FieldSpec] = &[
     honoured("parallel_tool_calls", r#"{"type":["boolean","null"]}"#),
     honoured("reasoning_effort", EFFORT_SCHEMA),
     honoured("reasoning", r#"{"type":["object","null"]}"#),
+    honoured("thinking", r#"{"type":["object","null"],"required":["type"]}"#),
+    honoured("enable_thinking", r#"{"type":["boolean","null"]}"#),
+    honoured("think", r#"{"type":["boolean","string","null"]}"#),
     honoured("chat_template_kwargs", r#"{"type":["object","null"]}"#),
     honoured("add_generation_prompt", r#"{"type":["boolean","null"]}"#),
     honoured("continue_final_message", r#"{"type":["boolean","null"]}"#),
@@ -35,11 +38,12 @@ const OWN: &[FieldSpec] = &[
 ];
 
 /// All of them.
-pub(crate) const CHAT: &[&[FieldSpec]] = &[OWN, HINTS, FORMS, BUDGETS, SAMPLING];
+pub(crate) const CHAT: &[&[FieldSpec]] = &[OWN, HINTS, FORMS, BUDGETS, SAMPLING, SAMPLERS];
 
 /// What `stream_options` may have.
 pub(crate) const STREAM_OPTIONS: &[&[FieldSpec]] = &[&[
     honoured("include_usage", "{}"),
     ignored("include_obfuscation", "{}"),
-    refused("continuous_usage_stats", "usage comes once, at the end", &["false"]),
+    // Usage comes once, at the end.
+    ignored("continuous_usage_stats", "{}"),
 ]];

@@ -9,7 +9,7 @@ use crate::call::{Posted, RequestContext};
 use crate::error::ApiError;
 use crate::fields::{FieldSpec, Fields, honoured, refused};
 use crate::fim::Gap;
-use crate::generate::{GenerationParams, Prompts, SAMPLING, Speaker, Turns, start};
+use crate::generate::{GenerationParams, Prompts, SAMPLERS, SAMPLING, Speaker, Turns, start};
 use crate::grammar::{FORMS, Grammar};
 use crate::limits::MAX_CHOICES;
 use crate::prompt::{PromptEncoding, PromptInput, prompts};
@@ -45,7 +45,7 @@ const OWN: &[FieldSpec] = &[
 const HINTS: &[FieldSpec] = &[USER, METADATA];
 
 /// All fields of it.
-pub(crate) const COMPLETIONS: &[&[FieldSpec]] = &[OWN, HINTS, FORMS, SAMPLING];
+pub(crate) const COMPLETIONS: &[&[FieldSpec]] = &[OWN, HINTS, FORMS, SAMPLING, SAMPLERS];
 
 /// The endpoint.
 pub(crate) async fn post(State(app): State<Arc<App>>, Posted { call, body }: Posted) -> Result<Response, ApiError> {
@@ -97,7 +97,7 @@ fn read(mut fields: Fields, suggested: GenerationParams) -> Result<CompletionsRe
     asked.prompt_logprobs = logprobs.filter(|_| echo);
     let token_ids = fields.switch("return_token_ids")?.unwrap_or(false);
     let stream = fields.switch("stream")?.unwrap_or(false);
-    let mut ignored = Vec::new();
+    let mut ignored = std::mem::take(&mut asked.unread);
     let include_usage = include_usage(&mut fields, stream, &mut ignored)?;
     let usual = PromptEncoding::default();
     let encoding = PromptEncoding {
@@ -109,7 +109,7 @@ fn read(mut fields: Fields, suggested: GenerationParams) -> Result<CompletionsRe
     let grammar = Grammar::read(&mut fields, &mut ignored)?;
     let suffix = fields.text("suffix")?.unwrap_or_default();
     hints(&mut fields, HINTS, &mut ignored)?;
-    fields.finish_into(&mut ignored)?;
+    fields.finish_answer(&mut ignored)?;
     if !suffix.is_empty() && sent.iter().any(|prompt| matches!(prompt, PromptInput::Ids(_))) {
         return Err(ApiError::field("suffix", "`suffix` needs a prompt of text: token ids are used as they are"));
     }

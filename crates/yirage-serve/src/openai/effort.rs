@@ -2,9 +2,10 @@
 
 use crate::error::ApiError;
 use crate::fields::Fields;
+use serde_json::Value;
 
 /// The words, from not at all on.
-pub(crate) const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /// What they are as a schema.
 pub(crate) const EFFORT_SCHEMA: &str =
@@ -21,6 +22,22 @@ pub(crate) fn effort(fields: &mut Fields, name: &str) -> Result<Option<String>, 
     }
     let why = format!("expected one of {}; other words go into `chat_template_kwargs`", EFFORTS.join(", "));
     Err(fields.error(name, why))
+}
+
+/// Whether the model is to think, and how hard: ollama's field `think`.
+///
+/// # Errors
+/// What is neither.
+pub(crate) fn think(fields: &mut Fields) -> Result<(Option<bool>, Option<String>), ApiError> {
+    match fields.take("think") {
+        None => Ok((None, None)),
+        Some(Value::Bool(on)) => Ok((Some(on), None)),
+        Some(Value::String(effort)) if EFFORTS.contains(&effort.as_str()) => Ok((Some(effort != "none"), Some(effort))),
+        Some(_) => {
+            let what = format!("`think`: expected true, false or one of {}", EFFORTS.join(", "));
+            Err(ApiError::field("think", what))
+        }
+    }
 }
 
 #[cfg(test)]

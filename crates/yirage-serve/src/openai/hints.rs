@@ -1,4 +1,4 @@
-//! Fields of OpenAI's interface that change nothing here. What they say is checked as their makers' server checks it, so
+//! Fields that change nothing here, of OpenAI's interface and of others. What they say is checked as their makers' server checks it, so
 //! that a client hears of a slip, and they are named unless their value asks for nothing.
 
 use crate::error::ApiError;
@@ -11,6 +11,9 @@ const SWITCH: &str = r#"{"type":["boolean","null"]}"#;
 
 /// What says who asks.
 pub(crate) const USER: FieldSpec = ignored("user", TEXT);
+/// How soon an answer is to come; all come as soon as they can.
+pub(crate) const SERVICE_TIER: FieldSpec =
+    ignored("service_tier", r#"{"enum":["auto","default","flex","scale","priority","fast",null]}"#);
 /// Words of the client's own.
 pub(super) const METADATA: FieldSpec = ignored("metadata", OBJECT);
 
@@ -28,7 +31,7 @@ pub(super) const HINTS: &[FieldSpec] = &[
     ignored("moderation", OBJECT),
     ignored("web_search_options", OBJECT),
     ignored("store", SWITCH),
-    ignored("service_tier", r#"{"enum":["auto","default","flex","scale","priority","fast",null]}"#),
+    SERVICE_TIER,
     ignored("verbosity", r#"{"enum":["low","medium","high",null]}"#),
 ];
 
@@ -39,6 +42,10 @@ const NOTHING: &[(&str, &str)] = &[
     ("service_tier", "\"default\""),
     ("verbosity", "\"medium\""),
     ("metadata", "{}"),
+    ("truncation", "\"disabled\""),
+    ("stream_options", "{}"),
+    ("betas", "[]"),
+    ("mcp_servers", "[]"),
 ];
 
 /// Takes those of `table` that are there; their names join `names`.
@@ -70,6 +77,8 @@ fn check(place: &str, field: &FieldSpec, value: &Value) -> Result<(), ApiError> 
     let (expected, fits) = match schema["type"][0].as_str() {
         Some("string") => ("a string", value.is_string()),
         Some("boolean") => ("true or false", value.is_boolean()),
+        Some("integer") => ("a whole number", value.as_f64().is_some_and(|x| x.fract() == 0.0)),
+        Some("array") => ("a list", value.is_array()),
         _ => ("an object", value.is_object()),
     };
     if fits { Ok(()) } else { Err(wrong(place, expected, value)) }

@@ -98,6 +98,8 @@ fn text(app: &App, occupancies: &[Option<Occupancy>]) -> String {
     page.counter("vllm:spec_decode_num_drafts_total", "Steps that verified guesses.", |of| &of.metrics.verifications);
     page.counter("vllm:spec_decode_num_draft_tokens_total", "Tokens guessed.", |of| &of.metrics.drafted);
     page.counter("vllm:spec_decode_num_accepted_tokens_total", "Guesses that were right.", |of| &of.metrics.accepted);
+    let chosen = "Tokens that the host chose, for samplers that the device has not.";
+    page.counter("yirage_host_sampled_tokens_total", chosen, |of| &of.metrics.host_sampled);
     let name = "vllm:request_success_total";
     page.head(name, "counter", "Answers by how they ended.");
     for (entry, label, _) in &page.models {

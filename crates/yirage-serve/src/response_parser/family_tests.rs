@@ -173,6 +173,7 @@ fn a_template_that_writes_no_calls_is_taken_at_its_word() {
         ("call by <tool_call>f<arg_key>k</arg_key>", Some("glm")),
         ("call by [TOOL_CALLS]", Some("mistral")),
         ("Environment: ipython", Some("llama3")),
+        ("List of tools: [{\"name\": ...}]", Some("lfm2")),
         ("use them well", None),
     ] {
         assert_eq!(of(word), form, "{word}");

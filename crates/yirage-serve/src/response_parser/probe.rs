@@ -41,6 +41,13 @@ impl OutputFormat {
             return (family, rendered.frame().or(written));
         }
         let told = trial.described_form(render).or_else(|| is_harmony(source).then_some(Calls::Harmony));
+        if told.is_none() && began.elapsed() >= MAX_TRIAL_TIME {
+            let seconds = MAX_TRIAL_TIME.as_secs();
+            tracing::warn!(
+                seconds,
+                "the chat template was not found out in time: no calls of tools are read; start again"
+            );
+        }
         told.map_or(none, of)
     }
 }

@@ -11,6 +11,7 @@ use crate::fields::{FieldSpec, FieldTable, Fields, honoured, ignored, refused, w
 use crate::generate::{GenerationParams, Talk, converse};
 use crate::grammar::Grammar;
 use crate::openai::chat::{Reasoning, reasoning, top_logprobs};
+use crate::openai::hints::{SERVICE_TIER, USER, hints};
 use crate::reply::{self, with_ignored};
 use crate::sse::{self, Framing};
 use crate::tools::{Tool, ToolUse};
@@ -36,25 +37,29 @@ const OWN: &[FieldSpec] = &[
     honoured("store", r#"{"type":["boolean","null"]}"#),
     honoured("previous_response_id", r#"{"type":["string","null"]}"#),
     honoured("metadata", r#"{"type":["object","null"]}"#),
-    ignored("user", r#"{"type":["string","null"]}"#),
-    ignored("safety_identifier", r#"{"type":["string","null"]}"#),
-    ignored("prompt_cache_key", r#"{"type":["string","null"]}"#),
-    ignored("prompt_cache_retention", r#"{"type":["string","null"]}"#),
-    ignored("service_tier", r#"{"type":["string","null"]}"#),
     honoured("include", r#"{"type":["array","null"],"items":{"type":"string"}}"#),
     honoured("top_logprobs", r#"{"type":["integer","null"],"minimum":0,"maximum":20}"#),
-    ignored("stream_options", r#"{"type":["object","null"]}"#),
-    // What is too long is refused, whatever is asked for.
-    ignored("truncation", r#"{"type":["string","null"]}"#),
-    // Tools that this server runs: none.
-    ignored("max_tool_calls", r#"{"type":["integer","null"]}"#),
-    ignored("client_metadata", r#"{"type":["object","null"]}"#),
     refused("conversation", "use `previous_response_id`", &[]),
     refused("prompt", "there are no stored prompts", &[]),
 ];
 
+/// What changes nothing here, and is looked at as its makers' server does.
+const HINTS: &[FieldSpec] = &[
+    USER,
+    ignored("safety_identifier", r#"{"type":["string","null"]}"#),
+    ignored("prompt_cache_key", r#"{"type":["string","null"]}"#),
+    ignored("prompt_cache_retention", r#"{"type":["string","null"]}"#),
+    SERVICE_TIER,
+    ignored("stream_options", r#"{"type":["object","null"]}"#),
+    // What is too long is refused, whatever is asked for.
+    ignored("truncation", r#"{"enum":["auto","disabled",null]}"#),
+    // Tools that this server runs: none.
+    ignored("max_tool_calls", r#"{"type":["integer","null"]}"#),
+    ignored("client_metadata", r#"{"type":["object","null"]}"#),
+];
+
 /// The fields of it.
-pub(crate) const RESPONSES: FieldTable = &[OWN];
+pub(crate) const RESPONSES: FieldTable = &[OWN, HINTS];
 
 const TEXT: FieldTable = &[&[honoured("format", "{}"), ignored("verbosity", "{}")]];
 
@@ -139,9 +144,10 @@ pub(crate) async fn count(State(app): State<Arc<App>>, Posted { call, body }: Po
         let model = fields.text("model")?;
         let held = app.models.lease(model.as_deref())?;
         let read = read(&mut fields, &OfCaller { app, call: &call })?;
-        let (_, ids) = read.talk.render(held.generator()?)?;
-        let object = json!({"object": "response.input_tokens", "input_tokens": ids.len()});
-        Ok(with_ignored(reply::json(&object), &[read.talk.ignored, fields.finish_part()?].concat()))
+        let rendered = read.talk.render(held.generator()?)?;
+        let object = json!({"object": "response.input_tokens", "input_tokens": rendered.ids.len()});
+        let ignored = [read.talk.ignored, rendered.ignored, fields.finish_part()?].concat();
+        Ok(with_ignored(reply::json(&object), &ignored))
     })
     .await
 }
@@ -192,7 +198,8 @@ fn read_request(mut fields: Fields, kept: &dyn KeptResponses) -> Result<Response
     let logprobs = logprobs(&mut fields, &mut ignored)?;
     let mut read = read(&mut fields, kept)?;
     read.talk.keeps_tokens = logprobs.is_some();
-    fields.finish_into(&mut ignored)?;
+    hints(&mut fields, HINTS, &mut ignored)?;
+    fields.finish_answer(&mut ignored)?;
     Ok(ResponsesRequest { read, temperature, top_p, max_tokens, logprobs, stream, store, background, ignored })
 }
 

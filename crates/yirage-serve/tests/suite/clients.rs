@@ -248,7 +248,7 @@ fn what_clients_of_llama_cpp_may_send_is_answered() {
         ("n_cmpl", json!(1), false),
         ("timings_per_token", json!(true), true),
         ("return_progress", json!(true), true),
-        ("top_n_sigma", json!(-1), true),
+        ("top_n_sigma", json!(-1), false),
         ("penalize_nl", json!(false), true),
         ("tfs_z", json!(1), true),
         ("slot_id", json!(-1), true),

@@ -415,3 +415,106 @@ fn texts_of_nothing_have_no_embedding() {
     }
     assert_eq!(ok(address, "/api/embeddings", &json!({"model": "embed", "prompt": ""}))["embedding"], json!([]));
 }
+
+/// What one interface calls by another name than another one is honoured, or refused by its name: left out it would give
+/// another answer than was asked for.
+#[test]
+fn words_of_other_interfaces_are_never_lost() {
+    let server = serve();
+    let address = server.address();
+    let messages = chat()["messages"].clone();
+    let claude = json!({"messages": messages, "max_tokens": 2});
+    let input = json!({"input": "Hello", "max_output_tokens": 2, "store": false});
+    let ollama = json!({"messages": messages, "stream": false, "options": {"num_predict": 2}});
+    let llama = json!({"prompt": "Once", "n_predict": 2});
+    for (path, body, more, param) in [
+        ("/v1/chat/completions", chat(), json!({"system": "be brief"}), "system"),
+        ("/v1/chat/completions", chat(), json!({"stop_sequences": ["x"]}), "stop_sequences"),
+        ("/v1/chat/completions", chat(), json!({"max_output_tokens": 1}), "max_output_tokens"),
+        ("/v1/chat/completions", chat(), json!({"format": "json"}), "format"),
+        ("/v1/chat/completions", chat(), json!({"options": {"temperature": 0}}), "options"),
+        (
+            "/v1/chat/completions",
+            chat(),
+            json!({"output_config": {"format": {"type": "json_schema"}}}),
+            "output_config",
+        ),
+        ("/v1/chat/completions", chat(), json!({"input": "x"}), "input"),
+        ("/v1/completions", text(), json!({"messages": messages}), "messages"),
+        ("/v1/completions", text(), json!({"tools": [{"type": "function"}]}), "tools"),
+        ("/v1/messages", claude.clone(), json!({"stop": ["x"]}), "stop"),
+        ("/v1/messages", claude.clone(), json!({"response_format": {"type": "json_object"}}), "response_format"),
+        ("/v1/messages", claude.clone(), json!({"guided_json": {"type": "object"}}), "guided_json"),
+        ("/v1/messages", claude.clone(), json!({"seed": 5}), "seed"),
+        ("/v1/messages", claude.clone(), json!({"n": 2}), "n"),
+        ("/v1/responses", input.clone(), json!({"response_format": {"type": "json_object"}}), "response_format"),
+        ("/v1/responses", input.clone(), json!({"max_tokens": 5}), "max_tokens"),
+        ("/v1/responses", input.clone(), json!({"messages": messages}), "messages"),
+        ("/v1/responses", input.clone(), json!({"stop": "x"}), "stop"),
+        ("/v1/responses", input.clone(), json!({"system": "x"}), "system"),
+        ("/api/chat", ollama.clone(), json!({"temperature": 0.5}), "temperature"),
+        ("/api/chat", ollama.clone(), json!({"response_format": {"type": "json_object"}}), "response_format"),
+        ("/api/chat", ollama.clone(), json!({"tool_choice": "required"}), "tool_choice"),
+        ("/api/chat", ollama.clone(), json!({"options": {"max_tokens": 5}}), "options.max_tokens"),
+        ("/api/chat", ollama.clone(), json!({"options": {"n_predict": 5}}), "options.n_predict"),
+        ("/api/generate", json!({"prompt": "a", "stream": false}), json!({"max_tokens": 5}), "max_tokens"),
+        ("/completion", llama.clone(), json!({"messages": messages}), "messages"),
+        ("/completion", llama.clone(), json!({"format": {"type": "object"}}), "format"),
+    ] {
+        let answered = post(address, path, &with(&body, &more));
+        assert_eq!(answered.status, 400, "{path} {more}: {}", answered.text());
+        assert!(answered.text().contains(&format!("`{param}`")), "{path} {more}: {}", answered.text());
+    }
+    // The values that ask for nothing are taken, and what changes no answer is named.
+    for (path, body) in [
+        ("/v1/chat/completions", chat()),
+        ("/v1/messages", claude),
+        ("/v1/responses", input),
+        ("/api/chat", ollama),
+        ("/completion", llama),
+    ] {
+        let more =
+            json!({"suffix": "", "best_of": 1, "input_extra": [], "raw": false, "functions": [], "keep_alive_for": 5});
+        let answered = answered(address, path, &with(&body, &more));
+        let ignored = answered.header("x-yirage-ignored").unwrap_or_default();
+        assert!(ignored.split(',').any(|name| name == "keep_alive_for"), "{path}: {ignored}");
+    }
+}
+
+/// Every interface looks at who is asking and at other hints as its makers' server does.
+#[test]
+fn hints_of_every_interface_are_checked() {
+    let server = serve();
+    let address = server.address();
+    let messages = chat()["messages"].clone();
+    let (claude, input) =
+        (json!({"messages": messages, "max_tokens": 1}), json!({"input": "a", "max_output_tokens": 1}));
+    for (path, body, more) in [
+        ("/v1/responses", &input, json!({"user": 3})),
+        ("/v1/responses", &input, json!({"safety_identifier": ["a"]})),
+        ("/v1/responses", &input, json!({"prompt_cache_key": 1})),
+        ("/v1/responses", &input, json!({"service_tier": "fastest"})),
+        ("/v1/responses", &input, json!({"truncation": "some"})),
+        ("/v1/responses", &input, json!({"max_tool_calls": "2"})),
+        ("/v1/responses", &input, json!({"stream_options": 1})),
+        ("/v1/responses", &input, json!({"reasoning": {"effort": "extreme"}})),
+        ("/v1/messages", &claude, json!({"metadata": "a"})),
+        ("/v1/messages", &claude, json!({"service_tier": "flex"})),
+        ("/v1/messages", &claude, json!({"mcp_servers": {}})),
+        ("/v1/messages", &claude, json!({"output_config": {"effort": "extreme"}})),
+        ("/v1/messages", &claude, json!({"thinking": {"type": "sometimes"}})),
+        ("/api/chat", &json!({"messages": messages}), json!({"think": "extreme"})),
+        ("/api/chat", &json!({"messages": messages}), json!({"keep_alive": "soon"})),
+    ] {
+        let answered = post(address, path, &with(body, &more));
+        assert_eq!(answered.status, 400, "{path} {more}: {}", answered.text());
+    }
+    for (path, body, more, named) in [
+        ("/v1/responses", &input, json!({"user": "u", "service_tier": "auto", "truncation": "disabled"}), "user"),
+        ("/v1/responses", &input, json!({"service_tier": "flex", "truncation": "auto"}), "service_tier,truncation"),
+        ("/v1/messages", &claude, json!({"metadata": {"user_id": "u"}, "service_tier": "auto"}), "metadata"),
+    ] {
+        let answered = answered(address, path, &with(body, &more));
+        assert_eq!(answered.header("x-yirage-ignored"), Some(named), "{path} {more}");
+    }
+}

@@ -392,7 +392,10 @@ fn documents_and_summaries_reach_the_model_and_what_is_no_text_is_refused() {
 fn ollama() {
     let server = serve();
     let address = server.address();
-    assert!(get(address, "/api/version").json()["version"].is_string());
+    // What Copilot (0.6.4) and Codex (0.13.4) want at least.
+    let version = get(address, "/api/version").json()["version"].as_str().unwrap().to_owned();
+    let numbers: Vec<u32> = version.split('.').map(|number| number.parse().unwrap()).collect();
+    assert!(numbers >= vec![0, 13, 4], "{version}");
     assert_eq!(get(address, "/api/tags").json()["models"][0]["name"], "story");
     let chat = json!({"model": "story:latest", "messages": [{"role": "user", "content": "Hello"}], "options": {"num_predict": 12, "seed": 3, "num_gpu": 1}});
     let streamed = post(address, "/api/chat", &chat);

@@ -144,6 +144,100 @@ fn a_thought_that_the_prompt_opens_and_goes_on_in_is_open() {
     }
 }
 
+/// A template has one name for the switch of thoughts, and each interface another one: every one of them reaches every one.
+#[test]
+fn a_switch_for_thoughts_reaches_the_name_that_a_template_has_for_it() {
+    let says = |read: &str| {
+        let text =
+            format!("{{% for m in messages %}}{{{{ m.content }}}}{{% endfor %}}{{% if {read} %}} thinks{{% endif %}}");
+        serving(Box::leak(text.into_boxed_str()))
+    };
+    for (on, off) in [
+        ("enable_thinking", "enable_thinking is defined and not enable_thinking"),
+        ("thinking", "thinking is false"),
+        ("reasoning", "reasoning is defined and not reasoning"),
+        ("thinking_mode == 'enabled'", "thinking_mode == 'disabled'"),
+    ] {
+        let (thinks, rests) = (says(on), says(off));
+        let said = |server: &RunningServer, more: &Value| {
+            let mut body = json!({"messages": [{"role": "user", "content": "q"}]});
+            body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            prompt(server, &body) == "q thinks"
+        };
+        for more in [
+            json!({"reasoning_effort": "low"}),
+            json!({"reasoning": {"effort": "high"}}),
+            json!({"thinking": {"type": "enabled"}}),
+            json!({"enable_thinking": true}),
+            json!({"think": true}),
+            json!({"think": "high"}),
+            json!({"thinking": {"type": "enabled"}, "reasoning_effort": "none"}),
+        ] {
+            assert_eq!((said(&thinks, &more), said(&rests, &more)), (true, false), "{on}: {more}");
+        }
+        for more in [
+            json!({"reasoning_effort": "none"}),
+            json!({"thinking": {"type": "disabled"}}),
+            json!({"enable_thinking": false}),
+            json!({"think": false}),
+            json!({"enable_thinking": false, "reasoning_effort": "high"}),
+        ] {
+            assert_eq!((said(&thinks, &more), said(&rests, &more)), (false, true), "{off}: {more}");
+        }
+        assert_eq!((said(&thinks, &json!({})), said(&rests, &json!({}))), (false, false), "{on}");
+        let messages = json!([{"role": "user", "content": "q"}]);
+        let tokens = |path: &str, more: &Value, place: &str| {
+            let mut body = json!({"messages": messages, "max_tokens": 1});
+            if path == "/v1/responses" {
+                body = json!({"input": messages, "max_output_tokens": 1});
+            } else if path == "/api/chat" {
+                body = json!({"messages": messages, "stream": false, "options": {"num_predict": 1}});
+            }
+            body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            ok(thinks.address(), path, &body).pointer(place).unwrap().as_u64().unwrap()
+        };
+        for (path, yes, no, place) in [
+            ("/v1/messages", json!({"thinking": {"type": "adaptive"}}), json!({}), "/usage/input_tokens"),
+            ("/v1/responses", json!({"reasoning": {"effort": "low"}}), json!({}), "/usage/input_tokens"),
+            ("/api/chat", json!({"think": true}), json!({"think": false}), "/prompt_eval_count"),
+        ] {
+            assert!(tokens(path, &yes, place) > tokens(path, &no, place), "{path}: {on}");
+        }
+    }
+}
+
+/// Agents send the words of their makers' models; a template that refuses one is given none, which is said.
+#[test]
+fn a_word_for_effort_that_a_template_refuses_is_left_out_and_named() {
+    let server = serving(
+        "{% if reasoning_effort is defined and reasoning_effort not in ['low', 'high'] %}{{ raise_exception('low or high') }}\
+         {% endif %}{% for m in messages %}{{ m.content }}{% endfor %} {{ reasoning_effort }}",
+    );
+    let messages = json!([{"role": "user", "content": "q"}]);
+    for (path, body) in [
+        ("/v1/chat/completions", json!({"messages": messages, "reasoning_effort": "medium", "max_tokens": 1})),
+        ("/v1/messages", json!({"messages": messages, "output_config": {"effort": "medium"}, "max_tokens": 1})),
+        ("/v1/messages/count_tokens", json!({"messages": messages, "output_config": {"effort": "max"}})),
+        ("/v1/responses", json!({"input": "q", "reasoning": {"effort": "minimal"}, "max_output_tokens": 1})),
+        ("/v1/responses/input_tokens", json!({"input": "q", "reasoning": {"effort": "minimal"}})),
+        ("/api/chat", json!({"messages": messages, "think": "medium", "stream": false, "options": {"num_predict": 1}})),
+        ("/apply-template", json!({"messages": messages, "reasoning_effort": "xhigh"})),
+        ("/tokenize", json!({"messages": messages, "reasoning_effort": "none"})),
+    ] {
+        let answered = post(server.address(), path, &body);
+        let ignored = answered.header("x-yirage-ignored").unwrap_or_default();
+        assert_eq!(answered.status, 200, "{path}: {}", answered.text());
+        assert!(ignored.contains("reasoning_effort="), "{path}: {ignored}");
+    }
+    let said = |effort: &str| prompt(&server, &json!({"messages": messages, "reasoning_effort": effort}));
+    assert_eq!((said("high"), said("medium")), ("q high".to_owned(), "q ".to_owned()));
+    // What it refuses for another reason is refused as before.
+    let refuses = serving("{{ raise_exception('never') }}");
+    let body = json!({"messages": messages, "reasoning_effort": "low", "max_tokens": 1});
+    let refused = post(refuses.address(), "/v1/chat/completions", &body);
+    assert!(refused.status == 400 && refused.text().contains("never"), "{}", refused.text());
+}
+
 /// Magistral's way: thoughts are parts of content.
 #[test]
 fn thoughts_reach_a_template_that_reads_them_as_parts() {

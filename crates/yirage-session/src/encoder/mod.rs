@@ -3,25 +3,30 @@
 //! What several callers ask for while a step runs is computed together in the next ones. An input's result is the same
 //! bytes whatever it is computed with, and a call that is refused harms no other.
 
+mod framing;
 mod thread;
 
 use crate::error::SessionError;
 use crate::texts::TextProcessor;
 use crate::worker::message_of;
+use framing::TextFraming;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
-use thread::{CALLS, EncoderCall, EncoderTask};
-use yirage_engine::{Embedding, Encoder, EncoderFacts, EncoderInput, EncoderOptions, LoadProgressFn, Notice};
+use thread::{CALLS, EncoderCall, EncoderModel, EncoderTask};
+use yirage_engine::{
+    DecoderEncoder, DecoderTask, Embedding, Encoder, EncoderFacts, EncoderInput, EncoderOptions, LoadProgressFn, Notice,
+};
 use yirage_hal::Device;
 use yirage_model::Checkpoint;
-use yirage_model::tokenizer::Tokenizer;
+use yirage_model::tokenizer::{FramedTokens, Tokenizer};
 
 /// An encoder that takes calls. Every method may be called from any thread; dropped, it is unloaded.
 pub struct TextEncoder {
     facts: EncoderFacts,
     notices: Vec<Notice>,
     tokenizer: Tokenizer,
+    framing: TextFraming,
     /// None once it is dropped.
     calls: Option<SyncSender<EncoderCall>>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -41,15 +46,23 @@ impl TextEncoder {
         options: &EncoderOptions,
         progress: LoadProgressFn<'_>,
     ) -> Result<TextEncoder, SessionError> {
-        let mut encoder = Encoder::load(checkpoint, device, options, progress)?;
+        let tokenizer = TextProcessor::load(checkpoint)?.map(|texts| texts.tokenizer);
+        let token = |text: &str| tokenizer.as_ref().and_then(|tokenizer| tokenizer.token_id(text));
+        let mut encoder = match DecoderTask::of(checkpoint, token)? {
+            Some(task) => {
+                EncoderModel::Decoder(Box::new(DecoderEncoder::load(checkpoint, task, device, options, progress)?))
+            }
+            None => EncoderModel::Encoder(Box::new(Encoder::load(checkpoint, device, options, progress)?)),
+        };
         let missing = || SessionError::NoTokenizer { model: checkpoint.label() };
-        let tokenizer = TextProcessor::load(checkpoint)?.ok_or_else(missing)?.tokenizer;
+        let tokenizer = tokenizer.ok_or_else(missing)?;
+        let framing = TextFraming::load(checkpoint, matches!(encoder, EncoderModel::Decoder(_)))?;
         let (facts, notices) = (encoder.facts().clone(), encoder.notices());
         let (calls, asked) = sync_channel(CALLS);
         let thread = std::thread::Builder::new().name("yirage-encoder".into());
         let thread = thread.spawn(move || thread::run(encoder, &asked)).map_err(SessionError::Thread)?;
         let thread = Mutex::new(Some(thread));
-        Ok(TextEncoder { facts, notices, tokenizer, calls: Some(calls), thread, died: OnceLock::new() })
+        Ok(TextEncoder { facts, notices, tokenizer, framing, calls: Some(calls), thread, died: OnceLock::new() })
     }
 
     /// What was loaded.
@@ -65,6 +78,32 @@ impl TextEncoder {
     /// Its tokenizer.
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizer
+    }
+
+    /// A text in the model's frame, behind the prompt of this name, else the one that its makers put before every text.
+    ///
+    /// # Errors
+    /// [`SessionError::Prompt`] for a name that there is not; as [`Tokenizer::frame`].
+    pub fn frame(&self, text: &str, prompt: Option<&str>, limit: Option<usize>) -> Result<FramedTokens, SessionError> {
+        match self.framing.prompt(prompt)? {
+            "" => Ok(self.tokenizer.frame(text, limit)?),
+            before => Ok(self.tokenizer.frame(&format!("{before}{text}"), limit)?),
+        }
+    }
+
+    /// A query and a text that may answer it, as the model reads them together. An `instruction` says what an answer is, for models
+    /// that read one.
+    ///
+    /// # Errors
+    /// [`SessionError::Instruction`] for models that read none; as [`Tokenizer::frame_pair`].
+    pub fn frame_pair(
+        &self,
+        query: &str,
+        text: &str,
+        instruction: Option<&str>,
+        limit: Option<usize>,
+    ) -> Result<FramedTokens, SessionError> {
+        self.framing.pair(&self.tokenizer, (query, text), instruction, limit)
     }
 
     /// A vector for each input, in order.

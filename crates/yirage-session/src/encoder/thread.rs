@@ -1,7 +1,7 @@
 //! The encoder's thread: computes together what several callers want.
 
 use std::sync::mpsc::{Receiver, SyncSender};
-use yirage_engine::{Embedding, Encoder, EncoderInput, EngineError};
+use yirage_engine::{DecoderEncoder, Embedding, Encoder, EncoderFacts, EncoderInput, EngineError, Notice};
 
 /// Calls that may wait for the thread, and that it computes together at most. Whoever sends more waits.
 pub(super) const CALLS: usize = 256;
@@ -20,8 +20,39 @@ pub(super) struct EncoderCall {
     pub(super) answer: SyncSender<Result<Vec<Vec<f32>>, EngineError>>,
 }
 
+/// What computes: an encoder, or a decoder that is made for vectors or scores.
+pub(super) enum EncoderModel {
+    Encoder(Box<Encoder>),
+    Decoder(Box<DecoderEncoder>),
+}
+
+impl EncoderModel {
+    pub(super) fn facts(&self) -> &EncoderFacts {
+        match self {
+            EncoderModel::Encoder(encoder) => encoder.facts(),
+            EncoderModel::Decoder(decoder) => decoder.facts(),
+        }
+    }
+
+    pub(super) fn notices(&mut self) -> Vec<Notice> {
+        match self {
+            EncoderModel::Encoder(encoder) => encoder.notices(),
+            EncoderModel::Decoder(decoder) => decoder.notices(),
+        }
+    }
+
+    fn compute(&mut self, inputs: &[EncoderInput], wanted: EncoderTask) -> Result<Vec<Vec<f32>>, EngineError> {
+        match (self, wanted) {
+            (EncoderModel::Encoder(encoder), EncoderTask::Embeddings(how)) => encoder.embed(inputs, how),
+            (EncoderModel::Encoder(encoder), EncoderTask::Reranking) => encoder.score(inputs),
+            (EncoderModel::Decoder(decoder), EncoderTask::Embeddings(how)) => decoder.embed(inputs, how),
+            (EncoderModel::Decoder(decoder), EncoderTask::Reranking) => decoder.score(inputs),
+        }
+    }
+}
+
 /// Answers calls until nobody can send one.
-pub(super) fn run(mut encoder: Encoder, calls: &Receiver<EncoderCall>) {
+pub(super) fn run(mut encoder: EncoderModel, calls: &Receiver<EncoderCall>) {
     while let Ok(first) = calls.recv() {
         let mut waiting = vec![first];
         waiting.extend(calls.try_iter().take(CALLS - 1));
@@ -34,10 +65,10 @@ pub(super) fn run(mut encoder: Encoder, calls: &Receiver<EncoderCall>) {
 }
 
 /// Computes the inputs of calls that want the same.
-fn together(encoder: &mut Encoder, mut calls: Vec<EncoderCall>, wanted: EncoderTask) {
+fn together(encoder: &mut EncoderModel, mut calls: Vec<EncoderCall>, wanted: EncoderTask) {
     let counts: Vec<usize> = calls.iter().map(|asked| asked.inputs.len()).collect();
     let inputs: Vec<EncoderInput> = calls.iter_mut().flat_map(|asked| asked.inputs.drain(..)).collect();
-    let results = match compute(encoder, &inputs, wanted) {
+    let results = match encoder.compute(&inputs, wanted) {
         Ok(rows) => {
             let mut rows = rows.into_iter();
             counts.iter().map(|&count| Ok(rows.by_ref().take(count).collect())).collect()
@@ -53,7 +84,7 @@ fn together(encoder: &mut Encoder, mut calls: Vec<EncoderCall>, wanted: EncoderT
 }
 
 fn each_alone(
-    encoder: &mut Encoder,
+    encoder: &mut EncoderModel,
     inputs: &[EncoderInput],
     counts: &[usize],
     wanted: EncoderTask,
@@ -62,14 +93,7 @@ fn each_alone(
     let mut alone = |&count: &usize| {
         let (own, others) = rest.split_at(count);
         rest = others;
-        compute(encoder, own, wanted)
+        encoder.compute(own, wanted)
     };
     counts.iter().map(&mut alone).collect()
-}
-
-fn compute(encoder: &mut Encoder, inputs: &[EncoderInput], wanted: EncoderTask) -> Result<Vec<Vec<f32>>, EngineError> {
-    match wanted {
-        EncoderTask::Embeddings(how) => encoder.embed(inputs, how),
-        EncoderTask::Reranking => encoder.score(inputs),
-    }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// The first bytes.
 pub(super) const MAGIC: &[u8; 8] = b"YIRAGEKV";
 /// How files are written here.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// Bytes before the header.
 pub(super) const BEFORE: u64 = 16;
 /// Bytes behind the contents.

@@ -4,6 +4,7 @@
 use std::time::Duration;
 use yirage_conformance::{CaseOutcome, CaseReport, ExpectedFailure, Suite};
 use yirage_hal::{Backend, OpenOptions};
+use yirage_ir::Format;
 use yirage_sim::{Settings, Sim};
 
 #[test]
@@ -12,6 +13,21 @@ fn every_case_holds() {
         let expected = if settings.limits.bindings.is_some() { BOUND } else { &[] };
         let sim = Sim::with(Settings { devices: 2, seed: 7, delay: Duration::from_micros(20), ..settings });
         holds(sim, &Suite::new(), expected);
+    }
+}
+
+/// Activations of 16 bits, which no other case has.
+#[test]
+fn every_case_holds_with_activations_of_sixteen_bits() {
+    for (settings, format) in [
+        (Settings::with_pointers(), Format::BF16),
+        (Settings::with_bindings(), Format::F16),
+        (Settings::with_operations(), Format::F16),
+    ] {
+        let (suite, sim) = (Suite::with_activations(format), Sim::with(Settings { devices: 2, ..settings }));
+        let ops = ["linear", "rms_norm", "rope", "attention", "kv_append", "softmax"];
+        assert!(ops.iter().all(|op| suite.names().any(|name| name.starts_with(&format!("{op}: ")))));
+        holds(sim, &suite, &[]);
     }
 }
 

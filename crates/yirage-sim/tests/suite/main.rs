@@ -4,6 +4,8 @@
 mod conformance;
 mod demo;
 mod faults;
+mod kept_weights;
+mod kv_cache_layouts;
 mod models;
 mod overlap;
 mod random;

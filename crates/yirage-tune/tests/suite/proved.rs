@@ -2,11 +2,11 @@
 
 use std::ops::ControlFlow;
 use std::time::Duration;
-use yirage_compile::equal::{EqualityOptions, equivalent};
-use yirage_compile::search::DeviceRates;
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, OpenOptions};
 use yirage_ir::{Graph, text};
+use yirage_search::DeviceRates;
+use yirage_search::equal::{EqualityOptions, equivalent};
 use yirage_tune::{
     CandidateVerdict, SearchContext, SearchOutcome, Stopwatch, SuperOptions, TimedGraphId, TuneCache, TuneError,
     superoptimize_with,

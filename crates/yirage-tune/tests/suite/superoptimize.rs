@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
-use yirage_compile::equal::{CHECKER_VERSION, Certificate, NotEqual};
-use yirage_compile::search::DeviceRates;
 use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_ir::{Dims, Graph, text, verify};
+use yirage_search::DeviceRates;
+use yirage_search::equal::{CHECKER_VERSION, Certificate, NotEqual};
 use yirage_tune::{
     CandidateResult, CandidateVerdict, SearchContext, SearchOutcome, SearchResultOrigin, SearchStatus, Stopwatch,
     SuperOptions, TimedGraphId, TuneCache, TuneCacheCounters, TuneCacheFolder, TuneError, limits::PAIRS,

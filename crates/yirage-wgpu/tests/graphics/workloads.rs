@@ -3,12 +3,12 @@
 
 use crate::support::device;
 use std::ops::ControlFlow;
-use yirage_compile::search::{DeviceRates, SearchOptions, search};
 use yirage_conformance::GraphSetup;
 use yirage_conformance::random::{apart, numbers, with_random_inputs};
 use yirage_graph::workloads::{ALL, Parameters, Scale, Workload};
 use yirage_hal::Device;
 use yirage_ir::{DType, Graph, NodeKind, Tensor};
+use yirage_search::{DeviceRates, SearchOptions, search};
 use yirage_tune::{CandidateVerdict, SuperOptions, TuneCache, superoptimize};
 
 /// How many of the workloads are Mirage's six.

@@ -1,8 +1,7 @@
 //! Rows of today beside rows of another day, or of another program that writes the same names.
 
-use super::row::{BenchRow, deviation, mean, median};
+use super::row::{BenchRow, RowComparison, deviation, mean, median};
 use crate::failure::CliFailure;
-use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
 use yirage_mmap::read_bytes;
@@ -11,24 +10,6 @@ use yirage_mmap::read_bytes;
 const MAX_BYTES: u64 = 256 << 20;
 /// Runs that a row needs before its lowest and highest say how much it varies.
 const ENOUGH: usize = 3;
-
-/// What became of a row.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct RowComparison {
-    /// Tokens a second of the old row, its median where it has samples.
-    pub(crate) old_ts: f64,
-    /// The new row's over the old one's.
-    pub(crate) ratio: f64,
-    /// Whether no old run is among the new ones: the two ranges have nothing in common. Null with too few runs.
-    pub(crate) beyond_noise: Option<bool>,
-}
-
-impl RowComparison {
-    /// Whether the new row is slower, and not by chance.
-    pub(crate) fn is_slower(&self) -> bool {
-        self.ratio < 1.0 && self.beyond_noise == Some(true)
-    }
-}
 
 /// Rows of a file.
 pub(crate) struct BaselineFile {

@@ -1,6 +1,5 @@
 //! A result, under the names that llama-bench gave such things; what it has no name for stands behind them.
 
-use super::compare::RowComparison;
 use super::drive::BenchSample;
 use super::test::BenchTest;
 use serde::Serialize;
@@ -10,6 +9,24 @@ use yirage_hal::{DeviceInfo, Limit};
 use yirage_model::Checkpoint;
 use yirage_model::checkpoint::StoredType;
 use yirage_plan::Precision;
+
+/// What became of a row.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct RowComparison {
+    /// Tokens a second of the old row, its median where it has samples.
+    pub(crate) old_ts: f64,
+    /// The new row's over the old one's.
+    pub(crate) ratio: f64,
+    /// Whether no old run is among the new ones: the two ranges have nothing in common. Null with too few runs.
+    pub(crate) beyond_noise: Option<bool>,
+}
+
+impl RowComparison {
+    /// Whether the new row is slower, and not by chance.
+    pub(crate) fn is_slower(&self) -> bool {
+        self.ratio < 1.0 && self.beyond_noise == Some(true)
+    }
+}
 
 /// What all rows of an engine have in common.
 #[derive(Clone, Debug, PartialEq, Serialize)]

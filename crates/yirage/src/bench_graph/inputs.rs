@@ -1,10 +1,10 @@
 //! Numbers for a graph's inputs and weights, the same in each run.
 
 use crate::failure::CliFailure;
-use yirage_call::HostArray;
 use yirage_hal::Record;
 use yirage_ir::tensor::Data;
 use yirage_ir::{Dims, Graph, Tensor, Type, ValueSource, rng};
+use yirage_plancache::HostArray;
 
 /// Different numbers of an array, which then come again: a prime number, so that no row is like the next.
 const PERIOD: usize = 65_537;

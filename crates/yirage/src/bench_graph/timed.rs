@@ -7,9 +7,9 @@ use super::timed_search::TimedSearch;
 use crate::console::Console;
 use crate::failure::CliFailure;
 use std::time::Duration;
-use yirage_call::{CallError, CallOptions, Callable, HostArray};
 use yirage_hal::Device;
 use yirage_ir::Graph;
+use yirage_plancache::{CallError, CallOptions, Callable, HostArray};
 use yirage_tune::{TimedStep, Timing};
 
 /// How long a round runs each of the two.

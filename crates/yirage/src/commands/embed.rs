@@ -25,7 +25,7 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), CliFailure> 
     let texts = texts(layers)?;
     let loaded = LoadedEncoder::load(layers, console)?;
     let framed: Result<Vec<_>, _> =
-        texts.iter().map(|text| loaded.encoder.tokenizer().frame(text, loaded.limit)).collect();
+        texts.iter().map(|text| loaded.encoder.frame(text, layers.text("prompt-name"), loaded.limit)).collect();
     let framed = framed?;
     let left_out = loaded.truncated_tokens(&framed, console);
     let how = embedding(layers, loaded.encoder.facts().embedding)?;

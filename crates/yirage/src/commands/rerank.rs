@@ -27,7 +27,8 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), CliFailure> 
     let query = layers.text("query").ok_or_else(missing)?;
     let loaded = LoadedEncoder::load(layers, console)?;
     check_labels(loaded.encoder.facts().output)?;
-    let pair = |text: &String| loaded.encoder.tokenizer().frame_pair(query, text, loaded.limit);
+    let instruction = layers.text("instruction");
+    let pair = |text: &String| loaded.encoder.frame_pair(query, text, instruction, loaded.limit);
     let framed: Result<Vec<_>, _> = texts.iter().map(pair).collect();
     let framed = framed?;
     let left_out = loaded.truncated_tokens(&framed, console);

@@ -9,6 +9,8 @@ const FLAGS: &[(&str, &[&str])] = &[
     ("context", &["ctx-size", "num-ctx", "max-model-len"]),
     ("chunk", &["ubatch-size"]),
     ("repetition-penalty", &["repeat-penalty"]),
+    ("typical", &["typical-p"]),
+    ("top-nsigma", &["top-n-sigma"]),
     ("system", &["system-prompt"]),
     ("prompt-file", &["file"]),
     ("draft-model", &["model-draft"]),

@@ -14,6 +14,20 @@ use std::ffi::OsString;
 
 /// The whole command line.
 pub(crate) fn root() -> clap::Command {
+    root_with(&|_| true)
+}
+
+/// The command line with the options of those commands alone whose word is among the arguments. No other can be meant, and
+/// to describe what all of them take is most of what a start would do.
+pub(super) fn root_for(arguments: &[OsString]) -> clap::Command {
+    root_with(&|command| {
+        let is_named = |word: &str| arguments.iter().any(|argument| argument == word);
+        is_named(command.name()) || familiar::commands(command).iter().any(|word| is_named(word))
+    })
+}
+
+/// The command line, with the options of the commands for which `described` holds.
+fn root_with(described: &dyn Fn(CliCommand) -> bool) -> clap::Command {
     let root = clap::Command::new("yirage")
         .version(env!("CARGO_PKG_VERSION"))
         .about("One LLM engine for every accelerator")
@@ -22,30 +36,38 @@ pub(crate) fn root() -> clap::Command {
         .before_long_help(help::commands(true))
         .after_help(help::after())
         .after_long_help(help::long_after());
-    with_commands(root, &[])
+    with_commands(root, &[], described)
 }
 
 /// The commands behind these words, and the groups of further ones, in the order of the first of their commands.
-fn with_commands(mut out: clap::Command, words: &[&'static str]) -> clap::Command {
+fn with_commands(
+    mut out: clap::Command,
+    words: &[&'static str],
+    described: &dyn Fn(CliCommand) -> bool,
+) -> clap::Command {
     let mut groups: Vec<&[&'static str]> = Vec::new();
     for &command in CliCommand::ALL {
         let Some(further) = command.group().strip_prefix(words) else { continue };
         let group = &command.group()[..words.len() + further.len().min(1)];
         if further.is_empty() {
-            out = out.subcommand(subcommand(command));
+            out = out.subcommand(subcommand(command, described(command)));
         } else if !groups.contains(&group) {
             groups.push(group);
             let about = command::GROUPS.iter().find(|(words, _)| *words == group).map(|(_, about)| *about);
             let parent = clap::Command::new(further[0]).about(about.unwrap_or_default());
-            out = out.subcommand(with_commands(parent, group));
+            out = out.subcommand(with_commands(parent, group, described));
         }
     }
     out.subcommand_required(true).arg_required_else_help(true)
 }
 
-fn subcommand(command: CliCommand) -> clap::Command {
-    let mut out = clap::Command::new(command.name()).about(command.about()).args_override_self(true);
-    out = out.aliases(familiar::commands(command));
+fn subcommand(command: CliCommand, described: bool) -> clap::Command {
+    let out = clap::Command::new(command.name()).about(command.about()).args_override_self(true);
+    let out = out.aliases(familiar::commands(command));
+    if described { with_options(out, command) } else { out }
+}
+
+fn with_options(mut out: clap::Command, command: CliCommand) -> clap::Command {
     if let Some(positional) = command.positional() {
         out = out.arg(positional);
     }
@@ -53,15 +75,16 @@ fn subcommand(command: CliCommand) -> clap::Command {
         let help = format!("The same as --{name}");
         out = out.arg(Arg::new(nameless_id(name)).value_name(name.to_ascii_uppercase()).help(help));
     }
-    let takes = |spec: &&Spec| command == CliCommand::ConfigExplain || spec.commands.contains(&command);
-    let (general, own): (Vec<_>, Vec<_>) = OPTIONS.iter().filter(takes).partition(|spec| help::is_general(spec));
-    for spec in own.iter().chain(&general) {
-        out = out.arg(argument(spec, command));
+    let takes = |spec: &Spec| command == CliCommand::ConfigExplain || spec.commands.contains(&command);
+    let taken = help::with_headings().filter(|(spec, _)| takes(spec));
+    let (general, own): (Vec<_>, Vec<_>) = taken.partition(|(_, heading)| *heading == help::GENERAL);
+    for (spec, heading) in own.iter().chain(&general) {
+        out = out.arg(argument(spec, command).help_heading(*heading));
         if spec.kind == OptionKind::Switch {
-            out = out.arg(opposite(spec));
+            out = out.arg(opposite(spec).help_heading(*heading));
         }
     }
-    if own.iter().any(|spec| spec.name == "model") && command != CliCommand::ConfigExplain {
+    if own.iter().any(|(spec, _)| spec.name == "model") && command != CliCommand::ConfigExplain {
         out = out.arg(Arg::new(familiar::HUB_REPO).long(familiar::HUB_REPO).alias("hf").hide(true));
         for unused in familiar::UNUSED {
             out = out.arg(Arg::new(unused.name).long(unused.name).aliases(unused.others).hide(true));
@@ -89,8 +112,7 @@ fn argument(spec: &Spec, command: CliCommand) -> Arg {
     let arg = if spec.name.contains('-') { arg.alias(spec.key()) } else { arg };
     // Where all options stand together, the names of others are those of several.
     let arg = if command == CliCommand::ConfigExplain { arg } else { arg.aliases(familiar::flags(spec.name)) };
-    let arg = arg.help(spec.help).long_help(long_help).help_heading(help::heading(spec));
-    let arg = arg.hide_short_help(help::is_rare(spec));
+    let arg = arg.help(spec.help).long_help(long_help).hide_short_help(help::is_rare(spec));
     let arg = if let Some(letter) = letter(spec, command) { arg.short(letter) } else { arg };
     match spec.kind {
         OptionKind::Switch => arg.action(ArgAction::SetTrue).overrides_with(opposite_id(spec)),
@@ -115,7 +137,7 @@ fn opposite(spec: &Spec) -> Arg {
     let shown = spec.default != Default::Value("false");
     let help = format!("The opposite of --{}", spec.name);
     let arg = Arg::new(id.clone()).long(id).help(help).hide(!shown).action(ArgAction::SetTrue);
-    arg.overrides_with(spec.name).help_heading(help::heading(spec)).hide_short_help(help::is_rare(spec))
+    arg.overrides_with(spec.name).hide_short_help(help::is_rare(spec))
 }
 
 fn opposite_id(spec: &Spec) -> String {
@@ -154,15 +176,27 @@ pub(super) fn with_remedy(mut error: clap::Error, command: &str) -> clap::Error 
         };
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
     }
-    let unknown = error.kind() == ErrorKind::InvalidSubcommand;
-    let tip = unknown.then(|| match error.get(ContextKind::InvalidSubcommand) {
-        Some(ContextValue::String(word)) => familiar::remedy(word),
-        _ => None,
-    });
-    if let Some(tip) = tip.flatten() {
+    let is_known = error.get(ContextKind::SuggestedSubcommand).is_some();
+    if error.kind() == ErrorKind::InvalidSubcommand
+        && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+        && let Some(tip) =
+            familiar::remedy(word).map(str::to_owned).or_else(|| of_swapped_letters(word).filter(|_| !is_known))
+    {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     error
+}
+
+/// The command that a word is with its letters in another order: clap finds other slips, but none in so short a word.
+fn of_swapped_letters(word: &str) -> Option<String> {
+    let sorted = |word: &str| {
+        let mut letters: Vec<char> = word.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    let mut commands = CliCommand::ALL.iter().filter(|command| command.group().is_empty());
+    let meant = commands.find(|command| sorted(command.name()) == sorted(word))?;
+    Some(format!("a command of these letters exists: '{}'", meant.name()))
 }
 
 /// Puts what was given on the command line into `layers`.
@@ -216,5 +250,28 @@ mod tests {
     #[test]
     fn clap_accepts_the_definitions() {
         root().debug_assert();
+    }
+
+    /// The command behind these words, as clap has it.
+    fn behind<'a>(root: &'a mut clap::Command, words: &[&str]) -> &'a mut clap::Command {
+        words.iter().fold(root, |command, word| command.find_subcommand_mut(word).unwrap())
+    }
+
+    #[test]
+    fn a_command_that_is_named_has_its_options_and_no_other_is_described() {
+        let options = |command: &clap::Command| command.get_arguments().count();
+        for &command in CliCommand::ALL {
+            for word in [&[command.name()], familiar::commands(command)].concat() {
+                let words = [command.group(), &[word]].concat();
+                let arguments: Vec<OsString> = ["yirage"].iter().chain(&words).map(Into::into).collect();
+                let (mut whole, mut part) = (root(), root_for(&arguments));
+                let (whole, own) = (behind(&mut whole, &words), behind(&mut part, &words));
+                assert_eq!(options(own), options(whole), "{words:?}");
+                assert_eq!(own.render_long_help().to_string(), whole.render_long_help().to_string(), "{words:?}");
+            }
+        }
+        let mut version = root_for(&["yirage".into(), "version".into()]);
+        assert_eq!(options(behind(&mut version, &["run"])), 0);
+        assert_ne!(options(behind(&mut version, &["version"])), 0);
     }
 }

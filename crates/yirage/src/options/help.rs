@@ -36,7 +36,8 @@ const HEADINGS: &[(&str, &str)] = &[
     ("quick", "What is verified"),
     ("mix", "Quantising"),
 ];
-const GENERAL: &str = "Any command";
+/// What options of no command in particular are about: those come last.
+pub(super) const GENERAL: &str = "Any command";
 
 /// Options that `-h` leaves out and `--help` has.
 const RARE: &[&str] = &[
@@ -60,6 +61,21 @@ const RARE: &[&str] = &[
     "min-p",
     "presence-penalty",
     "frequency-penalty",
+    "samplers",
+    "dry-multiplier",
+    "dry-base",
+    "dry-allowed-length",
+    "dry-penalty-last-n",
+    "dry-sequence-breaker",
+    "xtc-probability",
+    "xtc-threshold",
+    "typical",
+    "top-nsigma",
+    "dynatemp-range",
+    "dynatemp-exp",
+    "mirostat",
+    "mirostat-lr",
+    "mirostat-ent",
     "speculate",
     "draft-max",
     "ignore-eos",
@@ -105,7 +121,7 @@ pub(super) const TEMPLATE: &str =
 const FIRST_STEPS: &str = "First steps: `yirage run` talks with a small model, `yirage run MODEL` with your own;\n\
     `yirage doctor` says what is here. `yirage COMMAND -h` shows a command's options, `--help` all.";
 const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failure, 2 wrong usage, 3 not supported here, 4 would not fit in memory, 5 slower or worse\n\
-    than before, 6 results differ from the reference, 130 interrupted.\n\
+    than before, 6 results differ from the reference, 130 interrupted, 141 nobody reads it.\n\
     Every option can also be an environment variable (--max-tokens: YIRAGE_MAX_TOKENS) or a line of\n\
     ~/.config/yirage/config.toml (max_tokens = 100); flags win over variables, variables over the file.";
 
@@ -144,16 +160,12 @@ fn about(word: &str) -> &'static str {
     command.map(|command| command.about()).or_else(group).unwrap_or_default()
 }
 
-/// What an option is about.
-pub(super) fn heading(spec: &Spec) -> &'static str {
-    let until = OPTIONS.iter().position(|other| other.name == spec.name).map_or(0, |at| at + 1);
-    let heads = OPTIONS[..until].iter().rev().find_map(|other| HEADINGS.iter().find(|(first, _)| *first == other.name));
-    heads.map_or(GENERAL, |(_, heading)| *heading)
-}
-
-/// Whether an option is about no command in particular: those come last.
-pub(super) fn is_general(spec: &Spec) -> bool {
-    heading(spec) == GENERAL
+/// Every option with what it is about, in the order of the table.
+pub(super) fn with_headings() -> impl Iterator<Item = (&'static Spec, &'static str)> {
+    OPTIONS.iter().scan(GENERAL, |heading, spec| {
+        *heading = HEADINGS.iter().find(|(first, _)| *first == spec.name).map_or(*heading, |(_, about)| *about);
+        Some((spec, *heading))
+    })
 }
 
 /// Whether `-h` leaves an option out.
@@ -185,7 +197,7 @@ mod tests {
         let there = |name: &&str| OPTIONS.iter().any(|spec| spec.name == *name);
         assert!(HEADINGS.iter().map(|(first, _)| first).all(there) && RARE.iter().all(there));
         assert_eq!(OPTIONS[0].name, HEADINGS[0].0);
-        let of = |name: &str| heading(OPTIONS.iter().find(|spec| spec.name == name).unwrap());
+        let of = |name: &str| with_headings().find(|(spec, _)| spec.name == name).unwrap().1;
         assert_eq!([of("seed"), of("json"), of("port")], ["Choosing tokens", GENERAL, "Server"]);
     }
 }

@@ -4,6 +4,7 @@
 //! Parsing gives [`Layers`] of raw strings with their origins. What they mean is for `settings` to say: nothing raw
 //! gets past it.
 
+mod choosing;
 mod command;
 mod config_editor;
 mod familiar;
@@ -45,7 +46,8 @@ pub(crate) struct Invocation {
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Invocation, CliFailure> {
     let arguments = flags::with_long_names(arguments);
     let word = arguments.get(1).and_then(|a| a.to_str()).unwrap_or_default().to_owned();
-    let matches = root().try_get_matches_from(arguments).map_err(|e| flags::with_remedy(e, &word))?;
+    let matches =
+        flags::root_for(&arguments).try_get_matches_from(arguments).map_err(|e| flags::with_remedy(e, &word))?;
     let (command, matches) = command::chosen(&matches)?;
     let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     let mut layers = Layers::default();

@@ -3,6 +3,7 @@
 use super::command::CliCommand;
 
 /// One option: the only definition of its flag, variable, key and help.
+#[derive(Clone, Copy)]
 pub(crate) struct Spec {
     /// The long flag without dashes; variable and key are derived from it.
     pub(crate) name: &'static str,

@@ -1,5 +1,6 @@
 //! The options: the only list.
 
+use super::choosing::CHOOSING;
 use super::command::CliCommand::{
     self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, BenchGraph, BenchServe, Chat, Doctor,
     Embed, Explain, GraphRun, GraphShow, Logits, Perplexity, PlanRun, PlanSave, Pull, Rerank, Route, Run, Serve,
@@ -16,7 +17,24 @@ use OptionKind::{Choice, Number, Repeated, Switch, Text, Texts};
 const LEVELS: OptionKind = Choice(&["off", "error", "warn", "info", "debug", "trace"]);
 
 /// Every option, in the order of help texts and of `yirage config explain`.
-pub(crate) const OPTIONS: &[Spec] = &[
+pub(crate) const OPTIONS: &[Spec] = &joined();
+
+const fn joined() -> [Spec; BEFORE.len() + CHOOSING.len() + BEHIND.len()] {
+    let mut all = [BEFORE[0]; BEFORE.len() + CHOOSING.len() + BEHIND.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = match at {
+            _ if at < BEFORE.len() => BEFORE[at],
+            _ if at < BEFORE.len() + CHOOSING.len() => CHOOSING[at - BEFORE.len()],
+            _ => BEHIND[at - BEFORE.len() - CHOOSING.len()],
+        };
+        at += 1;
+    }
+    all
+}
+
+/// Those before the options that choose tokens.
+const BEFORE: &[Spec] = &[
     // Any command.
     option("config", Text("FILE"), Described("~/.config/yirage/config.toml"), CliCommand::ALL, "Configuration file"),
     option("json", Switch, Value("false"), CliCommand::ALL, "Print results as JSON, one object a line"),
@@ -205,56 +223,10 @@ pub(crate) const OPTIONS: &[Spec] = &[
         TALK,
         "Name of the chat template to apply, of those that `yirage inspect` shows",
     ),
-    // How to choose tokens.
-    short(
-        'n',
-        option("max-tokens", Number("N"), Described("512, or what the context leaves"), GENERATE, "New tokens at most"),
-    ),
-    option(
-        "temperature",
-        Number("X"),
-        Described("the model's suggestion, else 0.8"),
-        GENERATE,
-        "Divisor of the logits; 0 takes the likeliest token",
-    ),
-    option(
-        "top-k",
-        Number("N"),
-        Described("the model's suggestion, else 40"),
-        GENERATE,
-        "Keep this many likeliest tokens; 0 keeps all",
-    ),
-    option(
-        "top-p",
-        Number("X"),
-        Described("the model's suggestion, else 0.95"),
-        GENERATE,
-        "Keep the fewest likeliest tokens that reach this share",
-    ),
-    option(
-        "min-p",
-        Number("X"),
-        Described("the model's suggestion, else 0.05"),
-        GENERATE,
-        "Drop tokens below this share of the likeliest one's probability",
-    ),
-    option(
-        "repetition-penalty",
-        Number("X"),
-        Described("the model's suggestion, else 1"),
-        GENERATE,
-        "Weaken tokens of prompt and answer by this factor; 1 does nothing",
-    ),
-    option("presence-penalty", Number("X"), Value("0"), GENERATE, "Weaken tokens the answer has; -2 to 2"),
-    option("frequency-penalty", Number("X"), Value("0"), GENERATE, "Weaken tokens by how often the answer has them"),
-    option(
-        "seed",
-        Text("N"),
-        Value("0"),
-        &[Run, Chat, BenchServe],
-        "Key of the random numbers; `random` draws one and says which",
-    ),
-    option("stop", Texts("TEXT"), Described("none"), GENERATE, "End the text before this string; may be repeated"),
+];
+
+/// Those behind the options that choose tokens.
+const BEHIND: &[Spec] = &[
     // How to be faster with the same text.
     option(
         "speculate",
@@ -292,6 +264,8 @@ pub(crate) const OPTIONS: &[Spec] = &[
         "The text; embed and rerank take several: the option again and again",
     ),
     option("query", Text("TEXT"), Described("none"), &[Rerank], "What the texts are to answer"),
+    option("instruction", Text("TEXT"), Described("search"), &[Rerank], "What an answer is, for Qwen3's rerankers"),
+    option("prompt-name", Text("NAME"), Described("the model's"), &[Embed], "Which of the model's prompts comes first"),
     option(
         "pooling",
         Choice(&["mean", "cls", "last"]),

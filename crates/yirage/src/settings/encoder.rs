@@ -5,7 +5,7 @@ use super::engine::{chunk, executor, precision, tuning};
 use crate::failure::CliFailure;
 use crate::options::Layers;
 use std::sync::Arc;
-use yirage_engine::EncoderOptions;
+use yirage_engine::{EncoderOptions, is_embedding_decoder};
 use yirage_hal::Device;
 use yirage_ir::Format;
 use yirage_model::arch::{self, BuildOptions, ModelOutput};
@@ -20,14 +20,16 @@ pub(crate) struct EncoderSettings {
     note: Option<String>,
 }
 
-/// Whether a model is an encoder. One of an architecture that is not supported is an error.
+/// Whether a model gives vectors or scores: an encoder, or a decoder whose files say so. One of an architecture that is not
+/// supported is an error.
 ///
 /// # Errors
 /// Whatever is wrong with the model's files.
 pub(crate) fn is_encoder(checkpoint: &Checkpoint) -> Result<bool, CliFailure> {
     let config = RawConfig::load(checkpoint)?;
-    let build = BuildOptions { kv: Format::F32, context: 1, hidden: false, embedded: false };
-    Ok(arch::build(checkpoint, &config, build)?.output != ModelOutput::Logits)
+    let hidden = is_embedding_decoder(checkpoint)?;
+    let build = BuildOptions { kv: Format::F32, kv_block: 32, context: 1, hidden, embedded: false };
+    Ok(arch::build(checkpoint, &config, build)?.output != ModelOutput::Logits || hidden)
 }
 
 impl EncoderSettings {

@@ -6,6 +6,7 @@ mod engine;
 mod lora;
 mod packed;
 mod prompt;
+mod sampler_chain;
 mod sampling;
 mod serve;
 mod template;

@@ -1,5 +1,6 @@
 //! How tokens are chosen: options over the model's own suggestions over our defaults.
 
+use super::sampler_chain::sampler_chain;
 use crate::failure::CliFailure;
 use crate::options::Layers;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -69,6 +70,7 @@ impl ResolvedSampling {
             presence_penalty: number("presence-penalty", None, 0.0, "a number from -2 to 2", (-2.0, 2.0))?,
             frequency_penalty: number("frequency-penalty", None, 0.0, "a number from -2 to 2", (-2.0, 2.0))?,
             top_k: 0,
+            chain: sampler_chain(layers)?,
             ..SamplingParams::default()
         };
         let top_k =
@@ -100,6 +102,13 @@ impl ResolvedSampling {
             notes.push(format!("sampling as the model suggests: {}", list.join(", ")));
         }
         notes.extend(self.drawn.map(|seed| format!("seed {seed}")));
+        if !self.params.chain.is_off() {
+            notes.push(format!("the host chooses tokens, for {}", self.params.chain.asked().join(", ")));
+        }
+        let unused = self.params.unused();
+        if !unused.is_empty() {
+            notes.push(format!("these samplers do not read {}", unused.join(", ")));
+        }
         notes
     }
 }

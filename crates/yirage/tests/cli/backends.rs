@@ -1,6 +1,7 @@
 //! Which backend computes, who says so, and what is said of those that cannot.
 
 use crate::support::{Ran, TINY, keys, yirage};
+use serde_json::Value;
 
 const RUN: [&str; 6] = ["run", TINY, "--prompt-ids", "1", "-n", "1"];
 
@@ -111,8 +112,9 @@ fn devices_of_vendors_are_told_and_their_libraries_left_alone_otherwise() {
     let device = value["devices"].as_array().unwrap().iter().find(|device| device["backend"] == "cuda").unwrap();
     assert_eq!((&device["arch"], &device["capabilities"]["fp8"]), (&"sm_89".into(), &true.into()));
     assert_eq!((&device["sdk_version"], &device["facts"]["physical_device"]), (&"12.4".into(), &"5".into()));
+    assert_eq!((&device["memory_bytes"], &device["total_memory_bytes"]), (&Value::Null, &(8_u64 << 30).into()));
     let text = with_driver(&["devices"]).ran().out;
-    assert!(text.contains("cuda 0: Loopback 0 (sm_89)") && text.contains("memory: 8.0 GiB"), "{text}");
+    assert!(text.contains("cuda 0: Loopback 0 (sm_89)") && text.contains("memory: 8.0 GiB, free: not known"), "{text}");
     check(
         &with_driver(&[&RUN[..], &["--backend", "nvidia"]].concat()).ran(),
         3,

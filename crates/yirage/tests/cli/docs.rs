@@ -10,7 +10,7 @@ use yirage_testkit::encoders;
 /// Pages with examples, and how many there are at least.
 const PAGES: [(&str, usize); 3] = [("cli.md", 32), ("guide.md", 16), ("backends.md", 3)];
 
-fn page(name: &str) -> String {
+pub(crate) fn page(name: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)).unwrap()
 }
 

@@ -120,6 +120,50 @@ pub(crate) fn query() {
     assert_ne!(scores("the cat"), scores("the mat"));
 }
 
+/// Vectors of a decoder that was made for them are those of sentence-transformers, with its prompts and without.
+#[test]
+fn decoders_give_the_vectors_and_scores_of_their_makers() {
+    for name in ["qwen3-embedding", "mistral-embedding"] {
+        let golden = encoders::golden(name);
+        for case in golden["cases"].as_array().unwrap().iter().take(4) {
+            let prompt = case["prompt"].as_str().map(|name| ["--prompt-name", name]);
+            let text = ["--json", "--text", case["text"].as_str().unwrap(), "--precision", "exact"];
+            let said = run("embed", name, &[&text[..], prompt.as_ref().map_or(&[], |p| &p[..])].concat()).json();
+            check(&said["embeddings"][0], &case["vector"]);
+            assert_eq!(said["tokens"][0], case["ids"].as_array().unwrap().len());
+        }
+    }
+    for name in ["qwen3-reranker", "qwen3-ranking-head"] {
+        let golden = encoders::golden(name);
+        for case in golden["cases"].as_array().unwrap().iter().take(4) {
+            let of = |key: &str| case[key].as_str().unwrap();
+            let pair = ["--json", "--query", of("query"), "--text", of("text"), "--precision", "exact"];
+            let instruction = case["instruction"].as_str().map(|text| ["--instruction", text]);
+            let said = run("rerank", name, &[&pair[..], instruction.as_ref().map_or(&[], |i| &i[..])].concat()).json();
+            check(&said["scores"], &serde_json::json!([case["score"]]));
+        }
+    }
+}
+
+pub(crate) fn instruction() {
+    let scores = |more: &[&str]| {
+        let pair = ["--json", "--query", "the cat", "--text", "the dog"];
+        run("rerank", "qwen3-reranker", &[&pair[..], more].concat()).json()["scores"].clone()
+    };
+    assert_ne!(scores(&["--instruction", "Is it an animal?"]), scores(&[]));
+    let refused = run("rerank", "score", &["--query", "a", "--text", "b", "--instruction", "c"]);
+    assert!(refused.code == 1 && refused.err.contains("leave the instruction out"), "{} {}", refused.code, refused.err);
+}
+
+pub(crate) fn prompt_name() {
+    let vector = |more: &[&str]| {
+        run("embed", "qwen3-embedding", &[&["--json", "--text", "the cat"], more].concat()).json()["embeddings"].clone()
+    };
+    assert_ne!(vector(&["--prompt-name", "query"]), vector(&[]));
+    let refused = run("embed", "qwen3-embedding", &["--text", "a", "--prompt-name", "passage"]);
+    assert!(refused.code != 0 && refused.err.contains("it has: document, query"), "{}", refused.err);
+}
+
 pub(crate) fn pooling() {
     let of = |pooling| embed(&["--text", "the cat", "--pooling", pooling])["embeddings"].clone();
     assert!(of("mean") != of("cls") && of("cls") != of("last"));

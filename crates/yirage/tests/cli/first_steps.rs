@@ -105,6 +105,10 @@ fn what_is_not_here_says_what_to_type() {
         let ran = yirage(&[word]).ran();
         assert!(ran.code == 2 && ran.err.contains(remedy), "{word}: {}", ran.err);
     }
+    for (slip, command) in [("rnu", "'run'"), ("sevre", "'serve'"), ("lsit", "'list'"), ("dcotor", "'doctor'")] {
+        let ran = yirage(&[slip]).ran();
+        assert!(ran.code == 2 && ran.err.contains(command), "{slip}: {}", ran.err);
+    }
     let ran = yirage(&["run", "Why is the sky blue?"]).ran();
     assert!(ran.code == 2 && ran.err.contains("write -p \"Why is the sky blue?\""), "{}", ran.err);
     let ran = yirage(&["run", "qwen2.5:0.5b"]).ran();
@@ -119,6 +123,38 @@ fn devices_that_are_not_here_are_one_line() {
     let verbose = yirage(&["devices", "-v"]).ran().out;
     assert!(verbose.contains("ascend (npu, huawei): unavailable: ") && !verbose.contains("not here: "), "{verbose}");
     assert!(verbose.contains("cambricon (mlu): unavailable: ") && verbose.contains("Cambricon's driver"), "{verbose}");
+}
+
+#[test]
+fn what_was_measured_on_the_way_is_said_where_it_is_asked_for() {
+    let (home, model) = (tempfile::tempdir().unwrap(), bedtime());
+    let said = |more: &[&str]| {
+        let run =
+            yirage(&[&["run", &model, "-p", "One day, one day, one day,", "-n", "12", "--temp", "0"], more].concat());
+        let ran =
+            run.env("YIRAGE_WEIGHT_CACHE", "on").env("YIRAGE_WEIGHT_CACHE_DIR", home.path().to_str().unwrap()).ran();
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        ran.err
+    };
+    let verbose = said(&["-v"]);
+    assert!(verbose.contains("repacked the weights"), "{verbose}");
+    std::fs::remove_dir_all(home.path()).unwrap();
+    let plain = said(&[]);
+    assert!(!["repacked", "guesses", "variant"].iter().any(|what| plain.contains(what)), "{plain}");
+    assert!(plain.contains("tokens in"), "{plain}");
+}
+
+#[test]
+fn what_yirage_cannot_compute_with_is_never_to_be_installed() {
+    let unavailable = yirage(&["devices", "--json"]).json()["unavailable"].clone();
+    let of = |name: &str| unavailable.as_array().unwrap().iter().find(|backend| backend["backend"] == name).unwrap();
+    for name in ["kunlun", "qy", "ali"] {
+        let told = of(name);
+        assert!(told["why"].as_str().unwrap().contains("has no backend for it"), "{told}");
+        assert_eq!(told["remedy"], "choose another backend", "{told}");
+        let ran = yirage(&["run", TINY, "--prompt-ids", "1", "--backend", name]).ran();
+        assert!(ran.code == 3 && !ran.err.contains("install"), "{}", ran.err);
+    }
 }
 
 #[test]

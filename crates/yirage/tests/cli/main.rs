@@ -16,6 +16,8 @@ mod encoders;
 mod environment;
 mod explain;
 mod failures;
+#[cfg(target_os = "linux")]
+mod first_five_minutes;
 mod first_steps;
 mod glm;
 mod golden;
@@ -37,6 +39,7 @@ mod prompt_cache;
 mod quantize;
 mod ranks;
 mod route;
+mod samplers;
 mod serve;
 mod support;
 mod template;

@@ -104,11 +104,11 @@ fn every_command_that_computes_takes_ranks() {
 
 #[test]
 fn what_cannot_be_is_refused_with_the_numbers() {
-    let (model, tiny) = (bedtime(), TINY);
+    let model = bedtime();
     let refused = |model: &str, more: &[&str]| {
         yirage(&[&["run", "-m", model, "--prompt-ids", "1,2", "-n", "2"], more].concat()).ran()
     };
-    let cases: [(&str, &[&str], i32, &str); 8] = [
+    let cases: [(&str, &[&str], i32, &str); 7] = [
         (&model, &["--tp", "0"], 2, "--tp: expected a number of ranks from 1 to 64, not \"0\""),
         (&model, &["--tp", "65"], 2, "--tp: expected a number of ranks from 1 to 64, not \"65\""),
         (&model, &["--tp", "two"], 2, "--tp: expected a number of ranks from 1 to 64"),
@@ -118,7 +118,6 @@ fn what_cannot_be_is_refused_with_the_numbers() {
             2,
             "--tp: expected a number of ranks that divides the KV heads of the model (4), got 3; use --tp 1, 2 or 4",
         ),
-        (tiny, &["--tp", "3"], 2, "divides the KV heads of the model (1), got 3; use --tp 1"),
         (&model, &["--tp", "2", "--backend", "reference"], 3, "reference cannot be one of several ranks of a model"),
         (&model, &["--launch", "mpi"], 2, "--launch: mpirun has not started this process; start it by `mpirun -n N"),
         (&model, &["--tp", "2", "--rank-time", "0"], 2, "--rank-time: expected seconds above 0"),
@@ -130,6 +129,19 @@ fn what_cannot_be_is_refused_with_the_numbers() {
     // What a device refuses is said once, by rank 0, and the others end without a word.
     let ran = refused(&model, &["--tp", "2", "--isa", "no-such"]);
     assert!(ran.code == 2 && ran.err.lines().count() == 1 && ran.err.contains("--isa: "), "{}", ran.err);
+}
+
+#[test]
+fn one_head_of_keys_that_all_queries_read_is_on_each_rank() {
+    let of = |ranks: &[&str]| {
+        let run = ["run", "-m", TINY, "--prompt-ids", "1,2,3", "-n", "6", "--temperature", "0", "--threads", "1"];
+        let ran = yirage(&[&run[..], ranks].concat()).ran();
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        ran
+    };
+    let (one, two) = (of(&[]), of(&["--tp", "2"]));
+    assert_eq!(one.out, two.out);
+    assert!(two.err.contains("have no heads to divide: each rank has all of them"), "{}", two.err);
 }
 
 #[test]

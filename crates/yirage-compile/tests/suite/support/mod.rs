@@ -3,8 +3,8 @@
 use yirage_ir::{ActivationFormat, DType, Format, Op, RegionKind};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
 use yirage_plan::{
-    ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Partitioning,
-    Stage, Target, WeightLayout, WeightLayoutFacts, WeightRole,
+    ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KvCacheLayout,
+    KvCacheLayoutFacts, Partitioning, Stage, Target, WeightLayout, WeightLayoutFacts, WeightRole,
 };
 
 /// The layout of products' weights.
@@ -12,7 +12,7 @@ const TILES: WeightLayout = WeightLayout::named("tiles");
 
 /// It runs everything but one format.
 pub(crate) fn target() -> Target {
-    let operands = || OperandConstraint::any(&[WeightLayout::ROWS, TILES]);
+    let operands = || OperandConstraint::any(&[WeightLayout::ROWS, TILES], &[KvCacheLayout::ROWS]);
     let any = |op: &str| OpRule::new(op, vec![operands()]);
     let kernel = |name: &str, regions: &[RegionKind], rules: Vec<OpRule>| {
         let stages =
@@ -37,6 +37,7 @@ pub(crate) fn target() -> Target {
             WeightLayoutFacts::new(WeightLayout::ELEMENTS, &[WeightRole::Factor], &[Format::F16, Format::BF16]),
             WeightLayoutFacts::rows(&[WeightRole::Factor, WeightRole::Plain]),
         ],
+        kv_cache_layouts: vec![KvCacheLayoutFacts::rows(&[32])],
         activation_formats: vec![ActivationFormatFacts {
             format: ActivationFormat::Q8A,
             block_bytes: 72,

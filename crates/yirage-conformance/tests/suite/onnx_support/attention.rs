@@ -5,8 +5,11 @@ use super::case::{Array, OnnxCase};
 use super::import::Import;
 use yirage_conformance::KvCacheSetup;
 use yirage_hal::Record;
-use yirage_ir::op::{Attention, BLOCK, KvAppend};
+use yirage_ir::op::{Attention, KvAppend};
 use yirage_ir::{BuildError, DType, F32, Sym, Tensor, Type, ValueId};
+
+/// Positions of a block of the cache.
+const BLOCK: usize = 32;
 
 /// Sizes of a case.
 struct Sizes {

@@ -3,8 +3,8 @@
 use super::super::operand_constraints::floats;
 use super::{BindRow, RowOp, rule};
 use crate::bind::{CpuRunContext, FloatRow, FloatRows, OutputRows, Site};
-use crate::general::{self, Elem, ElementProgram, LoopSizes, StridedInput, StridedOutput, Strides};
 use std::ops::Range;
+use yirage_cpu_kernels::general::{self, Elem, ElementProgram, LoopSizes, StridedInput, StridedOutput, Strides};
 use yirage_hal::HalError;
 use yirage_ir::{DType, op};
 use yirage_plan::rules::OpRule;

@@ -2,10 +2,10 @@
 
 use super::super::operand_constraints::floats;
 use super::{BindRow, RowOp, rule};
-use crate::activation::{ActivationBufferLayout, ActivationEncoding};
 use crate::bind::{CpuRunContext, FloatRows, QuantizedReaders, QuantizedRows, Site};
-use crate::linear::Dispatch;
 use std::ops::Range;
+use yirage_cpu_kernels::activation::{ActivationBufferLayout, ActivationEncoding};
+use yirage_cpu_kernels::linear::Dispatch;
 use yirage_hal::HalError;
 use yirage_ir::{ActivationFormat, op};
 use yirage_plan::rules::OpRule;

@@ -3,8 +3,8 @@
 use super::super::operand_constraints::floats;
 use super::{BindRow, RowOp, rule};
 use crate::bind::{CpuRunContext, FloatRow, FloatRows, OutputRows, Site};
-use crate::rows;
 use std::ops::Range;
+use yirage_cpu_kernels::rows;
 use yirage_hal::HalError;
 use yirage_ir::op;
 use yirage_plan::rules::OpRule;

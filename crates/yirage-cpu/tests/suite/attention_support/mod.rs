@@ -1,12 +1,12 @@
 //! Sequences run through the paged cache in any schedule, and the same attention in f64.
 
 use std::collections::BTreeMap;
-use yirage_cpu::attention::{
+use yirage_cpu::pool::ThreadPool;
+use yirage_cpu_kernels::attention::{
     AttentionCall, AttentionPlan, AttentionShape, BLOCK, KvCacheView, KvType, Mask, combine, run_item,
 };
-use yirage_cpu::isa::Isa;
-use yirage_cpu::pool::ThreadPool;
-use yirage_cpu::rows::{Dst, Src};
+use yirage_cpu_kernels::isa::Isa;
+use yirage_cpu_kernels::rows::{Dst, Src};
 pub(crate) use yirage_testkit::rng::Rng;
 
 /// `n` numbers from -1 to 1.

@@ -4,8 +4,8 @@
 mod general;
 
 use super::case::CaseValues;
-use super::kv_append::{kv_cache_shape, whole_blocks};
-use super::{BLOCK, NoGeneralForm, OpCase, OpDef, Role, Tolerance, arity, f32_rows, per_row, plus, times, vector};
+use super::kv_append::{OTHER_LENGTHS, kv_cache_shape, whole_blocks};
+use super::{NoGeneralForm, OpCase, OpDef, Role, Tolerance, arity, f32_rows, per_row, plus, times, vector};
 use crate::attr::F32;
 use crate::cost::{Cost, Reads, SequenceSpan, StepSizes};
 use crate::dim::{Dim, Sym};
@@ -20,7 +20,7 @@ op_struct! {
     /// Cached: `(q f32[Tokens, heads*k_width], state, positions i32[Tokens], seqs i32[Tokens],
     /// table i32[Seqs, Blocks] [, sinks [heads]]) -> f32[Tokens, heads*v_width]`. Token t of sequence `s = seqs[t]`
     /// attends positions 0 to `positions[t]` of its sequence, the last `window` of them if a window is set; position
-    /// p lies in block `table[s, p / 32]` at `p % 32`. Blocks wholly before the window may be -1.
+    /// p lies in block `table[s, p / n]` at `p % n`, of blocks of n positions. Blocks wholly before the window may be -1.
     ///
     /// Not cached: `(q, k f32[Tokens, kv_heads*k_width], v, positions, seqs [, sinks])`: tokens attend all tokens of
     /// the same sequence in the step (both directions), or those at no later position if `causal`.
@@ -226,10 +226,10 @@ impl Attention {
         let first = if window > 0 { positions[t].saturating_sub(window - 1) } else { 0 };
         if self.cached {
             let (cells, table) = (ins[1].floats(), ins[4]);
-            let width = ins[1].width();
+            let (length, width) = (ins[1].shape[1], ins[1].width());
             for p in first.max(0) as usize..=positions[t] as usize {
-                let block = table.ints()[seqs[t] as usize * table.width() + p / BLOCK] as usize;
-                let cell = &cells[((block * BLOCK + p % BLOCK) * kv_heads + head) * width..][..width];
+                let block = table.ints()[seqs[t] as usize * table.width() + p / length] as usize;
+                let cell = &cells[((block * length + p % length) * kv_heads + head) * width..][..width];
                 seen.keys.push(&cell[..kw]);
                 seen.values.push(if self.v_in_k { &cell[..vw] } else { &cell[kw..] });
             }
@@ -291,6 +291,7 @@ fn cached_cases() -> Vec<OpCase> {
         ("latent", Attention { kv_heads: 1, k_width: 96, v_width: 40, v_in_k: true, ..base.clone() }),
     ];
     variants.iter().for_each(|(name, op)| push_both(&mut cases, &mut rng, Format::Q8_0, name, op));
+    push_lengths(&mut cases, &mut rng, &base);
     cases
 }
 
@@ -321,11 +322,28 @@ fn cached_inputs(rng: &mut CaseValues, format: Format, op: &Attention) -> Vec<Te
     let table = Tensor::i32([3, 3], vec![freed, 2, 7, 4, 1, -1, 6, -1, -1]);
     vec![
         rng.floats([tokens, (op.heads * op.k_width) as usize]),
-        rng.kv_cache(format, [8, BLOCK, op.kv_heads as usize, width]),
+        rng.kv_cache(format, [8, 32, op.kv_heads as usize, width]),
         Tensor::i32([tokens], positions),
         Tensor::i32([tokens], seqs),
         table,
     ]
+}
+
+/// Blocks of other lengths: the same three sequences.
+fn push_lengths(cases: &mut Vec<OpCase>, rng: &mut CaseValues, op: &Attention) {
+    for positions in OTHER_LENGTHS {
+        for format in [Format::F32, Format::BF16, Format::Q8_0] {
+            for (windows, window) in [("", 0), (" window 33", 33)] {
+                let op = Attention { window, ..op.clone() };
+                let mut ins = cached_inputs(rng, format, &op);
+                let (heads, width) = (ins[1].shape[2], ins[1].shape[3]);
+                ins[1] = rng.kv_cache(format, [12, positions, heads, width]);
+                ins[4] = Tensor::i32([3, 5], vec![5, 2, 7, 11, 0, 4, 1, 9, -1, -1, 6, -1, -1, -1, -1]);
+                let name = format!("blocks of {positions} {}{windows}", format.info().name);
+                cases.push(OpCase::new(name, op, ins, CLOSE));
+            }
+        }
+    }
 }
 
 fn dense_cases() -> Vec<OpCase> {

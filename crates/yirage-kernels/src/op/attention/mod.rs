@@ -65,7 +65,7 @@ fn lower(view: &NodeView<'_>) -> Result<Vec<NodeKernel>, HalError> {
     let groups = Dim::Const(op.heads / shape.heads);
     let grid = FlatGrid::of(&[tokens, groups], 1, 1, &view.site.bucket)?;
     let all = count(&mut scope, &[tokens, groups]);
-    let group = AttentionGroup::new(&mut scope, view, op, shape);
+    let group = AttentionGroup::new(&mut scope, view, op, shape)?;
     let w = &mut scope.w;
     let (range, one) = (WordRange::new(w, &grid, all, 1), w.u32(1));
     w.for_each(range.first, range.end, one, |w, piece| group.piece(w, piece));
@@ -155,25 +155,30 @@ struct OwnPosition {
 }
 
 impl<'a> AttentionGroup<'a> {
-    fn new(scope: &mut KernelScope<'_>, view: &NodeView<'_>, op: &'a Attention, shape: GroupShape) -> Self {
+    fn new(
+        scope: &mut KernelScope<'_>,
+        view: &NodeView<'_>,
+        op: &'a Attention,
+        shape: GroupShape,
+    ) -> Result<Self, HalError> {
         let (keys, values) = (scope.read(view.ins[1]), scope.read(view.ins[if op.cached { 1 } else { 2 }]));
         let even = |n: u32| n.is_multiple_of(2);
         let pairs = even(op.k_width) && (op.v_in_k || even(op.v_width));
         let memory = [shape.heads * shape.chunk(), shape.heads * shape.chunk(), shape.heads * SEARCHERS];
         let [scores, weights, largest] = memory.map(|len| scope.w.shared(ScalarType::F32, len));
-        AttentionGroup {
+        Ok(AttentionGroup {
             op,
             shape,
             queries: scope.read(view.ins[0]),
             keys: CacheRows { elements: keys, paired: pairs },
             values: CacheRows { elements: values, paired: pairs },
-            seen: SeenPositions::new(scope, view, op),
+            seen: SeenPositions::new(scope, view, op)?,
             sinks: view.ins.get(5).map(|&sinks| scope.read(sinks)),
             out: scope.write(view.outs[0]),
             scores,
             weights,
             largest,
-        }
+        })
     }
 
     /// Elements of a key head with what lies between it and the next.

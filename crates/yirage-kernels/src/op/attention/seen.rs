@@ -3,7 +3,9 @@
 use super::NodeView;
 use crate::elements::Elements;
 use crate::scope::KernelScope;
-use yirage_ir::op::{Attention, BLOCK};
+use crate::strided_index::fixed;
+use yirage_hal::HalError;
+use yirage_ir::op::Attention;
 use yirage_kir::{KernelWriter, Register, ScalarType};
 
 /// What says which positions a token sees.
@@ -24,9 +26,17 @@ enum KeyPlaces {
         table: Elements,
         /// Sequences, and blocks of each.
         size: [Register; 2],
+        /// Positions of a block.
+        length: u32,
     },
     /// A row for each of so many tokens.
     Tokens(Register),
+}
+
+/// Sequences and blocks of each, and positions of a block.
+struct BlockTableSizes {
+    size: [Register; 2],
+    length: u32,
 }
 
 /// What a token sees of its sequence: positions, or tokens of the step.
@@ -45,23 +55,27 @@ pub(super) struct SeenRange {
 }
 
 impl SeenPositions {
-    pub(super) fn new(scope: &mut KernelScope<'_>, view: &NodeView<'_>, op: &Attention) -> SeenPositions {
+    pub(super) fn new(
+        scope: &mut KernelScope<'_>,
+        view: &NodeView<'_>,
+        op: &Attention,
+    ) -> Result<SeenPositions, HalError> {
         let at = if op.cached { 2 } else { 3 };
         let keys = if op.cached {
             let table = &view.input(4).shape;
             let size = [scope.size(table[0]), scope.size(table[1])];
-            KeyPlaces::Cache { table: scope.read(view.ins[4]), size }
+            KeyPlaces::Cache { table: scope.read(view.ins[4]), size, length: fixed(view.input(1).shape[0])? }
         } else {
             KeyPlaces::Tokens(scope.size(view.input(0).shape[0]))
         };
-        SeenPositions {
+        Ok(SeenPositions {
             positions: scope.read(view.ins[at]),
             seqs: scope.read(view.ins[at + 1]),
             // A window that is longer than positions can be hides nothing.
             window: i32::try_from(op.window).unwrap_or(0),
             causal: op.causal,
             keys,
-        }
+        })
     }
 
     /// What a token sees. `chunk` positions are met together.
@@ -78,7 +92,10 @@ impl SeenPositions {
             zero
         };
         match &self.keys {
-            KeyPlaces::Cache { size, .. } => self.cached_range(w, position, seq, window_first, *size, chunk),
+            KeyPlaces::Cache { size, length, .. } => {
+                let shape = BlockTableSizes { size: *size, length: *length };
+                Self::cached_range(w, position, seq, window_first, shape, chunk)
+            }
             KeyPlaces::Tokens(tokens) => {
                 let (first, end) = self.sequence_tokens(w, seq, *tokens);
                 SeenRange { first, end, first_chunk: first, seq, position, window_first, table_row: first }
@@ -87,15 +104,14 @@ impl SeenPositions {
     }
 
     fn cached_range(
-        &self,
         w: &mut KernelWriter,
         position: Register,
         seq: Register,
         window_first: Register,
-        [seqs, blocks]: [Register; 2],
+        BlockTableSizes { size: [seqs, blocks], length }: BlockTableSizes,
         chunk: u32,
     ) -> SeenRange {
-        let (zero, one, length) = (w.i32(0), w.u32(1), w.u32(BLOCK as u32));
+        let (zero, one, length) = (w.i32(0), w.u32(1), w.u32(length));
         // Whatever a step says, nothing beside the table is read.
         let last_seq = w.sub(seqs, one);
         let row = w.bitcast(ScalarType::U32, seq);
@@ -152,8 +168,8 @@ impl SeenPositions {
 
     /// Where a position's key lies: keys of all heads before it.
     pub(super) fn slot(&self, w: &mut KernelWriter, range: &SeenRange, position: Register) -> Register {
-        let KeyPlaces::Cache { .. } = self.keys else { return position };
-        let length = w.u32(BLOCK as u32);
+        let KeyPlaces::Cache { length, .. } = self.keys else { return position };
+        let length = w.u32(length);
         let block = w.div(position, length);
         let slots = self.slots_before(w, range, block);
         w.add(slots, position)
@@ -161,8 +177,8 @@ impl SeenPositions {
 
     /// What is added to positions of a block to get their slots.
     fn slots_before(&self, w: &mut KernelWriter, range: &SeenRange, block: Register) -> Register {
-        let KeyPlaces::Cache { table, .. } = &self.keys else { return w.u32(0) };
-        let (length, zero) = (w.u32(BLOCK as u32), w.i32(0));
+        let KeyPlaces::Cache { table, length, .. } = &self.keys else { return w.u32(0) };
+        let (length, zero) = (w.u32(*length), w.i32(0));
         let at = w.add(range.table_row, block);
         let number = table.load(w, at);
         // A block that is not there is read as the first.
@@ -182,11 +198,11 @@ impl SeenPositions {
         end: Register,
         body: impl FnOnce(&mut KernelWriter, Register, Register, Register),
     ) {
-        let KeyPlaces::Cache { .. } = self.keys else {
+        let KeyPlaces::Cache { length, .. } = self.keys else {
             let none = w.u32(0);
             return body(w, from, end, none);
         };
-        let (length, one, less_one) = (w.u32(BLOCK as u32), w.u32(1), w.u32(BLOCK as u32 - 1));
+        let (length, one, less_one) = (w.u32(length), w.u32(1), w.u32(length - 1));
         let first = w.div(from, length);
         let behind = w.add(end, less_one);
         let behind = w.div(behind, length);

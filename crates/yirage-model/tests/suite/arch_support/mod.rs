@@ -31,7 +31,11 @@ pub(crate) struct ArchRunner {
 pub(crate) fn load(path: &Path, context: u32) -> Result<(Checkpoint, Model), ModelError> {
     let checkpoint = Checkpoint::open(path)?;
     let config = RawConfig::load(&checkpoint)?;
-    let model = build(&checkpoint, &config, BuildOptions { kv: Format::F32, context, hidden: false, embedded: false })?;
+    let model = build(
+        &checkpoint,
+        &config,
+        BuildOptions { kv: Format::F32, kv_block: 32, context, hidden: false, embedded: false },
+    )?;
     Ok((checkpoint, model))
 }
 
@@ -45,8 +49,11 @@ impl ArchRunner {
 
     /// The same for a checkpoint with a configuration of the test's own.
     pub(crate) fn with(checkpoint: &Checkpoint, config: &RawConfig, context: u32) -> Result<ArchRunner, ModelError> {
-        let model =
-            build(checkpoint, config, BuildOptions { kv: Format::F32, context, hidden: false, embedded: false })?;
+        let model = build(
+            checkpoint,
+            config,
+            BuildOptions { kv: Format::F32, kv_block: 32, context, hidden: false, embedded: false },
+        )?;
         yirage_ir::verify(&model.graph).expect("a built graph verifies");
         let mut tensors = HashMap::new();
         let mut scratch = Vec::new();

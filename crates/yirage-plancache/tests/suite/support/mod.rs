@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use yirage_call::HostArray;
 use yirage_hal::reference::Reference;
 use yirage_hal::{
     Backend, Bindings, Device, DeviceInfo, Fence, HalError, KvCacheHandle, MemoryReport, OpenOptions, OutputHandle,
@@ -12,7 +11,7 @@ use yirage_hal::{
 use yirage_ir::op::Sample;
 use yirage_ir::{DType, Dim, Dims, Graph, GraphBuilder, NodeKind, Type, ValueSource, rng, text};
 use yirage_plan::{Plan, Target, VerifiedPlan, WeightEntry};
-use yirage_plancache::BoundGraph;
+use yirage_plancache::{BoundGraph, HostArray};
 use yirage_sim::Sim;
 
 pub(crate) fn open(backend: &dyn Backend) -> Arc<dyn Device> {
@@ -198,7 +197,7 @@ impl Device for Faulty {
     fn kv_cache(&self, block: &Type, k_width: u32, blocks: usize) -> Result<KvCacheHandle, HalError> {
         self.inner.kv_cache(block, k_width, blocks)
     }
-    fn image<'a>(&self, weight: &'a WeightHandle) -> Result<&'a [u8], HalError> {
+    fn image<'a>(&self, weight: &'a WeightHandle) -> Result<std::borrow::Cow<'a, [u8]>, HalError> {
         self.inner.image(weight)
     }
     fn load(&self, plan: &VerifiedPlan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError> {

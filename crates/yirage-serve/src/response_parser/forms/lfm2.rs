@@ -8,7 +8,8 @@ pub(super) const FORM: ToolCallForm = ToolCallForm {
     name: "lfm2",
     openers: &[CallOpener::new("<|tool_call_start|>")],
     syntaxes: &[Syntax::Python(&CALLS), Syntax::Objects(&OBJECTS)],
-    prompt_marks: &[&["<|tool_call_start|>"], &["<|tool_list_start|>"]],
+    // LFM2.5 lists tools without marks around them.
+    prompt_marks: &[&["<|tool_call_start|>"], &["<|tool_list_start|>"], &["List of tools: ["]],
     written: WRITTEN,
     ..ToolCallForm::NONE
 };

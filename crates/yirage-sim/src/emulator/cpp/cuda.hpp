@@ -4,7 +4,8 @@
 #define __global__
 #define __device__
 #define __forceinline__ inline
-#define __shared__ static
+// Of each group its own, where several are there together: they stand in one place, which is exchanged.
+#define __shared__ static __attribute__((section("group_memory")))
 #define __launch_bounds__(...)
 #define EMULATED_PARAMETERS
 

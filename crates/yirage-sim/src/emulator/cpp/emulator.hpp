@@ -16,11 +16,23 @@ extern Index group;
 // Threads of each group of the launch.
 extern Word threads;
 
-// Groups that have begun, of all launches, the one that runs now among them.
-extern unsigned long long groups_run;
+// The number of the group that runs now among all of all launches, and that of its thread among those of the groups that are there
+// together.
+extern unsigned long long group_run;
+Word thread_there();
+
+// Threads that are there together at most.
+const Word MOST_THREADS = 1 << 16;
 
 // Returns when all threads of the group have come here.
 void barrier();
+
+// Returns when so many threads of the group, from a multiple of so many on, have come here.
+void meet_threads(Word count);
+
+// Returns when a counter has come so far, which other groups of the launch raise: of a launch all of whose groups are there together.
+void wait_at_least(const Word* counter, Word least);
+void raise(Word* counter);
 
 // Returns when what came before the launch is over, and when all threads of the group have come here. Before that a launch that
 // begins early cannot touch what kernels write, and each of its threads has to come here.

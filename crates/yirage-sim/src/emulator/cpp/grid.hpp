@@ -18,6 +18,8 @@ struct Launch {
   unsigned long long seed;
   // Of a launch that begins early: keeps from it what earlier ones write, or gives it to it.
   void (*withhold)(bool withheld) = nullptr;
+  // Whether all groups are there together, so that they may wait for each other.
+  bool together = false;
 };
 
 // Guards of memory are as large as the largest page of a system.

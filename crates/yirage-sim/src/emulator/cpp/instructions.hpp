@@ -12,6 +12,7 @@ struct alignas(16) Floats4 { float x, y, z, w; };
 #define DEVICE static inline
 #define UNROLL
 #define KEEP_LOOP
+#define KEPT_APART
 
 template <class T>
 T read_aligned(const void* at) {
@@ -67,10 +68,12 @@ struct CopyQueue {
   } copies[MOST_COPIES];
 };
 inline CopyQueue& copies_of_thread() {
-  static CopyQueue queues[1024];
-  CopyQueue& queue = queues[emulator::thread.x];
-  if (queue.group_run != emulator::groups_run) queue.count = queue.groups = 0;
-  queue.group_run = emulator::groups_run;
+  static CopyQueue* queues[emulator::MOST_THREADS];
+  CopyQueue*& kept = queues[emulator::thread_there()];
+  if (!kept) kept = new CopyQueue();
+  CopyQueue& queue = *kept;
+  if (queue.group_run != emulator::group_run) queue.count = queue.groups = 0;
+  queue.group_run = emulator::group_run;
   return queue;
 }
 inline void copy_async(Floats4* to, const float* from) {
@@ -100,6 +103,14 @@ inline void wait_for_copies() {
 
 inline float exchange_from(float x, int lane) { return emulator::exchanged(x, lane, 32); }
 inline float exchange_xor(float x, int mask) { return emulator::exchanged(x, (emulator::thread.x % 32) ^ mask, 32); }
+
+inline Word own_group() { return emulator::group.x; }
+inline Word block_thread() { return emulator::thread.x; }
+inline void meet_all() { emulator::barrier(); }
+template <Word COUNT>
+inline void meet_threads(Word) { emulator::meet_threads(COUNT); }
+inline void wait_at_least(const Word* counter, Word least) { emulator::wait_at_least(counter, least); }
+inline void raise(Word* counter) { emulator::raise(counter); }
 
 inline void wait_for_earlier() { emulator::wait_for_earlier(); }
 inline void let_next_begin() {}

@@ -5,8 +5,8 @@ use yirage_hal::driver::{Binding, BindingAccess, KernelCall, KernelLaunch, Libra
 use yirage_ir::{DType, Dim, NodeKind, Op, Sym, Type};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
 use yirage_plan::{
-    DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, Plan, Target, WeightLayout,
-    WeightLayoutFacts, WeightRole,
+    DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KvCacheLayoutFacts, Plan, Target,
+    WeightLayout, WeightLayoutFacts, WeightRole,
 };
 
 /// The ops that there are kernels for.
@@ -32,6 +32,7 @@ impl Library for DemoLibrary {
             workers: 1,
             ranks: 1,
             weight_layouts: vec![WeightLayoutFacts::rows(&[WeightRole::Matmul, WeightRole::Factor, WeightRole::Plain])],
+            kv_cache_layouts: vec![KvCacheLayoutFacts::rows(&[32])],
             activation_formats: Vec::new(),
             activation_dtype: DType::F32,
             limits: DeviceLimits::aligned(64),

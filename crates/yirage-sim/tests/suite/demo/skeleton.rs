@@ -10,7 +10,9 @@ use yirage_hal::driver::{
 };
 use yirage_hal::{Device, DeviceInfo, HalError, HostMemory};
 use yirage_ir::{DType, Type};
-use yirage_plan::{DeviceLimits, ExecutorKind, KernelCapabilities, Plan, Target, WeightLayoutFacts, WeightRole};
+use yirage_plan::{
+    DeviceLimits, ExecutorKind, KernelCapabilities, KvCacheLayoutFacts, Plan, Target, WeightLayoutFacts, WeightRole,
+};
 
 struct SkeletonDriver;
 
@@ -61,6 +63,7 @@ impl Library for NoKernels {
             workers: 1,
             ranks: 1,
             weight_layouts: vec![WeightLayoutFacts::rows(&[WeightRole::Matmul, WeightRole::Factor, WeightRole::Plain])],
+            kv_cache_layouts: vec![KvCacheLayoutFacts::rows(&[32])],
             activation_formats: Vec::new(),
             activation_dtype: DType::F32,
             limits: DeviceLimits::aligned(256),

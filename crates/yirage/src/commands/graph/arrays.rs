@@ -5,10 +5,10 @@ use crate::console::Console;
 use crate::failure::CliFailure;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use yirage_call::HostArray;
 use yirage_graph::{Npy, npy};
 use yirage_hal::Record;
 use yirage_ir::{Dim, Dims, Type};
+use yirage_plancache::HostArray;
 
 /// Names and types.
 pub(crate) type NamedType<'a> = (&'a str, &'a Type);

@@ -6,8 +6,8 @@ use crate::failure::CliFailure;
 use crate::options::Layers;
 use crate::settings::DeviceSettings;
 use serde::Serialize;
-use yirage_call::{CallOptions, planned};
 use yirage_ir::{Dims, Graph, ValueId, ValueSource};
+use yirage_plancache::{CallOptions, planned};
 
 /// Sizes of symbols that the graph is compiled for.
 const DIMS: Dims = Dims { tokens: 32, seqs: 1, blocks: 1, rows: 32 };

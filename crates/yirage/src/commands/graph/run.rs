@@ -6,8 +6,8 @@ use crate::failure::CliFailure;
 use crate::options::Layers;
 use crate::profiling::Profiling;
 use crate::settings::DeviceSettings;
-use yirage_call::{CallOptions, Callable};
 use yirage_ir::{ValueId, ValueSource};
+use yirage_plancache::{CallOptions, Callable};
 
 /// Runs the command.
 ///

@@ -8,8 +8,8 @@ use crate::plan_file;
 use crate::profiling::Profiling;
 use crate::settings::DeviceSettings;
 use std::path::Path;
-use yirage_call::{Callable, ResidentWeights};
 use yirage_ir::{Dim, Dims, Sym, Type};
+use yirage_plancache::{Callable, ResidentWeights};
 
 /// Runs the command.
 ///

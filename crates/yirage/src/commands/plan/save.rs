@@ -8,8 +8,7 @@ use crate::options::Layers;
 use crate::plan_file;
 use crate::settings::{DeviceSettings, precision};
 use std::path::Path;
-use yirage_call::{CallOptions, Interface, planned};
-use yirage_plancache::{PlanFile, PlanKey};
+use yirage_plancache::{CallOptions, Interface, PlanFile, PlanKey, planned};
 
 /// Runs the command.
 ///

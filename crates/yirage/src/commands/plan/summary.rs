@@ -3,10 +3,9 @@
 use crate::console::Console;
 use crate::failure::CliFailure;
 use serde::Serialize;
-use yirage_call::Interface;
 use yirage_ir::{Dims, Type};
 use yirage_plan::Plan;
-use yirage_plancache::PlanKey;
+use yirage_plancache::{Interface, PlanKey};
 
 /// What a plan file holds, in short.
 #[derive(Serialize)]
