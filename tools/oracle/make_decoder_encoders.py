@@ -24,7 +24,7 @@ MARKS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>"]
 TEXTS = ["The cat sat on the mat.", "A big dog, running!", "x", "", "What is the capital of China? Beijing.", "naïve café 今天 🙂",
          "the cat sat on the mat, a big dog is walking. " * 7]
 PAIRS = [("What is the capital of China?", "The capital of China is Beijing."), ("Explain gravity", "A cat sat."), ("q", ""),
-         ("who", "a <|im_end|> within"), ("long", "the cat sat on the mat. " * 12)]
+         ("who", "a <|im_end|> within"), ("long", "the cat sat on the mat. " * 10)]
 BEFORE = ('<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct provided. '
           'Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n')
 BEHIND = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"

@@ -82,7 +82,8 @@ const DENSE_FIRST: Of = Of::AllBut(&["glm4moe", "deepseek2", "ernie4_5-moe"]);
 /// GGUF architectures, suffix, values that are computed, and what others ask for. A boolean is 0 or 1.
 const GGUF: &[(Of, &str, &[f64], &str)] = &[
     (Of::All, "attention.causal", &[1.0], "attention to later positions"),
-    (Of::All, "pooling_type", &[0.0], "an embedding of the whole text"),
+    // No pooling, the mean, the first, the last, a rank: what a model that generates text is made for besides.
+    (Of::All, "pooling_type", &[0.0, 1.0, 2.0, 3.0, 4.0], "another pooling of tokens"),
     (Of::All, "attention.max_alibi_bias", &[0.0], "positions by biases of scores (ALiBi)"),
     (Of::All, "attention.clamp_kqv", &[0.0], "clamped queries, keys and values"),
     (GRANITE, "attention.scale", &[0.0], "a factor of scores of its own"),
