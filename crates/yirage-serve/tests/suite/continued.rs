@@ -185,9 +185,10 @@ fn one_model_answers_to_every_name_and_says_so() {
         " ",
         "story:latest:x",
     ] {
-        let body = json!({"model": name, "messages": messages, "max_tokens": 1});
-        for path in ["/v1/chat/completions", "/v1/messages", "/api/chat"] {
-            let answered = post(server.address(), path, &body);
+        let limit = json!({"model": name, "messages": messages, "max_tokens": 1});
+        let ollama = json!({"model": name, "messages": messages, "options": {"num_predict": 1}});
+        for (path, body) in [("/v1/chat/completions", &limit), ("/v1/messages", &limit), ("/api/chat", &ollama)] {
+            let answered = post(server.address(), path, body);
             assert_eq!((answered.status, answered.header("x-yirage-model")), (200, Some("story")), "{path} {name:?}");
         }
     }
