@@ -20,7 +20,7 @@ pub(crate) const SAMPLERS: &[FieldSpec] = &[
     honoured("xtc_probability", SHARE),
     honoured("xtc_threshold", SHARE),
     honoured("typical_p", r#"{"type":["number","null"],"exclusiveMinimum":0,"maximum":1}"#),
-    honoured("top_n_sigma", r#"{"type":["number","null"],"minimum":-1}"#),
+    honoured("top_n_sigma", r#"{"type":["number","null"]}"#),
     honoured("dynatemp_range", NUMBER),
     honoured("dynatemp_exponent", NUMBER),
     honoured("mirostat", r#"{"type":["integer","null"],"minimum":0,"maximum":2}"#),
