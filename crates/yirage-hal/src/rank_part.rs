@@ -160,12 +160,12 @@ mod tests {
     /// Rows of one byte each, as a sink was given them.
     type Given = Arc<Mutex<Vec<(usize, Vec<u8>)>>>;
 
-    struct Recorder {
+    struct RowRecorder {
         step: usize,
         given: Given,
     }
 
-    impl WeightSink for Recorder {
+    impl WeightSink for RowRecorder {
         fn row_step(&self) -> usize {
             self.step
         }
@@ -191,7 +191,7 @@ mod tests {
         let part = RankPart::of(entry, rank, ranks).unwrap();
         let (row_bytes, given) = (part.rows.row_bytes, Given::default());
         let all: usize = entry.ty.shape[..entry.ty.shape.len() - 1].iter().filter_map(|d| d.as_const()).product();
-        let mut sink = part.sink(Box::new(Recorder { step, given: given.clone() }));
+        let mut sink = part.sink(Box::new(RowRecorder { step, given: given.clone() }));
         for first in (0..all).step_by(piece) {
             let rows: Vec<u8> = (first..all.min(first + piece)).flat_map(|row| vec![row as u8; row_bytes]).collect();
             sink.write_rows(first, &rows).unwrap();
@@ -227,7 +227,7 @@ mod tests {
         }
         assert_eq!(RankPart::of(&entry(&[12, 2], 4, Some(0)), 1, 2).unwrap().entry().groups, 2);
         let part = RankPart::of(&entry(&[4, 2], 1, Some(0)), 1, 2).unwrap();
-        let mut sink = part.sink(Box::new(Recorder { step: 1, given: Given::default() }));
+        let mut sink = part.sink(Box::new(RowRecorder { step: 1, given: Given::default() }));
         for (first, bytes) in [(4, 8), (usize::MAX, 8), (0, 7), (3, 16)] {
             assert!(sink.write_rows(first, &vec![0; bytes]).is_err(), "{bytes} bytes from row {first}");
         }
