@@ -454,7 +454,7 @@ mod tests {
         }
         let mut names = Vec::new();
         fields(r#"{"user": "u", "keep_alive": 5}"#).finish_answer(&mut names).unwrap();
-        assert_eq!(names, ["keep_alive", "user"]);
+        assert_eq!(names, ["user", "keep_alive"]);
     }
 
     #[test]
