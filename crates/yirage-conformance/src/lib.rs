@@ -1,8 +1,7 @@
 //! Conformance: every case of every op, compiled and run on a device, against the op's scalar reference.
 //!
 //! A backend joins with one line in a test: [`Suite::run`] on its device, with a reason for each case that is expected to fail. The suite knows
-//! the
-//! ops' cases and the contract of devices; it knows no device and no kernel.
+//! the ops' cases and the contract of devices; it knows no device and no kernel.
 #![forbid(unsafe_code)]
 
 mod bounds;
@@ -29,7 +28,8 @@ use wrap::{WeightStrides, WrapOptions};
 use yirage_hal::Device;
 use yirage_ir::expr::Term;
 use yirage_ir::op::{OpCase, Tolerance};
-use yirage_ir::{DType, Dims, Format, Op, Tensor, Type, ValueSource};
+use yirage_ir::{DType, Dim, Dims, Format, Op, Tensor, Type, ValueSource};
+use yirage_plan::Target;
 
 /// Cases that a device refuses or fails, and why. They run all the same: one that passes is a failure of the list.
 #[derive(Clone, Copy, Debug)]
@@ -145,7 +145,13 @@ impl Suite {
 
     /// The same by one of the device's ways, every case.
     pub fn run_with_variant(&self, device: &dyn Device, variant: &str) -> Vec<CaseReport> {
-        self.cases.iter().map(|case| case.run(device, &[], Some(variant))).collect()
+        self.cases_of(device).map(|case| case.run(device, &[], Some(variant))).collect()
+    }
+
+    /// The cases that are the device's: all but those of caches whose blocks have a length that its target does not name.
+    fn cases_of<'a>(&'a self, device: &dyn Device) -> impl Iterator<Item = &'a ConformanceCase> + use<'a> {
+        let target = device.target();
+        self.cases.iter().filter(move |case| case.has_blocks_of(&target))
     }
 
     /// The same one by one: each case runs when its report is asked for.
@@ -159,12 +165,12 @@ impl Suite {
             name: listed.prefix.into(),
             outcome: CaseOutcome::Failed("it is expected to fail, and no case begins so: take it off the list".into()),
         });
-        stale.chain(self.cases.iter().map(move |case| case.run(device, expected, None)))
+        stale.chain(self.cases_of(device).map(move |case| case.run(device, expected, None)))
     }
 
     /// Every case with how far it is from the reference, one by one: each runs when it is asked for.
     pub fn measured<'a>(&'a self, device: &'a dyn Device) -> impl Iterator<Item = MeasuredCase> + 'a {
-        self.cases.iter().map(|case| case.measured(device))
+        self.cases_of(device).map(|case| case.measured(device))
     }
 }
 
@@ -193,6 +199,18 @@ impl ConformanceCase {
             (Err(Trouble::Refused(why) | Trouble::Failed(why)), None) => CaseOutcome::Failed(why),
         };
         CaseReport { name: self.name.clone(), outcome }
+    }
+
+    /// Whether the target has caches with blocks as long as those of the case, in some format.
+    fn has_blocks_of(&self, target: &Target) -> bool {
+        let is_length = |block: &Type| match block.shape[..] {
+            [Dim::Const(length), _, _] => target.kv_cache_layouts.iter().any(|facts| facts.positions.contains(&length)),
+            _ => true,
+        };
+        self.ready.as_ref().map_or(true, |(setup, _)| {
+            let mut caches = setup.graph.inputs_of(ValueSource::KvCache);
+            target.kv_cache_layouts.is_empty() || caches.all(|id| is_length(setup.graph.ty(id)))
+        })
     }
 
     /// Whether it is about a layout of activations, or about blocks of a cache, that the device has not.

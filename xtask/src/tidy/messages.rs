@@ -330,7 +330,7 @@ pub enum RowsError {
             ("KV cache: {0}", "KV cache: {0}.", "without a stop"),
             ("expected at most {most} rows", "invalid rows, {most}", "says nothing"),
             ("KV cache", "the arena", "word of ours"),
-            ("expected at most {most} rows, got {rows}; give", "{most} rows, {rows} and", "what to do"),
+            ("expected at most {most} rows, got {rows}; \\\n        give", "{most} rows, {rows} and", "what to do"),
         ] {
             let text = GOOD.replace(good, bad);
             assert_ne!(text, GOOD);

@@ -6,14 +6,14 @@ use std::sync::LazyLock;
 use yirage_hal::Record;
 use yirage_ir::attr::F32;
 use yirage_ir::op::{Attention, KvAppend, OpCase, Role};
-use yirage_ir::{BuildError, DType, Dim, Op, Sym, Type, ValueId, ValueSource};
+use yirage_ir::{BuildError, DType, Dim, Op, Sym, Tensor, Type, ValueId, ValueSource};
 
 /// For each op whose inputs are not drawn, its small cases, and of an op that has none its smallest ones.
 static CASES: LazyLock<Vec<Vec<OpCase>>> = LazyLock::new(|| {
     let elements = |case: &OpCase| case.ins.iter().map(|t| t.shape.iter().product::<usize>()).sum::<usize>();
     let plain = |case: &OpCase| case.ins.iter().all(|t| t.activation_format().is_none());
     let mut ops: Vec<Vec<OpCase>> = Vec::new();
-    for case in Op::all_cases().into_iter().filter(|case| whole(&case.op) && plain(case)) {
+    for case in Op::all_cases().into_iter().filter(|case| whole(&case.op) && plain(case) && usual_blocks(case)) {
         match ops.last_mut().filter(|cases| cases[0].op.name() == case.op.name()) {
             Some(cases) => cases.push(case),
             None => ops.push(vec![case]),
@@ -26,6 +26,15 @@ static CASES: LazyLock<Vec<Vec<OpCase>>> = LazyLock::new(|| {
     }
     ops
 });
+
+/// Whether caches are of blocks of 32 positions, which every device has.
+fn usual_blocks(case: &OpCase) -> bool {
+    let is_usual = |(i, t): (usize, &Tensor)| match t.shape[..] {
+        [_, positions, _, _] if case.op.role(i, t) == Role::KvCache => positions == 32,
+        _ => true,
+    };
+    case.ins.iter().enumerate().all(is_usual)
+}
 
 fn whole(op: &Op) -> bool {
     matches!(

@@ -108,7 +108,8 @@ impl<'a> PackedModelEntry<'a> {
         let (mut images, mut weights) = (Vec::new(), Vec::new());
         for entry in self.entries() {
             let Some(weight) = bindings.weights.get(&entry.name) else { continue };
-            let bytes = self.device.weight_bytes(entry).map_err(|e| e.to_string())?;
+            // What a device reserves for a weight may be more than what it keeps.
+            let bytes = self.device.image(weight).map_err(|e| e.to_string())?.len() as u64;
             images.push((entry.name.clone(), bytes));
             weights.push(weight.clone());
         }
