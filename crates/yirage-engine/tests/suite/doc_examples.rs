@@ -176,8 +176,8 @@ fn stop_strings() -> Result<(), Box<dyn Error>> {
 #[test]
 fn scheduler() -> Result<(), Box<dyn Error>> {
     // shown
-    use yirage_engine::kv::{CacheGroup, GroupConfig, KvManager};
-    use yirage_engine::scheduler::{EntryOutcome, NewSequence, Scheduler, SchedulerConfig, SeqUpdate, StepResult};
+    use yirage_scheduler::kv::{CacheGroup, GroupConfig, KvManager};
+    use yirage_scheduler::{EntryOutcome, NewSequence, Scheduler, SchedulerConfig, SeqUpdate, StepResult};
 
     let group = CacheGroup::Paged { k_width: 64, v_width: 64, window: None, layers: 2 };
     let kv = KvManager::new(&[GroupConfig { group, blocks: 8 }], true)?;
