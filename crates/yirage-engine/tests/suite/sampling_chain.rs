@@ -300,7 +300,7 @@ fn the_host_chooses_in_the_engine_with_and_without_guesses() {
         let request = Request { sampling, ..Request::greedy(prompt.clone(), 60) };
         let (plain, usage) = run(&mut engine(Speculation::default()), request.clone());
         assert_eq!(usage.host_sampled, plain.len(), "chain {at}");
-        let (guessed, usage) = run(&mut engine(guessing.clone()), request);
+        let (guessed, usage) = run(&mut engine(guessing), request);
         assert_eq!(guessed, plain, "chain {at}");
         accepted += usage.accepted;
     }
