@@ -266,7 +266,7 @@ fn engine(device: &Arc<dyn Device>, model: &str, executor: Option<ExecutorKind>)
         executor,
         ..EngineOptions::default()
     };
-    let checkpoint = Checkpoint::open(&tiny::model(model)).unwrap();
+    let checkpoint = Checkpoint::open(tiny::model(model)).unwrap();
     Engine::load(&checkpoint, device.clone(), &options, &mut |_, _| {}).unwrap()
 }
 
