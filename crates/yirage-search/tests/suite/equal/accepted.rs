@@ -51,7 +51,7 @@ fn a_graph_equals_itself_in_other_words() {
 
 #[test]
 fn passes_give_equal_graphs() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/filetests");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../yirage-compile/tests/filetests");
     for file in std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()) {
         let content = std::fs::read_to_string(&file).unwrap();
         let original = text::parse(content.split_once("--- ").unwrap().0).unwrap();
