@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import pathlib
-import struct
 import threading
 
 import pytest
@@ -478,37 +477,3 @@ def test_each_sampler_of_llama_cpp_changes_the_answer(yr, llm):
     ]:  # fmt: skip
         with pytest.raises(yr.RequestError):
             yr.SamplingParams(**wrong)
-
-
-def adapter(folder, scale):
-    """A folder as PEFT writes it: rank 2 at the first layer's product of queries, of a model of width 64."""
-    names = {"A": [2, 64], "B": [64, 2]}
-    values = {name: [scale * ((7 * at) % 11 - 5) / 5 for at in range(128)] for name in names}
-    header, data = {}, b""
-    for name, shape in names.items():
-        content = struct.pack("<128f", *values[name])
-        key = f"base_model.model.model.layers.0.self_attn.q_proj.lora_{name}.weight"
-        header[key] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
-        data += content
-    head = json.dumps(header).encode()
-    folder.mkdir()
-    (folder / "adapter_model.safetensors").write_bytes(struct.pack("<Q", len(head)) + head + data)
-    config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q_proj"], "bias": "none"}
-    (folder / "adapter_config.json").write_text(json.dumps(config))
-    return folder
-
-
-def test_adapters_change_the_answer_by_their_scale(yr, bedtime, tmp_path):
-    folder, nothing = adapter(tmp_path / "one", 1.0), adapter(tmp_path / "nothing", 0.0)
-    params = greedy(yr, max_tokens=24, ignore_eos=True)
-
-    def answer(lora):
-        with yr.LLM(bedtime, lora=lora) as model:
-            return one(model, params).token_ids
-
-    plain = answer(None)
-    assert answer(folder) != plain and answer((folder, 0.0)) == plain == answer(nothing)
-    assert answer((folder, 1.0)) == answer([folder]) == answer([(folder, 1.0), nothing])
-    for wrong in [3, (folder, "much"), [4]]:
-        with pytest.raises((yr.OptionError, TypeError, ValueError)):
-            yr.LLM(bedtime, lora=wrong)
