@@ -3,6 +3,7 @@
 use crate::setup::Trouble;
 use crate::wrap::{OperandSource, WrapOptions, wrap};
 use crate::{ConformanceCase, narrow};
+use std::sync::OnceLock;
 use yirage_hal::Device;
 use yirage_ir::op::{OpCase, Role};
 use yirage_ir::{DType, Op};
@@ -50,12 +51,16 @@ impl OperandSourceCase {
         let how = |fixed| WrapOptions { moved: Some((input, origin)), fixed, ..WrapOptions::default() };
         let setup = wrap(case, how(false)).or_else(|_| wrap(case, how(true))).ok()??;
         let name = format!("{}: {}, input {input} {origin:?}", case.op.name(), case.name);
-        let ready = narrow(case).and_then(|()| setup.reference().map(|want| (setup, want)));
         Some(OperandSourceCase {
             op: case.op.name(),
             input,
             origin,
-            case: ConformanceCase { name, case: case.clone(), ready },
+            case: ConformanceCase {
+                name,
+                case: case.clone(),
+                setup: narrow(case).map(|()| setup),
+                want: OnceLock::new(),
+            },
         })
     }
 

@@ -7,9 +7,7 @@
 //! This module does not know protocols: it takes messages whose content is text, a list of parts or null, and whose
 //! arguments are an object or JSON text.
 
-use std::cell::Cell;
 use std::io;
-use std::time::Instant;
 
 use serde::Serialize;
 use serde_json::ser::Formatter;
@@ -18,7 +16,7 @@ use serde_json::{Map, Value as Json, json};
 use super::call_ids::give_call_ids;
 use super::error::ChatError;
 use super::inputs::{ChatInputs, RenderedChat};
-use super::limits::MAX_TRIAL_TIME;
+use super::trial_steps::TrialSteps;
 use super::turns::TurnRules;
 
 /// Marks that no template writes by itself.
@@ -100,7 +98,7 @@ pub struct Capabilities {
 impl Capabilities {
     /// Tries a template, which `render` renders.
     pub(super) fn of(render: &RenderFn<'_>) -> Self {
-        let probe = TemplateProbe { render, began: Instant::now(), spent: Cell::new(false) };
+        let probe = TemplateProbe { render, steps: TrialSteps::default() };
         let arguments = probe.arguments();
         let thoughts = probe.thoughts(arguments);
         let assistant = probe.content(|content| {
@@ -122,7 +120,7 @@ impl Capabilities {
             calls: [ToolArgumentsFormat::Object, ToolArgumentsFormat::Text]
                 .iter()
                 .any(|arguments| probe.shown_arguments(*arguments).is_some())
-                || probe.is_over(),
+                || probe.steps.are_spent(),
             arguments,
             thoughts: thoughts.unwrap_or(THOUGHT_NAMES[0]),
             thought_part: if thoughts.is_none() { probe.thought_part() } else { None },
@@ -341,9 +339,7 @@ pub(super) type RenderFn<'r> = dyn Fn(&ChatInputs<'_>) -> Result<RenderedChat, C
 /// A template under trial.
 struct TemplateProbe<'r> {
     render: &'r RenderFn<'r>,
-    began: Instant,
-    /// A budget ran out: what takes that long with so little is not tried again.
-    spent: Cell<bool>,
+    steps: TrialSteps,
 }
 
 impl TemplateProbe<'_> {
@@ -356,22 +352,11 @@ impl TemplateProbe<'_> {
 
     fn render_with(&self, messages: &[Json], tools: Option<&[Json]>) -> Option<String> {
         let add_generation_prompt = messages.last().is_none_or(|last| last["role"] != "assistant");
-        let inputs = ChatInputs { tools, add_generation_prompt, ..ChatInputs::new(messages) };
-        if self.is_over() {
+        let inputs = ChatInputs { tools, add_generation_prompt, trial: Some(&self.steps), ..ChatInputs::new(messages) };
+        if self.steps.are_spent() {
             return None;
         }
-        match (self.render)(&inputs) {
-            Ok(rendered) => Some(rendered.text),
-            Err(error) => {
-                self.spent.set(matches!(error, ChatError::Limit { .. }));
-                None
-            }
-        }
-    }
-
-    /// Nothing is tried any more: what does not come out then was not refused.
-    fn is_over(&self) -> bool {
-        self.spent.get() || self.began.elapsed() > MAX_TRIAL_TIME
+        (self.render)(&inputs).map(|rendered| rendered.text).ok()
     }
 
     fn content(&self, conversation: impl Fn(Json) -> Vec<Json>) -> ContentSupport {
@@ -483,7 +468,7 @@ impl TemplateProbe<'_> {
                     other[2].as_object_mut().map(|answer| answer.remove("tool_call_id"));
                 }
             }
-            self.render(&short).is_some() && self.render(&other).is_none() && !self.is_over()
+            self.render(&short).is_some() && self.render(&other).is_none() && !self.steps.are_spent()
         })
     }
 
@@ -500,7 +485,7 @@ impl TemplateProbe<'_> {
             json!({"role": role, "content": content})
         };
         let lost = |with: &[Json], without: &[Json]| {
-            shows(without, &[SECOND]) && !shows(with, &[CONTENT, SECOND]) && !self.is_over()
+            shows(without, &[SECOND]) && !shows(with, &[CONTENT, SECOND]) && !self.steps.are_spent()
         };
         let (first, last) = (say("user", "q"), say("user", SECOND));
         let answer = say("assistant", "a");
@@ -512,7 +497,7 @@ impl TemplateProbe<'_> {
         let calls = [Json::Null, json!("")].into_iter().map(called_text).find(|messages| shows(messages, &[CALLED]));
         let behind_tool = calls.is_some_and(|mut calls| {
             calls.push(last.clone());
-            !shows(&calls, &[CALLED, SECOND]) && !self.is_over()
+            !shows(&calls, &[CALLED, SECOND]) && !self.steps.are_spent()
         });
         let thinks = |content: &str, thought: bool| {
             let mut messages = called_text(content.into());

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value as Json};
 
 use super::jinja::TemplateVariable;
+use super::trial_steps::TrialSteps;
 
 /// What a template renders.
 #[derive(Clone, Debug)]
@@ -27,6 +28,8 @@ pub struct ChatInputs<'a> {
     pub kwargs: Map<String, Json>,
     /// What `strftime_now` calls now: seconds since 1970-01-01 UTC.
     pub now: i64,
+    /// What the steps of the rendering are taken from, where it is a trial.
+    pub trial: Option<&'a TrialSteps>,
 }
 
 impl<'a> ChatInputs<'a> {
@@ -43,6 +46,7 @@ impl<'a> ChatInputs<'a> {
             reasoning_effort: None,
             kwargs: Map::new(),
             now: 0,
+            trial: None,
         }
     }
 }

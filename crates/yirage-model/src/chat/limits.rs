@@ -29,10 +29,10 @@ pub const MAX_BYTES: usize = 128 << 20;
 pub const MAX_STEPS: u64 = 20_000_000;
 /// Time of one rendering. The steps above take about a second, so this is met by machines that are very slow or busy.
 pub const MAX_TIME: Duration = Duration::from_secs(5);
-/// Time of all trial renderings by which a template is asked what it reads. They take a few milliseconds, and on a machine
-/// with much else to do a second; a model that lost its calls of tools by that would lose them for as long as it is served.
+/// Steps of all trial renderings by which a template is asked what it reads, see [`super::TrialSteps`]. Those of published
+/// templates take some 100,000. Steps and not time: a model must not lose its calls of tools because a machine was busy.
 /// What is not found out by then is taken as usual.
-pub const MAX_TRIAL_TIME: Duration = Duration::from_secs(10);
+pub const MAX_TRIAL_STEPS: u64 = 2_000_000;
 /// Largest `range`: what the sandbox of the reference engine allows.
 pub const MAX_RANGE: i128 = 100_000;
 /// Widest field and longest fraction that a format may ask for.

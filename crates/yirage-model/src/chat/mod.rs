@@ -19,6 +19,7 @@ mod jinja;
 mod limits;
 mod source;
 mod template;
+mod trial_steps;
 mod turns;
 
 pub use capabilities::{Capabilities, ContentSupport, THOUGHT_NAMES, ThoughtPart, ToolArgumentsFormat};
@@ -26,8 +27,9 @@ pub use error::ChatError;
 pub use inputs::{ChatInputs, RenderedChat};
 pub use limits::{
     MAX_BYTES, MAX_EXPRESSION_DEPTH, MAX_FIELD, MAX_NESTING, MAX_RANGE, MAX_RECURSION, MAX_STEPS, MAX_TEMPLATE_BYTES,
-    MAX_TEMPLATES, MAX_TIME, MAX_TRIAL_TIME, MAX_VALUE_DEPTH, STACK_BYTES,
+    MAX_TEMPLATES, MAX_TIME, MAX_TRIAL_STEPS, MAX_VALUE_DEPTH, STACK_BYTES,
 };
 pub use source::{DEFAULT_TEMPLATE, TemplateSources, Templates};
 pub use template::ChatTemplate;
+pub use trial_steps::TrialSteps;
 pub use turns::TurnRules;

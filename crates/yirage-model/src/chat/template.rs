@@ -53,7 +53,7 @@ impl ChatTemplate {
     /// # Errors
     /// [`ChatError::Refused`] where the template calls `raise_exception`, [`ChatError::Render`], [`ChatError::Limit`].
     pub fn render(&self, inputs: &ChatInputs<'_>) -> Result<RenderedChat, ChatError> {
-        let input = RenderInput { variables: inputs.variables(), now: inputs.now };
+        let input = RenderInput { variables: inputs.variables(), now: inputs.now, trial: inputs.trial };
         let text =
             on_own_stack(&self.name, || jinja::render(&self.tree, &input))?.map_err(|fault| self.fault(fault))?;
         let starts_with_bos = !inputs.bos_token.is_empty() && text.starts_with(inputs.bos_token);

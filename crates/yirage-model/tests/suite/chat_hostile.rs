@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
-use yirage_model::chat::{ChatError, ChatInputs, ChatTemplate};
+use yirage_model::chat::{ChatError, ChatInputs, ChatTemplate, TrialSteps};
 
 /// Far above what a budget allows, far below a hang.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -145,6 +145,29 @@ fn what_would_take_long_is_ended() {
         "1: 1,".repeat(9),
         looped("l=range(99999)", "{{ dict(n.l|map('string')|batch(2)|list)|length }}")
     ));
+}
+
+/// What a template is asked by trials costs what one rendering may cost, whatever it does in each of them.
+#[test]
+fn trials_share_their_steps() {
+    let messages = [json!({"role": "user", "content": "hi"})];
+    let trials = |source: &str| {
+        let template = ChatTemplate::new("slow", source).unwrap();
+        let steps = TrialSteps::default();
+        let inputs = ChatInputs { trial: Some(&steps), ..ChatInputs::new(&messages) };
+        let passed = (0..1_000).take_while(|_| template.render(&inputs).is_ok()).count();
+        (passed, steps.are_spent(), template)
+    };
+    let slow = looped("a=0", "{% set n.a = n.a + 1 %}") + "{{ messages[0].content }}";
+    let (passed, spent, template) = trials(&slow);
+    assert!(passed < 10 && spent, "{passed} renderings of 99,999 turns");
+    assert_eq!(trials(&slow).0, passed, "steps are the same everywhere");
+    assert!(template.capabilities().calls, "what was not tried may be shown");
+    // One that refuses takes its steps too.
+    let (passed, spent, _) = trials(&(slow + "{{ raise_exception('no') }}"));
+    assert_eq!((passed, spent), (0, false));
+    let (passed, spent, _) = trials("{{ messages[0].content }}");
+    assert_eq!((passed, spent), (1_000, false));
 }
 
 #[test]

@@ -8,8 +8,7 @@ use super::frame::CallFrame;
 use super::rendered::Rendered;
 use super::thoughts::ThoughtMarks;
 use super::trial::{TemplateRenderer, ToolCallTrial};
-use std::time::Instant;
-use yirage_model::chat::{ChatTemplate, MAX_TRIAL_TIME};
+use yirage_model::chat::{ChatInputs, ChatTemplate, MAX_TRIAL_STEPS, TrialSteps};
 use yirage_session::TextProcessor;
 
 impl OutputFormat {
@@ -31,9 +30,11 @@ impl OutputFormat {
             return if is_harmony(source) { of(Calls::Harmony) } else { none };
         }
         let trial = ToolCallTrial::new();
-        let began = Instant::now();
-        // What takes that long with so little is not tried again.
-        let render: TemplateRenderer<'_> = &|inputs| (began.elapsed() < MAX_TRIAL_TIME).then(|| render(inputs))?;
+        let steps = TrialSteps::default();
+        let render: TemplateRenderer<'_> = &|inputs| {
+            let inputs = ChatInputs { trial: Some(&steps), ..inputs };
+            (!steps.are_spent()).then(|| render(inputs))?
+        };
         if let Some((calls, way)) = trial.read_back(render) {
             let (family, written) = of(calls);
             let Calls::Form(form) = calls else { return (family, written) };
@@ -41,11 +42,10 @@ impl OutputFormat {
             return (family, rendered.frame().or(written));
         }
         let told = trial.described_form(render).or_else(|| is_harmony(source).then_some(Calls::Harmony));
-        if told.is_none() && began.elapsed() >= MAX_TRIAL_TIME {
-            let seconds = MAX_TRIAL_TIME.as_secs();
+        if told.is_none() && steps.are_spent() {
             tracing::warn!(
-                seconds,
-                "the chat template was not found out in time: no calls of tools are read; start again"
+                steps = MAX_TRIAL_STEPS,
+                "the chat template takes too many steps to be found out: no calls of tools are read; use a simpler template"
             );
         }
         told.map_or(none, of)

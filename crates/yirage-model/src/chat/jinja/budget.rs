@@ -21,15 +21,22 @@ const STEPS_PER_LOOK: u64 = 4_096;
 pub(super) struct RenderBudget {
     bytes: Cell<usize>,
     steps: Cell<u64>,
+    max_steps: u64,
     next_look: Cell<u64>,
     depth: Cell<u32>,
     begun: Instant,
 }
 
 impl RenderBudget {
-    pub(super) fn new() -> Rc<Self> {
-        let (bytes, steps, next_look, depth) = (Cell::new(0), Cell::new(0), Cell::new(STEPS_PER_LOOK), Cell::new(0));
-        Rc::new(Self { bytes, steps, next_look, depth, begun: Instant::now() })
+    pub(super) fn new(max_steps: u64) -> Rc<Self> {
+        let (bytes, steps, depth) = (Cell::new(0), Cell::new(0), Cell::new(0));
+        let next_look = Cell::new(max_steps.min(STEPS_PER_LOOK));
+        Rc::new(Self { bytes, steps, max_steps, next_look, depth, begun: Instant::now() })
+    }
+
+    /// Steps that were taken.
+    pub(super) fn steps(&self) -> u64 {
+        self.steps.get()
     }
 
     /// Takes steps.
@@ -40,8 +47,8 @@ impl RenderBudget {
             return Ok(());
         }
         self.next_look.set(done + STEPS_PER_LOOK);
-        if done > limits::MAX_STEPS {
-            return Err(Fault::limit("number of steps", limits::MAX_STEPS));
+        if done > self.max_steps {
+            return Err(Fault::limit("number of steps", self.max_steps));
         }
         if self.begun.elapsed() > limits::MAX_TIME {
             return Err(Fault::limit("time of rendering in seconds", limits::MAX_TIME.as_secs()));

@@ -14,6 +14,8 @@ use super::fault::{Fault, JinjaResult};
 use super::python;
 use super::scope::JinjaScope;
 use super::value::{Items, JinjaList, JinjaValue, Loop, Namespace};
+use crate::chat::limits::MAX_STEPS;
+use crate::chat::trial_steps::TrialSteps;
 
 /// What a template is given.
 pub(in crate::chat) struct RenderInput<'a> {
@@ -21,6 +23,8 @@ pub(in crate::chat) struct RenderInput<'a> {
     pub(in crate::chat) variables: Vec<(&'a str, TemplateVariable<'a>)>,
     /// Seconds since 1970-01-01 UTC.
     pub(in crate::chat) now: i64,
+    /// What the rendering takes its steps from, where it is a trial.
+    pub(in crate::chat) trial: Option<&'a TrialSteps>,
 }
 
 /// The value of a variable.
@@ -34,13 +38,21 @@ pub(in crate::chat) enum TemplateVariable<'a> {
 
 /// Renders a template.
 pub(in crate::chat) fn render(tree: &JinjaTemplate, input: &RenderInput<'_>) -> JinjaResult<String> {
-    let budget = RenderBudget::new();
-    let texts = tree.texts.iter().map(|text| JinjaValue::text(&budget, text)).collect::<JinjaResult<Vec<_>>>()?;
-    let given = input.variables.iter().map(|(name, value)| Ok((JinjaName::from(*name), value.value(&budget)?)));
+    let budget = RenderBudget::new(input.trial.map_or(MAX_STEPS, TrialSteps::left));
+    let rendered = render_within(tree, input, &budget);
+    if let Some(trial) = input.trial {
+        trial.take(budget.steps());
+    }
+    rendered
+}
+
+fn render_within(tree: &JinjaTemplate, input: &RenderInput<'_>, budget: &Rc<RenderBudget>) -> JinjaResult<String> {
+    let texts = tree.texts.iter().map(|text| JinjaValue::text(budget, text)).collect::<JinjaResult<Vec<_>>>()?;
+    let given = input.variables.iter().map(|(name, value)| Ok((JinjaName::from(*name), value.value(budget)?)));
     let given = given.collect::<JinjaResult<Vec<_>>>()?;
-    let scope = JinjaScope::new(&budget, given)?;
+    let scope = JinjaScope::new(budget, given)?;
     let mut rendering = Rendering {
-        budget,
+        budget: Rc::clone(budget),
         texts,
         scope,
         namespaces: Vec::new(),
