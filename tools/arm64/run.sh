@@ -7,8 +7,8 @@
 # Skips, loudly and successfully, where the packages are not to be had. Once they are, a failure is a failure.
 # usage: tools/arm64/run.sh [model | unpack | ARGUMENTS FOR cargo test]     (default: what is listed below)
 # `unpack` only brings the packages, for what follows to begin at once.
-# With YIRAGE_CASE_STEP=8 the conformance suite is every eighth case in the first of its ways, and tests of a minute each
-# stay out: what every change waits for. Without, all of it.
+# With YIRAGE_NEON_TESTS=kernels these are the tests of the kernels and of the processor, less those of a minute each: what every
+# change waits for. Without, every op and case as well.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -19,8 +19,9 @@ cpu_tests=(attention_dense attention_paged device_probe general_contract general
 cpu_tests+=(levels linear_bfdot linear_kernels linear_pack rows_choice rows_reference)
 # One of the processor's tests stands here so that both halves take as long.
 conformance_tests=(backends bound contract copies general_reduce operands random tiled views)
-# Both together wherever one is built: which features their dependencies have goes by what is built with them.
-packages=(--package=yirage-cpu-kernels --package=yirage-cpu --package=yirage-conformance)
+# All together wherever one is built: which features their dependencies have goes by what is built with them.
+packages=(--package=yirage-cpu-kernels --package=yirage-cpu)
+[ "${YIRAGE_NEON_TESTS-}" = kernels ] || packages+=(--package=yirage-conformance)
 # Tests are chosen by words that stand anywhere in their names: these have one of the words above in theirs.
 others=(--skip=general_contract:: --skip=refused_operands::)
 decoder_tests=("${packages[@]}" --package=yirage-ir --test=suite -- quant_golden::)
@@ -30,9 +31,7 @@ slow=(--skip=long_context_crosses_splits --skip=random_worlds_are_exact --skip=c
 slow+=(--skip=epilogues_have_the_bytes_of_op_by_op --skip=takes_or_refuses_every_operand_at_every_level)
 # Begins processes of its own, which nothing emulates.
 slow+=(--skip=reading_or_writing_past_the_end_is_a_fault)
-if [ -n "${YIRAGE_CASE_STEP-}" ]; then
-    slow+=(--skip=reductions_of_floats_are_their_definition --skip=programs_meet_every_element_where_it_is)
-    slow+=(--skip=what_is_rounded_once_is_the_reference)
+if [ "${YIRAGE_NEON_TESTS-}" = kernels ]; then
     # Minutes each: products and attention have others, of fewer sizes, that stay.
     slow+=(--skip=sizes_about_the_edges_of_tiles_and_blocks --skip=every_level_part_and_stride_gives_the_same_bits)
     slow+=(--skip=close_to_f64_in_every_shape_and_storage)
@@ -145,13 +144,19 @@ else
     # Side by side: both have tests that keep one core alone busy for a minute. What the reference alone does is the same on
     # every processor.
     emulated "${packages[@]}" --lib --test=suite --no-run
-    emulated "${packages[@]}" --test=suite -- "${conformance_tests[@]/%/::}" "${others[@]}" "${slow[@]}" --skip=reference \
-        >"$target/conformance.log" 2>&1 &
+    conformance=
+    if [ "${YIRAGE_NEON_TESTS-}" != kernels ]; then
+        emulated "${packages[@]}" --test=suite -- "${conformance_tests[@]/%/::}" "${others[@]}" "${slow[@]}" --skip=reference \
+            >"$target/conformance.log" 2>&1 &
+        conformance=$!
+    fi
     failed=0
     emulated "${packages[@]}" --lib -- "${slow[@]}" || failed=1
     emulated "${packages[@]}" --test=suite -- "${cpu_tests[@]/%/::}" "${slow[@]}" || failed=1
-    wait $! || failed=1
-    cat "$target/conformance.log"
+    if [ -n "$conformance" ]; then
+        wait "$conformance" || failed=1
+        cat "$target/conformance.log"
+    fi
     [ "$failed" = 0 ]
     # A processor with dot products alone: kernels of that level must not use what the better ones have.
     YIRAGE_QEMU_CPU=neoverse-n1 YIRAGE_REQUIRED_ISAS="scalar neon" \

@@ -9,12 +9,7 @@ use yirage_hal::reference::Reference;
 use yirage_hal::{Backend, OpenOptions};
 use yirage_testkit::skipped;
 
-/// Where a processor is emulated, `YIRAGE_CASE_STEP=8` makes it every eighth case, in the first of its ways; of products
-/// by every variant each case, in the first.
-static SUITE: LazyLock<Suite> = LazyLock::new(|| match std::env::var("YIRAGE_CASE_STEP") {
-    Ok(step) => Suite::sample(step.parse().expect("YIRAGE_CASE_STEP is a number")),
-    Err(_) => Suite::new(),
-});
+static SUITE: LazyLock<Suite> = LazyLock::new(Suite::new);
 
 /// What the CPU has no kernels for yet.
 const CPU: &[ExpectedFailure] = &[];
@@ -82,8 +77,7 @@ fn cpu_guarded_at_every_level() {
 /// Variants of the kernels share pieces in other ways, with workers that a model's products have too.
 #[test]
 fn cpu_products_by_every_variant() {
-    let ops = &["linear", "expert_linear"];
-    let suite = if std::env::var_os("YIRAGE_CASE_STEP").is_some() { Suite::quick_of(ops) } else { Suite::of(ops) };
+    let suite = Suite::of(&["linear", "expert_linear"]);
     for threads in [1, 3] {
         let options = OpenOptions { threads: Some(threads), ..OpenOptions::default() };
         let (device, _) = yirage_cpu::Cpu.open(0, &options).unwrap();
