@@ -17,8 +17,8 @@ use yirage_ir::tensor::Data;
 use yirage_ir::{ActivationFormat, DType, Dim, Dims, Graph, Op, RegionKind, Tensor, Type, ValueSource};
 use yirage_plan::rules::{OpRule, OperandConstraint};
 use yirage_plan::{
-    ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KvCacheLayout,
-    KvCacheLayoutFacts, Target, VerifiedPlan, WeightEntry, WeightLayout, WeightLayoutFacts, WeightRole,
+    ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KernelRef,
+    KvCacheLayout, KvCacheLayoutFacts, Target, VerifiedPlan, WeightEntry, WeightLayout, WeightLayoutFacts, WeightRole,
 };
 
 /// The reference backend.
@@ -108,14 +108,11 @@ pub fn target(family: &str, kernel: &str, own: Vec<WeightLayoutFacts>, own_cache
     kv_cache_layouts.push(KvCacheLayoutFacts::rows(&BLOCK_POSITIONS));
     let caches: Vec<KvCacheLayout> = kv_cache_layouts.iter().map(|facts| facts.layout).collect();
     let kernel = KernelFacts {
-        name: kernel.into(),
-        variant: "scalar".into(),
+        // It evaluates the graph, node by node.
+        kernel: KernelRef::new(kernel, "scalar", Vec::new()),
         origin: KernelOrigin::Reference,
         regions: RegionKind::ALL.to_vec(),
         rules: Op::NAMES.iter().map(|op| rule(op, &layouts, &caches)).collect(),
-        // It evaluates the graph, node by node.
-        stages: Vec::new(),
-        scratch: false,
     };
     Target {
         family: family.into(),

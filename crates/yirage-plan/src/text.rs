@@ -112,8 +112,8 @@ fn head_line(plan: &mut Plan, line: &str) -> Option<()> {
             };
         }
         "kernel" => {
-            let (name, variant) = (words.next()?.into(), words.next()?.into());
-            let mut kernel = KernelRef { name, variant, stages: Vec::new(), scratch: false };
+            let (name, variant) = (words.next()?, words.next()?);
+            let mut kernel = KernelRef::new(name, variant, Vec::new());
             for word in words.by_ref() {
                 match word {
                     "scratch" => kernel.scratch = true,

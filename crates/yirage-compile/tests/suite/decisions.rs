@@ -7,8 +7,8 @@ use yirage_compile::{
 use yirage_ir::{Dims, Format, Graph, NodeKind, ValueSource, text};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
 use yirage_plan::{
-    DeviceLimits, KernelFacts, KvCacheLayout, NumberTest, Plan, Precision, Predicate, Quantity, Target, VerifiedPlan,
-    WeightLayout,
+    DeviceLimits, KernelFacts, KernelRef, KvCacheLayout, NumberTest, Plan, Precision, Predicate, Quantity, Target,
+    VerifiedPlan, WeightLayout,
 };
 
 const BUCKET: Dims = Dims { tokens: 33, seqs: 2, blocks: 4, rows: 2 };
@@ -145,7 +145,7 @@ fn regions_and_what_joins_products_are_told() {
 fn copies_and_kernels_are_told() {
     let mut target = target();
     // This kernel wants its input computed, and those before it do not run the op.
-    let rows = target.kernels.iter_mut().find(|k| k.name == "test/rows@1").unwrap();
+    let rows = target.kernels.iter_mut().find(|facts| facts.kernel.name == "test/rows@1").unwrap();
     let rule = rows.rules.iter_mut().find(|r| r.op == "softmax").unwrap();
     *rule = OpRule::new("softmax", vec![vec![OperandConstraint::new(OperandKind::Arena, Format::ALL.to_vec())]]);
     let graph = parsed("slot %x: f32[Tokens, 8] %y = softmax(%x): f32[Tokens, 8] output %y");
@@ -360,7 +360,7 @@ fn a_kernel_that_wants_a_multiple_leaves_other_sizes_to_the_next() {
     let mut target = target();
     let k = Quantity::Size { input: 1, from_last: 0 };
     let tiles = KernelFacts {
-        name: "test/tiles@1".into(),
+        kernel: KernelRef { name: "test/tiles@1".into(), ..target.kernels[0].kernel.clone() },
         rules: vec![
             OpRule::new(
                 "linear",

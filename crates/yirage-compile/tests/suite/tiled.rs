@@ -61,7 +61,7 @@ fn a_plan_for_a_larger_block_is_not_proved_for_a_smaller_one() {
 #[test]
 fn a_target_without_such_a_kernel_says_what_is_missing() {
     let mut without = target();
-    without.kernels.retain(|kernel| kernel.name != "test/tiled@1");
+    without.kernels.retain(|facts| facts.kernel.name != "test/tiled@1");
     let refused = compiled(&without, &CompileOptions::new(Precision::Exact)).unwrap_err().to_string();
     assert!(refused.contains("no kernel runs it with map, contract, map"), "{refused}");
 }

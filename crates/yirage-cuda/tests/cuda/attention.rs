@@ -183,7 +183,7 @@ fn batch() -> Vec<(i32, i32)> {
 #[ignore = "needs a compiler of C++"]
 fn every_case_of_attention_holds() {
     let device = device();
-    assert!(device.target().kernels.iter().any(|kernels| kernels.name == "cuda/attention@1"));
+    assert!(device.target().kernels.iter().any(|facts| facts.kernel.name == "cuda/attention@1"));
     holds(&device, &Suite::quick_of(&["attention"]));
     assert_eq!(machine().stats().overruns, 0);
 }

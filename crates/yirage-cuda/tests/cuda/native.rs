@@ -391,7 +391,7 @@ fn a_device_that_is_too_old_has_no_such_kernels() {
 #[ignore = "needs a compiler of C++"]
 fn every_case_of_products_holds() {
     let device = device();
-    assert!(device.target().kernels.iter().any(|kernels| kernels.name == "cuda/matmul@1"));
+    assert!(device.target().kernels.iter().any(|facts| facts.kernel.name == "cuda/matmul@1"));
     crate::conformance::holds(&device, &Suite::quick_of(&["linear"]));
     let facts = backend().open(0, &OpenOptions::default()).unwrap().0.info().facts.clone();
     assert!(facts.iter().any(|(name, said)| *name == "early launches" && said == "in captured graphs"), "{facts:?}");

@@ -38,7 +38,7 @@ fn reference() -> std::sync::Arc<dyn Device> {
 /// That of the reference, whose kernels have no stages, with one stage each.
 fn target(device: &dyn Device) -> Target {
     let mut target = device.target();
-    target.kernels.iter_mut().for_each(|kernel| kernel.stages = vec![Stage::always(Partitioning::Static)]);
+    target.kernels.iter_mut().for_each(|facts| facts.kernel.stages = vec![Stage::always(Partitioning::Static)]);
     target
 }
 
