@@ -14,7 +14,7 @@ use yirage_plan::{
 pub(crate) const KERNELS: &str = "kir/kernels@1";
 
 /// The name for regions of products with weights, where a target has kernels of a vendor's language for some of them.
-const REGIONS: &str = "kir/products@1";
+const REGIONS: &str = "kir/matmul_group@1";
 
 /// The target of a device of this family and architecture, within these limits.
 pub fn target(family: &str, arch: &str, limits: DeviceLimits) -> Target {

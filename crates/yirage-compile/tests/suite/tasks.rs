@@ -54,7 +54,7 @@ fn target(workers: u32) -> Target {
         executors: ExecutorKind::ALL.to_vec(),
         kernels: vec![
             kernel("rows", &[RegionKind::Rows], &["embed", "rms_norm", "map"], &[rows]),
-            kernel("products", &[RegionKind::MatmulGroup], &["linear"], &[staging, drained]),
+            kernel("matmul_group", &[RegionKind::MatmulGroup], &["linear"], &[staging, drained]),
             kernel("attention", &[], &["attention"], &[filling, drained, shares]),
             kernel("gather", &[], &["gather"], &[shares]),
         ],
@@ -62,9 +62,9 @@ fn target(workers: u32) -> Target {
 }
 
 const HEAD: &str = "graph g {
-  slot %ids: i32[Tokens]
-  slot %positions: i32[Tokens]
-  slot %seqs: i32[Tokens]
+  input %ids: i32[Tokens]
+  input %positions: i32[Tokens]
+  input %seqs: i32[Tokens]
   weight %t: f32[8, 64]
   weight %s: f32[64]
   weight %wa: f32[64, 64]

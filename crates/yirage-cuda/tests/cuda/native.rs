@@ -370,7 +370,7 @@ fn chosen(product: &str) -> (String, String) {
 #[test]
 fn a_plan_names_the_kernel_or_says_what_it_does_not_take() {
     let product = |format: &str, k: u32| {
-        let (x, w) = (format!("slot %x: f32[Tokens, {k}]"), format!("weight %w: {format}[64, {k}]"));
+        let (x, w) = (format!("input %x: f32[Tokens, {k}]"), format!("weight %w: {format}[64, {k}]"));
         chosen(&format!("{x} {w} %y = linear{{groups=1}}(%x, %w): f32[Tokens, 64]"))
     };
     assert_eq!(product("q8_0", 96).0, "cuda/matmul@1");

@@ -15,7 +15,7 @@ pub(crate) fn target() -> Target {
     let operands = || OperandConstraint::any(&[WeightLayout::ROWS, TILES], &[KvCacheLayout::ROWS]);
     let any = |op: &str| OpRule::new(op, vec![operands()]);
     let kernel = |name: &str, regions: &[RegionKind], rules: Vec<OpRule>| {
-        let stages = vec![Stage::always(if name == "test/products@1" {
+        let stages = vec![Stage::always(if name == "test/matmul_group@1" {
             Partitioning::WorkQueue
         } else {
             Partitioning::Static
@@ -51,7 +51,7 @@ pub(crate) fn target() -> Target {
         executors: vec![ExecutorKind::Steps, ExecutorKind::Persistent],
         kernels: vec![
             kernel("test/rows@1", &[RegionKind::Rows, RegionKind::Chain], row_wise.map(|op| any(op)).collect()),
-            kernel("test/products@1", &[RegionKind::MatmulGroup], products),
+            kernel("test/matmul_group@1", &[RegionKind::MatmulGroup], products),
             kernel("test/attention@1", &[], vec![any("attention")]),
             kernel("test/gather@1", &[], vec![any("gather")]),
             kernel("test/tiled@1", &[RegionKind::Tiled], tiles.map(any).into()),
