@@ -174,7 +174,7 @@ def graph_json():
     folder.mkdir(exist_ok=True)
 
     def document(inputs, nodes, outputs):
-        return {"yirage-graph": 1, "graph": {"name": "g", "inputs": inputs, "nodes": nodes, "outputs": outputs}}
+        return {"yirage-graph": 2, "graph": {"name": "g", "inputs": inputs, "nodes": nodes, "outputs": outputs}}
 
     def value(name, kind, shape, **more):
         return {"name": name, "kind": kind, "dtype": "f32", "shape": shape, **more}
@@ -182,7 +182,7 @@ def graph_json():
     def op(name, attrs, inputs, output):
         return {"op": name, "attrs": attrs, "inputs": inputs, "outputs": [{"name": output}]}
 
-    x, rows = value("x", "slot", [2, 3]), value("x", "slot", ["Tokens", 8])
+    x, rows = value("x", "input", [2, 3]), value("x", "input", ["Tokens", 8])
     norm = op("rms_norm", {"eps": "1e-5", "width": 8, "unit_offset": False}, ["x"], "y")
     inner = document([rows], [norm], ["y"])["graph"]
     documents = {
@@ -197,7 +197,7 @@ def graph_json():
         "region": document(
             [rows], [{"region": "rows", "graph": inner, "inputs": ["x"], "outputs": [{"name": "r"}]}], ["r"]
         ),
-        "state": document([value("s", "state", [32, 1, 8])], [], ["s"]),
+        "state": document([value("s", "kv_cache", [32, 1, 8])], [], ["s"]),
         "fill": document([], [op("fill", {"value": "nan", "shape": [2]}, [], "y")], ["y"]),
     }
     for name, content in documents.items():
@@ -216,13 +216,13 @@ def plan_files():
     """A plan of the reference device under its seal."""
     folder = CORPUS / "plan_file"
     folder.mkdir(exist_ok=True)
-    inputs = "slot %a: f32[Tokens, 16]\nweight %w: f32[16]\n"
+    inputs = "input %a: f32[Tokens, 16]\nweight %w: f32[16]\n"
     interface = f"graph small\n{inputs}output %y: f32[Tokens, 16]\n"
     indented = "".join(f"  {line}\n" for line in inputs.splitlines())
     plan = (
         "plan reference scalar workers=1\nprecision exact\nbucket tokens=8 seqs=1 blocks=1 rows=1\narena 1024\n"
         "weight %w: f32[16] layout=rows groups=1 shard=-\nkernel reference/eval@1 scalar\n"
-        "place 2 offset=0 bytes=512\nplace 3 offset=512 bytes=512\n"
+        "placement 2 offset=0 bytes=512\nplacement 3 offset=512 bytes=512\n"
         "step node=0 kernel=0 phase=0\nstep node=1 kernel=0 phase=1\nprogram steps counters=0\nqueue\n"
         f"graph small {{\n{indented}"
         '  %s = map{expr="add(x0, x1)"}(%a, %w): f32[Tokens, 16]\n'
@@ -235,7 +235,7 @@ def plan_files():
     sections = [("key", key), ("interface", interface), ("plan", plan)]
     rest = "".join(f"{name} {len(body.encode())}\n{body}\n" for name, body in sections)
     digest = hashlib.sha256(rest.encode()).hexdigest()
-    (folder / "small.txt").write_text(f"yirage-plan 1\nsum {digest}\n{rest}")
+    (folder / "small.txt").write_text(f"yirage-plan 2\nsum {digest}\n{rest}")
 
 
 def mutants(name):

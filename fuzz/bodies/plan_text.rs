@@ -32,13 +32,10 @@ pub(crate) fn target(plan: &Plan) -> Target {
         .map(|op| OpRule::new(op, vec![OperandConstraint::any(&LAYOUTS, &[KvCacheLayout::ROWS])]))
         .collect();
     let kernel = |k: &yirage_plan::KernelRef| KernelFacts {
+        kernel: k.clone(),
         origin: yirage_plan::KernelOrigin::Library,
-        name: k.name.clone(),
-        variant: k.variant.clone(),
         regions: RegionKind::ALL.to_vec(),
         rules: rules.clone(),
-        stages: k.stages.clone(),
-        scratch: k.scratch,
     };
     Target {
         family,

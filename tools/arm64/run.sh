@@ -17,11 +17,18 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # tiny model against its golden file is run with `tools/arm64/run.sh model`, which builds the engine for it.
 cpu_tests=(attention_dense attention_paged device_probe general_contract general_copy general_forms general_map general_moves)
 cpu_tests+=(levels linear_bfdot linear_kernels linear_pack rows_choice rows_reference)
+# Small ones of every part of the kernels.
+cpu_tests+=(activation general_hot general_operand kv_blocks limits linear_cut linear_levels memory recurrent sample_select simd_lanes)
 # One of the processor's tests stands here so that both halves take as long.
 conformance_tests=(backends bound contract copies general_reduce operands random tiled views)
-# All together wherever one is built: which features their dependencies have goes by what is built with them.
+# All together wherever one is built: which features their dependencies have goes by what is built with them. The kernels have no
+# tests within, so that they are compiled once.
 packages=(--package=yirage-cpu-kernels --package=yirage-cpu)
-[ "${YIRAGE_NEON_TESTS-}" = kernels ] || packages+=(--package=yirage-conformance)
+libraries=(--package=yirage-cpu --lib)
+if [ "${YIRAGE_NEON_TESTS-}" != kernels ]; then
+    packages+=(--package=yirage-conformance)
+    libraries+=(--package=yirage-conformance)
+fi
 # Tests are chosen by words that stand anywhere in their names: these have one of the words above in theirs.
 others=(--skip=general_contract:: --skip=refused_operands::)
 decoder_tests=("${packages[@]}" --package=yirage-ir --test=suite -- quant_golden::)
@@ -143,7 +150,8 @@ else
     export YIRAGE_RANDOM_GRAPHS=30 YIRAGE_RANDOM_TILES=30 YIRAGE_REQUIRED_ISAS=$levels
     # Side by side: both have tests that keep one core alone busy for a minute. What the reference alone does is the same on
     # every processor.
-    emulated "${packages[@]}" --lib --test=suite --no-run
+    emulated "${libraries[@]}" --no-run
+    emulated "${packages[@]}" --test=suite --no-run
     conformance=
     if [ "${YIRAGE_NEON_TESTS-}" != kernels ]; then
         emulated "${packages[@]}" --test=suite -- "${conformance_tests[@]/%/::}" "${others[@]}" "${slow[@]}" --skip=reference \
@@ -151,7 +159,7 @@ else
         conformance=$!
     fi
     failed=0
-    emulated "${packages[@]}" --lib -- "${slow[@]}" || failed=1
+    emulated "${libraries[@]}" -- "${slow[@]}" || failed=1
     emulated "${packages[@]}" --test=suite -- "${cpu_tests[@]/%/::}" "${slow[@]}" || failed=1
     if [ -n "$conformance" ]; then
         wait "$conformance" || failed=1

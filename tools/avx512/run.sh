@@ -55,7 +55,7 @@ cargo_tests() {
         cargo test --locked --target "$triple" --package=yirage-cpu-kernels --test=suite -- \
             --test-threads=1 --skip=a_row_does_not_depend "${product_tests[@]}"
     else
-        cargo test --locked --target "$triple" "${kernel_crates[@]/#/--package=}" --lib --tests -- \
+        cargo test --locked --target "$triple" "${kernel_crates[@]/#/--package=}" --tests -- \
             --test-threads=1 "${slow[@]}"
         cargo test --locked --target "$triple" "${model_test[@]}" -- --test-threads=1
     fi

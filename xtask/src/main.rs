@@ -1,12 +1,14 @@
 //! Project chores, run as `cargo xtask COMMAND`: `tidy`, the rules of the house that a machine can check, `map`, the page
 //! of all modules, `support`, the page of what has run where, `proofs`, what a verified plan proves, `mutants`, mistakes
-//! that the tests must notice, `numbers` of what the rules count, `pictures` of recorded terminals, and `bench-rivals`, our speed beside others'.
+//! that the tests must notice, `numbers` of what the rules count, `migrate-text`, texts of an older form, `pictures` of recorded terminals, and
+//! `bench-rivals`, our speed beside others'.
 //!
 //! `tidy`, `map`, `support` and `proofs` know the repository's text only. Nothing here opens a connection or is part of what
 //! is released.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its terminal")]
 
+mod migrate_text;
 mod mutants;
 mod numbers;
 mod picture;
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
         ["support"] => said("support", tidy::support::write(root())),
         ["proofs"] => said("proofs", tidy::proofs::write(root())),
         ["mutants", ..] => said("mutants", mutants::run(root(), &arguments[1..])),
+        ["migrate-text", ..] => said("migrate-text", migrate_text::run(&arguments[1..])),
         ["numbers"] => said("numbers", numbers::print(root())),
         ["numbers", folder] => said("numbers", numbers::print(Path::new(folder))),
         ["pictures"] => said("pictures", picture::draw(root())),
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
                 tidy::proofs::USAGE,
                 picture::USAGE,
                 mutants::USAGE,
+                migrate_text::USAGE,
                 numbers::USAGE,
             ]
             .concat();

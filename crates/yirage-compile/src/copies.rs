@@ -56,7 +56,7 @@ struct Refused {
 
 impl Refused {
     fn why(&self) -> String {
-        let gaps = || "no strides follow those of the slot, which lies with gaps".to_string();
+        let gaps = || "no strides follow those of the step input, which lies with gaps".to_string();
         self.by.as_ref().map_or_else(gaps, ToString::to_string)
     }
 }
@@ -79,7 +79,7 @@ fn refused(graph: &Graph, target: &Target, weights: &WeightPlan, bucket: &Dims) 
     graph.nodes.iter().map(input).collect()
 }
 
-/// The slot whose strides no view like this one can follow, on a target whose kernels read views by strides.
+/// The step input whose strides no view like this one can follow, on a target whose kernels read views by strides.
 fn gapped(graph: &Graph, target: &Target, node: &Node) -> Option<ValueId> {
     let view = matches!(node.kind, NodeKind::Op(Op::View(_))) && target.runs_regions(RegionKind::Chain);
     let gaps = view && FusedChain::of_node(graph, node).is_err();

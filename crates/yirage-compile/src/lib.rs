@@ -181,13 +181,13 @@ fn check_kv_caches(graph: &Graph, target: &Target) -> Result<(), CompileError> {
     }
 }
 
-/// Weights may be views: loading writes their rows one by one. So may slots, which kernels read where they lie, or copy.
+/// Weights may be views: loading writes their rows one by one. So may step inputs, which kernels read where they lie, or copy.
 fn check_strides(graph: &Graph) -> Result<(), CompileError> {
     match graph.inputs_of(ValueSource::KvCache).find(|&id| graph.ty(id).strides.is_some()) {
         None => Ok(()),
         Some(id) => Err(CompileError::Unsupported {
-            what: format!("the strided state `{}` of type {}", graph.value(id).name, graph.ty(id)),
-            why: "the blocks of a state lie dense; only slots and weights may be views".into(),
+            what: format!("the strided KV cache `{}` of type {}", graph.value(id).name, graph.ty(id)),
+            why: "the blocks of a KV cache lie dense; only step inputs and weights may be views".into(),
         }),
     }
 }

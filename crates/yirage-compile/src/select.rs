@@ -29,12 +29,10 @@ pub(crate) fn run(
                 [] => "of the kernels that run it the target wants this one most".to_string(),
                 over => format!("passed over: {}", over.join("; ")),
             };
-            Decision::done(names::of(graph, &node.outs), format!("run by {}", target.kernels[at].name), why)
+            Decision::done(names::of(graph, &node.outs), format!("run by {}", target.kernels[at].kernel.name), why)
         });
         let kernel = *index.entry(at).or_insert_with(|| {
-            let facts = &target.kernels[at];
-            let (name, variant) = (facts.name.clone(), facts.variant.clone());
-            used.push(KernelRef { name, variant, stages: facts.stages.clone(), scratch: facts.scratch });
+            used.push(target.kernels[at].kernel.clone());
             used.len() as u32 - 1
         });
         chosen.push(kernel);

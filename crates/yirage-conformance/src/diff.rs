@@ -99,7 +99,7 @@ impl GraphSetup {
         Ok(None)
     }
 
-    /// Slots, weights and states.
+    /// Step inputs, weights and states.
     pub(crate) fn inputs(&self) -> Result<HashMap<ValueId, Tensor>, Trouble> {
         let mut known = HashMap::new();
         for &id in &self.graph.inputs {

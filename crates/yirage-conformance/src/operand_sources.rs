@@ -1,4 +1,4 @@
-//! The cases of every op with each input from where models do not take it: computed, from a slot, from a weight.
+//! The cases of every op with each input from where models do not take it: computed, from a step input, from a weight.
 
 use crate::setup::Trouble;
 use crate::wrap::{OperandSource, WrapOptions, wrap};

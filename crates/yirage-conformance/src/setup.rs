@@ -16,7 +16,7 @@ pub struct GraphSetup {
     pub graph: Graph,
     /// Its weights by name.
     pub weights: HashMap<String, Tensor>,
-    /// The elements of its slots by name.
+    /// The elements of its step inputs by name.
     pub step_inputs: HashMap<String, Record>,
     /// Its cache states.
     pub kv_caches: Vec<KvCacheSetup>,
@@ -80,7 +80,7 @@ impl GraphSetup {
         let mut tensors = self.weights.clone();
         for id in self.graph.inputs_of(ValueSource::StepInput) {
             let v = self.graph.value(id);
-            let given = self.step_inputs.get(&v.name).ok_or_else(|| format!("no slot `{}` is given", v.name))?;
+            let given = self.step_inputs.get(&v.name).ok_or_else(|| format!("no step input `{}` is given", v.name))?;
             tensors.insert(v.name.clone(), Tensor::from_memory(&v.ty, &self.dims, given.bytes()));
         }
         tensors.extend(self.kv_caches.iter().map(|s| (s.name.clone(), s.values.clone())));

@@ -176,7 +176,7 @@ struct TaskProgramVm<'a> {
     program: &'a TaskProgram,
     dims: Dims,
     eval: Eval,
-    /// Weights, slots and states; a state as it is now, under its first value.
+    /// Weights, step inputs and states; a state as it is now, under its first value.
     inputs: HashMap<ValueId, Tensor>,
     wanted: Vec<Option<Tensor>>,
     arena: Vec<u8>,

@@ -9,15 +9,15 @@ use std::marker::PhantomData;
 use std::sync::LazyLock;
 
 /// Matrix registers.
-pub(crate) const REGISTERS: usize = 8;
+pub const REGISTERS: usize = 8;
 /// Most rows of one.
-pub(crate) const ROWS: usize = 16;
+pub const ROWS: usize = 16;
 /// Most bytes of a row.
-pub(crate) const ROW_BYTES: usize = 64;
+pub const ROW_BYTES: usize = 64;
 
 /// Whether this processor multiplies matrices of bytes and of bf16 numbers, and the system lets this process do so. Asked
 /// for once: Linux grants it to a whole process (Documentation/arch/x86/xstate.rst).
-pub(crate) fn is_granted() -> bool {
+pub fn is_granted() -> bool {
     static GRANTED: LazyLock<bool> = LazyLock::new(|| is_there() && ask());
     *GRANTED
 }
@@ -44,7 +44,7 @@ fn ask() -> bool {
 
 /// Rows and bytes of a row of each matrix register: the operand of `ldtilecfg`.
 #[repr(C, align(64))]
-pub(crate) struct Shapes {
+pub struct Shapes {
     palette: u8,
     start_row: u8,
     reserved: [u8; 14],
@@ -52,12 +52,18 @@ pub(crate) struct Shapes {
     rows: [u8; 16],
 }
 
+// What the instruction reads: 64 bytes, of the one palette that there is.
+const _: () = {
+    let shapes = Shapes::new([(ROWS, ROW_BYTES); REGISTERS]);
+    assert!(size_of::<Shapes>() == 64 && shapes.palette == 1 && shapes.rows[7] == 16 && shapes.row_bytes[0] == 64);
+};
+
 impl Shapes {
     /// `(rows, bytes of a row)` of each register.
     ///
     /// # Panics
     /// When a register has no row, more rows or longer ones than there are, or cut 32-bit numbers.
-    pub(crate) const fn new(registers: [(usize, usize); REGISTERS]) -> Shapes {
+    pub const fn new(registers: [(usize, usize); REGISTERS]) -> Shapes {
         let mut shapes = Shapes { palette: 1, start_row: 0, reserved: [0; 14], row_bytes: [0; 16], rows: [0; 16] };
         let mut i = 0;
         while i < REGISTERS {
@@ -73,7 +79,7 @@ impl Shapes {
     ///
     /// # Safety
     /// [`is_granted`].
-    pub(crate) unsafe fn configure(&self) -> Configured {
+    pub unsafe fn configure(&self) -> Configured {
         // SAFETY: `Shapes::new` made shapes that the instruction takes; `Shapes::configure` is promised registers that
         // `is_granted` has found.
         unsafe { asm!("ldtilecfg [{}]", in(reg) self, options(nostack, readonly, preserves_flags)) };
@@ -82,34 +88,11 @@ impl Shapes {
 }
 
 /// This thread's matrix registers have shapes. Dropped, they are free again, and the system has nothing of them to keep.
-pub(crate) struct Configured(PhantomData<*const ()>); // of this thread
+pub struct Configured(PhantomData<*const ()>); // of this thread
 
 impl Drop for Configured {
     fn drop(&mut self) {
         // SAFETY: who configured them has them.
         unsafe { asm!("tilerelease", options(nomem, nostack, preserves_flags)) };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::panic::catch_unwind;
-
-    #[test]
-    fn shapes_are_what_the_instruction_takes() {
-        let mut some = [(ROWS, ROW_BYTES); REGISTERS];
-        let shapes = Shapes::new(some);
-        assert_eq!((size_of::<Shapes>(), shapes.palette, shapes.rows[7], shapes.row_bytes[0]), (64, 1, 16, 64));
-        for wrong in [(0, 64), (17, 64), (1, 0), (1, 68), (1, 30)] {
-            some[3] = wrong;
-            assert!(catch_unwind(|| Shapes::new(some)).is_err(), "{wrong:?}");
-        }
-        if is_granted() {
-            // SAFETY: granted.
-            drop(unsafe { shapes.configure() });
-        } else {
-            yirage_testkit::skipped::note("shapes of matrix registers", "this processor or system grants none");
-        }
     }
 }

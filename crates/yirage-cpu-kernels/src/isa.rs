@@ -152,31 +152,3 @@ impl fmt::Display for Isa {
         f.write_str(self.name())
     }
 }
-
-/// The levels of this processor, for tests at each of them; those that it lacks are said to be left out.
-#[cfg(test)]
-pub(crate) fn levels_here() -> Vec<Isa> {
-    let (here, lacking): (Vec<Isa>, Vec<Isa>) = Isa::ALL.iter().partition(|isa| isa.available());
-    lacking.iter().for_each(|isa| yirage_testkit::skipped::note(&format!("level {isa}"), "this processor lacks it"));
-    here
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_round_trip_or_say_why_not() {
-        for &isa in Isa::ALL {
-            match Isa::parse(isa.name()) {
-                Ok(got) => assert_eq!(got, isa),
-                Err(e) => assert_eq!(e, IsaError::Unavailable { wanted: isa, best: Isa::detect() }),
-            }
-        }
-        assert_eq!(Isa::parse("SCALAR"), Ok(Isa::Scalar));
-        let unknown = Isa::parse("sse9").unwrap_err();
-        assert_eq!(unknown, IsaError::Unknown("sse9".into()));
-        assert!(Isa::ALL.iter().all(|isa| unknown.to_string().contains(isa.name())), "{unknown}");
-        assert!(Isa::detect().available());
-    }
-}

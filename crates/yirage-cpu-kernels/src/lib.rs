@@ -5,7 +5,7 @@
 
 pub mod activation;
 #[cfg(target_arch = "x86_64")]
-mod amx;
+pub mod amx;
 pub mod attention;
 pub mod general;
 pub mod isa;

@@ -12,7 +12,8 @@ use thiserror::Error;
 
 /// Buffers of at least this many bytes start on a huge-page boundary and ask for huge pages.
 pub const HUGE_FROM: usize = 1 << 20;
-const HUGE_PAGE: usize = 2 << 20;
+/// Bytes of a huge page.
+pub const HUGE_PAGE: usize = 2 << 20;
 /// Bytes of a cache line.
 pub const LINE: usize = 64;
 
@@ -271,30 +272,5 @@ mod system {
     #[cfg(unix)]
     fn mapped(len: usize) -> Option<usize> {
         len.checked_next_multiple_of(HUGE_PAGE)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn buffers_are_zeroed_aligned_and_counted() {
-        for len in [0, 1, 63, 4096, HUGE_FROM - 1, HUGE_FROM, 3 * HUGE_PAGE + 5] {
-            let before = bytes_in_use();
-            let mut buf = HugeBuf::zeroed(len).unwrap();
-            assert_eq!((buf.len(), buf.is_empty()), (len, len == 0));
-            assert_eq!(buf.as_ptr() as usize % if len >= HUGE_FROM { HUGE_PAGE } else { LINE }, 0);
-            assert!(buf.as_slice().iter().all(|b| *b == 0));
-            buf.as_mut_slice().fill(7);
-            assert!(bytes_in_use() >= len, "{before}");
-        }
-    }
-
-    #[test]
-    fn an_absurd_size_is_refused_with_the_numbers() {
-        let error = HugeBuf::zeroed(usize::MAX - 5).unwrap_err();
-        assert_eq!(error.wanted, usize::MAX - 5);
-        assert!(HugeBuf::zeroed(1 << 60).is_err());
     }
 }

@@ -83,5 +83,5 @@ impl AttentionPlans {
 
 /// The integers of a slot that a kernel has bound as such.
 fn ints(slot: &[u8]) -> Result<&[i32], HalError> {
-    bytemuck::try_cast_slice(slot).map_err(|e| HalError::Step(format!("a slot of integers: {e}")))
+    bytemuck::try_cast_slice(slot).map_err(|e| HalError::Step(format!("a step input of integers: {e}")))
 }

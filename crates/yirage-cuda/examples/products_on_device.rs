@@ -62,7 +62,7 @@ fn main() {
         for [columns, k] in SHAPES {
             for rows in ROWS {
                 let graph = format!(
-                    "graph g {{ slot %x: f32[Tokens, {k}] weight %w: {format}[{columns}, {k}]
+                    "graph g {{ input %x: f32[Tokens, {k}] weight %w: {format}[{columns}, {k}]
                      %y = linear{{groups=1}}(%x, %w): f32[Tokens, {columns}] output %y }}"
                 );
                 let graph = text::parse(&graph).unwrap();
@@ -93,8 +93,8 @@ fn time_attention(
         for depth in DEPTHS {
             for tokens in TOKENS {
                 let graph = format!(
-                    "graph g {{ slot %q: f32[Tokens, 4096] state %c: {cache}[32, 8, 256] slot %p: i32[Tokens] slot %s: i32[Tokens]
-                     slot %t: i32[Seqs, Blocks]
+                    "graph g {{ input %q: f32[Tokens, 4096] kv_cache %c: {cache}[32, 8, 256] input %p: i32[Tokens] input %s: i32[Tokens]
+                     input %t: i32[Seqs, Blocks]
                      %y = attention{{heads=32, kv_heads=8, k_width=128, v_width=128, scale=0.088, softcap=0.0, window=0, causal=true,
                      cached=true, v_in_k=false}}(%q, %c, %p, %s, %t): f32[Tokens, 4096] output %y }}"
                 );

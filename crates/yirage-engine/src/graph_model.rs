@@ -58,7 +58,7 @@ impl GraphModel {
         for id in graph.inputs_of(ValueSource::StepInput) {
             let value = graph.value(id);
             if !filled.iter().any(|(name, ty)| *name == value.name && *ty == value.ty) {
-                return wrong(format!("no step fills its slot `{}` of {}", value.name, value.ty));
+                return wrong(format!("no step fills its step input `{}` of {}", value.name, value.ty));
             }
         }
         Ok(())
@@ -89,14 +89,14 @@ impl GraphModel {
             graph.inputs_of(ValueSource::KvCache).map(|id| graph.value(id).name.as_str()).collect();
         let grouped: BTreeSet<&str> = self.model.kv_cache_group.iter().map(|(name, _)| name.as_str()).collect();
         if declared != grouped || self.model.kv_cache_group.len() != grouped.len() {
-            return wrong(format!("its states are {declared:?}, those of its cache groups are {grouped:?}"));
+            return wrong(format!("its KV caches are {declared:?}, those of its cache groups are {grouped:?}"));
         }
         let mut formats = BTreeSet::new();
         for (name, group) in &self.model.kv_cache_group {
             let ty = graph.find(name).map(|id| graph.ty(id));
             if self.model.groups.get(*group) == Some(&KvCacheSpec::Recurrent) {
                 if ty.is_none_or(|ty| ty.dtype != DType::F32 || ty.shape.len() != 2) {
-                    return wrong(format!("its state `{name}` is {ty:?}, f32 [rows, channels] is wanted"));
+                    return wrong(format!("its KV cache `{name}` is {ty:?}, f32 [rows, channels] is wanted"));
                 }
                 continue;
             }
@@ -107,7 +107,7 @@ impl GraphModel {
                 Some(&KvCacheSpec::Latent { rank, rope }) => (1, rank.checked_add(rope)),
                 None | Some(KvCacheSpec::Recurrent) => {
                     return wrong(format!(
-                        "its state `{name}` is of group {group}, which keeps neither keys and values nor compressed rows"
+                        "its KV cache `{name}` is of group {group}, which keeps neither keys and values nor compressed rows"
                     ));
                 }
             };
@@ -118,14 +118,14 @@ impl GraphModel {
             let shape = [block_positions(&self.model) as u32, heads, width].map(Dim::Const);
             match ty.map(|ty| (ty.dtype, &ty.shape)) {
                 Some((DType::Stored(format), found)) if **found == shape => formats.insert(format.info().name),
-                _ => return wrong(format!("its state `{name}` is {ty:?}, blocks of {shape:?} are wanted")),
+                _ => return wrong(format!("its KV cache `{name}` is {ty:?}, blocks of {shape:?} are wanted")),
             };
         }
         if formats.is_empty() {
             return Ok(Format::F32);
         }
         let format = formats.iter().next().and_then(|name| Format::parse(name)).filter(|_| formats.len() == 1);
-        format.map_or_else(|| wrong(format!("its states have the formats {formats:?}, one is wanted")), Ok)
+        format.map_or_else(|| wrong(format!("its KV caches have the formats {formats:?}, one is wanted")), Ok)
     }
 }
 

@@ -1,6 +1,6 @@
-//! The runner: turns a batch into slots, picks the plan, runs it.
+//! The runner: turns a batch into step inputs, picks the plan, runs it.
 //!
-//! It knows the names of the graph's slots and nothing else of the graph; and how long each sequence will be, where
+//! It knows the names of the graph's step inputs and nothing else of the graph; and how long each sequence will be, where
 //! rotary embeddings depend on it.
 
 use crate::embedded::{EmbeddedTokens, slot_id};

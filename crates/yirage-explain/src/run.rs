@@ -1,6 +1,6 @@
 //! Running a plan with made-up inputs, so that there is something to measure.
 //!
-//! Weights and float slots hold random numbers, slots of integers hold zeros, which are valid as ids and indices. What a
+//! Weights and float step inputs hold random numbers, step inputs of integers hold zeros, which are valid as ids and indices. What a
 //! kernel takes does not depend on them but where it chooses by its data; that is not told by such a run.
 
 use crate::error::ExplainError;
@@ -103,10 +103,10 @@ pub fn run(
     let bindings = Bindings { kernel_variant: variant.map(str::to_owned), ..bindings(device, plan)? };
     let mut loaded = Executor::new(device, plan, &bindings)?;
     executor.map_or(Ok(()), |kind| loaded.force(kind))?;
-    let slots = step_inputs(plan, dims);
+    let inputs = step_inputs(plan, dims);
     let began = Instant::now();
     for step in 0..STEPS {
-        for (name, memory) in &slots {
+        for (name, memory) in &inputs {
             loaded.set_memory(name, memory.clone());
         }
         loaded.run(dims)?;
@@ -120,9 +120,9 @@ pub fn run(
 }
 
 fn bindings(device: &dyn Device, plan: &VerifiedPlan) -> Result<Bindings, ExplainError> {
-    if let Some(state) = plan.graph.inputs_of(ValueSource::KvCache).next() {
+    if let Some(cache) = plan.graph.inputs_of(ValueSource::KvCache).next() {
         return Err(ExplainError::NotMadeUp {
-            what: format!("the state `{}`", plan.graph.value(state).name),
+            what: format!("the KV cache `{}`", plan.graph.value(cache).name),
             why: "which part of a block is keys only a model says; measure the model itself".into(),
         });
     }

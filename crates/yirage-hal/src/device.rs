@@ -98,7 +98,7 @@ pub struct Bindings {
 
 /// A plan loaded on a device. Steps of all programs of a device run in the order in which they are submitted.
 pub trait Program: Any + Send {
-    /// Takes a step, which may run now or later. The executor has checked how many slots there are and how long each is.
+    /// Takes a step, which may run now or later. The executor has checked how many step inputs there are and how long each is.
     ///
     /// # Errors
     /// What is known at once to be wrong. What the step meets later is told by the fence.

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use yirage_ir::{Dims, Type, ValueSource};
 use yirage_plan::{ExecutorKind, VerifiedPlan};
 
-/// A plan loaded on a device, with its slots.
+/// A plan loaded on a device, with its step inputs.
 ///
-/// Every value that can change between steps reaches the plan through a slot that must be set anew for each step:
-/// submitting one consumes the slots.
+/// Every value that can change between steps reaches the plan through a step input that must be set anew for each step:
+/// submitting one consumes the step inputs.
 pub struct Executor {
     bucket: Dims,
     names: HashMap<String, usize>,
@@ -41,14 +41,14 @@ struct ExecutorInput {
     source: ExecutorInputSource,
 }
 
-/// What the next step finds in a slot.
+/// What the next step finds in a step input.
 enum ExecutorInputSource {
     Nothing,
     Own,
     Foreign(Arc<dyn HostMemory>),
 }
 
-/// An output of another executor's last step, for a slot.
+/// An output of another executor's last step, for a step input.
 #[derive(Clone)]
 pub struct ResidentOutput {
     ty: Type,
@@ -82,7 +82,7 @@ impl Executor {
         }
         let workers = plan.programs.first().map_or(1, |p| p.queues.len());
         let graph = &plan.graph;
-        let slot = |id| {
+        let input = |id| {
             let value = graph.value(id);
             ExecutorInput {
                 name: value.name.clone(),
@@ -91,14 +91,14 @@ impl Executor {
                 source: ExecutorInputSource::Nothing,
             }
         };
-        let slots: Vec<ExecutorInput> = graph.inputs_of(ValueSource::StepInput).map(slot).collect();
+        let step_inputs: Vec<ExecutorInput> = graph.inputs_of(ValueSource::StepInput).map(input).collect();
         let output = |&id| graph.kv_cache_of(id).is_none().then(|| graph.ty(id).clone());
         let program = device.load(plan, bindings)?;
         let selector = ExecutorSelector::new(plan.target().executors.clone(), workers, program.has_device_times());
         Ok(Executor {
             bucket: plan.bucket,
-            names: slots.iter().enumerate().map(|(i, slot)| (slot.name.clone(), i)).collect(),
-            inputs: slots,
+            names: step_inputs.iter().enumerate().map(|(i, input)| (input.name.clone(), i)).collect(),
+            inputs: step_inputs,
             outputs: graph.outputs.iter().map(output).collect(),
             program,
             selector,
@@ -165,26 +165,26 @@ impl Executor {
         self.bucket
     }
 
-    /// Sets a slot of integers for the next step; of a strided one all words from the first element to the last. A slot
+    /// Sets a step input of integers for the next step; of a strided one all words from the first element to the last. A step input
     /// that the plan does not read is ignored: it was compiled away.
     pub fn set(&mut self, name: &str, values: impl IntoIterator<Item = i32>) {
         let Some(&i) = self.names.get(name) else { return };
-        let slot = &mut self.inputs[i];
-        if Arc::get_mut(&mut slot.own).is_none() {
-            slot.own = Arc::default();
+        let input = &mut self.inputs[i];
+        if Arc::get_mut(&mut input.own).is_none() {
+            input.own = Arc::default();
         }
-        if let Some(own) = Arc::get_mut(&mut slot.own) {
+        if let Some(own) = Arc::get_mut(&mut input.own) {
             own.refill(values.into_iter().map(|x| x as u32));
         }
-        slot.source = ExecutorInputSource::Own;
+        input.source = ExecutorInputSource::Own;
     }
 
-    /// Sets a slot of floats for the next step, as [`Executor::set`].
+    /// Sets a step input of floats for the next step, as [`Executor::set`].
     pub fn set_floats(&mut self, name: &str, values: impl IntoIterator<Item = f32>) {
         self.set(name, values.into_iter().map(|x| x.to_bits() as i32));
     }
 
-    /// Sets a slot of any type for the next step: its elements as they lie, as [`Executor::set`]. The memory is read where
+    /// Sets a step input of any type for the next step: its elements as they lie, as [`Executor::set`]. The memory is read where
     /// it is, and let go once the step is over.
     pub fn set_memory(&mut self, name: &str, memory: Arc<dyn HostMemory>) {
         if let Some(&i) = self.names.get(name) {
@@ -200,7 +200,7 @@ impl Executor {
         self.run_on(dims, &[])
     }
 
-    /// [`Executor::run`] with some slots given as in [`Executor::submit`].
+    /// [`Executor::run`] with some step inputs given as in [`Executor::submit`].
     ///
     /// # Errors
     /// As [`Executor::run`].
@@ -211,7 +211,7 @@ impl Executor {
         Ok(&self.done)
     }
 
-    /// Submits a step of these sizes. Some slots, by name, may be outputs of other executors of the same device, which are
+    /// Submits a step of these sizes. Some step inputs, by name, may be outputs of other executors of the same device, which are
     /// read where they lie. The host gets the outputs `reads` once the step is over.
     ///
     /// # Errors
@@ -227,12 +227,12 @@ impl Executor {
             return Err(HalError::Step(format!("{} = {got} exceeds the bucket's {max}", sym.name())));
         }
         let types = reads.iter().map(|&index| self.output_type(index).cloned()).collect::<Result<_, _>>()?;
-        let mut slots = Vec::with_capacity(self.inputs.len());
-        for slot in &mut self.inputs {
-            let set = std::mem::replace(&mut slot.source, ExecutorInputSource::Nothing);
-            slots.push(match given.iter().find(|(name, _)| *name == slot.name) {
-                Some((_, given)) => slot.resident_value(given, dims)?,
-                None => slot.host_value(set, dims)?,
+        let mut step_inputs = Vec::with_capacity(self.inputs.len());
+        for input in &mut self.inputs {
+            let set = std::mem::replace(&mut input.source, ExecutorInputSource::Nothing);
+            step_inputs.push(match given.iter().find(|(name, _)| *name == input.name) {
+                Some((_, given)) => input.resident_value(given, dims)?,
+                None => input.host_value(set, dims)?,
             });
         }
         self.last = *dims;
@@ -241,7 +241,8 @@ impl Executor {
         }
         let (kind, reads, outputs) = (self.ready_executor()?, reads.to_vec(), self.outputs.len());
         let began = Instant::now();
-        let fence = self.program.submit(StepRequest { kind, dims: *dims, inputs: slots, reads: reads.clone() })?;
+        let fence =
+            self.program.submit(StepRequest { kind, dims: *dims, inputs: step_inputs, reads: reads.clone() })?;
         // A step that runs on beside the host is timed by its device, if at all.
         if matches!(fence, Fence::Signalled(_)) {
             self.selector.record_time(kind, dims, began.elapsed());
@@ -249,7 +250,7 @@ impl Executor {
         Ok(Flight { fence, kind, times: self.times.clone(), dims: *dims, reads, types, outputs })
     }
 
-    /// Output `index` of the step submitted last, for a slot of another executor.
+    /// Output `index` of the step submitted last, for a step input of another executor.
     ///
     /// # Errors
     /// An output that is not there, or is a cache state.
@@ -275,12 +276,14 @@ impl ExecutorInput {
         let memory: Arc<dyn HostMemory> = match set {
             ExecutorInputSource::Own => self.own.clone(),
             ExecutorInputSource::Foreign(memory) => memory,
-            ExecutorInputSource::Nothing => return Err(HalError::Step(format!("slot `{}` was not set", self.name))),
+            ExecutorInputSource::Nothing => {
+                return Err(HalError::Step(format!("step input `{}` was not set", self.name)));
+            }
         };
         let (got, want) = (memory.bytes().len(), self.ty.storage_bytes(dims));
         if got != want {
             let (name, ty) = (&self.name, &self.ty);
-            return Err(HalError::Step(format!("slot `{name}` has {got} bytes, {ty} needs {want}")));
+            return Err(HalError::Step(format!("step input `{name}` has {got} bytes, {ty} needs {want}")));
         }
         Ok(StepInputValue::Host(memory))
     }
@@ -293,7 +296,7 @@ impl ExecutorInput {
         if !alike || self.ty.strides.is_some() {
             let (name, ty, made) = (&self.name, &self.ty, &given.ty);
             return Err(HalError::Step(format!(
-                "slot `{name}` is {ty} with {want} values, the output given for it is {made} with {got}"
+                "step input `{name}` is {ty} with {want} values, the output given for it is {made} with {got}"
             )));
         }
         Ok(StepInputValue::Resident(given.value.clone()))

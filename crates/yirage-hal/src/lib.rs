@@ -2,7 +2,7 @@
 //!
 //! A [`Backend`] answers what is there ([`Backend::probe`] says why a device is unavailable) and opens a [`Device`]. A
 //! device takes weights, grants cache memory, and loads plans: kernels are resolved by name at that moment. The
-//! [`Executor`] is written once, above all devices: it holds the slots, checks every step's sizes against the plan's
+//! [`Executor`] is written once, above all devices: it holds the step inputs, checks every step's sizes against the plan's
 //! bucket, and runs it. Devices trust what the executor has checked; nothing else calls them.
 //!
 //! This crate knows no model, request or scheduler, and no vendor.

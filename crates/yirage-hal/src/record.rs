@@ -21,7 +21,7 @@ impl fmt::Debug for dyn HostMemory {
     }
 }
 
-/// Elements of a slot or of an output, row-major, at an address that is a multiple of four.
+/// Elements of a step input or of an output, row-major, at an address that is a multiple of four.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Record {
     words: Vec<u32>,

@@ -17,8 +17,8 @@ use yirage_ir::tensor::Data;
 use yirage_ir::{ActivationFormat, DType, Dim, Dims, Graph, Op, RegionKind, Tensor, Type, ValueSource};
 use yirage_plan::rules::{OpRule, OperandConstraint};
 use yirage_plan::{
-    ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KvCacheLayout,
-    KvCacheLayoutFacts, Target, VerifiedPlan, WeightEntry, WeightLayout, WeightLayoutFacts, WeightRole,
+    ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KernelRef,
+    KvCacheLayout, KvCacheLayoutFacts, Target, VerifiedPlan, WeightEntry, WeightLayout, WeightLayoutFacts, WeightRole,
 };
 
 /// The reference backend.
@@ -108,14 +108,11 @@ pub fn target(family: &str, kernel: &str, own: Vec<WeightLayoutFacts>, own_cache
     kv_cache_layouts.push(KvCacheLayoutFacts::rows(&BLOCK_POSITIONS));
     let caches: Vec<KvCacheLayout> = kv_cache_layouts.iter().map(|facts| facts.layout).collect();
     let kernel = KernelFacts {
-        name: kernel.into(),
-        variant: "scalar".into(),
+        // It evaluates the graph, node by node.
+        kernel: KernelRef::new(kernel, "scalar", Vec::new()),
         origin: KernelOrigin::Reference,
         regions: RegionKind::ALL.to_vec(),
         rules: Op::NAMES.iter().map(|op| rule(op, &layouts, &caches)).collect(),
-        // It evaluates the graph, node by node.
-        stages: Vec::new(),
-        scratch: false,
     };
     Target {
         family: family.into(),
@@ -200,7 +197,7 @@ impl Device for ReferenceDevice {
         for (&block, rows) in blocks.iter().zip(contents.chunks(each.max(1))) {
             cache_block(&cache, block)?;
             let given = Tensor::from_memory(&ty, &Dims::default(), rows);
-            let Data::F32(cells) = &mut cache.data else { return Err(not_bound("state", "cache")) };
+            let Data::F32(cells) = &mut cache.data else { return Err(not_bound("KV cache", "cache")) };
             cells[block as usize * elems..][..elems].copy_from_slice(given.floats());
         }
         Ok(())
@@ -220,11 +217,11 @@ impl Device for ReferenceDevice {
         let mut states = Vec::new();
         for id in plan.graph.inputs_of(ValueSource::KvCache) {
             let name = &plan.graph.value(id).name;
-            let handle = bindings.kv_caches.get(name).ok_or_else(|| not_bound("state", name))?;
-            let state = handle.0.downcast_ref::<Mutex<Tensor>>().ok_or_else(|| not_bound("state", name))?;
+            let handle = bindings.kv_caches.get(name).ok_or_else(|| not_bound("KV cache", name))?;
+            let state = handle.0.downcast_ref::<Mutex<Tensor>>().ok_or_else(|| not_bound("KV cache", name))?;
             let state = state.lock().unwrap_or_else(PoisonError::into_inner);
             if !is_of(state.dtype, state.shape.get(1..).unwrap_or(&[]), plan.graph.ty(id)) {
-                return Err(not_bound("state", name));
+                return Err(not_bound("KV cache", name));
             }
             drop(state);
             states.push((name.clone(), handle.clone()));
@@ -241,7 +238,7 @@ impl Device for ReferenceDevice {
 }
 
 fn kv_cache_of(cache: &KvCacheHandle) -> Result<&Mutex<Tensor>, HalError> {
-    cache.0.downcast_ref().ok_or_else(|| not_bound("state", "cache"))
+    cache.0.downcast_ref().ok_or_else(|| not_bound("KV cache", "cache"))
 }
 
 /// One block of a cache.
@@ -302,7 +299,7 @@ impl ReferenceProgram {
     /// The memory behind state `i`.
     fn kv_cache(&self, i: usize) -> Result<&Mutex<Tensor>, HalError> {
         let (name, handle) = &self.kv_caches[i];
-        handle.0.downcast_ref::<Mutex<Tensor>>().ok_or_else(|| not_bound("state", name))
+        handle.0.downcast_ref::<Mutex<Tensor>>().ok_or_else(|| not_bound("KV cache", name))
     }
 }
 
@@ -315,7 +312,9 @@ impl Program for ReferenceProgram {
                 StepInputValue::Host(memory) => Tensor::from_memory(&v.ty, &step.dims, memory.bytes()),
                 StepInputValue::Resident(resident) => {
                     let tensor = resident.0.downcast_ref::<Tensor>();
-                    tensor.cloned().ok_or_else(|| HalError::Step(format!("slot `{}` is of another device", v.name)))?
+                    tensor
+                        .cloned()
+                        .ok_or_else(|| HalError::Step(format!("step input `{}` is of another device", v.name)))?
                 }
             };
             self.tensors.insert(v.name.clone(), tensor);

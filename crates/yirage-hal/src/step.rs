@@ -14,10 +14,10 @@ use yirage_plan::ExecutorKind;
 #[derive(Clone)]
 pub struct OutputHandle(pub Arc<dyn Any + Send + Sync>);
 
-/// What a slot holds in a step.
+/// What a step input holds in a step.
 #[derive(Clone)]
 pub enum StepInputValue {
-    /// Elements in the host's memory, row-major; of a strided slot everything from the first element to the last. The
+    /// Elements in the host's memory, row-major; of a strided step input everything from the first element to the last. The
     /// device keeps the handle until the fence.
     Host(Arc<dyn HostMemory>),
     /// Elements that a step before has left on the device.
@@ -41,7 +41,7 @@ pub struct StepRequest {
     pub kind: ExecutorKind,
     /// Its sizes.
     pub dims: Dims,
-    /// In the order of the plan's slots.
+    /// In the order of the plan's step inputs.
     pub inputs: Vec<StepInputValue>,
     /// Outputs that the host gets with the fence.
     pub reads: Vec<usize>,

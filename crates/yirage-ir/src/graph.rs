@@ -146,7 +146,7 @@ pub(crate) fn check_value(ty: &Type, source: ValueSource) -> Result<(), TypeErro
     ty.check()?;
     match source {
         ValueSource::Weight | ValueSource::KvCache if !ty.is_fixed() => {
-            Err(TypeError::new(format!("{ty}: weights and states have fixed dimensions")))
+            Err(TypeError::new(format!("{ty}: weights and KV caches have fixed dimensions")))
         }
         _ => Ok(()),
     }

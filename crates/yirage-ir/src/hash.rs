@@ -54,6 +54,7 @@ impl Graph {
     }
 }
 
+/// Tags of the hash, which are no words of the text form: with other ones every kept hash would be another.
 fn kind(source: ValueSource) -> &'static str {
     match source {
         ValueSource::StepInput => "slot",

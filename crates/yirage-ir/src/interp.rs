@@ -36,7 +36,7 @@ pub fn evaluate_with(
     let mut values: Vec<Option<Tensor>> = vec![None; graph.values.len()];
     for &i in &graph.inputs {
         let v = graph.value(i);
-        // Weights stay where they are (they are large); slots and states move in.
+        // Weights stay where they are (they are large); step inputs and states move in.
         if v.source != ValueSource::Weight {
             values[i.index()] = Some(tensors.remove(&v.name).ok_or_else(|| MissingInput(v.name.clone()))?);
         }

@@ -110,7 +110,7 @@ impl Type {
         self.checked_bytes(dims).unwrap_or(usize::MAX)
     }
 
-    /// Bytes of memory, as [`Type::elems`] counts: as many as a slot of this type is given.
+    /// Bytes of memory, as [`Type::elems`] counts: as many as a step input of this type is given.
     pub fn storage_bytes(&self, dims: &Dims) -> usize {
         match &self.strides {
             None => self.bytes(dims),

@@ -6,26 +6,23 @@ use yirage_ir::op::{Attention, Linear, OpDef};
 use yirage_ir::{DType, Format, RegionKind};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
 use yirage_plan::{
-    DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KvCacheLayout, KvCacheLayoutFacts,
-    NumberTest, Predicate, Quantity, Target, WeightLayout, WeightLayoutFacts, WeightRole,
+    DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KernelRef, KvCacheLayout,
+    KvCacheLayoutFacts, NumberTest, Predicate, Quantity, Target, WeightLayout, WeightLayoutFacts, WeightRole,
 };
 
 /// The name that plans have for the kernels.
 pub(crate) const KERNELS: &str = "kir/kernels@1";
 
 /// The name for regions of products with weights, where a target has kernels of a vendor's language for some of them.
-const REGIONS: &str = "kir/products@1";
+const REGIONS: &str = "kir/matmul_group@1";
 
 /// The target of a device of this family and architecture, within these limits.
 pub fn target(family: &str, arch: &str, limits: DeviceLimits) -> Target {
     let kernels = KernelFacts {
-        name: KERNELS.into(),
-        variant: "portable".into(),
+        kernel: KernelRef::new(KERNELS, "portable", Vec::new()),
         origin: KernelOrigin::Generated,
         regions: RegionKind::ALL.to_vec(),
         rules: op::rules(),
-        stages: Vec::new(),
-        scratch: false,
     };
     Target {
         family: family.into(),
@@ -51,18 +48,16 @@ pub(crate) fn with_products(mut target: Target, products: &dyn NativeProducts) -
     let linear = OpRule::new(Linear::NAME, vec![native_inputs(), native_weights(products.formats())]);
     let linear = products.wants().into_iter().fold(linear.when("groups", 1), OpRule::wanting);
     let native = |name: &str, regions: Vec<RegionKind>, rules: Vec<OpRule>| KernelFacts {
-        name: name.into(),
-        variant: products.variant().into(),
+        kernel: KernelRef::new(name, products.variant(), Vec::new()),
         origin: KernelOrigin::Template,
         regions,
         rules,
-        stages: Vec::new(),
-        scratch: false,
     };
     // What follows products in a region is run by kernels from here.
     let behind = ["map", "view"].into_iter().flat_map(|op| kernels.rules.iter().filter(move |rule| rule.op == op));
     let of_regions = std::iter::once(linear.clone()).chain(behind.cloned()).collect();
-    let regions = KernelFacts { name: REGIONS.into(), regions: vec![RegionKind::MatmulGroup], ..kernels.clone() };
+    let kernel = KernelRef { name: REGIONS.into(), ..kernels.kernel.clone() };
+    let regions = KernelFacts { kernel, regions: vec![RegionKind::MatmulGroup], ..kernels.clone() };
     kernels.regions.retain(|&kind| kind != RegionKind::MatmulGroup);
     target.kernels.extend([
         native(products.name(), Vec::new(), vec![linear]),
@@ -84,13 +79,10 @@ pub(crate) fn with_attention(mut target: Target, attention: &dyn NativeAttention
     let positions = Predicate::Number(positions, NumberTest::OneOf(attention.block_positions().to_vec()));
     let rule = rule.when("cached", true).wanting(Predicate::Outputs(vec![DType::F32])).wanting(positions);
     let own = KernelFacts {
-        name: attention.name().into(),
-        variant: attention.variant().into(),
+        kernel: KernelRef::new(attention.name(), attention.variant(), Vec::new()),
         origin: KernelOrigin::Template,
         regions: Vec::new(),
         rules: vec![attention.wants().into_iter().fold(rule, OpRule::wanting)],
-        stages: Vec::new(),
-        scratch: false,
     };
     // The first that takes a node runs it.
     target.kernels.insert(0, own);

@@ -12,8 +12,8 @@ use yirage_ir::op::OpDef;
 use yirage_ir::{DType, Format, Op};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
 use yirage_plan::{
-    DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KvCacheLayout, KvCacheLayoutFacts, Plan,
-    Predicate, Target, WeightLayout, WeightLayoutFacts, WeightRole,
+    DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KernelRef, KvCacheLayout,
+    KvCacheLayoutFacts, Plan, Predicate, Target, WeightLayout, WeightLayoutFacts, WeightRole,
 };
 
 /// The library of a chip.
@@ -41,15 +41,7 @@ pub(crate) fn ops_of_host() -> Vec<&'static str> {
 }
 
 fn facts(name: &str, variant: &str, origin: KernelOrigin, rules: Vec<OpRule>) -> KernelFacts {
-    KernelFacts {
-        name: name.into(),
-        variant: variant.into(),
-        origin,
-        regions: Vec::new(),
-        rules,
-        stages: Vec::new(),
-        scratch: false,
-    }
+    KernelFacts { kernel: KernelRef::new(name, variant, Vec::new()), origin, regions: Vec::new(), rules }
 }
 
 /// Values of these types from wherever they may come but the cache.

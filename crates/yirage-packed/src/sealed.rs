@@ -1,7 +1,7 @@
 //! Texts in named sections under a checksum: what small results are kept as.
 //!
 //! ```text
-//! yirage-plan 1
+//! yirage-plan 2
 //! sum 64 hexadecimal digits of the SHA-256 of all that follows
 //! NAME BYTES
 //! as many bytes

@@ -85,7 +85,8 @@ impl PersistentKernel {
             weights.insert(origin.name.clone(), origin.part.of(&origin.tensor, tensor, scales)?.bytes);
         }
         let groups = saved.groups().ok_or_else(|| damaged("a line `group` has two or three numbers".into()))?;
-        let states = saved.kv_cache_groups().ok_or_else(|| damaged("a line `state` has a number and a name".into()))?;
+        let states =
+            saved.kv_cache_groups().ok_or_else(|| damaged("a line `kv_cache` has a number and a name".into()))?;
         let vocabulary = match graph.outputs.first().and_then(|&id| graph.ty(id).shape.last()) {
             Some(Dim::Const(n)) => *n,
             _ => return Err(damaged("its graph gives no logits".into())),

@@ -1,7 +1,7 @@
 //! A compiled kernel on disk: what it is, so that it is made again only for what it was made of and for.
 //!
 //! ```text
-//! yirage-kernel 1
+//! yirage-kernel 2
 //! sum 2c26...
 //! about 512
 //! version 0.1.0
@@ -33,7 +33,7 @@ use yirage_mmap::read_text;
 use yirage_model::arch::KvCacheSpec;
 use yirage_packed::sealed;
 
-const HEAD: &str = "yirage-kernel 1";
+const HEAD: &str = "yirage-kernel 2";
 const SECTIONS: [&str; 3] = ["about", "graph", "weights"];
 pub(crate) const FILE: &str = "kernel.yirage";
 
@@ -65,7 +65,7 @@ impl SavedKernel {
         declared: &KernelDeclaration,
         graph: &Graph,
         groups: &[KvCacheSpec],
-        state_group: &[(String, usize)],
+        cache_groups: &[(String, usize)],
         origins: Vec<WeightOrigin>,
         (choice, lookup): (SamplingMode, Option<PromptLookup>),
         device: &dyn Device,
@@ -76,7 +76,7 @@ impl SavedKernel {
         for group in groups {
             about.push(("group".into(), group_word(group)?));
         }
-        about.extend(state_group.iter().map(|(name, group)| ("state".into(), format!("{group} {name}"))));
+        about.extend(cache_groups.iter().map(|(name, group)| ("kv_cache".into(), format!("{group} {name}"))));
         let mut weights = Vec::with_capacity(origins.len());
         for origin in &origins {
             about.extend(origin.scales.iter().map(|of| ("scales".to_owned(), format!("{} {of}", origin.name))));
@@ -178,8 +178,8 @@ impl SavedKernel {
     }
 
     pub(crate) fn kv_cache_groups(&self) -> Option<Vec<(String, usize)>> {
-        let state = |line: &str| line.split_once(' ').and_then(|(at, name)| Some((name.to_owned(), at.parse().ok()?)));
-        self.words("state").map(state).collect()
+        let cache = |line: &str| line.split_once(' ').and_then(|(at, name)| Some((name.to_owned(), at.parse().ok()?)));
+        self.words("kv_cache").map(cache).collect()
     }
 }
 

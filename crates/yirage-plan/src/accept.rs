@@ -172,7 +172,7 @@ pub fn select_kernel(target: &Target, lying: &OperandPlacement<'_>, node: &Node)
             closest = Some(near);
         }
     }
-    let names = || target.kernels.iter().map(|k| k.name.as_str()).collect::<Vec<_>>().join(", ");
+    let names = || target.kernels.iter().map(|facts| facts.kernel.name.as_str()).collect::<Vec<_>>().join(", ");
     Err(match closest {
         Some(Near { why: Some(why), .. }) => why,
         _ => Refusal::Op(inner_names(node), names()),
@@ -229,7 +229,7 @@ impl KernelFacts {
     pub(crate) fn check(&self, lying: &OperandPlacement<'_>, node: &Node) -> Result<(), String> {
         self.runs(lying, node).map_err(|near| match near.why {
             Some(why) => why.to_string(),
-            None => format!("{} does not run `{}`", self.name, node.name()),
+            None => format!("{} does not run `{}`", self.kernel.name, node.name()),
         })
     }
 
@@ -327,7 +327,7 @@ impl KernelFacts {
         if wanted <= limit {
             return Ok(());
         }
-        Err(Refusal::Block { grid: tiled.grid, wanted, kernel: self.name.clone(), limit })
+        Err(Refusal::Block { grid: tiled.grid, wanted, kernel: self.kernel.name.clone(), limit })
     }
 
     /// Whether one of the rules takes the op; else the refusal of the one that comes closest.
@@ -359,7 +359,7 @@ impl KernelFacts {
         node: &Node,
         kind: &dyn Fn(ValueId) -> Option<OperandKind>,
     ) -> Result<(), (usize, Refusal)> {
-        let (op_name, kernel) = (op.name().to_string(), self.name.clone());
+        let (op_name, kernel) = (op.name().to_string(), self.kernel.name.clone());
         for wanted in &rule.wants {
             if let Err(got) = wanted.check(op, graph, node, &bucket) {
                 return Err((1, Refusal::Predicate { op: op_name, got, kernel, wanted: wanted.to_string() }));

@@ -8,7 +8,7 @@ pub(crate) const MAX_TASKS: usize = 1 << 22;
 pub(crate) const MAX_CLOCKS: usize = 1 << 28;
 /// Largest value of a bucket's symbol: positions and rows are counted in 32-bit integers.
 pub const MAX_SYMBOL: u32 = i32::MAX as u32;
-/// Most bytes of a slot at the bucket's largest sizes.
+/// Most bytes of a step input at the bucket's largest sizes.
 pub const MAX_STEP_INPUT_BYTES: u64 = 1 << 56;
 /// Most bytes of an arena.
 pub const MAX_ARENA: u64 = 1 << 48;

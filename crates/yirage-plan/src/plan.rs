@@ -10,12 +10,19 @@ use yirage_ir::{Dims, Graph, ValueId};
 pub struct KernelRef {
     /// `backend/kernel@version`.
     pub name: String,
-    /// The variant: an instruction set.
+    /// The variant that the device runs, as its instruction set.
     pub variant: String,
-    /// Its stages.
+    /// Its stages, in order.
     pub stages: Vec<Stage>,
     /// Whether it uses scratch memory that the device divides among the kernels of a phase.
     pub scratch: bool,
+}
+
+impl KernelRef {
+    /// One that needs no scratch.
+    pub fn new(name: impl Into<String>, variant: impl Into<String>, stages: Vec<Stage>) -> KernelRef {
+        KernelRef { name: name.into(), variant: variant.into(), stages, scratch: false }
+    }
 }
 
 /// Where a value of the graph lies in the plan's arena. What lives only inside a region has no place: it lies in the memory

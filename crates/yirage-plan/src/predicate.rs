@@ -172,8 +172,8 @@ mod tests {
     }
 
     const LINEAR: &str =
-        "slot %x: f32[Tokens, 100] weight %w: f32[32, 100] %y = linear{groups=1}(%x, %w): f32[Tokens, 32]";
-    const MAP: &str = "slot %x: f32[4] %y = map{expr=\"exp(x0)\"}(%x): f32[4]";
+        "input %x: f32[Tokens, 100] weight %w: f32[32, 100] %y = linear{groups=1}(%x, %w): f32[Tokens, 32]";
+    const MAP: &str = "input %x: f32[4] %y = map{expr=\"exp(x0)\"}(%x): f32[4]";
 
     fn size(input: usize, from_last: usize, test: NumberTest) -> Predicate {
         Predicate::Number(Quantity::Size { input, from_last }, test)

@@ -156,7 +156,7 @@ impl fmt::Display for OperandKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             OperandKind::Arena => f.write_str("a computed value"),
-            OperandKind::StepInput => f.write_str("a slot"),
+            OperandKind::StepInput => f.write_str("a step input"),
             OperandKind::Weight(WeightLayout::ROWS) => f.write_str("a weight in plain rows"),
             OperandKind::Weight(WeightLayout::ELEMENTS) => f.write_str("a weight held element by element"),
             OperandKind::Weight(layout) => write!(f, "a weight in the layout {layout}"),

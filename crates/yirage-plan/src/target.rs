@@ -3,7 +3,8 @@
 use crate::capabilities::KernelCapabilities;
 use crate::device_limits::DeviceLimits;
 use crate::kv_cache_layout::{KvCacheLayout, KvCacheLayoutFacts};
-use crate::program::{ExecutorKind, Stage};
+use crate::plan::KernelRef;
+use crate::program::ExecutorKind;
 use crate::rules::OpRule;
 use crate::weight_layout::WeightLayoutFacts;
 use yirage_ir::{ActivationFormat, DType, Dims, Format, RegionKind, Type};
@@ -24,20 +25,14 @@ pub enum KernelOrigin {
 /// A kernel a target has.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KernelFacts {
-    /// `backend/kernel@version`.
-    pub name: String,
-    /// The variant the device will run (its instruction set).
-    pub variant: String,
+    /// What plans say of it, which must be the same.
+    pub kernel: KernelRef,
     /// Where it comes from.
     pub origin: KernelOrigin,
     /// Kinds of regions it runs, beside single ops.
     pub regions: Vec<RegionKind>,
     /// The ops it runs, single or in such regions, and what each may read.
     pub rules: Vec<OpRule>,
-    /// Its stages, in order.
-    pub stages: Vec<Stage>,
-    /// Whether it uses scratch memory that the device divides among the kernels of a phase.
-    pub scratch: bool,
 }
 
 /// A layout of activations that a target has.
@@ -136,12 +131,12 @@ impl Target {
 
     /// Whether some kernel runs regions of this kind. Where none does, nodes stay alone.
     pub fn runs_regions(&self, kind: RegionKind) -> bool {
-        self.kernels.iter().any(|kernel| kernel.regions.contains(&kind))
+        self.kernels.iter().any(|facts| facts.regions.contains(&kind))
     }
 
     /// The kernel called `name`.
     pub fn kernel(&self, name: &str) -> Option<&KernelFacts> {
-        self.kernels.iter().find(|k| k.name == name)
+        self.kernels.iter().find(|facts| facts.kernel.name == name)
     }
 
     /// One line that names the target in plans and cache keys.

@@ -6,11 +6,11 @@
 //! bucket tokens=512 seqs=16 blocks=64 rows=16
 //! arena 1048576
 //! weight %norm: f32[64] layout=rows groups=1 shard=-
-//! kernel cpu/rows@1 avx512 shares
-//! place 7 offset=0 bytes=4096
+//! kernel cpu/rows@1 avx512 static
+//! placement 7 offset=0 bytes=4096
 //! step node=0 kernel=0 phase=0
 //! program steps counters=1
-//! task step=0 stage=0 share=0/1 signals=0
+//! task step=0 stage=0 partition=0/1 signals=0
 //! queue 0
 //! graph llama {
 //! ...
@@ -24,6 +24,7 @@ use crate::tasks;
 use crate::weights::{WeightEntry, WeightPlan};
 use std::fmt::Write;
 use thiserror::Error;
+use yirage_ir::text::outdated_word;
 use yirage_ir::{Dims, ValueId};
 
 /// Why a text is not a plan.
@@ -54,7 +55,7 @@ pub fn print(plan: &Plan) -> String {
         out.push_str(if k.scratch { " scratch\n" } else { "\n" });
     }
     for p in &plan.placements {
-        let _ = writeln!(out, "place {} offset={} bytes={}", p.value.0, p.offset, p.bytes);
+        let _ = writeln!(out, "placement {} offset={} bytes={}", p.value.0, p.offset, p.bytes);
     }
     for s in &plan.steps {
         let _ = writeln!(out, "step node={} kernel={} phase={}", s.node, s.kernel, s.phase);
@@ -83,8 +84,7 @@ pub fn parse(text: &str) -> Result<Plan, PlanTextError> {
         programs: Vec::new(),
     };
     for (i, line) in text[..graph_at].lines().enumerate() {
-        head_line(&mut plan, line)
-            .ok_or_else(|| PlanTextError { line: i + 1, what: format!("cannot read `{line}`") })?;
+        head_line(&mut plan, line).ok_or_else(|| PlanTextError { line: i + 1, what: unread(line) })?;
     }
     for word in ["plan", "precision", "bucket", "arena"] {
         let lines = text[..graph_at].lines().filter(|l| l.split(' ').next() == Some(word)).count();
@@ -93,6 +93,22 @@ pub fn parse(text: &str) -> Result<Plan, PlanTextError> {
         }
     }
     Ok(plan)
+}
+
+/// Words of text form 1 in the lines before the graph, and what stands in their place.
+const OUTDATED: [(&str, &str); 6] = [
+    ("place", "placement"),
+    ("share", "partition"),
+    ("drain", "work_queue"),
+    ("shares", "static"),
+    ("drained", "work_queue"),
+    ("nostate", "no_kv_cache"),
+];
+
+/// Why a line cannot be read.
+fn unread(line: &str) -> String {
+    let mut words = line.split([' ', '?']).map(|word| word.split_once('=').map_or(word, |(name, _)| name));
+    words.find_map(|word| outdated_word(&OUTDATED, word)).unwrap_or_else(|| format!("cannot read `{line}`"))
 }
 
 fn head_line(plan: &mut Plan, line: &str) -> Option<()> {
@@ -112,8 +128,8 @@ fn head_line(plan: &mut Plan, line: &str) -> Option<()> {
             };
         }
         "kernel" => {
-            let (name, variant) = (words.next()?.into(), words.next()?.into());
-            let mut kernel = KernelRef { name, variant, stages: Vec::new(), scratch: false };
+            let (name, variant) = (words.next()?, words.next()?);
+            let mut kernel = KernelRef::new(name, variant, Vec::new());
             for word in words.by_ref() {
                 match word {
                     "scratch" => kernel.scratch = true,
@@ -127,7 +143,7 @@ fn head_line(plan: &mut Plan, line: &str) -> Option<()> {
             return Some(());
         }
         "task" | "queue" => return tasks::text::line(plan.programs.last_mut()?, word, rest),
-        "place" => {
+        "placement" => {
             plan.placements.push(BufferPlacement {
                 value: ValueId(words.next()?.parse().ok()?),
                 offset: field(words.next()?, "offset")?,

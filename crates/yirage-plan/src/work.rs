@@ -161,7 +161,7 @@ impl Costs {
     }
 }
 
-/// Bytes of the slots and computed values that a node of a graph reads and makes in a step of these sizes, as the target
+/// Bytes of the step inputs and computed values that a node of a graph reads and makes in a step of these sizes, as the target
 /// stores them. Of what it reads in parts, as rows of a table, the parts are counted.
 pub fn activation_bytes(graph: &Graph, node: &Node, target: &Target, step: &StepSizes<'_>) -> f64 {
     let is_held = |id: ValueId| graph.kv_cache_of(id).is_some() || graph.value(id).source == ValueSource::Weight;

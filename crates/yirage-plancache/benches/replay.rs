@@ -48,7 +48,7 @@ fn device() -> Arc<dyn Device> {
 fn layer(width: u32) -> Graph {
     let (heads, inner) = (width / 64, 4 * width);
     text::parse(&format!(
-        "graph layer{width} {{ slot %x: f32[Tokens, {width}] slot %positions: i32[Tokens] slot %seqs: i32[Tokens]
+        "graph layer{width} {{ input %x: f32[Tokens, {width}] input %positions: i32[Tokens] input %seqs: i32[Tokens]
          weight %norm: f32[{width}] weight %wq: f32[{width}, {width}] weight %wk: f32[{width}, {width}]
          weight %wv: f32[{width}, {width}] weight %wo: f32[{width}, {width}] weight %norm2: f32[{width}]
          weight %gate: f32[{inner}, {width}] weight %up: f32[{inner}, {width}] weight %down: f32[{width}, {inner}]

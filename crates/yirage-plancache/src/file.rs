@@ -1,14 +1,14 @@
 //! A plan as a file: sealed, with its key and what it takes and gives.
 //!
 //! ```text
-//! yirage-plan 1
+//! yirage-plan 2
 //! sum 2c26...
 //! key 312
 //! graph 1f0c...
 //! ...
 //! interface 80
 //! graph layer
-//! slot %x: f32[Tokens, 64]
+//! input %x: f32[Tokens, 64]
 //! weight %w: f32[64, 64]
 //! output %y: f32[Tokens, 64]
 //! plan 2048
@@ -25,7 +25,7 @@ use yirage_packed::sealed;
 use yirage_plan::{Plan, Target, VerifiedPlan, text};
 
 /// The first line. Another number is another form.
-const HEAD: &str = "yirage-plan 1";
+const HEAD: &str = "yirage-plan 2";
 /// The sections, in order.
 const SECTIONS: [&str; 3] = ["key", "interface", "plan"];
 

@@ -37,21 +37,21 @@ impl Interface {
     /// Whether it can be called with arrays.
     ///
     /// # Errors
-    /// [`CallError::Unsupported`] where there are cache states.
+    /// [`CallError::Unsupported`] where there are KV caches.
     pub fn check_callable(&self) -> Result<(), CallError> {
         self.check_kv_caches(|_| false)
     }
 
-    /// Whether each of its cache states is given.
+    /// Whether each of its KV caches is given.
     pub(crate) fn check_kv_caches(&self, given: impl Fn(&str) -> bool) -> Result<(), CallError> {
-        let Some((state, _)) = self.kv_caches.iter().find(|(name, _)| !given(name)) else { return Ok(()) };
+        let Some((cache, _)) = self.kv_caches.iter().find(|(name, _)| !given(name)) else { return Ok(()) };
         Err(CallError::Unsupported {
-            what: format!("calling the graph `{}` with its state `{state}`", self.graph),
-            why: "caches are the engine's; a graph that is called has slots and weights alone",
+            what: format!("calling the graph `{}` with its KV cache `{cache}`", self.graph),
+            why: "caches are the engine's; a graph that is called has step inputs and weights alone",
         })
     }
 
-    /// Whether a plan takes and gives this: it reads no slot, weight or state that is not here, and its outputs are of these
+    /// Whether a plan takes and gives this: it reads no step input, weight or KV cache that is not here, and its outputs are of these
     /// types.
     ///
     /// # Errors
@@ -60,16 +60,16 @@ impl Interface {
         self.check_as_rank(plan, 1)
     }
 
-    /// [`Interface::check`] of a plan for one of so many ranks: of a weight it may read the rank's rows, of a state the rank's heads.
+    /// [`Interface::check`] of a plan for one of so many ranks: of a weight it may read the rank's rows, of a KV cache the rank's heads.
     ///
     /// # Errors
     /// As [`Interface::check`].
     pub(crate) fn check_as_rank(&self, plan: &Plan, ranks: u32) -> Result<(), CallError> {
         let wrong = |what: String| CallError::Plan { graph: self.graph.clone(), what };
         let kinds = [
-            (ValueSource::StepInput, "slot", &self.step_inputs),
+            (ValueSource::StepInput, "step input", &self.step_inputs),
             (ValueSource::Weight, "weight", &self.weights),
-            (ValueSource::KvCache, "state", &self.kv_caches),
+            (ValueSource::KvCache, "KV cache", &self.kv_caches),
         ];
         for (source, kind, known) in kinds {
             let known: HashMap<&str, &Type> = known.iter().map(|(name, ty)| (name.as_str(), ty)).collect();

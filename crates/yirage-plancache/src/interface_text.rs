@@ -3,8 +3,9 @@
 use crate::error::PlanFileError;
 use crate::interface::Interface;
 use std::fmt::Write;
+use yirage_ir::Type;
 use yirage_ir::hash::fnv128;
-use yirage_ir::{Type, text::parse_type};
+use yirage_ir::text::{OUTDATED, outdated_word, parse_type};
 
 /// The hash of names and types.
 pub(crate) fn interface_hash(interface: &Interface) -> u128 {
@@ -26,7 +27,7 @@ pub(crate) fn print_interface(interface: &Interface) -> String {
 }
 
 /// The first words of lines, in the order in which they come.
-const KINDS: [&str; 4] = ["slot", "weight", "state", "output"];
+const KINDS: [&str; 4] = ["input", "weight", "kv_cache", "output"];
 
 /// Reads them.
 pub(crate) fn parse_interface(text: &str) -> Result<Interface, PlanFileError> {
@@ -39,9 +40,10 @@ pub(crate) fn parse_interface(text: &str) -> Result<Interface, PlanFileError> {
     for (at, line) in lines {
         let unread = || wrong(at, format!("`KIND %NAME: TYPE` wanted, `{line:.60}` found"));
         let (kind, rest) = line.split_once(" %").ok_or_else(unread)?;
-        let place = KINDS.iter().position(|known| *known == kind).ok_or_else(unread)?;
+        let outdated = || outdated_word(&OUTDATED, kind).map_or_else(unread, |why| wrong(at, why));
+        let place = KINDS.iter().position(|known| *known == kind).ok_or_else(outdated)?;
         if place < last {
-            return Err(wrong(at, format!("a {kind} stands behind a {}", KINDS[last])));
+            return Err(wrong(at, format!("`{kind}` stands behind `{}`", KINDS[last])));
         }
         let (name, ty) = rest.split_once(": ").ok_or_else(unread)?;
         let ty = parse_type(ty).map_err(|e| wrong(at, format!("the type of `{name:.60}`: {}", e.what)))?;
@@ -49,6 +51,6 @@ pub(crate) fn parse_interface(text: &str) -> Result<Interface, PlanFileError> {
         values[place].push((name.to_owned(), ty));
         last = place;
     }
-    let [slots, weights, states, outputs] = values;
-    Ok(Interface { graph, step_inputs: slots, weights, kv_caches: states, outputs })
+    let [step_inputs, weights, kv_caches, outputs] = values;
+    Ok(Interface { graph, step_inputs, weights, kv_caches, outputs })
 }

@@ -9,7 +9,7 @@
 //!                      └─▶ plan file, proved again ─▶ load, run   (a miss)
 //!                      └─▶ compile ─▶ load, run                   (a miss without a file)
 //! ```
-//! **A plan** has nothing of a call baked in: every input is a slot that each call fills anew. **The key** is all that a plan
+//! **A plan** has nothing of a call baked in: every input is a step input that each call fills anew. **The key** is all that a plan
 //! depends on: what the graph computes, names and types of what it takes and gives, the sizes of the call, the target with
 //! its kernels and their versions, the compiler's version, the options, and in the process the weights by their memory.
 //! **A plan file** is untrusted. It is checked as a whole, parsed, and proved for the target of the device at hand, as if

@@ -2,7 +2,7 @@
 
 use yirage_ir::{DType, Format, Op};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
-use yirage_plan::{KernelFacts, KernelOrigin};
+use yirage_plan::{KernelFacts, KernelOrigin, KernelRef};
 
 /// What all devices of a group of so many do together, under the name that plans of a backend have for it: every collective of
 /// matrices of `f32`, `f16` and `bf16`.
@@ -12,12 +12,9 @@ pub fn collective_kernel(name: &str, ranks: u32) -> KernelFacts {
         OpRule::new(op, vec![vec![OperandConstraint::new(OperandKind::Arena, matrix)]]).when("ranks", ranks)
     };
     KernelFacts {
-        name: name.into(),
-        variant: "rendezvous".into(),
+        kernel: KernelRef::new(name, "rendezvous", Vec::new()),
         origin: KernelOrigin::Library,
         regions: Vec::new(),
         rules: Op::COLLECTIVES.iter().map(rule).collect(),
-        stages: Vec::new(),
-        scratch: false,
     }
 }

@@ -215,7 +215,7 @@ impl LeaderProgram {
                     let output = output.0.downcast_ref::<Shared<OutputHandle>>();
                     let output = output.filter(|output| output.is_of(&self.program.channel));
                     let output =
-                        output.ok_or_else(|| HalError::Step("a slot's value lies on another device".into()))?;
+                        output.ok_or_else(|| HalError::Step("a step input's value lies on another device".into()))?;
                     own.push(StepInputValue::Resident(output.own.clone()));
                     others.push(RankInput::Resident(output.id));
                 }

@@ -44,7 +44,7 @@ pub(crate) struct PlanLoad {
     pub(crate) plan: String,
 }
 
-/// What a slot holds in a step.
+/// What a step input holds in a step.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum RankInput {
     /// Bytes of the host.

@@ -111,8 +111,8 @@ pub enum SearchError {
     Graph(#[from] VerifyError),
     /// It has memory that outlives a step.
     #[error(
-        "the state `{name}`: graphs with states are not rewritten, because the order of what is done to a state is \
-             part of their meaning; search the parts between the states"
+        "the KV cache `{name}`: graphs with KV caches are not rewritten, because the order of what is done to one is \
+             part of their meaning; search the parts between them"
     )]
     State {
         /// The state.

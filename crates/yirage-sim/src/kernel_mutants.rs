@@ -23,54 +23,54 @@ use yirage_plan::{Plan, Precision, Target};
 const GRAPHS: &[(&str, &str)] = &[
     (
         "words of two",
-        "slot %a: f32[Tokens, 128] slot %b: f32[128]
+        "input %a: f32[Tokens, 128] input %b: f32[128]
          %y = map{expr=\"cast.bf16(mul(x0, x1))\"}(%a, %b): bf16[Tokens, 128] output %y",
     ),
     (
         "transposed",
-        "slot %a: f32[16, 12] slot %b: f32[12, 16] %t = view{form=\"permute(1, 0)\"}(%b): f32[16, 12]
+        "input %a: f32[16, 12] input %b: f32[12, 16] %t = view{form=\"permute(1, 0)\"}(%b): f32[16, 12]
          %y = map{expr=\"sub(x0, x1)\"}(%a, %t): f32[16, 12] output %y",
     ),
-    ("sum", "slot %a: f32[Tokens, 150] %y = reduce{kind=sum, axes=\"[1]\", keep=true}(%a): f32[Tokens, 1] output %y"),
+    ("sum", "input %a: f32[Tokens, 150] %y = reduce{kind=sum, axes=\"[1]\", keep=true}(%a): f32[Tokens, 1] output %y"),
     (
         "mean squares of 16 bits",
-        "slot %a: f32[24, 70] %q = reduce{kind=mean_square, axes=\"[1]\", keep=true}(%a): f32[24, 1]
+        "input %a: f32[24, 70] %q = reduce{kind=mean_square, axes=\"[1]\", keep=true}(%a): f32[24, 1]
          %y = map{expr=\"cast.bf16(x0)\"}(%q): bf16[24, 1] output %y",
     ),
     (
         "sum of whole numbers",
-        "slot %a: i32[150, 3] %y = reduce{kind=sum, axes=\"[0]\", keep=true}(%a): i32[1, 3] output %y",
+        "input %a: i32[150, 3] %y = reduce{kind=sum, axes=\"[0]\", keep=true}(%a): i32[1, 3] output %y",
     ),
-    ("contraction", "slot %a: f32[16, 11] slot %b: f32[11, 12] %y = contract(%a, %b): f32[16, 12] output %y"),
-    ("gather", "slot %a: f32[9, 8] slot %i: i32[24] %y = gather{axis=0}(%a, %i): f32[24, 8] output %y"),
+    ("contraction", "input %a: f32[16, 11] input %b: f32[11, 12] %y = contract(%a, %b): f32[16, 12] output %y"),
+    ("gather", "input %a: f32[9, 8] input %i: i32[24] %y = gather{axis=0}(%a, %i): f32[24, 8] output %y"),
     (
         "product with a weight",
-        "slot %a: f32[Tokens, 576] weight %w: f32[256, 576]
+        "input %a: f32[Tokens, 576] weight %w: f32[256, 576]
          %y = linear{groups=1}(%a, %w): f32[Tokens, 256] output %y",
     ),
     (
         "tiles that go on",
-        "slot %a: f32[6, 256] slot %b: f32[256, 24]
+        "input %a: f32[6, 256] input %b: f32[256, 24]
          %y = region tiled{grid=\"[2, 1, 1]\", loops=4, ins=\"[- - - loop 1, 1 - - loop 0]\", outs=\"[1 - -]\",
            accumulate=\"[continue, continue]\", running=\"[]\", reads=\"[]\"}(%a, %b): f32[6, 24]
-           graph body { slot %a: f32[6, 64] slot %b: f32[64, 12]
+           graph body { input %a: f32[6, 64] input %b: f32[64, 12]
              %q = reduce{kind=mean_square, axes=\"[1]\", keep=true}(%a): f32[6, 1]
              %p = contract(%a, %b): f32[6, 12] output %q, %p }
-           graph block { slot %q: f32[6, 1] slot %p: f32[6, 12]
+           graph block { input %q: f32[6, 1] input %p: f32[6, 12]
              %y = map{expr=\"div(x1, sqrt(x0))\"}(%q, %p): f32[6, 12] output %y }
          output %y",
     ),
     (
         "tiles that are rescaled",
-        "slot %a: f32[6, 300] slot %b: f32[300, 5]
+        "input %a: f32[6, 300] input %b: f32[300, 5]
          %y = region tiled{grid=\"[1, 3, 1]\", loops=3, ins=\"[- 0 - loop 1, - - - loop 0]\", outs=\"[- 0 -]\",
            accumulate=\"[sum, rescaled 2]\", running=\"[0]\", reads=\"[]\"}(%a, %b): f32[6, 5]
-           graph body { slot %a: f32[2, 100] slot %b: f32[100, 5] slot %before: f32[2, 1]
+           graph body { input %a: f32[2, 100] input %b: f32[100, 5] input %before: f32[2, 1]
              %l = reduce{kind=sum, axes=\"[1]\", keep=true}(%a): f32[2, 1]
              %e = map{expr=\"mul(x0, x0)\"}(%a): f32[2, 100]
              %o = contract(%e, %b): f32[2, 5]
              %f = map{expr=\"mul(x0, 0.05)\"}(%before): f32[2, 1] output %l, %o, %f }
-           graph block { slot %l: f32[2, 1] slot %o: f32[2, 5]
+           graph block { input %l: f32[2, 1] input %o: f32[2, 5]
              %y = map{expr=\"sub(x0, x1)\"}(%o, %l): f32[2, 5] output %y }
          output %y",
     ),

@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_node_stands_by_itself() {
-        let body = "slot %x: f32[Tokens, 8] weight %w: f32[8] state %kv: f32[32, 1, 8] slot %at: i32[Tokens]
+        let body = "input %x: f32[Tokens, 8] weight %w: f32[8] kv_cache %kv: f32[32, 1, 8] input %at: i32[Tokens]
             %n = rms_norm{eps=1e-5, width=8, unit_offset=false}(%x, %w): f32[Tokens, 8]
             %a = kv_append{kv_heads=1}(%kv, %n, %at): f32[32, 1, 8]
             %b = kv_append{kv_heads=1}(%a, %n, %at): f32[32, 1, 8] output %b";

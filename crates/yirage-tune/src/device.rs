@@ -10,7 +10,7 @@ use yirage_hal::{Bindings, Device, Executor, HostMemory, SelectionReason, write_
 use yirage_ir::Dims;
 use yirage_plan::WeightPlan;
 
-/// A graph on a device. Each [`TimedStep::step`] sets its slots and runs it to its end.
+/// A graph on a device. Each [`TimedStep::step`] sets its step inputs and runs it to its end.
 pub struct LoadedGraph {
     executor: Executor,
     step_inputs: Vec<(String, Arc<dyn HostMemory>)>,
@@ -30,8 +30,8 @@ impl LoadedGraph {
         let plan = compile(&prepared.graph, prepared.dims, &target, &weights, &prepared.options)?;
         let executor = Executor::new(device, &plan, &bindings)?;
         let shared = |(name, record)| (name, record as Arc<dyn HostMemory>);
-        let slots = prepared.step_inputs.into_iter().map(shared).collect();
-        Ok(LoadedGraph { executor, step_inputs: slots, dims: prepared.dims, weights })
+        let step_inputs = prepared.step_inputs.into_iter().map(shared).collect();
+        Ok(LoadedGraph { executor, step_inputs, dims: prepared.dims, weights })
     }
 
     /// Runs it until it is chosen which of the device's executors runs it: so long they take turns, and what steps take says

@@ -13,7 +13,7 @@ use yirage_packed::sealed::{open, seal};
 use yirage_search::equal::Certificate;
 
 /// The first line of an entry. Another number is another form of text.
-const HEAD: &str = "yirage-tune 3";
+const HEAD: &str = "yirage-tune 4";
 
 /// The sections of an entry, in order.
 const SECTIONS: [&str; 6] = ["key", "graph", "certificate", "rules", "measured", "notes"];

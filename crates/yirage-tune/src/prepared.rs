@@ -12,7 +12,7 @@ pub struct PreparedGraph {
     pub graph: Graph,
     /// The bytes of each weight, by name.
     pub weights: Vec<(String, Vec<u8>)>,
-    /// The elements of each slot, by name.
+    /// The elements of each step input, by name.
     pub step_inputs: Vec<(String, Arc<Record>)>,
     /// The cache that it reads, with its name.
     pub cache: Option<(String, CacheInput)>,

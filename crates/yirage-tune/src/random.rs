@@ -14,12 +14,12 @@ use yirage_ir::{DType, Dims, Format, Graph, Type, ValueId, ValueSource};
 /// [`TuneError::NoValues`]: states, stored formats that are only decoded, sizes that no memory has.
 pub fn prepared(graph: &Graph, dims: Dims, options: &CompileOptions) -> Result<PreparedGraph, TuneError> {
     let mut rng = Rng::new(1);
-    let (mut weights, mut slots) = (Vec::new(), Vec::new());
+    let (mut weights, mut step_inputs) = (Vec::new(), Vec::new());
     for &id in &graph.inputs {
         let value = graph.value(id);
         match value.source {
             ValueSource::StepInput => {
-                slots.push((value.name.clone(), Arc::new(Record::of(&bytes(graph, id, &dims, &mut rng)?))))
+                step_inputs.push((value.name.clone(), Arc::new(Record::of(&bytes(graph, id, &dims, &mut rng)?))))
             }
             ValueSource::Weight => weights.push((value.name.clone(), bytes(graph, id, &dims, &mut rng)?)),
             ValueSource::KvCache | ValueSource::Node { .. } => {
@@ -27,7 +27,7 @@ pub fn prepared(graph: &Graph, dims: Dims, options: &CompileOptions) -> Result<P
             }
         }
     }
-    Ok(PreparedGraph { graph: graph.clone(), weights, step_inputs: slots, cache: None, dims, options: options.clone() })
+    Ok(PreparedGraph { graph: graph.clone(), weights, step_inputs, cache: None, dims, options: options.clone() })
 }
 
 fn refused(graph: &Graph, id: ValueId, why: &str) -> TuneError {

@@ -7,8 +7,8 @@ use yirage_compile::{
 use yirage_ir::{Dims, Format, Graph, NodeKind, ValueSource, text};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
 use yirage_plan::{
-    DeviceLimits, KernelFacts, KvCacheLayout, NumberTest, Plan, Precision, Predicate, Quantity, Target, VerifiedPlan,
-    WeightLayout,
+    DeviceLimits, KernelFacts, KernelRef, KvCacheLayout, NumberTest, Plan, Precision, Predicate, Quantity, Target,
+    VerifiedPlan, WeightLayout,
 };
 
 const BUCKET: Dims = Dims { tokens: 33, seqs: 2, blocks: 4, rows: 2 };
@@ -43,7 +43,7 @@ fn assert_decision(told: &[PassDecisions], pass: &str, value: &str, verdict: Pas
     assert!(found.iter().any(fits), "{pass} of `{value}`: {found:#?}");
 }
 
-const SOFTMAX: &str = r#"slot %x: f32[Tokens, 8]
+const SOFTMAX: &str = r#"input %x: f32[Tokens, 8]
     %m = reduce{kind=max, axes="[1]", keep=true}(%x): f32[Tokens, 1]
     %e = map{expr="exp(sub(x0, x1))"}(%x, %m): f32[Tokens, 8]
     %s = reduce{kind=sum, axes="[1]", keep=true}(%e): f32[Tokens, 1]
@@ -66,7 +66,7 @@ fn an_op_is_recognised_or_told_what_it_lacks() {
         &["softmax", "`m` is made by", "kind=min", "kind=max"],
     );
     let slot = decisions_of(
-        r#"slot %x: f32[Tokens, 8] slot %w: f32[4, 8] %t = view{form="permute(1, 0)"}(%w): f32[8, 4]
+        r#"input %x: f32[Tokens, 8] input %w: f32[4, 8] %t = view{form="permute(1, 0)"}(%w): f32[8, 4]
            %y = contract(%x, %t): f32[Tokens, 4] output %y"#,
     );
     assert_decision(&slot, "recognise", "y", PassVerdict::Refused, &["linear", "`w` is no weight"]);
@@ -75,7 +75,7 @@ fn an_op_is_recognised_or_told_what_it_lacks() {
 #[test]
 fn what_is_removed_or_computed_once_is_told() {
     let found = decisions_of(
-        r#"slot %x: f32[Tokens, 8] %a = map{expr="exp(x0)"}(%x): f32[Tokens, 8]
+        r#"input %x: f32[Tokens, 8] %a = map{expr="exp(x0)"}(%x): f32[Tokens, 8]
            %b = map{expr="exp(x0)"}(%x): f32[Tokens, 8] %dead = map{expr="neg(x0)"}(%a): f32[Tokens, 8]
            %y = concat{axis=1}(%a, %b): f32[Tokens, 16] output %y"#,
     );
@@ -85,7 +85,7 @@ fn what_is_removed_or_computed_once_is_told() {
 
 #[test]
 fn maps_of_maps_are_told() {
-    let body = r#"slot %x: f32[Tokens, 8] slot %r: f32[Tokens, 1]
+    let body = r#"input %x: f32[Tokens, 8] input %r: f32[Tokens, 1]
         %a = map{expr="exp(x0)"}(%x): f32[Tokens, 8] %b = map{expr="neg(x0)"}(%a): f32[Tokens, 8]
         %c = map{expr="exp(x0)"}(%r): f32[Tokens, 1] %d = map{expr="mul(x0, x1)"}(%b, %c): f32[Tokens, 8]"#;
     let found = decisions_of(&format!("{body} output %d"));
@@ -97,7 +97,7 @@ fn maps_of_maps_are_told() {
 
 #[test]
 fn chains_are_told() {
-    let body = r#"slot %a: f32[8, 16] slot %b: f32[16, 8] slot %c: f32[8, 8]
+    let body = r#"input %a: f32[8, 16] input %b: f32[16, 8] input %c: f32[8, 8]
         %t = view{form="permute(1, 0)"}(%b): f32[8, 16] %e = map{expr="mul(x0, x1)"}(%a, %t): f32[8, 16]
         %p = contract(%e, %b): f32[8, 8] %q = contract(%p, %c): f32[8, 8]"#;
     let found = decisions_of(&format!("{body} output %q"));
@@ -107,7 +107,7 @@ fn chains_are_told() {
     assert_decision(&output, "chains", "e", PassVerdict::Refused, &["`e` is an output"]);
 }
 
-const PRODUCTS: &str = r#"slot %x: f32[Tokens, 64] slot %late0: f32[Tokens, 32]
+const PRODUCTS: &str = r#"input %x: f32[Tokens, 64] input %late0: f32[Tokens, 32]
     weight %wq: q8_0[32, 64] weight %wk: q8_0[32, 64] weight %bias: f32[32]
     %q = linear{groups=1}(%x, %wq): f32[Tokens, 32] %k = linear{groups=1}(%x, %wk): f32[Tokens, 32]
     %qb = map{expr="add(x0, x1)"}(%q, %bias): f32[Tokens, 32]
@@ -122,19 +122,19 @@ fn regions_and_what_joins_products_are_told() {
     let joined = decisions_of(&format!("{PRODUCTS} output %kq"));
     assert_decision(&joined, "fuse", "kq", PassVerdict::Done, &["joining the products `q`, `k`"]);
     let late = decisions_of(
-        r#"slot %x: f32[Tokens, 64] weight %wq: q8_0[64, 64] weight %wk: q8_0[64, 64] weight %norm: f32[64]
+        r#"input %x: f32[Tokens, 64] weight %wq: q8_0[64, 64] weight %wk: q8_0[64, 64] weight %norm: f32[64]
            %q = linear{groups=1}(%x, %wq): f32[Tokens, 64] %n = rms_norm{eps=1e-5, width=64, unit_offset=false}(%q, %norm): f32[Tokens, 64]
            %k = linear{groups=1}(%x, %wk): f32[Tokens, 64] %y = map{expr="add(x0, x1)"}(%k, %n): f32[Tokens, 64] output %y"#,
     );
     assert_decision(&late, "fuse", "y", PassVerdict::Refused, &["`n` is not there before the product runs"]);
-    assert_decision(&found, "fuse", "k", PassVerdict::Done, &["region `products` of 3 nodes", "products of"]);
+    assert_decision(&found, "fuse", "k", PassVerdict::Done, &["region `matmul_group` of 3 nodes", "products of"]);
     let shared = decisions_of(&format!("{PRODUCTS} output %kq, %q, %qb"));
     assert_decision(&shared, "fuse", "qb", PassVerdict::Refused, &["`q` is an output"]);
     let exact =
         explained_on(&parsed(&format!("{PRODUCTS} output %kq")), &target(), &CompileOptions::new(Precision::Exact)).1;
     assert_decision(&exact, "legalise", "q", PassVerdict::Refused, &["precision is exact"]);
     let rows = decisions_of(
-        r#"slot %x: f32[Tokens, 8] weight %w: f32[8] slot %s: f32[Seqs, 8]
+        r#"input %x: f32[Tokens, 8] weight %w: f32[8] input %s: f32[Seqs, 8]
            %n = rms_norm{eps=1e-5, width=8, unit_offset=false}(%x, %w): f32[Tokens, 8]
            %m = softmax(%n): f32[Tokens, 8] %o = softmax(%s): f32[Seqs, 8] output %m, %o"#,
     );
@@ -145,10 +145,10 @@ fn regions_and_what_joins_products_are_told() {
 fn copies_and_kernels_are_told() {
     let mut target = target();
     // This kernel wants its input computed, and those before it do not run the op.
-    let rows = target.kernels.iter_mut().find(|k| k.name == "test/rows@1").unwrap();
+    let rows = target.kernels.iter_mut().find(|facts| facts.kernel.name == "test/rows@1").unwrap();
     let rule = rows.rules.iter_mut().find(|r| r.op == "softmax").unwrap();
     *rule = OpRule::new("softmax", vec![vec![OperandConstraint::new(OperandKind::Arena, Format::ALL.to_vec())]]);
-    let graph = parsed("slot %x: f32[Tokens, 8] %y = softmax(%x): f32[Tokens, 8] output %y");
+    let graph = parsed("input %x: f32[Tokens, 8] %y = softmax(%x): f32[Tokens, 8] output %y");
     let found = explained_on(&graph, &target, &CompileOptions::default()).1;
     assert_decision(&found, "copies", "y", PassVerdict::Done, &["a copy of `x`", "test/rows@1"]);
     assert_decision(&found, "select", "y", PassVerdict::Done, &["run by test/rows@1"]);
@@ -190,7 +190,7 @@ fn listening_changes_no_byte_of_the_plan() {
 #[test]
 fn what_was_decided_before_an_error_is_told() {
     let graph = parsed(
-        "slot %x: f32[Tokens, 64] weight %w: iq4_nl[64, 64] %y = linear{groups=1}(%x, %w): f32[Tokens, 64] output %y",
+        "input %x: f32[Tokens, 64] weight %w: iq4_nl[64, 64] %y = linear{groups=1}(%x, %w): f32[Tokens, 64] output %y",
     );
     let weights = plan_weights(&graph, &target()).unwrap();
     let mut told = Vec::new();
@@ -227,7 +227,7 @@ fn an_output_is_never_fused_away() {
     }
 }
 
-const ATTENTION: &str = r#"slot %q: f32[2, 16, 8] slot %k: f32[2, 8, 32] slot %v: f32[2, 32, 8]
+const ATTENTION: &str = r#"input %q: f32[2, 16, 8] input %k: f32[2, 8, 32] input %v: f32[2, 32, 8]
     %s = contract(%q, %k): f32[2, 16, 32] %e = map{expr="exp(x0)"}(%s): f32[2, 16, 32]
     %z = reduce{kind=sum, axes="[2]", keep=true}(%e): f32[2, 16, 1]
     %w = map{expr="div(x0, x1)"}(%e, %z): f32[2, 16, 32]
@@ -269,7 +269,7 @@ fn attention_without_its_scores_is_told_or_what_it_lacks() {
 #[test]
 fn attention_of_a_steps_sizes_is_told() {
     let found = decisions_of(
-        r#"slot %q: f32[Tokens, 8] slot %k: f32[8, 32] slot %v: f32[32, 8]
+        r#"input %q: f32[Tokens, 8] input %k: f32[8, 32] input %v: f32[32, 8]
            %s = contract(%q, %k): f32[Tokens, 32] %p = softmax(%s): f32[Tokens, 32]
            %y = contract(%p, %v): f32[Tokens, 8] output %y"#,
     );
@@ -279,7 +279,7 @@ fn attention_of_a_steps_sizes_is_told() {
 #[test]
 fn a_norm_in_front_of_a_product_is_told() {
     let found = decisions_of(
-        r#"slot %x: f32[Tokens, 64] weight %g: f32[64] weight %w: f32[96, 64]
+        r#"input %x: f32[Tokens, 64] weight %g: f32[64] weight %w: f32[96, 64]
            %n = rms_norm{eps=1e-5, width=64, unit_offset=false}(%x, %g): f32[Tokens, 64]
            %y = linear{groups=1}(%n, %w): f32[Tokens, 96] output %y"#,
     );
@@ -296,7 +296,7 @@ fn a_norm_in_front_of_a_product_is_told() {
 fn a_region_is_cut_where_kernels_are_bound_to_fewer_values() {
     // Sixteen sums of their own inputs, all ready together.
     let names: Vec<String> =
-        (0..16).map(|i| format!("slot %a{i}: f32[Tokens, 8] slot %b{i}: f32[Tokens, 8]")).collect();
+        (0..16).map(|i| format!("input %a{i}: f32[Tokens, 8] input %b{i}: f32[Tokens, 8]")).collect();
     let sums: Vec<String> =
         (0..16).map(|i| format!("%s{i} = map{{expr=\"add(x0, x1)\"}}(%a{i}, %b{i}): f32[Tokens, 8]")).collect();
     let outputs: Vec<String> = (0..16).map(|i| format!("output %s{i}")).collect();
@@ -335,8 +335,8 @@ fn a_weight_larger_than_a_binding_is_for_kernels_that_read_it_in_parts_wherever_
         plan.map(drop).map_err(|why| why.to_string())
     };
     let product =
-        "slot %x: f32[Tokens, 64] weight %w: f32[96, 64] %y = linear{groups=1}(%x, %w): f32[Tokens, 96] output %y";
-    let table = "slot %x: f32[Tokens, 64] slot %i: i32[Tokens] weight %w: f32[96, 64]
+        "input %x: f32[Tokens, 64] weight %w: f32[96, 64] %y = linear{groups=1}(%x, %w): f32[Tokens, 96] output %y";
+    let table = "input %x: f32[Tokens, 64] input %i: i32[Tokens] weight %w: f32[96, 64]
         %y = linear{groups=1}(%x, %w): f32[Tokens, 96] %e = embed{scale=1.0}(%w, %i): f32[Tokens, 64] output %y, %e";
     assert_eq!(compiled(product, 96 * 256, false), Ok(()));
     assert_eq!(compiled(product, 256, true), Ok(()));
@@ -360,7 +360,7 @@ fn a_kernel_that_wants_a_multiple_leaves_other_sizes_to_the_next() {
     let mut target = target();
     let k = Quantity::Size { input: 1, from_last: 0 };
     let tiles = KernelFacts {
-        name: "test/tiles@1".into(),
+        kernel: KernelRef { name: "test/tiles@1".into(), ..target.kernels[0].kernel.clone() },
         rules: vec![
             OpRule::new(
                 "linear",
@@ -378,7 +378,7 @@ fn a_kernel_that_wants_a_multiple_leaves_other_sizes_to_the_next() {
     target.kernels.insert(0, tiles);
     let kernel = |k: u32, tokens: u32| {
         let body = format!(
-            "slot %x: f32[Tokens, {k}] weight %w: f32[32, {k}] %y = linear{{groups=1}}(%x, %w): f32[Tokens, 32] output %y"
+            "input %x: f32[Tokens, {k}] weight %w: f32[32, {k}] %y = linear{{groups=1}}(%x, %w): f32[Tokens, 32] output %y"
         );
         let graph = text::parse(&format!("graph g {{ {body} }}")).unwrap();
         let (weights, options) = (plan_weights(&graph, &target).unwrap(), CompileOptions::default());

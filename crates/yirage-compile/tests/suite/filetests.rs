@@ -97,7 +97,7 @@ fn broken_plans_are_refused() {
 #[test]
 fn a_missing_kernel_names_op_types_and_target() {
     let graph = text::parse(
-        "graph g { slot %ids: i32[Tokens] weight %t: f32[8, 32] weight %w: iq4_nl[64, 32]
+        "graph g { input %ids: i32[Tokens] weight %t: f32[8, 32] weight %w: iq4_nl[64, 32]
          %x = embed{scale=1.0}(%t, %ids): f32[Tokens, 32]
          %y = linear{groups=1}(%x, %w): f32[Tokens, 64] output %y }",
     )

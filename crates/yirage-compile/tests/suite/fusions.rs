@@ -79,7 +79,7 @@ fn op_name(op: &Op) -> &'static str {
 }
 
 const ROWS: &str = "rows";
-const PRODUCTS: &str = "products";
+const PRODUCTS: &str = "matmul_group";
 
 #[test]
 fn a_model_layer_in_plain_ops_gets_its_kernels() {
@@ -97,7 +97,7 @@ fn a_model_layer_in_plain_ops_gets_its_kernels() {
 fn a_gated_mlp_is_two_products_made_together_and_a_product() {
     let plan = both(
         r#"graph mlp {
-          slot %x: f32[Tokens, 64] weight %norm: f32[64] weight %wg: q8_0[96, 64] weight %wu: q8_0[96, 64]
+          input %x: f32[Tokens, 64] weight %norm: f32[64] weight %wg: q8_0[96, 64] weight %wu: q8_0[96, 64]
           weight %wd: q8_0[64, 96]
           %n = rms_norm{eps=1e-5, width=64, unit_offset=false}(%x, %norm): f32[Tokens, 64]
           %g = linear{groups=1}(%n, %wg): f32[Tokens, 96] %u = linear{groups=1}(%n, %wu): f32[Tokens, 96]
@@ -115,7 +115,7 @@ fn a_gated_mlp_is_two_products_made_together_and_a_product() {
 fn a_residual_and_the_norm_behind_it_are_one_pass() {
     let plan = both(
         r#"graph residual {
-          slot %x: f32[Tokens, 64] slot %d: f32[Tokens, 64] weight %norm: f32[64] weight %w: q8_0[96, 64]
+          input %x: f32[Tokens, 64] input %d: f32[Tokens, 64] weight %norm: f32[64] weight %w: q8_0[96, 64]
           %r = map{expr="add(x0, x1)"}(%x, %d): f32[Tokens, 64]
           %n = rms_norm{eps=1e-5, width=64, unit_offset=false}(%r, %norm): f32[Tokens, 64]
           %y = linear{groups=1}(%n, %w): f32[Tokens, 96]
@@ -128,7 +128,7 @@ fn a_residual_and_the_norm_behind_it_are_one_pass() {
 fn routing_is_one_pass_behind_its_scores() {
     let graph = text::parse(
         r#"graph routing {
-          slot %x: f32[Tokens, 64] weight %router: f32[8, 64] slot %bias: f32[Tokens, 8]
+          input %x: f32[Tokens, 64] weight %router: f32[8, 64] input %bias: f32[Tokens, 8]
           %scores = linear{groups=1}(%x, %router): f32[Tokens, 8]
           %biased = map{expr="add(x0, x1)"}(%scores, %bias): f32[Tokens, 8]
           %w, %e = route{top_k=2, scoring=softmax, normalize=true, scale=1.0, groups=1, top_groups=1}(%biased): f32[Tokens, 2], i32[Tokens, 2]
@@ -143,7 +143,7 @@ fn routing_is_one_pass_behind_its_scores() {
 /// Scores, softmax and sums of plain attention: the softmax is one op, and the views are no steps.
 /// Heads of queries over keys that are turned around, softmax over a matrix of all rows.
 const ATTENTION: &str = r#"graph attention {
-  slot %q: f32[4, 16, 8] slot %k: f32[4, 16, 8] slot %v: f32[4, 16, 8]
+  input %q: f32[4, 16, 8] input %k: f32[4, 16, 8] input %v: f32[4, 16, 8]
   %t = view{form="permute(0, 2, 1)"}(%k): f32[4, 8, 16]
   %s = contract(%q, %t): f32[4, 16, 16]
   %c = map{expr="mul(x0, 0.35)"}(%s): f32[4, 16, 16]
@@ -155,7 +155,7 @@ const ATTENTION: &str = r#"graph attention {
 
 /// Grouped heads in rows of tokens, with a causal mask, an unshifted softmax of 16 bits, and the heads together again.
 const GROUPED: &str = r#"graph grouped {
-  slot %q: bf16[2, 3, 16, 8] slot %k: bf16[32, 16] slot %v: bf16[2, 1, 32, 8]
+  input %q: bf16[2, 3, 16, 8] input %k: bf16[32, 16] input %v: bf16[2, 1, 32, 8]
   %own = iota{shape="[16, 1]", axis=0}(): i32[16, 1] %at = iota{shape="[1, 32]", axis=1}(): i32[1, 32]
   %kh = view{form="reshape(32, 2, 1, 8)"}(%k): bf16[32, 2, 1, 8]
   %kt = view{form="permute(1, 2, 3, 0)"}(%kh): bf16[2, 1, 8, 32]

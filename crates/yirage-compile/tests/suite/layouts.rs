@@ -23,7 +23,7 @@ fn compiled(graph: &Graph, target: &Target, precision: Precision) -> Result<Plan
 /// A product with a quantised weight.
 fn product() -> Graph {
     text::parse(
-        "graph g { slot %x: f32[Tokens, 64] weight %w: q4_0[16, 64]
+        "graph g { input %x: f32[Tokens, 64] weight %w: q4_0[16, 64]
          %n = hadamard{part=64}(%x): f32[Tokens, 64]
          %y = linear{groups=1}(%n, %w): f32[Tokens, 16] output %y }",
     )
@@ -33,7 +33,7 @@ fn product() -> Graph {
 /// The same with activations that are quantised already.
 fn quantised() -> Graph {
     text::parse(
-        "graph g { slot %x: f32[Tokens, 64] weight %w: q4_0[16, 64]
+        "graph g { input %x: f32[Tokens, 64] weight %w: q4_0[16, 64]
          %q = quantize{layout=q8a, parts=1}(%x): q8a[Tokens, 64]
          %y = linear{groups=1}(%q, %w): f32[Tokens, 16] output %y }",
     )
@@ -89,7 +89,7 @@ fn reads_elements() -> Target {
 #[test]
 fn weights_that_products_alone_read_keep_their_elements() {
     let layout = |body: &str, target: &Target| {
-        let graph = text::parse(&format!("graph g {{ slot %x: bf16[Tokens, 64] {body} output %y }}")).unwrap();
+        let graph = text::parse(&format!("graph g {{ input %x: bf16[Tokens, 64] {body} output %y }}")).unwrap();
         let plan = plan_weights(&graph, target).unwrap();
         plan.get("w").unwrap().layout.clone()
     };
@@ -119,7 +119,7 @@ fn a_weight_lies_as_the_target_wants_for_its_role_and_format() {
     several.weight_layouts.insert(0, WeightLayoutFacts::new(panels, &[WeightRole::Matmul], &[Format::BF16]));
     let layout = |target: &Target, format: &str| {
         let body = format!("weight %w: {format}[16, 64] %y = linear{{groups=1}}(%x, %w): f32[Tokens, 16] output %y");
-        let graph = text::parse(&format!("graph g {{ slot %x: f32[Tokens, 64] {body} }}")).unwrap();
+        let graph = text::parse(&format!("graph g {{ input %x: f32[Tokens, 64] {body} }}")).unwrap();
         plan_weights(&graph, target).map(|plan| plan.entries[0].layout.clone()).map_err(|why| why.to_string())
     };
     assert_eq!(layout(&several, "bf16").unwrap(), "panels");
@@ -142,7 +142,7 @@ fn a_layout_holds_its_formats_alone() {
 #[test]
 fn a_plan_of_elements_holds_only_where_they_are_read() {
     let graph = text::parse(
-        "graph g { slot %x: bf16[Tokens, 64] weight %w: bf16[64, 32]
+        "graph g { input %x: bf16[Tokens, 64] weight %w: bf16[64, 32]
          %y = contract(%x, %w): bf16[Tokens, 32] output %y }",
     )
     .unwrap();
@@ -157,8 +157,8 @@ fn cached(positions: u32) -> Graph {
     let op = "attention{heads=1, kv_heads=1, k_width=8, v_width=8, scale=0.5, softcap=0.0, window=0, causal=true, cached=true, \
               v_in_k=false}";
     let text = format!(
-        "graph g {{ slot %q: f32[Tokens, 8] state %kv: f16[{positions}, 1, 16] slot %at: i32[Tokens] slot %seqs: i32[Tokens]
-         slot %table: i32[Seqs, Blocks] %y = {op}(%q, %kv, %at, %seqs, %table): f32[Tokens, 8] output %y }}"
+        "graph g {{ input %q: f32[Tokens, 8] kv_cache %kv: f16[{positions}, 1, 16] input %at: i32[Tokens] input %seqs: i32[Tokens]
+         input %table: i32[Seqs, Blocks] %y = {op}(%q, %kv, %at, %seqs, %table): f32[Tokens, 8] output %y }}"
     );
     text::parse(&text).unwrap()
 }
@@ -178,7 +178,7 @@ fn blocks_of_a_cache_are_as_long_as_a_layout_of_the_target_says() {
     let plan = compiled(&cached(32), &several, Precision::Exact).unwrap();
     several.kv_cache_layouts.remove(0);
     let refused = VerifiedPlan::new(plan, &several).unwrap_err().to_string();
-    assert!(refused.contains("the cache `kv` of f16[32, 1, 16] has no layout of the target"), "{refused}");
+    assert!(refused.contains("the KV cache `kv` of f16[32, 1, 16] has no layout of the target"), "{refused}");
 }
 
 #[test]

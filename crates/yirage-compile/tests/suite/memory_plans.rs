@@ -9,7 +9,7 @@ use yirage_plan::{Lifetime, Plan, Precision, VerifiedPlan, lifetimes};
 use yirage_testkit::rng::Rng;
 
 const HEAD: &str = "graph g {
-  slot %ids: i32[Tokens]
+  input %ids: i32[Tokens]
   weight %t: f32[8, 64]
   weight %s: f32[64]
   weight %wa: f32[64, 64]

@@ -83,22 +83,22 @@ fn what_is_nearly_an_op_stays() {
     let near = [
         // Its weight is no weight, and not of the type that norms compute with.
         (
-            r#"slot %x: f32[Tokens, 8] slot %w: bf16[8]
+            r#"input %x: f32[Tokens, 8] input %w: bf16[8]
             %m = reduce{kind=mean_square, axes="[1]", keep=true}(%x): f32[Tokens, 1]
             %y = map{expr="mul(mul(x0, rsqrt(add(x1, 0.00001))), x2)"}(%x, %m, %w): f32[Tokens, 8]"#,
             "map",
         ),
         // The product of other rows, a look-up in what is computed, a norm of a sum of squares, a softmax that is not one.
-        ("slot %x: f32[Tokens, 8] weight %w: f32[8, 4] %y = contract(%x, %w): f32[Tokens, 4]", "contract"),
-        ("slot %x: f32[Tokens, 8] slot %i: i32[Seqs] %y = gather{axis=0}(%x, %i): f32[Seqs, 8]", "gather"),
+        ("input %x: f32[Tokens, 8] weight %w: f32[8, 4] %y = contract(%x, %w): f32[Tokens, 4]", "contract"),
+        ("input %x: f32[Tokens, 8] input %i: i32[Seqs] %y = gather{axis=0}(%x, %i): f32[Seqs, 8]", "gather"),
         (
-            r#"slot %x: f32[Tokens, 8]
+            r#"input %x: f32[Tokens, 8]
             %m = reduce{kind=sum, axes="[1]", keep=true}(%x): f32[Tokens, 1]
             %y = map{expr="mul(x0, rsqrt(add(x1, 0.1)))"}(%x, %m): f32[Tokens, 8]"#,
             "map",
         ),
         (
-            r#"slot %x: f32[Tokens, 8] slot %z: f32[Tokens, 8]
+            r#"input %x: f32[Tokens, 8] input %z: f32[Tokens, 8]
             %m = reduce{kind=max, axes="[1]", keep=true}(%z): f32[Tokens, 1]
             %e = map{expr="exp(sub(x0, x1))"}(%x, %m): f32[Tokens, 8]
             %s = reduce{kind=sum, axes="[1]", keep=true}(%e): f32[Tokens, 1]
@@ -107,7 +107,7 @@ fn what_is_nearly_an_op_stays() {
         ),
         (
             // The weight is read as it lies, too.
-            r#"slot %x: f32[Tokens, 8] weight %w: f32[4, 8]
+            r#"input %x: f32[Tokens, 8] weight %w: f32[4, 8]
             %n = map{expr="neg(x0)"}(%w): f32[4, 8]
             %t = view{form="permute(1, 0)"}(%w): f32[8, 4]
             %y = contract(%x, %t): f32[Tokens, 4]

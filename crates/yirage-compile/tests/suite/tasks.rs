@@ -7,9 +7,9 @@ use yirage_plan::rules::{OpRule, OperandConstraint};
 use yirage_plan::tasks::access::{Extent, predecessors};
 use yirage_plan::tasks::vm::{ArenaRaceChecker, WalkError, walk};
 use yirage_plan::{
-    ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KvCacheLayout,
-    KvCacheLayoutFacts, Partitioning, Plan, PlanError, Precision, Stage, StageCondition, Target, Task, TaskPartition,
-    TaskProgram, VerifiedPlan, Wait, WeightLayout, WeightLayoutFacts, WeightRole,
+    ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KernelRef,
+    KvCacheLayout, KvCacheLayoutFacts, Partitioning, Plan, PlanError, Precision, Stage, StageCondition, Target, Task,
+    TaskPartition, TaskProgram, VerifiedPlan, Wait, WeightLayout, WeightLayoutFacts, WeightRole,
 };
 use yirage_testkit::rng::Rng;
 
@@ -19,8 +19,7 @@ const TILES: WeightLayout = WeightLayout::named("tiles");
 /// A device whose kernels have stages of every kind.
 fn target(workers: u32) -> Target {
     let kernel = |name: &str, regions: &[RegionKind], ops: &[&str], stages: &[Stage]| KernelFacts {
-        name: format!("test/{name}@1"),
-        variant: "test".into(),
+        kernel: KernelRef::new(format!("test/{name}@1"), "test", stages.to_vec()),
         origin: KernelOrigin::Library,
         regions: regions.to_vec(),
         rules: ops
@@ -29,8 +28,6 @@ fn target(workers: u32) -> Target {
                 OpRule::new(op, vec![OperandConstraint::any(&[WeightLayout::ROWS, TILES], &[KvCacheLayout::ROWS])])
             })
             .collect(),
-        stages: stages.to_vec(),
-        scratch: false,
     };
     let rows = Stage::always(Partitioning::Rows);
     let (shares, drained) = (Stage::always(Partitioning::Static), Stage::always(Partitioning::WorkQueue));
@@ -57,7 +54,7 @@ fn target(workers: u32) -> Target {
         executors: ExecutorKind::ALL.to_vec(),
         kernels: vec![
             kernel("rows", &[RegionKind::Rows], &["embed", "rms_norm", "map"], &[rows]),
-            kernel("products", &[RegionKind::MatmulGroup], &["linear"], &[staging, drained]),
+            kernel("matmul_group", &[RegionKind::MatmulGroup], &["linear"], &[staging, drained]),
             kernel("attention", &[], &["attention"], &[filling, drained, shares]),
             kernel("gather", &[], &["gather"], &[shares]),
         ],
@@ -65,9 +62,9 @@ fn target(workers: u32) -> Target {
 }
 
 const HEAD: &str = "graph g {
-  slot %ids: i32[Tokens]
-  slot %positions: i32[Tokens]
-  slot %seqs: i32[Tokens]
+  input %ids: i32[Tokens]
+  input %positions: i32[Tokens]
+  input %seqs: i32[Tokens]
   weight %t: f32[8, 64]
   weight %s: f32[64]
   weight %wa: f32[64, 64]

@@ -11,12 +11,12 @@ const BUCKET: Dims = Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 };
 /// A product of `[8, 256]` and `[256, 96]`: three blocks of four iterations.
 fn product() -> Graph {
     text::parse(
-        "graph g { slot %x: f32[8, 256] weight %w: f32[256, 96]
+        "graph g { input %x: f32[8, 256] weight %w: f32[256, 96]
          %y = region tiled{grid=\"[3, 1, 1]\", loops=4, ins=\"[- - - loop 1, 1 - - loop 0]\", outs=\"[1 - -]\",
          accumulate=\"[continue]\", running=\"[]\", reads=\"[]\"}(%x, %w): f32[8, 96]
-         graph body { slot %x: f32[8, 64] slot %w: f32[64, 32] %n = map{expr=\"tanh(x0)\"}(%x): f32[8, 64]
+         graph body { input %x: f32[8, 64] input %w: f32[64, 32] %n = map{expr=\"tanh(x0)\"}(%x): f32[8, 64]
          %p = contract(%n, %w): f32[8, 32] output %p }
-         graph block { slot %p: f32[8, 32] %y = map{expr=\"relu(x0)\"}(%p): f32[8, 32] output %y } output %y }",
+         graph block { input %p: f32[8, 32] %y = map{expr=\"relu(x0)\"}(%p): f32[8, 32] output %y } output %y }",
     )
     .unwrap()
 }
@@ -61,7 +61,7 @@ fn a_plan_for_a_larger_block_is_not_proved_for_a_smaller_one() {
 #[test]
 fn a_target_without_such_a_kernel_says_what_is_missing() {
     let mut without = target();
-    without.kernels.retain(|kernel| kernel.name != "test/tiled@1");
+    without.kernels.retain(|facts| facts.kernel.name != "test/tiled@1");
     let refused = compiled(&without, &CompileOptions::new(Precision::Exact)).unwrap_err().to_string();
     assert!(refused.contains("no kernel runs it with map, contract, map"), "{refused}");
 }

@@ -46,13 +46,13 @@ fn random_attention_text(rng: &mut Rng) -> String {
 /// Queries and keys, how keys are seen, and the scores.
 fn keys(rng: &mut Rng, sizes: &RandomAttentionSizes, dtype: &str) -> (String, String, String) {
     let RandomAttentionSizes { heads: h, group: g, queries: m, keys: n, width: d, .. } = *sizes;
-    let q = format!("slot %q: {dtype}[{h}, {g}, {m}, {d}]");
+    let q = format!("input %q: {dtype}[{h}, {g}, {m}, {d}]");
     let (k, seen) = match rng.index(3) {
         // As Mirage has them, with their elements outermost.
-        0 => (format!("slot %kt: {dtype}[{h}, 1, {d}, {n}]"), String::new()),
+        0 => (format!("input %kt: {dtype}[{h}, 1, {d}, {n}]"), String::new()),
         1 => {
             let turned = format!("%kt = view{{form=\"permute(0, 1, 3, 2)\"}}(%k): {dtype}[{h}, 1, {d}, {n}]");
-            (format!("slot %k: {dtype}[{h}, 1, {n}, {d}]"), turned)
+            (format!("input %k: {dtype}[{h}, 1, {n}, {d}]"), turned)
         }
         // Rows of tokens, as a model has them.
         _ => {
@@ -60,7 +60,7 @@ fn keys(rng: &mut Rng, sizes: &RandomAttentionSizes, dtype: &str) -> (String, St
                 "%kr = view{{form=\"reshape({n}, {h}, 1, {d})\"}}(%k): {dtype}[{n}, {h}, 1, {d}]
                  %kt = view{{form=\"permute(1, 2, 3, 0)\"}}(%kr): {dtype}[{h}, 1, {d}, {n}]"
             );
-            (format!("slot %k: {dtype}[{n}, {}]", h * d), turned)
+            (format!("input %k: {dtype}[{n}, {}]", h * d), turned)
         }
     };
     let scores = format!("%s = contract(%q, %kt): {dtype}[{h}, {g}, {m}, {n}]");
@@ -81,7 +81,7 @@ fn weights(rng: &mut Rng, sizes: &RandomAttentionSizes, dtype: &str) -> (String,
             cast("select(le(x2, add(x1, 3i)), mul(x0, 0.25), -inf)")
         ),
         2 => format!(
-            "slot %bias: f32[{g}, {m}, {n}] %c = map{{expr=\"{}\"}}(%s, %bias): {all}",
+            "input %bias: f32[{g}, {m}, {n}] %c = map{{expr=\"{}\"}}(%s, %bias): {all}",
             cast("add(mul(x0, 0.5), x1)")
         ),
         _ => format!("%c = map{{expr=\"{}\"}}(%s): {all}", cast("mul(tanh(div(x0, 5.0)), 5.0)")),
@@ -111,10 +111,10 @@ fn weights(rng: &mut Rng, sizes: &RandomAttentionSizes, dtype: &str) -> (String,
 fn values(rng: &mut Rng, sizes: &RandomAttentionSizes, dtype: &str) -> (String, String) {
     let RandomAttentionSizes { heads: h, group: g, queries: m, keys: n, values: w, .. } = *sizes;
     let (slot, read) = if rng.one_in(2) {
-        (format!("slot %v: {dtype}[{h}, 1, {n}, {w}]"), "%v")
+        (format!("input %v: {dtype}[{h}, 1, {n}, {w}]"), "%v")
     } else {
         let repeated = format!("%vr = view{{form=\"expand({h}, {g}, {n}, {w})\"}}(%v): {dtype}[{h}, {g}, {n}, {w}]");
-        (format!("slot %v: {dtype}[{h}, 1, {n}, {w}] {repeated}"), "%vr")
+        (format!("input %v: {dtype}[{h}, 1, {n}, {w}] {repeated}"), "%vr")
     };
     (slot, format!("%o = contract(%w, {read}): {dtype}[{h}, {g}, {m}, {w}]"))
 }

@@ -136,7 +136,7 @@ impl<'a> Draft<'a> {
         self.input(ty)
     }
 
-    /// A new input: a slot, or a weight where its type allows, or what is computed from a slot of another type.
+    /// A new input: a step input, or a weight where its type allows, or what is computed from a step input of another type.
     pub(super) fn input(&mut self, ty: Type) -> Result<ValueId, BuildError> {
         let fixed = ty.shape.iter().all(|d| d.as_const().is_some());
         let narrow = matches!(ty.dtype, F16 | BF16);
@@ -154,7 +154,7 @@ impl<'a> Draft<'a> {
         Ok(id)
     }
 
-    /// A slot, dense or strided; what lies in gaps is drawn as well.
+    /// A step input, dense or strided; what lies in gaps is drawn as well.
     fn random_step_input(&mut self, ty: Type) -> Result<ValueId, BuildError> {
         let fixed: Option<Vec<usize>> = ty.shape.iter().map(|d| d.as_const()).collect();
         let strides = match fixed {
@@ -175,7 +175,7 @@ impl<'a> Draft<'a> {
         self.step_input(ty, given)
     }
 
-    /// A slot of these elements.
+    /// A step input of these elements.
     pub(super) fn step_input(&mut self, ty: Type, elements: Record) -> Result<ValueId, BuildError> {
         let name = self.name();
         self.step_inputs.insert(name.clone(), elements);

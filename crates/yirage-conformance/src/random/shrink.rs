@@ -18,7 +18,7 @@ impl RandomGraph {
         }
     }
 
-    /// Parts that are smaller: with one output, with a value given as a slot.
+    /// Parts that are smaller: with one output, with a value given as a step input.
     fn parts(&self) -> Vec<RandomGraph> {
         let graph = &self.setup.graph;
         let mut parts = Vec::new();
@@ -40,7 +40,7 @@ impl RandomGraph {
         parts.into_iter().filter(fewer).collect()
     }
 
-    /// What these outputs need, `given` being a slot of what the reference makes.
+    /// What these outputs need, `given` being a step input of what the reference makes.
     fn with(&self, outputs: &[ValueId], given: Option<ValueId>) -> RandomGraph {
         let mut out = self.clone();
         if let Some(value) = given {
@@ -62,7 +62,7 @@ impl RandomGraph {
     }
 }
 
-/// The graph without what `outputs` do not need; `given` is a slot.
+/// The graph without what `outputs` do not need; `given` is a step input.
 fn needed(graph: &Graph, outputs: &[ValueId], given: Option<ValueId>) -> Graph {
     let mut live = vec![false; graph.values.len()];
     outputs.iter().for_each(|o| live[o.index()] = true);

@@ -84,9 +84,9 @@ pub fn without_tiles(graph: &Graph) -> Result<Graph, String> {
     Ok(b.finish())
 }
 
-/// A graph of slots and weights with elements for all of them, the same for inputs of one name.
+/// A graph of step inputs and weights with elements for all of them, the same for inputs of one name.
 pub fn with_random_inputs(graph: Graph, seed: u64) -> GraphSetup {
-    let (mut slots, mut weights) = (HashMap::new(), HashMap::new());
+    let (mut step_inputs, mut weights) = (HashMap::new(), HashMap::new());
     for &id in &graph.inputs {
         let v = graph.value(id);
         let mut rng = Rng::new(seed ^ v.name.bytes().fold(7, |h, b| h * 31 + u64::from(b)));
@@ -98,7 +98,7 @@ pub fn with_random_inputs(graph: Graph, seed: u64) -> GraphSetup {
             }
             (_, DType::I32) => {
                 let x: Vec<i32> = (0..n).map(|_| rng.index(200) as i32 - 100).collect();
-                slots.insert(v.name.clone(), Record::of(&x));
+                step_inputs.insert(v.name.clone(), Record::of(&x));
             }
             (_, DType::Stored(format)) if format != Format::F32 => {
                 let (x, mut bytes): (Vec<f32>, _) =
@@ -106,16 +106,16 @@ pub fn with_random_inputs(graph: Graph, seed: u64) -> GraphSetup {
                 if let Some(encode) = format.info().encode {
                     encode(&x, &mut bytes);
                 }
-                slots.insert(v.name.clone(), Record::of(&bytes));
+                step_inputs.insert(v.name.clone(), Record::of(&bytes));
             }
             _ => {
                 let x: Vec<f32> = (0..n).map(|_| rng.signed_f32()).collect();
-                slots.insert(v.name.clone(), Record::of(&x));
+                step_inputs.insert(v.name.clone(), Record::of(&x));
             }
         }
     }
     let dims = Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 };
-    GraphSetup { graph, weights, step_inputs: slots, kv_caches: Vec::new(), dims, precision: Precision::Exact }
+    GraphSetup { graph, weights, step_inputs, kv_caches: Vec::new(), dims, precision: Precision::Exact }
 }
 
 type TileBuildResult<T> = Result<T, BuildError>;
@@ -277,7 +277,7 @@ impl TiledGraphGenerator {
         (tile, cut, Type::new(dtype, sizes))
     }
 
-    /// An input of the region: a slot, dense or not, a weight, or computed.
+    /// An input of the region: a step input, dense or not, a weight, or computed.
     fn outer(&mut self, b: &mut GraphBuilder, at: usize, ty: Type) -> TileBuildResult<ValueId> {
         let name = format!("x{at}");
         if ty.dtype == DType::I32 {

@@ -1,4 +1,4 @@
-//! Inputs of general ops: each from a slot, from a weight, and from another op.
+//! Inputs of general ops: each from a step input, from a weight, and from another op.
 //!
 //! Only floats are weights; all others are cast inside the graph from one that may.
 
@@ -78,13 +78,13 @@ impl Wrapping {
         }
     }
 
-    /// A slot.
+    /// A step input.
     fn plain_step_input(&mut self, name: &str, t: &Tensor, symbol: bool) -> Result<ValueId, BuildError> {
         self.step_inputs.insert(name.into(), Record::of(&t.memory()));
         self.builder.step_input(name, ty(t, t.dtype, symbol))
     }
 
-    /// What another op makes of a slot.
+    /// What another op makes of a step input.
     fn computed(&mut self, name: &str, t: &Tensor, symbol: bool) -> Result<ValueId, BuildError> {
         let given = match t.dtype {
             DType::I32 | DType::U32 => t.dtype,

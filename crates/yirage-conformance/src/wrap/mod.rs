@@ -72,7 +72,7 @@ pub(crate) enum GeneralInputScheme {
     Model,
     /// Input i from place `i + n` of [`OperandSource::ALL`].
     Turn(usize),
-    /// The first from a slot, with a symbolic outermost dimension.
+    /// The first from a step input, with a symbolic outermost dimension.
     Symbol,
 }
 

@@ -63,7 +63,7 @@ fn a_weight_of_another_size_or_device_is_refused() {
 #[test]
 fn a_cache_that_is_split_otherwise_is_refused() {
     let device = cpu();
-    let body = "slot %k: f32[Tokens, 8] slot %v: f32[Tokens, 24] slot %at: i32[Tokens] state %s: f32[32, 1, 32]
+    let body = "input %k: f32[Tokens, 8] input %v: f32[Tokens, 24] input %at: i32[Tokens] kv_cache %s: f32[32, 1, 32]
         %t = kv_append{kv_heads=1}(%s, %k, %v, %at): f32[32, 1, 32] output %t";
     let plan = plan(&*device, body);
     let block = Type::new(DType::Stored(Format::F32), [32u32, 1, 32]);
@@ -81,7 +81,7 @@ fn a_cache_that_is_split_otherwise_is_refused() {
 fn choices_that_a_device_does_not_have_are_refused() {
     let refused = |device: &dyn Device, variant: &str| {
         let bindings = Bindings { kernel_variant: Some(variant.into()), ..Bindings::default() };
-        let plan = plan(device, "slot %x: f32[Tokens, 8] %y = softmax(%x): f32[Tokens, 8] output %y");
+        let plan = plan(device, "input %x: f32[Tokens, 8] %y = softmax(%x): f32[Tokens, 8] output %y");
         Executor::new(device, &plan, &bindings).err().map(|e| e.to_string())
     };
     assert_eq!(refused(&*cpu(), "piece=32K"), None);
@@ -94,7 +94,7 @@ fn choices_that_a_device_does_not_have_are_refused() {
 #[test]
 fn slots_of_another_length_are_no_step() {
     let device = cpu();
-    let plan = plan(&*device, "slot %x: f32[Tokens, 8] %y = softmax(%x): f32[Tokens, 8] output %y");
+    let plan = plan(&*device, "input %x: f32[Tokens, 8] %y = softmax(%x): f32[Tokens, 8] output %y");
     let mut program = load(&*device, &plan, &Bindings::default()).unwrap();
     let mut run = |tokens: u32, given: &[&[i32]]| {
         let slots = given.iter().map(|words| StepInputValue::Host(Arc::new(Record::of(words)))).collect();

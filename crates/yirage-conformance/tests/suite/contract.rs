@@ -33,7 +33,7 @@ fn load(device: &dyn Device, body: &str) -> Executor {
     Executor::new(device, &plan, &Bindings::default()).unwrap()
 }
 
-const DOUBLE: &str = "slot %x: f32[Tokens, 2] %y = map{expr=\"add(x0, x0)\"}(%x): f32[Tokens, 2] output %y";
+const DOUBLE: &str = "input %x: f32[Tokens, 2] %y = map{expr=\"add(x0, x0)\"}(%x): f32[Tokens, 2] output %y";
 
 #[test]
 fn elements_of_every_type_go_in_and_come_out() {
@@ -47,7 +47,7 @@ fn elements_of_every_type_go_in_and_come_out() {
     ];
     for device in devices() {
         for (ty, expr, given) in &cases {
-            let body = format!("slot %x: {ty}[Tokens, 2] %y = map{{expr=\"{expr}\"}}(%x): {ty}[Tokens, 2] output %y");
+            let body = format!("input %x: {ty}[Tokens, 2] %y = map{{expr=\"{expr}\"}}(%x): {ty}[Tokens, 2] output %y");
             let mut executor = load(&*device, &body);
             executor.set_memory("x", Arc::new(given.clone()));
             let outputs = executor.run(&DIMS).unwrap();
@@ -175,7 +175,7 @@ fn what_a_device_cannot_do_is_typed() {
 
 #[test]
 fn a_graph_moves_from_device_to_device() {
-    let body = "slot %x: f32[Tokens, 2] %r = reduce{kind=sum, axes=\"[1]\", keep=true}(%x): f32[Tokens, 1]
+    let body = "input %x: f32[Tokens, 2] %r = reduce{kind=sum, axes=\"[1]\", keep=true}(%x): f32[Tokens, 1]
         %y = map{expr=\"div(x0, x1)\"}(%x, %r): f32[Tokens, 2] output %y";
     let mut each = devices().into_iter().map(|device| {
         let mut executor = load(&*device, body);

@@ -17,7 +17,7 @@ fn a_copy_stands_in_the_plan() {
     };
     // A weight of 16 bits is held as f32, which is not how its elements are joined with others.
     let plan = compiled(
-        "weight %w: f16[4, 2] slot %w.copy: f32[4, 2] %h = map{expr=\"cast.f16(x0)\"}(%w.copy): f16[4, 2]
+        "weight %w: f16[4, 2] input %w.copy: f32[4, 2] %h = map{expr=\"cast.f16(x0)\"}(%w.copy): f16[4, 2]
          %j = concat{axis=0}(%h, %w): f16[8, 2] %y = map{expr=\"cast.f32(x0)\"}(%j): f32[8, 2] output %y",
     );
     assert!(plan.contains("%w.copy_ = view{form=\"reshape(4, 2)\"}(%w): f16[4, 2]"), "{plan}");

@@ -16,14 +16,14 @@ use yirage_testkit::skipped;
 const BODIES: [(&str, usize); 10] = [
     // A bias, and a scale beside it that another reader wants.
     (
-        "slot %b: f32[96] %p = linear{groups=1}(%x, %w): f32[Tokens, 96]
+        "input %b: f32[96] %p = linear{groups=1}(%x, %w): f32[Tokens, 96]
          %y = map{expr=\"add(x0, x1)\"}(%p, %b): f32[Tokens, 96]
          %h = map{expr=\"mul(x0, 0.5)\"}(%y): f32[Tokens, 96] output %y output %h",
         1,
     ),
     // Two products, one with an expression of other rows, one as it is.
     (
-        "slot %r: f32[Tokens, 96] weight %v: f32[200, 64] %p = linear{groups=1}(%x, %w): f32[Tokens, 96]
+        "input %r: f32[Tokens, 96] weight %v: f32[200, 64] %p = linear{groups=1}(%x, %w): f32[Tokens, 96]
          %q = linear{groups=1}(%x, %v): f32[Tokens, 200]
          %y = map{expr=\"add(x1, mul(x0, sigmoid(x0)))\"}(%p, %r): f32[Tokens, 96] output %y output %q",
         1,
@@ -58,7 +58,7 @@ const BODIES: [(&str, usize); 10] = [
     ),
     // The same with biases, the other way round, of weights of two formats, and another product beside them.
     (
-        "slot %b: f32[600] slot %c: f32[600] weight %v: f32[600, 64]
+        "input %b: f32[600] input %c: f32[600] weight %v: f32[600, 64]
          %p = linear{groups=1}(%x, %a): f32[Tokens, 600] %q = linear{groups=1}(%x, %v): f32[Tokens, 600]
          %k = linear{groups=1}(%x, %w): f32[Tokens, 96]
          %pb = map{expr=\"add(x0, x1)\"}(%p, %b): f32[Tokens, 600] %qb = map{expr=\"add(x0, x1)\"}(%q, %c): f32[Tokens, 600]
@@ -74,7 +74,7 @@ const BODIES: [(&str, usize); 10] = [
     ),
     // Three, by two maps, and what follows of rows of its own.
     (
-        "slot %r: f32[Tokens, 600] weight %v: f32[600, 64] %p = linear{groups=1}(%x, %a): f32[Tokens, 600]
+        "input %r: f32[Tokens, 600] weight %v: f32[600, 64] %p = linear{groups=1}(%x, %a): f32[Tokens, 600]
          %q = linear{groups=1}(%x, %e): f32[Tokens, 600] %k = linear{groups=1}(%x, %v): f32[Tokens, 600]
          %t = map{expr=\"sub(x0, x1)\"}(%p, %q): f32[Tokens, 600] %u = map{expr=\"div(x0, x1)\"}(%k, %t): f32[Tokens, 600]
          %y = map{expr=\"add(tanh(x0), x1)\"}(%u, %r): f32[Tokens, 600] output %y",
@@ -92,20 +92,20 @@ fn setup(body: &str, format: &str, precision: Precision, tokens: u32) -> GraphSe
     let shapes = [("w", "96, 64"), ("g", "96, 32"), ("i", "96, 32"), ("a", "600, 64"), ("e", "600, 64")];
     let weights: String = shapes.map(|(name, shape)| format!("weight %{name}: {format}[{shape}] ")).concat();
     let used: String = weights.split_inclusive("] ").filter(|w| body.contains(&format!("{})", &w[7..9]))).collect();
-    let text = format!("graph g {{ slot %x: f32[Tokens, 64] {used} {body} }}");
+    let text = format!("graph g {{ input %x: f32[Tokens, 64] {used} {body} }}");
     let graph = text::parse(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
     let dims = Dims { tokens, seqs: 1, blocks: 1, rows: 1 };
-    let (mut rng, mut weights, mut slots) = (Rng::new(11), HashMap::new(), HashMap::new());
+    let (mut rng, mut weights, mut step_inputs) = (Rng::new(11), HashMap::new(), HashMap::new());
     for &id in &graph.inputs {
         let v = graph.value(id);
         let values: Vec<f32> = (0..v.ty.elems(&dims)).map(|_| rng.signed_f32()).collect();
         if v.source == ValueSource::Weight {
             weights.insert(v.name.clone(), weight(&v.ty, &values));
         } else {
-            slots.insert(v.name.clone(), Record::of(&values));
+            step_inputs.insert(v.name.clone(), Record::of(&values));
         }
     }
-    GraphSetup { graph, weights, step_inputs: slots, kv_caches: Vec::new(), dims, precision }
+    GraphSetup { graph, weights, step_inputs, kv_caches: Vec::new(), dims, precision }
 }
 
 fn weight(ty: &Type, values: &[f32]) -> Tensor {
@@ -147,7 +147,7 @@ fn epilogues_have_the_bytes_of_op_by_op() {
                     let options = CompileOptions::new(precision);
                     let plan = compile(&setup.graph, bucket, &target, &weights, &options).unwrap();
                     let plan = yirage_plan::text::print(&plan);
-                    assert_eq!(plan.matches("region products").count(), regions, "{plan}");
+                    assert_eq!(plan.matches("region matmul_group").count(), regions, "{plan}");
                     let fused = setup.run_in(&*device, bucket, &options).unwrap();
                     let alone = setup.run_in(&*device, bucket, &options.unfused()).unwrap();
                     assert!(bits(&fused) == bits(&alone), "{isa}, {format}, {tokens} tokens: {plan}");

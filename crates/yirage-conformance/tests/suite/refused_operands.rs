@@ -31,17 +31,17 @@ fn graph(body: &str) -> Graph {
 /// A graph, the op and the input that the CPU does not take, and how it is given.
 const REFUSED: &[(&str, &str, usize, &str)] = &[
     (
-        "slot %x: f32[Tokens, 32] weight %w: q8_0[32]
+        "input %x: f32[Tokens, 32] weight %w: q8_0[32]
          %y = rms_norm{eps=1e-5, width=32, unit_offset=false}(%x, %w): f32[Tokens, 32] output %y",
         "rms_norm",
         1,
         "a weight in the layout tiles16x64@1 of q8_0 read as a whole",
     ),
     (
-        "slot %x: f32[Tokens, 32] slot %w: f32[16, 32] %y = linear{groups=1}(%x, %w): f32[Tokens, 16] output %y",
+        "input %x: f32[Tokens, 32] input %w: f32[16, 32] %y = linear{groups=1}(%x, %w): f32[Tokens, 16] output %y",
         "linear",
         1,
-        "a slot of f32",
+        "a step input of f32",
     ),
     (
         "weight %w: f32[32, 32] %y = linear{groups=1}(%w, %w): f32[32, 32] output %y",
@@ -50,20 +50,20 @@ const REFUSED: &[(&str, &str, usize, &str)] = &[
         "a weight in the layout tiles16x64@1 of f32",
     ),
     (
-        "slot %x: f32[Tokens, 64] weight %w: f32[16, 32] %q = quantize{layout=q8a, parts=1}(%x): q8a[Tokens, 64]
+        "input %x: f32[Tokens, 64] weight %w: f32[16, 32] %q = quantize{layout=q8a, parts=1}(%x): q8a[Tokens, 64]
          %y = linear{groups=2}(%q, %w): f32[Tokens, 16] output %y",
         "linear",
         0,
         "a computed value of q8a",
     ),
     (
-        "state %s: f32[32, 64] %y = softmax(%s): f32[32, 64] output %y",
+        "kv_cache %s: f32[32, 64] %y = softmax(%s): f32[32, 64] output %y",
         "softmax",
         0,
         "a recurrent state of f32",
     ),
     (
-        "slot %x: f32[Tokens, 8] weight %i: i32[8] %y = rms_norm{eps=1e-5, width=8, unit_offset=false}(%x, %i): f32[Tokens, 8]
+        "input %x: f32[Tokens, 8] weight %i: i32[8] %y = rms_norm{eps=1e-5, width=8, unit_offset=false}(%x, %i): f32[Tokens, 8]
          output %y",
         "rms_norm",
         1,
@@ -74,21 +74,21 @@ const REFUSED: &[(&str, &str, usize, &str)] = &[
 /// Graphs whose operands were once read through a null pointer, or past their end, and that the CPU takes now.
 const TAKEN: &[&str] = &[
     r#"weight %w: f32[4, 32] %y = map{expr="silu(x0)"}(%w): f32[4, 32] output %y"#,
-    r#"slot %x: f32[Tokens, 32] slot %b: f32[32] %y = map{expr="add(x0, x1)"}(%x, %b): f32[Tokens, 32] output %y"#,
-    r#"slot %x: f32[4, 32] weight %b: f32[4, 32] %y = map{expr="add(x0, x1)"}(%x, %b): f32[4, 32] output %y"#,
-    r#"weight %x: f32[4, 32] slot %b: f32[4, 32] %y = map{expr="add(x0, x1)"}(%x, %b): f32[4, 32] output %y"#,
-    "slot %t: f32[8, 32] slot %i: i32[Tokens] %y = embed{scale=1.0}(%t, %i): f32[Tokens, 32] output %y",
-    "slot %a: f32[8, 32] slot %i: i32[Tokens] %t = softmax(%a): f32[8, 32]
+    r#"input %x: f32[Tokens, 32] input %b: f32[32] %y = map{expr="add(x0, x1)"}(%x, %b): f32[Tokens, 32] output %y"#,
+    r#"input %x: f32[4, 32] weight %b: f32[4, 32] %y = map{expr="add(x0, x1)"}(%x, %b): f32[4, 32] output %y"#,
+    r#"weight %x: f32[4, 32] input %b: f32[4, 32] %y = map{expr="add(x0, x1)"}(%x, %b): f32[4, 32] output %y"#,
+    "input %t: f32[8, 32] input %i: i32[Tokens] %y = embed{scale=1.0}(%t, %i): f32[Tokens, 32] output %y",
+    "input %a: f32[8, 32] input %i: i32[Tokens] %t = softmax(%a): f32[8, 32]
          %y = embed{scale=1.0}(%t, %i): f32[Tokens, 32] output %y",
-    "slot %x: f32[Tokens, 32] slot %w: f32[32]
+    "input %x: f32[Tokens, 32] input %w: f32[32]
          %y = rms_norm{eps=1e-5, width=32, unit_offset=false}(%x, %w): f32[Tokens, 32] output %y",
-    "slot %x: f32[Tokens, 32] slot %w: f32[32]
+    "input %x: f32[Tokens, 32] input %w: f32[32]
          %y = layer_norm{eps=1e-5}(%x, %w): f32[Tokens, 32] output %y",
     "weight %x: f32[4, 32] weight %w: f32[16, 32] %y = linear{groups=1}(%x, %w): f32[4, 16] output %y",
-    "slot %l: f32[Tokens, 8] slot %b: f32[8]
+    "input %l: f32[Tokens, 8] input %b: f32[8]
          %y, %e = route{top_k=2, scoring=softmax, normalize=true, scale=1.0, groups=1, top_groups=1}(%l, %b): f32[Tokens, 2], i32[Tokens, 2]
          output %y, %e",
-    "slot %x: f32[Tokens, 8] slot %c: f32[4, 4] slot %i: i32[Tokens] slot %a: f32[4, 4] %s = softmax(%a): f32[4, 4]
+    "input %x: f32[Tokens, 8] input %c: f32[4, 4] input %i: i32[Tokens] input %a: f32[4, 4] %s = softmax(%a): f32[4, 4]
          %y = rope{width=8, rotary=8, interleaved=false, per_row=false}(%x, %c, %s, %i): f32[Tokens, 8] output %y",
 ];
 
@@ -125,7 +125,7 @@ fn operands_that_once_were_misread_are_read() {
 fn with_inputs(graph: Graph) -> GraphSetup {
     let dims = Dims { tokens: 3, seqs: 1, blocks: 1, rows: 1 };
     let number = |i: usize| ((i * 37 + 11) % 64) as f32 / 16.0 - 2.0;
-    let (mut weights, mut slots) = (HashMap::new(), HashMap::new());
+    let (mut weights, mut step_inputs) = (HashMap::new(), HashMap::new());
     for v in graph.inputs.iter().map(|&id| graph.value(id)) {
         let shape: Vec<usize> = v.ty.shape.iter().map(|d| d.get(&dims)).collect();
         let n = v.ty.elems(&dims);
@@ -133,43 +133,43 @@ fn with_inputs(graph: Graph) -> GraphSetup {
             weights.insert(v.name.clone(), Tensor::f32(shape, (0..n).map(number).collect()));
         } else {
             let word = |i: usize| if v.ty.dtype == DType::I32 { i as i32 % 4 } else { number(i).to_bits() as i32 };
-            slots.insert(v.name.clone(), Record::of(&(0..n).map(word).collect::<Vec<_>>()));
+            step_inputs.insert(v.name.clone(), Record::of(&(0..n).map(word).collect::<Vec<_>>()));
         }
     }
-    GraphSetup { graph, weights, step_inputs: slots, kv_caches: Vec::new(), dims, precision: Precision::Exact }
+    GraphSetup { graph, weights, step_inputs, kv_caches: Vec::new(), dims, precision: Precision::Exact }
 }
 
 #[test]
 fn what_is_no_kernels_business_is_refused_as_well() {
     let device = cpu();
     for (body, wanted) in [
-        ("slot %x: f32[Tokens, 32] output %x", "no computed value of plain numbers"),
+        ("input %x: f32[Tokens, 32] output %x", "no computed value of plain numbers"),
         ("weight %w: f32[4, 32] output %w", "no computed value of plain numbers"),
         (
-            "slot %x: f32[Tokens, 32] %q = quantize{layout=q8a, parts=1}(%x): q8a[Tokens, 32] output %q",
+            "input %x: f32[Tokens, 32] %q = quantize{layout=q8a, parts=1}(%x): q8a[Tokens, 32] output %q",
             "no computed value of plain numbers",
         ),
-        ("slot %x: f16[Tokens, 32] slot %i: i32[Rows] %y = embed{scale=1.0}(%t, %i): f32[Rows, 32] output %y", ""),
+        ("input %x: f16[Tokens, 32] input %i: i32[Rows] %y = embed{scale=1.0}(%t, %i): f32[Rows, 32] output %y", ""),
         (
-            "slot %x: f32[Tokens, 64] slot %c: i32[Tokens, 2] weight %w: f32[16, 64] weight %e: f32[2, 16, 64]
+            "input %x: f32[Tokens, 64] input %c: i32[Tokens, 2] weight %w: f32[16, 64] weight %e: f32[2, 16, 64]
              %q = quantize{layout=q8a, parts=1}(%x): q8a[Tokens, 64] %y = linear{groups=1}(%q, %w): f32[Tokens, 16]
              %z = expert_linear{top_k=2, shared=true}(%q, %e, %c): f32[Tokens, 32] output %y, %z",
             "in two ways",
         ),
         (
-            "slot %x: f32[Tokens, 64] slot %c: i32[Tokens, 2] weight %e: f32[2, 16, 32]
+            "input %x: f32[Tokens, 64] input %c: i32[Tokens, 2] weight %e: f32[2, 16, 32]
              %q = quantize{layout=q8a, parts=2}(%x): q8a[Tokens, 64]
              %z = expert_linear{top_k=2, shared=false}(%q, %e, %c): f32[Tokens, 32] output %z",
             "no multiple of 64",
         ),
         (
-            "slot %x: f32[Tokens, 64] slot %c: i32[Tokens, 2] weight %e: f32[2, 16, 64]
+            "input %x: f32[Tokens, 64] input %c: i32[Tokens, 2] weight %e: f32[2, 16, 64]
              %q = quantize{layout=q8a, parts=2}(%x): q8a[Tokens, 64]
              %z = expert_linear{top_k=2, shared=true}(%q, %e, %c): f32[Tokens, 32] output %z",
             "quantised in Some(2) parts and read in 1",
         ),
         (
-            "slot %x: f32[Tokens, 64] slot %i: i32[Tokens] weight %w: f32[16, 32]
+            "input %x: f32[Tokens, 64] input %i: i32[Tokens] weight %w: f32[16, 32]
              %t = embed{scale=1.0}(%w, %i): f32[Tokens, 32]
              %y = linear{groups=2}(%x, %w): f32[Tokens, 16] output %y, %t",
             "matrices",
@@ -203,9 +203,9 @@ fn sizes_that_no_memory_has_are_errors() {
         compile(&graph, bucket, &target, &weights, &CompileOptions::default()).map(|_| ()).map_err(|e| e.to_string())
     };
     let most = Dims { tokens: i32::MAX as u32, seqs: i32::MAX as u32, blocks: i32::MAX as u32, rows: i32::MAX as u32 };
-    let soft = "slot %x: f32[Tokens, 65536] %y = softmax(%x): f32[Tokens, 65536] output %y";
+    let soft = "input %x: f32[Tokens, 65536] %y = softmax(%x): f32[Tokens, 65536] output %y";
     assert!(compile(soft, most).unwrap_err().contains("more than"));
-    let table = "slot %t: i32[Seqs, Blocks] slot %x: f32[Tokens, 8] %y = softmax(%x): f32[Tokens, 8] output %y, %y";
+    let table = "input %t: i32[Seqs, Blocks] input %x: f32[Tokens, 8] %y = softmax(%x): f32[Tokens, 8] output %y, %y";
     compile(table, BUCKET).unwrap();
     for bucket in [Dims { tokens: 0, ..BUCKET }, Dims { blocks: u32::MAX, ..BUCKET }] {
         assert!(compile(soft, bucket).unwrap_err().contains("the bucket has"));
@@ -214,7 +214,7 @@ fn sizes_that_no_memory_has_are_errors() {
 
 #[test]
 fn a_device_loads_what_was_proved_for_it() {
-    let body = "slot %x: f32[Tokens, 32] %y = softmax(%x): f32[Tokens, 32] output %y";
+    let body = "input %x: f32[Tokens, 32] %y = softmax(%x): f32[Tokens, 32] output %y";
     let (one, two) = (cpu(), Cpu.open(0, &OpenOptions { threads: Some(2), ..OpenOptions::default() }).unwrap().0);
     let plan = compiled(&*two, &graph(body)).unwrap();
     let error = one.load(&plan, &Bindings::default()).map(|_| ()).unwrap_err();

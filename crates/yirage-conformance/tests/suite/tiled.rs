@@ -176,9 +176,9 @@ fn demonstrations_are_their_plain_ops() {
 
 #[test]
 fn a_block_that_is_too_large_is_refused_with_the_numbers() {
-    let graph = "graph g { slot %x: f32[1024, 1024] %y = region tiled{grid=\"[1, 1, 1]\", loops=1, ins=\"[- - -]\",
+    let graph = "graph g { input %x: f32[1024, 1024] %y = region tiled{grid=\"[1, 1, 1]\", loops=1, ins=\"[- - -]\",
          outs=\"[- - -]\", accumulate=\"[]\", running=\"[]\", reads=\"[0]\"}(%x): f32[1024, 1024]
-         graph body { slot %x: f32[1024, 1024] } graph block { slot %x: f32[1024, 1024]
+         graph body { input %x: f32[1024, 1024] } graph block { input %x: f32[1024, 1024]
          %y = map{expr=\"exp(x0)\"}(%x): f32[1024, 1024] output %y } output %y }";
     let setup = with_random_inputs(text::parse(graph).unwrap(), 1);
     let device = open(&Cpu, 1);

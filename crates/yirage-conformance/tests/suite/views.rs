@@ -16,11 +16,11 @@ fn view(dtype: DType, shape: [u32; 2], strides: [u32; 2]) -> Type {
 
 /// A slot of two rows, four elements each, column by column with a gap behind each.
 fn strided(body: &str) -> GraphSetup {
-    let graph = text::parse(&format!("graph g {{ slot %x: f32[2, 4]/[1, 3] {body} output %y }}")).unwrap();
+    let graph = text::parse(&format!("graph g {{ input %x: f32[2, 4]/[1, 3] {body} output %y }}")).unwrap();
     let elements = Record::of(&(0..11).map(|i| i as f32).collect::<Vec<_>>());
     let dims = Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 };
-    let (slots, precision) = (HashMap::from([("x".to_string(), elements)]), Precision::Exact);
-    GraphSetup { graph, weights: HashMap::new(), step_inputs: slots, kv_caches: Vec::new(), dims, precision }
+    let (step_inputs, precision) = (HashMap::from([("x".to_string(), elements)]), Precision::Exact);
+    GraphSetup { graph, weights: HashMap::new(), step_inputs, kv_caches: Vec::new(), dims, precision }
 }
 
 #[test]
@@ -54,8 +54,8 @@ fn a_strided_slot_is_read_where_it_lies_or_copied() {
 
 #[test]
 fn a_strided_state_is_not_supported() {
-    let text = "graph g { slot %k: f32[Tokens, 16] slot %v: f32[Tokens, 16] slot %at: i32[Tokens]
-        state %kv: f32[32, 1, 32]/[64, 32, 1] %s = kv_append{kv_heads=1}(%kv, %k, %v, %at): f32[32, 1, 32] output %s }";
+    let text = "graph g { input %k: f32[Tokens, 16] input %v: f32[Tokens, 16] input %at: i32[Tokens]
+        kv_cache %kv: f32[32, 1, 32]/[64, 32, 1] %s = kv_append{kv_heads=1}(%kv, %k, %v, %at): f32[32, 1, 32] output %s }";
     let (device, _) = Reference::new().open(0, &OpenOptions::default()).unwrap();
     let graph = text::parse(text).unwrap();
     let (dims, target) = (Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 }, device.target());

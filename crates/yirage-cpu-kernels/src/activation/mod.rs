@@ -25,7 +25,7 @@ use crate::memory::prefetch;
 use crate::pack::BLOCK;
 pub(crate) use outliers::BlockOutliers;
 #[cfg(target_arch = "x86_64")]
-pub(crate) use pairs::WinogradActivations;
+pub use pairs::WinogradActivations;
 use std::ops::Range;
 use yirage_ir::ActivationFormat;
 use yirage_plan::ActivationFormatFacts;
@@ -71,24 +71,24 @@ impl ActivationEncoding {
 /// Scale and sums of a 32-block of int8 activations.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub(crate) struct Meta {
+pub struct Meta {
     /// Scale; NaN if the block held NaN or an infinity.
-    pub(crate) scale: f32,
+    pub scale: f32,
     /// Scale times the sum of the codes.
-    pub(crate) scaled_sum: f32,
+    pub scaled_sum: f32,
     /// Minus the sum of the codes.
-    pub(crate) minus_sum: i32,
+    pub minus_sum: i32,
     /// Minus the sum of the first 16 codes.
-    pub(crate) minus_first: i32,
+    pub minus_first: i32,
 }
 
 /// A tile of tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct TokenTile {
+pub struct TokenTile {
     /// First token.
-    pub(crate) first: usize,
+    pub first: usize,
     /// Tokens: 16, in the last tile 1 to 16.
-    pub(crate) tokens: usize,
+    pub tokens: usize,
 }
 
 /// Where the parts of a token lie, in bytes.
@@ -176,6 +176,11 @@ impl ActivationBufferLayout {
         self.outlier_offset() + self.tokens * self.blocks() * size_of::<BlockOutliers>()
     }
 
+    /// The bytes of the blocks as Winograd's products read them.
+    pub fn pairs_range(&self) -> Range<usize> {
+        self.pairs_offset()..self.mark_offset()
+    }
+
     /// Offset of the bits.
     fn mark_offset(&self) -> usize {
         self.pairs_offset() + self.tokens * self.blocks() * PAIRS
@@ -206,7 +211,7 @@ impl ActivationBufferLayout {
     }
 
     /// A tile by its number.
-    pub(crate) fn tile(&self, number: usize) -> TokenTile {
+    pub fn tile(&self, number: usize) -> TokenTile {
         let first = number * TOKEN_TILE;
         TokenTile { first, tokens: TOKEN_TILE.min(self.tokens - first) }
     }
@@ -328,108 +333,5 @@ impl ActivationBufferLayout {
         let scale = stored.get(self.meta_offset() + at * size_of::<Meta>()..)?.first_chunk::<4>()?;
         let codes = stored.get(at * BLOCK..(at + 1) * BLOCK)?;
         Some((f32::from_ne_bytes(*scale), codes, self.outliers(stored, token, block)?))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tiles_cover_every_token_once() {
-        for tokens in 0..70 {
-            let layout = ActivationBufferLayout::new(ActivationEncoding::Q8, tokens, 100);
-            let mut next = 0;
-            for tile in (0..tokens.div_ceil(TOKEN_TILE)).map(|number| layout.tile(number)) {
-                assert_eq!(tile.first, next);
-                next += tile.tokens;
-            }
-            assert_eq!(next, tokens);
-        }
-    }
-
-    /// What a kernel reads of a token, of its pairs too, depends neither on who stored the others nor on copying.
-    #[test]
-    fn a_copied_token_is_a_stored_one() {
-        let (tokens, k) = (TOKEN_TILE + 3, 160);
-        let large = |i: usize| if i.is_multiple_of(97) { 90.0 } else { 1.0 };
-        let x: Vec<f32> = (0..tokens * k).map(|i| large(i) * ((i * 37 % 101) as f32 / 50.0 - 1.0)).collect();
-        for isa in crate::isa::levels_here() {
-            let (all, one) = (
-                ActivationBufferLayout::new(ActivationEncoding::Q8, tokens, k).with_pairs(true),
-                ActivationBufferLayout::new(ActivationEncoding::Q8, 1, k),
-            );
-            let (mut stored, mut copied) = (vec![0u8; all.bytes()], vec![0u8; all.bytes()]);
-            // SAFETY: sizes as the layouts say.
-            unsafe { all.store(isa, x.as_ptr(), k, 0..tokens, stored.as_mut_ptr()) };
-            for token in 0..tokens {
-                let mut alone = vec![0u8; one.bytes()];
-                // SAFETY: sizes as the layouts say.
-                unsafe {
-                    one.store(isa, x[token * k..].as_ptr(), k, 0..1, alone.as_mut_ptr());
-                    all.copy_token(isa, alone.as_ptr(), token, copied.as_mut_ptr());
-                }
-            }
-            assert!(stored == copied, "{isa}");
-            for cut in [3, 8, 13, TOKEN_TILE + 1] {
-                let mut parts = vec![0u8; all.bytes()];
-                // SAFETY: sizes as the layouts say.
-                unsafe {
-                    all.store(isa, x.as_ptr(), k, 0..cut, parts.as_mut_ptr());
-                    all.store(isa, x.as_ptr(), k, cut..tokens, parts.as_mut_ptr());
-                }
-                assert!(stored == parts, "{isa}: workers' shares end at token {cut}");
-            }
-            let plain = all.with_pairs(false);
-            let mut without = vec![0u8; plain.bytes()];
-            // SAFETY: sizes as the layouts say.
-            unsafe { plain.store(isa, x.as_ptr(), k, 0..tokens, without.as_mut_ptr()) };
-            let region = all.pairs_offset()..all.mark_offset();
-            assert!(without[region.clone()].iter().all(|b| *b == 0), "{isa}: nobody wants them");
-            without[region.clone()].copy_from_slice(&stored[region.clone()]);
-            assert!(stored == without, "{isa}");
-            let pairs = &stored[region];
-            let full = TOKEN_TILE * all.blocks() * PAIRS;
-            assert_eq!(pairs[..full].iter().any(|b| *b != 0), isa.vectors() == Isa::Avx512, "{isa}");
-            assert!(pairs[full..].iter().all(|b| *b == 0), "{isa}: no kernel reads those of a last tile");
-        }
-    }
-
-    #[test]
-    fn every_level_quantises_alike() {
-        let mut seed = 1u32;
-        let mut random = || {
-            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            f32::from_bits(seed) // any bits: NaN, infinities, subnormal numbers
-        };
-        let isas = crate::isa::levels_here();
-        for round in 0..2000 {
-            let mut x: Vec<f32> = (0..32).map(|_| random()).collect();
-            match round % 5 {
-                0 => x.iter_mut().for_each(|v| *v %= 4.0),
-                1 => x.iter_mut().for_each(|v| *v = f32::from_bits(v.to_bits() & 0x3fff_ffff)),
-                2 => x.iter_mut().for_each(|v| *v *= 1e-38),
-                // a scale of 1, so that halves are halfway between two codes
-                3 => {
-                    x.iter_mut().for_each(|v| *v = (v.to_bits() >> 8 & 0xff) as f32 * 0.5 - 63.5);
-                    x[round % 32] = -127.0;
-                }
-                _ => {}
-            }
-            let stored = isas.iter().map(|&isa| {
-                let layout = ActivationBufferLayout::new(ActivationEncoding::Q8, 1, 32);
-                let mut out = vec![0u8; layout.bytes()];
-                // SAFETY: sizes as the layout says.
-                unsafe { layout.store(isa, x.as_ptr(), 32, 0..1, out.as_mut_ptr()) };
-                let nan = layout.quantized(&out, 0, 0).unwrap().0.is_nan();
-                assert_eq!(nan, x.iter().any(|v| !v.is_finite()));
-                if nan {
-                    out.truncate(64); // NaN payloads may differ
-                }
-                out
-            });
-            let all: Vec<_> = stored.collect();
-            assert!(all.windows(2).all(|w| w[0] == w[1]), "{x:?}");
-        }
     }
 }

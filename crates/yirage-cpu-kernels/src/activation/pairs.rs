@@ -21,33 +21,33 @@ const _: () = assert!(
 /// numbers of the block 16 apart, a part is the token's whatever the row; beside it and the row's own there is `p * a + q * b`.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct WinogradActivations {
+pub struct WinogradActivations {
     /// Minus the token's part, for codes without an offset.
-    pub(crate) plain: i32,
+    pub plain: i32,
     /// The same for codes with an offset of [`WinogradActivations::OFFSET`].
-    pub(crate) offset: i32,
+    pub offset: i32,
     /// The scale.
-    pub(crate) scale: f32,
+    pub scale: f32,
     /// Scale times the sum of the codes.
-    pub(crate) scaled_sum: f32,
+    pub scaled_sum: f32,
     /// The first 16 codes.
-    pub(crate) first: [i8; BLOCK / 2],
+    pub first: [i8; BLOCK / 2],
     /// The others, plus [`WinogradActivations::MORE`].
-    pub(crate) second: [u8; BLOCK / 2],
+    pub second: [u8; BLOCK / 2],
 }
 
 impl WinogradActivations {
     /// Bits of the largest codes of weights.
-    pub(crate) const BITS: u32 = 4;
+    pub const BITS: u32 = 4;
     /// What is added to a token's second numbers.
-    pub(crate) const MORE: i32 = 120;
+    pub const MORE: i32 = 120;
     /// What is taken from a row's second codes.
-    pub(crate) const LESS: i32 = 8;
+    pub const LESS: i32 = 8;
     /// Half of the largest code, rounded up.
-    pub(crate) const OFFSET: i32 = 1 << (Self::BITS - 1);
+    pub const OFFSET: i32 = 1 << (Self::BITS - 1);
 
     /// Of a block.
-    fn of(codes: &[i8; BLOCK], meta: &Meta) -> WinogradActivations {
+    pub fn of(codes: &[i8; BLOCK], meta: &Meta) -> WinogradActivations {
         let (first, second) = (codes.first_chunk(), codes.last_chunk::<{ BLOCK / 2 }>());
         let (Some(&first), Some(second)) = (first, second) else { unreachable!("a block has 32 codes") };
         let products: i32 = first.iter().zip(second).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum();
@@ -130,32 +130,6 @@ impl ActivationBufferLayout {
                     }
                 }
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_left_of_the_products_is_that_of_the_codes() {
-        for round in 0..200i32 {
-            let number = |i: i32, most: i32| (i * 7919 + round * 104_729 + i * i * round) % (most + 1);
-            let codes: [i8; BLOCK] =
-                std::array::from_fn(|i| (number(i as i32, 2 * i32::from(MOST)) - i32::from(MOST)) as i8);
-            let row: [i32; BLOCK] = std::array::from_fn(|i| number(i as i32 + 40, 15));
-            let sum = |some: &[i8]| some.iter().map(|c| i32::from(*c)).sum::<i32>();
-            let meta = Meta { minus_sum: -sum(&codes), minus_first: -sum(&codes[..16]), ..Meta::default() };
-            let pairs = WinogradActivations::of(&codes, &meta);
-            let (mut all, mut own) = (0, 0);
-            for i in 0..16 {
-                let (p, q) = (row[i] + WinogradActivations::MORE, row[i + 16] - WinogradActivations::LESS);
-                all += (row[i] + i32::from(pairs.second[i])) * (q + i32::from(pairs.first[i]));
-                own += p * q;
-            }
-            let dot = |offset: i32| (0..BLOCK).map(|i| (row[i] - offset) * i32::from(codes[i])).sum::<i32>();
-            assert_eq!((all - own + pairs.plain, all - own + pairs.offset), (dot(0), dot(WinogradActivations::OFFSET)));
         }
     }
 }

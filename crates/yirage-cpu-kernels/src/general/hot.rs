@@ -15,11 +15,17 @@ const MOST: usize = 5;
 
 macro_rules! table {
     ($($name:ident: $text:literal, ($($x:ident),+ $(; $($c:ident),+)?) => $e:expr;)*) => {
+        /// The rows of the table, each by a name.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub(super) enum HotExprName { $($name),* }
+        pub enum HotExprName {
+            $(
+                #[doc = concat!("`", $text, "`.")]
+                $name
+            ),*
+        }
 
         /// The expressions, parsed once: inputs, then constants, are the patterns' inputs.
-        pub(super) static TABLE: LazyLock<Vec<(HotExprName, usize, Expr)>> = LazyLock::new(|| {
+        pub static TABLE: LazyLock<Vec<(HotExprName, usize, Expr)>> = LazyLock::new(|| {
             let rows = [$((HotExprName::$name, [$(stringify!($x)),+].len(), $text)),*];
             let parsed = rows.into_iter().map(|(name, inputs, text)| {
                 (0..2).fold(text.to_owned(), |text, c| text.replace(&format!("c{c}"), &format!("x{}", inputs + c)))
@@ -125,8 +131,9 @@ fn relu<V: Lanes>(x: V) -> V {
 
 /// A row of the table for an expression's own inputs and constants.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Hot {
-    pub(super) name: HotExprName,
+pub struct Hot {
+    /// The row.
+    pub name: HotExprName,
     /// The expression's input for each of the row's.
     inputs: Vec<u16>,
     constants: Vec<[f32; LANES]>,
@@ -134,7 +141,7 @@ pub(super) struct Hot {
 
 impl Hot {
     /// The row that an expression of f32 inputs is.
-    pub(super) fn of(expr: &Expr) -> Option<Hot> {
+    pub fn of(expr: &Expr) -> Option<Hot> {
         TABLE.iter().find_map(|(name, inputs, pattern)| {
             let mut found = [None; MOST];
             let last = |e: &Expr| e.terms().len() as u32 - 1;

@@ -13,10 +13,8 @@ mod elem;
 mod fill;
 mod fold;
 mod gather;
-mod hot;
+pub mod hot;
 mod hot_rows;
-#[cfg(test)]
-mod hot_tests;
 mod map;
 mod nest;
 mod operand;
@@ -37,4 +35,5 @@ pub use map::{BoundMap, map};
 pub use operand::{LoopSizes, OperandError, StridedInput, StridedOutput, Strides};
 pub use partial::PartialReduction;
 pub use program::{ElementProgram, ProgramError};
+pub use ranges::Ranges;
 pub use reduce::{Reduction, reduce};

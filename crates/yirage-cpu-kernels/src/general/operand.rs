@@ -147,7 +147,7 @@ impl Strides {
 }
 
 /// Elements that are read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct StridedInput {
     pub(super) base: *const u8,
     pub(super) elem: Elem,
@@ -237,41 +237,4 @@ fn checked(address: usize, bytes: usize, elem: Elem, view: &Strided, dims: &Dims
     }
     // Within the memory, so within an address.
     Ok(view.offset as isize * elem.bytes() as isize)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use yirage_ir::dim::Dim;
-
-    fn view(shape: &[u32], strides: &[i64], offset: i64) -> Strided {
-        Strided { shape: shape.iter().map(|&n| Dim::Const(n)).collect(), strides: strides.to_vec(), offset }
-    }
-
-    #[test]
-    fn elements_lie_inside_or_are_refused() {
-        let memory = [0f32; 12];
-        let at = |view: &Strided| {
-            StridedInput::within(memory.as_ptr().cast(), 48, Elem::F32, view, &Dims::default()).map(|i| i.base as usize)
-        };
-        let start = memory.as_ptr() as usize;
-        assert_eq!(at(&view(&[3, 4], &[4, 1], 0)), Ok(start));
-        assert_eq!(at(&view(&[12], &[-1], 11)), Ok(start + 44));
-        assert_eq!(at(&view(&[3, 4], &[4, 1], 1)), Err(OperandError::Outside { low: 1, high: 12, held: 12 }));
-        assert_eq!(at(&view(&[12], &[-1], 10)), Err(OperandError::Outside { low: -1, high: 10, held: 12 }));
-        assert_eq!(at(&view(&[3], &[i64::MAX], 0)), Err(OperandError::TooLarge));
-        assert_eq!(at(&view(&[u32::MAX; 3], &[0; 3], 0)), Err(OperandError::TooLarge));
-        assert_eq!(at(&view(&[1; 2], &[0], 0)), Err(OperandError::Uneven { sizes: 2, strides: 1 }));
-        assert_eq!(at(&view(&[1; 9], &[0; 9], 0)), Err(OperandError::Rank(9)));
-        // Nothing is reached, wherever it is said to be.
-        assert_eq!(at(&view(&[0], &[1], 99)), Ok(start));
-        let odd = StridedInput::within(
-            memory.as_ptr().cast::<u8>().wrapping_add(1),
-            40,
-            Elem::F32,
-            &view(&[1], &[1], 0),
-            &Dims::default(),
-        );
-        assert_eq!(odd.err(), Some(OperandError::Misaligned(4)));
-    }
 }

@@ -41,6 +41,12 @@ pub struct ElementProgram {
 }
 
 impl ElementProgram {
+    /// The same without a loop of its own: what is computed step by step, to the same bits.
+    #[must_use]
+    pub fn in_steps(self) -> ElementProgram {
+        ElementProgram { hot: None, ..self }
+    }
+
     /// The expression for inputs of these types.
     ///
     /// # Errors

@@ -28,33 +28,3 @@ pub struct Arithmetic {
     /// Instructions and what is counted.
     pub method: &'static str,
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn loops_run_on_every_instruction_set_here() {
-        for isa in crate::isa::levels_here() {
-            for peak in [Some(f32(isa)), bf16(isa), Some(int8(isa, 4)), Some(int8(isa, 8))].into_iter().flatten() {
-                // SAFETY: the instruction set is there.
-                let once = |rounds| unsafe { (peak.run)(rounds) };
-                assert_eq!(once(3), once(3), "{isa} {}", peak.method);
-                assert!(peak.round_ops > 0 && !peak.method.is_empty());
-            }
-        }
-    }
-
-    #[test]
-    fn every_byte_is_read() {
-        for isa in crate::isa::levels_here() {
-            let mut bytes = vec![0u8; 1024 + 3];
-            let base = read(isa, &bytes);
-            for at in 0..bytes.len() {
-                bytes[at] = 1;
-                assert_ne!(read(isa, &bytes), base, "{isa}: byte {at} makes no difference");
-                bytes[at] = 0;
-            }
-        }
-    }
-}

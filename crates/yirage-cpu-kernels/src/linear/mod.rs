@@ -152,6 +152,16 @@ impl Dispatch {
         if tokens < self.passes.from { self.passes.panels } else { 1 }
     }
 
+    /// Whether both run the same machine code for a tile of tokens: a level has kernels of its own, or those of one below it.
+    pub fn has_kernels_of(&self, other: &Dispatch) -> bool {
+        self.passes.sizes.iter().zip(other.passes.sizes).all(|(a, b)| std::ptr::fn_addr_eq(*a, b))
+    }
+
+    /// Whether full tiles of tokens are taken in another way than one by one.
+    pub fn takes_tiles_together(&self) -> bool {
+        self.many.is_some()
+    }
+
     /// The instruction set.
     pub fn isa(&self) -> Isa {
         self.isa
@@ -362,49 +372,6 @@ impl Linear<'_> {
             ldo: self.ldo,
             places: self.rows.map(|rows| &rows[tokens]),
             rows: (panels.len() * PANEL_ROWS).min(self.weights.rows() - first_row),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::pack::{PackedBf16, Q4_0, Q8_0};
-
-    /// A level that ran the portable kernels would pass every comparison with them.
-    #[test]
-    fn every_level_has_kernels_of_its_own() {
-        let differ = |a: &Passes, b: &Passes| a.sizes.iter().zip(b.sizes).all(|(a, b)| !std::ptr::fn_addr_eq(*a, b));
-        for isa in crate::isa::levels_here().into_iter().filter(|isa| *isa != Isa::Scalar) {
-            let variant = MatmulVariant::of_level(isa);
-            assert!(
-                differ(
-                    &quantized_kernels::<Q4_0>(isa, &variant).passes,
-                    &quantized_kernels::<Q4_0>(Isa::Scalar, &MatmulVariant::of_level(Isa::Scalar)).passes
-                ),
-                "{isa}"
-            );
-            assert!(
-                differ(
-                    &quantized_kernels::<Q8_0>(isa, &variant).passes,
-                    &quantized_kernels::<Q8_0>(Isa::Scalar, &MatmulVariant::of_level(Isa::Scalar)).passes
-                ),
-                "{isa}"
-            );
-            assert!(
-                differ(&float_passes::<PackedBf16>(isa).passes, &float_passes::<PackedBf16>(Isa::Scalar).passes),
-                "{isa}"
-            );
-            assert!(float_passes::<PackedBf16>(isa).many.is_some(), "{isa}");
-        }
-        if Isa::NeonI8mm.available() {
-            assert!(
-                differ(
-                    &quantized_kernels::<Q4_0>(Isa::NeonI8mm, &MatmulVariant::of_level(Isa::NeonI8mm)).passes,
-                    &quantized_kernels::<Q4_0>(Isa::Neon, &MatmulVariant::of_level(Isa::Neon)).passes
-                ),
-                "i8mm"
-            );
         }
     }
 }

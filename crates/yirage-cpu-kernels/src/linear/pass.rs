@@ -1,5 +1,6 @@
 //! What one kernel call works on, and how its results leave the registers.
 
+use super::work_items::passes;
 use crate::activation::{BlockOutliers, Meta};
 use crate::pack::{BLOCK, TILE_ROWS, TileFormat};
 use crate::simd::row_lanes::RowLanes;
@@ -69,13 +70,8 @@ pub(crate) struct Passes {
 impl Passes {
     /// Cuts a tile of `tokens` into the passes that take it: their tokens and kernels.
     pub(crate) fn cut(self, tokens: usize) -> impl Iterator<Item = (Range<usize>, PassFn)> {
-        let mut first = 0;
-        std::iter::from_fn(move || {
-            let left = tokens.checked_sub(first).filter(|left| *left > 0)?;
-            let count = if left < self.from { 1 << left.ilog2() } else { left / self.step * self.step };
-            first += count;
-            Some((first - count..first, self.sizes[count.next_power_of_two().ilog2() as usize]))
-        })
+        passes(tokens, self.from, self.step)
+            .map(move |part| (part.clone(), self.sizes[part.len().next_power_of_two().ilog2() as usize]))
     }
 }
 
@@ -149,33 +145,4 @@ pub(crate) fn fetch<L: RowLanes, F: TileFormat>(ahead: usize, unit: *const u8, b
 unsafe fn put_part(out: *mut f32, rows: &[f32]) {
     // SAFETY: what `put_part` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe { out.copy_from_nonoverlapping(rows.as_ptr(), rows.len()) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    unsafe fn no_kernel(_: &PanelPass) {}
-
-    #[test]
-    fn every_token_of_a_tile_is_in_one_pass() {
-        let counts = |from, step, tokens| -> Vec<usize> {
-            let passes = Passes { sizes: [no_kernel; 5], from, step, panels: 1 };
-            let mut next = 0;
-            let counts = passes.cut(tokens).map(|(part, _)| {
-                assert_eq!(part.start, next);
-                next = part.end;
-                part.len()
-            });
-            counts.collect()
-        };
-        for tokens in 0..=16 {
-            for (from, step) in [(1, 1), (5, 1), (8, 1), (4, 4), (8, 8)] {
-                assert_eq!(counts(from, step, tokens).iter().sum::<usize>(), tokens);
-            }
-        }
-        assert_eq!((counts(5, 1, 7), counts(5, 1, 3)), (vec![7], vec![2, 1]));
-        assert_eq!((counts(8, 1, 7), counts(8, 1, 13)), (vec![4, 2, 1], vec![13]));
-        assert_eq!((counts(4, 4, 15), counts(8, 8, 15)), (vec![12, 2, 1], vec![8, 4, 2, 1]));
-    }
 }

@@ -4,7 +4,7 @@
 //! weights; filters sort nothing but the few tokens that are kept. Arithmetic is the op's own, to the bit. Deliberately
 //! unknown here: batches, plans, threads.
 
-mod select;
+pub mod select;
 mod weights;
 
 use crate::isa::Isa;

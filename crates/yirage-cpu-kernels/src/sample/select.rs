@@ -7,9 +7,11 @@ use std::cmp::Ordering;
 
 /// A token and its logit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct TokenLogit {
-    pub(super) token: u32,
-    pub(super) logit: f32,
+pub struct TokenLogit {
+    /// The token.
+    pub token: u32,
+    /// Its logit, no NaN.
+    pub logit: f32,
 }
 
 /// Larger logits first, smaller ids first among equals. Rows were checked for NaN before.
@@ -21,7 +23,7 @@ fn likelier(a: &TokenLogit, b: &TokenLogit) -> Ordering {
 const SKIP: usize = 64;
 
 /// Replaces `best` by the `k` likeliest tokens of `row` (fewer when fewer are above -infinity), in no order.
-pub(super) fn top_k(isa: Isa, row: &[f32], k: usize, best: &mut Vec<TokenLogit>) {
+pub fn top_k(isa: Isa, row: &[f32], k: usize, best: &mut Vec<TokenLogit>) {
     // SAFETY: the kernel holds slices alone, so it needs no promise.
     unsafe { launch(isa, TopKKernel { row, k, best }) };
 }
@@ -68,7 +70,7 @@ fn keep(best: &mut Vec<TokenLogit>, k: usize) {
 }
 
 /// Replaces `all` by the tokens of `row` whose logit is at least `lowest`.
-pub(super) fn gather(isa: Isa, row: &[f32], lowest: f64, all: &mut Vec<TokenLogit>) {
+pub fn gather(isa: Isa, row: &[f32], lowest: f64, all: &mut Vec<TokenLogit>) {
     // SAFETY: the kernel holds slices alone, so it needs no promise.
     unsafe { launch(isa, GatherLikelyKernel { row, lowest, all }) };
 }
@@ -95,12 +97,12 @@ impl WithLanes for GatherLikelyKernel<'_> {
 }
 
 /// Sorts the likeliest first.
-pub(super) fn sort_by_likelihood(all: &mut [TokenLogit]) {
+pub fn sort_by_likelihood(all: &mut [TokenLogit]) {
     all.sort_unstable_by(likelier);
 }
 
 /// Sorts by token id.
-pub(super) fn sort_by_token(all: &mut [TokenLogit]) {
+pub fn sort_by_token(all: &mut [TokenLogit]) {
     all.sort_unstable_by_key(|candidate| candidate.token);
 }
 
@@ -108,7 +110,7 @@ pub(super) fn sort_by_token(all: &mut [TokenLogit]) {
 ///
 /// Masses are integers, so their sums do not depend on the order in which the selection meets the tokens. Each round
 /// halves the range in which the last kept token is looked for: linear work in all.
-pub(super) fn nucleus(all: &mut Vec<TokenLogit>, mass: impl Fn(&TokenLogit) -> u64, target: u64) {
+pub fn nucleus(all: &mut Vec<TokenLogit>, mass: impl Fn(&TokenLogit) -> u64, target: u64) {
     let (mut low, mut high, mut reached) = (0, all.len(), 0);
     while low < high {
         let middle = low + (high - low) / 2;
@@ -121,69 +123,4 @@ pub(super) fn nucleus(all: &mut Vec<TokenLogit>, mass: impl Fn(&TokenLogit) -> u
         }
     }
     all.truncate(low + 1);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn row(length: usize, kinds: u32) -> Vec<f32> {
-        (0..length as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 7) % kinds).map(|kind| kind as f32).collect()
-    }
-
-    #[test]
-    fn top_k_is_the_beginning_of_the_sorted_row() {
-        let levels = crate::isa::levels_here();
-        for (length, kinds) in [(1, 1), (50, 5), (3000, 7), (9000, 100_000)] {
-            let row = row(length, kinds);
-            let mut sorted = Vec::new();
-            gather(Isa::detect(), &row, f64::NEG_INFINITY, &mut sorted);
-            sort_by_likelihood(&mut sorted);
-            for k in [1, 2, 40, 600, length] {
-                for &isa in &levels {
-                    let mut best = Vec::new();
-                    top_k(isa, &row, k, &mut best);
-                    sort_by_likelihood(&mut best);
-                    assert_eq!(best, sorted[..k.min(length)], "{length} of {kinds} kinds, k {k}, {isa}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn masked_tokens_are_never_among_the_best() {
-        let mut row = vec![f32::NEG_INFINITY; 3000];
-        row[2000] = -5.0;
-        let mut best = Vec::new();
-        top_k(Isa::detect(), &row, 10, &mut best);
-        assert_eq!(best, [TokenLogit { token: 2000, logit: -5.0 }]);
-    }
-
-    #[test]
-    fn the_nucleus_is_the_shortest_beginning_of_the_sorted_row_that_reaches_the_target() {
-        for (length, kinds) in [(1, 1), (2, 2), (7, 3), (1000, 4), (5000, 100_000)] {
-            let row = row(length, kinds);
-            let mut sorted = Vec::new();
-            gather(Isa::detect(), &row, f64::NEG_INFINITY, &mut sorted);
-            let unsorted = sorted.clone();
-            sort_by_likelihood(&mut sorted);
-            let mass = |candidate: &TokenLogit| candidate.logit as u64 + 1;
-            let total: u64 = sorted.iter().map(mass).sum();
-            for target in [0, 1, 2, total / 3, total / 2, total - 1, total, total + 1] {
-                let mut reached = 0;
-                let enough = sorted.iter().position(|candidate| {
-                    reached += mass(candidate);
-                    reached >= target
-                });
-                let expected = &sorted[..enough.map_or(length, |at| at + 1)];
-                let mut kept = unsorted.clone();
-                nucleus(&mut kept, mass, target);
-                sort_by_likelihood(&mut kept);
-                assert_eq!(kept, expected, "{length} of {kinds} kinds, {target} of {total}");
-            }
-        }
-        let mut none = Vec::new();
-        nucleus(&mut none, |_| 1, 5);
-        assert_eq!(none, []);
-    }
 }

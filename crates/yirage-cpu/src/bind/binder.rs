@@ -52,7 +52,7 @@ impl<'a> Binder<'a> {
         bindings: &'a Bindings,
     ) -> Result<Binder<'a>, HalError> {
         let precision = plan.precision;
-        let slots = plan.graph.inputs_of(ValueSource::StepInput).enumerate().map(|(i, id)| (id, i)).collect();
+        let step_inputs = plan.graph.inputs_of(ValueSource::StepInput).enumerate().map(|(i, id)| (id, i)).collect();
         let (scratch, cuts) = (ScratchSizes::new(shared.supply), AttentionPlans::default());
         let spot = |place: &BufferPlacement| Ok((place.value, arena_slice(shared.supply, plan, place)?));
         let spots = plan.placements.iter().map(spot).collect::<Result<_, HalError>>()?;
@@ -71,7 +71,7 @@ impl<'a> Binder<'a> {
             scratch,
             attention_plans: cuts,
             readers,
-            step_inputs: slots,
+            step_inputs,
             spots,
             worker_bytes: 0,
         })
@@ -213,7 +213,7 @@ impl<'a> Binder<'a> {
             ValueSource::StepInput => {
                 let index = self.step_inputs.get(&id).copied();
                 OperandLocation::StepInput(
-                    index.ok_or_else(|| HalError::Load(format!("`{}` is no slot of the plan", value.name)))?,
+                    index.ok_or_else(|| HalError::Load(format!("`{}` is no step input of the plan", value.name)))?,
                 )
             }
             ValueSource::Weight => OperandLocation::Weight(self.weight(&value.name, &value.ty)?),
@@ -235,8 +235,8 @@ impl<'a> Binder<'a> {
 
     fn kv_cache(&self, name: &str, ty: &Type) -> Result<PlanOperand, HalError> {
         let handle = self.bindings.kv_caches.get(name);
-        let handle = handle.ok_or_else(|| HalError::Load(format!("state `{name}` is not bound")))?;
-        let location = OperandLocation::KvCache(own::<CpuKvCache>(&handle.0, "state", name)?);
+        let handle = handle.ok_or_else(|| HalError::Load(format!("KV cache `{name}` is not bound")))?;
+        let location = OperandLocation::KvCache(own::<CpuKvCache>(&handle.0, "KV cache", name)?);
         Ok(PlanOperand { name: name.into(), ty: ty.clone(), location, inner: false })
     }
 

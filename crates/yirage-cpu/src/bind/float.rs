@@ -19,7 +19,7 @@ pub(super) enum Base {
     Arena(ArenaSlice),
     /// With the worker.
     Group(WorkerSlice),
-    /// A slot by number.
+    /// A step input by number.
     StepInput(usize),
     /// A weight held as plain rows.
     Weight(Arc<DecodedRows>),
@@ -31,7 +31,7 @@ pub(super) enum Base {
 
 impl Base {
     /// The address of the first element. `yirage_plan::VerifiedPlan` proves that arena values lie inside the arena,
-    /// [`super::step_inputs`] that slots have as many words as their types, `Binder::weight` that weights have.
+    /// [`super::step_inputs`] that step inputs have as many words as their types, `Binder::weight` that weights have.
     pub(super) fn first(&self, run: &CpuRunContext<'_>) -> *const f32 {
         match self {
             Base::Arena(spot) => spot.first(run.arena).cast::<f32>().cast_const(),
@@ -150,7 +150,7 @@ impl Word for f32 {
     const DTYPE: DType = DType::F32;
 }
 
-/// Words of any shape: ids, positions, choices; given in a slot or computed.
+/// Words of any shape: ids, positions, choices; given in a step input or computed.
 #[derive(Clone)]
 pub(crate) struct WordArray<T> {
     pub(super) base: Base,

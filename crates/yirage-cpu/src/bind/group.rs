@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn what_is_read_no_more_gives_its_bytes_to_what_follows() {
-        let body = r#"slot %x: f32[Tokens, 40]
+        let body = r#"input %x: f32[Tokens, 40]
             %a = map{expr="silu(x0)"}(%x): f32[Tokens, 40]
             %b = map{expr="relu(x0)"}(%a): f32[Tokens, 40]
             %c = map{expr="tanh(x0)"}(%b): f32[Tokens, 40]

@@ -28,7 +28,7 @@ pub(super) enum OperandLocation {
     Group(WorkerSlice),
     /// A tile of what lies elsewhere, by the elements that it moves.
     Tile(Box<OperandLocation>, Moves),
-    /// A slot by number.
+    /// A step input by number.
     StepInput(usize),
     /// A weight.
     Weight(Arc<CpuWeight>),
@@ -58,7 +58,7 @@ impl fmt::Display for PlanOperand {
             OperandLocation::Tile(..) => "a tile",
             OperandLocation::Arena(_) if self.inner => "computed in the same pass over the rows",
             OperandLocation::Arena(_) => "computed",
-            OperandLocation::StepInput(_) => "a slot",
+            OperandLocation::StepInput(_) => "a step input",
             OperandLocation::Weight(weight) => match **weight {
                 CpuWeight::Packed(_) => "a weight packed for products",
                 CpuWeight::Rows(_) => "a weight held as plain rows",

@@ -30,17 +30,17 @@ impl CpuResident {
     /// That it lies on this device, and no later step has written over it.
     ///
     /// # Errors
-    /// What is wrong with it for a slot of this name.
+    /// What is wrong with it for a step input of this name.
     pub(super) fn check(&self, shared: &Arc<CpuContext>, slot: &str) -> Result<(), HalError> {
         if !self.memory.is_of(shared) {
-            return Err(HalError::Step(format!("slot `{slot}` lies on another device")));
+            return Err(HalError::Step(format!("step input `{slot}` lies on another device")));
         }
         let now = self.memory.steps();
         if now == self.step {
             return Ok(());
         }
         let late = now - self.step;
-        Err(HalError::Step(format!("slot `{slot}` is given an output that {late} later steps have written over")))
+        Err(HalError::Step(format!("step input `{slot}` is given an output that {late} later steps have written over")))
     }
 
     /// Whether it lies in this memory.

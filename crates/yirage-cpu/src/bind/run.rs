@@ -102,7 +102,7 @@ pub(crate) struct CpuRunContext<'a> {
     pub(crate) isa: Isa,
     pub(crate) dims: &'a Dims,
     pub(crate) attention_plans: &'a AttentionPlans,
-    /// The memory of each slot, as [`CpuStepInputs::resolve`](super::step_inputs::CpuStepInputs::resolve) has checked it.
+    /// The memory of each step input, as [`CpuStepInputs::resolve`](super::step_inputs::CpuStepInputs::resolve) has checked it.
     pub(super) step_inputs: &'a [&'a [u8]],
     pub(super) arena: &'a SharedBuf,
     pub(super) scratch: &'a SharedBuf,
@@ -122,7 +122,7 @@ impl<'a> CpuRunContext<'a> {
         isa: Isa,
         dims: &'a Dims,
         cuts: &'a AttentionPlans,
-        slots: &'a [&'a [u8]],
+        step_inputs: &'a [&'a [u8]],
         (memory, worker_bytes): (&'a ProgramMemory, usize),
         failed: &'a Failed,
     ) -> CpuRunContext<'a> {
@@ -132,7 +132,7 @@ impl<'a> CpuRunContext<'a> {
             isa,
             dims,
             attention_plans: cuts,
-            step_inputs: slots,
+            step_inputs,
             arena,
             scratch,
             workers,

@@ -77,7 +77,7 @@ impl Site {
 
     /// Rows of floats of which the op reads one at a time, for the row that it makes.
     pub(crate) fn float_rows(&self, input: usize) -> Result<FloatRows, HalError> {
-        let wanted = "rows of floats in a slot, computed, or of a weight held as plain rows";
+        let wanted = "rows of floats in a step input, computed, or of a weight held as plain rows";
         let operand = self.input(input, wanted)?;
         let [rows, Dim::Const(width)] = operand.ty.shape[..] else { return Err(self.refuse(input, operand, wanted)) };
         Ok(FloatRows { base: self.floats(input, wanted)?, rows, width: width as usize })
@@ -91,15 +91,15 @@ impl Site {
 
     /// One row of floats that all rows meet.
     pub(crate) fn float_row(&self, input: usize) -> Result<FloatRow, HalError> {
-        let wanted = "one row of floats in a slot, computed, or of a weight held as plain rows";
+        let wanted = "one row of floats in a step input, computed, or of a weight held as plain rows";
         let operand = self.whole(input)?;
         let [Dim::Const(width)] = operand.ty.shape[..] else { return Err(self.refuse(input, operand, wanted)) };
         Ok(FloatRow { base: self.floats(input, wanted)?, width: width as usize })
     }
 
-    /// Words in a slot, or computed.
+    /// Words in a step input, or computed.
     pub(crate) fn array<T: Word>(&self, input: usize) -> Result<WordArray<T>, HalError> {
-        let wanted = format!("{} in a slot, or computed", T::DTYPE);
+        let wanted = format!("{} in a step input, or computed", T::DTYPE);
         let operand = self.input(input, &wanted)?;
         let base = match &operand.location {
             OperandLocation::Arena(spot) if operand.ty.dtype == T::DTYPE => Base::Arena(spot.clone()),
@@ -110,9 +110,9 @@ impl Site {
         Ok(WordArray { base, shape: operand.ty.shape.clone(), of: PhantomData })
     }
 
-    /// The number of a slot of integers, which are known before the step begins.
+    /// The number of a step input of integers, which are known before the step begins.
     pub(crate) fn step_input(&self, input: usize) -> Result<usize, HalError> {
-        let wanted = "integers in a slot";
+        let wanted = "integers in a step input";
         match self.input(input, wanted)? {
             PlanOperand { location: OperandLocation::StepInput(index), ty, .. } if ty.dtype == DType::I32 => Ok(*index),
             operand => Err(self.refuse(input, operand, wanted)),

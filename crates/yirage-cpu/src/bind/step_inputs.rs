@@ -1,4 +1,4 @@
-//! The slots of a program in a step.
+//! The step inputs of a program in a step.
 
 use super::resident::CpuResident;
 use super::run::ProgramMemory;
@@ -8,7 +8,7 @@ use yirage_cpu_kernels::memory::{HugeBuf, Supply};
 use yirage_hal::{HalError, HostMemory, StepInputValue};
 use yirage_ir::{Dims, Type};
 
-/// A program's slots.
+/// A program's step inputs.
 pub(crate) struct CpuStepInputs {
     /// The largest sizes of a step.
     bucket: Dims,
@@ -17,7 +17,7 @@ pub(crate) struct CpuStepInputs {
     shared: Arc<CpuContext>,
 }
 
-/// A slot's memory in a step.
+/// A step input's memory in a step.
 pub(crate) enum StepInputMemory {
     /// The host's, where it lies.
     Host(Arc<dyn HostMemory>),
@@ -33,11 +33,11 @@ impl CpuStepInputs {
         CpuStepInputs { bucket, types, shared: shared.clone() }
     }
 
-    /// The memory of each slot in a step of the program that has `own` memory, as many bytes as its type says at an
+    /// The memory of each step input in a step of the program that has `own` memory, as many bytes as its type says at an
     /// address that is a multiple of an element's bytes. On a guarded device each lies in memory of its own.
     ///
     /// # Errors
-    /// [`HalError::Step`] for another number of slots or of bytes, outputs that are gone or of another device, and sizes
+    /// [`HalError::Step`] for another number of step inputs or of bytes, outputs that are gone or of another device, and sizes
     /// that the plan was not made for; a device without memory for a copy.
     pub(crate) fn resolve(
         &self,
@@ -51,7 +51,11 @@ impl CpuStepInputs {
             return Err(HalError::Step(format!("{} = {got} exceeds the {max} that the plan was made for", sym.name())));
         }
         if given.len() != self.types.len() {
-            return Err(HalError::Step(format!("{} slots are given, the plan has {}", given.len(), self.types.len())));
+            return Err(HalError::Step(format!(
+                "{} step inputs are given, the plan has {}",
+                given.len(),
+                self.types.len()
+            )));
         }
         let supply = self.shared.supply;
         let held = |((name, ty), slot): (&(String, Type), &StepInputValue)| {
@@ -59,7 +63,7 @@ impl CpuStepInputs {
             let bytes = held.bytes(turn);
             if bytes.len() != ty.storage_bytes(dims) {
                 let (got, want) = (bytes.len(), ty.storage_bytes(dims));
-                return Err(HalError::Step(format!("slot `{name}` has {got} bytes, {ty} needs {want}")));
+                return Err(HalError::Step(format!("step input `{name}` has {got} bytes, {ty} needs {want}")));
             }
             let align = ty.dtype.row_bytes(1);
             let written = matches!(&held, StepInputMemory::Resident(resident) if resident.is_of(own));
@@ -84,7 +88,8 @@ impl StepInputMemory {
             StepInputValue::Host(memory) => Ok(StepInputMemory::Host(memory.clone())),
             StepInputValue::Resident(resident) => {
                 let of_cpu = resident.0.clone().downcast::<CpuResident>();
-                let resident = of_cpu.map_err(|_| HalError::Step(format!("slot `{name}` lies on another device")))?;
+                let resident =
+                    of_cpu.map_err(|_| HalError::Step(format!("step input `{name}` lies on another device")))?;
                 resident.check(shared, name)?;
                 Ok(StepInputMemory::Resident(resident))
             }

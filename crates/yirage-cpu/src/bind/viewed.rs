@@ -130,7 +130,7 @@ impl Whole {
     /// An operand of another kind, or that has not all of these elements.
     pub(crate) fn read(&self, read: &ChainRead) -> Result<(Viewed, DType), HalError> {
         let operand = self.input(read.input)?;
-        let wanted = "plain elements, computed, in a slot or of a weight that is not packed";
+        let wanted = "plain elements, computed, in a step input or of a weight that is not packed";
         let (base, dtype) = base(&operand.location, operand.ty.dtype).ok_or_else(|| self.refuse(operand, wanted))?;
         let elem = Elem::try_from(dtype).map_err(|_| self.refuse(operand, wanted))?;
         let offset = self.inside(operand, &read.at, elem)?;

@@ -17,7 +17,7 @@ use yirage_hal::{
 };
 use yirage_ir::{DType, Format, Type};
 use yirage_plan::{
-    DeviceLimits, ExecutorKind, KernelFacts, KernelOrigin, Precision, Target, VerifiedPlan, WeightEntry,
+    DeviceLimits, ExecutorKind, KernelFacts, KernelOrigin, KernelRef, Precision, Target, VerifiedPlan, WeightEntry,
 };
 
 pub(super) struct CpuDevice {
@@ -40,13 +40,15 @@ impl Device for CpuDevice {
 
     fn target(&self) -> Target {
         let facts = |kernel: &Kernel| KernelFacts {
-            name: kernel.name.into(),
-            variant: self.shared.isa.to_string(),
+            kernel: KernelRef {
+                name: kernel.name.into(),
+                variant: self.shared.isa.to_string(),
+                stages: kernel.stages.to_vec(),
+                scratch: kernel.scratch,
+            },
             origin: KernelOrigin::Library,
             regions: kernel.regions.to_vec(),
             rules: (kernel.rules)(),
-            stages: kernel.stages.to_vec(),
-            scratch: kernel.scratch,
         };
         let ranks = self.shared.peers.as_ref().map_or(1, |peers| peers.ranks());
         let together =

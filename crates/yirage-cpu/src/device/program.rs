@@ -49,8 +49,8 @@ impl CpuProgram {
             }
             bound.push(kernels::bind(&mut binder, step.node as usize, &plan.kernels[step.kernel as usize].name)?);
         }
-        let slots = plan.graph.inputs_of(ValueSource::StepInput).map(|id| plan.graph.value(id));
-        let slots = slots.map(|value| (value.name.clone(), value.ty.clone())).collect();
+        let step_inputs = plan.graph.inputs_of(ValueSource::StepInput).map(|id| plan.graph.value(id));
+        let step_inputs = step_inputs.map(|value| (value.name.clone(), value.ty.clone())).collect();
         let walkers = plan.programs.iter().map(|p| (p.kind, Walker::new(plan, p))).collect();
         let outputs = binder.outputs()?;
         // Parts of a page each, so that workers do not share lines or what is fetched beside them.
@@ -64,7 +64,7 @@ impl CpuProgram {
         let fits = |memory: &ProgramMemory| memory.holds(shared, wanted);
         Ok(CpuProgram {
             shared: shared.clone(),
-            step_inputs: CpuStepInputs::new(plan.bucket, slots, shared),
+            step_inputs: CpuStepInputs::new(plan.bucket, step_inputs, shared),
             kernels: bound,
             walkers,
             attention_plans: binder.attention_plans,
@@ -84,9 +84,9 @@ impl Program for CpuProgram {
         let shared = self.shared.clone();
         let turn = shared.turn();
         let held = self.step_inputs.resolve(&step.dims, &step.inputs, &self.memory, &turn)?;
-        let slots: Vec<&[u8]> = held.iter().map(|slot| slot.bytes(&turn)).collect();
+        let step_inputs: Vec<&[u8]> = held.iter().map(|slot| slot.bytes(&turn)).collect();
         self.last = (step.dims, self.memory.begin_step());
-        self.run(step.kind, &step.dims, &slots)?;
+        self.run(step.kind, &step.dims, &step_inputs)?;
         let outputs = step.reads.iter().map(|&index| Ok(self.resident_output(index)?.record(&turn)));
         Ok(Fence::Signalled(StepOutputs { outputs: outputs.collect::<Result<_, HalError>>()?, device_time: None }))
     }
@@ -97,14 +97,14 @@ impl Program for CpuProgram {
 }
 
 impl CpuProgram {
-    fn run(&mut self, kind: ExecutorKind, dims: &Dims, slots: &[&[u8]]) -> Result<(), HalError> {
-        self.attention_plans.prepare(dims, slots, self.shared.pool.count())?;
+    fn run(&mut self, kind: ExecutorKind, dims: &Dims, step_inputs: &[&[u8]]) -> Result<(), HalError> {
+        self.attention_plans.prepare(dims, step_inputs, self.shared.pool.count())?;
         let failed = Failed::default();
         let run = CpuRunContext::new(
             self.shared.isa,
             dims,
             &self.attention_plans,
-            slots,
+            step_inputs,
             (&self.memory, self.worker_bytes),
             &failed,
         );

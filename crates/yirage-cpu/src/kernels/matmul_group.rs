@@ -23,7 +23,7 @@ use yirage_plan::{Partitioning, Precision, Stage, StageCondition};
 
 impl Kernel {
     pub(super) const MATMUL_GROUP: Kernel = Kernel {
-        name: "cpu/products@1",
+        name: "cpu/matmul_group@1",
         regions: &[RegionKind::MatmulGroup],
         rules,
         stages: &[

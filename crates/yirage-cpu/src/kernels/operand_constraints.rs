@@ -9,7 +9,7 @@ fn of_kinds(kinds: &[OperandKind], dtype: DType) -> Vec<OperandConstraint> {
     kinds.iter().map(|&kind| OperandConstraint::new(kind, [dtype])).collect()
 }
 
-/// `Site::float_rows`, `Site::float_row`: floats, computed, in a slot, or of a weight held as plain rows, whatever its
+/// `Site::float_rows`, `Site::float_row`: floats, computed, in a step input, or of a weight held as plain rows, whatever its
 /// format in the file.
 pub(super) fn floats() -> Vec<OperandConstraint> {
     let mut ways = of_kinds(&[OperandKind::Arena, OperandKind::StepInput], DType::F32);

@@ -183,7 +183,7 @@ fn batch() -> Vec<(i32, i32)> {
 #[ignore = "needs a compiler of C++"]
 fn every_case_of_attention_holds() {
     let device = device();
-    assert!(device.target().kernels.iter().any(|kernels| kernels.name == "cuda/attention@1"));
+    assert!(device.target().kernels.iter().any(|facts| facts.kernel.name == "cuda/attention@1"));
     holds(&device, &Suite::quick_of(&["attention"]));
     assert_eq!(machine().stats().overruns, 0);
 }
@@ -328,8 +328,8 @@ fn chosen(cache: &str, k: u32, v: u32) -> (String, String) {
     let library = library.and_attention(attention("sm_90").unwrap());
     let both = k + v;
     let graph = format!(
-        "graph g {{ slot %q: f32[Tokens, {}] state %c: {cache}[32, 2, {both}] slot %p: i32[Tokens] slot %s: i32[Tokens]
-         slot %t: i32[Seqs, Blocks]
+        "graph g {{ input %q: f32[Tokens, {}] kv_cache %c: {cache}[32, 2, {both}] input %p: i32[Tokens] input %s: i32[Tokens]
+         input %t: i32[Seqs, Blocks]
          %y = attention{{heads=4, kv_heads=2, k_width={k}, v_width={v}, scale=0.25, softcap=0, window=0, causal=true, cached=true, v_in_k=false}}(%q, %c, %p, %s, %t): f32[Tokens, {}]
          output %y }}",
         4 * k,

@@ -370,7 +370,7 @@ fn chosen(product: &str) -> (String, String) {
 #[test]
 fn a_plan_names_the_kernel_or_says_what_it_does_not_take() {
     let product = |format: &str, k: u32| {
-        let (x, w) = (format!("slot %x: f32[Tokens, {k}]"), format!("weight %w: {format}[64, {k}]"));
+        let (x, w) = (format!("input %x: f32[Tokens, {k}]"), format!("weight %w: {format}[64, {k}]"));
         chosen(&format!("{x} {w} %y = linear{{groups=1}}(%x, %w): f32[Tokens, 64]"))
     };
     assert_eq!(product("q8_0", 96).0, "cuda/matmul@1");
@@ -391,7 +391,7 @@ fn a_device_that_is_too_old_has_no_such_kernels() {
 #[ignore = "needs a compiler of C++"]
 fn every_case_of_products_holds() {
     let device = device();
-    assert!(device.target().kernels.iter().any(|kernels| kernels.name == "cuda/matmul@1"));
+    assert!(device.target().kernels.iter().any(|facts| facts.kernel.name == "cuda/matmul@1"));
     crate::conformance::holds(&device, &Suite::quick_of(&["linear"]));
     let facts = backend().open(0, &OpenOptions::default()).unwrap().0.info().facts.clone();
     assert!(facts.iter().any(|(name, said)| *name == "early launches" && said == "in captured graphs"), "{facts:?}");

@@ -53,7 +53,7 @@ pub(super) fn inputs(
                 each(rows, |row| row.slots(room.blocks, room.positions).collect())
             }
             (name, _) if name.starts_with("table.") => each(rows, |row| row.table(room.blocks).collect()),
-            (name, _) => return Err(HalError::Step(format!("nobody knows what the slot `{name}` is for")).into()),
+            (name, _) => return Err(HalError::Step(format!("nobody knows what the step input `{name}` is for")).into()),
         };
         arrays.push(HostArray::new(ty, record).map_err(CacheError::from)?);
     }

@@ -99,10 +99,10 @@ pub(super) fn group_configs(model: &Model, blocks: &[u64]) -> Result<Vec<GroupCo
     blocks.iter().enumerate().map(config).collect()
 }
 
-/// The type of a state's blocks in the model's graph.
+/// The type of a KV cache's blocks in the model's graph.
 pub(crate) fn kv_cache_type(model: &Model, name: &str) -> Result<Type, EngineError> {
     let id = model.graph.inputs_of(ValueSource::KvCache).find(|&id| model.graph.value(id).name == name);
-    let missing = || ModelError::Unsupported { what: format!("state `{name}`"), why: "the graph has none".into() };
+    let missing = || ModelError::Unsupported { what: format!("KV cache `{name}`"), why: "the graph has none".into() };
     Ok(model.graph.ty(id.ok_or_else(missing)?).clone())
 }
 

@@ -93,7 +93,7 @@ fn what_no_engine_can_run_is_refused_with_its_name() {
     refused(&with(|m| m.groups.clear()), "0");
     refused(&with(|m| m.vocab_size += 1), "257");
     refused(&with(|m| m.kv_cache_group[0].1 = 5), "group 5");
-    refused(&with(|m| m.kv_cache_group.truncate(1)), "its states are");
+    refused(&with(|m| m.kv_cache_group.truncate(1)), "its KV caches are");
     refused(&with(|m| m.groups[0] = KvCacheSpec::Recurrent), "f32 [rows, channels]");
     refused(&with(|m| m.groups[0] = KvCacheSpec::Latent { rank: 8, rope: 8 }), "blocks of");
     refused(&with(|m| m.groups[0] = KvCacheSpec::Latent { rank: u32::MAX, rope: 1 }), "more elements than");
@@ -108,7 +108,7 @@ fn what_no_engine_can_run_is_refused_with_its_name() {
     let logits = b.op("logits", Gather { axis: 0 }, &[odd, rows]).unwrap();
     b.output(logits);
     let model = Model { graph: b.finish(), vocab_size: 8, ..whole.model.clone() };
-    refused(&GraphModel { model, weights: HashMap::new() }, "no step fills its slot `odd`");
+    refused(&GraphModel { model, weights: HashMap::new() }, "no step fills its step input `odd`");
     let options = EngineOptions { hidden: true, ..opts() };
     assert!(matches!(
         Engine::load_graph_model(&whole, cpu(), &options, &mut |_, _| {}),

@@ -14,7 +14,7 @@ const DIMS: Dims = Dims { tokens: 96, seqs: 1, blocks: 1, rows: 1 };
 
 /// Two layers of products, norms and maps: phases with several steps, shares and drained stages.
 const GRAPH: &str = r#"graph layers {
-  slot %x: f32[Tokens, 256]
+  input %x: f32[Tokens, 256]
   weight %norm: f32[256]
   weight %up: q8_0[512, 256]
   weight %gate: q8_0[512, 256]

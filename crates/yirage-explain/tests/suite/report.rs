@@ -20,7 +20,7 @@ const PEAK: f64 = 1e6;
 
 /// A product with what follows it, and a norm beside another reader of its input.
 const GRAPH: &str = r#"graph g {
-  slot %x: f32[Tokens, 64]
+  input %x: f32[Tokens, 64]
   weight %w: f32[96, 64]
   weight %bias: f32[96]
   weight %norm: f32[96]
@@ -38,7 +38,7 @@ fn reference() -> std::sync::Arc<dyn Device> {
 /// That of the reference, whose kernels have no stages, with one stage each.
 fn target(device: &dyn Device) -> Target {
     let mut target = device.target();
-    target.kernels.iter_mut().for_each(|kernel| kernel.stages = vec![Stage::always(Partitioning::Static)]);
+    target.kernels.iter_mut().for_each(|facts| facts.kernel.stages = vec![Stage::always(Partitioning::Static)]);
     target
 }
 

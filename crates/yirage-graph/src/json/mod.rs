@@ -1,16 +1,16 @@
 //! Graphs as JSON, both ways.
 //!
 //! ```json
-//! {"yirage-graph": 1, "graph": {
+//! {"yirage-graph": 2, "graph": {
 //!   "name": "gate",
-//!   "inputs": [{"name": "x", "kind": "slot", "dtype": "f32", "shape": [8, 64]}],
+//!   "inputs": [{"name": "x", "kind": "input", "dtype": "f32", "shape": [8, 64]}],
 //!   "nodes": [{"op": "map", "attrs": {"expr": "silu(x0)"}, "inputs": ["x"],
 //!              "outputs": [{"name": "y", "dtype": "f32", "shape": [8, 64]}]}],
 //!   "outputs": ["y"]}}
 //! ```
 //!
 //! - `yirage-graph`: the version of this form. Other versions are refused.
-//! - `inputs`, in the order of their declaration: `kind` is `slot`, `weight` or `state`; `dtype` a type of elements as the
+//! - `inputs`, in the order of their declaration: `kind` is `input`, `weight` or `kv_cache`; `dtype` a type of elements as the
 //!   text form has it (`f32`, `q4_0`, or a layout of activations such as `q8a`); `shape` sizes or the symbols `Tokens`,
 //!   `Seqs`, `Blocks`, `Rows`; `strides` those of a view, absent where the value is dense; `after` the number of nodes
 //!   that stand before the declaration, absent where it is 0.
@@ -31,4 +31,4 @@ pub use read::{JsonError, MAX_BYTES, MAX_VALUES, from_json};
 pub use write::to_json;
 
 /// The version that is written and read.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;

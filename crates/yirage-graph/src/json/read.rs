@@ -28,7 +28,7 @@ pub enum JsonError {
     },
     /// A version of the form that is not known.
     #[error(
-        "the document has version {version} of `yirage-graph`, this program reads version {VERSION}; save the graph anew with this program"
+        "the document has version {version} of `yirage-graph`, this program reads version {VERSION}; save the graph anew with this program, or rewrite the file by `cargo xtask migrate-text FILE`"
     )]
     Version {
         /// The one given.
@@ -188,10 +188,10 @@ impl GraphScope {
 
     fn input(&mut self, form: InputForm, path: &str) -> Result<(), JsonError> {
         let source = match form.kind.as_str() {
-            "slot" => ValueSource::StepInput,
+            "input" => ValueSource::StepInput,
             "weight" => ValueSource::Weight,
-            "state" => ValueSource::KvCache,
-            other => return Err(at(format!("{path}.kind"), format!("`{other}` is none of slot, weight, state"))),
+            "kv_cache" => ValueSource::KvCache,
+            other => return Err(at(format!("{path}.kind"), format!("`{other}` is none of input, weight, kv_cache"))),
         };
         let layout = ActivationFormat::parse(&form.dtype);
         let dtype = layout.map(|layout| layout.info().dtype).or_else(|| DType::parse(&form.dtype));

@@ -39,9 +39,9 @@ fn graph_form(graph: &Graph) -> GraphForm {
 fn input_form(graph: &Graph, id: ValueId) -> InputForm {
     let Value { name, ty, source } = graph.value(id);
     let kind = match source {
-        ValueSource::StepInput => "slot",
+        ValueSource::StepInput => "input",
         ValueSource::Weight => "weight",
-        ValueSource::KvCache => "state",
+        ValueSource::KvCache => "kv_cache",
         ValueSource::Node { .. } => unreachable!("`{name}` is an input and an output of a node, in a verified graph"),
     };
     let before = |value: &Value| matches!(value.source, ValueSource::Node { output: 0, .. });

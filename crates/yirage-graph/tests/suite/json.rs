@@ -57,8 +57,8 @@ fn inputs_keep_their_place_among_nodes_and_odd_values_survive() {
 
 #[test]
 fn a_graph_written_by_hand_is_read() {
-    let text = r#"{"yirage-graph": 1, "graph": {"name": "g", "inputs": [
-        {"name": "x", "kind": "slot", "dtype": "f32", "shape": ["Tokens", 8]}],
+    let text = r#"{"yirage-graph": 2, "graph": {"name": "g", "inputs": [
+        {"name": "x", "kind": "input", "dtype": "f32", "shape": ["Tokens", 8]}],
         "nodes": [{"op": "reduce", "attrs": {"kind": "sum", "axes": [1], "keep": true}, "inputs": ["x"], "outputs": [{"name": "y"}]}],
         "outputs": ["y"]}}"#;
     let graph = from_json(text).unwrap();
@@ -77,7 +77,7 @@ fn a_built_graph_is_the_one_that_is_read() {
 
 /// Replaces a part of a sound document and wants the error at a place.
 fn broken(from: &str, to: &str, path: &str, what: &str) {
-    let good = r#"{"yirage-graph": 1, "graph": {"name": "g", "inputs": [{"name": "x", "kind": "slot", "dtype": "f32", "shape": [2, 3]}], "nodes": [{"op": "view", "attrs": {"form": "permute(1, 0)"}, "inputs": ["x"], "outputs": [{"name": "y", "dtype": "f32", "shape": [3, 2]}]}], "outputs": ["y"]}}"#;
+    let good = r#"{"yirage-graph": 2, "graph": {"name": "g", "inputs": [{"name": "x", "kind": "input", "dtype": "f32", "shape": [2, 3]}], "nodes": [{"op": "view", "attrs": {"form": "permute(1, 0)"}, "inputs": ["x"], "outputs": [{"name": "y", "dtype": "f32", "shape": [3, 2]}]}], "outputs": ["y"]}}"#;
     from_json(good).unwrap();
     assert!(good.contains(from), "{from}");
     let error = from_json(&good.replacen(from, to, 1)).unwrap_err();
@@ -97,7 +97,7 @@ fn what_is_malformed_is_told_with_its_place() {
     broken("[2, 3]", "[2, 3], \"after\": 1", "graph.nodes[0].inputs[0]", "`x`");
     broken("[2, 3]", "[2, 3], \"color\": 1", "graph.inputs[0].color", "unknown field");
     broken("\"f32\"", "\"f33\"", "graph.inputs[0].dtype", "no dtype `f33`");
-    broken("\"slot\"", "\"input\"", "graph.inputs[0].kind", "`input`");
+    broken("\"input\"", "\"slot\"", "graph.inputs[0].kind", "`slot`");
     broken("\"view\"", "\"viev\"", "graph.nodes[0].op", "no op `viev`");
     broken("permute(1, 0)", "permute(1, 1)", "graph.nodes[0]", "each dimension is wanted once");
     broken("permute(1, 0)", "turn(1, 0)", "graph.nodes[0].attrs", "`form` cannot be `turn(1, 0)`");
@@ -115,7 +115,14 @@ fn what_is_malformed_is_told_with_its_place() {
     broken("\"outputs\": [\"y\"]", "\"outputs\": \"y\"", "graph.outputs", "expected a sequence");
     broken("\"name\": \"g\"", "\"name\": 3", "graph.name", "expected a string");
     let good = to_json(&llama_block());
-    assert!(matches!(from_json(&good.replacen("1,", "2,", 1)), Err(JsonError::Version { version: 2 })));
+    let old = from_json(&good.replacen("2,", "1,", 1)).unwrap_err();
+    assert!(matches!(old, JsonError::Version { version: 1 }), "{old}");
+    assert!(
+        old.to_string().contains("reads version 2; save the graph anew")
+            && old.to_string().contains("cargo xtask migrate-text"),
+        "{old}"
+    );
+    assert!(matches!(from_json(&good.replacen("2,", "3,", 1)), Err(JsonError::Version { version: 3 })));
     assert!(from_json("").is_err() && from_json("[]").is_err() && from_json("{}").is_err());
     assert!(from_json(&format!("{good} x")).unwrap_err().to_string().contains("the end"));
 }
@@ -124,12 +131,12 @@ fn what_is_malformed_is_told_with_its_place() {
 fn limits_are_told() {
     let error = from_json(&" ".repeat(yirage_graph::json::MAX_BYTES + 1)).unwrap_err();
     assert!(error.to_string().contains("16777217 bytes"), "{error}");
-    let deep = "{\"yirage-graph\": 1, \"graph\": ".to_owned() + &"[".repeat(100_000);
+    let deep = "{\"yirage-graph\": 2, \"graph\": ".to_owned() + &"[".repeat(100_000);
     assert!(from_json(&deep).is_err());
     let node = r#"{"op":"a","inputs":[],"outputs":[]}"#;
     let many = vec![node; yirage_graph::json::MAX_VALUES + 1].join(",");
     let many =
-        format!("{{\"yirage-graph\":1,\"graph\":{{\"name\":\"g\",\"inputs\":[],\"nodes\":[{many}],\"outputs\":[]}}}}");
+        format!("{{\"yirage-graph\":2,\"graph\":{{\"name\":\"g\",\"inputs\":[],\"nodes\":[{many}],\"outputs\":[]}}}}");
     assert!(from_json(&many).unwrap_err().to_string().contains("131072 inputs and nodes"));
     // A region within a region within a region and so on.
     let mut graph = r#"{"name":"g","inputs":[],"nodes":[],"outputs":[]}"#.to_owned();
@@ -137,7 +144,7 @@ fn limits_are_told() {
         let node = format!(r#"{{"region":"rows","graph":{graph},"inputs":[],"outputs":[]}}"#);
         graph = format!(r#"{{"name":"g","inputs":[],"nodes":[{node}],"outputs":[]}}"#);
     }
-    let error = from_json(&format!("{{\"yirage-graph\":1,\"graph\":{graph}}}")).unwrap_err();
+    let error = from_json(&format!("{{\"yirage-graph\":2,\"graph\":{graph}}}")).unwrap_err();
     assert!(error.to_string().contains("nest deeper than 4"), "{error}");
 }
 
@@ -173,12 +180,12 @@ fn damaged_documents_never_break_the_reader() {
 #[test]
 fn tiled_regions_come_back_and_say_what_is_missing() {
     let graph = yirage_ir::text::parse(
-        "graph g { slot %x: f32[4, 256]
+        "graph g { input %x: f32[4, 256]
          %y = region tiled{grid=\"[2, 1, 1]\", loops=2, ins=\"[0 - - loop 1]\", outs=\"[0 - -]\",
              accumulate=\"[continue]\", running=\"[]\", reads=\"[]\"}(%x): f32[4, 1]
-           graph body { slot %t: f32[2, 128]
+           graph body { input %t: f32[2, 128]
              %s = reduce{kind=sum, axes=\"[1]\", keep=true}(%t): f32[2, 1] output %s }
-           graph block { slot %a: f32[2, 1] %b = map{expr=\"neg(x0)\"}(%a): f32[2, 1] output %b }
+           graph block { input %a: f32[2, 1] %b = map{expr=\"neg(x0)\"}(%a): f32[2, 1] output %b }
          output %y }",
     )
     .unwrap();

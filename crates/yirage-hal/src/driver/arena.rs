@@ -45,6 +45,8 @@ impl<D: Driver> DeviceOutput<D> {
         if late == 0 {
             return Ok(());
         }
-        Err(HalError::Step(format!("slot `{input}` is given an output that {late} later steps have written over")))
+        Err(HalError::Step(format!(
+            "step input `{input}` is given an output that {late} later steps have written over"
+        )))
     }
 }

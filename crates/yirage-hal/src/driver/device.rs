@@ -50,7 +50,7 @@ impl<D: Driver, L: Library> Device for DriverDevice<D, L> {
         if self.account.driver.persistent_kernels().is_some() {
             target.executors.push(ExecutorKind::Persistent);
             // The device divides the groups of a launch by itself: to a plan it is one worker, which has a task for each step.
-            target.kernels.iter_mut().for_each(|kernels| kernels.stages = vec![Stage::always(Partitioning::Static)]);
+            target.kernels.iter_mut().for_each(|facts| facts.kernel.stages = vec![Stage::always(Partitioning::Static)]);
         }
         target
     }

@@ -100,7 +100,7 @@ mod tests {
     }
 
     fn bound(offsets: [u64; 3]) -> Result<OperandBindings, HalError> {
-        let body = "slot %a: f32[16] slot %b: f32[16] %c = map{expr=\"add(x0, x1)\"}(%a, %b): f32[16] output %c";
+        let body = "input %a: f32[16] input %b: f32[16] %c = map{expr=\"add(x0, x1)\"}(%a, %b): f32[16] output %c";
         let graph = text::parse(&format!("graph g {{ {body} }}")).map_err(|e| HalError::Load(e.to_string()))?;
         let names = ["a", "b", "c"].map(String::from);
         let values = At(names.into_iter().zip(offsets).collect(), graph.clone());

@@ -74,7 +74,7 @@ impl<D: Driver> DeviceStepInputs<D> {
         }
         if step.inputs.len() != self.inputs.len() {
             let (got, wanted) = (step.inputs.len(), self.inputs.len());
-            return Err(HalError::Step(format!("{got} slots are given, the plan has {wanted}")));
+            return Err(HalError::Step(format!("{got} step inputs are given, the plan has {wanted}")));
         }
         let mut moved = false;
         for input in &mut self.inputs {
@@ -111,12 +111,12 @@ impl<D: Driver> DriverStepInput<D> {
             }
             StepInputValue::Resident(resident) => {
                 let name = &self.name;
-                let foreign = || HalError::Step(format!("slot `{name}` lies on a device of another backend"));
+                let foreign = || HalError::Step(format!("step input `{name}` lies on a device of another backend"));
                 let output = resident.0.downcast_ref::<DeviceOutput<D>>().ok_or_else(foreign)?;
                 output.check_current(name)?;
                 let has = output.slice.bytes;
                 let shorter =
-                    || HalError::Step(format!("slot `{name}` is given {has} bytes, {} needs {bytes}", self.ty));
+                    || HalError::Step(format!("step input `{name}` is given {has} bytes, {} needs {bytes}", self.ty));
                 let from = output.slice.part(0, bytes).ok_or_else(shorter)?;
                 copy(account, &output.arena, from, self.part(bytes, bytes)?)
             }
@@ -126,7 +126,7 @@ impl<D: Driver> DriverStepInput<D> {
     /// Where so many bytes of the input go, of which a step needs `wanted`.
     fn part(&self, bytes: u64, wanted: u64) -> Result<BufferSlice, HalError> {
         let DriverStepInput { name, ty, .. } = self;
-        let wrong = || HalError::Step(format!("slot `{name}` has {bytes} bytes, {ty} needs {wanted}"));
+        let wrong = || HalError::Step(format!("step input `{name}` has {bytes} bytes, {ty} needs {wanted}"));
         let place = self.buffer.as_ref().and_then(|buffer| buffer.slice().part(0, bytes));
         place.filter(|_| bytes == wanted).ok_or_else(wrong)
     }

@@ -140,7 +140,7 @@ pub trait OpDef: Attrs {
     }
     /// The meaning: scalar loops, f64 accumulation. Inputs have passed `infer`.
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor>;
-    /// Where input `input` comes from in a model; `like` is a value of it. Integers are slots and all else is computed,
+    /// Where input `input` comes from in a model; `like` is a value of it. Integers are step inputs and all else is computed,
     /// unless the op says otherwise.
     fn role(&self, input: usize, like: &Tensor) -> Role {
         let _ = input;

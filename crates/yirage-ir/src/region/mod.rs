@@ -62,7 +62,7 @@ impl RegionKind {
     pub fn name(self) -> &'static str {
         match self {
             RegionKind::Rows => "rows",
-            RegionKind::MatmulGroup => "products",
+            RegionKind::MatmulGroup => "matmul_group",
             RegionKind::Chain => "chain",
             RegionKind::Tiled => "tiled",
         }

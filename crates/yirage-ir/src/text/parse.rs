@@ -1,6 +1,7 @@
 //! Text to graph. The input may be a file from disk: every error is typed and names its line.
 
 use super::lexer::{GraphToken, tokens};
+use super::version::{OUTDATED, outdated_word};
 use crate::activation::ActivationFormat;
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
@@ -111,10 +112,11 @@ impl<'a> GraphParser<'a> {
         names: &mut ValueNames,
         depth: usize,
     ) -> Result<(), ParseError> {
-        let source = match self.peek() {
-            Some("slot") => ValueSource::StepInput,
+        let word = self.peek();
+        let source = match word {
+            Some("input") => ValueSource::StepInput,
             Some("weight") => ValueSource::Weight,
-            Some("state") => ValueSource::KvCache,
+            Some("kv_cache") => ValueSource::KvCache,
             Some("output") => {
                 self.at += 1;
                 for id in self.operands(names)? {
@@ -122,7 +124,12 @@ impl<'a> GraphParser<'a> {
                 }
                 return Ok(());
             }
-            _ => return self.node(builder, names, depth),
+            _ => {
+                return match word.and_then(|word| outdated_word(&OUTDATED, word)) {
+                    Some(why) => Err(self.error(why)),
+                    None => self.node(builder, names, depth),
+                };
+            }
         };
         self.at += 1;
         let name = self.name()?;
@@ -186,7 +193,9 @@ impl<'a> GraphParser<'a> {
 
     fn region_kind(&mut self) -> Result<RegionKind, ParseError> {
         let name = self.next()?;
-        RegionKind::parse(name).ok_or_else(|| self.error(format!("there is no kind of region `{name}`")))
+        let unknown =
+            || outdated_word(&OUTDATED, name).unwrap_or_else(|| format!("there is no kind of region `{name}`"));
+        RegionKind::parse(name).ok_or_else(|| self.error(unknown()))
     }
 
     fn region(&mut self, kind: RegionKind, attrs: Vec<(String, String)>, depth: usize) -> Result<Region, ParseError> {

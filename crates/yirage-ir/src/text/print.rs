@@ -18,9 +18,9 @@ fn print_graph(graph: &Graph, indent: usize, out: &mut String) {
     for &i in &graph.inputs {
         let v = graph.value(i);
         let kind = match v.source {
-            ValueSource::StepInput => "slot",
+            ValueSource::StepInput => "input",
             ValueSource::Weight => "weight",
-            ValueSource::KvCache => "state",
+            ValueSource::KvCache => "kv_cache",
             ValueSource::Node { .. } => "node",
         };
         let _ = writeln!(out, "{pad}  {kind} %{}: {}", v.name, v.ty);

@@ -68,29 +68,29 @@ fn parse(body: &str) -> Graph {
 fn a_chain_computes_what_its_ops_compute() {
     let dims = Dims { tokens: 3, ..Dims::default() };
     let chains = [
-        "slot %x: f32[4, 6]\n %y = map{expr=\"add(x0, 1.5)\"}(%x): f32[4, 6]\n output %y",
-        "slot %x: f32[4, 6]\n slot %b: f32[6]\n %t = view{form=\"permute(1, 0)\"}(%x): f32[6, 4]
+        "input %x: f32[4, 6]\n %y = map{expr=\"add(x0, 1.5)\"}(%x): f32[4, 6]\n output %y",
+        "input %x: f32[4, 6]\n input %b: f32[6]\n %t = view{form=\"permute(1, 0)\"}(%x): f32[6, 4]
          %c = view{form=\"reshape(6, 1)\"}(%b): f32[6, 1]\n %y = map{expr=\"mul(sub(x0, x1), x0)\"}(%t, %c): f32[6, 4]
          %s = view{form=\"slice(5:-2:3, 1:1:2)\"}(%y): f32[3, 2]\n output %s",
-        "slot %x: f32[Tokens, 12]\n slot %w: f32[4]\n %h = view{form=\"reshape(Tokens, 3, 4)\"}(%x): f32[Tokens, 3, 4]
+        "input %x: f32[Tokens, 12]\n input %w: f32[4]\n %h = view{form=\"reshape(Tokens, 3, 4)\"}(%x): f32[Tokens, 3, 4]
          %m = map{expr=\"mul(x0, x1)\"}(%h, %w): f32[Tokens, 3, 4]
          %r = reduce{kind=sum, axes=\"[2]\", keep=true}(%m): f32[Tokens, 3, 1]
          %f = view{form=\"reshape(Tokens, 3)\"}(%r): f32[Tokens, 3]
          %e = map{expr=\"sqrt(abs(x0))\"}(%f): f32[Tokens, 3]\n output %e",
-        "slot %x: f32[2, 3, 4]\n slot %o: f32[3, 2]\n %r = reduce{kind=max, axes=\"[2]\", keep=false}(%x): f32[2, 3]
+        "input %x: f32[2, 3, 4]\n input %o: f32[3, 2]\n %r = reduce{kind=max, axes=\"[2]\", keep=false}(%x): f32[2, 3]
          %t = view{form=\"permute(1, 0)\"}(%r): f32[3, 2]\n %y = map{expr=\"sub(x1, x0)\"}(%t, %o): f32[3, 2]\n output %y",
-        "slot %a: f32[2, 3, 4]\n slot %b: f32[5, 4]\n slot %c: f32[5]
+        "input %a: f32[2, 3, 4]\n input %b: f32[5, 4]\n input %c: f32[5]
          %t = view{form=\"permute(1, 0)\"}(%b): f32[4, 5]\n %g = map{expr=\"square(x0)\"}(%a): f32[2, 3, 4]
          %p = contract(%g, %t): f32[2, 3, 5]\n %y = map{expr=\"add(x0, x1)\"}(%p, %c): f32[2, 3, 5]
          %q = view{form=\"permute(0, 2, 1)\"}(%y): f32[2, 5, 3]\n output %q",
-        "slot %x: f32[4, 6]\n %n = map{expr=\"cast.bf16(x0)\"}(%x): bf16[4, 6]
+        "input %x: f32[4, 6]\n %n = map{expr=\"cast.bf16(x0)\"}(%x): bf16[4, 6]
          %r = reduce{kind=mean, axes=\"[0]\", keep=false}(%n): bf16[6]
          %y = map{expr=\"cast.f16(add(x0, x0))\"}(%r): f16[6]\n output %y",
-        "slot %x: f32[Tokens, 6]\n weight %w: f32[8, 6]\n slot %b: f32[8]\n slot %r: f32[Tokens, 2, 4]
+        "input %x: f32[Tokens, 6]\n weight %w: f32[8, 6]\n input %b: f32[8]\n input %r: f32[Tokens, 2, 4]
          %p = linear{groups=1}(%x, %w): f32[Tokens, 8]\n %c = map{expr=\"add(x0, x1)\"}(%p, %b): f32[Tokens, 8]
          %h = view{form=\"reshape(Tokens, 2, 4)\"}(%c): f32[Tokens, 2, 4]
          %y = map{expr=\"mul(x1, tanh(x0))\"}(%h, %r): f32[Tokens, 2, 4]\n output %y",
-        "slot %x: f32[Tokens, 6]\n weight %w: f32[8, 6]\n weight %v: f32[8, 6]\n slot %b: f32[8]
+        "input %x: f32[Tokens, 6]\n weight %w: f32[8, 6]\n weight %v: f32[8, 6]\n input %b: f32[8]
          %p = linear{groups=1}(%x, %w): f32[Tokens, 8]\n %q = linear{groups=1}(%x, %v): f32[Tokens, 8]
          %c = map{expr=\"add(x0, x1)\"}(%q, %b): f32[Tokens, 8]\n %s = map{expr=\"mul(x0, silu(x1))\"}(%c, %p): f32[Tokens, 8]
          %y = map{expr=\"sub(x1, x0)\"}(%s, %b): f32[Tokens, 8]\n output %y",
@@ -115,25 +115,25 @@ fn a_chain_computes_what_its_ops_compute() {
 #[test]
 fn what_is_no_chain_is_told() {
     for (body, why) in [
-        ("slot %x: f32[4]\n output %x", "0 ops"),
+        ("input %x: f32[4]\n output %x", "0 ops"),
         (
-            "slot %x: f32[4, 6]\n %t = view{form=\"permute(1, 0)\"}(%x): f32[6, 4]
+            "input %x: f32[4, 6]\n %t = view{form=\"permute(1, 0)\"}(%x): f32[6, 4]
              %f = view{form=\"reshape(24)\"}(%t): f32[24]\n output %f",
             "needs a copy",
         ),
         (
-            "slot %x: f32[4, 6]\n %r = reduce{kind=max, axes=\"[1]\", keep=true}(%x): f32[4, 1]
+            "input %x: f32[4, 6]\n %r = reduce{kind=max, axes=\"[1]\", keep=true}(%x): f32[4, 1]
              %y = map{expr=\"sub(x0, x1)\"}(%x, %r): f32[4, 6]\n output %y",
             "seen whole",
         ),
         (
-            "slot %x: f32[4, 6]\n %r = reduce{kind=max, axes=\"[1]\", keep=false}(%x): f32[4]
+            "input %x: f32[4, 6]\n %r = reduce{kind=max, axes=\"[1]\", keep=false}(%x): f32[4]
              %s = reduce{kind=sum, axes=\"[0]\", keep=false}(%r): f32[]\n output %s",
             "reads another one",
         ),
-        ("slot %x: f32[4, 6]\n %y = softmax(%x): f32[4, 6]\n output %y", "`softmax`"),
+        ("input %x: f32[4, 6]\n %y = softmax(%x): f32[4, 6]\n output %y", "`softmax`"),
         (
-            "slot %x: f32[4, 6]\n weight %w: f32[8, 6]\n %y = linear{groups=1}(%x, %w): f32[4, 8]\n output %y",
+            "input %x: f32[4, 6]\n weight %w: f32[8, 6]\n %y = linear{groups=1}(%x, %w): f32[4, 8]\n output %y",
             "into a region of products",
         ),
     ] {
@@ -150,7 +150,7 @@ fn refusal(kind: RegionKind, body: &str) -> Option<String> {
 
 #[test]
 fn products_have_chains_of_their_own() {
-    let two = "slot %x: f32[4, 6]\n weight %w: f32[8, 6]\n weight %v: f32[8, 6]\n slot %b: f32[8]
+    let two = "input %x: f32[4, 6]\n weight %w: f32[8, 6]\n weight %v: f32[8, 6]\n input %b: f32[8]
          %p = linear{groups=1}(%x, %w): f32[4, 8]\n %q = linear{groups=1}(%x, %v): f32[4, 8]\n";
     let with = |rest: &str| refusal(RegionKind::MatmulGroup, &format!("{two}{rest}"));
     assert_eq!(with("%y = map{expr=\"add(x0, x1)\"}(%p, %b): f32[4, 8]\n output %y\n output %q"), None);

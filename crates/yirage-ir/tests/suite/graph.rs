@@ -37,7 +37,7 @@ fn bad_texts_are_typed_errors_with_lines() {
         ("width=32", "width=31", "do not divide"),
         ("eps=1e-5", "eps=x", "cannot be"),
         ("f32[Tokens, 64]", "f32[Tokens, 65]", "is declared"),
-        ("slot %x", "slot %norm", "is taken"),
+        ("input %x", "input %norm", "is taken"),
         ("output %y", "output %z", "nothing is called"),
         ("q4_0[64, 32]", "q4_0[64, 31]", "multiple of 32"),
     ] {
@@ -48,6 +48,29 @@ fn bad_texts_are_typed_errors_with_lines() {
     for cut in 0..good.len() - 3 {
         assert!(text::parse(&good[..cut]).is_err(), "a text cut at {cut} must not parse");
     }
+}
+
+/// Its words are no word of this form, so that a text says which form it has.
+#[test]
+fn texts_of_form_1_are_refused_with_the_remedy() {
+    for (old, new, line) in [
+        ("graph g {\n  slot %x: f32[4]\n  output %x\n}\n", "input", 2),
+        ("graph g {\n  weight %w: f32[4]\n  state %kv: f32[4]\n  output %w\n}\n", "kv_cache", 3),
+        (
+            "graph g {\n  input %x: f32[Tokens, 8]\n  weight %w: f32[8, 8]\n  %y = region products(%x, %w): f32[Tokens, 8]\n",
+            "matmul_group",
+            4,
+        ),
+    ] {
+        let error = text::parse(old).unwrap_err();
+        assert_eq!(error.line, line, "{error}");
+        for says in ["text form 1, form 2 says", new, "cargo xtask migrate-text FILE"] {
+            assert!(error.what.contains(says), "{error}");
+        }
+    }
+    // As names they are as good as others.
+    let named = "graph slot {\n  input %slot: f32[4]\n  input %state: f32[4]\n  output %slot, %state\n}\n";
+    assert_eq!(text::print(&text::parse(named).unwrap()), named);
 }
 
 #[test]
@@ -109,13 +132,13 @@ fn evaluation_follows_the_ops() {
     assert_eq!(out[0].shape, [2, 64]);
     assert!(out[0].floats().iter().all(|v| v.is_finite()));
     let error = yirage_ir::interp::evaluate(&graph, &mut tensors).unwrap_err();
-    assert_eq!(error.0, "x", "slots are consumed: the next step must give them anew");
+    assert_eq!(error.0, "x", "step inputs are consumed: the next step must give them anew");
 }
 
 #[test]
 fn general_ops_round_trip_as_text() {
     let text = r#"graph general {
-  slot %x: f32[Tokens, 12]
+  input %x: f32[Tokens, 12]
   weight %w: f16[4]
   %h = view{form="reshape(Tokens, 3, 4)"}(%x): f32[Tokens, 3, 4]
   %e = map{expr="t0 = exp(x0); cast.bf16(div(t0, add(t0, mul(x1, 1.5))))"}(%h, %w): bf16[Tokens, 3, 4]

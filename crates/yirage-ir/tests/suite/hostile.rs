@@ -13,45 +13,45 @@ const LONGEST: SequenceSpan = SequenceSpan { start: u32::MAX, tokens: u32::MAX, 
 
 /// Inputs of a graph and one node whose sizes overflow 32 bits, or more memory than there is.
 const HOSTILE: &[(&str, &str)] = &[
-    ("slot %x: f32[Tokens, 0] weight %w: f32[4, 2147483648]", "linear{groups=2}(%x, %w): f32[Tokens, 4]"),
+    ("input %x: f32[Tokens, 0] weight %w: f32[4, 2147483648]", "linear{groups=2}(%x, %w): f32[Tokens, 4]"),
     (
-        "slot %x: f32[Tokens, 4] weight %w: f32[65536, 4] slot %c: i32[Tokens, 65536]",
+        "input %x: f32[Tokens, 4] weight %w: f32[65536, 4] input %c: i32[Tokens, 65536]",
         "expert_linear{top_k=65536, shared=true}(%x, %w, %c): f32[Tokens, 4]",
     ),
     (
-        "slot %x: f32[Tokens, 4] weight %w: f32[2, 65536, 4] slot %c: i32[Tokens, 65536]",
+        "input %x: f32[Tokens, 4] weight %w: f32[2, 65536, 4] input %c: i32[Tokens, 65536]",
         "expert_linear{top_k=65536, shared=true}(%x, %w, %c): f32[Tokens, 4]",
     ),
     (
-        "slot %x: f32[Tokens, 4] weight %w: f32[2, 4, 65536] slot %c: i32[Tokens, 65536]",
+        "input %x: f32[Tokens, 4] weight %w: f32[2, 4, 65536] input %c: i32[Tokens, 65536]",
         "expert_linear{top_k=65536, shared=false}(%x, %w, %c): f32[Tokens, 4]",
     ),
     (
-        "slot %x: f32[Tokens, 4] weight %b: f32[2, 1073741825] slot %c: i32[Tokens, 4]",
+        "input %x: f32[Tokens, 4] weight %b: f32[2, 1073741825] input %c: i32[Tokens, 4]",
         "expert_bias{top_k=4}(%x, %b, %c): f32[Tokens, 4]",
     ),
-    ("slot %a: f32[Tokens, 2147483648] slot %b: f32[Tokens, 2147483648]", "concat{groups=1}(%a, %b): f32[Tokens, 0]"),
-    ("slot %a: f32[Tokens, 65536] slot %b: f32[Tokens, 65536]", "matmul{m=65536, n=65536}(%a, %b): f32[Tokens, 0]"),
-    ("slot %x: f32[Tokens, 64]", "quantize{layout=q8a, parts=134217728}(%x): q8a[Tokens, 64]"),
-    ("slot %x: f32[Tokens, 64]", "quantize{layout=q8a, parts=4294967295}(%x): q8a[Tokens, 64]"),
+    ("input %a: f32[Tokens, 2147483648] input %b: f32[Tokens, 2147483648]", "concat{groups=1}(%a, %b): f32[Tokens, 0]"),
+    ("input %a: f32[Tokens, 65536] input %b: f32[Tokens, 65536]", "matmul{m=65536, n=65536}(%a, %b): f32[Tokens, 0]"),
+    ("input %x: f32[Tokens, 64]", "quantize{layout=q8a, parts=134217728}(%x): q8a[Tokens, 64]"),
+    ("input %x: f32[Tokens, 64]", "quantize{layout=q8a, parts=4294967295}(%x): q8a[Tokens, 64]"),
     (
-        "slot %x: f32[Tokens, 64]",
+        "input %x: f32[Tokens, 64]",
         "route{top_k=4, scoring=softmax, normalize=true, scale=1.0, groups=1, top_groups=4294967295}(%x): f32[Tokens, 4]",
     ),
     (
-        "state %s: f32[32, 65536, 65536] slot %k: f32[Tokens, 4] slot %v: f32[Tokens, 4] slot %i: i32[Tokens]",
+        "kv_cache %s: f32[32, 65536, 65536] input %k: f32[Tokens, 4] input %v: f32[Tokens, 4] input %i: i32[Tokens]",
         "kv_append{kv_heads=65536}(%s, %k, %v, %i): f32[32, 65536, 65536]",
     ),
     (
-        "state %s: f32[32, 1, 4] slot %k: f32[Tokens, 4294967295] slot %v: f32[Tokens, 5] slot %i: i32[Tokens]",
+        "kv_cache %s: f32[32, 1, 4] input %k: f32[Tokens, 4294967295] input %v: f32[Tokens, 5] input %i: i32[Tokens]",
         "kv_append{kv_heads=1}(%s, %k, %v, %i): f32[32, 1, 4]",
     ),
     ("weight %w: f32[4294967295, 4294967295, 4294967295, 4294967295]", "softmax(%w): f32[1, 1]"),
     ("weight %w: f32[0, 4294967295, 4294967295, 4294967295]", "softmax(%w): f32[1, 1]"),
     ("weight %w: f32[4294967295, 4294967295]/[4294967295, 4294967295]", "softmax(%w): f32[1, 1]"),
     ("weight %w: f32[Tokens, 4]", "softmax(%w): f32[Tokens, 4]"),
-    ("state %s: f32[Tokens, 4]", "softmax(%s): f32[Tokens, 4]"),
-    ("slot %x: f32[Tokens, 0]", "softmax(%x): f32[Tokens, 0]"),
+    ("kv_cache %s: f32[Tokens, 4]", "softmax(%s): f32[Tokens, 4]"),
+    ("input %x: f32[Tokens, 0]", "softmax(%x): f32[Tokens, 0]"),
 ];
 
 #[test]
@@ -78,11 +78,11 @@ fn products_that_are_no_size_are_errors() {
 
 fn attention(cached: bool) -> String {
     let keys = match cached {
-        true => ("state %s: f32[32, 2, 4] slot %t: i32[Seqs, Blocks]", "%s, %p, %n, %t"),
-        false => ("slot %k: f32[Tokens, 4] slot %v: f32[Tokens, 4]", "%k, %v, %p, %n"),
+        true => ("kv_cache %s: f32[32, 2, 4] input %t: i32[Seqs, Blocks]", "%s, %p, %n, %t"),
+        false => ("input %k: f32[Tokens, 4] input %v: f32[Tokens, 4]", "%k, %v, %p, %n"),
     };
     format!(
-        "graph g {{ slot %q: f32[Tokens, 4] slot %p: i32[Tokens] slot %n: i32[Tokens] {}
+        "graph g {{ input %q: f32[Tokens, 4] input %p: i32[Tokens] input %n: i32[Tokens] {}
         %y = attention{{ heads=2, kv_heads=2, k_width=2, v_width=2, scale=1.0, softcap=0.0, window=0, causal=true, cached={cached}, v_in_k=false}}(%q, {}): f32[Tokens, 4]
         output %y }}",
         keys.0, keys.1
@@ -113,7 +113,7 @@ fn regions_hold_what_their_kind_says() {
         ))
         .and_then(|g| verify(&g).map(|()| g).map_err(|e| text::ParseError { line: 0, what: e.to_string() }))
     };
-    let x = "slot %x: f32[Tokens, 8]";
+    let x = "input %x: f32[Tokens, 8]";
     let soft = "%y = softmax(%x): f32[Tokens, 8]";
     region("rows", x, soft, "%y", "f32[Tokens, 8]").unwrap();
     let refused = |made: Result<Graph, text::ParseError>, why: &str| {
@@ -121,28 +121,28 @@ fn regions_hold_what_their_kind_says() {
         assert!(error.contains(why), "{error}");
     };
     refused(region("columns", x, soft, "%y", "f32[Tokens, 8]"), "there is no kind of region `columns`");
-    refused(region("products", x, soft, "%y", "f32[Tokens, 8]"), "no product");
+    refused(region("matmul_group", x, soft, "%y", "f32[Tokens, 8]"), "no product");
     refused(region("rows", x, "", "%x", "f32[Tokens, 8]"), "0 ops");
     refused(region("rows", x, soft, "%y, %x", "f32[Tokens, 8], f32[Tokens, 8]"), "is not made inside");
     let weights = format!("{x} weight %w: f32[8, 8] weight %v: f32[8, 8]");
     let two = "%y = linear{groups=1}(%x, %w): f32[Tokens, 8] %z = linear{groups=1}(%x, %v): f32[Tokens, 8]";
-    region("products", &weights, two, "%y, %z", "f32[Tokens, 8], f32[Tokens, 8]").unwrap();
+    region("matmul_group", &weights, two, "%y, %z", "f32[Tokens, 8], f32[Tokens, 8]").unwrap();
     refused(region("rows", &weights, two, "%y", "f32[Tokens, 8]"), "is not row-wise");
     let chained = two.replace("linear{groups=1}(%x, %v)", "linear{groups=1}(%y, %v)");
     let both = "f32[Tokens, 8], f32[Tokens, 8]";
-    refused(region("products", &weights, &chained, "%y, %z", both), "do not share their first input");
+    refused(region("matmul_group", &weights, &chained, "%y, %z", both), "do not share their first input");
     refused(
-        region("products", &weights, two, "%z", "f32[Tokens, 8]"),
+        region("matmul_group", &weights, two, "%z", "f32[Tokens, 8]"),
         "outputs of 1 products and 1 ops, of a region that has 2 and 2",
     );
-    let rows = "slot %x: f32[Tokens, 8] slot %r: f32[Rows, 8]";
+    let rows = "input %x: f32[Tokens, 8] input %r: f32[Rows, 8]";
     let both = "%y = softmax(%x): f32[Tokens, 8] %z = softmax(%r): f32[Rows, 8]";
     refused(region("rows", rows, both, "%y, %z", "f32[Tokens, 8], f32[Rows, 8]"), "others over");
     // A table that the region itself makes row by row: whoever reads a row of it may be earlier than who makes it.
-    let table = "slot %x: f32[8, 8] slot %i: i32[8]";
+    let table = "input %x: f32[8, 8] input %i: i32[8]";
     let looked_up = "%y = softmax(%x): f32[8, 8] %z = embed{scale=1.0}(%y, %i): f32[8, 8]";
     refused(region("rows", table, looked_up, "%z", "f32[8, 8]"), "reads all of `y`");
-    let nested = "%y = region rows(%x): f32[Tokens, 8] graph n { slot %x: f32[Tokens, 8] %y = softmax(%x): f32[Tokens, 8] output %y }";
+    let nested = "%y = region rows(%x): f32[Tokens, 8] graph n { input %x: f32[Tokens, 8] %y = softmax(%x): f32[Tokens, 8] output %y }";
     refused(region("rows", x, nested, "%y", "f32[Tokens, 8]"), "is not row-wise");
 }
 
@@ -158,23 +158,23 @@ fn corpus() -> Vec<String> {
         }
     }
     texts.push(
-        "graph g { slot %x: f32[Tokens, 32] weight %w: f32[32]
+        "graph g { input %x: f32[Tokens, 32] weight %w: f32[32]
          %y, %z = region rows(%x, %w): f32[Tokens, 32], q8a[Tokens, 32]
-         graph rows { slot %x: f32[Tokens, 32] weight %w: f32[32]
+         graph rows { input %x: f32[Tokens, 32] weight %w: f32[32]
          %y = rms_norm{eps=1e-5, width=32, unit_offset=false}(%x, %w): f32[Tokens, 32]
          %z = quantize{layout=q8a, parts=1}(%y): q8a[Tokens, 32] output %y, %z } output %y }"
             .into(),
     );
     texts.extend((0..8).map(|_| {
-        "graph g { slot %x: f32[4, 12] slot %w: f32[12, 6] slot %v: f32[4, 1]
+        "graph g { input %x: f32[4, 12] input %w: f32[12, 6] input %v: f32[4, 1]
          %y = region tiled{grid=\"[3, 2, 1]\", loops=4, ins=\"[- 0 - loop 1, 1 - - loop 0, - 0 -]\", outs=\"[1 0 -]\",
          accumulate=\"[continue, max, rescaled 3]\", running=\"[1, 2]\", reads=\"[2]\"}(%x, %w, %v): f32[4, 6]
-         graph body { slot %a: f32[2, 3] slot %b: f32[3, 2] slot %v: f32[2, 1] slot %m: f32[2, 1] slot %l: f32[2, 2]
+         graph body { input %a: f32[2, 3] input %b: f32[3, 2] input %v: f32[2, 1] input %m: f32[2, 1] input %l: f32[2, 2]
          %p = contract(%a, %b): f32[2, 2] %r = contract(%a, %b): f32[2, 2]
          %t = reduce{kind=max, axes=\"[1]\", keep=true}(%a): f32[2, 1]
          %f = map{expr=\"exp(sub(x0, x1))\"}(%m, %t): f32[2, 1] %s = map{expr=\"add(x0, x1)\"}(%r, %l): f32[2, 2]
          output %p, %t, %s, %f }
-         graph block { slot %p: f32[2, 2] slot %m: f32[2, 1] slot %s: f32[2, 2] slot %v: f32[2, 1]
+         graph block { input %p: f32[2, 2] input %m: f32[2, 1] input %s: f32[2, 2] input %v: f32[2, 1]
          %o = map{expr=\"add(mul(x0, x1), div(x2, x3))\"}(%p, %m, %s, %v): f32[2, 2] output %o } output %y }"
             .to_string()
     }));

@@ -30,7 +30,9 @@ fn names_are_unique_and_parse_back() {
         assert_eq!(Quantize::from_attrs(attrs).unwrap(), op);
     }
     assert_eq!(ActivationFormat::parse("f32"), None);
-    assert!(text::parse("graph g { slot %x: f32[1, 32] %q = quantize{layout=f32, parts=1}(%x): f32[1, 32] }").is_err());
+    assert!(
+        text::parse("graph g { input %x: f32[1, 32] %q = quantize{layout=f32, parts=1}(%x): f32[1, 32] }").is_err()
+    );
 }
 
 #[test]
@@ -52,7 +54,7 @@ fn a_row_has_the_bytes_that_its_type_says() {
 fn codes_are_no_numbers_without_their_layout() {
     let plain = Type::new(DType::I8, [2u32, 32]);
     assert!(plain.check().unwrap_err().to_string().contains("codes without a layout"));
-    assert!(text::parse("graph g { slot %x: i8[Tokens, 32] }").is_err());
+    assert!(text::parse("graph g { input %x: i8[Tokens, 32] }").is_err());
     for layout in all() {
         let block = layout.info().block as u32;
         let good = Type::quantized(layout, [2, block]);

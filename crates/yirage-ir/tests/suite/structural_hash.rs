@@ -235,12 +235,12 @@ fn regions_count_by_kind_and_content_and_not_by_names() {
 fn a_tiling_and_what_follows_its_loop_count() {
     let build = |loops: u32, how: &str, function: &str| {
         format!(
-            "graph g {{ slot %x: f32[4, 256]
+            "graph g {{ input %x: f32[4, 256]
              %y = region tiled{{grid=\"[2, 1, 1]\", loops={loops}, ins=\"[0 - - loop 1]\", outs=\"[0 - -]\",
                  accumulate=\"[{how}]\", running=\"[]\", reads=\"[]\"}}(%x): f32[4, 1]
-               graph body {{ slot %t: f32[2, {width}]
+               graph body {{ input %t: f32[2, {width}]
                  %s = reduce{{kind=sum, axes=\"[1]\", keep=true}}(%t): f32[2, 1] output %s }}
-               graph block {{ slot %a: f32[2, 1] %b = map{{expr=\"{function}(x0)\"}}(%a): f32[2, 1] output %b }}
+               graph block {{ input %a: f32[2, 1] %b = map{{expr=\"{function}(x0)\"}}(%a): f32[2, 1] output %b }}
              output %y }}",
             width = 256 / loops
         )

@@ -38,31 +38,31 @@ fn far(a: &Tensor, b: &Tensor) -> f64 {
 }
 
 /// A product whose columns are blocks and whose sums go on from tile to tile.
-const MATMUL: &str = "slot %x: f32[4, 12]\n slot %w: f32[12, 6]
+const MATMUL: &str = "input %x: f32[4, 12]\n input %w: f32[12, 6]
  %y = region tiled{grid=\"[3, 1, 1]\", loops=4, ins=\"[- - - loop 1, 1 - - loop 0]\", outs=\"[1 - -]\",
    accumulate=\"[continue]\", running=\"[]\", reads=\"[]\"}(%x, %w): f32[4, 6]
  graph body {
-  slot %a: f32[4, 3]
-  slot %b: f32[3, 2]
+  input %a: f32[4, 3]
+  input %b: f32[3, 2]
   %p = contract(%a, %b): f32[4, 2]
   output %p
  }
  graph block {
-  slot %s: f32[4, 2]
+  input %s: f32[4, 2]
   %r = map{expr=\"relu(x0)\"}(%s): f32[4, 2]
   output %r
  }
  output %y";
 
 /// Attention of one query over keys in tiles: the largest score so far, the sum of exponentials and of values.
-const ONLINE: &str = "slot %q: f32[8, 16]\n slot %k: f32[16, 32]\n slot %v: f32[32, 8]
+const ONLINE: &str = "input %q: f32[8, 16]\n input %k: f32[16, 32]\n input %v: f32[32, 8]
  %o = region tiled{grid=\"[2, 1, 1]\", loops=4, ins=\"[0 - -, - - - loop 1, - - - loop 0]\", outs=\"[0 - -]\",
    accumulate=\"[max, rescaled 3, rescaled 3]\", running=\"[0]\", reads=\"[]\"}(%q, %k, %v): f32[8, 8]
  graph body {
-  slot %q: f32[4, 16]
-  slot %k: f32[16, 8]
-  slot %v: f32[8, 8]
-  slot %m: f32[4, 1]
+  input %q: f32[4, 16]
+  input %k: f32[16, 8]
+  input %v: f32[8, 8]
+  input %m: f32[4, 1]
   %s = contract(%q, %k): f32[4, 8]
   %t = reduce{kind=max, axes=\"[1]\", keep=true}(%s): f32[4, 1]
   %n = map{expr=\"max(x0, x1)\"}(%m, %t): f32[4, 1]
@@ -73,9 +73,9 @@ const ONLINE: &str = "slot %q: f32[8, 16]\n slot %k: f32[16, 32]\n slot %v: f32[
   output %t, %l, %p, %f
  }
  graph block {
-  slot %m: f32[4, 1]
-  slot %l: f32[4, 1]
-  slot %p: f32[4, 8]
+  input %m: f32[4, 1]
+  input %l: f32[4, 1]
+  input %p: f32[4, 8]
   %o = map{expr=\"div(x0, x1)\"}(%p, %l): f32[4, 8]
   output %o
  }
@@ -84,7 +84,7 @@ const ONLINE: &str = "slot %q: f32[8, 16]\n slot %k: f32[16, 32]\n slot %v: f32[
 #[test]
 fn a_continued_product_is_the_product() {
     let plain = parse(
-        "slot %x: f32[4, 12]\n slot %w: f32[12, 6]\n %p = contract(%x, %w): f32[4, 6]
+        "input %x: f32[4, 12]\n input %w: f32[12, 6]\n %p = contract(%x, %w): f32[4, 6]
          %y = map{expr=\"relu(x0)\"}(%p): f32[4, 6]\n output %y",
     );
     let tiled = parse(MATMUL);
@@ -95,7 +95,7 @@ fn a_continued_product_is_the_product() {
 #[test]
 fn online_softmax_is_softmax() {
     let plain = parse(
-        "slot %q: f32[8, 16]\n slot %k: f32[16, 32]\n slot %v: f32[32, 8]
+        "input %q: f32[8, 16]\n input %k: f32[16, 32]\n input %v: f32[32, 8]
          %s = contract(%q, %k): f32[8, 32]\n %p = softmax(%s): f32[8, 32]\n %o = contract(%p, %v): f32[8, 8]\n output %o",
     );
     let tiled = parse(ONLINE);
@@ -105,15 +105,15 @@ fn online_softmax_is_softmax() {
 }
 
 /// Sums, sums of squares with a factor read after the loop, whole numbers that wrap, several outputs and axes.
-const NORM: &str = "slot %x: f32[4, 256]\n slot %w: f32[2, 4]\n slot %i: i32[8, 6]
+const NORM: &str = "input %x: f32[4, 256]\n input %w: f32[2, 4]\n input %i: i32[8, 6]
  %y, %z, %n = region tiled{grid=\"[2, 2, 1]\", loops=2, ins=\"[0 - - loop 1, - 0 -, 0 1 - loop 0]\",
    outs=\"[0 1 -, 1 0 -, 0 1 -]\", accumulate=\"[continue, sum, sum]\", running=\"[1]\", reads=\"[1]\"}(%x, %w, %i):
    f32[4, 2], f32[2, 2], i32[2, 2]
  graph body {
-  slot %x: f32[2, 128]
-  slot %w: f32[1, 4]
-  slot %i: i32[2, 3]
-  slot %before: f32[2, 1]
+  input %x: f32[2, 128]
+  input %w: f32[1, 4]
+  input %i: i32[2, 3]
+  input %before: f32[2, 1]
   %q = reduce{kind=mean_square, axes=\"[1]\", keep=true}(%x): f32[2, 1]
   %s = reduce{kind=sum, axes=\"[1]\", keep=true}(%x): f32[2, 1]
   %t = map{expr=\"add(x0, mul(x1, 0.5))\"}(%s, %before): f32[2, 1]
@@ -122,10 +122,10 @@ const NORM: &str = "slot %x: f32[4, 256]\n slot %w: f32[2, 4]\n slot %i: i32[8, 
   output %q, %t, %j
  }
  graph block {
-  slot %q: f32[2, 1]
-  slot %s: f32[2, 1]
-  slot %j: i32[1, 1]
-  slot %w: f32[1, 4]
+  input %q: f32[2, 1]
+  input %s: f32[2, 1]
+  input %j: i32[1, 1]
+  input %w: f32[1, 4]
   %k = reduce{kind=max, axes=\"[1]\", keep=true}(%w): f32[1, 1]
   %a = map{expr=\"add(sqrt(x0), x1)\"}(%q, %s): f32[2, 1]
   output %a, %k, %j
@@ -163,11 +163,11 @@ fn texts_round_trip() {
 }
 
 /// A product of which a block keeps all sums, which a map changes; a further product goes through what it reads too.
-const KEPT: &str = "slot %x: f32[8, 16] slot %k: f32[16, 1024] slot %v: f32[1024, 4]
+const KEPT: &str = "input %x: f32[8, 16] input %k: f32[16, 1024] input %v: f32[1024, 4]
      %y = region tiled{grid=\"[2, 1, 1]\", loops=1, ins=\"[0 - -, - - -, - - -]\", outs=\"[0 - -]\",
      accumulate=\"[]\", running=\"[]\", reads=\"[0, 1, 2]\"}(%x, %k, %v): f32[8, 4]
-     graph body { slot %x: f32[4, 16] slot %k: f32[16, 1024] slot %v: f32[1024, 4] }
-     graph block { slot %x: f32[4, 16] slot %k: f32[16, 1024] slot %v: f32[1024, 4]
+     graph body { input %x: f32[4, 16] input %k: f32[16, 1024] input %v: f32[1024, 4] }
+     graph block { input %x: f32[4, 16] input %k: f32[16, 1024] input %v: f32[1024, 4]
      %s = contract(%x, %k): f32[4, 1024] %m = reduce{kind=max, axes=\"[1]\", keep=true}(%s): f32[4, 1]
      %e = map{expr=\"exp(sub(x0, x1))\"}(%s, %m): f32[4, 1024] %y = contract(%e, %v): f32[4, 4] output %y } output %y";
 
@@ -250,13 +250,13 @@ fn what_is_no_tiled_region_is_told() {
             "%p = contract(%a, %b): f32[4, 2]\n %k = map{expr=\"x0\"}(%p): f32[4, 2]",
             "reads it as well",
         ),
-        (MATMUL, "slot %a: f32[4, 3]", "slot %a: f32[2, 3]", "is declared"),
-        (MATMUL, "slot %b: f32[3, 2]", "slot %b: f32[3, 2]\n slot %c: f32[3, 2]", "the inputs of its body are"),
-        (MATMUL, "slot %a: f32[4, 3]", "weight %a: f32[4, 3]", "tiles are slots"),
-        (MATMUL, "slot %b: f32[3, 2]", "slot %b: f32[3, 2]/[2, 1]", "no strides are wanted"),
-        (MATMUL, "slot %s: f32[4, 2]", "slot %s: f16[4, 2]\n slot %r2: f32[4, 2]", "the inputs of its block are"),
+        (MATMUL, "input %a: f32[4, 3]", "input %a: f32[2, 3]", "is declared"),
+        (MATMUL, "input %b: f32[3, 2]", "input %b: f32[3, 2]\n input %c: f32[3, 2]", "the inputs of its body are"),
+        (MATMUL, "input %a: f32[4, 3]", "weight %a: f32[4, 3]", "tiles are step inputs"),
+        (MATMUL, "input %b: f32[3, 2]", "input %b: f32[3, 2]/[2, 1]", "no strides are wanted"),
+        (MATMUL, "input %s: f32[4, 2]", "input %s: f16[4, 2]\n input %r2: f32[4, 2]", "the inputs of its block are"),
         (MATMUL, "map{expr=\"relu(x0)\"}(%s)", "softmax(%s)", "`softmax` in its block"),
-        (MATMUL, "slot %x: f32[4, 12]", "slot %x: f32[Tokens, 12]", "a fixed shape are wanted"),
+        (MATMUL, "input %x: f32[4, 12]", "input %x: f32[Tokens, 12]", "a fixed shape are wanted"),
         (ONLINE, "rescaled 3, rescaled 3", "sum, sum", "output 3 of the body is accumulated nowhere"),
         (ONLINE, "rescaled 3, rescaled 3", "rescaled 4, rescaled 3", "outputs from 3 on are factors"),
         (ONLINE, "output %t, %l, %p, %f", "output %t, %l, %p, %e", "floats that broadcast to it"),
@@ -276,11 +276,11 @@ fn what_is_no_tiled_region_is_told() {
 fn a_continued_reduction_takes_whole_partial_results() {
     let text = |tile: u32| {
         format!(
-            "graph g {{ slot %x: f32[2, {}] %y = region tiled{{grid=\"[1, 1, 1]\", loops=2, ins=\"[- - - loop 1]\",
+            "graph g {{ input %x: f32[2, {}] %y = region tiled{{grid=\"[1, 1, 1]\", loops=2, ins=\"[- - - loop 1]\",
              outs=\"[- - -]\", accumulate=\"[continue]\", running=\"[]\", reads=\"[]\"}}(%x): f32[2]
-             graph body {{ slot %x: f32[2, {tile}]
+             graph body {{ input %x: f32[2, {tile}]
              %s = reduce{{kind=sum, axes=\"[1]\", keep=false}}(%x): f32[2] output %s }}
-             graph block {{ slot %s: f32[2] output %s }} output %y }}",
+             graph block {{ input %s: f32[2] output %s }} output %y }}",
             2 * tile
         )
     };

@@ -256,24 +256,24 @@ fn parts_of_a_weight_change_no_byte() {
 
 /// Regions of products: what follows each is computed where its results are at hand.
 const REGIONS: [&str; 6] = [
-    "slot %x: f32[Tokens, 64] weight %w: f32[96, 64] slot %b: f32[96]
+    "input %x: f32[Tokens, 64] weight %w: f32[96, 64] input %b: f32[96]
      %p = linear{groups=1}(%x, %w): f32[Tokens, 96] %y = map{expr=\"add(x0, x1)\"}(%p, %b): f32[Tokens, 96] output %y",
-    "slot %x: f32[Tokens, 64] weight %w: f32[98, 64] weight %v: f16[98, 64] slot %r: f32[Tokens, 98]
+    "input %x: f32[Tokens, 64] weight %w: f32[98, 64] weight %v: f16[98, 64] input %r: f32[Tokens, 98]
      %p = linear{groups=1}(%x, %w): f32[Tokens, 98] %q = linear{groups=1}(%x, %v): f32[Tokens, 98]
      %y = map{expr=\"add(mul(silu(x0), x1), x2)\"}(%p, %q, %r): f32[Tokens, 98] output %y",
-    "slot %x: f32[Tokens, 64] weight %w: f32[96, 64] weight %v: f32[33, 64]
+    "input %x: f32[Tokens, 64] weight %w: f32[96, 64] weight %v: f32[33, 64]
      %p = linear{groups=1}(%x, %w): f32[Tokens, 96] %h = map{expr=\"cast.bf16(x0)\"}(%p): bf16[Tokens, 96]
      %q = linear{groups=1}(%x, %v): f32[Tokens, 33] %k = map{expr=\"cast.f16(x0)\"}(%q): f16[Tokens, 33]
      output %h output %k",
-    "slot %x: f32[Tokens, 64] weight %w: f32[96, 32]
+    "input %x: f32[Tokens, 64] weight %w: f32[96, 32]
      %p = linear{groups=2}(%x, %w): f32[Tokens, 96] %h = view{form=\"reshape(Tokens, 2, 48)\"}(%p): f32[Tokens, 2, 48]
      %t = view{form=\"permute(0, 2, 1)\"}(%h): f32[Tokens, 48, 2] %y = map{expr=\"mul(x0, 0.5)\"}(%t): f32[Tokens, 48, 2]
      output %y",
-    "slot %x: f32[Tokens, 64] weight %w: f32[96, 64]
+    "input %x: f32[Tokens, 64] weight %w: f32[96, 64]
      %p = linear{groups=1}(%x, %w): f32[Tokens, 96] %h = view{form=\"reshape(Tokens, 2, 48)\"}(%p): f32[Tokens, 2, 48]
      %t = view{form=\"permute(0, 2, 1)\"}(%h): f32[Tokens, 48, 2] %y = map{expr=\"cast.f16(x0)\"}(%t): f16[Tokens, 48, 2]
      output %y",
-    "slot %x: f32[Tokens, 64] weight %w: f32[5, 24, 64] weight %v: f32[5, 24, 64] slot %c: i32[Tokens, 2]
+    "input %x: f32[Tokens, 64] weight %w: f32[5, 24, 64] weight %v: f32[5, 24, 64] input %c: i32[Tokens, 2]
      %p = expert_linear{top_k=2, shared=true}(%x, %w, %c): f32[Tokens, 48]
      %q = expert_linear{top_k=2, shared=true}(%x, %v, %c): f32[Tokens, 48]
      %y = map{expr=\"mul(silu(x0), x1)\"}(%p, %q): f32[Tokens, 48] output %y",

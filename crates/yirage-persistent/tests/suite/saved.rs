@@ -137,6 +137,11 @@ fn other_versions_and_damage_are_refused() {
     assert!(matches!(&error, PersistentError::Mismatch { field, .. } if field == "version"), "{error}");
     load(true).unwrap();
 
+    // What has the words of the older text form says so in its first line.
+    fs::write(&file, whole.replacen("yirage-kernel 2", "yirage-kernel 1", 1)).unwrap();
+    let error = load(true).err().unwrap().to_string();
+    assert!(error.contains("it begins with `yirage-kernel 1`, `yirage-kernel 2` is wanted"), "{error}");
+
     let layout = body.find("\nlayout ").unwrap() + "\nlayout ".len();
     let digit = if &body[layout..=layout] == "0" { "1" } else { "0" };
     let relaid = format!("{}{digit}{}", &body[..layout], &body[layout + 1..]);
@@ -157,8 +162,8 @@ fn other_versions_and_damage_are_refused() {
     // Words that are sealed on purpose are harmless as well: refused, or a kernel that runs.
     for (from, to) in [
         ("group 2", "group 0"),
-        ("state 0", "state 7"),
-        ("slot %ids", "slot %odd"),
+        ("kv_cache 0", "kv_cache 7"),
+        ("input %ids", "input %odd"),
         ("whole float32", "rows:0:0 float32"),
     ] {
         let changed = body.replacen(from, to, 1);

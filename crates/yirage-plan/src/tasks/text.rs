@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! program persistent counters=2
-//! task step=0 stage=0 share=0/2 signals=0
-//! task step=1 stage=1 drain waits=0:1,1:1 signals=0
+//! task step=0 stage=0 partition=0/2 signals=0
+//! task step=1 stage=1 work_queue waits=0:1,1:1 signals=0
 //! queue 0 1
 //! ```
 
@@ -18,8 +18,8 @@ pub(crate) fn print(program: &TaskProgram, out: &mut String) {
     for t in &program.tasks {
         let _ = write!(out, "task step={} stage={} ", t.step, t.stage);
         let _ = match t.partition {
-            TaskPartition::Static { index, of } => write!(out, "share={index}/{of}"),
-            TaskPartition::WorkQueue => write!(out, "drain"),
+            TaskPartition::Static { index, of } => write!(out, "partition={index}/{of}"),
+            TaskPartition::WorkQueue => write!(out, "work_queue"),
         };
         for (i, w) in t.waits.iter().enumerate() {
             let _ = write!(out, "{}{}:{}", if i == 0 { " waits=" } else { "," }, w.counter, w.at_least);
@@ -71,10 +71,10 @@ pub(crate) fn head(rest: &str) -> Option<TaskProgram> {
 }
 
 fn part(word: &str) -> Option<TaskPartition> {
-    if word == "drain" {
+    if word == "work_queue" {
         return Some(TaskPartition::WorkQueue);
     }
-    let (index, of) = word.strip_prefix("share=")?.split_once('/')?;
+    let (index, of) = word.strip_prefix("partition=")?.split_once('/')?;
     Some(TaskPartition::Static { index: index.parse().ok()?, of: of.parse().ok()? })
 }
 
@@ -85,33 +85,33 @@ fn wait(word: &str) -> Option<Wait> {
 
 /// A stage as a word: how it is divided, and for which nodes it is.
 pub(crate) fn print_stage(stage: &Stage) -> String {
-    let sharing = match stage.partitioning {
-        Partitioning::Static => "shares",
+    let partitioning = match stage.partitioning {
+        Partitioning::Static => "static",
         Partitioning::Rows => "rows",
-        Partitioning::WorkQueue => "drained",
+        Partitioning::WorkQueue => "work_queue",
     };
     let when = match stage.when {
         StageCondition::Always => "",
         StageCondition::FloatInput => "?float",
-        StageCondition::NoKvCache => "?nostate",
+        StageCondition::NoKvCache => "?no_kv_cache",
     };
-    format!("{sharing}{when}")
+    format!("{partitioning}{when}")
 }
 
 /// Reads such a word.
 pub(crate) fn stage(word: &str) -> Option<Stage> {
-    let (sharing, when) = word.split_once('?').map_or((word, None), |(s, w)| (s, Some(w)));
-    let sharing = match sharing {
-        "shares" => Partitioning::Static,
+    let (partitioning, when) = word.split_once('?').map_or((word, None), |(s, w)| (s, Some(w)));
+    let partitioning = match partitioning {
+        "static" => Partitioning::Static,
         "rows" => Partitioning::Rows,
-        "drained" => Partitioning::WorkQueue,
+        "work_queue" => Partitioning::WorkQueue,
         _ => return None,
     };
     let when = match when {
         None => StageCondition::Always,
         Some("float") => StageCondition::FloatInput,
-        Some("nostate") => StageCondition::NoKvCache,
+        Some("no_kv_cache") => StageCondition::NoKvCache,
         Some(_) => return None,
     };
-    Some(Stage { partitioning: sharing, when })
+    Some(Stage { partitioning, when })
 }

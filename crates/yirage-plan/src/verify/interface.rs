@@ -1,4 +1,4 @@
-//! What a plan gets from outside and gives back: the bucket, slots, weights, outputs.
+//! What a plan gets from outside and gives back: the bucket, step inputs, weights, outputs.
 
 use crate::error::PlanError;
 use crate::limits::{MAX_STEP_INPUT_BYTES, MAX_SYMBOL};
@@ -9,7 +9,7 @@ use crate::weight_layout::WeightLayoutFacts;
 use std::collections::HashSet;
 use yirage_ir::{Graph, Sym, Type, Value, ValueId, ValueSource};
 
-// Proves: **Sizes are numbers.** Each symbol of the bucket is from 1 to [`crate::limits::MAX_SYMBOL`]; what a slot holds at those
+// Proves: **Sizes are numbers.** Each symbol of the bucket is from 1 to [`crate::limits::MAX_SYMBOL`]; what a step input holds at those
 // sizes is at most [`crate::limits::MAX_STEP_INPUT_BYTES`], what a placed value takes lies in the arena, which is at most
 // [`crate::limits::MAX_ARENA`]. So `elems` and `bytes` of these types do not overflow for any sizes within the bucket.
 /// Checks it of a plan whose graph is sound.
@@ -33,28 +33,30 @@ pub(super) fn check(plan: &Plan, target: &Target) -> Result<(), PlanError> {
     check_weights(plan, target)
 }
 
-// Proves: **Slots** are of plain numbers ([`yirage_ir::DType::is_plain`]: f32, f16, bf16, i32, u32, bool), dense or with strides, and
+// Proves: **Step inputs** are of plain numbers ([`yirage_ir::DType::is_plain`]: f32, f16, bf16, i32, u32, bool), dense or with strides, and
 // no quantised activations.
-fn check_step_input(plan: &Plan, slot: &Value) -> Result<(), PlanError> {
-    let (name, ty) = (&slot.name, &slot.ty);
+fn check_step_input(plan: &Plan, input: &Value) -> Result<(), PlanError> {
+    let (name, ty) = (&input.name, &input.ty);
     if !leaves_and_enters(ty) {
-        return Err(PlanError(format!("the slot `{name}` is {ty}: plain numbers are wanted")));
+        return Err(PlanError(format!("the step input `{name}` is {ty}: plain numbers are wanted")));
     }
     match ty.checked_storage_elems(&plan.bucket).and_then(|elems| elems.checked_mul(ty.dtype.row_bytes(1))) {
         Some(bytes) if bytes as u64 <= MAX_STEP_INPUT_BYTES => Ok(()),
-        _ => Err(PlanError(format!("the slot `{name}` of {ty} has no size in the bucket {:?}", plan.bucket))),
+        _ => Err(PlanError(format!("the step input `{name}` of {ty} has no size in the bucket {:?}", plan.bucket))),
     }
 }
 
-// Proves: **Caches** have no strides, and those of keys and values a layout of the target, of their format and length of a block.
+// Proves: **KV caches** have no strides, and those of keys and values a layout of the target, of their format and length of a block.
 fn check_kv_cache(cache: &Value, target: &Target) -> Result<(), PlanError> {
     let (name, ty) = (&cache.name, &cache.ty);
     if ty.strides.is_some() {
-        return Err(PlanError(format!("the state `{name}` has strides")));
+        return Err(PlanError(format!("the KV cache `{name}` has strides")));
     }
     match target.kv_cache_layout_of(ty) {
         Some(_) => Ok(()),
-        None => Err(PlanError(format!("the cache `{name}` of {ty} has no layout of the target {}", target.describe()))),
+        None => {
+            Err(PlanError(format!("the KV cache `{name}` of {ty} has no layout of the target {}", target.describe())))
+        }
     }
 }
 
@@ -63,8 +65,8 @@ fn leaves_and_enters(ty: &Type) -> bool {
     ty.activation_format.is_none() && ty.dtype.is_plain()
 }
 
-// Proves: **Outputs** are states, or computed values of plain numbers, as slots are.
-/// States stay where they are; everything else is read from its place.
+// Proves: **Outputs** are KV caches, or computed values of plain numbers, as step inputs are.
+/// KV caches stay where they are; everything else is read from its place.
 fn check_output(graph: &Graph, id: ValueId) -> Result<(), PlanError> {
     let v = graph.value(id);
     let made = matches!(v.source, ValueSource::Node { .. }) && leaves_and_enters(&v.ty);

@@ -25,10 +25,10 @@ fn of_target<'a>(kernel: &KernelRef, target: &'a Target) -> Result<&'a KernelFac
     let missing = || PlanError(format!("the target {} has no kernel {}", target.describe(), kernel.name));
     let facts = target.kernel(&kernel.name).ok_or_else(missing)?;
     let differs = |what: &str| Err(PlanError(format!("kernel {} has other {what} on the target", kernel.name)));
-    match facts {
-        f if f.variant != kernel.variant => differs("variants"),
-        f if f.stages != kernel.stages => differs("stages"),
-        f if f.scratch != kernel.scratch => differs("scratch"),
-        f => Ok(f),
+    match &facts.kernel {
+        known if known.variant != kernel.variant => differs("variants"),
+        known if known.stages != kernel.stages => differs("stages"),
+        known if known.scratch != kernel.scratch => differs("scratch"),
+        _ => Ok(facts),
     }
 }

@@ -20,15 +20,15 @@ use std::ops::Deref;
 ///
 /// - **The graph is sound** ([`yirage_ir::verify()`]): values are made once, before they are read, of the types that
 ///   the ops infer; regions hold what their kind allows; weights and states have fixed shapes.
-/// - **Sizes are numbers.** Each symbol of the bucket is from 1 to [`crate::limits::MAX_SYMBOL`]; what a slot holds at
-///   those sizes is at most [`crate::limits::MAX_STEP_INPUT_BYTES`], what a placed value takes lies in the arena, which
-///   is at most [`crate::limits::MAX_ARENA`]. So `elems` and `bytes` of these types do not overflow for any sizes
-///   within the bucket.
-/// - **Slots** are of plain numbers ([`yirage_ir::DType::is_plain`]: f32, f16, bf16, i32, u32, bool), dense or with
-///   strides, and no quantised activations.
-/// - **Caches** have no strides, and those of keys and values a layout of the target, of their format and length of a
-///   block.
-/// - **Outputs** are states, or computed values of plain numbers, as slots are.
+/// - **Sizes are numbers.** Each symbol of the bucket is from 1 to [`crate::limits::MAX_SYMBOL`]; what a step input
+///   holds at those sizes is at most [`crate::limits::MAX_STEP_INPUT_BYTES`], what a placed value takes lies in the
+///   arena, which is at most [`crate::limits::MAX_ARENA`]. So `elems` and `bytes` of these types do not overflow for
+///   any sizes within the bucket.
+/// - **Step inputs** are of plain numbers ([`yirage_ir::DType::is_plain`]: f32, f16, bf16, i32, u32, bool), dense or
+///   with strides, and no quantised activations.
+/// - **KV caches** have no strides, and those of keys and values a layout of the target, of their format and length of
+///   a block.
+/// - **Outputs** are KV caches, or computed values of plain numbers, as step inputs are.
 /// - **Weights**: each has one entry with its type and a layout of the target, of its format; all that read it in a
 ///   layout of products' matrices read it as the same number of them.
 /// - **Steps**: each node runs once, after the makers of what it reads.
@@ -42,7 +42,7 @@ use std::ops::Deref;
 ///   stage of every step exactly once, and has no race ([`crate::tasks::verify::check`]).
 ///
 /// What does not: that the weights and states that a name is bound to are of the plan's types, which a device compares
-/// when it binds them; and what slots hold.
+/// when it binds them; and what step inputs hold.
 #[derive(Clone, PartialEq, Debug)]
 pub struct VerifiedPlan {
     plan: Plan,

@@ -1,5 +1,6 @@
 //! The tests of this crate as one program: many take longer to link than to run.
 #![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 
+mod plan_text;
 mod weight_text;
 mod work;

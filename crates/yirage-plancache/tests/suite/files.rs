@@ -89,12 +89,12 @@ fn resummed(text: &str) -> String {
 fn replaced(text: &str, from: &str, to: &str) -> String {
     assert!(text.contains(from), "{from}");
     let names = ["key", "interface", "plan"];
-    let bodies = sealed::open("yirage-plan 1", names, text).unwrap();
+    let bodies = sealed::open("yirage-plan 2", names, text).unwrap();
     let first = bodies.iter().position(|body| body.contains(from)).unwrap();
     let mut changed = bodies.map(str::to_owned);
     changed[first] = changed[first].replacen(from, to, 1);
     let sections: Vec<_> = names.into_iter().zip(changed.iter().map(String::as_str)).collect();
-    sealed::seal("yirage-plan 1", &sections)
+    sealed::seal("yirage-plan 2", &sections)
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn foreign_stale_and_damaged_files_are_refused_with_their_reason() {
     let sections = text.find("\nkey ").unwrap();
     for (changed, kind, words) in [
         (String::new(), "Seal", "it begins with ``"),
-        (text.replacen("yirage-plan 1", "yirage-plan 2", 1), "Seal", "of another version"),
+        (text.replacen("yirage-plan 2", "yirage-plan 3", 1), "Seal", "of another version"),
         (text.replacen("precision exact", "precision fast", 1), "Seal", "it was damaged"),
         (text[..text.len() / 2].to_owned(), "Seal", "it was damaged"),
         (format!("{text}x"), "Seal", "it was damaged"),
@@ -123,8 +123,11 @@ fn foreign_stale_and_damaged_files_are_refused_with_their_reason() {
         (replaced(&text, "fuse true", "fuse maybe"), "Line", "true or false wanted"),
         (replaced(&text, "bucket 5", "bucket 6"), "Other", "made for another bucket"),
         (replaced(&text, "precision exact", "precision fast"), "Other", "made for another precision"),
-        (replaced(&text, "slot %x: f32[Tokens, 64]", "slot %x: f32[Tokens, 65]"), "Other", "another interface"),
-        (replaced(&text, "slot %x", "weight %x"), "Line", "a slot stands behind a weight"),
+        (replaced(&text, "input %x: f32[Tokens, 64]", "input %x: f32[Tokens, 65]"), "Other", "another interface"),
+        (replaced(&text, "input %x", "weight %x"), "Line", "`input` stands behind `weight`"),
+        (text.replacen("yirage-plan 2", "yirage-plan 1", 1), "Seal", "it begins with `yirage-plan 1`, `yirage-plan 2`"),
+        (replaced(&text, "input %x", "slot %x"), "Line", "`slot` is a word of text form 1, form 2 says `input`"),
+        (replaced(&text, "\nplacement ", "\nplace "), "Text", "`place` is a word of text form 1"),
         (replaced(&text, "%y = ", "%z = "), "Text", "line"),
         (replaced(&text, "step node=0", "step node=1"), "Plan", "its proof fails"),
         (replaced(&text, " offset=0 bytes", " offset=1 bytes"), "Plan", "its proof fails"),
@@ -137,7 +140,7 @@ fn foreign_stale_and_damaged_files_are_refused_with_their_reason() {
     let key = PlanKey { interface: other.key.interface, ..written.key.clone() };
     let made = PlanFile { key, interface: other.interface, plan: written.plan.clone() };
     let why = made.prove(&device.target()).unwrap_err();
-    assert!(matches!(why, PlanFileError::Interface(_)) && why.to_string().contains("it reads the slot"), "{why}");
+    assert!(matches!(why, PlanFileError::Interface(_)) && why.to_string().contains("it reads the step input"), "{why}");
     let here = open(&Reference::default()).target();
     let foreign = PlanFile::parse(&text).unwrap().prove(&here).unwrap_err();
     assert!(matches!(&foreign, PlanFileError::Other { field: "target", .. }), "{foreign}");

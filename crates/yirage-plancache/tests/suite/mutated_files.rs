@@ -81,12 +81,12 @@ impl Subject {
 /// The text with the words of one section spoilt, the sum and the lengths made to fit.
 fn spoilt_words(text: &str, rng: &mut Rng) -> String {
     let names = ["key", "interface", "plan"];
-    let mut bodies = sealed::open("yirage-plan 1", names, text).unwrap().map(str::to_owned);
+    let mut bodies = sealed::open("yirage-plan 2", names, text).unwrap().map(str::to_owned);
     // The plan is what most can be wrong with.
     let at = [0, 1, 2, 2, 2, 2][rng.index(6)];
     bodies[at] = words::spoil(&bodies[at], rng);
     let sections: Vec<_> = names.into_iter().zip(bodies.iter().map(String::as_str)).collect();
-    sealed::seal("yirage-plan 1", &sections)
+    sealed::seal("yirage-plan 2", &sections)
 }
 
 /// The text with some bytes changed, cut out or doubled.

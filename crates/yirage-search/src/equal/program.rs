@@ -273,7 +273,7 @@ pub(super) fn called_alike(original: &Graph, candidate: &Graph) -> Result<(), No
     }
     for v in original.inputs_of(ValueSource::KvCache).map(|id| original.value(id)) {
         if given(candidate, &v.name).is_none() {
-            return wrong(format!("the candidate has no state `{}`", v.name));
+            return wrong(format!("the candidate has no KV cache `{}`", v.name));
         }
     }
     let types = |graph: &Graph| graph.outputs.iter().map(|&o| graph.ty(o).dense().to_string()).collect::<Vec<_>>();

@@ -10,9 +10,9 @@ pub(super) const SCALES: Rule = Rule::local(
     "(x * r) * s = (x * s) * r; = x * (r * s) where r and s together are smaller than x; / alike",
     scales,
     &[
-        "graph g { slot %x: f32[M, K] slot %r: f32[M, 1] slot %s: f32[K]
+        "graph g { input %x: f32[M, K] input %r: f32[M, 1] input %s: f32[K]
            %y = map{expr=\"mul(mul(x0, x1), x2)\"}(%x, %r, %s): f32[M, K] output %y }",
-        "graph g { slot %x: f32[M, K] slot %r: f32[K] slot %s: f32[K]
+        "graph g { input %x: f32[M, K] input %r: f32[K] input %s: f32[K]
            %y = map{expr=\"div(mul(x0, x1), add(square(x2), 1.0))\"}(%x, %r, %s): f32[M, K] output %y }",
     ],
 );

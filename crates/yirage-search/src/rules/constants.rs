@@ -14,12 +14,12 @@ pub(super) const FOLD: Rule = Rule::local(
      a constant everywhere is the constant",
     fold,
     &[
-        "graph g { slot %x: f32[M, K] slot %z: f32[M, K] %p = map{expr=\"mul(add(x0, 0.0), 1.0)\"}(%x): f32[M, K]
+        "graph g { input %x: f32[M, K] input %z: f32[M, K] %p = map{expr=\"mul(add(x0, 0.0), 1.0)\"}(%x): f32[M, K]
            %y = map{expr=\"mul(x0, x1)\"}(%p, %z): f32[M, K] output %y }",
-        "graph g { slot %x: f32[M, K] %y = map{expr=\"mul(mul(x0, 0.5), 3.0)\"}(%x): f32[M, K] output %y }",
-        "graph g { slot %x: f32[M, K] %c = fill{value=2.0, shape=\"[M, K]\"}(): f32[M, K]
+        "graph g { input %x: f32[M, K] %y = map{expr=\"mul(mul(x0, 0.5), 3.0)\"}(%x): f32[M, K] output %y }",
+        "graph g { input %x: f32[M, K] %c = fill{value=2.0, shape=\"[M, K]\"}(): f32[M, K]
            %y = map{expr=\"add(x0, x1)\"}(%x, %c): f32[M, K] output %y }",
-        "graph g { slot %x: f32[M, K] %c = fill{value=2.0, shape=\"[8, M]\"}(): f32[8, M]
+        "graph g { input %x: f32[M, K] %c = fill{value=2.0, shape=\"[8, M]\"}(): f32[8, M]
            %s = reduce{kind=\"sum\", axes=\"[0]\", keep=false}(%c): f32[M]
            %d = view{form=\"reshape(M, 1)\"}(%s): f32[M, 1]
            %y = map{expr=\"div(x0, x1)\"}(%x, %d): f32[M, K] output %y }",
@@ -115,10 +115,10 @@ pub(super) const DIVISION: Rule = Rule::local(
     "x / c = x * (1 / c) where 1 / c is exact; x / s = x * (1 / s) where s is smaller than x, both ways",
     division,
     &[
-        "graph g { slot %x: f32[M, K] %y = map{expr=\"div(x0, 8.0)\"}(%x): f32[M, K] output %y }",
-        "graph g { slot %x: f32[M, K] slot %s: f32[M, 1]
+        "graph g { input %x: f32[M, K] %y = map{expr=\"div(x0, 8.0)\"}(%x): f32[M, K] output %y }",
+        "graph g { input %x: f32[M, K] input %s: f32[M, 1]
            %y = map{expr=\"div(x0, add(square(x1), 1.0))\"}(%x, %s): f32[M, K] output %y }",
-        "graph g { slot %x: f32[M, K] slot %s: f32[M, 1]
+        "graph g { input %x: f32[M, K] input %s: f32[M, 1]
            %y = map{expr=\"mul(x0, recip(add(square(x1), 1.0)))\"}(%x, %s): f32[M, K] output %y }",
     ],
 );

@@ -10,9 +10,9 @@ pub(super) const PRODUCTS: Rule = Rule::local(
     "(a + b) c = a c + b c and a (b + c) = a b + a c, for two matrices of one shape; - alike",
     products,
     &[
-        "graph g { slot %a: f32[M, K] slot %b: f32[M, K] slot %c: f32[K, N]
+        "graph g { input %a: f32[M, K] input %b: f32[M, K] input %c: f32[K, N]
            %s = map{expr=\"add(x0, x1)\"}(%a, %b): f32[M, K] %y = contract(%s, %c): f32[M, N] output %y }",
-        "graph g { slot %a: f32[B, M, K] slot %b: f32[K, N] slot %c: f32[K, N]
+        "graph g { input %a: f32[B, M, K] input %b: f32[K, N] input %c: f32[K, N]
            %s = map{expr=\"sub(x0, x1)\"}(%b, %c): f32[K, N] %y = contract(%a, %s): f32[B, M, N] output %y }",
     ],
 );

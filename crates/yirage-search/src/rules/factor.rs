@@ -10,10 +10,10 @@ pub(super) const PRODUCTS: Rule = Rule::local(
     "a c + b c = (a + b) c and a b + a c = a (b + c), for two matrices of one shape; - alike",
     products,
     &[
-        "graph g { slot %a: f32[M, K] slot %b: f32[M, K] slot %c: f32[K, N]
+        "graph g { input %a: f32[M, K] input %b: f32[M, K] input %c: f32[K, N]
            %p = contract(%a, %c): f32[M, N] %q = contract(%b, %c): f32[M, N]
            %y = map{expr=\"add(x0, x1)\"}(%p, %q): f32[M, N] output %y }",
-        "graph g { slot %a: f32[M, K] slot %b: f32[B, K, N] slot %c: f32[B, K, N]
+        "graph g { input %a: f32[M, K] input %b: f32[B, K, N] input %c: f32[B, K, N]
            %p = contract(%a, %b): f32[B, M, N] %q = contract(%a, %c): f32[B, M, N]
            %y = map{expr=\"sub(x0, x1)\"}(%p, %q): f32[B, M, N] output %y }",
     ],
@@ -38,7 +38,7 @@ pub(super) const ELEMENTS: Rule = Rule::local(
     "factor elements",
     "a * s + b * s = (a + b) * s, element by element; - and / alike",
     elements,
-    &["graph g { slot %a: f32[M, K] slot %b: f32[M, K] slot %s: f32[M, 1]
+    &["graph g { input %a: f32[M, K] input %b: f32[M, K] input %s: f32[M, 1]
            %y = map{expr=\"add(mul(x0, x2), mul(x1, x2))\"}(%a, %b, %s): f32[M, K] output %y }"],
 );
 

@@ -10,18 +10,18 @@ pub(super) const FORMS: Rule = Rule::local(
      1 / sqrt(x) = rsqrt(x); x x = x^2; -(-x) = x; x + (-y) = x - y; exp(x) exp(y) = exp(x + y); |x|^2 = x^2",
     forms,
     &[
-        "graph g { slot %x: f32[M, K] %y = map{expr=\"mul(x0, sigmoid(x0))\"}(%x): f32[M, K] output %y }",
-        "graph g { slot %x: f32[M, K] %y = map{expr=\"div(x0, add(exp(neg(x0)), 1.0))\"}(%x): f32[M, K] output %y }",
-        "graph g { slot %x: f32[M, K] %y = map{expr=\"recip(add(exp(neg(x0)), 1.0))\"}(%x): f32[M, K] output %y }",
-        "graph g { slot %x: f32[M, K] %y = map{expr=\"div(1.0, add(exp(neg(x0)), 1.0))\"}(%x): f32[M, K] output %y }",
-        "graph g { slot %x: f32[M, K] slot %z: f32[M, K]
+        "graph g { input %x: f32[M, K] %y = map{expr=\"mul(x0, sigmoid(x0))\"}(%x): f32[M, K] output %y }",
+        "graph g { input %x: f32[M, K] %y = map{expr=\"div(x0, add(exp(neg(x0)), 1.0))\"}(%x): f32[M, K] output %y }",
+        "graph g { input %x: f32[M, K] %y = map{expr=\"recip(add(exp(neg(x0)), 1.0))\"}(%x): f32[M, K] output %y }",
+        "graph g { input %x: f32[M, K] %y = map{expr=\"div(1.0, add(exp(neg(x0)), 1.0))\"}(%x): f32[M, K] output %y }",
+        "graph g { input %x: f32[M, K] input %z: f32[M, K]
            %y = map{expr=\"div(x0, sqrt(add(square(x1), 0.5)))\"}(%x, %z): f32[M, K] output %y }",
-        "graph g { slot %x: f32[M, K] %y = map{expr=\"recip(sqrt(add(mul(x0, x0), 0.5)))\"}(%x): f32[M, K] output %y }",
-        "graph g { slot %x: f32[M, K] slot %z: f32[M, K]
+        "graph g { input %x: f32[M, K] %y = map{expr=\"recip(sqrt(add(mul(x0, x0), 0.5)))\"}(%x): f32[M, K] output %y }",
+        "graph g { input %x: f32[M, K] input %z: f32[M, K]
            %y = map{expr=\"add(neg(neg(x0)), neg(x1))\"}(%x, %z): f32[M, K] output %y }",
-        "graph g { slot %x: f32[M, K] slot %z: f32[M, K]
+        "graph g { input %x: f32[M, K] input %z: f32[M, K]
            %y = map{expr=\"mul(exp(x0), exp(x1))\"}(%x, %z): f32[M, K] output %y }",
-        "graph g { slot %x: f32[M, K] %y = map{expr=\"square(abs(x0))\"}(%x): f32[M, K] output %y }",
+        "graph g { input %x: f32[M, K] %y = map{expr=\"square(abs(x0))\"}(%x): f32[M, K] output %y }",
     ],
 );
 

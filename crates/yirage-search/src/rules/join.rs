@@ -11,7 +11,7 @@ pub(super) const ALONG_SUM: Rule = Rule::local(
     "join along sum",
     "a b + c d = [a c] [b; d], for matrices of one rank and batch",
     along_sum,
-    &["graph g { slot %a: f32[B, M, K] slot %b: f32[B, K, N] slot %c: f32[B, M, 3] slot %d: f32[B, 3, N]
+    &["graph g { input %a: f32[B, M, K] input %b: f32[B, K, N] input %c: f32[B, M, 3] input %d: f32[B, 3, N]
            %p = contract(%a, %b): f32[B, M, N] %q = contract(%c, %d): f32[B, M, N]
            %y = map{expr=\"add(x0, x1)\"}(%p, %q): f32[B, M, N] output %y }"],
 );
@@ -33,7 +33,7 @@ pub(super) const SHARED_LEFT: Rule = Rule::joint(
     "join products of one left side",
     "a b and a c are parts of a [b c]",
     |t, order| shared(t, order, true),
-    &["graph g { slot %a: f32[M, K] slot %b: f32[K, N] slot %c: f32[K, 3]
+    &["graph g { input %a: f32[M, K] input %b: f32[K, N] input %c: f32[K, 3]
            %p = contract(%a, %b): f32[M, N] %q = contract(%a, %c): f32[M, 3] output %p, %q }"],
 );
 
@@ -41,7 +41,7 @@ pub(super) const SHARED_RIGHT: Rule = Rule::joint(
     "join products of one right side",
     "a c and b c are parts of [a; b] c",
     |t, order| shared(t, order, false),
-    &["graph g { slot %a: f32[M, K] slot %b: f32[3, K] slot %c: f32[K, N]
+    &["graph g { input %a: f32[M, K] input %b: f32[3, K] input %c: f32[K, N]
            %p = contract(%a, %c): f32[M, N] %q = contract(%b, %c): f32[3, N] output %p, %q }"],
 );
 

@@ -9,10 +9,10 @@ pub(super) const NAMED: Rule = Rule::local(
     "a norm, a softmax or a product with a weight is what its general form computes",
     named,
     &[
-        "graph g { slot %x: f32[M, K] slot %w: f32[K]
+        "graph g { input %x: f32[M, K] input %w: f32[K]
            %y = rms_norm{eps=1e-5, width=K, unit_offset=false}(%x, %w): f32[M, K] output %y }",
-        "graph g { slot %x: f32[M, K] %y = softmax(%x): f32[M, K] output %y }",
-        "graph g { slot %x: f32[M, K] weight %w: f32[N, K] %y = linear{groups=1}(%x, %w): f32[M, N] output %y }",
+        "graph g { input %x: f32[M, K] %y = softmax(%x): f32[M, K] output %y }",
+        "graph g { input %x: f32[M, K] weight %w: f32[N, K] %y = linear{groups=1}(%x, %w): f32[M, N] output %y }",
     ],
 );
 

@@ -9,9 +9,9 @@ pub(super) const PRODUCTS: Rule = Rule::local(
     "(a b) c = a (b c), both ways",
     products,
     &[
-        "graph g { slot %a: f32[M, K] slot %b: f32[K, N] slot %c: f32[N, M]
+        "graph g { input %a: f32[M, K] input %b: f32[K, N] input %c: f32[N, M]
            %p = contract(%a, %b): f32[M, N] %y = contract(%p, %c): f32[M, M] output %y }",
-        "graph g { slot %a: f32[B, M, K] slot %b: f32[K, N] slot %c: f32[N, M]
+        "graph g { input %a: f32[B, M, K] input %b: f32[K, N] input %c: f32[N, M]
            %p = contract(%b, %c): f32[K, M] %y = contract(%a, %p): f32[B, M, M] output %y }",
     ],
 );

@@ -19,9 +19,9 @@ pub(super) const SUMS: Rule = Rule::local(
     "sum(a + b) = sum(a) + sum(b), both ways; -, and means alike",
     sums,
     &[
-        "graph g { slot %a: f32[M, K] slot %b: f32[M, K] %s = map{expr=\"add(x0, x1)\"}(%a, %b): f32[M, K]
+        "graph g { input %a: f32[M, K] input %b: f32[M, K] %s = map{expr=\"add(x0, x1)\"}(%a, %b): f32[M, K]
            %y = reduce{kind=\"sum\", axes=\"[1]\", keep=true}(%s): f32[M, 1] output %y }",
-        "graph g { slot %a: f32[M, K] slot %b: f32[M, K]
+        "graph g { input %a: f32[M, K] input %b: f32[M, K]
            %p = reduce{kind=\"mean\", axes=\"[0]\", keep=false}(%a): f32[K]
            %q = reduce{kind=\"mean\", axes=\"[0]\", keep=false}(%b): f32[K]
            %y = map{expr=\"sub(x0, x1)\"}(%p, %q): f32[K] output %y }",
@@ -57,7 +57,7 @@ pub(super) const NESTED: Rule = Rule::local(
     "join reductions",
     "a reduction of a reduction of one kind is one along the axes of both, for sums, means, extremes and products",
     nested,
-    &["graph g { slot %x: f32[B, M, K] %p = reduce{kind=\"sum\", axes=\"[2]\", keep=true}(%x): f32[B, M, 1]
+    &["graph g { input %x: f32[B, M, K] %p = reduce{kind=\"sum\", axes=\"[2]\", keep=true}(%x): f32[B, M, 1]
            %y = reduce{kind=\"sum\", axes=\"[0]\", keep=true}(%p): f32[1, M, 1] output %y }"],
 );
 
@@ -82,14 +82,14 @@ pub(super) const MEAN_SQUARE: Rule = Rule::local(
      sum(x) / n = mean(x)",
     mean_square,
     &[
-        "graph g { slot %x: f32[M, K] %s = map{expr=\"square(x0)\"}(%x): f32[M, K]
+        "graph g { input %x: f32[M, K] %s = map{expr=\"square(x0)\"}(%x): f32[M, K]
            %y = reduce{kind=\"mean\", axes=\"[1]\", keep=true}(%s): f32[M, 1] output %y }",
-        "graph g { slot %x: f32[M, 5] %s = map{expr=\"square(x0)\"}(%x): f32[M, 5]
+        "graph g { input %x: f32[M, 5] %s = map{expr=\"square(x0)\"}(%x): f32[M, 5]
            %r = reduce{kind=\"sum\", axes=\"[1]\", keep=true}(%s): f32[M, 1]
            %y = map{expr=\"div(x0, 5.0)\"}(%r): f32[M, 1] output %y }",
-        "graph g { slot %x: f32[M, 8] %r = reduce{kind=\"sum\", axes=\"[1]\", keep=true}(%x): f32[M, 1]
+        "graph g { input %x: f32[M, 8] %r = reduce{kind=\"sum\", axes=\"[1]\", keep=true}(%x): f32[M, 1]
            %y = map{expr=\"mul(x0, 0.125)\"}(%r): f32[M, 1] output %y }",
-        "graph g { slot %x: f32[M, K] slot %s: f32[M, 1] %p = map{expr=\"mul(x0, x1)\"}(%x, %s): f32[M, K]
+        "graph g { input %x: f32[M, K] input %s: f32[M, 1] %p = map{expr=\"mul(x0, x1)\"}(%x, %s): f32[M, K]
            %y = reduce{kind=\"mean_square\", axes=\"[1]\", keep=true}(%p): f32[M, 1] output %y }",
     ],
 );
@@ -137,7 +137,7 @@ pub(super) const SPLIT: Rule = Rule::local(
     "a reduction along 4096 elements of the last dimension, or a multiple of them, is one of parts of 256 each and one \
      of those; sums, means, extremes",
     split,
-    &["graph g { slot %x: f32[M, 4096] %y = reduce{kind=\"sum\", axes=\"[1]\", keep=true}(%x): f32[M, 1] output %y }"],
+    &["graph g { input %x: f32[M, 4096] %y = reduce{kind=\"sum\", axes=\"[1]\", keep=true}(%x): f32[M, 1] output %y }"],
 );
 
 fn split(t: &mut Terms, v: Val) -> Vec<Option<Val>> {

@@ -15,14 +15,14 @@ pub(super) const PAST_PRODUCT: Rule = Rule::local(
      / and unary minus alike",
     past_product,
     &[
-        "graph g { slot %a: f32[M, K] slot %s: f32[M, 1] slot %b: f32[K, N]
+        "graph g { input %a: f32[M, K] input %s: f32[M, 1] input %b: f32[K, N]
            %p = map{expr=\"mul(x0, x1)\"}(%a, %s): f32[M, K] %y = contract(%p, %b): f32[M, N] output %y }",
-        "graph g { slot %a: f32[B, M, K] slot %s: f32[B, M, 1] slot %b: f32[B, K, N]
+        "graph g { input %a: f32[B, M, K] input %s: f32[B, M, 1] input %b: f32[B, K, N]
            %p = map{expr=\"div(x0, add(square(x1), 1.0))\"}(%a, %s): f32[B, M, K] %y = contract(%p, %b): f32[B, M, N]
            output %y }",
-        "graph g { slot %a: f32[M, K] slot %s: f32[N] slot %b: f32[K, N]
+        "graph g { input %a: f32[M, K] input %s: f32[N] input %b: f32[K, N]
            %p = map{expr=\"mul(x0, x1)\"}(%b, %s): f32[K, N] %y = contract(%a, %p): f32[M, N] output %y }",
-        "graph g { slot %a: f32[M, K] slot %b: f32[B, K, N]
+        "graph g { input %a: f32[M, K] input %b: f32[B, K, N]
            %p = map{expr=\"neg(x0)\"}(%a): f32[M, K] %y = contract(%p, %b): f32[B, M, N] output %y }",
     ],
 );
@@ -55,9 +55,9 @@ pub(super) const INTO_PRODUCT: Rule = Rule::local(
     "(a b) * s = (a * s) b where s is one number a row; = a (b * s) where it is one a column; / alike",
     into_product,
     &[
-        "graph g { slot %a: f32[M, K] slot %s: f32[M, 1] slot %b: f32[K, N]
+        "graph g { input %a: f32[M, K] input %s: f32[M, 1] input %b: f32[K, N]
            %p = contract(%a, %b): f32[M, N] %y = map{expr=\"mul(x0, x1)\"}(%p, %s): f32[M, N] output %y }",
-        "graph g { slot %a: f32[M, K] slot %s: f32[N] slot %b: f32[K, N]
+        "graph g { input %a: f32[M, K] input %s: f32[N] input %b: f32[K, N]
            %p = contract(%a, %b): f32[M, N] %y = map{expr=\"mul(x0, x1)\"}(%p, %s): f32[M, N] output %y }",
     ],
 );
@@ -83,10 +83,10 @@ pub(super) const PAST_SUM: Rule = Rule::local(
     "sum(x * s) = sum(x) * s where s is the same along the axes; / alike, and means",
     past_sum,
     &[
-        "graph g { slot %x: f32[M, K] slot %s: f32[M, 1]
+        "graph g { input %x: f32[M, K] input %s: f32[M, 1]
            %p = map{expr=\"mul(x0, x1)\"}(%x, %s): f32[M, K]
            %y = reduce{kind=\"sum\", axes=\"[1]\", keep=true}(%p): f32[M, 1] output %y }",
-        "graph g { slot %x: f32[B, M, K] slot %s: f32[K]
+        "graph g { input %x: f32[B, M, K] input %s: f32[K]
            %p = map{expr=\"div(x0, add(square(x1), 1.0))\"}(%x, %s): f32[B, M, K]
            %y = reduce{kind=\"mean\", axes=\"[0, 1]\", keep=true}(%p): f32[1, 1, K] output %y }",
     ],

@@ -10,9 +10,9 @@ pub(super) const PRODUCTS: Rule = Rule::local(
     "(a b)^T = b^T a^T, both ways, in each matrix of a batch",
     products,
     &[
-        "graph g { slot %a: f32[B, M, K] slot %b: f32[B, K, N] %p = contract(%a, %b): f32[B, M, N]
+        "graph g { input %a: f32[B, M, K] input %b: f32[B, K, N] %p = contract(%a, %b): f32[B, M, N]
            %y = view{form=\"permute(0, 2, 1)\"}(%p): f32[B, N, M] output %y }",
-        "graph g { slot %a: f32[M, K] slot %b: f32[K, N] %s = view{form=\"permute(1, 0)\"}(%a): f32[K, M]
+        "graph g { input %a: f32[M, K] input %b: f32[K, N] %s = view{form=\"permute(1, 0)\"}(%a): f32[K, M]
            %r = view{form=\"permute(1, 0)\"}(%b): f32[N, K] %y = contract(%r, %s): f32[N, M] output %y }",
     ],
 );

@@ -13,13 +13,13 @@ pub(super) const CANCEL: Rule = Rule::local(
      sees; repeating before a map is the map's own matter",
     cancel,
     &[
-        "graph g { slot %x: f32[B, M, K] %p = view{form=\"permute(2, 0, 1)\"}(%x): f32[K, B, M]
+        "graph g { input %x: f32[B, M, K] %p = view{form=\"permute(2, 0, 1)\"}(%x): f32[K, B, M]
            %q = view{form=\"permute(1, 2, 0)\"}(%p): f32[B, M, K] %y = map{expr=\"exp(x0)\"}(%q): f32[B, M, K] output %y }",
-        "graph g { slot %x: f32[M, 6] %p = view{form=\"reshape(M, 2, 3)\"}(%x): f32[M, 2, 3]
+        "graph g { input %x: f32[M, 6] %p = view{form=\"reshape(M, 2, 3)\"}(%x): f32[M, 2, 3]
            %y = view{form=\"reshape(M, 3, 2)\"}(%p): f32[M, 3, 2] output %y }",
-        "graph g { slot %x: f32[M, 9] %p = view{form=\"slice(0:1:M, 1:2:4)\"}(%x): f32[M, 4]
+        "graph g { input %x: f32[M, 9] %p = view{form=\"slice(0:1:M, 1:2:4)\"}(%x): f32[M, 4]
            %y = view{form=\"slice(0:1:M, 3:-1:2)\"}(%p): f32[M, 2] output %y }",
-        "graph g { slot %x: f32[M, 1] slot %z: f32[M, K] %p = view{form=\"expand(M, K)\"}(%x): f32[M, K]
+        "graph g { input %x: f32[M, 1] input %z: f32[M, K] %p = view{form=\"expand(M, K)\"}(%x): f32[M, K]
            %y = map{expr=\"add(x0, x1)\"}(%p, %z): f32[M, K] output %y }",
     ],
 );
@@ -85,12 +85,12 @@ pub(super) const PAST_MAPS: Rule = Rule::local(
      slices and permutations",
     past_maps,
     &[
-        "graph g { slot %x: f32[M, K] slot %z: f32[M, K] %p = view{form=\"permute(1, 0)\"}(%x): f32[K, M]
+        "graph g { input %x: f32[M, K] input %z: f32[M, K] %p = view{form=\"permute(1, 0)\"}(%x): f32[K, M]
            %q = view{form=\"permute(1, 0)\"}(%z): f32[K, M]
            %y = map{expr=\"add(x0, exp(x1))\"}(%p, %q): f32[K, M] output %y }",
-        "graph g { slot %x: f32[M, K] slot %z: f32[M, K] %p = map{expr=\"mul(x0, x1)\"}(%x, %z): f32[M, K]
+        "graph g { input %x: f32[M, K] input %z: f32[M, K] %p = map{expr=\"mul(x0, x1)\"}(%x, %z): f32[M, K]
            %y = view{form=\"slice(0:1:1, 0:1:K)\"}(%p): f32[1, K] output %y }",
-        "graph g { slot %x: f32[M, K] %p = map{expr=\"exp(x0)\"}(%x): f32[M, K]
+        "graph g { input %x: f32[M, K] %p = map{expr=\"exp(x0)\"}(%x): f32[M, K]
            %y = view{form=\"permute(1, 0)\"}(%p): f32[K, M] output %y }",
     ],
 );
@@ -141,7 +141,7 @@ pub(super) const INTO_PRODUCTS: Rule = Rule::local(
     "slices into products",
     "some rows and columns of a b are those rows of a times those columns of b",
     into_products,
-    &["graph g { slot %a: f32[B, M, K] slot %b: f32[B, K, 7] %p = contract(%a, %b): f32[B, M, 7]
+    &["graph g { input %a: f32[B, M, K] input %b: f32[B, K, 7] %p = contract(%a, %b): f32[B, M, 7]
            %y = view{form=\"slice(0:1:B, 0:1:1, 2:1:3)\"}(%p): f32[B, 1, 3] output %y }"],
 );
 
@@ -180,12 +180,12 @@ pub(super) const PARTS: Rule = Rule::local(
      value; a function of joined values is the joined function of the parts",
     parts,
     &[
-        "graph g { slot %x: f32[M, 3] slot %z: f32[M, 4] %p = concat{axis=1}(%x, %z): f32[M, 7]
+        "graph g { input %x: f32[M, 3] input %z: f32[M, 4] %p = concat{axis=1}(%x, %z): f32[M, 7]
            %y = view{form=\"slice(0:1:M, 4:1:2)\"}(%p): f32[M, 2] output %y }",
-        "graph g { slot %x: f32[M, 7] %p = view{form=\"slice(0:1:M, 0:1:4)\"}(%x): f32[M, 4]
+        "graph g { input %x: f32[M, 7] %p = view{form=\"slice(0:1:M, 0:1:4)\"}(%x): f32[M, 4]
            %q = view{form=\"slice(0:1:M, 4:1:3)\"}(%x): f32[M, 3] %j = concat{axis=1}(%p, %q): f32[M, 7]
            %y = map{expr=\"exp(x0)\"}(%j): f32[M, 7] output %y }",
-        "graph g { slot %x: f32[M, 3] slot %z: f32[M, 4] %p = map{expr=\"exp(x0)\"}(%x): f32[M, 3]
+        "graph g { input %x: f32[M, 3] input %z: f32[M, 4] %p = map{expr=\"exp(x0)\"}(%x): f32[M, 3]
            %q = map{expr=\"exp(x0)\"}(%z): f32[M, 4] %y = concat{axis=1}(%p, %q): f32[M, 7] output %y }",
     ],
 );

@@ -79,7 +79,7 @@ fn a_norm_before_a_product_goes_behind_it() {
 fn an_adapter_that_was_added_to_its_matrix_leaves_it() {
     // x (W + B A): the product of the two thin matrices is as large as W.
     let graph = text::parse(
-        "graph g { slot %x: f32[16, 256] slot %w: f32[256, 1024] slot %a: f32[256, 16] slot %b: f32[16, 1024]
+        "graph g { input %x: f32[16, 256] input %w: f32[256, 1024] input %a: f32[256, 16] input %b: f32[16, 1024]
            %ab = contract(%a, %b): f32[256, 1024] %s = map{expr=\"add(x0, x1)\"}(%w, %ab): f32[256, 1024]
            %y = contract(%x, %s): f32[16, 1024] output %y }",
     )
@@ -122,7 +122,7 @@ fn the_budget_and_whoever_watches_end_it() {
 fn graphs_with_states_and_broken_ones_are_refused() {
     let watch = &mut |_: &SearchProgress| ControlFlow::Continue(());
     let state = text::parse(
-        "graph g { slot %k: f32[Tokens, 64] slot %v: f32[Tokens, 64] slot %s: i32[Tokens] state %c: bf16[32, 1, 128]
+        "graph g { input %k: f32[Tokens, 64] input %v: f32[Tokens, 64] input %s: i32[Tokens] kv_cache %c: bf16[32, 1, 128]
            %d = kv_append(%c, %k, %v, %s): bf16[32, 1, 128] output %d }",
     );
     if let Ok(state) = state {

@@ -65,9 +65,9 @@ fn demonstrations_are_their_plain_ops() {
 fn outputs_of_16_bits_whose_blocks_share_words_are_packed_behind_them() {
     for (dtype, expr) in [("bf16", "cast.bf16(x0)"), ("f16", "cast.f16(x0)"), ("bool", "lt(x0, 0.25)")] {
         let graph = format!(
-            "graph g {{ slot %x: f32[5, 9] %y = region tiled{{grid=\"[3, 5, 1]\", loops=1, ins=\"[1 0 -]\",
+            "graph g {{ input %x: f32[5, 9] %y = region tiled{{grid=\"[3, 5, 1]\", loops=1, ins=\"[1 0 -]\",
              outs=\"[1 0 -]\", accumulate=\"[]\", running=\"[]\", reads=\"[0]\"}}(%x): {dtype}[5, 9]
-             graph body {{ slot %x: f32[1, 3] }} graph block {{ slot %x: f32[1, 3]
+             graph body {{ input %x: f32[1, 3] }} graph block {{ input %x: f32[1, 3]
              %y = map{{expr=\"{expr}\"}}(%x): {dtype}[1, 3] output %y }}
              %z = map{{expr=\"cast.f32(x0)\"}}(%y): f32[5, 9] output %z }}"
         );
@@ -79,9 +79,9 @@ fn outputs_of_16_bits_whose_blocks_share_words_are_packed_behind_them() {
 
 #[test]
 fn a_block_that_is_too_large_is_refused_with_the_numbers() {
-    let graph = "graph g { slot %x: f32[128, 128] %y = region tiled{grid=\"[1, 1, 1]\", loops=1, ins=\"[- - -]\",
+    let graph = "graph g { input %x: f32[128, 128] %y = region tiled{grid=\"[1, 1, 1]\", loops=1, ins=\"[- - -]\",
          outs=\"[- - -]\", accumulate=\"[]\", running=\"[]\", reads=\"[0]\"}(%x): f32[128, 128]
-         graph body { slot %x: f32[128, 128] } graph block { slot %x: f32[128, 128]
+         graph body { input %x: f32[128, 128] } graph block { input %x: f32[128, 128]
          %y = map{expr=\"exp(x0)\"}(%x): f32[128, 128] output %y } output %y }";
     let setup = with_random_inputs(text::parse(graph).unwrap(), 1);
     let refused = setup.run(&*device(16 << 10)).unwrap_err();

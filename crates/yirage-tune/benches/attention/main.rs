@@ -148,8 +148,8 @@ fn attention(heads: u32, kv_heads: u32, tokens: u32, width: u32) -> Graph {
     let (q, kv) = (heads * width, kv_heads * width);
     let op = op(heads, kv_heads, width);
     text::parse(&format!(
-        "graph attention {{ slot %q: f32[{tokens}, {q}] slot %k: f32[{tokens}, {kv}] slot %v: f32[{tokens}, {kv}]
-           slot %positions: i32[{tokens}] slot %seqs: i32[{tokens}]
+        "graph attention {{ input %q: f32[{tokens}, {q}] input %k: f32[{tokens}, {kv}] input %v: f32[{tokens}, {kv}]
+           input %positions: i32[{tokens}] input %seqs: i32[{tokens}]
            %a = {op}(%q, %k, %v, %positions, %seqs): f32[{tokens}, {q}] output %a }}"
     ))
     .unwrap()
@@ -167,7 +167,7 @@ fn block(tokens: u32) -> Graph {
     let norm = "rms_norm{eps=1e-5, width=2048, unit_offset=false}";
     let rope = "rope{width=64, rotary=64, interleaved=false, per_row=false}";
     let graph = format!(
-        "graph block {{ slot %x: f32[{t}, 2048] slot %positions: i32[{t}] slot %seqs: i32[{t}]
+        "graph block {{ input %x: f32[{t}, 2048] input %positions: i32[{t}] input %seqs: i32[{t}]
            weight %n1: f32[2048] weight %n2: f32[2048] weight %cos: f32[4096, 32] weight %sin: f32[4096, 32]
            weight %wq: bf16[2048, 2048] weight %wk: bf16[512, 2048] weight %wv: bf16[512, 2048]
            weight %wo: bf16[2048, 2048] weight %wg: bf16[8192, 2048] weight %wu: bf16[8192, 2048]

@@ -46,15 +46,15 @@ fn proved(graph: &str) -> (Graph, SearchOutcome) {
 fn what_is_chosen_has_a_certificate_of_the_verifier() {
     let graphs = [
         // A norm before a product.
-        "graph norm { slot %x: f32[2, 64] slot %w: f32[64, 128]
+        "graph norm { input %x: f32[2, 64] input %w: f32[64, 128]
            %n = rms_norm{eps=1e-6, width=64, unit_offset=false}(%x): f32[2, 64]
            %y = contract(%n, %w): f32[2, 128] output %y }",
         // A thin product beside a wide one.
-        "graph lora { slot %x: f32[4, 64] slot %w: f32[64, 128] slot %a: f32[64, 4] slot %b: f32[4, 128]
+        "graph lora { input %x: f32[4, 64] input %w: f32[64, 128] input %a: f32[64, 4] input %b: f32[4, 128]
            %d = contract(%x, %a): f32[4, 4] %e = contract(%d, %b): f32[4, 128] %c = contract(%x, %w): f32[4, 128]
            %y = map{expr=\"add(x0, x1)\"}(%c, %e): f32[4, 128] output %y }",
         // Two products of one input.
-        "graph gated { slot %x: f32[4, 64] slot %v: f32[64, 128] slot %w: f32[64, 128]
+        "graph gated { input %x: f32[4, 64] input %v: f32[64, 128] input %w: f32[64, 128]
            %p = contract(%x, %v): f32[4, 128] %q = contract(%x, %w): f32[4, 128]
            %y = map{expr=\"mul(silu(x0), x1)\"}(%p, %q): f32[4, 128] output %y }",
     ];

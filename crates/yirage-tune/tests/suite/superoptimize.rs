@@ -22,7 +22,7 @@ fn device() -> Arc<dyn Device> {
 /// x (W + A B), which has several better forms.
 fn adapter() -> Graph {
     text::parse(
-        "graph adapter { slot %x: f32[4, 32] slot %w: f32[32, 64] slot %a: f32[32, 2] slot %b: f32[2, 64]
+        "graph adapter { input %x: f32[4, 32] input %w: f32[32, 64] input %a: f32[32, 2] input %b: f32[2, 64]
            %ab = contract(%a, %b): f32[32, 64] %s = map{expr=\"add(x0, x1)\"}(%w, %ab): f32[32, 64]
            %y = contract(%x, %s): f32[4, 64] output %y }",
     )
@@ -230,7 +230,7 @@ fn a_result_is_that_of_every_way_to_write_the_graph() {
         let (ab, cd) = ("%ab = contract(%a, %b): f32[32, 64]", "%cd = map{expr=\"neg(x0)\"}(%w): f32[32, 64]");
         let nodes = if order == "ab" { [ab, cd] } else { [cd, ab] }.join("\n");
         let graph = format!(
-            "graph adapter {{ slot %x: f32[4, 32] slot %w: f32[32, 64] slot %a: f32[32, 2] slot %b: f32[2, 64]
+            "graph adapter {{ input %x: f32[4, 32] input %w: f32[32, 64] input %a: f32[32, 2] input %b: f32[2, 64]
                {nodes}
                %s = map{{expr=\"sub(x1, x0)\"}}(%cd, %ab): f32[32, 64]
                %y = contract(%x, %s): f32[4, 64] output %y }}"
@@ -307,8 +307,8 @@ fn damaged_and_foreign_entries_are_refused_with_a_reason_and_searched_again() {
         b"\n".to_vec(),
         vec![0; 100],
         vec![0xff; 100],
-        b"yirage-tune 3".to_vec(),
-        replaced("yirage-tune 3", "yirage-tune 4").into_bytes(),
+        b"yirage-tune 4".to_vec(),
+        replaced("yirage-tune 4", "yirage-tune 3").into_bytes(),
         [&whole[..], b"x"].concat(),
         resummed(&format!("{text}x")),
         resummed(&replaced("rules ", "rules 9")),
@@ -320,7 +320,7 @@ fn damaged_and_foreign_entries_are_refused_with_a_reason_and_searched_again() {
         resummed(&replaced("graph ", "graph 9999999999")),
         resummed(&replaced("graph ", "graph 99999999999999999999999")),
         resummed(&replaced("timed\t", "tamed\t")),
-        replaced("slot", "slod").into_bytes(),
+        replaced("input %", "inputs %").into_bytes(),
     ];
     damaged.extend([1, 3].map(|part| whole[..whole.len() * part / 4].to_vec()));
     let mut flipped = whole.clone();

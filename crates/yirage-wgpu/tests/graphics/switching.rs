@@ -24,7 +24,7 @@ fn devices() -> Vec<Arc<dyn Device>> {
 }
 
 const ROW_SHARES: &str =
-    "graph g { slot %x: f32[Tokens, 2] %r = reduce{kind=sum, axes=\"[1]\", keep=true}(%x): f32[Tokens, 1]
+    "graph g { input %x: f32[Tokens, 2] %r = reduce{kind=sum, axes=\"[1]\", keep=true}(%x): f32[Tokens, 1]
     %y = map{expr=\"div(x0, x1)\"}(%x, %r): f32[Tokens, 2] output %y }";
 
 #[test]

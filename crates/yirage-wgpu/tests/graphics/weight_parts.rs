@@ -17,7 +17,7 @@ const WIDTH: usize = 1024;
 #[ignore = "needs a Vulkan device"]
 fn a_table_larger_than_a_binding_is_read_in_parts() {
     let body = format!(
-        "graph g {{ slot %ids: i32[Tokens] weight %w: f16[{ROWS}, {WIDTH}]
+        "graph g {{ input %ids: i32[Tokens] weight %w: f16[{ROWS}, {WIDTH}]
          %x = embed{{scale=1.0}}(%w, %ids): f32[Tokens, {WIDTH}]
          %y = linear{{groups=1}}(%x, %w): f32[Tokens, {ROWS}] output %x, %y }}"
     );

@@ -13,7 +13,7 @@ const PERIOD: usize = 65_537;
 pub(super) struct Arrays {
     /// Those of the weights, by name.
     pub(super) weights: Vec<(String, HostArray)>,
-    /// Those of the slots, in the order of the graph.
+    /// Those of the step inputs, in the order of the graph.
     pub(super) step_inputs: Vec<HostArray>,
 }
 

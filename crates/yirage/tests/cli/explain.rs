@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// A layer of plain ops.
 const GRAPH: &str = r#"graph mlp {
-  slot %x: f32[Tokens, 64]
+  input %x: f32[Tokens, 64]
   weight %w: q8_0[96, 64]
   %p = linear{groups=1}(%x, %w): f32[Tokens, 96]
   %g = map{expr="silu(x0)"}(%p): f32[Tokens, 96]

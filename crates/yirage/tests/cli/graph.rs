@@ -157,7 +157,7 @@ fn graphs_are_shown() {
     let (_folder, file) = folder();
     let graph = file("gate.json");
     let text = yirage(&["graph", "show", &graph]).ran();
-    assert!(text.out.starts_with("graph gate {\n  slot %x: f32[2, 4]\n"), "{}", text.out);
+    assert!(text.out.starts_with("graph gate {\n  input %x: f32[2, 4]\n"), "{}", text.out);
     let dot = yirage(&["graph", "show", &graph, "--dot"]).ran().out;
     assert!(dot.starts_with("digraph {") && dot.matches(" -> ").count() == 5, "{dot}");
     let svg = yirage(&["graph", "show", &graph, "--svg"]).ran().out;
@@ -176,8 +176,8 @@ fn graphs_are_checked() {
     assert!(!checked["kernels"].as_array().unwrap().is_empty());
     assert!(yirage(&["graph", "check", &file("gate.json")]).ran().out.contains("  weight w: f32[4, 3]\n"));
     // A graph with a cache is none that is called.
-    let state = r#"{"yirage-graph": 1, "graph": {"name": "cached", "inputs": [
-        {"name": "s", "kind": "state", "dtype": "f32", "shape": [32, 1, 8]}], "nodes": [], "outputs": ["s"]}}"#;
+    let state = r#"{"yirage-graph": 2, "graph": {"name": "cached", "inputs": [
+        {"name": "s", "kind": "kv_cache", "dtype": "f32", "shape": [32, 1, 8]}], "nodes": [], "outputs": ["s"]}}"#;
     std::fs::write(file("state.json"), state).unwrap();
     refused(&["graph", "check", &file("state.json")], 3, &["`s`", "not supported"]);
     let ran = yirage(&["graph", "check", &file("state.json"), "--json"]).ran();

@@ -26,7 +26,7 @@ fn run(file: &impl Fn(&str) -> String, plan: &str) -> Ran {
 
 /// A layer whose sizes are symbols.
 const LAYER: &str = r#"graph mlp {
-  slot %x: f32[Tokens, 64]
+  input %x: f32[Tokens, 64]
   weight %w: f32[96, 64]
   %p = linear{groups=1}(%x, %w): f32[Tokens, 96]
   %g = map{expr="silu(x0)"}(%p): f32[Tokens, 96]
@@ -44,7 +44,7 @@ fn saved(more: &[&str]) -> Value {
 
 pub(crate) fn plan() {
     let (_folder, file) = folder(&[]);
-    assert!(std::fs::read_to_string(file("gate.plan")).unwrap().starts_with("yirage-plan 1\nsum "));
+    assert!(std::fs::read_to_string(file("gate.plan")).unwrap().starts_with("yirage-plan 2\nsum "));
     let ran = yirage(&["plan", "save", &file("gate.json")]).ran();
     assert!(ran.code == 2 && ran.err.contains("--plan FILE"), "{}", ran.err);
 }

@@ -3,8 +3,8 @@
 use yirage_ir::{ActivationFormat, DType, Format, Op, RegionKind};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
 use yirage_plan::{
-    ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KvCacheLayout,
-    KvCacheLayoutFacts, Partitioning, Stage, Target, WeightLayout, WeightLayoutFacts, WeightRole,
+    ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KernelRef,
+    KvCacheLayout, KvCacheLayoutFacts, Partitioning, Stage, Target, WeightLayout, WeightLayoutFacts, WeightRole,
 };
 
 /// The layout of products' weights.
@@ -15,10 +15,13 @@ pub(crate) fn target() -> Target {
     let operands = || OperandConstraint::any(&[WeightLayout::ROWS, TILES], &[KvCacheLayout::ROWS]);
     let any = |op: &str| OpRule::new(op, vec![operands()]);
     let kernel = |name: &str, regions: &[RegionKind], rules: Vec<OpRule>| {
-        let stages =
-            vec![Stage::always(if name == "test/products@1" { Partitioning::WorkQueue } else { Partitioning::Static })];
-        let (name, variant, regions) = (name.into(), "test".into(), regions.to_vec());
-        KernelFacts { name, variant, origin: KernelOrigin::Library, regions, rules, stages, scratch: false }
+        let stages = vec![Stage::always(if name == "test/matmul_group@1" {
+            Partitioning::WorkQueue
+        } else {
+            Partitioning::Static
+        })];
+        let (kernel, regions) = (KernelRef::new(name, "test", stages), regions.to_vec());
+        KernelFacts { kernel, origin: KernelOrigin::Library, regions, rules }
     };
     let formats: Vec<Format> = Format::ALL.iter().copied().filter(|f| *f != Format::IQ4_NL).collect();
     let weight = vec![OperandConstraint::new(OperandKind::Weight(TILES), formats)];
@@ -48,7 +51,7 @@ pub(crate) fn target() -> Target {
         executors: vec![ExecutorKind::Steps, ExecutorKind::Persistent],
         kernels: vec![
             kernel("test/rows@1", &[RegionKind::Rows, RegionKind::Chain], row_wise.map(|op| any(op)).collect()),
-            kernel("test/products@1", &[RegionKind::MatmulGroup], products),
+            kernel("test/matmul_group@1", &[RegionKind::MatmulGroup], products),
             kernel("test/attention@1", &[], vec![any("attention")]),
             kernel("test/gather@1", &[], vec![any("gather")]),
             kernel("test/tiled@1", &[RegionKind::Tiled], tiles.map(any).into()),

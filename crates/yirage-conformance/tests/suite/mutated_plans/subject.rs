@@ -28,7 +28,7 @@ pub(crate) struct Subject {
 
 const GRAPHS: &[&str] = &[
     include_str!("../../../../yirage-plan/tests/work/layer.txt"),
-    r#"graph experts { slot %x: f32[Tokens, 64] weight %router: f32[4, 64] weight %shared: q4_0[96, 64]
+    r#"graph experts { input %x: f32[Tokens, 64] weight %router: f32[4, 64] weight %shared: q4_0[96, 64]
      weight %gate: q4_0[4, 64, 64] weight %up: q8_0[4, 64, 64] weight %down: q8_0[4, 64, 64]
      %l = linear{groups=1}(%x, %router): f32[Tokens, 4] %s = linear{groups=1}(%x, %shared): f32[Tokens, 96]
      %w, %e = route{top_k=2, scoring=softmax, normalize=true, scale=1.0, groups=1, top_groups=1}(%l): f32[Tokens, 2], i32[Tokens, 2]
@@ -36,12 +36,12 @@ const GRAPHS: &[&str] = &[
      %u = expert_linear{top_k=2, shared=true}(%x, %up, %e): f32[Tokens, 128] %h = map{expr="mul(silu(x0), x1)"}(%g, %u): f32[Tokens, 128]
      %d = expert_linear{top_k=2, shared=false}(%h, %down, %e): f32[Tokens, 128]
      %y = expert_sum{top_k=2}(%d, %w): f32[Tokens, 64] output %y, %s }"#,
-    "graph fork { slot %x: f32[Tokens, 64] weight %a: f32[64, 64] weight %b: bf16[64, 64] weight %n: f32[64]
+    "graph fork { input %x: f32[Tokens, 64] weight %a: f32[64, 64] weight %b: bf16[64, 64] weight %n: f32[64]
      %s = softmax(%x): f32[Tokens, 64] %l = linear{groups=1}(%s, %a): f32[Tokens, 64]
      %m = linear{groups=1}(%x, %b): f32[Tokens, 64] %r = rms_norm{eps=1e-5, width=32, unit_offset=false}(%l): f32[Tokens, 64]
      %h = hadamard{part=32}(%m): f32[Tokens, 64] %v, %i = top_k{k=3, largest=true, sorted=true}(%h): f32[Tokens, 3], i32[Tokens, 3]
      output %r, %v, %i }",
-    "graph own { slot %q: f32[Tokens, 32] slot %k: f32[Tokens, 32] slot %positions: i32[Tokens] slot %seqs: i32[Tokens]
+    "graph own { input %q: f32[Tokens, 32] input %k: f32[Tokens, 32] input %positions: i32[Tokens] input %seqs: i32[Tokens]
      weight %sinks: f32[2]
      %a = attention{heads=2, kv_heads=2, k_width=16, v_width=16, scale=0.25, softcap=0.0, window=3, causal=true, cached=false, v_in_k=false}(%q, %k, %k, %positions, %seqs, %sinks): f32[Tokens, 32]
      output %a }",

@@ -55,7 +55,7 @@ fn check_ops(name: &str, graph: &Graph) -> Result<(), String> {
     for value in &graph.values {
         let wrong = |why: &str| Err(format!("`{}` of its {name} is {}: {why}", value.name, value.ty));
         if !matches!(value.source, ValueSource::StepInput | ValueSource::Node { .. }) {
-            return wrong("tiles are slots, no weight or state");
+            return wrong("tiles are step inputs, no weight or KV cache");
         }
         if !value.ty.is_fixed() || value.ty.strides.is_some() || plain(&value.ty).is_err() {
             return wrong("plain elements, a fixed shape and no strides are wanted");

@@ -48,7 +48,7 @@ impl From<ExprError> for NotUnrolled {
     }
 }
 
-/// The graph of general ops that a tiled region means, whose inputs, slots of these types, are those of the node in order.
+/// The graph of general ops that a tiled region means, whose inputs, step inputs of these types, are those of the node in order.
 ///
 /// # Errors
 /// A region of another kind, one that is not sound, and one of which the graph would have too many nodes.

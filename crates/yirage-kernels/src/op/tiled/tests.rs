@@ -12,37 +12,37 @@ use yirage_plan::DeviceLimits;
 const BUCKET: Dims = Dims { tokens: 1, seqs: 1, blocks: 1, rows: 1 };
 
 /// A norm and a product in one loop, whose sums and partial results go on from tile to tile.
-const NORM_LINEAR: &str = "graph g { slot %x: f32[6, 256] slot %w: f32[256, 20]
+const NORM_LINEAR: &str = "graph g { input %x: f32[6, 256] input %w: f32[256, 20]
     %y = region tiled{grid=\"[2, 1, 1]\", loops=4, ins=\"[- - - loop 1, 1 - - loop 0]\", outs=\"[1 - -]\",
       accumulate=\"[continue, continue]\", running=\"[]\", reads=\"[]\"}(%x, %w): f32[6, 20]
-      graph body { slot %x: f32[6, 64] slot %w: f32[64, 10] %p = contract(%x, %w): f32[6, 10]
+      graph body { input %x: f32[6, 64] input %w: f32[64, 10] %p = contract(%x, %w): f32[6, 10]
         %q = reduce{kind=mean_square, axes=\"[1]\", keep=true}(%x): f32[6, 1] output %p, %q }
-      graph block { slot %p: f32[6, 10] slot %q: f32[6, 1]
+      graph block { input %p: f32[6, 10] input %q: f32[6, 1]
         %y = map{expr=\"div(x0, sqrt(add(x1, 1e-5)))\"}(%p, %q): f32[6, 10] output %y }
     output %y }";
 
 /// Softmax and a product, with the largest score so far: what a block holds is read by the next iteration.
-const ONLINE: &str = "graph g { slot %s: f32[6, 48] slot %v: f32[48, 5]
+const ONLINE: &str = "graph g { input %s: f32[6, 48] input %v: f32[48, 5]
     %y = region tiled{grid=\"[3, 1, 1]\", loops=3, ins=\"[0 - - loop 1, - - - loop 0]\", outs=\"[0 - -]\",
       accumulate=\"[max, rescaled 3, rescaled 3]\", running=\"[0]\", reads=\"[]\"}(%s, %v): f32[6, 5]
-      graph body { slot %s: f32[2, 16] slot %v: f32[16, 5] slot %before: f32[2, 1]
+      graph body { input %s: f32[2, 16] input %v: f32[16, 5] input %before: f32[2, 1]
         %m = reduce{kind=max, axes=\"[1]\", keep=true}(%s): f32[2, 1]
         %now = map{expr=\"max(x0, x1)\"}(%m, %before): f32[2, 1]
         %e = map{expr=\"exp(sub(x0, x1))\"}(%s, %now): f32[2, 16]
         %l = reduce{kind=sum, axes=\"[1]\", keep=true}(%e): f32[2, 1]
         %o = contract(%e, %v): f32[2, 5]
         %f = map{expr=\"exp(sub(x0, x1))\"}(%before, %now): f32[2, 1] output %m, %l, %o, %f }
-      graph block { slot %m: f32[2, 1] slot %l: f32[2, 1] slot %o: f32[2, 5]
+      graph block { input %m: f32[2, 1] input %l: f32[2, 1] input %o: f32[2, 5]
         %y = map{expr=\"div(x0, x1)\"}(%o, %l): f32[2, 5] output %y }
     output %y }";
 
 /// Sums of whole numbers and of 16-bit floats, one of which the body gives as it stood before.
-const SUMS: &str = "graph g { slot %a: f32[8, 6] slot %b: i32[8, 6]
+const SUMS: &str = "graph g { input %a: f32[8, 6] input %b: i32[8, 6]
     %y, %z = region tiled{grid=\"[2, 1, 1]\", loops=4, ins=\"[1 - - loop 0, 1 - - loop 0]\", outs=\"[1 - -, 1 - -]\",
       accumulate=\"[sum, sum, sum]\", running=\"[0]\", reads=\"[]\"}(%a, %b): bf16[2, 6], i32[2, 6]
-      graph body { slot %a: f32[2, 3] slot %b: i32[2, 3] slot %before: bf16[2, 3]
+      graph body { input %a: f32[2, 3] input %b: i32[2, 3] input %before: bf16[2, 3]
         %h = map{expr=\"cast.bf16(x0)\"}(%a): bf16[2, 3] output %h, %before, %b }
-      graph block { slot %h: bf16[2, 3] slot %before: bf16[2, 3] slot %b: i32[2, 3]
+      graph block { input %h: bf16[2, 3] input %before: bf16[2, 3] input %b: i32[2, 3]
         %y = map{expr=\"cast.bf16(add(x0, x1))\"}(%h, %before): bf16[2, 3]
         %z = map{expr=\"add(x0, x0)\"}(%b): i32[2, 3] output %y, %z }
     output %y output %z }";
@@ -148,9 +148,9 @@ fn tiles_that_products_read_again_and_again_are_shared() {
 #[test]
 fn a_group_takes_several_blocks_of_a_large_grid() {
     let graph = parsed(
-        "graph g { slot %x: f32[70000, 2] %y = region tiled{grid=\"[70000, 1, 1]\", loops=1, ins=\"[0 - -]\",
+        "graph g { input %x: f32[70000, 2] %y = region tiled{grid=\"[70000, 1, 1]\", loops=1, ins=\"[0 - -]\",
            outs=\"[0 - -]\", accumulate=\"[]\", running=\"[]\", reads=\"[0]\"}(%x): f32[70000, 1]
-           graph body { slot %x: f32[1, 2] } graph block { slot %x: f32[1, 2]
+           graph body { input %x: f32[1, 2] } graph block { input %x: f32[1, 2]
              %q = reduce{kind=sum, axes=\"[1]\", keep=true}(%x): f32[1, 1]
              %y = map{expr=\"add(x0, 1.0)\"}(%q): f32[1, 1] output %y } output %y }",
     );

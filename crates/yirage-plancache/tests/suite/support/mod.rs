@@ -29,7 +29,7 @@ pub(crate) fn devices() -> Vec<Arc<dyn Device>> {
 /// A Llama block over its own tokens.
 pub(crate) fn block() -> Graph {
     text::parse(
-        "graph block { slot %x: f32[Tokens, 64] slot %positions: i32[Tokens] slot %seqs: i32[Tokens]
+        "graph block { input %x: f32[Tokens, 64] input %positions: i32[Tokens] input %seqs: i32[Tokens]
          weight %cos: f32[128, 8] weight %sin: f32[128, 8] weight %norm: f32[64] weight %wq: f32[64, 64]
          weight %wk: f32[32, 64] weight %wv: f32[32, 64] weight %wo: f32[64, 64] weight %norm2: f32[64]
          weight %gate: f32[96, 64] weight %up: f32[96, 64] weight %down: f32[64, 96]
@@ -52,7 +52,7 @@ pub(crate) fn block() -> Graph {
 /// Rows of a pool by a table, of which those before a length count: a paged cache in plain operations.
 pub(crate) fn paged() -> Graph {
     text::parse(
-        "graph paged { slot %pool: f32[8, 256] slot %table: i32[4] slot %length: f32[4, 1] slot %scale: f32[1, 1]
+        "graph paged { input %pool: f32[8, 256] input %table: i32[4] input %length: f32[4, 1] input %scale: f32[1, 1]
          %rows = gather{axis=0}(%pool, %table): f32[4, 256]
          %kept = map{expr=\"mul(x0, x1)\"}(%rows, %length): f32[4, 256]
          %y = map{expr=\"mul(x0, x1)\"}(%kept, %scale): f32[4, 256] output %y }",
@@ -73,7 +73,7 @@ pub(crate) fn sampling() -> Graph {
 /// A small graph: twice a sum.
 pub(crate) fn small(name: &str, factor: f32) -> Graph {
     text::parse(&format!(
-        "graph {name} {{ slot %a: f32[Tokens, 512] weight %w: f32[512]
+        "graph {name} {{ input %a: f32[Tokens, 512] weight %w: f32[512]
          %s = map{{expr=\"add(x0, x1)\"}}(%a, %w): f32[Tokens, 512]
          %y = map{{expr=\"mul(x0, {factor:?})\"}}(%s): f32[Tokens, 512] output %y }}"
     ))

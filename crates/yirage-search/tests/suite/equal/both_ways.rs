@@ -11,7 +11,7 @@ fn both(a: &Graph, b: &Graph) -> BothWays {
 
 /// A sum of one input, beside one that nobody reads where there are two.
 fn summed(inputs: &str, by: &str) -> String {
-    format!("graph g {{ slot %x: f32[4, 16] {inputs} %y = map{{expr=\"{by}\"}}(%x): f32[4, 16] output %y }}")
+    format!("graph g {{ input %x: f32[4, 16] {inputs} %y = map{{expr=\"{by}\"}}(%x): f32[4, 16] output %y }}")
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn neither_order_tells_more_than_the_other() {
         // One rounds more.
         (summed("", "mul(x0, 3.0)"), summed("", "mul(cast.f32(cast.bf16(x0)), 3.0)"), true),
         // One takes an input that it does not read.
-        (summed("", "add(x0, x0)"), summed("slot %z: f32[4, 16]", "mul(x0, 2.0)"), true),
+        (summed("", "add(x0, x0)"), summed("input %z: f32[4, 16]", "mul(x0, 2.0)"), true),
         (summed("", "add(x0, x0)"), summed("", "mul(x0, 2.0)"), true),
         (summed("", "add(x0, x0)"), summed("", "mul(x0, x0)"), false),
         (summed("", "neg(x0)"), summed("", "neg(x0)").replace("%x", "%other"), false),

@@ -5,7 +5,7 @@ use yirage_search::equal::{Certificate, CertificateError, Class, EqualityOptions
 
 fn gated(rows: usize, width: usize, joined: bool) -> String {
     let head = format!(
-        "graph g {{\n slot %x: f32[{rows}, {width}]\n weight %a: f32[{width}, {width}]\n weight %b: f32[{width}, {width}]\n"
+        "graph g {{\n input %x: f32[{rows}, {width}]\n weight %a: f32[{width}, {width}]\n weight %b: f32[{width}, {width}]\n"
     );
     let (w, two) = (width, 2 * width);
     let products = if joined {
@@ -59,7 +59,7 @@ fn certificates_are_of_their_graphs_alone() {
 fn names_do_not_count_but_which_input_is_which_does() {
     let of = |x: &str, y: &str, first: &str, second: &str| {
         let nodes = format!("%d = map{{expr=\"sub(x0, x1)\"}}(%{first}, %{second}): f32[4]");
-        graph(&format!("graph g {{ slot %{x}: f32[4] slot %{y}: f32[4] {nodes} output %d }}"))
+        graph(&format!("graph g {{ input %{x}: f32[4] input %{y}: f32[4] {nodes} output %d }}"))
     };
     let (a, b) = (of("x", "y", "x", "y"), of("x", "y", "x", "y"));
     let certificate = equivalent(&a, &b, &EqualityOptions::default()).unwrap();

@@ -20,7 +20,7 @@ fn refused_on(a: &str, b: &str) -> Class {
 }
 
 const SOFTMAX: &str = "graph g {
-  slot %x: f32[4, 16]
+  input %x: f32[4, 16]
   %m = reduce{kind=max, axes=\"[1]\", keep=true}(%x): f32[4, 1]
   %e = map{expr=\"exp(sub(x0, x1))\"}(%x, %m): f32[4, 16]
   %s = reduce{kind=sum, axes=\"[1]\", keep=true}(%e): f32[4, 1]
@@ -29,7 +29,7 @@ const SOFTMAX: &str = "graph g {
 }";
 
 const BARE_SOFTMAX: &str = "graph g {
-  slot %x: f32[4, 16]
+  input %x: f32[4, 16]
   %e = map{expr=\"exp(x0)\"}(%x): f32[4, 16]
   %s = reduce{kind=sum, axes=\"[1]\", keep=true}(%e): f32[4, 1]
   %y = map{expr=\"div(x0, x1)\"}(%e, %s): f32[4, 16]
@@ -46,7 +46,7 @@ fn a_softmax_must_be_shifted_and_may_be() {
 fn normalised(n: usize, how: &str) -> String {
     format!(
         "graph g {{
-  slot %x: f32[8, {n}]
+  input %x: f32[8, {n}]
   %m = reduce{{kind=mean, axes=\"[1]\", keep=true}}(%x): f32[8, 1]
   %c = map{{expr=\"sub(x0, x1)\"}}(%x, %m): f32[8, {n}]
   %q = reduce{{kind=mean_square, axes=\"[1]\", keep=true}}(%x): f32[8, 1]
@@ -70,7 +70,7 @@ fn a_variance_must_not_cancel() {
 }
 
 fn map_of(expr: &str) -> String {
-    format!("graph g {{\n slot %x: f32[4, 16]\n %y = map{{expr=\"{expr}\"}}(%x): f32[4, 16]\n output %y\n}}")
+    format!("graph g {{\n input %x: f32[4, 16]\n %y = map{{expr=\"{expr}\"}}(%x): f32[4, 16]\n output %y\n}}")
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn masks_by_position_are_exact() {
     let masked = |scores: &str| {
         format!(
             "graph g {{
-  slot %x: f32[6, 6]
+  input %x: f32[6, 6]
   %r = iota{{shape=\"[6, 6]\", axis=0}}(): i32[6, 6]
   %c = iota{{shape=\"[6, 6]\", axis=1}}(): i32[6, 6]
   %s = map{{expr=\"{scores}\"}}(%x, %r, %c): f32[6, 6]
@@ -145,7 +145,7 @@ fn what_no_machine_holds_is_refused_at_once() {
     let huge = |expr: &str| {
         format!(
             "graph g {{
-  slot %x: f32[4000000000, 16]
+  input %x: f32[4000000000, 16]
   %s = view{{form=\"slice(1:1:3999999999, 0:1:16)\"}}(%x): f32[3999999999, 16]
   %m = map{{expr=\"{expr}\"}}(%s): f32[3999999999, 16]
   %y = reduce{{kind=sum, axes=\"[0]\", keep=true}}(%m): f32[1, 16]
@@ -161,11 +161,11 @@ fn states_are_compared_after_the_step() {
     let append = |slots: &str, kept: &str| {
         graph(&format!(
             "graph g {{
-  state %cache: f32[32, 1, 8]
-  slot %k: f32[Tokens, 4]
-  slot %v: f32[Tokens, 4]
-  slot %at: i32[Tokens]
-  slot %other: i32[Tokens]
+  kv_cache %cache: f32[32, 1, 8]
+  input %k: f32[Tokens, 4]
+  input %v: f32[Tokens, 4]
+  input %at: i32[Tokens]
+  input %other: i32[Tokens]
   %y = map{{expr=\"add(x0, x1)\"}}(%k, %v): f32[Tokens, 4]
   %kept = kv_append{{kv_heads=1}}(%cache, {kept}, %{slots}): f32[32, 1, 8]
   output %y
@@ -189,9 +189,9 @@ fn whole_numbers_of_large_ranges_are_equal_often_enough() {
     let choice = |test: &str| {
         format!(
             "graph g {{
-  slot %table: f32[5000, 2]
-  slot %a: i32[6]
-  slot %b: i32[6]
+  input %table: f32[5000, 2]
+  input %a: i32[6]
+  input %b: i32[6]
   %x = gather{{axis=0}}(%table, %a): f32[6, 2]
   %y = gather{{axis=0}}(%table, %b): f32[6, 2]
   %i = view{{form=\"reshape(6, 1)\"}}(%a): i32[6, 1]

@@ -4,9 +4,9 @@
 /// keys, a layer norm with its unit.
 pub(crate) const ALL: [&str; 5] = [
     "graph attention {
-      slot %q: f32[2, 3, 4, 5]
-      slot %k: f32[2, 1, 4, 5]
-      slot %v: f32[2, 1, 4, 6]
+      input %q: f32[2, 3, 4, 5]
+      input %k: f32[2, 1, 4, 5]
+      input %v: f32[2, 1, 4, 6]
       %kt = view{form=\"permute(0, 1, 3, 2)\"}(%k): f32[2, 1, 5, 4]
       %d = contract(%q, %kt): f32[2, 3, 4, 4]
       %s = map{expr=\"mul(x0, 0.4472136)\"}(%d): f32[2, 3, 4, 4]
@@ -20,11 +20,11 @@ pub(crate) const ALL: [&str; 5] = [
       output %o
     }",
     "graph gated {
-      slot %x: f32[4, 8]
-      slot %w: f32[8]
-      slot %a: f32[8, 8]
-      slot %b: f32[8, 8]
-      slot %c: f32[8, 8]
+      input %x: f32[4, 8]
+      input %w: f32[8]
+      input %a: f32[8, 8]
+      input %b: f32[8, 8]
+      input %c: f32[8, 8]
       %q = reduce{kind=mean_square, axes=\"[1]\", keep=true}(%x): f32[4, 1]
       %n = map{expr=\"mul(mul(x0, rsqrt(add(x1, 0.01))), x2)\"}(%x, %q, %w): f32[4, 8]
       %g = contract(%n, %a): f32[4, 8]
@@ -35,10 +35,10 @@ pub(crate) const ALL: [&str; 5] = [
       output %y
     }",
     "graph low_rank {
-      slot %x: f32[3, 6]
-      slot %w: f32[6, 6]
-      slot %b: f32[6, 2]
-      slot %a: f32[2, 6]
+      input %x: f32[3, 6]
+      input %w: f32[6, 6]
+      input %b: f32[6, 2]
+      input %a: f32[2, 6]
       %p = contract(%x, %w): f32[3, 6]
       %q = contract(%x, %b): f32[3, 2]
       %r = contract(%q, %a): f32[3, 6]
@@ -47,9 +47,9 @@ pub(crate) const ALL: [&str; 5] = [
       output %y
     }",
     "graph normal_scores {
-      slot %q: f32[4, 6]
-      slot %k: f32[4, 6]
-      slot %v: f32[4, 6]
+      input %q: f32[4, 6]
+      input %k: f32[4, 6]
+      input %v: f32[4, 6]
       %qs = reduce{kind=mean_square, axes=\"[1]\", keep=true}(%q): f32[4, 1]
       %qn = map{expr=\"div(x0, sqrt(add(x1, 0.001)))\"}(%q, %qs): f32[4, 6]
       %ks = reduce{kind=mean_square, axes=\"[1]\", keep=true}(%k): f32[4, 1]
@@ -64,10 +64,10 @@ pub(crate) const ALL: [&str; 5] = [
       output %o
     }",
     "graph layer {
-      slot %x: f32[4, 6]
-      slot %w: f32[6]
-      slot %b: f32[6]
-      slot %a: f32[6, 6]
+      input %x: f32[4, 6]
+      input %w: f32[6]
+      input %b: f32[6]
+      input %a: f32[6, 6]
       %n = layer_norm{eps=0.01}(%x, %w, %b): f32[4, 6]
       %g = contract(%n, %a): f32[4, 6]
       %h = map{expr=\"gelu_erf(x0)\"}(%g): f32[4, 6]

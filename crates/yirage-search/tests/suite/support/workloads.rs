@@ -9,7 +9,7 @@ fn parsed(source: &str) -> Graph {
 /// Softmax without its shift, as the benchmark writes it, over 4096 keys of 2 heads of 64.
 pub(crate) fn group_query_attention() -> Graph {
     parsed(
-        "graph gqa { slot %q: f32[2, 256, 64] slot %k: f32[2, 64, 4096] slot %v: f32[2, 4096, 64]
+        "graph gqa { input %q: f32[2, 256, 64] input %k: f32[2, 64, 4096] input %v: f32[2, 4096, 64]
            %a = contract(%q, %k): f32[2, 256, 4096] %e = map{expr=\"exp(x0)\"}(%a): f32[2, 256, 4096]
            %s = reduce{kind=\"sum\", axes=\"[2]\", keep=true}(%e): f32[2, 256, 1]
            %d = map{expr=\"div(x0, x1)\"}(%e, %s): f32[2, 256, 4096]
@@ -20,7 +20,7 @@ pub(crate) fn group_query_attention() -> Graph {
 /// The same with norms of queries and values.
 pub(crate) fn qk_norm_attention() -> Graph {
     parsed(
-        "graph qknorm { slot %q: f32[2, 256, 64] slot %k: f32[2, 64, 4096] slot %v: f32[2, 4096, 64]
+        "graph qknorm { input %q: f32[2, 256, 64] input %k: f32[2, 64, 4096] input %v: f32[2, 4096, 64]
            %mq = reduce{kind=\"mean_square\", axes=\"[2]\", keep=true}(%q): f32[2, 256, 1]
            %nq = map{expr=\"mul(x0, rsqrt(add(x1, 1e-6)))\"}(%q, %mq): f32[2, 256, 64]
            %mv = reduce{kind=\"mean_square\", axes=\"[2]\", keep=true}(%v): f32[2, 4096, 1]
@@ -35,7 +35,7 @@ pub(crate) fn qk_norm_attention() -> Graph {
 /// A norm and the product that reads it.
 pub(crate) fn rms_norm_linear() -> Graph {
     parsed(
-        "graph rms_norm_linear { slot %x: f32[2, 4096] slot %w: f32[4096, 6144]
+        "graph rms_norm_linear { input %x: f32[2, 4096] input %w: f32[4096, 6144]
            %d = rms_norm{eps=1e-6, width=4096, unit_offset=false}(%x): f32[2, 4096]
            %o = contract(%d, %w): f32[2, 6144] output %o }",
     )
@@ -44,7 +44,7 @@ pub(crate) fn rms_norm_linear() -> Graph {
 /// A product with a thin one beside it.
 pub(crate) fn lora() -> Graph {
     parsed(
-        "graph lora { slot %x: f32[16, 256] slot %w: f32[256, 4096] slot %a: f32[256, 16] slot %b: f32[16, 4096]
+        "graph lora { input %x: f32[16, 256] input %w: f32[256, 4096] input %a: f32[256, 16] input %b: f32[16, 4096]
            %d = contract(%x, %a): f32[16, 16] %e = contract(%d, %b): f32[16, 4096]
            %c = contract(%x, %w): f32[16, 4096] %o = map{expr=\"add(x0, x1)\"}(%c, %e): f32[16, 4096] output %o }",
     )
@@ -53,7 +53,7 @@ pub(crate) fn lora() -> Graph {
 /// Two products of one input, one of them through SiLU.
 pub(crate) fn gated_mlp() -> Graph {
     parsed(
-        "graph gated_mlp { slot %x: f32[8, 4096] slot %w1: f32[4096, 4096] slot %w2: f32[4096, 4096]
+        "graph gated_mlp { input %x: f32[8, 4096] input %w1: f32[4096, 4096] input %w2: f32[4096, 4096]
            %p = contract(%x, %w1): f32[8, 4096] %q = contract(%x, %w2): f32[8, 4096]
            %s = map{expr=\"silu(x0)\"}(%p): f32[8, 4096]
            %o = map{expr=\"mul(x0, x1)\"}(%s, %q): f32[8, 4096] output %o }",
@@ -63,7 +63,7 @@ pub(crate) fn gated_mlp() -> Graph {
 /// The same in f16, as the benchmark has it: each op rounds.
 pub(crate) fn gated_mlp_f16() -> Graph {
     parsed(
-        "graph gated_mlp { slot %x: f16[8, 4096] slot %w1: f16[4096, 4096] slot %w2: f16[4096, 4096]
+        "graph gated_mlp { input %x: f16[8, 4096] input %w1: f16[4096, 4096] input %w2: f16[4096, 4096]
            %p = contract(%x, %w1): f16[8, 4096] %q = contract(%x, %w2): f16[8, 4096]
            %s = map{expr=\"cast.f16(silu(x0))\"}(%p): f16[8, 4096]
            %o = map{expr=\"cast.f16(mul(x0, x1))\"}(%s, %q): f16[8, 4096] output %o }",
@@ -73,7 +73,7 @@ pub(crate) fn gated_mlp_f16() -> Graph {
 /// A residual between two norms.
 pub(crate) fn norm_transformer() -> Graph {
     parsed(
-        "graph ntrans { slot %h: f32[8, 4096] slot %x: f32[8, 4096] slot %alpha: f32[8, 4096]
+        "graph ntrans { input %h: f32[8, 4096] input %x: f32[8, 4096] input %alpha: f32[8, 4096]
            %n = rms_norm{eps=1e-6, width=4096, unit_offset=false}(%h): f32[8, 4096]
            %a = map{expr=\"add(x0, x1)\"}(%n, %x): f32[8, 4096] %b = map{expr=\"mul(x0, x1)\"}(%alpha, %a): f32[8, 4096]
            %c = map{expr=\"add(x0, x1)\"}(%x, %b): f32[8, 4096]

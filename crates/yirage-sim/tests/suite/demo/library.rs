@@ -5,8 +5,8 @@ use yirage_hal::driver::{Binding, BindingAccess, KernelCall, KernelLaunch, Libra
 use yirage_ir::{DType, Dim, NodeKind, Op, Sym, Type};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
 use yirage_plan::{
-    DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KvCacheLayoutFacts, Plan, Target,
-    WeightLayout, WeightLayoutFacts, WeightRole,
+    DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KernelRef, KvCacheLayoutFacts, Plan,
+    Target, WeightLayout, WeightLayoutFacts, WeightRole,
 };
 
 /// The ops that there are kernels for.
@@ -24,7 +24,6 @@ impl Library for DemoLibrary {
             OpRule::new("softmax", vec![floats.clone()]),
             OpRule::new("rms_norm", vec![floats.clone(), floats]),
         ];
-        let (name, variant, regions, stages) = ("demo/rows@1".into(), "host".into(), Vec::new(), Vec::new());
         Target {
             family: "demo".into(),
             arch: "host".into(),
@@ -38,13 +37,10 @@ impl Library for DemoLibrary {
             limits: DeviceLimits::aligned(64),
             executors: vec![ExecutorKind::Steps],
             kernels: vec![KernelFacts {
-                name,
-                variant,
+                kernel: KernelRef::new("demo/rows@1", "host", Vec::new()),
                 origin: KernelOrigin::Library,
-                regions,
+                regions: Vec::new(),
                 rules,
-                stages,
-                scratch: false,
             }],
         }
     }

@@ -31,7 +31,7 @@ struct GraphCheckOutput<'a> {
 #[derive(Serialize)]
 struct GraphValueSummary<'a> {
     name: &'a str,
-    /// `slot`, `weight`, `state` or, of outputs, `node`.
+    /// `input`, `weight`, `kv_cache` or, of outputs, `node`.
     kind: &'static str,
     r#type: String,
 }
@@ -69,9 +69,9 @@ fn named<'a>(graph: &'a Graph, ids: &[ValueId]) -> Vec<GraphValueSummary<'a>> {
     let one = |&id: &ValueId| {
         let value = graph.value(id);
         let kind = match value.source {
-            ValueSource::StepInput => "slot",
+            ValueSource::StepInput => "input",
             ValueSource::Weight => "weight",
-            ValueSource::KvCache => "state",
+            ValueSource::KvCache => "kv_cache",
             ValueSource::Node { .. } => "node",
         };
         GraphValueSummary { name: &value.name, kind, r#type: value.ty.to_string() }

@@ -25,17 +25,17 @@ pub(crate) fn run(layers: &Layers, console: &Console, path: &str) -> Result<(), 
     notes.iter().for_each(|note| console.note(note));
     let profiling = Profiling::begin(layers, &*device)?;
     let (read, dims) = arrays::read(&named(&inputs), &given, console)?;
-    let (mut weights, mut slots) = (Vec::new(), Vec::new());
+    let (mut weights, mut step_inputs) = (Vec::new(), Vec::new());
     for (&id, array) in inputs.iter().zip(read) {
         let value = graph.value(id);
         match value.source {
             ValueSource::Weight => weights.push((value.name.clone(), array)),
-            _ => slots.push(array),
+            _ => step_inputs.push(array),
         }
     }
     let options = CallOptions { dims, ..CallOptions::default() };
     let mut callable = Callable::new(&*device, &graph, &weights, &options)?;
-    let results = callable.call(&slots)?;
+    let results = callable.call(&step_inputs)?;
     profiling.map_or(Ok(()), |profiling| profiling.write(console))?;
     arrays::put((&graph.name, device.info().backend), callable.outputs(), &results, &wanted, console)
 }

@@ -25,15 +25,15 @@ pub(crate) fn run(layers: &Layers, console: &Console, path: &str) -> Result<(), 
     let wanted = arrays::files("output", layers.texts("output-array"), &named(&interface.outputs))?;
     interface.check_callable()?;
     let profiling = Profiling::begin(layers, &*device)?;
-    let (mut slots, dims) = arrays::read(&inputs, &given, console)?;
-    let weights = slots.split_off(interface.step_inputs.len());
+    let (mut step_inputs, dims) = arrays::read(&inputs, &given, console)?;
+    let weights = step_inputs.split_off(interface.step_inputs.len());
     let names = interface.weights.iter().map(|(name, _)| name.clone());
     let weights: Vec<_> = names.zip(weights).collect();
     let mut held = ResidentWeights::default();
     held.load(&*device, &file.plan, &weights)?;
     let dims = all_sizes(dims, &file.plan.bucket, &interface.step_inputs);
     let mut callable = Callable::load(&*device, interface, &file.plan, &held, dims)?;
-    let results = callable.call(&slots)?;
+    let results = callable.call(&step_inputs)?;
     profiling.map_or(Ok(()), |profiling| profiling.write(console))?;
     arrays::put((&interface.graph, device.info().backend), callable.outputs(), &results, &wanted, console)
 }
@@ -43,8 +43,8 @@ fn named(of: &[(String, Type)]) -> Vec<arrays::NamedType<'_>> {
 }
 
 /// The sizes that the inputs have; of a symbol that none has the plan's.
-fn all_sizes(mut dims: Dims, bucket: &Dims, slots: &[(String, Type)]) -> Dims {
-    let has = |sym: Sym| slots.iter().any(|(_, ty)| ty.shape.contains(&Dim::Sym(sym)));
+fn all_sizes(mut dims: Dims, bucket: &Dims, step_inputs: &[(String, Type)]) -> Dims {
+    let has = |sym: Sym| step_inputs.iter().any(|(_, ty)| ty.shape.contains(&Dim::Sym(sym)));
     Sym::ALL.into_iter().filter(|&sym| !has(sym)).for_each(|sym| dims.set(sym, bucket.get(sym)));
     dims
 }

@@ -40,7 +40,7 @@ struct PlanBucketSummary {
 #[derive(Serialize)]
 struct PlanValueSummary<'a> {
     name: &'a str,
-    /// `slot`, `weight`, `state` or, of outputs, `output`.
+    /// `input`, `weight`, `kv_cache` or, of outputs, `output`.
     kind: &'static str,
     r#type: String,
 }
@@ -61,7 +61,7 @@ impl<'a> PlanFileSummary<'a> {
             of.iter().map(move |(name, ty)| PlanValueSummary { name, kind, r#type: ty.to_string() })
         };
         let Dims { tokens, seqs, blocks, rows } = key.bucket;
-        let Interface { step_inputs: slots, weights, kv_caches: states, outputs, .. } = interface;
+        let Interface { step_inputs, weights, kv_caches, outputs, .. } = interface;
         PlanFileSummary {
             graph: &interface.graph,
             structural_hash: format!("{:032x}", key.graph),
@@ -70,7 +70,10 @@ impl<'a> PlanFileSummary<'a> {
             precision: key.precision.to_string(),
             fused: key.fuse,
             bucket: PlanBucketSummary { tokens, seqs, blocks, rows },
-            inputs: named("slot", slots).chain(named("weight", weights)).chain(named("state", states)).collect(),
+            inputs: named("input", step_inputs)
+                .chain(named("weight", weights))
+                .chain(named("kv_cache", kv_caches))
+                .collect(),
             outputs: named("output", outputs).collect(),
             arena_bytes: plan.arena,
             executors: plan.programs.iter().map(|program| program.kind.name()).collect(),

@@ -1,7 +1,8 @@
 //! Loops of their own against the steps that they stand for.
 
-use super::hot::{Hot, HotExprName, TABLE};
-use super::{Elem, ElementProgram, LoopSizes, StridedInput, StridedOutput, Strides, map};
+use crate::linear_support::isas;
+use yirage_cpu_kernels::general::hot::{Hot, HotExprName, TABLE};
+use yirage_cpu_kernels::general::{Elem, ElementProgram, LoopSizes, StridedInput, StridedOutput, Strides, map};
 use yirage_ir::dtype::DType;
 use yirage_ir::expr::{Expr, Func};
 use yirage_ir::op::Map;
@@ -9,12 +10,13 @@ use yirage_testkit::rng::Rng;
 
 #[test]
 fn a_loop_of_its_own_gives_the_bits_of_the_steps() {
-    let levels = crate::isa::levels_here();
+    let levels = isas();
     let mut rng = Rng::new(81);
     for (name, inputs, pattern) in TABLE.iter() {
         let own = pattern.substitute(|i| if (i as usize) < *inputs { Expr::input(i) } else { Expr::constant(2.5f32) });
         let hot = ElementProgram::new(&own, &vec![DType::F32; *inputs]).unwrap();
-        let steps = ElementProgram { hot: None, ..hot.clone() };
+        let steps = hot.clone().in_steps();
+        assert_ne!(steps, hot, "{name:?}");
         for n in [1, 15, 16, 64, 67, 1000] {
             let odd = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, 1e-40, 3e38];
             let mut float = || if rng.one_in(9) { *rng.choose(&odd) } else { rng.signed_f32() * 12.0 };
