@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import pathlib
+import re
 import threading
 
 import pytest
@@ -254,6 +255,16 @@ def test_models_that_are_not_there_are_told(yr, tmp_path):
         yr.LLM(wrong)
     with pytest.raises(TypeError):
         yr.LLM(wrong, colour="red")
+
+
+def test_models_that_the_packages_documentation_names_are_of_the_catalogue(yr, python, tmp_path):
+    sources = pathlib.Path(yr.__file__).parent.glob("*.py*")
+    names = {name for source in sources for name in re.findall(r'LLM\("([^"]+)"', source.read_text())}
+    assert names
+    for name in names:
+        # Known, and nowhere to be had from.
+        ran = python(f"import yirage as yr; yr.LLM({name!r})", HF_HUB_OFFLINE="1", HF_HOME=str(tmp_path))
+        assert f"{name} could be had by none of" in ran.stderr and "yirage pull" in ran.stderr, ran.stderr
 
 
 @pytest.mark.parametrize("wrong", [{"task": "sing"}, {"precision": "rough"}, {"kv_cache_dtype": "q1"}, {"threads": 0}])

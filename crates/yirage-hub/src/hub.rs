@@ -194,6 +194,8 @@ impl Hub {
         match (fetched, self.shipped.first()) {
             (Err(error), Some(model)) => {
                 let why = match &error {
+                    // Why the hub failed was said before the client was asked.
+                    HubError::NoRoute(_) if !self.env.offline => String::new(),
                     HubError::NoRoute(none) => {
                         none.routes.get(1).map_or(String::new(), |hub| format!(": {}", hub.failure))
                     }

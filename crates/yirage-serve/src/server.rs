@@ -60,7 +60,7 @@ pub enum ServeError {
         name: String,
     },
     /// The address cannot be listened to.
-    #[error("{address}: {source}")]
+    #[error("{address} cannot be listened to: {source}; give another --port (0 takes any that is free) or --host")]
     Bind {
         /// The address.
         address: SocketAddr,
@@ -142,15 +142,25 @@ enum StopMode {
 }
 
 impl Server {
+    /// Whether others than this machine could ask without a key, which only somebody may want who says so.
+    ///
+    /// # Errors
+    /// [`ServeError::Open`].
+    pub fn check_access(options: &ServeOptions) -> Result<(), ServeError> {
+        let address = options.address;
+        if address.ip().is_loopback() || !options.keys.is_empty() || options.insecure {
+            return Ok(());
+        }
+        Err(ServeError::Open { address })
+    }
+
     /// Listens. Nobody is answered yet.
     ///
     /// # Errors
     /// [`ServeError`].
     pub fn bind(options: ServeOptions, models: Vec<ModelEntry>) -> Result<Server, ServeError> {
         let address = options.address;
-        if !address.ip().is_loopback() && options.keys.is_empty() && !options.insecure {
-            return Err(ServeError::Open { address });
-        }
+        Server::check_access(&options)?;
         check_names(&models)?;
         let failed = |source| ServeError::Bind { address, source };
         let listener = std::net::TcpListener::bind(address).map_err(failed)?;

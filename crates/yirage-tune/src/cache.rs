@@ -116,18 +116,21 @@ impl TuneCache {
         None
     }
 
-    /// Keeps a result: on disk what another process would find as well. What keeps it from the disk is told, and changes
-    /// nothing else.
-    pub(crate) fn insert(&self, key: &TuneKey, outcome: &mut SearchOutcome, options: &SuperOptions) {
-        let disturbed = outcome.is_disturbed();
-        if disturbed && options.use_cached_graphs && self.folder.is_some() {
-            let why = "something else was at work while candidates were measured: the result is not kept on disk";
-            outcome.notes.push(why.into());
+    /// Keeps a result: on disk what another process would find as well, so not where the time limit `cut` the search short
+    /// of it. What keeps it from the disk is told, and changes nothing else.
+    pub(crate) fn insert(&self, key: &TuneKey, outcome: &mut SearchOutcome, options: &SuperOptions, cut: bool) {
+        let fleeting = match (outcome.is_disturbed(), cut) {
+            (true, _) => Some("something else was at work while candidates were measured"),
+            (false, true) => Some("the time limit ended the search before all candidates were measured"),
+            (false, false) => None,
+        };
+        let folder = self.folder.as_ref().filter(|_| options.use_cached_graphs);
+        if let (Some(why), Some(_)) = (fleeting, folder) {
+            outcome.notes.push(format!("{why}: the result is not kept on disk"));
         }
         let text = entry::print(key, outcome);
-        if options.use_cached_graphs
-            && !disturbed
-            && let Some(folder) = &self.folder
+        if fleeting.is_none()
+            && let Some(folder) = folder
         {
             match folder.0.write(key.id(), &text) {
                 Ok(removed) => self.lock().counters.removed += removed as u64,

@@ -100,9 +100,11 @@ pub fn superoptimize_with(
     notes.extend(found.notes.iter().cloned());
     notes.push(summary(&found));
     let prepared = prepared(graph, options.dims, &options.compile)?;
-    let mut measuring = Measuring { options, with, input: None, prepared, won: Vec::new() };
+    let mut measuring = Measuring { options, with, input: None, prepared, won: Vec::new(), cut: false };
     let mut measured = measuring.all(&found, &mut told)?;
     let taken = measuring.take(&found, &mut measured, &mut told)?;
+    // Whoever has more time may find what this search did not come to.
+    let cut = taken.is_none() && (measuring.cut || found.end == SearchEnd::Stopped);
     notes.extend(method(with.device, &measured));
     let (graph, rules) = (graph.clone(), Vec::new());
     let mut outcome =
@@ -115,7 +117,7 @@ pub fn superoptimize_with(
     if ended {
         outcome.notes.push("the search was ended: the result is not kept".into());
     } else {
-        with.cache.insert(&key, &mut outcome, options);
+        with.cache.insert(&key, &mut outcome, options, cut);
     }
     Ok(outcome)
 }
@@ -184,6 +186,8 @@ struct Measuring<'a> {
     prepared: PreparedGraph,
     /// The candidates that won their first look: their numbers, what was seen, and their certificates.
     won: Vec<(usize, PairedComparison, Certificate)>,
+    /// Whether the time limit left a candidate without a look.
+    cut: bool,
 }
 
 impl Measuring<'_> {
@@ -197,6 +201,7 @@ impl Measuring<'_> {
             let verdict = if ended {
                 CandidateVerdict::NotRun("the search was ended".into())
             } else if self.is_over(limit) {
+                self.cut = true;
                 CandidateVerdict::NotRun("the time limit was reached".into())
             } else if candidate.estimate.ns > found.input.ns * SLOWER {
                 let ns = found.input.ns;
@@ -242,7 +247,11 @@ impl Measuring<'_> {
         let mut won = std::mem::take(&mut self.won);
         won.sort_by(|(_, a, _), (_, b, _)| a.ratio.total_cmp(&b.ratio));
         for (number, first, certificate) in won {
-            if watch(&SearchStatus::Again(number)).is_break() || self.is_over(self.options.time_limit) {
+            if watch(&SearchStatus::Again(number)).is_break() {
+                break;
+            }
+            if self.is_over(self.options.time_limit) {
+                self.cut = true;
                 break;
             }
             self.input = None;

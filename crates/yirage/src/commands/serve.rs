@@ -7,8 +7,9 @@ use crate::options::Layers;
 use crate::ranks;
 use crate::settings::{EncoderSettings, EngineSettings, LoraSettings, is_encoder, serve, serve_engine};
 use serde_json::json;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use yirage_engine::{EncoderOptions, EngineOptions, ModelFacts};
 use yirage_hal::Device;
 use yirage_model::Checkpoint;
@@ -27,9 +28,27 @@ struct ModelOpenOptions {
     /// The folder of adapters that clients may load.
     adapters: Option<PathBuf>,
     console: Console,
+    /// Why the model that could not be opened last was not.
+    failed: Mutex<Option<CliFailure>>,
 }
 
 impl ModelOpenOptions {
+    /// What a server says of a model that cannot be opened, whose failure is kept for the end of a start.
+    fn unopened<E: Display + Into<CliFailure>>(&self, error: E) -> String {
+        let why = error.to_string();
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.into());
+        why
+    }
+
+    /// How a start ends whose model could not be opened.
+    fn failure(&self, why: String) -> CliFailure {
+        let cause = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match cause {
+            Some(cause) => CliFailure::Unopened { why, cause: Box::new(cause) },
+            None => CliFailure::Other(why),
+        }
+    }
+
     /// Says what the owner of a model should know of its load.
     fn print_notices(&self, model: &str, notices: &[impl std::fmt::Display]) {
         notices.iter().for_each(|notice| self.console.note(&format!("{model}: {notice}")));
@@ -43,6 +62,8 @@ impl ModelOpenOptions {
 pub(crate) fn run(layers: &Layers, console: &Console, models: &[String]) -> Result<(), CliFailure> {
     let (options, notes) = serve(layers)?;
     notes.iter().for_each(|note| console.note(note));
+    // Nothing is fetched for a server that may not listen.
+    Server::check_access(&options)?;
     let settings = EngineSettings::resolve(layers)?;
     let engine = serve_engine(layers, settings.options.clone())?;
     tracing::debug!(max_seqs = engine.max_seqs, max_step = ?engine.max_step, cache = ?engine.cache, "engine");
@@ -76,8 +97,17 @@ pub(crate) fn run(layers: &Layers, console: &Console, models: &[String]) -> Resu
         let what = format!("adapters that are merged cannot be changed, so none are loaded of {}", folder.display());
         return Err(CliFailure::Usage(format!("{}: {what}", layers.label("lora-merge"))));
     }
-    let opening =
-        Arc::new(ModelOpenOptions { device, engine, encoder, template, slots, lora, adapters, console: *console });
+    let opening = Arc::new(ModelOpenOptions {
+        device,
+        engine,
+        encoder,
+        template,
+        slots,
+        lora,
+        adapters,
+        console: *console,
+        failed: Mutex::default(),
+    });
     let mut entries = Vec::new();
     for (found, names) in found.iter().zip(&names) {
         entries.push(entry(found, names.clone(), draft.as_deref(), &opening, layers, console)?);
@@ -88,7 +118,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, models: &[String]) -> Resu
     if at_start {
         let first: Vec<String> = names.iter().filter_map(|names| names.first().cloned()).collect();
         console.note(&format!("loading {}", first.join(", ")));
-        server.open(&first).map_err(CliFailure::Other)?;
+        server.open(&first).map_err(|why| opening.failure(why))?;
     }
     let address = format!("{scheme}://{}", server.address());
     let server = server.until_signal()?;
@@ -231,11 +261,11 @@ fn entry(
         None => None,
     };
     let open: ModelOpener = Box::new(move || {
-        let checkpoint = opening.lora.open(&path).map_err(|e| e.to_string())?;
+        let checkpoint = opening.lora.open(&path).map_err(|e| opening.unopened(e))?;
         let progress = &mut |_, _| {};
         if encodes {
             let encoder = TextEncoder::load(&checkpoint, opening.device.clone(), &opening.encoder, progress);
-            let encoder = encoder.map_err(|e| e.to_string())?;
+            let encoder = encoder.map_err(|e| opening.unopened(e))?;
             opening.print_notices(&name, encoder.notices());
             return Ok(Served::Encoder(Box::new(encoder)));
         }
@@ -264,7 +294,7 @@ fn entry(
                 None => generator,
             })
         };
-        load().map(|generator| Served::Generator(Box::new(generator))).map_err(|e| e.to_string())
+        load().map(|generator| Served::Generator(Box::new(generator))).map_err(|e| opening.unopened(e))
     });
     Ok(ModelEntry::new(names, bytes, open).described(description).with_adapters(adapters))
 }

@@ -189,3 +189,40 @@ fn where_nothing_can_be_fetched_the_programs_own_model_tells_stories() {
     assert!(value("temperature").as_str().unwrap().starts_with("0.7"), "{}", value("temperature"));
     assert!(value("repetition-penalty").as_str().unwrap().starts_with("1.15"), "{}", value("repetition-penalty"));
 }
+
+#[test]
+fn a_mistake_is_told_before_anything_is_fetched() {
+    let home = tempfile::tempdir().unwrap();
+    for (arguments, wanted) in [
+        (&["inspect"][..], "`yirage inspect MODEL`"),
+        (&["show", "--json"], "`yirage inspect MODEL`"),
+        (&["quantize"], "`yirage quantize MODEL"),
+        (&["serve", "--host", "0.0.0.0"], "--api-key-file"),
+        (&["serve", "--port", "99999"], "0 to 65535"),
+        (&["run", "--temp", "hot"], "from 0 to 100"),
+        (&["run", "-t", "0"], "--threads"),
+        (&["chat", "--top-p", "2"], "--top-p"),
+    ] {
+        let ran = at_home(&home, arguments).ran();
+        assert!(ran.code == 2 && ran.err.contains(wanted), "{arguments:?}: {} {}", ran.code, ran.err);
+        assert!(ran.err.lines().count() == 1 && ran.out.is_empty(), "{arguments:?}: {}{}", ran.out, ran.err);
+    }
+    assert!(std::fs::read_dir(home.path()).unwrap().next().is_none(), "something was written");
+}
+
+#[test]
+fn variables_that_name_no_option_are_told() {
+    let told = |name: &str, more: &[&str]| {
+        let ran = yirage(&[&["tokenize", &bedtime(), "cat"], more].concat()).env(name, "1").ran();
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        ran.err
+    };
+    for name in ["YIRAGE_TEMP", "YIRAGE_MAX_TOKEN", "YIRAGE_CUDA"] {
+        let err = told(name, &[]);
+        assert!(err.contains(name) && err.contains("no such option") && err.contains("config explain"), "{err}");
+        assert_eq!(told(name, &["-q"]), "");
+    }
+    for name in ["YIRAGE_SEED", "YIRAGE_KERNEL_CACHE", "YIRAGERY"] {
+        assert!(!told(name, &[]).contains("no such option"), "{name}");
+    }
+}

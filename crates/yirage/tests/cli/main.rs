@@ -14,6 +14,8 @@ mod docs;
 mod effects;
 mod encoders;
 mod environment;
+mod every_json;
+mod exit_codes;
 mod explain;
 mod failures;
 #[cfg(target_os = "linux")]

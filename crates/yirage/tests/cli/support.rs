@@ -88,6 +88,12 @@ impl Run {
         self
     }
 
+    /// Where it runs, and where files without a folder are written.
+    pub(crate) fn current_dir(mut self, folder: &Path) -> Run {
+        self.0.current_dir(folder);
+        self
+    }
+
     /// Starts it; what it says waits to be read.
     pub(crate) fn reading(mut self) -> Child {
         self.0.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
