@@ -131,14 +131,9 @@ pub(crate) enum CliFailure {
     /// Ranks that could not be started, or have lost each other.
     #[error("{0}")]
     Ranks(String),
-    /// A server could not open a model; the text names it, and the exit code is that of the cause.
-    #[error("{why}")]
-    Unopened {
-        /// What the server says.
-        why: String,
-        /// Why the model could not be opened.
-        cause: Box<CliFailure>,
-    },
+    /// A server could not open a model: what it says of that, and the exit code and kind of the cause.
+    #[error("{0}")]
+    Unopened(String, (u8, &'static str)),
     /// Something else went wrong; the text says what, where and what to do.
     #[error("{0}")]
     Other(String),
@@ -173,7 +168,7 @@ impl CliFailure {
     }
 
     /// Exit code and the kind's name.
-    fn code(&self) -> (u8, &'static str) {
+    pub(crate) fn code(&self) -> (u8, &'static str) {
         const UNSUPPORTED: (u8, &str) = (3, "unsupported");
         match self {
             CliFailure::Usage(_) | CliFailure::Stop(_) | CliFailure::Device(HalError::Option { .. }) => (2, "usage"),
@@ -212,7 +207,7 @@ impl CliFailure {
             CliFailure::Slower(_) => (5, "slower"),
             CliFailure::Worse(_) => (5, "worse"),
             CliFailure::Wrong { .. } => (6, "wrong"),
-            CliFailure::Unopened { cause, .. } => cause.code(),
+            CliFailure::Unopened(_, code) => *code,
             CliFailure::Ranks(_) => (1, "ranks"),
             CliFailure::Interrupted => (130, "interrupted"),
             CliFailure::Closed(e) if e.kind() == io::ErrorKind::BrokenPipe => (141, "closed"),

@@ -28,23 +28,23 @@ struct ModelOpenOptions {
     /// The folder of adapters that clients may load.
     adapters: Option<PathBuf>,
     console: Console,
-    /// Why the model that could not be opened last was not.
-    failed: Mutex<Option<CliFailure>>,
+    /// The exit code and kind of the failure of the model that could not be opened last.
+    failed: Mutex<Option<(u8, &'static str)>>,
 }
 
 impl ModelOpenOptions {
-    /// What a server says of a model that cannot be opened, whose failure is kept for the end of a start.
+    /// What a server says of a model that cannot be opened, whose exit code is kept for the end of a start.
     fn unopened<E: Display + Into<CliFailure>>(&self, error: E) -> String {
         let why = error.to_string();
-        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.into());
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.into().code());
         why
     }
 
     /// How a start ends whose model could not be opened.
     fn failure(&self, why: String) -> CliFailure {
-        let cause = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match cause {
-            Some(cause) => CliFailure::Unopened { why, cause: Box::new(cause) },
+        let code = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match code {
+            Some(code) => CliFailure::Unopened(why, code),
             None => CliFailure::Other(why),
         }
     }
