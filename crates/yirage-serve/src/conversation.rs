@@ -32,7 +32,7 @@ const MESSAGE: FieldTable = &[&[
     ignored("cache_control", "{}"),
     honoured("images", "{}"),
     refused("audio", "only text is understood", &[]),
-    refused("function_call", "it was replaced by `tool_calls`", &[]),
+    honoured("function_call", "{}"),
     refused("prefix", "only the last message is gone on from", &["false"]),
 ]];
 
@@ -106,9 +106,11 @@ fn one(mut fields: Fields, ignored: &mut Vec<String>) -> Result<Value, ApiError>
     if !matches!(role.as_str(), "assistant" | "tool" | "function") {
         fields.need("content", content.as_ref())?;
     }
-    // Templates know the older word.
+    // Templates know one word of each.
     if role == "developer" {
         role = "system".into();
+    } else if role == "function" {
+        role = "tool".into();
     }
     let mut map = Map::new();
     map.insert("role".into(), role.into());
@@ -117,6 +119,12 @@ fn one(mut fields: Fields, ignored: &mut Vec<String>) -> Result<Value, ApiError>
     let place = fields.at("tool_calls");
     // No calls are told as no list: templates ask whether there is one.
     if let Some(calls) = fields.list("tool_calls")?.filter(|calls| !calls.is_empty()) {
+        map.insert("tool_calls".into(), tool_calls(&place, calls, ignored)?);
+    }
+    // The one call of the time before there were several.
+    let place = fields.at("function_call");
+    if let Some(call) = fields.object("function_call")?.filter(|_| !map.contains_key("tool_calls")) {
+        let calls = vec![json!({"function": call})];
         map.insert("tool_calls".into(), tool_calls(&place, calls, ignored)?);
     }
     for name in ["name", "tool_call_id", "tool_name"] {

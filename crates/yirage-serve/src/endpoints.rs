@@ -86,6 +86,8 @@ const TALK: &[&str] = &[
     "tools",
     "tool_choice",
     "parallel_tool_calls",
+    "functions",
+    "function_call",
     "chat_template_kwargs",
     "reasoning_effort",
     "reasoning",

@@ -44,6 +44,7 @@ mod server;
 mod signals;
 mod sse;
 mod store;
+mod template_calls;
 mod tls;
 mod tools;
 mod unloading;
@@ -57,4 +58,5 @@ pub use models::{AdapterFiles, Description, Generator, ModelEntry, ModelOpener, 
 pub use options::ServeOptions;
 pub use server::{Drained, RunningServer, ServeError, Server, ServerBreaker, UntilSignal};
 pub use signals::Signals;
+pub use template_calls::TemplateCalls;
 pub use tls::{Tls, TlsError};

@@ -10,6 +10,8 @@ pub(super) struct ActiveChat {
     pub(super) conversing: Conversing,
     pub(super) id: String,
     pub(super) created: u64,
+    /// Whether its calls are for a client that sent `functions`.
+    pub(super) functions: bool,
     pub(super) stream: bool,
     pub(super) include_usage: bool,
     pub(super) logprobs: bool,

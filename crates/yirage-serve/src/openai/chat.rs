@@ -4,12 +4,13 @@ use super::active::ActiveChat;
 use super::chat_answer::{stream, whole};
 use super::chat_fields::{CHAT, STREAM_OPTIONS};
 use super::effort::{effort, think};
+use super::functions;
 use super::hints::{HINTS, hints};
 use crate::app::{App, now};
 use crate::call::{Posted, RequestContext};
 use crate::conversation;
 use crate::error::ApiError;
-use crate::fields::{FieldTable, Fields, honoured, ignored, wrong};
+use crate::fields::{FieldTable, Fields, honoured, ignored};
 use crate::generate::{Continues, GenerationParams, Talk, ThinkingBudget, converse, thinking};
 use crate::grammar::Grammar;
 use crate::reply::with_ignored;
@@ -42,14 +43,16 @@ fn begin(app: &App, call: &RequestContext, body: &[u8]) -> Result<ActiveChat, Ap
     let held = app.models.lease(model.as_deref())?;
     let generator = held.generator()?;
     let suggested = GenerationParams::suggested(generator.model().generation(), app.unique());
-    let ChatRequest { params: asked, talk, stream, include_usage, logprobs, token_ids, mut ignored } =
+    let ChatRequest { params: asked, talk, functions, stream, include_usage, logprobs, token_ids, mut ignored } =
         read(fields, suggested)?;
-    let conversing = converse(app, call, &held, &asked, &talk)?;
+    let conversing = converse(app, call, &held, &asked, &talk);
+    let conversing = conversing.map_err(|error| if functions { functions::of_functions(error) } else { error })?;
     ignored.extend_from_slice(&conversing.ignored);
     Ok(ActiveChat {
         conversing,
         id: app.id("chatcmpl"),
         created: now(),
+        functions,
         stream,
         include_usage,
         logprobs,
@@ -62,6 +65,7 @@ fn begin(app: &App, call: &RequestContext, body: &[u8]) -> Result<ActiveChat, Ap
 struct ChatRequest {
     params: GenerationParams,
     talk: Talk,
+    functions: bool,
     stream: bool,
     include_usage: bool,
     logprobs: bool,
@@ -87,11 +91,11 @@ fn read(mut fields: Fields, suggested: GenerationParams) -> Result<ChatRequest, 
     let stream = fields.switch("stream")?.unwrap_or(false);
     let mut ignored = std::mem::take(&mut asked.unread);
     let include_usage = include_usage(&mut fields, stream, &mut ignored)?;
+    let functions = functions::are_sent(&fields);
     let talk = Talk { keeps_tokens: logprobs || token_ids, ..talk(&mut fields)? };
-    functions(&mut fields, &mut ignored)?;
     hints(&mut fields, HINTS, &mut ignored)?;
     fields.finish_answer(&mut ignored)?;
-    Ok(ChatRequest { params: asked, talk, stream, include_usage, logprobs, token_ids, ignored })
+    Ok(ChatRequest { params: asked, talk, functions, stream, include_usage, logprobs, token_ids, ignored })
 }
 
 /// Log-probabilities beside each token.
@@ -128,27 +132,6 @@ pub(crate) fn check_talk(body: &[u8]) -> Result<Vec<String>, ApiError> {
     Ok([fields.finish_part()?, talk.ignored].concat())
 }
 
-/// Looks at what `tools` has replaced: where no function may be called none is heard of.
-///
-/// # Errors
-/// Functions that may be called.
-fn functions(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<(), ApiError> {
-    let functions = fields.list("functions")?.unwrap_or_default();
-    if let Some(at) = functions.iter().position(|function| !function.is_object()) {
-        return Err(wrong(&format!("functions[{at}]"), "an object", &functions[at]));
-    }
-    match fields.take("function_call") {
-        Some(Value::String(word)) if word == "none" => {
-            ignored.extend((!functions.is_empty()).then(|| "functions".to_owned()));
-            Ok(())
-        }
-        _ if !functions.is_empty() => Err(ApiError::unsupported("functions", "it was replaced by `tools`")),
-        None => Ok(()),
-        Some(Value::String(word)) if word == "auto" => Ok(()),
-        Some(_) => Err(ApiError::unsupported("function_call", "it was replaced by `tool_choice`")),
-    }
-}
-
 /// Whether a stream is to end with its usage. What is said of a stream changes nothing where there is none.
 ///
 /// # Errors
@@ -180,6 +163,7 @@ pub(crate) fn talk(fields: &mut Fields) -> Result<Talk, ApiError> {
     let choice = fields.take("tool_choice");
     let parallel = fields.switch("parallel_tool_calls")?.unwrap_or(true);
     let tools = ToolUse::new(Tool::list(&list, &mut ignored)?, choice, parallel, &mut ignored)?;
+    let tools = functions::read(fields, tools, &mut ignored)?;
     let kwargs = fields.object("chat_template_kwargs")?.unwrap_or_default();
     let mut reasoning_effort = effort(fields, "reasoning_effort")?;
     let names = ["thinking_token_budget", "thinking_budget_tokens", "thinking_budget"];

@@ -91,6 +91,10 @@ impl ActiveChat {
         format!("call_{}_{choice}_{at}", self.id.trim_start_matches("chatcmpl-"))
     }
 
+    fn finish_reason(&self, end: &AnswerEnd) -> &'static str {
+        if self.functions && end.ending == Ending::Calls { "function_call" } else { finish_reason(end) }
+    }
+
     fn object(&self, kind: &str, choices: Vec<Value>) -> Value {
         json!({
             "id": self.id,
@@ -114,7 +118,9 @@ impl ActiveChat {
         let called = !message.calls.is_empty();
         let content = if called && message.content.is_empty() { Value::Null } else { message.content.as_str().into() };
         let mut said = json!({"role": "assistant", "content": content, "refusal": null});
-        if called {
+        if let Some(call) = message.calls.first().filter(|_| self.functions) {
+            said["function_call"] = json!({"name": call.name, "arguments": call.arguments});
+        } else if called {
             let call = |(nth, call): (usize, &ToolCall)| {
                 json!({
                     "id": self.call_id(at, nth),
@@ -131,7 +137,7 @@ impl ActiveChat {
             "index": at,
             "message": said,
             "logprobs": self.logprobs(&message.tokens),
-            "finish_reason": message.end.as_ref().map(|end| finish_reason(end)),
+            "finish_reason": message.end.as_ref().map(|end| self.finish_reason(end)),
             "stop_reason": message.end.as_ref().map_or(Value::Null, |end| stop_reason(end)),
         });
         if self.token_ids {
@@ -146,7 +152,7 @@ impl ActiveChat {
             "index": choice,
             "delta": delta,
             "logprobs": if tokens.is_empty() { Value::Null } else { self.logprobs(tokens) },
-            "finish_reason": end.map(finish_reason),
+            "finish_reason": end.map(|end| self.finish_reason(end)),
         });
         if let Some(end) = end {
             part["stop_reason"] = stop_reason(end);
@@ -247,10 +253,16 @@ impl ActiveChat {
                 let (at, id) = (told.calls, self.call_id(choice, told.calls));
                 told.calls += 1;
                 let function = json!({"name": name, "arguments": ""});
+                if self.functions {
+                    return (at == 0).then(|| json!({"function_call": function}));
+                }
                 json!({"tool_calls": [{"index": at, "id": id, "type": "function", "function": function}]})
             }
             ResponsePiece::Call(CallPart::Arguments(text)) => {
                 let at = told.calls.checked_sub(1)?;
+                if self.functions {
+                    return (at == 0).then(|| json!({"function_call": {"arguments": text}}));
+                }
                 json!({"tool_calls": [{"index": at, "function": {"arguments": text}}]})
             }
             ResponsePiece::Call(CallPart::End) => return None,

@@ -7,6 +7,7 @@ mod chat_fields;
 pub(crate) mod completions;
 mod completions_answer;
 pub(crate) mod effort;
+mod functions;
 pub(crate) mod hints;
 pub(crate) mod logprobs;
 pub(crate) mod models;

@@ -34,6 +34,21 @@ fn written() -> Vec<(&'static str, String)> {
             let pairs = elements("<parameter name=\"", "\">", "</parameter>\n");
             format!("<minimax:tool_call>\n<invoke name=\"{name}\">\n{pairs}</invoke>\n</minimax:tool_call>")
         }),
+        ("hunyuan3", {
+            let pairs = elements(
+                "<arg_key:opensource>",
+                "</arg_key:opensource>\n<arg_value:opensource>",
+                "</arg_value:opensource>\n",
+            );
+            let call = format!("<tool_call:opensource>{name}<tool_sep:opensource>\n{pairs}</tool_call:opensource>\n");
+            format!("<tool_calls:opensource>\n{call}</tool_calls:opensource>")
+        }),
+        ("gigachat3", format!("<|function_call|>{{\"name\": \"{name}\", \"arguments\": {json}}}<|message_sep|>\n\n")),
+        ("gigachat3", format!("<|message_sep|>\n\nfunction call<|role_sep|>\n{{\"name\": \"{name}\", \"arguments\": {json}}}")),
+        ("solar_open", {
+            let call = format!("{{{{ c.id }}}}<|tool_call:name|>{name}<|tool_call:args|>{json}<|tool_call:end|>");
+            format!("<|tool_calls|><|tool_call:begin|>{call}<|calls|>")
+        }),
         (
             "deepseek_v3",
             "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>{{ c.type }}<｜tool▁sep｜>{{ c.function.name }}{{ '\\n```json\\n' + \
@@ -172,12 +187,21 @@ fn a_template_that_writes_no_calls_is_taken_at_its_word() {
         ("call by <tool_call><function=f><parameter=p>v</parameter></function></tool_call>", Some("qwen3_coder")),
         ("call by <tool_call>f<arg_key>k</arg_key>", Some("glm")),
         ("call by [TOOL_CALLS]", Some("mistral")),
+        ("<|im_system|>tool_declare<|im_middle|>", Some("kimi_k2")),
         ("Environment: ipython", Some("llama3")),
         ("List of tools: [{\"name\": ...}]", Some("lfm2")),
         ("use them well", None),
     ] {
         assert_eq!(of(word), form, "{word}");
     }
+    // One that writes calls in a form that nobody knows is not.
+    let strange = "{% if tools %}{{ tools | tojson }} <tool_call>{% endif %}{% for m in messages %}{{ m.content }}\
+                   {% for c in m.tool_calls or [] %}<tool_call>]<[{{ c.function.name }}]<[{{ c.function.arguments }}{% endfor %}{% endfor %}";
+    assert_eq!(name(strange), None);
+    let elements = "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}<function name=\"{{ c.function.name }}\">\
+                    {% for k, v in c.function.arguments.items() %}<param name=\"{{ k }}\">{{ v }}</param>{% endfor %}</function>\
+                    {% endfor %}{% endfor %}{% if tools %}{{ tools | tojson }} <function= <parameter={% endif %}";
+    assert_eq!(name(elements), None);
     let silent = "{% if tools %}<tool_call>{% endif %}{% for m in messages %}{{ m.content }}{% endfor %}";
     assert_eq!(name(silent), None, "a template that shows no tool calls none");
     assert_eq!(name("{% for m in messages %}{{ m.content }}<tool_call>{% endfor %}"), None);

@@ -7,7 +7,7 @@ use super::family::{Calls, OutputFormat};
 use super::frame::CallFrame;
 use super::rendered::Rendered;
 use super::thoughts::ThoughtMarks;
-use super::trial::{TemplateRenderer, ToolCallTrial};
+use super::trial::{CallsRead, TemplateRenderer, ToolCallTrial};
 use yirage_model::chat::{ChatInputs, ChatTemplate, MAX_TRIAL_STEPS, TrialSteps};
 use yirage_session::TextProcessor;
 
@@ -22,7 +22,7 @@ impl OutputFormat {
     }
 
     /// What a template of this source says, which `render` renders; none where it refuses.
-    pub(super) fn by(source: &str, render: TemplateRenderer<'_>) -> (OutputFormat, Option<CallFrame>) {
+    pub(crate) fn by(source: &str, render: TemplateRenderer<'_>) -> (OutputFormat, Option<CallFrame>) {
         let thoughts = ThoughtMarks::of(source);
         let of = |calls: Calls| (OutputFormat { calls: Some(calls), thoughts }, Some(calls.written()));
         let none = (OutputFormat { calls: None, thoughts }, None);
@@ -35,11 +35,16 @@ impl OutputFormat {
             let inputs = ChatInputs { trial: Some(&steps), ..inputs };
             (!steps.are_spent()).then(|| render(inputs))?
         };
-        if let Some((calls, way)) = trial.read_back(render) {
-            let (family, written) = of(calls);
-            let Calls::Form(form) = calls else { return (family, written) };
-            let rendered = Rendered { trial: &trial, rendering: &way, form, thoughts, render };
-            return (family, rendered.frame().or(written));
+        match trial.read_back(render) {
+            CallsRead::As(calls, way) => {
+                let (family, written) = of(calls);
+                let Calls::Form(form) = calls else { return (family, written) };
+                let rendered = Rendered { trial: &trial, rendering: &way, form, thoughts, render };
+                return (family, rendered.frame().or(written));
+            }
+            // What it tells the model of tools may look like a form that it is not.
+            CallsRead::Unknown => return none,
+            CallsRead::Nowhere => {}
         }
         let told = trial.described_form(render).or_else(|| is_harmony(source).then_some(Calls::Harmony));
         if told.is_none() && steps.are_spent() {

@@ -140,6 +140,31 @@ const TWO: &[(&str, &str, &str)] = &[
         "Well.\n",
     ),
     (
+        "hunyuan3",
+        "Well.\n<tool_calls:opensource>\n<tool_call:opensource>weather<tool_sep:opensource>\n\
+         <arg_key:opensource>city</arg_key:opensource>\n<arg_value:opensource>Zürich \"Oerlikon\"</arg_value:opensource>\n\
+         <arg_key:opensource>days</arg_key:opensource>\n<arg_value:opensource>1</arg_value:opensource>\n\
+         </tool_call:opensource>\n<tool_call:opensource>weather<tool_sep:opensource>\n\
+         <arg_key:opensource>city</arg_key:opensource>\n<arg_value:opensource>Zürich \"Oerlikon\"</arg_value:opensource>\n\
+         <arg_key:opensource>days</arg_key:opensource>\n<arg_value:opensource>2</arg_value:opensource>\n\
+         </tool_call:opensource>\n</tool_calls:opensource>",
+        "Well.\n",
+    ),
+    (
+        "gigachat3",
+        "Well.<|function_call|>{\"name\": \"weather\", \"arguments\": {\"city\": \"Zürich \\\"Oerlikon\\\"\", \"days\": 1}}\
+         <|message_sep|>\n\n<|function_call|>{\"name\": \"weather\", \"arguments\": {\"city\": \"Zürich \\\"Oerlikon\\\"\", \
+         \"days\": 2}}<|message_sep|>",
+        "Well.",
+    ),
+    (
+        "solar_open",
+        "Well.<|tool_calls|><|tool_call:begin|>functions.weather:0<|tool_call:name|>weather<|tool_call:args|>{\"city\": \"Zürich \
+         \\\"Oerlikon\\\"\", \"days\": 1}<|tool_call:end|><|tool_call:begin|>functions.weather:1<|tool_call:name|>weather\
+         <|tool_call:args|>{\"city\": \"Zürich \\\"Oerlikon\\\"\", \"days\": 2}<|tool_call:end|><|calls|>",
+        "Well.",
+    ),
+    (
         "deepseek_dsml",
         "Well.\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"weather\">\n<｜DSML｜parameter name=\"city\" string=\"true\">Zürich \
          \"Oerlikon\"</｜DSML｜parameter>\n<｜DSML｜parameter name=\"days\" string=\"false\">1</｜DSML｜parameter>\n\

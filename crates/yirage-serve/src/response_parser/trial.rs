@@ -17,7 +17,7 @@ pub(super) const QUESTION: &str = "when-is-high-water-9137";
 const SECOND: &str = "count_gulls";
 
 /// Renders a conversation; none where the template refuses it.
-pub(super) type TemplateRenderer<'a> = &'a dyn Fn(ChatInputs<'_>) -> Option<String>;
+pub(crate) type TemplateRenderer<'a> = &'a dyn Fn(ChatInputs<'_>) -> Option<String>;
 
 /// Calls as they are tried: most often the first alone.
 pub(super) struct ToolCallTrial {
@@ -34,6 +34,16 @@ pub(super) struct CallRendering {
     named: bool,
     /// Whether the tools' answers follow.
     pub(super) answered: bool,
+}
+
+/// What became of a call of the past.
+pub(super) enum CallsRead {
+    /// It is read in a form, and how the template was given it.
+    As(Calls, CallRendering),
+    /// The template writes it in a form that is not known.
+    Unknown,
+    /// The template writes none.
+    Nowhere,
 }
 
 impl ToolCallTrial {
@@ -84,7 +94,8 @@ impl ToolCallTrial {
     }
 
     /// The form of a call that the template writes, and how it was given that.
-    pub(super) fn read_back(&self, render: TemplateRenderer<'_>) -> Option<(Calls, CallRendering)> {
+    pub(super) fn read_back(&self, render: TemplateRenderer<'_>) -> CallsRead {
+        let mut written = false;
         let tools = [self.tools[0].shown.clone()];
         for content in [Value::Null, "".into()] {
             for as_text in [false, true] {
@@ -97,14 +108,22 @@ impl ToolCallTrial {
                             add_generation_prompt: false,
                             ..ChatInputs::new(&messages[..if answered { 3 } else { 2 }])
                         };
-                        if let Some(calls) = render(inputs).and_then(|text| self.read(&text)) {
-                            return Some((calls, way));
+                        let Some(text) = render(inputs) else { continue };
+                        if let Some(calls) = self.read(&text) {
+                            return CallsRead::As(calls, way);
                         }
+                        written |= self.is_written(&text);
                     }
                 }
             }
         }
-        None
+        if written { CallsRead::Unknown } else { CallsRead::Nowhere }
+    }
+
+    /// Whether a rendered conversation shows the call behind the question, in whatever form.
+    fn is_written(&self, text: &str) -> bool {
+        let behind = text.rfind(QUESTION).and_then(|at| text.get(at..)).unwrap_or_default();
+        behind.contains(NAME) && self.arguments[0]["harbour"].as_str().is_some_and(|value| behind.contains(value))
     }
 
     /// The form by which a rendered conversation holds the call behind the question.

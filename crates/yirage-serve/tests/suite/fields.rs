@@ -171,7 +171,11 @@ fn errors_name_the_field_that_was_sent() {
         (json!({"service_tier": "fastest"}), "service_tier"),
         (json!({"verbosity": "loud"}), "verbosity"),
         (json!({"modalities": ["text", "audio"]}), "modalities"),
-        (json!({"functions": [{"name": "f"}]}), "functions"),
+        (
+            json!({"functions": [{"name": "f"}], "tools": [{"type": "function", "function": {"name": "g"}}]}),
+            "functions",
+        ),
+        (json!({"functions": [{"name": "f"}], "function_call": {"name": "g"}}), "function_call"),
         (json!({"function_call": {"name": "f"}}), "function_call"),
         (json!({"functions": "f"}), "functions"),
         (json!({"stream_options": {"include_usage": "yes"}}), "stream_options.include_usage"),

@@ -52,7 +52,7 @@ fn fields_are_refused_by_name() {
         (json!({"logprobs": true, "top_logprobs": 21}), "top_logprobs"),
         (json!({"stream": true, "stream_options": {"include_usages": true}}), "stream_options.include_usages"),
         (json!({"modalities": ["audio"]}), "modalities"),
-        (json!({"functions": [{}]}), "functions"),
+        (json!({"functions": [{}]}), "functions[0].name"),
         (json!({"priority": 3}), "priority"),
         (json!({"use_beam_search": true}), "use_beam_search"),
         (json!({"tools": [{"type": "code_interpreter"}], "tool_choice": "required"}), "tool_choice"),

@@ -143,6 +143,52 @@ fn calls_of_every_kind_come_whole_and_in_parts() {
     }
 }
 
+/// Clients of the time before `tools` send `functions`, and read one call.
+#[test]
+fn functions_are_answered_by_one_call() {
+    let server = serving(HERMES);
+    let call =
+        |city: &str| format!(r#"<tool_call>{{"name": "get_weather", "arguments": {{"city": "{city}"}}}}</tool_call>"#);
+    let of_functions = |said: &str, more: &Value| {
+        let mut body = body(said, more);
+        let tools = body.as_object_mut().unwrap().remove("tools").unwrap();
+        body["functions"] = json!([tools[0]["function"]]);
+        body
+    };
+    for said in [call("Paris"), call("Paris") + &call("Rome")] {
+        let mut body = of_functions(&quoted(&said), &json!({"function_call": "auto"}));
+        let whole = ok(server.address(), "/v1/chat/completions", &body)["choices"][0].clone();
+        let wanted = json!({"name": "get_weather", "arguments": "{\"city\": \"Paris\"}"});
+        assert_eq!((&whole["message"]["function_call"], &whole["finish_reason"]), (&wanted, &json!("function_call")));
+        assert!(whole["message"]["content"].is_null() && whole["message"]["tool_calls"].is_null(), "{whole}");
+        body["stream"] = true.into();
+        let (mut name, mut arguments, mut end) = (String::new(), String::new(), String::new());
+        for event in post(server.address(), "/v1/chat/completions", &body).events() {
+            let choice = &event["choices"][0];
+            assert!(choice["delta"]["tool_calls"].is_null(), "{choice}");
+            name += choice["delta"]["function_call"]["name"].as_str().unwrap_or_default();
+            arguments += choice["delta"]["function_call"]["arguments"].as_str().unwrap_or_default();
+            end += choice["finish_reason"].as_str().unwrap_or_default();
+        }
+        assert_eq!((json!({"name": name, "arguments": arguments}), end.as_str()), (wanted, "function_call"));
+    }
+    // One that has to come.
+    let mut forced = of_functions("", &json!({"function_call": {"name": "get_weather"}}));
+    forced.as_object_mut().unwrap().remove("grammar");
+    let answered = post(server.address(), "/v1/chat/completions", &forced);
+    assert_eq!(answered.status, 200, "{}", answered.text());
+    assert_eq!(answered.json()["choices"][0]["message"]["function_call"]["name"], "get_weather");
+    // The call and its answer come back in the next request.
+    let history = json!({"messages": [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": null, "function_call": {"name": "get_weather", "arguments": "{\"n\": 7}"}},
+        {"role": "function", "name": "get_weather", "content": "sun"},
+    ]});
+    let prompt = ok(server.address(), "/apply-template", &history)["prompt"].as_str().unwrap().to_owned();
+    let shown = r#"assistant:<tool_call>{"name": "get_weather", "arguments": {"n": 7}}</tool_call>tool:sun"#;
+    assert!(prompt.contains(shown), "{prompt}");
+}
+
 /// Case 19: marks that are special tokens came before text that was held back for a stop string.
 #[test]
 fn marks_stand_where_they_were_written_whatever_is_held_back() {

@@ -156,8 +156,9 @@ fn calls_that_have_to_come_are_read_back_in_every_form() {
         (answers, read) = (answers + counts.len(), read + counts.len());
     }
     println!("{} forms: {read} calls of {answers} answers, whole and in pieces of three lengths", Calls::all().count());
-    // All but harmony, whose answers end with a call.
-    assert_eq!(several.len(), Calls::all().count() - 1, "{several:?}");
+    // All but those whose answers end with a call.
+    let single: Vec<&str> = Calls::all().map(Calls::name).filter(|name| !several.contains(name)).collect();
+    assert_eq!(single, ["gigachat3", "harmony"]);
 }
 
 /// Marks that are tokens come as those, and are nowhere spelled.

@@ -6,6 +6,7 @@
 //! take fewer values than the client's, never more; one that cannot be written so is refused with the keyword and its place.
 //! What becomes of a schema that the library knows stays with the library.
 
+mod drafts;
 mod formats;
 mod names;
 mod negate;
@@ -52,6 +53,7 @@ pub(super) fn of(schema: &Value) -> Result<Value, String> {
     let mut names = false;
     each(&mut schema, &mut |one| {
         formats::narrow(one);
+        patterns::bound(one);
         patterns::narrow(one);
         names |= has_names(one);
     });

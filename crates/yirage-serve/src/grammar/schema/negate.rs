@@ -30,6 +30,9 @@ impl Rewriter<'_> {
         };
         let mut ways = Vec::new();
         for (key, value) in map {
+            if let Some(why) = self.lacks(key, value) {
+                return Err(place.says(&why));
+            }
             let list =
                 || value.as_array().map(Vec::as_slice).ok_or_else(|| place.says(&format!("`{key}` has to be a list")));
             match key.as_str() {

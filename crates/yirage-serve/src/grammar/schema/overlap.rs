@@ -29,12 +29,13 @@ impl Rewriter<'_> {
         if !kinds_a.iter().any(|kind| kinds_b.contains(kind)) {
             return true;
         }
-        if let (Some(a), Some(b)) = (values(a), values(b))
+        let (values_a, values_b) = (self.choices(a), self.choices(b));
+        if let (Some(a), Some(b)) = (&values_a, &values_b)
             && !a.iter().any(|a| b.iter().any(|b| same(a, b)))
         {
             return true;
         }
-        if let (Some(list), other, _) | (_, _, Some((list, other))) = (values(a), b, values(b).map(|list| (list, a)))
+        if let (Some(list), other, _) | (_, _, Some((list, other))) = (values_a, b, values_b.map(|list| (list, a)))
             && !list.iter().any(|value| kinds(other).contains(&kind(value)))
         {
             return true;
@@ -53,9 +54,19 @@ impl Rewriter<'_> {
     pub(super) fn listed(&self, schema: &Value, place: &SchemaLocation) -> Option<Vec<Value>> {
         let (schema, _) = self.followed((schema, place), 0)?;
         let map = schema.as_object()?;
-        match (values(map), kinds(map).as_slice()) {
+        match (self.choices(map), kinds(map).as_slice()) {
             (Some(values), _) => Some(values.into_iter().cloned().collect()),
             (None, ["boolean"]) => Some(vec![false.into(), true.into()]),
+            _ => None,
+        }
+    }
+
+    /// The values that a schema lists.
+    fn choices<'v>(&self, map: &'v Map<String, Value>) -> Option<Vec<&'v Value>> {
+        let constant = map.get("const").filter(|one| self.lacks("const", one).is_none());
+        match (constant, map.get("enum")) {
+            (Some(one), _) => Some(vec![one]),
+            (None, Some(Value::Array(list))) => Some(list.iter().collect()),
             _ => None,
         }
     }
@@ -91,14 +102,5 @@ fn forbids(map: &Map<String, Value>, name: &str) -> bool {
     match map.get("properties").and_then(|properties| properties.get(name)) {
         Some(one) => one == &Value::Bool(false),
         None => map.get("additionalProperties") == Some(&Value::Bool(false)) && !map.contains_key("patternProperties"),
-    }
-}
-
-/// The values that a schema lists.
-fn values(map: &Map<String, Value>) -> Option<Vec<&Value>> {
-    match (map.get("const"), map.get("enum")) {
-        (Some(one), _) => Some(vec![one]),
-        (None, Some(Value::Array(list))) => Some(list.iter().collect()),
-        _ => None,
     }
 }

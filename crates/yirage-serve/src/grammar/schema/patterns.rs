@@ -7,10 +7,63 @@
 //!
 //! What `\d`, `\w` and `\s` leave out is not one thing: ECMA-262 means letters and digits of ASCII, Python and Rust those of
 //! all scripts, and white space differs by some characters. A pattern of a text takes what all of them take.
+//!
+//! A pattern without `^` is looked for anywhere: a model that does not write it of its own accord would write what stands
+//! before it without end. So many characters may stand there, and then it comes.
 
 use regex_syntax::ast::parse::Parser;
-use regex_syntax::ast::{Ast, ClassPerl, ClassPerlKind, ClassSetItem, Span, Visitor, visit};
+use regex_syntax::ast::{AssertionKind, Ast, ClassPerl, ClassPerlKind, ClassSetItem, Span, Visitor, visit};
 use serde_json::{Map, Value};
+
+/// Characters that may stand before a pattern that is looked for.
+const MAX_BEFORE: usize = 256;
+
+/// Keywords beside which a pattern stays as it is: they bound the text, or have to hold with the pattern, which the library
+/// would not find out of long bounded texts.
+const BESIDE: [&str; 9] = ["minLength", "maxLength", "format", "enum", "const", "$ref", "allOf", "anyOf", "oneOf"];
+
+/// Bounds what stands before a schema's pattern where it is looked for.
+pub(super) fn bound(schema: &mut Map<String, Value>) {
+    if BESIDE.iter().any(|key| schema.contains_key(*key)) {
+        return;
+    }
+    if let Some(Value::String(pattern)) = schema.get_mut("pattern")
+        && let Some(sought) = sought(pattern)
+    {
+        *pattern = format!("^(?s:.){{0,{MAX_BEFORE}}}(?:{sought})");
+    }
+}
+
+/// The part of a pattern that is looked for; none where it stands at the beginning, or is found in most texts.
+fn sought(pattern: &str) -> Option<&str> {
+    let sought = pattern.strip_prefix('^').map_or(Some(pattern), |rest| rest.strip_prefix(".*"))?;
+    let ast = Parser::new().parse(sought).ok()?;
+    // Of several alternatives the anchor is that of the first one.
+    let anchored_alone = pattern.len() != sought.len() && matches!(ast, Ast::Alternation(_));
+    let begins = visit(&ast, Beginnings::default()).is_ok_and(|begins| begins);
+    let least = regex_syntax::parse(sought).ok()?.properties().minimum_len()?;
+    (!anchored_alone && !begins && least > 1).then_some(sought)
+}
+
+/// Whether a pattern asks somewhere for the beginning of the text.
+#[derive(Default)]
+struct Beginnings(bool);
+
+impl Visitor for Beginnings {
+    type Output = bool;
+    type Err = std::convert::Infallible;
+
+    fn finish(self) -> Result<bool, Self::Err> {
+        Ok(self.0)
+    }
+
+    fn visit_pre(&mut self, ast: &Ast) -> Result<(), Self::Err> {
+        if let Ast::Assertion(assertion) = ast {
+            self.0 |= matches!(assertion.kind, AssertionKind::StartLine | AssertionKind::StartText);
+        }
+        Ok(())
+    }
+}
 
 /// Takes the character of code 0 out of the classes of a schema's own patterns, and what is not the same for all out of those
 /// that have a letter for their name.
@@ -126,8 +179,31 @@ impl Visitor for PatternClasses {
 #[cfg(test)]
 mod tests {
     use super::super::tests::takes;
-    use super::narrow;
+    use super::{bound, narrow};
     use serde_json::json;
+
+    #[test]
+    fn what_is_looked_for_comes_in_the_end() {
+        let bounded = |pattern: &str| {
+            let mut schema = json!({"pattern": pattern});
+            bound(schema.as_object_mut().unwrap());
+            schema["pattern"] != pattern
+        };
+        for pattern in [r"\.png$", "1.0", "a@b|c@d", r"^.*\.png$", "x{3}"] {
+            assert!(bounded(pattern), "{pattern}");
+        }
+        for pattern in ["^ab", "^a|bc", "^.*ab|cd", "x", ".", "", "a*", ".+", "(?:^ab|c)d", "^.*a"] {
+            assert!(!bounded(pattern), "{pattern}");
+        }
+        let png = json!({"type": "string", "pattern": r"\.png$"});
+        assert!(takes(png.clone(), r#""a \"b\" ü\n.png""#) && takes(png.clone(), r#"".png""#));
+        assert!(!takes(png.clone(), r#""a.pn""#) && !takes(png.clone(), r#""a.png ""#));
+        assert!(takes(png.clone(), &format!("\"{}.png\"", "ä".repeat(256))));
+        assert!(!takes(png, &format!("\"{}.png\"", "ä".repeat(257))));
+        let mut long = json!({"pattern": "end$", "maxLength": 30});
+        bound(long.as_object_mut().unwrap());
+        assert_eq!(long["pattern"], "end$", "its length bounds it");
+    }
 
     #[test]
     fn classes_of_patterns_lose_one_character() {

@@ -1,5 +1,6 @@
 //! A schema written anew, keyword by keyword.
 
+use super::drafts::SchemaDraft;
 use super::names;
 use super::refs::Index;
 use super::words::says_nothing;
@@ -40,8 +41,9 @@ impl SchemaLocation {
 /// A schema that is being written anew, with what it refers to.
 pub(super) struct Rewriter<'a> {
     index: Index<'a>,
-    /// A reference is all of its schema, as drafts up to 7 have it.
-    hides: bool,
+    draft: SchemaDraft,
+    /// Whether what is written is below a keyword that the draft has not: whatever narrows it is as good there.
+    beyond: bool,
     definitions: HashMap<*const Value, String>,
     waiting: Vec<(String, &'a Value, SchemaLocation)>,
     written: usize,
@@ -54,11 +56,16 @@ pub(super) struct Rewriter<'a> {
 /// # Errors
 /// The keyword that cannot be enforced, with its place.
 pub(super) fn whole(schema: &Value) -> Result<Value, String> {
-    let draft = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
-    let hides = ["draft-03", "draft-04", "draft-06", "draft-07"].iter().any(|old| draft.contains(old));
-    let index = Index::new(schema, hides);
-    let mut rewriter =
-        Rewriter { index, hides, definitions: HashMap::new(), waiting: Vec::new(), written: 0, multiple: None };
+    let draft = SchemaDraft::of(schema);
+    let mut rewriter = Rewriter {
+        index: Index::new(schema, draft.hides()),
+        draft,
+        beyond: false,
+        definitions: HashMap::new(),
+        waiting: Vec::new(),
+        written: 0,
+        multiple: None,
+    };
     let mut out = rewriter.of(schema, &SchemaLocation { base: String::new(), path: "#".into() })?;
     let mut definitions = Map::new();
     while let Some((name, schema, place)) = rewriter.waiting.pop() {
@@ -91,6 +98,20 @@ pub(super) fn kinds(map: &Map<String, Value>) -> Vec<&str> {
 impl<'a> Rewriter<'a> {
     pub(super) fn location(&self, schema: &Value, around: &SchemaLocation) -> SchemaLocation {
         SchemaLocation { base: self.index.base(schema, &around.base).to_owned(), path: around.path.clone() }
+    }
+
+    /// What stands against a keyword where more than a narrower schema is made of it.
+    pub(super) fn lacks(&self, keyword: &str, value: &Value) -> Option<String> {
+        (!self.beyond && !self.draft.has(keyword, value)).then(|| self.draft.lacks(keyword))
+    }
+
+    /// Writes what is below a keyword.
+    fn below<R>(&mut self, keyword: &str, value: &Value, f: impl FnOnce(&mut Self) -> R) -> R {
+        let beyond = self.beyond || !self.draft.has(keyword, value);
+        let before = std::mem::replace(&mut self.beyond, beyond);
+        let written = f(self);
+        self.beyond = before;
+        written
     }
 
     /// Counts a schema that is written.
@@ -148,7 +169,7 @@ impl<'a> Rewriter<'a> {
                 return Err(place.says(&format!("`{keyword}` cannot be enforced where several schemas are meant")));
             }
             let reference = self.reference(text, &place)?;
-            if self.hides && keyword == "$ref" {
+            if self.draft.hides() && keyword == "$ref" {
                 return Ok(reference);
             }
             also.push(reference);
@@ -279,7 +300,13 @@ impl<'a> Rewriter<'a> {
             _ => {}
         }
         if let Some(one) = map.get(rest) {
-            out.insert("items".into(), self.of(one, &place.at(&[rest]))?);
+            let one = self.of(one, &place.at(&[rest]))?;
+            // `items` is said of all of them where the draft has no first ones.
+            let said_of_all = !old && self.lacks(first, &Value::Null).is_some();
+            if let Some(list) = out.get_mut("prefixItems").and_then(Value::as_array_mut).filter(|_| said_of_all) {
+                list.iter_mut().for_each(|own| *own = json!({"allOf": [own.take(), one]}));
+            }
+            out.insert("items".into(), one);
         }
         if let Some(one) = map.get("unevaluatedItems").filter(|one| **one != Value::Bool(true)) {
             if APPLICATORS.iter().chain(&["contains"]).any(|key| map.contains_key(*key)) {
@@ -342,7 +369,9 @@ impl<'a> Rewriter<'a> {
         place: &SchemaLocation,
     ) -> Result<(), String> {
         let counted = |key: &str| map.get(key).map(|value| numbers::count(key, value)).transpose();
-        let least = counted("minContains").map_err(|why| place.says(&why))?.unwrap_or(1);
+        // A draft without this keyword asks for one.
+        let fewest = u64::from(self.lacks("minContains", &Value::Null).is_some());
+        let least = counted("minContains").map_err(|why| place.says(&why))?.unwrap_or(1).max(fewest);
         let most = counted("maxContains").map_err(|why| place.says(&why))?;
         if least > MAX_LEAST / 16 {
             return Err(place.says(&format!("`minContains` is more than {}", MAX_LEAST / 16)));
@@ -675,21 +704,27 @@ impl<'a> Rewriter<'a> {
             out.insert("anyOf".into(), Value::Array(any));
         }
         if let Some(one) = list("oneOf")? {
-            let one = self.one_of(one, kinds(map) == ["object"], place)?;
+            let objects = kinds(map) == ["object"];
+            let one = self.below("oneOf", &Value::Null, |this| this.one_of(one, objects, place))?;
             also.push(json!({"anyOf": one}));
         }
         if let Some(one) = map.get("not") {
-            also.push(self.negated(one, &place.at(&["not"]), 0)?);
+            also.push(self.below("not", one, |this| this.negated(one, &place.at(&["not"]), 0))?);
         }
         if let Some(one) = map.get("if").filter(|_| map.contains_key("then") || map.contains_key("else")) {
-            let at = place.at(&["if"]);
-            let mut branch = |key: &str| map.get(key).map(|then| self.of(then, &place.at(&[key]))).transpose();
-            let (then, other) = (branch("then")?, branch("else")?);
-            let (fits, not) = (self.of(one, &at)?, self.negated(one, &at, 0)?);
-            let both = |first, second: Option<Value>| json!({"allOf": [first, second.unwrap_or(Value::Bool(true))]});
-            also.push(json!({"anyOf": [both(fits, then), both(not, other)]}));
+            also.push(self.below("if", one, |this| this.chosen(one, map, place))?);
         }
         Ok(())
+    }
+
+    /// What fits a condition and what follows from it, or else the other.
+    fn chosen(&mut self, one: &Value, map: &Map<String, Value>, place: &SchemaLocation) -> Result<Value, String> {
+        let at = place.at(&["if"]);
+        let mut branch = |key: &str| map.get(key).map(|then| self.of(then, &place.at(&[key]))).transpose();
+        let (then, other) = (branch("then")?, branch("else")?);
+        let (fits, not) = (self.of(one, &at)?, self.negated(one, &at, 0)?);
+        let both = |first, second: Option<Value>| json!({"allOf": [first, second.unwrap_or(Value::Bool(true))]});
+        Ok(json!({"anyOf": [both(fits, then), both(not, other)]}))
     }
 
     /// The ways to fit one of several schemas and none of the others.

@@ -390,3 +390,55 @@ fn large_schemas_end_no_process() {
         }
     }
 }
+
+/// A draft ignores the keywords of later ones: they may narrow what is written, and what they take is never what is left out.
+#[test]
+fn keywords_of_later_drafts_narrow_and_are_never_turned_round() {
+    let of = |draft: &str, mut schema: Value| {
+        schema["$schema"] = format!("http://json-schema.org/{draft}/schema#").into();
+        schema
+    };
+    all_hold(vec![
+        (of("draft-04", json!({"const": "a"})), |a| a == "a"),
+        (of("draft-04", json!({"type": "integer", "exclusiveMinimum": 3, "maximum": 5})), |a| a == 4 || a == 5),
+        (of("draft-04", json!({"if": {"const": 1}, "then": {"type": "null"}, "type": ["integer", "null"]})), |a| {
+            a != 1
+        }),
+        (of("draft-06", json!({"oneOf": [{"const": "a"}, {"const": "b"}]})), |a| a == "a" || a == "b"),
+        (of("draft-04", json!({"oneOf": [{"enum": ["a"]}, {"enum": ["b"]}]})), |a| a == "a" || a == "b"),
+        // There `items` is said of the first ones as well, and one has to fit whatever `minContains` says.
+        (
+            of(
+                "draft-07",
+                json!({"type": "array", "prefixItems": [{"type": ["null", "boolean"]}], "items": {"type": "null"}}),
+            ),
+            |a| a.as_array().is_some_and(|list| list.iter().all(Value::is_null)),
+        ),
+        (of("draft-07", json!({"type": "array", "contains": {"type": "null"}, "minContains": 0})), |a| {
+            a.as_array().is_some_and(|list| list.iter().any(Value::is_null))
+        }),
+    ]);
+    for schema in [
+        json!({"oneOf": [{"const": "a"}, {"const": "b"}]}),
+        json!({"not": {"const": "a"}}),
+        json!({"properties": {"a": {"oneOf": [{"const": "a", "title": "x"}, {"const": "b"}]}}}),
+        json!({"not": {"exclusiveMinimum": 3}}),
+    ] {
+        let why = why_not(of("draft-04", schema.clone()));
+        assert!(why.contains("is no keyword of draft-04") && why.contains("`$schema`"), "{schema}: {why}");
+    }
+    assert!(why_not(of("draft-04", json!({"not": {"const": "a"}}))).contains("write `enum` with one value"));
+}
+
+/// A text of any length that has to hold a pattern somewhere never ended where nobody thought of the pattern.
+#[test]
+fn answers_end_where_a_pattern_is_looked_for() {
+    for schema in [
+        json!({"type": "string", "pattern": r"\.png$"}),
+        json!({"type": "object", "required": ["version"], "properties": {"version": {"type": "string", "pattern": "1.0"}}}),
+        json!({"type": "array", "minItems": 1, "maxItems": 1, "items": {"type": "string", "pattern": "^.*@example[.]org$"}}),
+    ] {
+        let ended = answers(&schema, 20).len();
+        assert!(ended > 15, "{schema}: {ended} of 20 ended");
+    }
+}

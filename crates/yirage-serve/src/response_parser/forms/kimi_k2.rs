@@ -12,6 +12,8 @@ pub(super) const FORM: ToolCallForm = ToolCallForm {
         CallOpener::stays("<|tool_call_begin|>"),
     ],
     syntaxes: &[Syntax::Named(&CALLS)],
+    // Its templates for llama.cpp write calls of the past by changing a list, which other renderers refuse.
+    prompt_marks: &[&["<|im_system|>tool_declare<|im_middle|>"]],
     written: WRITTEN,
     ..ToolCallForm::NONE
 };

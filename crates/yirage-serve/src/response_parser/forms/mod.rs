@@ -10,9 +10,11 @@ mod function_gemma;
 mod functionary_v31;
 mod functionary_v32;
 mod gemma4;
+mod gigachat3;
 mod glm;
 mod granite;
 mod hermes;
+mod hunyuan3;
 mod internlm;
 mod json_list;
 mod kimi_k2;
@@ -26,6 +28,7 @@ mod nemotron;
 mod olmo3;
 mod qwen3_coder;
 mod seed_oss;
+mod solar_open;
 mod tool_calls;
 
 use super::frame::CallFrame;
@@ -72,6 +75,8 @@ const FORMS: &[&ToolCallForm] = &[
     &seed_oss::FORM,
     &qwen3_coder::FORM,
     &minimax_m2::FORM,
+    &hunyuan3::FORM,
+    &solar_open::FORM,
     &tool_calls::FORM,
     &granite::FORM,
     &nemotron::FORM,
@@ -83,6 +88,7 @@ const FORMS: &[&ToolCallForm] = &[
     &command_r::FORM,
     &apertus::FORM,
     &internlm::FORM,
+    &gigachat3::FORM,
     &hermes::FORM,
     &functionary_v31::FORM,
     &functionary_v32::FORM,
