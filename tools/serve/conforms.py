@@ -34,7 +34,8 @@ def narrowed(document):
             if body is None:
                 continue
             schema = body["content"]["application/json"]["schema"]
-            for form in schema.get("anyOf", [schema]):
+            # A body that is a list names no model.
+            for form in (form for form in schema.get("anyOf", [schema]) if "properties" in form):
                 name = "model" if "model" in form["properties"] else "name"
                 form["properties"][name] = {"const": MODELS.get(path, "story")}
                 form["required"] = sorted({*form["required"], name})

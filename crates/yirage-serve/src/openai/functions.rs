@@ -6,9 +6,10 @@ use crate::fields::{Fields, wrong};
 use crate::tools::{Tool, ToolChoice, ToolUse};
 use serde_json::{Value, json};
 
-/// Whether a body has functions, so that its answer is one for whoever sends them.
+/// Whether a body has functions and no tools, so that its answer is one for whoever sends them.
 pub(super) fn are_sent(fields: &Fields) -> bool {
-    fields.peek("functions").and_then(Value::as_array).is_some_and(|list| !list.is_empty())
+    let has = |name: &str| fields.peek(name).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    has("functions") && !has("tools")
 }
 
 /// The functions as tools, of which one is called at a time; none where there are none.
@@ -37,6 +38,10 @@ pub(super) fn read(
                 "`function_call` chooses of `functions`, and there are none; choose of `tools` by `tool_choice`",
             )),
         };
+    }
+    if tools.is_some() && is_word("none") {
+        ignored.push("functions".to_owned());
+        return Ok(tools);
     }
     if tools.is_some() {
         return Err(ApiError::field(
@@ -121,5 +126,18 @@ mod tests {
         let mut fields = Fields::parse(br#"{"functions": [{"name": "a"}]}"#, CHAT).unwrap();
         let refused = read(&mut fields, Some(both), &mut Vec::new()).unwrap_err();
         assert!(refused.message.contains("send all of them as `tools`"), "{refused:?}");
+    }
+
+    /// A client that sends everything it knows.
+    #[test]
+    fn functions_of_which_none_may_be_called_are_left_out_beside_tools() {
+        let tools = Tool::list(&[json!({"name": "t"})], &mut Vec::new()).unwrap();
+        let both = ToolUse { tools, choice: ToolChoice::Auto, parallel: true };
+        let body = br#"{"functions": [{"name": "a"}], "function_call": "none", "tools": [{}]}"#;
+        let (mut fields, mut ignored) = (Fields::parse(body, CHAT).unwrap(), Vec::new());
+        assert!(!are_sent(&fields));
+        let used = read(&mut fields, Some(both), &mut ignored).unwrap().unwrap();
+        assert_eq!((used.tools[0].name.as_str(), used.choice), ("t", ToolChoice::Auto));
+        assert_eq!(ignored, ["functions"]);
     }
 }
