@@ -164,8 +164,10 @@ fn trials_share_their_steps() {
     assert_eq!(trials(&slow).0, passed, "steps are the same everywhere");
     assert!(template.capabilities().calls, "what was not tried may be shown");
     // One that refuses takes its steps too.
-    let (passed, spent, _) = trials(&(slow + "{{ raise_exception('no') }}"));
-    assert_eq!((passed, spent), (0, false));
+    let refusing = ChatTemplate::new("refusing", &(slow + "{{ raise_exception('no') }}")).unwrap();
+    let steps = TrialSteps::default();
+    let inputs = ChatInputs { trial: Some(&steps), ..ChatInputs::new(&messages) };
+    assert!((0..10).all(|_| refusing.render(&inputs).is_err()) && steps.are_spent());
     let (passed, spent, _) = trials("{{ messages[0].content }}");
     assert_eq!((passed, spent), (1_000, false));
 }
