@@ -69,7 +69,7 @@ impl Generator {
     /// Loads an adapter that requests name as their model from then on.
     ///
     /// # Errors
-    /// 501 where clients may load none; a path that is none of the folder, a name that is taken, an adapter that does not
+    /// 400 where clients may load none; a path that is none of the folder, a name that is taken, an adapter that does not
     /// fit.
     pub(crate) fn load_adapter(&self, name: &str, path: &str) -> Result<(), ApiError> {
         let files = self.adapter_files.as_ref().ok_or_else(no_folder)?;
@@ -88,7 +88,7 @@ impl Generator {
     /// Unloads an adapter.
     ///
     /// # Errors
-    /// 501 where clients may load none; 404 for one that is not there; 409 while requests use it.
+    /// 400 where clients may load none; 404 for one that is not there; 409 while requests use it.
     pub(crate) fn unload_adapter(&self, name: &str) -> Result<(), ApiError> {
         let files = self.adapter_files.as_ref().ok_or_else(no_folder)?;
         let mut adapters = self.adapters()?;
@@ -112,5 +112,5 @@ impl Generator {
 
 fn no_folder() -> ApiError {
     let what = "adapters are not loaded here; start the server with --lora-path FOLDER";
-    ApiError { code: Some("unsupported"), ..ApiError::status(StatusCode::NOT_IMPLEMENTED, what) }
+    ApiError { code: Some("unsupported"), ..ApiError::status(StatusCode::BAD_REQUEST, what) }
 }

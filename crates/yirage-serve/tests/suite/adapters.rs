@@ -122,6 +122,8 @@ fn adapters_are_loaded_and_unloaded_while_the_server_runs() {
     assert_eq!(get(address, "/lora-adapters").json(), json!([{"id": 0, "path": "second", "scale": 0.0}]));
     assert_eq!(tokens(address, json!({})), plain);
     let closed = serve_with(options(), vec![story(Vec::new(), None)]);
-    let refused = post(closed.address(), "/v1/load_lora_adapter", &json!({"lora_name": "a", "lora_path": "b"}));
-    assert!(refused.status == 501 && refused.text().contains("--lora-path"), "{}", refused.text());
+    for path in ["/v1/load_lora_adapter", "/v1/unload_lora_adapter"] {
+        let refused = post(closed.address(), path, &json!({"lora_name": "a", "lora_path": "b"}));
+        assert!(refused.status == 400 && refused.text().contains("--lora-path"), "{path}: {}", refused.text());
+    }
 }

@@ -27,7 +27,7 @@ pub(crate) fn show(record: &VerifyRecord, console: &Console) -> Result<(), CliFa
         console.line(&format!("wrong: {}: {}", failed.case, failed.why))?;
     }
     if suite.failed.len() > SHOWN {
-        console.note(&format!("and {} others that failed; --json and -o have all", suite.failed.len() - SHOWN));
+        console.note(&format!("and {} more that failed; --json and -o have all", suite.failed.len() - SHOWN));
     }
     if let Some(model) = &record.model {
         show_model(model, console)?;

@@ -1,5 +1,7 @@
 //! Which backend computes, who says so, and what is said of those that cannot.
 
+#[cfg(target_os = "linux")]
+use crate::support::software_device;
 use crate::support::{Ran, TINY, keys, yirage};
 use serde_json::Value;
 
@@ -138,15 +140,7 @@ fn the_program_is_linked_with_no_makers_library() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_library_that_is_named_is_a_backend() {
-    let folder = tempfile::tempdir().unwrap();
-    let library = folder.path().join("libsoftware.so");
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut cc = std::process::Command::new("cc");
-    let include = format!("-I{}", root.join("crates/yirage-plugin/include").display());
-    let built = cc.args(["-shared", "-fPIC", &include, "-o"]).arg(&library);
-    let built = built.arg(root.join("examples/plugin/software_device.c")).arg("-ldl").output().unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let named = format!("software={}", library.display());
+    let (_folder, named) = software_device();
     let with = |arguments: &[&str], emulator: &str| {
         yirage(arguments).env("YIRAGE_PLUGINS", &named).env("SOFTWARE_EMULATOR", emulator).ran()
     };

@@ -2,6 +2,8 @@
 
 use crate::docs::page;
 use crate::support::{TINY, path, yirage};
+#[cfg(target_os = "linux")]
+use crate::support::{root, software_device};
 
 /// The codes of the page's table.
 fn documented() -> Vec<i32> {
@@ -19,7 +21,7 @@ fn the_page_and_the_help_list_the_same_codes() {
     assert_eq!(told, [0, 1, 2, 3, 4, 5, 6, 130, 141]);
 }
 
-/// Of 6 there is no test by a program: nothing here computes wrongly. 130 and 141 are those of `interrupt` and `output`.
+/// 6 has a test of its own, 130 and 141 are those of `interrupt` and `output`.
 #[test]
 fn every_code_is_what_such_an_end_has() {
     let folder = tempfile::tempdir().unwrap();
@@ -45,4 +47,30 @@ fn every_code_is_what_such_an_end_has() {
         let found = if code == 0 { told } else { serde_json::json!([told["error"]["code"], told["error"]["kind"]]) };
         assert_eq!(found, wanted, "{arguments:?}");
     }
+}
+
+/// A device that takes the root of nothing computes wrongly what is divided by one.
+#[cfg(target_os = "linux")]
+#[test]
+#[ignore = "needs a compiler of C++"]
+fn wrong_results_end_in_six() {
+    let (_folder, named) = software_device();
+    let arguments = ["verify", "software", "--quick", "--ops", "rms_norm"];
+    let emulator = path(&root().join("crates/yirage-sim/src/emulator/cpp"));
+    let by = |compiler: &str, more: &[&str]| {
+        let call = yirage(&[&arguments, more].concat()).env("YIRAGE_PLUGINS", &named);
+        call.env("SOFTWARE_EMULATOR", &emulator).env("CXX", compiler).ran()
+    };
+    let right = by("c++", &[]);
+    assert_eq!(right.code, 0, "{}", right.err);
+    let wrong = by("c++ -Dsqrtf=fabsf", &[]);
+    assert!(wrong.code == 6 && wrong.out.contains("wrong: rms_norm: 1x64/64"), "{} {}", wrong.out, wrong.err);
+    assert!(wrong.err.contains("results on software differ from the reference: rms_norm"), "{}", wrong.err);
+    let told = by("c++ -Dsqrtf=fabsf", &["--json", "-q"]);
+    let error: serde_json::Value = serde_json::from_str(told.err.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (told.code, &error["error"]["code"], &error["error"]["kind"]),
+        (6, &6.into(), &"wrong".into()),
+        "{error}"
+    );
 }

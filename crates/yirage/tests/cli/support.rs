@@ -4,6 +4,8 @@ use serde_json::Value;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
+#[cfg(target_os = "linux")]
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 /// A model of 21,000 parameters and 128 positions, without a tokenizer, that every clone has.
@@ -153,4 +155,24 @@ pub(crate) fn joined(ids: &Value) -> String {
 
 pub(crate) fn keys(v: &Value) -> Vec<&str> {
     v.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// The project's root.
+#[cfg(target_os = "linux")]
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The example of a plug-in in C: its folder, and what `YIRAGE_PLUGINS` says to load it as `software`.
+#[cfg(target_os = "linux")]
+pub(crate) fn software_device() -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let library = folder.path().join("libsoftware.so");
+    let include = format!("-I{}", root().join("crates/yirage-plugin/include").display());
+    let mut cc = Command::new("cc");
+    let built = cc.args(["-shared", "-fPIC", &include, "-o"]).arg(&library);
+    let built = built.arg(root().join("examples/plugin/software_device.c")).arg("-ldl").output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let named = format!("software={}", library.display());
+    (folder, named)
 }

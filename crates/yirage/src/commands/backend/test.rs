@@ -50,7 +50,7 @@ fn show(record: &SuiteRecord, console: &Console) -> Result<(), CliFailure> {
         console.line(&format!("  {}: {}", failed.case, failed.why))?;
     }
     if record.failed.len() > SHOWN {
-        console.note(&format!("and {} others that failed", record.failed.len() - SHOWN));
+        console.note(&format!("and {} more that failed", record.failed.len() - SHOWN));
     }
     Ok(())
 }
