@@ -8,7 +8,7 @@ use super::pass::PanelPass;
 use super::unroll::unroll;
 use crate::activation::TOKEN_TILE;
 use crate::pack::{BLOCK, PANEL_ROWS, PANEL_TILES, TILE_ROWS, TileFormat, UnitScales};
-use crate::simd::row_lanes::RowLanes;
+use crate::simd::Lanes;
 use std::array::from_fn;
 use std::mem::MaybeUninit;
 
@@ -125,7 +125,7 @@ impl DecodedKernel {
 /// # Safety
 /// They lie at `w`, `into` has room for them, and the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn decode<L: RowLanes, F: TileFormat>(mut w: *const u8, units: usize, into: *mut f32) {
+pub(super) unsafe fn decode<L: Lanes, F: TileFormat>(mut w: *const u8, units: usize, into: *mut f32) {
     let mut scales = UnitScales::new();
     for unit in 0..units {
         for tile in 0..PANEL_TILES {
@@ -137,7 +137,7 @@ pub(super) unsafe fn decode<L: RowLanes, F: TileFormat>(mut w: *const u8, units:
                     for g in 0..8 {
                         let four = F::four::<L>(w, b, g, &scales);
                         for (k, weights) in four.into_iter().enumerate() {
-                            L::store(to.add((4 * g + k) * TILE_ROWS), weights);
+                            weights.store(to.add((4 * g + k) * TILE_ROWS));
                         }
                     }
                 }
@@ -152,7 +152,7 @@ pub(super) unsafe fn decode<L: RowLanes, F: TileFormat>(mut w: *const u8, units:
 /// # Safety
 /// As for [`super::pass::PassFn`], but for the weights, which are the piece's; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn multiply<L: RowLanes>(p: &PanelPass, piece: &DecodedBlock) {
+pub(super) unsafe fn multiply<L: Lanes>(p: &PanelPass, piece: &DecodedBlock) {
     const { assert!(TOKEN_TILE == 16 && (L::TOKENS == 6 || L::TOKENS == 16)) };
     // SAFETY: what `multiply` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe {
@@ -177,7 +177,7 @@ pub(super) unsafe fn multiply<L: RowLanes>(p: &PanelPass, piece: &DecodedBlock) 
 /// # Safety
 /// As for [`multiply`].
 #[inline(always)]
-unsafe fn tokens<L: RowLanes, const R: usize, const T: usize>(
+unsafe fn tokens<L: Lanes, const R: usize, const T: usize>(
     p: &PanelPass,
     piece: &DecodedBlock,
     tile: usize,
@@ -189,7 +189,7 @@ unsafe fn tokens<L: RowLanes, const R: usize, const T: usize>(
         let sums = |r: usize, t: usize| piece.sums.add(((tile + r) * TOKEN_TILE + first + t) * TILE_ROWS);
         let mut acc = [[L::splat(0.0); T]; R];
         if !piece.first {
-            unroll!(J < R { unroll!(I < T { acc[J][I] = L::floats(sums(J, I)); }); });
+            unroll!(J < R { unroll!(I < T { acc[J][I] = L::load_in_order(sums(J, I)); }); });
         }
         let mut w = piece.w.add(tile * TILE_NUMBERS);
         let mut x = p.x.cast::<f32>().add(first * BLOCK);
@@ -201,10 +201,10 @@ unsafe fn tokens<L: RowLanes, const R: usize, const T: usize>(
             }
             for four in 0..8 {
                 unroll!(K in [0 1 2 3] {
-                    let rows: [L::F; R] = from_fn(|r| L::floats(w.add(r * TILE_NUMBERS + K * TILE_ROWS)));
+                    let rows: [L; R] = from_fn(|r| L::load_in_order(w.add(r * TILE_NUMBERS + K * TILE_ROWS)));
                     unroll!(I < T {
                         let x = L::splat(*x.add(I * BLOCK + 4 * four + K));
-                        unroll!(J < R { acc[J][I] = L::fma(rows[J], x, acc[J][I]); });
+                        unroll!(J < R { acc[J][I] = rows[J].fma(x, acc[J][I]); });
                     });
                 });
                 w = w.add(4 * TILE_ROWS);
@@ -213,9 +213,9 @@ unsafe fn tokens<L: RowLanes, const R: usize, const T: usize>(
         }
         unroll!(J < R { unroll!(I < T {
             if piece.last {
-                p.put::<L>(tile + J, first + I, acc[J][I]);
+                p.put::<L>(tile + J, first + I, acc[J][I].registers());
             } else {
-                L::store(sums(J, I), acc[J][I]);
+                acc[J][I].store(sums(J, I));
             }
         }); });
     }

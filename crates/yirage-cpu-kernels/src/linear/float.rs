@@ -3,14 +3,14 @@
 use super::pass::{PanelPass, fetch};
 use super::unroll::unroll;
 use crate::pack::{BLOCK, PANEL_TILES, TileFormat, UnitScales};
-use crate::simd::row_lanes::RowLanes;
+use crate::simd::Lanes;
 
 /// One pass, `T` tokens at a time (`T` divides how many there are).
 ///
 /// # Safety
 /// As for [`super::pass::PassFn`]; the instruction set of `L`.
 #[inline(always)]
-pub(crate) unsafe fn pass<L: RowLanes, F: TileFormat, const T: usize>(p: &PanelPass) {
+pub(crate) unsafe fn pass<L: Lanes, F: TileFormat, const T: usize>(p: &PanelPass) {
     let mut scales = UnitScales::new();
     for first in (0..p.tokens).step_by(T) {
         // SAFETY: units, tiles and blocks stay in the panel, tokens in the tile.
@@ -34,7 +34,7 @@ pub(crate) unsafe fn pass<L: RowLanes, F: TileFormat, const T: usize>(p: &PanelP
             }
             for (i, tile) in acc.iter().enumerate() {
                 for (t, v) in tile.iter().enumerate() {
-                    p.put::<L>(i, first + t, *v);
+                    p.put::<L>(i, first + t, v.registers());
                 }
             }
         }
@@ -44,12 +44,12 @@ pub(crate) unsafe fn pass<L: RowLanes, F: TileFormat, const T: usize>(p: &PanelP
 /// # Safety
 /// A unit at `w`, `T` tokens of 32 numbers at `x`; the instruction set of `L`.
 #[inline(always)]
-unsafe fn block<L: RowLanes, F: TileFormat, const T: usize>(
+unsafe fn block<L: Lanes, F: TileFormat, const T: usize>(
     w: *const u8,
     b: usize,
     scales: &UnitScales,
     x: *const f32,
-    acc: &mut [L::F; T],
+    acc: &mut [L; T],
 ) {
     for i in 0..4 {
         unroll!(J in [0 1] {
@@ -59,7 +59,7 @@ unsafe fn block<L: RowLanes, F: TileFormat, const T: usize>(
                 let x = x.add(8 * i + 4 * J);
                 unroll!(K in [0 1 2 3] {
                     unroll!(I < T {
-                        acc[I] = L::fma(weights[K], L::splat(*x.add(I * BLOCK + K)), acc[I]);
+                        acc[I] = weights[K].fma(L::splat(*x.add(I * BLOCK + K)), acc[I]);
                     });
                 });
             }

@@ -6,32 +6,30 @@ use super::variant::MOST_TOGETHER;
 use crate::activation::{BlockOutliers, TOKEN_TILE};
 use crate::memory::prefetch;
 use crate::pack::{BLOCK, PANEL_TILES, QuantizedTileFormat, UnitScales, decode_column};
-use crate::simd::row_lanes::RowLanes;
+use crate::simd::Lanes;
 
 /// Tokens at once: a bit each.
 const MOST: usize = MOST_TOGETHER * TOKEN_TILE;
 
 /// A panel's sums for a tile of tokens, or for several full ones.
-pub(super) trait OutlierAccumulator<L: RowLanes> {
+pub(super) trait OutlierAccumulator<L: Lanes> {
     /// `sum = fma(w, x, sum)` for the rows of a tile and a token, counted through all tiles of tokens.
     ///
     /// # Safety
     /// Both exist; the instruction set of `L`.
-    unsafe fn add(&mut self, tile: usize, token: usize, w: L::F, x: f32);
+    unsafe fn add(&mut self, tile: usize, token: usize, w: L, x: f32);
 }
 
-impl<L: RowLanes, const N: usize> OutlierAccumulator<L> for [[L::F; N]; PANEL_TILES] {
+impl<L: Lanes, const N: usize> OutlierAccumulator<L> for [[L::Registers; N]; PANEL_TILES] {
     #[inline(always)]
-    unsafe fn add(&mut self, tile: usize, token: usize, w: L::F, x: f32) {
-        // SAFETY: what `OutlierAccumulator::add` is promised; `linear` has checked panels and tokens, `Dispatch::new`
-        // the level.
-        unsafe { self[tile][token] = L::fma(w, L::splat(x), self[tile][token]) }
+    unsafe fn add(&mut self, tile: usize, token: usize, w: L, x: f32) {
+        self[tile][token] = w.fma(L::splat(x), L::from_registers(self[tile][token])).registers();
     }
 }
 
-impl<L: RowLanes, const N: usize> OutlierAccumulator<L> for [[[L::F; N]; PANEL_TILES]] {
+impl<L: Lanes, const N: usize> OutlierAccumulator<L> for [[[L::Registers; N]; PANEL_TILES]] {
     #[inline(always)]
-    unsafe fn add(&mut self, tile: usize, token: usize, w: L::F, x: f32) {
+    unsafe fn add(&mut self, tile: usize, token: usize, w: L, x: f32) {
         // SAFETY: what `OutlierAccumulator::add` is promised; `linear` has checked panels and tokens, `Dispatch::new`
         // the level.
         unsafe { OutlierAccumulator::<L>::add(&mut self[token / N], tile, token % N, w, x) }
@@ -135,7 +133,7 @@ impl<'a> OutlierBlocks<'a> {
 /// # Safety
 /// As for [`super::pass::PassFn`], with each pass; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn add<L: RowLanes, F: QuantizedTileFormat>(
+pub(super) unsafe fn add<L: Lanes, F: QuantizedTileFormat>(
     marked: &mut OutlierBlocks,
     unit: usize,
     w: *const u8,
@@ -159,7 +157,7 @@ pub(super) unsafe fn add<L: RowLanes, F: QuantizedTileFormat>(
 /// # Safety
 /// As for [`add`]; these tokens mark the block.
 #[inline(always)]
-unsafe fn block<L: RowLanes, F: QuantizedTileFormat>(
+unsafe fn block<L: Lanes, F: QuantizedTileFormat>(
     passes: &[PanelPass],
     w: *const u8,
     b: usize,

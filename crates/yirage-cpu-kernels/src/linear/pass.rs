@@ -3,7 +3,7 @@
 use super::work_items::passes;
 use crate::activation::{BlockOutliers, Meta};
 use crate::pack::{BLOCK, TILE_ROWS, TileFormat};
-use crate::simd::row_lanes::RowLanes;
+use crate::simd::Lanes;
 use std::ops::Range;
 
 /// One panel of 64 rows, or several one behind the other, times some tokens of a tile.
@@ -107,18 +107,19 @@ impl PanelPass<'_> {
     /// # Safety
     /// As for [`PassFn`]; the instruction set of `L`.
     #[inline(always)]
-    pub(crate) unsafe fn put<L: RowLanes>(&self, tile: usize, token: usize, v: L::F) {
+    pub(crate) unsafe fn put<L: Lanes>(&self, tile: usize, token: usize, v: L::Registers) {
         let row = tile * TILE_ROWS;
         let have = self.rows.saturating_sub(row);
         // SAFETY: the first `rows` places of each token are writable; whole vectors only where 16 rows exist.
         unsafe {
             let place = self.places.map_or(token, |places| places[token] as usize);
             let out = self.out.wrapping_add(place * self.ldo + row);
+            let v = L::from_registers(v);
             if have >= TILE_ROWS {
-                L::store(out, v);
+                v.store(out);
             } else if have > 0 {
                 let mut rows = [0f32; TILE_ROWS];
-                L::store(rows.as_mut_ptr(), v);
+                v.store(rows.as_mut_ptr());
                 put_part(out, &rows[..have]);
             }
         }
@@ -127,7 +128,7 @@ impl PanelPass<'_> {
 
 /// Asks for a 32-block's share of the unit `ahead` bytes behind this one, whether there is one or not; with 0 for nothing.
 #[inline(always)]
-pub(crate) fn fetch<L: RowLanes, F: TileFormat>(ahead: usize, unit: *const u8, b: usize) {
+pub(crate) fn fetch<L: Lanes, F: TileFormat>(ahead: usize, unit: *const u8, b: usize) {
     if ahead == 0 {
         return;
     }

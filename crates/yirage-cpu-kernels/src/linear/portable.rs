@@ -4,7 +4,7 @@ use super::outliers::{self, OutlierBlocks};
 use super::pass::{PanelPass, Passes};
 use crate::activation::{Meta, TOKEN_TILE};
 use crate::pack::{BLOCK, PANEL_TILES, QuantizedTileFormat, TILE_ROWS, TileFormat, UnitScales};
-use crate::simd::row_lanes::PortableLanes;
+use crate::simd::{ByteLanes as _, Plain};
 use std::array::from_fn;
 
 /// Kernels for f32 activations.
@@ -28,11 +28,11 @@ unsafe fn float_pass<F: TileFormat>(p: &PanelPass) {
     for u in 0..p.units {
         for tile in &mut acc {
             // SAFETY: the unit lies in the panel.
-            unsafe { F::scales::<PortableLanes>(w, &mut scales) };
+            unsafe { F::scales::<Plain>(w, &mut scales) };
             for at in 0..F::UNIT_BLOCKS * 8 {
                 let (b, g) = (at / 8, at % 8);
                 // SAFETY: block and group lie in the unit.
-                let weights = unsafe { F::four::<PortableLanes>(w, b, g, &scales) };
+                let weights = unsafe { F::four::<Plain>(w, b, g, &scales) }.map(Plain::registers);
                 for (t, acc) in tile[..p.tokens].iter_mut().enumerate() {
                     let token = ((u * F::UNIT_BLOCKS + b) * p.stride + t) * BLOCK + 4 * g;
                     // SAFETY: the token exists.
@@ -59,7 +59,7 @@ unsafe fn put(p: &PanelPass, acc: &[[[f32; TILE_ROWS]; TOKEN_TILE]; PANEL_TILES]
     for (i, tile) in acc.iter().enumerate() {
         for (t, v) in tile[..p.tokens].iter().enumerate() {
             // SAFETY: what `put` is promised; `linear` has checked panels and tokens.
-            unsafe { p.put::<PortableLanes>(i, t, *v) }
+            unsafe { p.put::<Plain>(i, t, *v) }
         }
     }
 }
@@ -75,7 +75,7 @@ unsafe fn quantized_pass<F: QuantizedTileFormat>(p: &PanelPass) {
         let mut w = unit;
         for (tile, scales) in acc.iter_mut().zip(&mut scales) {
             // SAFETY: the unit lies in the panel.
-            unsafe { F::scales::<PortableLanes>(w, scales) };
+            unsafe { F::scales::<Plain>(w, scales) };
             for b in 0..F::UNIT_BLOCKS {
                 let (x, metas) = p.block(u * F::UNIT_BLOCKS + b);
                 // SAFETY: block and tokens exist.
@@ -85,7 +85,7 @@ unsafe fn quantized_pass<F: QuantizedTileFormat>(p: &PanelPass) {
         }
         // SAFETY: what `quantized_pass` is promised; the scales are this unit's; `linear` has checked panels and
         // tokens, `Dispatch::new` the level.
-        unsafe { outliers::add::<PortableLanes, F>(&mut marked, u, unit, &scales, &mut acc) };
+        unsafe { outliers::add::<Plain, F>(&mut marked, u, unit, &scales, &mut acc) };
         unit = w;
     }
     // SAFETY: `put` wants what every `PassFn` is promised.
@@ -106,7 +106,7 @@ unsafe fn tokens<F: QuantizedTileFormat>(
 ) {
     // SAFETY: what `tokens` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe {
-        let pairs: [[[u8; 64]; 2]; 4] = from_fn(|i| F::pair::<PortableLanes>(w, b, i));
+        let pairs: [[[u8; 64]; 2]; 4] = from_fn(|i| F::pair::<Plain>(w, b, i));
         for (t, acc) in acc.iter_mut().enumerate() {
             let x = x.add(t * BLOCK).cast::<[i8; BLOCK]>().read_unaligned();
             block::<F>(pairs.as_flattened(), &x, &metas.add(t).read_unaligned(), scales, b, acc);

@@ -2,7 +2,7 @@
 
 use super::planes::put_halves;
 use super::tile::{SourceBlocks, TileFormat, UnitScales};
-use crate::simd::row_lanes::RowLanes;
+use crate::simd::Lanes;
 
 /// See the module description.
 pub(crate) struct PackedF16;
@@ -13,7 +13,7 @@ impl TileFormat for PackedF16 {
     const PUT: usize = 32;
 
     #[inline(always)]
-    unsafe fn put<L: RowLanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
+    unsafe fn put<L: Lanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
         // SAFETY: what `TileFormat::put` is promised; `PackedMatrix::pack_rows` has checked the rows.
         unsafe {
             for k in 0..32 {
@@ -23,15 +23,20 @@ impl TileFormat for PackedF16 {
     }
 
     #[inline(always)]
-    unsafe fn scales<L: RowLanes>(_: *const u8, _: &mut UnitScales) {}
+    unsafe fn scales<L: Lanes>(_: *const u8, _: &mut UnitScales) {}
 
     #[inline(always)]
-    unsafe fn four<L: RowLanes>(unit: *const u8, _: usize, g: usize, _: &UnitScales) -> [L::F; 4] {
+    unsafe fn four<L: Lanes>(unit: *const u8, _: usize, g: usize, _: &UnitScales) -> [L; 4] {
         // SAFETY: what `TileFormat::four` is promised; `linear` or `unpack::row` has checked that the unit is the
         // matrix's.
         unsafe {
             let p = unit.add(128 * g);
-            [L::f16(p), L::f16(p.add(32)), L::f16(p.add(64)), L::f16(p.add(96))]
+            [
+                L::load_f16_in_order(p),
+                L::load_f16_in_order(p.add(32)),
+                L::load_f16_in_order(p.add(64)),
+                L::load_f16_in_order(p.add(96)),
+            ]
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::tile::{BLOCK, SourceBlocks, TILE_ROWS, TileFormat};
 use super::{PackedMatrix, for_format};
 use crate::isa::Isa;
-use crate::simd::row_lanes::{RowLanes, RowLanesJob, launch};
+use crate::simd::{Lanes, WithLanes, launch};
 use std::array::from_fn;
 use std::marker::PhantomData;
 
@@ -35,9 +35,10 @@ struct Interleave<'a, T> {
     format: PhantomData<T>,
 }
 
-impl<T: TileFormat> RowLanesJob for Interleave<'_, T> {
+impl<T: TileFormat> WithLanes for Interleave<'_, T> {
+    type Out = ();
     #[inline(always)]
-    unsafe fn run<L: RowLanes>(self) {
+    unsafe fn run<L: Lanes>(self) {
         let info = self.matrix.format.info();
         let (row_bytes, block) = (info.row_bytes(self.matrix.k), info.row_bytes(T::PUT));
         let (whole, part) = (self.matrix.k / T::PUT, self.matrix.k % T::PUT);

@@ -9,7 +9,7 @@
 //! `put_*` write all rows; `*_pair` read the groups 2i and 2i+1 of all rows.
 
 use super::tile::{SourceBlocks, TILE_ROWS};
-use crate::simd::row_lanes::RowLanes;
+use crate::simd::Lanes;
 
 /// Two bytes of each row, those at `at` of its block (32 bytes).
 ///
@@ -52,12 +52,12 @@ pub(super) unsafe fn put_bytes(dst: *mut u8, rows: &SourceBlocks, at: usize) {
 /// # Safety
 /// A whole block at each of `rows`; 512 writable bytes at `dst`; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn put_flipped<L: RowLanes>(dst: *mut u8, rows: &SourceBlocks, at: usize) {
+pub(super) unsafe fn put_flipped<L: Lanes>(dst: *mut u8, rows: &SourceBlocks, at: usize) {
     // SAFETY: what `put_flipped` is promised; `PackedMatrix::pack_rows` has checked the rows.
     unsafe {
         for half in 0..2 {
             for (g, word) in rows.words::<L>(at + 16 * half).into_iter().enumerate() {
-                L::put(dst.add(256 * half + 64 * g), L::flip(word));
+                L::store_bytes(dst.add(256 * half + 64 * g), L::flip(word));
             }
         }
     }
@@ -69,14 +69,14 @@ pub(super) unsafe fn put_flipped<L: RowLanes>(dst: *mut u8, rows: &SourceBlocks,
 /// # Safety
 /// A whole block at each of `rows`; 128 writable bytes at `low` and at `high`; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn put_nibbles<L: RowLanes>(low: *mut u8, high: *mut u8, rows: &SourceBlocks, at: usize) {
+pub(super) unsafe fn put_nibbles<L: Lanes>(low: *mut u8, high: *mut u8, rows: &SourceBlocks, at: usize) {
     // SAFETY: what `put_nibbles` is promised; `PackedMatrix::pack_rows` has checked the rows.
     unsafe {
         let w = rows.words::<L>(at);
         for i in 0..2 {
             let (a, b) = (w[2 * i], w[2 * i + 1]);
-            L::put(low.add(64 * i), L::or(L::field(a, 0, 4, 0), L::field(b, 0, 4, 4)));
-            L::put(high.add(64 * i), L::or(L::field(a, 4, 4, 0), L::field(b, 4, 4, 4)));
+            L::store_bytes(low.add(64 * i), L::or_bytes(L::field(a, 0, 4, 0), L::field(b, 0, 4, 4)));
+            L::store_bytes(high.add(64 * i), L::or_bytes(L::field(a, 4, 4, 0), L::field(b, 4, 4, 4)));
         }
     }
 }
@@ -87,7 +87,7 @@ pub(super) unsafe fn put_nibbles<L: RowLanes>(low: *mut u8, high: *mut u8, rows:
 /// # Safety
 /// As for [`put_nibbles`]; 256 writable bytes at `dst`.
 #[inline(always)]
-pub(super) unsafe fn put_split_nibbles<L: RowLanes>(dst: *mut u8, rows: &SourceBlocks, at: usize) {
+pub(super) unsafe fn put_split_nibbles<L: Lanes>(dst: *mut u8, rows: &SourceBlocks, at: usize) {
     // SAFETY: what `put_split_nibbles` is promised; `PackedMatrix::pack_rows` has checked the rows.
     unsafe { put_nibbles::<L>(dst, dst.add(128), rows, at) }
 }
@@ -97,7 +97,7 @@ pub(super) unsafe fn put_split_nibbles<L: RowLanes>(dst: *mut u8, rows: &SourceB
 /// # Safety
 /// A whole block at each of `rows`; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn groups<L: RowLanes>(rows: &SourceBlocks, at: usize) -> [L::I; 8] {
+pub(super) unsafe fn groups<L: Lanes>(rows: &SourceBlocks, at: usize) -> [L::Bytes; 8] {
     // SAFETY: what `groups` is promised; `PackedMatrix::pack_rows` has checked the rows.
     unsafe {
         let ([a, b, c, d], [e, f, g, h]) = (rows.words::<L>(at), rows.words::<L>(at + 16));
@@ -110,13 +110,13 @@ pub(super) unsafe fn groups<L: RowLanes>(rows: &SourceBlocks, at: usize) -> [L::
 /// # Safety
 /// 128 writable bytes at `dst`; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn put_twos<L: RowLanes>(dst: *mut u8, codes: &[L::I; 8], from: u32) {
+pub(super) unsafe fn put_twos<L: Lanes>(dst: *mut u8, codes: &[L::Bytes; 8], from: u32) {
     // SAFETY: what `put_twos` is promised; `PackedMatrix::pack_rows` has checked the rows.
     unsafe {
         for (h, c) in codes.chunks_exact(4).enumerate() {
-            let low = L::or(L::field(c[0], from, 2, 0), L::field(c[1], from, 2, 2));
-            let high = L::or(L::field(c[2], from, 2, 4), L::field(c[3], from, 2, 6));
-            L::put(dst.add(64 * h), L::or(low, high));
+            let low = L::or_bytes(L::field(c[0], from, 2, 0), L::field(c[1], from, 2, 2));
+            let high = L::or_bytes(L::field(c[2], from, 2, 4), L::field(c[3], from, 2, 6));
+            L::store_bytes(dst.add(64 * h), L::or_bytes(low, high));
         }
     }
 }
@@ -126,14 +126,14 @@ pub(super) unsafe fn put_twos<L: RowLanes>(dst: *mut u8, codes: &[L::I; 8], from
 /// # Safety
 /// 64 writable bytes at `dst`; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn put_ones<L: RowLanes>(dst: *mut u8, codes: &[L::I; 8], bit: u32) {
+pub(super) unsafe fn put_ones<L: Lanes>(dst: *mut u8, codes: &[L::Bytes; 8], bit: u32) {
     // SAFETY: what `put_ones` is promised; `PackedMatrix::pack_rows` has checked the rows.
     unsafe {
         let mut plane = L::field(codes[0], bit, 1, 0);
         for (g, code) in codes.iter().enumerate().skip(1) {
-            plane = L::or(plane, L::field(*code, bit, 1, g as u32));
+            plane = L::or_bytes(plane, L::field(*code, bit, 1, g as u32));
         }
-        L::put(dst, plane);
+        L::store_bytes(dst, plane);
     }
 }
 
@@ -162,9 +162,9 @@ pub(super) unsafe fn put_bits(dst: *mut u8, rows: &SourceBlocks, at: usize) {
 /// # Safety
 /// 512 readable bytes at `p`; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn bytes_pair<L: RowLanes>(p: *const u8, i: usize) -> [L::I; 2] {
+pub(super) unsafe fn bytes_pair<L: Lanes>(p: *const u8, i: usize) -> [L::Bytes; 2] {
     // SAFETY: what `bytes_pair` is promised; `linear` or `unpack::row` has checked that the unit is the matrix's.
-    unsafe { [L::load(p.add(128 * i)), L::load(p.add(128 * i + 64))] }
+    unsafe { [L::load_bytes(p.add(128 * i)), L::load_bytes(p.add(128 * i + 64))] }
 }
 
 /// Nibbles.
@@ -172,10 +172,10 @@ pub(super) unsafe fn bytes_pair<L: RowLanes>(p: *const u8, i: usize) -> [L::I; 2
 /// # Safety
 /// 256 readable bytes at `p`; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn nibbles_pair<L: RowLanes>(p: *const u8, i: usize) -> [L::I; 2] {
+pub(super) unsafe fn nibbles_pair<L: Lanes>(p: *const u8, i: usize) -> [L::Bytes; 2] {
     // SAFETY: what `nibbles_pair` is promised; `linear` or `unpack::row` has checked that the unit is the matrix's.
     unsafe {
-        let v = L::load(p.add(64 * i));
+        let v = L::load_bytes(p.add(64 * i));
         [L::field(v, 0, 4, 0), L::field(v, 4, 4, 0)]
     }
 }
@@ -185,10 +185,10 @@ pub(super) unsafe fn nibbles_pair<L: RowLanes>(p: *const u8, i: usize) -> [L::I;
 /// # Safety
 /// 128 readable bytes at `p`; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn twos_pair<L: RowLanes>(p: *const u8, i: usize, to: u32) -> [L::I; 2] {
+pub(super) unsafe fn twos_pair<L: Lanes>(p: *const u8, i: usize, to: u32) -> [L::Bytes; 2] {
     // SAFETY: what `twos_pair` is promised; `linear` or `unpack::row` has checked that the unit is the matrix's.
     unsafe {
-        let v = L::load(p.add(64 * (i / 2)));
+        let v = L::load_bytes(p.add(64 * (i / 2)));
         let from = 4 * (i as u32 % 2);
         [L::field(v, from, 2, to), L::field(v, from + 2, 2, to)]
     }
@@ -199,10 +199,10 @@ pub(super) unsafe fn twos_pair<L: RowLanes>(p: *const u8, i: usize, to: u32) -> 
 /// # Safety
 /// 64 readable bytes at `p`; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn ones_pair<L: RowLanes>(p: *const u8, i: usize, to: u32) -> [L::I; 2] {
+pub(super) unsafe fn ones_pair<L: Lanes>(p: *const u8, i: usize, to: u32) -> [L::Bytes; 2] {
     // SAFETY: what `ones_pair` is promised; `linear` or `unpack::row` has checked that the unit is the matrix's.
     unsafe {
-        let v = L::load(p);
+        let v = L::load_bytes(p);
         let from = 2 * i as u32;
         [L::field(v, from, 1, to), L::field(v, from + 1, 1, to)]
     }
@@ -213,7 +213,7 @@ pub(super) unsafe fn ones_pair<L: RowLanes>(p: *const u8, i: usize, to: u32) -> 
 /// # Safety
 /// The instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn join<L: RowLanes>(a: [L::I; 2], b: [L::I; 2]) -> [L::I; 2] {
+pub(super) unsafe fn join<L: Lanes>(a: [L::Bytes; 2], b: [L::Bytes; 2]) -> [L::Bytes; 2] {
     // SAFETY: what `join` is promised; `linear` or `unpack::row` has checked that the unit is the matrix's.
-    unsafe { [L::or(a[0], b[0]), L::or(a[1], b[1])] }
+    unsafe { [L::or_bytes(a[0], b[0]), L::or_bytes(a[1], b[1])] }
 }

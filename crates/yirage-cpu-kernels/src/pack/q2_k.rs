@@ -3,7 +3,7 @@
 
 use super::planes::{groups, put_columns, put_halves, put_twos, twos_pair};
 use super::tile::{QuantizedTileFormat, SourceBlocks, TileFormat, UnitScales, decode_four};
-use crate::simd::row_lanes::RowLanes;
+use crate::simd::Lanes;
 
 /// See the module description.
 #[allow(non_camel_case_types)] // the name of the file format
@@ -15,7 +15,7 @@ impl TileFormat for Q2_K {
     const PUT: usize = 256;
 
     #[inline(always)]
-    unsafe fn put<L: RowLanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
+    unsafe fn put<L: Lanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
         // SAFETY: what `TileFormat::put` is promised; `PackedMatrix::pack_rows` has checked the rows.
         unsafe {
             put_columns(unit.add(64), rows, 0, 4);
@@ -31,24 +31,24 @@ impl TileFormat for Q2_K {
     }
 
     #[inline(always)]
-    unsafe fn scales<L: RowLanes>(unit: *const u8, into: &mut UnitScales) {
+    unsafe fn scales<L: Lanes>(unit: *const u8, into: &mut UnitScales) {
         // SAFETY: what `TileFormat::scales` is promised; `linear` or `unpack::row` has checked that the unit is the
         // matrix's.
         unsafe {
-            let (d, dmin) = (L::f16(unit), L::sub(L::splat(-0.0), L::f16(unit.add(32))));
+            let (d, dmin) = (L::load_f16_in_order(unit), L::splat(-0.0).sub(L::load_f16_in_order(unit.add(32))));
             for column in 0..4 {
-                let v = L::load(unit.add(64 + 64 * column));
+                let v = L::load_bytes(unit.add(64 + 64 * column));
                 let (scale, min) = (L::field(v, 0, 4, 0), L::field(v, 4, 4, 0));
                 for i in 0..4 {
-                    L::store(into.scale_mut(4 * column + i), L::mul(d, L::byte(scale, i)));
-                    L::store(into.min_mut(4 * column + i), L::mul(dmin, L::byte(min, i)));
+                    d.mul(L::byte(scale, i)).store(into.scale_mut(4 * column + i));
+                    dmin.mul(L::byte(min, i)).store(into.min_mut(4 * column + i));
                 }
             }
         }
     }
 
     #[inline(always)]
-    unsafe fn four<L: RowLanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L::F; 4] {
+    unsafe fn four<L: Lanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L; 4] {
         // SAFETY: what `TileFormat::four` is promised; `linear` or `unpack::row` has checked that the unit is the
         // matrix's.
         unsafe { decode_four::<Self, L>(unit, b, g, scales) }
@@ -62,7 +62,7 @@ impl QuantizedTileFormat for Q2_K {
     const MINS: bool = true;
 
     #[inline(always)]
-    unsafe fn pair<L: RowLanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
+    unsafe fn pair<L: Lanes>(unit: *const u8, b: usize, i: usize) -> [L::Bytes; 2] {
         // SAFETY: what `QuantizedTileFormat::pair` is promised; `linear` or `unpack::row` has checked that the unit is
         // the matrix's.
         unsafe { twos_pair::<L>(unit.add(320 + 128 * b), i, 0) }

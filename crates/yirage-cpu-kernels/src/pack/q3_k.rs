@@ -3,7 +3,7 @@
 
 use super::planes::{groups, join, ones_pair, put_columns, put_halves, put_ones, put_twos, twos_pair};
 use super::tile::{QuantizedTileFormat, SourceBlocks, TileFormat, UnitScales, decode_four};
-use crate::simd::row_lanes::RowLanes;
+use crate::simd::Lanes;
 
 /// See the module description.
 #[allow(non_camel_case_types)] // the name of the file format
@@ -15,7 +15,7 @@ impl TileFormat for Q3_K {
     const PUT: usize = 256;
 
     #[inline(always)]
-    unsafe fn put<L: RowLanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
+    unsafe fn put<L: Lanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
         // SAFETY: what `TileFormat::put` is promised; `PackedMatrix::pack_rows` has checked the rows.
         unsafe {
             put_halves(unit, rows, 108);
@@ -33,29 +33,29 @@ impl TileFormat for Q3_K {
     }
 
     #[inline(always)]
-    unsafe fn scales<L: RowLanes>(unit: *const u8, into: &mut UnitScales) {
+    unsafe fn scales<L: Lanes>(unit: *const u8, into: &mut UnitScales) {
         // SAFETY: what `TileFormat::scales` is promised; `linear` or `unpack::row` has checked that the unit is the
         // matrix's.
         unsafe {
-            let (d, bias) = (L::f16(unit), L::splat(32.0));
-            let (c0, c1, c2) = (L::load(unit.add(32)), L::load(unit.add(96)), L::load(unit.add(160)));
+            let (d, bias) = (L::load_f16_in_order(unit), L::splat(32.0));
+            let (c0, c1, c2) = (L::load_bytes(unit.add(32)), L::load_bytes(unit.add(96)), L::load_bytes(unit.add(160)));
             let columns = [
-                L::or(L::field(c0, 0, 4, 0), L::field(c2, 0, 2, 4)),
-                L::or(L::field(c1, 0, 4, 0), L::field(c2, 2, 2, 4)),
-                L::or(L::field(c0, 4, 4, 0), L::field(c2, 4, 2, 4)),
-                L::or(L::field(c1, 4, 4, 0), L::field(c2, 6, 2, 4)),
+                L::or_bytes(L::field(c0, 0, 4, 0), L::field(c2, 0, 2, 4)),
+                L::or_bytes(L::field(c1, 0, 4, 0), L::field(c2, 2, 2, 4)),
+                L::or_bytes(L::field(c0, 4, 4, 0), L::field(c2, 4, 2, 4)),
+                L::or_bytes(L::field(c1, 4, 4, 0), L::field(c2, 6, 2, 4)),
             ];
             for (c, column) in columns.into_iter().enumerate() {
                 for i in 0..4 {
-                    let scale = L::sub(L::byte(column, i), bias);
-                    L::store(into.scale_mut(4 * c + i), L::mul(d, scale));
+                    let scale = L::byte(column, i).sub(bias);
+                    d.mul(scale).store(into.scale_mut(4 * c + i));
                 }
             }
         }
     }
 
     #[inline(always)]
-    unsafe fn four<L: RowLanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L::F; 4] {
+    unsafe fn four<L: Lanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L; 4] {
         // SAFETY: what `TileFormat::four` is promised; `linear` or `unpack::row` has checked that the unit is the
         // matrix's.
         unsafe { decode_four::<Self, L>(unit, b, g, scales) }
@@ -68,7 +68,7 @@ impl QuantizedTileFormat for Q3_K {
     const HALVES: usize = 2;
 
     #[inline(always)]
-    unsafe fn pair<L: RowLanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
+    unsafe fn pair<L: Lanes>(unit: *const u8, b: usize, i: usize) -> [L::Bytes; 2] {
         // SAFETY: what `QuantizedTileFormat::pair` is promised; `linear` or `unpack::row` has checked that the unit is
         // the matrix's.
         unsafe {

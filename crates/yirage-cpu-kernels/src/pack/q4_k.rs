@@ -3,7 +3,7 @@
 
 use super::planes::{nibbles_pair, put_columns, put_halves, put_nibbles};
 use super::tile::{QuantizedTileFormat, SourceBlocks, TileFormat, UnitScales, decode_four};
-use crate::simd::row_lanes::RowLanes;
+use crate::simd::Lanes;
 
 /// See the module description.
 #[allow(non_camel_case_types)] // the name of the file format
@@ -15,7 +15,7 @@ impl TileFormat for Q4_K {
     const PUT: usize = 256;
 
     #[inline(always)]
-    unsafe fn put<L: RowLanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
+    unsafe fn put<L: Lanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
         // SAFETY: what `TileFormat::put` is promised; `PackedMatrix::pack_rows` has checked the rows.
         unsafe {
             put_scales(unit, rows);
@@ -29,7 +29,7 @@ impl TileFormat for Q4_K {
     }
 
     #[inline(always)]
-    unsafe fn scales<L: RowLanes>(unit: *const u8, into: &mut UnitScales) {
+    unsafe fn scales<L: Lanes>(unit: *const u8, into: &mut UnitScales) {
         // SAFETY: what `TileFormat::scales` is promised; `linear` or `unpack::row` has checked that the unit is the
         // matrix's.
         unsafe {
@@ -38,7 +38,7 @@ impl TileFormat for Q4_K {
     }
 
     #[inline(always)]
-    unsafe fn four<L: RowLanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L::F; 4] {
+    unsafe fn four<L: Lanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L; 4] {
         // SAFETY: what `TileFormat::four` is promised; `linear` or `unpack::row` has checked that the unit is the
         // matrix's.
         unsafe { decode_four::<Self, L>(unit, b, g, scales) }
@@ -51,7 +51,7 @@ impl QuantizedTileFormat for Q4_K {
     const MINS: bool = true;
 
     #[inline(always)]
-    unsafe fn pair<L: RowLanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
+    unsafe fn pair<L: Lanes>(unit: *const u8, b: usize, i: usize) -> [L::Bytes; 2] {
         // SAFETY: what `QuantizedTileFormat::pair` is promised; `linear` or `unpack::row` has checked that the unit is
         // the matrix's.
         unsafe { nibbles_pair::<L>(unit.add(256 + 256 * b), i) }
@@ -77,19 +77,21 @@ pub(super) unsafe fn put_scales(unit: *mut u8, rows: &SourceBlocks) {
 /// # Safety
 /// 256 readable bytes at `unit`; the instruction set of `L`.
 #[inline(always)]
-pub(super) unsafe fn scale_columns<L: RowLanes>(unit: *const u8, into: &mut UnitScales) {
+pub(super) unsafe fn scale_columns<L: Lanes>(unit: *const u8, into: &mut UnitScales) {
     // SAFETY: what `scale_columns` is promised; `linear` or `unpack::row` has checked that the unit is the matrix's.
     unsafe {
-        let (d, dmin) = (L::f16(unit), L::sub(L::splat(-0.0), L::f16(unit.add(32))));
-        let (c0, c1, c2) = (L::load(unit.add(64)), L::load(unit.add(128)), L::load(unit.add(192)));
+        let (d, dmin) = (L::load_f16_in_order(unit), L::splat(-0.0).sub(L::load_f16_in_order(unit.add(32))));
+        let (c0, c1, c2) = (L::load_bytes(unit.add(64)), L::load_bytes(unit.add(128)), L::load_bytes(unit.add(192)));
         let low = [L::field(c0, 0, 6, 0), L::field(c1, 0, 6, 0)];
-        let high =
-            [L::or(L::field(c2, 0, 4, 0), L::field(c0, 6, 2, 4)), L::or(L::field(c2, 4, 4, 0), L::field(c1, 6, 2, 4))];
+        let high = [
+            L::or_bytes(L::field(c2, 0, 4, 0), L::field(c0, 6, 2, 4)),
+            L::or_bytes(L::field(c2, 4, 4, 0), L::field(c1, 6, 2, 4)),
+        ];
         for i in 0..4 {
-            L::store(into.scale_mut(i), L::mul(d, L::byte(low[0], i)));
-            L::store(into.min_mut(i), L::mul(dmin, L::byte(low[1], i)));
-            L::store(into.scale_mut(4 + i), L::mul(d, L::byte(high[0], i)));
-            L::store(into.min_mut(4 + i), L::mul(dmin, L::byte(high[1], i)));
+            d.mul(L::byte(low[0], i)).store(into.scale_mut(i));
+            dmin.mul(L::byte(low[1], i)).store(into.min_mut(i));
+            d.mul(L::byte(high[0], i)).store(into.scale_mut(4 + i));
+            dmin.mul(L::byte(high[1], i)).store(into.min_mut(4 + i));
         }
     }
 }

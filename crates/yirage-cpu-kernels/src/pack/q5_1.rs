@@ -3,7 +3,7 @@
 
 use super::planes::{join, nibbles_pair, ones_pair, put_bits, put_halves, put_split_nibbles};
 use super::tile::{QuantizedTileFormat, SourceBlocks, TileFormat, UnitScales, decode_four};
-use crate::simd::row_lanes::RowLanes;
+use crate::simd::Lanes;
 
 /// See the module description.
 #[allow(non_camel_case_types)] // the name of the file format
@@ -15,7 +15,7 @@ impl TileFormat for Q5_1 {
     const PUT: usize = 32;
 
     #[inline(always)]
-    unsafe fn put<L: RowLanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
+    unsafe fn put<L: Lanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
         // SAFETY: what `TileFormat::put` is promised; `PackedMatrix::pack_rows` has checked the rows.
         unsafe {
             put_halves(unit, rows, 0);
@@ -26,17 +26,17 @@ impl TileFormat for Q5_1 {
     }
 
     #[inline(always)]
-    unsafe fn scales<L: RowLanes>(unit: *const u8, into: &mut UnitScales) {
+    unsafe fn scales<L: Lanes>(unit: *const u8, into: &mut UnitScales) {
         // SAFETY: what `TileFormat::scales` is promised; `linear` or `unpack::row` has checked that the unit is the
         // matrix's.
         unsafe {
-            L::store(into.scale_mut(0), L::f16(unit));
-            L::store(into.min_mut(0), L::f16(unit.add(32)));
+            L::load_f16_in_order(unit).store(into.scale_mut(0));
+            L::load_f16_in_order(unit.add(32)).store(into.min_mut(0));
         }
     }
 
     #[inline(always)]
-    unsafe fn four<L: RowLanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L::F; 4] {
+    unsafe fn four<L: Lanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L; 4] {
         // SAFETY: what `TileFormat::four` is promised; `linear` or `unpack::row` has checked that the unit is the
         // matrix's.
         unsafe { decode_four::<Self, L>(unit, b, g, scales) }
@@ -49,7 +49,7 @@ impl QuantizedTileFormat for Q5_1 {
     const MINS: bool = true;
 
     #[inline(always)]
-    unsafe fn pair<L: RowLanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
+    unsafe fn pair<L: Lanes>(unit: *const u8, b: usize, i: usize) -> [L::Bytes; 2] {
         // SAFETY: what `QuantizedTileFormat::pair` is promised; `linear` or `unpack::row` has checked that the unit is
         // the matrix's.
         unsafe {

@@ -4,7 +4,7 @@
 use super::planes::{groups, join, nibbles_pair, ones_pair, put_nibbles, put_ones};
 use super::q4_k::{put_scales, scale_columns};
 use super::tile::{QuantizedTileFormat, SourceBlocks, TileFormat, UnitScales, decode_four};
-use crate::simd::row_lanes::RowLanes;
+use crate::simd::Lanes;
 
 /// See the module description.
 #[allow(non_camel_case_types)] // the name of the file format
@@ -16,7 +16,7 @@ impl TileFormat for Q5_K {
     const PUT: usize = 256;
 
     #[inline(always)]
-    unsafe fn put<L: RowLanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
+    unsafe fn put<L: Lanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
         // SAFETY: what `TileFormat::put` is promised; `PackedMatrix::pack_rows` has checked the rows.
         unsafe {
             put_scales(unit, rows);
@@ -34,7 +34,7 @@ impl TileFormat for Q5_K {
     }
 
     #[inline(always)]
-    unsafe fn scales<L: RowLanes>(unit: *const u8, into: &mut UnitScales) {
+    unsafe fn scales<L: Lanes>(unit: *const u8, into: &mut UnitScales) {
         // SAFETY: what `TileFormat::scales` is promised; `linear` or `unpack::row` has checked that the unit is the
         // matrix's.
         unsafe {
@@ -43,7 +43,7 @@ impl TileFormat for Q5_K {
     }
 
     #[inline(always)]
-    unsafe fn four<L: RowLanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L::F; 4] {
+    unsafe fn four<L: Lanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L; 4] {
         // SAFETY: what `TileFormat::four` is promised; `linear` or `unpack::row` has checked that the unit is the
         // matrix's.
         unsafe { decode_four::<Self, L>(unit, b, g, scales) }
@@ -56,7 +56,7 @@ impl QuantizedTileFormat for Q5_K {
     const MINS: bool = true;
 
     #[inline(always)]
-    unsafe fn pair<L: RowLanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
+    unsafe fn pair<L: Lanes>(unit: *const u8, b: usize, i: usize) -> [L::Bytes; 2] {
         // SAFETY: what `QuantizedTileFormat::pair` is promised; `linear` or `unpack::row` has checked that the unit is
         // the matrix's.
         unsafe {

@@ -3,7 +3,7 @@
 
 use super::planes::{groups, join, nibbles_pair, put_bytes, put_halves, put_nibbles, put_twos, twos_pair};
 use super::tile::{QuantizedTileFormat, SourceBlocks, TileFormat, UnitScales, decode_four};
-use crate::simd::row_lanes::RowLanes;
+use crate::simd::Lanes;
 
 /// See the module description.
 #[allow(non_camel_case_types)] // the name of the file format
@@ -15,7 +15,7 @@ impl TileFormat for Q6_K {
     const PUT: usize = 256;
 
     #[inline(always)]
-    unsafe fn put<L: RowLanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
+    unsafe fn put<L: Lanes>(unit: *mut u8, _: usize, rows: &SourceBlocks) {
         // SAFETY: what `TileFormat::put` is promised; `PackedMatrix::pack_rows` has checked the rows.
         unsafe {
             put_halves(unit, rows, 208);
@@ -35,19 +35,19 @@ impl TileFormat for Q6_K {
     }
 
     #[inline(always)]
-    unsafe fn scales<L: RowLanes>(unit: *const u8, into: &mut UnitScales) {
+    unsafe fn scales<L: Lanes>(unit: *const u8, into: &mut UnitScales) {
         // SAFETY: what `TileFormat::scales` is promised; `linear` or `unpack::row` has checked that the unit is the
         // matrix's.
         unsafe {
-            let d = L::f16(unit);
+            let d = L::load_f16_in_order(unit);
             for i in 0..16 {
-                L::store(into.scale_mut(i), L::mul(d, L::i8(unit.add(32 + 16 * i))));
+                d.mul(L::load_i8(unit.add(32 + 16 * i).cast())).store(into.scale_mut(i));
             }
         }
     }
 
     #[inline(always)]
-    unsafe fn four<L: RowLanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L::F; 4] {
+    unsafe fn four<L: Lanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L; 4] {
         // SAFETY: what `TileFormat::four` is promised; `linear` or `unpack::row` has checked that the unit is the
         // matrix's.
         unsafe { decode_four::<Self, L>(unit, b, g, scales) }
@@ -60,7 +60,7 @@ impl QuantizedTileFormat for Q6_K {
     const HALVES: usize = 2;
 
     #[inline(always)]
-    unsafe fn pair<L: RowLanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2] {
+    unsafe fn pair<L: Lanes>(unit: *const u8, b: usize, i: usize) -> [L::Bytes; 2] {
         // SAFETY: what `QuantizedTileFormat::pair` is promised; `linear` or `unpack::row` has checked that the unit is
         // the matrix's.
         unsafe {

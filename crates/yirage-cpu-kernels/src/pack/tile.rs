@@ -1,6 +1,6 @@
 //! What a kernel must know of a packed format.
 
-use crate::simd::row_lanes::RowLanes;
+use crate::simd::Lanes;
 use std::mem::MaybeUninit;
 
 /// Rows of a tile: the lanes of a 512-bit register of 32-bit numbers.
@@ -84,7 +84,7 @@ impl SourceBlocks {
     /// # Safety
     /// As for [`SourceBlocks::read`]; the instruction set of `L`.
     #[inline(always)]
-    pub(super) unsafe fn words<L: RowLanes>(&self, at: usize) -> [L::I; 4] {
+    pub(super) unsafe fn words<L: Lanes>(&self, at: usize) -> [L::Bytes; 4] {
         // SAFETY: what `SourceBlocks::words` is promised; `PackedMatrix::pack_rows` has checked the rows.
         unsafe { L::words(&self.0, at) }
     }
@@ -104,11 +104,11 @@ pub(crate) trait TileFormat {
     const PUT: usize;
 
     /// Writes the `at`-th `PUT` weights of the unit, of all rows.
-    unsafe fn put<L: RowLanes>(unit: *mut u8, at: usize, rows: &SourceBlocks);
+    unsafe fn put<L: Lanes>(unit: *mut u8, at: usize, rows: &SourceBlocks);
     /// Decodes the scales of the unit.
-    unsafe fn scales<L: RowLanes>(unit: *const u8, into: &mut UnitScales);
+    unsafe fn scales<L: Lanes>(unit: *const u8, into: &mut UnitScales);
     /// The weights k = 4g..4g+4 of 32-block `b`, exactly the f32 values of the format's `decode`.
-    unsafe fn four<L: RowLanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L::F; 4];
+    unsafe fn four<L: Lanes>(unit: *const u8, b: usize, g: usize, scales: &UnitScales) -> [L; 4];
 }
 
 /// A packed format with integer codes: weight = scale * (code - OFFSET) + min.
@@ -130,7 +130,7 @@ pub(crate) trait QuantizedTileFormat: TileFormat {
     const MINS: bool = false;
 
     /// The codes of the k-groups 2i and 2i+1 of 32-block `b`.
-    unsafe fn pair<L: RowLanes>(unit: *const u8, b: usize, i: usize) -> [L::I; 2];
+    unsafe fn pair<L: Lanes>(unit: *const u8, b: usize, i: usize) -> [L::Bytes; 2];
 }
 
 /// [`TileFormat::four`] of a format with codes.
@@ -138,12 +138,12 @@ pub(crate) trait QuantizedTileFormat: TileFormat {
 /// # Safety
 /// As for [`TileFormat`].
 #[inline(always)]
-pub(crate) unsafe fn decode_four<T: QuantizedTileFormat, L: RowLanes>(
+pub(crate) unsafe fn decode_four<T: QuantizedTileFormat, L: Lanes>(
     unit: *const u8,
     b: usize,
     g: usize,
     s: &UnitScales,
-) -> [L::F; 4] {
+) -> [L; 4] {
     // SAFETY: what `decode_four` is promised; `linear` or `unpack::row` has checked that the unit is the matrix's.
     unsafe {
         let codes = T::pair::<L>(unit, b, g / 2)[g % 2];
@@ -160,12 +160,12 @@ pub(crate) unsafe fn decode_four<T: QuantizedTileFormat, L: RowLanes>(
 /// # Safety
 /// As for [`TileFormat`].
 #[inline(always)]
-pub(crate) unsafe fn decode_column<T: QuantizedTileFormat, L: RowLanes>(
+pub(crate) unsafe fn decode_column<T: QuantizedTileFormat, L: Lanes>(
     unit: *const u8,
     b: usize,
     column: usize,
     s: &UnitScales,
-) -> L::F {
+) -> L {
     let g = column / 4;
     // SAFETY: what `decode_column` is promised; `linear` or `unpack::row` has checked that the unit is the matrix's.
     unsafe {
@@ -180,15 +180,15 @@ pub(crate) unsafe fn decode_column<T: QuantizedTileFormat, L: RowLanes>(
 /// # Safety
 /// As for [`TileFormat`].
 #[inline(always)]
-unsafe fn decode_byte<T: QuantizedTileFormat, L: RowLanes>(codes: L::I, i: usize, at: usize, s: &UnitScales) -> L::F {
+unsafe fn decode_byte<T: QuantizedTileFormat, L: Lanes>(codes: L::Bytes, i: usize, at: usize, s: &UnitScales) -> L {
     // SAFETY: what `decode_byte` is promised; the tables hold UNIT_BLOCKS * HALVES <= 16 rows; `linear` or
     // `unpack::row` has checked that the unit is the matrix's.
     unsafe {
-        let scale = L::floats(s.scale(at).as_ptr());
+        let scale = L::load_in_order(s.scale(at).as_ptr());
         let mut code = L::byte(codes, i);
         if T::OFFSET != 0 {
-            code = L::sub(code, L::splat(T::OFFSET as f32));
+            code = code.sub(L::splat(T::OFFSET as f32));
         }
-        if T::MINS { L::fma(scale, code, L::floats(s.min(at).as_ptr())) } else { L::mul(scale, code) }
+        if T::MINS { scale.fma(code, L::load_in_order(s.min(at).as_ptr())) } else { scale.mul(code) }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{BLOCK, PackedMatrix, TILE_ROWS, TileFormat, UnitScales, for_format};
 use crate::isa::Isa;
-use crate::simd::row_lanes::{RowLanes, RowLanesJob, launch};
+use crate::simd::{Lanes, WithLanes, launch};
 use std::marker::PhantomData;
 
 /// Decodes a row.
@@ -31,10 +31,11 @@ struct UnpackRow<'a, T> {
     format: PhantomData<T>,
 }
 
-impl<T: TileFormat> RowLanesJob for UnpackRow<'_, T> {
+impl<T: TileFormat> WithLanes for UnpackRow<'_, T> {
+    type Out = ();
     #[inline(always)]
-    unsafe fn run<L: RowLanes>(self) {
-        // SAFETY: `decode` wants the units that the type needs, which `row` has checked, and the instructions of `RowLanesJob::run`.
+    unsafe fn run<L: Lanes>(self) {
+        // SAFETY: `decode` wants the units that the type needs, which `row` has checked, and the instructions of `WithLanes::run`.
         unsafe { decode::<L, T>(self.unit, self.step, self.lane, self.out) }
     }
 }
@@ -42,7 +43,7 @@ impl<T: TileFormat> RowLanesJob for UnpackRow<'_, T> {
 /// # Safety
 /// Enough units for `out` at `unit` and every `step` bytes; the instruction set of `L`.
 #[inline(always)]
-unsafe fn decode<L: RowLanes, T: TileFormat>(unit: *const u8, step: usize, lane: usize, out: &mut [f32]) {
+unsafe fn decode<L: Lanes, T: TileFormat>(unit: *const u8, step: usize, lane: usize, out: &mut [f32]) {
     let mut scales = UnitScales::new();
     let mut rows = [[0f32; TILE_ROWS]; 4];
     for (u, part) in out.chunks_mut(T::UNIT_BLOCKS * BLOCK).enumerate() {
@@ -54,7 +55,7 @@ unsafe fn decode<L: RowLanes, T: TileFormat>(unit: *const u8, step: usize, lane:
             unsafe {
                 let w = T::four::<L>(unit, at / 8, at % 8, &scales);
                 for (row, w) in rows.iter_mut().zip(w) {
-                    L::store(row.as_mut_ptr(), w);
+                    w.store(row.as_mut_ptr());
                 }
             }
             for (v, row) in four.iter_mut().zip(&rows) {

@@ -1,12 +1,11 @@
 //! Lanes as two AVX registers (AVX2, FMA, F16C).
 
-use super::{LANES, Lanes, WithLanes};
-use crate::simd::row_lanes::{Avx2Lanes, RowLanes as _};
+use super::{ByteLanes as _, LANES, Lanes, WithLanes};
 use std::arch::x86_64::*;
 
 /// Lanes 0 to 7, lanes 8 to 15.
 #[derive(Clone, Copy)]
-pub(super) struct Avx2(pub(super) __m256, pub(super) __m256);
+pub(crate) struct Avx2(pub(super) __m256, pub(super) __m256);
 
 /// The window of eight words from `8 - n` on has its first `n` words set.
 static FIRST: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -65,7 +64,7 @@ impl Lanes for Avx2 {
     unsafe fn turn(rows: &[*const f32; LANES]) -> [Self; 4] {
         // SAFETY: `Lanes::turn` is promised four values of each row.
         unsafe {
-            let words = Avx2Lanes::words(&rows.map(|row| row.cast()), 0);
+            let words = Self::words(&rows.map(|row| row.cast()), 0);
             words.map(|[a, b]| Avx2(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b)))
         }
     }

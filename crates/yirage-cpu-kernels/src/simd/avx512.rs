@@ -1,12 +1,11 @@
 //! Lanes as one AVX-512 register.
 
-use super::{LANES, Lanes, WithLanes};
-use crate::simd::row_lanes::{Avx512Lanes, RowLanes as _};
+use super::{ByteLanes as _, LANES, Lanes, WithLanes};
 use std::arch::x86_64::*;
 
 /// All sixteen lanes.
 #[derive(Clone, Copy)]
-pub(super) struct Avx512(pub(super) __m512);
+pub(crate) struct Avx512(pub(super) __m512);
 
 /// One mask bit for each of lanes `from..to`.
 #[inline(always)]
@@ -60,7 +59,7 @@ impl Lanes for Avx512 {
     #[inline(always)]
     unsafe fn turn(rows: &[*const f32; LANES]) -> [Self; 4] {
         // SAFETY: `Lanes::turn` is promised four values of each row.
-        unsafe { Avx512Lanes::words(&rows.map(|row| row.cast()), 0).map(|v| Avx512(_mm512_castsi512_ps(v))) }
+        unsafe { Self::words(&rows.map(|row| row.cast()), 0).map(|v| Avx512(_mm512_castsi512_ps(v))) }
     }
     #[inline(always)]
     unsafe fn load_i8(p: *const i8) -> Self {

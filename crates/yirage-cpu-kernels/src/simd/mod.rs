@@ -7,27 +7,34 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod bytes;
 pub mod math;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod plain;
 pub mod power;
-pub(crate) mod row_lanes;
 mod words;
 
 use crate::isa::Isa;
-use plain::Plain;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use avx2::Avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use avx512::Avx512;
+pub use bytes::ByteLanes;
+#[cfg(target_arch = "aarch64")]
+pub(crate) use neon::Neon;
+pub(crate) use plain::Plain;
 pub use words::BitLanes;
 
 /// Lanes of a vector.
 pub const LANES: usize = 16;
 
-/// Sixteen f32 values. A type of this trait may be used only inside [`launch`], which enables its instructions.
+/// Sixteen f32 values. A type of this trait may be used only inside [`launch`], or a function that enables its instructions.
 ///
 /// # Safety
 /// Of the loads and stores, and of `turn`: the addresses have what the method says that it touches.
 #[expect(clippy::missing_safety_doc, reason = "what its own section says is of each of them")]
-pub trait Lanes: BitLanes {
+pub trait Lanes: BitLanes + ByteLanes {
     /// Rows that a register tile of two vectors a row may hold without spilling.
     const ROWS: usize;
     /// Whether the registers hold twelve rows of two vectors of sums and not only six of one.
@@ -164,7 +171,7 @@ pub unsafe fn launch<K: WithLanes>(isa: Isa, kernel: K) -> K::Out {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => run_avx512(kernel),
             #[cfg(target_arch = "aarch64")]
-            Isa::Neon => run_everywhere::<neon::Neon, K>(kernel),
+            Isa::Neon => run_everywhere::<Neon, K>(kernel),
             _ => run_everywhere::<Plain, K>(kernel),
         }
     }
@@ -185,7 +192,7 @@ unsafe fn run_everywhere<V: Lanes, K: WithLanes>(kernel: K) -> K::Out {
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn run_avx2<K: WithLanes>(kernel: K) -> K::Out {
     // SAFETY: `WithLanes::run` wants the instructions that this function enables, and what `launch` is promised.
-    unsafe { kernel.run::<avx2::Avx2>() }
+    unsafe { kernel.run::<Avx2>() }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -193,5 +200,5 @@ unsafe fn run_avx2<K: WithLanes>(kernel: K) -> K::Out {
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl")]
 unsafe fn run_avx512<K: WithLanes>(kernel: K) -> K::Out {
     // SAFETY: `WithLanes::run` wants the instructions that this function enables, and what `launch` is promised.
-    unsafe { kernel.run::<avx512::Avx512>() }
+    unsafe { kernel.run::<Avx512>() }
 }

@@ -3,13 +3,12 @@
 //! Advanced SIMD is part of every AArch64 processor that Rust's targets name, so no instruction here has to be enabled.
 //! `fmax` and `fmin` give NaN for NaN, unlike the trait's `max` and `min`: those are a comparison and a choice.
 
-use super::{LANES, Lanes, WithLanes};
-use crate::simd::row_lanes::{NeonLanes, RowLanes as _};
+use super::{ByteLanes as _, LANES, Lanes, WithLanes};
 use std::arch::aarch64::*;
 
 /// Lanes 0 to 3, 4 to 7, 8 to 11, 12 to 15.
 #[derive(Clone, Copy)]
-pub(super) struct Neon(pub(super) [float32x4_t; 4]);
+pub(crate) struct Neon(pub(super) [float32x4_t; 4]);
 
 /// An expression for each of the four registers. A macro because a closure would not inherit "always inline".
 macro_rules! four {
@@ -84,7 +83,7 @@ impl Lanes for Neon {
     unsafe fn turn(rows: &[*const f32; LANES]) -> [Self; 4] {
         // SAFETY: `Lanes::turn` is promised four values of each row.
         unsafe {
-            let words = NeonLanes::words(&rows.map(|row| row.cast()), 0);
+            let words = Self::words(&rows.map(|row| row.cast()), 0);
             words.map(|v| Neon(v.map(|part| vreinterpretq_f32_u8(part))))
         }
     }

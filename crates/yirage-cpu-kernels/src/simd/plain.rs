@@ -6,7 +6,7 @@ use super::{LANES, Lanes, WithLanes};
 
 /// An array; the compiler makes vectors of it where it can.
 #[derive(Clone, Copy)]
-pub(super) struct Plain(pub(super) [f32; LANES]);
+pub(crate) struct Plain(pub(super) [f32; LANES]);
 
 macro_rules! each {
     ($i:ident => $e:expr) => {{

@@ -10,7 +10,7 @@ use super::pass::{PanelPass, PassFn, Passes, fetch};
 use super::unroll::unroll;
 use crate::activation::{Meta, TOKEN_TILE};
 use crate::pack::{BLOCK, PANEL_TILES, QuantizedTileFormat, TileFormat, UnitScales};
-use crate::simd::row_lanes::{Avx2Lanes, RowLanes};
+use crate::simd::{Avx2, ByteLanes as _};
 use std::arch::x86_64::*;
 use std::slice;
 use sums::Avx2DotProduct;
@@ -25,7 +25,7 @@ pub(super) fn float_passes<F: TileFormat>() -> Passes {
     Passes { sizes: [float_pass::<F, 1>, float_pass::<F, 2>, four, four, four], from: 4, step: 4, panels: 1 }
 }
 
-decoded::functions!(Avx2Lanes, target_feature(enable = "avx2,fma,f16c"));
+decoded::functions!(Avx2, target_feature(enable = "avx2,fma,f16c"));
 
 /// Kernels for int8 activations.
 pub(super) fn quantized_passes<F: QuantizedTileFormat, S: Avx2DotProduct>() -> Passes {
@@ -43,7 +43,7 @@ pub(super) fn quantized_passes<F: QuantizedTileFormat, S: Avx2DotProduct>() -> P
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn float_pass<F: TileFormat, const T: usize>(p: &PanelPass) {
     // SAFETY: what `float_pass` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
-    unsafe { float::pass::<Avx2Lanes, F, T>(p) }
+    unsafe { float::pass::<Avx2, F, T>(p) }
 }
 
 /// One pass: a block's codes are unpacked once, then used by `T` tokens at a time, of at most `N`.
@@ -63,10 +63,10 @@ unsafe fn quantized_pass<F: QuantizedTileFormat, S: Avx2DotProduct, const T: usi
         for u in 0..p.units {
             let mut w = unit;
             for (tile, scales) in acc.iter_mut().zip(&mut scales) {
-                F::scales::<Avx2Lanes>(w, scales);
+                F::scales::<Avx2>(w, scales);
                 for b in 0..F::UNIT_BLOCKS {
                     if N <= 4 {
-                        fetch::<Avx2Lanes, F>(p.ahead, w, b);
+                        fetch::<Avx2, F>(p.ahead, w, b);
                     }
                     let (x, metas) = p.block(u * F::UNIT_BLOCKS + b);
                     let codes = unpack::<F>(w, b);
@@ -84,7 +84,7 @@ unsafe fn quantized_pass<F: QuantizedTileFormat, S: Avx2DotProduct, const T: usi
         }
         for (i, tile) in acc.iter().enumerate() {
             for (t, v) in tile[..p.tokens.min(N)].iter().enumerate() {
-                p.put::<Avx2Lanes>(i, t, *v);
+                p.put::<Avx2>(i, t, *v);
             }
         }
     }
@@ -104,7 +104,7 @@ unsafe fn add_outliers<F: QuantizedTileFormat, const N: usize>(
     acc: &mut [[Avx2Floats; N]; PANEL_TILES],
 ) {
     // SAFETY: what `add_outliers` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
-    unsafe { outliers::add::<Avx2Lanes, F>(marked, unit, w, scales, acc) }
+    unsafe { outliers::add::<Avx2, F>(marked, unit, w, scales, acc) }
 }
 
 /// The 8 k-groups of a block.
@@ -117,7 +117,7 @@ unsafe fn unpack<F: QuantizedTileFormat>(w: *const u8, b: usize) -> [Avx2Ints; 8
     unsafe {
         let mut codes = [[_mm256_setzero_si256(); 2]; 8];
         unroll!(I in [0 1 2 3] {
-            [codes[2 * I], codes[2 * I + 1]] = F::pair::<Avx2Lanes>(w, b, I);
+            [codes[2 * I], codes[2 * I + 1]] = F::pair::<Avx2>(w, b, I);
         });
         codes
     }
@@ -140,7 +140,7 @@ unsafe fn block<F: QuantizedTileFormat, S: Avx2DotProduct, const T: usize>(
     unsafe {
         if F::HALVES == 1 {
             let dot = S::sums::<F, T, 0, 8>(w, x, m);
-            let scale = Avx2Lanes::floats(s.scale(b).as_ptr());
+            let scale = Avx2::load_in_order(s.scale(b).as_ptr()).registers();
             unroll!(I < T {
                 let m = &*m.add(I);
                 let (d, sum) = (_mm256_set1_ps(m.scale), _mm256_set1_ps(m.scaled_sum));
@@ -157,14 +157,14 @@ unsafe fn block<F: QuantizedTileFormat, S: Avx2DotProduct, const T: usize>(
         }
         let mut v = [[_mm256_setzero_ps(); 2]; T];
         let dot = S::sums::<F, T, 0, 4>(w, x, m);
-        let scale = Avx2Lanes::floats(s.scale(2 * b).as_ptr());
+        let scale = Avx2::load_in_order(s.scale(2 * b).as_ptr()).registers();
         unroll!(I < T {
             unroll!(H in [0 1] {
                 v[I][H] = _mm256_mul_ps(_mm256_cvtepi32_ps(dot[I][H]), scale[H]);
             });
         });
         let dot = S::sums::<F, T, 4, 8>(w, x, m);
-        let scale = Avx2Lanes::floats(s.scale(2 * b + 1).as_ptr());
+        let scale = Avx2::load_in_order(s.scale(2 * b + 1).as_ptr()).registers();
         unroll!(I < T {
             let m = &*m.add(I);
             let second = m.minus_sum - m.minus_first;

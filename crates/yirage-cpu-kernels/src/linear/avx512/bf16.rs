@@ -8,7 +8,7 @@ use crate::activation::TOKEN_TILE;
 use crate::linear::pass::PanelPass;
 use crate::linear::unroll::unroll;
 use crate::pack::{BLOCK, PANEL_TILES, PackedBf16, TileFormat};
-use crate::simd::row_lanes::{Avx512Lanes, RowLanes};
+use crate::simd::{Avx512, ByteLanes as _};
 use std::arch::x86_64::*;
 use std::slice;
 
@@ -47,7 +47,7 @@ fn pairs(v: __m512i) -> __m512bh {
 #[inline]
 unsafe fn rows(w: *const u8) -> __m512bh {
     // SAFETY: what `rows` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
-    unsafe { pairs(Avx512Lanes::load(w)) }
+    unsafe { pairs(Avx512::load_bytes(w)) }
 }
 
 /// A token's pair in all rows.
@@ -77,7 +77,7 @@ pub(super) unsafe fn few<const N: usize>(p: &PanelPass) {
                 let mut acc = *tile;
                 for i in 0..BLOCK / 2 {
                     if p.ahead > 0 {
-                        Avx512Lanes::fetch(w.wrapping_add(p.ahead + 64 * i));
+                        Avx512::fetch(w.wrapping_add(p.ahead + 64 * i));
                     }
                     let v = rows(w.add(64 * i));
                     unroll!(I < N {
@@ -89,7 +89,7 @@ pub(super) unsafe fn few<const N: usize>(p: &PanelPass) {
             }
         }
         for (i, tile) in sums.iter().enumerate() {
-            unroll!(I < N { p.put::<Avx512Lanes>(i, I, tile[I]); });
+            unroll!(I < N { p.put::<Avx512>(i, I, tile[I]); });
         }
     }
 }
@@ -135,7 +135,7 @@ pub(super) unsafe fn together<const T: usize>(passes: &[PanelPass]) {
         for (p, sums) in passes.iter().zip(&sums) {
             for (&(tile, first), sums) in PARTS.iter().zip(sums) {
                 for (i, tokens) in sums.iter().enumerate() {
-                    unroll!(I in [0 1 2 3 4 5 6 7] { p.put::<Avx512Lanes>(tile + i, first + I, tokens[I]); });
+                    unroll!(I in [0 1 2 3 4 5 6 7] { p.put::<Avx512>(tile + i, first + I, tokens[I]); });
                 }
             }
         }
@@ -163,10 +163,10 @@ unsafe fn part<const FETCH: bool>(
             // SAFETY: what `part` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
             unsafe {
                 if FETCH {
-                    Avx512Lanes::fetch(ahead.wrapping_add(u * PackedBf16::UNIT_BYTES + 64 * i));
+                    Avx512::fetch(ahead.wrapping_add(u * PackedBf16::UNIT_BYTES + 64 * i));
                 }
                 if i.is_multiple_of(LINE_EVERY) {
-                    Avx512Lanes::fetch(numbers.wrapping_add(u * TOKENS_SHARE + i / LINE_EVERY * 64));
+                    Avx512::fetch(numbers.wrapping_add(u * TOKENS_SHARE + i / LINE_EVERY * 64));
                 }
                 let w = w.add(u * STEP + 64 * i);
                 let x = x.add(u * stride * TOKEN_BYTES + 4 * i);

@@ -4,7 +4,7 @@
 use crate::linear::pass::PanelPass;
 use crate::linear::variant::MOST_PANELS;
 use crate::pack::{BLOCK, PANEL_TILES, PackedBf16, TILE_ROWS, TileFormat};
-use crate::simd::row_lanes::{Avx512Lanes, RowLanes};
+use crate::simd::{Avx512, ByteLanes as _};
 use std::arch::asm;
 use std::arch::x86_64::{_mm512_set1_epi32, _mm512_setzero_si512};
 use std::mem::offset_of;
@@ -59,7 +59,7 @@ pub(super) unsafe fn one(p: &PanelPass) {
         }
         for (i, sums) in sums.0[..PANEL_TILES * p.panels].iter().enumerate() {
             let tile = i % p.panels * PANEL_TILES + i / p.panels;
-            p.put::<Avx512Lanes>(tile, 0, Avx512Lanes::floats(sums.as_ptr()));
+            p.put::<Avx512>(tile, 0, Avx512::load_in_order(sums.as_ptr()).registers());
         }
     }
 }

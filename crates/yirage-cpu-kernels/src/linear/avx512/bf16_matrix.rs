@@ -8,7 +8,7 @@ use crate::activation::TOKEN_TILE;
 use crate::amx::Shapes;
 use crate::linear::pass::PanelPass;
 use crate::pack::{BLOCK, PANEL_TILES, PackedBf16, TILE_ROWS, TileFormat};
-use crate::simd::row_lanes::{Avx512Lanes, RowLanes};
+use crate::simd::{Avx512, ByteLanes as _};
 use std::arch::asm;
 
 /// Bytes of 32 numbers of a token.
@@ -39,7 +39,7 @@ struct AmxBf16Accumulators([[f32; TILE_ROWS]; TOKEN_TILE]);
 #[inline(always)]
 fn fetch(at: *const u8, bytes: usize) {
     for line in (0..bytes).step_by(64) {
-        Avx512Lanes::fetch(at.wrapping_add(line));
+        Avx512::fetch(at.wrapping_add(line));
     }
 }
 
@@ -62,7 +62,7 @@ macro_rules! put {
         asm!(concat!("tilestored [{to} + {line}], tmm", $c), to = in(reg) &raw mut $sums.0, line = in(reg) 64usize,
             options(nostack, preserves_flags));
         for (token, sums) in $sums.0[..$p.tokens].iter().enumerate() {
-            $p.put::<Avx512Lanes>($tile, token, Avx512Lanes::floats(sums.as_ptr()));
+            $p.put::<Avx512>($tile, token, Avx512::load_in_order(sums.as_ptr()).registers());
         }
     }};
 }

@@ -10,7 +10,7 @@ use crate::linear::outliers::OutlierBlocks;
 use crate::linear::pass::{PanelPass, fetch};
 use crate::linear::unroll::unroll;
 use crate::pack::{BLOCK, PANEL_TILES, QuantizedTileFormat, UnitScales};
-use crate::simd::row_lanes::Avx512Lanes;
+use crate::simd::Avx512;
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::slice;
@@ -125,7 +125,7 @@ macro_rules! block {
     ($F:ident, $n:ident, $w:expr, $b:expr, $scales:expr, $x:expr, $metas:expr, $acc:expr) => {{
         let (b, x, metas): (usize, *const u8, *const Meta) = ($b, $x, $metas);
         let mut q = [_mm512_setzero_si512(); 8];
-        unroll!(P in [0 1 2 3] { [q[2 * P], q[2 * P + 1]] = $F::pair::<Avx512Lanes>($w, b, P); });
+        unroll!(P in [0 1 2 3] { [q[2 * P], q[2 * P + 1]] = $F::pair::<Avx512>($w, b, P); });
         let at = b * $F::HALVES;
         let s0 = _mm512_load_ps($scales.scale(at).as_ptr());
         let m0 = if $F::MINS { _mm512_load_ps($scales.min(at).as_ptr()) } else { s0 };
@@ -176,11 +176,11 @@ pub(super) unsafe fn pass<F: QuantizedTileFormat, const N: usize, const P: usize
             for tile in 0..PANEL_TILES {
                 for (panel, (sums, scales)) in sums.iter_mut().zip(&mut *scales).enumerate() {
                     let (w, scales) = (unit.add(panel * p.next + tile * F::UNIT_BYTES), &mut scales[tile]);
-                    F::scales::<Avx512Lanes>(w, scales);
+                    F::scales::<Avx512>(w, scales);
                     let ahead = p.ahead_of((u * PANEL_TILES + tile) * F::UNIT_BYTES);
                     let mut acc = sums[tile]; // a copy keeps LLVM from storing them after every block
                     for b in 0..F::UNIT_BLOCKS {
-                        fetch::<Avx512Lanes, F>(ahead, w, b);
+                        fetch::<Avx512, F>(ahead, w, b);
                         let (x, metas) = p.block(u * F::UNIT_BLOCKS + b);
                         block!(F, N, w, b, scales, x, metas, acc);
                     }
@@ -196,7 +196,7 @@ pub(super) unsafe fn pass<F: QuantizedTileFormat, const N: usize, const P: usize
         }
         for (i, tile) in sums.iter().flatten().enumerate() {
             for (t, v) in tile[..p.tokens.min(N)].iter().enumerate() {
-                p.put::<Avx512Lanes>(i, t, *v);
+                p.put::<Avx512>(i, t, *v);
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::linear::outliers::OutlierBlocks;
 use crate::linear::pass::{PanelPass, fetch};
 use crate::linear::unroll::unroll;
 use crate::pack::{BLOCK, PANEL_TILES, QuantizedTileFormat, UnitScales};
-use crate::simd::row_lanes::Avx512Lanes;
+use crate::simd::Avx512;
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::mem::offset_of;
@@ -181,8 +181,8 @@ unsafe fn two_tiles<F: QuantizedTileFormat>(
     unsafe {
         let (mut q, mut r) = ([_mm512_setzero_si512(); 8], [_mm512_setzero_si512(); 8]);
         unroll!(P in [0 1 2 3] {
-            [q[2 * P], q[2 * P + 1]] = F::pair::<Avx512Lanes>(w[0], b, P);
-            [r[2 * P], r[2 * P + 1]] = F::pair::<Avx512Lanes>(w[1], b, P);
+            [q[2 * P], q[2 * P + 1]] = F::pair::<Avx512>(w[0], b, P);
+            [r[2 * P], r[2 * P + 1]] = F::pair::<Avx512>(w[1], b, P);
         });
         let at_half = |half: usize| b * F::HALVES + half.min(F::HALVES - 1);
         let row = |tile: usize, half: usize| _mm512_load_ps(scales[tile].scale(at_half(half)).as_ptr());
@@ -239,12 +239,12 @@ pub(super) unsafe fn together<F: QuantizedTileFormat, const T: usize>(passes: &[
             for (pair, scales) in scales.as_chunks_mut().0.iter_mut().enumerate() {
                 let tiles = [w, w.add(F::UNIT_BYTES)];
                 for (scales, tile) in scales.iter_mut().zip(tiles) {
-                    F::scales::<Avx512Lanes>(tile, scales);
+                    F::scales::<Avx512>(tile, scales);
                 }
                 for b in 0..F::UNIT_BLOCKS {
                     // both tiles' bytes in ascending order: the hardware follows one stream
-                    fetch::<Avx512Lanes, F>(passes[0].ahead, w, 2 * b);
-                    fetch::<Avx512Lanes, F>(passes[0].ahead, w, 2 * b + 1);
+                    fetch::<Avx512, F>(passes[0].ahead, w, 2 * b);
+                    fetch::<Avx512, F>(passes[0].ahead, w, 2 * b + 1);
                     two_tiles::<F>(tiles, b, scales, passes, u * F::UNIT_BLOCKS + b, 2 * pair, sums);
                 }
                 w = w.add(2 * F::UNIT_BYTES);

@@ -17,7 +17,7 @@ use crate::linear::outliers::OutlierBlocks;
 use crate::linear::pass::{PanelPass, fetch};
 use crate::linear::unroll::unroll;
 use crate::pack::{BLOCK, PANEL_TILES, QuantizedTileFormat, TILE_ROWS, UnitScales};
-use crate::simd::row_lanes::Avx512Lanes;
+use crate::simd::Avx512;
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::mem::offset_of;
@@ -204,13 +204,13 @@ unsafe fn unpack<F: QuantizedTileFormat>(ahead: usize, w: *const u8, into: &mut 
     const { assert!(F::UNIT_BLOCKS <= MOST_BLOCKS && (F::UNIT_BLOCKS == 1 || F::UNIT_BLOCKS.is_multiple_of(LAG))) };
     let offset = _mm512_set1_epi8(F::OFFSET as u8 as i8);
     for (b, block) in into.0[..F::UNIT_BLOCKS].iter_mut().enumerate() {
-        fetch::<Avx512Lanes, F>(ahead, w, b);
+        fetch::<Avx512, F>(ahead, w, b);
         let to: *mut __m512i = block.as_mut_ptr().cast();
         // SAFETY: `unpack` is promised the unit; a block has 8 vectors of codes; `linear` has checked panels and
         // tokens, `Dispatch::new` the level.
         unsafe {
             unroll!(P in [0 1 2 3] {
-                let pair = F::pair::<Avx512Lanes>(w, b, P).map(|codes| match F::OFFSET {
+                let pair = F::pair::<Avx512>(w, b, P).map(|codes| match F::OFFSET {
                     0 => codes,
                     _ => _mm512_sub_epi8(codes, offset),
                 });
@@ -382,7 +382,7 @@ unsafe fn together<F: QuantizedTileFormat, const T: usize>(passes: &[PanelPass])
             marked.fetch::<F>(u);
             let mut w = unit;
             for (rows, scales) in scales.iter_mut().enumerate() {
-                F::scales::<Avx512Lanes>(w, scales);
+                F::scales::<Avx512>(w, scales);
                 unpack::<F>(passes[0].ahead, w, &mut codes);
                 let unit = AmxUnitPass { codes: &codes, scales, passes, first: u * F::UNIT_BLOCKS };
                 unit.run::<F>(rows, &mut ring, sums);

@@ -14,7 +14,7 @@ use super::outliers::{self, OutlierBlocks};
 use super::pass::{PanelPass, PassFn, Passes, PassesFn};
 use super::variant::{MOST_PANELS, MOST_TOGETHER, MatmulVariant};
 use crate::pack::{PANEL_TILES, QuantizedTileFormat, TileFormat, UnitScales};
-use crate::simd::row_lanes::Avx512Lanes;
+use crate::simd::Avx512;
 use std::arch::x86_64::*;
 
 /// Kernels for f32 activations.
@@ -24,7 +24,7 @@ pub(super) fn float_passes<F: TileFormat>() -> Passes {
     Passes { sizes, from: 8, step: 8, panels: 1 }
 }
 
-decoded::functions!(Avx512Lanes, target_feature(enable = "avx512f,avx512bw,avx512vl"));
+decoded::functions!(Avx512, target_feature(enable = "avx512f,avx512bw,avx512vl"));
 
 /// Kernels for int8 activations.
 pub(super) fn quantized_passes<F: QuantizedTileFormat>(variant: &MatmulVariant) -> Passes {
@@ -82,7 +82,7 @@ pub(super) const BF16_TOGETHER: PassesFn = bf16::together::<MOST_TOGETHER>;
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 unsafe fn float_pass<F: TileFormat, const T: usize>(p: &PanelPass) {
     // SAFETY: what `float_pass` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
-    unsafe { float::pass::<Avx512Lanes, F, T>(p) }
+    unsafe { float::pass::<Avx512, F, T>(p) }
 }
 
 /// [`outliers::add`], out of line: or the loop over all blocks shares its registers with it.
@@ -99,7 +99,7 @@ unsafe fn add_outliers<F: QuantizedTileFormat, const N: usize>(
     sums: &mut [[[__m512; N]; PANEL_TILES]],
 ) {
     // SAFETY: what `add_outliers` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
-    unsafe { outliers::add::<Avx512Lanes, F>(marked, unit, w, scales, sums) }
+    unsafe { outliers::add::<Avx512, F>(marked, unit, w, scales, sums) }
 }
 
 /// Writes the results.
@@ -113,7 +113,7 @@ unsafe fn finish<const N: usize>(passes: &[PanelPass], sums: &[[[__m512; N]; PAN
             for (t, v) in tile[..p.tokens.min(N)].iter().enumerate() {
                 // SAFETY: what `finish` is promised; `linear` has checked panels and tokens, `Dispatch::new` the
                 // level.
-                unsafe { p.put::<Avx512Lanes>(i, t, *v) }
+                unsafe { p.put::<Avx512>(i, t, *v) }
             }
         }
     }

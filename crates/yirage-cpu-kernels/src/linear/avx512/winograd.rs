@@ -20,7 +20,7 @@ use crate::linear::pass::{PanelPass, PassesFn, fetch};
 use crate::linear::unroll::unroll;
 use crate::linear::variant::MOST_TOGETHER;
 use crate::pack::{PANEL_TILES, QuantizedTileFormat, TILE_ROWS, UnitScales};
-use crate::simd::row_lanes::Avx512Lanes;
+use crate::simd::Avx512;
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::mem::offset_of;
@@ -235,14 +235,14 @@ unsafe fn unpack<F: QuantizedTileFormat>(
     let (more, less) =
         (_mm512_set1_epi8(WinogradActivations::MORE as i8), _mm512_set1_epi8(-WinogradActivations::LESS as i8));
     for (b, block) in into[..F::UNIT_BLOCKS].iter_mut().enumerate() {
-        fetch::<Avx512Lanes, F>(ahead, w, b);
+        fetch::<Avx512, F>(ahead, w, b);
         let mut products = _mm512_setzero_si512();
         // SAFETY: `unpack` is promised the unit and its scales; half a block has 4 vectors of codes; `linear` has
         // checked panels and tokens, `Dispatch::new` the level.
         unsafe {
             unroll!(P in [0 1] {
-                let [p0, p1] = F::pair::<Avx512Lanes>(w, b, P);
-                let [q0, q1] = F::pair::<Avx512Lanes>(w, b, P + 2);
+                let [p0, p1] = F::pair::<Avx512>(w, b, P);
+                let [q0, q1] = F::pair::<Avx512>(w, b, P + 2);
                 let (q0, q1) = (_mm512_add_epi8(q0, less), _mm512_add_epi8(q1, less));
                 products = _mm512_dpbusd_epi32(products, _mm512_add_epi8(p0, more), q0);
                 products = _mm512_dpbusd_epi32(products, _mm512_add_epi8(p1, more), q1);
@@ -314,7 +314,7 @@ unsafe fn together<F: QuantizedTileFormat, const T: usize>(passes: &[PanelPass])
                 for (i, (scales, blocks)) in scales.iter_mut().zip(&mut blocks).enumerate() {
                     for (unit, blocks) in blocks.chunks_exact_mut(F::UNIT_BLOCKS).enumerate().take(units) {
                         let w = w.add((unit * PANEL_TILES + pair * TILES + i) * F::UNIT_BYTES);
-                        F::scales::<Avx512Lanes>(w, scales);
+                        F::scales::<Avx512>(w, scales);
                         unpack::<F>(passes[0].ahead, w, scales, blocks);
                     }
                 }

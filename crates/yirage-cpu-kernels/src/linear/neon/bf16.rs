@@ -12,7 +12,7 @@ use crate::activation::TOKEN_TILE;
 use crate::linear::pass::PanelPass;
 use crate::linear::unroll::unroll;
 use crate::pack::{BLOCK, PANEL_TILES, PackedBf16, TileFormat};
-use crate::simd::row_lanes::{NeonLanes, RowLanes};
+use crate::simd::{ByteLanes as _, Neon};
 use std::arch::aarch64::*;
 
 /// Bytes of 32 numbers of a token.
@@ -47,7 +47,7 @@ pub(super) unsafe fn few<const T: usize, const S: usize>(p: &PanelPass) {
             x = x.add(p.stride * TOKEN_BYTES);
         }
         for (i, tile) in acc.iter().enumerate() {
-            unroll!(I < T { p.put::<NeonLanes>(i, I, tile[I]); });
+            unroll!(I < T { p.put::<Neon>(i, I, tile[I]); });
         }
     }
 }
@@ -97,6 +97,6 @@ pub(super) unsafe fn many(p: &PanelPass) {
 unsafe fn piece(w: *const u8) -> [[uint8x16_t; 4]; 4] {
     // SAFETY: what `piece` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe {
-        [NeonLanes::load(w), NeonLanes::load(w.add(64)), NeonLanes::load(w.add(128)), NeonLanes::load(w.add(192))]
+        [Neon::load_bytes(w), Neon::load_bytes(w.add(64)), Neon::load_bytes(w.add(128)), Neon::load_bytes(w.add(192))]
     }
 }

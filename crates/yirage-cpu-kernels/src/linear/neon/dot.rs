@@ -7,7 +7,7 @@
 
 use crate::linear::pass::PanelPass;
 use crate::linear::unroll::unroll;
-use crate::simd::row_lanes::NeonLanes;
+use crate::simd::Neon;
 use std::arch::aarch64::*;
 use std::arch::asm;
 
@@ -182,7 +182,7 @@ pub(super) unsafe fn put_squares(p: &PanelPass, tile: usize, token: usize, sums:
             rows[0][i] = vuzp1q_f32(sums[2 * i], sums[2 * i + 1]);
             rows[1][i] = vuzp2q_f32(sums[2 * i], sums[2 * i + 1]);
         }
-        p.put::<NeonLanes>(tile, token, rows[0]);
-        p.put::<NeonLanes>(tile, token + 1, rows[1]);
+        p.put::<Neon>(tile, token, rows[0]);
+        p.put::<Neon>(tile, token + 1, rows[1]);
     }
 }

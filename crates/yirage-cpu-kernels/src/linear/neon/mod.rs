@@ -17,7 +17,7 @@ use super::decoded;
 use super::float;
 use super::pass::{PanelPass, PassFn, Passes};
 use crate::pack::{QuantizedTileFormat, TileFormat};
-use crate::simd::row_lanes::NeonLanes;
+use crate::simd::Neon;
 use dot::{Sdot, Usdot, Usmmla};
 use quantized::{BySquares, ByWords};
 
@@ -27,7 +27,7 @@ pub(super) fn float_passes<F: TileFormat>() -> Passes {
     Passes { sizes: [float_pass::<F, 1>, float_pass::<F, 2>, four, four, four], from: 4, step: 4, panels: 1 }
 }
 
-decoded::functions!(NeonLanes, target_feature(enable = "neon"));
+decoded::functions!(Neon, target_feature(enable = "neon"));
 
 /// Kernels for int8 activations.
 pub(super) fn quantized_passes<F: QuantizedTileFormat>() -> Passes {
@@ -63,7 +63,7 @@ pub(super) const BF16_PASSES: Passes = Passes {
 /// As for [`PassFn`].
 unsafe fn float_pass<F: TileFormat, const T: usize>(p: &PanelPass) {
     // SAFETY: what `float_pass` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
-    unsafe { float::pass::<NeonLanes, F, T>(p) }
+    unsafe { float::pass::<Neon, F, T>(p) }
 }
 
 /// # Safety

@@ -6,7 +6,7 @@ use crate::linear::outliers::{self, OutlierAccumulator, OutlierBlocks};
 use crate::linear::pass::PanelPass;
 use crate::linear::unroll::unroll;
 use crate::pack::{BLOCK, PANEL_TILES, QuantizedTileFormat, UnitScales};
-use crate::simd::row_lanes::NeonLanes;
+use crate::simd::{ByteLanes as _, Neon};
 use std::arch::aarch64::*;
 use std::marker::PhantomData;
 
@@ -94,7 +94,7 @@ impl<D: WordDotProduct<Sums = int32x4_t>, const T: usize> BlockDotProduct<4, T> 
         // SAFETY: what `BlockDotProduct::put` is promised; `linear` has checked panels and tokens, `Dispatch::new` the
         // level.
         unsafe {
-            unroll!(I < T { p.put::<NeonLanes>(tile, first + I, sums[I]); });
+            unroll!(I < T { p.put::<Neon>(tile, first + I, sums[I]); });
         }
     }
 }
@@ -198,7 +198,7 @@ pub(super) unsafe fn pass<
         for u in 0..p.units {
             let mut w = unit;
             for (tile, scales) in acc.iter_mut().zip(&mut scales) {
-                F::scales::<NeonLanes>(w, scales);
+                F::scales::<Neon>(w, scales);
                 let sums = tile.as_mut_ptr().cast::<[[float32x4_t; R]; T]>();
                 for b in 0..F::UNIT_BLOCKS {
                     let codes = unpack::<F, P, R, T>(w, b);
@@ -212,7 +212,7 @@ pub(super) unsafe fn pass<
                 w = w.wrapping_add(F::UNIT_BYTES);
             }
             let sums = &mut Chunks::<P, R, T>(&mut acc, PhantomData);
-            outliers::add::<NeonLanes, F>(&mut marked, u, unit, &scales, sums);
+            outliers::add::<Neon, F>(&mut marked, u, unit, &scales, sums);
             unit = w;
         }
         for (i, tile) in acc.iter().enumerate() {
@@ -230,13 +230,13 @@ struct Chunks<'a, P, const R: usize, const T: usize>(
     PhantomData<P>,
 );
 
-impl<P: BlockDotProduct<R, T>, const R: usize, const T: usize> OutlierAccumulator<NeonLanes> for Chunks<'_, P, R, T> {
+impl<P: BlockDotProduct<R, T>, const R: usize, const T: usize> OutlierAccumulator<Neon> for Chunks<'_, P, R, T> {
     #[inline(always)]
-    unsafe fn add(&mut self, tile: usize, token: usize, w: [float32x4_t; 4], x: f32) {
+    unsafe fn add(&mut self, tile: usize, token: usize, w: Neon, x: f32) {
         let chunks = self.0[tile].as_mut_ptr().cast::<[[float32x4_t; R]; T]>();
         // SAFETY: what `OutlierAccumulator::add` is promised; chunks hold the sums of their tokens and nothing else;
         // `linear` has checked panels and tokens, `Dispatch::new` the level.
-        unsafe { P::add_outlier(&mut *chunks.add(token / P::TOKENS), token % P::TOKENS, w, x) }
+        unsafe { P::add_outlier(&mut *chunks.add(token / P::TOKENS), token % P::TOKENS, w.registers(), x) }
     }
 }
 
@@ -253,7 +253,7 @@ unsafe fn unpack<F: QuantizedTileFormat, P: BlockDotProduct<R, T>, const R: usiz
     // SAFETY: what `unpack` is promised; `linear` has checked panels and tokens, `Dispatch::new` the level.
     unsafe {
         let mut groups = [[vdupq_n_u8(0); 4]; 8];
-        unroll!(I in [0 1 2 3] { [groups[2 * I], groups[2 * I + 1]] = F::pair::<NeonLanes>(w, b, I); });
+        unroll!(I in [0 1 2 3] { [groups[2 * I], groups[2 * I + 1]] = F::pair::<Neon>(w, b, I); });
         if P::SIGNED && F::BITS > 7 {
             unroll!(G in [0 1 2 3 4 5 6 7] {
                 unroll!(R in [0 1 2 3] { groups[G][R] = veorq_u8(groups[G][R], vdupq_n_u8(0x80)); });

@@ -1,17 +1,23 @@
-//! [`RowLanes`] as one 512-bit register.
+//! [`ByteLanes`] as one 512-bit register.
 
-use super::{RowLanes, in_order};
+use super::super::avx512::Avx512;
+use super::{ByteLanes, in_order};
 use std::arch::x86_64::*;
 
-/// AVX-512 F and BW.
-pub(crate) struct Avx512Lanes;
-
 // SAFETY of every block: the trait's contract gives the instruction set and the memory.
-impl RowLanes for Avx512Lanes {
-    type I = __m512i;
-    type F = __m512;
+impl ByteLanes for Avx512 {
+    type Bytes = __m512i;
+    type Registers = __m512;
     const TOKENS: usize = 16;
 
+    #[inline(always)]
+    fn from_registers(register: __m512) -> Self {
+        Avx512(register)
+    }
+    #[inline(always)]
+    fn registers(self) -> __m512 {
+        self.0
+    }
     #[inline(always)]
     fn fetch(p: *const u8) {
         // SAFETY: a hint about any address.
@@ -19,13 +25,13 @@ impl RowLanes for Avx512Lanes {
     }
 
     #[inline(always)]
-    unsafe fn load(p: *const u8) -> __m512i {
+    unsafe fn load_bytes(p: *const u8) -> __m512i {
         let v = unsafe { _mm512_loadu_si512(p.cast()) };
         in_order();
         v
     }
     #[inline(always)]
-    unsafe fn put(p: *mut u8, v: __m512i) {
+    unsafe fn store_bytes(p: *mut u8, v: __m512i) {
         unsafe { _mm512_storeu_si512(p.cast(), v) }
     }
     #[inline(always)]
@@ -64,7 +70,7 @@ impl RowLanes for Avx512Lanes {
         }
     }
     #[inline(always)]
-    unsafe fn or(a: __m512i, b: __m512i) -> __m512i {
+    unsafe fn or_bytes(a: __m512i, b: __m512i) -> __m512i {
         unsafe { _mm512_or_si512(a, b) }
     }
     #[inline(always)]
@@ -72,55 +78,31 @@ impl RowLanes for Avx512Lanes {
         unsafe { _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast())), v) }
     }
     #[inline(always)]
-    unsafe fn byte(v: __m512i, i: usize) -> __m512 {
+    unsafe fn byte(v: __m512i, i: usize) -> Self {
         unsafe {
             let moved = _mm512_srl_epi32(v, _mm_cvtsi32_si128(8 * i as i32));
-            _mm512_cvtepi32_ps(_mm512_and_si512(moved, _mm512_set1_epi32(255)))
+            Avx512(_mm512_cvtepi32_ps(_mm512_and_si512(moved, _mm512_set1_epi32(255))))
         }
     }
     #[inline(always)]
-    unsafe fn bf16(v: __m512i, i: usize) -> __m512 {
+    unsafe fn bf16(v: __m512i, i: usize) -> Self {
         unsafe {
-            _mm512_castsi512_ps(match i {
+            Avx512(_mm512_castsi512_ps(match i {
                 0 => _mm512_slli_epi32::<16>(v),
                 _ => _mm512_and_si512(v, _mm512_set1_epi32(0xffff_0000_u32 as i32)),
-            })
+            }))
         }
     }
     #[inline(always)]
-    unsafe fn f16(p: *const u8) -> __m512 {
+    unsafe fn load_f16_in_order(p: *const u8) -> Self {
         let v = unsafe { _mm256_loadu_si256(p.cast()) };
         in_order();
-        unsafe { _mm512_cvtph_ps(v) }
+        unsafe { Avx512(_mm512_cvtph_ps(v)) }
     }
     #[inline(always)]
-    unsafe fn i8(p: *const u8) -> __m512 {
-        unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(p.cast()))) }
-    }
-    #[inline(always)]
-    unsafe fn floats(p: *const f32) -> __m512 {
+    unsafe fn load_in_order(p: *const f32) -> Self {
         let v = unsafe { _mm512_loadu_ps(p) };
         in_order();
-        v
-    }
-    #[inline(always)]
-    unsafe fn store(p: *mut f32, v: __m512) {
-        unsafe { _mm512_storeu_ps(p, v) }
-    }
-    #[inline(always)]
-    unsafe fn splat(x: f32) -> __m512 {
-        unsafe { _mm512_set1_ps(x) }
-    }
-    #[inline(always)]
-    unsafe fn sub(a: __m512, b: __m512) -> __m512 {
-        unsafe { _mm512_sub_ps(a, b) }
-    }
-    #[inline(always)]
-    unsafe fn mul(a: __m512, b: __m512) -> __m512 {
-        unsafe { _mm512_mul_ps(a, b) }
-    }
-    #[inline(always)]
-    unsafe fn fma(a: __m512, b: __m512, c: __m512) -> __m512 {
-        unsafe { _mm512_fmadd_ps(a, b, c) }
+        Avx512(v)
     }
 }

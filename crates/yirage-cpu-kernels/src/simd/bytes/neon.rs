@@ -1,10 +1,8 @@
-//! [`RowLanes`] as four 128-bit registers: rows 0..4, 4..8, 8..12 and 12..16.
+//! [`ByteLanes`] as four 128-bit registers: rows 0..4, 4..8, 8..12 and 12..16.
 
-use super::RowLanes;
+use super::super::neon::Neon;
+use super::ByteLanes;
 use std::arch::aarch64::*;
-
-/// Advanced SIMD.
-pub(crate) struct NeonLanes;
 
 /// An expression for each of the four registers. A macro because a closure would not inherit "always inline".
 macro_rules! four {
@@ -20,16 +18,24 @@ macro_rules! four {
 }
 
 // SAFETY of every block: the trait's contract gives the memory, every AArch64 processor the instructions.
-impl RowLanes for NeonLanes {
-    type I = [uint8x16_t; 4];
-    type F = [float32x4_t; 4];
+impl ByteLanes for Neon {
+    type Bytes = [uint8x16_t; 4];
+    type Registers = [float32x4_t; 4];
 
     #[inline(always)]
-    unsafe fn load(p: *const u8) -> [uint8x16_t; 4] {
+    fn from_registers(registers: [float32x4_t; 4]) -> Self {
+        Neon(registers)
+    }
+    #[inline(always)]
+    fn registers(self) -> [float32x4_t; 4] {
+        self.0
+    }
+    #[inline(always)]
+    unsafe fn load_bytes(p: *const u8) -> [uint8x16_t; 4] {
         unsafe { four!(I => vld1q_u8(p.add(16 * I))) }
     }
     #[inline(always)]
-    unsafe fn put(p: *mut u8, v: [uint8x16_t; 4]) {
+    unsafe fn store_bytes(p: *mut u8, v: [uint8x16_t; 4]) {
         unsafe { four!(I => vst1q_u8(p.add(16 * I), v[I])) };
     }
     #[inline(always)]
@@ -65,7 +71,7 @@ impl RowLanes for NeonLanes {
         }
     }
     #[inline(always)]
-    unsafe fn or(a: [uint8x16_t; 4], b: [uint8x16_t; 4]) -> [uint8x16_t; 4] {
+    unsafe fn or_bytes(a: [uint8x16_t; 4], b: [uint8x16_t; 4]) -> [uint8x16_t; 4] {
         unsafe { four!(I => vorrq_u8(a[I], b[I])) }
     }
     #[inline(always)]
@@ -76,63 +82,30 @@ impl RowLanes for NeonLanes {
         }
     }
     #[inline(always)]
-    unsafe fn byte(v: [uint8x16_t; 4], i: usize) -> [float32x4_t; 4] {
+    unsafe fn byte(v: [uint8x16_t; 4], i: usize) -> Self {
         unsafe {
             let (count, mask) = (vdupq_n_s32(-8 * i as i32), vdupq_n_u32(255));
-            four!(I => vcvtq_f32_u32(vandq_u32(vshlq_u32(vreinterpretq_u32_u8(v[I]), count), mask)))
+            Neon(four!(I => vcvtq_f32_u32(vandq_u32(vshlq_u32(vreinterpretq_u32_u8(v[I]), count), mask))))
         }
     }
     #[inline(always)]
-    unsafe fn bf16(v: [uint8x16_t; 4], i: usize) -> [float32x4_t; 4] {
+    unsafe fn bf16(v: [uint8x16_t; 4], i: usize) -> Self {
         unsafe {
-            four!(I => {
+            Neon(four!(I => {
                 let pair = vreinterpretq_u32_u8(v[I]);
                 vreinterpretq_f32_u32(match i {
                     0 => vshlq_n_u32::<16>(pair),
                     _ => vandq_u32(pair, vdupq_n_u32(0xffff_0000)),
                 })
-            })
+            }))
         }
     }
     #[inline(always)]
-    unsafe fn f16(p: *const u8) -> [float32x4_t; 4] {
-        unsafe { four!(I => vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(p.add(8 * I))))) }
+    unsafe fn load_f16_in_order(p: *const u8) -> Self {
+        unsafe { Neon(four!(I => vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(p.add(8 * I)))))) }
     }
     #[inline(always)]
-    unsafe fn i8(p: *const u8) -> [float32x4_t; 4] {
-        unsafe {
-            let v = vreinterpretq_s8_u8(vld1q_u8(p));
-            let (low, high) = (vmovl_s8(vget_low_s8(v)), vmovl_high_s8(v));
-            [
-                vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))),
-                vcvtq_f32_s32(vmovl_high_s16(low)),
-                vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))),
-                vcvtq_f32_s32(vmovl_high_s16(high)),
-            ]
-        }
-    }
-    #[inline(always)]
-    unsafe fn floats(p: *const f32) -> [float32x4_t; 4] {
-        unsafe { four!(I => vld1q_f32(p.add(4 * I))) }
-    }
-    #[inline(always)]
-    unsafe fn store(p: *mut f32, v: [float32x4_t; 4]) {
-        unsafe { four!(I => vst1q_f32(p.add(4 * I), v[I])) };
-    }
-    #[inline(always)]
-    unsafe fn splat(x: f32) -> [float32x4_t; 4] {
-        unsafe { [vdupq_n_f32(x); 4] }
-    }
-    #[inline(always)]
-    unsafe fn sub(a: [float32x4_t; 4], b: [float32x4_t; 4]) -> [float32x4_t; 4] {
-        unsafe { four!(I => vsubq_f32(a[I], b[I])) }
-    }
-    #[inline(always)]
-    unsafe fn mul(a: [float32x4_t; 4], b: [float32x4_t; 4]) -> [float32x4_t; 4] {
-        unsafe { four!(I => vmulq_f32(a[I], b[I])) }
-    }
-    #[inline(always)]
-    unsafe fn fma(a: [float32x4_t; 4], b: [float32x4_t; 4], c: [float32x4_t; 4]) -> [float32x4_t; 4] {
-        unsafe { four!(I => vfmaq_f32(c[I], a[I], b[I])) }
+    unsafe fn load_in_order(p: *const f32) -> Self {
+        unsafe { Neon(four!(I => vld1q_f32(p.add(4 * I)))) }
     }
 }

@@ -1,6 +1,7 @@
-//! [`RowLanes`] as two 256-bit registers: rows 0..8 and 8..16.
+//! [`ByteLanes`] as two 256-bit registers: rows 0..8 and 8..16.
 
-use super::{RowLanes, in_order};
+use super::super::avx2::Avx2;
+use super::{ByteLanes, in_order};
 use std::arch::x86_64::*;
 
 /// Both halves of `$a`. A macro because a closure would not inherit "always inline".
@@ -20,16 +21,21 @@ macro_rules! both {
     }};
 }
 
-/// AVX2, FMA and F16C.
-pub(crate) struct Avx2Lanes;
-
 // SAFETY of every block: the trait's contract gives the instruction set and the memory.
-impl RowLanes for Avx2Lanes {
-    type I = [__m256i; 2];
-    type F = [__m256; 2];
+impl ByteLanes for Avx2 {
+    type Bytes = [__m256i; 2];
+    type Registers = [__m256; 2];
 
     #[inline(always)]
-    unsafe fn load(p: *const u8) -> [__m256i; 2] {
+    fn from_registers([low, high]: [__m256; 2]) -> Self {
+        Avx2(low, high)
+    }
+    #[inline(always)]
+    fn registers(self) -> [__m256; 2] {
+        [self.0, self.1]
+    }
+    #[inline(always)]
+    unsafe fn load_bytes(p: *const u8) -> [__m256i; 2] {
         let first = unsafe { _mm256_loadu_si256(p.cast()) };
         in_order();
         let second = unsafe { _mm256_loadu_si256(p.add(32).cast()) };
@@ -42,7 +48,7 @@ impl RowLanes for Avx2Lanes {
         unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
     }
     #[inline(always)]
-    unsafe fn put(p: *mut u8, v: [__m256i; 2]) {
+    unsafe fn store_bytes(p: *mut u8, v: [__m256i; 2]) {
         unsafe {
             _mm256_storeu_si256(p.cast(), v[0]);
             _mm256_storeu_si256(p.add(32).cast(), v[1]);
@@ -86,7 +92,7 @@ impl RowLanes for Avx2Lanes {
         }
     }
     #[inline(always)]
-    unsafe fn or(a: [__m256i; 2], b: [__m256i; 2]) -> [__m256i; 2] {
+    unsafe fn or_bytes(a: [__m256i; 2], b: [__m256i; 2]) -> [__m256i; 2] {
         unsafe { [_mm256_or_si256(a[0], b[0]), _mm256_or_si256(a[1], b[1])] }
     }
     #[inline(always)]
@@ -97,62 +103,37 @@ impl RowLanes for Avx2Lanes {
         }
     }
     #[inline(always)]
-    unsafe fn byte(v: [__m256i; 2], i: usize) -> [__m256; 2] {
+    unsafe fn byte(v: [__m256i; 2], i: usize) -> Self {
         unsafe {
             let (count, mask) = (_mm_cvtsi32_si128(8 * i as i32), _mm256_set1_epi32(255));
-            both!(v in v => _mm256_cvtepi32_ps(_mm256_and_si256(_mm256_srl_epi32(v, count), mask)))
-        }
-    }
-    #[inline(always)]
-    unsafe fn bf16(v: [__m256i; 2], i: usize) -> [__m256; 2] {
-        unsafe {
-            both!(v in v => _mm256_castsi256_ps(match i {
-                0 => _mm256_slli_epi32::<16>(v),
-                _ => _mm256_and_si256(v, _mm256_set1_epi32(0xffff_0000_u32 as i32)),
+            Self::from_registers(both!(v in v => {
+                _mm256_cvtepi32_ps(_mm256_and_si256(_mm256_srl_epi32(v, count), mask))
             }))
         }
     }
     #[inline(always)]
-    unsafe fn f16(p: *const u8) -> [__m256; 2] {
+    unsafe fn bf16(v: [__m256i; 2], i: usize) -> Self {
+        unsafe {
+            Self::from_registers(both!(v in v => _mm256_castsi256_ps(match i {
+                0 => _mm256_slli_epi32::<16>(v),
+                _ => _mm256_and_si256(v, _mm256_set1_epi32(0xffff_0000_u32 as i32)),
+            })))
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_f16_in_order(p: *const u8) -> Self {
         let first = unsafe { _mm_loadu_si128(p.cast()) };
         in_order();
         let second = unsafe { _mm_loadu_si128(p.add(16).cast()) };
         in_order();
-        unsafe { [_mm256_cvtph_ps(first), _mm256_cvtph_ps(second)] }
+        unsafe { Avx2(_mm256_cvtph_ps(first), _mm256_cvtph_ps(second)) }
     }
     #[inline(always)]
-    unsafe fn i8(p: *const u8) -> [__m256; 2] {
-        unsafe { both!(q in [p, p.add(8)] => _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(q.cast())))) }
-    }
-    #[inline(always)]
-    unsafe fn floats(p: *const f32) -> [__m256; 2] {
+    unsafe fn load_in_order(p: *const f32) -> Self {
         let first = unsafe { _mm256_loadu_ps(p) };
         in_order();
         let second = unsafe { _mm256_loadu_ps(p.add(8)) };
         in_order();
-        [first, second]
-    }
-    #[inline(always)]
-    unsafe fn store(p: *mut f32, v: [__m256; 2]) {
-        unsafe {
-            _mm256_storeu_ps(p, v[0]);
-            _mm256_storeu_ps(p.add(8), v[1]);
-        }
-    }
-    #[inline(always)]
-    unsafe fn splat(x: f32) -> [__m256; 2] {
-        unsafe { [_mm256_set1_ps(x); 2] }
-    }
-    #[inline(always)]
-    unsafe fn sub(a: [__m256; 2], b: [__m256; 2]) -> [__m256; 2] {
-        unsafe { [_mm256_sub_ps(a[0], b[0]), _mm256_sub_ps(a[1], b[1])] }
-    }
-    #[inline(always)]
-    unsafe fn mul(a: [__m256; 2], b: [__m256; 2]) -> [__m256; 2] {
-        unsafe { [_mm256_mul_ps(a[0], b[0]), _mm256_mul_ps(a[1], b[1])] }
-    }
-    #[inline(always)]
-    unsafe fn fma(a: [__m256; 2], b: [__m256; 2], c: [__m256; 2]) -> [__m256; 2] {
-        unsafe { [_mm256_fmadd_ps(a[0], b[0], c[0]), _mm256_fmadd_ps(a[1], b[1], c[1])] }
+        Avx2(first, second)
     }
 }
