@@ -45,6 +45,23 @@ const REMEDIES: &[(&str, &str)] = &[
     ("search", "`yirage list` shows the models that have a short name; others are hf:ORG/REPO[:QUANT]"),
 ];
 
+/// Options that others have, and what to type here.
+const OPTION_REMEDIES: &[(&[&str], &str)] = &[
+    (
+        &["pp", "pipeline-parallel-size"],
+        "layers are not divided by ranks; --tp N gives each rank its part of every layer",
+    ),
+    (
+        &["ep", "expert-parallel-size", "enable-expert-parallel"],
+        "experts are not divided by ranks; with --tp N each rank has its part of every expert",
+    ),
+    (&["dp", "data-parallel-size"], "`yirage route` stands before several servers of a model"),
+    (&["split-mode", "tensor-split"], "--tp N divides a model by devices, equally"),
+    (&["main-gpu"], "--backend and --device name the device"),
+    (&["gpu-memory-utilization"], "--kv-memory says how much memory the KV cache may take"),
+    (&["mlock", "no-mmap"], "weights are kept repacked and mapped from there; `yirage cache list` shows them"),
+];
+
 /// An option of others that asks for nothing here.
 pub(super) struct Unused {
     pub(super) name: &'static str,
@@ -82,6 +99,12 @@ pub(super) fn remedy(word: &str) -> Option<&'static str> {
     REMEDIES.iter().find(|(theirs, _)| *theirs == word).map(|(_, remedy)| *remedy)
 }
 
+/// What to type instead of an option that is not here.
+pub(super) fn option_remedy(flag: &str) -> Option<&'static str> {
+    let name = flag.strip_prefix("--")?.split('=').next()?;
+    OPTION_REMEDIES.iter().find(|(theirs, _)| theirs.contains(&name)).map(|(_, remedy)| *remedy)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::table::OPTIONS;
@@ -95,6 +118,11 @@ mod tests {
         for (name, others) in COMMANDS {
             assert!(CliCommand::ALL.iter().any(|c| c.group().is_empty() && c.name() == *name), "{name}");
             assert!(others.iter().all(|other| remedy(other).is_none()), "{others:?}");
+        }
+        let theirs = OPTION_REMEDIES.iter().flat_map(|(names, _)| *names);
+        let is_here = |name: &str| OPTIONS.iter().any(|spec| spec.name == name || flags(spec.name).contains(&name));
+        for name in theirs {
+            assert!(!is_here(name), "--{name}");
         }
     }
 }

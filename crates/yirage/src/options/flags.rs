@@ -176,6 +176,13 @@ pub(super) fn with_remedy(mut error: clap::Error, command: &str) -> clap::Error 
         };
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
     }
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg)
+        && let Some(tip) = familiar::option_remedy(flag)
+    {
+        error.remove(ContextKind::SuggestedArg);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
     let is_known = error.get(ContextKind::SuggestedSubcommand).is_some();
     if error.kind() == ErrorKind::InvalidSubcommand
         && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)

@@ -105,6 +105,17 @@ fn what_is_not_here_says_what_to_type() {
         let ran = yirage(&[word]).ran();
         assert!(ran.code == 2 && ran.err.contains(remedy), "{word}: {}", ran.err);
     }
+    for (option, remedy) in [
+        (&["--pp", "2"][..], "--tp N"),
+        (&["--pipeline-parallel-size=2"], "--tp N"),
+        (&["--ep", "2"], "every expert"),
+        (&["--tensor-split", "1,1"], "--tp N"),
+        (&["--gpu-memory-utilization", "0.9"], "--kv-memory"),
+        (&["--no-mmap"], "yirage cache"),
+    ] {
+        let ran = yirage(&[&["run", TINY, "--prompt-ids", "1"], option].concat()).ran();
+        assert!(ran.code == 2 && ran.err.contains(remedy) && !ran.err.contains("similar"), "{option:?}: {}", ran.err);
+    }
     for (slip, command) in [("rnu", "'run'"), ("sevre", "'serve'"), ("lsit", "'list'"), ("dcotor", "'doctor'")] {
         let ran = yirage(&[slip]).ran();
         assert!(ran.code == 2 && ran.err.contains(command), "{slip}: {}", ran.err);
