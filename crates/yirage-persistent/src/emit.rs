@@ -1,4 +1,4 @@
-//! From recorded layers to a graph: of a step, whose slots an engine fills, or of all layers once for test mode.
+//! From recorded layers to a graph: of a step, whose step inputs an engine fills, or of all layers once for test mode.
 //!
 //! In a step's graph the last layers before the logits are computed of the wanted rows alone; in test mode every row is.
 
@@ -14,8 +14,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_engine::sampling::SamplingParams;
 use yirage_ir::op::{AllGather, Concat, Cut, Gather, Map, TopK, View, ViewForm};
-use yirage_ir::{DType, Dim, GraphBuilder, Op, Sym, Type, ValueId};
-use yirage_model::arch::KvCacheSpec;
+use yirage_ir::{DType, Dim, Op, Sym, Type, ValueId};
+use yirage_model::arch::{KvCacheInputs, KvCacheSpec, StepGraph, StepGraphBuilder};
 
 /// What a layer made of a tensor that it writes.
 #[derive(Clone, PartialEq, Debug)]
@@ -58,13 +58,6 @@ pub(crate) enum GraphPurpose {
     Test,
 }
 
-/// A cache group and its slots.
-struct EmittedCacheGroup {
-    group: KvCacheSpec,
-    slots: ValueId,
-    table: ValueId,
-}
-
 /// The cache of a layer: the state that has it in a graph, and the tensors that are attached for it.
 #[derive(Clone, Debug)]
 pub(crate) struct LayerCache {
@@ -95,7 +88,7 @@ pub(crate) struct TableLookup {
 pub(crate) struct LayerEmitter<'a> {
     pub(crate) declared: &'a KernelDeclaration,
     wires: &'a [Wire],
-    graph: GraphBuilder,
+    pub(crate) step: StepGraphBuilder,
     purpose: GraphPurpose,
     /// Processes that the ranks are; 1 where all of them are in this one.
     processes: u32,
@@ -107,11 +100,8 @@ pub(crate) struct LayerEmitter<'a> {
     /// Which layers are computed of the wanted rows.
     on_rows: Vec<bool>,
     gathered: HashMap<ValueId, ValueId>,
-    inputs: HashMap<String, ValueId>,
     origins: Vec<WeightOrigin>,
     weights: HashMap<String, Arc<[u8]>>,
-    groups: Vec<EmittedCacheGroup>,
-    state_group: Vec<(String, usize)>,
     caches: Vec<LayerCache>,
     looked_up: Vec<TableLookup>,
     shortest_table: Option<(String, usize)>,
@@ -123,12 +113,10 @@ pub(crate) struct LayerEmitter<'a> {
 
 /// The graph of all layers.
 pub(crate) struct EmittedGraph {
-    pub(crate) graph: GraphBuilder,
+    pub(crate) step: StepGraph,
     pub(crate) layer_outputs: Vec<Vec<LayerOutput>>,
     pub(crate) origins: Vec<WeightOrigin>,
     pub(crate) weights: HashMap<String, Arc<[u8]>>,
-    pub(crate) groups: Vec<KvCacheSpec>,
-    pub(crate) state_group: Vec<(String, usize)>,
     /// The cache of each layer that has one.
     pub(crate) caches: Vec<LayerCache>,
     /// What is read by ids.
@@ -157,7 +145,7 @@ impl<'a> LayerEmitter<'a> {
         LayerEmitter {
             declared,
             wires,
-            graph: GraphBuilder::new("kernel"),
+            step: StepGraphBuilder::new("kernel"),
             purpose,
             processes,
             layer: 0,
@@ -166,11 +154,8 @@ impl<'a> LayerEmitter<'a> {
             layer_outputs: Vec::new(),
             on_rows,
             gathered: HashMap::new(),
-            inputs: HashMap::new(),
             origins: Vec::new(),
             weights: HashMap::new(),
-            groups: Vec::new(),
-            state_group: Vec::new(),
             caches: Vec::new(),
             looked_up: Vec::new(),
             shortest_table: None,
@@ -206,12 +191,10 @@ impl<'a> LayerEmitter<'a> {
             self.join_all()?;
         }
         Ok(EmittedGraph {
-            graph: self.graph,
+            step: self.step.finish(),
             layer_outputs: self.layer_outputs,
             origins: self.origins,
             weights: self.weights,
-            groups: self.groups.into_iter().map(|g| g.group).collect(),
-            state_group: self.state_group,
             caches: self.caches,
             looked_up: self.looked_up,
             shortest_table: self.shortest_table,
@@ -268,7 +251,7 @@ impl LayerEmitter<'_> {
         if let Some(&known) = self.gathered.get(&value) {
             return Ok(known);
         }
-        let rows = self.step_input("rows", Type::new(DType::I32, [Sym::Rows]))?;
+        let rows = self.step.rows()?;
         let wanted = self.op("wanted", Gather { axis: 0 }, &[value, rows])?;
         self.gathered.insert(value, wanted);
         Ok(wanted)
@@ -300,7 +283,7 @@ impl LayerEmitter<'_> {
                 .wrong(format!("parts of {widths:?} elements are given, {N} in the ratio {shares:?} are wanted"));
         }
         let x = self.joined(made)?;
-        let (width, outer) = (self.width_of(x), self.graph.ty(x).shape[0]);
+        let (width, outer) = (self.width_of(x), self.step.graph.ty(x).shape[0]);
         let whole: u32 = shares.iter().sum();
         let Some(unit) = whole.checked_mul(groups).filter(|&n| n > 0 && width.is_multiple_of(n)).map(|n| width / n)
         else {
@@ -326,7 +309,7 @@ impl LayerEmitter<'_> {
             return (0..self.reads()).map(|i| self.read(i)).collect();
         }
         let x = self.read(0)?;
-        let (width, rows) = (self.width_of(x), self.graph.ty(x).shape[0]);
+        let (width, rows) = (self.width_of(x), self.step.graph.ty(x).shape[0]);
         let all = self.op("gathered", AllGather { ranks: self.processes }, &[x])?;
         let part = |rank: u32| {
             let own = Cut { start: rank * width, step: 1, size: Dim::Const(width) };
@@ -356,7 +339,8 @@ impl LayerEmitter<'_> {
         match made {
             LayerOutput::One(value) | LayerOutput::Logits(value) => Ok(value),
             LayerOutput::Parts { values, groups } => {
-                let (outer, widths) = (self.graph.ty(values[0]).shape[0], values.iter().map(|&v| self.width_of(v)));
+                let (outer, widths) =
+                    (self.step.graph.ty(values[0]).shape[0], values.iter().map(|&v| self.width_of(v)));
                 let widths: Vec<u32> = widths.collect();
                 let of = |w: &u32| vec![outer, Dim::Const(groups), Dim::Const(w / groups)];
                 let shapes: Vec<Vec<Dim>> = widths.iter().map(of).collect();
@@ -382,7 +366,7 @@ impl LayerEmitter<'_> {
     }
 
     fn width_of(&self, value: ValueId) -> u32 {
-        self.graph.ty(value).width().map_or(1, |w| w as u32)
+        self.step.graph.ty(value).width().map_or(1, |w| w as u32)
     }
 
     /// What is several is one, so that it can be an output.
@@ -422,25 +406,8 @@ impl LayerEmitter<'_> {
             }
             KernelDType::Int64 => return self.wrong(format!("`{}` is int64, int32 is read here", of.name)),
         };
-        self.step_input(&format!("in.{}", id.0), Type::new(dtype, [Dim::Sym(Sym::Tokens), Dim::Const(of.width())]))
-    }
-
-    fn step_input(&mut self, name: &str, ty: Type) -> Result<ValueId, PersistentError> {
-        if let Some(&known) = self.inputs.get(name) {
-            return Ok(known);
-        }
-        let id = self.graph.step_input(name, ty)?;
-        self.inputs.insert(name.to_owned(), id);
-        Ok(id)
-    }
-
-    fn per_token(&mut self, name: &str) -> Result<ValueId, PersistentError> {
-        self.step_input(name, Type::new(DType::I32, [Sym::Tokens]))
-    }
-
-    /// The tokens of the step.
-    pub(crate) fn ids(&mut self) -> Result<ValueId, PersistentError> {
-        self.per_token("ids")
+        let ty = Type::new(dtype, [Dim::Sym(Sym::Tokens), Dim::Const(of.width())]);
+        Ok(self.step.step_input(&format!("in.{}", id.0), ty)?)
     }
 
     /// The ids by which a layer of so many rows reads those of a table: in test mode the ones that its `input` has, where it
@@ -453,7 +420,7 @@ impl LayerEmitter<'_> {
                 // Guesses are among the tokens of a step.
                 return match made {
                     LayerOutput::Host(HostOutput::Guesses { .. }) | LayerOutput::Engine | LayerOutput::Tokens => {
-                        self.ids()
+                        Ok(self.step.ids()?)
                     }
                     _ => self.wrong(format!(
                         "`{}` is written by a layer, and the ids of a step are its tokens: only test mode reads others",
@@ -462,7 +429,7 @@ impl LayerEmitter<'_> {
                 };
             }
             let x = self.joined(made)?;
-            let ty = self.graph.ty(x).clone();
+            let ty = self.step.graph.ty(x).clone();
             if ty.dtype != DType::I32 || self.width_of(x) != 1 {
                 return self.wrong(format!("`{}` is {ty}: an id for each row is wanted", of.name));
             }
@@ -475,10 +442,10 @@ impl LayerEmitter<'_> {
         let ids = reads.then(|| self.own(input));
         let table = self.of(table)?;
         self.looked_up.push(TableLookup { ids, table: table.name.clone(), rows: table.rows() });
-        match ids {
-            None => self.ids(),
-            Some(own) => self.per_token(&format!("ids.{}", own.0)),
-        }
+        Ok(match ids {
+            None => self.step.ids()?,
+            Some(own) => self.step.per_token(&format!("ids.{}", own.0))?,
+        })
     }
 
     /// Whether attached ids say which row each of so many rows is.
@@ -514,19 +481,9 @@ impl LayerEmitter<'_> {
             let appended = if written { Some(self.op("kept", Map::scale(1.0), &[value])?) } else { None };
             parts.push(CachePart { tensor, appended });
         }
-        let Some((state, _)) = self.state_group.last() else { return self.wrong("it has no cache".into()) };
+        let Some((state, _)) = self.step.kv_caches().last() else { return self.wrong("it has no cache".into()) };
         self.caches.push(LayerCache { state: state.clone(), block, kv_heads, parts });
         Ok(())
-    }
-
-    /// Their positions.
-    pub(crate) fn positions(&mut self) -> Result<ValueId, PersistentError> {
-        self.per_token("positions")
-    }
-
-    /// Their requests.
-    pub(crate) fn seqs(&mut self) -> Result<ValueId, PersistentError> {
-        self.per_token("seqs")
     }
 
     /// Says that rows of this weight stand for tokens.
@@ -570,7 +527,7 @@ impl LayerEmitter<'_> {
     /// A table of a rotary embedding with so many columns, which covers every position.
     pub(crate) fn table(&mut self, id: TensorId, columns: u32) -> Result<ValueId, PersistentError> {
         let table = self.part_of(id, TensorPart::Table { columns })?;
-        let rows = self.graph.ty(table).shape[0].as_const().unwrap_or(0);
+        let rows = self.step.graph.ty(table).shape[0].as_const().unwrap_or(0);
         let wanted = self.declared.config.max_seq_length as usize;
         if rows < wanted && self.purpose == GraphPurpose::Steps {
             let name = self.of(id)?.name.clone();
@@ -596,7 +553,7 @@ impl LayerEmitter<'_> {
         };
         let vector = if shape.is_some() { ".row" } else { "" };
         let name = format!("w{}{label}{vector}", self.own(id).0);
-        if let Some(&known) = self.inputs.get(&name) {
+        if let Some(known) = self.step.bound_weight(&name) {
             return Ok(known);
         }
         let id = self.own(id);
@@ -607,36 +564,27 @@ impl LayerEmitter<'_> {
         let scales = self.declared.scales_of(id)?;
         let weight = part.of(&of.name, &of.tensor, scales.map(|of| (of.name.as_str(), &of.tensor)))?;
         let shape = shape.unwrap_or(weight.shape);
-        let value = self.graph.weight(&name, Type::new(DType::Stored(weight.format), shape))?;
+        let value = self.step.weight(&name, Type::new(DType::Stored(weight.format), shape))?;
         let scales = scales.map(|of| of.name.clone());
         self.origins.push(WeightOrigin { name: name.clone(), tensor: of.name.clone(), scales, part });
-        self.weights.insert(name.clone(), weight.bytes);
-        self.inputs.insert(name, value);
+        self.weights.insert(name, weight.bytes);
         Ok(value)
     }
 
-    /// The cache of one layer: its state, and its group's slots and table.
+    /// The cache of one layer, and its group's slot mapping and block table.
     pub(crate) fn kv_cache(&mut self, group: KvCacheSpec, block: Type) -> Result<[ValueId; 3], PersistentError> {
-        let at = match self.groups.iter().position(|g| g.group == group) {
-            Some(at) => at,
-            None => {
-                let at = self.groups.len();
-                let slots = self.per_token(&format!("slots.{at}"))?;
-                let table = self.step_input(&format!("table.{at}"), Type::new(DType::I32, [Sym::Seqs, Sym::Blocks]))?;
-                self.groups.push(EmittedCacheGroup { group, slots, table });
-                at
-            }
-        };
-        let name = format!("kv.{}", self.state_group.len());
-        let state = self.graph.kv_cache(&name, block)?;
-        self.state_group.push((name, at));
-        Ok([state, self.groups[at].slots, self.groups[at].table])
+        let name = format!("kv.{}", self.step.kv_caches().len());
+        let KvCacheInputs { cache, slot_mapping, block_table } = self.step.kv_cache(name, block, group)?;
+        match slot_mapping {
+            Some(slots) => Ok([cache, slots, block_table]),
+            None => self.wrong("its cache group keeps recurrent states, which have no keys".into()),
+        }
     }
 
     /// Adds an op with one output.
     pub(crate) fn op(&mut self, what: &str, op: impl Into<Op>, ins: &[ValueId]) -> Result<ValueId, PersistentError> {
         let name = self.name(what);
-        Ok(self.graph.op(&name, op, ins)?)
+        Ok(self.step.graph.op(&name, op, ins)?)
     }
 
     /// Adds an op with two outputs.
@@ -647,7 +595,7 @@ impl LayerEmitter<'_> {
         ins: &[ValueId],
     ) -> Result<[ValueId; 2], PersistentError> {
         let names = [self.name(what), self.name(what)];
-        let made = self.graph.op_multi(&[&names[0], &names[1]], op, ins)?;
+        let made = self.step.graph.op_multi(&[&names[0], &names[1]], op, ins)?;
         match made[..] {
             [first, second] => Ok([first, second]),
             _ => self.wrong(format!("`{what}` has {} outputs", made.len())),

@@ -22,8 +22,8 @@ use yirage_engine::{
     CacheSize, Engine, EngineOptions, Event, GraphModel, PlanCounts, Request, Speculation, SpeculationControl,
 };
 use yirage_hal::{Device, Profile, Profiler};
-use yirage_ir::{Dim, Graph};
-use yirage_model::arch::{Model, ModelOutput};
+use yirage_ir::Dim;
+use yirage_model::arch::{Model, ModelOutput, StepGraph};
 use yirage_plancache::PlanFolder;
 
 /// A kernel that runs.
@@ -103,8 +103,7 @@ impl KernelBuilder {
 
 /// Layers as a model that an engine runs.
 fn parts(builder: &KernelBuilder, emitted: EmittedGraph, device: &dyn Device) -> Result<KernelModel, PersistentError> {
-    let EmittedGraph { mut graph, origins, weights, groups, state_group, embedded, logits, choice, lookup, .. } =
-        emitted;
+    let EmittedGraph { mut step, origins, weights, embedded, logits, choice, lookup, .. } = emitted;
     let unsupported = |what: &str, why: &str| PersistentError::Unsupported { what: what.into(), why: why.into() };
     let (Some(logits), Some(choice)) = (logits, choice) else {
         let why = "end them with argmax_layer, argmax_reduce_layer or sampling_layer, or run them in test mode";
@@ -113,12 +112,11 @@ fn parts(builder: &KernelBuilder, emitted: EmittedGraph, device: &dyn Device) ->
     let Some((table, rows)) = embedded else {
         return Err(unsupported("a kernel without embed_layer", "its tokens would decide nothing"));
     };
-    if groups.is_empty() {
+    if step.groups.is_empty() {
         return Err(unsupported("a kernel without attention", "nothing of earlier tokens would be known"));
     }
-    graph.output(logits);
-    let graph: Graph = graph.finish();
-    let vocabulary = match graph.ty(logits).shape.last() {
+    step.graph.outputs.push(logits);
+    let vocabulary = match step.graph.ty(logits).shape.last() {
         Some(Dim::Const(n)) => *n,
         _ => 0,
     };
@@ -126,19 +124,14 @@ fn parts(builder: &KernelBuilder, emitted: EmittedGraph, device: &dyn Device) ->
         let why = format!("it has {rows} rows, and tokens up to {vocabulary} can be chosen: as many are wanted");
         return Err(PersistentError::Tensor { name: table, why });
     }
-    let saved = SavedKernel::new(&builder.declared, &graph, &groups, &state_group, origins, (choice, lookup), device)?;
-    let given = GraphModel { model: model(graph, groups, state_group, vocabulary, &builder.declared.config), weights };
+    let saved = SavedKernel::new(&builder.declared, &step, origins, (choice, lookup), device)?;
+    let given = GraphModel { model: model(step, vocabulary, &builder.declared.config), weights };
     Ok(KernelModel { model: given, saved })
 }
 
 /// The engine's view of a graph of layers.
-pub(crate) fn model(
-    graph: Graph,
-    groups: Vec<yirage_model::arch::KvCacheSpec>,
-    state_group: Vec<(String, usize)>,
-    vocab_size: u32,
-    config: &KernelConfig,
-) -> Model {
+pub(crate) fn model(step: StepGraph, vocab_size: u32, config: &KernelConfig) -> Model {
+    let StepGraph { graph, groups, kv_cache_group } = step;
     Model {
         name: "kernel".into(),
         graph,
@@ -147,7 +140,7 @@ pub(crate) fn model(
         embedded: None,
         weights: Vec::new(),
         groups,
-        kv_cache_group: state_group,
+        kv_cache_group,
         dynamic_rope: None,
         biased_keys: false,
         vocab_size,

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use yirage_engine::GraphModel;
 use yirage_hal::Device;
 use yirage_ir::{Dim, text};
+use yirage_model::arch::StepGraph;
 
 impl PersistentKernel {
     /// A kernel that was saved, with its weights by the names of the tensors that were attached: no layer is recorded again,
@@ -85,13 +86,14 @@ impl PersistentKernel {
             weights.insert(origin.name.clone(), origin.part.of(&origin.tensor, tensor, scales)?.bytes);
         }
         let groups = saved.groups().ok_or_else(|| damaged("a line `group` has two or three numbers".into()))?;
-        let states =
+        let kv_cache_group =
             saved.kv_cache_groups().ok_or_else(|| damaged("a line `kv_cache` has a number and a name".into()))?;
         let vocabulary = match graph.outputs.first().and_then(|&id| graph.ty(id).shape.last()) {
             Some(Dim::Const(n)) => *n,
             _ => return Err(damaged("its graph gives no logits".into())),
         };
-        let given = GraphModel { model: model(graph, groups, states, vocabulary, &declared.config), weights };
+        let step = StepGraph { graph, groups, kv_cache_group };
+        let given = GraphModel { model: model(step, vocabulary, &declared.config), weights };
         let saved = saved.with_sampling(&declared.config.sampling);
         PersistentKernel::start(declared, notices, KernelModel { model: given, saved }, device, Some(folder))
     }

@@ -30,7 +30,7 @@ use yirage_hal::Device;
 use yirage_ir::hash::fnv128;
 use yirage_ir::{Graph, text};
 use yirage_mmap::read_text;
-use yirage_model::arch::KvCacheSpec;
+use yirage_model::arch::{KvCacheSpec, StepGraph};
 use yirage_packed::sealed;
 
 const HEAD: &str = "yirage-kernel 2";
@@ -63,9 +63,7 @@ pub(crate) struct SavedWeight {
 impl SavedKernel {
     pub(crate) fn new(
         declared: &KernelDeclaration,
-        graph: &Graph,
-        groups: &[KvCacheSpec],
-        cache_groups: &[(String, usize)],
+        StepGraph { graph, groups, kv_cache_group }: &StepGraph,
         origins: Vec<WeightOrigin>,
         (choice, lookup): (SamplingMode, Option<PromptLookup>),
         device: &dyn Device,
@@ -76,7 +74,7 @@ impl SavedKernel {
         for group in groups {
             about.push(("group".into(), group_word(group)?));
         }
-        about.extend(cache_groups.iter().map(|(name, group)| ("kv_cache".into(), format!("{group} {name}"))));
+        about.extend(kv_cache_group.iter().map(|(name, group)| ("kv_cache".into(), format!("{group} {name}"))));
         let mut weights = Vec::with_capacity(origins.len());
         for origin in &origins {
             about.extend(origin.scales.iter().map(|of| ("scales".to_owned(), format!("{} {of}", origin.name))));

@@ -20,7 +20,8 @@ use yirage_engine::limits::BLOCK;
 use yirage_engine::sampling::{Sampler, SamplingParams, TokenCounts};
 use yirage_hal::{Bindings, Device, Executor};
 use yirage_ir::tensor::Data;
-use yirage_ir::{Dims, Graph, ValueId, ValueSource};
+use yirage_ir::{Dims, ValueId, ValueSource};
+use yirage_model::arch::StepGraph;
 
 /// What a layer wrote.
 #[derive(Clone, PartialEq, Debug)]
@@ -76,13 +77,11 @@ impl KernelBuilder {
         }
         wanted.extend(emitted.caches.iter().flat_map(|cache| &cache.parts).filter_map(|part| part.appended));
         let pass = self.pass(&emitted)?;
-        let mut graph = std::mem::take(&mut emitted.graph);
-        wanted.iter().for_each(|&value| graph.output(value));
-        let graph = graph.finish();
+        emitted.step.graph.outputs.extend(&wanted);
         let computed: HashMap<ValueId, TestValues> = if wanted.is_empty() {
             HashMap::new()
         } else {
-            wanted.iter().copied().zip(self.execute(&graph, &emitted, &pass, &**device)?).collect()
+            wanted.iter().copied().zip(self.execute(&emitted, &pass, &**device)?).collect()
         };
         let results = LayerTestResults { builder: self, emitted: &emitted, computed, pass: &pass };
         let mut outputs = Vec::new();
@@ -162,11 +161,11 @@ impl KernelBuilder {
 
     fn execute(
         &self,
-        graph: &Graph,
         emitted: &EmittedGraph,
         pass: &PassTokens,
         device: &dyn Device,
     ) -> Result<Vec<TestValues>, PersistentError> {
+        let StepGraph { graph, groups, kv_cache_group } = &emitted.step;
         let target = device.target();
         let weights = plan_weights(graph, &target)?;
         let mut bindings = Bindings::default();
@@ -177,9 +176,9 @@ impl KernelBuilder {
             sink.write_rows(0, bytes)?;
             bindings.weights.insert(entry.name.clone(), sink.finish()?);
         }
-        for (name, group) in &emitted.state_group {
+        for (name, group) in kv_cache_group {
             if let Some(id) = graph.find(name) {
-                let k_width = emitted.groups[*group].k_width();
+                let k_width = groups[*group].k_width();
                 bindings.kv_caches.insert(name.clone(), device.kv_cache(graph.ty(id), k_width, pass.blocks())?);
             }
         }
@@ -189,7 +188,7 @@ impl KernelBuilder {
         if let Some(kind) = self.declared.config.executor {
             executor.force(kind)?;
         }
-        self.fill(&mut executor, graph, emitted, pass)?;
+        self.fill(&mut executor, emitted, pass)?;
         let outputs = executor.run(&pass.dims)?;
         let read = |index| {
             Ok(match outputs.tensor(index)?.data {
@@ -204,17 +203,12 @@ impl KernelBuilder {
         (0..graph.outputs.len()).map(read).collect()
     }
 
-    fn fill(
-        &self,
-        executor: &mut Executor,
-        graph: &Graph,
-        emitted: &EmittedGraph,
-        pass: &PassTokens,
-    ) -> Result<(), PersistentError> {
+    fn fill(&self, executor: &mut Executor, emitted: &EmittedGraph, pass: &PassTokens) -> Result<(), PersistentError> {
+        let StepGraph { graph, groups, .. } = &emitted.step;
         executor.set("ids", self.ids(None, emitted, pass)?);
         executor.set("positions", pass.positions().map(|p| p as i32));
         executor.set("seqs", pass.each().map(|(seq, _)| seq as i32));
-        for group in 0..emitted.groups.len() {
+        for group in 0..groups.len() {
             executor.set(&format!("slots.{group}"), pass.slots());
             executor.set(&format!("table.{group}"), pass.table());
         }

@@ -1,9 +1,10 @@
-//! What every architecture file builds with: slots, weights, cache groups, rotary tables, the head.
+//! What every architecture file builds with: step inputs, weights, caches, rotary tables, the head.
 //!
 //! It knows how a graph is put together, not how any model is.
 
 use super::key_bias::biased_keys;
 use super::low_rank::{self, LORA_SCALES, LowRankBranches};
+use super::step_graph::{KvCacheInputs, StepGraph, StepGraphBuilder};
 use super::{BuildOptions, KvCacheSpec, Model, ModelOutput, unused_tensors};
 use crate::checkpoint::Checkpoint;
 use crate::config::{ConfigSource, LayerType, Quantization, QueryGrowth, RawConfig, RopeConfig, RopeScaling};
@@ -12,10 +13,9 @@ use crate::lora::LoraAdapter;
 use crate::rope;
 use crate::tensor_names;
 use crate::weights::{WeightBinding, WeightSource, WeightView};
-use std::collections::HashMap;
 use yirage_ir::expr::{Expr, Func};
 use yirage_ir::op::{Embed, Gather, Hadamard, LayerNorm, Linear, Map, RmsNorm, Rope};
-use yirage_ir::{BuildError, DType, Dim, F32, Format, GraphBuilder, Op, Sym, Type, ValueId};
+use yirage_ir::{BuildError, DType, Dim, F32, Format, Op, Sym, Type, ValueId};
 
 /// Largest size of any single dimension that a configuration may state; products of two stay within u32.
 pub(super) const LARGEST: u32 = 1 << 24;
@@ -23,7 +23,7 @@ pub(super) const LARGEST: u32 = 1 << 24;
 /// Largest number of elements of a table of cosines: 16 times what a million positions of usual heads take.
 const LARGEST_TABLE: u64 = 1 << 30;
 
-/// The slots that every model has.
+/// The step inputs that every model has.
 #[derive(Clone, Copy)]
 pub(super) struct StepInputs {
     /// None in a vision tower.
@@ -51,14 +51,6 @@ struct RopeTableInputs {
     sin: ValueId,
 }
 
-/// A cache group and its slots.
-struct CacheGroupInputs {
-    group: KvCacheSpec,
-    /// None of recurrent states, which positions have no places in.
-    slot_mapping: Option<ValueId>,
-    block_table: ValueId,
-}
-
 /// A model under construction.
 pub(super) struct ModelBuilder<'a> {
     pub(super) config: &'a RawConfig,
@@ -66,17 +58,14 @@ pub(super) struct ModelBuilder<'a> {
     pub(super) inputs: StepInputs,
     options: BuildOptions,
     post_norms: bool,
-    graph: GraphBuilder,
+    step: StepGraphBuilder,
     output: Option<ModelOutput>,
     passed_over: Vec<String>,
     token_types: u32,
     embedded: Option<u32>,
     weights: Vec<WeightBinding>,
-    bound: HashMap<String, ValueId>,
-    groups: Vec<CacheGroupInputs>,
-    kv_cache_group: Vec<(String, usize)>,
     tables: Vec<RopeTableInputs>,
-    dynamic: Option<(rope::Dynamic, ValueId, ValueId)>,
+    dynamic: Option<rope::Dynamic>,
     low_rank: Option<LowRankBranches>,
 }
 
@@ -87,7 +76,7 @@ impl<'a> ModelBuilder<'a> {
         options: BuildOptions,
     ) -> Result<ModelBuilder<'a>, ModelError> {
         let mut e = ModelBuilder::empty(checkpoint, config, options)?;
-        e.inputs.ids = Some(e.slot("ids", Sym::Tokens)?);
+        e.inputs.ids = Some(e.step.ids().map_err(|e| misfit(config, &e))?);
         Ok(e)
     }
 
@@ -108,28 +97,23 @@ impl<'a> ModelBuilder<'a> {
                 why: "keys and values are kept as f32, f16, bf16 or q8_0".into(),
             });
         }
-        let mut graph = GraphBuilder::new(config.model_type()?.replace(|c: char| !c.is_ascii_alphanumeric(), "_"));
-        let mut slot = |name: &str, dim: Sym| graph.step_input(name, Type::new(DType::I32, [dim]));
+        let mut step = StepGraphBuilder::new(config.model_type()?.replace(|c: char| !c.is_ascii_alphanumeric(), "_"));
         let mut three = || -> Result<StepInputs, BuildError> {
-            let (positions, seqs) = (slot("positions", Sym::Tokens)?, slot("seqs", Sym::Tokens)?);
-            Ok(StepInputs { ids: None, positions, seqs, rows: slot("rows", Sym::Rows)? })
+            Ok(StepInputs { ids: None, positions: step.positions()?, seqs: step.seqs()?, rows: step.rows()? })
         };
-        let slots = three().map_err(|e| misfit(config, &e))?;
+        let inputs = three().map_err(|e| misfit(config, &e))?;
         Ok(ModelBuilder {
             config,
             checkpoint,
-            inputs: slots,
+            inputs,
             options,
             post_norms: false,
-            graph,
+            step,
             output: None,
             passed_over: Vec::new(),
             token_types: 0,
             embedded: None,
             weights: Vec::new(),
-            bound: HashMap::new(),
-            groups: Vec::new(),
-            kv_cache_group: Vec::new(),
             tables: Vec::new(),
             dynamic: None,
             low_rank: None,
@@ -269,16 +253,15 @@ impl<'a> ModelBuilder<'a> {
         shape: &[u32],
         source: WeightSource,
     ) -> Result<ValueId, ModelError> {
-        if let Some(&id) = self.bound.get(name) {
+        if let Some(id) = self.step.bound_weight(name) {
             return Ok(id);
         }
         let ty = Type::new(DType::Stored(format), shape.iter().copied());
         let shape = shape.iter().map(|&n| n as usize).collect();
         let binding = WeightBinding { name: name.to_owned(), format, shape, source };
         binding.check(self.checkpoint)?;
-        let id = self.graph.weight(name, ty).map_err(|e| misfit(self.config, &e))?;
+        let id = self.step.weight(name, ty).map_err(|e| misfit(self.config, &e))?;
         self.weights.push(binding);
-        self.bound.insert(name.to_owned(), id);
         Ok(id)
     }
 
@@ -290,7 +273,7 @@ impl<'a> ModelBuilder<'a> {
 
     /// Adds an op with one output.
     pub(super) fn op(&mut self, name: &str, op: impl Into<Op>, ins: &[ValueId]) -> Result<ValueId, ModelError> {
-        self.graph.op(name, op, ins).map_err(|e| misfit(self.config, &e))
+        self.step.graph.op(name, op, ins).map_err(|e| misfit(self.config, &e))
     }
 
     /// Adds an op with several outputs.
@@ -300,7 +283,7 @@ impl<'a> ModelBuilder<'a> {
         op: impl Into<Op>,
         ins: &[ValueId],
     ) -> Result<Vec<ValueId>, ModelError> {
-        self.graph.op_multi(names, op, ins).map_err(|e| misfit(self.config, &e))
+        self.step.graph.op_multi(names, op, ins).map_err(|e| misfit(self.config, &e))
     }
 
     /// `a + b`, where `b` may be one row.
@@ -313,7 +296,7 @@ impl<'a> ModelBuilder<'a> {
         let Some(branches) = self.low_rank.as_mut().filter(|_| groups == 1) else {
             return self.op(name, Linear { groups }, &[x, w]);
         };
-        let weight = self.weights.iter().find(|binding| self.bound.get(&binding.name) == Some(&w));
+        let weight = self.weights.iter().find(|binding| self.step.bound_weight(&binding.name) == Some(w));
         let Some(weight) = weight else { return self.op(name, Linear { groups }, &[x, w]) };
         let (n, k) = (weight.rows() as u32, weight.width() as u32);
         let Some(matrices) = branches.beside(weight)? else {
@@ -332,24 +315,18 @@ impl<'a> ModelBuilder<'a> {
 
     /// The scales of the rows of `x`: all tokens, or those whose logits are wanted.
     fn lora_scales(&mut self, x: ValueId, width: u32) -> Result<ValueId, ModelError> {
-        let of_all = self.low_rank.as_ref().and_then(|branches| branches.scales);
-        let all = match of_all {
-            Some(all) => all,
-            None => {
-                let ty = Type::new(DType::F32, [Dim::Sym(Sym::Tokens), Dim::Const(width)]);
-                self.graph.step_input(LORA_SCALES, ty).map_err(|e| misfit(self.config, &e))?
-            }
-        };
-        let of_rows = self.low_rank.as_ref().and_then(|branches| branches.wanted_scales);
-        let wants_rows = self.graph.ty(x).shape.first() == Some(&Dim::Sym(Sym::Rows));
-        let rows = match of_rows {
-            None if wants_rows => Some(self.op("lora.wanted_scales", Gather { axis: 0 }, &[all, self.inputs.rows])?),
-            known => known,
-        };
-        if let Some(branches) = &mut self.low_rank {
-            (branches.scales, branches.wanted_scales) = (Some(all), rows);
+        let all = self.float_input(LORA_SCALES, [Dim::Sym(Sym::Tokens), Dim::Const(width)])?;
+        if self.step.graph.ty(x).shape.first() != Some(&Dim::Sym(Sym::Rows)) {
+            return Ok(all);
         }
-        Ok(rows.filter(|_| wants_rows).unwrap_or(all))
+        if let Some(wanted) = self.low_rank.as_ref().and_then(|branches| branches.wanted_scales) {
+            return Ok(wanted);
+        }
+        let wanted = self.op("lora.wanted_scales", Gather { axis: 0 }, &[all, self.inputs.rows])?;
+        if let Some(branches) = &mut self.low_rank {
+            branches.wanted_scales = Some(wanted);
+        }
+        Ok(wanted)
     }
 
     /// `name = x * w^T (+ b)` with the weights `name.w` and `name.b`, each from one view.
@@ -430,24 +407,20 @@ impl<'a> ModelBuilder<'a> {
             return Ok(embedded);
         }
         self.embedded = Some(hidden);
-        let is_given = self.float_slot("is_given", [Dim::Sym(Sym::Tokens), Dim::Const(1)])?;
-        let given = self.float_slot("given", [Dim::Sym(Sym::Tokens), Dim::Const(hidden)])?;
+        let is_given = self.float_input("is_given", [Dim::Sym(Sym::Tokens), Dim::Const(1)])?;
+        let given = self.float_input("given", [Dim::Sym(Sym::Tokens), Dim::Const(hidden)])?;
         self.op("embed_or_given", chosen(), &[is_given, given, embedded])
     }
 
-    fn slot(&mut self, name: &str, dim: Sym) -> Result<ValueId, ModelError> {
-        self.graph.step_input(name, Type::new(DType::I32, [dim])).map_err(|e| misfit(self.config, &e))
+    /// The step input of this name, of f32.
+    pub(super) fn float_input(&mut self, name: &str, shape: [Dim; 2]) -> Result<ValueId, ModelError> {
+        self.step.step_input(name, Type::new(DType::F32, shape)).map_err(|e| misfit(self.config, &e))
     }
 
-    /// A slot of f32.
-    pub(super) fn float_slot(&mut self, name: &str, shape: [Dim; 2]) -> Result<ValueId, ModelError> {
-        self.graph.step_input(name, Type::new(DType::F32, shape)).map_err(|e| misfit(self.config, &e))
-    }
-
-    /// The slot of tokens' types, of which there are `count`.
+    /// The step input of tokens' types, of which there are `count`.
     pub(super) fn token_types(&mut self, count: u32) -> Result<ValueId, ModelError> {
         self.token_types = count;
-        self.slot("types", Sym::Tokens)
+        self.step.per_token("types").map_err(|e| misfit(self.config, &e))
     }
 
     /// Says that the model has no use for a tensor that files may have.
@@ -457,7 +430,7 @@ impl<'a> ModelBuilder<'a> {
 
     /// Makes `x` what the model gives.
     pub(super) fn output(&mut self, x: ValueId, what: ModelOutput) {
-        self.graph.output(x);
+        self.step.graph.output(x);
         self.output = Some(what);
     }
 
@@ -472,9 +445,9 @@ impl<'a> ModelBuilder<'a> {
     pub(super) fn logits(&mut self, head: &str, x: ValueId, hidden: u32, after: Option<Map>) -> Result<(), ModelError> {
         let vocab = self.size("vocab_size")?;
         let tied = self.config.bool_or("tie_word_embeddings", false)?;
-        let w = match self.bound.get("embed.w") {
+        let w = match self.step.bound_weight("embed.w") {
             // Files of embedders have no head. Logits of a model that is loaded for its hidden states are read by nobody.
-            Some(&table) if (tied || self.options.hidden) && !self.has_own_head(head)? => table,
+            Some(table) if (tied || self.options.hidden) && !self.has_own_head(head)? => table,
             _ => self.tensor("head.w", &format!("{head}.weight"), &[vocab, hidden])?,
         };
         let logits = match after {
@@ -486,7 +459,7 @@ impl<'a> ModelBuilder<'a> {
         };
         self.output(logits, ModelOutput::Logits);
         if self.options.hidden {
-            self.graph.output(x);
+            self.step.graph.output(x);
         }
         Ok(())
     }
@@ -582,21 +555,15 @@ impl<'a> ModelBuilder<'a> {
     /// A rotation whose cosines and sines are given for each token.
     fn dynamic_rotation(&mut self, dynamic: rope::Dynamic, interleaved: bool) -> Result<Rotation, ModelError> {
         let rotary = dynamic.rotary;
-        let (cos, sin) = match &self.dynamic {
-            Some((other, cos, sin)) if *other == dynamic => (*cos, *sin),
-            Some((other, ..)) => {
-                return Err(ModelError::Unsupported {
-                    what: "layers with different dynamic rotary embeddings".into(),
-                    why: format!("{}: {other:?} and {dynamic:?}", self.config.file()),
-                });
-            }
-            None => {
-                let ty = Type::new(DType::F32, [Dim::Sym(Sym::Tokens), Dim::Const(rotary / 2)]);
-                let mut slot = |name| self.graph.step_input(name, ty.clone()).map_err(|e| misfit(self.config, &e));
-                (slot("rope.cos")?, slot("rope.sin")?)
-            }
-        };
-        self.dynamic = Some((dynamic, cos, sin));
+        if let Some(other) = self.dynamic.as_ref().filter(|&other| *other != dynamic) {
+            return Err(ModelError::Unsupported {
+                what: "layers with different dynamic rotary embeddings".into(),
+                why: format!("{}: {other:?} and {dynamic:?}", self.config.file()),
+            });
+        }
+        self.dynamic = Some(dynamic);
+        let shape = [Dim::Sym(Sym::Tokens), Dim::Const(rotary / 2)];
+        let (cos, sin) = (self.float_input("rope.cos", shape)?, self.float_input("rope.sin", shape)?);
         Ok(Rotation { cos, sin, rotary, interleaved, per_row: true })
     }
 
@@ -617,7 +584,7 @@ impl<'a> ModelBuilder<'a> {
         self.op(name, Hadamard { part: 1 << width.trailing_zeros() }, &[x])
     }
 
-    /// Layer `layer`'s cache state in `group`: the state, and the group's `slots` and `table`.
+    /// Layer `layer`'s cache in `group`, and the group's slot mapping and block table.
     pub(super) fn kv_cache(&mut self, layer: u32, group: KvCacheSpec) -> Result<[ValueId; 3], ModelError> {
         let none = || ModelError::Unsupported {
             what: format!("keys and values of layer {layer}"),
@@ -629,18 +596,15 @@ impl<'a> ModelBuilder<'a> {
             KvCacheSpec::Recurrent => return Err(none()),
         };
         self.check_blocks(layer, group)?;
-        let at = self.group(group)?;
         let ty = Type::new(DType::Stored(self.options.kv), [self.options.kv_block, heads, width]);
-        let state = self.cache_state(format!("kv.{layer}"), ty, at)?;
-        let inputs = &self.groups[at];
-        Ok([state, inputs.slot_mapping.ok_or_else(none)?, inputs.block_table])
+        let KvCacheInputs { cache, slot_mapping, block_table } = self.cache(format!("kv.{layer}"), ty, group)?;
+        Ok([cache, slot_mapping.ok_or_else(none)?, block_table])
     }
 
     /// A recurrent state of `[rows, channels]` called `state.name`, and the table of the blocks that such states are in.
     pub(super) fn recurrent_state(&mut self, name: &str, shape: [u32; 2]) -> Result<[ValueId; 2], ModelError> {
-        let at = self.group(KvCacheSpec::Recurrent)?;
-        let state = self.cache_state(format!("state.{name}"), Type::new(DType::F32, shape), at)?;
-        Ok([state, self.groups[at].block_table])
+        let state = self.cache(format!("state.{name}"), Type::new(DType::F32, shape), KvCacheSpec::Recurrent)?;
+        Ok([state.cache, state.block_table])
     }
 
     /// Positions of a block of the caches.
@@ -648,10 +612,8 @@ impl<'a> ModelBuilder<'a> {
         self.options.kv_block
     }
 
-    fn cache_state(&mut self, name: String, block: Type, group: usize) -> Result<ValueId, ModelError> {
-        let state = self.graph.kv_cache(&name, block).map_err(|e| misfit(self.config, &e))?;
-        self.kv_cache_group.push((name, group));
-        Ok(state)
+    fn cache(&mut self, name: String, block: Type, group: KvCacheSpec) -> Result<KvCacheInputs, ModelError> {
+        self.step.kv_cache(name, block, group).map_err(|e| misfit(self.config, &e))
     }
 
     /// Whether each head's key and value are whole blocks of the cache's format.
@@ -673,22 +635,6 @@ impl<'a> ModelBuilder<'a> {
                 ),
             }),
         }
-    }
-
-    fn group(&mut self, group: KvCacheSpec) -> Result<usize, ModelError> {
-        if let Some(at) = self.groups.iter().position(|g| g.group == group) {
-            return Ok(at);
-        }
-        let at = self.groups.len();
-        let mut slot = |name: String, shape: Vec<Sym>| {
-            let ty = Type::new(DType::I32, shape.into_iter().map(Dim::Sym));
-            self.graph.step_input(&name, ty).map_err(|e| misfit(self.config, &e))
-        };
-        let of_positions = group != KvCacheSpec::Recurrent;
-        let slots = of_positions.then(|| slot(format!("slots.{at}"), vec![Sym::Tokens])).transpose()?;
-        let table = slot(format!("table.{at}"), vec![Sym::Seqs, Sym::Blocks])?;
-        self.groups.push(CacheGroupInputs { group, slot_mapping: slots, block_table: table });
-        Ok(at)
     }
 
     /// Refuses a stored quantisation that the architecture does not read.
@@ -730,7 +676,7 @@ impl<'a> ModelBuilder<'a> {
         let name = self.config.model_type()?.to_owned();
         let nothing = || ModelError::Unsupported { what: name.clone(), why: "its graph has no output".into() };
         let output = self.output.ok_or_else(nothing)?;
-        let graph = self.graph.finish();
+        let StepGraph { graph, groups, kv_cache_group } = self.step.finish();
         Ok(Model {
             name,
             vocab_size,
@@ -741,9 +687,9 @@ impl<'a> ModelBuilder<'a> {
             token_types: self.token_types,
             embedded: self.embedded,
             weights: self.weights,
-            groups: self.groups.into_iter().map(|g| g.group).collect(),
-            kv_cache_group: self.kv_cache_group,
-            dynamic_rope: self.dynamic.map(|(dynamic, ..)| dynamic),
+            groups,
+            kv_cache_group,
+            dynamic_rope: self.dynamic,
         })
     }
 }

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use yirage_ir::ValueId;
 
-/// The slot of the scales: f32 `[Tokens, width]` of the layout.
+/// The step input of the scales: f32 `[Tokens, width]` of the layout.
 pub const LORA_SCALES: &str = "lora.scales";
 
 /// The adapters of a model under construction.
@@ -22,8 +22,7 @@ pub(super) struct LowRankBranches {
     targets: BTreeMap<(String, usize), LoraTarget>,
     used: BTreeSet<(String, usize)>,
     files: Vec<String>,
-    /// The slot, and its rows whose logits are wanted.
-    pub(super) scales: Option<ValueId>,
+    /// The rows of [`LORA_SCALES`] whose logits are wanted.
     pub(super) wanted_scales: Option<ValueId>,
 }
 
@@ -45,7 +44,6 @@ impl LowRankBranches {
             targets,
             used: BTreeSet::new(),
             files: adapters.iter().map(|a| a.path().display().to_string()).collect(),
-            scales: None,
             wanted_scales: None,
         })
     }

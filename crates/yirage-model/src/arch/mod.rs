@@ -5,7 +5,7 @@
 //! they know only which groups of layers keep what per position.
 //!
 //! # The graph's interface
-//! Slots: `ids`, `positions`, `seqs` (the row of the block tables) of i32 `[Tokens]`; `rows` of i32 `[Rows]`, the token
+//! Step inputs: `ids`, `positions`, `seqs` (the row of the block tables) of i32 `[Tokens]`; `rows` of i32 `[Rows]`, the token
 //! rows whose logits are wanted; and for each cache group g `slots.g` of i32 `[Tokens]` (block times 32 plus the place
 //! in it) and `table.g` of i32 `[Seqs, Blocks]`. States: `kv.l` for each layer l, typed as one block of 32 positions.
 //! Output: `logits` of f32 `[Rows, vocab]`.
@@ -13,13 +13,13 @@
 //! Recurrent layers are a cache group too, without `slots.g`: entry b of a row of `table.g` is the block that holds their
 //! states after the latest computed position of positions 32b to 32b + 31. Their states are `state.l` and more, of f32.
 //!
-//! Adapters that stand beside a model's products need the slot `lora.scales` of f32 `[Tokens, width]`.
+//! Adapters that stand beside a model's products need the step input `lora.scales` of f32 `[Tokens, width]`.
 //!
-//! A model whose prompts may have rows of embeddings in the place of tokens has the slots `given` of f32 `[Tokens, width]`
-//! and `is_given` of f32 `[Tokens, 1]`: 1 where a token's row counts, 0 where its id does.
+//! A model whose prompts may have rows of embeddings in the place of tokens has the step inputs `given` of f32
+//! `[Tokens, width]` and `is_given` of f32 `[Tokens, 1]`: 1 where a token's row counts, 0 where its id does.
 //!
-//! Encoders keep nothing: they have no cache group, the slot `types` of i32 `[Tokens]` (which of two texts a token belongs
-//! to), and another output, which [`ModelOutput`] says.
+//! Encoders keep nothing: they have no cache group, the step input `types` of i32 `[Tokens]` (which of two texts a token
+//! belongs to), and another output, which [`ModelOutput`] says.
 
 mod attention;
 mod bert;
@@ -73,6 +73,7 @@ mod short_conv;
 mod smollm3;
 mod stablelm;
 mod starcoder2;
+mod step_graph;
 mod unused_tensors;
 mod vision;
 
@@ -86,6 +87,7 @@ use crate::rope;
 use crate::weights::WeightBinding;
 use emit::ModelBuilder;
 pub use low_rank::LORA_SCALES;
+pub use step_graph::{KvCacheInputs, StepGraph, StepGraphBuilder};
 use yirage_ir::{Format, Graph};
 
 /// What the caller decides about a model's graph.
@@ -166,18 +168,18 @@ pub struct Model {
     pub graph: Graph,
     /// What that gives.
     pub output: ModelOutput,
-    /// Types of tokens that an encoder tells apart; 0 for models without the slot `types`.
+    /// Types of tokens that an encoder tells apart; 0 for models without the step input `types`.
     pub token_types: u32,
     /// Width of the rows that a step may give in the place of tokens' embeddings; none for models without that.
     pub embedded: Option<u32>,
     /// A binding for each weight of the graph, in the graph's order.
     pub weights: Vec<WeightBinding>,
-    /// The cache groups; group g has the slots `slots.g` and `table.g`.
+    /// The cache groups; group g has the step inputs `slots.g` and `table.g`.
     pub groups: Vec<KvCacheSpec>,
     /// Each state's name and its group.
     pub kv_cache_group: Vec<(String, usize)>,
-    /// The dynamic scaling of the rotary embedding. Such a model has the slots `rope.cos` and `rope.sin` of f32
-    /// `[Tokens, rotary / 2]`, as its sequences' frequencies depend on their lengths.
+    /// The dynamic scaling of the rotary embedding. Such a model has the step inputs `rope.cos` and `rope.sin` of
+    /// f32 `[Tokens, rotary / 2]`, as its sequences' frequencies depend on their lengths.
     pub dynamic_rope: Option<rope::Dynamic>,
     /// Whether keys are cached with biases added and no norm after them. Biases may be many times the rest of a key, of
     /// which formats in blocks then keep little.
@@ -255,8 +257,8 @@ pub fn build(checkpoint: &Checkpoint, config: &RawConfig, options: BuildOptions)
     build_with_adapters(checkpoint, config, options, &[])
 }
 
-/// The same with adapters beside its products. Such a model has the slot [`LORA_SCALES`] of f32 `[Tokens, width]`, of
-/// [`LoraLayout`](crate::lora::LoraLayout) for these adapters.
+/// The same with adapters beside its products. Such a model has the step input [`LORA_SCALES`] of f32 `[Tokens, width]`,
+/// of [`LoraLayout`](crate::lora::LoraLayout) for these adapters.
 ///
 /// # Errors
 /// As [`build`]; an adapter that does not fit the model ([`LoraAdapter::targets`]), or that can only be merged into it.

@@ -198,7 +198,7 @@ impl Tower {
     fn embeddings(&self, e: &mut ModelBuilder<'_>) -> Result<ValueId, ModelError> {
         let (hidden, grid) = (self.heads.hidden, self.grid);
         let root = format!("{}.embeddings", self.root);
-        let patches = e.float_slot("patches", [Dim::Sym(Sym::Tokens), Dim::Const(grid.patch_numbers())])?;
+        let patches = e.float_input("patches", [Dim::Sym(Sym::Tokens), Dim::Const(grid.patch_numbers())])?;
         let stored = e.whole(&format!("{root}.patch_embedding.weight"), &[hidden, CHANNELS, grid.patch, grid.patch])?;
         let bias = match grid.class_row {
             true => None,
@@ -206,7 +206,7 @@ impl Tower {
         };
         let mut x = e.project("patch", patches, [hidden, grid.patch_numbers()], stored, bias)?;
         if grid.class_row {
-            let class = e.float_slot("class", [Dim::Sym(Sym::Tokens), Dim::Const(1)])?;
+            let class = e.float_input("class", [Dim::Sym(Sym::Tokens), Dim::Const(1)])?;
             let of_class = e.tensor("class.w", &format!("{root}.class_embedding"), &[hidden])?;
             x = e.op("classed", chosen(), &[class, of_class, x])?;
         }

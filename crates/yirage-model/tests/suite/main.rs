@@ -7,6 +7,7 @@ mod arch_encoders;
 mod arch_hostile;
 mod arch_models;
 mod arch_rope;
+mod arch_step_graph;
 mod arch_support;
 mod arch_tiny;
 mod arch_tinyrandom;

@@ -145,7 +145,7 @@ impl AttentionLayer {
     fn rotated(&self, e: &mut LayerEmitter<'_>, x: ValueId) -> Result<ValueId, PersistentError> {
         let (Some(cos), Some(sin)) = (self.inputs.cos_pos_embed, self.inputs.sin_pos_embed) else { return Ok(x) };
         let tables = [e.table(cos, self.width / 2)?, e.table(sin, self.width / 2)?];
-        let positions = e.positions()?;
+        let positions = e.step.positions()?;
         let op = Rope { width: self.width, rotary: self.width, interleaved: false, per_row: false };
         e.op("rope", op, &[x, tables[0], tables[1], positions])
     }
@@ -178,7 +178,7 @@ impl Layer for AttentionLayer {
             cached: true,
             v_in_k: false,
         };
-        let (positions, seqs) = (e.positions()?, e.seqs()?);
+        let (positions, seqs) = (e.step.positions()?, e.step.seqs()?);
         Ok(vec![LayerOutput::One(e.op("attention", op, &[q, kv, positions, seqs, table])?)])
     }
 }

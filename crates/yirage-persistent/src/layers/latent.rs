@@ -385,7 +385,7 @@ impl Layer for LatentAttend {
             cached: true,
             v_in_k: true,
         };
-        let (positions, seqs) = (e.positions()?, e.seqs()?);
+        let (positions, seqs) = (e.step.positions()?, e.step.seqs()?);
         let attended = e.op("attention", op, &[query, kv, positions, seqs, table])?;
         Ok(if self.halves { vec![LayerOutput::Attended(attended); 2] } else { vec![LayerOutput::One(attended)] })
     }
@@ -421,7 +421,7 @@ impl Layer for RopeLayer {
         let x = e.read(0)?;
         let [cos, sin] = self.tables;
         let tables = [e.table(cos, self.width / 2)?, e.table(sin, self.width / 2)?];
-        let positions = e.positions()?;
+        let positions = e.step.positions()?;
         let op = Rope { width: self.width, rotary: self.width, interleaved: self.interleaved, per_row: false };
         Ok(vec![LayerOutput::One(e.op("rope", op, &[x, tables[0], tables[1], positions])?)])
     }
