@@ -649,12 +649,7 @@ class LatentLayers(KernelLayers):
         softmax_scale: float | None = None,
     ) -> None: ...
     def mla_mtp_reduce_layer(
-        self,
-        input_partial: KernelTensor,
-        input_lse: KernelTensor,
-        output: KernelTensor,
-        q_len: int,
-        kv_len: int,
+        self, input_partial: KernelTensor, input_lse: KernelTensor, output: KernelTensor, q_len: int, kv_len: int
     ) -> None: ...
     def mla_mtp_decode_tp2_layer(
         self,
@@ -671,12 +666,7 @@ class LatentLayers(KernelLayers):
         softmax_scale: float | None = None,
     ) -> None: ...
     def mla_mtp_decode_tp2_reduce_layer(
-        self,
-        input_partial: KernelTensor,
-        input_lse: KernelTensor,
-        output: KernelTensor,
-        q_len: int,
-        kv_len: int,
+        self, input_partial: KernelTensor, input_lse: KernelTensor, output: KernelTensor, q_len: int, kv_len: int
     ) -> None: ...
     def mla_mtp_decode_tp4_layer(
         self,
@@ -693,12 +683,7 @@ class LatentLayers(KernelLayers):
         softmax_scale: float | None = None,
     ) -> None: ...
     def mla_mtp_decode_tp4_reduce_layer(
-        self,
-        input_partial: KernelTensor,
-        input_lse: KernelTensor,
-        output: KernelTensor,
-        q_len: int,
-        kv_len: int,
+        self, input_partial: KernelTensor, input_lse: KernelTensor, output: KernelTensor, q_len: int, kv_len: int
     ) -> None: ...
     def mla_mtp_decode_tp8_layer(
         self,
@@ -715,12 +700,7 @@ class LatentLayers(KernelLayers):
         softmax_scale: float | None = None,
     ) -> None: ...
     def mla_mtp_decode_tp8_reduce_layer(
-        self,
-        input_partial: KernelTensor,
-        input_lse: KernelTensor,
-        output: KernelTensor,
-        q_len_real: int,
-        kv_len: int,
+        self, input_partial: KernelTensor, input_lse: KernelTensor, output: KernelTensor, q_len_real: int, kv_len: int
     ) -> None: ...
     def mla_prefill_layer(
         self,

@@ -1,10 +1,10 @@
 //! Project chores, run as `cargo xtask COMMAND`: `tidy`, the rules of the house that a machine can check, `map`, the page
-//! of all modules, `support`, the page of what has run where, `proofs`, what a verified plan proves, `mutants`, mistakes
-//! that the tests must notice, `numbers` of what the rules count, `migrate-text`, texts of an older form, `pictures` of recorded terminals, and
-//! `bench-rivals`, our speed beside others'.
+//! of all modules, `support`, the page of what has run where, `proofs`, what a verified plan proves, `stubs` of layer
+//! methods, `mutants`, mistakes that the tests must notice, `numbers` of what the rules count, `migrate-text`, texts of an
+//! older form, `pictures` of recorded terminals, and `bench-rivals`, our speed beside others'.
 //!
-//! `tidy`, `map`, `support` and `proofs` know the repository's text only. Nothing here opens a connection or is part of what
-//! is released.
+//! `tidy`, `map`, `support`, `proofs` and `stubs` know the repository's text only. Nothing here opens a connection or is
+//! part of what is released.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its terminal")]
 
@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         ["map"] => said("map", tidy::map::write(root())),
         ["support"] => said("support", tidy::support::write(root())),
         ["proofs"] => said("proofs", tidy::proofs::write(root())),
+        ["stubs"] => said("stubs", tidy::stubs::write(root())),
         ["mutants", ..] => said("mutants", mutants::run(root(), &arguments[1..])),
         ["migrate-text", ..] => said("migrate-text", migrate_text::run(&arguments[1..])),
         ["numbers"] => said("numbers", numbers::print(root())),
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
                 tidy::map::USAGE,
                 tidy::support::USAGE,
                 tidy::proofs::USAGE,
+                tidy::stubs::USAGE,
                 picture::USAGE,
                 mutants::USAGE,
                 migrate_text::USAGE,

@@ -16,6 +16,7 @@ pub(crate) mod proofs;
 mod pure;
 mod safety;
 mod size;
+pub(crate) mod stubs;
 pub(crate) mod support;
 mod tree;
 mod type_names;
@@ -74,6 +75,7 @@ pub(crate) const RULES: &[(&str, TidyRule)] = &[
     ("every dependency is explained", dependencies::check),
     ("a type name stands for one type", type_names::check),
     ("the map is what the modules say", map::check),
+    ("stubs of layers are what their rows say", stubs::check),
     ("the page of support is what its records say", support::check),
 ];
 

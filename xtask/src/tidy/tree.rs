@@ -8,7 +8,7 @@ use std::path::Path;
 /// Folders that hold no source: build outputs, version control, fuzzing's own data.
 const SKIPPED_FOLDERS: &[&str] = &["target", ".git", "corpus", "artifacts", "coverage", "node_modules"];
 /// What is read as text, by extension; files without an extension under `.ci/` and the licences are text as well.
-const TEXT_EXTENSIONS: &[&str] = &["rs", "toml", "md", "sh", "py", "txt", "yml"];
+const TEXT_EXTENSIONS: &[&str] = &["rs", "toml", "md", "sh", "py", "pyi", "txt", "yml"];
 
 /// Where records of verified devices lie, which alone of all JSON are text.
 pub(super) const VERIFIED: &str = "docs/hardware/verified/";

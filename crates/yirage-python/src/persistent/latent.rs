@@ -1,13 +1,14 @@
-//! The layer methods of DeepSeek's models: latent attention, a matrix for each head, and weights of 8-bit floats.
+//! The layer methods of DeepSeek's models, one a row: latent attention, a matrix for each head, and weights of 8-bit floats.
 //!
 //! Names, order and tuples are Mirage's where it has such a layer. This file knows no sizes of tensors: `KernelBuilder` has
 //! them, and numbers of a tuple are held against it.
 
-use super::layers::{GridArgument, KernelLayers, TensorHandle, launch};
+use super::layers::KernelLayers;
 use super::shared::wrong;
+use super::table::{GridArgument, LayerCall, TensorHandle, launch};
 use crate::failure::PyOutcome;
 use pyo3::prelude::*;
-use yirage_persistent::{KernelBuilder, LatentAttention, PersistentError, TensorId};
+use yirage_persistent::{KernelBuilder, LatentAttention, LaunchDims, PersistentError, TensorId};
 
 /// The layer methods of a ``PersistentKernel`` for models of DeepSeek, by the names and arguments of Mirage.
 ///
@@ -32,8 +33,11 @@ const SPLITS: &str = "PersistentKernel: numbers of splits, lengths and ranges of
 const SCALES: &str =
     "PersistentKernel: scale_ue8m0 changes nothing: quantize_fp8_layer rounds nothing, so it has no scales";
 
-/// Sizes of DeepSeek-V3, which Mirage's layers without a tuple have.
+/// Sizes of DeepSeek-V3, which Mirage's layers without a tuple have, and the heads of one of several ranks.
 const HEADS: u32 = 128;
+const HEADS_OF_2: u32 = 64;
+const HEADS_OF_4: u32 = 32;
+const HEADS_OF_8: u32 = 16;
 const D_K: u32 = 576;
 const D_V: u32 = 512;
 
@@ -41,10 +45,6 @@ const D_V: u32 = 512;
 /// stretched 40 times by YaRN (arXiv 2309.00071).
 fn scale_of_mirage() -> f32 {
     ((0.1 * 40f64.ln() + 1.0).powi(2) / 192f64.sqrt()) as f32
-}
-
-fn layers<'a>(slf: &'a Bound<'_, LatentLayers>) -> &'a KernelLayers {
-    slf.as_super().get()
 }
 
 /// The numbers of a tuple, whose places have names.
@@ -124,96 +124,65 @@ fn prefill(what: &str, mla_params: &[u32]) -> PyOutcome<[u32; 3]> {
     Ok([num_heads, d_k, d_v])
 }
 
+/// Numbers of the layer that adds parts of results up: heads, elements of a value.
+fn reduces(what: &str, mla_params: &[u32], q_len: u32) -> PyOutcome<[u32; 2]> {
+    let names = ["num_heads", "d_v", "num_splits", "d_start", "d_count"];
+    let [num_heads, d_v, num_splits, d_start, d_count] = with_length(what, mla_params, names, q_len)?;
+    lengths(what, &[("num_splits", num_splits), ("d_count", d_count)])?;
+    if d_start.checked_add(d_count).is_none_or(|end| end > d_v) {
+        return Err(wrong(format!("{what}: {d_count} columns from {d_start} on are not within d_v, which is {d_v}")));
+    }
+    Ok([num_heads, d_v])
+}
+
 /// The first half of attention over several new tokens of a request, by any of its names.
 fn mtp_decode(
-    slf: &Bound<'_, LatentLayers>,
-    what: &'static str,
-    tensors: [TensorHandle<'_, '_>; 4],
+    call: &LayerCall<'_, '_>,
+    [q, kv, partial, lse]: [TensorId; 4],
     [q_len, kv_len]: [u32; 2],
     sizes: [u32; 3],
     softmax_scale: Option<f32>,
 ) -> PyOutcome<()> {
-    lengths(what, &[("q_len", q_len), ("kv_len", kv_len)])?;
-    let attention = attention(what, sizes, softmax_scale)?;
-    layers(slf).0.tell_once(slf.py(), SPLITS)?;
-    layers(slf).layer(slf.py(), what, tensors, |b, [q, kv, partial, lse]| {
-        b.mla_mtp_decode_layer(q, kv, [partial, lse], attention, launch(None, None))
-    })
+    lengths(call.what, &[("q_len", q_len), ("kv_len", kv_len)])?;
+    let attention = attention(call.what, sizes, softmax_scale)?;
+    call.tell_once(SPLITS)?;
+    call.add(|b| b.mla_mtp_decode_layer(q, kv, [partial, lse], attention, LaunchDims::ONE))
 }
 
 /// Its second half.
 fn mtp_reduce(
-    slf: &Bound<'_, LatentLayers>,
-    what: &'static str,
-    tensors: [TensorHandle<'_, '_>; 3],
+    call: &LayerCall<'_, '_>,
+    [partial, lse, output]: [TensorId; 3],
     [q_len, kv_len]: [u32; 2],
 ) -> PyOutcome<()> {
-    lengths(what, &[("q_len", q_len), ("kv_len", kv_len)])?;
-    layers(slf).0.tell_once(slf.py(), SPLITS)?;
-    layers(slf).layer(slf.py(), what, tensors, |b, [partial, lse, out]| {
-        b.mla_mtp_reduce_layer([partial, lse], out, launch(None, None))
-    })
+    lengths(call.what, &[("q_len", q_len), ("kv_len", kv_len)])?;
+    call.tell_once(SPLITS)?;
+    call.add(|b| b.mla_mtp_reduce_layer([partial, lse], output, LaunchDims::ONE))
 }
 
-#[pymethods]
-impl LatentLayers {
+layer_methods! {
+    LatentLayers, |slf| &slf.as_super().get().0;
+
     /// Each head's part of a row by a matrix of its own: ``input`` is ``[rows, heads * columns]``, ``weight``
     /// ``[heads, rows_of_weight, columns]``, ``output`` ``[rows, heads * rows_of_weight]``.
-    #[pyo3(signature = (input, weight, output, grid_dim = None, block_dim = None))]
-    fn linear_bmm_layer(
-        slf: &Bound<'_, Self>,
-        input: TensorHandle<'_, '_>,
-        weight: TensorHandle<'_, '_>,
-        output: TensorHandle<'_, '_>,
-        grid_dim: GridArgument,
-        block_dim: GridArgument,
-    ) -> PyOutcome<()> {
-        let launch = launch(grid_dim, block_dim);
-        layers(slf).layer(slf.py(), "linear_bmm_layer", [input, weight, output], |b, [x, w, out]| {
-            b.linear_bmm_layer(x, w, out, launch)
-        })
-    }
+    fn linear_bmm_layer(input: TensorHandle, weight: TensorHandle, output: TensorHandle; launch);
 
     /// Rotates every head of ``input``, ``[rows, heads * width]``, by its position. Tables are ``[positions, width]`` with both
     /// halves alike, or ``[positions, width / 2]``. Pairs are neighbours where ``interleaved``, as in DeepSeek's checkpoints,
     /// and halves otherwise.
-    #[pyo3(signature = (input, cos_pos_embed, sin_pos_embed, output, width, grid_dim = None, block_dim = None, *,
-        interleaved = true))]
-    #[expect(clippy::too_many_arguments, reason = "as of Mirage's layers of attention")]
     fn mla_rope_layer(
-        slf: &Bound<'_, Self>,
-        input: TensorHandle<'_, '_>,
-        cos_pos_embed: TensorHandle<'_, '_>,
-        sin_pos_embed: TensorHandle<'_, '_>,
-        output: TensorHandle<'_, '_>,
-        width: u32,
-        grid_dim: GridArgument,
-        block_dim: GridArgument,
-        interleaved: bool,
-    ) -> PyOutcome<()> {
-        let (launch, tensors) = (launch(grid_dim, block_dim), [input, cos_pos_embed, sin_pos_embed, output]);
-        layers(slf).layer(slf.py(), "mla_rope_layer", tensors, |b, [x, cos, sin, out]| {
-            b.mla_rope_layer(x, [cos, sin], out, width, interleaved, launch)
-        })
-    }
+        input: TensorHandle, cos_pos_embed: TensorHandle, sin_pos_embed: TensorHandle, output: TensorHandle, width: u32;
+        launch; *, interleaved: bool = true
+    ) => |call| {
+        let tables = [cos_pos_embed, sin_pos_embed];
+        call.add(|b| b.mla_rope_layer(input, tables, output, width, interleaved, launch))
+    };
 
     /// Both parts of each head's query beside each other: ``q_nope`` is ``[rows, num_heads * d_v]``, ``q_pe``
     /// ``[rows, num_heads * d_kpe]``, ``output`` ``[rows, num_heads * (d_v + d_kpe)]``.
-    #[pyo3(signature = (q_nope, q_pe, output, num_heads, grid_dim = None, block_dim = None))]
     fn assemble_q_decode_layer(
-        slf: &Bound<'_, Self>,
-        q_nope: TensorHandle<'_, '_>,
-        q_pe: TensorHandle<'_, '_>,
-        output: TensorHandle<'_, '_>,
-        num_heads: u32,
-        grid_dim: GridArgument,
-        block_dim: GridArgument,
-    ) -> PyOutcome<()> {
-        let (launch, tensors) = (launch(grid_dim, block_dim), [q_nope, q_pe, output]);
-        layers(slf).layer(slf.py(), "assemble_q_decode_layer", tensors, |b, [nope, rope, out]| {
-            b.assemble_q_decode_layer([nope, rope], out, num_heads, launch)
-        })
-    }
+        q_nope: TensorHandle, q_pe: TensorHandle, output: TensorHandle, num_heads: u32; launch
+    ) => |call| call.add(|b| b.assemble_q_decode_layer([q_nope, q_pe], output, num_heads, launch));
 
     /// Appends to the cache: ``c_latent_new`` is ``[rows, d_v]`` behind its norm, ``k_pe_new`` ``[rows, d_k - d_v]`` rotated,
     /// ``paged_cache`` ``[pages, page_size, d_k]``, as of ``paged_attention_layer``. ``contiguous_kv`` stands for the
@@ -221,54 +190,32 @@ impl LatentLayers {
     ///
     /// Args:
     ///     mla_params: ``(d_k, d_v, page_size)``.
-    #[pyo3(signature = (c_latent_new, k_pe_new, paged_cache, contiguous_kv, mla_params, grid_dim = None, block_dim = None))]
-    #[expect(clippy::too_many_arguments, reason = "Mirage's")]
     fn mla_kv_gather_layer(
-        slf: &Bound<'_, Self>,
-        c_latent_new: TensorHandle<'_, '_>,
-        k_pe_new: TensorHandle<'_, '_>,
-        paged_cache: TensorHandle<'_, '_>,
-        contiguous_kv: TensorHandle<'_, '_>,
-        mla_params: Vec<u32>,
-        grid_dim: GridArgument,
-        block_dim: GridArgument,
-    ) -> PyOutcome<()> {
-        let (what, launch) = ("mla_kv_gather_layer", launch(grid_dim, block_dim));
-        let sizes = numbers(what, &mla_params, ["d_k", "d_v", "page_size"])?;
-        let tensors = [c_latent_new, k_pe_new, paged_cache, contiguous_kv];
-        layers(slf).layer(slf.py(), what, tensors, |b, [row, key, cache, kv]| {
-            gathers(what, b, [row, key, cache], sizes)?;
-            b.mla_kv_gather_layer(row, key, cache, kv, launch)
+        c_latent_new: TensorHandle, k_pe_new: TensorHandle, paged_cache: TensorHandle, contiguous_kv: TensorHandle,
+        mla_params: Vec<u32>; launch
+    ) => |call| {
+        let sizes = numbers(call.what, &mla_params, ["d_k", "d_v", "page_size"])?;
+        call.add(|b| {
+            gathers(call.what, b, [c_latent_new, k_pe_new, paged_cache], sizes)?;
+            b.mla_kv_gather_layer(c_latent_new, k_pe_new, paged_cache, contiguous_kv, launch)
         })
-    }
+    };
 
     /// ``mla_kv_gather_layer`` with an output for the compressed rows and one for the rotated keys, which
     /// ``mla_prefill_layer`` reads together.
     ///
     /// Args:
     ///     mla_params: ``(d_k, d_v, page_size)``.
-    #[pyo3(signature = (c_latent_new, k_pe_new, paged_cache, ckv_sep, kpe_sep, mla_params, grid_dim = None,
-        block_dim = None))]
-    #[expect(clippy::too_many_arguments, reason = "Mirage's")]
     fn mla_kv_gather_split_layer(
-        slf: &Bound<'_, Self>,
-        c_latent_new: TensorHandle<'_, '_>,
-        k_pe_new: TensorHandle<'_, '_>,
-        paged_cache: TensorHandle<'_, '_>,
-        ckv_sep: TensorHandle<'_, '_>,
-        kpe_sep: TensorHandle<'_, '_>,
-        mla_params: Vec<u32>,
-        grid_dim: GridArgument,
-        block_dim: GridArgument,
-    ) -> PyOutcome<()> {
-        let (what, launch) = ("mla_kv_gather_split_layer", launch(grid_dim, block_dim));
-        let sizes = numbers(what, &mla_params, ["d_k", "d_v", "page_size"])?;
-        let tensors = [c_latent_new, k_pe_new, paged_cache, ckv_sep, kpe_sep];
-        layers(slf).layer(slf.py(), what, tensors, |b, [row, key, cache, ckv, kpe]| {
-            gathers(what, b, [row, key, cache], sizes)?;
-            b.mla_kv_gather_split_layer(row, key, cache, [ckv, kpe], launch)
+        c_latent_new: TensorHandle, k_pe_new: TensorHandle, paged_cache: TensorHandle, ckv_sep: TensorHandle,
+        kpe_sep: TensorHandle, mla_params: Vec<u32>; launch
+    ) => |call| {
+        let sizes = numbers(call.what, &mla_params, ["d_k", "d_v", "page_size"])?;
+        call.add(|b| {
+            gathers(call.what, b, [c_latent_new, k_pe_new, paged_cache], sizes)?;
+            b.mla_kv_gather_split_layer(c_latent_new, k_pe_new, paged_cache, [ckv_sep, kpe_sep], launch)
         })
-    }
+    };
 
     /// Attention of ``q_input``, ``[rows, num_heads * d_k]``, over what ``kv_input`` stands for. ``output_partial`` and
     /// ``output_lse``, parts of results and their sums of weights in Mirage, stand for the results here, and only
@@ -276,369 +223,169 @@ impl LatentLayers {
     ///
     /// Args:
     ///     mla_params: ``(num_heads, d_k, d_v, num_splits, kv_len)``, with ``q_len`` behind them or without it.
-    #[pyo3(signature = (q_input, kv_input, output_partial, output_lse, mla_params, grid_dim = None, block_dim = None,
-        q_len = 1, *, softmax_scale = None))]
-    #[expect(clippy::too_many_arguments, reason = "Mirage's")]
     fn mla_decode_layer(
-        slf: &Bound<'_, Self>,
-        q_input: TensorHandle<'_, '_>,
-        kv_input: TensorHandle<'_, '_>,
-        output_partial: TensorHandle<'_, '_>,
-        output_lse: TensorHandle<'_, '_>,
-        mla_params: Vec<u32>,
-        grid_dim: GridArgument,
-        block_dim: GridArgument,
-        q_len: u32,
-        softmax_scale: Option<f32>,
-    ) -> PyOutcome<()> {
-        let (what, launch) = ("mla_decode_layer", launch(grid_dim, block_dim));
+        q_input: TensorHandle, kv_input: TensorHandle, output_partial: TensorHandle, output_lse: TensorHandle,
+        mla_params: Vec<u32>; launch, q_len: u32 = 1; *, softmax_scale: Option<f32> = None
+    ) => |call| {
         let names = ["num_heads", "d_k", "d_v", "num_splits", "kv_len"];
-        let [num_heads, d_k, d_v, num_splits, kv_len] = with_length(what, &mla_params, names, q_len)?;
-        lengths(what, &[("num_splits", num_splits), ("kv_len", kv_len)])?;
-        let attention = attention(what, [num_heads, d_k, d_v], softmax_scale)?;
-        layers(slf).0.tell_once(slf.py(), SPLITS)?;
-        let tensors = [q_input, kv_input, output_partial, output_lse];
-        layers(slf).layer(slf.py(), what, tensors, |b, [q, kv, partial, lse]| {
-            b.mla_decode_layer(q, kv, [partial, lse], attention, launch)
-        })
-    }
+        let [num_heads, d_k, d_v, num_splits, kv_len] = with_length(call.what, &mla_params, names, q_len)?;
+        lengths(call.what, &[("num_splits", num_splits), ("kv_len", kv_len)])?;
+        let attention = attention(call.what, [num_heads, d_k, d_v], softmax_scale)?;
+        call.tell_once(SPLITS)?;
+        call.add(|b| b.mla_decode_layer(q_input, kv_input, [output_partial, output_lse], attention, launch))
+    };
 
     /// The second half of ``mla_decode_layer``: ``output`` is ``[rows, num_heads * d_v]``, all columns of it.
     ///
     /// Args:
     ///     mla_params: ``(num_heads, d_v, num_splits, d_start, d_count)``, with ``q_len`` behind them or without it.
-    #[pyo3(signature = (input_partial, input_lse, output, mla_params, grid_dim = None, block_dim = None, q_len = 1))]
-    #[expect(clippy::too_many_arguments, reason = "Mirage's")]
     fn mla_reduce_layer(
-        slf: &Bound<'_, Self>,
-        input_partial: TensorHandle<'_, '_>,
-        input_lse: TensorHandle<'_, '_>,
-        output: TensorHandle<'_, '_>,
-        mla_params: Vec<u32>,
-        grid_dim: GridArgument,
-        block_dim: GridArgument,
-        q_len: u32,
-    ) -> PyOutcome<()> {
-        let (what, launch) = ("mla_reduce_layer", launch(grid_dim, block_dim));
-        let names = ["num_heads", "d_v", "num_splits", "d_start", "d_count"];
-        let [num_heads, d_v, num_splits, d_start, d_count] = with_length(what, &mla_params, names, q_len)?;
-        lengths(what, &[("num_splits", num_splits), ("d_count", d_count)])?;
-        if d_start.checked_add(d_count).is_none_or(|end| end > d_v) {
-            return Err(wrong(format!(
-                "{what}: {d_count} columns from {d_start} on are not within d_v, which is {d_v}"
-            )));
-        }
-        layers(slf).0.tell_once(slf.py(), SPLITS)?;
-        layers(slf).layer(slf.py(), what, [input_partial, input_lse, output], |b, [partial, lse, out]| {
-            agree(what, "num_heads * d_v", num_heads.saturating_mul(d_v), width(b, out)?)?;
-            b.mla_reduce_layer([partial, lse], out, launch)
+        input_partial: TensorHandle, input_lse: TensorHandle, output: TensorHandle, mla_params: Vec<u32>; launch,
+        q_len: u32 = 1
+    ) => |call| {
+        let [num_heads, d_v] = reduces(call.what, &mla_params, q_len)?;
+        call.tell_once(SPLITS)?;
+        call.add(|b| {
+            agree(call.what, "num_heads * d_v", num_heads.saturating_mul(d_v), width(b, output)?)?;
+            b.mla_reduce_layer([input_partial, input_lse], output, launch)
         })
-    }
+    };
 
     /// ``mla_decode_layer`` for several new tokens of a request. Mirage has it for the sizes of DeepSeek-V3 alone, which are
     /// the defaults of the three last numbers.
-    #[pyo3(signature = (q_input, kv_input, output_partial, output_lse, q_len, kv_len, *, num_heads = HEADS, d_k = D_K,
-        d_v = D_V, softmax_scale = None))]
-    #[expect(clippy::too_many_arguments, reason = "Mirage's, and its fixed sizes")]
     fn mla_mtp_decode_layer(
-        slf: &Bound<'_, Self>,
-        q_input: TensorHandle<'_, '_>,
-        kv_input: TensorHandle<'_, '_>,
-        output_partial: TensorHandle<'_, '_>,
-        output_lse: TensorHandle<'_, '_>,
-        q_len: u32,
-        kv_len: u32,
-        num_heads: u32,
-        d_k: u32,
-        d_v: u32,
-        softmax_scale: Option<f32>,
-    ) -> PyOutcome<()> {
-        let (what, tensors) = ("mla_mtp_decode_layer", [q_input, kv_input, output_partial, output_lse]);
-        mtp_decode(slf, what, tensors, [q_len, kv_len], [num_heads, d_k, d_v], softmax_scale)
-    }
+        q_input: TensorHandle, kv_input: TensorHandle, output_partial: TensorHandle, output_lse: TensorHandle, q_len: u32,
+        kv_len: u32; *, num_heads: u32 = HEADS, d_k: u32 = D_K, d_v: u32 = D_V, softmax_scale: Option<f32> = None
+    ) => |call| {
+        let tensors = [q_input, kv_input, output_partial, output_lse];
+        mtp_decode(call, tensors, [q_len, kv_len], [num_heads, d_k, d_v], softmax_scale)
+    };
 
     /// The second half of ``mla_mtp_decode_layer``: ``output`` is ``[rows, num_heads * d_v]``.
-    #[pyo3(signature = (input_partial, input_lse, output, q_len, kv_len))]
     fn mla_mtp_reduce_layer(
-        slf: &Bound<'_, Self>,
-        input_partial: TensorHandle<'_, '_>,
-        input_lse: TensorHandle<'_, '_>,
-        output: TensorHandle<'_, '_>,
-        q_len: u32,
-        kv_len: u32,
-    ) -> PyOutcome<()> {
-        mtp_reduce(slf, "mla_mtp_reduce_layer", [input_partial, input_lse, output], [q_len, kv_len])
-    }
+        input_partial: TensorHandle, input_lse: TensorHandle, output: TensorHandle, q_len: u32, kv_len: u32
+    ) => |call| mtp_reduce(call, [input_partial, input_lse, output], [q_len, kv_len]);
 
     /// ``mla_mtp_decode_layer`` of one of 2 ranks, which has 64 of DeepSeek-V3's heads.
-    #[pyo3(signature = (q_input, kv_input, output_partial, output_lse, q_len, kv_len, *, num_heads = HEADS / 2, d_k = D_K,
-        d_v = D_V, softmax_scale = None))]
-    #[expect(clippy::too_many_arguments, reason = "Mirage's, and its fixed sizes")]
     fn mla_mtp_decode_tp2_layer(
-        slf: &Bound<'_, Self>,
-        q_input: TensorHandle<'_, '_>,
-        kv_input: TensorHandle<'_, '_>,
-        output_partial: TensorHandle<'_, '_>,
-        output_lse: TensorHandle<'_, '_>,
-        q_len: u32,
-        kv_len: u32,
-        num_heads: u32,
-        d_k: u32,
-        d_v: u32,
-        softmax_scale: Option<f32>,
-    ) -> PyOutcome<()> {
-        let (what, tensors) = ("mla_mtp_decode_tp2_layer", [q_input, kv_input, output_partial, output_lse]);
-        mtp_decode(slf, what, tensors, [q_len, kv_len], [num_heads, d_k, d_v], softmax_scale)
-    }
+        q_input: TensorHandle, kv_input: TensorHandle, output_partial: TensorHandle, output_lse: TensorHandle, q_len: u32,
+        kv_len: u32; *, num_heads: u32 = HEADS_OF_2, d_k: u32 = D_K, d_v: u32 = D_V, softmax_scale: Option<f32> = None
+    ) => |call| {
+        let tensors = [q_input, kv_input, output_partial, output_lse];
+        mtp_decode(call, tensors, [q_len, kv_len], [num_heads, d_k, d_v], softmax_scale)
+    };
 
     /// The second half of ``mla_mtp_decode_tp2_layer``.
-    #[pyo3(signature = (input_partial, input_lse, output, q_len, kv_len))]
     fn mla_mtp_decode_tp2_reduce_layer(
-        slf: &Bound<'_, Self>,
-        input_partial: TensorHandle<'_, '_>,
-        input_lse: TensorHandle<'_, '_>,
-        output: TensorHandle<'_, '_>,
-        q_len: u32,
-        kv_len: u32,
-    ) -> PyOutcome<()> {
-        mtp_reduce(slf, "mla_mtp_decode_tp2_reduce_layer", [input_partial, input_lse, output], [q_len, kv_len])
-    }
+        input_partial: TensorHandle, input_lse: TensorHandle, output: TensorHandle, q_len: u32, kv_len: u32
+    ) => |call| mtp_reduce(call, [input_partial, input_lse, output], [q_len, kv_len]);
 
     /// ``mla_mtp_decode_layer`` of one of 4 ranks, which has 32 of DeepSeek-V3's heads.
-    #[pyo3(signature = (q_input, kv_input, output_partial, output_lse, q_len, kv_len, *, num_heads = HEADS / 4, d_k = D_K,
-        d_v = D_V, softmax_scale = None))]
-    #[expect(clippy::too_many_arguments, reason = "Mirage's, and its fixed sizes")]
     fn mla_mtp_decode_tp4_layer(
-        slf: &Bound<'_, Self>,
-        q_input: TensorHandle<'_, '_>,
-        kv_input: TensorHandle<'_, '_>,
-        output_partial: TensorHandle<'_, '_>,
-        output_lse: TensorHandle<'_, '_>,
-        q_len: u32,
-        kv_len: u32,
-        num_heads: u32,
-        d_k: u32,
-        d_v: u32,
-        softmax_scale: Option<f32>,
-    ) -> PyOutcome<()> {
-        let (what, tensors) = ("mla_mtp_decode_tp4_layer", [q_input, kv_input, output_partial, output_lse]);
-        mtp_decode(slf, what, tensors, [q_len, kv_len], [num_heads, d_k, d_v], softmax_scale)
-    }
+        q_input: TensorHandle, kv_input: TensorHandle, output_partial: TensorHandle, output_lse: TensorHandle, q_len: u32,
+        kv_len: u32; *, num_heads: u32 = HEADS_OF_4, d_k: u32 = D_K, d_v: u32 = D_V, softmax_scale: Option<f32> = None
+    ) => |call| {
+        let tensors = [q_input, kv_input, output_partial, output_lse];
+        mtp_decode(call, tensors, [q_len, kv_len], [num_heads, d_k, d_v], softmax_scale)
+    };
 
     /// The second half of ``mla_mtp_decode_tp4_layer``.
-    #[pyo3(signature = (input_partial, input_lse, output, q_len, kv_len))]
     fn mla_mtp_decode_tp4_reduce_layer(
-        slf: &Bound<'_, Self>,
-        input_partial: TensorHandle<'_, '_>,
-        input_lse: TensorHandle<'_, '_>,
-        output: TensorHandle<'_, '_>,
-        q_len: u32,
-        kv_len: u32,
-    ) -> PyOutcome<()> {
-        mtp_reduce(slf, "mla_mtp_decode_tp4_reduce_layer", [input_partial, input_lse, output], [q_len, kv_len])
-    }
+        input_partial: TensorHandle, input_lse: TensorHandle, output: TensorHandle, q_len: u32, kv_len: u32
+    ) => |call| mtp_reduce(call, [input_partial, input_lse, output], [q_len, kv_len]);
 
     /// ``mla_mtp_decode_layer`` of one of 8 ranks, which has 16 of DeepSeek-V3's heads.
-    #[pyo3(signature = (q_input, kv_input, output_partial, output_lse, q_len_real, kv_len, *, num_heads = HEADS / 8, d_k = D_K,
-        d_v = D_V, softmax_scale = None))]
-    #[expect(clippy::too_many_arguments, reason = "Mirage's, and its fixed sizes")]
     fn mla_mtp_decode_tp8_layer(
-        slf: &Bound<'_, Self>,
-        q_input: TensorHandle<'_, '_>,
-        kv_input: TensorHandle<'_, '_>,
-        output_partial: TensorHandle<'_, '_>,
-        output_lse: TensorHandle<'_, '_>,
-        q_len_real: u32,
-        kv_len: u32,
-        num_heads: u32,
-        d_k: u32,
-        d_v: u32,
-        softmax_scale: Option<f32>,
-    ) -> PyOutcome<()> {
-        let (what, tensors) = ("mla_mtp_decode_tp8_layer", [q_input, kv_input, output_partial, output_lse]);
-        mtp_decode(slf, what, tensors, [q_len_real, kv_len], [num_heads, d_k, d_v], softmax_scale)
-    }
+        q_input: TensorHandle, kv_input: TensorHandle, output_partial: TensorHandle, output_lse: TensorHandle,
+        q_len_real: u32, kv_len: u32; *, num_heads: u32 = HEADS_OF_8, d_k: u32 = D_K, d_v: u32 = D_V,
+        softmax_scale: Option<f32> = None
+    ) => |call| {
+        let tensors = [q_input, kv_input, output_partial, output_lse];
+        mtp_decode(call, tensors, [q_len_real, kv_len], [num_heads, d_k, d_v], softmax_scale)
+    };
 
     /// The second half of ``mla_mtp_decode_tp8_layer``.
-    #[pyo3(signature = (input_partial, input_lse, output, q_len_real, kv_len))]
     fn mla_mtp_decode_tp8_reduce_layer(
-        slf: &Bound<'_, Self>,
-        input_partial: TensorHandle<'_, '_>,
-        input_lse: TensorHandle<'_, '_>,
-        output: TensorHandle<'_, '_>,
-        q_len_real: u32,
-        kv_len: u32,
-    ) -> PyOutcome<()> {
-        mtp_reduce(slf, "mla_mtp_decode_tp8_reduce_layer", [input_partial, input_lse, output], [q_len_real, kv_len])
-    }
+        input_partial: TensorHandle, input_lse: TensorHandle, output: TensorHandle, q_len_real: u32, kv_len: u32
+    ) => |call| mtp_reduce(call, [input_partial, input_lse, output], [q_len_real, kv_len]);
 
     /// Attention of queries in two parts, ``[rows, num_heads * d_ckv]`` and ``[rows, num_heads * d_kpe]``, over what ``ckv``
     /// and ``kpe`` of one ``mla_kv_gather_split_layer`` stand for. ``output`` is ``[rows, num_heads * d_v]``.
     ///
     /// Args:
     ///     mla_params: ``(num_heads, seq_len, d_ckv, d_kpe, d_v)``; ``d_v`` is ``d_ckv``.
-    #[pyo3(signature = (q_nope, q_pe, ckv, kpe, output, mla_params, grid_dim = None, block_dim = None, *,
-        softmax_scale = None))]
-    #[expect(clippy::too_many_arguments, reason = "Mirage's")]
     fn mla_prefill_layer(
-        slf: &Bound<'_, Self>,
-        q_nope: TensorHandle<'_, '_>,
-        q_pe: TensorHandle<'_, '_>,
-        ckv: TensorHandle<'_, '_>,
-        kpe: TensorHandle<'_, '_>,
-        output: TensorHandle<'_, '_>,
-        mla_params: Vec<u32>,
-        grid_dim: GridArgument,
-        block_dim: GridArgument,
-        softmax_scale: Option<f32>,
-    ) -> PyOutcome<()> {
-        let (what, launch) = ("mla_prefill_layer", launch(grid_dim, block_dim));
-        let attention = attention(what, prefill(what, &mla_params)?, softmax_scale)?;
-        layers(slf).0.tell_once(slf.py(), SPLITS)?;
-        let tensors = [q_nope, q_pe, ckv, kpe, output];
-        layers(slf).layer(slf.py(), what, tensors, |b, [nope, rope, ckv, kpe, out]| {
-            b.mla_prefill_layer([nope, rope], [ckv, kpe], out, attention, launch)
-        })
-    }
+        q_nope: TensorHandle, q_pe: TensorHandle, ckv: TensorHandle, kpe: TensorHandle, output: TensorHandle,
+        mla_params: Vec<u32>; launch; *, softmax_scale: Option<f32> = None
+    ) => |call| {
+        let attention = attention(call.what, prefill(call.what, &mla_params)?, softmax_scale)?;
+        call.tell_once(SPLITS)?;
+        call.add(|b| b.mla_prefill_layer([q_nope, q_pe], [ckv, kpe], output, attention, launch))
+    };
 
     /// ``mla_prefill_layer`` with both parts of each query beside each other, ``[rows, num_heads * (d_ckv + d_kpe)]``, over
     /// what ``kv`` of a ``mla_kv_gather_layer`` stands for.
     ///
     /// Args:
     ///     mla_params: ``(num_heads, seq_len, d_ckv, d_kpe, d_v)``; ``d_v`` is ``d_ckv``.
-    #[pyo3(signature = (q, kv, output, mla_params, grid_dim = None, block_dim = None, *, softmax_scale = None))]
-    #[expect(clippy::too_many_arguments, reason = "as of mla_prefill_layer")]
     fn mla_prefill_absorbed_layer(
-        slf: &Bound<'_, Self>,
-        q: TensorHandle<'_, '_>,
-        kv: TensorHandle<'_, '_>,
-        output: TensorHandle<'_, '_>,
-        mla_params: Vec<u32>,
-        grid_dim: GridArgument,
-        block_dim: GridArgument,
-        softmax_scale: Option<f32>,
-    ) -> PyOutcome<()> {
-        let (what, launch) = ("mla_prefill_absorbed_layer", launch(grid_dim, block_dim));
-        let attention = attention(what, prefill(what, &mla_params)?, softmax_scale)?;
-        layers(slf).0.tell_once(slf.py(), SPLITS)?;
-        layers(slf).layer(slf.py(), what, [q, kv, output], |b, [q, kv, out]| {
-            b.mla_prefill_absorbed_layer(q, kv, out, attention, launch)
-        })
-    }
+        q: TensorHandle, kv: TensorHandle, output: TensorHandle, mla_params: Vec<u32>; launch; *,
+        softmax_scale: Option<f32> = None
+    ) => |call| {
+        let attention = attention(call.what, prefill(call.what, &mla_params)?, softmax_scale)?;
+        call.tell_once(SPLITS)?;
+        call.add(|b| b.mla_prefill_absorbed_layer(q, kv, output, attention, launch))
+    };
 
     /// Rows for layers of 8-bit floats: ``output_fp8`` stands for ``input`` and ``output_scale`` for its scales, which only
     /// those layers read. Nothing is rounded.
-    #[pyo3(signature = (input, output_fp8, output_scale, grid_dim = None, block_dim = None, scale_ue8m0 = true))]
     fn quantize_fp8_layer(
-        slf: &Bound<'_, Self>,
-        input: TensorHandle<'_, '_>,
-        output_fp8: TensorHandle<'_, '_>,
-        output_scale: TensorHandle<'_, '_>,
-        grid_dim: GridArgument,
-        block_dim: GridArgument,
-        scale_ue8m0: bool,
-    ) -> PyOutcome<()> {
-        let launch = launch(grid_dim, block_dim);
+        input: TensorHandle, output_fp8: TensorHandle, output_scale: TensorHandle; launch, scale_ue8m0: bool = true
+    ) => |call| {
         if !scale_ue8m0 {
-            layers(slf).0.tell_once(slf.py(), SCALES)?;
+            call.tell_once(SCALES)?;
         }
-        layers(slf).layer(slf.py(), "quantize_fp8_layer", [input, output_fp8, output_scale], |b, [x, out, scale]| {
-            b.quantize_fp8_layer(x, [out, scale], launch)
-        })
-    }
+        call.add(|b| b.quantize_fp8_layer(input, [output_fp8, output_scale], launch))
+    };
 
     /// ``output = input @ weight.T``: ``input_fp8`` and ``input_scale`` are those of one ``quantize_fp8_layer``, ``weight_fp8``
     /// is ``[n, k]`` of float8_e4m3fn. ``weight_scale`` has floats for blocks of 128 columns and 128 rows,
     /// ``[n / 128, k / 128]`` rounded up, or one row, ``[n, k / 128]``; or int32 ``[n, k / 512]`` with four exponents E8M0 in
     /// each, the first one lowest.
-    #[pyo3(signature = (input_fp8, input_scale, weight_fp8, weight_scale, output, grid_dim = None, block_dim = None))]
-    #[expect(clippy::too_many_arguments, reason = "Mirage's")]
     fn linear_fp8_layer(
-        slf: &Bound<'_, Self>,
-        input_fp8: TensorHandle<'_, '_>,
-        input_scale: TensorHandle<'_, '_>,
-        weight_fp8: TensorHandle<'_, '_>,
-        weight_scale: TensorHandle<'_, '_>,
-        output: TensorHandle<'_, '_>,
-        grid_dim: GridArgument,
-        block_dim: GridArgument,
-    ) -> PyOutcome<()> {
-        let launch = launch(grid_dim, block_dim);
-        let tensors = [input_fp8, input_scale, weight_fp8, weight_scale, output];
-        layers(slf).layer(slf.py(), "linear_fp8_layer", tensors, |b, [x, scale, w, scales, out]| {
-            b.linear_fp8_layer([x, scale], [w, scales], out, launch)
-        })
-    }
+        input_fp8: TensorHandle, input_scale: TensorHandle, weight_fp8: TensorHandle, weight_scale: TensorHandle,
+        output: TensorHandle; launch
+    ) => |call| {
+        let (rows, weight) = ([input_fp8, input_scale], [weight_fp8, weight_scale]);
+        call.add(|b| b.linear_fp8_layer(rows, weight, output, launch))
+    };
 
     /// ``output = residual + input @ weight.T``, as ``linear_fp8_layer``.
-    #[pyo3(signature = (input_fp8, input_scale, weight_fp8, weight_scale, residual, output, grid_dim = None,
-        block_dim = None))]
-    #[expect(clippy::too_many_arguments, reason = "Mirage's")]
     fn linear_fp8_with_residual_layer(
-        slf: &Bound<'_, Self>,
-        input_fp8: TensorHandle<'_, '_>,
-        input_scale: TensorHandle<'_, '_>,
-        weight_fp8: TensorHandle<'_, '_>,
-        weight_scale: TensorHandle<'_, '_>,
-        residual: TensorHandle<'_, '_>,
-        output: TensorHandle<'_, '_>,
-        grid_dim: GridArgument,
-        block_dim: GridArgument,
-    ) -> PyOutcome<()> {
-        let (what, launch) = ("linear_fp8_with_residual_layer", launch(grid_dim, block_dim));
-        let tensors = [input_fp8, input_scale, weight_fp8, weight_scale, residual, output];
-        layers(slf).layer(slf.py(), what, tensors, |b, [x, scale, w, scales, residual, out]| {
-            b.linear_fp8_with_residual_layer([x, scale], [w, scales], residual, out, launch)
-        })
-    }
+        input_fp8: TensorHandle, input_scale: TensorHandle, weight_fp8: TensorHandle, weight_scale: TensorHandle,
+        residual: TensorHandle, output: TensorHandle; launch
+    ) => |call| {
+        let (rows, weight) = ([input_fp8, input_scale], [weight_fp8, weight_scale]);
+        call.add(|b| b.linear_fp8_with_residual_layer(rows, weight, residual, output, launch))
+    };
 
     /// ``moe_w13_linear_layer`` of 8-bit floats: ``weight_fp8`` is ``[experts, 2 * inner, width]``, and ``weight_scale`` has the
     /// number of experts before its other sizes. The mask is not read.
-    #[pyo3(signature = (input_fp8, input_scale, weight_fp8, weight_scale, moe_routing_indices, moe_mask, output,
-        grid_dim = None, block_dim = None))]
-    #[expect(clippy::too_many_arguments, reason = "Mirage's")]
     fn moe_w13_fp8_layer(
-        slf: &Bound<'_, Self>,
-        input_fp8: TensorHandle<'_, '_>,
-        input_scale: TensorHandle<'_, '_>,
-        weight_fp8: TensorHandle<'_, '_>,
-        weight_scale: TensorHandle<'_, '_>,
-        moe_routing_indices: TensorHandle<'_, '_>,
-        moe_mask: Option<TensorHandle<'_, '_>>,
-        output: TensorHandle<'_, '_>,
-        grid_dim: GridArgument,
-        block_dim: GridArgument,
-    ) -> PyOutcome<()> {
-        let (what, launch) = ("moe_w13_fp8_layer", launch(grid_dim, block_dim));
-        layers(slf).maybe(moe_mask, what)?;
-        let tensors = [input_fp8, input_scale, weight_fp8, weight_scale, moe_routing_indices, output];
-        layers(slf).layer(slf.py(), what, tensors, |b, [x, scale, w, scales, indices, out]| {
-            b.moe_w13_fp8_layer([x, scale], [w, scales], indices, out, launch)
-        })
-    }
+        input_fp8: TensorHandle, input_scale: TensorHandle, weight_fp8: TensorHandle, weight_scale: TensorHandle,
+        moe_routing_indices: TensorHandle, moe_mask: Option<TensorHandle>, output: TensorHandle; launch
+    ) => |call| {
+        let (rows, weight) = ([input_fp8, input_scale], [weight_fp8, weight_scale]);
+        call.add(|b| b.moe_w13_fp8_layer(rows, weight, moe_routing_indices, output, launch))
+    };
 
     /// ``moe_w2_linear_layer`` of 8-bit floats: ``weight_fp8`` is ``[experts, width, inner]``, and ``weight_scale`` has the
     /// number of experts before its other sizes. The mask is not read.
-    #[pyo3(signature = (input_fp8, input_scale, weight_fp8, weight_scale, moe_routing_indices, moe_mask, output,
-        grid_dim = None, block_dim = None))]
-    #[expect(clippy::too_many_arguments, reason = "Mirage's")]
     fn moe_w2_fp8_layer(
-        slf: &Bound<'_, Self>,
-        input_fp8: TensorHandle<'_, '_>,
-        input_scale: TensorHandle<'_, '_>,
-        weight_fp8: TensorHandle<'_, '_>,
-        weight_scale: TensorHandle<'_, '_>,
-        moe_routing_indices: TensorHandle<'_, '_>,
-        moe_mask: Option<TensorHandle<'_, '_>>,
-        output: TensorHandle<'_, '_>,
-        grid_dim: GridArgument,
-        block_dim: GridArgument,
-    ) -> PyOutcome<()> {
-        let (what, launch) = ("moe_w2_fp8_layer", launch(grid_dim, block_dim));
-        layers(slf).maybe(moe_mask, what)?;
-        let tensors = [input_fp8, input_scale, weight_fp8, weight_scale, moe_routing_indices, output];
-        layers(slf).layer(slf.py(), what, tensors, |b, [x, scale, w, scales, indices, out]| {
-            b.moe_w2_fp8_layer([x, scale], [w, scales], indices, out, launch)
-        })
-    }
+        input_fp8: TensorHandle, input_scale: TensorHandle, weight_fp8: TensorHandle, weight_scale: TensorHandle,
+        moe_routing_indices: TensorHandle, moe_mask: Option<TensorHandle>, output: TensorHandle; launch
+    ) => |call| {
+        let (rows, weight) = ([input_fp8, input_scale], [weight_fp8, weight_scale]);
+        call.add(|b| b.moe_w2_fp8_layer(rows, weight, moe_routing_indices, output, launch))
+    };
 }

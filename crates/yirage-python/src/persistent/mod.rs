@@ -1,5 +1,9 @@
 //! `PyPersistentKernel`: models of layer methods, by the names and arguments of Mirage.
 
+// Before the modules whose rows its macros read.
+#[macro_use]
+mod table;
+
 mod arguments;
 mod attach;
 mod buffers;
