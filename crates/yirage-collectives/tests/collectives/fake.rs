@@ -3,7 +3,7 @@
 //! Each maker's form is built once, below cargo's folder for tests; each [`FakeCollectives`] has a copy, which is a library of its
 //! own: its faults and counts are nobody else's.
 
-use crate::ranks::Rank;
+use crate::ranks::GroupRank;
 use std::ffi::{CString, OsString, c_char, c_void};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -53,7 +53,7 @@ impl Maker {
 /// What a library has counted, as `fake/collectives.cpp` has it.
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
-pub(crate) struct FakeStats {
+pub(crate) struct FakeCollectivesStats {
     /// Now.
     pub(crate) communicators: u64,
     pub(crate) made: u64,
@@ -103,24 +103,25 @@ impl FakeCollectives {
     }
 
     /// Runs `body` on every rank of a group, each on a thread.
-    pub(crate) fn group(&self, ranks: usize, body: impl Fn(&Rank) + Sync) {
+    pub(crate) fn group(&self, ranks: usize, body: impl Fn(&GroupRank) + Sync) {
         let library = self.load().unwrap();
         let id = library.new_id().unwrap();
         std::thread::scope(|scope| {
             for rank in 0..ranks {
                 let (library, id, body) = (&library, &id, &body);
                 scope.spawn(move || {
-                    body(&Rank::new(joined(library, id, rank, ranks), streams(&self.library), rank as u32))
+                    body(&GroupRank::new(joined(library, id, rank, ranks), streams(&self.library), rank as u32))
                 });
             }
         });
     }
 
-    pub(crate) fn stats(&self) -> FakeStats {
-        let mut stats = FakeStats::default();
-        // SAFETY: the type is that of `fake/collectives.cpp`, whose fields are those of `FakeStats`.
+    pub(crate) fn stats(&self) -> FakeCollectivesStats {
+        let mut stats = FakeCollectivesStats::default();
+        // SAFETY: the type is that of `fake/collectives.cpp`, whose fields are those of `FakeCollectivesStats`.
         unsafe {
-            let get: unsafe extern "C" fn(*mut FakeStats) = self.library.function("fakeCollectivesStats").unwrap();
+            let get: unsafe extern "C" fn(*mut FakeCollectivesStats) =
+                self.library.function("fakeCollectivesStats").unwrap();
             get(&mut stats);
         }
         stats
@@ -153,7 +154,7 @@ impl FakeCollectives {
     }
 
     /// Waits until the library has counted what `is_so` wants.
-    pub(crate) fn comes_to(&self, is_so: impl Fn(&FakeStats) -> bool) {
+    pub(crate) fn comes_to(&self, is_so: impl Fn(&FakeCollectivesStats) -> bool) {
         let until = Instant::now() + DEADLINE;
         while !is_so(&self.stats()) {
             assert!(Instant::now() < until, "{:?}", self.stats());
@@ -170,16 +171,16 @@ pub(crate) fn joined(library: &Arc<DeviceCollectives>, id: &GroupId, rank: usize
 
 /// The streams of a library.
 #[derive(Clone, Copy)]
-pub(crate) struct Streams {
+pub(crate) struct RankStreams {
     pub(crate) new: unsafe extern "C" fn(u32) -> *mut c_void,
     pub(crate) wait: unsafe extern "C" fn(*mut c_void, i32) -> i32,
     pub(crate) drop: unsafe extern "C" fn(*mut c_void),
 }
 
-pub(crate) fn streams(library: &DriverLibrary) -> Streams {
+pub(crate) fn streams(library: &DriverLibrary) -> RankStreams {
     // SAFETY: the types are those of `fake/streams.cpp`.
     unsafe {
-        Streams {
+        RankStreams {
             new: library.function("fakeCollectivesNewStream").unwrap(),
             wait: library.function("fakeCollectivesWait").unwrap(),
             drop: library.function("fakeCollectivesDropStream").unwrap(),

@@ -1,7 +1,7 @@
 //! What goes wrong: each is an error within its deadline that names rank, collective and number.
 
 use crate::fake::{DEADLINE, FakeCollectives, joined};
-use crate::ranks::Rank;
+use crate::ranks::GroupRank;
 use std::time::Duration;
 use yirage_collectives::{CollectiveError, CollectiveVendor, DeviceCommunicator, DeviceSeat};
 use yirage_comm::{CollectiveKind, ReduceOp};
@@ -9,7 +9,7 @@ use yirage_comm::{CollectiveKind, ReduceOp};
 const SUM: CollectiveKind = CollectiveKind::AllReduce(ReduceOp::Sum);
 
 /// Waits as whoever waits for a stream does.
-fn end_of(rank: &Rank, deadline: Duration) -> Result<(), CollectiveError> {
+fn end_of(rank: &GroupRank, deadline: Duration) -> Result<(), CollectiveError> {
     let began = std::time::Instant::now();
     while !rank.is_done_within(5) {
         rank.communicator.is_well()?;

@@ -1,7 +1,7 @@
 //! Ranks that are processes.
 
 use crate::fake::{DEADLINE, FakeCollectives, file_name, joined, streams};
-use crate::ranks::Rank;
+use crate::ranks::GroupRank;
 use crate::values;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -23,7 +23,7 @@ pub(crate) fn run_rank() {
     let library = FakeCollectives::at(vendor, folder);
     let id = identity(&library, folder, rank);
     let streams = streams(&DriverLibrary::at(&folder.join(file_name(vendor))).unwrap());
-    let rank = Rank::new(joined(&library, &id, rank, ranks), streams, rank as u32);
+    let rank = GroupRank::new(joined(&library, &id, rank, ranks), streams, rank as u32);
     values::every_collective(&rank);
     values::shifts(&rank);
     if ends_early == rank.rank() {
@@ -56,7 +56,7 @@ fn identity(
 }
 
 /// A rank whose neighbour is gone ends its wait by its deadline.
-fn survive(rank: &Rank) {
+fn survive(rank: &GroupRank) {
     let (from, mut to) = ([1.0f32; 4], [0.0f32; 4]);
     rank.submit(CollectiveKind::AllReduce(ReduceOp::Sum), 1, &from, &mut to).unwrap();
     assert!(!rank.is_done_within(100));

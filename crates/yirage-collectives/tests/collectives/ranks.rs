@@ -1,22 +1,22 @@
 //! A rank with a stream, and collectives on its memory.
 
-use crate::fake::Streams;
+use crate::fake::RankStreams;
 use std::ffi::c_void;
 use yirage_collectives::{CollectiveError, DeviceCommunicator, DeviceElements};
 use yirage_comm::{CollectiveKind, CommCall, CommElement};
 
 /// A rank of a group.
-pub(crate) struct Rank {
+pub(crate) struct GroupRank {
     pub(crate) communicator: DeviceCommunicator,
     stream: *mut c_void,
-    streams: Streams,
+    streams: RankStreams,
 }
 
-impl Rank {
-    pub(crate) fn new(communicator: DeviceCommunicator, streams: Streams, seed: u32) -> Rank {
+impl GroupRank {
+    pub(crate) fn new(communicator: DeviceCommunicator, streams: RankStreams, seed: u32) -> GroupRank {
         // SAFETY: it makes a stream of its own.
         let stream = unsafe { (streams.new)(seed) };
-        Rank { communicator, stream, streams }
+        GroupRank { communicator, stream, streams }
     }
 
     pub(crate) fn rank(&self) -> usize {
@@ -60,7 +60,7 @@ impl Rank {
     }
 }
 
-impl Drop for Rank {
+impl Drop for GroupRank {
     fn drop(&mut self) {
         // SAFETY: nobody else has the stream; what stands in it is still run.
         unsafe { (self.streams.drop)(self.stream) };

@@ -1,12 +1,12 @@
 //! What ranks give, and what each collective makes of it by its definition.
 
-use crate::ranks::Rank;
+use crate::ranks::GroupRank;
 use half::{bf16, f16};
 use yirage_collectives::{CollectiveError, is_in_order};
 use yirage_comm::{CollectiveKind, CommElement, ReduceOp};
 
 /// A type of elements of the tests.
-trait Value: CommElement + Default + PartialEq + std::fmt::Debug {
+trait CheckedElement: CommElement + Default + PartialEq + std::fmt::Debug {
     fn of(number: i32) -> Self;
     /// In f64, rank 0 first, rounded once to f32 and from there; integers exactly.
     fn reduced(op: ReduceOp, all: &[Self]) -> Self;
@@ -42,7 +42,7 @@ fn small(number: i32) -> f32 {
 
 macro_rules! float_value {
     ($ty:ty, $of:expr, $wide:expr, $narrow:expr) => {
-        impl Value for $ty {
+        impl CheckedElement for $ty {
             fn of(number: i32) -> $ty {
                 $of(number)
             }
@@ -63,7 +63,7 @@ float_value!(f32, small, |x: f32| x, |x: f32| x);
 float_value!(f16, |n| f16::from_f32(small(n)), f16::to_f32, f16::from_f32);
 float_value!(bf16, |n| bf16::from_f32(small(n)), bf16::to_f32, bf16::from_f32);
 
-impl Value for i32 {
+impl CheckedElement for i32 {
     fn of(number: i32) -> i32 {
         number.wrapping_mul(7919) % 1000
     }
@@ -77,7 +77,7 @@ impl Value for i32 {
     }
 }
 
-impl Value for u8 {
+impl CheckedElement for u8 {
     fn of(number: i32) -> u8 {
         (number.wrapping_mul(31) % 6) as u8 + 1
     }
@@ -92,19 +92,19 @@ impl Value for u8 {
 }
 
 /// What a rank gives.
-fn given<T: Value>(rank: usize, count: usize) -> Vec<T> {
+fn given<T: CheckedElement>(rank: usize, count: usize) -> Vec<T> {
     (0..count).map(|at| T::of((rank * 1000 + at) as i32 % 7001)).collect()
 }
 
-fn all<T: Value>(ranks: usize, count: usize) -> Vec<Vec<T>> {
+fn all<T: CheckedElement>(ranks: usize, count: usize) -> Vec<Vec<T>> {
     (0..ranks).map(|rank| given(rank, count)).collect()
 }
 
-fn reduced<T: Value>(op: ReduceOp, all: &[Vec<T>]) -> Vec<T> {
+fn reduced<T: CheckedElement>(op: ReduceOp, all: &[Vec<T>]) -> Vec<T> {
     (0..all[0].len()).map(|at| T::reduced(op, &all.iter().map(|values| values[at]).collect::<Vec<T>>())).collect()
 }
 
-pub(crate) fn every_collective(rank: &Rank) {
+pub(crate) fn every_collective(rank: &GroupRank) {
     of_type::<f32>(rank, 1023);
     of_type::<f16>(rank, 257);
     of_type::<bf16>(rank, 1);
@@ -112,7 +112,7 @@ pub(crate) fn every_collective(rank: &Rank) {
     of_type::<u8>(rank, 5);
 }
 
-fn of_type<T: Value>(rank: &Rank, count: usize) {
+fn of_type<T: CheckedElement>(rank: &GroupRank, count: usize) {
     let (own, ranks) = (rank.rank(), rank.ranks());
     let (all, wide) = (all::<T>(ranks, count), all::<T>(ranks, count * ranks));
     for op in ReduceOp::ALL {
@@ -148,7 +148,7 @@ fn of_type<T: Value>(rank: &Rank, count: usize) {
 }
 
 /// To the bit where the order of additions cannot matter.
-fn same<T: Value>(kind: CollectiveKind, ranks: usize, got: &[T], wanted: &[T]) {
+fn same<T: CheckedElement>(kind: CollectiveKind, ranks: usize, got: &[T], wanted: &[T]) {
     for (at, (&got, &wanted)) in got.iter().zip(wanted).enumerate() {
         let is_right = if is_in_order(kind, ranks) { got == wanted } else { got.is_near(wanted) };
         assert!(is_right, "{kind} of {ranks} ranks at {at}: {got:?}, expected {wanted:?}");
@@ -156,7 +156,7 @@ fn same<T: Value>(kind: CollectiveKind, ranks: usize, got: &[T], wanted: &[T]) {
 }
 
 /// Of matrices: each row is gathered, and divided, by itself.
-pub(crate) fn rows(rank: &Rank, rows: usize) {
+pub(crate) fn rows(rank: &GroupRank, rows: usize) {
     let (own, ranks, width) = (rank.rank(), rank.ranks(), 6);
     let all = all::<f32>(ranks, rows * width);
     let mut got = vec![0.0; rows * width * ranks];
@@ -174,7 +174,7 @@ pub(crate) fn rows(rank: &Rank, rows: usize) {
 }
 
 /// A sum, the sum of what that gave, and that of all: nobody waits between.
-pub(crate) fn one_behind_the_other(rank: &Rank) {
+pub(crate) fn one_behind_the_other(rank: &GroupRank) {
     let (own, ranks) = (rank.rank(), rank.ranks());
     let kind = CollectiveKind::AllReduce(ReduceOp::Sum);
     let (first, mut second, mut third) = (vec![own as i32 + 1; 3000], vec![0; 3000], vec![0; 3000]);
@@ -187,7 +187,7 @@ pub(crate) fn one_behind_the_other(rank: &Rank) {
     assert!(last.iter().all(|&x| x == once * ranks as i32), "{:?}", last.iter().find(|&&x| x != once));
 }
 
-pub(crate) fn shifts(rank: &Rank) {
+pub(crate) fn shifts(rank: &GroupRank) {
     let (own, ranks) = (rank.rank(), rank.ranks());
     for by in 1..ranks {
         let (give, mut got) = (given::<f32>(own, 300), vec![0.0; 300]);
@@ -203,7 +203,7 @@ fn uneven(rank: usize) -> Vec<f32> {
     (0..999).map(|at| small((rank * 31 + at) as i32 % 997) * [1.0, 1e4, 1e-4, 3e7][(rank + at) % 4]).collect()
 }
 
-pub(crate) fn in_order(rank: &Rank) {
+pub(crate) fn in_order(rank: &GroupRank) {
     let (ranks, kind) = (rank.ranks(), CollectiveKind::AllReduce(ReduceOp::Sum));
     let mut got = vec![0.0; 999];
     rank.done(kind, 1, &uneven(rank.rank()), &mut got);

@@ -1,7 +1,7 @@
 //! What becomes of the others when a rank is gone, stops, or does something else.
 
 use crate::group::{Group, Script, rank_command};
-use crate::values::Random;
+use crate::values::ScheduleRandom;
 use std::fs;
 use std::time::Duration;
 use yirage_comm::{CommError, Communicator, LocalGroup, RankCondition, ReduceOp};
@@ -194,7 +194,7 @@ fn places_are_taken_once_and_arguments_are_checked() {
 #[test]
 fn every_schedule_with_a_fault_ends_with_an_error_on_all_ranks() {
     for seed in 0..200 {
-        let mut random = Random::new(seed);
+        let mut random = ScheduleRandom::new(seed);
         let (ranks, after) = (2 + random.below(4) as usize, random.below(8));
         let (victim, kind) = (random.below(ranks as u64) as usize, random.below(3));
         let group = LocalGroup::new(ranks, Duration::from_secs(600)).unwrap();

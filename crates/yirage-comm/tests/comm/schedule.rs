@@ -1,12 +1,12 @@
 //! Random schedules of collectives and messages, each compared with what its definition says.
 
-use crate::values::{Random, Value, given};
+use crate::values::{ComparedElement, ScheduleRandom, given};
 use half::{bf16, f16};
 use yirage_comm::{CommError, Communicator, ReduceOp};
 
 /// A schedule of twelve steps, which every rank draws alike.
 pub(crate) fn run(comm: &mut Communicator, seed: u64) -> Result<(), CommError> {
-    let mut random = Random::new(seed);
+    let mut random = ScheduleRandom::new(seed);
     for step in 0..12 {
         let step_seed = seed * 100 + step;
         match random.below(5) {
@@ -31,7 +31,7 @@ pub(crate) fn large(comm: &mut Communicator) -> Result<(), CommError> {
     Ok(())
 }
 
-fn one<T: Value>(comm: &mut Communicator, random: &mut Random, seed: u64) -> Result<(), CommError> {
+fn one<T: ComparedElement>(comm: &mut Communicator, random: &mut ScheduleRandom, seed: u64) -> Result<(), CommError> {
     let counts = [0, 1, 2, 3, 7, 31, 64, 257, 1000, 40_001];
     let count = counts[random.below(counts.len() as u64) as usize];
     step::<T>(comm, random.below(KINDS), count, random.next(), seed)
@@ -40,7 +40,13 @@ fn one<T: Value>(comm: &mut Communicator, random: &mut Random, seed: u64) -> Res
 const KINDS: u64 = 16;
 
 /// One step of any kind; `choice` is a root, a shift or a pair of ranks.
-fn step<T: Value>(comm: &mut Communicator, kind: u64, count: usize, choice: u64, seed: u64) -> Result<(), CommError> {
+fn step<T: ComparedElement>(
+    comm: &mut Communicator,
+    kind: u64,
+    count: usize,
+    choice: u64,
+    seed: u64,
+) -> Result<(), CommError> {
     let (rank, ranks) = (comm.rank(), comm.ranks());
     let chosen = (choice % ranks as u64) as usize;
     let all = given::<T>(seed, ranks, count);
@@ -80,7 +86,12 @@ fn step<T: Value>(comm: &mut Communicator, kind: u64, count: usize, choice: u64,
 }
 
 /// From one rank to another and back; the others have nothing to do with it.
-fn message<T: Value>(comm: &mut Communicator, all: &[Vec<T>], from: usize, choice: u64) -> Result<(), CommError> {
+fn message<T: ComparedElement>(
+    comm: &mut Communicator,
+    all: &[Vec<T>],
+    from: usize,
+    choice: u64,
+) -> Result<(), CommError> {
     let (rank, ranks) = (comm.rank(), comm.ranks());
     if ranks == 1 {
         return Ok(());
@@ -99,13 +110,13 @@ fn message<T: Value>(comm: &mut Communicator, all: &[Vec<T>], from: usize, choic
     Ok(())
 }
 
-fn reduced<T: Value>(op: ReduceOp, all: &[Vec<T>]) -> Vec<T> {
+fn reduced<T: ComparedElement>(op: ReduceOp, all: &[Vec<T>]) -> Vec<T> {
     let at = |i: usize| T::reduced(op, &all.iter().map(|values| values[i]).collect::<Vec<T>>());
     (0..all[0].len()).map(at).collect()
 }
 
 /// To the bit.
-fn same<T: Value>(got: &[T], wanted: &[T]) {
+fn same<T: ComparedElement>(got: &[T], wanted: &[T]) {
     let bits = |values: &[T]| values.iter().map(|x| x.bits()).collect::<Vec<u32>>();
     assert_eq!(bits(got), bits(wanted));
 }

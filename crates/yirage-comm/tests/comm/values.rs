@@ -5,11 +5,11 @@ use yirage_comm::{CommElement, ReduceOp};
 
 /// Numbers from a seed.
 #[derive(Clone)]
-pub(crate) struct Random(u64);
+pub(crate) struct ScheduleRandom(u64);
 
-impl Random {
-    pub(crate) fn new(seed: u64) -> Random {
-        Random(seed ^ 0x9e37_79b9_7f4a_7c15)
+impl ScheduleRandom {
+    pub(crate) fn new(seed: u64) -> ScheduleRandom {
+        ScheduleRandom(seed ^ 0x9e37_79b9_7f4a_7c15)
     }
 
     pub(crate) fn next(&mut self) -> u64 {
@@ -26,7 +26,7 @@ impl Random {
 }
 
 /// A type of elements that has values from numbers, and results by the definition.
-pub(crate) trait Value: CommElement + PartialEq + Default + std::fmt::Debug {
+pub(crate) trait ComparedElement: CommElement + PartialEq + Default + std::fmt::Debug {
     fn of(random: u64) -> Self;
     fn reduced(op: ReduceOp, ranks: &[Self]) -> Self;
     fn bits(self) -> u32;
@@ -63,7 +63,7 @@ fn small(random: u64) -> f32 {
 
 macro_rules! value {
     ($ty:ty, $of:expr, |$op:ident, $ranks:ident| $reduced:expr, $bits:expr) => {
-        impl Value for $ty {
+        impl ComparedElement for $ty {
             fn of(random: u64) -> $ty {
                 $of(random)
             }
@@ -97,9 +97,9 @@ value!(i32, |random| random as i32, |op, ranks| integer(op, ranks.iter().map(|x|
 value!(u8, |random| random as u8, |op, ranks| integer(op, ranks.iter().map(|x| i128::from(*x))) as u8, u32::from);
 
 /// What each of the ranks gives in a step of a schedule.
-pub(crate) fn given<T: Value>(seed: u64, ranks: usize, count: usize) -> Vec<Vec<T>> {
+pub(crate) fn given<T: ComparedElement>(seed: u64, ranks: usize, count: usize) -> Vec<Vec<T>> {
     let of = |rank: usize| {
-        let mut random = Random::new(seed.wrapping_mul(1009).wrapping_add(rank as u64));
+        let mut random = ScheduleRandom::new(seed.wrapping_mul(1009).wrapping_add(rank as u64));
         (0..count).map(|_| T::of(random.next())).collect()
     };
     (0..ranks).map(of).collect()

@@ -15,15 +15,15 @@ use yirage_ir::tensor::Tensor;
 const BEFORE: u8 = 0xa5;
 
 /// A value in memory that ends where it ends, and the same as a plain tensor.
-struct Value {
+struct MovedTensor {
     dtype: DType,
     view: Strided,
     memory: Guarded,
     plain: Tensor,
 }
 
-impl Value {
-    fn new(rng: &mut Rng, dtype: DType, shape: &[usize], mut element: impl FnMut(&mut Rng) -> Scalar) -> Value {
+impl MovedTensor {
+    fn new(rng: &mut Rng, dtype: DType, shape: &[usize], mut element: impl FnMut(&mut Rng) -> Scalar) -> MovedTensor {
         let view = random_view(rng, shape, true);
         let mut memory = Guarded::new(held(&view) * elem(dtype).bytes(), rng.one_in(2));
         let (places, size) = (of(&view, shape), elem(dtype).bytes());
@@ -32,11 +32,11 @@ impl Value {
         }
         let raw: Vec<u8> = places.iter().flat_map(|at| memory.bytes()[at * size..][..size].to_vec()).collect();
         let plain = Tensor::from_scalars(dtype, shape.to_vec(), &scalars(dtype, &raw));
-        Value { dtype, view, memory, plain }
+        MovedTensor { dtype, view, memory, plain }
     }
 
-    fn random(rng: &mut Rng, dtype: DType, shape: &[usize]) -> Value {
-        Value::new(rng, dtype, shape, |rng| random_scalar(rng, dtype))
+    fn random(rng: &mut Rng, dtype: DType, shape: &[usize]) -> MovedTensor {
+        MovedTensor::new(rng, dtype, shape, |rng| random_scalar(rng, dtype))
     }
 
     fn input(&self) -> StridedInput {
@@ -83,11 +83,11 @@ fn gather_along_any_axis() {
         let shape = random_shape(&mut rng, rank);
         let axis = rng.below(rank as u64) as usize;
         let dtype = *rng.choose(&TYPES);
-        let x = Value::random(&mut rng, dtype, &shape);
+        let x = MovedTensor::random(&mut rng, dtype, &shape);
         let rank = rng.below(3) as usize;
         let numbers = random_sizes(&mut rng, rank, 20);
         let extent = shape[axis] as i32;
-        let at = Value::new(&mut rng, DType::I32, &numbers, |rng| match rng.below(12) {
+        let at = MovedTensor::new(&mut rng, DType::I32, &numbers, |rng| match rng.below(12) {
             0 => (*rng.choose(&[-1, extent, i32::MIN, i32::MAX])).into(),
             n => ((n as i32 * 7919) % extent.max(1)).into(),
         });
@@ -108,11 +108,11 @@ fn concat_along_any_axis() {
         let shape = random_shape(&mut rng, rank);
         let axis = rng.below(rank as u64) as usize;
         let dtype = *rng.choose(&TYPES);
-        let parts: Vec<Value> = (0..1 + rng.below(4))
+        let parts: Vec<MovedTensor> = (0..1 + rng.below(4))
             .map(|_| {
                 let mut shape = shape.clone();
                 shape[axis] = rng.below(6) as usize;
-                Value::random(&mut rng, dtype, &shape)
+                MovedTensor::random(&mut rng, dtype, &shape)
             })
             .collect();
         let plain: Vec<&Tensor> = parts.iter().map(|p| &p.plain).collect();

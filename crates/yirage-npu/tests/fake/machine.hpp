@@ -22,7 +22,7 @@ extern const Codes codes;
 
 enum : int { kSuccess = 0 };
 
-// What is counted; the same fields as `FakeStats` of the tests.
+// What is counted; the same fields as `FakeNpuStats` of the tests.
 struct Stats {
     uint64_t bytes, buffers, host_buffers, contexts, streams, events, tensors, descriptions, executors;
     uint64_t runs, copies, violations, faults;

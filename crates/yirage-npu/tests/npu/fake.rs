@@ -42,7 +42,7 @@ fn libraries(vendor: NpuVendor) -> (&'static [FakeLibrary; 3], &'static str) {
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 #[allow(dead_code, reason = "the libraries write all of them, and each test reads those that it is about")]
-pub(crate) struct FakeStats {
+pub(crate) struct FakeNpuStats {
     /// Bytes of device memory that are held.
     pub(crate) bytes: u64,
     pub(crate) buffers: u64,
@@ -65,10 +65,10 @@ pub(crate) struct FakeStats {
     pub(crate) faults: u64,
 }
 
-impl FakeStats {
+impl FakeNpuStats {
     /// Whether nothing is held, and nothing was done wrong.
     pub(crate) fn is_clean(&self) -> bool {
-        FakeStats { runs: 0, copies: 0, ..*self } == FakeStats::default()
+        FakeNpuStats { runs: 0, copies: 0, ..*self } == FakeNpuStats::default()
     }
 }
 
@@ -112,10 +112,10 @@ impl FakeMachine {
         unsafe { fail(call.as_ptr(), nth, code) };
     }
 
-    pub(crate) fn stats(&self) -> FakeStats {
-        let mut stats = FakeStats::default();
+    pub(crate) fn stats(&self) -> FakeNpuStats {
+        let mut stats = FakeNpuStats::default();
         // SAFETY: the type is that of `fakeStats` in `fake/machine.cpp`.
-        let get: unsafe extern "C" fn(*mut FakeStats) = unsafe { self.runtime().function("fakeStats") }.unwrap();
+        let get: unsafe extern "C" fn(*mut FakeNpuStats) = unsafe { self.runtime().function("fakeStats") }.unwrap();
         // SAFETY: the fields are those of `fake/machine.hpp`.
         unsafe { get(&mut stats) };
         stats

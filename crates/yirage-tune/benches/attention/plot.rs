@@ -12,7 +12,7 @@ const FIGURE: f64 = 56.0;
 const COLOURS: [&str; 3] = ["#7a9e4b", "#1f5fa8", "#e08a1e"];
 
 /// What a panel shows of a block of so many tokens.
-type Value = fn(u32, &Row) -> f64;
+type PlottedValue = fn(u32, &Row) -> f64;
 
 /// What was measured of a graph.
 pub(super) struct Row {
@@ -43,7 +43,7 @@ pub(super) fn svg(blocks: &[(u32, Vec<Row>)]) -> String {
     for (i, (tokens, _)) in blocks.iter().enumerate() {
         text(&mut out, 12.0, HEAD + group * i as f64 + (group - GAP) / 2.0 + 4.0, &format!("{tokens} tokens"));
     }
-    let panels: [(&str, Value); 3] = [
+    let panels: [(&str, PlottedValue); 3] = [
         ("kernels", |_, row| row.kernels as f64),
         ("MB of operands", |_, row| row.megabytes),
         ("tokens/s", |tokens, row| 1e3 * f64::from(tokens) / row.milliseconds),
@@ -55,7 +55,7 @@ pub(super) fn svg(blocks: &[(u32, Vec<Row>)]) -> String {
     out
 }
 
-fn panel(out: &mut String, left: f64, title: &str, blocks: &[(u32, Vec<Row>)], value: Value, group: f64) {
+fn panel(out: &mut String, left: f64, title: &str, blocks: &[(u32, Vec<Row>)], value: PlottedValue, group: f64) {
     text(out, left, 64.0, title);
     for (i, (tokens, rows)) in blocks.iter().enumerate() {
         let most = rows.iter().map(|row| value(*tokens, row)).fold(0.0, f64::max);
