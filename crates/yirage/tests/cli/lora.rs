@@ -88,7 +88,7 @@ pub(crate) fn loaded() {
     assert_eq!(status, 200, "{text}");
     assert_ne!(tokens(&server, "tuned"), tokens(&server, "bedtime-f32"));
     let closed = Serving::new(&[]);
-    assert_eq!(closed.ask("POST", "/v1/load_lora_adapter", "", body).0, 501);
+    assert_eq!(closed.ask("POST", "/v1/load_lora_adapter", "", body).0, 400);
 }
 
 #[test]
