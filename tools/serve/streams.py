@@ -10,9 +10,8 @@ import httpx
 STREAMS = 256
 # Memory may grow by so much from the end of the first third to the last round.
 GROWTH = 0.02
-# By then threads, their arenas with their gaps and the program's own pages are in memory, on a machine that has little time for
-# it as well: of 62 rounds the first ten took 67.6 MB, the next thirty 2.5 MB and the last twenty 0.2 MB.
-SETTLED = 40
+# By then threads, their arenas and the program's own pages are in memory, on a machine that has little time for it as well.
+SETTLED = 10
 
 
 def recipe(at):
