@@ -1,7 +1,8 @@
 //! Vulkan: the loader, which asks every installed driver. Among them may be one that computes on the processor.
 //!
-//! Records are those of the registry's headers for 64-bit systems. An instance is made for the question and destroyed
-//! after it.
+//! Records are those of the registry's headers for 64-bit systems. An instance is made for each question, and stays until the
+//! next one has been made: with the last instance the loader unloads its drivers, and what computes afterwards would have to
+//! load them again (Mesa's take 14 ms).
 
 use crate::error::ProbeError;
 use crate::family::{Family, LibraryLocation};
@@ -10,8 +11,11 @@ use crate::library_report::LibraryReport;
 use crate::limits::MOST_DEVICES;
 use crate::search::LibrarySearch;
 use crate::visible::VisibilityVariables;
+use std::collections::BTreeMap;
 use std::ffi::c_void;
+use std::path::PathBuf;
 use std::ptr::{null, null_mut};
+use std::sync::{Mutex, PoisonError};
 use yirage_hal::DeviceInfo;
 
 /// Vulkan.
@@ -91,43 +95,81 @@ type Destroy = unsafe extern "C" fn(VkHandle, *const c_void);
 type Enumerate = unsafe extern "C" fn(VkHandle, *mut u32, *mut VkHandle) -> i32;
 type Describe<T> = unsafe extern "C" fn(VkHandle, *mut T);
 
+/// The instance of the last question to each loader, by its path.
+static LATEST: Mutex<BTreeMap<PathBuf, VkInstance>> = Mutex::new(BTreeMap::new());
+
+/// An instance that was made, with the function that ends it, whose library stays loaded.
+struct VkInstance {
+    handle: VkHandle,
+    destroy: Destroy,
+}
+
+// SAFETY: an instance belongs to no thread (Vulkan 1.4, section 3.6: only what is destroyed must not be in use), and nobody
+// else has the handle, which nothing but `devices` and `drop` uses.
+unsafe impl Send for VkInstance {}
+
+impl VkInstance {
+    fn new(library: &DriverLibrary) -> Result<VkInstance, ProbeError> {
+        // SAFETY: the headers' types.
+        let (create, destroy) = unsafe {
+            (library.function::<Create>("vkCreateInstance")?, library.function::<Destroy>("vkDestroyInstance")?)
+        };
+        let info = InstanceInfo {
+            kind: 1,
+            next: null(),
+            flags: 0,
+            application: null(),
+            layers: 0,
+            layer_names: null(),
+            extensions: 0,
+            extension_names: null(),
+        };
+        let mut handle = null_mut();
+        // SAFETY: the record is whole and names nothing; the handle is ours.
+        let code = unsafe { create(&info, null(), &mut handle) };
+        if code == NO_DRIVER {
+            return Err(ProbeError::NoDevice { path: library.path(), hidden: None });
+        }
+        library.checked("vkCreateInstance", code)?;
+        Ok(VkInstance { handle, destroy })
+    }
+
+    /// Keeps it in the place of the loader's one before, which ends.
+    fn keep(self, loader: PathBuf) {
+        let before = LATEST.lock().unwrap_or_else(PoisonError::into_inner).insert(loader, self);
+        // Ended when the lock is free: a driver may take its time.
+        drop(before);
+    }
+}
+
+impl Drop for VkInstance {
+    fn drop(&mut self) {
+        // SAFETY: `new` made it by the same library, and nobody else has it.
+        unsafe { (self.destroy)(self.handle, null()) };
+    }
+}
+
 fn ask(backend: &'static str, library: &DriverLibrary) -> Result<LibraryReport, ProbeError> {
     let version = library.number("vkEnumerateInstanceVersion")?.cast_unsigned();
     if version < OLDEST {
         return Err(ProbeError::TooOld { path: library.path(), found: written(version), needed: written(OLDEST) });
     }
-    // SAFETY: the headers' types.
-    let (create, destroy) =
-        unsafe { (library.function::<Create>("vkCreateInstance")?, library.function::<Destroy>("vkDestroyInstance")?) };
-    let info = InstanceInfo {
-        kind: 1,
-        next: null(),
-        flags: 0,
-        application: null(),
-        layers: 0,
-        layer_names: null(),
-        extensions: 0,
-        extension_names: null(),
-    };
-    let mut instance = null_mut();
-    // SAFETY: the record is whole and names nothing; the handle is ours.
-    let code = unsafe { create(&info, null(), &mut instance) };
-    if code == NO_DRIVER {
-        return Err(ProbeError::NoDevice { path: library.path(), hidden: None });
-    }
-    library.checked("vkCreateInstance", code)?;
-    let devices = devices(backend, library, instance);
-    // SAFETY: it was made above, and nobody else has it.
-    unsafe { destroy(instance, null()) };
+    let instance = VkInstance::new(library)?;
+    let devices = devices(backend, library, &instance);
+    instance.keep(library.path());
     Ok(LibraryReport { driver_version: None, sdk_version: Some(written(version)), devices: devices? })
 }
 
-fn devices(backend: &'static str, library: &DriverLibrary, instance: VkHandle) -> Result<Vec<DeviceInfo>, ProbeError> {
+fn devices(
+    backend: &'static str,
+    library: &DriverLibrary,
+    instance: &VkInstance,
+) -> Result<Vec<DeviceInfo>, ProbeError> {
     let call = "vkEnumeratePhysicalDevices";
     let mut count = MOST_DEVICES;
     let mut handles = vec![null_mut(); MOST_DEVICES as usize];
     // SAFETY: the header's type; as many handles are ours as the call is told.
-    let code = unsafe { library.function::<Enumerate>(call)?(instance, &mut count, handles.as_mut_ptr()) };
+    let code = unsafe { library.function::<Enumerate>(call)?(instance.handle, &mut count, handles.as_mut_ptr()) };
     library.checked(call, if code == INCOMPLETE { 0 } else { code })?;
     if count == 0 {
         return Err(ProbeError::NoDevice { path: library.path(), hidden: None });

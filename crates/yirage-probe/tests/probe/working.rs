@@ -2,7 +2,7 @@
 
 use crate::fakes::{CUDA, Machine};
 use yirage_hal::DeviceInfo;
-use yirage_probe::{Family, families};
+use yirage_probe::{DriverLibrary, Family, families};
 
 const GIB: u64 = 1 << 30;
 
@@ -138,6 +138,21 @@ fn a_processor_that_plays_a_device_is_told_apart() {
     let told: Vec<_> = devices.iter().map(|d| (d.name.as_str(), d.software, d.total_memory_bytes)).collect();
     assert_eq!(told, [("Radeon", false, Some(24 * GIB)), ("llvmpipe", true, Some(24 * GIB))]);
     assert_eq!(devices[0].arch, "vulkan 1.3.230");
+}
+
+#[test]
+fn vulkans_last_instance_stays_for_what_computes_afterwards() {
+    let machine = Machine::new();
+    let path = machine.library("/usr/lib64/libvulkan.so.1", "vulkan.c", &[]);
+    let left = || {
+        families::VULKAN.look(&machine.surroundings()).unwrap();
+        let library = DriverLibrary::at(&path).unwrap();
+        let mut count = 0;
+        // SAFETY: the type is that of `fakeInstances`, which writes one number.
+        unsafe { library.function::<unsafe extern "C" fn(*mut i32) -> i32>("fakeInstances").unwrap()(&mut count) };
+        count
+    };
+    assert_eq!([left(), left()], [1, 1]);
 }
 
 #[test]

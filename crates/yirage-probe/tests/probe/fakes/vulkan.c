@@ -10,7 +10,13 @@ typedef struct { uint32_t api, driver, vendor, device, kind; char name[256]; } P
 typedef struct { uint64_t bytes; uint32_t flags; } Heap;
 typedef struct { uint32_t types, list[64], heaps; Heap heap[16]; } Memory;
 
-static int instance, devices[2];
+static int instance, devices[2], instances;
+
+// What tests read: instances that were made and not destroyed.
+int fakeInstances(int *count) {
+    *count = instances;
+    return 0;
+}
 
 int vkEnumerateInstanceVersion(uint32_t *version) {
     *version = ANSWER;
@@ -18,9 +24,11 @@ int vkEnumerateInstanceVersion(uint32_t *version) {
 }
 int vkCreateInstance(const uint32_t *info, const void *allocator, void **made) {
     *made = &instance;
-    return *info == 1 && !allocator ? 0 : -3;
+    if (*info != 1 || allocator) return -3;
+    instances++;
+    return 0;
 }
-void vkDestroyInstance(void *made, const void *allocator) { (void)made, (void)allocator; }
+void vkDestroyInstance(void *made, const void *allocator) { instances -= made == &instance && !allocator; }
 int vkEnumeratePhysicalDevices(void *made, uint32_t *count, void **list) {
     if (made != &instance || *count < 2) return -3;
     *count = 2, list[0] = &devices[0], list[1] = &devices[1];
