@@ -200,7 +200,7 @@ impl FakeCuda {
     }
 
     /// Puts the maker's collectives beside its driver: they stand in the driver's streams.
-    pub(crate) fn with_collectives(&self) -> FakeCollectivesLibrary {
+    pub(crate) fn with_collectives(&self) -> FakeNccl {
         let name = match self.vendor {
             FakeVendor::Cuda | FakeVendor::Corex => "libnccl.so.2",
             FakeVendor::Hip => "librccl.so.1",
@@ -216,7 +216,7 @@ impl FakeCuda {
             let lend: unsafe extern "C" fn(Enqueue) = library.function("fakeCollectivesDriver").unwrap();
             lend(enqueue);
         }
-        FakeCollectivesLibrary(library)
+        FakeNccl(library)
     }
 
     fn library(&self) -> DriverLibrary {
@@ -227,10 +227,10 @@ impl FakeCuda {
 /// Puts work into a stream.
 type Enqueue = unsafe extern "C" fn(*mut c_void, unsafe extern "C" fn(*mut c_void), *mut c_void) -> i32;
 
-/// A maker's library of collectives.
-pub(crate) struct FakeCollectivesLibrary(DriverLibrary);
+/// A vendor's library of collectives, in the shape of NCCL.
+pub(crate) struct FakeNccl(DriverLibrary);
 
-impl FakeCollectivesLibrary {
+impl FakeNccl {
     /// What the library has counted, as `../yirage-collectives/tests/fake/collectives.cpp` has it.
     fn stats(&self) -> [u64; 8] {
         let mut stats = [0; 8];

@@ -1,6 +1,6 @@
 //! Devices that are ranks of a group, each on a thread: collectives by the maker's library and by the host's memory, and a model.
 
-use crate::fake::{FakeCollectivesLibrary, FakeCuda, FakeVendor};
+use crate::fake::{FakeCuda, FakeNccl, FakeVendor};
 use crate::models;
 use crate::support::LONG;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use yirage_testkit::tiny;
 /// A machine with as many devices as ranks, and the library of collectives where it has one.
 struct Ranks {
     machine: FakeCuda,
-    library: Option<FakeCollectivesLibrary>,
+    library: Option<FakeNccl>,
     vendor: CudaVendor,
     ranks: usize,
 }
@@ -47,7 +47,7 @@ impl Ranks {
 
     /// Calls of the maker's library; none where there is no library.
     fn calls(&self) -> u64 {
-        self.library.as_ref().map_or(0, FakeCollectivesLibrary::calls)
+        self.library.as_ref().map_or(0, FakeNccl::calls)
     }
 }
 

@@ -122,7 +122,7 @@ impl FakeMachine {
     }
 
     /// Puts the maker's collectives beside its runtime: they stand in the runtime's streams.
-    pub(crate) fn with_collectives(&self) -> FakeCollectivesLibrary {
+    pub(crate) fn with_collectives(&self) -> FakeHccl {
         let name = match self.vendor {
             NpuVendor::Ascend => "libhccl.so",
             NpuVendor::Cambricon => "libcncl.so",
@@ -141,7 +141,7 @@ impl FakeMachine {
             let lend: unsafe extern "C" fn(Memory) = library.function("fakeCollectivesMemory").unwrap();
             lend(memory);
         }
-        FakeCollectivesLibrary(library)
+        FakeHccl(library)
     }
 
     fn runtime(&self) -> DriverLibrary {
@@ -157,10 +157,10 @@ type Enqueue = unsafe extern "C" fn(*mut c_void, unsafe extern "C" fn(*mut c_voi
 /// The bytes at an address of a stream's device.
 type Memory = unsafe extern "C" fn(*mut c_void, *const c_void, u64) -> *mut c_void;
 
-/// A maker's library of collectives.
-pub(crate) struct FakeCollectivesLibrary(DriverLibrary);
+/// A vendor's library of collectives, in the shape of HCCL or CNCL.
+pub(crate) struct FakeHccl(DriverLibrary);
 
-impl FakeCollectivesLibrary {
+impl FakeHccl {
     /// What the library has counted, as `../yirage-collectives/tests/fake/collectives.cpp` has it.
     fn stats(&self) -> [u64; 8] {
         let mut stats = [0; 8];

@@ -1,6 +1,6 @@
 //! Devices that are ranks of a group, each on a thread: collectives by the maker's library and by the host's memory, and a model.
 
-use crate::fake::{FakeCollectivesLibrary, FakeMachine};
+use crate::fake::{FakeHccl, FakeMachine};
 use crate::models;
 use crate::support::LONG;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ for_every_maker! {
 /// A machine with as many devices as ranks, and the library of collectives where it has one.
 struct Ranks {
     machine: FakeMachine,
-    library: Option<FakeCollectivesLibrary>,
+    library: Option<FakeHccl>,
     vendor: NpuVendor,
     ranks: usize,
 }
@@ -56,7 +56,7 @@ impl Ranks {
 
     /// Calls of the maker's library; none where there is no library.
     fn calls(&self) -> u64 {
-        self.library.as_ref().map_or(0, FakeCollectivesLibrary::calls)
+        self.library.as_ref().map_or(0, FakeHccl::calls)
     }
 
     /// Everything has gone back, and no call was wrong.
