@@ -8,8 +8,10 @@ import time
 import httpx
 
 STREAMS = 256
-# Memory may grow by so much from the end of the first third to the last round.
+# Memory may grow by so much from the end of the first third to the last round, each time once the server is idle.
 GROWTH = 0.02
+# A server is idle, and has given back what it does not use, after so many seconds.
+IDLE = 3
 # By then threads, their arenas and the program's own pages are in memory, on a machine that has little time for it as well.
 SETTLED = 10
 
@@ -70,7 +72,11 @@ async def crowd(server, seconds):
             for at, said in await asyncio.gather(*map(later, order)):
                 assert said == alone[at], f"request {at} of round {rounds}: {said} and not {alone[at]}: {recipes[at]}"
             rounds += 1
-            first = first or (server.resident() if rounds >= SETTLED and time.monotonic() > filled else None)
+            if first is None and seconds and rounds >= SETTLED and time.monotonic() > filled:
+                await asyncio.sleep(IDLE)
+                first = server.resident()
+        if seconds:
+            await asyncio.sleep(IDLE)
     return rounds, first
 
 

@@ -22,6 +22,7 @@ mod fim;
 mod generate;
 mod grammar;
 mod guard;
+mod idle;
 mod keys;
 mod limits;
 mod llamacpp;

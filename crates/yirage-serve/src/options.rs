@@ -35,6 +35,9 @@ pub struct ServeOptions {
     /// How long a model stays loaded when nobody uses it, where no client says so; none is until another one needs its
     /// memory.
     pub idle_unload: Option<Duration>,
+    /// What is called once nothing has been open for a second, after each time in which something was: the owner of the
+    /// process may give back memory then that requests have left free.
+    pub when_idle: Option<fn()>,
     /// How long a client may take to send its headers, and how long a connection may be idle between two requests.
     pub head_time: Duration,
     /// How long a client may take to send a body.
@@ -63,6 +66,7 @@ impl Default for ServeOptions {
             drain_time: Duration::from_secs(30),
             stuck_after: Duration::from_secs(60),
             idle_unload: None,
+            when_idle: None,
             head_time: HEAD_TIME,
             body_time: BODY_TIME,
             stalled_time: STALLED,

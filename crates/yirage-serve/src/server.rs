@@ -1,6 +1,7 @@
 //! A server: listens, serves connections within limits, and ends in order.
 
 use crate::app::App;
+use crate::idle::tell_idle;
 use crate::limits::{BROKEN_TIME, MAX_CONNECTIONS, MAX_HEAD, MAX_HEADERS, WORKERS};
 use crate::models::{ModelEntry, Models};
 use crate::options::ServeOptions;
@@ -309,6 +310,9 @@ fn runtime() -> Result<Runtime, ServeError> {
 async fn serve(app: Arc<App>, listener: TcpListener, mut stop: watch::Receiver<StopMode>) -> Drained {
     let router = router(app.clone());
     tokio::spawn(unload_idle(Arc::downgrade(&app)));
+    if let Some(when_idle) = app.options.when_idle {
+        tokio::spawn(tell_idle(Arc::downgrade(&app), when_idle));
+    }
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let (closing, closed) = watch::channel(false);
     let mut connections = JoinSet::new();

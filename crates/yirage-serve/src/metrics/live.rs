@@ -58,6 +58,12 @@ impl RequestRegistry {
         self.open().requests.len()
     }
 
+    /// Since when nothing has been open, after something was.
+    pub(crate) fn idle_since(&self) -> Option<Instant> {
+        let open = self.open();
+        open.moved.filter(|_| open.requests.is_empty())
+    }
+
     /// For how long nothing has come of any request, where some are open.
     pub(crate) fn silence(&self) -> Option<Duration> {
         let open = self.open();

@@ -6,6 +6,7 @@ use crate::support::{
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use yirage_model::Checkpoint;
 use yirage_serve::{Generator, ModelEntry, RunningServer, ServeOptions, Served};
@@ -80,6 +81,28 @@ fn background_responses_are_cancelled_and_forgotten() {
     assert_eq!(get(address, &path).status, 404);
     drop(before);
     comes("an end of all", || open(&server) == 0);
+}
+
+#[test]
+fn the_owner_of_the_process_is_told_once_when_nothing_is_open_any_more() {
+    static TOLD: AtomicUsize = AtomicUsize::new(0);
+    let options = ServeOptions {
+        when_idle: Some(|| {
+            TOLD.fetch_add(1, Ordering::SeqCst);
+        }),
+        ..options()
+    };
+    let server = serve_with(options, vec![story(engine_options())]);
+    let address = server.address();
+    let text = json!({"model": "story", "prompt": "Once", "max_tokens": 2, "temperature": 0});
+    for times in 1..=2 {
+        // Questions about the server itself are none of its work.
+        get(address, "/health");
+        std::thread::sleep(Duration::from_millis(1700));
+        assert_eq!(TOLD.load(Ordering::SeqCst), times - 1);
+        ok(address, "/v1/completions", &text);
+        comes("the word that it is idle", || TOLD.load(Ordering::SeqCst) == times);
+    }
 }
 
 #[test]

@@ -43,6 +43,7 @@ pub(crate) fn serve(layers: &Layers) -> Result<(ServeOptions, Vec<String>), CliF
         drain_time: seconds(layers, "drain-time")?.unwrap_or(usual.drain_time),
         stuck_after: seconds(layers, "stuck-after")?.unwrap_or(usual.stuck_after),
         idle_unload: seconds(layers, "idle-unload")?,
+        when_idle: Some(yirage_process::give_back_free_memory),
         memory: gibibytes(layers, "models-memory")?,
         ..usual
     };
