@@ -1,6 +1,6 @@
 """Tiny models with random weights whose shapes and options the larger fixture set lacks, with logits of transformers.
 
-usage: make_tiny.py OUT_DIR      (needs torch, transformers, safetensors, gguf, numpy)
+usage: make_tiny.py OUT_DIR [NAME...]      (needs torch, transformers, safetensors, gguf, numpy)
 
 OUT_DIR/safetensors/NAME: config.json, model.safetensors, golden.json; OUT_DIR/gguf/NAME: model.gguf, golden.json.
 Weights are rounded to the type they are stored in before anything is computed, so that the comparison is exact.
@@ -30,6 +30,10 @@ def rope(kind, theta=10000.0, **more):
 
 
 YARN = dict(factor=4.0, original_max_position_embeddings=32)
+# As Phi-4-mini has it: part of a head rotates, by one set of divisors up to 24 positions and by another beyond.
+LONGROPE = dict(BASE, num_attention_heads=4, hidden_size=64, original_max_position_embeddings=24,
+                rope_parameters=rope("longrope", partial_rotary_factor=0.75, short_factor=[1.0, 1.1, 1.25, 1.4, 1.7, 2.0],
+                                     long_factor=[1.0, 1.5, 3.0, 6.5, 12.0, 20.0]))
 # name: class, configuration, stored type, and options: `old` (configuration in the older dialect), `dynamic` (tables
 # for each input's own length), `mxfp4` (packed experts), `bias` (a router correction that is not zero).
 SAFE = {
@@ -84,6 +88,7 @@ SAFE = {
                           rope_parameters=rope("default", 3000.0)), "bfloat16", "old"),
     "glm4-yarn": ("Glm4Config", dict(BASE, num_attention_heads=6, num_key_value_heads=2, head_dim=16,
                   rope_parameters=rope("yarn", 500.0, partial_rotary_factor=0.75, **YARN)), "bfloat16", ""),
+    "phi3-longrope": ("Phi3Config", LONGROPE, "bfloat16", "dynamic old"),
 }
 GGUF = {
     "llama": ("LlamaConfig", dict(BASE, head_dim=12, tie_word_embeddings=True), "llama"),
@@ -108,6 +113,7 @@ GGUF = {
              rope_parameters=rope("default", 5000.0, partial_rotary_factor=0.72)), "glm4"),
     "chatglm": ("GlmConfig", dict(BASE, hidden_size=48, num_attention_heads=4, num_key_value_heads=2, head_dim=12),
                 "chatglm"),
+    "phi3-longrope": ("Phi3Config", LONGROPE, "phi3"),
 }
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], dtype=np.float32)
 
@@ -287,7 +293,7 @@ def write_gguf(out, name, cls, kw, arch, seed):
     path = os.path.join(out, name)
     os.makedirs(path)
     model, packed = make(cls, kw, "float16", seed, "mxfp4" if arch == "gpt-oss" else "")
-    std, c = golden(model, name, path), model.config
+    std, c = golden(model, name, path, kw is LONGROPE), model.config
     file = os.path.join(path, "model.gguf")
     w = gguf.GGUFWriter(file, arch)
     w.add_context_length(c.max_position_embeddings)
@@ -317,6 +323,11 @@ def write_gguf(out, name, cls, kw, arch, seed):
         w.add_rope_scaling_type(gguf.RopeScalingType.YARN)
         w.add_rope_scaling_factor(rp["factor"])
         w.add_rope_scaling_orig_ctx_len(rp["original_max_position_embeddings"])
+    if rp["rope_type"] == "longrope":
+        w.add_rope_scaling_orig_ctx_len(c.original_max_position_embeddings)
+        w.add_rope_scaling_attn_factors(model.model.rotary_emb.attention_scaling)
+        for length in ("long", "short"):
+            w.add_tensor(f"rope_factors_{length}.weight", np.array(rp[f"{length}_factor"], dtype=np.float32))
     if rp["rope_type"] == "llama3":
         plain = 1 / rp["rope_theta"] ** (np.arange(0, width, 2) / width)
         w.add_tensor("rope_freqs.weight", (plain / model.model.rotary_emb.inv_freq.double().numpy()).astype(np.float32))
@@ -331,15 +342,15 @@ def write_gguf(out, name, cls, kw, arch, seed):
     print("gguf", name, os.path.getsize(file), "std", std)
 
 
-def main(out):
-    for kind in ("safetensors", "gguf"):
-        shutil.rmtree(os.path.join(out, kind), ignore_errors=True)
-        os.makedirs(os.path.join(out, kind))
-    for seed, (name, (cls, kw, dtype, options)) in enumerate(SAFE.items()):
-        write_safetensors(os.path.join(out, "safetensors"), name, cls, kw, dtype, options, seed)
-    for seed, (name, (cls, kw, arch)) in enumerate(GGUF.items()):
-        write_gguf(os.path.join(out, "gguf"), name, cls, kw, arch, 100 + seed)
+def main(out, *names):
+    for kind, models, write in (("safetensors", SAFE, write_safetensors), ("gguf", GGUF, write_gguf)):
+        for seed, (name, made) in enumerate(models.items()):
+            if names and name not in names:
+                continue
+            shutil.rmtree(os.path.join(out, kind, name), ignore_errors=True)
+            os.makedirs(os.path.join(out, kind), exist_ok=True)
+            write(os.path.join(out, kind), name, *made, seed + (100 if kind == "gguf" else 0))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -102,7 +102,7 @@ fn check(config: &RawConfig) -> Result<(), PersistentError> {
 /// Cosines and sines by position.
 fn tables(config: &RawConfig, head: u32, positions: u32) -> Result<[KernelTensor; 2], PersistentError> {
     let rope = config.rope(LayerType::Full)?;
-    let fixed = !matches!(rope.scaling, RopeScaling::Dynamic { .. } | RopeScaling::Factors { .. });
+    let fixed = !matches!(rope.scaling, RopeScaling::Dynamic { .. }) && !rope.scaling.is_divided();
     if !fixed || rope.partial_rotary_factor != 1.0 {
         let what = format!("the rotary embedding of {}", config.file());
         return Err(unsupported(what, "attention layers rotate whole heads, by the same angles whatever the length"));

@@ -44,11 +44,14 @@ impl Engine {
         let counts = TokenCounts::new(&request.prompt);
         let restraint = Restraint::new(restriction, constraint, &request.prompt, vocabulary);
         let length = self.whole_length(request.prompt.len(), request.max_new_tokens);
-        let scaled = self.dynamic_rope.as_ref().filter(|d| length > d.original).map(|d| d.original);
+        let rotation =
+            self.dynamic_rope.as_ref().and_then(|rope| rope.rotated_for(length).map(|length| (rope, length)));
+        let beyond = rotation.filter(|(rope, _)| rope.is_beyond_training()).map(|(rope, _)| rope.original);
         let adapters = self.request_adapters(request.adapters.as_deref())?;
         let mut prompt = request.prompt.clone();
         let (round, rows) = self.embedded.put(&request.embedded, self.embedded_width, &mut prompt)?;
-        let salt = cache_salt(&request.cache_salt, scaled.map(|_| length), &adapted(&adapters.used), round)?;
+        let salt =
+            cache_salt(&request.cache_salt, rotation.map(|(_, length)| length), &adapted(&adapters.used), round)?;
         let seq = self.scheduler.add(NewSequence {
             prompt,
             max_new_tokens: request.max_new_tokens,
@@ -59,7 +62,7 @@ impl Engine {
             key: request.key,
         })?;
         self.speculator.add(seq, &request.prompt);
-        self.pending_events.extend(scaled.map(|original| Event::RopeScaled { seq, length, original }));
+        self.pending_events.extend(beyond.map(|original| Event::RopeScaled { seq, length, original }));
         let ready = VecDeque::new();
         let state = RequestState {
             sampling,

@@ -27,6 +27,7 @@ use yirage_hal::{Bindings, Device};
 use yirage_ir::Dims;
 use yirage_model::Checkpoint;
 use yirage_model::arch::Model;
+use yirage_model::rope::Dynamic;
 use yirage_model::tokenizer::Tokenizer;
 
 impl Engine {
@@ -110,7 +111,7 @@ impl Engine {
             vocabulary,
             context: prepared.context,
             trained_context: prepared.model.context,
-            dynamic_rope: dynamic_rope.is_some(),
+            dynamic_rope: dynamic_rope.as_ref().is_some_and(Dynamic::is_beyond_training),
             kv: prepared.kv,
             biased_keys: prepared.model.biased_keys,
             recurrent,

@@ -2,12 +2,13 @@
 //!
 //! It knows how a graph is put together, not how any model is.
 
+use super::frequencies::ScaledFrequencies;
 use super::key_bias::biased_keys;
 use super::low_rank::{self, LORA_SCALES, LowRankBranches};
 use super::step_graph::{KvCacheInputs, StepGraph, StepGraphBuilder};
 use super::{BuildOptions, KvCacheSpec, Model, ModelOutput, unused_tensors};
 use crate::checkpoint::Checkpoint;
-use crate::config::{ConfigSource, LayerType, Quantization, QueryGrowth, RawConfig, RopeConfig, RopeScaling};
+use crate::config::{ConfigSource, LayerType, Quantization, QueryGrowth, RawConfig, RopeConfig};
 use crate::error::ModelError;
 use crate::lora::LoraAdapter;
 use crate::rope;
@@ -65,6 +66,8 @@ pub(super) struct ModelBuilder<'a> {
     embedded: Option<u32>,
     weights: Vec<WeightBinding>,
     tables: Vec<RopeTableInputs>,
+    /// Tensors of divisors of frequencies.
+    divisors: Vec<String>,
     dynamic: Option<rope::Dynamic>,
     low_rank: Option<LowRankBranches>,
 }
@@ -115,6 +118,7 @@ impl<'a> ModelBuilder<'a> {
             embedded: None,
             weights: Vec::new(),
             tables: Vec::new(),
+            divisors: Vec::new(),
             dynamic: None,
             low_rank: None,
         })
@@ -494,9 +498,11 @@ impl<'a> ModelBuilder<'a> {
                 found: format!("{rotary} of {width} elements"),
             });
         }
-        if let RopeScaling::Dynamic { factor, original } = config.scaling {
-            let dynamic = rope::Dynamic { theta: config.theta, factor, original, rotary };
-            return self.dynamic_rotation(dynamic, interleaved);
+        let (fixed, longer) = ScaledFrequencies { checkpoint: self.checkpoint, file: self.config.file(), rotary }
+            .read(&config, self.options.context)?;
+        self.divisors.extend(config.scaling.divisor_tensors().map(ToOwned::to_owned));
+        if let Some(dynamic) = longer {
+            return self.dynamic_rotation(dynamic, rotary, interleaved);
         }
         if let Some(t) = self.tables.iter().find(|t| t.config == config && t.rotary == rotary) {
             return Ok(Rotation { cos: t.cos, sin: t.sin, rotary, interleaved, per_row: false });
@@ -507,13 +513,8 @@ impl<'a> ModelBuilder<'a> {
                 why: format!("its rotary tables would hold more than {LARGEST_TABLE} elements; choose a smaller one"),
             });
         }
-        let factors = match &config.scaling {
-            RopeScaling::Factors { tensor } => Some(read_factors(self.checkpoint, tensor, rotary)?),
-            _ => None,
-        };
-        let (frequencies, at) = (rope::Frequencies::new(&config, rotary, factors.as_deref()), self.tables.len());
-        let positions = self.options.context.max(1);
-        let [cosines, sines] = rope::RopeTable::both(frequencies, positions);
+        let (positions, at) = (self.options.context.max(1), self.tables.len());
+        let [cosines, sines] = rope::RopeTable::both(fixed, positions);
         let mut table =
             |name: &str, table| self.bind(name, Format::F32, &[positions, rotary / 2], WeightSource::Computed(table));
         let cos = table(&format!("rope.{at}.cos"), cosines)?;
@@ -533,7 +534,7 @@ impl<'a> ModelBuilder<'a> {
             return Ok(rotation);
         }
         let config = self.config.rope(LayerType::Full)?;
-        if rotation.rotary != width || rotation.per_row || matches!(config.scaling, RopeScaling::Factors { .. }) {
+        if rotation.rotary != width || rotation.per_row || config.scaling.is_divided() {
             return Err(ModelError::Unsupported {
                 what: "queries that grow with their position".into(),
                 why: format!(
@@ -553,8 +554,12 @@ impl<'a> ModelBuilder<'a> {
     }
 
     /// A rotation whose cosines and sines are given for each token.
-    fn dynamic_rotation(&mut self, dynamic: rope::Dynamic, interleaved: bool) -> Result<Rotation, ModelError> {
-        let rotary = dynamic.rotary;
+    fn dynamic_rotation(
+        &mut self,
+        dynamic: rope::Dynamic,
+        rotary: u32,
+        interleaved: bool,
+    ) -> Result<Rotation, ModelError> {
         if let Some(other) = self.dynamic.as_ref().filter(|&other| *other != dynamic) {
             return Err(ModelError::Unsupported {
                 what: "layers with different dynamic rotary embeddings".into(),
@@ -650,12 +655,9 @@ impl<'a> ModelBuilder<'a> {
 
     /// Checks that nothing of the file is left over.
     fn check_unread(&self) -> Result<(), ModelError> {
-        let factors = self.tables.iter().filter_map(|t| match &t.config.scaling {
-            RopeScaling::Factors { tensor } => Some(tensor.as_str()),
-            _ => None,
-        });
+        let divisors = self.divisors.iter().map(String::as_str);
         let passed_over = self.passed_over.iter().map(String::as_str);
-        let read = self.weights.iter().flat_map(WeightBinding::tensors).chain(factors).chain(passed_over).collect();
+        let read = self.weights.iter().flat_map(WeightBinding::tensors).chain(divisors).chain(passed_over).collect();
         unused_tensors::check(self.checkpoint, self.config, &read)
     }
 
@@ -708,22 +710,4 @@ fn misfit(config: &RawConfig, e: &BuildError) -> ModelError {
 pub(super) fn chosen() -> Map {
     let chosen = Expr::call(Func::NotEqual, &[Expr::input(0), Expr::constant(0.0)]);
     Map { expr: Expr::call(Func::Select, &[chosen, Expr::input(1), Expr::input(2)]) }
-}
-
-/// The divisors of the frequencies that a tensor holds.
-fn read_factors(checkpoint: &Checkpoint, tensor: &str, rotary: u32) -> Result<Vec<f64>, ModelError> {
-    let info = checkpoint.require(tensor)?;
-    let format = checkpoint.format(info)?;
-    let n = rotary as usize / 2;
-    let mut values = vec![0f32; n];
-    if info.elements() != n || format.info().block != 1 {
-        return Err(ModelError::Config {
-            file: checkpoint.label(),
-            key: format!("tensor {tensor:?}"),
-            expected: format!("{n} floats, one for each rotating pair"),
-            found: format!("{} elements of {}", info.elements(), format.info().name),
-        });
-    }
-    (format.info().decode)(checkpoint.elements(info, 0..n, &mut Vec::new())?, &mut values);
-    Ok(values.into_iter().map(f64::from).collect())
 }

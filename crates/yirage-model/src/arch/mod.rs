@@ -35,6 +35,7 @@ mod ernie4_5;
 mod exaone4;
 mod experts;
 mod ffn;
+mod frequencies;
 mod gemma;
 mod gemma2;
 mod gemma3;
@@ -178,7 +179,7 @@ pub struct Model {
     pub groups: Vec<KvCacheSpec>,
     /// Each state's name and its group.
     pub kv_cache_group: Vec<(String, usize)>,
-    /// The dynamic scaling of the rotary embedding. Such a model has the step inputs `rope.cos` and `rope.sin` of
+    /// The scaling of the rotary embedding by the length of sequences. Such a model has the step inputs `rope.cos` and `rope.sin` of
     /// f32 `[Tokens, rotary / 2]`, as its sequences' frequencies depend on their lengths.
     pub dynamic_rope: Option<rope::Dynamic>,
     /// Whether keys are cached with biases added and no norm after them. Biases may be many times the rest of a key, of

@@ -98,6 +98,11 @@ pub(super) fn as_u32(v: &Value) -> Option<u32> {
     }
 }
 
+/// A list of finite numbers above zero.
+pub(super) fn as_positive_list(v: &Value) -> Option<Vec<f64>> {
+    v.as_array()?.iter().map(|x| x.as_f64().filter(|&x| x > 0.0 && x.is_finite())).collect()
+}
+
 fn as_u32_list(v: &Value) -> Option<Vec<u32>> {
     v.as_array()?.iter().map(as_u32).collect()
 }

@@ -351,8 +351,18 @@ impl<'a> Translation<'a> {
 
     fn rope_scaling(&self, has_tensor: &dyn Fn(&str) -> bool) -> Result<Map<String, Json>, ModelError> {
         let mut out = Map::new();
-        if has_tensor("rope_factors_long.weight") {
+        if has_tensor(LONG_DIVISORS) {
             out.insert("rope_type".into(), "longrope".into());
+            out.insert("short_tensor".into(), SHORT_DIVISORS.into());
+            out.insert("long_tensor".into(), LONG_DIVISORS.into());
+            if let Some(original) = self.u32("rope.scaling.original_context_length")? {
+                out.insert("original_max_position_embeddings".into(), original.into());
+            }
+            if let Some(value) = self.get("rope.scaling.factor").filter(|v| v.as_f64() != Some(1.0)) {
+                return Err(self.error("rope.scaling.factor", "none, or 1, beside the divisors of LongRoPE", value));
+            }
+            let stated = self.float("rope.scaling.attn_factor")?;
+            out.insert("attention_factor".into(), stated.unwrap_or(1.0).into());
             return Ok(out);
         }
         if has_tensor(FREQUENCY_FACTORS) {
@@ -417,6 +427,10 @@ impl<'a> Translation<'a> {
         Ok(())
     }
 }
+
+/// Where GGUF files keep the divisors of LongRoPE, for sequences within the trained context and for longer ones.
+const SHORT_DIVISORS: &str = "rope_factors_short.weight";
+const LONG_DIVISORS: &str = "rope_factors_long.weight";
 
 /// Where GGUF files keep the Llama 3 scaling.
 const FREQUENCY_FACTORS: &str = "rope_freqs.weight";

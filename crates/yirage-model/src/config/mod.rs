@@ -31,7 +31,7 @@ pub(crate) use gguf_keys::is_read as is_read_from_gguf;
 pub use layers::LayerType;
 pub use quantization::Quantization;
 pub use reranker::Reranker;
-pub use rope::{QueryGrowth, RopeConfig, RopeScaling};
+pub use rope::{FrequencyDivisors, QueryGrowth, RopeConfig, RopeScaling};
 pub use sentence::{Pooling, SentenceConfig};
 
 use crate::checkpoint::Checkpoint;

@@ -1,7 +1,7 @@
 //! Rotary position embedding: what a configuration says about its frequencies. Turning this into tables of cosines and
 //! sines is not done here.
 
-use super::access::Section;
+use super::access::{Section, as_positive_list};
 use super::from_json::same;
 use super::{ConfigSource, LayerType, RawConfig};
 use crate::error::ModelError;
@@ -71,6 +71,56 @@ pub enum RopeScaling {
         /// The tensor's name.
         tensor: String,
     },
+    /// LongRoPE (arXiv 2402.13753): every frequency divided by its own number, which is another one where a sequence is
+    /// longer than `original`.
+    LongRope {
+        /// Divisors of sequences within the trained context.
+        short: FrequencyDivisors,
+        /// Those of longer ones.
+        long: FrequencyDivisors,
+        /// The trained context.
+        original: u32,
+        /// Scale of cosines and sines, for sequences of every length.
+        attention_factor: f64,
+    },
+}
+
+impl RopeScaling {
+    fn divisors(&self) -> [Option<&FrequencyDivisors>; 2] {
+        match self {
+            RopeScaling::LongRope { short, long, .. } => [Some(short), Some(long)],
+            _ => [None; 2],
+        }
+    }
+
+    /// The tensors that hold divisors of its frequencies.
+    pub fn divisor_tensors(&self) -> impl Iterator<Item = &str> {
+        let own = if let RopeScaling::Factors { tensor } = self { Some(tensor.as_str()) } else { None };
+        let of_lengths = self.divisors().into_iter().flatten().filter_map(|divisors| match divisors {
+            FrequencyDivisors::Tensor(tensor) => Some(tensor.as_str()),
+            FrequencyDivisors::Stated { .. } => None,
+        });
+        own.into_iter().chain(of_lengths)
+    }
+
+    /// Whether each frequency has a divisor of its own.
+    pub fn is_divided(&self) -> bool {
+        matches!(self, RopeScaling::Factors { .. } | RopeScaling::LongRope { .. })
+    }
+}
+
+/// Where the divisors of frequencies stand, one for each rotating pair.
+#[derive(Clone, PartialEq, Debug)]
+pub enum FrequencyDivisors {
+    /// In the configuration, under this key.
+    Stated {
+        /// The key, as messages call it.
+        key: String,
+        /// The divisors, each above 0.
+        values: Vec<f64>,
+    },
+    /// In this tensor.
+    Tensor(String),
 }
 
 /// A factor `1 + rate ln(1 + floor(position / every))`, by which queries of far positions are multiplied (Ministral 3).
@@ -98,7 +148,7 @@ impl RawConfig {
     /// The rotation of layers of this type.
     ///
     /// # Errors
-    /// [`ModelError::Unsupported`] with the name of an unknown scaling (longrope and others); [`ModelError::Config`].
+    /// [`ModelError::Unsupported`] with the name of an unknown scaling; [`ModelError::Config`].
     pub fn rope(&self, layer: LayerType) -> Result<RopeConfig, ModelError> {
         let empty = Map::new();
         let top = self.top();
@@ -237,10 +287,10 @@ impl RawConfig {
         let number = |key| s.required(key, "a number above 0", s.opt_positive(key)?);
         match name {
             "default" | "none" => Ok(RopeScaling::Default),
-            // The family's own code takes every other name for longrope.
-            _ if self.source() == ConfigSource::Json && self.model_type()? == "phi3" => {
-                Err(self.unknown_scaling(s, name))
-            }
+            "longrope" => self.longrope(s),
+            // The family's own code takes older names for longrope, and knows no other scaling.
+            "su" | "yarn" if self.is_phi_json()? => self.longrope(s),
+            _ if self.is_phi_json()? => Err(self.unknown_scaling(s, name)),
             "linear" => Ok(RopeScaling::Linear { factor: number("factor")? }),
             "dynamic" => {
                 // The reference takes the configured maximum here, whatever the section calls original.
@@ -266,12 +316,40 @@ impl RawConfig {
         }
     }
 
+    fn is_phi_json(&self) -> Result<bool, ModelError> {
+        Ok(self.source() == ConfigSource::Json && self.model_type()? == "phi3")
+    }
+
     fn unknown_scaling(&self, s: &Section<'_>, name: &str) -> ModelError {
-        let what = if name == "su" { "longrope" } else { name };
-        let phi = self.source() == ConfigSource::Json && self.opt_str("model_type").is_ok_and(|t| t == Some("phi3"));
-        let known = if phi { "default is" } else { "default, linear, dynamic, llama3 and yarn are" };
-        let why = format!("{}: {} names it; {known} known", s.file, s.called("rope_type"));
-        ModelError::Unsupported { what: format!("the rope scaling {what:?}"), why }
+        let phi = self.is_phi_json().unwrap_or(false);
+        let known = if phi { "default and longrope" } else { "default, linear, dynamic, llama3, yarn and longrope" };
+        let why = format!("{}: {} names it; {known} are known", s.file, s.called("rope_type"));
+        ModelError::Unsupported { what: format!("the rope scaling {name:?}"), why }
+    }
+
+    fn longrope(&self, s: &Section<'_>) -> Result<RopeScaling, ModelError> {
+        let divisors = |length: &str| -> Result<FrequencyDivisors, ModelError> {
+            let (stated, tensor) = (format!("{length}_factor"), format!("{length}_tensor"));
+            if let Some(tensor) = s.opt_str(&tensor)?.filter(|_| self.source() == ConfigSource::Gguf) {
+                return Ok(FrequencyDivisors::Tensor(tensor.to_owned()));
+            }
+            const LIST: &str = "a list of numbers above 0";
+            let values = s.required(&stated, LIST, s.opt(&stated, LIST, as_positive_list)?)?;
+            Ok(FrequencyDivisors::Stated { key: s.called(&stated), values })
+        };
+        let (short, long, original) = (divisors("short")?, divisors("long")?, self.original_context(s)?);
+        let attention_factor = match s.opt_positive("attention_factor")? {
+            Some(stated) => stated,
+            None => {
+                let factor = match s.opt_positive("factor")? {
+                    Some(factor) => factor,
+                    None => f64::from(self.context()?) / f64::from(original),
+                };
+                // A context of one position has no logarithm to divide by.
+                if factor <= 1.0 || original <= 1 { 1.0 } else { (1.0 + factor.ln() / f64::from(original).ln()).sqrt() }
+            }
+        };
+        Ok(RopeScaling::LongRope { short, long, original, attention_factor })
     }
 
     fn yarn(&self, s: &Section<'_>) -> Result<RopeScaling, ModelError> {

@@ -8,7 +8,7 @@ mod llama3;
 mod table;
 mod yarn;
 
-pub use dynamic::Dynamic;
+pub use dynamic::{Dynamic, LongerSequences};
 pub use table::RopeTable;
 pub use yarn::score_factor;
 
@@ -26,19 +26,23 @@ pub struct Frequencies {
 }
 
 impl Frequencies {
-    /// The frequencies of `rotary` rotating elements. `factors` holds the divisors of [`RopeScaling::Factors`]; where
-    /// absent, none divides. Those of the dynamic scaling are of sequences within the original context; of longer ones
-    /// see [`Dynamic`].
-    pub fn new(config: &RopeConfig, rotary: u32, factors: Option<&[f64]>) -> Frequencies {
+    /// The frequencies of `rotary` rotating elements. `divisors` holds those of [`RopeScaling::Factors`], or one of both
+    /// lists of [`RopeScaling::LongRope`]; where absent, none divides. Those of the dynamic scaling are of sequences within
+    /// the original context; of longer ones see [`Dynamic`].
+    pub fn new(config: &RopeConfig, rotary: u32, divisors: Option<&[f64]>) -> Frequencies {
         let plain = base_frequencies(config.theta, rotary);
-        let factor = if let RopeScaling::Yarn { .. } = config.scaling { yarn::factor(&config.scaling) } else { 1.0 };
+        let factor = match config.scaling {
+            RopeScaling::Yarn { .. } => yarn::factor(&config.scaling),
+            RopeScaling::LongRope { attention_factor, .. } => attention_factor,
+            _ => 1.0,
+        };
         let per_position = match &config.scaling {
             RopeScaling::Default | RopeScaling::Dynamic { .. } => plain,
             RopeScaling::Linear { factor } => plain.into_iter().map(|f| f / factor).collect(),
             RopeScaling::Llama3 { .. } => llama3::scale(plain, &config.scaling),
             RopeScaling::Yarn { .. } => yarn::blend(plain, config.theta, rotary, &config.scaling),
-            RopeScaling::Factors { .. } => match factors {
-                Some(factors) => plain.into_iter().zip(factors).map(|(f, d)| f / d).collect(),
+            RopeScaling::Factors { .. } | RopeScaling::LongRope { .. } => match divisors {
+                Some(divisors) => plain.into_iter().zip(divisors).map(|(f, d)| f / d).collect(),
                 None => plain,
             },
         };

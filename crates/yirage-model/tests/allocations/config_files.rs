@@ -6,7 +6,7 @@ mod body;
 use crate::alloc::peak_of;
 use crate::corpus::{corpus, corpus_files};
 use yirage_model::config::{ConfigSource, Quantization};
-use yirage_model::{Checkpoint, GenerationConfig, LayerType, ModelError, RawConfig, RopeScaling};
+use yirage_model::{Checkpoint, FrequencyDivisors, GenerationConfig, LayerType, ModelError, RawConfig, RopeScaling};
 use yirage_testkit::{absent, tiny};
 
 fn seed(name: &str) -> RawConfig {
@@ -113,6 +113,13 @@ fn rotations_of_both_dialects() {
         };
         assert_eq!((full(name).theta, full(name).scaling), (150000.0, yarn));
     }
+    let RopeScaling::LongRope { short, long, original, attention_factor } = full("old-phi3-longrope").scaling else {
+        panic!("by its older name")
+    };
+    let stated = |key: &str, values: [f64; 2]| FrequencyDivisors::Stated { key: key.into(), values: values.into() };
+    assert_eq!(short, stated("rope_scaling.short_factor", [1.0, 1.0]));
+    assert_eq!(long, stated("rope_scaling.long_factor", [1.0, 2.0]));
+    assert_eq!((original, attention_factor), (4096, (1.0 + 32f64.ln() / 4096f64.ln()).sqrt()));
     let deepseek = full("old-deepseek-v3-fp8").scaling;
     assert!(matches!(deepseek, RopeScaling::Yarn { mscale: Some(1.0), mscale_all_dim: Some(1.0), truncate: true, .. }));
     for (name, scaling) in
@@ -164,9 +171,13 @@ fn old_and_nested_names_become_current() {
 
 #[test]
 fn what_is_recognised_but_not_computed_is_named() {
-    let error = seed("old-phi3-longrope").check_supported().unwrap_err();
-    assert!(matches!(&error, ModelError::Unsupported { what, .. } if what.contains("longrope")), "{error}");
-    assert!(error.to_string().contains("old-phi3-longrope.json"), "{error}");
+    let linear = br#"{"model_type":"phi3","rope_scaling":{"type":"linear","factor":2.0}}"#;
+    let error = RawConfig::from_json(linear, "phi.json").unwrap().rope(LayerType::Full).unwrap_err();
+    assert!(matches!(&error, ModelError::Unsupported { what, .. } if what.contains("linear")), "{error}");
+    assert!(
+        error.to_string().contains("phi.json: rope_scaling.rope_type names it; default and longrope are"),
+        "{error}"
+    );
     for name in ["old-deepseek-v3-fp8", "awq", "gptq"] {
         assert_eq!(seed(name).quantization().unwrap(), Quantization::Decoded, "{name}");
     }

@@ -79,7 +79,7 @@ fn unknown_things_are_named_with_what_is_known() {
     let (checkpoint, config) = fixture("llama-yarn");
     for (key, value, named) in [
         ("model_type", json!("mamba"), vec!["mamba", "llama", "deepseek_v3", "gpt_oss"]),
-        ("rope_scaling", json!({"type": "longrope"}), vec!["longrope", "yarn"]),
+        ("rope_scaling", json!({"type": "su"}), vec!["\"su\"", "longrope"]),
         ("hidden_act", json!("xielu"), vec!["xielu", "silu"]),
         ("quantization_config", json!({"quant_method": "vptq"}), vec!["vptq"]),
         ("quantization_config", json!({"quant_method": "mxfp4"}), vec!["MXFP4", "gpt_oss"]),

@@ -1,8 +1,8 @@
 //! Frequencies of the rotary embedding: what the definitions say of their borders. Whole models with each scaling are
 //! compared with the reference elsewhere.
 
-use yirage_model::rope::{Dynamic, Frequencies, score_factor};
-use yirage_model::{RopeConfig, RopeScaling};
+use yirage_model::rope::{Dynamic, Frequencies, LongerSequences, score_factor};
+use yirage_model::{FrequencyDivisors, RopeConfig, RopeScaling};
 
 fn config(scaling: RopeScaling) -> RopeConfig {
     RopeConfig { theta: 10_000.0, scaling, partial_rotary_factor: 1.0 }
@@ -34,7 +34,8 @@ fn frequencies_fall_from_one_by_powers_of_the_base() {
 
 #[test]
 fn dynamic_scaling_begins_beyond_the_original_context() {
-    let dynamic = Dynamic { theta: 10_000.0, factor: 4.0, original: 512, rotary: 64 };
+    let longer = LongerSequences::Ntk { theta: 10_000.0, factor: 4.0, rotary: 64 };
+    let dynamic = Dynamic { original: 512, longer };
     let at = |length| dynamic.frequencies(length).per_position;
     assert_eq!(at(1), plain());
     assert_eq!(at(512), plain());
@@ -42,7 +43,26 @@ fn dynamic_scaling_begins_beyond_the_original_context() {
     let base: f64 = 10_000.0 * 5f64.powf(64.0 / 62.0);
     assert!((at(1024)[31] / base.powf(-62.0 / 64.0) - 1.0).abs() < 1e-12);
     assert_eq!(at(1024)[0], 1.0);
-    assert_eq!((dynamic.length(3), dynamic.length(513)), (512, 513));
+    assert_eq!([3, 512, 513].map(|positions| dynamic.rotated_for(positions)), [None, None, Some(513)]);
+}
+
+#[test]
+fn longrope_has_two_sets_of_frequencies() {
+    let stated = |values: &[f64]| FrequencyDivisors::Stated { key: "k".into(), values: values.to_vec() };
+    let scaling = RopeScaling::LongRope {
+        short: stated(&[1.0, 2.0]),
+        long: stated(&[4.0, 8.0]),
+        original: 16,
+        attention_factor: 1.25,
+    };
+    let of = |divisors: &[f64]| Frequencies::new(&config(scaling.clone()), 4, Some(divisors));
+    let (short, long) = (of(&[1.0, 2.0]), of(&[4.0, 8.0]));
+    assert_eq!((&short.per_position[..], short.factor), (&[1.0, 0.005][..], 1.25));
+    let longer = LongerSequences::LongRope { short: short.clone(), long: long.clone() };
+    let dynamic = Dynamic { original: 16, longer };
+    assert_eq!([1, 16, 17, 400].map(|n| dynamic.frequencies(n) == long), [false, false, true, true]);
+    assert_eq!(dynamic.frequencies(16), short);
+    assert_eq!([16, 17, 400].map(|n| dynamic.rotated_for(n)), [None, Some(17), Some(17)], "all longer ones are alike");
 }
 
 #[test]
@@ -98,7 +118,7 @@ fn odd_configurations_give_no_panic() {
     for theta in [1e-300, 1.0, 1e300] {
         for rotary in [0, 2, 4] {
             let config = RopeConfig { theta, scaling: yarn(1e300), partial_rotary_factor: 1.0 };
-            let dynamic = Dynamic { theta, factor: 1e300, original: 1, rotary };
+            let dynamic = Dynamic { original: 1, longer: LongerSequences::Ntk { theta, factor: 1e300, rotary } };
             for frequencies in [Frequencies::new(&config, rotary, None), dynamic.frequencies(100)] {
                 let (cos, sin) = frequencies.tables(0..3);
                 assert_eq!((cos.len(), sin.len()), (3 * rotary as usize / 2, 3 * rotary as usize / 2));
