@@ -200,14 +200,17 @@ fn words(map: &Map<String, Value>, or_null: bool) -> Result<(ParameterKind, bool
     Ok((kind, map.get("enum").and_then(Value::as_array).is_none_or(|all| all.contains(&Value::Null))))
 }
 
-/// A schema as one that refers to nothing outside of itself.
+/// A schema as one that refers to nothing outside of itself, and names the draft that its root names.
 pub(super) fn standing_alone(root: &Value, schema: &Value) -> Value {
-    if !refers(schema) {
-        return schema.clone();
+    let mut alone = schema.clone();
+    if refers(schema) {
+        let place = "#/$defs/tool";
+        alone = moved(schema, place);
+        alone["$defs"] = json!({"tool": moved(root, place)});
     }
-    let place = "#/$defs/tool";
-    let mut alone = moved(schema, place);
-    alone["$defs"] = json!({"tool": moved(root, place)});
+    if let (Some(draft), Value::Object(map)) = (root.get("$schema"), &mut alone) {
+        map.entry("$schema").or_insert_with(|| draft.clone());
+    }
     alone
 }
 
@@ -242,4 +245,27 @@ pub(super) fn listed(
         more = lark.rule(&next);
     }
     Ok(begin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_argument_alone_has_the_draft_of_its_tool() {
+        let draft = "http://json-schema.org/draft-07/schema#";
+        let own = "https://json-schema.org/draft/2020-12/schema";
+        let root = json!({
+            "$schema": draft, "definitions": {"b": {"type": "null"}},
+            "properties": {"a": {"type": "integer"}, "b": {"$ref": "#/definitions/b"}, "c": {"$schema": own}},
+        });
+        let alone = |name: &str| standing_alone(&root, &root["properties"][name]);
+        assert_eq!(alone("a"), json!({"type": "integer", "$schema": draft}));
+        assert_eq!(
+            (&alone("b")["$schema"], &alone("b")["$ref"]),
+            (&json!(draft), &json!("#/$defs/tool/definitions/b"))
+        );
+        assert_eq!(alone("c"), json!({"$schema": own}));
+        assert_eq!(standing_alone(&json!({}), &json!({"type": "null"})), json!({"type": "null"}));
+    }
 }

@@ -28,10 +28,15 @@ const NAMES: [(&str, SchemaDraft); 6] = [
 ];
 
 impl SchemaDraft {
-    /// The draft that a schema names in `$schema`; the newest one where it names none.
+    /// The draft that a schema names in `$schema`.
+    pub(super) fn named(schema: &Value) -> Option<SchemaDraft> {
+        let named = schema.get("$schema").and_then(Value::as_str)?;
+        NAMES.iter().find(|(name, _)| named.contains(name)).map(|(_, draft)| *draft)
+    }
+
+    /// The draft of a whole document; the newest one where it names none.
     pub(super) fn of(schema: &Value) -> SchemaDraft {
-        let named = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
-        NAMES.iter().find(|(name, _)| named.contains(name)).map_or(SchemaDraft::Of2020, |(_, draft)| *draft)
+        SchemaDraft::named(schema).unwrap_or(SchemaDraft::Of2020)
     }
 
     /// Whether a reference is all of its schema, so that what stands beside it says nothing.

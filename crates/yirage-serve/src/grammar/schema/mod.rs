@@ -6,11 +6,13 @@
 //! take fewer values than the client's, never more; one that cannot be written so is refused with the keyword and its place.
 //! What becomes of a schema that the library knows stays with the library.
 
+mod arrays;
 mod drafts;
 mod formats;
 mod names;
 mod negate;
 mod numbers;
+mod objects;
 mod overlap;
 mod patterns;
 mod refs;

@@ -30,7 +30,7 @@ impl Rewriter<'_> {
         };
         let mut ways = Vec::new();
         for (key, value) in map {
-            if let Some(why) = self.lacks(key, value) {
+            if let Some(why) = self.lacks(key, value, &place) {
                 return Err(place.says(&why));
             }
             let list =

@@ -29,7 +29,7 @@ impl Rewriter<'_> {
         if !kinds_a.iter().any(|kind| kinds_b.contains(kind)) {
             return true;
         }
-        let (values_a, values_b) = (self.choices(a), self.choices(b));
+        let (values_a, values_b) = (self.choices(a, &place_a), self.choices(b, &place_b));
         if let (Some(a), Some(b)) = (&values_a, &values_b)
             && !a.iter().any(|a| b.iter().any(|b| same(a, b)))
         {
@@ -52,9 +52,9 @@ impl Rewriter<'_> {
 
     /// The values of a schema that has few of them.
     pub(super) fn listed(&self, schema: &Value, place: &SchemaLocation) -> Option<Vec<Value>> {
-        let (schema, _) = self.followed((schema, place), 0)?;
+        let (schema, place) = self.followed((schema, place), 0)?;
         let map = schema.as_object()?;
-        match (self.choices(map), kinds(map).as_slice()) {
+        match (self.choices(map, &place), kinds(map).as_slice()) {
             (Some(values), _) => Some(values.into_iter().cloned().collect()),
             (None, ["boolean"]) => Some(vec![false.into(), true.into()]),
             _ => None,
@@ -62,8 +62,8 @@ impl Rewriter<'_> {
     }
 
     /// The values that a schema lists.
-    fn choices<'v>(&self, map: &'v Map<String, Value>) -> Option<Vec<&'v Value>> {
-        let constant = map.get("const").filter(|one| self.lacks("const", one).is_none());
+    fn choices<'v>(&self, map: &'v Map<String, Value>, place: &SchemaLocation) -> Option<Vec<&'v Value>> {
+        let constant = map.get("const").filter(|one| self.lacks("const", one, place).is_none());
         match (constant, map.get("enum")) {
             (Some(one), _) => Some(vec![one]),
             (None, Some(Value::Array(list))) => Some(list.iter().collect()),

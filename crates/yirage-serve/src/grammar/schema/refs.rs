@@ -3,6 +3,7 @@
 //! Nothing is ever fetched. An id makes the schemas below it a document of their own, to which pointers within it are
 //! relative, as JSON Schema has it.
 
+use super::drafts::SchemaDraft;
 use super::words::says_nothing;
 use super::{NAMED, VALUES};
 use serde_json::Value;
@@ -11,8 +12,6 @@ use std::collections::HashMap;
 /// The schemas of a document by what they may be called.
 pub(super) struct Index<'a> {
     root: &'a Value,
-    /// A reference is all of its schema, as drafts up to 7 have it: what stands beside it names nothing.
-    hides: bool,
     /// By address, without a `#` where there is nothing behind it.
     named: HashMap<String, &'a Value>,
     /// The address that references in a schema are relative to, by where the schema is in memory.
@@ -23,20 +22,22 @@ pub(super) struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    pub(super) fn new(root: &'a Value, hides: bool) -> Index<'a> {
+    pub(super) fn new(root: &'a Value, draft: SchemaDraft) -> Index<'a> {
         let named = HashMap::from([(String::new(), root)]);
-        let mut index = Index { root, hides, named, bases: HashMap::new(), dynamic: HashMap::new(), recursive: false };
-        index.add(root, "");
+        let mut index = Index { root, named, bases: HashMap::new(), dynamic: HashMap::new(), recursive: false };
+        index.add(root, "", draft);
         index
     }
 
-    fn add(&mut self, schema: &'a Value, base: &str) {
+    fn add(&mut self, schema: &'a Value, base: &str, around: SchemaDraft) {
         let map = match schema {
             Value::Object(map) => map,
-            Value::Array(list) => return list.iter().for_each(|one| self.add(one, base)),
+            Value::Array(list) => return list.iter().for_each(|one| self.add(one, base, around)),
             _ => return,
         };
-        let hidden = self.hides && map.contains_key("$ref");
+        let draft = SchemaDraft::named(schema).unwrap_or(around);
+        // Where a reference is all of its schema, what stands beside it names nothing.
+        let hidden = draft.hides() && map.contains_key("$ref");
         let text = |key: &str| map.get(key).filter(|_| !hidden).and_then(Value::as_str);
         // Draft 4 has `id`; a plain name behind `#` is an anchor there.
         let id = text("$id").or_else(|| text("id")).unwrap_or_default();
@@ -59,10 +60,10 @@ impl<'a> Index<'a> {
             match value {
                 _ if VALUES.contains(&key.as_str()) => {}
                 Value::Object(named) if NAMED.contains(&key.as_str()) => {
-                    named.values().for_each(|one| self.add(one, &own));
+                    named.values().for_each(|one| self.add(one, &own, draft));
                 }
                 // Below what is no keyword there are no schemas until something refers to them.
-                value if !says_nothing(key) => self.add(value, &own),
+                value if !says_nothing(key) => self.add(value, &own, draft),
                 _ => {}
             }
         }
@@ -169,7 +170,7 @@ mod tests {
             },
             "enum": [{"$anchor": "no"}], "list": [{"title": "listed"}],
         });
-        let index = Index::new(&root, false);
+        let index = Index::new(&root, SchemaDraft::Of2020);
         for (base, reference, title) in [
             ("", "#/$defs/a%20b", "space"),
             ("", "#/$defs/a b", "space"),
@@ -198,8 +199,12 @@ mod tests {
     #[test]
     fn beside_a_reference_of_an_old_draft_is_no_id() {
         let root = json!({"$defs": {"a": {"$id": "http://x.example/b/", "$ref": "c"}}});
-        for (hides, base) in [(true, ""), (false, "http://x.example/b/")] {
-            assert_eq!(Index::new(&root, hides).base(&root["$defs"]["a"], ""), base);
+        for (draft, base) in [(SchemaDraft::Seven, ""), (SchemaDraft::Of2019, "http://x.example/b/")] {
+            assert_eq!(Index::new(&root, draft).base(&root["$defs"]["a"], ""), base);
         }
+        // A tool's schema stands within another, and says for itself whose keywords it has.
+        let around = json!({"anyOf": [{"$schema": "http://json-schema.org/draft-07/schema#", "$defs": root["$defs"]}]});
+        let index = Index::new(&around, SchemaDraft::Of2020);
+        assert_eq!(index.base(&around["anyOf"][0]["$defs"]["a"], ""), "");
     }
 }

@@ -428,6 +428,18 @@ fn keywords_of_later_drafts_narrow_and_are_never_turned_round() {
         assert!(why.contains("is no keyword of draft-04") && why.contains("`$schema`"), "{schema}: {why}");
     }
     assert!(why_not(of("draft-04", json!({"not": {"const": "a"}}))).contains("write `enum` with one value"));
+    // A schema within another says for itself whose keywords it has, and so do those it refers to.
+    let within = |schema: Value| json!({"type": "object", "properties": {"a": of("draft-04", schema)}});
+    assert!(why_not(within(json!({"not": {"const": "a"}}))).contains("is no keyword of draft-04"));
+    let referred = json!({"not": {"$ref": "#/properties/a/definitions/b"}, "definitions": {"b": {"const": 1}}});
+    assert!(why_not(within(referred)).contains("is no keyword of draft-04"));
+    let around = json!({"not": {"const": "a"}, "properties": {"a": of("draft-04", json!({"enum": ["a"]}))}});
+    all_hold(vec![(around, |a| a != "a")]);
+    // Beside a reference nothing is said in those drafts, of a document of a newer one.
+    let beside = json!({"$ref": "#/properties/a/definitions/b", "not": {}, "definitions": {"b": {"const": 1}}});
+    all_hold(vec![(json!({"type": "object", "properties": {"a": of("draft-07", beside)}, "required": ["a"]}), |a| {
+        a["a"] == 1
+    })]);
 }
 
 /// A text of any length that has to hold a pattern somewhere never ended where nobody thought of the pattern.
