@@ -119,6 +119,12 @@ MODELS = {
                        moe_intermediate_size=32, moe_shared_expert_intermediate_size=40, moe_latent_size=48,
                        routed_scaling_factor=1.5, use_bias=True, mlp_bias=True, layers_block_type=[
                        "linear_attention", "moe", "full_attention", "moe"])),
+    "lfm2-moe": ("Lfm2MoeConfig", dict(SMALL, num_hidden_layers=4, num_dense_layers=1, num_experts=6, num_experts_per_tok=2,
+                 moe_intermediate_size=24, routed_scaling_factor=1.5,
+                 layer_types=["conv", "full_attention", "conv", "full_attention"])),
+    "glm4-moe-lite": ("Glm4MoeLiteConfig", dict(SMALL, num_hidden_layers=3, num_key_value_heads=4, q_lora_rank=32,
+                      kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=16, v_head_dim=24, n_routed_experts=8,
+                      num_experts_per_tok=3, moe_intermediate_size=32, mlp_layer_types=["dense", "sparse", "sparse"])),
 }
 LENGTHS, GREEDY = (1, 7, 40), 16
 # Of the spread of a position's logits; transformers and another order of additions differ by about 1e-6 of it.

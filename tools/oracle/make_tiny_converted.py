@@ -93,6 +93,10 @@ MODELS.update({
     "minimax-m2": ("MiniMaxM2Config", dict(BASE, head_dim=16, intermediate_size=20, num_local_experts=4,
                    num_experts_per_tok=2, rotary_dim=8)),
     "ministral3": ("Ministral3Config", dict(BASE, head_dim=16, rope_parameters=GROWS)),
+    "lfm2moe": ("Lfm2MoeConfig", dict(BASE, num_hidden_layers=3, layer_types=["conv", FULL, "conv"], num_dense_layers=1,
+                num_experts=4, num_experts_per_tok=2, moe_intermediate_size=20)),
+    "glm4-moe-lite": ("Glm4MoeLiteConfig", dict(MLA, q_lora_rank=20, n_routed_experts=6, n_shared_experts=1,
+                      routed_scaling_factor=1.8)),
 })
 # What the converter knows under other names than transformers of today writes.
 OLDER_LAYERS = {"granitemoehybrid": {LINEAR: "mamba", FULL: "attention"}}

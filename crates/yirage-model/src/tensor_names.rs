@@ -67,6 +67,8 @@ const LAYER: &[(&str, &str)] = &[
     ("feed_forward.w1", "ffn_gate"),
     ("feed_forward.w3", "ffn_up"),
     ("feed_forward.w2", "ffn_down"),
+    ("feed_forward.gate", "ffn_gate_inp"),
+    ("feed_forward.expert_bias", "exp_probs_b.bias"),
     ("self_attn.q_layernorm", "attn_q_norm"),
     ("self_attn.k_layernorm", "attn_k_norm"),
     ("self_attn.out_proj", "attn_output"),

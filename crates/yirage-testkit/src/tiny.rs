@@ -70,6 +70,8 @@ fixtures![
     "minimax-m2",
     "ernie4-5-moe",
     "hunyuan-moe",
+    "lfm2-moe",
+    "glm4-moe-lite",
 ];
 
 /// Inputs and outputs of a model: `cases` with `ids`, `last_logits`, their `std`, `argmax_each_pos` and `greedy16`.

@@ -1,19 +1,59 @@
-//! LFM2 (Liquid AI, 2025): gated short convolutions in most layers, grouped heads with norms of each in the others.
+//! LFM2 (Liquid AI, 2025): gated short convolutions in most layers, grouped heads with norms of each in the others, and in
+//! LFM2-8B-A1B experts by corrected sigmoids in all layers but the first.
 
 use super::attention::{AttentionHeads, LayerAttention};
 use super::emit::{LARGEST, ModelBuilder};
+use super::experts::{ExpertTensorNames, MoeLayer};
 use super::short_conv::CausalConv;
 use crate::config::LayerType;
 use crate::error::ModelError;
 
 use yirage_ir::expr::Func;
-use yirage_ir::op::{Map, RmsNorm};
+use yirage_ir::op::{Map, RmsNorm, Route, Scoring};
 use yirage_ir::{F32, ValueId};
 
+/// What files call the tensors of experts.
+const NAMES: ExpertTensorNames = ExpertTensorNames::Separate {
+    router: "feed_forward.gate",
+    experts: "feed_forward.experts",
+    parts: ["w1", "w3", "w2"],
+};
+
 pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
+    let (hidden, inner) = (e.size("hidden_size")?, inner_size(e)?);
+    emit_layers(e, &|e, l, x| feed_forward(e, l, [hidden, inner], x))
+}
+
+pub(super) fn emit_moe(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
+    let (hidden, inner) = (e.size("hidden_size")?, e.size("intermediate_size")?);
+    let route = Route {
+        top_k: e.size("num_experts_per_tok")?,
+        scoring: Scoring::Sigmoid,
+        normalize: e.config.bool_or("norm_topk_prob", true)?,
+        scale: F32(e.config.f64_or("routed_scaling_factor", 1.0)? as f32),
+        groups: 1,
+        top_groups: 1,
+    };
+    let (count, of_expert) = (e.size("num_experts")?, e.size("moe_intermediate_size")?);
+    let experts = MoeLayer { hidden, inner: of_expert, count, gate: Func::Silu, route };
+    let (dense, corrected) = (e.config.u32("num_dense_layers")?, e.config.bool_or("use_expert_bias", true)?);
+    emit_layers(e, &|e, l, x| {
+        if l < dense {
+            return feed_forward(e, l, [hidden, inner], x);
+        }
+        let hf = format!("model.layers.{l}.feed_forward.expert_bias");
+        let correction = corrected.then(|| e.tensor(&format!("l{l}.correction"), &hf, &[count])).transpose()?;
+        experts.emit(e, l, x, &NAMES, correction)
+    })
+}
+
+/// Emits the feed-forward part of a layer.
+type FeedForward<'f> = &'f dyn Fn(&mut ModelBuilder<'_>, u32, ValueId) -> Result<ValueId, ModelError>;
+
+fn emit_layers(e: &mut ModelBuilder<'_>, ffn: FeedForward<'_>) -> Result<(), ModelError> {
     e.plain_storage()?;
     let h = AttentionHeads::read(e)?;
-    let (inner, eps) = (inner_size(e)?, F32(e.eps("norm_eps")?));
+    let eps = F32(e.eps("norm_eps")?);
     let norm = RmsNorm { eps, width: h.hidden, unit_offset: false };
     let conv = GatedConv::read(e, h.hidden)?;
     let rotation = e.rotation(LayerType::Full, h.width, false)?;
@@ -25,7 +65,7 @@ pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
         let a = if attends { attention(e, l, &h, &attend, eps, n)? } else { conv.emit(e, l, n)? };
         x = e.add(&format!("l{l}.mid"), x, a)?;
         let n = e.rms_norm(&format!("l{l}.ffn_norm"), &format!("{hf}.ffn_norm"), x, &norm)?;
-        let f = feed_forward(e, l, [h.hidden, inner], n)?;
+        let f = ffn(e, l, n)?;
         x = e.add(&format!("l{l}.res"), x, f)?;
     }
     let x = e.wanted(x)?;

@@ -224,6 +224,13 @@ fn of(model_type: &str) -> Value {
             "norm_topk_prob": true, "routed_scaling_factor": 1.0, "first_k_dense_replace": 1, "n_shared_experts": 1,
             "n_routed_experts": 128, "num_experts_per_tok": 8, "hidden_act": "silu", "max_position_embeddings": 131072
         }),
+        "glm4_moe_lite" => json!({
+            "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": false, "attention_bias": false,
+            "n_group": 1, "topk_group": 1, "norm_topk_prob": true, "routed_scaling_factor": 1.8,
+            "first_k_dense_replace": 1, "n_shared_experts": 1, "n_routed_experts": 64, "num_experts_per_tok": 4,
+            "qk_rope_head_dim": 64, "qk_nope_head_dim": 192, "v_head_dim": 256, "kv_lora_rank": 512,
+            "q_lora_rank": 768, "rope_interleave": true, "hidden_act": "silu", "max_position_embeddings": 202752
+        }),
         "deepseek_v2" => json!({
             "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "tie_word_embeddings": false, "attention_bias": false,
             "mlp_bias": false, "topk_method": "greedy", "norm_topk_prob": false, "routed_scaling_factor": 1.0,
@@ -248,6 +255,12 @@ fn of(model_type: &str) -> Value {
             "norm_eps": 1e-5, "rope_theta": 1000000.0, "tie_word_embeddings": true, "conv_bias": false, "conv_L_cache": 3,
             "block_auto_adjust_ff_dim": true, "block_ffn_dim_multiplier": 1.0, "block_multiple_of": 256,
             "num_key_value_heads": 8, "max_position_embeddings": 128000
+        }),
+        "lfm2_moe" => json!({
+            "norm_eps": 1e-5, "rope_theta": 1000000.0, "tie_word_embeddings": true, "conv_bias": false, "conv_L_cache": 3,
+            "num_key_value_heads": 8, "num_dense_layers": 2, "num_experts": 32, "num_experts_per_tok": 4,
+            "use_expert_bias": true, "routed_scaling_factor": 1.0, "norm_topk_prob": true,
+            "max_position_embeddings": 128000
         }),
         "stablelm" => json!({
             "layer_norm_eps": 1e-5, "rope_theta": 10000.0, "partial_rotary_factor": 0.25, "tie_word_embeddings": false,

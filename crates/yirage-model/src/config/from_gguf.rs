@@ -36,7 +36,7 @@ impl RawConfig {
         for (key, tensor) in PRESENCE {
             t.set(key, has_tensor(tensor));
         }
-        t.family_facts()?;
+        t.family_facts(has_tensor)?;
         t.hybrid_facts()?;
         t.layer_types()?;
         let rope = t.rope(has_tensor)?;
@@ -177,7 +177,7 @@ impl<'a> Translation<'a> {
     }
 
     /// What a family's converter leaves out because every model of it has the same.
-    fn family_facts(&mut self) -> Result<(), ModelError> {
+    fn family_facts(&mut self, has_tensor: &dyn Fn(&str) -> bool) -> Result<(), ModelError> {
         let gemma = self.arch.starts_with("gemma");
         self.set("hidden_act", if gemma { "gelu_pytorch_tanh" } else { "silu" });
         match self.arch {
@@ -200,7 +200,7 @@ impl<'a> Translation<'a> {
                 }
             }
             "qwen2moe" => self.set("norm_topk_prob", false),
-            "glm4moe" | "deepseek2" => self.corrected_experts(),
+            "glm4moe" | "deepseek2" => self.corrected_experts(has_tensor),
             "qwen3moe" | "qwen3next" | "qwen35moe" => self.set("norm_topk_prob", true),
             "gpt-oss" => {
                 self.set("swiglu_alpha", 1.702);
@@ -212,8 +212,12 @@ impl<'a> Translation<'a> {
     }
 
     /// Experts chosen by sigmoids and a correction, or (of DeepSeek-V2) by softmax.
-    fn corrected_experts(&mut self) {
-        let sigmoid = self.get("expert_gating_func").and_then(GgufValue::as_u32) == Some(2);
+    fn corrected_experts(&mut self, has_tensor: &dyn Fn(&str) -> bool) {
+        let stated = self.get("expert_gating_func").and_then(GgufValue::as_u32).filter(|&function| function != 0);
+        let first = self.known("first_k_dense_replace").unwrap_or(0);
+        // Files of GLM-4.7-Flash state none; what corrects a choice is sigmoids' alone.
+        let sigmoid =
+            stated.map_or_else(|| has_tensor(&format!("blk.{first}.exp_probs_b.bias")), |function| function == 2);
         if self.arch == "deepseek2" {
             self.latent_attention();
             if sigmoid {

@@ -116,6 +116,9 @@ impl RawConfig {
         if model_type == "nemotron_h" {
             self.derive_blocks()?;
         }
+        if model_type == "glm4_moe_lite" {
+            self.derive_dense_layers()?;
+        }
         if model_type == "granitemoehybrid" && self.get("mamba_d_head").is_none_or(|head| head == "auto") {
             let (inner, heads) =
                 (self.u32_or("mamba_expand", 2)?.saturating_mul(self.u32("hidden_size")?), "mamba_n_heads");
@@ -137,6 +140,19 @@ impl RawConfig {
             let list: Vec<u32> = (1..=layers).map(|n| u32::from(!n.is_multiple_of(every))).collect();
             self.set_absent("no_rope_layers", list);
         }
+        Ok(())
+    }
+
+    /// How many layers are without experts, from a list of every layer's kind.
+    fn derive_dense_layers(&mut self) -> Result<(), ModelError> {
+        const KINDS: &str = "mlp_layer_types";
+        let Some(kinds) = self.opt_str_list(KINDS)? else { return Ok(()) };
+        let dense = kinds.iter().take_while(|kind| **kind == "dense").count();
+        if kinds.iter().skip(dense).any(|kind| *kind != "sparse") {
+            return Err(self.invalid(KINDS, "the words dense, and behind the last of them sparse"));
+        }
+        self.values.insert("first_k_dense_replace".into(), dense.into());
+        self.names.add("first_k_dense_replace", KINDS);
         Ok(())
     }
 

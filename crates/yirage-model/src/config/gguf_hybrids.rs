@@ -16,6 +16,10 @@ impl Translation<'_> {
                 self.copy("rms_norm_eps", "norm_eps");
                 self.layers_by_heads("conv")
             }
+            "lfm2moe" => {
+                self.copy("rms_norm_eps", "norm_eps");
+                self.layers_by_heads("conv")
+            }
             "granite" | "granitemoe" => {
                 self.score_factor();
                 // Of Granite 4 models without recurrent layers the dense part has the width of its shared one.

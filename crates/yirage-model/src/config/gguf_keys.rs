@@ -16,6 +16,7 @@ pub(super) const ARCHITECTURES: &[(&str, &str, &str)] = &[
     ("glm4", "glm4", "Glm4ForCausalLM"),
     ("gpt-oss", "gpt_oss", "GptOssForCausalLM"),
     ("lfm2", "lfm2", "Lfm2ForCausalLM"),
+    ("lfm2moe", "lfm2_moe", "Lfm2MoeForCausalLM"),
     ("granite", "granite", "GraniteForCausalLM"),
     ("granitemoe", "granitemoe", "GraniteMoeForCausalLM"),
     ("granitehybrid", "granitemoehybrid", "GraniteMoeHybridForCausalLM"),
@@ -65,6 +66,7 @@ pub(super) const INTEGERS: &[(&str, &str)] = &[
 /// The same for integers that a family alone has, or calls otherwise.
 pub(super) const OF_FAMILY: &[(&str, &[(&str, &str)])] = &[
     ("lfm2", &[("shortconv.l_cache", "conv_L_cache")]),
+    ("lfm2moe", &[("shortconv.l_cache", "conv_L_cache"), ("leading_dense_block_count", "num_dense_layers")]),
     (
         "granitehybrid",
         &[

@@ -77,7 +77,7 @@ const SHARED: Of = Of::AllBut(&[
 /// Those whose choice of experts by corrected sigmoids within groups is read.
 const CORRECTED: Of = Of::AllBut(&["nemotron_h_moe", "glm4moe", "deepseek2"]);
 /// Those whose first layers may be without experts.
-const DENSE_FIRST: Of = Of::AllBut(&["glm4moe", "deepseek2", "ernie4_5-moe"]);
+const DENSE_FIRST: Of = Of::AllBut(&["glm4moe", "deepseek2", "ernie4_5-moe", "lfm2moe"]);
 
 /// GGUF architectures, suffix, values that are computed, and what others ask for. A boolean is 0 or 1.
 const GGUF: &[(Of, &str, &[f64], &str)] = &[
@@ -114,6 +114,7 @@ const GGUF: &[(Of, &str, &[f64], &str)] = &[
     (CORRECTED, "expert_weights_scale", &[0.0, 1.0], "scaled weights of experts"),
     (CORRECTED, "expert_weights_norm", &[1.0], "weights of experts that do not sum to one"),
     (Of::These(&["llama", "qwen3moe"]), "expert_gating_func", &[0.0, 1.0], "another choice of experts"),
+    (Of::These(&["lfm2moe"]), "expert_gating_func", &[2.0], "another choice of experts"),
     (Of::These(&["gpt-oss"]), "expert_gating_func", &[0.0, 3.0], "another choice of experts"),
 ];
 
