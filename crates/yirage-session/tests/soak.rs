@@ -79,7 +79,9 @@ fn soak(name: &str, device: Arc<dyn Device>, alone: Arc<dyn Device>) {
     };
     let all: Vec<(Recipe, Heard)> = recipes.into_iter().map(with_alone).collect();
     drop(solo);
+    // A dozen sequences take far more than the cache holds, so that they make way for one another all the time.
     let options = EngineOptions {
+        context: Some(128),
         max_seqs: 12,
         chunk: 24,
         cache: CacheSize::Sequences(1),
