@@ -16,6 +16,9 @@ use tempfile::TempDir;
 use yirage_probe::families::{COREX, CUDA, HIP, MACA, MUSA};
 use yirage_probe::{DriverLibrary, Family, ProbeEnvironment};
 
+/// Sources that are compiled by themselves: one is linked to every kernel, the other to both libraries.
+const ALONE: [&str; 2] = ["module.cpp", "vendor.cpp"];
+
 /// Headers and options that every source of kernels is compiled with.
 const OF_KERNELS: [&str; 6] = ["module.hpp", "emulator.hpp", "cuda.hpp", "instructions.hpp", "hip.hpp", "options"];
 
@@ -332,31 +335,31 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 /// The libraries, and what the compiler compiles and links kernels with.
 fn build(vendor: FakeVendor, folder: &Path) {
     let [fake, emulator] = sources();
-    let mut all: Vec<PathBuf> =
-        files(&fake).into_iter().filter(|file| file.extension() == Some("cpp".as_ref())).collect();
-    all.push(emulator.join("grid.cpp"));
+    let (of_compiler, of_driver) = parts_of_libraries(&fake);
+    // All files of a part are compiled as one: the headers of the system, which they share, are most of what is read.
+    for (part, files) in [("compiler.cpp", of_compiler), ("driver.cpp", of_driver)] {
+        let included = files.iter().map(|file| format!("#include \"{}\"\n", file.display())).collect::<String>();
+        fs::write(folder.join(part), included).unwrap();
+    }
+    let whole = ["driver.cpp", "compiler.cpp"].map(|part| folder.join(part));
+    let all: Vec<PathBuf> =
+        whole.into_iter().chain([emulator.join("grid.cpp")]).chain(ALONE.map(|name| fake.join(name))).collect();
     on_all_processors(&all, |source| {
         let include = [&fake, &emulator].map(|folder| format!("-I{}", folder.display()));
         let told = ["-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", "-U_FORTIFY_SOURCE", "-pthread", "-c", "-o"];
         let told = include.into_iter().chain([format!("-D{}", vendor.definition())]).chain(told.map(str::to_owned));
         run(told.chain([object(source), source.display().to_string()]).collect(), folder);
     });
-    let is_of_compiler = |name: &String| name.starts_with("nvrtc");
-    let is_of_kernels = |name: &String| ["module.o", "grid.o"].contains(&name.as_str());
-    let objects: Vec<String> = all.iter().map(|source| object(source)).filter(|name| !is_of_kernels(name)).collect();
+    // What the vendor's devices are, and what its compiler knows.
     let libraries = if vendor.driver() == vendor.compiler() {
-        vec![(vendor.driver(), objects)]
+        vec![(vendor.driver(), vec!["driver.o", "compiler.o", "vendor.o"])]
     } else {
-        let (mut of_compiler, of_driver): (Vec<String>, Vec<String>) = objects.into_iter().partition(is_of_compiler);
-        // What the vendor's devices are, and what its compiler knows.
-        of_compiler.push("vendor.o".to_owned());
-        vec![(vendor.compiler(), of_compiler), (vendor.driver(), of_driver)]
+        vec![(vendor.compiler(), vec!["compiler.o", "vendor.o"]), (vendor.driver(), vec!["driver.o", "vendor.o"])]
     };
     for (library, objects) in libraries {
         // Threads of streams may be at work to the end of the process.
         let told = ["-shared", "-Wl,-z,nodelete", "-Wl,--no-undefined", "-pthread", "-o", library];
-        let told = told.map(str::to_owned).into_iter();
-        run(told.chain(objects).chain(["-ldl".to_owned()]).collect(), folder);
+        run(told.into_iter().chain(objects).chain(["-ldl"]).map(str::to_owned).collect(), folder);
     }
     for name in OF_KERNELS {
         let from = [&fake, &emulator].map(|folder| folder.join(name)).into_iter().find(|file| file.exists()).unwrap();
@@ -369,6 +372,13 @@ fn build(vendor: FakeVendor, folder: &Path) {
 /// Makes a folder that has libraries also the root of an installation that has them.
 fn be_a_root(folder: &Path) {
     std::os::unix::fs::symlink(".", folder.join("lib")).unwrap();
+}
+
+/// The sources of a vendor's compiler of kernels, and those of its driver.
+fn parts_of_libraries(fake: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let name = |file: &Path| file.file_name().unwrap().to_string_lossy().into_owned();
+    let is_of_a_part = |file: &PathBuf| name(file).ends_with(".cpp") && !ALONE.contains(&name(file).as_str());
+    files(fake).into_iter().filter(is_of_a_part).partition(|file| name(file).starts_with("nvrtc"))
 }
 
 fn object(source: &Path) -> String {

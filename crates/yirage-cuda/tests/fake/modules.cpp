@@ -16,11 +16,11 @@
 namespace {
 
 enum FunctionAttribute {
-  THREADS = 0,
+  MOST_THREADS_OF_BLOCK = 0,
   SHARED_BYTES = 1,
   CONSTANT_BYTES = 2,
   LOCAL_BYTES = 3,
-  REGISTERS = 4,
+  REGISTERS_USED = 4,
   PTX_VERSION = 5,
   BINARY_VERSION = 6,
   MOST_DYNAMIC_SHARED = 8,
@@ -132,11 +132,11 @@ API int cuFuncGetAttribute(int* value, int attribute, Handle handle) {
     if (!value) return INVALID_VALUE;
     TRY(function_of(context, handle, function));
     switch (attribute) {
-      case THREADS: *value = int(function->kernel->threads); return SUCCESS;
+      case MOST_THREADS_OF_BLOCK: *value = int(function->kernel->threads); return SUCCESS;
       case SHARED_BYTES: *value = int(function->kernel->shared); return SUCCESS;
       case CONSTANT_BYTES:
       case LOCAL_BYTES: *value = 0; return SUCCESS;
-      case REGISTERS: *value = 32; return SUCCESS;
+      case REGISTERS_USED: *value = 32; return SUCCESS;
       case PTX_VERSION:
       case BINARY_VERSION: *value = capability_of(machine().settings.arch); return SUCCESS;
       case MOST_DYNAMIC_SHARED: *value = int(function->most_shared); return SUCCESS;
