@@ -1,7 +1,8 @@
 //! Project chores, run as `cargo xtask COMMAND`: `tidy`, the rules of the house that a machine can check, `map`, the page
 //! of all modules, `support`, the page of what has run where, `proofs`, what a verified plan proves, `stubs` of layer
-//! methods, `mutants`, mistakes that the tests must notice, `numbers` of what the rules count, `migrate-text`, texts of an
-//! older form, `pictures` of recorded terminals, and `bench-rivals`, our speed beside others'.
+//! methods, `mutants`, mistakes that the tests must notice, `walks`, what CONTRIBUTING.md walks through, `numbers` of what
+//! the rules count, `migrate-text`, texts of an older form, `pictures` of recorded terminals, and `bench-rivals`, our speed
+//! beside others'.
 //!
 //! `tidy`, `map`, `support`, `proofs` and `stubs` know the repository's text only. Nothing here opens a connection or is
 //! part of what is released.
@@ -11,9 +12,12 @@
 mod migrate_text;
 mod mutants;
 mod numbers;
+mod patch;
 mod picture;
 mod rivals;
 mod tidy;
+mod walks;
+mod workspace_copy;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -29,6 +33,7 @@ fn main() -> ExitCode {
         ["proofs"] => said("proofs", tidy::proofs::write(root())),
         ["stubs"] => said("stubs", tidy::stubs::write(root())),
         ["mutants", ..] => said("mutants", mutants::run(root(), &arguments[1..])),
+        ["walks"] => said("walks", walks::run(root())),
         ["migrate-text", ..] => said("migrate-text", migrate_text::run(&arguments[1..])),
         ["numbers"] => said("numbers", numbers::print(root())),
         ["numbers", folder] => said("numbers", numbers::print(Path::new(folder))),
@@ -42,6 +47,7 @@ fn main() -> ExitCode {
                 tidy::stubs::USAGE,
                 picture::USAGE,
                 mutants::USAGE,
+                walks::USAGE,
                 migrate_text::USAGE,
                 numbers::USAGE,
             ]

@@ -3,12 +3,10 @@
 //! ships holds no switch for them.
 
 mod mutant;
-mod patch;
-mod scratch;
 mod suite;
 
+use crate::workspace_copy::WorkspaceCopy;
 use mutant::Mutant;
-use scratch::WorkspaceCopy;
 use std::collections::BTreeMap;
 use std::path::Path;
 use suite::TestVerdict;
@@ -47,7 +45,7 @@ fn chosen(all: Vec<Mutant>, names: &[&String]) -> Result<Vec<Mutant>, String> {
 
 /// The tests pass without a mutant, and each mutant's own tests fail with it.
 fn run_all(root: &Path, mutants: &[Mutant]) -> Result<(), String> {
-    let scratch = WorkspaceCopy::of(root)?;
+    let scratch = WorkspaceCopy::of(root, "mutants")?;
     for (package, tests) in tests_of(mutants) {
         let verdicts = suite::run(&scratch, package, &tests)?;
         if let Some((test, verdict)) = verdicts.iter().find(|(_, verdict)| *verdict != TestVerdict::Passed) {
@@ -58,7 +56,7 @@ fn run_all(root: &Path, mutants: &[Mutant]) -> Result<(), String> {
     for mutant in mutants {
         scratch.write(&mutant.sources(root)?)?;
         let verdicts = suite::run(&scratch, &mutant.package, &mutant.tests);
-        scratch.restore(root, mutant)?;
+        scratch.restore(root, mutant.changes.iter().map(|change| change.path.as_str()))?;
         for (test, verdict) in verdicts.map_err(|why| format!("{}: {why}", mutant.name))? {
             println!("{}: `{test}` {verdict}", mutant.name);
             if verdict != TestVerdict::Failed {

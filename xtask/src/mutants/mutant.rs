@@ -1,6 +1,6 @@
 //! A mutant's file: what it breaks, the tests that must fail, and a unified diff.
 
-use super::patch::{self, FilePatch};
+use crate::patch::{self, FilePatch};
 use std::fs;
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! Runs named unit tests of one package in the copy and says what became of each.
 
-use super::scratch::WorkspaceCopy;
+use crate::workspace_copy::WorkspaceCopy;
 use std::fmt;
 use std::fs::{self, File};
 use std::process::{Command, ExitStatus};

@@ -1,6 +1,5 @@
-//! A copy of the workspace to put mistakes into.
+//! A copy of the workspace, to be changed and built. It does not know what is changed in it, and why.
 
-use super::mutant::Mutant;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
@@ -19,14 +18,14 @@ pub(crate) struct WorkspaceCopy {
 }
 
 impl WorkspaceCopy {
-    /// A copy of the workspace at `root`. What an earlier copy has already is not written again, so it is not built
+    /// A copy of the workspace at `root`, in a folder of this name. What an earlier copy has already is not written again, so it is not built
     /// again either.
     ///
     /// # Errors
     /// Whatever reading or writing says.
-    pub(crate) fn of(root: &Path) -> Result<WorkspaceCopy, String> {
+    pub(crate) fn of(root: &Path, name: &str) -> Result<WorkspaceCopy, String> {
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |path| root.join(path));
-        let scratch = WorkspaceCopy { root: target.join("mutants"), target };
+        let scratch = WorkspaceCopy { root: target.join(name), target };
         mirror(root, &scratch.root).map_err(|error| format!("copying to {}: {error}", scratch.root.display()))?;
         Ok(scratch)
     }
@@ -42,13 +41,13 @@ impl WorkspaceCopy {
         sources.iter().try_for_each(write)
     }
 
-    /// Takes a mutant out of the copy.
+    /// Makes files of the copy what they are in the workspace at `root`.
     ///
     /// # Errors
     /// Whatever reading or writing says.
-    pub(crate) fn restore(&self, root: &Path, mutant: &Mutant) -> Result<(), String> {
+    pub(crate) fn restore<'a>(&self, root: &Path, paths: impl IntoIterator<Item = &'a str>) -> Result<(), String> {
         let restore = |path: &str| put(&root.join(path), &self.root.join(path));
-        mutant.changes.iter().try_for_each(|change| restore(&change.path)).map_err(|error| error.to_string())
+        paths.into_iter().try_for_each(restore).map_err(|error| error.to_string())
     }
 }
 
