@@ -18,8 +18,8 @@ pub(crate) struct WorkspaceCopy {
 }
 
 impl WorkspaceCopy {
-    /// A copy of the workspace at `root`, in a folder of this name. What an earlier copy has already is not written again, so it is not built
-    /// again either.
+    /// A copy of the workspace at `root`, in a folder of this name. What an earlier copy has already is not written again,
+    /// so it is not built again either.
     ///
     /// # Errors
     /// Whatever reading or writing says.
