@@ -38,6 +38,10 @@ pub(crate) const MAX_CONNECTIONS: usize = 1024;
 /// Requests that are read, rendered and encoded at once, off the threads that serve connections.
 pub(crate) const WORKERS: usize = 64;
 
+/// How long a thread of theirs waits for the next one before it ends: an idle server has none, nor their stacks and what malloc keeps
+/// for each.
+pub(crate) const THREAD_REST: Duration = Duration::from_secs(1);
+
 /// Silence in a stream before a comment is sent that keeps the connection open.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 

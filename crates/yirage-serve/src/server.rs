@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::idle::tell_idle;
-use crate::limits::{BROKEN_TIME, MAX_CONNECTIONS, MAX_HEAD, MAX_HEADERS, WORKERS};
+use crate::limits::{BROKEN_TIME, MAX_CONNECTIONS, MAX_HEAD, MAX_HEADERS, THREAD_REST, WORKERS};
 use crate::models::{ModelEntry, Models};
 use crate::options::ServeOptions;
 use crate::router::router;
@@ -302,7 +302,8 @@ fn check_names(models: &[ModelEntry]) -> Result<(), ServeError> {
 fn runtime() -> Result<Runtime, ServeError> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     // A few more than requests may use, for what asks the engine.
-    builder.worker_threads(THREADS).max_blocking_threads(WORKERS + 8).thread_name("yirage-http").enable_all();
+    builder.worker_threads(THREADS).max_blocking_threads(WORKERS + 8).thread_keep_alive(THREAD_REST);
+    builder.thread_name("yirage-http").enable_all();
     builder.build().map_err(ServeError::Threads)
 }
 
