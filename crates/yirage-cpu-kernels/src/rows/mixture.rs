@@ -4,6 +4,7 @@ use super::{Dst, Src, load, store};
 use crate::isa::Isa;
 use crate::simd::{LANES, Lanes, WithLanes, launch};
 use std::ops::Range;
+use yirage_ir::op::NO_EXPERT;
 
 /// `out[t] = sum over ranks r, ascending, of weights[t][r] * x[t][r * width ..]`.
 ///
@@ -46,8 +47,8 @@ impl WithLanes for SumKernel {
     }
 }
 
-/// `out[t][r * width ..] = x[t][r * width ..] + bias[chosen[t][r]]` for each rank r; an expert that does not exist gives
-/// NaN. `chosen` is `[rows.len()][ranks]`, the range's own part.
+/// `out[t][r * width ..] = x[t][r * width ..] + bias[chosen[t][r]]` for each rank r; an expert that is none adds
+/// nothing, and one that does not exist gives NaN. `chosen` is `[rows.len()][ranks]`, the range's own part.
 ///
 /// # Safety
 /// Rows of the range exist in `x` and `out` with `ranks * width` elements; `out` is `x` or does not overlap it.
@@ -69,8 +70,9 @@ pub unsafe fn expert_bias(
             let expert = usize::try_from(chosen[i * ranks + r]).ok();
             let at = expert.and_then(|e| e.checked_mul(width));
             let row = at.and_then(|a| bias.get(a..a.checked_add(width)?));
+            let missing = if chosen[i * ranks + r] == NO_EXPERT { 0.0 } else { f32::NAN };
             for j in 0..width {
-                let b = row.map_or(f32::NAN, |b| b[j]);
+                let b = row.map_or(missing, |b| b[j]);
                 // SAFETY: what `expert_bias` is promised; `Site` binds whole rows.
                 unsafe { *out.row(t).add(r * width + j) = *x.row(t).add(r * width + j) + b };
             }

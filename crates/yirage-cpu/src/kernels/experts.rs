@@ -12,6 +12,7 @@ use yirage_cpu_kernels::activation::ActivationBufferLayout;
 use yirage_cpu_kernels::linear::{self, Linear};
 use yirage_cpu_kernels::pack::{BLOCK, PackedMatrix};
 use yirage_hal::HalError;
+use yirage_ir::op::NO_EXPERT;
 use yirage_ir::{Op, RegionKind};
 use yirage_plan::rules::OpRule;
 use yirage_plan::{Partitioning, Stage, StageCondition};
@@ -125,7 +126,8 @@ impl Stack {
         }
     }
 
-    /// Brings the rows of each expert that several tokens have chosen together, as products of several tokens want them.
+    /// Brings the rows of each expert that several tokens have chosen together, as products of several tokens want them, and
+    /// writes the results of experts that are none.
     ///
     /// # Safety
     /// Rows are staged and experts chosen; workers take disjoint pairs.
@@ -135,9 +137,12 @@ impl Stack {
         let chosen = unsafe { self.chosen.all(run) };
         let (order, groups) = group(chosen, count);
         if order.len() < chosen.len() {
-            let wrong = chosen.iter().position(|&e| usize::try_from(e).map_or(true, |e| e >= count));
-            let p = wrong.unwrap_or(0);
-            run.fail(format!("token {} chose expert {} of {count}", p / self.top_k, chosen[p]));
+            let is_wrong = |&e: &i32| e != NO_EXPERT && usize::try_from(e).map_or(true, |e| e >= count);
+            if let Some(p) = chosen.iter().position(is_wrong) {
+                run.fail(format!("token {} chose expert {} of {count}", p / self.top_k, chosen[p]));
+            }
+            // SAFETY: what `Stack::gather` is promised.
+            unsafe { self.clear(run, chosen, work) };
         }
         let one = self.one();
         let mine = work.partition(order.len());
@@ -149,6 +154,18 @@ impl Stack {
                 // SAFETY: `stack` took scratch for every pair.
                 unsafe { layout.copy_token(run.isa, self.row(run, pair as usize), token, to) };
             }
+        }
+    }
+
+    /// Zeroes the results of experts that are none.
+    ///
+    /// # Safety
+    /// Workers take disjoint pairs.
+    unsafe fn clear(&self, run: &CpuRunContext<'_>, chosen: &[i32], work: StageWork<'_>) {
+        let n = self.matrix().rows();
+        for pair in work.partition(chosen.len()).filter(|&pair| chosen[pair] == NO_EXPERT) {
+            // SAFETY: the op's type rule gives each pair `n` elements of the output, which `Site::out` bound whole.
+            unsafe { self.out.first(run).add(pair * n).write_bytes(0, n) };
         }
     }
 
@@ -190,7 +207,7 @@ impl Stack {
 }
 
 /// Pairs in order of the experts they chose, and for each expert that is chosen where its pairs stand. Pairs with an
-/// expert that does not exist are left out.
+/// expert that is none, or that does not exist, are left out.
 fn group(chosen: &[i32], experts: usize) -> (Vec<u32>, Vec<ExpertTokenGroup>) {
     let expert = |p: u32| usize::try_from(chosen[p as usize]).unwrap_or(usize::MAX);
     let mut order: Vec<u32> = (0..chosen.len() as u32).filter(|&p| expert(p) < experts).collect();

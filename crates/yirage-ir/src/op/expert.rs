@@ -1,4 +1,7 @@
 //! `expert_linear`, `expert_bias`, `expert_sum`: what chosen experts do with a token.
+//!
+//! A choice of [`NO_EXPERT`] is none: it adds nothing and costs nothing. So a rank that holds some of the experts leaves out
+//! those of the others.
 
 use super::case::CaseValues;
 use super::linear::matmul_format;
@@ -8,7 +11,7 @@ use crate::activation::ActivationFormat;
 use crate::cost::{Cost, Reads, StepSizes};
 use crate::dim::{Dim, Sym};
 use crate::dtype::DType;
-use crate::graph::Graph;
+use crate::graph::{Graph, ValueId};
 use crate::op_struct;
 use crate::quant::Format;
 use crate::tensor::Tensor;
@@ -17,7 +20,7 @@ use crate::types::{Type, TypeError};
 op_struct! {
     /// `(x [Tokens, k] or [Tokens, top_k*k], w [experts, n, k] stored, chosen i32[Tokens, top_k])
     /// -> f32[Tokens, top_k*n]`: part r of token t is `w[chosen[t, r]]` times the token's row (shared by its experts)
-    /// or times part r of it. Each output is the same sum as `linear`'s.
+    /// or times part r of it, and 0 where `chosen[t, r]` is -1. Each output is the same sum as `linear`'s.
     ExpertLinear {
         /// Experts a token meets.
         top_k: u32,
@@ -28,7 +31,7 @@ op_struct! {
 
 op_struct! {
     /// `(x f32[Tokens, top_k*n], bias [experts, n], chosen i32[Tokens, top_k]) -> f32[Tokens, top_k*n]`:
-    /// part r of token t plus `bias[chosen[t, r]]`.
+    /// part r of token t plus `bias[chosen[t, r]]`, which is 0 for a choice of -1.
     ExpertBias {
         /// Experts a token meets.
         top_k: u32,
@@ -44,11 +47,21 @@ op_struct! {
     }
 }
 
+/// The number of an expert that is none.
+pub const NO_EXPERT: i32 = -1;
+
 fn check_chosen(ty: &Type, top_k: u32) -> Result<(), TypeError> {
     if ty.dtype == DType::I32 && ty.shape.len() == 2 && ty.shape[1] == Dim::Const(top_k) {
         return Ok(());
     }
     Err(TypeError::new(format!("chosen is {ty}, i32[Tokens, {top_k}] wanted")))
+}
+
+/// What the chosen experts give, `[Tokens, top_k, n]`, and 0 of those that are none.
+fn unless_none(l: &mut Lowering, chosen: ValueId, given: ValueId) -> Result<ValueId, NoGeneralForm> {
+    let shape = [l.shape(chosen), vec![Dim::Const(1)]].concat();
+    let chosen = l.reshape(chosen, &shape)?;
+    l.map(&format!("select(eq(x0, {NO_EXPERT}i), 0.0, x1)"), &[chosen, given])
 }
 
 /// Activations of cases as the two experts of a token read them.
@@ -93,6 +106,10 @@ impl OpDef for ExpertLinear {
             let row = x.row_f64(t);
             for r in 0..top_k {
                 let part = if self.shared { &row[..] } else { &row[r * k..][..k] };
+                if chosen[t * top_k + r] == NO_EXPERT {
+                    out.extend(std::iter::repeat_n(0.0, n));
+                    continue;
+                }
                 let first = chosen[t * top_k + r] as usize * n;
                 for i in 0..n {
                     out.push(w.row_f64(first + i).iter().zip(part).map(|(a, b)| a * b).sum::<f64>() as f32);
@@ -123,6 +140,8 @@ impl OpDef for ExpertLinear {
         let input = l.f32(x[0])?;
         let input = l.reshape(input, &[rows, if self.shared { one } else { top_k }, one, k])?;
         let y = l.contract(input, w)?;
+        let y = l.reshape(y, &[rows, top_k, Dim::Const(n)])?;
+        let y = unless_none(&mut l, x[2], y)?;
         let y = l.reshape(y, &[rows, Dim::Const(self.top_k * n)])?;
         l.finish(y)
     }
@@ -147,19 +166,29 @@ impl OpDef for ExpertLinear {
                 cases.push(OpCase::new(format!("{name} f32"), op, vec![x, w, chosen], tolerance));
             }
         }
-        // Experts with many tokens, with one, and with none.
+        for shared in [true, false] {
+            let w = rng.weight(Format::F32, [5, 24, 96]);
+            let x = rng.outliers([4, if shared { 96 } else { 192 }]);
+            let chosen = Tensor::i32([4, 2], vec![NO_EXPERT, 4, 3, NO_EXPERT, NO_EXPERT, NO_EXPERT, 4, 3]);
+            let (op, tolerance) = (ExpertLinear { top_k: 2, shared }, Tolerance::SumOfProducts { c: 16.0 });
+            cases.push(OpCase::new(format!("few shared {shared} f32"), op, vec![x, w, chosen], tolerance));
+        }
+        // Experts with many tokens, with one, and with none; and tokens with experts that are none.
         let crowd: Vec<i32> =
             (0..41).flat_map(|t| [if t % 7 == 0 { 3 } else { 1 }, if t == 20 { 0 } else { 4 }]).collect();
-        for shared in [true, false] {
-            let w = rng.weight(Format::Q4_K, [5, 72, 512]);
-            let x = rng.outliers([41, if shared { 512 } else { 1024 }]);
-            let q = quantised(&x, shared);
-            let op = ExpertLinear { top_k: 2, shared };
-            let chosen = Tensor::i32([41, 2], crowd.clone());
-            let tolerance = Tolerance::SumOfProducts { c: 16.0 };
-            let ins = vec![q, w.clone(), chosen.clone()];
-            cases.push(OpCase::new(format!("crowded shared {shared} q8a"), op.clone(), ins, tolerance));
-            cases.push(OpCase::new(format!("crowded shared {shared} f32"), op, vec![x, w, chosen], tolerance));
+        let own = crowd.iter().map(|&e| if e < 3 { e } else { NO_EXPERT }).collect();
+        for (who, chosen) in [("crowded", crowd), ("some none", own), ("all none", vec![NO_EXPERT; 82])] {
+            for shared in [true, false] {
+                let w = rng.weight(Format::Q4_K, [5, 72, 512]);
+                let x = rng.outliers([41, if shared { 512 } else { 1024 }]);
+                let q = quantised(&x, shared);
+                let op = ExpertLinear { top_k: 2, shared };
+                let chosen = Tensor::i32([41, 2], chosen.clone());
+                let tolerance = Tolerance::SumOfProducts { c: 16.0 };
+                let ins = vec![q, w.clone(), chosen.clone()];
+                cases.push(OpCase::new(format!("{who} shared {shared} q8a"), op.clone(), ins, tolerance));
+                cases.push(OpCase::new(format!("{who} shared {shared} f32"), op, vec![x, w, chosen], tolerance));
+            }
         }
         cases
     }
@@ -198,7 +227,7 @@ impl OpDef for ExpertBias {
     fn eval(&self, ins: &[&Tensor]) -> Vec<Tensor> {
         let (n, chosen) = (ins[1].width(), ins[2].ints());
         let mut out = ins[0].floats().to_vec();
-        for (part, &e) in out.chunks_exact_mut(n).zip(chosen) {
+        for (part, &e) in out.chunks_exact_mut(n).zip(chosen).filter(|(_, e)| **e != NO_EXPERT) {
             part.iter_mut().zip(ins[1].row(e as usize)).for_each(|(x, b)| *x += b);
         }
         vec![Tensor::f32(ins[0].shape.clone(), out)]
@@ -220,6 +249,7 @@ impl OpDef for ExpertBias {
         let (mut l, x) = Lowering::new(Self::NAME, ins)?;
         let shape = l.shape(x[0]);
         let bias = l.gather(x[1], x[2])?;
+        let bias = unless_none(&mut l, x[2], bias)?;
         let bias = l.reshape(bias, &shape)?;
         let y = l.map("add(x0, x1)", &[x[0], bias])?;
         l.finish(y)
@@ -228,7 +258,10 @@ impl OpDef for ExpertBias {
     fn cases() -> Vec<OpCase> {
         let mut rng = CaseValues::new(18);
         let ins = vec![rng.floats([3, 2 * 19]), rng.floats([4, 19]), Tensor::i32([3, 2], vec![3, 0, 1, 2, 0, 3])];
-        vec![OpCase::new("two of four", ExpertBias { top_k: 2 }, ins, Tolerance::Exact)]
+        let none = Tensor::i32([3, 2], vec![NO_EXPERT, 0, 1, NO_EXPERT, NO_EXPERT, NO_EXPERT]);
+        let left_out = vec![rng.floats([3, 2 * 19]), ins[1].clone(), none];
+        let case = |name, ins| OpCase::new(name, ExpertBias { top_k: 2 }, ins, Tolerance::Exact);
+        vec![case("two of four", ins), case("some none", left_out)]
     }
 }
 

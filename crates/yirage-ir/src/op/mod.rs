@@ -56,7 +56,7 @@ pub use concat::Concat;
 pub use concat_heads::ConcatHeads;
 pub use contract::Contract;
 pub use embed::Embed;
-pub use expert::{ExpertBias, ExpertLinear, ExpertSum};
+pub use expert::{ExpertBias, ExpertLinear, ExpertSum, NO_EXPERT};
 pub use fill::Fill;
 pub use gated_delta::GatedDelta;
 pub use gather::Gather;

@@ -1,5 +1,7 @@
-//! `expert_bias`: what the experts of a token add to their parts of its row. An expert that is none gives NaN.
+//! `expert_bias`: what the experts of a token add to their parts of its row. An expert that is none adds nothing, and one that
+//! does not exist gives NaN.
 
+use super::chosen_expert::ChosenExpert;
 use super::output_words::words;
 use super::{NodeView, OpKernels, float_operands, integer_operands};
 use crate::node_kernel::NodeKernel;
@@ -7,7 +9,7 @@ use crate::strided_index::fixed;
 use yirage_hal::HalError;
 use yirage_ir::Format;
 use yirage_ir::op::{ExpertBias, OpDef};
-use yirage_kir::{KernelWriter, Register, ScalarType};
+use yirage_kir::{KernelWriter, Register};
 use yirage_plan::WeightLayout;
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
 
@@ -28,17 +30,15 @@ fn lower(view: &NodeView<'_>) -> Result<Vec<NodeKernel>, HalError> {
         let (x, bias, chosen) = (scope.read(view.ins[0]), scope.read(view.ins[1]), scope.read(view.ins[2]));
         Ok(move |w: &mut KernelWriter, coordinates: &[Register]| {
             let (row, column) = (coordinates[0], coordinates[1]);
-            let (n, top_k, experts) = (w.u32(n), w.u32(top_k), w.u32(experts));
+            let (n, top_k) = (w.u32(n), w.u32(top_k));
             let (part, inside) = (w.div(column, n), w.rem(column, n));
             let before = w.mul(row, top_k);
             let at = w.add(before, part);
-            let expert = chosen.load(w, at);
-            // As a number without sign, one below 0 is too large.
-            let expert = w.bitcast(ScalarType::U32, expert);
-            let (there, nan) = (w.less(expert, experts), w.f32(f32::NAN));
-            let added = w.variable(nan);
-            w.when(there, |w| {
-                let first = w.mul(expert, n);
+            let expert = ChosenExpert::load(w, chosen, at, experts);
+            let missing = expert.missing(w);
+            let added = w.variable(missing);
+            w.when(expert.is_there, |w| {
+                let first = w.mul(expert.number, n);
                 let at = w.add(first, inside);
                 let value = bias.load(w, at);
                 w.set(added, value);

@@ -2,6 +2,7 @@
 
 mod attention;
 mod chain;
+mod chosen_expert;
 mod concat;
 mod contract;
 mod embed;

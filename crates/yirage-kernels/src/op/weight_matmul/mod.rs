@@ -14,6 +14,7 @@ mod native;
 mod products;
 
 use super::NodeView;
+use super::chosen_expert::ChosenExpert;
 use super::output_words::{PartElement, words, words_in_parts};
 use super::placed_chain::{ChainReads, PlacedChain, value};
 use crate::elements::{Elements, elements_per_word};
@@ -29,7 +30,7 @@ use std::ops::Range;
 use yirage_hal::HalError;
 use yirage_ir::region::{ChainMatmul, Core};
 use yirage_ir::{DType, Dim, Op, Strided, Type};
-use yirage_kir::{KernelWriter, Register, ScalarType, Variable};
+use yirage_kir::{KernelWriter, Register, Variable};
 use yirage_plan::ValueParts;
 
 /// Threads of a group.
@@ -293,8 +294,8 @@ impl<'a> ChainKernel<'a> {
     /// Whether the expert of a row of results is bound; none where all rows have the same weights.
     fn is_own_row(&self, w: &mut KernelWriter, operands: &Operands, row: Register) -> Option<Register> {
         let Matching::Experts { count, .. } = self.sizes.matching else { return None };
-        let (expert, _) = expert(w, operands.products.first()?.chosen?, row, count);
-        let (in_part, bound) = (self.in_part(w, expert), w.u32(self.part.end - self.part.start));
+        let expert = ChosenExpert::load(w, operands.products.first()?.chosen?, row, count);
+        let (in_part, bound) = (self.in_part(w, expert.number), w.u32(self.part.end - self.part.start));
         Some(w.less(in_part, bound))
     }
 
@@ -457,9 +458,11 @@ impl<'a> ChainKernel<'a> {
         let place = self.place(w, product, tile);
         let weight = &product.weight;
         let totals = zeros(w, tile);
-        let (none, runs) = (w.u32(0), w.u32(weight.runs()));
+        let none = w.u32(0);
         let per_segment = (SEGMENT / weight.run_elements()).max(1);
         if weight.is_plain() {
+            let runs = w.u32(weight.runs());
+            let runs = place.end(w, none, runs);
             self.add_runs(w, x, weight, &place, none..runs, &totals);
         } else if let Some(along_k) = tile.along_k {
             let all: Vec<Variable> = totals.iter().flatten().copied().collect();
@@ -469,7 +472,7 @@ impl<'a> ChainKernel<'a> {
                 self.segment(w, x, weight, &place, first, tile).into_iter().flatten().collect()
             });
         } else {
-            let step = w.u32(per_segment);
+            let (runs, step) = (w.u32(weight.runs()), w.u32(per_segment));
             w.for_each(none, runs, step, |w, first| {
                 let segment = self.segment(w, x, weight, &place, first, tile);
                 for (total, part) in totals.iter().flatten().zip(segment.iter().flatten()) {
@@ -481,10 +484,13 @@ impl<'a> ChainKernel<'a> {
         }
         let result = |w: &mut KernelWriter, total: Variable| {
             let sum = w.get(total);
-            let sum = place.there.map_or(sum, |there| {
-                let nan = w.f32(f32::NAN);
-                w.select(there, sum, nan)
-            });
+            let sum = match place.expert {
+                Some(expert) => {
+                    let missing = expert.missing(w);
+                    w.select(expert.is_there, sum, missing)
+                }
+                None => sum,
+            };
             if self.dtype == DType::F32 { sum } else { cast(w, self.dtype, sum) }
         };
         let columns = 0..tile.columns.len();
@@ -509,6 +515,7 @@ impl<'a> ChainKernel<'a> {
             let all = w.u32(weight.runs());
             end = w.min(end, all);
         }
+        let end = place.end(w, first, end);
         self.add_runs(w, x, weight, place, first..end, &sums);
         sums
     }
@@ -541,8 +548,8 @@ impl<'a> ChainKernel<'a> {
         match (self.sizes.matching, product.chosen) {
             (Matching::Experts { count, shared }, Some(chosen)) => {
                 let (row, columns, per_row) = (tile.rows[0], w.u32(columns), w.u32(per_row));
-                let (expert, there) = expert(w, chosen, row, count);
-                let mut bound = self.in_part(w, expert);
+                let expert = ChosenExpert::load(w, chosen, row, count);
+                let mut bound = self.in_part(w, expert.number);
                 if !self.is_whole() {
                     let last = w.u32(self.part.end - self.part.start - 1);
                     bound = w.min(bound, last);
@@ -555,7 +562,7 @@ impl<'a> ChainKernel<'a> {
                 let weights = tile.columns.iter().map(|column| weight(w, column)).collect();
                 let token = w.div(row, per_row);
                 let input = if shared { w.mul(token, k) } else { w.mul(row, k) };
-                OperandPlaces { inputs: vec![input], weights, there: Some(there) }
+                OperandPlaces { inputs: vec![input], weights, expert: Some(expert) }
             }
             (Matching::Groups { columns: of_group }, _) | (Matching::Experts { count: of_group, .. }, None) => {
                 let of_group = w.u32(of_group);
@@ -571,7 +578,7 @@ impl<'a> ChainKernel<'a> {
                     product.weight.row(w, row)
                 };
                 let weights = tile.columns.iter().map(|column| weight(w, column)).collect();
-                OperandPlaces { inputs, weights, there: None }
+                OperandPlaces { inputs, weights, expert: None }
             }
         }
     }
@@ -582,15 +589,6 @@ impl<'a> ChainKernel<'a> {
             Matching::Experts { .. } => self.sizes.columns,
         }
     }
-}
-
-/// The expert of a row of results, and whether there is one: else the first.
-fn expert(w: &mut KernelWriter, chosen: Elements, row: Register, count: u32) -> (Register, Register) {
-    let (expert, count, zero) = (chosen.load(w, row), w.u32(count), w.u32(0));
-    // As a number without sign, one below 0 is too large.
-    let expert = w.bitcast(ScalarType::U32, expert);
-    let there = w.less(expert, count);
-    (w.select(there, expert, zero), there)
 }
 
 /// A sum of nothing for each row, column by column.
@@ -605,6 +603,13 @@ struct OperandPlaces {
     inputs: Vec<Register>,
     /// For each column the first byte of the weight's row.
     weights: Vec<Register>,
-    /// Whether the weights are those that were asked for.
-    there: Option<Register>,
+    /// Whose weights they are.
+    expert: Option<ChosenExpert>,
+}
+
+impl OperandPlaces {
+    /// Where runs of the weight end that begin at `first`: there, for an expert that there is not.
+    fn end(&self, w: &mut KernelWriter, first: Register, end: Register) -> Register {
+        self.expert.map_or(end, |expert| w.select(expert.is_there, end, first))
+    }
 }
