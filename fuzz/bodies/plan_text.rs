@@ -4,8 +4,8 @@
 use yirage_ir::{ActivationFormat, Format, Op, RegionKind};
 use yirage_plan::rules::{OpRule, OperandConstraint};
 use yirage_plan::{
-    ActivationFormatFacts, ExecutorKind, KernelCapabilities, KernelFacts, KvCacheLayout, KvCacheLayoutFacts, Plan,
-    Target, VerifiedPlan, WeightLayout, WeightLayoutFacts, WeightRole, text,
+    ActivationFormatFacts, ExecutorKind, ExpertDivision, KernelCapabilities, KernelFacts, KvCacheLayout,
+    KvCacheLayoutFacts, Plan, Target, VerifiedPlan, WeightLayout, WeightLayoutFacts, WeightRole, text,
 };
 
 /// Parses, proves, prints and parses again.
@@ -51,6 +51,7 @@ pub(crate) fn target(plan: &Plan) -> Target {
         }],
         activation_dtype: yirage_ir::DType::F32,
         ranks: 1,
+        experts: ExpertDivision::default(),
         limits: yirage_plan::DeviceLimits {
             block_bytes: Some(1 << 20),
             right_side_piece: Some(4096),

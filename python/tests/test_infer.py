@@ -236,8 +236,10 @@ def test_arguments_of_infinilm_are_taken_reported_or_refused(yr, bedtime, caplog
         yr.InferEngine(bedtime, distributed_config=yr.DistConfig(1), attention_backend="flash-attn", use_mla=False).close()
     assert sum("attention_backend" in record.getMessage() for record in caplog.records) == 1
     assert not any("use_mla" in record.getMessage() for record in caplog.records)
-    with pytest.raises(yr.Unsupported, match="moe_ep_size"):
-        yr.InferEngine(bedtime, moe_ep_size=4)
+    with pytest.raises(yr.OptionError, match="moe_ep_size=4: expected 1, or 2"):
+        yr.InferEngine(bedtime, distributed_config=yr.DistConfig(2), moe_ep_size=4)
+    with pytest.raises(yr.OptionError, match="expected a model with experts, got one without"):
+        yr.InferEngine(bedtime, distributed_config=yr.DistConfig(2), moe_ep_size=2)
     with pytest.raises(TypeError, match="colour"):
         yr.InferEngine(bedtime, colour="red")
     for wrong in [{"precision": "rough"}, {"kv_cache_dtype": "q1"}]:

@@ -129,6 +129,10 @@ def test_a_model_on_two_ranks_gives_the_tokens_of_one(yr, bedtime, golden):
     for wrong in [{"tp": 0}, {"tp": 2, "tensor_parallel_size": 4}, {"tp": 100_000}]:
         with pytest.raises(yr.OptionError):
             answers(**wrong)
+    with pytest.raises(yr.OptionError, match="expected a model with experts, got one without"):
+        answers(tp=2, enable_expert_parallel=True)
+    with pytest.raises(yr.OptionError, match="say how many by tp"):
+        answers(enable_expert_parallel=True)
     for ranks in [3, 8]:
         with pytest.raises(yr.OptionError, match=rf"KV heads of the model \(4\), got {ranks}; use 1, 2 or 4"):
             answers(tp=ranks)

@@ -1044,6 +1044,7 @@ class LLM:
         seed: int = 0,
         tp: int | None = None,
         tensor_parallel_size: int | None = None,
+        enable_expert_parallel: bool = False,
         lora: _Path | tuple[_Path, float] | list[_Path | tuple[_Path, float]] | None = None,
         **others: Any,
     ) -> None: ...
@@ -1075,6 +1076,7 @@ class InferEngine:
         max_cache_len: int | None = None,
         max_batch_size: int | None = None,
         tp_size: int = 1,
+        moe_ep_size: int | None = None,
         **others: Any,
     ) -> None: ...
     @property

@@ -116,6 +116,7 @@ class LLM(_yirage.LLM):
         seed: of requests that have none.
         tp: ranks that compute the model together, by vLLM's name ``tensor_parallel_size``: each is a process with its part of
             the weights, which ends with this one. Changes no output.
+        enable_expert_parallel: whether each of several ranks has experts of its own, instead of rows of all. Changes no output.
         lora: adapters beside the model: a folder of PEFT or a GGUF file, ``(path, scale)``, or a list of these.
     """
 

@@ -62,7 +62,7 @@ pub const PIPELINE: &[GraphPass] = &[
 
 /// The version of what plans are made of: passes, choice of kernels, places and task programs. It is raised with each change
 /// that makes another plan of the same graph, so that kept plans are those that would be made now.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// The largest sizes a plan is made for.
 pub type ShapeBucket = Dims;

@@ -21,11 +21,11 @@ pub fn plan_weights(graph: &Graph, target: &Target) -> Result<WeightPlan, Compil
     yirage_ir::verify(graph)?;
     let graph = &recognised(graph, &mut Decisions::unheard())?;
     let multiplied = multiplied_alone(graph);
-    let divided = divided_weights(graph, target.ranks);
+    let divided = divided_weights(graph, target);
     let entry = |id| {
         let mut entry = entry(graph, id, target, multiplied.contains(&id))?;
-        if target.ranks > 1 && !divided.contains(&id) {
-            entry.shard_axis = None;
+        if target.ranks > 1 {
+            entry.shard_axis = divided.get(&id).copied();
         }
         Ok::<_, CompileError>(entry)
     };

@@ -204,6 +204,6 @@ impl Backend for CudaBackend {
         let driver = driver.of_rank(self.rank(group, ordinal, &mut notes));
         let kernels = RankKernels::new(library, self.name(), group.ranks());
         let device = Arc::new(DriverDevice::new(info, driver, kernels));
-        Ok((Arc::new(RankDevice::new(device, group.clone())?), notes))
+        Ok((Arc::new(RankDevice::new(device, group.clone(), options.experts)?), notes))
     }
 }

@@ -53,7 +53,7 @@ pub use options::{
 pub use packed::Notice;
 pub use plans::PlanCounts;
 pub use prefix_error::PrefixError;
-pub use rank_division::{RankDivision, UnevenHeads};
+pub use rank_division::{IndivisibleModel, RankDivision};
 pub use variants::{ChosenVariant, VariantOrigin, VariantTiming};
 pub use vision::{Picture, VisionTower};
 pub use vocabulary::VocabularyError;

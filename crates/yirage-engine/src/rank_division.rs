@@ -1,33 +1,49 @@
 //! Whether ranks can share a model.
 
 use thiserror::Error;
-use yirage_ir::Format;
+use yirage_ir::op::ExpertLinear;
+use yirage_ir::{Format, Graph, NodeKind, Op};
 use yirage_model::arch::{self, BuildOptions, KvCacheSpec};
 use yirage_model::{Checkpoint, ModelError, RawConfig};
+use yirage_plan::ExpertDivision;
 
-/// KV heads that so many ranks cannot share.
+/// Why so many ranks cannot share a model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
-#[error(
-    "expected a number of ranks that divides the KV heads of the model ({kv_heads}), got {ranks}; use {}",
-    self.divisors()
-)]
-pub struct UnevenHeads {
-    /// The model's, of the first kind of cache that does not divide.
-    pub kv_heads: u32,
-    /// Ranks asked for.
-    pub ranks: u32,
+pub enum IndivisibleModel {
+    /// KV heads, of the first kind of cache that does not divide.
+    #[error(
+        "expected a number of ranks that divides the KV heads of the model ({kv_heads}), got {ranks}; use {}",
+        divisors(*kv_heads)
+    )]
+    Heads {
+        /// The model's.
+        kv_heads: u32,
+        /// Ranks asked for.
+        ranks: u32,
+    },
+    /// Experts, of which each rank was to have its own.
+    #[error(
+        "expected a number of ranks that divides the experts of the model ({experts}), got {ranks}; use {}",
+        divisors(*experts)
+    )]
+    Experts {
+        /// The model's, in the first layer whose do not divide.
+        experts: u32,
+        /// Ranks asked for.
+        ranks: u32,
+    },
+    /// There are none.
+    #[error("expected a model with experts, got one without; each rank has its part of every layer anyway")]
+    NoExperts,
 }
 
-impl UnevenHeads {
-    /// The numbers of ranks that can share the heads, in words: `1, 2 or 4`.
-    pub fn divisors(&self) -> String {
-        let all: Vec<String> =
-            (1..=self.kv_heads).filter(|n| self.kv_heads.is_multiple_of(*n)).map(|n| n.to_string()).collect();
-        match all.split_last() {
-            Some((last, [])) => last.clone(),
-            Some((last, first)) => format!("{} or {last}", first.join(", ")),
-            None => "1".into(),
-        }
+/// The numbers that divide another, in words: `1, 2 or 4`.
+fn divisors(of: u32) -> String {
+    let all: Vec<String> = (1..=of).filter(|n| of.is_multiple_of(*n)).map(|n| n.to_string()).collect();
+    match all.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, first)) => format!("{} or {last}", first.join(", ")),
+        None => "1".into(),
     }
 }
 
@@ -41,23 +57,31 @@ pub struct RankDivision {
 }
 
 impl RankDivision {
-    /// How so many ranks share the model of a checkpoint.
+    /// How so many ranks share the model of a checkpoint, and its experts so.
     ///
     /// # Errors
-    /// What is wrong with the files; the second value's error where the heads do not divide.
-    pub fn of(checkpoint: &Checkpoint, ranks: u32) -> Result<Result<RankDivision, UnevenHeads>, ModelError> {
+    /// What is wrong with the files; the second value's error where heads or experts do not divide.
+    pub fn of(
+        checkpoint: &Checkpoint,
+        ranks: u32,
+        experts: ExpertDivision,
+    ) -> Result<Result<RankDivision, IndivisibleModel>, ModelError> {
         let build = BuildOptions { kv: Format::F32, kv_block: 32, context: 1, hidden: false, embedded: false };
         let model = arch::build(checkpoint, &RawConfig::load(checkpoint)?, build)?;
-        Ok(RankDivision::of_caches(&model.groups, ranks))
+        let divided = match experts {
+            ExpertDivision::Rows => Ok(()),
+            ExpertDivision::Whole => check_experts(&experts_of(&model.graph), ranks),
+        };
+        Ok(divided.and_then(|()| RankDivision::of_caches(&model.groups, ranks)))
     }
 
-    fn of_caches(caches: &[KvCacheSpec], ranks: u32) -> Result<RankDivision, UnevenHeads> {
+    fn of_caches(caches: &[KvCacheSpec], ranks: u32) -> Result<RankDivision, IndivisibleModel> {
         let mut division = RankDivision { caches: caches.len(), whole: 0 };
         for cache in caches {
             match *cache {
                 KvCacheSpec::Paged { kv_heads: 1, .. } => division.whole += 1,
                 KvCacheSpec::Paged { kv_heads, .. } if !kv_heads.is_multiple_of(ranks.max(1)) => {
-                    return Err(UnevenHeads { kv_heads, ranks });
+                    return Err(IndivisibleModel::Heads { kv_heads, ranks });
                 }
                 KvCacheSpec::Paged { .. } => {}
                 KvCacheSpec::Latent { .. } | KvCacheSpec::Recurrent => division.whole += 1,
@@ -77,9 +101,28 @@ impl RankDivision {
     }
 }
 
+/// The numbers of experts that the matmuls of a graph choose from.
+fn experts_of(graph: &Graph) -> Vec<u32> {
+    let of_node = |node: &yirage_ir::Node| match node.kind {
+        NodeKind::Op(Op::ExpertLinear(ExpertLinear { .. })) => graph.ty(node.ins[1]).shape[0].as_const(),
+        _ => None,
+    };
+    graph.nodes.iter().filter_map(of_node).map(|experts| experts as u32).collect()
+}
+
+fn check_experts(experts: &[u32], ranks: u32) -> Result<(), IndivisibleModel> {
+    if experts.is_empty() {
+        return Err(IndivisibleModel::NoExperts);
+    }
+    match experts.iter().find(|experts| !experts.is_multiple_of(ranks.max(1))) {
+        Some(&experts) => Err(IndivisibleModel::Experts { experts, ranks }),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{RankDivision, UnevenHeads};
+    use super::{IndivisibleModel, RankDivision, check_experts};
     use yirage_model::arch::KvCacheSpec;
 
     #[test]
@@ -88,10 +131,19 @@ mod tests {
         let caches = [of(12), KvCacheSpec::Recurrent];
         assert_eq!(RankDivision::of_caches(&caches, 6), Ok(RankDivision { caches: 2, whole: 1 }));
         let refused = RankDivision::of_caches(&caches, 5).unwrap_err();
-        assert_eq!(refused, UnevenHeads { kv_heads: 12, ranks: 5 });
+        assert_eq!(refused, IndivisibleModel::Heads { kv_heads: 12, ranks: 5 });
         assert!(refused.to_string().ends_with("(12), got 5; use 1, 2, 3, 4, 6 or 12"), "{refused}");
         let odd = RankDivision::of_caches(&[of(7)], 2).unwrap_err().to_string();
         assert!(odd.ends_with("(7), got 2; use 1 or 7"), "{odd}");
         assert_eq!(RankDivision::of_caches(&[of(1), of(2)], 2), Ok(RankDivision { caches: 2, whole: 1 }));
+    }
+
+    #[test]
+    fn experts_that_do_not_divide_are_refused_with_the_numbers_that_do() {
+        assert_eq!(check_experts(&[8, 8], 4), Ok(()));
+        let refused = check_experts(&[8, 6], 4).unwrap_err();
+        assert_eq!(refused, IndivisibleModel::Experts { experts: 6, ranks: 4 });
+        assert!(refused.to_string().ends_with("experts of the model (6), got 4; use 1, 2, 3 or 6"), "{refused}");
+        assert_eq!(check_experts(&[], 2), Err(IndivisibleModel::NoExperts));
     }
 }

@@ -5,6 +5,7 @@ use crate::error::HalError;
 use crate::info::DeviceInfo;
 use std::sync::Arc;
 use thiserror::Error;
+use yirage_plan::ExpertDivision;
 
 /// Why a backend has no device here.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -33,13 +34,15 @@ pub struct OpenOptions {
     /// Whether all threads of a CPU device take part in every step, also those whose processors are taken by others. By
     /// default such threads are left out while steps are faster without them; the results are the same.
     pub keep_stalled: bool,
+    /// How a device that is one of several ranks shares a model's experts with the others. The output is the same.
+    pub experts: ExpertDivision,
 }
 
 impl OpenOptions {
     /// What was given and means nothing to a device that is no processor, for whoever gave it; `device` is what that is instead, as
     /// "an accelerator".
     pub fn ignored_on(&self, device: &str) -> Vec<String> {
-        let OpenOptions { threads, isa, guarded, keep_stalled } = self;
+        let OpenOptions { threads, isa, guarded, keep_stalled, experts: _ } = self;
         let given = [
             ("threads", threads.is_some()),
             ("isa", isa.is_some()),

@@ -12,12 +12,13 @@ use crate::rank_part::RankPart;
 use crate::step::{Fence, OutputHandle, Pending, StepInputValue, StepOutputs, StepRequest};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use yirage_ir::{Type, ValueSource};
-use yirage_plan::{Target, VerifiedPlan, WeightEntry};
+use yirage_plan::{ExpertDivision, Target, VerifiedPlan, WeightEntry};
 
 /// The group.
 pub struct DeviceGroup {
     info: DeviceInfo,
     ranks: Vec<Arc<dyn Device>>,
+    experts: ExpertDivision,
     /// Why no rank takes a step any more: one of them has not taken one that others have.
     broken: Arc<OnceLock<String>>,
 }
@@ -34,11 +35,15 @@ struct GroupKvCache {
 }
 
 impl DeviceGroup {
-    /// The group of these devices, rank 0 first.
+    /// The group of these devices, rank 0 first, which share experts so.
     ///
     /// # Errors
     /// Devices that are not all of one target, made for so many ranks.
-    pub fn new(info: DeviceInfo, ranks: Vec<Arc<dyn Device>>) -> Result<DeviceGroup, HalError> {
+    pub fn new(
+        info: DeviceInfo,
+        ranks: Vec<Arc<dyn Device>>,
+        experts: ExpertDivision,
+    ) -> Result<DeviceGroup, HalError> {
         let wrong = |why: String| Err(HalError::Load(why));
         let Some(first) = ranks.first().map(|rank| rank.target()) else { return wrong("a group of no device".into()) };
         if first.ranks as usize != ranks.len() {
@@ -47,7 +52,7 @@ impl DeviceGroup {
         if let Some(other) = ranks.iter().map(|rank| rank.target()).find(|target| *target != first) {
             return wrong(format!("a group of {} and {}: all ranks are alike", first.describe(), other.describe()));
         }
-        Ok(DeviceGroup { info, ranks, broken: Arc::default() })
+        Ok(DeviceGroup { info, ranks, experts, broken: Arc::default() })
     }
 
     /// What each rank holds.
@@ -71,7 +76,7 @@ impl Device for DeviceGroup {
     }
 
     fn target(&self) -> Target {
-        self.ranks[0].target()
+        Target { experts: self.experts, ..self.ranks[0].target() }
     }
 
     fn in_flight(&self) -> usize {

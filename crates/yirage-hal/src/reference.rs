@@ -17,8 +17,9 @@ use yirage_ir::tensor::Data;
 use yirage_ir::{ActivationFormat, DType, Dim, Dims, Graph, Op, RegionKind, Tensor, Type, ValueSource};
 use yirage_plan::rules::{OpRule, OperandConstraint};
 use yirage_plan::{
-    ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KernelRef,
-    KvCacheLayout, KvCacheLayoutFacts, Target, VerifiedPlan, WeightEntry, WeightLayout, WeightLayoutFacts, WeightRole,
+    ActivationFormatFacts, DeviceLimits, ExecutorKind, ExpertDivision, KernelCapabilities, KernelFacts, KernelOrigin,
+    KernelRef, KvCacheLayout, KvCacheLayoutFacts, Target, VerifiedPlan, WeightEntry, WeightLayout, WeightLayoutFacts,
+    WeightRole,
 };
 
 /// The reference backend.
@@ -120,6 +121,7 @@ pub fn target(family: &str, kernel: &str, own: Vec<WeightLayoutFacts>, own_cache
         capabilities: CAPABILITIES,
         workers: 1,
         ranks: 1,
+        experts: ExpertDivision::default(),
         weight_layouts,
         kv_cache_layouts,
         activation_formats: ActivationFormat::ALL.iter().map(|&layout| as_evaluated(layout)).collect(),

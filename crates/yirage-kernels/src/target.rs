@@ -6,8 +6,9 @@ use yirage_ir::op::{Attention, Linear, OpDef};
 use yirage_ir::{DType, Format, RegionKind};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
 use yirage_plan::{
-    DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KernelRef, KvCacheLayout,
-    KvCacheLayoutFacts, NumberTest, Predicate, Quantity, Target, WeightLayout, WeightLayoutFacts, WeightRole,
+    DeviceLimits, ExecutorKind, ExpertDivision, KernelCapabilities, KernelFacts, KernelOrigin, KernelRef,
+    KvCacheLayout, KvCacheLayoutFacts, NumberTest, Predicate, Quantity, Target, WeightLayout, WeightLayoutFacts,
+    WeightRole,
 };
 
 /// The name that plans have for the kernels.
@@ -30,6 +31,7 @@ pub fn target(family: &str, arch: &str, limits: DeviceLimits) -> Target {
         capabilities: KernelCapabilities { flash_attention: true, paged_attention: true, ..KernelCapabilities::LEAST },
         workers: 1,
         ranks: 1,
+        experts: ExpertDivision::default(),
         weight_layouts: vec![WeightLayoutFacts::rows(&[WeightRole::Matmul, WeightRole::Factor, WeightRole::Plain])],
         kv_cache_layouts: vec![KvCacheLayoutFacts::rows(&[32, 16, 64])],
         activation_formats: Vec::new(),

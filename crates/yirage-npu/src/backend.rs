@@ -120,6 +120,6 @@ impl Backend for NpuBackend {
         };
         let kernels = RankKernels::new(library, self.name(), group.ranks());
         let device = Arc::new(DriverDevice::new(info, driver, kernels));
-        Ok((Arc::new(RankDevice::new(device, group.clone())?), notes))
+        Ok((Arc::new(RankDevice::new(device, group.clone(), options.experts)?), notes))
     }
 }

@@ -12,8 +12,8 @@ use yirage_ir::op::OpDef;
 use yirage_ir::{DType, Format, Op};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
 use yirage_plan::{
-    DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KernelRef, KvCacheLayout,
-    KvCacheLayoutFacts, Plan, Predicate, Target, WeightLayout, WeightLayoutFacts, WeightRole,
+    DeviceLimits, ExecutorKind, ExpertDivision, KernelCapabilities, KernelFacts, KernelOrigin, KernelRef,
+    KvCacheLayout, KvCacheLayoutFacts, Plan, Predicate, Target, WeightLayout, WeightLayoutFacts, WeightRole,
 };
 
 /// The library of a chip.
@@ -83,6 +83,7 @@ impl Library for OperatorLibrary {
             capabilities: self.capabilities,
             workers: 1,
             ranks: 1,
+            experts: ExpertDivision::default(),
             weight_layouts: vec![WeightLayoutFacts::rows(&[WeightRole::Matmul, WeightRole::Factor, WeightRole::Plain])],
             kv_cache_layouts: vec![KvCacheLayoutFacts::rows(&[32, 16, 64])],
             activation_formats: Vec::new(),

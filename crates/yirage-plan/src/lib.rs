@@ -41,7 +41,7 @@ pub use precision::Precision;
 pub use predicate::{NumberTest, Predicate, Quantity};
 pub use program::{ExecutorKind, Partitioning, Stage, StageCondition, Task, TaskPartition, TaskProgram, Wait};
 pub use readers::{matrices, readers};
-pub use target::{ActivationFormatFacts, KernelFacts, KernelOrigin, Target};
+pub use target::{ActivationFormatFacts, ExpertDivision, KernelFacts, KernelOrigin, Target};
 pub use value_parts::{NoParts, ValueParts};
 pub use verify::{VerifiedPlan, check_quantised};
 pub use weight_layout::{WeightLayout, WeightLayoutFacts, WeightRole};

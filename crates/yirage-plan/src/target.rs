@@ -56,6 +56,16 @@ impl ActivationFormatFacts {
     }
 }
 
+/// How the ranks of a group share a model's experts.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum ExpertDivision {
+    /// Each has its part of every expert's rows: all are equally busy whichever experts are chosen.
+    #[default]
+    Rows,
+    /// Each has experts of its own: an expert is read by one rank, and its inner activations go to no other.
+    Whole,
+}
+
 /// A device as the compiler sees it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
@@ -69,6 +79,8 @@ pub struct Target {
     pub workers: u32,
     /// Devices that compute a model together, of which each has a part of the weights.
     pub ranks: u32,
+    /// How they share experts, which a plan says of itself: a rank runs either.
+    pub experts: ExpertDivision,
     /// The layouts of weights that it has, most wanted first.
     pub weight_layouts: Vec<WeightLayoutFacts>,
     /// The layouts of KV caches that it has, most wanted first.

@@ -77,14 +77,13 @@ pub(crate) fn take(
 use ArgumentReply::{Refused, Reported};
 use ArgumentValue::{Flag, Nothing, Number, Text};
 
-const ONE_DEVICE: &str = "ranks share the layers of a model (tp), and nothing else is spread over them";
+const ONE_DEVICE: &str = "ranks share the layers of a model (tp) and its experts (enable_expert_parallel), and nothing else is spread over them";
 const CUDA_GRAPHS: &str = "they are of CUDA graphs, and a plan is recorded at load here";
 
 /// Those of vLLM's `LLM`.
 pub(crate) const OF_VLLM: &[ForeignArgument] = &[
     ForeignArgument { name: "pipeline_parallel_size", neutral: &[Number(1)], answer: Refused(ONE_DEVICE) },
     ForeignArgument { name: "data_parallel_size", neutral: &[Number(1)], answer: Refused(ONE_DEVICE) },
-    ForeignArgument { name: "enable_expert_parallel", neutral: &[Flag(false)], answer: Refused(ONE_DEVICE) },
     ForeignArgument { name: "distributed_executor_backend", neutral: &[Nothing], answer: Reported(ONE_DEVICE) },
     ForeignArgument {
         name: "dtype",
@@ -207,8 +206,13 @@ pub(crate) const OF_INFINILM: &[ForeignArgument] = &[
         neutral: &[Nothing, Text("async")],
         answer: Reported("weights are read from mapped files, piece by piece"),
     },
-    ForeignArgument { name: "moe_ep_backend", neutral: &[Nothing, Text("disabled")], answer: Refused(ONE_DEVICE) },
-    ForeignArgument { name: "moe_ep_size", neutral: &[Nothing, Number(1)], answer: Refused(ONE_DEVICE) },
+    ForeignArgument {
+        name: "moe_ep_backend",
+        neutral: &[Nothing, Text("disabled")],
+        answer: Reported(
+            "moe_ep_size says whether ranks have experts of their own; what they give each other is the device's",
+        ),
+    },
     ForeignArgument {
         name: "use_legacy_moe",
         neutral: &[Nothing, Flag(false)],

@@ -8,12 +8,13 @@ use yirage_hal::{
     StepInputValue, StepRequest, WeightSink,
 };
 use yirage_ir::{DType, NodeKind, Type, ValueSource};
-use yirage_plan::{Target, VerifiedPlan, WeightEntry};
+use yirage_plan::{ExpertDivision, Target, VerifiedPlan, WeightEntry};
 
 /// A device that is a rank of a group, of which this process has no other.
 pub struct RankDevice {
     device: Arc<dyn Device>,
     group: Arc<RankGroup>,
+    experts: ExpertDivision,
 }
 
 /// A cache that the rank has when a plan says of what type.
@@ -24,14 +25,18 @@ struct RankKvCache {
 }
 
 impl RankDevice {
-    /// This device, which takes part in its plans' collectives through this group, as its rank.
+    /// This device, which takes part in its plans' collectives through this group, as its rank. The ranks share experts so.
     ///
     /// # Errors
     /// A device that was made for a group of another size.
-    pub fn new(device: Arc<dyn Device>, group: Arc<RankGroup>) -> Result<RankDevice, HalError> {
+    pub fn new(
+        device: Arc<dyn Device>,
+        group: Arc<RankGroup>,
+        experts: ExpertDivision,
+    ) -> Result<RankDevice, HalError> {
         let (made_for, ranks) = (device.target().ranks, group.ranks());
         match made_for == ranks {
-            true => Ok(RankDevice { device, group }),
+            true => Ok(RankDevice { device, group, experts }),
             false => Err(HalError::Load(format!("a device made for {made_for} ranks, in a group of {ranks}"))),
         }
     }
@@ -76,7 +81,7 @@ impl Device for RankDevice {
     }
 
     fn target(&self) -> Target {
-        self.device.target()
+        Target { experts: self.experts, ..self.device.target() }
     }
 
     fn in_flight(&self) -> usize {

@@ -4,7 +4,7 @@
 
 use yirage_hal::{HostMemory, OpenOptions, Record};
 use yirage_ir::Dims;
-use yirage_plan::ExecutorKind;
+use yirage_plan::{ExecutorKind, ExpertDivision};
 
 /// What a device is to do. What is made is called by a number that rank 0 gives.
 #[derive(Clone, PartialEq, Debug)]
@@ -62,6 +62,7 @@ impl RankCommand {
                 w.number(0).text(backend).number(u64::from(*ordinal));
                 w.number(options.threads.map_or(0, |n| n as u64)).optional(options.isa.as_deref());
                 w.number(u64::from(options.guarded)).number(u64::from(options.keep_stalled));
+                w.number(u64::from(options.experts == ExpertDivision::Whole));
             }
             RankCommand::Weight { id, entry } => {
                 w.number(1).number(*id).text(entry);
@@ -207,6 +208,7 @@ impl<'a> Reader<'a> {
                     isa: self.optional()?,
                     guarded: self.number()? != 0,
                     keep_stalled: self.number()? != 0,
+                    experts: if self.number()? == 0 { ExpertDivision::Rows } else { ExpertDivision::Whole },
                 },
             },
             1 => RankCommand::Weight { id: self.number()?, entry: self.text()? },
@@ -263,7 +265,13 @@ mod tests {
             kv_caches: vec![("k".into(), 7), ("v".into(), 8)],
             plan: "plan".into(),
         };
-        let options = OpenOptions { threads: Some(2), isa: Some("avx2".into()), guarded: false, keep_stalled: true };
+        let options = OpenOptions {
+            threads: Some(2),
+            isa: Some("avx2".into()),
+            guarded: false,
+            keep_stalled: true,
+            experts: ExpertDivision::Whole,
+        };
         let inputs = vec![RankInput::Host(Record::of(&[1u8, 2, 3])), RankInput::Resident(9)];
         let dims = Dims { tokens: 1, seqs: 2, blocks: 3, rows: 4 };
         vec![

@@ -50,7 +50,7 @@ impl Backend for CpuOfGroup {
         // A group of one has no collectives.
         let device = match self.group.ranks() {
             0 | 1 => device,
-            _ => Arc::new(RankDevice::new(device, self.group.clone())?),
+            _ => Arc::new(RankDevice::new(device, self.group.clone(), options.experts)?),
         };
         Ok((device, notes))
     }

@@ -128,16 +128,17 @@ impl Backend for Sim {
         if let Some(group) = &self.group {
             let accelerator = self.accelerator(ordinal, Some(SimRank::Elsewhere(group.clone())))?;
             // A group of one has no collectives.
-            let device =
-                if group.ranks() > 1 { Arc::new(RankDevice::new(accelerator, group.clone())?) } else { accelerator };
-            return Ok((device, notes));
+            if group.ranks() <= 1 {
+                return Ok((accelerator, notes));
+            }
+            return Ok((Arc::new(RankDevice::new(accelerator, group.clone(), options.experts)?), notes));
         }
         if self.settings.ranks <= 1 {
             return Ok((self.accelerator(ordinal, None)?, notes));
         }
         let ranks = SimGroup::ranks(self.settings.ranks as usize).into_iter();
         let ranks = ranks.map(|rank| self.accelerator(ordinal, Some(rank)));
-        let group = DeviceGroup::new(self.info(ordinal), ranks.collect::<Result<_, HalError>>()?)?;
+        let group = DeviceGroup::new(self.info(ordinal), ranks.collect::<Result<_, HalError>>()?, options.experts)?;
         Ok((Arc::new(group), notes))
     }
 }

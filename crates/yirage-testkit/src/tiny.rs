@@ -80,6 +80,18 @@ pub fn golden(name: &str) -> Value {
     serde_json::from_str(fixture(name)).unwrap()
 }
 
+/// The models with layers of experts.
+pub fn mixtures() -> impl Iterator<Item = &'static str> {
+    // Some say how many experts there are, and of each layer what it is.
+    let has_experts = |config: &Value| {
+        let count = ["num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"];
+        let kinds = config["layers_block_type"].as_array();
+        kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind == "moe"))
+            && count.iter().any(|key| config[key].as_u64().is_some_and(|experts| experts > 0))
+    };
+    NAMES.iter().copied().filter(move |name| has_experts(&golden(name)["config"]))
+}
+
 /// The model's folder: config.json, model.safetensors in f32, the settings for generation, and golden.json.
 #[must_use]
 pub fn model(name: &str) -> PathBuf {

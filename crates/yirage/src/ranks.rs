@@ -15,9 +15,10 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use yirage_comm::{Communicator, MAX_LOCAL_RANKS, MpiRanks, RankSeat};
-use yirage_engine::{RankDivision, UnevenHeads};
+use yirage_engine::{IndivisibleModel, RankDivision};
 use yirage_hal::{Device, HalError, OpenOptions};
 use yirage_model::Checkpoint;
+use yirage_plan::ExpertDivision;
 use yirage_ranks::{LocalRanks, RankGroup, RankLeader, RankOpening, RankWatch, dismiss, follow};
 use yirage_registry::{ProbeEnvironment, Registry, default_threads};
 
@@ -40,6 +41,7 @@ enum RankLauncher {
 /// How many ranks compute a model, and who starts them.
 pub(crate) struct RankSettings {
     ranks: u32,
+    experts: ExpertDivision,
     launcher: RankLauncher,
     deadline: Duration,
 }
@@ -52,18 +54,26 @@ impl RankSettings {
     pub(crate) fn resolve(layers: &Layers) -> Result<Option<RankSettings>, CliFailure> {
         let expected = format!("a number of ranks from 1 to {MAX_LOCAL_RANKS}");
         let asked = layers.number("tp", &expected, |n| (1..=MAX_LOCAL_RANKS as u32).contains(n))?;
+        // What is not said follows from the number of ranks with experts of their own.
+        let asked = asked.filter(|_| layers.raw_value("tp").is_some());
+        let whole_experts = own_experts(layers, asked)?;
         let launcher = launcher(layers)?;
         let joined =
             MPI_PLACE.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|place| place.ranks() as u32);
         let ranks = match (launcher, joined) {
             (RankLauncher::Mpi, Some(ranks)) => ranks,
-            _ => asked.unwrap_or(1),
+            _ => asked.or(whole_experts).unwrap_or(1),
+        };
+        let experts = match whole_experts.filter(|&own| own > 1) {
+            Some(own) if own != ranks => return Err(layers.wrong("ep", format!("{ranks}, as many as there are ranks"))),
+            Some(_) => ExpertDivision::Whole,
+            None => ExpertDivision::Rows,
         };
         let deadline = deadline(layers)?;
-        Ok((ranks > 1).then_some(RankSettings { ranks, launcher, deadline }))
+        Ok((ranks > 1).then_some(RankSettings { ranks, experts, launcher, deadline }))
     }
 
-    /// Refuses a model whose KV heads the ranks cannot share; says of which caches each rank has all.
+    /// Refuses a model whose KV heads or experts the ranks cannot share; says of which caches each rank has all.
     ///
     /// # Errors
     /// [`CliFailure::Usage`] with the numbers of ranks that there may be.
@@ -72,17 +82,16 @@ impl RankSettings {
         checkpoint: &Checkpoint,
         layers: &Layers,
     ) -> Result<Option<String>, CliFailure> {
-        let division = RankDivision::of(checkpoint, self.ranks)?;
-        let division = division.map_err(|uneven| {
-            let UnevenHeads { kv_heads, ranks } = uneven;
-            let (label, divisors) = (layers.label("tp"), uneven.divisors());
-            CliFailure::Usage(format!(
-                "{label}: expected a number of ranks that divides the KV heads of the model ({kv_heads}), got {ranks}; \
-                 use --tp {}",
-                divisors
-            ))
-        })?;
-        Ok(division.notice())
+        let division = RankDivision::of(checkpoint, self.ranks, self.experts)?;
+        let refused = |why: IndivisibleModel| {
+            let option = if matches!(why, IndivisibleModel::Heads { .. }) && layers.raw_value("tp").is_some() {
+                "tp"
+            } else {
+                "ep"
+            };
+            CliFailure::Usage(format!("{}: {why}", layers.label(option)))
+        };
+        Ok(division.map_err(refused)?.notice())
     }
 
     /// Opens a device on every rank; the second value holds what the user should know.
@@ -100,7 +109,7 @@ impl RankSettings {
         let registry = Registry::new(ProbeEnvironment::of_this_process());
         let backend = registry.select_for_ranks(backend)?;
         let threads = options.threads.unwrap_or_else(|| (default_threads() / self.local_ranks()).max(1));
-        let options = OpenOptions { threads: Some(threads), ..options.clone() };
+        let options = OpenOptions { threads: Some(threads), experts: self.experts, ..options.clone() };
         let (processes, group) = self.join()?;
         let opened = registry.as_rank(backend, &group)?.open(ordinal, &options);
         let (device, mut notes) = match opened {
@@ -151,6 +160,17 @@ impl RankSettings {
             }
         }
     }
+}
+
+/// How many ranks have experts of their own: as many as there are ranks, or one.
+fn own_experts(layers: &Layers, ranks: Option<u32>) -> Result<Option<u32>, CliFailure> {
+    let most = MAX_LOCAL_RANKS as u32;
+    let expected = match ranks {
+        Some(1) => "1, as --tp says".into(),
+        Some(ranks) => format!("1, or {ranks} as --tp says"),
+        None => format!("a number of ranks from 1 to {most}"),
+    };
+    layers.number("ep", &expected, |n| (1..=most).contains(n) && (*n == 1 || ranks.is_none_or(|ranks| ranks == *n)))
 }
 
 fn launcher(layers: &Layers) -> Result<RankLauncher, CliFailure> {

@@ -18,7 +18,9 @@ impl NoRanks {
     /// # Errors
     /// [`CliFailure::Usage`] naming the option.
     pub(crate) fn resolve(layers: &Layers) -> Result<Option<RankSettings>, CliFailure> {
-        layers.number("tp", "1, since there are ranks on Linux alone", |n: &u32| *n == 1)?;
+        for option in ["tp", "ep"] {
+            layers.number(option, "1, since there are ranks on Linux alone", |n: &u32| *n == 1)?;
+        }
         match layers.choice("launch")? {
             "local" => Ok(None),
             _ => Err(layers.wrong("launch", "local, since there are ranks on Linux alone")),

@@ -7,9 +7,9 @@ use yirage_plan::rules::{OpRule, OperandConstraint};
 use yirage_plan::tasks::access::{Extent, predecessors};
 use yirage_plan::tasks::vm::{ArenaRaceChecker, WalkError, walk};
 use yirage_plan::{
-    ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KernelRef,
-    KvCacheLayout, KvCacheLayoutFacts, Partitioning, Plan, PlanError, Precision, Stage, StageCondition, Target, Task,
-    TaskPartition, TaskProgram, VerifiedPlan, Wait, WeightLayout, WeightLayoutFacts, WeightRole,
+    ActivationFormatFacts, DeviceLimits, ExecutorKind, ExpertDivision, KernelCapabilities, KernelFacts, KernelOrigin,
+    KernelRef, KvCacheLayout, KvCacheLayoutFacts, Partitioning, Plan, PlanError, Precision, Stage, StageCondition,
+    Target, Task, TaskPartition, TaskProgram, VerifiedPlan, Wait, WeightLayout, WeightLayoutFacts, WeightRole,
 };
 use yirage_testkit::rng::Rng;
 
@@ -39,6 +39,7 @@ fn target(workers: u32) -> Target {
         capabilities: KernelCapabilities::LEAST,
         workers,
         ranks: 1,
+        experts: ExpertDivision::default(),
         weight_layouts: vec![
             WeightLayoutFacts::new(TILES, &[WeightRole::Matmul], Format::ALL),
             WeightLayoutFacts::rows(&[WeightRole::Factor, WeightRole::Plain]),

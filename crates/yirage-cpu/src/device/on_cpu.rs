@@ -17,7 +17,8 @@ use yirage_hal::{
 };
 use yirage_ir::{DType, Format, Type};
 use yirage_plan::{
-    DeviceLimits, ExecutorKind, KernelFacts, KernelOrigin, KernelRef, Precision, Target, VerifiedPlan, WeightEntry,
+    DeviceLimits, ExecutorKind, ExpertDivision, KernelFacts, KernelOrigin, KernelRef, Precision, Target, VerifiedPlan,
+    WeightEntry,
 };
 
 pub(super) struct CpuDevice {
@@ -59,6 +60,7 @@ impl Device for CpuDevice {
             capabilities: self.info.capabilities,
             workers: self.shared.pool.count() as u32,
             ranks,
+            experts: ExpertDivision::default(),
             weight_layouts: weight_layouts(),
             kv_cache_layouts: kv_cache_layouts(),
             activation_formats: vec![activation::Q8A],

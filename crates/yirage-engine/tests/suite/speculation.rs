@@ -11,10 +11,11 @@ use yirage_engine::{
 use yirage_hal::OpenOptions;
 use yirage_model::Checkpoint;
 use yirage_model::tokenizer::{GgufVocab, Tokenizer};
-use yirage_plan::Precision;
+use yirage_plan::{ExpertDivision, Precision};
 use yirage_testkit::{bedtime, tiny};
 
-const ONE_THREAD: OpenOptions = OpenOptions { threads: Some(1), isa: None, guarded: false, keep_stalled: false };
+const ONE_THREAD: OpenOptions =
+    OpenOptions { threads: Some(1), isa: None, guarded: false, keep_stalled: false, experts: ExpertDivision::Rows };
 
 /// Guesses whenever there is one.
 fn always(most: u32, lookup: bool) -> Speculation {

@@ -5,7 +5,7 @@ use super::ids::{rows, starts};
 use super::options::options;
 use super::weights;
 use crate::backends;
-use crate::division::check_division;
+use crate::division::{check_division, expert_division};
 use crate::failure::{Class, PyFailure, PyOutcome};
 use crate::fusion::{self, FusionConfig};
 use crate::kind::ArrayKind;
@@ -26,6 +26,7 @@ use yirage_engine::{EngineError, Forward, ForwardError, ForwardRow, ForwardStep,
 use yirage_hal::{Device, OpenOptions};
 use yirage_ir::{Dim, Type};
 use yirage_model::{Checkpoint, GenerationConfig, RawConfig};
+use yirage_plan::ExpertDivision;
 use yirage_plancache::PlanCache;
 
 /// A model whose forward pass is called with tokens and positions.
@@ -107,12 +108,17 @@ impl InferEngine {
 
 /// The device of an engine. Of several ranks it is one of those that this process was started for with others, or rank 0 of
 /// processes that it starts.
-fn device_of(py: Python<'_>, given: Option<&Bound<'_, PyAny>>, ranks: u32) -> PyOutcome<Arc<dyn Device>> {
+fn device_of(
+    py: Python<'_>,
+    given: Option<&Bound<'_, PyAny>>,
+    ranks: u32,
+    experts: ExpertDivision,
+) -> PyOutcome<Arc<dyn Device>> {
     if ranks == 1 {
         return backends::device_argument(py, given);
     }
     let (chosen, number) = backends::device_choice(py, given)?;
-    let options = OpenOptions::default();
+    let options = OpenOptions { experts, ..OpenOptions::default() };
     match member_device(py, &chosen, number, options.clone(), (ranks, None))? {
         Some((device, _)) => Ok(device),
         None => leading_device(py, &chosen, number, options, ranks),
@@ -128,7 +134,7 @@ impl InferEngine {
     #[new]
     #[pyo3(signature = (model_path, device = None, *, fusion_config = None, warmup_iterations = 0,
         precision = "exact".to_owned(), kv_cache_dtype = None, max_cache_len = None, max_batch_size = None, tp_size = 1,
-        **others))]
+        moe_ep_size = None, **others))]
     #[expect(clippy::too_many_arguments, reason = "InfiniLM's")]
     fn new(
         py: Python<'_>,
@@ -141,16 +147,18 @@ impl InferEngine {
         #[pyo3(from_py_with = maybe_whole)] max_cache_len: Option<u32>,
         #[pyo3(from_py_with = maybe_whole)] max_batch_size: Option<usize>,
         #[pyo3(from_py_with = whole)] tp_size: u32,
+        #[pyo3(from_py_with = maybe_whole)] moe_ep_size: Option<u32>,
         others: Option<Bound<'_, PyDict>>,
     ) -> PyOutcome<InferEngine> {
         others::take(py, "InferEngine", &[OF_INFINILM], others.as_ref())?;
         let kv = kv_cache_dtype.as_deref();
+        let experts = expert_division("moe_ep_size", moe_ep_size.unwrap_or(1), tp_size)?;
         let options = options(fusion_config.as_ref(), warmup_iterations, &precision, kv, max_cache_len)?;
         let path = crate::llm::resolve_model(py, &model_path)?;
         if tp_size > 1 {
-            check_division(py, &path, tp_size)?;
+            check_division(py, &path, tp_size, experts)?;
         }
-        let device = device_of(py, device.as_ref(), tp_size)?;
+        let device = device_of(py, device.as_ref(), tp_size, experts)?;
         let (checkpoint, config, forward, ends) = py.detach(|| {
             let checkpoint = Checkpoint::open(&path)?;
             let config = RawConfig::load(&checkpoint)?;

@@ -14,7 +14,7 @@ use yirage_engine::{
 use yirage_hal::OpenOptions;
 use yirage_hub::{Hub, HubEnv, NoProgress};
 use yirage_model::{Checkpoint, ModelError};
-use yirage_plan::Precision;
+use yirage_plan::{ExpertDivision, Precision};
 use yirage_session::{LoadedEngine, LocalModel, ModelHandle, SessionError, TextEncoder};
 
 /// Sequences of full length that the cache holds where nobody says how much it holds.
@@ -39,6 +39,7 @@ pub(super) struct LlmOptions {
     pub(super) variant: Option<String>,
     /// Ranks that compute the model together.
     pub(super) tp: u32,
+    pub(super) experts: ExpertDivision,
     /// Adapters with their scales.
     pub(super) lora: Vec<(PathBuf, f32)>,
 }
@@ -103,12 +104,12 @@ impl LlmOptions {
         };
         let path = resolve_model(py, &self.model)?;
         if self.tp > 1 {
-            check_division(py, &path, self.tp)?;
+            check_division(py, &path, self.tp, self.experts)?;
         }
         let device = match self.threads {
             Some(0) => return Err(PyFailure::option("threads=0: one or more")),
             threads if self.tp > 1 => {
-                let options = OpenOptions { threads, ..OpenOptions::default() };
+                let options = OpenOptions { threads, experts: self.experts, ..OpenOptions::default() };
                 ranks::leading_device(py, &chosen, 0, options, self.tp)?
             }
             None => backends::device(py, &chosen, 0)?,

@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use yirage_engine::{Embedding, EncoderInput, EngineError};
 use yirage_model::config::Pooling;
 use yirage_model::tokenizer::FramedTokens;
+use yirage_plan::ExpertDivision;
 use yirage_session::{ModelHandle, SessionError};
 
 /// Jobs that are open at once for one call: enough that the engine never waits for the next one.
@@ -97,6 +98,17 @@ fn generates(ready: &LoadedLlm) -> PyOutcome<&ModelHandle> {
     }
 }
 
+/// How so many ranks share a model's experts.
+fn own_experts(asked: bool, ranks: u32) -> PyOutcome<ExpertDivision> {
+    match (asked, ranks) {
+        (false, _) => Ok(ExpertDivision::Rows),
+        (true, 1) => {
+            Err(PyFailure::option("enable_expert_parallel=True: several ranks share experts; say how many by tp"))
+        }
+        (true, _) => Ok(ExpertDivision::Whole),
+    }
+}
+
 #[pymethods]
 impl Llm {
     /// Loads a model: a file, a folder, a name of the catalogue or of a repository.
@@ -108,7 +120,7 @@ impl Llm {
         max_model_len = None, max_num_seqs = 16, max_num_batched_tokens = None, kv_cache_dtype = "auto".to_owned(),
         kv_cache_memory_bytes = None, enable_prefix_caching = true,
         speculative_config = Some(SpeculativeConfig::Word("auto".to_owned())), variant = None, seed = 0, tp = None, tensor_parallel_size = None,
-        lora = None, **others))]
+        enable_expert_parallel = false, lora = None, **others))]
     #[expect(clippy::too_many_arguments, reason = "vLLM's")]
     fn new(
         py: Python<'_>,
@@ -128,6 +140,7 @@ impl Llm {
         #[pyo3(from_py_with = whole)] seed: u64,
         #[pyo3(from_py_with = maybe_whole)] tp: Option<u32>,
         #[pyo3(from_py_with = maybe_whole)] tensor_parallel_size: Option<u32>,
+        enable_expert_parallel: bool,
         lora: Option<Bound<'_, PyAny>>,
         others: Option<Bound<'_, PyDict>>,
     ) -> PyOutcome<Llm> {
@@ -156,6 +169,7 @@ impl Llm {
             guessing: Guessing::of(speculative_config)?,
             variant,
             tp,
+            experts: own_experts(enable_expert_parallel, tp)?,
             lora: lora.as_ref().map(super::lora::adapters).transpose()?.unwrap_or_default(),
         };
         let ready = Mutex::new(Some(Arc::new(asked.load(py)?)));

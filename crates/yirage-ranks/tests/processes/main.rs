@@ -40,6 +40,15 @@ fn processes_that_follow_one_give_the_tokens_of_one() {
     assert!(ends.iter().all(|end| *end == Ended::Well), "{ends:#?}");
 }
 
+/// Experts that are whole on one rank each: every mixture on two, and one of eight experts on four.
+#[test]
+fn processes_with_experts_of_their_own_give_the_tokens_of_one() {
+    for (ranks, model) in tiny::mixtures().map(|model| (2, model)).chain([(4, "qwen3moe")]) {
+        let ends = start(ranks, 600_000, |_| RankScript::OwnExperts(model));
+        assert!(ends.iter().all(|end| *end == Ended::Well), "{model} on {ranks} ranks: {ends:#?}");
+    }
+}
+
 /// Heads and rows of the first model do not divide by three, and not all by eight: what does not, each rank has whole.
 #[test]
 fn numbers_of_ranks_that_divide_little_give_the_same_tokens() {

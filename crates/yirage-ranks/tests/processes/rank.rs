@@ -8,7 +8,7 @@ use yirage_engine::{Engine, EngineOptions, Event, Request};
 use yirage_hal::{Device, HalError, OpenOptions};
 use yirage_ir::Format;
 use yirage_model::Checkpoint;
-use yirage_plan::Precision;
+use yirage_plan::{ExpertDivision, Precision};
 use yirage_ranks::{RankGroup, RankLeader, RankOpening, follow};
 use yirage_registry::{ProbeEnvironment, Registry};
 use yirage_testkit::json::{self, ids};
@@ -28,6 +28,8 @@ pub(crate) enum RankScript<'a> {
     Golden(&'a str),
     /// The same with one engine, which the other ranks follow, on this backend.
     Led(&'static str, &'a str),
+    /// The same on the CPU, where each rank has experts of its own.
+    OwnExperts(&'a str),
     /// One prompt after the other.
     Forever,
     /// The same, until so many tokens have come.
@@ -50,6 +52,7 @@ impl RankScript<'_> {
         match self {
             RankScript::Golden(model) => format!("golden {model}"),
             RankScript::Led(backend, model) => format!("{backend} {model}"),
+            RankScript::OwnExperts(model) => format!("experts {model}"),
             RankScript::Forever => "abort 1000000000".into(),
             RankScript::AbortAfter(tokens) => format!("abort {tokens}"),
             RankScript::Prompt(len) => format!("prompt {len}"),
@@ -97,14 +100,18 @@ pub(crate) fn run() {
     let group = Arc::new(RankGroup::new(joined().unwrap()));
     let script = std::env::var(SCRIPT).unwrap();
     let (word, argument) = script.split_once(' ').unwrap();
-    let led = matches!(word, "cpu" | "sim");
-    let backend = if led { word } else { "sim" };
+    let led = matches!(word, "cpu" | "sim" | "experts");
+    let backend = match word {
+        "cpu" | "experts" => "cpu",
+        _ => "sim",
+    };
     let model = if led || word == "golden" { argument } else { tiny::NAMES[0] };
     if led && group.rank() > 0 {
         follow(&group, &|opening| open(opening.backend, opening.options, &group)).unwrap();
         return;
     }
-    let threads = OpenOptions { threads: Some(1), ..OpenOptions::default() };
+    let experts = if word == "experts" { ExpertDivision::Whole } else { ExpertDivision::Rows };
+    let threads = OpenOptions { threads: Some(1), experts, ..OpenOptions::default() };
     let mut device = open(backend, &threads, &group).unwrap();
     if led {
         let opening = RankOpening { backend, ordinal: 0, options: &threads };

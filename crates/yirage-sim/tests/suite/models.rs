@@ -6,9 +6,9 @@ use std::time::Duration;
 use yirage_engine::scheduler::LogitsWanted;
 use yirage_engine::{Engine, EngineOptions, Event, Request};
 use yirage_hal::{Backend, Device, MemoryReport, OpenOptions};
-use yirage_ir::Format;
+use yirage_ir::{Format, Node, NodeKind, Op};
 use yirage_model::Checkpoint;
-use yirage_plan::Precision;
+use yirage_plan::{ExpertDivision, Precision};
 use yirage_sim::{Settings, Sim, WeightTileShape};
 use yirage_testkit::json::{self, ids};
 use yirage_testkit::tiny;
@@ -166,10 +166,41 @@ fn several_ranks_give_the_tokens_of_one() {
     }
 }
 
+const WHOLE_EXPERTS: OpenOptions =
+    OpenOptions { threads: None, isa: None, guarded: false, keep_stalled: false, experts: ExpertDivision::Whole };
+
+/// Each rank has experts of its own; where there are six, three ranks have two each and share no head.
+#[test]
+fn experts_of_different_ranks_give_the_tokens_of_one() {
+    let mixtures: Vec<&str> = tiny::mixtures().collect();
+    assert!(mixtures.len() >= 17, "{mixtures:?}");
+    for (ranks, models) in [(2, &mixtures[..]), (3, &["qwen2moe"]), (4, &["gptoss"])] {
+        for model in models {
+            let sim = Sim::with(Settings { ranks, ..Settings::default() });
+            check(model, sim.open(0, &WHOLE_EXPERTS).unwrap().0);
+        }
+    }
+}
+
+/// Of the table of embeddings each rank has some rows, and adds what it has; so it does with a layer's experts where they are its
+/// own.
+#[test]
+fn ranks_add_what_only_one_of_them_has() {
+    let sums = |experts| {
+        let sim = Sim::with(Settings { ranks: 2, ..Settings::default() });
+        let (device, _) = sim.open(0, &OpenOptions { experts, ..OpenOptions::default() }).unwrap();
+        let (checkpoint, options) = (Checkpoint::open(tiny::model("mixtral")).unwrap(), EngineOptions::default());
+        let planned = yirage_engine::plan_step(&checkpoint, &*device, &options, 4, &mut Vec::new()).unwrap();
+        let is_sum = |node: &&Node| matches!(node.kind, NodeKind::Op(Op::AllReduce(_)));
+        planned.plan.graph.nodes.iter().filter(is_sum).count()
+    };
+    assert_eq!((sums(ExpertDivision::Rows), sums(ExpertDivision::Whole)), (1, 3));
+}
+
 /// What ranks of an accelerator hold together of a model.
-fn held_by(model: &str, ranks: u32) -> MemoryReport {
+fn held_by(model: &str, ranks: u32, experts: ExpertDivision) -> MemoryReport {
     let sim = Sim::with(Settings { ranks, ..Settings::default() });
-    let (device, _) = sim.open(0, &OpenOptions::default()).unwrap();
+    let (device, _) = sim.open(0, &OpenOptions { experts, ..OpenOptions::default() }).unwrap();
     let checkpoint = Checkpoint::open(tiny::model(model)).unwrap();
     let options = EngineOptions { context: Some(64), max_seqs: 1, ..EngineOptions::default() };
     let _engine = Engine::load(&checkpoint, device.clone(), &options, &mut |_, _| {}).unwrap();
@@ -181,11 +212,14 @@ fn held_by(model: &str, ranks: u32) -> MemoryReport {
 #[test]
 fn each_rank_holds_its_part_alone() {
     for model in ["llama", "qwen3moe", "mixtral", "deepseek-v3"] {
-        let (one, two) = (held_by(model, 1), held_by(model, 2));
+        let [one, two] = [1, 2].map(|ranks| held_by(model, ranks, ExpertDivision::Rows));
         println!("{model}: weights of {} bytes on one, {} on two", one.weights.used, two.weights.used);
         assert!(two.weights.used > one.weights.used && two.weights.used < one.weights.used * 5 / 4, "{model}");
         if model == "llama" {
             assert_eq!(two.cache.used, one.cache.used, "a cache is divided by its heads");
+        } else {
+            let own = held_by(model, 2, ExpertDivision::Whole);
+            assert_eq!(own.weights.used, two.weights.used, "{model}: whole experts are as much as rows of all");
         }
     }
 }

@@ -17,6 +17,7 @@ const FLAGS: &[(&str, &[&str])] = &[
     ("max-seqs", &["max-num-seqs", "parallel"]),
     ("served-model-name", &["alias"]),
     ("tp", &["tensor-parallel-size"]),
+    ("ep", &["expert-parallel-size", "ep-size"]),
 ];
 
 /// Further names of commands.
@@ -51,10 +52,7 @@ const OPTION_REMEDIES: &[(&[&str], &str)] = &[
         &["pp", "pipeline-parallel-size"],
         "layers are not divided by ranks; --tp N gives each rank its part of every layer",
     ),
-    (
-        &["ep", "expert-parallel-size", "enable-expert-parallel"],
-        "experts are not divided by ranks; with --tp N each rank has its part of every expert",
-    ),
+    (&["enable-expert-parallel"], "--ep N, with as many ranks as --tp, gives each rank experts of its own"),
     (&["dp", "data-parallel-size"], "`yirage route` stands before several servers of a model"),
     (&["split-mode", "tensor-split"], "--tp N divides a model by devices, equally"),
     (&["main-gpu"], "--backend and --device name the device"),

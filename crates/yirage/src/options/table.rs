@@ -8,8 +8,8 @@ use super::command::CliCommand::{
 };
 use super::spec::{Default, OptionKind, Spec, flag, option, short};
 use super::takers::{
-    ANSWER, BENCH, COMPUTE, DEVICE, ENCODE, FETCH, FUSE, GENERATE, IDS, KEPT, LISTEN, LOAD, MODEL, OPEN, PIECES,
-    PRECISE, PROMPT, QUANTIZE, RANKS, SERVE, STEPS, TALK,
+    ANSWER, BENCH, COMPUTE, DEVICE, ENCODE, EXPERTS, FETCH, FUSE, GENERATE, IDS, KEPT, LISTEN, LOAD, MODEL, OPEN,
+    PIECES, PRECISE, PROMPT, QUANTIZE, RANKS, SERVE, STEPS, TALK,
 };
 use Default::{Described, Value};
 use OptionKind::{Choice, Number, Repeated, Switch, Text, Texts};
@@ -87,6 +87,13 @@ const BEFORE: &[Spec] = &[
         Value("1"),
         RANKS,
         "Ranks, each a process with its part of the model; N must divide the KV heads",
+    ),
+    option(
+        "ep",
+        Number("N"),
+        Value("1"),
+        EXPERTS,
+        "Ranks with experts of their own, as many as --tp; N must divide the experts. Else each has rows of all of them",
     ),
     option(
         "launch",

@@ -36,6 +36,14 @@ const EFFECTS: &[Effect] = &[
         assert!(target(m, &["--threads", "3"]).ends_with("workers=3"));
     }),
     ("tp", |m| assert!(run(m, &["--tp", "2"]).err.contains("2 ranks of "))),
+    ("ep", |_| {
+        let mixture = tiny::model("mixtral").display().to_string();
+        let ran =
+            |more: &[&str]| yirage(&[&["run", "-m", &mixture, "--prompt-ids", "1,2", "-n", "2"], more].concat()).ran();
+        let (one, two) = (ran(&[]), ran(&["--ep", "2"]));
+        assert!(two.err.contains("2 ranks of ") && !one.err.contains("ranks of "), "{}", two.err);
+        assert_eq!((one.code, &one.out), (0, &two.out), "{}", two.err);
+    }),
     ("launch", |m| assert!(run(m, &["--launch", "mpi"]).err.contains("mpirun has not started this process"))),
     ("rank-time", |m| assert_eq!((run(m, &["--rank-time", "-1"]).code, run(m, &["--rank-time", "9"]).code), (2, 0))),
     ("keep-stalled", |m| {

@@ -108,7 +108,7 @@ fn what_is_not_here_says_what_to_type() {
     for (option, remedy) in [
         (&["--pp", "2"][..], "--tp N"),
         (&["--pipeline-parallel-size=2"], "--tp N"),
-        (&["--ep", "2"], "every expert"),
+        (&["--enable-expert-parallel"], "--ep N"),
         (&["--tensor-split", "1,1"], "--tp N"),
         (&["--gpu-memory-utilization", "0.9"], "--kv-memory"),
         (&["--no-mmap"], "yirage cache"),

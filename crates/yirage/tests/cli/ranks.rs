@@ -108,7 +108,7 @@ fn what_cannot_be_is_refused_with_the_numbers() {
     let refused = |model: &str, more: &[&str]| {
         yirage(&[&["run", "-m", model, "--prompt-ids", "1,2", "-n", "2"], more].concat()).ran()
     };
-    let cases: [(&str, &[&str], i32, &str); 7] = [
+    let cases: [(&str, &[&str], i32, &str); 9] = [
         (&model, &["--tp", "0"], 2, "--tp: expected a number of ranks from 1 to 64, not \"0\""),
         (&model, &["--tp", "65"], 2, "--tp: expected a number of ranks from 1 to 64, not \"65\""),
         (&model, &["--tp", "two"], 2, "--tp: expected a number of ranks from 1 to 64"),
@@ -116,8 +116,10 @@ fn what_cannot_be_is_refused_with_the_numbers() {
             &model,
             &["--tp", "3"],
             2,
-            "--tp: expected a number of ranks that divides the KV heads of the model (4), got 3; use --tp 1, 2 or 4",
+            "--tp: expected a number of ranks that divides the KV heads of the model (4), got 3; use 1, 2 or 4",
         ),
+        (&model, &["--tp", "2", "--ep", "4"], 2, "--ep: expected 1, or 2 as --tp says, not \"4\""),
+        (&model, &["--ep", "2"], 2, "--ep: expected a model with experts, got one without"),
         (&model, &["--tp", "2", "--backend", "reference"], 3, "reference cannot be one of several ranks of a model"),
         (&model, &["--launch", "mpi"], 2, "--launch: mpirun has not started this process; start it by `mpirun -n N"),
         (&model, &["--tp", "2", "--rank-time", "0"], 2, "--rank-time: expected seconds above 0"),

@@ -3,8 +3,9 @@
 use yirage_ir::{ActivationFormat, DType, Format, Op, RegionKind};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
 use yirage_plan::{
-    ActivationFormatFacts, DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KernelRef,
-    KvCacheLayout, KvCacheLayoutFacts, Partitioning, Stage, Target, WeightLayout, WeightLayoutFacts, WeightRole,
+    ActivationFormatFacts, DeviceLimits, ExecutorKind, ExpertDivision, KernelCapabilities, KernelFacts, KernelOrigin,
+    KernelRef, KvCacheLayout, KvCacheLayoutFacts, Partitioning, Stage, Target, WeightLayout, WeightLayoutFacts,
+    WeightRole,
 };
 
 /// The layout of products' weights.
@@ -35,6 +36,7 @@ pub(crate) fn target() -> Target {
         capabilities: KernelCapabilities { flash_attention: true, ..KernelCapabilities::LEAST },
         workers: 2,
         ranks: 1,
+        experts: ExpertDivision::default(),
         weight_layouts: vec![
             WeightLayoutFacts::new(TILES, &[WeightRole::Matmul], Format::ALL),
             WeightLayoutFacts::new(WeightLayout::ELEMENTS, &[WeightRole::Factor], &[Format::F16, Format::BF16]),

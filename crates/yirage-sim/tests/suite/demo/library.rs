@@ -5,8 +5,8 @@ use yirage_hal::driver::{Binding, BindingAccess, KernelCall, KernelLaunch, Libra
 use yirage_ir::{DType, Dim, NodeKind, Op, Sym, Type};
 use yirage_plan::rules::{OpRule, OperandConstraint, OperandKind};
 use yirage_plan::{
-    DeviceLimits, ExecutorKind, KernelCapabilities, KernelFacts, KernelOrigin, KernelRef, KvCacheLayoutFacts, Plan,
-    Target, WeightLayout, WeightLayoutFacts, WeightRole,
+    DeviceLimits, ExecutorKind, ExpertDivision, KernelCapabilities, KernelFacts, KernelOrigin, KernelRef,
+    KvCacheLayoutFacts, Plan, Target, WeightLayout, WeightLayoutFacts, WeightRole,
 };
 
 /// The ops that there are kernels for.
@@ -30,6 +30,7 @@ impl Library for DemoLibrary {
             capabilities: KernelCapabilities::LEAST,
             workers: 1,
             ranks: 1,
+            experts: ExpertDivision::default(),
             weight_layouts: vec![WeightLayoutFacts::rows(&[WeightRole::Matmul, WeightRole::Factor, WeightRole::Plain])],
             kv_cache_layouts: vec![KvCacheLayoutFacts::rows(&[32])],
             activation_formats: Vec::new(),

@@ -11,7 +11,8 @@ use yirage_hal::driver::{
 use yirage_hal::{Device, DeviceInfo, HalError, HostMemory};
 use yirage_ir::{DType, Type};
 use yirage_plan::{
-    DeviceLimits, ExecutorKind, KernelCapabilities, KvCacheLayoutFacts, Plan, Target, WeightLayoutFacts, WeightRole,
+    DeviceLimits, ExecutorKind, ExpertDivision, KernelCapabilities, KvCacheLayoutFacts, Plan, Target,
+    WeightLayoutFacts, WeightRole,
 };
 
 struct SkeletonDriver;
@@ -62,6 +63,7 @@ impl Library for NoKernels {
             capabilities: KernelCapabilities::LEAST,
             workers: 1,
             ranks: 1,
+            experts: ExpertDivision::default(),
             weight_layouts: vec![WeightLayoutFacts::rows(&[WeightRole::Matmul, WeightRole::Factor, WeightRole::Plain])],
             kv_cache_layouts: vec![KvCacheLayoutFacts::rows(&[32])],
             activation_formats: Vec::new(),
