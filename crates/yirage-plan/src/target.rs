@@ -151,6 +151,11 @@ impl Target {
         self.kernels.iter().find(|facts| facts.kernel.name == name)
     }
 
+    /// Whether it runs the plans that were proved for another one: the same but for what the compiler alone asks of it.
+    pub fn runs_plans_of(&self, proved_for: &Target) -> bool {
+        *self == Target { experts: self.experts, ..proved_for.clone() }
+    }
+
     /// One line that names the target in plans and cache keys.
     pub fn describe(&self) -> String {
         let ranks = if self.ranks > 1 { format!(" ranks={}", self.ranks) } else { String::new() };

@@ -119,7 +119,7 @@ impl Device for CpuDevice {
     }
 
     fn load(&self, plan: &VerifiedPlan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError> {
-        if *plan.target() != self.target() {
+        if !self.target().runs_plans_of(plan.target()) {
             let (made, own) = (plan.target().describe(), self.target().describe());
             return Err(HalError::Load(format!("it was proved for the target {made}; this device is {own}")));
         }

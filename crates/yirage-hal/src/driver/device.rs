@@ -109,7 +109,7 @@ impl<D: Driver, L: Library> Device for DriverDevice<D, L> {
     }
 
     fn load(&self, plan: &VerifiedPlan, bindings: &Bindings) -> Result<Box<dyn Program>, HalError> {
-        if *plan.target() != self.target() {
+        if !self.target().runs_plans_of(plan.target()) {
             let (made, own) = (plan.target().describe(), self.target().describe());
             return Err(HalError::Load(format!("it was proved for the target {made}; this device is {own}")));
         }

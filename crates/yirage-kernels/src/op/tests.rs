@@ -4,7 +4,7 @@ use super::{PlanSite, lower};
 use crate::node_kernel::{BufferSource, NodeKernel};
 use yirage_hal::HalError;
 use yirage_hal::driver::GridExtent;
-use yirage_ir::op::{ExpertLinear, Linear, OpCase, Role, Tolerance};
+use yirage_ir::op::{ExpertLinear, Linear, NO_EXPERT, OpCase, Role, Tolerance};
 use yirage_ir::tensor::{Data, round_to};
 use yirage_ir::{DType, Dim, Dims, Format, Graph, GraphBuilder, NodeKind, Op, Region, RegionKind, Sym, Tensor, Type};
 use yirage_kir::interpret::{InterpretedKernel, InterpreterSettings};
@@ -211,7 +211,7 @@ fn a_rows_bytes_do_not_depend_on_the_number_of_rows() {
 }
 
 #[test]
-fn what_names_no_row_gives_nan_and_reads_nothing() {
+fn what_names_no_row_gives_nan_or_nothing_and_reads_nothing() {
     let table = matmul(1, Format::Q4_0, 1, DType::F32).remove(1);
     let op = Op::all_cases().into_iter().find(|case| case.op.name() == "embed").unwrap().op;
     let rows = made(&op, &[table, Tensor::i32([4], vec![-1, 24, 23, i32::MAX])]);
@@ -219,11 +219,13 @@ fn what_names_no_row_gives_nan_and_reads_nothing() {
     assert_eq!(nan, [true, true, false, true]);
     let case = cases().find(|case| case.op.name() == "expert_linear").unwrap();
     let mut ins = case.ins.clone();
-    ins[2] = Tensor::i32([4, 2], vec![0, 5, -1, 1, i32::MIN, i32::MAX, 4, 3]);
+    ins[2] = Tensor::i32([4, 2], vec![0, 5, NO_EXPERT, -2, i32::MIN, i32::MAX, 4, 3]);
     let rows = made(&case.op, &ins);
-    let nan: Vec<bool> =
-        (0..4).flat_map(|row| [0, 24].map(|at| rows.row(row)[at..][..24].iter().all(|x| x.is_nan()))).collect();
-    assert_eq!(nan, [false, true, true, false, true, true, false, false]);
+    let all = |is: fn(&f32) -> bool| -> Vec<bool> {
+        (0..4).flat_map(|row| [0, 24].map(|at| rows.row(row)[at..][..24].iter().all(is))).collect()
+    };
+    assert_eq!(all(|x| x.is_nan()), [false, true, false, true, true, true, false, false]);
+    assert_eq!(all(|x| x.to_bits() == 0), [false, false, true, false, false, false, false, false], "0 of none");
 }
 
 /// Weights as they are bound on devices whose bindings are smaller, one after the other: the same bytes.
