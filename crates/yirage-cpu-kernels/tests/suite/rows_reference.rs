@@ -2,6 +2,7 @@
 
 use yirage_cpu_kernels::isa::Isa;
 use yirage_cpu_kernels::rows::*;
+use yirage_ir::op::NO_EXPERT;
 use yirage_testkit::rng::Rng;
 
 /// `n` numbers from -`size` to `size`.
@@ -231,7 +232,7 @@ fn experts_join_in_rank_order() {
     let (ranks, width) = (4, 37);
     let (x, w) = (floats(&mut rng, 3 * ranks * width, 1.0), floats(&mut rng, 3 * ranks, 1.0));
     let bias = floats(&mut rng, 6 * width, 1.0);
-    let chosen = [0, 5, 2, 1, 1, 1, 4, 3, 2, 6, -1, 0];
+    let chosen = [0, 5, 2, 1, 1, 1, 4, 3, 2, 6, NO_EXPERT, -2];
     let mut first = None;
     for isa in Isa::ALL.iter().copied().filter(|i| i.available()) {
         let mut out = vec![0f32; 3 * width];
@@ -254,6 +255,9 @@ fn experts_join_in_rank_order() {
         for (i, &y) in part.iter().enumerate() {
             match usize::try_from(chosen[p]).ok().filter(|&e| e < 6) {
                 Some(e) => assert_eq!(y, x[p * width + i] + bias[e * width + i]),
+                None if chosen[p] == NO_EXPERT => {
+                    assert_eq!(y.to_bits(), x[p * width + i].to_bits(), "none adds nothing")
+                }
                 None => assert!(y.is_nan()),
             }
         }
