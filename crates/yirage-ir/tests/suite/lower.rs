@@ -9,7 +9,7 @@ const WITHOUT: &[(&str, usize)] = &[
     ("attention", 84),
     ("causal_conv1d", 16),
     ("embed", 12),
-    ("expert_linear", 20),
+    ("expert_linear", 28),
     ("gated_delta", 12),
     ("kv_append", 22),
     ("linear", 108),
