@@ -177,7 +177,8 @@ impl OpDef for ExpertLinear {
         let crowd: Vec<i32> =
             (0..41).flat_map(|t| [if t % 7 == 0 { 3 } else { 1 }, if t == 20 { 0 } else { 4 }]).collect();
         let own = crowd.iter().map(|&e| if e < 3 { e } else { NO_EXPERT }).collect();
-        for (who, chosen) in [("crowded", crowd), ("some none", own), ("all none", vec![NO_EXPERT; 82])] {
+        for (who, chosen) in [("crowded", crowd), ("crowded some none", own), ("crowded all none", vec![NO_EXPERT; 82])]
+        {
             for shared in [true, false] {
                 let w = rng.weight(Format::Q4_K, [5, 72, 512]);
                 let x = rng.outliers([41, if shared { 512 } else { 1024 }]);
