@@ -245,6 +245,17 @@ impl Checkpoint {
         }
     }
 
+    /// Whether a tensor is another one once more.
+    pub(crate) fn is_copy(&self, tensor: &TensorInfo, of: &TensorInfo) -> bool {
+        if self.is_merged(tensor) {
+            return false;
+        }
+        let same =
+            tensor.dtype == of.dtype && tensor.shape == of.shape && self.bytes(tensor) == self.bytes(of);
+        self.release(tensor, 0..tensor.range.len());
+        same
+    }
+
     /// Gives back the memory of the whole pages inside `range` (bytes from the tensor's start, clamped to it); they stay
     /// readable. Returns the bytes given back.
     pub fn release(&self, tensor: &TensorInfo, range: Range<usize>) -> usize {

@@ -169,7 +169,7 @@ pub(crate) fn build(
     let kv_block = target.kv_block_positions(kv).unwrap_or(BLOCK as u32);
     let of = |context| -> Result<BuiltModel, EngineError> {
         let (hidden, embedded) = (options.hidden, options.embedded);
-        let build = BuildOptions { kv, kv_block, context, hidden, embedded };
+        let build = BuildOptions { kv, kv_block, context, hidden, embedded, all_hidden: false };
         let model = arch::build_with_adapters(checkpoint, &config, build, &adapters)?;
         check_generates(&model)?;
         let weights = plan_weights(&model.graph, &target)?;

@@ -28,7 +28,7 @@ fn given(name: &str) -> GraphModel {
     let model = build(
         &checkpoint,
         &config,
-        BuildOptions { kv: Format::F32, kv_block: 32, context: 96, hidden: false, embedded: false },
+        BuildOptions { kv: Format::F32, kv_block: 32, context: 96, hidden: false, embedded: false, all_hidden: false },
     )
     .unwrap();
     let mut weights = HashMap::new();

@@ -70,6 +70,10 @@ pub(super) struct ModelBuilder<'a> {
     divisors: Vec<String>,
     dynamic: Option<rope::Dynamic>,
     low_rank: Option<LowRankBranches>,
+    /// The layer whose MTP head is built in the place of the model.
+    mtp_layer: Option<u32>,
+    /// Whether the output that an MTP head has, or that one reads, was made.
+    mtp_output: bool,
 }
 
 impl<'a> ModelBuilder<'a> {
@@ -85,7 +89,7 @@ impl<'a> ModelBuilder<'a> {
 
     /// A vision tower under construction, whose `config` says nothing of a cache.
     pub(super) fn of_tower(checkpoint: &'a Checkpoint, config: &'a RawConfig) -> Result<ModelBuilder<'a>, ModelError> {
-        let options = BuildOptions { kv: Format::F32, kv_block: 32, context: 1, hidden: false, embedded: false };
+        let options = BuildOptions { kv: Format::F32, kv_block: 32, context: 1, hidden: false, embedded: false, all_hidden: false };
         ModelBuilder::empty(checkpoint, config, options)
     }
 
@@ -121,6 +125,8 @@ impl<'a> ModelBuilder<'a> {
             divisors: Vec::new(),
             dynamic: None,
             low_rank: None,
+            mtp_layer: None,
+            mtp_output: false,
         })
     }
 
@@ -133,6 +139,16 @@ impl<'a> ModelBuilder<'a> {
     /// Says that `post_attention_layernorm` is applied to the output of attention, not before the feed-forward part.
     pub(super) fn with_post_norms(&mut self) {
         self.post_norms = true;
+    }
+
+    /// Says that the MTP head which layer `l` is gets built, and nothing else.
+    pub(super) fn only_mtp_head(&mut self, l: u32) {
+        self.mtp_layer = Some(l);
+    }
+
+    /// The layer whose MTP head is built in the place of the model, if that is what is built.
+    pub(super) fn mtp_layer(&self) -> Option<u32> {
+        self.mtp_layer
     }
 
     pub(super) fn is_gguf(&self) -> bool {
@@ -403,8 +419,19 @@ impl<'a> ModelBuilder<'a> {
 
     /// Rows of the token embedding.
     pub(super) fn embed(&mut self, hf: &str, hidden: u32, scale: f32) -> Result<ValueId, ModelError> {
+        self.embed_from("embed.w", hf, hidden, scale)
+    }
+
+    /// The same by the weight `weight`, which is the tensor `hf`.
+    pub(super) fn embed_from(
+        &mut self,
+        weight: &str,
+        hf: &str,
+        hidden: u32,
+        scale: f32,
+    ) -> Result<ValueId, ModelError> {
         let vocab = self.size("vocab_size")?;
-        let table = self.tensor("embed.w", hf, &[vocab, hidden])?;
+        let table = self.tensor(weight, hf, &[vocab, hidden])?;
         let no_ids = || ModelError::Unsupported { what: "tokens".into(), why: "a vision tower reads none".into() };
         let embedded = self.op("embed", Embed { scale: F32(scale) }, &[table, self.inputs.ids.ok_or_else(no_ids)?])?;
         if !self.options.embedded {
@@ -454,6 +481,15 @@ impl<'a> ModelBuilder<'a> {
             Some(table) if (tied || self.options.hidden) && !self.has_own_head(head)? => table,
             _ => self.tensor("head.w", &format!("{head}.weight"), &[vocab, hidden])?,
         };
+        self.logits_by(w, x, after)?;
+        if self.options.hidden {
+            self.step.graph.output(x);
+        }
+        Ok(())
+    }
+
+    /// The logits by `w` of already normalised rows, `after` applied to each, and the output.
+    pub(super) fn logits_by(&mut self, w: ValueId, x: ValueId, after: Option<Map>) -> Result<(), ModelError> {
         let logits = match after {
             Some(map) => {
                 let raw = self.matmul("raw_logits", x, w, 1)?;
@@ -462,9 +498,6 @@ impl<'a> ModelBuilder<'a> {
             None => self.matmul("logits", x, w, 1)?,
         };
         self.output(logits, ModelOutput::Logits);
-        if self.options.hidden {
-            self.step.graph.output(x);
-        }
         Ok(())
     }
 
@@ -475,15 +508,18 @@ impl<'a> ModelBuilder<'a> {
         };
         let embedding = self.weights.iter().find(|w| w.name == "embed.w");
         let name = embedding.and_then(|w| w.tensors().first().copied()).unwrap_or_default();
-        let embedding = self.checkpoint.require(name)?;
-        if self.checkpoint.is_merged(stored) {
-            return Ok(true);
-        }
-        let same = stored.dtype == embedding.dtype
-            && stored.shape == embedding.shape
-            && self.checkpoint.bytes(stored) == self.checkpoint.bytes(embedding);
-        self.checkpoint.release(stored, 0..stored.range.len());
-        Ok(!same)
+        Ok(!self.checkpoint.is_copy(stored, self.checkpoint.require(name)?))
+    }
+
+    /// Whether the hidden rows of all tokens are wanted.
+    pub(super) fn wants_all_hidden(&self) -> bool {
+        self.options.all_hidden
+    }
+
+    /// Makes `x` the output that an MTP head reads, or has.
+    pub(super) fn mtp_output(&mut self, x: ValueId) {
+        self.step.graph.output(x);
+        self.mtp_output = true;
     }
 
     /// The rotation of layers of a type for heads of `width`; layers of equal rotations share tables.
@@ -658,11 +694,26 @@ impl<'a> ModelBuilder<'a> {
         let divisors = self.divisors.iter().map(String::as_str);
         let passed_over = self.passed_over.iter().map(String::as_str);
         let read = self.weights.iter().flat_map(WeightBinding::tensors).chain(divisors).chain(passed_over).collect();
-        unused_tensors::check(self.checkpoint, self.config, &read)
+        match self.mtp_layer {
+            Some(l) => unused_tensors::check_mtp_layer(self.checkpoint, self.config, l, &read),
+            None => unused_tensors::check(self.checkpoint, self.config, &read),
+        }
+    }
+
+    /// Checks that the architecture made what multi-token prediction wants of it.
+    fn check_mtp(&self) -> Result<(), ModelError> {
+        if (self.mtp_layer.is_none() && !self.options.all_hidden) || self.mtp_output {
+            return Ok(());
+        }
+        Err(ModelError::Unsupported {
+            what: format!("multi-token prediction of {}", self.config.model_type()?),
+            why: "its layers are not emitted one by one".into(),
+        })
     }
 
     /// The finished model.
     pub(super) fn finish(self) -> Result<Model, ModelError> {
+        self.check_mtp()?;
         self.check_unread()?;
         self.low_rank.as_ref().map_or(Ok(()), LowRankBranches::check_used)?;
         let (context, vocab_size) = (self.positions()?, self.size("vocab_size")?);

@@ -18,6 +18,9 @@
 //! A model whose prompts may have rows of embeddings in the place of tokens has the step inputs `given` of f32
 //! `[Tokens, width]` and `is_given` of f32 `[Tokens, 1]`: 1 where a token's row counts, 0 where its id does.
 //!
+//! An MTP head ([`build_mtp_head`]) has the step input [`PREVIOUS_HIDDEN`] of f32 `[Tokens, width]`, and behind its logits
+//! the output `hidden` of f32 `[Rows, width]`, which is what that input is of the position behind.
+//!
 //! Encoders keep nothing: they have no cache group, the step input `types` of i32 `[Tokens]` (which of two texts a token
 //! belongs to), and another output, which [`ModelOutput`] says.
 
@@ -59,6 +62,7 @@ mod mamba2_mixer;
 mod minimax_m2;
 mod mistral;
 mod mixtral;
+mod mtp;
 mod nemotron_h;
 mod olmo2;
 mod olmo3;
@@ -78,6 +82,7 @@ mod step_graph;
 mod unused_tensors;
 mod vision;
 
+pub use mtp::{PREVIOUS_HIDDEN, mtp_layer};
 pub use vision::{PatchGrid, VisionModel, build_tower, picture_token};
 
 use crate::checkpoint::Checkpoint;
@@ -104,6 +109,9 @@ pub struct BuildOptions {
     pub hidden: bool,
     /// Whether a step may give rows of embeddings in the place of tokens' own.
     pub embedded: bool,
+    /// Whether the rows of all tokens after the final norm, f32 `[Tokens, width]`, are the last output. An MTP head reads
+    /// them ([`build_mtp_head`]).
+    pub all_hidden: bool,
 }
 
 /// What a group of layers keeps of positions. Layers of one group share block tables.
@@ -191,8 +199,11 @@ pub struct Model {
     pub context: u32,
 }
 
+/// What emits a model.
+type EmitFn = fn(&mut ModelBuilder<'_>) -> Result<(), ModelError>;
+
 /// An architecture: its `model_type`, whether it is also read from GGUF, and what emits it.
-type Architecture = (&'static str, bool, fn(&mut ModelBuilder<'_>) -> Result<(), ModelError>);
+type Architecture = (&'static str, bool, EmitFn);
 
 /// Every architecture: the only list.
 const ARCHITECTURES: &[Architecture] = &[
@@ -271,6 +282,30 @@ pub fn build_with_adapters(
     options: BuildOptions,
     adapters: &[LoraAdapter],
 ) -> Result<Model, ModelError> {
+    let mut e = ModelBuilder::new(checkpoint, config, options)?;
+    if !adapters.is_empty() {
+        e.stand_beside(adapters)?;
+    }
+    emitter(config)?(&mut e)?;
+    e.finish()
+}
+
+/// The graph and weight bindings of the layer of a checkpoint that predicts one token further ([`mtp_layer`]).
+///
+/// # Errors
+/// [`ModelError::Unsupported`] for a checkpoint without one, and an architecture whose layers cannot be emitted alone;
+/// and as [`build`].
+pub fn build_mtp_head(checkpoint: &Checkpoint, config: &RawConfig, options: BuildOptions) -> Result<Model, ModelError> {
+    let layer = mtp_layer(checkpoint, config)?.ok_or_else(|| mtp::no_head(config))?;
+    let options = BuildOptions { hidden: false, embedded: false, all_hidden: false, ..options };
+    let mut e = ModelBuilder::new(checkpoint, config, options)?;
+    e.only_mtp_head(layer);
+    emitter(config)?(&mut e)?;
+    e.finish()
+}
+
+/// What emits the model that a configuration describes.
+fn emitter(config: &RawConfig) -> Result<EmitFn, ModelError> {
     let name = config.model_type()?;
     let gguf = config.source() == ConfigSource::Gguf;
     let Some((_, _, emit)) = ARCHITECTURES.iter().find(|a| a.0 == name && (a.1 || !gguf)) else {
@@ -282,10 +317,5 @@ pub fn build_with_adapters(
         });
     };
     config.check_supported()?;
-    let mut e = ModelBuilder::new(checkpoint, config, options)?;
-    if !adapters.is_empty() {
-        e.stand_beside(adapters)?;
-    }
-    emit(&mut e)?;
-    e.finish()
+    Ok(*emit)
 }

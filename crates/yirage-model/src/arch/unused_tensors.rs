@@ -43,12 +43,36 @@ pub(super) fn check(checkpoint: &Checkpoint, config: &RawConfig, read: &HashSet<
     // Those of hidden layers tell most.
     let tells = |name: &&str| deepest.is_none() || layer(name).is_some_and(|l| l >= layers);
     let shown = names.iter().copied().filter(tells).take(SHOWN);
-    Err(ModelError::UnusedTensors(Box::new(UnusedTensors {
-        file: checkpoint.label(),
-        count: names.len(),
-        names: shown.map(str::to_owned).collect(),
-        why,
-    })))
+    Err(unused(checkpoint, names.len(), shown, why))
+}
+
+/// Checks that an MTP head reads every tensor of its layer.
+///
+/// # Errors
+/// [`ModelError::UnusedTensors`] naming some.
+pub(super) fn check_mtp_layer(
+    checkpoint: &Checkpoint,
+    config: &RawConfig,
+    l: u32,
+    read: &HashSet<&str>,
+) -> Result<(), ModelError> {
+    let of_layer = checkpoint.tensors().map(|t| t.name.as_str()).filter(|name| layer(name) == Some(l));
+    let names: Vec<&str> = of_layer.filter(|name| !read.contains(name) && !is_extra(name, config)).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let why = format!("layer {l} predicts further tokens, and a layer of {:?} has none of them", config.model_type()?);
+    Err(unused(checkpoint, names.len(), names.iter().copied().take(SHOWN), why))
+}
+
+fn unused<'n>(
+    checkpoint: &Checkpoint,
+    count: usize,
+    names: impl Iterator<Item = &'n str>,
+    why: String,
+) -> ModelError {
+    let names = names.map(str::to_owned).collect();
+    ModelError::UnusedTensors(Box::new(UnusedTensors { file: checkpoint.label(), count, names, why }))
 }
 
 fn is_extra(name: &str, config: &RawConfig) -> bool {
@@ -72,7 +96,7 @@ fn is_extra(name: &str, config: &RawConfig) -> bool {
 
 /// Layers behind the last that predict further tokens (multi-token prediction), which the model itself is without. They
 /// are told from layers that a configuration hides by the projection that joins embedding and state.
-fn guessing_layers(checkpoint: &Checkpoint, layers: u32) -> HashSet<u32> {
+pub(super) fn guessing_layers(checkpoint: &Checkpoint, layers: u32) -> HashSet<u32> {
     let joins = |name: &str| name.ends_with(".eh_proj.weight");
     let of = checkpoint.tensors().filter(|t| joins(&t.name)).filter_map(|t| layer(&t.name));
     of.filter(|&l| l >= layers).collect()

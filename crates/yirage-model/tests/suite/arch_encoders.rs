@@ -14,7 +14,7 @@ use yirage_model::{Checkpoint, ModelError, RawConfig};
 use yirage_testkit::{encoders, fixtures, json};
 
 const OPTIONS: BuildOptions =
-    BuildOptions { kv: Format::F32, kv_block: 32, context: 1, hidden: false, embedded: false };
+    BuildOptions { kv: Format::F32, kv_block: 32, context: 1, hidden: false, embedded: false, all_hidden: false };
 /// What float32 in another order differs by from transformers.
 const CLOSE: f64 = 1e-5;
 

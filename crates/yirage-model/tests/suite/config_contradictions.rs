@@ -12,7 +12,7 @@ use yirage_model::lint::{Severity, lint};
 use yirage_model::{Checkpoint, GenerationConfig, ModelError, RawConfig};
 
 const OPTIONS: BuildOptions =
-    BuildOptions { kv: Format::F32, kv_block: 32, context: 8, hidden: false, embedded: false };
+    BuildOptions { kv: Format::F32, kv_block: 32, context: 8, hidden: false, embedded: false, all_hidden: false };
 
 fn folder(kind: &str, name: &str) -> PathBuf {
     tiny(kind).into_iter().find(|p| p.ends_with(name)).expect("a fixture")

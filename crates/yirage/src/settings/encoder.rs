@@ -28,7 +28,7 @@ pub(crate) struct EncoderSettings {
 pub(crate) fn is_encoder(checkpoint: &Checkpoint) -> Result<bool, CliFailure> {
     let config = RawConfig::load(checkpoint)?;
     let hidden = is_embedding_decoder(checkpoint)?;
-    let build = BuildOptions { kv: Format::F32, kv_block: 32, context: 1, hidden, embedded: false };
+    let build = BuildOptions { kv: Format::F32, kv_block: 32, context: 1, hidden, embedded: false, all_hidden: false };
     Ok(arch::build(checkpoint, &config, build)?.output != ModelOutput::Logits || hidden)
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn load(path: &Path, context: u32) -> Result<(Checkpoint, Model), Mod
     let model = build(
         &checkpoint,
         &config,
-        BuildOptions { kv: Format::F32, kv_block: 32, context, hidden: false, embedded: false },
+        BuildOptions { kv: Format::F32, kv_block: 32, context, hidden: false, embedded: false, all_hidden: false },
     )?;
     Ok((checkpoint, model))
 }
@@ -52,7 +52,7 @@ impl ArchRunner {
         let model = build(
             checkpoint,
             config,
-            BuildOptions { kv: Format::F32, kv_block: 32, context, hidden: false, embedded: false },
+            BuildOptions { kv: Format::F32, kv_block: 32, context, hidden: false, embedded: false, all_hidden: false },
         )?;
         yirage_ir::verify(&model.graph).expect("a built graph verifies");
         let mut tensors = HashMap::new();
