@@ -76,6 +76,21 @@ pub enum EngineError {
     /// A draft model that does not fit the model.
     #[error(transparent)]
     Vocabulary(#[from] VocabularyError),
+    /// An MTP head is asked for, and the checkpoint has none.
+    #[error(
+        "{architecture}: this checkpoint has no layer that predicts further tokens (multi-token prediction: one behind its \
+         last, with `eh_proj`); use `--speculate lookup`, or a file whose conversion kept that layer"
+    )]
+    NoMtpHead {
+        /// The model's.
+        architecture: String,
+    },
+    /// A draft model beside an MTP head.
+    #[error(
+        "a draft model is given, and the checkpoint's own layer guesses already (`--speculate mtp`); leave the draft model \
+         out, or use `--speculate draft`"
+    )]
+    TwoDrafters,
     /// A model that was given as a graph and is not one that the engine can run.
     #[error("the given model: {0}")]
     GraphModel(String),

@@ -9,7 +9,7 @@ use crate::sampling::Logits;
 use crate::scheduler::{Batch, BatchEntry, SeqId};
 use yirage_hal::{Bindings, Device, Executor, Flight, HalError, Outputs, ResidentOutput, SelectionReason};
 use yirage_ir::Dims;
-use yirage_model::arch::LORA_SCALES;
+use yirage_model::arch::{LORA_SCALES, PREVIOUS_HIDDEN};
 use yirage_model::rope::Dynamic;
 use yirage_plan::{ExecutorKind, VerifiedPlan};
 
@@ -30,6 +30,16 @@ pub(crate) struct RunnerInputs {
     pub(crate) block: usize,
     /// Scales of adapters for each token; 0 for a graph without them.
     pub(crate) scales: usize,
+    /// Whether the graph is an MTP head, which reads the model's hidden states.
+    pub(crate) previous_hidden: bool,
+}
+
+/// Rows that a step is given, of which its tokens say nothing.
+pub(crate) struct GivenRows<'r> {
+    /// What the tokens beside the vocabulary stand for.
+    pub(crate) embedded: &'r EmbeddedTokens,
+    /// For an MTP head the hidden state of the position before each token.
+    pub(crate) previous_hidden: Vec<f32>,
 }
 
 /// Executors of one model, smallest bucket first.
@@ -60,21 +70,28 @@ impl Runner {
         Ok(Runner { executors, inputs, ran: 0, rows: 0, outputs: Outputs::default() })
     }
 
-    /// Runs a batch whose outputs stay on the device.
-    pub(crate) fn run(&mut self, batch: &Batch, length: impl Fn(SeqId) -> u32) -> Result<(), EngineError> {
-        let flight = self.submit(batch, length, |_| &[], &EmbeddedTokens::default(), &[], None)?;
+    /// Runs a batch of plain tokens, for an MTP head with `previous_hidden`. All outputs but `reads` stay on the device.
+    pub(crate) fn run(
+        &mut self,
+        batch: &Batch,
+        length: impl Fn(SeqId) -> u32,
+        previous_hidden: Vec<f32>,
+        reads: &[usize],
+    ) -> Result<(), EngineError> {
+        let rows = GivenRows { embedded: &EmbeddedTokens::default(), previous_hidden };
+        let flight = self.submit(batch, length, |_| &[], rows, reads, None)?;
         self.collect(flight)
     }
 
     /// Submits a batch. `ids` are its tokens where the device has them and the host does not. The host gets the outputs
     /// `reads` with [`Runner::collect`]. `length` gives the positions that a sequence will have when it is whole, `scales` its
-    /// scales of adapters. `rows` has the rows that tokens stand for.
+    /// scales of adapters.
     pub(crate) fn submit<'s>(
         &mut self,
         batch: &Batch,
         length: impl Fn(SeqId) -> u32,
         scales: impl Fn(SeqId) -> &'s [f32],
-        rows: &EmbeddedTokens,
+        rows: GivenRows<'_>,
         reads: &[usize],
         ids: Option<ResidentOutput>,
     ) -> Result<Flight, EngineError> {
@@ -92,9 +109,14 @@ impl Runner {
         executor.set("seqs", entries.iter().enumerate().flat_map(|(i, e)| e.tokens.iter().map(move |_| i as i32)));
         executor.set("rows", wanted_rows(entries));
         if let Some(width) = self.inputs.embedded {
-            let given = given_rows(entries, width as usize, |token| rows.row(token).filter(|_| ids.is_none()));
+            let given = given_rows(entries, width as usize, |token| {
+                rows.embedded.row(token).filter(|_| ids.is_none())
+            });
             executor.set_floats("given", given.0);
             executor.set_floats("is_given", given.1);
+        }
+        if self.inputs.previous_hidden {
+            executor.set_floats(PREVIOUS_HIDDEN, rows.previous_hidden);
         }
         if let Some(dynamic) = &self.inputs.dynamic_rope {
             let (cos, sin) = rotations(dynamic, entries, length);
@@ -152,6 +174,11 @@ impl Runner {
     /// Row `row` of the last step's hidden states, which the graph must have as an output.
     pub(crate) fn hidden(&self, row: usize) -> Result<&[f32], EngineError> {
         self.row(HIDDEN, row)
+    }
+
+    /// All rows of an output of the last step, one after the other.
+    pub(crate) fn all_rows(&self, output: usize) -> Result<&[f32], EngineError> {
+        Ok(self.outputs.floats(output)?)
     }
 
     fn row(&self, output: usize, row: usize) -> Result<&[f32], EngineError> {

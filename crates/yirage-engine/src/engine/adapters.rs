@@ -91,6 +91,7 @@ impl Engine {
             embedded: rebuilt.model.embedded,
             block: crate::block_positions::block_positions(&rebuilt.model),
             scales: layout(&options.adapters).width() as usize,
+            previous_hidden: false,
         };
         self.runner = Runner::new(&*self.device, &rebuilt.plans, &bindings, inputs, options.executor)?;
         self.weights = rebuilt.weights;

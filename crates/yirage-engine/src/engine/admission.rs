@@ -61,7 +61,7 @@ impl Engine {
             priority: request.priority,
             key: request.key,
         })?;
-        self.speculator.add(seq, &request.prompt);
+        self.speculator.add(seq, &request.prompt, length, salt);
         self.pending_events.extend(beyond.map(|original| Event::RopeScaled { seq, length, original }));
         let ready = VecDeque::new();
         let state = RequestState {
@@ -73,7 +73,6 @@ impl Engine {
             wanted,
             length,
             adapters,
-            salt,
             ready,
             _rows: rows,
         };

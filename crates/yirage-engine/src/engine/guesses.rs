@@ -17,19 +17,31 @@ impl Engine {
         }
         let view = |seq: SeqId| {
             let of = self.requests.get(&seq)?;
-            let (params, counts, whole, salt) = (&of.sampling, &of.counts, of.length, &of.salt[..]);
-            Some(DecodingSequence {
-                seq,
-                draft_capacity: self.scheduler.draft_capacity(seq),
-                params,
-                counts,
-                whole,
-                salt,
-            })
+            let (params, counts) = (&of.sampling, &of.counts);
+            Some(DecodingSequence { seq, draft_capacity: self.scheduler.draft_capacity(seq), params, counts })
         };
         let views: Vec<DecodingSequence<'_>> = self.scheduler.decoding().filter_map(view).collect();
         let drafts = self.speculator.propose(&views, self.scheduler.has_prompts())?;
         drafts.into_iter().for_each(|(seq, drafts)| self.scheduler.propose(seq, drafts));
+        Ok(())
+    }
+
+    /// Gives an MTP head the hidden states of the entry's tokens that are the sequence's, the first of which is the step's
+    /// token `first`.
+    pub(super) fn observe_hidden(
+        &mut self,
+        entry: &BatchEntry,
+        first: usize,
+        outcome: &EntryOutcome,
+    ) -> Result<(), EngineError> {
+        let Some(output) = self.all_hidden() else { return Ok(()) };
+        let tokens = match outcome {
+            EntryOutcome::Failed(_) => return Ok(()),
+            EntryOutcome::Ran | EntryOutcome::Token(_) => entry.certain().len(),
+            EntryOutcome::Run(run) => entry.certain().len() + run.len() - 1,
+        };
+        let rows = self.runner.all_rows(output)?;
+        self.speculator.observe_hidden(entry.seq, entry.start as usize, first..first + tokens, rows);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use super::core::Engine;
 use super::request_state::RequestedOutputs;
 use super::submitted_step::SubmittedStep;
-use crate::runner::{HIDDEN, LOGITS};
+use crate::runner::{GivenRows, HIDDEN, LOGITS};
 use crate::sampling::{SampleError, SamplerOutput, SamplingInFlight};
 use crate::scheduler::{Batch, LogitsWanted};
 use std::time::Instant;
@@ -16,7 +16,7 @@ impl Engine {
         let reads = self.reads();
         let length = |seq| self.requests.get(&seq).map_or(0, |s| s.length);
         let scales = |seq| self.requests.get(&seq).map(|s| &*s.adapters.row).unwrap_or_default();
-        let rows = &self.embedded;
+        let rows = GivenRows { embedded: &self.embedded, previous_hidden: Vec::new() };
         let model = self.runner.submit(&batch, length, scales, rows, &reads, ids).map_err(|e| e.to_string())?;
         let sampling = self.sample(&batch).map_err(|e| e.to_string())?;
         Ok(SubmittedStep { batch, began, model, sampling })
@@ -29,7 +29,12 @@ impl Engine {
         let on_host = self.requests.values().any(|request| request.chain.is_some());
         let logits = (on_host || any(|wanted| wanted.logits)).then_some(LOGITS);
         let hidden = any(|wanted| wanted.hidden).then_some(HIDDEN);
-        logits.into_iter().chain(hidden).collect()
+        logits.into_iter().chain(hidden).chain(self.all_hidden()).collect()
+    }
+
+    /// The output that is the hidden states of all tokens, where an MTP head reads them: the last.
+    pub(super) fn all_hidden(&self) -> Option<usize> {
+        self.speculator.reads_hidden().then_some(1 + usize::from(self.options.hidden))
     }
 
     /// Submits the step behind one that is not over, with the tokens that are still on the device. None where the host has

@@ -18,17 +18,17 @@ use crate::prefix_error::PrefixError;
 use crate::runner::{Runner, RunnerInputs};
 use crate::sampling::Sampler;
 use crate::scheduler::{Scheduler, SchedulerConfig};
-use crate::speculate::{DraftModel, NO_WAY_BACK, Speculator, cannot_guess};
+use crate::speculate::{DraftModel, LoadedModel, NO_WAY_BACK, Speculator, cannot_guess};
 use crate::variants::{self, ModelMatmuls};
 use crate::vocabulary::{VocabularyError, same_vocabulary};
 use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_hal::{Bindings, Device};
 use yirage_ir::Dims;
-use yirage_model::Checkpoint;
-use yirage_model::arch::Model;
+use yirage_model::arch::{KvCacheSpec, Model, mtp_layer};
 use yirage_model::rope::Dynamic;
 use yirage_model::tokenizer::Tokenizer;
+use yirage_model::{Checkpoint, RawConfig};
 
 impl Engine {
     /// Loads the model of `checkpoint` on `device`. What it takes is checked before anything is loaded.
@@ -42,6 +42,10 @@ impl Engine {
         progress: LoadProgressFn,
     ) -> Result<Engine, EngineError> {
         let plans = PlanProvider::new(options.plans.clone());
+        let mtp_layer = mtp_layer(checkpoint, &RawConfig::load(checkpoint)?)?;
+        if options.speculation.wants_mtp_head() && mtp_layer.is_none() {
+            return Err(no_mtp_head(checkpoint, &*device, options));
+        }
         let prepared = load::prepare(checkpoint, &*device, options, &plans)?;
         let scheduler = scheduler(&prepared, options)?;
         let mut packed =
@@ -53,6 +57,11 @@ impl Engine {
         engine.facts.packed_weights = kept.as_ref().map(|entry| entry.path().to_path_buf());
         (engine.packed_entry, engine.background) = (kept, background);
         engine.notices.extend(Notice::of_weights(checkpoint));
+        if options.speculation.wants_mtp_head() {
+            engine.load_mtp_head(checkpoint, progress)?;
+        } else if options.speculation.most > 0 {
+            engine.notices.extend(mtp_layer.map(Notice::MtpHeadUnused));
+        }
         Ok(engine)
     }
 
@@ -71,6 +80,9 @@ impl Engine {
             return Err(EngineError::GraphModel(
                 "hidden states are asked for, and its one output is its logits".into(),
             ));
+        }
+        if options.speculation.wants_mtp_head() {
+            return Err(EngineError::GraphModel("an MTP head is asked for, and it is of a checkpoint".into()));
         }
         let plans = PlanProvider::new(options.plans.clone());
         let prepared = load::prepare_graph_model(given, &*device, options, &plans)?;
@@ -103,6 +115,7 @@ impl Engine {
             embedded: embedded_width,
             block: block_positions(&prepared.model),
             scales: layout(&options.adapters).width() as usize,
+            previous_hidden: false,
         };
         let runner = Runner::new(&*device, &prepared.plans, &bindings, inputs, options.executor)?;
         let kv_caches = kv_caches(&prepared.model, &bindings)?;
@@ -162,6 +175,9 @@ impl Engine {
         tokenizers: Option<(&Tokenizer, &Tokenizer)>,
         progress: LoadProgressFn,
     ) -> Result<(), EngineError> {
+        if self.speculator.reads_hidden() {
+            return Err(EngineError::TwoDrafters);
+        }
         if self.facts.recurrent {
             return Err(cannot_guess(&self.facts.architecture));
         }
@@ -176,9 +192,33 @@ impl Engine {
         if tokenizers.is_none() && model != width {
             return Err(VocabularyError::Width { model, draft: width }.into());
         }
+        self.set_draft(draft);
+        Ok(())
+    }
+
+    /// Loads the layer of the model's checkpoint that predicts further tokens, whose guesses are verified from now on.
+    fn load_mtp_head(&mut self, checkpoint: &Checkpoint, progress: LoadProgressFn) -> Result<(), EngineError> {
+        if self.facts.recurrent {
+            return Err(cannot_guess(&self.facts.architecture));
+        }
+        let model = LoadedModel {
+            checkpoint,
+            weights: &self.weights,
+            bindings: &self.bindings,
+            context: self.facts.context,
+            kv: self.facts.kv,
+        };
+        let sizes = (&self.options, self.whole_sequences());
+        let plans = self.sampler.plans();
+        let (head, told) = DraftModel::load_mtp_head(&model, self.device.clone(), sizes, plans, progress)?;
+        self.notices.extend(told);
+        self.set_draft(head);
+        Ok(())
+    }
+
+    fn set_draft(&mut self, draft: DraftModel) {
         let share = draft.bytes().weights as f64 / self.facts.bytes.weights.max(1) as f64;
         self.speculator.set_model(draft, share);
-        Ok(())
     }
 
     /// Sequences of full length that the cache holds, at least one.
@@ -192,6 +232,16 @@ impl Engine {
                 u32::try_from(positions / self.facts.context as usize).unwrap_or(u32::MAX).max(1)
             }
         }
+    }
+}
+
+/// Why a checkpoint has no MTP head that could guess.
+fn no_mtp_head(checkpoint: &Checkpoint, device: &dyn Device, options: &EngineOptions) -> EngineError {
+    let plain = EngineOptions { speculation: Speculation::default(), ..options.clone() };
+    match load::build(checkpoint, device, &plain) {
+        Ok(built) if built.model.groups.contains(&KvCacheSpec::Recurrent) => cannot_guess(&built.model.name),
+        Ok(built) => EngineError::NoMtpHead { architecture: built.model.name },
+        Err(error) => error,
     }
 }
 

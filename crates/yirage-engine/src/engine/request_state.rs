@@ -23,8 +23,6 @@ pub(super) struct RequestState {
     pub(super) length: u32,
     /// What it gets of adapters.
     pub(super) adapters: RequestAdapters,
-    /// Distinguishes cached beginnings.
-    pub(super) salt: Vec<u8>,
     /// What belongs to the verified tokens that the scheduler has not delivered yet.
     pub(super) ready: VecDeque<VerifiedToken>,
     /// Rows of its prompt, which are there for as long as this holds them.

@@ -125,7 +125,7 @@ impl Engine {
     ) -> Result<Vec<StepResult>, EngineError> {
         let mut sampled = sampled.into_iter();
         let mut results = Vec::with_capacity(batch.entries.len());
-        let mut first_row = 0;
+        let (mut first_row, mut first_token) = (0, 0);
         for entry in &batch.entries {
             self.report_rows(entry, first_row, events)?;
             let prompt = self.report_prompt(entry, &mut sampled, events);
@@ -143,6 +143,8 @@ impl Engine {
                 Ok(run) if run.is_empty() => EntryOutcome::Ran,
                 Ok(run) => self.record_run(entry, first_row, run, logprobs),
             };
+            self.observe_hidden(entry, first_token, &outcome)?;
+            first_token += entry.tokens.len();
             first_row += entry.rows.len();
             results.push(StepResult { seq: entry.seq, outcome });
         }

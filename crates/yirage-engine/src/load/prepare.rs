@@ -21,7 +21,7 @@ use yirage_model::arch::{self, BuildOptions, Model, ModelOutput};
 use yirage_model::checkpoint::StoredType;
 use yirage_model::{Checkpoint, ModelError, RawConfig};
 use yirage_plan::work::{Costs, ResidentSizes};
-use yirage_plan::{Target, VerifiedPlan, WeightPlan};
+use yirage_plan::{Target, VerifiedPlan, WeightEntry, WeightPlan};
 
 /// A model's numbers before it is loaded.
 pub(crate) struct ModelLoadPlan {
@@ -80,11 +80,11 @@ pub(crate) fn prepare(
     options: &EngineOptions,
     kept: &PlanProvider,
 ) -> Result<ModelLoadPlan, EngineError> {
-    match prepared(build(checkpoint, device, options)?, device, options, kept) {
+    match prepared(build(checkpoint, device, options)?, device, options, &[], kept) {
         // A long context that nobody asked for is given up where the plans for it leave no room.
         Err(EngineError::WouldNotFit { .. }) if options.context.is_none() && options.context_within.is_some() => {
             let usual = EngineOptions { context_within: None, ..options.clone() };
-            prepared(build(checkpoint, device, &usual)?, device, &usual, kept)
+            prepared(build(checkpoint, device, &usual)?, device, &usual, &[], kept)
         }
         prepared => prepared,
     }
@@ -112,6 +112,23 @@ pub(crate) fn rebuild(
     Ok(RebuiltModel { model, weights, plans })
 }
 
+/// The same of the MTP head of a model whose cache has the format `kv`. The head takes the weights `held` that are its
+/// own too from the model, and they are not counted. `options` say the context.
+pub(crate) fn prepare_mtp_head(
+    checkpoint: &Checkpoint,
+    device: &dyn Device,
+    (options, context, kv): (&EngineOptions, u32, Format),
+    held: &[WeightEntry],
+    kept: &PlanProvider,
+) -> Result<ModelLoadPlan, EngineError> {
+    let (config, target) = (RawConfig::load(checkpoint)?, device.target());
+    let kv_block = target.kv_block_positions(kv).unwrap_or(BLOCK as u32);
+    let build = BuildOptions { kv, kv_block, context, hidden: false, embedded: false, all_hidden: false };
+    let model = arch::build_mtp_head(checkpoint, &config, build)?;
+    let weights = plan_weights(&model.graph, &target)?;
+    prepared(BuiltModel { model, target, weights, context, kv }, device, options, held, kept)
+}
+
 /// The same of a model that is given as a graph.
 pub(crate) fn prepare_graph_model(
     given: &GraphModel,
@@ -127,13 +144,15 @@ pub(crate) fn prepare_graph_model(
     }
     let target = device.target();
     let weights = plan_weights(&model.graph, &target)?;
-    prepared(BuiltModel { model, target, weights, context, kv }, device, options, kept)
+    prepared(BuiltModel { model, target, weights, context, kv }, device, options, &[], kept)
 }
 
+/// `held` are weights on the device, of which those that the model has too are not loaded.
 fn prepared(
     built: BuiltModel,
     device: &dyn Device,
     options: &EngineOptions,
+    held: &[WeightEntry],
     kept: &PlanProvider,
 ) -> Result<ModelLoadPlan, EngineError> {
     let BuiltModel { model, target, weights, context, kv } = built;
@@ -144,7 +163,9 @@ fn prepared(
     }
     let sizes = DeviceSizes::new(device, &model, &weights)?;
     let blocks = pool_blocks(&model, options, context, &sizes.group_blocks(&model))?;
-    let bytes = predict(&sizes, &model, &plans, &blocks, options);
+    let mut bytes = predict(&sizes, &model, &plans, &blocks, options);
+    let shared = weights.entries.iter().filter(|entry| held.contains(entry));
+    bytes.weights -= shared.map(|entry| sizes.weight(&entry.name)).sum::<u64>();
     check(&bytes, device)?;
     let groups = group_configs(&model, &blocks)?;
     let costs = Costs::new(&plans[0].graph, &sizes);
@@ -169,7 +190,8 @@ pub(crate) fn build(
     let kv_block = target.kv_block_positions(kv).unwrap_or(BLOCK as u32);
     let of = |context| -> Result<BuiltModel, EngineError> {
         let (hidden, embedded) = (options.hidden, options.embedded);
-        let build = BuildOptions { kv, kv_block, context, hidden, embedded, all_hidden: false };
+        let all_hidden = options.speculation.wants_mtp_head();
+        let build = BuildOptions { kv, kv_block, context, hidden, embedded, all_hidden };
         let model = arch::build_with_adapters(checkpoint, &config, build, &adapters)?;
         check_generates(&model)?;
         let weights = plan_weights(&model.graph, &target)?;

@@ -10,6 +10,8 @@ pub struct Speculation {
     /// Tokens at a sequence's end that must stand at an earlier place of it before a lookup guesses; fewer than
     /// [`LEAST`](crate::speculate::LEAST) are as many.
     pub ngram: u32,
+    /// Whether the layer of the checkpoint that predicts further tokens guesses (multi-token prediction).
+    pub mtp: bool,
     /// Who decides how many.
     pub control: SpeculationControl,
 }
@@ -21,6 +23,16 @@ impl Speculation {
     /// Prompt lookup under the controller.
     pub fn lookup() -> Speculation {
         Speculation { most: Self::MOST, lookup: true, ..Speculation::default() }
+    }
+
+    /// The checkpoint's MTP head under the controller.
+    pub fn mtp() -> Speculation {
+        Speculation { most: Self::MOST, mtp: true, ..Speculation::default() }
+    }
+
+    /// Whether an MTP head is wanted.
+    pub(crate) fn wants_mtp_head(&self) -> bool {
+        self.mtp && self.most > 0
     }
 }
 

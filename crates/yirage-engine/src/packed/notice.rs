@@ -23,6 +23,8 @@ pub enum Notice {
     Decoded(Vec<DecodedTensors>),
     /// Tokens are not guessed, though that was asked for.
     NotGuessed(String),
+    /// The checkpoint's layer of this number predicts further tokens, and was not asked to.
+    MtpHeadUnused(u32),
 }
 
 impl Notice {
@@ -43,6 +45,11 @@ impl fmt::Display for Notice {
                 write!(f, "weights are decoded when they are loaded, each value exactly: {}", all.join("; "))
             }
             Notice::NotGuessed(why) => write!(f, "tokens are not guessed: {why}"),
+            Notice::MtpHeadUnused(layer) => write!(
+                f,
+                "layer {layer} of the checkpoint predicts further tokens (multi-token prediction) and is not used; \
+                 `--speculate mtp` has it guess"
+            ),
             Notice::Plan(why) | Notice::LeftOut(why) => f.write_str(why),
             Notice::NotNoted(why) => write!(f, "repacked weights are checked in full at each start: {why}"),
         }

@@ -19,7 +19,8 @@
 //! that where the two distributions are alike they mostly draw the same token; with q = p every draft is accepted.
 //!
 //! # The parts
-//! [`lookup`](Lookup) guesses from the sequence itself, `draft` from a smaller model. How many guesses a
+//! [`lookup`](Lookup) guesses from the sequence itself, `draft` from a smaller model or from the layer of the model's own
+//! checkpoint that predicts further tokens (multi-token prediction; DeepSeek-V3, arXiv 2412.19437). How many guesses a
 //! step verifies is decided by a [`DraftLengthController`] from measured costs and from how often guesses were right. What is
 //! guessed and when depends on the clock; what comes out does not.
 //!
@@ -31,6 +32,7 @@ mod controller;
 mod controller_sim;
 mod costs;
 mod draft;
+mod hidden_rows;
 mod lookup;
 mod recurrent;
 mod speculator;
@@ -40,6 +42,6 @@ pub use controller::{ALLOWANCE, DecodeStepMeasurement, DraftLengthController, Dr
 pub use costs::Curve;
 pub use lookup::{LEAST, Lookup, LookupPrediction, MOST_PLACES};
 
-pub(crate) use draft::DraftModel;
+pub(crate) use draft::{DraftModel, LoadedModel};
 pub(crate) use recurrent::{NO_WAY_BACK, cannot_guess};
 pub(crate) use speculator::{DecodingSequence, Speculator};

@@ -2,13 +2,14 @@
 
 use super::acceptance::{Acceptance, DraftSource};
 use super::controller::{DecodeStepMeasurement, DraftLengthController, DraftProposal, StepCost};
-use super::draft::{DraftJob, DraftModel};
+use super::draft::{DraftJob, DraftModel, DraftSequence};
 use super::lookup::Lookup;
 use crate::error::EngineError;
 use crate::options::{Speculation, SpeculationControl};
 use crate::sampling::{CheckedParams, TokenCounts};
 use crate::scheduler::SeqId;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::time::Instant;
 
 /// What a decoding sequence is to the speculator.
@@ -18,9 +19,6 @@ pub(crate) struct DecodingSequence<'a> {
     pub(crate) draft_capacity: usize,
     pub(crate) params: &'a CheckedParams,
     pub(crate) counts: &'a TokenCounts,
-    /// Positions it will have when it is whole.
-    pub(crate) whole: u32,
-    pub(crate) salt: &'a [u8],
 }
 
 /// What is kept of a sequence.
@@ -28,12 +26,23 @@ struct SpeculationState {
     lookup: Option<Lookup>,
     /// All its tokens; only kept for a draft model.
     tokens: Vec<u32>,
+    /// Positions it will have when it is whole.
+    whole: u32,
+    /// Distinguishes cached beginnings.
+    salt: Vec<u8>,
     acceptance: Acceptance,
     /// Whether the drafts of the step in flight are the draft model's.
     by_model: bool,
     /// Seconds that its tokens would have taken one by one, and those they took.
     plain: f64,
     spent: f64,
+}
+
+impl SpeculationState {
+    /// What a draft model sees of it.
+    fn seen(&self, seq: SeqId) -> DraftSequence<'_> {
+        DraftSequence { seq, tokens: &self.tokens, whole: self.whole, salt: &self.salt }
+    }
 }
 
 /// Guesses for an engine.
@@ -83,8 +92,8 @@ impl Speculator {
         self.controller.measured().collect()
     }
 
-    /// Takes a new sequence.
-    pub(crate) fn add(&mut self, seq: SeqId, prompt: &[u32]) {
+    /// Takes a new sequence, which will have `whole` positions; `salt` distinguishes its cached beginnings.
+    pub(crate) fn add(&mut self, seq: SeqId, prompt: &[u32], whole: u32, salt: Vec<u8>) {
         if self.is_off() {
             return;
         }
@@ -95,6 +104,8 @@ impl Speculator {
         let own = SpeculationState {
             lookup: self.options.lookup.then(|| Lookup::new(prompt)),
             tokens: if self.model.is_some() { prompt.to_vec() } else { Vec::new() },
+            whole,
+            salt,
             acceptance: Acceptance::default(),
             by_model: false,
             plain: 0.0,
@@ -114,6 +125,31 @@ impl Speculator {
         }
     }
 
+    /// Whether an MTP head reads the model's hidden states.
+    pub(crate) fn reads_hidden(&self) -> bool {
+        self.model.as_ref().is_some_and(DraftModel::reads_hidden)
+    }
+
+    /// Takes the model's hidden states of a sequence's positions from `start` on: the rows `tokens` of all of a step.
+    pub(crate) fn observe_hidden(&mut self, seq: SeqId, start: usize, tokens: Range<usize>, all: &[f32]) {
+        if let (Some(model), Some(own)) = (&mut self.model, self.own.get(&seq)) {
+            model.observe_hidden(own.seen(seq), start, tokens, all);
+        }
+    }
+
+    /// Has an MTP head read what waits, so that rows neither pile up nor are a step's burden later.
+    fn read_waiting(&mut self) -> Result<(), EngineError> {
+        let Some(model) = self.model.as_mut().filter(|model| model.reads_hidden()) else { return Ok(()) };
+        let mut waiting: Vec<SeqId> = self.own.keys().copied().filter(|&seq| model.has_waiting(seq)).collect();
+        waiting.sort_unstable();
+        let seen: Vec<DraftSequence<'_>> =
+            waiting.iter().filter_map(|&seq| Some(self.own.get(&seq)?.seen(seq))).collect();
+        let started = Instant::now();
+        model.read(&seen)?;
+        self.draft_timing.2 += started.elapsed().as_secs_f64();
+        Ok(())
+    }
+
     /// Forgets a sequence; the factor by which guessing is estimated to have made it faster, if it decoded.
     pub(crate) fn remove(&mut self, seq: SeqId) -> Option<f64> {
         if let Some(model) = &mut self.model {
@@ -130,6 +166,7 @@ impl Speculator {
         beside_prompts: bool,
     ) -> Result<Vec<(SeqId, Vec<u32>)>, EngineError> {
         self.draft_timing = (0, 0.0, 0.0);
+        self.read_waiting()?;
         if self.is_off() || views.is_empty() {
             return Ok(Vec::new());
         }
@@ -194,11 +231,14 @@ impl Speculator {
         let Some((most, own)) = self.draft_capacity(view) else {
             return DraftProposal { chances: Vec::new(), model: true, backlog: 0.0 };
         };
+        if !model.can_draft(own.seen(view.seq)) {
+            return DraftProposal { chances: Vec::new(), model: true, backlog: 0.0 };
+        }
         // What it must read first. A prompt is read once for all tokens that may come.
         let unread = model.backlog(view.seq, &own.tokens);
         let per_token = if self.read.1 > 0 { self.read.0 / self.read.1 as f64 } else { 0.0 };
         let left =
-            if model.knows(view.seq) { 1 } else { (view.whole as usize).saturating_sub(own.tokens.len()).max(1) };
+            if model.knows(view.seq) { 1 } else { (own.whole as usize).saturating_sub(own.tokens.len()).max(1) };
         let chances = vec![own.acceptance.rate(&self.all, DraftSource::MODEL); most];
         DraftProposal { chances, model: true, backlog: unread as f64 * per_token / left as f64 }
     }
@@ -212,21 +252,22 @@ impl Speculator {
         let jobs: Vec<DraftJob<'_>> = jobs
             .iter()
             .filter_map(|&(view, length)| {
-                let tokens = &own.get(&view.seq)?.tokens[..];
-                let DecodingSequence { seq, params, counts, whole, salt, .. } = *view;
-                Some(DraftJob { seq, tokens, length, params, counts, whole, salt })
+                let of = own.get(&view.seq)?.seen(view.seq);
+                let DecodingSequence { params, counts, .. } = *view;
+                Some(DraftJob { of, length, params, counts })
             })
             .collect();
-        let unread: usize = jobs.iter().map(|job| model.backlog(job.seq, job.tokens)).sum();
+        let sequences: Vec<DraftSequence<'_>> = jobs.iter().map(|job| job.of).collect();
+        let unread: usize = sequences.iter().map(|of| model.backlog(of.seq, of.tokens)).sum();
         let started = Instant::now();
-        model.read(&jobs)?;
+        model.read(&sequences)?;
         let reading = started.elapsed().as_secs_f64();
         let drafts = model.draft(&jobs)?;
         let drafting = started.elapsed().as_secs_f64() - reading;
         self.read = (self.read.0 + reading, self.read.1 + unread);
         let longest = drafts.iter().map(Vec::len).max().unwrap_or(0);
-        self.draft_timing = (longest as u32, drafting, reading);
-        Ok(jobs.iter().map(|job| job.seq).zip(drafts).collect())
+        self.draft_timing = (longest as u32, drafting, self.draft_timing.2 + reading);
+        Ok(jobs.iter().map(|job| job.of.seq).zip(drafts).collect())
     }
 
     /// Takes what became of the drafts of a sequence: how many there were, and how many of them were right.

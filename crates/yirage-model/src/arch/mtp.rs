@@ -7,6 +7,7 @@
 //!
 //! Embedding and head are the model's where the file has none for the layer, or the same bytes once more.
 
+use super::Model;
 use super::decoder::{Decoder, SublayerFn};
 use super::emit::ModelBuilder;
 use super::unused_tensors;
@@ -25,6 +26,17 @@ pub const PREVIOUS_HIDDEN: &str = "previous_hidden";
 /// A configuration that does not say how many layers the model has.
 pub fn mtp_layer(checkpoint: &Checkpoint, config: &RawConfig) -> Result<Option<u32>, ModelError> {
     Ok(unused_tensors::guessing_layers(checkpoint, config.layers()?).into_iter().min())
+}
+
+impl Model {
+    /// The width of the hidden states that an MTP head reads; none for other models.
+    pub fn previous_hidden(&self) -> Option<u32> {
+        let input = self.graph.find(PREVIOUS_HIDDEN)?;
+        match self.graph.ty(input).shape[..] {
+            [_, Dim::Const(width)] => Some(width),
+            _ => None,
+        }
+    }
 }
 
 /// Why there is no MTP head to build.
