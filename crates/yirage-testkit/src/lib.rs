@@ -12,6 +12,7 @@ pub mod encoders;
 pub mod fixtures;
 pub mod gguf;
 pub mod json;
+pub mod mtp;
 mod recipe;
 pub mod rows;
 pub mod safetensors;

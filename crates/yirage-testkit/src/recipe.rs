@@ -10,6 +10,12 @@ pub(crate) fn checkpoint(of: &Value) -> Vec<u8> {
     safetensors::file(&tensors)
 }
 
+/// The tensors that a fixture describes: name, shape and values.
+pub(crate) fn tensors(of: &Value) -> Vec<(String, Vec<usize>, Vec<f32>)> {
+    let tensor = |r: TensorRecipe<'_>| (r.name.to_owned(), r.shape.clone(), r.values(seed(of)));
+    recipes(of).into_iter().map(tensor).collect()
+}
+
 /// SHA-256 of all values, to compare with what the script that made the fixture had.
 #[cfg(test)]
 pub(crate) fn digest(of: &Value) -> String {

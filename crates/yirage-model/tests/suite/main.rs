@@ -6,6 +6,7 @@ mod arch_chunks;
 mod arch_encoders;
 mod arch_hostile;
 mod arch_models;
+mod arch_mtp;
 mod arch_rope;
 mod arch_step_graph;
 mod arch_support;

@@ -54,6 +54,11 @@ impl ArchRunner {
             config,
             BuildOptions { kv: Format::F32, kv_block: 32, context, hidden: false, embedded: false, all_hidden: false },
         )?;
+        ArchRunner::of_model(checkpoint, model, context)
+    }
+
+    /// The same for a model that was built.
+    pub(crate) fn of_model(checkpoint: &Checkpoint, model: Model, context: u32) -> Result<ArchRunner, ModelError> {
         yirage_ir::verify(&model.graph).expect("a built graph verifies");
         let mut tensors = HashMap::new();
         let mut scratch = Vec::new();
@@ -85,6 +90,17 @@ impl ArchRunner {
     /// Appends `ids` to the sequence; logits of the wanted rows of this step. Blocks are used from the last to the
     /// first, differently in each group, so that a graph that confuses them fails.
     pub(crate) fn step(&mut self, ids: &[u32], rows: &[usize]) -> Vec<Vec<f32>> {
+        let out = self.outputs(ids, rows);
+        (0..rows.len()).map(|r| out[0].row(r)).collect()
+    }
+
+    /// Gives a step input that the runner knows nothing of.
+    pub(crate) fn give(&mut self, name: &str, tensor: Tensor) {
+        self.tensors.insert(name.into(), tensor);
+    }
+
+    /// As [`ArchRunner::step`], all outputs.
+    pub(crate) fn outputs(&mut self, ids: &[u32], rows: &[usize]) -> Vec<Tensor> {
         let positions: Vec<i32> = (self.length..self.length + ids.len()).map(|p| p as i32).collect();
         let n = ids.len();
         let t = &mut self.tensors;
@@ -106,8 +122,7 @@ impl ArchRunner {
         }
         t.insert("positions".into(), Tensor::i32([n], positions));
         self.length += n;
-        let out = yirage_ir::interp::evaluate(&self.model.graph, &mut self.tensors).expect("all inputs are given");
-        (0..rows.len()).map(|r| out[0].row(r)).collect()
+        yirage_ir::interp::evaluate(&self.model.graph, &mut self.tensors).expect("all inputs are given")
     }
 }
 
