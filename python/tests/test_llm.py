@@ -312,7 +312,8 @@ def test_guesses_are_counted_and_change_no_answer(yr, bedtime):
     assert guessed[0] == guessed[3] == 0 and min(guessed[1], guessed[2], guessed[4]) > 0, guessed
     for wrong, part in [("often", "'auto'"), ({"method": "ngram", "number": 1}, "number"), ({}, "nobody"),
                         ({"method": "ngram", "num_speculative_tokens": 0}, "num_speculative_tokens=0"),
-                        ({"method": "ngram", "model": bedtime}, "without a model")]:  # fmt: skip
+                        ({"method": "ngram", "model": bedtime}, "without a model"),
+                        ({"method": "mtp", "model": bedtime}, "own layer")]:  # fmt: skip
         with pytest.raises(yr.OptionError, match=part):
             yr.LLM(bedtime, speculative_config=wrong)
     with pytest.raises(yr.Unsupported, match="eagle"):

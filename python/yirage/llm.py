@@ -109,8 +109,9 @@ class LLM(_yirage.LLM):
         kv_cache_memory_bytes: bytes of the cache; without it, four requests of full length.
         enable_prefix_caching: whether the cached beginnings of prompts are used again.
         speculative_config: how tokens are guessed ahead, which changes no output: ``'auto'`` looks up how the text went on
-            before, ``None`` guesses nothing; a dict as vLLM's has ``method`` (``'ngram'`` or ``'draft_model'``),
-            ``num_speculative_tokens``, ``prompt_lookup_min``, and ``model``, which guesses.
+            before, ``None`` guesses nothing; a dict as vLLM's has ``method`` (``'ngram'``, ``'draft_model'``, or
+            ``'mtp'``: by the model's own layer for that), ``num_speculative_tokens``, ``prompt_lookup_min``, and
+            ``model``, which guesses.
         variant: choices of the device's kernels, such as ``'fetch=2K,many=single'``; without it, what was fastest when the
             model first started on this processor. Changes no output.
         seed: of requests that have none.

@@ -45,3 +45,6 @@ pub const MAX_LOGPROBS: u32 = 128;
 
 /// Drafts of one sequence that a step may verify.
 pub const MAX_DRAFTS: u32 = 255;
+
+/// Unread tokens of a sequence that a draft model reads together with its first guess.
+pub const READ_ALONG: usize = 16;

@@ -413,6 +413,7 @@ fn options(config: &KernelConfig, lookup: Option<PromptLookup>, plans: Option<Pl
             most: drafts,
             lookup: lookup.is_some(),
             ngram: lookup.map_or(0, |lookup| lookup.ngram_size),
+            mtp: false,
             control: SpeculationControl::Most,
         },
         plans,

@@ -8,6 +8,7 @@
 pub mod absent;
 pub mod adapters;
 pub mod bedtime;
+pub mod distribution;
 pub mod encoders;
 pub mod fixtures;
 pub mod gguf;

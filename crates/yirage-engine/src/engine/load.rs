@@ -179,7 +179,7 @@ impl Engine {
             return Err(EngineError::TwoDrafters);
         }
         if self.facts.recurrent {
-            return Err(cannot_guess(&self.facts.architecture));
+            return Err(cannot_guess("a draft model", &self.facts.architecture));
         }
         if let Some((model, draft)) = tokenizers {
             same_vocabulary(model, draft)?;
@@ -199,7 +199,7 @@ impl Engine {
     /// Loads the layer of the model's checkpoint that predicts further tokens, whose guesses are verified from now on.
     fn load_mtp_head(&mut self, checkpoint: &Checkpoint, progress: LoadProgressFn) -> Result<(), EngineError> {
         if self.facts.recurrent {
-            return Err(cannot_guess(&self.facts.architecture));
+            return Err(cannot_guess("an MTP head", &self.facts.architecture));
         }
         let model = LoadedModel {
             checkpoint,
@@ -217,7 +217,7 @@ impl Engine {
     }
 
     fn set_draft(&mut self, draft: DraftModel) {
-        let share = draft.bytes().weights as f64 / self.facts.bytes.weights.max(1) as f64;
+        let share = draft.read_bytes() as f64 / self.facts.bytes.weights.max(1) as f64;
         self.speculator.set_model(draft, share);
     }
 
@@ -239,7 +239,7 @@ impl Engine {
 fn no_mtp_head(checkpoint: &Checkpoint, device: &dyn Device, options: &EngineOptions) -> EngineError {
     let plain = EngineOptions { speculation: Speculation::default(), ..options.clone() };
     match load::build(checkpoint, device, &plain) {
-        Ok(built) if built.model.groups.contains(&KvCacheSpec::Recurrent) => cannot_guess(&built.model.name),
+        Ok(built) if built.model.groups.contains(&KvCacheSpec::Recurrent) => cannot_guess("an MTP head", &built.model.name),
         Ok(built) => EngineError::NoMtpHead { architecture: built.model.name },
         Err(error) => error,
     }

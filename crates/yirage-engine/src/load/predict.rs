@@ -3,6 +3,7 @@
 use super::sizes::DeviceSizes;
 use crate::block_positions::block_positions;
 use crate::error::EngineError;
+use crate::limits::READ_ALONG;
 use crate::memory::LoadBytes;
 use crate::options::EngineOptions;
 use yirage_hal::Device;
@@ -68,8 +69,11 @@ fn tables(model: &Model, plans: &[VerifiedPlan], blocks: &[u64], options: &Engin
     let rows = u64::from(options.logit_rows.max(options.max_seqs));
     // Rows that are reported are copies.
     let logits = rows.saturating_mul(model.vocab_size.into()).saturating_mul(4);
+    // Hidden states that an MTP head has not read: those of a step, and what stays of each sequence.
+    let waiting = u64::from(options.chunk.max(options.max_seqs)) + u64::from(options.max_seqs) * READ_ALONG as u64;
+    let hidden = waiting.saturating_mul(model.previous_hidden().unwrap_or(0).into()).saturating_mul(4);
     let entries = sum(blocks.iter().copied()).saturating_mul(BLOCK_ENTRY);
-    [entries, positions.saturating_mul(token), logits]
+    [entries, positions.saturating_mul(token), logits, hidden]
         .into_iter()
         .fold(sum(plans.iter().map(slots)), u64::saturating_add)
 }

@@ -18,6 +18,7 @@ use super::recurrent::cannot_guess;
 use crate::block_positions::block_positions;
 use crate::error::EngineError;
 use crate::kv::{KvManager, SeqCache};
+use crate::limits::READ_ALONG;
 use crate::load::{self, LoadProgressFn, ModelLoadPlan};
 use crate::memory::LoadBytes;
 use crate::options::{CacheSize, EngineOptions, Speculation};
@@ -30,13 +31,10 @@ use crate::variants::{self, ModelMatmuls};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use yirage_hal::{Bindings, Device, WeightHandle};
+use yirage_hal::{Bindings, Device, HalError, WeightHandle};
 use yirage_ir::Format;
 use yirage_model::Checkpoint;
 use yirage_plan::WeightPlan;
-
-/// Unread tokens that are read together with the first guess.
-const READ_ALONG: usize = 16;
 
 /// A sequence as a draft model sees it.
 #[derive(Clone, Copy)]
@@ -114,6 +112,8 @@ pub(crate) struct DraftModel {
     hidden: Option<usize>,
     caches: HashMap<SeqId, DraftSeqCache>,
     bytes: LoadBytes,
+    /// Bytes of the weights that its steps read, those that it has from the model among them.
+    read_bytes: u64,
 }
 
 impl DraftModel {
@@ -129,7 +129,7 @@ impl DraftModel {
         let options = drafting(options, CacheSize::Sequences(sequences));
         let prepared = load::prepare(checkpoint, &*device, &options, plans)?;
         if prepared.groups.iter().any(|config| config.group.is_recurrent()) {
-            return Err(cannot_guess(&prepared.model.name));
+            return Err(cannot_guess("a draft model", &prepared.model.name));
         }
         let bindings = load::bind(checkpoint, &*device, &prepared, HashMap::new(), progress)?;
         DraftModel::assemble(prepared, bindings, device, &options, plans)
@@ -173,6 +173,8 @@ impl DraftModel {
             scales: 0,
             previous_hidden: hidden.is_some(),
         };
+        let sizes = prepared.weights.entries.iter().map(|entry| device.weight_bytes(entry));
+        let read_bytes = sizes.sum::<Result<u64, HalError>>()?;
         let mut told = Vec::new();
         let products = ModelMatmuls::of(&prepared, options.precision);
         variants::bind(&*device, products, &mut bindings, &options.tuning, &mut told)?;
@@ -186,6 +188,7 @@ impl DraftModel {
             hidden,
             caches: HashMap::new(),
             bytes: prepared.bytes,
+            read_bytes,
         };
         Ok((draft, told))
     }
@@ -198,6 +201,11 @@ impl DraftModel {
     /// Memory it takes.
     pub(crate) fn bytes(&self) -> LoadBytes {
         self.bytes
+    }
+
+    /// Bytes of the weights that its steps read.
+    pub(crate) fn read_bytes(&self) -> u64 {
+        self.read_bytes
     }
 
     /// Whether it is an MTP head, which reads the model's hidden states.

@@ -7,8 +7,8 @@ use yirage_model::ModelError;
 pub(crate) const NO_WAY_BACK: &str =
     "layers keep a recurrent state, which does not go back to a position before a wrong guess";
 
-/// The error for a draft model of such a model, or for one that is such a model.
-pub(crate) fn cannot_guess(architecture: &str) -> EngineError {
-    let what = format!("a draft model with {architecture}");
+/// The error for `guesser` of such a model, or for a draft model that is such a model.
+pub(crate) fn cannot_guess(guesser: &str, architecture: &str) -> EngineError {
+    let what = format!("{guesser} with {architecture}");
     ModelError::Unsupported { what, why: NO_WAY_BACK.into() }.into()
 }

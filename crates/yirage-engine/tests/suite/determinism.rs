@@ -18,6 +18,7 @@ use yirage_ir::{Format, Op, Tensor};
 use yirage_plan::Precision;
 use yirage_sim::{Settings, Sim};
 use yirage_testkit::rng::Rng;
+use yirage_testkit::mtp::{self, MtpModel, MtpTables};
 use yirage_testkit::{absent, bedtime, tiny};
 
 /// What a request gave: its tokens, the bits of its logits where it wanted them, its log-probabilities and those of its
@@ -147,7 +148,8 @@ struct Compared {
 /// Runs the schedule of `seed` on devices that `open` gives for a number of threads.
 fn compare(model: &Path, base: EngineOptions, seed: u64, open: &dyn Fn(usize) -> Arc<dyn Device>) -> Compared {
     let base = EngineOptions { context: Some(128), ..base };
-    let solo = EngineOptions { max_seqs: 1, prefix_cache: false, chunk: 128, ..base.clone() };
+    let speculation = Speculation::default();
+    let solo = EngineOptions { max_seqs: 1, prefix_cache: false, chunk: 128, speculation, ..base.clone() };
     let mut rng = Rng::new(seed * 7 + 1);
     let mut engine = engine_on(model, &solo, open(1));
     let requests = requests(&mut rng, engine.facts().vocabulary);
@@ -159,8 +161,12 @@ fn compare(model: &Path, base: EngineOptions, seed: u64, open: &dyn Fn(usize) ->
         cache: CacheSize::Sequences(1),
         max_step: [None, Some(Duration::from_nanos(1)), Some(Duration::from_micros(300))][rng.below(3) as usize],
         prefix_cache: rng.below(4) > 0,
-        speculation: [Speculation::default(), guessing(1 + rng.below(15) as u32), Speculation::lookup()]
-            [rng.below(3) as usize],
+        speculation: if base.speculation.mtp {
+            let most = [1 + rng.below(15) as u32, Speculation::MOST][rng.below(2) as usize];
+            Speculation { most, ..base.speculation }
+        } else {
+            [Speculation::default(), guessing(1 + rng.below(15) as u32), Speculation::lookup()][rng.below(3) as usize]
+        },
         ..base
     };
     let workers = 1 + rng.below(8) as usize;
@@ -237,6 +243,26 @@ fn windows_experts_and_latent_caches() {
     for model in ["mistral-swa", "gemma3", "gptoss", "qwen3moe", "deepseek-v3"] {
         check(&tiny::model(model), Precision::Fast, 3);
     }
+}
+
+/// MTP heads guess beside prompts in chunks, behind beginnings that the cache has, and after preemption. Random ones are
+/// wrong, and such as foresee the model are right.
+#[test]
+fn mtp_heads() {
+    let always = Speculation { control: SpeculationControl::Most, ..Speculation::mtp() };
+    let mut sum = SchedulerStats::default();
+    for name in mtp::NAMES {
+        for model in [MtpModel::random(name, MtpTables::Missing), MtpModel::foreseen(name)] {
+            for (precision, speculation) in [(Precision::Exact, always), (Precision::Fast, Speculation::mtp())] {
+                let base = EngineOptions { speculation, ..options(precision) };
+                sum = add(sum, check_with(&model.folder(), &base, 4));
+            }
+        }
+    }
+    let base = EngineOptions { speculation: always, ..options(Precision::Fast) };
+    sum = add(sum, check_on_sim(&MtpModel::foreseen("deepseek-v3").folder(), &base, 1));
+    assert!(sum.preemptions > 0 && sum.prefix_hit > 0, "{sum:?}");
+    assert!(sum.accepted > 0 && sum.drafted > sum.accepted, "guesses were not right and wrong: {sum:?}");
 }
 
 /// Recurrent states begin anew with each sequence, go on from chunk to chunk, are computed again after preemption, and begin

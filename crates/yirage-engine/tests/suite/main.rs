@@ -19,6 +19,7 @@ mod hidden_states;
 mod int8_cache;
 mod kept_plans;
 mod kept_weights;
+mod mtp;
 mod option_effects;
 mod request_effects;
 mod sampling_batch;

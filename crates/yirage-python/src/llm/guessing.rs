@@ -57,18 +57,23 @@ impl Guessing {
         let method: Option<String> = keys.get_item(METHOD)?.map(|method| method.extract()).transpose()?;
         let draft: Option<PathBuf> = keys.get_item(MODEL)?.map(|model| model.extract()).transpose()?;
         let most = number(keys, COUNT, 1)?.unwrap_or(Speculation::MOST);
-        let lookup = match (method.as_deref(), &draft) {
-            (Some("ngram"), None) => true,
-            (Some("draft_model") | None, Some(_)) => false,
+        let (lookup, mtp) = match (method.as_deref(), &draft) {
+            (Some("ngram"), None) => (true, false),
+            (Some("mtp"), None) => (false, true),
+            (Some("draft_model") | None, Some(_)) => (false, false),
             (Some("ngram"), Some(_)) => {
                 return Err(PyFailure::option("speculative_config: 'ngram' guesses without a model"));
             }
+            (Some("mtp"), Some(_)) => {
+                let text = "speculative_config: by 'mtp' the model's own layer guesses, without a model beside it";
+                return Err(PyFailure::option(text));
+            }
             (Some("draft_model") | None, None) => {
-                let text = "speculative_config names nobody who guesses: 'method': 'ngram', or 'model': PATH";
+                let text = "speculative_config names nobody who guesses: 'method': 'ngram' or 'mtp', or 'model': PATH";
                 return Err(PyFailure::option(text));
             }
             (Some(other), _) => {
-                let why = "tokens are guessed by 'ngram' and by 'draft_model'";
+                let why = "tokens are guessed by 'ngram', by 'draft_model' and by 'mtp'";
                 return Err(PyFailure::unsupported(format!("speculative_config with method {other:?}"), why));
             }
         };
@@ -78,7 +83,7 @@ impl Guessing {
         }
         let ngram = number(keys, LEAST, 0)?.unwrap_or(0);
         let draft = draft.map(|model| model.to_string_lossy().into_owned());
-        Ok(Guessing { speculation: Speculation { most, lookup, ngram, ..Speculation::default() }, draft })
+        Ok(Guessing { speculation: Speculation { most, lookup, ngram, mtp, ..Speculation::default() }, draft })
     }
 }
 

@@ -57,6 +57,14 @@ const OPTION_REMEDIES: &[(&[&str], &str)] = &[
     (&["split-mode", "tensor-split"], "--tp N divides a model by devices, equally"),
     (&["main-gpu"], "--backend and --device name the device"),
     (&["gpu-memory-utilization"], "--kv-memory says how much memory the KV cache may take"),
+    (
+        &["speculative-config", "speculative-algorithm", "speculative-algo", "spec-type"],
+        "--speculate says who guesses: lookup (n-grams), draft (--draft-model), mtp (the model's own layer for that, NEXTN)",
+    ),
+    (
+        &["speculative-num-steps", "speculative-num-draft-tokens", "spec-draft-n-max", "num-speculative-tokens"],
+        "--draft-max N lets a step verify N guessed tokens at most",
+    ),
     (&["mlock", "no-mmap"], "weights are kept repacked and mapped from there; `yirage cache list` shows them"),
 ];
 

@@ -237,11 +237,11 @@ const BEHIND: &[Spec] = &[
     // How to be faster with the same text.
     option(
         "speculate",
-        Choice(&["auto", "lookup", "draft", "off"]),
+        Choice(&["auto", "lookup", "draft", "mtp", "off"]),
         Value("auto"),
         TALK,
         "Guess tokens and verify several at once, as far as measurements say it pays; the text is the same. lookup: from \
-         the text so far; draft: by --draft-model; auto: by all there are",
+         the text so far; draft: by --draft-model; mtp: by the model's own layer for that; auto: by lookup and --draft-model",
     ),
     option(
         "draft-model",

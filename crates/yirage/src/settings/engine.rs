@@ -142,8 +142,16 @@ fn speculation(layers: &Layers) -> Result<(Speculation, Option<String>), CliFail
             layers.label("speculate")
         )));
     }
+    if mode == "mtp" && model.is_some() {
+        return Err(CliFailure::Usage(format!(
+            "{}: the model's own layer guesses, and {} names another that does: give one of both",
+            layers.label("speculate"),
+            layers.label("draft-model")
+        )));
+    }
     let speculation = match mode {
         "off" => Speculation::default(),
+        "mtp" => Speculation { most, ..Speculation::mtp() },
         mode => Speculation { most, lookup: mode != "draft", ..Speculation::default() },
     };
     Ok((speculation, model.filter(|_| matches!(mode, "draft" | "auto"))))

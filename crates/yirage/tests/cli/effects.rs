@@ -8,6 +8,7 @@ use base64::Engine as _;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use yirage_testkit::json::floats;
+use yirage_testkit::mtp::MtpModel;
 use yirage_testkit::{bedtime, tiny, vision};
 
 /// An option's name, and a check of its effect on the small model.
@@ -466,6 +467,19 @@ fn speculate(model: &str) {
     // How much is guessed depends on what steps cost here and now; that it may be is what the gain says.
     assert!(lookup["timings"]["speculation_gain"].as_f64().unwrap() > 0.0);
     assert_eq!(lookup["tokens"], off["tokens"]);
+    // A layer of the model's own that foresees it; and what is wrong without one, or beside a draft model.
+    let foreseen = path(&MtpModel::foreseen("glm4moe").folder());
+    let ids = ["--prompt-ids", "3,9,27", "--temperature", "0", "--max-tokens", "90", "--ignore-eos"];
+    let run = |how: &[&str]| yirage(&[&["run", "--model", &foreseen, "--json"], &ids[..], how].concat());
+    let (off, mtp) = (run(&["--speculate", "off"]).json(), run(&["--speculate", "mtp"]).json());
+    assert_eq!((counts(&off), &off["tokens"]), ([0; 3], &mtp["tokens"]));
+    assert_eq!(counts(&mtp)[0], counts(&mtp)[1], "the layer foresees the model: {mtp}");
+    assert!(mtp["timings"]["speculation_gain"].as_f64().unwrap() > 0.0);
+    assert!(run(&[]).ran().err.contains("`--speculate mtp` has it guess"), "a layer that is not used is told of");
+    let without = yirage(&["run", "--model", model, "--speculate", "mtp", "-n", "1"]).ran();
+    assert!(without.code == 1 && without.err.contains("use `--speculate lookup`"), "{}", without.err);
+    let both = run(&["--speculate", "mtp", "--draft-model", model]).ran();
+    assert!(both.code == 2 && both.err.contains("--draft-model"), "{}", both.err);
 }
 
 fn draft_model(model: &str) {

@@ -112,6 +112,10 @@ fn what_is_not_here_says_what_to_type() {
         (&["--tensor-split", "1,1"], "--tp N"),
         (&["--gpu-memory-utilization", "0.9"], "--kv-memory"),
         (&["--no-mmap"], "yirage cache"),
+        (&["--speculative-config", r#"{"method":"mtp"}"#], "--speculate"),
+        (&["--speculative-algorithm", "NEXTN"], "mtp"),
+        (&["--spec-type", "draft-mtp"], "mtp"),
+        (&["--speculative-num-steps", "3"], "--draft-max"),
     ] {
         let ran = yirage(&[&["run", TINY, "--prompt-ids", "1"], option].concat()).ran();
         assert!(ran.code == 2 && ran.err.contains(remedy) && !ran.err.contains("similar"), "{option:?}: {}", ran.err);
