@@ -66,7 +66,14 @@ impl RankDivision {
         ranks: u32,
         experts: ExpertDivision,
     ) -> Result<Result<RankDivision, IndivisibleModel>, ModelError> {
-        let build = BuildOptions { kv: Format::F32, kv_block: 32, context: 1, hidden: false, embedded: false, all_hidden: false };
+        let build = BuildOptions {
+            kv: Format::F32,
+            kv_block: 32,
+            context: 1,
+            hidden: false,
+            embedded: false,
+            all_hidden: false,
+        };
         let model = arch::build(checkpoint, &RawConfig::load(checkpoint)?, build)?;
         let divided = match experts {
             ExpertDivision::Rows => Ok(()),

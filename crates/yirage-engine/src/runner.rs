@@ -109,9 +109,7 @@ impl Runner {
         executor.set("seqs", entries.iter().enumerate().flat_map(|(i, e)| e.tokens.iter().map(move |_| i as i32)));
         executor.set("rows", wanted_rows(entries));
         if let Some(width) = self.inputs.embedded {
-            let given = given_rows(entries, width as usize, |token| {
-                rows.embedded.row(token).filter(|_| ids.is_none())
-            });
+            let given = given_rows(entries, width as usize, |token| rows.embedded.row(token).filter(|_| ids.is_none()));
             executor.set_floats("given", given.0);
             executor.set_floats("is_given", given.1);
         }

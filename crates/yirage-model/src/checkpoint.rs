@@ -250,8 +250,7 @@ impl Checkpoint {
         if self.is_merged(tensor) {
             return false;
         }
-        let same =
-            tensor.dtype == of.dtype && tensor.shape == of.shape && self.bytes(tensor) == self.bytes(of);
+        let same = tensor.dtype == of.dtype && tensor.shape == of.shape && self.bytes(tensor) == self.bytes(of);
         self.release(tensor, 0..tensor.range.len());
         same
     }

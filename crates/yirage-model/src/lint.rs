@@ -107,7 +107,14 @@ impl Linter<'_> {
 
     fn config(&mut self, config: &RawConfig) {
         // What a model is built for changes neither what it reads nor what it refuses.
-        let options = BuildOptions { kv: Format::F32, kv_block: 32, context: 1, hidden: false, embedded: false, all_hidden: false };
+        let options = BuildOptions {
+            kv: Format::F32,
+            kv_block: 32,
+            context: 1,
+            hidden: false,
+            embedded: false,
+            all_hidden: false,
+        };
         let Err(refused) = arch::build(self.checkpoint, config, options) else { return self.settings(config) };
         self.formats();
         match refused {

@@ -130,7 +130,8 @@ impl MtpModel {
     /// The model's folder: config.json and model.safetensors in f32.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
-        let tensors: Vec<_> = self.tensors.iter().map(|(name, shape, of)| (&name[..], &shape[..], of.clone())).collect();
+        let tensors: Vec<_> =
+            self.tensors.iter().map(|(name, shape, of)| (&name[..], &shape[..], of.clone())).collect();
         let files =
             [("config.json", self.config.to_string().into_bytes()), ("model.safetensors", safetensors::file(&tensors))];
         fixtures::folder(self.name, &files)

@@ -38,7 +38,14 @@ impl Encoder {
     ) -> Result<Encoder, EngineError> {
         let config = RawConfig::load(checkpoint)?;
         // Encoders keep nothing, and their tables of positions come with the file.
-        let build = BuildOptions { kv: Format::F32, kv_block: 32, context: 1, hidden: false, embedded: false, all_hidden: false };
+        let build = BuildOptions {
+            kv: Format::F32,
+            kv_block: 32,
+            context: 1,
+            hidden: false,
+            embedded: false,
+            all_hidden: false,
+        };
         let model = arch::build(checkpoint, &config, build)?;
         let sentence = SentenceConfig::load(checkpoint)?;
         let longest = sentence.longest.map_or(model.context, |longest| longest.min(model.context));

@@ -239,7 +239,9 @@ impl Engine {
 fn no_mtp_head(checkpoint: &Checkpoint, device: &dyn Device, options: &EngineOptions) -> EngineError {
     let plain = EngineOptions { speculation: Speculation::default(), ..options.clone() };
     match load::build(checkpoint, device, &plain) {
-        Ok(built) if built.model.groups.contains(&KvCacheSpec::Recurrent) => cannot_guess("an MTP head", &built.model.name),
+        Ok(built) if built.model.groups.contains(&KvCacheSpec::Recurrent) => {
+            cannot_guess("an MTP head", &built.model.name)
+        }
         Ok(built) => EngineError::NoMtpHead { architecture: built.model.name },
         Err(error) => error,
     }

@@ -11,7 +11,9 @@ mod weights;
 
 pub(crate) use cache::kv_cache_type;
 pub(crate) use predict::check;
-pub(crate) use prepare::{BuiltModel, ModelLoadPlan, RebuiltModel, build, prepare, prepare_graph_model, prepare_mtp_head, rebuild};
+pub(crate) use prepare::{
+    BuiltModel, ModelLoadPlan, RebuiltModel, build, prepare, prepare_graph_model, prepare_mtp_head, rebuild,
+};
 pub use prepare::{PlannedStep, plan_step};
 pub use progress::LoadProgressFn;
 pub(crate) use sizes::DeviceSizes;

@@ -226,8 +226,9 @@ impl DraftModel {
 
     /// Whether hidden states of a sequence wait to be read that are too many for a step that guesses.
     pub(crate) fn has_waiting(&self, seq: SeqId) -> bool {
-        let waiting =
-            |known: &DraftSeqCache| known.hidden.as_ref().map_or(0, HiddenRows::end).saturating_sub(known.computed.len());
+        let waiting = |known: &DraftSeqCache| {
+            known.hidden.as_ref().map_or(0, HiddenRows::end).saturating_sub(known.computed.len())
+        };
         self.caches.get(&seq).is_some_and(|known| waiting(known) > READ_ALONG)
     }
 

@@ -237,8 +237,7 @@ impl Speculator {
         // What it must read first. A prompt is read once for all tokens that may come.
         let unread = model.backlog(view.seq, &own.tokens);
         let per_token = if self.read.1 > 0 { self.read.0 / self.read.1 as f64 } else { 0.0 };
-        let left =
-            if model.knows(view.seq) { 1 } else { (own.whole as usize).saturating_sub(own.tokens.len()).max(1) };
+        let left = if model.knows(view.seq) { 1 } else { (own.whole as usize).saturating_sub(own.tokens.len()).max(1) };
         let chances = vec![own.acceptance.rate(&self.all, DraftSource::MODEL); most];
         DraftProposal { chances, model: true, backlog: unread as f64 * per_token / left as f64 }
     }

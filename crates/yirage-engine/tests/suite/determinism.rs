@@ -17,8 +17,8 @@ use yirage_ir::interp::Eval;
 use yirage_ir::{Format, Op, Tensor};
 use yirage_plan::Precision;
 use yirage_sim::{Settings, Sim};
-use yirage_testkit::rng::Rng;
 use yirage_testkit::mtp::{self, MtpModel, MtpTables};
+use yirage_testkit::rng::Rng;
 use yirage_testkit::{absent, bedtime, tiny};
 
 /// What a request gave: its tokens, the bits of its logits where it wanted them, its log-probabilities and those of its

@@ -86,8 +86,8 @@ fn a_head_that_foresees_the_model_is_always_right() {
     }
 }
 
-/// Two of three beginnings are found in the cache, as the model's and the head's; the third in the model's alone, and the
-/// head begins behind it. Right is what it guesses in each case.
+/// Beginnings that the model finds in its cache have no states. The head has them in its own, or, of those that end with a
+/// block, lacks the last token's and begins behind. It is right in each case.
 #[test]
 fn a_head_begins_where_states_are_known() {
     let model = MtpModel::foreseen("deepseek-v3").folder();
@@ -97,7 +97,6 @@ fn a_head_begins_where_states_are_known() {
         let first: Vec<u32> = prompt(100);
         let behind = |n: usize, last: u32| [&first[..n], &[last, 1, 2]].concat();
         let mut cached = Vec::new();
-        // The third leaves the first in the last token of a block, which the head reads with the block before.
         for tokens in [first.clone(), first.clone(), behind(90, 60), behind(96, 61), behind(64, 62)] {
             let (_, usage) = one(&mut engine, Request::greedy(tokens, 20));
             assert!(usage.drafted > 0 && usage.accepted == usage.drafted, "{usage:?}");
@@ -140,7 +139,8 @@ fn tokens_that_a_head_guessed_keep_the_distribution() {
     });
     for (model, right) in [(foreseen, true), (other, false)] {
         let model = model.folder();
-        let (mut guessing, mut exact) = (engine(&model, &with(always(4))), engine(&model, &with(Speculation::default())));
+        let (mut guessing, mut exact) =
+            (engine(&model, &with(always(4))), engine(&model, &with(Speculation::default())));
         let (mut drafted, mut accepted) = (0, 0);
         let runs: Vec<Vec<u32>> = (0..RUNS)
             .map(|seed| {
@@ -154,7 +154,10 @@ fn tokens_that_a_head_guessed_keep_the_distribution() {
             })
             .collect();
         println!("{accepted} of {drafted} accepted");
-        assert!(if right { accepted == drafted } else { accepted > 0 && accepted < drafted }, "{accepted} of {drafted}");
+        assert!(
+            if right { accepted == drafted } else { accepted > 0 && accepted < drafted },
+            "{accepted} of {drafted}"
+        );
         let mut history = prompt(5);
         for place in 0..4 {
             let logits = all_logits(&mut exact, &history).pop().unwrap();
@@ -181,9 +184,9 @@ fn a_head_shares_what_is_the_models() {
         let bytes = |tables| {
             let model = MtpModel::random(name, tables).folder();
             let engine = engine(&model, &with(always(3)));
-            let before = engine.memory().weights.used;
+            let held = engine.memory().weights.used;
             let (own, model) = (engine.draft_bytes().unwrap().weights, engine.facts().bytes.weights);
-            assert_eq!(before as u64, own + model, "{name}, {tables:?}: what was predicted");
+            assert_eq!(held, own + model, "{name}, {tables:?}: what was predicted");
             own
         };
         let [own, copied, missing] = [MtpTables::Own, MtpTables::Copied, MtpTables::Missing].map(bytes);

@@ -65,12 +65,7 @@ pub(super) fn check_mtp_layer(
     Err(unused(checkpoint, names.len(), names.iter().copied().take(SHOWN), why))
 }
 
-fn unused<'n>(
-    checkpoint: &Checkpoint,
-    count: usize,
-    names: impl Iterator<Item = &'n str>,
-    why: String,
-) -> ModelError {
+fn unused<'n>(checkpoint: &Checkpoint, count: usize, names: impl Iterator<Item = &'n str>, why: String) -> ModelError {
     let names = names.map(str::to_owned).collect();
     ModelError::UnusedTensors(Box::new(UnusedTensors { file: checkpoint.label(), count, names, why }))
 }

@@ -8,7 +8,10 @@ const MISSING: &[(&str, &str)] = &[
         "mla_",
         "its other forms attend over rows that are no longer compressed; use mla_decode_layer or mla_prefill_layer",
     ),
-    ("mtp_", "draft heads are not run in a persistent kernel; use prompt lookup, or the engine's `speculative_config={'method': 'mtp'}`"),
+    (
+        "mtp_",
+        "draft heads are not run in a persistent kernel; use prompt lookup, or the engine's `speculative_config={'method': 'mtp'}`",
+    ),
     ("softmax_gather", "it belongs to the verification of draft heads, which are not run in a persistent kernel"),
     ("prob_", "it belongs to the verification of draft heads, which are not run in a persistent kernel"),
     ("linear_fp8_", "its other forms are a GPU's ways to compute the same; use linear_fp8_layer or linear_bmm_layer"),
