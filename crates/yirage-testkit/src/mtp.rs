@@ -18,6 +18,15 @@ pub enum MtpTables {
     Missing,
 }
 
+/// What of its input tells a layer the next token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MtpSight {
+    /// The token.
+    Token,
+    /// The hidden state of the position before it.
+    State,
+}
+
 /// A model as numbers.
 #[derive(Clone, Debug)]
 pub struct MtpModel {
@@ -33,8 +42,11 @@ pub struct MtpModel {
 const TABLES: [(&str, &str); 2] =
     [("embed_tokens.weight", "model.embed_tokens.weight"), ("shared_head.head.weight", "lm_head.weight")];
 
-/// Tokens of [`MtpModel::foreseen`]'s vocabulary, and elements of its hidden states.
+/// Tokens of the vocabulary of [`MtpModel::foreseen`], and elements of its hidden states.
 const FORESEEN: usize = 64;
+
+/// The length of its directions: the square root of their number.
+const LENGTH: f32 = 8.0;
 
 impl MtpModel {
     /// The tiny model `name` with random weights in its layer behind the last.
@@ -67,15 +79,18 @@ impl MtpModel {
         model
     }
 
-    /// A model of [`FORESEEN`] tokens that its layer behind the last foresees from hidden states alone. Behind a token t
-    /// comes 5t + 7 with the chance e^4 / (e^4 + 63), and every other token with the same smaller one.
+    /// A model of 64 tokens that its layer behind the last foresees. Behind a token t comes 5t + 7 with the chance
+    /// e^4 / (e^4 + 63), and every other token with the same smaller one.
     ///
-    /// Hidden states are one direction for each token, as nothing is added to its embedding; the layer turns that of the
-    /// token that was read into that of the likeliest next one.
+    /// Hidden states are one direction for each token, as nothing is added to its embedding. By a token the layer does what
+    /// the model does. By a state it turns the direction of a token into that of the likeliest next one, and is wrong
+    /// behind every token that is another.
     #[must_use]
-    pub fn foreseen(name: &'static str) -> MtpModel {
+    pub fn foreseen(name: &'static str, by: MtpSight) -> MtpModel {
         let mut model = MtpModel::random(name, MtpTables::Missing);
         model.config["vocab_size"] = FORESEEN.into();
+        // Norms then change no bit of a direction, so that the layer's logits are the model's.
+        model.config["rms_norm_eps"] = 0.into();
         let own = format!("model.layers.{}.", layers(&model.config));
         let names: Vec<String> = model.tensors.iter().map(|(name, ..)| name.clone()).collect();
         for name in names {
@@ -93,12 +108,17 @@ impl MtpModel {
         };
         for (name, shape, values) in &mut model.tensors {
             match name.as_str() {
-                "model.embed_tokens.weight" => *values = square(&|of, token| of[token * FORESEEN + token] = 1.0),
-                // Directions are as long as the square root of their number.
+                "model.embed_tokens.weight" => *values = square(&|of, token| of[token * FORESEEN + token] = LENGTH),
                 "lm_head.weight" => *values = square(&|of, token| of[next(token) * FORESEEN + token] = 0.5),
                 _ if *name == format!("{own}eh_proj.weight") => {
                     *values = vec![0.0; 2 * FORESEEN * FORESEEN];
-                    (0..FORESEEN).for_each(|token| values[(2 * next(token) + 1) * FORESEEN + token] = 1.0);
+                    for token in 0..FORESEEN {
+                        let (row, half) = match by {
+                            MtpSight::Token => (token, 0),
+                            MtpSight::State => (next(token), 1),
+                        };
+                        values[(2 * row + half) * FORESEEN + token] = 1.0;
+                    }
                     continue;
                 }
                 _ => continue,

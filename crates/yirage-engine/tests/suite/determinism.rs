@@ -17,7 +17,7 @@ use yirage_ir::interp::Eval;
 use yirage_ir::{Format, Op, Tensor};
 use yirage_plan::Precision;
 use yirage_sim::{Settings, Sim};
-use yirage_testkit::mtp::{self, MtpModel, MtpTables};
+use yirage_testkit::mtp::{self, MtpModel, MtpSight, MtpTables};
 use yirage_testkit::rng::Rng;
 use yirage_testkit::{absent, bedtime, tiny};
 
@@ -252,7 +252,7 @@ fn mtp_heads() {
     let always = Speculation { control: SpeculationControl::Most, ..Speculation::mtp() };
     let mut sum = SchedulerStats::default();
     for name in mtp::NAMES {
-        for model in [MtpModel::random(name, MtpTables::Missing), MtpModel::foreseen(name)] {
+        for model in [MtpModel::random(name, MtpTables::Missing), MtpModel::foreseen(name, MtpSight::Token)] {
             for (precision, speculation) in [(Precision::Exact, always), (Precision::Fast, Speculation::mtp())] {
                 let base = EngineOptions { speculation, ..options(precision) };
                 sum = add(sum, check_with(&model.folder(), &base, 4));
@@ -260,7 +260,7 @@ fn mtp_heads() {
         }
     }
     let base = EngineOptions { speculation: always, ..options(Precision::Fast) };
-    sum = add(sum, check_on_sim(&MtpModel::foreseen("deepseek-v3").folder(), &base, 1));
+    sum = add(sum, check_on_sim(&MtpModel::foreseen("deepseek-v3", MtpSight::State).folder(), &base, 1));
     assert!(sum.preemptions > 0 && sum.prefix_hit > 0, "{sum:?}");
     assert!(sum.accepted > 0 && sum.drafted > sum.accepted, "guesses were not right and wrong: {sum:?}");
 }

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use yirage_testkit::json::floats;
-use yirage_testkit::mtp::MtpModel;
+use yirage_testkit::mtp::{MtpModel, MtpSight};
 use yirage_testkit::{bedtime, tiny, vision};
 
 /// An option's name, and a check of its effect on the small model.
@@ -468,7 +468,7 @@ fn speculate(model: &str) {
     assert!(lookup["timings"]["speculation_gain"].as_f64().unwrap() > 0.0);
     assert_eq!(lookup["tokens"], off["tokens"]);
     // A layer of the model's own that foresees it; and what is wrong without one, or beside a draft model.
-    let foreseen = path(&MtpModel::foreseen("glm4moe").folder());
+    let foreseen = path(&MtpModel::foreseen("glm4moe", MtpSight::State).folder());
     let ids = ["--prompt-ids", "3,9,27", "--temperature", "0", "--max-tokens", "90", "--ignore-eos"];
     let run = |how: &[&str]| yirage(&[&["run", "--model", &foreseen, "--json"], &ids[..], how].concat());
     let (off, mtp) = (run(&["--speculate", "off"]).json(), run(&["--speculate", "mtp"]).json());
