@@ -153,7 +153,7 @@ fn tokens_that_a_head_guessed_keep_the_distribution() {
             "{accepted} of {drafted}"
         );
         let mut history = prompt(5);
-        for place in 0..4 {
+        for place in 0..3 {
             let logits = all_logits(&mut exact, &history).pop().unwrap();
             let mut counts = vec![0; logits.len()];
             let same = runs.iter().filter(|run| run[..place] == history[5..]);
