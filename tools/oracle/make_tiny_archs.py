@@ -47,6 +47,8 @@ MODELS = {
              eos_token_id=2)),
     "gptneox": ("GPTNeoXConfig", {k: v for k, v in BASE.items() if k != "num_key_value_heads"}),
     "smollm3": ("SmolLM3Config", dict(BASE, no_rope_layer_interval=3)),
+    "llama4": ("Llama4TextConfig", dict(SMALL, num_hidden_layers=4, head_dim=16, intermediate_size=48,
+               intermediate_size_mlp=96, num_local_experts=4, interleave_moe_layer_step=2, no_rope_layer_interval=4)),
     "gptoss": ("GptOssConfig", dict(BASE, head_dim=16, num_local_experts=4, num_experts_per_tok=2, sliding_window=16)),
     "deepseek-v3": ("DeepseekV3Config", dict(BASE, num_key_value_heads=4, q_lora_rank=32, kv_lora_rank=16,
                     qk_rope_head_dim=8, qk_nope_head_dim=16, v_head_dim=16, n_routed_experts=8, num_experts_per_tok=2,

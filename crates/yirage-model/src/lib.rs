@@ -20,7 +20,7 @@ pub mod tokenizer;
 pub mod weights;
 
 pub use checkpoint::{Checkpoint, CheckpointKind, StoredType, TensorInfo, TensorOverride};
-pub use config::{FrequencyDivisors, GenerationConfig, LayerType, RawConfig, RopeConfig, RopeScaling};
+pub use config::{ContextLimit, FrequencyDivisors, GenerationConfig, LayerType, RawConfig, RopeConfig, RopeScaling};
 pub use decode::DecodedTensors;
 pub use error::ModelError;
 pub use lora::LoraAdapter;

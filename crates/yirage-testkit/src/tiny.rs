@@ -72,6 +72,7 @@ fixtures![
     "hunyuan-moe",
     "lfm2-moe",
     "glm4-moe-lite",
+    "llama4",
 ];
 
 /// Inputs and outputs of a model: `cases` with `ids`, `last_logits`, their `std`, `argmax_each_pos` and `greedy16`.

@@ -42,7 +42,8 @@ impl Engine {
         progress: LoadProgressFn,
     ) -> Result<Engine, EngineError> {
         let plans = PlanProvider::new(options.plans.clone());
-        let mtp_layer = mtp_layer(checkpoint, &RawConfig::load(checkpoint)?)?;
+        let config = RawConfig::load(checkpoint)?;
+        let mtp_layer = mtp_layer(checkpoint, &config)?;
         if options.speculation.wants_mtp_head() && mtp_layer.is_none() {
             return Err(no_mtp_head(checkpoint, &*device, options));
         }
@@ -57,6 +58,7 @@ impl Engine {
         engine.facts.packed_weights = kept.as_ref().map(|entry| entry.path().to_path_buf());
         (engine.packed_entry, engine.background) = (kept, background);
         engine.notices.extend(Notice::of_weights(checkpoint));
+        engine.notices.extend(Notice::of_context(&config));
         if options.speculation.wants_mtp_head() {
             engine.load_mtp_head(checkpoint, progress)?;
         } else if options.speculation.most > 0 {

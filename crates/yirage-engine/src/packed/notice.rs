@@ -1,7 +1,7 @@
 //! What is said to the owner of an engine of its weights, of what is kept between starts and of what is not done.
 
 use std::fmt;
-use yirage_model::{Checkpoint, DecodedTensors};
+use yirage_model::{Checkpoint, ContextLimit, DecodedTensors, RawConfig};
 
 /// What the owner of an engine should know of its weights, of what is kept between starts and of what is not done.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,12 +25,19 @@ pub enum Notice {
     NotGuessed(String),
     /// The checkpoint's layer of this number predicts further tokens, and was not asked to.
     MtpHeadUnused(u32),
+    /// Not all positions that the model was made for are computed.
+    ContextLimited(ContextLimit),
 }
 
 impl Notice {
     /// What is said of the weights of `checkpoint`, if there is something.
     pub(crate) fn of_weights(checkpoint: &Checkpoint) -> Option<Notice> {
         Some(checkpoint.decoded_tensors()).filter(|decoded| !decoded.is_empty()).map(Notice::Decoded)
+    }
+
+    /// What is said of the context that `config` describes, if there is something.
+    pub(crate) fn of_context(config: &RawConfig) -> Option<Notice> {
+        config.context_limit().cloned().map(Notice::ContextLimited)
     }
 }
 
@@ -44,6 +51,7 @@ impl fmt::Display for Notice {
                 let all: Vec<String> = all.iter().map(DecodedTensors::to_string).collect();
                 write!(f, "weights are decoded when they are loaded, each value exactly: {}", all.join("; "))
             }
+            Notice::ContextLimited(limit) => write!(f, "the context is shorter than the model's: {limit}"),
             Notice::NotGuessed(why) => write!(f, "tokens are not guessed: {why}"),
             Notice::MtpHeadUnused(layer) => write!(
                 f,

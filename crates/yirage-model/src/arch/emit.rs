@@ -194,6 +194,11 @@ impl<'a> ModelBuilder<'a> {
         }
     }
 
+    /// Positions that a sequence may have.
+    pub(super) fn most_positions(&self) -> u32 {
+        self.options.context
+    }
+
     /// The product of two sizes.
     pub(super) fn product(&self, a: u32, b: u32, what: &str) -> Result<u32, ModelError> {
         a.checked_mul(b).filter(|&n| n <= LARGEST).ok_or_else(|| ModelError::Config {

@@ -18,6 +18,8 @@ pub(super) enum ExpertTensorNames {
     },
     /// One tensor for all experts' gates and then ups, another for their downs.
     Stacked { router: &'static str, gate_up: &'static str, down: &'static str },
+    /// The same, of matrices whose rows are the columns of others'.
+    StackedTransposed { router: &'static str, gate_up: &'static str, down: &'static str },
 }
 
 impl ExpertTensorNames {
@@ -30,7 +32,9 @@ impl ExpertTensorNames {
 
     fn router(&self) -> &'static str {
         match self {
-            ExpertTensorNames::Separate { router, .. } | ExpertTensorNames::Stacked { router, .. } => router,
+            ExpertTensorNames::Separate { router, .. }
+            | ExpertTensorNames::Stacked { router, .. }
+            | ExpertTensorNames::StackedTransposed { router, .. } => router,
         }
     }
 }
@@ -60,20 +64,55 @@ impl MoeLayer {
         names: &ExpertTensorNames,
         correction: Option<ValueId>,
     ) -> Result<ValueId, ModelError> {
-        let (top_k, hf) = (self.route.top_k, format!("model.layers.{l}"));
-        let router = format!("{hf}.{}", names.router());
-        let logits = e.linear(&format!("l{l}.router"), &router, x, [self.count, self.hidden], false)?;
+        let logits = self.logits(e, l, x, names)?;
+        let [chances, chosen] = self.choose(e, l, logits, correction)?;
+        let results = self.results(e, l, x, names, chosen)?;
+        e.op(&format!("l{l}.ffn"), ExpertSum { top_k: self.route.top_k }, &[results, chances])
+    }
+
+    /// What the router says of each expert.
+    pub(super) fn logits(
+        &self,
+        e: &mut ModelBuilder<'_>,
+        l: u32,
+        x: ValueId,
+        names: &ExpertTensorNames,
+    ) -> Result<ValueId, ModelError> {
+        let router = format!("model.layers.{l}.{}", names.router());
+        e.linear(&format!("l{l}.router"), &router, x, [self.count, self.hidden], false)
+    }
+
+    /// The scores and the numbers of the experts of each token; `correction` joins the choice only.
+    pub(super) fn choose(
+        &self,
+        e: &mut ModelBuilder<'_>,
+        l: u32,
+        logits: ValueId,
+        correction: Option<ValueId>,
+    ) -> Result<[ValueId; 2], ModelError> {
         let mut ins = vec![logits];
         ins.extend(correction);
-        let chosen = e.ops(&[&format!("l{l}.chances"), &format!("l{l}.chosen")], self.route.clone(), &ins)?;
+        let outs = e.ops(&[&format!("l{l}.chances"), &format!("l{l}.chosen")], self.route.clone(), &ins)?;
+        Ok([outs[0], outs[1]])
+    }
+
+    /// What the chosen experts make of each token, one result behind the other.
+    pub(super) fn results(
+        &self,
+        e: &mut ModelBuilder<'_>,
+        l: u32,
+        x: ValueId,
+        names: &ExpertTensorNames,
+        chosen: ValueId,
+    ) -> Result<ValueId, ModelError> {
+        let top_k = self.route.top_k;
         let gate = self.weight(e, l, names, 0)?;
-        let gate = e.op(&format!("l{l}.ffn.gate"), ExpertLinear { top_k, shared: true }, &[x, gate, chosen[1]])?;
+        let gate = e.op(&format!("l{l}.ffn.gate"), ExpertLinear { top_k, shared: true }, &[x, gate, chosen])?;
         let up = self.weight(e, l, names, 1)?;
-        let up = e.op(&format!("l{l}.ffn.up"), ExpertLinear { top_k, shared: true }, &[x, up, chosen[1]])?;
+        let up = e.op(&format!("l{l}.ffn.up"), ExpertLinear { top_k, shared: true }, &[x, up, chosen])?;
         let act = e.op(&format!("l{l}.ffn.act"), Map::gated(self.gate), &[gate, up])?;
         let down = self.weight(e, l, names, 2)?;
-        let down = e.op(&format!("l{l}.ffn.down"), ExpertLinear { top_k, shared: false }, &[act, down, chosen[1]])?;
-        e.op(&format!("l{l}.ffn"), ExpertSum { top_k }, &[down, chosen[0]])
+        e.op(&format!("l{l}.ffn.down"), ExpertLinear { top_k, shared: false }, &[act, down, chosen])
     }
 
     /// One of the three matrices of all experts.
@@ -98,6 +137,13 @@ impl MoeLayer {
                 let (of, strides) = ([self.count, rows, k], [e.product(rows, k, "an expert's size")?, k, 1]);
                 let offset = e.product(first, k, "an expert's size")?;
                 let view = e.part(&format!("model.layers.{l}.{tensor}"), &of, offset, &shape, &strides)?;
+                return e.weight(&name, &shape, vec![view]);
+            }
+            ExpertTensorNames::StackedTransposed { gate_up, down, .. } => {
+                let (tensor, columns, first) = if part == 2 { (down, n, 0) } else { (gate_up, 2 * n, part as u32 * n) };
+                let (of, strides) =
+                    ([self.count, k, columns], [e.product(columns, k, "an expert's size")?, 1, columns]);
+                let view = e.part(&format!("model.layers.{l}.{tensor}"), &of, first, &shape, &strides)?;
                 return e.weight(&name, &shape, vec![view]);
             }
         };

@@ -56,6 +56,7 @@ mod key_bias;
 mod layers;
 mod lfm2;
 mod llama;
+mod llama4;
 mod low_rank;
 mod mamba2;
 mod mamba2_mixer;
@@ -218,6 +219,7 @@ const ARCHITECTURES: &[Architecture] = &[
     ("phi3", true, phi3::emit),
     ("olmo2", true, olmo2::emit),
     ("smollm3", true, smollm3::emit),
+    ("llama4_text", true, llama4::emit),
     ("glm", true, glm::emit),
     ("glm4", true, glm4::emit),
     ("gpt2", false, gpt2::emit),

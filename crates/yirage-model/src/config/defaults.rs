@@ -96,6 +96,13 @@ fn of(model_type: &str) -> Value {
             "use_sliding_window": false, "sliding_window": null, "no_rope_layer_interval": 4,
             "attention_bias": false, "mlp_bias": false, "hidden_act": "silu", "max_position_embeddings": 32768
         }),
+        "llama4_text" => json!({
+            "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "tie_word_embeddings": false, "num_key_value_heads": 8,
+            "head_dim": 128, "attention_bias": false, "hidden_act": "silu", "num_local_experts": 16,
+            "num_experts_per_tok": 1, "interleave_moe_layer_step": 1, "use_qk_norm": true, "no_rope_layer_interval": 4,
+            "attention_chunk_size": 8192, "attn_temperature_tuning": true, "floor_scale": 8192,
+            "max_position_embeddings": 131072
+        }),
         "glm" | "glm4" => json!({
             "rms_norm_eps": 1.5625e-7, "rope_theta": 10000.0, "partial_rotary_factor": 0.5, "head_dim": 128,
             "num_key_value_heads": 2, "tie_word_embeddings": false, "attention_bias": true, "hidden_act": "silu",

@@ -42,7 +42,10 @@ impl RawConfig {
         let rope = t.rope(has_tensor)?;
         t.set("rope_parameters", rope);
         let names = names(arch, &|suffix| t.get(suffix).is_some());
-        Ok(RawConfig { file: gguf.name().to_owned(), source: ConfigSource::Gguf, values: t.values, names, whole: None })
+        let (file, source) = (gguf.name().to_owned(), ConfigSource::Gguf);
+        let mut config = RawConfig { file, source, values: t.values, names, whole: None, context_limit: None };
+        config.limit_context()?;
+        Ok(config)
     }
 }
 
@@ -194,6 +197,7 @@ impl<'a> Translation<'a> {
                 let layers = self.known("num_hidden_layers").unwrap_or(0).min(LAYERS.into());
                 self.set("no_rope_layers", (1..=layers).map(|n| u32::from(!n.is_multiple_of(4))).collect::<Vec<_>>());
             }
+            "llama4" => self.chunked_attention(),
             "command-r" | "cohere2" => {
                 if let Some(factor) = self.values.remove("logits_scaling") {
                     self.set("logit_scale", factor);
@@ -237,6 +241,22 @@ impl<'a> Translation<'a> {
         if self.values.get("routed_scaling_factor").and_then(Json::as_f64) == Some(0.0) {
             self.set("routed_scaling_factor", 1.0);
         }
+    }
+
+    /// What every file of Llama 4 leaves out. A window of 0 says that there are no chunks: then all layers rotate.
+    fn chunked_attention(&mut self) {
+        let layers = self.known("num_hidden_layers").unwrap_or(0).min(LAYERS.into());
+        let whole = self.get("attention.sliding_window").and_then(GgufValue::as_u32) == Some(0);
+        let rotates = |n: u64| u32::from(whole || !n.is_multiple_of(4));
+        self.set("no_rope_layers", (1..=layers).map(rotates).collect::<Vec<_>>());
+        self.set("attn_temperature_tuning", !whole);
+        if !whole {
+            self.set("attention_chunk_size", 8192);
+            self.set("floor_scale", 8192);
+        }
+        self.values.remove("sliding_window");
+        // Of the published models that with most experts alone has none.
+        self.set("use_qk_norm", self.known("num_experts") != Some(128));
     }
 
     /// Parts of a head: the rotating one, the other, and a value's. What a file says of keys and values is of the cache.

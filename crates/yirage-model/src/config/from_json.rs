@@ -65,9 +65,11 @@ impl RawConfig {
             values,
             names,
             whole: part.then_some(family),
+            context_limit: None,
         };
         config.derive(&model_type)?;
         config.derive_rope(&model_type);
+        config.limit_context()?;
         Ok(config)
     }
 
@@ -128,7 +130,10 @@ impl RawConfig {
             };
             self.values.insert("mamba_d_head".into(), (inner / heads).into());
         }
-        if model_type == "smollm3" {
+        if model_type == "llama4_text" {
+            self.derive_widths();
+        }
+        if matches!(model_type, "smollm3" | "llama4_text") {
             let layers = self.u32("num_hidden_layers")?.min(LAYERS);
             let every = match self.u32("no_rope_layer_interval")? {
                 0 if !self.has("no_rope_layers") => {
@@ -141,6 +146,20 @@ impl RawConfig {
             self.set_absent("no_rope_layers", list);
         }
         Ok(())
+    }
+
+    /// Of Llama 4, which calls the width of an expert what others call that of a layer without any.
+    fn derive_widths(&mut self) {
+        const DENSE: &str = "intermediate_size_mlp";
+        for (key, own) in [("moe_intermediate_size", "intermediate_size"), ("intermediate_size", DENSE)] {
+            let width = self.values.get(own).cloned().unwrap_or(Value::Null);
+            self.values.insert(key.into(), width);
+            self.names.add(key, self.names.of(own));
+        }
+        // No layer's own word is as good as none.
+        if self.get("no_rope_layers").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+            self.values.remove("no_rope_layers");
+        }
     }
 
     /// How many layers are without experts, from a list of every layer's kind.

@@ -23,6 +23,7 @@ pub(super) const ARCHITECTURES: &[(&str, &str, &str)] = &[
     ("mamba2", "mamba2", "Mamba2ForCausalLM"),
     ("olmo2", "olmo2", "Olmo2ForCausalLM"),
     ("smollm3", "smollm3", "SmolLM3ForCausalLM"),
+    ("llama4", "llama4_text", "Llama4ForCausalLM"),
     ("gemma", "gemma", "GemmaForCausalLM"),
     ("command-r", "cohere", "CohereForCausalLM"),
     ("cohere2", "cohere2", "Cohere2ForCausalLM"),
@@ -92,6 +93,7 @@ pub(super) const OF_FAMILY: &[(&str, &[(&str, &str)])] = &[
     ("nemotron_h_moe", NEMOTRON_H),
     ("granite", &[("expert_shared_feed_forward_length", "shared_intermediate_size")]),
     ("glm4moe", GROUPED),
+    ("llama4", &[("interleave_moe_layer_step", "interleave_moe_layer_step")]),
     ("deepseek2", GROUPED),
     (
         "ernie4_5-moe",

@@ -11,6 +11,7 @@
 //! say.
 
 mod access;
+mod chunks;
 mod defaults;
 mod from_gguf;
 mod from_json;
@@ -26,6 +27,7 @@ mod reranker;
 mod rope;
 mod sentence;
 
+pub use chunks::ContextLimit;
 pub use generation::GenerationConfig;
 pub(crate) use gguf_keys::is_read as is_read_from_gguf;
 pub use layers::LayerType;
@@ -62,6 +64,8 @@ pub struct RawConfig {
     names: ConfigKeyNames,
     /// The family of the multi-modal model that this is the language model of; empty where its file names none.
     whole: Option<String>,
+    /// Why `max_position_embeddings` is less than the file says.
+    context_limit: Option<ContextLimit>,
 }
 
 impl RawConfig {
@@ -129,7 +133,7 @@ impl RawConfig {
         }
         let model_type = values.get("model_type").and_then(Value::as_str).unwrap_or_default().to_owned();
         defaults::fill(&model_type, &mut values);
-        Ok(Some(RawConfig { file: self.file.clone(), source: self.source, values, names, whole: None }))
+        Ok(Some(RawConfig { file: self.file.clone(), source: self.source, values, names, whole: None, context_limit: None }))
     }
 
     /// All normalised values.

@@ -102,7 +102,7 @@ const GGUF: &[(Of, &str, &[f64], &str)] = &[
     (Of::All, "rope.scaling.yarn_ext_factor", &[1.0], "a YaRN scaling of another blend"),
     (DENSE_FIRST, "leading_dense_block_count", &[0.0], "dense layers before those with experts"),
     (
-        Of::AllBut(&["ernie4_5-moe"]),
+        Of::AllBut(&["ernie4_5-moe", "llama4"]),
         "interleave_moe_layer_step",
         &[0.0, 1.0],
         "dense layers between those with experts",
@@ -116,6 +116,7 @@ const GGUF: &[(Of, &str, &[f64], &str)] = &[
     (Of::These(&["llama", "qwen3moe"]), "expert_gating_func", &[0.0, 1.0], "another choice of experts"),
     (Of::These(&["lfm2moe"]), "expert_gating_func", &[2.0], "another choice of experts"),
     (Of::These(&["gpt-oss"]), "expert_gating_func", &[0.0, 3.0], "another choice of experts"),
+    (Of::These(&["llama4"]), "expert_gating_func", &[0.0, 2.0], "another choice of experts"),
 ];
 
 impl RawConfig {

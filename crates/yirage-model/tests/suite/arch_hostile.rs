@@ -143,3 +143,38 @@ fn a_context_beyond_any_table_is_refused_with_the_number() {
     let err = build(&checkpoint, &config, BuildOptions { context: u32::MAX, ..OPTIONS }).unwrap_err();
     assert!(err.to_string().contains("4294967295"), "{err}");
 }
+
+#[test]
+fn positions_behind_the_first_chunk_are_refused() {
+    let folder = yirage_testkit::tiny::model("llama4");
+    let checkpoint = Checkpoint::open(&folder).unwrap();
+    let config: Value = serde_json::from_slice(&std::fs::read(folder.join("config.json")).unwrap()).unwrap();
+    let with = |change: &[(&str, Value)]| {
+        let mut changed = config.clone();
+        change.iter().for_each(|(key, value)| changed[*key] = value.clone());
+        RawConfig::from_json(changed.to_string().as_bytes(), "config.json")
+    };
+    assert_eq!(with(&[]).unwrap().context_limit(), None, "512 positions are within a chunk of 8192");
+
+    let chunk = with(&[("attention_chunk_size", json!(64))]).unwrap();
+    assert_eq!(chunk.u32("max_position_embeddings").unwrap(), 64);
+    assert_eq!(
+        chunk.context_limit().unwrap().to_string(),
+        "64 positions of the model's 512 are computed: attention_chunk_size is 64, and what follows is not computed yet"
+    );
+    let build_for = |config, context| build(&checkpoint, config, BuildOptions { context, ..OPTIONS });
+    build_for(&chunk, 64).unwrap();
+    let refused = build_for(&chunk, 65).unwrap_err().to_string();
+    assert!(refused.contains("a context of 65 positions") && refused.contains("take at most 64"), "{refused}");
+
+    let tuned = with(&[("floor_scale", json!(32))]).unwrap();
+    assert_eq!(tuned.u32("max_position_embeddings").unwrap(), 31, "the 32nd position has a temperature of its own");
+    let plain = with(&[("floor_scale", json!(32)), ("attn_temperature_tuning", json!(false))]).unwrap();
+    assert_eq!(plain.context_limit(), None);
+    for (key, least) in [("attention_chunk_size", 0), ("floor_scale", 1)] {
+        let refused = with(&[(key, json!(least))]).unwrap_err().to_string();
+        assert!(refused.contains(key), "{refused}");
+    }
+    let two = with(&[("num_experts_per_tok", json!(2))]).unwrap();
+    assert!(build_for(&two, 8).unwrap_err().to_string().contains("2 experts a token"));
+}
