@@ -93,6 +93,8 @@ MODELS.update({
     "minimax-m2": ("MiniMaxM2Config", dict(BASE, head_dim=16, intermediate_size=20, num_local_experts=4,
                    num_experts_per_tok=2, rotary_dim=8)),
     "ministral3": ("Ministral3Config", dict(BASE, head_dim=16, rope_parameters=GROWS)),
+    "llama4": ("Llama4TextConfig", dict(BASE, num_hidden_layers=4, head_dim=16, intermediate_size=20,
+               intermediate_size_mlp=56, num_local_experts=4, interleave_moe_layer_step=2)),
     "lfm2moe": ("Lfm2MoeConfig", dict(BASE, num_hidden_layers=3, layer_types=["conv", FULL, "conv"], num_dense_layers=1,
                 num_experts=4, num_experts_per_tok=2, moe_intermediate_size=20)),
     "glm4-moe-lite": ("Glm4MoeLiteConfig", dict(MLA, q_lora_rank=20, n_routed_experts=6, n_shared_experts=1,
