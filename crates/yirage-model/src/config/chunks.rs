@@ -33,8 +33,11 @@ impl RawConfig {
         self.context_limit.as_ref()
     }
 
-    /// The positions that are computed of this family, where not all are, and what says so.
+    /// The positions that are computed of the family, where not all are, and what says so.
     pub(crate) fn computed_positions(&self) -> Result<Option<(u32, String)>, ModelError> {
+        if self.opt_str("model_type")? != Some("llama4_text") {
+            return Ok(None);
+        }
         let mut least: Option<(u32, String)> = None;
         for (key, spare, switch) in LIMITS {
             let on = switch.map_or(Ok(true), |switch| self.bool_or(switch, true))?;
