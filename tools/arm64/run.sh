@@ -7,8 +7,8 @@
 # Skips, loudly and successfully, where the packages are not to be had. Once they are, a failure is a failure.
 # usage: tools/arm64/run.sh [model | unpack | ARGUMENTS FOR cargo test]     (default: what is listed below)
 # `unpack` only brings the packages, for what follows to begin at once.
-# With YIRAGE_NEON_TESTS=kernels these are the tests of the kernels and of the processor, less those of a minute each: what every
-# change waits for. Without, every op and case as well.
+# With YIRAGE_NEON_TESTS=kernels these are the tests of the kernels and of the processor, less those of a minute each and of what has
+# no NEON in it (a crate's own tests, the decoders): what every change waits for. Without, every op and case as well.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -24,10 +24,9 @@ conformance_tests=(backends bound contract copies general_reduce operands random
 # All together wherever one is built: which features their dependencies have goes by what is built with them. The kernels have no
 # tests within, so that they are compiled once.
 packages=(--package=yirage-cpu-kernels --package=yirage-cpu)
-libraries=(--package=yirage-cpu --lib)
+libraries=(--package=yirage-cpu --package=yirage-conformance --lib)
 if [ "${YIRAGE_NEON_TESTS-}" != kernels ]; then
     packages+=(--package=yirage-conformance)
-    libraries+=(--package=yirage-conformance)
 fi
 # Tests are chosen by words that stand anywhere in their names: these have one of the words above in theirs.
 others=(--skip=general_contract:: --skip=refused_operands::)
@@ -150,18 +149,18 @@ else
     export YIRAGE_RANDOM_GRAPHS=30 YIRAGE_RANDOM_TILES=30 YIRAGE_REQUIRED_ISAS=$levels
     # Side by side: both have tests that keep one core alone busy for a minute. What the reference alone does is the same on
     # every processor.
-    emulated "${libraries[@]}" --no-run
-    emulated "${packages[@]}" --test=suite --no-run
     conformance=
+    emulated "${packages[@]}" --test=suite --no-run
     if [ "${YIRAGE_NEON_TESTS-}" != kernels ]; then
+        emulated "${libraries[@]}" --no-run
         emulated "${packages[@]}" --test=suite -- "${conformance_tests[@]/%/::}" "${others[@]}" "${slow[@]}" --skip=reference \
             >"$target/conformance.log" 2>&1 &
         conformance=$!
     fi
     failed=0
-    emulated "${libraries[@]}" -- "${slow[@]}" || failed=1
     emulated "${packages[@]}" --test=suite -- "${cpu_tests[@]/%/::}" "${slow[@]}" || failed=1
     if [ -n "$conformance" ]; then
+        emulated "${libraries[@]}" -- "${slow[@]}" || failed=1
         wait "$conformance" || failed=1
         cat "$target/conformance.log"
     fi
@@ -169,5 +168,5 @@ else
     # A processor with dot products alone: kernels of that level must not use what the better ones have.
     YIRAGE_QEMU_CPU=neoverse-n1 YIRAGE_REQUIRED_ISAS="scalar neon" \
         emulated "${packages[@]}" --test=suite -- required_levels all_instruction_sets exact_kernels norms
-    emulated "${decoder_tests[@]}"
+    [ "${YIRAGE_NEON_TESTS-}" = kernels ] || emulated "${decoder_tests[@]}"
 fi
