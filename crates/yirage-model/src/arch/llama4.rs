@@ -63,7 +63,10 @@ fn check_positions(e: &ModelBuilder<'_>) -> Result<(), ModelError> {
     match e.config.computed_positions()? {
         Some((most, key)) if e.most_positions() > most => Err(ModelError::Unsupported {
             what: format!("a context of {} positions", e.most_positions()),
-            why: format!("{}: {key}, and attention behind that is not computed yet; take at most {most}", e.config.file()),
+            why: format!(
+                "{}: {key}, and attention behind that is not computed yet; take at most {most}",
+                e.config.file()
+            ),
         }),
         _ => Ok(()),
     }

@@ -18,7 +18,10 @@ pub struct ContextLimit {
 impl fmt::Display for ContextLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ContextLimit { positions, stated, key } = self;
-        write!(f, "{positions} positions of the model's {stated} are computed: {key}, and what follows is not computed yet")
+        write!(
+            f,
+            "{positions} positions of the model's {stated} are computed: {key}, and what follows is not computed yet"
+        )
     }
 }
 

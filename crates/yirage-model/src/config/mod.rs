@@ -133,7 +133,14 @@ impl RawConfig {
         }
         let model_type = values.get("model_type").and_then(Value::as_str).unwrap_or_default().to_owned();
         defaults::fill(&model_type, &mut values);
-        Ok(Some(RawConfig { file: self.file.clone(), source: self.source, values, names, whole: None, context_limit: None }))
+        Ok(Some(RawConfig {
+            file: self.file.clone(),
+            source: self.source,
+            values,
+            names,
+            whole: None,
+            context_limit: None,
+        }))
     }
 
     /// All normalised values.
