@@ -3,6 +3,7 @@
 
 mod adapters;
 mod constraints;
+mod context_limit;
 mod decoded_weights;
 mod determinism;
 mod doc_examples;
