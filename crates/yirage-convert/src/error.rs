@@ -119,6 +119,104 @@ pub enum ConvertError {
         /// What it lacks.
         what: String,
     },
+    /// A model that is a GGUF file already.
+    #[error("{path}: is a GGUF file already; `yirage quantize` writes one with other formats")]
+    NotSafetensors {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A family whose tensors nothing here converts.
+    #[error("{file}: model_type {model_type:?} is not converted; expected one of {known}; it runs as it is")]
+    UnknownFamily {
+        /// The configuration.
+        file: String,
+        /// The family.
+        model_type: String,
+        /// The families that are converted.
+        known: String,
+    },
+    /// A tensor that GGUF files have no name for.
+    #[error(
+        "{file}: tensor {tensor:?} has no name in GGUF files of this family; expected those of the family's published models"
+    )]
+    UnknownTensor {
+        /// The file.
+        file: String,
+        /// The tensor.
+        tensor: String,
+    },
+    /// Rows of queries or keys that are no whole heads of pairs.
+    #[error(
+        "{file}: tensor {tensor:?} has {rows} rows; expected {heads} heads of as many rows each, an even number, as config.json says"
+    )]
+    OddHeads {
+        /// The file.
+        file: String,
+        /// The tensor.
+        tensor: String,
+        /// Its rows.
+        rows: usize,
+        /// The heads that they are of.
+        heads: usize,
+    },
+    /// A layer without some of its experts.
+    #[error(
+        "{file}: layer {layer} has {found} matrices of experts; expected {expected}, three of each; download the model again"
+    )]
+    ExpertCount {
+        /// The file.
+        file: String,
+        /// The layer.
+        layer: u32,
+        /// How many there are.
+        found: usize,
+        /// How many belong to it.
+        expected: u64,
+    },
+    /// An expert that is not like the others of its layer.
+    #[error("{file}: tensor {tensor:?} is not the next one of its layer's experts, of one shape and type; download the model again")]
+    OddExpert {
+        /// The file.
+        file: String,
+        /// The tensor.
+        tensor: String,
+    },
+    /// A tensor of another number of dimensions.
+    #[error("{file}: tensor {tensor:?} has {found} dimensions; expected {expected}; download the model again")]
+    Dimensions {
+        /// The file.
+        file: String,
+        /// The tensor.
+        tensor: String,
+        /// How many it has.
+        found: usize,
+        /// How many it should have.
+        expected: usize,
+    },
+    /// A number that the new format does not reach.
+    #[error(
+        "{file}: tensor {tensor:?} has {value} at element {element}, which is beyond what {format} holds; convert with --outtype bf16 or f32"
+    )]
+    OutOfRange {
+        /// The file.
+        file: String,
+        /// The tensor.
+        tensor: String,
+        /// Where, row-major in the new tensor.
+        element: u64,
+        /// What is there.
+        value: f32,
+        /// The new format.
+        format: &'static str,
+    },
+    /// A model that GGUF metadata cannot state.
+    #[error("{file}: GGUF metadata cannot state this model: {what}; nothing was written, and the model runs as it is")]
+    NotStated {
+        /// The configuration.
+        file: String,
+        /// What would be otherwise.
+        what: String,
+    },
     /// The output is there already.
     #[error("{path} is there already; choose another name, or overwrite it with --force")]
     Exists {

@@ -1,10 +1,19 @@
 //! A GGUF header, byte by byte: version 3, entries in the order in which they were given.
 
-use crate::plan::TensorPlan;
-use yirage_model::gguf::{GgufArray, GgufValue};
+use yirage_model::gguf::{GgmlType, GgufArray, GgufValue};
+
+/// What the table of tensors says of one.
+pub(crate) struct TensorEntry<'a> {
+    pub(crate) name: &'a str,
+    /// Dimensions, outermost first.
+    pub(crate) shape: &'a [u64],
+    pub(crate) ty: GgmlType,
+    /// Bytes of its data.
+    pub(crate) bytes: u64,
+}
 
 /// The header up to the first tensor, padded to `alignment`; tensors lie behind it in the order given, each padded.
-pub(crate) fn header(entries: &[(&str, &GgufValue)], tensors: &[TensorPlan], alignment: u64) -> Vec<u8> {
+pub(crate) fn header(entries: &[(&str, &GgufValue)], tensors: &[TensorEntry<'_>], alignment: u64) -> Vec<u8> {
     let mut out = Vec::new();
     out.extend_from_slice(b"GGUF");
     out.extend_from_slice(&3u32.to_le_bytes());
@@ -16,12 +25,12 @@ pub(crate) fn header(entries: &[(&str, &GgufValue)], tensors: &[TensorPlan], ali
     }
     let mut offset = 0u64;
     for tensor in tensors {
-        put_text(&mut out, &tensor.name);
+        put_text(&mut out, tensor.name);
         out.extend_from_slice(&(tensor.shape.len() as u32).to_le_bytes());
         tensor.shape.iter().rev().for_each(|dim| out.extend_from_slice(&dim.to_le_bytes()));
-        out.extend_from_slice(&tensor.to.0.to_le_bytes());
+        out.extend_from_slice(&tensor.ty.0.to_le_bytes());
         out.extend_from_slice(&offset.to_le_bytes());
-        offset += tensor.bytes().next_multiple_of(alignment);
+        offset += tensor.bytes.next_multiple_of(alignment);
     }
     out.resize((out.len() as u64).next_multiple_of(alignment) as usize, 0);
     out

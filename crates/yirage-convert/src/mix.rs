@@ -60,6 +60,19 @@ impl Mix {
         })
     }
 
+    /// The mix of one float format, by the name of the format: `f16`.
+    ///
+    /// # Errors
+    /// [`ConvertError::UnknownFormat`] for names of other mixes and none.
+    pub fn of_floats(name: &str) -> Result<Mix, ConvertError> {
+        let upper = name.to_ascii_uppercase();
+        let floats = || MIXES.iter().filter(|mix| matches!(mix.name, "F32" | "F16" | "BF16"));
+        floats().copied().find(|mix| mix.name == upper).ok_or_else(|| ConvertError::UnknownFormat {
+            name: name.to_owned(),
+            known: floats().map(|mix| mix.name).collect::<Vec<_>>().join(", "),
+        })
+    }
+
     /// The format that most tensors have.
     pub(crate) fn ggml_type(self) -> GgmlType {
         named(self.format).expect("each mix names a published format")

@@ -3,6 +3,7 @@
 
 use crate::encode::{encoder, named};
 use crate::error::ConvertError;
+use crate::gguf_writer::TensorEntry;
 use crate::importances::Importances;
 use crate::mix::Mix;
 use crate::tensor_role::{TensorRole, is_quantized, layer};
@@ -50,6 +51,11 @@ impl TensorPlan {
     /// Number of rows.
     pub fn rows(&self) -> u64 {
         self.shape.iter().rev().skip(1).product()
+    }
+
+    /// What the new file's table says of it.
+    pub(crate) fn entry(&self) -> TensorEntry<'_> {
+        TensorEntry { name: &self.name, shape: &self.shape, ty: self.to, bytes: self.bytes() }
     }
 
     /// How many importances it has: one for each column of each expert.

@@ -3,16 +3,16 @@
 
 use crate::encode::{EncodeRow, encoder};
 use crate::error::ConvertError;
-use crate::gguf_writer::header;
+use crate::gguf_writer::{TensorEntry, header};
 use crate::importances::Importances;
+use crate::output_file::OutputFile;
 use crate::plan::{QuantizePlan, TensorPlan};
-use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use yirage_model::gguf::{Gguf, GgufValue};
 
 /// The version of the block formats, `general.quantization_version`.
-const QUANTIZATION_VERSION: u32 = 2;
+pub(crate) const QUANTIZATION_VERSION: u32 = 2;
 /// Numbers of a tensor that are in memory at once: 16 MiB of them.
 const NUMBERS_AT_ONCE: u64 = 4 << 20;
 
@@ -40,21 +40,11 @@ pub fn quantize(
     output: &Output<'_>,
     progress: &mut dyn FnMut(&TensorPlan),
 ) -> Result<u64, ConvertError> {
-    let path = output.path;
-    let write_error = |source| ConvertError::Write { path: path.to_owned(), source };
-    if !output.force && path.exists() {
-        return Err(ConvertError::Exists { path: path.to_owned() });
-    }
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(write_error)?;
-    let mut out = std::io::BufWriter::new(file.as_file_mut());
-    let head = header(
-        &entries(gguf, plan).iter().map(|(k, v)| (k.as_str(), v)).collect::<Vec<_>>(),
-        &plan.tensors,
-        gguf.alignment(),
-    );
-    out.write_all(&head).map_err(write_error)?;
-    let mut written = head.len() as u64;
+    let mut out = OutputFile::create(output.path, output.force)?;
+    let table: Vec<TensorEntry<'_>> = plan.tensors.iter().map(TensorPlan::entry).collect();
+    let entries = entries(gguf, plan);
+    let entries: Vec<(&str, &GgufValue)> = entries.iter().map(|(k, v)| (k.as_str(), v)).collect();
+    out.write(&header(&entries, &table, gguf.alignment()))?;
     for tensor in &plan.tensors {
         progress(tensor);
         let data = &bytes[tensor.source.start as usize..tensor.source.end as usize];
@@ -63,16 +53,10 @@ pub fn quantize(
             None => None,
         };
         TensorWriter { file: gguf.name(), tensor, weights, threads: output.threads.get() }
-            .write(data, &mut |piece| out.write_all(piece).map_err(write_error))?;
-        let padding = tensor.bytes().next_multiple_of(gguf.alignment()) - tensor.bytes();
-        out.write_all(&vec![0; padding as usize]).map_err(write_error)?;
-        written += tensor.bytes() + padding;
+            .write(data, &mut |piece| out.write(piece))?;
+        out.pad(gguf.alignment())?;
     }
-    out.flush().map_err(write_error)?;
-    drop(out);
-    let kept = if output.force { file.persist(path) } else { file.persist_noclobber(path) };
-    kept.map_err(|e| write_error(e.error))?;
-    Ok(written)
+    out.finish()
 }
 
 /// The file's own entries, with its new type last and without those that speak of parts.

@@ -15,7 +15,7 @@ pub mod lora;
 mod low_rank;
 pub mod rope;
 pub mod safetensors;
-mod tensor_names;
+pub mod tensor_names;
 pub mod tokenizer;
 pub mod weights;
 

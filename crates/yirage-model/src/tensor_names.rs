@@ -1,5 +1,5 @@
 //! One weight, several names: architecture files use those of Hugging Face checkpoints; this module finds what a file
-//! calls it. It knows no shapes and no meaning beyond the name.
+//! calls it, and what a file's tensor is called in another container. It knows no shapes and no meaning beyond the name.
 
 use crate::checkpoint::Checkpoint;
 
@@ -123,7 +123,7 @@ const MODEL: &[(&str, &str)] = &[
 
 /// The name in a GGUF file. `post_norms`: whether the norm after attention is applied to its output; elsewhere its
 /// name means the norm before the feed-forward part. Names without a counterpart stay as they are.
-pub(crate) fn gguf(hf: &str, post_norms: bool) -> String {
+pub fn gguf(hf: &str, post_norms: bool) -> String {
     if let Some((_, name)) = MODEL.iter().find(|n| n.0 == hf) {
         return (*name).to_owned();
     }
@@ -145,17 +145,70 @@ pub(crate) fn gguf(hf: &str, post_norms: bool) -> String {
     name.map_or_else(|| hf.to_owned(), |name| format!("blk.{layer}.{name}{kind}"))
 }
 
+/// Roots that safetensors files of multi-modal models have before the names of their language model, and what is there
+/// without one.
+const ROOTS: &[(&str, &str)] = &[("language_model.", ""), ("model.language_model.", "model.")];
+
+/// With what the names of a bare body begin, which lack the root `model.`.
+const BARE: &[&str] = &["layers.", "embed_tokens.", "norm."];
+
+/// The name that a safetensors file's tensor has in a whole model of text alone: what [`gguf`] takes.
+pub fn hugging_face(stored: &str) -> String {
+    let inside = ROOTS.iter().find_map(|(root, outside)| Some(format!("{outside}{}", stored.strip_prefix(root)?)));
+    let name = inside.unwrap_or_else(|| stored.to_owned());
+    if BARE.iter().any(|start| name.starts_with(start)) { format!("model.{name}") } else { name }
+}
+
+/// One of the matrices of one expert, by its name in a safetensors file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ExpertMatrixName {
+    /// The layer.
+    pub layer: u32,
+    /// The expert.
+    pub expert: u32,
+    /// `gate`, `up` or `down`.
+    pub part: &'static str,
+}
+
+/// What families call the folders of their experts.
+const EXPERTS: &[&str] = &["mlp.experts.", "block_sparse_moe.experts."];
+
+/// What they call an expert's matrices, and what those are.
+const EXPERT_PARTS: &[(&str, &str)] = &[
+    ("gate_proj", "gate"),
+    ("up_proj", "up"),
+    ("down_proj", "down"),
+    ("w1", "gate"),
+    ("w3", "up"),
+    ("w2", "down"),
+];
+
+/// Reads the name of an expert's matrix; `None` for other tensors.
+pub fn expert_matrix(hf: &str) -> Option<ExpertMatrixName> {
+    let (layer, rest) = hf.strip_prefix("model.layers.")?.split_once('.')?;
+    let rest = EXPERTS.iter().find_map(|folder| rest.strip_prefix(folder))?;
+    let (expert, rest) = rest.split_once('.')?;
+    let name = rest.strip_suffix(".weight")?;
+    let part = EXPERT_PARTS.iter().find(|known| known.0 == name)?.1;
+    Some(ExpertMatrixName { layer: layer.parse().ok()?, expert: expert.parse().ok()?, part })
+}
+
+/// The name in a GGUF file of what all experts of a layer have in the place of `part`; `kind` is `weight` or `bias`.
+pub fn stacked_experts(layer: u32, part: &str, kind: &str) -> String {
+    format!("blk.{layer}.ffn_{part}_exps.{kind}")
+}
+
 /// The name in a safetensors file: as written, inside a multi-modal model, or without the root that a bare body lacks.
 pub(crate) fn safetensors(hf: &str, checkpoint: &Checkpoint) -> String {
-    let inside = hf.strip_prefix("model.").map(|rest| format!("model.language_model.{rest}"));
+    let inside = ROOTS.iter().filter_map(|(root, outside)| Some(format!("{root}{}", hf.strip_prefix(outside)?)));
     let bare = ["model.", "transformer.", "gpt_neox.", "bert."]
         .iter()
         .find_map(|root| hf.strip_prefix(root))
         .map(str::to_owned);
     // What older files call `backbone` is `model` in newer ones.
     let renamed = hf.strip_prefix("backbone.").map(|rest| format!("model.{rest}"));
-    let candidates = [Some(hf.to_owned()), Some(format!("language_model.{hf}")), inside, bare, renamed];
-    let found = candidates.into_iter().flatten().find(|name| checkpoint.tensor(name).is_some());
+    let mut candidates = std::iter::once(hf.to_owned()).chain(inside).chain(bare).chain(renamed);
+    let found = candidates.find(|name| checkpoint.tensor(name).is_some());
     found.unwrap_or_else(|| hf.to_owned())
 }
 

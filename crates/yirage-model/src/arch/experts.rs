@@ -3,6 +3,7 @@
 use super::emit::ModelBuilder;
 use super::ffn;
 use crate::error::ModelError;
+use crate::tensor_names;
 use yirage_ir::ValueId;
 use yirage_ir::expr::Func;
 use yirage_ir::op::{ExpertLinear, ExpertSum, Map, Route};
@@ -126,7 +127,7 @@ impl MoeLayer {
         let label = ["gate", "up", "down"][part];
         let [n, k] = if part == 2 { [self.hidden, self.inner] } else { [self.inner, self.hidden] };
         let (name, shape) = (format!("l{l}.ffn.{label}.w"), [self.count, n, k]);
-        let stacked = format!("blk.{l}.ffn_{label}_exps.weight");
+        let stacked = tensor_names::stacked_experts(l, label, "weight");
         if e.is_gguf() && e.has(&stacked) {
             return e.tensor(&name, &stacked, &shape);
         }

@@ -9,6 +9,7 @@ use super::decoder::Decoder;
 use super::emit::ModelBuilder;
 use crate::config::{LayerType, Quantization};
 use crate::error::ModelError;
+use crate::tensor_names;
 use crate::weights::WeightSource;
 use yirage_ir::op::{ExpertBias, ExpertLinear, ExpertSum, Map, Route, Scoring};
 use yirage_ir::{F32, Format, ValueId};
@@ -113,7 +114,7 @@ impl GptOssMoe {
     fn weight(&self, e: &mut ModelBuilder<'_>, l: u32, name: &str, m: ExpertMatrix) -> Result<ValueId, ModelError> {
         let (name, shape) = (format!("{name}.w"), [self.count, m.n, m.k]);
         if e.is_gguf() {
-            return e.tensor(&name, &format!("blk.{l}.ffn_{}_exps.weight", m.label), &shape);
+            return e.tensor(&name, &tensor_names::stacked_experts(l, m.label, "weight"), &shape);
         }
         let hf = format!("model.layers.{l}.mlp.experts.{}", m.fused);
         let rows = m.n * m.step;
@@ -136,7 +137,7 @@ impl GptOssMoe {
     fn bias(&self, e: &mut ModelBuilder<'_>, l: u32, name: &str, m: ExpertMatrix) -> Result<ValueId, ModelError> {
         let (name, shape) = (format!("{name}.b"), [self.count, m.n]);
         if e.is_gguf() {
-            return e.tensor(&name, &format!("blk.{l}.ffn_{}_exps.bias", m.label), &shape);
+            return e.tensor(&name, &tensor_names::stacked_experts(l, m.label, "bias"), &shape);
         }
         let (hf, rows) = (format!("model.layers.{l}.mlp.experts.{}_bias", m.fused), m.n * m.step);
         let view = e.part(&hf, &[self.count, rows], m.first, &shape, &[rows, m.step])?;

@@ -7,6 +7,7 @@ use super::emit::ModelBuilder;
 use super::mamba2_mixer::{Mamba2Mixer, MixerKeys};
 use super::recurrent_parts::expression;
 use crate::error::ModelError;
+use crate::tensor_names;
 use yirage_ir::op::{ExpertLinear, ExpertSum, Map, RmsNorm, Route};
 use yirage_ir::{F32, ValueId};
 
@@ -203,7 +204,7 @@ impl Experts {
     ) -> Result<ValueId, ModelError> {
         let (name, shape) = (format!("l{l}.ffn.{part}.w"), [self.count, n, k]);
         if e.is_gguf() {
-            return e.tensor(&name, &format!("blk.{l}.ffn_{part}_exps.weight"), &shape);
+            return e.tensor(&name, &tensor_names::stacked_experts(l, part, "weight"), &shape);
         }
         let one = |i: u32| e.whole(&format!("{hf}.experts.{i}.{part}_proj.weight"), &[n, k]);
         let views = (0..self.count).map(one).collect::<Result<Vec<_>, _>>()?;

@@ -1,6 +1,8 @@
 //! GGUF metadata, translated into the keys of a current `config.json`.
 
-use super::gguf_keys::{ARCHITECTURES, FLOATS, INTEGERS, PRESENCE, names, of_family};
+use super::gguf_keys::{
+    ARCHITECTURES, FLOATS, FREQUENCY_FACTORS, INTEGERS, LONG_DIVISORS, PRESENCE, SHORT_DIVISORS, names, of_family,
+};
 use super::gguf_mismatch::mismatch;
 use super::pinned::check_gguf;
 use super::{ConfigSource, LayerType, RawConfig};
@@ -451,10 +453,3 @@ impl<'a> Translation<'a> {
         Ok(())
     }
 }
-
-/// Where GGUF files keep the divisors of LongRoPE, for sequences within the trained context and for longer ones.
-const SHORT_DIVISORS: &str = "rope_factors_short.weight";
-const LONG_DIVISORS: &str = "rope_factors_long.weight";
-
-/// Where GGUF files keep the Llama 3 scaling.
-const FREQUENCY_FACTORS: &str = "rope_freqs.weight";

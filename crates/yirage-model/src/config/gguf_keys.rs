@@ -46,6 +46,30 @@ pub(super) const ARCHITECTURES: &[(&str, &str, &str)] = &[
     ("qwen35moe", "qwen3_5_moe_text", "Qwen3_5MoeForCausalLM"),
 ];
 
+/// `model_type` of families that GGUF files count to an architecture of another's name.
+const WRITTEN_AS: &[(&str, &str)] = &[("mistral", "llama"), ("mixtral", "llama"), ("olmo3", "olmo2")];
+
+/// The GGUF architecture of a `model_type`.
+pub(super) fn architecture_of(model_type: &str) -> Option<&'static str> {
+    let of_another = WRITTEN_AS.iter().find(|row| row.0 == model_type).map(|row| row.1);
+    of_another.or_else(|| ARCHITECTURES.iter().find(|row| row.1 == model_type).map(|row| row.0))
+}
+
+/// Architectures whose files state the window of some of their layers.
+const WINDOWED: &[&str] = &["gemma2", "gemma3", "gpt-oss", "phi3", "olmo2", "cohere2", "exaone4"];
+
+/// Whether files of `arch` state a window. Of others nobody looks for one, so that a file that has one says nothing.
+pub(super) fn has_windows(arch: &str) -> bool {
+    WINDOWED.contains(&arch)
+}
+
+/// Where GGUF files keep the divisors of LongRoPE, for sequences within the trained context and for longer ones.
+pub(super) const SHORT_DIVISORS: &str = "rope_factors_short.weight";
+pub(super) const LONG_DIVISORS: &str = "rope_factors_long.weight";
+
+/// Where GGUF files keep the Llama 3 scaling.
+pub(super) const FREQUENCY_FACTORS: &str = "rope_freqs.weight";
+
 /// Suffix of `<architecture>.`, key here: integers, or lists of one a layer.
 pub(super) const INTEGERS: &[(&str, &str)] = &[
     ("embedding_length", "hidden_size"),

@@ -5,7 +5,7 @@
 //! * `text_config` of multi-modal models becomes the configuration itself;
 //! * older names get their current ones (`torch_dtype`, `n_embd`, `num_local_experts`, ...);
 //! * keys that a file may omit get the reference implementation's defaults;
-//! * GGUF metadata is translated key by key.
+//! * GGUF metadata is translated key by key, and back where a GGUF file is written.
 //!
 //! This module does not know how a model computes. Whether a value makes sense for an architecture is for its file to
 //! say.
@@ -26,6 +26,7 @@ mod quantization;
 mod reranker;
 mod rope;
 mod sentence;
+mod to_gguf;
 
 pub use chunks::ContextLimit;
 pub use generation::GenerationConfig;
@@ -35,6 +36,7 @@ pub use quantization::Quantization;
 pub use reranker::Reranker;
 pub use rope::{FrequencyDivisors, QueryGrowth, RopeConfig, RopeScaling};
 pub use sentence::{Pooling, SentenceConfig};
+pub use to_gguf::GgufConfig;
 
 use crate::checkpoint::Checkpoint;
 use crate::error::ModelError;
