@@ -174,7 +174,9 @@ pub enum ConvertError {
         expected: u64,
     },
     /// An expert that is not like the others of its layer.
-    #[error("{file}: tensor {tensor:?} is not the next one of its layer's experts, of one shape and type; download the model again")]
+    #[error(
+        "{file}: tensor {tensor:?} is not the next one of its layer's experts, of one shape and type; download the model again"
+    )]
     OddExpert {
         /// The file.
         file: String,

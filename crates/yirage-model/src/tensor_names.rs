@@ -174,14 +174,8 @@ pub struct ExpertMatrixName {
 const EXPERTS: &[&str] = &["mlp.experts.", "block_sparse_moe.experts."];
 
 /// What they call an expert's matrices, and what those are.
-const EXPERT_PARTS: &[(&str, &str)] = &[
-    ("gate_proj", "gate"),
-    ("up_proj", "up"),
-    ("down_proj", "down"),
-    ("w1", "gate"),
-    ("w3", "up"),
-    ("w2", "down"),
-];
+const EXPERT_PARTS: &[(&str, &str)] =
+    &[("gate_proj", "gate"), ("up_proj", "up"), ("down_proj", "down"), ("w1", "gate"), ("w3", "up"), ("w2", "down")];
 
 /// Reads the name of an expert's matrix; `None` for other tensors.
 pub fn expert_matrix(hf: &str) -> Option<ExpertMatrixName> {

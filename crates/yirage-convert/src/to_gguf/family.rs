@@ -49,6 +49,15 @@ const FAMILIES: &[TensorFamily] = &[
     post_norms("olmo3"),
     post_norms("gpt_oss"),
     post_norms("seed_oss"),
+    same("cohere"),
+    same("cohere2"),
+    same("stablelm"),
+    same("starcoder2"),
+    same("glm"),
+    same("minimax_m2"),
+    post_norms("exaone4"),
+    pairs("granite"),
+    same("ernie4_5"),
 ];
 
 impl TensorFamily {

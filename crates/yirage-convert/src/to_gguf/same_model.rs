@@ -45,9 +45,8 @@ pub(crate) fn difference(read: &Model, written: &Model, family: TensorFamily) ->
 
 /// A node in words: what it does, to which values.
 fn described(graph: &Graph, node: &Node) -> String {
-    let names = |ids: &[yirage_ir::ValueId]| {
-        ids.iter().map(|&id| graph.value(id).name.as_str()).collect::<Vec<_>>().join(", ")
-    };
+    let names =
+        |ids: &[yirage_ir::ValueId]| ids.iter().map(|&id| graph.value(id).name.as_str()).collect::<Vec<_>>().join(", ");
     let outs = names(&node.outs);
     match &node.kind {
         NodeKind::Op(op) => format!("{outs} = {op:?} of {}", names(&node.ins)),

@@ -200,9 +200,10 @@ impl TensorPlanner<'_> {
             let mut of_part: Vec<_> = of_layer.iter().filter(|(matrix, _)| matrix.part == part).collect();
             of_part.sort_by_key(|(matrix, _)| matrix.expert);
             let first = of_part[0].1;
-            let odd = of_part.iter().zip(0u32..).find(|((matrix, tensor), expert)| {
-                matrix.expert != *expert || tensor.shape != first.shape
-            });
+            let odd = of_part
+                .iter()
+                .zip(0u32..)
+                .find(|((matrix, tensor), expert)| matrix.expert != *expert || tensor.shape != first.shape);
             if let Some(((_, tensor), _)) = odd {
                 let (file, tensor) = (self.checkpoint.label(), tensor.name.clone());
                 return Err(ConvertError::OddExpert { file, tensor });

@@ -16,7 +16,8 @@ pub(crate) fn logits(path: &Path, ids: &[u32]) -> Vec<Vec<f32>> {
     let checkpoint = Checkpoint::open(path).unwrap();
     let config = RawConfig::load(&checkpoint).unwrap();
     let context = ids.len().next_multiple_of(BLOCK);
-    let options = BuildOptions { kv: Format::F32, kv_block: 32, context: context as u32, hidden: false, embedded: false };
+    let options =
+        BuildOptions { kv: Format::F32, kv_block: 32, context: context as u32, hidden: false, embedded: false };
     let model = build(&checkpoint, &config, options).unwrap();
     let (mut tensors, mut scratch) = (HashMap::new(), Vec::new());
     for w in &model.weights {
@@ -33,7 +34,8 @@ pub(crate) fn logits(path: &Path, ids: &[u32]) -> Vec<Vec<f32>> {
     }
     let n = ids.len();
     let each: Vec<i32> = (0..n as i32).collect();
-    let mut put = |name: &str, shape: Vec<usize>, values: Vec<i32>| tensors.insert(name.into(), Tensor::i32(shape, values));
+    let mut put =
+        |name: &str, shape: Vec<usize>, values: Vec<i32>| tensors.insert(name.into(), Tensor::i32(shape, values));
     put("ids", vec![n], ids.iter().map(|&i| i as i32).collect());
     put("seqs", vec![n], vec![0; n]);
     put("rows", vec![n], each.clone());

@@ -85,9 +85,18 @@ impl MetadataTranslation<'_> {
         match self.architecture {
             // Its files say that no layer has a window, as some of the family's have one.
             "phi3" if !self.config.has("sliding_window") => self.put("attention.sliding_window", GgufValue::U32(0)),
-            "gpt-oss" => {
+            "gpt-oss" | "minimax-m2" => {
                 let inner = self.config.u32("intermediate_size")?;
                 self.put("expert_feed_forward_length", GgufValue::U32(inner));
+            }
+            "olmo2" | "exaone4" if self.config.has("sliding_window") => {
+                let sliding = self.config.layer_types()?.into_iter().map(|layer| layer == LayerType::Sliding);
+                let pattern = GgufValue::Array(GgufArray::Bool(sliding.collect()));
+                self.put("attention.sliding_window_pattern", pattern);
+            }
+            "stablelm" => {
+                let parallel = self.config.bool_or("use_parallel_residual", false)?;
+                self.put("use_parallel_residual", GgufValue::Bool(parallel));
             }
             _ => {}
         }
@@ -111,6 +120,12 @@ impl MetadataTranslation<'_> {
                 self.put(suffix, value);
             }
         }
+        if matches!(self.architecture, "command-r" | "cohere2")
+            && let Some(factor) = self.config.opt_f64("logit_scale")?
+        {
+            let factor = self.float("logit_scale", factor)?;
+            self.put("logit_scale", factor);
+        }
         Ok(())
     }
 
@@ -128,7 +143,8 @@ impl MetadataTranslation<'_> {
         let theta = self.float("rope_theta", full.theta)?;
         self.put("rope.freq_base", theta);
         self.put("rope.dimension_count", GgufValue::U32(full.rotary_dim(width)));
-        if self.architecture == "gemma3" {
+        // Only these have a rotation of their own for layers with a window.
+        if matches!(self.config.model_type()?, "gemma3_text" | "olmo3") {
             let sliding = self.float("rope_theta", self.config.rope(LayerType::Sliding)?.theta)?;
             self.put("rope.freq_base_swa", sliding);
         }
