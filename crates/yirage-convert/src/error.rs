@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use yirage_model::ModelError;
+use yirage_model::tokenizer::TokenizerError;
 
 /// Why a file was not written. Nothing is left of it then.
 #[derive(Debug, thiserror::Error)]
@@ -10,6 +11,23 @@ pub enum ConvertError {
     /// The file that is read is not sound.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// A tokenizer that is not sound, or that GGUF metadata cannot state.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+    /// A tokenizer that makes other tokens once it is read from the GGUF file.
+    #[error(
+        "{file}: GGUF metadata cannot state this tokenizer: {text:?} would be the tokens {written:?} instead of {read:?}; nothing was written, and the model runs as it is"
+    )]
+    OtherTokens {
+        /// The tokenizer's file.
+        file: String,
+        /// A text.
+        text: String,
+        /// Its tokens as the model's own tokenizer has them.
+        read: Vec<u32>,
+        /// Its tokens by the new file.
+        written: Vec<u32>,
+    },
     /// A model that is no GGUF file.
     #[error(
         "{path}: expected a GGUF file, got a folder; models in safetensors run as they are, and are not quantised here"

@@ -26,4 +26,4 @@ pub use importances::Importances;
 pub use mix::Mix;
 pub use plan::{QuantizeOptions, QuantizePlan, TensorPlan};
 pub use quantize::{Output, quantize};
-pub use to_gguf::{ConversionPlan, ConvertOptions, ConvertedTensor, RoundedNumbers, WrittenGguf};
+pub use to_gguf::{ConversionPlan, ConvertOptions, ConvertedTensor, ModelTexts, RoundedNumbers, WrittenGguf};

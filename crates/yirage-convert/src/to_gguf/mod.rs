@@ -5,6 +5,7 @@ mod family;
 mod same_model;
 mod tensors;
 mod values;
+mod vocabulary;
 
 pub use tensors::ConvertedTensor;
 pub use values::RoundedNumbers;
@@ -19,9 +20,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use tensors::TensorPlanner;
 use values::convert_tensor;
+use vocabulary::{Vocabulary, same_tokens};
 use yirage_ir::Format;
 use yirage_model::arch::{BuildOptions, Model, build};
+use yirage_model::chat::Templates;
 use yirage_model::gguf::GgufValue;
+use yirage_model::tokenizer::Tokenizer;
 use yirage_model::weights::WeightBinding;
 use yirage_model::{Checkpoint, ModelError, RawConfig};
 
@@ -37,6 +41,15 @@ pub struct ConvertOptions {
     pub name: Option<String>,
 }
 
+/// A model's tokenizer and chat templates.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelTexts<'a> {
+    /// The tokenizer of its `tokenizer.json`.
+    pub tokenizer: &'a Tokenizer,
+    /// Its chat templates.
+    pub templates: &'a Templates,
+}
+
 /// What becomes of a folder.
 #[derive(Debug)]
 pub struct ConversionPlan<'a> {
@@ -48,6 +61,9 @@ pub struct ConversionPlan<'a> {
     pub tensors: Vec<ConvertedTensor>,
     /// Stored tensors that have no place in the file: the model does not read them.
     pub left_out: Vec<String>,
+    /// What the file cannot say of the model, in words: other programs take it otherwise.
+    pub notes: Vec<String>,
+    texts: Option<ModelTexts<'a>>,
     checkpoint: &'a Checkpoint,
     config: RawConfig,
     family: TensorFamily,
@@ -64,12 +80,16 @@ pub struct WrittenGguf {
 }
 
 impl<'a> ConversionPlan<'a> {
-    /// Chooses names, formats and metadata.
+    /// Chooses names, formats and metadata. A file without `texts` has no tokenizer.
     ///
     /// # Errors
     /// A checkpoint that is no folder of safetensors, or that is not sound; a family, a tensor or a value of the
     /// configuration that GGUF files do not have.
-    pub fn new(checkpoint: &'a Checkpoint, options: &ConvertOptions) -> Result<ConversionPlan<'a>, ConvertError> {
+    pub fn new(
+        checkpoint: &'a Checkpoint,
+        texts: Option<ModelTexts<'a>>,
+        options: &ConvertOptions,
+    ) -> Result<ConversionPlan<'a>, ConvertError> {
         let Some(folder) = checkpoint.folder() else {
             return Err(ConvertError::NotSafetensors { path: checkpoint.label().into() });
         };
@@ -96,7 +116,13 @@ impl<'a> ConversionPlan<'a> {
         entries.extend(stated.entries);
         entries.push(number("general.file_type", outtype.file_type));
         entries.push(number("general.quantization_version", crate::quantize::QUANTIZATION_VERSION));
-        Ok(ConversionPlan { outtype, entries, tensors, left_out, checkpoint, config, family, model })
+        let mut notes = Vec::new();
+        if let Some(texts) = &texts {
+            let vocabulary = Vocabulary::new(checkpoint, &config, texts)?;
+            entries.extend(vocabulary.entries);
+            notes = vocabulary.notes;
+        }
+        Ok(ConversionPlan { outtype, entries, tensors, left_out, notes, texts, checkpoint, config, family, model })
     }
 
     /// Bytes of all tensors of the file.
@@ -146,9 +172,12 @@ impl<'a> ConversionPlan<'a> {
             }
             other => other.into(),
         })?;
-        match difference(&self.model, &again, self.family) {
-            None => Ok(()),
-            Some(what) => Err(not_stated(what)),
+        if let Some(what) = difference(&self.model, &again, self.family) {
+            return Err(not_stated(what));
+        }
+        match (&self.texts, checkpoint.gguf()) {
+            (Some(texts), Some(gguf)) => same_tokens(texts.tokenizer, gguf),
+            _ => Ok(()),
         }
     }
 }

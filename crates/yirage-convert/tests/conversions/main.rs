@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod logits;
+mod vocabularies;
 
 use logits::logits;
 use serde_json::{Value, json};
@@ -18,7 +19,7 @@ use yirage_testkit::{rows, tiny};
 fn converted(model: &Path, outtype: &str, to: &Path) -> Result<WrittenGguf, ConvertError> {
     let checkpoint = Checkpoint::open(model)?;
     let options = ConvertOptions { outtype: Some(Mix::of_floats(outtype)?), name: None };
-    ConversionPlan::new(&checkpoint, &options)?.write(to, false, &mut |_| {})
+    ConversionPlan::new(&checkpoint, None, &options)?.write(to, false, &mut |_| {})
 }
 
 /// What becomes of a tiny model.
@@ -144,7 +145,7 @@ fn every_family_is_the_same_model_or_is_refused_with_the_reason() {
 }
 
 /// The tiny model with other values in its configuration.
-fn with_config(folder: &ScratchFolder, name: &str, changes: &Value) -> PathBuf {
+pub(crate) fn with_config(folder: &ScratchFolder, name: &str, changes: &Value) -> PathBuf {
     let model = tiny::model(name);
     let mut config: Value = serde_json::from_slice(&std::fs::read(model.join("config.json")).unwrap()).unwrap();
     for (key, value) in changes.as_object().unwrap() {

@@ -50,6 +50,11 @@ impl Leftmost {
         Ok(Self { tokens, search, word })
     }
 
+    /// Whether some token is more than its text: one that swallows white space beside it, or counts as a word alone.
+    pub(super) fn has_conditions(&self) -> bool {
+        self.tokens.iter().any(|token| token.lstrip || token.rstrip || token.single_word)
+    }
+
     /// Two tokens may overlap where one swallows the white space that the other begins with: both are there, and the
     /// text goes on behind the later one.
     pub(super) fn partition(

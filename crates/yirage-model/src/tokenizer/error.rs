@@ -42,6 +42,19 @@ pub enum TokenizerError {
         /// The names that are known.
         known: String,
     },
+    /// A part that the metadata of a GGUF file cannot state.
+    #[error(
+        "{name}: {part}: GGUF metadata have no word for {what}; the model runs as it is, and a file without a tokenizer \
+             can be made of a folder without tokenizer.json"
+    )]
+    NotStated {
+        /// File name.
+        name: String,
+        /// Which part: `model`, `normalizer`, `pre_tokenizer`, `post_processor`.
+        part: &'static str,
+        /// What it asks for.
+        what: String,
+    },
     /// A field is missing, out of range or contradicts another one.
     #[error("{name}: {field}: {detail}; get the file again from the model's source")]
     Field {

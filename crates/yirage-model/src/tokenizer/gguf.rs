@@ -24,12 +24,13 @@ use super::vocab::{NO_TOKEN, TokenTable};
 use super::{Partition, SpecialIds, Tokenizer};
 
 /// Token types of `tokenizer.ggml.token_type`.
-mod kind {
-    pub(super) const NORMAL: i32 = 1;
-    pub(super) const UNKNOWN: i32 = 2;
-    pub(super) const CONTROL: i32 = 3;
-    pub(super) const USER_DEFINED: i32 = 4;
-    pub(super) const UNUSED: i32 = 5;
+pub(super) mod kind {
+    pub(crate) const NORMAL: i32 = 1;
+    pub(crate) const UNKNOWN: i32 = 2;
+    pub(crate) const CONTROL: i32 = 3;
+    pub(crate) const USER_DEFINED: i32 = 4;
+    pub(crate) const UNUSED: i32 = 5;
+    pub(crate) const BYTE: i32 = 6;
 }
 
 /// The tokenizer metadata of a GGUF file, borrowed from its reader. Absent keys are `None`.
@@ -110,6 +111,7 @@ impl Tokenizer {
             partition: partition(name, &vocab, &tokens, &kinds)?,
             model: if spm { spm_model(&vocab, &tokens, ids.unk)? } else { bpe_model(&vocab, &tokens, rules)? },
             normalizers: if spm { spm_normalizers(space_prefix) } else { Vec::new() },
+            patterns: (!spm).then(|| rules.patterns.iter().map(|&source| source.to_owned()).collect()),
             steps: rules.patterns.iter().map(|source| isolate(name, source)).collect::<Result<_, _>>()?,
             decoder: decoder(spm, space_prefix),
             special: by_kind(&[kind::CONTROL, kind::UNKNOWN, kind::UNUSED]),

@@ -35,7 +35,7 @@ const fn plain(patterns: &'static [&'static str]) -> Rules {
 const RULES: &[(&[&str], Rules)] = &[
     (&["default"], plain(&[r"[\p{P}\$\+<=>\^~\|]+", GPT2, r"\p{N}+", "[0-9][0-9][0-9]"])),
     (
-        &["llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"],
+        &["llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"],
         Rules { patterns: &[LLAMA3], ignore_merges: true, add_bos: true },
     ),
     (&["dbrx", "smaug-bpe", "chatglm-bpe"], plain(&[LLAMA3])),
@@ -81,6 +81,12 @@ const RULES: &[(&[&str], Rules)] = &[
 /// The rules of a name; `None` for a name this crate does not know.
 pub(super) fn rules(pre: &str) -> Option<Rules> {
     RULES.iter().find(|(names, _)| names.contains(&pre)).map(|(_, rules)| *rules)
+}
+
+/// The usual name of rules, by their patterns and whether a word that is a token is taken whole.
+pub(super) fn named(patterns: &[String], ignore_merges: bool) -> Option<&'static str> {
+    let same = |rules: &Rules| rules.ignore_merges == ignore_merges && rules.patterns == patterns;
+    RULES.iter().find(|(_, rules)| same(rules)).map(|(names, _)| names[0])
 }
 
 /// All names, for a message.

@@ -259,6 +259,7 @@ impl Loader<'_> {
             tokens: vocab,
             model,
             normalizers: parts.normalizers,
+            patterns: parts.splitting.patterns,
             steps,
             decoder: TokenDecoder::Chain(parts.decoder),
             ids,

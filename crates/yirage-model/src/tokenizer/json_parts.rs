@@ -38,6 +38,22 @@ pub(super) struct Splitting {
     pub(super) steps: Vec<PreTokenizer>,
     /// The vocabulary is written in the GPT-2 byte alphabet, and the last step to it is left to the model.
     pub(super) byte_level: bool,
+    /// The patterns that words are cut out by, where nothing else is done.
+    pub(super) patterns: Option<Vec<String>>,
+}
+
+/// The pattern of a part that cuts words out and does nothing else, if it has one; an error where it does more.
+fn isolating(part: &Value) -> Result<Option<&str>, ()> {
+    let invert = flag(part, "invert", false);
+    match (kind(part), part.get("behavior").and_then(Value::as_str)) {
+        // What is between the words goes; the patterns of published files leave nothing there.
+        ("Split", Some("Isolated")) if !invert => part["pattern"]["Regex"].as_str().map(Some).ok_or(()),
+        ("Split", Some("Removed")) if invert => part["pattern"]["Regex"].as_str().map(Some).ok_or(()),
+        ("Digits", _) if flag(part, "individual_digits", false) => Ok(Some(r"\p{N}")),
+        ("ByteLevel", _) if flag(part, "add_prefix_space", true) => Err(()),
+        ("ByteLevel", _) => Ok(flag(part, "use_regex", true).then_some(BYTE_LEVEL_SPLIT)),
+        _ => Err(()),
+    }
 }
 
 const BYTE_LEVEL_SPLIT: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
@@ -149,7 +165,10 @@ fn bert(part: &Value) -> Vec<Normalizer> {
 
 pub(super) fn pre_tokenizers(name: &str, value: &Value) -> Result<Splitting, TokenizerError> {
     let mut out = Splitting::default();
-    for part in flatten(name, value, "pretokenizers")? {
+    let parts = flatten(name, value, "pretokenizers")?;
+    let patterns: Result<Vec<Option<&str>>, ()> = parts.iter().map(|part| isolating(part)).collect();
+    out.patterns = patterns.ok().map(|all| all.into_iter().flatten().map(str::to_owned).collect());
+    for part in parts {
         if std::mem::take(&mut out.byte_level) {
             out.steps.push(PreTokenizer::Bytes);
         }

@@ -38,6 +38,7 @@ mod oniguruma;
 mod pattern;
 mod scripts;
 mod split;
+mod to_gguf;
 mod unigram;
 mod vocab;
 mod wordpiece;
@@ -49,6 +50,7 @@ pub use decode::Detokenizer;
 pub use error::TokenizerError;
 pub use framed::FramedTokens;
 pub use gguf::GgufVocab;
+pub use to_gguf::GgufTokenizer;
 
 use added::{Fragment, Leftmost, LongestFirst};
 use deadline::EncodeDeadline;
@@ -98,6 +100,8 @@ pub struct Tokenizer {
     partition: Partition,
     normalizers: Vec<Normalizer>,
     steps: Vec<PreTokenizer>,
+    /// Patterns by which words are cut out, one after the other, where nothing else is done; none where more is.
+    patterns: Option<Vec<String>>,
     decoder: decode::TokenDecoder,
     /// How decoding writes added tokens that are searched for in normalised text, where that differs.
     respelled: HashMap<u32, String>,

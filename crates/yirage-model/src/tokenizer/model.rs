@@ -81,6 +81,22 @@ impl Merges {
     pub(super) fn len(&self) -> usize {
         self.rank as usize
     }
+
+    fn sorted(&self) -> Vec<((u32, u32), u32)> {
+        let mut all: Vec<_> = self.pairs.iter().map(|(&pair, &(rank, joined))| (rank, pair, joined)).collect();
+        all.sort_unstable();
+        all.into_iter().map(|(_, pair, joined)| (pair, joined)).collect()
+    }
+
+    /// The pairs that are joined, best first.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.sorted().into_iter().map(|(pair, _)| pair)
+    }
+
+    /// What they are joined to, best first.
+    pub(super) fn joined_in_order(&self) -> impl Iterator<Item = u32> {
+        self.sorted().into_iter().map(|(_, joined)| joined)
+    }
 }
 
 /// What the first symbols of a word are.
