@@ -252,3 +252,23 @@ pub enum ConvertError {
         source: std::io::Error,
     },
 }
+
+impl ConvertError {
+    /// Whether the model is sound, and is only not written in such a file.
+    pub fn is_unsupported(&self) -> bool {
+        match self {
+            ConvertError::Model(e) => {
+                matches!(e, ModelError::Unsupported { .. } | ModelError::UnsupportedFormat { .. })
+            }
+            ConvertError::Tokenizer(e) => e.is_unsupported(),
+            ConvertError::NotGguf { .. }
+            | ConvertError::NotSafetensors { .. }
+            | ConvertError::Unreadable { .. }
+            | ConvertError::Split { .. }
+            | ConvertError::UnknownFamily { .. }
+            | ConvertError::NotStated { .. }
+            | ConvertError::OtherTokens { .. } => true,
+            _ => false,
+        }
+    }
+}

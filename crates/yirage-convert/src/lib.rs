@@ -10,12 +10,12 @@
 
 #![forbid(unsafe_code)]
 
+mod atomic_file;
 mod encode;
 mod error;
 mod gguf_writer;
 mod importances;
 mod mix;
-mod output_file;
 mod plan;
 mod quantize;
 mod tensor_role;

@@ -1,11 +1,11 @@
 //! A file written by its plan: tensor after tensor, a piece of rows at a time, on several threads. The bytes do not depend on
 //! their number.
 
+use crate::atomic_file::AtomicFile;
 use crate::encode::{EncodeRow, encoder};
 use crate::error::ConvertError;
 use crate::gguf_writer::{TensorEntry, header};
 use crate::importances::Importances;
-use crate::output_file::OutputFile;
 use crate::plan::{QuantizePlan, TensorPlan};
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -40,7 +40,7 @@ pub fn quantize(
     output: &Output<'_>,
     progress: &mut dyn FnMut(&TensorPlan),
 ) -> Result<u64, ConvertError> {
-    let mut out = OutputFile::create(output.path, output.force)?;
+    let mut out = AtomicFile::create(output.path, output.force)?;
     let table: Vec<TensorEntry<'_>> = plan.tensors.iter().map(TensorPlan::entry).collect();
     let entries = entries(gguf, plan);
     let entries: Vec<(&str, &GgufValue)> = entries.iter().map(|(k, v)| (k.as_str(), v)).collect();

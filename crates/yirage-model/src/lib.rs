@@ -9,6 +9,7 @@ mod decode;
 pub mod error;
 pub mod flaw;
 pub mod gguf;
+pub mod gguf_config;
 pub mod limits;
 pub mod lint;
 pub mod lora;
@@ -23,4 +24,5 @@ pub use checkpoint::{Checkpoint, CheckpointKind, StoredType, TensorInfo, TensorO
 pub use config::{ContextLimit, FrequencyDivisors, GenerationConfig, LayerType, RawConfig, RopeConfig, RopeScaling};
 pub use decode::DecodedTensors;
 pub use error::ModelError;
+pub use gguf_config::GgufConfig;
 pub use lora::LoraAdapter;

@@ -184,9 +184,7 @@ impl CliFailure {
             CliFailure::Engine(e) if e.is_unsupported() => UNSUPPORTED,
             CliFailure::Engine(e) if e.would_not_fit() => (WOULD_NOT_FIT, "would_not_fit"),
             CliFailure::Model(ModelError::Unsupported { .. } | ModelError::UnsupportedFormat { .. }) => UNSUPPORTED,
-            CliFailure::Tokenizer(TokenizerError::Unsupported { .. } | TokenizerError::UnknownRules { .. }) => {
-                UNSUPPORTED
-            }
+            CliFailure::Tokenizer(e) if e.is_unsupported() => UNSUPPORTED,
             CliFailure::Device(HalError::Unsupported { .. }) => UNSUPPORTED,
             CliFailure::Advisor(AdvisorError::Compile(_) | AdvisorError::Device(HalError::Unsupported { .. })) => {
                 UNSUPPORTED
@@ -194,9 +192,7 @@ impl CliFailure {
             CliFailure::Convert(
                 ConvertError::UnknownMix { .. } | ConvertError::UnknownFormat { .. } | ConvertError::Exists { .. },
             ) => (2, "usage"),
-            CliFailure::Convert(
-                ConvertError::NotGguf { .. } | ConvertError::Unreadable { .. } | ConvertError::Split { .. },
-            ) => UNSUPPORTED,
+            CliFailure::Convert(e) if e.is_unsupported() => UNSUPPORTED,
             CliFailure::Plan { source: PlanFileError::Other { .. }, .. } => UNSUPPORTED,
             CliFailure::Picture(_)
             | CliFailure::Call(

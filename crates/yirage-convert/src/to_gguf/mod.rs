@@ -10,17 +10,17 @@ mod vocabulary;
 pub use tensors::ConvertedTensor;
 pub use values::RoundedNumbers;
 
+use crate::atomic_file::AtomicFile;
 use crate::error::ConvertError;
 use crate::gguf_writer::{TensorEntry, header};
 use crate::mix::Mix;
-use crate::output_file::OutputFile;
 use family::TensorFamily;
 use same_model::difference;
 use std::collections::BTreeSet;
 use std::path::Path;
 use tensors::TensorPlanner;
 use values::convert_tensor;
-use vocabulary::{Vocabulary, same_tokens};
+use vocabulary::{VocabularyMetadata, same_tokens};
 use yirage_ir::Format;
 use yirage_model::arch::{BuildOptions, Model, build};
 use yirage_model::chat::Templates;
@@ -118,7 +118,7 @@ impl<'a> ConversionPlan<'a> {
         entries.push(number("general.quantization_version", crate::quantize::QUANTIZATION_VERSION));
         let mut notes = Vec::new();
         if let Some(texts) = &texts {
-            let vocabulary = Vocabulary::new(checkpoint, &config, texts)?;
+            let vocabulary = VocabularyMetadata::new(checkpoint, &config, texts)?;
             entries.extend(vocabulary.entries);
             notes = vocabulary.notes;
         }
@@ -142,7 +142,7 @@ impl<'a> ConversionPlan<'a> {
         force: bool,
         progress: &mut dyn FnMut(&ConvertedTensor),
     ) -> Result<WrittenGguf, ConvertError> {
-        let mut out = OutputFile::create(path, force)?;
+        let mut out = AtomicFile::create(path, force)?;
         let entries: Vec<(&str, &GgufValue)> = self.entries.iter().map(|(k, v)| (k.as_str(), v)).collect();
         let table: Vec<TensorEntry<'_>> = self.tensors.iter().map(ConvertedTensor::entry).collect();
         out.write(&header(&entries, &table, ALIGNMENT))?;

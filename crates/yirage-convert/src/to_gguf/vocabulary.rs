@@ -9,17 +9,17 @@ use yirage_model::tokenizer::{EncodeOptions, GgufVocab, SpecialIds, Tokenizer};
 use yirage_model::{Checkpoint, GenerationConfig, RawConfig};
 
 /// Metadata of a vocabulary.
-pub(crate) struct Vocabulary {
+pub(crate) struct VocabularyMetadata {
     pub(crate) entries: Vec<(String, GgufValue)>,
     pub(crate) notes: Vec<String>,
 }
 
-impl Vocabulary {
+impl VocabularyMetadata {
     pub(crate) fn new(
         checkpoint: &Checkpoint,
         config: &RawConfig,
         texts: &ModelTexts<'_>,
-    ) -> Result<Vocabulary, ConvertError> {
+    ) -> Result<VocabularyMetadata, ConvertError> {
         let rows = config.u32("vocab_size")? as usize;
         let ids = special_ids(texts.tokenizer, config);
         let made = texts.tokenizer.to_gguf(rows, &ids)?;
@@ -32,7 +32,7 @@ impl Vocabulary {
         if !others.is_empty() {
             notes.push(format!("beside {:?} the tokens {others:?} end texts, which the file does not say", ids.eos));
         }
-        Ok(Vocabulary { entries, notes })
+        Ok(VocabularyMetadata { entries, notes })
     }
 }
 

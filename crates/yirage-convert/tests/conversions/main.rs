@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod hostile;
 mod logits;
 mod vocabularies;
 
@@ -16,7 +17,7 @@ use yirage_testkit::scratch::ScratchFolder;
 use yirage_testkit::{rows, tiny};
 
 /// Converts `model` with matrices of `outtype`.
-fn converted(model: &Path, outtype: &str, to: &Path) -> Result<WrittenGguf, ConvertError> {
+pub(crate) fn converted(model: &Path, outtype: &str, to: &Path) -> Result<WrittenGguf, ConvertError> {
     let checkpoint = Checkpoint::open(model)?;
     let options = ConvertOptions { outtype: Some(Mix::of_floats(outtype)?), name: None };
     ConversionPlan::new(&checkpoint, None, &options)?.write(to, false, &mut |_| {})

@@ -28,7 +28,9 @@ fn byte_char(byte: u8) -> char {
 fn byte_level(pre_tokenizer: &Value, ignore_merges: bool) -> Value {
     let mut tokens: Vec<String> = (0..=255).map(|b| byte_char(b).to_string()).collect();
     let mut merges = Vec::new();
-    for (left, right) in [("h", "e"), ("l", "l"), ("he", "ll"), ("hell", "o"), ("\u{120}", "a"), ("1", "2"), ("12", "3")] {
+    for (left, right) in
+        [("h", "e"), ("l", "l"), ("he", "ll"), ("hell", "o"), ("\u{120}", "a"), ("1", "2"), ("12", "3")]
+    {
         merges.push(json!([left, right]));
         tokens.push(format!("{left}{right}"));
     }
@@ -51,7 +53,12 @@ fn bytes_behind(pattern: &str) -> Value {
         {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}]})
 }
 
-fn converted(model: &Path, tokenizer: &Tokenizer, templates: &Templates, to: &Path) -> Result<WrittenGguf, ConvertError> {
+fn converted(
+    model: &Path,
+    tokenizer: &Tokenizer,
+    templates: &Templates,
+    to: &Path,
+) -> Result<WrittenGguf, ConvertError> {
     let checkpoint = Checkpoint::open(model)?;
     let texts = ModelTexts { tokenizer, templates };
     ConversionPlan::new(&checkpoint, Some(texts), &ConvertOptions::default())?.write(to, true, &mut |_| {})
@@ -130,4 +137,69 @@ fn shrink(tokenizer: &mut Value) {
     for (i, added) in tokenizer["added_tokens"].as_array_mut().unwrap().iter_mut().enumerate() {
         added["id"] = (order.len() + i).into();
     }
+}
+
+#[test]
+fn tokenizers_that_a_file_cannot_state_are_refused_by_what_they_ask_for() {
+    let folder = ScratchFolder::new("convert-tokenizers");
+    let usual = || {
+        let mut tokenizer = byte_level(&json!({"type": "ByteLevel", "add_prefix_space": false}), false);
+        shrink(&mut tokenizer);
+        tokenizer
+    };
+    let changed = |pointer: &str, value: Value| {
+        let mut tokenizer = usual();
+        *tokenizer.pointer_mut(pointer).unwrap() = value;
+        with_tokenizer(&folder, &tokenizer).unwrap_err()
+    };
+    for (pointer, value, expected) in [
+        ("/normalizer", json!({"type": "Lowercase"}), "normalizer: GGUF metadata have no word for"),
+        (
+            "/pre_tokenizer",
+            json!({"type": "ByteLevel", "add_prefix_space": true}),
+            "a splitting that is not by patterns alone",
+        ),
+        ("/pre_tokenizer", bytes_behind(r"\p{L}+|\d"), r"have no name there"),
+        ("/model/ignore_merges", json!(true), "rules of splitting that have no name there"),
+        (
+            "/post_processor",
+            json!({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<|end|>", "type_id": 0}},
+                {"SpecialToken": {"id": "<|end|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+                "pair": [], "special_tokens": {"<|end|>": {"id": "<|end|>", "ids": [254], "tokens": ["<|end|>"]}}}),
+            "tokens in front of a text that are not BOS",
+        ),
+    ] {
+        let error = changed(pointer, value);
+        assert!(error.is_unsupported() && error.to_string().contains(expected), "{pointer}: {error}");
+        assert!(error.to_string().contains("tokenizer.json"), "{error}");
+    }
+    let words = json!({"model": {"type": "WordLevel", "vocab": {"a": 0, "[UNK]": 1}, "unk_token": "[UNK]"}});
+    let error = with_tokenizer(&folder, &words).unwrap_err().to_string();
+    assert!(error.contains("a model other than BPE"), "{error}");
+    // As many tokens as there are bytes and rules, which is more than the model has rows.
+    let large = byte_level(&json!({"type": "ByteLevel", "add_prefix_space": false}), false);
+    let error = with_tokenizer(&folder, &large).unwrap_err().to_string();
+    assert!(error.contains("has ids up to 264, and the model 256 rows"), "{error}");
+}
+
+#[test]
+fn what_a_file_cannot_say_of_a_tokenizer_is_noted() {
+    let folder = ScratchFolder::new("convert-notes");
+    let mut json = byte_level(&json!({"type": "ByteLevel", "add_prefix_space": false}), false);
+    shrink(&mut json);
+    json["normalizer"] = json!({"type": "NFC"});
+    json["added_tokens"][0]["rstrip"] = true.into();
+    let model = with_config(&folder, "qwen2", &json!({"eos_token_id": [254, 7]}));
+    let tokenizer = Tokenizer::from_json(json.to_string().as_bytes(), "tokenizer.json").unwrap();
+    let checkpoint = Checkpoint::open(&model).unwrap();
+    let texts = ModelTexts { tokenizer: &tokenizer, templates: &Templates::default() };
+    let plan = ConversionPlan::new(&checkpoint, Some(texts), &ConvertOptions::default()).unwrap();
+    for expected in ["NFC", "swallow white space", "[7] end texts"] {
+        assert!(plan.notes.iter().any(|note| note.contains(expected)), "{expected}: {:?}", plan.notes);
+    }
+    let file = folder.0.join("out.gguf");
+    plan.write(&file, false, &mut |_| {}).unwrap();
+    let gguf = Gguf::parse(&std::fs::read(&file).unwrap(), "out.gguf").unwrap();
+    let again = Tokenizer::from_gguf(GgufVocab::from_header(&gguf).unwrap()).unwrap();
+    assert_eq!((again.eos(), again.token_id("<tool>")), (Some(254), tokenizer.token_id("<tool>")));
 }

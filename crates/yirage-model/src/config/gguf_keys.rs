@@ -50,7 +50,7 @@ pub(super) const ARCHITECTURES: &[(&str, &str, &str)] = &[
 const WRITTEN_AS: &[(&str, &str)] = &[("mistral", "llama"), ("mixtral", "llama"), ("olmo3", "olmo2")];
 
 /// The GGUF architecture of a `model_type`.
-pub(super) fn architecture_of(model_type: &str) -> Option<&'static str> {
+pub(crate) fn architecture_of(model_type: &str) -> Option<&'static str> {
     let of_another = WRITTEN_AS.iter().find(|row| row.0 == model_type).map(|row| row.1);
     of_another.or_else(|| ARCHITECTURES.iter().find(|row| row.1 == model_type).map(|row| row.0))
 }
@@ -59,19 +59,19 @@ pub(super) fn architecture_of(model_type: &str) -> Option<&'static str> {
 const WINDOWED: &[&str] = &["gemma2", "gemma3", "gpt-oss", "phi3", "olmo2", "cohere2", "exaone4"];
 
 /// Whether files of `arch` state a window. Of others nobody looks for one, so that a file that has one says nothing.
-pub(super) fn has_windows(arch: &str) -> bool {
+pub(crate) fn has_windows(arch: &str) -> bool {
     WINDOWED.contains(&arch)
 }
 
 /// Where GGUF files keep the divisors of LongRoPE, for sequences within the trained context and for longer ones.
-pub(super) const SHORT_DIVISORS: &str = "rope_factors_short.weight";
-pub(super) const LONG_DIVISORS: &str = "rope_factors_long.weight";
+pub(crate) const SHORT_DIVISORS: &str = "rope_factors_short.weight";
+pub(crate) const LONG_DIVISORS: &str = "rope_factors_long.weight";
 
 /// Where GGUF files keep the Llama 3 scaling.
-pub(super) const FREQUENCY_FACTORS: &str = "rope_freqs.weight";
+pub(crate) const FREQUENCY_FACTORS: &str = "rope_freqs.weight";
 
 /// Suffix of `<architecture>.`, key here: integers, or lists of one a layer.
-pub(super) const INTEGERS: &[(&str, &str)] = &[
+pub(crate) const INTEGERS: &[(&str, &str)] = &[
     ("embedding_length", "hidden_size"),
     ("feed_forward_length", "intermediate_size"),
     ("block_count", "num_hidden_layers"),
@@ -164,12 +164,12 @@ const NEMOTRON_H: &[(&str, &str)] = &[
 ];
 
 /// What [`OF_FAMILY`] says of `arch`.
-pub(super) fn of_family(arch: &str) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+pub(crate) fn of_family(arch: &str) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
     OF_FAMILY.iter().filter(move |(family, _)| *family == arch).flat_map(|(_, keys)| keys.iter())
 }
 
 /// The same for floats.
-pub(super) const FLOATS: &[(&str, &str)] = &[
+pub(crate) const FLOATS: &[(&str, &str)] = &[
     ("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
     ("attention.layer_norm_epsilon", "layer_norm_eps"),
     ("attn_logit_softcapping", "attn_logit_softcapping"),

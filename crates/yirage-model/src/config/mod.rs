@@ -5,7 +5,7 @@
 //! * `text_config` of multi-modal models becomes the configuration itself;
 //! * older names get their current ones (`torch_dtype`, `n_embd`, `num_local_experts`, ...);
 //! * keys that a file may omit get the reference implementation's defaults;
-//! * GGUF metadata is translated key by key, and back where a GGUF file is written.
+//! * GGUF metadata is translated key by key (and back in [`crate::gguf_config`], where a GGUF file is written).
 //!
 //! This module does not know how a model computes. Whether a value makes sense for an architecture is for its file to
 //! say.
@@ -17,7 +17,7 @@ mod from_gguf;
 mod from_json;
 mod generation;
 mod gguf_hybrids;
-mod gguf_keys;
+pub(crate) mod gguf_keys;
 mod gguf_mismatch;
 mod layers;
 mod names;
@@ -26,7 +26,6 @@ mod quantization;
 mod reranker;
 mod rope;
 mod sentence;
-mod to_gguf;
 
 pub use chunks::ContextLimit;
 pub use generation::GenerationConfig;
@@ -36,7 +35,6 @@ pub use quantization::Quantization;
 pub use reranker::Reranker;
 pub use rope::{FrequencyDivisors, QueryGrowth, RopeConfig, RopeScaling};
 pub use sentence::{Pooling, SentenceConfig};
-pub use to_gguf::GgufConfig;
 
 use crate::checkpoint::Checkpoint;
 use crate::error::ModelError;

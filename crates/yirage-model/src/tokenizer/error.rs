@@ -122,6 +122,11 @@ pub enum TokenizerError {
 }
 
 impl TokenizerError {
+    /// Whether the tokenizer is sound, and of a kind that is not read or written.
+    pub fn is_unsupported(&self) -> bool {
+        matches!(self, Self::Unsupported { .. } | Self::UnknownRules { .. } | Self::NotStated { .. })
+    }
+
     pub(super) fn field(name: &str, field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self::Field { name: name.to_owned(), field: field.into(), detail: detail.into() }
     }

@@ -21,10 +21,12 @@ const ADDED: f32 = -1000.0;
 const ABSENT: f32 = -10_000.0;
 
 /// What a file does not say of a tokenizer: the texts are then other ones, where they are not normalised already.
-const COMPOSES: &str = "the tokenizer composes characters (NFC), which GGUF files do not state and their readers leave out";
+const COMPOSES: &str =
+    "the tokenizer composes characters (NFC), which GGUF files do not state and their readers leave out";
 
 /// The same of tokens that are found under conditions.
-const SWALLOWS: &str = "some special tokens swallow white space beside them or stand alone only, which GGUF files do not state";
+const SWALLOWS: &str =
+    "some special tokens swallow white space beside them or stand alone only, which GGUF files do not state";
 
 /// A tokenizer's metadata.
 #[derive(Clone, PartialEq, Debug)]
@@ -153,9 +155,7 @@ impl Tokenizer {
     /// Whether a space is put in front of a text, of a tokenizer that writes spaces as U+2581.
     fn space_prefix(&self) -> Result<bool, TokenizerError> {
         let is_mark = |text: &str| text == "\u{2581}";
-        let marks = |normalizer: &Normalizer| {
-            matches!(normalizer, Normalizer::Replace(Pattern::Literal(from), to) if from == " " && is_mark(to))
-        };
+        let marks = |normalizer: &Normalizer| matches!(normalizer, Normalizer::Replace(Pattern::Literal(from), to) if from == " " && is_mark(to));
         let fronted = match self.normalizers.as_slice() {
             [Normalizer::Prepend(front), mark] if is_mark(front) && marks(mark) => Some(true),
             [mark] if marks(mark) => Some(false),

@@ -10,6 +10,7 @@ pub(crate) mod chat;
 mod chat_input;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod convert;
 pub(crate) mod devices;
 pub(crate) mod doctor;
 pub(crate) mod embed;

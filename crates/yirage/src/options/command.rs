@@ -27,6 +27,8 @@ pub(crate) enum CliCommand {
     Tokenize,
     /// What a model file holds.
     Inspect,
+    /// Write a folder as one file.
+    Convert,
     /// Write a model with fewer bits.
     Quantize,
     /// Fetch a model.
@@ -120,6 +122,7 @@ impl CliCommand {
         CliCommand::Rerank,
         CliCommand::Tokenize,
         CliCommand::Inspect,
+        CliCommand::Convert,
         CliCommand::Quantize,
         CliCommand::Pull,
         CliCommand::List,
@@ -183,6 +186,7 @@ impl CliCommand {
             CliCommand::Rerank => "rerank",
             CliCommand::Tokenize => "tokenize",
             CliCommand::Inspect => "inspect",
+            CliCommand::Convert => "convert",
             CliCommand::Quantize => "quantize",
             CliCommand::Pull => "pull",
             CliCommand::List => "list",
@@ -229,6 +233,7 @@ impl CliCommand {
             CliCommand::Rerank => "Print how well texts answer a query by an encoder that scores",
             CliCommand::Tokenize => "Turn text into token ids, or ids back into text",
             CliCommand::Inspect => "Show header, tensors, template and flaws of a model",
+            CliCommand::Convert => "Write a folder of safetensors as one GGUF file",
             CliCommand::Quantize => "Write a GGUF file of floats anew, with few bits a weight",
             CliCommand::Pull => "Fetch a model into the cache",
             CliCommand::List => "Show the models in the cache and the catalogue",
@@ -268,6 +273,7 @@ impl CliCommand {
         match self {
             CliCommand::Run => &["model", "prompt"],
             CliCommand::Tokenize => &["model", "text"],
+            CliCommand::Convert => &["model", "outfile"],
             CliCommand::Quantize => &["model", "mix"],
             CliCommand::Chat
             | CliCommand::Logits

@@ -41,7 +41,6 @@ const REMEDIES: &[(&str, &str)] = &[
     ("create", "there is no Modelfile here: options stand on the command line or in ~/.config/yirage/config.toml"),
     ("push", "models are fetched and not published: `yirage pull`"),
     ("cp", "`yirage serve --served-model-name NAME=MODEL` gives a model another name"),
-    ("convert", "safetensors and GGUF are both read as they are: `yirage run FOLDER`"),
     ("login", "set HF_TOKEN for models that need a token"),
     ("search", "`yirage list` shows the models that have a short name; others are hf:ORG/REPO[:QUANT]"),
 ];

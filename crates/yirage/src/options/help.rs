@@ -9,7 +9,7 @@ use std::fmt::Write;
 const SECTIONS: &[(&str, &[&str])] = &[
     ("Talk with a model", &["run", "chat"]),
     ("Serve models", &["serve", "route", "bench-serve"]),
-    ("Get and look at models", &["pull", "list", "rm", "inspect", "quantize"]),
+    ("Get and look at models", &["pull", "list", "rm", "inspect", "convert", "quantize"]),
     ("Texts", &["embed", "rerank", "tokenize", "perplexity", "logits"]),
     ("This machine", &["devices", "doctor", "verify", "backend"]),
     ("Measure and explain", &["bench", "bench-graph", "explain"]),
@@ -35,6 +35,8 @@ const HEADINGS: &[(&str, &str)] = &[
     ("plan", "Plans, and what is explained"),
     ("quick", "What is verified"),
     ("mix", "Quantising"),
+    ("outtype", "Converting"),
+    ("force", "The file that is written"),
 ];
 /// What options of no command in particular are about: those come last.
 pub(super) const GENERAL: &str = "Any command";

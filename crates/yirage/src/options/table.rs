@@ -8,8 +8,8 @@ use super::command::CliCommand::{
 };
 use super::spec::{Default, OptionKind, Spec, flag, option, short};
 use super::takers::{
-    ANSWER, BENCH, COMPUTE, DEVICE, ENCODE, EXPERTS, FETCH, FUSE, GENERATE, IDS, KEPT, LISTEN, LOAD, MODEL, OPEN,
-    PIECES, PRECISE, PROMPT, QUANTIZE, RANKS, SERVE, STEPS, TALK,
+    ANSWER, BENCH, COMPUTE, CONVERT, DEVICE, ENCODE, EXPERTS, FETCH, FUSE, GENERATE, IDS, KEPT, LISTEN, LOAD, MODEL,
+    OPEN, PIECES, PRECISE, PROMPT, QUANTIZE, RANKS, SERVE, STEPS, TALK, WRITE,
 };
 use Default::{Described, Value};
 use OptionKind::{Choice, Number, Repeated, Switch, Text, Texts};
@@ -696,8 +696,6 @@ const BEHIND: &[Spec] = &[
             option("quantized", Text("FILE"), Described("NAME-MIX.gguf beside the file"), QUANTIZE, "File to write"),
         ),
     ),
-    option("force", Switch, Value("false"), QUANTIZE, "Overwrite a file that is there"),
-    option("dry-run", Switch, Value("false"), QUANTIZE, "Show the formats and sizes, and write nothing"),
     option(
         "imatrix",
         Text("FILE"),
@@ -735,6 +733,25 @@ const BEHIND: &[Spec] = &[
             ),
         ),
     ),
+    // Converting.
+    option(
+        "outtype",
+        Choice(&["auto", "f32", "f16", "bf16"]),
+        Value("auto"),
+        CONVERT,
+        "Float type of matrices; auto: the model's own of 16 bits, else f16",
+    ),
+    short(
+        'o',
+        flag(
+            "output",
+            option("outfile", Text("FILE"), Described("NAME-F16.gguf beside the folder"), CONVERT, "File to write"),
+        ),
+    ),
+    option("model-name", Text("NAME"), Described("the folder's"), CONVERT, "Name of the model, within the file"),
+    // Files that are written.
+    option("force", Switch, Value("false"), WRITE, "Overwrite a file that is there"),
+    option("dry-run", Switch, Value("false"), WRITE, "Show formats and sizes, and write nothing"),
     option("verify", Switch, Value("false"), &[Pull], "Compare files that are in the cache with their checksums"),
 ];
 

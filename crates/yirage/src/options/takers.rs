@@ -2,8 +2,8 @@
 
 use super::command::CliCommand::{
     self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, BenchGraph, BenchServe, Cache, Chat,
-    Doctor, Embed, Explain, GraphCheck, GraphRun, Inspect, Logits, Perplexity, PlanCheck, PlanRun, PlanSave, Pull,
-    Quantize, Rerank, Rm, Route, Run, Serve, Tokenize, Verify,
+    Convert, Doctor, Embed, Explain, GraphCheck, GraphRun, Inspect, Logits, Perplexity, PlanCheck, PlanRun, PlanSave,
+    Pull, Quantize, Rerank, Rm, Route, Run, Serve, Tokenize, Verify,
 };
 
 /// Commands that compute steps of a model.
@@ -72,7 +72,7 @@ pub(super) const KEPT: &[CliCommand] =
     &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain, Cache];
 /// Commands that open a model.
 pub(super) const MODEL: &[CliCommand] =
-    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Quantize, Bench, Doctor, Explain];
+    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Convert, Quantize, Bench, Doctor, Explain];
 /// Commands that may fetch a model.
 pub(super) const FETCH: &[CliCommand] = &[
     Run,
@@ -84,6 +84,7 @@ pub(super) const FETCH: &[CliCommand] = &[
     Rerank,
     Tokenize,
     Inspect,
+    Convert,
     Quantize,
     Bench,
     Doctor,
@@ -111,7 +112,11 @@ pub(super) const LISTEN: &[CliCommand] = &[Serve, Route];
 pub(super) const LOAD: &[CliCommand] = &[BenchServe];
 /// Commands that take one prompt.
 pub(super) const PROMPT: &[CliCommand] = &[Run];
-/// The command that writes models.
+/// The command that writes models with fewer bits.
 pub(super) const QUANTIZE: &[CliCommand] = &[Quantize];
+/// The command that writes models into another container.
+pub(super) const CONVERT: &[CliCommand] = &[Convert];
+/// Commands that write models.
+pub(super) const WRITE: &[CliCommand] = &[Convert, Quantize];
 /// Commands that take token ids.
 pub(super) const IDS: &[CliCommand] = &[Logits, Perplexity, Tokenize];

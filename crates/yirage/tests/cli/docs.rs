@@ -8,7 +8,7 @@ use std::path::Path;
 use yirage_testkit::encoders;
 
 /// Pages with examples, and how many there are at least.
-const PAGES: [(&str, usize); 3] = [("cli.md", 32), ("guide.md", 16), ("backends.md", 3)];
+const PAGES: [(&str, usize); 3] = [("cli.md", 33), ("guide.md", 16), ("backends.md", 3)];
 
 pub(crate) fn page(name: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)).unwrap()
@@ -56,11 +56,12 @@ fn every_option_is_documented() {
     }
 }
 
-/// Example files lie in a folder of their own, and encoders are made.
+/// Example files lie in a folder of their own, encoders and the folder of the small model are made.
 fn in_folder(argument: &str, folder: &Path) -> String {
     let path = match argument {
         "tiny-encoder" => return path(&encoders::model("embed")),
         "tiny-reranker" => return path(&encoders::model("score")),
+        "bedtime-hf" => return path(&yirage_testkit::bedtime::safetensors_with_tokenizer()),
         file => folder.join(file),
     };
     // Arrays are written there as well as read.

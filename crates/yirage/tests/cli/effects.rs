@@ -303,8 +303,17 @@ const EFFECTS: &[Effect] = &[
     ("verify", |_| crate::hub::verify()),
     ("mix", |_| crate::quantize::mix()),
     ("quantized", |_| crate::quantize::output()),
-    ("force", |_| crate::quantize::forced()),
-    ("dry-run", |_| crate::quantize::dry_run()),
+    ("outtype", |_| crate::convert::outtype()),
+    ("outfile", |_| crate::convert::outfile()),
+    ("model-name", |_| crate::convert::model_name()),
+    ("force", |_| {
+        crate::quantize::forced();
+        crate::convert::forced();
+    }),
+    ("dry-run", |_| {
+        crate::quantize::dry_run();
+        crate::convert::dry_run();
+    }),
     ("imatrix", |_| crate::quantize::imatrix()),
     ("allow-requantize", |_| crate::quantize::allow_requantize()),
     ("pure", |_| crate::quantize::pure()),

@@ -17,11 +17,12 @@ const ELSEWHERE: [(&str, &str); 7] = [
 ];
 
 /// A line for each command: its words, then what it needs to have a result. `{}` is a folder of the test's own.
-const COMMANDS: [(&str, &str); 31] = [
+const COMMANDS: [(&str, &str); 32] = [
     ("run", "TINY --prompt-ids 1 -n 1"),
     ("chat", "BEDTIME -n 1"),
     ("inspect", "TINY"),
     ("list", ""),
+    ("convert", "FOLDER --dry-run"),
     ("quantize", "BEDTIME Q8_0 --dry-run"),
     ("embed", "EMBED --text cat"),
     ("rerank", "SCORE --query cat --text dog"),
@@ -55,7 +56,8 @@ const COMMANDS: [(&str, &str); 31] = [
 const PLAIN: [(&str, &str); 3] = [("completions", "bash"), ("version", ""), ("config explain", "")];
 
 fn arguments(words: &str, needs: &str, folder: &Path) -> Vec<String> {
-    let models = [("TINY", TINY.to_owned()), ("BEDTIME", bedtime())];
+    let hf = path(&yirage_testkit::bedtime::safetensors());
+    let models = [("TINY", TINY.to_owned()), ("BEDTIME", bedtime()), ("FOLDER", hf)];
     let encoders = [("EMBED", path(&encoders::model("embed"))), ("SCORE", path(&encoders::model("score")))];
     let named = |word: &str| {
         let model = models.iter().chain(&encoders).find(|(name, _)| *name == word);

@@ -211,6 +211,7 @@ fn a_mistake_is_told_before_anything_is_fetched() {
     for (arguments, wanted) in [
         (&["inspect"][..], "`yirage inspect MODEL`"),
         (&["show", "--json"], "`yirage inspect MODEL`"),
+        (&["convert"], "`yirage convert FOLDER`"),
         (&["quantize"], "`yirage quantize MODEL"),
         (&["serve", "--host", "0.0.0.0"], "--api-key-file"),
         (&["serve", "--port", "99999"], "0 to 65535"),

@@ -10,6 +10,7 @@ mod broken;
 mod cache;
 mod chat;
 mod config;
+mod convert;
 mod docs;
 mod effects;
 mod encoders;

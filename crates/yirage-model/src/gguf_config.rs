@@ -3,10 +3,10 @@
 //! What GGUF metadata of a family does not state (kinds of layers, factors that all of its models have) is not written
 //! here either: whoever writes a file compares the model that is read from it with the one that was meant.
 
-use super::gguf_keys::{
+use crate::config::gguf_keys::{
     FLOATS, FREQUENCY_FACTORS, INTEGERS, LONG_DIVISORS, SHORT_DIVISORS, architecture_of, has_windows, of_family,
 };
-use super::{FrequencyDivisors, LayerType, RawConfig, RopeConfig, RopeScaling};
+use crate::config::{FrequencyDivisors, LayerType, RawConfig, RopeConfig, RopeScaling};
 use crate::error::ModelError;
 use crate::gguf::{GgufArray, GgufValue};
 use crate::rope::Frequencies;

@@ -6,23 +6,23 @@ use std::path::Path;
 use tempfile::NamedTempFile;
 
 /// A file on its way. Nothing is left of it where it is dropped.
-pub(crate) struct OutputFile<'a> {
+pub(crate) struct AtomicFile<'a> {
     path: &'a Path,
     force: bool,
     out: BufWriter<NamedTempFile>,
     written: u64,
 }
 
-impl<'a> OutputFile<'a> {
+impl<'a> AtomicFile<'a> {
     /// Begins the file that will be at `path`; one that is there is overwritten by `force` alone.
-    pub(crate) fn create(path: &'a Path, force: bool) -> Result<OutputFile<'a>, ConvertError> {
+    pub(crate) fn create(path: &'a Path, force: bool) -> Result<AtomicFile<'a>, ConvertError> {
         if !force && path.exists() {
             return Err(ConvertError::Exists { path: path.to_owned() });
         }
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let file = NamedTempFile::new_in(folder);
         let file = file.map_err(|source| ConvertError::Write { path: path.to_owned(), source })?;
-        Ok(OutputFile { path, force, out: BufWriter::new(file), written: 0 })
+        Ok(AtomicFile { path, force, out: BufWriter::new(file), written: 0 })
     }
 
     fn error(&self, source: std::io::Error) -> ConvertError {
