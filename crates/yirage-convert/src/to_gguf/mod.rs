@@ -114,7 +114,10 @@ impl<'a> ConversionPlan<'a> {
             entries.push(text("general.name", &name));
         }
         entries.extend(stated.entries);
-        entries.push(number("general.file_type", outtype.file_type));
+        // Experts that are packed make a file of another type, whatever its other matrices are.
+        let packed = tensors.iter().any(|tensor| tensor.to.format() == Some(Format::MXFP4));
+        let of_file = if packed { Mix::parse("MXFP4_MOE")? } else { outtype };
+        entries.push(number("general.file_type", of_file.file_type));
         entries.push(number("general.quantization_version", crate::quantize::QUANTIZATION_VERSION));
         let mut notes = Vec::new();
         if let Some(texts) = &texts {

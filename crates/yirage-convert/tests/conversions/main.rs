@@ -4,6 +4,7 @@
 
 mod hostile;
 mod logits;
+mod packed;
 mod vocabularies;
 
 use logits::logits;
@@ -118,7 +119,7 @@ fn check_files(name: &str, model: &Path, folder: &Path, golden: &Value) {
 }
 
 /// Compares the logits of a model with those of its file.
-fn check_logits(name: &str, model: &Path, file: &Path, to_the_bit: bool) {
+pub(crate) fn check_logits(name: &str, model: &Path, file: &Path, to_the_bit: bool) {
     let (read, written) = (logits(model, &ids()), logits(file, &ids()));
     if to_the_bit {
         assert_eq!(read, written, "{name}");
