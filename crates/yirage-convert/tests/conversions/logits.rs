@@ -16,8 +16,14 @@ pub(crate) fn logits(path: &Path, ids: &[u32]) -> Vec<Vec<f32>> {
     let checkpoint = Checkpoint::open(path).unwrap();
     let config = RawConfig::load(&checkpoint).unwrap();
     let context = ids.len().next_multiple_of(BLOCK);
-    let options =
-        BuildOptions { kv: Format::F32, kv_block: 32, context: context as u32, hidden: false, embedded: false };
+    let options = BuildOptions {
+        kv: Format::F32,
+        kv_block: 32,
+        context: context as u32,
+        hidden: false,
+        embedded: false,
+        all_hidden: false,
+    };
     let model = build(&checkpoint, &config, options).unwrap();
     let (mut tensors, mut scratch) = (HashMap::new(), Vec::new());
     for w in &model.weights {

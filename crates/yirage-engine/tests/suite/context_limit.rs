@@ -16,7 +16,7 @@ fn a_chunk_of_attention_is_told_and_is_the_longest_context() {
     assert!(config.contains(whole));
     scratch.write("config.json", config.replace(whole, short).as_bytes());
 
-    let limited = engine(&scratch.0, &EngineOptions::default());
+    let mut limited = engine(&scratch.0, &EngineOptions::default());
     assert_eq!(limited.facts().context, 96);
     let notices = limited.notices();
     let [Notice::ContextLimited(limit)] = &notices[..] else { panic!("{notices:?}") };
