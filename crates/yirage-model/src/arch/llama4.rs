@@ -36,7 +36,7 @@ pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
         e.config.attending_layers(&["full_attention"], &["chunked_attention"])?;
     }
     let normalises = e.config.bool_or("use_qk_norm", true)?;
-    let feed_forward = FeedForward::read(e)?;
+    let feed_forward = Llama4FeedForward::read(e)?;
     let decoder = Decoder::read(e)?;
     let norm = RmsNorm { width: h.width, ..decoder.norm.clone() };
     decoder.emit(
@@ -73,7 +73,7 @@ fn check_positions(e: &ModelBuilder<'_>) -> Result<(), ModelError> {
 }
 
 /// The feed-forward part of every layer.
-struct FeedForward {
+struct Llama4FeedForward {
     dense: GatedMlp,
     experts: MoeLayer,
     shared: GatedMlp,
@@ -81,8 +81,8 @@ struct FeedForward {
     chooses: Vec<bool>,
 }
 
-impl FeedForward {
-    fn read(e: &ModelBuilder<'_>) -> Result<FeedForward, ModelError> {
+impl Llama4FeedForward {
+    fn read(e: &ModelBuilder<'_>) -> Result<Llama4FeedForward, ModelError> {
         let top_k = e.size("num_experts_per_tok")?;
         if top_k != 1 {
             return Err(ModelError::Unsupported {
@@ -107,7 +107,7 @@ impl FeedForward {
         };
         let listed = e.config.opt_u32_list("moe_layers")?;
         let chooses = |l: u32| listed.as_ref().map_or((l + 1).is_multiple_of(every), |list| list.contains(&l));
-        Ok(FeedForward { dense, experts, shared, chooses: (0..layers).map(chooses).collect() })
+        Ok(Llama4FeedForward { dense, experts, shared, chooses: (0..layers).map(chooses).collect() })
     }
 
     fn emit(&self, e: &mut ModelBuilder<'_>, l: u32, x: ValueId) -> Result<ValueId, ModelError> {
