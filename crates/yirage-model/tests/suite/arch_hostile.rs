@@ -175,6 +175,9 @@ fn positions_behind_the_first_chunk_are_refused() {
         let refused = with(&[(key, json!(least))]).unwrap_err().to_string();
         assert!(refused.contains(key), "{refused}");
     }
+    let sliding = with(&[("layer_types", json!(vec!["sliding_attention"; 4]))]).unwrap();
+    let refused = build_for(&sliding, 8).unwrap_err().to_string();
+    assert!(refused.contains("sliding_attention") && refused.contains("chunked_attention"), "{refused}");
     let two = with(&[("num_experts_per_tok", json!(2))]).unwrap();
     assert!(build_for(&two, 8).unwrap_err().to_string().contains("2 experts a token"));
 }
