@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 use yirage_ir::op::ExpertLinear;
-use yirage_ir::{Format, Graph, NodeKind, Op};
+use yirage_ir::{Graph, NodeKind, Op};
 use yirage_model::arch::{self, BuildOptions, KvCacheSpec};
 use yirage_model::{Checkpoint, ModelError, RawConfig};
 use yirage_plan::ExpertDivision;
@@ -66,14 +66,7 @@ impl RankDivision {
         ranks: u32,
         experts: ExpertDivision,
     ) -> Result<Result<RankDivision, IndivisibleModel>, ModelError> {
-        let build = BuildOptions {
-            kv: Format::F32,
-            kv_block: 32,
-            context: 1,
-            hidden: false,
-            embedded: false,
-            all_hidden: false,
-        };
+        let build = BuildOptions::plain(1);
         let model = arch::build(checkpoint, &RawConfig::load(checkpoint)?, build)?;
         let divided = match experts {
             ExpertDivision::Rows => Ok(()),

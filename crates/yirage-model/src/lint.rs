@@ -11,7 +11,6 @@ use crate::error::ModelError;
 use crate::gguf::{Gguf, GgufValue};
 use crate::limits::CONFIG_BYTES;
 use std::collections::BTreeMap;
-use yirage_ir::Format;
 use yirage_mmap::read_bytes;
 
 /// How much a finding matters.
@@ -107,14 +106,7 @@ impl Linter<'_> {
 
     fn config(&mut self, config: &RawConfig) {
         // What a model is built for changes neither what it reads nor what it refuses.
-        let options = BuildOptions {
-            kv: Format::F32,
-            kv_block: 32,
-            context: 1,
-            hidden: false,
-            embedded: false,
-            all_hidden: false,
-        };
+        let options = BuildOptions::plain(1);
         let Err(refused) = arch::build(self.checkpoint, config, options) else { return self.settings(config) };
         self.formats();
         match refused {

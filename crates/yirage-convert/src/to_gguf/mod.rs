@@ -188,8 +188,7 @@ impl<'a> ConversionPlan<'a> {
 /// The model of a checkpoint for its whole context, with caches that take no part in what is compared.
 fn model(checkpoint: &Checkpoint, config: &RawConfig) -> Result<Model, ModelError> {
     let context = config.u32("max_position_embeddings")?;
-    let options =
-        BuildOptions { kv: Format::F32, kv_block: 32, context, hidden: false, embedded: false, all_hidden: false };
+    let options = BuildOptions::plain(context);
     build(checkpoint, config, options)
 }
 

@@ -64,9 +64,18 @@ pub(crate) struct TensorPlanner<'a> {
     pub(crate) read: BTreeSet<&'a str>,
 }
 
-/// Which number of a row is the first, and which is the next: every second row of a fused matrix of gates and ups.
+/// Which outputs of a stored matrix are taken: from the first on, every so many. Gates and ups take turns in a fused one.
 #[derive(Clone, Copy)]
-struct EverySecond(usize);
+struct TakenOutputs {
+    first: usize,
+    step: usize,
+}
+
+impl TakenOutputs {
+    const ALL: TakenOutputs = TakenOutputs { first: 0, step: 1 };
+    const EVEN: TakenOutputs = TakenOutputs { first: 0, step: 2 };
+    const ODD: TakenOutputs = TakenOutputs { first: 1, step: 2 };
+}
 
 impl TensorPlanner<'_> {
     /// All tensors, in the order of the file: those of the configuration, then by shard and name.
@@ -228,20 +237,20 @@ impl TensorPlanner<'_> {
         let Some((layer, name)) = name.and_then(|(layer, name)| Some((layer.parse::<u32>().ok()?, name))) else {
             return Ok(false);
         };
-        let halves: &[(&str, Option<EverySecond>)] = match name {
-            _ if name.starts_with("gate_up_proj") => &[("gate", Some(EverySecond(0))), ("up", Some(EverySecond(1)))],
-            _ if name.starts_with("down_proj") => &[("down", None)],
+        let parts: &[(&str, TakenOutputs)] = match name {
+            _ if name.starts_with("gate_up_proj") => &[("gate", TakenOutputs::EVEN), ("up", TakenOutputs::ODD)],
+            _ if name.starts_with("down_proj") => &[("down", TakenOutputs::ALL)],
             _ => return Ok(false),
         };
         // Scales go with their codes.
         if name.ends_with("_scales") {
             return Ok(true);
         }
-        for (part, half) in halves {
+        for (part, taken) in parts {
             out.push(match name.rsplit_once('_').map_or("", |(_, end)| end) {
-                "bias" => self.expert_bias(layer, part, tensor, *half)?,
-                "blocks" => self.packed_experts(layer, part, tensor, *half)?,
-                _ => self.transposed_experts(layer, part, tensor, *half)?,
+                "bias" => self.expert_bias(layer, part, tensor, *taken)?,
+                "blocks" => self.packed_experts(layer, part, tensor, *taken)?,
+                _ => self.transposed_experts(layer, part, tensor, *taken)?,
             });
         }
         Ok(true)
@@ -261,10 +270,9 @@ impl TensorPlanner<'_> {
         layer: u32,
         part: &str,
         tensor: &TensorInfo,
-        half: Option<EverySecond>,
+        TakenOutputs { first, step }: TakenOutputs,
     ) -> Result<ConvertedTensor, ConvertError> {
         let [experts, all] = self.shaped(tensor)?;
-        let (first, step) = half.map_or((0, 1), |EverySecond(first)| (first, 2));
         let shape = vec![experts, all / step];
         let view =
             WeightView { tensor: tensor.name.clone(), offset: first, shape: shape.clone(), strides: vec![all, step] };
@@ -277,10 +285,9 @@ impl TensorPlanner<'_> {
         layer: u32,
         part: &str,
         tensor: &TensorInfo,
-        half: Option<EverySecond>,
+        TakenOutputs { first, step }: TakenOutputs,
     ) -> Result<ConvertedTensor, ConvertError> {
         let [experts, inner, all] = self.shaped(tensor)?;
-        let (first, step) = half.map_or((0, 1), |EverySecond(first)| (first, 2));
         let shape = vec![experts, all / step, inner];
         let strides = vec![inner * all, step, all];
         let view = WeightView { tensor: tensor.name.clone(), offset: first, shape: shape.clone(), strides };
@@ -293,12 +300,10 @@ impl TensorPlanner<'_> {
         layer: u32,
         part: &str,
         tensor: &TensorInfo,
-        half: Option<EverySecond>,
+        TakenOutputs { first, step }: TakenOutputs,
     ) -> Result<ConvertedTensor, ConvertError> {
         let [experts, all, blocks, bytes] = self.shaped(tensor)?;
-        let (first, step) = half.map_or((0, 1), |EverySecond(first)| (first, 2));
-        let scales = tensor.name.strip_suffix("blocks").map(|stem| format!("{stem}scales")).unwrap_or_default();
-        let scales = self.checkpoint.require(&scales)?;
+        let scales = self.checkpoint.require(&format!("{}scales", tensor.name.trim_end_matches("blocks")))?;
         if bytes != 16 || scales.shape != [experts, all, blocks] || tensor.dtype != StoredType::U8 {
             let (file, tensor) = (self.checkpoint.label(), tensor.name.clone());
             return Err(ConvertError::OddExpert { file, tensor });

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use yirage_ir::dim::Dims;
-use yirage_ir::{Format, Tensor, ValueSource};
+use yirage_ir::{Tensor, ValueSource};
 use yirage_model::arch::{BuildOptions, build};
 use yirage_model::weights::materialise;
 use yirage_model::{Checkpoint, RawConfig};
@@ -16,14 +16,7 @@ pub(crate) fn logits(path: &Path, ids: &[u32]) -> Vec<Vec<f32>> {
     let checkpoint = Checkpoint::open(path).unwrap();
     let config = RawConfig::load(&checkpoint).unwrap();
     let context = ids.len().next_multiple_of(BLOCK);
-    let options = BuildOptions {
-        kv: Format::F32,
-        kv_block: 32,
-        context: context as u32,
-        hidden: false,
-        embedded: false,
-        all_hidden: false,
-    };
+    let options = BuildOptions::plain(context as u32);
     let model = build(&checkpoint, &config, options).unwrap();
     let (mut tensors, mut scratch) = (HashMap::new(), Vec::new());
     for w in &model.weights {

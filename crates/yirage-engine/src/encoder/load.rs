@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_compile::{CompileOptions, compile, plan_weights};
 use yirage_hal::{Device, Executor};
-use yirage_ir::{Dims, Format, ValueSource};
+use yirage_ir::{Dims, ValueSource};
 use yirage_model::arch::{self, BuildOptions, Model, ModelOutput};
 use yirage_model::config::SentenceConfig;
 use yirage_model::{Checkpoint, ModelError, RawConfig};
@@ -38,14 +38,7 @@ impl Encoder {
     ) -> Result<Encoder, EngineError> {
         let config = RawConfig::load(checkpoint)?;
         // Encoders keep nothing, and their tables of positions come with the file.
-        let build = BuildOptions {
-            kv: Format::F32,
-            kv_block: 32,
-            context: 1,
-            hidden: false,
-            embedded: false,
-            all_hidden: false,
-        };
+        let build = BuildOptions::plain(1);
         let model = arch::build(checkpoint, &config, build)?;
         let sentence = SentenceConfig::load(checkpoint)?;
         let longest = sentence.longest.map_or(model.context, |longest| longest.min(model.context));

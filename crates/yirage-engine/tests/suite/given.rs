@@ -25,12 +25,7 @@ fn opts() -> EngineOptions {
 fn given(name: &str) -> GraphModel {
     let checkpoint = Checkpoint::open(tiny::model(name)).unwrap();
     let config = RawConfig::load(&checkpoint).unwrap();
-    let model = build(
-        &checkpoint,
-        &config,
-        BuildOptions { kv: Format::F32, kv_block: 32, context: 96, hidden: false, embedded: false, all_hidden: false },
-    )
-    .unwrap();
+    let model = build(&checkpoint, &config, BuildOptions::plain(96)).unwrap();
     let mut weights = HashMap::new();
     for binding in &model.weights {
         let mut scratch = Vec::new();

@@ -218,14 +218,7 @@ fn what_is_wrong_is_told_with_what_to_do() {
     assert_eq!(asked.map(told), [true, false, false]);
     let checkpoint = Checkpoint::open(&model).unwrap();
     let config = yirage_model::RawConfig::load(&checkpoint).unwrap();
-    let build = yirage_model::arch::BuildOptions {
-        kv: yirage_ir::Format::F32,
-        kv_block: 32,
-        context: 64,
-        hidden: false,
-        embedded: false,
-        all_hidden: false,
-    };
+    let build = yirage_model::arch::BuildOptions::plain(64);
     let given = GraphModel {
         model: yirage_model::arch::build(&checkpoint, &config, build).unwrap(),
         weights: std::collections::HashMap::new(),

@@ -89,14 +89,7 @@ impl<'a> ModelBuilder<'a> {
 
     /// A vision tower under construction, whose `config` says nothing of a cache.
     pub(super) fn of_tower(checkpoint: &'a Checkpoint, config: &'a RawConfig) -> Result<ModelBuilder<'a>, ModelError> {
-        let options = BuildOptions {
-            kv: Format::F32,
-            kv_block: 32,
-            context: 1,
-            hidden: false,
-            embedded: false,
-            all_hidden: false,
-        };
+        let options = BuildOptions::plain(1);
         ModelBuilder::empty(checkpoint, config, options)
     }
 

@@ -115,6 +115,14 @@ pub struct BuildOptions {
     pub all_hidden: bool,
 }
 
+impl BuildOptions {
+    /// Logits of so many positions and nothing else, with a cache of f32 in blocks of 32: for what looks at a model, keeps
+    /// nothing, or compares.
+    pub const fn plain(context: u32) -> BuildOptions {
+        BuildOptions { kv: Format::F32, kv_block: 32, context, hidden: false, embedded: false, all_hidden: false }
+    }
+}
+
 /// What a group of layers keeps of positions. Layers of one group share block tables.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum KvCacheSpec {

@@ -5,7 +5,7 @@ use crate::tokenizer_support::from_json;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use yirage_ir::{Format, Tensor};
+use yirage_ir::Tensor;
 use yirage_model::arch::{BuildOptions, Model, ModelOutput, build};
 use yirage_model::config::{Pooling, SentenceConfig};
 use yirage_model::tokenizer::FramedTokens;
@@ -13,8 +13,7 @@ use yirage_model::weights::materialise;
 use yirage_model::{Checkpoint, ModelError, RawConfig};
 use yirage_testkit::{encoders, fixtures, json};
 
-const OPTIONS: BuildOptions =
-    BuildOptions { kv: Format::F32, kv_block: 32, context: 1, hidden: false, embedded: false, all_hidden: false };
+const OPTIONS: BuildOptions = BuildOptions::plain(1);
 /// What float32 in another order differs by from transformers.
 const CLOSE: f64 = 1e-5;
 

@@ -6,8 +6,7 @@ use yirage_ir::Format;
 use yirage_model::arch::{BuildOptions, KvCacheSpec, Model, build};
 use yirage_model::{Checkpoint, ModelError, RawConfig};
 
-const OPTIONS: BuildOptions =
-    BuildOptions { kv: Format::F32, kv_block: 32, context: 8, hidden: false, embedded: false, all_hidden: false };
+const OPTIONS: BuildOptions = BuildOptions::plain(8);
 
 fn build_with(checkpoint: &Checkpoint, config: &Value) -> Result<Model, ModelError> {
     let config = RawConfig::from_json(config.to_string().as_bytes(), "config.json")?;

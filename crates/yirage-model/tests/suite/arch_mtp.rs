@@ -2,7 +2,7 @@
 
 use crate::arch_support::ArchRunner;
 use std::path::Path;
-use yirage_ir::{Format, Tensor};
+use yirage_ir::Tensor;
 use yirage_model::arch::{BuildOptions, Model, PREVIOUS_HIDDEN, build, build_mtp_head, mtp_layer};
 use yirage_model::{Checkpoint, ModelError, RawConfig};
 use yirage_testkit::gguf::GgufWriter;
@@ -10,8 +10,7 @@ use yirage_testkit::mtp::{MtpModel, MtpTables, NAMES};
 use yirage_testkit::{scratch::ScratchFolder, tiny};
 
 const CONTEXT: u32 = 64;
-const OPTIONS: BuildOptions =
-    BuildOptions { kv: Format::F32, kv_block: 32, context: CONTEXT, hidden: false, embedded: false, all_hidden: false };
+const OPTIONS: BuildOptions = BuildOptions::plain(CONTEXT);
 const TABLES: [MtpTables; 3] = [MtpTables::Own, MtpTables::Copied, MtpTables::Missing];
 const WIDTH: usize = 64;
 const VOCABULARY: usize = 256;

@@ -6,13 +6,11 @@
 use crate::arch_support::tiny;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use yirage_ir::Format;
 use yirage_model::arch::{BuildOptions, build};
 use yirage_model::lint::{Severity, lint};
 use yirage_model::{Checkpoint, GenerationConfig, ModelError, RawConfig};
 
-const OPTIONS: BuildOptions =
-    BuildOptions { kv: Format::F32, kv_block: 32, context: 8, hidden: false, embedded: false, all_hidden: false };
+const OPTIONS: BuildOptions = BuildOptions::plain(8);
 
 fn folder(kind: &str, name: &str) -> PathBuf {
     tiny(kind).into_iter().find(|p| p.ends_with(name)).expect("a fixture")

@@ -7,7 +7,6 @@ use crate::options::Layers;
 use std::sync::Arc;
 use yirage_engine::{EncoderOptions, is_embedding_decoder};
 use yirage_hal::Device;
-use yirage_ir::Format;
 use yirage_model::arch::{self, BuildOptions, ModelOutput};
 use yirage_model::{Checkpoint, RawConfig};
 
@@ -28,7 +27,7 @@ pub(crate) struct EncoderSettings {
 pub(crate) fn is_encoder(checkpoint: &Checkpoint) -> Result<bool, CliFailure> {
     let config = RawConfig::load(checkpoint)?;
     let hidden = is_embedding_decoder(checkpoint)?;
-    let build = BuildOptions { kv: Format::F32, kv_block: 32, context: 1, hidden, embedded: false, all_hidden: false };
+    let build = BuildOptions { hidden, ..BuildOptions::plain(1) };
     Ok(arch::build(checkpoint, &config, build)?.output != ModelOutput::Logits || hidden)
 }
 

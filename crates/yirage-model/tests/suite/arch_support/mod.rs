@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use yirage_ir::dim::Dims;
-use yirage_ir::{Format, Tensor, ValueSource};
+use yirage_ir::{Tensor, ValueSource};
 use yirage_model::arch::{BuildOptions, Model, build};
 use yirage_model::weights::materialise;
 use yirage_model::{Checkpoint, ModelError, RawConfig};
@@ -31,11 +31,7 @@ pub(crate) struct ArchRunner {
 pub(crate) fn load(path: &Path, context: u32) -> Result<(Checkpoint, Model), ModelError> {
     let checkpoint = Checkpoint::open(path)?;
     let config = RawConfig::load(&checkpoint)?;
-    let model = build(
-        &checkpoint,
-        &config,
-        BuildOptions { kv: Format::F32, kv_block: 32, context, hidden: false, embedded: false, all_hidden: false },
-    )?;
+    let model = build(&checkpoint, &config, BuildOptions::plain(context))?;
     Ok((checkpoint, model))
 }
 
@@ -49,11 +45,7 @@ impl ArchRunner {
 
     /// The same for a checkpoint with a configuration of the test's own.
     pub(crate) fn with(checkpoint: &Checkpoint, config: &RawConfig, context: u32) -> Result<ArchRunner, ModelError> {
-        let model = build(
-            checkpoint,
-            config,
-            BuildOptions { kv: Format::F32, kv_block: 32, context, hidden: false, embedded: false, all_hidden: false },
-        )?;
+        let model = build(checkpoint, config, BuildOptions::plain(context))?;
         ArchRunner::of_model(checkpoint, model, context)
     }
 
