@@ -3,7 +3,9 @@
 //!
 //! Big buffers are asked for in ways that can fail, and what would not fit is known before. What remains are the many
 //! small allocations of Rust's library, which aborts when one is refused. [`Allocator`] notes that refusal, and the
-//! handler that [`install`] sets looks for the note when the abort comes. Any other abort stays what it is.
+//! handler that [`install`] sets looks for the note when the abort comes. The C library and the beginning of a thread allocate
+//! for themselves, past the allocator, and abort too: without a note the handler asks the system for as much as they ask for at
+//! most. Where that is given, the abort stays what it is.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -67,13 +69,26 @@ static CODE: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(1);
 extern "C" fn aborting(_: libc::c_int) {
     const MESSAGE: &[u8] =
         b"error: memory ran out; choose a shorter context, fewer threads or a smaller model, or raise the limit of memory\n";
-    if REFUSED.get() == 0 {
+    if REFUSED.get() == 0 && !memory_is_refused() {
         return;
     }
     // SAFETY: both may be called from a signal handler, and the message lives as long as the process.
     unsafe {
         libc::write(libc::STDERR_FILENO, MESSAGE.as_ptr().cast(), MESSAGE.len());
         libc::_exit(CODE.load(std::sync::atomic::Ordering::Relaxed).into());
+    }
+}
+
+/// Whether the system refuses what glibc asks for when its heap cannot grow, which is more than a thread asks for when it begins.
+#[cfg(unix)]
+fn memory_is_refused() -> bool {
+    const BYTES: usize = 1 << 20;
+    let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANON);
+    // SAFETY: a new mapping, wherever there is room for it, is nobody's memory; it is given back as it was given. Both are calls of
+    // the system alone, without a lock or memory of the library.
+    unsafe {
+        let block = libc::mmap(std::ptr::null_mut(), BYTES, access, kind, -1, 0);
+        block == libc::MAP_FAILED || libc::munmap(block, BYTES) != 0
     }
 }
 
