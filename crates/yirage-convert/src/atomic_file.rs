@@ -19,6 +19,11 @@ impl<'a> AtomicFile<'a> {
         if !force && path.exists() {
             return Err(ConvertError::Exists { path: path.to_owned() });
         }
+        // Another file would take the place of a device or a pipe.
+        if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+            let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, "expected a regular file or none");
+            return Err(ConvertError::Write { path: path.to_owned(), source });
+        }
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let file = NamedTempFile::new_in(folder);
         let file = file.map_err(|source| ConvertError::Write { path: path.to_owned(), source })?;

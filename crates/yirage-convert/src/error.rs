@@ -29,9 +29,7 @@ pub enum ConvertError {
         written: Vec<u32>,
     },
     /// A model that is no GGUF file.
-    #[error(
-        "{path}: expected a GGUF file, got a folder; models in safetensors run as they are, and are not quantised here"
-    )]
+    #[error("{path}: expected a GGUF file, got a folder; `yirage convert` writes it as one")]
     NotGguf {
         /// The folder.
         path: PathBuf,
@@ -128,6 +126,18 @@ pub enum ConvertError {
         found: usize,
         /// How many belong to it.
         expected: u64,
+    },
+    /// Squares of activations whose sum no f32 holds.
+    #[error(
+        "{tensor:?}: the squares of its input {column} have the sum {sum:e}; expected a number that f32 holds; run the model in the exact precision, or over another text"
+    )]
+    ActivationRange {
+        /// The tensor.
+        tensor: String,
+        /// Which of its inputs.
+        column: usize,
+        /// The sum.
+        sum: f64,
     },
     /// A file that holds no importances.
     #[error("{file}: {what}; expected importances as `llama-imatrix` writes them (GGUF)")]

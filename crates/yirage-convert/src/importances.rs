@@ -7,8 +7,8 @@ use yirage_mmap::MappedFile;
 use yirage_model::gguf::{Gguf, GgufTensor};
 
 /// The ends of the names of its two kinds of tensors.
-const SUMS: &str = ".in_sum2";
-const COUNTS: &str = ".counts";
+pub(crate) const SUMS: &str = ".in_sum2";
+pub(crate) const COUNTS: &str = ".counts";
 
 /// Importances by the names of tensors: mean squares of what a matrix is multiplied with, `[experts, columns]`.
 #[derive(Clone, Debug)]

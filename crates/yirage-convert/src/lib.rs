@@ -1,5 +1,6 @@
 //! Model files written anew: a folder of safetensors as one GGUF file, and a GGUF file quantised by one of the mixes that
-//! are published under a name, as `llama-quantize` writes them, byte by byte.
+//! are published under a name, as `llama-quantize` writes them, byte by byte; and the importances that such a mix may be
+//! chosen by.
 //!
 //! Sources of the methods: the block layouts of GGUF's specification; the searches and the choice of formats as llama.cpp
 //! makes them (`ggml-quants`, `llama-quant`); names, keys and arrangements of tensors as its `convert_hf_to_gguf.py` has
@@ -14,6 +15,7 @@ mod atomic_file;
 mod encode;
 mod error;
 mod gguf_writer;
+mod importance_sums;
 mod importances;
 mod mix;
 mod plan;
@@ -22,6 +24,7 @@ mod tensor_role;
 mod to_gguf;
 
 pub use error::ConvertError;
+pub use importance_sums::{ImportanceSums, ImportanceText, OUTPUT_MATRIX};
 pub use importances::Importances;
 pub use mix::Mix;
 pub use plan::{QuantizeOptions, QuantizePlan, TensorPlan};

@@ -41,7 +41,7 @@ pub use encoder::{
 pub use encoder_input::{EncoderError, EncoderInput};
 pub use engine::{CachedPrefix, Engine, Event, ModelFacts, Occupancy, Request, RestoredPrefix};
 pub use error::EngineError;
-pub use forward::{Forward, ForwardOptions, ForwardRow, ForwardStep, Generate, NameDifferences};
+pub use forward::{BesideLogits, Forward, ForwardOptions, ForwardRow, ForwardStep, Generate, NameDifferences};
 pub use forward_error::ForwardError;
 pub use graph_model::GraphModel;
 pub use load::{LoadProgressFn, PlannedStep, plan_step};

@@ -84,6 +84,7 @@ fn run(invocation: &Invocation, started: Instant) -> Result<(), CliFailure> {
         CliCommand::Tokenize => commands::tokenize::run(layers, &console),
         CliCommand::Inspect => commands::inspect::run(layers, &console),
         CliCommand::Convert => commands::convert::run(layers, &console),
+        CliCommand::Imatrix => commands::imatrix::run(layers, &console),
         CliCommand::Quantize => commands::quantize::run(layers, &console),
         CliCommand::Pull => commands::pull::run(layers, &console, positional),
         CliCommand::List => commands::list::run(layers, &console),

@@ -6,7 +6,7 @@ use crate::sampling::Sampler;
 use std::sync::Arc;
 use yirage_hal::Device;
 use yirage_ir::Format;
-use yirage_model::arch::{KvCacheSpec, Model};
+use yirage_model::arch::{KvCacheSpec, MatmulInputs, Model};
 use yirage_plan::WeightPlan;
 use yirage_plancache::{PlanCache, ResidentWeights};
 
@@ -42,6 +42,11 @@ impl Forward {
     /// Tokens that the model knows; the width of its logits.
     pub fn vocabulary(&self) -> u32 {
         self.model.vocab_size
+    }
+
+    /// What the model's stored matrices are multiplied with.
+    pub fn matmul_inputs(&self) -> MatmulInputs {
+        self.model.matmul_inputs()
     }
 
     /// Positions a sequence may have.

@@ -22,6 +22,6 @@ mod step;
 pub use core::Forward;
 pub use generate::Generate;
 pub use names::NameDifferences;
-pub use options::ForwardOptions;
+pub use options::{BesideLogits, ForwardOptions};
 pub use row::ForwardRow;
 pub use step::ForwardStep;

@@ -13,9 +13,22 @@ pub struct ForwardOptions {
     pub context: Option<u32>,
     /// How plans are made and kept, precision included.
     pub plans: CacheOptions,
-    /// Whether every call gives the hidden state behind each layer as well ([`ForwardStep::layers`](crate::ForwardStep)). They
-    /// leave the device, so that nothing is fused over the end of a layer.
-    pub layers: bool,
+    /// What every call gives beside the logits.
+    pub beside: BesideLogits,
+}
+
+/// Values of a model that a call gives beside the logits ([`ForwardStep::beside`](crate::ForwardStep)). They leave the
+/// device, so that nothing is fused over them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum BesideLogits {
+    /// None.
+    #[default]
+    Nothing,
+    /// The hidden state behind each layer, f32 `[tokens, width]`.
+    Layers,
+    /// What stored matrices are multiplied with: the values of [`Forward::matmul_inputs`](crate::Forward::matmul_inputs), in
+    /// their order.
+    MatmulInputs,
 }
 
 impl ForwardOptions {

@@ -2,6 +2,7 @@
 
 use super::core::Forward;
 use super::kv_reservation::KvReservation;
+use super::options::BesideLogits;
 use crate::block_positions::block_positions;
 use crate::error::EngineError;
 use crate::forward_error::ForwardError;
@@ -80,9 +81,11 @@ impl Forward {
         }
         let resident = ResidentTensors { weights, kv_caches: states };
         let mut graph = self.model.graph.clone();
-        if self.options.layers {
-            graph.outputs.extend(self.model.layer_outputs());
-        }
+        graph.outputs.extend(match self.options.beside {
+            BesideLogits::Nothing => Vec::new(),
+            BesideLogits::Layers => self.model.layer_outputs(),
+            BesideLogits::MatmulInputs => self.model.matmul_inputs().values,
+        });
         let graph = BoundGraph::resident(graph, resident).map_err(CacheError::from)?;
         self.reservation = Some(KvReservation { lengths: vec![0; sequences], blocks, positions, graph });
         Ok(())

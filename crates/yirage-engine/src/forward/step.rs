@@ -15,9 +15,8 @@ use yirage_plancache::{CacheNotice, CallOutcome, HostArray, Mode};
 pub struct ForwardStep {
     /// f32 `[n, vocabulary]`: of every token or of the last one of each row, in their order.
     pub logits: HostArray,
-    /// f32 `[tokens, width]` behind each layer, of all tokens in the order of the rows; empty unless
-    /// [`ForwardOptions::layers`](crate::ForwardOptions) asks for them.
-    pub layers: Vec<HostArray>,
+    /// What [`ForwardOptions::beside`](crate::ForwardOptions) asks for, of all tokens in the order of the rows.
+    pub beside: Vec<HostArray>,
     /// How it ran.
     pub mode: Mode,
     /// What happened beside the result.
@@ -53,6 +52,6 @@ impl Forward {
         for row in rows {
             room.lengths[row.sequence] = row.start + row.tokens.len() as u32;
         }
-        Ok(ForwardStep { logits, layers: outputs.collect(), mode, notices: told, forgot })
+        Ok(ForwardStep { logits, beside: outputs.collect(), mode, notices: told, forgot })
     }
 }

@@ -4,7 +4,7 @@ use crate::golden_support::{all_logits, engine, ids, options};
 use std::sync::Arc;
 use yirage_engine::sampling::SamplingParams;
 use yirage_engine::scheduler::LogitsWanted;
-use yirage_engine::{EngineError, Forward, ForwardError, ForwardOptions, ForwardRow, Generate};
+use yirage_engine::{BesideLogits, EngineError, Forward, ForwardError, ForwardOptions, ForwardRow, Generate};
 use yirage_hal::{Backend, Device, OpenOptions};
 use yirage_ir::Format;
 use yirage_model::{Checkpoint, ModelError, RawConfig, TensorOverride};
@@ -266,20 +266,22 @@ fn an_encoder_has_no_forward_pass_of_this_kind() {
 fn the_hidden_state_behind_each_layer_is_given_and_changes_no_logits() {
     for name in tiny::NAMES {
         let model = tiny::model(name);
-        let layers = ForwardOptions { context: Some(64), layers: true, ..ForwardOptions::default() };
-        let (mut with, mut without) =
-            (opened(&model, &layers), opened(&model, &ForwardOptions { layers: false, ..layers.clone() }));
+        let layers = ForwardOptions { context: Some(64), beside: BesideLogits::Layers, ..ForwardOptions::default() };
+        let (mut with, mut without) = (
+            opened(&model, &layers),
+            opened(&model, &ForwardOptions { beside: BesideLogits::Nothing, ..layers.clone() }),
+        );
         let ids: Vec<u32> = (0..9).map(|i| (i * 7 + 3) % 64).collect();
         let step = with.forward(&[row(0, 0, &ids)], LogitsWanted::All).unwrap();
         let plain = without.forward(&[row(0, 0, &ids)], LogitsWanted::All).unwrap();
-        assert_eq!((step.logits.bytes(), plain.layers.len()), (plain.logits.bytes(), 0), "{name}");
+        assert_eq!((step.logits.bytes(), plain.beside.len()), (plain.logits.bytes(), 0), "{name}");
         let config = RawConfig::load(&Checkpoint::open(&model).unwrap()).unwrap();
-        assert_eq!(step.layers.len(), config.layers().unwrap() as usize, "{name}");
-        for (layer, state) in step.layers.iter().enumerate() {
+        assert_eq!(step.beside.len(), config.layers().unwrap() as usize, "{name}");
+        for (layer, state) in step.beside.iter().enumerate() {
             let shape: Vec<Option<usize>> = state.ty().shape.iter().map(|dim| dim.as_const()).collect();
             assert_eq!(shape[0], Some(ids.len()), "{name}, layer {layer}");
-            let other = &step.layers[(layer + 1) % step.layers.len()];
-            assert!(step.layers.len() == 1 || state.bytes() != other.bytes(), "{name}, layer {layer}");
+            let other = &step.beside[(layer + 1) % step.beside.len()];
+            assert!(step.beside.len() == 1 || state.bytes() != other.bytes(), "{name}, layer {layer}");
         }
     }
 }

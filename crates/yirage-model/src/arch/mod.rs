@@ -60,6 +60,7 @@ mod llama4;
 mod low_rank;
 mod mamba2;
 mod mamba2_mixer;
+mod matmul_inputs;
 mod minimax_m2;
 mod mistral;
 mod mixtral;
@@ -83,6 +84,7 @@ mod step_graph;
 mod unused_tensors;
 mod vision;
 
+pub use matmul_inputs::{ExpertInput, MatmulInputs, StoredMatmul};
 pub use mtp::{PREVIOUS_HIDDEN, mtp_layer};
 pub use vision::{PatchGrid, VisionModel, build_tower, picture_token};
 

@@ -21,5 +21,5 @@ pub(super) fn options(
     };
     let plans = fusion.map_or_else(CacheOptions::default, FusionConfig::options);
     let plans = CacheOptions { precision, warmup, ..plans };
-    Ok(ForwardOptions { kv: kv.map_or(Ok(None), crate::dtype::of_cache)?, context, plans, layers: false })
+    Ok(ForwardOptions { kv: kv.map_or(Ok(None), crate::dtype::of_cache)?, context, plans, ..ForwardOptions::default() })
 }

@@ -17,6 +17,7 @@ pub(crate) mod embed;
 mod encoding;
 pub(crate) mod explain;
 pub(crate) mod graph;
+pub(crate) mod imatrix;
 pub(crate) mod inspect;
 mod limits;
 pub(crate) mod list;

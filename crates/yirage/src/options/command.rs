@@ -29,6 +29,8 @@ pub(crate) enum CliCommand {
     Inspect,
     /// Write a folder as one file.
     Convert,
+    /// Find how much each input of a model's matrices counts.
+    Imatrix,
     /// Write a model with fewer bits.
     Quantize,
     /// Fetch a model.
@@ -123,6 +125,7 @@ impl CliCommand {
         CliCommand::Tokenize,
         CliCommand::Inspect,
         CliCommand::Convert,
+        CliCommand::Imatrix,
         CliCommand::Quantize,
         CliCommand::Pull,
         CliCommand::List,
@@ -187,6 +190,7 @@ impl CliCommand {
             CliCommand::Tokenize => "tokenize",
             CliCommand::Inspect => "inspect",
             CliCommand::Convert => "convert",
+            CliCommand::Imatrix => "imatrix",
             CliCommand::Quantize => "quantize",
             CliCommand::Pull => "pull",
             CliCommand::List => "list",
@@ -234,6 +238,7 @@ impl CliCommand {
             CliCommand::Tokenize => "Turn text into token ids, or ids back into text",
             CliCommand::Inspect => "Show header, tensors, template and flaws of a model",
             CliCommand::Convert => "Write a folder of safetensors as one GGUF file",
+            CliCommand::Imatrix => "Find by a text how much each input of a model's matrices counts, for quantize",
             CliCommand::Quantize => "Write a GGUF file of floats anew, with few bits a weight",
             CliCommand::Pull => "Fetch a model into the cache",
             CliCommand::List => "Show the models in the cache and the catalogue",
@@ -274,6 +279,7 @@ impl CliCommand {
             CliCommand::Run => &["model", "prompt"],
             CliCommand::Tokenize => &["model", "text"],
             CliCommand::Convert => &["model", "outfile"],
+            CliCommand::Imatrix => &["model", "file"],
             CliCommand::Quantize => &["model", "mix"],
             CliCommand::Chat
             | CliCommand::Logits

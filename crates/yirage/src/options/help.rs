@@ -9,7 +9,7 @@ use std::fmt::Write;
 const SECTIONS: &[(&str, &[&str])] = &[
     ("Talk with a model", &["run", "chat"]),
     ("Serve models", &["serve", "route", "bench-serve"]),
-    ("Get and look at models", &["pull", "list", "rm", "inspect", "convert", "quantize"]),
+    ("Get and look at models", &["pull", "list", "rm", "inspect", "convert", "imatrix", "quantize"]),
     ("Texts", &["embed", "rerank", "tokenize", "perplexity", "logits"]),
     ("This machine", &["devices", "doctor", "verify", "backend"]),
     ("Measure and explain", &["bench", "bench-graph", "explain"]),

@@ -16,6 +16,7 @@ mod read;
 mod spec;
 mod table;
 mod takers;
+mod writing;
 
 pub(crate) use command::{CliCommand, shell};
 pub(crate) use config_editor::{ConfigEditor, SavedSettings, save};

@@ -3,14 +3,15 @@
 use super::choosing::CHOOSING;
 use super::command::CliCommand::{
     self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, BenchGraph, BenchServe, Chat, Doctor,
-    Embed, Explain, GraphRun, GraphShow, Logits, Perplexity, PlanRun, PlanSave, Pull, Rerank, Route, Run, Serve,
-    Tokenize, Verify,
+    Embed, Explain, GraphRun, GraphShow, Imatrix, Logits, Perplexity, PlanRun, PlanSave, Pull, Rerank, Route, Run,
+    Serve, Tokenize, Verify,
 };
 use super::spec::{Default, OptionKind, Spec, flag, option, short};
 use super::takers::{
-    ANSWER, BENCH, COMPUTE, CONVERT, DEVICE, ENCODE, EXPERTS, FETCH, FUSE, GENERATE, IDS, KEPT, LISTEN, LOAD, MODEL,
-    OPEN, PIECES, PRECISE, PROMPT, QUANTIZE, RANKS, SERVE, STEPS, TALK, WRITE,
+    ANSWER, BENCH, COMPUTE, DEVICE, ENCODE, EXPERTS, FETCH, FUSE, GENERATE, IDS, KEPT, LISTEN, LOAD, MODEL, OPEN,
+    PIECES, PRECISE, PROMPT, RANKS, SERVE, STEPS, TALK,
 };
+use super::writing::WRITING;
 use Default::{Described, Value};
 use OptionKind::{Choice, Number, Repeated, Switch, Text, Texts};
 
@@ -19,15 +20,17 @@ const LEVELS: OptionKind = Choice(&["off", "error", "warn", "info", "debug", "tr
 /// Every option, in the order of help texts and of `yirage config explain`.
 pub(crate) const OPTIONS: &[Spec] = &joined();
 
-const fn joined() -> [Spec; BEFORE.len() + CHOOSING.len() + BEHIND.len()] {
-    let mut all = [BEFORE[0]; BEFORE.len() + CHOOSING.len() + BEHIND.len()];
-    let mut at = 0;
+/// The parts of the list, in its order.
+const PARTS: [&[Spec]; 4] = [BEFORE, CHOOSING, BEHIND, WRITING];
+
+const fn joined() -> [Spec; BEFORE.len() + CHOOSING.len() + BEHIND.len() + WRITING.len()] {
+    let mut all = [BEFORE[0]; BEFORE.len() + CHOOSING.len() + BEHIND.len() + WRITING.len()];
+    let (mut part, mut first, mut at) = (0, 0, 0);
     while at < all.len() {
-        all[at] = match at {
-            _ if at < BEFORE.len() => BEFORE[at],
-            _ if at < BEFORE.len() + CHOOSING.len() => CHOOSING[at - BEFORE.len()],
-            _ => BEHIND[at - BEFORE.len() - CHOOSING.len()],
-        };
+        if at - first == PARTS[part].len() {
+            (part, first) = (part + 1, at);
+        }
+        all[at] = PARTS[part][at - first];
         at += 1;
     }
     all
@@ -262,7 +265,13 @@ const BEHIND: &[Spec] = &[
     option("top", Number("K"), Value("10"), &[Logits], "Largest logits to print for each position"),
     option("all", Switch, Value("false"), &[Logits], "Print the logits of the whole vocabulary"),
     option("positions", Choice(&["last", "all"]), Value("last"), &[Logits], "Positions to print"),
-    option("file", Text("FILE"), Described("none"), &[Perplexity], "File with the text; - reads standard input"),
+    option(
+        "file",
+        Text("FILE"),
+        Described("none"),
+        &[Perplexity, Imatrix],
+        "File with the text; - reads standard input",
+    ),
     option(
         "text",
         Repeated("TEXT"),
@@ -306,7 +315,7 @@ const BEHIND: &[Spec] = &[
         "parse-special",
         Switch,
         Described("on for tokenizer.json, off for GGUF"),
-        &[Tokenize, Perplexity, Run, Chat],
+        &[Tokenize, Perplexity, Run, Chat, Imatrix],
         "Turn the text of special tokens into their ids; --no-parse-special takes it as plain text",
     ),
     // What to measure: llama-bench's names and letters.
@@ -687,71 +696,6 @@ const BEHIND: &[Spec] = &[
             option("verify-output", Text("FILE"), Described("none"), &[Verify], "File to write the record to, as JSON"),
         ),
     ),
-    // Quantising.
-    option("mix", Text("MIX"), Value("Q4_K_M"), QUANTIZE, "Formats of the tensors, by the name that files have"),
-    short(
-        'o',
-        flag(
-            "output",
-            option("quantized", Text("FILE"), Described("NAME-MIX.gguf beside the file"), QUANTIZE, "File to write"),
-        ),
-    ),
-    option(
-        "imatrix",
-        Text("FILE"),
-        Described("none"),
-        QUANTIZE,
-        "Importances of inputs, as `llama-imatrix` writes them",
-    ),
-    option(
-        "allow-requantize",
-        Switch,
-        Value("false"),
-        QUANTIZE,
-        "Take tensors that are quantised already, which loses more than taking floats",
-    ),
-    option("pure", Switch, Value("false"), QUANTIZE, "Give all quantised tensors the mix's usual format"),
-    option("leave-output-tensor", Switch, Value("false"), QUANTIZE, "Leave the matrix of the logits as it is"),
-    option(
-        "output-tensor-type",
-        Text("FORMAT"),
-        Described("the mix's"),
-        QUANTIZE,
-        "Format of the matrix of the logits",
-    ),
-    option("token-embedding-type", Text("FORMAT"), Described("the mix's"), QUANTIZE, "Format of the token embeddings"),
-    short(
-        't',
-        flag(
-            "threads",
-            option(
-                "quantize-threads",
-                Number("N"),
-                Described("as many as there are processors"),
-                QUANTIZE,
-                "Threads that quantise; the file is the same with any number",
-            ),
-        ),
-    ),
-    // Converting.
-    option(
-        "outtype",
-        Choice(&["auto", "f32", "f16", "bf16"]),
-        Value("auto"),
-        CONVERT,
-        "Float type of matrices; auto: the model's own of 16 bits, else f16",
-    ),
-    short(
-        'o',
-        flag(
-            "output",
-            option("outfile", Text("FILE"), Described("NAME-F16.gguf beside the folder"), CONVERT, "File to write"),
-        ),
-    ),
-    option("model-name", Text("NAME"), Described("the folder's"), CONVERT, "Name of the model, within the file"),
-    // Files that are written.
-    option("force", Switch, Value("false"), WRITE, "Overwrite a file that is there"),
-    option("dry-run", Switch, Value("false"), WRITE, "Show formats and sizes, and write nothing"),
     option("verify", Switch, Value("false"), &[Pull], "Compare files that are in the cache with their checksums"),
 ];
 

@@ -2,15 +2,15 @@
 
 use super::command::CliCommand::{
     self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, BenchGraph, BenchServe, Cache, Chat,
-    Convert, Doctor, Embed, Explain, GraphCheck, GraphRun, Inspect, Logits, Perplexity, PlanCheck, PlanRun, PlanSave,
-    Pull, Quantize, Rerank, Rm, Route, Run, Serve, Tokenize, Verify,
+    Convert, Doctor, Embed, Explain, GraphCheck, GraphRun, Imatrix, Inspect, Logits, Perplexity, PlanCheck, PlanRun,
+    PlanSave, Pull, Quantize, Rerank, Rm, Route, Run, Serve, Tokenize, Verify,
 };
 
 /// Commands that compute steps of a model.
 pub(super) const STEPS: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain];
 /// Commands that make plans whose precision is for the user to choose.
 pub(super) const PRECISE: &[CliCommand] =
-    &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain, PlanSave];
+    &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain, PlanSave, Imatrix];
 /// Commands that compute with a model that generates text.
 pub(super) const COMPUTE: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Bench, Doctor, Explain];
 /// Commands that compile graphs.
@@ -37,6 +37,7 @@ pub(super) const DEVICE: &[CliCommand] = &[
     PlanSave,
     PlanCheck,
     PlanRun,
+    Imatrix,
 ];
 /// Commands that open one.
 pub(super) const OPEN: &[CliCommand] = &[
@@ -60,19 +61,21 @@ pub(super) const OPEN: &[CliCommand] = &[
     PlanSave,
     PlanCheck,
     PlanRun,
+    Imatrix,
 ];
 /// Commands that compute what the user asks for, not what measures best.
 pub(super) const ANSWER: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity];
 /// Commands that compute texts or prompts in pieces.
-pub(super) const PIECES: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank];
+pub(super) const PIECES: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Imatrix];
 /// Commands that run encoders.
 pub(super) const ENCODE: &[CliCommand] = &[Embed, Rerank];
 /// Commands that look after what is kept, and those that make it.
 pub(super) const KEPT: &[CliCommand] =
     &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain, Cache];
 /// Commands that open a model.
-pub(super) const MODEL: &[CliCommand] =
-    &[Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Convert, Quantize, Bench, Doctor, Explain];
+pub(super) const MODEL: &[CliCommand] = &[
+    Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Convert, Imatrix, Quantize, Bench, Doctor, Explain,
+];
 /// Commands that may fetch a model.
 pub(super) const FETCH: &[CliCommand] = &[
     Run,
@@ -85,6 +88,7 @@ pub(super) const FETCH: &[CliCommand] = &[
     Tokenize,
     Inspect,
     Convert,
+    Imatrix,
     Quantize,
     Bench,
     Doctor,
@@ -116,7 +120,11 @@ pub(super) const PROMPT: &[CliCommand] = &[Run];
 pub(super) const QUANTIZE: &[CliCommand] = &[Quantize];
 /// The command that writes models into another container.
 pub(super) const CONVERT: &[CliCommand] = &[Convert];
+/// The command that finds how much inputs count.
+pub(super) const IMATRIX: &[CliCommand] = &[Imatrix];
 /// Commands that write models.
 pub(super) const WRITE: &[CliCommand] = &[Convert, Quantize];
+/// Commands that write files of models, and what belongs to them.
+pub(super) const OVERWRITE: &[CliCommand] = &[Convert, Imatrix, Quantize];
 /// Commands that take token ids.
-pub(super) const IDS: &[CliCommand] = &[Logits, Perplexity, Tokenize];
+pub(super) const IDS: &[CliCommand] = &[Logits, Perplexity, Tokenize, Imatrix];

@@ -10,7 +10,7 @@ use super::record::{ModelRecord, ModelRun, finite};
 use std::sync::Arc;
 use tempfile::TempDir;
 use yirage_engine::scheduler::LogitsWanted;
-use yirage_engine::{EngineError, Forward, ForwardOptions, ForwardRow};
+use yirage_engine::{BesideLogits, EngineError, Forward, ForwardOptions, ForwardRow};
 use yirage_hal::Device;
 use yirage_ir::Format;
 use yirage_model::Checkpoint;
@@ -111,7 +111,8 @@ impl ModelTask {
         // A plan that fails is what is looked for: none may take its place.
         let plans = CacheOptions { precision, fallback_on_error: false, ..CacheOptions::default() };
         let context = Some(self.tokens.len() as u32);
-        let options = ForwardOptions { kv, context, plans, layers };
+        let beside = if layers { BesideLogits::Layers } else { BesideLogits::Nothing };
+        let options = ForwardOptions { kv, context, plans, beside };
         let mut forward = Forward::open(&self.checkpoint, device.clone(), &options)?;
         forward.load_weights(&self.checkpoint, &mut |_, _| {})?;
         let (architecture, kv) = (forward.architecture().to_owned(), forward.kv());
@@ -121,8 +122,8 @@ impl ModelTask {
             let row = ForwardRow { sequence: 0, start: trace.logits.len() as u32, tokens };
             let step = forward.forward(&[row], LogitsWanted::All)?;
             trace.logits.extend(rows(step.logits.bytes(), tokens.len()));
-            trace.layers.resize(step.layers.len(), Vec::new());
-            for (states, given) in trace.layers.iter_mut().zip(&step.layers) {
+            trace.layers.resize(step.beside.len(), Vec::new());
+            for (states, given) in trace.layers.iter_mut().zip(&step.beside) {
                 states.extend(rows(given.bytes(), tokens.len()));
             }
         }

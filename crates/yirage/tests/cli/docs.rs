@@ -68,8 +68,9 @@ fn in_folder(argument: &str, folder: &Path) -> String {
     if let Some((name, file)) = argument.split_once('=').filter(|(_, file)| file.ends_with(".npy")) {
         return format!("{name}={}", folder.join(file).display());
     }
-    // So are plans.
-    if path.is_file() || argument.ends_with(".plan") { path.to_str().unwrap().to_owned() } else { argument.to_owned() }
+    // So are plans and importances.
+    let written = argument.ends_with(".plan") || argument.ends_with("-imatrix.gguf");
+    if path.is_file() || written { path.to_str().unwrap().to_owned() } else { argument.to_owned() }
 }
 
 pub(crate) fn commands(text: &str) -> Vec<(String, String)> {

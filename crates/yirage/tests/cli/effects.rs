@@ -309,12 +309,17 @@ const EFFECTS: &[Effect] = &[
     ("force", |_| {
         crate::quantize::forced();
         crate::convert::forced();
+        crate::imatrix::forced();
     }),
     ("dry-run", |_| {
         crate::quantize::dry_run();
         crate::convert::dry_run();
     }),
     ("imatrix", |_| crate::quantize::imatrix()),
+    ("imatrix-context", |_| crate::imatrix::context()),
+    ("chunks", |_| crate::imatrix::chunks()),
+    ("process-output", |_| crate::imatrix::process_output()),
+    ("imatrix-output", |_| crate::imatrix::output()),
     ("allow-requantize", |_| crate::quantize::allow_requantize()),
     ("pure", |_| crate::quantize::pure()),
     ("leave-output-tensor", |_| crate::quantize::leave_output_tensor()),

@@ -17,12 +17,13 @@ const ELSEWHERE: [(&str, &str); 7] = [
 ];
 
 /// A line for each command: its words, then what it needs to have a result. `{}` is a folder of the test's own.
-const COMMANDS: [(&str, &str); 32] = [
+const COMMANDS: [(&str, &str); 33] = [
     ("run", "TINY --prompt-ids 1 -n 1"),
     ("chat", "BEDTIME -n 1"),
     ("inspect", "TINY"),
     ("list", ""),
     ("convert", "FOLDER --dry-run"),
+    ("imatrix", "TINY --ids 1,2 -o {}/importances.gguf"),
     ("quantize", "BEDTIME Q8_0 --dry-run"),
     ("embed", "EMBED --text cat"),
     ("rerank", "SCORE --query cat --text dog"),

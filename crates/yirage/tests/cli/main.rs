@@ -30,6 +30,7 @@ mod hardware_queue;
 mod hub;
 #[path = "../../../yirage-hub/tests/suite/support/server.rs"]
 mod hub_server;
+mod imatrix;
 mod inspect;
 mod interrupt;
 mod kept;
