@@ -1,9 +1,10 @@
 """The files of tiny models, as Hugging Face writes them."""
 
+import base64
 import json
 import struct
 
-from layer_models import golden, state_dict
+from layer_models import ROOT, golden, state_dict
 
 # The characters that byte-level tokenizers have for the 256 bytes.
 PLAIN = [*range(33, 127), *range(161, 173), *range(174, 256)]
@@ -36,4 +37,20 @@ def folder(path, name, **changes):
         "model": {"type": "BPE", "vocab": vocabulary, "merges": []},
     }
     (path / "tokenizer.json").write_text(json.dumps(tokenizer))
+    return path
+
+
+def golden_vision(name):
+    """A tiny model that reads pictures: as ``golden``, with its other files and its pictures as files."""
+    of = json.loads((ROOT / f"crates/yirage-testkit/fixtures/vision/{name}.json").read_text())
+    return of | {"pictures": {key: base64.b64decode(data) for key, data in of["pictures"].items()}}
+
+
+def vision_folder(path, of):
+    """The files of a tiny model that reads pictures."""
+    path.mkdir()
+    (path / "config.json").write_text(json.dumps(of["config"]))
+    safetensors(path / "model.safetensors", state_dict(of))
+    for name, value in of["files"].items():
+        (path / name).write_text(json.dumps(value))
     return path

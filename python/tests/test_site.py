@@ -14,7 +14,7 @@ np = pytest.importorskip("numpy", reason="NumPy is not installed here")
 
 import pages  # noqa: E402 - the examples need NumPy
 from conftest import ROOT  # noqa: E402
-from model_files import folder  # noqa: E402
+from model_files import folder, golden_vision, vision_folder  # noqa: E402
 
 sys.path.insert(0, str(ROOT / "tools/site"))
 
@@ -29,7 +29,7 @@ TEMPLATE = "{% for message in messages %}{{ message.role }}: {{ message.content 
 
 @pytest.fixture
 def place(tmp_path, monkeypatch, bedtime):
-    """The folder of a reader: a small model, a folder of another one that has a template, and nothing set."""
+    """The folder of a reader: a small model, folders of one with a template and of one that reads pictures, nothing set."""
     for name in [name for name in os.environ if name.startswith(("YIRAGE_", "OMP_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
@@ -37,6 +37,8 @@ def place(tmp_path, monkeypatch, bedtime):
     monkeypatch.syspath_prepend(str(ROOT / "python/compat"))
     (tmp_path / "model.gguf").symlink_to(bedtime)
     (folder(tmp_path / "chat-model", "llama") / "chat_template.jinja").write_text(TEMPLATE)
+    vision_folder(tmp_path / "vision-model", seeing := golden_vision("llava"))
+    (tmp_path / "picture.png").write_bytes(seeing["pictures"]["first"])
     (tmp_path / "story.txt").write_text("One day, a little cat named Tom went to the park.")
     monkeypatch.chdir(tmp_path)
     return tmp_path

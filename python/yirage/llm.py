@@ -122,11 +122,18 @@ class LLM(_yirage.LLM):
     """
 
     def generate(self, prompts: Any, sampling_params: Any = None, *, use_tqdm: bool = True) -> list[RequestOutput]:
-        """Continues prompts: texts, lists of token ids, or dicts with ``prompt`` or ``prompt_token_ids``."""
+        """Continues prompts: texts, lists of token ids, or dicts with ``prompt`` or ``prompt_token_ids``.
+
+        Beside it ``multi_modal_data={'image': picture}`` has a picture, or a list of them, for each picture token of the
+        prompt: the name of a file, its bytes, an image of Pillow, or an array of NumPy.
+        """
         return _with_progress(self._generate, prompts, sampling_params, use_tqdm)
 
     def chat(self, messages: Any, sampling_params: Any = None, *, use_tqdm: bool = True) -> list[RequestOutput]:
-        """Answers a conversation (a list of dicts with ``role`` and ``content``), or each of a list of them."""
+        """Answers a conversation (a list of dicts with ``role`` and ``content``), or each of a list of them.
+
+        Parts of a user's ``content`` may be pictures: ``image_url`` with a ``data:`` URL, or ``image_pil``.
+        """
         return _with_progress(self._chat, messages, sampling_params, use_tqdm)
 
     def stream(self, prompt: Any, sampling_params: Any = None) -> TextStream:

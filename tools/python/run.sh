@@ -42,7 +42,7 @@ else
     echo "${PYTHON:-python3} has no PyTorch: tests that want it are skipped"
 fi
 "${PYTHON:-python3}" -m venv "${shared[@]}" "$fresh"
-"$fresh/bin/pip" install --quiet "$wheels"/*.whl "$numpy" ml_dtypes 'pytest>=8' pyyaml "${jupyter[@]}"
+"$fresh/bin/pip" install --quiet "$wheels"/*.whl "$numpy" ml_dtypes 'pytest>=8' pyyaml 'pillow>=9' "${jupyter[@]}"
 "$fresh/bin/yirage" --version
 
 "$tools/bin/pyright" --pythonpath "$fresh/bin/python"

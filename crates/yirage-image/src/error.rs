@@ -31,6 +31,20 @@ pub enum ImageError {
         /// Rows.
         height: u64,
     },
+    /// Samples that are no picture of the size.
+    #[error(
+        "{bytes} bytes are no picture of {width} x {height} pixels with {channels} channels; give 1 to 4 channels of 8 bits for each pixel"
+    )]
+    Samples {
+        /// Pixels of a row.
+        width: u32,
+        /// Rows.
+        height: u32,
+        /// Numbers of a pixel.
+        channels: usize,
+        /// How many there are.
+        bytes: usize,
+    },
     /// A setting of a processor that has another type or value than can be.
     #[error("{file}: `{key}`: expected {expected}, got {found}")]
     Setting {

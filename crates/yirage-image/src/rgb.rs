@@ -41,6 +41,20 @@ impl RgbImage {
         &self.bytes
     }
 
+    /// A picture of samples that are no file: rows one after the other, with `channels` for each pixel as
+    /// grey, grey and opacity, colours, colours and opacity. What is not opaque is laid over white.
+    ///
+    /// # Errors
+    /// [`ImageError::Pixels`], [`ImageError::Samples`].
+    pub fn from_samples(width: u32, height: u32, samples: &[u8], channels: usize) -> Result<RgbImage, ImageError> {
+        check_size(width.into(), height.into())?;
+        let pixels = width as usize * height as usize;
+        if !(1..=4).contains(&channels) || samples.len() != pixels * channels {
+            return Err(ImageError::Samples { width, height, channels, bytes: samples.len() });
+        }
+        Ok(RgbImage::of_samples(width, height, samples, channels))
+    }
+
     /// A picture of samples with `channels` for each pixel: grey, grey and opacity, colours, colours and opacity. What is
     /// not opaque is laid over white.
     pub(crate) fn of_samples(width: u32, height: u32, samples: &[u8], channels: usize) -> RgbImage {

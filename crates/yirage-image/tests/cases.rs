@@ -5,7 +5,7 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use yirage_image::limits::MAX_FILE_BYTES;
-use yirage_image::{ImageError, ImageProcessor, decode};
+use yirage_image::{ImageError, ImageProcessor, RgbImage, decode};
 
 fn golden() -> Value {
     serde_json::from_str(include_str!("golden/cases.json")).unwrap()
@@ -94,6 +94,26 @@ fn what_would_take_too_much_is_refused_before_it_does() {
     let tall = ImageProcessor::from_json(br#"{"size": {"shortest_edge": 32000}}"#, "f").unwrap();
     let error = tall.values(decode(&picture(&golden, "tall")).unwrap()).unwrap_err();
     assert_eq!(error, ImageError::Pixels { width: 32000, height: 205_714 });
+}
+
+#[test]
+fn samples_are_the_picture_of_their_file_and_have_its_size() {
+    let golden = golden();
+    let file = decode(&picture(&golden, "rgb")).unwrap();
+    let (width, height, bytes) = (file.width(), file.height(), file.bytes());
+    assert_eq!(RgbImage::from_samples(width, height, bytes, 3).unwrap(), file);
+    let opaque: Vec<u8> = bytes.chunks(3).flat_map(|pixel| [pixel[0], pixel[1], pixel[2], 255]).collect();
+    assert_eq!(RgbImage::from_samples(width, height, &opaque, 4).unwrap(), file);
+    assert_eq!(RgbImage::from_samples(1, 2, &[3, 0, 4, 255], 2).unwrap().bytes(), [255, 255, 255, 4, 4, 4]);
+    assert_eq!(RgbImage::from_samples(1, 1, &[7], 1).unwrap().bytes(), [7; 3]);
+    for (width, height, channels, count) in [(2, 2, 3, 11), (2, 2, 5, 20), (2, 2, 0, 0)] {
+        let error = RgbImage::from_samples(width, height, &vec![0; count], channels).unwrap_err();
+        assert_eq!(error, ImageError::Samples { width, height, channels, bytes: count });
+    }
+    for (width, height) in [(0, 4), (u32::MAX, u32::MAX), (1 << 14, 1 << 14)] {
+        let error = RgbImage::from_samples(width, height, &[], 3).unwrap_err();
+        assert_eq!(error, ImageError::Pixels { width: width.into(), height: height.into() });
+    }
 }
 
 #[test]

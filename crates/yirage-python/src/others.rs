@@ -172,7 +172,7 @@ pub(crate) const OF_VLLM: &[ForeignArgument] = &[
     ForeignArgument {
         name: "limit_mm_per_prompt",
         neutral: &[Nothing],
-        answer: Refused("models of images are not read"),
+        answer: Refused("a prompt has as many pictures as its context has room for"),
     },
     ForeignArgument {
         name: "disable_log_stats",

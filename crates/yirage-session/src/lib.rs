@@ -57,7 +57,7 @@ pub use find::LocalModel;
 pub use job::Job;
 pub use loaded::{LoadedEngine, LoadedVision};
 pub use model::ModelHandle;
-pub use pictures::{PictureReader, PlacedPicture};
+pub use pictures::{PictureReader, PlacedPicture, why_no_pictures};
 pub use prefix_file::{ModelFingerprint, PrefixSize};
 pub use prefix_file_error::{PrefixFileError, PrefixFileFault};
 pub use texts::{TextProcessor, message};

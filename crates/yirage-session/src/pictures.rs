@@ -8,12 +8,39 @@ use std::path::Path;
 use std::sync::Arc;
 use yirage_engine::{Picture, VisionTower};
 use yirage_image::limits::{MAX_FILE_BYTES, MAX_SETTINGS_BYTES};
-use yirage_image::{ImageProcessor, decode};
+use yirage_image::{ImageProcessor, RgbImage, decode};
 use yirage_mmap::{read_bytes, read_bytes_if_there};
-use yirage_model::Checkpoint;
+use yirage_model::arch::{build_tower, picture_token};
+use yirage_model::{Checkpoint, RawConfig};
 
 /// The files that may have a processor's settings, the first that is there.
 const SETTINGS: [&str; 2] = ["preprocessor_config.json", "processor_config.json"];
+
+/// Why pictures for the model of `checkpoint` would be refused although it is made for them. Its language model runs all the
+/// same. None where they are read, and for models that are not made for pictures.
+///
+/// # Errors
+/// A configuration that cannot be read.
+pub fn why_no_pictures(checkpoint: &Checkpoint) -> Result<Option<SessionError>, SessionError> {
+    let config = RawConfig::load(checkpoint)?;
+    if picture_token(&config)?.is_none() {
+        return Ok(None);
+    }
+    let tower = build_tower(checkpoint, &config).map_err(SessionError::from);
+    Ok(tower.map(|_| ()).and_then(|()| processor(checkpoint).map(|_| ())).err())
+}
+
+/// The processor of a checkpoint's model.
+fn processor(checkpoint: &Checkpoint) -> Result<ImageProcessor, SessionError> {
+    let folder = checkpoint.folder().unwrap_or(Path::new(""));
+    for name in SETTINGS {
+        let path = folder.join(name);
+        if let Some(bytes) = read_bytes_if_there(&path, MAX_SETTINGS_BYTES)? {
+            return Ok(ImageProcessor::from_json(&bytes, &path.display().to_string())?);
+        }
+    }
+    Err(SessionError::NoProcessor { folder: folder.to_path_buf() })
+}
 
 /// A picture with its place in a prompt.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,15 +65,7 @@ impl PictureReader {
     /// # Errors
     /// [`SessionError::NoProcessor`], [`SessionError::Picture`] for settings that are not understood.
     pub(crate) fn load(checkpoint: &Checkpoint, tower: &VisionTower) -> Result<PictureReader, SessionError> {
-        let folder = checkpoint.folder().unwrap_or(Path::new(""));
-        for name in SETTINGS {
-            let path = folder.join(name);
-            if let Some(bytes) = read_bytes_if_there(&path, MAX_SETTINGS_BYTES)? {
-                let processor = ImageProcessor::from_json(&bytes, &path.display().to_string())?;
-                return Ok(PictureReader { processor, token: tower.token(), rows: tower.rows() });
-            }
-        }
-        Err(SessionError::NoProcessor { folder: folder.to_path_buf() })
+        Ok(PictureReader { processor: processor(checkpoint)?, token: tower.token(), rows: tower.rows() })
     }
 
     /// The picture in a file.
@@ -62,7 +81,15 @@ impl PictureReader {
     /// # Errors
     /// [`SessionError::Picture`].
     pub fn read(&self, file: &[u8]) -> Result<Arc<Picture>, SessionError> {
-        let pixels = self.processor.values(decode(file)?)?;
+        self.prepare(decode(file)?)
+    }
+
+    /// A picture as the model reads it.
+    ///
+    /// # Errors
+    /// [`SessionError::Picture`].
+    pub fn prepare(&self, image: RgbImage) -> Result<Arc<Picture>, SessionError> {
+        let pixels = self.processor.values(image)?;
         Ok(Arc::new(Picture { width: pixels.width, height: pixels.height, values: pixels.values }))
     }
 

@@ -11,7 +11,7 @@ use std::time::Instant;
 use yirage_engine::{Engine, Notice};
 use yirage_ir::Format;
 use yirage_model::Checkpoint;
-use yirage_session::{LoadedEngine, ModelHandle, TextProcessor};
+use yirage_session::{LoadedEngine, ModelHandle, TextProcessor, why_no_pictures};
 
 /// A model that takes jobs, and how it was called.
 pub(crate) struct Session {
@@ -26,16 +26,47 @@ pub(crate) struct Session {
     profiling: Option<Profiling>,
 }
 
+/// What a model is loaded for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SessionUse {
+    /// What is known now.
+    Once,
+    /// Messages that are not known yet.
+    Talk,
+}
+
 impl Session {
     /// Finds, opens and loads the model.
     ///
     /// # Errors
     /// Whatever is wrong with options, files or the device.
     pub(crate) fn load(layers: &Layers, console: &Console, started: Instant) -> Result<Session, CliFailure> {
-        let settings = EngineSettings::resolve(layers)?;
+        Session::of(EngineSettings::resolve(layers)?, SessionUse::Once, layers, console, started)
+    }
+
+    /// As [`Session::load`], for a conversation: pictures may come with any message.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn load_talk(layers: &Layers, console: &Console, started: Instant) -> Result<Session, CliFailure> {
+        Session::of(EngineSettings::resolve(layers)?, SessionUse::Talk, layers, console, started)
+    }
+
+    fn of(
+        mut settings: EngineSettings,
+        used: SessionUse,
+        layers: &Layers,
+        console: &Console,
+        started: Instant,
+    ) -> Result<Session, CliFailure> {
         let located = locate(layers, console)?;
         let checkpoint = settings.lora.open(&located.path)?;
         let division = settings.check_division(&checkpoint, layers)?;
+        if used == SessionUse::Talk && !settings.options.embedded {
+            let refused = why_no_pictures(&checkpoint)?;
+            settings.options.embedded = refused.is_none();
+            refused.iter().for_each(|why| console.note(&format!("pictures will be refused: {why}")));
+        }
         let (device, notes) = settings.open(layers)?;
         notes.iter().chain(&division).for_each(|note| console.note(note));
         let info = device.info();

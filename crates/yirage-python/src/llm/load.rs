@@ -15,7 +15,7 @@ use yirage_hal::OpenOptions;
 use yirage_hub::{Hub, HubEnv, NoProgress};
 use yirage_model::{Checkpoint, ModelError};
 use yirage_plan::{ExpertDivision, Precision};
-use yirage_session::{LoadedEngine, LocalModel, ModelHandle, SessionError, TextEncoder};
+use yirage_session::{LoadedEngine, LocalModel, ModelHandle, SessionError, TextEncoder, why_no_pictures};
 
 /// Sequences of full length that the cache holds where nobody says how much it holds.
 const CACHED: u32 = 4;
@@ -120,8 +120,12 @@ impl LlmOptions {
         let encoder = EncoderOptions { precision: options.precision, tuning, ..EncoderOptions::default() };
         let (ready, notes) = py.detach(|| {
             let checkpoint = Checkpoint::open(&path)?;
-            let options = EngineOptions { adapters: super::lora::open(&self.lora)?, ..options };
             let mut notes = Vec::new();
+            // Pictures may come with any prompt.
+            let refused = why_no_pictures(&checkpoint)?;
+            notes.extend(refused.iter().map(|why| format!("pictures will be refused: {why}")));
+            let embedded = self.task != "embed" && refused.is_none();
+            let options = EngineOptions { adapters: super::lora::open(&self.lora)?, embedded, ..options };
             let encode = || TextEncoder::load(&checkpoint, device.clone(), &encoder, &mut |_, _| {});
             let vectors = matches!(self.task.as_str(), "embed" | "score");
             if vectors && is_embedding_decoder(&checkpoint).map_err(SessionError::from)? {

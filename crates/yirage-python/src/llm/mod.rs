@@ -1,11 +1,13 @@
 //! Models as Python sees them: `LLM`, its requests and streams, by the names of vLLM.
 
 mod answer;
+mod conversation;
 mod guessing;
 mod load;
 mod lora;
 mod model;
 mod params;
+mod pictures;
 mod prompt;
 mod stream;
 mod tokenizer;

@@ -1,10 +1,11 @@
 //! `LLM`: a model that is loaded, and what it is asked.
 
 use super::answer::RunningChoice;
+use super::conversation::no_conversation;
 use super::guessing::{Guessing, SpeculativeConfig};
 use super::load::{LlmOptions, LoadedLlm};
 use super::params::PySamplingParams;
-use super::prompt::{TokenizedPrompt, conversation, job, no_conversation, no_texts, prompts};
+use super::prompt::{TokenizedPrompt, job, prompts};
 use super::stream::{LOOK_UP, RequestStream, request_output};
 use super::tokenizer::{PyTokenizer, TokenizerSource};
 use crate::backends::wanted;
@@ -189,7 +190,7 @@ impl Llm {
     ) -> PyOutcome<Bound<'py, PyList>> {
         let ready = self.ready()?;
         let model = generates(&ready)?;
-        let given = self::prompts(prompts, model.texts())?;
+        let given = self::prompts(prompts, model)?;
         let asked = self.prompt_requests(model, given, sampling_params.as_ref())?;
         run(py, &ready, model, &asked, on_finished.as_ref())
     }
@@ -205,16 +206,12 @@ impl Llm {
     ) -> PyOutcome<Bound<'py, PyList>> {
         let ready = self.ready()?;
         let model = generates(&ready)?;
-        let texts = model.texts().ok_or_else(no_texts)?;
         let list = messages.cast::<PyList>().map_err(|_| no_conversation(messages))?;
         let many = list.iter().next().is_some_and(|first| first.is_instance_of::<PyList>());
-        let one = |messages: &Bound<'py, PyAny>| {
-            PyOutcome::Ok(TokenizedPrompt { text: None, ids: conversation(py, texts, messages)? })
-        };
         let given = if many {
-            list.iter().map(|messages| one(&messages)).collect::<PyOutcome<Vec<_>>>()?
+            list.iter().map(|messages| TokenizedPrompt::of_messages(&messages, model)).collect::<PyOutcome<Vec<_>>>()?
         } else {
-            vec![one(messages)?]
+            vec![TokenizedPrompt::of_messages(messages, model)?]
         };
         let asked = self.prompt_requests(model, given, sampling_params.as_ref())?;
         run(py, &ready, model, &asked, on_finished.as_ref())
@@ -231,11 +228,7 @@ impl Llm {
     ) -> PyOutcome<RequestStream> {
         let ready = self.ready()?;
         let model = generates(&ready)?;
-        let given = if chat {
-            vec![TokenizedPrompt { text: None, ids: conversation(py, model.texts().ok_or_else(no_texts)?, prompt)? }]
-        } else {
-            prompts(prompt, model.texts())?
-        };
+        let given = if chat { vec![TokenizedPrompt::of_messages(prompt, model)?] } else { prompts(prompt, model)? };
         let mut asked = self.prompt_requests(model, given, sampling_params.as_ref())?;
         let one = asked.pop().filter(|one| asked.is_empty() && one.params.choices() == 1);
         let one = one.ok_or_else(|| PyFailure::Ours(Class::Request, "a stream has one prompt, and n=1".into()))?;
@@ -275,7 +268,10 @@ impl Llm {
             }
             LoadedLlm::Generates(model) => {
                 let how = Embedding { pooling: pooling.unwrap_or(Pooling::Last), normalise: normalize.unwrap_or(true) };
-                let given = self::prompts(prompts, model.texts())?;
+                let given = self::prompts(prompts, model)?;
+                if given.iter().any(|prompt| !prompt.pictures.is_empty()) {
+                    return Err(PyFailure::unsupported("a vector of pictures", "vectors are made of texts"));
+                }
                 let mut rows = Vec::with_capacity(given.len());
                 for prompt in given {
                     py.check_signals()?;

@@ -1,16 +1,16 @@
 //! Prompts: texts, token ids, and vLLM's dictionaries of them.
 
+use super::conversation::Conversation;
 use super::params::PySamplingParams;
+use super::pictures::pictures;
 use crate::failure::{Class, PyFailure, PyOutcome};
 use crate::numbers::{all_within, kind};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
-use serde_json::Value;
-use yirage_engine::Request;
-use yirage_model::chat::ChatTemplate;
+use std::sync::Arc;
+use yirage_engine::{Picture, Request};
 use yirage_model::tokenizer::EncodeOptions;
-use yirage_session::{Job, ModelHandle, SessionError, TextProcessor};
+use yirage_session::{Job, ModelHandle, PlacedPicture, SessionError, TextProcessor};
 
 /// What stands before a word that is looked at as part of a text.
 const ANCHOR: &str = "a";
@@ -20,42 +20,73 @@ const ANCHOR: &str = "a";
 pub(super) struct TokenizedPrompt {
     pub(super) text: Option<String>,
     pub(super) ids: Vec<u32>,
+    /// Pictures in it.
+    pub(super) pictures: Vec<PlacedPicture>,
+}
+
+impl TokenizedPrompt {
+    /// Ids and nothing else.
+    fn of_ids(ids: Vec<u32>) -> TokenizedPrompt {
+        TokenizedPrompt { text: None, ids, pictures: Vec::new() }
+    }
+
+    /// A conversation through the model's template.
+    ///
+    /// # Errors
+    /// As [`Conversation::read`] and [`Conversation::encode`].
+    pub(super) fn of_messages(messages: &Bound<'_, PyAny>, model: &ModelHandle) -> PyOutcome<TokenizedPrompt> {
+        let texts = model.texts().ok_or_else(no_texts)?;
+        let read = Conversation::read(messages, Some(model))?;
+        TokenizedPrompt::of_ids(read.encode(texts)?).with_pictures(read.pictures, model)
+    }
+
+    /// The prompt with its pictures in their places.
+    fn with_pictures(self, pictures: Vec<Arc<Picture>>, model: &ModelHandle) -> PyOutcome<TokenizedPrompt> {
+        if pictures.is_empty() {
+            return Ok(self);
+        }
+        let (ids, pictures) = model.pictures()?.place(&self.ids, pictures)?;
+        Ok(TokenizedPrompt { ids, pictures, ..self })
+    }
 }
 
 /// The prompts of an argument: one or a list.
 ///
 /// # Errors
 /// A `RequestError` for what is no prompt, and for texts of a model without a tokenizer.
-pub(super) fn prompts(given: &Bound<'_, PyAny>, texts: Option<&TextProcessor>) -> PyOutcome<Vec<TokenizedPrompt>> {
+pub(super) fn prompts(given: &Bound<'_, PyAny>, model: &ModelHandle) -> PyOutcome<Vec<TokenizedPrompt>> {
     let items = if let Ok(list) = given.cast::<PyList>() {
         list.iter().collect::<Vec<_>>()
     } else if let Ok(tuple) = given.cast::<PyTuple>() {
         tuple.iter().collect()
     } else {
-        return Ok(vec![prompt(given, 0, texts)?]);
+        return Ok(vec![prompt(given, 0, model)?]);
     };
     // A list of numbers is one prompt.
     if !items.is_empty() && items.iter().all(|item| item.extract::<u32>().is_ok()) {
-        return Ok(vec![TokenizedPrompt { text: None, ids: given.extract()? }]);
+        return Ok(vec![TokenizedPrompt::of_ids(given.extract()?)]);
     }
-    items.iter().enumerate().map(|(number, item)| prompt(item, number, texts)).collect()
+    items.iter().enumerate().map(|(number, item)| prompt(item, number, model)).collect()
 }
 
-fn prompt(given: &Bound<'_, PyAny>, number: usize, texts: Option<&TextProcessor>) -> PyOutcome<TokenizedPrompt> {
+fn prompt(given: &Bound<'_, PyAny>, number: usize, model: &ModelHandle) -> PyOutcome<TokenizedPrompt> {
+    let texts = model.texts();
     if let Ok(text) = given.cast::<PyString>() {
         return of_text(&text.to_string(), texts);
     }
     if let Ok(fields) = given.cast::<PyDict>() {
         if let Some(ids) = fields.get_item("prompt_token_ids")? {
             let text = fields.get_item("prompt")?.map(|text| text.extract()).transpose()?;
-            return Ok(TokenizedPrompt { text, ids: tokens(&ids, number)? });
+            let tokenized = TokenizedPrompt { text, ..TokenizedPrompt::of_ids(tokens(&ids, number)?) };
+            return tokenized.with_pictures(of_multi_modal(fields, number, model)?, model);
         }
         if let Some(text) = fields.get_item("prompt")? {
-            return of_text(&text.extract::<String>()?, texts);
+            let tokenized = of_text(&text.extract::<String>()?, texts)?;
+            return tokenized.with_pictures(of_multi_modal(fields, number, model)?, model);
         }
     }
     if let Ok(ids) = given.extract::<Vec<u32>>() {
-        return Ok(TokenizedPrompt { text: None, ids });
+        return Ok(TokenizedPrompt::of_ids(ids));
     }
     let text = format!(
         "prompt {number} is a `{}`: a text, token ids, or a dict with `prompt` or `prompt_token_ids` is wanted",
@@ -74,70 +105,38 @@ fn tokens(ids: &Bound<'_, PyAny>, number: usize) -> PyOutcome<Vec<u32>> {
 
 fn of_text(text: &str, texts: Option<&TextProcessor>) -> PyOutcome<TokenizedPrompt> {
     let texts = texts.ok_or_else(no_texts)?;
-    Ok(TokenizedPrompt { text: Some(text.to_owned()), ids: texts.encode_raw(text, None)? })
+    let ids = texts.encode_raw(text, None)?;
+    Ok(TokenizedPrompt { text: Some(text.to_owned()), ..TokenizedPrompt::of_ids(ids) })
+}
+
+/// The pictures of vLLM's `multi_modal_data`.
+fn of_multi_modal(fields: &Bound<'_, PyDict>, number: usize, model: &ModelHandle) -> PyOutcome<Vec<Arc<Picture>>> {
+    let unknown = |what: String, why: &str| PyFailure::unsupported(format!("{what} of prompt {number}"), why);
+    if let Some(settings) = fields.get_item("mm_processor_kwargs")?
+        && settings.is_truthy()?
+    {
+        let why = "pictures are prepared as the model's own files say";
+        return Err(unknown(format!("mm_processor_kwargs={settings}"), why));
+    }
+    let Some(data) = fields.get_item("multi_modal_data")?.filter(|data| !data.is_none()) else { return Ok(Vec::new()) };
+    let Ok(data) = data.cast_into::<PyDict>() else {
+        let text = format!("multi_modal_data of prompt {number} is no dict: {{'image': picture}} is wanted");
+        return Err(PyFailure::Ours(Class::Request, text));
+    };
+    let mut found = Vec::new();
+    for (key, value) in &data {
+        match key.extract::<String>()?.as_str() {
+            _ if value.is_none() => {}
+            "image" => found = pictures(&value, model)?,
+            other => return Err(unknown(format!("multi_modal_data[{other:?}]"), "'image' is read")),
+        }
+    }
+    Ok(found)
 }
 
 /// What a model without a tokenizer says to texts.
 pub(super) fn no_texts() -> PyFailure {
     PyFailure::Ours(Class::Request, "the model has no tokenizer: give token ids as prompt_token_ids".into())
-}
-
-/// What is said to an argument that is no conversation.
-pub(super) fn no_conversation(given: &Bound<'_, PyAny>) -> PyFailure {
-    let wanted = "a list of messages such as {'role': 'user', 'content': 'Hello'}, or a list of such lists, is wanted";
-    PyFailure::Raised(PyTypeError::new_err(format!("the conversation is a `{}`: {wanted}", kind(given))))
-}
-
-/// A message as templates expect it: parts of text are joined, and what an assistant does not say is an empty text.
-///
-/// # Errors
-/// What is wrong with it.
-fn plain(message: Value) -> Result<Value, String> {
-    let Value::Object(mut fields) = message else {
-        return Err(format!("{message} is no dict with `role` and `content`"));
-    };
-    let Some(assistant) = fields.get("role").and_then(Value::as_str).map(|role| role == "assistant") else {
-        return Err("its `role` is missing or no text; give 'system', 'user', 'assistant' or 'tool'".into());
-    };
-    let content = match fields.remove("content") {
-        Some(Value::String(text)) => text,
-        None | Some(Value::Null) if assistant => String::new(),
-        None | Some(Value::Null) => return Err("its `content` is missing; give a text".into()),
-        Some(Value::Array(parts)) => parts.iter().map(of_part).collect::<Result<_, _>>()?,
-        Some(other) => return Err(format!("its `content` is {other}; give a text, or a list of parts of text")),
-    };
-    fields.insert("content".into(), content.into());
-    Ok(Value::Object(fields))
-}
-
-fn of_part(part: &Value) -> Result<&str, String> {
-    let text = if part["type"] == "text" { part["text"].as_str() } else { part.as_str() };
-    text.ok_or_else(|| {
-        format!("a part of its `content` is {part}; only {{'type': 'text', 'text': '...'}} is understood")
-    })
-}
-
-/// The tokens of a conversation through the model's template.
-///
-/// # Errors
-/// A model without tokenizer or template, messages that are none, and those that the template refuses.
-pub(super) fn conversation(py: Python<'_>, texts: &TextProcessor, messages: &Bound<'_, PyAny>) -> PyOutcome<Vec<u32>> {
-    if !messages.is_instance_of::<PyList>() {
-        return Err(no_conversation(messages));
-    }
-    let text: String = py.import("json")?.call_method1("dumps", (messages,))?.extract()?;
-    let wrong = |why: String| PyFailure::Ours(Class::Request, format!("messages: {why}"));
-    let messages: Vec<Value> = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
-    if messages.is_empty() {
-        return Err(wrong("there is none; give one at least".into()));
-    }
-    let one = |(at, message)| plain(message).map_err(|why| wrong(format!("message {at}: {why}")));
-    let messages = messages.into_iter().enumerate().map(one).collect::<PyOutcome<Vec<_>>>()?;
-    let chosen = texts.templates.choose(None, false).map_err(SessionError::from)?;
-    let (name, source) =
-        chosen.ok_or_else(|| wrong("the model has no chat template: use generate with a prompt of your own".into()))?;
-    let template = ChatTemplate::new(name, source).map_err(SessionError::from)?;
-    Ok(texts.encode_chat(&template, &messages)?)
 }
 
 /// The job of a choice of a prompt.
@@ -180,5 +179,5 @@ pub(super) fn job(
         prompt_logprobs: params.prompt_logprobs(),
         ..Request::greedy(prompt.ids.clone(), 1)
     };
-    Ok(Job { stops: params.stops().to_vec(), ..Job::new(request) })
+    Ok(Job { stops: params.stops().to_vec(), pictures: prompt.pictures.clone(), ..Job::new(request) })
 }

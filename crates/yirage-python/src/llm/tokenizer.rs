@@ -1,7 +1,8 @@
 //! The model's tokenizer, as Python calls it.
 
+use super::conversation::Conversation;
 use super::load::LoadedLlm;
-use super::prompt::{conversation, no_texts};
+use super::prompt::no_texts;
 use crate::failure::{Class, PyFailure, PyOutcome};
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -100,7 +101,7 @@ impl PyTokenizer {
         messages: &Bound<'py, PyAny>,
         tokenize: bool,
     ) -> PyOutcome<Bound<'py, PyAny>> {
-        let ids = conversation(py, self.0.texts()?, messages)?;
+        let ids = Conversation::read(messages, None)?.encode(self.0.texts()?)?;
         if tokenize {
             return Ok(ids.into_pyobject(py)?.into_any());
         }

@@ -5,6 +5,7 @@
 
 use super::answer::show;
 use super::chat_input::{ChatCommand, HELP, Lines};
+use super::chat_turn::{ChatTurn, ShownPicture, conversation};
 use crate::console::Console;
 use crate::failure::{self, CliFailure};
 use crate::generate::{GenerationJob, generate};
@@ -13,13 +14,13 @@ use crate::options::Layers;
 use crate::session::Session;
 use crate::settings::{ResolvedSampling, template};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 use yirage_engine::sampling::SamplingParams;
 use yirage_engine::scheduler::FinishReason;
 use yirage_mmap::read_text;
 use yirage_model::chat::ChatTemplate;
-use yirage_session::message;
+use yirage_session::{PlacedPicture, message};
 
 /// Room for an answer that is kept when nobody says how long it may be.
 const LEAST_ANSWER: usize = 64;
@@ -36,7 +37,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
     let max_tokens = layers.number("max-tokens", "a whole number below 2^32", |_| true)?;
     let ignore_ends = layers.switch("ignore-eos")?;
     ResolvedSampling::check(layers)?;
-    let session = Session::load(layers, console, started)?;
+    let session = Session::load_talk(layers, console, started)?;
     let choosing = ResolvedSampling::resolve(layers, session.model.generation())?;
     choosing.notes().iter().for_each(|note| console.note(note));
     let template = template(session.texts("another model, or `yirage run --prompt-ids`")?, layers)?;
@@ -50,10 +51,12 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
         parse_special: layers.maybe_switch("parse-special")?,
         system: layers.text("system").map(str::to_owned).filter(|s| !s.is_empty()),
         turns: Vec::new(),
+        shown: Vec::new(),
         max_tokens,
         stops: layers.texts("stop").to_vec(),
         sampling: choosing.params,
     };
+    layers.texts("image").iter().try_for_each(|file| chat.show(file.into()))?;
     let mut lines = Lines::open()?;
     if lines.is_terminal() {
         console.note("type a message; /help shows what can be done besides, /exit or Ctrl-D leaves");
@@ -89,7 +92,9 @@ struct ChatSession {
     parse_special: Option<bool>,
     system: Option<String>,
     /// What user (even places) and model (odd places) said.
-    turns: Vec<String>,
+    turns: Vec<ChatTurn>,
+    /// Pictures for the next message.
+    shown: Vec<ShownPicture>,
     stop_ids: Vec<u32>,
     max_tokens: Option<u32>,
     stops: Vec<String>,
@@ -100,7 +105,7 @@ impl ChatSession {
     fn obey(&mut self, input: ChatCommand, console: &Console, interrupt: &Interrupt) -> Result<(), CliFailure> {
         match input {
             ChatCommand::Say(text) => {
-                self.turns.push(text);
+                self.turns.push(ChatTurn { pictures: std::mem::take(&mut self.shown), text });
                 self.answer(console, interrupt)
             }
             ChatCommand::Again => {
@@ -115,8 +120,10 @@ impl ChatSession {
             }
             ChatCommand::Clear => {
                 self.turns.clear();
+                self.shown.clear();
                 Ok(())
             }
+            ChatCommand::Image(path) => self.show(path),
             ChatCommand::System(text) => {
                 self.system = Some(text).filter(|t| !t.is_empty());
                 Ok(())
@@ -135,20 +142,31 @@ impl ChatSession {
         }
     }
 
-    /// Answers the last turn. A failure takes that turn back.
+    /// Reads a picture for the next message.
+    fn show(&mut self, path: PathBuf) -> Result<(), CliFailure> {
+        let picture = self.session.model.pictures()?.open(&path)?;
+        self.shown.push(ShownPicture { path, picture });
+        Ok(())
+    }
+
+    /// Answers the last turn. A failure takes that turn back; its pictures wait for the next message.
     fn answer(&mut self, console: &Console, interrupt: &Interrupt) -> Result<(), CliFailure> {
         let result = self.try_answer(console, interrupt);
-        if result.is_err() {
-            self.turns.pop();
+        if result.is_err()
+            && let Some(turn) = self.turns.pop()
+            && !turn.pictures.is_empty()
+        {
+            self.shown.splice(..0, turn.pictures);
+            console.note("its pictures stand in front of the next message; /clear forgets them");
         }
         result
     }
 
     fn try_answer(&mut self, console: &Console, interrupt: &Interrupt) -> Result<(), CliFailure> {
-        let prompt = self.fitting_prompt(console)?;
+        let (prompt, pictures) = self.fitting_prompt(console)?;
         let asked = GenerationJob {
             prompt: prompt.clone(),
-            pictures: Vec::new(),
+            pictures,
             max_tokens: self.max_tokens,
             stop_ids: self.stop_ids.clone(),
             stops: self.stops.clone(),
@@ -162,48 +180,58 @@ impl ChatSession {
         if let FinishReason::Error(why) = answer.end.reason {
             return Err(CliFailure::Other(why));
         }
-        self.turns.push(answer.text.unwrap_or_default());
+        self.turns.push(ChatTurn { pictures: Vec::new(), text: answer.text.unwrap_or_default() });
         Ok(())
     }
 
     /// The prompt of the conversation, its oldest exchanges left out until there is room for an answer.
-    fn fitting_prompt(&mut self, console: &Console) -> Result<Vec<u32>, CliFailure> {
+    fn fitting_prompt(&mut self, console: &Console) -> Result<(Vec<u32>, Vec<PlacedPicture>), CliFailure> {
         let context = self.session.model.facts().context as usize;
         let room = self.max_tokens.map_or(LEAST_ANSWER, |n| n as usize);
         let mut left_out = 0;
         loop {
-            let prompt = self.prompt()?;
+            let (prompt, pictures) = self.prompt()?;
             if prompt.len() + room <= context || self.turns.len() <= 2 {
                 if left_out > 0 {
                     let what = "oldest messages left out: the conversation exceeds the context of";
                     console.note(&format!("{left_out} {what} {context} tokens"));
                 }
-                return Ok(prompt);
+                return Ok((prompt, pictures));
             }
             self.turns.drain(..2);
             left_out += 2;
         }
     }
 
-    fn prompt(&self) -> Result<Vec<u32>, CliFailure> {
+    /// The tokens of the conversation, and the pictures in it.
+    fn prompt(&self) -> Result<(Vec<u32>, Vec<PlacedPicture>), CliFailure> {
         let texts = self.session.texts("`yirage run --prompt-ids`")?;
-        match &self.template {
-            Some(template) => Ok(texts.encode_chat(template, &self.messages())?),
+        let ids = match &self.template {
+            Some(template) => texts.encode_chat(template, &self.messages(ChatTurn::content))?,
             None => {
-                let all: String = self.system.iter().chain(&self.turns).map(String::as_str).collect();
-                Ok(texts.encode_raw(&all, self.parse_special)?)
+                let turns = self.turns.iter().map(|turn| turn.text.as_str());
+                let all: String = self.system.iter().map(String::as_str).chain(turns).collect();
+                texts.encode_raw(&all, self.parse_special)?
             }
+        };
+        let pictures: Vec<_> =
+            self.turns.iter().flat_map(|turn| &turn.pictures).map(|shown| shown.picture.clone()).collect();
+        match pictures.is_empty() {
+            true => Ok((ids, Vec::new())),
+            false => Ok(self.session.model.pictures()?.place(&ids, pictures)?),
         }
     }
 
-    fn messages(&self) -> Vec<Value> {
+    /// The conversation's messages, the content of each turn as `content` gives it.
+    fn messages(&self, content: fn(&ChatTurn) -> Value) -> Vec<Value> {
         let system = self.system.iter().map(|s| message("system", s));
-        let turn = |(i, text): (usize, &String)| message(if i % 2 == 0 { "user" } else { "assistant" }, text);
+        let role = |i: usize| if i.is_multiple_of(2) { "user" } else { "assistant" };
+        let turn = |(i, turn): (usize, &ChatTurn)| json!({"role": role(i), "content": content(turn)});
         system.chain(self.turns.iter().enumerate().map(turn)).collect()
     }
 
     fn save(&self, path: &Path) -> Result<(), CliFailure> {
-        let text = format!("{:#}\n", json!({"messages": self.messages()}));
+        let text = format!("{:#}\n", json!({"messages": self.messages(ChatTurn::kept)}));
         std::fs::write(path, text).map_err(|e| CliFailure::io(path, e))
     }
 
@@ -212,46 +240,15 @@ impl ChatSession {
         let text = read_text(path, MAX_BYTES)?;
         let value: Value = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
         let (system, turns) = conversation(&value).map_err(wrong)?;
-        (self.system, self.turns) = (system, turns);
-        Ok(())
-    }
-}
-
-/// The system message and the turns of a saved conversation.
-fn conversation(value: &Value) -> Result<(Option<String>, Vec<String>), String> {
-    let messages = value["messages"].as_array().ok_or("there is no list called messages")?;
-    let mut system = None;
-    let mut turns = Vec::new();
-    for (i, m) in messages.iter().enumerate() {
-        let (role, content) = (m["role"].as_str().unwrap_or_default(), m["content"].as_str());
-        let content = content.ok_or_else(|| format!("message {i} has no text called content"))?.to_owned();
-        let expected = if turns.len() % 2 == 0 { "user" } else { "assistant" };
-        match role {
-            "system" if i == 0 => system = Some(content),
-            _ if role == expected => turns.push(content),
-            _ => return Err(format!("message {i} is of {role:?} where {expected:?} speaks")),
-        }
-    }
-    if turns.len() % 2 == 1 { Err("the last message has no answer".into()) } else { Ok((system, turns)) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn saved_conversations_are_checked() {
-        let of = |list: &[(&str, &str)]| {
-            let messages: Vec<Value> = list.iter().map(|(role, text)| message(role, text)).collect();
-            conversation(&json!({"messages": messages}))
+        // Nothing is changed where one picture cannot be read.
+        let read = |turn: (Vec<PathBuf>, String)| -> Result<ChatTurn, CliFailure> {
+            let one = |path: PathBuf| -> Result<ShownPicture, CliFailure> {
+                Ok(ShownPicture { picture: self.session.model.pictures()?.open(&path)?, path })
+            };
+            Ok(ChatTurn { pictures: turn.0.into_iter().map(one).collect::<Result<_, _>>()?, text: turn.1 })
         };
-        let good = of(&[("system", "s"), ("user", "u"), ("assistant", "a")]);
-        assert_eq!(good, Ok((Some("s".into()), vec!["u".into(), "a".into()])));
-        assert_eq!(of(&[]), Ok((None, vec![])));
-        assert!(of(&[("user", "u")]).unwrap_err().contains("no answer"));
-        assert!(of(&[("user", "u"), ("user", "v")]).unwrap_err().contains("message 1"));
-        assert!(of(&[("user", "u"), ("assistant", "a"), ("system", "s")]).is_err());
-        assert!(conversation(&json!({"messages": [{"role": "user"}]})).is_err());
-        assert!(conversation(&json!(7)).is_err());
+        self.turns = turns.into_iter().map(read).collect::<Result<_, _>>()?;
+        self.system = system;
+        Ok(())
     }
 }

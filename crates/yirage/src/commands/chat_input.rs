@@ -24,6 +24,8 @@ pub(super) enum ChatCommand {
     Save(PathBuf),
     /// Read a conversation from a file.
     Load(PathBuf),
+    /// Show the model the picture in a file, in front of the next message.
+    Image(PathBuf),
     /// Answer the last message again.
     Again,
     /// Leave.
@@ -35,6 +37,7 @@ pub(super) enum ChatCommand {
 /// What `/help` shows.
 pub(super) const HELP: &str = "\
 /system TEXT  set the system message (without text: remove it)
+/image FILE   show a picture with the next message
 /again        answer the last message again
 /clear        forget the conversation
 /save FILE    write the conversation to a file, as JSON
@@ -61,6 +64,7 @@ impl ChatCommand {
             "/system" => ChatCommand::System(rest.to_owned()),
             "/save" => file(ChatCommand::Save),
             "/load" => file(ChatCommand::Load),
+            "/image" => file(ChatCommand::Image),
             "/again" => ChatCommand::Again,
             "/exit" | "/quit" | "/bye" => ChatCommand::Exit,
             _ => ChatCommand::Unknown(format!("{word} is no command; /help shows all")),
@@ -213,6 +217,7 @@ mod tests {
         assert_eq!(ChatCommand::parse(" /clear "), ChatCommand::Clear);
         assert_eq!(ChatCommand::parse("/system Be brief."), ChatCommand::System("Be brief.".into()));
         assert_eq!(ChatCommand::parse("/save a b.json"), ChatCommand::Save("a b.json".into()));
+        assert_eq!(ChatCommand::parse("/image a b.png"), ChatCommand::Image("a b.png".into()));
         assert!(matches!(ChatCommand::parse("/load"), ChatCommand::Unknown(why) if why.contains("file")));
         assert!(matches!(ChatCommand::parse("/nope"), ChatCommand::Unknown(why) if why.contains("/nope")));
     }

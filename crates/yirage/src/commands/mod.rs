@@ -8,6 +8,7 @@ pub(crate) mod bench_serve;
 pub(crate) mod cache;
 pub(crate) mod chat;
 mod chat_input;
+mod chat_turn;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod convert;

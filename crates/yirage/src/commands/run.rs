@@ -29,9 +29,6 @@ const BEGINNING: &str = "Once upon a time";
 pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Result<(), CliFailure> {
     let source = PromptSource::resolve(layers, console)?;
     if source == PromptSource::Conversation {
-        if !layers.texts("image").is_empty() {
-            return Err(CliFailure::Usage("--image: give the prompt about it with --prompt".into()));
-        }
         return chat::run(layers, console, started);
     }
     let interrupt = Interrupt::install()?;

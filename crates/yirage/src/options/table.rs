@@ -210,8 +210,8 @@ const BEFORE: &[Spec] = &[
         "image",
         Texts("FILE"),
         Described("none"),
-        PROMPT,
-        "Picture in front of the prompt, a PNG, JPEG or WebP file; may be repeated",
+        GENERATE,
+        "Picture in front of the prompt or the first message, a PNG, JPEG or WebP file; may be repeated",
     ),
     option(
         "prompt-cache",

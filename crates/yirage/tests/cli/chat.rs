@@ -1,8 +1,9 @@
 //! Conversations over a pipe.
 
-use crate::support::{bedtime, yirage};
+use crate::support::{bedtime, path, picture_files, yirage};
 use crate::template::templated;
 use serde_json::Value;
+use yirage_testkit::vision;
 
 const GREEDY: &[&str] = &["--temperature", "0", "--max-tokens", "12", "--precision", "exact", "--quiet", "--json"];
 
@@ -68,4 +69,89 @@ fn what_outgrows_the_context_is_left_out() {
     let ran = yirage(&arguments).input("Once upon a time\nThen\nThen\nThen\nThen\n").ran();
     assert!(ran.code == 0 && ran.err.contains("left out"), "{}", ran.err);
     assert!(!ran.err.contains("error"), "{}", ran.err);
+}
+
+/// What a model that reads pictures replies, its answers going on to their full length.
+fn looking(arguments: &[&str], input: &str) -> Vec<Value> {
+    let model = path(&vision::model("llava"));
+    let ran = yirage(&[&["chat", "--model", &model, "--ignore-eos"], GREEDY, arguments].concat()).input(input).ran();
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn pictures_stand_in_front_of_the_message_that_follows_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let [first, second] = picture_files(folder.path());
+    let golden = vision::golden("llava");
+    let case = |at: usize| (golden["cases"][at].clone(), golden["cases"][at]["text"].as_str().unwrap().to_owned());
+    let ((one, about_one), (both, about_both)) = (case(0), case(1));
+    let is = |reply: &Value, case: &Value| {
+        assert_eq!((&reply["prompt_tokens"], &reply["tokens"]), (&case["ids"], &case["greedy"]));
+    };
+    let found =
+        looking(&["--image", &first], &format!("{about_one}\n/clear\n/image {first}\n/image {second}\n{about_both}\n"));
+    is(&found[0], &one);
+    is(&found[1], &both);
+    // A second message sees the pictures of the first one, whose tokens are cached by now.
+    let input = format!("/image {first}\n/image {second}\n{about_both}\nAnd now?\n");
+    let found = looking(&[], &input);
+    is(&found[0], &both);
+    let (before, behind) = (both["ids"].as_array().unwrap(), found[1]["prompt_tokens"].as_array().unwrap());
+    assert_eq!(behind[..before.len()], before[..]);
+    assert!(found[1]["cached_tokens"].as_u64().unwrap() > 0);
+    // Ctrl-D, and another day: the file has the pictures by their paths.
+    let file = path(&folder.path().join("talk.json"));
+    let saved = looking(&[], &format!("/image {second}\nWhat?\n/save {file}\nAnd now?\n"));
+    let again = looking(&[], &format!("/load {file}\nAnd now?\n"));
+    assert_eq!((&saved[1]["prompt_tokens"], &saved[1]["tokens"]), (&again[0]["prompt_tokens"], &again[0]["tokens"]));
+    std::fs::remove_file(&second).unwrap();
+    let model = path(&vision::model("llava"));
+    let ran = yirage(&["chat", "--model", &model]).input(&format!("/load {file}\n")).ran();
+    assert!(ran.code == 0 && ran.err.contains("second.png"), "{} {}", ran.code, ran.err);
+}
+
+#[test]
+fn a_picture_that_cannot_be_read_does_not_end_the_conversation() {
+    let folder = tempfile::tempdir().unwrap();
+    let [first, _] = picture_files(folder.path());
+    let bad = path(&folder.path().join("bad.png"));
+    std::fs::write(&bad, b"GIF89a").unwrap();
+    let golden = vision::golden("llava");
+    let (case, text) = (&golden["cases"][0], golden["cases"][0]["text"].as_str().unwrap());
+    let model = path(&vision::model("llava"));
+    // The name of the picture token in a text makes a place that no picture has.
+    let input = format!("/image\n/image {bad}\n/image no/such.png\n/image {first}\nwhat is <image>?\n{text}\n");
+    let arguments =
+        ["chat", "--model", &model, "--ignore-eos", "--temperature", "0", "-n", "12", "--precision", "exact"];
+    let ran = yirage(&[&arguments[..], &["--json"]].concat()).input(&input).ran();
+    let said = ["/image needs the name of a file", "PNG, JPEG or WebP", "no/such.png", "2 places for 1 pictures"];
+    for part in said.into_iter().chain(["pictures stand in front of the next message", "1 of 2 messages"]) {
+        assert!(ran.err.contains(part), "{part}: {}", ran.err);
+    }
+    let reply: Value = serde_json::from_str(ran.out.trim()).unwrap();
+    assert_eq!((ran.code, &reply["tokens"]), (1, &case["greedy"]));
+    for (model, picture, code, words) in [(&bedtime(), &first, 3, "reads no pictures"), (&model, &bad, 1, "PNG, JPEG")]
+    {
+        let ran = yirage(&["chat", "--model", model, "--image", picture]).input("Once\n").ran();
+        assert!(ran.code == code && ran.err.contains(words), "{} {}", ran.code, ran.err);
+    }
+}
+
+#[test]
+fn a_model_whose_pictures_are_not_read_still_talks_and_says_so() {
+    let (folder, model) = (tempfile::tempdir().unwrap(), vision::model("llava"));
+    for file in std::fs::read_dir(&model).unwrap().map(|file| file.unwrap().path()) {
+        if !file.ends_with("preprocessor_config.json") {
+            std::fs::copy(&file, folder.path().join(file.file_name().unwrap())).unwrap();
+        }
+    }
+    let model = path(folder.path());
+    let ran = yirage(&["chat", "--model", &model, "-n", "2", "--ignore-eos"]).input("Once\n/image a.png\n").ran();
+    assert!(ran.code == 0 && !ran.out.trim().is_empty(), "{} {}", ran.code, ran.err);
+    for part in ["pictures will be refused", "no preprocessor_config.json", "reads no pictures"] {
+        assert!(ran.err.contains(part), "{part}: {}", ran.err);
+    }
+    let ran = yirage(&["chat", "--model", &model, "--image", "a.png"]).input("Once\n").ran();
+    assert!(ran.code == 1 && ran.err.contains("no preprocessor_config.json"), "{} {}", ran.code, ran.err);
 }

@@ -4,7 +4,6 @@ use crate::bench_serve;
 use crate::cache::Kept;
 use crate::support::{self, Ran, path, yirage};
 use crate::template::{named_templates, templated};
-use base64::Engine as _;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use yirage_testkit::json::floats;
@@ -546,12 +545,7 @@ fn prompt_file(model: &str) {
 fn image(model: &str) {
     let folder = tempfile::tempdir().unwrap();
     let (golden, seeing) = (vision::golden("llava"), path(&vision::model("llava")));
-    let file = |name: &str| {
-        let bytes = base64::engine::general_purpose::STANDARD.decode(golden["pictures"][name].as_str().unwrap());
-        std::fs::write(folder.path().join(name), bytes.unwrap()).unwrap();
-        path(&folder.path().join(name))
-    };
-    let (first, second) = (file("first"), file("second"));
+    let [first, second] = support::picture_files(folder.path());
     for case in golden["cases"].as_array().unwrap() {
         let images = case["pictures"].as_array().unwrap().iter();
         let images = images.flat_map(|name| ["--image", if name == "first" { &first } else { &second }]);
@@ -562,6 +556,10 @@ fn image(model: &str) {
         assert_eq!(said["tokens"], case["greedy"], "{case}");
         assert_eq!(said["prompt_tokens"], case["ids"], "{case}");
     }
+    let case = &golden["cases"][0];
+    let talk = ["chat", "--model", &seeing, "--image", &first, "--temperature", "0", "--precision", "exact", "--json"];
+    let talk = yirage(&[&talk[..], &["--ignore-eos", "--max-tokens", "12"]].concat());
+    assert_eq!(talk.input(case["text"].as_str().unwrap()).json()["tokens"], case["greedy"], "{case}");
     let blind = run(model, &["--image", &first]);
     assert!(blind.code == 3 && blind.err.contains("reads no pictures"), "{} {}", blind.code, blind.err);
     let refused = run(&seeing, &["--prompt", "<image>", "--image", &first]);

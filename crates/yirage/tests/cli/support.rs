@@ -1,5 +1,6 @@
 //! Running the program, and the small model.
 
+use base64::Engine as _;
 use serde_json::Value;
 use std::fs::File;
 use std::io::Write;
@@ -7,6 +8,7 @@ use std::path::Path;
 #[cfg(target_os = "linux")]
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use yirage_testkit::vision;
 
 /// A model of 21,000 parameters and 128 positions, without a tokenizer, that every clone has.
 pub(crate) const TINY: &str =
@@ -146,6 +148,17 @@ pub(crate) fn bedtime() -> String {
 /// A path as the command line takes it.
 pub(crate) fn path(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
+}
+
+/// The two pictures of the tiny models that read pictures, as files in a folder.
+pub(crate) fn picture_files(folder: &Path) -> [String; 2] {
+    let golden = vision::golden("llava");
+    ["first", "second"].map(|name| {
+        let text = golden["pictures"][name].as_str().unwrap();
+        let file = folder.join(format!("{name}.png"));
+        std::fs::write(&file, base64::engine::general_purpose::STANDARD.decode(text).unwrap()).unwrap();
+        path(&file)
+    })
 }
 
 /// Ids as the command line takes them.
