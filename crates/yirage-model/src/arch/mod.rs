@@ -79,6 +79,7 @@ mod seed_oss;
 mod short_conv;
 mod smollm3;
 mod stablelm;
+mod stages;
 mod starcoder2;
 mod step_graph;
 mod unused_tensors;
@@ -96,6 +97,7 @@ use crate::rope;
 use crate::weights::WeightBinding;
 use emit::ModelBuilder;
 pub use low_rank::LORA_SCALES;
+pub use stages::PipelineStage;
 pub use step_graph::{KvCacheInputs, StepGraph, StepGraphBuilder};
 use yirage_ir::{Format, Graph};
 

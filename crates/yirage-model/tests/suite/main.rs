@@ -8,6 +8,7 @@ mod arch_hostile;
 mod arch_models;
 mod arch_mtp;
 mod arch_rope;
+mod arch_stages;
 mod arch_step_graph;
 mod arch_support;
 mod arch_tiny;
