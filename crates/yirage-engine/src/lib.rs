@@ -18,6 +18,7 @@ mod forward_error;
 mod graph_model;
 pub mod limits;
 mod load;
+mod loaded_stage;
 mod memory;
 mod options;
 mod pace;

@@ -18,4 +18,14 @@ impl LoadBytes {
     pub fn total(&self) -> u64 {
         [self.cache, self.arena, self.tables].into_iter().fold(self.weights, u64::saturating_add)
     }
+
+    /// This and what another device takes.
+    pub(crate) fn and(self, other: LoadBytes) -> LoadBytes {
+        LoadBytes {
+            weights: self.weights.saturating_add(other.weights),
+            cache: self.cache.saturating_add(other.cache),
+            arena: self.arena.saturating_add(other.arena),
+            tables: self.tables.saturating_add(other.tables),
+        }
+    }
 }

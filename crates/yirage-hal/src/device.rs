@@ -42,6 +42,17 @@ impl MemoryReport {
     pub fn used(&self) -> u64 {
         [self.weights, self.cache, self.arena, self.workspace].into_iter().map(|pool| pool.used).sum()
     }
+
+    /// This and what another device holds.
+    pub(crate) fn and(self, other: MemoryReport) -> MemoryReport {
+        let sum = |a: PoolBytes, b: PoolBytes| PoolBytes { used: a.used + b.used, peak: a.peak + b.peak };
+        MemoryReport {
+            weights: sum(self.weights, other.weights),
+            cache: sum(self.cache, other.cache),
+            arena: sum(self.arena, other.arena),
+            workspace: sum(self.workspace, other.workspace),
+        }
+    }
 }
 
 /// Takes a weight piece by piece, so that the file's pages can be given back as soon as they are repacked.
@@ -130,6 +141,10 @@ pub trait Device: Send + Sync {
     fn info(&self) -> &DeviceInfo;
     /// The facts the compiler needs.
     fn target(&self) -> Target;
+    /// The devices of which each is to compute some of a model's layers, in order; none of a device that computes all of them.
+    fn stages(&self) -> Option<&[Arc<dyn Device>]> {
+        None
+    }
     /// How many steps may be submitted before the first of them has ended: more than one where steps run beside the host.
     fn in_flight(&self) -> usize {
         1

@@ -165,6 +165,11 @@ impl Executor {
         self.bucket
     }
 
+    /// Whether the plan reads a step input of this name.
+    pub fn has_step_input(&self, name: &str) -> bool {
+        self.names.contains_key(name)
+    }
+
     /// Sets a step input of integers for the next step; of a strided one all words from the first element to the last. A step input
     /// that the plan does not read is ignored: it was compiled away.
     pub fn set(&mut self, name: &str, values: impl IntoIterator<Item = i32>) {

@@ -4,7 +4,7 @@
 //! they have. A weight's rows go to the rank that holds them while the weight is read, so no device has more than its part
 //! ([`RankPart`]).
 
-use crate::device::{Bindings, Device, MemoryReport, PoolBytes, Program, SharedArena, WeightSink};
+use crate::device::{Bindings, Device, MemoryReport, Program, SharedArena, WeightSink};
 use crate::error::HalError;
 use crate::handle::{KvCacheHandle, WeightHandle};
 use crate::info::DeviceInfo;
@@ -84,13 +84,7 @@ impl Device for DeviceGroup {
     }
 
     fn memory(&self) -> MemoryReport {
-        let add = |a: PoolBytes, b: PoolBytes| PoolBytes { used: a.used + b.used, peak: a.peak + b.peak };
-        self.rank_memory().into_iter().fold(MemoryReport::default(), |all, rank| MemoryReport {
-            weights: add(all.weights, rank.weights),
-            cache: add(all.cache, rank.cache),
-            arena: add(all.arena, rank.arena),
-            workspace: add(all.workspace, rank.workspace),
-        })
+        self.rank_memory().into_iter().fold(MemoryReport::default(), MemoryReport::and)
     }
 
     fn weight_bytes(&self, entry: &WeightEntry) -> Result<u64, HalError> {

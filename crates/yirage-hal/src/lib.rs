@@ -21,6 +21,7 @@ mod kernel_variants;
 mod kv_blocks;
 mod limit;
 mod outputs;
+mod pipeline;
 mod profile;
 mod rank_part;
 mod record;
@@ -41,6 +42,7 @@ pub use kernel_variants::{KernelVariants, Length, Question, VariantTimer, no_var
 pub use kv_blocks::{KvBlocks, copy_kv_blocks};
 pub use limit::{Limit, LimitProbe, Readings};
 pub use outputs::Outputs;
+pub use pipeline::DevicePipeline;
 pub use profile::{MAX_RUNS, MAX_SPANS, Profile, ProfiledProgram, Profiler, ProgramId, RunSpan, RunningStep, TaskSpan};
 pub use rank_part::RankPart;
 pub use record::{HostMemory, Record, StagingMemory};

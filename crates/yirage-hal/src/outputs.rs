@@ -32,6 +32,15 @@ impl Outputs {
         self.output(index).map(|(ty, record)| (ty, record.bytes()))
     }
 
+    /// The elements of an output, without a copy.
+    ///
+    /// # Errors
+    /// As [`Outputs::bytes`].
+    pub fn take(&mut self, index: usize) -> Result<Record, HalError> {
+        let taken = self.read.get_mut(index).and_then(Option::take);
+        taken.map(|(_, record)| record).ok_or_else(|| not_read(index))
+    }
+
     /// An output of any type.
     ///
     /// # Errors
@@ -65,7 +74,11 @@ impl Outputs {
     }
 
     fn output(&self, index: usize) -> Result<(&Type, &Record), HalError> {
-        let missing = || HalError::Step(format!("output {index} was not read, or is a cache state"));
-        self.read.get(index).and_then(Option::as_ref).map(|(ty, record)| (ty, record)).ok_or_else(missing)
+        let read = self.read.get(index).and_then(Option::as_ref);
+        read.map(|(ty, record)| (ty, record)).ok_or_else(|| not_read(index))
     }
+}
+
+fn not_read(index: usize) -> HalError {
+    HalError::Step(format!("output {index} was not read, or is a cache state"))
 }

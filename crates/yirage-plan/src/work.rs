@@ -97,9 +97,21 @@ pub trait ResidentSizes {
 impl Costs {
     /// Of the nodes of a lowered graph.
     pub fn new(graph: &Graph, sizes: &dyn ResidentSizes) -> Costs {
-        let mut costs = Costs::default();
-        let held = |id: ValueId| resident_input(graph, id, sizes);
-        costs.add_graph(graph, &held, 1.0);
+        Costs::of_all([(graph, sizes)])
+    }
+
+    /// Of the nodes of several lowered graphs that a step runs one after the other, such as the stages of a pipeline. Weights of
+    /// one name in two of them are two.
+    pub fn of_all<'g>(graphs: impl IntoIterator<Item = (&'g Graph, &'g dyn ResidentSizes)>) -> Costs {
+        let (mut costs, mut first) = (Costs::default(), 0);
+        for (graph, sizes) in graphs {
+            let held = |id: ValueId| {
+                let input = resident_input(graph, id, sizes)?;
+                Some(ResidentInput { id: ValueId(first + input.id.0), ..input })
+            };
+            costs.add_graph(graph, &held, 1.0);
+            first += graph.values.len() as u32;
+        }
         costs
     }
 

@@ -85,7 +85,13 @@ impl RankWatch {
         true
     }
 
-    fn ended(&self, why: &str) {
+    /// Says that rank 0 has let go of the others.
+    pub(crate) fn over(&self) {
+        lock(&self.0).over = true;
+    }
+
+    /// Says that the ranks compute no more.
+    pub(crate) fn ended(&self, why: &str) {
         let mut state = lock(&self.0);
         if state.ended.is_some() {
             return;
@@ -188,7 +194,7 @@ impl Drop for RankChannel {
         // Whoever hears of the others now is waited for.
         let _turn = lock(&self.line.turn);
         dismiss(&self.line.group);
-        lock(&self.line.watch.0).over = true;
+        self.line.watch.over();
     }
 }
 

@@ -1,15 +1,17 @@
 //! A rank that follows: its device does what rank 0 says, in that order.
 
 use crate::group::{RankGroup, RankGroupError};
-use crate::leader::RankOpening;
+use crate::leader::{RankOpening, RankRole};
 use crate::message::{PlanLoad, RankCommand, RankInput};
-use crate::tell::RankAnswer;
+use crate::stage_device::{memory_bytes, step_bytes};
+use crate::tell::{IDLE, RankAnswer, stage_answer};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 use yirage_comm::CommError;
 use yirage_hal::{
-    Bindings, Device, Fence, HalError, KvCacheHandle, OutputHandle, Program, SharedArena, StepInputValue, StepRequest,
-    WeightHandle, WeightSink,
+    Bindings, Device, Fence, HalError, KvCacheHandle, OutputHandle, Program, SharedArena, StepInputValue, StepOutputs,
+    StepRequest, WeightHandle, WeightSink,
 };
 use yirage_plan::{VerifiedPlan, WeightPlan, text};
 
@@ -23,37 +25,27 @@ pub type RankOpener<'a> = &'a dyn Fn(RankOpening<'_>) -> Result<Arc<dyn Device>,
 pub fn follow(group: &Arc<RankGroup>, open: RankOpener<'_>) -> Result<(), RankGroupError> {
     let mut follower = Follower::default();
     loop {
-        let message = group.hear()?;
+        let message = match follower.role {
+            RankRole::Shard => group.hear()?,
+            RankRole::Stage => group.hear_one(0, Some(IDLE))?,
+        };
         let unreadable = |why: String| RankGroupError::Comm(CommError::Transport { call: "a message", why });
         for command in RankCommand::read_all(&message).map_err(unreadable)? {
-            let done = match command {
-                RankCommand::Open { backend, ordinal, options } => {
-                    let opened = open(RankOpening { backend: &backend, ordinal, options: &options });
-                    opened.map(|device| follower.device = Some(device))
-                }
-                RankCommand::Finish { weight } => follower.finish(weight),
-                RankCommand::KvCache { id, block, k_width, blocks } => {
-                    follower.kv_cache(id, &block, k_width, blocks as usize)
-                }
-                RankCommand::Load(load) => follower.load(*load),
-                RankCommand::Submit { program, kind, dims, inputs } => {
-                    let step = follower.inputs(inputs);
-                    step.and_then(|inputs| follower.run(program, StepRequest { kind, dims, inputs, reads: Vec::new() }))
-                }
-                RankCommand::End => return Ok(()),
-                silent => {
-                    follower.quietly(silent);
-                    continue;
-                }
-            };
-            group.answer(&done)?;
+            if command == RankCommand::End {
+                return Ok(());
+            }
+            let Some(done) = follower.obey(command, open) else { continue };
+            match follower.role {
+                RankRole::Shard => drop(group.answer(&done.map(drop))?),
+                RankRole::Stage => group.tell_one(&stage_answer(done), 0)?,
+            }
         }
     }
 }
 
 /// What rank 0 has had made, by the numbers that it has given.
-#[derive(Default)]
 struct Follower {
+    role: RankRole,
     device: Option<Arc<dyn Device>>,
     /// Weights that are not finished, or why they cannot be.
     sinks: HashMap<u64, Result<Box<dyn WeightSink>, HalError>>,
@@ -64,6 +56,21 @@ struct Follower {
     outputs: HashMap<u64, Result<OutputHandle, HalError>>,
 }
 
+impl Default for Follower {
+    fn default() -> Follower {
+        Follower {
+            role: RankRole::Shard,
+            device: None,
+            sinks: HashMap::new(),
+            weights: HashMap::new(),
+            kv_caches: HashMap::new(),
+            arenas: HashMap::new(),
+            programs: HashMap::new(),
+            outputs: HashMap::new(),
+        }
+    }
+}
+
 fn unknown(what: &str, id: u64) -> HalError {
     HalError::Load(format!("there is no {what} {id} on this rank"))
 }
@@ -71,6 +78,40 @@ fn unknown(what: &str, id: u64) -> HalError {
 impl Follower {
     fn device(&self) -> Result<Arc<dyn Device>, HalError> {
         self.device.clone().ok_or_else(|| HalError::Load("no device was opened on this rank".into()))
+    }
+
+    /// Does what is told: what it gives, where that is waited for.
+    fn obey(&mut self, command: RankCommand, open: RankOpener<'_>) -> Option<Result<Vec<u8>, HalError>> {
+        let nothing = |done: RankAnswer| Some(done.map(|()| Vec::new()));
+        match command {
+            RankCommand::Open { backend, ordinal, options } => {
+                let opening = RankOpening { role: self.role, backend: &backend, ordinal, options: &options };
+                nothing(open(opening).map(|device| self.device = Some(device)))
+            }
+            RankCommand::Finish { weight } => nothing(self.finish(weight)),
+            RankCommand::KvCache { id, block, k_width, blocks } => {
+                nothing(self.kv_cache(id, &block, k_width, blocks as usize))
+            }
+            RankCommand::Load(load) => nothing(self.load(*load)),
+            RankCommand::Submit { program, kind, dims, inputs, reads } => {
+                let reads = reads.into_iter().map(|index| index as usize).collect();
+                let step = self.inputs(inputs).map(|inputs| StepRequest { kind, dims, inputs, reads });
+                Some(step.and_then(|step| self.run(program, step)))
+            }
+            RankCommand::Memory => Some(self.device().map(|device| memory_bytes(&device.memory()))),
+            RankCommand::ReadBlocks { cache, blocks } => {
+                let cache = self.kv_caches.get(&cache).ok_or_else(|| unknown("cache", cache));
+                Some(cache.and_then(|cache| self.device()?.read_kv_blocks(cache, &blocks)))
+            }
+            RankCommand::WriteBlocks { cache, blocks, contents } => {
+                let cache = self.kv_caches.get(&cache).ok_or_else(|| unknown("cache", cache));
+                nothing(cache.and_then(|cache| self.device()?.write_kv_blocks(cache, &blocks, &contents)))
+            }
+            silent => {
+                self.quietly(silent);
+                None
+            }
+        }
     }
 
     /// What nobody waits for: an error of it is told where what is made is used.
@@ -92,6 +133,7 @@ impl Follower {
                 self.outputs.insert(id, program.and_then(|program| program.output_handle(index as usize)));
             }
             RankCommand::Drop { id } => self.forget(id),
+            RankCommand::BecomeStage => self.role = RankRole::Stage,
             _ => {}
         }
     }
@@ -151,8 +193,10 @@ impl Follower {
         inputs.into_iter().map(value).collect()
     }
 
-    fn run(&mut self, program: u64, step: StepRequest) -> RankAnswer {
+    fn run(&mut self, program: u64, step: StepRequest) -> Result<Vec<u8>, HalError> {
         let program = self.programs.get_mut(&program).ok_or_else(|| unknown("program", program))?;
-        program.submit(step).and_then(Fence::wait).map(drop)
+        let began = Instant::now();
+        let StepOutputs { outputs, device_time } = program.submit(step).and_then(Fence::wait)?;
+        Ok(step_bytes(device_time.unwrap_or_else(|| began.elapsed()), &outputs))
     }
 }

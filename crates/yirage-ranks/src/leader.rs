@@ -13,9 +13,20 @@ use yirage_hal::{
 use yirage_ir::{Format, Type};
 use yirage_plan::{Precision, Target, VerifiedPlan, WeightEntry, WeightPlan, text};
 
+/// What a rank has of a model.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RankRole {
+    /// Its part of every layer: the device takes part in collectives.
+    Shard,
+    /// Some layers, whole: the device computes by itself.
+    Stage,
+}
+
 /// What a device is opened by: its backend, its number, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct RankOpening<'a> {
+    /// What the rank is to have of a model.
+    pub role: RankRole,
     /// The backend's name.
     pub backend: &'a str,
     /// The number of the device.
@@ -231,7 +242,8 @@ impl Program for LeaderProgram {
         let (own, inputs) = self.inputs(&step.inputs)?;
         let channel = self.program.channel.clone();
         let mut turn = channel.turn();
-        turn.tell(&RankCommand::Submit { program: self.program.id, kind: step.kind, dims: step.dims, inputs })?;
+        let (program, kind, dims) = (self.program.id, step.kind, step.dims);
+        turn.tell(&RankCommand::Submit { program, kind, dims, inputs, reads: Vec::new() })?;
         let done = self.program.own.submit(StepRequest { inputs: own, ..step }).and_then(Fence::wait);
         let (done, outputs) = match done {
             Ok(outputs) => (Ok(()), outputs),

@@ -11,6 +11,10 @@
 //! requests there are, what is sampled, how much memory a cache gets and which executor is faster is all rank 0's alone. Rank 0
 //! reads the model and sends each weight's rows once.
 //!
+//! Ranks may also be the stages of a pipeline ([`lead_stages`]): each has some layers whole, and plans and weights of its own.
+//! Rank 0's process then has a device for each of the others, and tells each by itself what to do, so that all compute at the
+//! same time.
+//!
 //! Unknown here: models, requests, how a device computes, and what a user says to start ranks.
 #![forbid(unsafe_code)]
 
@@ -28,6 +32,10 @@ mod local;
 #[cfg(target_os = "linux")]
 mod message;
 #[cfg(target_os = "linux")]
+mod stage_channel;
+#[cfg(target_os = "linux")]
+mod stage_device;
+#[cfg(target_os = "linux")]
 mod tell;
 
 #[cfg(target_os = "linux")]
@@ -38,6 +46,8 @@ pub use follow::{RankOpener, follow};
 pub use group::{RankGroup, RankGroupError};
 pub use kernel::collective_kernel;
 #[cfg(target_os = "linux")]
-pub use leader::{RankLeader, RankOpening};
+pub use leader::{RankLeader, RankOpening, RankRole};
 #[cfg(target_os = "linux")]
 pub use local::LocalRanks;
+#[cfg(target_os = "linux")]
+pub use stage_device::lead_stages;

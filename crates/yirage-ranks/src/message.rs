@@ -23,14 +23,22 @@ pub(crate) enum RankCommand {
     Load(Box<PlanLoad>),
     /// Keep an output of a program's last step.
     Output { id: u64, program: u64, index: u64 },
-    /// Run a step.
-    Submit { program: u64, kind: ExecutorKind, dims: Dims, inputs: Vec<RankInput> },
+    /// Run a step, and give these outputs of it.
+    Submit { program: u64, kind: ExecutorKind, dims: Dims, inputs: Vec<RankInput>, reads: Vec<u64> },
     /// Forget something.
     Drop { id: u64 },
     /// Nothing: the ranks hear of each other.
     Ping,
     /// There is nothing more to do.
     End,
+    /// From now on hear what rank 0 tells this rank alone, as a stage of a pipeline.
+    BecomeStage,
+    /// Say what memory the device holds.
+    Memory,
+    /// Give the contents of a cache's blocks.
+    ReadBlocks { cache: u64, blocks: Vec<u32> },
+    /// Take the contents of a cache's blocks.
+    WriteBlocks { cache: u64, blocks: Vec<u32>, contents: Vec<u8> },
 }
 
 /// A plan, and what its names stand for.
@@ -83,7 +91,7 @@ impl RankCommand {
             RankCommand::Output { id, program, index } => {
                 w.number(6).number(*id).number(*program).number(*index);
             }
-            RankCommand::Submit { program, kind, dims, inputs } => {
+            RankCommand::Submit { program, kind, dims, inputs, reads } => {
                 w.number(7).number(*program).text(kind.name());
                 [dims.tokens, dims.seqs, dims.blocks, dims.rows].into_iter().for_each(|size| {
                     w.number(u64::from(size));
@@ -95,6 +103,7 @@ impl RankCommand {
                         RankInput::Resident(id) => w.number(1).number(*id),
                     };
                 }
+                w.numbers(reads.iter().copied());
             }
             RankCommand::Drop { id } => {
                 w.number(8).number(*id);
@@ -104,6 +113,18 @@ impl RankCommand {
             }
             RankCommand::End => {
                 w.number(10);
+            }
+            RankCommand::BecomeStage => {
+                w.number(11);
+            }
+            RankCommand::Memory => {
+                w.number(12);
+            }
+            RankCommand::ReadBlocks { cache, blocks } => {
+                w.number(13).number(*cache).numbers(blocks.iter().map(|&block| block.into()));
+            }
+            RankCommand::WriteBlocks { cache, blocks, contents } => {
+                w.number(14).number(*cache).numbers(blocks.iter().map(|&block| block.into())).bytes(contents);
             }
         }
     }
@@ -127,6 +148,14 @@ struct Writer<'a>(&'a mut Vec<u8>);
 impl Writer<'_> {
     fn number(&mut self, number: u64) -> &mut Self {
         self.0.extend_from_slice(&number.to_le_bytes());
+        self
+    }
+
+    fn numbers(&mut self, numbers: impl ExactSizeIterator<Item = u64>) -> &mut Self {
+        self.number(numbers.len() as u64);
+        numbers.for_each(|number| {
+            self.number(number);
+        });
         self
     }
 
@@ -178,6 +207,16 @@ impl<'a> Reader<'a> {
     fn small(&mut self) -> Result<u32, String> {
         let number = self.number()?;
         u32::try_from(number).map_err(|_| format!("expected a number below 2^32, got {number}"))
+    }
+
+    fn numbers(&mut self) -> Result<Vec<u64>, String> {
+        let count = self.number()?;
+        (0..count).map(|_| self.number()).collect()
+    }
+
+    fn small_numbers(&mut self) -> Result<Vec<u32>, String> {
+        let count = self.number()?;
+        (0..count).map(|_| self.small()).collect()
     }
 
     fn bytes(&mut self) -> Result<&'a [u8], String> {
@@ -233,6 +272,14 @@ impl<'a> Reader<'a> {
             8 => RankCommand::Drop { id: self.number()? },
             9 => RankCommand::Ping,
             10 => RankCommand::End,
+            11 => RankCommand::BecomeStage,
+            12 => RankCommand::Memory,
+            13 => RankCommand::ReadBlocks { cache: self.number()?, blocks: self.small_numbers()? },
+            14 => RankCommand::WriteBlocks {
+                cache: self.number()?,
+                blocks: self.small_numbers()?,
+                contents: self.bytes()?.to_vec(),
+            },
             other => return Err(format!("{other} is no command; start all ranks with one program")),
         })
     }
@@ -248,7 +295,7 @@ impl<'a> Reader<'a> {
                 _ => RankInput::Resident(self.number()?),
             });
         }
-        Ok(RankCommand::Submit { program, kind, dims, inputs })
+        Ok(RankCommand::Submit { program, kind, dims, inputs, reads: self.numbers()? })
     }
 }
 
@@ -283,10 +330,14 @@ mod tests {
             RankCommand::KvCache { id: 7, block: "f32[S, 2]".into(), k_width: 64, blocks: 8 },
             RankCommand::Load(Box::new(load)),
             RankCommand::Output { id: 9, program: 3, index: 1 },
-            RankCommand::Submit { program: 3, kind: ExecutorKind::Persistent, dims, inputs },
+            RankCommand::Submit { program: 3, kind: ExecutorKind::Persistent, dims, inputs, reads: vec![0, 2] },
             RankCommand::Drop { id: 9 },
             RankCommand::Ping,
             RankCommand::End,
+            RankCommand::BecomeStage,
+            RankCommand::Memory,
+            RankCommand::ReadBlocks { cache: 7, blocks: vec![3, 1] },
+            RankCommand::WriteBlocks { cache: 7, blocks: vec![2], contents: vec![5; 9] },
         ]
     }
 

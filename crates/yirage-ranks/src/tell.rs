@@ -12,7 +12,7 @@ const HEAD: usize = 4096;
 /// Bytes in which a rank says how it went.
 const ANSWER: usize = 1024;
 /// How long a rank waits to be told something: rank 0 may have nothing to do for days, and is seen to be gone in other ways.
-const IDLE: Duration = Duration::from_secs(365 * 24 * 3600);
+pub(crate) const IDLE: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// How it went on a rank.
 pub(crate) type RankAnswer = Result<(), HalError>;
@@ -24,10 +24,7 @@ impl RankGroup {
     /// What ends a group.
     pub(crate) fn tell(&self, message: &[u8]) -> Result<(), RankGroupError> {
         self.with(|communicator| {
-            let mut head = vec![0; HEAD];
-            head[..8].copy_from_slice(&(message.len() as u64).to_le_bytes());
-            let (inline, rest) = message.split_at(message.len().min(HEAD - 8));
-            head[8..8 + inline.len()].copy_from_slice(inline);
+            let (mut head, rest) = head_of(message);
             communicator.broadcast(&mut head, 0)?;
             if !rest.is_empty() {
                 communicator.broadcast(&mut rest.to_vec(), 0)?;
@@ -47,11 +44,9 @@ impl RankGroup {
             let heard = communicator.broadcast(&mut head, 0);
             communicator.set_deadline(deadline);
             heard?;
-            let (len, inline) = head.split_at(8);
-            let len = usize::try_from(u64::from_le_bytes(len.try_into().unwrap_or_default())).unwrap_or(usize::MAX);
-            let mut message = inline[..len.min(HEAD - 8)].to_vec();
-            if len > message.len() {
-                let mut rest = vec![0; len - message.len()];
+            let (mut message, missing) = begun(&head);
+            if missing > 0 {
+                let mut rest = vec![0; missing];
                 communicator.broadcast(&mut rest, 0)?;
                 message.append(&mut rest);
             }
@@ -71,12 +66,87 @@ impl RankGroup {
         })
     }
 
+    /// Tells one rank something. It has come to hear it when this returns.
+    ///
+    /// # Errors
+    /// What ends a group.
+    pub(crate) fn tell_one(&self, message: &[u8], to: usize) -> Result<(), RankGroupError> {
+        self.with(|communicator| {
+            let (head, rest) = head_of(message);
+            communicator.send(&head, to)?;
+            if !rest.is_empty() {
+                communicator.send(rest, to)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// What one rank tells this one next, which is waited for so long.
+    ///
+    /// # Errors
+    /// What ends a group.
+    pub(crate) fn hear_one(&self, from: usize, within: Option<Duration>) -> Result<Vec<u8>, RankGroupError> {
+        self.with(|communicator| {
+            let (deadline, mut head) = (communicator.deadline(), vec![0; HEAD]);
+            communicator.set_deadline(within.unwrap_or(deadline));
+            let heard = communicator.recv(&mut head, from);
+            communicator.set_deadline(deadline);
+            heard?;
+            let (mut message, missing) = begun(&head);
+            if missing > 0 {
+                let mut rest = vec![0; missing];
+                communicator.recv(&mut rest, from)?;
+                message.append(&mut rest);
+            }
+            Ok(message)
+        })
+    }
+
     fn with<T>(&self, act: impl FnOnce(&mut Communicator) -> Result<T, RankGroupError>) -> Result<T, RankGroupError> {
         let mut place = self.place();
         let communicator = place.as_mut().map_err(|why| RankGroupError::Left(why.clone()))?;
         communicator.set_label(LABEL);
         act(communicator)
     }
+}
+
+/// The length of a message with its beginning, and what is left of it.
+fn head_of(message: &[u8]) -> (Vec<u8>, &[u8]) {
+    let mut head = vec![0; HEAD];
+    head[..8].copy_from_slice(&(message.len() as u64).to_le_bytes());
+    let (inline, rest) = message.split_at(message.len().min(HEAD - 8));
+    head[8..8 + inline.len()].copy_from_slice(inline);
+    (head, rest)
+}
+
+/// The beginning of a message, and how many bytes of it are still to come.
+fn begun(head: &[u8]) -> (Vec<u8>, usize) {
+    let (len, inline) = head.split_at(8);
+    let len = usize::try_from(u64::from_le_bytes(len.try_into().unwrap_or_default())).unwrap_or(usize::MAX);
+    let message = inline[..len.min(HEAD - 8)].to_vec();
+    let missing = len - message.len();
+    (message, missing)
+}
+
+/// How it went on a stage, with what it gives, as a message.
+pub(crate) fn stage_answer(done: Result<Vec<u8>, HalError>) -> Vec<u8> {
+    let (status, given) = match done {
+        Ok(given) => (Ok(()), given),
+        Err(error) => (Err(error), Vec::new()),
+    };
+    let mut message = written(&status);
+    message.extend_from_slice(&given);
+    message
+}
+
+/// What a stage's message says.
+pub(crate) fn read_stage_answer(rank: usize, mut message: Vec<u8>) -> Result<Vec<u8>, HalError> {
+    if message.len() < ANSWER {
+        let len = message.len();
+        return Err(HalError::Device(format!("rank {rank} answers in {len} bytes, {ANSWER} at least were expected")));
+    }
+    let given = message.split_off(ANSWER);
+    read(rank, &message).map(|()| given)
 }
 
 /// An answer as a block: its kind, the length of a text, the text.

@@ -6,7 +6,7 @@ use super::pool::Embedding;
 use crate::encoder_input::{Bounds, EncoderError};
 use crate::error::EngineError;
 use crate::limits::MAX_STEP_TOKENS;
-use crate::load::{DeviceSizes, LoadProgressFn, bind_weights, check};
+use crate::load::{DeviceSizes, LoadProgressFn, bind_weights, check, whole_model_wanted};
 use crate::memory::LoadBytes;
 use crate::packed::Notice;
 use crate::variants::{self, ModelMatmuls};
@@ -43,6 +43,9 @@ impl Encoder {
         let sentence = SentenceConfig::load(checkpoint)?;
         let longest = sentence.longest.map_or(model.context, |longest| longest.min(model.context));
         let bucket = bucket(&model, options.chunk, longest)?;
+        if let Some(stages) = device.stages() {
+            return Err(whole_model_wanted("an encoder", stages.len()));
+        }
         let target = device.target();
         let weights = plan_weights(&model.graph, &target)?;
         let plan = compile(&model.graph, bucket, &target, &weights, &CompileOptions::new(options.precision))?;

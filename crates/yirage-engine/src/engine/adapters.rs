@@ -6,7 +6,8 @@ use super::core::Engine;
 use super::request_adapters::RequestAdapters;
 use crate::adapter_error::AdapterError;
 use crate::error::EngineError;
-use crate::load;
+use crate::load::{self, RebuiltStage, stage_devices};
+use crate::loaded_stage::LoadedStage;
 use crate::options::{AdapterScale, EngineAdapter, check_adapters, check_scale};
 use crate::runner::{Runner, RunnerInputs};
 use std::collections::HashMap;
@@ -83,19 +84,18 @@ impl Engine {
         self.check_replaceable(&adapters)?;
         let options =
             crate::options::EngineOptions { adapters, context: Some(self.facts.context), ..self.options.clone() };
-        let rebuilt = load::rebuild(checkpoint, &*self.device, &options, self.sampler.plans())?;
-        let bindings = self.rebind(checkpoint, &rebuilt)?;
+        let (model, rebuilt) = load::rebuild(checkpoint, &*self.device, &options, self.sampler.plans())?;
+        let stages = self.rebind(checkpoint, rebuilt)?;
         let inputs = RunnerInputs {
-            groups: rebuilt.model.groups.len(),
+            groups: model.groups.len(),
             dynamic_rope: self.dynamic_rope.clone(),
-            embedded: rebuilt.model.embedded,
-            block: crate::block_positions::block_positions(&rebuilt.model),
+            embedded: model.embedded,
+            block: crate::block_positions::block_positions(&model),
             scales: layout(&options.adapters).width() as usize,
             previous_hidden: false,
         };
-        self.runner = Runner::new(&*self.device, &rebuilt.plans, &bindings, inputs, options.executor)?;
-        self.weights = rebuilt.weights;
-        self.bindings = bindings;
+        self.runner = Runner::new(&LoadedStage::runner_stages(&stages, &*self.device), inputs, options.executor)?;
+        self.stages = stages;
         self.options.adapters = options.adapters;
         let layout = layout(&self.options.adapters);
         for request in self.requests.values_mut() {
@@ -124,16 +124,23 @@ impl Engine {
         Ok(())
     }
 
-    /// The weights that are held already as the new plan wants them, and the others.
-    fn rebind(&self, checkpoint: &Checkpoint, rebuilt: &load::RebuiltModel) -> Result<Bindings, EngineError> {
+    /// The stages with the weights that are held already as the new plans want them, and the others.
+    fn rebind(&self, checkpoint: &Checkpoint, rebuilt: Vec<RebuiltStage>) -> Result<Vec<LoadedStage>, EngineError> {
         let matrices = |name: &str| name.ends_with(".lora_a") || name.ends_with(".lora_b");
-        let held = self.weights.entries.iter().filter(|entry| !matrices(&entry.name));
-        let kept: HashMap<String, WeightHandle> = held
-            .filter(|entry| rebuilt.weights.entries.contains(entry))
-            .filter_map(|entry| Some((entry.name.clone(), self.bindings.weights.get(&entry.name)?.clone())))
-            .collect();
-        let (model, weights) = (&rebuilt.model, &rebuilt.weights);
-        let made = load::bind_weights(checkpoint, &*self.device, model, weights, kept, &mut |_, _| {})?;
-        Ok(Bindings { weights: made.weights, ..self.bindings.clone() })
+        let devices = stage_devices(&*self.device);
+        let mut stages = Vec::with_capacity(rebuilt.len());
+        for ((RebuiltStage { reads, model, weights, plans }, held), device) in
+            rebuilt.into_iter().zip(&self.stages).zip(devices)
+        {
+            let kept = held.weights.entries.iter().filter(|entry| !matrices(&entry.name));
+            let kept: HashMap<String, WeightHandle> = kept
+                .filter(|entry| weights.entries.contains(entry))
+                .filter_map(|entry| Some((entry.name.clone(), held.bindings.weights.get(&entry.name)?.clone())))
+                .collect();
+            let made = load::bind_weights(checkpoint, device, &model, &weights, kept, &mut |_, _| {})?;
+            let bindings = Bindings { weights: made.weights, ..held.bindings.clone() };
+            stages.push(LoadedStage { reads, weights, plans, bindings });
+        }
+        Ok(stages)
     }
 }

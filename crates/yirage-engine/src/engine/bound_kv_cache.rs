@@ -8,6 +8,8 @@ pub(super) struct BoundKvCache {
     pub(super) name: String,
     /// The cache group, whose block table it is read by.
     pub(super) group: usize,
+    /// The stage of the model that it is of.
+    pub(super) stage: usize,
     pub(super) cache: KvCacheHandle,
     /// Bytes of what is read of a block.
     pub(super) block_bytes: u64,

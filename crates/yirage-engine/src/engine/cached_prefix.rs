@@ -12,6 +12,7 @@ use crate::kv::SeqCache;
 use crate::prefix_error::PrefixError;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use yirage_hal::Device;
 
 /// A beginning of a sequence that the cache has. Its blocks stay for as long as this does.
 pub struct CachedPrefix<'e> {
@@ -83,6 +84,11 @@ impl Engine {
         Ok(RestoredPrefix { engine: self, seq, tokens, written: BTreeSet::new() })
     }
 
+    /// The device of a stage of the model.
+    fn stage_device(&self, stage: usize) -> &dyn Device {
+        self.device.stages().map_or(&*self.device, |stages| &*stages[stage])
+    }
+
     fn kv_cache(&self, name: &str) -> Result<&BoundKvCache, EngineError> {
         let missing = || PrefixError::NoLayer { name: name.to_owned() };
         self.kv_caches.iter().find(|cache| cache.name == name).ok_or_else(|| missing().into())
@@ -126,7 +132,7 @@ impl CachedPrefix<'_> {
     /// [`PrefixError::NoLayer`], [`EngineError::Device`].
     pub fn contents(&self, name: &str) -> Result<Vec<u8>, EngineError> {
         let layer = self.engine.kv_cache(name)?;
-        Ok(self.engine.device.read_kv_blocks(&layer.cache, &blocks_of(&self.seq, layer.group))?)
+        Ok(self.engine.stage_device(layer.stage).read_kv_blocks(&layer.cache, &blocks_of(&self.seq, layer.group))?)
     }
 }
 
@@ -150,7 +156,7 @@ impl RestoredPrefix<'_> {
         let slides = group.window().is_some() && !group.is_recurrent();
         let whole = !contents.is_empty() && contents.len().is_multiple_of(position.max(1));
         let contents = if slides && whole { latest(contents, wanted) } else { Cow::Borrowed(contents) };
-        self.engine.device.write_kv_blocks(&layer.cache, &blocks, &contents)?;
+        self.engine.stage_device(layer.stage).write_kv_blocks(&layer.cache, &blocks, &contents)?;
         self.written.insert(name.to_owned());
         Ok(())
     }

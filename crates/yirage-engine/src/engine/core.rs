@@ -6,6 +6,7 @@ use super::facts::ModelFacts;
 use super::request_state::RequestState;
 use super::submitted_step::SubmittedStep;
 use crate::embedded::EmbeddedTokens;
+use crate::loaded_stage::LoadedStage;
 use crate::options::EngineOptions;
 use crate::pace::StepPacer;
 use crate::packed::{Background, Notice};
@@ -16,13 +17,12 @@ use crate::speculate::Speculator;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
-use yirage_hal::{Bindings, Device};
+use yirage_hal::Device;
 use yirage_model::rope::Dynamic;
 use yirage_packed::PackedEntry as KeptEntry;
-use yirage_plan::WeightPlan;
 use yirage_plan::work::Costs;
 
-/// An engine: one model on one device.
+/// An engine: one model on one device, or on a pipeline of them.
 ///
 /// [`Engine::add`] queues requests, [`Engine::step`] runs one step and reports what became known. Output does not
 /// depend on what else runs: the same request gives the same tokens alone, in any batch, with any chunk size, with and
@@ -30,12 +30,11 @@ use yirage_plan::work::Costs;
 pub struct Engine {
     pub(super) facts: ModelFacts,
     pub(super) device: Arc<dyn Device>,
-    pub(super) weights: WeightPlan,
+    /// What each device of the model has, in the order of its layers.
+    pub(super) stages: Vec<LoadedStage>,
     pub(super) costs: Costs,
     pub(super) scheduler: Scheduler,
     pub(super) runner: Runner,
-    /// Weights and caches, which programs for other adapters share.
-    pub(super) bindings: Bindings,
     /// Where keys, values and states of layers lie.
     pub(super) kv_caches: Vec<BoundKvCache>,
     pub(super) sampler: Sampler,

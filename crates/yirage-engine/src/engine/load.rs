@@ -10,6 +10,7 @@ use crate::error::EngineError;
 use crate::graph_model::GraphModel;
 use crate::kv::KvManager;
 use crate::load::{self, LoadProgressFn, ModelLoadPlan, kv_cache_type};
+use crate::loaded_stage::{LoadedStage, loaded_stages};
 use crate::options::{CacheSize, EngineOptions, Speculation};
 use crate::pace::{PromptWork, StepPacer};
 use crate::packed::{Notice, PackedModelEntry};
@@ -19,7 +20,6 @@ use crate::runner::{Runner, RunnerInputs};
 use crate::sampling::Sampler;
 use crate::scheduler::{Scheduler, SchedulerConfig};
 use crate::speculate::{DraftModel, LoadedModel, NO_WAY_BACK, Speculator, cannot_guess};
-use crate::variants::{self, ModelMatmuls};
 use crate::vocabulary::{VocabularyError, same_vocabulary};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -49,11 +49,14 @@ impl Engine {
         }
         let prepared = load::prepare(checkpoint, &*device, options, &plans)?;
         let scheduler = scheduler(&prepared, options)?;
-        let mut packed =
-            options.packed.as_ref().and_then(|o| PackedModelEntry::find(o, checkpoint, &device, &prepared));
+        // What stages of their own devices have is not kept: a pipeline has no images.
+        let mut packed = match (&options.packed, &prepared.stages[..]) {
+            (Some(packed), [whole]) => PackedModelEntry::find(packed, checkpoint, &device, whole),
+            _ => None,
+        };
         let (adopted, kept) = packed.as_mut().and_then(|packed| packed.adopt(progress)).unzip();
-        let bindings = load::bind(checkpoint, &*device, &prepared, adopted.unwrap_or_default(), progress)?;
-        let background = packed.map(|packed| packed.background(kept.is_some(), &bindings));
+        let bindings = load::bind(checkpoint, &*device, &prepared, &adopted.unwrap_or_default(), progress)?;
+        let background = packed.zip(bindings.first()).map(|(packed, whole)| packed.background(kept.is_some(), whole));
         let mut engine = Engine::assemble(prepared, bindings, scheduler, device, options, plans)?;
         engine.facts.packed_weights = kept.as_ref().map(|entry| entry.path().to_path_buf());
         (engine.packed_entry, engine.background) = (kept, background);
@@ -95,7 +98,7 @@ impl Engine {
 
     fn assemble(
         prepared: ModelLoadPlan,
-        mut bindings: Bindings,
+        bindings: Vec<Bindings>,
         scheduler: Scheduler,
         device: Arc<dyn Device>,
         options: &EngineOptions,
@@ -105,12 +108,11 @@ impl Engine {
         let (groups, embedded_width) = (prepared.groups.len(), prepared.model.embedded);
         let dynamic_rope = prepared.model.dynamic_rope.clone();
         let mut told = Vec::new();
-        let products = ModelMatmuls::of(&prepared, options.precision);
         let recurrent = prepared.groups.iter().any(|config| config.group.is_recurrent());
         let guesses = !recurrent || options.speculation.most == 0;
         told.extend((!guesses).then(|| Notice::NotGuessed(NO_WAY_BACK.into())));
         let speculation = if guesses { options.speculation } else { Speculation::default() };
-        let variant = variants::bind(&*device, products, &mut bindings, &options.tuning, &mut told)?;
+        let (stages, variant) = loaded_stages(&*device, prepared.stages, bindings, options, &mut told)?;
         let inputs = RunnerInputs {
             groups,
             dynamic_rope: dynamic_rope.clone(),
@@ -119,8 +121,8 @@ impl Engine {
             scales: layout(&options.adapters).width() as usize,
             previous_hidden: false,
         };
-        let runner = Runner::new(&*device, &prepared.plans, &bindings, inputs, options.executor)?;
-        let kv_caches = kv_caches(&prepared.model, &bindings)?;
+        let runner = Runner::new(&LoadedStage::runner_stages(&stages, &*device), inputs, options.executor)?;
+        let kv_caches = kv_caches(&prepared.model, &stages)?;
         let facts = ModelFacts {
             architecture: prepared.model.name,
             vocabulary,
@@ -142,11 +144,10 @@ impl Engine {
         Ok(Engine {
             facts,
             device,
-            weights: prepared.weights,
+            stages,
             costs: prepared.costs,
             scheduler,
             runner,
-            bindings,
             kv_caches,
             sampler,
             requests: HashMap::new(),
@@ -188,7 +189,9 @@ impl Engine {
         }
         let options = EngineOptions { context: Some(self.facts.context), embedded: false, ..self.options.clone() };
         let sizes = (&options, self.whole_sequences());
-        let (draft, told) = DraftModel::load(checkpoint, self.device.clone(), sizes, self.sampler.plans(), progress)?;
+        // It is small enough for one device, and guesses are made where the engine is.
+        let device = self.device.stages().map_or(&self.device, |stages| &stages[0]).clone();
+        let (draft, told) = DraftModel::load(checkpoint, device, sizes, self.sampler.plans(), progress)?;
         self.notices.extend(told.into_iter().chain(Notice::of_weights(checkpoint)));
         let (model, width) = (self.facts.vocabulary, draft.vocabulary());
         if tokenizers.is_none() && model != width {
@@ -203,10 +206,13 @@ impl Engine {
         if self.facts.recurrent {
             return Err(cannot_guess("an MTP head", &self.facts.architecture));
         }
+        let [whole] = &self.stages[..] else {
+            return Err(load::whole_model_wanted("an MTP head", self.stages.len()));
+        };
         let model = LoadedModel {
             checkpoint,
-            weights: &self.weights,
-            bindings: &self.bindings,
+            weights: &whole.weights,
+            bindings: &whole.bindings,
             context: self.facts.context,
             kv: self.facts.kv,
         };
@@ -249,12 +255,16 @@ fn no_mtp_head(checkpoint: &Checkpoint, device: &dyn Device, options: &EngineOpt
     }
 }
 
-/// The caches that a model's layers were granted.
-fn kv_caches(model: &Model, bindings: &Bindings) -> Result<Vec<BoundKvCache>, EngineError> {
+/// The caches that a model's layers were granted, in the order of the model's layers.
+fn kv_caches(model: &Model, stages: &[LoadedStage]) -> Result<Vec<BoundKvCache>, EngineError> {
     let granted = |(name, group): &(String, usize)| {
-        let cache = bindings.kv_caches.get(name).ok_or_else(|| PrefixError::NoLayer { name: name.clone() })?;
+        let of_stage = |(stage, loaded): (usize, &LoadedStage)| {
+            loaded.bindings.kv_caches.get(name).map(|cache| (stage, cache.clone()))
+        };
+        let bound = stages.iter().enumerate().find_map(of_stage);
+        let (stage, cache) = bound.ok_or_else(|| PrefixError::NoLayer { name: name.clone() })?;
         let block_bytes = kv_cache_type(model, name)?.bytes(&Dims::default()) as u64;
-        Ok(BoundKvCache { name: name.clone(), group: *group, cache: cache.clone(), block_bytes })
+        Ok(BoundKvCache { name: name.clone(), group: *group, stage, cache, block_bytes })
     };
     model.kv_cache_group.iter().map(granted).collect()
 }

@@ -24,7 +24,9 @@ impl Forward {
         device: Arc<dyn Device>,
         options: &ForwardOptions,
     ) -> Result<Forward, EngineError> {
-        let BuiltModel { model, weights, context, kv, .. } = build(checkpoint, &*device, &options.engine())?;
+        let built = build(checkpoint, &*device, &options.engine())?;
+        let BuiltModel { context, kv, .. } = built;
+        let (model, weights) = built.whole("a forward pass")?;
         let tied = RawConfig::load(checkpoint)?.opt_bool("tie_word_embeddings")?;
         Ok(Forward {
             plans: Arc::new(PlanCache::new(device.clone(), options.plans.clone())),
@@ -50,7 +52,7 @@ impl Forward {
     /// The weights of before are then still there, unless there was too little memory for both.
     pub fn load_weights(&mut self, checkpoint: &Checkpoint, progress: LoadProgressFn<'_>) -> Result<(), EngineError> {
         let options = ForwardOptions { context: Some(self.opened), kv: Some(self.kv), ..self.options.clone() };
-        let BuiltModel { model, weights, .. } = build(checkpoint, &*self.device, &options.engine())?;
+        let (model, weights) = build(checkpoint, &*self.device, &options.engine())?.whole("a forward pass")?;
         same_model(&self.model, &model, checkpoint)?;
         let sizes = DeviceSizes::new(&*self.device, &model, &weights)?;
         let bytes = sizes.weights.values().copied().fold(0, u64::saturating_add);

@@ -20,14 +20,8 @@ const TOKEN: u64 = 64;
 /// Bytes that guessing keeps of a token besides.
 const GUESSED_TOKEN: u64 = 64;
 
-/// What `model` takes with these plans and so many blocks in each group's pool.
-pub(super) fn predict(
-    sizes: &DeviceSizes,
-    model: &Model,
-    plans: &[VerifiedPlan],
-    blocks: &[u64],
-    options: &EngineOptions,
-) -> LoadBytes {
+/// What a stage of a model takes on its device with these plans and so many blocks in each group's pool.
+pub(super) fn predict(sizes: &DeviceSizes, model: &Model, plans: &[VerifiedPlan], blocks: &[u64]) -> LoadBytes {
     let block = |name: &str| sizes.blocks.get(name).copied().unwrap_or(0);
     let states = model.kv_cache_group.iter().map(|(name, group)| block(name).saturating_mul(blocks[*group]));
     LoadBytes {
@@ -35,7 +29,7 @@ pub(super) fn predict(
         cache: sum(states),
         // One bucket's step runs at a time, in memory that all of them share.
         arena: plans.iter().map(|p| p.arena).fold(0, u64::max),
-        tables: tables(model, plans, blocks, options),
+        tables: slots(plans),
     }
 }
 
@@ -55,14 +49,19 @@ pub(crate) fn check(bytes: &LoadBytes, device: &dyn Device) -> Result<(), Engine
     Err(EngineError::WouldNotFit { bytes: *bytes, available, limit: limit.unwrap_or_else(|| "memory".into()) })
 }
 
-/// Everything beside weights, cache and arenas whose size the options decide.
-fn tables(model: &Model, plans: &[VerifiedPlan], blocks: &[u64], options: &EngineOptions) -> u64 {
-    let slots = |plan: &VerifiedPlan| {
+/// The inputs of steps.
+fn slots(plans: &[VerifiedPlan]) -> u64 {
+    let of_plan = |plan: &VerifiedPlan| {
         let inputs =
             plan.graph.inputs_of(ValueSource::StepInput).map(|id| plan.graph.ty(id).bytes(&plan.bucket) as u64);
         // The batch has them once and the executor once.
         sum(inputs).saturating_mul(2)
     };
+    sum(plans.iter().map(of_plan))
+}
+
+/// Everything else whose size the options decide: what an engine keeps of blocks, tokens and rows.
+pub(super) fn kept_bytes(model: &Model, blocks: &[u64], options: &EngineOptions) -> u64 {
     let token = TOKEN + if options.speculation.most > 0 { GUESSED_TOKEN } else { 0 };
     // As many tokens as the cache can hold are kept.
     let positions = blocks.iter().copied().fold(0, u64::max).saturating_mul(block_positions(model) as u64);
@@ -73,9 +72,7 @@ fn tables(model: &Model, plans: &[VerifiedPlan], blocks: &[u64], options: &Engin
     let waiting = u64::from(options.chunk.max(options.max_seqs)) + u64::from(options.max_seqs) * READ_ALONG as u64;
     let hidden = waiting.saturating_mul(model.previous_hidden().unwrap_or(0).into()).saturating_mul(4);
     let entries = sum(blocks.iter().copied()).saturating_mul(BLOCK_ENTRY);
-    [entries, positions.saturating_mul(token), logits, hidden]
-        .into_iter()
-        .fold(sum(plans.iter().map(slots)), u64::saturating_add)
+    sum([entries, positions.saturating_mul(token), logits, hidden].into_iter())
 }
 
 fn sum(parts: impl Iterator<Item = u64>) -> u64 {

@@ -3,8 +3,9 @@
 use super::buckets::buckets;
 use super::cache::{group_configs, pool_blocks};
 use super::longest::longest;
-use super::predict::{check, predict};
+use super::predict::{check, kept_bytes, predict};
 use super::sizes::DeviceSizes;
+use super::stage::{BuiltStage, StageLoadPlan, built_stages, stage_devices};
 use crate::block_positions::block_positions;
 use crate::error::EngineError;
 use crate::graph_model::GraphModel;
@@ -14,23 +15,24 @@ use crate::memory::LoadBytes;
 use crate::options::{DEFAULT_CONTEXT, EngineOptions, check_adapters};
 use crate::plans::PlanProvider;
 use crate::scheduler::ConfigError;
-use yirage_compile::{PassDecisions, compile_explained, plan_weights};
+use yirage_compile::{PassDecisions, compile_explained};
 use yirage_hal::{Device, HalError};
 use yirage_ir::Format;
 use yirage_model::arch::{self, BuildOptions, Model, ModelOutput};
 use yirage_model::checkpoint::StoredType;
 use yirage_model::{Checkpoint, ModelError, RawConfig};
 use yirage_plan::work::{Costs, ResidentSizes};
-use yirage_plan::{Target, VerifiedPlan, WeightEntry, WeightPlan};
+use yirage_plan::{VerifiedPlan, WeightEntry, WeightPlan};
 
 /// A model's numbers before it is loaded.
 pub(crate) struct ModelLoadPlan {
     pub(crate) model: Model,
-    pub(crate) weights: WeightPlan,
-    pub(crate) plans: Vec<VerifiedPlan>,
+    /// What each device has of it, in the order of its layers.
+    pub(crate) stages: Vec<StageLoadPlan>,
     pub(crate) groups: Vec<GroupConfig>,
     pub(crate) context: u32,
     pub(crate) kv: Format,
+    /// On all devices together.
     pub(crate) bytes: LoadBytes,
     pub(crate) costs: Costs,
 }
@@ -38,10 +40,28 @@ pub(crate) struct ModelLoadPlan {
 /// A model's graph and where its weights go.
 pub(crate) struct BuiltModel {
     pub(crate) model: Model,
-    target: Target,
-    pub(crate) weights: WeightPlan,
+    stages: Vec<BuiltStage>,
     pub(crate) context: u32,
     pub(crate) kv: Format,
+}
+
+impl BuiltModel {
+    /// The graph on the one device that it is for, and where its weights go.
+    ///
+    /// # Errors
+    /// [`HalError::Unsupported`] for a model that several devices have stages of; `what` says what wants it whole.
+    pub(crate) fn whole(self, what: &str) -> Result<(Model, WeightPlan), EngineError> {
+        match <[BuiltStage; 1]>::try_from(self.stages) {
+            Ok([stage]) => Ok((self.model, stage.weights)),
+            Err(stages) => Err(whole_model_wanted(what, stages.len())),
+        }
+    }
+}
+
+/// Why a model cannot be cut into so many stages.
+pub(crate) fn whole_model_wanted(what: &str, stages: usize) -> EngineError {
+    let why = format!("the device is a pipeline of {stages} stages, and all layers are wanted on one device");
+    HalError::Unsupported { what: what.into(), why }.into()
 }
 
 /// The plan of one step of a model, which no device has loaded.
@@ -64,12 +84,14 @@ pub fn plan_step(
     tokens: u32,
     told: &mut Vec<PassDecisions>,
 ) -> Result<PlannedStep, EngineError> {
-    let BuiltModel { model, target, weights, context, .. } = build(checkpoint, device, options)?;
+    let built = build(checkpoint, device, options)?;
+    let context = built.context;
+    let (model, weights) = built.whole("the plan of a step")?;
     let buckets = buckets(options, context, block_positions(&model));
     let most = buckets.last().map_or(0, |b| b.tokens);
     let none = || HalError::Step(format!("a step of {tokens} tokens: the largest plan takes {most}"));
     let bucket = buckets.into_iter().find(|b| tokens <= b.tokens).ok_or_else(none)?;
-    let plan = compile_explained(&model.graph, bucket, &target, &weights, &options.compiling(), told)?;
+    let plan = compile_explained(&model.graph, bucket, &device.target(), &weights, &options.compiling(), told)?;
     Ok(PlannedStep { plan, sizes: Box::new(DeviceSizes::new(device, &model, &weights)?) })
 }
 
@@ -90,26 +112,29 @@ pub(crate) fn prepare(
     }
 }
 
-/// A loaded model's graph with other adapters beside it.
-pub(crate) struct RebuiltModel {
+/// A stage of a loaded model with other adapters beside it.
+pub(crate) struct RebuiltStage {
+    pub(crate) reads: Option<String>,
     pub(crate) model: Model,
     pub(crate) weights: WeightPlan,
     pub(crate) plans: Vec<VerifiedPlan>,
 }
 
-/// Builds and compiles a model that is loaded already, for other adapters.
+/// Builds and compiles a model that is loaded already, for other adapters: the whole, and its stages.
 pub(crate) fn rebuild(
     checkpoint: &Checkpoint,
     device: &dyn Device,
     options: &EngineOptions,
     kept: &PlanProvider,
-) -> Result<RebuiltModel, EngineError> {
-    let BuiltModel { model, target, weights, context, .. } = build(checkpoint, device, options)?;
-    let (compiling, mut plans) = (options.compiling(), Vec::new());
-    for bucket in buckets(options, context, block_positions(&model)) {
-        plans.push(kept.plan(&model.graph, bucket, &target, &weights, &compiling)?);
-    }
-    Ok(RebuiltModel { model, weights, plans })
+) -> Result<(Model, Vec<RebuiltStage>), EngineError> {
+    let built = build(checkpoint, device, options)?;
+    let buckets = buckets(options, built.context, block_positions(&built.model));
+    let rebuilt = |stage: BuiltStage| {
+        let plans = stage.plans(&buckets, options, kept)?;
+        let BuiltStage { reads, model, weights, .. } = stage;
+        Ok::<_, EngineError>(RebuiltStage { reads, model, weights, plans })
+    };
+    Ok((built.model, built.stages.into_iter().map(rebuilt).collect::<Result<_, _>>()?))
 }
 
 /// The same of the MTP head of a model whose cache has the format `kv`. The head takes the weights `held` that are its
@@ -125,8 +150,11 @@ pub(crate) fn prepare_mtp_head(
     let kv_block = target.kv_block_positions(kv).unwrap_or(BLOCK as u32);
     let build = BuildOptions { kv, kv_block, context, hidden: false, embedded: false, all_hidden: false };
     let model = arch::build_mtp_head(checkpoint, &config, build)?;
-    let weights = plan_weights(&model.graph, &target)?;
-    prepared(BuiltModel { model, target, weights, context, kv }, device, options, held, kept)
+    if let Some(stages) = device.stages() {
+        return Err(whole_model_wanted("an MTP head", stages.len()));
+    }
+    let stages = built_stages(&model, device)?;
+    prepared(BuiltModel { model, stages, context, kv }, device, options, held, kept)
 }
 
 /// The same of a model that is given as a graph.
@@ -142,9 +170,8 @@ pub(crate) fn prepare_graph_model(
     if !(1..=MAX_CONTEXT).contains(&context) {
         return Err(ConfigError::OutOfRange { field: "max_context", value: context, most: MAX_CONTEXT }.into());
     }
-    let target = device.target();
-    let weights = plan_weights(&model.graph, &target)?;
-    prepared(BuiltModel { model, target, weights, context, kv }, device, options, &[], kept)
+    let stages = built_stages(&model, device)?;
+    prepared(BuiltModel { model, stages, context, kv }, device, options, &[], kept)
 }
 
 /// `held` are weights on the device, of which those that the model has too are not loaded.
@@ -155,21 +182,38 @@ fn prepared(
     held: &[WeightEntry],
     kept: &PlanProvider,
 ) -> Result<ModelLoadPlan, EngineError> {
-    let BuiltModel { model, target, weights, context, kv } = built;
-    let compiling = options.compiling();
-    let mut plans = Vec::new();
-    for bucket in buckets(options, context, block_positions(&model)) {
-        plans.push(kept.plan(&model.graph, bucket, &target, &weights, &compiling)?);
+    let BuiltModel { model, stages, context, kv } = built;
+    let buckets = buckets(options, context, block_positions(&model));
+    let devices = stage_devices(device);
+    let mut sizes = Vec::with_capacity(stages.len());
+    for (stage, device) in stages.iter().zip(&devices) {
+        sizes.push(DeviceSizes::new(*device, &stage.model, &stage.weights)?);
     }
-    let sizes = DeviceSizes::new(device, &model, &weights)?;
-    let blocks = pool_blocks(&model, options, context, &sizes.group_blocks(&model))?;
-    let mut bytes = predict(&sizes, &model, &plans, &blocks, options);
-    let shared = weights.entries.iter().filter(|entry| held.contains(entry));
-    bytes.weights -= shared.map(|entry| sizes.weight(&entry.name)).sum::<u64>();
-    check(&bytes, device)?;
+    let mut block_bytes = vec![0u64; model.groups.len()];
+    for (stage, sizes) in stages.iter().zip(&sizes) {
+        let of_stage = sizes.group_blocks(&stage.model);
+        block_bytes.iter_mut().zip(of_stage).for_each(|(all, of_stage)| *all = all.saturating_add(of_stage));
+    }
+    let blocks = pool_blocks(&model, options, context, &block_bytes)?;
+    let mut planned = Vec::with_capacity(stages.len());
+    for (at, (stage, sizes)) in stages.into_iter().zip(&sizes).enumerate() {
+        let plans = stage.plans(&buckets, options, kept)?;
+        let mut bytes = predict(sizes, &stage.model, &plans, &blocks);
+        let shared = stage.weights.entries.iter().filter(|entry| held.contains(entry));
+        bytes.weights -= shared.map(|entry| sizes.weight(&entry.name)).sum::<u64>();
+        if at == 0 {
+            // The first stage is where the engine is.
+            bytes.tables = bytes.tables.saturating_add(kept_bytes(&model, &blocks, options));
+        }
+        check(&bytes, devices[at])?;
+        let BuiltStage { reads, model, weights, .. } = stage;
+        planned.push(StageLoadPlan { reads, model, weights, plans, bytes });
+    }
+    let bytes = planned.iter().map(|stage| stage.bytes).fold(LoadBytes::default(), LoadBytes::and);
     let groups = group_configs(&model, &blocks)?;
-    let costs = Costs::new(&plans[0].graph, &sizes);
-    Ok(ModelLoadPlan { model, weights, plans, groups, context, kv, bytes, costs })
+    let graphs = planned.iter().zip(&sizes).map(|(stage, sizes)| (&stage.plans[0].graph, sizes as &dyn ResidentSizes));
+    let costs = Costs::of_all(graphs);
+    Ok(ModelLoadPlan { model, stages: planned, groups, context, kv, bytes, costs })
 }
 
 /// Builds the model's graph for a device, as the options say.
@@ -187,20 +231,20 @@ pub(crate) fn build(
     let target = device.target();
     check_adapters(&options.adapters, target.ranks)?;
     let adapters: Vec<_> = options.adapters.iter().map(|adapter| adapter.adapter.clone()).collect();
-    let kv_block = target.kv_block_positions(kv).unwrap_or(BLOCK as u32);
+    let kv_block = kv_block_positions(device, kv)?;
     let of = |context| -> Result<BuiltModel, EngineError> {
         let (hidden, embedded) = (options.hidden, options.embedded);
         let all_hidden = options.speculation.wants_mtp_head();
         let build = BuildOptions { kv, kv_block, context, hidden, embedded, all_hidden };
         let model = arch::build_with_adapters(checkpoint, &config, build, &adapters)?;
         check_generates(&model)?;
-        let weights = plan_weights(&model.graph, &target)?;
-        Ok(BuiltModel { model, target: target.clone(), weights, context, kv })
+        let stages = built_stages(&model, device)?;
+        Ok(BuiltModel { model, stages, context, kv })
     };
     let built = of(context)?;
     match options.context_within.filter(|_| options.context.is_none()) {
         Some(within) => match longest(
-            (&built.model, &built.weights),
+            (&built.model, &built.stages),
             (context, trained.unwrap_or(context)),
             within,
             device,
@@ -211,6 +255,23 @@ pub(crate) fn build(
             _ => Ok(built),
         },
         None => Ok(built),
+    }
+}
+
+/// Positions of a block of the cache on all devices of a model.
+///
+/// # Errors
+/// [`HalError::Unsupported`] for stages whose devices want blocks of different lengths.
+fn kv_block_positions(device: &dyn Device, kv: Format) -> Result<u32, EngineError> {
+    let wanted = |device: &&dyn Device| device.target().kv_block_positions(kv).unwrap_or(BLOCK as u32);
+    let lengths: Vec<u32> = stage_devices(device).iter().map(wanted).collect();
+    match lengths.iter().find(|&&length| length != lengths[0]) {
+        None => Ok(lengths[0]),
+        Some(_) => Err(HalError::Unsupported {
+            what: format!("a pipeline whose stages keep {} in blocks of {lengths:?} positions", kv.info().name),
+            why: "one table of blocks serves all stages; take devices of one kind".into(),
+        }
+        .into()),
     }
 }
 

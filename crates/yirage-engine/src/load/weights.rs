@@ -3,6 +3,7 @@
 use super::cache::kv_cache_type;
 use super::prepare::ModelLoadPlan;
 use super::progress::LoadProgressFn;
+use super::stage::{StageLoadPlan, stage_devices};
 use crate::error::EngineError;
 use crate::graph_model::GraphModel;
 use std::collections::HashMap;
@@ -16,51 +17,71 @@ use yirage_plan::{WeightEntry, WeightPlan};
 /// Bytes of a weight that are read before their pages are given back.
 const PIECE: usize = 8 << 20;
 
-/// Loads the weights that `adopted` lacks, and grants the cache.
+/// Loads the weights of all stages that `adopted` lacks, and grants their caches: what each stage's names stand for.
 pub(crate) fn bind(
     checkpoint: &Checkpoint,
     device: &dyn Device,
     prepared: &ModelLoadPlan,
-    adopted: HashMap<String, WeightHandle>,
+    adopted: &HashMap<String, WeightHandle>,
     progress: LoadProgressFn,
-) -> Result<Bindings, EngineError> {
-    let (model, weights) = (&prepared.model, &prepared.weights);
-    let mut bindings = bind_weights(checkpoint, device, model, weights, adopted, progress)?;
-    grant_cache(device, prepared, &mut bindings)?;
-    Ok(bindings)
+) -> Result<Vec<Bindings>, EngineError> {
+    let bytes = |stage: &StageLoadPlan| stored_bytes(&stage.weights);
+    let (total, mut before) = (prepared.stages.iter().map(bytes).sum(), 0);
+    let stage = |(stage, device): (&StageLoadPlan, &dyn Device)| {
+        let (model, weights) = (&stage.model, &stage.weights);
+        let mut done = |bytes, _| progress(before + bytes, total);
+        let mut bindings = bind_weights(checkpoint, device, model, weights, adopted.clone(), &mut done)?;
+        before += bytes(stage);
+        grant_cache(device, prepared, stage, &mut bindings)?;
+        Ok(bindings)
+    };
+    prepared.stages.iter().zip(stage_devices(device)).map(stage).collect()
 }
 
-/// Loads the weights of a model that is given, and grants the cache.
+/// Loads the weights of a model that is given, and grants the caches, as [`bind`].
 pub(crate) fn bind_graph_model(
     given: &GraphModel,
     device: &dyn Device,
     prepared: &ModelLoadPlan,
     progress: LoadProgressFn,
-) -> Result<Bindings, EngineError> {
-    let mut bindings = Bindings::default();
+) -> Result<Vec<Bindings>, EngineError> {
     let total: u64 = given.weights.values().map(|bytes| bytes.len() as u64).sum();
     let mut done = 0;
-    for entry in &prepared.weights.entries {
-        let missing = || EngineError::GraphModel(format!("its weight `{}` is not given", entry.name));
-        let bytes = given.weights.get(&entry.name).ok_or_else(missing)?;
-        let mut sink = device.weight(entry)?;
-        sink.write_rows(0, bytes)?;
-        bindings.weights.insert(entry.name.clone(), sink.finish()?);
-        done += bytes.len() as u64;
-        progress(done, total);
-    }
-    grant_cache(device, prepared, &mut bindings)?;
-    Ok(bindings)
+    let mut bind = |(stage, device): (&StageLoadPlan, &dyn Device)| {
+        let mut bindings = Bindings::default();
+        for entry in &stage.weights.entries {
+            let missing = || EngineError::GraphModel(format!("its weight `{}` is not given", entry.name));
+            let bytes = given.weights.get(&entry.name).ok_or_else(missing)?;
+            let mut sink = device.weight(entry)?;
+            sink.write_rows(0, bytes)?;
+            bindings.weights.insert(entry.name.clone(), sink.finish()?);
+            done += bytes.len() as u64;
+            progress(done, total);
+        }
+        grant_cache(device, prepared, stage, &mut bindings)?;
+        Ok(bindings)
+    };
+    prepared.stages.iter().zip(stage_devices(device)).map(&mut bind).collect()
 }
 
-fn grant_cache(device: &dyn Device, prepared: &ModelLoadPlan, bindings: &mut Bindings) -> Result<(), EngineError> {
-    let model = &prepared.model;
+fn grant_cache(
+    device: &dyn Device,
+    prepared: &ModelLoadPlan,
+    stage: &StageLoadPlan,
+    bindings: &mut Bindings,
+) -> Result<(), EngineError> {
+    let model = &stage.model;
     for (name, group) in &model.kv_cache_group {
         let blocks = prepared.groups[*group].blocks as usize;
         let state = device.kv_cache(&kv_cache_type(model, name)?, model.groups[*group].k_width(), blocks)?;
         bindings.kv_caches.insert(name.clone(), state);
     }
     Ok(())
+}
+
+/// Bytes of weights as the model's files have them.
+fn stored_bytes(weights: &WeightPlan) -> u64 {
+    weights.entries.iter().map(|entry| entry.ty.bytes(&Dims::default()) as u64).sum()
 }
 
 /// Loads the weights of a model that `adopted` lacks.
@@ -88,8 +109,7 @@ fn bind_all(
 ) -> Result<Bindings, EngineError> {
     let mut bindings = Bindings { weights: adopted, ..Bindings::default() };
     let by_name: HashMap<&str, &WeightBinding> = model.weights.iter().map(|w| (w.name.as_str(), w)).collect();
-    let total: u64 = weights.entries.iter().map(|e| e.ty.bytes(&Dims::default()) as u64).sum();
-    let mut done = 0;
+    let (total, mut done) = (stored_bytes(weights), 0);
     for entry in &weights.entries {
         if bindings.weights.contains_key(&entry.name) {
             continue;

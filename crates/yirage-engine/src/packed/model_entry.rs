@@ -3,7 +3,7 @@
 use super::background::Background;
 use super::entry_writer::PackedEntryWriter;
 use super::notice::Notice;
-use crate::load::{LoadProgressFn, ModelLoadPlan};
+use crate::load::{LoadProgressFn, StageLoadPlan};
 use crate::options::PackedOptions;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use yirage_plan::{WeightEntry, WeightPlan};
 /// This model's place among the entries.
 pub(crate) struct PackedModelEntry<'a> {
     device: &'a Arc<dyn Device>,
-    prepared: &'a ModelLoadPlan,
+    prepared: &'a StageLoadPlan,
     store: PackedStore,
     key: PackedKey,
     packing: String,
@@ -32,7 +32,7 @@ impl<'a> PackedModelEntry<'a> {
         options: &PackedOptions,
         checkpoint: &Checkpoint,
         device: &'a Arc<dyn Device>,
-        prepared: &'a ModelLoadPlan,
+        prepared: &'a StageLoadPlan,
     ) -> Option<PackedModelEntry<'a>> {
         let packing = device.packing()?;
         let stored = |w: &&WeightBinding| !matches!(w.source, WeightSource::Computed(_) | WeightSource::Given(_));

@@ -20,6 +20,7 @@ use crate::error::EngineError;
 use crate::kv::{KvManager, SeqCache};
 use crate::limits::READ_ALONG;
 use crate::load::{self, LoadProgressFn, ModelLoadPlan};
+use crate::loaded_stage::{LoadedStage, loaded_stages};
 use crate::memory::LoadBytes;
 use crate::options::{CacheSize, EngineOptions, Speculation};
 use crate::packed::Notice;
@@ -27,7 +28,6 @@ use crate::plans::PlanProvider;
 use crate::runner::{HIDDEN, Runner, RunnerInputs};
 use crate::sampling::{CheckedParams, Sampler, SamplerInput, TokenCounts};
 use crate::scheduler::{Batch, BatchEntry, Phase, SeqId};
-use crate::variants::{self, ModelMatmuls};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -131,7 +131,7 @@ impl DraftModel {
         if prepared.groups.iter().any(|config| config.group.is_recurrent()) {
             return Err(cannot_guess("a draft model", &prepared.model.name));
         }
-        let bindings = load::bind(checkpoint, &*device, &prepared, HashMap::new(), progress)?;
+        let bindings = load::bind(checkpoint, &*device, &prepared, &HashMap::new(), progress)?;
         DraftModel::assemble(prepared, bindings, device, &options, plans)
     }
 
@@ -148,16 +148,17 @@ impl DraftModel {
         let held = &model.weights.entries;
         let sizes = (&options, model.context, model.kv);
         let prepared = load::prepare_mtp_head(model.checkpoint, &*device, sizes, held, plans)?;
-        let both = prepared.weights.entries.iter().filter(|entry| held.contains(entry));
+        let entries = prepared.stages.iter().flat_map(|stage| &stage.weights.entries);
+        let both = entries.filter(|entry| held.contains(entry));
         let handle = |name: &String| Some((name.clone(), model.bindings.weights.get(name)?.clone()));
         let shared: HashMap<String, WeightHandle> = both.filter_map(|entry| handle(&entry.name)).collect();
-        let bindings = load::bind(model.checkpoint, &*device, &prepared, shared, progress)?;
+        let bindings = load::bind(model.checkpoint, &*device, &prepared, &shared, progress)?;
         DraftModel::assemble(prepared, bindings, device, &options, plans)
     }
 
     fn assemble(
         prepared: ModelLoadPlan,
-        mut bindings: Bindings,
+        bindings: Vec<Bindings>,
         device: Arc<dyn Device>,
         options: &EngineOptions,
         plans: &PlanProvider,
@@ -173,13 +174,12 @@ impl DraftModel {
             scales: 0,
             previous_hidden: hidden.is_some(),
         };
-        let sizes = prepared.weights.entries.iter().map(|entry| device.weight_bytes(entry));
-        let read_bytes = sizes.sum::<Result<u64, HalError>>()?;
+        let entries = prepared.stages.iter().flat_map(|stage| &stage.weights.entries);
+        let read_bytes = entries.map(|entry| device.weight_bytes(entry)).sum::<Result<u64, HalError>>()?;
         let mut told = Vec::new();
-        let products = ModelMatmuls::of(&prepared, options.precision);
-        variants::bind(&*device, products, &mut bindings, &options.tuning, &mut told)?;
+        let (stages, _) = loaded_stages(&*device, prepared.stages, bindings, options, &mut told)?;
         let draft = DraftModel {
-            runner: Runner::new(&*device, &prepared.plans, &bindings, inputs, options.executor)?,
+            runner: Runner::new(&LoadedStage::runner_stages(&stages, &*device), inputs, options.executor)?,
             sampler: Sampler::keeping(device, options.max_seqs, plans.clone()),
             kv,
             vocabulary: prepared.model.vocab_size,

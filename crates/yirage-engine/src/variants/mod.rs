@@ -9,7 +9,7 @@ mod tests;
 pub use pick::VariantTiming;
 
 use crate::limits::{FULL_TUNING_ROUNDS, TUNING_BYTES, TUNING_ROUNDS, TUNING_TIME};
-use crate::load::ModelLoadPlan;
+use crate::load::StageLoadPlan;
 use crate::options::Tuning;
 use crate::packed::Notice;
 use pick::{Effort, TunedVariant, VariantTuningJob, pick};
@@ -73,8 +73,8 @@ pub(crate) struct ModelMatmuls<'a> {
 }
 
 impl<'a> ModelMatmuls<'a> {
-    /// Those of a prepared model.
-    pub(crate) fn of(prepared: &'a ModelLoadPlan, precision: Precision) -> ModelMatmuls<'a> {
+    /// Those of a stage of a prepared model.
+    pub(crate) fn of(prepared: &'a StageLoadPlan, precision: Precision) -> ModelMatmuls<'a> {
         ModelMatmuls { plan: &prepared.weights, precision, bytes: prepared.bytes.weights }
     }
 }

@@ -22,6 +22,7 @@ mod kept_plans;
 mod kept_weights;
 mod mtp;
 mod option_effects;
+mod pipeline;
 mod request_effects;
 mod sampling_batch;
 mod sampling_chain;

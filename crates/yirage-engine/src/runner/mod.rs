@@ -1,12 +1,16 @@
 //! The runner: turns a batch into step inputs, picks the plan, runs it.
 //!
-//! It knows the names of the graph's step inputs and nothing else of the graph; and how long each sequence will be, where
-//! rotary embeddings depend on it.
+//! It knows the names of the graph's step inputs and nothing else of the graph; how long each sequence will be, where rotary
+//! embeddings depend on it; and that a model may be in stages, of which each is given the rows of the one before it.
+
+mod bucket_executors;
+mod microbatches;
 
 use crate::embedded::{EmbeddedTokens, slot_id};
 use crate::error::EngineError;
 use crate::sampling::Logits;
 use crate::scheduler::{Batch, BatchEntry, SeqId};
+use bucket_executors::BucketExecutors;
 use yirage_hal::{Bindings, Device, Executor, Flight, HalError, Outputs, ResidentOutput, SelectionReason};
 use yirage_ir::Dims;
 use yirage_model::arch::{LORA_SCALES, PREVIOUS_HIDDEN};
@@ -42,9 +46,30 @@ pub(crate) struct GivenRows<'r> {
     pub(crate) previous_hidden: Vec<f32>,
 }
 
+/// What a step reads beside its batch.
+struct StepContext<'c, 's> {
+    /// Positions that a sequence will have when it is whole.
+    length: &'c dyn Fn(SeqId) -> u32,
+    /// A sequence's scales of adapters.
+    scales: &'c dyn Fn(SeqId) -> &'s [f32],
+    rows: GivenRows<'c>,
+    /// The batch's tokens, where the device has them and the host does not.
+    ids: Option<ResidentOutput>,
+}
+
+/// A stage of a model as it was loaded; all of a model where it is not cut.
+pub(crate) struct RunnerStage<'a> {
+    pub(crate) device: &'a dyn Device,
+    /// The step input in which it is given the rows of the stage before it; none of the first.
+    pub(crate) reads: Option<&'a str>,
+    /// One for each bucket, the smallest first.
+    pub(crate) plans: &'a [VerifiedPlan],
+    pub(crate) bindings: &'a Bindings,
+}
+
 /// Executors of one model, smallest bucket first.
 pub(crate) struct Runner {
-    executors: Vec<Executor>,
+    executors: Vec<BucketExecutors>,
     inputs: RunnerInputs,
     ran: usize,
     rows: usize,
@@ -53,19 +78,14 @@ pub(crate) struct Runner {
 
 impl Runner {
     pub(crate) fn new(
-        device: &dyn Device,
-        plans: &[VerifiedPlan],
-        bindings: &Bindings,
+        stages: &[RunnerStage<'_>],
         inputs: RunnerInputs,
         forced: Option<ExecutorKind>,
     ) -> Result<Runner, EngineError> {
-        let load = |plan| {
-            let mut executor = Executor::new(device, plan, bindings)?;
-            forced.map_or(Ok(()), |kind| executor.force(kind))?;
-            Ok(executor)
-        };
+        let buckets = stages.first().map_or(0, |stage| stage.plans.len());
         // The largest first, in whose memory the others run.
-        let mut executors = plans.iter().rev().map(load).collect::<Result<Vec<_>, HalError>>()?;
+        let load = |bucket| BucketExecutors::new(stages, bucket, forced);
+        let mut executors = (0..buckets).rev().map(load).collect::<Result<Vec<_>, HalError>>()?;
         executors.reverse();
         Ok(Runner { executors, inputs, ran: 0, rows: 0, outputs: Outputs::default() })
     }
@@ -85,7 +105,7 @@ impl Runner {
 
     /// Submits a batch. `ids` are its tokens where the device has them and the host does not. The host gets the outputs
     /// `reads` with [`Runner::collect`]. `length` gives the positions that a sequence will have when it is whole, `scales` its
-    /// scales of adapters.
+    /// scales of adapters. Of several stages all but the last have ended when this returns.
     pub(crate) fn submit<'s>(
         &mut self,
         batch: &Batch,
@@ -96,42 +116,12 @@ impl Runner {
         ids: Option<ResidentOutput>,
     ) -> Result<Flight, EngineError> {
         let dims = dims_of(batch, self.inputs.block);
-        let fits = |e: &Executor| dims.exceeds(&e.bucket()).is_none();
+        let fits = |e: &BucketExecutors| dims.exceeds(&e.bucket()).is_none();
         let none = || HalError::Step(format!("no plan takes a step of {dims:?}"));
         self.ran = self.executors.iter().position(fits).ok_or_else(none)?;
         self.rows = dims.rows as usize;
-        let executor = &mut self.executors[self.ran];
-        let entries = &batch.entries;
-        if ids.is_none() {
-            executor.set("ids", entries.iter().flat_map(|e| e.tokens.iter().map(|&t| slot_id(t))));
-        }
-        executor.set("positions", entries.iter().flat_map(positions));
-        executor.set("seqs", entries.iter().enumerate().flat_map(|(i, e)| e.tokens.iter().map(move |_| i as i32)));
-        executor.set("rows", wanted_rows(entries));
-        if let Some(width) = self.inputs.embedded {
-            let given = given_rows(entries, width as usize, |token| rows.embedded.row(token).filter(|_| ids.is_none()));
-            executor.set_floats("given", given.0);
-            executor.set_floats("is_given", given.1);
-        }
-        if self.inputs.previous_hidden {
-            executor.set_floats(PREVIOUS_HIDDEN, rows.previous_hidden);
-        }
-        if let Some(dynamic) = &self.inputs.dynamic_rope {
-            let (cos, sin) = rotations(dynamic, entries, length);
-            executor.set_floats("rope.cos", cos);
-            executor.set_floats("rope.sin", sin);
-        }
-        let width = self.inputs.scales;
-        if width > 0 {
-            executor.set_floats(LORA_SCALES, scale_rows(entries, width, scales));
-        }
-        for g in 0..self.inputs.groups {
-            executor.set(&format!("slots.{g}"), entries.iter().flat_map(|e| e.slots[g].iter().map(|&s| s as i32)));
-            let width = dims.blocks as usize;
-            executor.set(&format!("table.{g}"), entries.iter().flat_map(|e| padded(&e.tables[g], width)));
-        }
-        let given = ids.map(|ids| ("ids", ids));
-        Ok(executor.submit(&dims, given.as_slice(), reads)?)
+        let context = StepContext { length: &length, scales: &scales, rows, ids };
+        Ok(self.executors[self.ran].submit(batch, &self.inputs, &context, reads)?)
     }
 
     /// Waits for a batch. [`Runner::logits`] and [`Runner::hidden`] then have the rows of what was to be read, in the
@@ -144,13 +134,13 @@ impl Runner {
 
     /// The logits of the step submitted last, where they lie.
     pub(crate) fn all_logits(&self) -> Result<Logits<'_>, HalError> {
-        Ok(Logits::Resident { logits: self.executors[self.ran].resident_output(LOGITS)?, rows: self.rows })
+        Ok(Logits::Resident { logits: self.executors[self.ran].last().resident_output(LOGITS)?, rows: self.rows })
     }
 
-    /// For each plan: the largest step it takes, its executor, and why it is that one.
+    /// For each plan, of each bucket all stages' in turn: the largest step it takes, its executor, and why it is that one.
     pub(crate) fn executors(&self) -> Vec<(Dims, ExecutorKind, SelectionReason)> {
         let of = |e: &Executor| (e.bucket(), e.chosen().0, e.chosen().1);
-        self.executors.iter().map(of).collect()
+        self.executors.iter().flat_map(BucketExecutors::stages).map(of).collect()
     }
 
     /// The executors that were left out since the last call, each of a plan for so many tokens, and why.
@@ -161,7 +151,7 @@ impl Runner {
                 |(kind, why)| format!("the executor `{kind}` is left out for steps of up to {tokens} tokens: {why}");
             executor.take_left_out().into_iter().map(told).collect::<Vec<String>>()
         };
-        self.executors.iter_mut().flat_map(of).collect()
+        self.executors.iter_mut().flat_map(BucketExecutors::stages_mut).flat_map(of).collect()
     }
 
     /// Row `row` of the last step's logits.
@@ -185,6 +175,44 @@ impl Runner {
         let range = row * width..(row + 1) * width;
         let missing = || HalError::Step(format!("row {row} of {rows} rows of output {output}"));
         Ok(all.get(range).ok_or_else(missing)?)
+    }
+}
+
+/// Sets the step inputs of an executor for a batch, as far as its plan reads them.
+fn set_inputs(
+    executor: &mut Executor,
+    (batch, dims): (&Batch, &Dims),
+    inputs: &RunnerInputs,
+    context: &StepContext<'_, '_>,
+) {
+    let entries = &batch.entries;
+    if context.ids.is_none() {
+        executor.set("ids", entries.iter().flat_map(|e| e.tokens.iter().map(|&t| slot_id(t))));
+    }
+    executor.set("positions", entries.iter().flat_map(positions));
+    executor.set("seqs", entries.iter().enumerate().flat_map(|(i, e)| e.tokens.iter().map(move |_| i as i32)));
+    executor.set("rows", wanted_rows(entries));
+    if let Some(width) = inputs.embedded.filter(|_| executor.has_step_input("given")) {
+        let row = |token| context.rows.embedded.row(token).filter(|_| context.ids.is_none());
+        let given = given_rows(entries, width as usize, row);
+        executor.set_floats("given", given.0);
+        executor.set_floats("is_given", given.1);
+    }
+    if inputs.previous_hidden {
+        executor.set_floats(PREVIOUS_HIDDEN, context.rows.previous_hidden.iter().copied());
+    }
+    if let Some(dynamic) = inputs.dynamic_rope.as_ref().filter(|_| executor.has_step_input("rope.cos")) {
+        let (cos, sin) = rotations(dynamic, entries, context.length);
+        executor.set_floats("rope.cos", cos);
+        executor.set_floats("rope.sin", sin);
+    }
+    if inputs.scales > 0 && executor.has_step_input(LORA_SCALES) {
+        executor.set_floats(LORA_SCALES, scale_rows(entries, inputs.scales, context.scales));
+    }
+    for g in 0..inputs.groups {
+        executor.set(&format!("slots.{g}"), entries.iter().flat_map(|e| e.slots[g].iter().map(|&s| s as i32)));
+        let width = dims.blocks as usize;
+        executor.set(&format!("table.{g}"), entries.iter().flat_map(|e| padded(&e.tables[g], width)));
     }
 }
 
