@@ -32,6 +32,14 @@ pub enum IndivisibleModel {
         /// Ranks asked for.
         ranks: u32,
     },
+    /// Layers, of which each stage of a pipeline has one at least.
+    #[error("expected as many stages as the model has layers at most ({layers}), got {stages}; use 1 to {layers}")]
+    Layers {
+        /// The model's.
+        layers: u32,
+        /// Stages asked for.
+        stages: u32,
+    },
     /// There are none.
     #[error("expected a model with experts, got one without; each rank has its part of every layer anyway")]
     NoExperts,
@@ -73,6 +81,19 @@ impl RankDivision {
             ExpertDivision::Whole => check_experts(&experts_of(&model.graph), ranks),
         };
         Ok(divided.and_then(|()| RankDivision::of_caches(&model.groups, ranks)))
+    }
+
+    /// Whether the model of a checkpoint can be cut into so many pipeline stages.
+    ///
+    /// # Errors
+    /// What is wrong with the files, and a model that cannot be cut at all; the second value's error for more stages than layers.
+    pub fn check_stages(checkpoint: &Checkpoint, stages: u32) -> Result<Result<(), IndivisibleModel>, ModelError> {
+        let model = arch::build(checkpoint, &RawConfig::load(checkpoint)?, BuildOptions::plain(1))?;
+        let layers = model.stages(1)?.iter().map(|stage| stage.layers.end).max().unwrap_or(0);
+        if stages > layers {
+            return Ok(Err(IndivisibleModel::Layers { layers, stages }));
+        }
+        model.stages(stages).map(|_| Ok(()))
     }
 
     fn of_caches(caches: &[KvCacheSpec], ranks: u32) -> Result<RankDivision, IndivisibleModel> {
@@ -123,6 +144,7 @@ fn check_experts(experts: &[u32], ranks: u32) -> Result<(), IndivisibleModel> {
 #[cfg(test)]
 mod tests {
     use super::{IndivisibleModel, RankDivision, check_experts};
+    use yirage_model::Checkpoint;
     use yirage_model::arch::KvCacheSpec;
 
     #[test]
@@ -136,6 +158,15 @@ mod tests {
         let odd = RankDivision::of_caches(&[of(7)], 2).unwrap_err().to_string();
         assert!(odd.ends_with("(7), got 2; use 1 or 7"), "{odd}");
         assert_eq!(RankDivision::of_caches(&[of(1), of(2)], 2), Ok(RankDivision { caches: 2, whole: 1 }));
+    }
+
+    #[test]
+    fn layers_are_counted() {
+        let checkpoint = Checkpoint::open(&yirage_testkit::tiny::model("llama")).unwrap();
+        assert_eq!(RankDivision::check_stages(&checkpoint, 3).unwrap(), Ok(()));
+        let refused = RankDivision::check_stages(&checkpoint, 4).unwrap().unwrap_err();
+        assert_eq!(refused, IndivisibleModel::Layers { layers: 3, stages: 4 });
+        assert!(refused.to_string().ends_with("layers at most (3), got 4; use 1 to 3"), "{refused}");
     }
 
     #[test]

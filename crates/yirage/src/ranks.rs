@@ -19,8 +19,8 @@ use yirage_engine::{IndivisibleModel, RankDivision};
 use yirage_hal::{Device, HalError, OpenOptions};
 use yirage_model::Checkpoint;
 use yirage_plan::ExpertDivision;
-use yirage_ranks::{LocalRanks, RankGroup, RankLeader, RankOpening, RankWatch, dismiss, follow};
-use yirage_registry::{ProbeEnvironment, Registry, default_threads};
+use yirage_ranks::{LocalRanks, RankGroup, RankLeader, RankOpening, RankRole, RankWatch, dismiss, follow, lead_stages};
+use yirage_registry::{ProbeEnvironment, Registry, RegistryError, default_threads};
 
 /// This process's place under MPI, until a device is opened with it: a process joins once, whoever asks.
 static MPI_PLACE: Mutex<Option<Communicator>> = Mutex::new(None);
@@ -41,6 +41,7 @@ enum RankLauncher {
 /// How many ranks compute a model, and who starts them.
 pub(crate) struct RankSettings {
     ranks: u32,
+    role: RankRole,
     experts: ExpertDivision,
     launcher: RankLauncher,
     deadline: Duration,
@@ -57,23 +58,26 @@ impl RankSettings {
         // What is not said follows from the number of ranks with experts of their own.
         let asked = asked.filter(|_| layers.raw_value("tp").is_some());
         let whole_experts = own_experts(layers, asked)?;
+        let stages = stages(layers, asked.or(whole_experts).unwrap_or(1))?;
         let launcher = launcher(layers)?;
         let joined =
             MPI_PLACE.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|place| place.ranks() as u32);
         let ranks = match (launcher, joined) {
             (RankLauncher::Mpi, Some(ranks)) => ranks,
-            _ => asked.or(whole_experts).unwrap_or(1),
+            _ => stages.or(asked).or(whole_experts).unwrap_or(1),
         };
         let experts = match whole_experts.filter(|&own| own > 1) {
             Some(own) if own != ranks => return Err(layers.wrong("ep", format!("{ranks}, as many as there are ranks"))),
             Some(_) => ExpertDivision::Whole,
             None => ExpertDivision::Rows,
         };
+        let role = if stages.is_some() { RankRole::Stage } else { RankRole::Shard };
         let deadline = deadline(layers)?;
-        Ok((ranks > 1).then_some(RankSettings { ranks, experts, launcher, deadline }))
+        Ok((ranks > 1).then_some(RankSettings { ranks, role, experts, launcher, deadline }))
     }
 
-    /// Refuses a model whose KV heads or experts the ranks cannot share; says of which caches each rank has all.
+    /// Refuses a model whose KV heads or experts the ranks cannot share, or that has not as many layers as there are stages; says
+    /// of which caches each rank has all.
     ///
     /// # Errors
     /// [`CliFailure::Usage`] with the numbers of ranks that there may be.
@@ -82,6 +86,10 @@ impl RankSettings {
         checkpoint: &Checkpoint,
         layers: &Layers,
     ) -> Result<Option<String>, CliFailure> {
+        if self.role == RankRole::Stage {
+            let refused = |why| CliFailure::Usage(format!("{}: {why}", layers.label("pp")));
+            return RankDivision::check_stages(checkpoint, self.ranks)?.map(|()| None).map_err(refused);
+        }
         let division = RankDivision::of(checkpoint, self.ranks, self.experts)?;
         let refused = |why: IndivisibleModel| {
             let option = if matches!(why, IndivisibleModel::Heads { .. }) && layers.raw_value("tp").is_some() {
@@ -107,12 +115,15 @@ impl RankSettings {
         layers: &Layers,
     ) -> Result<(Arc<dyn Device>, Vec<String>), CliFailure> {
         let registry = Registry::new(ProbeEnvironment::of_this_process());
-        let backend = registry.select_for_ranks(backend)?;
+        let backend = match self.role {
+            RankRole::Shard => registry.select_for_ranks(backend)?,
+            RankRole::Stage => registry.select(backend)?.name(),
+        };
         let threads = options.threads.unwrap_or_else(|| (default_threads() / self.local_ranks()).max(1));
         let options = OpenOptions { threads: Some(threads), experts: self.experts, ..options.clone() };
         let (processes, group) = self.join()?;
-        let opened = registry.as_rank(backend, &group)?.open(ordinal, &options);
-        let (device, mut notes) = match opened {
+        let opening = RankOpening { role: self.role, backend, ordinal, options: &options };
+        let (device, mut notes) = match open_as_rank(&registry, opening, &group)? {
             Ok(opened) => opened,
             Err(error) => {
                 // The others would say in their own words that this rank is gone.
@@ -120,14 +131,24 @@ impl RankSettings {
                 return Err(refused(error, layers));
             }
         };
-        let opening = RankOpening { backend, ordinal, options: &options };
-        let leader = RankLeader::new(device, opening, group, processes)?;
-        notes.push(format!(
-            "{} ranks of {threads} threads each, every one a process with its part of the model",
-            self.ranks
-        ));
-        *OPENED.lock().unwrap_or_else(PoisonError::into_inner) = Some(leader.watch());
-        Ok((Arc::new(leader), notes))
+        let (device, watch): (Arc<dyn Device>, RankWatch) = match self.role {
+            RankRole::Shard => {
+                let leader = RankLeader::new(device, opening, group, processes)?;
+                let watch = leader.watch();
+                (Arc::new(leader), watch)
+            }
+            RankRole::Stage => {
+                let (pipeline, watch) = lead_stages(device, opening, group, processes)?;
+                (Arc::new(pipeline), watch)
+            }
+        };
+        let part = match self.role {
+            RankRole::Shard => "its part of the model",
+            RankRole::Stage => "some layers of the model",
+        };
+        notes.push(format!("{} ranks of {threads} threads each, every one a process with {part}", self.ranks));
+        *OPENED.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch);
+        Ok((device, notes))
     }
 
     /// Ranks that share the processors here.
@@ -171,6 +192,19 @@ fn own_experts(layers: &Layers, ranks: Option<u32>) -> Result<Option<u32>, CliFa
         None => format!("a number of ranks from 1 to {most}"),
     };
     layers.number("ep", &expected, |n| (1..=most).contains(n) && (*n == 1 || ranks.is_none_or(|ranks| ranks == *n)))
+}
+
+/// How many pipeline stages there are, where it is more than one; so many ranks share each layer otherwise.
+fn stages(layers: &Layers, sharing: u32) -> Result<Option<u32>, CliFailure> {
+    let most = MAX_LOCAL_RANKS as u32;
+    let expected = match sharing {
+        0 | 1 => format!("a number of stages from 1 to {most}"),
+        ranks => format!(
+            "1, as {ranks} ranks share every layer (--tp, --ep): a rank has a part of all layers, or some whole"
+        ),
+    };
+    let stages = layers.number("pp", &expected, |n| *n == 1 || sharing <= 1 && (1..=most).contains(n))?;
+    Ok(stages.filter(|&stages| stages > 1))
 }
 
 fn launcher(layers: &Layers) -> Result<RankLauncher, CliFailure> {
@@ -240,11 +274,12 @@ pub(crate) fn follow_under_mpi(layers: &Layers, command: CliCommand) -> Result<b
         )));
     };
     let place = ranks.join(deadline(layers)?).map_err(|error| CliFailure::Ranks(error.to_string()))?;
-    if layers.raw_value("tp").is_some() {
+    for option in ["tp", "pp"].into_iter().filter(|option| layers.raw_value(option).is_some()) {
         let expected = format!("{}, as many ranks as mpirun has started", place.ranks());
-        let asked = layers.number("tp", &expected, |n: &usize| *n == place.ranks());
+        // One stage is no pipeline, whoever shares its layers.
+        let fits = |n: &usize| *n == place.ranks() || option == "pp" && *n == 1;
         // All know it, and rank 0 says it.
-        match asked {
+        match layers.number(option, &expected, fits) {
             Err(error) if place.rank() == 0 => return Err(error),
             Err(_) => return Ok(true),
             Ok(_) => {}
@@ -274,9 +309,30 @@ fn followed(place: Communicator) -> Result<(), CliFailure> {
 /// The device of this rank.
 fn open(opening: RankOpening<'_>, group: &Arc<RankGroup>) -> Result<Arc<dyn Device>, HalError> {
     let registry = Registry::new(ProbeEnvironment::of_this_process());
-    let backend = registry.as_rank(opening.backend, group).map_err(|error| HalError::Unsupported {
+    let opened = open_as_rank(&registry, opening, group).map_err(|error| HalError::Unsupported {
         what: format!("the backend {}", opening.backend),
         why: error.to_string(),
     })?;
-    backend.open(opening.ordinal, opening.options).map(|(device, _)| device)
+    opened.map(|(device, _)| device)
+}
+
+/// What opening a device gives, with what is to be told.
+type Opened = Result<(Arc<dyn Device>, Vec<String>), HalError>;
+
+/// Opens the device that a rank has where rank 0 has that of `opening`.
+///
+/// # Errors
+/// A backend that has no device here, or none that could be such a rank.
+fn open_as_rank(
+    registry: &Registry,
+    opening: RankOpening<'_>,
+    group: &Arc<RankGroup>,
+) -> Result<Opened, RegistryError> {
+    let RankOpening { role, backend, ordinal, options } = opening;
+    let device = registry.device_of_rank(backend, ordinal, group.rank() as u32);
+    let backend = match role {
+        RankRole::Shard => registry.as_rank(backend, group)?,
+        RankRole::Stage => registry.select(backend)?,
+    };
+    Ok(backend.open(device, options))
 }

@@ -18,7 +18,7 @@ impl NoRanks {
     /// # Errors
     /// [`CliFailure::Usage`] naming the option.
     pub(crate) fn resolve(layers: &Layers) -> Result<Option<RankSettings>, CliFailure> {
-        for option in ["tp", "ep"] {
+        for option in ["tp", "ep", "pp"] {
             layers.number(option, "1, since there are ranks on Linux alone", |n: &u32| *n == 1)?;
         }
         match layers.choice("launch")? {

@@ -9,7 +9,7 @@ use yirage_hal::{Device, HalError, OpenOptions};
 use yirage_ir::Format;
 use yirage_model::Checkpoint;
 use yirage_plan::{ExpertDivision, Precision};
-use yirage_ranks::{RankGroup, RankLeader, RankOpening, follow};
+use yirage_ranks::{RankGroup, RankLeader, RankOpening, RankRole, follow, lead_stages};
 use yirage_registry::{ProbeEnvironment, Registry};
 use yirage_testkit::json::{self, ids};
 use yirage_testkit::tiny;
@@ -28,6 +28,8 @@ pub(crate) enum RankScript<'a> {
     Golden(&'a str),
     /// The same with one engine, which the other ranks follow, on this backend.
     Led(&'static str, &'a str),
+    /// The same with the ranks as stages of a pipeline, which the first leads.
+    Stages(&'static str, &'a str),
     /// The same on the CPU, where each rank has experts of its own.
     OwnExperts(&'a str),
     /// One prompt after the other.
@@ -52,6 +54,7 @@ impl RankScript<'_> {
         match self {
             RankScript::Golden(model) => format!("golden {model}"),
             RankScript::Led(backend, model) => format!("{backend} {model}"),
+            RankScript::Stages(backend, model) => format!("stages-{backend} {model}"),
             RankScript::OwnExperts(model) => format!("experts {model}"),
             RankScript::Forever => "abort 1000000000".into(),
             RankScript::AbortAfter(tokens) => format!("abort {tokens}"),
@@ -100,21 +103,29 @@ pub(crate) fn run() {
     let group = Arc::new(RankGroup::new(joined().unwrap()));
     let script = std::env::var(SCRIPT).unwrap();
     let (word, argument) = script.split_once(' ').unwrap();
-    let led = matches!(word, "cpu" | "sim" | "experts");
+    let stages = word.starts_with("stages");
+    let led = stages || matches!(word, "cpu" | "sim" | "experts");
     let backend = match word {
-        "cpu" | "experts" => "cpu",
+        "cpu" | "stages-cpu" | "experts" => "cpu",
         _ => "sim",
     };
     let model = if led || word == "golden" { argument } else { tiny::NAMES[0] };
     if led && group.rank() > 0 {
-        follow(&group, &|opening| open(opening.backend, opening.options, &group)).unwrap();
+        let followed = follow(&group, &|opening| open(opening, &group));
+        match followed {
+            Err(error) if stages => println!("\n{ERROR}{error}"),
+            followed => followed.unwrap(),
+        }
         return;
     }
     let experts = if word == "experts" { ExpertDivision::Whole } else { ExpertDivision::Rows };
     let threads = OpenOptions { threads: Some(1), experts, ..OpenOptions::default() };
-    let mut device = open(backend, &threads, &group).unwrap();
-    if led {
-        let opening = RankOpening { backend, ordinal: 0, options: &threads };
+    let role = if stages { RankRole::Stage } else { RankRole::Shard };
+    let opening = RankOpening { role, backend, ordinal: 0, options: &threads };
+    let mut device = open(opening, &group).unwrap();
+    if stages {
+        device = Arc::new(lead_stages(device, opening, group, None).unwrap().0);
+    } else if led {
         device = Arc::new(RankLeader::new(device, opening, group, None).unwrap());
     }
     let folder = tiny::model(model);
@@ -131,11 +142,14 @@ pub(crate) fn run() {
     }
 }
 
-/// A device of this rank. A group of one has a device like any other.
-fn open(backend: &str, options: &OpenOptions, group: &Arc<RankGroup>) -> Result<Arc<dyn Device>, HalError> {
+/// A device of this rank. A group of one has a device like any other, and so has a stage.
+fn open(opening: RankOpening<'_>, group: &Arc<RankGroup>) -> Result<Arc<dyn Device>, HalError> {
     let registry = Registry::new(ProbeEnvironment::of_this_process());
-    let backend = registry.as_rank(backend, group).unwrap();
-    backend.open(0, options).map(|(device, _)| device)
+    let backend = match opening.role {
+        RankRole::Shard => registry.as_rank(opening.backend, group).unwrap(),
+        RankRole::Stage => registry.select(opening.backend).unwrap(),
+    };
+    backend.open(0, opening.options).map(|(device, _)| device)
 }
 
 /// This process's place among those that the test, or mpirun, has started.

@@ -18,6 +18,7 @@ const FLAGS: &[(&str, &[&str])] = &[
     ("served-model-name", &["alias"]),
     ("tp", &["tensor-parallel-size"]),
     ("ep", &["expert-parallel-size", "ep-size"]),
+    ("pp", &["pipeline-parallel-size", "pp-size"]),
 ];
 
 /// Further names of commands.

@@ -99,6 +99,13 @@ const BEFORE: &[Spec] = &[
         "Ranks with experts of their own, as many as --tp; N must divide the experts. Else each has rows of all of them",
     ),
     option(
+        "pp",
+        Number("N"),
+        Value("1"),
+        RANKS,
+        "Pipeline stages, each a rank with some layers of the model; N is at most the number of layers, and excludes --tp",
+    ),
+    option(
         "launch",
         Choice(&["local", "mpi"]),
         Value("local"),
