@@ -274,7 +274,7 @@ def test_options_out_of_their_range_are_told(yr, bedtime, wrong):
 
 
 def test_arguments_of_vllm_are_taken_reported_once_or_refused(yr, bedtime, caplog):
-    neutral = {"tensor_parallel_size": 1, "dtype": "auto", "quantization": None, "trust_remote_code": False,
+    neutral = {"tensor_parallel_size": 1, "pipeline_parallel_size": 1, "dtype": "auto", "quantization": None, "trust_remote_code": False,
                "swap_space": 0, "enforce_eager": False, "block_size": 32, "enable_chunked_prefill": True}  # fmt: skip
     reported = {"dtype": "bfloat16", "gpu_memory_utilization": 0.9, "enforce_eager": True, "swap_space": 4,
                 "trust_remote_code": True, "block_size": 16, "tokenizer_mode": "slow", "quantization": "awq"}  # fmt: skip
@@ -286,7 +286,7 @@ def test_arguments_of_vllm_are_taken_reported_once_or_refused(yr, bedtime, caplo
     assert len(told) == len(reported)
     assert all(sum(f" {name}=" in line for line in told) == 1 for name in reported), told
     for refused in [
-        {"data_parallel_size": 2}, {"pipeline_parallel_size": 4}, {"enable_lora": True}, {"cpu_offload_gb": 4},
+        {"data_parallel_size": 2}, {"enable_lora": True}, {"cpu_offload_gb": 4},
         {"revision": "v2"}, {"tokenizer": "other"}, {"load_format": "dummy"}, {"hf_overrides": {"rope_theta": 1}},
     ]:  # fmt: skip
         with pytest.raises(yr.Unsupported, match=next(iter(refused))):

@@ -126,9 +126,14 @@ def test_a_model_on_two_ranks_gives_the_tokens_of_one(yr, bedtime, golden):
     alone = answers()
     assert answers(tp=2) == alone
     assert answers(tensor_parallel_size=2, tp=2) == alone
-    for wrong in [{"tp": 0}, {"tp": 2, "tensor_parallel_size": 4}, {"tp": 100_000}]:
+    assert answers(pp=2) == alone
+    assert answers(pipeline_parallel_size=3, pp=3) == alone
+    for wrong in [{"tp": 0}, {"tp": 2, "tensor_parallel_size": 4}, {"tp": 100_000}, {"pp": 0}, {"pp": 2, "tp": 2},
+                  {"pp": 2, "pipeline_parallel_size": 3}]:  # fmt: skip
         with pytest.raises(yr.OptionError):
             answers(**wrong)
+    with pytest.raises(yr.OptionError, match=r"as many stages as the model has layers at most \(\d+\), got 60"):
+        answers(pp=60)
     with pytest.raises(yr.OptionError, match="expected a model with experts, got one without"):
         answers(tp=2, enable_expert_parallel=True)
     with pytest.raises(yr.OptionError, match="say how many by tp"):

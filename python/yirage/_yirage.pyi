@@ -1045,6 +1045,8 @@ class LLM:
         tp: int | None = None,
         tensor_parallel_size: int | None = None,
         enable_expert_parallel: bool = False,
+        pp: int | None = None,
+        pipeline_parallel_size: int | None = None,
         lora: _Path | tuple[_Path, float] | list[_Path | tuple[_Path, float]] | None = None,
         **others: Any,
     ) -> None: ...

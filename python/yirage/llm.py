@@ -118,6 +118,8 @@ class LLM(_yirage.LLM):
         tp: ranks that compute the model together, by vLLM's name ``tensor_parallel_size``: each is a process with its part of
             the weights, which ends with this one. Changes no output.
         enable_expert_parallel: whether each of several ranks has experts of its own, instead of rows of all. Changes no output.
+        pp: pipeline stages, by vLLM's name ``pipeline_parallel_size``: ranks of which each has some layers, instead of a part of
+            every layer. Changes no output.
         lora: adapters beside the model: a folder of PEFT or a GGUF file, ``(path, scale)``, or a list of these.
     """
 

@@ -31,3 +31,12 @@ pub(crate) fn check_division(py: Python<'_>, model: &Path, ranks: u32, experts: 
     let division = division.map_err(|error| PyFailure::option(format!("tp={ranks}: {error}")))?;
     division.notice().map_or(Ok(()), |notice| Ok(say(py, Level::Info, &notice)?))
 }
+
+/// Refuses a model that cannot be cut into so many pipeline stages. What else is wrong with a model is said where it is loaded.
+///
+/// # Errors
+/// An `OptionError` with the numbers of stages that there may be.
+pub(crate) fn check_stages(py: Python<'_>, model: &Path, stages: u32) -> PyOutcome<()> {
+    let cut = py.detach(|| Checkpoint::open(model).and_then(|of| RankDivision::check_stages(&of, stages)));
+    cut.unwrap_or(Ok(())).map_err(|error| PyFailure::option(format!("pp={stages}: {error}")))
+}

@@ -77,12 +77,11 @@ pub(crate) fn take(
 use ArgumentReply::{Refused, Reported};
 use ArgumentValue::{Flag, Nothing, Number, Text};
 
-const ONE_DEVICE: &str = "ranks share the layers of a model (tp) and its experts (enable_expert_parallel), and nothing else is spread over them";
+const ONE_DEVICE: &str = "ranks share the layers of a model (tp, or some layers each by pp) and its experts (enable_expert_parallel), and nothing else is spread over them";
 const CUDA_GRAPHS: &str = "they are of CUDA graphs, and a plan is recorded at load here";
 
 /// Those of vLLM's `LLM`.
 pub(crate) const OF_VLLM: &[ForeignArgument] = &[
-    ForeignArgument { name: "pipeline_parallel_size", neutral: &[Number(1)], answer: Refused(ONE_DEVICE) },
     ForeignArgument { name: "data_parallel_size", neutral: &[Number(1)], answer: Refused(ONE_DEVICE) },
     ForeignArgument { name: "distributed_executor_backend", neutral: &[Nothing], answer: Reported(ONE_DEVICE) },
     ForeignArgument {

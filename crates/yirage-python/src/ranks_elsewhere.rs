@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use std::sync::Arc;
 use yirage_hal::{Device, OpenOptions};
 use yirage_persistent::KernelBuilder;
+use yirage_ranks::RankRole;
 
 fn refused(what: String) -> PyFailure {
     PyFailure::unsupported(what, "ranks that are processes run on Linux alone")
@@ -16,9 +17,10 @@ pub(crate) fn leading_device(
     _: &Chosen,
     _: u32,
     _: OpenOptions,
-    ranks: u32,
+    (ranks, role): (u32, RankRole),
 ) -> PyOutcome<Arc<dyn Device>> {
-    Err(refused(format!("tp={ranks}")))
+    let argument = if role == RankRole::Stage { "pp" } else { "tp" };
+    Err(refused(format!("{argument}={ranks}")))
 }
 
 /// A place among ranks, of which there are none here.

@@ -1,8 +1,9 @@
 //! A rank that follows: its device does what rank 0 says, in that order.
 
 use crate::group::{RankGroup, RankGroupError};
-use crate::leader::{RankOpening, RankRole};
+use crate::leader::RankOpening;
 use crate::message::{PlanLoad, RankCommand, RankInput};
+use crate::role::RankRole;
 use crate::stage_device::{memory_bytes, step_bytes};
 use crate::tell::{IDLE, RankAnswer, stage_answer};
 use std::collections::HashMap;

@@ -4,6 +4,7 @@ use crate::channel::{RankChannel, RankWatch};
 use crate::group::RankGroup;
 use crate::local::LocalRanks;
 use crate::message::{PlanLoad, RankCommand, RankInput};
+use crate::role::RankRole;
 use std::sync::Arc;
 use yirage_hal::{
     Bindings, Device, DeviceInfo, Fence, HalError, KvCacheHandle, Limit, LimitProbe, MemoryReport, OpenOptions,
@@ -12,15 +13,6 @@ use yirage_hal::{
 };
 use yirage_ir::{Format, Type};
 use yirage_plan::{Precision, Target, VerifiedPlan, WeightEntry, WeightPlan, text};
-
-/// What a rank has of a model.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RankRole {
-    /// Its part of every layer: the device takes part in collectives.
-    Shard,
-    /// Some layers, whole: the device computes by itself.
-    Stage,
-}
 
 /// What a device is opened by: its backend, its number, and how.
 #[derive(Clone, Copy, Debug)]

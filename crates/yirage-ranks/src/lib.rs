@@ -31,6 +31,7 @@ mod leader;
 mod local;
 #[cfg(target_os = "linux")]
 mod message;
+mod role;
 #[cfg(target_os = "linux")]
 mod stage_channel;
 #[cfg(target_os = "linux")]
@@ -46,8 +47,9 @@ pub use follow::{RankOpener, follow};
 pub use group::{RankGroup, RankGroupError};
 pub use kernel::collective_kernel;
 #[cfg(target_os = "linux")]
-pub use leader::{RankLeader, RankOpening, RankRole};
+pub use leader::{RankLeader, RankOpening};
 #[cfg(target_os = "linux")]
 pub use local::LocalRanks;
+pub use role::RankRole;
 #[cfg(target_os = "linux")]
 pub use stage_device::lead_stages;

@@ -83,12 +83,12 @@ impl Registry {
         Ok(builtin::as_rank(self.select_for_ranks(name)?, &self.surroundings, group))
     }
 
-    /// The number of the device that a rank opens where rank 0 opens `ordinal`: the backend's next ones in turn, so that ranks on
-    /// one machine have devices of their own as far as there are.
-    pub fn device_of_rank(&self, backend: &str, ordinal: u32, rank: u32) -> u32 {
+    /// The number of the device that a pipeline stage opens where the first opens `ordinal`: the backend's next ones in turn, so that
+    /// stages on one machine have devices of their own as far as there are.
+    pub fn device_of_stage(&self, backend: &str, ordinal: u32, stage: usize) -> u32 {
         let devices = self.select(backend).ok().and_then(|backend| backend.probe().ok()).unwrap_or_default();
         let first = devices.iter().position(|device| device.ordinal == ordinal);
-        first.map_or(ordinal, |first| devices[(first + rank as usize) % devices.len()].ordinal)
+        first.map_or(ordinal, |first| devices[(first + stage) % devices.len()].ordinal)
     }
 
     /// The backend that was set, else the first of the order that has a device.

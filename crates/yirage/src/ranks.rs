@@ -329,10 +329,12 @@ fn open_as_rank(
     group: &Arc<RankGroup>,
 ) -> Result<Opened, RegistryError> {
     let RankOpening { role, backend, ordinal, options } = opening;
-    let device = registry.device_of_rank(backend, ordinal, group.rank() as u32);
-    let backend = match role {
-        RankRole::Shard => registry.as_rank(backend, group)?,
-        RankRole::Stage => registry.select(backend)?,
-    };
-    Ok(backend.open(device, options))
+    Ok(match role {
+        // It knows which device its rank has.
+        RankRole::Shard => registry.as_rank(backend, group)?.open(ordinal, options),
+        RankRole::Stage => {
+            let own = registry.device_of_stage(backend, ordinal, group.rank());
+            registry.select(backend)?.open(own, options)
+        }
+    })
 }

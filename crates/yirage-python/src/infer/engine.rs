@@ -28,6 +28,7 @@ use yirage_ir::{Dim, Type};
 use yirage_model::{Checkpoint, GenerationConfig, RawConfig};
 use yirage_plan::ExpertDivision;
 use yirage_plancache::PlanCache;
+use yirage_ranks::RankRole;
 
 /// A model whose forward pass is called with tokens and positions.
 #[pyclass(frozen, module = "yirage")]
@@ -121,7 +122,7 @@ fn device_of(
     let options = OpenOptions { experts, ..OpenOptions::default() };
     match member_device(py, &chosen, number, options.clone(), (ranks, None))? {
         Some((device, _)) => Ok(device),
-        None => leading_device(py, &chosen, number, options, ranks),
+        None => leading_device(py, &chosen, number, options, (ranks, RankRole::Shard)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::guessing::Guessing;
 use crate::backends;
-use crate::division::check_division;
+use crate::division::{check_division, check_stages};
 use crate::failure::{Class, PyFailure, PyOutcome};
 use crate::log::{Level, all, say};
 use crate::ranks;
@@ -15,6 +15,7 @@ use yirage_hal::OpenOptions;
 use yirage_hub::{Hub, HubEnv, NoProgress};
 use yirage_model::{Checkpoint, ModelError};
 use yirage_plan::{ExpertDivision, Precision};
+use yirage_ranks::RankRole;
 use yirage_session::{LoadedEngine, LocalModel, ModelHandle, SessionError, TextEncoder, why_no_pictures};
 
 /// Sequences of full length that the cache holds where nobody says how much it holds.
@@ -37,8 +38,9 @@ pub(super) struct LlmOptions {
     pub(super) enable_prefix_caching: bool,
     pub(super) guessing: Guessing,
     pub(super) variant: Option<String>,
-    /// Ranks that compute the model together.
-    pub(super) tp: u32,
+    /// Ranks that compute the model together, and what each has of it.
+    pub(super) ranks: u32,
+    pub(super) role: RankRole,
     pub(super) experts: ExpertDivision,
     /// Adapters with their scales.
     pub(super) lora: Vec<(PathBuf, f32)>,
@@ -103,14 +105,16 @@ impl LlmOptions {
             None => backends::current(py)?,
         };
         let path = resolve_model(py, &self.model)?;
-        if self.tp > 1 {
-            check_division(py, &path, self.tp, self.experts)?;
+        match self.role {
+            RankRole::Shard if self.ranks > 1 => check_division(py, &path, self.ranks, self.experts)?,
+            RankRole::Shard => {}
+            RankRole::Stage => check_stages(py, &path, self.ranks)?,
         }
         let device = match self.threads {
             Some(0) => return Err(PyFailure::option("threads=0: one or more")),
-            threads if self.tp > 1 => {
+            threads if self.ranks > 1 => {
                 let options = OpenOptions { threads, experts: self.experts, ..OpenOptions::default() };
-                ranks::leading_device(py, &chosen, 0, options, self.tp)?
+                ranks::leading_device(py, &chosen, 0, options, (self.ranks, self.role))?
             }
             None => backends::device(py, &chosen, 0)?,
             threads => backends::device_with(py, &chosen, 0, OpenOptions { threads, ..OpenOptions::default() })?,

@@ -23,6 +23,7 @@ use yirage_engine::{Embedding, EncoderInput, EngineError};
 use yirage_model::config::Pooling;
 use yirage_model::tokenizer::FramedTokens;
 use yirage_plan::ExpertDivision;
+use yirage_ranks::RankRole;
 use yirage_session::{ModelHandle, SessionError};
 
 /// Jobs that are open at once for one call: enough that the engine never waits for the next one.
@@ -99,6 +100,17 @@ fn generates(ready: &LoadedLlm) -> PyOutcome<&ModelHandle> {
     }
 }
 
+/// How many ranks are asked for by an argument that has two names; one where nobody asks.
+fn rank_count([short, long]: [&str; 2], [ranks, size]: [Option<u32>; 2]) -> PyOutcome<u32> {
+    match (ranks, size) {
+        (Some(ranks), Some(size)) if ranks != size => Err(PyFailure::option(format!(
+            "{short}={ranks} and {long}={size}: they are the same, and one of them is wanted"
+        ))),
+        (Some(0), _) | (_, Some(0)) => Err(PyFailure::option(format!("{short}=0: one rank or more"))),
+        (ranks, size) => Ok(ranks.or(size).unwrap_or(1)),
+    }
+}
+
 /// How so many ranks share a model's experts.
 fn own_experts(asked: bool, ranks: u32) -> PyOutcome<ExpertDivision> {
     match (asked, ranks) {
@@ -121,7 +133,7 @@ impl Llm {
         max_model_len = None, max_num_seqs = 16, max_num_batched_tokens = None, kv_cache_dtype = "auto".to_owned(),
         kv_cache_memory_bytes = None, enable_prefix_caching = true,
         speculative_config = Some(SpeculativeConfig::Word("auto".to_owned())), variant = None, seed = 0, tp = None, tensor_parallel_size = None,
-        enable_expert_parallel = false, lora = None, **others))]
+        enable_expert_parallel = false, pp = None, pipeline_parallel_size = None, lora = None, **others))]
     #[expect(clippy::too_many_arguments, reason = "vLLM's")]
     fn new(
         py: Python<'_>,
@@ -142,19 +154,19 @@ impl Llm {
         #[pyo3(from_py_with = maybe_whole)] tp: Option<u32>,
         #[pyo3(from_py_with = maybe_whole)] tensor_parallel_size: Option<u32>,
         enable_expert_parallel: bool,
+        #[pyo3(from_py_with = maybe_whole)] pp: Option<u32>,
+        #[pyo3(from_py_with = maybe_whole)] pipeline_parallel_size: Option<u32>,
         lora: Option<Bound<'_, PyAny>>,
         others: Option<Bound<'_, PyDict>>,
     ) -> PyOutcome<Llm> {
         others::take(py, "LLM", &[OF_VLLM], others.as_ref())?;
-        let tp = match (tp, tensor_parallel_size) {
-            (Some(tp), Some(size)) if tp != size => {
-                let text =
-                    format!("tp={tp} and tensor_parallel_size={size}: they are the same, and one of them is wanted");
-                return Err(PyFailure::option(text));
-            }
-            (Some(0), _) | (_, Some(0)) => return Err(PyFailure::option("tp=0: one rank or more")),
-            (tp, size) => tp.or(size).unwrap_or(1),
-        };
+        let tp = rank_count(["tp", "tensor_parallel_size"], [tp, tensor_parallel_size])?;
+        let pp = rank_count(["pp", "pipeline_parallel_size"], [pp, pipeline_parallel_size])?;
+        if tp > 1 && pp > 1 {
+            let text =
+                format!("pp={pp} and tp={tp}: a rank has a part of every layer, or some layers; take one of them");
+            return Err(PyFailure::option(text));
+        }
         let asked = LlmOptions {
             model: model.to_string_lossy().into_owned(),
             task,
@@ -169,7 +181,8 @@ impl Llm {
             enable_prefix_caching,
             guessing: Guessing::of(speculative_config)?,
             variant,
-            tp,
+            ranks: tp.max(pp),
+            role: if pp > 1 { RankRole::Stage } else { RankRole::Shard },
             experts: own_experts(enable_expert_parallel, tp)?,
             lora: lora.as_ref().map(super::lora::adapters).transpose()?.unwrap_or_default(),
         };

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use yirage_comm::{CommError, MAX_LOCAL_RANKS};
 use yirage_hal::{Device, OpenOptions};
-use yirage_ranks::{LocalRanks, RankGroup, RankLeader, RankOpening, dismiss};
+use yirage_ranks::{LocalRanks, RankGroup, RankLeader, RankOpening, RankRole, dismiss, lead_stages};
 use yirage_registry::{ProbeEnvironment, Registry, default_threads};
 
 /// How long each wait for another rank lasts at most.
@@ -31,42 +31,63 @@ pub(crate) fn leading_device(
     chosen: &Chosen,
     ordinal: u32,
     options: OpenOptions,
-    ranks: u32,
+    (ranks, role): (u32, RankRole),
 ) -> PyOutcome<Arc<dyn Device>> {
     process::check()?;
     let most = MAX_LOCAL_RANKS as u32;
+    let argument = argument(role);
     if !(2..=most).contains(&ranks) {
-        return Err(PyFailure::option(format!("tp={ranks}: a number of ranks from 1 to {most} is wanted")));
+        return Err(PyFailure::option(format!("{argument}={ranks}: a number of ranks from 1 to {most} is wanted")));
     }
     let Chosen::Native(name) = chosen else {
         return Err(PyFailure::unsupported(
-            format!("tp={ranks}"),
+            format!("{argument}={ranks}"),
             "the backend is a class of Python, which has no kernels",
         ));
     };
     let program: PathBuf = py.import("sys")?.getattr("executable")?.extract()?;
     let threads = options.threads.unwrap_or_else(|| (default_threads() / ranks as usize).max(1));
     let options = OpenOptions { threads: Some(threads), ..options };
-    let (device, mut notes) = py.detach(|| opened(name, ordinal, &options, ranks, program))?;
+    let (device, mut notes) = py.detach(|| opened(name, ordinal, &options, (ranks, role), program))?;
     process::own();
-    notes.push(format!("{ranks} ranks of {threads} threads each, every one a process with its part of the model"));
+    let part = match role {
+        RankRole::Shard => "its part of the model",
+        RankRole::Stage => "some layers of the model",
+    };
+    notes.push(format!("{ranks} ranks of {threads} threads each, every one a process with {part}"));
     all(py, Level::Info, &notes)?;
     Ok(device)
+}
+
+/// The argument that asks for ranks of a role.
+fn argument(role: RankRole) -> &'static str {
+    match role {
+        RankRole::Shard => "tp",
+        RankRole::Stage => "pp",
+    }
 }
 
 fn opened(
     name: &'static str,
     ordinal: u32,
     options: &OpenOptions,
-    ranks: u32,
+    (ranks, role): (u32, RankRole),
     program: PathBuf,
 ) -> PyOutcome<(Arc<dyn Device>, Vec<String>)> {
     let registry = Registry::new(ProbeEnvironment::of_this_process());
-    let unable = |error: yirage_registry::RegistryError| PyFailure::unsupported(format!("tp={ranks}"), error);
-    let backend = registry.select_for_ranks(name).map_err(unable)?;
+    let unable =
+        |error: yirage_registry::RegistryError| PyFailure::unsupported(format!("{}={ranks}", argument(role)), error);
+    // What cannot be a rank is refused before any is started.
+    let backend = match role {
+        RankRole::Shard => registry.select_for_ranks(name).map_err(unable)?,
+        RankRole::Stage => registry.select(name).map_err(unable)?.name(),
+    };
     let (processes, group) = started(ranks, program)?;
-    let opened = registry.as_rank(backend, &group).map_err(unable)?.open(ordinal, options);
-    let (device, notes) = match opened {
+    let own = match role {
+        RankRole::Shard => registry.as_rank(backend, &group),
+        RankRole::Stage => registry.select(backend),
+    };
+    let (device, notes) = match own.map_err(unable)?.open(ordinal, options) {
         Ok(opened) => opened,
         Err(error) => {
             // The others would say in their own words that this rank is gone.
@@ -74,9 +95,12 @@ fn opened(
             return Err(error.into());
         }
     };
-    let opening = RankOpening { backend, ordinal, options };
-    let leader = RankLeader::new(device, opening, group, Some(processes))?;
-    Ok((Arc::new(leader), notes))
+    let opening = RankOpening { role, backend, ordinal, options };
+    let device: Arc<dyn Device> = match role {
+        RankRole::Shard => Arc::new(RankLeader::new(device, opening, group, Some(processes))?),
+        RankRole::Stage => Arc::new(lead_stages(device, opening, group, Some(processes))?.0),
+    };
+    Ok((device, notes))
 }
 
 /// The processes of the other ranks. The thread that starts them lives as long as this process, since they end with it.

@@ -48,13 +48,12 @@ const REMEDIES: &[(&str, &str)] = &[
 
 /// Options that others have, and what to type here.
 const OPTION_REMEDIES: &[(&[&str], &str)] = &[
-    (
-        &["pp", "pipeline-parallel-size"],
-        "layers are not divided by ranks; --tp N gives each rank its part of every layer",
-    ),
     (&["enable-expert-parallel"], "--ep N, with as many ranks as --tp, gives each rank experts of its own"),
     (&["dp", "data-parallel-size"], "`yirage route` stands before several servers of a model"),
-    (&["split-mode", "tensor-split"], "--tp N divides a model by devices, equally"),
+    (
+        &["split-mode", "tensor-split"],
+        "--tp N divides every layer by devices, --pp N gives each device some layers, equally",
+    ),
     (&["main-gpu"], "--backend and --device name the device"),
     (&["gpu-memory-utilization"], "--kv-memory says how much memory the KV cache may take"),
     (

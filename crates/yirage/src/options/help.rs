@@ -48,6 +48,8 @@ const RARE: &[&str] = &[
     "models",
     "python",
     "device",
+    "launch",
+    "rank-time",
     "keep-stalled",
     "isa",
     "variant",

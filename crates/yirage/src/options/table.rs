@@ -8,8 +8,8 @@ use super::command::CliCommand::{
 };
 use super::spec::{Default, OptionKind, Spec, flag, option, short};
 use super::takers::{
-    ANSWER, BENCH, COMPUTE, DEVICE, ENCODE, EXPERTS, FETCH, FUSE, GENERATE, IDS, KEPT, LISTEN, LOAD, MODEL, OPEN,
-    PIECES, PRECISE, PROMPT, RANKS, SERVE, STEPS, TALK,
+    ANSWER, BENCH, COMPUTE, DEVICE, ENCODE, FETCH, FUSE, GENERATE, GENERATING_RANKS, IDS, KEPT, LISTEN, LOAD, MODEL,
+    OPEN, PIECES, PRECISE, PROMPT, RANKS, SERVE, STEPS, TALK,
 };
 use super::writing::WRITING;
 use Default::{Described, Value};
@@ -95,14 +95,14 @@ const BEFORE: &[Spec] = &[
         "ep",
         Number("N"),
         Value("1"),
-        EXPERTS,
+        GENERATING_RANKS,
         "Ranks with experts of their own, as many as --tp; N must divide the experts. Else each has rows of all of them",
     ),
     option(
         "pp",
         Number("N"),
         Value("1"),
-        RANKS,
+        GENERATING_RANKS,
         "Pipeline stages, each a rank with some layers of the model; N is at most the number of layers, and excludes --tp",
     ),
     option(

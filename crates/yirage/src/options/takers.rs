@@ -100,8 +100,8 @@ pub(super) const FETCH: &[CliCommand] = &[
 ];
 /// Commands that compute with several ranks.
 pub(super) const RANKS: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench];
-/// Commands that several ranks can do for a model with experts.
-pub(super) const EXPERTS: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Bench];
+/// Commands that several ranks can do for a model that generates text alone: one with experts, or in pipeline stages.
+pub(super) const GENERATING_RANKS: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Bench];
 /// The command that measures.
 pub(super) const BENCH: &[CliCommand] = &[Bench];
 /// Commands that generate text.

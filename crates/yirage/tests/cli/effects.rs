@@ -35,6 +35,7 @@ const EFFECTS: &[Effect] = &[
         assert!(target(m, &["--threads", "1"]).ends_with("workers=1"));
         assert!(target(m, &["--threads", "3"]).ends_with("workers=3"));
     }),
+    ("pp", |m| assert!(run(m, &["--pp", "2"]).err.contains("every one a process with some layers of the model"))),
     ("tp", |m| assert!(run(m, &["--tp", "2"]).err.contains("2 ranks of "))),
     ("ep", |_| {
         let mixture = tiny::model("mixtral").display().to_string();

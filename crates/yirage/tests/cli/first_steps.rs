@@ -106,8 +106,7 @@ fn what_is_not_here_says_what_to_type() {
         assert!(ran.code == 2 && ran.err.contains(remedy), "{word}: {}", ran.err);
     }
     for (option, remedy) in [
-        (&["--pp", "2"][..], "--tp N"),
-        (&["--pipeline-parallel-size=2"], "--tp N"),
+        (&["--tensor-split=1,1"][..], "--pp N"),
         (&["--enable-expert-parallel"], "--ep N"),
         (&["--tensor-split", "1,1"], "--tp N"),
         (&["--gpu-memory-utilization", "0.9"], "--kv-memory"),
