@@ -7,7 +7,7 @@ use crate::error::ApiError;
 use crate::fields::FieldTable;
 use crate::llamacpp::{adapters, completion, props, slots, tokenize};
 use crate::models::ADAPTER_SCALE;
-use crate::{anthropic, ollama, openai, responses};
+use crate::{anthropic, ollama, openai, prefill, responses};
 
 /// A path with its method.
 pub(crate) struct Endpoint {
@@ -51,6 +51,8 @@ pub(crate) enum EndpointResponse {
     Lines(&'static str),
     /// Figures as Prometheus reads them.
     Metrics,
+    /// Bytes for another server.
+    Bytes,
 }
 
 const fn get(path: &'static str, summary: &'static str, answer: EndpointResponse) -> Endpoint {
@@ -148,6 +150,7 @@ const TOKENIZE: &[BodySchema] = &[
 ];
 const DETOKENIZE: &[BodySchema] = &[form(tokenize::DETOKENIZE, &["tokens"])];
 const NAME: &[BodySchema] = &[form(props::NAME, &[])];
+const PREFILL: &[BodySchema] = &[form(prefill::PREFILL, &["tokens"])];
 const SLOT_FILE: &[BodySchema] = &[form(slots::FILE, &[])];
 const ADAPTER_SCALES: &[BodySchema] = &[list(ADAPTER_SCALE, &["id"])];
 const LOAD_ADAPTER: &[BodySchema] = &[form(adapters::LOAD, &["lora_name", "lora_path"])];
@@ -262,6 +265,13 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
         SLOT_FILE,
         slots::check,
         EndpointResponse::Json("SlotAction"),
+    ),
+    post(
+        "/prefill",
+        "Compute a prompt for another server, which takes it into its cache",
+        PREFILL,
+        prefill::check,
+        EndpointResponse::Bytes,
     ),
     get("/lora-adapters", "Adapters and the scales of requests that name none", EndpointResponse::Json("Adapters")),
     post(

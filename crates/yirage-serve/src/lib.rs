@@ -36,6 +36,7 @@ mod ops;
 mod options;
 mod page;
 mod pictures;
+mod prefill;
 mod prompt;
 mod reply;
 mod response_parser;
@@ -55,7 +56,10 @@ mod vocabulary;
 pub use bodies::{BodyVerdict, Walked, body_paths, read_body, read_form, walk_form};
 pub use keys::{ApiKeys, KeysError};
 pub use limits::MAX_BODY;
-pub use models::{AdapterFiles, Description, Generator, ModelEntry, ModelOpener, Served, SlotFiles};
+pub use models::{
+    AdapterFiles, Description, Generator, ModelEntry, ModelOpener, PrefillAddressError, PrefillServer, Served,
+    SlotFiles,
+};
 pub use options::ServeOptions;
 pub use server::{Drained, RunningServer, ServeError, Server, ServerBreaker, UntilSignal};
 pub use signals::Signals;

@@ -93,6 +93,9 @@ fn answer(of: EndpointResponse) -> Value {
             json!({"application/json": {"schema": reference(name)}, "application/x-ndjson": text})
         }
         EndpointResponse::Metrics => json!({"text/plain": text}),
+        EndpointResponse::Bytes => {
+            json!({"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}})
+        }
     };
     json!({"description": "The answer", "content": content})
 }

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::error::ApiError;
 use crate::guard::guard;
-use crate::{anthropic, encoders, llamacpp, lmstudio, ollama, openai, openapi, ops, page, responses};
+use crate::{anthropic, encoders, llamacpp, lmstudio, ollama, openai, openapi, ops, page, prefill, responses};
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{any, delete, get, post};
@@ -67,6 +67,7 @@ fn unversioned() -> Router<Arc<App>> {
         .route("/props", get(llamacpp::props::props))
         .route("/slots", get(llamacpp::slots::list))
         .route("/slots/{id}", post(llamacpp::slots::act))
+        .route("/prefill", post(prefill::post))
         .route("/lora-adapters", get(llamacpp::adapters::list).post(llamacpp::adapters::set))
         .route("/tokenize", post(llamacpp::tokenize::tokenize))
         .route("/detokenize", post(llamacpp::tokenize::detokenize))

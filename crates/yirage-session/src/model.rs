@@ -190,6 +190,51 @@ impl ModelHandle {
         self.between_steps(move |engine| prefix_file::read(engine, &path, model))?
     }
 
+    /// The bytes of what [`ModelHandle::save_prefix`] writes, for another machine; none where the cache has nothing.
+    ///
+    /// # Errors
+    /// As [`ModelHandle::save_prefix`].
+    pub fn prefix_bytes(
+        &self,
+        model: ModelFingerprint,
+        tokens: Vec<u32>,
+        salt: Vec<u8>,
+    ) -> Result<Vec<u8>, SessionError> {
+        let to = Path::new("what another server asks for");
+        self.between_steps(move |engine| prefix_file::bytes(engine, to, model, &tokens, &salt))?
+    }
+
+    /// Puts the beginning of such bytes into the cache for requests of this `salt`, and gives its positions. Errors name where
+    /// they come `from`.
+    ///
+    /// # Errors
+    /// As [`ModelHandle::restore_prefix`].
+    pub fn restore_prefix_bytes(
+        &self,
+        from: &Path,
+        bytes: Vec<u8>,
+        model: ModelFingerprint,
+        salt: Vec<u8>,
+    ) -> Result<usize, SessionError> {
+        let from = from.to_owned();
+        let restored =
+            self.between_steps(move |engine| prefix_file::read_bytes(engine, &from, &bytes, model, &salt))?;
+        restored.map(|(size, _)| size.positions)
+    }
+
+    /// Positions of the longest beginning of `tokens` that the cache has for requests of this `salt`, and the bytes that all of
+    /// them take in a file at most.
+    ///
+    /// # Errors
+    /// [`SessionError::Engine`], [`SessionError::Gone`].
+    pub fn cached_positions(&self, tokens: Vec<u32>, salt: Vec<u8>) -> Result<(usize, u64), SessionError> {
+        let cached = self.between_steps(move |engine| {
+            let bytes = prefix_file::most_bytes(engine, tokens.len());
+            engine.cached_prefix(&tokens, &salt).map(|prefix| (prefix.positions(), bytes))
+        })?;
+        Ok(cached?)
+    }
+
     /// Jobs that have not ended.
     pub fn open_jobs(&self) -> usize {
         self.open.count()

@@ -1,6 +1,6 @@
 //! What `CONTRIBUTING.md` shows can be done: its diffs fit the files as they are, and its commands name what there is.
 //!
-//! A diff's context and the lines that it takes out stand in the file, one after the other; a file that it makes does not
+//! A diff's context and the lines that it takes out stand in the file once, one after the other; a file that it makes does not
 //! exist. In blocks for a shell, `-p` is followed by a crate, `--test` by one of that crate's tests, `cargo xtask` by a command.
 
 use super::{RepoTree, TidyFinding};
@@ -74,7 +74,7 @@ impl<'a> Diff<'a> {
 
     fn fits(&self, text: &str) -> bool {
         let lines: Vec<&str> = text.lines().collect();
-        self.wanted.is_empty() || lines.windows(self.wanted.len()).any(|lines| lines == self.wanted)
+        self.wanted.is_empty() || lines.windows(self.wanted.len()).filter(|lines| *lines == self.wanted).count() == 1
     }
 }
 
@@ -110,7 +110,7 @@ mod tests {
     fn found(page: &str) -> Vec<String> {
         let files = [
             ("CONTRIBUTING.md", page),
-            ("crates/a/src/lib.rs", "one\ntwo\n\nthree\n"),
+            ("crates/a/src/lib.rs", "one\ntwo\n\nthree\nfive\nfive\n"),
             ("crates/a/tests/all.rs", ""),
             ("crates/a/tests/more/main.rs", ""),
             ("xtask/src/main.rs", "[\"tidy\"] => x"),
@@ -130,6 +130,11 @@ mod tests {
                 "CONTRIBUTING.md:9: does not fit crates/a/src/lib.rs as it is: make the diff anew",
                 "CONTRIBUTING.md:14: makes crates/a/src/lib.rs, which is there",
             ]
+        );
+        let twice = fits.replace(" three", " five");
+        assert_eq!(
+            found(&twice)[0],
+            "CONTRIBUTING.md:9: does not fit crates/a/src/lib.rs as it is: make the diff anew"
         );
         let gone = fits.replace("b/crates/a/src/lib.rs", "b/crates/a/src/gone.rs");
         assert_eq!(found(&gone)[0], "CONTRIBUTING.md:4: changes crates/a/src/gone.rs, which is not there");

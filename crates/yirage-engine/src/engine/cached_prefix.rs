@@ -45,6 +45,13 @@ impl Engine {
         Ok(cache_salt(salt, None, &adapted(&adapters.used), 0)?)
     }
 
+    /// Bytes of the contents of all layers' caches of so many positions, at most.
+    pub fn cache_bytes(&self, positions: usize) -> u64 {
+        let blocks = positions.div_ceil(self.scheduler.kv().block_positions()) as u64;
+        let layer = |cache: &BoundKvCache| cache.block_bytes.saturating_mul(blocks);
+        self.kv_caches.iter().map(layer).fold(0, u64::saturating_add)
+    }
+
     /// The longest beginning of `tokens` that the cache has, in whole blocks; of length 0 where it has none. It is one of
     /// requests of this `salt` that name no adapters.
     ///

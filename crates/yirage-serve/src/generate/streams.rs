@@ -3,6 +3,7 @@
 use super::adapters::wanted_adapters;
 use super::admission::{QueuedTokens, enter};
 use super::params::GenerationParams;
+use super::prefill;
 use crate::app::App;
 use crate::call::RequestContext;
 use crate::error::ApiError;
@@ -52,17 +53,19 @@ pub(crate) struct Prompts<'a> {
     ids: &'a [Vec<u32>],
     /// Pictures of the only one.
     pictures: &'a [PlacedPicture],
+    /// Whether another server may compute them.
+    elsewhere: bool,
 }
 
 impl<'a> Prompts<'a> {
     /// Prompts without pictures.
     pub(crate) fn of_tokens(ids: &'a [Vec<u32>]) -> Prompts<'a> {
-        Prompts { ids, pictures: &[] }
+        Prompts { ids, pictures: &[], elsewhere: true }
     }
 
     /// A prompt with pictures.
     pub(crate) fn with_pictures(prompt: &'a Vec<u32>, pictures: &'a [PlacedPicture]) -> Prompts<'a> {
-        Prompts { ids: std::slice::from_ref(prompt), pictures }
+        Prompts { ids: std::slice::from_ref(prompt), pictures, elsewhere: true }
     }
 }
 
@@ -80,7 +83,7 @@ pub(crate) fn start(
     constraint: MakeConstraint<'_>,
 ) -> Result<Streams, ApiError> {
     let generator = held.generator()?;
-    let Prompts { ids: prompts, pictures } = prompts;
+    let Prompts { ids: prompts, pictures, elsewhere } = prompts;
     let count = prompts.len().saturating_mul(asked.n as usize);
     if count > MAX_CHOICES {
         let what = format!("{count} answers are asked for, prompts times `n`; {MAX_CHOICES} are taken");
@@ -105,6 +108,9 @@ pub(crate) fn start(
             let deadline = app.options.request_time.map(|time| Instant::now() + time);
             let (stops, marks, pictures) = (asked.stops.clone(), marks.clone(), pictures.to_vec());
             let job = Job { request, pictures, stops, marks, constraint: constraint(), deadline };
+            if elsewhere && choice == 0 {
+                prefill::take(held, generator, &job);
+            }
             answers.push(AnswerStream {
                 answer: Some(generator.model().submit(job)?),
                 last: None,
@@ -114,6 +120,29 @@ pub(crate) fn start(
     }
     let early = VecDeque::new();
     Ok(Streams { lease: held.clone(), answers, turn: 0, early, started: Instant::now(), ticket, clipped })
+}
+
+/// Computes a prompt for another server, with one token that nobody wants: its events, and the salt that the cache has it under.
+///
+/// # Errors
+/// As of [`start`].
+pub(crate) fn prefilled(
+    app: &App,
+    call: &RequestContext,
+    held: &ModelLease,
+    tokens: Vec<u32>,
+    cache_salt: &str,
+) -> Result<(Streams, Vec<u8>), ApiError> {
+    let suggested = GenerationParams::suggested(held.generator()?.model().generation(), 0);
+    let params = GenerationParams {
+        sampling: SamplingParams::greedy(),
+        max_tokens: Some(1),
+        cache_salt: cache_salt.to_owned(),
+        ..suggested
+    };
+    let prompts = Prompts { ids: &[tokens], pictures: &[], elsewhere: false };
+    let streams = start(app, call, held, prompts, &params, &Arc::default(), &|| None)?;
+    Ok((streams, [&call.caller.salt[..], cache_salt.as_bytes()].concat()))
 }
 
 /// New tokens that the context leaves behind a prompt, before anything is queued.

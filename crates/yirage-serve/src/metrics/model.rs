@@ -30,6 +30,9 @@ pub(crate) struct ModelMetrics {
     pub(crate) accepted: AtomicU64,
     pub(crate) verifications: AtomicU64,
     pub(crate) host_sampled: AtomicU64,
+    /// Tokens of prompts that another server has computed, and prompts that it was to compute and did not.
+    pub(crate) prefilled_elsewhere: AtomicU64,
+    pub(crate) prefills_failed: AtomicU64,
     pub(crate) ends: [AtomicU64; 4],
     pub(crate) first_token: Histogram,
     pub(crate) between_tokens: Histogram,
@@ -53,6 +56,8 @@ impl Default for ModelMetrics {
             accepted: zero(),
             verifications: zero(),
             host_sampled: zero(),
+            prefilled_elsewhere: zero(),
+            prefills_failed: zero(),
             ends: [zero(), zero(), zero(), zero()],
             first_token: Histogram::new(LONG),
             between_tokens: Histogram::new(SHORT),

@@ -1,6 +1,7 @@
 //! A model that generates text, with what a conversation needs.
 
 use super::adapter_files::AdapterFiles;
+use super::prefill_server::PrefillServer;
 use super::slots::{SlotFiles, Slots};
 use crate::error::ApiError;
 use crate::response_parser::{CallFrame, ModelCallFrame, OutputFormat, calls_as_text};
@@ -10,7 +11,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 use yirage_model::chat::{ChatInputs, ChatTemplate};
 use yirage_model::tokenizer::EncodeOptions;
-use yirage_session::{ModelHandle, SessionError, TextProcessor};
+use yirage_session::{ModelFingerprint, ModelHandle, SessionError, TextProcessor};
 
 /// A model with its chat templates, parsed once.
 pub struct Generator {
@@ -21,6 +22,10 @@ pub struct Generator {
     /// Sequences it runs at once.
     max_seqs: usize,
     slots: Slots,
+    /// What the model is, for servers that take what it has computed.
+    fingerprint: Option<ModelFingerprint>,
+    /// Who computes prompts for it.
+    prefill: Option<PrefillServer>,
     /// Where clients may load adapters from; none where they may not.
     pub(super) adapter_files: Option<AdapterFiles>,
     /// Its tokens for grammars, made when one is first wanted; or why there are none.
@@ -106,6 +111,8 @@ impl Generator {
             tools,
             max_seqs,
             slots: Slots::default(),
+            fingerprint: None,
+            prefill: None,
             adapter_files: None,
             vocabulary: OnceLock::new(),
         })
@@ -121,6 +128,27 @@ impl Generator {
     #[must_use]
     pub fn with_slot_files(self, files: SlotFiles) -> Generator {
         Generator { slots: Slots::with_files(files), ..self }
+    }
+
+    /// The same model, whose prompts go to and come from other servers of it by what it is.
+    #[must_use]
+    pub fn with_fingerprint(self, fingerprint: ModelFingerprint) -> Generator {
+        Generator { fingerprint: Some(fingerprint), ..self }
+    }
+
+    /// The same model, whose long prompts another server computes.
+    #[must_use]
+    pub fn with_prefill_server(self, server: PrefillServer) -> Generator {
+        Generator { prefill: Some(server), ..self }
+    }
+
+    pub(crate) fn fingerprint(&self) -> Option<ModelFingerprint> {
+        self.fingerprint
+    }
+
+    /// Who computes long prompts, and what the model is; none without either.
+    pub(crate) fn prefill_server(&self) -> Option<(&PrefillServer, &ModelFingerprint)> {
+        self.prefill.as_ref().zip(self.fingerprint.as_ref())
     }
 
     pub(crate) fn slots(&self) -> &Slots {

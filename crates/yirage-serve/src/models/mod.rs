@@ -7,6 +7,7 @@ mod adapters;
 mod description;
 mod generator;
 mod idle;
+mod prefill_server;
 mod served;
 mod slots;
 
@@ -15,6 +16,8 @@ pub(crate) use adapters::{ADAPTER_SCALE, adapter_scales};
 pub use description::Description;
 pub use generator::Generator;
 pub(crate) use idle::KeepAlive;
+pub(crate) use prefill_server::PrefillRequest;
+pub use prefill_server::{PrefillAddressError, PrefillServer};
 pub use served::Served;
 pub use slots::SlotFiles;
 pub(crate) use slots::SlotKey;

@@ -100,6 +100,10 @@ fn text(app: &App, occupancies: &[Option<Occupancy>]) -> String {
     page.counter("vllm:spec_decode_num_accepted_tokens_total", "Guesses that were right.", |of| &of.metrics.accepted);
     let chosen = "Tokens that the host chose, for samplers that the device has not.";
     page.counter("yirage_host_sampled_tokens_total", chosen, |of| &of.metrics.host_sampled);
+    let taken = "Tokens of prompts that the server of --prefill-server has computed.";
+    page.counter("yirage_prefilled_elsewhere_tokens_total", taken, |of| &of.metrics.prefilled_elsewhere);
+    let failed = "Prompts that the server of --prefill-server was to compute and did not.";
+    page.counter("yirage_prefills_elsewhere_failed_total", failed, |of| &of.metrics.prefills_failed);
     let name = "vllm:request_success_total";
     page.head(name, "counter", "Answers by how they ended.");
     for (entry, label, _) in &page.models {

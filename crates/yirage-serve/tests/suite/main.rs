@@ -15,6 +15,7 @@ mod openapi;
 mod operations;
 mod pairs;
 mod pictures;
+mod prefill;
 mod protocols;
 mod refusals;
 mod samplers;

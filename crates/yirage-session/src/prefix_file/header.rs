@@ -93,6 +93,17 @@ impl PrefixHeader {
     }
 }
 
+/// Bytes of a token in a header at most.
+const TOKEN_DIGITS: u64 = 11;
+/// Bytes of everything else in a header at most.
+const OTHERS: u64 = 4 << 20;
+
+/// Bytes of the file of so many tokens at most, whose caches take so many.
+pub(super) fn most_bytes(tokens: usize, caches: u64) -> u64 {
+    let header = (tokens as u64).saturating_mul(TOKEN_DIGITS).saturating_add(OTHERS);
+    caches.saturating_add(header)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

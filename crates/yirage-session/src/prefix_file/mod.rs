@@ -9,7 +9,9 @@
 //! A file is written under another name and renamed once it is whole. What it holds is put into the cache while it is read, and
 //! is found by requests only when the sum was right: of a file that is cut off or spoilt nothing stays. Only the model, device
 //! and precision that have computed it take it back, so an answer that goes on from it has the bytes of one that was never
-//! interrupted.
+//! interrupted. What goes to another machine by a network has the same bytes.
+
+use yirage_engine::Engine;
 
 mod fingerprint;
 mod header;
@@ -17,8 +19,13 @@ mod read;
 mod write;
 
 pub use fingerprint::ModelFingerprint;
-pub(crate) use read::read;
-pub(crate) use write::write;
+pub(crate) use read::{read, read_bytes};
+pub(crate) use write::{bytes, write};
+
+/// Bytes of the file of so many tokens at most.
+pub(crate) fn most_bytes(engine: &Engine, tokens: usize) -> u64 {
+    header::most_bytes(tokens, engine.cache_bytes(tokens))
+}
 
 /// A beginning in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use yirage_engine::Engine;
 
+/// Writes the longest beginning of `tokens` that the cache has to a file.
 pub(crate) fn write(
     engine: &mut Engine,
     path: &Path,
@@ -19,21 +20,60 @@ pub(crate) fn write(
     tokens: &[u32],
     salt: &[u8],
 ) -> Result<PrefixSize, SessionError> {
+    let mut file = None;
+    let positions = pieces(engine, (path, model), tokens, salt, |piece| {
+        let file = match &mut file {
+            Some(file) => file,
+            none => none.insert(PartFile::create(path)?),
+        };
+        file.write(piece)
+    })?;
+    let bytes = file.map_or(Ok(0), PartFile::finish)?;
+    Ok(PrefixSize { positions, bytes })
+}
+
+/// The same as the bytes of such a file; none where the cache has nothing of it. Errors name `to`.
+pub(crate) fn bytes(
+    engine: &mut Engine,
+    to: &Path,
+    model: ModelFingerprint,
+    tokens: &[u32],
+    salt: &[u8],
+) -> Result<Vec<u8>, SessionError> {
+    let (mut bytes, mut hash) = (Vec::new(), Sha256::new());
+    let positions = pieces(engine, (to, model), tokens, salt, |piece| {
+        hash.update(piece);
+        bytes.extend_from_slice(piece);
+        Ok(())
+    })?;
+    if positions > 0 {
+        bytes.extend_from_slice(&hash.finalize());
+    }
+    Ok(bytes)
+}
+
+/// Gives header and contents piece by piece; nothing where the cache has nothing. Gives the positions.
+fn pieces(
+    engine: &mut Engine,
+    (path, model): (&Path, ModelFingerprint),
+    tokens: &[u32],
+    salt: &[u8],
+    mut piece: impl FnMut(&[u8]) -> Result<(), PrefixFileError>,
+) -> Result<usize, SessionError> {
     let computed_by = engine.cache_identity();
     let prefix = engine.cached_prefix(tokens, salt)?;
     let positions = prefix.positions();
     if positions == 0 {
-        return Ok(PrefixSize { positions, bytes: 0 });
+        return Ok(0);
     }
     let tokens = tokens[..positions].to_vec();
     let caches = prefix.caches();
     let header = PrefixHeader { model: model.to_string(), computed_by, tokens, salt: salt.to_vec(), caches };
-    let mut file = PartFile::create(path)?;
-    file.write(&header.print().map_err(|fault| fault.of(path))?)?;
+    piece(&header.print().map_err(|fault| fault.of(path))?)?;
     for (name, _) in &header.caches {
-        file.write(&prefix.contents(name)?)?;
+        piece(&prefix.contents(name)?)?;
     }
-    Ok(PrefixSize { positions, bytes: file.finish()? })
+    Ok(positions)
 }
 
 /// Counts the files of this process, so that two that are written at once have two names.

@@ -5,7 +5,7 @@ use crate::failure::CliFailure;
 use crate::locate::{locate, named};
 use crate::options::Layers;
 use crate::ranks;
-use crate::settings::{EncoderSettings, EngineSettings, LoraSettings, is_encoder, serve, serve_engine};
+use crate::settings::{EncoderSettings, EngineSettings, LoraSettings, is_encoder, prefill_server, serve, serve_engine};
 use serde_json::json;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use yirage_engine::{EncoderOptions, EngineOptions, ModelFacts};
 use yirage_hal::Device;
 use yirage_model::Checkpoint;
-use yirage_serve::{AdapterFiles, Description, Generator, ModelEntry, ModelOpener, Served, Server, SlotFiles};
+use yirage_serve::{
+    AdapterFiles, Description, Generator, ModelEntry, ModelOpener, PrefillServer, Served, Server, SlotFiles,
+};
 use yirage_session::{LoadedEngine, LocalModel, ModelFingerprint, SessionError, TextEncoder};
 
 /// What every model of the server is opened with.
@@ -24,6 +26,8 @@ struct ModelOpenOptions {
     template: Option<String>,
     /// The folder that slots are written to.
     slots: Option<PathBuf>,
+    /// Who computes long prompts.
+    prefill: Option<PrefillServer>,
     lora: LoraSettings,
     /// The folder of adapters that clients may load.
     adapters: Option<PathBuf>,
@@ -91,7 +95,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, models: &[String]) -> Resu
         let what = format!("expected a folder, got {}; make it first", missing.display());
         return Err(CliFailure::Usage(format!("{}: {what}", layers.label("slot-save-path"))));
     }
-    let (draft, lora) = (settings.draft, settings.lora);
+    let (draft, lora, prefill) = (settings.draft, settings.lora, prefill_server(layers)?);
     let adapters = layers.text("lora-path").map(PathBuf::from);
     if let (true, Some(folder)) = (lora.merge, &adapters) {
         let what = format!("adapters that are merged cannot be changed, so none are loaded of {}", folder.display());
@@ -103,6 +107,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, models: &[String]) -> Resu
         encoder,
         template,
         slots,
+        prefill,
         lora,
         adapters,
         console: *console,
@@ -286,11 +291,14 @@ fn entry(
                 }
                 None => generator,
             };
-            Ok::<_, SessionError>(match &opening.slots {
-                Some(folder) => {
-                    let model = ModelFingerprint::of(&checkpoint)?;
-                    generator.with_slot_files(SlotFiles { folder: folder.clone(), model })
-                }
+            let model = ModelFingerprint::of(&checkpoint)?;
+            let generator = match &opening.slots {
+                Some(folder) => generator.with_slot_files(SlotFiles { folder: folder.clone(), model }),
+                None => generator,
+            };
+            let generator = generator.with_fingerprint(model);
+            Ok::<_, SessionError>(match &opening.prefill {
+                Some(server) => generator.with_prefill_server(server.clone()),
                 None => generator,
             })
         };

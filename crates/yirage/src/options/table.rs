@@ -438,6 +438,21 @@ const BEHIND: &[Spec] = &[
         "Folder that POST /slots/ID?action=save writes prompts to, and restore reads",
     ),
     option(
+        "prefill-server",
+        Text("URL"),
+        Described("none: this server computes all prompts"),
+        SERVE,
+        "Server of the same model that computes long prompts for this one: http://HOST:PORT",
+    ),
+    option(
+        "prefill-least",
+        Number("N"),
+        Value("256"),
+        SERVE,
+        "Tokens of a prompt, beside those that are cached, from which on --prefill-server computes it",
+    ),
+    option("prefill-key-file", Text("FILE"), Described("none"), SERVE, "File with the key that --prefill-server wants"),
+    option(
         "idle-unload",
         Number("S"),
         Described("none: models stay loaded"),

@@ -18,5 +18,5 @@ pub(crate) use lora::LoraSettings;
 pub(crate) use packed::weight_cache_folder;
 pub(crate) use prompt::{PromptSource, read_input};
 pub(crate) use sampling::ResolvedSampling;
-pub(crate) use serve::{address, seconds, serve, serve_engine};
+pub(crate) use serve::{address, prefill_server, seconds, serve, serve_engine};
 pub(crate) use template::template;

@@ -7,10 +7,13 @@ use std::path::Path;
 use std::time::Duration;
 use yirage_engine::limits::MAX_SEQS;
 use yirage_engine::{CacheSize, EngineOptions};
-use yirage_serve::{ApiKeys, ServeOptions, Tls};
+use yirage_serve::{ApiKeys, PrefillServer, ServeOptions, Tls};
 
 /// Bytes of a GiB.
 const GIB: f64 = (1u64 << 30) as f64;
+
+/// Bytes of a file with a key.
+const KEY_BYTES: u64 = 64 << 10;
 
 /// Sequences of full length that the cache holds where nobody says how much it may take.
 const SEQUENCES: u32 = 4;
@@ -48,6 +51,25 @@ pub(crate) fn serve(layers: &Layers) -> Result<(ServeOptions, Vec<String>), CliF
         ..usual
     };
     Ok((options, notes))
+}
+
+/// Who computes long prompts for the server, where somebody does.
+///
+/// # Errors
+/// [`CliFailure::Usage`] naming the option, also where one is given of a server that is not; a file that cannot be read.
+pub(crate) fn prefill_server(layers: &Layers) -> Result<Option<PrefillServer>, CliFailure> {
+    let expected = "a number of tokens from 1 on, beside --prefill-server";
+    let address = layers.text("prefill-server");
+    let least = layers.number("prefill-least", expected, |n: &usize| *n > 0)?.unwrap_or(256);
+    let Some(address) = address else {
+        let alone = ["prefill-least", "prefill-key-file"].into_iter().find(|name| layers.raw_value(name).is_some());
+        let what = "is for the server of --prefill-server, which is not given";
+        return alone.map_or(Ok(None), |name| Err(CliFailure::Usage(format!("{}: {what}", layers.label(name)))));
+    };
+    let key = layers.text("prefill-key-file").map(|path| yirage_mmap::read_text(Path::new(path), KEY_BYTES));
+    let key = key.transpose()?.map(|key| key.trim().to_owned());
+    let server = PrefillServer::new(address, least, key);
+    server.map(Some).map_err(|error| CliFailure::Usage(format!("{}: {error}", layers.label("prefill-server"))))
 }
 
 /// The engine's options for many requests at once.

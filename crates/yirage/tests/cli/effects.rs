@@ -230,6 +230,9 @@ const EFFECTS: &[Effect] = &[
     ("kv-memory", |_| crate::serve::kv_memory()),
     ("models-memory", |_| crate::serve::models_memory()),
     ("slot-save-path", |_| crate::serve::slot_save_path()),
+    ("prefill-server", |_| crate::serve::prefill_server()),
+    ("prefill-least", |_| crate::serve::prefill_least()),
+    ("prefill-key-file", |_| crate::serve::prefill_key_file()),
     ("idle-unload", |_| crate::serve::idle_unload()),
     ("request-time", |_| {
         crate::serve::request_time();

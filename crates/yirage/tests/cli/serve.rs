@@ -328,6 +328,61 @@ pub(crate) fn slot_save_path() {
     assert_eq!(ask(&later, "/slots/0?action=erase", "")["n_erased"], 0);
 }
 
+/// The answer of a server for which another one computes prompts, how many tokens came over, and how many prompts did not.
+fn prefilled_by(prefilling: &Serving, more: &[&str]) -> (Value, [u64; 2]) {
+    let words = "Once upon a time there was a little bear who lived in the deep forest with his mother and his father.";
+    let address = format!("http://{}", prefilling.address());
+    let server = Serving::new(&[&["--prefill-server", &address], more].concat());
+    let body = json!({"prompt": words, "max_tokens": 8, "temperature": 0}).to_string();
+    let (status, answer) = server.ask("POST", "/v1/completions", "", &body);
+    assert_eq!(status, 200, "{answer}");
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    let (_, figures) = server.ask("GET", "/metrics", "", "");
+    let figure = |name: &str| {
+        let line = figures.lines().find(|line| line.starts_with(name)).unwrap();
+        line.rsplit(' ').next().unwrap().parse::<f64>().unwrap() as u64
+    };
+    let counts = ["yirage_prefilled_elsewhere_tokens_total{", "yirage_prefills_elsewhere_failed_total{"].map(figure);
+    (answer["choices"][0]["text"].clone(), counts)
+}
+
+pub(crate) fn prefill_server() {
+    let prefilling = Serving::new(&[]);
+    let (_, [tokens, failed]) = prefilled_by(&prefilling, &["--prefill-least", "16"]);
+    assert!(tokens >= 16 && failed == 0, "{tokens} {failed}");
+    let refused = refused(&["--prefill-server", "https://a:1"]);
+    assert!(refused.code == 2 && refused.err.contains("--prefill-server: expected http://"), "{}", refused.err);
+}
+
+pub(crate) fn prefill_least() {
+    let prefilling = Serving::new(&[]);
+    let (text, [tokens, _]) = prefilled_by(&prefilling, &["--prefill-least", "16"]);
+    assert!(tokens >= 16);
+    assert_eq!(prefilled_by(&prefilling, &[]), (text, [0, 0]), "the prompt is shorter than 256 tokens");
+    for wrong in ["0", "8"] {
+        let refused = refused(&["--prefill-least", wrong]);
+        assert!(refused.code == 2 && refused.err.contains("--prefill-least: "), "{wrong}: {}", refused.err);
+    }
+}
+
+pub(crate) fn prefill_key_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (keys, key) = (folder.path().join("keys"), folder.path().join("key"));
+    std::fs::write(&keys, "ann secret\n").unwrap();
+    std::fs::write(&key, "secret\n").unwrap();
+    let prefilling = Serving::new(&["--api-key-file", keys.to_str().unwrap()]);
+    let with_key = ["--prefill-key-file", key.to_str().unwrap()];
+    let (text, [tokens, failed]) = prefilled_by(&prefilling, &[&with_key[..], &["--prefill-least", "16"]].concat());
+    assert!(tokens >= 16 && failed == 0, "{tokens} {failed}");
+    assert_eq!(prefilled_by(&prefilling, &["--prefill-least", "16"]), (text, [0, 1]), "it wants a key");
+    let alone = refused(&with_key);
+    assert!(
+        alone.code == 2 && alone.err.contains("the server of --prefill-server, which is not given"),
+        "{}",
+        alone.err
+    );
+}
+
 pub(crate) fn request_time() {
     let server = Serving::new(&["--request-time", "0"]);
     let (status, body) = server.ask("POST", "/v1/completions", "", r#"{"prompt": "a", "max_tokens": 300}"#);
