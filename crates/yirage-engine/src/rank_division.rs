@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn layers_are_counted() {
-        let checkpoint = Checkpoint::open(&yirage_testkit::tiny::model("llama")).unwrap();
+        let checkpoint = Checkpoint::open(yirage_testkit::tiny::model("llama")).unwrap();
         assert_eq!(RankDivision::check_stages(&checkpoint, 3).unwrap(), Ok(()));
         let refused = RankDivision::check_stages(&checkpoint, 4).unwrap().unwrap_err();
         assert_eq!(refused, IndivisibleModel::Layers { layers: 3, stages: 4 });

@@ -52,4 +52,4 @@ pub use leader::{RankLeader, RankOpening};
 pub use local::LocalRanks;
 pub use role::RankRole;
 #[cfg(target_os = "linux")]
-pub use stage_device::lead_stages;
+pub use stage_device::{StageOpening, lead_stages};

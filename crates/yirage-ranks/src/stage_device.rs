@@ -13,31 +13,42 @@ use yirage_hal::{
 use yirage_ir::{Format, Type};
 use yirage_plan::{Precision, Target, VerifiedPlan, WeightEntry, WeightPlan, text};
 
-/// A pipeline whose first stage is this process's device, and whose others are those of the other ranks of a group, which
-/// [`follow`](crate::follow) this one: they open devices like this one, which was opened so. `processes` are those of the other
-/// ranks, where this process has started them. What becomes of them is told by the second value.
+/// A stage whose device is another rank's.
+pub struct StageOpening<'a> {
+    /// How the rank opens its device.
+    pub opening: RankOpening<'a>,
+    /// A device that was opened so here: what it says of itself holds for both, or plans are refused there.
+    pub like: Arc<dyn Device>,
+}
+
+/// A pipeline whose first stage is this process's device, and whose others are those of the other ranks of a group, in their
+/// order, which [`follow`](crate::follow) this one. `processes` are those of the other ranks, where this process has started
+/// them. What becomes of them is told by the second value.
 ///
 /// # Errors
-/// What a rank says of its own device, and where the ranks do not come.
+/// [`HalError::Load`] for other ranks than there are stages; what a rank says of its own device, and where the ranks do not
+/// come.
 pub fn lead_stages(
-    device: Arc<dyn Device>,
-    opening: RankOpening<'_>,
+    first: Arc<dyn Device>,
+    others: Vec<StageOpening<'_>>,
     group: Arc<RankGroup>,
     processes: Option<LocalRanks>,
 ) -> Result<(DevicePipeline, RankWatch), HalError> {
     let ranks = group.ranks() as usize;
     let channel = StageChannel::new(group, processes)?;
-    let open = RankCommand::Open {
-        backend: opening.backend.into(),
-        ordinal: opening.ordinal,
-        options: opening.options.clone(),
-    };
+    if others.len() + 1 != ranks {
+        return Err(HalError::Load(format!("{} stages for {ranks} ranks", others.len() + 1)));
+    }
     // They open their devices at the same time.
-    let asked = (1..ranks).map(|rank| channel.ask(rank, &open)).collect::<Result<Vec<_>, _>>()?;
-    let mut stages: Vec<Arc<dyn Device>> = vec![device.clone()];
-    for (rank, question) in (1..ranks).zip(asked) {
+    let open = |(rank, stage): (usize, &StageOpening<'_>)| {
+        let RankOpening { backend, ordinal, options, .. } = stage.opening;
+        channel.ask(rank, &RankCommand::Open { backend: backend.into(), ordinal, options: options.clone() })
+    };
+    let asked = (1..ranks).zip(&others).map(open).collect::<Result<Vec<_>, _>>()?;
+    let mut stages = vec![first];
+    for ((rank, question), StageOpening { like, .. }) in (1..ranks).zip(asked).zip(others) {
         channel.answer(rank, question)?;
-        stages.push(Arc::new(StageDevice { channel: channel.clone(), rank, like: device.clone() }));
+        stages.push(Arc::new(StageDevice { channel: channel.clone(), rank, like }));
     }
     Ok((DevicePipeline::new(stages)?, channel.watch()))
 }
@@ -46,7 +57,6 @@ pub fn lead_stages(
 struct StageDevice {
     channel: Arc<StageChannel>,
     rank: usize,
-    /// A device that was opened as this one was: what it says of itself holds for both, or plans are refused there.
     like: Arc<dyn Device>,
 }
 

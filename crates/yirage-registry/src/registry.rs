@@ -83,8 +83,8 @@ impl Registry {
         Ok(builtin::as_rank(self.select_for_ranks(name)?, &self.surroundings, group))
     }
 
-    /// The number of the device that a pipeline stage opens where the first opens `ordinal`: the backend's next ones in turn, so that
-    /// stages on one machine have devices of their own as far as there are.
+    /// The number of the device of the pipeline stage that is the one so many behind the first of this backend, which has the device
+    /// `ordinal`: the backend's next ones in turn, so that stages on one machine have devices of their own as far as there are.
     pub fn device_of_stage(&self, backend: &str, ordinal: u32, stage: usize) -> u32 {
         let devices = self.select(backend).ok().and_then(|backend| backend.probe().ok()).unwrap_or_default();
         let first = devices.iter().position(|device| device.ordinal == ordinal);

@@ -9,6 +9,7 @@
 use crate::failure::CliFailure;
 use crate::options::{CliCommand, Layers, spec};
 use crate::settings::refused;
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +20,9 @@ use yirage_engine::{IndivisibleModel, RankDivision};
 use yirage_hal::{Device, HalError, OpenOptions};
 use yirage_model::Checkpoint;
 use yirage_plan::ExpertDivision;
-use yirage_ranks::{LocalRanks, RankGroup, RankLeader, RankOpening, RankRole, RankWatch, dismiss, follow, lead_stages};
+use yirage_ranks::{
+    LocalRanks, RankGroup, RankLeader, RankOpening, RankRole, RankWatch, StageOpening, dismiss, follow, lead_stages,
+};
 use yirage_registry::{ProbeEnvironment, Registry, RegistryError, default_threads};
 
 /// This process's place under MPI, until a device is opened with it: a process joins once, whoever asks.
@@ -102,22 +105,22 @@ impl RankSettings {
         Ok(division.map_err(refused)?.notice())
     }
 
-    /// Opens a device on every rank; the second value holds what the user should know.
+    /// Opens a device on every rank; the second value holds what the user should know. Of several backends each is a stage's.
     ///
     /// # Errors
     /// [`CliFailure::Backend`] for a backend whose devices are no ranks, [`CliFailure::Ranks`] for ranks that do not come,
     /// and what the devices say.
     pub(crate) fn open(
         &self,
-        backend: &str,
+        backends: &[&'static str],
         ordinal: u32,
         options: &OpenOptions,
         layers: &Layers,
     ) -> Result<(Arc<dyn Device>, Vec<String>), CliFailure> {
         let registry = Registry::new(ProbeEnvironment::of_this_process());
         let backend = match self.role {
-            RankRole::Shard => registry.select_for_ranks(backend)?,
-            RankRole::Stage => registry.select(backend)?.name(),
+            RankRole::Shard => registry.select_for_ranks(backends[0])?,
+            RankRole::Stage => backends[0],
         };
         let threads = options.threads.unwrap_or_else(|| (default_threads() / self.local_ranks()).max(1));
         let options = OpenOptions { threads: Some(threads), experts: self.experts, ..options.clone() };
@@ -138,7 +141,8 @@ impl RankSettings {
                 (Arc::new(leader), watch)
             }
             RankRole::Stage => {
-                let (pipeline, watch) = lead_stages(device, opening, group, processes)?;
+                let others = self.other_stages(&registry, backends, opening, &device)?;
+                let (pipeline, watch) = lead_stages(device, others, group, processes)?;
                 (Arc::new(pipeline), watch)
             }
         };
@@ -149,6 +153,38 @@ impl RankSettings {
         notes.push(format!("{} ranks of {threads} threads each, every one a process with {part}", self.ranks));
         *OPENED.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch);
         Ok((device, notes))
+    }
+
+    /// The stages behind the first, whose device this is. Devices of other backends are opened here as well, to know them.
+    fn other_stages<'o>(
+        &self,
+        registry: &Registry,
+        backends: &[&'static str],
+        first: RankOpening<'o>,
+        device: &Arc<dyn Device>,
+    ) -> Result<Vec<StageOpening<'o>>, CliFailure> {
+        let name = |rank: usize| backends[if backends.len() == 1 { 0 } else { rank }];
+        let mut known: HashMap<&str, Arc<dyn Device>> = HashMap::from([(first.backend, device.clone())]);
+        let stage = |rank: usize| {
+            let backend = name(rank);
+            let before = (0..rank).filter(|&before| name(before) == backend).count();
+            let ordinal = registry.device_of_stage(backend, first.ordinal, before);
+            let like = match known.get(backend) {
+                Some(known) => known.clone(),
+                None => {
+                    let (like, _) = registry.select(backend)?.open(ordinal, first.options)?;
+                    known.insert(backend, like.clone());
+                    like
+                }
+            };
+            Ok(StageOpening { opening: RankOpening { backend, ordinal, ..first }, like })
+        };
+        (1..self.ranks as usize).map(stage).collect()
+    }
+
+    /// How many stages there are; none where all ranks have a part of every layer.
+    pub(crate) fn stages(&self) -> Option<u32> {
+        (self.role == RankRole::Stage).then_some(self.ranks)
     }
 
     /// Ranks that share the processors here.
@@ -319,7 +355,7 @@ fn open(opening: RankOpening<'_>, group: &Arc<RankGroup>) -> Result<Arc<dyn Devi
 /// What opening a device gives, with what is to be told.
 type Opened = Result<(Arc<dyn Device>, Vec<String>), HalError>;
 
-/// Opens the device that a rank has where rank 0 has that of `opening`.
+/// Opens the device of a rank.
 ///
 /// # Errors
 /// A backend that has no device here, or none that could be such a rank.
@@ -332,9 +368,6 @@ fn open_as_rank(
     Ok(match role {
         // It knows which device its rank has.
         RankRole::Shard => registry.as_rank(backend, group)?.open(ordinal, options),
-        RankRole::Stage => {
-            let own = registry.device_of_stage(backend, ordinal, group.rank());
-            registry.select(backend)?.open(own, options)
-        }
+        RankRole::Stage => registry.select(backend)?.open(ordinal, options),
     })
 }

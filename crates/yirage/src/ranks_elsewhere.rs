@@ -27,13 +27,17 @@ impl NoRanks {
         }
     }
 
+    pub(crate) fn stages(&self) -> Option<u32> {
+        match *self {}
+    }
+
     pub(crate) fn check_division(&self, _: &Checkpoint, _: &Layers) -> Result<Option<String>, CliFailure> {
         match *self {}
     }
 
     pub(crate) fn open(
         &self,
-        _: &str,
+        _: &[&'static str],
         _: u32,
         _: &OpenOptions,
         _: &Layers,

@@ -9,6 +9,7 @@ use super::cache_salt::cache_salt;
 use super::core::Engine;
 use crate::error::EngineError;
 use crate::kv::SeqCache;
+use crate::load::stage_devices;
 use crate::prefix_error::PrefixError;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -32,11 +33,17 @@ impl Engine {
     /// What the contents of caches depend on beside the model, in words: backend and architecture, how positions are
     /// stored, and how exactly they are computed.
     pub fn cache_identity(&self) -> String {
-        let (info, kv, precision) = (self.device.info(), self.facts.kv.info().name, self.options.precision);
+        let (kv, precision) = (self.facts.kv.info().name, self.options.precision);
         let used = self.options.adapters.iter().filter(|adapter| adapter.scale != 0.0);
         let adapters = used.map(|of| format!(", adapter {:032x} times {}", of.adapter.digest(), of.scale));
         let adapters: String = adapters.collect();
-        format!("{} {}, cache of {kv}, precision {precision}{adapters}", info.backend, info.arch)
+        let mut devices: Vec<String> = stage_devices(&*self.device)
+            .iter()
+            .map(|device| format!("{} {}", device.info().backend, device.info().arch))
+            .collect();
+        // Stages of one kind compute what one device of it does.
+        devices.dedup();
+        format!("{}, cache of {kv}, precision {precision}{adapters}", devices.join(" and "))
     }
 
     /// The cache's salt of beginnings that requests of this `salt` have computed which name no adapters.

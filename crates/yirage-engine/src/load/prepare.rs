@@ -22,7 +22,7 @@ use yirage_model::arch::{self, BuildOptions, Model, ModelOutput};
 use yirage_model::checkpoint::StoredType;
 use yirage_model::{Checkpoint, ModelError, RawConfig};
 use yirage_plan::work::{Costs, ResidentSizes};
-use yirage_plan::{VerifiedPlan, WeightEntry, WeightPlan};
+use yirage_plan::{KernelCapabilities, VerifiedPlan, WeightEntry, WeightPlan};
 
 /// A model's numbers before it is loaded.
 pub(crate) struct ModelLoadPlan {
@@ -226,7 +226,7 @@ pub(crate) fn build(
     let trained = config.opt_u32("max_position_embeddings")?;
     let context = options.context.unwrap_or_else(|| trained.unwrap_or(DEFAULT_CONTEXT).min(DEFAULT_CONTEXT));
     let weights_f32 = checkpoint.tensors().all(|t| t.dtype == StoredType::Format(Format::F32));
-    let kv = options.kv_format(weights_f32, &device.info().capabilities);
+    let kv = options.kv_format(weights_f32, &common_capabilities(device));
     check_context(&config, options, context)?;
     let target = device.target();
     check_adapters(&options.adapters, target.ranks)?;
@@ -256,6 +256,17 @@ pub(crate) fn build(
         },
         None => Ok(built),
     }
+}
+
+/// What the kernels of all devices of a model can compute with, as far as a cache's format depends on it.
+fn common_capabilities(device: &dyn Device) -> KernelCapabilities {
+    let own = |device: &dyn Device| device.info().capabilities;
+    let both = |a: KernelCapabilities, b: KernelCapabilities| KernelCapabilities {
+        fp16: a.fp16 && b.fp16,
+        bf16: a.bf16 && b.bf16,
+        ..a
+    };
+    stage_devices(device).into_iter().map(own).reduce(both).unwrap_or_else(|| own(device))
 }
 
 /// Positions of a block of the cache on all devices of a model.

@@ -97,7 +97,7 @@ fn a_draft_model_guesses_for_a_pipeline() {
     let prompt = [5, 9, 17, 33, 5, 9];
     let guessing = EngineOptions { speculation: Speculation { most: 3, ..Speculation::default() }, ..exact() };
     let mut two = staged("llama", 2, &guessing);
-    let draft = Checkpoint::open(&tiny::model("llama")).unwrap();
+    let draft = Checkpoint::open(tiny::model("llama")).unwrap();
     two.load_draft(&draft, None, &mut |_, _| {}).unwrap();
     assert_eq!(greedy(&mut two, &prompt, 12), greedy(&mut staged("llama", 1, &exact()), &prompt, 12));
     assert!(two.stats().accepted > 0, "{:?}", two.stats());
@@ -106,7 +106,7 @@ fn a_draft_model_guesses_for_a_pipeline() {
 #[test]
 fn what_has_to_be_whole_is_refused_on_a_pipeline() {
     let (checkpoint, encoder) =
-        (Checkpoint::open(&tiny::model("llama")).unwrap(), Checkpoint::open(&encoders::model("embed")).unwrap());
+        (Checkpoint::open(tiny::model("llama")).unwrap(), Checkpoint::open(encoders::model("embed")).unwrap());
     let many = refused(Engine::load(&checkpoint, pipeline(9), &exact(), &mut |_, _| {}));
     assert!(many.contains("in 9 pipeline stages") && many.contains("use 1 to"), "{many}");
     let wanted = "the device is a pipeline of 2 stages, and all layers are wanted on one device";

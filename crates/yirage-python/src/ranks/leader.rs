@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use yirage_comm::{CommError, MAX_LOCAL_RANKS};
 use yirage_hal::{Device, OpenOptions};
-use yirage_ranks::{LocalRanks, RankGroup, RankLeader, RankOpening, RankRole, dismiss, lead_stages};
+use yirage_ranks::{LocalRanks, RankGroup, RankLeader, RankOpening, RankRole, StageOpening, dismiss, lead_stages};
 use yirage_registry::{ProbeEnvironment, Registry, default_threads};
 
 /// How long each wait for another rank lasts at most.
@@ -98,7 +98,14 @@ fn opened(
     let opening = RankOpening { role, backend, ordinal, options };
     let device: Arc<dyn Device> = match role {
         RankRole::Shard => Arc::new(RankLeader::new(device, opening, group, Some(processes))?),
-        RankRole::Stage => Arc::new(lead_stages(device, opening, group, Some(processes))?.0),
+        RankRole::Stage => {
+            let other = |stage: u32| {
+                let ordinal = registry.device_of_stage(backend, ordinal, stage as usize);
+                StageOpening { opening: RankOpening { ordinal, ..opening }, like: device.clone() }
+            };
+            let others = (1..ranks).map(other).collect();
+            Arc::new(lead_stages(device.clone(), others, group, Some(processes))?.0)
+        }
     };
     Ok((device, notes))
 }

@@ -9,7 +9,7 @@ use yirage_hal::{Device, HalError, OpenOptions};
 use yirage_ir::Format;
 use yirage_model::Checkpoint;
 use yirage_plan::{ExpertDivision, Precision};
-use yirage_ranks::{RankGroup, RankLeader, RankOpening, RankRole, follow, lead_stages};
+use yirage_ranks::{RankGroup, RankLeader, RankOpening, RankRole, StageOpening, follow, lead_stages};
 use yirage_registry::{ProbeEnvironment, Registry};
 use yirage_testkit::json::{self, ids};
 use yirage_testkit::tiny;
@@ -28,7 +28,7 @@ pub(crate) enum RankScript<'a> {
     Golden(&'a str),
     /// The same with one engine, which the other ranks follow, on this backend.
     Led(&'static str, &'a str),
-    /// The same with the ranks as stages of a pipeline, which the first leads.
+    /// The same with the ranks as stages of a pipeline, which the first leads: the first on the CPU, the others on this backend.
     Stages(&'static str, &'a str),
     /// The same on the CPU, where each rank has experts of its own.
     OwnExperts(&'a str),
@@ -106,7 +106,8 @@ pub(crate) fn run() {
     let stages = word.starts_with("stages");
     let led = stages || matches!(word, "cpu" | "sim" | "experts");
     let backend = match word {
-        "cpu" | "stages-cpu" | "experts" => "cpu",
+        "cpu" | "experts" => "cpu",
+        word if word.starts_with("stages-") => "cpu",
         _ => "sim",
     };
     let model = if led || word == "golden" { argument } else { tiny::NAMES[0] };
@@ -124,7 +125,11 @@ pub(crate) fn run() {
     let opening = RankOpening { role, backend, ordinal: 0, options: &threads };
     let mut device = open(opening, &group).unwrap();
     if stages {
-        device = Arc::new(lead_stages(device, opening, group, None).unwrap().0);
+        let others = word.trim_start_matches("stages-");
+        let opening = RankOpening { backend: others, ..opening };
+        let like = if others == backend { device.clone() } else { open(opening, &group).unwrap() };
+        let others = (1..group.ranks()).map(|_| StageOpening { opening, like: like.clone() }).collect();
+        device = Arc::new(lead_stages(device, others, group, None).unwrap().0);
     } else if led {
         device = Arc::new(RankLeader::new(device, opening, group, None).unwrap());
     }

@@ -11,6 +11,8 @@ use yirage_registry::{AUTO, ProbeEnvironment, Registry, most_threads};
 /// A backend, the number of its device, and how that is opened.
 pub(crate) struct DeviceSettings {
     backend: Arc<dyn Backend>,
+    /// The backends of further pipeline stages, where each has its own.
+    others: Vec<&'static str>,
     ordinal: u32,
     open: OpenOptions,
     /// The ranks that compute together; none where one device computes.
@@ -24,7 +26,8 @@ impl DeviceSettings {
     /// [`CliFailure::Backend`] for an unknown name, and where the backend has no device here.
     pub(crate) fn named(backend: &str) -> Result<DeviceSettings, CliFailure> {
         let registry = Registry::new(ProbeEnvironment::of_this_process());
-        Ok(DeviceSettings { backend: registry.select(backend)?, ordinal: 0, open: OpenOptions::default(), ranks: None })
+        let (backend, open) = (registry.select(backend)?, OpenOptions::default());
+        Ok(DeviceSettings { backend, others: Vec::new(), ordinal: 0, open, ranks: None })
     }
 
     /// Reads the options, but for the number of threads, which is given.
@@ -32,13 +35,11 @@ impl DeviceSettings {
     /// # Errors
     /// [`CliFailure::Usage`] naming the option; [`CliFailure::Backend`] where the backend has no device here.
     pub(crate) fn for_threads(layers: &Layers, threads: Option<usize>) -> Result<DeviceSettings, CliFailure> {
-        let registry = Registry::new(surroundings(layers)?);
-        Ok(DeviceSettings {
-            backend: registry.select(layers.text("backend").unwrap_or(AUTO))?,
-            ordinal: layers.number("device", "the number of a device", |_| true)?.unwrap_or(0),
-            open: open_options(layers, threads)?,
-            ranks: None,
-        })
+        let settings = DeviceSettings::read(layers, threads)?;
+        match settings.others.is_empty() {
+            true => Ok(settings),
+            false => Err(layers.wrong("backend", "one backend, as there are no stages of a pipeline (--pp)")),
+        }
     }
 
     /// Reads the options of a command that computes a model, on several ranks where that is asked for.
@@ -47,7 +48,27 @@ impl DeviceSettings {
     /// As [`DeviceSettings::for_threads`].
     pub(crate) fn of_model(layers: &Layers, threads: Option<usize>) -> Result<DeviceSettings, CliFailure> {
         let ranks = RankSettings::resolve(layers)?;
-        Ok(DeviceSettings { ranks, ..DeviceSettings::for_threads(layers, threads)? })
+        let Some(stages) = ranks.as_ref().and_then(RankSettings::stages) else {
+            return Ok(DeviceSettings { ranks, ..DeviceSettings::for_threads(layers, threads)? });
+        };
+        let settings = DeviceSettings::read(layers, threads)?;
+        match settings.others.len() as u32 {
+            0 => Ok(DeviceSettings { ranks, ..settings }),
+            others if others + 1 == stages => Ok(DeviceSettings { ranks, ..settings }),
+            _ => Err(layers.wrong("backend", format!("one backend, or {stages}, one for each stage of --pp"))),
+        }
+    }
+
+    fn read(layers: &Layers, threads: Option<usize>) -> Result<DeviceSettings, CliFailure> {
+        let registry = Registry::new(surroundings(layers)?);
+        let mut names = layers.text("backend").unwrap_or(AUTO).split(',').map(str::trim);
+        Ok(DeviceSettings {
+            backend: registry.select(names.next().unwrap_or(AUTO))?,
+            others: names.map(|name| Ok(registry.select(name)?.name())).collect::<Result<_, CliFailure>>()?,
+            ordinal: layers.number("device", "the number of a device", |_| true)?.unwrap_or(0),
+            open: open_options(layers, threads)?,
+            ranks: None,
+        })
     }
 
     /// Refuses a model that cannot be divided among the ranks; gives what the user should know of how it is.
@@ -88,7 +109,11 @@ impl DeviceSettings {
     /// [`CliFailure::Usage`] naming an option that the device refuses as it was given; [`CliFailure::Device`] for the rest.
     pub(crate) fn open(&self, layers: &Layers) -> Result<(Arc<dyn Device>, Vec<String>), CliFailure> {
         let opened = match &self.ranks {
-            Some(ranks) => return ranks.open(self.backend.name(), self.ordinal, &self.open, layers),
+            Some(ranks) => {
+                let backends: Vec<&'static str> =
+                    [self.backend.name()].into_iter().chain(self.others.clone()).collect();
+                return ranks.open(&backends, self.ordinal, &self.open, layers);
+            }
             None => self.backend.open(self.ordinal, &self.open),
         };
         opened.map_err(|error| refused(error, layers))

@@ -147,6 +147,37 @@ fn what_cannot_be_is_refused_with_the_numbers() {
     }
 }
 
+/// Stages on devices of two kinds.
+#[test]
+fn each_stage_may_have_a_backend_of_its_own() {
+    let run = ["run", "-m", TINY, "--prompt-ids", "1,2,3", "-n", "6", "--temperature", "0", "--threads", "1"];
+    let of = |more: &[&str]| yirage(&[&run[..], &["--precision", "exact"], more].concat()).ran();
+    let (one, two) = (of(&[]), of(&["--pp", "2", "--backend", "cpu,reference"]));
+    assert_eq!((two.code, &two.out), (0, &one.out), "{}", two.err);
+    for (more, said) in [
+        (&["--backend", "cpu,reference"][..], "--backend: expected one backend, as there are no stages of a pipeline"),
+        (&["--pp", "3", "--backend", "cpu,cpu"], "--backend: expected one backend, or 3, one for each stage of --pp"),
+    ] {
+        let refused = of(more);
+        assert!(refused.code == 2 && refused.err.contains(said), "{more:?}: {}", refused.err);
+    }
+}
+
+/// Where each rank has layers whole, what was computed of a prompt is kept and taken back, from and for one device too.
+#[test]
+fn a_prompt_of_stages_is_kept_in_a_file() {
+    let (model, folder) = (bedtime(), tempfile::tempdir().unwrap());
+    let file = folder.path().join("prompt.cache").display().to_string();
+    let words = "Once upon a time there was a little bear who lived in the deep forest with his mother and his father.";
+    let run = ["run", "-m", &model, "-p", words, "-n", "8", "--temperature", "0", "--prompt-cache", &file, "--json"];
+    let of = |more: &[&str]| yirage(&[&run[..], more].concat()).json();
+    let (first, again, alone) = (of(&["--pp", "2"]), of(&["--pp", "2"]), of(&[]));
+    assert_eq!(first["tokens"], again["tokens"]);
+    assert_eq!(first["tokens"], alone["tokens"]);
+    let cached = |answer: &serde_json::Value| answer["timings"]["cached"].as_u64().unwrap_or(0);
+    assert!(cached(&first) == 0 && cached(&again) > 0 && cached(&alone) > 0, "{first} {again} {alone}");
+}
+
 #[test]
 fn one_head_of_keys_that_all_queries_read_is_on_each_rank() {
     let of = |ranks: &[&str]| {
