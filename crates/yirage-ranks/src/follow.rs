@@ -89,6 +89,14 @@ impl Follower {
                 let opening = RankOpening { role: self.role, backend: &backend, ordinal, options: &options };
                 nothing(open(opening).map(|device| self.device = Some(device)))
             }
+            // Whoever has a plan of its own is asked what pieces it takes.
+            RankCommand::Weight { id, entry } if self.role == RankRole::Stage => {
+                Some(self.weight(&entry).map(|sink| {
+                    let step = sink.row_step() as u64;
+                    self.sinks.insert(id, Ok(sink));
+                    step.to_le_bytes().to_vec()
+                }))
+            }
             RankCommand::Finish { weight } => nothing(self.finish(weight)),
             RankCommand::KvCache { id, block, k_width, blocks } => {
                 nothing(self.kv_cache(id, &block, k_width, blocks as usize))
@@ -140,6 +148,7 @@ impl Follower {
     }
 
     fn forget(&mut self, id: u64) {
+        self.sinks.remove(&id);
         self.weights.remove(&id);
         self.kv_caches.remove(&id);
         self.arenas.remove(&id);

@@ -11,7 +11,7 @@ use yirage_plan::{ExecutorKind, ExpertDivision};
 pub(crate) enum RankCommand {
     /// Open a device.
     Open { backend: String, ordinal: u32, options: OpenOptions },
-    /// Begin a weight, of which this is the line of a weight plan.
+    /// Begin a weight, of which this is the line of a weight plan; a stage says in how many rows it takes pieces.
     Weight { id: u64, entry: String },
     /// Take rows of a weight.
     Rows { weight: u64, first_row: u64, bytes: Vec<u8> },

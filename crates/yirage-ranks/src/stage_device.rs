@@ -122,12 +122,12 @@ impl Device for StageDevice {
     }
 
     fn weight(&self, entry: &WeightEntry) -> Result<Box<dyn WeightSink>, HalError> {
-        // What a piece has to begin at, a weight of this kind says here as well as there.
-        let row_step = self.like.weight(entry)?.row_step();
         let id = self.channel.id();
         let entry = WeightPlan { entries: vec![entry.clone()] }.print();
-        self.channel.before_next(self.rank, &RankCommand::Weight { id, entry });
-        Ok(Box::new(StageSink { held: self.hold(id), row_step }))
+        let begun = self.does(&RankCommand::Weight { id, entry })?;
+        let step = <[u8; 8]>::try_from(&begun[..]).ok().and_then(|step| usize::try_from(u64::from_le_bytes(step)).ok());
+        let none = || HalError::Device(format!("rank {} has not said what pieces of a weight it takes", self.rank));
+        Ok(Box::new(StageSink { held: self.hold(id), row_step: step.filter(|&step| step > 0).ok_or_else(none)? }))
     }
 
     fn kv_cache(&self, block: &Type, k_width: u32, blocks: usize) -> Result<KvCacheHandle, HalError> {

@@ -4,12 +4,12 @@ use crate::golden_support::{all_logits, engine_on, greedy, ids, json, options};
 use std::sync::Arc;
 use yirage_engine::scheduler::LogitsWanted;
 use yirage_engine::{Encoder, EncoderOptions, Engine, EngineError, EngineOptions, Event, Forward, ForwardOptions};
-use yirage_engine::{Request, Speculation, plan_step};
+use yirage_engine::{EngineAdapter, Request, Speculation, plan_step};
 use yirage_hal::{Backend, Device, DevicePipeline, OpenOptions};
 use yirage_ir::Format;
-use yirage_model::Checkpoint;
+use yirage_model::{Checkpoint, LoraAdapter};
 use yirage_plan::Precision;
-use yirage_testkit::{encoders, tiny};
+use yirage_testkit::{adapters, encoders, tiny};
 
 /// So many devices as the stages of a pipeline.
 fn pipeline(stages: usize) -> Arc<dyn Device> {
@@ -101,6 +101,28 @@ fn a_draft_model_guesses_for_a_pipeline() {
     two.load_draft(&draft, None, &mut |_, _| {}).unwrap();
     assert_eq!(greedy(&mut two, &prompt, 12), greedy(&mut staged("llama", 1, &exact()), &prompt, 12));
     assert!(two.stats().accepted > 0, "{:?}", two.stats());
+}
+
+/// Adapters beside the model, and others in their place while it is loaded.
+#[test]
+fn adapters_go_to_the_stages_of_their_layers() {
+    for name in adapters::NAMES {
+        let golden = adapters::golden(name);
+        let folder = tiny::model(golden["model"].as_str().unwrap());
+        let adapter = LoraAdapter::open(adapters::adapter(name)).unwrap();
+        let adapters = vec![EngineAdapter { name: (*name).into(), adapter, scale: 1.0 }];
+        let prompt = ids(&golden["cases"][0]["ids"]);
+        let with = EngineOptions { adapters: adapters.clone(), ..exact() };
+        let wanted = all_logits(&mut engine_on(&folder, &with, pipeline(1)), &prompt);
+        let mut two = engine_on(&folder, &with, pipeline(2));
+        assert_eq!(all_logits(&mut two, &prompt), wanted, "{name}");
+        let checkpoint = Checkpoint::open(&folder).unwrap();
+        two.replace_adapters(&checkpoint, Vec::new()).unwrap();
+        let plain = all_logits(&mut engine_on(&folder, &exact(), pipeline(1)), &prompt);
+        assert_eq!(all_logits(&mut two, &prompt), plain, "{name}");
+        two.replace_adapters(&checkpoint, adapters).unwrap();
+        assert_eq!(all_logits(&mut two, &prompt), wanted, "{name}");
+    }
 }
 
 #[test]

@@ -174,7 +174,7 @@ fn a_prompt_of_stages_is_kept_in_a_file() {
     let (first, again, alone) = (of(&["--pp", "2"]), of(&["--pp", "2"]), of(&[]));
     assert_eq!(first["tokens"], again["tokens"]);
     assert_eq!(first["tokens"], alone["tokens"]);
-    let cached = |answer: &serde_json::Value| answer["timings"]["cached"].as_u64().unwrap_or(0);
+    let cached = |answer: &serde_json::Value| answer["cached_tokens"].as_u64().unwrap_or(0);
     assert!(cached(&first) == 0 && cached(&again) > 0 && cached(&alone) > 0, "{first} {again} {alone}");
 }
 
