@@ -41,6 +41,12 @@ impl Communicator {
         self.transport.ranks()
     }
 
+    /// Whether a rank that is dead is seen to be while it is waited for, however long that may last. Otherwise it is missed at the
+    /// deadline.
+    pub fn sees_the_dead(&self) -> bool {
+        self.transport.sees_the_dead()
+    }
+
     /// How long each call waits for other ranks now.
     pub fn deadline(&self) -> Duration {
         self.deadline

@@ -44,6 +44,9 @@ pub(crate) trait Transport: Send {
     /// How many there are.
     fn ranks(&self) -> usize;
 
+    /// Whether a rank that is dead is seen to be while it is waited for, however long that may last.
+    fn sees_the_dead(&self) -> bool;
+
     /// Most bytes that a rank gives in a round: a multiple of what the largest element takes.
     fn round_bytes(&self) -> usize;
 

@@ -3,15 +3,15 @@
 use crate::group::{RankGroup, RankGroupError};
 use crate::local::LocalRanks;
 use crate::message::RankCommand;
-use crate::tell::RankAnswer;
+use crate::tell::{PING, RankAnswer};
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use yirage_hal::{Device, HalError};
 
-/// Rank 0 is heard of at least so often, and hears of the others.
-const PING: Duration = Duration::from_millis(500);
 /// How long the others have to hear that there is nothing more to do.
 const END: Duration = Duration::from_secs(2);
 /// Bytes of a thread's stack, as Rust's library makes it.
@@ -119,9 +119,7 @@ impl RankChannel {
         let line = Arc::new(RankLine { group, turn, before, watch });
         let weak = Arc::downgrade(&line);
         let channel = RankChannel { device, line, next: AtomicU64::new(1), _processes: processes };
-        thread::Builder::new().name("yirage-ranks".into()).spawn(move || ping(&weak)).map_err(|error| {
-            HalError::OutOfMemory { pool: "threads", wanted: STACK, detail: format!("the ranks' thread: {error}") }
-        })?;
+        thread::Builder::new().name("yirage-ranks".into()).spawn(move || ping(&weak)).map_err(no_thread)?;
         Ok(Arc::new(channel))
     }
 
@@ -208,6 +206,47 @@ pub fn dismiss(group: &RankGroup) {
     // Whoever does not hear it is gone, or is ended by whoever has started it.
     let _ = group.tell(&message);
     group.leave("there is nothing more to do");
+}
+
+/// Lets the others of a group hear of this rank until it is dropped. They follow it and wait to be told something, which takes
+/// as long as options, files and a network say.
+pub struct RankHeartbeat {
+    /// Dropped, the thread ends.
+    beats: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl RankHeartbeat {
+    /// Begins.
+    ///
+    /// # Errors
+    /// [`HalError::OutOfMemory`] for no thread.
+    pub fn new(group: Arc<RankGroup>) -> Result<RankHeartbeat, HalError> {
+        let (beats, over) = sync_channel::<()>(0);
+        let beat = move || {
+            let mut message = Vec::new();
+            RankCommand::Ping.write(&mut message);
+            // What a rank that is gone means is said where something is to be done.
+            while over.recv_timeout(PING) == Err(RecvTimeoutError::Timeout) && group.tell(&message).is_ok() {}
+        };
+        let thread = thread::Builder::new().name("yirage-heartbeat".into()).spawn(beat).map_err(no_thread)?;
+        Ok(RankHeartbeat { beats: Some(beats), thread: Some(thread) })
+    }
+}
+
+impl Drop for RankHeartbeat {
+    fn drop(&mut self) {
+        drop(self.beats.take());
+        if let Some(thread) = self.thread.take() {
+            // It ends by itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Why there is no thread for the ranks.
+pub(crate) fn no_thread(error: io::Error) -> HalError {
+    HalError::OutOfMemory { pool: "threads", wanted: STACK, detail: format!("the ranks' thread: {error}") }
 }
 
 /// Hears of the others while nobody tells them anything.

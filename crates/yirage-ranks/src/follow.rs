@@ -5,7 +5,7 @@ use crate::leader::RankOpening;
 use crate::message::{PlanLoad, RankCommand, RankInput};
 use crate::role::RankRole;
 use crate::stage_device::{memory_bytes, step_bytes};
-use crate::tell::{IDLE, RankAnswer, stage_answer};
+use crate::tell::{RankAnswer, stage_answer};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -28,7 +28,7 @@ pub fn follow(group: &Arc<RankGroup>, open: RankOpener<'_>) -> Result<(), RankGr
     loop {
         let message = match follower.role {
             RankRole::Shard => group.hear()?,
-            RankRole::Stage => group.hear_one(0, Some(IDLE))?,
+            RankRole::Stage => group.hear_one(0)?,
         };
         let unreadable = |why: String| RankGroupError::Comm(CommError::Transport { call: "a message", why });
         for command in RankCommand::read_all(&message).map_err(unreadable)? {

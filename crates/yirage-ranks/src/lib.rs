@@ -40,7 +40,7 @@ mod stage_device;
 mod tell;
 
 #[cfg(target_os = "linux")]
-pub use channel::{RankWatch, dismiss};
+pub use channel::{RankHeartbeat, RankWatch, dismiss};
 pub use device::RankDevice;
 #[cfg(target_os = "linux")]
 pub use follow::{RankOpener, follow};

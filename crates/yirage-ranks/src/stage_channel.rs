@@ -1,11 +1,11 @@
 //! What rank 0 has of the ranks that are stages of a pipeline: a line to each, on which it tells what to do and hears how it
 //! went, while the others do something else.
 
-use crate::channel::RankWatch;
+use crate::channel::{RankWatch, no_thread};
 use crate::group::{RankGroup, RankGroupError};
 use crate::local::LocalRanks;
 use crate::message::RankCommand;
-use crate::tell::read_stage_answer;
+use crate::tell::{PING, read_stage_answer};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -13,12 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 use yirage_hal::HalError;
 
-/// A stage hears of rank 0 at least so often.
-const PING: Duration = Duration::from_millis(500);
 /// How long the stages have to hear that there is nothing more to do.
 const END: Duration = Duration::from_secs(2);
-/// Bytes of a thread's stack, as Rust's library makes it.
-const STACK: u64 = 2 << 20;
 
 /// The lines to all stages. The last who has it tells them that there is nothing more to do.
 pub(crate) struct StageChannel {
@@ -71,9 +67,7 @@ impl StageChannel {
         RankCommand::BecomeStage.write(&mut message);
         lines.group.tell(&message).map_err(|error| lines.ended(&error))?;
         let weak = Arc::downgrade(&lines);
-        thread::Builder::new().name("yirage-stages".into()).spawn(move || ping(&weak)).map_err(|error| {
-            HalError::OutOfMemory { pool: "threads", wanted: STACK, detail: format!("the stages' thread: {error}") }
-        })?;
+        thread::Builder::new().name("yirage-stages".into()).spawn(move || ping(&weak)).map_err(no_thread)?;
         Ok(Arc::new(StageChannel { lines, next: AtomicU64::new(1), _processes: processes }))
     }
 
@@ -118,7 +112,7 @@ impl StageChannel {
     pub(crate) fn answer(&self, rank: usize, question: StageQuestion) -> Result<Vec<u8>, HalError> {
         let mut state = lock(&self.lines.line(rank).state);
         while state.heard < question.0 {
-            let message = self.lines.group.hear_one(rank, None).map_err(|error| self.lines.ended(&error))?;
+            let message = self.lines.group.hear_one(rank).map_err(|error| self.lines.ended(&error))?;
             state.take(read_stage_answer(rank, message));
         }
         let missing = || Err(HalError::Device(format!("rank {rank} has answered question {} before", question.0)));
@@ -163,7 +157,7 @@ impl StageLines {
     /// first.
     fn tell(&self, rank: usize, state: &mut StageLineState, command: &RankCommand) -> Result<(), HalError> {
         while state.heard < state.asked {
-            let message = self.group.hear_one(rank, None).map_err(|error| self.ended(&error))?;
+            let message = self.group.hear_one(rank).map_err(|error| self.ended(&error))?;
             state.take(read_stage_answer(rank, message));
         }
         let mut message = std::mem::take(&mut *lock(&self.line(rank).before));

@@ -11,8 +11,12 @@ const LABEL: u64 = u64::from_le_bytes(*b"commands");
 const HEAD: usize = 4096;
 /// Bytes in which a rank says how it went.
 const ANSWER: usize = 1024;
-/// How long a rank waits to be told something: rank 0 may have nothing to do for days, and is seen to be gone in other ways.
-pub(crate) const IDLE: Duration = Duration::from_secs(365 * 24 * 3600);
+/// Rank 0 is heard of at least so often, and hears of the others.
+pub(crate) const PING: Duration = Duration::from_millis(500);
+/// How long a rank waits to be told something where it sees that rank 0 is dead: one that is stopped may go on.
+const IDLE: Duration = Duration::from_secs(365 * 24 * 3600);
+/// How much longer than for anything else a rank waits to hear of rank 0 where it does not see that.
+const SILENCE: Duration = Duration::from_secs(2);
 
 /// How it went on a rank.
 pub(crate) type RankAnswer = Result<(), HalError>;
@@ -40,7 +44,7 @@ impl RankGroup {
     pub(crate) fn hear(&self) -> Result<Vec<u8>, RankGroupError> {
         self.with(|communicator| {
             let (deadline, mut head) = (communicator.deadline(), vec![0; HEAD]);
-            communicator.set_deadline(IDLE);
+            communicator.set_deadline(longest_silence(communicator));
             let heard = communicator.broadcast(&mut head, 0);
             communicator.set_deadline(deadline);
             heard?;
@@ -81,14 +85,16 @@ impl RankGroup {
         })
     }
 
-    /// What one rank tells this one next, which is waited for so long.
+    /// What one rank tells this one next: rank 0, however long that takes, or another, which has been asked.
     ///
     /// # Errors
     /// What ends a group.
-    pub(crate) fn hear_one(&self, from: usize, within: Option<Duration>) -> Result<Vec<u8>, RankGroupError> {
+    pub(crate) fn hear_one(&self, from: usize) -> Result<Vec<u8>, RankGroupError> {
         self.with(|communicator| {
             let (deadline, mut head) = (communicator.deadline(), vec![0; HEAD]);
-            communicator.set_deadline(within.unwrap_or(deadline));
+            if from == 0 {
+                communicator.set_deadline(longest_silence(communicator));
+            }
             let heard = communicator.recv(&mut head, from);
             communicator.set_deadline(deadline);
             heard?;
@@ -108,6 +114,11 @@ impl RankGroup {
         communicator.set_label(LABEL);
         act(communicator)
     }
+}
+
+/// How long a rank waits to hear of rank 0.
+fn longest_silence(communicator: &Communicator) -> Duration {
+    if communicator.sees_the_dead() { IDLE } else { communicator.deadline().saturating_add(SILENCE) }
 }
 
 /// The length of a message with its beginning, and what is left of it.

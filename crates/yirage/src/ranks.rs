@@ -21,18 +21,34 @@ use yirage_hal::{Device, HalError, OpenOptions};
 use yirage_model::Checkpoint;
 use yirage_plan::ExpertDivision;
 use yirage_ranks::{
-    LocalRanks, RankGroup, RankLeader, RankOpening, RankRole, RankWatch, StageOpening, dismiss, follow, lead_stages,
+    LocalRanks, RankGroup, RankHeartbeat, RankLeader, RankOpening, RankRole, RankWatch, StageOpening, dismiss, follow,
+    lead_stages,
 };
 use yirage_registry::{ProbeEnvironment, Registry, RegistryError, default_threads};
 
 /// This process's place under MPI, until a device is opened with it: a process joins once, whoever asks.
-static MPI_PLACE: Mutex<Option<Communicator>> = Mutex::new(None);
+static MPI_PLACE: Mutex<Option<MpiPlace>> = Mutex::new(None);
 /// What becomes of the ranks that this process has opened last.
 static OPENED: Mutex<Option<RankWatch>> = Mutex::new(None);
 /// How long their end is waited for when the command is over: engines end on threads of their own.
 const END: Duration = Duration::from_secs(5);
 /// The program as whoever started it called it.
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+
+/// Rank 0's place under MPI, of which the others hear until they are told something.
+struct MpiPlace {
+    group: Arc<RankGroup>,
+    heartbeat: RankHeartbeat,
+}
+
+/// What rank 0 has of the others when it opens its device.
+struct JoinedRanks {
+    /// Those that this process has started.
+    processes: Option<LocalRanks>,
+    group: Arc<RankGroup>,
+    /// What those that wait hear meanwhile.
+    heartbeat: Option<RankHeartbeat>,
+}
 
 /// Who starts the ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,8 +79,7 @@ impl RankSettings {
         let whole_experts = own_experts(layers, asked)?;
         let stages = stages(layers, asked.or(whole_experts).unwrap_or(1))?;
         let launcher = launcher(layers)?;
-        let joined =
-            MPI_PLACE.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|place| place.ranks() as u32);
+        let joined = MPI_PLACE.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|place| place.group.ranks());
         let ranks = match (launcher, joined) {
             (RankLauncher::Mpi, Some(ranks)) => ranks,
             _ => stages.or(asked).or(whole_experts).unwrap_or(1),
@@ -124,9 +139,11 @@ impl RankSettings {
         };
         let threads = options.threads.unwrap_or_else(|| (default_threads() / self.local_ranks()).max(1));
         let options = OpenOptions { threads: Some(threads), experts: self.experts, ..options.clone() };
-        let (processes, group) = self.join()?;
+        let JoinedRanks { processes, group, heartbeat } = self.join()?;
         let opening = RankOpening { role: self.role, backend, ordinal, options: &options };
-        let (device, mut notes) = match open_as_rank(&registry, opening, &group)? {
+        let opened = open_as_rank(&registry, opening, &group)?;
+        drop(heartbeat);
+        let (device, mut notes) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 // The others would say in their own words that this rank is gone.
@@ -198,13 +215,13 @@ impl RankSettings {
     }
 
     /// This process's place, and the processes of the others where they are started for it.
-    fn join(&self) -> Result<(Option<LocalRanks>, Arc<RankGroup>), CliFailure> {
+    fn join(&self) -> Result<JoinedRanks, CliFailure> {
         match self.launcher {
             RankLauncher::Local => {
                 let program = program()?;
                 let started = LocalRanks::start(self.ranks, self.deadline, || Command::new(&program));
                 let (processes, group) = started.map_err(|error| CliFailure::Ranks(error.to_string()))?;
-                Ok((Some(processes), group))
+                Ok(JoinedRanks { processes: Some(processes), group, heartbeat: None })
             }
             RankLauncher::Mpi => {
                 let place = MPI_PLACE.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -213,7 +230,8 @@ impl RankSettings {
                                sequences and of tokens";
                     CliFailure::Usage(why.into())
                 };
-                Ok((None, Arc::new(RankGroup::new(place.ok_or_else(used)?))))
+                let MpiPlace { group, heartbeat } = place.ok_or_else(used)?;
+                Ok(JoinedRanks { processes: None, group, heartbeat: Some(heartbeat) })
             }
         }
     }
@@ -264,8 +282,9 @@ pub(crate) fn on_end(listener: impl FnOnce(&str) + Send + 'static) {
 /// wants to hear it from each.
 pub(crate) fn wait_for_end() {
     // Where no device was opened, the others still wait to hear of one.
-    if let Some(place) = MPI_PLACE.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        dismiss(&RankGroup::new(place));
+    if let Some(MpiPlace { group, heartbeat }) = MPI_PLACE.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        drop(heartbeat);
+        dismiss(&group);
     }
     if let Some(watch) = OPENED.lock().unwrap_or_else(PoisonError::into_inner).take() {
         watch.wait_for_end(END);
@@ -328,7 +347,9 @@ pub(crate) fn follow_under_mpi(layers: &Layers, command: CliCommand) -> Result<b
         // It computes by itself, and has told MPI so.
         return Ok(false);
     }
-    *MPI_PLACE.lock().unwrap_or_else(PoisonError::into_inner) = Some(place);
+    let group = Arc::new(RankGroup::new(place));
+    let heartbeat = RankHeartbeat::new(group.clone())?;
+    *MPI_PLACE.lock().unwrap_or_else(PoisonError::into_inner) = Some(MpiPlace { group, heartbeat });
     Ok(false)
 }
 

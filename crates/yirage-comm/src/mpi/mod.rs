@@ -20,6 +20,8 @@ use requests::{Requests, failed};
 use std::ffi::c_int;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::thread;
 use std::time::Duration;
 
 pub use abi::MpiAbi;
@@ -33,6 +35,9 @@ const TO_ALL: [c_int; 2] = [1, 2];
 const TO_RECEIVER: [c_int; 2] = [3, 4];
 /// From the receiver: what it does.
 const TO_SENDER: c_int = 5;
+
+/// What a launcher may take to start all processes, beside the deadline of each wait.
+const STARTS: Duration = Duration::from_secs(10);
 
 /// Bytes that a rank gives in a round.
 const ROUND_BYTES: usize = 1 << 20;
@@ -70,7 +75,7 @@ impl MpiRanks {
     ///
     /// # Errors
     /// [`CommError::Setup`] where there is no such library, where it is of another family, lacks a function or allows no
-    /// threads, and where the process has done so before.
+    /// threads, where the process has done so before, and where not all ranks come within the deadline and ten seconds more.
     pub fn join(&self, deadline: Duration) -> Result<Communicator, CommError> {
         let library = self.load()?;
         let version = abi::version(&library).unwrap_or_default();
@@ -80,8 +85,8 @@ impl MpiRanks {
                 "this process was started by {wanted}, and the library is `{version}`: install {wanted}'s library, or \
                  start it by {found}'s mpirun"
             ))),
-            (Some(MpiAbi::OpenMpi), _) => begin::<HandleAddress>(library, deadline),
-            (Some(MpiAbi::Mpich), _) => begin::<HandleNumber>(library, deadline),
+            (Some(MpiAbi::OpenMpi), _) => in_time(deadline, move || begin::<HandleAddress>(library, deadline)),
+            (Some(MpiAbi::Mpich), _) => in_time(deadline, move || begin::<HandleNumber>(library, deadline)),
             (None, _) => Err(setup(format!("expected a library of Open MPI or MPICH, got `{version}`"))),
         }
     }
@@ -114,6 +119,25 @@ fn family(library: &Library, version: &str) -> Option<MpiAbi> {
 
 fn setup(why: String) -> CommError {
     CommError::Setup { what: "joined", why }
+}
+
+/// Joins on a thread of its own, as MPI itself waits for all ranks without an end. One that waits on ends with the process.
+fn in_time(
+    deadline: Duration,
+    begin: impl FnOnce() -> Result<Communicator, CommError> + Send + 'static,
+) -> Result<Communicator, CommError> {
+    let (joined, whether) = sync_channel(1);
+    let thread = thread::Builder::new().name("yirage-joins-mpi".into());
+    let start = move || {
+        // Where nobody waits any more, the process is about to end.
+        let _ = joined.send(begin());
+    };
+    thread.spawn(start).map_err(|error| setup(format!("no thread can be made that joins: {error}")))?;
+    let within = deadline.saturating_add(STARTS);
+    whether.recv_timeout(within).unwrap_or_else(|_| {
+        let seconds = within.as_secs_f64();
+        Err(setup(format!("not all ranks have come within {seconds:.0} s; is one of them stopped, or cut off?")))
+    })
 }
 
 fn begin<H: Handles>(library: Library, deadline: Duration) -> Result<Communicator, CommError> {
@@ -284,6 +308,11 @@ impl<H: Handles> Transport for MpiTransport<H> {
 
     fn ranks(&self) -> usize {
         self.known_calls.len()
+    }
+
+    /// Some launchers end all where one is dead, and nobody tells of one that is stopped or cut off.
+    fn sees_the_dead(&self) -> bool {
+        false
     }
 
     fn round_bytes(&self) -> usize {

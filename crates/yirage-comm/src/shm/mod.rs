@@ -196,6 +196,10 @@ impl Transport for ShmTransport {
         self.region.ranks()
     }
 
+    fn sees_the_dead(&self) -> bool {
+        true
+    }
+
     fn round_bytes(&self) -> usize {
         SLOT_BYTES
     }
