@@ -45,6 +45,7 @@ BLIP = 0.2
 # What ends a schedule that does not end by itself, in all and behind an event that does lasting harm; and how long
 # mpirun may tidy up behind its last rank.
 LIMIT, LIMIT_ABOVE_DEADLINE, TIDY, TIDY_WHEN_CUT = 60.0, 5.0, 10.0, 2.0
+JOINING = 10.0
 # What does lasting harm, so that an end has to follow; after all else the answer goes on and takes what it takes.
 LASTING = ("killed", "stopped", "cut")
 TYPED = re.compile(r'"error":\{"code":\d+,"kind":"|^(yirage: )?error', re.MULTILINE)
@@ -202,7 +203,9 @@ class Runner:
                 # What the leader's pause takes is not counted.
                 at = time.monotonic() if self.is_leader_stopped(of) else at
             lasting = outcome.happened and of.event in LASTING
-            if now - begun > LIMIT or (lasting and now - at > self.deadline + LIMIT_ABOVE_DEADLINE):
+            # Ranks that have not come to the start yet are given more time than those that have.
+            limit = self.deadline + LIMIT_ABOVE_DEADLINE + (JOINING if outcome.joining else 0.0)
+            if now - begun > LIMIT or (lasting and now - at > limit):
                 outcome.hangs = True
                 outcome.staying = sorted(rank for rank, process in ranks.items() if state(process))
                 states = ", ".join(f"rank {rank} ({state(ranks[rank])})" for rank in outcome.staying)
