@@ -207,8 +207,21 @@ impl CliFailure {
             CliFailure::Ranks(_) => (1, "ranks"),
             CliFailure::Interrupted => (130, "interrupted"),
             CliFailure::Closed(e) if e.kind() == io::ErrorKind::BrokenPipe => (141, "closed"),
+            _ if self.is_out_of_memory() => (WOULD_NOT_FIT, "would_not_fit"),
             _ => (1, "failure"),
         }
+    }
+
+    /// Whether the system has refused memory, for whatever it was: a file that could not be mapped, for one.
+    fn is_out_of_memory(&self) -> bool {
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::OutOfMemory) {
+                return true;
+            }
+            cause = error.source();
+        }
+        false
     }
 
     /// The message with its causes, none said twice.
@@ -280,4 +293,20 @@ pub(crate) fn report(failure: &CliFailure, json: bool) -> u8 {
         _ => writeln!(io::stderr(), "error: {}", visible(&failure.chain())),
     };
     code
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use yirage_mmap::MapError;
+
+    #[test]
+    fn a_file_that_memory_has_no_room_for_would_not_fit() {
+        let map = |source| {
+            let error = MapError::Map { path: "model.gguf".into(), len: 44_928, source };
+            CliFailure::from(ModelError::from(error)).code()
+        };
+        assert_eq!(map(io::ErrorKind::OutOfMemory.into()), (WOULD_NOT_FIT, "would_not_fit"));
+        assert_eq!(map(io::ErrorKind::PermissionDenied.into()), (1, "failure"));
+    }
 }
