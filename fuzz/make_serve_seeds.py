@@ -105,6 +105,7 @@ BODIES = {
     "template": ("/apply-template", {"messages": HISTORY, "tools": [TOOL]}),
     "load": ("/models/load", {"model": "m"}),
     "slot": ("/slots/{id}", {"filename": "a.bin"}),
+    "prefill": ("/prefill", {"model": "story", "tokens": [1, 2, 3], "cache_salt": "a"}),
     "adapter_scales": ("/lora-adapters", [{"id": 0, "scale": 0.5}, {"id": 1}]),
     "adapter_load": ("/v1/load_lora_adapter", {"lora_name": "a", "lora_path": "a.gguf"}),
     "adapter_unload": ("/v1/unload_lora_adapter", {"lora_name": "a", "model": "m"}),
