@@ -5,7 +5,8 @@
 //! small allocations of Rust's library, which aborts when one is refused. [`Allocator`] notes that refusal, and the
 //! handler that [`install`] sets looks for the note when the abort comes. The C library and the beginning of a thread allocate
 //! for themselves, past the allocator, and abort too: without a note the handler asks the system for as much as they ask for at
-//! most. Where that is given, the abort stays what it is.
+//! most. Where that is given, the abort stays what it is. A thread that finds no memory for its second stack panics before it does
+//! anything, and whoever waits for what it would do waits for ever: that panic ends the process in the same way.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -56,6 +57,20 @@ pub fn install(code: u8) {
     let handler: extern "C" fn(libc::c_int) = aborting;
     // SAFETY: the handler only reads its thread's note and an atomic, writes and exits, which signal handlers may.
     unsafe { libc::signal(libc::SIGABRT, handler as libc::sighandler_t) };
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        // Whoever has started such a thread would wait for it: it has panicked before it could do anything.
+        if panic.location().is_some_and(|location| is_beginning_of_thread(location.file())) {
+            end();
+        }
+        before(panic);
+    }));
+}
+
+/// Whether a file of Rust's library is the one in which a thread panics for which there is no second stack when it begins.
+#[cfg(unix)]
+fn is_beginning_of_thread(file: &str) -> bool {
+    file.ends_with("stack_overflow.rs")
 }
 
 /// As on Unix, where there are signals.
@@ -67,12 +82,17 @@ static CODE: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(1);
 
 #[cfg(unix)]
 extern "C" fn aborting(_: libc::c_int) {
+    if REFUSED.get() != 0 || memory_is_refused() {
+        end();
+    }
+}
+
+/// Ends the process as one that has no memory left.
+#[cfg(unix)]
+fn end() -> ! {
     const MESSAGE: &[u8] =
         b"error: memory ran out; choose a shorter context, fewer threads or a smaller model, or raise the limit of memory\n";
-    if REFUSED.get() == 0 && !memory_is_refused() {
-        return;
-    }
-    // SAFETY: both may be called from a signal handler, and the message lives as long as the process.
+    // SAFETY: both may be called from a signal handler or anywhere else, and the message lives as long as the process.
     unsafe {
         libc::write(libc::STDERR_FILENO, MESSAGE.as_ptr().cast(), MESSAGE.len());
         libc::_exit(CODE.load(std::sync::atomic::Ordering::Relaxed).into());
@@ -96,6 +116,13 @@ fn memory_is_refused() -> bool {
 mod tests {
     use super::*;
     use std::hint::black_box;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_thread_that_cannot_begin_is_told_from_other_panics() {
+        assert!(is_beginning_of_thread("/rustc/0/library/std/src/sys/pal/unix/stack_overflow.rs"));
+        assert!(!is_beginning_of_thread("crates/yirage-process/src/last_resort.rs"));
+    }
 
     #[test]
     fn what_is_refused_is_noted_and_nothing_else() {
