@@ -58,7 +58,7 @@ impl BuiltModel {
     }
 }
 
-/// Why a model cannot be cut into so many stages.
+/// Why what wants a whole model on one device has none on a pipeline of so many stages.
 pub(crate) fn whole_model_wanted(what: &str, stages: usize) -> EngineError {
     let why = format!("the device is a pipeline of {stages} stages, and all layers are wanted on one device");
     HalError::Unsupported { what: what.into(), why }.into()
