@@ -2,7 +2,7 @@
 //!
 //! [`advise`] is a pure function of [`Hardware`]: it opens nothing and reads no clock, so that a table of machines tests
 //! it. [`measure`] and [`latency`] read the ceilings of an open device. [`benchmark`] times ops of ours on any number of
-//! backends.
+//! backends. [`scale`] tells how long a step takes that several devices compute.
 //!
 //! This crate knows no model, no file of settings, and nothing of how results are shown.
 #![forbid(unsafe_code)]
@@ -14,6 +14,7 @@ mod hardware;
 mod loaded;
 mod measured;
 mod notes;
+pub mod scale;
 pub mod templates;
 mod workers;
 mod workload;

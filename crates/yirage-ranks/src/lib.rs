@@ -31,6 +31,7 @@ mod leader;
 mod local;
 #[cfg(target_os = "linux")]
 mod message;
+mod planned;
 mod role;
 #[cfg(target_os = "linux")]
 mod stage_channel;
@@ -50,6 +51,7 @@ pub use kernel::collective_kernel;
 pub use leader::{RankLeader, RankOpening};
 #[cfg(target_os = "linux")]
 pub use local::LocalRanks;
+pub use planned::PlannedRank;
 pub use role::RankRole;
 #[cfg(target_os = "linux")]
 pub use stage_device::{StageOpening, lead_stages};

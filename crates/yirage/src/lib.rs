@@ -25,6 +25,7 @@ mod prompt_cache;
 #[cfg_attr(not(target_os = "linux"), path = "ranks_elsewhere.rs")]
 mod ranks;
 mod roofline;
+mod scale;
 mod session;
 mod settings;
 mod verify;
@@ -94,6 +95,7 @@ fn run(invocation: &Invocation, started: Instant) -> Result<(), CliFailure> {
         CliCommand::Doctor => commands::doctor::run(layers, &console),
         CliCommand::Verify => commands::verify::run(layers, &console),
         CliCommand::Bench => commands::bench::run(layers, &console),
+        CliCommand::Scale => commands::scale::run(layers, &console),
         CliCommand::BenchGraph => commands::bench_graph::run(layers, &console, &invocation.positional),
         CliCommand::BenchServe => commands::bench_serve::run(layers, &console),
         CliCommand::BackendInfo => commands::backend::info::run(layers, &console),

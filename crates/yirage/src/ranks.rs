@@ -30,6 +30,10 @@ use yirage_registry::{ProbeEnvironment, Registry, RegistryError, default_threads
 static MPI_PLACE: Mutex<Option<MpiPlace>> = Mutex::new(None);
 /// What becomes of the ranks that this process has opened last.
 static OPENED: Mutex<Option<RankWatch>> = Mutex::new(None);
+/// Most ranks of this machine.
+pub(crate) const MOST_LOCAL_RANKS: u32 = MAX_LOCAL_RANKS as u32;
+/// How long ranks wait for each other where nobody says it.
+const RANK_TIME: Duration = Duration::from_secs(30);
 /// How long their end is waited for when the command is over: engines end on threads of their own.
 const END: Duration = Duration::from_secs(5);
 /// The program as whoever started it called it.
@@ -92,6 +96,13 @@ impl RankSettings {
         let role = if stages.is_some() { RankRole::Stage } else { RankRole::Shard };
         let deadline = deadline(layers)?;
         Ok((ranks > 1).then_some(RankSettings { ranks, role, experts, launcher, deadline }))
+    }
+
+    /// So many ranks of this machine that share every layer; nothing where that is one device by itself.
+    pub(crate) fn local(ranks: u32) -> Option<RankSettings> {
+        let (role, experts) = (RankRole::Shard, ExpertDivision::Rows);
+        let settings = RankSettings { ranks, role, experts, launcher: RankLauncher::Local, deadline: RANK_TIME };
+        (ranks > 1).then_some(settings)
     }
 
     /// Refuses a model whose KV heads or experts the ranks cannot share, or that has not as many layers as there are stages; says
@@ -268,7 +279,7 @@ fn launcher(layers: &Layers) -> Result<RankLauncher, CliFailure> {
 fn deadline(layers: &Layers) -> Result<Duration, CliFailure> {
     const MOST: f64 = 24.0 * 3600.0;
     let seconds = layers.number("rank-time", "seconds above 0, at most a day", |s: &f64| *s > 0.0 && *s <= MOST)?;
-    Ok(Duration::from_secs_f64(seconds.unwrap_or(30.0)))
+    Ok(seconds.map_or(RANK_TIME, Duration::from_secs_f64))
 }
 
 /// Calls a function once the ranks of the device that was opened last compute no more, with the reason.

@@ -12,6 +12,9 @@ pub(crate) enum NoRanks {}
 
 pub(crate) use NoRanks as RankSettings;
 
+/// Most ranks of this machine.
+pub(crate) const MOST_LOCAL_RANKS: u32 = 1;
+
 impl NoRanks {
     /// Refuses more than one rank.
     ///
@@ -25,6 +28,11 @@ impl NoRanks {
             "local" => Ok(None),
             _ => Err(layers.wrong("launch", "local, since there are ranks on Linux alone")),
         }
+    }
+
+    /// One device by itself: nobody can ask for more than [`MOST_LOCAL_RANKS`].
+    pub(crate) fn local(_: u32) -> Option<RankSettings> {
+        None
     }
 
     pub(crate) fn stages(&self) -> Option<u32> {

@@ -14,5 +14,5 @@ pub(crate) use compare::BaselineFile;
 pub(crate) use drive::{Bench, BenchSample};
 pub(crate) use print::Printer;
 pub(crate) use row::{BenchRow, BenchSetup, now};
-pub(crate) use settings::BenchSettings;
+pub(crate) use settings::{BenchSettings, MAX_REPETITIONS, numbers};
 pub(crate) use test::BenchTest;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use yirage_engine::limits::{BLOCK, MAX_CONTEXT, MAX_SEQS, MAX_STEP_TOKENS};
 
 /// Most repetitions.
-const MAX_REPETITIONS: u32 = 10_000;
+pub(crate) const MAX_REPETITIONS: u32 = 10_000;
 
 /// What to measure and how to show it.
 pub(crate) struct BenchSettings {
@@ -98,7 +98,10 @@ fn models(layers: &Layers) -> Vec<Option<String>> {
 }
 
 /// Numbers separated by commas, of all times the option was given.
-fn numbers(
+///
+/// # Errors
+/// [`CliFailure::Usage`] naming the option.
+pub(crate) fn numbers(
     layers: &Layers,
     name: &str,
     default: &[u32],

@@ -124,7 +124,21 @@ pub(crate) fn load(
     batch: u32,
     tests: &[BenchTest],
 ) -> Result<(Bench, BenchSetup), CliFailure> {
-    let mut settings = EngineSettings::for_threads(layers, threads)?;
+    load_with(EngineSettings::for_threads(layers, threads)?, layers, console, located, batch, tests)
+}
+
+/// The same with settings that are read already.
+///
+/// # Errors
+/// As [`load`].
+pub(crate) fn load_with(
+    mut settings: EngineSettings,
+    layers: &Layers,
+    console: &Console,
+    located: &LocalModel,
+    batch: u32,
+    tests: &[BenchTest],
+) -> Result<(Bench, BenchSetup), CliFailure> {
     let sequences = tests.iter().map(|t| t.sequences).max().unwrap_or(1);
     let options = &mut settings.options;
     options.max_seqs = sequences;

@@ -31,6 +31,7 @@ pub(crate) mod rerank;
 pub(crate) mod rm;
 pub(crate) mod route;
 pub(crate) mod run;
+pub(crate) mod scale;
 mod score;
 pub(crate) mod serve;
 pub(crate) mod tokenize;

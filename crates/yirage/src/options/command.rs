@@ -49,6 +49,8 @@ pub(crate) enum CliCommand {
     Verify,
     /// Measure how fast a model runs.
     Bench,
+    /// Tell how long steps take on several devices.
+    Scale,
     /// Measure how fast the graphs of Mirage's benchmarks run.
     BenchGraph,
     /// Measure what clients of a server see.
@@ -135,6 +137,7 @@ impl CliCommand {
         CliCommand::Doctor,
         CliCommand::Verify,
         CliCommand::Bench,
+        CliCommand::Scale,
         CliCommand::BenchGraph,
         CliCommand::BenchServe,
         CliCommand::BackendInfo,
@@ -201,6 +204,7 @@ impl CliCommand {
             CliCommand::Verify => "verify",
             CliCommand::BenchServe => "bench-serve",
             CliCommand::Bench => "bench",
+            CliCommand::Scale => "scale",
             CliCommand::BenchGraph => "bench-graph",
             CliCommand::BackendInfo => "info",
             CliCommand::BackendOptimize => "optimize",
@@ -248,6 +252,9 @@ impl CliCommand {
             CliCommand::Doctor => "Show devices, folders and, with --roofline, what this machine can do at most",
             CliCommand::Verify => "Compare a backend with the reference: every op, every format, a whole model",
             CliCommand::Bench => "Measure how fast a model runs, and how much of the machine that is",
+            CliCommand::Scale => {
+                "Tell how long a model's steps take on 2, 8 or 1,024 devices, by figures that are measured"
+            }
             CliCommand::BenchGraph => "Measure how fast the graphs of Mirage's benchmarks run",
             CliCommand::BenchServe => "Measure what clients of a server see: latencies, throughput, goodput",
             CliCommand::BackendInfo => "Show a backend's device and, with --measure, what it can do at most",
@@ -288,6 +295,7 @@ impl CliCommand {
             | CliCommand::Rerank
             | CliCommand::Inspect
             | CliCommand::Explain
+            | CliCommand::Scale
             | CliCommand::Bench => &["model"],
             CliCommand::Verify | CliCommand::BackendInfo | CliCommand::BackendOptimize | CliCommand::BackendTest => {
                 &["backend"]

@@ -12,7 +12,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
     ("Get and look at models", &["pull", "list", "rm", "inspect", "convert", "imatrix", "quantize"]),
     ("Texts", &["embed", "rerank", "tokenize", "perplexity", "logits"]),
     ("This machine", &["devices", "doctor", "verify", "backend"]),
-    ("Measure and explain", &["bench", "bench-graph", "explain"]),
+    ("Measure and explain", &["bench", "scale", "bench-graph", "explain"]),
     ("Graphs and plans", &["graph", "plan"]),
     ("Settings and the rest", &["config", "cache", "completions", "version"]),
 ];
@@ -33,6 +33,7 @@ const HEADINGS: &[(&str, &str)] = &[
     ("input", "Graphs in files"),
     ("tune", "Measuring this machine"),
     ("plan", "Plans, and what is explained"),
+    ("devices", "Several devices"),
     ("quick", "What is verified"),
     ("mix", "Quantising"),
     ("outtype", "Converting"),

@@ -4,12 +4,12 @@ use super::choosing::CHOOSING;
 use super::command::CliCommand::{
     self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, BenchGraph, BenchServe, Chat, Doctor,
     Embed, Explain, GraphRun, GraphShow, Imatrix, Logits, Perplexity, PlanRun, PlanSave, Pull, Rerank, Route, Run,
-    Serve, Tokenize, Verify,
+    Scale, Serve, Tokenize, Verify,
 };
 use super::spec::{Default, OptionKind, Spec, flag, option, short};
 use super::takers::{
-    ANSWER, BENCH, COMPUTE, DEVICE, ENCODE, FETCH, FUSE, GENERATE, GENERATING_RANKS, IDS, KEPT, LISTEN, LOAD, MODEL,
-    OPEN, PIECES, PRECISE, PROMPT, RANKS, SERVE, STEPS, TALK,
+    ANSWER, BENCH, COMPUTE, DECODES, DEVICE, ENCODE, FETCH, FUSE, GENERATE, GENERATING_RANKS, IDS, KEPT, LISTEN, LOAD,
+    MODEL, OPEN, PIECES, PRECISE, PROMPT, RANKS, SERVE, STEPS, TALK,
 };
 use super::writing::WRITING;
 use Default::{Described, Value};
@@ -327,15 +327,24 @@ const BEHIND: &[Spec] = &[
     ),
     // What to measure: llama-bench's names and letters.
     short('p', option("n-prompt", Texts("N,.."), Described("512"), BENCH, "Lengths of prompts to measure; 0 is none")),
-    short('n', option("n-gen", Texts("N,.."), Described("128"), BENCH, "Numbers of new tokens to measure; 0 is none")),
+    short(
+        'n',
+        option(
+            "n-gen",
+            Texts("N,.."),
+            Described("128; scale: 32"),
+            DECODES,
+            "Numbers of new tokens to measure; 0 is none. scale: one number",
+        ),
+    ),
     option("pg", Texts("N,N"), Described("none"), BENCH, "A prompt and new tokens behind it, timed together; also -pg"),
-    short('d', option("n-depth", Texts("N,.."), Described("0"), BENCH, "Positions that are cached before, untimed")),
+    short('d', option("n-depth", Texts("N,.."), Described("0"), DECODES, "Positions that are cached before, untimed")),
     option(
         "sequences",
         Texts("N,.."),
         Described("1"),
-        BENCH,
-        "Sequences that generate together: the sum of their rates",
+        DECODES,
+        "Sequences that generate together: the sum of their rates; scale: of each replica",
     ),
     short('b', option("batch-size", Texts("N,.."), Described("512"), BENCH, "Prompt tokens computed in one step")),
     short(
@@ -344,7 +353,7 @@ const BEHIND: &[Spec] = &[
             "repetitions",
             Number("N"),
             Value("5"),
-            &[Bench, BenchGraph],
+            &[Bench, BenchGraph, Scale],
             "Timed runs of each test, or rounds of each graph",
         ),
     ),
@@ -685,6 +694,21 @@ const BEHIND: &[Spec] = &[
     ),
     option("apply", Switch, Value("false"), &[BackendOptimize], "Keep what is advised for later starts"),
     option("duration", Number("S"), Value("10"), &[BackendBenchmark], "Seconds that all timed steps take together"),
+    // Several devices.
+    option(
+        "devices",
+        Texts("N,.."),
+        Described("1,2,4,8; with --fleet 8 to 1024"),
+        &[Scale],
+        "Numbers of devices: ranks of this machine, or devices of --fleet",
+    ),
+    option(
+        "fleet",
+        Text("FILE"),
+        Described("this machine, measured"),
+        &[Scale],
+        "JSON file with figures of devices and links that are not here",
+    ),
     // What is verified.
     option("quick", Switch, Value("false"), &[Verify, BackendTest], "Each case in one way of several"),
     option(

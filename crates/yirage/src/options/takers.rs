@@ -3,18 +3,19 @@
 use super::command::CliCommand::{
     self, BackendBenchmark, BackendInfo, BackendOptimize, BackendTest, Bench, BenchGraph, BenchServe, Cache, Chat,
     Convert, Doctor, Embed, Explain, GraphCheck, GraphRun, Imatrix, Inspect, Logits, Perplexity, PlanCheck, PlanRun,
-    PlanSave, Pull, Quantize, Rerank, Rm, Route, Run, Serve, Tokenize, Verify,
+    PlanSave, Pull, Quantize, Rerank, Rm, Route, Run, Scale, Serve, Tokenize, Verify,
 };
 
 /// Commands that compute steps of a model.
-pub(super) const STEPS: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain];
+pub(super) const STEPS: &[CliCommand] =
+    &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Scale, Doctor, Explain];
 /// Commands that make plans whose precision is for the user to choose.
 pub(super) const PRECISE: &[CliCommand] =
-    &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain, PlanSave, Imatrix];
+    &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Scale, Doctor, Explain, PlanSave, Imatrix];
 /// Commands that compute with a model that generates text.
-pub(super) const COMPUTE: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Bench, Doctor, Explain];
+pub(super) const COMPUTE: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Bench, Scale, Doctor, Explain];
 /// Commands that compile graphs.
-pub(super) const FUSE: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Bench, Doctor, Explain, PlanSave];
+pub(super) const FUSE: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Bench, Scale, Doctor, Explain, PlanSave];
 /// Commands that choose a device.
 pub(super) const DEVICE: &[CliCommand] = &[
     Run,
@@ -25,6 +26,7 @@ pub(super) const DEVICE: &[CliCommand] = &[
     Embed,
     Rerank,
     Bench,
+    Scale,
     BenchGraph,
     Doctor,
     Verify,
@@ -49,6 +51,7 @@ pub(super) const OPEN: &[CliCommand] = &[
     Embed,
     Rerank,
     Bench,
+    Scale,
     BenchGraph,
     Doctor,
     Verify,
@@ -71,10 +74,11 @@ pub(super) const PIECES: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity,
 pub(super) const ENCODE: &[CliCommand] = &[Embed, Rerank];
 /// Commands that look after what is kept, and those that make it.
 pub(super) const KEPT: &[CliCommand] =
-    &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Doctor, Explain, Cache];
+    &[Run, Chat, Serve, Logits, Perplexity, Embed, Rerank, Bench, Scale, Doctor, Explain, Cache];
 /// Commands that open a model.
 pub(super) const MODEL: &[CliCommand] = &[
-    Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Convert, Imatrix, Quantize, Bench, Doctor, Explain,
+    Run, Chat, Logits, Perplexity, Embed, Rerank, Tokenize, Inspect, Convert, Imatrix, Quantize, Bench, Scale, Doctor,
+    Explain,
 ];
 /// Commands that may fetch a model.
 pub(super) const FETCH: &[CliCommand] = &[
@@ -91,6 +95,7 @@ pub(super) const FETCH: &[CliCommand] = &[
     Imatrix,
     Quantize,
     Bench,
+    Scale,
     Doctor,
     Verify,
     Explain,
@@ -104,6 +109,8 @@ pub(super) const RANKS: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, 
 pub(super) const GENERATING_RANKS: &[CliCommand] = &[Run, Chat, Serve, Logits, Perplexity, Bench];
 /// The command that measures.
 pub(super) const BENCH: &[CliCommand] = &[Bench];
+/// Commands that measure steps of sequences behind positions.
+pub(super) const DECODES: &[CliCommand] = &[Bench, Scale];
 /// Commands that generate text.
 pub(super) const GENERATE: &[CliCommand] = &[Run, Chat];
 /// Commands that hold conversations and may guess ahead.

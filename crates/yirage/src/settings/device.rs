@@ -59,6 +59,11 @@ impl DeviceSettings {
         }
     }
 
+    /// The same with so many ranks of this machine that share every layer, whatever the options say of ranks.
+    pub(crate) fn on_local_ranks(self, ranks: u32) -> DeviceSettings {
+        DeviceSettings { ranks: RankSettings::local(ranks), ..self }
+    }
+
     fn read(layers: &Layers, threads: Option<usize>) -> Result<DeviceSettings, CliFailure> {
         let registry = Registry::new(surroundings(layers)?);
         let mut names = layers.text("backend").unwrap_or(AUTO).split(',').map(str::trim);

@@ -70,6 +70,11 @@ impl EngineSettings {
         Ok(EngineSettings { device: DeviceSettings::of_model(layers, threads)?, options, draft, lora, note })
     }
 
+    /// The same with so many ranks of this machine that share every layer, whatever the options say of ranks.
+    pub(crate) fn on_local_ranks(self, ranks: u32) -> EngineSettings {
+        EngineSettings { device: self.device.on_local_ranks(ranks), ..self }
+    }
+
     /// As [`DeviceSettings::check_division`].
     ///
     /// # Errors

@@ -1,0 +1,157 @@
+//! Machines that are given as figures, and the ways in which their devices can divide a model.
+
+use super::figures::{DeviceFigures, LinkFigures};
+use super::rank_step::{Collective, CollectiveKind, RankStep};
+use super::step_time::StepTime;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Nodes of several devices each, all alike.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fleet {
+    /// What it is called, and where its figures come from.
+    pub name: String,
+    /// Bytes of memory that a device has for weights and caches.
+    pub memory_bytes: f64,
+    /// What a device does.
+    pub device: DeviceFigures,
+    /// Devices of a node.
+    pub node_devices: u32,
+    /// Between devices of a node.
+    pub node_link: LinkFigures,
+    /// Between devices of different nodes.
+    pub network_link: LinkFigures,
+}
+
+/// A figure of a fleet that is none.
+#[derive(Clone, PartialEq, Debug, Error)]
+#[error("`{field}`: expected {expected}, got {got}")]
+pub struct FleetError {
+    /// Which.
+    pub field: &'static str,
+    /// What it may be.
+    pub expected: &'static str,
+    /// What it is.
+    pub got: f64,
+}
+
+/// How so many devices divide a model: replicas that each have their own sequences, of stages, of ranks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Division {
+    /// Ranks that share every layer.
+    pub tp: u32,
+    /// Stages that have layers whole.
+    pub pp: u32,
+    /// Models that have nothing to do with each other.
+    pub replicas: u32,
+}
+
+/// A step of a division.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct DividedStep {
+    /// How the model is divided.
+    #[serde(flatten)]
+    pub division: Division,
+    /// Sequences of each replica.
+    pub sequences: u32,
+    /// The time of its step.
+    pub time: StepTime,
+    /// Bytes that a device holds.
+    pub device_bytes: f64,
+}
+
+impl Fleet {
+    /// That all figures are numbers that a machine can have.
+    ///
+    /// # Errors
+    /// The first that is not.
+    pub fn check(&self) -> Result<(), FleetError> {
+        let device = &self.device;
+        let rates = [
+            ("memory_bytes", Some(self.memory_bytes)),
+            ("device.bytes_per_second", Some(device.bytes_per_second)),
+            ("device.ops_per_second", device.ops_per_second),
+            ("node_devices", Some(f64::from(self.node_devices))),
+            ("node_link.bytes_per_second", Some(self.node_link.bytes_per_second)),
+            ("network_link.bytes_per_second", Some(self.network_link.bytes_per_second)),
+        ];
+        let seconds = [
+            ("device.step_seconds", device.step_seconds),
+            ("device.kernel_seconds", device.kernel_seconds),
+            ("node_link.seconds", self.node_link.seconds),
+            ("network_link.seconds", self.network_link.seconds),
+        ];
+        for (field, got) in rates.into_iter().filter_map(|(field, given)| Some((field, given?))) {
+            if !(got.is_finite() && got > 0.0) {
+                return Err(FleetError { field, expected: "a number above 0", got });
+            }
+        }
+        for (field, got) in seconds {
+            if !(got.is_finite() && got >= 0.0) {
+                return Err(FleetError { field, expected: "seconds, 0 or more", got });
+            }
+        }
+        Ok(())
+    }
+
+    /// The link that the slowest message among so many neighbouring devices takes.
+    fn link(&self, devices: u32) -> &LinkFigures {
+        if devices <= self.node_devices { &self.node_link } else { &self.network_link }
+    }
+
+    /// The step of a division: `step` is what one rank does of all layers, `resident` are the bytes that it would hold of them,
+    /// and `rows` those that a stage hands on. A step goes through the stages one after the other.
+    pub fn divided(
+        &self,
+        division: Division,
+        sequences: u32,
+        step: &RankStep,
+        resident: f64,
+        rows: f64,
+    ) -> DividedStep {
+        let Division { tp, pp, .. } = division;
+        let link = self.link(tp);
+        let mut time = StepTime::shared(step, &self.device, link, tp, 1.0);
+        let stages = f64::from(pp);
+        time.step *= stages;
+        // The hand-over between two stages is between nodes only where one of them ends there.
+        let handed = Collective { kind: CollectiveKind::SendRecv, bytes: rows };
+        let between = (1..pp).map(|stage| {
+            let next = stage * tp;
+            let link = if next.is_multiple_of(self.node_devices) { &self.network_link } else { &self.node_link };
+            link.collective_seconds(&handed, 2)
+        });
+        time.stages = between.sum();
+        DividedStep { division, sequences, time, device_bytes: resident / stages }
+    }
+
+    /// Whether each device has room for it.
+    pub fn has_room(&self, step: &DividedStep) -> bool {
+        step.device_bytes <= self.memory_bytes
+    }
+}
+
+impl DividedStep {
+    /// Tokens a second of one sequence.
+    pub fn rate(&self) -> f64 {
+        self.time.seconds().recip()
+    }
+
+    /// Tokens a second of all sequences of all replicas.
+    pub fn total_rate(&self) -> f64 {
+        self.rate() * f64::from(self.sequences) * f64::from(self.division.replicas)
+    }
+}
+
+/// The ways to divide a model among so many devices, by powers of two ranks of which `can_share` says whether they can share every
+/// layer, and at most `layers` stages.
+pub fn divisions(devices: u32, layers: u32, can_share: &dyn Fn(u32) -> bool) -> Vec<Division> {
+    let powers = |most: u32| (0..32).map(|power| 1u32 << power).take_while(move |&n| n <= most);
+    let shared = powers(devices).filter(|&tp| devices.is_multiple_of(tp) && can_share(tp));
+    let staged = shared.flat_map(|tp| {
+        let groups = devices / tp;
+        powers(layers.min(groups)).filter(move |&pp| groups.is_multiple_of(pp)).map(move |pp| (tp, pp))
+    });
+    staged.map(|(tp, pp)| Division { tp, pp, replicas: devices / tp / pp }).collect()
+}
