@@ -97,6 +97,10 @@ class Outcome:
     failures: list[str] = field(default_factory=list)
     files_of_open_mpi: list[str] = field(default_factory=list)
 
+    def time_to_end(self, deadline: float) -> float:
+        """From an event to the end: the ranks wait longer for those that have not come to the start yet."""
+        return deadline + (JOINING if self.joining else 0.0)
+
 
 def drawn(number: int, chance: random.Random) -> Schedule:
     transport = chance.choices(["mpi", "local"], [7, 3])[0]
@@ -203,8 +207,7 @@ class Runner:
                 # What the leader's pause takes is not counted.
                 at = time.monotonic() if self.is_leader_stopped(of) else at
             lasting = outcome.happened and of.event in LASTING
-            # Ranks that have not come to the start yet are given more time than those that have.
-            limit = self.deadline + LIMIT_ABOVE_DEADLINE + (JOINING if outcome.joining else 0.0)
+            limit = outcome.time_to_end(self.deadline) + LIMIT_ABOVE_DEADLINE
             if now - begun > LIMIT or (lasting and now - at > limit):
                 outcome.hangs = True
                 outcome.staying = sorted(rank for rank, process in ranks.items() if state(process))
@@ -296,8 +299,9 @@ def judge(of: Outcome, right: list[int], deadline: float) -> None:
     of.ended = how(of, right)
     if of.launcher_stayed and of.schedule.event != "cut":
         of.failures.append("mpirun does not end though all ranks have")
-    if of.schedule.event in LASTING and of.after > deadline and not of.hangs:
-        of.failures.append(f"ends {of.after:.1f}s after the event, not within {deadline:.1f}s")
+    within = of.time_to_end(deadline)
+    if of.schedule.event in LASTING and of.after > within and not of.hangs:
+        of.failures.append(f"ends {of.after:.1f}s after the event, not within {within:.1f}s")
 
 
 def report(outcomes: list[Outcome], planned: int, seconds: float) -> dict[str, Any]:

@@ -72,3 +72,49 @@ impl Device for PlannedRank {
         Err(self.refused(format!("a plan of {} steps", plan.graph.nodes.len())))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use yirage_hal::reference::Reference;
+    use yirage_hal::{Backend, OpenOptions};
+    use yirage_ir::{DType, Dims, Op};
+    use yirage_engine::{EngineOptions, plan_step};
+    use yirage_model::Checkpoint;
+    use yirage_testkit::tiny;
+
+    fn reference() -> Arc<dyn Device> {
+        Reference::new().open(0, &OpenOptions::default()).unwrap().0
+    }
+
+    #[test]
+    fn a_rank_that_is_planned_has_its_part_and_runs_nothing() {
+        let checkpoint = Checkpoint::open(&tiny::model("llama")).unwrap();
+        let planned = |ranks| {
+            let rank = PlannedRank::new(reference(), ranks, ExpertDivision::Rows).unwrap();
+            let step = plan_step(&checkpoint, &rank, &EngineOptions::default(), 3, &mut Vec::new()).unwrap();
+            let bytes: u64 = step.plan.weights.entries.iter().map(|entry| rank.weight_bytes(entry).unwrap()).sum();
+            let is_collective = |op: &Op| op.ranks().is_some();
+            let collectives = step.plan.graph.nodes.iter().filter(|node| node.op().is_some_and(is_collective)).count();
+            (rank, step.plan, bytes, collectives)
+        };
+        let (_, _, whole, none) = planned(1);
+        let (rank, plan, part, some) = planned(2);
+        assert!(none == 0 && some > 0, "{none} and {some} collectives");
+        assert!(part > whole / 2 && part < whole * 3 / 4, "norms are on both ranks: {part} of {whole} bytes");
+        let unsupported = |error: HalError| assert!(error.to_string().contains("planned and were not started"), "{error}");
+        unsupported(rank.weight(&plan.weights.entries[0]).err().unwrap());
+        unsupported(rank.load(&plan, &Bindings::default()).err().unwrap());
+        let block = Type::new(DType::F32, [32, 1, 8]);
+        unsupported(rank.kv_cache(&block, 4, 2).err().unwrap());
+        assert!(rank.kv_block_bytes(&block, 4).unwrap() >= block.bytes(&Dims::default()) as u64);
+    }
+
+    #[test]
+    fn ranks_of_ranks_and_none_are_refused() {
+        let refused = |device, ranks| PlannedRank::new(device, ranks, ExpertDivision::Rows).err().unwrap().to_string();
+        assert!(refused(reference(), 0).contains("0 ranks of a device made for 1"));
+        let two = PlannedRank::new(reference(), 2, ExpertDivision::Rows).unwrap();
+        assert!(refused(Arc::new(two), 2).contains("2 ranks of a device made for 2"));
+    }
+}

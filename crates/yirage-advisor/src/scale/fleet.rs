@@ -155,3 +155,69 @@ pub fn divisions(devices: u32, layers: u32, can_share: &dyn Fn(u32) -> bool) -> 
     });
     staged.map(|(tp, pp)| Division { tp, pp, replicas: devices / tp / pp }).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use yirage_plan::work::Work;
+
+    fn fleet() -> Fleet {
+        let device =
+            DeviceFigures { bytes_per_second: 100.0, ops_per_second: Some(1e3), step_seconds: 1.0, kernel_seconds: 0.5 };
+        Fleet {
+            name: "round".into(),
+            memory_bytes: 1000.0,
+            device,
+            node_devices: 4,
+            node_link: LinkFigures { seconds: 1.0, bytes_per_second: 50.0 },
+            network_link: LinkFigures { seconds: 10.0, bytes_per_second: 5.0 },
+        }
+    }
+
+    fn step() -> RankStep {
+        let work = Work { weight_bytes: 1000.0, ..Work::default() };
+        RankStep { work, kernels: 4, collectives: vec![Collective { kind: CollectiveKind::AllGather, bytes: 100.0 }] }
+    }
+
+    #[test]
+    fn every_division_uses_every_device_once() {
+        let all = divisions(16, 5, &|tp| tp <= 4);
+        assert!(all.iter().all(|d| d.tp * d.pp * d.replicas == 16 && d.tp <= 4 && d.pp <= 4), "{all:?}");
+        assert_eq!(all.len(), 9, "1, 2 or 4 ranks by 1, 2 or 4 stages");
+        let odd = divisions(6, 8, &|_| true);
+        let ways: Vec<[u32; 3]> = odd.iter().map(|d| [d.tp, d.pp, d.replicas]).collect();
+        assert_eq!(ways, [[1, 1, 6], [1, 2, 3], [2, 1, 3]]);
+        assert_eq!(divisions(1, 1, &|_| true), [Division { tp: 1, pp: 1, replicas: 1 }]);
+        assert!(divisions(4, 4, &|_| false).is_empty());
+    }
+
+    #[test]
+    fn ranks_beyond_a_node_and_stages_pay_their_links() {
+        let fleet = fleet();
+        let divided = |tp, pp| fleet.divided(Division { tp, pp, replicas: 3 }, 2, &step(), 800.0, 10.0);
+        let within = divided(4, 1);
+        assert_eq!((within.time.step, within.time.work, within.time.kernels), (1.0, 10.0, 2.0));
+        assert_eq!(within.time.collectives, 2.0 + 75.0 / 50.0);
+        assert_eq!(divided(8, 1).time.collectives, 30.0 + 87.5 / 5.0, "eight devices are on two nodes");
+        assert_eq!(divided(1, 4).time.stages, 3.0 * (1.0 + 0.2), "four stages are on one node");
+        assert_eq!(divided(2, 4).time.stages, 2.0 * (1.0 + 0.2) + (10.0 + 2.0), "the third is on the next one");
+        assert_eq!((divided(2, 4).time.step, divided(2, 4).device_bytes), (4.0, 200.0));
+        let rate = within.rate();
+        assert!((rate * within.time.seconds() - 1.0).abs() < 1e-12 && (within.total_rate() / rate - 6.0).abs() < 1e-12);
+        let tight = Fleet { memory_bytes: 500.0, ..fleet.clone() };
+        assert!(!tight.has_room(&within) && tight.has_room(&divided(2, 2)));
+    }
+
+    #[test]
+    fn figures_that_no_machine_has_are_named() {
+        fleet().check().unwrap();
+        let mut wrong = fleet();
+        wrong.network_link.bytes_per_second = f64::NAN;
+        assert!(wrong.check().unwrap_err().to_string().starts_with("`network_link.bytes_per_second`: expected a number above 0"));
+        let none = Fleet { node_devices: 0, ..fleet() };
+        assert_eq!(none.check().unwrap_err().field, "node_devices");
+        let mut early = fleet();
+        early.device.kernel_seconds = -1.0;
+        assert_eq!(early.check().unwrap_err().to_string(), "`device.kernel_seconds`: expected seconds, 0 or more, got -1");
+    }
+}

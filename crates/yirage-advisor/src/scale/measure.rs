@@ -168,3 +168,26 @@ fn products(sizes: &ProductSizes, ranks: u32) -> Result<PreparedGraph, AdvisorEr
     graph.builder.output(x);
     Ok(graph.prepared(sizes.precision))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use yirage_hal::reference::Reference;
+    use yirage_hal::{Backend, OpenOptions};
+
+    #[test]
+    fn one_device_has_steps_and_products_and_no_link() {
+        let (device, _) = Reference::new().open(0, &OpenOptions::default()).unwrap();
+        let smallest = measure_smallest(&*device).unwrap();
+        assert!(smallest > 0.0);
+        for format in [Format::F32, Format::Q8_0] {
+            let sizes = ProductSizes { format, width: 64, count: 40, tokens: 2, precision: Precision::Fast };
+            let rate = measure_products(&*device, &sizes, 0.0).unwrap();
+            assert!(rate.is_finite() && rate > 0.0);
+            let none = measure_products(&*device, &sizes, 1e9).unwrap_err().to_string();
+            assert!(none.contains("take less than the smallest step"), "{none}");
+        }
+        let alone = measure_link(&*device).unwrap_err().to_string();
+        assert!(alone.contains("it is one rank alone"), "{alone}");
+    }
+}

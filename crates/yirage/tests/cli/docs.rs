@@ -24,6 +24,7 @@ fn check(text: &str, least: usize) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("story.txt"), "One day, a little cat named Tom went to the park.").unwrap();
     std::fs::write(folder.path().join("talk.txt"), "In the deep forest\n/exit\n").unwrap();
+    std::fs::write(folder.path().join("h200-nodes.json"), page("benchmarks/fleets/h200-nodes.json")).unwrap();
     crate::graph::files(folder.path());
     let mut examples = 0;
     for (command, shown) in commands(text) {

@@ -188,6 +188,16 @@ const EFFECTS: &[Effect] = &[
     ("pg", |m| {
         assert_eq!(tests(m, &["-p", "0", "-n", "0", "-pg", "8,2", "--pg", "4,3"]), [(8, 2, 0, 1), (4, 3, 0, 1)])
     }),
+    ("devices", |m| {
+        let scale = |n: &str| yirage(&["scale", "-m", m, "--devices", n, "-n", "2", "-r", "1", "--json"]).ran();
+        let (one, two) = (scale("1"), scale("2"));
+        assert!(one.out.contains("\"ranks\":1,") && two.out.contains("\"ranks\":2,"), "{} {}", one.err, two.err);
+    }),
+    ("fleet", |m| {
+        let file = path(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/benchmarks/fleets/h200-nodes.json"));
+        let ran = yirage(&["scale", "-m", m, "--fleet", &file]).ran();
+        assert!(ran.code == 0 && ran.out.contains("nodes of 8 H200") && ran.out.contains("| 1024 |"), "{}", ran.err);
+    }),
     ("n-depth", |m| assert_eq!(tests(m, &["-p", "0", "-n", "2", "-d", "0,40"]), [(0, 2, 0, 1), (0, 2, 40, 1)])),
     ("sequences", |m| {
         assert_eq!(tests(m, &["-p", "0", "-n", "2", "--sequences", "1,3"]), [(0, 2, 0, 1), (0, 2, 0, 3)])

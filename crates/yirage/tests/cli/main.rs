@@ -44,6 +44,7 @@ mod quantize;
 mod ranks;
 mod route;
 mod samplers;
+mod scale;
 mod serve;
 mod support;
 mod template;
