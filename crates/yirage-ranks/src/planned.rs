@@ -76,10 +76,10 @@ impl Device for PlannedRank {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use yirage_engine::{EngineOptions, plan_step};
     use yirage_hal::reference::Reference;
     use yirage_hal::{Backend, OpenOptions};
     use yirage_ir::{DType, Dims, Op};
-    use yirage_engine::{EngineOptions, plan_step};
     use yirage_model::Checkpoint;
     use yirage_testkit::tiny;
 
@@ -102,7 +102,8 @@ mod tests {
         let (rank, plan, part, some) = planned(2);
         assert!(none == 0 && some > 0, "{none} and {some} collectives");
         assert!(part > whole / 2 && part < whole * 3 / 4, "norms are on both ranks: {part} of {whole} bytes");
-        let unsupported = |error: HalError| assert!(error.to_string().contains("planned and were not started"), "{error}");
+        let unsupported =
+            |error: HalError| assert!(error.to_string().contains("planned and were not started"), "{error}");
         unsupported(rank.weight(&plan.weights.entries[0]).err().unwrap());
         unsupported(rank.load(&plan, &Bindings::default()).err().unwrap());
         let block = Type::new(DType::F32, [32, 1, 8]);

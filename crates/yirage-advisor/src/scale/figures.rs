@@ -57,15 +57,16 @@ impl LinkFigures {
         messages * self.seconds + parts * collective.bytes / self.bytes_per_second
     }
 
-    /// The link whose collectives of two sizes took so many seconds.
-    pub(super) fn fitted(small: (&Collective, f64), large: (&Collective, f64), ranks: u32) -> LinkFigures {
+    /// The link whose collectives of two sizes took so many seconds each.
+    pub(super) fn fitted(small: (f64, Collective), large: (f64, Collective), ranks: u32) -> LinkFigures {
         let unit = LinkFigures { seconds: 0.0, bytes_per_second: 1.0 };
         let bytes = |collective: &Collective| unit.collective_seconds(collective, ranks);
-        let messages = LinkFigures { seconds: 1.0, bytes_per_second: f64::INFINITY }.collective_seconds(small.0, ranks);
-        // Noise may make the small one slower: the link is then as fast as the large one says.
-        let (more, longer) = (bytes(large.0) - bytes(small.0), large.1 - small.1);
-        let bytes_per_second = if longer > 0.0 { more / longer } else { bytes(large.0) / large.1 };
-        let seconds = (small.1 - bytes(small.0) / bytes_per_second) / messages;
+        let of_messages = LinkFigures { seconds: 1.0, bytes_per_second: f64::INFINITY };
+        let messages = |collective: &Collective| of_messages.collective_seconds(collective, ranks);
+        // A small one that takes longer than its share of the large one takes its messages.
+        let (more, longer) = (bytes(&large.1) - bytes(&small.1), large.0 - small.0);
+        let bytes_per_second = if longer > 0.0 { more / longer } else { bytes(&large.1) / large.0 };
+        let seconds = (small.0 - bytes(&small.1) / bytes_per_second) / messages(&small.1);
         LinkFigures { seconds: seconds.max(0.0), bytes_per_second }
     }
 }
@@ -98,14 +99,14 @@ mod tests {
         for kind in [CollectiveKind::AllGather, CollectiveKind::AllReduce] {
             for ranks in [2, 3, 8] {
                 let (small, large) = (of(kind, 4096.0), of(kind, 1e6));
-                let times = [small, large].map(|one| link.collective_seconds(&one, ranks));
-                let found = LinkFigures::fitted((&small, times[0]), (&large, times[1]), ranks);
+                let timed = |one: Collective| (link.collective_seconds(&one, ranks), one);
+                let found = LinkFigures::fitted(timed(small), timed(large), ranks);
                 assert!((found.seconds / link.seconds - 1.0).abs() < 1e-9, "{found:?}");
                 assert!((found.bytes_per_second / link.bytes_per_second - 1.0).abs() < 1e-9, "{found:?}");
             }
         }
         let (small, large) = (of(CollectiveKind::AllGather, 4e3), of(CollectiveKind::AllGather, 1e6));
-        let noisy = LinkFigures::fitted((&small, 2e-3), (&large, 1e-3), 2);
+        let noisy = LinkFigures::fitted((2e-3, small), (1e-3, large), 2);
         assert!(noisy.seconds > 0.0 && noisy.bytes_per_second == 5e5 / 1e-3, "{noisy:?}");
     }
 

@@ -162,8 +162,12 @@ mod tests {
     use yirage_plan::work::Work;
 
     fn fleet() -> Fleet {
-        let device =
-            DeviceFigures { bytes_per_second: 100.0, ops_per_second: Some(1e3), step_seconds: 1.0, kernel_seconds: 0.5 };
+        let device = DeviceFigures {
+            bytes_per_second: 100.0,
+            ops_per_second: Some(1e3),
+            step_seconds: 1.0,
+            kernel_seconds: 0.5,
+        };
         Fleet {
             name: "round".into(),
             memory_bytes: 1000.0,
@@ -213,11 +217,20 @@ mod tests {
         fleet().check().unwrap();
         let mut wrong = fleet();
         wrong.network_link.bytes_per_second = f64::NAN;
-        assert!(wrong.check().unwrap_err().to_string().starts_with("`network_link.bytes_per_second`: expected a number above 0"));
+        assert!(
+            wrong
+                .check()
+                .unwrap_err()
+                .to_string()
+                .starts_with("`network_link.bytes_per_second`: expected a number above 0")
+        );
         let none = Fleet { node_devices: 0, ..fleet() };
         assert_eq!(none.check().unwrap_err().field, "node_devices");
         let mut early = fleet();
         early.device.kernel_seconds = -1.0;
-        assert_eq!(early.check().unwrap_err().to_string(), "`device.kernel_seconds`: expected seconds, 0 or more, got -1");
+        assert_eq!(
+            early.check().unwrap_err().to_string(),
+            "`device.kernel_seconds`: expected seconds, 0 or more, got -1"
+        );
     }
 }

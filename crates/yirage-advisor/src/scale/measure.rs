@@ -1,7 +1,7 @@
 //! Figures of a device that is one of several ranks, by steps of small graphs on all of them at once.
 //!
 //! All ranks run the same plan, so what a step takes on this one it takes while all others are at work. A graph with a
-//! collective is a rank's own ([`yirage_compile`] divides nothing of it), so that each rank has all of the weights here.
+//! collective is a rank's own (the compiler divides nothing of it), so each rank has all of the weights here.
 
 use super::figures::LinkFigures;
 use super::rank_step::{Collective, CollectiveKind};
@@ -18,19 +18,19 @@ use yirage_tune::{LoadedGraph, PreparedGraph, Timing};
 
 /// Steps that are timed of each graph.
 const STEPS: usize = 21;
-/// Gathers of a graph that has some.
+/// Gathers of a graph that does nothing else.
 const GATHERS: usize = 8;
-/// Elements that a rank gives to a gather: few, and many.
-const WIDTHS: [u32; 2] = [256, 1 << 16];
+/// Elements that a rank gives to each of those.
+const MANY: u32 = 1 << 16;
 
-/// Products as a model has them.
+/// Products as ranks have them that share a model: each rank computes some rows, and all get those of all for the next one.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ProductSizes {
     /// The format of the weights.
     pub format: Format,
-    /// Inputs and outputs of each: a multiple of the format's block.
-    pub width: u32,
-    /// How many, one after the other.
+    /// Outputs of each product on a rank, a multiple of the format's block. It reads the outputs of all ranks.
+    pub rows: u32,
+    /// How many.
     pub count: u32,
     /// Tokens of a step.
     pub tokens: u32,
@@ -38,58 +38,60 @@ pub struct ProductSizes {
     pub precision: Precision,
 }
 
-/// Seconds of the smallest step, which all ranks take.
-///
-/// # Errors
-/// What the compiler or the device says.
-pub fn measure_smallest(device: &dyn Device) -> Result<f64, AdvisorError> {
-    timed(device, &gathers(1, WIDTHS[0], None)?)
+/// What ranks do, all at once.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct RankFigures {
+    /// Seconds of the smallest step.
+    pub smallest: f64,
+    /// Bytes of weights that each rank reads a second in products.
+    pub bytes_per_second: f64,
+    /// What a collective between products takes; none of one rank alone.
+    pub link: Option<LinkFigures>,
 }
 
-/// Bytes a second of weights that each rank reads in such products, all ranks at once; `smallest` seconds of a step are not the
-/// products'.
+/// Measures the ranks of a device.
 ///
 /// # Errors
-/// What the compiler or the device says.
-pub fn measure_products(device: &dyn Device, sizes: &ProductSizes, smallest: f64) -> Result<f64, AdvisorError> {
+/// What the compiler or the device says, and products that take no longer than the smallest step.
+pub fn measure_ranks(device: &dyn Device, sizes: &ProductSizes) -> Result<RankFigures, AdvisorError> {
     let ranks = device.target().ranks;
-    let prepared = products(sizes, ranks)?;
-    let bytes: usize = prepared.weights.iter().map(|(_, bytes)| bytes.len()).sum();
-    let seconds = timed(device, &prepared)? - smallest;
-    match seconds > 0.0 {
-        true => Ok(bytes as f64 / seconds),
-        false => {
-            let what = format!("the time of {} products of {} inputs and outputs", sizes.count, sizes.width);
-            let why = "they take less than the smallest step; take more".into();
-            Err(HalError::Unsupported { what, why }.into())
-        }
+    let smallest = timed(device, &gathers(1, 256, None)?)?;
+    let alone = products(sizes, ranks, false)?;
+    let bytes: usize = alone.weights.iter().map(|(_, bytes)| bytes.len()).sum();
+    let seconds = timed(device, &alone)?;
+    if seconds <= smallest {
+        let what = format!("the time of {} products of {} rows", sizes.count, sizes.rows);
+        let why = "they take less than the smallest step; take more".into();
+        return Err(HalError::Unsupported { what, why }.into());
     }
+    let bytes_per_second = bytes as f64 / (seconds - smallest);
+    let link = match ranks {
+        1 => None,
+        _ => Some(link(device, sizes, seconds)?),
+    };
+    Ok(RankFigures { smallest, bytes_per_second, link })
 }
 
-/// The link between the ranks of a device, by gathers of few and of many bytes.
-///
-/// # Errors
-/// A device that is no rank of several; what the compiler or the device says.
-pub fn measure_link(device: &dyn Device) -> Result<LinkFigures, AdvisorError> {
+/// The link between the ranks: bytes a second by gathers of many bytes, seconds of a message by gathers of few between products,
+/// which take so many seconds without. Ranks that compute come to a gather one after the other, and may sleep until the last
+/// has come: that is what a message takes.
+fn link(device: &dyn Device, sizes: &ProductSizes, products_alone: f64) -> Result<LinkFigures, AdvisorError> {
     let ranks = device.target().ranks;
-    if ranks < 2 {
-        let why = "it is one rank alone".into();
-        return Err(HalError::Unsupported { what: "the link of a device to others".into(), why }.into());
-    }
-    let mut times = [0.0; 2];
-    let mut sizes = [Collective { kind: CollectiveKind::AllGather, bytes: 0.0 }; 2];
-    for ((width, seconds), collective) in WIDTHS.into_iter().zip(&mut times).zip(&mut sizes) {
-        // What is given to a step takes time as well, and is no message.
-        let with = timed(device, &gathers(GATHERS, width, Some(ranks))?)?;
-        let without = timed(device, &gathers(GATHERS, width, None)?)?;
-        *seconds = (with - without).max(0.0) / GATHERS as f64;
-        collective.bytes = f64::from(ranks) * f64::from(width) * size_of::<f32>() as f64;
-    }
-    if times[1] <= 0.0 {
-        let what = format!("the time of a gather of {} bytes", sizes[1].bytes);
+    let gather = |rows: u32, tokens: u32| {
+        let bytes = f64::from(ranks) * f64::from(rows) * f64::from(tokens) * size_of::<f32>() as f64;
+        Collective { kind: CollectiveKind::AllGather, bytes }
+    };
+    // What is given to a step takes time as well, and is no message.
+    let with = timed(device, &gathers(GATHERS, MANY, Some(ranks))?)?;
+    let without = timed(device, &gathers(GATHERS, MANY, None)?)?;
+    let large = ((with - without) / GATHERS as f64, gather(MANY, 1));
+    let between = timed(device, &products(sizes, ranks, true)?)? - products_alone;
+    let small = ((between / f64::from(sizes.count)).max(0.0), gather(sizes.rows, sizes.tokens));
+    if large.0 <= 0.0 {
+        let what = format!("the time of a gather of {} bytes", large.1.bytes);
         return Err(HalError::Unsupported { what, why: "it is lost in the noise of other steps".into() }.into());
     }
-    Ok(LinkFigures::fitted((&sizes[0], times[0]), (&sizes[1], times[1]), ranks))
+    Ok(LinkFigures::fitted(small, large, ranks))
 }
 
 fn timed(device: &dyn Device, prepared: &PreparedGraph) -> Result<f64, AdvisorError> {
@@ -98,7 +100,7 @@ fn timed(device: &dyn Device, prepared: &PreparedGraph) -> Result<f64, AdvisorEr
     Ok(Timing::of_steps(STEPS, &mut loaded)?.median())
 }
 
-/// A graph of one token's rows in the making.
+/// A graph in the making.
 struct ScaleGraph {
     builder: GraphBuilder,
     random: Rng,
@@ -149,23 +151,30 @@ fn gathers(count: usize, width: u32, ranks: Option<u32>) -> Result<PreparedGraph
     Ok(graph.prepared(Precision::Exact))
 }
 
-/// Products one after the other, whose weights each rank has whole. Their weights are zeros: what a product takes does not depend
-/// on them.
-fn products(sizes: &ProductSizes, ranks: u32) -> Result<PreparedGraph, AdvisorError> {
+/// Products whose weights each rank has whole: each of what all ranks have of the one before it, or all of the same input, with nothing
+/// to gather between them. Their weights are zeros: what a product takes does not depend on them.
+fn products(sizes: &ProductSizes, ranks: u32, gathered: bool) -> Result<PreparedGraph, AdvisorError> {
     let mut graph = ScaleGraph::new(sizes.tokens);
-    let ty = Type::new(sizes.format.into(), [sizes.width, sizes.width]);
+    let ty = Type::new(sizes.format.into(), [sizes.rows, sizes.rows * ranks]);
     let zeros = vec![0u8; ty.bytes(&Dims::default())];
-    let mut x = graph.input(sizes.width)?;
+    let mut x = graph.input(sizes.rows * ranks)?;
+    let mut last = x;
     for at in 0..sizes.count {
         let name = format!("w{at}");
         let weight = graph.builder.weight(&name, ty.clone())?;
         graph.weights.push((name, zeros.clone()));
-        x = graph.builder.op(&format!("y{at}"), Linear { groups: 1 }, &[x, weight])?;
+        last = graph.builder.op(&format!("y{at}"), Linear { groups: 1 }, &[x, weight])?;
+        match gathered {
+            true => x = graph.builder.op(&format!("g{at}"), AllGather { ranks }, &[last])?,
+            false => graph.builder.output(last),
+        }
     }
-    if ranks > 1 {
-        x = graph.builder.op("sum", AllReduce { ranks }, &[x])?;
-    }
-    graph.builder.output(x);
+    let end = match (gathered, ranks) {
+        (true, _) => x,
+        (false, 1) => return Ok(graph.prepared(sizes.precision)),
+        (false, _) => graph.builder.op("sum", AllReduce { ranks }, &[last])?,
+    };
+    graph.builder.output(end);
     Ok(graph.prepared(sizes.precision))
 }
 
@@ -178,16 +187,11 @@ mod tests {
     #[test]
     fn one_device_has_steps_and_products_and_no_link() {
         let (device, _) = Reference::new().open(0, &OpenOptions::default()).unwrap();
-        let smallest = measure_smallest(&*device).unwrap();
-        assert!(smallest > 0.0);
         for format in [Format::F32, Format::Q8_0] {
-            let sizes = ProductSizes { format, width: 64, count: 40, tokens: 2, precision: Precision::Fast };
-            let rate = measure_products(&*device, &sizes, 0.0).unwrap();
-            assert!(rate.is_finite() && rate > 0.0);
-            let none = measure_products(&*device, &sizes, 1e9).unwrap_err().to_string();
-            assert!(none.contains("take less than the smallest step"), "{none}");
+            let sizes = ProductSizes { format, rows: 128, count: 8, tokens: 2, precision: Precision::Fast };
+            let figures = measure_ranks(&*device, &sizes).unwrap();
+            assert!(figures.smallest > 0.0 && figures.bytes_per_second.is_finite(), "{figures:?}");
+            assert!(figures.bytes_per_second > 0.0 && figures.link.is_none(), "{figures:?}");
         }
-        let alone = measure_link(&*device).unwrap_err().to_string();
-        assert!(alone.contains("it is one rank alone"), "{alone}");
     }
 }

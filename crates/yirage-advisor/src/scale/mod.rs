@@ -3,7 +3,7 @@
 //!
 //! A step of a rank is what its plan says: bytes to read, operations, steps of the plan, and collectives ([`RankStep`]). Figures
 //! of a device ([`DeviceFigures`]) and of a link ([`LinkFigures`]) turn that into seconds ([`StepTime`]), one after the other:
-//! nothing of it is at the same time. The figures are measured ([`measure_products`], [`measure_link`]) or given by whoever knows a
+//! nothing of it is at the same time. The figures are measured ([`measure_ranks`]) or given by whoever knows a
 //! machine that is not here ([`Fleet`]), for which [`divisions`] tells how many devices may divide a model in which ways.
 //!
 //! Knows no model and no file, and nothing of how ranks are started.
@@ -16,6 +16,6 @@ mod step_time;
 
 pub use figures::{DeviceFigures, LinkFigures};
 pub use fleet::{DividedStep, Division, Fleet, FleetError, divisions};
-pub use measure::{ProductSizes, measure_link, measure_products, measure_smallest};
+pub use measure::{ProductSizes, RankFigures, measure_ranks};
 pub use rank_step::{Collective, CollectiveKind, RankStep};
 pub use step_time::StepTime;

@@ -7,8 +7,10 @@ use crate::locate::{locate, named};
 use crate::options::Layers;
 use crate::profiling::Profiling;
 use crate::settings::EngineSettings;
+use std::sync::Arc;
 use yirage_engine::limits::MAX_CONTEXT;
-use yirage_engine::{CacheSize, Engine, Speculation};
+use yirage_engine::{CacheSize, Engine, EngineOptions, Speculation};
+use yirage_hal::Device;
 use yirage_model::{Checkpoint, RawConfig};
 use yirage_registry::most_threads;
 use yirage_session::LocalModel;
@@ -124,23 +126,23 @@ pub(crate) fn load(
     batch: u32,
     tests: &[BenchTest],
 ) -> Result<(Bench, BenchSetup), CliFailure> {
-    load_with(EngineSettings::for_threads(layers, threads)?, layers, console, located, batch, tests)
+    let mut settings = EngineSettings::for_threads(layers, threads)?;
+    fit(&mut settings.options, batch, tests);
+    let checkpoint = Checkpoint::open(&located.path)?;
+    let division = settings.check_division(&checkpoint, layers)?;
+    let (device, notes) = settings.open(layers)?;
+    notes.iter().chain(&division).for_each(|note| console.note(note));
+    let profiling = Profiling::begin(layers, &*device)?;
+    let engine = load_on(&checkpoint, &device, &settings.options, &located.name, console)?;
+    let precision = settings.options.precision;
+    let path = located.path.to_string_lossy();
+    let setup = BenchSetup::new(&path, &checkpoint, &engine, device.info(), precision, batch);
+    Ok((Bench::new(engine, device, precision, batch, profiling)?, setup))
 }
 
-/// The same with settings that are read already.
-///
-/// # Errors
-/// As [`load`].
-pub(crate) fn load_with(
-    mut settings: EngineSettings,
-    layers: &Layers,
-    console: &Console,
-    located: &LocalModel,
-    batch: u32,
-    tests: &[BenchTest],
-) -> Result<(Bench, BenchSetup), CliFailure> {
+/// Gives an engine the room that `tests` take with steps of `batch` tokens.
+pub(crate) fn fit(options: &mut EngineOptions, batch: u32, tests: &[BenchTest]) {
     let sequences = tests.iter().map(|t| t.sequences).max().unwrap_or(1);
-    let options = &mut settings.options;
     options.max_seqs = sequences;
     // A prompt must not take the place of its cached beginning.
     let held = sequences + u32::from(tests.iter().any(|t| t.depth > 0 && t.prompt > 0));
@@ -150,23 +152,28 @@ pub(crate) fn load_with(
     // Guesses at what follows random tokens say nothing of a text.
     options.speculation = Speculation::default();
     options.context = Some(tests.iter().map(|t| t.context(batch)).max().unwrap_or(1));
-    let checkpoint = Checkpoint::open(&located.path)?;
-    let division = settings.check_division(&checkpoint, layers)?;
-    let (device, notes) = settings.open(layers)?;
-    notes.iter().chain(&division).for_each(|note| console.note(note));
-    let profiling = Profiling::begin(layers, &*device)?;
-    let bar = console.progress(&format!("loading {}", located.name), checkpoint.total_bytes(), 0);
+}
+
+/// Loads an engine for measuring: what it would do beside the first steps is done.
+///
+/// # Errors
+/// As [`Engine::load`].
+pub(crate) fn load_on(
+    checkpoint: &Checkpoint,
+    device: &Arc<dyn Device>,
+    options: &EngineOptions,
+    name: &str,
+    console: &Console,
+) -> Result<Engine, CliFailure> {
+    let bar = console.progress(&format!("loading {name}"), checkpoint.total_bytes(), 0);
     let mut progress = |done, total| {
         bar.set_length(total);
         bar.set_position(done);
     };
-    let mut engine = Engine::load(&checkpoint, device.clone(), &settings.options, &mut progress)?;
+    let mut engine = Engine::load(checkpoint, device.clone(), options, &mut progress)?;
     // Now rather than beside what is measured.
     engine.settle(&mut progress);
     bar.finish_and_clear();
     engine.notices().iter().for_each(|notice| console.note(&notice.to_string()));
-    let precision = settings.options.precision;
-    let path = located.path.to_string_lossy();
-    let setup = BenchSetup::new(&path, &checkpoint, &engine, device.info(), precision, batch);
-    Ok((Bench::new(engine, device, precision, batch, profiling)?, setup))
+    Ok(engine)
 }

@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use yirage_advisor::scale::{DividedStep, Division, Fleet, divisions};
 use yirage_model::Checkpoint;
-use yirage_session::LocalModel;
 
 /// Runs the command.
 ///
@@ -25,10 +24,10 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), CliFailure> 
     let engine = EngineSettings::resolve(layers)?;
     let (device, notes) = engine.open(layers)?;
     notes.iter().for_each(|note| console.note(note));
-    let plans = RankPlans { checkpoint: &checkpoint, device, settings: engine };
+    let plans = RankPlans { generate: settings.generate, checkpoint: &checkpoint, device, settings: engine };
     match &settings.fleet {
         Some(file) => elsewhere(file, &settings, &plans, console),
-        None => here(&settings, &plans, &located, layers, console),
+        None => here(&settings, &plans, &located.name, layers, console),
     }
 }
 
@@ -36,13 +35,12 @@ pub(crate) fn run(layers: &Layers, console: &Console) -> Result<(), CliFailure> 
 fn here(
     settings: &ScaleSettings,
     plans: &RankPlans<'_>,
-    located: &LocalModel,
+    name: &str,
     layers: &Layers,
     console: &Console,
 ) -> Result<(), CliFailure> {
-    let (generate, repetitions) = (settings.generate, settings.repetitions);
-    let threads = crate::settings::threads(layers)?;
-    let local = LocalScale { layers, console, located, plans, generate, repetitions, threads };
+    let (repetitions, threads) = (settings.repetitions, crate::settings::threads(layers)?);
+    let local = LocalScale { layers, console, name, plans, repetitions, threads };
     let mut ranks = Vec::new();
     for &count in &settings.devices {
         match plans.can_share(count)? {
@@ -55,8 +53,9 @@ fn here(
         local.rows(&ranks, step, &mut |row| show_local(row, std::mem::take(&mut first), console))?;
     }
     console.note(
-        "measured: a step of the model; predicted: work (a rank's weights and caches at the rate of products that all ranks \
-         compute at once), kernels (what a step of one rank takes beside), links (collectives) and the smallest step",
+        "measured: a step of the model; predicted: work (a rank's weights and caches, read as fast as one rank does by as much as \
+         all at once are slower), kernels (the other steps of one rank's plan, by turns where ranks are more than processors), \
+         links (collectives), and the step itself (what is left of one rank's, and the word to all ranks)",
     );
     Ok(())
 }
