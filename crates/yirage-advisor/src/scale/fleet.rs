@@ -36,7 +36,7 @@ pub struct FleetError {
     pub got: f64,
 }
 
-/// How so many devices divide a model: replicas that each have their own sequences, of stages, of ranks.
+/// How devices divide a model and its sequences: replicas that each have their own sequences, of stages, of ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Division {
     /// Ranks that share every layer.
@@ -45,6 +45,8 @@ pub struct Division {
     pub pp: u32,
     /// Models that have nothing to do with each other.
     pub replicas: u32,
+    /// Sequences of each replica, at most.
+    pub sequences: u32,
 }
 
 /// A step of a division.
@@ -53,8 +55,6 @@ pub struct DividedStep {
     /// How the model is divided.
     #[serde(flatten)]
     pub division: Division,
-    /// Sequences of each replica.
-    pub sequences: u32,
     /// The time of its step.
     pub time: StepTime,
     /// Bytes that a device holds.
@@ -102,14 +102,7 @@ impl Fleet {
 
     /// The step of a division: `step` is what one rank does of all layers, `resident` are the bytes that it would hold of them,
     /// and `rows` those that a stage hands on. A step goes through the stages one after the other.
-    pub fn divided(
-        &self,
-        division: Division,
-        sequences: u32,
-        step: &RankStep,
-        resident: f64,
-        rows: f64,
-    ) -> DividedStep {
+    pub fn divided(&self, division: Division, step: &RankStep, resident: f64, rows: f64) -> DividedStep {
         let Division { tp, pp, .. } = division;
         let link = self.link(tp);
         let mut time = StepTime::shared(step, &self.device, link, tp, 1.0);
@@ -122,8 +115,8 @@ impl Fleet {
             let link = if next.is_multiple_of(self.node_devices) { &self.network_link } else { &self.node_link };
             link.collective_seconds(&handed, 2)
         });
-        time.stages = between.sum();
-        DividedStep { division, sequences, time, device_bytes: resident / stages }
+        time.stages = between.fold(0.0, |all, one| all + one);
+        DividedStep { division, time, device_bytes: resident / stages }
     }
 
     /// Whether each device has room for it.
@@ -132,28 +125,25 @@ impl Fleet {
     }
 }
 
-impl DividedStep {
-    /// Tokens a second of one sequence.
-    pub fn rate(&self) -> f64 {
-        self.time.seconds().recip()
-    }
-
-    /// Tokens a second of all sequences of all replicas.
-    pub fn total_rate(&self) -> f64 {
-        self.rate() * f64::from(self.sequences) * f64::from(self.division.replicas)
+impl Division {
+    /// How many devices have something to do.
+    pub fn devices(&self) -> u32 {
+        self.tp * self.pp * self.replicas
     }
 }
 
-/// The ways to divide a model among so many devices, by powers of two ranks of which `can_share` says whether they can share every
-/// layer, and at most `layers` stages.
-pub fn divisions(devices: u32, layers: u32, can_share: &dyn Fn(u32) -> bool) -> Vec<Division> {
+/// The ways in which devices, so many at most, can divide a model and so many sequences: by powers of two ranks of which `can_share`
+/// says whether they can share every layer, at most `layers` stages, and as many replicas as there are devices and sequences
+/// for. Devices that would have nothing to do are left out.
+pub fn divisions(devices: u32, layers: u32, sequences: u32, can_share: &dyn Fn(u32) -> bool) -> Vec<Division> {
     let powers = |most: u32| (0..32).map(|power| 1u32 << power).take_while(move |&n| n <= most);
-    let shared = powers(devices).filter(|&tp| devices.is_multiple_of(tp) && can_share(tp));
-    let staged = shared.flat_map(|tp| {
-        let groups = devices / tp;
-        powers(layers.min(groups)).filter(move |&pp| groups.is_multiple_of(pp)).map(move |pp| (tp, pp))
-    });
-    staged.map(|(tp, pp)| Division { tp, pp, replicas: devices / tp / pp }).collect()
+    let shared = powers(devices).filter(|&tp| can_share(tp));
+    let staged = shared.flat_map(|tp| powers(layers.min(devices / tp)).map(move |pp| (tp, pp)));
+    let division = |(tp, pp): (u32, u32)| {
+        let replicas = (devices / tp / pp).min(sequences);
+        Division { tp, pp, replicas, sequences: sequences.div_ceil(replicas.max(1)) }
+    };
+    staged.map(division).filter(|division| division.replicas > 0).collect()
 }
 
 #[cfg(test)]
@@ -184,21 +174,22 @@ mod tests {
     }
 
     #[test]
-    fn every_division_uses_every_device_once() {
-        let all = divisions(16, 5, &|tp| tp <= 4);
-        assert!(all.iter().all(|d| d.tp * d.pp * d.replicas == 16 && d.tp <= 4 && d.pp <= 4), "{all:?}");
+    fn divisions_have_room_for_all_sequences_and_no_more_devices_than_there_are() {
+        let all = divisions(16, 5, 64, &|tp| tp <= 4);
+        assert!(all.iter().all(|d| d.devices() == 16 && d.tp <= 4 && d.pp <= 4), "{all:?}");
         assert_eq!(all.len(), 9, "1, 2 or 4 ranks by 1, 2 or 4 stages");
-        let odd = divisions(6, 8, &|_| true);
-        let ways: Vec<[u32; 3]> = odd.iter().map(|d| [d.tp, d.pp, d.replicas]).collect();
-        assert_eq!(ways, [[1, 1, 6], [1, 2, 3], [2, 1, 3]]);
-        assert_eq!(divisions(1, 1, &|_| true), [Division { tp: 1, pp: 1, replicas: 1 }]);
-        assert!(divisions(4, 4, &|_| false).is_empty());
+        assert!(all.iter().all(|d| d.replicas * d.sequences == 64), "{all:?}");
+        let few = divisions(6, 8, 4, &|_| true);
+        let ways: Vec<[u32; 4]> = few.iter().map(|d| [d.tp, d.pp, d.replicas, d.sequences]).collect();
+        assert_eq!(ways, [[1, 1, 4, 1], [1, 2, 3, 2], [1, 4, 1, 4], [2, 1, 3, 2], [2, 2, 1, 4], [4, 1, 1, 4]]);
+        assert_eq!(divisions(1, 1, 1, &|_| true), [Division { tp: 1, pp: 1, replicas: 1, sequences: 1 }]);
+        assert!(divisions(4, 4, 1, &|_| false).is_empty() && divisions(4, 4, 0, &|_| true).is_empty());
     }
 
     #[test]
     fn ranks_beyond_a_node_and_stages_pay_their_links() {
         let fleet = fleet();
-        let divided = |tp, pp| fleet.divided(Division { tp, pp, replicas: 3 }, 2, &step(), 800.0, 10.0);
+        let divided = |tp, pp| fleet.divided(Division { tp, pp, replicas: 3, sequences: 2 }, &step(), 800.0, 10.0);
         let within = divided(4, 1);
         assert_eq!((within.time.step, within.time.work, within.time.kernels), (1.0, 10.0, 2.0));
         assert_eq!(within.time.collectives, 2.0 + 75.0 / 50.0);
@@ -206,8 +197,7 @@ mod tests {
         assert_eq!(divided(1, 4).time.stages, 3.0 * (1.0 + 0.2), "four stages are on one node");
         assert_eq!(divided(2, 4).time.stages, 2.0 * (1.0 + 0.2) + (10.0 + 2.0), "the third is on the next one");
         assert_eq!((divided(2, 4).time.step, divided(2, 4).device_bytes), (4.0, 200.0));
-        let rate = within.rate();
-        assert!((rate * within.time.seconds() - 1.0).abs() < 1e-12 && (within.total_rate() / rate - 6.0).abs() < 1e-12);
+        assert_eq!(within.division.devices(), 12);
         let tight = Fleet { memory_bytes: 500.0, ..fleet.clone() };
         assert!(!tight.has_room(&within) && tight.has_room(&divided(2, 2)));
     }

@@ -34,7 +34,8 @@ impl StepTime {
     /// device those that were measured with all ranks at work have it in them, and `kernel_seconds` have not.
     pub fn shared(step: &RankStep, device: &DeviceFigures, link: &LinkFigures, ranks: u32, crowd: f64) -> StepTime {
         let alone = StepTime::alone(step, device);
-        let collectives = step.collectives.iter().map(|one| link.collective_seconds(one, ranks)).sum();
+        let collectives = step.collectives.iter().map(|one| link.collective_seconds(one, ranks));
+        let collectives = collectives.fold(0.0, |all, one| all + one);
         StepTime { kernels: alone.kernels * crowd.max(1.0), collectives, ..alone }
     }
 

@@ -9,8 +9,9 @@ use crate::scale::{
 };
 use crate::settings::EngineSettings;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
-use yirage_advisor::scale::{DividedStep, Division, Fleet, divisions};
+use yirage_advisor::scale::{DividedStep, Fleet, divisions};
 use yirage_model::Checkpoint;
 
 /// Runs the command.
@@ -72,9 +73,12 @@ fn elsewhere(
     if let StageShape::Whole { why } = &stages {
         console.note(&format!("no stages: {why}"));
     }
+    let mut planned = SharedSteps { plans, by_ranks: BTreeMap::new() };
     for &step in &settings.steps {
-        let planned = SharedSteps::new(step, settings.devices.last().copied().unwrap_or(1), plans)?;
-        let all: Vec<_> = settings.devices.iter().map(|&n| (n, planned.ways(n, &stages, &fleet))).collect();
+        let mut all = Vec::new();
+        for &devices in &settings.devices {
+            all.push((devices, planned.ways(devices, step, &stages, &fleet)?));
+        }
         show_fleet(&fleet, step, &all, console)?;
     }
     console.note(
@@ -84,36 +88,41 @@ fn elsewhere(
     Ok(())
 }
 
-/// What one rank does in a step, by how many share every layer.
-struct SharedSteps {
-    step: ScaleStep,
-    by_ranks: BTreeMap<u32, PlannedRankStep>,
+/// What one rank does in a step, by how many share every layer: nothing where so many cannot.
+struct SharedSteps<'a> {
+    plans: &'a RankPlans<'a>,
+    by_ranks: BTreeMap<(u32, ScaleStep), PlannedRankStep>,
 }
 
-impl SharedSteps {
-    /// Of every power of two ranks, so many at most, that can share the model.
-    fn new(step: ScaleStep, most: u32, plans: &RankPlans<'_>) -> Result<SharedSteps, CliFailure> {
-        let mut by_ranks = BTreeMap::new();
-        for ranks in (0..32).map(|power| 1u32 << power).take_while(|&ranks| ranks <= most) {
-            if plans.can_share(ranks)? {
-                by_ranks.insert(ranks, plans.step(ranks, step)?);
-            }
-        }
-        Ok(SharedSteps { step, by_ranks })
-    }
-
-    /// The step of each way to divide the model among so many devices.
-    fn ways(&self, devices: u32, stages: &StageShape, fleet: &Fleet) -> Vec<DividedStep> {
+impl SharedSteps<'_> {
+    /// The step of each way to divide the model and the sequences of a step among so many devices.
+    fn ways(
+        &mut self,
+        devices: u32,
+        step: ScaleStep,
+        stages: &StageShape,
+        fleet: &Fleet,
+    ) -> Result<Vec<DividedStep>, CliFailure> {
         let (layers, width) = match *stages {
             StageShape::Layers { layers, width } => (layers, width),
             StageShape::Whole { .. } => (1, 0),
         };
-        let rows = f64::from(self.step.sequences) * f64::from(width) * size_of::<f32>() as f64;
-        let ways = divisions(devices, layers, &|ranks| self.by_ranks.contains_key(&ranks));
-        let of = |division: Division| {
-            let planned = self.by_ranks.get(&division.tp)?;
-            Some(fleet.divided(division, self.step.sequences, &planned.step, planned.resident, rows))
-        };
-        ways.into_iter().filter_map(of).collect()
+        let mut able = Vec::new();
+        for ranks in (0..32).map(|power| 1u32 << power).take_while(|&ranks| ranks <= devices) {
+            if self.plans.can_share(ranks)? {
+                able.push(ranks);
+            }
+        }
+        let mut ways = Vec::new();
+        for division in divisions(devices, layers, step.sequences, &|ranks| able.contains(&ranks)) {
+            let of_replica = ScaleStep { sequences: division.sequences, ..step };
+            let planned = match self.by_ranks.entry((division.tp, of_replica)) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(self.plans.step(division.tp, of_replica)?),
+            };
+            let rows = f64::from(division.sequences) * f64::from(width) * size_of::<f32>() as f64;
+            ways.push(fleet.divided(division, &planned.step, planned.resident, rows));
+        }
+        Ok(ways)
     }
 }

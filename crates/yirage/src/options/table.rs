@@ -344,7 +344,7 @@ const BEHIND: &[Spec] = &[
         Texts("N,.."),
         Described("1"),
         DECODES,
-        "Sequences that generate together: the sum of their rates; scale: of each replica",
+        "Sequences that generate together: the sum of their rates; scale: on all devices",
     ),
     short('b', option("batch-size", Texts("N,.."), Described("512"), BENCH, "Prompt tokens computed in one step")),
     short(

@@ -24,7 +24,7 @@ const MOST_BYTES: f64 = (512u64 << 20) as f64;
 pub(crate) const CHUNK: u32 = 512;
 
 /// A step in which each of so many sequences gets one token behind so many.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 pub(crate) struct ScaleStep {
     /// Sequences.
     pub(crate) sequences: u32,

@@ -6,7 +6,7 @@ use crate::console::{Console, bytes};
 use crate::failure::CliFailure;
 use serde::Serialize;
 use serde_json::json;
-use yirage_advisor::scale::{DeviceFigures, DividedStep, Fleet, LinkFigures, StepTime};
+use yirage_advisor::scale::{DeviceFigures, DividedStep, Division, Fleet, LinkFigures, StepTime};
 
 /// From which share of the time before on a step got no faster.
 const NO_FASTER: f64 = 0.95;
@@ -80,82 +80,69 @@ pub(crate) fn show_local(row: &LocalRow, first: bool, console: &Console) -> Resu
     ))
 }
 
-/// Writes what devices of a fleet would do: for each number of them the division with the fastest step, and the one with the most
-/// tokens, of those for which each device has room. `steps` are all of one kind of step, by ascending numbers of devices.
+/// Writes what devices of a fleet would do: for each number of them the division with the fastest step of those for which each
+/// device has room. `ways` are all of one kind of step, by ascending numbers of devices.
 ///
 /// # Errors
 /// [`CliFailure::Closed`].
 pub(crate) fn show_fleet(
     fleet: &Fleet,
     step: ScaleStep,
-    steps: &[(u32, Vec<DividedStep>)],
+    ways: &[(u32, Vec<DividedStep>)],
     console: &Console,
 ) -> Result<(), CliFailure> {
     if !console.json {
-        console.line(&format!(
-            "{}: {} sequences a replica, each behind {} positions",
-            fleet.name, step.sequences, step.depth
-        ))?;
-        console.line("| devices | wanted | tp x pp x replicas | step | work | kernels | links | stages | t/s of one | t/s of all | a device holds |")?;
-        console.line("| ---: | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")?;
+        console.line(&format!("{}: {} sequences, each behind {} positions", fleet.name, step.sequences, step.depth))?;
+        console.line(
+            "| devices | at work | tp x pp x replicas | sequences each | step | work | kernels | links | stages | t/s of one | \
+             t/s of all | a device holds |",
+        )?;
+        console.line("| ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")?;
     }
-    let mut fastest_before: Option<(u32, f64)> = None;
+    let mut before: Option<(u32, f64)> = None;
     let mut bend = None;
-    for (devices, ways) in steps {
-        let fits: Vec<&DividedStep> = ways.iter().filter(|way| fleet.has_room(way)).collect();
-        let fastest = fits.iter().min_by(|a, b| a.time.seconds().total_cmp(&b.time.seconds()));
-        let most = fits.iter().max_by(|a, b| a.total_rate().total_cmp(&b.total_rate()));
-        let (Some(fastest), Some(most)) = (fastest, most) else {
+    for (devices, ways) in ways {
+        let fits = ways.iter().filter(|way| fleet.has_room(way));
+        let Some(fastest) = fits.min_by(|a, b| a.time.seconds().total_cmp(&b.time.seconds())) else {
             no_room(*devices, ways, console)?;
             continue;
         };
         let seconds = fastest.time.seconds();
-        match fastest_before {
-            Some((before, was)) if bend.is_none() && seconds > NO_FASTER * was => bend = Some(before),
-            _ => {}
+        if let (Some((fewer, was)), None) = (before, bend) {
+            bend = (seconds > NO_FASTER * was).then_some(fewer);
         }
-        fastest_before = Some((*devices, seconds));
-        for (wanted, way) in [("fast step", fastest), ("many tokens", most)] {
-            show_way(*devices, (wanted, step), way, console)?;
-        }
+        before = Some((*devices, seconds));
+        show_way(*devices, step, fastest, console)?;
     }
     match bend {
         Some(devices) if !console.json => console.line(&format!(
-            "a step gets no faster beyond {devices} devices (by less than {:.0} %): further ones are for further sequences",
+            "beyond {devices} devices a step gets faster by less than {:.0} %",
             100.0 * (1.0 - NO_FASTER)
         )),
         _ => Ok(()),
     }
 }
 
-fn show_way(
-    devices: u32,
-    (wanted, step): (&str, ScaleStep),
-    way: &DividedStep,
-    console: &Console,
-) -> Result<(), CliFailure> {
+fn show_way(devices: u32, step: ScaleStep, way: &DividedStep, console: &Console) -> Result<(), CliFailure> {
+    let seconds = way.time.seconds();
+    let (one, all) = (seconds.recip(), f64::from(step.sequences) / seconds);
     if console.json {
         return console.value(&json!({
-            "devices": devices, "wanted": wanted, "sequences": step.sequences, "depth": step.depth,
-            "tp": way.division.tp, "pp": way.division.pp, "replicas": way.division.replicas,
-            "predicted_seconds": way.time.seconds(), "predicted": way.time, "device_bytes": way.device_bytes,
-            "tokens_per_second_of_one": way.rate(), "tokens_per_second": way.total_rate(),
+            "devices": devices, "sequences": step.sequences, "depth": step.depth, "division": way.division,
+            "devices_at_work": way.division.devices(), "predicted_seconds": seconds, "predicted": way.time,
+            "device_bytes": way.device_bytes, "tokens_per_second_of_one": one, "tokens_per_second": all,
         }));
     }
     let StepTime { work, kernels, collectives, stages, .. } = way.time;
-    let division = way.division;
+    let Division { tp, pp, replicas, sequences } = way.division;
     console.line(&format!(
-        "| {devices} | {wanted} | {} x {} x {} | {} | {} | {} | {} | {} | {:.0} | {:.0} | {} |",
-        division.tp,
-        division.pp,
-        division.replicas,
-        ms(way.time.seconds()),
+        "| {devices} | {} | {tp} x {pp} x {replicas} | {sequences} | {} | {} | {} | {} | {} | {one:.0} | {all:.0} | {} |",
+        way.division.devices(),
+        ms(seconds),
         ms(work),
         ms(kernels),
         ms(collectives),
         ms(stages),
-        way.rate(),
-        way.total_rate(),
         bytes(way.device_bytes as u64),
     ))
 }
@@ -164,10 +151,10 @@ fn show_way(
 fn no_room(devices: u32, ways: &[DividedStep], console: &Console) -> Result<(), CliFailure> {
     let least = ways.iter().map(|way| way.device_bytes).min_by(f64::total_cmp);
     if console.json {
-        return console.value(&json!({"devices": devices, "wanted": "room", "device_bytes": least}));
+        return console.value(&json!({"devices": devices, "division": null, "device_bytes": least}));
     }
     let least = least.map_or("no division".into(), |least| format!("{} a device at least", bytes(least as u64)));
-    console.line(&format!("| {devices} | no room: {least} | - | - | - | - | - | - | - | - | - |"))
+    console.line(&format!("| {devices} | no room: {least} | - | - | - | - | - | - | - | - | - | - |"))
 }
 
 fn ms(seconds: f64) -> String {
