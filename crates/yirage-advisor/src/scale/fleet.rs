@@ -1,7 +1,7 @@
 //! Machines that are given as figures, and the ways in which their devices can divide a model.
 
 use super::figures::{DeviceFigures, LinkFigures};
-use super::rank_step::{Collective, CollectiveKind, RankStep};
+use super::rank_step::{RankStep, StepCollective};
 use super::step_time::StepTime;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -105,15 +105,15 @@ impl Fleet {
     pub fn divided(&self, division: Division, step: &RankStep, resident: f64, rows: f64) -> DividedStep {
         let Division { tp, pp, .. } = division;
         let link = self.link(tp);
-        let mut time = StepTime::shared(step, &self.device, link, tp, 1.0);
+        let mut time = StepTime::shared(step, &self.device, link, 1.0);
         let stages = f64::from(pp);
         time.step *= stages;
         // The hand-over between two stages is between nodes only where one of them ends there.
-        let handed = Collective { kind: CollectiveKind::SendRecv, bytes: rows };
+        let handed = StepCollective { messages: 1.0, bytes: rows };
         let between = (1..pp).map(|stage| {
             let next = stage * tp;
             let link = if next.is_multiple_of(self.node_devices) { &self.network_link } else { &self.node_link };
-            link.collective_seconds(&handed, 2)
+            link.collective_seconds(&handed)
         });
         time.stages = between.fold(0.0, |all, one| all + one);
         DividedStep { division, time, device_bytes: resident / stages }
@@ -170,7 +170,7 @@ mod tests {
 
     fn step() -> RankStep {
         let work = Work { weight_bytes: 1000.0, ..Work::default() };
-        RankStep { work, kernels: 4, collectives: vec![Collective { kind: CollectiveKind::AllGather, bytes: 100.0 }] }
+        RankStep { work, kernels: 4, collectives: vec![StepCollective { messages: 2.0, bytes: 75.0 }] }
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
         let within = divided(4, 1);
         assert_eq!((within.time.step, within.time.work, within.time.kernels), (1.0, 10.0, 2.0));
         assert_eq!(within.time.collectives, 2.0 + 75.0 / 50.0);
-        assert_eq!(divided(8, 1).time.collectives, 30.0 + 87.5 / 5.0, "eight devices are on two nodes");
+        assert_eq!(divided(8, 1).time.collectives, 20.0 + 75.0 / 5.0, "eight devices are on two nodes");
         assert_eq!(divided(1, 4).time.stages, 3.0 * (1.0 + 0.2), "four stages are on one node");
         assert_eq!(divided(2, 4).time.stages, 2.0 * (1.0 + 0.2) + (10.0 + 2.0), "the third is on the next one");
         assert_eq!((divided(2, 4).time.step, divided(2, 4).device_bytes), (4.0, 200.0));

@@ -4,7 +4,7 @@
 //! collective is a rank's own (the compiler divides nothing of it), so each rank has all of the weights here.
 
 use super::figures::LinkFigures;
-use super::rank_step::{Collective, CollectiveKind};
+use super::rank_step::StepCollective;
 use crate::error::AdvisorError;
 use std::sync::Arc;
 use yirage_compile::CompileOptions;
@@ -25,7 +25,7 @@ const MANY: u32 = 1 << 16;
 
 /// Products as ranks have them that share a model: each rank computes some rows, and all get those of all for the next one.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct ProductSizes {
+pub struct RankProducts {
     /// The format of the weights.
     pub format: Format,
     /// Outputs of each product on a rank, a multiple of the format's block. It reads the outputs of all ranks.
@@ -53,7 +53,7 @@ pub struct RankFigures {
 ///
 /// # Errors
 /// What the compiler or the device says, and products that take no longer than the smallest step.
-pub fn measure_ranks(device: &dyn Device, sizes: &ProductSizes) -> Result<RankFigures, AdvisorError> {
+pub fn measure_ranks(device: &dyn Device, sizes: &RankProducts) -> Result<RankFigures, AdvisorError> {
     let ranks = device.target().ranks;
     let smallest = timed(device, &gathers(1, 256, None)?)?;
     let alone = products(sizes, ranks, false)?;
@@ -75,23 +75,25 @@ pub fn measure_ranks(device: &dyn Device, sizes: &ProductSizes) -> Result<RankFi
 /// The link between the ranks: bytes a second by gathers of many bytes, seconds of a message by gathers of few between products,
 /// which take so many seconds without. Ranks that compute come to a gather one after the other, and may sleep until the last
 /// has come: that is what a message takes.
-fn link(device: &dyn Device, sizes: &ProductSizes, products_alone: f64) -> Result<LinkFigures, AdvisorError> {
+fn link(device: &dyn Device, sizes: &RankProducts, products_alone: f64) -> Result<LinkFigures, AdvisorError> {
     let ranks = device.target().ranks;
+    let unlinked = |what: String, why: &str| HalError::Unsupported { what, why: why.into() };
     let gather = |rows: u32, tokens: u32| {
         let bytes = f64::from(ranks) * f64::from(rows) * f64::from(tokens) * size_of::<f32>() as f64;
-        Collective { kind: CollectiveKind::AllGather, bytes }
+        let gathered = StepCollective::of(&AllGather { ranks }.into(), bytes);
+        gathered.ok_or_else(|| unlinked(format!("a gather of {ranks} ranks"), "one rank has nothing to gather"))
     };
     // What is given to a step takes time as well, and is no message.
     let with = timed(device, &gathers(GATHERS, MANY, Some(ranks))?)?;
     let without = timed(device, &gathers(GATHERS, MANY, None)?)?;
-    let large = ((with - without) / GATHERS as f64, gather(MANY, 1));
+    let large = ((with - without) / GATHERS as f64, gather(MANY, 1)?);
     let between = timed(device, &products(sizes, ranks, true)?)? - products_alone;
-    let small = ((between / f64::from(sizes.count)).max(0.0), gather(sizes.rows, sizes.tokens));
+    let small = ((between / f64::from(sizes.count)).max(0.0), gather(sizes.rows, sizes.tokens)?);
     if large.0 <= 0.0 {
-        let what = format!("the time of a gather of {} bytes", large.1.bytes);
-        return Err(HalError::Unsupported { what, why: "it is lost in the noise of other steps".into() }.into());
+        let what = format!("the time of a gather of {MANY} elements of each rank");
+        return Err(unlinked(what, "it is lost in the noise of other steps").into());
     }
-    Ok(LinkFigures::fitted(small, large, ranks))
+    Ok(LinkFigures::fitted(small, large))
 }
 
 fn timed(device: &dyn Device, prepared: &PreparedGraph) -> Result<f64, AdvisorError> {
@@ -153,7 +155,7 @@ fn gathers(count: usize, width: u32, ranks: Option<u32>) -> Result<PreparedGraph
 
 /// Products whose weights each rank has whole: each of what all ranks have of the one before it, or all of the same input, with nothing
 /// to gather between them. Their weights are zeros: what a product takes does not depend on them.
-fn products(sizes: &ProductSizes, ranks: u32, gathered: bool) -> Result<PreparedGraph, AdvisorError> {
+fn products(sizes: &RankProducts, ranks: u32, gathered: bool) -> Result<PreparedGraph, AdvisorError> {
     let mut graph = ScaleGraph::new(sizes.tokens);
     let ty = Type::new(sizes.format.into(), [sizes.rows, sizes.rows * ranks]);
     let zeros = vec![0u8; ty.bytes(&Dims::default())];
@@ -188,7 +190,7 @@ mod tests {
     fn one_device_has_steps_and_products_and_no_link() {
         let (device, _) = Reference::new().open(0, &OpenOptions::default()).unwrap();
         for format in [Format::F32, Format::Q8_0] {
-            let sizes = ProductSizes { format, rows: 128, count: 8, tokens: 2, precision: Precision::Fast };
+            let sizes = RankProducts { format, rows: 128, count: 8, tokens: 2, precision: Precision::Fast };
             let figures = measure_ranks(&*device, &sizes).unwrap();
             assert!(figures.smallest > 0.0 && figures.bytes_per_second.is_finite(), "{figures:?}");
             assert!(figures.bytes_per_second > 0.0 && figures.link.is_none(), "{figures:?}");

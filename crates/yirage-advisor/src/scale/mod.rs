@@ -16,6 +16,6 @@ mod step_time;
 
 pub use figures::{DeviceFigures, LinkFigures};
 pub use fleet::{DividedStep, Division, Fleet, FleetError, divisions};
-pub use measure::{ProductSizes, RankFigures, measure_ranks};
-pub use rank_step::{Collective, CollectiveKind, RankStep};
+pub use measure::{RankFigures, RankProducts, measure_ranks};
+pub use rank_step::{RankStep, StepCollective};
 pub use step_time::StepTime;

@@ -30,11 +30,11 @@ impl StepTime {
         }
     }
 
-    /// The time of a step on each of so many ranks, where `crowd` of them take turns on what computes one: of the figures of a
+    /// The time of a step on each of several ranks, where `crowd` of them take turns on what computes one: of the figures of a
     /// device those that were measured with all ranks at work have it in them, and `kernel_seconds` have not.
-    pub fn shared(step: &RankStep, device: &DeviceFigures, link: &LinkFigures, ranks: u32, crowd: f64) -> StepTime {
+    pub fn shared(step: &RankStep, device: &DeviceFigures, link: &LinkFigures, crowd: f64) -> StepTime {
         let alone = StepTime::alone(step, device);
-        let collectives = step.collectives.iter().map(|one| link.collective_seconds(one, ranks));
+        let collectives = step.collectives.iter().map(|one| link.collective_seconds(one));
         let collectives = collectives.fold(0.0, |all, one| all + one);
         StepTime { kernels: alone.kernels * crowd.max(1.0), collectives, ..alone }
     }
@@ -47,13 +47,13 @@ impl StepTime {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rank_step::{Collective, CollectiveKind};
+    use super::super::rank_step::StepCollective;
     use super::*;
     use yirage_plan::work::Work;
 
     #[test]
     fn parts_follow_from_their_figures() {
-        let gather = Collective { kind: CollectiveKind::AllGather, bytes: 200.0 };
+        let gather = StepCollective { messages: 1.0, bytes: 100.0 };
         let work = Work { weight_bytes: 1000.0, ..Work::default() };
         let step = RankStep { work, kernels: 6, collectives: vec![gather; 2] };
         let device =
@@ -61,10 +61,10 @@ mod tests {
         let link = LinkFigures { seconds: 1.0, bytes_per_second: 50.0 };
         let alone = StepTime::alone(&step, &device);
         assert_eq!((alone.step, alone.work, alone.kernels, alone.seconds()), (0.5, 10.0, 1.5, 12.0));
-        let shared = StepTime::shared(&step, &device, &link, 2, 1.0);
+        let shared = StepTime::shared(&step, &device, &link, 1.0);
         assert_eq!((shared.collectives, shared.seconds()), (2.0 * (1.0 + 2.0), 18.0));
-        let crowded = StepTime::shared(&step, &device, &link, 2, 3.0);
+        let crowded = StepTime::shared(&step, &device, &link, 3.0);
         assert_eq!((crowded.kernels, crowded.work), (4.5, 10.0), "reading was measured in the crowd");
-        assert_eq!(StepTime::shared(&step, &device, &link, 2, 0.1).kernels, 1.5, "nobody is faster alone");
+        assert_eq!(StepTime::shared(&step, &device, &link, 0.1).kernels, 1.5, "nobody is faster alone");
     }
 }

@@ -4,7 +4,7 @@
 //! Small graphs on all ranks at once tell how reading suffers where others read as well, and what a word to the others takes.
 
 use super::plans::{CHUNK, PlannedRankStep, RankPlans, ScaleStep};
-use super::print::LocalRow;
+use super::row::{LocalRow, median};
 use crate::bench::Bench;
 use crate::commands::bench::{fit, load_on};
 use crate::console::Console;
@@ -86,7 +86,7 @@ impl LocalScale<'_> {
             step_seconds: of_one.step_seconds + (figures.smallest - alone.ranks.smallest).max(0.0),
             ..*of_one
         };
-        let time = StepTime::shared(&planned.step, &device, &link, ranks, self.crowd(ranks));
+        let time = StepTime::shared(&planned.step, &device, &link, self.crowd(ranks));
         let runs = self.step_seconds(ranks, step)?;
         Ok(LocalRow::new(ranks, step, (&runs, time), device, Some(link)))
     }
@@ -160,11 +160,4 @@ impl LocalScale<'_> {
         let threads = self.threads.unwrap_or_else(|| (processors / ranks as usize).max(1));
         f64::from(ranks) * threads as f64 / processors as f64
     }
-}
-
-/// The one in the middle; the upper of two. There is one at least.
-pub(super) fn median(seconds: &[f64]) -> f64 {
-    let mut sorted = seconds.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted[sorted.len() / 2]
 }

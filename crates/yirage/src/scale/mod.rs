@@ -7,6 +7,7 @@ mod fleet_file;
 mod local;
 mod plans;
 mod print;
+mod row;
 mod settings;
 
 pub(crate) use fleet_file::read_fleet;

@@ -6,7 +6,7 @@ use crate::failure::CliFailure;
 use crate::settings::EngineSettings;
 use serde::Serialize;
 use std::sync::Arc;
-use yirage_advisor::scale::{ProductSizes, RankStep};
+use yirage_advisor::scale::{RankProducts, RankStep};
 use yirage_engine::{RankDivision, plan_step};
 use yirage_explain::{PlanTimings, StoredSizes};
 use yirage_hal::{Device, HalError, Profile};
@@ -124,7 +124,7 @@ impl RankPlans<'_> {
         let sizes = StoredSizes::new(&rank, &planned.plan)?;
         let spans = vec![SequenceSpan { start: depth, tokens: 1, rows: 1 }; sequences as usize];
         let dims = Dims { tokens: sequences, seqs: sequences, rows: sequences, ..planned.plan.bucket };
-        let step = RankStep::of(&planned.plan.graph, &sizes, &spans, &dims)?;
+        let step = RankStep::of(&planned.plan.graph, &sizes, &spans, &dims);
         let plan = planned.plan;
         let mut resident = 0.0;
         for entry in &plan.weights.entries {
@@ -144,7 +144,7 @@ impl PlannedRankStep {
     ///
     /// # Errors
     /// A model without matrices.
-    pub(crate) fn products(&self, ranks: u32, tokens: u32) -> Result<ProductSizes, CliFailure> {
+    pub(crate) fn products(&self, ranks: u32, tokens: u32) -> Result<RankProducts, CliFailure> {
         let none = || {
             let why = "its plan has no product with stored weights".into();
             HalError::Unsupported { what: "the time of a step of this model on several ranks".into(), why }
@@ -163,7 +163,7 @@ impl PlannedRankStep {
         let rows = (elements.sqrt() as u32).next_multiple_of(info.block.max(32) as u32).max(32);
         let most = (MOST_BYTES / f64::from(ranks) / bytes).max(1.0);
         let count = (count as f64).min(most) as u32;
-        Ok(ProductSizes { format, rows, count, tokens, precision: self.plan.precision })
+        Ok(RankProducts { format, rows, count, tokens, precision: self.plan.precision })
     }
 
     /// What share of a step on one rank its products and its attention take, and the seconds of all steps of the plan, by a profile of

@@ -1,52 +1,14 @@
 //! Steps on several devices, as tables and as JSON.
 
-use super::local::median;
 use super::plans::ScaleStep;
+use super::row::LocalRow;
 use crate::console::{Console, bytes};
 use crate::failure::CliFailure;
-use serde::Serialize;
 use serde_json::json;
-use yirage_advisor::scale::{DeviceFigures, DividedStep, Division, Fleet, LinkFigures, StepTime};
+use yirage_advisor::scale::{DividedStep, Division, Fleet, StepTime};
 
 /// From which share of the time before on a step got no faster.
 const NO_FASTER: f64 = 0.95;
-
-/// Ranks of this machine.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub(crate) struct LocalRow {
-    ranks: u32,
-    #[serde(flatten)]
-    step: ScaleStep,
-    /// Seconds of a step as measured: the median of the runs.
-    measured_seconds: f64,
-    /// The same of each run.
-    runs: Vec<f64>,
-    /// Seconds that follow from the figures.
-    predicted_seconds: f64,
-    /// What follows by what is measured.
-    ratio: f64,
-    /// What takes the time.
-    predicted: StepTime,
-    /// What the figures were.
-    pub(crate) device: DeviceFigures,
-    link: Option<LinkFigures>,
-}
-
-impl LocalRow {
-    /// Of these measured steps, one at least, and this time that follows from the figures.
-    pub(crate) fn new(
-        ranks: u32,
-        step: ScaleStep,
-        (runs, predicted): (&[f64], StepTime),
-        device: DeviceFigures,
-        link: Option<LinkFigures>,
-    ) -> LocalRow {
-        let (measured_seconds, predicted_seconds) = (median(runs), predicted.seconds());
-        let ratio = predicted_seconds / measured_seconds;
-        let runs = runs.to_vec();
-        LocalRow { ranks, step, measured_seconds, runs, predicted_seconds, ratio, predicted, device, link }
-    }
-}
 
 /// Writes one row of ranks here, behind the head of the table where it is the first.
 ///

@@ -6,6 +6,7 @@ use crate::support::{self, Ran, path, yirage};
 use crate::template::{named_templates, templated};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::path::Path;
 use yirage_testkit::json::floats;
 use yirage_testkit::mtp::{MtpModel, MtpSight};
 use yirage_testkit::{bedtime, tiny, vision};
