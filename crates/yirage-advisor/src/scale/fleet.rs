@@ -189,13 +189,13 @@ mod tests {
     #[test]
     fn ranks_beyond_a_node_and_stages_pay_their_links() {
         let fleet = fleet();
-        let divided = |tp, pp| fleet.divided(Division { tp, pp, replicas: 3, sequences: 2 }, &step(), 800.0, 10.0);
+        let divided = |tp, pp| fleet.divided(Division { tp, pp, replicas: 3, sequences: 2 }, &step(), 800.0, 50.0);
         let within = divided(4, 1);
         assert_eq!((within.time.step, within.time.work, within.time.kernels), (1.0, 10.0, 2.0));
         assert_eq!(within.time.collectives, 2.0 + 75.0 / 50.0);
         assert_eq!(divided(8, 1).time.collectives, 20.0 + 75.0 / 5.0, "eight devices are on two nodes");
-        assert_eq!(divided(1, 4).time.stages, 3.0 * (1.0 + 0.2), "four stages are on one node");
-        assert_eq!(divided(2, 4).time.stages, 2.0 * (1.0 + 0.2) + (10.0 + 2.0), "the third is on the next one");
+        assert_eq!(divided(1, 4).time.stages, 3.0 * (1.0 + 1.0), "four stages are on one node");
+        assert_eq!(divided(2, 4).time.stages, 2.0 * (1.0 + 1.0) + (10.0 + 10.0), "the third is on the next one");
         assert_eq!((divided(2, 4).time.step, divided(2, 4).device_bytes), (4.0, 200.0));
         assert_eq!(within.division.devices(), 12);
         let tight = Fleet { memory_bytes: 500.0, ..fleet.clone() };
