@@ -141,6 +141,7 @@ impl EngineError {
                 | EngineError::Compile(CompileError::NoKernel { .. } | CompileError::Unsupported { .. })
                 | EngineError::Device(HalError::Unsupported { .. })
                 | EngineError::Sample(SampleError::Compile(CompileError::NoKernel { .. }))
+                | EngineError::NoMtpHead { .. }
         )
     }
 

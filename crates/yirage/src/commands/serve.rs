@@ -16,7 +16,7 @@ use yirage_model::Checkpoint;
 use yirage_serve::{
     AdapterFiles, Description, Generator, ModelEntry, ModelOpener, PrefillServer, Served, Server, SlotFiles,
 };
-use yirage_session::{LoadedEngine, LocalModel, ModelFingerprint, SessionError, TextEncoder};
+use yirage_session::{LoadedEngine, LocalModel, ModelFingerprint, SessionError, TextEncoder, why_no_pictures};
 
 /// What every model of the server is opened with.
 struct ModelOpenOptions {
@@ -275,7 +275,13 @@ fn entry(
             return Ok(Served::Encoder(Box::new(encoder)));
         }
         let load = || {
-            let mut loaded = LoadedEngine::load(&checkpoint, opening.device.clone(), &opening.engine, &mut |_, _| {})?;
+            // A model whose pictures cannot be read answers texts.
+            let refused = why_no_pictures(&checkpoint)?;
+            let told: Vec<String> = refused.iter().map(|why| format!("pictures will be refused: {why}")).collect();
+            opening.print_notices(&name, &told);
+            let engine =
+                EngineOptions { embedded: opening.engine.embedded && refused.is_none(), ..opening.engine.clone() };
+            let mut loaded = LoadedEngine::load(&checkpoint, opening.device.clone(), &engine, &mut |_, _| {})?;
             if let Some(draft) = &draft {
                 loaded.load_draft(&Checkpoint::open(draft)?, &mut |_, _| {})?;
             }

@@ -1,5 +1,6 @@
 //! Conversations over a pipe.
 
+use crate::serve::Serving;
 use crate::support::{bedtime, path, picture_files, yirage};
 use crate::template::templated;
 use serde_json::Value;
@@ -152,6 +153,17 @@ fn a_model_whose_pictures_are_not_read_still_talks_and_says_so() {
     for part in ["pictures will be refused", "no preprocessor_config.json", "reads no pictures"] {
         assert!(ran.err.contains(part), "{part}: {}", ran.err);
     }
+    let server = Serving::listening(&["serve", &model, "--port", "0", "--json"]);
+    let text = r#"{"prompt": "Once", "max_tokens": 2}"#;
+    let (status, answer) = server.ask("POST", "/v1/completions", "", text);
+    assert_eq!(status, 200, "{answer}");
+    let picture = "data:image/png;base64,iVBORw0KGgo=";
+    let parts = format!(r#"[{{"type": "image_url", "image_url": {{"url": "{picture}"}}}}]"#);
+    let body = format!(r#"{{"messages": [{{"role": "user", "content": {parts}}}]}}"#);
+    let (status, answer) = server.ask("POST", "/v1/chat/completions", "", &body);
+    assert!(status == 400 && answer.contains("reads no pictures"), "{status} {answer}");
+    let told = server.ended().err;
+    assert!(told.contains("pictures will be refused") && told.contains("no preprocessor_config.json"), "{told}");
     let ran = yirage(&["chat", "--model", &model, "--image", "a.png"]).input("Once\n").ran();
     assert!(ran.code == 1 && ran.err.contains("no preprocessor_config.json"), "{} {}", ran.code, ran.err);
 }

@@ -505,7 +505,7 @@ fn speculate(model: &str) {
     assert!(mtp["timings"]["speculation_gain"].as_f64().unwrap() > 0.0);
     assert!(run(&[]).ran().err.contains("`--speculate mtp` has it guess"), "a layer that is not used is told of");
     let without = yirage(&["run", "--model", model, "--speculate", "mtp", "-n", "1"]).ran();
-    assert!(without.code == 1 && without.err.contains("use `--speculate lookup`"), "{}", without.err);
+    assert!(without.code == 3 && without.err.contains("use `--speculate lookup`"), "{}", without.err);
     let both = run(&["--speculate", "mtp", "--draft-model", model]).ran();
     assert!(both.code == 2 && both.err.contains("--draft-model"), "{}", both.err);
 }
