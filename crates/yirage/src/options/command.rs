@@ -252,9 +252,7 @@ impl CliCommand {
             CliCommand::Doctor => "Show devices, folders and, with --roofline, what this machine can do at most",
             CliCommand::Verify => "Compare a backend with the reference: every op, every format, a whole model",
             CliCommand::Bench => "Measure how fast a model runs, and how much of the machine that is",
-            CliCommand::Scale => {
-                "Tell how long a model's steps take on 2, 8 or 1,024 devices, by figures that are measured"
-            }
+            CliCommand::Scale => "Tell how long a model's steps take on 2, 8 or 1,024 devices, here or elsewhere",
             CliCommand::BenchGraph => "Measure how fast the graphs of Mirage's benchmarks run",
             CliCommand::BenchServe => "Measure what clients of a server see: latencies, throughput, goodput",
             CliCommand::BackendInfo => "Show a backend's device and, with --measure, what it can do at most",
