@@ -6,12 +6,13 @@ use std::path::Path;
 use yirage_testkit::encoders;
 
 /// Commands that answer nothing by themselves, and the tests that look at what they print with `--json`.
-const ELSEWHERE: [(&str, &str); 7] = [
+const ELSEWHERE: [(&str, &str); 8] = [
     ("serve", "serve::"),
     ("route", "route::"),
     ("bench-serve", "bench_serve::"),
     ("pull", "hub::"),
     ("rm", "hub::"),
+    ("scale", "scale::"),
     ("verify", "verify::"),
     ("backend test", "backend::"),
 ];
