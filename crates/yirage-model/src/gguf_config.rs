@@ -195,6 +195,7 @@ impl MetadataTranslation<'_> {
                 Ok(())
             }
             RopeScaling::Dynamic { .. } => Err(self.not_stated("a rotation that is scaled by the sequence's length")),
+            RopeScaling::Proportional { .. } => Err(self.not_stated("a share of whole heads that rotates")),
             RopeScaling::Factors { .. } => Err(self.not_stated("divisors in a tensor of the file")),
         }
     }

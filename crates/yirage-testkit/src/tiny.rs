@@ -73,12 +73,22 @@ fixtures![
     "lfm2-moe",
     "glm4-moe-lite",
     "llama4",
+    "gemma4",
+    "gemma4-moe",
 ];
 
 /// Inputs and outputs of a model: `cases` with `ids`, `last_logits`, their `std`, `argmax_each_pos` and `greedy16`.
 #[must_use]
 pub fn golden(name: &str) -> Value {
     serde_json::from_str(fixture(name)).unwrap()
+}
+
+/// Models with layers that read what earlier ones keep or give beside their rows, which are in no pipeline stages.
+pub const WHOLE: &[&str] = &["gemma4"];
+
+/// The models that pipeline stages divide.
+pub fn staged() -> impl Iterator<Item = &'static str> {
+    NAMES.iter().copied().filter(|name| !WHOLE.contains(name))
 }
 
 /// The models with layers of experts.

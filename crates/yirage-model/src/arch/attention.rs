@@ -114,6 +114,13 @@ impl AttentionHeads {
     }
 }
 
+/// A layer's cache with the step's keys and values, and the table of its blocks.
+#[derive(Clone, Copy)]
+pub(super) struct KeptKeys {
+    kv: ValueId,
+    table: ValueId,
+}
+
 /// How a layer attends.
 #[derive(Clone, Copy)]
 pub(super) struct LayerAttention {
@@ -148,25 +155,55 @@ impl LayerAttention {
         e: &mut ModelBuilder<'_>,
         layer: u32,
         h: &AttentionHeads,
-        [mut q, mut k, v]: [ValueId; 3],
+        [q, k, v]: [ValueId; 3],
     ) -> Result<ValueId, ModelError> {
-        if let Some(r) = self.rotation {
-            q = e.rotate(&format!("l{layer}.q.rope"), q, h.width, self.of_queries.unwrap_or(r))?;
-            k = e.rotate(&format!("l{layer}.k.rope"), k, h.width, r)?;
-        }
+        let q = self.query(e, layer, h, q)?;
+        let kept = self.keep(e, layer, h, [k, v])?;
+        self.attend(e, layer, h, q, kept)
+    }
+
+    /// Queries as they meet cached keys.
+    pub(super) fn query(
+        &self,
+        e: &mut ModelBuilder<'_>,
+        layer: u32,
+        h: &AttentionHeads,
+        q: ValueId,
+    ) -> Result<ValueId, ModelError> {
+        let rotation = self.rotation.map(|of_keys| self.of_queries.unwrap_or(of_keys));
+        placed(e, &format!("l{layer}.q"), h, q, rotation)
+    }
+
+    /// Appends keys and values to the layer's cache.
+    pub(super) fn keep(
+        &self,
+        e: &mut ModelBuilder<'_>,
+        layer: u32,
+        h: &AttentionHeads,
+        [k, v]: [ValueId; 2],
+    ) -> Result<KeptKeys, ModelError> {
+        let k = placed(e, &format!("l{layer}.k"), h, k, self.rotation)?;
         let (kv_heads, k_width, v_width) = (h.kv_heads, h.width, h.v_width);
         let group = KvCacheSpec::Paged { kv_heads, k_width, v_width, window: self.window };
         let [state, slots, table] = e.kv_cache(layer, group)?;
-        if e.caches_blocks() {
-            q = e.spread(&format!("l{layer}.q.spread"), q, h.width)?;
-            k = e.spread(&format!("l{layer}.k.spread"), k, h.width)?;
-        }
         let kv = e.op(&format!("l{layer}.kv"), KvAppend { kv_heads }, &[state, k, v, slots])?;
+        Ok(KeptKeys { kv, table })
+    }
+
+    /// Attends to what is kept, by the layer itself or by an earlier one of the same heads.
+    pub(super) fn attend(
+        &self,
+        e: &mut ModelBuilder<'_>,
+        layer: u32,
+        h: &AttentionHeads,
+        q: ValueId,
+        kept: KeptKeys,
+    ) -> Result<ValueId, ModelError> {
         let op = Attention {
             heads: h.heads,
-            kv_heads,
-            k_width,
-            v_width,
+            kv_heads: h.kv_heads,
+            k_width: h.width,
+            v_width: h.v_width,
             scale: F32(self.scale),
             softcap: F32(self.softcap),
             window: self.window.unwrap_or(0),
@@ -174,8 +211,25 @@ impl LayerAttention {
             cached: true,
             v_in_k: false,
         };
-        let mut ins = vec![q, kv, e.inputs.positions, e.inputs.seqs, table];
+        let mut ins = vec![q, kept.kv, e.inputs.positions, e.inputs.seqs, kept.table];
         ins.extend(self.sinks);
         e.op(&format!("l{layer}.attn"), op, &ins)
     }
+}
+
+/// Heads rotated by their positions, and spread where elements are cached in blocks.
+fn placed(
+    e: &mut ModelBuilder<'_>,
+    name: &str,
+    h: &AttentionHeads,
+    mut x: ValueId,
+    rotation: Option<Rotation>,
+) -> Result<ValueId, ModelError> {
+    if let Some(rotation) = rotation {
+        x = e.rotate(&format!("{name}.rope"), x, h.width, rotation)?;
+    }
+    if e.caches_blocks() {
+        x = e.spread(&format!("{name}.spread"), x, h.width)?;
+    }
+    Ok(x)
 }

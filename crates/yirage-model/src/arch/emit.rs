@@ -437,8 +437,7 @@ impl<'a> ModelBuilder<'a> {
     ) -> Result<ValueId, ModelError> {
         let vocab = self.size("vocab_size")?;
         let table = self.tensor(weight, hf, &[vocab, hidden])?;
-        let no_ids = || ModelError::Unsupported { what: "tokens".into(), why: "a vision tower reads none".into() };
-        let embedded = self.op("embed", Embed { scale: F32(scale) }, &[table, self.inputs.ids.ok_or_else(no_ids)?])?;
+        let embedded = self.op("embed", Embed { scale: F32(scale) }, &[table, self.ids()?])?;
         if !self.options.embedded {
             return Ok(embedded);
         }
@@ -446,6 +445,12 @@ impl<'a> ModelBuilder<'a> {
         let is_given = self.float_input("is_given", [Dim::Sym(Sym::Tokens), Dim::Const(1)])?;
         let given = self.float_input("given", [Dim::Sym(Sym::Tokens), Dim::Const(hidden)])?;
         self.op("embed_or_given", chosen(), &[is_given, given, embedded])
+    }
+
+    /// The step input of tokens' numbers.
+    pub(super) fn ids(&self) -> Result<ValueId, ModelError> {
+        let none = || ModelError::Unsupported { what: "tokens".into(), why: "a vision tower reads none".into() };
+        self.inputs.ids.ok_or_else(none)
     }
 
     /// The step input of this name, of f32.

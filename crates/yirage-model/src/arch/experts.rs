@@ -68,7 +68,18 @@ impl MoeLayer {
         let logits = self.logits(e, l, x, names)?;
         let [chances, chosen] = self.choose(e, l, logits, correction)?;
         let results = self.results(e, l, x, names, chosen)?;
-        e.op(&format!("l{l}.ffn"), ExpertSum { top_k: self.route.top_k }, &[results, chances])
+        self.sum(e, l, results, chances)
+    }
+
+    /// The results of layer `l`'s experts, each times its weight, added.
+    pub(super) fn sum(
+        &self,
+        e: &mut ModelBuilder<'_>,
+        l: u32,
+        results: ValueId,
+        weights: ValueId,
+    ) -> Result<ValueId, ModelError> {
+        e.op(&format!("l{l}.ffn"), ExpertSum { top_k: self.route.top_k }, &[results, weights])
     }
 
     /// What the router says of each expert.

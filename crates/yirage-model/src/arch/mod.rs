@@ -42,6 +42,7 @@ mod frequencies;
 mod gemma;
 mod gemma2;
 mod gemma3;
+mod gemma4;
 mod glm;
 mod glm4;
 mod glm4moe;
@@ -68,6 +69,7 @@ mod mtp;
 mod nemotron_h;
 mod olmo2;
 mod olmo3;
+mod per_layer_embedding;
 mod phi3;
 mod qwen2;
 mod qwen2moe;
@@ -228,6 +230,7 @@ const ARCHITECTURES: &[Architecture] = &[
     ("mixtral", true, mixtral::emit),
     ("gemma2", true, gemma2::emit),
     ("gemma3_text", true, gemma3::emit),
+    ("gemma4_text", false, gemma4::emit),
     ("phi3", true, phi3::emit),
     ("olmo2", true, olmo2::emit),
     ("smollm3", true, smollm3::emit),

@@ -75,6 +75,18 @@ fn of(model_type: &str) -> Value {
             "attention_bias": false, "hidden_activation": "gelu_pytorch_tanh", "vocab_size": 262208,
             "max_position_embeddings": 131072
         }),
+        "gemma4_text" => json!({
+            "rms_norm_eps": 1e-6, "tie_word_embeddings": true, "head_dim": 256, "num_attention_heads": 8,
+            "num_key_value_heads": 4, "sliding_window": 512, "attention_bias": false, "attention_k_eq_v": false,
+            "hidden_activation": "gelu_pytorch_tanh", "vocab_size": 262144, "vocab_size_per_layer_input": 262144,
+            "hidden_size_per_layer_input": 256, "num_kv_shared_layers": 0, "enable_moe_block": false,
+            "use_double_wide_mlp": false, "max_position_embeddings": 131072, "rope_parameters": {
+                "full_attention": {
+                    "rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1000000.0
+                },
+                "sliding_attention": { "rope_type": "default", "rope_theta": 10000.0 }
+            }
+        }),
         "clip_vision_model" => json!({
             "hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 12,
             "image_size": 224, "patch_size": 32, "hidden_act": "quick_gelu", "layer_norm_eps": 1e-5

@@ -53,7 +53,7 @@ impl RawConfig {
             values.insert("hidden_act".into(), "gelu_pytorch_tanh".into());
         }
         // Early files of this family name an activation they do not use; this key is the one that counts.
-        if matches!(model_type.as_str(), "gemma2" | "gemma3_text")
+        if matches!(model_type.as_str(), "gemma2" | "gemma3_text" | "gemma4_text")
             && let Some(act) = values.get("hidden_activation").filter(|v| !v.is_null())
         {
             values.insert("hidden_act".into(), act.clone());
@@ -114,6 +114,10 @@ impl RawConfig {
         {
             self.set_absent("partial_rotary_factor", f64::from(rotary) / f64::from(width));
             self.names.add("partial_rotary_factor", "rotary_dim");
+        }
+        // Rows of a picture see each other, and no text sees what follows it.
+        if model_type == "gemma4_text" && self.get("use_bidirectional_attention").is_some_and(|of| of == "vision") {
+            self.values.insert("use_bidirectional_attention".into(), false.into());
         }
         if model_type == "nemotron_h" {
             self.derive_blocks()?;

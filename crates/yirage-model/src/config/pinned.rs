@@ -37,8 +37,10 @@ const PINNED: &[Pinned] = &[
     (&["bert"], "position_embedding_type", Only::Text("absolute"), "positions relative to each other"),
 ];
 
-/// Types whose reference code caps scores and logits.
-const CAPPED: &[&str] = &["gemma2", "gemma3_text"];
+/// Types whose reference code caps scores.
+const CAPPED_SCORES: &[&str] = &["gemma2", "gemma3_text"];
+/// Types whose reference code caps logits.
+const CAPPED_LOGITS: &[&str] = &["gemma2", "gemma3_text", "gemma4_text"];
 
 /// GGUF architectures that a line is about.
 enum Of {
@@ -129,8 +131,10 @@ impl RawConfig {
                 self.pin(key, only, what)?;
             }
         }
-        if !CAPPED.contains(&model_type) {
+        if !CAPPED_SCORES.contains(&model_type) {
             self.pin("attn_logit_softcapping", &Only::Number(0.0), "capped scores")?;
+        }
+        if !CAPPED_LOGITS.contains(&model_type) {
             self.pin("final_logit_softcapping", &Only::Number(0.0), "capped logits")?;
         }
         Ok(())

@@ -18,6 +18,9 @@ pub struct RopeConfig {
     pub partial_rotary_factor: f64,
 }
 
+/// What files call the rotation of a share of whole heads.
+const PROPORTIONAL: &str = "proportional";
+
 /// A scaling of the frequencies. Contexts are counted in positions.
 #[derive(Clone, PartialEq, Debug)]
 pub enum RopeScaling {
@@ -27,6 +30,13 @@ pub enum RopeScaling {
     Linear {
         /// The divisor.
         factor: f64,
+    },
+    /// Frequencies of whole heads, of which the first share turns, each divided by `factor` (Gemma 4).
+    Proportional {
+        /// The divisor.
+        factor: f64,
+        /// The share of pairs that turn.
+        turning: f64,
     },
     /// The base grows with the sequence beyond `original`.
     Dynamic {
@@ -140,6 +150,9 @@ fn is_nested(section: &Map<String, Value>) -> bool {
 impl RopeConfig {
     /// How many of `head_dim` dimensions rotate. The small addend undoes the rounding of a quotient of integers.
     pub fn rotary_dim(&self, head_dim: u32) -> u32 {
+        if matches!(self.scaling, RopeScaling::Proportional { .. }) {
+            return head_dim;
+        }
         (f64::from(head_dim) * self.partial_rotary_factor + 1e-6) as u32
     }
 }
@@ -188,7 +201,8 @@ impl RawConfig {
             Some(partial) => partial,
             None => top.opt_positive("partial_rotary_factor")?.unwrap_or(1.0),
         };
-        let most = if self.rotates_in_part()? { partial <= 1.0 } else { partial == 1.0 };
+        let proportional = section.opt_str("rope_type")? == Some(PROPORTIONAL);
+        let most = if proportional || self.rotates_in_part()? { partial <= 1.0 } else { partial == 1.0 };
         if !most {
             let key = section.called("partial_rotary_factor");
             let expected = "a number above 0 and at most 1, which is 1 where the architecture rotates whole heads";
@@ -292,6 +306,10 @@ impl RawConfig {
             "su" | "yarn" if self.is_phi_json()? => self.longrope(s),
             _ if self.is_phi_json()? => Err(self.unknown_scaling(s, name)),
             "linear" => Ok(RopeScaling::Linear { factor: number("factor")? }),
+            PROPORTIONAL => {
+                let turning = s.opt_positive("partial_rotary_factor")?.unwrap_or(1.0);
+                Ok(RopeScaling::Proportional { factor: s.opt_positive("factor")?.unwrap_or(1.0), turning })
+            }
             "dynamic" => {
                 // The reference takes the configured maximum here, whatever the section calls original.
                 let original = self.context()?;
@@ -322,7 +340,11 @@ impl RawConfig {
 
     fn unknown_scaling(&self, s: &Section<'_>, name: &str) -> ModelError {
         let phi = self.is_phi_json().unwrap_or(false);
-        let known = if phi { "default and longrope" } else { "default, linear, dynamic, llama3, yarn and longrope" };
+        let known = if phi {
+            "default and longrope"
+        } else {
+            "default, linear, proportional, dynamic, llama3, yarn and longrope"
+        };
         let why = format!("{}: {} names it; {known} are known", s.file, s.called("rope_type"));
         ModelError::Unsupported { what: format!("the rope scaling {name:?}"), why }
     }

@@ -47,7 +47,7 @@ impl StageChain {
 fn stages_give_the_logits_of_the_whole() {
     let ids: Vec<u32> = (0..CHUNKS.iter().sum::<usize>() as u32).map(|i| 3 + i * 37 % 90).collect();
     let mut chains = [0; 6];
-    for name in tiny::NAMES {
+    for name in tiny::staged() {
         let (checkpoint, model) = load(&tiny::model(name), CONTEXT).unwrap();
         for count in counts(&model) {
             let mut whole = ArchRunner::of_model(&checkpoint, model.clone(), CONTEXT).unwrap();
@@ -61,12 +61,22 @@ fn stages_give_the_logits_of_the_whole() {
             chains[count as usize] += 1;
         }
     }
-    assert!(chains[2] == tiny::NAMES.len() && chains[3] > 30 && chains[4] > 10, "{chains:?}");
+    assert!(chains[2] == tiny::staged().count() && chains[3] > 30 && chains[4] > 10, "{chains:?}");
+}
+
+#[test]
+fn layers_that_read_more_of_others_than_rows_are_in_one_stage() {
+    for name in tiny::WHOLE {
+        let (_, model) = load(&tiny::model(name), CONTEXT).unwrap();
+        assert_eq!(model.stages(1).unwrap().len(), 1);
+        let error = model.stages(2).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains("expected f32 rows of tokens alone; run it on one rank"), "{name}: {error}");
+    }
 }
 
 #[test]
 fn a_stage_has_the_weights_and_caches_of_its_layers_alone() {
-    for name in tiny::NAMES {
+    for name in tiny::staged() {
         let (_, model) = load(&tiny::model(name), CONTEXT).unwrap();
         for count in counts(&model) {
             let stages = model.stages(count).unwrap();

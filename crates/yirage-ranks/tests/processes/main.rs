@@ -53,7 +53,7 @@ fn processes_with_experts_of_their_own_give_the_tokens_of_one() {
 /// kinds of devices.
 #[test]
 fn processes_that_are_stages_give_the_tokens_of_one() {
-    let all = tiny::NAMES.iter().map(|model| (2, "cpu", *model));
+    let all = tiny::staged().map(|model| (2, "cpu", model));
     for (ranks, backend, model) in all.chain([(3, "cpu", "llama"), (7, "cpu", "gemma3"), (3, "sim", "llama")]) {
         let ends = start(ranks, 600_000, |_| RankScript::Stages(backend, model));
         assert!(
