@@ -75,6 +75,7 @@ fixtures![
     "llama4",
     "gemma4",
     "gemma4-moe",
+    "gemma3n",
 ];
 
 /// Inputs and outputs of a model: `cases` with `ids`, `last_logits`, their `std`, `argmax_each_pos` and `greedy16`.
@@ -84,7 +85,7 @@ pub fn golden(name: &str) -> Value {
 }
 
 /// Models with layers that read what earlier ones keep or give beside their rows, which are in no pipeline stages.
-pub const WHOLE: &[&str] = &["gemma4"];
+pub const WHOLE: &[&str] = &["gemma4", "gemma3n"];
 
 /// The models that pipeline stages divide.
 pub fn staged() -> impl Iterator<Item = &'static str> {

@@ -3,11 +3,12 @@
 //! last layers that read the keys and values of earlier ones; large ones have experts beside the feed-forward part, and
 //! values that are the keys before their norm.
 
-use super::attention::{AttentionHeads, KeptKeys, LayerAttention};
+use super::attention::AttentionHeads;
 use super::decoder::Decoder;
 use super::emit::ModelBuilder;
 use super::experts::{ExpertTensorNames, MoeLayer};
 use super::ffn::GatedMlp;
+use super::key_sharing::KeySharing;
 use super::per_layer_embedding::PerLayerEmbedding;
 use crate::config::LayerType;
 use crate::error::ModelError;
@@ -25,18 +26,20 @@ const WIDE_HEAD: u32 = 512;
 pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     e.plain_storage()?;
     e.with_post_norms();
+    check_types(e)?;
     let model = Gemma4::read(e)?;
+    let equal = e.config.bool_or("attention_k_eq_v", false)?;
+    let mut attention = KeySharing::read(e, &|e, l, of| heads(e, l, of, equal), equal)?;
     let mut decoder = Decoder::read(e)?;
     let hidden = decoder.hidden;
     let mut x = e.embed("model.embed_tokens.weight", hidden, f64::from(hidden).sqrt() as f32)?;
     let own = PerLayerEmbedding::emit(e, x, &decoder.norm, model.mlp.gate)?;
-    let mut kept = vec![None; model.layers.len()];
-    for l in 0..model.layers.len() as u32 {
+    for l in 0..e.config.layers()? {
         let n = norm(e, l, "attn_norm", "input_layernorm", x, &decoder.norm)?;
-        let a = model.attention(e, l, n, &mut kept)?;
+        let a = attention.emit(e, l, n)?;
         let a = norm(e, l, "attn_post_norm", "post_attention_layernorm", a, &decoder.norm)?;
         let mid = e.add(&format!("l{l}.mid"), x, a)?;
-        let f = model.feed_forward(e, l, mid, &decoder.norm)?;
+        let f = model.feed_forward(e, l, attention.keeps_nothing(l), mid, &decoder.norm)?;
         let f = norm(e, l, "ffn_post_norm", "post_feedforward_layernorm", f, &decoder.norm)?;
         x = e.add(&format!("l{l}.res"), mid, f)?;
         if let Some(own) = &own {
@@ -52,6 +55,18 @@ pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     decoder.head(e, x)
 }
 
+/// Refuses what the reference code would read as other layers or another vocabulary than the file states.
+fn check_types(e: &ModelBuilder<'_>) -> Result<(), ModelError> {
+    if e.config.layer_types()?.last() != Some(&LayerType::Full) {
+        return Err(e.config.invalid("layer_types", "full_attention for the last layer"));
+    }
+    let own = e.config.u32_or("hidden_size_per_layer_input", 0)? > 0;
+    if own && e.size("vocab_size_per_layer_input")? < e.size("vocab_size")? {
+        return Err(e.config.invalid("vocab_size_per_layer_input", "an integer from vocab_size on"));
+    }
+    Ok(())
+}
+
 fn norm(
     e: &mut ModelBuilder<'_>,
     l: u32,
@@ -63,150 +78,22 @@ fn norm(
     e.rms_norm(&format!("l{l}.{name}"), &format!("model.layers.{l}.{hf}"), x, norm)
 }
 
-/// What is read of the configuration.
+/// What is read of the configuration beside attention.
 struct Gemma4 {
-    layers: Vec<Gemma4Layer>,
-    bias: bool,
-    eps: F32,
     mlp: GatedMlp,
     /// Whether layers that keep nothing have a feed-forward part of twice the width.
     doubles: bool,
     experts: Option<MoeLayer>,
 }
 
-/// How a layer attends.
-struct Gemma4Layer {
-    heads: AttentionHeads,
-    attention: LayerAttention,
-    /// The earlier layer whose keys and values it reads, where it keeps none.
-    reads: Option<u32>,
-    /// Whether values are the keys before norm and rotation.
-    values_are_keys: bool,
-}
-
 impl Gemma4 {
-    fn read(e: &mut ModelBuilder<'_>) -> Result<Gemma4, ModelError> {
-        let equal = e.config.bool_or("attention_k_eq_v", false)?;
-        let shared = Gemma4::shared_layers(e)?;
-        let mut layers = Vec::with_capacity(shared.len());
-        for (l, (window, reads)) in e.config.windows()?.into_iter().zip(shared).enumerate() {
-            let heads = Gemma4::heads(e, l, window.is_none(), equal)?;
-            let of = if window.is_some() { LayerType::Sliding } else { LayerType::Full };
-            let rotation = e.rotation(of, heads.width, false)?;
-            let attention = LayerAttention::full(Some(rotation), 1.0).within(window);
-            layers.push(Gemma4Layer { heads, attention, reads, values_are_keys: equal && window.is_none() });
-        }
+    fn read(e: &ModelBuilder<'_>) -> Result<Gemma4, ModelError> {
         let experts = match e.config.bool_or("enable_moe_block", false)? {
             true => Some(MoeLayer::read(e, "moe_intermediate_size", route(e)?)?),
             false => None,
         };
-        Ok(Gemma4 {
-            layers,
-            bias: e.config.bool_or("attention_bias", false)?,
-            eps: F32(e.eps("rms_norm_eps")?),
-            mlp: GatedMlp::read(e, false)?,
-            doubles: e.config.bool_or("use_double_wide_mlp", false)?,
-            experts,
-        })
-    }
-
-    /// For each layer the one whose keys and values it reads in the place of its own: the last of its type before the layers
-    /// that keep none.
-    fn shared_layers(e: &ModelBuilder<'_>) -> Result<Vec<Option<u32>>, ModelError> {
-        const KEY: &str = "num_kv_shared_layers";
-        let types = e.config.layer_types()?;
-        if types.last() != Some(&LayerType::Full) {
-            return Err(e.config.invalid("layer_types", "full_attention for the last layer"));
-        }
-        let keeping = u32::try_from(types.len()).ok().and_then(|n| n.checked_sub(e.config.u32_or(KEY, 0).ok()?));
-        let keeping = keeping.filter(|&n| n > 0).ok_or_else(|| e.config.invalid(KEY, "fewer than there are layers"))?;
-        let (kept, others) = types.split_at(keeping as usize);
-        let source = |of: &LayerType| {
-            let last = kept.iter().rposition(|kept| kept == of).map(|at| Some(at as u32));
-            last.ok_or_else(|| e.config.invalid(KEY, "so few layers that one of each type comes before them"))
-        };
-        let reading = others.iter().map(source);
-        kept.iter().map(|_| Ok(None)).chain(reading).collect()
-    }
-
-    /// The heads of layer `l`: newer files state what differs from the rest layer by layer, older ones for all that attend to
-    /// everything.
-    fn heads(e: &ModelBuilder<'_>, l: usize, is_full: bool, equal: bool) -> Result<AttentionHeads, ModelError> {
-        const LISTED: &str = "per_layer_config";
-        let usual = AttentionHeads::read(e)?;
-        let (mut width, mut kv_heads) = (usual.width, usual.kv_heads);
-        match e.config.get(LISTED) {
-            Some(Value::Object(layers)) => {
-                let number = |value: &Value| value.as_u64().and_then(|n| u32::try_from(n).ok()).filter(|&n| n > 0);
-                let wrong = || e.config.invalid(LISTED, "for some layers head_dim and num_key_value_heads above 0");
-                let none = serde_json::Map::new();
-                let own = match layers.get(&l.to_string()) {
-                    None => &none,
-                    Some(own) => own.as_object().ok_or_else(wrong)?,
-                };
-                for (key, value) in own {
-                    match key.as_str() {
-                        "head_dim" => width = number(value).ok_or_else(wrong)?,
-                        "num_key_value_heads" => kv_heads = number(value).ok_or_else(wrong)?,
-                        _ => return Err(wrong()),
-                    }
-                }
-            }
-            Some(_) => return Err(e.config.invalid(LISTED, "an object")),
-            None if is_full => {
-                width = e.config.u32_or("global_head_dim", WIDE_HEAD)?;
-                let stated = if equal { e.config.opt_u32("num_global_key_value_heads")? } else { None };
-                kv_heads = stated.unwrap_or(kv_heads);
-            }
-            None => {}
-        }
-        if width == 0 || kv_heads == 0 || !usual.heads.is_multiple_of(kv_heads) {
-            return Err(e.config.invalid("num_attention_heads", "a multiple of the key heads of each layer"));
-        }
-        e.product(usual.heads, width, "num_attention_heads times the width of a layer's heads")?;
-        Ok(AttentionHeads { kv_heads, width, v_width: width, ..usual })
-    }
-
-    fn attention(
-        &self,
-        e: &mut ModelBuilder<'_>,
-        l: u32,
-        x: ValueId,
-        kept: &mut [Option<KeptKeys>],
-    ) -> Result<ValueId, ModelError> {
-        let Gemma4Layer { heads: h, attention, reads, .. } = &self.layers[l as usize];
-        let hf = format!("model.layers.{l}.self_attn");
-        let of_head = RmsNorm { eps: self.eps, width: h.width, unit_offset: false };
-        let q = e.linear(&format!("l{l}.q"), &format!("{hf}.q_proj"), x, [h.q(), h.hidden], self.bias)?;
-        let q = e.rms_norm(&format!("l{l}.q.norm"), &format!("{hf}.q_norm"), q, &of_head)?;
-        let q = attention.query(e, l, h, q)?;
-        let keys = match reads.and_then(|from| kept[from as usize]) {
-            Some(keys) => {
-                // Files may have what such a layer would have kept.
-                for part in ["k_proj.weight", "v_proj.weight", "k_norm.weight", "k_proj.bias", "v_proj.bias"] {
-                    e.pass_over(&format!("{hf}.{part}"));
-                }
-                keys
-            }
-            None => self.keep(e, l, x, &of_head)?,
-        };
-        kept[l as usize] = Some(keys);
-        let a = attention.attend(e, l, h, q, keys)?;
-        h.output(e, l, a, self.bias)
-    }
-
-    /// Keys and values of layer `l`, appended to its cache.
-    fn keep(&self, e: &mut ModelBuilder<'_>, l: u32, x: ValueId, of_head: &RmsNorm) -> Result<KeptKeys, ModelError> {
-        let Gemma4Layer { heads: h, attention, values_are_keys, .. } = &self.layers[l as usize];
-        let hf = format!("model.layers.{l}.self_attn");
-        let k = e.linear(&format!("l{l}.k"), &format!("{hf}.k_proj"), x, [h.k(), h.hidden], self.bias)?;
-        let v = match values_are_keys {
-            true => k,
-            false => e.linear(&format!("l{l}.v"), &format!("{hf}.v_proj"), x, [h.v(), h.hidden], self.bias)?,
-        };
-        let k = e.rms_norm(&format!("l{l}.k.norm"), &format!("{hf}.k_norm"), k, of_head)?;
-        let v = e.op(&format!("l{l}.v.norm"), of_head.clone(), &[v])?;
-        attention.keep(e, l, h, [k, v])
+        let doubles = e.config.bool_or("use_double_wide_mlp", false)?;
+        Ok(Gemma4 { mlp: GatedMlp::read(e, false)?, doubles, experts })
     }
 
     /// The feed-forward part of layer `l` and its experts, before the norm of their sum.
@@ -214,12 +101,16 @@ impl Gemma4 {
         &self,
         e: &mut ModelBuilder<'_>,
         l: u32,
+        keeps_nothing: bool,
         x: ValueId,
         of_rows: &RmsNorm,
     ) -> Result<ValueId, ModelError> {
         let n = norm(e, l, "ffn_norm", "pre_feedforward_layernorm", x, of_rows)?;
-        let is_wide = self.doubles && self.layers[l as usize].reads.is_some();
-        let inner = if is_wide { e.product(self.mlp.inner, 2, "intermediate_size")? } else { self.mlp.inner };
+        let inner = if self.doubles && keeps_nothing {
+            e.product(self.mlp.inner, 2, "intermediate_size")?
+        } else {
+            self.mlp.inner
+        };
         let f = GatedMlp { inner, ..self.mlp }.emit(e, &format!("l{l}.mlp"), &format!("model.layers.{l}.mlp"), n)?;
         let Some(experts) = &self.experts else { return Ok(f) };
         let f = norm(e, l, "mlp.norm", "post_feedforward_layernorm_1", f, of_rows)?;
@@ -257,4 +148,42 @@ impl Gemma4 {
 fn route(e: &ModelBuilder<'_>) -> Result<Route, ModelError> {
     let top_k = e.size("top_k_experts")?;
     Ok(Route { top_k, scoring: Scoring::Softmax, normalize: true, scale: F32(1.0), groups: 1, top_groups: 1 })
+}
+
+/// The heads of layer `l`: newer files state what differs from the rest layer by layer, older ones for all that attend to
+/// everything.
+fn heads(e: &ModelBuilder<'_>, l: u32, of: LayerType, equal: bool) -> Result<AttentionHeads, ModelError> {
+    const LISTED: &str = "per_layer_config";
+    let usual = AttentionHeads::read(e)?;
+    let (mut width, mut kv_heads) = (usual.width, usual.kv_heads);
+    match e.config.get(LISTED) {
+        Some(Value::Object(layers)) => {
+            let number = |value: &Value| value.as_u64().and_then(|n| u32::try_from(n).ok()).filter(|&n| n > 0);
+            let wrong = || e.config.invalid(LISTED, "for some layers head_dim and num_key_value_heads above 0");
+            let none = serde_json::Map::new();
+            let own = match layers.get(&l.to_string()) {
+                None => &none,
+                Some(own) => own.as_object().ok_or_else(wrong)?,
+            };
+            for (key, value) in own {
+                match key.as_str() {
+                    "head_dim" => width = number(value).ok_or_else(wrong)?,
+                    "num_key_value_heads" => kv_heads = number(value).ok_or_else(wrong)?,
+                    _ => return Err(wrong()),
+                }
+            }
+        }
+        Some(_) => return Err(e.config.invalid(LISTED, "an object")),
+        None if of == LayerType::Full => {
+            width = e.config.u32_or("global_head_dim", WIDE_HEAD)?;
+            let stated = if equal { e.config.opt_u32("num_global_key_value_heads")? } else { None };
+            kv_heads = stated.unwrap_or(kv_heads);
+        }
+        None => {}
+    }
+    if width == 0 || kv_heads == 0 || !usual.heads.is_multiple_of(kv_heads) {
+        return Err(e.config.invalid("num_attention_heads", "a multiple of the key heads of each layer"));
+    }
+    e.product(usual.heads, width, "num_attention_heads times the width of a layer's heads")?;
+    Ok(AttentionHeads { kv_heads, width, v_width: width, ..usual })
 }

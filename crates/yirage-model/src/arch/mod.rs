@@ -24,6 +24,7 @@
 //! Encoders keep nothing: they have no cache group, the step input `types` of i32 `[Tokens]` (which of two texts a token
 //! belongs to), and another output, which [`ModelOutput`] says.
 
+mod altup;
 mod attention;
 mod bert;
 mod cohere;
@@ -42,6 +43,7 @@ mod frequencies;
 mod gemma;
 mod gemma2;
 mod gemma3;
+mod gemma3n;
 mod gemma4;
 mod glm;
 mod glm4;
@@ -54,6 +56,7 @@ mod granitemoe;
 mod granitemoehybrid;
 mod hunyuan;
 mod key_bias;
+mod key_sharing;
 mod layers;
 mod lfm2;
 mod llama;
@@ -67,6 +70,7 @@ mod mistral;
 mod mixtral;
 mod mtp;
 mod nemotron_h;
+mod normal_quantile;
 mod olmo2;
 mod olmo3;
 mod per_layer_embedding;
@@ -230,6 +234,7 @@ const ARCHITECTURES: &[Architecture] = &[
     ("mixtral", true, mixtral::emit),
     ("gemma2", true, gemma2::emit),
     ("gemma3_text", true, gemma3::emit),
+    ("gemma3n_text", false, gemma3n::emit),
     ("gemma4_text", false, gemma4::emit),
     ("phi3", true, phi3::emit),
     ("olmo2", true, olmo2::emit),

@@ -5,7 +5,7 @@
 
 use super::emit::ModelBuilder;
 use crate::error::ModelError;
-use yirage_ir::expr::Func;
+use yirage_ir::expr::{Expr, Func};
 use yirage_ir::op::{Cut, Embed, Map, RmsNorm, View, ViewForm};
 use yirage_ir::{Dim, F32, Sym, ValueId};
 
@@ -33,11 +33,9 @@ impl PerLayerEmbedding {
         let all = e.product(e.config.layers()?, width, "num_hidden_layers times hidden_size_per_layer_input")?;
         let root = |scale: u32| f64::from(scale).sqrt();
         let vocab = e.size("vocab_size_per_layer_input")?;
-        if vocab < e.size("vocab_size")? {
-            return Err(e.config.invalid("vocab_size_per_layer_input", "an integer from vocab_size on"));
-        }
+        let ids = ids(e, vocab)?;
         let table = e.tensor("layers.embed.w", "model.embed_tokens_per_layer.weight", &[vocab, all])?;
-        let of_tokens = e.op("layers.embed", Embed { scale: F32(root(width) as f32) }, &[table, e.ids()?])?;
+        let of_tokens = e.op("layers.embed", Embed { scale: F32(root(width) as f32) }, &[table, ids])?;
         let projected = e.linear("layers.project", "model.per_layer_model_projection", x, [all, hidden], false)?;
         let scaled = e.scale("layers.scaled", projected, (1.0 / root(hidden)) as f32)?;
         let norm = RmsNorm { width, ..norm.clone() };
@@ -59,4 +57,16 @@ impl PerLayerEmbedding {
         let shape = [self.hidden, self.width];
         e.linear(&format!("{name}.project"), &format!("{hf}.per_layer_projection"), gated, shape, false)
     }
+}
+
+/// The rows of a table of so many that tokens read: the first one where it has none of theirs, as the reference code does.
+fn ids(e: &mut ModelBuilder<'_>, vocab: u32) -> Result<ValueId, ModelError> {
+    let all = e.ids()?;
+    if vocab >= e.size("vocab_size")? {
+        return Ok(all);
+    }
+    // At most 2^24, and so an i32.
+    let is_there = Expr::call(Func::Less, &[Expr::input(0), Expr::constant(vocab as i32)]);
+    let expr = Expr::call(Func::Select, &[is_there, Expr::input(0), Expr::constant(0i32)]);
+    e.op("layers.ids", Map { expr }, &[all])
 }

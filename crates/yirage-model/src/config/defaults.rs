@@ -75,6 +75,14 @@ fn of(model_type: &str) -> Value {
             "attention_bias": false, "hidden_activation": "gelu_pytorch_tanh", "vocab_size": 262208,
             "max_position_embeddings": 131072
         }),
+        "gemma3n_text" => json!({
+            "rms_norm_eps": 1e-6, "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0,
+            "tie_word_embeddings": true, "head_dim": 256, "num_attention_heads": 8, "num_key_value_heads": 2,
+            "sliding_window": 512, "attention_bias": false, "hidden_activation": "gelu_pytorch_tanh",
+            "vocab_size": 262400, "vocab_size_per_layer_input": 262144, "hidden_size_per_layer_input": 256,
+            "final_logit_softcapping": 30.0, "altup_active_idx": 0, "altup_correct_scale": true,
+            "altup_num_inputs": 4, "num_kv_shared_layers": 15, "laurel_rank": 64, "max_position_embeddings": 32768
+        }),
         "gemma4_text" => json!({
             "rms_norm_eps": 1e-6, "tie_word_embeddings": true, "head_dim": 256, "num_attention_heads": 8,
             "num_key_value_heads": 4, "sliding_window": 512, "attention_bias": false, "attention_k_eq_v": false,

@@ -53,7 +53,7 @@ impl RawConfig {
             values.insert("hidden_act".into(), "gelu_pytorch_tanh".into());
         }
         // Early files of this family name an activation they do not use; this key is the one that counts.
-        if matches!(model_type.as_str(), "gemma2" | "gemma3_text" | "gemma4_text")
+        if matches!(model_type.as_str(), "gemma2" | "gemma3_text" | "gemma3n_text" | "gemma4_text")
             && let Some(act) = values.get("hidden_activation").filter(|v| !v.is_null())
         {
             values.insert("hidden_act".into(), act.clone());

@@ -40,7 +40,7 @@ const PINNED: &[Pinned] = &[
 /// Types whose reference code caps scores.
 const CAPPED_SCORES: &[&str] = &["gemma2", "gemma3_text"];
 /// Types whose reference code caps logits.
-const CAPPED_LOGITS: &[&str] = &["gemma2", "gemma3_text", "gemma4_text"];
+const CAPPED_LOGITS: &[&str] = &["gemma2", "gemma3_text", "gemma3n_text", "gemma4_text"];
 
 /// GGUF architectures that a line is about.
 enum Of {
