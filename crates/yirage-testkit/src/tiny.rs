@@ -76,6 +76,8 @@ fixtures![
     "gemma4",
     "gemma4-moe",
     "gemma3n",
+    "deepseek-v32",
+    "glm-moe-dsa",
 ];
 
 /// Inputs and outputs of a model: `cases` with `ids`, `last_logits`, their `std`, `argmax_each_pos` and `greedy16`.

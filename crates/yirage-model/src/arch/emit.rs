@@ -192,6 +192,20 @@ impl<'a> ModelBuilder<'a> {
         self.options.context
     }
 
+    /// Refuses positions that are not computed of the architecture.
+    pub(super) fn check_positions(&self) -> Result<(), ModelError> {
+        match self.config.computed_positions()? {
+            Some((most, key)) if self.most_positions() > most => Err(ModelError::Unsupported {
+                what: format!("a context of {} positions", self.most_positions()),
+                why: format!(
+                    "{}: {key}, and attention behind that is not computed yet; take at most {most}",
+                    self.config.file()
+                ),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// The product of two sizes.
     pub(super) fn product(&self, a: u32, b: u32, what: &str) -> Result<u32, ModelError> {
         a.checked_mul(b).filter(|&n| n <= LARGEST).ok_or_else(|| ModelError::Config {

@@ -25,7 +25,7 @@ const TENSORS: ExpertTensorNames = ExpertTensorNames::StackedTransposed {
 
 pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     e.plain_storage()?;
-    check_positions(e)?;
+    e.check_positions()?;
     let h = AttentionHeads::read(e)?;
     let bias = e.config.bool_or("attention_bias", false)?;
     let rotation = e.rotation(LayerType::Full, h.width, true)?;
@@ -56,20 +56,6 @@ pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
         },
         &|e, l, x| feed_forward.emit(e, l, x),
     )
-}
-
-/// Refuses positions behind the first chunk, and those whose scores have a temperature.
-fn check_positions(e: &ModelBuilder<'_>) -> Result<(), ModelError> {
-    match e.config.computed_positions()? {
-        Some((most, key)) if e.most_positions() > most => Err(ModelError::Unsupported {
-            what: format!("a context of {} positions", e.most_positions()),
-            why: format!(
-                "{}: {key}, and attention behind that is not computed yet; take at most {most}",
-                e.config.file()
-            ),
-        }),
-        _ => Ok(()),
-    }
 }
 
 /// The feed-forward part of every layer.

@@ -33,6 +33,7 @@ mod decoder;
 mod deepseek_moe;
 mod deepseek_v2;
 mod deepseek_v3;
+mod deepseek_v32;
 mod delta_net;
 mod emit;
 mod ernie4_5;
@@ -246,6 +247,9 @@ const ARCHITECTURES: &[Architecture] = &[
     ("gpt_neox", false, gptneox::emit),
     ("gpt_oss", true, gptoss::emit),
     ("deepseek_v3", true, deepseek_v3::emit),
+    ("kimi_k2", false, deepseek_v3::emit),
+    ("deepseek_v32", false, deepseek_v32::emit),
+    ("glm_moe_dsa", false, deepseek_v32::emit),
     ("qwen2_moe", true, qwen2moe::emit),
     ("cohere", true, cohere::emit),
     ("cohere2", true, cohere2::emit),

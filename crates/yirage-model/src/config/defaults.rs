@@ -143,7 +143,23 @@ fn of(model_type: &str) -> Value {
             "swiglu_limit": 7.0, "swiglu_alpha": 1.702, "attention_bias": true, "hidden_act": "silu",
             "max_position_embeddings": 131072
         }),
-        "deepseek_v3" => json!({
+        "deepseek_v32" => json!({
+            "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "tie_word_embeddings": false, "attention_bias": false,
+            "n_group": 8, "topk_group": 4, "norm_topk_prob": true, "routed_scaling_factor": 2.5,
+            "first_k_dense_replace": 3, "n_shared_experts": 1, "n_routed_experts": 256, "num_experts_per_tok": 8,
+            "moe_intermediate_size": 2048, "num_key_value_heads": 128, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128,
+            "v_head_dim": 128, "kv_lora_rank": 512, "q_lora_rank": 1536, "index_topk": 2048, "hidden_act": "silu",
+            "max_position_embeddings": 163840
+        }),
+        "glm_moe_dsa" => json!({
+            "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": false, "attention_bias": false,
+            "n_group": 1, "topk_group": 1, "norm_topk_prob": true, "routed_scaling_factor": 2.5,
+            "first_k_dense_replace": 3, "n_shared_experts": 1, "n_routed_experts": 256, "num_experts_per_tok": 8,
+            "moe_intermediate_size": 2048, "num_key_value_heads": 64, "qk_rope_head_dim": 64, "qk_nope_head_dim": 192,
+            "v_head_dim": 256, "kv_lora_rank": 512, "q_lora_rank": 2048, "index_topk": 2048, "hidden_act": "silu",
+            "max_position_embeddings": 202752
+        }),
+        "deepseek_v3" | "kimi_k2" => json!({
             "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "tie_word_embeddings": false, "attention_bias": false,
             "n_group": 8, "topk_group": 4, "norm_topk_prob": true, "routed_scaling_factor": 2.5,
             "first_k_dense_replace": 3, "n_shared_experts": 1, "n_routed_experts": 256, "num_experts_per_tok": 8,

@@ -122,7 +122,7 @@ impl RawConfig {
         if model_type == "nemotron_h" {
             self.derive_blocks()?;
         }
-        if model_type == "glm4_moe_lite" {
+        if matches!(model_type, "glm4_moe_lite" | "deepseek_v32" | "glm_moe_dsa") {
             self.derive_dense_layers()?;
         }
         if model_type == "granitemoehybrid" && self.get("mamba_d_head").is_none_or(|head| head == "auto") {

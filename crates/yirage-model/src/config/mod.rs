@@ -11,7 +11,7 @@
 //! say.
 
 mod access;
-mod chunks;
+mod context_limit;
 mod defaults;
 mod from_gguf;
 mod from_json;
@@ -27,7 +27,7 @@ mod reranker;
 mod rope;
 mod sentence;
 
-pub use chunks::ContextLimit;
+pub use context_limit::ContextLimit;
 pub use generation::GenerationConfig;
 pub(crate) use gguf_keys::is_read as is_read_from_gguf;
 pub use layers::LayerType;

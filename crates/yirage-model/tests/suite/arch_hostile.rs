@@ -144,6 +144,39 @@ fn a_context_beyond_any_table_is_refused_with_the_number() {
 }
 
 #[test]
+fn positions_that_an_index_would_choose_from_are_refused() {
+    for name in ["deepseek-v32", "glm-moe-dsa"] {
+        let folder = yirage_testkit::tiny::model(name);
+        let checkpoint = Checkpoint::open(&folder).unwrap();
+        let mut config: Value = serde_json::from_slice(&std::fs::read(folder.join("config.json")).unwrap()).unwrap();
+        config["index_topk"] = json!(96);
+        let config = RawConfig::from_json(config.to_string().as_bytes(), "config.json").unwrap();
+        assert_eq!(
+            config.context_limit().unwrap().to_string(),
+            "96 positions of the model's 512 are computed: index_topk is 96, and what follows is not computed yet"
+        );
+        build(&checkpoint, &config, BuildOptions { context: 96, ..OPTIONS }).unwrap();
+        let refused = build(&checkpoint, &config, BuildOptions { context: 97, ..OPTIONS }).unwrap_err().to_string();
+        assert!(refused.contains("a context of 97 positions") && refused.contains("take at most 96"), "{refused}");
+    }
+}
+
+/// Kimi K2 is DeepSeek-V3 under another name.
+#[test]
+fn a_family_of_the_same_layers_gives_the_same_graph() {
+    let folder = yirage_testkit::tiny::model("deepseek-v3");
+    let checkpoint = Checkpoint::open(&folder).unwrap();
+    let mut config: Value = serde_json::from_slice(&std::fs::read(folder.join("config.json")).unwrap()).unwrap();
+    let mut built = |name: &str| {
+        config["model_type"] = json!(name);
+        let config = RawConfig::from_json(config.to_string().as_bytes(), "config.json").unwrap();
+        build(&checkpoint, &config, OPTIONS).unwrap()
+    };
+    let (known, other) = (built("deepseek_v3"), built("kimi_k2"));
+    assert_eq!((known.graph.nodes, known.weights), (other.graph.nodes, other.weights));
+}
+
+#[test]
 fn positions_behind_the_first_chunk_are_refused() {
     let folder = yirage_testkit::tiny::model("llama4");
     let checkpoint = Checkpoint::open(&folder).unwrap();

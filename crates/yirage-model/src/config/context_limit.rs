@@ -1,4 +1,7 @@
-//! Attention in chunks of positions (Llama 4), of which the first alone is computed: what that leaves of the context.
+//! Attention that is computed up to a position alone: in chunks (Llama 4), of which the first is, and to chosen positions
+//! (DeepSeek-V3.2), of which all are chosen while they are few. What that leaves of the context.
+//!
+//! It does not know how attention is computed.
 
 use super::RawConfig;
 use crate::error::ModelError;
@@ -25,10 +28,13 @@ impl fmt::Display for ContextLimit {
     }
 }
 
-/// Keys of which each has a layer attend otherwise from so many positions on, less these, and the key without which it does
-/// not.
-const LIMITS: [(&str, u32, Option<&str>); 2] =
-    [("attention_chunk_size", 0, None), ("floor_scale", 1, Some("attn_temperature_tuning"))];
+/// Types, a key that has their layers attend otherwise from so many positions on, less these, and the key without which it
+/// does not.
+const LIMITS: [(&[&str], &str, u32, Option<&str>); 3] = [
+    (&["llama4_text"], "attention_chunk_size", 0, None),
+    (&["llama4_text"], "floor_scale", 1, Some("attn_temperature_tuning")),
+    (&["deepseek_v32", "glm_moe_dsa"], "index_topk", 0, None),
+];
 
 impl RawConfig {
     /// Why the context is shorter than the model's own; none where it is not.
@@ -36,13 +42,11 @@ impl RawConfig {
         self.context_limit.as_ref()
     }
 
-    /// The positions that are computed of the family, where not all are, and what says so.
+    /// The positions that are computed of the type, where not all are, and what says so.
     pub(crate) fn computed_positions(&self) -> Result<Option<(u32, String)>, ModelError> {
-        if self.opt_str("model_type")? != Some("llama4_text") {
-            return Ok(None);
-        }
+        let of = self.opt_str("model_type")?.unwrap_or_default();
         let mut least: Option<(u32, String)> = None;
-        for (key, spare, switch) in LIMITS {
+        for (_, key, spare, switch) in LIMITS.into_iter().filter(|limit| limit.0.contains(&of)) {
             let on = switch.map_or(Ok(true), |switch| self.bool_or(switch, true))?;
             let Some(found) = self.opt_u32(key)?.filter(|_| on) else { continue };
             let positions = found.checked_sub(spare).filter(|&n| n > 0);
