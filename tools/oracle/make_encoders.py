@@ -2,7 +2,7 @@
 
 usage: make_encoders.py OUT_DIR [MINILM_DIR]      (needs torch, transformers, sentence-transformers, tokenizers, numpy)
 
-OUT_DIR gets embed.json and score.json, and minilm.json where the folder of all-MiniLM-L6-v2 is given; the repository's
+OUT_DIR gets embed.json and score.json, the same of RoBERTa, and minilm.json where the folder of all-MiniLM-L6-v2 is given; the repository's
 are in crates/yirage-testkit/fixtures/encoders. Weights are not stored: they come from the counter-based generator as in
 make_tiny_archs.py. Everything is computed in float32 without padding, one text at a time.
 """
@@ -40,7 +40,8 @@ PAIRS = [("the cat", "a small dog sat"), ("question?", ""), ("", "answer"), ("th
 LONG = "the cat sat on the mat, a big dog is walking. " * 22
 
 
-def tokenizer_file():
+def tokenizer_file(one_kind=False):
+    """A file whose pairs have two types, or one and two separators, as RoBERTa's."""
     every = SPECIAL + [*LETTERS] + ["##" + c for c in LETTERS] + [*SIGNS] + PIECES
     vocab = list(dict.fromkeys(every))
     frame = lambda token, kind: {"SpecialToken": {"id": token, "type_id": kind}}
@@ -54,7 +55,8 @@ def tokenizer_file():
                        "lowercase": True},
         "pre_tokenizer": {"type": "BertPreTokenizer"},
         "post_processor": {"type": "TemplateProcessing", "single": single,
-                           "pair": [*single, text("B", 1), frame("[SEP]", 1)],
+                           "pair": [*single, *([frame("[SEP]", 0), text("B", 0), frame("[SEP]", 0)] if one_kind else
+                                       [text("B", 1), frame("[SEP]", 1)])],
                            "special_tokens": {t: {"id": t, "ids": [vocab.index(t)], "tokens": [t]}
                                               for t in ("[CLS]", "[SEP]")}},
         "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
@@ -116,6 +118,20 @@ def describe(config, tensors, digest, files, tokenizer, **more):
                 files=files, tensors=tensors, sha256=digest, texts=encoded, pairs=pairs, **more)
 
 
+def write_scores(out, name, cls, config, file):
+    tokenizer = Tokenizer.from_str(json.dumps(file))
+    with tempfile.TemporaryDirectory() as folder:
+        model, tensors, digest = build(cls, config, folder)
+        stated = json.load(open(os.path.join(folder, "config.json")))
+    scores = []
+    for first, second in PAIRS:
+        e = tokenizer.encode(first, second)
+        with torch.no_grad():
+            found = model(torch.tensor([e.ids]), token_type_ids=torch.tensor([e.type_ids])).logits[0].numpy()
+        scores.append(dict(first=first, second=second, scores=floats(found)))
+    write(out, name, describe(stated, tensors, digest, {"tokenizer.json": file}, tokenizer, cases=scores))
+
+
 def main(out, minilm):
     os.makedirs(out, exist_ok=True)
     file = tokenizer_file()
@@ -138,16 +154,19 @@ def main(out, minilm):
     write(out, "embed", describe(stated, tensors, digest, files, tokenizer, cases=cases))
 
     one = tf.BertConfig(**config, num_labels=1, position_embedding_type="absolute")
+    write_scores(out, "score", tf.BertForSequenceClassification, one, file)
+
+    # Positions begin behind the padding token's number, and one that stands in a text has none.
+    texts = [t for t in TEXTS if "[PAD]" not in t] + [LONG]
+    one_kind, base = tokenizer_file(True), dict(config, type_vocab_size=1, max_position_embeddings=385, pad_token_id=0)
     with tempfile.TemporaryDirectory() as folder:
-        model, tensors, digest = build(tf.BertForSequenceClassification, one, folder)
+        model, tensors, digest = build(tf.XLMRobertaModel, tf.XLMRobertaConfig(**base), folder)
         stated = json.load(open(os.path.join(folder, "config.json")))
-    scores = []
-    for first, second in PAIRS:
-        e = tokenizer.encode(first, second)
-        with torch.no_grad():
-            found = model(torch.tensor([e.ids]), token_type_ids=torch.tensor([e.type_ids])).logits[0].numpy()
-        scores.append(dict(first=first, second=second, scores=floats(found)))
-    write(out, "score", describe(stated, tensors, digest, {"tokenizer.json": file}, tokenizer, cases=scores))
+    cases = [hidden(model, tokenizer, t) for t in texts]
+    files = dict(files, **{"tokenizer.json": one_kind})
+    write(out, "roberta-embed", describe(stated, tensors, digest, files, Tokenizer.from_str(json.dumps(one_kind)), cases=cases))
+    one = tf.RobertaConfig(**base, num_labels=1)
+    write_scores(out, "roberta-score", tf.RobertaForSequenceClassification, one, one_kind)
 
     if minilm:
         model = SentenceTransformer(minilm, device="cpu")

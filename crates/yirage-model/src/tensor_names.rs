@@ -195,7 +195,7 @@ pub fn stacked_experts(layer: u32, part: &str, kind: &str) -> String {
 /// The name in a safetensors file: as written, inside a multi-modal model, or without the root that a bare body lacks.
 pub(crate) fn safetensors(hf: &str, checkpoint: &Checkpoint) -> String {
     let inside = ROOTS.iter().filter_map(|(root, outside)| Some(format!("{root}{}", hf.strip_prefix(outside)?)));
-    let bare = ["model.", "transformer.", "gpt_neox.", "bert."]
+    let bare = ["model.", "transformer.", "gpt_neox.", "bert.", "roberta."]
         .iter()
         .find_map(|root| hf.strip_prefix(root))
         .map(str::to_owned);

@@ -7,8 +7,8 @@ use crate::{fixtures, recipe};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// The one that gives vectors, and the one that scores pairs.
-pub const NAMES: &[&str] = &["embed", "score"];
+/// Those that give vectors and those that score pairs.
+pub const NAMES: &[&str] = &["embed", "score", "roberta-embed", "roberta-score"];
 
 /// Decoders that give vectors, and those that score pairs; `tools/oracle/make_decoder_encoders.py` makes them.
 pub const DECODERS: &[&str] = &["qwen3-embedding", "mistral-embedding", "qwen3-reranker", "qwen3-ranking-head"];
@@ -19,6 +19,8 @@ pub fn golden(name: &str) -> Value {
     let text = match name {
         "embed" => include_str!("../fixtures/encoders/embed.json"),
         "score" => include_str!("../fixtures/encoders/score.json"),
+        "roberta-embed" => include_str!("../fixtures/encoders/roberta-embed.json"),
+        "roberta-score" => include_str!("../fixtures/encoders/roberta-score.json"),
         "qwen3-embedding" => include_str!("../fixtures/encoders/qwen3-embedding.json"),
         "mistral-embedding" => include_str!("../fixtures/encoders/mistral-embedding.json"),
         "qwen3-reranker" => include_str!("../fixtures/encoders/qwen3-reranker.json"),

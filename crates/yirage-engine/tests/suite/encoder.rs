@@ -41,15 +41,17 @@ fn input(framed: FramedTokens) -> EncoderInput {
     EncoderInput { ids: framed.ids, types: framed.types }
 }
 
-/// The texts of a fixture's cases, and the cases.
+/// The texts of a fixture's cases, and the cases; all tokenizers frame a text alike.
 fn texts(golden: &Value) -> (Vec<EncoderInput>, &Vec<Value>) {
     let tokenizer = tokenizer(&encoders::model("embed"));
     let cases = golden["cases"].as_array().unwrap();
     (cases.iter().map(|c| input(tokenizer.frame(c["text"].as_str().unwrap(), None).unwrap())).collect(), cases)
 }
 
-fn pairs(golden: &Value) -> Vec<EncoderInput> {
-    let tokenizer = tokenizer(&encoders::model("score"));
+/// The pairs of a fixture's cases, framed by its own tokenizer.
+fn pairs(name: &str) -> Vec<EncoderInput> {
+    let golden = encoders::golden(name);
+    let tokenizer = tokenizer(&encoders::model(name));
     let text = |case: &Value, key: &str| case[key].as_str().unwrap().to_owned();
     let pair = |c: &Value| input(tokenizer.frame_pair(&text(c, "first"), &text(c, "second"), None).unwrap());
     golden["cases"].as_array().unwrap().iter().map(pair).collect()
@@ -71,11 +73,15 @@ const WAYS: [(usize, Option<&str>); 3] = [(1, None), (3, None), (2, Some("scalar
 
 #[test]
 fn vectors_are_those_of_transformers() {
-    let golden = encoders::golden("embed");
+    ["embed", "roberta-embed"].into_iter().for_each(check_vectors);
+}
+
+fn check_vectors(name: &str) {
+    let golden = encoders::golden(name);
     let (inputs, cases) = texts(&golden);
     for (threads, isa) in WAYS {
         let options = EncoderOptions { chunk: 40, ..EncoderOptions::default() };
-        let mut encoder = load(&encoders::model("embed"), cpu(threads, isa), &options).unwrap();
+        let mut encoder = load(&encoders::model(name), cpu(threads, isa), &options).unwrap();
         assert_eq!(encoder.facts().embedding, MEAN, "as the model's files say");
         let (means, firsts) = (encoder.embed(&inputs, MEAN).unwrap(), encoder.embed(&inputs, CLS).unwrap());
         let lasts = encoder.embed(&inputs, LAST).unwrap();
@@ -90,11 +96,13 @@ fn vectors_are_those_of_transformers() {
 
 #[test]
 fn scores_are_those_of_transformers() {
-    let golden = encoders::golden("score");
-    let found = encoder("score").score(&pairs(&golden)).unwrap();
-    let cases = golden["cases"].as_array().unwrap();
-    assert_eq!(found.len(), cases.len());
-    found.iter().zip(cases).for_each(|(row, case)| check_row(&case["first"], row, &case["scores"]));
+    for name in ["score", "roberta-score"] {
+        let golden = encoders::golden(name);
+        let found = encoder(name).score(&pairs(name)).unwrap();
+        let cases = golden["cases"].as_array().unwrap();
+        assert_eq!(found.len(), cases.len());
+        found.iter().zip(cases).for_each(|(row, case)| check_row(&case["first"], row, &case["scores"]));
+    }
 }
 
 #[test]
@@ -120,7 +128,7 @@ fn a_text_has_the_same_bytes_whatever_is_computed_with_it() {
 
 #[test]
 fn pairs_have_the_same_bytes_alone_and_together() {
-    let inputs = pairs(&encoders::golden("score"));
+    let inputs = pairs("score");
     let mut encoder = encoder("score");
     let together = encoder.score(&inputs).unwrap();
     for (input, row) in inputs.iter().zip(&together) {

@@ -1,5 +1,7 @@
 //! BERT (Devlin et al., arXiv 1810.04805): an encoder with learned positions, types of tokens, layer norms behind each
-//! part, and biases. As a bare body, or with the head that scores whole sequences.
+//! part, and biases. As a bare body, or with the head that scores whole sequences. RoBERTa (Liu et al., arXiv 1907.11692) and
+//! XLM-RoBERTa (Conneau et al., arXiv 1911.02116) are the same body with another head, and positions counted from behind the
+//! number of the padding token.
 
 use super::ModelOutput;
 use super::attention::AttentionHeads;
@@ -14,63 +16,129 @@ use yirage_ir::{F32, ValueId};
 /// Labels of a file that names none.
 const LABELS: u32 = 2;
 
+/// What the families call their parts, and how they differ.
+struct BertFamily {
+    /// What the names of tensors begin with.
+    root: &'static str,
+    /// What the names of architectures begin with.
+    prefix: &'static str,
+    head: ScoringHead,
+    /// Rows of the table of positions in front of that of the first position.
+    unused_positions: u32,
+}
+
+/// What makes scores of the first token's row.
+enum ScoringHead {
+    /// A pooler that the body has, and a layer.
+    Pooled,
+    /// Two layers of the head.
+    Own,
+}
+
+/// BERT.
 pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
-    e.plain_storage()?;
-    let scores = has_head(e)?;
-    let h = AttentionHeads::read(e)?;
-    let (hidden, eps) = (h.hidden, e.eps("layer_norm_eps")?);
-    let (inner, act) = (e.size("intermediate_size")?, ffn::activation(e)?);
-    let mut x = embeddings(e, hidden)?;
-    x = e.layer_norm("embed_norm", "bert.embeddings.LayerNorm", x, hidden, eps)?;
-    for l in 0..e.config.layers()? {
-        let (name, hf) = (format!("l{l}"), format!("bert.encoder.layer.{l}"));
-        let a = attention(e, &name, &format!("{hf}.attention.self"), &h, x)?;
-        let a = e.linear(&format!("{name}.o"), &format!("{hf}.attention.output.dense"), a, [hidden, h.q()], true)?;
-        let mid = e.add(&format!("{name}.mid"), x, a)?;
-        let norm = format!("{hf}.attention.output.LayerNorm");
-        x = e.layer_norm(&format!("{name}.attn_norm"), &norm, mid, hidden, eps)?;
-        let f = e.linear(&format!("{name}.ffn.up"), &format!("{hf}.intermediate.dense"), x, [inner, hidden], true)?;
-        let f = e.op(&format!("{name}.ffn.act"), Map::of(act), &[f])?;
-        let f = e.linear(&format!("{name}.ffn.down"), &format!("{hf}.output.dense"), f, [hidden, inner], true)?;
-        let res = e.add(&format!("{name}.res"), x, f)?;
-        x = e.layer_norm(&format!("{name}.ffn_norm"), &format!("{hf}.output.LayerNorm"), res, hidden, eps)?;
-    }
-    if scores {
-        return head(e, x, hidden);
-    }
-    // Many files keep what training put behind the first token.
-    e.pass_over("bert.pooler.dense.weight");
-    e.pass_over("bert.pooler.dense.bias");
-    e.output(x, ModelOutput::Hidden { width: hidden });
-    Ok(())
+    let family = BertFamily { root: "bert", prefix: "Bert", head: ScoringHead::Pooled, unused_positions: 0 };
+    family.emit(e)
 }
 
-/// Whether the model scores sequences.
-fn has_head(e: &ModelBuilder<'_>) -> Result<bool, ModelError> {
-    match e.config.architectures()[..] {
-        [] | ["BertModel"] => Ok(false),
-        ["BertForSequenceClassification"] => Ok(true),
-        ref other => Err(ModelError::Unsupported {
-            what: format!("the head of {}", other.join(", ")),
-            why: format!(
-                "{}: architectures names it; BertModel and BertForSequenceClassification are known",
-                e.config.file()
-            ),
-        }),
-    }
+/// RoBERTa.
+pub(super) fn emit_roberta(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
+    roberta(e, "Roberta")?.emit(e)
 }
 
-/// The sum of what token, type and position say.
-fn embeddings(e: &mut ModelBuilder<'_>, hidden: u32) -> Result<ValueId, ModelError> {
-    let (positions, types) = (e.size("max_position_embeddings")?, e.size("type_vocab_size")?);
-    let tokens = e.embed("bert.embeddings.word_embeddings.weight", hidden, 1.0)?;
-    let table = e.tensor("types.w", "bert.embeddings.token_type_embeddings.weight", &[types, hidden])?;
-    let of_tokens = e.token_types(types)?;
-    let of_type = e.op("type", Embed { scale: F32(1.0) }, &[table, of_tokens])?;
-    let typed = e.add("typed", tokens, of_type)?;
-    let table = e.tensor("positions.w", "bert.embeddings.position_embeddings.weight", &[positions, hidden])?;
-    let at = e.op("position", Embed { scale: F32(1.0) }, &[table, e.inputs.positions])?;
-    e.add("positioned", typed, at)
+/// XLM-RoBERTa.
+pub(super) fn emit_xlm_roberta(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
+    roberta(e, "XLMRoberta")?.emit(e)
+}
+
+fn roberta(e: &ModelBuilder<'_>, prefix: &'static str) -> Result<BertFamily, ModelError> {
+    let unused_positions = e.config.positions_before_first()?;
+    Ok(BertFamily { root: "roberta", prefix, head: ScoringHead::Own, unused_positions })
+}
+
+impl BertFamily {
+    fn emit(&self, e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
+        e.plain_storage()?;
+        let scores = self.has_head(e)?;
+        let h = AttentionHeads::read(e)?;
+        let (root, hidden, eps) = (self.root, h.hidden, e.eps("layer_norm_eps")?);
+        let (inner, act) = (e.size("intermediate_size")?, ffn::activation(e)?);
+        let mut x = self.embeddings(e, hidden)?;
+        x = e.layer_norm("embed_norm", &format!("{root}.embeddings.LayerNorm"), x, hidden, eps)?;
+        for l in 0..e.config.layers()? {
+            let (name, hf) = (format!("l{l}"), format!("{root}.encoder.layer.{l}"));
+            let a = attention(e, &name, &format!("{hf}.attention.self"), &h, x)?;
+            let a =
+                e.linear(&format!("{name}.o"), &format!("{hf}.attention.output.dense"), a, [hidden, h.q()], true)?;
+            let mid = e.add(&format!("{name}.mid"), x, a)?;
+            let norm = format!("{hf}.attention.output.LayerNorm");
+            x = e.layer_norm(&format!("{name}.attn_norm"), &norm, mid, hidden, eps)?;
+            let f =
+                e.linear(&format!("{name}.ffn.up"), &format!("{hf}.intermediate.dense"), x, [inner, hidden], true)?;
+            let f = e.op(&format!("{name}.ffn.act"), Map::of(act), &[f])?;
+            let f = e.linear(&format!("{name}.ffn.down"), &format!("{hf}.output.dense"), f, [hidden, inner], true)?;
+            let res = e.add(&format!("{name}.res"), x, f)?;
+            x = e.layer_norm(&format!("{name}.ffn_norm"), &format!("{hf}.output.LayerNorm"), res, hidden, eps)?;
+        }
+        if scores {
+            return self.scores(e, x, hidden);
+        }
+        // Many files keep what training put behind the first token.
+        e.pass_over(&format!("{root}.pooler.dense.weight"));
+        e.pass_over(&format!("{root}.pooler.dense.bias"));
+        e.output(x, ModelOutput::Hidden { width: hidden });
+        Ok(())
+    }
+
+    /// Whether the model scores sequences.
+    fn has_head(&self, e: &ModelBuilder<'_>) -> Result<bool, ModelError> {
+        let [body, scoring] = ["Model", "ForSequenceClassification"].map(|end| format!("{}{end}", self.prefix));
+        match e.config.architectures()[..] {
+            [] => Ok(false),
+            [one] if one == body => Ok(false),
+            [one] if one == scoring => Ok(true),
+            ref other => Err(ModelError::Unsupported {
+                what: format!("the head of {}", other.join(", ")),
+                why: format!("{}: architectures names it; {body} and {scoring} are known", e.config.file()),
+            }),
+        }
+    }
+
+    /// The sum of what token, type and position say.
+    fn embeddings(&self, e: &mut ModelBuilder<'_>, hidden: u32) -> Result<ValueId, ModelError> {
+        let (positions, types) = (e.size("max_position_embeddings")?, e.size("type_vocab_size")?);
+        let root = format!("{}.embeddings", self.root);
+        let tokens = e.embed(&format!("{root}.word_embeddings.weight"), hidden, 1.0)?;
+        let table = e.tensor("types.w", &format!("{root}.token_type_embeddings.weight"), &[types, hidden])?;
+        let of_tokens = e.token_types(types)?;
+        let of_type = e.op("type", Embed { scale: F32(1.0) }, &[table, of_tokens])?;
+        let typed = e.add("typed", tokens, of_type)?;
+        let (name, all) =
+            (format!("{root}.position_embeddings.weight"), self.unused_positions.saturating_add(positions));
+        let rows = e.rows_of(&name, &[all, hidden], self.unused_positions, positions)?;
+        let table = e.weight("positions.w", &[positions, hidden], vec![rows])?;
+        let at = e.op("position", Embed { scale: F32(1.0) }, &[table, e.inputs.positions])?;
+        e.add("positioned", typed, at)
+    }
+
+    /// Scores by the first tokens of sequences.
+    fn scores(&self, e: &mut ModelBuilder<'_>, x: ValueId, hidden: u32) -> Result<(), ModelError> {
+        let labels = match e.config.get("id2label") {
+            None => LABELS,
+            Some(Value::Object(names)) if !names.is_empty() => u32::try_from(names.len()).unwrap_or(u32::MAX),
+            Some(_) => return Err(e.config.invalid("id2label", "an object with a name for each label")),
+        };
+        let (pooler, layer) = match self.head {
+            ScoringHead::Pooled => (format!("{}.pooler.dense", self.root), "classifier"),
+            ScoringHead::Own => ("classifier.dense".to_owned(), "classifier.out_proj"),
+        };
+        let first = e.wanted(x)?;
+        let pooled = e.linear("pooler", &pooler, first, [hidden, hidden], true)?;
+        let pooled = e.op("pooler.act", Map::of(Func::Tanh), &[pooled])?;
+        let scores = e.linear("scores", layer, pooled, [labels, hidden], true)?;
+        e.output(scores, ModelOutput::Scores { labels });
+        Ok(())
+    }
 }
 
 /// Attention to all of the sequence.
@@ -98,19 +166,4 @@ fn attention(
         v_in_k: false,
     };
     e.op(&format!("{name}.attn"), op, &[q, k, v, e.inputs.positions, e.inputs.seqs])
-}
-
-/// Scores by the first tokens of sequences.
-fn head(e: &mut ModelBuilder<'_>, x: ValueId, hidden: u32) -> Result<(), ModelError> {
-    let labels = match e.config.get("id2label") {
-        None => LABELS,
-        Some(Value::Object(names)) if !names.is_empty() => u32::try_from(names.len()).unwrap_or(u32::MAX),
-        Some(_) => return Err(e.config.invalid("id2label", "an object with a name for each label")),
-    };
-    let first = e.wanted(x)?;
-    let pooled = e.linear("pooler", "bert.pooler.dense", first, [hidden, hidden], true)?;
-    let pooled = e.op("pooler.act", Map::of(Func::Tanh), &[pooled])?;
-    let scores = e.linear("scores", "classifier", pooled, [labels, hidden], true)?;
-    e.output(scores, ModelOutput::Scores { labels });
-    Ok(())
 }

@@ -280,11 +280,13 @@ const ARCHITECTURES: &[Architecture] = &[
     ("ernie4_5_moe", true, ernie4_5::emit_moe),
     ("hunyuan_v1_moe", false, hunyuan::emit_moe),
     ("bert", false, bert::emit),
+    ("roberta", false, bert::emit_roberta),
+    ("xlm-roberta", false, bert::emit_xlm_roberta),
 ];
 
 /// Whether an architecture reads whole texts and generates none.
 pub fn is_encoder(model_type: &str) -> bool {
-    model_type == "bert"
+    matches!(model_type, "bert" | "roberta" | "xlm-roberta")
 }
 
 /// The graph and weight bindings of a checkpoint's model.

@@ -310,7 +310,7 @@ fn of(model_type: &str) -> Value {
             "num_key_value_heads": 32, "use_qkv_bias": false, "qk_layernorm": false, "use_parallel_residual": false,
             "hidden_act": "silu", "max_position_embeddings": 4096
         }),
-        "bert" => json!({
+        "bert" | "roberta" | "xlm-roberta" => json!({
             "layer_norm_eps": 1e-12, "hidden_act": "gelu", "type_vocab_size": 2, "max_position_embeddings": 512
         }),
         _ => Value::Null,

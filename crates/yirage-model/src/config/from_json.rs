@@ -69,6 +69,7 @@ impl RawConfig {
         };
         config.derive(&model_type)?;
         config.derive_rope(&model_type);
+        config.count_learned_positions(&model_type)?;
         config.limit_context()?;
         Ok(config)
     }

@@ -20,6 +20,7 @@ mod gguf_hybrids;
 pub(crate) mod gguf_keys;
 mod gguf_mismatch;
 mod layers;
+mod learned_positions;
 mod names;
 mod pinned;
 mod quantization;

@@ -19,6 +19,9 @@ enum Only {
     Text(&'static str),
 }
 
+/// Encoders by learned positions.
+const ENCODERS: &[&str] = &["bert", "roberta", "xlm-roberta"];
+
 const PINNED: &[Pinned] = &[
     (&[], "use_bidirectional_attention", Only::False, "attention to later positions"),
     (&[], "is_causal", Only::True, "attention to later positions"),
@@ -33,8 +36,8 @@ const PINNED: &[Pinned] = &[
         "weights of experts that sum to one, which the reference code lacks",
     ),
     (&["nemotron_h"], "mamba_hidden_act", Only::Text("silu"), "another function of gates"),
-    (&["bert"], "is_decoder", Only::False, "attention to earlier positions alone"),
-    (&["bert"], "position_embedding_type", Only::Text("absolute"), "positions relative to each other"),
+    (ENCODERS, "is_decoder", Only::False, "attention to earlier positions alone"),
+    (ENCODERS, "position_embedding_type", Only::Text("absolute"), "positions relative to each other"),
 ];
 
 /// Types whose reference code caps scores.

@@ -61,13 +61,19 @@ fn check_row(what: &str, found: &[f32], wanted: &Value) {
 
 #[test]
 fn hidden_states_are_those_of_transformers() {
-    let (checkpoint, config) = fixture("embed");
-    let tokenizer = from_json(&encoders::model("embed").join("tokenizer.json"));
+    check_hidden_states("embed", 2);
+    check_hidden_states("roberta-embed", 1);
+}
+
+fn check_hidden_states(name: &str, types: u32) {
+    let (checkpoint, config) = fixture(name);
+    let tokenizer = from_json(&encoders::model(name).join("tokenizer.json"));
     let model = build_with(&checkpoint, &config).unwrap();
     yirage_ir::verify(&model.graph).unwrap();
-    assert_eq!((model.output, model.token_types), (ModelOutput::Hidden { width: 48 }, 2));
+    assert_eq!((model.output, model.token_types), (ModelOutput::Hidden { width: 48 }, types));
+    assert_eq!(model.context, 384, "{name}: rows of the table that are nobody's are no positions");
     assert!(model.groups.is_empty() && model.kv_cache_group.is_empty(), "nothing is cached");
-    let golden = encoders::golden("embed");
+    let golden = encoders::golden(name);
     let cases: Vec<&Value> = golden["cases"].as_array().unwrap().iter().collect();
     let inputs: Vec<FramedTokens> =
         cases.iter().map(|case| tokenizer.frame(case["text"].as_str().unwrap(), None).unwrap()).collect();
@@ -85,11 +91,15 @@ fn hidden_states_are_those_of_transformers() {
 
 #[test]
 fn scores_are_those_of_transformers() {
-    let (checkpoint, config) = fixture("score");
-    let tokenizer = from_json(&encoders::model("score").join("tokenizer.json"));
+    ["score", "roberta-score"].into_iter().for_each(check_scores);
+}
+
+fn check_scores(name: &str) {
+    let (checkpoint, config) = fixture(name);
+    let tokenizer = from_json(&encoders::model(name).join("tokenizer.json"));
     let model = build_with(&checkpoint, &config).unwrap();
     assert_eq!(model.output, ModelOutput::Scores { labels: 1 });
-    let golden = encoders::golden("score");
+    let golden = encoders::golden(name);
     let cases: Vec<&Value> = golden["cases"].as_array().unwrap().iter().collect();
     let text = |case: &Value, key: &str| case[key].as_str().unwrap().to_owned();
     let pair = |case: &&Value| tokenizer.frame_pair(&text(case, "first"), &text(case, "second"), None).unwrap();
