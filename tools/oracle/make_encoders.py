@@ -2,7 +2,7 @@
 
 usage: make_encoders.py OUT_DIR [MINILM_DIR]      (needs torch, transformers, sentence-transformers, tokenizers, numpy)
 
-OUT_DIR gets embed.json and score.json, the same of RoBERTa, and minilm.json where the folder of all-MiniLM-L6-v2 is given; the repository's
+OUT_DIR gets embed.json and score.json, the same of RoBERTa and ModernBERT, and minilm.json where the folder of all-MiniLM-L6-v2 is given; the repository's
 are in crates/yirage-testkit/fixtures/encoders. Weights are not stored: they come from the counter-based generator as in
 make_tiny_archs.py. Everything is computed in float32 without padding, one text at a time.
 """
@@ -69,7 +69,7 @@ def recipe(name, initial):
     """Base and exponent of a tensor: norms that multiply by 1 stay near 1."""
     if initial.ndim >= 2:
         return 0.0, 10
-    return (1.0 if name.endswith("LayerNorm.weight") else 0.0), 11
+    return (1.0 if "norm" in name.lower() and name.endswith(".weight") else 0.0), 11
 
 
 def build(cls, config, folder):
@@ -126,8 +126,9 @@ def write_scores(out, name, cls, config, file):
     scores = []
     for first, second in PAIRS:
         e = tokenizer.encode(first, second)
+        types = {} if "ModernBert" in cls.__name__ else dict(token_type_ids=torch.tensor([e.type_ids]))
         with torch.no_grad():
-            found = model(torch.tensor([e.ids]), token_type_ids=torch.tensor([e.type_ids])).logits[0].numpy()
+            found = model(torch.tensor([e.ids]), **types).logits[0].numpy()
         scores.append(dict(first=first, second=second, scores=floats(found)))
     write(out, name, describe(stated, tensors, digest, {"tokenizer.json": file}, tokenizer, cases=scores))
 
@@ -167,6 +168,17 @@ def main(out, minilm):
     write(out, "roberta-embed", describe(stated, tensors, digest, files, Tokenizer.from_str(json.dumps(one_kind)), cases=cases))
     one = tf.RobertaConfig(**base, num_labels=1)
     write_scores(out, "roberta-score", tf.RobertaForSequenceClassification, one, one_kind)
+
+    base = dict({k: v for k, v in config.items() if k != "type_vocab_size"}, num_hidden_layers=4, local_attention=8, pad_token_id=0,
+                bos_token_id=2, eos_token_id=3, cls_token_id=2, sep_token_id=3)
+    with tempfile.TemporaryDirectory() as folder:
+        model, tensors, digest = build(tf.ModernBertModel, tf.ModernBertConfig(**base), folder)
+        stated = json.load(open(os.path.join(folder, "config.json")))
+    cases = [hidden(model, tokenizer, t) for t in TEXTS + [LONG]]
+    files = dict(files, **{"tokenizer.json": file})
+    write(out, "modernbert-embed", describe(stated, tensors, digest, files, tokenizer, cases=cases))
+    one = tf.ModernBertConfig(**base, num_labels=1)
+    write_scores(out, "modernbert-score", tf.ModernBertForSequenceClassification, one, file)
 
     if minilm:
         model = SentenceTransformer(minilm, device="cpu")

@@ -18,6 +18,7 @@ pub struct EncoderInput {
 pub(crate) struct Bounds {
     pub(crate) tokens: u32,
     pub(crate) vocabulary: u32,
+    /// Types of tokens that the model tells apart; 0 where it looks at none.
     pub(crate) types: u32,
 }
 
@@ -37,7 +38,7 @@ impl Bounds {
         if let Some(at) = of.ids.iter().position(|&id| id >= self.vocabulary) {
             return Err(EncoderError::UnknownToken { input, at, id: of.ids[at], vocabulary: self.vocabulary });
         }
-        match of.types.iter().position(|&of_type| of_type >= self.types) {
+        match of.types.iter().position(|&of_type| self.types > 0 && of_type >= self.types) {
             Some(at) => Err(EncoderError::UnknownType { input, at, of_type: of.types[at], types: self.types }),
             None => Ok(()),
         }

@@ -8,7 +8,8 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 /// Those that give vectors and those that score pairs.
-pub const NAMES: &[&str] = &["embed", "score", "roberta-embed", "roberta-score"];
+pub const NAMES: &[&str] =
+    &["embed", "score", "roberta-embed", "roberta-score", "modernbert-embed", "modernbert-score"];
 
 /// Decoders that give vectors, and those that score pairs; `tools/oracle/make_decoder_encoders.py` makes them.
 pub const DECODERS: &[&str] = &["qwen3-embedding", "mistral-embedding", "qwen3-reranker", "qwen3-ranking-head"];
@@ -21,6 +22,8 @@ pub fn golden(name: &str) -> Value {
         "score" => include_str!("../fixtures/encoders/score.json"),
         "roberta-embed" => include_str!("../fixtures/encoders/roberta-embed.json"),
         "roberta-score" => include_str!("../fixtures/encoders/roberta-score.json"),
+        "modernbert-embed" => include_str!("../fixtures/encoders/modernbert-embed.json"),
+        "modernbert-score" => include_str!("../fixtures/encoders/modernbert-score.json"),
         "qwen3-embedding" => include_str!("../fixtures/encoders/qwen3-embedding.json"),
         "mistral-embedding" => include_str!("../fixtures/encoders/mistral-embedding.json"),
         "qwen3-reranker" => include_str!("../fixtures/encoders/qwen3-reranker.json"),

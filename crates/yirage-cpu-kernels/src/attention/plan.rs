@@ -9,7 +9,7 @@ use std::ops::Range;
 pub struct Mask {
     /// Whether positions after the token's own are hidden.
     pub causal: bool,
-    /// Positions before it that are seen, itself included; 0 is all.
+    /// Positions before it that are seen, itself included, and as many behind it where those are not hidden; 0 is all.
     pub window: usize,
 }
 
@@ -165,7 +165,11 @@ impl AttentionPlan {
         for (seen, &i) in self.visible.iter_mut().zip(&index) {
             let at = seen.start as usize;
             self.slots.push((firsts[i] + at) as i32);
-            let to = if mask.causal { at + 1 } else { found[i].2 };
+            let to = match mask.window {
+                _ if mask.causal => at + 1,
+                0 => found[i].2,
+                window => at.saturating_add(window).min(found[i].2),
+            };
             *seen = first_visible(at, mask.window) as u32..to as u32;
         }
         let seq_of = |t: usize| index[t];

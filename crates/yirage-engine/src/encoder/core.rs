@@ -122,7 +122,9 @@ impl Encoder {
         let of_seq = |(seq, length): (usize, usize)| std::iter::repeat_n(seq as i32, length);
         let executor = &mut self.executor;
         executor.set("ids", inputs.iter().flat_map(|input| input.ids.iter().map(|&id| id as i32)));
-        executor.set("types", inputs.iter().flat_map(|input| input.types.iter().map(|&of_type| of_type as i32)));
+        if self.bounds.types > 0 {
+            executor.set("types", inputs.iter().flat_map(|input| input.types.iter().map(|&of_type| of_type as i32)));
+        }
         executor.set("positions", lengths().flat_map(|length| 0..length as i32));
         executor.set("seqs", lengths().enumerate().flat_map(of_seq));
         executor.set("rows", firsts(lengths()));

@@ -37,11 +37,12 @@ impl Encoder {
         progress: LoadProgressFn,
     ) -> Result<Encoder, EngineError> {
         let config = RawConfig::load(checkpoint)?;
-        // Encoders keep nothing, and their tables of positions come with the file.
-        let build = BuildOptions::plain(1);
-        let model = arch::build(checkpoint, &config, build)?;
+        // Encoders keep nothing.
+        let build = |positions| arch::build(checkpoint, &config, BuildOptions::plain(positions));
         let sentence = SentenceConfig::load(checkpoint)?;
-        let longest = sentence.longest.map_or(model.context, |longest| longest.min(model.context));
+        let most = build(1)?.context;
+        let longest = sentence.longest.map_or(most, |longest| longest.min(most));
+        let model = build(longest)?;
         let bucket = bucket(&model, options.chunk, longest)?;
         if let Some(stages) = device.stages() {
             return Err(whole_model_wanted("an encoder", stages.len()));

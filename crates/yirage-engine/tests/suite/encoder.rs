@@ -73,7 +73,7 @@ const WAYS: [(usize, Option<&str>); 3] = [(1, None), (3, None), (2, Some("scalar
 
 #[test]
 fn vectors_are_those_of_transformers() {
-    ["embed", "roberta-embed"].into_iter().for_each(check_vectors);
+    ["embed", "roberta-embed", "modernbert-embed"].into_iter().for_each(check_vectors);
 }
 
 fn check_vectors(name: &str) {
@@ -96,7 +96,7 @@ fn check_vectors(name: &str) {
 
 #[test]
 fn scores_are_those_of_transformers() {
-    for name in ["score", "roberta-score"] {
+    for name in ["score", "roberta-score", "modernbert-score"] {
         let golden = encoders::golden(name);
         let found = encoder(name).score(&pairs(name)).unwrap();
         let cases = golden["cases"].as_array().unwrap();

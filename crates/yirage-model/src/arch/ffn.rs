@@ -8,11 +8,23 @@ use yirage_ir::op::Map;
 
 /// The gate that the configuration's activation means.
 pub(super) fn gate(e: &ModelBuilder<'_>) -> Result<Func, ModelError> {
-    match e.config.str("hidden_act")? {
+    function(e, "hidden_act", e.config.str("hidden_act")?)
+}
+
+/// The function called `name`, which the configuration says under `key`.
+pub(super) fn function(e: &ModelBuilder<'_>, key: &str, name: &str) -> Result<Func, ModelError> {
+    match name {
         "silu" | "swish" => Ok(Func::Silu),
         "gelu_pytorch_tanh" | "gelu_new" | "gelu_fast" => Ok(Func::GeluTanh),
         "gelu" => Ok(Func::GeluErf),
-        other => Err(unknown(e, other)),
+        other => Err(ModelError::Unsupported {
+            what: format!("the activation {other:?}"),
+            why: format!(
+                "{}: {} names it; silu, gelu and its tanh form are known",
+                e.config.file(),
+                e.config.called(key)
+            ),
+        }),
     }
 }
 
@@ -21,17 +33,6 @@ pub(super) fn activation(e: &ModelBuilder<'_>) -> Result<Func, ModelError> {
     match e.config.str("hidden_act")? {
         "relu" => Ok(Func::Relu),
         _ => gate(e),
-    }
-}
-
-fn unknown(e: &ModelBuilder<'_>, name: &str) -> ModelError {
-    ModelError::Unsupported {
-        what: format!("the activation {name:?}"),
-        why: format!(
-            "{}: {} names it; silu, gelu and its tanh form are known",
-            e.config.file(),
-            e.config.called("hidden_act")
-        ),
     }
 }
 

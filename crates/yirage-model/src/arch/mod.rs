@@ -69,6 +69,7 @@ mod matmul_inputs;
 mod minimax_m2;
 mod mistral;
 mod mixtral;
+mod modernbert;
 mod mtp;
 mod nemotron_h;
 mod normal_quantile;
@@ -280,13 +281,14 @@ const ARCHITECTURES: &[Architecture] = &[
     ("ernie4_5_moe", true, ernie4_5::emit_moe),
     ("hunyuan_v1_moe", false, hunyuan::emit_moe),
     ("bert", false, bert::emit),
+    ("modernbert", false, modernbert::emit),
     ("roberta", false, bert::emit_roberta),
     ("xlm-roberta", false, bert::emit_xlm_roberta),
 ];
 
 /// Whether an architecture reads whole texts and generates none.
 pub fn is_encoder(model_type: &str) -> bool {
-    matches!(model_type, "bert" | "roberta" | "xlm-roberta")
+    matches!(model_type, "bert" | "modernbert" | "roberta" | "xlm-roberta")
 }
 
 /// The graph and weight bindings of a checkpoint's model.

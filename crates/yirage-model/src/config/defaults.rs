@@ -310,6 +310,11 @@ fn of(model_type: &str) -> Value {
             "num_key_value_heads": 32, "use_qkv_bias": false, "qk_layernorm": false, "use_parallel_residual": false,
             "hidden_act": "silu", "max_position_embeddings": 4096
         }),
+        "modernbert" => json!({
+            "norm_eps": 1e-5, "norm_bias": false, "hidden_activation": "gelu", "local_attention": 128,
+            "global_rope_theta": 160000.0, "local_rope_theta": 10000.0, "attention_bias": false, "mlp_bias": false,
+            "classifier_bias": false, "max_position_embeddings": 8192
+        }),
         "bert" | "roberta" | "xlm-roberta" => json!({
             "layer_norm_eps": 1e-12, "hidden_act": "gelu", "type_vocab_size": 2, "max_position_embeddings": 512
         }),

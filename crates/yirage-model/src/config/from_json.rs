@@ -22,7 +22,8 @@ const ALIASES: &[(&str, &[&str])] = &[
     ("dtype", &["torch_dtype"]),
     ("sliding_window_pattern", &["_sliding_window_pattern"]),
     ("partial_rotary_factor", &["rotary_pct"]),
-    ("rope_theta", &["rotary_emb_base"]),
+    ("rope_theta", &["rotary_emb_base", "global_rope_theta"]),
+    ("rope_local_base_freq", &["local_rope_theta"]),
     ("quantization_config", &["compression_config"]),
     ("layer_types", &["layers_block_type"]),
 ];
@@ -53,7 +54,7 @@ impl RawConfig {
             values.insert("hidden_act".into(), "gelu_pytorch_tanh".into());
         }
         // Early files of this family name an activation they do not use; this key is the one that counts.
-        if matches!(model_type.as_str(), "gemma2" | "gemma3_text" | "gemma3n_text" | "gemma4_text")
+        if matches!(model_type.as_str(), "gemma2" | "gemma3_text" | "gemma3n_text" | "gemma4_text" | "modernbert")
             && let Some(act) = values.get("hidden_activation").filter(|v| !v.is_null())
         {
             values.insert("hidden_act".into(), act.clone());
@@ -119,6 +120,12 @@ impl RawConfig {
         // Rows of a picture see each other, and no text sees what follows it.
         if model_type == "gemma4_text" && self.get("use_bidirectional_attention").is_some_and(|of| of == "vision") {
             self.values.insert("use_bidirectional_attention".into(), false.into());
+        }
+        if model_type == "modernbert" {
+            // Half of it on each side, and the position itself.
+            let all = self.u32("local_attention")?;
+            self.values.insert("sliding_window".into(), (all / 2).saturating_add(1).into());
+            self.names.add("sliding_window", "local_attention");
         }
         if model_type == "nemotron_h" {
             self.derive_blocks()?;

@@ -98,8 +98,8 @@ impl RawConfig {
     fn check_stated(&self, stated: &[LayerType], layers: u32) -> Result<(), ModelError> {
         let sliding = stated.contains(&LayerType::Sliding);
         match self.model_type()? {
-            "gemma2" | "gemma3_text" | "gemma3n_text" | "gemma4_text" | "gpt_oss" | "cohere2" | "olmo3" | "exaone4"
-            | "ministral" => Ok(()),
+            "gemma2" | "gemma3_text" | "gemma3n_text" | "gemma4_text" | "modernbert" | "gpt_oss" | "cohere2"
+            | "olmo3" | "exaone4" | "ministral" => Ok(()),
             "qwen2" | "qwen2_moe" | "qwen3" | "smollm3" if sliding && !self.bool_or("use_sliding_window", false)? => {
                 Err(self.invalid("use_sliding_window", "true, since layer_types has sliding layers"))
             }
@@ -158,6 +158,10 @@ impl RawConfig {
                 always(&|n| !(n + 1).is_multiple_of(pattern))
             }
             "gemma3n_text" => always(&|n| !(n + 1).is_multiple_of(5)),
+            "modernbert" => match self.u32_or("global_attn_every_n_layers", 3)? {
+                0 => return Err(self.invalid("global_attn_every_n_layers", "an integer above 0")),
+                every => always(&|n| !n.is_multiple_of(every)),
+            },
             "gemma4_text" => always(&|n| !(n + 1).is_multiple_of(6) && n + 1 < layers),
             "cohere2" => {
                 let pattern = self.window_pattern(4)?;

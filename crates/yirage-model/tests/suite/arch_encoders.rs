@@ -13,7 +13,7 @@ use yirage_model::weights::materialise;
 use yirage_model::{Checkpoint, ModelError, RawConfig};
 use yirage_testkit::{encoders, fixtures, json};
 
-const OPTIONS: BuildOptions = BuildOptions::plain(1);
+const OPTIONS: BuildOptions = BuildOptions::plain(384);
 /// What float32 in another order differs by from transformers.
 const CLOSE: f64 = 1e-5;
 
@@ -63,6 +63,7 @@ fn check_row(what: &str, found: &[f32], wanted: &Value) {
 fn hidden_states_are_those_of_transformers() {
     check_hidden_states("embed", 2);
     check_hidden_states("roberta-embed", 1);
+    check_hidden_states("modernbert-embed", 0);
 }
 
 fn check_hidden_states(name: &str, types: u32) {
@@ -91,7 +92,7 @@ fn check_hidden_states(name: &str, types: u32) {
 
 #[test]
 fn scores_are_those_of_transformers() {
-    ["score", "roberta-score"].into_iter().for_each(check_scores);
+    ["score", "roberta-score", "modernbert-score"].into_iter().for_each(check_scores);
 }
 
 fn check_scores(name: &str) {

@@ -45,8 +45,10 @@ fn scores(
         _ => "0i".to_string(),
     };
     let mut seen = format!("select(le({first}, x2), {score}, -inf)");
-    if op.causal {
-        seen = format!("select(le(x2, x1), {seen}, -inf)");
+    match i32::try_from(op.window) {
+        _ if op.causal => seen = format!("select(le(x2, x1), {seen}, -inf)"),
+        Ok(window) if window > 0 => seen = format!("select(le(sub(x2, x1), {}i), {seen}, -inf)", window - 1),
+        _ => {}
     }
     let seen = format!("select(eq(x3, x4), {seen}, -inf)");
     let column = [Dim::Const(tokens), Dim::Const(1)];

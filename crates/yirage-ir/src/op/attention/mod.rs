@@ -40,7 +40,7 @@ op_struct! {
         scale: F32,
         /// Cap of the scores; 0 is none.
         softcap: F32,
-        /// Positions a token sees, itself included; 0 is all.
+        /// Positions a token sees, itself included, and as many behind it where later ones are not hidden; 0 is all.
         window: u32,
         /// Whether later positions are hidden.
         causal: bool,
@@ -213,7 +213,11 @@ impl Attention {
         // What the first n positions of a sequence see: one more each, until the window is full.
         let seen =
             |n: u128| if n <= window { n * (n + 1) / 2 } else { window * (window + 1) / 2 + (n - window) * window };
-        let pairs = if self.causal { seen(start + tokens) - seen(start) } else { tokens * tokens };
+        let pairs = match self.causal {
+            true => seen(start + tokens) - seen(start),
+            // Those that are seen before each and behind it, and itself once.
+            false => 2 * seen(tokens) - tokens,
+        };
         let width = f64::from(self.k_width) + f64::from(self.v_width);
         2.0 * pairs as f64 * f64::from(self.heads) * width
     }
@@ -235,8 +239,13 @@ impl Attention {
             }
             return seen;
         }
+        let last = match window {
+            _ if self.causal => positions[t],
+            1.. => positions[t].saturating_add(window - 1),
+            _ => i32::MAX,
+        };
         for other in 0..positions.len() {
-            let hidden = self.causal && positions[other] > positions[t] || positions[other] < first;
+            let hidden = positions[other] > last || positions[other] < first;
             if seqs[other] == seqs[t] && !hidden {
                 seen.keys.push(&ins[1].floats()[(other * kv_heads + head) * kw..][..kw]);
                 seen.values.push(&ins[2].floats()[(other * kv_heads + head) * vw..][..vw]);
@@ -349,7 +358,9 @@ fn push_lengths(cases: &mut Vec<OpCase>, rng: &mut CaseValues, op: &Attention) {
 fn dense_cases() -> Vec<OpCase> {
     let mut rng = CaseValues::new(15);
     let mut cases = Vec::new();
-    for (name, causal, window) in [("both ways", false, 0), ("causal", true, 0), ("causal window", true, 3)] {
+    let masks =
+        [("both ways", false, 0), ("causal", true, 0), ("causal window", true, 3), ("window both ways", false, 3)];
+    for (name, causal, window) in masks {
         let op = Attention {
             heads: 4,
             kv_heads: 2,

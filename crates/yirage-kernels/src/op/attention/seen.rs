@@ -12,7 +12,7 @@ use yirage_kir::{KernelWriter, Register, ScalarType};
 pub(super) struct SeenPositions {
     positions: Elements,
     seqs: Elements,
-    /// Positions of a token that see it, itself included; 0 is all.
+    /// Positions that a token sees, itself included, and as many behind it where later ones are not hidden; 0 is all.
     window: i32,
     causal: bool,
     keys: KeyPlaces,
@@ -162,6 +162,10 @@ impl SeenPositions {
         if self.causal {
             let not_later = w.less_equal(other, range.position);
             seen = w.and(seen, not_later);
+        } else if self.window > 0 {
+            let (behind, most) = (w.sub(other, range.position), w.i32(self.window - 1));
+            let not_far = w.less_equal(behind, most);
+            seen = w.and(seen, not_far);
         }
         (seen, at)
     }
