@@ -56,7 +56,11 @@ impl World {
     pub(crate) fn reference(&self, seq: usize, pos: usize) -> Vec<f64> {
         let s = &self.shape;
         let mut out = Vec::new();
-        let last = if self.mask.causal { pos + 1 } else { self.lengths[seq] };
+        let last = match self.mask.window {
+            _ if self.mask.causal => pos + 1,
+            0 => self.lengths[seq],
+            window => (pos + window).min(self.lengths[seq]),
+        };
         let first = if self.mask.window == 0 { 0 } else { (pos + 1).saturating_sub(self.mask.window) };
         let (kw, vw) = (s.kv_heads * s.k_width, s.kv_heads * s.v_width);
         let keys = self.stored(&self.k[seq][first * kw..last * kw]);
