@@ -110,8 +110,11 @@ impl RawConfig {
     }
 
     fn layer_type(&self, v: &Value) -> Result<LayerType, ModelError> {
+        // Of the positions that are computed of these, an index chooses all.
+        let is_indexed = matches!(self.model_type()?, "deepseek_v32" | "glm_moe_dsa");
         match v.as_str() {
             Some("full_attention") => Ok(LayerType::Full),
+            Some("indexed_attention") if is_indexed => Ok(LayerType::Full),
             Some("sliding_attention") => Ok(LayerType::Sliding),
             Some(other) => Err(ModelError::Unsupported {
                 what: format!("the layer type {other:?}"),
