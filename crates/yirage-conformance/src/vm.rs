@@ -17,9 +17,9 @@ use yirage_compile::{CompileOptions, compile, plan_weights};
 use yirage_hal::Device;
 use yirage_ir::interp::{Eval, evaluate_node};
 use yirage_ir::tensor::Data;
-use yirage_ir::{Dims, Op, Tensor, ValueId, ValueSource};
+use yirage_ir::{Dims, Op, Tensor, ValueId};
 use yirage_plan::tasks::vm::{WalkError, walk};
-use yirage_plan::{ExecutorKind, Partitioning, Plan, TaskPartition, TaskProgram};
+use yirage_plan::{ExecutorKind, Partitioning, Plan, TaskPartition, TaskProgram, ValueLocation};
 
 /// How a program is run.
 pub struct VmOptions<'a> {
@@ -295,11 +295,11 @@ impl<'a> TaskProgramVm<'a> {
     fn read(&self, id: ValueId) -> Result<Tensor, VmError> {
         let graph = &self.plan.graph;
         let missing = || VmError::Setup(format!("`{}` is not given", graph.value(id).name));
-        if let Some(state) = graph.kv_cache_of(id) {
-            return self.inputs.get(&state).cloned().ok_or_else(missing);
-        }
-        if !matches!(graph.value(id).source, ValueSource::Node { .. }) {
-            return self.inputs.get(&id).cloned().ok_or_else(missing);
+        let given = |id: ValueId| self.inputs.get(&id).cloned().ok_or_else(missing);
+        match self.plan.location(id) {
+            Some(ValueLocation::KvCache(cache)) => return given(cache),
+            Some(ValueLocation::Weight | ValueLocation::StepInput(_)) => return given(id),
+            Some(ValueLocation::Arena(_)) | None => {}
         }
         let (ty, from) = (graph.ty(id), self.arena_offset(id)?);
         let outside = || VmError::Setup(format!("value {} lies outside of the arena", id.0));

@@ -16,8 +16,8 @@ use yirage_cpu_kernels::linear::{Dispatch, MatmulVariant};
 use yirage_cpu_kernels::memory::{OutOfMemory, Supply};
 use yirage_hal::{Bindings, HalError};
 use yirage_ir::region::FusedChain;
-use yirage_ir::{DType, Dims, Format, Graph, Node, NodeKind, Op, RegionKind, Type, ValueId, ValueSource};
-use yirage_plan::{BufferPlacement, Plan, Precision};
+use yirage_ir::{DType, Dims, Format, Graph, Node, NodeKind, Op, RegionKind, Type, ValueId};
+use yirage_plan::{BufferPlacement, Plan, Precision, ValueLocation};
 
 /// What binding a kernel needs to know, and what it adds to: scratch memory and cuts of batches.
 pub(crate) struct Binder<'a> {
@@ -31,7 +31,6 @@ pub(crate) struct Binder<'a> {
     bindings: &'a Bindings,
     /// How quantised values are read.
     readers: HashMap<ValueId, QuantizedReaders>,
-    step_inputs: HashMap<ValueId, usize>,
     /// Where placed values lie.
     spots: HashMap<ValueId, ArenaSlice>,
     /// Bytes that each worker needs for what lives only inside passes over rows.
@@ -52,7 +51,6 @@ impl<'a> Binder<'a> {
         bindings: &'a Bindings,
     ) -> Result<Binder<'a>, HalError> {
         let precision = plan.precision;
-        let step_inputs = plan.graph.inputs_of(ValueSource::StepInput).enumerate().map(|(i, id)| (id, i)).collect();
         let (scratch, cuts) = (ScratchSizes::new(shared.supply), AttentionPlans::default());
         let spot = |place: &BufferPlacement| Ok((place.value, arena_slice(shared.supply, plan, place)?));
         let spots = plan.placements.iter().map(spot).collect::<Result<_, HalError>>()?;
@@ -71,7 +69,6 @@ impl<'a> Binder<'a> {
             scratch,
             attention_plans: cuts,
             readers,
-            step_inputs,
             spots,
             worker_bytes: 0,
         })
@@ -205,22 +202,22 @@ impl<'a> Binder<'a> {
 
     pub(super) fn value(&self, id: ValueId) -> Result<PlanOperand, HalError> {
         let graph = &self.plan.graph;
-        let value = graph.value(id);
-        if let Some(state) = graph.kv_cache_of(id) {
-            return self.kv_cache(&graph.value(state).name, &value.ty);
-        }
-        let location = match value.source {
-            ValueSource::StepInput => {
-                let index = self.step_inputs.get(&id).copied();
-                OperandLocation::StepInput(
-                    index.ok_or_else(|| HalError::Load(format!("`{}` is no step input of the plan", value.name)))?,
-                )
+        let (mut name, mut ty) = (&graph.value(id).name, graph.ty(id).clone());
+        let missing = || HalError::Load(format!("`{}` has no place", graph.value(id).name));
+        let location = match self.plan.location(id).ok_or_else(missing)? {
+            ValueLocation::StepInput(index) => OperandLocation::StepInput(index),
+            ValueLocation::Weight => {
+                let weight = self.weight(name, &ty)?;
+                ty = ty.dense();
+                OperandLocation::Weight(weight)
             }
-            ValueSource::Weight => OperandLocation::Weight(self.weight(&value.name, &value.ty)?),
-            _ => return self.arena_value(id),
+            ValueLocation::KvCache(cache) => {
+                name = &graph.value(cache).name;
+                OperandLocation::KvCache(self.kv_cache(name)?)
+            }
+            ValueLocation::Arena(_) => OperandLocation::Arena(self.spots.get(&id).ok_or_else(missing)?.clone()),
         };
-        let ty = if value.source == ValueSource::Weight { value.ty.dense() } else { value.ty.clone() };
-        Ok(PlanOperand { name: value.name.clone(), ty, location, inner: false })
+        Ok(PlanOperand { name: name.clone(), ty, location, inner: false })
     }
 
     fn weight(&self, name: &str, ty: &Type) -> Result<Arc<CpuWeight>, HalError> {
@@ -233,19 +230,10 @@ impl<'a> Binder<'a> {
         Ok(weight)
     }
 
-    fn kv_cache(&self, name: &str, ty: &Type) -> Result<PlanOperand, HalError> {
+    fn kv_cache(&self, name: &str) -> Result<Arc<CpuKvCache>, HalError> {
         let handle = self.bindings.kv_caches.get(name);
         let handle = handle.ok_or_else(|| HalError::Load(format!("KV cache `{name}` is not bound")))?;
-        let location = OperandLocation::KvCache(own::<CpuKvCache>(&handle.0, "KV cache", name)?);
-        Ok(PlanOperand { name: name.into(), ty: ty.clone(), location, inner: false })
-    }
-
-    fn arena_value(&self, id: ValueId) -> Result<PlanOperand, HalError> {
-        let value = self.plan.graph.value(id);
-        let spot = self.spots.get(&id);
-        let spot = spot.ok_or_else(|| HalError::Load(format!("`{}` has no place", value.name)))?;
-        let location = OperandLocation::Arena(spot.clone());
-        Ok(PlanOperand { name: value.name.clone(), ty: value.ty.clone(), location, inner: false })
+        own::<CpuKvCache>(&handle.0, "KV cache", name)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::error::HalError;
 use std::collections::HashMap;
 use std::sync::Arc;
 use yirage_ir::{Dims, Type, ValueId, ValueSource};
-use yirage_plan::{Plan, WeightEntry};
+use yirage_plan::{Plan, ValueLocation, WeightEntry};
 
 /// Memory that a program is bound to, and its own.
 pub(super) struct BoundMemory<D: Driver> {
@@ -134,18 +134,24 @@ struct PlanSlices<'a, D: Driver> {
 impl<D: Driver> ValueSlices for PlanSlices<'_, D> {
     fn slice(&self, value: ValueId) -> Result<BufferSlice, HalError> {
         let PlanSlices { plan, memory, inputs } = *self;
-        let value = plan.graph.kv_cache_of(value).unwrap_or(value);
-        let given = inputs.slice(value).or_else(|| memory.bound.get(&value).map(BoundBuffer::slice));
-        let placed = || plan.placement(value).and_then(|at| memory.arena.buffer.slice().part(at.offset, at.bytes));
-        let missing = || HalError::Load(format!("`{}` has no place in memory", plan.graph.value(value).name));
-        given.or_else(placed).ok_or_else(missing)
+        let bound = |value| memory.bound.get(&value).map(BoundBuffer::slice);
+        let slice = plan.location(value).and_then(|location| match location {
+            ValueLocation::StepInput(index) => inputs.slice(index),
+            ValueLocation::Weight => bound(value),
+            ValueLocation::KvCache(cache) => bound(cache),
+            ValueLocation::Arena(at) => memory.arena.buffer.slice().part(at.offset, at.bytes),
+        });
+        slice.ok_or_else(|| HalError::Load(format!("`{}` has no place in memory", plan.graph.value(value).name)))
     }
 
     fn blocks(&self, cache: ValueId) -> Result<u32, HalError> {
-        let graph = &self.plan.graph;
-        match graph.kv_cache_of(cache).and_then(|id| self.memory.bound.get(&id)) {
+        let found = match self.plan.location(cache) {
+            Some(ValueLocation::KvCache(cache)) => self.memory.bound.get(&cache),
+            _ => None,
+        };
+        match found {
             Some(BoundBuffer::KvCache(cache)) => Ok(cache.blocks),
-            _ => Err(HalError::Load(format!("`{}` is no cache state", graph.value(cache).name))),
+            _ => Err(HalError::Load(format!("`{}` is no cache state", self.plan.graph.value(cache).name))),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::error::HalError;
 use crate::record::Record;
 use crate::step::{StepInputValue, StepRequest};
 use std::sync::Arc;
-use yirage_ir::{Dims, Type, ValueId, ValueSource};
+use yirage_ir::{Dims, Type, ValueSource};
 use yirage_plan::Plan;
 
 /// Up to so many bytes an input has memory for the plan's largest step from the beginning, and what is captured once stays
@@ -25,7 +25,6 @@ pub(super) struct DeviceStepInputs<D: Driver> {
 }
 
 struct DriverStepInput<D: Driver> {
-    id: ValueId,
     name: String,
     ty: Type,
     /// Memory for the largest step so far, or for the largest that there is. None before the first one.
@@ -40,7 +39,7 @@ impl<D: Driver> DeviceStepInputs<D> {
             let most = value.ty.storage_bytes(&plan.bucket) as u64;
             let whole = || Ok::<_, HalError>(Arc::new(Buffer::new(account, MemoryPool::Workspace, most)?));
             let buffer = if most <= WHOLE { Some(whole()?) } else { None };
-            Ok(DriverStepInput { id, name: value.name.clone(), ty: value.ty.clone(), buffer })
+            Ok(DriverStepInput { name: value.name.clone(), ty: value.ty.clone(), buffer })
         };
         let inputs = plan.graph.inputs_of(ValueSource::StepInput).map(input).collect::<Result<_, HalError>>()?;
         Ok(DeviceStepInputs { bucket: plan.bucket, sizes, inputs })
@@ -51,9 +50,9 @@ impl<D: Driver> DeviceStepInputs<D> {
         self.sizes.slice()
     }
 
-    /// Where an input lies; none of another value.
-    pub(super) fn slice(&self, value: ValueId) -> Option<BufferSlice> {
-        self.inputs.iter().find(|input| input.id == value)?.buffer.as_ref().map(|buffer| buffer.slice())
+    /// Where an input lies, by its number; none of one that has no memory yet.
+    pub(super) fn slice(&self, index: usize) -> Option<BufferSlice> {
+        self.inputs.get(index)?.buffer.as_ref().map(|buffer| buffer.slice())
     }
 
     /// All of its memory.

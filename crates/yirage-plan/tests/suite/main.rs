@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used)] // a test may stop at anything unexpected
 
 mod plan_text;
+mod value_location;
 mod weight_text;
 mod work;
