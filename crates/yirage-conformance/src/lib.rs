@@ -151,6 +151,12 @@ impl Suite {
         self.cases_of(device).map(|case| case.run(device, &[], Some(variant))).collect()
     }
 
+    /// How many cases are not the device's, and do not run: those of caches whose blocks have a length that its target does not
+    /// name.
+    pub fn left_out(&self, device: &dyn Device) -> usize {
+        self.cases.len() - self.cases_of(device).count()
+    }
+
     /// The cases that are the device's: all but those of caches whose blocks have a length that its target does not name.
     fn cases_of<'a>(&'a self, device: &dyn Device) -> impl Iterator<Item = &'a ConformanceCase> + use<'a> {
         let target = device.target();

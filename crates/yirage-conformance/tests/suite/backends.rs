@@ -25,7 +25,9 @@ fn check(backend: &dyn Backend, options: &OpenOptions, expected: &[ExpectedFailu
         )
         .collect();
     let passed = reports.iter().filter(|r| r.outcome == CaseOutcome::Passed).count();
-    println!("{} {options:?}: {passed} of {} cases", backend.name(), reports.len());
+    let left_out = SUITE.left_out(&*device);
+    println!("{} {options:?}: {passed} of {} cases, {left_out} left out", backend.name(), reports.len());
+    assert_eq!(reports.len() + left_out, SUITE.cases(), "each case ran, or is counted as left out");
     let mut found: BTreeMap<&str, usize> = BTreeMap::new();
     for r in reports.iter().filter(|r| matches!(r.outcome, CaseOutcome::Refused(_))) {
         *found.entry(r.name.split(':').next().unwrap()).or_default() += 1;

@@ -17,6 +17,10 @@ pub(crate) fn show(record: &VerifyRecord, console: &Console) -> Result<(), CliFa
     show_groups("op", &suite.ops, console)?;
     console.line("")?;
     show_groups("format", &suite.formats, console)?;
+    if suite.left_out > 0 {
+        let what = "cases of KV caches in blocks of lengths that this device has not";
+        console.line(&format!("left out: {} {what}", suite.left_out))?;
+    }
     for refused in &suite.refused {
         console.line(&format!("refused: {} cases of {}: {}", refused.cases, refused.op, refused.why))?;
     }

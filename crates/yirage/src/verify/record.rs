@@ -62,7 +62,11 @@ pub(crate) struct SuiteRecord {
     pub(crate) quick: bool,
     /// The ops that were asked for; null for all.
     pub(crate) only: Option<Vec<String>>,
+    /// Those that ran.
     pub(crate) cases: usize,
+    /// Those of caches in blocks of lengths that the device has not, which did not run. Older records do not say.
+    #[serde(default)]
+    pub(crate) left_out: usize,
     pub(crate) ops: Vec<CaseGroup>,
     /// A case stands under each format that it reads.
     pub(super) formats: Vec<CaseGroup>,

@@ -22,6 +22,7 @@ struct SuiteFindings {
 /// Runs the suite; each op is told as it begins.
 pub(crate) fn suite_record(suite: &Suite, device: &dyn Device, console: &Console) -> SuiteRecord {
     let mut findings = SuiteFindings::default();
+    findings.record.left_out = suite.left_out(device);
     for case in suite.measured(device) {
         if findings.ops.last().is_none_or(|op| op.counts.name != case.op) {
             console.note(&format!("testing: {}", case.op));

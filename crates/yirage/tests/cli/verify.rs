@@ -31,6 +31,7 @@ fn the_record_says_how_closely_which_build_agrees_on_which_device() {
     let count = |of: &Value, key: &str| of[key].as_u64().unwrap();
     let ops = suite["ops"].as_array().unwrap();
     assert_eq!(ops.iter().map(|op| count(op, "passed")).sum::<u64>(), count(suite, "cases"));
+    assert_eq!(count(suite, "left_out"), 0, "these ops read no cache");
     let formats = suite["formats"].as_array().unwrap();
     for name in ["f32", "bf16", "q4_0", "q4_k", "mxfp4"] {
         assert!(formats.iter().any(|format| format["name"] == name && count(format, "passed") > 0), "{name}: {suite}");
