@@ -15,7 +15,8 @@ const COMPUTED: &[&str] =
     &["rotary_emb.inv_freq", "attn_rot_embd", "position_ids", ".attn.bias", ".attention.bias", ".masked_bias"];
 
 /// Beginnings of names of what a multi-modal model has beside its language model.
-const OTHER_SENSES: &[&str] = &["vision_tower.", "vision_model.", "multi_modal_projector.", "visual.", "audio_tower."];
+const OTHER_SENSES: &[&str] =
+    &["vision_tower.", "vision_model.", "multi_modal_projector.", "connector.", "visual.", "audio_tower."];
 
 /// Checks that the model reads every tensor of the file but the known extras.
 ///
