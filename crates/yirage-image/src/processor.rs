@@ -6,7 +6,7 @@ use crate::error::ImageError;
 use crate::normalize::Normalization;
 use crate::resize::{Filter, WeightPlaces, resize};
 use crate::rgb::{CHANNELS, RgbImage, check_size};
-use crate::tiling::{PictureTiles, Tiling};
+use crate::tiling::{PictureTiles, PictureTiling};
 use serde_json::{Map, Value};
 
 /// Largest side that a setting may state.
@@ -45,7 +45,7 @@ pub struct ImageProcessor {
     /// Width and height of the middle part.
     crop: Option<[u32; 2]>,
     /// How it is cut into tiles, in the place of both.
-    tiling: Option<Tiling>,
+    tiling: Option<PictureTiling>,
     normalization: Normalization,
 }
 
@@ -188,7 +188,7 @@ impl ProcessorSettings<'_> {
             false => None,
         };
         let (side, split) = (side("max_image_size", 364)?, self.is("do_image_splitting", true)?);
-        let tiling = Tiling { longest, side, split, filter: self.filter_or(Filter::Lanczos)? };
+        let tiling = PictureTiling { longest, side, split, filter: self.filter_or(Filter::Lanczos)? };
         let normalization = self.normalization(([0.5; CHANNELS], [0.5; CHANNELS]))?;
         let library = WeightPlaces::Torchvision;
         Ok(ImageProcessor { library, resize: None, crop: None, tiling: Some(tiling), normalization })

@@ -22,7 +22,7 @@ pub struct PictureTiles {
 
 /// What a picture is resized to, and how it is cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Tiling {
+pub(crate) struct PictureTiling {
     /// The longer side of the picture before it is cut, where it is resized.
     pub(crate) longest: Option<u32>,
     /// Pixels of a tile's side.
@@ -32,7 +32,7 @@ pub(crate) struct Tiling {
     pub(crate) filter: Filter,
 }
 
-impl Tiling {
+impl PictureTiling {
     /// Rows, columns, and the tiles of a picture.
     pub(crate) fn cut(&self, image: RgbImage, library: WeightPlaces) -> Result<(u32, u32, Vec<RgbImage>), ImageError> {
         let to = |image: RgbImage, [width, height]: [u64; 2]| -> Result<RgbImage, ImageError> {
