@@ -3,7 +3,8 @@
 usage: image_cases.py OUT_FILE      (needs torch, torchvision, transformers, pillow, numpy)
 
 The repository's is crates/yirage-image/tests/golden/cases.json. Each case names one of `pictures`, the settings of a processor, and has the SHA-256 of
-the pixels that the processor gives, as little-endian float32 in the order channel, row, column. `decoded` has the size
+the pixels that the processor gives, as little-endian float32 in the order channel, row, column, all tiles of a picture
+one after the other with rows and columns of tiles where the processor cuts it. `decoded` has the size
 of each picture and the SHA-256 of its bytes in the order row, column, channel.
 """
 import base64
@@ -72,6 +73,7 @@ def opened(data):
 
 
 CLIP = dict(size=dict(shortest_edge=32), crop_size=dict(height=32, width=32))
+TILES = dict(size=dict(longest_edge=64), max_image_size=dict(longest_edge=32))
 CASES = [
     ("CLIPImageProcessor", CLIP),
     ("CLIPImageProcessorPil", CLIP),
@@ -85,6 +87,12 @@ CASES = [
     ("CLIPImageProcessor", dict(CLIP, do_normalize=False)),
     ("SiglipImageProcessor", dict(size=dict(height=28, width=28))),
     ("LlavaImageProcessor", CLIP),
+    ("Idefics3ImageProcessor", TILES),
+    ("Idefics3ImageProcessor", dict(TILES, do_image_splitting=False)),
+    ("Idefics3ImageProcessor", dict(TILES, resample=3, do_normalize=False)),
+    ("SmolVLMImageProcessor", dict(size=dict(longest_edge=70), max_image_size=dict(longest_edge=14), resample=2)),
+    ("SmolVLMImageProcessor", dict(do_resize=False, max_image_size=dict(longest_edge=20))),
+    ("SmolVLMImageProcessor", dict(size=dict(longest_edge=5000), max_image_size=dict(longest_edge=512))),
 ]
 
 
@@ -101,12 +109,16 @@ def main(out):
         processor = getattr(tf, kind)(**settings)
         # A file does not say whose arithmetic its processor uses; the class does.
         stated = dict(json.loads(processor.to_json_string()), image_processor_type=kind)
-        names = [n for n in found if at < 2 or n in ("rgb", "rgba", "tall", "one", "turned-6")]
+        tiled = kind.startswith(("Idefics3", "SmolVLM"))
+        names = [n for n in found if at < 2 or n == "tall" or at != len(CASES) - 1 and n in ("rgb", "rgba", "one", "turned-6")]
         pixels = {}
         for name in names:
-            values = np.asarray(processor(images=opened(found[name]), return_tensors="np")["pixel_values"][0])
+            how = dict(return_row_col_info=True) if tiled else {}
+            made = processor(images=convert_to_rgb(opened(found[name])) if tiled else opened(found[name]), return_tensors="np", **how)
+            values = np.asarray(made["pixel_values"][0])
             assert values.dtype == np.float32, values.dtype
-            pixels[name] = [values.shape[2], values.shape[1], sha(values)]
+            grid = [[int(made["rows"][0][0]), int(made["cols"][0][0])]] if tiled else []
+            pixels[name] = [values.shape[-1], values.shape[-2], sha(values)] + grid
         cases.append(dict(processor=stated, pixels=pixels))
     doc = dict(format="image-cases-v1", transformers=tf.__version__, torchvision=torchvision.__version__,
                pillow=Image.__version__, pictures={n: base64.b64encode(d).decode() for n, d in found.items()},

@@ -1,6 +1,6 @@
 """Tiny models that read pictures: their files, the recipe of their weights, and what transformers makes of prompts.
 
-usage: make_tiny_vision.py OUT_DIR      (needs torch, torchvision, transformers, tokenizers, pillow, numpy)
+usage: make_tiny_vision.py OUT_DIR [NAME ...]      (needs torch, torchvision, transformers, tokenizers, pillow, numpy)
 
 OUT_DIR gets NAME.json each; the repository's are in crates/yirage-testkit/fixtures/vision. Weights are not stored: they
 come from the counter-based generator as in make_tiny_archs.py. Everything is computed in float32. Pictures are stored as
@@ -25,7 +25,9 @@ from counter_rng import weights
 from image_cases import drawn, file
 
 torch.set_num_threads(1)
-SEED, GREEDY, MARGIN = 1, 12, 5e-3
+GREEDY, MARGIN = 12, 5e-3
+# Of each model the first seed whose greedy tokens have the margin.
+SEEDS = {"smolvlm": 5, "smolvlm-whole": 1}
 SPECIAL = ["<pad>", "<s>", "</s>", "<image>"]
 V = len(SPECIAL) + 256
 TEXT = dict(vocab_size=V, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
@@ -42,17 +44,27 @@ MODELS = {
 }
 PICTURES = dict(first=file(Image.fromarray(drawn(40, 57, 3, 1)), "PNG"),
                 second=file(Image.fromarray(drawn(60, 44, 4, 5), "RGBA"), "PNG"))
+# Pictures that are cut into tiles: each tile is as large as the tower reads, with a pixel at the edge that is in no patch.
+TILED = {
+    "idefics3": (tf.Idefics3Config, tf.Idefics3ForConditionalGeneration, tf.Idefics3ImageProcessor, 50, True, ["<global-img>"]),
+    "smolvlm": (tf.SmolVLMConfig, tf.SmolVLMForConditionalGeneration, tf.SmolVLMImageProcessor, 75, True,
+                ["<global-img>"] + [f"<row_{r}_col_{c}>" for r in (1, 2, 3) for c in (1, 2, 3)]),
+    "smolvlm-whole": (tf.SmolVLMConfig, tf.SmolVLMForConditionalGeneration, tf.SmolVLMImageProcessor, 40, False,
+                      ["<global-img>"]),
+}
+TILE = 25
+WIDE = dict(first=PICTURES["first"], second=file(Image.fromarray(drawn(17, 60, 4, 5), "RGBA"), "PNG"))
 CHATS = [[["first"], "What is this?"], [["first", "second"], "Which one is darker, and why?"], [["second"], "Tell me what you see."],
          [[], "No picture at all."]]
 
 
-def tokenizer():
+def tokenizer(special):
     letters = pre_tokenizers.ByteLevel.alphabet()
-    vocab = {t: i for i, t in enumerate(SPECIAL + sorted(letters))}
+    vocab = {t: i for i, t in enumerate(special + sorted(letters))}
     made = Tokenizer(models.BPE(vocab=vocab, merges=[]))
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     made.decoder = decoders.ByteLevel()
-    made.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in SPECIAL])
+    made.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in special])
     return made
 
 
@@ -62,31 +74,31 @@ def recipe(name, initial):
     return (1.0 if bool((initial == 1).all()) else 0.0), 11
 
 
-def build(config, folder):
+def build(kind, config, folder, seed):
     how = dict(dtype=torch.float32, attn_implementation="eager")
-    tf.LlavaForConditionalGeneration(config).save_pretrained(folder)
+    kind(config).save_pretrained(folder)
     path, tensors, made, digest = os.path.join(folder, "model.safetensors"), [], {}, hashlib.sha256()
     for name, initial in sorted(load_file(path).items()):
         base, exponent = recipe(name, initial)
-        values = weights(SEED, name, list(initial.shape), base, exponent)
+        values = weights(seed, name, list(initial.shape), base, exponent)
         digest.update(values.tobytes())
         made[name] = torch.from_numpy(values)
         tensors.append([name, list(initial.shape), base, exponent])
     save_file(made, path, metadata=dict(format="pt"))
-    return tf.LlavaForConditionalGeneration.from_pretrained(folder, **how).eval(), tensors, digest.hexdigest()
+    return kind.from_pretrained(folder, **how).eval(), tensors, digest.hexdigest()
 
 
 def floats(row):
     return [float(str(x)) for x in row]
 
 
-def case(model, processor, pictures, text):
+def case(model, processor, files, pictures, text):
     content = [dict(type="image") for _ in pictures] + [dict(type="text", text=text)]
     prompt = processor.apply_chat_template([dict(role="user", content=content)], add_generation_prompt=True)
-    images = [Image.open(io.BytesIO(PICTURES[p])) for p in pictures]
+    images = [Image.open(io.BytesIO(files[p])) for p in pictures]
     inputs = processor(text=prompt, images=images or None, return_tensors="pt")
-    ids, pixels = inputs["input_ids"], inputs.get("pixel_values")
-    more = {} if pixels is None else dict(pixel_values=pixels)
+    ids = inputs["input_ids"]
+    more = {key: inputs[key] for key in ("pixel_values", "pixel_attention_mask") if key in inputs}
     margins, tokens = [], ids
     with torch.no_grad():
         rows = model(input_ids=ids, **more).logits[0].numpy()
@@ -103,39 +115,63 @@ def case(model, processor, pictures, text):
                 greedy=tokens[0, ids.shape[1]:].tolist())
 
 
-def main(out):
+def stored(out, name, kind, config, special, image, processor_of, pictures):
+    """Writes NAME.json: `processor_of` makes the processor of a tokenizer."""
+    with tempfile.TemporaryDirectory() as folder:
+        model, tensors, digest = build(kind, config, folder, SEEDS.get(name, 1))
+        stated = json.load(open(os.path.join(folder, "config.json")))
+    made = tokenizer(special)
+    processor = processor_of(tf.PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", bos_token="<s>", eos_token="</s>"))
+    seen = {}
+    for picture, data in pictures.items():
+        pixels = image(images=Image.open(io.BytesIO(data)), return_tensors="pt")["pixel_values"]
+        with torch.no_grad():
+            rows = model.get_image_features(pixels).pooler_output[0].numpy()
+        seen[picture] = dict(pixels=hashlib.sha256(pixels.numpy().tobytes()).hexdigest(), count=rows.shape[0],
+                             std=round(float(rows.std()), 6), rows=[[i, floats(rows[i])] for i in (0, 5, rows.shape[0] - 1) if i < rows.shape[0]])
+    files = {"tokenizer.json": json.loads(made.to_str()),
+             "preprocessor_config.json": dict(json.loads(image.to_json_string()), image_processor_type=type(image).__name__),
+             "tokenizer_config.json": dict(bos_token="<s>", eos_token="</s>", pad_token="<pad>", chat_template=TEMPLATE)}
+    cases = [case(model, processor, pictures, *chat) for chat in CHATS]
+    doc = dict(format="tiny-vision-v1", transformers=tf.__version__, torch=torch.__version__, seed=SEEDS.get(name, 1), config=stated,
+               files=files, tensors=tensors, sha256=digest,
+               pictures={n: base64.b64encode(d).decode() for n, d in pictures.items()}, seen=seen, cases=cases)
+    path = os.path.join(out, f"{name}.json")
+    with open(path, "w") as target:
+        lines = [f"{json.dumps(k)}: {json.dumps(v, separators=(',', ':'))}" for k, v in doc.items()]
+        target.write("{\n" + ",\n".join(lines) + "\n}\n")
+    print(name, os.path.getsize(path), "bytes", [c["std"] for c in cases], flush=True)
+
+
+def llava(out, name):
+    tower, of_tower, more = MODELS[name]
+    config = tf.LlavaConfig(vision_config=tower(**dict(TOWER, **of_tower)), text_config=tf.LlamaConfig(**TEXT),
+                            image_token_index=3, image_seq_length=16, **more)
+    image = tf.CLIPImageProcessor(size=dict(shortest_edge=44), crop_size=dict(height=44, width=44))
+    processor = lambda fast: tf.LlavaProcessor(
+        image_processor=image, tokenizer=fast, patch_size=10, chat_template=TEMPLATE,
+        vision_feature_select_strategy=config.vision_feature_select_strategy,
+        num_additional_image_tokens=int(tower is tf.CLIPVisionConfig))
+    stored(out, name, tf.LlavaForConditionalGeneration, config, SPECIAL, image, processor, PICTURES)
+
+
+def tiled(out, name):
+    of, kind, processor_of, longest, split, marks = TILED[name]
+    special = SPECIAL + ["<fake_token_around_image>", "<end_of_utterance>"] + marks
+    text = dict(TEXT, vocab_size=len(special) + 256, model_type="llama", max_position_embeddings=1024)
+    tower = dict(TOWER, image_size=TILE, patch_size=6)
+    config = of(vision_config=tower, text_config=text, image_token_id=3, scale_factor=2)
+    image = processor_of(size=dict(longest_edge=longest), max_image_size=dict(longest_edge=TILE), do_image_splitting=split)
+    # Both families expand a prompt in the same way; that of SmolVLM wants packages for videos as well.
+    processor = lambda fast: tf.Idefics3Processor(image_processor=image, tokenizer=fast, image_seq_len=4, chat_template=TEMPLATE)
+    stored(out, name, kind, config, special, image, processor, WIDE)
+
+
+def main(out, names):
     os.makedirs(out, exist_ok=True)
-    for name, (tower, of_tower, more) in MODELS.items():
-        config = tf.LlavaConfig(vision_config=tower(**dict(TOWER, **of_tower)), text_config=tf.LlamaConfig(**TEXT),
-                                image_token_index=3, image_seq_length=16, **more)
-        with tempfile.TemporaryDirectory() as folder:
-            model, tensors, digest = build(config, folder)
-            stated = json.load(open(os.path.join(folder, "config.json")))
-        made = tokenizer()
-        fast = tf.PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", bos_token="<s>", eos_token="</s>")
-        image = tf.CLIPImageProcessor(size=dict(shortest_edge=44), crop_size=dict(height=44, width=44))
-        processor = tf.LlavaProcessor(image_processor=image, tokenizer=fast, patch_size=10, chat_template=TEMPLATE,
-                                      vision_feature_select_strategy=config.vision_feature_select_strategy,
-                                      num_additional_image_tokens=int(tower is tf.CLIPVisionConfig))
-        seen = {}
-        for picture, data in PICTURES.items():
-            pixels = image(images=Image.open(io.BytesIO(data)), return_tensors="pt")["pixel_values"]
-            with torch.no_grad():
-                rows = model.get_image_features(pixels).pooler_output[0].numpy()
-            seen[picture] = dict(pixels=hashlib.sha256(pixels.numpy().tobytes()).hexdigest(), count=rows.shape[0],
-                                 std=round(float(rows.std()), 6), rows=[[i, floats(rows[i])] for i in (0, 5, rows.shape[0] - 1)])
-        files = {"tokenizer.json": json.loads(made.to_str()), "preprocessor_config.json": json.loads(image.to_json_string()),
-                 "tokenizer_config.json": dict(bos_token="<s>", eos_token="</s>", pad_token="<pad>", chat_template=TEMPLATE)}
-        cases = [case(model, processor, *chat) for chat in CHATS]
-        doc = dict(format="tiny-vision-v1", transformers=tf.__version__, torch=torch.__version__, seed=SEED, config=stated,
-                   files=files, tensors=tensors, sha256=digest,
-                   pictures={n: base64.b64encode(d).decode() for n, d in PICTURES.items()}, seen=seen, cases=cases)
-        path = os.path.join(out, f"{name}.json")
-        with open(path, "w") as target:
-            lines = [f"{json.dumps(k)}: {json.dumps(v, separators=(',', ':'))}" for k, v in doc.items()]
-            target.write("{\n" + ",\n".join(lines) + "\n}\n")
-        print(name, os.path.getsize(path), "bytes", [c["std"] for c in cases], flush=True)
+    for name in names or [*MODELS, *TILED]:
+        (llava if name in MODELS else tiled)(out, name)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2:])

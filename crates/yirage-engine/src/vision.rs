@@ -14,7 +14,7 @@ use std::sync::Arc;
 use yirage_compile::{CompileOptions, compile, plan_weights};
 use yirage_hal::{Device, Executor, HalError};
 use yirage_ir::{Dims, ValueSource};
-use yirage_model::arch::{PatchGrid, VisionModel, build_tower, picture_token};
+use yirage_model::arch::{PatchGrid, PictureMarkup, VisionModel, build_tower, picture_token};
 use yirage_model::{Checkpoint, RawConfig};
 
 /// The output of a tower's graph.
@@ -40,6 +40,7 @@ pub struct Picture {
 /// A vision tower on a device.
 pub struct VisionTower {
     grid: PatchGrid,
+    markup: PictureMarkup,
     width: u32,
     token: u32,
     bytes: LoadBytes,
@@ -62,7 +63,7 @@ impl VisionTower {
     ) -> Result<Option<VisionTower>, EngineError> {
         let config = RawConfig::load(checkpoint)?;
         let Some(token) = picture_token(&config)? else { return Ok(None) };
-        let VisionModel { model, grid, width } = build_tower(checkpoint, &config)?;
+        let VisionModel { model, grid, markup, width } = build_tower(checkpoint, &config)?;
         let target = device.target();
         let weights = plan_weights(&model.graph, &target)?;
         let bucket = Dims { tokens: grid.rows(), seqs: 1, blocks: 1, rows: grid.embeddings() };
@@ -84,12 +85,17 @@ impl VisionTower {
         variants::bind(device, products, &mut bindings, &options.tuning, &mut notices)?;
         let mut executor = Executor::new(device, &plan, &bindings)?;
         options.executor.map_or(Ok(()), |kind| executor.force(kind))?;
-        Ok(Some(VisionTower { grid, width, token, bytes, executor, notices, kept: Vec::new() }))
+        Ok(Some(VisionTower { grid, markup, width, token, bytes, executor, notices, kept: Vec::new() }))
     }
 
     /// The token of a prompt that stands for a row of a picture.
     pub fn token(&self) -> u32 {
         self.token
+    }
+
+    /// What a picture's place in a prompt becomes.
+    pub fn markup(&self) -> PictureMarkup {
+        self.markup
     }
 
     /// Rows of a picture.
@@ -141,7 +147,9 @@ impl VisionTower {
         executor.set_floats("class", (0..rows).map(|row| if row < class as i32 { 1.0 } else { 0.0 }));
         executor.set("positions", 0..rows);
         executor.set("seqs", (0..rows).map(|_| 0));
-        executor.set("rows", grid.skipped as i32..rows);
+        for (slot, read) in grid.read() {
+            executor.set(&slot, read);
+        }
         let dims = Dims { tokens: grid.rows(), seqs: 1, blocks: 0, rows: grid.embeddings() };
         Ok(executor.run(&dims)?.floats(OUTPUT)?.to_vec())
     }

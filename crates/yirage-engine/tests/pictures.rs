@@ -14,7 +14,7 @@ use yirage_engine::{
     Speculation, VisionTower,
 };
 use yirage_hal::{Backend, Device, OpenOptions};
-use yirage_image::{ImageProcessor, decode};
+use yirage_image::{ImageProcessor, PixelValues, decode};
 use yirage_model::Checkpoint;
 use yirage_plan::Precision;
 use yirage_testkit::json::{floats, ids};
@@ -40,13 +40,14 @@ fn tower(folder: &Path, options: &EngineOptions) -> VisionTower {
     VisionTower::load(&Checkpoint::open(folder).unwrap(), &*cpu(), options, &mut |_, _| {}).unwrap().unwrap()
 }
 
-/// A picture of a fixture as the processor of its model gives it.
-fn picture(golden: &Value, name: &str) -> Picture {
+/// The tiles of a picture of a fixture as the processor of its model gives them.
+fn tiles(golden: &Value, name: &str) -> Vec<Picture> {
     let file = base64::engine::general_purpose::STANDARD.decode(golden["pictures"][name].as_str().unwrap()).unwrap();
     let settings = golden["files"]["preprocessor_config.json"].to_string();
     let processor = ImageProcessor::from_json(settings.as_bytes(), "preprocessor_config.json").unwrap();
-    let pixels = processor.values(decode(&file).unwrap()).unwrap();
-    Picture { width: pixels.width, height: pixels.height, values: pixels.values }
+    let tiles = processor.tiles(decode(&file).unwrap()).unwrap().tiles;
+    let picture = |pixels: PixelValues| Picture { width: pixels.width, height: pixels.height, values: pixels.values };
+    tiles.into_iter().map(picture).collect()
 }
 
 /// The request of a case, whose pictures stand where its prompt has their token.
@@ -55,10 +56,12 @@ fn request(golden: &Value, case: &Value, tower: &mut VisionTower, new: u32) -> R
     let token = tower.token();
     let mut places = (0..prompt.len()).filter(|&at| prompt[at] == token);
     let mut embedded = Vec::new();
-    for name in case["pictures"].as_array().unwrap() {
-        let rows = tower.embed(&picture(golden, name.as_str().unwrap())).unwrap();
-        embedded.push(EmbeddedSpan { at: places.next().unwrap(), rows: rows.clone() });
-        assert_eq!(places.by_ref().take(rows.rows() as usize - 1).count(), rows.rows() as usize - 1);
+    let names = case["pictures"].as_array().unwrap().iter();
+    for tile in names.flat_map(|name| tiles(golden, name.as_str().unwrap())) {
+        let rows = tower.embed(&tile).unwrap();
+        let at = places.next().unwrap();
+        embedded.push(EmbeddedSpan { at, rows: rows.clone() });
+        assert!(places.by_ref().take(rows.rows() as usize - 1).eq(at + 1..at + rows.rows() as usize));
     }
     assert_eq!(places.next(), None);
     Request { embedded, ..Request::greedy(prompt, new) }
@@ -108,15 +111,17 @@ fn rows_of_pictures_are_those_of_transformers() {
         for precision in [Precision::Exact, Precision::Fast] {
             let mut tower = tower(&vision::model(name), &EngineOptions { precision, ..options() });
             for (picture_name, seen) in golden["seen"].as_object().unwrap() {
-                let picture = picture(&golden, picture_name);
-                let bytes: Vec<u8> = picture.values.iter().flat_map(|x| x.to_le_bytes()).collect();
+                let tiles = tiles(&golden, picture_name);
+                let bytes: Vec<u8> = tiles.iter().flat_map(|tile| &tile.values).flat_map(|x| x.to_le_bytes()).collect();
                 let hash: String = Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect();
                 assert_eq!(hash, seen["pixels"].as_str().unwrap(), "{name}, {picture_name}");
-                let rows = tower.embed(&picture).unwrap();
-                assert_eq!(u64::from(rows.rows()), seen["count"].as_u64().unwrap());
+                let rows: Vec<_> = tiles.iter().map(|tile| tower.embed(tile).unwrap()).collect();
+                assert_eq!(rows.iter().map(|of| u64::from(of.rows())).sum::<u64>(), seen["count"].as_u64().unwrap());
+                let width = rows[0].width() as usize;
+                let values: Vec<f32> = rows.iter().flat_map(|of| of.values().iter().copied()).collect();
                 for row in seen["rows"].as_array().unwrap() {
                     let at = row[0].as_u64().unwrap() as usize;
-                    let found = rows.values().chunks_exact(rows.width() as usize).nth(at).unwrap();
+                    let found = values.chunks_exact(width).nth(at).unwrap();
                     let wanted = floats(&row[1]);
                     assert_eq!(found.len(), wanted.len());
                     let worst = found.iter().zip(wanted).map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max);
@@ -153,10 +158,10 @@ fn prompts_with_pictures_give_the_logits_and_tokens_of_transformers() {
 /// The bits of an answer's logits, and its tokens.
 type Answer = (Vec<u32>, Vec<u32>);
 
-/// Bits of the last prompt row's logits and the tokens of every case, in an engine of these options, together or alone.
-/// With how often one lost its blocks.
-fn bits(options: &EngineOptions, together: bool) -> (Vec<Answer>, u32) {
-    let (golden, folder) = (vision::golden("llava"), vision::model("llava"));
+/// Bits of the last prompt row's logits and the tokens of every case of a model, in an engine of these options, together or
+/// alone. With how often one lost its blocks.
+fn bits(name: &str, options: &EngineOptions, together: bool) -> (Vec<Answer>, u32) {
+    let (golden, folder) = (vision::golden(name), vision::model(name));
     let (mut tower, mut engine) = (tower(&folder, options), engine(&folder, options));
     let last = |request: Request| Request { logits: Some(LogitsWanted::Last), ..request };
     let requests: Vec<Request> =
@@ -172,19 +177,22 @@ fn bits(options: &EngineOptions, together: bool) -> (Vec<Answer>, u32) {
 
 #[test]
 fn a_prompt_has_the_same_bytes_in_chunks_batches_and_after_preemption() {
-    let (alone, _) = bits(&options(), false);
-    let same = |options: &EngineOptions, together, how: &str| {
-        let (found, preempted) = bits(options, together);
-        assert!(alone == found, "{how}");
-        preempted
-    };
-    let (few, small) = (EngineOptions { chunk: 16, max_seqs: 4, ..options() }, CacheSize::Blocks(7));
-    same(&EngineOptions { max_seqs: 4, ..options() }, true, "together");
-    same(&EngineOptions { max_seqs: 1, chunk: 7, prefix_cache: false, ..options() }, false, "in chunks");
-    same(&few, true, "in chunks, together");
-    assert!(same(&EngineOptions { cache: small, ..few }, true, "preempted") > 0);
-    let speculation = Speculation { most: 4, ..Speculation::lookup() };
-    same(&EngineOptions { speculation, ..options() }, false, "with guesses");
+    // Blocks too few for all that run at once, and enough for the longest alone.
+    for (name, blocks) in [("llava", 7), ("idefics3", 13), ("smolvlm", 12)] {
+        let (alone, _) = bits(name, &options(), false);
+        let same = |options: &EngineOptions, together, how: &str| {
+            let (found, preempted) = bits(name, options, together);
+            assert!(alone == found, "{name} {how}");
+            preempted
+        };
+        let (few, small) = (EngineOptions { chunk: 16, max_seqs: 4, ..options() }, CacheSize::Blocks(blocks));
+        same(&EngineOptions { max_seqs: 4, ..options() }, true, "together");
+        same(&EngineOptions { max_seqs: 1, chunk: 7, prefix_cache: false, ..options() }, false, "in chunks");
+        same(&few, true, "in chunks, together");
+        assert!(same(&EngineOptions { cache: small, ..few }, true, "preempted") > 0, "{name}");
+        let speculation = Speculation { most: 4, ..Speculation::lookup() };
+        same(&EngineOptions { speculation, ..options() }, false, "with guesses");
+    }
 }
 
 #[test]
@@ -202,7 +210,7 @@ fn cached_beginnings_are_shared_where_their_pictures_are_equal_and_only_there() 
         Request { embedded: request(&golden, &cases(&golden)[0], &mut other_tower, 8).embedded, ..first.clone() };
     let Output { tokens, usage, .. } = run(&mut engine, vec![again]).remove(0);
     assert_eq!((tokens, usage.cached_tokens), (wanted, 64));
-    let rows = tower.embed(&picture(&golden, "second")).unwrap();
+    let rows = tower.embed(&tiles(&golden, "second")[0]).unwrap();
     let other = Request { embedded: vec![EmbeddedSpan { at: first.embedded[0].at, rows }], ..first.clone() };
     let Output { tokens, usage, .. } = run(&mut engine, vec![other.clone()]).remove(0);
     assert_eq!(usage.cached_tokens, 0, "another picture");

@@ -1,6 +1,6 @@
 //! What can be wrong with a picture or with a processor's settings.
 
-use crate::limits::{MAX_FILE_BYTES, MAX_PIXELS};
+use crate::limits::{MAX_FILE_BYTES, MAX_PIXELS, MAX_TILES};
 use thiserror::Error;
 
 /// A picture that is not taken, or settings that are not understood.
@@ -30,6 +30,14 @@ pub enum ImageError {
         width: u64,
         /// Rows.
         height: u64,
+    },
+    /// A picture of too many tiles.
+    #[error("a picture of {rows} x {columns} tiles; {MAX_TILES} are taken, send one with sides that differ less")]
+    Tiles {
+        /// Rows of tiles.
+        rows: u64,
+        /// Tiles of a row.
+        columns: u64,
     },
     /// Samples that are no picture of the size.
     #[error(

@@ -12,8 +12,10 @@ mod orientation;
 mod processor;
 mod resize;
 mod rgb;
+mod tiling;
 
 pub use decode::decode;
 pub use error::ImageError;
 pub use processor::ImageProcessor;
 pub use rgb::{PixelValues, RgbImage};
+pub use tiling::PictureTiles;

@@ -1,17 +1,28 @@
 //! A model's processor: the settings of `preprocessor_config.json` or `processor_config.json`, and what they make of a
-//! picture. Resized, cut from the middle, scaled, normalised: what the processors of CLIP, SigLIP and LLaVA share.
+//! picture. Resized, cut from the middle, scaled, normalised: what the processors of CLIP, SigLIP and LLaVA share; cut into
+//! tiles by those of Idefics3 and SmolVLM. This module does not know which model reads the numbers.
 
 use crate::error::ImageError;
 use crate::normalize::Normalization;
 use crate::resize::{Filter, WeightPlaces, resize};
-use crate::rgb::{CHANNELS, PixelValues, RgbImage, check_size};
+use crate::rgb::{CHANNELS, RgbImage, check_size};
+use crate::tiling::{PictureTiles, PictureTiling};
 use serde_json::{Map, Value};
 
 /// Largest side that a setting may state.
 const LARGEST_SIDE: u32 = 1 << 15;
 
 /// The processors that are known, without what says whose arithmetic they use.
-const KNOWN: [&str; 3] = ["CLIPImageProcessor", "SiglipImageProcessor", "LlavaImageProcessor"];
+const KNOWN: [&str; 5] = [
+    "CLIPImageProcessor",
+    "SiglipImageProcessor",
+    "LlavaImageProcessor",
+    "Idefics3ImageProcessor",
+    "SmolVLMImageProcessor",
+];
+
+/// Those that cut pictures into tiles.
+const TILING: [&str; 2] = ["Idefics3ImageProcessor", "SmolVLMImageProcessor"];
 
 /// CLIP's mean and deviation of red, green and blue.
 const CLIP_STATISTICS: ([f64; CHANNELS], [f64; CHANNELS]) =
@@ -33,6 +44,8 @@ pub struct ImageProcessor {
     resize: Option<(TargetSize, Filter)>,
     /// Width and height of the middle part.
     crop: Option<[u32; 2]>,
+    /// How it is cut into tiles, in the place of both.
+    tiling: Option<PictureTiling>,
     normalization: Normalization,
 }
 
@@ -64,8 +77,18 @@ impl ImageProcessor {
     /// The numbers that the model reads of a picture.
     ///
     /// # Errors
-    /// [`ImageError::Pixels`] for one that would become too large.
-    pub fn values(&self, image: RgbImage) -> Result<PixelValues, ImageError> {
+    /// [`ImageError::Pixels`] for one that would become too large, [`ImageError::Tiles`] for one of too many tiles.
+    pub fn tiles(&self, image: RgbImage) -> Result<PictureTiles, ImageError> {
+        let (rows, columns, images) = match &self.tiling {
+            None => (0, 0, vec![self.whole(image)?]),
+            Some(tiling) => tiling.cut(image, self.library)?,
+        };
+        let tiles = images.iter().map(|image| self.normalization.values(image, self.library)).collect();
+        Ok(PictureTiles { rows, columns, tiles })
+    }
+
+    /// The part of a resized picture that is read, where it is not cut into tiles.
+    fn whole(&self, image: RgbImage) -> Result<RgbImage, ImageError> {
         let resized = match self.resize {
             None => image,
             Some((target, filter)) => {
@@ -76,8 +99,10 @@ impl ImageProcessor {
                 resize(image, [width as u32, height as u32], filter, self.library)
             }
         };
-        let middle = self.crop.map_or_else(|| resized.clone(), |size| middle(&resized, size));
-        Ok(self.normalization.values(&middle, self.library))
+        Ok(match self.crop {
+            None => resized,
+            Some(size) => middle(&resized, size),
+        })
     }
 }
 
@@ -127,13 +152,16 @@ impl ProcessorSettings<'_> {
                 self.unsupported(format!("the processor {class}"), format!("these are known: {}", KNOWN.join(", ")))
             );
         }
+        if TILING.contains(&base.as_str()) {
+            return self.tiling_processor(class);
+        }
         if self.is("do_pad", false)? {
             return Err(self.unsupported("`do_pad`".into(), "pictures are cut from the middle, not padded".into()));
         }
         let siglip = base == "SiglipImageProcessor";
         let size = || if siglip { TargetSize::Exact([224; 2]) } else { TargetSize::ShortestEdge(224) };
         let resize = match self.is("do_resize", true)? {
-            true => Some((self.target(size)?, self.filter()?)),
+            true => Some((self.target(size)?, self.filter_or(Filter::Bicubic)?)),
             false => None,
         };
         let crop = match self.is("do_center_crop", !siglip)? {
@@ -141,6 +169,33 @@ impl ProcessorSettings<'_> {
             false => None,
         };
         let usual = if siglip { ([0.5; CHANNELS], [0.5; CHANNELS]) } else { CLIP_STATISTICS };
+        let library = if class.ends_with("Pil") { WeightPlaces::Pillow } else { WeightPlaces::Torchvision };
+        Ok(ImageProcessor { library, resize, crop, tiling: None, normalization: self.normalization(usual)? })
+    }
+
+    /// A processor that cuts pictures into tiles. All of them are as large as the tower reads, so `do_pad` changes nothing.
+    fn tiling_processor(&self, class: &str) -> Result<ImageProcessor, ImageError> {
+        if class.ends_with("Pil") {
+            return Err(self.unsupported(format!("the processor {class}"), "tiles are cut as torchvision does".into()));
+        }
+        let side = |key: &str, usual: u32| {
+            let Some(value) = self.get(key) else { return Ok(usual) };
+            let stated = value.get("longest_edge").and_then(side);
+            stated.ok_or_else(|| self.wrong(key, "{\"longest_edge\": n}, n from 1 to 32768"))
+        };
+        let longest = match self.is("do_resize", true)? {
+            true => Some(side("size", 4 * 364)?),
+            false => None,
+        };
+        let (side, split) = (side("max_image_size", 364)?, self.is("do_image_splitting", true)?);
+        let tiling = PictureTiling { longest, side, split, filter: self.filter_or(Filter::Lanczos)? };
+        let normalization = self.normalization(([0.5; CHANNELS], [0.5; CHANNELS]))?;
+        let library = WeightPlaces::Torchvision;
+        Ok(ImageProcessor { library, resize: None, crop: None, tiling: Some(tiling), normalization })
+    }
+
+    /// What is done to samples; `usual` are mean and deviation of a file that states none.
+    fn normalization(&self, usual: ([f64; CHANNELS], [f64; CHANNELS])) -> Result<Normalization, ImageError> {
         let statistics = match self.is("do_normalize", true)? {
             true => Some((self.colours("image_mean", usual.0)?, self.colours("image_std", usual.1)?)),
             false => None,
@@ -149,8 +204,7 @@ impl ProcessorSettings<'_> {
             true => Some(self.factor()?),
             false => None,
         };
-        let library = if class.ends_with("Pil") { WeightPlaces::Pillow } else { WeightPlaces::Torchvision };
-        Ok(ImageProcessor { library, resize, crop, normalization: Normalization { rescale, statistics } })
+        Ok(Normalization { rescale, statistics })
     }
 
     fn get(&self, key: &str) -> Option<&Value> {
@@ -197,8 +251,9 @@ impl ProcessorSettings<'_> {
         Ok(sides)
     }
 
-    fn filter(&self) -> Result<Filter, ImageError> {
-        match self.get("resample").map_or(Some(3), Value::as_u64) {
+    fn filter_or(&self, usual: Filter) -> Result<Filter, ImageError> {
+        let Some(stated) = self.get("resample") else { return Ok(usual) };
+        match stated.as_u64() {
             Some(1) => Ok(Filter::Lanczos),
             Some(2) => Ok(Filter::Bilinear),
             Some(3) => Ok(Filter::Bicubic),

@@ -46,9 +46,12 @@ fn pixels_have_the_bits_of_each_processor() {
             processor
         );
         for (name, wanted) in case["pixels"].as_object().unwrap() {
-            let pixels = processor.values(decode(&picture(&golden, name)).unwrap()).unwrap();
-            let hash = sha(pixels.values.iter().flat_map(|x| x.to_le_bytes()));
-            assert_eq!(json!([pixels.width, pixels.height, hash]), *wanted, "{name} by {settings}");
+            let made = processor.tiles(decode(&picture(&golden, name)).unwrap()).unwrap();
+            let (width, height) = (made.tiles[0].width, made.tiles[0].height);
+            let hash = sha(made.tiles.iter().flat_map(|tile| &tile.values).flat_map(|x| x.to_le_bytes()));
+            let grid = wanted.get(3).map(|_| json!([made.rows, made.columns]));
+            let found = [json!(width), json!(height), json!(hash)].into_iter().chain(grid).collect::<Vec<_>>();
+            assert_eq!(json!(found), *wanted, "{name} by {settings}");
             count += 1;
         }
     }
@@ -92,8 +95,12 @@ fn what_would_take_too_much_is_refused_before_it_does() {
     assert_eq!(decode(b"GIF89a"), Err(ImageError::Format));
     assert_eq!(decode(&[]), Err(ImageError::Format));
     let tall = ImageProcessor::from_json(br#"{"size": {"shortest_edge": 32000}}"#, "f").unwrap();
-    let error = tall.values(decode(&picture(&golden, "tall")).unwrap()).unwrap_err();
+    let error = tall.tiles(decode(&picture(&golden, "tall")).unwrap()).unwrap_err();
     assert_eq!(error, ImageError::Pixels { width: 32000, height: 205_714 });
+    let of_tiles = br#"{"image_processor_type": "Idefics3ImageProcessor", "max_image_size": {"longest_edge": 2}}"#;
+    let of_tiles = ImageProcessor::from_json(of_tiles, "f").unwrap();
+    let error = of_tiles.tiles(decode(&picture(&golden, "tall")).unwrap()).unwrap_err();
+    assert_eq!(error, ImageError::Tiles { rows: 728, columns: 113 });
 }
 
 #[test]
@@ -122,9 +129,18 @@ fn settings_that_mean_something_else_are_named() {
     let cases = [
         ("[]", "`the file`: expected a JSON object"),
         ("{", "`the file`"),
+        (r#"{"image_processor_type": "Gemma3ImageProcessor"}"#, "the processor Gemma3ImageProcessor is not supported"),
         (
-            r#"{"image_processor_type": "Idefics3ImageProcessor"}"#,
-            "the processor Idefics3ImageProcessor is not supported",
+            r#"{"image_processor_type": "Idefics3ImageProcessorPil"}"#,
+            "the processor Idefics3ImageProcessorPil is not supported",
+        ),
+        (
+            r#"{"image_processor_type": "Idefics3ImageProcessor", "size": {"height": 9, "width": 9}}"#,
+            "`size`: expected {\"longest_edge\": n}",
+        ),
+        (
+            r#"{"image_processor_type": "SmolVLMImageProcessor", "max_image_size": {"longest_edge": 0}}"#,
+            "`max_image_size`: expected {\"longest_edge\": n}",
         ),
         (r#"{"do_pad": true}"#, "`do_pad` is not supported"),
         (r#"{"do_resize": 1}"#, "`do_resize`: expected true or false, got 1"),

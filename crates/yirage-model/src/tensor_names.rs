@@ -147,7 +147,8 @@ pub fn gguf(hf: &str, post_norms: bool) -> String {
 
 /// Roots that safetensors files of multi-modal models have before the names of their language model, and what is there
 /// without one.
-const ROOTS: &[(&str, &str)] = &[("language_model.", ""), ("model.language_model.", "model.")];
+const ROOTS: &[(&str, &str)] =
+    &[("language_model.", ""), ("model.language_model.", "model."), ("model.text_model.", "model.")];
 
 /// With what the names of a bare body begin, which lack the root `model.`.
 const BARE: &[&str] = &["layers.", "embed_tokens.", "norm."];

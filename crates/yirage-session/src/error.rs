@@ -61,7 +61,9 @@ pub enum SessionError {
     #[error(transparent)]
     Picture(#[from] ImageError),
     /// Pictures for a model that reads none.
-    #[error("the model {model} reads no pictures: send text alone, or use a model with a vision tower (llava)")]
+    #[error(
+        "the model {model} reads no pictures: send text alone, or use a model with a vision tower (llava, idefics3, smolvlm)"
+    )]
     NoPictures {
         /// Its architecture.
         model: String,
@@ -81,6 +83,16 @@ pub enum SessionError {
         places: usize,
         /// Pictures.
         pictures: usize,
+    },
+    /// A tokenizer that does not know the tokens of a picture.
+    #[error(
+        "the tokenizer makes {found} picture tokens of the text of {wanted}: the picture token is none of its special tokens; add the tokenizer of the model"
+    )]
+    PictureMarkup {
+        /// How many it makes.
+        found: usize,
+        /// How many the picture has rows.
+        wanted: usize,
     },
     /// A prompt for vectors that there is not.
     #[error("the model has no prompt {name:?}; it has: {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") })]

@@ -59,7 +59,7 @@ impl LoadedEngine {
             (engine, texts)
         });
         let (engine, texts) = (engine?, texts?.map(Arc::new));
-        let vision = if embedded { load_vision(checkpoint, of_vision, options)? } else { None };
+        let vision = if embedded { load_vision(checkpoint, of_vision, options, texts.as_ref())? } else { None };
         Ok(LoadedEngine { engine, texts, generation, vision })
     }
 
@@ -88,8 +88,9 @@ fn load_vision(
     checkpoint: &Checkpoint,
     device: Arc<dyn Device>,
     options: &EngineOptions,
+    texts: Option<&Arc<TextProcessor>>,
 ) -> Result<Option<LoadedVision>, SessionError> {
     let Some(tower) = VisionTower::load(checkpoint, &*device, options, &mut |_, _| {})? else { return Ok(None) };
-    let reader = Arc::new(PictureReader::load(checkpoint, &tower)?);
+    let reader = Arc::new(PictureReader::load(checkpoint, &tower, texts)?);
     Ok(Some(LoadedVision { tower, reader }))
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 /// All of them.
-pub const NAMES: &[&str] = &["llava", "llava-siglip"];
+pub const NAMES: &[&str] = &["llava", "llava-siglip", "idefics3", "smolvlm", "smolvlm-whole"];
 
 /// `pictures` as files in base64, `seen` with what the tower makes of each, and `cases` of prompts.
 #[must_use]
@@ -16,6 +16,9 @@ pub fn golden(name: &str) -> Value {
     let text = match name {
         "llava" => include_str!("../fixtures/vision/llava.json"),
         "llava-siglip" => include_str!("../fixtures/vision/llava-siglip.json"),
+        "idefics3" => include_str!("../fixtures/vision/idefics3.json"),
+        "smolvlm" => include_str!("../fixtures/vision/smolvlm.json"),
+        "smolvlm-whole" => include_str!("../fixtures/vision/smolvlm-whole.json"),
         other => panic!("there is no tiny model of pictures {other}"),
     };
     serde_json::from_str(text).unwrap()

@@ -472,6 +472,15 @@ impl<'a> ModelBuilder<'a> {
         self.step.step_input(name, Type::new(DType::F32, shape)).map_err(|e| misfit(self.config, &e))
     }
 
+    /// The step input of this name that picks rows, as `rows` does.
+    pub(super) fn rows_input(&mut self, name: &str) -> Result<ValueId, ModelError> {
+        if name == "rows" {
+            return Ok(self.inputs.rows);
+        }
+        let ty = Type::new(DType::I32, [Dim::Sym(Sym::Rows)]);
+        self.step.step_input(name, ty).map_err(|e| misfit(self.config, &e))
+    }
+
     /// The step input of tokens' types, of which there are `count`.
     pub(super) fn token_types(&mut self, count: u32) -> Result<ValueId, ModelError> {
         self.token_types = count;

@@ -95,7 +95,7 @@ mod vision;
 
 pub use matmul_inputs::{ExpertInput, MatmulInputs, StoredMatmul};
 pub use mtp::{PREVIOUS_HIDDEN, mtp_layer};
-pub use vision::{PatchGrid, VisionModel, build_tower, picture_token};
+pub use vision::{PatchGrid, PictureMarkup, VisionModel, build_tower, picture_token};
 
 use crate::checkpoint::Checkpoint;
 use crate::config::{ConfigSource, RawConfig};

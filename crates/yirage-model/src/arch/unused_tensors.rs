@@ -19,6 +19,7 @@ const OTHER_SENSES: &[&str] = &[
     "vision_tower.",
     "vision_model.",
     "multi_modal_projector.",
+    "connector.",
     "visual.",
     "audio_tower.",
     "embed_vision.",

@@ -103,6 +103,11 @@ fn of(model_type: &str) -> Value {
             "hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 12,
             "image_size": 224, "patch_size": 16, "hidden_act": "gelu_pytorch_tanh", "layer_norm_eps": 1e-6
         }),
+        // Early files call the tower what the whole is called.
+        "idefics3" | "idefics3_vision" | "smolvlm" | "smolvlm_vision" => json!({
+            "hidden_size": 1152, "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 16,
+            "image_size": 224, "patch_size": 32, "hidden_act": "gelu_pytorch_tanh", "layer_norm_eps": 1e-6
+        }),
         "phi3" => json!({
             "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": false, "sliding_window": null,
             "hidden_act": "silu", "max_position_embeddings": 4096

@@ -8,14 +8,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use yirage_engine::Picture;
 use yirage_model::chat::ChatTemplate;
+use yirage_session::PreparedPicture;
 use yirage_session::{ModelHandle, SessionError, TextProcessor};
 
 /// A conversation as templates expect it, and its pictures in order.
 pub(super) struct Conversation {
     messages: Vec<Value>,
-    pub(super) pictures: Vec<Arc<Picture>>,
+    pub(super) pictures: Vec<Arc<PreparedPicture>>,
 }
 
 impl Conversation {
@@ -74,7 +74,7 @@ fn without_pictures<'py>(
     message: &Bound<'py, PyAny>,
     at: usize,
     model: Option<&ModelHandle>,
-    pictures: &mut Vec<Arc<Picture>>,
+    pictures: &mut Vec<Arc<PreparedPicture>>,
 ) -> PyOutcome<Bound<'py, PyAny>> {
     let Ok(fields) = message.cast::<PyDict>() else { return Ok(message.clone()) };
     let Some(content) = fields.get_item("content")? else { return Ok(message.clone()) };
@@ -113,7 +113,7 @@ enum GivenPicture<'py> {
 }
 
 impl GivenPicture<'_> {
-    fn read(&self, model: &ModelHandle) -> PyOutcome<Arc<Picture>> {
+    fn read(&self, model: &ModelHandle) -> PyOutcome<Arc<PreparedPicture>> {
         match self {
             GivenPicture::Url(url, py) => of_url(url, model, *py),
             GivenPicture::Object(given) => picture(given, model),

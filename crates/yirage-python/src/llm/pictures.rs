@@ -11,15 +11,15 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyTuple};
 use std::path::PathBuf;
 use std::sync::Arc;
-use yirage_engine::Picture;
 use yirage_image::RgbImage;
+use yirage_session::PreparedPicture;
 use yirage_session::{ModelHandle, SessionError};
 
 /// The pictures of an argument that is one or a list of them.
 ///
 /// # Errors
 /// A `RequestError` for what is no picture, and for models that read none.
-pub(super) fn pictures(given: &Bound<'_, PyAny>, model: &ModelHandle) -> PyOutcome<Vec<Arc<Picture>>> {
+pub(super) fn pictures(given: &Bound<'_, PyAny>, model: &ModelHandle) -> PyOutcome<Vec<Arc<PreparedPicture>>> {
     if let Ok(list) = given.cast::<PyList>() {
         return list.iter().map(|one| picture(&one, model)).collect();
     }
@@ -33,7 +33,7 @@ pub(super) fn pictures(given: &Bound<'_, PyAny>, model: &ModelHandle) -> PyOutco
 ///
 /// # Errors
 /// As [`pictures`].
-pub(super) fn picture(given: &Bound<'_, PyAny>, model: &ModelHandle) -> PyOutcome<Arc<Picture>> {
+pub(super) fn picture(given: &Bound<'_, PyAny>, model: &ModelHandle) -> PyOutcome<Arc<PreparedPicture>> {
     let (py, reader) = (given.py(), model.pictures()?);
     if let Ok(bytes) = given.cast::<PyBytes>() {
         let bytes = bytes.as_bytes();
@@ -65,7 +65,7 @@ pub(super) fn picture(given: &Bound<'_, PyAny>, model: &ModelHandle) -> PyOutcom
 ///
 /// # Errors
 /// As [`pictures`]; any other URL.
-pub(super) fn of_url(url: &str, model: &ModelHandle, py: Python<'_>) -> PyOutcome<Arc<Picture>> {
+pub(super) fn of_url(url: &str, model: &ModelHandle, py: Python<'_>) -> PyOutcome<Arc<PreparedPicture>> {
     let refused = |why: String| PyFailure::Ours(Class::Request, why);
     let Some((_, data)) = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")) else {
         let shown: String = url.chars().take(60).collect();
@@ -77,7 +77,7 @@ pub(super) fn of_url(url: &str, model: &ModelHandle, py: Python<'_>) -> PyOutcom
     Ok(py.detach(|| reader.read(&file))?)
 }
 
-fn prepared(image: RgbImage, model: &ModelHandle, py: Python<'_>) -> PyOutcome<Arc<Picture>> {
+fn prepared(image: RgbImage, model: &ModelHandle, py: Python<'_>) -> PyOutcome<Arc<PreparedPicture>> {
     let reader = model.pictures()?;
     Ok(py.detach(|| reader.prepare(image))?)
 }

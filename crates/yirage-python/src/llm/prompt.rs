@@ -8,9 +8,9 @@ use crate::numbers::{all_within, kind};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use std::sync::Arc;
-use yirage_engine::{Picture, Request};
+use yirage_engine::Request;
 use yirage_model::tokenizer::EncodeOptions;
-use yirage_session::{Job, ModelHandle, PlacedPicture, SessionError, TextProcessor};
+use yirage_session::{Job, ModelHandle, PlacedPicture, PreparedPicture, SessionError, TextProcessor};
 
 /// What stands before a word that is looked at as part of a text.
 const ANCHOR: &str = "a";
@@ -41,7 +41,7 @@ impl TokenizedPrompt {
     }
 
     /// The prompt with its pictures in their places.
-    fn with_pictures(self, pictures: Vec<Arc<Picture>>, model: &ModelHandle) -> PyOutcome<TokenizedPrompt> {
+    fn with_pictures(self, pictures: Vec<Arc<PreparedPicture>>, model: &ModelHandle) -> PyOutcome<TokenizedPrompt> {
         if pictures.is_empty() {
             return Ok(self);
         }
@@ -110,7 +110,11 @@ fn of_text(text: &str, texts: Option<&TextProcessor>) -> PyOutcome<TokenizedProm
 }
 
 /// The pictures of vLLM's `multi_modal_data`.
-fn of_multi_modal(fields: &Bound<'_, PyDict>, number: usize, model: &ModelHandle) -> PyOutcome<Vec<Arc<Picture>>> {
+fn of_multi_modal(
+    fields: &Bound<'_, PyDict>,
+    number: usize,
+    model: &ModelHandle,
+) -> PyOutcome<Vec<Arc<PreparedPicture>>> {
     let unknown = |what: String, why: &str| PyFailure::unsupported(format!("{what} of prompt {number}"), why);
     if let Some(settings) = fields.get_item("mm_processor_kwargs")?
         && settings.is_truthy()?

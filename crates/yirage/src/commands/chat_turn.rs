@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
-use yirage_engine::Picture;
+use yirage_session::PreparedPicture;
 
 /// A picture that was read, and where.
 #[derive(Clone)]
@@ -13,7 +13,7 @@ pub(super) struct ShownPicture {
     /// Its file.
     pub(super) path: PathBuf,
     /// What the model reads of it.
-    pub(super) picture: Arc<Picture>,
+    pub(super) picture: Arc<PreparedPicture>,
 }
 
 /// What one side said at once.

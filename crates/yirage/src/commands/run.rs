@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
-use yirage_engine::Picture;
 use yirage_engine::scheduler::FinishReason;
+use yirage_session::PreparedPicture;
 use yirage_session::{TextProcessor, message};
 
 /// What a model is asked when nobody asks anything: a question for those that answer, a beginning for those that
@@ -74,7 +74,7 @@ pub(crate) fn run(layers: &Layers, console: &Console, started: Instant) -> Resul
 }
 
 /// The pictures of `--image`.
-fn pictures(session: &Session, layers: &Layers) -> Result<Vec<Arc<Picture>>, CliFailure> {
+fn pictures(session: &Session, layers: &Layers) -> Result<Vec<Arc<PreparedPicture>>, CliFailure> {
     let files = layers.texts("image");
     if files.is_empty() {
         return Ok(Vec::new());

@@ -559,18 +559,21 @@ fn prompt_file(model: &str) {
 
 fn image(model: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let (golden, seeing) = (vision::golden("llava"), path(&vision::model("llava")));
-    let [first, second] = support::picture_files(folder.path());
-    for case in golden["cases"].as_array().unwrap() {
-        let images = case["pictures"].as_array().unwrap().iter();
-        let images = images.flat_map(|name| ["--image", if name == "first" { &first } else { &second }]);
-        let args =
-            ["--prompt", case["text"].as_str().unwrap(), "--temperature", "0", "--precision", "exact", "--ignore-eos"];
-        let args: Vec<&str> = args.into_iter().chain(["--max-tokens", "12"]).chain(images).collect();
-        let said = answer(&seeing, &args);
-        assert_eq!(said["tokens"], case["greedy"], "{case}");
-        assert_eq!(said["prompt_tokens"], case["ids"], "{case}");
+    for name in vision::NAMES {
+        let (golden, seeing) = (vision::golden(name), path(&vision::model(name)));
+        let [first, second] = support::pictures_of(name, folder.path());
+        for case in golden["cases"].as_array().unwrap() {
+            let images = case["pictures"].as_array().unwrap().iter();
+            let images = images.flat_map(|name| ["--image", if name == "first" { &first } else { &second }]);
+            let args = ["--prompt", case["text"].as_str().unwrap(), "--temperature", "0", "--precision", "exact"];
+            let args = args.into_iter().chain(["--ignore-eos", "--max-tokens", "12"]).chain(images);
+            let said = answer(&seeing, &args.collect::<Vec<_>>());
+            assert_eq!(said["tokens"], case["greedy"], "{name}: {case}");
+            assert_eq!(said["prompt_tokens"], case["ids"], "{name}: {case}");
+        }
     }
+    let (golden, seeing) = (vision::golden("llava"), path(&vision::model("llava")));
+    let [first, _] = support::picture_files(folder.path());
     let case = &golden["cases"][0];
     let talk = ["chat", "--model", &seeing, "--image", &first, "--temperature", "0", "--precision", "exact", "--json"];
     let talk = yirage(&[&talk[..], &["--ignore-eos", "--max-tokens", "12"]].concat());

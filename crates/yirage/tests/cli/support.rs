@@ -152,7 +152,12 @@ pub(crate) fn path(path: &Path) -> String {
 
 /// The two pictures of the tiny models that read pictures, as files in a folder.
 pub(crate) fn picture_files(folder: &Path) -> [String; 2] {
-    let golden = vision::golden("llava");
+    pictures_of("llava", folder)
+}
+
+/// The pictures of a tiny model that reads them, as files in `folder`.
+pub(crate) fn pictures_of(model: &str, folder: &Path) -> [String; 2] {
+    let golden = vision::golden(model);
     ["first", "second"].map(|name| {
         let text = golden["pictures"][name].as_str().unwrap();
         let file = folder.join(format!("{name}.png"));
