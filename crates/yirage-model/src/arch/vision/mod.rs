@@ -28,6 +28,10 @@ const CHANNELS: u32 = 3;
 /// All families that are known.
 const FAMILIES: [PictureFamily; 3] = [llava::LLAVA, idefics3::IDEFICS3, idefics3::SMOLVLM];
 
+/// What emits a tower with what joins it, by its own and the whole configuration: how it cuts pictures, and the language model's
+/// rows with their width.
+type EmitTowerFn = fn(&mut ModelBuilder<'_>, &RawConfig) -> Result<(PatchGrid, ValueId, u32), ModelError>;
+
 /// A family of models that read pictures.
 struct PictureFamily {
     /// Its `model_type`.
@@ -36,8 +40,7 @@ struct PictureFamily {
     token: (&'static [&'static str], u32),
     /// What a picture's place in a prompt becomes.
     markup: PictureMarkup,
-    /// How the tower of a configuration cuts pictures, and the language model's rows and their width.
-    emit: fn(&mut ModelBuilder<'_>, &RawConfig) -> Result<(PatchGrid, ValueId, u32), ModelError>,
+    emit: EmitTowerFn,
 }
 
 /// What the token that a template writes for a picture becomes in a prompt.
