@@ -22,6 +22,10 @@ const STEPS: usize = 21;
 const GATHERS: usize = 8;
 /// Elements that a rank gives to each of those.
 const MANY: u32 = 1 << 16;
+/// Products of a step that is timed.
+const MOST_PRODUCTS: u32 = 1 << 12;
+/// How often gathers are timed that other work hid.
+const ATTEMPTS: usize = 5;
 
 /// Products as ranks have them that share a model: each rank computes some rows, and all get those of all for the next one.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -52,24 +56,47 @@ pub struct RankFigures {
 /// Measures the ranks of a device.
 ///
 /// # Errors
-/// What the compiler or the device says, and products that take no longer than the smallest step.
+/// What the compiler or the device says, and times that are lost in those of other work, however often they are taken.
 pub fn measure_ranks(device: &dyn Device, sizes: &RankProducts) -> Result<RankFigures, AdvisorError> {
     let ranks = device.target().ranks;
     let smallest = timed(device, &gathers(1, 256, None)?)?;
-    let alone = products(sizes, ranks, false)?;
-    let bytes: usize = alone.weights.iter().map(|(_, bytes)| bytes.len()).sum();
-    let seconds = timed(device, &alone)?;
-    if seconds <= smallest {
-        let what = format!("the time of {} products of {} rows", sizes.count, sizes.rows);
-        let why = "they take less than the smallest step; take more".into();
-        return Err(HalError::Unsupported { what, why }.into());
-    }
-    let bytes_per_second = bytes as f64 / (seconds - smallest);
+    let lasting = LastingProducts::find(device, sizes, smallest)?;
+    let bytes_per_second = lasting.bytes as f64 / (lasting.seconds - smallest);
     let link = match ranks {
         1 => None,
-        _ => Some(link(device, sizes, seconds)?),
+        _ => Some(link(device, &lasting.sizes, lasting.seconds)?),
     };
     Ok(RankFigures { smallest, bytes_per_second, link })
+}
+
+/// Products that take so long that what they take beside a step's own time is no noise.
+struct LastingProducts {
+    sizes: RankProducts,
+    seconds: f64,
+    /// Bytes of their weights.
+    bytes: usize,
+}
+
+impl LastingProducts {
+    /// As many as are given, or more of the same where those take less than twice the time of the smallest step.
+    fn find(device: &dyn Device, sizes: &RankProducts, smallest: f64) -> Result<LastingProducts, AdvisorError> {
+        let mut sizes = *sizes;
+        loop {
+            let alone = products(&sizes, device.target().ranks, false)?;
+            let bytes = alone.weights.iter().map(|(_, bytes)| bytes.len()).sum();
+            let seconds = timed(device, &alone)?;
+            if seconds >= 2.0 * smallest {
+                return Ok(LastingProducts { sizes, seconds, bytes });
+            }
+            let more = sizes.count.saturating_mul(2);
+            if more > MOST_PRODUCTS {
+                let what = format!("the time of {} products of {} rows", sizes.count, sizes.rows);
+                let why = "they take no longer than the smallest step; leave the machine alone meanwhile".into();
+                return Err(HalError::Unsupported { what, why }.into());
+            }
+            sizes.count = more;
+        }
+    }
 }
 
 /// The link between the ranks: bytes a second by gathers of many bytes, seconds of a message by gathers of few between products,
@@ -83,17 +110,24 @@ fn link(device: &dyn Device, sizes: &RankProducts, products_alone: f64) -> Resul
         let gathered = StepCollective::of(&AllGather { ranks }.into(), bytes);
         gathered.ok_or_else(|| unlinked(format!("a gather of {ranks} ranks"), "one rank has nothing to gather"))
     };
-    // What is given to a step takes time as well, and is no message.
-    let with = timed(device, &gathers(GATHERS, MANY, Some(ranks))?)?;
-    let without = timed(device, &gathers(GATHERS, MANY, None)?)?;
-    let large = ((with - without) / GATHERS as f64, gather(MANY, 1)?);
+    let large = (large_gather(device, ranks)?, gather(MANY, 1)?);
     let between = timed(device, &products(sizes, ranks, true)?)? - products_alone;
     let small = ((between / f64::from(sizes.count)).max(0.0), gather(sizes.rows, sizes.tokens)?);
-    if large.0 <= 0.0 {
-        let what = format!("the time of a gather of {MANY} elements of each rank");
-        return Err(unlinked(what, "it is lost in the noise of other steps").into());
-    }
     Ok(LinkFigures::fitted(small, large))
+}
+
+/// Seconds of a gather of many elements. What is given to a step takes time as well, and is no message.
+fn large_gather(device: &dyn Device, ranks: u32) -> Result<f64, AdvisorError> {
+    let (with, without) = (gathers(GATHERS, MANY, Some(ranks))?, gathers(GATHERS, MANY, None)?);
+    for _ in 0..ATTEMPTS {
+        let seconds = (timed(device, &with)? - timed(device, &without)?) / GATHERS as f64;
+        if seconds > 0.0 {
+            return Ok(seconds);
+        }
+    }
+    let what = format!("the time of a gather of {MANY} elements of each rank");
+    let why = "it is lost in that of other work; leave the machine alone meanwhile".into();
+    Err(HalError::Unsupported { what, why }.into())
 }
 
 fn timed(device: &dyn Device, prepared: &PreparedGraph) -> Result<f64, AdvisorError> {
