@@ -4,6 +4,7 @@
 mod arch_bedtime;
 mod arch_chunks;
 mod arch_encoders;
+mod arch_gemma4;
 mod arch_hostile;
 mod arch_models;
 mod arch_mtp;
