@@ -100,6 +100,30 @@ impl AttentionHeads {
         Ok([one("q", q, of_q)?, one("k", k, of_k)?, v])
     }
 
+    /// Attention of a step's tokens to all of their sequence, or to those in a window to both sides; nothing is cached.
+    pub(super) fn attend_both_ways(
+        &self,
+        e: &mut ModelBuilder<'_>,
+        name: &str,
+        qkv: [ValueId; 3],
+        window: Option<u32>,
+    ) -> Result<ValueId, ModelError> {
+        let op = Attention {
+            heads: self.heads,
+            kv_heads: self.kv_heads,
+            k_width: self.width,
+            v_width: self.v_width,
+            scale: F32(self.scale()),
+            softcap: F32(0.0),
+            window: window.unwrap_or(0),
+            causal: false,
+            cached: false,
+            v_in_k: false,
+        };
+        let [q, k, v] = qkv;
+        e.op(name, op, &[q, k, v, e.inputs.positions, e.inputs.seqs])
+    }
+
     /// The output projection.
     pub(super) fn output(
         &self,

@@ -6,15 +6,11 @@
 use super::ModelOutput;
 use super::attention::AttentionHeads;
 use super::emit::ModelBuilder;
-use super::ffn;
+use super::{ffn, scoring};
 use crate::error::ModelError;
-use serde_json::Value;
 use yirage_ir::expr::Func;
-use yirage_ir::op::{Attention, Embed, Map};
+use yirage_ir::op::{Embed, Map};
 use yirage_ir::{F32, ValueId};
-
-/// Labels of a file that names none.
-const LABELS: u32 = 2;
 
 /// What the families call their parts, and how they differ.
 struct BertFamily {
@@ -59,7 +55,7 @@ fn roberta(e: &ModelBuilder<'_>, prefix: &'static str) -> Result<BertFamily, Mod
 impl BertFamily {
     fn emit(&self, e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
         e.plain_storage()?;
-        let scores = self.has_head(e)?;
+        let scores = scoring::scores_sequences(e, self.prefix)?;
         let h = AttentionHeads::read(e)?;
         let (root, hidden, eps) = (self.root, h.hidden, e.eps("layer_norm_eps")?);
         let (inner, act) = (e.size("intermediate_size")?, ffn::activation(e)?);
@@ -90,20 +86,6 @@ impl BertFamily {
         Ok(())
     }
 
-    /// Whether the model scores sequences.
-    fn has_head(&self, e: &ModelBuilder<'_>) -> Result<bool, ModelError> {
-        let [body, scoring] = ["Model", "ForSequenceClassification"].map(|end| format!("{}{end}", self.prefix));
-        match e.config.architectures()[..] {
-            [] => Ok(false),
-            [one] if one == body => Ok(false),
-            [one] if one == scoring => Ok(true),
-            ref other => Err(ModelError::Unsupported {
-                what: format!("the head of {}", other.join(", ")),
-                why: format!("{}: architectures names it; {body} and {scoring} are known", e.config.file()),
-            }),
-        }
-    }
-
     /// The sum of what token, type and position say.
     fn embeddings(&self, e: &mut ModelBuilder<'_>, hidden: u32) -> Result<ValueId, ModelError> {
         let (positions, types) = (e.size("max_position_embeddings")?, e.size("type_vocab_size")?);
@@ -123,11 +105,7 @@ impl BertFamily {
 
     /// Scores by the first tokens of sequences.
     fn scores(&self, e: &mut ModelBuilder<'_>, x: ValueId, hidden: u32) -> Result<(), ModelError> {
-        let labels = match e.config.get("id2label") {
-            None => LABELS,
-            Some(Value::Object(names)) if !names.is_empty() => u32::try_from(names.len()).unwrap_or(u32::MAX),
-            Some(_) => return Err(e.config.invalid("id2label", "an object with a name for each label")),
-        };
+        let labels = scoring::labels(e)?;
         let (pooler, layer) = match self.head {
             ScoringHead::Pooled => (format!("{}.pooler.dense", self.root), "classifier"),
             ScoringHead::Own => ("classifier.dense".to_owned(), "classifier.out_proj"),
@@ -153,17 +131,5 @@ fn attention(
         e.linear(&format!("{name}.{label}"), &format!("{hf}.{part}"), x, [n, h.hidden], true)
     };
     let (q, k, v) = (one("query", "q", h.q())?, one("key", "k", h.k())?, one("value", "v", h.v())?);
-    let op = Attention {
-        heads: h.heads,
-        kv_heads: h.kv_heads,
-        k_width: h.width,
-        v_width: h.v_width,
-        scale: F32(h.scale()),
-        softcap: F32(0.0),
-        window: 0,
-        causal: false,
-        cached: false,
-        v_in_k: false,
-    };
-    e.op(&format!("{name}.attn"), op, &[q, k, v, e.inputs.positions, e.inputs.seqs])
+    h.attend_both_ways(e, &format!("{name}.attn"), [q, k, v], None)
 }

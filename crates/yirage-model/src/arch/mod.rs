@@ -83,6 +83,7 @@ mod qwen3;
 mod qwen3moe;
 mod qwen3next;
 mod recurrent_parts;
+mod scoring;
 mod seed_oss;
 mod short_conv;
 mod smollm3;

@@ -5,20 +5,16 @@
 use super::ModelOutput;
 use super::attention::AttentionHeads;
 use super::emit::{ModelBuilder, Rotation};
-use super::ffn;
+use super::{ffn, scoring};
 use crate::config::LayerType;
 use crate::error::ModelError;
-use serde_json::Value;
+use yirage_ir::ValueId;
 use yirage_ir::expr::Func;
-use yirage_ir::op::{Attention, Map};
-use yirage_ir::{F32, ValueId};
-
-/// Labels of a file that names none.
-const LABELS: u32 = 2;
+use yirage_ir::op::Map;
 
 pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     e.plain_storage()?;
-    let scores = has_head(e)?;
+    let scores = scoring::scores_sequences(e, "ModernBert")?;
     let model = ModernBert::read(e)?;
     let hidden = model.heads.hidden;
     let x = e.embed("model.embeddings.tok_embeddings.weight", hidden, 1.0)?;
@@ -42,21 +38,6 @@ pub(super) fn emit(e: &mut ModelBuilder<'_>) -> Result<(), ModelError> {
     }
     e.output(x, ModelOutput::Hidden { width: hidden });
     Ok(())
-}
-
-/// Whether the model scores sequences.
-fn has_head(e: &ModelBuilder<'_>) -> Result<bool, ModelError> {
-    match e.config.architectures()[..] {
-        [] | ["ModernBertModel"] => Ok(false),
-        ["ModernBertForSequenceClassification"] => Ok(true),
-        ref other => Err(ModelError::Unsupported {
-            what: format!("the head of {}", other.join(", ")),
-            why: format!(
-                "{}: architectures names it; ModernBertModel and ModernBertForSequenceClassification are known",
-                e.config.file()
-            ),
-        }),
-    }
 }
 
 /// What is read of the configuration.
@@ -125,19 +106,7 @@ impl ModernBert {
         let (q, k, v) = (part("q", 0)?, part("k", 1)?, part("v", 2)?);
         let q = e.rotate(&format!("{name}.q.rope"), q, h.width, layer.rotation)?;
         let k = e.rotate(&format!("{name}.k.rope"), k, h.width, layer.rotation)?;
-        let op = Attention {
-            heads: h.heads,
-            kv_heads: h.kv_heads,
-            k_width: h.width,
-            v_width: h.v_width,
-            scale: F32(h.scale()),
-            softcap: F32(0.0),
-            window: layer.window.unwrap_or(0),
-            causal: false,
-            cached: false,
-            v_in_k: false,
-        };
-        let a = e.op(&format!("{name}.attn"), op, &[q, k, v, e.inputs.positions, e.inputs.seqs])?;
+        let a = h.attend_both_ways(e, &format!("{name}.attn"), [q, k, v], layer.window)?;
         let shape = [h.hidden, h.hidden];
         e.linear(&format!("{name}.o"), &format!("{hf}.attn.Wo"), a, shape, self.attention_bias)
     }
@@ -180,11 +149,7 @@ impl ModernBert {
                 });
             }
         }
-        let labels = match e.config.get("id2label") {
-            None => LABELS,
-            Some(Value::Object(names)) if !names.is_empty() => u32::try_from(names.len()).unwrap_or(u32::MAX),
-            Some(_) => return Err(e.config.invalid("id2label", "an object with a name for each label")),
-        };
+        let labels = scoring::labels(e)?;
         let act =
             ffn::function(e, "classifier_activation", e.config.opt_str("classifier_activation")?.unwrap_or("gelu"))?;
         let (hidden, bias) = (self.heads.hidden, e.config.bool_or("classifier_bias", false)?);

@@ -31,12 +31,11 @@ pub enum RopeScaling {
         /// The divisor.
         factor: f64,
     },
-    /// Frequencies of whole heads, of which the first share turns, each divided by `factor` (Gemma 4).
+    /// Frequencies of whole heads, each divided by `factor`, of which the first turn, as
+    /// [`partial_rotary_factor`](RopeConfig::partial_rotary_factor) says, and the others are 0 (Gemma 4).
     Proportional {
         /// The divisor.
         factor: f64,
-        /// The share of pairs that turn.
-        turning: f64,
     },
     /// The base grows with the sequence beyond `original`.
     Dynamic {
@@ -306,10 +305,7 @@ impl RawConfig {
             "su" | "yarn" if self.is_phi_json()? => self.longrope(s),
             _ if self.is_phi_json()? => Err(self.unknown_scaling(s, name)),
             "linear" => Ok(RopeScaling::Linear { factor: number("factor")? }),
-            PROPORTIONAL => {
-                let turning = s.opt_positive("partial_rotary_factor")?.unwrap_or(1.0);
-                Ok(RopeScaling::Proportional { factor: s.opt_positive("factor")?.unwrap_or(1.0), turning })
-            }
+            PROPORTIONAL => Ok(RopeScaling::Proportional { factor: s.opt_positive("factor")?.unwrap_or(1.0) }),
             "dynamic" => {
                 // The reference takes the configured maximum here, whatever the section calls original.
                 let original = self.context()?;

@@ -39,9 +39,9 @@ impl Frequencies {
         let per_position = match &config.scaling {
             RopeScaling::Default | RopeScaling::Dynamic { .. } => plain,
             RopeScaling::Linear { factor } => plain.into_iter().map(|f| f / factor).collect(),
-            &RopeScaling::Proportional { factor, turning } => {
+            &RopeScaling::Proportional { factor } => {
                 // The small addend undoes the rounding of a quotient of integers.
-                let pairs = (turning * f64::from(rotary) / 2.0 + 1e-6) as usize;
+                let pairs = (config.partial_rotary_factor * f64::from(rotary) / 2.0 + 1e-6) as usize;
                 plain.into_iter().enumerate().map(|(at, f)| if at < pairs { f / factor } else { 0.0 }).collect()
             }
             RopeScaling::Llama3 { .. } => llama3::scale(plain, &config.scaling),

@@ -7,7 +7,7 @@ use super::{CHANNELS, PatchGrid};
 use crate::config::RawConfig;
 use crate::error::ModelError;
 use yirage_ir::expr::{Expr, Func};
-use yirage_ir::op::{Attention, Embed, Map};
+use yirage_ir::op::{Embed, Map};
 use yirage_ir::{Dim, F32, Sym, ValueId};
 
 /// What is read of a tower's configuration.
@@ -122,19 +122,7 @@ impl VisionEncoder {
             e.linear(&format!("{name}.{part}"), &hf, x, [h.hidden, h.hidden], true)
         };
         let (q, k, v) = (one("q")?, one("k")?, one("v")?);
-        let op = Attention {
-            heads: h.heads,
-            kv_heads: h.kv_heads,
-            k_width: h.width,
-            v_width: h.v_width,
-            scale: F32(h.scale()),
-            softcap: F32(0.0),
-            window: 0,
-            causal: false,
-            cached: false,
-            v_in_k: false,
-        };
-        e.op(&format!("{name}.attn"), op, &[q, k, v, e.inputs.positions, e.inputs.seqs])
+        h.attend_both_ways(e, &format!("{name}.attn"), [q, k, v], None)
     }
 }
 

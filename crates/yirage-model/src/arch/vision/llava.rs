@@ -63,7 +63,8 @@ fn projector(e: &mut ModelBuilder<'_>, text: &RawConfig, x: ValueId, from: u32) 
     Ok((e.linear("projector.second", &format!("{root}.linear_2"), x, [to, to], bias)?, to))
 }
 
-/// The layers that `vision_feature_layer` names, each counted from 1, where 0 is what the first one reads: one or several, negative ones counted from the end.
+/// The layers that `vision_feature_layer` names, each counted from 1, where 0 is what the first one reads: one or several,
+/// negative ones counted from the end.
 fn taken_layers(text: &RawConfig, layers: u32) -> Result<Vec<u32>, ModelError> {
     const KEY: &str = "vision_feature_layer";
     let wrong =
